@@ -1,0 +1,121 @@
+// Package fence holds the one thing that every call of a term passes through before it may act on
+// the world. When the term is over the fence is closed, so that a goroutine which lost track of
+// its context cannot act any more.
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/fxccm/fxccm/internal/inflight"
+)
+
+// ErrClosed is wrapped by the error of a call that comes after the fence was closed, or was cancelled by its closing.
+var ErrClosed = errors.New("the term is over")
+
+// A Fence is open, then perhaps held, then closed; it never opens again. All methods are safe for
+// concurrent use.
+type Fence struct {
+	expiry func() time.Time
+	now    func() time.Time
+	calls  inflight.Set
+
+	// closed ends when the fence closes, with the cause; calls in flight are cancelled by it. It is
+	// no request's context: it is the fence's state in the form that contexts can be merged with.
+	closed context.Context
+	close  context.CancelCauseFunc
+	held   chan struct{}
+	hold   func()
+
+	// mu orders the admission of a call against Close.
+	mu sync.Mutex
+}
+
+// New returns an open fence. expiry tells until when calls may be made; nil, or a zero time, is
+// for ever. It is asked at each call, so that a process which was frozen past it cannot act before anything
+// else has noticed. now is the clock it is compared with.
+func New(expiry func() time.Time, now func() time.Time) *Fence {
+	f := &Fence{expiry: expiry, now: now, held: make(chan struct{})}
+	f.closed, f.close = context.WithCancelCause(context.Background())
+	f.hold = sync.OnceFunc(func() { close(f.held) })
+	return f
+}
+
+// Enter admits a call named name, or refuses it with an error that wraps ErrClosed. The returned
+// context has ctx's values and ends with ctx or when the fence closes; done must be called when
+// the call has returned.
+func (f *Fence) Enter(ctx context.Context, name string) (_ context.Context, done func(), _ error) {
+	end, err := f.admit(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	merged, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(f.closed, func() { cancel(context.Cause(f.closed)) })
+	return merged, func() {
+		stop()
+		cancel(nil)
+		end()
+	}, nil
+}
+
+// EnterWhenOpen is Enter, but while the fence is held the call waits until the fence closes or
+// ctx ends. It is for calls that begin a piece of work, as opposed to those that finish one.
+func (f *Fence) EnterWhenOpen(ctx context.Context, name string) (context.Context, func(), error) {
+	select {
+	case <-f.held:
+		select {
+		case <-f.closed.Done():
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	default:
+	}
+	return f.Enter(ctx, name)
+}
+
+func (f *Fence) admit(name string) (end func(), _ error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed.Err() == nil && f.expired() {
+		f.close(fmt.Errorf("%w: leadership expired without a renewal", ErrClosed))
+	}
+	if f.closed.Err() != nil {
+		return nil, fmt.Errorf("%s refused: %w", name, context.Cause(f.closed))
+	}
+	return f.calls.Begin(name), nil
+}
+
+func (f *Fence) expired() bool {
+	if f.expiry == nil {
+		return false
+	}
+	until := f.expiry()
+	return !until.IsZero() && !f.now().Before(until)
+}
+
+// Hold lets calls in flight go on and makes new pieces of work wait.
+func (f *Fence) Hold() { f.hold() }
+
+// Close refuses every call from now on and cancels those in flight. Only the first cause counts.
+func (f *Fence) Close(cause error) {
+	// The lock makes sure that no call is admitted once Close has returned.
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.close(fmt.Errorf("%w: %w", ErrClosed, cause))
+}
+
+// Closed is closed when the fence is.
+func (f *Fence) Closed() <-chan struct{} { return f.closed.Done() }
+
+// InFlight names the calls that have not returned, sorted.
+func (f *Fence) InFlight() []string { return f.calls.Names() }
+
+// WaitQuiet waits until no call has been in flight for the length of quiet, or ctx ends. With
+// quiet > 0 it bridges the gap between the calls of one piece of work, such as a load balancer
+// that has been made and the status that tells of it.
+func (f *Fence) WaitQuiet(ctx context.Context, quiet time.Duration) error {
+	return f.calls.Wait(ctx, quiet)
+}

@@ -1,0 +1,226 @@
+// Package guard wraps a cloud provider so that each of its calls passes the fence of its term, ends
+// with the term, and cannot take the process down.
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/internal/fence"
+)
+
+// A PanicError is a panic of the provider, returned as the error of the call that panicked.
+type PanicError struct {
+	Call  string
+	Value any
+}
+
+// Error does not hold the stack, which is logged: errors end up in events.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("cloud provider panicked in %s: %v", e.Call, e.Value)
+}
+
+// Cloud is a guarded cloudprovider.Interface. What the provider does not serve the Cloud does not
+// serve either. Errors of the provider are returned as they are, since callers compare some of
+// them by identity. A Cloud is safe for concurrent use if the provider is.
+type Cloud struct {
+	real  cloudprovider.Interface
+	calls caller
+
+	loadBalancer func() (cloudprovider.LoadBalancer, bool)
+	instances    func() (cloudprovider.Instances, bool)
+	instancesV2  func() (cloudprovider.InstancesV2, bool)
+	zones        func() (cloudprovider.Zones, bool)
+	clusters     func() (cloudprovider.Clusters, bool)
+	routes       func() (cloudprovider.Routes, bool)
+}
+
+// New guards a provider for the term of the fence. The result also is a cloudprovider.PVLabeler if
+// the provider is one.
+func New(real cloudprovider.Interface, f *fence.Fence, log logr.Logger) (cloudprovider.Interface, *Cloud) {
+	calls := caller{fence: f, log: log}
+	// Each interface is asked for once: some providers make network calls to answer, and a "no" must not turn into a
+	// "yes" while a controller that was left out for it is not there.
+	c := &Cloud{
+		real:  real,
+		calls: calls,
+		loadBalancer: ask(calls, "LoadBalancer", real.LoadBalancer, func(lb cloudprovider.LoadBalancer) cloudprovider.LoadBalancer {
+			return loadBalancer{lb, calls}
+		}),
+		instances: ask(calls, "Instances", real.Instances, func(i cloudprovider.Instances) cloudprovider.Instances {
+			return instances{i, calls}
+		}),
+		instancesV2: ask(calls, "InstancesV2", real.InstancesV2, func(i cloudprovider.InstancesV2) cloudprovider.InstancesV2 {
+			return instancesV2{i, calls}
+		}),
+		zones: ask(calls, "Zones", real.Zones, func(z cloudprovider.Zones) cloudprovider.Zones {
+			return zones{z, calls}
+		}),
+		clusters: ask(calls, "Clusters", real.Clusters, func(cl cloudprovider.Clusters) cloudprovider.Clusters {
+			return clusters{cl, calls}
+		}),
+		routes: ask(calls, "Routes", real.Routes, func(r cloudprovider.Routes) cloudprovider.Routes {
+			return routes{r, calls}
+		}),
+	}
+	if labeler, ok := real.(cloudprovider.PVLabeler); ok {
+		return struct {
+			*Cloud
+			cloudprovider.PVLabeler
+		}{c, pvLabeler{labeler, calls}}, c
+	}
+	return c, c
+}
+
+func ask[T any](calls caller, name string, real func() (T, bool), wrap func(T) T) func() (T, bool) {
+	return sync.OnceValues(func() (T, bool) {
+		var answer T
+		var served bool
+		// A panic is logged by protect and counts as "no".
+		_ = calls.protect(name, func() error {
+			answer, served = real()
+			return nil
+		})
+		if !served {
+			var none T
+			return none, false
+		}
+		return wrap(answer), true
+	})
+}
+
+// Start initialises the provider with what upstream gives it, in upstream's order: Initialize, then SetInformers if
+// the provider is an InformerUser. A panic is returned as an error.
+func (c *Cloud) Start(clients cloudprovider.ControllerClientBuilder, stop <-chan struct{}, factory informers.SharedInformerFactory) error {
+	if err := c.calls.protect("Initialize", func() error { c.real.Initialize(clients, stop); return nil }); err != nil {
+		return err
+	}
+	user, ok := c.real.(cloudprovider.InformerUser)
+	if !ok {
+		return nil
+	}
+	return c.calls.protect("SetInformers", func() error { user.SetInformers(factory); return nil })
+}
+
+// Initialize does nothing: the provider has been started before controllers see it.
+func (c *Cloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
+
+// LoadBalancer implements cloudprovider.Interface.
+func (c *Cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return c.loadBalancer() }
+
+// Instances implements cloudprovider.Interface.
+func (c *Cloud) Instances() (cloudprovider.Instances, bool) { return c.instances() }
+
+// InstancesV2 implements cloudprovider.Interface.
+func (c *Cloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return c.instancesV2() }
+
+// Zones implements cloudprovider.Interface.
+func (c *Cloud) Zones() (cloudprovider.Zones, bool) { return c.zones() }
+
+// Clusters implements cloudprovider.Interface.
+func (c *Cloud) Clusters() (cloudprovider.Clusters, bool) { return c.clusters() }
+
+// Routes implements cloudprovider.Interface.
+func (c *Cloud) Routes() (cloudprovider.Routes, bool) { return c.routes() }
+
+// ProviderName implements cloudprovider.Interface.
+func (c *Cloud) ProviderName() (name string) {
+	_ = c.calls.protect("ProviderName", func() error { name = c.real.ProviderName(); return nil })
+	return name
+}
+
+// HasClusterID implements cloudprovider.Interface.
+func (c *Cloud) HasClusterID() (has bool) {
+	_ = c.calls.protect("HasClusterID", func() error { has = c.real.HasClusterID(); return nil })
+	return has
+}
+
+// Close ends the provider if it can be closed.
+func (c *Cloud) Close() error {
+	closer, ok := c.real.(interface{ Close() error })
+	if !ok {
+		return nil
+	}
+	return c.calls.protect("Close", closer.Close)
+}
+
+// caller makes the calls of one term.
+type caller struct {
+	fence *fence.Fence
+	log   logr.Logger
+}
+
+// protect turns a panic of f into an error.
+func (c caller) protect(name string, f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = c.panicked(name, r)
+		}
+	}()
+	return f()
+}
+
+func (c caller) panicked(name string, value any) error {
+	// A nested panic of the term's own client builder carries the error that explains it.
+	if cause, ok := value.(error); ok {
+		var wanted *ClientError
+		if errors.As(cause, &wanted) {
+			return fmt.Errorf("%s: %w", name, wanted)
+		}
+	}
+	c.log.Error(nil, "Cloud provider panicked", "call", name, "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+	return &PanicError{Call: name, Value: value}
+}
+
+// A ClientError is what a term's client builder panics with where upstream's ends the process: its ...OrDie methods
+// have no other way to fail.
+type ClientError struct {
+	Client string
+	Err    error
+}
+
+// Error names the client.
+func (e *ClientError) Error() string { return fmt.Sprintf("client %q: %v", e.Client, e.Err) }
+
+// Unwrap returns what was wrong.
+func (e *ClientError) Unwrap() error { return e.Err }
+
+// call makes one call that returns a value. The error of the provider is returned as it is.
+func call[T any](ctx context.Context, c caller, name string, f func(context.Context) (T, error)) (result T, err error) {
+	ctx, done, err := c.fence.EnterWhenOpen(ctx, name)
+	if err != nil {
+		return result, err
+	}
+	defer done()
+	err = c.protect(name, func() error {
+		var callErr error
+		result, callErr = f(ctx)
+		return callErr
+	})
+	return result, err
+}
+
+// do is call without a value.
+func do(ctx context.Context, c caller, name string, f func(context.Context) error) error {
+	_, err := call(ctx, c, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+	return err
+}
+
+type pvLabeler struct {
+	real cloudprovider.PVLabeler
+	caller
+}
+
+func (p pvLabeler) GetLabelsForVolume(ctx context.Context, pv *v1.PersistentVolume) (map[string]string, error) {
+	return call(ctx, p.caller, "PVLabeler.GetLabelsForVolume", func(ctx context.Context) (map[string]string, error) {
+		return p.real.GetLabelsForVolume(ctx, pv)
+	})
+}

@@ -1,0 +1,52 @@
+package guard
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	cloudprovider "k8s.io/cloud-provider"
+)
+
+type loadBalancer struct {
+	real cloudprovider.LoadBalancer
+	caller
+}
+
+func (l loadBalancer) GetLoadBalancer(ctx context.Context, clusterName string, service *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
+	type answer struct {
+		status *v1.LoadBalancerStatus
+		exists bool
+	}
+	a, err := call(ctx, l.caller, "LoadBalancer.GetLoadBalancer", func(ctx context.Context) (a answer, err error) {
+		a.status, a.exists, err = l.real.GetLoadBalancer(ctx, clusterName, service)
+		return a, err
+	})
+	return a.status, a.exists, err
+}
+
+// GetLoadBalancerName has no error to return, so it passes the fence: it computes a name.
+func (l loadBalancer) GetLoadBalancerName(ctx context.Context, clusterName string, service *v1.Service) (name string) {
+	_ = l.protect("LoadBalancer.GetLoadBalancerName", func() error {
+		name = l.real.GetLoadBalancerName(ctx, clusterName, service)
+		return nil
+	})
+	return name
+}
+
+func (l loadBalancer) EnsureLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (*v1.LoadBalancerStatus, error) {
+	return call(ctx, l.caller, "LoadBalancer.EnsureLoadBalancer", func(ctx context.Context) (*v1.LoadBalancerStatus, error) {
+		return l.real.EnsureLoadBalancer(ctx, clusterName, service, nodes)
+	})
+}
+
+func (l loadBalancer) UpdateLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) error {
+	return do(ctx, l.caller, "LoadBalancer.UpdateLoadBalancer", func(ctx context.Context) error {
+		return l.real.UpdateLoadBalancer(ctx, clusterName, service, nodes)
+	})
+}
+
+func (l loadBalancer) EnsureLoadBalancerDeleted(ctx context.Context, clusterName string, service *v1.Service) error {
+	return do(ctx, l.caller, "LoadBalancer.EnsureLoadBalancerDeleted", func(ctx context.Context) error {
+		return l.real.EnsureLoadBalancerDeleted(ctx, clusterName, service)
+	})
+}

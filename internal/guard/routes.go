@@ -1,0 +1,45 @@
+package guard
+
+import (
+	"context"
+
+	cloudprovider "k8s.io/cloud-provider"
+)
+
+type routes struct {
+	real cloudprovider.Routes
+	caller
+}
+
+func (r routes) ListRoutes(ctx context.Context, clusterName string) ([]*cloudprovider.Route, error) {
+	return call(ctx, r.caller, "Routes.ListRoutes", func(ctx context.Context) ([]*cloudprovider.Route, error) {
+		return r.real.ListRoutes(ctx, clusterName)
+	})
+}
+
+func (r routes) CreateRoute(ctx context.Context, clusterName, nameHint string, route *cloudprovider.Route) error {
+	return do(ctx, r.caller, "Routes.CreateRoute", func(ctx context.Context) error {
+		return r.real.CreateRoute(ctx, clusterName, nameHint, route)
+	})
+}
+
+func (r routes) DeleteRoute(ctx context.Context, clusterName string, route *cloudprovider.Route) error {
+	return do(ctx, r.caller, "Routes.DeleteRoute", func(ctx context.Context) error {
+		return r.real.DeleteRoute(ctx, clusterName, route)
+	})
+}
+
+type clusters struct {
+	real cloudprovider.Clusters
+	caller
+}
+
+func (c clusters) ListClusters(ctx context.Context) ([]string, error) {
+	return call(ctx, c.caller, "Clusters.ListClusters", c.real.ListClusters)
+}
+
+func (c clusters) Master(ctx context.Context, clusterName string) (string, error) {
+	return call(ctx, c.caller, "Clusters.Master", func(ctx context.Context) (string, error) {
+		return c.real.Master(ctx, clusterName)
+	})
+}
