@@ -1,0 +1,273 @@
+package ccm
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/controllers"
+)
+
+// Config is all that a user types: plain data, the same as flags (package options), YAML, or a Go
+// literal. Start from [DefaultConfig]; a zero Config is not valid. Names and meanings are those of
+// upstream's cloud-controller-manager flags, given in parentheses.
+type Config struct {
+	// ClusterName prefixes what the provider creates in the cloud (--cluster-name). Default
+	// "kubernetes". It must not be empty, and must not change over the life of a cluster.
+	ClusterName string `json:"clusterName"`
+
+	// ClusterCIDR is the range of pod addresses, or two of different IP families separated by a
+	// comma (--cluster-cidr). Only the route controller reads it. Default "".
+	ClusterCIDR string `json:"clusterCIDR,omitempty"`
+
+	// ConfigureCloudRoutes lets the route controller run if the provider serves routes
+	// (--configure-cloud-routes). Default true.
+	ConfigureCloudRoutes bool `json:"configureCloudRoutes"`
+
+	// Controllers says which controllers run (--controllers): "*" is all that are on by default,
+	// "name" turns one on, "-name" turns one off. Names and upstream's aliases are accepted.
+	// Default ["*"].
+	Controllers []string `json:"controllers"`
+
+	// ControllerStartInterval is the pause between the starts of two controllers
+	// (--controller-start-interval). Default 0.
+	ControllerStartInterval metav1.Duration `json:"controllerStartInterval"`
+
+	// MinResyncPeriod is the resync period of the informers (--min-resync-period); the real one is
+	// drawn between it and twice it, so that replicas do not resync together. Default 12h.
+	MinResyncPeriod metav1.Duration `json:"minResyncPeriod"`
+
+	// CacheSyncTimeout ends a term whose informers have not synced by then; the next one is tried
+	// after a pause. Default 2m.
+	CacheSyncTimeout metav1.Duration `json:"cacheSyncTimeout"`
+
+	// DrainTimeout is how long the end of a term may take: until then every controller has
+	// returned and no call to the cloud or the API server is in flight, or the term counts as
+	// undrained (see [UndrainedError]). On a stop, half of it is granted to calls in flight before
+	// they are cancelled. Default 8s. It should be shorter than the host's own stop timeout (fx: 15s).
+	DrainTimeout metav1.Duration `json:"drainTimeout"`
+
+	// UseServiceAccountCredentials gives each controller a client of its own identity, the
+	// ServiceAccount kube-system/<client name> (--use-service-account-credentials). Default false.
+	UseServiceAccountCredentials bool `json:"useServiceAccountCredentials"`
+
+	CloudProvider    CloudProviderConfig             `json:"cloudProvider"`
+	ClientConnection ClientConnectionConfig          `json:"clientConnection"`
+	LeaderElection   LeaderElectionConfig            `json:"leaderElection"`
+	Node             controllers.NodeConfig          `json:"node"`
+	NodeLifecycle    controllers.NodeLifecycleConfig `json:"nodeLifecycle"`
+	Service          controllers.ServiceConfig       `json:"service"`
+	Route            controllers.RouteConfig         `json:"route"`
+	Serving          ServingConfig                   `json:"serving"`
+}
+
+// CloudProviderConfig selects and configures the provider.
+type CloudProviderConfig struct {
+	// Name selects among the providers that the host has given (--cloud-provider). Default "":
+	// the only one.
+	Name string `json:"name,omitempty"`
+
+	// ConfigFile is the path of the provider's own configuration (--cloud-config). Default "".
+	ConfigFile string `json:"configFile,omitempty"`
+
+	// AllowUntagged lets a provider run that has no cluster ID
+	// (--allow-untagged-cloud, deprecated upstream). Default false.
+	AllowUntagged bool `json:"allowUntagged,omitempty"`
+}
+
+// ClientConnectionConfig says how to reach the API server when the host hands in no client
+// configuration of its own, and how every client of the Manager behaves.
+type ClientConnectionConfig struct {
+	// Kubeconfig is the path of a kubeconfig file (--kubeconfig). Default "": the pod's own
+	// service account.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+
+	// Master overrides the API server's address in the kubeconfig (--master). Default "".
+	Master string `json:"master,omitempty"`
+
+	// ContentType is the encoding of requests (--kube-api-content-type).
+	// Default "application/vnd.kubernetes.protobuf".
+	ContentType string `json:"contentType"`
+
+	// QPS limits the requests per second of each client (--kube-api-qps). Default 0: no limit on
+	// the client; the server's priority and fairness governs.
+	QPS float32 `json:"qps"`
+
+	// Burst is how many requests may exceed QPS at once (--kube-api-burst). Ignored when QPS is 0.
+	// Default 30.
+	Burst int `json:"burst"`
+}
+
+// LeaderElectionConfig configures the default [Elector], a coordination.k8s.io/v1 Lease.
+type LeaderElectionConfig struct {
+	// LeaderElect campaigns for the lease before acting (--leader-elect). Default true. False is for
+	// clusters that are certain to run a single replica.
+	LeaderElect bool `json:"leaderElect"`
+
+	// LeaseDuration is how long others wait after they last saw the lease renewed before they take
+	// it (--leader-elect-lease-duration). Whole seconds. Default 15s.
+	LeaseDuration metav1.Duration `json:"leaseDuration"`
+
+	// RenewDeadline is how long the leader tries to renew before it gives up
+	// (--leader-elect-renew-deadline). Less than LeaseDuration. Default 10s.
+	RenewDeadline metav1.Duration `json:"renewDeadline"`
+
+	// RetryPeriod is the pause between two tries (--leader-elect-retry-period). RenewDeadline must be
+	// more than 1.2 times as long. Default 2s.
+	RetryPeriod metav1.Duration `json:"retryPeriod"`
+
+	// ResourceName and ResourceNamespace name the lease (--leader-elect-resource-name,
+	// --leader-elect-resource-namespace). Default cloud-controller-manager in kube-system, as upstream, so that an
+	// upstream CCM and this one never act at the same time.
+	ResourceName      string `json:"resourceName"`
+	ResourceNamespace string `json:"resourceNamespace"`
+
+	// Identity is written to the lease. Default "": host name and a random suffix. It must be
+	// unique among the replicas.
+	Identity string `json:"identity,omitempty"`
+}
+
+// ServingConfig configures the secure port of package ccm/serving. Nothing is served unless the
+// host adds that package.
+type ServingConfig struct {
+	// BindAddress is the IP address to listen on (--bind-address). Default "0.0.0.0".
+	BindAddress string `json:"bindAddress"`
+
+	// SecurePort is the HTTPS port; 0 serves nothing (--secure-port). Default 10258.
+	SecurePort int `json:"securePort"`
+
+	// CertDirectory, CertFile and KeyFile give the serving certificate (--cert-dir,
+	// --tls-cert-file, --tls-private-key-file). Default: a self-signed one in memory.
+	CertDirectory string `json:"certDirectory,omitempty"`
+	CertFile      string `json:"certFile,omitempty"`
+	KeyFile       string `json:"keyFile,omitempty"`
+
+	// SNICertKeys are further certificates, each "cert,key" or "cert,key:pattern,pattern"
+	// (--tls-sni-cert-key).
+	SNICertKeys []string `json:"sniCertKeys,omitempty"`
+
+	// CipherSuites, CurvePreferences and MinTLSVersion restrict TLS by Go's names
+	// (--tls-cipher-suites, --tls-curve-preferences, --tls-min-version). Default: Go's own.
+	CipherSuites     []string `json:"cipherSuites,omitempty"`
+	CurvePreferences []int32  `json:"curvePreferences,omitempty"`
+	MinTLSVersion    string   `json:"minTLSVersion,omitempty"`
+
+	// DisableHTTP2 and HTTP2MaxStreams tune HTTP/2 (--disable-http2-serving,
+	// --http2-max-streams-per-connection; 0 is Go's default).
+	DisableHTTP2    bool `json:"disableHTTP2,omitempty"`
+	HTTP2MaxStreams int  `json:"http2MaxStreams,omitempty"`
+
+	// PermitPortSharing and PermitAddressSharing set SO_REUSEPORT and SO_REUSEADDR
+	// (--permit-port-sharing, --permit-address-sharing).
+	PermitPortSharing    bool `json:"permitPortSharing,omitempty"`
+	PermitAddressSharing bool `json:"permitAddressSharing,omitempty"`
+
+	// Profiling serves /debug/pprof (--profiling). Default true.
+	Profiling bool `json:"profiling"`
+
+	// ContentionProfiling samples blocking for /debug/pprof/block (--contention-profiling).
+	// The setting is the process's, so only the standalone binary applies it. Default false.
+	ContentionProfiling bool `json:"contentionProfiling,omitempty"`
+
+	Authentication AuthenticationConfig `json:"authentication"`
+	Authorization  AuthorizationConfig  `json:"authorization"`
+}
+
+// AuthenticationConfig configures how callers of the secure port are authenticated: by client
+// certificate, by the API server's request headers, and by TokenReview.
+type AuthenticationConfig struct {
+	// Kubeconfig is used for TokenReviews (--authentication-kubeconfig). Default "": the Manager's.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+
+	// SkipLookup does not read kube-system/extension-apiserver-authentication
+	// (--authentication-skip-lookup). Default false.
+	SkipLookup bool `json:"skipLookup,omitempty"`
+
+	// TolerateLookupFailure goes on without it when it cannot be read
+	// (--authentication-tolerate-lookup-failure). Default false.
+	TolerateLookupFailure bool `json:"tolerateLookupFailure,omitempty"`
+
+	// TokenCacheTTL is how long a TokenReview's answer is kept
+	// (--authentication-token-webhook-cache-ttl). Default 10s.
+	TokenCacheTTL metav1.Duration `json:"tokenCacheTTL"`
+
+	// ClientCAFile authenticates client certificates (--client-ca-file).
+	ClientCAFile string `json:"clientCAFile,omitempty"`
+
+	// RequestHeader authenticates a front proxy (--requestheader-*).
+	RequestHeader RequestHeaderConfig `json:"requestHeader"`
+}
+
+// RequestHeaderConfig is the front proxy's part of [AuthenticationConfig].
+type RequestHeaderConfig struct {
+	ClientCAFile        string   `json:"clientCAFile,omitempty"`
+	AllowedNames        []string `json:"allowedNames,omitempty"`
+	UsernameHeaders     []string `json:"usernameHeaders,omitempty"`
+	UIDHeaders          []string `json:"uidHeaders,omitempty"`
+	GroupHeaders        []string `json:"groupHeaders,omitempty"`
+	ExtraHeaderPrefixes []string `json:"extraHeaderPrefixes,omitempty"`
+}
+
+// AuthorizationConfig configures what callers of the secure port may do, by SubjectAccessReview.
+type AuthorizationConfig struct {
+	// Kubeconfig is used for SubjectAccessReviews (--authorization-kubeconfig). Default "": the Manager's.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+
+	// AlwaysAllowPaths need no authorization (--authorization-always-allow-paths).
+	// Default /healthz, /readyz, /livez.
+	AlwaysAllowPaths []string `json:"alwaysAllowPaths"`
+
+	// AuthorizedCacheTTL and UnauthorizedCacheTTL are how long answers are kept
+	// (--authorization-webhook-cache-authorized-ttl, -unauthorized-ttl). Default 10s each.
+	AuthorizedCacheTTL   metav1.Duration `json:"authorizedCacheTTL"`
+	UnauthorizedCacheTTL metav1.Duration `json:"unauthorizedCacheTTL"`
+}
+
+// DefaultConfig returns upstream's defaults, but for concurrency and client-side throttling, whose
+// upstream defaults make a CCM slow (see docs/reference/flags.md).
+func DefaultConfig() Config {
+	return Config{
+		ClusterName:          "kubernetes",
+		ConfigureCloudRoutes: true,
+		Controllers:          []string{"*"},
+		MinResyncPeriod:      duration(12 * time.Hour),
+		CacheSyncTimeout:     duration(2 * time.Minute),
+		DrainTimeout:         duration(8 * time.Second),
+		ClientConnection: ClientConnectionConfig{
+			ContentType: "application/vnd.kubernetes.protobuf",
+			Burst:       30,
+		},
+		LeaderElection: LeaderElectionConfig{
+			LeaderElect:       true,
+			LeaseDuration:     duration(15 * time.Second),
+			RenewDeadline:     duration(10 * time.Second),
+			RetryPeriod:       duration(2 * time.Second),
+			ResourceName:      "cloud-controller-manager",
+			ResourceNamespace: "kube-system",
+		},
+		Node:          controllers.DefaultNodeConfig(),
+		NodeLifecycle: controllers.DefaultNodeLifecycleConfig(),
+		Service:       controllers.DefaultServiceConfig(),
+		Route:         controllers.DefaultRouteConfig(),
+		Serving: ServingConfig{
+			BindAddress: "0.0.0.0",
+			SecurePort:  10258,
+			Profiling:   true,
+			Authentication: AuthenticationConfig{
+				TokenCacheTTL: duration(10 * time.Second),
+				RequestHeader: RequestHeaderConfig{
+					UsernameHeaders:     []string{"x-remote-user"},
+					GroupHeaders:        []string{"x-remote-group"},
+					ExtraHeaderPrefixes: []string{"x-remote-extra-"},
+				},
+			},
+			Authorization: AuthorizationConfig{
+				AlwaysAllowPaths:     []string{"/healthz", "/readyz", "/livez"},
+				AuthorizedCacheTTL:   duration(10 * time.Second),
+				UnauthorizedCacheTTL: duration(10 * time.Second),
+			},
+		},
+	}
+}
+
+func duration(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }

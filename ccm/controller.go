@@ -1,0 +1,127 @@
+package ccm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fxccm/fxccm/controllers"
+)
+
+// A Controller is a named thing that acts for as long as this process leads. It is built once a
+// term, so it need not survive one: what it keeps, the next term builds anew.
+type Controller struct {
+	// Name is what --controllers, logs and [Status] call it. Required, unique.
+	Name string
+
+	// Aliases are further names that --controllers accepts.
+	Aliases []string
+
+	// DisabledByDefault leaves the controller out unless --controllers names it.
+	DisabledByDefault bool
+
+	// New builds the controller. ctx ends with the term. It is called before informers are
+	// started: it asks t.Informers() for those it needs, and does not wait for them. An error that wraps
+	// [ErrSkip] leaves the controller out of this term, with the error's text as reason; any other
+	// ends the term, and a new one is tried after a pause.
+	New func(ctx context.Context, t *Term) (Runnable, error)
+}
+
+// A Runnable is a built [Controller].
+//
+// It may also have a method HealthCheck (see [HealthChecker]).
+type Runnable interface {
+	// Run is called when all informers have synced. It works until ctx ends, and returns when all
+	// its goroutines have ended. If it returns earlier the term ends, and a new one is tried after a
+	// pause.
+	Run(ctx context.Context) error
+}
+
+// RunnableFunc is a function as a [Runnable].
+type RunnableFunc func(ctx context.Context) error
+
+// Run calls f.
+func (f RunnableFunc) Run(ctx context.Context) error { return f(ctx) }
+
+// HealthChecker is a [Runnable] that can tell whether it works. Without it a controller is healthy
+// while it runs.
+type HealthChecker interface {
+	// HealthCheck returns nil if the controller is healthy. It must not block.
+	HealthCheck(*http.Request) error
+}
+
+// ErrSkip is wrapped by the error of [Controller.New] when there is nothing for the controller to
+// do. The error's text is the reason that [Status] shows.
+var ErrSkip = errors.New("skipped")
+
+// builtin returns upstream's four controllers.
+func builtin(cfg Config) []Controller {
+	four := []Controller{
+		{Name: controllers.CloudNodeName, New: build(func(t *Term) (controllers.Run, error) {
+			return controllers.CloudNode(t, cfg.Node)
+		})},
+		{Name: controllers.CloudNodeLifecycleName, New: build(func(t *Term) (controllers.Run, error) {
+			return controllers.CloudNodeLifecycle(t, cfg.NodeLifecycle)
+		})},
+		{Name: controllers.ServiceLBName, New: build(func(t *Term) (controllers.Run, error) {
+			return controllers.ServiceLB(t, cfg.Service)
+		})},
+		{Name: controllers.NodeRouteName, New: build(func(t *Term) (controllers.Run, error) {
+			if !cfg.ConfigureCloudRoutes {
+				return nil, fmt.Errorf("%w: configureCloudRoutes (--configure-cloud-routes) is false", ErrSkip)
+			}
+			return controllers.NodeRoute(t, cfg.Route, cfg.ClusterCIDR)
+		})},
+	}
+	for i := range four {
+		four[i].Aliases = controllers.Aliases(four[i].Name)
+	}
+	return four
+}
+
+func build(construct func(t *Term) (controllers.Run, error)) func(context.Context, *Term) (Runnable, error) {
+	return func(_ context.Context, t *Term) (Runnable, error) {
+		run, err := construct(t)
+		if errors.Is(err, controllers.ErrNotServed) {
+			return nil, fmt.Errorf("%w: %w", ErrSkip, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return RunnableFunc(run), nil
+	}
+}
+
+// joinControllers puts the host's controllers beside the four, in name order. Fx hands groups over in random order; names
+// make the order of start and of messages the same each time.
+func joinControllers(four, own []Controller) ([]Controller, error) {
+	var errs field.ErrorList
+	path := field.NewPath("controllers")
+	all := slices.Concat(four, own)
+	slices.SortStableFunc(all, func(a, b Controller) int { return cmp.Compare(a.Name, b.Name) })
+	taken := map[string]string{}
+	for _, c := range all {
+		if c.Name == "" {
+			errs = append(errs, field.Required(path, "a controller given by the host has no Name"))
+			continue
+		}
+		if c.New == nil {
+			errs = append(errs, field.Required(path.Key(c.Name), "the controller given by the host has no New"))
+		}
+		for _, name := range append([]string{c.Name}, c.Aliases...) {
+			if owner, ok := taken[name]; ok {
+				errs = append(errs, field.Duplicate(path.Key(name), "name of "+owner+" and of "+c.Name))
+			}
+			taken[name] = c.Name
+		}
+	}
+	if len(errs) > 0 {
+		return nil, &ConfigError{Fields: errs}
+	}
+	return all, nil
+}

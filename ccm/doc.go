@@ -1,0 +1,22 @@
+// Package ccm puts a complete Kubernetes cloud controller manager (CCM) inside another program.
+//
+// A [Manager] is one CCM for one cluster. It campaigns for a lease, and for as long as it leads it
+// runs a term: the cloud provider, shared informers and controllers, all built when leadership is
+// won and all gone before it is given back. Losing the lease ends the term, not the process; a
+// Manager can be stopped, started again, and run many times beside others in one process.
+//
+//	           ┌──────────────────────────── Manager ────────────────────────────┐
+//	           │                 ┌───────────────── Term n ─────────────────┐    │
+//	API server │   Elector ────▶ │ fence ─ Provider ─ informers ─ Controller│    │ cloud
+//	           │   (lease)       └──────────────────────────────────────────┘    │
+//	           └─────────────────────────────────────────────────────────────────┘
+//
+// A host that uses go.uber.org/fx adds [Module], a provider, and a [Config]:
+//
+//	fx.New(ccm.Module, openstack.Module, fx.Supply(cfg)).Run()
+//
+// A host that does not calls [New] and [Manager.Run].
+//
+// Nothing in this package exits the process, handles signals, registers flags, opens a port, or
+// writes package-level state.
+package ccm

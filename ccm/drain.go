@@ -1,0 +1,33 @@
+package ccm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// StopBy returns a cause for cancelling the context of [Manager.Run] that shortens the drain: the
+// term ends by deadline, or is reported as undrained.
+//
+//	ctx, cancel := context.WithCancelCause(ctx)
+//	go manager.Run(ctx)
+//	…
+//	cancel(ccm.StopBy(deadline))
+func StopBy(deadline time.Time) error { return &stopBy{deadline} }
+
+type stopBy struct{ deadline time.Time }
+
+func (s *stopBy) Error() string {
+	return fmt.Sprintf("stop by %s", s.deadline.Format(time.TimeOnly))
+}
+
+// drainDeadline is timeout from now, or earlier if stop was cancelled with StopBy.
+func drainDeadline(stop context.Context, timeout time.Duration) time.Time {
+	deadline := time.Now().Add(timeout)
+	var by *stopBy
+	if errors.As(context.Cause(stop), &by) && by.deadline.Before(deadline) {
+		return by.deadline
+	}
+	return deadline
+}

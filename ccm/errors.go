@@ -1,0 +1,40 @@
+package ccm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ErrLeadershipLost is the cause of a term context that ended because the lease could not be
+// renewed, or another process took it.
+var ErrLeadershipLost = errors.New("leadership lost")
+
+// ErrStopped is the cause of a term context that ended because the Manager was asked to stop.
+var ErrStopped = errors.New("asked to stop")
+
+// ConfigError says which fields of a [Config] are wrong. It does not go away by trying again.
+type ConfigError struct {
+	Fields field.ErrorList
+}
+
+// Error names every field at fault.
+func (e *ConfigError) Error() string {
+	return "ccm: configuration: " + e.Fields.ToAggregate().Error()
+}
+
+// UndrainedError is returned by [Manager.Run] when a term could not be ended within its drain
+// timeout: something that belongs to it still runs and may still act. The lease is then not
+// released but left to expire, and the Manager does not campaign again until all of it has ended.
+type UndrainedError struct {
+	Term uint64
+	// Running names what had not ended: "controller x", "call LoadBalancer.EnsureLoadBalancer", ….
+	Running []string
+}
+
+// Error names what is still running.
+func (e *UndrainedError) Error() string {
+	return fmt.Sprintf("ccm: term %d did not end within its drain timeout; still running: %s", e.Term, strings.Join(e.Running, ", "))
+}

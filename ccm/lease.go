@@ -1,0 +1,220 @@
+package ccm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+// NewLeaseElector returns the default [Elector], on a coordination.k8s.io/v1 Lease. It is also an
+// [ElectionReporter]. cfg.Identity must be set. No request is made before Elect is called.
+//
+// Unlike client-go's LeaderElector, on which it rests, it gives the lease back only when the term has
+// drained.
+func NewLeaseElector(config *rest.Config, cfg LeaderElectionConfig, log logr.Logger) (Elector, error) {
+	config = rest.CopyConfig(config)
+	// A request that hangs must leave time for another try before the renew deadline, as in
+	// resourcelock.NewFromKubeconfig.
+	config.Timeout = max(time.Second, cfg.RenewDeadline.Duration/2)
+	// The lease must be renewed however busy the rest is.
+	config.QPS, config.RateLimiter = -1, nil
+	client, err := coordinationv1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client for the lease: %w", err)
+	}
+	return &leaseElector{cfg: cfg, client: client, log: log.WithName("leader-election")}, nil
+}
+
+type leaseElector struct {
+	cfg    LeaderElectionConfig
+	client coordinationv1.LeasesGetter
+	log    logr.Logger
+
+	mu     sync.Mutex
+	status ElectionStatus
+}
+
+// Elect implements [Elector].
+func (e *leaseElector) Elect(ctx context.Context, lead func(context.Context, Grant) error) error {
+	lock := &drainLock{elector: e, Interface: &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: e.cfg.ResourceNamespace, Name: e.cfg.ResourceName},
+		Client:     e.client,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: e.cfg.Identity},
+	}}
+	won := make(chan context.Context, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock:            lock,
+		LeaseDuration:   e.cfg.LeaseDuration.Duration,
+		RenewDeadline:   e.cfg.RenewDeadline.Duration,
+		RetryPeriod:     e.cfg.RetryPeriod.Duration,
+		ReleaseOnCancel: true, // the lock lets it through only when the term has drained
+		Name:            e.cfg.ResourceName,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) { won <- leading },
+			OnStoppedLeading: func() {},
+			OnNewLeader:      func(string) {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+
+	// The elector outlives ctx: it goes on renewing while the term drains.
+	electing, stopElecting := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), e.log))
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		elector.Run(electing)
+	}()
+	defer func() {
+		stopElecting()
+		<-over
+	}()
+
+	var leading context.Context
+	select {
+	case leading = <-won:
+	case <-ctx.Done():
+		// The lease may be won in this moment: it is free to go then, since nothing has begun.
+		lock.drained()
+		return context.Cause(ctx)
+	}
+	led, lost := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer lost(nil)
+	stop := context.AfterFunc(leading, func() {
+		lost(fmt.Errorf("%w: lease %s/%s was not renewed: %w", ErrLeadershipLost, e.cfg.ResourceNamespace, e.cfg.ResourceName, e.lastError()))
+	})
+	defer stop()
+	err = lead(led, Grant{ValidUntil: e.validUntil})
+	if undrained := (*UndrainedError)(nil); !errors.As(err, &undrained) && led.Err() == nil {
+		lock.drained()
+	}
+	return err
+}
+
+// validUntil is when the fence closes by the clock. Others may take the lease LeaseDuration after
+// they have seen the last renewal, which is after its request began here. The elector gives up
+// RenewDeadline after it. Half-way between the two is late enough never to come before the
+// elector's own loss, and leaves the other half for cancelled requests to die out and for clocks that run at
+// different rates.
+func (e *leaseElector) validUntil() time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	lease, renew := e.cfg.LeaseDuration.Duration, e.cfg.RenewDeadline.Duration
+	return e.status.LastRenewal.Add(renew + (lease-renew)/2)
+}
+
+// ElectionStatus implements [ElectionReporter].
+func (e *leaseElector) ElectionStatus() ElectionStatus {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	status := e.status
+	status.Identity = e.cfg.Identity
+	return status
+}
+
+func (e *leaseElector) lastError() error {
+	if err := e.ElectionStatus().Err; err != nil {
+		return err
+	}
+	return errors.New("another process took it")
+}
+
+func (e *leaseElector) observe(leader string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	// The elector's own end is not trouble.
+	if err == nil || !errors.Is(err, context.Canceled) {
+		e.status.Err = err
+	}
+	if err == nil {
+		e.status.Leader = leader
+	}
+}
+
+func (e *leaseElector) renewed(at time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status.LastRenewal = at
+}
+
+// drainLock sees each request to the lease: it remembers failures and renewals, and keeps the
+// release back until the term has drained. client-go releases as soon as its context ends or a
+// renewal fails, whatever still runs.
+type drainLock struct {
+	resourcelock.Interface
+	elector *leaseElector
+
+	mu      sync.Mutex
+	release bool
+}
+
+var errNotDrained = errors.New("the lease is kept: the term has not drained")
+
+func (l *drainLock) drained() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.release = true
+}
+
+func (l *drainLock) mayRelease() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.release
+}
+
+// Get implements resourcelock.Interface.
+func (l *drainLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	switch {
+	case err == nil:
+		l.elector.observe(record.HolderIdentity, nil)
+	case !apierrors.IsNotFound(err): // a lease that does not exist is made next
+		l.elector.observe("", fmt.Errorf("read lease %s: %w", l.Describe(), err))
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l *drainLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	begun := time.Now()
+	err := l.Interface.Create(ctx, record)
+	l.written(record, begun, "create", err)
+	return err
+}
+
+// Update implements resourcelock.Interface.
+func (l *drainLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == "" && !l.mayRelease() {
+		return errNotDrained
+	}
+	begun := time.Now()
+	err := l.Interface.Update(ctx, record)
+	l.written(record, begun, "update", err)
+	return err
+}
+
+func (l *drainLock) written(record resourcelock.LeaderElectionRecord, begun time.Time, verb string, err error) {
+	if err != nil {
+		// A conflict says that another replica was faster, which is what an election is about.
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			l.elector.observe("", fmt.Errorf("%s lease %s: %w", verb, l.Describe(), err))
+		}
+		return
+	}
+	l.elector.observe(record.HolderIdentity, nil)
+	if record.HolderIdentity == l.Identity() {
+		l.elector.renewed(begun)
+	}
+}

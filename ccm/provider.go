@@ -1,0 +1,99 @@
+package ccm
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	cloudprovider "k8s.io/cloud-provider"
+)
+
+// A Provider is a factory of cloudprovider.Interface.
+type Provider struct {
+	// Name is what --cloud-provider selects by. Required.
+	Name string
+
+	// New is called once a term. ctx ends with the term. An error, a nil or a panic ends the term;
+	// Status shows why, and a new one is tried after a pause. If the result has a method Close() error it is
+	// called when the term has drained.
+	New func(ctx context.Context, env ProviderEnv) (cloudprovider.Interface, error)
+}
+
+// ProviderEnv is what a provider is built with.
+type ProviderEnv struct {
+	// ClusterName is --cluster-name.
+	ClusterName string
+
+	// ConfigFile is --cloud-config, the path of the provider's own configuration. It may be empty.
+	ConfigFile string
+
+	// Identity and Term tell who leads: the name written to the lease, and the number of the term in
+	// this process.
+	Identity string
+	Term     uint64
+
+	// Logger is the term's.
+	Logger logr.Logger
+
+	// Transport puts the term's fence in front of a provider's own HTTP: once the term is over,
+	// requests that may change something are refused, and those in flight cancelled. A provider should wrap
+	// the transport of its cloud client with it.
+	Transport func(http.RoundTripper) http.RoundTripper
+}
+
+// StaticProvider hands out the same cloud in every term. Its Initialize is called once a term.
+func StaticProvider(cloud cloudprovider.Interface) Provider {
+	if cloud == nil {
+		return Provider{}
+	}
+	return Provider{
+		Name: cloud.ProviderName(),
+		New: func(context.Context, ProviderEnv) (cloudprovider.Interface, error) {
+			// Hidden behind a type without Close: the cloud outlives the term.
+			return cloud, nil
+		},
+	}
+}
+
+// selectProvider finds the one provider to use: the one that is named, or the only one.
+func selectProvider(name string, given []Provider) (Provider, error) {
+	path := field.NewPath("cloudProvider", "name")
+	names := make([]string, 0, len(given))
+	for _, p := range given {
+		if p.Name == "" || p.New == nil {
+			return Provider{}, &ConfigError{Fields: field.ErrorList{field.Required(path, fmt.Sprintf("a provider given by the host (%q) lacks Name or New", p.Name))}}
+		}
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	if dup := firstDuplicate(names); dup != "" {
+		return Provider{}, &ConfigError{Fields: field.ErrorList{field.Duplicate(path, dup)}}
+	}
+	switch {
+	case len(given) == 0:
+		return Provider{}, &ConfigError{Fields: field.ErrorList{field.Required(path, "no cloud provider was given: add one to the fx app (a provider's Module, or ccm.AsProvider), or set Params.Providers")}}
+	case name != "":
+		for _, p := range given {
+			if p.Name == name {
+				return p, nil
+			}
+		}
+		return Provider{}, &ConfigError{Fields: field.ErrorList{field.NotSupported(path, name, names)}}
+	case len(given) > 1:
+		return Provider{}, &ConfigError{Fields: field.ErrorList{field.Required(path, "several cloud providers were given ("+strings.Join(names, ", ")+"): choose one with --cloud-provider")}}
+	}
+	return given[0], nil
+}
+
+func firstDuplicate(sorted []string) string {
+	for i := 1; i < len(sorted); i++ {
+		if sorted[i] == sorted[i-1] {
+			return sorted[i]
+		}
+	}
+	return ""
+}

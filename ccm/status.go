@@ -1,0 +1,166 @@
+package ccm
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fxccm/fxccm/internal/informerview"
+)
+
+// State is what a [Manager] is doing.
+type State string
+
+// The states of a Manager.
+const (
+	// StateStopped: Run is not running.
+	StateStopped State = "stopped"
+	// StateStandby: campaigning; another process leads.
+	StateStandby State = "standby"
+	// StateLeading: a term is open. It is ready when Status.Ready is true.
+	StateLeading State = "leading"
+	// StateDraining: a term is ending.
+	StateDraining State = "draining"
+	// StateDegraded: something is wrong; Status.Reason says what, and it is tried again.
+	StateDegraded State = "degraded"
+)
+
+// Status is a snapshot of a [Manager]. It holds nothing secret.
+type Status struct {
+	State State `json:"state"`
+
+	// Reason says in an operator's words why the state is degraded, or why Run ended.
+	Reason string `json:"reason,omitempty"`
+
+	// RetryAt is when the next term is tried after one has failed.
+	RetryAt time.Time `json:"retryAt,omitzero"`
+
+	// Term is the number of the current term, or of the last one; 0 before the first.
+	Term uint64 `json:"term"`
+
+	// Ready tells that all informers of the term have synced and its controllers run.
+	Ready bool `json:"ready"`
+
+	// Step is what the opening of a term is at.
+	Step string `json:"step,omitempty"`
+
+	// Provider is the name of the cloud provider.
+	Provider string `json:"provider"`
+
+	Election    ElectionStatus     `json:"election"`
+	Controllers []ControllerStatus `json:"controllers"`
+
+	// Running names the calls in flight and the goroutines of the term.
+	Running []string `json:"running,omitempty"`
+}
+
+// ControllerState is what a controller is doing.
+type ControllerState string
+
+// The states of a controller.
+const (
+	// ControllerDisabled: left out by --controllers.
+	ControllerDisabled ControllerState = "disabled"
+	// ControllerWaiting: enabled, but there is no term, or it is still opening.
+	ControllerWaiting ControllerState = "waiting"
+	// ControllerSkipped: there is nothing for it to do in this term; Reason says why.
+	ControllerSkipped ControllerState = "skipped"
+	// ControllerRunning: its Run runs.
+	ControllerRunning ControllerState = "running"
+	// ControllerFailed: it could not be built, or ended when it should not have; Reason says why.
+	ControllerFailed ControllerState = "failed"
+	// ControllerStopped: it has ended with its term.
+	ControllerStopped ControllerState = "stopped"
+)
+
+// ControllerStatus is a snapshot of one controller.
+type ControllerStatus struct {
+	Name   string          `json:"name"`
+	State  ControllerState `json:"state"`
+	Reason string          `json:"reason,omitempty"`
+}
+
+// termStatus is what a term tells about itself. It is safe for concurrent use.
+type termStatus struct {
+	mu          sync.Mutex
+	phase       State
+	step        string
+	isReady     bool
+	view        *informerview.View
+	controllers map[string]ControllerStatus
+	runnables   []namedRunnable
+}
+
+type namedRunnable struct {
+	name     string
+	runnable Runnable
+}
+
+func newTermStatus() *termStatus {
+	return &termStatus{phase: StateLeading, controllers: map[string]ControllerStatus{}}
+}
+
+func (s *termStatus) opening(step string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.step = step
+}
+
+// syncing lets problem tell what the informers are waiting for.
+func (s *termStatus) syncing(view *informerview.View) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.step, s.view = "sync informers", view
+}
+
+func (s *termStatus) ready() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.step, s.view, s.isReady = "", nil, true
+}
+
+func (s *termStatus) draining() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.phase, s.step, s.view, s.isReady = StateDraining, "", nil, false
+}
+
+func (s *termStatus) built(name string, r Runnable) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runnables = append(s.runnables, namedRunnable{name, r})
+}
+
+// startable returns the built controllers in name order.
+func (s *termStatus) startable() []namedRunnable {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.runnables)
+}
+
+func (s *termStatus) controller(name string, state ControllerState, reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := ControllerStatus{Name: name, State: state}
+	if reason != nil {
+		status.Reason = reason.Error()
+	}
+	s.controllers[name] = status
+}
+
+// fill writes what the term knows into a snapshot.
+func (s *termStatus) fill(status *Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status.State, status.Step, status.Ready = s.phase, s.step, s.isReady
+	if s.view != nil {
+		if err := s.view.Failure(); err != nil {
+			status.State, status.Reason = StateDegraded, explain(err)
+		}
+	}
+	for i, c := range status.Controllers {
+		if own, ok := s.controllers[c.Name]; ok {
+			status.Controllers[i] = own
+		}
+	}
+}
