@@ -1,0 +1,68 @@
+# fxccm: everything that is needed is built or fetched by these targets, into bin/ (ignored by git),
+# and reused when it is there. Needs Go 1.26, make, gcc (for the race detector) and git.
+
+SHELL := /bin/bash
+GO    ?= go
+BIN   := $(CURDIR)/bin
+
+# Packages that a host links. They must build wherever a host does.
+LIBRARY   := ./ccm/... ./controllers/... ./options/... ./provider/... ./internal/...
+PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
+
+# envtest's convention: a user who has etcd and kube-apiserver says where, and nothing is built.
+export KUBEBUILDER_ASSETS ?=
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+.PHONY: demo
+demo: controlplane ## See two replicas run a cluster with a fake cloud (CHECK=1: verify and exit)
+	@$(GO) build -trimpath -o $(BIN)/fxccm ./example
+	@$(GO) build -trimpath -o $(BIN)/fxccm-demo ./example/demo
+	@$(BIN)/fxccm-demo --binary $(BIN)/fxccm $(if $(CHECK),--check)
+
+.PHONY: test
+test: controlplane ## Run all tests, on a real kube-apiserver and etcd
+	@echo "==> tests with the race detector"
+	$(GO) test -race -timeout 20m ./...
+	@echo "==> scenarios in which upstream's service controller races with itself, without it"
+	$(GO) test -timeout 10m -count=1 ./test/churn/...
+	@echo "==> nested modules"
+	cd test/bench && $(GO) vet ./...
+	@echo "==> the demo, checked"
+	@$(MAKE) --no-print-directory demo CHECK=1
+
+.PHONY: lint
+lint: $(BIN)/lint/.built ## Check format, vet, staticcheck, and that the library builds on every platform
+	@unformatted=$$($(BIN)/lint/gofumpt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	  if [ -n "$$unformatted" ]; then echo "not gofumpt-ed:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(BIN)/lint/staticcheck ./...
+	@for platform in $(PLATFORMS); do echo "build library for $$platform"; \
+	  GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO) build $(LIBRARY) || exit 1; done
+	@echo "lint: ok"
+
+$(BIN)/lint/.built: tools/lint/go.mod tools/lint/go.sum
+	@echo "build the linters"
+	@mkdir -p $(@D)
+	cd tools/lint && $(GO) build -o $(@D)/ honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt
+	@touch $@
+
+.PHONY: format
+format: $(BIN)/lint/.built ## Format the code
+	@$(BIN)/lint/gofumpt -w $$(git ls-files -co --exclude-standard '*.go')
+
+.PHONY: bench
+bench: controlplane ## Measure beside upstream's command, and write docs/benchmarks.md
+	cd test/bench && $(GO) run . --out $(CURDIR)/docs/benchmarks.md
+
+.PHONY: controlplane
+controlplane: ## Build etcd and kube-apiserver, if they are not there
+	@tools/controlplane/build.sh
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf $(BIN)
