@@ -1,0 +1,206 @@
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/fxccm/fxccm/internal/fence"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errLost = errors.New("the lease went away")
+
+func TestClose_RefusesNewCallsAndCancelsThoseInFlight(t *testing.T) {
+	f := fence.New(nil, time.Now)
+	ctx, done, err := f.Enter(t.Context(), "create")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.InFlight(); !slices.Equal(got, []string{"create"}) {
+		t.Errorf("in flight: %v", got)
+	}
+	f.Close(errLost)
+	<-ctx.Done()
+	if cause := context.Cause(ctx); !errors.Is(cause, errLost) || !errors.Is(cause, fence.ErrClosed) {
+		t.Errorf("call in flight was cancelled because of %v", cause)
+	}
+	if _, _, err := f.Enter(t.Context(), "delete"); !errors.Is(err, fence.ErrClosed) || !strings.Contains(err.Error(), "delete refused") {
+		t.Errorf("new call got %v, want a refusal that names it", err)
+	}
+	done()
+	if got := f.InFlight(); len(got) != 0 {
+		t.Errorf("in flight after done: %v", got)
+	}
+}
+
+// Upstream passes context.TODO() to UpdateLoadBalancer: the fence's end must reach that call too.
+func TestEnter_MergesTheCallersContext(t *testing.T) {
+	f := fence.New(nil, time.Now)
+	type key struct{}
+	caller, cancel := context.WithCancel(context.WithValue(context.Background(), key{}, "v"))
+	ctx, done, err := f.Enter(caller, "update")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	if ctx.Value(key{}) != "v" {
+		t.Error("the caller's values are gone")
+	}
+	cancel()
+	<-ctx.Done()
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		t.Errorf("ended with %v", ctx.Err())
+	}
+}
+
+// A process that was frozen past its lease must not act when it wakes, before any callback has run.
+func TestEnter_IsRefusedOnceLeadershipHasExpiredByTheClock(t *testing.T) {
+	now := time.Unix(1000, 0)
+	until := now.Add(10 * time.Second)
+	f := fence.New(func() time.Time { return until }, func() time.Time { return now })
+	ctx, done, err := f.Enter(t.Context(), "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Minute)
+	if _, _, err := f.Enter(t.Context(), "second"); !errors.Is(err, fence.ErrClosed) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+	<-ctx.Done()
+	done()
+	until = now.Add(time.Hour)
+	if _, _, err := f.Enter(t.Context(), "third"); !errors.Is(err, fence.ErrClosed) {
+		t.Errorf("a fence that has closed opened again: %v", err)
+	}
+}
+
+func TestHold_NewWorkWaitsWhileWorkInFlightFinishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fence.New(nil, time.Now)
+		_, ensured, err := f.EnterWhenOpen(t.Context(), "ensure")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Hold()
+		waited := make(chan error, 1)
+		go func() {
+			_, _, err := f.EnterWhenOpen(t.Context(), "next")
+			waited <- err
+		}()
+		quiet := make(chan error, 1)
+		go func() { quiet <- f.WaitQuiet(t.Context(), 100*time.Millisecond) }()
+		synctest.Wait()
+		select {
+		case err := <-waited:
+			t.Fatalf("new work did not wait: %v", err)
+		case <-quiet:
+			t.Fatal("quiet while a call is in flight")
+		default:
+		}
+		// The work that was in flight goes on to its second call.
+		ensured()
+		time.Sleep(50 * time.Millisecond)
+		_, patched, err := f.Enter(t.Context(), "patch status")
+		if err != nil {
+			t.Fatalf("work in flight could not finish: %v", err)
+		}
+		synctest.Wait()
+		patched()
+		if err := <-quiet; err != nil {
+			t.Fatal(err)
+		}
+		f.Close(errLost)
+		if err := <-waited; !errors.Is(err, fence.ErrClosed) {
+			t.Errorf("held call got %v, want a refusal", err)
+		}
+	})
+}
+
+func TestEnterWhenOpen_HeldCallEndsWithItsContext(t *testing.T) {
+	f := fence.New(nil, time.Now)
+	f.Hold()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := f.EnterWhenOpen(ctx, "x"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	f.Close(errLost)
+}
+
+func TestTransport_ReadsPassAndWritesAreRefusedAfterClose(t *testing.T) {
+	var reached []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		reached = append(reached, r.Method)
+	}))
+	defer server.Close()
+	base := &http.Transport{}
+	defer base.CloseIdleConnections()
+	f := fence.New(nil, time.Now)
+	client := &http.Client{Transport: f.Transport(base)}
+	send := func(method string) error {
+		req, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/nodes/a", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+		return err
+	}
+	if err := send(http.MethodPatch); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.InFlight(); len(n) != 0 {
+		t.Errorf("in flight after the response was read: %v", n)
+	}
+	f.Close(errLost)
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if err := send(method); !errors.Is(err, fence.ErrClosed) {
+			t.Errorf("%s after close: %v, want a refusal", method, err)
+		}
+	}
+	if err := send(http.MethodGet); err != nil {
+		t.Errorf("GET after close: %v", err)
+	}
+	if want := []string{"PATCH", "GET"}; !slices.Equal(reached, want) {
+		t.Errorf("the server was reached by %v, want %v", reached, want)
+	}
+}
+
+func TestTransport_RequestInFlightIsCancelledByClose(t *testing.T) {
+	arrived := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	base := &http.Transport{}
+	defer base.CloseIdleConnections()
+	f := fence.New(nil, time.Now)
+	result := make(chan error, 1)
+	go func() {
+		_, err := (&http.Client{Transport: f.Transport(base)}).Post(server.URL, "text/plain", nil)
+		result <- err
+	}()
+	<-arrived
+	f.Close(errLost)
+	if err := <-result; !errors.Is(err, errLost) {
+		t.Errorf("request in flight ended with %v, want the reason of the close", err)
+	}
+	if err := f.WaitQuiet(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+}
