@@ -1,0 +1,257 @@
+package ccm_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+func seconds(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
+
+func idle(name string) ccm.Controller {
+	return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		return ccm.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		}), nil
+	}}
+}
+
+// A wrong configuration is refused by New, with one sentence that names the thing at fault.
+func TestNew_BadInputIsRefusedByName(t *testing.T) {
+	cases := []struct {
+		name  string
+		spoil func(*ccm.Params)
+		want  []string
+	}{
+		{"zero config", func(p *ccm.Params) { p.Config = ccm.Config{} }, []string{"clusterName"}},
+		{"unknown controller", func(p *ccm.Params) { p.Config.Controllers = []string{"*", "-sevice"} }, []string{"controllers[1]", `"-sevice"`, "service-lb-controller"}},
+		{"duplicate controller", func(p *ccm.Params) { p.Controllers = []ccm.Controller{idle("mine"), idle("mine")} }, []string{"controllers[mine]", "Duplicate"}},
+		{"controller with the name of a built-in one", func(p *ccm.Params) { p.Controllers = []ccm.Controller{idle("route")} }, []string{"controllers[route]", "node-route-controller"}},
+		{"controller without a name", func(p *ccm.Params) { p.Controllers = []ccm.Controller{idle("")} }, []string{"controllers", "no Name"}},
+		{"controller without a constructor", func(p *ccm.Params) { p.Controllers = []ccm.Controller{{Name: "mine"}} }, []string{"controllers[mine]", "no New"}},
+		{"empty cluster name", func(p *ccm.Params) { p.Config.ClusterName = "" }, []string{"clusterName", "--cluster-name"}},
+		{"negative node concurrency", func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = -1 }, []string{"node.concurrentSyncs", "-1"}},
+		{"zero node concurrency", func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = 0 }, []string{"node.concurrentSyncs"}},
+		{"negative status updates", func(p *ccm.Params) { p.Config.Node.ConcurrentStatusUpdates = -2 }, []string{"node.concurrentStatusUpdates"}},
+		{"zero lifecycle concurrency", func(p *ccm.Params) { p.Config.NodeLifecycle.ConcurrentSyncs = 0 }, []string{"nodeLifecycle.concurrentSyncs"}},
+		{"zero service concurrency", func(p *ccm.Params) { p.Config.Service.ConcurrentSyncs = 0 }, []string{"service.concurrentSyncs"}},
+		{"zero monitor period", func(p *ccm.Params) { p.Config.NodeLifecycle.MonitorPeriod = seconds(0) }, []string{"nodeLifecycle.monitorPeriod"}},
+		{"zero drain timeout", func(p *ccm.Params) { p.Config.DrainTimeout = seconds(0) }, []string{"drainTimeout"}},
+		{"lease shorter than renewal", func(p *ccm.Params) {
+			p.Config.LeaderElection.LeaderElect = true
+			p.Config.LeaderElection.LeaseDuration = seconds(5)
+		}, []string{"leaderElection.leaseDuration", "renewDeadline"}},
+		{"renewal shorter than retry", func(p *ccm.Params) {
+			p.Config.LeaderElection.LeaderElect = true
+			p.Config.LeaderElection.RenewDeadline = seconds(2)
+		}, []string{"leaderElection.renewDeadline", "retryPeriod"}},
+		{"lease of half a second", func(p *ccm.Params) {
+			p.Config.LeaderElection.LeaderElect = true
+			p.Config.LeaderElection.LeaseDuration = metav1.Duration{Duration: 15500 * time.Millisecond}
+		}, []string{"leaderElection.leaseDuration", "whole seconds"}},
+		{"lease without a name", func(p *ccm.Params) {
+			p.Config.LeaderElection.LeaderElect = true
+			p.Config.LeaderElection.ResourceName = ""
+		}, []string{"leaderElection.resourceName"}},
+		{"bad CIDR", func(p *ccm.Params) { p.Config.ClusterCIDR = "10.244.0.0" }, []string{"clusterCIDR", `"10.244.0.0" is not a CIDR`}},
+		{"two CIDRs of one family", func(p *ccm.Params) { p.Config.ClusterCIDR = "10.1.0.0/16,10.2.0.0/16" }, []string{"clusterCIDR", "one IP family"}},
+		{"three CIDRs", func(p *ccm.Params) { p.Config.ClusterCIDR = "10.1.0.0/16,fd00::/56,10.2.0.0/16" }, []string{"clusterCIDR", "3 CIDRs"}},
+		{"route controller asked for without CIDR", func(p *ccm.Params) { p.Config.Controllers = []string{"route"} }, []string{"clusterCIDR", "--cluster-cidr", "node-route-controller"}},
+		{"no provider", func(p *ccm.Params) { p.Providers = nil }, []string{"cloudProvider.name", "no cloud provider"}},
+		{"two providers", func(p *ccm.Params) {
+			p.Providers = append(p.Providers, provider(func() (cloudprovider.Interface, error) { return emptyCloud{}, nil }))
+		}, []string{"several cloud providers", "empty, stub", "--cloud-provider"}},
+		{"two providers of one name", func(p *ccm.Params) { p.Providers = append(p.Providers, p.Providers[0]) }, []string{"cloudProvider.name", `"empty"`}},
+		{"unknown provider", func(p *ccm.Params) { p.Config.CloudProvider.Name = "clowd" }, []string{"cloudProvider.name", `"clowd"`, `"empty"`}},
+		{"nil static provider", func(p *ccm.Params) { p.Providers = []ccm.Provider{ccm.StaticProvider(nil)} }, []string{"lacks Name or New"}},
+		{"kubeconfig missing", func(p *ccm.Params) {
+			p.RESTConfig = nil
+			p.Config.ClientConnection.Kubeconfig = "/nowhere/kubeconfig"
+		}, []string{"clientConnection.kubeconfig", "/nowhere/kubeconfig", "no such file"}},
+		{"no API server at all", func(p *ccm.Params) { p.RESTConfig = nil }, []string{"clientConnection.kubeconfig", "--kubeconfig"}},
+		{"negative QPS", func(p *ccm.Params) { p.Config.ClientConnection.QPS = -3 }, []string{"clientConnection.qps"}},
+		{"port out of range", func(p *ccm.Params) { p.Config.Serving.SecurePort = 70000 }, []string{"serving.securePort"}},
+		{"certificate without key", func(p *ccm.Params) { p.Config.Serving.CertFile = "a.crt" }, []string{"serving.certFile", "keyFile"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			p := standaloneParams("*")
+			c.spoil(&p)
+			m, err := ccm.New(p)
+			if err == nil {
+				t.Fatalf("New accepted it: %+v", m.Status())
+			}
+			var config *ccm.ConfigError
+			if !errors.As(err, &config) {
+				t.Errorf("error is a %T, want a *ccm.ConfigError: %v", err, err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error does not name %q: %v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestNew_MalformedKubeconfigIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte("clusters: {"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := standaloneParams("*")
+	p.RESTConfig = nil
+	p.Config.ClientConnection.Kubeconfig = path
+	_, err := ccm.New(p)
+	if err == nil || !strings.Contains(err.Error(), "clientConnection.kubeconfig") || !strings.Contains(err.Error(), path) {
+		t.Errorf("want an error that names the field and the file, got: %v", err)
+	}
+}
+
+// What can only be seen when a term opens does not end the process or the Manager: it is degraded,
+// says why, and tries again.
+func TestRun_BadPartsDegradeAndAreTriedAgain(t *testing.T) {
+	errBuilt := errors.New("401 from the identity service")
+	cases := []struct {
+		name  string
+		spoil func(*ccm.Params)
+		want  string
+	}{
+		{"provider fails", func(p *ccm.Params) {
+			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { return nil, errBuilt })}
+		}, `cloud provider "stub": 401 from the identity service`},
+		{"provider is nil", func(p *ccm.Params) {
+			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { return nil, nil })}
+		}, `cloud provider "stub": its New returned neither a cloud nor an error`},
+		{"provider panics", func(p *ccm.Params) {
+			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { panic("index out of range") })}
+		}, "panic in build provider: index out of range"},
+		{"provider has no cluster ID", func(p *ccm.Params) {
+			p.Providers = []ccm.Provider{ccm.StaticProvider(emptyCloud{untagged: true})}
+		}, "--allow-untagged-cloud"},
+		{"controller cannot be built", func(p *ccm.Params) {
+			p.Controllers = []ccm.Controller{{Name: "mine", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+				return nil, errors.New("no such device")
+			}}}
+		}, "controller mine: no such device"},
+		{"controller is nil", func(p *ccm.Params) {
+			p.Controllers = []ccm.Controller{{Name: "mine", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) { return nil, nil }}}
+		}, "controller mine: its New returned neither a Runnable nor an error"},
+		{"controller panics when built", func(p *ccm.Params) {
+			p.Controllers = []ccm.Controller{{Name: "mine", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) { panic("boom") }}}
+		}, "controller mine: panic in New: boom"},
+		{"controller returns at once", func(p *ccm.Params) {
+			p.Controllers = []ccm.Controller{returning("mine", nil)}
+		}, "controller mine: its Run returned without being asked to"},
+		{"controller fails", func(p *ccm.Params) {
+			p.Controllers = []ccm.Controller{returning("mine", errors.New("lost my way"))}
+		}, "controller mine: lost my way"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			p := standaloneParams("mine")
+			p.Controllers = []ccm.Controller{idle("mine")}
+			c.spoil(&p)
+			m, err := ccm.New(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := run(t, m)
+			status := eventually(t, m.Status, func(s ccm.Status) bool {
+				return s.State == ccm.StateDegraded && strings.Contains(s.Reason, c.want)
+			}, "degraded because of "+c.want)
+			if status.RetryAt.IsZero() {
+				t.Errorf("status does not say when it is tried again: %+v", status)
+			}
+			eventually(t, m.Status, func(s ccm.Status) bool { return s.Term >= 2 }, "a second term")
+			if err := stop(); err != nil {
+				t.Errorf("Run returned %v, want nil: it was asked to stop and all has ended", err)
+			}
+		})
+	}
+}
+
+func returning(name string, err error) ccm.Controller {
+	return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		return ccm.RunnableFunc(func(context.Context) error { return err }), nil
+	}}
+}
+
+// A controller that never returns is named, and the Manager refuses to run again while it is there.
+func TestRun_ControllerThatNeverReturnsIsReported(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	release := make(chan struct{})
+	p := standaloneParams("mine")
+	p.Config.DrainTimeout = metav1.Duration{Duration: 300 * time.Millisecond}
+	p.Controllers = []ccm.Controller{{Name: "mine", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		return ccm.RunnableFunc(func(context.Context) error {
+			<-release
+			return nil
+		}), nil
+	}}}
+	m, err := ccm.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, m)
+	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
+	err = stop()
+	var undrained *ccm.UndrainedError
+	if !errors.As(err, &undrained) || len(undrained.Running) != 1 || undrained.Running[0] != "controller mine" {
+		t.Fatalf("Run returned %v, want an UndrainedError that names the controller", err)
+	}
+	if again := m.Run(context.Background()); !errors.As(again, &undrained) {
+		t.Errorf("second Run returned %v while the first term still runs, want an UndrainedError", again)
+	}
+	close(release)
+	eventually(t, m.Status, func(s ccm.Status) bool { return len(s.Running) == 0 }, "the controller's end")
+}
+
+// A server with a certificate of another CA is a matter for the operator, not for an exit.
+func TestRun_WrongCAIsToldInWords(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	p := standaloneParams("mine")
+	p.Config.LeaderElection.LeaderElect = true
+	p.Controllers = []ccm.Controller{idle("mine")}
+	p.RESTConfig.Host = server.URL
+	p.RESTConfig.CAData = anotherCA(t)
+	m, err := ccm.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, m)
+	eventually(t, m.Status, func(s ccm.Status) bool {
+		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "not signed by the CA that the kubeconfig trusts")
+	}, "degraded because of the CA")
+	if err := stop(); err != nil {
+		t.Errorf("Run returned %v", err)
+	}
+}
+
+// anotherCA is a valid certificate that has signed nothing here.
+func anotherCA(t *testing.T) []byte {
+	t.Helper()
+	certificate, _, err := cert.GenerateSelfSignedCertKey("elsewhere", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificate
+}

@@ -1,0 +1,183 @@
+package ccm_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// host is the part of an app that a host writes; it always leads and runs controller "mine".
+func host(p ccm.Params, options ...fx.Option) fx.Option {
+	return fx.Options(
+		ccm.Module,
+		fx.NopLogger,
+		fx.Supply(p.Config, p.RESTConfig, p.Logger),
+		fx.Options(options...),
+	)
+}
+
+func supplyProvider(p ccm.Provider) fx.Option {
+	return fx.Provide(ccm.AsProvider(func() ccm.Provider { return p }))
+}
+
+func supplyController(c ccm.Controller) fx.Option {
+	return fx.Provide(ccm.AsController(func() ccm.Controller { return c }))
+}
+
+func TestModule_GraphIsComplete(t *testing.T) {
+	p := standaloneParams("*")
+	if err := fx.ValidateApp(host(p, supplyProvider(p.Providers[0]))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestModule_BadInputIsAnErrorOfNew(t *testing.T) {
+	p := standaloneParams("*")
+	cases := map[string]struct {
+		app  fx.Option
+		want string
+	}{
+		"no provider": {host(p), "no cloud provider was given"},
+		"several providers": {host(p, supplyProvider(p.Providers[0]), supplyProvider(provider(func() (cloudprovider.Interface, error) { return emptyCloud{}, nil }))),
+			"several cloud providers"},
+		"duplicate controller": {host(p, supplyProvider(p.Providers[0]), supplyController(idle("mine")), supplyController(idle("mine"))), "controllers[mine]"},
+		"no config":            {fx.Options(ccm.Module, fx.NopLogger, supplyProvider(p.Providers[0])), "ccm.Config"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			err := fx.New(c.app).Err()
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("want an error that says %q, got: %v", c.want, err)
+			}
+		})
+	}
+}
+
+func TestModule_CanBeStartedAgain(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	p := standaloneParams("mine")
+	var m *ccm.Manager
+	app := fx.New(host(p, supplyProvider(p.Providers[0]), supplyController(idle("mine")), fx.Populate(&m)))
+	for round := uint64(1); round <= 3; round++ {
+		if err := app.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == round }, "ready")
+		if err := app.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s := m.Status(); s.State != ccm.StateStopped || len(s.Running) > 0 {
+			t.Fatalf("after Stop: %+v", s)
+		}
+	}
+}
+
+// OnStart must not wait for what may be down: here the API server and the provider.
+func TestModule_StartDoesNotWait(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	p := standaloneParams("*")
+	p.Config.LeaderElection.LeaderElect = true
+	var m *ccm.Manager
+	app := fx.New(host(p, supplyProvider(p.Providers[0]), fx.Populate(&m)))
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, m.Status, func(s ccm.Status) bool {
+		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "the API server is down or its address is wrong")
+	}, "degraded because of the API server")
+	if err := app.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stubborn is a controller that ends only when the test releases it.
+func stubborn(name string, release <-chan struct{}) ccm.Controller {
+	return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		return ccm.RunnableFunc(func(context.Context) error {
+			<-release
+			return nil
+		}), nil
+	}}
+}
+
+func TestModule_StopEndsWithinItsDeadlineAndNamesWhatRuns(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	release := make(chan struct{})
+	p := standaloneParams("mine")
+	p.Config.DrainTimeout = metav1.Duration{Duration: time.Hour}
+	var m *ccm.Manager
+	app := fx.New(host(p, supplyProvider(p.Providers[0]), supplyController(stubborn("mine", release)), fx.Populate(&m)))
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	err := app.Stop(ctx)
+	var undrained *ccm.UndrainedError
+	if !errors.As(err, &undrained) || !strings.Contains(err.Error(), "controller mine") {
+		t.Errorf("Stop returned %v, want an UndrainedError that names controller mine", err)
+	}
+	if ctx.Err() != nil {
+		t.Error("Stop used up the whole deadline; hooks of the host would be skipped")
+	}
+	close(release)
+	eventually(t, m.Status, func(s ccm.Status) bool { return len(s.Running) == 0 }, "the controller's end")
+}
+
+// A term that cannot be drained while the app runs shuts the app down with a documented code.
+func TestModule_UndrainableTermShutsTheAppDown(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	release := make(chan struct{})
+	p := standaloneParams("failing", "stubborn")
+	p.Config.DrainTimeout = metav1.Duration{Duration: 300 * time.Millisecond}
+	app := fx.New(host(p, supplyProvider(p.Providers[0]),
+		supplyController(returning("failing", errors.New("no more"))), supplyController(stubborn("stubborn", release))))
+	wait := app.Wait()
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case signal := <-wait:
+		if signal.ExitCode != ccm.ExitUndrained {
+			t.Errorf("exit code %d, want %d", signal.ExitCode, ccm.ExitUndrained)
+		}
+	case <-time.After(limit):
+		t.Fatal("the app was not shut down")
+	}
+	if err := app.Stop(t.Context()); err == nil || !strings.Contains(err.Error(), "controller stubborn") {
+		t.Errorf("Stop returned %v, want an error that names controller stubborn", err)
+	}
+	close(release)
+}
+
+func TestReplaceProviders_RealOneIsNotBuilt(t *testing.T) {
+	p := standaloneParams("mine")
+	built := false
+	var m *ccm.Manager
+	err := fx.New(host(p,
+		fx.Provide(ccm.AsProvider(func() ccm.Provider { built = true; return provider(nil) })),
+		supplyController(idle("mine")),
+		ccm.ReplaceProviders(p.Providers...),
+		fx.Populate(&m),
+	)).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if built {
+		t.Error("the real provider's constructor was called")
+	}
+	if got := m.Status().Provider; got != "empty" {
+		t.Errorf("provider is %q, want the replacement", got)
+	}
+}
