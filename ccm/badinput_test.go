@@ -3,6 +3,7 @@ package ccm_test
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -43,7 +44,7 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 		{"controller with the name of a built-in one", func(p *ccm.Params) { p.Controllers = []ccm.Controller{idle("route")} }, []string{"controllers[route]", "node-route-controller"}},
 		{"controller without a name", func(p *ccm.Params) { p.Controllers = []ccm.Controller{idle("")} }, []string{"controllers", "no Name"}},
 		{"controller without a constructor", func(p *ccm.Params) { p.Controllers = []ccm.Controller{{Name: "mine"}} }, []string{"controllers[mine]", "no New"}},
-		{"empty cluster name", func(p *ccm.Params) { p.Config.ClusterName = "" }, []string{"clusterName", "--cluster-name"}},
+		{"empty cluster name", func(p *ccm.Params) { p.Config.ClusterName = "" }, []string{"clusterName", "Required"}},
 		{"negative node concurrency", func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = -1 }, []string{"node.concurrentSyncs", "-1"}},
 		{"zero node concurrency", func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = 0 }, []string{"node.concurrentSyncs"}},
 		{"negative status updates", func(p *ccm.Params) { p.Config.Node.ConcurrentStatusUpdates = -2 }, []string{"node.concurrentStatusUpdates"}},
@@ -84,6 +85,7 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 		}, []string{"clientConnection.kubeconfig", "/nowhere/kubeconfig", "no such file"}},
 		{"no API server at all", func(p *ccm.Params) { p.RESTConfig = nil }, []string{"clientConnection.kubeconfig", "--kubeconfig"}},
 		{"negative QPS", func(p *ccm.Params) { p.Config.ClientConnection.QPS = -3 }, []string{"clientConnection.qps"}},
+		{"QPS that is no number", func(p *ccm.Params) { p.Config.ClientConnection.QPS = float32(math.NaN()) }, []string{"clientConnection.qps"}},
 		{"port out of range", func(p *ccm.Params) { p.Config.Serving.SecurePort = 70000 }, []string{"serving.securePort"}},
 		{"certificate without key", func(p *ccm.Params) { p.Config.Serving.CertFile = "a.crt" }, []string{"serving.certFile", "keyFile"}},
 	}
@@ -254,4 +256,23 @@ func anotherCA(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return certificate
+}
+
+// The order of words on one name is upstream's: the first counts.
+func TestNew_FirstWordOnAControllerCounts(t *testing.T) {
+	p := standaloneParams("-service", "*", "service-lb-controller", "-mine")
+	p.Controllers = []ccm.Controller{idle("mine")}
+	m, err := ccm.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range m.Status().Controllers {
+		want := ccm.ControllerWaiting
+		if c.Name == "service-lb-controller" || c.Name == "mine" {
+			want = ccm.ControllerDisabled
+		}
+		if c.State != want {
+			t.Errorf("%s is %s, want %s", c.Name, c.State, want)
+		}
+	}
 }

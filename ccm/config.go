@@ -202,10 +202,10 @@ type AuthenticationConfig struct {
 type RequestHeaderConfig struct {
 	ClientCAFile        string   `json:"clientCAFile,omitempty"`
 	AllowedNames        []string `json:"allowedNames,omitempty"`
-	UsernameHeaders     []string `json:"usernameHeaders,omitempty"`
+	UsernameHeaders     []string `json:"usernameHeaders"`
 	UIDHeaders          []string `json:"uidHeaders,omitempty"`
-	GroupHeaders        []string `json:"groupHeaders,omitempty"`
-	ExtraHeaderPrefixes []string `json:"extraHeaderPrefixes,omitempty"`
+	GroupHeaders        []string `json:"groupHeaders"`
+	ExtraHeaderPrefixes []string `json:"extraHeaderPrefixes"`
 }
 
 // AuthorizationConfig configures what callers of the secure port may do, by SubjectAccessReview.

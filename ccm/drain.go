@@ -22,12 +22,21 @@ func (s *stopBy) Error() string {
 	return fmt.Sprintf("stop by %s", s.deadline.Format(time.TimeOnly))
 }
 
+// StopDeadline returns the deadline that a cause made by [StopBy] has put on the end of ctx, for what ends together with a
+// [Manager]. There is none before ctx has ended.
+func StopDeadline(ctx context.Context) (deadline time.Time, ok bool) {
+	var by *stopBy
+	if !errors.As(context.Cause(ctx), &by) {
+		return time.Time{}, false
+	}
+	return by.deadline, true
+}
+
 // drainDeadline is timeout from now, or earlier if stop was cancelled with StopBy.
 func drainDeadline(stop context.Context, timeout time.Duration) time.Time {
 	deadline := time.Now().Add(timeout)
-	var by *stopBy
-	if errors.As(context.Cause(stop), &by) && by.deadline.Before(deadline) {
-		return by.deadline
+	if by, ok := StopDeadline(stop); ok && by.Before(deadline) {
+		return by
 	}
 	return deadline
 }

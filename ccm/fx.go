@@ -39,6 +39,7 @@ const stopReserve = 500 * time.Millisecond
 const (
 	providerGroup   = `group:"ccm.providers"`
 	controllerGroup = `group:"ccm.controllers"`
+	outerHookGroup  = `group:"ccm.outerHooks"`
 )
 
 // AsProvider annotates a constructor of a [Provider] for fx.Provide:
@@ -51,6 +52,15 @@ func AsProvider(constructor any) any { return fx.Annotate(constructor, fx.Result
 // AsController annotates a constructor of a [Controller] for fx.Provide, like [AsProvider].
 func AsController(constructor any) any {
 	return fx.Annotate(constructor, fx.ResultTags(controllerGroup))
+}
+
+// AsOuterHook annotates a constructor of an fx.Hook that surrounds the Manager: it starts before the Manager, and stops after the
+// Manager has drained, within what the stop's deadline leaves. Hooks stop in the reverse order of their start, and a hook that a
+// constructor appends because it needs the *[Manager] can only come after the Manager's own. The constructor must not need the
+// *Manager, therefore; the hook may use one that an fx.Invoke gives it. Package ccm/serving answers readiness probes during the drain
+// this way. Like [AsProvider], it must not be provided with fx.Private.
+func AsOuterHook(constructor any) any {
+	return fx.Annotate(constructor, fx.ResultTags(outerHookGroup))
 }
 
 // ReplaceProviders swaps all providers of an app for others, for tests. The real ones are not
@@ -67,6 +77,7 @@ type fromAppParams struct {
 	Config      Config
 	Providers   []Provider   `group:"ccm.providers"`
 	Controllers []Controller `group:"ccm.controllers"`
+	OuterHooks  []fx.Hook    `group:"ccm.outerHooks"`
 	RESTConfig  *rest.Config `optional:"true"`
 	Elector     Elector      `optional:"true"`
 	Logger      *logr.Logger `optional:"true"`
@@ -87,6 +98,9 @@ func fromApp(p fromAppParams) (*Manager, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, outer := range p.OuterHooks {
+		p.Lifecycle.Append(outer)
 	}
 	hook := &lifecycleHook{manager: m, shutdowner: p.Shutdowner}
 	p.Lifecycle.Append(fx.Hook{OnStart: hook.start, OnStop: hook.stop})

@@ -132,7 +132,7 @@ func checkRoutes(cfg Config, selected controllerSelection) error {
 		return nil
 	}
 	return &ConfigError{Fields: field.ErrorList{field.Required(field.NewPath("clusterCIDR"),
-		"--cluster-cidr is needed by node-route-controller, which --controllers names")}}
+		"needed by node-route-controller, which controllers (--controllers) names; see --cluster-cidr")}}
 }
 
 // identity is unique to a process and readable: the host name and a random part, as upstream's.

@@ -2,6 +2,7 @@ package ccm
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -22,11 +23,11 @@ const leaseJitter = 1.2
 func (c Config) Validate() error {
 	var errs field.ErrorList
 	if c.ClusterName == "" {
-		errs = append(errs, field.Required(field.NewPath("clusterName"), "--cluster-name must not be empty: load balancers and routes are named after it"))
+		errs = append(errs, field.Required(field.NewPath("clusterName"), "must not be empty: load balancers and routes are named after it"))
 	}
 	if c.ClusterCIDR != "" {
 		if _, err := controllers.ParseClusterCIDRs(c.ClusterCIDR); err != nil {
-			errs = append(errs, field.Invalid(field.NewPath("clusterCIDR"), c.ClusterCIDR, "--cluster-cidr: "+err.Error()))
+			errs = append(errs, field.Invalid(field.NewPath("clusterCIDR"), c.ClusterCIDR, err.Error()))
 		}
 	}
 	errs = append(errs, notNegative("controllerStartInterval", c.ControllerStartInterval)...)
@@ -39,7 +40,7 @@ func (c Config) Validate() error {
 	errs = append(errs, c.NodeLifecycle.Validate(field.NewPath("nodeLifecycle"))...)
 	errs = append(errs, c.Service.Validate(field.NewPath("service"))...)
 	errs = append(errs, c.Route.Validate(field.NewPath("route"))...)
-	errs = append(errs, c.Serving.validate(field.NewPath("serving"))...)
+	errs = append(errs, c.Serving.Validate(field.NewPath("serving"))...)
 	if len(errs) == 0 {
 		return nil
 	}
@@ -48,7 +49,7 @@ func (c Config) Validate() error {
 
 func (c ClientConnectionConfig) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if c.QPS < 0 {
+	if !(c.QPS >= 0 && c.QPS <= math.MaxFloat32) { // NaN is neither
 		errs = append(errs, field.Invalid(path.Child("qps"), c.QPS, "must not be negative; 0 is no limit"))
 	}
 	if c.Burst < 0 {
@@ -88,7 +89,8 @@ func (c LeaderElectionConfig) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-func (c ServingConfig) validate(path *field.Path) field.ErrorList {
+// Validate checks what needs no file; package ccm/serving checks the rest. path is where c stands in the configuration.
+func (c ServingConfig) Validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if c.SecurePort < 0 || c.SecurePort > 65535 {
 		errs = append(errs, field.Invalid(path.Child("securePort"), c.SecurePort, "must be between 0 and 65535"))
@@ -116,8 +118,8 @@ func notNegative(name string, d metav1.Duration) field.ErrorList {
 	return nil
 }
 
-// controllerSelection decides, from Config.Controllers, which controllers run. An explicit name wins over
-// "*", and the last word on a name counts.
+// controllerSelection decides, from Config.Controllers, which controllers run. As upstream, an explicit name wins over
+// "*", and the first word on a name counts.
 type controllerSelection struct {
 	all   bool
 	named map[string]bool
@@ -145,7 +147,9 @@ func selectControllers(entries []string, all []Controller) (controllerSelection,
 		if !ok {
 			return sel, &ConfigError{Fields: field.ErrorList{field.NotSupported(field.NewPath("controllers").Index(i), entry, known)}}
 		}
-		sel.named[name] = !strings.HasPrefix(entry, "-")
+		if _, said := sel.named[name]; !said {
+			sel.named[name] = !strings.HasPrefix(entry, "-")
+		}
 	}
 	return sel, nil
 }

@@ -1,0 +1,139 @@
+package options
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// Completed is what a command line says.
+type Completed struct {
+	// Config is complete and valid, but for the names of controllers, which only [ccm.New] knows.
+	Config ccm.Config
+
+	// FeatureGates are those given with --feature-gates; see [ParseFeatureGates] for how to apply them.
+	FeatureGates map[string]bool
+
+	// Warnings are sentences for the log, each about a flag that was given and has no effect.
+	Warnings []string
+}
+
+// Complete puts the flags, the file that --config names and the defaults together, and validates the
+// whole. Call it when the flags have been parsed; it does not change the Options. The error has one
+// sentence for each thing at fault, naming the flag, or the file and the field; errors.As finds a
+// *[ccm.ConfigError] in it when a value is out of range.
+func (o *Options) Complete() (Completed, error) {
+	cfg, err := o.merge()
+	if err != nil {
+		return Completed{}, err
+	}
+	warnings, refusals := o.settle()
+	if err := errors.Join(append(refusals, o.validate(cfg)...)...); err != nil {
+		return Completed{}, err
+	}
+	return Completed{Config: cfg, FeatureGates: maps.Clone(o.featureGates), Warnings: warnings}, nil
+}
+
+// merge lets the file override the defaults, and the flags given override the file.
+func (o *Options) merge() (ccm.Config, error) {
+	if o.configFile == "" {
+		return o.Config, nil
+	}
+	cfg, err := loadOnto(o.Config, o.configFile)
+	if err != nil {
+		return ccm.Config{}, err
+	}
+	for _, b := range o.bound {
+		if b.flag.Changed && b.spec.carry != nil {
+			b.spec.carry(&cfg, &o.Config)
+		}
+	}
+	return cfg, nil
+}
+
+// settle says what becomes of flags that set nothing.
+func (o *Options) settle() (warnings []string, refusals []error) {
+	differences := map[string]Difference{}
+	for _, d := range Differences() {
+		differences[d.Flag] = d
+	}
+	for _, b := range o.bound {
+		if !b.flag.Changed {
+			continue
+		}
+		prefix := strings.TrimSuffix(b.flag.Name, b.spec.name)
+		value := b.flag.Value.String()
+		switch d := differences[b.spec.name]; {
+		case d.Kind == Ignored:
+			warnings = append(warnings, fmt.Sprintf("--%s has no effect: %s", b.flag.Name, binding{prefix: prefix}.text(d.Why)))
+		case d.Kind == Refused && value != b.flag.DefValue && !slices.Contains(d.Accepted, value):
+			refusals = append(refusals, fmt.Errorf("--%s=%s is not supported: %s", b.flag.Name, value, d.Why))
+		}
+	}
+	for _, gate := range featureGates() {
+		if _, given := o.featureGates[gate.name]; given && gate.ignored != "" {
+			warnings = append(warnings, fmt.Sprintf("feature gate %s has no effect: %s", gate.name, gate.ignored))
+		}
+	}
+	return warnings, refusals
+}
+
+// validate says of each value that is out of range where it was given.
+func (o *Options) validate(cfg ccm.Config) []error {
+	err := cfg.Validate()
+	var invalid *ccm.ConfigError
+	if !errors.As(err, &invalid) {
+		if err == nil {
+			return nil
+		}
+		return []error{err}
+	}
+	var errs []error
+	for _, e := range invalid.Fields {
+		errs = append(errs, &valueError{source: o.source(e.Field), field: e})
+	}
+	return errs
+}
+
+// source is where the value at path came from: its flag, if that was given or there is no file.
+func (o *Options) source(path string) string {
+	path, _, _ = strings.Cut(path, "[")
+	paths := leaves(&o.Config)
+	source := ""
+	if o.configFile != "" {
+		source = "configuration file " + o.configFile
+	}
+	for _, b := range o.bound {
+		if b.spec.field == nil || paths[b.spec.field(&o.Config)] != path {
+			continue
+		}
+		if b.flag.Changed || source == "" {
+			return "--" + b.flag.Name
+		}
+	}
+	return source
+}
+
+// valueError is a *ccm.ConfigError of one field, told in terms of what the user typed.
+type valueError struct {
+	source string
+	field  *field.Error
+}
+
+func (e *valueError) Error() string {
+	where := e.field.Field
+	if e.source != "" {
+		where = e.source + " (" + where + ")"
+	}
+	return where + ": " + e.field.ErrorBody()
+}
+
+func (e *valueError) Unwrap() error {
+	return &ccm.ConfigError{Fields: field.ErrorList{e.field}}
+}

@@ -1,0 +1,73 @@
+package options_test
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/options"
+)
+
+// A host keeps its own --leader-elect; ours have a prefix.
+func ExampleOptions_AddFlags() {
+	flags := pflag.NewFlagSet("my-control-plane", pflag.ContinueOnError)
+	flags.Bool("leader-elect", false, "the host's own election")
+
+	opts := options.New()
+	opts.Config.ClusterName = "blue" // a default of the host's
+	if err := opts.AddFlags(flags, options.WithPrefix("ccm-")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := flags.Parse([]string{"--ccm-controllers=*,-route", "--ccm-allocate-node-cidrs"}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	completed, err := opts.Complete()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(completed.Config.ClusterName, completed.Config.Controllers)
+	fmt.Println(completed.Warnings)
+	// Output:
+	// blue [* -route]
+	// [--ccm-allocate-node-cidrs has no effect: the kube-controller-manager allocates pod ranges.]
+}
+
+func ExampleDecode() {
+	cfg, err := options.Decode([]byte(`
+apiVersion: fxccm.dev/v1alpha1
+kind: CloudControllerManagerConfiguration
+clusterName: blue
+controllers: ["*", "-route"]
+leaderElection:
+  leaseDuration: 30s
+`))
+	fmt.Println(cfg.ClusterName, cfg.Controllers, cfg.LeaderElection.LeaseDuration.Duration, err)
+
+	_, err = options.Decode([]byte(`
+apiVersion: fxccm.dev/v1alpha1
+kind: CloudControllerManagerConfiguration
+leaderElection:
+  leaseDuration: 30
+`))
+	fmt.Println(err)
+	// Output:
+	// blue [* -route] 30s <nil>
+	// line 5: leaderElection.leaseDuration: want a duration like 1m30s, got 30
+}
+
+func ExampleEncode() {
+	cfg := ccm.DefaultConfig()
+	cfg.ClusterName = "blue"
+	data, err := options.Encode(cfg)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	again, err := options.Decode(data)
+	fmt.Println(again.ClusterName, err)
+	// Output: blue <nil>
+}

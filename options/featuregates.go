@@ -1,0 +1,120 @@
+package options
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/controller-manager/pkg/features"
+)
+
+// featureGate is a gate that k8s.io/controller-manager/pkg/features/register registers.
+type featureGate struct {
+	name, meaning string
+	// refused says why the gate cannot be turned on, ignored why it has no effect.
+	refused, ignored string
+}
+
+// featureGates lists the gates that --feature-gates takes. All are off by default, as upstream.
+func featureGates() []featureGate {
+	return []featureGate{
+		{
+			name:    string(features.CloudControllerManagerWatchBasedRoutesReconciliation),
+			meaning: "Routes are reconciled when nodes change, not by the clock.",
+		},
+		{
+			name:    string(features.CloudControllerManagerWebhook),
+			meaning: "Cannot be turned on.",
+			refused: "webhooks are not served",
+		},
+		{
+			name:    string(features.ControllerManagerReleaseLeaderElectionLockOnExit),
+			meaning: "No effect.",
+			ignored: "the lease is always released once the term has drained",
+		},
+	}
+}
+
+func gatesHelp() string {
+	var known []string
+	for _, gate := range featureGates() {
+		known = append(known, gate.name+" (default false): "+gate.meaning)
+	}
+	return strings.Join(known, " ")
+}
+
+// ParseFeatureGates reads a list like "A=true,B=false", the value of --feature-gates. It returns what the
+// list gives and no more; of a gate given twice the last counts. The error names the gate at fault:
+// unknown, not a boolean, or one that cannot be turned on.
+//
+// Gates are the process's (k8s.io/apiserver/pkg/util/feature), so only a program may set them, before it
+// starts a Manager:
+//
+//	utilfeature.DefaultMutableFeatureGate.SetFromMap(completed.FeatureGates)
+func ParseFeatureGates(list string) (map[string]bool, error) {
+	gates := map[string]bool{}
+	for pair := range strings.SplitSeq(list, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, value, found := strings.Cut(pair, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if !found {
+			return nil, fmt.Errorf("feature gate %q has no value: give %s=true or %s=false", name, name, name)
+		}
+		gate, err := knownGate(name)
+		if err != nil {
+			return nil, err
+		}
+		on, err := strconv.ParseBool(value)
+		if err != nil {
+			return nil, fmt.Errorf("feature gate %s is set to %q: give true or false", name, value)
+		}
+		if on && gate.refused != "" {
+			return nil, fmt.Errorf("feature gate %s cannot be turned on: %s", name, gate.refused)
+		}
+		gates[name] = on
+	}
+	return gates, nil
+}
+
+func knownGate(name string) (featureGate, error) {
+	var known []string
+	for _, gate := range featureGates() {
+		if gate.name == name {
+			return gate, nil
+		}
+		known = append(known, gate.name)
+	}
+	return featureGate{}, fmt.Errorf("unknown feature gate %q: known are %s", name, strings.Join(known, ", "))
+}
+
+// gatesValue is --feature-gates; a flag given again adds to it.
+type gatesValue struct{ gates *map[string]bool }
+
+func (v gatesValue) Set(list string) error {
+	given, err := ParseFeatureGates(list)
+	if err != nil {
+		return err
+	}
+	if *v.gates == nil {
+		*v.gates = map[string]bool{}
+	}
+	maps.Copy(*v.gates, given)
+	return nil
+}
+
+func (v gatesValue) Type() string { return "mapStringBool" }
+
+func (v gatesValue) String() string {
+	if v.gates == nil { // pflag asks the zero value too
+		return ""
+	}
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(*v.gates)) {
+		pairs = append(pairs, name+"="+strconv.FormatBool((*v.gates)[name]))
+	}
+	return strings.Join(pairs, ",")
+}

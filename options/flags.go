@@ -1,0 +1,119 @@
+package options
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cloud-provider/names"
+	cliflag "k8s.io/component-base/cli/flag"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// Options is the command line of one Manager. Get one from [New], bind it with [Options.AddFlags] or
+// [Options.Flags], parse, and call [Options.Complete]. It is not safe for concurrent use.
+type Options struct {
+	// Config holds the defaults of the flags until they are bound, and what they were set to after
+	// they are parsed. A host may change it before it binds them. A file given with --config is not in
+	// it: [Options.Complete] returns the whole.
+	Config ccm.Config
+
+	configFile   string
+	featureGates map[string]bool
+	bound        []boundFlag
+}
+
+// boundFlag is a row of the table in a flag set.
+type boundFlag struct {
+	spec flagSpec
+	flag *pflag.Flag
+}
+
+// New returns Options with the values of [ccm.DefaultConfig].
+func New() *Options { return &Options{Config: ccm.DefaultConfig()} }
+
+// FlagOption changes how flags are bound.
+type FlagOption func(*binding)
+
+type binding struct {
+	prefix      string
+	controllers []string
+}
+
+// WithPrefix puts prefix, such as "ccm-", before the name of every flag, so that a host keeps its own
+// --leader-elect. Default "".
+func WithPrefix(prefix string) FlagOption {
+	return func(b *binding) { b.prefix = prefix }
+}
+
+// WithControllers adds the names of the host's own controllers to the help of --controllers.
+func WithControllers(names ...string) FlagOption {
+	return func(b *binding) { b.controllers = append(b.controllers, names...) }
+}
+
+func newBinding(opts []FlagOption) binding {
+	b := binding{controllers: []string{
+		names.CloudNodeController, names.CloudNodeLifecycleController, names.ServiceLBController, names.NodeRouteController,
+	}}
+	for _, opt := range opts {
+		opt(&b)
+	}
+	return b
+}
+
+// text puts the prefix before the flags that a text speaks of.
+func (b binding) text(s string) string { return strings.ReplaceAll(s, "--", "--"+b.prefix) }
+
+// AddFlags adds every flag to fs. It returns an error, and adds nothing, if fs already has one of them.
+func (o *Options) AddFlags(fs *pflag.FlagSet, opts ...FlagOption) error {
+	b := newBinding(opts)
+	sets, bound := o.bind(b)
+	var taken []string
+	for _, f := range bound {
+		if fs.Lookup(f.flag.Name) != nil {
+			taken = append(taken, "--"+f.flag.Name)
+		}
+	}
+	if len(taken) > 0 {
+		slices.Sort(taken)
+		return fmt.Errorf("options: the flag set %q already has %s: bind the cloud controller manager's flags under a prefix (options.WithPrefix) other than %q",
+			fs.Name(), strings.Join(taken, ", "), b.prefix)
+	}
+	for _, name := range sets.Order {
+		fs.AddFlagSet(sets.FlagSets[name])
+	}
+	o.bound = append(o.bound, bound...)
+	return nil
+}
+
+// Flags returns every flag in upstream's named groups, for a help text in sections
+// (cliflag.PrintSections). The caller adds the groups to the set that it parses; pflag's AddFlagSet drops
+// a flag whose name is taken without a word, so [Options.AddFlags] is the safer way.
+func (o *Options) Flags(opts ...FlagOption) cliflag.NamedFlagSets {
+	sets, bound := o.bind(newBinding(opts))
+	o.bound = append(o.bound, bound...)
+	return sets
+}
+
+func (o *Options) bind(b binding) (cliflag.NamedFlagSets, []boundFlag) {
+	sets := cliflag.NamedFlagSets{FlagSets: map[string]*pflag.FlagSet{}}
+	var bound []boundFlag
+	for _, group := range flagTable(b.controllers) {
+		// NamedFlagSets.FlagSet would make a set that exits the process when parsing fails.
+		set := pflag.NewFlagSet(group.name, pflag.ContinueOnError)
+		for _, spec := range group.flags {
+			name := b.prefix + spec.name
+			spec.add(set, o, name, b.text(spec.usage))
+			flag := set.Lookup(name)
+			if spec.deprecated != "" {
+				flag.Deprecated, flag.Hidden = b.text(spec.deprecated), true
+			}
+			bound = append(bound, boundFlag{spec: spec, flag: flag})
+		}
+		sets.Order = append(sets.Order, group.name)
+		sets.FlagSets[group.name] = set
+	}
+	return sets, bound
+}

@@ -1,0 +1,283 @@
+package options_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/options"
+)
+
+const header = "apiVersion: fxccm.dev/v1alpha1\nkind: CloudControllerManagerConfiguration\n"
+
+// complete binds, parses and completes, as a program does.
+func complete(args []string, opts ...options.FlagOption) (options.Completed, error) {
+	o := options.New()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	if err := o.AddFlags(fs, opts...); err != nil {
+		return options.Completed{}, err
+	}
+	if err := fs.Parse(args); err != nil {
+		return options.Completed{}, err
+	}
+	return o.Complete()
+}
+
+func mustComplete(t *testing.T, args []string, opts ...options.FlagOption) options.Completed {
+	t.Helper()
+	got, err := complete(args, opts...)
+	if err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	return got
+}
+
+func writeFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ccm.yaml")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestComplete_WithoutFlags_IsDefaultConfig(t *testing.T) {
+	got := mustComplete(t, nil)
+	if want := ccm.DefaultConfig(); !equal(got.Config, want) {
+		t.Errorf("got %+v, want %+v", got.Config, want)
+	}
+	if len(got.Warnings) > 0 || len(got.FeatureGates) > 0 {
+		t.Errorf("nothing was given, but there are warnings %q and feature gates %v", got.Warnings, got.FeatureGates)
+	}
+}
+
+func TestFlags_SetTheFieldTheyAreNamedFor(t *testing.T) {
+	got := mustComplete(t, []string{
+		"--controllers=*,-route", "--cluster-cidr=10.0.0.0/16,fd00::/48", "--kube-api-qps=7.5", "--kube-api-burst=9",
+		"--leader-elect=false", "--node-monitor-period=7s", "--bind-address=::1", "--secure-port=0",
+		"--tls-sni-cert-key=a.crt,a.key", "--tls-sni-cert-key=b.crt, b.key:*.example.com, example.com",
+		"--tls-curve-preferences=29,23", "--master=https://api:6443", "--use-service-account-credentials",
+		"--concurrent-node-syncs=5", "--drain-timeout=3s", "--leader-elect-identity=me",
+	}).Config
+
+	want := ccm.DefaultConfig()
+	want.Controllers = []string{"*", "-route"}
+	want.ClusterCIDR = "10.0.0.0/16,fd00::/48"
+	want.ClientConnection.QPS, want.ClientConnection.Burst = 7.5, 9
+	want.ClientConnection.Master = "https://api:6443"
+	want.LeaderElection.LeaderElect, want.LeaderElection.Identity = false, "me"
+	want.NodeLifecycle.MonitorPeriod.Duration = 7 * time.Second
+	want.Serving.BindAddress, want.Serving.SecurePort = "::1", 0
+	want.Serving.SNICertKeys = []string{"a.crt,a.key", "b.crt,b.key:*.example.com,example.com"}
+	want.Serving.CurvePreferences = []int32{29, 23}
+	want.UseServiceAccountCredentials = true
+	want.Node.ConcurrentSyncs = 5
+	want.DrainTimeout.Duration = 3 * time.Second
+	if !equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestComplete_FlagWinsOverFile_FileOverHost_HostOverDefault(t *testing.T) {
+	o := options.New()
+	o.Config.ClusterName = "host"
+	o.Config.Node.ConcurrentSyncs = 2
+	o.Config.Service.ConcurrentSyncs = 2
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	if err := o.AddFlags(fs, options.WithPrefix("ccm-")); err != nil {
+		t.Fatal(err)
+	}
+	file := writeFile(t, header+"node: {concurrentSyncs: 3}\nservice: {concurrentSyncs: 3}\ncontrollers: [route]\n")
+	if err := fs.Parse([]string{"--ccm-concurrent-service-syncs=4", "--ccm-config", file, "--ccm-controllers=service"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := o.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := got.Config
+	if cfg.Service.ConcurrentSyncs != 4 || !slices.Equal(cfg.Controllers, []string{"service"}) {
+		t.Errorf("the flags were given 4 and [service], got %d and %q", cfg.Service.ConcurrentSyncs, cfg.Controllers)
+	}
+	if cfg.Node.ConcurrentSyncs != 3 {
+		t.Errorf("the file gives 3 node syncs, got %d", cfg.Node.ConcurrentSyncs)
+	}
+	if cfg.ClusterName != "host" {
+		t.Errorf("the host's own default is lost: cluster name %q", cfg.ClusterName)
+	}
+	if want := ccm.DefaultConfig().NodeLifecycle; cfg.NodeLifecycle != want {
+		t.Errorf("nobody gave node lifecycle, got %+v", cfg.NodeLifecycle)
+	}
+	if again, err := o.Complete(); err != nil || !equal(again.Config, cfg) {
+		t.Errorf("a second Complete differs: %+v, %v", again.Config, err)
+	}
+}
+
+func TestComplete_FlagGivenItsDefault_StillWinsOverFile(t *testing.T) {
+	file := writeFile(t, header+"service: {concurrentSyncs: 3}\n")
+	got := mustComplete(t, []string{"--concurrent-service-syncs=16", "--config=" + file})
+	if got.Config.Service.ConcurrentSyncs != 16 {
+		t.Errorf("--concurrent-service-syncs=16 was given, got %d", got.Config.Service.ConcurrentSyncs)
+	}
+}
+
+func TestWithPrefix_EveryFlagHasIt_AndHelpSpeaksOfThatName(t *testing.T) {
+	o := options.New()
+	fs := pflag.NewFlagSet("host", pflag.ContinueOnError)
+	own := fs.Bool("leader-elect", false, "the host's own")
+	if err := o.AddFlags(fs, options.WithPrefix("ccm-")); err != nil {
+		t.Fatal(err)
+	}
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "leader-elect" && !strings.HasPrefix(f.Name, "ccm-") {
+			t.Errorf("--%s has no prefix", f.Name)
+		}
+		if strings.Contains(strings.ReplaceAll(f.Usage, "--ccm-", ""), "--") {
+			t.Errorf("the help of --%s speaks of a flag without prefix: %s", f.Name, f.Usage)
+		}
+	})
+	if err := fs.Parse([]string{"--leader-elect", "--ccm-leader-elect=false"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := o.Complete()
+	if err != nil || got.Config.LeaderElection.LeaderElect || !*own {
+		t.Errorf("the host's --leader-elect is %t and ours %t (%v), want true and false", *own, got.Config.LeaderElection.LeaderElect, err)
+	}
+}
+
+func TestAddFlags_TwoManagersInOneProcess_KeepTheirValuesApart(t *testing.T) {
+	fs := pflag.NewFlagSet("host", pflag.ContinueOnError)
+	east, west := options.New(), options.New()
+	for prefix, o := range map[string]*options.Options{"east-": east, "west-": west} {
+		if err := o.AddFlags(fs, options.WithPrefix(prefix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := fs.Parse([]string{"--east-cluster-name=e", "--west-cluster-name=w"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]*options.Options{"e": east, "w": west} {
+		if got, err := o.Complete(); err != nil || got.Config.ClusterName != name {
+			t.Errorf("cluster name is %q (%v), want %q", got.Config.ClusterName, err, name)
+		}
+	}
+}
+
+func TestAddFlags_WhenTheHostHasAFlag_SaysWhichAndAddsNone(t *testing.T) {
+	fs := pflag.NewFlagSet("my-control-plane", pflag.ContinueOnError)
+	fs.String("kubeconfig", "", "")
+	fs.Bool("leader-elect", true, "")
+	err := options.New().AddFlags(fs)
+	if err == nil {
+		t.Fatal("a clash was not noticed")
+	}
+	for _, word := range []string{"my-control-plane", "--kubeconfig, --leader-elect", "WithPrefix"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+	if fs.Lookup("cluster-name") != nil {
+		t.Error("some flags were added in spite of the clash")
+	}
+}
+
+func TestAddFlags_WhenTheHostNormalisesNames_NoticesAClash(t *testing.T) {
+	fs := pflag.NewFlagSet("host", pflag.ContinueOnError)
+	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	fs.Bool("leader_elect", true, "")
+	if err := options.New().AddFlags(fs); err == nil || !strings.Contains(err.Error(), "--leader-elect") {
+		t.Errorf("leader_elect is leader-elect in this set, but: %v", err)
+	}
+}
+
+func TestFlags_GroupsPrintAsSections(t *testing.T) {
+	var help bytes.Buffer
+	cliflag.PrintSections(&help, options.New().Flags(options.WithControllers("my-controller")), 0)
+	for _, want := range []string{
+		"Leader-migration flags:", "Generic flags:", "Secure serving flags:", "Misc flags:",
+		"service-lb-controller, node-route-controller, my-controller", "CloudControllerManagerWatchBasedRoutesReconciliation",
+	} {
+		if !strings.Contains(help.String(), want) {
+			t.Errorf("the help does not say %q", want)
+		}
+	}
+}
+
+func TestComplete_WhatHasNoEffect_IsAWarningThatNamesTheFlag(t *testing.T) {
+	for _, arg := range []string{
+		"--allocate-node-cidrs=true", "--cidr-allocator-type=CloudAllocator",
+		"--external-cloud-volume-plugin=openstack", "--node-sync-period=10s",
+	} {
+		name, _, _ := strings.Cut(arg, "=")
+		got := mustComplete(t, []string{arg})
+		if len(got.Warnings) != 1 || !strings.HasPrefix(got.Warnings[0], name+" has no effect: ") {
+			t.Errorf("%s: warnings are %q", arg, got.Warnings)
+		}
+	}
+	got := mustComplete(t, []string{"--ccm-node-sync-period=10s"}, options.WithPrefix("ccm-"))
+	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "see --ccm-node-monitor-period") {
+		t.Errorf("with a prefix, the warnings are %q", got.Warnings)
+	}
+	got = mustComplete(t, []string{"--feature-gates=ControllerManagerReleaseLeaderElectionLockOnExit=true"})
+	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "ControllerManagerReleaseLeaderElectionLockOnExit has no effect") {
+		t.Errorf("a gate without effect: warnings are %q", got.Warnings)
+	}
+}
+
+func TestComplete_WhatIsNotSupported_IsRefusedByName(t *testing.T) {
+	for _, arg := range []string{
+		"--enable-leader-migration=true", "--leader-migration-config=/etc/migration.yaml",
+		"--leader-elect-resource-lock=endpointsleases", "--webhooks=*", "--webhook-secure-port=9443",
+		"--webhook-bind-address=127.0.0.1", "--webhook-disable-http2-serving=true", "--webhook-cert-dir=/c",
+		"--webhook-tls-cert-file=c", "--webhook-tls-private-key-file=k", "--webhook-tls-cipher-suites=TLS_AES_128_GCM_SHA256",
+		"--webhook-tls-curve-preferences=29", "--webhook-tls-min-version=VersionTLS13", "--webhook-tls-sni-cert-key=c,k",
+	} {
+		name, _, _ := strings.Cut(arg, "=")
+		_, err := complete([]string{arg})
+		if err == nil || !strings.HasPrefix(err.Error(), name+"=") || !strings.Contains(err.Error(), "is not supported: ") {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+	// The same flags, asking for what is done anyway.
+	mustComplete(t, []string{
+		"--enable-leader-migration=false", "--leader-migration-config=", "--leader-elect-resource-lock=leases",
+		"--webhook-secure-port=0", "--webhook-bind-address=0.0.0.0", "--webhook-disable-http2-serving=false",
+	})
+}
+
+func TestFeatureGates_AreReturnedAndAddUp(t *testing.T) {
+	const routes = "CloudControllerManagerWatchBasedRoutesReconciliation"
+	got := mustComplete(t, []string{"--feature-gates", " " + routes + " = true ,", "--feature-gates=CloudControllerManagerWebhook=false"})
+	if !got.FeatureGates[routes] || len(got.FeatureGates) != 2 || len(got.Warnings) > 0 {
+		t.Errorf("feature gates are %v, warnings %q", got.FeatureGates, got.Warnings)
+	}
+	got.FeatureGates[routes] = false
+	if again := mustComplete(t, []string{"--feature-gates=" + routes + "=true"}); !again.FeatureGates[routes] {
+		t.Error("two command lines share their feature gates")
+	}
+}
+
+func TestFeatureGates_WhenWrong_OneSentenceSaysWhy(t *testing.T) {
+	for value, want := range map[string]string{
+		"NoSuchGate=true":                     `unknown feature gate "NoSuchGate": known are CloudControllerManagerWatchBasedRoutesReconciliation, CloudControllerManagerWebhook`,
+		"CloudControllerManagerWebhook=true":  "CloudControllerManagerWebhook cannot be turned on: webhooks are not served",
+		"CloudControllerManagerWebhook=maybe": `CloudControllerManagerWebhook is set to "maybe": give true or false`,
+		"CloudControllerManagerWebhook":       `"CloudControllerManagerWebhook" has no value`,
+		"=true":                               `unknown feature gate ""`,
+	} {
+		_, err := complete([]string{"--ccm-feature-gates=" + value}, options.WithPrefix("ccm-"))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--ccm-feature-gates") {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package options
+
+import (
+	"strings"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// flagSpec is one flag: a row of the table that binding, validation, tests and the reference page share.
+type flagSpec struct {
+	name, usage, deprecated string
+
+	// add binds the flag under name in a set.
+	add func(set *pflag.FlagSet, o *Options, name, usage string)
+
+	// field is the address of what the flag sets, and carry copies it. Both are nil for a flag that
+	// sets nothing in Config.
+	field func(*ccm.Config) any
+	carry func(to, from *ccm.Config)
+}
+
+type flagGroup struct {
+	name  string
+	flags []flagSpec
+}
+
+// binder is the shape of pflag's (*FlagSet).BoolVar and its like.
+type binder[T any] func(set *pflag.FlagSet, p *T, name string, value T, usage string)
+
+// sets is a flag that sets a field of Config; its default is what the field holds when it is bound.
+func sets[T any](name string, bind binder[T], at func(*ccm.Config) *T, usage string) flagSpec {
+	return flagSpec{
+		name: name, usage: usage,
+		add: func(set *pflag.FlagSet, o *Options, name, usage string) {
+			p := at(&o.Config)
+			bind(set, p, name, *p, usage)
+		},
+		field: func(c *ccm.Config) any { return at(c) },
+		carry: func(to, from *ccm.Config) { *at(to) = *at(from) },
+	}
+}
+
+// upstreams is a flag that exists because upstream has it. Differences says what becomes of it.
+func upstreams[T any](name string, bind binder[T], value T, usage string) flagSpec {
+	return flagSpec{
+		name: name, usage: usage,
+		add: func(set *pflag.FlagSet, _ *Options, name, usage string) { bind(set, new(T), name, value, usage) },
+	}
+}
+
+func (f flagSpec) deprecate(why string) flagSpec {
+	f.deprecated = why
+	return f
+}
+
+// flagTable lists every flag in upstream's groups and their order.
+func flagTable(controllers []string) []flagGroup {
+	boolean, text, list := (*pflag.FlagSet).BoolVar, (*pflag.FlagSet).StringVar, (*pflag.FlagSet).StringSliceVar
+	number, number32, real32 := (*pflag.FlagSet).IntVar, (*pflag.FlagSet).Int32Var, (*pflag.FlagSet).Float32Var
+	numbers32 := (*pflag.FlagSet).Int32SliceVar
+	type (
+		config   = ccm.Config
+		duration = metav1.Duration
+	)
+	return []flagGroup{
+		{"debugging", []flagSpec{
+			sets("profiling", boolean, func(c *config) *bool { return &c.Serving.Profiling },
+				"Serve profiles under /debug/pprof/ on the secure port."),
+			sets("contention-profiling", boolean, func(c *config) *bool { return &c.Serving.ContentionProfiling },
+				"Sample blocking for /debug/pprof/block, if --profiling is on."),
+		}},
+		{"leader-migration", []flagSpec{
+			upstreams("enable-leader-migration", boolean, false,
+				"Not supported: leader migration between controller managers."),
+			upstreams("leader-migration-config", text, "",
+				"Not supported: the file that configures leader migration."),
+		}},
+		{"generic", []flagSpec{
+			{
+				name:  "config",
+				usage: "File to read the configuration from (YAML). A flag given on the command line wins over the file.",
+				add: func(set *pflag.FlagSet, o *Options, name, usage string) {
+					set.StringVar(&o.configFile, name, o.configFile, usage)
+				},
+			},
+			sets("min-resync-period", durationVar, func(c *config) *duration { return &c.MinResyncPeriod },
+				"Resync period of the informers; the real one is drawn between it and twice it."),
+			sets("cache-sync-timeout", durationVar, func(c *config) *duration { return &c.CacheSyncTimeout },
+				"How long informers may take to sync after leadership is won, before the attempt is given up and repeated."),
+			sets("drain-timeout", durationVar, func(c *config) *duration { return &c.DrainTimeout },
+				"How long controllers and calls in flight may take to end when leadership ends. Keep it shorter than the host's own stop timeout."),
+			sets("kube-api-content-type", text, func(c *config) *string { return &c.ClientConnection.ContentType },
+				"Content type of requests to the API server."),
+			sets("kube-api-qps", real32, func(c *config) *float32 { return &c.ClientConnection.QPS },
+				"Requests a second that each client may send to the API server. 0 is no limit: the server's priority and fairness governs."),
+			sets("kube-api-burst", int32Var, func(c *config) *int { return &c.ClientConnection.Burst },
+				"Requests that each client may send at once above --kube-api-qps. Ignored when that is 0."),
+			sets("controller-start-interval", durationVar, func(c *config) *duration { return &c.ControllerStartInterval },
+				"Pause between the starts of two controllers."),
+			sets("controllers", list, func(c *config) *[]string { return &c.Controllers },
+				"Controllers to run, separated by commas: '*' is all that are on by default, 'foo' turns foo on, '-foo' turns it off. Controllers: "+
+					strings.Join(controllers, ", ")+"."),
+			sets("leader-elect", boolean, func(c *config) *bool { return &c.LeaderElection.LeaderElect },
+				"Hold a lease before acting. Turn it off only where a single replica is certain."),
+			sets("leader-elect-lease-duration", durationVar, func(c *config) *duration { return &c.LeaderElection.LeaseDuration },
+				"How long others wait, after they last saw the lease renewed, before they take it."),
+			sets("leader-elect-renew-deadline", durationVar, func(c *config) *duration { return &c.LeaderElection.RenewDeadline },
+				"How long the leader tries to renew the lease before it gives up. Must be shorter than --leader-elect-lease-duration."),
+			sets("leader-elect-retry-period", durationVar, func(c *config) *duration { return &c.LeaderElection.RetryPeriod },
+				"Pause between two tries to get or to renew the lease."),
+			upstreams("leader-elect-resource-lock", text, "leases",
+				"Kind of the lock; only leases is supported."),
+			sets("leader-elect-resource-name", text, func(c *config) *string { return &c.LeaderElection.ResourceName },
+				"Name of the lease."),
+			sets("leader-elect-resource-namespace", text, func(c *config) *string { return &c.LeaderElection.ResourceNamespace },
+				"Namespace of the lease."),
+			sets("leader-elect-identity", text, func(c *config) *string { return &c.LeaderElection.Identity },
+				"Name of this replica in the lease; it must be unique. Empty: the host name and a random suffix."),
+			sets("cloud-provider", text, func(c *config) *string { return &c.CloudProvider.Name },
+				"Name of the cloud provider. Empty: the only one there is."),
+			sets("cloud-config", text, func(c *config) *string { return &c.CloudProvider.ConfigFile },
+				"File with the cloud provider's own configuration. Empty: none."),
+			upstreams("external-cloud-volume-plugin", text, "",
+				"No effect, as upstream: in-tree volume plugins are gone."),
+			sets("use-service-account-credentials", boolean, func(c *config) *bool { return &c.UseServiceAccountCredentials },
+				"Give each controller the credentials of a service account of its own."),
+			sets("allow-untagged-cloud", boolean, func(c *config) *bool { return &c.CloudProvider.AllowUntagged },
+				"Run even if the cloud provider has no cluster ID.").deprecate("give the cloud resources a cluster ID instead."),
+			sets("route-reconciliation-period", durationVar, func(c *config) *duration { return &c.Route.ReconciliationPeriod },
+				"Time between two reconciliations of the routes."),
+			sets("cluster-name", text, func(c *config) *string { return &c.ClusterName },
+				"Name of the cluster; cloud resources are named after it, so it must not change."),
+			sets("cluster-cidr", text, func(c *config) *string { return &c.ClusterCIDR },
+				"Range of pod addresses, or one IPv4 and one IPv6 range separated by a comma. Only the route controller reads it."),
+			upstreams("allocate-node-cidrs", boolean, false,
+				"No effect, as upstream: the kube-controller-manager allocates pod ranges."),
+			upstreams("cidr-allocator-type", text, "RangeAllocator",
+				"No effect, as upstream: the kube-controller-manager allocates pod ranges."),
+			sets("configure-cloud-routes", boolean, func(c *config) *bool { return &c.ConfigureCloudRoutes },
+				"Run the route controller if the cloud provider serves routes."),
+			upstreams("node-sync-period", durationVar, duration{},
+				"No effect, as upstream.").deprecate("it has no effect."),
+			{
+				name:  "feature-gates",
+				usage: "Feature gates to set, as name=true or name=false separated by commas. " + gatesHelp(),
+				add: func(set *pflag.FlagSet, o *Options, name, usage string) {
+					set.Var(gatesValue{&o.featureGates}, name, usage)
+				},
+			},
+		}},
+		{"cloud-node-controller", []flagSpec{
+			sets("concurrent-node-syncs", number32, func(c *config) *int32 { return &c.Node.ConcurrentSyncs },
+				"How many nodes are initialised at once."),
+			sets("concurrent-node-status-updates", number32, func(c *config) *int32 { return &c.Node.ConcurrentStatusUpdates },
+				"How many nodes' addresses are refreshed at once. 0: as many as --concurrent-node-syncs."),
+		}},
+		{"cloud-node-lifecycle-controller", []flagSpec{
+			sets("concurrent-node-lifecycle-syncs", number32, func(c *config) *int32 { return &c.NodeLifecycle.ConcurrentSyncs },
+				"How many nodes are looked up in the cloud at once."),
+			sets("node-monitor-period", durationVar, func(c *config) *duration { return &c.NodeLifecycle.MonitorPeriod },
+				"Pause between two passes over the nodes."),
+		}},
+		{"service-lb-controller", []flagSpec{
+			sets("concurrent-service-syncs", number32, func(c *config) *int32 { return &c.Service.ConcurrentSyncs },
+				"How many Services are reconciled at once. More is faster, for more load on the cloud's API."),
+		}},
+		{"webhook", []flagSpec{
+			upstreams("webhooks", list, nil, "Not supported: webhooks to serve."),
+		}},
+		{"webhook serving", []flagSpec{
+			upstreams("webhook-bind-address", ipVar, "0.0.0.0", "Not supported: the webhooks' address."),
+			upstreams("webhook-secure-port", number, 10260, "Not supported: the webhooks' port. 0, which serves none, is accepted."),
+			upstreams("webhook-disable-http2-serving", boolean, false, "Not supported: whether webhooks are served without HTTP/2."),
+			upstreams("webhook-cert-dir", text, "", "Not supported: the directory of the webhooks' certificate."),
+			upstreams("webhook-tls-cert-file", text, "", "Not supported: the webhooks' certificate."),
+			upstreams("webhook-tls-private-key-file", text, "", "Not supported: the webhooks' private key."),
+			upstreams("webhook-tls-cipher-suites", list, nil, "Not supported: the webhooks' cipher suites."),
+			upstreams("webhook-tls-curve-preferences", numbers32, nil, "Not supported: the webhooks' key exchanges."),
+			upstreams("webhook-tls-min-version", text, "", "Not supported: the webhooks' least TLS version."),
+			upstreams("webhook-tls-sni-cert-key", certKeysVar, nil, "Not supported: the webhooks' further certificates."),
+		}},
+		{"secure serving", []flagSpec{
+			sets("bind-address", ipVar, func(c *config) *string { return &c.Serving.BindAddress },
+				"IP address to serve HTTPS on; 0.0.0.0 and :: are all addresses."),
+			sets("secure-port", number, func(c *config) *int { return &c.Serving.SecurePort },
+				"Port to serve HTTPS on. 0: serve nothing."),
+			sets("disable-http2-serving", boolean, func(c *config) *bool { return &c.Serving.DisableHTTP2 },
+				"Serve without HTTP/2."),
+			sets("cert-dir", text, func(c *config) *string { return &c.Serving.CertDirectory },
+				"Directory of the serving certificate; a self-signed one is written to it if it has none. Ignored if --tls-cert-file and --tls-private-key-file are given. Empty: a self-signed certificate in memory."),
+			sets("tls-cert-file", text, func(c *config) *string { return &c.Serving.CertFile },
+				"File with the serving certificate (PEM), followed by those of its authorities."),
+			sets("tls-private-key-file", text, func(c *config) *string { return &c.Serving.KeyFile },
+				"File with the private key (PEM) of --tls-cert-file."),
+			sets("tls-cipher-suites", list, func(c *config) *[]string { return &c.Serving.CipherSuites },
+				"Cipher suites to allow, by Go's names (crypto/tls). Empty: Go's own choice."),
+			sets("tls-curve-preferences", numbers32, func(c *config) *[]int32 { return &c.Serving.CurvePreferences },
+				"Key exchanges to allow, by Go's numbers (crypto/tls.CurveID), in any order. Empty: Go's own choice."),
+			sets("tls-min-version", text, func(c *config) *string { return &c.Serving.MinTLSVersion },
+				"Least TLS version: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13. Empty: Go's own choice."),
+			sets("tls-sni-cert-key", certKeysVar, func(c *config) *[]string { return &c.Serving.SNICertKeys },
+				"Further certificate as 'cert,key', or 'cert,key:name,name' to serve it under these names (*.example.com too) instead of its own. Repeat the flag for more."),
+			sets("http2-max-streams-per-connection", number, func(c *config) *int { return &c.Serving.HTTP2MaxStreams },
+				"Streams that a client may open in one HTTP/2 connection. 0: Go's own choice."),
+			sets("permit-port-sharing", boolean, func(c *config) *bool { return &c.Serving.PermitPortSharing },
+				"Let other processes listen on the same address and port (SO_REUSEPORT)."),
+			sets("permit-address-sharing", boolean, func(c *config) *bool { return &c.Serving.PermitAddressSharing },
+				"Listen even if the address is in use in part or waits to be freed (SO_REUSEADDR)."),
+		}},
+		{"authentication", []flagSpec{
+			sets("authentication-kubeconfig", text, func(c *config) *string { return &c.Serving.Authentication.Kubeconfig },
+				"Kubeconfig file to create TokenReviews with. Empty: the Manager's own client."),
+			sets("authentication-token-webhook-cache-ttl", durationVar, func(c *config) *duration { return &c.Serving.Authentication.TokenCacheTTL },
+				"How long the answer to a TokenReview is kept."),
+			sets("client-ca-file", text, func(c *config) *string { return &c.Serving.Authentication.ClientCAFile },
+				"File with the authorities (PEM) of client certificates; the caller is who the certificate's common name says."),
+			sets("requestheader-username-headers", list, func(c *config) *[]string { return &c.Serving.Authentication.RequestHeader.UsernameHeaders },
+				"Request headers in which a front proxy names the user."),
+			sets("requestheader-uid-headers", list, func(c *config) *[]string { return &c.Serving.Authentication.RequestHeader.UIDHeaders },
+				"Request headers in which a front proxy gives the user's UID."),
+			sets("requestheader-group-headers", list, func(c *config) *[]string { return &c.Serving.Authentication.RequestHeader.GroupHeaders },
+				"Request headers in which a front proxy names the user's groups."),
+			sets("requestheader-extra-headers-prefix", list, func(c *config) *[]string { return &c.Serving.Authentication.RequestHeader.ExtraHeaderPrefixes },
+				"Prefixes of the request headers in which a front proxy says more about the user."),
+			sets("requestheader-client-ca-file", text, func(c *config) *string { return &c.Serving.Authentication.RequestHeader.ClientCAFile },
+				"File with the authorities (PEM) of a front proxy's certificate; without one its headers are not believed."),
+			sets("requestheader-allowed-names", list, func(c *config) *[]string { return &c.Serving.Authentication.RequestHeader.AllowedNames },
+				"Common names that a front proxy's certificate may have. Empty: any."),
+			sets("authentication-skip-lookup", boolean, func(c *config) *bool { return &c.Serving.Authentication.SkipLookup },
+				"Do not read the cluster's authentication configuration (kube-system/extension-apiserver-authentication)."),
+			sets("authentication-tolerate-lookup-failure", boolean, func(c *config) *bool { return &c.Serving.Authentication.TolerateLookupFailure },
+				"Serve even if the cluster's authentication configuration cannot be read; callers may then be taken for anonymous."),
+		}},
+		{"authorization", []flagSpec{
+			sets("authorization-kubeconfig", text, func(c *config) *string { return &c.Serving.Authorization.Kubeconfig },
+				"Kubeconfig file to create SubjectAccessReviews with. Empty: the Manager's own client."),
+			sets("authorization-webhook-cache-authorized-ttl", durationVar, func(c *config) *duration { return &c.Serving.Authorization.AuthorizedCacheTTL },
+				"How long a yes to a SubjectAccessReview is kept."),
+			sets("authorization-webhook-cache-unauthorized-ttl", durationVar, func(c *config) *duration { return &c.Serving.Authorization.UnauthorizedCacheTTL },
+				"How long a no to a SubjectAccessReview is kept."),
+			sets("authorization-always-allow-paths", list, func(c *config) *[]string { return &c.Serving.Authorization.AlwaysAllowPaths },
+				"Paths that are served to anybody."),
+		}},
+		{"misc", []flagSpec{
+			sets("master", text, func(c *config) *string { return &c.ClientConnection.Master },
+				"Address of the API server; overrides the kubeconfig's."),
+			sets("kubeconfig", text, func(c *config) *string { return &c.ClientConnection.Kubeconfig },
+				"Kubeconfig file to reach the API server with. Empty: the pod's service account."),
+			sets("node-status-update-frequency", durationVar, func(c *config) *duration { return &c.Node.StatusUpdateFrequency },
+				"Time between two refreshes of the addresses of all nodes."),
+		}},
+	}
+}

@@ -1,0 +1,55 @@
+package options
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+func TestTable_EveryFieldOfConfigHasExactlyOneFlag(t *testing.T) {
+	cfg := ccm.DefaultConfig()
+	paths := leaves(&cfg)
+	flags := map[string]string{}
+	for _, group := range flagTable(nil) {
+		for _, spec := range group.flags {
+			if spec.field == nil {
+				continue
+			}
+			path, ok := paths[spec.field(&cfg)]
+			if !ok {
+				t.Errorf("--%s sets something that is no field of Config", spec.name)
+			}
+			if other := flags[path]; other != "" {
+				t.Errorf("--%s and --%s both set %s", spec.name, other, path)
+			}
+			flags[path] = spec.name
+		}
+	}
+	for _, path := range slices.Sorted(maps.Values(paths)) {
+		if flags[path] == "" {
+			t.Errorf("no flag sets %s", path)
+		}
+	}
+}
+
+func TestTable_AFlagThatSetsNothingIsAccountedFor(t *testing.T) {
+	kinds := map[string]DifferenceKind{}
+	for _, d := range Differences() {
+		kinds[d.Flag] = d.Kind
+	}
+	own := []string{"config", "feature-gates"}
+	for _, group := range flagTable(nil) {
+		for _, spec := range group.flags {
+			dropped := kinds[spec.name] == Ignored || kinds[spec.name] == Refused
+			if sets := spec.field != nil || slices.Contains(own, spec.name); sets == dropped {
+				t.Errorf("--%s: sets something: %t; declared ignored or refused: %t", spec.name, sets, dropped)
+			}
+			if !strings.HasSuffix(spec.usage, ".") || strings.Contains(spec.usage, "`") {
+				t.Errorf("the help of --%s is not a plain sentence: %s", spec.name, spec.usage)
+			}
+		}
+	}
+}

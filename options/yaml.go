@@ -1,0 +1,110 @@
+package options
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// APIVersion and Kind head a configuration file.
+const (
+	APIVersion = "fxccm.dev/v1alpha1"
+	Kind       = "CloudControllerManagerConfiguration"
+)
+
+// document is a configuration file.
+type document struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Config     ccm.Config `json:",inline"`
+}
+
+// LoadFile reads a YAML file as [Decode] does. The error names the file.
+func LoadFile(path string) (ccm.Config, error) { return loadOnto(ccm.DefaultConfig(), path) }
+
+// Decode reads a Config from one YAML (or JSON) document that starts with
+//
+//	apiVersion: fxccm.dev/v1alpha1
+//	kind: CloudControllerManagerConfiguration
+//
+// and gives fields of [ccm.Config] by their JSON names. A field that is absent or null keeps the value of
+// [ccm.DefaultConfig]; a list replaces the default list.
+//
+// Decode is strict: a field that is unknown, given twice or of another type is an error that names line
+// and field. It does not say whether values are in range: [ccm.Config.Validate] does.
+func Decode(data []byte) (ccm.Config, error) { return decodeOnto(ccm.DefaultConfig(), data) }
+
+func loadOnto(cfg ccm.Config, path string) (ccm.Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ccm.Config{}, fmt.Errorf("configuration file: %w", err)
+	}
+	cfg, err = decodeOnto(cfg, data)
+	if err != nil {
+		return ccm.Config{}, fmt.Errorf("configuration file %s: %w", path, err)
+	}
+	return cfg, nil
+}
+
+func decodeOnto(cfg ccm.Config, data []byte) (ccm.Config, error) {
+	root, err := parse(data)
+	if err != nil {
+		return ccm.Config{}, err
+	}
+	doc := document{Config: cfg}
+	var d decoder
+	d.section("", root, reflect.ValueOf(&doc).Elem())
+	// In a file that is something else, every field would be unknown.
+	if doc.APIVersion != APIVersion || doc.Kind != Kind {
+		return ccm.Config{}, fmt.Errorf("apiVersion is %.80q and kind is %.80q: want %s and %s", doc.APIVersion, doc.Kind, APIVersion, Kind)
+	}
+	if err := errors.Join(d.errs...); err != nil {
+		return ccm.Config{}, err
+	}
+	return doc.Config, nil
+}
+
+// parse returns the mapping of the only document in data.
+func parse(data []byte) (*yaml.Node, error) {
+	documents := yaml.NewDecoder(bytes.NewReader(data))
+	var first, second yaml.Node
+	switch err := documents.Decode(&first); {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("empty: it must start with apiVersion: %s and kind: %s", APIVersion, Kind)
+	case err != nil:
+		return nil, fmt.Errorf("not YAML: %w", err)
+	}
+	switch err := documents.Decode(&second); {
+	case err == nil:
+		return nil, fmt.Errorf("line %d: a second document starts: only one is possible", second.Line)
+	case !errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("not YAML: %w", err)
+	}
+	if len(first.Content) != 1 || first.Content[0].Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("not a mapping: it must start with apiVersion: %s and kind: %s", APIVersion, Kind)
+	}
+	return first.Content[0], nil
+}
+
+// Encode writes every field of cfg as YAML that [Decode] reads back. Nothing in a Config is secret: it
+// names files and does not hold what is in them.
+func Encode(cfg ccm.Config) ([]byte, error) {
+	root, err := encodeSection("", reflect.ValueOf(document{APIVersion: APIVersion, Kind: Kind, Config: cfg}))
+	if err != nil {
+		return nil, fmt.Errorf("encode configuration: %w", err)
+	}
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := errors.Join(encoder.Encode(root), encoder.Close()); err != nil {
+		return nil, fmt.Errorf("encode configuration: %w", err)
+	}
+	return out.Bytes(), nil
+}
