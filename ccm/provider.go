@@ -21,6 +21,9 @@ type Provider struct {
 	// Status shows why, and a new one is tried after a pause. If the result has a method Close() error it is
 	// called when the term has drained.
 	New func(ctx context.Context, env ProviderEnv) (cloudprovider.Interface, error)
+
+	// outlives tells that the cloud is not the term's to close.
+	outlives bool
 }
 
 // ProviderEnv is what a provider is built with.
@@ -45,7 +48,8 @@ type ProviderEnv struct {
 	Transport func(http.RoundTripper) http.RoundTripper
 }
 
-// StaticProvider hands out the same cloud in every term. Its Initialize is called once a term.
+// StaticProvider hands out the same cloud in every term, for one that the host has built. Its Initialize is
+// called once a term; it is never closed.
 func StaticProvider(cloud cloudprovider.Interface) Provider {
 	if cloud == nil {
 		return Provider{}
@@ -53,9 +57,9 @@ func StaticProvider(cloud cloudprovider.Interface) Provider {
 	return Provider{
 		Name: cloud.ProviderName(),
 		New: func(context.Context, ProviderEnv) (cloudprovider.Interface, error) {
-			// Hidden behind a type without Close: the cloud outlives the term.
 			return cloud, nil
 		},
+		outlives: true,
 	}
 }
 

@@ -125,7 +125,7 @@ func (t *Term) run(stop, led context.Context) error {
 	<-life.Done()
 	cause := context.Cause(life)
 	t.log.Info("Term ends", "reason", cause.Error())
-	if err := t.close(cause, drainDeadline(stop, t.config.DrainTimeout.Duration), cancel); err != nil {
+	if err := t.close(ctx, cause, drainDeadline(stop, t.config.DrainTimeout.Duration), cancel); err != nil {
 		return err
 	}
 	t.log.Info("Term has drained")
@@ -217,7 +217,9 @@ func (t *Term) startProvider(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.informers = informerview.New(informers.NewSharedInformerFactoryWithOptions(client, t.resync(), informers.WithTransform(stripManagedFields)))
+	factory := informers.NewSharedInformerFactoryWithOptions(informerview.ListingClient(client), t.resync(),
+		informers.WithTransform(stripManagedFields))
+	t.informers = informerview.New(factory)
 	if err := t.cloud.Start(t.clients, ctx.Done(), t.informers); err != nil {
 		return fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)
 	}
@@ -276,6 +278,7 @@ func (t *Term) startControllers(ctx, life context.Context, end context.CancelCau
 				return context.Cause(life)
 			}
 		}
+		t.status.started(c.name)
 		t.spawn("controller "+c.name, func() { t.supervise(ctx, end, c.name, c.runnable) })
 	}
 	t.status.ready()
@@ -285,7 +288,6 @@ func (t *Term) startControllers(ctx, life context.Context, end context.CancelCau
 
 // supervise runs a controller. One that ends before it is asked to ends the term.
 func (t *Term) supervise(ctx context.Context, end context.CancelCauseFunc, name string, r Runnable) {
-	t.status.controller(name, ControllerRunning, nil)
 	err := protect("Run", func() error {
 		return r.Run(klog.NewContext(ctx, t.log.WithValues("controller", name)))
 	})
@@ -301,9 +303,21 @@ func (t *Term) supervise(ctx context.Context, end context.CancelCauseFunc, name 
 	end(err)
 }
 
+// endUnstarted runs the controllers that were built and not started before the term ended, with a context that has ended: it is in Run
+// that upstream's shut down the work queues that their constructors have started.
+func (t *Term) endUnstarted(ended context.Context) {
+	for _, c := range t.status.unstarted() {
+		t.spawn("controller "+c.name, func() {
+			if err := protect("Run", func() error { return c.runnable.Run(ended) }); err != nil {
+				t.log.Error(err, "Controller that had not been started did not end cleanly", "controller", c.name)
+			}
+		})
+	}
+}
+
 // close ends the term: nothing of it acts any more when it returns nil. Otherwise the error names
-// what had not ended by the deadline.
-func (t *Term) close(cause error, deadline time.Time, cancel context.CancelCauseFunc) error {
+// what had not ended by the deadline. ctx is that of the controllers, which cancel ends.
+func (t *Term) close(ctx context.Context, cause error, deadline time.Time, cancel context.CancelCauseFunc) error {
 	t.status.draining()
 	drain, stop := context.WithDeadline(context.Background(), deadline)
 	defer stop()
@@ -316,6 +330,7 @@ func (t *Term) close(cause error, deadline time.Time, cancel context.CancelCause
 	t.fence.Close(cause)
 	cancel(cause)
 	if t.idle(drain) == nil {
+		t.endUnstarted(ctx)
 		t.spawn("close provider", t.closeProvider)
 		t.spawn("stop informers", t.stopInformers)
 		t.spawn("flush events", t.flushEvents)
@@ -341,7 +356,7 @@ func (t *Term) running() []string {
 }
 
 func (t *Term) closeProvider() {
-	if t.cloud == nil {
+	if t.cloud == nil || t.provider.outlives {
 		return
 	}
 	if err := t.cloud.Close(); err != nil {

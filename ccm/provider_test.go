@@ -1,0 +1,78 @@
+package ccm_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+type closingCloud struct {
+	emptyCloud
+	closed *atomic.Int32
+}
+
+func (c closingCloud) Close() error {
+	c.closed.Add(1)
+	return nil
+}
+
+// A cloud that was built for a term is closed with it; one that the host has built is the host's.
+func TestProvider_CloudIsClosedWithItsTermUnlessItIsStatic(t *testing.T) {
+	for name, c := range map[string]struct {
+		static bool
+		want   int32
+	}{"built per term": {false, 1}, "static": {true, 0}} {
+		t.Run(name, func(t *testing.T) {
+			var closed atomic.Int32
+			cloud := closingCloud{closed: &closed}
+			p := standaloneParams("mine")
+			p.Controllers = []ccm.Controller{idle("mine")}
+			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { return cloud, nil })}
+			if c.static {
+				p.Providers = []ccm.Provider{ccm.StaticProvider(cloud)}
+			}
+			m, err := ccm.New(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := run(t, m)
+			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			if got := closed.Load(); got != c.want {
+				t.Errorf("the cloud was closed %d times, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// What a provider needs to know of its term.
+func TestProvider_IsToldWhoLeadsAndWhatFor(t *testing.T) {
+	got := make(chan ccm.ProviderEnv, 1)
+	p := standaloneParams("mine")
+	p.Config.CloudProvider.ConfigFile = "/etc/cloud.conf"
+	p.Config.ClusterName = "c1"
+	p.Config.LeaderElection.Identity = "replica-a"
+	p.Controllers = []ccm.Controller{idle("mine")}
+	p.Providers = []ccm.Provider{{Name: "stub", New: func(_ context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+		got <- env
+		return emptyCloud{}, nil
+	}}}
+	m, err := ccm.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, m)
+	env := <-got
+	if env.ClusterName != "c1" || env.ConfigFile != "/etc/cloud.conf" || env.Identity != "replica-a" || env.Term != 1 || env.Transport == nil {
+		t.Errorf("env: %+v", env)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}

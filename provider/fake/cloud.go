@@ -1,0 +1,178 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+)
+
+const defaultCallLimit = 100_000
+
+// A Cloud is the state of a cloud, how it behaves, and a record of who asked it what. Any number of
+// providers can be opened on it. All methods are safe for concurrent use; a Cloud has no goroutines and
+// needs no closing.
+type Cloud struct {
+	// Set once by New.
+	name, region, zone string
+	hasClusterID       bool
+	routeNodeAddresses bool
+	supported          map[Interface]bool
+	clusters           map[string]string
+
+	changes *signal
+	record  *record
+	faults  *faults
+
+	// mu guards what follows.
+	mu           sync.Mutex
+	instances    map[string]Instance
+	instanceByID map[string]string
+	balancers    map[balancerKey]*Balancer
+	routes       map[routeKey]Route
+	hosts        *pool
+	ingressIPv4  *pool
+	ingressIPv6  *pool
+}
+
+// New makes an empty cloud in which everything works at once. It panics with a sentence if an option is nonsense.
+func New(opts ...Option) *Cloud {
+	c := &Cloud{
+		name: "fake", region: "region-1", zone: "region-1a",
+		hasClusterID: true,
+		supported:    map[Interface]bool{},
+		clusters:     map[string]string{},
+		changes:      newSignal(),
+		faults:       newFaults(),
+		instances:    map[string]Instance{},
+		instanceByID: map[string]string{},
+		balancers:    map[balancerKey]*Balancer{},
+		routes:       map[routeKey]Route{},
+		hosts:        newPool("10.240.0.0/16"),
+		// The ranges for documentation and for benchmarks: RFC 5737, RFC 2544, RFC 3849. None of them is routed.
+		ingressIPv4: newPool("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "198.18.0.0/15"),
+		ingressIPv6: newPool("2001:db8::/64"),
+	}
+	c.record = newRecord(defaultCallLimit, c.changes.notify)
+	for _, i := range optional() {
+		c.supported[i] = true
+	}
+	for _, opt := range opts {
+		opt(c)
+	}
+	return c
+}
+
+// WaitUntil waits until cond holds, which it asks now and after every change: a call that began or
+// ended, or a change of the cloud's instances, load balancers or routes. cond is called without a lock and may use the Cloud.
+// The error, when ctx ends first, wraps ctx's.
+func (c *Cloud) WaitUntil(ctx context.Context, cond func() bool) error {
+	for {
+		// Taken before the question, so that no change between the two is missed.
+		changed := c.changes.next()
+		if cond() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the fake cloud to reach a state: %w", ctx.Err())
+		}
+	}
+}
+
+// info is what a provider has to know of its cloud before the first call.
+type info struct {
+	ProviderName string `json:"providerName"`
+	HasClusterID bool   `json:"hasClusterID"`
+	// RouteNodeAddresses is every route's EnableNodeAddresses.
+	RouteNodeAddresses bool        `json:"routeNodeAddresses"`
+	Supported          []Interface `json:"supported"`
+}
+
+func (i info) supports(which Interface) bool { return slices.Contains(i.Supported, which) }
+
+func (c *Cloud) info() info {
+	return info{
+		ProviderName:       c.name,
+		HasClusterID:       c.hasClusterID,
+		RouteNodeAddresses: c.routeNodeAddresses,
+		Supported:          slices.Sorted(maps.Keys(c.supported)),
+	}
+}
+
+// call is the one path of every call, whether it comes from a provider in this process or over HTTP.
+func (c *Cloud) call(ctx context.Context, caller string, method Method, args arguments) (_ results, err error) {
+	op, err := operationFor(method, args)
+	if err != nil {
+		return results{}, err
+	}
+	entry := c.record.begin(Call{
+		Caller:    caller,
+		Interface: op.of,
+		Method:    method,
+		Object:    op.object(c, args),
+		Mutating:  op.mutating,
+		CtxDone:   ctx.Err() != nil,
+	})
+	returned := false
+	defer func() {
+		// Without recover, so that the panic keeps the stack of its origin.
+		if !returned {
+			err = errPanicked
+		}
+		c.record.end(entry, err)
+	}()
+	res, err := c.perform(ctx, op, entry.Call, args)
+	returned = true
+	return res, err
+}
+
+// perform does what the scripts say before the effect, then the effect, then what they say after.
+func (c *Cloud) perform(ctx context.Context, op operation, call Call, args arguments) (results, error) {
+	before := c.faults.take(call, false)
+	if before.ignoreContext() {
+		ctx = context.WithoutCancel(ctx)
+	}
+	if err := sleep(ctx, c.faults.latencyOf(op)); err != nil {
+		return results{}, err
+	}
+	if ended, err := before.play(ctx); ended {
+		return results{}, err
+	}
+	res, err := op.serve(c, args)
+	if err != nil {
+		return results{}, err
+	}
+	after := c.faults.take(call, true)
+	if after.ignoreContext() {
+		ctx = context.WithoutCancel(ctx)
+	}
+	if ended, err := after.play(ctx); ended {
+		return results{}, err
+	}
+	return res, nil
+}
+
+// signal wakes everybody who waits for a change.
+type signal struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+func newSignal() *signal { return &signal{ch: make(chan struct{})} }
+
+// next returns a channel that is closed by the next notify.
+func (s *signal) next() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ch
+}
+
+func (s *signal) notify() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.ch)
+	s.ch = make(chan struct{})
+}
