@@ -4,6 +4,7 @@ package integration_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/test/rbac"
 )
 
 // suite is what all tests share: a control plane takes seconds to start. Tests run one after another and clean up what they made, since
@@ -42,19 +44,65 @@ func runSuite(m *testing.M) (code int) {
 			code = 1
 		}
 	}()
-	if err := prepare(ctx, cp); err != nil {
+	shipped, err := prepare(ctx, cp)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return m.Run()
+	if code := m.Run(); code != 0 {
+		return code
+	}
+	return compareRules(shipped)
 }
 
-func prepare(_ context.Context, cp *controlplane.ControlPlane) (err error) {
-	suite.cp = cp
-	if suite.admin, err = kubernetes.NewForConfig(cp.RESTConfig()); err != nil {
-		return err
+func prepare(ctx context.Context, cp *controlplane.ControlPlane) (*rbac.Manifests, error) {
+	admin, err := kubernetes.NewForConfig(cp.RESTConfig())
+	if err != nil {
+		return nil, err
 	}
-	suite.identity = cp.RESTConfig()
-	suite.user = "system:admin"
-	return nil
+	shipped, err := rbac.Load("../../example/deploy/rbac.yaml")
+	if err != nil {
+		return nil, err
+	}
+	if err := shipped.Apply(ctx, admin); err != nil {
+		return nil, err
+	}
+	suite.cp, suite.admin = cp, admin
+	suite.user = controlplane.ServiceAccountUser("kube-system", "cloud-controller-manager")
+	suite.identity, err = cp.ServiceAccountConfig("kube-system", "cloud-controller-manager")
+	return shipped, err
+}
+
+// compareRules holds the shipped rules against what the tests' CCMs have asked of the API server: a rule that is missing and one that
+// nothing needs both fail the suite. Some of its tests alone do not need all rules, so a selection is not judged for these.
+func compareRules(shipped *rbac.Manifests) int {
+	granted, err := shipped.Permissions(suite.user)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	records, err := suite.cp.Audit().All(controlplane.ByUser(suite.user))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	report := rbac.Compare(granted, records, suite.user)
+	if selected() {
+		report.Unused = nil
+	}
+	if !report.OK() {
+		fmt.Fprintf(os.Stderr, "example/deploy/rbac.yaml is not what the controllers need:\n%s", report)
+		return 1
+	}
+	return 0
+}
+
+// selected tells that go test runs only some of the tests.
+func selected() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,309 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+func named(identity string) func(*ccm.Params) {
+	return func(p *ccm.Params) { p.Config.LeaderElection.Identity = identity }
+}
+
+func drainTimeout(d time.Duration) func(*ccm.Params) {
+	return func(p *ccm.Params) { p.Config.DrainTimeout = metav1.Duration{Duration: d} }
+}
+
+func lease(t *testing.T) *coordinationv1.Lease {
+	t.Helper()
+	lease, err := suite.admin.CoordinationV1().Leases("kube-system").Get(t.Context(), "cloud-controller-manager", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+func holder(t *testing.T) string { return ptr.Deref(lease(t).Spec.HolderIdentity, "") }
+
+func TestLeadership_StopHandsOverAndTheOtherGoesOn(t *testing.T) {
+	cloud := newCloud(t, []string{"handover-1", "handover-2"})
+	first := run(t, cloud, named("first"))
+	second := start(t, params(t, cloud, named("second")))
+	ccmtest.WaitStatus(t, second.Manager, "the second knows who leads", func(s ccm.Status) bool { return s.Election.Leader == "first" })
+	if s := second.Status(); s.State != ccm.StateStandby {
+		t.Errorf("the second is %s while the first leads", s.State)
+	}
+	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("handover-1"))
+	ccmtest.WaitNodeInitialized(t, suite.admin, "handover-1")
+
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	ccmtest.WaitReady(t, second.Manager)
+	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("handover-2"))
+	ccmtest.WaitNodeInitialized(t, suite.admin, "handover-2")
+	if overlaps := cloud.Overlaps(); len(overlaps) > 0 {
+		t.Errorf("two terms changed the cloud at once: %+v", overlaps)
+	}
+}
+
+// The call gets its time, its result reaches the Service, and only then is the lease given back.
+func TestLeadership_StopLetsACallInFlightFinish(t *testing.T) {
+	cloud := newCloud(t, nil)
+	cloud.On(fake.EnsureLoadBalancer).Delay(time.Second)
+	r := run(t, cloud, only("service"), named("patient"))
+	ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("slow"))
+	ccmtest.WaitCall(t, cloud, "the load balancer is being made", fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	calls := cloud.Calls(fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
+	if len(calls) != 1 || calls[0].Err != "" || !calls[0].Finished {
+		t.Errorf("calls that made load balancers: %+v, want one that succeeded", calls)
+	}
+	service, err := suite.admin.CoreV1().Services("default").Get(t.Context(), "slow", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(service.Status.LoadBalancer.Ingress) != 1 {
+		t.Errorf("the status was not written: %+v", service.Status)
+	}
+	if h := holder(t); h != "" {
+		t.Errorf("the lease is still held by %q", h)
+	}
+}
+
+// A call that needs longer than its part of the drain is cancelled, and the lease is kept until it has returned.
+func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
+	cloud := newCloud(t, nil)
+	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
+	r := run(t, cloud, only("service"), named("keeper"), drainTimeout(20*time.Second))
+	ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("hanging"))
+	ccmtest.WaitCall(t, cloud, "the load balancer is being made", fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
+	r.cancel()
+	ccmtest.WaitStatus(t, r.Manager, "the term drains", func(s ccm.Status) bool {
+		return s.State == ccm.StateDraining && slices.Contains(s.Running, "call LoadBalancer.EnsureLoadBalancer")
+	})
+	// It goes on renewing: a renewal after the drain began proves that the lease is held on purpose.
+	begun := lease(t).Spec.RenewTime.Time
+	ccmtest.Eventually(t, "the lease is renewed while the term drains", func(context.Context) (bool, error) {
+		if l := lease(t); l.Spec.RenewTime.After(begun) && ptr.Deref(l.Spec.HolderIdentity, "") == "keeper" {
+			return true, nil
+		}
+		return false, errors.New("not renewed")
+	})
+	release()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if h := holder(t); h != "" {
+		t.Errorf("the lease is still held by %q", h)
+	}
+}
+
+// What cannot be drained is named, and its lease left to expire.
+func TestLeadership_UndrainedTermKeepsTheLease(t *testing.T) {
+	cloud := newCloud(t, nil)
+	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
+	r := run(t, cloud, only("service"), named("stuck"), drainTimeout(time.Second))
+	ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("stuck"))
+	ccmtest.WaitCall(t, cloud, "the load balancer is being made", fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
+	err := r.stop()
+	var undrained *ccm.UndrainedError
+	if !errors.As(err, &undrained) || !slices.Equal(undrained.Running, []string{"call LoadBalancer.EnsureLoadBalancer"}) {
+		t.Errorf("Run returned %v, want an UndrainedError that names the call", err)
+	}
+	if h := holder(t); h != "stuck" {
+		t.Errorf("the lease is held by %q although the term acts", h)
+	}
+	release()
+	ccmtest.WaitStatus(t, r.Manager, "nothing runs", func(s ccm.Status) bool { return len(s.Running) == 0 })
+
+	// Another one takes over when the lease has expired.
+	run(t, cloud, only("service"), named("heir"))
+	ccmtest.WaitServiceAddress(t, suite.admin, "default", "stuck")
+}
+
+// Losing the lease ends the term, not the process.
+func TestLeadership_LossEndsTheTermAndTheManagerStandsByAgain(t *testing.T) {
+	cloud := newCloud(t, []string{"lost-1"})
+	r := run(t, cloud, named("loser"))
+	steal(t, "thief")
+	ccmtest.WaitStatus(t, r.Manager, "the Manager stands by", func(s ccm.Status) bool {
+		return s.State == ccm.StateStandby && s.Election.Leader == "thief"
+	})
+	mark := suite.cp.Audit().Mark()
+	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("lost-1"))
+
+	// The thief never renews, so the lease expires and the Manager leads again: a second term in one process.
+	status := ccmtest.WaitReady(t, r.Manager)
+	if status.Term != 2 {
+		t.Errorf("term %d, want 2", status.Term)
+	}
+	ccmtest.WaitNodeInitialized(t, suite.admin, "lost-1")
+	taken := waitRequests(t, mark, 1, controlplane.ByResource("coordination.k8s.io", "leases"), controlplane.ByVerb("update"), controlplane.ByCode(200))[0].Time
+	for _, request := range requests(t, mark, controlplane.Mutating()) {
+		if request.Time.Before(taken) && request.Resource != "leases" {
+			t.Errorf("a request without leadership: %s", request)
+		}
+	}
+}
+
+// steal writes another holder into the lease, as a replica does that thinks it has expired.
+func steal(t *testing.T, identity string) {
+	t.Helper()
+	ccmtest.Eventually(t, "the lease is stolen", func(ctx context.Context) (*coordinationv1.Lease, error) {
+		l := lease(t)
+		l.Spec.HolderIdentity = ptr.To(identity)
+		l.Spec.RenewTime = ptr.To(metav1.NowMicro())
+		return suite.admin.CoordinationV1().Leases(l.Namespace).Update(ctx, l, metav1.UpdateOptions{})
+	})
+}
+
+func TestLeadership_WithoutElectionItLeadsAtOnceAndTouchesNoLease(t *testing.T) {
+	cloud := newCloud(t, []string{"alone-1"})
+	mark := suite.cp.Audit().Mark()
+	run(t, cloud, func(p *ccm.Params) { p.Config.LeaderElection.LeaderElect = false })
+	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("alone-1"))
+	ccmtest.WaitNodeInitialized(t, suite.admin, "alone-1")
+	if r := requests(t, mark, controlplane.ByResource("coordination.k8s.io", "leases")); len(r) > 0 {
+		t.Errorf("the lease was touched: %s", r[0])
+	}
+}
+
+// Run, Run again, and in each run everything is built anew.
+func TestManager_RunsAgainAfterItReturned(t *testing.T) {
+	cloud := newCloud(t, []string{"again-1", "again-2"})
+	m, err := ccm.New(params(t, cloud))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"again-1", "again-2"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- m.Run(ctx) }()
+		ccmtest.WaitReady(t, m)
+		ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode(name))
+		ccmtest.WaitNodeInitialized(t, suite.admin, name)
+		cancel()
+		<-m.Done()
+		if err := <-result; err != nil || m.Err() != nil {
+			t.Fatalf("Run returned %v, Err %v", err, m.Err())
+		}
+		if s := m.Status(); s.State != ccm.StateStopped {
+			t.Fatalf("after Run: %+v", s)
+		}
+	}
+}
+
+func TestControllers_WhatTheProviderDoesNotServeIsSkippedWithAReason(t *testing.T) {
+	cloud := newCloud(t, []string{"skip-1"}, fake.Without(fake.LoadBalancer, fake.Routes))
+	r := run(t, cloud, func(p *ccm.Params) { p.Config.ClusterCIDR = "" })
+	want := map[string]struct {
+		state  ccm.ControllerState
+		reason string
+	}{
+		"cloud-node-controller":           {ccm.ControllerRunning, ""},
+		"cloud-node-lifecycle-controller": {ccm.ControllerRunning, ""},
+		"service-lb-controller":           {ccm.ControllerSkipped, "it has no load balancers"},
+		"node-route-controller":           {ccm.ControllerSkipped, "it has no routes"},
+	}
+	for _, c := range r.Status().Controllers {
+		if w := want[c.Name]; c.State != w.state || !strings.Contains(c.Reason, w.reason) {
+			t.Errorf("%s is %s (%s), want %s (%s)", c.Name, c.State, c.Reason, w.state, w.reason)
+		}
+	}
+}
+
+func TestControllers_SelectionByNameAliasAndSwitch(t *testing.T) {
+	cloud := newCloud(t, nil)
+	r := run(t, cloud, only("*", "-route", "-cloud-node-lifecycle-controller"))
+	for _, c := range r.Status().Controllers {
+		want := ccm.ControllerRunning
+		if c.Name == "node-route-controller" || c.Name == "cloud-node-lifecycle-controller" {
+			want = ccm.ControllerDisabled
+		}
+		if c.State != want {
+			t.Errorf("%s is %s, want %s", c.Name, c.State, want)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	r = run(t, cloud, func(p *ccm.Params) { p.Config.ConfigureCloudRoutes = false })
+	for _, c := range r.Status().Controllers {
+		if c.Name == "node-route-controller" && (c.State != ccm.ControllerSkipped || !strings.Contains(c.Reason, "--configure-cloud-routes")) {
+			t.Errorf("%s is %s (%s), want it skipped because of --configure-cloud-routes", c.Name, c.State, c.Reason)
+		}
+	}
+}
+
+// Upstream ends the process here.
+func TestControllers_RoutesWithoutClusterCIDRAreAConfigurationErrorInStatus(t *testing.T) {
+	cloud := newCloud(t, nil)
+	r := start(t, params(t, cloud, func(p *ccm.Params) { p.Config.ClusterCIDR = "" }))
+	ccmtest.WaitStatus(t, r.Manager, "the missing --cluster-cidr is told", func(s ccm.Status) bool {
+		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "--cluster-cidr") && strings.Contains(s.Reason, "--configure-cloud-routes")
+	})
+}
+
+// With --use-service-account-credentials each controller is its own identity at the API server.
+func TestClients_EachControllerHasItsOwnServiceAccount(t *testing.T) {
+	for _, account := range []string{"node-controller", "shared-informers"} {
+		bindClusterAdmin(t, account)
+	}
+	cloud := newCloud(t, []string{"account-1"})
+	mark := suite.cp.Audit().Mark()
+	r := start(t, params(t, cloud, only("cloud-node"), func(p *ccm.Params) {
+		p.Config.UseServiceAccountCredentials = true
+		p.RESTConfig = suite.cp.RESTConfig() // making accounts and tokens is not in the shipped rules
+	}))
+	ccmtest.WaitReady(t, r.Manager)
+	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("account-1"))
+	ccmtest.WaitNodeInitialized(t, suite.admin, "account-1")
+	records, err := suite.cp.Audit().Wait(t.Context(), mark, 1, controlplane.ByResource("", "nodes"), controlplane.ByVerb("update"), controlplane.ByName("account-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(records) != 1 || records[0].User != controlplane.ServiceAccountUser("kube-system", "node-controller") {
+		t.Errorf("the node was initialised by %v, want one update by the node-controller's ServiceAccount", records)
+	}
+}
+
+// Events that a controller of the host records reach the API server, also those at the very end of a term.
+func TestTerm_RecorderSendsEventsOfTheDrainToo(t *testing.T) {
+	cloud := newCloud(t, nil)
+	node := ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("recorded-1"))
+	announcer := ccm.Controller{Name: "announcer", New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+		recorder := term.Recorder("announcer")
+		return ccm.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			recorder.Event(node, corev1.EventTypeNormal, "Farewell", "the term ends")
+			return nil
+		}), nil
+	}}
+	r := run(t, cloud, only("announcer"), func(p *ccm.Params) { p.Controllers = []ccm.Controller{announcer} })
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	ccmtest.Eventually(t, "the event is there", func(ctx context.Context) (*corev1.EventList, error) {
+		events, err := suite.admin.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "reason=Farewell"})
+		if err == nil && len(events.Items) == 0 {
+			err = errors.New("no event")
+		}
+		return events, err
+	})
+}

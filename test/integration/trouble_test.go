@@ -1,0 +1,134 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+)
+
+// bind gives a user a ClusterRole until the test ends.
+func bind(t *testing.T, name, role string, subject rbacv1.Subject) {
+	t.Helper()
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{subject},
+	}
+	bindings := suite.admin.RbacV1().ClusterRoleBindings()
+	if _, err := bindings.Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := bindings.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
+}
+
+func bindClusterAdmin(t *testing.T, account string) {
+	t.Helper()
+	bind(t, "test-"+account, "cluster-admin", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: account})
+}
+
+func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
+	cp := controlplane.ForTest(t)
+	if err := cp.StopAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cloud := newCloud(t, nil)
+	r := start(t, params(t, cloud, func(p *ccm.Params) { p.RESTConfig = cp.RESTConfig() }))
+	ccmtest.WaitStatus(t, r.Manager, "the API server is missed", func(s ccm.Status) bool {
+		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "the API server is down or its address is wrong")
+	})
+	if err := cp.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ccmtest.WaitReady(t, r.Manager)
+
+	// And while it leads.
+	if err := cp.StopAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ccmtest.WaitStatus(t, r.Manager, "the term is lost with the API server", func(s ccm.Status) bool {
+		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "the API server is down")
+	})
+	if err := cp.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ccmtest.WaitReady(t, r.Manager)
+}
+
+// What the identity lacks is named, and when it is granted the Manager goes on without a restart.
+func TestTrouble_MissingRBACIsToldAndRecoveredFrom(t *testing.T) {
+	const user = "underprivileged"
+	identity, err := suite.cp.UserConfig(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cloud := newCloud(t, nil)
+	r := start(t, params(t, cloud, func(p *ccm.Params) { p.RESTConfig = identity }))
+	ccmtest.WaitStatus(t, r.Manager, "the missing rule for the lease is told", func(s ccm.Status) bool {
+		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "lacks RBAC rules") && strings.Contains(s.Reason, `"underprivileged" cannot get resource "leases"`)
+	})
+	grant(t, "test-leases", rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}}, user)
+	ccmtest.WaitStatus(t, r.Manager, "the missing rule for the informers is told", func(s ccm.Status) bool {
+		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "lacks RBAC rules") && strings.Contains(s.Reason, "informer of nodes has not synced")
+	})
+	bind(t, "test-underprivileged", "cluster-admin", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user})
+	if s := ccmtest.WaitReady(t, r.Manager); s.Term != 1 {
+		t.Errorf("term %d, want the first one to have waited for the rules", s.Term)
+	}
+}
+
+// grant gives a user one rule until the test ends.
+func grant(t *testing.T, name string, rule rbacv1.PolicyRule, user string) {
+	t.Helper()
+	roles := suite.admin.RbacV1().ClusterRoles()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}}
+	if _, err := roles.Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = roles.Delete(context.Background(), name, metav1.DeleteOptions{}) })
+	bind(t, name, name, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user})
+}
+
+func TestTrouble_ProviderThatCannotLogInIsToldAndRecoveredFrom(t *testing.T) {
+	cloud := newCloud(t, []string{"login-1"})
+	var mayLogIn atomic.Bool
+	real := provider(cloud)
+	r := start(t, params(t, cloud, func(p *ccm.Params) {
+		p.Providers = []ccm.Provider{{Name: "fake", New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			if !mayLogIn.Load() {
+				return nil, errors.New("log in to the identity service: 401 Unauthorized")
+			}
+			return real.New(ctx, env)
+		}}}
+	}))
+	status := ccmtest.WaitStatus(t, r.Manager, "the failed login is told", func(s ccm.Status) bool {
+		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, `cloud provider "fake": log in to the identity service: 401 Unauthorized`)
+	})
+	if status.RetryAt.IsZero() {
+		t.Error("status does not say when it is tried again")
+	}
+	// A replica that cannot reach the cloud must not keep the lease from one that can.
+	ccmtest.Eventually(t, "the lease is given back", func(context.Context) (string, error) {
+		if h := holder(t); h != "" {
+			return h, errors.New("held by " + h)
+		}
+		return "", nil
+	})
+	mayLogIn.Store(true)
+	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("login-1"))
+	ccmtest.WaitNodeInitialized(t, suite.admin, "login-1")
+}

@@ -1,0 +1,85 @@
+package rbac
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+)
+
+// Report is what a comparison of rules and requests has found.
+type Report struct {
+	// Unused are the permissions that no request needed.
+	Unused []Permission
+	// Denied are the requests that authorization refused.
+	Denied []Denial
+}
+
+// Denial stands for all requests that the same permission would have allowed.
+type Denial struct {
+	// Missing is that permission, without the name of an object.
+	Missing Permission
+	// Count is how many requests there were, First the first of them.
+	Count int
+	First controlplane.AuditRecord
+}
+
+// Compare holds permissions against the requests that one user is on record with. It has no side effects; the order of its results is
+// that of granted, and of the first denied requests.
+//
+// A permission is used by every request that it allows, be there others that allow it, too. A request that was refused for another
+// reason than RBAC has used its permission: it was answered 404, 409, or 403 by an admission plugin.
+func Compare(granted []Permission, records []controlplane.AuditRecord, user string) Report {
+	var report Report
+	used := make([]bool, len(granted))
+	denied := controlplane.Denied()
+	for _, r := range records {
+		switch {
+		case r.User != user:
+		case denied(r):
+			report.deny(r)
+		case r.Decision == controlplane.DecisionAllow:
+			for i, p := range granted {
+				used[i] = used[i] || p.Allows(r)
+			}
+		}
+	}
+	for i, p := range granted {
+		if !used[i] {
+			report.Unused = append(report.Unused, p)
+		}
+	}
+	return report
+}
+
+func (r *Report) deny(record controlplane.AuditRecord) {
+	missing := Permission{
+		Verb: record.Verb, APIGroup: record.APIGroup, Resource: record.ResourcePath(), Namespace: record.Namespace,
+	}
+	if record.Resource == "" {
+		path, _, _ := strings.Cut(record.RequestURI, "?")
+		missing = Permission{Verb: record.Verb, NonResourceURL: path}
+	}
+	i := slices.IndexFunc(r.Denied, func(d Denial) bool { return d.Missing == missing })
+	if i < 0 {
+		r.Denied = append(r.Denied, Denial{Missing: missing, First: record})
+		i = len(r.Denied) - 1
+	}
+	r.Denied[i].Count++
+}
+
+// OK says that every rule was used and every request allowed.
+func (r Report) OK() bool { return len(r.Unused) == 0 && len(r.Denied) == 0 }
+
+// String is the report for the output of a failed suite, one line for each finding; empty if there is none.
+func (r Report) String() string {
+	var b strings.Builder
+	for _, p := range r.Unused {
+		fmt.Fprintf(&b, "no request has used: %s\n", p)
+	}
+	for _, d := range r.Denied {
+		fmt.Fprintf(&b, "denied %d times: %s (first: %s)\n", d.Count, d.Missing, d.First)
+	}
+	return b.String()
+}
