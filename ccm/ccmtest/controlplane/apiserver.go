@@ -1,0 +1,116 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+func (c *ControlPlane) apiServerURL() string { return "https://" + loopback(c.apiPort) }
+
+func (c *ControlPlane) apiServerArgs() []string {
+	args := []string{
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", c.apiPort),
+		"--tls-cert-file=" + c.files.apiserver.cert,
+		"--tls-private-key-file=" + c.files.apiserver.key,
+
+		"--etcd-servers=" + c.etcdURL(),
+		"--etcd-cafile=" + c.files.etcdCA,
+		"--etcd-certfile=" + c.files.apiserverEtcdClient.cert,
+		"--etcd-keyfile=" + c.files.apiserverEtcdClient.key,
+
+		// The Service default/kubernetes gets no endpoints: a loopback address is not allowed as one, and nobody here uses it.
+		"--advertise-address=127.0.0.1",
+		"--endpoint-reconciler-type=none",
+		// Dual stack, so that Services of either family and of both can be made.
+		"--service-cluster-ip-range=10.96.0.0/16,fd00:96::/108",
+
+		"--authorization-mode=RBAC",
+		"--client-ca-file=" + c.files.clusterCA,
+		// With these the ConfigMap kube-system/extension-apiserver-authentication is filled, which a server that delegates its
+		// authentication reads.
+		"--requestheader-client-ca-file=" + c.files.frontProxyCA,
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + c.files.serviceAccountKey,
+		"--service-account-signing-key-file=" + c.files.serviceAccountKey,
+
+		// Plugins that count on kube-controller-manager, which does not run here. ServiceAccount refuses Pods until a controller has made
+		// the namespace's default account. TaintNodesByCondition marks every new Node not-ready and leaves it to the node lifecycle
+		// controller to take the mark off.
+		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+
+		"--allow-privileged=true",
+		// A stop in good order that does not wait for minutes: watches are ended, and what comes in meanwhile is refused with 429.
+		"--shutdown-send-retry-after=true",
+		"--shutdown-watch-termination-grace-period=2s",
+		"--profiling=false",
+	}
+	if !c.opts.DisableAudit {
+		args = append(args,
+			"--audit-policy-file="+c.dir.file(auditPolicyName),
+			"--audit-log-path="+c.audit.path,
+			// A record is in the file before the server goes on: what was asked before a server died is on record.
+			"--audit-log-mode=blocking",
+			// Megabytes. A log that is rotated away can not be read back; without the flag that happens at 100.
+			"--audit-log-maxsize=1000000",
+		)
+	}
+	return append(args, c.opts.APIServerArgs...)
+}
+
+// apiServerHealth asks kube-apiserver whether a test can begin.
+type apiServerHealth struct {
+	http   *http.Client
+	client kubernetes.Interface
+}
+
+func (c *ControlPlane) newAPIServerHealth() (*apiServerHealth, error) {
+	config := c.RESTConfig()
+	config.UserAgent = "controlplane-health"
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client to ask kube-apiserver with: %w", err)
+	}
+	client, err := kubernetes.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("make a client to ask kube-apiserver with: %w", err)
+	}
+	return &apiServerHealth{http: httpClient, client: client}, nil
+}
+
+// check asks /readyz, and then for what the server makes a moment after it calls itself ready: without the namespaces nothing can be
+// created, and without a ready ServiceCIDR no Service gets an address.
+func (h *apiServerHealth) check(ctx context.Context) error {
+	if err := h.client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
+		return fmt.Errorf("/readyz: %w", err)
+	}
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, corev1.NamespaceNodeLease} {
+		if _, err := h.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return err
+		}
+	}
+	cidr, err := h.client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, condition := range cidr.Status.Conditions {
+		if condition.Type == networkingv1.ServiceCIDRConditionReady && condition.Status == metav1.ConditionTrue {
+			return nil
+		}
+	}
+	return fmt.Errorf("the ServiceCIDR %s is not ready", cidr.Name)
+}
+
+func (h *apiServerHealth) close() { h.http.CloseIdleConnections() }

@@ -1,0 +1,269 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// etcdGrace is all that etcd gets to end in: while kube-apiserver is connected it waits five seconds and more for it to go away. Its
+// data survive being killed.
+const etcdGrace = time.Second
+
+// ErrStopped is returned when a control plane is used after [ControlPlane.Stop].
+var ErrStopped = errors.New("the control plane has been stopped")
+
+// ControlPlane is a running etcd with a kube-apiserver. Its methods may be called from several goroutines; those that start or stop a
+// process wait for each other.
+type ControlPlane struct {
+	opts     Options
+	binaries Binaries
+	dir      *dataDir
+	logDir   string
+	pki      *pki
+	files    pkiFiles
+	admin    keyPair
+	audit    *AuditLog
+
+	// The ports are fixed when Start returns.
+	etcdPort, apiPort int
+
+	mu              sync.Mutex
+	etcd, apiServer *process
+	stopped         bool
+}
+
+// Start starts etcd and kube-apiserver and returns when the API server is ready: requests are authorized by RBAC with the default
+// roles in place, the system namespaces exist and Services can be created. ctx and [Options.StartTimeout] bound the start only, not the
+// life of the control plane, which the caller has to end with [ControlPlane.Stop].
+//
+// An error says which process failed, with the end of its log; nothing is left running then. It wraps [ErrNoBinaries] if there is
+// nothing to start.
+func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
+	c, err := prepare(opts.withDefaults())
+	if err != nil {
+		return nil, fmt.Errorf("start a control plane: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opts.StartTimeout)
+	defer cancel()
+	if err := c.start(ctx); err != nil {
+		// The context may be what ended the start; killing what was started is not up to it.
+		return nil, errors.Join(fmt.Errorf("start a control plane: %w", err), c.discard())
+	}
+	return c, nil
+}
+
+// prepare does all that needs no process.
+func prepare(opts Options) (c *ControlPlane, err error) {
+	c = &ControlPlane{opts: opts}
+	if c.binaries, err = chooseBinaries(opts.BinaryDir); err != nil {
+		return nil, err
+	}
+	if c.pki, err = newPKI(); err != nil {
+		return nil, err
+	}
+	if c.admin, err = c.pki.issueUser(adminUser, adminGroup); err != nil {
+		return nil, err
+	}
+	if c.dir, err = newDataDir(); err != nil {
+		return nil, err
+	}
+	if err := c.fillDataDir(); err != nil {
+		return nil, errors.Join(err, c.dir.remove())
+	}
+	return c, nil
+}
+
+func chooseBinaries(dir string) (Binaries, error) {
+	if dir != "" {
+		return binariesIn(dir, "correct BinaryDir")
+	}
+	return FindBinaries()
+}
+
+func (c *ControlPlane) fillDataDir() (err error) {
+	if c.files, err = c.pki.write(c.dir.path); err != nil {
+		return err
+	}
+	c.logDir = c.opts.LogDir
+	if c.logDir == "" {
+		c.logDir = c.dir.file("logs")
+	}
+	if err := os.MkdirAll(c.logDir, 0o700); err != nil {
+		return fmt.Errorf("make the folder of the logs: %w", err)
+	}
+	if c.opts.DisableAudit {
+		c.audit = &AuditLog{}
+		return nil
+	}
+	if err := os.WriteFile(c.dir.file(auditPolicyName), []byte(auditPolicy), 0o600); err != nil {
+		return fmt.Errorf("write the audit policy: %w", err)
+	}
+	c.audit = OpenAuditLog(filepath.Join(c.logDir, "audit.log"))
+	return nil
+}
+
+// start starts both processes on the first free ports that they can bind.
+func (c *ControlPlane) start(ctx context.Context) error {
+	if err := onFreePort(&c.etcdPort, func() error { return c.startEtcd(ctx) }); err != nil {
+		return err
+	}
+	return onFreePort(&c.apiPort, func() error { return c.startAPIServer(ctx) })
+}
+
+func onFreePort(port *int, start func() error) error {
+	for attempt := 1; ; attempt++ {
+		free, err := freePort()
+		if err != nil {
+			return err
+		}
+		*port = free
+		if err := start(); err == nil || attempt == bindAttempts || !errors.Is(err, errPortTaken) {
+			return err
+		}
+	}
+}
+
+func (c *ControlPlane) startEtcd(ctx context.Context) error {
+	if c.etcd.running() {
+		return nil
+	}
+	health, err := c.newEtcdHealth()
+	if err != nil {
+		return err
+	}
+	defer health.close()
+	c.etcd, err = startReady(ctx, "etcd", c.binaries.Etcd, c.etcdArgs(), c.logFile("etcd"), health.check)
+	return err
+}
+
+func (c *ControlPlane) startAPIServer(ctx context.Context) error {
+	if c.apiServer.running() {
+		return nil
+	}
+	if err := c.audit.repair(); err != nil {
+		return err
+	}
+	health, err := c.newAPIServerHealth()
+	if err != nil {
+		return err
+	}
+	defer health.close()
+	c.apiServer, err = startReady(ctx, "kube-apiserver", c.binaries.APIServer, c.apiServerArgs(), c.logFile("kube-apiserver"), health.check)
+	return err
+}
+
+// awaitAPIServer waits until a running kube-apiserver is ready again.
+func (c *ControlPlane) awaitAPIServer(ctx context.Context) error {
+	health, err := c.newAPIServerHealth()
+	if err != nil {
+		return err
+	}
+	defer health.close()
+	return c.apiServer.await(ctx, health.check)
+}
+
+// Stop ends both processes and removes their data. The logs stay if [Options.LogDir] named a place for them. A process that has not
+// ended after [Options.StopTimeout], or when ctx ends, is killed, so nothing is left in any case. Stop returns an error if a process
+// had ended before by itself, with the end of its log. A second Stop does nothing.
+func (c *ControlPlane) Stop(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return nil
+	}
+	c.stopped = true
+	// The API server first: without etcd it would not end in good order.
+	err := errors.Join(c.endAPIServer(ctx), c.endEtcd(ctx), c.dir.remove())
+	if err != nil {
+		return fmt.Errorf("stop the control plane: %w", err)
+	}
+	return nil
+}
+
+// discard ends a control plane that could not be started.
+func (c *ControlPlane) discard() error {
+	return errors.Join(c.etcd.kill(), c.dir.remove())
+}
+
+func (c *ControlPlane) endAPIServer(ctx context.Context) error {
+	p := c.apiServer
+	c.apiServer = nil
+	return p.stop(ctx, c.opts.StopTimeout)
+}
+
+func (c *ControlPlane) endEtcd(ctx context.Context) error {
+	p := c.etcd
+	c.etcd = nil
+	return p.stop(ctx, min(c.opts.StopTimeout, etcdGrace))
+}
+
+// StopAPIServer ends kube-apiserver and leaves etcd with the data. Clients see refused connections. It does nothing if the server is
+// stopped already; [ControlPlane.Stop] says when a server that ends slowly is killed.
+func (c *ControlPlane) StopAPIServer(ctx context.Context) error {
+	return c.withProcesses(func() error { return c.endAPIServer(ctx) })
+}
+
+// StartAPIServer starts kube-apiserver again, on the same port and with the same data, and returns when it is ready. It does nothing if
+// the server runs; one that a test has killed is started.
+func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
+	return c.withProcesses(func() error {
+		ctx, cancel := context.WithTimeout(ctx, c.opts.StartTimeout)
+		defer cancel()
+		return c.startAPIServer(ctx)
+	})
+}
+
+// StopEtcd ends etcd and keeps its data. kube-apiserver goes on, and fails whatever it needs etcd for. It does nothing if etcd is
+// stopped already.
+func (c *ControlPlane) StopEtcd(ctx context.Context) error {
+	return c.withProcesses(func() error { return c.endEtcd(ctx) })
+}
+
+// StartEtcd starts etcd again, on the same port and with the same data, and returns when it serves and kube-apiserver, if that runs, has
+// found it again, which takes a few seconds. It does nothing if etcd runs.
+func (c *ControlPlane) StartEtcd(ctx context.Context) error {
+	return c.withProcesses(func() error {
+		ctx, cancel := context.WithTimeout(ctx, c.opts.StartTimeout)
+		defer cancel()
+		if err := c.startEtcd(ctx); err != nil || !c.apiServer.running() {
+			return err
+		}
+		return c.awaitAPIServer(ctx)
+	})
+}
+
+func (c *ControlPlane) withProcesses(do func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return ErrStopped
+	}
+	return do()
+}
+
+// APIServerPID is the process id of kube-apiserver, for a test that freezes or kills it; 0 when it does not run.
+func (c *ControlPlane) APIServerPID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.apiServer.pid()
+}
+
+// EtcdPID is the process id of etcd; 0 when it does not run.
+func (c *ControlPlane) EtcdPID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.etcd.pid()
+}
+
+// LogDir is the folder of kube-apiserver.log, etcd.log and audit.log.
+func (c *ControlPlane) LogDir() string { return c.logDir }
+
+// Audit gives access to the record of all requests.
+func (c *ControlPlane) Audit() *AuditLog { return c.audit }
+
+func (c *ControlPlane) logFile(name string) string { return filepath.Join(c.logDir, name+".log") }

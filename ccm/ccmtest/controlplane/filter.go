@@ -1,0 +1,84 @@
+package controlplane
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Filter chooses records of an [AuditLog]. A test can write its own.
+type Filter func(AuditRecord) bool
+
+func passes(record AuditRecord, filters []Filter) bool {
+	for _, filter := range filters {
+		if !filter(record) {
+			return false
+		}
+	}
+	return true
+}
+
+// ByUser chooses the requests of any of the users. See [ServiceAccountUser].
+func ByUser(users ...string) Filter {
+	return func(r AuditRecord) bool { return slices.Contains(users, r.User) }
+}
+
+// ByUserAgent chooses the requests whose user agent contains part.
+func ByUserAgent(part string) Filter {
+	return func(r AuditRecord) bool { return strings.Contains(r.UserAgent, part) }
+}
+
+// ByVerb chooses the requests with any of the verbs.
+func ByVerb(verbs ...string) Filter {
+	return func(r AuditRecord) bool { return slices.Contains(verbs, r.Verb) }
+}
+
+// ByResource chooses the requests for a resource of an API group, as RBAC rules write both: the core group is "", a subresource follows a
+// slash. The resource nodes does not include nodes/status.
+func ByResource(group, resource string) Filter {
+	return func(r AuditRecord) bool { return r.APIGroup == group && r.ResourcePath() == resource }
+}
+
+// ByNamespace chooses the requests within a namespace.
+func ByNamespace(namespace string) Filter {
+	return func(r AuditRecord) bool { return r.Namespace == namespace }
+}
+
+// ByName chooses the requests for the objects with any of the names.
+func ByName(names ...string) Filter {
+	return func(r AuditRecord) bool { return slices.Contains(names, r.Name) }
+}
+
+// ByCode chooses the requests that were answered with any of the HTTP status codes.
+func ByCode(codes ...int) Filter {
+	return func(r AuditRecord) bool { return slices.Contains(codes, r.Code) }
+}
+
+// Mutating chooses the requests that could have changed something, whatever the answer.
+func Mutating() Filter { return AuditRecord.Mutating }
+
+// Denied chooses the requests that authorization has forbidden.
+func Denied() Filter {
+	return func(r AuditRecord) bool {
+		return r.Decision == DecisionForbid || r.Decision == "" && r.Code == http.StatusForbidden
+	}
+}
+
+// ReceivedAfter chooses the requests that reached the server later than t. Those behind a [Mark] were answered later than it was taken,
+// but may have been on their way before.
+func ReceivedAfter(t time.Time) Filter {
+	return func(r AuditRecord) bool { return r.Time.After(t) }
+}
+
+// Not chooses what the filter does not.
+func Not(filter Filter) Filter {
+	return func(r AuditRecord) bool { return !filter(r) }
+}
+
+// Any chooses what at least one of the filters does.
+func Any(filters ...Filter) Filter {
+	return func(r AuditRecord) bool {
+		return slices.ContainsFunc(filters, func(filter Filter) bool { return filter(r) })
+	}
+}

@@ -1,0 +1,57 @@
+package controlplane
+
+import (
+	"context"
+	"os"
+	"testing"
+)
+
+// failedTestTail is how many lines of each log a failed test shows.
+const failedTestTail = 30
+
+// ForTest starts a control plane for one test and stops it when the test and its subtests are over. A test that can not have one fails.
+// When the test has failed, the logs are kept: the test's output says where and shows the end of them.
+func ForTest(t testing.TB, options ...Option) *ControlPlane {
+	t.Helper()
+	var opts Options
+	for _, option := range options {
+		option(&opts)
+	}
+	if opts.LogDir == "" {
+		opts.LogDir = logDirFor(t)
+	}
+	cp, err := Start(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cp.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			for _, name := range []string{"etcd", "kube-apiserver"} {
+				t.Logf("the end of %s:\n%s", cp.logFile(name), logTail(cp.logFile(name), failedTestTail))
+			}
+		}
+	})
+	return cp
+}
+
+// logDirFor makes a folder that is removed when the test succeeds. t.TempDir would be removed in any case.
+func logDirFor(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fxccm-logs-")
+	if err != nil {
+		t.Fatalf("make a folder for the logs of the control plane: %v", err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the logs of the control plane are kept in %s", dir)
+			return
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("remove the logs of the control plane: %v", err)
+		}
+	})
+	return dir
+}

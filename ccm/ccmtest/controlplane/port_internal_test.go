@@ -1,0 +1,65 @@
+package controlplane
+
+import (
+	"errors"
+	"net"
+	"testing"
+)
+
+func TestOnFreePort_WhenSomebodyTakesThePort_TriesAnother(t *testing.T) {
+	t.Parallel()
+	var port int
+	tried := map[int]bool{}
+	err := onFreePort(&port, func() error {
+		tried[port] = true
+		if len(tried) < 3 {
+			return errPortTaken
+		}
+		return nil
+	})
+	if err != nil || len(tried) != 3 || !tried[port] {
+		t.Errorf("after two ports that were taken: %v, port %d, tried %v", err, port, tried)
+	}
+
+	starts := 0
+	if err := onFreePort(&port, func() error { starts++; return errPortTaken }); !errors.Is(err, errPortTaken) || starts != bindAttempts {
+		t.Errorf("when every port is taken: %v after %d attempts, want the error after %d", err, starts, bindAttempts)
+	}
+	starts = 0
+	other := errors.New("other")
+	if err := onFreePort(&port, func() error { starts++; return other }); !errors.Is(err, other) || starts != 1 {
+		t.Errorf("when the start fails otherwise: %v after %d attempts, want the error after one", err, starts)
+	}
+}
+
+// The servers' own words for it are what the retry depends on.
+func TestServers_WhenTheirPortIsTaken_AreRecognised(t *testing.T) {
+	t.Parallel()
+	c, err := prepare(Options{DisableAudit: true}.withDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.discard(); err != nil {
+			t.Error(err)
+		}
+	}()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	taken := l.Addr().(*net.TCPAddr).Port
+
+	c.etcdPort = taken
+	if err := c.startEtcd(t.Context()); !errors.Is(err, errPortTaken) {
+		t.Errorf("etcd on a port that is taken: %v", err)
+	}
+	if err := onFreePort(&c.etcdPort, func() error { return c.startEtcd(t.Context()) }); err != nil {
+		t.Fatal(err)
+	}
+	c.apiPort = taken
+	if err := c.startAPIServer(t.Context()); !errors.Is(err, errPortTaken) {
+		t.Errorf("kube-apiserver on a port that is taken: %v", err)
+	}
+}

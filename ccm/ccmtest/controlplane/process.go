@@ -1,0 +1,204 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+)
+
+const (
+	// tailLines is how much of a log an error shows.
+	tailLines = 20
+	// pollInterval is how often something is asked whether it is so far.
+	pollInterval = 25 * time.Millisecond
+)
+
+// process is a child of ours whose output goes to a log file. A nil process is one that does not run.
+type process struct {
+	name string
+	log  string
+
+	proc *os.Process
+	// done is closed when the process has ended and was waited for; result may be read then.
+	done   chan struct{}
+	result error
+}
+
+// startProcess starts path; its output is appended to the file log. The caller owns the process and has to stop it.
+func startProcess(name, path string, args []string, log string) (*process, error) {
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the log of %s: %w", name, err)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = childAttributes()
+
+	p := &process{name: name, log: log, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		defer close(p.done)
+		// Linux delivers the parent death signal when the thread ends that has started the child (prctl(2), PR_SET_PDEATHSIG), so that
+		// thread is kept for as long as the child lives.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		_ = out.Close() // the child has its own
+		if err == nil {
+			p.proc = cmd.Process
+		}
+		started <- err
+		if err == nil {
+			p.result = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		<-p.done
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// startReady starts a process and returns it when check succeeds. If that can not be had, nothing runs when it returns.
+func startReady(ctx context.Context, name, path string, args []string, log string, check func(context.Context) error) (*process, error) {
+	p, err := startProcess(name, path, args, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.await(ctx, check); err != nil {
+		return nil, errors.Join(err, p.kill())
+	}
+	return p, nil
+}
+
+// await polls check until it succeeds, the process ends, or ctx does.
+func (p *process) await(ctx context.Context, check func(context.Context) error) error {
+	whileAlive, cancel := p.whileAlive(ctx)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		err := check(whileAlive)
+		if err == nil && !p.ended() {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return p.endError()
+		case <-ctx.Done():
+			return fmt.Errorf("%s was not ready in time: %w; its last answer: %w; the end of %s:\n%s",
+				p.name, context.Cause(ctx), err, p.log, logTail(p.log, tailLines))
+		case <-ticker.C:
+		}
+	}
+}
+
+// whileAlive also ends when the process does: who has taken the port that the process wanted may accept a question and never answer.
+func (p *process) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-p.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(); <-ended }
+}
+
+// pid is 0 when the process does not run.
+func (p *process) pid() int {
+	if !p.running() {
+		return 0
+	}
+	return p.proc.Pid
+}
+
+func (p *process) running() bool { return p != nil && !p.ended() }
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// endError describes the end of a process that nobody has asked to end.
+func (p *process) endError() error {
+	result := "exit status 0"
+	if p.result != nil {
+		result = p.result.Error()
+	}
+	tail := logTail(p.log, tailLines)
+	err := fmt.Errorf("%s ended by itself (%s); the end of %s:\n%s", p.name, result, p.log, tail)
+	if saysPortTaken(tail) {
+		err = fmt.Errorf("%w: %w", errPortTaken, err)
+	}
+	return err
+}
+
+// stop asks the process to end, kills it after grace or when ctx ends, and returns when it has ended. It is an error if the process
+// had ended before it was asked; there is nothing to do if there is none.
+func (p *process) stop(ctx context.Context, grace time.Duration) error {
+	if p == nil {
+		return nil
+	}
+	if p.ended() {
+		return p.endError()
+	}
+	limit := time.NewTimer(grace)
+	defer limit.Stop()
+	if err := terminate(p.proc); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return errors.Join(fmt.Errorf("ask %s (pid %d) to end: %w", p.name, p.proc.Pid, err), p.kill())
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+	return p.kill()
+}
+
+// kill ends the process at once and returns when it has ended.
+func (p *process) kill() error {
+	if p == nil {
+		return nil
+	}
+	if err := p.proc.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill %s (pid %d): %w", p.name, p.proc.Pid, err)
+	}
+	<-p.done
+	return nil
+}
+
+// logTail returns the last lines of a log, for an error or a failed test. What cannot be read is said in its place.
+func logTail(path string, lines int) string {
+	const enough = 64 << 10
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Sprintf("(%v)", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > enough {
+		if _, err := f.Seek(-enough, io.SeekEnd); err != nil {
+			return fmt.Sprintf("(%v)", err)
+		}
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return fmt.Sprintf("(%v)", err)
+	}
+	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,71 @@
+//go:build unix
+
+package controlplane_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+)
+
+func TestStop_LeavesNothing(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	cp, err := controlplane.Start(t.Context(), controlplane.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids := []int{cp.APIServerPID(), cp.EtcdPID()}
+	for _, pid := range pids {
+		if !alive(pid) {
+			t.Errorf("process %d does not live while the control plane runs", pid)
+		}
+	}
+	// A frozen server can not hear that it should end.
+	if err := syscall.Kill(pids[0], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+
+	begin := time.Now()
+	if err := cp.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > controlplane.DefaultStopTimeout {
+		t.Errorf("the stop took %s", took)
+	}
+	for _, pid := range pids {
+		if alive(pid) {
+			t.Errorf("process %d lives after Stop", pid)
+		}
+	}
+	expectEmpty(t, tmp)
+	if err := cp.Stop(t.Context()); err != nil {
+		t.Errorf("the second Stop: %v", err)
+	}
+	if err := cp.StartAPIServer(t.Context()); !errors.Is(err, controlplane.ErrStopped) {
+		t.Errorf("StartAPIServer after Stop: %v, want ErrStopped", err)
+	}
+}
+
+func TestStop_WhenAProcessDiedBefore_SaysSo(t *testing.T) {
+	t.Parallel()
+	cp, err := controlplane.Start(t.Context(), controlplane.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := cp.EtcdPID()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "etcd is gone", func() bool { return cp.EtcdPID() == 0 })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // kube-apiserver need not wait for etcd in vain
+	if err := cp.Stop(ctx); err == nil || !strings.Contains(err.Error(), "etcd ended by itself (signal: killed)") {
+		t.Errorf("Stop: %v, want that etcd ended by itself", err)
+	}
+}
