@@ -38,7 +38,8 @@ type Controller struct {
 type Runnable interface {
 	// Run is called when all informers have synced. It works until ctx ends, and returns when all
 	// its goroutines have ended. If it returns earlier the term ends, and a new one is tried after a
-	// pause.
+	// pause. When the term ends before Run was called, it is called with a ctx that has ended, so that it can give back
+	// what New has taken.
 	Run(ctx context.Context) error
 }
 

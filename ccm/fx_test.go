@@ -181,3 +181,21 @@ func TestReplaceProviders_RealOneIsNotBuilt(t *testing.T) {
 		t.Errorf("provider is %q, want the replacement", got)
 	}
 }
+
+// BenchmarkModule_Start measures what a host's start pays: fx's OnStart of the module, with an API
+// server that does not answer. It is to stay below 10 ms.
+func BenchmarkModule_Start(b *testing.B) {
+	p := standaloneParams("*")
+	p.Config.LeaderElection.LeaderElect = true
+	app := fx.New(host(p, supplyProvider(p.Providers[0])))
+	for b.Loop() {
+		if err := app.Start(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := app.Stop(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}

@@ -94,6 +94,7 @@ type termStatus struct {
 type namedRunnable struct {
 	name     string
 	runnable Runnable
+	started  bool
 }
 
 func newTermStatus() *termStatus {
@@ -128,7 +129,7 @@ func (s *termStatus) draining() {
 func (s *termStatus) built(name string, r Runnable) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.runnables = append(s.runnables, namedRunnable{name, r})
+	s.runnables = append(s.runnables, namedRunnable{name: name, runnable: r})
 }
 
 // startable returns the built controllers in name order.
@@ -136,6 +137,23 @@ func (s *termStatus) startable() []namedRunnable {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.runnables)
+}
+
+// started is said before a controller's goroutine begins, so that what is ready also runs.
+func (s *termStatus) started(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.controllers[name] = ControllerStatus{Name: name, State: ControllerRunning}
+	for i := range s.runnables {
+		if s.runnables[i].name == name {
+			s.runnables[i].started = true
+		}
+	}
+}
+
+// unstarted returns the built controllers that were not started.
+func (s *termStatus) unstarted() []namedRunnable {
+	return slices.DeleteFunc(s.startable(), func(r namedRunnable) bool { return r.started })
 }
 
 func (s *termStatus) controller(name string, state ControllerState, reason error) {

@@ -306,6 +306,8 @@ func (t *Term) supervise(ctx context.Context, end context.CancelCauseFunc, name 
 // endUnstarted runs the controllers that were built and not started before the term ended, with a context that has ended: it is in Run
 // that upstream's shut down the work queues that their constructors have started.
 func (t *Term) endUnstarted(ended context.Context) {
+	// What upstream says of a start that ends at once would only mislead.
+	ended = klog.NewContext(ended, logr.Discard())
 	for _, c := range t.status.unstarted() {
 		t.spawn("controller "+c.name, func() {
 			if err := protect("Run", func() error { return c.runnable.Run(ended) }); err != nil {

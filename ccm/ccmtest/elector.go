@@ -1,0 +1,214 @@
+package ccmtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// A ManualElector is a [ccm.Elector] that does what the test says. Leadership is the elector's own:
+// of several Managers that share one, at most one leads at a time, as with a lease. It is safe for
+// concurrent use.
+type ManualElector struct {
+	mu sync.Mutex
+	// changed is closed and replaced whenever anything below changes.
+	changed chan struct{}
+	granted bool
+	current *stretch
+	begun   int
+	last    Release
+}
+
+// stretch is one stretch of leadership that is held.
+type stretch struct {
+	number  int
+	lose    context.CancelCauseFunc
+	expired bool
+}
+
+// A Release tells how a stretch of leadership ended.
+type Release struct {
+	// Number counts the stretches of the elector from 1.
+	Number int
+
+	// Drained tells that leadership was free for others: nothing of the term acted any more. It is
+	// false when the term ended with a [*ccm.UndrainedError]; a lease would then be left to expire.
+	Drained bool
+
+	// Err is why the term ended: it wraps [ccm.ErrLeadershipLost], [ccm.ErrStopped], what went wrong
+	// in the term, or is a *ccm.UndrainedError.
+	Err error
+}
+
+var _ ccm.Elector = (*ManualElector)(nil)
+
+// NewManualElector returns an elector that lets nobody lead until [ManualElector.Lead] is called.
+func NewManualElector() *ManualElector {
+	return &ManualElector{changed: make(chan struct{})}
+}
+
+// Lead lets the Manager that campaigns lead, now and, as a free lease would, again and again after a term has
+// ended by itself or by a stop; until [ManualElector.Lose] is called or a term does not drain.
+// It does not wait; see [ManualElector.WaitLeading].
+func (e *ManualElector) Lead() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.granted = true
+	e.notify()
+}
+
+// Lose takes leadership away, and nobody leads until [ManualElector.Lead] is called again. The
+// term is told by its context, whose cause wraps [ccm.ErrLeadershipLost] and, if it is not nil, cause.
+// It does not wait; see [ManualElector.WaitReleased].
+func (e *ManualElector) Lose(cause error) {
+	if cause == nil {
+		cause = errors.New("the test said so")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.granted = false
+	if e.current != nil {
+		e.current.lose(fmt.Errorf("%w: %w", ccm.ErrLeadershipLost, cause))
+	}
+	e.notify()
+}
+
+// ExpireClock puts the time until which leadership is valid into the past, for the rest of this
+// stretch of leadership, and tells nobody: what happens to a process that is frozen for longer than its
+// lease, in the moment in which it is thawed. It does nothing if nobody leads.
+func (e *ManualElector) ExpireClock() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.current != nil {
+		e.current.expired = true
+	}
+}
+
+// Leading tells whether leadership is held. A term that drains still holds it.
+func (e *ManualElector) Leading() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.current != nil
+}
+
+// WaitLeading waits until leadership is held. It fails the test after [WaitLimit].
+func (e *ManualElector) WaitLeading(t testing.TB) {
+	t.Helper()
+	e.wait(t, "leadership is held", func() bool { return e.current != nil })
+}
+
+// WaitReleased waits until leadership that was held is not held any more, and tells how it ended: the last stretch, if
+// there were several. After [ManualElector.Lose] that means that the term is over in every respect. It
+// fails the test after [WaitLimit].
+func (e *ManualElector) WaitReleased(t testing.TB) Release {
+	t.Helper()
+	var last Release
+	e.wait(t, "leadership is given back", func() bool {
+		last = e.last
+		return e.current == nil && e.begun > 0
+	})
+	return last
+}
+
+// wait waits until cond, which is called with the lock held, is true.
+func (e *ManualElector) wait(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	ctx, cancel := limited(t)
+	defer cancel()
+	for {
+		e.mu.Lock()
+		holds, changed, seen := cond(), e.changed, e.describe()
+		e.mu.Unlock()
+		if holds {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("waited in vain until %s; %s", what, seen)
+			return
+		}
+	}
+}
+
+func (e *ManualElector) describe() string {
+	switch {
+	case e.current != nil:
+		return fmt.Sprintf("stretch %d of leadership is held", e.current.number)
+	case e.granted:
+		return "nobody campaigns, or nobody did in time"
+	case e.begun == 0:
+		return "Lead was not called"
+	}
+	return fmt.Sprintf("stretch %d of leadership ended: %v", e.last.Number, e.last.Err)
+}
+
+// Elect implements [ccm.Elector].
+func (e *ManualElector) Elect(ctx context.Context, lead func(context.Context, ccm.Grant) error) error {
+	led, lose := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer lose(nil)
+	held, err := e.win(ctx, lose)
+	if err != nil {
+		return err
+	}
+	err = lead(led, ccm.Grant{ValidUntil: func() time.Time { return e.validUntil(held) }})
+	e.release(held, err)
+	return err
+}
+
+// win waits for leadership.
+func (e *ManualElector) win(ctx context.Context, lose context.CancelCauseFunc) (*stretch, error) {
+	for {
+		e.mu.Lock()
+		if ctx.Err() != nil {
+			e.mu.Unlock()
+			return nil, context.Cause(ctx)
+		}
+		if e.granted && e.current == nil {
+			e.begun++
+			held := &stretch{number: e.begun, lose: lose}
+			e.current = held
+			e.notify()
+			e.mu.Unlock()
+			return held, nil
+		}
+		changed := e.changed
+		e.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (e *ManualElector) release(held *stretch, err error) {
+	undrained := (*ccm.UndrainedError)(nil)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last = Release{Number: held.number, Drained: !errors.As(err, &undrained), Err: err}
+	if !e.last.Drained {
+		e.granted = false
+	}
+	e.current = nil
+	e.notify()
+}
+
+func (e *ManualElector) validUntil(held *stretch) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if held.expired {
+		return time.Unix(0, 0)
+	}
+	return time.Now().Add(time.Hour)
+}
+
+// notify wakes all who wait. The lock is held.
+func (e *ManualElector) notify() {
+	close(e.changed)
+	e.changed = make(chan struct{})
+}

@@ -1,0 +1,144 @@
+package ccmtest_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+func TestStartApp_NodeGoesThroughItsWholeLife(t *testing.T) {
+	cloud := cloudWith(t, "node-a")
+	app := ccmtest.StartApp(t, cluster, cloud)
+	ready := app.WaitReady()
+	for _, c := range ready.Controllers {
+		if c.State != ccm.ControllerRunning {
+			t.Errorf("controller %s is %s (%s), want all four to run", c.Name, c.State, c.Reason)
+		}
+	}
+
+	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	node := ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
+	if node.Spec.ProviderID != "fake://region-1/node-a" {
+		t.Errorf("providerID is %q", node.Spec.ProviderID)
+	}
+	if zone := node.Labels[corev1.LabelTopologyZone]; zone != "region-1a" {
+		t.Errorf("zone is %q", zone)
+	}
+	ccmtest.WaitNodeAddress(t, app.Client, "node-a", corev1.NodeInternalIP)
+	ccmtest.WaitRoute(t, cloud, "node-a", "10.244.1.0/24")
+
+	if err := cloud.RemoveInstance("node-a"); err != nil {
+		t.Fatal(err)
+	}
+	setReady(t, app, "node-a", corev1.ConditionFalse)
+	ccmtest.WaitNodeGone(t, app.Client, "node-a")
+	ccmtest.WaitRouteGone(t, cloud, "10.244.1.0/24")
+	app.VerifyNoLeaks()
+}
+
+func TestStartManager_ServiceGetsItsAddressAndLosesItsLoadBalancer(t *testing.T) {
+	cloud := fake.New()
+	c := ccmtest.StartManager(t, cluster, cloud)
+	c.WaitReady()
+	ccmtest.CreateService(t, c.Client, ccmtest.LoadBalancerService("web", ccmtest.ServicePorts(80, 443)))
+	address := ccmtest.WaitServiceAddress(t, c.Client, "default", "web")
+	balancer, ok := cloud.LoadBalancer("default/web")
+	if !ok || len(balancer.Ingress) != 1 || balancer.Ingress[0] != address || len(balancer.Ports) != 2 {
+		t.Errorf("the Service says %s, the cloud has %+v", address, balancer)
+	}
+
+	if err := c.Client.CoreV1().Services("default").Delete(t.Context(), "web", deleteNow); err != nil {
+		t.Fatal(err)
+	}
+	ccmtest.WaitServiceGone(t, c.Client, "default", "web")
+	if balancer, ok := cloud.LoadBalancer("default/web"); ok {
+		t.Errorf("the Service is gone, and its load balancer is left: %+v", balancer)
+	}
+	c.VerifyNoLeaks()
+}
+
+// witness is another CCM, with a cloud of its own, that acts on the node: when it has, whoever else would act has had the same reason
+// and as much time.
+func witness(t *testing.T, node string) {
+	t.Helper()
+	other := ccmtest.StartManager(t, cluster, cloudWith(t, node))
+	ccmtest.WaitNodeInitialized(t, other.Client, node)
+	ccmtest.WaitNodeAddress(t, other.Client, node, corev1.NodeInternalIP)
+	other.Stop()
+}
+
+func TestLeadershipLost_NothingIsDoneUntilItIsWonAgain(t *testing.T) {
+	cloud := cloudWith(t, "node-a", "node-b", "node-c")
+	app := ccmtest.StartApp(t, cluster, cloud)
+	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
+	ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
+
+	app.Elector.Lose(errors.New("a network partition"))
+	release := app.Elector.WaitReleased(t)
+	if !release.Drained || !errors.Is(release.Err, ccm.ErrLeadershipLost) {
+		t.Errorf("the term ended with %+v, want it drained and lost", release)
+	}
+	app.WaitState(ccm.StateStandby)
+	cloud.ResetCalls()
+	// A request that was in flight when leadership was lost has been cut off, and may be recorded only now.
+	over := time.Now()
+	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-b"))
+	witness(t, "node-b")
+	if calls := cloud.Calls(); len(calls) > 0 {
+		t.Errorf("the cloud was called without leadership: %+v", calls)
+	}
+	requests, err := cluster.Audit().All(controlplane.ByUser(app.User()), controlplane.ReceivedAfter(over))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(requests) > 0 {
+		t.Errorf("the API server was called without leadership: %v", requests)
+	}
+
+	app.Elector.Lead()
+	if status := app.WaitReady(); status.Term != 2 {
+		t.Errorf("term %d, want 2", status.Term)
+	}
+	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-c"))
+	ccmtest.WaitNodeInitialized(t, app.Client, "node-c")
+	if calls := cloud.Calls(fake.CallFilter{Caller: app.Caller(1)}.Matches); len(calls) > 0 {
+		t.Errorf("the first term called the cloud after it was over: %+v", calls)
+	}
+	if calls := cloud.Calls(fake.CallFilter{Caller: app.Caller(2), Object: "node-c"}.Matches); len(calls) == 0 {
+		t.Error("the second term did not ask the cloud for node-c")
+	}
+	app.VerifyNoLeaks()
+}
+
+// A process that was frozen for longer than its lease does not know that it has lost it.
+func TestClockExpired_NothingIsChangedAlthoughNobodyHasToldTheTerm(t *testing.T) {
+	cloud := cloudWith(t, "node-a")
+	app := ccmtest.StartApp(t, cluster, cloud)
+	app.WaitReady()
+	app.Elector.ExpireClock()
+	// A call that was on its way when the clock expired may be among the ones before.
+	cloud.ResetCalls()
+	over := time.Now()
+	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
+	witness(t, "node-a")
+	if calls := cloud.Calls(fake.CallFilter{Object: "node-a"}.Matches); len(calls) > 0 {
+		t.Errorf("the cloud was called after the clock had expired: %+v", calls)
+	}
+	writes, err := cluster.Audit().All(controlplane.ByUser(app.User()), controlplane.ReceivedAfter(over), controlplane.Mutating())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(writes) > 0 {
+		t.Errorf("the API server was written to after the clock had expired: %v", writes)
+	}
+	app.Elector.Lose(nil)
+	app.Elector.WaitReleased(t)
+	app.VerifyNoLeaks()
+}

@@ -1,0 +1,36 @@
+package ccmtest_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// testLoss would be called TestLoss, and take a *testing.T.
+func testLoss(t testing.TB) {
+	app := ccmtest.StartApp(t, cluster, fake.New()) // cluster is a control plane that the tests of a package share
+	app.WaitReady()
+
+	app.Elector.Lose(errors.New("the lease was not renewed"))
+	release := app.Elector.WaitReleased(t)
+	fmt.Println("drained:", release.Drained)
+	fmt.Println(release.Err)
+	fmt.Println(app.WaitState(ccm.StateStandby).State)
+
+	app.Elector.Lead()
+	fmt.Println("leads again, in term", app.WaitReady().Term)
+}
+
+// What a host does when leadership is lost and won again can be tested at will.
+func ExampleManualElector() {
+	asTest(testLoss)
+	// Output:
+	// drained: true
+	// leadership lost: the lease was not renewed
+	// standby
+	// leads again, in term 2
+}

@@ -1,0 +1,32 @@
+package ccmtest_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// testNodes would be called TestNodes, and take a *testing.T.
+func testNodes(t testing.TB) {
+	cp := controlplane.ForTest(t)
+	cloud := fake.New()
+	if err := cloud.AddInstances(fake.Instance{Name: "node-1", Zone: "zone-b"}); err != nil {
+		t.Fatal(err)
+	}
+
+	app := ccmtest.StartApp(t, cp, cloud)
+	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-1"))
+	node := ccmtest.WaitNodeInitialized(t, app.Client, "node-1")
+	fmt.Println(node.Spec.ProviderID, node.Labels["topology.kubernetes.io/zone"])
+
+	app.VerifyNoLeaks()
+}
+
+// The first test of a host: a node that a kubelet has registered is initialised from what the cloud says.
+func Example() {
+	asTest(testNodes)
+	// Output: fake://region-1/node-1 zone-b
+}

@@ -1,0 +1,153 @@
+package ccmtest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// cloudWith is a cloud with instances of the names.
+func cloudWith(t testing.TB, names ...string) *fake.Cloud {
+	t.Helper()
+	cloud := fake.New()
+	for _, name := range names {
+		if err := cloud.AddInstances(fake.Instance{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cloud
+}
+
+// setReady is what kube-controller-manager does when a kubelet is silent or is heard again.
+func setReady(t testing.TB, c *ccmtest.CCM, node string, status corev1.ConditionStatus) {
+	t.Helper()
+	patch, err := json.Marshal(corev1.Node{Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Client.CoreV1().Nodes().Patch(t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A failingTest is the test of a user of this package, whose failures are what is tested. It has hardly any time left, so
+// that waits are over at once.
+type failingTest struct {
+	testing.TB
+	messages []string
+}
+
+func (*failingTest) Helper()          {}
+func (*failingTest) Log(...any)       {}
+func (*failingTest) Cleanup(func())   {}
+func (f *failingTest) Name() string   { return f.TB.Name() }
+func (f *failingTest) FailNow()       { runtime.Goexit() }
+func (f *failingTest) Error(a ...any) { f.messages = append(f.messages, fmt.Sprint(a...)) }
+func (f *failingTest) Errorf(format string, a ...any) {
+	f.messages = append(f.messages, fmt.Sprintf(format, a...))
+}
+
+func (f *failingTest) Fatal(a ...any) {
+	f.Error(a...)
+	f.FailNow()
+}
+
+func (f *failingTest) Fatalf(format string, a ...any) {
+	f.Errorf(format, a...)
+	f.FailNow()
+}
+
+// Deadline leaves a wait a tenth of a second.
+func (*failingTest) Deadline() (time.Time, bool) {
+	return time.Now().Add(5100 * time.Millisecond), true
+}
+
+// wantFailure runs a test that should fail, and checks what it says.
+func wantFailure(t *testing.T, test func(t testing.TB), want ...string) {
+	t.Helper()
+	failing := &failingTest{TB: t}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		test(failing)
+	}()
+	<-ended
+	said := strings.Join(failing.messages, "\n")
+	for _, text := range want {
+		if !strings.Contains(said, text) {
+			t.Errorf("the test should have failed and said %q; it said: %q", text, said)
+		}
+	}
+}
+
+var (
+	deleteNow = metav1.DeleteOptions{}
+	getNow    = metav1.GetOptions{}
+	updateNow = metav1.UpdateOptions{}
+)
+
+// exampleTest is the test that an example shows: examples are given none.
+type exampleTest struct {
+	testing.TB
+	cleanups []func()
+	failed   bool
+}
+
+// asTest runs an example's test, and prints what it fails with.
+func asTest(test func(t testing.TB)) {
+	t := &exampleTest{}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer t.cleanUp()
+		test(t)
+	}()
+	<-ended
+}
+
+func (e *exampleTest) cleanUp() {
+	for i := len(e.cleanups) - 1; i >= 0; i-- {
+		e.cleanups[i]()
+	}
+}
+
+func (*exampleTest) Helper()                  {}
+func (*exampleTest) Name() string             { return "example" }
+func (*exampleTest) Context() context.Context { return context.Background() }
+func (e *exampleTest) Cleanup(f func())       { e.cleanups = append(e.cleanups, f) }
+func (e *exampleTest) Failed() bool           { return e.failed }
+func (*exampleTest) Log(...any)               {}
+func (*exampleTest) Logf(string, ...any)      {}
+
+func (e *exampleTest) Error(a ...any) {
+	e.failed = true
+	fmt.Println(a...)
+}
+
+func (e *exampleTest) Errorf(format string, a ...any) { e.Error(fmt.Sprintf(format, a...)) }
+
+func (e *exampleTest) FailNow() {
+	e.failed = true
+	runtime.Goexit()
+}
+
+func (e *exampleTest) Fatal(a ...any) {
+	e.Error(a...)
+	e.FailNow()
+}
+
+func (e *exampleTest) Fatalf(format string, a ...any) { e.Fatal(fmt.Sprintf(format, a...)) }

@@ -1,0 +1,268 @@
+package ccmtest_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+func TestApp_WhenStartedAgain_WorksAgain(t *testing.T) {
+	cloud := cloudWith(t, "node-1", "node-2", "node-3")
+	app := ccmtest.StartApp(t, cluster, cloud, ccmtest.WithoutStart())
+	for round, node := range []string{"node-1", "node-2", "node-3"} {
+		app.Start()
+		if status := app.WaitReady(); status.Term != uint64(round+1) {
+			t.Errorf("round %d is term %d", round+1, status.Term)
+		}
+		ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode(node))
+		ccmtest.WaitNodeInitialized(t, app.Client, node)
+		app.Stop()
+		app.WaitState(ccm.StateStopped)
+		if release := app.Elector.WaitReleased(t); !release.Drained || !errors.Is(release.Err, ccm.ErrStopped) || release.Number != round+1 {
+			t.Errorf("round %d ended with %+v", round+1, release)
+		}
+		app.VerifyNoLeaks()
+	}
+	if overlaps := cloud.Overlaps(); len(overlaps) > 0 {
+		t.Errorf("two terms changed the cloud at once: %+v", overlaps)
+	}
+}
+
+func TestManager_WhenStartedAgain_WorksAgain(t *testing.T) {
+	cloud := cloudWith(t, "node-1", "node-2")
+	c := ccmtest.StartManager(t, cluster, cloud, ccmtest.WithoutStart())
+	for _, node := range []string{"node-1", "node-2"} {
+		c.Start()
+		c.WaitReady()
+		ccmtest.CreateNode(t, c.Client, ccmtest.TaintedNode(node))
+		ccmtest.WaitNodeInitialized(t, c.Client, node)
+		c.VerifyNoLeaks()
+	}
+}
+
+// silentServer accepts connections and never answers.
+type silentServer struct {
+	listener net.Listener
+
+	mu       sync.Mutex
+	accepted []net.Conn
+	ended    chan struct{}
+}
+
+func newSilentServer(t *testing.T) *silentServer {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &silentServer{listener: listener, ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.accepted = append(s.accepted, conn)
+			s.mu.Unlock()
+		}
+	}()
+	t.Cleanup(s.close)
+	return s
+}
+
+func (s *silentServer) close() {
+	_ = s.listener.Close()
+	<-s.ended
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, conn := range s.accepted {
+		_ = conn.Close()
+	}
+}
+
+func (s *silentServer) connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.accepted)
+}
+
+// The server never answers, so a start that waited for it would not return before the app's start
+// timeout, which is an error.
+func TestStart_WhenTheAPIServerNeverAnswers_ReturnsAndStopsInOrder(t *testing.T) {
+	for name, elect := range map[string]ccmtest.Option{
+		"lease":    ccmtest.WithLease(),
+		"informer": ccmtest.WithElector(ccm.AlwaysLead()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newSilentServer(t)
+			app := ccmtest.StartApp(t, cluster, fake.New(), elect,
+				ccmtest.WithIdentity(&rest.Config{Host: "http://" + server.listener.Addr().String()}))
+			ccmtest.Eventually(t, "the CCM has connected to its API server", func(context.Context) (struct{}, error) {
+				if server.connections() == 0 {
+					return struct{}{}, errors.New("no connection")
+				}
+				return struct{}{}, nil
+			})
+			if status := app.Manager.Status(); status.Ready {
+				t.Errorf("the CCM is ready without an API server: %+v", status)
+			}
+			app.VerifyNoLeaks()
+		})
+	}
+}
+
+func TestAPIServerDown_TheCCMSaysSoAndRecovers(t *testing.T) {
+	own := controlplane.ForTest(t)
+	if err := own.StopAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cloud := cloudWith(t, "node-a")
+	app := ccmtest.StartApp(t, own, cloud)
+	if status := app.WaitState(ccm.StateDegraded); !strings.Contains(status.Reason, "the API server is down or its address is wrong") {
+		t.Errorf("the reason is %q", status.Reason)
+	}
+	if err := own.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	app.WaitReady()
+	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
+	ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
+	app.VerifyNoLeaks()
+}
+
+// A start that fails has built controllers that it never runs; upstream's end what they have started only in Run.
+func TestStopBeforeInformersHaveSynced_LeavesNothing(t *testing.T) {
+	app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithIdentity(&rest.Config{Host: "https://127.0.0.1:1"}))
+	status := app.WaitState(ccm.StateDegraded)
+	if !strings.Contains(status.Reason, "informer of") {
+		t.Errorf("the reason is %q, want it to name the informers", status.Reason)
+	}
+	app.VerifyNoLeaks()
+}
+
+func TestTermsThatFail_AreToldTriedAgainAndLeaveNothing(t *testing.T) {
+	var tries atomic.Int32
+	// By its name it is built after upstream's, which are built and never run then.
+	late := ccm.Controller{Name: "zz-late", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		if tries.Add(1) < 3 {
+			return nil, errors.New("not yet")
+		}
+		return ccm.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		}), nil
+	}}
+	app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithControllers(late))
+	if status := app.WaitState(ccm.StateDegraded); !strings.Contains(status.Reason, "controller zz-late: not yet") || status.RetryAt.IsZero() {
+		t.Errorf("the status is %+v, want a reason that names the controller, and when it is tried again", status)
+	}
+	if status := app.WaitReady(); status.Term != 3 || status.Reason != "" {
+		t.Errorf("ready with %+v, want term 3 and no reason", status)
+	}
+	app.VerifyNoLeaks()
+}
+
+func TestTwoAppsInOneProcess_EachServesItsOwnCluster(t *testing.T) {
+	other := controlplane.ForTest(t)
+	here := ccmtest.StartApp(t, cluster, cloudWith(t, "node-here"))
+	there := ccmtest.StartApp(t, other, cloudWith(t, "node-there"))
+	ccmtest.CreateNode(t, here.Client, ccmtest.TaintedNode("node-here"))
+	ccmtest.CreateNode(t, there.Client, ccmtest.TaintedNode("node-there"))
+	ccmtest.WaitNodeInitialized(t, here.Client, "node-here")
+	ccmtest.WaitNodeInitialized(t, there.Client, "node-there")
+
+	here.Stop()
+	if calls := here.Cloud.Calls(fake.CallFilter{Object: "node-there"}.Matches); len(calls) > 0 {
+		t.Errorf("the cloud here was asked for the node there: %+v", calls)
+	}
+	if err := there.Cloud.AddInstances(fake.Instance{Name: "node-there-2"}); err != nil {
+		t.Fatal(err)
+	}
+	ccmtest.CreateNode(t, there.Client, ccmtest.TaintedNode("node-there-2"))
+	ccmtest.WaitNodeInitialized(t, there.Client, "node-there-2")
+	there.Stop()
+	here.VerifyNoLeaks()
+}
+
+func TestTwoAppsWithOneLease_OneActsAndTheOtherTakesOver(t *testing.T) {
+	cloud := cloudWith(t, "node-a", "node-b")
+	apps := []*ccmtest.CCM{
+		ccmtest.StartApp(t, cluster, cloud, ccmtest.WithLease()),
+		ccmtest.StartApp(t, cluster, cloud, ccmtest.WithLease()),
+	}
+	leader := ccmtest.Eventually(t, "one of the two is ready", func(context.Context) (int, error) {
+		for i, app := range apps {
+			if app.Manager.Status().Ready {
+				return i, nil
+			}
+		}
+		return 0, errors.New("none is")
+	})
+	first, second := apps[leader], apps[1-leader]
+	ccmtest.CreateNode(t, first.Client, ccmtest.TaintedNode("node-a"))
+	ccmtest.WaitNodeInitialized(t, first.Client, "node-a")
+	standby := ccmtest.WaitStatus(t, second.Manager, "the other knows who leads", func(s ccm.Status) bool {
+		return s.Election.Leader == first.Identity
+	})
+	if standby.State != ccm.StateStandby {
+		t.Errorf("the other is %s: %+v", standby.State, standby)
+	}
+
+	first.Stop()
+	second.WaitReady()
+	ccmtest.CreateNode(t, first.Client, ccmtest.TaintedNode("node-b"))
+	ccmtest.WaitNodeInitialized(t, first.Client, "node-b")
+	if overlaps := cloud.Overlaps(); len(overlaps) > 0 {
+		t.Errorf("both changed the cloud at once: %+v", overlaps)
+	}
+	second.Stop()
+	first.VerifyNoLeaks()
+}
+
+func TestUndrainedTerm_IsReportedAndLeadershipIsNotGivenBack(t *testing.T) {
+	release := make(chan struct{})
+	stuck := ccm.Controller{Name: "stuck", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		return ccm.RunnableFunc(func(context.Context) error {
+			<-release
+			return nil
+		}), nil
+	}}
+	app := ccmtest.StartApp(t, cluster, fake.New(),
+		ccmtest.WithControllers(stuck),
+		ccmtest.WithConfig(func(cfg *ccm.Config) {
+			cfg.Controllers = []string{"stuck"}
+			cfg.DrainTimeout = metav1.Duration{Duration: 200 * time.Millisecond}
+		}),
+	)
+	app.WaitReady()
+	app.Elector.Lose(nil)
+	ended := app.Elector.WaitReleased(t)
+	var undrained *ccm.UndrainedError
+	if ended.Drained || !errors.As(ended.Err, &undrained) || !strings.Contains(ended.Err.Error(), "controller stuck") {
+		t.Errorf("the term ended with %+v, want it undrained, naming controller stuck", ended)
+	}
+	app.WaitState(ccm.StateStopped)
+	if app.Elector.Leading() {
+		t.Error("the term that is over still leads")
+	}
+	if err := app.TryStop(); !errors.As(err, &undrained) {
+		t.Errorf("the app stopped with %v, want the UndrainedError", err)
+	}
+	close(release)
+	app.VerifyNoLeaks()
+}

@@ -1,0 +1,102 @@
+package ccmtest
+
+import (
+	"go.uber.org/fx"
+	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// An Option changes what [StartApp] and [StartManager] start.
+type Option func(*options)
+
+type options struct {
+	configure   []func(*ccm.Config)
+	identity    *rest.Config
+	elector     ccm.Elector
+	lease       bool
+	provider    *ccm.Provider
+	controllers []ccm.Controller
+	extra       []fx.Option
+	host        []fx.Option
+	unstarted   bool
+}
+
+// WithConfig changes the configuration: [Config], or with [WithHost] the host's own. It may be given several times.
+func WithConfig(change func(*ccm.Config)) Option {
+	return func(o *options) { o.configure = append(o.configure, change) }
+}
+
+// WithIdentity makes the CCM known to the API server as cfg says, and thereby restricts it to what RBAC allows it: see
+// [ApplyRBAC]. The default is a user of its own who may do everything.
+func WithIdentity(cfg *rest.Config) Option { return func(o *options) { o.identity = cfg } }
+
+// WithElector lets e decide when the CCM leads. The default is a [ManualElector] that lets it lead at once.
+func WithElector(e ccm.Elector) Option { return func(o *options) { o.elector = e } }
+
+// WithLease lets the CCM campaign for its lease, as in production.
+func WithLease() Option { return func(o *options) { o.lease = true } }
+
+// WithProvider makes p the cloud provider, in place of the fake cloud, which may be nil then.
+func WithProvider(p ccm.Provider) Option { return func(o *options) { o.provider = &p } }
+
+// WithControllers adds controllers to the four.
+func WithControllers(controllers ...ccm.Controller) Option {
+	return func(o *options) { o.controllers = append(o.controllers, controllers...) }
+}
+
+// WithFx adds to the app what a test needs there: fx.Populate, fx.Supply of a double, …. It is not for [StartManager].
+func WithFx(opts ...fx.Option) Option { return func(o *options) { o.extra = append(o.extra, opts...) } }
+
+// WithHost makes the app from the options of a host's own: what its main function gives to fx.New, with
+// ccm.Module among it. Its providers are replaced by the fake cloud, without being built; its *rest.Config and its
+// ccm.Elector, if it has any, by those of the test. The configuration stays the host's, but for the name and the file of the
+// cloud provider and the name in the election; WithConfig changes more.
+//
+// What is replaced has to be visible at the root of the app: fx hides what a module provides with fx.Private.
+// It is not for [StartManager].
+func WithHost(opts ...fx.Option) Option { return func(o *options) { o.host = append(o.host, opts...) } }
+
+// WithoutStart leaves it to the test to call [CCM.Start].
+func WithoutStart() Option { return func(o *options) { o.unstarted = true } }
+
+// config is the configuration for an app of this package's own.
+func (o *options) config(identity string) ccm.Config {
+	cfg := Config()
+	cfg.LeaderElection.Identity = identity
+	for _, change := range o.configure {
+		change(&cfg)
+	}
+	return cfg
+}
+
+// hostConfig changes a host's configuration.
+func (o *options) hostConfig(cfg ccm.Config, identity string, provider ccm.Provider) ccm.Config {
+	cfg.CloudProvider.Name, cfg.CloudProvider.ConfigFile = provider.Name, ""
+	cfg.LeaderElection.Identity = identity
+	for _, change := range o.configure {
+		change(&cfg)
+	}
+	return cfg
+}
+
+// chooseElector returns nil for the lease.
+func (o *options) chooseElector() ccm.Elector {
+	switch {
+	case o.elector != nil:
+		return o.elector
+	case o.lease:
+		return nil
+	}
+	e := NewManualElector()
+	e.Lead()
+	return e
+}
+
+func (o *options) chooseProvider(cloud *fake.Cloud) ccm.Provider {
+	if o.provider != nil {
+		return *o.provider
+	}
+	return cloud.CCMProvider()
+}

@@ -1,0 +1,170 @@
+package ccmtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	servicehelpers "k8s.io/cloud-provider/service/helpers"
+)
+
+// A ServiceOption changes the Service that [LoadBalancerService] makes.
+type ServiceOption func(*corev1.Service)
+
+// LoadBalancerService is a Service of type LoadBalancer with the port 80, in the namespace default.
+func LoadBalancerService(name string, opts ...ServiceOption) *corev1.Service {
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
+		Spec: corev1.ServiceSpec{
+			Type:     corev1.ServiceTypeLoadBalancer,
+			Selector: map[string]string{"app": name},
+			Ports:    []corev1.ServicePort{servicePort(80)},
+		},
+	}
+	for _, opt := range opts {
+		opt(service)
+	}
+	return service
+}
+
+// ServiceNamespace sets the namespace, which must exist.
+func ServiceNamespace(namespace string) ServiceOption {
+	return func(s *corev1.Service) { s.Namespace = namespace }
+}
+
+// ServicePorts sets the TCP ports.
+func ServicePorts(ports ...int32) ServiceOption {
+	return func(s *corev1.Service) {
+		s.Spec.Ports = nil
+		for _, port := range ports {
+			s.Spec.Ports = append(s.Spec.Ports, servicePort(port))
+		}
+	}
+}
+
+// ServiceAnnotation sets an annotation.
+func ServiceAnnotation(key, value string) ServiceOption {
+	return func(s *corev1.Service) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, key, value) }
+}
+
+// ServiceClass sets spec.loadBalancerClass: the service controller leaves such a Service to others.
+func ServiceClass(class string) ServiceOption {
+	return func(s *corev1.Service) { s.Spec.LoadBalancerClass = &class }
+}
+
+func servicePort(port int32) corev1.ServicePort {
+	return corev1.ServicePort{
+		Name: fmt.Sprintf("port-%d", port), Protocol: corev1.ProtocolTCP,
+		Port: port, TargetPort: intstr.FromInt32(port),
+	}
+}
+
+// CreateService creates the Service, and deletes it when the test is over, by force if no service controller runs
+// any more that would take its finalizer away. It fails the test if it cannot.
+func CreateService(t testing.TB, client kubernetes.Interface, service *corev1.Service) *corev1.Service {
+	t.Helper()
+	ctx, cancel := limited(t)
+	defer cancel()
+	created, err := client.CoreV1().Services(service.Namespace).Create(ctx, service, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("create Service %s/%s: %v", service.Namespace, service.Name, err)
+		return nil
+	}
+	t.Cleanup(func() {
+		ctx, cancel := limited(t)
+		defer cancel()
+		if err := removeService(ctx, client, created); err != nil {
+			t.Errorf("delete Service %s/%s: %v", service.Namespace, service.Name, err)
+		}
+	})
+	return created
+}
+
+func removeService(ctx context.Context, client kubernetes.Interface, service *corev1.Service) error {
+	services := client.CoreV1().Services(service.Namespace)
+	if err := services.Delete(ctx, service.Name, metav1.DeleteOptions{}); unexpected(err) {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"$deleteFromPrimitiveList/finalizers": []string{servicehelpers.LoadBalancerCleanupFinalizer},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = services.Patch(ctx, service.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	if unexpected(err) {
+		return fmt.Errorf("take its finalizer away: %w", err)
+	}
+	return nil
+}
+
+// WaitService waits until cond returns nil for the Service, and returns the Service. cond gets nil when
+// there is no such Service, and its error says what the Service lacks. what completes the sentence "waited in vain until …".
+// It fails the test after [WaitLimit], with the Service that was last seen.
+func WaitService(t testing.TB, client kubernetes.Interface, namespace, name, what string, cond func(*corev1.Service) error) *corev1.Service {
+	t.Helper()
+	return waitFor(t, services(client, namespace), name, what, cond)
+}
+
+// WaitServiceAddress waits until the Service has an address of a load balancer, and returns the first: an IP address, or a
+// host name.
+func WaitServiceAddress(t testing.TB, client kubernetes.Interface, namespace, name string) string {
+	t.Helper()
+	var found string
+	WaitService(t, client, namespace, name, fmt.Sprintf("Service %s/%s has an address", namespace, name), func(s *corev1.Service) error {
+		if s == nil {
+			return errAbsent
+		}
+		i := slices.IndexFunc(s.Status.LoadBalancer.Ingress, func(i corev1.LoadBalancerIngress) bool { return i.IP != "" || i.Hostname != "" })
+		if i < 0 {
+			return fmt.Errorf("its status has no load balancer")
+		}
+		ingress := s.Status.LoadBalancer.Ingress[i]
+		found = ingress.IP
+		if found == "" {
+			found = ingress.Hostname
+		}
+		return nil
+	})
+	return found
+}
+
+// WaitServiceGone waits until there is no Service of the name: after a deletion, its load balancer is
+// gone then too.
+func WaitServiceGone(t testing.TB, client kubernetes.Interface, namespace, name string) {
+	t.Helper()
+	WaitService(t, client, namespace, name, fmt.Sprintf("Service %s/%s is gone", namespace, name), func(s *corev1.Service) error {
+		if s != nil {
+			return fmt.Errorf("it exists")
+		}
+		return nil
+	})
+}
+
+func services(client kubernetes.Interface, namespace string) kind[corev1.Service] {
+	return kind[corev1.Service]{
+		name: "Service",
+		list: func(ctx context.Context, opts metav1.ListOptions) ([]corev1.Service, string, error) {
+			list, err := client.CoreV1().Services(namespace).List(ctx, opts)
+			if err != nil {
+				return nil, "", err
+			}
+			return list.Items, list.ResourceVersion, nil
+		},
+		watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			return client.CoreV1().Services(namespace).Watch(ctx, opts)
+		},
+	}
+}
+
+// unexpected errors of a cleanup are all but that there is nothing to clean up.
+func unexpected(err error) bool { return err != nil && !apierrors.IsNotFound(err) }
