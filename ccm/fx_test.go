@@ -47,8 +47,10 @@ func TestModule_BadInputIsAnErrorOfNew(t *testing.T) {
 		want string
 	}{
 		"no provider": {host(p), "no cloud provider was given"},
-		"several providers": {host(p, supplyProvider(p.Providers[0]), supplyProvider(provider(func() (cloudprovider.Interface, error) { return emptyCloud{}, nil }))),
-			"several cloud providers"},
+		"several providers": {
+			host(p, supplyProvider(p.Providers[0]), supplyProvider(provider(func() (cloudprovider.Interface, error) { return emptyCloud{}, nil }))),
+			"several cloud providers",
+		},
 		"duplicate controller": {host(p, supplyProvider(p.Providers[0]), supplyController(idle("mine")), supplyController(idle("mine"))), "controllers[mine]"},
 		"no config":            {fx.Options(ccm.Module, fx.NopLogger, supplyProvider(p.Providers[0])), "ccm.Config"},
 	}

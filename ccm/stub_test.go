@@ -16,14 +16,21 @@ import (
 type emptyCloud struct{ untagged bool }
 
 func (emptyCloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
-func (emptyCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool)                  { return nil, false }
-func (emptyCloud) Instances() (cloudprovider.Instances, bool)                        { return nil, false }
-func (emptyCloud) InstancesV2() (cloudprovider.InstancesV2, bool)                    { return nil, false }
-func (emptyCloud) Zones() (cloudprovider.Zones, bool)                                { return nil, false }
-func (emptyCloud) Clusters() (cloudprovider.Clusters, bool)                          { return nil, false }
-func (emptyCloud) Routes() (cloudprovider.Routes, bool)                              { return nil, false }
-func (emptyCloud) ProviderName() string                                              { return "empty" }
-func (c emptyCloud) HasClusterID() bool                                              { return !c.untagged }
+func (emptyCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return nil, false }
+
+func (emptyCloud) Instances() (cloudprovider.Instances, bool) { return nil, false }
+
+func (emptyCloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return nil, false }
+
+func (emptyCloud) Zones() (cloudprovider.Zones, bool) { return nil, false }
+
+func (emptyCloud) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
+
+func (emptyCloud) Routes() (cloudprovider.Routes, bool) { return nil, false }
+
+func (emptyCloud) ProviderName() string { return "empty" }
+
+func (c emptyCloud) HasClusterID() bool { return !c.untagged }
 
 // provider wraps a constructor that needs nothing.
 func provider(build func() (cloudprovider.Interface, error)) ccm.Provider {

@@ -253,8 +253,8 @@ func TestApplyRBAC_BadManifestsAreNamed(t *testing.T) {
 	client := clientOf(t, cluster.RESTConfig())
 	dir := t.TempDir()
 	for name, c := range map[string]struct{ text, want string }{
-		"not-rbac.yaml": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "neither an RBAC object"},
-		"garbage.yaml":  {"kind: [\n", "read RBAC rules in"},
+		"not-rbac.yaml": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "is not one of ServiceAccount"},
+		"garbage.yaml":  {"kind: [\n", "read RBAC manifests"},
 		"unknown.yaml":  {"apiVersion: example.com/v1\nkind: Thing\n", "Thing"},
 	} {
 		path := filepath.Join(dir, name)

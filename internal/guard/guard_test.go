@@ -32,6 +32,7 @@ type cloud struct {
 func (c *cloud) Initialize(b cloudprovider.ControllerClientBuilder, _ <-chan struct{}) {
 	c.initialize(b)
 }
+
 func (c *cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return balancer{cloud: c}, true }
 func (c *cloud) InstancesV2() (cloudprovider.InstancesV2, bool)   { return instances{c}, true }
 func (c *cloud) Instances() (cloudprovider.Instances, bool)       { return nil, false }

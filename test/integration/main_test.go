@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/test/rbac"
+	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
 )
 
 // suite is what all tests share: a control plane takes seconds to start. Tests run one after another and clean up what they made, since

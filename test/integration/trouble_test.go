@@ -94,13 +94,18 @@ func TestTrouble_MissingRBACIsToldAndRecoveredFrom(t *testing.T) {
 // grant gives a user one rule until the test ends.
 func grant(t *testing.T, name string, rule rbacv1.PolicyRule, user string) {
 	t.Helper()
+	grantTo(t, name, rule, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user})
+}
+
+func grantTo(t *testing.T, name string, rule rbacv1.PolicyRule, subject rbacv1.Subject) {
+	t.Helper()
 	roles := suite.admin.RbacV1().ClusterRoles()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}}
 	if _, err := roles.Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = roles.Delete(context.Background(), name, metav1.DeleteOptions{}) })
-	bind(t, name, name, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user})
+	bind(t, name, name, subject)
 }
 
 func TestTrouble_ProviderThatCannotLogInIsToldAndRecoveredFrom(t *testing.T) {

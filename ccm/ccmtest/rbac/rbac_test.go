@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/test/rbac"
+	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
 )
 
 const user = "system:serviceaccount:kube-system:ccm"

@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/test/rbac"
+	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
 )
 
 const (
-	shipped  = "../../example/deploy/rbac.yaml"
+	shipped  = "../../../example/deploy/rbac.yaml"
 	accountN = "cloud-controller-manager"
 )
 

@@ -1,0 +1,360 @@
+package serving_test
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// reviewer is an API server that does nothing but review, by what the test says.
+type reviewer struct {
+	mu       sync.Mutex
+	tokens   map[string]string // user by token
+	mayRead  []string          // users
+	forbid   bool              // the reviews themselves
+	tokenAsk int
+	accesses []authorizationv1.SubjectAccessReviewSpec
+}
+
+func (v *reviewer) start(t *testing.T) *rest.Config {
+	t.Helper()
+	s := httptest.NewServer(v)
+	t.Cleanup(s.Close)
+	return &rest.Config{Host: s.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+}
+
+func (v *reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if v.forbid {
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonForbidden, Code: 403,
+			Message: "10.9.8.7 is a secret address",
+		})
+		return
+	}
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/tokenreviews"):
+		var review authenticationv1.TokenReview
+		_ = json.NewDecoder(r.Body).Decode(&review)
+		v.tokenAsk++
+		if user, ok := v.tokens[review.Spec.Token]; ok {
+			review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{
+				Username: user, UID: "7", Groups: []string{"readers"}, Extra: map[string]authenticationv1.ExtraValue{"scope": {"x"}},
+			}}
+		} else {
+			review.Status.Error = "no such token"
+		}
+		_ = json.NewEncoder(w).Encode(review)
+	case strings.HasSuffix(r.URL.Path, "/subjectaccessreviews"):
+		var review authorizationv1.SubjectAccessReview
+		_ = json.NewDecoder(r.Body).Decode(&review)
+		v.accesses = append(v.accesses, review.Spec)
+		review.Status.Allowed = slices.Contains(v.mayRead, review.Spec.User)
+		_ = json.NewEncoder(w).Encode(review)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (v *reviewer) change(f func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	f()
+}
+
+// skipLookup leaves the cluster's ConfigMap alone.
+func skipLookup(c *ccm.Config) { c.Serving.Authentication.SkipLookup = true }
+
+func bearer(token string) string { return "Authorization: Bearer " + token }
+
+func TestAccess_ByToken(t *testing.T) {
+	v := &reviewer{tokens: map[string]string{"good": "alice", "other": "bob"}, mayRead: []string{"alice"}}
+	r := serveFor(t, v.start(t), skipLookup)
+	c := client(t, nil)
+
+	get(t, c, r.Server, "/metrics", bearer("good")).wants(t, http.StatusOK, "go_goroutines")
+	get(t, c, r.Server, "/metrics", bearer("other")).wants(t, http.StatusForbidden, `User \"bob\" cannot get path \"/metrics\"`)
+	get(t, c, r.Server, "/metrics", bearer("forged")).wants(t, http.StatusUnauthorized, `"reason":"Unauthorized"`)
+	get(t, c, r.Server, "/metrics").wants(t, http.StatusForbidden, `User \"system:anonymous\" cannot get path \"/metrics\"`)
+	get(t, c, r.Server, "/nothing", bearer("good")).wants(t, http.StatusNotFound, "404")
+
+	want := authorizationv1.SubjectAccessReviewSpec{
+		User: "alice", UID: "7", Groups: []string{"readers", "system:authenticated"},
+		Extra:                 map[string]authorizationv1.ExtraValue{"scope": {"x"}},
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
+	}
+	v.change(func() {
+		if got := v.accesses[0]; !equalJSON(t, got, want) {
+			t.Errorf("the API server was asked about %+v, want %+v", got, want)
+		}
+	})
+}
+
+func TestAccess_AnswersAreKeptForAWhile(t *testing.T) {
+	v := &reviewer{tokens: map[string]string{"good": "alice"}, mayRead: []string{"alice"}}
+	r := serveFor(t, v.start(t), func(c *ccm.Config) {
+		skipLookup(c)
+		c.Serving.Authorization.UnauthorizedCacheTTL = metav1.Duration{Duration: time.Millisecond}
+	})
+	c := client(t, nil)
+	for range 5 {
+		get(t, c, r.Server, "/metrics", bearer("good")).wants(t, http.StatusOK, "")
+	}
+	v.change(func() {
+		if v.tokenAsk != 1 || len(v.accesses) != 1 {
+			t.Errorf("for five requests the API server reviewed %d tokens and %d accesses, want one each", v.tokenAsk, len(v.accesses))
+		}
+	})
+	// A refusal is not kept longer than it was told.
+	get(t, c, r.Server, "/statusz").wants(t, http.StatusForbidden, "")
+	v.change(func() { v.mayRead = append(v.mayRead, "system:anonymous") })
+	eventually(t, "the new right is seen", func() bool {
+		a, err := tryGet(c, r.Server, "/statusz")
+		return err == nil && a.StatusCode == http.StatusOK
+	})
+}
+
+func TestAccess_WhenReviewsAreForbidden_SaysWhatRBACLacks(t *testing.T) {
+	v := &reviewer{forbid: true}
+	r := serveFor(t, v.start(t), skipLookup)
+	c := client(t, nil)
+	for header, want := range map[string]string{
+		"X-Nothing: x": "not allowed by RBAC to create subjectaccessreviews.authorization.k8s.io: it needs the rules of ClusterRole system:auth-delegator",
+		bearer("good"): "not allowed by RBAC to create tokenreviews.authentication.k8s.io",
+	} {
+		a := get(t, c, r.Server, "/metrics", header)
+		a.wants(t, http.StatusServiceUnavailable, want)
+		if strings.Contains(a.body, "10.9.8.7") {
+			t.Errorf("a stranger gets to know what the API server said: %s", a.body)
+		}
+	}
+	// Open paths ask nobody, whatever a probe carries.
+	get(t, c, r.Server, "/healthz", bearer("good")).wants(t, http.StatusOK, "ok")
+
+	v.change(func() { v.forbid, v.tokens, v.mayRead = false, map[string]string{"good": "alice"}, []string{"alice"} })
+	get(t, c, r.Server, "/metrics", bearer("good")).wants(t, http.StatusOK, "")
+}
+
+// Clusters that aggregate nothing may lack the ConfigMap.
+func TestAccess_WithoutTheConfigMap_TokensAreKnown(t *testing.T) {
+	v := &reviewer{tokens: map[string]string{"good": "alice"}, mayRead: []string{"alice"}}
+	r := serveFor(t, v.start(t), nil)
+	eventually(t, "a token is accepted", func() bool {
+		a, err := tryGet(client(t, nil), r.Server, "/metrics", bearer("good"))
+		return err == nil && a.StatusCode == http.StatusOK
+	})
+}
+
+func TestAccess_WhileTheLookupFails_ProtectedPathsSayWhy(t *testing.T) {
+	v := &reviewer{forbid: true}
+	strict, tolerant := serveFor(t, v.start(t), nil), serveFor(t, v.start(t), func(c *ccm.Config) {
+		c.Serving.Authentication.TolerateLookupFailure = true
+	})
+	c := client(t, nil)
+	eventually(t, "the reason is told", func() bool {
+		a := get(t, c, strict.Server, "/metrics")
+		return a.StatusCode == http.StatusServiceUnavailable && strings.Contains(a.body, "extension-apiserver-authentication-reader") &&
+			strings.Contains(a.body, "ConfigMap kube-system/extension-apiserver-authentication")
+	})
+	get(t, c, strict.Server, "/readyz?verbose").wants(t, http.StatusInternalServerError, "ccm failed") // the Manager does not run
+	get(t, c, tolerant.Server, "/metrics").wants(t, http.StatusServiceUnavailable, "subjectaccessreviews")
+
+	away := serve(t, nil)
+	eventually(t, "that the API server is away is told", func() bool {
+		a := get(t, c, away.Server, "/metrics")
+		return a.StatusCode == http.StatusServiceUnavailable && strings.Contains(a.body, "cannot be reached")
+	})
+	get(t, c, away.Server, "/livez").wants(t, http.StatusOK, "ok")
+	get(t, c, away.Server, "/healthz/leaderElection").wants(t, http.StatusServiceUnavailable, "") // not open: it tells reasons
+}
+
+func TestAccess_ByClientCertificate(t *testing.T) {
+	dir, ca, stranger := t.TempDir(), newAuthority(t, "clients"), newAuthority(t, "strangers")
+	v := &reviewer{mayRead: []string{"alice"}}
+	file := write(t, dir, "ca.crt", ca.pem)
+	r := serveFor(t, v.start(t), func(c *ccm.Config) {
+		skipLookup(c)
+		c.Serving.Authentication.ClientCAFile = file
+	})
+	with := func(p pair) *http.Client { return client(t, p.presents(t)) }
+	get(t, with(ca.client("alice")), r.Server, "/metrics").wants(t, http.StatusOK, "")
+	get(t, with(ca.client("bob")), r.Server, "/metrics").wants(t, http.StatusForbidden, "bob")
+	get(t, client(t, nil), r.Server, "/metrics").wants(t, http.StatusForbidden, "system:anonymous")
+
+	// The group that may do anything needs no review.
+	v.change(func() { v.forbid = true })
+	get(t, with(ca.client("root", "system:masters")), r.Server, "/metrics").wants(t, http.StatusOK, "")
+
+	// A server's certificate is none for clients, and an expired one is none at all.
+	server := ca.issue("alice", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })
+	get(t, with(server), r.Server, "/metrics").wants(t, http.StatusUnauthorized, "")
+	expired := ca.issue("alice", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
+	get(t, with(expired), r.Server, "/metrics").wants(t, http.StatusUnauthorized, "")
+
+	// The CA is replaced.
+	write(t, dir, "ca.crt", stranger.pem)
+	eventually(t, "the new CA is believed", func() bool {
+		return get(t, with(stranger.client("root", "system:masters")), r.Server, "/metrics").StatusCode == http.StatusOK
+	})
+	// A client sends no certificate of a CA that the server does not name; this one insists.
+	get(t, client(t, insist(t, ca.client("root", "system:masters"))), r.Server, "/metrics").wants(t, http.StatusUnauthorized, "")
+}
+
+func TestAccess_ByFrontProxy(t *testing.T) {
+	dir, ca, clients := t.TempDir(), newAuthority(t, "proxies"), newAuthority(t, "clients")
+	v := &reviewer{mayRead: []string{"alice"}}
+	r := serveFor(t, v.start(t), func(c *ccm.Config) {
+		skipLookup(c)
+		a := &c.Serving.Authentication
+		a.ClientCAFile = write(t, dir, "clients.crt", clients.pem)
+		a.RequestHeader.ClientCAFile = write(t, dir, "proxies.crt", ca.pem)
+		a.RequestHeader.AllowedNames = []string{"front-proxy"}
+	})
+	alice, masters := "X-Remote-User: alice", "X-Remote-Group: system:masters"
+	proxy := client(t, ca.client("front-proxy").presents(t))
+	get(t, proxy, r.Server, "/metrics", alice).wants(t, http.StatusOK, "")
+	get(t, proxy, r.Server, "/metrics", "X-Remote-User: bob").wants(t, http.StatusForbidden, "bob")
+	get(t, proxy, r.Server, "/metrics", "X-Remote-User: bob", masters).wants(t, http.StatusOK, "")
+
+	// Headers are worth nothing without the proxy's certificate.
+	for name, c := range map[string]*http.Client{
+		"nobody":                     client(t, nil),
+		"a client":                   client(t, clients.client("front-proxy").presents(t)),
+		"a proxy of another name":    client(t, ca.client("imposter").presents(t)),
+		"a client of another's name": client(t, clients.client("bob").presents(t)),
+	} {
+		if a := get(t, c, r.Server, "/metrics", alice, masters); a.StatusCode == http.StatusOK {
+			t.Errorf("%s was believed to be %s", name, alice)
+		}
+	}
+}
+
+func TestAccess_OpenPaths(t *testing.T) {
+	v := &reviewer{}
+	r := serveFor(t, v.start(t), func(c *ccm.Config) {
+		skipLookup(c)
+		c.Serving.Authorization.AlwaysAllowPaths = []string{"livez", "/healthz*"}
+	})
+	c := client(t, nil)
+	for path, code := range map[string]int{
+		"/livez":                  http.StatusOK,
+		"/livez/leaderElection":   http.StatusForbidden,
+		"/healthz":                http.StatusOK,
+		"/healthz/leaderElection": http.StatusOK,
+		"/readyz":                 http.StatusForbidden,
+		"/healthz/../metrics":     http.StatusNotFound,
+		"//livez":                 http.StatusForbidden,
+	} {
+		request, err := http.NewRequest(http.MethodGet, "https://"+r.Addr().String(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.URL.Path = path
+		response, err := c.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != code {
+			t.Errorf("GET %s is %d, want %d", path, response.StatusCode, code)
+		}
+	}
+}
+
+// A host's health checks see the request; they must not see the credentials of its sender.
+func TestAccess_CredentialsAreNotPassedOn(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	v := &reviewer{tokens: map[string]string{"good": "alice"}, mayRead: []string{"alice"}}
+	cfg := config(t)
+	skipLookup(&cfg)
+	watcher := &headerWatcher{seen: seen}
+	m := newManager(t, cfg, v.start(t), watcher.controller())
+	ctx, cancel := cancelable(t)
+	go func() { _ = m.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-m.Done() })
+	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
+	r := run(t, newServer(t, m))
+	for _, path := range []string{"/healthz", "/healthz/watcher"} {
+		get(t, client(t, nil), r.Server, path, bearer("good"), "X-Remote-User: root", "X-Other: kept").wants(t, http.StatusOK, "ok")
+		headers := <-seen
+		if headers.Get("Authorization") != "" || headers.Get("X-Remote-User") != "" || headers.Get("X-Other") != "kept" {
+			t.Errorf("GET %s: the check sees %v", path, headers)
+		}
+	}
+	if err := r.stop(t, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func equalJSON(t *testing.T, a, b any) bool {
+	t.Helper()
+	left, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(left) == string(right)
+}
+
+// The cache of tokens asks on when a caller has gone. A stop must neither wait for that nor leave it behind.
+func TestStop_EndsReviewsThatNobodyWaitsFor(t *testing.T) {
+	asked, release := make(chan struct{}, 1), make(chan struct{})
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // a server sees that its client has gone when it has read what it sent
+		asked <- struct{}{}
+		select {
+		case <-r.Context().Done():
+		case <-release:
+		}
+	}))
+	t.Cleanup(func() { close(release); api.Close() })
+	r := serveFor(t, &rest.Config{Host: api.URL}, skipLookup)
+	ctx, goAway := cancelable(t)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.Addr().String()+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer good")
+	gone := make(chan error, 1)
+	c := client(t, nil)
+	go func() {
+		response, err := c.Do(request)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		gone <- err
+	}()
+	<-asked
+	goAway()
+	if err := <-gone; err == nil {
+		t.Fatal("the caller was answered although the API server says nothing")
+	}
+	begun := time.Now()
+	if err := r.stop(t, nil); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	r.result <- nil // for the clean-up
+	if took := time.Since(begun); took > 3*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+}

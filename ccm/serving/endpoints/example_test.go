@@ -1,0 +1,38 @@
+package endpoints_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+)
+
+// A host has an HTTP server of its own, and gives the CCM a corner of it.
+func ExampleNewHandler() {
+	log := logr.Discard()
+	manager, err := ccm.New(ccm.Params{
+		Config:     ccm.DefaultConfig(),
+		Providers:  []ccm.Provider{ccm.StaticProvider(emptyCloud{})},
+		RESTConfig: &rest.Config{Host: "https://127.0.0.1:1"},
+		Logger:     &log,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/ccm/", http.StripPrefix("/ccm", endpoints.NewHandler(manager)))
+
+	answer := httptest.NewRecorder()
+	mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/ccm/readyz?verbose", nil))
+	fmt.Print(answer.Code, "\n", answer.Body)
+	// Output:
+	// 500
+	// [-]ccm failed: reason withheld
+	// readyz check failed
+}

@@ -1,0 +1,94 @@
+package endpoints
+
+import (
+	"encoding/json"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// An Option changes what [NewHandler] serves.
+type Option func(*options)
+
+type options struct {
+	gatherers prometheus.Gatherers
+	profiling bool
+	log       logr.Logger
+}
+
+// WithGatherers adds metrics to /metrics: a host's registry, a provider's. A series that an earlier gatherer has given already is
+// left out, so that it does no harm when several report on the same process.
+func WithGatherers(gatherers ...prometheus.Gatherer) Option {
+	return func(o *options) { o.gatherers = append(o.gatherers, gatherers...) }
+}
+
+// WithOnlyGatherers makes these the only metrics at /metrics. Without it they begin with component-base's legacyregistry, which
+// holds those of upstream's controllers and is shared by the whole process.
+func WithOnlyGatherers(gatherers ...prometheus.Gatherer) Option {
+	return func(o *options) { o.gatherers = append(prometheus.Gatherers{}, gatherers...) }
+}
+
+// WithProfiling says whether to serve /debug/pprof/. The default is Config.Serving.Profiling of the Manager.
+func WithProfiling(on bool) Option { return func(o *options) { o.profiling = on } }
+
+// WithLogger is where failed checks (V(2)) and inconsistent metrics (V(2)) are told. The default is klog's.
+func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = log } }
+
+// NewHandler returns the endpoints of m. Paths are absolute: a host that mounts them elsewhere strips its prefix. Only GET and
+// HEAD are answered. The handler is safe for concurrent use, and needs not be closed.
+func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
+	o := options{
+		gatherers: prometheus.Gatherers{legacyregistry.DefaultGatherer},
+		profiling: m.Config().Serving.Profiling,
+		log:       klog.Background().WithName("ccm").WithName("endpoints"),
+	}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	mux := http.NewServeMux()
+	health{"healthz", m.LivenessChecks(), o.log}.install(mux)
+	health{"livez", m.LivenessChecks(), o.log}.install(mux)
+	health{"readyz", m.ReadinessChecks(), o.log}.install(mux)
+	mux.Handle("GET /metrics", metrics(o.gatherers, o.log))
+	mux.HandleFunc("GET /statusz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, statusOf(m)) })
+	mux.HandleFunc("GET /configz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, configOf(m)) })
+	if o.profiling {
+		installProfiles(mux)
+	}
+	return canonical(mux)
+}
+
+// canonical answers 404 to paths that http.ServeMux would redirect to their clean form: it knows nothing of a prefix that the host
+// has stripped.
+func canonical(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		clean := path.Clean(r.URL.Path)
+		if clean != "/" && strings.HasSuffix(r.URL.Path, "/") {
+			clean += "/"
+		}
+		if clean != r.URL.Path {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-cache, private")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	body, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		http.Error(w, "encode the answer: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '\n')) // it fails when the client has gone
+}

@@ -1,0 +1,230 @@
+package endpoints_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+)
+
+// hopeless never wins, and says why.
+type hopeless struct{}
+
+func (hopeless) Elect(ctx context.Context, _ func(context.Context, ccm.Grant) error) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func (hopeless) ElectionStatus() ccm.ElectionStatus {
+	return ccm.ElectionStatus{
+		Identity: "me", Leader: "somebody", LastRenewal: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Err: errors.New("update lease kube-system/x: the server is on fire"),
+	}
+}
+
+func TestStatusz_TellsTheStatusAndWhyTheElectionFails(t *testing.T) {
+	m := newManager(t, func(p *ccm.Params) { p.Elector = hopeless{} })
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { _ = m.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-m.Done() })
+	eventually(t, "the Manager is degraded", func() bool { return m.Status().State == ccm.StateDegraded })
+
+	w := get(newHandler(m), "/statusz")
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("GET /statusz is %d %s", w.Code, w.Header().Get("Content-Type"))
+	}
+	var page struct {
+		ccm.Status
+		Election struct {
+			ccm.ElectionStatus
+			Error string `json:"error"`
+		} `json:"election"`
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
+		t.Fatal(err)
+	}
+	if page.State != ccm.StateDegraded || page.Provider != "empty" || len(page.Controllers) == 0 || !strings.Contains(page.Reason, "on fire") {
+		t.Errorf("/statusz lacks what Status has: %s", w.Body)
+	}
+	if e := page.Election; e.Identity != "me" || e.Leader != "somebody" || e.LastRenewal.IsZero() || !strings.Contains(e.Error, "on fire") {
+		t.Errorf("/statusz lacks the election: %s", w.Body)
+	}
+	// A program can read the page as a Status.
+	var plain ccm.Status
+	if err := json.Unmarshal(w.Body.Bytes(), &plain); err != nil || plain.Election.Leader != "somebody" {
+		t.Errorf("/statusz does not decode as a ccm.Status: %v, %+v", err, plain)
+	}
+}
+
+func TestConfigz_ShowsTheConfigurationAndNoSecret(t *testing.T) {
+	m := newManager(t, func(p *ccm.Params) {
+		p.Config.ClusterName = "blue"
+		p.Config.ClientConnection.Master = "https://admin:hunter2@10.0.0.1:6443"
+		p.Config.Serving.KeyFile, p.Config.Serving.CertFile = "/etc/ccm/tls.key", "/etc/ccm/tls.crt"
+	})
+	h := newHandler(m)
+	w := get(h, "/configz")
+	var page map[string]ccm.Config
+	if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
+		t.Fatal(err)
+	}
+	cfg, ok := page["fxccm.dev"]
+	if !ok || len(page) != 1 || cfg.ClusterName != "blue" || cfg.Serving.KeyFile != "/etc/ccm/tls.key" || cfg.DrainTimeout != m.Config().DrainTimeout {
+		t.Errorf("/configz does not show the configuration: %s", w.Body)
+	}
+	for _, path := range []string{"/configz", "/statusz"} {
+		body := get(h, path).Body.String()
+		for _, secret := range []string{"hunter2", "a-secret-token"} {
+			if strings.Contains(body, secret) {
+				t.Errorf("%s shows a secret: %s", path, body)
+			}
+		}
+	}
+	if got := m.Config().ClientConnection.Master; !strings.Contains(got, "hunter2") {
+		t.Errorf("the Manager's own configuration was changed: %s", got)
+	}
+}
+
+func TestConfigz_OfTwoManagersShowsEachItsOwn(t *testing.T) {
+	blue := newHandler(newManager(t, func(p *ccm.Params) { p.Config.ClusterName = "blue" }))
+	green := newHandler(newManager(t, func(p *ccm.Params) { p.Config.ClusterName = "green" }))
+	if a, b := get(blue, "/configz").Body.String(), get(green, "/configz").Body.String(); !strings.Contains(a, `"blue"`) || !strings.Contains(b, `"green"`) {
+		t.Errorf("each page must show its own Manager: %s %s", a, b)
+	}
+}
+
+func registry(cs ...prometheus.Collector) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(cs...)
+	return r
+}
+
+func TestMetrics_JoinsUpstreamsWithTheHosts(t *testing.T) {
+	w := &worker{}
+	m := newManager(t, nil, w.controller("steady"))
+	runReady(t, m)
+	mine := prometheus.NewGauge(prometheus.GaugeOpts{Name: "host_answers", Help: "42."})
+	mine.Set(42)
+	// The host's registry reports on the process too, as upstream's does.
+	host := registry(mine, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	body := get(newHandler(m, endpoints.WithGatherers(host)), "/metrics")
+	if body.Code != http.StatusOK {
+		t.Fatalf("GET /metrics is %d %s", body.Code, body.Body)
+	}
+	text := body.Body.String()
+	for _, want := range []string{"host_answers 42\n", "\ngo_goroutines ", "node_controller_initial_node_sync_delay_seconds"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("/metrics lacks %q", want)
+		}
+	}
+	if n := strings.Count(text, "\ngo_goroutines "); n != 1 {
+		t.Errorf("go_goroutines is given %d times", n)
+	}
+
+	only := get(newHandler(m, endpoints.WithOnlyGatherers(registry(mine))), "/metrics").Body.String()
+	if !strings.Contains(only, "host_answers 42\n") || strings.Contains(only, "go_goroutines") {
+		t.Errorf("WithOnlyGatherers must leave out all others: %s", only)
+	}
+}
+
+func TestProfiles_AreServedOnlyIfAskedFor(t *testing.T) {
+	m := newManager(t, func(p *ccm.Params) { p.Config.Serving.Profiling = false })
+	if code := get(newHandler(m), "/debug/pprof/heap").Code; code != http.StatusNotFound {
+		t.Errorf("profiling is off, yet GET /debug/pprof/heap is %d", code)
+	}
+	h := newHandler(m, endpoints.WithProfiling(true))
+	gzip := []byte{0x1f, 0x8b}
+	for path, begin := range map[string][]byte{
+		"/debug/pprof/":                    []byte("profile?seconds=30"),
+		"/debug/pprof/heap?gc=1":           gzip,
+		"/debug/pprof/goroutine?debug=1":   []byte("goroutine profile:"),
+		"/debug/pprof/profile?seconds=0.1": gzip,
+		"/debug/pprof/trace?seconds=0.1":   []byte("go 1."),
+	} {
+		if w := get(h, path); w.Code != http.StatusOK || !bytes.HasPrefix(w.Body.Bytes(), begin) {
+			t.Errorf("GET %s is %d %.40q, want it to begin with %q", path, w.Code, w.Body, begin)
+		}
+	}
+	for path, code := range map[string]int{
+		"/debug/pprof/profile?seconds=soon": http.StatusBadRequest,
+		"/debug/pprof/profile?seconds=-1":   http.StatusBadRequest,
+		"/debug/pprof/profile?seconds=NaN":  http.StatusBadRequest,
+		"/debug/pprof/heap?debug=x":         http.StatusBadRequest,
+		"/debug/pprof/heap?seconds=1":       http.StatusBadRequest,
+		"/debug/pprof/nothing":              http.StatusNotFound,
+		"/debug/pprof/cmdline":              http.StatusNotFound,
+	} {
+		if w := get(h, path); w.Code != code {
+			t.Errorf("GET %s is %d %s, want %d", path, w.Code, w.Body, code)
+		}
+	}
+}
+
+func TestProfiles_WhenTheCallerGoes_TheRecordingEnds(t *testing.T) {
+	h := newHandler(newManager(t, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// The short one below may be the first.
+		for code := http.StatusConflict; code == http.StatusConflict; {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/debug/pprof/profile?seconds=3600", nil))
+			code = w.Code
+		}
+	}()
+	eventually(t, "a second recording is refused", func() bool {
+		return get(h, "/debug/pprof/profile?seconds=0.01").Code == http.StatusConflict
+	})
+	cancel()
+	select {
+	case <-done:
+	case <-time.After(limit):
+		t.Fatal("the recording goes on without a caller")
+	}
+}
+
+// What a host mounts must neither lead out of the prefix nor into another path.
+func TestHandler_UnderAPrefix(t *testing.T) {
+	m := newManager(t, nil)
+	mux := http.NewServeMux()
+	mux.Handle("/ccm/", http.StripPrefix("/ccm", newHandler(m)))
+	if w := get(mux, "/ccm/healthz"); w.Code != http.StatusOK {
+		t.Errorf("GET /ccm/healthz is %d %s", w.Code, w.Body)
+	}
+	if w := get(mux, "/ccm/debug/pprof"); w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "pprof/" {
+		t.Errorf("GET /ccm/debug/pprof is %d to %q, want a redirect to the relative pprof/", w.Code, w.Header().Get("Location"))
+	}
+	bare := newHandler(m)
+	for _, path := range []string{"//healthz", "/x/../metrics", "/healthz//leaderElection", "/./configz"} {
+		if w := get(bare, path); w.Code != http.StatusNotFound {
+			t.Errorf("GET %s is %d to %q, want 404", path, w.Code, w.Header().Get("Location"))
+		}
+	}
+}
+
+// A host that has an HTTP server of its own links neither an API server, nor what puts profiles on the default mux.
+func TestImports_NoAPIServer(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for _, pkg := range strings.Fields(string(out)) {
+		if strings.HasPrefix(pkg, "k8s.io/apiserver/") && pkg != "k8s.io/apiserver/pkg/util/feature" || pkg == "net/http/pprof" {
+			t.Errorf("imports %s", pkg)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package endpoints
+
+import "github.com/fxccm/fxccm/ccm"
+
+// status is what /statusz shows: [ccm.Status] in its own JSON, and why the election does not go well as a text.
+type status struct {
+	ccm.Status
+	// Election takes the place of Status.Election.
+	Election election `json:"election"`
+}
+
+type election struct {
+	ccm.ElectionStatus
+	// Error is ElectionStatus.Err.
+	Error string `json:"error,omitempty"`
+}
+
+func statusOf(m *ccm.Manager) status {
+	s := status{Status: m.Status()}
+	s.Election.ElectionStatus = s.Status.Election
+	if err := s.Status.Election.Err; err != nil {
+		s.Election.Error = err.Error()
+	}
+	return s
+}

@@ -1,0 +1,131 @@
+package endpoints_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+)
+
+// limit is generous: it is reached only when the product hangs.
+const limit = 30 * time.Second
+
+// emptyCloud serves nothing.
+type emptyCloud struct{}
+
+func (emptyCloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
+func (emptyCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool)                  { return nil, false }
+
+func (emptyCloud) Instances() (cloudprovider.Instances, bool) { return nil, false }
+
+func (emptyCloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return nil, false }
+
+func (emptyCloud) Zones() (cloudprovider.Zones, bool) { return nil, false }
+
+func (emptyCloud) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
+
+func (emptyCloud) Routes() (cloudprovider.Routes, bool) { return nil, false }
+
+func (emptyCloud) ProviderName() string { return "empty" }
+func (emptyCloud) HasClusterID() bool   { return true }
+
+// worker is a controller of the host whose health a test decides on.
+type worker struct {
+	sick atomic.Bool
+	// hold keeps Run from returning, and so the term in its drain.
+	hold chan struct{}
+}
+
+var errSick = errors.New("the queue has not moved for an hour")
+
+func (w *worker) HealthCheck(*http.Request) error {
+	if w.sick.Load() {
+		return errSick
+	}
+	return nil
+}
+
+func (w *worker) Run(ctx context.Context) error {
+	<-ctx.Done()
+	if w.hold != nil {
+		<-w.hold
+	}
+	return nil
+}
+
+func (w *worker) controller(name string) ccm.Controller {
+	return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) { return w, nil }}
+}
+
+// newManager makes a Manager that leads as soon as it runs, and needs no API server: there is none at its address.
+func newManager(t *testing.T, change func(*ccm.Params), controllers ...ccm.Controller) *ccm.Manager {
+	t.Helper()
+	cfg := ccm.DefaultConfig()
+	cfg.LeaderElection.LeaderElect = false
+	cfg.Controllers = nil
+	for _, c := range controllers {
+		cfg.Controllers = append(cfg.Controllers, c.Name)
+	}
+	log := logr.Discard()
+	params := ccm.Params{
+		Config:      cfg,
+		Providers:   []ccm.Provider{ccm.StaticProvider(emptyCloud{})},
+		Controllers: controllers,
+		RESTConfig:  &rest.Config{Host: "https://127.0.0.1:1", BearerToken: "a-secret-token"},
+		Logger:      &log,
+	}
+	if change != nil {
+		change(&params)
+	}
+	m, err := ccm.New(params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// runReady runs the Manager until the test ends, and returns when it is ready.
+func runReady(t *testing.T, m *ccm.Manager) (stop context.CancelFunc) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { _ = m.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case <-m.Done():
+		case <-time.After(limit):
+			t.Errorf("the Manager has not stopped: %+v", m.Status())
+		}
+	})
+	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
+	return cancel
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", limit, what)
+		}
+	}
+}
+
+func newHandler(m *ccm.Manager, opts ...endpoints.Option) http.Handler {
+	return endpoints.NewHandler(m, append([]endpoints.Option{endpoints.WithLogger(logr.Discard())}, opts...)...)
+}
+
+func get(h http.Handler, target string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+	return w
+}

@@ -1,0 +1,92 @@
+package serving
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+)
+
+// Module serves the endpoints of the app's Manager on the secure port of its Config. It goes beside [ccm.Module], in either order. It
+// takes from the app
+//
+//   - the *[ccm.Manager],
+//   - options given with [Configure],
+//   - if there are any: a prometheus.Gatherer, whose metrics join the others, and a logr.Logger,
+//
+// and gives it a *[Server]. A wrong configuration is an error of fx.New, a port that cannot be opened one of OnStart. OnStart waits for
+// nobody.
+//
+// The port opens before the Manager starts, and closes after it has drained: a readiness probe sees the drain. Requests in flight
+// have what is left of the stop's deadline to end.
+var Module = fx.Module("ccm-serving",
+	fx.Provide(
+		newPort,
+		ccm.AsOuterHook(func(p *port) fx.Hook { return fx.Hook{OnStart: p.start, OnStop: p.stop} }),
+		fromApp,
+	),
+	fx.Invoke(func(p *port, s *Server) { p.server = s }),
+)
+
+const optionGroup = `group:"ccm.serving.options,flatten"`
+
+// Configure hands options to [Module].
+func Configure(opts ...Option) fx.Option {
+	return fx.Provide(fx.Annotate(func() []Option { return opts }, fx.ResultTags(optionGroup)))
+}
+
+type fromAppParams struct {
+	fx.In
+
+	Manager     *ccm.Manager
+	Options     []Option            `group:"ccm.serving.options"`
+	Gatherer    prometheus.Gatherer `optional:"true"`
+	Logger      *logr.Logger        `optional:"true"`
+	LoggerValue logr.Logger         `optional:"true"`
+}
+
+func fromApp(p fromAppParams) (*Server, error) {
+	var opts []Option
+	switch {
+	case p.Logger != nil:
+		opts = append(opts, WithLogger(*p.Logger))
+	case p.LoggerValue.GetSink() != nil:
+		opts = append(opts, WithLogger(p.LoggerValue))
+	}
+	if p.Gatherer != nil {
+		opts = append(opts, WithEndpoints(endpoints.WithGatherers(p.Gatherer)))
+	}
+	return New(p.Manager, p.Manager.Config().Serving, append(opts, p.Options...)...)
+}
+
+// port ties a Server to an app's lifecycle. Its hook is made before the Manager and the Server, so that it surrounds the Manager's.
+type port struct {
+	server *Server
+	run    *run
+}
+
+func newPort() *port { return &port{} }
+
+func (p *port) start(ctx context.Context) error {
+	run, err := p.server.start(ctx)
+	p.run = run
+	return err
+}
+
+func (p *port) stop(ctx context.Context) error {
+	if p.run == nil {
+		return nil
+	}
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, stopGrace)
+		defer cancel()
+	}
+	run := p.run
+	p.run = nil
+	return run.stop(ctx)
+}

@@ -1,0 +1,232 @@
+package serving_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+)
+
+// app describes an fx app with a Manager and a Server.
+func app(cfg ccm.Config, modules fx.Option, more ...fx.Option) fx.Option {
+	return fx.Options(
+		fx.NopLogger,
+		modules,
+		fx.Supply(cfg, unreachable()),
+		fx.Provide(
+			func() logr.Logger { return logr.Discard() },
+			ccm.AsProvider(func() ccm.Provider { return ccm.StaticProvider(emptyCloud{}) }),
+		),
+		fx.Options(more...),
+	)
+}
+
+func both() fx.Option { return fx.Options(ccm.Module, serving.Module) }
+
+func start(t *testing.T, a *fx.App) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if err := a.Start(ctx); err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+}
+
+func stop(t *testing.T, a *fx.App) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return a.Stop(ctx)
+}
+
+// holder is a controller that keeps the Manager in its drain.
+func holder(release <-chan struct{}) ccm.Controller {
+	return ccm.Controller{Name: "holder", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		return ccm.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			<-release
+			return nil
+		}), nil
+	}}
+}
+
+func TestModule_AnswersWhileTheManagerDrains_InWhateverOrder(t *testing.T) {
+	for name, modules := range map[string]fx.Option{
+		"ccm first":     fx.Options(ccm.Module, serving.Module),
+		"serving first": fx.Options(serving.Module, ccm.Module),
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			cfg := config(t)
+			cfg.Controllers = []string{"holder"}
+			release := make(chan struct{})
+			var s *serving.Server
+			var m *ccm.Manager
+			a := fx.New(app(cfg, modules, fx.Populate(&s, &m), fx.Provide(ccm.AsController(func() ccm.Controller { return holder(release) }))))
+			start(t, a)
+			c := client(t, nil)
+			eventually(t, "/readyz is ok", func() bool {
+				a, err := tryGet(c, s, "/readyz")
+				return err == nil && a.StatusCode == http.StatusOK
+			})
+
+			stopped := make(chan error, 1)
+			go func() { stopped <- stop(t, a) }()
+			eventually(t, "the Manager drains", func() bool { return m.Status().State == ccm.StateDraining })
+			get(t, c, s, "/readyz").wants(t, http.StatusInternalServerError, "[-]ccm failed")
+			get(t, c, s, "/healthz").wants(t, http.StatusOK, "ok")
+			close(release)
+			if err := <-stopped; err != nil {
+				t.Errorf("Stop: %v", err)
+			}
+			if s.Addr() != nil {
+				t.Errorf("the app has stopped, and %s is still served", s.Addr())
+			}
+			c.CloseIdleConnections()
+		})
+	}
+}
+
+func TestModule_WhenThePortIsTaken_NothingStarts(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg := config(t)
+	cfg.Serving.SecurePort = taken.Addr().(*net.TCPAddr).Port
+	var m *ccm.Manager
+	before := goleak.IgnoreCurrent()
+	a := fx.New(app(cfg, both(), fx.Populate(&m)))
+	err = a.Start(t.Context())
+	if err == nil || !strings.Contains(err.Error(), taken.Addr().String()) || !strings.Contains(err.Error(), "--secure-port") {
+		t.Errorf("Start must fail and name the address and the flag: %v", err)
+	}
+	if status := m.Status(); status.State != ccm.StateStopped || status.Term != 0 {
+		t.Errorf("the Manager was started: %+v", status)
+	}
+	if err := stop(t, a); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+	goleak.VerifyNone(t, before)
+}
+
+func TestModule_WrongConfigurationIsAnErrorOfNew(t *testing.T) {
+	cfg := config(t)
+	cfg.Serving.Authentication.ClientCAFile = "/nowhere/ca.crt"
+	err := fx.New(app(cfg, both())).Err()
+	if wrong := (*ccm.ConfigError)(nil); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "serving.authentication.clientCAFile") {
+		t.Errorf("want a *ccm.ConfigError that names the field, got %v", err)
+	}
+}
+
+func TestModule_StartStopStart(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	var s *serving.Server
+	a := fx.New(app(config(t), both(), fx.Populate(&s)))
+	for range 3 {
+		start(t, a)
+		c := client(t, nil)
+		eventually(t, "/readyz is ok", func() bool {
+			a, err := tryGet(c, s, "/readyz")
+			return err == nil && a.StatusCode == http.StatusOK
+		})
+		c.CloseIdleConnections()
+		if err := stop(t, a); err != nil {
+			t.Fatalf("Stop: %v", err)
+		}
+	}
+	goleak.VerifyNone(t, before)
+}
+
+// An API server that takes connections and says nothing is the worst to wait for.
+func TestModule_StartDoesNotWaitForTheAPIServer(t *testing.T) {
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	var s *serving.Server
+	api := &rest.Config{Host: "http://" + mute.Addr().String()}
+	a := fx.New(app(config(t), both(), fx.Populate(&s), fx.Replace(api)))
+	before := goleak.IgnoreCurrent()
+	begun := time.Now()
+	start(t, a)
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("Start took %s", took)
+	}
+	c := client(t, nil)
+	get(t, c, s, "/livez").wants(t, http.StatusOK, "ok")
+	get(t, c, s, "/metrics").wants(t, http.StatusServiceUnavailable, "not read yet")
+	begun = time.Now()
+	if err := stop(t, a); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("Stop took %s", took)
+	}
+	c.CloseIdleConnections()
+	goleak.VerifyNone(t, before)
+}
+
+func TestModule_TakesOptionsAndMetricsOfTheHost(t *testing.T) {
+	gauge := func(name string) *prometheus.Registry {
+		r := prometheus.NewRegistry()
+		r.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "x"}))
+		return r
+	}
+	cfg := config(t)
+	cfg.Serving.Authorization.AlwaysAllowPaths = []string{"*"}
+	var s *serving.Server
+	a := fx.New(app(cfg, both(), fx.Populate(&s),
+		fx.Provide(func() prometheus.Gatherer { return gauge("host_gauge") }),
+		serving.Configure(serving.WithEndpoints(endpoints.WithGatherers(gauge("another_gauge")))),
+		serving.Configure(serving.WithEndpoints(endpoints.WithProfiling(false))),
+	))
+	start(t, a)
+	defer func() {
+		if err := stop(t, a); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+	}()
+	c := client(t, nil)
+	for _, want := range []string{"host_gauge 0", "another_gauge 0", "go_goroutines"} {
+		get(t, c, s, "/metrics").wants(t, http.StatusOK, want)
+	}
+	get(t, c, s, "/debug/pprof/").wants(t, http.StatusNotFound, "")
+}
+
+func TestModule_WithoutAPort_LeavesTheManagerAlone(t *testing.T) {
+	cfg := config(t)
+	cfg.Serving.SecurePort = 0
+	var s *serving.Server
+	var m *ccm.Manager
+	a := fx.New(app(cfg, both(), fx.Populate(&s, &m)))
+	start(t, a)
+	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
+	if s.Addr() != nil {
+		t.Errorf("%s is served", s.Addr())
+	}
+	if err := stop(t, a); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+}
+
+func TestModule_IsComplete(t *testing.T) {
+	if err := fx.ValidateApp(app(config(t), both())); err != nil {
+		t.Error(err)
+	}
+}

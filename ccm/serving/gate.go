@@ -1,0 +1,120 @@
+package serving
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+// gate lets through who may ask. Refusals are answered as the API server would: a metav1.Status.
+type gate struct {
+	identities *identities
+	open       openPaths
+	next       http.Handler
+	log        logr.Logger
+}
+
+// ServeHTTP implements http.Handler.
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if g.open.has(r.URL.Path) {
+		// Nobody's name matters here, and the API server may be away: that is when a probe must not fail. So it is not asked for a
+		// review of credentials that a probe may carry.
+		g.pass(w, r, isAnonymous(r))
+		return
+	}
+	if reason := g.identities.missing(); reason != "" {
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, reason)
+		return
+	}
+	who, err := g.identities.who(r)
+	if err != nil {
+		g.unknown(w, r, err)
+		return
+	}
+	verb := strings.ToLower(r.Method)
+	allowed, err := g.identities.access.allowed(r.Context(), who, verb, r.URL.Path)
+	if err != nil {
+		g.log.V(1).Info("Access could not be reviewed", "user", who.GetName(), "path", r.URL.Path, "reason", err.Error())
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "cannot authorize: "+plain(err))
+		return
+	}
+	if !allowed {
+		g.log.V(2).Info("Forbidden", "user", who.GetName(), "verb", verb, "path", r.URL.Path)
+		closeAfter(w, r, who.GetName() == user.Anonymous)
+		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden,
+			fmt.Sprintf("forbidden: User %q cannot %s path %q", who.GetName(), verb, r.URL.Path))
+		return
+	}
+	g.pass(w, r, who.GetName() == user.Anonymous)
+}
+
+func (g *gate) unknown(w http.ResponseWriter, r *http.Request, err error) {
+	closeAfter(w, r, true)
+	g.log.V(1).Info("Caller could not be authenticated", "path", r.URL.Path, "reason", err.Error())
+	if u := (*unavailable)(nil); errors.As(err, &u) {
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "cannot authenticate: "+plain(err))
+		return
+	}
+	refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
+}
+
+// pass serves without the caller's credentials: health checks of controllers get to see the request.
+func (g *gate) pass(w http.ResponseWriter, r *http.Request, anonymous bool) {
+	closeAfter(w, r, anonymous)
+	r.Header.Del("Authorization")
+	for name := range r.Header {
+		if strings.HasPrefix(strings.ToLower(name), "x-remote-") {
+			r.Header.Del(name)
+		}
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+// isAnonymous guesses from what a request carries.
+func isAnonymous(r *http.Request) bool {
+	return r.Header.Get("Authorization") == "" && (r.TLS == nil || len(r.TLS.PeerCertificates) == 0)
+}
+
+// closeAfter keeps strangers from holding connections of HTTP/2, which is costly to serve (CVE-2023-44487), as k8s.io/apiserver.
+func closeAfter(w http.ResponseWriter, r *http.Request, anonymous bool) {
+	if anonymous && r.ProtoMajor == 2 {
+		w.Header().Set("Connection", "close")
+	}
+}
+
+func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-cache, private")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(metav1.Status{ // it fails when the client has gone
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure,
+		Message:  message,
+		Reason:   reason,
+		Code:     int32(code),
+	})
+}
+
+// plain says why the API server could not be asked, to a caller who is not known: no addresses. The log has it all.
+func plain(err error) string {
+	u := &unavailable{what: "ask"}
+	errors.As(err, &u)
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("the cloud controller manager is not allowed by RBAC to %s: it needs %s", u.what, u.needs)
+	case apierrors.IsUnauthorized(err):
+		return "the API server does not accept the cloud controller manager's credentials"
+	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
+		return "the API server refuses to " + u.what
+	}
+	return "the API server cannot be reached"
+}

@@ -1,0 +1,218 @@
+package serving_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+)
+
+// cluster is a real control plane with the rights that a CCM and a scraper are given.
+type cluster struct {
+	*controlplane.ControlPlane
+	t     *testing.T
+	admin kubernetes.Interface
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	cp := controlplane.ForTest(t)
+	admin, err := kubernetes.NewForConfig(cp.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &cluster{cp, t, admin}
+}
+
+func (c *cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// ccm is the identity of a CCM.
+func (c *cluster) ccm() *rest.Config {
+	c.t.Helper()
+	config, err := c.ServiceAccountConfig(metav1.NamespaceSystem, "cloud-controller-manager")
+	c.must(err)
+	return config
+}
+
+// user presents the client certificate of a user of the cluster.
+func (c *cluster) user(name string, groups ...string) *http.Client {
+	c.t.Helper()
+	config, err := c.UserConfig(name, groups...)
+	c.must(err)
+	return client(c.t, pair{config.CertData, config.KeyData}.presents(c.t))
+}
+
+var ccmSubject = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: "cloud-controller-manager"}
+
+// allowReviews and allowLookup give the CCM the roles that the package names.
+func (c *cluster) allowReviews(ctx context.Context) {
+	c.t.Helper()
+	_, err := c.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "ccm:auth-delegator"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+		Subjects:   []rbacv1.Subject{ccmSubject},
+	}, metav1.CreateOptions{})
+	c.must(err)
+}
+
+func (c *cluster) allowLookup(ctx context.Context) {
+	c.t.Helper()
+	_, err := c.admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "ccm:authentication-reader"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
+		Subjects:   []rbacv1.Subject{ccmSubject},
+	}, metav1.CreateOptions{})
+	c.must(err)
+}
+
+// allowScraping lets the user, and the ServiceAccount default/prometheus, read /metrics.
+func (c *cluster) allowScraping(ctx context.Context, user string) {
+	c.t.Helper()
+	_, err := c.admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "scraper"},
+		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
+	}, metav1.CreateOptions{})
+	c.must(err)
+	_, err = c.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "scraper"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "scraper"},
+		Subjects: []rbacv1.Subject{
+			{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user},
+			{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: "prometheus"},
+		},
+	}, metav1.CreateOptions{})
+	c.must(err)
+}
+
+// token is a bearer token of the ServiceAccount, which is made.
+func (c *cluster) token(ctx context.Context, name string) string {
+	c.t.Helper()
+	accounts := c.admin.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
+	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	c.must(err)
+	answer, err := accounts.CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	c.must(err)
+	return answer.Status.Token
+}
+
+// eventuallyAnswers asks until the answer has the code and holds the text: API servers take a moment to see new rights.
+func eventuallyAnswers(t *testing.T, c *http.Client, r *running, path string, code int, text string, headers ...string) {
+	t.Helper()
+	eventually(t, "GET "+path+" is "+http.StatusText(code), func() bool {
+		a, err := tryGet(c, r.Server, path, headers...)
+		return err == nil && a.StatusCode == code && strings.Contains(a.body, text)
+	})
+}
+
+// impatient keeps no answer, so that new rights count at once.
+func impatient(c *ccm.Config) {
+	c.Serving.Authentication.TokenCacheTTL = metav1.Duration{}
+	c.Serving.Authorization.AuthorizedCacheTTL, c.Serving.Authorization.UnauthorizedCacheTTL = metav1.Duration{}, metav1.Duration{}
+}
+
+func TestOnAPIServer_WhoMayAskIsDelegated(t *testing.T) {
+	ctx := t.Context()
+	c := newCluster(t)
+	ccmtest.ApplyRBAC(t, c.admin, "../../example/deploy/rbac.yaml") // the rules that are shipped must do
+	c.allowScraping(ctx, "scraper")
+	r := serveUnwatched(t, c.ccm(), impatient)
+	anonymous := client(t, nil)
+
+	get(t, anonymous, r.Server, "/healthz").wants(t, http.StatusOK, "ok")
+	eventuallyAnswers(t, anonymous, r, "/metrics", http.StatusForbidden, "system:anonymous")
+
+	t.Run("by client certificate", func(t *testing.T) {
+		eventuallyAnswers(t, c.user("scraper"), r, "/metrics", http.StatusOK, "go_goroutines")
+		get(t, c.user("scraper"), r.Server, "/configz").wants(t, http.StatusForbidden, "scraper")
+		get(t, c.user("somebody"), r.Server, "/metrics").wants(t, http.StatusForbidden, "somebody")
+		get(t, c.user("somebody", "system:masters"), r.Server, "/configz").wants(t, http.StatusOK, "fxccm.dev")
+		stranger := newAuthority(t, "another cluster").client("scraper")
+		get(t, client(t, insist(t, stranger)), r.Server, "/metrics").wants(t, http.StatusUnauthorized, "Unauthorized")
+	})
+	t.Run("by token", func(t *testing.T) {
+		eventuallyAnswers(t, anonymous, r, "/metrics", http.StatusOK, "go_goroutines", bearer(c.token(ctx, "prometheus")))
+		get(t, anonymous, r.Server, "/metrics", bearer(c.token(ctx, "another"))).wants(t, http.StatusForbidden, "system:serviceaccount:default:another")
+		get(t, anonymous, r.Server, "/metrics", bearer("forged")).wants(t, http.StatusUnauthorized, "Unauthorized")
+	})
+	t.Run("by a CA that the cluster has come to trust", func(t *testing.T) {
+		ca := newAuthority(t, "second CA")
+		c.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			maps := c.admin.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+			cm, err := maps.Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			cm.Data["client-ca-file"] += "\n" + string(ca.pem)
+			_, err = maps.Update(ctx, cm, metav1.UpdateOptions{})
+			return err
+		}))
+		eventually(t, "its client is known", func() bool {
+			// Each attempt needs a connection of its own: the certificate is asked for when it is made.
+			a, err := tryGet(client(t, insist(t, ca.client("scraper"))), r.Server, "/metrics")
+			return err == nil && a.StatusCode == http.StatusOK
+		})
+		eventuallyAnswers(t, c.user("scraper"), r, "/metrics", http.StatusOK, "go_goroutines")
+	})
+}
+
+func TestOnAPIServer_WhenRBACIsMissing_ItIsNamed_AndSeenWhenGranted(t *testing.T) {
+	ctx := t.Context()
+	c := newCluster(t)
+	c.allowScraping(ctx, "scraper")
+	r := serveUnwatched(t, c.ccm(), impatient)
+	scraper := c.user("scraper")
+
+	get(t, scraper, r.Server, "/livez").wants(t, http.StatusOK, "ok")
+	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusServiceUnavailable, "extension-apiserver-authentication-reader")
+	c.allowLookup(ctx)
+	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusServiceUnavailable, "needs the rules of ClusterRole system:auth-delegator")
+	c.allowReviews(ctx)
+	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusOK, "go_goroutines")
+}
+
+func TestOnAPIServer_WhenItIsDownAtStart_ProbesAreAnswered_AndTheRestWhenItIsBack(t *testing.T) {
+	ctx := t.Context()
+	c := newCluster(t)
+	ccmtest.ApplyRBAC(t, c.admin, "../../example/deploy/rbac.yaml") // the rules that are shipped must do
+	c.allowScraping(ctx, "scraper")
+	token := bearer(c.token(ctx, "prometheus"))
+	c.must(c.StopAPIServer(ctx))
+
+	r := serveUnwatched(t, c.ccm(), impatient)
+	scraper, other := c.user("scraper"), client(t, nil)
+	get(t, other, r.Server, "/healthz").wants(t, http.StatusOK, "ok")
+	get(t, other, r.Server, "/healthz", token).wants(t, http.StatusOK, "ok")
+	for _, headers := range [][]string{nil, {token}} {
+		eventuallyAnswers(t, other, r, "/metrics", http.StatusServiceUnavailable, "the API server cannot be reached", headers...)
+	}
+
+	c.must(c.StartAPIServer(ctx))
+	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusOK, "go_goroutines")
+	eventuallyAnswers(t, other, r, "/metrics", http.StatusOK, "go_goroutines", token)
+
+	// Later it is known whom to trust, and an outage is told as such.
+	c.must(c.StopAPIServer(ctx))
+	get(t, other, r.Server, "/metrics", token).wants(t, http.StatusServiceUnavailable, "cannot authenticate: the API server cannot be reached")
+	get(t, scraper, r.Server, "/metrics").wants(t, http.StatusServiceUnavailable, "cannot authorize: the API server cannot be reached")
+	get(t, c.user("root", "system:masters"), r.Server, "/statusz").wants(t, http.StatusOK, `"state"`)
+	get(t, other, r.Server, "/livez").wants(t, http.StatusOK, "ok")
+	c.must(c.StartAPIServer(ctx))
+	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusOK, "go_goroutines")
+}

@@ -1,0 +1,303 @@
+package serving_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving"
+)
+
+// slow is a controller whose health check is held up by the test: a request that takes its time.
+type slow struct {
+	asked   chan struct{} // one for each check that has begun
+	release chan struct{}
+	ignores bool // the check goes on when its caller has gone
+	cut     chan error
+}
+
+func newSlow() *slow {
+	return &slow{asked: make(chan struct{}, 10), release: make(chan struct{}), cut: make(chan error, 10)}
+}
+
+func (s *slow) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (s *slow) HealthCheck(r *http.Request) error {
+	s.asked <- struct{}{}
+	gone := r.Context().Done()
+	if s.ignores {
+		gone = nil
+	}
+	select {
+	case <-s.release:
+		return nil
+	case <-gone:
+		s.cut <- context.Cause(r.Context())
+		return errors.New("cut off")
+	}
+}
+
+func (s *slow) controller() ccm.Controller {
+	return ccm.Controller{Name: "slow", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) { return s, nil }}
+}
+
+// serveSlow runs a Server whose /healthz takes until the test releases it.
+func serveSlow(t *testing.T, s *slow) *running {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	cfg := config(t)
+	m := newManager(t, cfg, unreachable(), s.controller())
+	ctx, cancel := cancelable(t)
+	go func() { _ = m.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-m.Done()
+		goleak.VerifyNone(t, before)
+	})
+	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
+	return run(t, newServer(t, m))
+}
+
+type outcome struct {
+	answer answer
+	err    error
+}
+
+func getAsync(c *http.Client, s *serving.Server, path string) <-chan outcome {
+	result := make(chan outcome, 1)
+	go func() {
+		a, err := tryGet(c, s, path)
+		result <- outcome{a, err}
+	}()
+	return result
+}
+
+func TestStop_RequestsInFlightEnd_AndConnectionsAreClosed(t *testing.T) {
+	for _, protocol := range []struct {
+		name   string
+		change func(*http.Transport)
+	}{
+		{"HTTP/2", func(*http.Transport) {}},
+		{"HTTP/1.1", func(tr *http.Transport) { tr.ForceAttemptHTTP2 = false }},
+	} {
+		t.Run(protocol.name, func(t *testing.T) {
+			s := newSlow()
+			r := serveSlow(t, s)
+			addr := r.Addr().String()
+			c, idle := client(t, nil), client(t, nil)
+			protocol.change(c.Transport.(*http.Transport))
+			protocol.change(idle.Transport.(*http.Transport))
+			get(t, idle, r.Server, "/readyz").wants(t, http.StatusOK, "ok") // its connection is kept alive
+			inFlight := getAsync(c, r.Server, "/healthz")
+			<-s.asked
+
+			stopped := make(chan error, 1)
+			go func() { stopped <- r.stop(t, nil) }()
+			eventually(t, "no new connection is accepted", func() bool {
+				conn, err := net.Dial("tcp", addr)
+				if err == nil {
+					_ = conn.Close()
+				}
+				return err != nil
+			})
+			select {
+			case err := <-stopped:
+				t.Fatalf("Run returned while a request is in flight: %v", err)
+			case <-time.After(100 * time.Millisecond):
+			}
+			close(s.release)
+			if o := <-inFlight; o.err != nil || o.answer.StatusCode != http.StatusOK {
+				t.Errorf("the request in flight ended with %v %+v", o.err, o.answer)
+			}
+			if err := <-stopped; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+	}
+}
+
+func TestStop_AtTheDeadline_RequestsAreCutOff(t *testing.T) {
+	s := newSlow()
+	r := serveSlow(t, s)
+	inFlight := getAsync(client(t, nil), r.Server, "/healthz")
+	<-s.asked
+	begun := time.Now()
+	if err := r.stop(t, ccm.StopBy(begun.Add(time.Second))); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if took := time.Since(begun); took < 500*time.Millisecond || took > 5*time.Second {
+		t.Errorf("Run ended %s after the stop, want it to use the second it was given, and not much more", took)
+	}
+	select {
+	case <-s.cut:
+	case <-time.After(limit):
+		t.Error("the request's context did not end")
+	}
+	if o := <-inFlight; o.err == nil {
+		t.Errorf("the request was answered: %+v", o.answer)
+	}
+}
+
+func TestStop_WhenAHandlerDoesNotEnd_TheErrorNamesIt(t *testing.T) {
+	s := newSlow()
+	s.ignores = true
+	r := serveSlow(t, s)
+	inFlight := getAsync(client(t, nil), r.Server, "/healthz")
+	<-s.asked
+	err := r.stop(t, ccm.StopBy(time.Now().Add(500*time.Millisecond)))
+	if err == nil || !strings.Contains(err.Error(), "GET /healthz") {
+		t.Errorf("want an error that names GET /healthz, got %v", err)
+	}
+	close(s.release)
+	<-inFlight
+}
+
+// http.Server.Shutdown waits five seconds for a connection that has sent nothing. A load balancer that only connects would hold up each
+// stop.
+func TestStop_UnusedConnectionsDoNotHoldItUp(t *testing.T) {
+	r := serve(t, nil)
+	silent, err := net.Dial("tcp", r.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	shaken, err := tls.Dial("tcp", r.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shaken.Close()
+	begun := time.Now()
+	if err := r.stop(t, nil); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	r.result <- nil // for the clean-up
+	if took := time.Since(begun); took > 3*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+}
+
+func TestRun_WhenThePortIsTaken_SaysWhichAndByWhichFlag(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg := config(t)
+	cfg.Serving.SecurePort = taken.Addr().(*net.TCPAddr).Port
+	before := goleak.IgnoreCurrent()
+	err = newServer(t, newManager(t, cfg, unreachable())).Run(t.Context())
+	goleak.VerifyNone(t, before)
+	if err == nil {
+		t.Fatal("the port is taken, and Run has no error")
+	}
+	for _, want := range []string{taken.Addr().String(), "--secure-port", "--bind-address", "in use"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %q: %v", want, err)
+		}
+	}
+}
+
+func TestRun_CanBeCalledAgain_AndNotTwiceAtATime(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	cfg := config(t)
+	s := newServer(t, newManager(t, cfg, unreachable()))
+	for range 3 {
+		r := run(t, s)
+		c := client(t, nil)
+		get(t, c, s, "/healthz").wants(t, http.StatusOK, "ok")
+		c.CloseIdleConnections()
+		if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "already running") {
+			t.Errorf("a second Run at a time: %v", err)
+		}
+		if err := r.stop(t, nil); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if s.Addr() != nil {
+			t.Errorf("it has stopped, and still has the address %s", s.Addr())
+		}
+	}
+	goleak.VerifyNone(t, before)
+}
+
+func TestRun_TwoServersInOneProcess(t *testing.T) {
+	blue := serve(t, func(c *ccm.Config) { c.ClusterName = "blue"; c.Serving.Authorization.AlwaysAllowPaths = []string{"/*"} })
+	green := serve(t, func(c *ccm.Config) {
+		c.ClusterName = "green"
+		c.Serving.Authorization.AlwaysAllowPaths = []string{"configz"}
+	})
+	get(t, client(t, nil), blue.Server, "/configz").wants(t, http.StatusOK, `"clusterName": "blue"`)
+	get(t, client(t, nil), green.Server, "/configz").wants(t, http.StatusOK, `"clusterName": "green"`)
+}
+
+func TestRun_SharesAPort_IfAllowed(t *testing.T) {
+	port := freePort(t)
+	share := func(c *ccm.Config) {
+		c.Serving.SecurePort, c.Serving.PermitPortSharing, c.Serving.PermitAddressSharing = port, true, true
+	}
+	one, two := serve(t, share), serve(t, share)
+	if one.Addr().String() != two.Addr().String() {
+		t.Errorf("%s and %s are not one address", one.Addr(), two.Addr())
+	}
+}
+
+// Upstream's server panics when its listener fails.
+func TestRun_WhenTheListenerFails_ItIsOpenedAgain(t *testing.T) {
+	var mu sync.Mutex
+	var opened []net.Listener
+	refusals := 2
+	listen := func(ctx context.Context) (net.Listener, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(opened) == 1 && refusals > 0 {
+			refusals--
+			return nil, errors.New("no port to be had")
+		}
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		opened = append(opened, l)
+		return l, err
+	}
+	r := serve(t, nil, serving.WithListener(listen))
+	get(t, client(t, nil), r.Server, "/healthz").wants(t, http.StatusOK, "ok")
+	first := r.Addr().String()
+	mu.Lock()
+	_ = opened[0].Close()
+	mu.Unlock()
+	eventually(t, "another listener is served", func() bool {
+		a, err := tryGet(client(t, nil), r.Server, "/healthz")
+		return r.Addr().String() != first && err == nil && a.StatusCode == http.StatusOK
+	})
+}
+
+func TestRun_StopsWhileThePortCannotBeOpenedAgain(t *testing.T) {
+	var mu sync.Mutex
+	var first net.Listener
+	r := serve(t, nil, serving.WithListener(func(ctx context.Context) (net.Listener, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if first != nil {
+			return nil, errors.New("no port to be had")
+		}
+		var err error
+		first, err = (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		return first, err
+	}))
+	mu.Lock()
+	_ = first.Close()
+	mu.Unlock()
+	if err := r.stop(t, nil); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	r.result <- nil // for the clean-up
+}

@@ -1,0 +1,323 @@
+package serving
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	cliflag "k8s.io/component-base/cli/flag"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// settings is a ServingConfig that has been checked, with its files read.
+type settings struct {
+	cfg ccm.ServingConfig
+	log logr.Logger
+
+	minVersion uint16
+	ciphers    []uint16
+	curves     []tls.CurveID
+
+	// main is the serving certificate, if files of it are given.
+	main *reloaded[*tls.Certificate]
+	sni  []namedCertificate
+
+	// clientCA and proxyCA are nil if no files are given: then the cluster says whom to trust.
+	clientCA, proxyCA *reloaded[*caBundle]
+
+	// authentication and authorization are the clients for reviews.
+	authentication, authorization *rest.Config
+
+	open openPaths
+}
+
+// check reads cfg. Its error names every field that is wrong.
+func check(m *ccm.Manager, cfg ccm.ServingConfig, log logr.Logger) (*settings, error) {
+	c := &checker{settings: &settings{cfg: cfg, log: log}, path: field.NewPath("serving")}
+	c.errs = cfg.Validate(c.path)
+	c.checkTLS()
+	c.checkCertificates()
+	c.checkSockets()
+	c.checkAuthentication(m)
+	c.checkAuthorization(m)
+	if len(c.errs) > 0 {
+		return nil, &ccm.ConfigError{Fields: c.errs}
+	}
+	return c.settings, nil
+}
+
+type checker struct {
+	*settings
+	path *field.Path
+	errs field.ErrorList
+}
+
+// wrong adds an error. A flag is named because most people know the field by it.
+func (c *checker) wrong(path *field.Path, value any, flag string, err error) {
+	c.errs = append(c.errs, field.Invalid(path, value, "--"+flag+": "+err.Error()))
+}
+
+func (c *checker) checkTLS() {
+	var err error
+	if c.minVersion, err = cliflag.TLSVersion(c.cfg.MinTLSVersion); err != nil {
+		c.wrong(c.path.Child("minTLSVersion"), c.cfg.MinTLSVersion, "tls-min-version",
+			fmt.Errorf("not one of %s", strings.Join(cliflag.TLSPossibleVersions(), ", ")))
+	}
+	for i, name := range c.cfg.CipherSuites {
+		ids, err := cliflag.TLSCipherSuites([]string{name})
+		if err != nil {
+			c.wrong(c.path.Child("cipherSuites").Index(i), name, "tls-cipher-suites",
+				fmt.Errorf("unknown; good ones are %s", strings.Join(cliflag.PreferredTLSCipherNames(), ", ")))
+		}
+		c.ciphers = append(c.ciphers, ids...)
+		if slices.Contains(cliflag.InsecureTLSCipherNames(), name) {
+			c.log.Info("An insecure cipher suite is allowed", "cipherSuite", name)
+		}
+	}
+	if c.curves, err = cliflag.TLSCurvePreferences(c.cfg.CurvePreferences); err != nil {
+		c.wrong(c.path.Child("curvePreferences"), c.cfg.CurvePreferences, "tls-curve-preferences", err)
+	}
+	if c.lacksHTTP2Cipher() {
+		c.wrong(c.path.Child("cipherSuites"), c.cfg.CipherSuites, "tls-cipher-suites", errors.New(
+			"HTTP/2 needs TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256; add one, or set --disable-http2-serving"))
+	}
+	if c.cfg.HTTP2MaxStreams < 0 {
+		c.errs = append(c.errs, field.Invalid(c.path.Child("http2MaxStreams"), c.cfg.HTTP2MaxStreams, "must not be negative; 0 is Go's default"))
+	}
+}
+
+// lacksHTTP2Cipher tells that net/http would refuse to serve (RFC 9113, 9.2.2). TLS 1.3 has suites of its own.
+func (c *checker) lacksHTTP2Cipher() bool {
+	return !c.cfg.DisableHTTP2 && len(c.ciphers) > 0 && len(c.ciphers) == len(c.cfg.CipherSuites) && c.minVersion < tls.VersionTLS13 &&
+		!slices.Contains(c.ciphers, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256) &&
+		!slices.Contains(c.ciphers, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)
+}
+
+func (c *checker) checkCertificates() {
+	var err error
+	switch {
+	case c.cfg.CertFile != "" && c.cfg.KeyFile != "":
+		if c.main, err = loadKeyPair(c.log, c.cfg.CertFile, c.cfg.KeyFile); err != nil {
+			c.wrong(c.path.Child("certFile"), c.cfg.CertFile, "tls-cert-file, --tls-private-key-file", err)
+		}
+	case c.cfg.CertFile != "" || c.cfg.KeyFile != "": // ServingConfig.Validate has said so
+	case c.cfg.CertDirectory != "":
+		if c.main, err = c.pairInDirectory(); err != nil {
+			c.wrong(c.path.Child("certDirectory"), c.cfg.CertDirectory, "cert-dir", err)
+		}
+	}
+	for i, text := range c.cfg.SNICertKeys {
+		path := c.path.Child("sniCertKeys").Index(i)
+		named, err := parseNamedCertificate(text)
+		if err != nil {
+			c.wrong(path, text, "tls-sni-cert-key", err)
+			continue
+		}
+		pair, err := loadKeyPair(c.log, named.CertFile, named.KeyFile)
+		if err != nil {
+			c.wrong(path, text, "tls-sni-cert-key", err)
+			continue
+		}
+		c.sni = append(c.sni, namedCertificate{pair: pair, names: named.Names})
+	}
+}
+
+// pairInDirectory reads a certificate that is there already; nil if there is none.
+func (s *settings) pairInDirectory() (*reloaded[*tls.Certificate], error) {
+	certFile, keyFile := pairFiles(s.cfg.CertDirectory)
+	there, err := certutil.CanReadCertAndKey(certFile, keyFile)
+	if err != nil || !there {
+		return nil, err
+	}
+	return loadKeyPair(s.log, certFile, keyFile)
+}
+
+func (c *checker) checkSockets() {
+	if canShare {
+		return
+	}
+	if c.cfg.PermitPortSharing {
+		c.errs = append(c.errs, field.Forbidden(c.path.Child("permitPortSharing"), "--permit-port-sharing: this operating system cannot share a port"))
+	}
+	if c.cfg.PermitAddressSharing {
+		c.errs = append(c.errs, field.Forbidden(c.path.Child("permitAddressSharing"), "--permit-address-sharing: this operating system cannot share an address"))
+	}
+}
+
+func (c *checker) checkAuthentication(m *ccm.Manager) {
+	cfg, path := c.cfg.Authentication, c.path.Child("authentication")
+	var err error
+	if cfg.ClientCAFile != "" {
+		if c.clientCA, err = loadCAs(c.log, cfg.ClientCAFile); err != nil {
+			c.wrong(path.Child("clientCAFile"), cfg.ClientCAFile, "client-ca-file", err)
+		}
+	}
+	c.authentication = c.client(m, path.Child("kubeconfig"), cfg.Kubeconfig, "authentication-kubeconfig")
+	c.notNegative(path.Child("tokenCacheTTL"), cfg.TokenCacheTTL.Duration)
+	c.checkRequestHeader(cfg.RequestHeader, path.Child("requestHeader"))
+}
+
+func (c *checker) checkRequestHeader(cfg ccm.RequestHeaderConfig, path *field.Path) {
+	for _, list := range []struct {
+		name, flag string
+		values     []string
+	}{
+		{"allowedNames", "requestheader-allowed-names", cfg.AllowedNames},
+		{"usernameHeaders", "requestheader-username-headers", cfg.UsernameHeaders},
+		{"uidHeaders", "requestheader-uid-headers", cfg.UIDHeaders},
+		{"groupHeaders", "requestheader-group-headers", cfg.GroupHeaders},
+		{"extraHeaderPrefixes", "requestheader-extra-headers-prefix", cfg.ExtraHeaderPrefixes},
+	} {
+		for i, value := range list.values {
+			if strings.TrimSpace(value) == "" {
+				c.errs = append(c.errs, field.Required(path.Child(list.name).Index(i), "--"+list.flag+": an empty value"))
+			}
+		}
+	}
+	if cfg.ClientCAFile == "" {
+		return
+	}
+	if len(cfg.UsernameHeaders) == 0 {
+		c.errs = append(c.errs, field.Required(path.Child("usernameHeaders"), "--requestheader-username-headers: --requestheader-client-ca-file needs at least one"))
+	}
+	var err error
+	if c.proxyCA, err = loadCAs(c.log, cfg.ClientCAFile); err != nil {
+		c.wrong(path.Child("clientCAFile"), cfg.ClientCAFile, "requestheader-client-ca-file", err)
+	}
+}
+
+func (c *checker) checkAuthorization(m *ccm.Manager) {
+	cfg, path := c.cfg.Authorization, c.path.Child("authorization")
+	c.authorization = c.client(m, path.Child("kubeconfig"), cfg.Kubeconfig, "authorization-kubeconfig")
+	c.notNegative(path.Child("authorizedCacheTTL"), cfg.AuthorizedCacheTTL.Duration)
+	c.notNegative(path.Child("unauthorizedCacheTTL"), cfg.UnauthorizedCacheTTL.Duration)
+	for i, text := range cfg.AlwaysAllowPaths {
+		if err := c.open.add(text); err != nil {
+			c.wrong(path.Child("alwaysAllowPaths").Index(i), text, "authorization-always-allow-paths", err)
+		}
+	}
+}
+
+func (c *checker) notNegative(path *field.Path, d time.Duration) {
+	if d < 0 {
+		c.errs = append(c.errs, field.Invalid(path, d.String(), "must not be negative"))
+	}
+}
+
+// client is the configuration for reviews: that of a kubeconfig, or the Manager's.
+func (c *checker) client(m *ccm.Manager, path *field.Path, kubeconfig, flag string) *rest.Config {
+	config := m.RESTConfig()
+	if kubeconfig != "" {
+		var err error
+		if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+			c.wrong(path, kubeconfig, flag, err)
+			return nil
+		}
+		config.ContentType, config.AcceptContentTypes = m.RESTConfig().ContentType, m.RESTConfig().AcceptContentTypes
+		config.UserAgent = m.RESTConfig().UserAgent
+	}
+	// Callers wait for reviews; the server's priority and fairness governs.
+	config.QPS, config.RateLimiter = -1, nil
+	// Each request has a limit of its own; this one would end watches.
+	config.Timeout = 0
+	config.UserAgent += "/serving"
+	return config
+}
+
+// certificates makes the serving certificate if there is none.
+func (s *settings) certificates() (*certificates, error) {
+	main := s.main
+	if main == nil && s.cfg.CertDirectory != "" && s.cfg.CertFile == "" {
+		var err error
+		if main, err = s.certificateInDirectory(); err != nil {
+			return nil, fmt.Errorf("serving: certificate in %s (--cert-dir): %w", s.cfg.CertDirectory, err)
+		}
+	}
+	if main != nil {
+		return &certificates{main: main.get, sni: s.sni}, nil
+	}
+	pair, err := s.certificateInMemory()
+	if err != nil {
+		return nil, fmt.Errorf("serving: make a self-signed certificate: %w", err)
+	}
+	return &certificates{main: func() *tls.Certificate { return &pair }, sni: s.sni}, nil
+}
+
+func (s *settings) certificateInMemory() (tls.Certificate, error) {
+	certPEM, keyPEM, err := selfSigned(net.ParseIP(s.cfg.BindAddress), s.needsRSA())
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certPEM, keyPEM)
+}
+
+// certificateInDirectory makes a certificate and keeps it for the next start, or takes the one that an earlier start has made.
+func (s *settings) certificateInDirectory() (*reloaded[*tls.Certificate], error) {
+	if pair, err := s.pairInDirectory(); pair != nil || err != nil {
+		return pair, err
+	}
+	certPEM, keyPEM, err := selfSigned(net.ParseIP(s.cfg.BindAddress), s.needsRSA())
+	if err != nil {
+		return nil, err
+	}
+	certFile, keyFile := pairFiles(s.cfg.CertDirectory)
+	if err := keyutil.WriteKey(keyFile, keyPEM); err != nil {
+		return nil, err
+	}
+	if err := certutil.WriteCert(certFile, certPEM); err != nil {
+		return nil, err
+	}
+	return loadKeyPair(s.log, certFile, keyFile)
+}
+
+// needsRSA tells that no allowed cipher suite of TLS 1.2 goes with an ECDSA certificate.
+func (s *settings) needsRSA() bool {
+	return len(s.ciphers) > 0 && !slices.ContainsFunc(s.ciphers, func(id uint16) bool {
+		return strings.Contains(tls.CipherSuiteName(id), "_ECDSA_")
+	})
+}
+
+func (s *settings) protocols() *http.Protocols {
+	var p http.Protocols
+	p.SetHTTP1(true)
+	p.SetHTTP2(!s.cfg.DisableHTTP2)
+	return &p
+}
+
+// tlsConfig asks for client certificates if anybody's would be believed, and never insists: tokens are as good. The authenticators
+// verify.
+func (s *settings) tlsConfig(shown *certificates, who *identities) *tls.Config {
+	config := &tls.Config{
+		MinVersion:       s.minVersion,
+		CipherSuites:     s.ciphers,
+		CurvePreferences: s.curves,
+		GetCertificate:   shown.forClient,
+		NextProtos:       []string{"h2", "http/1.1"},
+	}
+	if s.cfg.DisableHTTP2 {
+		config.NextProtos = []string{"http/1.1"}
+	}
+	if !who.asksForCertificates() {
+		return config
+	}
+	config.ClientAuth = tls.RequestClientCert
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		current := config.Clone()
+		current.GetConfigForClient = nil
+		current.ClientCAs = who.hint()
+		return current, nil
+	}
+	return config
+}

@@ -1,0 +1,386 @@
+package serving_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
+	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/keyutil"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving"
+)
+
+// limit is generous: it is reached only when the product hangs.
+const limit = 30 * time.Second
+
+// emptyCloud serves nothing.
+type emptyCloud struct{}
+
+func (emptyCloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
+func (emptyCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool)                  { return nil, false }
+
+func (emptyCloud) Instances() (cloudprovider.Instances, bool) { return nil, false }
+
+func (emptyCloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return nil, false }
+
+func (emptyCloud) Zones() (cloudprovider.Zones, bool) { return nil, false }
+
+func (emptyCloud) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
+
+func (emptyCloud) Routes() (cloudprovider.Routes, bool) { return nil, false }
+
+func (emptyCloud) ProviderName() string { return "empty" }
+func (emptyCloud) HasClusterID() bool   { return true }
+
+// unreachable is an API server that refuses connections: port 1 is reserved and never served here.
+func unreachable() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
+
+// config is that of a Manager that leads at once, and serves on a port of its own on the loopback address.
+func config(t *testing.T) ccm.Config {
+	t.Helper()
+	cfg := ccm.DefaultConfig()
+	cfg.LeaderElection.LeaderElect = false
+	cfg.Controllers = nil
+	cfg.Serving.BindAddress = "127.0.0.1"
+	cfg.Serving.SecurePort = freePort(t)
+	return cfg
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func newManager(t *testing.T, cfg ccm.Config, api *rest.Config, controllers ...ccm.Controller) *ccm.Manager {
+	t.Helper()
+	for _, c := range controllers {
+		cfg.Controllers = append(cfg.Controllers, c.Name)
+	}
+	log := logr.Discard()
+	m, err := ccm.New(ccm.Params{
+		Config: cfg, Providers: []ccm.Provider{ccm.StaticProvider(emptyCloud{})}, Controllers: controllers, RESTConfig: api, Logger: &log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func newServer(t *testing.T, m *ccm.Manager, opts ...serving.Option) *serving.Server {
+	t.Helper()
+	s, err := serving.New(m, m.Config().Serving, append([]serving.Option{serving.WithLogger(testr.New(t))}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// running is a Server that runs.
+type running struct {
+	*serving.Server
+	cancel context.CancelCauseFunc
+	result chan error
+}
+
+// run runs the Server until the test ends or stop is called; it returns when the port is open.
+func run(t *testing.T, s *serving.Server) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r := &running{Server: s, cancel: cancel, result: make(chan error, 1)}
+	go func() { r.result <- s.Run(ctx) }()
+	t.Cleanup(func() { cancel(nil) })
+	eventually(t, "the port is open", func() bool {
+		select {
+		case err := <-r.result:
+			t.Fatalf("Run: %v", err)
+		default:
+		}
+		return s.Addr() != nil
+	})
+	return r
+}
+
+// stop ends the run for a cause, and returns what Run returned.
+func (r *running) stop(t *testing.T, cause error) error {
+	t.Helper()
+	r.cancel(cause)
+	select {
+	case err := <-r.result:
+		return err
+	case <-time.After(limit):
+		t.Fatalf("Run has not returned %s after its context ended", limit)
+		return nil
+	}
+}
+
+// serve makes and runs the Server of a new Manager on an API server that is not there. It checks that all of it ends with the test.
+func serve(t *testing.T, change func(*ccm.Config), opts ...serving.Option) *running {
+	t.Helper()
+	return serveFor(t, unreachable(), change, opts...)
+}
+
+func serveFor(t *testing.T, api *rest.Config, change func(*ccm.Config), opts ...serving.Option) *running {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+	return serveUnwatched(t, api, change, opts...)
+}
+
+// serveUnwatched is serveFor in a test that starts other things meanwhile; what is left is found when all tests have ended.
+func serveUnwatched(t *testing.T, api *rest.Config, change func(*ccm.Config), opts ...serving.Option) *running {
+	t.Helper()
+	cfg := config(t)
+	if change != nil {
+		change(&cfg)
+	}
+	r := run(t, newServer(t, newManager(t, cfg, api), opts...))
+	t.Cleanup(func() {
+		if err := r.stop(t, nil); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return r
+}
+
+// client is a caller of a Server, whose certificate it does not verify. Its connections are closed with the test.
+func client(t *testing.T, change func(*tls.Config)) *http.Client {
+	t.Helper()
+	config := &tls.Config{InsecureSkipVerify: true}
+	if change != nil {
+		change(config)
+	}
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: limit}
+}
+
+// answer is what a caller gets to see.
+type answer struct {
+	*http.Response
+	body string
+}
+
+func get(t *testing.T, c *http.Client, s *serving.Server, path string, headers ...string) answer {
+	t.Helper()
+	a, err := tryGet(c, s, path, headers...)
+	if err != nil {
+		t.Fatalf("GET %s: %v", path, err)
+	}
+	return a
+}
+
+func tryGet(c *http.Client, s *serving.Server, path string, headers ...string) (answer, error) {
+	addr := s.Addr()
+	if addr == nil {
+		return answer{}, errors.New("the server has no port")
+	}
+	r, err := http.NewRequest(http.MethodGet, "https://"+addr.String()+path, nil)
+	if err != nil {
+		return answer{}, err
+	}
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Add(name, value)
+	}
+	response, err := c.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return answer{response, string(body)}, err
+}
+
+// wants fails the test unless the answer has the code and holds the text.
+func (a answer) wants(t *testing.T, code int, text string) {
+	t.Helper()
+	if a.StatusCode != code || !strings.Contains(a.body, text) {
+		t.Errorf("GET %s is %d %q, want %d with %q", a.Request.URL.Path, a.StatusCode, a.body, code, text)
+	}
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); !condition(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", limit, what)
+		}
+	}
+}
+
+// authority is a CA of a test.
+type authority struct {
+	t    *testing.T
+	cert *x509.Certificate
+	key  crypto.Signer
+	pem  []byte
+}
+
+// pair is a certificate with its key.
+type pair struct{ cert, key []byte }
+
+func newAuthority(t *testing.T, name string) *authority {
+	t.Helper()
+	template := template(name)
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	a := &authority{t: t, key: newKey(t)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return a
+}
+
+func newKey(t *testing.T) crypto.Signer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func template(name string, groups ...string) *x509.Certificate {
+	serial, _ := rand.Int(rand.Reader, big.NewInt(1<<62))
+	return &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: name, Organization: groups},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+}
+
+// issue signs a certificate for a client in some groups, or for a server.
+func (a *authority) issue(name string, change func(*x509.Certificate)) pair {
+	a.t.Helper()
+	template := template(name)
+	if change != nil {
+		change(template)
+	}
+	key := newKey(a.t)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return pair{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM}
+}
+
+func (a *authority) client(name string, groups ...string) pair {
+	return a.issue(name, func(c *x509.Certificate) { c.Subject.Organization = groups })
+}
+
+func (a *authority) server(names ...string) pair {
+	return a.issue(names[0], func(c *x509.Certificate) { c.DNSNames = names })
+}
+
+// presents makes a client show the certificate.
+func (p pair) presents(t *testing.T) func(*tls.Config) {
+	t.Helper()
+	certificate, err := tls.X509KeyPair(p.cert, p.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c *tls.Config) { c.Certificates = []tls.Certificate{certificate} }
+}
+
+// write puts the pair into files of a folder as name.crt and name.key.
+func (p pair) write(t *testing.T, dir, name string) (certFile, keyFile string) {
+	t.Helper()
+	return write(t, dir, name+".crt", p.cert), write(t, dir, name+".key", p.key)
+}
+
+// write replaces a file as a whole.
+func write(t *testing.T, dir, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func cancelable(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	return ctx, cancel
+}
+
+// eventuallyStays checks again and again, for longer than files are believed without a look at them.
+func eventuallyStays(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2500 * time.Millisecond); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if !condition() {
+			t.Fatalf("not always: %s", what)
+		}
+	}
+}
+
+// insist makes a client show the certificate whatever the server asks for.
+func insist(t *testing.T, p pair) func(*tls.Config) {
+	t.Helper()
+	certificate, err := tls.X509KeyPair(p.cert, p.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c *tls.Config) {
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }
+	}
+}
+
+// headerWatcher is a controller whose health check tells what it sees of a request.
+type headerWatcher struct{ seen chan http.Header }
+
+func (w *headerWatcher) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (w *headerWatcher) HealthCheck(r *http.Request) error {
+	w.seen <- r.Header.Clone()
+	return nil
+}
+
+func (w *headerWatcher) controller() ccm.Controller {
+	return ccm.Controller{Name: "watcher", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) { return w, nil }}
+}

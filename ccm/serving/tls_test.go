@@ -1,0 +1,169 @@
+package serving_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving"
+)
+
+// shown is the certificate that a new connection gets to see.
+func shown(t *testing.T, s *serving.Server, serverName string) *x509.Certificate {
+	t.Helper()
+	conn, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{ServerName: serverName, InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatalf("connect for %q: %v", serverName, err)
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0]
+}
+
+func TestTLS_WithoutFiles_ServesASelfSignedCertificate(t *testing.T) {
+	s := serve(t, nil)
+	cert := shown(t, s.Server, "")
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	// Somebody who trusts this certificate can verify the server by name and by address.
+	for _, name := range []string{"localhost", "127.0.0.1"} {
+		c := client(t, func(c *tls.Config) { c.InsecureSkipVerify, c.RootCAs, c.ServerName = false, pool, name })
+		get(t, c, s.Server, "/healthz").wants(t, http.StatusOK, "ok")
+	}
+}
+
+func TestTLS_CertificateDirectory_KeepsWhatItMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pki")
+	use := func(c *ccm.Config) { c.Serving.CertDirectory = dir }
+	first := shown(t, serve(t, use).Server, "")
+	second := shown(t, serve(t, use).Server, "")
+	if !first.Equal(second) {
+		t.Error("the second start made a new certificate")
+	}
+	info, err := os.Stat(filepath.Join(dir, "cloud-controller-manager.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("the key can be read by others: %s", info.Mode())
+	}
+}
+
+func TestTLS_ChoosesTheCertificateByName(t *testing.T) {
+	dir, ca := t.TempDir(), newAuthority(t, "ca")
+	file := func(name string, names ...string) string {
+		cert, key := ca.server(names...).write(t, dir, name)
+		return cert + "," + key
+	}
+	main, mainKey := ca.server("main").write(t, dir, "main")
+	s := serve(t, func(c *ccm.Config) {
+		c.Serving.CertFile, c.Serving.KeyFile = main, mainKey
+		c.Serving.SNICertKeys = []string{
+			file("own", "own.example", "both.example"),
+			file("wild", "wild.example", "*.wild.example"),
+			file("given", "ignored.example") + ":both.example,exact.wild.example,127.0.0.2",
+			file("late", "own.example"),
+		}
+	})
+	for name, want := range map[string]string{
+		"":                    "main",
+		"elsewhere.example":   "main",
+		"own.example":         "own.example",     // the earlier flag
+		"OWN.example":         "own.example",     // names have no case
+		"both.example":        "ignored.example", // given wins over own
+		"a.wild.example":      "wild.example",
+		"a.b.wild.example":    "main",            // a wildcard is one label
+		"exact.wild.example":  "ignored.example", // exact wins over wildcard
+		"ignored.example":     "main",            // its names were given
+		"exact.wild.example.": "ignored.example",
+	} {
+		if got := shown(t, s.Server, name).Subject.CommonName; got != want {
+			t.Errorf("for %q the certificate of %q is shown, want %q", name, got, want)
+		}
+	}
+}
+
+func TestTLS_WhenFilesChange_NewConnectionsSeeIt(t *testing.T) {
+	dir, ca := t.TempDir(), newAuthority(t, "ca")
+	main, mainKey := ca.server("main-1").write(t, dir, "main")
+	sni, sniKey := ca.server("sni-1", "sni.example").write(t, dir, "sni")
+	s := serve(t, func(c *ccm.Config) {
+		c.Serving.CertFile, c.Serving.KeyFile = main, mainKey
+		c.Serving.SNICertKeys = []string{sni + "," + sniKey}
+	})
+	for serverName, name := range map[string]string{"": "main", "sni.example": "sni"} {
+		if got := shown(t, s.Server, serverName).Subject.CommonName; got != name+"-1" {
+			t.Fatalf("at first %q is shown", got)
+		}
+		ca.server(name+"-2", "sni.example").write(t, dir, name)
+		eventually(t, "the new certificate of "+name+" is shown", func() bool {
+			return shown(t, s.Server, serverName).Subject.CommonName == name+"-2"
+		})
+	}
+
+	// Half a replacement, and garbage, leave what there was.
+	write(t, dir, "main.crt", ca.server("main-3").cert)
+	write(t, dir, "sni.crt", []byte("garbage"))
+	eventuallyStays(t, "the old certificates are shown", func() bool {
+		return shown(t, s.Server, "").Subject.CommonName == "main-2" && shown(t, s.Server, "sni.example").Subject.CommonName == "sni-2"
+	})
+	if err := os.Remove(main); err != nil {
+		t.Fatal(err)
+	}
+	ca.server("sni-4", "sni.example").write(t, dir, "sni")
+	eventually(t, "the repaired certificate is shown", func() bool { return shown(t, s.Server, "sni.example").Subject.CommonName == "sni-4" })
+	if got := shown(t, s.Server, "").Subject.CommonName; got != "main-2" {
+		t.Errorf("the file was removed, and %q is shown", got)
+	}
+}
+
+func TestTLS_RestrictsVersionsSuitesAndCurves(t *testing.T) {
+	try := func(s *running, change func(*tls.Config)) error {
+		c := &tls.Config{InsecureSkipVerify: true}
+		change(c)
+		conn, err := tls.Dial("tcp", s.Addr().String(), c)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	}
+	upTo12 := func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }
+
+	modern := serve(t, func(c *ccm.Config) { c.Serving.MinTLSVersion = "VersionTLS13" })
+	if try(modern, upTo12) == nil {
+		t.Error("TLS 1.2 was accepted although 1.3 is the least")
+	}
+
+	// An RSA suite alone: the self-signed certificate must go with it.
+	suite := serve(t, func(c *ccm.Config) { c.Serving.CipherSuites = []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"} })
+	if err := try(suite, upTo12); err != nil {
+		t.Errorf("the one suite that is allowed was refused: %v", err)
+	}
+	if try(suite, func(c *tls.Config) {
+		upTo12(c)
+		c.CipherSuites = []uint16{tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384}
+	}) == nil {
+		t.Error("a suite was accepted that is not allowed")
+	}
+
+	curve := serve(t, func(c *ccm.Config) { c.Serving.CurvePreferences = []int32{int32(tls.CurveP384)} })
+	if try(curve, func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519} }) == nil {
+		t.Error("a curve was accepted that is not allowed")
+	}
+	if err := try(curve, func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP384} }); err != nil {
+		t.Errorf("the one curve that is allowed was refused: %v", err)
+	}
+}
+
+func TestTLS_HTTP2CanBeTurnedOff(t *testing.T) {
+	if a := get(t, client(t, nil), serve(t, nil).Server, "/healthz"); a.ProtoMajor != 2 {
+		t.Errorf("by default %s is spoken, want HTTP/2", a.Proto)
+	}
+	off := serve(t, func(c *ccm.Config) { c.Serving.DisableHTTP2 = true })
+	if a := get(t, client(t, nil), off.Server, "/healthz"); a.ProtoMajor != 1 {
+		t.Errorf("HTTP/2 is off, yet %s is spoken", a.Proto)
+	}
+}

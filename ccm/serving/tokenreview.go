@@ -1,0 +1,68 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+
+	"github.com/fxccm/fxccm/internal/inflight"
+)
+
+// reviewTimeout is how long a review may take, as k8s.io/apiserver.
+const reviewTimeout = 10 * time.Second
+
+// tokenReviews is an authenticator of bearer tokens by TokenReview.
+type tokenReviews struct {
+	client authenticationclient.TokenReviewInterface
+
+	// A cache in front asks in goroutines of its own, which outlive the request: so the run counts and ends them.
+	tasks      *inflight.Set
+	background context.Context
+}
+
+var _ authenticator.Token = (*tokenReviews)(nil)
+
+// AuthenticateToken implements authenticator.Token.
+func (t *tokenReviews) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+	defer t.tasks.Begin("TokenReview")()
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	defer context.AfterFunc(t.background, cancel)()
+
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	answer, err := t.client.Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return nil, false, &unavailable{what: "create tokenreviews.authentication.k8s.io", needs: delegatorRole, err: err}
+	}
+	if !answer.Status.Authenticated {
+		if answer.Status.Error != "" {
+			return nil, false, errors.New(answer.Status.Error)
+		}
+		return nil, false, nil
+	}
+	u := answer.Status.User
+	extra := make(map[string][]string, len(u.Extra))
+	for key, values := range u.Extra {
+		extra[key] = values
+	}
+	return &authenticator.Response{User: &user.DefaultInfo{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: extra}}, true, nil
+}
+
+// delegatorRole allows the reviews of tokens and of access.
+const delegatorRole = "the rules of ClusterRole system:auth-delegator"
+
+// unavailable is what the API server could not be asked, which RBAC role allows it, and why it failed.
+type unavailable struct {
+	what, needs string
+	err         error
+}
+
+func (u *unavailable) Error() string { return fmt.Sprintf("%s: %s", u.what, u.err) }
+func (u *unavailable) Unwrap() error { return u.err }
