@@ -1,0 +1,574 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// limit is for what hangs, not for what is slow.
+const limit = time.Minute
+
+// buildDir is removed by TestMain.
+var buildDir string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "fxccm-example-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	buildDir = dir
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// buildCommand is what the Dockerfile runs.
+func buildCommand() (string, error) {
+	data, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		return "", err
+	}
+	command := regexp.MustCompile(`(?m)^RUN (.*go build .*)$`).FindSubmatch(data)
+	if command == nil {
+		return "", errors.New("the Dockerfile has no line RUN … go build …")
+	}
+	return string(command[1]), nil
+}
+
+// build makes the binary as the Dockerfile does, once for all tests.
+var build = sync.OnceValues(func() (string, error) {
+	line, err := buildCommand()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(buildDir, "fxccm")
+	cmd := exec.Command("sh", "-c", strings.ReplaceAll(line, " /fxccm ", " "+path+" "))
+	cmd.Dir = ".." // the root of the repository, from which the image is built
+	cmd.Env = append(os.Environ(), "TARGETOS=", "TARGETARCH=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", line, err, out)
+	}
+	return path, nil
+})
+
+func binary(t *testing.T) string {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// result is what a process has left behind.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+// execute runs the binary to its end.
+func execute(t *testing.T, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary(t), args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// process is a binary that runs.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	log    *logBuffer
+	port   int
+	exited chan struct{}
+}
+
+// logBuffer is what a process has written so far.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// launch runs the binary with its secure port on loopback, until the test ends it or is over.
+func launch(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, log: &logBuffer{}, port: freePort(t), exited: make(chan struct{})}
+	p.cmd = exec.Command(binary(t), append([]string{"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", p.port)}, args...)...)
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.exited)
+		_ = p.cmd.Wait() // the exit code tells
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+		if t.Failed() {
+			t.Logf("the log of the binary:\n%s", p.log)
+		}
+	})
+	return p
+}
+
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatalf("send %s: %v", s, err)
+	}
+}
+
+// wait returns the exit code.
+func (p *process) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.exited:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(limit):
+		p.t.Fatalf("the binary has not ended within %s", limit)
+		return 0
+	}
+}
+
+// get asks the secure port; its certificate is one that it has made for itself. config says as whom.
+func (p *process) get(path string, config *rest.Config) (int, string, error) {
+	settings := &tls.Config{InsecureSkipVerify: true}
+	if config != nil {
+		pair, err := tls.X509KeyPair(config.CertData, config.KeyData)
+		if err != nil {
+			return 0, "", err
+		}
+		settings.Certificates = []tls.Certificate{pair}
+	}
+	client := &http.Client{Timeout: limit, Transport: &http.Transport{TLSClientConfig: settings, DisableKeepAlives: true}}
+	resp, err := client.Get(fmt.Sprintf("https://127.0.0.1:%d%s", p.port, path))
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body), err
+}
+
+// awaitAnswer waits until a path is answered with the status.
+func (p *process) awaitAnswer(path string, status int) {
+	p.t.Helper()
+	p.eventually(fmt.Sprintf("%s is answered with %d", path, status), func() (string, bool) {
+		got, body, err := p.get(path, nil)
+		return fmt.Sprintf("%d %s %v", got, body, err), err == nil && got == status
+	})
+}
+
+// eventually waits until cond holds, and otherwise tells what was seen last.
+func (p *process) eventually(what string, cond func() (string, bool)) {
+	p.t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		seen, ok := cond()
+		if ok {
+			return
+		}
+		select {
+		case <-p.exited:
+			p.t.Fatalf("the binary has ended with code %d before %s", p.cmd.ProcessState.ExitCode(), what)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("not within %s: %s; last seen: %s", limit, what, seen)
+		}
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// world is what the binary works in: a control plane, and a cloud in this process.
+type world struct {
+	cp     *controlplane.ControlPlane
+	client kubernetes.Interface
+	cloud  *fake.Cloud
+	// args lead the binary there, as the ServiceAccount that is shipped with it.
+	args []string
+}
+
+const account = "cloud-controller-manager"
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{cp: controlplane.ForTest(t), cloud: fake.New()}
+	w.client = kubernetes.NewForConfigOrDie(w.cp.RESTConfig())
+	ccmtest.ApplyRBAC(t, w.client, "deploy/rbac.yaml")
+	identity, err := w.cp.ServiceAccountConfig(metav1.NamespaceSystem, account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, identity); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(w.cloud.Handler())
+	t.Cleanup(func() {
+		w.cloud.ClearFaults()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	w.args = []string{
+		"--kubeconfig=" + kubeconfig, "--cloud-provider=fake", "--cluster-cidr=10.200.0.0/16",
+		"--cloud-config=" + writeFile(t, "cloud.yaml", "endpoint: "+server.URL+"\n"),
+	}
+	return w
+}
+
+func (w *world) launch(t *testing.T, args ...string) *process {
+	t.Helper()
+	return launch(t, append(slices.Clone(w.args), args...)...)
+}
+
+func (w *world) holder(t *testing.T) string {
+	t.Helper()
+	lease, err := w.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), account, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+func TestHelp_ShowsEveryFlagInItsGroup(t *testing.T) {
+	got := execute(t, "--help")
+	if got.code != 0 || got.stderr != "" {
+		t.Errorf("exit code %d, stderr %q, want 0 and nothing", got.code, got.stderr)
+	}
+	for _, group := range []string{
+		"Debugging", "Leader-migration", "Generic", "Cloud-node-controller", "Cloud-node-lifecycle-controller", "Service-lb-controller",
+		"Webhook", "Webhook serving", "Secure serving", "Authentication", "Authorization", "Misc", "Global",
+	} {
+		if !strings.Contains(got.stdout, "\n"+group+" flags:\n") {
+			t.Errorf("the help has no group %q", group)
+		}
+	}
+	for _, flag := range []string{"--cloud-provider", "--leader-elect ", "--secure-port", "--config ", "--logging-format", "--vmodule", "-v, --v", "--version", "-h, --help"} {
+		if !strings.Contains(got.stdout, flag) {
+			t.Errorf("the help does not show %s", flag)
+		}
+	}
+}
+
+func TestVersion_SaysWhatWasBuilt(t *testing.T) {
+	got := execute(t, "--version")
+	if got.code != 0 || got.stderr != "" || !regexp.MustCompile(`^fxccm \S+ \(commit .*k8s\.io/cloud-provider v0\.\d+\.\d+, go1\..*\)\n$`).MatchString(got.stdout) {
+		t.Errorf("exit code %d, stderr %q, stdout %q", got.code, got.stderr, got.stdout)
+	}
+}
+
+// What is wrong is said in a sentence that names the flag or the file, and nothing else is.
+func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
+	apiServer := "--master=http://127.0.0.1:1"
+	cases := map[string]struct {
+		args []string
+		want []string
+	}{
+		"unknown flag":           {[]string{"--replicas=2"}, []string{"unknown flag: --replicas"}},
+		"argument":               {[]string{"start"}, []string{`want flags only, got "start"`}},
+		"not a number":           {[]string{"--concurrent-node-syncs=many"}, []string{"--concurrent-node-syncs", "many"}},
+		"out of range":           {[]string{"--concurrent-service-syncs=0"}, []string{"--concurrent-service-syncs", "at least 1"}},
+		"durations in disorder":  {[]string{"--leader-elect-renew-deadline=20s", "--leader-elect-lease-duration=15s"}, []string{"--leader-elect-lease-duration", "renewDeadline"}},
+		"unknown feature gate":   {[]string{"--feature-gates=Teleport=true"}, []string{"--feature-gates", "Teleport"}},
+		"refused flag":           {[]string{"--enable-leader-migration"}, []string{"--enable-leader-migration", "not supported"}},
+		"bad CIDR":               {[]string{apiServer, "--cluster-cidr=10.0.0.0"}, []string{"--cluster-cidr", "10.0.0.0"}},
+		"unknown controller":     {[]string{apiServer, "--controllers=*,-dns"}, []string{"--controllers", "-dns", "node-route-controller"}},
+		"routes without CIDR":    {[]string{apiServer, "--controllers=route"}, []string{"--cluster-cidr"}},
+		"unknown provider":       {[]string{apiServer, "--cloud-provider=moon"}, []string{"--cloud-provider", "moon", "fake"}},
+		"log format":             {[]string{apiServer, "--logging-format=xml"}, []string{"--logging-format", "xml"}},
+		"module levels and JSON": {[]string{apiServer, "--logging-format=json", "--vmodule=term=4"}, []string{"--vmodule"}},
+		"no kubeconfig":          {[]string{"--kubeconfig=/does/not/exist"}, []string{"--kubeconfig", "/does/not/exist"}},
+		"no API server":          {nil, []string{"--kubeconfig", "--master"}},
+		"malformed kubeconfig":   {[]string{"--kubeconfig=" + writeFile(t, "kubeconfig", "clusters: 7")}, []string{"--kubeconfig"}},
+		"no configuration file":  {[]string{"--config=/does/not/exist"}, []string{"configuration file", "/does/not/exist"}},
+		"unknown field in configuration": {
+			[]string{"--config=" + writeFile(t, "config.yaml", "apiVersion: fxccm.dev/v1alpha1\nkind: CloudControllerManagerConfiguration\nclusterNam: blue\n")},
+			[]string{"config.yaml", "clusterNam", "line 3"},
+		},
+		"no cloud configuration": {[]string{apiServer, "--cloud-provider=fake", "--cloud-config=/does/not/exist"}, []string{"--cloud-config", "/does/not/exist"}},
+		"unknown field in cloud configuration": {
+			[]string{apiServer, "--cloud-provider=fake", "--cloud-config=" + writeFile(t, "cloud.yaml", "endpont: http://127.0.0.1:1\n")},
+			[]string{"--cloud-config", "cloud.yaml", "endpont"},
+		},
+		"certificate that is not there": {[]string{apiServer, "--tls-cert-file=/a.crt", "--tls-private-key-file=/a.key"}, []string{"--tls-cert-file", "/a.crt"}},
+		"certificate without key":       {[]string{apiServer, "--tls-cert-file=/a.crt"}, []string{"--tls-cert-file"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t, c.args...)
+			if got.code != 1 || got.stdout != "" {
+				t.Errorf("exit code %d and stdout %q, want 1 and nothing", got.code, got.stdout)
+			}
+			if !strings.HasPrefix(got.stderr, "fxccm: ") || strings.Count(got.stderr, "\n") != 1 {
+				t.Errorf("want one line that begins with the program's name, got:\n%s", got.stderr)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(got.stderr, want) {
+					t.Errorf("want a sentence that says %q, got: %s", want, got.stderr)
+				}
+			}
+			for _, noise := range []string{"fx.", "dig", "goroutine", ".go:"} {
+				if strings.Contains(got.stderr, noise) {
+					t.Errorf("the sentence speaks of the program's insides (%q): %s", noise, got.stderr)
+				}
+			}
+		})
+	}
+}
+
+func TestPortInUse_IsASentenceAndExitCode1(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	port := listener.Addr().(*net.TCPAddr).Port
+	got := execute(t, "--master=http://127.0.0.1:1", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port))
+	lines := strings.Split(strings.TrimSpace(got.stderr), "\n")
+	last := lines[len(lines)-1]
+	if got.code != 1 || !strings.HasPrefix(last, "fxccm: ") || !strings.Contains(last, fmt.Sprint(port)) || !strings.Contains(last, "--secure-port") {
+		t.Errorf("exit code %d, last line %q; want 1, and a sentence with --secure-port and %d", got.code, last, port)
+	}
+}
+
+// The whole way of a replica, under exactly the rules that it is shipped with.
+func TestBinary_LeadsWorksAndHandsBackTheLease(t *testing.T) {
+	w := newWorld(t)
+	if err := w.cloud.AddInstances(fake.Instance{Name: "node-1", Zone: "region-1b"}); err != nil {
+		t.Fatal(err)
+	}
+	p := w.launch(t, "--logging-format=json", "--v=4", "--leader-elect-identity=replica-a")
+
+	for _, probe := range []*corev1.Probe{container(t).StartupProbe, container(t).LivenessProbe, container(t).ReadinessProbe} {
+		if probe.HTTPGet.Scheme != corev1.URISchemeHTTPS || probe.HTTPGet.Port.StrVal != container(t).Ports[0].Name {
+			t.Errorf("a probe asks %+v, want HTTPS on the container's port", probe.HTTPGet)
+		}
+		p.awaitAnswer(probe.HTTPGet.Path, http.StatusOK)
+	}
+
+	ccmtest.CreateNode(t, w.client, ccmtest.TaintedNode("node-1", ccmtest.NodePodCIDRs("10.200.1.0/24")))
+	node := ccmtest.WaitNodeInitialized(t, w.client, "node-1")
+	if node.Spec.ProviderID != "fake://region-1/node-1" || node.Labels[corev1.LabelTopologyZone] != "region-1b" {
+		t.Errorf("the node has provider ID %q and zone %q", node.Spec.ProviderID, node.Labels[corev1.LabelTopologyZone])
+	}
+	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("web"))
+	if address := ccmtest.WaitServiceAddress(t, w.client, metav1.NamespaceDefault, "web"); address != "192.0.2.1" {
+		t.Errorf("the Service has the address %s, want the cloud's", address)
+	}
+	if got := w.holder(t); got != "replica-a" {
+		t.Errorf("the lease names %q, want replica-a", got)
+	}
+	wantMetrics(t, w, p)
+
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit code %d after SIGTERM, want 0", code)
+	}
+	if got := w.holder(t); got != "" {
+		t.Errorf("the lease still names %q after a clean stop", got)
+	}
+	wantJSONLog(t, p.log.String())
+	wantNothingDenied(t, w)
+}
+
+// Metrics that need a hook of the process are what the binary adds to the library.
+func wantMetrics(t *testing.T, w *world, p *process) {
+	t.Helper()
+	status, body, err := p.get("/metrics", w.cp.RESTConfig())
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("/metrics as administrator: %d %v", status, err)
+	}
+	for _, want := range []string{
+		`workqueue_depth{name="service"`, `leader_election_master_status{name="cloud-controller-manager"} 1`,
+		"rest_client_requests_total{", "running_managed_controllers{",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+	if status, _, err := p.get("/metrics", nil); err != nil || status == http.StatusOK {
+		t.Errorf("/metrics is answered to anybody: %d %v", status, err)
+	}
+}
+
+// Every line is an object with a time and a message: from Kubernetes' libraries, fx, and the standard library alike.
+func wantJSONLog(t *testing.T, log string) {
+	t.Helper()
+	said := map[string]bool{}
+	lines := bufio.NewScanner(strings.NewReader(log))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var entry struct {
+			TS  *float64 `json:"ts"`
+			Msg *string  `json:"msg"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil || entry.TS == nil || entry.Msg == nil {
+			t.Errorf("this line of the log is not a JSON entry (%v): %s", err, lines.Text())
+			continue
+		}
+		said[*entry.Msg] = true
+	}
+	for _, want := range []string{"Starting", "Term begins", "Term is ready", "Term has drained", "Stopped", "provided"} {
+		if !said[want] {
+			t.Errorf("the log does not say %q", want)
+		}
+	}
+}
+
+func wantNothingDenied(t *testing.T, w *world) {
+	t.Helper()
+	user := controlplane.ByUser(controlplane.ServiceAccountUser(metav1.NamespaceSystem, account))
+	all, err := w.cp.Audit().All(user)
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d requests under the shipped identity, %v", len(all), err)
+	}
+	denied, err := w.cp.Audit().All(user, controlplane.Denied())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range denied {
+		t.Errorf("the rules in deploy/rbac.yaml do not allow %s %s %s", r.Verb, r.ResourcePath(), r.Name)
+	}
+}
+
+// Trouble that may pass is no reason to end, and no reason for a restart.
+func TestBinary_RunsWithoutAnAPIServer(t *testing.T) {
+	p := launch(t, "--master=http://127.0.0.1:1")
+	p.awaitAnswer("/livez", http.StatusOK)
+	p.awaitAnswer("/readyz", http.StatusInternalServerError)
+	p.signal(os.Interrupt)
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit code %d after SIGINT, want 0", code)
+	}
+}
+
+// hang makes the creation of a load balancer hang until the cloud's faults are cleared, and waits until it does.
+func (w *world) hang(t *testing.T) {
+	t.Helper()
+	w.cloud.On(fake.EnsureLoadBalancer).Hang()
+	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("web"))
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	if _, err := w.cloud.WaitForCall(ctx, func(c fake.Call) bool { return c.Method == fake.EnsureLoadBalancer }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Without the time to drain nobody knows whether the call still acts: the code tells, and the lease is left to expire.
+func TestUndrainedTerm_IsExitCode3AndKeepsTheLease(t *testing.T) {
+	w := newWorld(t)
+	p := w.launch(t, "--drain-timeout=1ns", "--leader-elect-identity=replica-a")
+	w.hang(t)
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(); code != ccm.ExitUndrained {
+		t.Errorf("exit code %d, want %d", code, ccm.ExitUndrained)
+	}
+	if got := w.holder(t); got != "replica-a" {
+		t.Errorf("the lease names %q: it was released with a call in flight", got)
+	}
+	if log := p.log.String(); !strings.Contains(log, "still running") {
+		t.Error("the log does not say that something still ran")
+	}
+}
+
+func TestSecondSignal_ExitsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	p := w.launch(t, "--drain-timeout=10m")
+	w.hang(t)
+	p.signal(syscall.SIGTERM)
+	p.eventually("the first signal is noticed", func() (string, bool) {
+		log := p.log.String()
+		return log, strings.Contains(log, "another signal exits at once")
+	})
+	p.signal(os.Interrupt)
+	if code := p.wait(); code != ccm.ExitUndrained {
+		t.Errorf("exit code %d, want %d", code, ccm.ExitUndrained)
+	}
+}
+
+// A cloud in the binary's own process needs nobody to serve it.
+func TestFakeCloud_InTheProcessHasTheInstancesOfItsConfiguration(t *testing.T) {
+	w := newWorld(t)
+	config := writeFile(t, "cloud.json", `{"instances": [{"name": "node-1", "zone": "region-1c"}]}`)
+	w.launch(t, "--cloud-config="+config)
+	ccmtest.CreateNode(t, w.client, ccmtest.TaintedNode("node-1"))
+	node := ccmtest.WaitNodeInitialized(t, w.client, "node-1")
+	if zone := node.Labels[corev1.LabelTopologyZone]; zone != "region-1c" {
+		t.Errorf("the node's zone is %q, want the configured one", zone)
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+
+	"go.uber.org/fx"
+	cloudprovider "k8s.io/cloud-provider"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// fakeCloud is --cloud-provider=fake: a cloud in memory, in this process or in another one that serves it.
+var fakeCloud = fx.Module("fake-cloud", fx.Provide(ccm.AsProvider(newFakeProvider)))
+
+const fakeName = "fake"
+
+// fakeConfig is the file that --cloud-config names, YAML or JSON.
+type fakeConfig struct {
+	// Endpoint is where a fake cloud is served, such as http://127.0.0.1:8080. Empty: the cloud is in
+	// this process, and ends with it.
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// Instances are the machines of a cloud in this process. Empty: none, so that new nodes stay tainted, and
+	// nodes that are not ready are deleted.
+	Instances []fake.Instance `json:"instances,omitempty"`
+}
+
+// newFakeProvider looks at the file at once, so that what is wrong with it is said at the start and not when
+// leadership is won.
+func newFakeProvider(config ccm.Config) (ccm.Provider, error) {
+	if config.CloudProvider.Name == fakeName {
+		if _, err := readFakeConfig(config.CloudProvider.ConfigFile); err != nil {
+			return ccm.Provider{}, err
+		}
+	}
+	var own ownCloud
+	return ccm.Provider{Name: fakeName, New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+		cfg, err := readFakeConfig(env.ConfigFile)
+		if err != nil {
+			return nil, err
+		}
+		caller := fake.WithCaller(fake.TermCaller(env.Identity, env.Term))
+		if cfg.Endpoint == "" {
+			cloud, err := own.open(cfg.Instances)
+			if err != nil {
+				return nil, err
+			}
+			return cloud.Provider(caller), nil
+		}
+		return dialCloud(ctx, cfg.Endpoint, env.Transport, caller)
+	}}, nil
+}
+
+// ownCloud is the cloud in this process. It outlives the terms, as a cloud does.
+type ownCloud struct {
+	mu    sync.Mutex
+	cloud *fake.Cloud
+}
+
+func (o *ownCloud) open(instances []fake.Instance) (*fake.Cloud, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.cloud != nil {
+		return o.cloud, nil
+	}
+	cloud := fake.New()
+	if err := cloud.AddInstances(instances...); err != nil {
+		return nil, err
+	}
+	o.cloud = cloud
+	return cloud, nil
+}
+
+// dialled is a provider on a cloud in another process. The Manager closes it when the term has drained.
+type dialled struct {
+	cloudprovider.Interface
+	client *fake.Client
+}
+
+func dialCloud(ctx context.Context, endpoint string, fence func(http.RoundTripper) http.RoundTripper, opts ...fake.ProviderOption) (cloudprovider.Interface, error) {
+	client, err := fake.Dial(ctx, endpoint, fake.WithTransport(fence(&http.Transport{MaxIdleConnsPerHost: 256})))
+	if err != nil {
+		return nil, err
+	}
+	return &dialled{Interface: client.Provider(opts...), client: client}, nil
+}
+
+// Close ends what is in flight and the connections.
+func (d *dialled) Close() error {
+	d.client.Close()
+	return nil
+}
+
+// readFakeConfig reads a file strictly. No file is an empty one.
+func readFakeConfig(path string) (fakeConfig, error) {
+	var cfg fakeConfig
+	if path == "" {
+		return cfg, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return cfg, fmt.Errorf("--cloud-config: %w", err)
+	}
+	err = yaml.UnmarshalStrict(data, &cfg)
+	if err == nil && cfg.Endpoint != "" && len(cfg.Instances) > 0 {
+		err = errors.New("endpoint and instances exclude each other: the instances are those of the cloud at the endpoint")
+	}
+	if err != nil {
+		return cfg, fmt.Errorf("--cloud-config: %s: %w", path, err)
+	}
+	return cfg, nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/term"
+
+	"github.com/fxccm/fxccm/options"
+)
+
+const about = `fxccm is a cloud controller manager: it initialises the nodes of a Kubernetes cluster with what the cloud
+knows of them, deletes those whose machine is gone, and makes load balancers and routes. Several
+replicas may run; one of them acts, and another takes over when it stops.`
+
+// commandLine is every flag of the program, in the groups of the help text.
+type commandLine struct {
+	options *options.Options
+	logging *logsapi.LoggingConfiguration
+	help    bool
+	version bool
+
+	groups cliflag.NamedFlagSets
+	all    *pflag.FlagSet
+}
+
+func newCommandLine() *commandLine {
+	c := &commandLine{options: options.New(), logging: logsapi.NewLoggingConfiguration()}
+	c.groups = c.options.Flags()
+	c.groups.Order = append(c.groups.Order, "global")
+	c.groups.FlagSets["global"] = c.globalFlags()
+
+	c.all = pflag.NewFlagSet("fxccm", pflag.ContinueOnError)
+	c.all.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // as upstream: --cluster_name is --cluster-name
+	c.all.Usage = func() {}
+	for _, name := range c.groups.Order {
+		c.all.AddFlagSet(c.groups.FlagSets[name])
+	}
+	return c
+}
+
+// globalFlags are those of the program rather than of the cloud controller manager in it.
+func (c *commandLine) globalFlags() *pflag.FlagSet {
+	set := pflag.NewFlagSet("global", pflag.ContinueOnError)
+	logsapi.AddFlags(c.logging, set)
+	set.BoolVarP(&c.help, "help", "h", false, "Show this help and exit.")
+	set.BoolVar(&c.version, "version", false, "Show the version and exit.")
+	return set
+}
+
+// parse reads the arguments. Warnings about deprecated flags go to warnings. The error names the flag at fault.
+func (c *commandLine) parse(args []string, warnings io.Writer) error {
+	c.all.SetOutput(warnings)
+	if err := c.all.Parse(args); err != nil {
+		return err
+	}
+	if rest := slices.DeleteFunc(c.all.Args(), func(arg string) bool { return arg == "" }); len(rest) > 0 {
+		return fmt.Errorf("want flags only, got %q: see --help", strings.Join(rest, " "))
+	}
+	return nil
+}
+
+func (c *commandLine) printHelp(out io.Writer) {
+	columns, _, err := term.TerminalSize(out)
+	if err != nil {
+		columns = 0 // not a terminal: lines are not wrapped
+	}
+	_, _ = fmt.Fprintf(out, "%s\n\nUsage:\n  fxccm [flags]\n", about)
+	cliflag.PrintSections(out, c.groups, columns)
+}

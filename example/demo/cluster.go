@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/example/deploy"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+const (
+	// retryPeriod is --leader-elect-retry-period: how often a replica that stands by looks at the lease.
+	retryPeriod = 2 * time.Second
+
+	leaseName   = "cloud-controller-manager"
+	clusterCIDR = "10.200.0.0/16"
+
+	// cloudLatency makes a call to the cloud take about as long as one to a real one, so that something is to be seen.
+	cloudLatency = 100 * time.Millisecond
+
+	pollPeriod = 50 * time.Millisecond
+)
+
+// cluster is all that the demo runs: a control plane, a cloud, and two replicas.
+type cluster struct {
+	dir      string
+	cloud    *fake.Cloud
+	replicas []*replica
+
+	// What is started is not changed after startControlPlane and serveCloud.
+	controlPlane *controlplane.ControlPlane
+	client       kubernetes.Interface
+	cloudServer  *http.Server
+	cloudURL     string
+}
+
+func newCluster(binary string) (*cluster, error) {
+	path, err := filepath.Abs(binary)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("--binary: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "fxccm-demo-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the demo: %w", err)
+	}
+	c := &cluster{dir: dir, cloud: fake.New(fake.WithRegion("eu", "eu-a"), fake.WithLatency(cloudLatency))}
+	for _, name := range []string{"replica-a", "replica-b"} {
+		port, err := freePort()
+		if err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		c.replicas = append(c.replicas, c.newReplica(name, path, port))
+	}
+	return c, nil
+}
+
+// newReplica says all that differs from the manifests.
+func (c *cluster) newReplica(name, binary string, port int) *replica {
+	return &replica{name: name, binary: binary, port: port, log: c.file(name + ".log"), args: []string{
+		"--kubeconfig=" + c.file("ccm.kubeconfig"),
+		"--cloud-provider=fake",
+		"--cloud-config=" + c.file("cloud.yaml"),
+		"--cluster-cidr=" + clusterCIDR,
+		"--leader-elect-identity=" + name,
+		"--leader-elect-retry-period=" + retryPeriod.String(),
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + strconv.Itoa(port),
+		"--v=2",
+		// Nobody wants to watch for ten seconds what is decided by the clock.
+		"--route-reconciliation-period=2s",
+		"--node-monitor-period=2s",
+	}}
+}
+
+func (c *cluster) file(name string) string { return filepath.Join(c.dir, name) }
+
+// startControlPlane starts etcd and kube-apiserver, and puts the rules into it that the binary is shipped with.
+func (c *cluster) startControlPlane(ctx context.Context) (err error) {
+	if c.controlPlane, err = controlplane.Start(ctx, controlplane.Options{LogDir: c.file("control-plane")}); err != nil {
+		return err
+	}
+	admin := c.controlPlane.RESTConfig()
+	if c.client, err = kubernetes.NewForConfig(admin); err != nil {
+		return err
+	}
+	rules, err := deploy.Read(deploy.RBAC)
+	if err != nil {
+		return err
+	}
+	if err := deploy.Create(ctx, admin, metav1.CreateOptions{}, rules...); err != nil {
+		return err
+	}
+	identity, err := c.controlPlane.ServiceAccountConfig(metav1.NamespaceSystem, leaseName)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		controlplane.WriteKubeconfig(c.file("admin.kubeconfig"), admin),
+		controlplane.WriteKubeconfig(c.file("ccm.kubeconfig"), identity),
+	)
+}
+
+// serveCloud serves the cloud to the replicas, and to whoever looks around with curl.
+func (c *cluster) serveCloud() error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("serve the fake cloud: %w", err)
+	}
+	c.cloudURL = "http://" + listener.Addr().String()
+	c.cloudServer = &http.Server{Handler: c.cloud.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = c.cloudServer.Serve(listener) }() // until stop closes it
+	return os.WriteFile(c.file("cloud.yaml"), []byte("endpoint: "+c.cloudURL+"\n"), 0o600)
+}
+
+func (c *cluster) startReplicas() error {
+	for _, r := range c.replicas {
+		if err := r.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stopReplicas stops those that run, at once, so that none takes over from the other. It is an error if one does not end with
+// exit code 0.
+func (c *cluster) stopReplicas() error {
+	errs := make([]error, len(c.replicas))
+	var stopped sync.WaitGroup
+	for i, r := range c.replicas {
+		if r.pid() == 0 {
+			continue
+		}
+		stopped.Go(func() {
+			code, err := r.stop()
+			errs[i] = errors.Join(err, expect("the exit code of "+r.name, code, 0))
+		})
+	}
+	stopped.Wait()
+	return errors.Join(errs...)
+}
+
+// stop ends all that was started, and removes the folder unless its logs are worth keeping. It can be called again.
+func (c *cluster) stop(ctx context.Context, keepLogs bool) error {
+	errs := []error{c.stopReplicas()}
+	if c.controlPlane != nil {
+		errs = append(errs, c.controlPlane.Stop(ctx))
+	}
+	if c.cloudServer != nil {
+		errs = append(errs, c.cloudServer.Close())
+	}
+	if !keepLogs {
+		errs = append(errs, os.RemoveAll(c.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// lease reads who leads.
+func (c *cluster) lease(ctx context.Context) (*coordinationv1.Lease, error) {
+	return c.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, leaseName, metav1.GetOptions{})
+}
+
+// holder is who leads, or "".
+func (c *cluster) holder(ctx context.Context) string {
+	lease, err := c.lease(ctx)
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// leaderAndOther are the replica that leads and the one that does not.
+func (c *cluster) leaderAndOther(ctx context.Context) (leader, other *replica, err error) {
+	holder := c.holder(ctx)
+	for i, r := range c.replicas {
+		if r.name == holder {
+			return r, c.replicas[1-i], nil
+		}
+	}
+	return nil, nil, fmt.Errorf("no replica leads: the lease names %q", holder)
+}
+
+// until waits until cond returns nil. When the context ends first, or a replica does, the error is that, and cond's last.
+func (c *cluster) until(ctx context.Context, cond func(ctx context.Context) error) error {
+	ticker := time.NewTicker(pollPeriod)
+	defer ticker.Stop()
+	var last error
+	for {
+		err := cond(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err // what the end of the context has made of a request says less
+		}
+		for _, r := range c.replicas {
+			if err := r.trouble(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w; last seen: %w", context.Cause(ctx), last)
+		case <-ticker.C:
+		}
+	}
+}

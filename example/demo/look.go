@@ -1,0 +1,134 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cloudproviderapi "k8s.io/cloud-provider/api"
+
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// look reads what there is to see in the cluster and in the cloud.
+func (c *cluster) look(ctx context.Context) ([]table, error) {
+	nodes, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	services, err := c.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return []table{
+		replicaTable(c.replicas, c.holder(ctx)),
+		nodeTable(nodes.Items, c.cloud.Routes()),
+		serviceTable(services.Items, c.cloud.LoadBalancers()),
+	}, nil
+}
+
+func replicaTable(replicas []*replica, leader string) table {
+	t := table{heading: []string{"REPLICA", "STATE", "PID", "PORT"}}
+	for _, r := range replicas {
+		pid := ""
+		if p := r.pid(); p != 0 {
+			pid = strconv.Itoa(p)
+		}
+		t.rows = append(t.rows, []cell{{text: r.name}, r.state(leader), {text: pid}, {text: strconv.Itoa(r.port)}})
+	}
+	return t
+}
+
+func nodeTable(nodes []corev1.Node, routes []fake.Route) table {
+	t := table{heading: []string{"NODE", "STATE", "PROVIDER ID", "ZONE", "ADDRESS", "ROUTE"}}
+	for _, node := range nodes {
+		t.rows = append(t.rows, []cell{
+			{text: node.Name},
+			nodeState(&node),
+			{text: node.Spec.ProviderID},
+			{text: node.Labels[corev1.LabelTopologyZone]},
+			{text: internalIP(&node)},
+			{text: routeTo(routes, node.Name)},
+		})
+	}
+	byName(t.rows)
+	return t
+}
+
+func nodeState(node *corev1.Node) cell {
+	switch {
+	case isTainted(node):
+		return cell{"tainted", waiting}
+	case !isReady(node):
+		return cell{"not ready", bad}
+	}
+	return cell{"ready", good}
+}
+
+func isTainted(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == cloudproviderapi.TaintExternalCloudProvider })
+}
+
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func internalIP(node *corev1.Node) string {
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			return address.Address
+		}
+	}
+	return ""
+}
+
+func routeTo(routes []fake.Route, node string) string {
+	for _, route := range routes {
+		if route.TargetNode == node {
+			return route.DestinationCIDR
+		}
+	}
+	return ""
+}
+
+func serviceTable(services []corev1.Service, balancers []fake.Balancer) table {
+	t := table{heading: []string{"SERVICE", "ADDRESS", "MEMBERS"}}
+	for _, service := range services {
+		if service.Spec.Type != corev1.ServiceTypeLoadBalancer {
+			continue
+		}
+		address := cell{"pending", waiting}
+		if ip := ingressIP(&service); ip != "" {
+			address = cell{ip, good}
+		}
+		t.rows = append(t.rows, []cell{{text: service.Name}, address, {text: membersOf(balancers, &service)}})
+	}
+	byName(t.rows)
+	return t
+}
+
+func ingressIP(service *corev1.Service) string {
+	for _, ingress := range service.Status.LoadBalancer.Ingress {
+		return ingress.IP
+	}
+	return ""
+}
+
+func membersOf(balancers []fake.Balancer, service *corev1.Service) string {
+	for _, b := range balancers {
+		if b.UID == service.UID {
+			return strings.Join(b.Members, " ")
+		}
+	}
+	return ""
+}
+
+func byName(rows [][]cell) {
+	slices.SortFunc(rows, func(a, b []cell) int { return cmp.Compare(a[0].text, b[0].text) })
+}

@@ -1,0 +1,206 @@
+// Command demo shows the example binary at work: two replicas of it, as processes, on a real control plane with a cloud that it
+// serves itself. Run it with
+//
+//	make demo            a table that changes in place; Ctrl-C ends it
+//	make demo CHECK=1    the same without a terminal: each step is verified, the exit code tells
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+const (
+	// refreshPeriod is the time between two looks at the cluster.
+	refreshPeriod = 100 * time.Millisecond
+
+	// breath is what a person gets to read in between two steps.
+	breath = 2 * time.Second
+
+	// failureTail is how many lines of each replica's log are shown when a step has failed.
+	failureTail = 25
+)
+
+func main() {
+	flags := pflag.NewFlagSet("demo", pflag.ContinueOnError)
+	binary := flags.String("binary", "bin/fxccm", "The example binary.")
+	check := flags.Bool("check", false, "Verify each step and exit: 0 if all went well.")
+	err := flags.Parse(os.Args[1:])
+	if errors.Is(err, pflag.ErrHelp) {
+		return
+	}
+	if err == nil {
+		err = run(*binary, *check)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+// errInterrupted ends the demo without being a failure of it.
+var errInterrupted = errors.New("interrupted")
+
+func run(binary string, check bool) error {
+	c, err := newCluster(binary)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	// After the first signal the next one has its usual effect, for who does not want to wait; the children die with us.
+	interrupted, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer restore()
+	defer context.AfterFunc(interrupted, func() {
+		cancel(errInterrupted)
+		restore()
+	})()
+
+	d := &demo{cluster: c, display: chooseDisplay(os.Stdout, check, os.Getenv), unattended: check}
+	err = d.play(ctx)
+	d.display.end()
+	if errors.Is(err, errInterrupted) && !check {
+		fmt.Println("\nStopping replicas, API server and etcd.")
+		err = nil
+	}
+	logs := c.logTails()
+	keep := err != nil && logs != ""
+	if stopErr := c.stop(context.Background(), keep); stopErr != nil {
+		err = errors.Join(err, fmt.Errorf("clean up: %w", stopErr))
+	}
+	if keep {
+		fmt.Fprintf(os.Stderr, "%s(more in %s)\n", logs, c.dir)
+	}
+	return err
+}
+
+// logTails is the end of each replica's log.
+func (c *cluster) logTails() string {
+	var out strings.Builder
+	for _, r := range c.replicas {
+		if tail := r.logTail(failureTail); tail != "" {
+			fmt.Fprintf(&out, "the end of %s:\n%s\n", r.log, tail)
+		}
+	}
+	return out.String()
+}
+
+// demo plays the steps and shows what comes of them.
+type demo struct {
+	cluster    *cluster
+	display    display
+	unattended bool
+
+	mu       sync.Mutex
+	tables   []table
+	outcomes []outcome
+	closing  []string
+}
+
+// play returns when all steps of a check are done, when one has failed, or when ctx ends.
+func (d *demo) play(ctx context.Context) error {
+	if err := d.take(ctx, preparation()); err != nil {
+		return err
+	}
+	d.display.say(d.cluster.howToLookAround())
+
+	watching, stopWatching := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { d.watch(watching) })
+	defer watcher.Wait()
+	defer stopWatching()
+
+	if err := d.take(ctx, story()); err != nil {
+		return err
+	}
+	if d.unattended {
+		stopWatching()
+		watcher.Wait()
+		return d.take(ctx, ending())
+	}
+	d.set(func() {
+		d.closing = []string{"", "That was all; it goes on running for you to look around. Ctrl-C ends it."}
+	})
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// take takes steps one after the other, until one fails.
+func (d *demo) take(ctx context.Context, steps []step) error {
+	for _, s := range steps {
+		d.set(func() { d.outcomes = append(d.outcomes, outcome{name: s.name}) })
+		begun := time.Now()
+		seen, err := s.within(ctx, d.cluster)
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx) // nothing has failed
+		}
+		d.set(func() {
+			o := &d.outcomes[len(d.outcomes)-1]
+			o.seen, o.state, o.took = seen, succeeded, time.Since(begun)
+			if err != nil {
+				o.seen, o.state = err.Error(), failed
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("failed at step %q: %w", s.name, err)
+		}
+		if !d.unattended {
+			if err := pause(ctx, breath); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s step) within(ctx context.Context, c *cluster) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("not within %s", s.limit))
+	defer cancel()
+	return s.do(ctx, c)
+}
+
+// set changes what is shown, and shows it.
+func (d *demo) set(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
+	d.display.show(view{tables: d.tables, steps: append([]outcome(nil), d.outcomes...), closing: d.closing})
+}
+
+// watch looks at the cluster until ctx ends. When it cannot be read the last look stays: the steps say what is wrong.
+func (d *demo) watch(ctx context.Context) {
+	ticker := time.NewTicker(refreshPeriod)
+	defer ticker.Stop()
+	for {
+		if tables, err := d.cluster.look(ctx); err == nil {
+			d.set(func() { d.tables = tables })
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *cluster) howToLookAround() string {
+	return fmt.Sprintf(`Look around from another terminal:
+  export KUBECONFIG=%s
+  kubectl get nodes -o wide
+  kubectl get services
+  kubectl create service loadbalancer mine --tcp=80
+  kubectl -n kube-system get lease %s
+  curl -s %s/v1/routes
+  curl -sk https://127.0.0.1:%d/readyz?verbose
+  tail -f %s
+`, c.file("admin.kubeconfig"), leaseName, c.cloudURL, c.replicas[0].port, c.replicas[0].log)
+}

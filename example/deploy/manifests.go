@@ -1,0 +1,88 @@
+// Package deploy holds the Kubernetes manifests of the example binary, for programs that put them into a cluster: the demo, and
+// tests.
+package deploy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// Files are the manifests.
+func Files() fs.FS { return files }
+
+// RBAC is the manifest of the rules that the binary needs, and of its ServiceAccount.
+const RBAC = "rbac.yaml"
+
+// Read returns the objects of one of the files, in order. A field given twice is an error.
+func Read(name string) ([]*unstructured.Unstructured, error) {
+	data, err := files.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		var content map[string]any
+		if err := yaml.UnmarshalStrict(document, &content); err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		if content != nil { // a document of comments
+			objects = append(objects, &unstructured.Unstructured{Object: content})
+		}
+	}
+}
+
+// Create creates objects in the cluster that config leads to. opts may say that nothing is to be stored. The API server
+// refuses fields that it does not know.
+func Create(ctx context.Context, config *rest.Config, opts metav1.CreateOptions, objects ...*unstructured.Unstructured) error {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	groups, err := restmapper.GetAPIGroupResources(kinds)
+	if err != nil {
+		return fmt.Errorf("ask the API server for its resources: %w", err)
+	}
+	mapper := restmapper.NewDiscoveryRESTMapper(groups)
+	opts.FieldValidation = metav1.FieldValidationStrict
+	for _, object := range objects {
+		kind := object.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return err
+		}
+		if _, err := client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, opts); err != nil {
+			return fmt.Errorf("create %s %s: %w", kind.Kind, object.GetName(), err)
+		}
+	}
+	return nil
+}

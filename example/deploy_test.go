@@ -1,0 +1,295 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/example/deploy"
+)
+
+const kustomizationFile = "kustomization.yaml"
+
+// manifests are the files with objects for the cluster.
+func manifests(t *testing.T) []string {
+	t.Helper()
+	names, err := fs.Glob(deploy.Files(), "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == kustomizationFile })
+}
+
+func objectsOf(t *testing.T, file string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := deploy.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(objects) == 0 {
+		t.Fatalf("%s holds no object", file)
+	}
+	return objects
+}
+
+// only returns the objects of one Go type in all manifests.
+func only[T any](t *testing.T) []T {
+	t.Helper()
+	var all []T
+	for _, file := range manifests(t) {
+		for _, object := range objectsOf(t, file) {
+			if typed, ok := any(strictly(t, object)).(*T); ok {
+				all = append(all, *typed)
+			}
+		}
+	}
+	return all
+}
+
+func deployment(t *testing.T) appsv1.Deployment {
+	t.Helper()
+	all := only[appsv1.Deployment](t)
+	if len(all) != 1 {
+		t.Fatalf("the manifests hold %d Deployments, want 1", len(all))
+	}
+	return all[0]
+}
+
+func container(t *testing.T) corev1.Container {
+	t.Helper()
+	containers := deployment(t).Spec.Template.Spec.Containers
+	if len(containers) != 1 {
+		t.Fatalf("the Deployment has %d containers, want 1", len(containers))
+	}
+	return containers[0]
+}
+
+// strictly converts an object to its Go type. A field that the type does not have fails the test.
+func strictly(t *testing.T, object *unstructured.Unstructured) runtime.Object {
+	t.Helper()
+	typed, err := scheme.Scheme.New(object.GroupVersionKind())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
+		t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
+	}
+	return typed
+}
+
+func TestManifests_AreAcceptedByTheAPIServer(t *testing.T) {
+	cp := controlplane.ForTest(t)
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	for _, file := range manifests(t) {
+		for _, object := range objectsOf(t, file) {
+			strictly(t, object)
+			if err := deploy.Create(t.Context(), cp.RESTConfig(), dryRun, object); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+
+	// A Deployment is accepted with a template that no Pod can be made of: admission looks at Pods.
+	client := kubernetes.NewForConfigOrDie(cp.RESTConfig())
+	for _, account := range only[corev1.ServiceAccount](t) {
+		if _, err := client.CoreV1().ServiceAccounts(account.Namespace).Create(t.Context(), &account, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	template := deployment(t).Spec.Template
+	template.GenerateName = "cloud-controller-manager-"
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	made, err := client.CoreV1().Pods(deployment(t).Namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		t.Fatalf("the Deployment's Pod: %v", err)
+	}
+	if made.Spec.Priority == nil || *made.Spec.Priority < 1_000_000_000 {
+		t.Errorf("the Pod's priority is %v, want a system-critical one", made.Spec.Priority)
+	}
+}
+
+func TestManifests_AreAllInTheKustomization(t *testing.T) {
+	data, err := fs.ReadFile(deploy.Files(), kustomizationFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kustomization struct {
+		APIVersion string   `json:"apiVersion"`
+		Kind       string   `json:"kind"`
+		Resources  []string `json:"resources"`
+		Images     []struct {
+			Name    string `json:"name"`
+			NewName string `json:"newName"`
+			NewTag  string `json:"newTag"`
+		} `json:"images"`
+	}
+	if err := yaml.UnmarshalStrict(data, &kustomization); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(kustomization.Resources)
+	if want := manifests(t); !slices.Equal(kustomization.Resources, want) {
+		t.Errorf("the kustomization lists %v, want %v", kustomization.Resources, want)
+	}
+	if image := container(t).Image; len(kustomization.Images) != 1 || kustomization.Images[0].Name != image {
+		t.Errorf("the kustomization replaces images %v, want just %s", kustomization.Images, image)
+	}
+}
+
+func TestManifests_GiveFlagsThatTheBinaryAccepts(t *testing.T) {
+	cmd := newCommandLine()
+	if err := cmd.parse(container(t).Args, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	completed, err := cmd.options.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(completed.Warnings) > 0 {
+		t.Errorf("the Deployment gives flags without effect: %v", completed.Warnings)
+	}
+	cmd.all.Visit(func(f *pflag.Flag) {
+		if f.Deprecated != "" {
+			t.Errorf("the Deployment gives the deprecated flag --%s", f.Name)
+		}
+	})
+	if !completed.Config.LeaderElection.LeaderElect {
+		t.Error("two replicas without leader election would both act")
+	}
+	grace := deployment(t).Spec.Template.Spec.TerminationGracePeriodSeconds
+	if stop := completed.Config.DrainTimeout.Duration + stopReserve; grace == nil || float64(*grace) <= stop.Seconds() {
+		t.Errorf("the Pod is killed after %v s, before a stop of up to %s is over", grace, stop)
+	}
+}
+
+// The file that --cloud-config names is where the ConfigMap is mounted, and can be read.
+func TestManifests_CloudConfigIsWhereTheFlagSays(t *testing.T) {
+	cmd := newCommandLine()
+	if err := cmd.parse(container(t).Args, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	path := cmd.options.Config.CloudProvider.ConfigFile
+	mounts, volumes := container(t).VolumeMounts, deployment(t).Spec.Template.Spec.Volumes
+	if len(mounts) != 1 || len(volumes) != 1 || volumes[0].ConfigMap == nil || mounts[0].Name != volumes[0].Name {
+		t.Fatalf("want one ConfigMap that is mounted, got volumes %v and mounts %v", volumes, mounts)
+	}
+	for _, cm := range only[corev1.ConfigMap](t) {
+		content, ok := cm.Data[filepath.Base(path)]
+		if cm.Name != volumes[0].ConfigMap.Name || !ok || filepath.Dir(path) != mounts[0].MountPath {
+			continue
+		}
+		file := filepath.Join(t.TempDir(), "cloud.yaml")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readFakeConfig(file); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	t.Errorf("no ConfigMap that is mounted at %s has the key %s", mounts[0].MountPath, filepath.Base(path))
+}
+
+func TestManifests_BindingsAreOfTheDeploymentsServiceAccount(t *testing.T) {
+	want := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: deployment(t).Namespace, Name: deployment(t).Spec.Template.Spec.ServiceAccountName}
+	if want.Name == "" {
+		t.Fatal("the Deployment names no ServiceAccount")
+	}
+	accounts := only[corev1.ServiceAccount](t)
+	if len(accounts) != 1 || accounts[0].Name != want.Name || accounts[0].Namespace != want.Namespace {
+		t.Errorf("the manifests make the ServiceAccounts %v, want just %s/%s", accounts, want.Namespace, want.Name)
+	}
+	var subjects []rbacv1.Subject
+	for _, b := range only[rbacv1.ClusterRoleBinding](t) {
+		subjects = append(subjects, b.Subjects...)
+	}
+	for _, b := range only[rbacv1.RoleBinding](t) {
+		subjects = append(subjects, b.Subjects...)
+	}
+	if len(subjects) == 0 {
+		t.Error("nothing is bound to a ServiceAccount")
+	}
+	for _, got := range subjects {
+		if got != want {
+			t.Errorf("a role is bound to %+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestManifests_SelectorsSelectTheDeploymentsPods(t *testing.T) {
+	d := deployment(t)
+	budgets := only[policyv1.PodDisruptionBudget](t)
+	if len(budgets) != 1 {
+		t.Fatalf("there are %d PodDisruptionBudgets, want 1", len(budgets))
+	}
+	affinity := d.Spec.Template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	for what, selector := range map[string]*metav1.LabelSelector{
+		"the Deployment":          d.Spec.Selector,
+		"the PodDisruptionBudget": budgets[0].Spec.Selector,
+		"the anti-affinity":       affinity[0].LabelSelector,
+	} {
+		s, err := metav1.LabelSelectorAsSelector(selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Empty() || !s.Matches(labels.Set(d.Spec.Template.Labels)) {
+			t.Errorf("%s selects %s, not the Deployment's Pods", what, s)
+		}
+	}
+}
+
+// A node must not wait for what waits for it.
+func TestManifests_ReplicasTolerateNodesThatAreNotSetUp(t *testing.T) {
+	tolerations := deployment(t).Spec.Template.Spec.Tolerations
+	for _, key := range []string{
+		"node.cloudprovider.kubernetes.io/uninitialized", "node.kubernetes.io/not-ready",
+		"node.kubernetes.io/network-unavailable", "node-role.kubernetes.io/control-plane",
+	} {
+		taint := corev1.Taint{Key: key, Value: "true", Effect: corev1.TaintEffectNoSchedule}
+		if !slices.ContainsFunc(tolerations, func(tol corev1.Toleration) bool {
+			return tol.Key == taint.Key && tol.Operator == corev1.TolerationOpExists && tol.Effect == taint.Effect
+		}) {
+			t.Errorf("the Pods do not tolerate %s", taint.ToString())
+		}
+	}
+}
+
+// There is no engine to build the image with: binary runs the line of the Dockerfile that builds, and all tests use what
+// comes of it.
+func TestDockerfile_StartsWhatItBuilds(t *testing.T) {
+	if got := execute(t, "--version"); got.code != 0 {
+		t.Errorf("what the Dockerfile builds ends with exit code %d", got.code)
+	}
+	data, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"COPY --from=build /fxccm /fxccm", `ENTRYPOINT ["/fxccm"]`} {
+		if !strings.Contains(string(data), "\n"+want+"\n") {
+			t.Errorf("the Dockerfile lacks the line %q", want)
+		}
+	}
+	user := regexp.MustCompile(`(?m)^USER (\d+):(\d+)$`).FindStringSubmatch(string(data))
+	pod := deployment(t).Spec.Template.Spec.SecurityContext
+	if user == nil || user[1] == "0" || pod.RunAsUser == nil || fmt.Sprint(*pod.RunAsUser) != user[1] {
+		t.Errorf("the image runs as %v and the Pod as %v, want the same user, and not root", user, pod.RunAsUser)
+	}
+}

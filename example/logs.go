@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/fx/fxevent"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
+	"k8s.io/klog/v2"
+)
+
+// eventLevel is the verbosity at which fx tells what it builds, starts and stops.
+const eventLevel = 4
+
+// startLogging applies the logging flags to klog, which all of Kubernetes logs to. It can be done once
+// in a process.
+func startLogging(c *logsapi.LoggingConfiguration) error {
+	var errs []error
+	for _, invalid := range logsapi.Validate(c, nil, nil) {
+		errs = append(errs, fmt.Errorf("%s: %s", loggingFlag(invalid.Field), invalid.ErrorBody()))
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	if err := logsapi.ValidateAndApply(c, nil); err != nil {
+		return fmt.Errorf("apply the logging flags: %w", err)
+	}
+	logs.InitLogs() // what uses the standard library's log package, too
+	return nil
+}
+
+// loggingFlag is the flag that sets a field of the logging configuration.
+func loggingFlag(field string) string {
+	field, _, _ = strings.Cut(field, "[")
+	flag, ok := map[string]string{
+		"format":                      "--logging-format",
+		"flushFrequency":              "--" + logsapi.LogFlushFreqFlagName,
+		"verbosity":                   "-v",
+		"vmodule":                     "--vmodule",
+		"options.text.splitStream":    "--log-text-split-stream",
+		"options.text.infoBufferSize": "--log-text-info-buffer-size",
+		"options.json.splitStream":    "--log-json-split-stream",
+		"options.json.infoBufferSize": "--log-json-info-buffer-size",
+	}[field]
+	if !ok {
+		return "logging configuration: " + field
+	}
+	return flag
+}
+
+// logEvents writes fx's own events to the log. Its errors are not more important than the rest: run
+// reports what comes of them.
+func logEvents() fxevent.Logger {
+	events := &fxevent.SlogLogger{Logger: slog.New(logr.ToSlogHandler(klog.Background().WithName("fx").V(eventLevel)))}
+	events.UseErrorLevel(slog.LevelInfo)
+	return events
+}

@@ -1,0 +1,45 @@
+// Command fxccm is a standalone cloud controller manager, and the shortest complete use of the library.
+//
+// Read newApp first: an fx app of three modules is all it takes. The rest of this folder is what a
+// program of its own needs and a host has already: a command line, logs, signals, exit codes.
+//
+//	fxccm --kubeconfig=admin.conf --cloud-provider=fake --cloud-config=cloud.yaml --cluster-cidr=10.200.0.0/16
+package main
+
+import (
+	"os"
+	"time"
+
+	"go.uber.org/fx"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving"
+)
+
+// stopReserve is what a stop may take beside the drain: the secure port's, mostly.
+const stopReserve = 5 * time.Second
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// newApp is the whole cloud controller manager.
+func newApp(config ccm.Config) *fx.App {
+	return fx.New(
+		// What a user can configure: from flags and a file (commandLine), or a literal in Go.
+		fx.Supply(config),
+
+		// The cloud controller manager: leader election, informers, the four controllers. It takes its
+		// configuration and its provider from the app.
+		ccm.Module,
+
+		// The secure port: /healthz, /livez, /readyz, /metrics. A program with a server of its own leaves
+		// this out.
+		serving.Module,
+
+		// The clouds that it can run on, a line each; --cloud-provider chooses.
+		fakeCloud,
+
+		// What is only about this program.
+		fx.StopTimeout(config.DrainTimeout.Duration+stopReserve),
+		fx.WithLogger(logEvents),
+	)
+}

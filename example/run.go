@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"go.uber.org/fx"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/logs"
+	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/options"
+)
+
+// Exit codes of the program.
+const (
+	exitClean = 0
+	// exitFailed: wrong configuration, or the program could not start. Another start will not help.
+	exitFailed = 1
+	// exitUndrained: something of the last term still ran. The lease was left to expire.
+	exitUndrained = ccm.ExitUndrained
+)
+
+// run is the program from its arguments to its exit code.
+func run(args []string, stdout, stderr io.Writer) int {
+	fail := func(err error) int {
+		for _, sentence := range sentences(err) {
+			_, _ = fmt.Fprintln(stderr, "fxccm: "+sentence)
+		}
+		return exitFailed
+	}
+	cmd := newCommandLine()
+	if err := cmd.parse(args, stderr); err != nil {
+		return fail(err)
+	}
+	switch {
+	case cmd.help:
+		cmd.printHelp(stdout)
+		return exitClean
+	case cmd.version:
+		_, _ = fmt.Fprintln(stdout, version())
+		return exitClean
+	}
+	completed, err := cmd.options.Complete()
+	if err != nil {
+		return fail(err)
+	}
+	if err := startLogging(cmd.logging); err != nil {
+		return fail(err)
+	}
+	defer logs.FlushLogs()
+	if err := ownProcess(completed); err != nil {
+		return fail(err)
+	}
+	app := newApp(completed.Config)
+	if err := app.Err(); err != nil {
+		return fail(err)
+	}
+	klog.Background().Info("Starting", "version", version())
+	for _, warning := range completed.Warnings {
+		klog.Background().Info("Warning: " + warning)
+	}
+	if err := start(app); err != nil {
+		return fail(err)
+	}
+	return serve(app)
+}
+
+// ownProcess sets what there is once in a process, which a library must not touch.
+func ownProcess(completed options.Completed) error {
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(completed.FeatureGates); err != nil {
+		return fmt.Errorf("--feature-gates: %w", err)
+	}
+	controllersmetrics.Register() // running_managed_controllers, as upstream
+	if serving := completed.Config.Serving; serving.Profiling && serving.ContentionProfiling {
+		runtime.SetBlockProfileRate(1)
+	}
+	return nil
+}
+
+// start starts the app. What has started before an error is stopped again: fx would try that with the context
+// of the start, which may be over.
+func start(app *fx.App) error {
+	ctx, cancel := context.WithTimeout(context.Background(), app.StartTimeout())
+	defer cancel()
+	err := app.Start(ctx)
+	if err != nil {
+		_ = stop(app)
+	}
+	return err
+}
+
+func stop(app *fx.App) error {
+	ctx, cancel := context.WithTimeout(context.Background(), app.StopTimeout())
+	defer cancel()
+	return app.Stop(ctx)
+}
+
+// serve waits until the program is asked to stop, by a signal or by the app itself, and stops it.
+func serve(app *fx.App) int {
+	asked := <-app.Wait()
+	exitOnNextSignal()
+	log := klog.Background()
+	if asked.Signal != nil {
+		log.Info("Stopping; another signal exits at once", "signal", asked.Signal.String())
+	}
+	err := stop(app)
+	undrained := (*ccm.UndrainedError)(nil)
+	switch {
+	case errors.As(err, &undrained):
+		log.Error(err, "Stopped with something still running; the lease is left to expire")
+		return exitUndrained
+	case err != nil:
+		log.Error(err, "Stopped, but not cleanly")
+		return max(asked.ExitCode, exitFailed)
+	}
+	log.Info("Stopped")
+	return asked.ExitCode
+}
+
+// exitOnNextSignal is for whoever does not want to wait for the drain. The goroutine lasts as long as the
+// process.
+func exitOnNextSignal() {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-again
+		logs.FlushLogs()
+		os.Exit(exitUndrained)
+	}()
+}
