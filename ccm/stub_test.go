@@ -16,7 +16,7 @@ import (
 type emptyCloud struct{ untagged bool }
 
 func (emptyCloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
-func (emptyCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return nil, false }
+func (emptyCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool)                  { return nil, false }
 
 func (emptyCloud) Instances() (cloudprovider.Instances, bool) { return nil, false }
 
