@@ -3,7 +3,6 @@ package integration_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"testing"
 	"time"
 
@@ -138,15 +137,4 @@ func waitRequests(t *testing.T, since controlplane.Mark, n int, filters ...contr
 		t.Fatal(err)
 	}
 	return records
-}
-
-// refusing is an address at which nothing listens.
-func refusing(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
