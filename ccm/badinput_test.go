@@ -18,6 +18,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/fake"
 )
 
 func seconds(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
@@ -74,7 +75,7 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 		{"route controller asked for without CIDR", func(p *ccm.Params) { p.Config.Controllers = []string{"route"} }, []string{"clusterCIDR", "--cluster-cidr", "node-route-controller"}},
 		{"no provider", func(p *ccm.Params) { p.Providers = nil }, []string{"cloudProvider.name", "no cloud provider"}},
 		{"two providers", func(p *ccm.Params) {
-			p.Providers = append(p.Providers, provider(func() (cloudprovider.Interface, error) { return emptyCloud{}, nil }))
+			p.Providers = append(p.Providers, provider(func() (cloudprovider.Interface, error) { return emptyCloud(), nil }))
 		}, []string{"several cloud providers", "empty, stub", "--cloud-provider"}},
 		{"two providers of one name", func(p *ccm.Params) { p.Providers = append(p.Providers, p.Providers[0]) }, []string{"cloudProvider.name", `"empty"`}},
 		{"unknown provider", func(p *ccm.Params) { p.Config.CloudProvider.Name = "clowd" }, []string{"cloudProvider.name", `"clowd"`, `"empty"`}},
@@ -144,7 +145,7 @@ func TestRun_BadPartsDegradeAndAreTriedAgain(t *testing.T) {
 			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { panic("index out of range") })}
 		}, "panic in build provider: index out of range"},
 		{"provider has no cluster ID", func(p *ccm.Params) {
-			p.Providers = []ccm.Provider{ccm.StaticProvider(emptyCloud{untagged: true})}
+			p.Providers = []ccm.Provider{ccm.StaticProvider(emptyCloud(fake.WithoutClusterID()))}
 		}, "--allow-untagged-cloud"},
 		{"controller cannot be built", func(p *ccm.Params) {
 			p.Controllers = []ccm.Controller{{Name: "mine", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {

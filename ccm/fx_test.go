@@ -48,7 +48,7 @@ func TestModule_BadInputIsAnErrorOfNew(t *testing.T) {
 	}{
 		"no provider": {host(p), "no cloud provider was given"},
 		"several providers": {
-			host(p, supplyProvider(p.Providers[0]), supplyProvider(provider(func() (cloudprovider.Interface, error) { return emptyCloud{}, nil }))),
+			host(p, supplyProvider(p.Providers[0]), supplyProvider(provider(func() (cloudprovider.Interface, error) { return emptyCloud(), nil }))),
 			"several cloud providers",
 		},
 		"duplicate controller": {host(p, supplyProvider(p.Providers[0]), supplyController(idle("mine")), supplyController(idle("mine"))), "controllers[mine]"},

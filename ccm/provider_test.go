@@ -11,7 +11,7 @@ import (
 )
 
 type closingCloud struct {
-	emptyCloud
+	cloudprovider.Interface
 	closed *atomic.Int32
 }
 
@@ -28,7 +28,7 @@ func TestProvider_CloudIsClosedWithItsTermUnlessItIsStatic(t *testing.T) {
 	}{"built per term": {false, 1}, "static": {true, 0}} {
 		t.Run(name, func(t *testing.T) {
 			var closed atomic.Int32
-			cloud := closingCloud{closed: &closed}
+			cloud := closingCloud{Interface: emptyCloud(), closed: &closed}
 			p := standaloneParams("mine")
 			p.Controllers = []ccm.Controller{idle("mine")}
 			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { return cloud, nil })}
@@ -61,7 +61,7 @@ func TestProvider_IsToldWhoLeadsAndWhatFor(t *testing.T) {
 	p.Controllers = []ccm.Controller{idle("mine")}
 	p.Providers = []ccm.Provider{{Name: "stub", New: func(_ context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 		got <- env
-		return emptyCloud{}, nil
+		return emptyCloud(), nil
 	}}}
 	m, err := ccm.New(p)
 	if err != nil {

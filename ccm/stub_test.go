@@ -10,27 +10,14 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/fake"
 )
 
 // emptyCloud serves nothing.
-type emptyCloud struct{ untagged bool }
-
-func (emptyCloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
-func (emptyCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool)                  { return nil, false }
-
-func (emptyCloud) Instances() (cloudprovider.Instances, bool) { return nil, false }
-
-func (emptyCloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return nil, false }
-
-func (emptyCloud) Zones() (cloudprovider.Zones, bool) { return nil, false }
-
-func (emptyCloud) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
-
-func (emptyCloud) Routes() (cloudprovider.Routes, bool) { return nil, false }
-
-func (emptyCloud) ProviderName() string { return "empty" }
-
-func (c emptyCloud) HasClusterID() bool { return !c.untagged }
+func emptyCloud(opts ...fake.Option) cloudprovider.Interface {
+	none := fake.Without(fake.InstancesV2, fake.Instances, fake.Zones, fake.LoadBalancer, fake.Routes, fake.Clusters)
+	return fake.New(append(opts, none, fake.WithProviderName("empty"))...).Provider()
+}
 
 // provider wraps a constructor that needs nothing.
 func provider(build func() (cloudprovider.Interface, error)) ccm.Provider {
@@ -49,7 +36,7 @@ func standaloneParams(controllers ...string) ccm.Params {
 	log := logr.Discard()
 	return ccm.Params{
 		Config:     cfg,
-		Providers:  []ccm.Provider{ccm.StaticProvider(emptyCloud{})},
+		Providers:  []ccm.Provider{ccm.StaticProvider(emptyCloud())},
 		RESTConfig: unreachable(),
 		Logger:     &log,
 	}

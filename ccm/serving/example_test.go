@@ -48,7 +48,7 @@ func ExampleModule() {
 		serving.Configure(serving.WithListener(anyPort)),
 		fx.Supply(exampleConfig(), unreachable()),
 		fx.Provide(
-			ccm.AsProvider(func() ccm.Provider { return ccm.StaticProvider(emptyCloud{}) }),
+			ccm.AsProvider(func() ccm.Provider { return ccm.StaticProvider(emptyCloud()) }),
 			logr.Discard,
 		),
 		fx.Populate(&server),
@@ -69,7 +69,7 @@ func ExampleServer_Run() {
 	log := logr.Discard()
 	cfg := exampleConfig()
 	manager, err := ccm.New(ccm.Params{
-		Config: cfg, Providers: []ccm.Provider{ccm.StaticProvider(emptyCloud{})}, RESTConfig: unreachable(), Logger: &log,
+		Config: cfg, Providers: []ccm.Provider{ccm.StaticProvider(emptyCloud())}, RESTConfig: unreachable(), Logger: &log,
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -28,7 +28,7 @@ func app(cfg ccm.Config, modules fx.Option, more ...fx.Option) fx.Option {
 		fx.Supply(cfg, unreachable()),
 		fx.Provide(
 			func() logr.Logger { return logr.Discard() },
-			ccm.AsProvider(func() ccm.Provider { return ccm.StaticProvider(emptyCloud{}) }),
+			ccm.AsProvider(func() ccm.Provider { return ccm.StaticProvider(emptyCloud()) }),
 		),
 		fx.Options(more...),
 	)

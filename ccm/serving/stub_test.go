@@ -30,29 +30,14 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/provider/fake"
 )
 
 // limit is generous: it is reached only when the product hangs.
 const limit = 30 * time.Second
 
-// emptyCloud serves nothing.
-type emptyCloud struct{}
-
-func (emptyCloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
-func (emptyCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool)                  { return nil, false }
-
-func (emptyCloud) Instances() (cloudprovider.Instances, bool) { return nil, false }
-
-func (emptyCloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return nil, false }
-
-func (emptyCloud) Zones() (cloudprovider.Zones, bool) { return nil, false }
-
-func (emptyCloud) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
-
-func (emptyCloud) Routes() (cloudprovider.Routes, bool) { return nil, false }
-
-func (emptyCloud) ProviderName() string { return "empty" }
-func (emptyCloud) HasClusterID() bool   { return true }
+// emptyCloud has no machines.
+func emptyCloud() cloudprovider.Interface { return fake.New(fake.WithProviderName("empty")).Provider() }
 
 // unreachable is an API server that refuses connections: port 1 is reserved and never served here.
 func unreachable() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
@@ -85,7 +70,7 @@ func newManager(t *testing.T, cfg ccm.Config, api *rest.Config, controllers ...c
 	}
 	log := logr.Discard()
 	m, err := ccm.New(ccm.Params{
-		Config: cfg, Providers: []ccm.Provider{ccm.StaticProvider(emptyCloud{})}, Controllers: controllers, RESTConfig: api, Logger: &log,
+		Config: cfg, Providers: []ccm.Provider{ccm.StaticProvider(emptyCloud())}, Controllers: controllers, RESTConfig: api, Logger: &log,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ func ExampleNewHandler() {
 	log := logr.Discard()
 	manager, err := ccm.New(ccm.Params{
 		Config:     ccm.DefaultConfig(),
-		Providers:  []ccm.Provider{ccm.StaticProvider(emptyCloud{})},
+		Providers:  []ccm.Provider{ccm.StaticProvider(emptyCloud())},
 		RESTConfig: &rest.Config{Host: "https://127.0.0.1:1"},
 		Logger:     &log,
 	})

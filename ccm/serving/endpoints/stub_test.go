@@ -15,29 +15,14 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/provider/fake"
 )
 
 // limit is generous: it is reached only when the product hangs.
 const limit = 30 * time.Second
 
-// emptyCloud serves nothing.
-type emptyCloud struct{}
-
-func (emptyCloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
-func (emptyCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool)                  { return nil, false }
-
-func (emptyCloud) Instances() (cloudprovider.Instances, bool) { return nil, false }
-
-func (emptyCloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return nil, false }
-
-func (emptyCloud) Zones() (cloudprovider.Zones, bool) { return nil, false }
-
-func (emptyCloud) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
-
-func (emptyCloud) Routes() (cloudprovider.Routes, bool) { return nil, false }
-
-func (emptyCloud) ProviderName() string { return "empty" }
-func (emptyCloud) HasClusterID() bool   { return true }
+// emptyCloud has no machines.
+func emptyCloud() cloudprovider.Interface { return fake.New(fake.WithProviderName("empty")).Provider() }
 
 // worker is a controller of the host whose health a test decides on.
 type worker struct {
@@ -79,7 +64,7 @@ func newManager(t *testing.T, change func(*ccm.Params), controllers ...ccm.Contr
 	log := logr.Discard()
 	params := ccm.Params{
 		Config:      cfg,
-		Providers:   []ccm.Provider{ccm.StaticProvider(emptyCloud{})},
+		Providers:   []ccm.Provider{ccm.StaticProvider(emptyCloud())},
 		Controllers: controllers,
 		RESTConfig:  &rest.Config{Host: "https://127.0.0.1:1", BearerToken: "a-secret-token"},
 		Logger:      &log,
