@@ -1,0 +1,83 @@
+// Program fxccm is what the benchmark measures: fxccm on the fake cloud, with its secure port and the flags of
+// upstream's command. --cloud-config names a file that holds the cloud's address.
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"go.uber.org/fx"
+	cloudprovider "k8s.io/cloud-provider"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/options"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+func main() {
+	config, err := parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	app := fx.New(
+		ccm.Module,
+		serving.Module,
+		fx.Supply(config),
+		fx.Provide(ccm.AsProvider(func() ccm.Provider { return ccm.Provider{Name: "fake", New: openCloud} })),
+		fx.NopLogger,
+	)
+	if err := app.Err(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	app.Run()
+}
+
+func parse(args []string) (ccm.Config, error) {
+	flags := pflag.NewFlagSet("fxccm", pflag.ContinueOnError)
+	opts := options.New()
+	if err := opts.AddFlags(flags); err != nil {
+		return ccm.Config{}, err
+	}
+	if err := flags.Parse(args); err != nil {
+		return ccm.Config{}, err
+	}
+	completed, err := opts.Complete()
+	return completed.Config, err
+}
+
+// openCloud is called once a term.
+func openCloud(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+	address, err := os.ReadFile(env.ConfigFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the fake cloud's address: %w", err)
+	}
+	// As many idle connections as the client itself keeps by default.
+	transport := env.Transport(&http.Transport{MaxIdleConnsPerHost: 256})
+	client, err := fake.Dial(ctx, strings.TrimSpace(string(address)), fake.WithTransport(transport))
+	if err != nil {
+		return nil, err
+	}
+	return &termCloud{Interface: client.Provider(fake.WithCaller("fxccm")), client: client}, nil
+}
+
+// termCloud closes its client when the term has drained.
+type termCloud struct {
+	cloudprovider.Interface
+	client *fake.Client
+}
+
+// Close is called by the Manager.
+func (c *termCloud) Close() error {
+	c.client.Close()
+	return nil
+}

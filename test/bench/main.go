@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// settings are what the command line says.
+type settings struct {
+	nodes, services int
+	latencies       []time.Duration
+	rounds          int
+	limit           time.Duration
+	scenarios       []string
+	programs        string
+	out             string
+}
+
+func main() {
+	s, err := parse(os.Args[1:])
+	if errors.Is(err, pflag.ErrHelp) {
+		return
+	}
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		err = run(ctx, s)
+		stop()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (settings, error) {
+	var s settings
+	var quick bool
+	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
+	flags.IntVar(&s.nodes, "nodes", 1000, "nodes that wait to be initialised")
+	flags.IntVar(&s.services, "services", 200, "Services that wait for a load balancer")
+	flags.DurationSliceVar(&s.latencies, "latencies", []time.Duration{0, targetLatency}, "how long a call to the cloud takes, one set of trials each")
+	flags.IntVar(&s.rounds, "rounds", 5, "trials of each start and hand-over; nodes and services have at most 3")
+	flags.DurationVar(&s.limit, "limit", 15*time.Minute, "give a trial up after this time, and report that")
+	flags.StringSliceVar(&s.scenarios, "scenarios", scenarioNames(), "what to measure")
+	flags.BoolVar(&quick, "quick", false, "100 nodes, 20 services and one round, to try the benchmark itself")
+	flags.StringVar(&s.programs, "programs", "", "folder of the programs fxccm and upstream (default: where this program is)")
+	flags.StringVar(&s.out, "out", "", "also write the result to this file, as Markdown")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	if quick {
+		for name, value := range map[string]string{"nodes": "100", "services": "20", "rounds": "1"} {
+			if !flags.Changed(name) {
+				if err := flags.Set(name, value); err != nil {
+					return s, err
+				}
+			}
+		}
+	}
+	return s, s.validate(flags.Args())
+}
+
+func (s *settings) validate(extra []string) error {
+	if len(extra) > 0 {
+		return fmt.Errorf("unexpected argument %q", extra[0])
+	}
+	for name, n := range map[string]int{"--nodes": s.nodes, "--services": s.services, "--rounds": s.rounds} {
+		if n < 1 {
+			return fmt.Errorf("%s=%d: there must be at least 1", name, n)
+		}
+	}
+	if s.limit <= 0 {
+		return fmt.Errorf("--limit=%s: it must be longer than 0", s.limit)
+	}
+	for _, d := range s.latencies {
+		if d < 0 {
+			return fmt.Errorf("--latencies: %s is negative", d)
+		}
+	}
+	for _, name := range s.scenarios {
+		if !slices.Contains(scenarioNames(), name) {
+			return fmt.Errorf("--scenarios: there is no %q; there are %s", name, strings.Join(scenarioNames(), ", "))
+		}
+	}
+	if runtime.GOOS != "linux" {
+		return fmt.Errorf("the benchmark reads peak memory and load from /proc, so it runs on Linux, not on %s", runtime.GOOS)
+	}
+	if s.programs == "" {
+		own, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("find the programs to measure: %w", err)
+		}
+		s.programs = filepath.Dir(own)
+	}
+	return nil
+}
+
+// run measures, prints and writes.
+func run(ctx context.Context, s settings) (err error) {
+	machine, err := describeMachine()
+	if err != nil {
+		return err
+	}
+	b, err := open(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	begun := time.Now()
+	for _, sc := range scenarios() {
+		if !slices.Contains(s.scenarios, sc.name) {
+			continue
+		}
+		if err := sc.measure(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", sc.name, err)
+		}
+	}
+	page := report{settings: s, machine: machine, versions: b.versions, begun: begun, took: time.Since(begun), results: b.results}
+	fmt.Printf("\n%s", page.terminal())
+	if s.out == "" {
+		return nil
+	}
+	if err := os.WriteFile(s.out, []byte(page.markdown()), 0o644); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
+}

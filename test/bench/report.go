@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// report is everything that the tables are made of.
+type report struct {
+	settings settings
+	machine  machine
+	versions versions
+	begun    time.Time
+	took     time.Duration
+	results  *results
+}
+
+// terminal is the table for people who wait for it.
+func (r report) terminal() string {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, strings.Join(header(), "\t"))
+	for _, cells := range r.table() {
+		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	_ = table.Flush()
+	return text.String()
+}
+
+func header() []string {
+	cells := []string{""}
+	for _, c := range candidates() {
+		cells = append(cells, c.name)
+	}
+	return append(cells, "fxccm / upstream", "target", "")
+}
+
+func (r report) table() (lines [][]string) {
+	for _, at := range r.results.rows {
+		cells := []string{at.title}
+		for _, c := range candidates() {
+			text := ""
+			if median, ok := r.results.median(at, c.name); ok {
+				text = median.text(at.unit)
+			}
+			cells = append(cells, text)
+		}
+		v := r.results.judge(at)
+		lines = append(lines, append(cells, v.ratio, v.target, v.text))
+	}
+	return lines
+}
+
+// samples shows every measurement.
+func (r report) samples() (lines [][]string) {
+	for _, at := range r.results.rows {
+		cells := []string{at.title}
+		for _, c := range candidates() {
+			var texts []string
+			for _, s := range r.results.samples[at][c.name] {
+				texts = append(texts, s.text(at.unit))
+			}
+			cells = append(cells, strings.Join(texts, ", "))
+		}
+		lines = append(lines, cells)
+	}
+	return lines
+}
+
+// markdown is the page of the documentation.
+func (r report) markdown() string {
+	var page strings.Builder
+	write := func(format string, args ...any) { fmt.Fprintf(&page, format+"\n", args...) }
+
+	write("# Benchmarks\n")
+	write("<!-- Written by `make bench`. Do not edit. -->\n")
+	write("fxccm beside upstream's own cloud controller manager: on one machine, in one run, on the same real API server and the same")
+	write("fake cloud, each in a process of its own. Values are medians; less is better.\n")
+	page.WriteString(markdownTable(header(), r.table()))
+	write("\n**upstream** is the command of `k8s.io/cloud-provider/app` %s as its sample wires it, with its default flags. **fxccm** has its", r.versions.upstream)
+	write("default flags, too. **upstream, tuned** is upstream's command with fxccm's defaults for concurrency and no limit on the client's")
+	write("requests (`%s`);", strings.Join(tunedFlags(), " "))
+	write("it has no target, and is left out where these flags make no difference.\n")
+
+	write("| measured on | |\n|---|---|")
+	write("| date | %s, in %s |", r.begun.UTC().Format(time.DateOnly), r.took.Round(time.Second))
+	write("| machine | %s, %d cores, %s of memory |", r.machine.processor, r.machine.cores, r.machine.memory)
+	write("| system | %s; load average before: %s |", r.machine.kernel, r.machine.load)
+	write("| versions | fxccm %s; %s; kube-apiserver %s; etcd %s |", r.versions.fxccm, r.versions.golang, r.versions.kubernetes, r.versions.etcd)
+	write("")
+	write("Everything runs on these cores at once: the process under test, kube-apiserver, etcd, the cloud and the one who watches. What is")
+	write("fast is limited by that, and would be faster in a cluster; what is slow waits, and would not.\n")
+
+	page.WriteString(howItIsMeasured)
+
+	write("\n## All measurements\n")
+	page.WriteString(markdownTable(append([]string{""}, header()[1:len(candidates())+1]...), r.samples()))
+	return page.String()
+}
+
+func tunedFlags() []string {
+	for _, c := range candidates() {
+		if c.name == tuned {
+			return c.flags
+		}
+	}
+	return nil
+}
+
+func markdownTable(header []string, lines [][]string) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "| %s |\n|---|%s\n", strings.Join(header, " | "), strings.Repeat("---:|", len(header)-1))
+	for _, cells := range lines {
+		fmt.Fprintf(&text, "| %s |\n", strings.Join(cells, " | "))
+	}
+	return text.String()
+}
+
+const howItIsMeasured = `## What is measured
+
+Each measurement begins with an empty cluster without a lease and an empty cloud, when etcd and kube-apiserver have come to rest; the
+candidates take turns. All times are taken by what a watch on the API server shows to a third process: nobody reports on himself.
+
+* **Start.** One new node waits. From the start of the process until the Lease names a holder, and until the node has lost the
+  taint ` + "`node.cloudprovider.kubernetes.io/uninitialized`" + `.
+* **Nodes.** New nodes, tainted and as large as a kubelet makes them, wait when the process is started. From when the Lease names a
+  holder until the last node has lost its taint.
+* **Services.** Services of type LoadBalancer wait, in a cluster of 10 initialised nodes. From when the Lease names a holder until
+  the last Service has an address in ` + "`status.loadBalancer.ingress`" + `.
+* **Peak memory.** The most memory the process has had resident (` + "`VmHWM`" + `) when it has done that.
+* **Hand-over.** Two replicas; the leader gets SIGTERM, in each round at another moment between two renewals of the lease. From then
+  until the Lease names the other replica, and until that one has initialised a node that registers when the old process has ended.
+  Upstream's command does not react to SIGTERM but dies of it, and leaves its lease to expire.
+
+Nodes and Services are measured at most three times, and once by whoever takes longer than 30 seconds. The cloud is
+[provider/fake](../provider/fake) over HTTP; each of its calls takes as long as the table says. The candidates act as a ServiceAccount
+with the RBAC rules that they need, so that the API server's priority and fairness applies to them as in a cluster. Its audit log is
+off, and etcd does not wait for the disk. Routes are off for all. All serve their secure port.
+
+No worse, for start and memory, is a ratio of at most 1 as it is shown. There is no target for time where the cloud answers at once:
+what is measured then is the API server.
+
+## How to reproduce
+
+` + "```" + `
+make bench           # all of it; writes this page
+make bench QUICK=1   # 100 nodes, 20 Services, one round; writes nothing
+` + "```" + `
+
+It takes Linux and a quarter of an hour. ` + "`bin/bench/bench --help`" + ` lists what can be changed.
+`
