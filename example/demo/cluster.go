@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// retryPeriod is --leader-elect-retry-period: how often a replica that stands by looks at the lease.
+	// retryPeriod is --leader-elect-retry-period, the leader's pause between two renewals.
 	retryPeriod = 2 * time.Second
 
 	leaseName   = "cloud-controller-manager"

@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
@@ -341,8 +340,8 @@ func stopLeader(ctx context.Context, c *cluster) (string, error) {
 	if took > handOverLimit {
 		return "", fmt.Errorf("%s took over after %.1f s, which is not a hand-over but a lease that expired", other.name, took.Seconds())
 	}
-	return fmt.Sprintf("%s leads %.1f s after the SIGTERM (it looks every %.0f to %.1f s); %s ended with exit code %d",
-		other.name, took.Seconds(), retryPeriod.Seconds(), (1+leaderelection.JitterFactor)*retryPeriod.Seconds(), leader.name, last.code), nil
+	return fmt.Sprintf("%s leads %.1f s after the SIGTERM, which %s has drained in; that one ended with exit code %d",
+		other.name, took.Seconds(), leader.name, last.code), nil
 }
 
 func workAgain(ctx context.Context, c *cluster) (string, error) {

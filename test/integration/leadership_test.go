@@ -307,3 +307,25 @@ func TestTerm_RecorderSendsEventsOfTheDrainToo(t *testing.T) {
 		return events, err
 	})
 }
+
+// Who stands by does not wait for its next look at the lease, which here is minutes away: it watches.
+func TestLeadership_ReleaseIsSeenAtOnce(t *testing.T) {
+	patient := func(p *ccm.Params) {
+		p.Config.LeaderElection.LeaseDuration = metav1.Duration{Duration: 20 * time.Minute}
+		p.Config.LeaderElection.RenewDeadline = metav1.Duration{Duration: 15 * time.Minute}
+		p.Config.LeaderElection.RetryPeriod = metav1.Duration{Duration: 10 * time.Minute}
+	}
+	cloud := newCloud(t, nil)
+	first := run(t, cloud, patient, named("leaver"))
+	mark := suite.cp.Audit().Mark()
+	second := start(t, params(t, cloud, patient, named("watcher")))
+	ccmtest.WaitStatus(t, second.Manager, "the second knows who leads", func(s ccm.Status) bool { return s.Election.Leader == "leaver" })
+	waitRequests(t, mark, 1, controlplane.ByResource("coordination.k8s.io", "leases"), controlplane.ByVerb("watch"), controlplane.ByCode(200))
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	ccmtest.WaitReady(t, second.Manager)
+	if h := holder(t); h != "watcher" {
+		t.Errorf("the lease is held by %q", h)
+	}
+}
