@@ -1,0 +1,209 @@
+//go:build !race
+
+// Upstream's service controller writes in its service workers, without a lock, what its node worker reads (k8s.io/cloud-provider v0.37,
+// controllers/service: cachedService.state). The race detector finds that whenever nodes change while there are load balancers, so
+// these tests run without it.
+
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+func createReadyNodes(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode(name))
+	}
+}
+
+func deleteNode(t *testing.T, name string) {
+	t.Helper()
+	if err := suite.admin.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func waitMembers(t *testing.T, cloud *fake.Cloud, service string, want ...string) {
+	t.Helper()
+	ccmtest.WaitCloud(t, cloud, fmt.Sprintf("the load balancer of %s has the nodes %v", service, want), func() error {
+		if b, _ := cloud.LoadBalancer(service); !slices.Equal(b.Members, want) {
+			return fmt.Errorf("it has %v", b.Members)
+		}
+		return nil
+	})
+}
+
+func TestChurn_NodesThatComeAndGoReachEveryLoadBalancer(t *testing.T) {
+	createReadyNodes(t, "churn-1", "churn-2")
+	cloud := newCloud(t, nil)
+	runServiceLB(t, cloud)
+	services := []string{"default/churn-a", "default/churn-b"}
+	createLoadBalancer(t, "churn-a")
+	createLoadBalancer(t, "churn-b")
+	ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("churn-class", ccmtest.ServiceClass("example.org/other")))
+	updates := 0
+	// Each change comes to one update of each load balancer.
+	expect := func(what string, members ...string) {
+		t.Helper()
+		updates++
+		for _, service := range services {
+			waitCalls(t, cloud, fmt.Sprintf("the load balancer of %s is updated because %s", service, what), updates, fake.CallFilter{Method: fake.UpdateLoadBalancer, Object: service, Finished: true}.Matches)
+			waitMembers(t, cloud, service, members...)
+			if n := len(cloud.Calls(callsOf(fake.UpdateLoadBalancer, service))); n != updates {
+				t.Errorf("%s was updated %d times when %s, want %d", service, n, what, updates)
+			}
+		}
+	}
+
+	createReadyNodes(t, "churn-3")
+	expect("a node came", "churn-1", "churn-2", "churn-3")
+	patchNode(t, "churn-1", `{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"}}}`)
+	expect("a node was excluded", "churn-2", "churn-3")
+	patchNode(t, "churn-1", `{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":null}}}`)
+	expect("a node was included", "churn-1", "churn-2", "churn-3")
+	patchNode(t, "churn-2", `{"spec":{"providerID":"fake://region-1/churn-2"}}`)
+	expect("a node got its provider ID", "churn-1", "churn-2", "churn-3")
+
+	// None of these is a reason; a node that is about to go leaves with the next one.
+	patchNode(t, "churn-1", `{"spec":{"unschedulable":true}}`)
+	patchNode(t, "churn-2", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, "status")
+	patchNode(t, "churn-3", `{"spec":{"taints":[{"key":"ToBeDeletedByClusterAutoscaler","effect":"NoSchedule"}]}}`)
+	createReadyNodes(t, "churn-4")
+	expect("the next node came", "churn-1", "churn-2", "churn-4")
+	deleteNode(t, "churn-4")
+	expect("a node went", "churn-1", "churn-2")
+
+	for _, service := range services {
+		if n := len(cloud.Calls(callsOf(fake.EnsureLoadBalancer, service))); n != 1 {
+			t.Errorf("%s was ensured %d times, want once", service, n)
+		}
+	}
+	if calls := cloud.Calls(fake.CallFilter{Object: "default/churn-class"}.Matches); len(calls) > 0 {
+		t.Errorf("the Service with a class was touched: %+v", calls)
+	}
+}
+
+func TestChurn_UpdatesAreToldByEvents(t *testing.T) {
+	createReadyNodes(t, "told-1")
+	cloud := newCloud(t, nil)
+	runServiceLB(t, cloud)
+	service := createLoadBalancer(t, "told")
+	createReadyNodes(t, "told-2")
+	created := []string{"Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer"}
+	waitServiceEvents(t, service, append(created, "Normal UpdatedLoadBalancer")...)
+	deleteNode(t, "told-1")
+	waitMembers(t, cloud, "default/told", "told-2")
+	deleteNode(t, "told-2")
+	waitMembers(t, cloud, "default/told")
+	waitServiceEvents(t, service, append(created, "Normal UpdatedLoadBalancer", "Warning UnAvailableLoadBalancer")...)
+}
+
+func TestChurn_WhenAnUpdateFails_TheLoadBalancerIsEnsured(t *testing.T) {
+	for name, cloudDown := range map[string]bool{
+		"failed-update": false,
+		// Not knowing whether the load balancer exists is no reason to forget it.
+		"failed-check": true,
+	} {
+		t.Run(name, func(t *testing.T) {
+			createReadyNodes(t, name+"-1")
+			cloud := newCloud(t, nil)
+			runServiceLB(t, cloud)
+			service := createLoadBalancer(t, name)
+			failures := metric(t, "service_controller_nodesync_error_total", nil)
+			cloud.On(fake.UpdateLoadBalancer).Times(1).Fail(errors.New("quota exceeded"))
+			if cloudDown {
+				cloud.On(fake.GetLoadBalancer).Times(1).Fail(errors.New("the API is down"))
+			}
+			createReadyNodes(t, name+"-2")
+			waitMembers(t, cloud, "default/"+name, name+"-1", name+"-2")
+			e := waitServiceEvent(t, service, "UpdateLoadBalancerFailed")
+			want := fmt.Sprintf("Error updating load balancer with new hosts [%[1]s-1 %[1]s-2] [node names limited, total number of nodes: 2], error: quota exceeded", name)
+			if e.Type != corev1.EventTypeWarning || e.Message != want {
+				t.Errorf("%s event %q, want the Warning %q", e.Type, e.Message, want)
+			}
+			wantCalls := []fake.Method{fake.EnsureLoadBalancer, fake.UpdateLoadBalancer, fake.EnsureLoadBalancer}
+			if got := mutatingCalls(cloud, "default/"+name); !slices.Equal(got, wantCalls) {
+				t.Errorf("the cloud was changed by %v, want %v", got, wantCalls)
+			}
+			if n := metric(t, "service_controller_nodesync_error_total", nil) - failures; n != 1 {
+				t.Errorf("%v failed updates were counted, want 1", n)
+			}
+		})
+	}
+}
+
+// The load balancer has gone between the change of the nodes and the call; and ImplementedElsewhere means that somebody else does it.
+func TestChurn_WhenAnUpdateHasNothingToDo_NothingMoreHappens(t *testing.T) {
+	createReadyNodes(t, "nothing-1")
+	cloud := newCloud(t, nil)
+	runServiceLB(t, cloud)
+	gone, elsewhere, witness := createLoadBalancer(t, "nothing-gone"), createLoadBalancer(t, "nothing-elsewhere"), createLoadBalancer(t, "nothing-witness")
+	cloud.On(fake.UpdateLoadBalancer).For(keyOf(gone)).Times(1).Fail(errors.New("not found"))
+	cloud.On(fake.GetLoadBalancer).For(keyOf(gone)).ReturnZero()
+	cloud.On(fake.UpdateLoadBalancer).For(keyOf(elsewhere)).Times(1).Fail(cloudprovider.ImplementedElsewhere)
+	createReadyNodes(t, "nothing-2")
+	waitMembers(t, cloud, keyOf(witness), "nothing-1", "nothing-2")
+
+	// The next change is dealt with after the first, and its events are sent after those of the first.
+	deleteNode(t, "nothing-1")
+	for _, service := range []*corev1.Service{gone, elsewhere} {
+		waitMembers(t, cloud, keyOf(service), "nothing-2")
+		waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer", "Normal UpdatedLoadBalancer")
+		want := []fake.Method{fake.EnsureLoadBalancer, fake.UpdateLoadBalancer, fake.UpdateLoadBalancer}
+		if got := mutatingCalls(cloud, keyOf(service)); !slices.Equal(got, want) {
+			t.Errorf("for %s the cloud was changed by %v, want %v", service.Name, got, want)
+		}
+	}
+}
+
+func TestChurn_AsManyLoadBalancersAreUpdatedAtOnceAsConfigured_AndOneNodeAfterTheOther(t *testing.T) {
+	createReadyNodes(t, "limit-1")
+	cloud := newCloud(t, nil)
+	runServiceLB(t, cloud, serviceWorkers(2))
+	for i := range 3 {
+		createLoadBalancer(t, fmt.Sprintf("limit-%d", i))
+	}
+	updates := fake.CallFilter{Method: fake.UpdateLoadBalancer}.Matches
+	release := cloud.On(fake.UpdateLoadBalancer).Hang()
+	createReadyNodes(t, "limit-2")
+	waitCalls(t, cloud, "two load balancers are being updated", 2, updates)
+	// The next change of the nodes waits, while Services are dealt with.
+	createReadyNodes(t, "limit-3")
+	bystander(t, cloud)
+	if n := len(cloud.Calls(updates)); n != 2 {
+		t.Errorf("%d load balancers are being updated at once, want 2", n)
+	}
+	release()
+	for i := range 3 {
+		waitMembers(t, cloud, fmt.Sprintf("default/limit-%d", i), "limit-1", "limit-2", "limit-3")
+	}
+}
+
+// A provider has to expect both at once: upstream's queues keep the calls about one Service apart only among themselves.
+func TestChurn_AnUpdateMayRunWhileTheLoadBalancerIsEnsured(t *testing.T) {
+	createReadyNodes(t, "both-1")
+	cloud := newCloud(t, nil)
+	runServiceLB(t, cloud)
+	createLoadBalancer(t, "both")
+	release := cloud.On(fake.EnsureLoadBalancer).For("default/both").Hang()
+	editService(t, "both", annotate("ensure"))
+	ensures := callsOf(fake.EnsureLoadBalancer, "default/both")
+	waitCalls(t, cloud, "the load balancer is being ensured", 2, ensures)
+	createReadyNodes(t, "both-2")
+	ccmtest.WaitCall(t, cloud, "it is updated", fake.CallFilter{Method: fake.UpdateLoadBalancer, Object: "default/both", Finished: true}.Matches)
+	if calls := cloud.Calls(ensures); calls[1].Finished {
+		t.Error("the load balancer was not being ensured any more")
+	}
+	release()
+}
