@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -43,11 +44,20 @@ func bindClusterAdmin(t *testing.T, account string) {
 
 func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
 	cp := controlplane.ForTest(t)
+	admin, err := kubernetes.NewForConfig(cp.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ccmtest.ApplyRBAC(t, admin, "../../example/deploy/rbac.yaml")
+	identity, err := cp.ServiceAccountConfig("kube-system", "cloud-controller-manager")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cp.StopAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	cloud := newCloud(t, nil)
-	r := start(t, params(t, cloud, func(p *ccm.Params) { p.RESTConfig = cp.RESTConfig() }))
+	r := start(t, params(t, cloud, func(p *ccm.Params) { p.RESTConfig = identity }))
 	ccmtest.WaitStatus(t, r.Manager, "the API server is missed", func(s ccm.Status) bool {
 		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "the API server is down or its address is wrong")
 	})

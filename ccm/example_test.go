@@ -1,0 +1,82 @@
+package ccm_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/fx"
+	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// A host without fx: New says what is wrong with the configuration, Run works until its context ends.
+func Example() {
+	cfg := ccm.DefaultConfig()
+	cfg.LeaderElection.LeaderElect = false // a real host leaves this on
+	cfg.Controllers = []string{"heartbeat"}
+	log := logr.Discard()
+
+	var stop context.CancelFunc
+	heartbeat := ccm.Controller{
+		Name: "heartbeat",
+		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				fmt.Println("term", t.Number(), "of cluster", t.ClusterName())
+				stop()
+				<-ctx.Done()
+				return nil
+			}), nil
+		},
+	}
+	m, err := ccm.New(ccm.Params{
+		Config:      cfg,
+		Providers:   []ccm.Provider{fake.New().CCMProvider()},
+		Controllers: []ccm.Controller{heartbeat},
+		RESTConfig:  &rest.Config{Host: "https://127.0.0.1:6443"},
+		Logger:      &log,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	stop = cancel // here the controller ends it all; a host has reasons of its own
+	err = m.Run(ctx)
+	fmt.Println("ended with", err, "and is", m.Status().State)
+	// Output:
+	// term 1 of cluster kubernetes
+	// ended with <nil> and is stopped
+}
+
+// A wrong configuration is an error that names the field, before anything has been started.
+func ExampleNew_badConfiguration() {
+	cfg := ccm.DefaultConfig()
+	cfg.Service.ConcurrentSyncs = 0
+	cfg.Controllers = []string{"*", "-rout"}
+	_, err := ccm.New(ccm.Params{Config: cfg, Providers: []ccm.Provider{fake.New().CCMProvider()}})
+	fmt.Println(err)
+	// Output:
+	// ccm: configuration: service.concurrentSyncs: Invalid value: 0: must be at least 1
+}
+
+// A host with fx: the module, a provider, a configuration, and whatever the host has already.
+func ExampleModule() {
+	cfg := ccm.DefaultConfig()
+	cfg.ClusterCIDR = "10.244.0.0/16"
+
+	app := fx.Options(
+		ccm.Module,
+		fake.Module(fake.New()), // a cloud provider
+		fx.Supply(cfg),
+		fx.Provide(func() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:6443"} }),
+		fx.Provide(ccm.AsController(func() ccm.Controller { return idle("mine") })),
+	)
+	fmt.Println("complete:", fx.ValidateApp(app) == nil)
+	// A host would now call fx.New(app).Run().
+	// Output:
+	// complete: true
+}
