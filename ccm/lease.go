@@ -243,9 +243,14 @@ type drainLock struct {
 
 	mu      sync.Mutex
 	release bool
+	// holder is who held the lease when it was last read.
+	holder string
 }
 
-var errNotDrained = errors.New("the lease is kept: the term has not drained")
+var (
+	errNotDrained = errors.New("the lease is kept: the term has not drained")
+	errNotHolder  = errors.New("the lease is not ours to release: another process holds it")
+)
 
 func (l *drainLock) drained() {
 	l.mu.Lock()
@@ -253,10 +258,24 @@ func (l *drainLock) drained() {
 	l.release = true
 }
 
-func (l *drainLock) mayRelease() bool {
+// mayRelease says why the lease must not be released. client-go's elector reads the lease before it releases it, but looks only at who
+// it believed to be the holder before; it would take the lease from another process that has got it in the meantime.
+func (l *drainLock) mayRelease() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.release
+	switch {
+	case !l.release:
+		return errNotDrained
+	case l.holder != l.Identity():
+		return errNotHolder
+	}
+	return nil
+}
+
+func (l *drainLock) read(holder string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holder = holder
 }
 
 // Get implements resourcelock.Interface.
@@ -264,6 +283,7 @@ func (l *drainLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	record, raw, err := l.Interface.Get(ctx)
 	switch {
 	case err == nil:
+		l.read(record.HolderIdentity)
 		l.elector.observe(record.HolderIdentity, nil)
 	case !apierrors.IsNotFound(err): // a lease that does not exist is made next
 		l.elector.observe("", fmt.Errorf("read lease %s: %w", l.Describe(), err))
@@ -281,8 +301,10 @@ func (l *drainLock) Create(ctx context.Context, record resourcelock.LeaderElecti
 
 // Update implements resourcelock.Interface.
 func (l *drainLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if record.HolderIdentity == "" && !l.mayRelease() {
-		return errNotDrained
+	if record.HolderIdentity == "" {
+		if err := l.mayRelease(); err != nil {
+			return err
+		}
 	}
 	begun := time.Now()
 	err := l.Interface.Update(ctx, record)

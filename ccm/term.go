@@ -118,6 +118,7 @@ func (t *Term) run(stop, led context.Context) error {
 		end(cause)
 	})()
 	defer context.AfterFunc(stop, func() { end(fmt.Errorf("%w: %w", ErrStopped, context.Cause(stop))) })()
+	defer t.watchClock(life, end)()
 
 	if err := t.open(ctx, life, end); err != nil {
 		end(err)
@@ -130,6 +131,23 @@ func (t *Term) run(stop, led context.Context) error {
 	}
 	t.log.Info("Term has drained")
 	return cause
+}
+
+// watchClock ends the term when leadership expires by the clock, whatever the elector has noticed. The returned function waits
+// for its end, after that of life.
+func (t *Term) watchClock(life context.Context, end context.CancelCauseFunc) (wait func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.fence.CloseOnExpiry(life)
+		if cause := t.fence.Cause(); cause != nil {
+			end(fmt.Errorf("%w: %w", ErrLeadershipLost, cause))
+		}
+	}()
+	return func() {
+		end(nil)
+		<-done
+	}
 }
 
 // open takes the steps from a granted term to running controllers. It returns early when life ends.

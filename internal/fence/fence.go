@@ -79,21 +79,51 @@ func (f *Fence) EnterWhenOpen(ctx context.Context, name string) (context.Context
 func (f *Fence) admit(name string) (end func(), _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed.Err() == nil && f.expired() {
-		f.close(fmt.Errorf("%w: leadership expired without a renewal", ErrClosed))
-	}
+	f.closeIfExpired()
 	if f.closed.Err() != nil {
 		return nil, fmt.Errorf("%s refused: %w", name, context.Cause(f.closed))
 	}
 	return f.calls.Begin(name), nil
 }
 
-func (f *Fence) expired() bool {
+// closeIfExpired is called with the lock held.
+func (f *Fence) closeIfExpired() {
+	if f.closed.Err() == nil && f.remaining() <= 0 {
+		f.close(fmt.Errorf("%w: leadership expired without a renewal", ErrClosed))
+	}
+}
+
+// remaining is how long calls may be made yet, unless leadership is renewed.
+func (f *Fence) remaining() time.Duration {
+	const forEver = 1<<63 - 1
 	if f.expiry == nil {
-		return false
+		return forEver
 	}
 	until := f.expiry()
-	return !until.IsZero() && !f.now().Before(until)
+	if until.IsZero() {
+		return forEver
+	}
+	return until.Sub(f.now())
+}
+
+// CloseOnExpiry closes the fence when leadership expires, so that calls in flight are cancelled too. It returns when the fence
+// is closed, by whomever, or when ctx ends.
+func (f *Fence) CloseOnExpiry(ctx context.Context) {
+	for {
+		timer := time.NewTimer(f.remaining())
+		select {
+		case <-timer.C:
+			f.mu.Lock()
+			f.closeIfExpired() // or it has been renewed in the meantime
+			f.mu.Unlock()
+		case <-f.closed.Done():
+			timer.Stop()
+			return
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
 }
 
 // Hold lets calls in flight go on and makes new pieces of work wait.
@@ -107,8 +137,8 @@ func (f *Fence) Close(cause error) {
 	f.close(fmt.Errorf("%w: %w", ErrClosed, cause))
 }
 
-// Closed is closed when the fence is.
-func (f *Fence) Closed() <-chan struct{} { return f.closed.Done() }
+// Cause is why the fence was closed: an error that wraps ErrClosed. It is nil as long as the fence is not.
+func (f *Fence) Cause() error { return context.Cause(f.closed) }
 
 // InFlight names the calls that have not returned, sorted.
 func (f *Fence) InFlight() []string { return f.calls.Names() }

@@ -85,6 +85,31 @@ func TestEnter_IsRefusedOnceLeadershipHasExpiredByTheClock(t *testing.T) {
 	}
 }
 
+func TestCloseOnExpiry_CancelsCallsInFlightWhenLeadershipIsNotRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		renewed := time.Now()
+		f := fence.New(func() time.Time { return renewed.Add(10 * time.Second) }, time.Now)
+		go f.CloseOnExpiry(t.Context())
+		ctx, done, err := f.Enter(t.Context(), "slow")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer done()
+		time.Sleep(8 * time.Second)
+		renewed = time.Now()
+		time.Sleep(8 * time.Second)
+		synctest.Wait()
+		if ctx.Err() != nil {
+			t.Fatalf("cancelled although leadership was renewed: %v", context.Cause(ctx))
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if !errors.Is(context.Cause(ctx), fence.ErrClosed) || !errors.Is(f.Cause(), fence.ErrClosed) {
+			t.Errorf("not cancelled 11 s after the last renewal: %v", context.Cause(ctx))
+		}
+	})
+}
+
 func TestHold_NewWorkWaitsWhileWorkInFlightFinishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fence.New(nil, time.Now)

@@ -308,13 +308,31 @@ func TestTerm_RecorderSendsEventsOfTheDrainToo(t *testing.T) {
 	})
 }
 
+// patient looks at the lease, and renews it, only every ten minutes or so: for a test, never.
+func patient(p *ccm.Params) {
+	p.Config.LeaderElection.LeaseDuration = metav1.Duration{Duration: 20 * time.Minute}
+	p.Config.LeaderElection.RenewDeadline = metav1.Duration{Duration: 15 * time.Minute}
+	p.Config.LeaderElection.RetryPeriod = metav1.Duration{Duration: 10 * time.Minute}
+}
+
+// A leader that was frozen, and stops when it wakes, must not release what another has taken in the meantime.
+func TestLeadership_StopDoesNotReleaseALeaseThatAnotherHolds(t *testing.T) {
+	r := run(t, newCloud(t, nil), patient, named("sleeper"))
+	steal(t, "successor")
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if h := holder(t); h != "successor" {
+		t.Errorf("the lease is held by %q, want it left to the successor", h)
+	}
+	err := suite.admin.CoordinationV1().Leases("kube-system").Delete(t.Context(), "cloud-controller-manager", metav1.DeleteOptions{})
+	if err != nil {
+		t.Error(err) // the next test would wait for it to expire
+	}
+}
+
 // Who stands by does not wait for its next look at the lease, which here is minutes away: it watches.
 func TestLeadership_ReleaseIsSeenAtOnce(t *testing.T) {
-	patient := func(p *ccm.Params) {
-		p.Config.LeaderElection.LeaseDuration = metav1.Duration{Duration: 20 * time.Minute}
-		p.Config.LeaderElection.RenewDeadline = metav1.Duration{Duration: 15 * time.Minute}
-		p.Config.LeaderElection.RetryPeriod = metav1.Duration{Duration: 10 * time.Minute}
-	}
 	cloud := newCloud(t, nil)
 	first := run(t, cloud, patient, named("leaver"))
 	mark := suite.cp.Audit().Mark()
