@@ -14,18 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+
+	"github.com/fxccm/fxccm/internal/events"
 )
 
 // NewLeaseElector returns the default [Elector], on a coordination.k8s.io/v1 Lease. It is also an
 // [ElectionReporter]. cfg.Identity must be set. No request is made before Elect is called.
 //
 // Unlike client-go's LeaderElector, on which it rests, it gives the lease back only when the term has
-// drained, and sees at once when another has given it back, if it may watch the lease.
+// drained, and sees at once when another has given it back, if it may watch the lease. Who leads, and who does not any more, is told
+// by events of the Lease.
 func NewLeaseElector(config *rest.Config, cfg LeaderElectionConfig, log logr.Logger) (Elector, error) {
 	config = rest.CopyConfig(config)
 	// A request that hangs must leave time for another try before the renew deadline, as in
@@ -42,14 +46,19 @@ func NewLeaseElector(config *rest.Config, cfg LeaderElectionConfig, log logr.Log
 	if err != nil {
 		return nil, fmt.Errorf("client for the lease: %w", err)
 	}
-	return &leaseElector{cfg: cfg, client: client, watching: watching, log: log.WithName("leader-election")}, nil
+	recording, err := corev1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client for events of the lease: %w", err)
+	}
+	return &leaseElector{cfg: cfg, client: client, watching: watching, recording: recording, log: log.WithName("leader-election")}, nil
 }
 
 type leaseElector struct {
-	cfg      LeaderElectionConfig
-	client   coordinationv1.LeasesGetter
-	watching coordinationv1.LeasesGetter
-	log      logr.Logger
+	cfg       LeaderElectionConfig
+	client    coordinationv1.LeasesGetter
+	watching  coordinationv1.LeasesGetter
+	recording corev1.EventsGetter
+	log       logr.Logger
 
 	mu     sync.Mutex
 	status ElectionStatus
@@ -57,7 +66,9 @@ type leaseElector struct {
 
 // Elect implements [Elector].
 func (e *leaseElector) Elect(ctx context.Context, lead func(context.Context, Grant) error) error {
-	c, err := e.win(ctx)
+	recorded := events.New(e.recording)
+	defer recorded.Close()
+	c, err := e.win(ctx, recorded.Recorder("cloud-controller-manager"))
 	if err != nil {
 		return err
 	}
@@ -77,7 +88,7 @@ func (e *leaseElector) Elect(ctx context.Context, lead func(context.Context, Gra
 
 // win campaigns until the lease is won or ctx ends. client-go's elector looks at the lease only every one to 2.2 retry
 // periods. A watch tells at once when a leader has given the lease back; then another campaign is begun, which looks at once.
-func (e *leaseElector) win(ctx context.Context) (*campaign, error) {
+func (e *leaseElector) win(ctx context.Context, recorder resourcelock.EventRecorder) (*campaign, error) {
 	watching, stopWatching := context.WithCancel(ctx)
 	released := make(chan struct{})
 	watched := make(chan struct{})
@@ -90,7 +101,7 @@ func (e *leaseElector) win(ctx context.Context) (*campaign, error) {
 		<-watched
 	}()
 	for {
-		c, err := e.campaign(ctx)
+		c, err := e.campaign(ctx, recorder)
 		if err != nil {
 			return nil, err
 		}
@@ -120,12 +131,12 @@ type campaign struct {
 }
 
 // campaign begins one. It outlives ctx: it goes on renewing the lease while the term drains.
-func (e *leaseElector) campaign(ctx context.Context) (*campaign, error) {
+func (e *leaseElector) campaign(ctx context.Context, recorder resourcelock.EventRecorder) (*campaign, error) {
 	c := &campaign{won: make(chan context.Context, 1)}
 	c.lock = &drainLock{elector: e, Interface: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: e.cfg.ResourceNamespace, Name: e.cfg.ResourceName},
 		Client:     e.client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: e.cfg.Identity},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: e.cfg.Identity, EventRecorder: recorder},
 	}}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            c.lock,

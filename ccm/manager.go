@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/fence"
 )
 
@@ -278,6 +278,7 @@ func (m *Manager) newTerm(g Grant) *Term {
 		provider: m.provider,
 		identity: m.identity,
 		status:   newTermStatus(),
+		events:   events.New(m.own.CoreV1()),
 	}
 	if m.config.UseServiceAccountCredentials {
 		t.clients.asUser = serviceAccounts(m.own)
@@ -287,8 +288,6 @@ func (m *Manager) newTerm(g Grant) *Term {
 			t.enabled = append(t.enabled, c)
 		}
 	}
-	t.recorders.client = m.own
-	t.recorders.bySource = map[string]record.EventBroadcaster{}
 	log.Info("Term begins", "identity", m.identity)
 	m.term = t
 	return t

@@ -5,22 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	"k8s.io/klog/v2"
 
+	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/guard"
 	"github.com/fxccm/fxccm/internal/inflight"
@@ -53,11 +50,8 @@ type Term struct {
 	tasks  inflight.Set
 	status *termStatus
 
-	recorders struct {
-		sync.Mutex
-		client   kubernetes.Interface
-		bySource map[string]record.EventBroadcaster
-	}
+	// events do not pass the fence: those of the drain are sent too.
+	events *events.Broadcaster
 }
 
 // Number counts the terms of this process from 1.
@@ -92,17 +86,7 @@ func (t *Term) Metrics() *controllersmetrics.ControllerManagerMetrics { return t
 
 // Recorder returns an event recorder. source names the component in the events. Events recorded
 // until the end of the term's drain are sent; they do not pass the fence.
-func (t *Term) Recorder(source string) record.EventRecorder {
-	t.recorders.Lock()
-	defer t.recorders.Unlock()
-	broadcaster, ok := t.recorders.bySource[source]
-	if !ok {
-		broadcaster = record.NewBroadcaster()
-		broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: t.recorders.client.CoreV1().Events("")})
-		t.recorders.bySource[source] = broadcaster
-	}
-	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: source})
-}
+func (t *Term) Recorder(source string) record.EventRecorder { return t.events.Recorder(source) }
 
 // run is a term from beginning to end. stop is the Manager's context, led the elector's. The error
 // is why the term ended: it wraps ErrStopped, ErrLeadershipLost, what went wrong, or is an *UndrainedError.
@@ -353,7 +337,7 @@ func (t *Term) close(ctx context.Context, cause error, deadline time.Time, cance
 		t.endUnstarted(ctx)
 		t.spawn("close provider", t.closeProvider)
 		t.spawn("stop informers", t.stopInformers)
-		t.spawn("flush events", t.flushEvents)
+		t.spawn("send events", t.events.Close)
 	}
 	if t.idle(drain) != nil {
 		return &UndrainedError{Term: t.number, Running: t.running()}
@@ -387,13 +371,5 @@ func (t *Term) closeProvider() {
 func (t *Term) stopInformers() {
 	if t.informers != nil {
 		t.informers.Shutdown()
-	}
-}
-
-func (t *Term) flushEvents() {
-	t.recorders.Lock()
-	defer t.recorders.Unlock()
-	for _, broadcaster := range t.recorders.bySource {
-		broadcaster.Shutdown()
 	}
 }

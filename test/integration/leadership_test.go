@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,20 @@ func TestLeadership_StopHandsOverAndTheOtherGoesOn(t *testing.T) {
 	ccmtest.WaitNodeInitialized(t, suite.admin, "handover-2")
 	if overlaps := cloud.Overlaps(); len(overlaps) > 0 {
 		t.Errorf("two terms changed the cloud at once: %+v", overlaps)
+	}
+	for _, message := range []string{"first became leader", "first stopped leading", "second became leader"} {
+		ccmtest.Eventually(t, "an event says that "+message, func(ctx context.Context) (bool, error) {
+			events, err := suite.admin.CoreV1().Events("kube-system").List(ctx, metav1.ListOptions{FieldSelector: "reason=LeaderElection"})
+			if err != nil {
+				return false, err
+			}
+			for _, event := range events.Items {
+				if event.Message == message && event.InvolvedObject.Kind == "Lease" {
+					return true, nil
+				}
+			}
+			return false, fmt.Errorf("%d other events", len(events.Items))
+		})
 	}
 }
 
