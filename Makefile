@@ -19,14 +19,17 @@ help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 .PHONY: demo
-demo: controlplane ## See two replicas run a cluster with a fake cloud (CHECK=1: verify and exit)
+demo: controlplane example ## See two replicas run a cluster with a fake cloud (CHECK=1: verify and exit)
+	@$(BIN)/fxccm-demo --binary $(BIN)/fxccm $(if $(CHECK),--check)
+
+.PHONY: example
+example:
 	@echo "build the example binary and the demo"
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/fxccm ./example
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/fxccm-demo ./example/demo
-	@$(BIN)/fxccm-demo --binary $(BIN)/fxccm $(if $(CHECK),--check)
 
 .PHONY: test
-test: controlplane ## Run all tests, on a real kube-apiserver and etcd
+test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	@echo "==> tests with the race detector"
 	$(GO) test -race -timeout 20m ./...
 	@echo "==> scenarios in which upstream's service controller races with itself, without the detector"

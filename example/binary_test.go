@@ -102,9 +102,10 @@ type result struct {
 // execute runs the binary to its end.
 func execute(t *testing.T, args ...string) result {
 	t.Helper()
+	path := binary(t) // the first one builds it, which takes long with an empty cache
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary(t), args...)
+	cmd := exec.CommandContext(ctx, path, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
