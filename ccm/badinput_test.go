@@ -85,7 +85,7 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 			p.Config.ClientConnection.Kubeconfig = "/nowhere/kubeconfig"
 		}, []string{"clientConnection.kubeconfig", "/nowhere/kubeconfig", "no such file"}},
 		{"no API server at all", func(p *ccm.Params) { p.RESTConfig = nil }, []string{"clientConnection.kubeconfig", "--kubeconfig"}},
-		{"negative QPS", func(p *ccm.Params) { p.Config.ClientConnection.QPS = -3 }, []string{"clientConnection.qps"}},
+		{"endless QPS", func(p *ccm.Params) { p.Config.ClientConnection.QPS = float32(math.Inf(1)) }, []string{"clientConnection.qps"}},
 		{"QPS that is no number", func(p *ccm.Params) { p.Config.ClientConnection.QPS = float32(math.NaN()) }, []string{"clientConnection.qps"}},
 		{"port out of range", func(p *ccm.Params) { p.Config.Serving.SecurePort = 70000 }, []string{"serving.securePort"}},
 		{"certificate without key", func(p *ccm.Params) { p.Config.Serving.CertFile = "a.crt" }, []string{"serving.certFile", "keyFile"}},

@@ -28,7 +28,7 @@ func baseConfig(host *rest.Config, cfg ClientConnectionConfig) (*rest.Config, er
 	}
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.QPS, config.Burst = cfg.QPS, cfg.Burst
-		if cfg.QPS == 0 {
+		if cfg.QPS <= 0 {
 			config.QPS = -1 // client-go's word for no limit; its 0 is 5 a second
 		}
 	}

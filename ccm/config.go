@@ -90,10 +90,10 @@ type ClientConnectionConfig struct {
 	ContentType string `json:"contentType"`
 
 	// QPS limits the requests per second of each client (--kube-api-qps). Default 0: no limit on
-	// the client; the server's priority and fairness governs.
+	// the client, as any negative value; the server's priority and fairness governs.
 	QPS float32 `json:"qps"`
 
-	// Burst is how many requests may exceed QPS at once (--kube-api-burst). Ignored when QPS is 0.
+	// Burst is how many requests may exceed QPS at once (--kube-api-burst). Ignored when there is no limit.
 	// Default 30.
 	Burst int `json:"burst"`
 }

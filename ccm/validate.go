@@ -49,8 +49,8 @@ func (c Config) Validate() error {
 
 func (c ClientConnectionConfig) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if !(c.QPS >= 0 && c.QPS <= math.MaxFloat32) { // NaN is neither
-		errs = append(errs, field.Invalid(path.Child("qps"), c.QPS, "must not be negative; 0 is no limit"))
+	if qps := float64(c.QPS); math.IsNaN(qps) || math.IsInf(qps, 0) {
+		errs = append(errs, field.Invalid(path.Child("qps"), c.QPS, "must be a finite number"))
 	}
 	if c.Burst < 0 {
 		errs = append(errs, field.Invalid(path.Child("burst"), c.Burst, "must not be negative"))

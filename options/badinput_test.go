@@ -34,7 +34,6 @@ func TestBadValue_OneSentenceNamesTheFlagOrTheField(t *testing.T) {
 		"not a CIDR":               {"--cluster-cidr=10.0.0.0", "clusterCIDR: 10.0.0.0", "cluster-cidr", "clusterCIDR", "not a CIDR"},
 		"two CIDRs of a family":    {"--cluster-cidr=10.0.0.0/16,10.1.0.0/16", "clusterCIDR: 10.0.0.0/16,10.1.0.0/16", "cluster-cidr", "clusterCIDR", "one IP family"},
 		"three CIDRs":              {"--cluster-cidr=10.0.0.0/16,fd00::/48,10.1.0.0/16", "clusterCIDR: 10.0.0.0/16,fd00::/48,10.1.0.0/16", "cluster-cidr", "clusterCIDR", "at most two"},
-		"negative rate":            {"--kube-api-qps=-1", "clientConnection: {qps: -1}", "kube-api-qps", "clientConnection.qps", "not be negative"},
 		"negative burst":           {"--kube-api-burst=-1", "clientConnection: {burst: -1}", "kube-api-burst", "clientConnection.burst", "not be negative"},
 		"negative resync":          {"--min-resync-period=-1s", "minResyncPeriod: -1s", "min-resync-period", "minResyncPeriod", "not be negative"},
 		"zero drain":               {"--drain-timeout=0s", "drainTimeout: 0s", "drain-timeout", "drainTimeout", "longer than 0"},

@@ -59,7 +59,7 @@ func Differences() []Difference {
 		},
 		{
 			Flag: "kube-api-qps", Kind: Default, Upstream: "20", Ours: "0",
-			Why: "The API server's priority and fairness governs. 0 is no limit here; upstream takes 0 for 5 and a negative value for no limit, which is an error here.",
+			Why: "The API server's priority and fairness governs. 0 is no limit, as a negative value; upstream takes 0 for 5.",
 		},
 
 		{Flag: "cloud-provider", Kind: Meaning, Why: "It may be empty, for the only provider that the program has; upstream requires it."},
