@@ -80,12 +80,13 @@ func (e *ManualElector) Lose(cause error) {
 
 // ExpireClock puts the time until which leadership is valid into the past, for the rest of this
 // stretch of leadership, and tells nobody: what happens to a process that is frozen for longer than its
-// lease, in the moment in which it is thawed. It does nothing if nobody leads.
+// lease, in the moment in which it is thawed. The term ends when it notices by itself, at its first call, and nobody leads until
+// [ManualElector.Lead] is called again: another would have taken the lease. It does nothing if nobody leads.
 func (e *ManualElector) ExpireClock() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.current != nil {
-		e.current.expired = true
+		e.current.expired, e.granted = true, false
 	}
 }
 

@@ -208,8 +208,8 @@ func TestManualElector_SharedByTwo_OneLeadsAtATime(t *testing.T) {
 func TestManualElector_ExpireClock_EndsTheValidityOfThisStretchOnly(t *testing.T) {
 	e := ccmtest.NewManualElector()
 	e.ExpireClock() // nobody leads: nothing to expire
-	e.Lead()
 	for range 2 {
+		e.Lead()
 		ctx, stop := context.WithCancel(t.Context())
 		grants := make(chan ccm.Grant, 1)
 		result := candidate(ctx, e, func(led context.Context, g ccm.Grant) error {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,8 +88,10 @@ func TestEnter_IsRefusedOnceLeadershipHasExpiredByTheClock(t *testing.T) {
 
 func TestCloseOnExpiry_CancelsCallsInFlightWhenLeadershipIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		renewed := time.Now()
-		f := fence.New(func() time.Time { return renewed.Add(10 * time.Second) }, time.Now)
+		var renewed atomic.Pointer[time.Time]
+		renew := func() { now := time.Now(); renewed.Store(&now) }
+		renew()
+		f := fence.New(func() time.Time { return renewed.Load().Add(10 * time.Second) }, time.Now)
 		go f.CloseOnExpiry(t.Context())
 		ctx, done, err := f.Enter(t.Context(), "slow")
 		if err != nil {
@@ -96,7 +99,7 @@ func TestCloseOnExpiry_CancelsCallsInFlightWhenLeadershipIsNotRenewed(t *testing
 		}
 		defer done()
 		time.Sleep(8 * time.Second)
-		renewed = time.Now()
+		renew()
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
 		if ctx.Err() != nil {
