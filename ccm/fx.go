@@ -138,6 +138,10 @@ func (h *lifecycleHook) stop(stopCtx context.Context) error {
 	cause := ErrStopped
 	if deadline, ok := stopCtx.Deadline(); ok {
 		cause = StopBy(deadline.Add(-stopReserve))
+		// An API server that hangs can hold up the release of the lease, which comes after the drain.
+		var cancel context.CancelFunc
+		stopCtx, cancel = context.WithDeadline(stopCtx, deadline.Add(-stopReserve/2))
+		defer cancel()
 	}
 	h.cancel(cause)
 	select {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/controllers"
 	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/fence"
 )
@@ -122,17 +123,20 @@ func New(p Params) (*Manager, error) {
 	// The manager's name is a label of upstream's gauge of running controllers: without the identity, one that stops would
 	// hide another that runs.
 	m.metrics = controllersmetrics.NewControllerManagerMetrics("cloud-controller-manager/" + m.identity)
-	return m, m.chooseElector()
+	if err := m.chooseElector(); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // checkRoutes rejects a route controller that was asked for by name and cannot work. One that is on only
 // by "*" is looked at when the provider has said whether it serves routes.
 func checkRoutes(cfg Config, selected controllerSelection) error {
-	if !cfg.ConfigureCloudRoutes || cfg.ClusterCIDR != "" || !selected.named["node-route-controller"] {
+	if !cfg.ConfigureCloudRoutes || cfg.ClusterCIDR != "" || !selected.named[controllers.NodeRouteName] {
 		return nil
 	}
 	return &ConfigError{Fields: field.ErrorList{field.Required(field.NewPath("clusterCIDR"),
-		"needed by node-route-controller, which controllers (--controllers) names; see --cluster-cidr")}}
+		"needed by "+controllers.NodeRouteName+", which controllers (--controllers) names; see --cluster-cidr")}}
 }
 
 // identity is unique to a process and readable: the host name and a random part, as upstream's.
