@@ -7,6 +7,7 @@
 package integration_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -136,9 +137,12 @@ func TestChurn_WhenAnUpdateFails_TheLoadBalancerIsEnsured(t *testing.T) {
 			if got := mutatingCalls(cloud, "default/"+name); !slices.Equal(got, wantCalls) {
 				t.Errorf("the cloud was changed by %v, want %v", got, wantCalls)
 			}
-			if n := metric(t, "service_controller_nodesync_error_total", nil) - failures; n != 1 {
-				t.Errorf("%v failed updates were counted, want 1", n)
-			}
+			ccmtest.Eventually(t, "the failed update is counted", func(context.Context) (bool, error) {
+				if n := metric(t, "service_controller_nodesync_error_total", nil) - failures; n != 1 {
+					return false, fmt.Errorf("%v failed updates were counted, want 1", n)
+				}
+				return true, nil
+			})
 		})
 	}
 }
