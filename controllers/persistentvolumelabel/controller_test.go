@@ -1,0 +1,426 @@
+package persistentvolumelabel_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/controllers/persistentvolumelabel"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+func TestVolumes_ThereBeforeAndMadeAfterTheStart_AreLabelledInOnePatchEach(t *testing.T) {
+	mark := suite.cp.Audit().Mark()
+	cloud := fake.New()
+	var names []string
+	for range 20 {
+		names = append(names, create(t, "before"))
+	}
+	app := start(t, cloud)
+	app.WaitReady()
+	for range 20 {
+		names = append(names, create(t, "after"))
+	}
+	for _, name := range names {
+		if got := affinity(waitLabels(t, name, home)); got != atHome {
+			t.Errorf("the affinity of %s is %q, want %q", name, got, atHome)
+		}
+	}
+	settle(t, app)
+	for _, name := range names {
+		if got := writes(t, mark, name); len(got) != 1 || got[0].Verb != "patch" || got[0].Code != http.StatusOK {
+			t.Errorf("%s was written by %v, want one patch", name, got)
+		}
+		if got := len(calls(cloud, name)); got != 1 {
+			t.Errorf("the cloud was asked %d times about %s, want once", got, name)
+		}
+		noEvents(t, name)
+	}
+	app.VerifyNoLeaks()
+}
+
+func TestVolumes_ThatHaveLabelsOrWhoseOwnerIsUnknown_AreLeftAlone(t *testing.T) {
+	mark := suite.cp.Audit().Mark()
+	cloud := fake.New()
+	labels := create(t, "labelled", labelled(map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r"}))
+	beta := create(t, "beta", labelled(map[string]string{corev1.LabelFailureDomainBetaZone: "z", corev1.LabelFailureDomainBetaRegion: "r"}))
+	unknown := create(t, "unknown")
+	empty := create(t, "empty")
+	deleted := create(t, "deleted")
+	remove(t, deleted) // and it waits for its finalizer
+	app := start(t, cloud, ccmtest.WithProvider(answers{unknown: nil, empty: {corev1.LabelTopologyZone: ""}}.provider(cloud)))
+	waitCalls(t, cloud, unknown, 1)
+	waitCalls(t, cloud, empty, 1)
+	settle(t, app)
+	if got := writes(t, mark, labels, beta, unknown, empty, deleted); len(got) != 0 {
+		t.Errorf("written: %v, want nothing", got)
+	}
+	for _, name := range []string{labels, beta, deleted} {
+		if got := calls(cloud, name); len(got) != 0 {
+			t.Errorf("the cloud was asked about %s", name)
+		}
+	}
+	for _, name := range []string{labels, beta, unknown, empty} {
+		if got := affinity(get(t, name)); got != "any" {
+			t.Errorf("the affinity of %s became %q", name, got)
+		}
+		noEvents(t, name)
+	}
+}
+
+func TestLabels_OfEveryKind_BecomeAffinity(t *testing.T) {
+	cloud := fake.New()
+	zone, region := corev1.LabelTopologyZone, corev1.LabelTopologyRegion
+	betaZone, betaRegion := corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion
+	cases := []struct {
+		name         string
+		there        map[string]string
+		answer, want map[string]string
+		affinity     string
+	}{
+		{"several-zones", nil, map[string]string{zone: "b__a", region: "r"}, nil, "region in r and zone in a,b"},
+		{"beta", nil, map[string]string{betaZone: "b__a", betaRegion: "r"}, nil, "region in r and zone in a,b"},
+		{"zone-alone", nil, map[string]string{zone: "a", region: ""}, map[string]string{zone: "a"}, "zone in a"},
+		{"further", nil, map[string]string{zone: "a", region: "r", "example.com/tier": "fast__1"}, nil, "tier in fast__1 and region in r and zone in a"},
+		{"others-stay", map[string]string{"app": "db"}, map[string]string{zone: "a"}, map[string]string{"app": "db", zone: "a"}, "zone in a"},
+		{"wrong-zone", map[string]string{zone: "x"}, map[string]string{zone: "a", region: "r"}, map[string]string{zone: "a", region: "r"}, "region in r and zone in a"},
+		{"only-affinity", map[string]string{zone: "a"}, map[string]string{zone: "a"}, map[string]string{zone: "a"}, "zone in a"},
+	}
+	given := answers{}
+	names := map[string]string{}
+	for _, c := range cases {
+		name := create(t, c.name, labelled(c.there))
+		names[c.name], given[name] = name, c.answer
+	}
+	start(t, cloud, ccmtest.WithProvider(given.provider(cloud)))
+	for _, c := range cases {
+		if c.want == nil {
+			c.want = c.answer
+		}
+		name := names[c.name]
+		waitLabels(t, name, c.want)
+		ccmtest.Eventually(t, fmt.Sprintf("the affinity of %s is %q", name, c.affinity), seen(t, c.affinity, func() string { return affinity(get(t, name)) }))
+	}
+}
+
+// The API server refuses to change an affinity, so a patch that tried to would never get the labels in.
+func TestVolumes_ThatHaveAnAffinity_GetLabelsAlone(t *testing.T) {
+	mark := suite.cp.Audit().Mark()
+	cloud := fake.New()
+	in := func(key string, values ...string) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}}}
+	}
+	mixed := &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+		in(corev1.LabelTopologyZone, "other"), in("example.com/rack", "1", "2"),
+	}}}
+	name := create(t, "mixed", restricted(mixed))
+	half := create(t, "half", restricted(mixed), labelled(map[string]string{corev1.LabelTopologyZone: "region-1a"}))
+	const before = "zone in other or rack in 1,2"
+	app := start(t, cloud, ccmtest.WithProvider(answers{}.provider(cloud)))
+	for _, volume := range []string{name, half} {
+		if got := affinity(waitLabels(t, volume, home)); got != before {
+			t.Errorf("the affinity of %s is %q, want %q as before", volume, got, before)
+		}
+	}
+	settle(t, app)
+	if got := writes(t, mark, name, half); len(got) != 2 {
+		t.Errorf("%d patches, want one each: %v", len(got), got)
+	}
+	// The rule itself, for the day on which an API server lifts it.
+	err := change(t, name, `{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"Exists"}]}]}}}}`)
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "nodeAffinity") {
+		t.Errorf("the API server answers a change of an affinity with %v, want that it is immutable", err)
+	}
+}
+
+func TestLabels_ThatSomebodyTakesAway_ComeBack(t *testing.T) {
+	cloud := fake.New()
+	name := create(t, "stripped")
+	start(t, cloud)
+	waitLabels(t, name, home)
+	if err := change(t, name, `{"metadata":{"labels":null}}`); err != nil {
+		t.Fatal(err)
+	}
+	waitLabels(t, name, home)
+}
+
+func TestVolume_ThatIsChangedWhileTheCloudIsAsked_IsLookedAtAgain(t *testing.T) {
+	mark := suite.cp.Audit().Mark()
+	cloud := fake.New()
+	release := cloud.On(fake.GetLabelsForVolume).Times(1).Hang()
+	name := create(t, "conflict")
+	app := start(t, cloud)
+	waitCalls(t, cloud, name, 1)
+	// Somebody else knows better where it can be used.
+	err := change(t, name, `{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"example.com/rack","operator":"In","values":["1"]}]}]}}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if got := affinity(waitLabels(t, name, home)); got != "rack in 1" {
+		t.Errorf("the affinity is %q, want that of who was faster", got)
+	}
+	settle(t, app)
+	var codes []int
+	for _, r := range writes(t, mark, name) {
+		codes = append(codes, r.Code)
+	}
+	if !slices.Equal(codes, []int{http.StatusConflict, http.StatusOK}) {
+		t.Errorf("patches were answered with %v, want a conflict and then success", codes)
+	}
+	noEvents(t, name)
+}
+
+func TestVolume_ThatIsDeletedWhileTheCloudIsAsked_IsForgotten(t *testing.T) {
+	for _, gone := range []bool{true, false} {
+		t.Run(fmt.Sprintf("gone=%t", gone), func(t *testing.T) {
+			mark := suite.cp.Audit().Mark()
+			cloud := fake.New()
+			name := create(t, "deleted")
+			release := cloud.On(fake.GetLabelsForVolume).For(name).Hang()
+			app := start(t, cloud)
+			waitCalls(t, cloud, name, 1)
+			remove(t, name)
+			if gone {
+				letGo(t, name)
+			}
+			release()
+			settle(t, app)
+			want := http.StatusConflict
+			if gone {
+				want = http.StatusNotFound
+			}
+			if got := writes(t, mark, name); len(got) != 1 || got[0].Code != want {
+				t.Errorf("written: %v, want one patch that is answered %d", got, want)
+			}
+			if got := len(calls(cloud, name)); got != 1 {
+				t.Errorf("the cloud was asked %d times", got)
+			}
+			noEvents(t, name)
+		})
+	}
+}
+
+func TestFailure_IsTriedAgainAndToldOnce(t *testing.T) {
+	cases := []struct {
+		name   string
+		script func(fake.Script) func()
+		answer map[string]string
+		reason string
+	}{
+		{
+			"error", func(s fake.Script) func() { return s.Fail(errors.New("quota of the volume API exceeded")) }, nil,
+			"ask the cloud provider for the labels of the volume: quota of the volume API exceeded",
+		},
+		{
+			"panic", func(s fake.Script) func() { return s.Panic("boom") }, nil,
+			"cloud provider panicked in PVLabeler.GetLabelsForVolume: boom",
+		},
+		{
+			"zone", nil,
+			map[string]string{corev1.LabelTopologyZone: "a____b"},
+			"the cloud provider's label topology.kubernetes.io/zone=a____b makes no sense",
+		},
+		{
+			"value", nil,
+			map[string]string{corev1.LabelTopologyZone: "not a label"},
+			"write the labels: PersistentVolume ",
+		},
+	}
+	cloud := fake.New()
+	given := answers{}
+	names := make([]string, len(cases))
+	takeBack := make([]func(), len(cases))
+	for i, c := range cases {
+		names[i] = create(t, "failing-"+c.name)
+		if c.script != nil {
+			takeBack[i] = c.script(cloud.On(fake.GetLabelsForVolume).For(names[i]))
+		} else {
+			given[names[i]] = c.answer
+		}
+	}
+	start(t, cloud, ccmtest.WithProvider(given.provider(cloud)))
+	for i, c := range cases {
+		event := waitEvent(t, names[i], c.reason)
+		if event.Type != corev1.EventTypeWarning || event.Reason != persistentvolumelabel.ReasonFailed || event.Source.Component != persistentvolumelabel.Name {
+			t.Errorf("%s: the event is a %s %s of %s", c.name, event.Type, event.Reason, event.Source.Component)
+		}
+		waitCalls(t, cloud, names[i], 4)
+	}
+	// Others are not kept waiting.
+	waitLabels(t, create(t, "other"), home)
+	for i, c := range cases {
+		if takeBack[i] == nil {
+			continue
+		}
+		takeBack[i]()
+		waitLabels(t, names[i], home)
+		events, err := eventsOf(t.Context(), names[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(events) != 1 || events[0].Count != 1 {
+			t.Errorf("%s: failed %d times and told by %d events, want one", c.name, len(calls(cloud, names[i]))-1, len(events))
+		}
+	}
+}
+
+func TestFailure_WithAnotherReason_IsToldToo(t *testing.T) {
+	cloud := fake.New()
+	name := create(t, "unsteady")
+	first := cloud.On(fake.GetLabelsForVolume).For(name).Fail(errors.New("no route to the cloud"))
+	start(t, cloud)
+	waitEvent(t, name, "no route to the cloud")
+	first()
+	cloud.On(fake.GetLabelsForVolume).For(name).Fail(errors.New("token expired"))
+	waitEvent(t, name, "token expired")
+}
+
+func TestLeadershipLost_WhileTheCloudIsAsked_NothingIsWrittenUntilTheNextTerm(t *testing.T) {
+	mark := suite.cp.Audit().Mark()
+	cloud := fake.New()
+	// The cloud answers after the end of the term, and does not care that nobody waits. More volumes wait than there are workers.
+	release := cloud.On(fake.GetLabelsForVolume).IgnoringContext().Hang()
+	var names []string
+	for range 30 {
+		names = append(names, create(t, "lost"))
+	}
+	app := start(t, cloud)
+	app.WaitReady()
+	ccmtest.WaitCloud(t, cloud, "all workers ask the cloud", func() error {
+		if n := cloud.Stats().InFlight; n < 5 {
+			return fmt.Errorf("%d calls are in flight", n)
+		}
+		return nil
+	})
+	app.Elector.Lose(errors.New("partition"))
+	app.WaitState(ccm.StateDraining)
+	cloud.ResetCalls() // those in flight stay
+	release()
+	if got := app.Elector.WaitReleased(t); !got.Drained {
+		t.Errorf("the term did not end in order: %v", got.Err)
+	}
+	first := app.Caller(1)
+	if got := cloud.Calls(fake.CallFilter{Method: fake.GetLabelsForVolume, Caller: first}.Matches); len(got) != 5 {
+		t.Errorf("the cloud was asked %d times after the end of the term", len(got)-5)
+	}
+	for _, name := range names {
+		if pv := get(t, name); len(pv.Labels) > 0 || pv.Spec.NodeAffinity != nil {
+			t.Errorf("%s was labelled", name)
+		}
+	}
+
+	app.Elector.Lead()
+	for _, name := range names {
+		waitLabels(t, name, home)
+	}
+	settle(t, app)
+	for _, name := range names {
+		if got := writes(t, mark, name); len(got) != 1 || got[0].Code != http.StatusOK {
+			t.Errorf("%s was written by %v, want one patch", name, got)
+		}
+		noEvents(t, name)
+	}
+	app.VerifyNoLeaks()
+}
+
+// Events do not pass the fence, and the end of a term reaches calls before it reaches the controller.
+func TestLeadershipLost_WhileAVolumeIsTriedAgain_TheEndIsNotToldAsAFailure(t *testing.T) {
+	cloud := fake.New()
+	name := create(t, "failing")
+	cloud.On(fake.GetLabelsForVolume).Times(2).Fail(errors.New("no route to the cloud"))
+	cloud.On(fake.GetLabelsForVolume).Hang()
+	app := start(t, cloud)
+	waitCalls(t, cloud, name, 3)
+	app.Elector.Lose(errors.New("partition"))
+	app.Elector.WaitReleased(t)
+	events, err := eventsOf(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(events) != 1 || !strings.HasSuffix(events[0].Message, "no route to the cloud") {
+		t.Errorf("the events are %v, want one that tells of the cloud's failure", events)
+	}
+}
+
+// A stop lets work that has begun come to its end, and begins no other.
+func TestStop_WhileTheCloudIsAsked_TheVolumeIsStillLabelled(t *testing.T) {
+	cloud := fake.New()
+	release := cloud.On(fake.GetLabelsForVolume).Hang()
+	name := create(t, "stopped")
+	app := start(t, cloud)
+	waitCalls(t, cloud, name, 1)
+	stopped := make(chan error, 1)
+	go func() { stopped <- app.TryStop() }()
+	app.WaitState(ccm.StateDraining)
+	release()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if got := affinity(waitLabels(t, name, home)); got != atHome {
+		t.Errorf("the affinity is %q, want %q", got, atHome)
+	}
+	app.VerifyNoLeaks()
+}
+
+func TestController_IsOffUnlessNamed(t *testing.T) {
+	for _, c := range []struct {
+		controllers []string
+		want        ccm.ControllerState
+	}{
+		{[]string{"*"}, ccm.ControllerDisabled},
+		{[]string{"*", "persistentvolume-label-controller"}, ccm.ControllerRunning},
+		{[]string{"persistentvolume-label"}, ccm.ControllerRunning},
+	} {
+		t.Run(strings.Join(c.controllers, ","), func(t *testing.T) {
+			mark := suite.cp.Audit().Mark()
+			cloud := fake.New()
+			name := create(t, "named")
+			app := start(t, cloud, ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.Controllers = c.controllers }))
+			if got := stateOf(app.WaitReady()); got.State != c.want {
+				t.Errorf("the controller is %+v, want %s", got, c.want)
+			}
+			if c.want == ccm.ControllerRunning {
+				waitLabels(t, name, home)
+				return
+			}
+			untouched(t, mark, app, name)
+		})
+	}
+}
+
+func TestController_WithoutALabeler_IsSkippedWithTheReason(t *testing.T) {
+	mark := suite.cp.Audit().Mark()
+	name := create(t, "unserved")
+	app := start(t, fake.New(fake.Without(fake.PVLabeler)))
+	got := stateOf(app.WaitReady())
+	if got.State != ccm.ControllerSkipped || !strings.Contains(got.Reason, `cloud provider "fake" is no PVLabeler`) {
+		t.Errorf("the controller is %+v, want that it is skipped for lack of a PVLabeler", got)
+	}
+	untouched(t, mark, app, name)
+}
+
+// untouched checks that the CCM, which is ready, has not even looked at volumes.
+func untouched(t *testing.T, since controlplane.Mark, app *ccmtest.CCM, name string) {
+	t.Helper()
+	app.Stop()
+	records, err := suite.cp.Audit().Since(since, controlplane.ByUser(suite.user), controlplane.ByResource("", "persistentvolumes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(records) > 0 {
+		t.Errorf("the API server was asked about volumes: %v", records)
+	}
+	if pv := get(t, name); len(pv.Labels) > 0 {
+		t.Errorf("%s was labelled: %v", name, pv.Labels)
+	}
+}

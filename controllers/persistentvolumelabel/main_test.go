@@ -1,0 +1,113 @@
+package persistentvolumelabel_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+)
+
+// suite is what all tests share. They run one after another and remove their volumes, since these belong to the whole cluster.
+var suite struct {
+	cp *controlplane.ControlPlane
+	// admin is the tests' own; the controller has identity, and user is its name in the audit log.
+	admin    kubernetes.Interface
+	identity *rest.Config
+	user     string
+}
+
+const (
+	commonRules = "../../example/deploy/rbac.yaml"
+	ownRules    = "../../example/deploy/persistentvolumelabel.yaml"
+)
+
+func TestMain(m *testing.M) { os.Exit(runSuite(m)) }
+
+func runSuite(m *testing.M) (code int) {
+	klog.SetLogger(klog.Logger{}) // client-go tells of failed watches, which some tests provoke
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	cp, err := controlplane.Start(ctx, controlplane.Options{})
+	if err != nil {
+		return failed(err)
+	}
+	defer func() {
+		if err := cp.Stop(context.Background()); err != nil {
+			code = failed(err)
+		}
+	}()
+	if err := prepare(ctx, cp); err != nil {
+		return failed(err)
+	}
+	if code := m.Run(); code != 0 {
+		return code
+	}
+	return compareRules()
+}
+
+func failed(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
+	admin, err := kubernetes.NewForConfig(cp.RESTConfig())
+	if err != nil {
+		return err
+	}
+	rules, err := rbac.Load(commonRules, ownRules)
+	if err != nil {
+		return err
+	}
+	if err := rules.Apply(ctx, admin); err != nil {
+		return err
+	}
+	suite.cp, suite.admin = cp, admin
+	suite.user = controlplane.ServiceAccountUser("kube-system", "cloud-controller-manager")
+	suite.identity, err = cp.ServiceAccountConfig("kube-system", "cloud-controller-manager")
+	return err
+}
+
+// compareRules holds what the controllers of the tests have asked of the API server against the rules: none may be missing in the two
+// files together, and none superfluous in the controller's own.
+func compareRules() int {
+	own, err := rbac.Load(ownRules)
+	if err != nil {
+		return failed(err)
+	}
+	granted, err := own.Permissions(suite.user)
+	if err != nil {
+		return failed(err)
+	}
+	records, err := suite.cp.Audit().All(controlplane.ByUser(suite.user))
+	if err != nil {
+		return failed(err)
+	}
+	report := rbac.Compare(granted, records, suite.user)
+	if selected() {
+		report.Unused = nil
+	}
+	if !report.OK() {
+		return failed(fmt.Errorf("%s is not what the controller needs:\n%s", ownRules, report))
+	}
+	return 0
+}
+
+// selected tells that go test runs only some of the tests, which may not need all rules.
+func selected() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
+			return true
+		}
+	}
+	return false
+}
