@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
@@ -31,6 +32,22 @@ var suite struct {
 func TestMain(m *testing.M) { os.Exit(runSuite(m)) }
 
 func runSuite(m *testing.M) (code int) {
+	log, err := os.CreateTemp("", "fxccm-integration-*.log")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	// Upstream's controllers say thousands of lines, in which what a test has to say would drown.
+	klog.LogToStderr(false)
+	klog.SetOutput(log)
+	defer func() {
+		klog.Flush()
+		if code == 0 {
+			_ = os.Remove(log.Name())
+			return
+		}
+		fmt.Fprintln(os.Stderr, "what the controllers logged:", log.Name())
+	}()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cp, err := controlplane.Start(ctx, controlplane.Options{})
