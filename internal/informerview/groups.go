@@ -25,110 +25,110 @@ import (
 	"k8s.io/client-go/informers/storagemigration"
 )
 
-// The groups of client-go's factory, each built on the view so that its informers are asked for
-// through the view's InformerFor.
+// The groups of client-go's factory, each built on the view so that its informers are asked for through the view. View does not embed a
+// factory: a group that a later client-go adds does not compile until it is here.
 
 // Admissionregistration implements informers.SharedInformerFactory.
 func (v *View) Admissionregistration() admissionregistration.Interface {
-	return admissionregistration.New(v, metav1.NamespaceAll, nil)
+	return admissionregistration.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Internal implements informers.SharedInformerFactory.
 func (v *View) Internal() apiserverinternal.Interface {
-	return apiserverinternal.New(v, metav1.NamespaceAll, nil)
+	return apiserverinternal.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Apps implements informers.SharedInformerFactory.
 func (v *View) Apps() apps.Interface {
-	return apps.New(v, metav1.NamespaceAll, nil)
+	return apps.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Autoscaling implements informers.SharedInformerFactory.
 func (v *View) Autoscaling() autoscaling.Interface {
-	return autoscaling.New(v, metav1.NamespaceAll, nil)
+	return autoscaling.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Batch implements informers.SharedInformerFactory.
 func (v *View) Batch() batch.Interface {
-	return batch.New(v, metav1.NamespaceAll, nil)
+	return batch.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Certificates implements informers.SharedInformerFactory.
 func (v *View) Certificates() certificates.Interface {
-	return certificates.New(v, metav1.NamespaceAll, nil)
+	return certificates.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Coordination implements informers.SharedInformerFactory.
 func (v *View) Coordination() coordination.Interface {
-	return coordination.New(v, metav1.NamespaceAll, nil)
+	return coordination.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Core implements informers.SharedInformerFactory.
 func (v *View) Core() core.Interface {
-	return core.New(v, metav1.NamespaceAll, nil)
+	return core.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Discovery implements informers.SharedInformerFactory.
 func (v *View) Discovery() discovery.Interface {
-	return discovery.New(v, metav1.NamespaceAll, nil)
+	return discovery.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Events implements informers.SharedInformerFactory.
 func (v *View) Events() events.Interface {
-	return events.New(v, metav1.NamespaceAll, nil)
+	return events.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Extensions implements informers.SharedInformerFactory.
 func (v *View) Extensions() extensions.Interface {
-	return extensions.New(v, metav1.NamespaceAll, nil)
+	return extensions.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Flowcontrol implements informers.SharedInformerFactory.
 func (v *View) Flowcontrol() flowcontrol.Interface {
-	return flowcontrol.New(v, metav1.NamespaceAll, nil)
+	return flowcontrol.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Networking implements informers.SharedInformerFactory.
 func (v *View) Networking() networking.Interface {
-	return networking.New(v, metav1.NamespaceAll, nil)
+	return networking.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Node implements informers.SharedInformerFactory.
 func (v *View) Node() node.Interface {
-	return node.New(v, metav1.NamespaceAll, nil)
+	return node.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Policy implements informers.SharedInformerFactory.
 func (v *View) Policy() policy.Interface {
-	return policy.New(v, metav1.NamespaceAll, nil)
+	return policy.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Rbac implements informers.SharedInformerFactory.
 func (v *View) Rbac() rbac.Interface {
-	return rbac.New(v, metav1.NamespaceAll, nil)
+	return rbac.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Resource implements informers.SharedInformerFactory.
 func (v *View) Resource() resource.Interface {
-	return resource.New(v, metav1.NamespaceAll, nil)
+	return resource.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Scheduling implements informers.SharedInformerFactory.
 func (v *View) Scheduling() scheduling.Interface {
-	return scheduling.New(v, metav1.NamespaceAll, nil)
+	return scheduling.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Storage implements informers.SharedInformerFactory.
 func (v *View) Storage() storage.Interface {
-	return storage.New(v, metav1.NamespaceAll, nil)
+	return storage.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Storagemigration implements informers.SharedInformerFactory.
 func (v *View) Storagemigration() storagemigration.Interface {
-	return storagemigration.New(v, metav1.NamespaceAll, nil)
+	return storagemigration.New(typed{v}, metav1.NamespaceAll, nil)
 }
 
 // Lifecycle implements informers.SharedInformerFactory.
 func (v *View) Lifecycle() lifecycle.Interface {
-	return lifecycle.New(v, metav1.NamespaceAll, nil)
+	return lifecycle.New(typed{v}, metav1.NamespaceAll, nil)
 }

@@ -1,136 +1,250 @@
-// Package informerview gives a term its shared informers and remembers why those that have not
-// synced have not.
+// Package informerview gives a term its shared informers: it remembers why those that have not synced have not, and takes the term's event
+// handlers away when the term is over.
+//
+// A [View] stands in front of a factory, of the term's own or of the host's ([Shared]). A [View.Scope] is a part of it that can be ended
+// alone, such as a controller that is built anew.
 package informerview
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"reflect"
-	"slices"
-	"strings"
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/informers/internalinterfaces"
 	"k8s.io/client-go/tools/cache"
 )
 
-// View is a SharedInformerFactory that stands in front of another one and sees each informer that
-// is asked for. It is safe for concurrent use.
+// What a view answers when it has ended.
+var (
+	// ErrTermOver: [View.Shutdown] has been called.
+	ErrTermOver = errors.New("the term is over")
+	// ErrScopeOver: [View.Close] has been called on a scope, and the term goes on.
+	ErrScopeOver = errors.New("this part of the term is over")
+)
+
+// View is a SharedInformerFactory for one term, or for a part of one. It is safe for concurrent use.
+//
+// Handlers that are added through it are removed with it, and are told nothing after that.
 type View struct {
-	informers.SharedInformerFactory
+	root     *root
+	parent   *View
+	panicked func(error)
+	// done is closed when the view is over.
+	done chan struct{}
+	end  sync.Once
 
-	mu      sync.Mutex
-	tracked map[cache.SharedIndexInformer]*tracked
+	mu        sync.Mutex
+	over      error
+	informers map[*source]*informer
+	handlers  map[*registration]struct{}
+	scopes    map[*View]struct{}
 }
 
-type tracked struct {
-	name string
-	// lastError is why the last list or watch failed.
-	lastError error
+var _ informers.SharedInformerFactory = (*View)(nil)
+
+// New returns a view of a factory of the term's own, which is shut down with it.
+func New(factory informers.SharedInformerFactory, opts ...Option) *View {
+	o := apply(opts)
+	return newView(&root{factory: factory, sources: newSources(), ticker: newTicker(o.clock)}, o)
 }
 
-// New returns a view of the factory.
-func New(factory informers.SharedInformerFactory) *View {
-	return &View{SharedInformerFactory: factory, tracked: map[cache.SharedIndexInformer]*tracked{}}
+func newView(root *root, o options) *View {
+	return &View{
+		root:      root,
+		panicked:  o.panicked,
+		done:      make(chan struct{}),
+		informers: map[*source]*informer{},
+		handlers:  map[*registration]struct{}{},
+		scopes:    map[*View]struct{}{},
+	}
+}
+
+// Scope returns a part of the view that can be ended alone, with [View.Close]. Its informers are the view's: they are waited for and live
+// with it, whatever the scope starts them with.
+func (v *View) Scope(opts ...Option) *View {
+	o := apply(opts)
+	if o.panicked == nil {
+		o.panicked = v.panicked
+	}
+	scope := newView(v.root, o)
+	scope.parent = v
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.over != nil {
+		scope.mark(v.over)
+		return scope
+	}
+	v.scopes[scope] = struct{}{}
+	return scope
 }
 
 // InformerFor implements informers.SharedInformerFactory.
 func (v *View) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
-	informer := v.SharedInformerFactory.InformerFor(obj, newFunc)
-	v.track(informer, strings.ToLower(reflect.TypeOf(obj).Elem().Name())+"s")
-	return informer
+	return v.informer(v.root.informerFor(obj, newFunc))
 }
 
 // ForResource implements informers.SharedInformerFactory.
 func (v *View) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
-	generic, err := v.SharedInformerFactory.ForResource(resource)
+	source, err := v.root.forResource(resource)
 	if err != nil {
 		return nil, err
 	}
-	v.track(generic.Informer(), resource.Resource)
-	return generic, nil
+	return &generic{informer: v.informer(source), resource: resource.GroupResource()}, nil
 }
 
-func (v *View) track(informer cache.SharedIndexInformer, name string) {
+// InformerName implements informers.SharedInformerFactory.
+func (v *View) InformerName() *cache.InformerName { return v.root.factory.InformerName() }
+
+// informer returns the view's one informer of the source.
+func (v *View) informer(s *source) *informer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if _, known := v.tracked[informer]; known {
+	i := v.informers[s]
+	if i == nil {
+		i = newInformer(v, s)
+		v.informers[s] = i
+	}
+	return i
+}
+
+// Start implements informers.SharedInformerFactory, as [View.StartWithContext].
+func (v *View) Start(stopCh <-chan struct{}) { v.StartWithContext(wait.ContextForChannel(stopCh)) }
+
+// StartWithContext starts the informers that have been asked for and that nobody has started. It may be called again when more were asked
+// for.
+//
+// Informers of the term's own run until ctx ends. What a scope starts runs as long as what its view has started, and only once the view
+// has started: the term's informers must not end with one controller. Informers of the host run until the host stops them.
+func (v *View) StartWithContext(ctx context.Context) {
+	if v.ended() == nil {
+		v.root.start(ctx, v.parent != nil)
+	}
+}
+
+// Shutdown ends the term: it removes all event handlers and waits until none of them runs and none is told anything any more. Informers of
+// the term's own are waited for, and must have been stopped before or while it waits; those of the host go on. On a scope it is
+// [View.Close]. It may be called several times, and not from an event handler.
+func (v *View) Shutdown() {
+	if v.parent != nil {
+		v.Close()
 		return
 	}
-	v.tracked[informer] = &tracked{name: name}
-	// It fails only for an informer that has been started already, which is a host's; its errors are the host's too.
-	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		v.failed(informer, err)
-		cache.DefaultWatchErrorHandler(ctx, r, err)
+	v.finish(ErrTermOver)
+	v.root.ticker.wait()
+	if !v.root.host {
+		v.root.factory.Shutdown()
+	}
+}
+
+// Close removes the event handlers of this part of the term and waits until none of them runs and none is told anything any more. The rest
+// goes on. It may be called several times, and not from an event handler.
+func (v *View) Close() {
+	if v.parent == nil {
+		v.finish(ErrTermOver)
+		return
+	}
+	v.finish(ErrScopeOver)
+	v.parent.forget(v)
+}
+
+// finish ends the view and its scopes.
+func (v *View) finish(why error) {
+	v.mark(why)
+	v.end.Do(func() {
+		scopes, handlers := v.left()
+		for _, scope := range scopes {
+			scope.finish(why)
+		}
+		for _, r := range handlers {
+			// It fails only for what is not one of the informer's handlers.
+			_ = r.remove()
+		}
+		for _, r := range handlers {
+			r.wait()
+		}
 	})
 }
 
-func (v *View) failed(informer cache.SharedIndexInformer, err error) {
-	// A watch that the server closes is not a failure.
-	if errors.Is(err, io.EOF) {
-		return
-	}
+// mark lets the view and its scopes be over: from now on they accept nothing, and no notification begins.
+func (v *View) mark(why error) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.tracked[informer].lastError = err
-}
-
-// WaitForSync waits until every informer that was asked for has synced, or ctx ends. The error
-// names those that have not, and why.
-func (v *View) WaitForSync(ctx context.Context) error {
-	v.mu.Lock()
-	checkers := make([]cache.DoneChecker, 0, len(v.tracked))
-	for informer := range v.tracked {
-		checkers = append(checkers, informer.HasSyncedChecker())
+	if v.over == nil {
+		v.over = why
+		close(v.done)
 	}
 	v.mu.Unlock()
-	if cache.WaitFor(ctx, "", checkers...) {
-		return nil
+	scopes, _ := v.left()
+	for _, scope := range scopes {
+		scope.mark(why)
 	}
-	if err := v.Problem(); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
 }
 
-// Problem names the informers that have not synced, and why as far as is known; nil if all have.
-func (v *View) Problem() error {
-	return v.unsynced(func(t *tracked) error {
-		if t.lastError == nil {
-			return fmt.Errorf("informer of %s has not synced yet", t.name)
-		}
-		return fmt.Errorf("informer of %s has not synced: %w", t.name, t.lastError)
-	})
-}
-
-// Failure is Problem without the informers that are merely not done yet.
-func (v *View) Failure() error {
-	return v.unsynced(func(t *tracked) error {
-		if t.lastError == nil {
-			return nil
-		}
-		return fmt.Errorf("informer of %s has not synced: %w", t.name, t.lastError)
-	})
-}
-
-func (v *View) unsynced(describe func(*tracked) error) error {
+func (v *View) left() (scopes []*View, handlers []*registration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var waiting []*tracked
-	for informer, t := range v.tracked {
-		if !informer.HasSynced() {
-			waiting = append(waiting, t)
+	for scope := range v.scopes {
+		scopes = append(scopes, scope)
+	}
+	for r := range v.handlers {
+		handlers = append(handlers, r)
+	}
+	return scopes, handlers
+}
+
+// ended tells why the view is over, nil if it is not.
+func (v *View) ended() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.over
+}
+
+// remember keeps a handler until the view is over, and resyncs it.
+func (v *View) remember(r *registration) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.over != nil {
+		return v.over
+	}
+	// Those that were removed may still have been running then.
+	maps.DeleteFunc(v.handlers, func(r *registration, _ struct{}) bool { return r.gone() })
+	v.handlers[r] = struct{}{}
+	if r.period > 0 {
+		v.root.ticker.add(r)
+	}
+	return nil
+}
+
+func (v *View) forget(scope *View) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.scopes, scope)
+}
+
+// typed is what the typed accessors ask for their informers. It asks the factory by resource, which makes an informer with the namespace
+// and the list options that the factory was made with; those of the accessors are the view's, which has none.
+type typed struct{ *View }
+
+func (t typed) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+	for _, resource := range resourcesOf(obj) {
+		if source, err := t.root.forResource(resource); err == nil {
+			return t.informer(source)
 		}
 	}
-	slices.SortFunc(waiting, func(a, b *tracked) int { return strings.Compare(a.name, b.name) })
-	var errs []error
-	for _, t := range waiting {
-		errs = append(errs, describe(t))
-	}
-	return errors.Join(errs...)
+	return t.View.InformerFor(obj, newFunc)
+}
+
+type generic struct {
+	informer *informer
+	resource schema.GroupResource
+}
+
+func (g *generic) Informer() cache.SharedIndexInformer { return g.informer }
+
+func (g *generic) Lister() cache.GenericLister {
+	return cache.NewGenericLister(g.informer.GetIndexer(), g.resource)
 }

@@ -1,0 +1,119 @@
+package informerview_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/informerview"
+)
+
+// A host shares informers that never resync with one term after the other, on a real API server.
+func TestSharedView_OnARealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *testing.T) {
+	defer ccmtest.VerifyNoLeaks(t, ccmtest.IgnoringCurrent())
+	cp := controlplane.ForTest(t)
+	client, err := kubernetes.NewForConfig(cp.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
+	defer cancel()
+	stop := make(chan struct{})
+	factory := informers.NewSharedInformerFactory(client, 0)
+	hosts := &recorder{}
+	ofHost := add(t, factory.Core().V1().Nodes().Informer(), hosts)
+	factory.Start(stop)
+	if err := factory.WaitForCacheSyncWithContext(ctx).AsError(); err != nil {
+		t.Fatal(err)
+	}
+	if !cache.WaitFor(ctx, "", ofHost.HasSyncedChecker()) {
+		t.Fatal("the host's handler has not been told of the nodes")
+	}
+	shared := informerview.NewShared(factory, stop)
+
+	var services cache.SharedIndexInformer
+	for _, name := range []string{"node-1", "node-2", "node-3"} {
+		view := shared.View(time.Second)
+		r, never := &recorder{}, &recorder{}
+		add(t, view.Core().V1().Nodes().Informer(), r)
+		add(t, view.Core().V1().Nodes().Informer(), never, 0)
+		// Of services the host has not asked: the first term starts their informer, which all share.
+		ofServices := &recorder{}
+		services = view.Core().V1().Services().Informer()
+		add(t, services, ofServices)
+		view.StartWithContext(ctx)
+		if err := view.WaitForSync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		waitTold(t, r, "add "+name, "resync "+name)
+		waitTold(t, ofServices, "add default/kubernetes", "resync default/kubernetes")
+		waitTold(t, hosts, "add "+name)
+		waitTold(t, never, "add "+name)
+		view.Shutdown()
+		// A goroutine that has said that it is done may still be seen for a moment.
+		ccmtest.Eventually(t, "only the host's handler is left", func(context.Context) (int, error) {
+			if left := goroutines(listening); left != 1 {
+				return left, fmt.Errorf("%d handlers", left)
+			}
+			return 1, nil
+		})
+		if got := goroutines(ticking); got != 0 {
+			t.Errorf("after the term %d tickers are left", got)
+		}
+		r.take()
+		never.take()
+		ofServices.take()
+
+		// What the host is told of now would have reached the handlers of the term.
+		update := []byte(`{"metadata":{"labels":{"after":"the-term"}}}`)
+		if _, err := client.CoreV1().Nodes().Patch(ctx, name, "application/merge-patch+json", update, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		waitTold(t, hosts, "update "+name)
+		for _, ended := range []*recorder{r, never, ofServices} {
+			if events := ended.take(); len(events) > 0 {
+				t.Errorf("after the term a handler was told %q", events)
+			}
+		}
+		if services.IsStopped() {
+			t.Error("an informer that a term has started for the host has ended with the term")
+		}
+		if r.twice.Load() || never.twice.Load() || ofServices.twice.Load() {
+			t.Error("a handler was told two things at once")
+		}
+	}
+	close(stop)
+	factory.Shutdown()
+	if !services.IsStopped() {
+		t.Error("an informer that a term has started for the host has not ended with the host's")
+	}
+}
+
+// waitTold waits until the handler has been told all of this.
+func waitTold(t *testing.T, r *recorder, want ...string) {
+	t.Helper()
+	ccmtest.Eventually(t, fmt.Sprintf("the handler is told %q", want), func(context.Context) (string, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, event := range want {
+			if !slices.Contains(r.events, event) {
+				return "", fmt.Errorf("it was told %q", r.events)
+			}
+		}
+		return "", nil
+	})
+}

@@ -1,0 +1,168 @@
+package informerview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+)
+
+// sources are the informers of one factory.
+type sources struct {
+	mu    sync.Mutex
+	known map[any]*source
+}
+
+func newSources() *sources { return &sources{known: map[any]*source{}} }
+
+// of returns the one source of the informer. An informer is known by its store: of the informer itself client-go's typed accessors return
+// another wrapper with each call.
+func (s *sources) of(informer cache.SharedIndexInformer, name string, object reflect.Type) *source {
+	var identity any = informer.GetStore()
+	if !reflect.ValueOf(identity).Comparable() {
+		identity = informer
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.known[identity]; known != nil {
+		return known
+	}
+	added := &source{informer: informer, name: name, object: object, indexers: map[string]<-chan struct{}{}}
+	added.observe()
+	s.known[identity] = added
+	return added
+}
+
+// source is an informer of a factory, and what is known of it.
+type source struct {
+	informer cache.SharedIndexInformer
+	// name is the resource, such as nodes.
+	name string
+	// object is the type that the factory has the informer by; nil if it cannot be told.
+	object reflect.Type
+	// unobserved tells that it ran already when it was first asked for: why it fails is known to its owner alone.
+	unobserved bool
+
+	mu sync.Mutex
+	// started is true when it is known to have been started.
+	started bool
+	// lastError is why the last list or watch failed.
+	lastError error
+	// indexers are those that were added through views: until the channel is closed they are in use.
+	indexers map[string]<-chan struct{}
+}
+
+// observe sees the errors of lists and watches from now on, unless the informer runs already.
+func (s *source) observe() {
+	err := s.informer.SetWatchErrorHandlerWithContext(s.watching(cache.DefaultWatchErrorHandler))
+	s.unobserved = err != nil
+	s.started = s.unobserved
+}
+
+// watching is a handler of watch errors that notes them before it calls next.
+func (s *source) watching(next cache.WatchErrorHandlerWithContext) cache.WatchErrorHandlerWithContext {
+	return func(ctx context.Context, r *cache.Reflector, err error) {
+		s.failed(err)
+		next(ctx, r, err)
+	}
+}
+
+func (s *source) failed(err error) {
+	// A watch that the server closes is not a failure.
+	if errors.Is(err, io.EOF) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastError = err
+}
+
+func (s *source) reason() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lastError
+}
+
+func (s *source) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started = true
+}
+
+func (s *source) hasStarted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.started
+}
+
+// addIndexers adds indexers that user, a channel that it closes at its end, needs. An informer cannot lose an indexer: one that was added
+// for a user who has ended is there already.
+func (s *source) addIndexers(user <-chan struct{}, indexers cache.Indexers) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	missing := cache.Indexers{}
+	for name, index := range indexers {
+		if earlier, ours := s.indexers[name]; !ours || !closed(earlier) {
+			missing[name] = index
+		}
+	}
+	if len(missing) > 0 || s.informer.IsStopped() {
+		if err := s.informer.AddIndexers(missing); err != nil {
+			return fmt.Errorf("informer of %s: %w", s.name, err)
+		}
+	}
+	for name := range indexers {
+		s.indexers[name] = user
+	}
+	return nil
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// resourcesOf returns what objects of this type may be served as.
+func resourcesOf(obj runtime.Object) []schema.GroupVersionResource {
+	kinds, _, err := scheme.Scheme.ObjectKinds(obj)
+	if err != nil {
+		return nil
+	}
+	resources := make([]schema.GroupVersionResource, 0, len(kinds))
+	for _, kind := range kinds {
+		plural, _ := meta.UnsafeGuessKindToResource(kind)
+		resources = append(resources, plural)
+	}
+	return resources
+}
+
+// objectOf returns the type of the resource's objects, nil if it is none of client-go's.
+func objectOf(resource schema.GroupVersionResource) reflect.Type {
+	for kind, object := range scheme.Scheme.KnownTypes(resource.GroupVersion()) {
+		if plural, _ := meta.UnsafeGuessKindToResource(resource.GroupVersion().WithKind(kind)); plural == resource {
+			return reflect.PointerTo(object)
+		}
+	}
+	return nil
+}
+
+// nameOf names the resource of an object.
+func nameOf(obj runtime.Object) string {
+	if resources := resourcesOf(obj); len(resources) > 0 {
+		return resources[0].Resource
+	}
+	return strings.ToLower(reflect.TypeOf(obj).Elem().Name()) + "s"
+}

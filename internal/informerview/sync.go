@@ -1,0 +1,129 @@
+package informerview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+)
+
+// lookAgain is how often a wait looks for informers that have been stopped, of which client-go tells nobody.
+const lookAgain = time.Second
+
+// WaitForSync waits until every informer that the term has asked for has synced, or ctx ends. The error names those that have not, and
+// why. An informer that has been stopped is an error at once: it will never sync, nor follow what changes.
+func (v *View) WaitForSync(ctx context.Context) error {
+	asked := v.root.askedFor()
+	checkers := make([]cache.DoneChecker, 0, len(asked))
+	for _, s := range asked {
+		checkers = append(checkers, s.informer.HasSyncedChecker())
+	}
+	for ctx.Err() == nil {
+		if err := v.stopped(); err != nil {
+			return err
+		}
+		if waitFor(ctx, lookAgain, checkers) {
+			return nil
+		}
+	}
+	if err := v.Problem(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+func waitFor(ctx context.Context, limit time.Duration, checkers []cache.DoneChecker) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return cache.WaitFor(ctx, "", checkers...)
+}
+
+// Problem names the informers that have not synced or have been stopped, and why as far as is known; nil if there are none.
+func (v *View) Problem() error {
+	return v.explain(func(s *source) error {
+		switch err := v.failure(s); {
+		case err != nil || s.informer.HasSynced():
+			return err
+		case s.unobserved:
+			return fmt.Errorf("informer of %s has not synced yet; only the host, which has started it, can tell why", s.name)
+		default:
+			return fmt.Errorf("informer of %s has not synced yet", s.name)
+		}
+	})
+}
+
+// Failure is Problem without the informers that are merely not done yet.
+func (v *View) Failure() error { return v.explain(v.failure) }
+
+func (v *View) failure(s *source) error {
+	if err := v.root.stopped(s); err != nil {
+		return err
+	}
+	if err := s.reason(); err != nil && !s.informer.HasSynced() {
+		return fmt.Errorf("informer of %s has not synced: %w", s.name, err)
+	}
+	return nil
+}
+
+// stopped names the informers that have been stopped.
+func (v *View) stopped() error { return v.explain(v.root.stopped) }
+
+// stopped returns an error for an informer that has been stopped, or that will not be started.
+func (r *root) stopped(s *source) error {
+	stopped := s.informer.IsStopped()
+	switch {
+	case r.host && !stopped && closed(r.lasting) && !s.informer.HasSynced():
+		return fmt.Errorf("informer of %s has not synced, and the host ends its informers", s.name)
+	case !stopped:
+		return nil
+	case r.host:
+		return fmt.Errorf("informer of %s has been stopped by the host; a stopped informer cannot be started again: "+
+			"stop the informers after the Manager, or hand in a factory whose informers run", s.name)
+	default:
+		return fmt.Errorf("informer of %s has been stopped", s.name)
+	}
+}
+
+// explain joins what describe says of the informers that the term has asked for, by name.
+func (v *View) explain(describe func(*source) error) error {
+	asked := v.root.askedFor()
+	slices.SortFunc(asked, func(a, b *source) int { return strings.Compare(a.name, b.name) })
+	var errs []error
+	for _, s := range asked {
+		errs = append(errs, describe(s))
+	}
+	return errors.Join(errs...)
+}
+
+// WaitForCacheSync implements informers.SharedInformerFactory, as [View.WaitForCacheSyncWithContext].
+func (v *View) WaitForCacheSync(stopCh <-chan struct{}) map[reflect.Type]bool {
+	return v.WaitForCacheSyncWithContext(wait.ContextForChannel(stopCh)).Synced
+}
+
+// WaitForCacheSyncWithContext implements informers.SharedInformerFactory. It waits for the informers that the term has asked for and that
+// have been started, not for others of the host's.
+func (v *View) WaitForCacheSyncWithContext(ctx context.Context) cache.SyncResult {
+	asked := v.root.askedFor()
+	unstarted := v.root.unstarted(asked)
+	started := slices.DeleteFunc(asked, func(s *source) bool { return slices.Contains(unstarted, s) })
+	var checkers []cache.DoneChecker
+	for _, s := range started {
+		checkers = append(checkers, s.informer.HasSyncedChecker())
+	}
+	result := cache.SyncResult{Synced: map[reflect.Type]bool{}}
+	if !cache.WaitFor(ctx, "", checkers...) {
+		result.Err = context.Cause(ctx)
+	}
+	for _, s := range started {
+		if s.object != nil {
+			result.Synced[s.object] = s.informer.HasSynced()
+		}
+	}
+	return result
+}

@@ -1,0 +1,191 @@
+package informerview_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/fxccm/fxccm/internal/informerview"
+)
+
+// ownView is a view of a term's own factory, which resyncs with the period.
+func ownView(resync time.Duration) (*fake.Clientset, *informerview.View) {
+	client := fake.NewClientset()
+	return client, informerview.New(informers.NewSharedInformerFactory(client, resync))
+}
+
+func TestOwnView_WhenTheTermEnds_InformersAndHandlersEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, view := ownView(time.Minute)
+		ctx, cancel := context.WithCancel(t.Context())
+		informer := view.Core().V1().Nodes().Informer()
+		plain, slow := &recorder{}, &recorder{}
+		add(t, informer, plain)
+		add(t, informer, slow, 3*time.Minute)
+		view.StartWithContext(ctx)
+		if err := view.WaitForSync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		createNode(t, client, "a")
+		time.Sleep(3*time.Minute + time.Second)
+		plain.expect(t, "in the term", append(eventsOf("resync", "a", "a", "a"), "add a")...)
+		slow.expect(t, "in the term", "add a", "resync a")
+		cancel()
+		view.Shutdown()
+		view.Shutdown()
+		expectGoroutines(t, "after the term", listening, 0)
+		if !informer.IsStopped() {
+			t.Error("the term's informer has not been stopped with it")
+		}
+		if _, err := informer.AddEventHandler(plain); !errors.Is(err, informerview.ErrTermOver) {
+			t.Errorf("AddEventHandler after the term: error %v, expected %v", err, informerview.ErrTermOver)
+		}
+	})
+}
+
+func TestOwnView_WhenItWasNeverStarted_EndsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, view := ownView(0)
+		add(t, view.Core().V1().Nodes().Informer(), &recorder{}, time.Minute)
+		add(t, view.Scope().Core().V1().Nodes().Informer(), &recorder{})
+		view.Shutdown()
+	})
+}
+
+func TestOwnView_StartedAgain_StartsWhatWasAskedForSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, view := ownView(0)
+		ctx, cancel := context.WithCancel(t.Context())
+		view.Core().V1().Nodes().Informer()
+		view.StartWithContext(ctx)
+		if err := view.WaitForSync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		client.PrependReactor("list", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("forbidden")
+		})
+		view.Core().V1().Services().Informer()
+		expectError(t, "an informer that has not been started", view.Problem(), "informer of services has not synced yet")
+		view.StartWithContext(ctx)
+		limited, stop := context.WithTimeout(ctx, 5*time.Second)
+		defer stop()
+		expectError(t, "WaitForSync", view.WaitForSync(limited), "informer of services has not synced: ", "forbidden")
+		cancel()
+		view.Shutdown()
+	})
+}
+
+// A controller that is rebuilt in a term has new handlers; the old one's are told nothing any more, and the others go on.
+func TestScope_IsEndedAlone(t *testing.T) {
+	for name, make := range map[string]func(t *testing.T) (client *fake.Clientset, view *informerview.View, end func()){
+		"own factory": func(t *testing.T) (*fake.Clientset, *informerview.View, func()) {
+			client, view := ownView(12 * time.Hour)
+			ctx, cancel := context.WithCancel(t.Context())
+			add(t, view.Core().V1().Nodes().Informer(), &recorder{})
+			view.StartWithContext(ctx)
+			return client, view, func() {
+				cancel()
+				view.Shutdown()
+			}
+		},
+		"host's factory": func(t *testing.T) (*fake.Clientset, *informerview.View, func()) {
+			h := runningHost(t, 0)
+			view := h.shared.View(12 * time.Hour)
+			return h.client, view, func() {
+				view.Shutdown()
+				h.end()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, view, end := make(t)
+				defer end()
+				others := &recorder{}
+				add(t, view.Scope().Core().V1().Nodes().Informer(), others)
+				createNode(t, client, "a")
+				others.expect(t, "at first", "add a")
+				before := goroutines(listening)
+				var names []string
+				for _, name := range []string{"b", "c", "d"} {
+					scope := view.Scope()
+					r := &recorder{}
+					add(t, scope.Core().V1().Nodes().Informer(), r, 30*time.Second)
+					nested := scope.Scope()
+					inner := &recorder{}
+					add(t, nested.Core().V1().Nodes().Informer(), inner)
+					scope.Start(nil)
+					known := append(slices.Clone(names), "a")
+					r.expect(t, "when it is built", eventsOf("add", known...)...)
+					inner.expect(t, "when it is built", eventsOf("add", known...)...)
+					time.Sleep(30 * time.Second)
+					r.expect(t, "after its period", eventsOf("resync", known...)...)
+					scope.Close()
+					expectGoroutines(t, "after the scope", listening, before)
+					createNode(t, client, name)
+					time.Sleep(time.Hour)
+					r.expect(t, "after its scope")
+					inner.expect(t, "after the scope around its own")
+					others.expect(t, "after another scope", "add "+name)
+					for _, over := range []*informerview.View{scope, nested, scope.Scope()} {
+						if _, err := over.Core().V1().Nodes().Informer().AddEventHandler(r); !errors.Is(err, informerview.ErrScopeOver) {
+							t.Errorf("AddEventHandler after the scope: error %v, expected %v", err, informerview.ErrScopeOver)
+						}
+					}
+					names = append(names, name)
+				}
+			})
+		})
+	}
+}
+
+func TestScope_WhatItStarts_LivesWithTheTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, view := ownView(0)
+		early := view.Scope()
+		nodes := early.Core().V1().Nodes().Informer()
+		ofController, endController := context.WithCancel(t.Context())
+		early.StartWithContext(ofController)
+		settle(t)
+		if nodes.SetTransform(nil) != nil {
+			t.Error("a scope has started an informer before the term has")
+		}
+		ofTerm, endTerm := context.WithCancel(t.Context())
+		view.StartWithContext(ofTerm)
+		late := view.Scope()
+		services := late.Core().V1().Services().Informer()
+		late.StartWithContext(ofController)
+		if err := late.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pods := late.Core().V1().Pods().Informer()
+		go pods.RunWithContext(ofController)
+		settle(t)
+		if !pods.HasSynced() {
+			t.Error("an informer that a controller runs itself does not run")
+		}
+		endController()
+		late.Shutdown()
+		settle(t)
+		for _, informer := range []cache.SharedIndexInformer{nodes, services, pods} {
+			if informer.IsStopped() {
+				t.Error("an informer of the term has ended with a controller")
+			}
+		}
+		endTerm()
+		early.Shutdown()
+		view.Shutdown()
+		if !nodes.IsStopped() || !services.IsStopped() || !pods.IsStopped() {
+			t.Error("an informer has not ended with the term")
+		}
+	})
+}

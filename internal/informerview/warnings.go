@@ -1,0 +1,38 @@
+package informerview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Warnings returns what an operator should know of a host's informers, one sentence each, sorted; none for informers of the term's own.
+func (v *View) Warnings() []string {
+	if !v.root.host {
+		return nil
+	}
+	warnings := []string{"Informers are the host's: they live on between terms, and are as complete and as fresh as the host keeps them."}
+	if v.root.ticker.used() {
+		warnings = append(warnings,
+			"Periodic work is driven by the Manager's own ticker, because the resync period of the host's informers is not known.")
+	}
+	if names := v.unobserved(); len(names) > 0 {
+		warnings = append(warnings, fmt.Sprintf(
+			"Why lists and watches fail is not known for %s: the host had started these informers before the Manager asked for them.",
+			strings.Join(names, ", ")))
+	}
+	slices.Sort(warnings)
+	return warnings
+}
+
+// unobserved names the informers whose failures are the host's alone.
+func (v *View) unobserved() []string {
+	var names []string
+	for _, s := range v.root.askedFor() {
+		if s.unobserved {
+			names = append(names, s.name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
