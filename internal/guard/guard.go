@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
@@ -43,10 +44,19 @@ type Cloud struct {
 	routes       func() (cloudprovider.Routes, bool)
 }
 
+// An Option changes what [New] makes.
+type Option func(*caller)
+
+// WithObserver tells o of every call. Nil tells nobody.
+func WithObserver(o Observer) Option { return func(c *caller) { c.observer = o } }
+
 // New guards a provider for the term of the fence. The result also is a cloudprovider.PVLabeler if
 // the provider is one.
-func New(real cloudprovider.Interface, f *fence.Fence, log logr.Logger) (cloudprovider.Interface, *Cloud) {
+func New(real cloudprovider.Interface, f *fence.Fence, log logr.Logger, options ...Option) (cloudprovider.Interface, *Cloud) {
 	calls := caller{fence: f, log: log}
+	for _, option := range options {
+		option(&calls)
+	}
 	// Each interface is asked for once: some providers make network calls to answer, and a "no" must not turn into a
 	// "yes" while a controller that was left out for it is not there.
 	c := &Cloud{
@@ -84,7 +94,7 @@ func ask[T any](calls caller, name string, real func() (T, bool), wrap func(T) T
 	return sync.OnceValues(func() (T, bool) {
 		var answer T
 		var served bool
-		// A panic is logged by protect and counts as "no".
+		// A panic has been logged, and counts as "no".
 		_ = calls.protect(name, func() error {
 			answer, served = real()
 			return nil
@@ -154,12 +164,29 @@ func (c *Cloud) Close() error {
 
 // caller makes the calls of one term.
 type caller struct {
-	fence *fence.Fence
-	log   logr.Logger
+	fence    *fence.Fence
+	log      logr.Logger
+	observer Observer
 }
 
-// protect turns a panic of f into an error.
-func (c caller) protect(name string, f func() error) (err error) {
+// protect makes a call that need not pass the fence. A panic of f becomes an error.
+func (c caller) protect(name string, f func() error) error {
+	return c.run(context.Background(), name, f)
+}
+
+// run makes a call that nothing stands in the way of, and tells the observer.
+func (c caller) run(ctx context.Context, name string, f func() error) (err error) {
+	if c.observer == nil {
+		return c.recovered(name, f)
+	}
+	iface, method := split(name)
+	c.observer.CallStarted(iface, method)
+	begun := time.Now()
+	defer func() { c.observer.CallEnded(iface, method, resultOf(ctx, err), time.Since(begun)) }()
+	return c.recovered(name, f)
+}
+
+func (c caller) recovered(name string, f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = c.panicked(name, r)
@@ -197,15 +224,23 @@ func (e *ClientError) Unwrap() error { return e.Err }
 func call[T any](ctx context.Context, c caller, name string, f func(context.Context) (T, error)) (result T, err error) {
 	ctx, done, err := c.fence.EnterWhenOpen(ctx, name)
 	if err != nil {
+		c.refused(name)
 		return result, err
 	}
 	defer done()
-	err = c.protect(name, func() error {
+	err = c.run(ctx, name, func() error {
 		var callErr error
 		result, callErr = f(ctx)
 		return callErr
 	})
 	return result, err
+}
+
+func (c caller) refused(name string) {
+	if c.observer == nil {
+		return
+	}
+	c.observer.CallRefused(split(name))
 }
 
 // do is call without a value.

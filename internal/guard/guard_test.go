@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,6 +56,15 @@ func (i instances) InstanceMetadata(ctx context.Context, _ *v1.Node) (*cloudprov
 	return i.metadata(ctx)
 }
 
+type routes struct {
+	cloudprovider.Routes
+	list []*cloudprovider.Route
+}
+
+func (r routes) ListRoutes(context.Context, string) ([]*cloudprovider.Route, error) {
+	return r.list, nil
+}
+
 type volumeCloud struct{ *cloud }
 
 func (volumeCloud) GetLabelsForVolume(context.Context, *v1.PersistentVolume) (map[string]string, error) {
@@ -73,20 +83,132 @@ func node() *v1.Node { return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}
 func TestGuard_ErrorsPassThroughAsTheyAre(t *testing.T) {
 	retry := api.NewRetryError("not yet", time.Minute)
 	for _, want := range []error{
-		cloudprovider.InstanceNotFound, cloudprovider.NotImplemented, cloudprovider.ImplementedElsewhere,
+		cloudprovider.InstanceNotFound, cloudprovider.DiskNotFound, cloudprovider.NotImplemented, cloudprovider.ImplementedElsewhere,
 		retry, fmt.Errorf("provisioning: %w", retry), errors.New("quota"),
 	} {
-		g, _, _ := guarded(&cloud{
-			update:   func(context.Context) error { return want },
-			metadata: func(context.Context) (*cloudprovider.InstanceMetadata, error) { return nil, want },
-		})
-		lb, _ := g.LoadBalancer()
-		if err := lb.UpdateLoadBalancer(t.Context(), "c", nil, nil); err != want {
-			t.Errorf("UpdateLoadBalancer: %v became %v", want, err)
+		g, _, _ := guarded(everything{answer: func(context.Context, string) error { return want }})
+		for _, m := range methods(g) {
+			if _, err := m.call(t.Context()); m.hasError() && err != want {
+				t.Errorf("%s: %v became %v", m, want, err)
+			}
 		}
-		i, _ := g.InstancesV2()
-		if _, err := i.InstanceMetadata(t.Context(), node()); err != want {
-			t.Errorf("InstanceMetadata: %v became %v", want, err)
+	}
+}
+
+func TestGuard_ResultsPassThroughWithAndWithoutError(t *testing.T) {
+	for _, answer := range []error{nil, errors.New("only half of it")} {
+		g, _, _ := guarded(everything{answer: func(context.Context, string) error { return answer }})
+		for _, m := range methods(g) {
+			results, err := m.call(t.Context())
+			if m.hasError() && err != answer {
+				t.Errorf("%s returned %v, want %v", m, err, answer)
+			}
+			for n, result := range results {
+				if result.IsZero() {
+					t.Errorf("%s: result %d of the provider has been lost, with the error %v", m, n, answer)
+				}
+			}
+		}
+	}
+}
+
+func TestGuard_EachMethodAsksTheProviderForItself(t *testing.T) {
+	var asked []string
+	g, _, _ := guarded(everything{answer: func(_ context.Context, method string) error {
+		asked = append(asked, method)
+		return nil
+	}})
+	for _, m := range methods(g) {
+		asked = nil
+		_, _ = m.call(t.Context())
+		if len(asked) != 1 || asked[0] != m.name {
+			t.Errorf("%s asked the provider for %v", m, asked)
+		}
+	}
+}
+
+type key struct{}
+
+func TestGuard_ContextOfACallIsTheCallersAndTheTerms(t *testing.T) {
+	type seen struct {
+		value any
+		err   error
+	}
+	var got seen
+	// meanwhile happens while the call is in flight, and must end its context.
+	var meanwhile func()
+	g, _, _ := guarded(everything{answer: func(ctx context.Context, _ string) error {
+		if meanwhile != nil {
+			meanwhile()
+			<-ctx.Done()
+		}
+		got = seen{ctx.Value(key{}), ctx.Err()}
+		return nil
+	}})
+	for _, m := range methods(g) {
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, m.name))
+		meanwhile = nil
+		_, _ = m.call(ctx)
+		if got != (seen{m.name, nil}) {
+			t.Errorf("%s: the provider saw %v, want the caller's value and no end", m, got)
+		}
+		meanwhile = cancel
+		_, _ = m.call(ctx)
+		if got != (seen{m.name, context.Canceled}) {
+			t.Errorf("%s: the provider saw %v, want the caller's end", m, got)
+		}
+	}
+}
+
+func TestGuard_CallOfAnyMethodEndsWithTheTerm(t *testing.T) {
+	for n := range methods(everything{answer: func(context.Context, string) error { return nil }}) {
+		var lose func()
+		g, _, f := guarded(everything{answer: func(ctx context.Context, _ string) error {
+			if lose == nil {
+				return nil
+			}
+			lose()
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}})
+		m := methods(g)[n]
+		if !m.hasError() {
+			continue // it does not pass the fence
+		}
+		lose = func() { f.Close(errors.New("lost")) }
+		if _, err := m.call(context.TODO()); !errors.Is(err, fence.ErrClosed) {
+			t.Errorf("%s: got %v, want the end of the term as the cause of its context's", m, err)
+		}
+		lose = func() { t.Errorf("%s was called after the term", m) }
+		if _, err := m.call(context.TODO()); !errors.Is(err, fence.ErrClosed) {
+			t.Errorf("%s after the term: got %v, want a refusal", m, err)
+		}
+	}
+}
+
+func TestGuard_ServesWhatTheProviderServes(t *testing.T) {
+	for _, none := range []bool{false, true} {
+		g, _, _ := guarded(everything{none: none, answer: func(context.Context, string) error { return nil }})
+		lb, lbServed := g.LoadBalancer()
+		i, iServed := g.Instances()
+		v2, v2Served := g.InstancesV2()
+		z, zServed := g.Zones()
+		cl, clServed := g.Clusters()
+		r, rServed := g.Routes()
+		for name, served := range map[string]struct{ ok, there bool }{
+			"LoadBalancer": {lbServed, lb != nil},
+			"Instances":    {iServed, i != nil},
+			"InstancesV2":  {v2Served, v2 != nil},
+			"Zones":        {zServed, z != nil},
+			"Clusters":     {clServed, cl != nil},
+			"Routes":       {rServed, r != nil},
+		} {
+			if served.ok == none || served.there == none {
+				t.Errorf("%s: the provider serves it: %v, the guard: %v (not nil: %v)", name, !none, served.ok, served.there)
+			}
+		}
+		if !g.HasClusterID() || g.ProviderName() != "everything" {
+			t.Errorf("HasClusterID %v, ProviderName %q", g.HasClusterID(), g.ProviderName())
 		}
 	}
 }
@@ -137,6 +259,49 @@ func TestGuard_PanicsBecomeErrors(t *testing.T) {
 	}
 }
 
+func TestGuard_PanicOfAnyMethodIsAnErrorThatNamesIt(t *testing.T) {
+	panics := false
+	g, c, f := guarded(everything{answer: func(context.Context, string) error {
+		if panics {
+			panic("no")
+		}
+		return nil
+	}})
+	list := methods(g)
+	panics = true
+	var panicked *guard.PanicError
+	for _, m := range list {
+		if _, err := m.call(t.Context()); m.hasError() && (!errors.As(err, &panicked) || panicked.Call != m.String()) {
+			t.Errorf("%s: got %v, want a PanicError that names it", m, err)
+		}
+	}
+	if err := c.Start(nil, nil, informers.NewSharedInformerFactory(nil, 0)); !errors.As(err, &panicked) || panicked.Call != "Initialize" {
+		t.Errorf("Start: %v", err)
+	}
+	if err := c.Close(); !errors.As(err, &panicked) || panicked.Call != "Close" {
+		t.Errorf("Close: %v", err)
+	}
+	if g.HasClusterID() || g.ProviderName() != "" {
+		t.Error("a method that panicked has an answer")
+	}
+	if left := f.InFlight(); len(left) != 0 {
+		t.Errorf("calls that panicked are still in flight: %v", left)
+	}
+}
+
+func TestGuard_RouteThatIsNilIsAnError(t *testing.T) {
+	list := []*cloudprovider.Route{{Name: "a"}, nil}
+	g, _, _ := guarded(&cloud{routes: func() (cloudprovider.Routes, bool) { return routes{list: list}, true }})
+	r, _ := g.Routes()
+	if got, err := r.ListRoutes(t.Context(), ""); err == nil {
+		t.Errorf("got %v without an error; upstream would dereference each", got)
+	}
+	list[1] = &cloudprovider.Route{Name: "b"}
+	if got, err := r.ListRoutes(t.Context(), ""); err != nil || len(got) != 2 {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 func TestGuard_NoMetadataAndNoErrorIsAnError(t *testing.T) {
 	g, _, _ := guarded(&cloud{metadata: func(context.Context) (*cloudprovider.InstanceMetadata, error) { return nil, nil }})
 	i, _ := g.InstancesV2()
@@ -162,6 +327,22 @@ func TestGuard_CallInFlightEndsWithTheFence(t *testing.T) {
 	}
 	if err := lb.UpdateLoadBalancer(context.TODO(), "c", nil, nil); !errors.Is(err, fence.ErrClosed) {
 		t.Errorf("call after the end got %v, want a refusal", err)
+	}
+}
+
+func TestStart_InitializesBeforeItGivesInformers(t *testing.T) {
+	var asked []string
+	_, c, _ := guarded(everything{answer: func(_ context.Context, method string) error { asked = append(asked, method); return nil }})
+	if err := c.Start(nil, nil, informers.NewSharedInformerFactory(nil, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(asked, []string{"Initialize", "SetInformers"}) {
+		t.Errorf("the provider was asked for %v", asked)
+	}
+	initialized := false
+	_, plain, _ := guarded(&cloud{initialize: func(cloudprovider.ControllerClientBuilder) { initialized = true }})
+	if err := plain.Start(nil, nil, informers.NewSharedInformerFactory(nil, 0)); err != nil || !initialized {
+		t.Errorf("a provider without SetInformers: initialized %v, %v", initialized, err)
 	}
 }
 

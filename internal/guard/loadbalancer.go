@@ -26,7 +26,7 @@ func (l loadBalancer) GetLoadBalancer(ctx context.Context, clusterName string, s
 
 // GetLoadBalancerName has no error to return, so it passes the fence: it computes a name.
 func (l loadBalancer) GetLoadBalancerName(ctx context.Context, clusterName string, service *v1.Service) (name string) {
-	_ = l.protect("LoadBalancer.GetLoadBalancerName", func() error {
+	_ = l.run(ctx, "LoadBalancer.GetLoadBalancerName", func() error {
 		name = l.real.GetLoadBalancerName(ctx, clusterName, service)
 		return nil
 	})

@@ -2,6 +2,8 @@ package guard
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	cloudprovider "k8s.io/cloud-provider"
 )
@@ -11,9 +13,15 @@ type routes struct {
 	caller
 }
 
+// ListRoutes never returns a nil among the routes: upstream's route controller dereferences each of them, in a goroutine
+// whose panic ends the process.
 func (r routes) ListRoutes(ctx context.Context, clusterName string) ([]*cloudprovider.Route, error) {
 	return call(ctx, r.caller, "Routes.ListRoutes", func(ctx context.Context) ([]*cloudprovider.Route, error) {
-		return r.real.ListRoutes(ctx, clusterName)
+		list, err := r.real.ListRoutes(ctx, clusterName)
+		if err == nil && slices.Contains(list, nil) {
+			return nil, errors.New("cloud provider listed a route that is nil")
+		}
+		return list, err
 	})
 }
 

@@ -1,0 +1,52 @@
+package guard_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/internal/guard"
+	"github.com/fxccm/fxccm/internal/metrics"
+)
+
+type nobody struct{}
+
+func (nobody) CallStarted(string, string)                            {}
+func (nobody) CallEnded(string, string, guard.Result, time.Duration) {}
+func (nobody) CallRefused(string, string)                            {}
+
+// What the guard adds to a call, beside the same call without it.
+func BenchmarkCall(b *testing.B) {
+	set, err := metrics.New(prometheus.NewRegistry(), "bench")
+	if err != nil {
+		b.Fatal(err)
+	}
+	series := set.Begin()
+	defer series.End()
+	b.Run("unguarded", func(b *testing.B) { benchCall(b, &cloud{}) })
+	for _, c := range []struct {
+		name     string
+		observer guard.Observer
+	}{{"guarded", nil}, {"observed by nobody", nobody{}}, {"counted and timed", series}} {
+		b.Run(c.name, func(b *testing.B) {
+			g, _ := guard.New(&cloud{}, fence.New(nil, time.Now), logr.Discard(), guard.WithObserver(c.observer))
+			benchCall(b, g)
+		})
+	}
+}
+
+func benchCall(b *testing.B, c cloudprovider.Interface) {
+	instances, _ := c.InstancesV2()
+	ctx, n := context.Background(), node()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := instances.InstanceExists(ctx, n); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
+
+	"github.com/fxccm/fxccm/internal/fence"
+)
+
+// An Observer is told of every call. iface is the name of an interface of k8s.io/cloud-provider, or "Cloud" for
+// cloudprovider.Interface itself and for what a cloud has beside it: SetInformers and Close. Its methods are called by
+// the goroutine of the call, so they must be safe for concurrent use, and must not block.
+type Observer interface {
+	// CallStarted tells that a call has passed the fence. CallEnded follows, whatever the provider does.
+	CallStarted(iface, method string)
+	// CallEnded tells how a call that has started ended. The duration is the provider's: it begins behind the fence.
+	CallEnded(iface, method string, result Result, duration time.Duration)
+	// CallRefused tells of a call that did not pass the fence, so that neither of the others will.
+	CallRefused(iface, method string)
+}
+
+// A Result is what came of a call, in a word.
+type Result string
+
+// All results.
+const (
+	OK       Result = "ok"
+	Failed   Result = "error"
+	NotFound Result = "not_found"
+	// NotImplemented is for what the provider leaves to nobody, or to somebody else.
+	NotImplemented Result = "not_implemented"
+	// Retry is the provider's wish to be asked again after a time.
+	Retry    Result = "retry"
+	Panicked Result = "panic"
+	// Cancelled calls failed since the term, or their caller's patience, ended while they were in flight. A timeout of the
+	// provider's own is Failed.
+	Cancelled Result = "cancelled"
+	// Refused calls came when the term was over, or waited for its end while it drained. They were not made.
+	Refused Result = "refused"
+)
+
+// Results lists all of them.
+func Results() []Result {
+	return []Result{OK, Failed, NotFound, NotImplemented, Retry, Panicked, Cancelled, Refused}
+}
+
+// resultOf goes by what upstream's controllers look for in an error, in its whole chain. ctx is that of the call.
+func resultOf(ctx context.Context, err error) Result {
+	switch {
+	case err == nil:
+		return OK
+	case is[*PanicError](err):
+		return Panicked
+	case errors.Is(err, cloudprovider.InstanceNotFound), errors.Is(err, cloudprovider.DiskNotFound):
+		return NotFound
+	case errors.Is(err, cloudprovider.NotImplemented), errors.Is(err, cloudprovider.ImplementedElsewhere):
+		return NotImplemented
+	case is[*api.RetryError](err):
+		return Retry
+	// Not every provider wraps what ended its request, so the context is asked too.
+	case ctx.Err() != nil, errors.Is(err, context.Canceled), errors.Is(err, fence.ErrClosed):
+		return Cancelled
+	default:
+		return Failed
+	}
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// split takes the name of a call apart. It does not allocate.
+func split(name string) (iface, method string) {
+	if iface, method, ok := strings.Cut(name, "."); ok {
+		return iface, method
+	}
+	return "Cloud", name
+}

@@ -1,0 +1,279 @@
+package metrics_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	componentmetrics "k8s.io/component-base/metrics"
+
+	"github.com/fxccm/fxccm/internal/guard"
+	"github.com/fxccm/fxccm/internal/metrics"
+)
+
+// value is that of the series with these labels, given as name and value in turn, or 0 and false if there is none. Of a histogram it
+// is the count.
+func value(t *testing.T, g prometheus.Gatherer, metric string, labels ...string) (float64, bool) {
+	t.Helper()
+	for _, series := range gather(t, g)[metric].GetMetric() {
+		if !has(series, labels) {
+			continue
+		}
+		switch {
+		case series.Counter != nil:
+			return series.GetCounter().GetValue(), true
+		case series.Gauge != nil:
+			return series.GetGauge().GetValue(), true
+		default:
+			return float64(series.GetHistogram().GetSampleCount()), true
+		}
+	}
+	return 0, false
+}
+
+func has(series *dto.Metric, labels []string) bool {
+	found := 0
+	for i := 0; i < len(labels); i += 2 {
+		for _, pair := range series.GetLabel() {
+			if pair.GetName() == labels[i] && pair.GetValue() == labels[i+1] {
+				found += 2
+			}
+		}
+	}
+	return found == len(labels)
+}
+
+func wantValue(t *testing.T, g prometheus.Gatherer, want float64, metric string, labels ...string) {
+	t.Helper()
+	if got, ok := value(t, g, metric, labels...); !ok || got != want {
+		t.Errorf("%s%v = %v (exists: %v), want %v", metric, labels, got, ok, want)
+	}
+}
+
+func TestSeries_CountWhatTheyAreTold(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	set := newSet(t, registry, "a")
+	if families := gather(t, registry); len(families) != 0 {
+		t.Errorf("there are series before the Manager runs: %v", families)
+	}
+	series := set.Begin()
+	for _, zero := range [][]string{
+		{"fxccm_leading"},
+		{"fxccm_terms_total"},
+		{"fxccm_term_open_duration_seconds"},
+		{"fxccm_term_drain_duration_seconds"},
+		{"fxccm_terms_ended_total", "reason", "undrained"},
+		{"fxccm_fence_refused_total", "door", "kube"},
+		{"fxccm_fence_refused_total", "door", "provider"},
+	} {
+		wantValue(t, registry, 0, zero[0], append(zero[1:], "manager", "a")...)
+	}
+
+	series.Leading(true)
+	series.Leading(true)
+	wantValue(t, registry, 1, "fxccm_leading")
+	series.Leading(false)
+	series.Leading(false)
+	wantValue(t, registry, 0, "fxccm_leading")
+
+	series.TermBegan()
+	series.TermBegan()
+	series.TermOpened(time.Minute)
+	series.TermEnded(metrics.Lost, time.Second)
+	series.TermEnded(metrics.Undrained, time.Second)
+	series.Refused(metrics.DoorProvider)
+	wantValue(t, registry, 2, "fxccm_terms_total")
+	wantValue(t, registry, 1, "fxccm_term_open_duration_seconds")
+	wantValue(t, registry, 2, "fxccm_term_drain_duration_seconds")
+	wantValue(t, registry, 1, "fxccm_terms_ended_total", "reason", "lost")
+	wantValue(t, registry, 0, "fxccm_terms_ended_total", "reason", "stopped")
+	wantValue(t, registry, 1, "fxccm_fence_refused_total", "door", "provider")
+
+	call := []string{"interface", "Routes", "method", "ListRoutes"}
+	series.CallStarted("Routes", "ListRoutes")
+	series.CallStarted("Routes", "ListRoutes")
+	wantValue(t, registry, 2, "fxccm_cloud_calls_in_flight", call...)
+	series.CallEnded("Routes", "ListRoutes", guard.Retry, 1500*time.Millisecond)
+	wantValue(t, registry, 1, "fxccm_cloud_calls_in_flight", call...)
+	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds", append(call, "result", "retry")...)
+	histogram := gather(t, registry)["fxccm_cloud_call_duration_seconds"].GetMetric()[0].GetHistogram()
+	if histogram.GetSampleSum() != 1.5 {
+		t.Errorf("a call of 1.5 s took %v s", histogram.GetSampleSum())
+	}
+	series.CallRefused("Routes", "ListRoutes")
+	wantValue(t, registry, 1, "fxccm_cloud_calls_in_flight", call...)
+	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds", append(call, "result", "refused")...)
+	wantValue(t, registry, 1, "fxccm_fence_refused_total", "door", "cloud")
+}
+
+func TestManagers_ThatComeAndGoLeaveNothing(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	for range 2 {
+		var running []*metrics.Series
+		for i := range 50 {
+			series := newSet(t, registry, fmt.Sprintf("cluster-%d", i)).Begin()
+			everything(series)
+			running = append(running, series)
+		}
+		if n := len(gather(t, registry)["fxccm_leading"].GetMetric()); n != 50 {
+			t.Errorf("%d of 50 Managers are seen", n)
+		}
+		wantValue(t, registry, 1, "fxccm_terms_total", "manager", "cluster-49") // anew in the second round
+		running[0].End()
+		if _, ok := value(t, registry, "fxccm_leading", "manager", "cluster-0"); ok {
+			t.Error("the Manager that ended is still seen")
+		}
+		wantValue(t, registry, 1, "fxccm_leading", "manager", "cluster-10")
+		for _, series := range running {
+			series.End()
+		}
+		for name, family := range gather(t, registry) {
+			t.Errorf("%s has %d series, although no Manager runs", name, len(family.GetMetric()))
+		}
+	}
+}
+
+func TestManager_ThatRunsAgainBeginsAnew(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	set := newSet(t, registry, "m")
+	first := set.Begin()
+	everything(first)
+	first.CallStarted("Routes", "ListRoutes")
+	first.End()
+	first.End()
+	everything(first)
+	if families := gather(t, registry); len(families) != 0 {
+		t.Errorf("what was told after the end made series: %v", families)
+	}
+
+	second := set.Begin()
+	wantValue(t, registry, 0, "fxccm_leading")
+	wantValue(t, registry, 0, "fxccm_terms_total")
+	// The first run left a call behind that could not be drained.
+	first.CallEnded("Routes", "ListRoutes", guard.Cancelled, time.Hour)
+	if got, ok := value(t, registry, "fxccm_cloud_calls_in_flight"); ok {
+		t.Errorf("a call of the run before counts in this one: %v in flight", got)
+	}
+	second.TermBegan()
+	first.End()
+	wantValue(t, registry, 1, "fxccm_terms_total")
+}
+
+func TestManagers_OfOneNameShareTheirSeries(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	a, b := newSet(t, registry, "kubernetes").Begin(), newSet(t, registry, "kubernetes").Begin()
+	a.Leading(true)
+	b.Leading(false)
+	wantValue(t, registry, 1, "fxccm_leading")
+	a.CallStarted("Routes", "ListRoutes")
+	b.TermBegan()
+	a.End()
+	wantValue(t, registry, 0, "fxccm_leading")
+	wantValue(t, registry, 1, "fxccm_terms_total")
+	a.CallEnded("Routes", "ListRoutes", guard.OK, time.Second)
+	wantValue(t, registry, 0, "fxccm_cloud_calls_in_flight")
+	a.Leading(true)
+	wantValue(t, registry, 0, "fxccm_leading")
+	b.End()
+	if families := gather(t, registry); len(families) != 0 {
+		t.Errorf("series are left: %v", families)
+	}
+}
+
+func TestNew_WithoutRegistererCounts(t *testing.T) {
+	everything(newSet(t, nil, "a").Begin())
+	newSet(t, prometheus.WrapRegistererWithPrefix("x_", nil), "a").Begin().End()
+}
+
+func TestNew_SharesTheRegistererThroughItsWrappers(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	for _, manager := range []string{"a", "b"} {
+		for _, region := range []string{"north", "south"} {
+			wrapped := prometheus.WrapRegistererWith(prometheus.Labels{"region": region}, registry)
+			newSet(t, wrapped, manager).Begin().TermBegan()
+		}
+		newSet(t, prometheus.WrapRegistererWithPrefix("host_", registry), manager).Begin().TermBegan()
+	}
+	wantValue(t, registry, 1, "fxccm_terms_total", "manager", "b", "region", "south")
+	wantValue(t, registry, 1, "host_fxccm_terms_total", "manager", "b")
+	if n := len(gather(t, registry)["fxccm_terms_total"].GetMetric()); n != 4 {
+		t.Errorf("%d series, want 2 Managers in 2 regions", n)
+	}
+}
+
+// As that of legacyregistry, which is a global.
+func TestNew_AcceptsTheRegistererOfAKubernetesRegistry(t *testing.T) {
+	registry := componentmetrics.NewKubeRegistry()
+	newSet(t, registry.Registerer(), "a").Begin().TermBegan()
+	newSet(t, registry.Registerer(), "b").Begin().TermBegan()
+	wantValue(t, registry, 1, "fxccm_terms_total", "manager", "a")
+}
+
+type refusing struct{ prometheus.Registerer }
+
+func (refusing) Register(prometheus.Collector) error { return errors.New("full") }
+
+func TestNew_WhenRegistrationFails_NamesWhatIsWrong(t *testing.T) {
+	taken := func(c prometheus.Collector) prometheus.Registerer {
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(c)
+		return registry
+	}
+	var help string
+	for _, m := range metrics.Table() {
+		if m.Name == "fxccm_terms_total" {
+			help = m.Help
+		}
+	}
+	for name, c := range map[string]struct {
+		registerer prometheus.Registerer
+		manager    string
+		want       string
+	}{
+		"another metric of the name": {taken(prometheus.NewGauge(prometheus.GaugeOpts{Name: "fxccm_leading", Help: "x"})), "m", "fxccm_leading"},
+		"the same metric of another": {taken(prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "fxccm_terms_total", Help: help}, []string{"manager"})), "m", "fxccm_terms_total"},
+		"registerer with an error": {refusing{}, "m", "full"},
+		"manager is not UTF-8":     {prometheus.NewRegistry(), "m\xff", `"m\xff"`},
+	} {
+		set, err := metrics.New(c.registerer, c.manager)
+		if err == nil || set != nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want an error that names %s", name, err, c.want)
+		}
+	}
+}
+
+func TestSeries_MayBeUsedAtOnce(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	var managers sync.WaitGroup
+	for i := range 8 {
+		managers.Go(func() {
+			set, err := metrics.New(registry, fmt.Sprintf("m-%d", i%4))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for range 10 {
+				series := set.Begin()
+				var users sync.WaitGroup
+				for range 3 {
+					users.Go(func() { everything(series) })
+				}
+				if _, err := registry.Gather(); err != nil {
+					t.Error(err)
+				}
+				series.End() // in their midst
+				users.Wait()
+			}
+		})
+	}
+	managers.Wait()
+	if families := gather(t, registry); len(families) != 0 {
+		t.Errorf("series are left: %v", families)
+	}
+}

@@ -1,0 +1,166 @@
+// Package metrics counts and times what the Managers of a process do, as Prometheus metrics.
+package metrics
+
+import "github.com/fxccm/fxccm/internal/guard"
+
+// A Type is a Prometheus metric type.
+type Type string
+
+// The types that are used.
+const (
+	Counter   Type = "counter"
+	Gauge     Type = "gauge"
+	Histogram Type = "histogram"
+)
+
+// A Metric is what is to be known of a metric before it has a value.
+type Metric struct {
+	Name   string
+	Type   Type
+	Labels []Label
+	Help   string
+	// Buckets are a histogram's upper bounds, in seconds.
+	Buckets []float64
+}
+
+// A Label tells the series of a metric apart.
+type Label struct {
+	Name string
+	Help string
+	// Values are all that occur; empty if they are not known beforehand.
+	Values []string
+}
+
+// Table lists all metrics. The collectors are made from it.
+func Table() []Metric {
+	return []Metric{
+		callDuration(), callsInFlight(),
+		leading(), terms(), termsEnded(), termOpenDuration(), termDrainDuration(),
+		fenceRefused(),
+	}
+}
+
+func callDuration() Metric {
+	return Metric{
+		Name: "fxccm_cloud_call_duration_seconds",
+		Type: Histogram,
+		Labels: []Label{managerLabel(), interfaceLabel(), methodLabel(), {
+			Name: "result",
+			Help: "What came of the call. Cancelled calls failed since the term or their caller ended; refused ones came when the " +
+				"term was over, and were not made: they take 0 s.",
+			Values: texts(guard.Results()),
+		}},
+		Help: "Duration of calls of the cloud provider. What a call waits while its term drains does not count.",
+		// A look into a cache, a request, a load balancer that is being built.
+		Buckets: []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300},
+	}
+}
+
+func callsInFlight() Metric {
+	return Metric{
+		Name:   "fxccm_cloud_calls_in_flight",
+		Type:   Gauge,
+		Labels: []Label{managerLabel(), interfaceLabel(), methodLabel()},
+		Help:   "Calls of the cloud provider that have not returned.",
+	}
+}
+
+func leading() Metric {
+	return Metric{
+		Name:   "fxccm_leading",
+		Type:   Gauge,
+		Labels: []Label{managerLabel()},
+		Help:   "Whether the Manager leads (1) or stands by (0).",
+	}
+}
+
+func terms() Metric {
+	return Metric{
+		Name:   "fxccm_terms_total",
+		Type:   Counter,
+		Labels: []Label{managerLabel()},
+		Help:   "Terms that have begun.",
+	}
+}
+
+func termsEnded() Metric {
+	return Metric{
+		Name: "fxccm_terms_ended_total",
+		Type: Counter,
+		Labels: []Label{managerLabel(), {
+			Name: "reason",
+			Help: "Why: the Manager was stopped, leadership was lost, something of the term failed, or something of it " +
+				"did not end within the drain timeout.",
+			Values: texts(endReasons()),
+		}},
+		Help: "Terms that have ended.",
+	}
+}
+
+func termOpenDuration() Metric {
+	return Metric{
+		Name:    "fxccm_term_open_duration_seconds",
+		Type:    Histogram,
+		Labels:  []Label{managerLabel()},
+		Help:    "Time from the beginning of a term until its controllers run.",
+		Buckets: termBuckets(),
+	}
+}
+
+func termDrainDuration() Metric {
+	return Metric{
+		Name:    "fxccm_term_drain_duration_seconds",
+		Type:    Histogram,
+		Labels:  []Label{managerLabel()},
+		Help:    "Time from the reason for a term to end until nothing of it acts any more, or until that is given up.",
+		Buckets: termBuckets(),
+	}
+}
+
+func termBuckets() []float64 { return []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300} }
+
+func fenceRefused() Metric {
+	return Metric{
+		Name: "fxccm_fence_refused_total",
+		Type: Counter,
+		Labels: []Label{managerLabel(), {
+			Name: "door",
+			Help: "Where: in a client of the API server, before a call of the cloud provider, or in the transport that the " +
+				"provider uses for its own requests.",
+			Values: texts(doors()),
+		}},
+		Help: "Calls and requests that were refused since their term was over.",
+	}
+}
+
+func managerLabel() Label {
+	return Label{Name: "manager", Help: "The name of the Manager. Managers of one name share their series."}
+}
+
+func interfaceLabel() Label {
+	return Label{
+		Name: "interface",
+		Help: "An interface of k8s.io/cloud-provider; Cloud for the methods of the cloud itself.",
+		Values: []string{
+			"Cloud", "Clusters", "Instances", "InstancesV2", "LoadBalancer", "PVLabeler", "Routes", "Zones",
+		},
+	}
+}
+
+func methodLabel() Label { return Label{Name: "method", Help: "A method of the interface."} }
+
+func (m Metric) labelNames() []string {
+	var names []string
+	for _, l := range m.Labels {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+func texts[S ~string](list []S) []string {
+	var out []string
+	for _, s := range list {
+		out = append(out, string(s))
+	}
+	return out
+}

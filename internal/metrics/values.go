@@ -1,0 +1,33 @@
+package metrics
+
+// An EndReason is why a term ended.
+type EndReason string
+
+// All reasons.
+const (
+	// Stopped terms ended because the Manager was stopped.
+	Stopped EndReason = "stopped"
+	// Lost terms ended because leadership was lost.
+	Lost EndReason = "lost"
+	// Failed terms ended because something of theirs failed: the provider, the informers, a controller.
+	Failed EndReason = "failed"
+	// Undrained terms had something that did not end, whatever else was the reason.
+	Undrained EndReason = "undrained"
+)
+
+// A Door is a place where calls pass the fence.
+type Door string
+
+// All doors.
+const (
+	// DoorKube is the transport of the term's clients of the API server.
+	DoorKube Door = "kube"
+	// DoorCloud is the guard around the cloud provider.
+	DoorCloud Door = "cloud"
+	// DoorProvider is the transport that a provider may use for its own requests.
+	DoorProvider Door = "provider"
+)
+
+func endReasons() []EndReason { return []EndReason{Stopped, Lost, Failed, Undrained} }
+
+func doors() []Door { return []Door{DoorKube, DoorCloud, DoorProvider} }
