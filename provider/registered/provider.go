@@ -1,0 +1,75 @@
+package registered
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// Provider is the provider that is registered under the name, for a [ccm.Manager]. Its configuration is read from
+// [ccm.ProviderEnv].ConfigFile; without one the factory is given nil, as upstream does.
+//
+// The name is looked up in each term: a provider that is not registered, a file that cannot be read, and a factory that fails, panics or
+// returns nothing are errors of the provider's New, after which the Manager tries again. [Module] finds a wrong name earlier.
+// New does not outlive its context by its own doing, but a factory cannot be interrupted.
+func Provider(name string) ccm.Provider {
+	return ccm.Provider{
+		Name: name,
+		New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			return build(ctx, name, env)
+		},
+	}
+}
+
+func build(ctx context.Context, name string, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+	if err := check(name); err != nil {
+		return nil, err
+	}
+	cfg, err := openConfig(env.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	// The registry may have been locked for long by another Manager's factory.
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	cloud, err := cfg.runFactory(name, env)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("build it %s: %w", cfg, err)
+	case cloud == nil:
+		return nil, fmt.Errorf("build it %s: its factory returned neither a cloud nor an error", cfg)
+	}
+	return cloud, nil
+}
+
+// runFactory turns a panic of the factory into an error. The registry unlocks itself then.
+func (c config) runFactory(name string, env ccm.ProviderEnv) (cloud cloudprovider.Interface, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			env.Logger.Error(nil, "Factory of the cloud provider panicked", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			cloud, err = nil, fmt.Errorf("its factory panicked: %v", r)
+		}
+	}()
+	return cloudprovider.GetCloudProvider(name, c.reader)
+}
+
+// check says what is wrong with a name. The registry does not tell which names there are.
+func check(name string) error {
+	switch {
+	case name == "":
+		return errors.New("a registered cloud provider needs the name that it is registered under")
+	case cloudprovider.IsExternal(name):
+		return fmt.Errorf("%q is no cloud provider: it tells kubelets that a cloud controller manager runs, "+
+			"and this is one; give the name of the cloud", name)
+	case !cloudprovider.IsCloudProvider(name):
+		return fmt.Errorf("no cloud provider is registered under the name %q: "+
+			"the program has to import the package that registers it, and names are case-sensitive", name)
+	}
+	return nil
+}
