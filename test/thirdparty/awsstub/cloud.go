@@ -1,0 +1,132 @@
+package awsstub
+
+import (
+	"fmt"
+	"maps"
+	"net/http/httptest"
+	"slices"
+	"sync"
+)
+
+// The names that the stub answers by.
+const (
+	Region    = "us-east-1"
+	VPC       = "vpc-1"
+	Subnet    = "subnet-1"
+	ClusterID = "thirdparty"
+	// securityGroup is for all load balancers: groups of their own would be another API to stand in for.
+	securityGroup = "sg-1"
+)
+
+// Zones are the availability zones and their IDs.
+var zones = map[string]string{"us-east-1a": "use1-az4", "us-east-1b": "use1-az6"}
+
+// An Instance is a machine, which belongs to the cluster.
+type Instance struct {
+	// ID has the form i-0123456789abcdef0.
+	ID string
+	// PrivateDNSName is what the provider finds a new node by.
+	PrivateDNSName      string
+	Type, Zone          string
+	PrivateIP, PublicIP string
+}
+
+// A Balancer is a classic load balancer.
+type Balancer struct {
+	Name, DNSName string
+	Listeners     []Listener
+	Subnets       []string
+	// Members are instance IDs, sorted.
+	Members []string
+	// Service is the tag kubernetes.io/service-name.
+	Service string
+
+	securityGroups []string
+	health         healthCheck
+	attributes     attributes
+}
+
+// A Listener forwards a port.
+type Listener struct {
+	Protocol         string
+	Port, TargetPort int
+}
+
+// A Cloud is the state of one stub. It is safe for concurrent use.
+type Cloud struct {
+	server *httptest.Server
+
+	mu        sync.Mutex
+	instances map[string]Instance
+	balancers map[string]*Balancer
+	requests  []*Request
+	holds     map[string]*hold
+	// changed is closed and replaced with every request that arrives or ends.
+	changed chan struct{}
+}
+
+// Start serves an empty cloud. It has to be closed.
+func Start() *Cloud {
+	c := &Cloud{
+		instances: map[string]Instance{},
+		balancers: map[string]*Balancer{},
+		holds:     map[string]*hold{},
+		changed:   make(chan struct{}),
+	}
+	c.server = httptest.NewServer(c)
+	return c
+}
+
+// Close ends the server, and with it the requests that are held.
+func (c *Cloud) Close() {
+	c.server.CloseClientConnections()
+	c.server.Close()
+}
+
+// Config is the provider's configuration file for this cloud, from outside of it: its region, network and cluster are given, since
+// there is no metadata service to ask.
+func (c *Cloud) Config() string {
+	config := fmt.Sprintf("[Global]\nRegion = %s\nVPC = %s\nSubnetID = %s\nKubernetesClusterID = %s\nElbSecurityGroup = %s\nDisableSecurityGroupIngress = true\n",
+		Region, VPC, Subnet, ClusterID, securityGroup)
+	for service, signing := range map[string]string{"EC2": "ec2", "Elastic Load Balancing": "elasticloadbalancing"} {
+		config += fmt.Sprintf("\n[ServiceOverride %q]\nService = %s\nRegion = %s\nURL = %s\nSigningRegion = %s\nSigningName = %s\n",
+			signing, service, Region, c.server.URL, Region, signing)
+	}
+	return config
+}
+
+// Launch adds instances.
+func (c *Cloud) Launch(instances ...Instance) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range instances {
+		c.instances[i.ID] = i
+	}
+}
+
+// Terminate removes an instance, as if it had been terminated long ago.
+func (c *Cloud) Terminate(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.instances, id)
+}
+
+// Balancers returns the load balancers by the name of their Service.
+func (c *Cloud) Balancers() map[string]Balancer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := make(map[string]Balancer, len(c.balancers))
+	for _, b := range c.balancers {
+		found[b.Service] = *b
+	}
+	return found
+}
+
+// sortedInstances is called with the lock held.
+func (c *Cloud) sortedInstances() []Instance {
+	var sorted []Instance
+	for _, id := range slices.Sorted(maps.Keys(c.instances)) {
+		sorted = append(sorted, c.instances[id])
+	}
+	return sorted
+}

@@ -1,0 +1,57 @@
+package thirdparty_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/registered"
+)
+
+// Upstream itself ends the process for the first of these, and the commands that are built on it do for all.
+func TestConfigFile_ThatIsWrong_IsTheReasonInStatus_AndIsTakenUpOnceItIsRight(t *testing.T) {
+	cloud := newCloud(t)
+	signWith(t, "KEY")
+	for name, wrong := range map[string]struct {
+		content string // no file if empty
+		want    string
+	}{
+		"missing":                     {"", "no such file"},
+		"no file of this format":      {"password: " + secretKey + "\n", "unable to read AWS cloud provider config file"},
+		"refused by the provider":     {"[ServiceOverride \"1\"]\nService = EC2\nRegion = " + secretKey + "\n", "url is missing"},
+		"without what it cannot find": {"[Global]\nRegion = us-east-1\n", "ec2 metadata service"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config, path := configure(t, wrong.content)
+			if wrong.content == "" {
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := ccmtest.StartManager(t, cluster, nil, config, ccmtest.WithProvider(registered.Provider("aws")))
+			reason := c.WaitState(ccm.StateDegraded).Reason
+			for _, want := range []string{`"aws"`, path, wrong.want} {
+				if !strings.Contains(reason, want) {
+					t.Errorf("the reason is %q, want one with %q", reason, want)
+				}
+			}
+			if strings.Contains(reason, secretKey) {
+				t.Errorf("the reason tells what stands in the file: %q", reason)
+			}
+
+			writeFile(t, path, cloud.Config())
+			c.WaitReady()
+		})
+	}
+}
+
+func TestProvider_ThatIsNotRegistered_IsTheReasonInStatus(t *testing.T) {
+	config, _ := configure(t, "")
+	c := ccmtest.StartManager(t, cluster, nil, config, ccmtest.WithProvider(registered.Provider("hcloud")))
+	reason := c.WaitState(ccm.StateDegraded).Reason
+	if !strings.Contains(reason, `"hcloud"`) || !strings.Contains(reason, "import the package that registers it") {
+		t.Errorf("the reason is %q, want one that says what is not registered and what to do", reason)
+	}
+}
