@@ -15,27 +15,44 @@ import (
 	"github.com/fxccm/fxccm/internal/guard"
 )
 
-// baseConfig is the client configuration that all others derive from: the host's, or the one that
-// cfg describes.
-func baseConfig(host *rest.Config, cfg ClientConnectionConfig) (*rest.Config, error) {
-	config, err := loadConfig(host, cfg)
-	if err != nil {
-		return nil, err
-	}
-	if config.ContentType == "" {
-		config.ContentType = cfg.ContentType
-		config.AcceptContentTypes = cfg.ContentType + ",application/json"
-	}
-	if config.QPS == 0 && config.RateLimiter == nil {
-		config.QPS, config.Burst = cfg.QPS, cfg.Burst
-		if cfg.QPS <= 0 {
-			config.QPS = -1 // client-go's word for no limit; its 0 is 5 a second
+// ClientSource gives the configuration of the client of a name, for a host that decides by name which identity, limits or transport a
+// client has. Names are the controllers' ("cloud-node-controller", "service-controller", …: upstream's client names, or what a host's
+// controller asks for), and those of the Manager itself: "cloud-controller-manager" (events, tokens), "leader-election" and
+// "shared-informers". It is asked for configurations, not for clients, since each client of a term passes the term's fence.
+//
+// It must be safe for concurrent use, must not call back into the Manager, and should be quick. What it returns is copied.
+type ClientSource func(name string) (*rest.Config, error)
+
+// clientConfigs derives the configuration of each client. Own requests of the Manager pass no fence.
+type clientConfigs struct {
+	source ClientSource
+	common ClientConnectionConfig
+}
+
+// The Manager's own clients.
+const (
+	ownClient       = "cloud-controller-manager"
+	leaseClient     = "leader-election"
+	informersClient = "shared-informers"
+)
+
+// newClientConfigs chooses where configurations come from: the host's source, the host's configuration, or the one that cfg describes.
+func newClientConfigs(source ClientSource, host *rest.Config, cfg ClientConnectionConfig) (*clientConfigs, error) {
+	if source == nil {
+		base, err := loadConfig(host, cfg)
+		if err != nil {
+			return nil, err
+		}
+		if base.UserAgent == "" {
+			base.UserAgent = rest.DefaultKubernetesUserAgent()
+		}
+		source = func(name string) (*rest.Config, error) {
+			config := rest.CopyConfig(base)
+			config.UserAgent += "/" + name
+			return config, nil
 		}
 	}
-	if config.UserAgent == "" {
-		config.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
-	return config, nil
+	return &clientConfigs{source: source, common: cfg}, nil
 }
 
 func loadConfig(host *rest.Config, cfg ClientConnectionConfig) (*rest.Config, error) {
@@ -58,19 +75,38 @@ func loadConfig(host *rest.Config, cfg ClientConnectionConfig) (*rest.Config, er
 	return config, nil
 }
 
-// named derives the configuration of one client.
-func named(base *rest.Config, name string) *rest.Config {
-	config := rest.CopyConfig(base)
-	config.UserAgent += "/" + name
-	return config
+// named returns the configuration of one client, which is the caller's to change. What the host has left open is as Config says.
+func (c *clientConfigs) named(name string) (*rest.Config, error) {
+	given, err := c.source(name)
+	if err != nil {
+		return nil, fmt.Errorf("client %q: %w", name, err)
+	}
+	if given == nil {
+		return nil, fmt.Errorf("client %q: the host's ClientSource returned neither a configuration nor an error", name)
+	}
+	config := rest.CopyConfig(given)
+	if config.ContentType == "" {
+		config.ContentType = c.common.ContentType
+		config.AcceptContentTypes = c.common.ContentType + ",application/json"
+	}
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.QPS, config.Burst = c.common.QPS, c.common.Burst
+		if c.common.QPS <= 0 {
+			config.QPS = -1 // client-go's word for no limit; its 0 is 5 a second
+		}
+	}
+	if config.UserAgent == "" {
+		config.UserAgent = rest.DefaultKubernetesUserAgent() + "/" + name
+	}
+	return config, nil
 }
 
 // termClients makes the clients of one term. All of them pass its fence. It is safe for concurrent
 // use.
 type termClients struct {
-	base   *rest.Config
-	fence  func(http.RoundTripper) http.RoundTripper
-	asUser func(config *rest.Config, name string) (*rest.Config, error)
+	configs *clientConfigs
+	fence   func(http.RoundTripper) http.RoundTripper
+	asUser  func(config *rest.Config, name string) (*rest.Config, error)
 
 	mu      sync.Mutex
 	clients map[string]kubernetes.Interface
@@ -83,9 +119,11 @@ func (c *termClients) Config(name string) (*rest.Config, error) {
 	if name == "" {
 		return nil, errors.New("a client needs a name")
 	}
-	config := named(c.base, name)
+	config, err := c.configs.named(name)
+	if err != nil {
+		return nil, err
+	}
 	if c.asUser != nil {
-		var err error
 		if config, err = c.asUser(config, name); err != nil {
 			return nil, fmt.Errorf("client %q: %w", name, err)
 		}

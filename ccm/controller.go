@@ -25,20 +25,26 @@ type Controller struct {
 	// DisabledByDefault leaves the controller out unless --controllers names it.
 	DisabledByDefault bool
 
+	// WithoutLease runs the controller for as long as [Manager.Run] runs, whoever leads: in every replica at once, so it must not
+	// change what others change too. Its Term has the number 0, clients and informers of its own, and no Cloud (nil): the cloud
+	// belongs to who leads.
+	WithoutLease bool
+
+	// OnFailure says what follows when the controller fails. Default [EndTerm].
+	OnFailure FailurePolicy
+
 	// New builds the controller. ctx ends with the term. It is called before informers are
 	// started: it asks t.Informers() for those it needs, and does not wait for them. An error that wraps
-	// [ErrSkip] leaves the controller out of this term, with the error's text as reason; any other
-	// ends the term, and a new one is tried after a pause.
+	// [ErrSkip] leaves the controller out of this term, with the error's text as reason; any other is a failure.
 	New func(ctx context.Context, t *Term) (Runnable, error)
 }
 
 // A Runnable is a built [Controller].
 //
-// It may also have a method HealthCheck (see [HealthChecker]).
+// It may also have the methods of a [HealthChecker] and of a [Debuggable].
 type Runnable interface {
 	// Run is called when all informers have synced. It works until ctx ends, and returns when all
-	// its goroutines have ended. If it returns earlier the term ends, and a new one is tried after a
-	// pause. When the term ends before Run was called, it is called with a ctx that has ended, so that it can give back
+	// its goroutines have ended. If it returns earlier it has failed, even without an error. When the term ends before Run was called, it is called with a ctx that has ended, so that it can give back
 	// what New has taken.
 	Run(ctx context.Context) error
 }
@@ -55,6 +61,26 @@ type HealthChecker interface {
 	// HealthCheck returns nil if the controller is healthy. It must not block.
 	HealthCheck(*http.Request) error
 }
+
+// Debuggable is a [Runnable] that can show its inside over HTTP. It is upstream's interface of this name (k8s.io/controller-manager).
+type Debuggable interface {
+	// DebuggingHandler returns what answers below /debug/controllers/<name>/, with that prefix stripped; nil for nothing.
+	DebuggingHandler() http.Handler
+}
+
+// FailurePolicy says what follows when a [Controller] fails: its New or Run returns an error or panics, or Run returns without having
+// been asked to.
+type FailurePolicy int
+
+const (
+	// EndTerm ends the term, and a new one is tried after a pause of 1 to 30 seconds. Nothing that the controllers share is
+	// then left in a state that only one of them knows.
+	EndTerm FailurePolicy = iota
+
+	// RestartController builds and runs that controller anew, after a pause of 1 to 30 seconds, and leaves the others alone. The
+	// event handlers that it had registered with the term's informers are removed first.
+	RestartController
+)
 
 // ErrSkip is wrapped by the error of [Controller.New] when there is nothing for the controller to
 // do. The error's text is the reason that [Status] shows.
@@ -110,6 +136,9 @@ func joinControllers(four, own []Controller) ([]Controller, error) {
 		if c.Name == "" {
 			errs = append(errs, field.Required(path, "a controller given by the host has no Name"))
 			continue
+		}
+		if c.OnFailure != EndTerm && c.OnFailure != RestartController {
+			errs = append(errs, field.Invalid(path.Key(c.Name), c.OnFailure, "OnFailure must be EndTerm or RestartController"))
 		}
 		if c.New == nil {
 			errs = append(errs, field.Required(path.Key(c.Name), "the controller given by the host has no New"))

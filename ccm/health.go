@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -70,32 +72,60 @@ func (m *Manager) checkLease(*http.Request) error {
 }
 
 func (m *Manager) checkController(name string, r *http.Request) error {
-	m.mu.Lock()
-	term := m.term
-	m.mu.Unlock()
-	if term == nil {
-		return nil
-	}
-	return term.status.check(name, r)
-}
-
-// check asks one controller of the term.
-func (s *termStatus) check(name string, r *http.Request) error {
-	s.mu.Lock()
-	status := s.controllers[name]
-	var runnable Runnable
-	for _, n := range s.runnables {
-		if n.name == name {
-			runnable = n.runnable
+	for _, term := range m.openTerms() {
+		if err := term.status.check(name, r); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+func (m *Manager) openTerms() []*Term {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var open []*Term
+	for _, c := range []course{m.leading, m.standing} {
+		if c.term != nil {
+			open = append(open, c.term)
+		}
+	}
+	return open
+}
+
+// check asks one controller of the term. One that has failed and is about to be restarted is not unhealthy: nobody else can do more.
+func (s *termStatus) check(name string, r *http.Request) error {
+	s.mu.Lock()
+	status, runnable := s.controllers[name], s.runnables[name]
 	s.mu.Unlock()
-	if status.State == ControllerFailed {
+	if status.State == ControllerFailed && status.RetryAt.IsZero() {
 		return errors.New(status.Reason)
 	}
 	checker, ok := runnable.(HealthChecker)
-	if !ok || status.State != ControllerRunning {
+	if !ok {
 		return nil
 	}
 	return protect("HealthCheck of controller "+name, func() error { return checker.HealthCheck(r) })
+}
+
+// DebuggingHandler answers for the controllers that are [Debuggable] and run now: the path is the controller's name, a slash, and what
+// the controller gets to see, with a leading slash. Everything else is 404. It is safe for concurrent use.
+func (m *Manager) DebuggingHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := strings.TrimPrefix(r.URL.Path, "/")
+		for _, term := range m.openTerms() {
+			// Backwards, so that "a/b" comes before "a".
+			for _, c := range slices.Backward(term.enabled) {
+				runnable, _ := term.status.runnable(c.Name)
+				debuggable, ok := runnable.(Debuggable)
+				if !ok || !strings.HasPrefix(path, c.Name+"/") {
+					continue
+				}
+				if handler := debuggable.DebuggingHandler(); handler != nil {
+					http.StripPrefix(strings.TrimSuffix(r.URL.Path, strings.TrimPrefix(path, c.Name)), handler).ServeHTTP(w, r)
+					return
+				}
+			}
+		}
+		http.NotFound(w, r)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -21,10 +23,15 @@ import (
 	"github.com/fxccm/fxccm/controllers"
 	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/internal/inflight"
 )
 
-// Params is what a [Manager] is made of: a Config, and code.
+// Params is what a [Manager] is made of: a Config, and code. Only Config and Providers are required; what a host leaves out the
+// Manager makes for itself.
 type Params struct {
+	// Name tells the Managers of one process apart, in logs and as the label "manager" of metrics. Default "".
+	Name string
+
 	// Config is validated by New. Start from [DefaultConfig].
 	Config Config
 
@@ -38,34 +45,63 @@ type Params struct {
 	// Config.ClientConnection, or of the pod's service account.
 	RESTConfig *rest.Config
 
+	// Clients gives the client configuration of each name, instead of RESTConfig and Config.ClientConnection. Nil: all clients
+	// are of one identity and have their name in the user agent.
+	Clients ClientSource
+
 	// Elector decides when to act. Nil: a Lease, or [AlwaysLead] if Config says not to elect.
 	Elector Elector
 
-	// Logger is used by the Manager and handed to controllers. Nil: klog's.
+	// Logger is used by the Manager and handed to controllers. Nil: klog's. The four controllers of upstream write most of their
+	// messages to klog, whatever this is.
 	Logger *logr.Logger
+
+	// EventRecorders is where events go that are recorded by the Manager and through [Term.Recorder]. Nil: to the API server,
+	// as the Manager's own identity. The four controllers of upstream have recorders of their own.
+	EventRecorders EventRecorderSource
+
+	// Clock is asked whether leadership is still valid, and paces what is tried again. Nil: the real one. Timeouts are always of
+	// the real clock, and so is the default elector's campaign.
+	Clock clock.Clock
 }
+
+// EventRecorderSource returns the recorder for events of a component. It must be safe for concurrent use. The method
+// GetEventRecorderFor of controller-runtime's manager is one. The host ends what is behind it, after Run has returned.
+type EventRecorderSource func(component string) record.EventRecorder
 
 // A Manager is one cloud controller manager for one cluster. Its methods are safe for concurrent
 // use.
 type Manager struct {
-	config   Config
-	all      []Controller
-	selected controllerSelection
-	provider Provider
-	rest     *rest.Config
-	own      kubernetes.Interface
-	elector  Elector
-	identity string
-	log      logr.Logger
-	metrics  *controllersmetrics.ControllerManagerMetrics
+	name      string
+	config    Config
+	all       []Controller
+	selected  controllerSelection
+	provider  Provider
+	clients   *clientConfigs
+	rest      *rest.Config
+	own       kubernetes.Interface
+	elector   Elector
+	identity  string
+	log       logr.Logger
+	recorders EventRecorderSource
+	clock     clock.Clock
+	metrics   *controllersmetrics.ControllerManagerMetrics
 
 	mu      sync.Mutex
 	running bool
 	// done belongs to the run in progress, or to the last one, or to the first one to come.
-	done    chan struct{}
-	err     error
-	term    *Term
-	terms   uint64
+	done  chan struct{}
+	err   error
+	terms uint64
+	// leading are the terms of the election, standing those of the controllers that run without the lease.
+	leading, standing course
+}
+
+// course is what has become of the terms of one kind. The Manager's lock guards it.
+type course struct {
+	// term is open, drains, or has not drained.
+	term *Term
+	// failure is why there is no term; nil while nothing is wrong.
 	failure *failure
 }
 
@@ -96,30 +132,37 @@ func New(p Params) (*Manager, error) {
 	if err := checkRoutes(p.Config, selected); err != nil {
 		return nil, err
 	}
-	base, err := baseConfig(p.RESTConfig, p.Config.ClientConnection)
+	clients, err := newClientConfigs(p.Clients, p.RESTConfig, p.Config.ClientConnection)
 	if err != nil {
 		return nil, err
 	}
-	own, err := kubernetes.NewForConfig(named(base, "cloud-controller-manager"))
-	if err != nil {
-		return nil, &ConfigError{Fields: field.ErrorList{field.Invalid(field.NewPath("clientConnection"), base.Host, err.Error())}}
-	}
 	m := &Manager{
-		config:   p.Config,
-		all:      all,
-		selected: selected,
-		provider: provider,
-		rest:     base,
-		own:      own,
-		elector:  p.Elector,
-		identity: identity(p.Config.LeaderElection),
-		log:      klog.Background(),
-		done:     make(chan struct{}),
+		name:      p.Name,
+		config:    p.Config,
+		all:       all,
+		selected:  selected,
+		provider:  provider,
+		clients:   clients,
+		elector:   p.Elector,
+		identity:  identity(p.Config.LeaderElection),
+		log:       klog.Background(),
+		recorders: p.EventRecorders,
+		clock:     p.Clock,
+		done:      make(chan struct{}),
 	}
 	if p.Logger != nil {
 		m.log = *p.Logger
 	}
 	m.log = m.log.WithName("ccm")
+	if m.name != "" {
+		m.log = m.log.WithValues("manager", m.name)
+	}
+	if m.clock == nil {
+		m.clock = clock.RealClock{}
+	}
+	if err := m.makeOwnClient(); err != nil {
+		return nil, err
+	}
 	// The manager's name is a label of upstream's gauge of running controllers: without the identity, one that stops would
 	// hide another that runs.
 	m.metrics = controllersmetrics.NewControllerManagerMetrics("cloud-controller-manager/" + m.identity)
@@ -127,6 +170,17 @@ func New(p Params) (*Manager, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+func (m *Manager) makeOwnClient() (err error) {
+	path := field.NewPath("clientConnection")
+	if m.rest, err = m.clients.named(ownClient); err != nil {
+		return &ConfigError{Fields: field.ErrorList{field.Invalid(path, ownClient, err.Error())}}
+	}
+	if m.own, err = kubernetes.NewForConfig(m.rest); err != nil {
+		return &ConfigError{Fields: field.ErrorList{field.Invalid(path, m.rest.Host, err.Error())}}
+	}
+	return nil
 }
 
 // checkRoutes rejects a route controller that was asked for by name and cannot work. One that is on only
@@ -161,13 +215,20 @@ func (m *Manager) chooseElector() error {
 		return nil
 	}
 	cfg.Identity = m.identity
-	elector, err := NewLeaseElector(named(m.rest, "leader-election"), cfg, m.log)
+	config, err := m.clients.named(leaseClient)
+	if err != nil {
+		return &ConfigError{Fields: field.ErrorList{field.Invalid(field.NewPath("clientConnection"), leaseClient, err.Error())}}
+	}
+	elector, err := newLeaseElector(config, cfg, m.log, m.clock, m.recorders)
 	if err != nil {
 		return &ConfigError{Fields: field.ErrorList{field.Invalid(field.NewPath("leaderElection"), cfg.ResourceName, err.Error())}}
 	}
 	m.elector = elector
 	return nil
 }
+
+// Name is Params.Name.
+func (m *Manager) Name() string { return m.name }
 
 // Config returns the configuration that New was given.
 func (m *Manager) Config() Config { return m.config }
@@ -186,7 +247,23 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stood := make(chan error, 1)
+	go func() {
+		err := m.stand(ctx)
+		if err != nil {
+			cancel(err)
+		}
+		stood <- err
+	}()
 	err := m.campaign(ctx)
+	if err != nil {
+		cancel(err)
+	}
+	if standing := <-stood; err == nil {
+		err = standing
+	}
 	m.finish(err)
 	return err
 }
@@ -197,9 +274,12 @@ func (m *Manager) begin() error {
 	if m.running {
 		return errors.New("ccm: Run is already running")
 	}
-	if m.term != nil {
-		if left := m.term.running(); len(left) > 0 {
-			return &UndrainedError{Term: m.term.number, Running: left}
+	for _, c := range []course{m.leading, m.standing} {
+		if c.term == nil {
+			continue
+		}
+		if left := c.term.running(); len(left) > 0 {
+			return &UndrainedError{Term: c.term.number, Running: left}
 		}
 	}
 	select {
@@ -207,7 +287,7 @@ func (m *Manager) begin() error {
 		m.done = make(chan struct{})
 	default:
 	}
-	m.running, m.err, m.failure, m.term = true, nil, nil, nil
+	m.running, m.err, m.leading, m.standing = true, nil, course{}, course{}
 	return nil
 }
 
@@ -218,19 +298,18 @@ func (m *Manager) finish(err error) {
 	close(m.done)
 }
 
-// retryBackoff paces terms that fail: 1 s, doubling to 30 s, with jitter so that replicas do not
-// move together. A term that has lasted two minutes starts it over.
-func retryBackoff() wait.DelayFunc {
+// retryBackoff paces terms and controllers that fail: 1 s, doubling to 30 s, with jitter so that replicas do not
+// move together. One that has lasted two minutes starts it over.
+func retryBackoff(clock clock.Clock) wait.DelayFunc {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 30 * time.Second}.
-		DelayWithReset(clock.RealClock{}, 2*time.Minute)
+		DelayWithReset(clock, 2*time.Minute)
 }
 
 func (m *Manager) campaign(ctx context.Context) error {
-	delay := retryBackoff()
+	delay := retryBackoff(m.clock)
 	for ctx.Err() == nil {
 		err := m.elector.Elect(ctx, func(led context.Context, g Grant) error {
-			t := m.newTerm(g)
-			return t.run(ctx, led)
+			return m.newLeadingTerm(g).run(ctx, led)
 		})
 		var undrained *UndrainedError
 		switch {
@@ -241,60 +320,122 @@ func (m *Manager) campaign(ctx context.Context) error {
 			return nil
 		case errors.Is(err, ErrLeadershipLost):
 			m.log.Info("Leadership lost, back to standby", "reason", err.Error())
-			m.failed(nil, time.Time{})
+			m.setCourse(&m.leading, course{})
 			continue
 		case err == nil:
 			err = errors.New("the elector gave up without a reason")
 		}
-		pause := delay()
-		m.log.Error(err, "Term failed", "retryIn", pause)
-		m.failed(err, time.Now().Add(pause))
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		m.pauseAfter(ctx, &m.leading, "Term failed", err, delay())
 	}
 	return nil
 }
 
-func (m *Manager) failed(err error, retry time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.term, m.failure = nil, nil
-	if err != nil {
-		m.failure = &failure{err: err, retry: retry}
+// stand runs the controllers that do not need the lease, until ctx ends.
+func (m *Manager) stand(ctx context.Context) error {
+	if len(m.enabled(true)) == 0 {
+		return nil
+	}
+	delay := retryBackoff(m.clock)
+	for ctx.Err() == nil {
+		err := m.newStandingTerm().run(ctx, context.WithoutCancel(ctx))
+		var undrained *UndrainedError
+		switch {
+		case errors.As(err, &undrained):
+			m.log.Error(err, "Controllers that run without the lease could not be drained")
+			return undrained
+		case ctx.Err() != nil:
+			return nil
+		}
+		m.pauseAfter(ctx, &m.standing, "Controllers that run without the lease failed", err, delay())
+	}
+	return nil
+}
+
+// pauseAfter makes a failure known, and waits before the next try.
+func (m *Manager) pauseAfter(ctx context.Context, of *course, what string, err error, pause time.Duration) {
+	m.log.Error(err, what, "retryIn", pause)
+	m.setCourse(of, course{failure: &failure{err: err, retry: m.clock.Now().Add(pause)}})
+	select {
+	case <-m.clock.After(pause):
+	case <-ctx.Done():
 	}
 }
 
-func (m *Manager) newTerm(g Grant) *Term {
+func (m *Manager) setCourse(of *course, to course) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	*of = to
+}
+
+// enabled returns the controllers that are on and run without the lease, or with it.
+func (m *Manager) enabled(withoutLease bool) []Controller {
+	var on []Controller
+	for _, c := range m.all {
+		if m.selected.enabled(c) && c.WithoutLease == withoutLease {
+			on = append(on, c)
+		}
+	}
+	return on
+}
+
+// newLeadingTerm returns the term that a grant of leadership begins.
+func (m *Manager) newLeadingTerm(g Grant) *Term {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.terms++
-	log := m.log.WithValues("term", m.terms)
-	gate := fence.New(g.ValidUntil, time.Now)
+	t := m.newTerm(g, m.terms, m.log.WithValues("term", m.terms))
+	t.provider, t.enabled = &m.provider, m.enabled(false)
+	t.log.Info("Term begins", "identity", m.identity)
+	m.leading = course{term: t}
+	return t
+}
+
+// newStandingTerm returns the term of those who need no leadership. It has no provider.
+func (m *Manager) newStandingTerm() *Term {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.newTerm(Grant{}, 0, m.log.WithValues("withoutLease", true))
+	t.enabled = m.enabled(true)
+	m.standing = course{term: t}
+	return t
+}
+
+func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
+	gate := fence.New(g.ValidUntil, m.clock)
 	t := &Term{
-		number:   m.terms,
-		config:   m.config,
-		log:      log,
-		fence:    gate,
-		clients:  &termClients{base: m.rest, fence: gate.Transport, clients: map[string]kubernetes.Interface{}},
-		metrics:  m.metrics,
-		provider: m.provider,
-		identity: m.identity,
-		status:   newTermStatus(),
-		events:   events.New(m.own.CoreV1()),
+		number:    number,
+		config:    m.config,
+		log:       log,
+		fence:     gate,
+		clients:   &termClients{configs: m.clients, fence: gate.Transport, clients: map[string]kubernetes.Interface{}},
+		metrics:   m.metrics,
+		identity:  m.identity,
+		clock:     m.clock,
+		tasks:     &inflight.Set{},
+		status:    newTermStatus(),
+		built:     &builtSet{},
+		events:    events.New(m.own.CoreV1()),
+		recorders: m.recorders,
 	}
 	if m.config.UseServiceAccountCredentials {
 		t.clients.asUser = serviceAccounts(m.own)
 	}
-	for _, c := range m.all {
-		if m.selected.enabled(c) {
-			t.enabled = append(t.enabled, c)
+	return t
+}
+
+// warnings tells what an operator should know although the state is good. The lock is held.
+func (m *Manager) warnings() []string {
+	var all []string
+	if failed := m.standing.failure; failed != nil {
+		all = append(all, "controllers that run without the lease: "+explain(failed.err))
+	}
+	for _, c := range []course{m.standing, m.leading} {
+		if c.term != nil {
+			all = append(all, c.term.warnings()...)
 		}
 	}
-	log.Info("Term begins", "identity", m.identity)
-	m.term = t
-	return t
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Done is closed when Run returns: the one in progress, or the last one, or the first to come.
@@ -326,19 +467,26 @@ func (m *Manager) Status() Status {
 	if reporter, ok := m.elector.(ElectionReporter); ok {
 		status.Election = reporter.ElectionStatus()
 	}
-	if m.term != nil {
-		m.term.status.fill(&status)
-		status.Running = m.term.running()
+	for _, c := range []course{m.standing, m.leading} {
+		if c.term != nil {
+			c.term.status.fillControllers(&status)
+			status.Running = append(status.Running, c.term.running()...)
+		}
 	}
+	if m.leading.term != nil {
+		m.leading.term.status.fill(&status)
+	}
+	status.Warnings = m.warnings()
 	switch {
 	case !m.running:
 		status.State, status.Ready, status.Step = StateStopped, false, ""
 		if m.err != nil {
 			status.Reason = m.err.Error()
 		}
-	case m.term != nil:
-	case m.failure != nil:
-		status.State, status.Reason, status.RetryAt = StateDegraded, explain(m.failure.err), m.failure.retry
+	case m.leading.term != nil:
+	case m.leading.failure != nil:
+		failed := m.leading.failure
+		status.State, status.Reason, status.RetryAt = StateDegraded, explain(failed.err), failed.retry
 	case status.Election.Err != nil:
 		status.State, status.Reason = StateDegraded, explain(fmt.Errorf("leader election: %w", status.Election.Err))
 	default:

@@ -1,7 +1,7 @@
 package ccm
 
 import (
-	"slices"
+	"fmt"
 	"sync"
 	"time"
 
@@ -47,6 +47,9 @@ type Status struct {
 	// Provider is the name of the cloud provider.
 	Provider string `json:"provider"`
 
+	// Warnings tells what an operator should know although the state is good, in stable order.
+	Warnings []string `json:"warnings,omitempty"`
+
 	Election    ElectionStatus     `json:"election"`
 	Controllers []ControllerStatus `json:"controllers"`
 
@@ -67,7 +70,8 @@ const (
 	ControllerSkipped ControllerState = "skipped"
 	// ControllerRunning: its Run runs.
 	ControllerRunning ControllerState = "running"
-	// ControllerFailed: it could not be built, or ended when it should not have; Reason says why.
+	// ControllerFailed: it could not be built, or ended when it should not have; Reason says why. If RetryAt is set it is built
+	// anew then, else its term ends.
 	ControllerFailed ControllerState = "failed"
 	// ControllerStopped: it has ended with its term.
 	ControllerStopped ControllerState = "stopped"
@@ -78,6 +82,12 @@ type ControllerStatus struct {
 	Name   string          `json:"name"`
 	State  ControllerState `json:"state"`
 	Reason string          `json:"reason,omitempty"`
+
+	// RetryAt is when a controller that has failed is built anew within its term.
+	RetryAt time.Time `json:"retryAt,omitzero"`
+
+	// Restarts counts how often the controller was built anew within its term.
+	Restarts int `json:"restarts,omitempty"`
 }
 
 // termStatus is what a term tells about itself. It is safe for concurrent use.
@@ -88,17 +98,11 @@ type termStatus struct {
 	isReady     bool
 	view        *informerview.View
 	controllers map[string]ControllerStatus
-	runnables   []namedRunnable
-}
-
-type namedRunnable struct {
-	name     string
-	runnable Runnable
-	started  bool
+	runnables   map[string]Runnable
 }
 
 func newTermStatus() *termStatus {
-	return &termStatus{phase: StateLeading, controllers: map[string]ControllerStatus{}}
+	return &termStatus{phase: StateLeading, controllers: map[string]ControllerStatus{}, runnables: map[string]Runnable{}}
 }
 
 func (s *termStatus) opening(step string) {
@@ -107,7 +111,7 @@ func (s *termStatus) opening(step string) {
 	s.step = step
 }
 
-// syncing lets problem tell what the informers are waiting for.
+// syncing lets fill tell what the informers are waiting for.
 func (s *termStatus) syncing(view *informerview.View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,44 +130,55 @@ func (s *termStatus) draining() {
 	s.phase, s.step, s.view, s.isReady = StateDraining, "", nil, false
 }
 
-func (s *termStatus) built(name string, r Runnable) {
+// running is said before a controller's goroutine begins, so that what is ready also runs.
+func (s *termStatus) running(name string, r Runnable) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.runnables = append(s.runnables, namedRunnable{name: name, runnable: r})
-}
-
-// startable returns the built controllers in name order.
-func (s *termStatus) startable() []namedRunnable {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.runnables)
-}
-
-// started is said before a controller's goroutine begins, so that what is ready also runs.
-func (s *termStatus) started(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.controllers[name] = ControllerStatus{Name: name, State: ControllerRunning}
-	for i := range s.runnables {
-		if s.runnables[i].name == name {
-			s.runnables[i].started = true
-		}
-	}
-}
-
-// unstarted returns the built controllers that were not started.
-func (s *termStatus) unstarted() []namedRunnable {
-	return slices.DeleteFunc(s.startable(), func(r namedRunnable) bool { return r.started })
+	s.runnables[name] = r
+	s.controllers[name] = ControllerStatus{Name: name, State: ControllerRunning, Restarts: s.controllers[name].Restarts}
 }
 
 func (s *termStatus) controller(name string, state ControllerState, reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	status := ControllerStatus{Name: name, State: state}
+	status := ControllerStatus{Name: name, State: state, Restarts: s.controllers[name].Restarts}
 	if reason != nil {
 		status.Reason = reason.Error()
 	}
 	s.controllers[name] = status
+	delete(s.runnables, name)
+}
+
+// retrying tells that a controller has failed and is built anew at a time.
+func (s *termStatus) retrying(name string, reason error, at time.Time) {
+	s.controller(name, ControllerFailed, reason)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := s.controllers[name]
+	status.RetryAt = at
+	status.Restarts++
+	s.controllers[name] = status
+}
+
+// runnable returns the controller of a name, if it runs.
+func (s *termStatus) runnable(name string) (Runnable, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.runnables[name]
+	return r, ok
+}
+
+// retries are sentences about controllers that have failed and are built anew.
+func (s *termStatus) retries() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for _, c := range s.controllers {
+		if !c.RetryAt.IsZero() {
+			all = append(all, fmt.Sprintf("controller %s failed and is restarted: %s", c.Name, c.Reason))
+		}
+	}
+	return all
 }
 
 // fill writes what the term knows into a snapshot.
@@ -176,6 +191,12 @@ func (s *termStatus) fill(status *Status) {
 			status.State, status.Reason = StateDegraded, explain(err)
 		}
 	}
+}
+
+// fillControllers writes what has become of the term's controllers into a snapshot.
+func (s *termStatus) fillControllers(status *Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i, c := range status.Controllers {
 		if own, ok := s.controllers[c.Name]; ok {
 			status.Controllers[i] = own

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -16,6 +14,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/fence"
@@ -37,9 +36,12 @@ type Term struct {
 	fence    *fence.Fence
 	clients  *termClients
 	metrics  *controllersmetrics.ControllerManagerMetrics
-	provider Provider
 	enabled  []Controller
 	identity string
+	clock    clock.Clock
+
+	// provider is nil in a term without the lease.
+	provider *Provider
 
 	// cloud is set when the provider has been built, informers when its clients have.
 	cloud     *guard.Cloud
@@ -47,14 +49,16 @@ type Term struct {
 	informers *informerview.View
 
 	// tasks are the goroutines of the term that run other people's code.
-	tasks  inflight.Set
+	tasks  *inflight.Set
 	status *termStatus
+	built  *builtSet
 
 	// events do not pass the fence: those of the drain are sent too.
-	events *events.Broadcaster
+	events    *events.Broadcaster
+	recorders EventRecorderSource
 }
 
-// Number counts the terms of this process from 1.
+// Number counts the terms of the Manager from 1. It is 0 for a controller that runs without the lease.
 func (t *Term) Number() uint64 { return t.number }
 
 // Config is the Manager's configuration.
@@ -66,7 +70,8 @@ func (t *Term) ClusterName() string { return t.config.ClusterName }
 // Logger is the term's logger.
 func (t *Term) Logger() logr.Logger { return t.log }
 
-// Cloud is the provider. Its calls pass the term's fence, end with the term, and return panics as errors.
+// Cloud is the provider. Its calls pass the term's fence, end with the term, and return panics as errors. It is nil for a controller
+// that runs without the lease.
 func (t *Term) Cloud() cloudprovider.Interface { return t.guarded }
 
 // RESTConfig returns a client configuration for the named identity: a part of the user agent, or with
@@ -86,7 +91,14 @@ func (t *Term) Metrics() *controllersmetrics.ControllerManagerMetrics { return t
 
 // Recorder returns an event recorder. source names the component in the events. Events recorded
 // until the end of the term's drain are sent; they do not pass the fence.
-func (t *Term) Recorder(source string) record.EventRecorder { return t.events.Recorder(source) }
+//
+// With [Params].EventRecorders it is the host's.
+func (t *Term) Recorder(source string) record.EventRecorder {
+	if t.recorders != nil {
+		return t.recorders(source)
+	}
+	return t.events.Recorder(source)
+}
 
 // run is a term from beginning to end. stop is the Manager's context, led the elector's. The error
 // is why the term ended: it wraps ErrStopped, ErrLeadershipLost, what went wrong, or is an *UndrainedError.
@@ -136,6 +148,9 @@ func (t *Term) watchClock(life context.Context, end context.CancelCauseFunc) (wa
 
 // open takes the steps from a granted term to running controllers. It returns early when life ends.
 func (t *Term) open(ctx, life context.Context, end context.CancelCauseFunc) error {
+	if err := t.makeInformers(); err != nil {
+		return err
+	}
 	steps := []struct {
 		name string
 		do   func() error
@@ -151,11 +166,7 @@ func (t *Term) open(ctx, life context.Context, end context.CancelCauseFunc) erro
 		}
 	}
 	t.status.syncing(t.informers)
-	t.informers.StartWithContext(ctx)
-	syncing, stopSyncing := context.WithTimeoutCause(life, t.config.CacheSyncTimeout.Duration,
-		fmt.Errorf("informers have not synced within %s", t.config.CacheSyncTimeout.Duration))
-	defer stopSyncing()
-	if err := t.informers.WaitForSync(syncing); err != nil {
+	if err := t.syncInformers(ctx, life); err != nil {
 		return err
 	}
 	return t.startControllers(ctx, life, end)
@@ -192,6 +203,9 @@ func protect(name string, f func() error) (err error) {
 }
 
 func (t *Term) buildProvider(ctx context.Context) error {
+	if t.provider == nil {
+		return nil
+	}
 	cloud, err := t.provider.New(ctx, ProviderEnv{
 		ClusterName: t.config.ClusterName,
 		ConfigFile:  t.config.CloudProvider.ConfigFile,
@@ -215,108 +229,13 @@ func (t *Term) buildProvider(ctx context.Context) error {
 }
 
 func (t *Term) startProvider(ctx context.Context) error {
-	client, err := t.clients.Client("shared-informers")
-	if err != nil {
-		return err
+	if t.provider == nil {
+		return nil
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(informerview.ListingClient(client), t.resync(),
-		informers.WithTransform(stripManagedFields))
-	t.informers = informerview.New(factory)
 	if err := t.cloud.Start(t.clients, ctx.Done(), t.informers); err != nil {
 		return fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)
 	}
 	return nil
-}
-
-// resync draws the resync period between MinResyncPeriod and twice it, as upstream.
-func (t *Term) resync() time.Duration {
-	return time.Duration(float64(t.config.MinResyncPeriod.Duration) * (1 + rand.Float64()))
-}
-
-// stripManagedFields drops what no controller reads and what is often half of an object.
-func stripManagedFields(obj any) (any, error) {
-	if accessor, err := meta.Accessor(obj); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return obj, nil
-}
-
-func (t *Term) buildControllers(ctx context.Context) error {
-	for _, c := range t.enabled {
-		runnable, err := buildController(ctx, c, t)
-		switch {
-		case errors.Is(err, ErrSkip):
-			t.log.Info("Controller skipped", "controller", c.Name, "reason", err.Error())
-			t.status.controller(c.Name, ControllerSkipped, err)
-		case err != nil:
-			err = fmt.Errorf("controller %s: %w", c.Name, err)
-			t.status.controller(c.Name, ControllerFailed, err)
-			return err
-		default:
-			t.status.built(c.Name, runnable)
-		}
-	}
-	return nil
-}
-
-func buildController(ctx context.Context, c Controller, t *Term) (runnable Runnable, err error) {
-	err = protect("New", func() error {
-		var err error
-		runnable, err = c.New(ctx, t)
-		return err
-	})
-	if err == nil && runnable == nil {
-		return nil, errors.New("its New returned neither a Runnable nor an error")
-	}
-	return runnable, err
-}
-
-func (t *Term) startControllers(ctx, life context.Context, end context.CancelCauseFunc) error {
-	for i, c := range t.status.startable() {
-		if pause := t.config.ControllerStartInterval.Duration; i > 0 && pause > 0 {
-			select {
-			case <-time.After(time.Duration(float64(pause) * (1 + rand.Float64()))):
-			case <-life.Done():
-				return context.Cause(life)
-			}
-		}
-		t.status.started(c.name)
-		t.spawn("controller "+c.name, func() { t.supervise(ctx, end, c.name, c.runnable) })
-	}
-	t.status.ready()
-	t.log.Info("Term is ready")
-	return nil
-}
-
-// supervise runs a controller. One that ends before it is asked to ends the term.
-func (t *Term) supervise(ctx context.Context, end context.CancelCauseFunc, name string, r Runnable) {
-	err := protect("Run", func() error {
-		return r.Run(klog.NewContext(ctx, t.log.WithValues("controller", name)))
-	})
-	if ctx.Err() != nil {
-		t.status.controller(name, ControllerStopped, nil)
-		return
-	}
-	if err == nil {
-		err = errors.New("its Run returned without being asked to")
-	}
-	err = fmt.Errorf("controller %s: %w", name, err)
-	t.status.controller(name, ControllerFailed, err)
-	end(err)
-}
-
-// endUnstarted runs the controllers that were built and not started before the term ended, with a context that has ended: it is in Run
-// that upstream's shut down the work queues that their constructors have started.
-func (t *Term) endUnstarted(ended context.Context) {
-	// What upstream says of a start that ends at once would only mislead.
-	ended = klog.NewContext(ended, logr.Discard())
-	for _, c := range t.status.unstarted() {
-		t.spawn("controller "+c.name, func() {
-			if err := protect("Run", func() error { return c.runnable.Run(ended) }); err != nil {
-				t.log.Error(err, "Controller that had not been started did not end cleanly", "controller", c.name)
-			}
-		})
-	}
 }
 
 // close ends the term: nothing of it acts any more when it returns nil. Otherwise the error names
@@ -334,7 +253,7 @@ func (t *Term) close(ctx context.Context, cause error, deadline time.Time, cance
 	t.fence.Close(cause)
 	cancel(cause)
 	if t.idle(drain) == nil {
-		t.endUnstarted(ctx)
+		t.endUnstarted(ctx, t.built.unstarted()...)
 		t.spawn("close provider", t.closeProvider)
 		t.spawn("stop informers", t.stopInformers)
 		t.spawn("send events", t.events.Close)
@@ -360,16 +279,10 @@ func (t *Term) running() []string {
 }
 
 func (t *Term) closeProvider() {
-	if t.cloud == nil || t.provider.outlives {
+	if t.provider == nil || t.cloud == nil || t.provider.outlives {
 		return
 	}
 	if err := t.cloud.Close(); err != nil {
 		t.log.Error(err, "Cloud provider did not close cleanly", "provider", t.provider.Name)
-	}
-}
-
-func (t *Term) stopInformers() {
-	if t.informers != nil {
-		t.informers.Shutdown()
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/fxccm/fxccm/internal/inflight"
 )
 
@@ -20,7 +22,7 @@ var ErrClosed = errors.New("the term is over")
 // concurrent use.
 type Fence struct {
 	expiry func() time.Time
-	now    func() time.Time
+	clock  clock.Clock
 	calls  inflight.Set
 
 	// closed ends when the fence closes, with the cause; calls in flight are cancelled by it. It is
@@ -34,11 +36,11 @@ type Fence struct {
 	mu sync.Mutex
 }
 
-// New returns an open fence. expiry tells until when calls may be made; nil, or a zero time, is
+// New returns an open fence. expiry tells until when calls may be made by the clock; nil, or a zero time, is
 // for ever. It is asked at each call, so that a process which was frozen past it cannot act before anything
-// else has noticed. now is the clock it is compared with.
-func New(expiry func() time.Time, now func() time.Time) *Fence {
-	f := &Fence{expiry: expiry, now: now, held: make(chan struct{})}
+// else has noticed.
+func New(expiry func() time.Time, clock clock.Clock) *Fence {
+	f := &Fence{expiry: expiry, clock: clock, held: make(chan struct{})}
 	f.closed, f.close = context.WithCancelCause(context.Background())
 	f.hold = sync.OnceFunc(func() { close(f.held) })
 	return f
@@ -93,7 +95,9 @@ func (f *Fence) closeIfExpired() {
 	}
 }
 
-// remaining is how long calls may be made yet, unless leadership is renewed.
+// remaining is how long calls may be made yet, unless leadership is renewed. Go's monotonic clock stands still while the machine is
+// suspended, and the wall clock may be set back: the one that says it is later is believed. A wall clock that is set forward by more
+// than what was left costs a term, which is the smaller evil.
 func (f *Fence) remaining() time.Duration {
 	const forEver = 1<<63 - 1
 	if f.expiry == nil {
@@ -103,16 +107,18 @@ func (f *Fence) remaining() time.Duration {
 	if until.IsZero() {
 		return forEver
 	}
-	return until.Sub(f.now())
+	now := f.clock.Now()
+	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
 // CloseOnExpiry closes the fence when leadership expires, so that calls in flight are cancelled too. It returns when the fence
 // is closed, by whomever, or when ctx ends.
 func (f *Fence) CloseOnExpiry(ctx context.Context) {
 	for {
-		timer := time.NewTimer(f.remaining())
+		// The timer stands still with the machine, hence the limit: a call in flight must not outlive a suspension for long.
+		timer := f.clock.NewTimer(min(f.remaining(), time.Second))
 		select {
-		case <-timer.C:
+		case <-timer.C():
 			f.mu.Lock()
 			f.closeIfExpired() // or it has been renewed in the meantime
 			f.mu.Unlock()

@@ -12,8 +12,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"go.uber.org/goleak"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/internal/fence"
 )
@@ -23,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var errLost = errors.New("the lease went away")
 
 func TestClose_RefusesNewCallsAndCancelsThoseInFlight(t *testing.T) {
-	f := fence.New(nil, time.Now)
+	f := fence.New(nil, clock.RealClock{})
 	ctx, done, err := f.Enter(t.Context(), "create")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +50,7 @@ func TestClose_RefusesNewCallsAndCancelsThoseInFlight(t *testing.T) {
 
 // Upstream passes context.TODO() to UpdateLoadBalancer: the fence's end must reach that call too.
 func TestEnter_MergesTheCallersContext(t *testing.T) {
-	f := fence.New(nil, time.Now)
+	f := fence.New(nil, clock.RealClock{})
 	type key struct{}
 	caller, cancel := context.WithCancel(context.WithValue(context.Background(), key{}, "v"))
 	ctx, done, err := f.Enter(caller, "update")
@@ -67,22 +70,51 @@ func TestEnter_MergesTheCallersContext(t *testing.T) {
 
 // A process that was frozen past its lease must not act when it wakes, before any callback has run.
 func TestEnter_IsRefusedOnceLeadershipHasExpiredByTheClock(t *testing.T) {
-	now := time.Unix(1000, 0)
-	until := now.Add(10 * time.Second)
-	f := fence.New(func() time.Time { return until }, func() time.Time { return now })
+	now := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	until := now.Now().Add(10 * time.Second)
+	f := fence.New(func() time.Time { return until }, now)
 	ctx, done, err := f.Enter(t.Context(), "first")
 	if err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(time.Minute)
+	now.Step(time.Minute)
 	if _, _, err := f.Enter(t.Context(), "second"); !errors.Is(err, fence.ErrClosed) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	<-ctx.Done()
 	done()
-	until = now.Add(time.Hour)
+	until = now.Now().Add(time.Hour)
 	if _, _, err := f.Enter(t.Context(), "third"); !errors.Is(err, fence.ErrClosed) {
 		t.Errorf("a fence that has closed opened again: %v", err)
+	}
+}
+
+// suspended is the clock of a machine that was suspended: the wall clock has gone on and the monotonic clock has not.
+type suspended struct {
+	clock.RealClock
+	slept time.Duration
+}
+
+func (s suspended) Now() time.Time {
+	now := time.Now().Add(s.slept)
+	// No function moves one of a Time's clocks alone. The second word is the monotonic one's.
+	(*[2]int64)(unsafe.Pointer(&now))[1] -= int64(s.slept)
+	return now
+}
+
+func TestEnter_IsRefusedWhenTheMachineWasSuspendedPastTheLease(t *testing.T) {
+	until := time.Now().Add(10 * time.Second)
+	expiry := func() time.Time { return until }
+	if left := until.Sub(suspended{slept: time.Minute}.Now()); left < 9*time.Second {
+		t.Fatalf("the test's clock is wrong: its monotonic part says that %s are left", left)
+	}
+	if _, done, err := fence.New(expiry, suspended{slept: 9 * time.Second}).Enter(t.Context(), "in time"); err != nil {
+		t.Error(err)
+	} else {
+		done()
+	}
+	if _, _, err := fence.New(expiry, suspended{slept: time.Minute}).Enter(t.Context(), "late"); !errors.Is(err, fence.ErrClosed) {
+		t.Errorf("got %v, want a refusal", err)
 	}
 }
 
@@ -91,7 +123,7 @@ func TestCloseOnExpiry_CancelsCallsInFlightWhenLeadershipIsNotRenewed(t *testing
 		var renewed atomic.Pointer[time.Time]
 		renew := func() { now := time.Now(); renewed.Store(&now) }
 		renew()
-		f := fence.New(func() time.Time { return renewed.Load().Add(10 * time.Second) }, time.Now)
+		f := fence.New(func() time.Time { return renewed.Load().Add(10 * time.Second) }, clock.RealClock{})
 		go f.CloseOnExpiry(t.Context())
 		ctx, done, err := f.Enter(t.Context(), "slow")
 		if err != nil {
@@ -115,7 +147,7 @@ func TestCloseOnExpiry_CancelsCallsInFlightWhenLeadershipIsNotRenewed(t *testing
 
 func TestHold_NewWorkWaitsWhileWorkInFlightFinishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := fence.New(nil, time.Now)
+		f := fence.New(nil, clock.RealClock{})
 		_, ensured, err := f.EnterWhenOpen(t.Context(), "ensure")
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +188,7 @@ func TestHold_NewWorkWaitsWhileWorkInFlightFinishes(t *testing.T) {
 }
 
 func TestEnterWhenOpen_HeldCallEndsWithItsContext(t *testing.T) {
-	f := fence.New(nil, time.Now)
+	f := fence.New(nil, clock.RealClock{})
 	f.Hold()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -174,7 +206,7 @@ func TestTransport_ReadsPassAndWritesAreRefusedAfterClose(t *testing.T) {
 	defer server.Close()
 	base := &http.Transport{}
 	defer base.CloseIdleConnections()
-	f := fence.New(nil, time.Now)
+	f := fence.New(nil, clock.RealClock{})
 	client := &http.Client{Transport: f.Transport(base)}
 	send := func(method string) error {
 		req, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/nodes/a", strings.NewReader("{}"))
@@ -217,7 +249,7 @@ func TestTransport_RequestInFlightIsCancelledByClose(t *testing.T) {
 	defer server.Close()
 	base := &http.Transport{}
 	defer base.CloseIdleConnections()
-	f := fence.New(nil, time.Now)
+	f := fence.New(nil, clock.RealClock{})
 	result := make(chan error, 1)
 	go func() {
 		_, err := (&http.Client{Transport: f.Transport(base)}).Post(server.URL, "text/plain", nil)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
+	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/guard"
@@ -72,7 +73,7 @@ func (volumeCloud) GetLabelsForVolume(context.Context, *v1.PersistentVolume) (ma
 }
 
 func guarded(real cloudprovider.Interface) (cloudprovider.Interface, *guard.Cloud, *fence.Fence) {
-	f := fence.New(nil, time.Now)
+	f := fence.New(nil, clock.RealClock{})
 	g, c := guard.New(real, f, logr.Discard())
 	return g, c, f
 }

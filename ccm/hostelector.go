@@ -1,0 +1,181 @@
+package ccm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+)
+
+// HostElector is an [Elector] for a host that has an election of its own: the host calls [HostElector.Lead] when it has won, and
+// the Manager leads for as long as the host does. It is safe for concurrent use, and also an [ElectionReporter].
+//
+// With controller-runtime's manager it is a Runnable that needs leader election:
+//
+//	type leading struct{ *ccm.HostElector }
+//
+//	func (l leading) Start(ctx context.Context) error { return l.Lead(ctx, ccm.Grant{}) }
+//	func (leading) NeedLeaderElection() bool          { return true }
+//
+// Leadership is fenced as with the default elector, if the host's lock goes through [HostElector.Watch] or Lead is given a
+// [Grant.ValidUntil]. Without either, a process that was frozen past its lease can act until its election has noticed.
+//
+// One HostElector serves one Manager.
+type HostElector struct {
+	lease *leaseRecord
+
+	mu sync.Mutex
+	// changed is closed and replaced whenever anything below changes.
+	changed chan struct{}
+	offer   *offer
+	// leading tells that a term runs, or that one has not drained.
+	leading bool
+	// valid is Watch's.
+	valid func() time.Time
+}
+
+// offer is leadership that the host lends.
+type offer struct {
+	ctx   context.Context
+	grant Grant
+	// undrained is why the offer will not be taken again.
+	undrained *UndrainedError
+}
+
+var _ ElectionReporter = (*HostElector)(nil)
+
+// NewHostElector returns an elector that does not lead before [HostElector.Lead] is called.
+func NewHostElector() *HostElector {
+	return &HostElector{lease: &leaseRecord{clock: clock.RealClock{}}, changed: make(chan struct{})}
+}
+
+// Lead lends the host's leadership to the Manager until ctx ends, and returns when nothing of the Manager acts any more. The
+// host must hold its leadership until Lead has returned.
+//
+// The end of ctx is a loss: the fence closes at once, and calls in flight are cancelled. A host that merely wants to stop ends the
+// Manager's Run first, so that calls in flight get their time, and ctx when it has returned. A term that fails by itself is
+// followed by another one after a pause, while Lead goes on.
+//
+// The error is nil if all has ended. It is an *[UndrainedError] if something of the term may still act: leadership must then not
+// be given away but left to expire, or the process ended. And it is an error to call Lead while another call has not returned.
+//
+// g.ValidUntil is when leadership ends unless it is renewed; nil: what [HostElector.Watch] sees, or never.
+func (e *HostElector) Lead(ctx context.Context, g Grant) error {
+	mine := &offer{ctx: ctx, grant: g}
+	if err := e.begin(mine); err != nil {
+		return err
+	}
+	return e.wait(func() (bool, error) {
+		if mine.undrained != nil {
+			e.offer = nil
+			return true, mine.undrained
+		}
+		over := ctx.Err() != nil && !e.leading
+		if over {
+			e.offer = nil
+		}
+		return over, nil
+	}, ctx)
+}
+
+func (e *HostElector) begin(o *offer) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.offer != nil {
+		return errors.New("ccm: leadership is lent to the Manager already")
+	}
+	if o.grant.ValidUntil == nil {
+		o.grant.ValidUntil = e.valid
+	}
+	e.offer = o
+	e.notify()
+	return nil
+}
+
+// wait asks cond, with the lock held, now and after each change and when one of the contexts ends, until it is true.
+func (e *HostElector) wait(cond func() (bool, error), contexts ...context.Context) error {
+	for _, ctx := range contexts {
+		defer context.AfterFunc(ctx, func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.notify()
+		})()
+	}
+	for {
+		e.mu.Lock()
+		done, err := cond()
+		changed := e.changed
+		e.mu.Unlock()
+		if done {
+			return err
+		}
+		<-changed
+	}
+}
+
+// Elect implements [Elector].
+func (e *HostElector) Elect(ctx context.Context, lead func(context.Context, Grant) error) error {
+	var taken *offer
+	err := e.wait(func() (bool, error) {
+		if ctx.Err() != nil {
+			return true, context.Cause(ctx)
+		}
+		if e.offer == nil || e.offer.ctx.Err() != nil || e.offer.undrained != nil {
+			return false, nil
+		}
+		taken, e.leading = e.offer, true
+		return true, nil
+	}, ctx)
+	if err != nil {
+		return err
+	}
+	led, lose := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer lose(nil)
+	defer context.AfterFunc(taken.ctx, func() {
+		lose(fmt.Errorf("%w: the host's leadership has ended: %w", ErrLeadershipLost, context.Cause(taken.ctx)))
+	})()
+	err = lead(led, taken.grant)
+	e.ended(taken, err)
+	return err
+}
+
+func (e *HostElector) ended(taken *offer, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	// An undrained term keeps the lock that Watch has wrapped from being released.
+	if !errors.As(err, &taken.undrained) {
+		e.leading = false
+	}
+	e.notify()
+}
+
+// notify wakes all who wait. The lock is held.
+func (e *HostElector) notify() {
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// Watch returns the lock of the host's own election, for the host to give to its elector instead: it sees when the lease is renewed,
+// and closes the fence by the clock when it has not been, as the default elector does. It also keeps a release back while a term
+// runs. leaseDuration and renewDeadline are those that the host's election uses. Call it once, before Lead.
+func (e *HostElector) Watch(lock resourcelock.Interface, leaseDuration, renewDeadline time.Duration) resourcelock.Interface {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.valid = e.lease.validity(leaseDuration, renewDeadline)
+	e.lease.identify(lock.Identity())
+	return &watchedLock{Interface: lock, record: e.lease, mayRelease: func() error {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.leading {
+			return errNotDrained
+		}
+		return nil
+	}}
+}
+
+// ElectionStatus implements [ElectionReporter]. Without [HostElector.Watch] nothing is known of the election.
+func (e *HostElector) ElectionStatus() ElectionStatus { return e.lease.snapshot() }

@@ -1,0 +1,68 @@
+package ccm
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/informers"
+
+	"github.com/fxccm/fxccm/internal/informerview"
+)
+
+// makeInformers makes the term's informers. Nothing is started.
+func (t *Term) makeInformers() error {
+	client, err := t.clients.Client(informersClient)
+	if err != nil {
+		return err
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(informerview.ListingClient(client), t.resync(),
+		informers.WithTransform(stripManagedFields))
+	t.informers = informerview.New(factory)
+	return nil
+}
+
+// resync draws the resync period between MinResyncPeriod and twice it, as upstream.
+func (t *Term) resync() time.Duration {
+	return time.Duration(float64(t.config.MinResyncPeriod.Duration) * (1 + rand.Float64()))
+}
+
+// stripManagedFields drops what no controller reads and what is often half of an object.
+func stripManagedFields(obj any) (any, error) {
+	if accessor, err := meta.Accessor(obj); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// syncInformers starts the informers that were asked for and do not run yet, for as long as ctx, and waits for all of them to sync, until
+// life ends.
+func (t *Term) syncInformers(ctx, life context.Context) error {
+	t.informers.StartWithContext(ctx)
+	syncing, stopSyncing := context.WithTimeoutCause(life, t.config.CacheSyncTimeout.Duration,
+		fmt.Errorf("informers have not synced within %s", t.config.CacheSyncTimeout.Duration))
+	defer stopSyncing()
+	return t.informers.WaitForSync(syncing)
+}
+
+// scope is the term as one controller sees it: what it registers with informers can be taken back alone.
+func (t *Term) scope() *Term {
+	own := *t
+	return &own
+}
+
+// release takes back what a controller has registered with the term's informers.
+func (t *Term) release() {}
+
+func (t *Term) stopInformers() {
+	if t.informers != nil {
+		t.informers.Shutdown()
+	}
+}
+
+// warnings tells what an operator should know of the term.
+func (t *Term) warnings() []string {
+	return t.status.retries()
+}

@@ -1,0 +1,192 @@
+package ccm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+)
+
+// built is a controller that belongs to a term.
+type built struct {
+	Controller
+	// scope is the term as this controller sees it.
+	scope *Term
+	// runnable is nil as long as New has failed.
+	runnable Runnable
+	// err is why there is no runnable.
+	err     error
+	started bool
+}
+
+// builtSet are the controllers of a term that were built. It is safe for concurrent use.
+type builtSet struct {
+	mu  sync.Mutex
+	all []*built
+}
+
+func (s *builtSet) add(b *built) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, b)
+}
+
+func (s *builtSet) list() []*built {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+func (s *builtSet) start(b *built) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.started = true
+}
+
+// unstarted returns those that could be run and were not.
+func (s *builtSet) unstarted() []*built {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.all), func(b *built) bool { return b.started || b.runnable == nil })
+}
+
+// buildControllers builds all that are enabled, in name order.
+func (t *Term) buildControllers(ctx context.Context) error {
+	for _, c := range t.enabled {
+		b := t.build(ctx, c)
+		switch {
+		case errors.Is(b.err, ErrSkip):
+			t.skipped(c, b.err)
+			continue
+		case b.err != nil && c.OnFailure == EndTerm:
+			err := fmt.Errorf("controller %s: %w", c.Name, b.err)
+			t.status.controller(c.Name, ControllerFailed, err)
+			return err
+		}
+		t.built.add(b)
+	}
+	return nil
+}
+
+func (t *Term) skipped(c Controller, reason error) {
+	t.log.Info("Controller skipped", "controller", c.Name, "reason", reason.Error())
+	t.status.controller(c.Name, ControllerSkipped, reason)
+}
+
+// build builds a controller on a view of the term of its own.
+func (t *Term) build(ctx context.Context, c Controller) *built {
+	b := &built{Controller: c, scope: t.scope()}
+	b.err = protect("New", func() (err error) {
+		b.runnable, err = c.New(ctx, b.scope)
+		return err
+	})
+	if b.err == nil && b.runnable == nil {
+		b.err = errors.New("its New returned neither a Runnable nor an error")
+	}
+	if b.err != nil {
+		b.runnable = nil
+		b.scope.release()
+	}
+	return b
+}
+
+// startControllers runs what was built, each in a goroutine of its own.
+func (t *Term) startControllers(ctx, life context.Context, end context.CancelCauseFunc) error {
+	for i, b := range t.built.list() {
+		if pause := t.config.ControllerStartInterval.Duration; i > 0 && pause > 0 {
+			select {
+			case <-time.After(time.Duration(float64(pause) * (1 + rand.Float64()))):
+			case <-life.Done():
+				return context.Cause(life)
+			}
+		}
+		t.built.start(b)
+		if b.runnable != nil {
+			t.status.running(b.Name, b.runnable)
+		}
+		t.spawn("controller "+b.Name, func() { t.supervise(ctx, end, b) })
+	}
+	t.status.ready()
+	t.log.Info("Term is ready")
+	return nil
+}
+
+// supervise runs a controller until the term ends. When the controller ends before, it is run anew or ends the term.
+func (t *Term) supervise(ctx context.Context, end context.CancelCauseFunc, b *built) {
+	delay := retryBackoff(t.clock)
+	for {
+		err := b.err
+		if b.runnable != nil {
+			err = t.runBuilt(ctx, b)
+		}
+		switch {
+		case ctx.Err() != nil:
+			t.status.controller(b.Name, ControllerStopped, nil)
+			return
+		case errors.Is(b.err, ErrSkip):
+			t.skipped(b.Controller, b.err)
+			return
+		}
+		err = fmt.Errorf("controller %s: %w", b.Name, err)
+		if b.OnFailure == EndTerm {
+			t.status.controller(b.Name, ControllerFailed, err)
+			end(err)
+			return
+		}
+		pause := delay()
+		t.log.Error(err, "Controller failed, and is restarted", "controller", b.Name, "retryIn", pause)
+		t.status.retrying(b.Name, err, t.clock.Now().Add(pause))
+		b.scope.release()
+		select {
+		case <-t.clock.After(pause):
+			b = t.rebuild(ctx, b.Controller)
+		case <-ctx.Done():
+		}
+	}
+}
+
+// runBuilt runs a controller to its end.
+func (t *Term) runBuilt(ctx context.Context, b *built) error {
+	t.status.running(b.Name, b.runnable)
+	err := protect("Run", func() error {
+		return b.runnable.Run(klog.NewContext(ctx, t.log.WithValues("controller", b.Name)))
+	})
+	if err == nil {
+		err = errors.New("its Run returned without being asked to")
+	}
+	return err
+}
+
+// rebuild builds a controller again while the term goes on, and waits for the informers that nobody needed before.
+func (t *Term) rebuild(ctx context.Context, c Controller) *built {
+	b := t.build(ctx, c)
+	if b.err != nil {
+		return b
+	}
+	if err := t.syncInformers(ctx, ctx); err != nil {
+		t.endUnstarted(ctx, b)
+		b.runnable, b.err = nil, err
+	}
+	return b
+}
+
+// endUnstarted runs controllers that were built and not started, with a context that has ended: it is in Run that upstream's shut down the
+// work queues that their constructors have started.
+func (t *Term) endUnstarted(ctx context.Context, all ...*built) {
+	// What upstream says of a start that ends at once would only mislead.
+	ended, end := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
+	end()
+	for _, b := range all {
+		t.spawn("controller "+b.Name, func() {
+			if err := protect("Run", func() error { return b.runnable.Run(ended) }); err != nil {
+				t.log.Error(err, "Controller that had not been started did not end cleanly", "controller", b.Name)
+			}
+		})
+	}
+}
