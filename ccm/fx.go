@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 // Module runs a [Manager] in an fx app. It takes from the app
@@ -17,103 +21,215 @@ import (
 //   - a [Config] (fx.Supply),
 //   - one or more [Provider]s: a provider's own Module, or [AsProvider],
 //   - [Controller]s beside the four: [AsController],
-//   - if there are any: a *rest.Config, an [Elector], a logr.Logger,
+//   - if there are any, what [Params] tells of: a *rest.Config or a [ClientSource], an informers.SharedInformerFactory, an
+//     [Elector], a logr.Logger, an [EventRecorderSource], a prometheus.Registerer, a clock.Clock,
+//   - if there is one, an [UndrainedPolicy],
 //
 // and gives it a *[Manager]. A wrong configuration is an error of fx.New. OnStart only starts the
 // Manager: it waits neither for the API server, nor for the cloud, nor for leadership. OnStop
 // drains within the hook's deadline, and its error names what has not ended.
 //
-// When a term cannot be drained while the app runs, the app is shut down with [ExitUndrained]:
-// something may still act in the cloud without a lease, and the process's end is the only sure way to stop it.
-var Module = fx.Module("ccm",
-	fx.Provide(fromApp),
-	fx.Invoke(func(*Manager) {}),
-)
+// Several Managers in one app are told apart by [Named].
+var Module = Named("").Module()
 
-// ExitUndrained is the exit code that [Module] hands to fx.Shutdowner when a term cannot be drained.
-const ExitUndrained = 3
+// An Instance is one of several Managers of an app, each with its own configuration, provider, API server and election:
+//
+//	east, west := ccm.Named("east"), ccm.Named("west")
+//	fx.New(
+//		east.Module(), east.Supply(eastConfig), east.Provide(newEastRESTConfig), fx.Provide(east.AsProvider(newEastCloud)),
+//		west.Module(), west.Supply(westConfig), west.Provide(newWestRESTConfig), fx.Provide(west.AsProvider(newWestCloud)),
+//	)
+//
+// Its Manager has its name, in logs and metrics, and is given to the app under it: `name:"east"`. Who needs many, or some that come
+// and go, makes them with [New].
+type Instance struct{ name string }
 
-// stopReserve is the part of a stop hook's deadline that is left for the hooks after it.
-const stopReserve = 500 * time.Millisecond
+// Named returns the instance of that name. The name must not hold quotes or backslashes, since fx's tags cannot. The empty name is
+// that of [Module], and of the package's functions that are called as the methods of an Instance.
+func Named(name string) Instance { return Instance{name} }
 
+// Module is like the package's [Module]. Under the instance's name it takes the Config, the *rest.Config, the ClientSource, the
+// informers, the Elector and the EventRecorderSource; providers and controllers come by the methods of the instance. The logger, the
+// registerer, the clock and the policy are those of the whole app, without a name.
+func (i Instance) Module() fx.Option {
+	module := "ccm"
+	if i.name != "" {
+		module += "-" + i.name
+	}
+	required, optional := i.tag(""), i.tag(`optional:"true"`)
+	const shared = `optional:"true"`
+	return fx.Module(module,
+		fx.Provide(fx.Annotate(i.fromApp,
+			fx.ParamTags("", "", required, i.group(providers), i.group(controllersGroup), i.group(outerHooks),
+				optional, optional, optional, optional, optional,
+				shared, shared, shared, shared, shared),
+			fx.ResultTags(i.tag("")))),
+		fx.Invoke(fx.Annotate(func(*Manager) {}, fx.ParamTags(i.tag("")))),
+	)
+}
+
+// The value groups of an instance.
 const (
-	providerGroup   = `group:"ccm.providers"`
-	controllerGroup = `group:"ccm.controllers"`
-	outerHookGroup  = `group:"ccm.outerHooks"`
+	providers        = "ccm.providers"
+	controllersGroup = "ccm.controllers"
+	outerHooks       = "ccm.outerHooks"
 )
+
+// tag is a tag of fx with the instance's name.
+func (i Instance) tag(more string) string {
+	if i.name == "" {
+		return more
+	}
+	return strings.TrimSpace(fmt.Sprintf(`name:"%s" %s`, i.name, more))
+}
+
+// group is a tag of fx with a value group of the instance.
+func (i Instance) group(name string) string {
+	if i.name != "" {
+		name += "." + i.name
+	}
+	return fmt.Sprintf(`group:"%s"`, name)
+}
+
+// Supply is fx.Supply under the instance's name.
+func (i Instance) Supply(values ...any) fx.Option {
+	if i.name == "" {
+		return fx.Supply(values...)
+	}
+	named := make([]any, 0, len(values))
+	for _, value := range values {
+		named = append(named, fx.Annotate(value, fx.ResultTags(i.tag(""))))
+	}
+	return fx.Supply(named...)
+}
+
+// Provide is fx.Provide of constructors of one value each, and perhaps an error, under the instance's name. What they need themselves
+// they take without a name.
+func (i Instance) Provide(constructors ...any) fx.Option {
+	if i.name == "" {
+		return fx.Provide(constructors...)
+	}
+	named := make([]any, 0, len(constructors))
+	for _, constructor := range constructors {
+		named = append(named, fx.Annotate(constructor, fx.ResultTags(i.tag(""))))
+	}
+	return fx.Provide(named...)
+}
+
+// AsProvider is like the package's [AsProvider].
+func (i Instance) AsProvider(constructor any) any {
+	return fx.Annotate(constructor, fx.ResultTags(i.group(providers)))
+}
+
+// AsController is like the package's [AsController].
+func (i Instance) AsController(constructor any) any {
+	return fx.Annotate(constructor, fx.ResultTags(i.group(controllersGroup)))
+}
+
+// AsOuterHook is like the package's [AsOuterHook].
+func (i Instance) AsOuterHook(constructor any) any {
+	return fx.Annotate(constructor, fx.ResultTags(i.group(outerHooks)))
+}
+
+// ReplaceProviders is like the package's [ReplaceProviders].
+func (i Instance) ReplaceProviders(replacements ...Provider) fx.Option {
+	return fx.Decorate(fx.Annotate(func() []Provider { return replacements }, fx.ResultTags(i.group(providers))))
+}
 
 // AsProvider annotates a constructor of a [Provider] for fx.Provide:
 //
 //	fx.Provide(ccm.AsProvider(func(cfg MyConfig) ccm.Provider { … }))
 //
 // It must not be provided with fx.Private: fx would hide it from the module.
-func AsProvider(constructor any) any { return fx.Annotate(constructor, fx.ResultTags(providerGroup)) }
+func AsProvider(constructor any) any { return Named("").AsProvider(constructor) }
 
 // AsController annotates a constructor of a [Controller] for fx.Provide, like [AsProvider].
-func AsController(constructor any) any {
-	return fx.Annotate(constructor, fx.ResultTags(controllerGroup))
-}
+func AsController(constructor any) any { return Named("").AsController(constructor) }
 
 // AsOuterHook annotates a constructor of an fx.Hook that surrounds the Manager: it starts before the Manager, and stops after the
 // Manager has drained, within what the stop's deadline leaves. Hooks stop in the reverse order of their start, and a hook that a
 // constructor appends because it needs the *[Manager] can only come after the Manager's own. The constructor must not need the
 // *Manager, therefore; the hook may use one that an fx.Invoke gives it. Package ccm/serving answers readiness probes during the drain
 // this way. Like [AsProvider], it must not be provided with fx.Private.
-func AsOuterHook(constructor any) any {
-	return fx.Annotate(constructor, fx.ResultTags(outerHookGroup))
-}
+func AsOuterHook(constructor any) any { return Named("").AsOuterHook(constructor) }
 
 // ReplaceProviders swaps all providers of an app for others, for tests. The real ones are not
 // built. It must stand at the root of the app, not within another module.
-func ReplaceProviders(providers ...Provider) fx.Option {
-	return fx.Decorate(fx.Annotate(func() []Provider { return providers }, fx.ResultTags(providerGroup)))
+func ReplaceProviders(providers ...Provider) fx.Option { return Named("").ReplaceProviders(providers...) }
+
+// An UndrainedPolicy says what follows in an app when a term could not be drained while the app runs: something may still act in the
+// cloud without a lease. It is called once, when the Manager's Run has returned; [Manager.Err] is err then, too. app ends the app.
+//
+// The Manager stays stopped in any case. It does not serve again before the app is started anew, which fails as long as
+// something of the term runs.
+type UndrainedPolicy func(err *UndrainedError, app fx.Shutdowner)
+
+// ExitUndrained is the exit code that [ShutDownUndrained] hands to fx.Shutdowner.
+const ExitUndrained = 3
+
+// ShutDownUndrained is the default [UndrainedPolicy]. It shuts the app down with [ExitUndrained]: the process's end is the only sure
+// way to stop what still acts.
+func ShutDownUndrained(_ *UndrainedError, app fx.Shutdowner) {
+	// It fails if nobody waits for the app; then Done and Err tell.
+	_ = app.Shutdown(fx.ExitCode(ExitUndrained))
 }
 
-type fromAppParams struct {
-	fx.In
+// StayDown is an [UndrainedPolicy] for an app whose other parts matter more: the app goes on without the Manager. An operator
+// sees it in the Status and in the readiness check. What still runs can act on the cloud while another process leads.
+func StayDown(*UndrainedError, fx.Shutdowner) {}
 
-	Lifecycle   fx.Lifecycle
-	Shutdowner  fx.Shutdowner
-	Config      Config
-	Providers   []Provider   `group:"ccm.providers"`
-	Controllers []Controller `group:"ccm.controllers"`
-	OuterHooks  []fx.Hook    `group:"ccm.outerHooks"`
-	RESTConfig  *rest.Config `optional:"true"`
-	Elector     Elector      `optional:"true"`
-	Logger      *logr.Logger `optional:"true"`
-	LoggerValue logr.Logger  `optional:"true"`
-}
+// stopReserve is the part of a stop hook's deadline that is left for the hooks after it.
+const stopReserve = 500 * time.Millisecond
 
-func fromApp(p fromAppParams) (*Manager, error) {
-	if p.Logger == nil && p.LoggerValue.GetSink() != nil {
-		p.Logger = &p.LoggerValue
+func (i Instance) fromApp(
+	lifecycle fx.Lifecycle, app fx.Shutdowner,
+	config Config, providers []Provider, controllers []Controller, outerHooks []fx.Hook,
+	restConfig *rest.Config, clients ClientSource, factory informers.SharedInformerFactory, elector Elector, recorders EventRecorderSource,
+	logger *logr.Logger, loggerValue logr.Logger, registerer prometheus.Registerer, clock clock.Clock, policy UndrainedPolicy,
+) (*Manager, error) {
+	if logger == nil && loggerValue.GetSink() != nil {
+		logger = &loggerValue
 	}
+	if policy == nil {
+		policy = ShutDownUndrained
+	}
+	hook := &lifecycleHook{app: app, policy: policy, informers: make(chan struct{})}
 	m, err := New(Params{
-		Config:      p.Config,
-		Providers:   p.Providers,
-		Controllers: p.Controllers,
-		RESTConfig:  p.RESTConfig,
-		Elector:     p.Elector,
-		Logger:      p.Logger,
+		Name:           i.name,
+		Config:         config,
+		Providers:      providers,
+		Controllers:    controllers,
+		RESTConfig:     restConfig,
+		Clients:        clients,
+		Informers:      SharedInformers{Factory: factory, Stop: hook.informers},
+		Elector:        elector,
+		Logger:         logger,
+		EventRecorders: recorders,
+		Registerer:     registerer,
+		Clock:          clock,
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, outer := range p.OuterHooks {
-		p.Lifecycle.Append(outer)
+	for _, outer := range outerHooks {
+		lifecycle.Append(outer)
 	}
-	hook := &lifecycleHook{manager: m, shutdowner: p.Shutdowner}
-	p.Lifecycle.Append(fx.Hook{OnStart: hook.start, OnStop: hook.stop})
+	hook.manager = m
+	lifecycle.Append(fx.Hook{OnStart: hook.start, OnStop: hook.stop})
 	return m, nil
 }
 
 // lifecycleHook ties a Manager to an app's lifecycle. An app may be started again after it has
 // stopped, so what belongs to one run is made in start.
 type lifecycleHook struct {
-	manager    *Manager
-	shutdowner fx.Shutdowner
-	cancel     context.CancelCauseFunc
-	done       chan error
+	manager *Manager
+	app     fx.Shutdowner
+	policy  UndrainedPolicy
+	cancel  context.CancelCauseFunc
+	done    chan error
+	// informers ends those of the host's informers that the Manager had to start.
+	informers     chan struct{}
+	stopInformers sync.Once
 }
 
 func (h *lifecycleHook) start(startCtx context.Context) error {
@@ -123,9 +239,8 @@ func (h *lifecycleHook) start(startCtx context.Context) error {
 	go func(done chan<- error) {
 		err := h.manager.Run(ctx)
 		done <- err
-		if err != nil && ctx.Err() == nil {
-			// The host may have no one who waits for it; then Done and Err tell.
-			_ = h.shutdowner.Shutdown(fx.ExitCode(ExitUndrained))
+		if undrained := (*UndrainedError)(nil); errors.As(err, &undrained) && ctx.Err() == nil {
+			h.policy(undrained, h.app)
 		}
 	}(h.done)
 	return nil
@@ -144,6 +259,7 @@ func (h *lifecycleHook) stop(stopCtx context.Context) error {
 		defer cancel()
 	}
 	h.cancel(cause)
+	defer h.stopInformers.Do(func() { close(h.informers) })
 	select {
 	case err := <-h.done:
 		h.done = nil

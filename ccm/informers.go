@@ -12,6 +12,18 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
+// SharedInformers are informers of the host. Controllers see them through a view that takes back, at the end of a term, what the term
+// has registered with them. They read under the host's identity, and with the host's selectors and transforms: a kind of which
+// controllers see only a part is a part of the cluster for them.
+type SharedInformers struct {
+	// Factory makes and holds the informers. Nil: there are none.
+	Factory informers.SharedInformerFactory
+
+	// Stop ends, when it is closed, the informers that controllers needed and the host had not started: they are the host's like the
+	// others, and go on between terms, because an informer cannot be started twice. Required with Factory.
+	Stop <-chan struct{}
+}
+
 // makeInformers makes the term's informers. Nothing is started.
 func (t *Term) makeInformers() error {
 	client, err := t.clients.Client(informersClient)

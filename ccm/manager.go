@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -49,6 +50,9 @@ type Params struct {
 	// are of one identity and have their name in the user agent.
 	Clients ClientSource
 
+	// Informers are the host's shared informers. Without them each term makes its own, and ends them.
+	Informers SharedInformers
+
 	// Elector decides when to act. Nil: a Lease, or [AlwaysLead] if Config says not to elect.
 	Elector Elector
 
@@ -59,6 +63,10 @@ type Params struct {
 	// EventRecorders is where events go that are recorded by the Manager and through [Term.Recorder]. Nil: to the API server,
 	// as the Manager's own identity. The four controllers of upstream have recorders of their own.
 	EventRecorders EventRecorderSource
+
+	// Registerer is where the Manager's metrics are registered: calls to the cloud, terms, leadership. Several Managers may share
+	// one. Nil: they are not. Those of upstream's controllers are in component-base's legacyregistry, whatever this is.
+	Registerer prometheus.Registerer
 
 	// Clock is asked whether leadership is still valid, and paces what is tried again. Nil: the real one. Timeouts are always of
 	// the real clock, and so is the default elector's campaign.
