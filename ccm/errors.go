@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fxccm/fxccm/internal/fence"
 )
 
 // ErrLeadershipLost is the cause of a term context that ended because the lease could not be
@@ -14,6 +16,10 @@ var ErrLeadershipLost = errors.New("leadership lost")
 
 // ErrStopped is the cause of a term context that ended because the Manager was asked to stop.
 var ErrStopped = errors.New("asked to stop")
+
+// ErrTermOver is wrapped by the error of a call to the API server or the cloud that was refused, or cancelled, because its term is over.
+// It says nothing of what was called: a controller should not tell anybody of it as of a failure.
+var ErrTermOver = fence.ErrClosed
 
 // ConfigError says which fields of a [Config] are wrong. It does not go away by trying again.
 type ConfigError struct {

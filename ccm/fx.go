@@ -48,6 +48,9 @@ type Instance struct{ name string }
 // that of [Module], and of the package's functions that are called as the methods of an Instance.
 func Named(name string) Instance { return Instance{name} }
 
+// Tag is the tag under which the app has the instance's Manager, for fx.ParamTags; empty for the unnamed one.
+func (i Instance) Tag() string { return i.tag("") }
+
 // Module is like the package's [Module]. Under the instance's name it takes the Config, the *rest.Config, the ClientSource, the
 // informers, the Elector and the EventRecorderSource; providers and controllers come by the methods of the instance. The logger, the
 // registerer, the clock and the policy are those of the whole app, without a name.
@@ -56,15 +59,15 @@ func (i Instance) Module() fx.Option {
 	if i.name != "" {
 		module += "-" + i.name
 	}
-	required, optional := i.tag(""), i.tag(`optional:"true"`)
+	required, optional := i.Tag(), i.tag(`optional:"true"`)
 	const shared = `optional:"true"`
 	return fx.Module(module,
 		fx.Provide(fx.Annotate(i.fromApp,
 			fx.ParamTags("", "", required, i.group(providers), i.group(controllersGroup), i.group(outerHooks),
 				optional, optional, optional, optional, optional,
 				shared, shared, shared, shared, shared),
-			fx.ResultTags(i.tag("")))),
-		fx.Invoke(fx.Annotate(func(*Manager) {}, fx.ParamTags(i.tag("")))),
+			fx.ResultTags(i.Tag()))),
+		fx.Invoke(fx.Annotate(func(*Manager) {}, fx.ParamTags(i.Tag()))),
 	)
 }
 
@@ -98,7 +101,7 @@ func (i Instance) Supply(values ...any) fx.Option {
 	}
 	named := make([]any, 0, len(values))
 	for _, value := range values {
-		named = append(named, fx.Annotate(value, fx.ResultTags(i.tag(""))))
+		named = append(named, fx.Annotate(value, fx.ResultTags(i.Tag())))
 	}
 	return fx.Supply(named...)
 }
@@ -111,7 +114,7 @@ func (i Instance) Provide(constructors ...any) fx.Option {
 	}
 	named := make([]any, 0, len(constructors))
 	for _, constructor := range constructors {
-		named = append(named, fx.Annotate(constructor, fx.ResultTags(i.tag(""))))
+		named = append(named, fx.Annotate(constructor, fx.ResultTags(i.Tag())))
 	}
 	return fx.Provide(named...)
 }
@@ -155,7 +158,9 @@ func AsOuterHook(constructor any) any { return Named("").AsOuterHook(constructor
 
 // ReplaceProviders swaps all providers of an app for others, for tests. The real ones are not
 // built. It must stand at the root of the app, not within another module.
-func ReplaceProviders(providers ...Provider) fx.Option { return Named("").ReplaceProviders(providers...) }
+func ReplaceProviders(providers ...Provider) fx.Option {
+	return Named("").ReplaceProviders(providers...)
+}
 
 // An UndrainedPolicy says what follows in an app when a term could not be drained while the app runs: something may still act in the
 // cloud without a lease. It is called once, when the Manager's Run has returned; [Manager.Err] is err then, too. app ends the app.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -112,20 +111,27 @@ func (s *termStatus) check(name string, r *http.Request) error {
 func (m *Manager) DebuggingHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, "/")
-		for _, term := range m.openTerms() {
-			// Backwards, so that "a/b" comes before "a".
-			for _, c := range slices.Backward(term.enabled) {
-				runnable, _ := term.status.runnable(c.Name)
-				debuggable, ok := runnable.(Debuggable)
-				if !ok || !strings.HasPrefix(path, c.Name+"/") {
-					continue
-				}
-				if handler := debuggable.DebuggingHandler(); handler != nil {
-					http.StripPrefix(strings.TrimSuffix(r.URL.Path, strings.TrimPrefix(path, c.Name)), handler).ServeHTTP(w, r)
-					return
-				}
-			}
+		name, handler := m.debuggable(path)
+		if handler == nil {
+			http.NotFound(w, r)
+			return
 		}
-		http.NotFound(w, r)
+		below := strings.TrimPrefix(path, name)
+		http.StripPrefix(strings.TrimSuffix(r.URL.Path, below), handler).ServeHTTP(w, r)
 	})
+}
+
+// debuggable finds the controller that the path begins with: the one with the longest name, since a name may hold slashes.
+func (m *Manager) debuggable(path string) (name string, handler http.Handler) {
+	for _, term := range m.openTerms() {
+		for _, c := range term.enabled {
+			runnable, _ := term.status.runnable(c.Name)
+			shows, ok := runnable.(Debuggable)
+			if !ok || len(c.Name) < len(name) || !strings.HasPrefix(path, c.Name+"/") {
+				continue
+			}
+			name, handler = c.Name, shows.DebuggingHandler()
+		}
+	}
+	return name, handler
 }

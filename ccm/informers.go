@@ -25,14 +25,20 @@ type SharedInformers struct {
 }
 
 // makeInformers makes the term's informers. Nothing is started.
-func (t *Term) makeInformers() error {
+func (t *Term) makeInformers(fail func(error)) error {
+	// Without this a panic in an event handler would end the process, as in client-go.
+	panics := informerview.WithPanicHandler(func(err error) { fail(fmt.Errorf("event handler: %w", err)) })
+	if t.shared != nil {
+		t.informers = t.shared.View(t.resync(), panics)
+		return nil
+	}
 	client, err := t.clients.Client(informersClient)
 	if err != nil {
 		return err
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(informerview.ListingClient(client), t.resync(),
 		informers.WithTransform(stripManagedFields))
-	t.informers = informerview.New(factory)
+	t.informers = informerview.New(factory, panics)
 	return nil
 }
 
@@ -59,14 +65,16 @@ func (t *Term) syncInformers(ctx, life context.Context) error {
 	return t.informers.WaitForSync(syncing)
 }
 
-// scope is the term as one controller sees it: what it registers with informers can be taken back alone.
-func (t *Term) scope() *Term {
+// scope is the term as one controller sees it: what it registers with informers can be taken back alone, by release. fail is told of
+// panics in its event handlers.
+func (t *Term) scope(fail func(error)) *Term {
 	own := *t
+	own.informers = t.informers.Scope(informerview.WithPanicHandler(fail))
 	return &own
 }
 
 // release takes back what a controller has registered with the term's informers.
-func (t *Term) release() {}
+func (t *Term) release() { t.informers.Close() }
 
 func (t *Term) stopInformers() {
 	if t.informers != nil {
@@ -76,5 +84,9 @@ func (t *Term) stopInformers() {
 
 // warnings tells what an operator should know of the term.
 func (t *Term) warnings() []string {
-	return t.status.retries()
+	all := t.status.retries()
+	if view := t.status.informers(); view != nil {
+		all = append(all, view.Warnings()...)
+	}
+	return all
 }

@@ -25,6 +25,8 @@ import (
 	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/inflight"
+	"github.com/fxccm/fxccm/internal/informerview"
+	"github.com/fxccm/fxccm/internal/metrics"
 )
 
 // Params is what a [Manager] is made of: a Config, and code. Only Config and Providers are required; what a host leaves out the
@@ -94,6 +96,9 @@ type Manager struct {
 	recorders EventRecorderSource
 	clock     clock.Clock
 	metrics   *controllersmetrics.ControllerManagerMetrics
+	// measures are the Manager's own metrics, shared the host's informers if it has handed in some.
+	measures *metrics.Set
+	shared   *informerview.Shared
 
 	mu      sync.Mutex
 	running bool
@@ -101,6 +106,8 @@ type Manager struct {
 	done  chan struct{}
 	err   error
 	terms uint64
+	// observed counts what happens in the run.
+	observed *metrics.Series
 	// leading are the terms of the election, standing those of the controllers that run without the lease.
 	leading, standing course
 }
@@ -170,6 +177,16 @@ func New(p Params) (*Manager, error) {
 	}
 	if err := m.makeOwnClient(); err != nil {
 		return nil, err
+	}
+	if m.measures, err = metrics.New(p.Registerer, m.name); err != nil {
+		return nil, fmt.Errorf("ccm: %w", err)
+	}
+	if p.Informers.Factory != nil {
+		if p.Informers.Stop == nil {
+			return nil, &ConfigError{Fields: field.ErrorList{field.Required(field.NewPath("informers", "stop"),
+				"Params.Informers.Stop ends the informers that the Manager has to start")}}
+		}
+		m.shared = informerview.NewShared(p.Informers.Factory, p.Informers.Stop)
 	}
 	// The manager's name is a label of upstream's gauge of running controllers: without the identity, one that stops would
 	// hide another that runs.
@@ -296,6 +313,7 @@ func (m *Manager) begin() error {
 	default:
 	}
 	m.running, m.err, m.leading, m.standing = true, nil, course{}, course{}
+	m.observed = m.measures.Begin()
 	return nil
 }
 
@@ -303,6 +321,7 @@ func (m *Manager) finish(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running, m.err = false, err
+	m.observed.End()
 	close(m.done)
 }
 
@@ -415,8 +434,9 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 		config:    m.config,
 		log:       log,
 		fence:     gate,
-		clients:   &termClients{configs: m.clients, fence: gate.Transport, clients: map[string]kubernetes.Interface{}},
 		metrics:   m.metrics,
+		observed:  m.observed,
+		shared:    m.shared,
 		identity:  m.identity,
 		clock:     m.clock,
 		tasks:     &inflight.Set{},
@@ -425,6 +445,8 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 		events:    events.New(m.own.CoreV1()),
 		recorders: m.recorders,
 	}
+	door := gate.Door(func() { t.observed.Refused(metrics.DoorKube) })
+	t.clients = &termClients{configs: m.clients, fence: door, clients: map[string]kubernetes.Interface{}}
 	if m.config.UseServiceAccountCredentials {
 		t.clients.asUser = serviceAccounts(m.own)
 	}

@@ -92,11 +92,13 @@ type ControllerStatus struct {
 
 // termStatus is what a term tells about itself. It is safe for concurrent use.
 type termStatus struct {
-	mu          sync.Mutex
-	phase       State
-	step        string
-	isReady     bool
+	mu      sync.Mutex
+	phase   State
+	step    string
+	isReady bool
+	// view are the term's informers, syncs tells that they are waited for.
 	view        *informerview.View
+	syncs       bool
 	controllers map[string]ControllerStatus
 	runnables   map[string]Runnable
 }
@@ -115,19 +117,26 @@ func (s *termStatus) opening(step string) {
 func (s *termStatus) syncing(view *informerview.View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.step, s.view = "sync informers", view
+	s.step, s.view, s.syncs = "sync informers", view, true
+}
+
+// informers returns the term's, once they have been started.
+func (s *termStatus) informers() *informerview.View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view
 }
 
 func (s *termStatus) ready() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.step, s.view, s.isReady = "", nil, true
+	s.step, s.syncs, s.isReady = "", false, true
 }
 
 func (s *termStatus) draining() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.phase, s.step, s.view, s.isReady = StateDraining, "", nil, false
+	s.phase, s.step, s.view, s.syncs, s.isReady = StateDraining, "", nil, false, false
 }
 
 // running is said before a controller's goroutine begins, so that what is ready also runs.
@@ -186,7 +195,7 @@ func (s *termStatus) fill(status *Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status.State, status.Step, status.Ready = s.phase, s.step, s.isReady
-	if s.view != nil {
+	if s.syncs {
 		if err := s.view.Failure(); err != nil {
 			status.State, status.Reason = StateDegraded, explain(err)
 		}

@@ -23,6 +23,8 @@ type built struct {
 	// err is why there is no runnable.
 	err     error
 	started bool
+	// panics are those of the controller's event handlers.
+	panics chan error
 }
 
 // builtSet are the controllers of a term that were built. It is safe for concurrent use.
@@ -81,7 +83,13 @@ func (t *Term) skipped(c Controller, reason error) {
 
 // build builds a controller on a view of the term of its own.
 func (t *Term) build(ctx context.Context, c Controller) *built {
-	b := &built{Controller: c, scope: t.scope()}
+	b := &built{Controller: c, panics: make(chan error, 1)}
+	b.scope = t.scope(func(err error) {
+		select {
+		case b.panics <- err:
+		default: // one is enough
+		}
+	})
 	b.err = protect("New", func() (err error) {
 		b.runnable, err = c.New(ctx, b.scope)
 		return err
@@ -154,9 +162,23 @@ func (t *Term) supervise(ctx context.Context, end context.CancelCauseFunc, b *bu
 // runBuilt runs a controller to its end.
 func (t *Term) runBuilt(ctx context.Context, b *built) error {
 	t.status.running(b.Name, b.runnable)
-	err := protect("Run", func() error {
-		return b.runnable.Run(klog.NewContext(ctx, t.log.WithValues("controller", b.Name)))
-	})
+	running, stop := context.WithCancelCause(klog.NewContext(ctx, t.log.WithValues("controller", b.Name)))
+	defer stop(nil)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case err := <-b.panics:
+			stop(fmt.Errorf("event handler: %w", err))
+		case <-running.Done():
+		}
+	}()
+	err := protect("Run", func() error { return b.runnable.Run(running) })
+	if running.Err() != nil && ctx.Err() == nil {
+		err = errors.Join(context.Cause(running), err)
+	}
+	stop(nil)
+	<-watched
 	if err == nil {
 		err = errors.New("its Run returned without being asked to")
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/fxccm/fxccm/internal/guard"
 	"github.com/fxccm/fxccm/internal/inflight"
 	"github.com/fxccm/fxccm/internal/informerview"
+	"github.com/fxccm/fxccm/internal/metrics"
 )
 
 // settle is how long nothing must have been in flight before a held fence counts as idle: the time
@@ -42,6 +43,12 @@ type Term struct {
 
 	// provider is nil in a term without the lease.
 	provider *Provider
+
+	// shared are the host's informers; nil: the term makes its own.
+	shared *informerview.Shared
+
+	// observed counts what happens in the term.
+	observed *metrics.Series
 
 	// cloud is set when the provider has been built, informers when its clients have.
 	cloud     *guard.Cloud
@@ -110,21 +117,29 @@ func (t *Term) run(stop, led context.Context) error {
 	defer end(nil)
 	defer context.AfterFunc(led, func() {
 		cause := context.Cause(led)
+		// In this order, so that who sees a call refused sees his context ended, too.
+		cancel(cause)
 		t.fence.Close(cause)
 		end(cause)
 	})()
 	defer context.AfterFunc(stop, func() { end(fmt.Errorf("%w: %w", ErrStopped, context.Cause(stop))) })()
 	defer t.watchClock(life, end)()
+	measure := t.measure()
 
 	if err := t.open(ctx, life, end); err != nil {
 		end(err)
+	} else {
+		measure.opened()
 	}
 	<-life.Done()
 	cause := context.Cause(life)
 	t.log.Info("Term ends", "reason", cause.Error())
+	measure.drains()
 	if err := t.close(ctx, cause, drainDeadline(stop, t.config.DrainTimeout.Duration), cancel); err != nil {
+		measure.ended(err)
 		return err
 	}
+	measure.ended(cause)
 	t.log.Info("Term has drained")
 	return cause
 }
@@ -148,7 +163,7 @@ func (t *Term) watchClock(life context.Context, end context.CancelCauseFunc) (wa
 
 // open takes the steps from a granted term to running controllers. It returns early when life ends.
 func (t *Term) open(ctx, life context.Context, end context.CancelCauseFunc) error {
-	if err := t.makeInformers(); err != nil {
+	if err := t.makeInformers(end); err != nil {
 		return err
 	}
 	steps := []struct {
@@ -212,7 +227,7 @@ func (t *Term) buildProvider(ctx context.Context) error {
 		Identity:    t.identity,
 		Term:        t.number,
 		Logger:      t.log.WithName(t.provider.Name),
-		Transport:   t.fence.Transport,
+		Transport:   t.fence.Door(func() { t.observed.Refused(metrics.DoorProvider) }),
 	})
 	if err != nil {
 		return fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)
@@ -220,7 +235,7 @@ func (t *Term) buildProvider(ctx context.Context) error {
 	if cloud == nil {
 		return fmt.Errorf("cloud provider %q: its New returned neither a cloud nor an error", t.provider.Name)
 	}
-	t.guarded, t.cloud = guard.New(cloud, t.fence, t.log)
+	t.guarded, t.cloud = guard.New(cloud, t.fence, t.log, guard.WithObserver(t.observed))
 	if !t.cloud.HasClusterID() && !t.config.CloudProvider.AllowUntagged {
 		return fmt.Errorf("cloud provider %q has no cluster ID; set it in the provider's configuration, "+
 			"or allow this with cloudProvider.allowUntagged (--allow-untagged-cloud)", t.provider.Name)
@@ -250,8 +265,8 @@ func (t *Term) close(ctx context.Context, cause error, deadline time.Time, cance
 		_ = t.fence.WaitQuiet(grace, settle) // what is still in flight then is cancelled
 		stopGrace()
 	}
-	t.fence.Close(cause)
 	cancel(cause)
+	t.fence.Close(cause)
 	if t.idle(drain) == nil {
 		t.endUnstarted(ctx, t.built.unstarted()...)
 		t.spawn("close provider", t.closeProvider)

@@ -10,10 +10,13 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
+	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/controllers/persistentvolumelabel"
 )
 
 // stopReserve is what a stop may take beside the drain: the secure port's, mostly.
@@ -37,6 +40,12 @@ func newApp(config ccm.Config) *fx.App {
 
 		// The clouds that it can run on, a line each; --cloud-provider chooses.
 		fakeCloud,
+
+		// A controller beside the four. This one is off unless --controllers names it.
+		fx.Provide(ccm.AsController(persistentvolumelabel.Controller)),
+
+		// Its metrics join those of upstream's controllers, which the secure port serves.
+		fx.Provide(func() prometheus.Registerer { return legacyregistry.Registerer() }),
 
 		// What is only about this program.
 		fx.StopTimeout(config.DrainTimeout.Duration+stopReserve),

@@ -68,7 +68,7 @@ func flagTable(controllers []string) []flagGroup {
 	return []flagGroup{
 		{"debugging", []flagSpec{
 			sets("profiling", boolean, func(c *config) *bool { return &c.Serving.Profiling },
-				"Serve profiles under /debug/pprof/ on the secure port."),
+				"Serve profiles of the process and debug pages of controllers under /debug/ on the secure port."),
 			sets("contention-profiling", boolean, func(c *config) *bool { return &c.Serving.ContentionProfiling },
 				"Sample blocking for /debug/pprof/block, if --profiling is on."),
 		}},

@@ -8,16 +8,22 @@ import (
 	"sync"
 )
 
-// Transport is the door for HTTP: requests that may change something pass the fence, and count as
+// Transport is a [Fence.Door] that tells nobody of what it refuses.
+func (f *Fence) Transport(next http.RoundTripper) http.RoundTripper { return f.Door(func() {})(next) }
+
+// Door returns a door for HTTP: requests that may change something pass the fence, and count as
 // in flight until their response body is closed or read to its end. GET, HEAD and OPTIONS pass freely: they change
-// nothing, and watches must outlive single calls.
-func (f *Fence) Transport(next http.RoundTripper) http.RoundTripper {
-	return &transport{fence: f, next: next}
+// nothing, and watches must outlive single calls. refused is called for each request that is refused.
+func (f *Fence) Door(refused func()) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return &transport{fence: f, next: next, refused: refused}
+	}
 }
 
 type transport struct {
-	fence *Fence
-	next  http.RoundTripper
+	fence   *Fence
+	next    http.RoundTripper
+	refused func()
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -28,6 +34,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	ctx, done, err := t.fence.Enter(req.Context(), req.Method+" "+req.URL.Path)
 	if err != nil {
+		t.refused()
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}

@@ -35,14 +35,14 @@ func WithOnlyGatherers(gatherers ...prometheus.Gatherer) Option {
 	return func(o *options) { o.gatherers = append(prometheus.Gatherers{}, gatherers...) }
 }
 
-// WithProfiling says whether to serve /debug/pprof/. The default is Config.Serving.Profiling of the Manager.
+// WithProfiling says whether to serve what is below /debug/. The default is Config.Serving.Profiling of the Manager.
 func WithProfiling(on bool) Option { return func(o *options) { o.profiling = on } }
 
 // WithLogger is where failed checks (V(2)) and inconsistent metrics (V(2)) are told. The default is klog's.
 func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = log } }
 
 // NewHandler returns the endpoints of m. Paths are absolute: a host that mounts them elsewhere strips its prefix. Only GET and
-// HEAD are answered. The handler is safe for concurrent use, and needs not be closed.
+// HEAD are answered, but for what controllers answer themselves below /debug/controllers/. The handler is safe for concurrent use, and needs not be closed.
 func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
 	o := options{
 		gatherers: prometheus.Gatherers{legacyregistry.DefaultGatherer},
@@ -61,6 +61,7 @@ func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
 	mux.HandleFunc("GET /configz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, configOf(m)) })
 	if o.profiling {
 		installProfiles(mux)
+		mux.Handle("/debug/controllers/", http.StripPrefix("/debug/controllers", m.DebuggingHandler()))
 	}
 	return canonical(mux)
 }

@@ -1,0 +1,355 @@
+package ccm_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+)
+
+// requests is an API server that only remembers who asked.
+func requests(t *testing.T) (*httptest.Server, func() []string) {
+	t.Helper()
+	var mu sync.Mutex
+	var agents []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		agents = append(agents, r.Header.Get("X-Client")+" "+r.UserAgent())
+		mu.Unlock()
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(server.Close)
+	return server, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(agents)
+	}
+}
+
+// stamp marks requests with the name of their client.
+type stamp string
+
+func (s stamp) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		r = r.Clone(r.Context())
+		r.Header.Set("X-Client", string(s))
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestClients_AreAskedForByName(t *testing.T) {
+	server, agents := requests(t)
+	p := standaloneParams("mine")
+	p.Config.LeaderElection.LeaderElect = true
+	p.RESTConfig = nil
+	p.Clients = func(name string) (*rest.Config, error) {
+		if name == "forbidden" {
+			return nil, errors.New("no such identity")
+		}
+		config := &rest.Config{Host: server.URL}
+		config.Wrap(stamp(name).wrap)
+		return config, nil
+	}
+	m, err := ccm.New(p)
+	if err == nil {
+		t.Fatal("a controller that is not there was accepted")
+	}
+	results := make(chan error, 2)
+	p.Controllers = []ccm.Controller{{Name: "mine", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+		_, err := t.Client("forbidden")
+		results <- err
+		client, err := t.Client("my-controller")
+		if err != nil {
+			return nil, err
+		}
+		return ccm.RunnableFunc(func(ctx context.Context) error {
+			_, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+			results <- err
+			<-ctx.Done()
+			return nil
+		}), nil
+	}}}
+	elector := ccm.AlwaysLead()
+	if m, err = ccm.New(p); err != nil { // with the default elector, to see its client
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { _ = m.Run(ctx) }()
+	eventually(t, agents, func(seen []string) bool {
+		return slices.ContainsFunc(seen, func(a string) bool {
+			return strings.HasPrefix(a, "leader-election ") && strings.HasSuffix(a, "/leader-election")
+		})
+	}, "a request of client leader-election")
+	stop()
+	<-m.Done()
+
+	p.Elector = elector
+	if m, err = ccm.New(p); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop = context.WithCancel(t.Context())
+	defer stop()
+	go func() { _ = m.Run(ctx) }()
+	if err := <-results; err == nil || !strings.Contains(err.Error(), `client "forbidden": no such identity`) {
+		t.Errorf("a client that the host refuses: %v", err)
+	}
+	<-results
+	eventually(t, agents, func(seen []string) bool {
+		return slices.ContainsFunc(seen, func(a string) bool { return strings.HasPrefix(a, "my-controller ") })
+	}, "a request of client my-controller")
+	stop()
+	<-m.Done()
+}
+
+func TestClients_ThatAreMissingAreErrorsOfNew(t *testing.T) {
+	for name, source := range map[string]ccm.ClientSource{
+		"nothing":  func(string) (*rest.Config, error) { return nil, nil },
+		"an error": func(string) (*rest.Config, error) { return nil, errors.New("no such identity") },
+		"no host":  func(string) (*rest.Config, error) { return &rest.Config{Host: "://"}, nil },
+	} {
+		p := standaloneParams("*")
+		p.Clients = source
+		var config *ccm.ConfigError
+		if _, err := ccm.New(p); !errors.As(err, &config) {
+			t.Errorf("%s: New returned %v", name, err)
+		}
+	}
+}
+
+func TestInformers_WithoutTheirEndAreAnErrorOfNew(t *testing.T) {
+	p := standaloneParams("*")
+	p.Informers.Factory = informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	if _, err := ccm.New(p); err == nil || !strings.Contains(err.Error(), "informers.stop") {
+		t.Errorf("New returned %v", err)
+	}
+}
+
+func TestEventRecorders_AreTheHosts(t *testing.T) {
+	recorder := record.NewFakeRecorder(10)
+	var components []string
+	p := standaloneParams("mine")
+	p.EventRecorders = func(component string) record.EventRecorder {
+		components = append(components, component)
+		return recorder
+	}
+	p.Controllers = []ccm.Controller{{Name: "mine", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+		t.Recorder("my-component").Event(nil, "Normal", "Hello", "from the term")
+		return nil, ccm.ErrSkip
+	}}}
+	m, err := ccm.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { _ = m.Run(ctx) }()
+	if event := <-recorder.Events; event != "Normal Hello from the term" {
+		t.Errorf("event %q", event)
+	}
+	stop()
+	<-m.Done()
+	if !slices.Equal(components, []string{"my-component"}) {
+		t.Errorf("recorders were asked for %q", components)
+	}
+}
+
+// A fake clock lets leadership expire without waiting for it.
+func TestClock_IsTheHosts(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	clock := clocktesting.NewFakeClock(time.Now())
+	until := clock.Now().Add(time.Hour)
+	e := ccm.NewHostElector()
+	p := standaloneParams("mine")
+	p.Controllers = []ccm.Controller{idle("mine")}
+	p.Elector, p.Clock = e, clock
+	m, err := ccm.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { _ = m.Run(ctx) }()
+	host, lose := context.WithCancel(t.Context())
+	lent := make(chan error, 1)
+	go func() { lent <- e.Lead(host, ccm.Grant{ValidUntil: func() time.Time { return until }}) }()
+	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 1 }, "ready")
+	clock.Step(2 * time.Hour)
+	eventually(t, m.Status, func(s ccm.Status) bool { return s.Term > 1 || s.State == ccm.StateStandby }, "the end of the term")
+	lose()
+	<-lent
+	stop()
+	<-m.Done()
+}
+
+func TestRegisterer_GetsTheMetricsOfEachManagerWhileItRuns(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	series := func(name string) []string {
+		t.Helper()
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var managers []string
+		for _, f := range families {
+			if f.GetName() != name {
+				continue
+			}
+			for _, m := range f.GetMetric() {
+				for _, l := range m.GetLabel() {
+					if l.GetName() == "manager" && m.GetGauge().GetValue() == 1 {
+						managers = append(managers, l.GetValue())
+					}
+				}
+			}
+		}
+		return managers
+	}
+	var all []*ccm.Manager
+	ctx, stop := context.WithCancel(t.Context())
+	for _, name := range []string{"east", "west"} {
+		p := standaloneParams("mine")
+		p.Name, p.Registerer = name, registry
+		p.Controllers = []ccm.Controller{idle("mine")}
+		m, err := ccm.New(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = m.Run(ctx) }()
+		all = append(all, m)
+	}
+	eventually(t, func() []string { return series("fxccm_leading") }, func(s []string) bool { return slices.Equal(s, []string{"east", "west"}) }, "both lead")
+	stop()
+	for _, m := range all {
+		<-m.Done()
+	}
+	if s := series("fxccm_leading"); len(s) > 0 {
+		t.Errorf("after their ends there are still series of %q", s)
+	}
+	// A name that somebody else has taken is told.
+	other := prometheus.NewRegistry()
+	other.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "fxccm_leading"}))
+	p := standaloneParams("*")
+	p.Registerer = other
+	if _, err := ccm.New(p); err == nil || !strings.Contains(err.Error(), "fxccm_leading") {
+		t.Errorf("New returned %v", err)
+	}
+}
+
+func TestUndrained_IsTheHostsToDecide(t *testing.T) {
+	type answer struct {
+		policy   ccm.UndrainedPolicy
+		exitCode int
+		ends     bool
+	}
+	called := make(chan *ccm.UndrainedError, 1)
+	for name, want := range map[string]answer{
+		"default":   {nil, ccm.ExitUndrained, true},
+		"stay down": {ccm.StayDown, 0, false},
+		"custom": {func(err *ccm.UndrainedError, app fx.Shutdowner) {
+			called <- err
+			_ = app.Shutdown(fx.ExitCode(42))
+		}, 42, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			release := make(chan struct{})
+			p := standaloneParams("mine")
+			p.Config.DrainTimeout = metav1.Duration{Duration: 50 * time.Millisecond}
+			e := ccm.NewHostElector()
+			var m *ccm.Manager
+			options := []fx.Option{
+				supplyProvider(p.Providers[0]), supplyController(stubborn("mine", release)), fx.Populate(&m),
+				fx.Supply(fx.Annotate(e, fx.As(new(ccm.Elector)))),
+			}
+			if want.policy != nil {
+				options = append(options, fx.Supply(want.policy))
+			}
+			app := fx.New(host(p, options...))
+			if err := app.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ended := app.Wait()
+			leading, lose := context.WithCancel(t.Context())
+			lent := make(chan error, 1)
+			go func() { lent <- e.Lead(leading, ccm.Grant{}) }()
+			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
+			lose()
+			<-m.Done()
+			if want.ends {
+				if signal := <-ended; signal.ExitCode != want.exitCode {
+					t.Errorf("the app ends with exit code %d", signal.ExitCode)
+				}
+			}
+			if name == "custom" {
+				if err := <-called; err.Term != 1 {
+					t.Errorf("the policy was called with %v", err)
+				}
+			}
+			var undrained *ccm.UndrainedError
+			if s := m.Status(); !errors.As(m.Err(), &undrained) || s.State != ccm.StateStopped || s.Reason == "" {
+				t.Errorf("the Manager's end is %v, its status %+v", m.Err(), s)
+			}
+			if err := <-lent; !errors.As(err, &undrained) {
+				t.Errorf("the host's election is told %v", err)
+			}
+			close(release)
+			// What had not drained is an error of the stop, too.
+			if err := app.Stop(context.Background()); !errors.As(err, &undrained) {
+				t.Errorf("Stop returned %v", err)
+			}
+			select {
+			case signal := <-ended:
+				t.Errorf("the app was asked to end with exit code %d", signal.ExitCode)
+			default:
+			}
+		})
+	}
+}
+
+func TestMount_PutsTheEndpointsOnTheHostsMux(t *testing.T) {
+	p := standaloneParams("mine")
+	app := func(mux *http.ServeMux, options ...fx.Option) *fx.App {
+		return fx.New(host(p, append(options, fx.Supply(mux), supplyProvider(p.Providers[0]), supplyController(idle("mine")))...))
+	}
+	for _, prefix := range []string{"", "/ccm", "/a/b"} {
+		mux := http.NewServeMux()
+		if err := app(mux, endpoints.Mount(ccm.Named(""), prefix)).Err(); err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, prefix+"/healthz", nil))
+		if w.Code != http.StatusOK {
+			t.Errorf("GET %s/healthz is %d %s", prefix, w.Code, w.Body)
+		}
+	}
+	for _, prefix := range []string{"ccm", "/ccm/", "/", "/{x}", "/a b"} {
+		if err := app(http.NewServeMux(), endpoints.Mount(ccm.Named(""), prefix)).Err(); err == nil || !strings.Contains(err.Error(), "is not a prefix") {
+			t.Errorf("prefix %q: %v", prefix, err)
+		}
+	}
+	taken := http.NewServeMux()
+	taken.Handle("/ccm/", http.NotFoundHandler())
+	if err := app(taken, endpoints.Mount(ccm.Named(""), "/ccm")).Err(); err == nil || !strings.Contains(err.Error(), `at "/ccm"`) {
+		t.Errorf("a prefix that is taken: %v", err)
+	}
+}

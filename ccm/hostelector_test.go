@@ -1,0 +1,219 @@
+package ccm_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// elect runs the elector as a Manager does, and tells of each term.
+func elect(ctx context.Context, e ccm.Elector, lead func(context.Context, ccm.Grant) error) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- e.Elect(ctx, lead) }()
+	return result
+}
+
+func TestHostElector_LeadsAsLongAsTheHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := ccm.NewHostElector()
+		began := make(chan struct{})
+		result := elect(t.Context(), e, func(ctx context.Context, _ ccm.Grant) error {
+			close(began)
+			<-ctx.Done()
+			time.Sleep(time.Minute) // the drain
+			return context.Cause(ctx)
+		})
+		synctest.Wait()
+		select {
+		case <-began:
+			t.Fatal("led before the host did")
+		default:
+		}
+		host, lose := context.WithCancel(t.Context())
+		lent := make(chan error, 1)
+		go func() { lent <- e.Lead(host, ccm.Grant{}) }()
+		<-began
+		lose()
+		synctest.Wait()
+		select {
+		case err := <-lent:
+			t.Fatalf("Lead returned before the term had drained: %v", err)
+		default:
+		}
+		if err := <-result; !errors.Is(err, ccm.ErrLeadershipLost) {
+			t.Errorf("the term ended with %v, want that leadership was lost", err)
+		}
+		if err := <-lent; err != nil {
+			t.Errorf("Lead returned %v", err)
+		}
+	})
+}
+
+func TestHostElector_TermAfterTermWhileTheHostLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := ccm.NewHostElector()
+		host, lose := context.WithCancel(t.Context())
+		lent := make(chan error, 1)
+		go func() { lent <- e.Lead(host, ccm.Grant{}) }()
+		failure := errors.New("the API server is down")
+		for range 3 {
+			if err := <-elect(t.Context(), e, func(context.Context, ccm.Grant) error { return failure }); !errors.Is(err, failure) {
+				t.Fatalf("Elect returned %v", err)
+			}
+		}
+		synctest.Wait()
+		if err := e.Lead(host, ccm.Grant{}); err == nil {
+			t.Error("leadership could be lent twice at once")
+		}
+		lose()
+		if err := <-lent; err != nil {
+			t.Errorf("Lead returned %v", err)
+		}
+		// The host may lead again.
+		host, lose = context.WithCancel(t.Context())
+		defer lose()
+		go func() { lent <- e.Lead(host, ccm.Grant{}) }()
+		if err := <-elect(t.Context(), e, func(context.Context, ccm.Grant) error { return failure }); !errors.Is(err, failure) {
+			t.Errorf("the second time Elect returned %v", err)
+		}
+		lose()
+		<-lent
+	})
+}
+
+func TestHostElector_UndrainedTermIsTheHostsToKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := ccm.NewHostElector()
+		lock := e.Watch(&memoryLock{identity: "me"}, 15*time.Second, 10*time.Second)
+		lent := make(chan error, 1)
+		go func() { lent <- e.Lead(t.Context(), ccm.Grant{}) }()
+		want := &ccm.UndrainedError{Term: 1, Running: []string{"controller x"}}
+		<-elect(t.Context(), e, func(context.Context, ccm.Grant) error { return want })
+		if err := <-lent; !errors.Is(err, want) {
+			t.Errorf("Lead returned %v, want what has not drained", err)
+		}
+		if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err == nil {
+			t.Error("the lock was released although the term has not drained")
+		}
+	})
+}
+
+func TestHostElector_EndsWithTheManager(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := ccm.NewHostElector()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		result := elect(ctx, e, func(context.Context, ccm.Grant) error { return nil })
+		synctest.Wait()
+		cancel(ccm.ErrStopped)
+		if err := <-result; !errors.Is(err, ccm.ErrStopped) {
+			t.Errorf("Elect returned %v", err)
+		}
+	})
+}
+
+func TestHostElector_WatchedLockGivesTheClockAndIsHeldUntilDrained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := ccm.NewHostElector()
+		inner := &memoryLock{identity: "me"}
+		lock := e.Watch(inner, 15*time.Second, 10*time.Second)
+		if err := lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
+			t.Fatal(err)
+		}
+		acquired := time.Now()
+		host, lose := context.WithCancel(t.Context())
+		lent := make(chan error, 1)
+		go func() { lent <- e.Lead(host, ccm.Grant{}) }()
+		result := elect(t.Context(), e, func(_ context.Context, g ccm.Grant) error {
+			if until := g.ValidUntil(); until.Sub(acquired) != 12500*time.Millisecond {
+				t.Errorf("leadership is valid for %s after the lock was taken, want 12.5 s", until.Sub(acquired))
+			}
+			time.Sleep(2 * time.Second)
+			if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
+				t.Error(err)
+			}
+			if until := g.ValidUntil(); until.Sub(acquired) != 14500*time.Millisecond {
+				t.Errorf("after a renewal leadership is valid for %s, want 14.5 s", until.Sub(acquired))
+			}
+			if _, _, err := lock.Get(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err == nil {
+				t.Error("the lock was released while the term runs")
+			}
+			return nil
+		})
+		<-result
+		if s := e.ElectionStatus(); s.Identity != "me" || s.Leader != "me" || s.LastRenewal.IsZero() {
+			t.Errorf("status of the election: %+v", s)
+		}
+		lose()
+		<-lent
+		if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err != nil {
+			t.Errorf("the lock could not be released when the term was over: %v", err)
+		}
+	})
+}
+
+func TestHostElector_RunsAManager(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	e := ccm.NewHostElector()
+	p := standaloneParams("mine")
+	p.Controllers = []ccm.Controller{idle("mine")}
+	p.Elector = e
+	m, err := ccm.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { _ = m.Run(ctx) }()
+	for round := uint64(1); round <= 3; round++ {
+		host, lose := context.WithCancel(t.Context())
+		lent := make(chan error, 1)
+		go func() { lent <- e.Lead(host, ccm.Grant{}) }()
+		eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == round }, "ready")
+		lose()
+		if err := <-lent; err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, m.Status, func(s ccm.Status) bool { return s.State == ccm.StateStandby }, "standby")
+	}
+	stop()
+	<-m.Done()
+}
+
+// memoryLock is a lock without an API server.
+type memoryLock struct {
+	identity string
+
+	mu     sync.Mutex
+	record resourcelock.LeaderElectionRecord
+}
+
+func (l *memoryLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	record := l.record
+	return &record, nil, nil
+}
+
+func (l *memoryLock) Create(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.Update(context.Background(), r)
+}
+
+func (l *memoryLock) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.record = r
+	return nil
+}
+func (l *memoryLock) RecordEvent(string) {}
+func (l *memoryLock) Identity() string   { return l.identity }
+func (l *memoryLock) Describe() string   { return "memory" }

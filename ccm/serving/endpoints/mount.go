@@ -1,0 +1,33 @@
+package endpoints
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"go.uber.org/fx"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// Mount puts the endpoints of a Manager of an fx app on the app's *http.ServeMux, below prefix: "/ccm" makes /ccm/healthz, "" makes
+// /healthz. ccm.Named("") is the Manager of [ccm.Module]. A prefix that is not a path, or that is taken, is an error of fx.New.
+func Mount(of ccm.Instance, prefix string, opts ...Option) fx.Option {
+	return fx.Invoke(fx.Annotate(
+		func(mux *http.ServeMux, m *ccm.Manager) error { return mount(mux, m, prefix, opts) },
+		fx.ParamTags("", of.Tag())))
+}
+
+func mount(mux *http.ServeMux, m *ccm.Manager, prefix string, opts []Option) (err error) {
+	if prefix != "" && (!strings.HasPrefix(prefix, "/") || strings.HasSuffix(prefix, "/") || strings.ContainsAny(prefix, "{} ")) {
+		return fmt.Errorf("mount the endpoints of the cloud controller manager: %q is not a prefix such as /ccm", prefix)
+	}
+	defer func() {
+		// A mux has no other way to say that a pattern is taken.
+		if r := recover(); r != nil {
+			err = fmt.Errorf("mount the endpoints of the cloud controller manager at %q: %v", prefix, r)
+		}
+	}()
+	mux.Handle(prefix+"/", http.StripPrefix(prefix, NewHandler(m, opts...)))
+	return nil
+}

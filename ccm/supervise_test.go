@@ -1,0 +1,275 @@
+package ccm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// manager runs a Manager of the given controllers in the bubble of a test.
+func manager(t *testing.T, controllers ...ccm.Controller) *ccm.Manager {
+	t.Helper()
+	p := standaloneParams("*", "-cloud-node-controller", "-cloud-node-lifecycle-controller", "-service-lb-controller", "-node-route-controller")
+	p.Controllers = controllers
+	m, err := ccm.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { _ = m.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		<-m.Done()
+		if err := m.Err(); err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+	return m
+}
+
+func statusOf(t *testing.T, m *ccm.Manager, name string) ccm.ControllerStatus {
+	t.Helper()
+	for _, c := range m.Status().Controllers {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("Status knows no controller %s", name)
+	return ccm.ControllerStatus{}
+}
+
+// flaky fails as often as told, in the given way, and works then.
+func flaky(name string, failures int, fail func() error) (ccm.Controller, *atomic.Int32) {
+	var built atomic.Int32
+	return ccm.Controller{Name: name, OnFailure: ccm.RestartController, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		n := int(built.Add(1))
+		return ccm.RunnableFunc(func(ctx context.Context) error {
+			if n <= failures {
+				time.Sleep(time.Second)
+				return fail()
+			}
+			<-ctx.Done()
+			return nil
+		}), nil
+	}}, &built
+}
+
+func TestController_ThatFailsIsRestartedAloneIfSoWanted(t *testing.T) {
+	ways := map[string]func() error{
+		"an error":       func() error { return errors.New("out of order") },
+		"a panic":        func() error { panic("out of order") },
+		"a return early": func() error { return nil },
+	}
+	for name, fail := range ways {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var steady atomic.Int32
+				other := ccm.Controller{Name: "steady", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+					steady.Add(1)
+					return ccm.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil }), nil
+				}}
+				c, built := flaky("flaky", 2, fail)
+				m := manager(t, c, other)
+				time.Sleep(1100 * time.Millisecond)
+				synctest.Wait()
+				if s := statusOf(t, m, "flaky"); s.State != ccm.ControllerFailed || s.Reason == "" || s.RetryAt.Before(time.Now()) {
+					t.Errorf("after it has failed its status is %+v", s)
+				}
+				if w := m.Status().Warnings; len(w) != 1 || !strings.Contains(w[0], "controller flaky failed and is restarted") {
+					t.Errorf("warnings: %q", w)
+				}
+				for _, check := range m.LivenessChecks() {
+					if err := check.Check(nil); err != nil {
+						t.Errorf("%s is unhealthy while it waits for its restart: %v", check.Name(), err)
+					}
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if s := statusOf(t, m, "flaky"); s.State != ccm.ControllerRunning || s.Restarts != 2 || !s.RetryAt.IsZero() {
+					t.Errorf("when it works its status is %+v", s)
+				}
+				if built.Load() != 3 || steady.Load() != 1 || m.Status().Term != 1 || len(m.Status().Warnings) != 0 {
+					t.Errorf("flaky was built %d times and steady %d times in term %d, want 3, 1, 1; warnings %q",
+						built.Load(), steady.Load(), m.Status().Term, m.Status().Warnings)
+				}
+			})
+		})
+	}
+}
+
+func TestController_WhoseNewFailsIsBuiltAgainIfSoWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var built atomic.Int32
+		m := manager(t, idle("steady"), ccm.Controller{Name: "late", OnFailure: ccm.RestartController, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+			switch built.Add(1) {
+			case 1:
+				return nil, errors.New("not yet")
+			case 2:
+				panic("not yet")
+			case 3:
+				return nil, nil
+			}
+			return nil, fmt.Errorf("%w: after all there is nothing to do", ccm.ErrSkip)
+		}})
+		synctest.Wait()
+		if s := m.Status(); !s.Ready {
+			t.Errorf("the term is not ready: %+v", s)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := statusOf(t, m, "late"); s.State != ccm.ControllerSkipped || s.Restarts != 3 {
+			t.Errorf("status: %+v", s)
+		}
+	})
+}
+
+func TestController_ThatFailsEndsTheTermByDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, built := flaky("fatal", 1, func() error { return errors.New("out of order") })
+		c.OnFailure = ccm.EndTerm
+		m := manager(t, c, idle("steady"))
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		if s := m.Status(); s.State != ccm.StateDegraded || !strings.Contains(s.Reason, "controller fatal: out of order") {
+			t.Errorf("after the failure: %+v", s)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := m.Status(); s.Term != 2 || !s.Ready || built.Load() != 2 {
+			t.Errorf("later: %+v, built %d times", s, built.Load())
+		}
+	})
+}
+
+func TestController_WithoutLeaseRunsInStandby(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		terms := make(chan *ccm.Term, 10)
+		always := seen("always", terms)
+		always.WithoutLease = true
+		leading := make(chan *ccm.Term, 10)
+		p := standaloneParams("always", "leading")
+		p.Controllers = []ccm.Controller{always, seen("leading", leading)}
+		e := ccm.NewHostElector()
+		p.Elector = e
+		m, err := ccm.New(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { _ = m.Run(ctx) }()
+		synctest.Wait()
+		if s := m.Status(); s.State != ccm.StateStandby || statusOf(t, m, "always").State != ccm.ControllerRunning || statusOf(t, m, "leading").State != ccm.ControllerWaiting {
+			t.Errorf("in standby: %+v", s)
+		}
+		if term := <-terms; term.Number() != 0 || term.Cloud() != nil || term.Informers() == nil {
+			t.Errorf("term %d with cloud %v", term.Number(), term.Cloud())
+		}
+		host, lose := context.WithCancel(t.Context())
+		go func() { _ = e.Lead(host, ccm.Grant{}) }()
+		synctest.Wait()
+		if term := <-leading; term.Number() != 1 || term.Cloud() == nil {
+			t.Errorf("the controller that needs the lease got term %d", term.Number())
+		}
+		lose()
+		synctest.Wait()
+		if len(terms) != 0 || statusOf(t, m, "always").State != ccm.ControllerRunning || statusOf(t, m, "leading").State != ccm.ControllerWaiting {
+			t.Errorf("after leadership was lost: %+v", m.Status())
+		}
+		stop()
+		<-m.Done()
+		if err := m.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestController_WithoutLeaseThatFailsIsToldAndTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, built := flaky("always", 1, func() error { return errors.New("out of order") })
+		c.WithoutLease, c.OnFailure = true, ccm.EndTerm
+		m := manager(t, c, idle("leading"))
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		s := m.Status()
+		if s.State != ccm.StateLeading || !s.Ready || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "run without the lease: controller always: out of order") {
+			t.Errorf("after the failure: %+v", s)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := m.Status(); built.Load() != 2 || s.Term != 1 || len(s.Warnings) != 0 || statusOf(t, m, "always").State != ccm.ControllerRunning {
+			t.Errorf("later: %+v, built %d times", s, built.Load())
+		}
+	})
+}
+
+func TestController_WithoutLeaseThatDoesNotEndIsUndrained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		c := stubborn("always", release)
+		c.WithoutLease = true
+		p := standaloneParams("always", "leading")
+		p.Controllers = []ccm.Controller{c, idle("leading")}
+		m, err := ccm.New(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { _ = m.Run(ctx) }()
+		synctest.Wait()
+		stop()
+		<-m.Done()
+		var undrained *ccm.UndrainedError
+		if !errors.As(m.Err(), &undrained) || len(undrained.Running) != 1 || undrained.Running[0] != "controller always" {
+			t.Errorf("Run returned %v", m.Err())
+		}
+		close(release)
+	})
+}
+
+// debuggable is a Runnable that shows the path it was asked for.
+type debuggable struct{ ccm.RunnableFunc }
+
+func (debuggable) DebuggingHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "saw ", r.Method, " ", r.URL.Path) })
+}
+
+func TestDebuggingHandler_AnswersForControllersThatRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shows := func(name string) ccm.Controller {
+			return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+				return debuggable{func(ctx context.Context) error { <-ctx.Done(); return nil }}, nil
+			}}
+		}
+		always := shows("example.com/always")
+		always.WithoutLease = true
+		m := manager(t, shows("example.com"), always, idle("mute"))
+		synctest.Wait()
+		for path, want := range map[string]string{
+			"/example.com/x/y":        "saw GET /x/y",
+			"/example.com/":           "saw GET /",
+			"/example.com/always/z":   "saw GET /z",
+			"example.com/always/z":    "saw GET /z",
+			"/mute/x":                 "404 page not found\n",
+			"/nobody/x":               "404 page not found\n",
+			"/":                       "404 page not found\n",
+			"/example.community/x/yz": "404 page not found\n",
+		} {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.URL.Path = path
+			m.DebuggingHandler().ServeHTTP(w, r)
+			if got := w.Body.String(); got != want {
+				t.Errorf("%s is %q, want %q", path, got, want)
+			}
+		}
+	})
+}
