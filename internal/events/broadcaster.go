@@ -22,6 +22,7 @@ type Broadcaster struct {
 
 	mu          sync.Mutex
 	broadcaster record.EventBroadcaster
+	closed      bool
 }
 
 // New returns a Broadcaster. It must be closed.
@@ -33,13 +34,17 @@ func New(client typedcorev1.EventsGetter) *Broadcaster {
 	}}
 }
 
-// Recorder records events of the named component.
+// Recorder records events of the named component. What is recorded after Close is dropped.
 func (b *Broadcaster) Recorder(component string) record.EventRecorderLogger {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.broadcaster == nil {
 		b.broadcaster = record.NewBroadcaster()
-		b.broadcaster.StartRecordingToSink(b.sink)
+		if b.closed {
+			b.broadcaster.Shutdown() // nobody would do it later
+		} else {
+			b.broadcaster.StartRecordingToSink(b.sink)
+		}
 	}
 	return b.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
 }
@@ -48,6 +53,7 @@ func (b *Broadcaster) Recorder(component string) record.EventRecorderLogger {
 func (b *Broadcaster) Close() {
 	b.mu.Lock()
 	broadcaster := b.broadcaster
+	b.closed = true
 	b.mu.Unlock()
 	if broadcaster == nil {
 		return

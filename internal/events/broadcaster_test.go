@@ -55,6 +55,15 @@ func TestClose_SendsWhatWasRecorded(t *testing.T) {
 	}
 }
 
+func TestRecorder_AfterCloseDropsAndLeavesNothingBehind(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+	client := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("an event was sent") })
+	b := events.New(client.CoreV1())
+	b.Close()
+	b.Recorder("late").Event(&corev1.ObjectReference{Kind: "Node", Name: "n"}, corev1.EventTypeNormal, "Late", "")
+}
+
 func TestClose_DoesNotWaitForAnAPIServerThatRefuses(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) }) // after those of serve

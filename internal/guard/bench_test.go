@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/guard"
@@ -34,7 +35,7 @@ func BenchmarkCall(b *testing.B) {
 		observer guard.Observer
 	}{{"guarded", nil}, {"observed by nobody", nobody{}}, {"counted and timed", series}} {
 		b.Run(c.name, func(b *testing.B) {
-			g, _ := guard.New(&cloud{}, fence.New(nil, time.Now), logr.Discard(), guard.WithObserver(c.observer))
+			g, _ := guard.New(&cloud{}, fence.New(nil, clock.RealClock{}), logr.Discard(), guard.WithObserver(c.observer))
 			benchCall(b, g)
 		})
 	}

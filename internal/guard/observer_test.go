@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/informers"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
+	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/guard"
@@ -80,7 +81,7 @@ func (o *observer) want(t *testing.T, want ...observed) {
 }
 
 func observedCloud(real cloudprovider.Interface) (cloudprovider.Interface, *guard.Cloud, *fence.Fence, *observer) {
-	f, o := fence.New(nil, time.Now), &observer{}
+	f, o := fence.New(nil, clock.RealClock{}), &observer{}
 	g, c := guard.New(real, f, logr.Discard(), guard.WithObserver(o))
 	return g, c, f, o
 }

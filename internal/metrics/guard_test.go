@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/guard"
@@ -33,7 +33,7 @@ func (c cloudRoutes) DeleteRoute(ctx context.Context, _ string, _ *cloudprovider
 func TestCallsOfAGuardedCloud_AreCountedByResult(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	series := newSet(t, registry, "m").Begin()
-	gate := fence.New(nil, time.Now)
+	gate := fence.New(nil, clock.RealClock{})
 	call := []string{"manager", "m", "interface", "Routes", "method", "DeleteRoute"}
 	cloud, _ := guard.New(routesCloud{deleteRoute: func(ctx context.Context) error {
 		wantValue(t, registry, 1, "fxccm_cloud_calls_in_flight", call...)
