@@ -123,7 +123,8 @@ func (c *termClients) Config(name string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.asUser != nil {
+	// What all controllers read together is read as the Manager, as upstream does.
+	if c.asUser != nil && name != informersClient {
 		if config, err = c.asUser(config, name); err != nil {
 			return nil, fmt.Errorf("client %q: %w", name, err)
 		}

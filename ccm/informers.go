@@ -29,7 +29,7 @@ func (t *Term) makeInformers(fail func(error)) error {
 	// Without this a panic in an event handler would end the process, as in client-go.
 	panics := informerview.WithPanicHandler(func(err error) { fail(fmt.Errorf("event handler: %w", err)) })
 	if t.shared != nil {
-		t.informers = t.shared.View(t.resync(), panics)
+		t.informers = t.shared.View(t.resync(), panics, informerview.WithClock(t.clock))
 		return nil
 	}
 	client, err := t.clients.Client(informersClient)

@@ -96,9 +96,8 @@ type termStatus struct {
 	phase   State
 	step    string
 	isReady bool
-	// view are the term's informers, syncs tells that they are waited for.
+	// view are the term's informers, once they have been started.
 	view        *informerview.View
-	syncs       bool
 	controllers map[string]ControllerStatus
 	runnables   map[string]Runnable
 }
@@ -113,11 +112,11 @@ func (s *termStatus) opening(step string) {
 	s.step = step
 }
 
-// syncing lets fill tell what the informers are waiting for.
+// syncing lets fill tell what the informers are waiting for, or have come to.
 func (s *termStatus) syncing(view *informerview.View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.step, s.view, s.syncs = "sync informers", view, true
+	s.step, s.view = "sync informers", view
 }
 
 // informers returns the term's, once they have been started.
@@ -130,13 +129,13 @@ func (s *termStatus) informers() *informerview.View {
 func (s *termStatus) ready() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.step, s.syncs, s.isReady = "", false, true
+	s.step, s.isReady = "", true
 }
 
 func (s *termStatus) draining() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.phase, s.step, s.view, s.syncs, s.isReady = StateDraining, "", nil, false, false
+	s.phase, s.step, s.view, s.isReady = StateDraining, "", nil, false
 }
 
 // running is said before a controller's goroutine begins, so that what is ready also runs.
@@ -195,7 +194,8 @@ func (s *termStatus) fill(status *Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status.State, status.Step, status.Ready = s.phase, s.step, s.isReady
-	if s.syncs {
+	// Those that have synced fail no more, but for a host's that the host has stopped.
+	if s.view != nil {
 		if err := s.view.Failure(); err != nil {
 			status.State, status.Reason = StateDegraded, explain(err)
 		}

@@ -247,7 +247,7 @@ func (t *Term) startProvider(ctx context.Context) error {
 	if t.provider == nil {
 		return nil
 	}
-	if err := t.cloud.Start(t.clients, ctx.Done(), t.informers); err != nil {
+	if err := t.cloud.Start(t.clients, ctx.Done(), t.informers.Scope()); err != nil {
 		return fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)
 	}
 	return nil

@@ -277,9 +277,7 @@ func TestControllers_RoutesWithoutClusterCIDRAreAConfigurationErrorInStatus(t *t
 
 // With --use-service-account-credentials each controller is its own identity at the API server.
 func TestClients_EachControllerHasItsOwnServiceAccount(t *testing.T) {
-	for _, account := range []string{"node-controller", "shared-informers"} {
-		bindClusterAdmin(t, account)
-	}
+	bindClusterAdmin(t, "node-controller")
 	cloud := newCloud(t, []string{"account-1"})
 	mark := suite.cp.Audit().Mark()
 	r := start(t, params(t, cloud, only("cloud-node"), func(p *ccm.Params) {
@@ -295,6 +293,15 @@ func TestClients_EachControllerHasItsOwnServiceAccount(t *testing.T) {
 	}
 	if len(records) != 1 || records[0].User != controlplane.ServiceAccountUser("kube-system", "node-controller") {
 		t.Errorf("the node was initialised by %v, want one update by the node-controller's ServiceAccount", records)
+	}
+	lists, err := suite.cp.Audit().Since(mark, controlplane.ByResource("", "nodes"), controlplane.ByVerb("list"))
+	if err != nil || len(lists) == 0 {
+		t.Fatalf("no list of nodes by the shared informers: %v", err)
+	}
+	for _, list := range lists {
+		if strings.HasPrefix(list.User, "system:serviceaccount:") {
+			t.Errorf("the shared informers read as %s, want the Manager's own identity", list.User)
+		}
 	}
 }
 
