@@ -1,0 +1,190 @@
+//go:build linux
+
+package invariants_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A patient is a replica that is to survive some trouble with the API server.
+type patient struct {
+	*world
+	replica *replica
+	healthy footprint
+}
+
+// newPatient starts a replica, lets it do some work, and measures it at rest.
+func newPatient(t *testing.T, w *world, kubeconfig string) *patient {
+	t.Helper()
+	w.latency(t, 100*time.Millisecond)
+	// Addresses that could not be written are written with the next refresh of all, for which the default is five minutes.
+	r := w.start(t, launch{
+		name: "replica-a", lease: usualLease, kubeconfig: kubeconfig, serve: true,
+		args: []string{"--node-status-update-frequency=5s"},
+	})
+	w.awaitLeader(t)
+	w.addWork(t, patientNodes, patientServices)
+	w.awaitConvergence(t)
+	return &patient{world: w, replica: r, healthy: w.atRest(t, r)}
+}
+
+// atRest is the least that the replica has within a time in which idle connections are closed: now and then it has a little to do.
+func (w *world) atRest(t *testing.T, r *replica) footprint {
+	t.Helper()
+	var least footprint
+	for end := time.Now().Add(resting); time.Now().Before(end); time.Sleep(resting / 20) {
+		now, err := r.footprint(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if least == (footprint{}) {
+			least = now
+		}
+		least = footprint{min(least.goroutines, now.goroutines), min(least.files, now.files)}
+	}
+	return least
+}
+
+const (
+	patientNodes    = 30
+	patientServices = 30
+
+	// resting is more than the cloud and the API server let a connection idle.
+	resting = 6 * time.Second
+
+	// tolerance is by how much a footprint may differ at rest: connections that are kept for reuse, and the goroutines that serve them. Each
+	// trouble is a hundred failed requests and more.
+	tolerance = 16
+)
+
+// wantRecovered waits until all work is done and the process is what it was before.
+func (p *patient) wantRecovered(t *testing.T) {
+	t.Helper()
+	p.awaitConvergence(t)
+	var now footprint
+	eventually(t, "the replica is as small as it was", func() error {
+		now = p.atRest(t, p.replica)
+		if now.goroutines > p.healthy.goroutines+tolerance || now.files > p.healthy.files+tolerance {
+			return fmt.Errorf("it has %+v, before the trouble it had %+v", now, p.healthy)
+		}
+		return nil
+	})
+	t.Logf("at rest before the trouble %+v, after it %+v; term %d", p.healthy, now, p.replica.term(t))
+	if !p.replica.running() {
+		t.Errorf("the process has ended with code %d", p.replica.code)
+	}
+	p.wantNothingMadeTwice(t)
+	p.wantOneTermAtATime(t)
+}
+
+func TestAPIServerAndEtcdRestarted_NoWorkIsLostAndNothingLeaks(t *testing.T) {
+	w := newWorld(t, shortLane)
+	p := newPatient(t, w, "")
+	for _, trouble := range []struct {
+		name        string
+		stop, start func(context.Context) error
+	}{
+		{"kube-apiserver", w.cp.StopAPIServer, w.cp.StartAPIServer},
+		{"etcd", w.cp.StopEtcd, w.cp.StartEtcd},
+	} {
+		w.addWork(t, patientNodes/2, patientServices/2)
+		w.awaitMutatingCall(t, p.replica)
+		if err := trouble.stop(t.Context()); err != nil {
+			t.Fatalf("stop %s: %v", trouble.name, err)
+		}
+		if err := trouble.start(t.Context()); err != nil {
+			t.Fatalf("start %s: %v", trouble.name, err)
+		}
+	}
+	p.wantRecovered(t)
+}
+
+// A slow API server is no reason to lose the lease.
+func TestAPIServerSlow_TheTermGoesOn(t *testing.T) {
+	w := newWorld(t, shortLane)
+	proxy := w.startAPIProxy(t, "replica-a")
+	p := newPatient(t, w, proxy.kubeconfig)
+	proxy.set(func(*http.Request) verdict { return verdict{delay: 2 * time.Second} })
+	w.addWork(t, patientNodes, patientServices)
+	w.awaitConvergence(t)
+	proxy.set(nil)
+	p.wantRecovered(t)
+	if term := p.replica.term(t); term != 1 {
+		t.Errorf("the replica is in its term %d, want the first", term)
+	}
+}
+
+// stormLasts is several times as long as all of the work takes without a storm.
+const stormLasts = 20 * time.Second
+
+func TestStormOfErrors_NoWorkIsLostAndNothingLeaks(t *testing.T) {
+	w := newWorld(t, shortLane)
+	proxy := w.startAPIProxy(t, "replica-a")
+	p := newPatient(t, w, proxy.kubeconfig)
+	s := newStorm()
+	proxy.set(s.treat)
+	begun := time.Now()
+	for range 3 {
+		w.addWork(t, patientNodes/3, patientServices/3)
+		time.Sleep(stormLasts / 3)
+	}
+	time.Sleep(time.Until(begun.Add(stormLasts)))
+	proxy.set(nil)
+	t.Logf("answers that were not the API server's: %v", s.counts())
+	for _, code := range s.codes {
+		if s.counts()[code] == 0 {
+			t.Errorf("no request was answered with %d", code)
+		}
+	}
+	p.wantRecovered(t)
+}
+
+// A storm answers two of five requests with an error, half of these with advice when to come again, and every third after the request
+// has had its effect.
+type storm struct {
+	codes []int
+
+	mu       sync.Mutex
+	rand     *rand.Rand
+	answered map[int]int
+}
+
+func newStorm() *storm {
+	return &storm{
+		codes:    []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusTooManyRequests},
+		rand:     rand.New(rand.NewPCG(1, 2)),
+		answered: map[int]int{},
+	}
+}
+
+func (s *storm) treat(*http.Request) verdict {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rand.IntN(5) >= 2 {
+		return verdict{}
+	}
+	v := verdict{status: s.codes[s.rand.IntN(len(s.codes))], header: http.Header{}}
+	if s.rand.IntN(2) == 0 {
+		v.header.Set("Retry-After", "1")
+	}
+	// Who is told 429 has been turned away.
+	v.afterEffect = v.status != http.StatusTooManyRequests && s.rand.IntN(3) == 0
+	s.answered[v.status]++
+	return v
+}
+
+func (s *storm) counts() map[int]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := map[int]int{}
+	for code, n := range s.answered {
+		counts[code] = n
+	}
+	return counts
+}

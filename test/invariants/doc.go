@@ -1,0 +1,40 @@
+// Package invariants proves at the wire what the library promises of a term and its fence. Its tests run the example binary as processes,
+// against a real kube-apiserver and etcd, under exactly the RBAC rules it is shipped with; the cloud is a process of its own that the
+// replicas share. What was done, when and by whom is read from the API server's audit log and from the cloud's record, never from what the
+// library says of itself.
+//
+//	I1  After the fence has closed, nothing of the term changes anything.
+//	        TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore
+//	        TestRenewalsFail_RequestsEndWithTheTerm
+//	I2  The fence also closes by the clock.
+//	        TestFrozenLeader_ChangesNothingWhenItWakes
+//	        TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads
+//	I3  No two terms of one lease act at once.
+//	        TestKilledLeaders_NeverTwoTermsAtOnceAndNothingIsLostOrMadeTwice
+//	        and, by wantOneTermAtATime, every test with more than one replica
+//	I4  The lease is not released while a call is in flight.
+//	        TestGracefulStop_HandsOverAtOnceAndWithNothingInFlight
+//	        TestUndrainedStop_IsReportedAndTheLeaseExpires
+//	I5  Nothing leaks, and no work is lost.
+//	        TestAPIServerAndEtcdRestarted_NoWorkIsLostAndNothingLeaks
+//	        TestAPIServerSlow_TheTermGoesOn
+//	        TestStormOfErrors_NoWorkIsLostAndNothingLeaks
+//	I6  Nothing in the library ends the process or writes a global.
+//	        Shown by what survives in all of these; proved by a test of the packages' code, which is elsewhere.
+//	I7  A panic of a provider is an error of the call.
+//	        TestProviderPanics_TheCallFailsAndTheProcessLives
+//	I8  A term that cannot be drained is reported, its lease expires, and the host's policy decides.
+//	        TestUndrainedStop_IsReportedAndTheLeaseExpires
+//	        TestUndrainedLoss_EndsTheProcessBeforeAnotherLeads
+//
+// # When the fence has closed
+//
+// Where it can be had, a test takes a moment that needs no word of the process: all workers wait for the cloud, so that nothing is just being
+// sent, and the count of what is sent begins before leadership is lost. Else the closing time is the time of the log line "Term
+// ends", which the process writes right after the fence has closed, never before.
+//
+// Requests are a replica's by their user agent, which begins with the name it was started under; calls to the cloud by
+// their caller, which is identity and term. All processes read one clock, that of the machine.
+//
+// Needs Linux: processes are frozen, and counted in /proc.
+package invariants

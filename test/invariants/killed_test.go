@@ -1,0 +1,62 @@
+//go:build linux
+
+package invariants_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+const (
+	kills       = 20
+	replicasRun = 3
+)
+
+// Twenty leaders one after another are killed in the middle of their work, and three replicas run at any time.
+func TestKilledLeaders_NeverTwoTermsAtOnceAndNothingIsLostOrMadeTwice(t *testing.T) {
+	w := newWorld(t, longLane)
+	w.latency(t, 150*time.Millisecond)
+	for range replicasRun {
+		w.startNext(t)
+	}
+	for range kills {
+		leader := w.awaitLeader(t)
+		w.addWork(t, 5, 5)
+		w.awaitMutatingCall(t, leader)
+		leader.kill()
+		w.startNext(t)
+	}
+	w.awaitLeader(t)
+	w.awaitConvergence(t)
+	w.wantOneTermAtATime(t)
+	w.wantNothingMadeTwice(t)
+	if terms := len(w.tenures(t)); terms != kills+1 {
+		t.Errorf("the lease was won %d times, want %d: once by each that was killed, and by the last", terms, kills+1)
+	}
+}
+
+func (w *world) startNext(t *testing.T) *replica {
+	t.Helper()
+	return w.start(t, launch{name: fmt.Sprintf("replica-%d", len(w.all())), lease: quickLease})
+}
+
+// awaitMutatingCall waits until the replica is just changing something in the cloud.
+func (w *world) awaitMutatingCall(t *testing.T, r *replica) {
+	t.Helper()
+	caller := r.caller(r.term(t))
+	eventually(t, r.name+" changes something in the cloud", func() error {
+		calls, err := w.cloud.Calls(t.Context(), fake.CallFilter{Caller: caller, Mutating: true})
+		if err != nil {
+			return err
+		}
+		for _, call := range calls {
+			if !call.Finished {
+				return nil
+			}
+		}
+		return fmt.Errorf("of %d calls none is in flight", len(calls))
+	})
+}

@@ -1,0 +1,116 @@
+//go:build linux
+
+package invariants_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+const (
+	manyNodes    = 500
+	manyServices = 200
+
+	// transit is how much later than the closing of the fence a request may be stamped that the fence had let pass before: it was on
+	// its way to a process that had to be scheduled to read its clock.
+	transit = 150 * time.Millisecond
+)
+
+// Another holder is written into the lease while every worker waits for the cloud and hundreds of objects are queued behind them. Nothing is
+// just being sent then, so the count begins before the loss and needs no allowance: whatever is sent at all was sent after the fence
+// had closed.
+func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
+	w := newWorld(t, shortLane)
+	r := w.start(t, launch{name: "replica-a", lease: steadyLease})
+	w.awaitLeader(t)
+	caller := r.caller(1)
+	release := w.inject(t, fake.Fault{Caller: caller, Hang: true})
+	w.addWork(t, manyNodes, manyServices)
+	busy := steadily(t, "all workers wait for the cloud", 500*time.Millisecond, func() (activity, error) {
+		seen, err := w.activity(t, r, caller)
+		if err == nil && seen.inFlight < 16+32 {
+			err = fmt.Errorf("%d calls are in flight", seen.inFlight)
+		}
+		return seen, err
+	})
+	left, err := w.backlog(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left.nodes != manyNodes || left.services != manyServices {
+		t.Fatalf("%d nodes and %d Services are to be done, want all", left.nodes, left.services)
+	}
+
+	before := time.Now()
+	leave := w.foreignLeader(t, "foreigner")
+	ended := r.awaitEntry(t, 1, termEnds)
+	r.awaitEntry(t, 1, termDrained)
+	r.awaitEntry(t, 1, standby)
+	t.Logf("%d calls were in flight; the term ended %s after another had taken the lease: %s", busy.inFlight, ended.at.Sub(before), ended.reason)
+	// Long enough for a queue to be drained, and for a call to be tried again.
+	steadily(t, "nobody does anything", 3*time.Second, func() (activity, error) { return w.activity(t, r, caller) })
+	w.wantSilence(t, r, before, time.Time{})
+
+	release()
+	leave()
+	w.wantBackInOffice(t, r, before)
+}
+
+// wantBackInOffice waits until the same process leads again and has done all work, and holds the time between the terms against the
+// record.
+func (w *world) wantBackInOffice(t *testing.T, r *replica, lost time.Time) {
+	t.Helper()
+	again := r.awaitEntry(t, 2, termBegins)
+	w.wantSilence(t, r, lost, again.at)
+	w.awaitConvergence(t)
+	if !r.running() {
+		t.Errorf("the process has ended with code %d", r.code)
+	}
+	w.wantNothingMadeTwice(t)
+}
+
+// The API server refuses to renew the lease while requests and calls go back and forth.
+//
+// The closing time is that of the process's own line "Term ends", which it writes right after the fence has closed; so the count
+// begins a little too late, never too early. See transit for what it has to leave out.
+func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
+	w := newWorld(t, shortLane)
+	w.latency(t, 300*time.Millisecond)
+	proxy := w.startAPIProxy(t, "replica-a")
+	r := w.start(t, launch{name: "replica-a", lease: steadyLease, kubeconfig: proxy.kubeconfig})
+	w.awaitLeader(t)
+
+	proxy.set(func(req *http.Request) verdict {
+		if strings.Contains(req.URL.Path, "/leases/") {
+			return verdict{status: http.StatusInternalServerError}
+		}
+		return verdict{}
+	})
+	w.addWork(t, manyNodes, manyServices)
+	closed := r.awaitEntry(t, 1, termEnds)
+	left, err := w.backlog(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	inFlight := 0
+	for _, call := range w.calls(t, fake.CallFilter{Caller: r.caller(1)}) {
+		if call.Started.Before(closed.at) && (!call.Finished || call.Err != "") {
+			inFlight++
+		}
+	}
+	t.Logf("the term ended with %d calls in flight, %d nodes and %d Services to be done: %s", inFlight, left.nodes, left.services, closed.reason)
+	if inFlight == 0 || left.nodes+left.services < 100 {
+		t.Errorf("want the term to end in the middle of its work")
+	}
+	r.awaitEntry(t, 1, standby)
+	steadily(t, "nobody does anything", 2*time.Second, func() (activity, error) { return w.activity(t, r, r.caller(1)) })
+	w.wantSilence(t, r, closed.at.Add(transit), time.Time{})
+
+	proxy.set(nil)
+	w.wantBackInOffice(t, r, closed.at.Add(transit))
+}

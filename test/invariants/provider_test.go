@@ -1,0 +1,154 @@
+//go:build linux
+
+package invariants_test
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// Each of the four controllers meets a provider that panics in its process, and one that answers (nil, nil).
+func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
+	w := newWorld(t, shortLane)
+	r := w.start(t, launch{name: "replica-a", lease: usualLease, args: []string{"--node-status-update-frequency=1s"}})
+	w.awaitLeader(t)
+	w.addWork(t, 3, 0)
+	w.awaitConvergence(t)
+	// The lifecycle controller asks only for nodes that are not ready.
+	w.markNotReady(t, w.nodes[0])
+
+	methods := []fake.Method{fake.EnsureLoadBalancer, fake.InstanceMetadata, fake.CreateRoute, fake.ListRoutes, fake.InstanceExists}
+	for _, method := range methods {
+		w.inject(t, fake.Fault{Methods: []fake.Method{method}, Times: 2, Panic: "the provider's " + string(method) + " is broken"})
+	}
+	w.inject(t, fake.Fault{Methods: []fake.Method{fake.InstanceMetadata}, Times: 3, ReturnZero: true})
+	w.addWork(t, 5, 5)
+	eventually(t, "all panics have happened", func() error {
+		if !r.running() {
+			t.Fatalf("the process has ended with code %d", r.code)
+		}
+		faults, err := w.cloud.Faults(t.Context())
+		if err == nil && len(faults) > 0 {
+			err = fmt.Errorf("%d faults have not been used up", len(faults))
+		}
+		return err
+	})
+	w.awaitConvergence(t)
+	if !r.running() || r.term(t) != 1 || r.leads() != nil {
+		t.Errorf("the process runs: %t, in term %d: %v; want it to lead in its first term", r.running(), r.term(t), r.leads())
+	}
+	said, err := r.entries(panicked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(said) != 2*len(methods) {
+		t.Errorf("the log tells of %d panics, want %d", len(said), 2*len(methods))
+	}
+	w.wantEvent(t, "SyncLoadBalancerFailed", "the provider's EnsureLoadBalancer is broken")
+}
+
+func (w *world) markNotReady(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, name+" is not ready", func() error {
+		node, err := w.admin.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range node.Status.Conditions {
+			if node.Status.Conditions[i].Type == "Ready" {
+				node.Status.Conditions[i].Status = "False"
+			}
+		}
+		_, err = w.admin.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// wantEvent waits for an event whose text contains part.
+func (w *world) wantEvent(t *testing.T, reason, part string) {
+	t.Helper()
+	eventually(t, "an event tells that "+part, func() error {
+		events, err := w.admin.CoreV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
+		if err != nil {
+			return err
+		}
+		for _, event := range events.Items {
+			if strings.Contains(event.Message, part) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d other events", len(events.Items))
+	})
+}
+
+// startStubborn starts a host whose provider does not hear the end of a context, waits until a call hangs in it, and starts a replica of
+// the example that stands by.
+func (w *world) startStubborn(t *testing.T, kubeconfig string) (stubborn, heir *replica) {
+	t.Helper()
+	stubborn = w.start(t, launch{
+		name: "stubborn", program: programs.stubborn, lease: patientLease, kubeconfig: kubeconfig,
+		args: []string{"--drain-timeout=500ms"},
+	})
+	w.awaitLeader(t)
+	heir = w.start(t, launch{name: "heir", lease: patientLease})
+	w.inject(t, fake.Fault{Methods: []fake.Method{fake.EnsureLoadBalancer}, Caller: stubborn.caller(1), Hang: true})
+	w.addWork(t, 0, 3)
+	w.awaitMutatingCall(t, stubborn)
+	return stubborn, heir
+}
+
+// wantUndrained checks the end of a process with a call that does not: reported, by the exit code, too; the lease kept; and the next one
+// leads when it has expired.
+func (w *world) wantUndrained(t *testing.T, stubborn, heir *replica) {
+	t.Helper()
+	if code := stubborn.wait(t); code != ccm.ExitUndrained {
+		t.Errorf("exit code %d, want %d", code, ccm.ExitUndrained)
+	}
+	gone := time.Now()
+	if h := w.holder(t); h != stubborn.name {
+		t.Errorf("the lease names %q, want it left to expire in the name of %s", h, stubborn.name)
+	}
+	lease, err := w.lease(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewed := lease.Spec.RenewTime.Time
+	if log := stubborn.tail(20); !strings.Contains(log, "could not be drained") || !strings.Contains(log, "call LoadBalancer.EnsureLoadBalancer") {
+		t.Errorf("its log does not name the call that still ran:\n%s", log)
+	}
+	w.awaitLeader(t, stubborn)
+	if lease, err = w.lease(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waited := lease.Spec.AcquireTime.Sub(renewed)
+	t.Logf("the process had gone %s after its last renewal; the next one took the lease %s after it", gone.Sub(renewed), waited)
+	if waited < patientLease.duration {
+		t.Errorf("%s took the lease %s after its last renewal, before it had expired", heir.name, waited)
+	}
+	w.awaitConvergence(t)
+	w.wantOneTermAtATime(t)
+}
+
+func TestUndrainedStop_IsReportedAndTheLeaseExpires(t *testing.T) {
+	w := newWorld(t, shortLane)
+	stubborn, heir := w.startStubborn(t, "")
+	stubborn.signal(t, syscall.SIGTERM)
+	w.wantUndrained(t, stubborn, heir)
+}
+
+// Nobody has asked the process to end: it does so by itself, because nothing else ends the call.
+func TestUndrainedLoss_EndsTheProcessBeforeAnotherLeads(t *testing.T) {
+	w := newWorld(t, shortLane)
+	wire := w.startWire(t, "stubborn")
+	stubborn, heir := w.startStubborn(t, wire.kubeconfig)
+	wire.cut()
+	w.wantUndrained(t, stubborn, heir)
+}

@@ -1,0 +1,76 @@
+//go:build linux
+
+package invariants_test
+
+import (
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// A leader that is asked to stop in the middle of its work finishes what it has begun, gives the lease back with nothing in flight, and the
+// next one leads within two retry periods.
+func TestGracefulStop_HandsOverAtOnceAndWithNothingInFlight(t *testing.T) {
+	w := newWorld(t, shortLane)
+	w.latency(t, 300*time.Millisecond)
+	first := w.start(t, launch{name: "replica-a", lease: usualLease})
+	w.awaitLeader(t)
+	second := w.start(t, launch{name: "replica-b", lease: usualLease})
+	w.addWork(t, 100, 100)
+	w.awaitMutatingCall(t, first)
+
+	asked := time.Now()
+	first.signal(t, syscall.SIGTERM)
+	if code := first.wait(t); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	w.awaitLeader(t, first)
+
+	release, acquire := w.handOver(t, first, second)
+	t.Logf("the lease was released %s after the signal, and taken %s later", release.Time.Sub(asked), acquire.Time.Sub(release.Done))
+	if took := acquire.Time.Sub(release.Done); took > 2*usualLease.retry {
+		t.Errorf("the other took the lease %s after its release, want two retry periods (%s) at most", took, 2*usualLease.retry)
+	}
+	finished := 0
+	for _, call := range w.calls(t, fake.CallFilter{Caller: first.caller(1)}) {
+		if !call.Finished || call.Ended.After(release.Time) {
+			t.Errorf("in flight when the lease was released: %s of %s, from %s to %s, released at %s", call.Method, call.Object, call.Started, call.Ended, release.Time)
+		}
+		if call.Started.Before(asked) && call.Ended.After(asked) && call.Err == "" {
+			finished++
+		}
+	}
+	if finished == 0 {
+		t.Error("no call that was in flight at the signal came to its end")
+	}
+	for _, record := range w.requests(t, by(first), ofTerm) {
+		if record.Done.After(release.Time) {
+			t.Errorf("a request at or after the release of the lease at %s: %s", release.Time, record)
+		}
+	}
+	w.awaitConvergence(t)
+	w.wantOneTermAtATime(t)
+	w.wantNothingMadeTwice(t)
+}
+
+// handOver finds the last request of one replica for the lease, which released it, and the first of the next that got it.
+func (w *world) handOver(t *testing.T, from, to *replica) (release, acquire controlplane.AuditRecord) {
+	t.Helper()
+	for _, record := range w.requests(t, controlplane.ByResource("coordination.k8s.io", "leases"), controlplane.ByVerb("update"), controlplane.ByCode(http.StatusOK)) {
+		switch name, _, _ := strings.Cut(record.UserAgent, "/"); {
+		case name == from.name:
+			release = record
+		case name == to.name && acquire.ID == "":
+			acquire = record
+		}
+	}
+	if release.ID == "" || acquire.ID == "" || !acquire.Time.After(release.Time) {
+		t.Fatalf("want a release and then a take-over of the lease, got %s and %s", release, acquire)
+	}
+	return release, acquire
+}
