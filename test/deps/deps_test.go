@@ -2,61 +2,144 @@
 package deps_test
 
 import (
+	"fmt"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// A host links the packages it imports and all that they import. The core must not bring the API server's machinery, and nothing
-// must bring what only our tests need.
+const module = "github.com/fxccm/fxccm"
+
+// What a host links is what it imports and all that this imports. kinds are groups of packages, each with all below it, that no package
+// of the library may bring along unless it is excepted.
+var kinds = map[string][]string{
+	"the API server's machinery":      {"k8s.io/apiserver"},
+	"storage and RPC":                 {"go.etcd.io/etcd", "google.golang.org/grpc"},
+	"upstream's command":              {"k8s.io/cloud-provider/app", "k8s.io/cloud-provider/options"},
+	"what only our tests need":        {"k8s.io/kubernetes", "sigs.k8s.io/controller-runtime", "go.uber.org/goleak", "testing"},
+	"handlers on the default mux":     {"net/http/pprof", "golang.org/x/net/trace"},
+	"the flag --version on import":    {"k8s.io/component-base/version/verflag"},
+	"a claim on client-go's metrics":  {"k8s.io/component-base/metrics/prometheus/clientgo", "k8s.io/component-base/metrics/prometheus/workqueue", "k8s.io/component-base/metrics/prometheus/restclient"},
+	"a registry of configurations":    {"k8s.io/component-base/configz"},
+	"the command line of this module": {module + "/example"},
+}
+
+// exceptions say which packages may bring what all the same. They hold for the package alone, not for those below it, and a package
+// that imports an excepted one is not excepted.
+var exceptions = map[string][]string{
+	// The secure port delegates authentication and authorization with the API server's own code; see also its own test.
+	module + "/ccm/serving": {"the API server's machinery"},
+	// Runs what was written for upstream's command, whose types it cannot do without.
+	module + "/controllers/upstream": {
+		"the API server's machinery", "storage and RPC", "upstream's command", "handlers on the default mux", "the flag --version on import",
+		"a claim on client-go's metrics", "a registry of configurations",
+	},
+	// For tests of hosts.
+	module + "/ccm/ccmtest":              {"what only our tests need"},
+	module + "/ccm/ccmtest/controlplane": {"what only our tests need"},
+	module + "/ccm/ccmtest/rbac":         {"what only our tests need"},
+}
+
+// The route controller reads the process's feature gate, which lives in a small package of the API server's.
+const tolerated = "k8s.io/apiserver/pkg/util/feature"
+
+// Every package of the library is looked at, those of tomorrow too.
 func TestLibrary_BringsNoMoreThanItNeeds(t *testing.T) {
-	apiserver := []string{"k8s.io/apiserver", "go.etcd.io/etcd", "google.golang.org/grpc"}
-	command := []string{"k8s.io/cloud-provider/app", "k8s.io/cloud-provider/options"}
-	testsOnly := []string{"k8s.io/kubernetes", "sigs.k8s.io/controller-runtime", "go.uber.org/goleak", "testing"}
-	cases := []struct {
-		packages  []string
-		forbidden []string
-	}{
-		{[]string{"./ccm", "./controllers/...", "./options", "./ccm/serving/endpoints", "./provider/..."}, slices.Concat(apiserver, command, testsOnly)},
-		{[]string{"./ccm/serving"}, slices.Concat(command, testsOnly)},
+	for _, problem := range judge(dependencies(t)) {
+		t.Error(problem)
 	}
-	for _, c := range cases {
-		t.Run(strings.Join(c.packages, " "), func(t *testing.T) {
-			for _, dep := range list(t, "-deps", c.packages) {
-				for _, forbidden := range c.forbidden {
-					if below(dep, forbidden) && !tolerated(dep) {
-						t.Errorf("%s reaches a host through %v", dep, c.packages)
-					}
-				}
-			}
-		})
+}
+
+func TestJudge_TellsWhatIsBroughtAndWhatIsExceptedInVain(t *testing.T) {
+	found := judge(map[string][]string{
+		module + "/ccm":                  {"fmt", tolerated, "k8s.io/apiserver/pkg/server", "testing/fstest", "k8s.io/apiserverfoo"},
+		module + "/controllers/upstream": {"k8s.io/cloud-provider/app", "k8s.io/apiserver/pkg/server", "sigs.k8s.io/controller-runtime/pkg/log"},
+		module + "/provider/new":         {module + "/controllers/upstream", "k8s.io/cloud-provider/app"},
+	})
+	for _, want := range []string{
+		"github.com/fxccm/fxccm/ccm brings the API server's machinery: k8s.io/apiserver/pkg/server",
+		"github.com/fxccm/fxccm/ccm brings what only our tests need: testing/fstest",
+		"github.com/fxccm/fxccm/controllers/upstream brings what only our tests need: sigs.k8s.io/controller-runtime/pkg/log",
+		"github.com/fxccm/fxccm/controllers/upstream is excepted for storage and RPC and does not bring it",
+		"github.com/fxccm/fxccm/provider/new brings upstream's command: k8s.io/cloud-provider/app",
+	} {
+		if !slices.Contains(found, want) {
+			t.Errorf("it was not told that %s; told was\n%s", want, strings.Join(found, "\n"))
+		}
+	}
+	for _, problem := range found {
+		if strings.Contains(problem, tolerated) || strings.Contains(problem, "apiserverfoo") || strings.Contains(problem, "upstream brings upstream's command") {
+			t.Errorf("told without need: %s", problem)
+		}
 	}
 }
 
 // The library's go.mod must not pin the versions that only the control plane of our tests needs.
 func TestLibrary_ModuleDoesNotRequireWhatOnlyTestsBuild(t *testing.T) {
-	for _, module := range list(t, "-m", []string{"all"}) {
+	for _, path := range list(t, "-m", "-f", "{{.Path}}", "all") {
 		for _, forbidden := range []string{"k8s.io/kubernetes", "sigs.k8s.io/controller-runtime"} {
-			if module == forbidden {
-				t.Errorf("%s is required by the library's go.mod", module)
+			if path == forbidden {
+				t.Errorf("%s is required by the library's go.mod", path)
 			}
 		}
 	}
 }
 
-// The route controller reads the process's feature gate, which lives in a small package of the API server's.
-func tolerated(dep string) bool { return dep == "k8s.io/apiserver/pkg/util/feature" }
-
-func below(dep, prefix string) bool { return dep == prefix || strings.HasPrefix(dep, prefix+"/") }
-
-func list(t *testing.T, flag string, patterns []string) []string {
-	t.Helper()
-	format := "{{.ImportPath}}"
-	if flag == "-m" {
-		format = "{{.Path}}"
+// judge returns a sentence for each thing that is wrong with packages and all that each of them depends on.
+func judge(packages map[string][]string) []string {
+	var problems []string
+	for _, pkg := range slices.Sorted(maps.Keys(packages)) {
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			brought := slices.DeleteFunc(slices.Clone(packages[pkg]), func(dep string) bool { return dep == tolerated || !belowAny(dep, kinds[kind]) })
+			excepted := slices.Contains(exceptions[pkg], kind)
+			switch {
+			case excepted && len(brought) == 0:
+				problems = append(problems, fmt.Sprintf("%s is excepted for %s and does not bring it", pkg, kind))
+			case !excepted && len(brought) > 0:
+				for _, dep := range brought {
+					problems = append(problems, fmt.Sprintf("%s brings %s: %s", pkg, kind, dep))
+				}
+			}
+		}
 	}
-	cmd := exec.Command("go", append([]string{"list", flag, "-f", format}, patterns...)...)
+	return problems
+}
+
+func belowAny(dep string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool {
+		return dep == prefix || strings.HasPrefix(dep, prefix+"/")
+	})
+}
+
+// dependencies maps each package of the library to all that it imports, directly or not.
+func dependencies(t *testing.T) map[string][]string {
+	t.Helper()
+	packages := map[string][]string{}
+	for _, line := range list(t, "-f", `{{.ImportPath}}{{range .Deps}} {{.}}{{end}}`, "./...") {
+		pkg, deps, _ := strings.Cut(line, " ")
+		if belongsToLibrary(pkg) {
+			packages[pkg] = strings.Fields(deps)
+		}
+	}
+	for _, pkg := range []string{"/ccm", "/ccm/serving/endpoints", "/controllers", "/options", "/provider/fake", "/internal/fence"} {
+		if len(packages[module+pkg]) == 0 {
+			t.Fatalf("go list did not tell of %s", module+pkg)
+		}
+	}
+	return packages
+}
+
+// belongsToLibrary tells what a host links from what is only built or run here.
+func belongsToLibrary(pkg string) bool {
+	return !belowAny(pkg, []string{module + "/example", module + "/test", module + "/tools"})
+}
+
+// list returns the lines that go list prints in the module's folder.
+func list(t *testing.T, args ...string) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
 	cmd.Dir = "../.."
 	out, err := cmd.Output()
 	if err != nil {
@@ -64,11 +147,7 @@ func list(t *testing.T, flag string, patterns []string) []string {
 		if exit, ok := err.(*exec.ExitError); ok {
 			stderr = string(exit.Stderr)
 		}
-		t.Fatalf("go list %s %v: %v\n%s", flag, patterns, err, stderr)
+		t.Fatalf("go list %v: %v\n%s", args, err, stderr)
 	}
-	found := strings.Fields(string(out))
-	if len(found) == 0 {
-		t.Fatalf("go list %s %v found nothing", flag, patterns)
-	}
-	return found
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }

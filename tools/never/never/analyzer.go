@@ -1,0 +1,162 @@
+// Package never is an analyzer for what must not be in a package that somebody else's program links: what ends the process, takes its
+// signals, flags and global registries, changes its settings, prints, or keeps state of its own for the whole process.
+//
+// Files of tests are not looked at. What is not found is a change of a package variable by way of a local alias of it, and what a
+// dependency does; the tests in test/never watch the latter in a program that runs.
+package never
+
+import (
+	"go/ast"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+)
+
+// An Allowance is one place where a rule may be broken.
+type Allowance struct {
+	// Package is an import path, In the function, method (Type.Method) or package variable; for an import it is the path that is
+	// imported.
+	Package, In string
+	// Rule is the rule that may be broken there.
+	Rule Rule
+	// Why is for the reader.
+	Why string
+}
+
+// New returns the analyzer. What is allowed and not needed any more is reported, too.
+func New(allowed []Allowance) *analysis.Analyzer {
+	return &analysis.Analyzer{
+		Name: "never",
+		Doc:  "report what a library must never do to the program that links it",
+		Run: func(pass *analysis.Pass) (any, error) {
+			check(pass, allowed)
+			return nil, nil
+		},
+	}
+}
+
+// checker looks at one package.
+type checker struct {
+	pass    *analysis.Pass
+	path    string
+	allowed []Allowance
+	used    map[Allowance]bool
+	// in is the declaration that is being looked at.
+	in string
+}
+
+func check(pass *analysis.Pass, allowed []Allowance) {
+	// The package of a test binary is called "path [path.test]".
+	path, _, _ := strings.Cut(pass.Pkg.Path(), " ")
+	if strings.HasSuffix(path, ".test") {
+		return // the main package of a test binary, which go test has written
+	}
+	c := &checker{pass: pass, path: path, allowed: allowed, used: map[Allowance]bool{}}
+	var first *ast.File
+	for _, file := range pass.Files {
+		if strings.HasSuffix(pass.Fset.File(file.Pos()).Name(), "_test.go") {
+			continue
+		}
+		if first == nil {
+			first = file
+		}
+		c.file(file)
+	}
+	if first != nil {
+		c.otherPlatforms()
+		c.unused(first)
+	}
+}
+
+func (c *checker) file(file *ast.File) {
+	c.imports(file)
+	for _, decl := range file.Decls {
+		switch decl := decl.(type) {
+		case *ast.FuncDecl:
+			c.begin(decl)
+			c.body(decl)
+		case *ast.GenDecl:
+			c.declaration(decl)
+		}
+	}
+}
+
+// begin begins to look at a function.
+func (c *checker) begin(decl *ast.FuncDecl) {
+	c.in = nameOf(decl)
+	if decl.Recv == nil && decl.Name.Name == "init" {
+		c.report(decl.Name, RuleInit, "init runs in every program that imports the package")
+	}
+}
+
+func (c *checker) declaration(decl *ast.GenDecl) {
+	for _, spec := range decl.Specs {
+		value, ok := spec.(*ast.ValueSpec)
+		if !ok {
+			continue
+		}
+		c.in = value.Names[0].Name
+		c.variables(decl, value)
+		c.body(value)
+	}
+}
+
+// body looks at all that is said in a declaration.
+func (c *checker) body(node ast.Node) {
+	ast.Inspect(node, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			c.use(n)
+		case *ast.CallExpr:
+			c.scheme(n)
+		}
+		c.change(n)
+		return true
+	})
+}
+
+// report tells of a rule that is broken, unless it may be.
+func (c *checker) report(at ast.Node, rule Rule, text string) { c.reportIn(at, rule, c.in, text) }
+
+func (c *checker) reportIn(at ast.Node, rule Rule, in, text string) {
+	for _, a := range c.allowed {
+		if a.Package == c.path && a.In == in && a.Rule == rule {
+			c.used[a] = true
+			return
+		}
+	}
+	c.pass.Reportf(at.Pos(), "%s: %s", rule, text)
+}
+
+// unused reports what is allowed in this package and not done.
+func (c *checker) unused(file *ast.File) {
+	for _, a := range c.allowed {
+		if a.Package == c.path && !c.used[a] {
+			c.pass.Reportf(file.Name.Pos(), "%s is allowed in %s and not needed there: take it off the list", a.Rule, a.In)
+		}
+	}
+}
+
+// nameOf is Function, or Type.Method.
+func nameOf(decl *ast.FuncDecl) string {
+	if decl.Recv == nil || len(decl.Recv.List) == 0 {
+		return decl.Name.Name
+	}
+	expr := decl.Recv.List[0].Type
+	for {
+		switch e := expr.(type) {
+		case *ast.StarExpr:
+			expr = e.X
+		case *ast.IndexExpr:
+			expr = e.X
+		case *ast.IndexListExpr:
+			expr = e.X
+		case *ast.ParenExpr:
+			expr = e.X
+		case *ast.Ident:
+			return e.Name + "." + decl.Name.Name
+		default:
+			return decl.Name.Name
+		}
+	}
+}

@@ -1,0 +1,6 @@
+package legacyregistry
+
+var (
+	MustRegister    = func(...any) {}
+	DefaultGatherer any
+)
