@@ -3,13 +3,16 @@ package ccm
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/connrotation"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/internal/guard"
@@ -110,12 +113,20 @@ type termClients struct {
 
 	mu      sync.Mutex
 	clients map[string]kubernetes.Interface
+	dialers []*connrotation.Dialer
 }
 
 var _ cloudprovider.ControllerClientBuilder = (*termClients)(nil)
 
 // Config implements cloudprovider.ControllerClientBuilder.
 func (c *termClients) Config(name string) (*rest.Config, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.config(name)
+}
+
+// config is called with the lock held.
+func (c *termClients) config(name string) (*rest.Config, error) {
 	if name == "" {
 		return nil, errors.New("a client needs a name")
 	}
@@ -129,8 +140,33 @@ func (c *termClients) Config(name string) (*rest.Config, error) {
 			return nil, fmt.Errorf("client %q: %w", name, err)
 		}
 	}
+	c.ownConnections(config)
 	config.Wrap(c.fence)
 	return config, nil
+}
+
+// ownConnections makes it possible to close the client's connections with the term, if nobody else can use them: client-go keeps one
+// transport for all clients whose settings are the same, but cannot compare functions. The lock is held.
+func (c *termClients) ownConnections(config *rest.Config) {
+	dial := config.Dial
+	switch {
+	case dial == nil && config.Proxy == nil:
+		return
+	case dial == nil:
+		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext // client-go's default
+	}
+	dialer := connrotation.NewDialer(dial)
+	config.Dial = dialer.DialContext
+	c.dialers = append(c.dialers, dialer)
+}
+
+// closeConnections closes the connections that only the term's clients can use.
+func (c *termClients) closeConnections() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.dialers {
+		d.CloseAll()
+	}
 }
 
 // Client implements cloudprovider.ControllerClientBuilder. Clients of one name are one.
@@ -140,7 +176,7 @@ func (c *termClients) Client(name string) (kubernetes.Interface, error) {
 	if client, ok := c.clients[name]; ok {
 		return client, nil
 	}
-	config, err := c.Config(name)
+	config, err := c.config(name)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,11 @@ type Grant struct {
 	// renewed since, in which case a later time is returned. It must be safe for concurrent use and cheap: it is asked
 	// at each call. Nil: leadership does not expire by the clock.
 	ValidUntil func() time.Time
+
+	// FreeAt is when another process may lead at the earliest, unless leadership has been renewed since; later than ValidUntil. When
+	// leadership is lost, calls that do not end although they are cancelled are reported as undrained before that time. It must be
+	// as ValidUntil. Nil: it is not known.
+	FreeAt func() time.Time
 }
 
 // ElectionReporter is an [Elector] that can tell how the election stands. [Manager.Status] shows it.

@@ -34,16 +34,31 @@ type HostElector struct {
 	offer   *offer
 	// leading tells that a term runs, or that one has not drained.
 	leading bool
-	// valid is Watch's.
-	valid func() time.Time
+	// watched is what Watch sees.
+	watched Grant
+	// lose ends the term that runs.
+	lose context.CancelCauseFunc
 }
+
+// offerRecheck is how soon leadership is taken that was renewed after it had expired, which nobody tells.
+const offerRecheck = time.Second
 
 // offer is leadership that the host lends.
 type offer struct {
 	ctx   context.Context
 	grant Grant
-	// undrained is why the offer will not be taken again.
+	// undrained is why the offer will not be taken again; so is that the lease was seen to be another's.
 	undrained *UndrainedError
+	taken     bool
+}
+
+// good tells that a term may begin on the offer.
+func (o *offer) good() bool {
+	if o == nil || o.ctx.Err() != nil || o.undrained != nil || o.taken {
+		return false
+	}
+	valid := o.grant.ValidUntil
+	return valid == nil || time.Now().Before(valid())
 }
 
 var _ ElectionReporter = (*HostElector)(nil)
@@ -61,9 +76,10 @@ func NewHostElector() *HostElector {
 // followed by another one after a pause, while Lead goes on.
 //
 // The error is nil if all has ended. It is an *[UndrainedError] if something of the term may still act: leadership must then not
-// be given away but left to expire, or the process ended. And it is an error to call Lead while another call has not returned.
+// be given away but left to expire, or the process ended. And it is an error to call Lead while another call has not returned, or
+// when a watched lock has not been won.
 //
-// g.ValidUntil is when leadership ends unless it is renewed; nil: what [HostElector.Watch] sees, or never.
+// g tells how long leadership is valid; without ValidUntil it is what [HostElector.Watch] sees, or for ever.
 func (e *HostElector) Lead(ctx context.Context, g Grant) error {
 	mine := &offer{ctx: ctx, grant: g}
 	if err := e.begin(mine); err != nil {
@@ -88,8 +104,11 @@ func (e *HostElector) begin(o *offer) error {
 	if e.offer != nil {
 		return errors.New("ccm: leadership is lent to the Manager already")
 	}
-	if o.grant.ValidUntil == nil {
-		o.grant.ValidUntil = e.valid
+	if o.grant.ValidUntil == nil && e.watched.ValidUntil != nil {
+		if e.lease.snapshot().LastRenewal.IsZero() {
+			return errors.New("ccm: the lock that HostElector.Watch returned has not been written: give it to the host's elector instead of its own")
+		}
+		o.grant = e.watched
 	}
 	e.offer = o
 	e.notify()
@@ -113,7 +132,10 @@ func (e *HostElector) wait(cond func() (bool, error), contexts ...context.Contex
 		if done {
 			return err
 		}
-		<-changed
+		select {
+		case <-changed:
+		case <-time.After(offerRecheck): // leadership that has expired may have been renewed
+		}
 	}
 }
 
@@ -124,7 +146,7 @@ func (e *HostElector) Elect(ctx context.Context, lead func(context.Context, Gran
 		if ctx.Err() != nil {
 			return true, context.Cause(ctx)
 		}
-		if e.offer == nil || e.offer.ctx.Err() != nil || e.offer.undrained != nil {
+		if !e.offer.good() {
 			return false, nil
 		}
 		taken, e.leading = e.offer, true
@@ -135,6 +157,9 @@ func (e *HostElector) Elect(ctx context.Context, lead func(context.Context, Gran
 	}
 	led, lose := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer lose(nil)
+	e.mu.Lock()
+	e.lose = lose
+	e.mu.Unlock()
 	defer context.AfterFunc(taken.ctx, func() {
 		lose(fmt.Errorf("%w: the host's leadership has ended: %w", ErrLeadershipLost, context.Cause(taken.ctx)))
 	})()
@@ -150,6 +175,7 @@ func (e *HostElector) ended(taken *offer, err error) {
 	if !errors.As(err, &taken.undrained) {
 		e.leading = false
 	}
+	e.lose = nil
 	e.notify()
 }
 
@@ -160,21 +186,34 @@ func (e *HostElector) notify() {
 }
 
 // Watch returns the lock of the host's own election, for the host to give to its elector instead: it sees when the lease is renewed,
-// and closes the fence by the clock when it has not been, as the default elector does. It also keeps a release back while a term
-// runs. leaseDuration and renewDeadline are those that the host's election uses. Call it once, before Lead.
+// and closes the fence by the clock when it has not been, or when another process is seen to have taken it, as the default elector does.
+// It also keeps a release back while a term runs. leaseDuration and renewDeadline are those that the host's election uses. Call it once, before Lead.
 func (e *HostElector) Watch(lock resourcelock.Interface, leaseDuration, renewDeadline time.Duration) resourcelock.Interface {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.valid = e.lease.validity(leaseDuration, renewDeadline)
+	e.watched = e.lease.grant(leaseDuration, renewDeadline)
 	e.lease.identify(lock.Identity())
-	return &watchedLock{Interface: lock, record: e.lease, mayRelease: func() error {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if e.leading {
-			return errNotDrained
-		}
-		return nil
-	}}
+	return &watchedLock{Interface: lock, record: e.lease, taken: e.taken, mayRelease: e.mayRelease}
+}
+
+func (e *HostElector) taken(holder string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.offer != nil {
+		e.offer.taken = true
+	}
+	if e.lose != nil {
+		e.lose(fmt.Errorf("%w: %q has taken the host's lease", ErrLeadershipLost, holder))
+	}
+}
+
+func (e *HostElector) mayRelease() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.leading {
+		return errNotDrained
+	}
+	return nil
 }
 
 // ElectionStatus implements [ElectionReporter]. Without [HostElector.Watch] nothing is known of the election.

@@ -3,12 +3,14 @@ package ccm_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -93,6 +95,12 @@ func TestHostElector_UndrainedTermIsTheHostsToKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ccm.NewHostElector()
 		lock := e.Watch(&memoryLock{identity: "me"}, 15*time.Second, 10*time.Second)
+		if err := e.Lead(t.Context(), ccm.Grant{}); err == nil || !strings.Contains(err.Error(), "has not been written") {
+			t.Errorf("a lock that nobody uses was trusted: %v", err)
+		}
+		if err := lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me", RenewTime: metav1.Now()}); err != nil {
+			t.Fatal(err)
+		}
 		lent := make(chan error, 1)
 		go func() { lent <- e.Lead(t.Context(), ccm.Grant{}) }()
 		want := &ccm.UndrainedError{Term: 1, Running: []string{"controller x"}}
@@ -124,7 +132,10 @@ func TestHostElector_WatchedLockGivesTheClockAndIsHeldUntilDrained(t *testing.T)
 		e := ccm.NewHostElector()
 		inner := &memoryLock{identity: "me"}
 		lock := e.Watch(inner, 15*time.Second, 10*time.Second)
-		if err := lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
+		record := func() resourcelock.LeaderElectionRecord {
+			return resourcelock.LeaderElectionRecord{HolderIdentity: "me", RenewTime: metav1.Now()}
+		}
+		if err := lock.Create(t.Context(), record()); err != nil {
 			t.Fatal(err)
 		}
 		acquired := time.Now()
@@ -135,8 +146,18 @@ func TestHostElector_WatchedLockGivesTheClockAndIsHeldUntilDrained(t *testing.T)
 			if until := g.ValidUntil(); until.Sub(acquired) != 12500*time.Millisecond {
 				t.Errorf("leadership is valid for %s after the lock was taken, want 12.5 s", until.Sub(acquired))
 			}
-			time.Sleep(2 * time.Second)
-			if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
+			if free := g.FreeAt(); free.Sub(acquired) != 15*time.Second {
+				t.Errorf("another may lead %s after the lock was taken, want 15 s", free.Sub(acquired))
+			}
+			time.Sleep(300 * time.Millisecond)
+			if err := lock.Update(t.Context(), record()); err != nil {
+				t.Error(err)
+			}
+			if until := g.ValidUntil(); until.Sub(acquired) != 12500*time.Millisecond {
+				t.Errorf("a renewal that others cannot see, since times in the lease have seconds, made leadership valid for %s", until.Sub(acquired))
+			}
+			time.Sleep(1700 * time.Millisecond)
+			if err := lock.Update(t.Context(), record()); err != nil {
 				t.Error(err)
 			}
 			if until := g.ValidUntil(); until.Sub(acquired) != 14500*time.Millisecond {
@@ -158,6 +179,42 @@ func TestHostElector_WatchedLockGivesTheClockAndIsHeldUntilDrained(t *testing.T)
 		<-lent
 		if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err != nil {
 			t.Errorf("the lock could not be released when the term was over: %v", err)
+		}
+	})
+}
+
+func TestHostElector_EndsTheTermWhenAnotherHasTakenTheWatchedLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := ccm.NewHostElector()
+		inner := &memoryLock{identity: "me"}
+		lock := e.Watch(inner, 15*time.Second, 10*time.Second)
+		if err := lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me", RenewTime: metav1.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		host, lose := context.WithCancel(t.Context())
+		lent := make(chan error, 1)
+		go func() { lent <- e.Lead(host, ccm.Grant{}) }()
+		result := elect(t.Context(), e, func(ctx context.Context, _ ccm.Grant) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		synctest.Wait()
+		if err := inner.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "another"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := lock.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-result; !errors.Is(err, ccm.ErrLeadershipLost) || !strings.Contains(err.Error(), `"another" has taken`) {
+			t.Errorf("the term ended with %v", err)
+		}
+		lose()
+		if err := <-lent; err != nil {
+			t.Error(err)
+		}
+		// It must not be taken from the other one.
+		if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err == nil {
+			t.Error("a lock that another holds was released")
 		}
 	})
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	apicoordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
@@ -31,7 +31,7 @@ const minLeaseTimeout = time.Second
 // [ElectionReporter]. cfg.Identity must be set. No request is made before Elect is called.
 //
 // Unlike client-go's LeaderElector, on which it rests, it gives the lease back only when the term has
-// drained, and sees at once when another has given it back, if it may watch the lease. Who leads, and who does not any more, is told
+// drained, ends the term as soon as it sees that another has taken the lease, and sees at once when another has given it back, if it may watch the lease. Who leads, and who does not any more, is told
 // by events of the Lease.
 func NewLeaseElector(config *rest.Config, cfg LeaderElectionConfig, log logr.Logger) (Elector, error) {
 	return newLeaseElector(config, cfg, log, clock.RealClock{}, nil)
@@ -78,34 +78,52 @@ type leaseElector struct {
 
 // Elect implements [Elector].
 func (e *leaseElector) Elect(ctx context.Context, lead func(context.Context, Grant) error) error {
-	recorder, closeRecorder := e.recorder()
-	defer closeRecorder()
-	c, err := e.win(ctx, recorder)
-	if err != nil {
-		return err
+	const component = "cloud-controller-manager"
+	if e.recorders != nil {
+		return e.elect(ctx, e.recorders(component), lead)
 	}
-	defer c.end()
-	led, lost := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer lost(nil)
-	stop := context.AfterFunc(c.leading, func() {
-		lost(fmt.Errorf("%w: lease %s/%s was not renewed: %w", ErrLeadershipLost, e.cfg.ResourceNamespace, e.cfg.ResourceName, e.lastError()))
-	})
-	defer stop()
-	err = lead(led, Grant{ValidUntil: e.lease.validity(e.cfg.LeaseDuration.Duration, e.cfg.RenewDeadline.Duration)})
-	if undrained := (*UndrainedError)(nil); !errors.As(err, &undrained) && led.Err() == nil {
-		c.drained.Store(true)
+	recorded := events.New(e.recording)
+	err := e.elect(ctx, recorded.Recorder(component), lead)
+	if undrained := (*UndrainedError)(nil); errors.As(err, &undrained) {
+		// What follows is urgent: something may act while another process leads.
+		recorded.Discard()
+	} else {
+		recorded.Close()
 	}
 	return err
 }
 
-// recorder returns a recorder for events of the lease, and what ends it.
-func (e *leaseElector) recorder() (resourcelock.EventRecorder, func()) {
-	const component = "cloud-controller-manager"
-	if e.recorders != nil {
-		return e.recorders(component), func() {}
+func (e *leaseElector) elect(ctx context.Context, recorder resourcelock.EventRecorder, lead func(context.Context, Grant) error) error {
+	c, err := e.win(ctx, recorder)
+	if err != nil {
+		return err
 	}
-	recorded := events.New(e.recording)
-	return recorded.Recorder(component), recorded.Close
+	err = lead(c.led, e.lease.grant(e.cfg.LeaseDuration.Duration, e.cfg.RenewDeadline.Duration))
+	undrained, lost := (*UndrainedError)(nil), c.led.Err() != nil
+	c.end()
+	if !errors.As(err, &undrained) && !lost {
+		e.release(ctx, c.lock)
+	}
+	return err
+}
+
+// release gives the lease back if this process holds it. client-go's elector can do that too, but it does so whatever still runs, before it
+// says that it leads no more, and by who it believed to be the holder before: it would take the lease from another process
+// that has got it in the meantime.
+func (e *leaseElector) release(ctx context.Context, lock *watchedLock) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.RenewDeadline.Duration)
+	defer cancel()
+	for {
+		err := lock.giveBack(ctx)
+		switch {
+		case err == nil:
+			return
+		case !apierrors.IsConflict(err):
+			e.log.Error(err, "The lease could not be given back, and is left to expire")
+			return
+		}
+		// A renewal that was on its way came first.
+	}
 }
 
 // win campaigns until the lease is won or ctx ends. client-go's elector looks at the lease only every one to 2.2 retry
@@ -128,15 +146,18 @@ func (e *leaseElector) win(ctx context.Context, recorder resourcelock.EventRecor
 			return nil, err
 		}
 		select {
-		case c.leading = <-c.won:
+		case leading := <-c.won:
+			context.AfterFunc(leading, func() { c.lose(e.lost("it was not renewed", e.lastError())) })
 			return c, nil
 		case <-released:
 			// If it has been won in this moment, the next campaign finds itself the holder.
 			c.end()
 		case <-ctx.Done():
 			// If it has been won in this moment it may be given back: nothing has begun.
-			c.drained.Store(true)
 			c.end()
+			if c.lock.isHeld() {
+				e.release(ctx, c.lock)
+			}
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -144,30 +165,32 @@ func (e *leaseElector) win(ctx context.Context, recorder resourcelock.EventRecor
 
 // campaign is a run of client-go's elector.
 type campaign struct {
-	// drained tells that the lease may be given back.
-	drained atomic.Bool
-	won     chan context.Context
-	// leading ends when the lease is lost. It is the elector's, which hands it over in a callback.
-	leading context.Context
-	// end ends the elector, which gives the lease back if the lock lets it, and waits for it.
+	lock *watchedLock
+	// won receives the elector's context, which ends when it has given up renewing.
+	won chan context.Context
+	// led ends when leadership is lost, with the reason.
+	led  context.Context
+	lose context.CancelCauseFunc
+	// end ends the elector and waits for it. It leaves the lease as it is.
 	end func()
 }
 
 // campaign begins one. It outlives ctx: it goes on renewing the lease while the term drains.
 func (e *leaseElector) campaign(ctx context.Context, recorder resourcelock.EventRecorder) (*campaign, error) {
 	c := &campaign{won: make(chan context.Context, 1)}
-	lock := &watchedLock{record: e.lease, mayRelease: c.mayRelease, Interface: &resourcelock.LeaseLock{
+	c.led, c.lose = context.WithCancelCause(context.WithoutCancel(ctx))
+	taken := func(holder string) { c.lose(e.lost(fmt.Sprintf("%q has taken it", holder), nil)) }
+	c.lock = &watchedLock{record: e.lease, taken: taken, Interface: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: e.cfg.ResourceNamespace, Name: e.cfg.ResourceName},
 		Client:     e.client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: e.cfg.Identity, EventRecorder: recorder},
 	}}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock:            lock,
-		LeaseDuration:   e.cfg.LeaseDuration.Duration,
-		RenewDeadline:   e.cfg.RenewDeadline.Duration,
-		RetryPeriod:     e.cfg.RetryPeriod.Duration,
-		ReleaseOnCancel: true, // the lock lets it through only when the term has drained
-		Name:            e.cfg.ResourceName,
+		Lock:          c.lock,
+		LeaseDuration: e.cfg.LeaseDuration.Duration,
+		RenewDeadline: e.cfg.RenewDeadline.Duration,
+		RetryPeriod:   e.cfg.RetryPeriod.Duration,
+		Name:          e.cfg.ResourceName,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) { c.won <- leading },
 			OnStoppedLeading: func() {},
@@ -185,15 +208,18 @@ func (e *leaseElector) campaign(ctx context.Context, recorder resourcelock.Event
 	c.end = func() {
 		stopElecting()
 		<-over
+		c.lose(nil)
 	}
 	return c, nil
 }
 
-func (c *campaign) mayRelease() error {
-	if !c.drained.Load() {
-		return errNotDrained
+// lost is the cause of a term's end. The second reason may be nil.
+func (e *leaseElector) lost(what string, why error) error {
+	err := fmt.Errorf("%w: lease %s/%s: %s", ErrLeadershipLost, e.cfg.ResourceNamespace, e.cfg.ResourceName, what)
+	if why != nil {
+		err = fmt.Errorf("%w: %w", err, why)
 	}
-	return nil
+	return err
 }
 
 // watchReleases sends on released each time it has seen the lease held and then free, until ctx ends. Without the right to
@@ -232,9 +258,5 @@ func (e *leaseElector) watchReleases(ctx context.Context, released chan<- struct
 // ElectionStatus implements [ElectionReporter].
 func (e *leaseElector) ElectionStatus() ElectionStatus { return e.lease.snapshot() }
 
-func (e *leaseElector) lastError() error {
-	if err := e.lease.snapshot().Err; err != nil {
-		return err
-	}
-	return errors.New("another process took it")
-}
+// lastError is why the lease could not be renewed, as far as is known.
+func (e *leaseElector) lastError() error { return e.lease.snapshot().Err }

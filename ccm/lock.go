@@ -1,13 +1,16 @@
 package ccm
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 )
@@ -18,6 +21,8 @@ type leaseRecord struct {
 
 	mu     sync.Mutex
 	status ElectionStatus
+	// seen is what others see of the last renewal.
+	seen []byte
 }
 
 func (r *leaseRecord) snapshot() ElectionStatus {
@@ -26,19 +31,18 @@ func (r *leaseRecord) snapshot() ElectionStatus {
 	return r.status
 }
 
-// validity is the [Grant.ValidUntil] of a lease: when the fence closes by the clock.
+// grant is the [Grant] of a lease, by the clock.
 //
 // Others may take the lease leaseDuration after they have seen the last renewal, and they have seen it after its request began here: it
 // is the begin of the request that counts. The elector gives up renewDeadline after it. The fence closes half-way between the two:
 // never before the elector's own loss, which is told better, and with the other half left for cancelled requests to die out on their
 // way, and for clocks that do not run at the same rate. With the defaults, 15 s and 10 s, it closes 12.5 s after the
 // last renewal, 2.5 s before anybody else may lead.
-func (r *leaseRecord) validity(leaseDuration, renewDeadline time.Duration) func() time.Time {
-	return func() time.Time {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.status.LastRenewal.Add(renewDeadline + (leaseDuration-renewDeadline)/2)
+func (r *leaseRecord) grant(leaseDuration, renewDeadline time.Duration) Grant {
+	after := func(d time.Duration) func() time.Time {
+		return func() time.Time { return r.snapshot().LastRenewal.Add(d) }
 	}
+	return Grant{ValidUntil: after(renewDeadline + (leaseDuration-renewDeadline)/2), FreeAt: after(leaseDuration)}
 }
 
 func (r *leaseRecord) identify(identity string) {
@@ -59,23 +63,31 @@ func (r *leaseRecord) observe(leader string, err error) {
 	}
 }
 
-func (r *leaseRecord) renewed(at time.Time) {
+// renewed tells that a record was written by a request that began at a time. Others know that the lease was renewed by that the record
+// is another one, and its times have whole seconds: a second renewal within a second is none to them.
+func (r *leaseRecord) renewed(record resourcelock.LeaderElectionRecord, at time.Time) {
+	seen, err := json.Marshal(record)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.status.LastRenewal = at
+	if err == nil && bytes.Equal(seen, r.seen) {
+		return
+	}
+	r.seen, r.status.LastRenewal = seen, at
 }
 
-// watchedLock sees each request to a lease: it records failures and renewals, and keeps the release back until the term has
-// drained. client-go releases as soon as its context ends or a renewal fails, whatever still runs.
+// watchedLock sees each request to a lease: it records failures and renewals, and who has taken the lease.
 type watchedLock struct {
 	resourcelock.Interface
 	record *leaseRecord
-	// mayRelease says why the lease must not be given back yet.
+	// taken is called when a lease that was held is seen to be another's.
+	taken func(holder string)
+	// mayRelease says why the lease must not be given back yet. Nil: who writes to the lock knows.
 	mayRelease func() error
 
 	mu sync.Mutex
-	// holder is who held the lease when it was last read.
+	// holder is who held the lease when it was last read, held that it was last written by this process.
 	holder string
+	held   bool
 }
 
 var (
@@ -83,21 +95,56 @@ var (
 	errNotHolder  = errors.New("the lease is not ours to release: another process holds it")
 )
 
-// stillOurs refuses to release a lease that another process holds. client-go's elector reads the lease before it releases it, but looks
-// only at who it believed to be the holder before; it would take the lease from another that has got it in the meantime.
-func (l *watchedLock) stillOurs() error {
+func (l *watchedLock) isHeld() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held
+}
+
+// read tells who holds the lease.
+func (l *watchedLock) read(holder string) {
+	l.mu.Lock()
+	lost := l.held && holder != l.Identity()
+	l.holder = holder
+	if lost {
+		l.held = false
+	}
+	l.mu.Unlock()
+	if lost && l.taken != nil {
+		l.taken(holder)
+	}
+}
+
+// giveBack makes the lease free, unless another holds it. The error is a conflict if it was written in between.
+func (l *watchedLock) giveBack(ctx context.Context) error {
+	last, _, err := l.Get(ctx)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && last.HolderIdentity != l.Identity():
+		return nil
+	case err != nil:
+		return err
+	}
+	now := metav1.NewTime(l.record.clock.Now())
+	return l.Update(ctx, resourcelock.LeaderElectionRecord{
+		LeaderTransitions: last.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+	})
+}
+
+// checkRelease says why the lease must not be released. It is for electors of client-go, which read the lease before they release it, but
+// look only at who they believed to be the holder before.
+func (l *watchedLock) checkRelease() error {
+	if l.mayRelease == nil {
+		return nil
+	}
+	if err := l.mayRelease(); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.holder != l.Identity() {
 		return errNotHolder
 	}
 	return nil
-}
-
-func (l *watchedLock) read(holder string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.holder = holder
 }
 
 // Get implements resourcelock.Interface.
@@ -124,10 +171,7 @@ func (l *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElec
 // Update implements resourcelock.Interface.
 func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" {
-		if err := l.mayRelease(); err != nil {
-			return err
-		}
-		if err := l.stillOurs(); err != nil {
+		if err := l.checkRelease(); err != nil {
 			return err
 		}
 	}
@@ -146,7 +190,11 @@ func (l *watchedLock) written(record resourcelock.LeaderElectionRecord, begun ti
 		return
 	}
 	l.record.observe(record.HolderIdentity, nil)
-	if record.HolderIdentity == l.Identity() {
-		l.record.renewed(begun)
+	held := record.HolderIdentity == l.Identity()
+	if held {
+		l.record.renewed(record, begun)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = held
 }

@@ -188,9 +188,12 @@ func New(p Params) (*Manager, error) {
 		}
 		m.shared = informerview.NewShared(p.Informers.Factory, p.Informers.Stop)
 	}
-	// The manager's name is a label of upstream's gauge of running controllers: without the identity, one that stops would
-	// hide another that runs.
-	m.metrics = controllersmetrics.NewControllerManagerMetrics("cloud-controller-manager/" + m.identity)
+	// The name is a label of upstream's gauge of running controllers, which is one for the process.
+	manager := "cloud-controller-manager"
+	if m.name != "" {
+		manager += "/" + m.name
+	}
+	m.metrics = controllersmetrics.NewControllerManagerMetrics(manager)
 	if err := m.chooseElector(); err != nil {
 		return nil, err
 	}
@@ -321,6 +324,10 @@ func (m *Manager) finish(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running, m.err = false, err
+	if err == nil {
+		// They hold what was in the informers.
+		m.leading, m.standing = course{}, course{}
+	}
 	m.observed.End()
 	close(m.done)
 }
@@ -332,10 +339,15 @@ func retryBackoff(clock clock.Clock) wait.DelayFunc {
 		DelayWithReset(clock, 2*time.Minute)
 }
 
+// shortestTerm is the least time between the beginnings of two terms of which the first was lost.
+const shortestTerm = time.Second
+
 func (m *Manager) campaign(ctx context.Context) error {
 	delay := retryBackoff(m.clock)
 	for ctx.Err() == nil {
+		var began time.Time
 		err := m.elector.Elect(ctx, func(led context.Context, g Grant) error {
+			began = time.Now()
 			return m.newLeadingTerm(g).run(ctx, led)
 		})
 		var undrained *UndrainedError
@@ -348,6 +360,11 @@ func (m *Manager) campaign(ctx context.Context) error {
 		case errors.Is(err, ErrLeadershipLost):
 			m.log.Info("Leadership lost, back to standby", "reason", err.Error())
 			m.setCourse(&m.leading, course{})
+			// An elector that grants what it has lost must not keep the process busy.
+			select {
+			case <-time.After(time.Until(began.Add(shortestTerm))):
+			case <-ctx.Done():
+			}
 			continue
 		case err == nil:
 			err = errors.New("the elector gave up without a reason")
@@ -437,6 +454,7 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 		metrics:   m.metrics,
 		observed:  m.observed,
 		shared:    m.shared,
+		freeAt:    g.FreeAt,
 		identity:  m.identity,
 		clock:     m.clock,
 		tasks:     &inflight.Set{},

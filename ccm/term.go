@@ -28,6 +28,15 @@ import (
 // between two calls of one piece of work.
 const settle = 100 * time.Millisecond
 
+const (
+	// undrainedReserve is what is left, before another process may lead, for the host to act on an UndrainedError.
+	undrainedReserve = 500 * time.Millisecond
+
+	// lossGrace is the least time that cancelled calls get to return. A process that was frozen past its lease has no time left,
+	// and should not be given up for calls that are about to end.
+	lossGrace = 2 * time.Second
+)
+
 // A Term is one stretch of leadership. Everything that acts on the world lives in a term and dies with
 // it. Its methods are safe for concurrent use; what they return ends with the term.
 type Term struct {
@@ -43,6 +52,9 @@ type Term struct {
 
 	// provider is nil in a term without the lease.
 	provider *Provider
+
+	// freeAt is the Grant's.
+	freeAt func() time.Time
 
 	// shared are the host's informers; nil: the term makes its own.
 	shared *informerview.Shared
@@ -133,7 +145,11 @@ func (t *Term) run(stop, led context.Context) error {
 	}
 	<-life.Done()
 	cause := context.Cause(life)
-	t.log.Info("Term ends", "reason", cause.Error())
+	if closed := t.fence.ClosedAt(); closed.IsZero() {
+		t.log.Info("Term ends", "reason", cause.Error())
+	} else {
+		t.log.Info("Term ends", "reason", cause.Error(), "fenceClosed", closed.Format(time.RFC3339Nano))
+	}
 	measure.drains()
 	if err := t.close(ctx, cause, drainDeadline(stop, t.config.DrainTimeout.Duration), cancel); err != nil {
 		measure.ended(err)
@@ -267,16 +283,33 @@ func (t *Term) close(ctx context.Context, cause error, deadline time.Time, cance
 	}
 	cancel(cause)
 	t.fence.Close(cause)
-	if t.idle(drain) == nil {
-		t.endUnstarted(ctx, t.built.unstarted()...)
-		t.spawn("close provider", t.closeProvider)
-		t.spawn("stop informers", t.stopInformers)
-		t.spawn("send events", t.events.Close)
+	if t.callsEnded(drain, cause) != nil || t.idle(drain) != nil {
+		return t.undrained()
 	}
+	t.endUnstarted(ctx, t.built.unstarted()...)
+	t.spawn("close provider", t.closeProvider)
+	t.spawn("stop informers", t.stopInformers)
+	t.spawn("send events", t.events.Close)
 	if t.idle(drain) != nil {
-		return &UndrainedError{Term: t.number, Running: t.running()}
+		return t.undrained()
 	}
+	t.clients.closeConnections()
 	return nil
+}
+
+func (t *Term) undrained() error { return &UndrainedError{Term: t.number, Running: t.running()} }
+
+// callsEnded waits until no call is in flight. When leadership is lost there is less time for that than for the rest: a call that goes on
+// although it was cancelled can act when another leads, and what to do about it is for the host to decide before. Everything else of the
+// term can only try to.
+func (t *Term) callsEnded(drain context.Context, cause error) error {
+	if t.freeAt != nil && errors.Is(cause, ErrLeadershipLost) {
+		left := max(t.freeAt().Sub(t.clock.Now())-undrainedReserve, lossGrace)
+		var stop context.CancelFunc
+		drain, stop = context.WithTimeout(drain, left)
+		defer stop()
+	}
+	return t.fence.WaitQuiet(drain, 0)
 }
 
 // idle waits until nothing of the term runs.

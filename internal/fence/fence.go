@@ -33,7 +33,8 @@ type Fence struct {
 	hold   func()
 
 	// mu orders the admission of a call against Close.
-	mu sync.Mutex
+	mu       sync.Mutex
+	closedAt time.Time
 }
 
 // New returns an open fence. expiry tells until when calls may be made by the clock; nil, or a zero time, is
@@ -91,7 +92,7 @@ func (f *Fence) admit(name string) (end func(), _ error) {
 // closeIfExpired is called with the lock held.
 func (f *Fence) closeIfExpired() {
 	if f.closed.Err() == nil && f.remaining() <= 0 {
-		f.close(fmt.Errorf("%w: leadership expired without a renewal", ErrClosed))
+		f.shut(fmt.Errorf("%w: leadership expired without a renewal", ErrClosed))
 	}
 }
 
@@ -140,7 +141,22 @@ func (f *Fence) Close(cause error) {
 	// The lock makes sure that no call is admitted once Close has returned.
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.close(fmt.Errorf("%w: %w", ErrClosed, cause))
+	f.shut(fmt.Errorf("%w: %w", ErrClosed, cause))
+}
+
+// shut is called with the lock held.
+func (f *Fence) shut(cause error) {
+	if f.closed.Err() == nil {
+		f.closedAt = f.clock.Now()
+		f.close(cause)
+	}
+}
+
+// ClosedAt is when the fence was closed: no call was admitted later. It is zero as long as it is not.
+func (f *Fence) ClosedAt() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closedAt
 }
 
 // Cause is why the fence was closed: an error that wraps ErrClosed. It is nil as long as the fence is not.

@@ -1,0 +1,176 @@
+package ccm_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// A host that has a mux serves health, metrics and status there. Without fx: endpoints.NewHandler.
+func ExampleModule_mux() {
+	mux := http.NewServeMux()
+	app := fx.New(fx.NopLogger,
+		ccm.Module,
+		fake.Module(fake.New()),
+		fx.Supply(ccm.DefaultConfig(), &rest.Config{Host: "https://127.0.0.1:6443"}),
+		fx.Supply(mux),
+		endpoints.Mount(ccm.Named(""), "/ccm"),
+	)
+	if err := app.Err(); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, path := range []string{"/ccm/healthz", "/ccm/readyz"} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		fmt.Println(path, w.Code)
+	}
+	// Output:
+	// /ccm/healthz 200
+	// /ccm/readyz 500
+}
+
+// A host's logger is told of terms by name and number; --v and klog's other flags have no say in it.
+func ExampleParams_logger() {
+	log := funcr.New(func(prefix, args string) { fmt.Println(prefix, args) }, funcr.Options{})
+	cfg := ccm.DefaultConfig()
+	cfg.Controllers = []string{"greets"}
+	cfg.LeaderElection.Identity = "replica-1"
+	var stop context.CancelFunc
+	m, err := ccm.New(ccm.Params{
+		Name:      "east",
+		Config:    cfg,
+		Providers: []ccm.Provider{fake.New().CCMProvider()},
+		Controllers: []ccm.Controller{{Name: "greets", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				t.Logger().Info("Hello")
+				stop() // here it ends with this
+				<-ctx.Done()
+				return nil
+			}), nil
+		}}},
+		RESTConfig: &rest.Config{Host: "https://127.0.0.1:6443"},
+		Elector:    ccm.AlwaysLead(),
+		Logger:     &log, // with fx: fx.Supply(log)
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stop = cancel
+	_ = m.Run(ctx)
+	// Unordered output:
+	// ccm "level"=0 "msg"="Term begins" "manager"="east" "term"=1 "identity"="replica-1"
+	// ccm "level"=0 "msg"="Term is ready" "manager"="east" "term"=1
+	// ccm "level"=0 "msg"="Hello" "manager"="east" "term"=1
+	// ccm "level"=0 "msg"="Term ends" "manager"="east" "term"=1 "reason"="asked to stop: context canceled"
+	// ccm "level"=0 "msg"="Term has drained" "manager"="east" "term"=1
+}
+
+// Events of the Manager and its own controllers go where the host's go.
+func ExampleEventRecorderSource() {
+	recorder := record.NewFakeRecorder(1) // a real host has a record.EventBroadcaster, or controller-runtime's manager
+	recorders := ccm.EventRecorderSource(func(component string) record.EventRecorder {
+		fmt.Println("recorder of", component)
+		return recorder
+	})
+	cfg := ccm.DefaultConfig()
+	cfg.Controllers = []string{"greets"}
+	log := logr.Discard()
+	m, err := ccm.New(ccm.Params{
+		Config:    cfg,
+		Providers: []ccm.Provider{fake.New().CCMProvider()},
+		Controllers: []ccm.Controller{{Name: "greets", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			t.Recorder("greeter").Event(nil, "Normal", "Greeting", "Hello")
+			return nil, ccm.ErrSkip
+		}}},
+		RESTConfig:     &rest.Config{Host: "https://127.0.0.1:6443"},
+		Elector:        ccm.AlwaysLead(),
+		Logger:         &log,
+		EventRecorders: recorders, // with fx: fx.Supply(recorders)
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { _ = m.Run(ctx) }()
+	fmt.Println(<-recorder.Events)
+	stop()
+	<-m.Done()
+	// Output:
+	// recorder of greeter
+	// Normal Greeting Hello
+}
+
+// Metrics are registered where the host's are. Several Managers share a registerer, and are told apart by the label manager.
+func ExampleParams_registerer() {
+	registry := prometheus.NewRegistry()
+	elector := ccm.NewHostElector()
+	log := logr.Discard()
+	m, err := ccm.New(ccm.Params{
+		Name:       "east",
+		Config:     ccm.DefaultConfig(),
+		Providers:  []ccm.Provider{fake.New().CCMProvider()},
+		RESTConfig: &rest.Config{Host: "https://127.0.0.1:6443"},
+		Elector:    elector,
+		Logger:     &log,
+		Registerer: registry, // with fx: fx.Supply(fx.Annotate(registry, fx.As(new(prometheus.Registerer))))
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	result := make(chan error, 1)
+	go func() { result <- m.Run(ctx) }()
+	for m.Status().State != ccm.StateStandby {
+		time.Sleep(time.Millisecond)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, f := range families {
+		if f.GetName() == "fxccm_leading" {
+			m := f.GetMetric()[0]
+			fmt.Println(f.GetName(), m.GetLabel()[0].GetValue(), m.GetGauge().GetValue())
+		}
+	}
+	stop()
+	fmt.Println(<-result)
+	// Output:
+	// fxccm_leading east 0
+	// <nil>
+}
+
+// A test of a host lets time pass at will: by this clock leadership expires, and what has failed is tried again.
+func ExampleParams_clock() {
+	now := clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+	app := fx.Options(
+		ccm.Module,
+		fake.Module(fake.New()),
+		fx.Supply(ccm.DefaultConfig(), &rest.Config{Host: "https://127.0.0.1:6443"}),
+		fx.Supply(fx.Annotate(now, fx.As(new(clock.Clock)))), // without fx: Params.Clock
+	)
+	fmt.Println("complete:", fx.ValidateApp(app) == nil)
+	// Output: complete: true
+}

@@ -1,0 +1,107 @@
+package ccm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/fx"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// deaf is a controller that does not end when it should.
+func deaf(release <-chan struct{}) ccm.Controller {
+	return ccm.Controller{Name: "deaf", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		return ccm.RunnableFunc(func(context.Context) error {
+			<-release
+			return nil
+		}), nil
+	}}
+}
+
+// What follows when leadership is lost and something of the term does not end is the host's choice. This one tells somebody, and ends
+// the process, since nothing else stops what still acts.
+func ExampleUndrainedPolicy() {
+	policy := ccm.UndrainedPolicy(func(err *ccm.UndrainedError, app fx.Shutdowner) {
+		fmt.Println("page somebody:", err)
+		_ = app.Shutdown(fx.ExitCode(ccm.ExitUndrained))
+	})
+	release := make(chan struct{})
+	elector := ccm.NewHostElector()
+	cfg := ccm.DefaultConfig()
+	cfg.Controllers = []string{"deaf"}
+	cfg.DrainTimeout = metav1.Duration{Duration: 10 * time.Millisecond}
+	app := fx.New(fx.NopLogger,
+		ccm.Module,
+		fake.Module(fake.New()),
+		fx.Supply(cfg, &rest.Config{Host: "https://127.0.0.1:6443"}, logr.Discard(), fx.Annotate(elector, fx.As(new(ccm.Elector)))),
+		fx.Provide(ccm.AsController(func() ccm.Controller { return deaf(release) })),
+		fx.Supply(policy),
+	)
+	if err := app.Start(context.Background()); err != nil {
+		fmt.Println(err)
+		return
+	}
+	ended := app.Wait()
+
+	leading, lose := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer lose()
+	var undrained *ccm.UndrainedError
+	if errors.As(elector.Lead(leading, ccm.Grant{}), &undrained) {
+		fmt.Println("leadership must not be given away")
+	}
+	fmt.Println("exit code", (<-ended).ExitCode)
+	close(release)
+	_ = app.Stop(context.Background()) // it says the same
+	// Unordered output:
+	// page somebody: ccm: term 1 did not end within its drain timeout; still running: controller deaf
+	// leadership must not be given away
+	// exit code 3
+}
+
+// A host whose other parts matter more goes on without its cloud controller manager.
+func ExampleStayDown() {
+	app := fx.Options(
+		ccm.Module,
+		fake.Module(fake.New()),
+		fx.Supply(ccm.DefaultConfig(), &rest.Config{Host: "https://127.0.0.1:6443"}),
+		fx.Supply(ccm.UndrainedPolicy(ccm.StayDown)),
+	)
+	fmt.Println("complete:", fx.ValidateApp(app) == nil)
+	// Output: complete: true
+}
+
+// A host without fx sees in Run's error what has not ended. The leadership that the Manager had is left to expire.
+func ExampleUndrainedError() {
+	release := make(chan struct{})
+	cfg := ccm.DefaultConfig()
+	cfg.Controllers = []string{"deaf"}
+	cfg.DrainTimeout = metav1.Duration{Duration: 10 * time.Millisecond}
+	log := logr.Discard()
+	m, err := ccm.New(ccm.Params{
+		Config:      cfg,
+		Providers:   []ccm.Provider{fake.New().CCMProvider()},
+		Controllers: []ccm.Controller{deaf(release)},
+		RESTConfig:  &rest.Config{Host: "https://127.0.0.1:6443"},
+		Elector:     ccm.AlwaysLead(),
+		Logger:      &log,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer stop()
+	var undrained *ccm.UndrainedError
+	if errors.As(m.Run(ctx), &undrained) {
+		fmt.Println("still running:", undrained.Running)
+	}
+	close(release)
+	// Output: still running: [controller deaf]
+}
