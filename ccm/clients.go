@@ -135,24 +135,25 @@ func (c *termClients) config(name string) (*rest.Config, error) {
 		return nil, err
 	}
 	// What all controllers read together is read as the Manager, as upstream does.
-	if c.asUser != nil && name != informersClient {
+	asUser := c.asUser != nil && name != informersClient
+	if asUser {
 		if config, err = c.asUser(config, name); err != nil {
 			return nil, fmt.Errorf("client %q: %w", name, err)
 		}
 	}
-	c.ownConnections(config)
+	// client-go keeps one transport for all clients whose settings are the same, the Manager's own among them. Clients of other
+	// settings, and with functions, which it cannot compare, have connections that nobody else uses.
+	if asUser || config.Dial != nil || config.Proxy != nil {
+		c.ownConnections(config)
+	}
 	config.Wrap(c.fence)
 	return config, nil
 }
 
-// ownConnections makes it possible to close the client's connections with the term, if nobody else can use them: client-go keeps one
-// transport for all clients whose settings are the same, but cannot compare functions. The lock is held.
+// ownConnections gives a client connections of its own, to be closed with the term. The lock is held.
 func (c *termClients) ownConnections(config *rest.Config) {
 	dial := config.Dial
-	switch {
-	case dial == nil && config.Proxy == nil:
-		return
-	case dial == nil:
+	if dial == nil {
 		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext // client-go's default
 	}
 	dialer := connrotation.NewDialer(dial)

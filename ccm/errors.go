@@ -18,7 +18,8 @@ var ErrLeadershipLost = errors.New("leadership lost")
 var ErrStopped = errors.New("asked to stop")
 
 // ErrTermOver is wrapped by the error of a call to the API server or the cloud that was refused, or cancelled, because its term is over.
-// It says nothing of what was called: a controller should not tell anybody of it as of a failure.
+// It says nothing of what was called, so a controller should not tell anybody of it as of a failure. It comes a moment before the term's
+// context ends.
 var ErrTermOver = fence.ErrClosed
 
 // ConfigError says which fields of a [Config] are wrong. It does not go away by trying again.

@@ -25,6 +25,9 @@ import (
 //     [Elector], a logr.Logger, an [EventRecorderSource], a prometheus.Registerer, a clock.Clock,
 //   - if there is one, an [UndrainedPolicy],
 //
+// Of the informers of a factory that the app has, those that the host has not started are started by the module and end with OnStop. An app
+// that is started again after that needs a host that starts all kinds itself, because no informer can be started twice.
+//
 // and gives it a *[Manager]. A wrong configuration is an error of fx.New. OnStart only starts the
 // Manager: it waits neither for the API server, nor for the cloud, nor for leadership. OnStop
 // drains within the hook's deadline, and its error names what has not ended.

@@ -34,10 +34,11 @@ func (r *leaseRecord) snapshot() ElectionStatus {
 // grant is the [Grant] of a lease, by the clock.
 //
 // Others may take the lease leaseDuration after they have seen the last renewal, and they have seen it after its request began here: it
-// is the begin of the request that counts. The elector gives up renewDeadline after it. The fence closes half-way between the two:
-// never before the elector's own loss, which is told better, and with the other half left for cancelled requests to die out on their
-// way, and for clocks that do not run at the same rate. With the defaults, 15 s and 10 s, it closes 12.5 s after the
-// last renewal, 2.5 s before anybody else may lead.
+// is the begin of the request that counts. The elector gives up renewDeadline after the next try, which comes a retry period later. The
+// fence closes half-way between renewDeadline and leaseDuration: usually after the elector's own loss, which is told better, and with the other
+// half left for cancelled requests to die out on their way, and for clocks that do not run at the same rate. With the
+// defaults, 15 s, 10 s and 2 s, the elector gives up after 12 s, and the fence closes 12.5 s after the last renewal,
+// 2.5 s before anybody else may lead.
 func (r *leaseRecord) grant(leaseDuration, renewDeadline time.Duration) Grant {
 	after := func(d time.Duration) func() time.Time {
 		return func() time.Time { return r.snapshot().LastRenewal.Add(d) }

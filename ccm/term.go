@@ -29,12 +29,15 @@ import (
 const settle = 100 * time.Millisecond
 
 const (
+	// followUp is how long the writes may take that follow the last call to the cloud.
+	followUp = time.Second
+
 	// undrainedReserve is what is left, before another process may lead, for the host to act on an UndrainedError.
 	undrainedReserve = 500 * time.Millisecond
 
-	// lossGrace is the least time that cancelled calls get to return. A process that was frozen past its lease has no time left,
-	// and should not be given up for calls that are about to end.
-	lossGrace = 2 * time.Second
+	// lateGrace is the time that cancelled calls get to return when another process may lead already: one that was frozen past its
+	// lease should not be given up for calls that are about to end.
+	lateGrace = 2 * time.Second
 )
 
 // A Term is one stretch of leadership. Everything that acts on the world lives in a term and dies with
@@ -129,8 +132,6 @@ func (t *Term) run(stop, led context.Context) error {
 	defer end(nil)
 	defer context.AfterFunc(led, func() {
 		cause := context.Cause(led)
-		// In this order, so that who sees a call refused sees his context ended, too.
-		cancel(cause)
 		t.fence.Close(cause)
 		end(cause)
 	})()
@@ -145,6 +146,10 @@ func (t *Term) run(stop, led context.Context) error {
 	}
 	<-life.Done()
 	cause := context.Cause(life)
+	if closed := t.fence.Cause(); closed != nil && !errors.Is(cause, ErrLeadershipLost) {
+		// A controller has told of its refused call before the clock was looked at.
+		cause = fmt.Errorf("%w: %w", ErrLeadershipLost, closed)
+	}
 	if closed := t.fence.ClosedAt(); closed.IsZero() {
 		t.log.Info("Term ends", "reason", cause.Error())
 	} else {
@@ -278,11 +283,12 @@ func (t *Term) close(ctx context.Context, cause error, deadline time.Time, cance
 	if !errors.Is(cause, ErrLeadershipLost) {
 		t.fence.Hold()
 		grace, stopGrace := context.WithTimeout(drain, time.Until(deadline)/2)
-		_ = t.fence.WaitQuiet(grace, settle) // what is still in flight then is cancelled
+		t.finishWork(grace)
 		stopGrace()
 	}
-	cancel(cause)
+	// In this order: upstream's controllers write, with contexts of their own, that a call was cancelled.
 	t.fence.Close(cause)
+	cancel(cause)
 	if t.callsEnded(drain, cause) != nil || t.idle(drain) != nil {
 		return t.undrained()
 	}
@@ -299,12 +305,26 @@ func (t *Term) close(ctx context.Context, cause error, deadline time.Time, cance
 
 func (t *Term) undrained() error { return &UndrainedError{Term: t.number, Running: t.running()} }
 
+// finishWork waits until the work that had begun when the fence was held has been done, or ctx ends; what is still in flight then is
+// cancelled. A call to the cloud is followed by writes that tell of it. A controller that writes all the time is not waited for.
+func (t *Term) finishWork(ctx context.Context) {
+	_ = t.fence.WaitWork(ctx, settle)
+	following, stop := context.WithTimeout(ctx, followUp)
+	defer stop()
+	_ = t.fence.WaitQuiet(following, settle)
+}
+
 // callsEnded waits until no call is in flight. When leadership is lost there is less time for that than for the rest: a call that goes on
 // although it was cancelled can act when another leads, and what to do about it is for the host to decide before. Everything else of the
 // term can only try to.
 func (t *Term) callsEnded(drain context.Context, cause error) error {
 	if t.freeAt != nil && errors.Is(cause, ErrLeadershipLost) {
-		left := max(t.freeAt().Sub(t.clock.Now())-undrainedReserve, lossGrace)
+		left := t.freeAt().Sub(t.clock.Now())
+		if left <= 0 {
+			left = lateGrace
+		} else {
+			left = max(left-undrainedReserve, undrainedReserve/2)
+		}
 		var stop context.CancelFunc
 		drain, stop = context.WithTimeout(drain, left)
 		defer stop()

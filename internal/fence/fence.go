@@ -24,6 +24,8 @@ type Fence struct {
 	expiry func() time.Time
 	clock  clock.Clock
 	calls  inflight.Set
+	// work are those of the calls that begin a piece of work.
+	work inflight.Set
 
 	// closed ends when the fence closes, with the cause; calls in flight are cancelled by it. It is
 	// no request's context: it is the fence's state in the form that contexts can be merged with.
@@ -76,7 +78,15 @@ func (f *Fence) EnterWhenOpen(ctx context.Context, name string) (context.Context
 		}
 	default:
 	}
-	return f.Enter(ctx, name)
+	merged, done, err := f.Enter(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	ended := f.work.Begin(name)
+	return merged, func() {
+		ended()
+		done()
+	}, nil
 }
 
 func (f *Fence) admit(name string) (end func(), _ error) {
@@ -116,13 +126,13 @@ func (f *Fence) remaining() time.Duration {
 // is closed, by whomever, or when ctx ends.
 func (f *Fence) CloseOnExpiry(ctx context.Context) {
 	for {
+		f.mu.Lock()
+		f.closeIfExpired()
+		f.mu.Unlock()
 		// The timer stands still with the machine, hence the limit: a call in flight must not outlive a suspension for long.
 		timer := f.clock.NewTimer(min(f.remaining(), time.Second))
 		select {
 		case <-timer.C():
-			f.mu.Lock()
-			f.closeIfExpired() // or it has been renewed in the meantime
-			f.mu.Unlock()
 		case <-f.closed.Done():
 			timer.Stop()
 			return
@@ -164,6 +174,11 @@ func (f *Fence) Cause() error { return context.Cause(f.closed) }
 
 // InFlight names the calls that have not returned, sorted.
 func (f *Fence) InFlight() []string { return f.calls.Names() }
+
+// WaitWork is WaitQuiet for the calls that begin a piece of work, which get none while the fence is held.
+func (f *Fence) WaitWork(ctx context.Context, quiet time.Duration) error {
+	return f.work.Wait(ctx, quiet)
+}
 
 // WaitQuiet waits until no call has been in flight for the length of quiet, or ctx ends. With
 // quiet > 0 it bridges the gap between the calls of one piece of work, such as a load balancer

@@ -145,6 +145,16 @@ func TestCloseOnExpiry_CancelsCallsInFlightWhenLeadershipIsNotRenewed(t *testing
 	})
 }
 
+func TestCloseOnExpiry_WhenLeadershipHasExpiredAlready_ClosesAtOnce(t *testing.T) {
+	now := clocktesting.NewFakeClock(time.Now())
+	until := now.Now().Add(-time.Second)
+	f := fence.New(func() time.Time { return until }, now)
+	f.CloseOnExpiry(t.Context())
+	if f.Cause() == nil {
+		t.Error("the fence is open although leadership expired a second ago")
+	}
+}
+
 func TestHold_NewWorkWaitsWhileWorkInFlightFinishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fence.New(nil, clock.RealClock{})

@@ -83,8 +83,8 @@ func (r *root) stopped(s *source) error {
 	case !stopped:
 		return nil
 	case r.host:
-		return fmt.Errorf("informer of %s has been stopped by the host; a stopped informer cannot be started again: "+
-			"stop the informers after the Manager, or hand in a factory whose informers run", s.name)
+		return fmt.Errorf("informer of %s has been stopped; a stopped informer cannot be started again: "+
+			"stop the host's informers after the Manager, or hand in a factory whose informers run", s.name)
 	default:
 		return fmt.Errorf("informer of %s has been stopped", s.name)
 	}

@@ -52,6 +52,10 @@ func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
 	r.awaitEntry(t, 1, termDrained)
 	r.awaitEntry(t, 1, standby)
 	t.Logf("%d calls were in flight; the term ended %s after another had taken the lease: %s", busy.inFlight, ended.at.Sub(before), ended.reason)
+	// The next renewal shows it: that it is not waited until the renew deadline is over is what the reason tells.
+	if !strings.Contains(ended.reason, `"foreigner" has taken it`) {
+		t.Errorf("the term ended because of %q, want that the foreigner has taken the lease", ended.reason)
+	}
 	// Long enough for a queue to be drained, and for a call to be tried again.
 	steadily(t, "nobody does anything", 3*time.Second, func() (activity, error) { return w.activity(t, r, caller) })
 	w.wantSilence(t, r, before, time.Time{})
@@ -76,8 +80,7 @@ func (w *world) wantBackInOffice(t *testing.T, r *replica, lost time.Time) {
 
 // The API server refuses to renew the lease while requests and calls go back and forth.
 //
-// The closing time is that of the process's own line "Term ends", which it writes right after the fence has closed; so the count
-// begins a little too late, never too early. See transit for what it has to leave out.
+// The closing time is the fence's own; see transit for what the count has to leave out.
 func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
 	w := newWorld(t, shortLane)
 	w.latency(t, 300*time.Millisecond)
@@ -92,25 +95,25 @@ func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
 		return verdict{}
 	})
 	w.addWork(t, manyNodes, manyServices)
-	closed := r.awaitEntry(t, 1, termEnds)
+	ended := r.awaitEntry(t, 1, termEnds)
 	left, err := w.backlog(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	inFlight := 0
 	for _, call := range w.calls(t, fake.CallFilter{Caller: r.caller(1)}) {
-		if call.Started.Before(closed.at) && (!call.Finished || call.Err != "") {
+		if call.Started.Before(ended.closed) && (!call.Finished || call.Err != "") {
 			inFlight++
 		}
 	}
-	t.Logf("the term ended with %d calls in flight, %d nodes and %d Services to be done: %s", inFlight, left.nodes, left.services, closed.reason)
+	t.Logf("the term ended with %d calls in flight, %d nodes and %d Services to be done: %s", inFlight, left.nodes, left.services, ended.reason)
 	if inFlight == 0 || left.nodes+left.services < 100 {
 		t.Errorf("want the term to end in the middle of its work")
 	}
 	r.awaitEntry(t, 1, standby)
 	steadily(t, "nobody does anything", 2*time.Second, func() (activity, error) { return w.activity(t, r, r.caller(1)) })
-	w.wantSilence(t, r, closed.at.Add(transit), time.Time{})
+	w.wantSilence(t, r, ended.closed.Add(transit), time.Time{})
 
 	proxy.set(nil)
-	w.wantBackInOffice(t, r, closed.at.Add(transit))
+	w.wantBackInOffice(t, r, ended.closed.Add(transit))
 }

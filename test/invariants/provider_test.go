@@ -91,14 +91,13 @@ func (w *world) wantEvent(t *testing.T, reason, part string) {
 
 // startStubborn starts a host whose provider does not hear the end of a context, waits until a call hangs in it, and starts a replica of
 // the example that stands by.
-func (w *world) startStubborn(t *testing.T, kubeconfig string) (stubborn, heir *replica) {
+func (w *world) startStubborn(t *testing.T, lease leaseTimes, kubeconfig string, args ...string) (stubborn, heir *replica) {
 	t.Helper()
 	stubborn = w.start(t, launch{
-		name: "stubborn", program: programs.stubborn, lease: patientLease, kubeconfig: kubeconfig,
-		args: []string{"--drain-timeout=500ms"},
+		name: "stubborn", program: programs.stubborn, lease: lease, kubeconfig: kubeconfig, args: args,
 	})
 	w.awaitLeader(t)
-	heir = w.start(t, launch{name: "heir", lease: patientLease})
+	heir = w.start(t, launch{name: "heir", lease: lease})
 	w.inject(t, fake.Fault{Methods: []fake.Method{fake.EnsureLoadBalancer}, Caller: stubborn.caller(1), Hang: true})
 	w.addWork(t, 0, 3)
 	w.awaitMutatingCall(t, stubborn)
@@ -107,7 +106,7 @@ func (w *world) startStubborn(t *testing.T, kubeconfig string) (stubborn, heir *
 
 // wantUndrained checks the end of a process with a call that does not: reported, by the exit code, too; the lease kept; and the next one
 // leads when it has expired.
-func (w *world) wantUndrained(t *testing.T, stubborn, heir *replica) {
+func (w *world) wantUndrained(t *testing.T, times leaseTimes, stubborn, heir *replica) {
 	t.Helper()
 	if code := stubborn.wait(t); code != ccm.ExitUndrained {
 		t.Errorf("exit code %d, want %d", code, ccm.ExitUndrained)
@@ -130,7 +129,7 @@ func (w *world) wantUndrained(t *testing.T, stubborn, heir *replica) {
 	}
 	waited := lease.Spec.AcquireTime.Sub(renewed)
 	t.Logf("the process had gone %s after its last renewal; the next one took the lease %s after it", gone.Sub(renewed), waited)
-	if waited < patientLease.duration {
+	if waited < times.duration {
 		t.Errorf("%s took the lease %s after its last renewal, before it had expired", heir.name, waited)
 	}
 	w.awaitConvergence(t)
@@ -139,16 +138,17 @@ func (w *world) wantUndrained(t *testing.T, stubborn, heir *replica) {
 
 func TestUndrainedStop_IsReportedAndTheLeaseExpires(t *testing.T) {
 	w := newWorld(t, shortLane)
-	stubborn, heir := w.startStubborn(t, "")
+	stubborn, heir := w.startStubborn(t, patientLease, "", "--drain-timeout=500ms")
 	stubborn.signal(t, syscall.SIGTERM)
-	w.wantUndrained(t, stubborn, heir)
+	w.wantUndrained(t, patientLease, stubborn, heir)
 }
 
-// Nobody has asked the process to end: it does so by itself, because nothing else ends the call.
+// Nobody has asked the process to end: it does so by itself, because nothing else ends the call. The drain timeout is the default, which is
+// longer than what is left of the lease.
 func TestUndrainedLoss_EndsTheProcessBeforeAnotherLeads(t *testing.T) {
 	w := newWorld(t, shortLane)
 	wire := w.startWire(t, "stubborn")
-	stubborn, heir := w.startStubborn(t, wire.kubeconfig)
+	stubborn, heir := w.startStubborn(t, patientLease, wire.kubeconfig)
 	wire.cut()
-	w.wantUndrained(t, stubborn, heir)
+	w.wantUndrained(t, patientLease, stubborn, heir)
 }

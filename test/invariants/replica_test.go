@@ -30,7 +30,7 @@ var (
 	// steadyLease is long enough for a machine that is busy with hundreds of objects to renew it in time.
 	steadyLease = leaseTimes{8 * time.Second, 6 * time.Second, 500 * time.Millisecond}
 	// patientLease leaves time between the end of a term by the clock and the expiry of its lease.
-	patientLease = leaseTimes{10 * time.Second, 3 * time.Second, 500 * time.Millisecond}
+	patientLease = leaseTimes{9 * time.Second, 6 * time.Second, 1100 * time.Millisecond}
 	// exactLease is renewed less than once a second: those who wait for a lease compare its renewals to the second (client-go's
 	// LeaderElectionRecord), so of two in one second they count the first.
 	exactLease = leaseTimes{5 * time.Second, 3 * time.Second, 1100 * time.Millisecond}
@@ -111,7 +111,7 @@ func (r *replica) caller(term uint64) string { return fake.TermCaller(r.name, te
 const (
 	termBegins = "Term begins"
 	termReady  = "Term is ready"
-	// termEnds is said right after the fence has closed, if leadership was lost; see closing.
+	// termEnds is said right after the fence has closed, if leadership was lost, and tells when that was.
 	termEnds    = "Term ends"
 	termDrained = "Term has drained"
 	standby     = "Leadership lost, back to standby"
@@ -123,8 +123,9 @@ type entry struct {
 	at      time.Time
 	message string
 	term    uint64
-	// reason is why a term ends.
+	// reason is why a term ends, closed when its fence has closed.
 	reason string
+	closed time.Time
 }
 
 // entries returns the lines with one of the messages.
@@ -157,6 +158,7 @@ func parseEntry(line []byte) (entry, error) {
 		Msg    string    `json:"msg"`
 		Term   uint64    `json:"term"`
 		Reason string    `json:"reason"`
+		Closed time.Time `json:"fenceClosed"`
 	}
 	if err := json.Unmarshal(line, &raw); err != nil {
 		return entry{}, err
@@ -164,7 +166,7 @@ func parseEntry(line []byte) (entry, error) {
 	if raw.Millis != 0 {
 		raw.Time = time.UnixMicro(int64(raw.Millis * 1000))
 	}
-	return entry{at: raw.Time, message: raw.Msg, term: raw.Term, reason: raw.Reason}, nil
+	return entry{at: raw.Time, message: raw.Msg, term: raw.Term, reason: raw.Reason, closed: raw.Closed}, nil
 }
 
 // awaitEntry waits until the replica has said one of the messages for the n-th time.

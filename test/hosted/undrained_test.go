@@ -1,0 +1,98 @@
+package hosted_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/fx"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// A call to the cloud that does not end when leadership is lost is what the host decides about.
+func TestUndrained_TheHostDecidesWhatFollows(t *testing.T) {
+	t.Parallel()
+	type decision struct {
+		policy fx.Option
+		// exitCode is that of the app's end, 0 if it goes on.
+		exitCode int
+	}
+	for name, want := range map[string]decision{
+		"by default the app ends": {fx.Options(), ccm.ExitUndrained},
+		"it stays down":           {fx.Supply(ccm.UndrainedPolicy(ccm.StayDown)), 0},
+		"it does as it likes": {fx.Supply(ccm.UndrainedPolicy(func(_ *ccm.UndrainedError, app fx.Shutdowner) {
+			_ = app.Shutdown(fx.ExitCode(42))
+		})), 42},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cloud, elector := newCloud(t), leading()
+			release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
+			cfg := ccmtest.Config()
+			cfg.Controllers = []string{"balancing"}
+			cfg.DrainTimeout = metav1.Duration{Duration: 200 * time.Millisecond}
+			var m *ccm.Manager
+			app := fx.New(fx.NopLogger, ccm.Module, fake.Module(cloud), want.policy,
+				fx.Supply(cfg, identity(t), logr.Discard(), fx.Annotate(elector, fx.As(new(ccm.Elector)))),
+				fx.Provide(ccm.AsController(func() ccm.Controller { return balancing("balancing") })), fx.Populate(&m))
+			if err := app.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ends := app.Wait()
+			ccmtest.WaitCall(t, cloud, "a call hangs", fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
+			elector.Lose(errors.New("the test wants it"))
+			if elector.WaitReleased(t).Drained {
+				t.Error("leadership was given back although a call is in flight")
+			}
+			<-m.Done()
+			var undrained *ccm.UndrainedError
+			if !errors.As(m.Err(), &undrained) || !slices.Equal(undrained.Running, []string{"controller balancing", "call LoadBalancer.EnsureLoadBalancer"}) {
+				t.Errorf("the Manager has ended with %v", m.Err())
+			}
+			if want.exitCode != 0 {
+				if signal := <-ends; signal.ExitCode != want.exitCode {
+					t.Errorf("the app ends with exit code %d, want %d", signal.ExitCode, want.exitCode)
+				}
+			}
+			if s := m.Status(); s.State != ccm.StateStopped || s.Reason == "" || m.ReadinessChecks()[0].Check(nil) == nil {
+				t.Errorf("an operator sees %+v", s)
+			}
+			release()
+			if err := app.Stop(context.Background()); !errors.As(err, &undrained) {
+				t.Errorf("the stop of the app returned %v", err)
+			}
+			select {
+			case signal := <-ends:
+				t.Errorf("the app was asked to end with exit code %d", signal.ExitCode)
+			default:
+			}
+			startAgain(t, app, m, elector)
+		})
+	}
+}
+
+// startAgain sees that an app whose term has ended after all serves again.
+func startAgain(t *testing.T, app *fx.App, m *ccm.Manager, elector *ccmtest.ManualElector) {
+	t.Helper()
+	ccmtest.Eventually(t, "nothing of the term runs", func(context.Context) (any, error) {
+		if running := m.Status().Running; len(running) > 0 {
+			return nil, errors.New(running[0])
+		}
+		return nil, nil
+	})
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	elector.Lead()
+	ccmtest.WaitReady(t, m)
+	if err := app.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+}

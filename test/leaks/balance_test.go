@@ -1,0 +1,155 @@
+package leaks
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+)
+
+// balance compares what a process has at quiet moments, in which nothing of the CCM runs.
+type balance struct {
+	t       *testing.T
+	before  ccmtest.LeakOption
+	cloud   *cloud
+	tunnels []*tunnel
+	// configs are those whose idle connections client-go keeps, for a minute and a half, for whoever comes next.
+	configs []*rest.Config
+	heap    []uint64
+}
+
+// newBalance remembers what runs now. tunnels lead to API servers.
+func newBalance(t *testing.T, c *cloud, configs []*rest.Config, tunnels ...*tunnel) *balance {
+	return &balance{t: t, before: ccmtest.IgnoringCurrent(), cloud: c, configs: configs, tunnels: tunnels}
+}
+
+// check fails the test if something is left. To an API server one connection may be: client-go shares it among all clients of an
+// identity, and closes it when it has been idle for a minute and a half. That it is idle is shown by closing it here; with the
+// connection gone, no goroutine may be left.
+func (b *balance) check(when string, connections int) {
+	b.t.Helper()
+	settle(b.t, when+": connections to the cloud are closed", func() error { return atMost(0, b.cloud.wire.connections()) })
+	if opened, closed := b.cloud.opened.Load(), b.cloud.closed.Load(); opened != closed {
+		b.t.Errorf("%s: %d providers were built, %d closed", when, opened, closed)
+	}
+	settle(b.t, when+": connections to the API server are shared", func() error { return atMost(connections, b.connections()) })
+	settle(b.t, when+": connections to the API server are idle", func() error {
+		b.closeIdle()
+		return atMost(0, b.connections())
+	})
+	ccmtest.VerifyNoLeaks(b.t, b.before)
+}
+
+func (b *balance) connections() (n int) {
+	for _, u := range b.tunnels {
+		n += u.connections()
+	}
+	return n
+}
+
+func (b *balance) closeIdle() {
+	for _, cfg := range b.configs {
+		if transport, err := rest.TransportFor(cfg); err == nil {
+			utilnet.CloseIdleConnectionsFor(transport)
+		}
+	}
+}
+
+// weigh adds the size of the heap to the record.
+func (b *balance) weigh() { b.heap = append(b.heap, heapInUse()) }
+
+// checkHeap fails the test if the record of the heap grows too much. term is what the CCM holds while it leads.
+func (b *balance) checkHeap(term uint64) {
+	b.t.Helper()
+	b.t.Logf("heap at quiet moments, in KiB: %v; a term holds %d KiB", kibibytes(b.heap), term>>10)
+	if err := grown(b.heap, term); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// grown compares the end of a record with its beginning. What a round allocates is garbage after it, but the heap is never quite the
+// same: caches fill slowly, and net/http2 keeps the buffers of a closed connection for half a minute. So of two weighings the lower one
+// counts, and the whole may grow by two terms. In a record of twenty rounds that shows a leak of an eighth of a term in each, such as a
+// client or an event handler with what it refers to.
+func grown(heap []uint64, term uint64) error {
+	n := len(heap)
+	if n < 4 {
+		return fmt.Errorf("the heap was weighed %d times, which is too few", n)
+	}
+	first, last := min(heap[0], heap[1]), min(heap[n-2], heap[n-1])
+	if last > first+2*term {
+		return fmt.Errorf("the heap has grown from %d to %d KiB, by more than two terms of %d KiB each: %v", first>>10, last>>10, term>>10, kibibytes(heap))
+	}
+	return nil
+}
+
+func TestGrown_TellsALeakFromNoise(t *testing.T) {
+	const term = 4 << 20
+	noisy, leaking := []uint64{}, []uint64{}
+	for i := range uint64(20) {
+		noisy = append(noisy, 10<<20+(i%3)<<20)
+		leaking = append(leaking, 10<<20+i*term/8)
+	}
+	if err := grown(noisy, term); err != nil {
+		t.Errorf("noise was taken for a leak: %v", err)
+	}
+	if grown(leaking, term) == nil {
+		t.Error("a leak of an eighth of a term in each round was not noticed")
+	}
+}
+
+func kibibytes(sizes []uint64) []uint64 {
+	sizes = slices.Clone(sizes)
+	for i := range sizes {
+		sizes[i] >>= 10
+	}
+	return sizes
+}
+
+// heapInUse collects garbage twice: what a cleanup or an emptied pool lets go is garbage only then.
+func heapInUse() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+func atMost(want, got int) error {
+	if got > want {
+		return fmt.Errorf("%d are open, want %d at most", got, want)
+	}
+	return nil
+}
+
+// settle waits for what follows the end of a term within moments, and reports what does not.
+func settle(t *testing.T, what string, cond func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := until(ctx, cond); err != nil {
+		t.Errorf("%s: not so: %v", what, err)
+	}
+}
+
+// until asks again and again. It is for any goroutine; ccmtest.Eventually is for the test's own.
+func until(ctx context.Context, cond func() error) error {
+	for {
+		err := cond()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

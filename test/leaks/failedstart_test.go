@@ -1,0 +1,375 @@
+package leaks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// starts is how often each kind of start fails, after the first time, which warms up.
+const starts = 20
+
+// failure is a kind of start that fails.
+type failure struct {
+	name string
+	// breaks makes the start fail, or stand still.
+	breaks func(*attempts, *ccm.Params)
+	// until is said by the status when the start has failed or stands still.
+	until func(ccm.Status) bool
+	// loses ends the start by loss of leadership before the Manager is stopped.
+	loses bool
+	// undrained is the expected outcome of a start that cannot be ended in time.
+	undrained bool
+}
+
+// attempts makes one kind of failed start again and again.
+type attempts struct {
+	failure
+	cloud   *cloud
+	elector *ccmtest.ManualElector
+	manager *ccm.Manager
+
+	mu sync.Mutex
+	// let is closed when what stands still, whatever its context, may go on.
+	let chan struct{}
+}
+
+// standStill waits for the end of the attempt, for code that is given no context.
+func (a *attempts) standStill() {
+	a.mu.Lock()
+	let := a.let
+	a.mu.Unlock()
+	<-let
+}
+
+// make lets one start fail, and ends the Run.
+func (a *attempts) make(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ccmtest.WaitLimit)
+	defer cancel()
+	let := make(chan struct{})
+	a.mu.Lock()
+	a.let = let
+	a.mu.Unlock()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	result := make(chan error, 1)
+	a.elector.Lead()
+	go func() { result <- a.manager.Run(running) }()
+	err := a.await(ctx, "it has come to that", a.until)
+	if a.loses {
+		a.elector.Lose(errTest)
+	} else {
+		stop()
+	}
+	// What stands still must not go on before the end has been noticed: that would be another failure.
+	err = errors.Join(err, a.await(ctx, "the end is noticed", func(s ccm.Status) bool { return !a.until(s) }))
+	if !a.undrained {
+		close(let)
+	}
+	if a.loses {
+		err = errors.Join(err, a.await(ctx, "it stands by", func(s ccm.Status) bool { return s.State == ccm.StateStandby }))
+	}
+	stop()
+	err = errors.Join(err, a.outcome(<-result))
+	if a.undrained {
+		close(let)
+		err = errors.Join(err, a.await(ctx, "all has ended", func(s ccm.Status) bool { return len(s.Running) == 0 }))
+	}
+	return err
+}
+
+// outcome judges what Run has returned.
+func (a *attempts) outcome(err error) error {
+	undrained := (*ccm.UndrainedError)(nil)
+	switch {
+	case a.undrained && errors.As(err, &undrained):
+		return nil
+	case a.undrained:
+		return fmt.Errorf("Run returned %v, want an UndrainedError", err)
+	case err != nil:
+		return fmt.Errorf("Run: %w", err)
+	}
+	return nil
+}
+
+func (a *attempts) await(ctx context.Context, what string, cond func(ccm.Status) bool) error {
+	return until(ctx, func() error {
+		if s := a.manager.Status(); !cond(s) {
+			return fmt.Errorf("waited in vain until %s; status: %+v", what, s)
+		}
+		return nil
+	})
+}
+
+// told is a start that has failed with the reason, and will be tried again.
+func told(reason string) func(ccm.Status) bool {
+	return func(s ccm.Status) bool {
+		return s.State == ccm.StateDegraded && !s.RetryAt.IsZero() && strings.Contains(s.Reason, reason)
+	}
+}
+
+func inStep(step string) func(ccm.Status) bool {
+	return func(s ccm.Status) bool { return s.Step == step }
+}
+
+// starting is the pause between the starts of two controllers.
+func starting(s ccm.Status) bool {
+	running := 0
+	for _, c := range s.Controllers {
+		if c.State == ccm.ControllerRunning {
+			running++
+		}
+	}
+	return running == 1 && !s.Ready
+}
+
+// provides changes how the provider is built.
+func provides(build func(ctx context.Context, a *attempts, env ccm.ProviderEnv) (cloudprovider.Interface, error)) func(*attempts, *ccm.Params) {
+	return func(a *attempts, p *ccm.Params) {
+		p.Providers = []ccm.Provider{{Name: "fake", New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			return build(ctx, a, env)
+		}}}
+	}
+}
+
+// dials builds the provider with hooks.
+func dials(hooks func(a *attempts) []fake.ProviderOption) func(*attempts, *ccm.Params) {
+	return provides(func(ctx context.Context, a *attempts, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+		return a.cloud.dial(ctx, env, hooks(a)...)
+	})
+}
+
+func initializes(f func(a *attempts, builder cloudprovider.ControllerClientBuilder, stop <-chan struct{})) func(*attempts, *ccm.Params) {
+	return dials(func(a *attempts) []fake.ProviderOption {
+		return []fake.ProviderOption{fake.WithInitialize(func(b cloudprovider.ControllerClientBuilder, stop <-chan struct{}) { f(a, b, stop) })}
+	})
+}
+
+func setsInformers(f func(a *attempts)) func(*attempts, *ccm.Params) {
+	return dials(func(a *attempts) []fake.ProviderOption {
+		return []fake.ProviderOption{fake.WithSetInformers(func(factory informers.SharedInformerFactory) {
+			factory.Core().V1().Nodes().Informer()
+			f(a)
+		})}
+	})
+}
+
+// controls adds a controller; its name comes after those of the others, so that they have been built.
+func controls(build func(ctx context.Context, term *ccm.Term) (ccm.Runnable, error)) func(*attempts, *ccm.Params) {
+	return func(_ *attempts, p *ccm.Params) {
+		p.Controllers = append(p.Controllers, ccm.Controller{Name: "zz-last", New: build})
+	}
+}
+
+func configures(change func(*ccm.Config)) func(*attempts, *ccm.Params) {
+	return func(_ *attempts, p *ccm.Params) { change(&p.Config) }
+}
+
+// reaches sends the CCM to another API server, or there as somebody else.
+func reaches(cfg *rest.Config) func(*attempts, *ccm.Params) {
+	return func(_ *attempts, p *ccm.Params) { p.RESTConfig = cfg }
+}
+
+func both(fs ...func(*attempts, *ccm.Params)) func(*attempts, *ccm.Params) {
+	return func(a *attempts, p *ccm.Params) {
+		for _, f := range fs {
+			f(a, p)
+		}
+	}
+}
+
+// campaigns elects by the lease.
+func campaigns(_ *attempts, p *ccm.Params) { p.Elector = nil }
+
+var (
+	errTest = errors.New("as the test wants it")
+	// brief ends the wait for informers soon, endless does not.
+	brief   = configures(func(c *ccm.Config) { c.CacheSyncTimeout = metav1.Duration{Duration: 200 * time.Millisecond} })
+	endless = configures(func(c *ccm.Config) { c.CacheSyncTimeout = metav1.Duration{Duration: time.Hour} })
+	// unserved asks for an informer of what the API server does not serve by default.
+	unserved = controls(func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+		term.Informers().Storage().V1beta1().VolumeAttributesClasses().Informer()
+		return ccm.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil }), nil
+	})
+)
+
+// failures are all kinds. nobody has no rights, down is where nothing listens, frozen an API server that takes requests and never answers.
+func failures(nobody, down, frozen *rest.Config) []failure {
+	kinds := []failure{
+		{name: "provider returns an error", until: told(errTest.Error()), breaks: provides(func(context.Context, *attempts, ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			return nil, errTest
+		})},
+		{name: "provider panics", until: told("panic in build provider"), breaks: provides(func(context.Context, *attempts, ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			panic(errTest)
+		})},
+		{name: "provider is nil", until: told("neither a cloud nor an error"), breaks: provides(func(context.Context, *attempts, ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			return nil, nil
+		})},
+		{name: "provider has no cluster ID", until: told("has no cluster ID"), breaks: provides(func(ctx context.Context, a *attempts, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			provider, err := a.cloud.dial(ctx, env)
+			return untagged{provider}, err
+		})},
+		{name: "Initialize panics", until: told("panicked in Initialize"), breaks: initializes(func(*attempts, cloudprovider.ControllerClientBuilder, <-chan struct{}) { panic(errTest) })},
+		{name: "Initialize asks for a client that cannot be", until: told("a client needs a name"), breaks: initializes(func(_ *attempts, b cloudprovider.ControllerClientBuilder, _ <-chan struct{}) {
+			b.ClientOrDie("")
+		})},
+		{name: "SetInformers panics", until: told("panicked in SetInformers"), breaks: setsInformers(func(*attempts) { panic(errTest) })},
+		{name: "controller returns an error", until: told(errTest.Error()), breaks: controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) { return nil, errTest })},
+		{name: "controller panics", until: told("panic in"), breaks: controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) { panic(errTest) })},
+		{name: "controller is nil", until: told("neither a Runnable nor an error"), breaks: controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) { return nil, nil })},
+		{name: "controller ends at once", until: told(errTest.Error()), breaks: controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+			return ccm.RunnableFunc(func(context.Context) error { return errTest }), nil
+		})},
+		{name: "RBAC is missing", until: told("lacks RBAC rules"), breaks: both(reaches(nobody), brief)},
+		{name: "informer never syncs", until: told("informer of volumeattributesclasses has not synced"), breaks: both(unserved, brief)},
+		{name: "API server is down", until: told("the API server is down"), breaks: both(reaches(down), brief)},
+		{name: "API server is frozen", until: told("has not synced"), breaks: both(reaches(frozen), brief)},
+		{name: "campaign without an API server", until: func(s ccm.Status) bool { return s.State == ccm.StateDegraded }, breaks: both(reaches(down), campaigns)},
+		{name: "campaign without RBAC", until: func(s ccm.Status) bool { return s.State == ccm.StateDegraded }, breaks: both(reaches(nobody), campaigns)},
+		{name: "campaign at a frozen API server", until: func(s ccm.Status) bool { return s.State == ccm.StateStandby }, breaks: both(reaches(frozen), campaigns)},
+		{
+			name: "provider ignores the end", until: inStep("build provider"), undrained: true,
+			breaks: both(configures(func(c *ccm.Config) { c.DrainTimeout = metav1.Duration{Duration: 200 * time.Millisecond} }),
+				provides(func(_ context.Context, a *attempts, _ ccm.ProviderEnv) (cloudprovider.Interface, error) {
+					a.standStill()
+					return nil, errTest
+				})),
+		},
+	}
+	for _, step := range standingStill() {
+		stopped, lost := step, step
+		stopped.name += " when stopped"
+		lost.name, lost.loses = lost.name+" when leadership is lost", true
+		kinds = append(kinds, stopped, lost)
+	}
+	return kinds
+}
+
+// standingStill are starts that end while they are at a step.
+func standingStill() []failure {
+	return []failure{
+		{name: "provider is being built", until: inStep("build provider"), breaks: provides(func(_ context.Context, a *attempts, _ ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			a.standStill()
+			return nil, errTest
+		})},
+		{name: "provider is built too late", until: inStep("build provider"), breaks: provides(func(ctx context.Context, a *attempts, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			provider, err := a.cloud.dial(ctx, env)
+			a.standStill()
+			return provider, err
+		})},
+		{name: "Initialize", until: inStep("start provider"), breaks: initializes(func(a *attempts, _ cloudprovider.ControllerClientBuilder, _ <-chan struct{}) { a.standStill() })},
+		{name: "SetInformers", until: inStep("start provider"), breaks: setsInformers((*attempts).standStill)},
+		{name: "controllers are being built", until: inStep("build controllers"), breaks: func(a *attempts, p *ccm.Params) {
+			controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+				a.standStill()
+				return nil, errTest
+			})(a, p)
+		}},
+		{name: "informers sync", until: inStep("sync informers"), breaks: both(unserved, endless)},
+		{name: "controllers start", until: starting, breaks: configures(func(c *ccm.Config) { c.ControllerStartInterval = metav1.Duration{Duration: time.Hour} })},
+	}
+}
+
+type untagged struct{ *dialled }
+
+func (untagged) HasClusterID() bool { return false }
+
+func TestFailedStarts_TwentyOfEachKind_LeaveNothingBehind(t *testing.T) {
+	c := newCloud(t)
+	account, api := through(t, suite.account)
+	nobody, err := suite.cp.UserConfig("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody, apiForNobody := through(t, nobody)
+	down := rest.CopyConfig(suite.account)
+	down.Host = "https://127.0.0.1:1"
+	frozen, ice := freezer(t)
+
+	var all []*attempts
+	for _, kind := range failures(nobody, down, frozen) {
+		all = append(all, newAttempts(t, kind, c, account))
+	}
+	term := measureTerm(t)
+	b := newBalance(t, c, []*rest.Config{account, nobody, frozen}, api, apiForNobody, ice)
+	for range starts + 1 {
+		makeAll(t, all)
+		// The connections to the frozen server are those of requests that have been given up.
+		b.check("after a failed start of each kind", 3)
+		c.ResetCalls()
+		b.weigh()
+	}
+	b.heap = b.heap[1:]
+	b.checkHeap(term)
+}
+
+func newAttempts(t *testing.T, kind failure, c *cloud, account *rest.Config) *attempts {
+	t.Helper()
+	a := &attempts{failure: kind, cloud: c, elector: ccmtest.NewManualElector()}
+	p := params(account, a.elector, c.provider())
+	p.Config.LeaderElection.Identity = strings.ReplaceAll(kind.name, " ", "-")
+	p.Config.LeaderElection.ResourceName = p.Config.LeaderElection.Identity
+	p.Config.DrainTimeout = metav1.Duration{Duration: 20 * time.Second}
+	kind.breaks(a, &p)
+	var err error
+	if a.manager, err = ccm.New(p); err != nil {
+		t.Fatalf("%s: %v", kind.name, err)
+	}
+	return a
+}
+
+// makeAll makes one attempt of each kind, all at once: most of their time is waiting.
+func makeAll(t *testing.T, all []*attempts) {
+	t.Helper()
+	var group sync.WaitGroup
+	for _, a := range all {
+		group.Go(func() {
+			if err := a.make(t.Context()); err != nil {
+				t.Errorf("%s: %v", a.name, err)
+			}
+		})
+	}
+	group.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// freezer is an API server that takes every request and answers none.
+func freezer(t *testing.T) (*rest.Config, *tunnel) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return through(t, &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+}
+
+// measureTerm is how much memory a term holds that leads.
+func measureTerm(t *testing.T) uint64 {
+	t.Helper()
+	l := newLeader(t)
+	l.fillCluster()
+	before := heapInUse()
+	l.run()
+	l.elector.Lead()
+	ccmtest.WaitReady(t, l.manager)
+	during := heapInUse()
+	l.stopped()
+	return during - min(before, during)
+}
