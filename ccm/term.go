@@ -308,7 +308,7 @@ func (t *Term) undrained() error { return &UndrainedError{Term: t.number, Runnin
 // finishWork waits until the work that had begun when the fence was held has been done, or ctx ends; what is still in flight then is
 // cancelled. A call to the cloud is followed by writes that tell of it. A controller that writes all the time is not waited for.
 func (t *Term) finishWork(ctx context.Context) {
-	_ = t.fence.WaitWork(ctx, settle)
+	_ = t.fence.WaitWork(ctx)
 	following, stop := context.WithTimeout(ctx, followUp)
 	defer stop()
 	_ = t.fence.WaitQuiet(following, settle)

@@ -175,10 +175,8 @@ func (f *Fence) Cause() error { return context.Cause(f.closed) }
 // InFlight names the calls that have not returned, sorted.
 func (f *Fence) InFlight() []string { return f.calls.Names() }
 
-// WaitWork is WaitQuiet for the calls that begin a piece of work, which get none while the fence is held.
-func (f *Fence) WaitWork(ctx context.Context, quiet time.Duration) error {
-	return f.work.Wait(ctx, quiet)
-}
+// WaitWork waits until no call that begins a piece of work is in flight, or ctx ends. While the fence is held there are no new ones.
+func (f *Fence) WaitWork(ctx context.Context) error { return f.work.Wait(ctx, 0) }
 
 // WaitQuiet waits until no call has been in flight for the length of quiet, or ctx ends. With
 // quiet > 0 it bridges the gap between the calls of one piece of work, such as a load balancer
