@@ -1,0 +1,157 @@
+// Package many_test runs fifty Managers in one process, each for an API endpoint of its own, as a host of many control planes does. Behind
+// the endpoints are two real API servers; package endpoint shows each Manager its own part of one of them.
+package many_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+)
+
+const (
+	// planes is how many API servers there are.
+	planes = 2
+	// hosted is the group that the endpoints' users are in, and the name of what it may do beside the shipped rules.
+	hosted = "hosted-control-planes"
+	// logTail is how much of the log a failed run shows, in lines.
+	logTail = 60
+)
+
+// A plane is a real control plane, with its administrator.
+type plane struct {
+	*controlplane.ControlPlane
+	admin kubernetes.Interface
+}
+
+// suite holds the control planes, which all tests share. Each test has parts of its own.
+var suite [planes]plane
+
+func TestMain(m *testing.M) { os.Exit(runSuite(m)) }
+
+func runSuite(m *testing.M) (code int) {
+	show, err := collectLogs()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { show(code != 0) }()
+	defer func() {
+		for _, p := range suite {
+			if p.ControlPlane == nil {
+				continue
+			}
+			if err := p.Stop(context.Background()); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code = 1
+			}
+		}
+	}()
+	if err := startPlanes(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// collectLogs keeps what upstream's controllers of fifty clusters say out of the test's output. The returned function ends that, and
+// shows the end of it if asked.
+func collectLogs() (show func(bool), err error) {
+	dir, err := os.MkdirTemp("", "fxccm-many-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the log: %w", err)
+	}
+	path := filepath.Join(dir, "log")
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("make the log: %w", err)
+	}
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	for name, value := range map[string]string{"logtostderr": "false", "stderrthreshold": "FATAL", "one_output": "true"} {
+		if err := flags.Set(name, value); err != nil {
+			return nil, fmt.Errorf("send the log to a file: %w", err)
+		}
+	}
+	klog.SetOutput(file)
+	return func(wanted bool) {
+		klog.Flush()
+		_ = file.Close()
+		if data, err := os.ReadFile(path); wanted && err == nil {
+			lines := strings.Split(string(data), "\n")
+			fmt.Fprintf(os.Stderr, "the end of the log:\n%s\n", strings.Join(lines[max(0, len(lines)-logTail):], "\n"))
+		}
+		_ = os.RemoveAll(dir)
+	}, nil
+}
+
+// startPlanes starts the control planes at once.
+func startPlanes() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	var starting sync.WaitGroup
+	errs := make(chan error, planes)
+	for i := range planes {
+		starting.Go(func() {
+			if err := suite[i].start(ctx); err != nil {
+				errs <- err
+			}
+		})
+	}
+	starting.Wait()
+	close(errs)
+	return <-errs // nil if there is none
+}
+
+func (p *plane) start(ctx context.Context) (err error) {
+	if p.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{}); err != nil {
+		return err
+	}
+	if p.admin, err = kubernetes.NewForConfig(p.RESTConfig()); err != nil {
+		return err
+	}
+	shipped, err := rbac.Load("../../example/deploy/rbac.yaml")
+	if err != nil {
+		return err
+	}
+	if err := shipped.Apply(ctx, p.admin); err != nil {
+		return err
+	}
+	return p.admit(ctx)
+}
+
+// admit gives the endpoints' users the shipped rules, and the lease in the namespace of their part: a cluster of one's own would have it
+// in kube-system. That they keep to their part is the endpoints' business.
+func (p *plane) admit(ctx context.Context) error {
+	roles, bindings := p.admin.RbacV1().ClusterRoles(), p.admin.RbacV1().ClusterRoleBindings()
+	lease := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: hosted}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "get", "update", "watch"},
+	}}}
+	if _, err := roles.Create(ctx, lease, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("allow the leases: %w", err)
+	}
+	for _, role := range []string{hosted, "cloud-controller-manager"} {
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: hosted + ":" + role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: hosted}},
+		}
+		if _, err := bindings.Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("bind %s: %w", role, err)
+		}
+	}
+	return nil
+}
