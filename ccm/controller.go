@@ -33,6 +33,9 @@ type Controller struct {
 	// OnFailure says what follows when the controller fails. Default [EndTerm].
 	OnFailure FailurePolicy
 
+	// upstreams tells that it is one of the four.
+	upstreams bool
+
 	// New builds the controller. ctx ends with the term. It is called before informers are
 	// started: it asks t.Informers() for those it needs, and does not wait for them. An error that wraps
 	// [ErrSkip] leaves the controller out of this term, with the error's text as reason; any other is a failure.
@@ -106,7 +109,7 @@ func builtin(cfg Config) []Controller {
 		})},
 	}
 	for i := range four {
-		four[i].Aliases = controllers.Aliases(four[i].Name)
+		four[i].Aliases, four[i].upstreams = controllers.Aliases(four[i].Name), true
 	}
 	return four
 }

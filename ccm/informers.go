@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/fxccm/fxccm/internal/informerview"
 )
@@ -37,7 +40,7 @@ func (t *Term) makeInformers(fail func(error)) error {
 		return err
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(informerview.ListingClient(client), t.resync(),
-		informers.WithTransform(stripManagedFields))
+		informers.WithTransform(t.transform()))
 	t.informers = informerview.New(factory, panics)
 	return nil
 }
@@ -47,12 +50,30 @@ func (t *Term) resync() time.Duration {
 	return time.Duration(float64(t.config.MinResyncPeriod.Duration) * (1 + rand.Float64()))
 }
 
+// transform returns what keeps the informers small. If nobody but upstream's four controllers reads them, it leaves out more.
+func (t *Term) transform() cache.TransformFunc {
+	others := func(c Controller) bool { return !c.upstreams }
+	if slices.ContainsFunc(t.enabled, others) || t.cloud != nil && t.cloud.UsesInformers() {
+		return stripManagedFields
+	}
+	return stripForUpstream
+}
+
 // stripManagedFields drops what no controller reads and what is often half of an object.
 func stripManagedFields(obj any) (any, error) {
 	if accessor, err := meta.Accessor(obj); err == nil {
 		accessor.SetManagedFields(nil)
 	}
 	return obj, nil
+}
+
+// stripForUpstream also drops of a Node what upstream's four controllers do not look at, which is most of it. They write nodes by patches of
+// what they have changed, or read them from the API server before.
+func stripForUpstream(obj any) (any, error) {
+	if node, ok := obj.(*corev1.Node); ok {
+		node.Status.Images, node.Status.Capacity, node.Status.Allocatable = nil, nil, nil
+	}
+	return stripManagedFields(obj)
 }
 
 // syncInformers starts the informers that were asked for and do not run yet, for as long as ctx, and waits for all of them to sync, until

@@ -82,13 +82,11 @@ func (e *leaseElector) Elect(ctx context.Context, lead func(context.Context, Gra
 	if e.recorders != nil {
 		return e.elect(ctx, e.recorders(component), lead)
 	}
-	recorded := events.New(e.recording)
-	err := e.elect(ctx, recorded.Recorder(component), lead)
-	if undrained := (*UndrainedError)(nil); errors.As(err, &undrained) {
-		// What follows is urgent: something may act while another process leads.
-		recorded.Discard()
-	} else {
-		recorded.Close()
+	recorder := events.NewSporadic(e.recording, component)
+	err := e.elect(ctx, recorder, lead)
+	// What follows on an undrained term is urgent: something may act while another process leads.
+	if undrained := (*UndrainedError)(nil); !errors.As(err, &undrained) {
+		recorder.Wait()
 	}
 	return err
 }

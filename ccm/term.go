@@ -184,14 +184,12 @@ func (t *Term) watchClock(life context.Context, end context.CancelCauseFunc) (wa
 
 // open takes the steps from a granted term to running controllers. It returns early when life ends.
 func (t *Term) open(ctx, life context.Context, end context.CancelCauseFunc) error {
-	if err := t.makeInformers(end); err != nil {
-		return err
-	}
 	steps := []struct {
 		name string
 		do   func() error
 	}{
 		{"build provider", func() error { return t.buildProvider(ctx) }},
+		{"make informers", func() error { return t.makeInformers(end) }},
 		{"start provider", func() error { return t.startProvider(ctx) }},
 		{"build controllers", func() error { return t.buildControllers(ctx) }},
 	}

@@ -70,16 +70,6 @@ func (b *Broadcaster) Close() {
 	broadcaster.Shutdown()
 }
 
-// Discard ends the Broadcaster without waiting for anything to be sent. It is called instead of Close.
-func (b *Broadcaster) Discard() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	if b.broadcaster != nil {
-		b.broadcaster.Shutdown()
-	}
-}
-
 // sink sends events, but for the last one.
 type sink struct {
 	*typedcorev1.EventSinkImpl

@@ -55,6 +55,29 @@ func TestClose_SendsWhatWasRecorded(t *testing.T) {
 	}
 }
 
+func TestSporadic_SendsAndLeavesNothingBehind(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+	var arrived atomic.Int32
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var event corev1.Event
+		if err := json.NewDecoder(r.Body).Decode(&event); err != nil || event.Message != "it is me" || event.Source.Component != "elector" {
+			t.Errorf("unexpected event %+v, %v", event, err)
+		}
+		arrived.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(event)
+	})
+	recorder := events.NewSporadic(client.CoreV1(), "elector")
+	for range 3 {
+		recorder.Eventf(&corev1.ObjectReference{Kind: "Lease", Name: "l"}, corev1.EventTypeNormal, "LeaderElection", "it is %s", "me")
+	}
+	recorder.Wait()
+	if got := arrived.Load(); got != 3 {
+		t.Errorf("%d events arrived before Wait returned, want 3", got)
+	}
+}
+
 func TestRecorder_AfterCloseDropsAndLeavesNothingBehind(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })

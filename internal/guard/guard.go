@@ -120,6 +120,12 @@ func (c *Cloud) Start(clients cloudprovider.ControllerClientBuilder, stop <-chan
 	return c.calls.protect("SetInformers", func() error { user.SetInformers(factory); return nil })
 }
 
+// UsesInformers tells that the provider is an InformerUser.
+func (c *Cloud) UsesInformers() bool {
+	_, ok := c.real.(cloudprovider.InformerUser)
+	return ok
+}
+
 // Initialize does nothing: the provider has been started before controllers see it.
 func (c *Cloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
 

@@ -1,0 +1,43 @@
+package ccm
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Informers leave out most of a Node only where nobody but upstream's controllers can miss it.
+func TestTransform_KeepsWholeNodesForTheHostsControllers(t *testing.T) {
+	resources := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+	for name, c := range map[string]struct {
+		enabled []Controller
+		whole   bool
+	}{
+		"the four":           {builtin(DefaultConfig()), false},
+		"and one of a host":  {append(builtin(DefaultConfig()), Controller{Name: "mine"}), true},
+		"only one of a host": {[]Controller{{Name: "mine"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			term := &Term{enabled: c.enabled}
+			obj, err := term.transform()(&corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}},
+				Status: corev1.NodeStatus{
+					Images: []corev1.ContainerImage{{}}, Capacity: resources, Allocatable: resources,
+					Addresses: []corev1.NodeAddress{{Address: "192.0.2.1"}},
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			node := obj.(*corev1.Node)
+			if node.ManagedFields != nil || len(node.Status.Addresses) != 1 {
+				t.Errorf("managed fields %v, addresses %v", node.ManagedFields, node.Status.Addresses)
+			}
+			if whole := node.Status.Images != nil && node.Status.Capacity != nil && node.Status.Allocatable != nil; whole != c.whole {
+				t.Errorf("the node is whole: %t, want %t: %+v", whole, c.whole, node.Status)
+			}
+		})
+	}
+}
