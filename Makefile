@@ -24,8 +24,9 @@ demo: controlplane example ## See two replicas run a cluster with a fake cloud (
 
 .PHONY: example
 example:
-	@echo "build the example binary and the demo"
+	@echo "build the example binary, the host that embeds, and the demo"
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/fxccm ./example
+	@cd example/embedded && CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/fxccm-embedded .
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/fxccm-demo ./example/demo
 
 .PHONY: test
@@ -33,18 +34,22 @@ test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	@echo "==> tests with the race detector"
 	$(GO) test -race -timeout 20m ./...
 	@echo "==> scenarios in which upstream's service controller races with itself, without the detector"
-	$(GO) test -timeout 10m -run '^TestChurn' ./test/integration
+	$(GO) test -timeout 10m -run '^(TestChurn|TestFifty)' ./test/integration ./test/many
 	@echo "==> nested modules"
-	cd test/bench && $(GO) vet ./...
+	cd test/thirdparty && $(GO) test -timeout 10m ./...
+	cd example/embedded && $(GO) test -timeout 10m ./...
+	cd tools/never && $(GO) test -timeout 10m ./...
+	cd test/bench && $(GO) vet ./... && $(GO) test ./...
 	@echo "==> the demo, checked"
 	@$(MAKE) --no-print-directory demo CHECK=1
 
 .PHONY: lint
-lint: $(BIN)/lint/.built ## Check format, vet, staticcheck, and that the library builds on every platform
+lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, what a library must never do, and that it builds on every platform
 	@unformatted=$$($(BIN)/lint/gofumpt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "not gofumpt-ed:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(BIN)/lint/staticcheck ./...
+	$(GO) vet -vettool=$(BIN)/lint/never $(LIBRARY)
 	@for platform in $(PLATFORMS); do echo "build library for $$platform"; \
 	  GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO) build $(LIBRARY) || exit 1; done
 	@echo "lint: ok"
@@ -55,13 +60,18 @@ $(BIN)/lint/.built: tools/lint/go.mod tools/lint/go.sum
 	cd tools/lint && $(GO) build -o $(@D)/ honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt
 	@touch $@
 
+$(BIN)/lint/never: $(shell find tools/never -name '*.go' -not -path '*/testdata/*') tools/never/go.sum
+	@echo "build the check of what a library must never do"
+	@mkdir -p $(@D)
+	cd tools/never && $(GO) build -o $@ .
+
 .PHONY: format
 format: $(BIN)/lint/.built ## Format the code
 	@$(BIN)/lint/gofumpt -w $$(git ls-files -co --exclude-standard '*.go')
 
 .PHONY: bench
 bench: controlplane ## Measure beside upstream's command, and write docs/benchmarks.md (QUICK=1: try it out, write nothing)
-	cd test/bench && $(GO) build -trimpath -buildvcs=auto -o $(BIN)/bench/ . ./upstream ./fxccm
+	cd test/bench && $(GO) build -trimpath -buildvcs=auto -o $(BIN)/bench/ . ./upstream ./fxccm ./many
 	@$(BIN)/bench/bench $(if $(QUICK),--quick,--out $(CURDIR)/docs/benchmarks.md)
 
 .PHONY: controlplane

@@ -44,8 +44,12 @@ func candidates() []candidate {
 }
 
 func checkPrograms(dir string) error {
+	needed := []string{manyProgram}
 	for _, c := range candidates() {
-		if _, err := os.Stat(filepath.Join(dir, c.program)); err != nil {
+		needed = append(needed, c.program)
+	}
+	for _, program := range needed {
+		if _, err := os.Stat(filepath.Join(dir, program)); err != nil {
 			return fmt.Errorf("find the programs to measure: %w; `make bench` builds them", err)
 		}
 	}

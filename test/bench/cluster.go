@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,27 +89,38 @@ func (c *cluster) createServices(ctx context.Context, services ...*corev1.Servic
 
 // reset removes what a trial has left, the lease included, so that the next candidate finds what the one before it has found.
 func (c *cluster) reset(ctx context.Context) error {
-	services, err := c.client.CoreV1().Services(serviceNamespace).List(ctx, metav1.ListOptions{})
+	services, err := c.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("reset the cluster: %w", err)
 	}
-	if err := inParallel(ctx, services.Items, c.deleteService); err != nil {
+	made := slices.DeleteFunc(services.Items, func(s corev1.Service) bool { return s.Spec.Type != corev1.ServiceTypeLoadBalancer })
+	if err := inParallel(ctx, made, c.deleteService); err != nil {
 		return fmt.Errorf("reset the cluster: %w", err)
 	}
 	if err := c.client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("reset the cluster: delete the nodes: %w", err)
 	}
-	lease := ccmLease()
-	err = c.client.CoordinationV1().Leases(lease.Namespace).Delete(ctx, lease.Name, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reset the cluster: delete the lease: %w", err)
+	namespaces, err := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("reset the cluster: %w", err)
 	}
-	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, serviceNamespace} {
-		if err := c.client.CoreV1().Events(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-			return fmt.Errorf("reset the cluster: delete the events in %s: %w", namespace, err)
-		}
+	if err := inParallel(ctx, namespaces.Items, c.resetNamespace); err != nil {
+		return fmt.Errorf("reset the cluster: %w", err)
 	}
 	return c.settle(ctx)
+}
+
+// resetNamespace deletes the lease, if it is here, and all events.
+func (c *cluster) resetNamespace(ctx context.Context, namespace corev1.Namespace) error {
+	err := c.client.CoordinationV1().Leases(namespace.Name).Delete(ctx, ccmLease().Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the lease in %s: %w", namespace.Name, err)
+	}
+	err = c.client.CoreV1().Events(namespace.Name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("delete the events in %s: %w", namespace.Name, err)
+	}
+	return nil
 }
 
 // deleteService takes the finalizer off first: whoever would do that has been stopped.

@@ -21,6 +21,8 @@ type settings struct {
 	nodes, services int
 	latencies       []time.Duration
 	rounds          int
+	managers        int
+	rest            time.Duration
 	limit           time.Duration
 	scenarios       []string
 	programs        string
@@ -51,16 +53,18 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.services, "services", 200, "Services that wait for a load balancer")
 	flags.DurationSliceVar(&s.latencies, "latencies", []time.Duration{0, targetLatency}, "how long a call to the cloud takes, one set of trials each")
 	flags.IntVar(&s.rounds, "rounds", 5, "trials of each start and hand-over; nodes and services have at most 3")
+	flags.IntVar(&s.managers, "managers", 21, "Managers in one process, to measure what each after the first costs")
+	flags.DurationVar(&s.rest, "rest", 150*time.Second, "wait before memory at rest is measured; Go collects garbage at least every two minutes")
 	flags.DurationVar(&s.limit, "limit", 15*time.Minute, "give a trial up after this time, and report that")
 	flags.StringSliceVar(&s.scenarios, "scenarios", scenarioNames(), "what to measure")
-	flags.BoolVar(&quick, "quick", false, "100 nodes, 20 services and one round, to try the benchmark itself")
+	flags.BoolVar(&quick, "quick", false, "100 nodes, 20 services, one round, 6 managers and a rest of 10 seconds, to try the benchmark itself")
 	flags.StringVar(&s.programs, "programs", "", "folder of the programs fxccm and upstream (default: where this program is)")
 	flags.StringVar(&s.out, "out", "", "also write the result to this file, as Markdown")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
 	if quick {
-		for name, value := range map[string]string{"nodes": "100", "services": "20", "rounds": "1"} {
+		for name, value := range map[string]string{"nodes": "100", "services": "20", "rounds": "1", "managers": "6", "rest": "10s"} {
 			if !flags.Changed(name) {
 				if err := flags.Set(name, value); err != nil {
 					return s, err
@@ -79,6 +83,12 @@ func (s *settings) validate(extra []string) error {
 		if n < 1 {
 			return fmt.Errorf("%s=%d: there must be at least 1", name, n)
 		}
+	}
+	if s.managers < 2 {
+		return fmt.Errorf("--managers=%d: to measure what each after the first costs there must be at least 2", s.managers)
+	}
+	if s.rest < 0 {
+		return fmt.Errorf("--rest=%s: it is negative", s.rest)
 	}
 	if s.limit <= 0 {
 		return fmt.Errorf("--limit=%s: it must be longer than 0", s.limit)

@@ -115,21 +115,36 @@ func (p *process) kill() error {
 
 // peakMemory is the most memory the process has had resident so far, in bytes: VmHWM of proc(5).
 func (p *process) peakMemory() (int64, error) {
+	memory, err := p.memory()
+	return int64(memory["VmHWM"]), err
+}
+
+// memory reads what the kernel knows of the process's memory, in bytes.
+func (p *process) memory() (map[string]float64, error) {
 	status, err := os.Open(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
-		return 0, fmt.Errorf("read the peak memory of %s: %w", p.name, err)
+		return nil, fmt.Errorf("read the memory of %s: %w", p.name, err)
 	}
 	defer func() { _ = status.Close() }()
+	found := map[string]float64{}
 	for lines := bufio.NewScanner(status); lines.Scan(); {
-		if text, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(text), " kB"), 10, 64)
-			if err != nil {
-				return 0, fmt.Errorf("read the peak memory of %s: %w", p.name, err)
-			}
-			return kib << 10, nil
+		name, text, _ := strings.Cut(lines.Text(), ":")
+		text, isSize := strings.CutSuffix(strings.TrimSpace(text), " kB")
+		if !isSize {
+			continue
+		}
+		kib, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, fmt.Errorf("read the memory of %s: %w", p.name, err)
+		}
+		found[name] = kib * (1 << 10)
+	}
+	for _, name := range []string{"VmRSS", "RssAnon", "VmHWM"} {
+		if _, ok := found[name]; !ok {
+			return nil, fmt.Errorf("read the memory of %s: the kernel shows no %s", p.name, name)
 		}
 	}
-	return 0, fmt.Errorf("read the peak memory of %s: the kernel shows no VmHWM", p.name)
+	return found, nil
 }
 
 func (p *process) logTail() string {

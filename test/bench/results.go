@@ -12,6 +12,8 @@ type unit string
 const (
 	seconds   unit = "s"
 	mebibytes unit = "MiB"
+	// count is of things; it has no name.
+	count unit = ""
 )
 
 // A row is one thing that is measured of all candidates. Less is better.
@@ -34,7 +36,9 @@ func (s sample) text(u unit) string {
 	switch {
 	case s.unfinished:
 		return fmt.Sprintf("not in %.0f %s (%d of %d)", s.value, u, s.done, s.of)
-	case u == mebibytes || s.value >= 100:
+	case u == count:
+		return fmt.Sprintf("%.0f", s.value)
+	case u == mebibytes && s.value >= 10 || s.value >= 100:
 		return fmt.Sprintf("%.0f %s", s.value, u)
 	default:
 		return fmt.Sprintf("%.2f %s", s.value, u)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -96,11 +97,37 @@ func TestReport_ShowsWhatDidNotFinish(t *testing.T) {
 	}
 }
 
+func TestReport_ShowsWhatOneMoreClusterCosts(t *testing.T) {
+	b := &bench{results: newResults(), progress: newProgress(os.Stderr)}
+	process := usage{resident: 80 << 20, private: 20 << 20, peak: 81 << 20, heap: 10 << 20, goroutines: 120, connections: 2}
+	many := usage{resident: 125 << 20, private: 95 << 20, peak: 150 << 20, heap: 50 << 20, goroutines: 2000, connections: 21}
+	one := usage{resident: 45 << 20, private: 15 << 20, peak: 50 << 20, heap: 10 << 20, goroutines: 100, connections: 1}
+	b.addMany(1, "started again", process, one, many.minus(one).over(20))
+	page := report{results: b.results, begun: time.Now(), settings: settings{managers: 21, rest: 150 * time.Second}}.markdown()
+	for _, want := range []string{
+		"memory at rest | 80 MiB |  | 4.00 MiB | 0.050 | ≤ 0.05 | passed |",
+		"memory at rest that is its own | 20 MiB |  | 4.00 MiB | 0.200 |",
+		"goroutines | 120 |  | 95 | 0.792 |",
+		"connections to the API server | 2 |  | 1 | 0.500 |",
+		"a process with 21 Managers and a process with one, divided by\n  20.",
+		"left alone for 2m30s",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "%!") {
+		t.Error("the page is not filled in everywhere")
+	}
+}
+
 func TestCommandLine_RefusesNonsenseByName(t *testing.T) {
 	for args, want := range map[string]string{
 		"--nodes=0":          "--nodes=0",
 		"--rounds=-1":        "--rounds=-1",
 		"--limit=0s":         "--limit=0s",
+		"--managers=1":       "--managers=1",
+		"--rest=-1s":         "--rest=-1s",
 		"--latencies=-1ms":   "--latencies",
 		"--scenarios=lunch":  `"lunch"`,
 		"--quick something":  `"something"`,

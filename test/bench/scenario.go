@@ -19,6 +19,7 @@ func scenarios() []scenario {
 			return b.measureBacklog(ctx, serviceBacklog(b.settings.services))
 		}},
 		{"handover", measureHandover},
+		{"many", measureMany},
 	}
 }
 
@@ -36,5 +37,7 @@ const (
 	backlogTarget  = 0.1
 	handoverTarget = 0.2
 	noWorseTarget  = 1.0
-	noTarget       = 0.0
+	// furtherTarget is for the memory of a further Manager in one process.
+	furtherTarget = 0.05
+	noTarget      = 0.0
 )

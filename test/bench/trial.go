@@ -29,6 +29,8 @@ type trial struct {
 	cloud     *fake.Cloud
 	fail      context.CancelCauseFunc
 	processes []*process
+	// after is called, if it is set, when the processes have ended.
+	after func() error
 }
 
 // trial resets everything, runs body, and ends what body has started. The context that body gets ends when a process dies, or
@@ -69,13 +71,23 @@ func (t *trial) start(c candidate) (*replica, error) {
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(port),
 	}, c.flags...)
-	log := filepath.Join(b.dir, fmt.Sprintf("%s-%d.log", c.program, len(t.processes)+1))
-	p, err := startProcess(name, filepath.Join(b.settings.programs, c.program), args, log, t.fail)
+	p, err := t.startProgram(name, c.program, args...)
+	if err != nil {
+		return nil, err
+	}
+	return &replica{process: p, port: port}, nil
+}
+
+// startProgram starts a program that ends with the trial.
+func (t *trial) startProgram(name, program string, args ...string) (*process, error) {
+	b := t.bench
+	log := filepath.Join(b.dir, fmt.Sprintf("%s-%d.log", program, len(t.processes)+1))
+	p, err := startProcess(name, filepath.Join(b.settings.programs, program), args, log, t.fail)
 	if err != nil {
 		return nil, err
 	}
 	t.processes = append(t.processes, p)
-	return &replica{process: p, port: port}, nil
+	return p, nil
 }
 
 // end ends all processes; when ctx, that of the whole run, is over already, without asking.
@@ -86,6 +98,9 @@ func (t *trial) end(ctx context.Context) (err error) {
 	}
 	for _, p := range t.processes {
 		err = errors.Join(err, p.stop(grace))
+	}
+	if t.after != nil {
+		err = errors.Join(err, t.after())
 	}
 	return err
 }

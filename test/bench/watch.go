@@ -97,6 +97,12 @@ func (c *cluster) watchServices(ctx context.Context, want int, progress func(don
 	return watchFor(ctx, source, countUntil(want, progress, hasAddress))
 }
 
+// watchAllServices waits until want Services of all namespaces have an address. Their names must be different.
+func (c *cluster) watchAllServices(ctx context.Context, want int) (*sight, error) {
+	source := cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "services", metav1.NamespaceAll, fields.Everything())
+	return watchFor(ctx, source, countUntil(want, func(int) {}, hasAddress))
+}
+
 // watchNode waits until one node is initialised.
 func (c *cluster) watchNode(ctx context.Context, name string) (*sight, error) {
 	return watchFor(ctx, cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll,
