@@ -1,0 +1,51 @@
+package docs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.uber.org/fx"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+func Example_controllerOptions() {
+	attempts := 0
+	done := make(chan struct{})
+	newProbe := func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+		if attempts++; attempts == 1 {
+			return nil, errors.New("not yet")
+		}
+		return ccm.RunnableFunc(func(ctx context.Context) error {
+			fmt.Println("attempt", attempts, "in a term without number:", t.Number(), t.Cloud())
+			close(done)
+			<-ctx.Done()
+			return nil
+		}), nil
+	}
+	// docs: begin options
+	probe := ccm.Controller{
+		Name:              "probe",
+		Aliases:           []string{"pr"},        // --controllers knows these, too
+		DisabledByDefault: true,                  // until --controllers names it
+		WithoutLease:      true,                  // in every replica, whoever leads; its Term.Cloud is nil
+		OnFailure:         ccm.RestartController, // its failures are its own
+		New:               newProbe,
+	}
+	// docs: end
+	cfg := ccm.DefaultConfig()
+	cfg.Controllers = []string{"pr"}
+	app := fx.New(fx.NopLogger, ccm.Module, fake.Module(fake.New()), fx.Supply(cfg, silence()),
+		fx.Provide(hostRESTConfig, ccm.AlwaysLead, ccm.AsController(func() ccm.Controller { return probe })))
+	if err := app.Start(context.Background()); err != nil {
+		fmt.Println(err)
+		return
+	}
+	<-done
+	fmt.Println(app.Stop(context.Background()))
+	// Output:
+	// attempt 2 in a term without number: 0 <nil>
+	// <nil>
+}

@@ -1,0 +1,124 @@
+package docs_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientset "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+func Example_election() {
+	client := clientset.NewClientset()
+	hostLock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: "kube-system", Name: "my-control-plane"},
+		Client:     client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: "replica-1"},
+	}
+	log := logr.Discard()
+	managing, stopManager := context.WithCancel(context.Background())
+	ours := announces(func(*ccm.Term, error) { stopManager() }, nothing) // here it ends with this
+
+	// docs: begin lend
+	elector := ccm.NewHostElector()
+	lock := elector.Watch(hostLock, 15*time.Second, 10*time.Second) // lease duration and renew deadline of the host's election
+	// docs: end
+	manager, err := ccm.New(ccm.Params{
+		Elector:     elector,
+		Config:      onlyAnnounces(),
+		Providers:   []ccm.Provider{fake.New().CCMProvider()},
+		Controllers: []ccm.Controller{ours},
+		RESTConfig:  hostRESTConfig(),
+		Logger:      &log,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	electing, stopElection := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		// docs: begin elect
+		leaderelection.RunOrDie(electing, leaderelection.LeaderElectionConfig{
+			Lock:            lock, // the one that Watch has returned
+			LeaseDuration:   15 * time.Second,
+			RenewDeadline:   10 * time.Second,
+			RetryPeriod:     2 * time.Second,
+			ReleaseOnCancel: true, // kept back while something of the Manager may act
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: func(leading context.Context) {
+					// Beside it starts what else of the host needs leadership.
+					if err := elector.Lead(leading, ccm.Grant{}); err != nil {
+						log.Error(err, "The cloud controller manager did not end with the host's leadership")
+					}
+				},
+				OnStoppedLeading: func() {}, // the process need not end
+			},
+		})
+		// docs: end
+	}()
+	ran := make(chan error, 1)
+	go func() { ran <- manager.Run(managing) }()
+	<-managing.Done()
+	// docs: begin stop
+	stopManager()
+	<-manager.Done() // its calls have got their time
+	stopElection()   // now the lease is given back
+	// docs: end
+	<-ended
+	fmt.Println(<-ran, manager.Status().Term)
+	lease, err := client.CoordinationV1().Leases("kube-system").Get(context.Background(), "my-control-plane", metav1.GetOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("the lease is held by %q\n", *lease.Spec.HolderIdentity)
+	// Output:
+	// <nil> 1
+	// the lease is held by ""
+}
+
+// docs: begin runnable
+
+// leading makes the elector a Runnable of controller-runtime's manager that needs leader election.
+type leading struct{ *ccm.HostElector }
+
+func (l leading) Start(ctx context.Context) error { return l.Lead(ctx, ccm.Grant{}) }
+func (leading) NeedLeaderElection() bool          { return true }
+
+// docs: end
+
+// They are written here as in controller-runtime's package manager.
+var (
+	_ interface{ Start(context.Context) error } = leading{}
+	_ interface{ NeedLeaderElection() bool }    = leading{}
+)
+
+// session is an election that is no lease, with an end that is known beforehand.
+type session struct{ ends time.Time }
+
+func (s session) validUntil() time.Time { return s.ends.Add(-time.Second) }
+func (s session) freeAt() time.Time     { return s.ends }
+
+func Example_grant() {
+	elector, session := ccm.NewHostElector(), session{ends: time.Now().Add(time.Hour)}
+	ctx, lost := context.WithCancel(context.Background())
+	lost()
+	// docs: begin grant
+	err := elector.Lead(ctx, ccm.Grant{
+		ValidUntil: session.validUntil, // the last moment at which a call may be sent
+		FreeAt:     session.freeAt,     // the first moment at which another may lead
+	})
+	// docs: end
+	fmt.Println(err)
+	// Output: <nil>
+}

@@ -1,0 +1,192 @@
+package docs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"go.uber.org/fx"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// docs: begin notice
+
+// newTeller is a controller that tells the host when this process leads, and why it does not any more.
+func newTeller(log logr.Logger) ccm.Controller {
+	return ccm.Controller{Name: "teller", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+		return ccm.RunnableFunc(func(ctx context.Context) error {
+			log.Info("We lead", "term", t.Number())
+			<-ctx.Done()
+			why := context.Cause(ctx)
+			log.Info("We do not lead any more", "lost", errors.Is(why, ccm.ErrLeadershipLost), "why", why.Error())
+			return nil
+		}), nil
+	}}
+}
+
+// docs: end
+
+// docs: begin exit-on-loss
+
+// newExitOnLoss is a controller that ends the program when leadership is lost, as upstream's command does.
+func newExitOnLoss(app fx.Shutdowner) ccm.Controller {
+	return ccm.Controller{Name: "exit-on-loss", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		return ccm.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			if errors.Is(context.Cause(ctx), ccm.ErrLeadershipLost) {
+				return app.Shutdown(fx.ExitCode(1))
+			}
+			return nil
+		}), nil
+	}}
+}
+
+// docs: end
+
+// A lossyHost leads, and loses, once its controllers run.
+type lossyHost struct {
+	*fx.App
+	elector *ccm.HostElector
+	leads   chan struct{}
+}
+
+func newLossyHost(drainTimeout time.Duration, own string, opts ...fx.Option) lossyHost {
+	h := lossyHost{elector: ccm.NewHostElector(), leads: make(chan struct{})}
+	cfg := onlyAnnounces()
+	cfg.Controllers = append(cfg.Controllers, own)
+	cfg.DrainTimeout = metav1.Duration{Duration: drainTimeout}
+	h.App = fx.New(fx.NopLogger, ccm.Module, fake.Module(fake.New()),
+		fx.Supply(cfg, silence(), fx.Annotate(h.elector, fx.As(new(ccm.Elector)))), fx.Provide(hostRESTConfig),
+		fx.Provide(ccm.AsController(func() ccm.Controller {
+			return announces(func(*ccm.Term, error) { close(h.leads) }, nothing)
+		})),
+		fx.Options(opts...))
+	return h
+}
+
+// lose returns what Lead has returned.
+func (h lossyHost) lose() error {
+	leading, lose := context.WithCancel(context.Background())
+	defer lose()
+	go func() {
+		<-h.leads
+		lose()
+	}()
+	return h.elector.Lead(leading, ccm.Grant{})
+}
+
+func Example_exitOnLoss() {
+	host := newLossyHost(time.Minute, "exit-on-loss",
+		// docs: begin exit-on-loss-fx
+		fx.Provide(ccm.AsController(newExitOnLoss)),
+		// docs: end
+	)
+	if err := host.Start(context.Background()); err != nil {
+		fmt.Println(err)
+		return
+	}
+	ended := host.Wait()
+	fmt.Println(host.lose())
+	fmt.Println("exit code", (<-ended).ExitCode, host.Stop(context.Background()))
+	// Output:
+	// <nil>
+	// exit code 1 <nil>
+}
+
+func Example_notice() {
+	var told []string
+	host := newLossyHost(time.Minute, "teller", fx.Provide(ccm.AsController(func() ccm.Controller {
+		return newTeller(funcr.New(func(_, text string) { told = append(told, text) }, funcr.Options{}))
+	})))
+	if err := host.Start(context.Background()); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(host.lose(), host.Stop(context.Background()))
+	fmt.Println(strings.Join(told, "\n"))
+	// Output:
+	// <nil> <nil>
+	// "level"=0 "msg"="We lead" "term"=1
+	// "level"=0 "msg"="We do not lead any more" "lost"=true "why"="leadership lost: the host's leadership has ended: context canceled"
+}
+
+// docs: begin policy
+
+// pageSomebody says what follows a term that has not drained: here somebody is told, and the program goes on.
+func pageSomebody(page func(string)) ccm.UndrainedPolicy {
+	return func(err *ccm.UndrainedError, _ fx.Shutdowner) { page(err.Error()) }
+}
+
+// docs: end
+
+func newDeaf(release <-chan struct{}) ccm.Controller {
+	return ccm.Controller{Name: "deaf", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		return ccm.RunnableFunc(func(context.Context) error {
+			<-release
+			return nil
+		}), nil
+	}}
+}
+
+func Example_policy() {
+	release, paged := make(chan struct{}), make(chan string, 1)
+	page := func(text string) { paged <- text }
+	host := newLossyHost(time.Second, "deaf", fx.Provide(ccm.AsController(func() ccm.Controller { return newDeaf(release) })),
+		// docs: begin policy-fx
+		fx.Supply(pageSomebody(page)), // or fx.Supply(ccm.UndrainedPolicy(ccm.StayDown))
+		// docs: end
+	)
+	if err := host.Start(context.Background()); err != nil {
+		fmt.Println(err)
+		return
+	}
+	var undrained *ccm.UndrainedError
+	fmt.Println("undrained:", errors.As(host.lose(), &undrained))
+	fmt.Println(<-paged)
+	close(release)
+	_ = host.Stop(context.Background()) // it says the same
+	// Output:
+	// undrained: true
+	// ccm: term 1 did not end within its drain timeout; still running: controller deaf
+}
+
+// docs: begin run-app
+
+// runApp is fx's App.Run, but that it keeps the exit code: App.Run exits with 1 when a stop hook fails.
+func runApp(app *fx.App) (exitCode int) {
+	starting, cancel := context.WithTimeout(context.Background(), app.StartTimeout())
+	defer cancel()
+	if err := app.Start(starting); err != nil {
+		return 1
+	}
+	asked := <-app.Wait()
+	stopping, cancel := context.WithTimeout(context.Background(), app.StopTimeout())
+	defer cancel()
+	err := app.Stop(stopping)
+	var undrained *ccm.UndrainedError
+	switch {
+	case errors.As(err, &undrained):
+		return ccm.ExitUndrained // on a stop as on a loss
+	case err != nil:
+		return max(asked.ExitCode, 1)
+	}
+	return asked.ExitCode
+}
+
+// docs: end
+
+func Example_runApp() {
+	release := make(chan struct{})
+	host := newLossyHost(time.Second, "deaf", fx.Provide(ccm.AsController(func() ccm.Controller { return newDeaf(release) })))
+	go func() { _ = host.lose() }()
+	fmt.Println("exit code", runApp(host.App))
+	close(release)
+	// Output: exit code 3
+}

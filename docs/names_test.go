@@ -1,0 +1,159 @@
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fxccm/fxccm/options"
+)
+
+// packages are those that pages name things of.
+var packages = map[string]string{
+	"ccm":                   "ccm",
+	"ccmtest":               "ccm/ccmtest",
+	"controlplane":          "ccm/ccmtest/controlplane",
+	"rbac":                  "ccm/ccmtest/rbac",
+	"serving":               "ccm/serving",
+	"endpoints":             "ccm/serving/endpoints",
+	"options":               "options",
+	"fake":                  "provider/fake",
+	"registered":            "provider/registered",
+	"persistentvolumelabel": "controllers/persistentvolumelabel",
+	"upstream":              "controllers/upstream",
+}
+
+var (
+	namedThing = regexp.MustCompile(`^(?:([a-z]+)\.)?([A-Z]\w*)(?:\.([A-Z]\w*))?(?:\(.*\))?$`)
+	namedFlag  = regexp.MustCompile(`^--([a-z][a-z-]+)`)
+)
+
+// What a page names in code is there: `ccm.New`, `ccm.Term.Cloud`, and without the package, which is ccm then, `Params.Clock`.
+func TestNames_Exist(t *testing.T) {
+	known := map[string]map[string]bool{}
+	for name, dir := range packages {
+		known[name] = exported(t, filepath.Join(root, dir))
+	}
+	for _, page := range pages(t) {
+		for i, line := range prose(read(t, page)) {
+			for _, span := range codeSpan.FindAllString(line, -1) {
+				if name := strings.Trim(span, "`"); !exists(known, name) {
+					t.Errorf("%s:%d: there is no %s", page, i+1, name)
+				}
+			}
+		}
+	}
+}
+
+func exists(known map[string]map[string]bool, name string) bool {
+	found := namedThing.FindStringSubmatch(name)
+	if found == nil {
+		return true
+	}
+	of, thing, member := found[1], found[2], found[3]
+	switch {
+	case of == "" && member == "":
+		return true // a word
+	case of == "":
+		of = "ccm"
+		if !known[of][thing] {
+			return true // of something else
+		}
+	case known[of] == nil:
+		return true
+	}
+	return known[of][strings.TrimSuffix(thing+"."+member, ".")]
+}
+
+// exported are what a package declares: functions, types, values, and Type.Member for methods and fields.
+func exported(t *testing.T, dir string) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no package in %s: %v", dir, err)
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			declare(all, decl)
+		}
+	}
+	return all
+}
+
+func declare(all map[string]bool, decl ast.Decl) {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		all[functionName(d)] = true
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.ValueSpec:
+				for _, name := range s.Names {
+					all[name.Name] = true
+				}
+			case *ast.TypeSpec:
+				all[s.Name.Name] = true
+				declareMembers(all, s)
+			}
+		}
+	}
+}
+
+func declareMembers(all map[string]bool, s *ast.TypeSpec) {
+	var members *ast.FieldList
+	switch of := s.Type.(type) {
+	case *ast.StructType:
+		members = of.Fields
+	case *ast.InterfaceType:
+		members = of.Methods
+	default:
+		return
+	}
+	for _, field := range members.List {
+		for _, name := range field.Names {
+			all[s.Name.Name+"."+name.Name] = true
+		}
+	}
+}
+
+// Flags that a guide names are those of package options.
+func TestFlags_Exist(t *testing.T) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	for _, prefix := range []string{"", "ccm-"} {
+		if err := options.New().AddFlags(flags, options.WithPrefix(prefix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, page := range pages(t) {
+		if !strings.HasPrefix(page, "docs/how-to/") {
+			continue
+		}
+		for i, line := range prose(read(t, page)) {
+			for _, span := range codeSpan.FindAllString(line, -1) {
+				found := namedFlag.FindStringSubmatch(strings.Trim(span, "`"))
+				if found != nil && flags.Lookup(found[1]) == nil {
+					t.Errorf("%s:%d: there is no flag --%s", page, i+1, found[1])
+				}
+			}
+		}
+	}
+}
