@@ -15,10 +15,11 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// deaf is a controller that does not end when it should.
-func deaf(release <-chan struct{}) ccm.Controller {
+// deaf is a controller that does not end when it should. It tells when it runs.
+func deaf(running func(), release <-chan struct{}) ccm.Controller {
 	return ccm.Controller{Name: "deaf", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
 		return ccm.RunnableFunc(func(context.Context) error {
+			running()
 			<-release
 			return nil
 		}), nil
@@ -34,6 +35,7 @@ func ExampleUndrainedPolicy() {
 	})
 	release := make(chan struct{})
 	elector := ccm.NewHostElector()
+	leading, lose := context.WithCancel(context.Background())
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"deaf"}
 	cfg.DrainTimeout = metav1.Duration{Duration: 10 * time.Millisecond}
@@ -41,7 +43,7 @@ func ExampleUndrainedPolicy() {
 		ccm.Module,
 		fake.Module(fake.New()),
 		fx.Supply(cfg, &rest.Config{Host: "https://127.0.0.1:6443"}, logr.Discard(), fx.Annotate(elector, fx.As(new(ccm.Elector)))),
-		fx.Provide(ccm.AsController(func() ccm.Controller { return deaf(release) })),
+		fx.Provide(ccm.AsController(func() ccm.Controller { return deaf(lose, release) })),
 		fx.Supply(policy),
 	)
 	if err := app.Start(context.Background()); err != nil {
@@ -50,15 +52,13 @@ func ExampleUndrainedPolicy() {
 	}
 	ended := app.Wait()
 
-	leading, lose := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer lose()
 	var undrained *ccm.UndrainedError
 	if errors.As(elector.Lead(leading, ccm.Grant{}), &undrained) {
 		fmt.Println("leadership must not be given away")
 	}
 	fmt.Println("exit code", (<-ended).ExitCode)
 	close(release)
-	_ = app.Stop(context.Background()) // it says the same
+	_ = app.Stop(context.Background())
 	// Unordered output:
 	// page somebody: ccm: term 1 did not end within its drain timeout; still running: controller deaf
 	// leadership must not be given away
@@ -80,6 +80,7 @@ func ExampleStayDown() {
 // A host without fx sees in Run's error what has not ended. The leadership that the Manager had is left to expire.
 func ExampleUndrainedError() {
 	release := make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"deaf"}
 	cfg.DrainTimeout = metav1.Duration{Duration: 10 * time.Millisecond}
@@ -87,7 +88,7 @@ func ExampleUndrainedError() {
 	m, err := ccm.New(ccm.Params{
 		Config:      cfg,
 		Providers:   []ccm.Provider{fake.New().CCMProvider()},
-		Controllers: []ccm.Controller{deaf(release)},
+		Controllers: []ccm.Controller{deaf(stop, release)},
 		RESTConfig:  &rest.Config{Host: "https://127.0.0.1:6443"},
 		Elector:     ccm.AlwaysLead(),
 		Logger:      &log,
@@ -96,8 +97,6 @@ func ExampleUndrainedError() {
 		fmt.Println(err)
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer stop()
 	var undrained *ccm.UndrainedError
 	if errors.As(m.Run(ctx), &undrained) {
 		fmt.Println("still running:", undrained.Running)

@@ -25,12 +25,12 @@ import (
 //     [Elector], a logr.Logger, an [EventRecorderSource], a prometheus.Registerer, a clock.Clock,
 //   - if there is one, an [UndrainedPolicy],
 //
-// Of the informers of a factory that the app has, those that the host has not started are started by the module and end with OnStop. An app
-// that is started again after that needs a host that starts all kinds itself, because no informer can be started twice.
-//
 // and gives it a *[Manager]. A wrong configuration is an error of fx.New. OnStart only starts the
 // Manager: it waits neither for the API server, nor for the cloud, nor for leadership. OnStop
 // drains within the hook's deadline, and its error names what has not ended.
+//
+// Of the informers of a factory that the app has, those that the host has not started are started by the module and end with OnStop. An app
+// that is started again after that needs a host that starts all kinds itself, because no informer can be started twice.
 //
 // Several Managers in one app are told apart by [Named].
 var Module = Named("").Module()
@@ -168,7 +168,7 @@ func ReplaceProviders(providers ...Provider) fx.Option {
 // An UndrainedPolicy says what follows in an app when a term could not be drained while the app runs: something may still act in the
 // cloud without a lease. It is called once, when the Manager's Run has returned; [Manager.Err] is err then, too. app ends the app.
 //
-// The Manager stays stopped in any case. It does not serve again before the app is started anew, which fails as long as
+// The Manager stays stopped in any case, and its stop hook says nothing of it again. It does not serve again before the app is started anew, which fails as long as
 // something of the term runs.
 type UndrainedPolicy func(err *UndrainedError, app fx.Shutdowner)
 
@@ -246,10 +246,13 @@ func (h *lifecycleHook) start(startCtx context.Context) error {
 	h.cancel, h.done = cancel, make(chan error, 1)
 	go func(done chan<- error) {
 		err := h.manager.Run(ctx)
-		done <- err
 		if undrained := (*UndrainedError)(nil); errors.As(err, &undrained) && ctx.Err() == nil {
+			// What follows is the policy's to say. The stop that it may ask for has nothing to add: fx's App.Run exits with 1
+			// when a stop fails, whatever code was asked for.
 			h.policy(undrained, h.app)
+			err = nil
 		}
+		done <- err
 	}(h.done)
 	return nil
 }

@@ -143,7 +143,8 @@ func TestModule_UndrainableTermShutsTheAppDown(t *testing.T) {
 	release := make(chan struct{})
 	p := standaloneParams("failing", "stubborn")
 	p.Config.DrainTimeout = metav1.Duration{Duration: 300 * time.Millisecond}
-	app := fx.New(host(p, supplyProvider(p.Providers[0]),
+	var m *ccm.Manager
+	app := fx.New(host(p, supplyProvider(p.Providers[0]), fx.Populate(&m),
 		supplyController(returning("failing", errors.New("no more"))), supplyController(stubborn("stubborn", release))))
 	wait := app.Wait()
 	if err := app.Start(t.Context()); err != nil {
@@ -157,8 +158,12 @@ func TestModule_UndrainableTermShutsTheAppDown(t *testing.T) {
 	case <-time.After(limit):
 		t.Fatal("the app was not shut down")
 	}
-	if err := app.Stop(t.Context()); err == nil || !strings.Contains(err.Error(), "controller stubborn") {
-		t.Errorf("Stop returned %v, want an error that names controller stubborn", err)
+	if err := m.Err(); err == nil || !strings.Contains(err.Error(), "controller stubborn") {
+		t.Errorf("Run returned %v, want an error that names controller stubborn", err)
+	}
+	// An error here would make fx's App.Run exit with 1.
+	if err := app.Stop(t.Context()); err != nil {
+		t.Errorf("Stop returned %v", err)
 	}
 	close(release)
 }

@@ -193,7 +193,7 @@ func (e *HostElector) Watch(lock resourcelock.Interface, leaseDuration, renewDea
 	defer e.mu.Unlock()
 	e.watched = e.lease.grant(leaseDuration, renewDeadline)
 	e.lease.identify(lock.Identity())
-	return &watchedLock{Interface: lock, record: e.lease, taken: e.taken, mayRelease: e.mayRelease}
+	return &watchedLock{Interface: lock, record: e.lease, taken: e.taken, won: e.won, mayRelease: e.mayRelease}
 }
 
 func (e *HostElector) taken(holder string) {
@@ -205,6 +205,16 @@ func (e *HostElector) taken(holder string) {
 	if e.lose != nil {
 		e.lose(fmt.Errorf("%w: %q has taken the host's lease", ErrLeadershipLost, holder))
 	}
+}
+
+// won tells that the host holds its lease again, perhaps before its election has noticed that it did not.
+func (e *HostElector) won() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.offer != nil {
+		e.offer.taken = false
+	}
+	e.notify()
 }
 
 func (e *HostElector) mayRelease() error {

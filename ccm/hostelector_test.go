@@ -208,11 +208,32 @@ func TestHostElector_EndsTheTermWhenAnotherHasTakenTheWatchedLock(t *testing.T) 
 		if err := <-result; !errors.Is(err, ccm.ErrLeadershipLost) || !strings.Contains(err.Error(), `"another" has taken`) {
 			t.Errorf("the term ended with %v", err)
 		}
+		// The host gets it back before its own election has noticed anything.
+		record := resourcelock.LeaderElectionRecord{HolderIdentity: "me", RenewTime: metav1.NewTime(time.Now().Add(time.Second))}
+		again := elect(t.Context(), e, func(context.Context, ccm.Grant) error { return nil })
+		synctest.Wait()
+		select {
+		case <-again:
+			t.Fatal("a term began while another held the lock")
+		default:
+		}
+		if err := lock.Update(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-again; err != nil {
+			t.Errorf("the term that follows ended with %v", err)
+		}
 		lose()
 		if err := <-lent; err != nil {
 			t.Error(err)
 		}
-		// It must not be taken from the other one.
+		// It must not be taken from another one.
+		if err := inner.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "another"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := lock.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err == nil {
 			t.Error("a lock that another holds was released")
 		}

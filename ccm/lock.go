@@ -82,6 +82,8 @@ type watchedLock struct {
 	record *leaseRecord
 	// taken is called when a lease that was held is seen to be another's.
 	taken func(holder string)
+	// won is called when the lease has been written by this process, which did not hold it before. Nil: nobody asks.
+	won func()
 	// mayRelease says why the lease must not be given back yet. Nil: who writes to the lock knows.
 	mayRelease func() error
 
@@ -196,6 +198,10 @@ func (l *watchedLock) written(record resourcelock.LeaderElectionRecord, begun ti
 		l.record.renewed(record, begun)
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	won := held && !l.held
 	l.held = held
+	l.mu.Unlock()
+	if won && l.won != nil {
+		l.won()
+	}
 }

@@ -289,11 +289,24 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err != nil {
 		cancel(err)
 	}
-	if standing := <-stood; err == nil {
-		err = standing
+	select {
+	case standing := <-stood:
+		if err == nil {
+			err = standing
+		}
+	case <-afterUndrained(err):
+		// Something may act while another process leads: that cannot wait for what else has to end.
 	}
 	m.finish(err)
 	return err
+}
+
+// afterUndrained fires soon if err tells of an undrained term, and never otherwise.
+func afterUndrained(err error) <-chan time.Time {
+	if undrained := (*UndrainedError)(nil); errors.As(err, &undrained) {
+		return time.After(undrainedReserve / 2)
+	}
+	return nil
 }
 
 func (m *Manager) begin() error {

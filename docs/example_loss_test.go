@@ -159,7 +159,7 @@ func Example_policy() {
 
 // docs: begin run-app
 
-// runApp is fx's App.Run, but that it keeps the exit code: App.Run exits with 1 when a stop hook fails.
+// runApp is fx's App.Run, but that it exits with 3, not with 1, when a stop cannot be drained.
 func runApp(app *fx.App) (exitCode int) {
 	starting, cancel := context.WithTimeout(context.Background(), app.StartTimeout())
 	defer cancel()
@@ -173,7 +173,7 @@ func runApp(app *fx.App) (exitCode int) {
 	var undrained *ccm.UndrainedError
 	switch {
 	case errors.As(err, &undrained):
-		return ccm.ExitUndrained // on a stop as on a loss
+		return ccm.ExitUndrained
 	case err != nil:
 		return max(asked.ExitCode, 1)
 	}
