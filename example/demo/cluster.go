@@ -8,11 +8,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -34,11 +34,13 @@ const (
 	pollPeriod = 50 * time.Millisecond
 )
 
-// cluster is all that the demo runs: a control plane, a cloud, and two replicas.
+// cluster is all that the demo runs: a control plane, a cloud, two replicas, and a host.
 type cluster struct {
 	dir      string
 	cloud    *fake.Cloud
 	replicas []*replica
+	// host is the binary of somebody else's control plane, with the cloud controller manager inside.
+	host *replica
 
 	// What is started is not changed after startControlPlane and serveCloud.
 	controlPlane *controlplane.ControlPlane
@@ -47,13 +49,14 @@ type cluster struct {
 	cloudURL     string
 }
 
-func newCluster(binary string) (*cluster, error) {
-	path, err := filepath.Abs(binary)
+func newCluster(binary, embedded string) (*cluster, error) {
+	path, err := executable("binary", binary)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("--binary: %w", err)
+	hostPath, err := executable("embedded", embedded)
+	if err != nil {
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "fxccm-demo-")
 	if err != nil {
@@ -67,12 +70,30 @@ func newCluster(binary string) (*cluster, error) {
 		}
 		c.replicas = append(c.replicas, c.newReplica(name, path, port))
 	}
+	port, err := freePort()
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	c.host = c.newHost(hostPath, port)
 	return c, nil
+}
+
+// executable is the absolute path that a flag names.
+func executable(flag, path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--%s: %w", flag, err)
+	}
+	return path, nil
 }
 
 // newReplica says all that differs from the manifests.
 func (c *cluster) newReplica(name, binary string, port int) *replica {
-	return &replica{name: name, binary: binary, port: port, log: c.file(name + ".log"), args: []string{
+	url := fmt.Sprintf("https://127.0.0.1:%d/readyz", port)
+	return &replica{name: name, binary: binary, port: port, readyURL: url, log: c.file(name + ".log"), args: []string{
 		"--kubeconfig=" + c.file("ccm.kubeconfig"),
 		"--cloud-provider=fake",
 		"--cloud-config=" + c.file("cloud.yaml"),
@@ -128,6 +149,9 @@ func (c *cluster) serveCloud() error {
 	return os.WriteFile(c.file("cloud.yaml"), []byte("endpoint: "+c.cloudURL+"\n"), 0o600)
 }
 
+// processes are the replicas and the host.
+func (c *cluster) processes() []*replica { return append(slices.Clone(c.replicas), c.host) }
+
 func (c *cluster) startReplicas() error {
 	for _, r := range c.replicas {
 		if err := r.start(); err != nil {
@@ -137,12 +161,12 @@ func (c *cluster) startReplicas() error {
 	return nil
 }
 
-// stopReplicas stops those that run, at once, so that none takes over from the other. It is an error if one does not end with
+// stopProcesses stops those that run, at once, so that none takes over from the other. It is an error if one does not end with
 // exit code 0.
-func (c *cluster) stopReplicas() error {
-	errs := make([]error, len(c.replicas))
+func stopProcesses(processes ...*replica) error {
+	errs := make([]error, len(processes))
 	var stopped sync.WaitGroup
-	for i, r := range c.replicas {
+	for i, r := range processes {
 		if r.pid() == 0 {
 			continue
 		}
@@ -157,7 +181,7 @@ func (c *cluster) stopReplicas() error {
 
 // stop ends all that was started, and removes the folder unless its logs are worth keeping. It can be called again.
 func (c *cluster) stop(ctx context.Context, keepLogs bool) error {
-	errs := []error{c.stopReplicas()}
+	errs := []error{stopProcesses(c.processes()...)}
 	if c.controlPlane != nil {
 		errs = append(errs, c.controlPlane.Stop(ctx))
 	}
@@ -170,23 +194,18 @@ func (c *cluster) stop(ctx context.Context, keepLogs bool) error {
 	return errors.Join(errs...)
 }
 
-// lease reads who leads.
-func (c *cluster) lease(ctx context.Context) (*coordinationv1.Lease, error) {
-	return c.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, leaseName, metav1.GetOptions{})
-}
-
-// holder is who leads, or "".
-func (c *cluster) holder(ctx context.Context) string {
-	lease, err := c.lease(ctx)
-	if err != nil || lease.Spec.HolderIdentity == nil {
+// holder is who leads by a lease, or "".
+func (c *cluster) holder(ctx context.Context, lease string) string {
+	read, err := c.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, lease, metav1.GetOptions{})
+	if err != nil || read.Spec.HolderIdentity == nil {
 		return ""
 	}
-	return *lease.Spec.HolderIdentity
+	return *read.Spec.HolderIdentity
 }
 
 // leaderAndOther are the replica that leads and the one that does not.
 func (c *cluster) leaderAndOther(ctx context.Context) (leader, other *replica, err error) {
-	holder := c.holder(ctx)
+	holder := c.holder(ctx, leaseName)
 	for i, r := range c.replicas {
 		if r.name == holder {
 			return r, c.replicas[1-i], nil
@@ -195,7 +214,7 @@ func (c *cluster) leaderAndOther(ctx context.Context) (leader, other *replica, e
 	return nil, nil, fmt.Errorf("no replica leads: the lease names %q", holder)
 }
 
-// until waits until cond returns nil. When the context ends first, or a replica does, the error is that, and cond's last.
+// until waits until cond returns nil. When the context ends first, or a process does, the error is that, and cond's last.
 func (c *cluster) until(ctx context.Context, cond func(ctx context.Context) error) error {
 	ticker := time.NewTicker(pollPeriod)
 	defer ticker.Stop()
@@ -208,7 +227,7 @@ func (c *cluster) until(ctx context.Context, cond func(ctx context.Context) erro
 		if ctx.Err() == nil || last == nil {
 			last = err // what the end of the context has made of a request says less
 		}
-		for _, r := range c.replicas {
+		for _, r := range c.processes() {
 			if err := r.trouble(); err != nil {
 				return err
 			}

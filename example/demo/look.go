@@ -25,20 +25,20 @@ func (c *cluster) look(ctx context.Context) ([]table, error) {
 		return nil, err
 	}
 	return []table{
-		replicaTable(c.replicas, c.holder(ctx)),
+		processTable(c.processes(), c.holder(ctx, leaseName), c.holder(ctx, hostLease)),
 		nodeTable(nodes.Items, c.cloud.Routes()),
 		serviceTable(services.Items, c.cloud.LoadBalancers()),
 	}, nil
 }
 
-func replicaTable(replicas []*replica, leader string) table {
-	t := table{heading: []string{"REPLICA", "STATE", "PID", "PORT"}}
-	for _, r := range replicas {
+func processTable(processes []*replica, leaders ...string) table {
+	t := table{heading: []string{"PROCESS", "STATE", "PID", "PORT"}}
+	for _, r := range processes {
 		pid := ""
 		if p := r.pid(); p != 0 {
 			pid = strconv.Itoa(p)
 		}
-		t.rows = append(t.rows, []cell{{text: r.name}, r.state(leader), {text: pid}, {text: strconv.Itoa(r.port)}})
+		t.rows = append(t.rows, []cell{{text: r.name}, r.state(slices.Contains(leaders, r.name)), {text: pid}, {text: strconv.Itoa(r.port)}})
 	}
 	return t
 }

@@ -1,5 +1,5 @@
-// Command demo shows the example binary at work: two replicas of it, as processes, on a real control plane with a cloud that it
-// serves itself. Run it with
+// Command demo shows the example binaries at work, as processes, on a real control plane with a cloud that it serves itself: two
+// replicas of the standalone one, and then a host that has the cloud controller manager inside. Run it with
 //
 //	make demo            a table that changes in place; Ctrl-C ends it
 //	make demo CHECK=1    the same without a terminal: each step is verified, the exit code tells
@@ -26,20 +26,21 @@ const (
 	// breath is what a person gets to read in between two steps.
 	breath = 2 * time.Second
 
-	// failureTail is how many lines of each replica's log are shown when a step has failed.
+	// failureTail is how many lines of each process's log are shown when a step has failed.
 	failureTail = 25
 )
 
 func main() {
 	flags := pflag.NewFlagSet("demo", pflag.ContinueOnError)
 	binary := flags.String("binary", "bin/fxccm", "The example binary.")
+	embedded := flags.String("embedded", "bin/fxccm-embedded", "The example binary of a host.")
 	check := flags.Bool("check", false, "Verify each step and exit: 0 if all went well.")
 	err := flags.Parse(os.Args[1:])
 	if errors.Is(err, pflag.ErrHelp) {
 		return
 	}
 	if err == nil {
-		err = run(*binary, *check)
+		err = run(*binary, *embedded, *check)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -50,8 +51,8 @@ func main() {
 // errInterrupted ends the demo without being a failure of it.
 var errInterrupted = errors.New("interrupted")
 
-func run(binary string, check bool) error {
-	c, err := newCluster(binary)
+func run(binary, embedded string, check bool) error {
+	c, err := newCluster(binary, embedded)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func run(binary string, check bool) error {
 	err = d.play(ctx)
 	d.display.end()
 	if errors.Is(err, errInterrupted) && !check {
-		fmt.Println("\nStopping replicas, API server and etcd.")
+		fmt.Println("\nStopping the processes, API server and etcd.")
 		err = nil
 	}
 	logs := c.logTails()
@@ -83,10 +84,10 @@ func run(binary string, check bool) error {
 	return err
 }
 
-// logTails is the end of each replica's log.
+// logTails is the end of each process's log.
 func (c *cluster) logTails() string {
 	var out strings.Builder
-	for _, r := range c.replicas {
+	for _, r := range c.processes() {
 		if tail := r.logTail(failureTail); tail != "" {
 			fmt.Fprintf(&out, "the end of %s:\n%s\n", r.log, tail)
 		}
@@ -198,9 +199,10 @@ func (c *cluster) howToLookAround() string {
   kubectl get nodes -o wide
   kubectl get services
   kubectl create service loadbalancer mine --tcp=80
-  kubectl -n kube-system get lease %s
+  kubectl -n kube-system get leases
   curl -s %s/v1/routes
-  curl -sk https://127.0.0.1:%d/readyz?verbose
+  curl -sk %s?verbose
+  curl -s %s/ccm/statusz        (when the host runs)
   tail -f %s
-`, c.file("admin.kubeconfig"), leaseName, c.cloudURL, c.replicas[0].port, c.replicas[0].log)
+`, c.file("admin.kubeconfig"), c.cloudURL, c.replicas[0].readyURL, c.hostURL(), c.replicas[0].log)
 }

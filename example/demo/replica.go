@@ -21,7 +21,7 @@ import (
 // stopLimit is more than the binary takes to drain; after it a replica is killed.
 const stopLimit = 30 * time.Second
 
-// A replica is the example binary as a process of its own. It can be started again after it has ended. Its methods are
+// A replica is an example binary as a process of its own. It can be started again after it has ended. Its methods are
 // safe for concurrent use.
 type replica struct {
 	name   string
@@ -29,6 +29,8 @@ type replica struct {
 	args   []string
 	port   int
 	log    string
+	// readyURL is its readiness check.
+	readyURL string
 
 	mu sync.Mutex
 	// process is nil before the first start. exited is closed when it has ended, and code is its exit code then.
@@ -134,8 +136,8 @@ func (r *replica) trouble() error {
 	return fmt.Errorf("%s has ended by itself with exit code %d", r.name, r.code)
 }
 
-// state is what a person sees of the process. leader is whose name is in the lease.
-func (r *replica) state(leader string) cell {
+// state is what a person sees of the process. leads tells that its name is in its lease.
+func (r *replica) state(leads bool) cell {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -147,21 +149,20 @@ func (r *replica) state(leader string) cell {
 		return cell{fmt.Sprintf("ended, exit code %d", r.code), bad}
 	case r.stopping:
 		return cell{"stopping", waiting}
-	case leader == r.name:
+	case leads:
 		return cell{"leads", good}
 	}
 	return cell{"stands by", neutral}
 }
 
-// ready asks the secure port whether the replica leads or is ready to. The certificate is one that the replica has made
+// ready asks whether the replica leads or is ready to. The certificate is one that the replica has made
 // for itself, which nobody has told us.
 func (r *replica) ready(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
 		DisableKeepAlives: true,
 	}}
-	url := fmt.Sprintf("https://127.0.0.1:%d/readyz", r.port)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.readyURL, nil)
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (r *replica) ready(ctx context.Context) error {
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s is not ready: %s answers %d: %s", r.name, url, resp.StatusCode, strings.TrimSpace(string(body)))
+		err = fmt.Errorf("%s is not ready: %s answers %d: %s", r.name, r.readyURL, resp.StatusCode, strings.TrimSpace(string(body)))
 	}
 	return err
 }

@@ -58,6 +58,10 @@ func story() []step {
 		{"the leader is stopped, the other takes over", time.Minute, stopLeader},
 		{"the new leader works", time.Minute, workAgain},
 		{"the stopped replica comes back", time.Minute, startStopped},
+		{"both replicas stop in order", time.Minute, endReplicas},
+		{"a host with it inside takes their place", time.Minute, startHost},
+		{"the host loses its lease and stands by", time.Minute, takeLease},
+		{"the host leads again", time.Minute, giveLeaseBack},
 		{"nothing was forbidden, nobody overlapped", 30 * time.Second, lookBack},
 	}
 }
@@ -324,7 +328,7 @@ func stopLeader(ctx context.Context, c *cluster) (string, error) {
 		ended <- end{code, err}
 	}()
 	err = c.until(ctx, func(ctx context.Context) error {
-		return expect("the holder of the lease", c.holder(ctx), other.name)
+		return expect("the holder of the lease", c.holder(ctx, leaseName), other.name)
 	})
 	took := time.Since(begun)
 	last := <-ended // also when nobody took over: stop has a limit of its own
@@ -376,7 +380,7 @@ func startStopped(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	err = c.until(ctx, func(ctx context.Context) error {
-		return errors.Join(other.ready(ctx), expect("the holder of the lease", c.holder(ctx), leader.name))
+		return errors.Join(other.ready(ctx), expect("the holder of the lease", c.holder(ctx, leaseName), leader.name))
 	})
 	if err != nil {
 		return "", err
@@ -386,41 +390,45 @@ func startStopped(ctx context.Context, c *cluster) (string, error) {
 
 // lookBack asks the records of the API server and of the cloud what nobody could see.
 func lookBack(_ context.Context, c *cluster) (string, error) {
-	user := controlplane.ByUser(controlplane.ServiceAccountUser(metav1.NamespaceSystem, leaseName))
-	all, err := c.controlPlane.Audit().All(user)
-	if err != nil {
-		return "", err
-	}
-	if len(all) == 0 {
-		return "", errors.New("the audit log has no request of the replicas: they were not who they should be")
-	}
-	denied, err := c.controlPlane.Audit().All(user, controlplane.Denied())
-	if err != nil {
-		return "", err
-	}
-	if len(denied) > 0 {
-		record := denied[0]
-		return "", fmt.Errorf("%d requests were forbidden by the rules in rbac.yaml, such as: %s %s %s", len(denied), record.Verb, record.ResourcePath(), record.Name)
+	requests := 0
+	for _, account := range []string{leaseName, hostAccount} {
+		user := controlplane.ByUser(controlplane.ServiceAccountUser(metav1.NamespaceSystem, account))
+		all, err := c.controlPlane.Audit().All(user)
+		if err != nil {
+			return "", err
+		}
+		if len(all) == 0 {
+			return "", fmt.Errorf("the audit log has no request of %s: the processes were not who they should be", account)
+		}
+		requests += len(all)
+		denied, err := c.controlPlane.Audit().All(user, controlplane.Denied())
+		if err != nil {
+			return "", err
+		}
+		if len(denied) > 0 {
+			record := denied[0]
+			return "", fmt.Errorf("%d requests of %s were forbidden by the rules in rbac.yaml, such as: %s %s %s", len(denied), account, record.Verb, record.ResourcePath(), record.Name)
+		}
 	}
 	if overlaps := c.cloud.Overlaps(); len(overlaps) > 0 {
-		return "", fmt.Errorf("two replicas changed the cloud at the same time %d times, such as: %+v", len(overlaps), overlaps[0])
+		return "", fmt.Errorf("two terms changed the cloud at the same time %d times, such as: %+v", len(overlaps), overlaps[0])
 	}
-	return fmt.Sprintf("%d requests to the API server under the rules of rbac.yaml, %d calls to the cloud", len(all), len(c.cloud.Calls())), nil
+	return fmt.Sprintf("%d requests to the API server under the rules of rbac.yaml, %d calls to the cloud", requests, len(c.cloud.Calls())), nil
 }
 
 // ending is how a check ends; a person sees it only if it goes wrong.
 func ending() []step {
 	return []step{
-		{"both replicas stop in order", time.Minute, endReplicas},
+		{"the host stops in order", time.Minute, endHost},
 		{"nothing is left", time.Minute, endAll},
 	}
 }
 
 func endReplicas(ctx context.Context, c *cluster) (string, error) {
-	if err := c.stopReplicas(); err != nil {
+	if err := stopProcesses(c.replicas...); err != nil {
 		return "", err
 	}
-	if holder := c.holder(ctx); holder != "" {
+	if holder := c.holder(ctx, leaseName); holder != "" {
 		return "", fmt.Errorf("the lease still names %s", holder)
 	}
 	return "exit code 0 twice, the lease names nobody", nil

@@ -1,0 +1,475 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+const (
+	// exitLimit is for a process that hangs.
+	exitLimit = time.Minute
+
+	identity = "host-under-test"
+)
+
+// world is a control plane, a cloud in this process, and the program as a process under the rules that it is shipped with.
+type world struct {
+	t      *testing.T
+	cp     *controlplane.ControlPlane
+	client kubernetes.Interface
+	cloud  *fake.Cloud
+
+	url    string
+	cmd    *exec.Cmd
+	log    *logBuffer
+	exited chan struct{}
+}
+
+func newWorld(t *testing.T, args ...string) *world {
+	t.Helper()
+	w := &world{t: t, cp: controlplane.ForTest(t), cloud: fake.New(), log: &logBuffer{}, exited: make(chan struct{})}
+	w.client = kubernetes.NewForConfigOrDie(w.cp.RESTConfig())
+	ccmtest.ApplyRBAC(t, w.client, "../deploy/rbac.yaml")
+	ccmtest.ApplyRBAC(t, w.client, "rbac.yaml")
+	account, err := w.cp.ServiceAccountConfig(metav1.NamespaceSystem, "control-plane")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, account); err != nil {
+		t.Fatal(err)
+	}
+	cloud := httptest.NewServer(w.cloud.Handler())
+	t.Cleanup(func() {
+		w.cloud.ClearFaults()
+		cloud.CloseClientConnections()
+		cloud.Close()
+	})
+	cloudConfig := filepath.Join(t.TempDir(), "cloud.yaml")
+	if err := os.WriteFile(cloudConfig, []byte("endpoint: "+cloud.URL+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	w.url = "http://" + address
+	w.launch(append([]string{
+		"--kubeconfig=" + kubeconfig, "--listen=" + address, "--leader-elect-identity=" + identity,
+		"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms",
+		"--ccm-cloud-config=" + cloudConfig, "--ccm-cluster-cidr=10.200.0.0/16",
+		"--ccm-route-reconciliation-period=500ms", "--ccm-node-monitor-period=500ms",
+	}, args...))
+	return w
+}
+
+func (w *world) launch(args []string) {
+	w.t.Helper()
+	w.cmd = exec.Command(binary, args...)
+	w.cmd.Stdout, w.cmd.Stderr = w.log, w.log
+	if err := w.cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	go func() {
+		defer close(w.exited)
+		_ = w.cmd.Wait() // the exit code tells
+	}()
+	w.t.Cleanup(func() {
+		_ = w.cmd.Process.Kill()
+		<-w.exited
+		if w.t.Failed() {
+			w.t.Logf("the log of the program:\n%s", w.log)
+		}
+	})
+}
+
+// terminate sends SIGTERM and returns the exit code.
+func (w *world) terminate() int {
+	w.t.Helper()
+	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		w.t.Fatalf("send SIGTERM: %v", err)
+	}
+	select {
+	case <-w.exited:
+		return w.cmd.ProcessState.ExitCode()
+	case <-time.After(exitLimit):
+		w.t.Fatalf("the program has not ended within %s of SIGTERM", exitLimit)
+		return 0
+	}
+}
+
+// lives fails the test if the process has ended. There is no other one that could have taken its place: nobody starts one.
+func (w *world) lives() {
+	w.t.Helper()
+	select {
+	case <-w.exited:
+		w.t.Fatalf("the program has ended with code %d", w.cmd.ProcessState.ExitCode())
+	default:
+	}
+}
+
+func (w *world) get(ctx context.Context, path string) (string, error) {
+	select {
+	case <-w.exited:
+		return "", fmt.Errorf("the program has ended with code %d", w.cmd.ProcessState.ExitCode())
+	default:
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+path, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %d: %s", path, resp.StatusCode, body)
+	}
+	return strings.TrimSpace(string(body)), err
+}
+
+// awaitState waits until /ccm/statusz shows a state and a term; a term that leads must be ready.
+func (w *world) awaitState(state ccm.State, term uint64) {
+	w.t.Helper()
+	ccmtest.Eventually(w.t, fmt.Sprintf("/ccm/statusz shows %q in term %d", state, term), func(ctx context.Context) (string, error) {
+		body, err := w.get(ctx, "/ccm/statusz")
+		if err != nil {
+			return "", err
+		}
+		var status ccm.Status
+		if err := json.Unmarshal([]byte(body), &status); err != nil {
+			return "", err
+		}
+		if status.State != state || status.Term != term || status.Ready != (state == ccm.StateLeading) {
+			return "", fmt.Errorf("it shows %s", body)
+		}
+		return body, nil
+	})
+}
+
+// awaitPage waits until a page of the host is what it should be.
+func (w *world) awaitPage(path, want string) {
+	w.t.Helper()
+	ccmtest.Eventually(w.t, fmt.Sprintf("%s is %q", path, want), func(ctx context.Context) (string, error) {
+		got, err := w.get(ctx, path)
+		if err == nil && got != want {
+			err = fmt.Errorf("it is %q", got)
+		}
+		return got, err
+	})
+}
+
+// awaitCensus waits until the host's controller beside the four has counted so many nodes in the zone region-1a.
+func (w *world) awaitCensus(want string) {
+	w.t.Helper()
+	ccmtest.Eventually(w.t, "the ConfigMap node-census counts "+want, func(ctx context.Context) (string, error) {
+		census, err := w.client.CoreV1().ConfigMaps(censusNamespace).Get(ctx, censusName, metav1.GetOptions{})
+		if err == nil && census.Data["region-1a"] != want {
+			err = fmt.Errorf("it has %v", census.Data)
+		}
+		return "", err
+	})
+}
+
+func (w *world) createNamespace(name string) {
+	w.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := w.client.CoreV1().Namespaces().Create(w.t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) podSecurityOf(ctx context.Context, name string) (string, error) {
+	namespace, err := w.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	return namespace.Labels[podSecurity], nil
+}
+
+// awaitReconciled waits until the reconciler has labelled a namespace.
+func (w *world) awaitReconciled(name string) {
+	w.t.Helper()
+	ccmtest.Eventually(w.t, "the reconciler has labelled namespace "+name, func(ctx context.Context) (string, error) {
+		level, err := w.podSecurityOf(ctx, name)
+		if err == nil && level != podSecurityLevel {
+			err = fmt.Errorf("its label is %q", level)
+		}
+		return level, err
+	})
+}
+
+// works has every part do something: the reconciler, the four, and the controller beside them. count is how many nodes there are then.
+func (w *world) works(name string, pods string, count int) {
+	w.t.Helper()
+	w.addNode(name, pods)
+	w.createNamespace(name)
+	ccmtest.CreateService(w.t, w.client, ccmtest.LoadBalancerService(name))
+	w.worked(name, pods, count)
+}
+
+func (w *world) addNode(name, pods string) {
+	w.t.Helper()
+	if err := w.cloud.AddInstances(fake.Instance{Name: name, Zone: "region-1a"}); err != nil {
+		w.t.Fatal(err)
+	}
+	ccmtest.CreateNode(w.t, w.client, ccmtest.TaintedNode(name, ccmtest.NodePodCIDRs(pods)))
+}
+
+func (w *world) worked(name, pods string, count int) {
+	w.t.Helper()
+	ccmtest.WaitNodeInitialized(w.t, w.client, name)
+	ccmtest.WaitServiceAddress(w.t, w.client, metav1.NamespaceDefault, name)
+	ccmtest.WaitRoute(w.t, w.cloud, name, pods)
+	w.awaitCensus(fmt.Sprint(count))
+	w.awaitReconciled(name)
+}
+
+func (w *world) holder(ctx context.Context) (string, error) {
+	lease, err := w.client.CoordinationV1().Leases(leaseNamespace).Get(ctx, leaseName, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
+}
+
+// writeHolder writes a name into the lease, as another process would that takes it; "" gives it back.
+func (w *world) writeHolder(name string) {
+	w.t.Helper()
+	leases := w.client.CoordinationV1().Leases(leaseNamespace)
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		lease, err := leases.Get(w.t.Context(), leaseName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &name, &metav1.MicroTime{Time: time.Now()}
+		lease.Spec.LeaseDurationSeconds = ptr.To(int32(3600)) // it does not expire within the test
+		_, err = leases.Update(w.t.Context(), lease, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		w.t.Fatalf("write %q into the lease: %v", name, err)
+	}
+}
+
+// nothingDenied asks the API server's record whether rbac.yaml was enough.
+func (w *world) nothingDenied() {
+	w.t.Helper()
+	user := controlplane.ByUser(controlplane.ServiceAccountUser(metav1.NamespaceSystem, "control-plane"))
+	denied, err := w.cp.Audit().All(user, controlplane.Denied())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if len(denied) > 0 {
+		w.t.Errorf("%d requests were denied, such as %s", len(denied), denied[0])
+	}
+}
+
+func TestLeaseTaken_ProcessStandsByAndLeadsAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.awaitState(ccm.StateLeading, 1)
+	w.works("first", "10.200.1.0/24", 1)
+
+	w.writeHolder("somebody-else")
+	w.awaitState(ccm.StateStandby, 1)
+	w.cloud.ResetCalls()
+
+	// There is work for everybody, and the host sees it: its own informers go on.
+	w.addNode("second", "10.200.2.0/24")
+	w.createNamespace("second")
+	ccmtest.CreateService(w.t, w.client, ccmtest.LoadBalancerService("second"))
+	w.awaitPage("/nodes", "2")
+	w.awaitPage("/healthz", "ok")
+	// Three times as long as the four controllers take to look at everything again.
+	watching, stopWatching := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer stopWatching()
+	if call, err := w.cloud.WaitForCall(watching); err == nil {
+		t.Errorf("in standby the cloud was called: %+v", call)
+	}
+	if level, err := w.podSecurityOf(t.Context(), "second"); err != nil || level != "" {
+		t.Errorf("in standby the reconciler has set the label %q (%v)", level, err)
+	}
+	w.lives()
+	w.awaitState(ccm.StateStandby, 1)
+
+	w.writeHolder("")
+	w.awaitState(ccm.StateLeading, 2)
+	w.worked("second", "10.200.2.0/24", 2)
+	for _, call := range w.cloud.Calls() {
+		if !strings.HasSuffix(call.Caller, "/term-2") {
+			t.Errorf("a call of another term than the second: %+v", call)
+		}
+	}
+	w.works("third", "10.200.3.0/24", 3)
+	w.lives()
+
+	if code := w.terminate(); code != 0 {
+		t.Errorf("after SIGTERM the exit code is %d, want 0", code)
+	}
+	if holder, err := w.holder(t.Context()); err != nil || holder != "" {
+		t.Errorf("after the end the lease is held by %q (%v), want by nobody", holder, err)
+	}
+	w.nothingDenied()
+}
+
+// Controller-runtime notices by itself that it could not renew. It says so without waiting for its reconcilers, and cannot be started again.
+func TestAPIServerGone_ProcessLeadsAgainWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.awaitState(ccm.StateLeading, 1)
+	w.works("first", "10.200.1.0/24", 1)
+	if err := w.cp.StopAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ccmtest.Eventually(t, "controller-runtime has given up", func(context.Context) (string, error) {
+		if !strings.Contains(w.log.String(), `reason="leader election lost"`) {
+			return "", fmt.Errorf("the log does not say so")
+		}
+		return "", nil
+	})
+	w.lives()
+	if err := w.cp.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitState(ccm.StateLeading, 2)
+	w.works("second", "10.200.2.0/24", 2)
+	w.lives()
+	if code := w.terminate(); code != 0 {
+		t.Errorf("after SIGTERM the exit code is %d, want 0", code)
+	}
+}
+
+// The cloud controller manager stops before the manager of controller-runtime, which renews the lease meanwhile: a stop is not a loss.
+func TestSIGTERM_CallInFlightGetsItsTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.awaitState(ccm.StateLeading, 1)
+	w.cloud.On(fake.EnsureLoadBalancer).Delay(2 * time.Second)
+	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("slow"))
+	ensures := fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches
+	ccmtest.WaitCall(t, w.cloud, "EnsureLoadBalancer is in flight", ensures)
+
+	if code := w.terminate(); code != 0 {
+		t.Errorf("after SIGTERM the exit code is %d, want 0", code)
+	}
+	for _, call := range w.cloud.Calls(ensures) {
+		if !call.Finished || call.Err != "" {
+			t.Errorf("the call in flight was not let finish: %+v", call)
+		}
+	}
+	if holder, err := w.holder(t.Context()); err != nil || holder != "" {
+		t.Errorf("after the end the lease is held by %q (%v), want by nobody", holder, err)
+	}
+}
+
+func TestMetrics_OfBothAreServedAndDoNotClash(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.awaitState(ccm.StateLeading, 1)
+	w.createNamespace("first")
+	w.awaitReconciled("first")
+	for path, want := range map[string][]string{
+		"/metrics":     {"controller_runtime_reconcile_total", "fxccm_leading", "workqueue_adds_total", `leader_election_master_status{name="control-plane"} 1`},
+		"/ccm/metrics": {"running_managed_controllers", "go_goroutines"},
+	} {
+		page, err := w.get(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range want {
+			if !strings.Contains(page, name) {
+				t.Errorf("%s does not have %s:\n%s", path, name, page)
+			}
+		}
+		seen := map[string]bool{}
+		for line := range strings.Lines(page) {
+			series, _, _ := strings.Cut(line, " ")
+			if !strings.HasPrefix(line, "#") && seen[series] {
+				t.Errorf("%s has the series %s twice", path, series)
+			}
+			seen[series] = true
+		}
+	}
+}
+
+func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--kubeconfig=/does/not/exist":             "--kubeconfig: stat /does/not/exist",
+		"--ccm-cloud-config=/does/not/exist":       "--ccm-cloud-config: open /does/not/exist",
+		"--ccm-controllers=dns":                    "dns",
+		"--cluster-cidr=10.0.0.0/8":                "unknown flag: --cluster-cidr",
+		"--leader-elect=false --ccm-kubeconfig=me": "--ccm-kubeconfig has no effect",
+	} {
+		kubeconfig, cloudConfig := filepath.Join(t.TempDir(), "kubeconfig"), filepath.Join(t.TempDir(), "cloud.yaml")
+		if err := errors.Join(
+			controlplane.WriteKubeconfig(kubeconfig, &rest.Config{Host: "http://127.0.0.1:1"}),
+			os.WriteFile(cloudConfig, []byte("endpoint: http://127.0.0.1:1\n"), 0o600),
+		); err != nil {
+			t.Fatal(err)
+		}
+		all := append([]string{"--kubeconfig=" + kubeconfig, "--ccm-cloud-config=" + cloudConfig}, strings.Fields(args)...)
+		ctx, cancel := context.WithTimeout(t.Context(), exitLimit)
+		out, err := exec.CommandContext(ctx, binary, all...).CombinedOutput()
+		cancel()
+		exit := (*exec.ExitError)(nil)
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v, want exit code 1 and one line that says %q, got:\n%s", args, err, want, out)
+		}
+	}
+}
+
+// logBuffer is what a process has written so far. It is safe for concurrent use.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}

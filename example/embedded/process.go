@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/fx/fxevent"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// What there is once in a process is set here: a library must not touch it.
+
+// setFeatureGates applies what --ccm-feature-gates says.
+func setFeatureGates(gates map[string]bool) error {
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates); err != nil {
+		return fmt.Errorf("--%sfeature-gates: %w", prefix, err)
+	}
+	return nil
+}
+
+// registerMetrics puts running_managed_controllers into the registry of upstream's controllers. The metrics of work queues, API clients
+// and leader election are of hooks that a process has only once; controller-runtime has taken them when it was imported.
+func registerMetrics() { controllersmetrics.Register() }
+
+// startLogging returns the host's logger. Upstream's controllers write to klog and controller-runtime to a logger of its own: both get
+// this one.
+func startLogging() logr.Logger {
+	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))
+	klog.SetLoggerWithOptions(log, klog.ContextualLogger(true))
+	ctrl.SetLogger(log)
+	return log
+}
+
+// logEvents writes what fx has to say of starts and stops that fail. What is wrong before that, run says in a sentence.
+func logEvents(log logr.Logger) fxevent.Logger {
+	events := &fxevent.SlogLogger{Logger: slog.New(logr.ToSlogHandler(log.WithName("fx")))}
+	events.UseLogLevel(slog.LevelDebug)
+	return startsAndStops{events}
+}
+
+type startsAndStops struct{ fxevent.Logger }
+
+// LogEvent implements fxevent.Logger.
+func (l startsAndStops) LogEvent(event fxevent.Event) {
+	switch event.(type) {
+	case *fxevent.Provided, *fxevent.Run, *fxevent.Invoked:
+	default:
+		l.Logger.LogEvent(event)
+	}
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/fx"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// server is the host's HTTP server. Others add their pages to the mux. It is for a trusted network: package ccm/serving shows
+// what it takes to serve to others.
+var server = fx.Module("server",
+	fx.Provide(newMux),
+	fx.Invoke(serve),
+)
+
+func newMux() *http.ServeMux {
+	mux := http.NewServeMux()
+	// The process lives, whoever leads: a probe that asked for leadership would have it killed for losing that.
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.Handle("GET /metrics", promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{}))
+	return mux
+}
+
+func serve(lifecycle fx.Lifecycle, shutdown fx.Shutdowner, flags hostFlags, mux *http.ServeMux, log logr.Logger) {
+	log = log.WithName("server")
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	lifecycle.Append(fx.Hook{
+		OnStart: func(ctx context.Context) error {
+			listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", flags.listen)
+			if err != nil {
+				return fmt.Errorf("--listen: %w", err)
+			}
+			log.Info("Serving", "address", listener.Addr().String())
+			go func() {
+				defer close(done)
+				if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+					log.Error(err, "The server has failed")
+					_ = shutdown.Shutdown(fx.ExitCode(1)) // it fails only when the app stops already
+				}
+			}()
+			return nil
+		},
+		OnStop: func(ctx context.Context) error {
+			err := s.Shutdown(ctx)
+			<-done
+			return err
+		},
+	})
+}
