@@ -20,7 +20,7 @@ help: ## Show this help
 
 .PHONY: demo
 demo: controlplane example ## See two replicas run a cluster with a fake cloud (CHECK=1: verify and exit)
-	@$(BIN)/fxccm-demo --binary $(BIN)/fxccm $(if $(CHECK),--check)
+	@$(BIN)/fxccm-demo --binary $(BIN)/fxccm --embedded $(BIN)/fxccm-embedded $(if $(CHECK),--check)
 
 .PHONY: example
 example:
@@ -37,7 +37,7 @@ test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	$(GO) test -timeout 10m -run '^(TestChurn|TestFifty)' ./test/integration ./test/many
 	@echo "==> nested modules"
 	cd test/thirdparty && $(GO) test -timeout 10m ./...
-	cd example/embedded && $(GO) test -timeout 10m ./...
+	cd example/embedded && $(GO) vet ./... && $(GO) test -timeout 10m ./...
 	cd tools/never && $(GO) test -timeout 10m ./...
 	cd test/bench && $(GO) vet ./... && $(GO) test ./...
 	@echo "==> the demo, checked"
