@@ -160,7 +160,11 @@ func (c *CCM) TryStop() error {
 		return nil
 	}
 	c.running = false
-	return c.run.stop()
+	if err := c.run.stop(); err != nil {
+		return err
+	}
+	// In an app a term that was not drained before the stop is told to the policy, not to the stop.
+	return c.Manager.Err()
 }
 
 // WaitReady waits until the CCM leads and all of its controllers run. See the function [WaitReady].
