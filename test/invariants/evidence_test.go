@@ -52,6 +52,17 @@ func (w *world) activity(t *testing.T, r *replica, caller string) (activity, err
 // wantSilence fails the test for each mutating request and call of the replica after a moment and before another. A zero until is for ever.
 func (w *world) wantSilence(t *testing.T, r *replica, after, until time.Time) {
 	t.Helper()
+	w.wantNone(t, r, after, until, func(bool) bool { return true })
+}
+
+// wantNothingDone is wantSilence for what has succeeded.
+func (w *world) wantNothingDone(t *testing.T, r *replica, after, until time.Time) {
+	t.Helper()
+	w.wantNone(t, r, after, until, func(succeeded bool) bool { return succeeded })
+}
+
+func (w *world) wantNone(t *testing.T, r *replica, after, until time.Time, counts func(succeeded bool) bool) {
+	t.Helper()
 	between := func(at time.Time) bool { return at.After(after) && (until.IsZero() || at.Before(until)) }
 	shown := 0
 	complain := func(format string, args ...any) {
@@ -61,12 +72,12 @@ func (w *world) wantSilence(t *testing.T, r *replica, after, until time.Time) {
 		}
 	}
 	for _, record := range w.requests(t, by(r), ofTerm) {
-		if between(record.Time) {
+		if between(record.Time) && counts(record.Code < 300) {
 			complain("%s too late: %s", record.Time.Sub(after), record)
 		}
 	}
 	for _, call := range w.calls(t, fake.CallFilter{Mutating: true}) {
-		if strings.HasPrefix(call.Caller, r.name+"/") && between(call.Started) {
+		if strings.HasPrefix(call.Caller, r.name+"/") && between(call.Started) && counts(call.Finished && call.Err == "") {
 			complain("%s too late: %s calls %s of %s", call.Started.Sub(after), call.Caller, call.Method, call.Object)
 		}
 	}
