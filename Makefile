@@ -32,7 +32,9 @@ example:
 .PHONY: test
 test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	@echo "==> tests with the race detector"
-	$(GO) test -race -timeout 20m ./...
+	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v /test/invariants)
+	@echo "==> the invariants, with real processes that have the machine to themselves"
+	$(GO) test -timeout 15m ./test/invariants/...
 	@echo "==> scenarios in which upstream's service controller races with itself, without the detector"
 	$(GO) test -timeout 10m -run '^Test(Churn|Fifty|Terms|FailedStarts|Stop_)' ./test/integration ./test/many ./test/leaks
 	@echo "==> nested modules"

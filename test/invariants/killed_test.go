@@ -23,24 +23,50 @@ func TestKilledLeaders_NeverTwoTermsAtOnceAndNothingIsLostOrMadeTwice(t *testing
 		w.startNext(t)
 	}
 	for range kills {
-		leader := w.awaitLeader(t)
+		w.awaitLeader(t)
 		w.addWork(t, 5, 5)
-		w.awaitMutatingCall(t, leader)
-		leader.kill()
+		w.awaitBusyLeader(t).kill()
 		w.startNext(t)
 	}
 	w.awaitLeader(t)
 	w.awaitConvergence(t)
 	w.wantOneTermAtATime(t)
 	w.wantNothingMadeTwice(t)
-	if terms := len(w.tenures(t)); terms != kills+1 {
-		t.Errorf("the lease was won %d times, want %d: once by each that was killed, and by the last", terms, kills+1)
+	// On a busy machine a leader may also lose its lease by itself.
+	if terms := len(w.tenures(t)); terms < kills+1 {
+		t.Errorf("the lease was won %d times, want at least %d: once by each that was killed, and by the last", terms, kills+1)
 	}
 }
 
 func (w *world) startNext(t *testing.T) *replica {
 	t.Helper()
 	return w.start(t, launch{name: fmt.Sprintf("replica-%d", len(w.all())), lease: quickLease})
+}
+
+// awaitBusyLeader waits until whoever leads is just changing something in the cloud.
+func (w *world) awaitBusyLeader(t *testing.T) *replica {
+	t.Helper()
+	var busy *replica
+	idleSince := time.Now()
+	eventually(t, "the leader changes something in the cloud", func() error {
+		leader := w.awaitLeader(t)
+		calls, err := w.cloud.Calls(t.Context(), fake.CallFilter{Caller: leader.caller(leader.term(t)), Mutating: true})
+		if err != nil {
+			return err
+		}
+		for _, call := range calls {
+			if !call.Finished {
+				busy = leader
+				return nil
+			}
+		}
+		if time.Since(idleSince) > 2*time.Second { // all has been done before it was seen
+			w.addWork(t, 0, 5)
+			idleSince = time.Now()
+		}
+		return fmt.Errorf("of %d calls of %s none is in flight", len(calls), leader.name)
+	})
+	return busy
 }
 
 // awaitMutatingCall waits until the replica is just changing something in the cloud.

@@ -18,10 +18,10 @@ const (
 
 	// transit is how much later than the closing of the fence a request may be stamped that the fence had let pass before: it was on
 	// its way to a process that had to be scheduled to read its clock.
-	transit = 150 * time.Millisecond
+	transit = time.Second
 	// longTransit is the same where the machine is so busy that requests queue up on their way. They are cancelled there: what comes later than
 	// transit must not have succeeded.
-	longTransit = 2 * time.Second
+	longTransit = 3 * time.Second
 )
 
 // Another holder is written into the lease while every worker waits for the cloud and hundreds of objects are queued behind them. Nothing is
