@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 const (
 	dataDirPrefix = "fxccm-controlplane-"
+	newDirPrefix  = "fxccm-new-controlplane-"
 	lockName      = "lock"
 )
 
@@ -21,13 +23,18 @@ type dataDir struct {
 
 func newDataDir() (*dataDir, error) {
 	removeAbandoned(os.TempDir())
-	path, err := os.MkdirTemp("", dataDirPrefix)
+	// It gets its name when it is locked: another start may look for abandoned folders at any moment.
+	unlocked, err := os.MkdirTemp("", newDirPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the control plane: %w", err)
 	}
-	lock, err := lockFile(filepath.Join(path, lockName))
+	lock, err := lockFile(filepath.Join(unlocked, lockName))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock the control plane's folder %s: %w", path, err), os.RemoveAll(path))
+		return nil, errors.Join(fmt.Errorf("lock the control plane's folder %s: %w", unlocked, err), os.RemoveAll(unlocked))
+	}
+	path := filepath.Join(filepath.Dir(unlocked), dataDirPrefix+strings.TrimPrefix(filepath.Base(unlocked), newDirPrefix))
+	if err := os.Rename(unlocked, path); err != nil {
+		return nil, errors.Join(fmt.Errorf("name the control plane's folder: %w", err), lock.Close(), os.RemoveAll(unlocked))
 	}
 	return &dataDir{path: path, lock: lock}, nil
 }
