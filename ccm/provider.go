@@ -8,8 +8,11 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/utils/clock"
 )
 
 // A Provider is a factory of cloudprovider.Interface.
@@ -39,8 +42,21 @@ type ProviderEnv struct {
 	Identity string
 	Term     uint64
 
+	// Manager is the Manager's name, for the label "manager" of metrics. It may be empty.
+	Manager string
+
 	// Logger is the term's.
 	Logger logr.Logger
+
+	// Registerer is where metrics are registered; nil: nowhere. It outlives the term, and other Managers may share it, so a
+	// provider must be ready to find its collectors there (prometheus.AlreadyRegisteredError).
+	Registerer prometheus.Registerer
+
+	// Clock is the Manager's.
+	Clock clock.Clock
+
+	// Recorder returns a recorder for events of a component; see [Term.Recorder].
+	Recorder func(component string) record.EventRecorder
 
 	// Transport puts the term's fence in front of a provider's own HTTP: once the term is over,
 	// requests that may change something are refused, and those in flight cancelled. A provider should wrap

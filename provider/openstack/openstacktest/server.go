@@ -1,0 +1,101 @@
+package openstacktest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// A Server is an OpenStack cloud in memory, listening on a loopback address. It is safe for concurrent use.
+type Server struct {
+	http     *httptest.Server
+	settings settings
+	clock    clock.PassiveClock
+
+	// closing ends the answers that are held back.
+	closing   chan struct{}
+	closeOnce sync.Once
+
+	// mu guards all that follows. Each request is carried out under it, so that each is one step of the cloud; latency and
+	// the sending of the answer are outside of it.
+	mu       sync.Mutex
+	faults   []*injected
+	calls    []Call
+	latency  time.Duration
+	pageSize int
+	// ids counts what has been made, so that the same calls give the same ids.
+	ids uint64
+
+	identity     identity
+	compute      compute
+	network      network
+	loadBalancer loadBalancer
+	keyManager   keyManager
+}
+
+// NewServer starts a cloud with the defaults of [DefaultProject]. The caller closes it. It panics when it cannot listen on a
+// loopback address, as httptest.NewServer does.
+func NewServer(options ...Option) *Server {
+	s := &Server{settings: defaultSettings(), closing: make(chan struct{})}
+	for _, option := range options {
+		option(&s.settings)
+	}
+	s.clock = s.settings.clock
+	s.latency, s.pageSize = s.settings.latency, s.settings.pageSize
+
+	mux := http.NewServeMux()
+	s.http = httptest.NewUnstartedServer(mux)
+	s.settings.listen(s.http)
+	// The addresses in the catalog are those of the listener, so it starts before the cloud is set up. Nobody knows it yet.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.settings.tls {
+		s.http.StartTLS()
+	} else {
+		s.http.Start()
+	}
+	s.setUpIdentity(mux)
+	s.setUpCompute(mux)
+	s.setUpNetwork(mux)
+	s.setUpLoadBalancer(mux)
+	s.setUpKeyManager(mux)
+	return s
+}
+
+// Close ends what is held back, waits for the requests in flight, and closes the listener. Another call does nothing.
+func (s *Server) Close() {
+	s.closeOnce.Do(func() {
+		close(s.closing)
+		s.http.Close()
+	})
+}
+
+// URL is the address of the cloud, without a path or a slash at its end.
+func (s *Server) URL() string { return s.http.URL }
+
+// AuthURL is the address of Keystone, with its version: the auth-url of cloud.conf.
+func (s *Server) AuthURL() string { return s.URL() + identityPath + "/v3" }
+
+// SetLatency delays the answer to each request from now on.
+func (s *Server) SetLatency(latency time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latency = latency
+}
+
+// SetPageSize is how many items a list returns at most, whatever limit is asked for. 0 means all.
+func (s *Server) SetPageSize(items int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pageSize = items
+}
+
+// settle lets the cloud do what has become due: it is called with the lock held before each request and each look into the cloud.
+func (s *Server) settle() {
+	now := s.clock.Now()
+	s.settleCompute(now)
+	s.settleLoadBalancer(now)
+}
