@@ -3,6 +3,7 @@ package ccm_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -79,6 +80,10 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 		}, []string{"several cloud providers", "empty, stub", "--cloud-provider"}},
 		{"two providers of one name", func(p *ccm.Params) { p.Providers = append(p.Providers, p.Providers[0]) }, []string{"cloudProvider.name", `"empty"`}},
 		{"unknown provider", func(p *ccm.Params) { p.Config.CloudProvider.Name = "clowd" }, []string{"cloudProvider.name", `"clowd"`, `"empty"`}},
+		{"provider's file", func(p *ccm.Params) {
+			p.Config.CloudProvider.ConfigFile = "/etc/cloud.conf"
+			p.Providers[0].Validate = func(c ccm.Config) error { return fmt.Errorf("line 3 of %s", c.CloudProvider.ConfigFile) }
+		}, []string{"cloudProvider.configFile", `"empty"`, "line 3 of /etc/cloud.conf"}},
 		{"nil static provider", func(p *ccm.Params) { p.Providers = []ccm.Provider{ccm.StaticProvider(nil)} }, []string{"lacks Name or New"}},
 		{"kubeconfig missing", func(p *ccm.Params) {
 			p.RESTConfig = nil

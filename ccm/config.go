@@ -70,6 +70,14 @@ type CloudProviderConfig struct {
 	// ConfigFile is the path of the provider's own configuration (--cloud-config). Default "".
 	ConfigFile string `json:"configFile,omitempty"`
 
+	// ConfigStrict makes a provider refuse a ConfigFile with sections and keys that it does not know, instead of warning of them
+	// (--cloud-config-strict). Default true.
+	ConfigStrict bool `json:"configStrict"`
+
+	// UserAgents are put before the provider's own user agent in its requests to the cloud, one after the other
+	// (--user-agent, as openstack-cloud-controller-manager has it). Default none.
+	UserAgents []string `json:"userAgents,omitempty"`
+
 	// AllowUntagged lets a provider run that has no cluster ID
 	// (--allow-untagged-cloud, deprecated upstream). Default false.
 	AllowUntagged bool `json:"allowUntagged,omitempty"`
@@ -229,6 +237,7 @@ func DefaultConfig() Config {
 	return Config{
 		ClusterName:          "kubernetes",
 		ConfigureCloudRoutes: true,
+		CloudProvider:        CloudProviderConfig{ConfigStrict: true},
 		Controllers:          []string{"*"},
 		MinResyncPeriod:      duration(12 * time.Hour),
 		CacheSyncTimeout:     duration(2 * time.Minute),

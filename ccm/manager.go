@@ -82,20 +82,21 @@ type EventRecorderSource func(component string) record.EventRecorder
 // A Manager is one cloud controller manager for one cluster. Its methods are safe for concurrent
 // use.
 type Manager struct {
-	name      string
-	config    Config
-	all       []Controller
-	selected  controllerSelection
-	provider  Provider
-	clients   *clientConfigs
-	rest      *rest.Config
-	own       kubernetes.Interface
-	elector   Elector
-	identity  string
-	log       logr.Logger
-	recorders EventRecorderSource
-	clock     clock.Clock
-	metrics   *controllersmetrics.ControllerManagerMetrics
+	name       string
+	config     Config
+	all        []Controller
+	selected   controllerSelection
+	provider   Provider
+	clients    *clientConfigs
+	rest       *rest.Config
+	own        kubernetes.Interface
+	elector    Elector
+	identity   string
+	log        logr.Logger
+	recorders  EventRecorderSource
+	clock      clock.Clock
+	registerer prometheus.Registerer
+	metrics    *controllersmetrics.ControllerManagerMetrics
 	// measures are the Manager's own metrics, shared the host's informers if it has handed in some.
 	measures *metrics.Set
 	shared   *informerview.Shared
@@ -136,6 +137,12 @@ func New(p Params) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	if provider.Validate != nil {
+		if err := provider.Validate(p.Config); err != nil {
+			return nil, &ConfigError{Fields: field.ErrorList{field.Invalid(field.NewPath("cloudProvider", "configFile"), p.Config.CloudProvider.ConfigFile,
+				fmt.Sprintf("the cloud provider %q refuses it: %v", provider.Name, err))}}
+		}
+	}
 	all, err := joinControllers(builtin(p.Config), p.Controllers)
 	if err != nil {
 		return nil, err
@@ -152,18 +159,19 @@ func New(p Params) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		name:      p.Name,
-		config:    p.Config,
-		all:       all,
-		selected:  selected,
-		provider:  provider,
-		clients:   clients,
-		elector:   p.Elector,
-		identity:  identity(p.Config.LeaderElection),
-		log:       klog.Background(),
-		recorders: p.EventRecorders,
-		clock:     p.Clock,
-		done:      make(chan struct{}),
+		name:       p.Name,
+		config:     p.Config,
+		all:        all,
+		selected:   selected,
+		provider:   provider,
+		clients:    clients,
+		elector:    p.Elector,
+		identity:   identity(p.Config.LeaderElection),
+		log:        klog.Background(),
+		recorders:  p.EventRecorders,
+		clock:      p.Clock,
+		registerer: p.Registerer,
+		done:       make(chan struct{}),
 	}
 	if p.Logger != nil {
 		m.log = *p.Logger
@@ -460,21 +468,23 @@ func (m *Manager) newStandingTerm() *Term {
 func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 	gate := fence.New(g.ValidUntil, m.clock)
 	t := &Term{
-		number:    number,
-		config:    m.config,
-		log:       log,
-		fence:     gate,
-		metrics:   m.metrics,
-		observed:  m.observed,
-		shared:    m.shared,
-		freeAt:    g.FreeAt,
-		identity:  m.identity,
-		clock:     m.clock,
-		tasks:     &inflight.Set{},
-		status:    newTermStatus(),
-		built:     &builtSet{},
-		events:    events.New(m.own.CoreV1()),
-		recorders: m.recorders,
+		number:     number,
+		config:     m.config,
+		log:        log,
+		fence:      gate,
+		metrics:    m.metrics,
+		observed:   m.observed,
+		shared:     m.shared,
+		freeAt:     g.FreeAt,
+		identity:   m.identity,
+		clock:      m.clock,
+		manager:    m.name,
+		registerer: m.registerer,
+		tasks:      &inflight.Set{},
+		status:     newTermStatus(),
+		built:      &builtSet{},
+		events:     events.New(m.own.CoreV1()),
+		recorders:  m.recorders,
 	}
 	door := gate.Door(func() { t.observed.Refused(metrics.DoorKube) })
 	t.clients = &termClients{configs: m.clients, fence: door, clients: map[string]kubernetes.Interface{}}

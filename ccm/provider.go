@@ -25,6 +25,10 @@ type Provider struct {
 	// called when the term has drained.
 	New func(ctx context.Context, env ProviderEnv) (cloudprovider.Interface, error)
 
+	// Validate looks at the provider's own configuration, as far as that can be done without a network. It is called by this
+	// package's New, if the provider is the one that is selected, and an error is part of New's *[ConfigError]. Optional.
+	Validate func(Config) error
+
 	// outlives tells that the cloud is not the term's to close.
 	outlives bool
 }
@@ -36,6 +40,12 @@ type ProviderEnv struct {
 
 	// ConfigFile is --cloud-config, the path of the provider's own configuration. It may be empty.
 	ConfigFile string
+
+	// ConfigStrict is --cloud-config-strict: whether what is unknown in ConfigFile is an error, or a warning in the log.
+	ConfigStrict bool
+
+	// UserAgents are to be put before the provider's own user agent in its requests.
+	UserAgents []string
 
 	// Identity and Term tell who leads: the name written to the lease, and the number of the term in
 	// this process.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -56,7 +57,11 @@ func TestProvider_IsToldWhoLeadsAndWhatFor(t *testing.T) {
 	got := make(chan ccm.ProviderEnv, 1)
 	p := standaloneParams("mine")
 	p.Config.CloudProvider.ConfigFile = "/etc/cloud.conf"
+	p.Config.CloudProvider.ConfigStrict = true
+	p.Config.CloudProvider.UserAgents = []string{"acme/1"}
 	p.Config.ClusterName = "c1"
+	p.Name = "east"
+	p.Registerer = prometheus.NewRegistry()
 	p.Config.LeaderElection.Identity = "replica-a"
 	p.Controllers = []ccm.Controller{idle("mine")}
 	p.Providers = []ccm.Provider{{Name: "stub", New: func(_ context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
@@ -70,6 +75,9 @@ func TestProvider_IsToldWhoLeadsAndWhatFor(t *testing.T) {
 	stop := run(t, m)
 	env := <-got
 	if env.ClusterName != "c1" || env.ConfigFile != "/etc/cloud.conf" || env.Identity != "replica-a" || env.Term != 1 || env.Transport == nil {
+		t.Errorf("env: %+v", env)
+	}
+	if !env.ConfigStrict || len(env.UserAgents) != 1 || env.Manager != "east" || env.Registerer != p.Registerer || env.Clock == nil || env.Recorder("stub") == nil {
 		t.Errorf("env: %+v", env)
 	}
 	if err := stop(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -52,6 +53,10 @@ type Term struct {
 	enabled  []Controller
 	identity string
 	clock    clock.Clock
+
+	// manager and registerer are handed to the provider.
+	manager    string
+	registerer prometheus.Registerer
 
 	// provider is nil in a term without the lease.
 	provider *Provider
@@ -241,12 +246,18 @@ func (t *Term) buildProvider(ctx context.Context) error {
 		return nil
 	}
 	cloud, err := t.provider.New(ctx, ProviderEnv{
-		ClusterName: t.config.ClusterName,
-		ConfigFile:  t.config.CloudProvider.ConfigFile,
-		Identity:    t.identity,
-		Term:        t.number,
-		Logger:      t.log.WithName(t.provider.Name),
-		Transport:   t.fence.Door(func() { t.observed.Refused(metrics.DoorProvider) }),
+		ClusterName:  t.config.ClusterName,
+		ConfigFile:   t.config.CloudProvider.ConfigFile,
+		ConfigStrict: t.config.CloudProvider.ConfigStrict,
+		UserAgents:   t.config.CloudProvider.UserAgents,
+		Identity:     t.identity,
+		Term:         t.number,
+		Manager:      t.manager,
+		Logger:       t.log.WithName(t.provider.Name),
+		Registerer:   t.registerer,
+		Clock:        t.clock,
+		Recorder:     t.Recorder,
+		Transport:    t.fence.Door(func() { t.observed.Refused(metrics.DoorProvider) }),
 	})
 	if err != nil {
 		return fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)

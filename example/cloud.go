@@ -32,16 +32,14 @@ type fakeConfig struct {
 	Instances []fake.Instance `json:"instances,omitempty"`
 }
 
-// newFakeProvider looks at the file at once, so that what is wrong with it is said at the start and not when
-// leadership is won.
-func newFakeProvider(config ccm.Config) (ccm.Provider, error) {
-	if config.CloudProvider.Name == fakeName {
-		if _, err := readFakeConfig(config.CloudProvider.ConfigFile); err != nil {
-			return ccm.Provider{}, err
-		}
-	}
+func newFakeProvider() ccm.Provider {
 	var own ownCloud
-	return ccm.Provider{Name: fakeName, New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+	// What is wrong with the file is said at the start, and not when leadership is won.
+	validate := func(config ccm.Config) error {
+		_, err := readFakeConfig(config.CloudProvider.ConfigFile)
+		return err
+	}
+	return ccm.Provider{Name: fakeName, Validate: validate, New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 		cfg, err := readFakeConfig(env.ConfigFile)
 		if err != nil {
 			return nil, err
@@ -55,7 +53,7 @@ func newFakeProvider(config ccm.Config) (ccm.Provider, error) {
 			return cloud.Provider(caller), nil
 		}
 		return dialCloud(ctx, cfg.Endpoint, env.Transport, caller)
-	}}, nil
+	}}
 }
 
 // ownCloud is the cloud in this process. It outlives the terms, as a cloud does.

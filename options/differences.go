@@ -42,6 +42,8 @@ func Differences() []Difference {
 	return append([]Difference{
 		{Flag: "config", Kind: Added, Why: "Upstream reads no configuration file."},
 		{Flag: "cache-sync-timeout", Kind: Added, Why: "Upstream waits for its informers for ever."},
+		{Flag: "cloud-config-strict", Kind: Added, Why: "Upstream leaves the file to the provider, and many take no notice of what they do not know."},
+		{Flag: "user-agent", Kind: Added, Why: "openstack-cloud-controller-manager has it; upstream has not."},
 		{Flag: "drain-timeout", Kind: Added, Why: "Upstream exits the process instead of draining."},
 		{Flag: "leader-elect-identity", Kind: Added, Why: "Upstream's identity is always the host name and a random suffix."},
 

@@ -59,6 +59,7 @@ func (f flagSpec) deprecate(why string) flagSpec {
 // flagTable lists every flag in upstream's groups and their order.
 func flagTable(controllers []string) []flagGroup {
 	boolean, text, list := (*pflag.FlagSet).BoolVar, (*pflag.FlagSet).StringVar, (*pflag.FlagSet).StringSliceVar
+	array := (*pflag.FlagSet).StringArrayVar
 	number, number32, real32 := (*pflag.FlagSet).IntVar, (*pflag.FlagSet).Int32Var, (*pflag.FlagSet).Float32Var
 	numbers32 := (*pflag.FlagSet).Int32SliceVar
 	type (
@@ -123,6 +124,10 @@ func flagTable(controllers []string) []flagGroup {
 				"Name of the cloud provider. Empty: the only one there is."),
 			sets("cloud-config", text, func(c *config) *string { return &c.CloudProvider.ConfigFile },
 				"File with the cloud provider's own configuration. Empty: none."),
+			sets("cloud-config-strict", boolean, func(c *config) *bool { return &c.CloudProvider.ConfigStrict },
+				"Refuse a --cloud-config with sections and keys that the cloud provider does not know. Turned off, they are warned of in the log."),
+			sets("user-agent", array, func(c *config) *[]string { return &c.CloudProvider.UserAgents },
+				"Put before the cloud provider's own user agent in its requests to the cloud. Can be given several times."),
 			upstreams("external-cloud-volume-plugin", text, "",
 				"No effect, as upstream: in-tree volume plugins are gone."),
 			sets("use-service-account-credentials", boolean, func(c *config) *bool { return &c.UseServiceAccountCredentials },
