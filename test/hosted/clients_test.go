@@ -39,7 +39,7 @@ func lacks(have []string, want ...string) []string {
 
 func TestRESTConfig_UserAgentAndRateLimitAreTheHosts(t *testing.T) {
 	const qps, gets = 10, 11
-	config := rest.CopyConfig(suite.identity)
+	config := rest.CopyConfig(shared.Identity)
 	config.UserAgent = agent(t) + "/1.2"
 	config.QPS, config.Burst = qps, 1
 	done := make(chan error, 1)
@@ -69,7 +69,7 @@ func TestRESTConfig_UserAgentAndRateLimitAreTheHosts(t *testing.T) {
 		t.Errorf("no request has the host's user agent and the name of the client %q; there are %q", missing, agents(all))
 	}
 	for _, r := range all {
-		if r.User != suite.user {
+		if r.User != shared.User {
 			t.Errorf("a request of somebody else: %s", r)
 		}
 	}
@@ -104,7 +104,7 @@ func (a *accounts) config(name string) (*rest.Config, error) {
 	if slices.Contains(a.broken, name) {
 		return nil, errNoIdentity
 	}
-	cfg, err := suite.cp.ServiceAccountConfig("hosts", name)
+	cfg, err := shared.ServiceAccountConfig("hosts", name)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func TestClientSource_ThatFailsForOneController_LeavesTheOthersAlone(t *testing.
 	mine.OnFailure = ccm.RestartController
 	createConfigMap(t, "broken-1")
 	cloud := newCloud(t, "broken-1")
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("broken-1"))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("broken-1"))
 	app := startApp(t, cloud, source.supply(), ccmtest.WithControllers(mine), only("cloud-node", "mine"))
 	app.WaitReady()
 	failed := waitController(t, app.Manager, "mine", func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerFailed })
@@ -229,7 +229,7 @@ func TestClientSource_ThatFailsForOneOfTheFour_DegradesUntilItHeals(t *testing.T
 }
 
 func TestServiceAccountCredentials_AreForControllersOfTheHostToo(t *testing.T) {
-	maker, err := suite.cp.ServiceAccountConfig("kube-system", "account-maker")
+	maker, err := shared.ServiceAccountConfig("kube-system", "account-maker")
 	if err != nil {
 		t.Fatal(err)
 	}

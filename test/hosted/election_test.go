@@ -106,7 +106,7 @@ func campaign(t *testing.T) *election {
 		t: t, name: objectName(t), elector: ccm.NewHostElector(), network: &network{},
 		done: make(chan struct{}), lent: make(chan error, 10),
 	}
-	config, err := suite.cp.UserConfig(hostUser)
+	config, err := shared.ControlPlane.UserConfig(hostUser)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func (n *network) heal() {
 // holder is who holds a lease.
 func holder(t *testing.T, lease string) string {
 	t.Helper()
-	l, err := suite.admin.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), lease, metav1.GetOptions{})
+	l, err := shared.Admin.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), lease, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,22 +38,22 @@ func newCloud(t *testing.T, instances ...string) *fake.Cloud {
 
 // agent is the beginning of the user agent of all clients of a test: its name, and which run of it this is (go test -count).
 func agent(t *testing.T) string {
-	suite.runs.Lock()
-	defer suite.runs.Unlock()
-	number, known := suite.runs.of[t]
+	runs.Lock()
+	defer runs.Unlock()
+	number, known := runs.of[t]
 	if !known {
-		number = len(suite.runs.of)
-		if suite.runs.of == nil {
-			suite.runs.of = map[*testing.T]int{}
+		number = len(runs.of)
+		if runs.of == nil {
+			runs.of = map[*testing.T]int{}
 		}
-		suite.runs.of[t] = number
+		runs.of[t] = number
 	}
 	return fmt.Sprintf("%s/run-%03d", t.Name(), number)
 }
 
 // identity is the CCM's, with the test's name in the user agent: that tells its requests from those of other tests.
 func identity(t *testing.T) *rest.Config {
-	cfg := rest.CopyConfig(suite.identity)
+	cfg := rest.CopyConfig(shared.Identity)
 	cfg.UserAgent = agent(t)
 	return cfg
 }
@@ -61,7 +61,7 @@ func identity(t *testing.T) *rest.Config {
 // startApp starts an fx app with the CCM under the shipped rules.
 func startApp(t *testing.T, cloud *fake.Cloud, opts ...ccmtest.Option) *ccmtest.CCM {
 	t.Helper()
-	return ccmtest.StartApp(t, suite.cp, cloud, append([]ccmtest.Option{
+	return ccmtest.StartApp(t, shared.ControlPlane, cloud, append([]ccmtest.Option{
 		ccmtest.WithIdentity(identity(t)), ccmtest.WithFx(fx.NopLogger),
 	}, opts...)...)
 }
@@ -169,7 +169,7 @@ func objectName(t *testing.T) string {
 // requests returns the requests of the test's clients: those with its name in the user agent.
 func requests(t *testing.T, filters ...controlplane.Filter) []controlplane.AuditRecord {
 	t.Helper()
-	records, err := suite.cp.Audit().All(append(filters, controlplane.ByUserAgent(agent(t)))...)
+	records, err := shared.Audit().All(append(filters, controlplane.ByUserAgent(agent(t)))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func waitRequests(t *testing.T, n int, filters ...controlplane.Filter) []control
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
 	defer cancel()
-	records, err := suite.cp.Audit().Wait(ctx, controlplane.Mark{}, n, append(filters, controlplane.ByUserAgent(agent(t)))...)
+	records, err := shared.Audit().Wait(ctx, controlplane.Mark{}, n, append(filters, controlplane.ByUserAgent(agent(t)))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func waitRequests(t *testing.T, n int, filters ...controlplane.Filter) []control
 // createConfigMap makes a ConfigMap in the namespace default, and deletes it when the test is over.
 func createConfigMap(t *testing.T, name string) {
 	t.Helper()
-	maps := suite.admin.CoreV1().ConfigMaps(metav1.NamespaceDefault)
+	maps := shared.Admin.CoreV1().ConfigMaps(metav1.NamespaceDefault)
 	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ const hostUser = "host-program"
 
 func startProgram(t *testing.T) *program {
 	t.Helper()
-	cfg, err := suite.cp.UserConfig(hostUser)
+	cfg, err := shared.ControlPlane.UserConfig(hostUser)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func watching(name string, built chan<- [2]*witness) ccm.Controller {
 func touchNode(t *testing.T, name string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"hosted.test/at":%q}}}`, time.Now().Format(time.RFC3339Nano))
-	if _, err := suite.admin.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := shared.Admin.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -121,21 +121,21 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	ccmtest.WaitReady(t, m)
 	first := <-built
 	worksOnNode(t, cloud, "shared-1", "10.244.11.0/24")
-	service := ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("shared"))
-	ccmtest.WaitServiceAddress(t, suite.admin, service.Namespace, service.Name)
+	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("shared"))
+	ccmtest.WaitServiceAddress(t, shared.Admin, service.Namespace, service.Name)
 	// The host's informers do not resync; the Manager does, and says so.
 	first[0].wait(t, "resync shared-1", 1)
 	wantWarnings(t, m, "Informers are the host's", "driven by the Manager's own ticker", "is not known for nodes")
-	if err := suite.admin.CoreV1().Services(service.Namespace).Delete(t.Context(), service.Name, metav1.DeleteOptions{}); err != nil {
+	if err := shared.Admin.CoreV1().Services(service.Namespace).Delete(t.Context(), service.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.WaitServiceGone(t, suite.admin, service.Namespace, service.Name)
+	ccmtest.WaitServiceGone(t, shared.Admin, service.Namespace, service.Name)
 
 	lose(t, elector)
 	told := [2]int{first[0].count(), first[1].count()}
 	calls := len(cloud.Calls())
 	createConfigMap(t, "between-terms")
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("shared-2", ccmtest.NodePodCIDRs("10.244.12.0/24")))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("shared-2", ccmtest.NodePodCIDRs("10.244.12.0/24")))
 	touchNode(t, "shared-1")
 	host.nodes.wait(t, "add shared-2", 1)
 	host.waitConfigMap(t, "between-terms")
@@ -162,7 +162,7 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	}
 	told = [2]int{second[0].count(), second[1].count()}
 	createConfigMap(t, "after-the-run")
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("shared-3"))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("shared-3"))
 	host.nodes.wait(t, "add shared-3", 1)
 	host.waitConfigMap(t, "after-the-run")
 	if got := [2]int{second[0].count(), second[1].count()}; got != told {
@@ -177,10 +177,10 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 func worksOnNode(t *testing.T, cloud *fake.Cloud, name, cidr string) {
 	t.Helper()
 	if cidr != "" {
-		ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode(name, ccmtest.NodePodCIDRs(cidr)))
+		ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name, ccmtest.NodePodCIDRs(cidr)))
 	}
-	node := ccmtest.WaitNodeInitialized(t, suite.admin, name)
-	ccmtest.WaitNodeAddress(t, suite.admin, name, corev1.NodeInternalIP)
+	node := ccmtest.WaitNodeInitialized(t, shared.Admin, name)
+	ccmtest.WaitNodeAddress(t, shared.Admin, name, corev1.NodeInternalIP)
 	ccmtest.WaitRoute(t, cloud, name, node.Spec.PodCIDR)
 }
 

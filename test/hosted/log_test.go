@@ -83,11 +83,11 @@ func (w *tokenWatch) wrap(next http.RoundTripper) http.RoundTripper {
 // tokenIdentity is an identity by a token, as a pod has it.
 func tokenIdentity(t *testing.T, namespace, name string) *rest.Config {
 	t.Helper()
-	request, err := suite.admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	request, err := shared.Admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := rest.AnonymousClientConfig(suite.cp.RESTConfig())
+	cfg := rest.AnonymousClientConfig(shared.RESTConfig())
 	cfg.BearerToken, cfg.UserAgent = request.Status.Token, agent(t)
 	return cfg
 }
@@ -158,7 +158,7 @@ func TestLogger_OfTheHostIsToldWhoAndWhen_AndNothingSecret(t *testing.T) {
 
 // The host's recorders get the events of the election and of the host's controllers, and they alone send them.
 func TestEventRecorders_OfTheHostSendWhatTheManagerAndItsControllersRecord(t *testing.T) {
-	cfg, err := suite.cp.UserConfig(hostUser)
+	cfg, err := shared.ControlPlane.UserConfig(hostUser)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestEventRecorders_OfTheHostSendWhatTheManagerAndItsControllersRecord(t *te
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	t.Cleanup(broadcaster.Shutdown)
-	node := ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("recorded-1"))
+	node := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("recorded-1"))
 	greets := controller("greets", func(term *ccm.Term) (ccm.RunnableFunc, error) {
 		term.Recorder("greeter").Event(node, corev1.EventTypeNormal, "Greeting", "from a term")
 		return untilEnd, nil
@@ -184,7 +184,7 @@ func TestEventRecorders_OfTheHostSendWhatTheManagerAndItsControllersRecord(t *te
 	ccmtest.WaitReady(t, m)
 	for reason, component := range map[string]string{"Greeting": "greeter", "LeaderElection": "cloud-controller-manager"} {
 		ccmtest.Eventually(t, "there is an event of "+component, func(ctx context.Context) (*corev1.EventList, error) {
-			events, err := suite.admin.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason + ",source=" + component})
+			events, err := shared.Admin.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason + ",source=" + component})
 			if err == nil && len(events.Items) == 0 {
 				err = errors.New("there is none")
 			}

@@ -9,10 +9,8 @@ package hosted_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -22,117 +20,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-var suite struct {
-	cp *controlplane.ControlPlane
-	// admin may do everything. It is the tests' own; the CCM never uses it.
-	admin kubernetes.Interface
-	// identity is the CCM's, user its name in the audit log.
-	identity *rest.Config
-	user     string
-	// klog is where the output of upstream's controllers goes.
-	klog string
-	// runs numbers the tests.
-	runs struct {
-		sync.Mutex
-		of map[*testing.T]int
-	}
+// shared is the control plane of all tests.
+var shared suite.Suite
+
+// runs numbers the tests.
+var runs struct {
+	sync.Mutex
+	of map[*testing.T]int
 }
 
 func TestMain(m *testing.M) {
-	code, err := runSuite(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
+	os.Exit(suite.Run(m, &shared, suite.Options{
+		Rules:   rules(),
+		Prepare: func(ctx context.Context, s *suite.Suite) error { return waitForRules(ctx, s.Admin) },
+		Check:   func(s *suite.Suite) error { return errors.Join(nothingDenied(s.ControlPlane), nothingLeft()) },
+	}))
 }
 
-func runSuite(m *testing.M) (code int, err error) {
-	closeLog, err := collectKlog()
-	if err != nil {
-		return 1, err
-	}
-	defer func() { closeLog(code != 0 || err != nil) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	cp, err := controlplane.Start(ctx, controlplane.Options{})
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		if stopErr := cp.Stop(context.Background()); err == nil {
-			err = stopErr
-		}
-	}()
-	if err := prepare(ctx, cp); err != nil {
-		return 1, err
-	}
-	if code := m.Run(); code != 0 {
-		return code, nil
-	}
-	return 0, errors.Join(nothingDenied(cp), nothingLeft())
-}
-
-// collectKlog writes klog to a file, which is kept if the suite fails.
-func collectKlog() (end func(failed bool), err error) {
-	dir, err := os.MkdirTemp("", "fxccm-hosted-")
-	if err != nil {
-		return nil, err
-	}
-	suite.klog = filepath.Join(dir, "klog.log")
-	file, err := os.Create(suite.klog)
-	if err != nil {
-		return nil, err
-	}
-	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(flags)
-	for name, value := range map[string]string{"logtostderr": "false", "stderrthreshold": "FATAL"} {
-		if err := flags.Set(name, value); err != nil {
-			return nil, err
-		}
-	}
-	klog.SetOutput(file)
-	return func(failed bool) {
-		klog.Flush()
-		if failed {
-			fmt.Fprintln(os.Stderr, "klog's output is in", suite.klog)
-			return
-		}
-		_ = file.Close()
-		_ = os.RemoveAll(dir)
-	}, nil
-}
-
-func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
-	admin, err := kubernetes.NewForConfig(cp.RESTConfig())
-	if err != nil {
-		return err
-	}
-	suite.cp, suite.admin = cp, admin
-	suite.user = controlplane.ServiceAccountUser("kube-system", "cloud-controller-manager")
-	if suite.identity, err = cp.ServiceAccountConfig("kube-system", "cloud-controller-manager"); err != nil {
-		return err
-	}
-	return applyRules(ctx, admin)
-}
-
-func applyRules(ctx context.Context, admin kubernetes.Interface) error {
-	rules, err := rbac.Load("../../example/deploy/rbac.yaml", "testdata/rbac.yaml")
-	if err != nil {
-		return err
-	}
-	if err := rules.Apply(ctx, admin); err != nil {
-		return err
-	}
-	return waitForRules(ctx, admin)
-}
+// rules are those that are shipped, and what the hosts need beside them.
+func rules() []string { return []string{"../../example/deploy/rbac.yaml", "testdata/rbac.yaml"} }
 
 // waitForRules waits until the API server goes by the rules that were applied last.
 func waitForRules(ctx context.Context, admin kubernetes.Interface) error {

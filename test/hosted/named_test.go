@@ -57,8 +57,11 @@ func (s *site) options() fx.Option {
 func TestNamed_TwoClustersOnTwoCloudsInOneApp(t *testing.T) {
 	t.Parallel()
 	second := controlplane.ForTest(t)
-	east, west := newSite(t, "east", suite.cp), newSite(t, "west", second)
-	if err := applyRules(t.Context(), west.client); err != nil {
+	east, west := newSite(t, "east", shared.ControlPlane), newSite(t, "west", second)
+	for _, path := range rules() {
+		ccmtest.ApplyRBAC(t, west.client, path)
+	}
+	if err := waitForRules(t.Context(), west.client); err != nil {
 		t.Fatal(err)
 	}
 	var both struct {

@@ -54,7 +54,7 @@ func params(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) ccm.Pa
 	if testing.Verbose() {
 		log = testr.New(t)
 	}
-	p := ccm.Params{Config: cfg, Providers: []ccm.Provider{provider(cloud)}, RESTConfig: suite.identity, Logger: &log}
+	p := ccm.Params{Config: cfg, Providers: []ccm.Provider{provider(cloud)}, RESTConfig: shared.Identity, Logger: &log}
 	for _, f := range change {
 		f(&p)
 	}
@@ -120,7 +120,7 @@ func run(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica 
 // requests returns what the CCM has asked of the API server since the mark.
 func requests(t *testing.T, since controlplane.Mark, filters ...controlplane.Filter) []controlplane.AuditRecord {
 	t.Helper()
-	records, err := suite.cp.Audit().Since(since, append(filters, controlplane.ByUser(suite.user))...)
+	records, err := shared.Audit().Since(since, append(filters, controlplane.ByUser(shared.User))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func waitRequests(t *testing.T, since controlplane.Mark, n int, filters ...contr
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), ccmtest.WaitLimit)
 	defer cancel()
-	records, err := suite.cp.Audit().Wait(ctx, since, n, append(filters, controlplane.ByUser(suite.user))...)
+	records, err := shared.Audit().Wait(ctx, since, n, append(filters, controlplane.ByUser(shared.User))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func passEvery(d time.Duration) func(*ccm.Params) {
 func passMarker(t *testing.T, cloud *fake.Cloud, name string) {
 	t.Helper()
 	addInstance(t, cloud, fake.Instance{Name: name})
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode(name, ccmtest.NodeNotReady(), ccmtest.NodeProviderID(ownID(name))))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, ccmtest.NodeNotReady(), ccmtest.NodeProviderID(ownID(name))))
 }
 
 // waitPasses waits until n whole passes that began after now have ended. The pass that is in progress does not count, and the last one has
@@ -61,7 +61,7 @@ func isShutDown(node *corev1.Node) bool {
 // waitShutdownTaint waits until the node bears the taint, or does not.
 func waitShutdownTaint(t *testing.T, name string, want bool) *corev1.Node {
 	t.Helper()
-	return ccmtest.WaitNode(t, suite.admin, name, fmt.Sprintf("%s bears the shutdown taint: %v", name, want), func(n *corev1.Node) error {
+	return ccmtest.WaitNode(t, shared.Admin, name, fmt.Sprintf("%s bears the shutdown taint: %v", name, want), func(n *corev1.Node) error {
 		if n == nil {
 			return errors.New("it does not exist")
 		}
@@ -85,11 +85,11 @@ func readyCondition(status corev1.ConditionStatus) ccmtest.NodeOption {
 func TestLifecycle_ReadyNode_LosesTheShutdownTaintAndIsNotAskedFor(t *testing.T) {
 	// The cloud has no instance of the ready nodes, and nobody finds out.
 	cloud := newCloud(t, nil)
-	mark := suite.cp.Audit().Mark()
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("ready-tainted", shutdownTaint(),
+	mark := shared.Audit().Mark()
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("ready-tainted", shutdownTaint(),
 		ccmtest.NodeTaint(cloudproviderapi.TaintNodeShutdown, "", corev1.TaintEffectNoExecute),
 		ccmtest.NodeTaint("dedicated", "db", corev1.TaintEffectNoSchedule)))
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("ready-plain"))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("ready-plain"))
 	passMarker(t, cloud, "ready-marker")
 	runLifecycle(t, cloud)
 
@@ -127,9 +127,9 @@ func TestLifecycle_NotReadyNodeWithoutInstance_IsDeletedWithAnEvent(t *testing.T
 		"gone-shutdown":      {ready: corev1.ConditionFalse, opts: []ccmtest.NodeOption{shutdownTaint()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mark := suite.cp.Audit().Mark()
-			node := ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode(name, append(test.opts, readyCondition(test.ready))...))
-			ccmtest.WaitNodeGone(t, suite.admin, name)
+			mark := shared.Audit().Mark()
+			node := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, append(test.opts, readyCondition(test.ready))...))
+			ccmtest.WaitNodeGone(t, shared.Admin, name)
 			event := nodeEvent(t, node, "DeletingNode")
 			if want := fmt.Sprintf("Deleting node %s because it does not exist in the cloud provider", name); event.Type != corev1.EventTypeNormal ||
 				event.Message != want || event.Source.Component != "cloud-node-lifecycle-controller" {
@@ -148,7 +148,7 @@ func TestLifecycle_NotReadyNodeWithoutInstance_IsDeletedWithAnEvent(t *testing.T
 
 func TestLifecycle_WhenTheDeletionFails_AWarningSaysSoAndTheNextPassTriesAgain(t *testing.T) {
 	const user = "node-keeper"
-	identity, err := suite.cp.UserConfig(user)
+	identity, err := shared.ControlPlane.UserConfig(user)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +157,8 @@ func TestLifecycle_WhenTheDeletionFails_AWarningSaysSoAndTheNextPassTriesAgain(t
 		Verbs: []string{"get", "list", "watch", "create", "update", "patch"},
 	}, user)
 	cloud := newCloud(t, nil)
-	mark := suite.cp.Audit().Mark()
-	node := ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("kept-1", ccmtest.NodeNotReady()))
+	mark := shared.Audit().Mark()
+	node := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("kept-1", ccmtest.NodeNotReady()))
 	runLifecycle(t, cloud, func(p *ccm.Params) { p.RESTConfig = identity })
 
 	event := nodeEvent(t, node, "DeletingNodeFailed")
@@ -167,14 +167,14 @@ func TestLifecycle_WhenTheDeletionFails_AWarningSaysSoAndTheNextPassTriesAgain(t
 		t.Errorf("event: %s %q", event.Type, event.Message)
 	}
 	grant(t, "test-node-deleter", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"delete"}}, user)
-	ccmtest.WaitNodeGone(t, suite.admin, "kept-1")
+	ccmtest.WaitNodeGone(t, shared.Admin, "kept-1")
 	deletions := []controlplane.Filter{controlplane.ByUser(user), controlplane.ByName("kept-1"), controlplane.ByVerb("delete")}
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
 	defer cancel()
-	if _, err := suite.cp.Audit().Wait(ctx, mark, 1, append(deletions, controlplane.ByCode(http.StatusOK))...); err != nil {
+	if _, err := shared.Audit().Wait(ctx, mark, 1, append(deletions, controlplane.ByCode(http.StatusOK))...); err != nil {
 		t.Fatal(err)
 	}
-	if refused, err := suite.cp.Audit().Since(mark, append(deletions, controlplane.Denied())...); err != nil || len(refused) == 0 {
+	if refused, err := shared.Audit().Since(mark, append(deletions, controlplane.Denied())...); err != nil || len(refused) == 0 {
 		t.Errorf("deletions that were refused: %v, %v", refused, err)
 	}
 }
@@ -182,7 +182,7 @@ func TestLifecycle_WhenTheDeletionFails_AWarningSaysSoAndTheNextPassTriesAgain(t
 // Upstream deletes by name, whatever node has it by then. This is kept, and known.
 func TestLifecycle_ANodeThatCameBackBeforeTheDeletion_IsDeletedToo(t *testing.T) {
 	cloud := newCloud(t, nil)
-	gone := ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("reborn-1", ccmtest.NodeNotReady()))
+	gone := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("reborn-1", ccmtest.NodeNotReady()))
 	var reborn *corev1.Node
 	var once sync.Once
 	runLifecycle(t, cloud, interfering(func(req *http.Request) {
@@ -190,7 +190,7 @@ func TestLifecycle_ANodeThatCameBackBeforeTheDeletion_IsDeletedToo(t *testing.T)
 			return
 		}
 		once.Do(func() {
-			nodes := suite.admin.CoreV1().Nodes()
+			nodes := shared.Admin.CoreV1().Nodes()
 			if err := nodes.Delete(context.Background(), "reborn-1", metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
@@ -201,7 +201,7 @@ func TestLifecycle_ANodeThatCameBackBeforeTheDeletion_IsDeletedToo(t *testing.T)
 		})
 	}))
 	nodeEvent(t, gone, "DeletingNode")
-	ccmtest.WaitNode(t, suite.admin, "reborn-1", "the node that was made meanwhile is gone, too", func(n *corev1.Node) error {
+	ccmtest.WaitNode(t, shared.Admin, "reborn-1", "the node that was made meanwhile is gone, too", func(n *corev1.Node) error {
 		if n != nil {
 			return fmt.Errorf("it exists, with UID %s", n.UID)
 		}
@@ -217,8 +217,8 @@ func TestLifecycle_ShutdownTaint_ComesWithTheShutdownAndGoesWithReadiness(t *tes
 	cloud := newCloud(t, []string{"down-1"})
 	passMarker(t, cloud, "down-marker")
 	runLifecycle(t, cloud)
-	mark := suite.cp.Audit().Mark()
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("down-1", ccmtest.NodeNotReady(), ccmtest.NodeTaint("dedicated", "db", corev1.TaintEffectNoSchedule)))
+	mark := shared.Audit().Mark()
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("down-1", ccmtest.NodeNotReady(), ccmtest.NodeTaint("dedicated", "db", corev1.TaintEffectNoSchedule)))
 	waitCallsAbout(t, cloud, "down-1", 2)
 	waitPasses(t, cloud, "down-marker", 1)
 	if got := nodeRequests(t, mark, "down-1", 0); len(got) > 0 {
@@ -262,13 +262,13 @@ func TestLifecycle_WhenTheCloudFails_NothingIsDeletedOrTainted(t *testing.T) {
 	}
 	for method, recovered := range map[fake.Method]func(t *testing.T, name string){
 		// The instance of the first is gone, that of the second is shut down.
-		fake.InstanceExists:   func(t *testing.T, name string) { ccmtest.WaitNodeGone(t, suite.admin, name) },
+		fake.InstanceExists:   func(t *testing.T, name string) { ccmtest.WaitNodeGone(t, shared.Admin, name) },
 		fake.InstanceShutdown: func(t *testing.T, name string) { waitShutdownTaint(t, name, true) },
 	} {
 		t.Run(string(method), func(t *testing.T) {
 			cloud := newCloud(t, nil)
 			r := runLifecycle(t, cloud)
-			mark := suite.cp.Audit().Mark()
+			mark := shared.Audit().Mark()
 			created, heal := map[string]*corev1.Node{}, map[string]func(){}
 			for kind, fail := range failures {
 				name := strings.ToLower(fmt.Sprintf("doubt-%s-%s", method, kind))
@@ -276,7 +276,7 @@ func TestLifecycle_WhenTheCloudFails_NothingIsDeletedOrTainted(t *testing.T) {
 					addInstance(t, cloud, fake.Instance{Name: name, Shutdown: true})
 				}
 				heal[name] = fail(cloud.On(method).For(name))
-				created[name] = ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode(name, ccmtest.NodeNotReady()))
+				created[name] = ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, ccmtest.NodeNotReady()))
 			}
 			for name, node := range created {
 				waitCalls(t, cloud, "the cloud is asked in each pass", 3, callsOf(method, name))
@@ -355,12 +355,12 @@ func TestLifecycle_V1_AsksByProviderIDOrFindsItByName(t *testing.T) {
 			if test.hasID {
 				opts = append(opts, ccmtest.NodeProviderID(ownID(name)))
 			}
-			mark := suite.cp.Audit().Mark()
-			node := ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode(name, append(opts, ccmtest.NodeNotReady())...))
+			mark := shared.Audit().Mark()
+			node := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, append(opts, ccmtest.NodeNotReady())...))
 			runLifecycle(t, cloud)
 			switch test.outcome {
 			case deleted:
-				ccmtest.WaitNodeGone(t, suite.admin, name)
+				ccmtest.WaitNodeGone(t, shared.Admin, name)
 				nodeEvent(t, node, "DeletingNode")
 			case tainted:
 				waitShutdownTaint(t, name, true)
@@ -386,7 +386,7 @@ func TestLifecycle_EachPassAsksForEachNodeOnce(t *testing.T) {
 	cloud := newCloud(t, []string{"pass-fails"})
 	cloud.On(fake.InstanceExists).For("pass-fails").Fail(errors.New("503 Service Unavailable"))
 	runLifecycle(t, cloud, passEvery(20*time.Millisecond))
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("pass-fails", ccmtest.NodeNotReady()))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("pass-fails", ccmtest.NodeNotReady()))
 	passMarker(t, cloud, "pass-marker")
 	waitCallsAbout(t, cloud, "pass-fails", 1)
 	waitCallsAbout(t, cloud, "pass-marker", 1)
@@ -462,7 +462,7 @@ func TestLifecycle_MetricsCountCallsByOperationAndResult(t *testing.T) {
 			if test.err != nil {
 				cloud.On(test.fails).Fail(test.err)
 			}
-			ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode(name, ccmtest.NodeNotReady()))
+			ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, ccmtest.NodeNotReady()))
 			runLifecycle(t, cloud)
 			ccmtest.Eventually(t, "the call and a pass are counted", func(context.Context) (bool, error) {
 				if n, p := count(test.result)-before[test.result], metric(t, passes, nil)-passed; n < 1 || p < 1 {

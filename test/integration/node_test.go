@@ -34,7 +34,7 @@ const firstNode = "first"
 func runCloudNode(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
 	t.Helper()
 	addInstance(t, cloud, fake.Instance{Name: firstNode})
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode(firstNode, ccmtest.NodeProviderID(ownID(firstNode))))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(firstNode, ccmtest.NodeProviderID(ownID(firstNode))))
 	r := run(t, cloud, append([]func(*ccm.Params){only("cloud-node")}, change...)...)
 	waitCallsAbout(t, cloud, firstNode, 1)
 	return r
@@ -120,7 +120,7 @@ func hostname(name string) corev1.NodeAddress {
 
 func getNode(t *testing.T, name string) *corev1.Node {
 	t.Helper()
-	node, err := suite.admin.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	node, err := shared.Admin.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func getNode(t *testing.T, name string) *corev1.Node {
 // patchNode changes a node as somebody else.
 func patchNode(t *testing.T, name, patch string, subresources ...string) {
 	t.Helper()
-	_, err := suite.admin.CoreV1().Nodes().Patch(context.Background(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	_, err := shared.Admin.CoreV1().Nodes().Patch(context.Background(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
 	if err != nil {
 		t.Errorf("patch node %s: %v", name, err)
 	}
@@ -148,8 +148,8 @@ func uninitialized(node *corev1.Node) bool {
 func initialize(t *testing.T, cloud *fake.Cloud, name string) {
 	t.Helper()
 	addInstance(t, cloud, fake.Instance{Name: name})
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode(name))
-	ccmtest.WaitNodeInitialized(t, suite.admin, name)
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name))
+	ccmtest.WaitNodeInitialized(t, shared.Admin, name)
 }
 
 // nodeVersions returns what the node looked like after each change since it was created, until the condition holds.
@@ -157,7 +157,7 @@ func nodeVersions(t *testing.T, created *corev1.Node, until func(*corev1.Node) b
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
 	defer cancel()
-	events, err := suite.admin.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{
+	events, err := shared.Admin.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{
 		FieldSelector:   fields.OneTermEqualSelector("metadata.name", created.Name).String(),
 		ResourceVersion: created.ResourceVersion,
 	})
@@ -226,7 +226,7 @@ func nodeEvent(t *testing.T, node *corev1.Node, reason string) corev1.Event {
 
 func nodeEvents(ctx context.Context, node *corev1.Node) ([]corev1.Event, error) {
 	selector := fields.Set{"involvedObject.kind": "Node", "involvedObject.uid": string(node.UID)}.AsSelector().String()
-	list, err := suite.admin.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: selector})
+	list, err := shared.Admin.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
 		return nil, err
 	}
@@ -305,8 +305,8 @@ func TestNode_WhenTainted_IsInitialisedOnceByOneUpdate(t *testing.T) {
 	cloud := newCloud(t, nil)
 	addInstance(t, cloud, fake.Instance{Name: "once-1", Type: "large", Zone: "zone-a", Region: "region-1"})
 	runCloudNode(t, cloud, oneAtATime)
-	mark := suite.cp.Audit().Mark()
-	created := ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("once-1",
+	mark := shared.Audit().Mark()
+	created := ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("once-1",
 		ccmtest.NodeTaint("dedicated", "db", corev1.TaintEffectNoExecute), ccmtest.NodeLabel("team", "blue")))
 
 	versions := nodeVersions(t, created, func(n *corev1.Node) bool {
@@ -361,9 +361,9 @@ func TestNode_ProviderID_IsSetOnlyWhereThereIsNone(t *testing.T) {
 		"id-other":  ownID("id-other"),
 		"id-silent": ownID("id-silent"), // the cloud names none: the node's own will do
 	} {
-		ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode(name, ccmtest.NodeProviderID(own)))
+		ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name, ccmtest.NodeProviderID(own)))
 		// The API server would refuse a change.
-		if node := ccmtest.WaitNodeInitialized(t, suite.admin, name); node.Spec.ProviderID != ownID(name) {
+		if node := ccmtest.WaitNodeInitialized(t, shared.Admin, name); node.Spec.ProviderID != ownID(name) {
 			t.Errorf("provider ID of %s: %q, want %q", name, node.Spec.ProviderID, ownID(name))
 		}
 	}
@@ -377,13 +377,13 @@ func TestNode_WithoutAnyProviderID_KeepsTheTaintUntilTheCloudNamesOne(t *testing
 			m.ProviderID = ""
 		}
 	}))
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("unnamed-1"))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("unnamed-1"))
 	waitCallsAbout(t, cloud, "unnamed-1", 4)
 	if node := getNode(t, "unnamed-1"); !uninitialized(node) || node.Spec.ProviderID != "" {
 		t.Errorf("the node has provider ID %q and taints %v", node.Spec.ProviderID, node.Spec.Taints)
 	}
 	named.Store(true)
-	if node := ccmtest.WaitNodeInitialized(t, suite.admin, "unnamed-1"); node.Spec.ProviderID != ownID("unnamed-1") {
+	if node := ccmtest.WaitNodeInitialized(t, shared.Admin, "unnamed-1"); node.Spec.ProviderID != ownID("unnamed-1") {
 		t.Errorf("provider ID: %q", node.Spec.ProviderID)
 	}
 }
@@ -419,8 +419,8 @@ func TestNode_LabelsOfTypeZoneAndRegion(t *testing.T) {
 			for key, value := range test.own {
 				node.Labels[key] = value
 			}
-			ccmtest.CreateNode(t, suite.admin, node)
-			node = ccmtest.WaitNodeInitialized(t, suite.admin, name)
+			ccmtest.CreateNode(t, shared.Admin, node)
+			node = ccmtest.WaitNodeInitialized(t, shared.Admin, name)
 			for i, key := range ofCloud {
 				got, set := node.Labels[key]
 				if got != test.want[i] || set != (test.want[i] != "") {
@@ -448,8 +448,8 @@ func TestNode_AdditionalLabels_NeitherOverwriteNorTouchKubernetesOwn(t *testing.
 		"example.org/kubernetes.io_is_not": "yes",
 	}})
 	runCloudNode(t, cloud)
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("extra-1", ccmtest.NodeLabel("example.org/owner", "kubelet")))
-	node := ccmtest.WaitNodeInitialized(t, suite.admin, "extra-1")
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("extra-1", ccmtest.NodeLabel("example.org/owner", "kubelet")))
+	node := ccmtest.WaitNodeInitialized(t, shared.Admin, "extra-1")
 	want := map[string]string{
 		"example.org/rack": "r7", "example.org/owner": "kubelet", "plain": "yes", "notkubernetes.io/fine": "yes",
 		"kubernetes.io.example.org/fine": "yes", "example.org/kubernetes.io_is_not": "yes",
@@ -482,8 +482,8 @@ func TestNode_ProvidedNodeIP_OrdersAndFiltersTheAddresses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			addInstance(t, cloud, fake.Instance{Name: name, Addresses: told})
-			ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode(name, ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, test.ip)))
-			ccmtest.WaitNodeAddress(t, suite.admin, name, corev1.NodeInternalIP)
+			ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name, ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, test.ip)))
+			ccmtest.WaitNodeAddress(t, shared.Admin, name, corev1.NodeInternalIP)
 			want := append(slices.Clone(test.want), hostname(name))
 			if got := getNode(t, name).Status.Addresses; !slices.Equal(got, want) {
 				t.Errorf("addresses: %v, want %v", got, want)
@@ -501,13 +501,13 @@ func TestNode_ProvidedNodeIP_WhenNoneOfTheCloud_KeepsTheTaint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			addInstance(t, cloud, fake.Instance{Name: name, Addresses: []corev1.NodeAddress{internal("10.2.0.1")}})
-			ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode(name, ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, ip)))
+			ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name, ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, ip)))
 			waitCallsAbout(t, cloud, name, 4)
 			if node := getNode(t, name); !uninitialized(node) {
 				t.Error("the node was initialised")
 			}
 			addInstance(t, cloud, fake.Instance{Name: name, Addresses: []corev1.NodeAddress{internal("10.2.0.1"), internal("10.2.0.9"), internal("fd00::9")}})
-			ccmtest.WaitNodeInitialized(t, suite.admin, name)
+			ccmtest.WaitNodeInitialized(t, shared.Admin, name)
 		})
 	}
 }
@@ -517,13 +517,13 @@ func TestNode_ProvidedNodeIP_WhenNoIP_KeepsTheTaintUntilItIsCorrected(t *testing
 	cloud := newCloud(t, nil)
 	addInstance(t, cloud, fake.Instance{Name: "ip-nonsense", Addresses: []corev1.NodeAddress{internal("10.2.0.1")}})
 	runCloudNode(t, cloud)
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("ip-nonsense", ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, "eth0")))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("ip-nonsense", ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, "eth0")))
 	waitCallsAbout(t, cloud, "ip-nonsense", 4)
 	if node := getNode(t, "ip-nonsense"); !uninitialized(node) {
 		t.Error("the node was initialised")
 	}
 	patchNode(t, "ip-nonsense", `{"metadata":{"annotations":{"alpha.kubernetes.io/provided-node-ip":"10.2.0.1"}}}`)
-	ccmtest.WaitNodeInitialized(t, suite.admin, "ip-nonsense")
+	ccmtest.WaitNodeInitialized(t, shared.Admin, "ip-nonsense")
 }
 
 func TestNode_Addresses_AreWrittenRightAfterTheInitialisation(t *testing.T) {
@@ -541,8 +541,8 @@ func TestNode_Addresses_AreWrittenRightAfterTheInitialisation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			addInstance(t, cloud, fake.Instance{Name: name, Addresses: test.told})
-			ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode(name))
-			ccmtest.WaitNodeAddress(t, suite.admin, name, corev1.NodeInternalIP)
+			ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name))
+			ccmtest.WaitNodeAddress(t, shared.Admin, name, corev1.NodeInternalIP)
 			if got := getNode(t, name).Status.Addresses; !slices.Equal(got, test.want) {
 				t.Errorf("addresses: %v, want %v", got, test.want)
 			}
@@ -575,7 +575,7 @@ func TestNode_Refresh_WritesAddressesOnlyWhereTheyChange(t *testing.T) {
 		"refresh-panic":   {instance: &fake.Instance{}, script: func(s fake.Script) { s.Panic("index out of range") }},
 		"refresh-nothing": {instance: &fake.Instance{}, script: func(s fake.Script) { s.ReturnZero() }},
 	}
-	begin := suite.cp.Audit().Mark()
+	begin := shared.Audit().Mark()
 	for name, n := range nodes {
 		if n.instance != nil {
 			n.instance.Name = name
@@ -588,22 +588,22 @@ func TestNode_Refresh_WritesAddressesOnlyWhereTheyChange(t *testing.T) {
 		if n.annotation != "" {
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, cloudproviderapi.AnnotationAlphaProvidedIPAddr, n.annotation)
 		}
-		ccmtest.CreateNode(t, suite.admin, node)
+		ccmtest.CreateNode(t, shared.Admin, node)
 	}
 	for name, n := range nodes {
 		if n.written {
-			ccmtest.WaitNodeAddress(t, suite.admin, name, corev1.NodeInternalIP)
+			ccmtest.WaitNodeAddress(t, shared.Admin, name, corev1.NodeInternalIP)
 		}
 	}
 	// When a node that comes later is seen the informer knows all that came before.
 	initialize(t, cloud, "refresh-seen")
 	waitRefreshes(t, cloud, fake.InstanceMetadata, 1)
-	settled := suite.cp.Audit().Mark()
+	settled := shared.Audit().Mark()
 	waitRefreshes(t, cloud, fake.InstanceMetadata, 3)
 
 	// A change of the cloud is written, and what the audit log has then is all there was.
 	addInstance(t, cloud, fake.Instance{Name: "refresh-seen", Addresses: []corev1.NodeAddress{hostname("refresh-seen"), internal("10.4.0.7")}})
-	ccmtest.WaitNode(t, suite.admin, "refresh-seen", "the new address is written", func(n *corev1.Node) error {
+	ccmtest.WaitNode(t, shared.Admin, "refresh-seen", "the new address is written", func(n *corev1.Node) error {
 		if n == nil || !slices.Contains(n.Status.Addresses, internal("10.4.0.7")) {
 			return errors.New("not yet")
 		}
@@ -637,20 +637,20 @@ func TestNode_Refresh_LeavesUninitialisedNodesAlone(t *testing.T) {
 	cloud := newCloud(t, []string{"unready-1"})
 	release := cloud.On(fake.InstanceMetadata).For("unready-1").Hang()
 	runCloudNode(t, cloud, refreshEvery(50*time.Millisecond))
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("unready-1"))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("unready-1"))
 	waitCallsAbout(t, cloud, "unready-1", 1) // by the one that initialises it
 	waitRefreshes(t, cloud, fake.InstanceMetadata, 3)
 	if calls := cloud.Calls(callsOf(fake.InstanceMetadata, "unready-1")); len(calls) != 1 {
 		t.Errorf("the cloud was asked %d times about a node that is not initialised, want once", len(calls))
 	}
 	release()
-	ccmtest.WaitNodeInitialized(t, suite.admin, "unready-1")
+	ccmtest.WaitNodeInitialized(t, shared.Admin, "unready-1")
 }
 
 func TestNode_BetaLabels_AreTheSourceOfTheStableOnes(t *testing.T) {
 	cloud := newCloud(t, nil)
 	runCloudNode(t, cloud, oneAtATime)
-	mark := suite.cp.Audit().Mark()
+	mark := shared.Audit().Mark()
 	tests := map[string]struct {
 		own, want map[string]string
 		patches   int
@@ -679,7 +679,7 @@ func TestNode_BetaLabels_AreTheSourceOfTheStableOnes(t *testing.T) {
 		for key, value := range test.own {
 			node.Labels[key] = value
 		}
-		ccmtest.CreateNode(t, suite.admin, node)
+		ccmtest.CreateNode(t, shared.Admin, node)
 	}
 	initialize(t, cloud, "beta-sentinel")
 	nodeRequests(t, mark, "beta-sentinel", 1)
@@ -699,7 +699,7 @@ func TestNode_BetaLabels_AreTheSourceOfTheStableOnes(t *testing.T) {
 
 	// Each event of a node is an occasion.
 	patchNode(t, "beta-same", `{"metadata":{"labels":{"node.kubernetes.io/instance-type":"small"}}}`)
-	ccmtest.WaitNode(t, suite.admin, "beta-same", "the stable label follows the beta label again", func(n *corev1.Node) error {
+	ccmtest.WaitNode(t, shared.Admin, "beta-same", "the stable label follows the beta label again", func(n *corev1.Node) error {
 		if n == nil || n.Labels[corev1.LabelInstanceTypeStable] != "large" {
 			return errors.New("it does not")
 		}
@@ -721,8 +721,8 @@ func TestNode_WhenTheCloudGivesNeitherMetadataNorAnError_IsRetried(t *testing.T)
 	cloud := newCloud(t, []string{"nothing-1"})
 	cloud.On(fake.InstanceMetadata).For("nothing-1").Times(3).ReturnZero()
 	runCloudNode(t, cloud)
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("nothing-1"))
-	ccmtest.WaitNodeInitialized(t, suite.admin, "nothing-1")
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("nothing-1"))
+	ccmtest.WaitNodeInitialized(t, shared.Admin, "nothing-1")
 	if calls := cloud.Calls(callsOf(fake.InstanceMetadata, "nothing-1")); len(calls) != 4 {
 		t.Errorf("the cloud was asked %d times, want 4", len(calls))
 	}
@@ -732,8 +732,8 @@ func TestNode_WhenTheCloudFails_IsRetriedWithADelayThatDoubles(t *testing.T) {
 	cloud := newCloud(t, []string{"backoff-1"})
 	heal := cloud.On(fake.InstanceMetadata).For("backoff-1").Fail(cloudprovider.InstanceNotFound)
 	runCloudNode(t, cloud)
-	mark := suite.cp.Audit().Mark()
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("backoff-1"))
+	mark := shared.Audit().Mark()
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("backoff-1"))
 	const failures = 7
 	calls := waitCalls(t, cloud, "the cloud is asked again and again", failures, callsOf(fake.InstanceMetadata, "backoff-1"))
 	if node := getNode(t, "backoff-1"); !uninitialized(node) {
@@ -746,7 +746,7 @@ func TestNode_WhenTheCloudFails_IsRetriedWithADelayThatDoubles(t *testing.T) {
 			t.Errorf("pause %d was %s, want at least %s", i+1, pause, least)
 		}
 	}
-	ccmtest.WaitNodeInitialized(t, suite.admin, "backoff-1")
+	ccmtest.WaitNodeInitialized(t, shared.Admin, "backoff-1")
 	if got := nodeRequests(t, mark, "backoff-1", 1)[0]; got != "update nodes 200" {
 		t.Errorf("the first change of the node was %q, want the update after the last failure", got)
 	}
@@ -768,13 +768,13 @@ func TestNode_WhenTheCloudFails_EveryErrorIsRetried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			addInstance(t, cloud, fake.Instance{Name: name})
 			heal := fail(cloud.On(fake.InstanceMetadata).For(name))
-			ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode(name))
+			ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name))
 			waitCallsAbout(t, cloud, name, 4)
 			if node := getNode(t, name); !uninitialized(node) || node.Spec.ProviderID != "" {
 				t.Errorf("the node was changed: provider ID %q, taints %v", node.Spec.ProviderID, node.Spec.Taints)
 			}
 			heal()
-			ccmtest.WaitNodeInitialized(t, suite.admin, name)
+			ccmtest.WaitNodeInitialized(t, shared.Admin, name)
 		})
 	}
 	if s := r.Status(); s.Term != 1 || !s.Ready {
@@ -793,11 +793,11 @@ func TestNode_WhenTheCloudFailsForManyNodes_RetriesAreLimitedTogether(t *testing
 		name := fmt.Sprintf("many-%d", i)
 		addInstance(t, cloud, fake.Instance{Name: name})
 		failsOnce.For(name).Fail(errors.New("503 Service Unavailable"))
-		ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode(name))
+		ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name))
 	}
 	for i := range nodes {
 		name := fmt.Sprintf("many-%d", i)
-		ccmtest.WaitNodeInitialized(t, suite.admin, name)
+		ccmtest.WaitNodeInitialized(t, shared.Admin, name)
 		calls := cloud.Calls(callsOf(fake.InstanceMetadata, name))
 		if len(calls) != 2 {
 			t.Fatalf("the cloud was asked %d times about %s, want twice", len(calls), name)
@@ -819,9 +819,9 @@ func TestNode_WhenTheNodeIsGone_RetriesEnd(t *testing.T) {
 	failing := cloud.On(fake.InstanceMetadata)
 	failing.For("leaving-1").Fail(cloudprovider.InstanceNotFound)
 	runCloudNode(t, cloud)
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("leaving-1"))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("leaving-1"))
 	waitCallsAbout(t, cloud, "leaving-1", 3)
-	if err := suite.admin.CoreV1().Nodes().Delete(t.Context(), "leaving-1", metav1.DeleteOptions{}); err != nil {
+	if err := shared.Admin.CoreV1().Nodes().Delete(t.Context(), "leaving-1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	initialize(t, cloud, "leaving-2") // the informer has seen the deletion
@@ -839,15 +839,15 @@ func TestNode_WhenTheAPIServerRefusesTheUpdate_IsRetriedFromTheBeginning(t *test
 	cloud := newCloud(t, nil)
 	addInstance(t, cloud, fake.Instance{Name: "refused-1", AdditionalLabels: map[string]string{"example.org/rack": "no label: it has blanks"}})
 	runCloudNode(t, cloud)
-	mark := suite.cp.Audit().Mark()
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("refused-1"))
+	mark := shared.Audit().Mark()
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("refused-1"))
 	for _, refused := range nodeRequests(t, mark, "refused-1", 3) {
 		if refused != "update nodes 422" {
 			t.Errorf("the API server answered %q", refused)
 		}
 	}
 	addInstance(t, cloud, fake.Instance{Name: "refused-1", AdditionalLabels: map[string]string{"example.org/rack": "r7"}})
-	if node := ccmtest.WaitNodeInitialized(t, suite.admin, "refused-1"); node.Labels["example.org/rack"] != "r7" {
+	if node := ccmtest.WaitNodeInitialized(t, shared.Admin, "refused-1"); node.Labels["example.org/rack"] != "r7" {
 		t.Errorf("labels: %v", node.Labels)
 	}
 }
@@ -868,9 +868,9 @@ func labelBeforeUpdates(t *testing.T, node string, n int32) func(*ccm.Params) {
 func TestNode_WhenTheUpdateConflicts_IsRetriedOnTheNewNodeWithWhatTheCloudSaid(t *testing.T) {
 	cloud := newCloud(t, []string{"conflict-1"})
 	runCloudNode(t, cloud, labelBeforeUpdates(t, "conflict-1", 3))
-	mark := suite.cp.Audit().Mark()
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("conflict-1"))
-	node := ccmtest.WaitNodeInitialized(t, suite.admin, "conflict-1")
+	mark := shared.Audit().Mark()
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("conflict-1"))
+	node := ccmtest.WaitNodeInitialized(t, shared.Admin, "conflict-1")
 	for i := 1; i <= 3; i++ {
 		if key := fmt.Sprintf("example.org/writer-%d", i); node.Labels[key] != "was-here" {
 			t.Errorf("the other writer's label %s is lost: %v", key, node.Labels)
@@ -892,9 +892,9 @@ func TestNode_WhenTheUpdateConflicts_IsRetriedOnTheNewNodeWithWhatTheCloudSaid(t
 func TestNode_WhenTwentyUpdatesConflict_TheCloudIsAskedAnew(t *testing.T) {
 	cloud := newCloud(t, []string{"conflict-20"})
 	runCloudNode(t, cloud, labelBeforeUpdates(t, "conflict-20", 20))
-	mark := suite.cp.Audit().Mark()
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("conflict-20"))
-	ccmtest.WaitNodeInitialized(t, suite.admin, "conflict-20")
+	mark := shared.Audit().Mark()
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("conflict-20"))
+	ccmtest.WaitNodeInitialized(t, shared.Admin, "conflict-20")
 	got := nodeRequests(t, mark, "conflict-20", 22)
 	if conflicts := countOf(got, "update nodes 409"); conflicts < 20 || countOf(got, "update nodes 200") != 1 {
 		t.Errorf("updates: %q, want 20 conflicts and one success", got)
@@ -910,7 +910,7 @@ func TestNode_WhenInitialised_AnEventAndTwoHistogramsSaySo(t *testing.T) {
 	runCloudNode(t, cloud)
 	delays := []string{"node_controller_cloud_provider_taint_removal_delay_seconds", "node_controller_initial_node_sync_delay_seconds"}
 	before := []float64{metric(t, delays[0], nil), metric(t, delays[1], nil)}
-	node := ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("event-1"))
+	node := ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("event-1"))
 	event := nodeEvent(t, node, "Synced")
 	if event.Type != corev1.EventTypeNormal || event.Message != "Node synced successfully" || event.Source.Component != "cloud-node-controller" || event.Count != 1 {
 		t.Errorf("event: %s %s %q from %s, %d times", event.Type, event.Reason, event.Message, event.Source.Component, event.Count)
@@ -939,14 +939,14 @@ func TestNode_InitialisesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 			for i := range 6 {
 				names = append(names, fmt.Sprintf("syncs-%d-%d", workers, i))
 				addInstance(t, cloud, fake.Instance{Name: names[i]})
-				ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode(names[i]))
+				ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(names[i]))
 			}
 			// All are there already when the controller starts.
 			run(t, cloud, only("cloud-node"), func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = syncs })
 			waitInFlight(t, cloud, workers)
 			release()
 			for _, name := range names {
-				ccmtest.WaitNodeInitialized(t, suite.admin, name)
+				ccmtest.WaitNodeInitialized(t, shared.Admin, name)
 			}
 			if most := mostInFlight(cloud); most != workers {
 				t.Errorf("%d nodes were initialised at once, want %d", most, workers)
@@ -966,7 +966,7 @@ func TestNode_RefreshesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 			for i := range 6 {
 				node := fmt.Sprintf("updates-%s-%d", name, i)
 				addInstance(t, cloud, fake.Instance{Name: node})
-				ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode(node, ccmtest.NodeProviderID(ownID(node))))
+				ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(node, ccmtest.NodeProviderID(ownID(node))))
 			}
 			run(t, cloud, only("cloud-node"), refreshEvery(100*time.Millisecond), func(p *ccm.Params) {
 				p.Config.Node.ConcurrentSyncs, p.Config.Node.ConcurrentStatusUpdates = test.syncs, test.updates
@@ -1003,8 +1003,8 @@ func mostInFlight(cloud *fake.Cloud) int {
 // A host whose provider has no instances goes without; its nodes stay as they are.
 func TestNode_WhenTheProviderHasNoInstances_IsSkippedWithAReason(t *testing.T) {
 	cloud := newCloud(t, nil, fake.Without(fake.InstancesV2, fake.Instances))
-	mark := suite.cp.Audit().Mark()
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("noinstances-1"))
+	mark := shared.Audit().Mark()
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("noinstances-1"))
 	r := run(t, cloud, only("cloud-node", "cloud-node-lifecycle"))
 	for _, c := range r.Status().Controllers {
 		if (c.Name == "cloud-node-controller" || c.Name == "cloud-node-lifecycle-controller") &&

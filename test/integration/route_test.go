@@ -51,7 +51,7 @@ func waitRoutePasses(t *testing.T, cloud *fake.Cloud, n int) {
 // waitNetwork waits until the node has the condition NetworkUnavailable with the status and the reason.
 func waitNetwork(t *testing.T, node string, status corev1.ConditionStatus, reason string) {
 	t.Helper()
-	ccmtest.WaitNode(t, suite.admin, node, fmt.Sprintf("node %s has NetworkUnavailable %s for %s", node, status, reason), func(n *corev1.Node) error {
+	ccmtest.WaitNode(t, shared.Admin, node, fmt.Sprintf("node %s has NetworkUnavailable %s for %s", node, status, reason), func(n *corev1.Node) error {
 		if c := network(n); c == nil || c.Status != status || c.Reason != reason {
 			return fmt.Errorf("it has %+v", c)
 		}
@@ -104,10 +104,10 @@ func destinations(cloud *fake.Cloud) []string {
 func TestRoute_OneForEachPodCIDROfEachNode(t *testing.T) {
 	cloud := newCloud(t, []string{"wanted-1", "wanted-2", "wanted-none"}, fake.WithRouteNodeAddresses())
 	runRoutes(t, cloud, clusterCIDR("10.244.0.0/16,fd00:10:244::/56"))
-	mark := suite.cp.Audit().Mark()
-	one := ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("wanted-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	two := ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("wanted-2", ccmtest.NodePodCIDRs("10.244.2.0/24", "fd00:10:244:2::/64")))
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("wanted-none"))
+	mark := shared.Audit().Mark()
+	one := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("wanted-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	two := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("wanted-2", ccmtest.NodePodCIDRs("10.244.2.0/24", "fd00:10:244:2::/64")))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("wanted-none"))
 	for _, name := range []string{"wanted-1", "wanted-2"} {
 		waitNetwork(t, name, corev1.ConditionFalse, "RouteCreated")
 	}
@@ -153,7 +153,7 @@ func TestRoute_WhenTheClusterCIDRMakesNoSense_TheManagerIsNotMade(t *testing.T) 
 
 func TestRoute_LeftoversOfTheClusterAreDeletedAndNothingElse(t *testing.T) {
 	cloud := newCloud(t, []string{"leftover-1"})
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("leftover-1", ccmtest.NodePodCIDRs("10.245.1.0/24")))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("leftover-1", ccmtest.NodePodCIDRs("10.245.1.0/24")))
 	to := func(node, cidr string) fake.Route { return fake.Route{TargetNode: node, DestinationCIDR: cidr} }
 	tests := []struct {
 		route fake.Route
@@ -223,12 +223,12 @@ func (r unreadableRoutes) ListRoutes(ctx context.Context, cluster string) ([]*cl
 func TestRoute_GoesWithItsNode(t *testing.T) {
 	cloud := newCloud(t, []string{"leaving-1", "leaving-2"})
 	runRoutes(t, cloud)
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("leaving-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("leaving-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("leaving-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("leaving-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
 	ccmtest.WaitRoute(t, cloud, "leaving-1", "10.244.1.0/24")
 	ccmtest.WaitRoute(t, cloud, "leaving-2", "10.244.2.0/24")
 	cloud.On(fake.DeleteRoute).Times(1).Fail(errors.New("the API is down")) // a matter for the next pass
-	if err := suite.admin.CoreV1().Nodes().Delete(t.Context(), "leaving-1", metav1.DeleteOptions{}); err != nil {
+	if err := shared.Admin.CoreV1().Nodes().Delete(t.Context(), "leaving-1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ccmtest.WaitRouteGone(t, cloud, "10.244.1.0/24")
@@ -242,7 +242,7 @@ func TestRoute_WhenTheNodesAddressesChange_IsReplaced(t *testing.T) {
 	runRoutes(t, cloud)
 	node := ccmtest.ReadyNode("moved-1", ccmtest.NodePodCIDRs("10.244.1.0/24"))
 	node.Status.Addresses = []corev1.NodeAddress{internal("192.0.2.1")}
-	ccmtest.CreateNode(t, suite.admin, node)
+	ccmtest.CreateNode(t, shared.Admin, node)
 	waitNetwork(t, "moved-1", corev1.ConditionFalse, "RouteCreated")
 	cloud.ResetCalls()
 	// The deletion takes its time, and is waited for.
@@ -268,8 +268,8 @@ func TestRoute_WhenItCanNotBeCreated_TheNodeSaysSoUntilItCan(t *testing.T) {
 	cloud := newCloud(t, []string{"failing-1"})
 	takeBack := cloud.On(fake.CreateRoute).For("failing-1").Fail(errors.New("quota exceeded"))
 	runRoutes(t, cloud)
-	mark := suite.cp.Audit().Mark()
-	node := ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("failing-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	mark := shared.Audit().Mark()
+	node := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("failing-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
 	waitNetwork(t, "failing-1", corev1.ConditionTrue, "NoRouteCreated")
 	event := nodeEvent(t, node, "FailedToCreateRoute")
 	if event.Type != corev1.EventTypeWarning || event.Source.Component != "route_controller" ||
@@ -310,9 +310,9 @@ func TestRoute_ConditionIsWrittenOnlyWhenStatusOrReasonDiffer(t *testing.T) {
 		node := ccmtest.ReadyNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.244.%d.0/24", cidr)))
 		test.condition.Type = corev1.NodeNetworkUnavailable
 		node.Status.Conditions = append(node.Status.Conditions, test.condition)
-		ccmtest.CreateNode(t, suite.admin, node)
+		ccmtest.CreateNode(t, shared.Admin, node)
 	}
-	mark := suite.cp.Audit().Mark()
+	mark := shared.Audit().Mark()
 	runRoutes(t, cloud)
 	waitRoutePasses(t, cloud, 2)
 	for name, test := range tests {
@@ -329,8 +329,8 @@ func TestRoute_ConditionIsWrittenOnlyWhenStatusOrReasonDiffer(t *testing.T) {
 // The node lost its pod CIDR, as one that was created again under its name.
 func TestRoute_WhenANodeHasARouteButNoPodCIDR_ItsNetworkIsUnavailable(t *testing.T) {
 	cloud := newCloud(t, []string{"stripped-1", "stripped-2"})
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("stripped-1"))
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("stripped-2"))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("stripped-1"))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("stripped-2"))
 	addRoutes(t, cloud, fake.Route{TargetNode: "stripped-1", DestinationCIDR: "10.244.1.0/24"})
 	runRoutes(t, cloud, onePass)
 	waitNetwork(t, "stripped-1", corev1.ConditionTrue, "NoRouteCreated")
@@ -357,7 +357,7 @@ func TestRoute_OnlyAConflictIsTriedAgainInTheSamePass(t *testing.T) {
 	for name, test := range tests {
 		addInstance(t, cloud, fake.Instance{Name: name})
 		cidr++
-		ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.244.%d.0/24", cidr))))
+		ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.244.%d.0/24", cidr))))
 		cloud.On(fake.CreateRoute).For(name).Times(test.times).Fail(test.err)
 	}
 	runRoutes(t, cloud, onePass)
@@ -375,7 +375,7 @@ func TestRoute_OnlyAConflictIsTriedAgainInTheSamePass(t *testing.T) {
 
 func TestRoute_WhenTheConditionConflicts_ItIsWrittenAgainInTheSamePass(t *testing.T) {
 	cloud := newCloud(t, []string{"conflict-1"})
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("conflict-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("conflict-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
 	var patches atomic.Int32
 	runRoutes(t, cloud, onePass, answering(func(req *http.Request) int {
 		if req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/nodes/conflict-1/status") && patches.Add(1) < 5 {
@@ -455,16 +455,16 @@ func TestRoute_PassesAreCountedByOutcome(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("outcome-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("outcome-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
 	pass("changed")
 	pass("noop")
 	cloud.On(fake.ListRoutes).Times(1).Fail(errors.New("the API is down"))
 	pass("error")
 	// Of a route that fails the count says nothing: that is in the event and in the node's condition.
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("outcome-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("outcome-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
 	cloud.On(fake.CreateRoute).Times(1).Fail(errors.New("quota exceeded"))
 	pass("noop")
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("outcome-3", ccmtest.NodePodCIDRs("10.244.3.0/24")))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("outcome-3", ccmtest.NodePodCIDRs("10.244.3.0/24")))
 	cloud.On(fake.CreateRoute).For("outcome-3").Times(1).Fail(errors.New("quota exceeded"))
 	pass("changed")
 }

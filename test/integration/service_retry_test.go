@@ -95,12 +95,12 @@ func TestService_WhatFailsIsRetried(t *testing.T) {
 	services := map[string]*corev1.Service{}
 	for name, test := range tests {
 		test.fault(cloud.On(test.method).For("default/" + name).Times(1))
-		services[name] = ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService(name))
+		services[name] = ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService(name))
 	}
-	services["retry-status"] = ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("retry-status"))
+	services["retry-status"] = ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("retry-status"))
 	for name, test := range tests {
 		if test.method != fake.EnsureLoadBalancer {
-			ccmtest.WaitServiceAddress(t, suite.admin, "default", name)
+			ccmtest.WaitServiceAddress(t, shared.Admin, "default", name)
 			deleteService(t, name)
 		}
 	}
@@ -114,12 +114,12 @@ func TestService_WhatFailsIsRetried(t *testing.T) {
 			t.Errorf("%s: the event says %q, want it to say %q", name, e.Message, test.says)
 		}
 		if test.method == fake.EnsureLoadBalancer {
-			ccmtest.WaitServiceAddress(t, suite.admin, "default", name)
+			ccmtest.WaitServiceAddress(t, shared.Admin, "default", name)
 		} else {
-			ccmtest.WaitServiceGone(t, suite.admin, "default", name)
+			ccmtest.WaitServiceGone(t, shared.Admin, "default", name)
 		}
 	}
-	ccmtest.WaitServiceAddress(t, suite.admin, "default", "retry-status")
+	ccmtest.WaitServiceAddress(t, shared.Admin, "default", "retry-status")
 	if e := waitServiceEvent(t, services["retry-status"], "SyncLoadBalancerFailed"); !strings.Contains(e.Message, "failed to update load balancer status: ") {
 		t.Errorf("an API server that fails is told as %q", e.Message)
 	}
@@ -148,10 +148,10 @@ func TestService_ImplementedElsewhere_IsNoFailure(t *testing.T) {
 	cloud.On(fake.EnsureLoadBalancer).For("default/elsewhere").Fail(cloudprovider.ImplementedElsewhere)
 	cloud.On(fake.EnsureLoadBalancerDeleted).For("default/elsewhere-deleted").Fail(cloudprovider.ImplementedElsewhere)
 	runServiceLB(t, cloud, serviceWorkers(1))
-	service := ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("elsewhere"))
+	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("elsewhere"))
 	deleted := createLoadBalancer(t, "elsewhere-deleted")
 	deleteService(t, deleted.Name)
-	ccmtest.WaitServiceGone(t, suite.admin, "default", deleted.Name)
+	ccmtest.WaitServiceGone(t, shared.Admin, "default", deleted.Name)
 	waitServiceEvents(t, deleted, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer",
 		"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer")
 
@@ -170,9 +170,9 @@ func TestService_RetriesComeEverLaterButCleanupsEveryThirtySeconds(t *testing.T)
 	cloud.On(fake.GetLoadBalancer).For("default/later-cleanup").Fail(errors.New("the API is down"))
 	cloud.On(fake.EnsureLoadBalancer).For("default/later-never").Fail(cloudprovider.ImplementedElsewhere)
 	// They are there from the beginning, so that their first calls are made when the thirty seconds begin.
-	ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("later-ensure"))
-	ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("later-never"))
-	ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("later-cleanup", withFinalizer))
+	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("later-ensure"))
+	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("later-never"))
+	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("later-cleanup", withFinalizer))
 	deleteService(t, "later-cleanup")
 	runServiceLB(t, cloud)
 

@@ -33,7 +33,7 @@ import (
 func runServiceLB(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
 	t.Helper()
 	const passes = "service_controller_nodesync_latency_seconds"
-	nodes, err := suite.admin.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	nodes, err := shared.Admin.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func bystander(t *testing.T, cloud *fake.Cloud) *corev1.Service {
 	t.Helper()
 	service := ccmtest.LoadBalancerService("")
 	service.GenerateName = "bystander-"
-	service = ccmtest.CreateService(t, suite.admin, service)
+	service = ccmtest.CreateService(t, shared.Admin, service)
 	ccmtest.WaitCall(t, cloud, "the load balancer of a bystander is ensured", fake.CallFilter{Method: fake.EnsureLoadBalancer, Object: keyOf(service), Finished: true}.Matches)
 	return service
 }
@@ -78,14 +78,14 @@ func keyOf(service *corev1.Service) string { return service.Namespace + "/" + se
 
 func createLoadBalancer(t *testing.T, name string, opts ...ccmtest.ServiceOption) *corev1.Service {
 	t.Helper()
-	service := ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService(name, opts...))
-	ccmtest.WaitServiceAddress(t, suite.admin, service.Namespace, name)
+	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService(name, opts...))
+	ccmtest.WaitServiceAddress(t, shared.Admin, service.Namespace, name)
 	return service
 }
 
 func getService(t *testing.T, name string) *corev1.Service {
 	t.Helper()
-	service, err := suite.admin.CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(), name, metav1.GetOptions{})
+	service, err := shared.Admin.CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func getService(t *testing.T, name string) *corev1.Service {
 // editService changes a Service as its owner.
 func editService(t *testing.T, name string, edit func(*corev1.Service)) {
 	t.Helper()
-	services := suite.admin.CoreV1().Services(metav1.NamespaceDefault)
+	services := shared.Admin.CoreV1().Services(metav1.NamespaceDefault)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		service, err := services.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
@@ -116,7 +116,7 @@ func annotate(value string) func(*corev1.Service) {
 
 func deleteService(t *testing.T, name string) {
 	t.Helper()
-	if err := suite.admin.CoreV1().Services(metav1.NamespaceDefault).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := shared.Admin.CoreV1().Services(metav1.NamespaceDefault).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -138,7 +138,7 @@ func servicePatches(t *testing.T, since controlplane.Mark, name string, n int) [
 // end with that time in nanoseconds. The API server also has something to say at times, of cluster IPs that it has to repair.
 func serviceEvents(ctx context.Context, service *corev1.Service) ([]corev1.Event, error) {
 	selector := fields.Set{"involvedObject.kind": "Service", "involvedObject.uid": string(service.UID), "source": "service-controller"}.AsSelector().String()
-	list, err := suite.admin.CoreV1().Events(service.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
+	list, err := shared.Admin.CoreV1().Events(service.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func mutatingCalls(cloud *fake.Cloud, service string) []fake.Method {
 func TestService_OnlyThoseOfTypeLoadBalancerWithoutAClassGetOne(t *testing.T) {
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud, serviceWorkers(1))
-	mark := suite.cp.Audit().Mark()
+	mark := shared.Audit().Mark()
 	unwanted := map[string]func(*corev1.Service){
 		"kind-clusterip": func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP },
 		"kind-nodeport":  func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort },
@@ -204,7 +204,7 @@ func TestService_OnlyThoseOfTypeLoadBalancerWithoutAClassGetOne(t *testing.T) {
 		"kind-class": ccmtest.ServiceClass("example.org/other"),
 	}
 	for name, opt := range unwanted {
-		ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService(name, opt))
+		ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService(name, opt))
 	}
 	createLoadBalancer(t, "kind-loadbalancer")
 	// Nor do their changes count.
@@ -229,15 +229,15 @@ func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testi
 	ensuring := cloud.On(fake.EnsureLoadBalancer).Hang()
 	deleting := cloud.On(fake.EnsureLoadBalancerDeleted).Hang()
 	runServiceLB(t, cloud)
-	mark := suite.cp.Audit().Mark()
-	ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("finalizer"))
+	mark := shared.Audit().Mark()
+	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("finalizer"))
 
 	ccmtest.WaitCall(t, cloud, "the load balancer is being made", callsOf(fake.EnsureLoadBalancer, "default/finalizer"))
 	if s := getService(t, "finalizer"); !servicehelpers.HasLBFinalizer(s) || len(s.Status.LoadBalancer.Ingress) > 0 {
 		t.Errorf("while the load balancer is being made the finalizers are %v and the status %+v", s.Finalizers, s.Status)
 	}
 	ensuring()
-	ccmtest.WaitServiceAddress(t, suite.admin, "default", "finalizer")
+	ccmtest.WaitServiceAddress(t, shared.Admin, "default", "finalizer")
 
 	deleteService(t, "finalizer")
 	ccmtest.WaitCall(t, cloud, "the load balancer is being deleted", callsOf(fake.EnsureLoadBalancerDeleted, "default/finalizer"))
@@ -245,7 +245,7 @@ func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testi
 		t.Errorf("while the load balancer is being deleted the finalizers are %v", s.Finalizers)
 	}
 	deleting()
-	ccmtest.WaitServiceGone(t, suite.admin, "default", "finalizer")
+	ccmtest.WaitServiceGone(t, shared.Admin, "default", "finalizer")
 
 	if got, want := mutatingCalls(cloud, "default/finalizer"), []fake.Method{fake.EnsureLoadBalancer, fake.EnsureLoadBalancerDeleted}; !slices.Equal(got, want) {
 		t.Errorf("the cloud was changed by %v, want %v", got, want)
@@ -260,7 +260,7 @@ func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testi
 // The load balancer would be made without anything that makes sure it is deleted again.
 func TestService_WhenTheFinalizerCanNotBeSet_TheCloudIsNotCalled(t *testing.T) {
 	const user = "may-not-patch-services"
-	identity, err := suite.cp.UserConfig(user)
+	identity, err := shared.ControlPlane.UserConfig(user)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestService_WhenTheFinalizerCanNotBeSet_TheCloudIsNotCalled(t *testing.T) {
 		p.RESTConfig = identity
 		p.Config.LeaderElection.LeaderElect = false
 	})
-	service := ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("forbidden"))
+	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("forbidden"))
 	event := waitServiceEvent(t, service, "SyncLoadBalancerFailed")
 	if !strings.Contains(event.Message, "failed to add load balancer cleanup finalizer") || !strings.Contains(event.Message, "forbidden") {
 		t.Errorf("the event says %q", event.Message)
@@ -282,7 +282,7 @@ func TestService_WhenTheFinalizerCanNotBeSet_TheCloudIsNotCalled(t *testing.T) {
 }
 
 func TestService_EventsTellWhatBecomesOfItsLoadBalancer(t *testing.T) {
-	ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode("events-node"))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("events-node"))
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud)
 
@@ -347,7 +347,7 @@ func TestService_StatusIsWrittenOnlyWhenTheAddressesChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t, nil)
 			runServiceLB(t, cloud, serviceWorkers(1), answeringMode(cloud, test.mode))
-			mark := suite.cp.Audit().Mark()
+			mark := shared.Audit().Mark()
 			ensures := callsOf(fake.EnsureLoadBalancer, "default/"+name)
 			createLoadBalancer(t, name)
 			before := getService(t, name)
@@ -373,7 +373,7 @@ func TestService_StatusIsWrittenOnlyWhenTheAddressesChange(t *testing.T) {
 			}
 
 			editService(t, name, func(s *corev1.Service) { s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack) })
-			ccmtest.WaitService(t, suite.admin, "default", name, "the Service has both addresses", func(s *corev1.Service) error {
+			ccmtest.WaitService(t, shared.Admin, "default", name, "the Service has both addresses", func(s *corev1.Service) error {
 				if b, _ := cloud.LoadBalancer("default/" + name); len(b.Ingress) != 2 || !slices.Equal(addressesOf(s), b.Ingress) {
 					return fmt.Errorf("it has %v, the load balancer %v", addressesOf(s), b.Ingress)
 				}
@@ -436,7 +436,7 @@ func TestService_ChangesThatMatterToALoadBalancer(t *testing.T) {
 		if test.before != nil {
 			test.before(service)
 		}
-		ccmtest.CreateService(t, suite.admin, service)
+		ccmtest.CreateService(t, shared.Admin, service)
 	}
 	settle(t, cloud)
 	for name, test := range tests {
@@ -486,14 +486,14 @@ func TestService_NodesOfALoadBalancer(t *testing.T) {
 	}
 	var want []string
 	for name, test := range tests {
-		ccmtest.CreateNode(t, suite.admin, ccmtest.ReadyNode(name, test.opts...))
+		ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, test.opts...))
 		if test.member {
 			want = append(want, name)
 		}
 	}
 	slices.Sort(want)
 	t.Cleanup(func() { patchNode(t, "member-deleted", `{"metadata":{"finalizers":null}}`) })
-	if err := suite.admin.CoreV1().Nodes().Delete(t.Context(), "member-deleted", metav1.DeleteOptions{}); err != nil {
+	if err := shared.Admin.CoreV1().Nodes().Delete(t.Context(), "member-deleted", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	cloud := newCloud(t, nil)
@@ -522,7 +522,7 @@ func TestService_AsManyAreDealtWithAtOnceAsConfigured(t *testing.T) {
 	release := cloud.On(fake.EnsureLoadBalancer).Hang()
 	runServiceLB(t, cloud, serviceWorkers(3))
 	for i := range 7 {
-		ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService(fmt.Sprintf("parallel-%d", i)))
+		ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService(fmt.Sprintf("parallel-%d", i)))
 	}
 	waitInFlight(t, cloud, 3)
 	release()
@@ -536,7 +536,7 @@ func TestService_OneIsNeverDealtWithTwiceAtOnce(t *testing.T) {
 	cloud := newCloud(t, nil)
 	release := cloud.On(fake.EnsureLoadBalancer).For("default/twice").Hang()
 	runServiceLB(t, cloud, serviceWorkers(4))
-	ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("twice"))
+	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("twice"))
 	ensures := callsOf(fake.EnsureLoadBalancer, "default/twice")
 	waitCalls(t, cloud, "the load balancer is being made", 1, ensures)
 	for _, value := range []string{"first", "second", "third"} {
@@ -582,8 +582,8 @@ func TestService_AtEachStartEveryOneIsLookedAtAgain(t *testing.T) {
 	editService(t, "restart-retyped", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
 
 	runServiceLB(t, cloud)
-	ccmtest.WaitServiceGone(t, suite.admin, "default", "restart-deleted")
-	ccmtest.WaitService(t, suite.admin, "default", "restart-retyped", "the finalizer is gone", withoutFinalizer)
+	ccmtest.WaitServiceGone(t, shared.Admin, "default", "restart-deleted")
+	ccmtest.WaitService(t, shared.Admin, "default", "restart-retyped", "the finalizer is gone", withoutFinalizer)
 	for _, name := range names[:2] {
 		ccmtest.WaitCall(t, cloud, "the load balancer is ensured", fake.CallFilter{Method: fake.EnsureLoadBalancer, Object: "default/" + name, Finished: true}.Matches)
 	}

@@ -26,7 +26,7 @@ func TestServing_ScraperWithATokenIsReviewedByTheAPIServer(t *testing.T) {
 	cloud := newCloud(t, nil)
 	r := run(t, cloud)
 	address := serve(t, r.Manager)
-	token, err := suite.admin.CoreV1().ServiceAccounts("kube-system").CreateToken(t.Context(), "cloud-controller-manager", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := shared.Admin.CoreV1().ServiceAccounts("kube-system").CreateToken(t.Context(), "cloud-controller-manager", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

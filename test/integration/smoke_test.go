@@ -9,9 +9,9 @@ import (
 func TestAll_NodeIsInitialisedServiceGetsAddressRouteAppears(t *testing.T) {
 	cloud := newCloud(t, []string{"n1"})
 	run(t, cloud)
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("n1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	ccmtest.WaitNodeInitialized(t, suite.admin, "n1")
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("n1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	ccmtest.WaitNodeInitialized(t, shared.Admin, "n1")
 	ccmtest.WaitRoute(t, cloud, "n1", "10.244.1.0/24")
-	ccmtest.CreateService(t, suite.admin, ccmtest.LoadBalancerService("web"))
-	ccmtest.WaitServiceAddress(t, suite.admin, "default", "web")
+	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("web"))
+	ccmtest.WaitServiceAddress(t, shared.Admin, "default", "web")
 }

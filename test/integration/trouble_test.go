@@ -26,7 +26,7 @@ func bind(t *testing.T, name, role string, subject rbacv1.Subject) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{subject},
 	}
-	bindings := suite.admin.RbacV1().ClusterRoleBindings()
+	bindings := shared.Admin.RbacV1().ClusterRoleBindings()
 	if _, err := bindings.Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
 // What the identity lacks is named, and when it is granted the Manager goes on without a restart.
 func TestTrouble_MissingRBACIsToldAndRecoveredFrom(t *testing.T) {
 	const user = "underprivileged"
-	identity, err := suite.cp.UserConfig(user)
+	identity, err := shared.ControlPlane.UserConfig(user)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func grant(t *testing.T, name string, rule rbacv1.PolicyRule, user string) {
 
 func grantTo(t *testing.T, name string, rule rbacv1.PolicyRule, subject rbacv1.Subject) {
 	t.Helper()
-	roles := suite.admin.RbacV1().ClusterRoles()
+	roles := shared.Admin.RbacV1().ClusterRoles()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}}
 	if _, err := roles.Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -144,6 +144,6 @@ func TestTrouble_ProviderThatCannotLogInIsToldAndRecoveredFrom(t *testing.T) {
 		return "", nil
 	})
 	mayLogIn.Store(true)
-	ccmtest.CreateNode(t, suite.admin, ccmtest.TaintedNode("login-1"))
-	ccmtest.WaitNodeInitialized(t, suite.admin, "login-1")
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("login-1"))
+	ccmtest.WaitNodeInitialized(t, shared.Admin, "login-1")
 }

@@ -293,13 +293,13 @@ func (untagged) HasClusterID() bool { return false }
 
 func TestFailedStarts_TwentyOfEachKind_LeaveNothingBehind(t *testing.T) {
 	c := newCloud(t)
-	account, api := through(t, suite.account)
-	nobody, err := suite.cp.UserConfig("nobody")
+	account, api := through(t, shared.Identity)
+	nobody, err := shared.ControlPlane.UserConfig("nobody")
 	if err != nil {
 		t.Fatal(err)
 	}
 	nobody, apiForNobody := through(t, nobody)
-	down := rest.CopyConfig(suite.account)
+	down := rest.CopyConfig(shared.Identity)
 	down.Host = "https://127.0.0.1:1"
 	frozen, ice := freezer(t)
 

@@ -55,7 +55,7 @@ type leader struct {
 func newLeader(t *testing.T, change ...func(*ccm.Params)) *leader {
 	t.Helper()
 	l := &leader{t: t, cloud: newCloud(t), elector: ccmtest.NewManualElector(), fail: make(chan error)}
-	l.config, l.api = through(t, suite.account)
+	l.config, l.api = through(t, shared.Identity)
 	p := params(l.config, l.elector, l.cloud.provider(fake.WithSetInformers(func(f informers.SharedInformerFactory) {
 		l.watch(f, l.current.Load())
 	})))
@@ -193,18 +193,18 @@ func (l *leader) lead(round int, whileReady func()) {
 // controller has a data race between the two.
 func (l *leader) work(name string) {
 	l.t.Helper()
-	services := suite.admin.CoreV1().Services("default")
+	services := shared.Admin.CoreV1().Services("default")
 	if _, err := services.Create(l.t.Context(), ccmtest.LoadBalancerService(name), metav1.CreateOptions{}); err != nil {
 		l.t.Fatal(err)
 	}
-	ccmtest.WaitServiceAddress(l.t, suite.admin, "default", name)
+	ccmtest.WaitServiceAddress(l.t, shared.Admin, "default", name)
 	if err := services.Delete(l.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		l.t.Fatal(err)
 	}
-	ccmtest.WaitServiceGone(l.t, suite.admin, "default", name)
+	ccmtest.WaitServiceGone(l.t, shared.Admin, "default", name)
 	const cidr = "10.244.7.0/24"
 	l.addNode(ccmtest.TaintedNode(name, ccmtest.NodePodCIDRs(cidr)))
-	ccmtest.WaitNodeInitialized(l.t, suite.admin, name)
+	ccmtest.WaitNodeInitialized(l.t, shared.Admin, name)
 	ccmtest.WaitRoute(l.t, l.cloud.Cloud, name, cidr)
 }
 
@@ -225,7 +225,7 @@ func (l *leader) addNode(node *corev1.Node) {
 	if err := l.cloud.AddInstances(fake.Instance{Name: node.Name}); err != nil {
 		l.t.Fatal(err)
 	}
-	if _, err := suite.admin.CoreV1().Nodes().Create(l.t.Context(), node, metav1.CreateOptions{}); err != nil {
+	if _, err := shared.Admin.CoreV1().Nodes().Create(l.t.Context(), node, metav1.CreateOptions{}); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -233,7 +233,7 @@ func (l *leader) addNode(node *corev1.Node) {
 // removeNode removes it from the cluster and the cloud. It may be gone.
 func (l *leader) removeNode(name string) {
 	l.t.Helper()
-	if err := suite.admin.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := shared.Admin.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		l.t.Error(err)
 	}
 	if err := l.cloud.RemoveInstance(name); err != nil {
@@ -330,7 +330,7 @@ func TestTerms_WithServiceAccountCredentials_LeaveNoConnectionsBehind(t *testing
 		bindClusterAdmin(t, account)
 	}
 	l := newLeader(t, func(p *ccm.Params) {
-		admin := suite.cp.RESTConfig() // making accounts and tokens is not in the shipped rules
+		admin := shared.RESTConfig() // making accounts and tokens is not in the shipped rules
 		admin.Host = p.RESTConfig.Host
 		p.RESTConfig = admin
 		p.Config.UseServiceAccountCredentials = true
@@ -360,7 +360,7 @@ func bindClusterAdmin(t *testing.T, account string) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "kube-system", Name: account}},
 	}
-	bindings := suite.admin.RbacV1().ClusterRoleBindings()
+	bindings := shared.Admin.RbacV1().ClusterRoleBindings()
 	if _, err := bindings.Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -49,8 +49,8 @@ func watch(t *testing.T, clusters []*cluster) *bystanders {
 			ccmtest.WaitCall(t, b.cloud, b.name+" asks its cloud for the new node", b.slow)
 		}
 	}
-	for i := range suite {
-		w.marks[&suite[i]] = suite[i].Audit().Mark()
+	for i := range shared {
+		w.marks[&shared[i]] = shared[i].Audit().Mark()
 	}
 	return w
 }

@@ -36,7 +36,7 @@ func newFleet(t *testing.T, name string) *fleet {
 	t.Helper()
 	f := &fleet{t: t}
 	for i := range size {
-		f.clusters = append(f.clusters, &cluster{t: t, name: fmt.Sprintf("%s-%02d", name, i), plane: &suite[i%planes]})
+		f.clusters = append(f.clusters, &cluster{t: t, name: fmt.Sprintf("%s-%02d", name, i), plane: &shared[i%planes]})
 	}
 	each(t, f.clusters, (*cluster).create)
 	return f

@@ -4,11 +4,8 @@ package many_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,10 +13,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 const (
@@ -27,8 +24,6 @@ const (
 	planes = 2
 	// hosted is the group that the endpoints' users are in, and the name of what it may do beside the shipped rules.
 	hosted = "hosted-control-planes"
-	// logTail is how much of the log a failed run shows, in lines.
-	logTail = 60
 )
 
 // A plane is a real control plane, with its administrator.
@@ -37,65 +32,26 @@ type plane struct {
 	admin kubernetes.Interface
 }
 
-// suite holds the control planes, which all tests share. Each test has parts of its own.
-var suite [planes]plane
+// shared holds the control planes of all tests. Each test has parts of its own.
+var shared [planes]plane
 
-func TestMain(m *testing.M) { os.Exit(runSuite(m)) }
+func TestMain(m *testing.M) { os.Exit(suite.Quietly(func() int { return runSuite(m) })) }
 
 func runSuite(m *testing.M) (code int) {
-	show, err := collectLogs()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { show(code != 0) }()
 	defer func() {
-		for _, p := range suite {
+		for _, p := range shared {
 			if p.ControlPlane == nil {
 				continue
 			}
 			if err := p.Stop(context.Background()); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				code = 1
+				code = suite.Failed(err)
 			}
 		}
 	}()
 	if err := startPlanes(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return suite.Failed(err)
 	}
 	return m.Run()
-}
-
-// collectLogs keeps what upstream's controllers of fifty clusters say out of the test's output. The returned function ends that, and
-// shows the end of it if asked.
-func collectLogs() (show func(bool), err error) {
-	dir, err := os.MkdirTemp("", "fxccm-many-")
-	if err != nil {
-		return nil, fmt.Errorf("make a folder for the log: %w", err)
-	}
-	path := filepath.Join(dir, "log")
-	file, err := os.Create(path)
-	if err != nil {
-		return nil, fmt.Errorf("make the log: %w", err)
-	}
-	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(flags)
-	for name, value := range map[string]string{"logtostderr": "false", "stderrthreshold": "FATAL", "one_output": "true"} {
-		if err := flags.Set(name, value); err != nil {
-			return nil, fmt.Errorf("send the log to a file: %w", err)
-		}
-	}
-	klog.SetOutput(file)
-	return func(wanted bool) {
-		klog.Flush()
-		_ = file.Close()
-		if data, err := os.ReadFile(path); wanted && err == nil {
-			lines := strings.Split(string(data), "\n")
-			fmt.Fprintf(os.Stderr, "the end of the log:\n%s\n", strings.Join(lines[max(0, len(lines)-logTail):], "\n"))
-		}
-		_ = os.RemoveAll(dir)
-	}, nil
 }
 
 // startPlanes starts the control planes at once.
@@ -106,7 +62,7 @@ func startPlanes() error {
 	errs := make(chan error, planes)
 	for i := range planes {
 		starting.Go(func() {
-			if err := suite[i].start(ctx); err != nil {
+			if err := shared[i].start(ctx); err != nil {
 				errs <- err
 			}
 		})

@@ -1,0 +1,101 @@
+// Package suite runs the tests of a package on a real control plane that they share.
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+)
+
+// Options tells how a suite is run. The zero value is a control plane without rules.
+type Options struct {
+	// Rules are the files with the RBAC rules that are applied before the tests run, relative to the package's folder.
+	Rules []string
+	// ControlPlane is how the control plane is started.
+	ControlPlane controlplane.Options
+	// Prepare makes ready what else the tests need. Nil: nothing.
+	Prepare func(context.Context, *Suite) error
+	// Check looks at what is left when all tests have passed. Nil: at nothing.
+	Check func(*Suite) error
+}
+
+// A Suite is what all tests of a package share.
+type Suite struct {
+	*controlplane.ControlPlane
+	// Admin may do everything. It is the tests' own; the CCM never uses it.
+	Admin kubernetes.Interface
+	// Identity is the CCM's, which has the rights of the rules and no others; User is its name in the audit log.
+	Identity *rest.Config
+	User     string
+	// Rules are those of the options.
+	Rules *rbac.Manifests
+}
+
+// Run starts the control plane into s, runs the tests, and stops it. The code is that of the process, for os.Exit. See
+// [Quietly] for what is logged.
+func Run(m *testing.M, s *Suite, o Options) (code int) {
+	return Quietly(func() int { return s.run(m, o) })
+}
+
+func (s *Suite) run(m *testing.M, o Options) (code int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	if err := s.start(ctx, o); err != nil {
+		return Failed(errors.Join(err, s.stop()))
+	}
+	var err error
+	if code = m.Run(); code == 0 && o.Check != nil {
+		err = o.Check(s)
+	}
+	if err = errors.Join(err, s.stop()); err != nil {
+		return Failed(err)
+	}
+	return code
+}
+
+// Failed prints err, and is the code of a suite that could not be run.
+func Failed(err error) (code int) {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+func (s *Suite) start(ctx context.Context, o Options) (err error) {
+	if s.ControlPlane, err = controlplane.Start(ctx, o.ControlPlane); err != nil {
+		return err
+	}
+	if s.Admin, err = kubernetes.NewForConfig(s.RESTConfig()); err != nil {
+		return err
+	}
+	s.User = controlplane.ServiceAccountUser("kube-system", "cloud-controller-manager")
+	if s.Identity, err = s.ServiceAccountConfig("kube-system", "cloud-controller-manager"); err != nil {
+		return err
+	}
+	if len(o.Rules) > 0 {
+		if s.Rules, err = rbac.Load(o.Rules...); err != nil {
+			return err
+		}
+		if err := s.Rules.Apply(ctx, s.Admin); err != nil {
+			return err
+		}
+	}
+	if o.Prepare == nil {
+		return nil
+	}
+	return o.Prepare(ctx, s)
+}
+
+func (s *Suite) stop() error {
+	if s.ControlPlane == nil {
+		return nil
+	}
+	return s.Stop(context.Background())
+}
