@@ -30,7 +30,7 @@ func TestConfigFile_ThatIsWrong_IsTheReasonInStatus_AndIsTakenUpOnceItIsRight(t 
 					t.Fatal(err)
 				}
 			}
-			c := ccmtest.StartManager(t, cluster, nil, config, ccmtest.WithProvider(registered.Provider("aws")))
+			c := ccmtest.StartManager(t, shared.ControlPlane, nil, config, ccmtest.WithProvider(registered.Provider("aws")))
 			reason := c.WaitState(ccm.StateDegraded).Reason
 			for _, want := range []string{`"aws"`, path, wrong.want} {
 				if !strings.Contains(reason, want) {
@@ -49,7 +49,7 @@ func TestConfigFile_ThatIsWrong_IsTheReasonInStatus_AndIsTakenUpOnceItIsRight(t 
 
 func TestProvider_ThatIsNotRegistered_IsTheReasonInStatus(t *testing.T) {
 	config, _ := configure(t, "")
-	c := ccmtest.StartManager(t, cluster, nil, config, ccmtest.WithProvider(registered.Provider("hcloud")))
+	c := ccmtest.StartManager(t, shared.ControlPlane, nil, config, ccmtest.WithProvider(registered.Provider("hcloud")))
 	reason := c.WaitState(ccm.StateDegraded).Reason
 	if !strings.Contains(reason, `"hcloud"`) || !strings.Contains(reason, "import the package that registers it") {
 		t.Errorf("the reason is %q, want one that says what is not registered and what to do", reason)

@@ -61,20 +61,20 @@ func providerID(i awsstub.Instance) string { return "aws:///" + i.Zone + "/" + i
 // newNode is the Node of an instance, as its kubelet registers it.
 func newNode(t *testing.T, i awsstub.Instance, opts ...ccmtest.NodeOption) {
 	t.Helper()
-	ccmtest.CreateNode(t, admin, ccmtest.TaintedNode(i.PrivateDNSName, opts...))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(i.PrivateDNSName, opts...))
 }
 
 // knownNode is the Node of an instance, initialised before. Made before the CCM starts, it is in all load balancers from the beginning:
 // upstream's service controller can update a load balancer because of a new node while it still makes it without, and whichever is last wins.
 func knownNode(t *testing.T, i awsstub.Instance) {
 	t.Helper()
-	ccmtest.CreateNode(t, admin, ccmtest.ReadyNode(i.PrivateDNSName, ccmtest.NodeProviderID(providerID(i))))
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(i.PrivateDNSName, ccmtest.NodeProviderID(providerID(i))))
 }
 
 // waitInitialized waits until the instance's Node is initialised.
 func waitInitialized(t *testing.T, i awsstub.Instance) *corev1.Node {
 	t.Helper()
-	return ccmtest.WaitNodeInitialized(t, admin, i.PrivateDNSName)
+	return ccmtest.WaitNodeInitialized(t, shared.Admin, i.PrivateDNSName)
 }
 
 // configure changes the CCM's configuration to that of a cluster on the cloud, with its file in a directory of the test's.
@@ -103,7 +103,7 @@ func writeFile(t *testing.T, path, content string) {
 func start(t *testing.T, cloud *awsstub.Cloud, change ...func(*ccm.Config)) *ccmtest.CCM {
 	t.Helper()
 	config, _ := configure(t, cloud.Config(), change...)
-	return ccmtest.StartManager(t, cluster, nil, config, ccmtest.WithProvider(registered.Provider("aws")))
+	return ccmtest.StartManager(t, shared.ControlPlane, nil, config, ccmtest.WithProvider(registered.Provider("aws")))
 }
 
 // monitorRarely keeps the lifecycle controller from asking the cloud while a test counts.
@@ -114,7 +114,7 @@ func monitorRarely(cfg *ccm.Config) {
 // loadBalancerService is a Service with a load balancer in the stub's subnet.
 func loadBalancerService(t *testing.T, name string) {
 	t.Helper()
-	ccmtest.CreateService(t, admin, ccmtest.LoadBalancerService(name,
+	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService(name,
 		ccmtest.ServiceAnnotation("service.beta.kubernetes.io/aws-load-balancer-subnets", awsstub.Subnet)))
 }
 

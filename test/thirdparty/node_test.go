@@ -26,7 +26,7 @@ func TestModule_InAnFxApp_ANewNodeBecomesWhatTheCloudSays(t *testing.T) {
 	cfg.Controllers = []string{"*", "-node-route-controller"}
 	writeFile(t, cfg.CloudProvider.ConfigFile, cloud.Config())
 
-	app := fxtest.New(t, ccm.Module, registered.Module("aws"), fx.NopLogger, fx.Supply(cfg, cluster.RESTConfig()))
+	app := fxtest.New(t, ccm.Module, registered.Module("aws"), fx.NopLogger, fx.Supply(cfg, shared.RESTConfig()))
 	app.RequireStart()
 	defer app.RequireStop()
 	newNode(t, instance)
@@ -50,7 +50,7 @@ func TestModule_InAnFxApp_ANewNodeBecomesWhatTheCloudSays(t *testing.T) {
 		corev1.NodeExternalIP:  "192.0.2.1",
 		corev1.NodeInternalDNS: "ip-10-0-0-1.ec2.internal",
 	} {
-		if got := ccmtest.WaitNodeAddress(t, admin, instance.PrivateDNSName, kind); got != want {
+		if got := ccmtest.WaitNodeAddress(t, shared.Admin, instance.PrivateDNSName, kind); got != want {
 			t.Errorf("the address of type %s is %q, want %q", kind, got, want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestNode_WhenItsInstanceIsTerminated_IsDeleted_AndOthersStay(t *testing.T) 
 	}
 
 	cloud.Terminate(goes.ID)
-	ccmtest.WaitNodeGone(t, admin, goes.PrivateDNSName)
+	ccmtest.WaitNodeGone(t, shared.Admin, goes.PrivateDNSName)
 
 	if node := waitInitialized(t, stays); node.DeletionTimestamp != nil {
 		t.Errorf("Node %s is being deleted, and its instance runs", node.Name)
@@ -85,17 +85,17 @@ func TestService_HasALoadBalancerWithTheNodes_UntilItIsDeleted(t *testing.T) {
 
 	loadBalancerService(t, "web")
 	balancer := waitBalancer(t, cloud, "web", one.ID, two.ID)
-	if address := ccmtest.WaitServiceAddress(t, admin, "default", "web"); address != balancer.DNSName {
+	if address := ccmtest.WaitServiceAddress(t, shared.Admin, "default", "web"); address != balancer.DNSName {
 		t.Errorf("the Service's address is %q, want that of its load balancer, %q", address, balancer.DNSName)
 	}
 	if len(balancer.Listeners) != 1 || balancer.Listeners[0].Port != 80 || !slices.Equal(balancer.Subnets, []string{"subnet-1"}) {
 		t.Errorf("the load balancer is %+v, want one with the Service's port 80 in the subnet of its annotation", balancer)
 	}
 
-	if err := admin.CoreV1().Services("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+	if err := shared.Admin.CoreV1().Services("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.WaitServiceGone(t, admin, "default", "web")
+	ccmtest.WaitServiceGone(t, shared.Admin, "default", "web")
 	if left := cloud.Balancers(); len(left) > 0 {
 		t.Errorf("the Service is gone, and left load balancers behind: %v", left)
 	}

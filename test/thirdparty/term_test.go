@@ -24,7 +24,7 @@ func TestTerm_LostWhileTheProviderWorks_SendsNothingMore_AndTheNextOneFinishes(t
 	knownNode(t, instance)
 	c := start(t, cloud, monitorRarely, func(cfg *ccm.Config) { cfg.Service.ConcurrentSyncs = workers })
 	// With its addresses the node controller is done, and only Services are left to work on.
-	ccmtest.WaitNodeAddress(t, admin, instance.PrivateDNSName, corev1.NodeInternalIP)
+	ccmtest.WaitNodeAddress(t, shared.Admin, instance.PrivateDNSName, corev1.NodeInternalIP)
 	release := cloud.Hold("CreateLoadBalancer")
 	defer release()
 	for n := range services {
@@ -56,7 +56,7 @@ func TestTerm_LostWhileTheProviderWorks_SendsNothingMore_AndTheNextOneFinishes(t
 	for n := range services {
 		name := fmt.Sprintf("web-%d", n)
 		waitBalancer(t, cloud, name, instance.ID)
-		ccmtest.WaitServiceAddress(t, admin, "default", name)
+		ccmtest.WaitServiceAddress(t, shared.Admin, "default", name)
 	}
 
 	for _, late := range cloud.Requests()[before:] {
@@ -109,8 +109,8 @@ func TestTerms_LeaveNothingBehind_ButWhatTheProviderNeverEnds(t *testing.T) {
 		c.Elector.Lead()
 		c.WaitReady()
 		name := fmt.Sprintf("%s-%d", instance.PrivateDNSName, n)
-		node := ccmtest.CreateNode(t, admin, ccmtest.TaintedNode(name, ccmtest.NodeProviderID(providerID(instance))))
-		ccmtest.WaitNodeInitialized(t, admin, node.Name)
+		node := ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name, ccmtest.NodeProviderID(providerID(instance))))
+		ccmtest.WaitNodeInitialized(t, shared.Admin, node.Name)
 		c.Elector.Lose(nil)
 		c.Elector.WaitReleased(t)
 	}
