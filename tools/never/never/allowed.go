@@ -19,5 +19,6 @@ func Allowed() []Allowance {
 		{module + "provider/fake", "Script.enact", RulePanic, "a mistake in the source of a test, told where it is made"},
 		{module + "provider/fake", "plan.play", RulePanic, "the panic that a test has asked for"},
 		{module + "provider/fake", "Client.call", RulePanic, "the panic that a test has asked for, in the caller's process"},
+		{module + "provider/openstack/openstacktest", Anywhere, RulePanic, "a mistake in the source of a test, told where it is made, as net/http/httptest does"},
 	}
 }

@@ -15,13 +15,16 @@ import (
 // An Allowance is one place where a rule may be broken.
 type Allowance struct {
 	// Package is an import path, In the function, method (Type.Method) or package variable; for an import it is the path that is
-	// imported.
+	// imported. [Anywhere] is the whole package.
 	Package, In string
 	// Rule is the rule that may be broken there.
 	Rule Rule
 	// Why is for the reader.
 	Why string
 }
+
+// Anywhere stands for all of a package in an [Allowance].
+const Anywhere = "*"
 
 // New returns the analyzer. What is allowed and not needed any more is reported, too.
 func New(allowed []Allowance) *analysis.Analyzer {
@@ -120,7 +123,7 @@ func (c *checker) report(at ast.Node, rule Rule, text string) { c.reportIn(at, r
 
 func (c *checker) reportIn(at ast.Node, rule Rule, in, text string) {
 	for _, a := range c.allowed {
-		if a.Package == c.path && a.In == in && a.Rule == rule {
+		if a.Package == c.path && (a.In == in || a.In == Anywhere) && a.Rule == rule {
 			c.used[a] = true
 			return
 		}

@@ -28,6 +28,11 @@ func TestAnalyzer_LeavesOutWhatIsAllowedInItsPlaceOnly(t *testing.T) {
 		{Package: "elsewhere", In: "Die", Rule: never.RulePanic},
 	}
 	analysistest.Run(t, analysistest.TestData(), never.New(allowed), "allowed")
+	anywhere := []never.Allowance{
+		{Package: "anywhere", In: never.Anywhere, Rule: never.RulePanic},
+		{Package: "anywhere", In: never.Anywhere, Rule: never.RuleInit},
+	}
+	analysistest.Run(t, analysistest.TestData(), never.New(anywhere), "anywhere")
 }
 
 func TestAllowed_SaysWhy(t *testing.T) {
