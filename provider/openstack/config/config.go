@@ -32,7 +32,7 @@ type Global struct {
 	TenantID   string
 	TenantName string
 
-	// A trust, and the user to whom it was given, if that is not the user above.
+	// A trust, which takes the place of the project, and the user to whom it was given, if that is not the user above.
 	TrustID         string
 	TrusteeID       string
 	TrusteePassword Secret
@@ -54,7 +54,7 @@ type Global struct {
 	Token Secret
 
 	Region string
-	// EndpointType is public, internal or admin.
+	// EndpointType is public, internal or admin. Empty is public.
 	EndpointType string
 
 	// The authorities that the cloud's certificates are checked against, as a file or as PEM. Empty: the system's.
@@ -111,6 +111,10 @@ type LoadBalancer struct {
 	ContainerStore                 string
 	ProviderRequiresSerialAPICalls bool
 	DefaultTLSContainerRef         string
+
+	// ActiveSteps is how often a load balancer is looked at, with growing pauses, until it must be active: what OCCM takes from
+	// OCCM_WAIT_LB_ACTIVE_STEPS. 0 leaves it to the provider.
+	ActiveSteps int
 }
 
 // LoadBalancerClass replaces some defaults of the Services that name it.

@@ -1,0 +1,311 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A cloudsFile is a clouds.yaml, secure.yaml or clouds-public.yaml.
+type cloudsFile struct {
+	path string
+	root *yaml.Node
+}
+
+// A setting is a scalar with its whereabouts.
+type setting struct {
+	value         string
+	file, section string
+	line          int
+}
+
+// A cloudEntry is what a file says of a cloud: its own scalars by their names, and those of auth as auth.name.
+type cloudEntry struct {
+	settings map[string]setting
+	regions  []regionEntry
+	problems []Problem
+}
+
+// A regionEntry is what differs in a region.
+type regionEntry struct {
+	cloudEntry
+	name, file string
+	line       int
+}
+
+// parseClouds reads YAML. What the YAML parser says is not passed on but for the line: it quotes what it has read.
+func parseClouds(path string, content []byte) (*cloudsFile, *Problem) {
+	file := &cloudsFile{path: path}
+	problem := &Problem{Severity: Error, File: path, Text: "is not YAML"}
+	var document yaml.Node
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		if _, after, found := strings.Cut(err.Error(), "line "); found {
+			line, _, _ := strings.Cut(after, ":")
+			problem.Line, _ = strconv.Atoi(line)
+		}
+		if strings.Contains(err.Error(), "anchor") {
+			problem.Text += `; a value that begins with "*" or "&" must be in quotes`
+		}
+		return nil, problem
+	}
+	if len(document.Content) == 0 {
+		return file, nil
+	}
+	file.root = resolve(document.Content[0])
+	if file.root.Kind != yaml.MappingNode {
+		problem.Text = "wants a mapping with clouds"
+		return nil, problem
+	}
+	return file, nil
+}
+
+// resolve follows aliases.
+func resolve(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// A member of a mapping.
+type member struct {
+	key, value *yaml.Node
+}
+
+// members are those of a mapping in their order, and those of the mappings that it merges, which are weaker. No mapping is gone
+// through twice, so that one that merges itself does no harm.
+func members(mapping *yaml.Node) []member {
+	var own, merged []member
+	seen := map[*yaml.Node]bool{}
+	var walk func(n *yaml.Node, into *[]member)
+	walk = func(n *yaml.Node, into *[]member) {
+		n = resolve(n)
+		if seen[n] {
+			return
+		}
+		seen[n] = true
+		if n.Kind == yaml.SequenceNode {
+			for _, each := range n.Content {
+				walk(each, &merged)
+			}
+		}
+		if n.Kind != yaml.MappingNode {
+			return
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Tag == "!!merge" {
+				walk(n.Content[i+1], &merged)
+				continue
+			}
+			*into = append(*into, member{resolve(n.Content[i]), resolve(n.Content[i+1])})
+		}
+	}
+	walk(mapping, &own)
+	for _, m := range merged {
+		if !slices.ContainsFunc(own, func(o member) bool { return o.key.Value == m.key.Value }) {
+			own = append(own, m)
+		}
+	}
+	return own
+}
+
+// child is a member's value, the last if there are several as in YAML libraries that allow it.
+func child(mapping *yaml.Node, key string) *yaml.Node {
+	var found *yaml.Node
+	if mapping != nil {
+		for _, m := range members(mapping) {
+			if m.key.Value == key {
+				found = m.value
+			}
+		}
+	}
+	return found
+}
+
+// names are the clouds' in their order.
+func (f *cloudsFile) names(group string) []string {
+	var names []string
+	if clouds := child(f.root, group); clouds != nil {
+		for _, m := range members(clouds) {
+			if !slices.Contains(names, m.key.Value) {
+				names = append(names, m.key.Value)
+			}
+		}
+	}
+	return names
+}
+
+func (f *cloudsFile) cloud(group, name string) *yaml.Node {
+	return child(child(f.root, group), name)
+}
+
+func (f *cloudsFile) entry(group, name string) cloudEntry {
+	section := group + "." + name
+	cloud := f.cloud(group, name)
+	if cloud == nil {
+		return cloudEntry{settings: map[string]setting{}}
+	}
+	return f.read(cloud, section)
+}
+
+// read takes a cloud's or a region's mapping apart.
+func (f *cloudsFile) read(cloud *yaml.Node, section string) cloudEntry {
+	entry := cloudEntry{settings: map[string]setting{}}
+	if cloud.Kind != yaml.MappingNode {
+		if !null(cloud) {
+			entry.tell(Error, f, cloud, section, "", "wants a mapping")
+		}
+		return entry
+	}
+	f.scalars(&entry, cloud, section, "")
+	if auth := child(cloud, "auth"); auth != nil && !null(auth) {
+		if auth.Kind == yaml.MappingNode {
+			f.scalars(&entry, auth, section+".auth", "auth.")
+		} else {
+			entry.tell(Error, f, auth, section, "auth", "wants a mapping")
+		}
+	}
+	if regions := child(cloud, "regions"); regions != nil {
+		entry.regions = f.regions(regions, section)
+	}
+	return entry
+}
+
+// scalars collects those of a mapping, and tells of keys that are unknown.
+func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, prefix string) {
+	seen := map[string]bool{}
+	for _, m := range members(mapping) {
+		// openstacksdk takes "-" for "_" in keys.
+		written := m.key.Value
+		key := prefix + strings.ReplaceAll(written, "-", "_")
+		if seen[key] {
+			entry.tell(Mistake, f, m.key, section, written, "is there twice; the last counts")
+		}
+		seen[key] = true
+		known, scalar := cloudsKey(key)
+		switch {
+		case !known:
+			p := Problem{Severity: Mistake, File: f.path, Line: m.key.Line, Section: section, Key: written, Unknown: true}
+			if near := nearest(key, cloudsKeys()); near != "" && strings.HasPrefix(near, prefix) {
+				p.Text = didYouMean(strings.TrimPrefix(near, prefix))
+			}
+			entry.problems = append(entry.problems, p)
+		case !scalar:
+		case null(m.value):
+			delete(entry.settings, key)
+		case m.value.Kind != yaml.ScalarNode:
+			entry.tell(Error, f, m.value, section, written, "wants a single value")
+		default:
+			entry.settings[key] = setting{value: m.value.Value, file: f.path, section: section, line: m.value.Line}
+		}
+	}
+}
+
+// regions are names, or mappings of a name and of values that differ from the cloud's.
+func (f *cloudsFile) regions(list *yaml.Node, section string) []regionEntry {
+	var regions []regionEntry
+	for _, item := range list.Content {
+		item = resolve(item)
+		region := regionEntry{name: item.Value, file: f.path, line: item.Line}
+		region.settings = map[string]setting{}
+		if item.Kind == yaml.MappingNode {
+			if name := child(item, "name"); name != nil {
+				region.name = name.Value
+			}
+			if values := child(item, "values"); values != nil {
+				region.cloudEntry = f.read(values, fmt.Sprintf("%s.regions.%s.values", section, region.name))
+			}
+		}
+		if region.name != "" {
+			regions = append(regions, region)
+		}
+	}
+	return regions
+}
+
+func (e *cloudEntry) tell(severity Severity, f *cloudsFile, at *yaml.Node, section, key, text string) {
+	e.problems = append(e.problems, Problem{Severity: severity, File: f.path, Line: at.Line, Section: section, Key: key, Text: text})
+}
+
+func null(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// over lays an entry over a weaker one. What is empty does not count.
+func (e cloudEntry) over(weaker cloudEntry) cloudEntry {
+	merged := cloudEntry{
+		settings: maps.Clone(weaker.settings),
+		regions:  slices.Concat(e.regions, weaker.regions),
+		problems: slices.Concat(e.problems, weaker.problems),
+	}
+	for key, s := range e.settings {
+		if s.value != "" {
+			merged.settings[key] = s
+		}
+	}
+	return merged
+}
+
+// profile names the public cloud that the entry builds on.
+func (e cloudEntry) profile() setting {
+	if s := e.settings["profile"]; s.value != "" {
+		return s
+	}
+	return e.settings["cloud"]
+}
+
+// unify puts values where the table looks for them that have another name, too.
+func (e cloudEntry) unify() {
+	for key, other := range map[string]string{
+		"endpoint_type":     "interface",
+		"auth.project_id":   "auth.tenant_id",
+		"auth.project_name": "auth.tenant_name",
+		"auth.username":     "auth.user_name",
+	} {
+		if e.settings[key].value == "" {
+			e.settings[key] = e.settings[other]
+		}
+	}
+}
+
+// cloudsKeys are the keys that have an effect, those of auth with auth. before them.
+func cloudsKeys() []string {
+	keys := []string{
+		"auth", "auth_type", "cloud", "profile", "regions", "interface",
+		"auth.default_domain", "auth.tenant_id", "auth.tenant_name", "auth.user_name",
+	}
+	for _, o := range global().options {
+		if o.clouds != "" {
+			keys = append(keys, o.clouds)
+		}
+	}
+	return keys
+}
+
+// cloudsKey tells whether a key is known, and whether it has one value that is used. Many are known that are for other programs:
+// the file is shared with them.
+func cloudsKey(key string) (known, scalar bool) {
+	if slices.Contains(cloudsKeys(), key) {
+		return true, key != "auth" && key != "regions"
+	}
+	name, inAuth := strings.CutPrefix(key, "auth.")
+	if inAuth {
+		return slices.Contains([]string{"system_scope", "allow_reauth", "passcode"}, name), false
+	}
+	for _, ending := range []string{
+		"_api_version", "_endpoint_override", "_endpoint", "_interface", "_endpoint_type", "_region_name", "_service_type", "_service_name",
+		"_default_microversion", "_min_version", "_max_version", "_status_code_retries", "_connect_retries", "_connect_retry_delay", "_status_code_retry_delay",
+	} {
+		if strings.HasSuffix(name, ending) {
+			return true, false
+		}
+	}
+	return slices.Contains([]string{
+		"api_timeout", "block_storage_endpoint_override", "client_config_file", "disable_vendor_agent", "external_network", "floating_ip_source",
+		"force_ipv4", "image_api_use_tasks", "image_format", "internal_network", "message", "nat_destination", "networks", "password_callback",
+		"prefer_ipv6", "private", "requires_floating_ip", "secgroup_source", "statsd", "status", "use_external_network", "use_internal_network",
+		"vendor_hook", "domain_id", "domain_name", "app_name", "app_version", "cache", "metrics", "rate_limit", "log_level", "split_loggers",
+	}, name), false
+}

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Loaded is a configuration that was read from files.
+type Loaded struct {
+	Config Config
+	// Warnings are the problems that it was not refused for.
+	Warnings []Problem
+	// Files are those that it depends on: the ones that were read, and the certificates and the key that it names. When one
+	// changes, so may the login or the connections.
+	Files []string
+}
+
+// Load reads the cloud.conf at path as [Read] does.
+func Load(path string, o Options) (Loaded, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return Loaded{}, fmt.Errorf("read the cloud's configuration: %w", err)
+	}
+	o.Path = path
+	loaded, err := Read(content, o)
+	if err == nil {
+		loaded.Files = append([]string{path}, loaded.Files...)
+	}
+	return loaded, err
+}
+
+// Read reads the text of a cloud.conf, takes what it leaves open from clouds.yaml if it says so, and validates the whole. The error
+// is a [Problems] and tells all that is wrong. With an error, Loaded has the warnings only.
+func Read(content []byte, o Options) (Loaded, error) {
+	d := parse(content, o.Path)
+	d.takeEnvironment(o)
+	if d.config.Global.UseClouds {
+		d.takeClouds(o)
+	}
+	d.complete()
+	d.validate()
+	byLine(d.problems)
+	warnings, err := Judge(d.problems, o.Strict)
+	if err != nil {
+		return Loaded{Warnings: warnings}, err
+	}
+	return Loaded{Config: d.config, Warnings: warnings, Files: append(d.files, d.config.Global.files()...)}, nil
+}
+
+func (d *document) takeEnvironment(o Options) {
+	if _, given := d.origins[origin{header("Instances", ""), "regional"}]; !given {
+		d.config.Instances.Regional = o.environment("OS_CCM_REGIONAL") == "true"
+	}
+	const steps = "OCCM_WAIT_LB_ACTIVE_STEPS"
+	if written := o.environment(steps); written != "" {
+		n, err := strconv.Atoi(written)
+		if err != nil || n < 1 {
+			d.problems = append(d.problems, Problem{Severity: Mistake, Section: "the environment", Key: steps, Text: "must be a number, at least 1; it has no effect"})
+			return
+		}
+		d.config.LoadBalancer.ActiveSteps = n
+	}
+}
+
+// complete puts OCCM's defaults where an empty value stands for them.
+func (d *document) complete() {
+	m, defaults := &d.config.Metadata, Default().Metadata
+	m.SearchOrder = cmp.Or(m.SearchOrder, defaults.SearchOrder)
+	m.RequestTimeout = cmp.Or(m.RequestTimeout, defaults.RequestTimeout)
+}
+
+// validate adds what Validate finds, with the lines of what it is about. What could not be read is not called missing.
+func (d *document) validate() {
+	unread, brokenLine := map[string]bool{}, false
+	for _, p := range d.problems {
+		if p.Severity != Error {
+			continue
+		}
+		unread[p.Section] = true
+		brokenLine = brokenLine || p.Section == ""
+		if strings.HasPrefix(p.Section, "clouds") {
+			unread[header("Global", "")] = true
+		}
+	}
+	for _, p := range Validate(d.config) {
+		position, given := d.origins[origin{p.Section, p.Key}]
+		if !given && (brokenLine || unread[p.Section]) {
+			continue
+		}
+		p.File, p.Line = position.file, position.line
+		d.problems = append(d.problems, p)
+	}
+}
+
+// files are those that the client reads.
+func (g Global) files() []string {
+	var files []string
+	for _, file := range []string{g.CAFile, g.CertFile, g.KeyFile} {
+		if file != "" {
+			files = append(files, file)
+		}
+	}
+	return files
+}

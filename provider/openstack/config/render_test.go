@@ -1,0 +1,85 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestRender_IsReadAsItWas(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("testdata", "full.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, _, err := Parse(content, Options{Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	odd := Default()
+	odd.Global.Username = " \"a\\b\"\n\tü#;= "
+	odd.LoadBalancer.LBProvider = ""
+	odd.LoadBalancer.Enabled = false
+	odd.Networking.PublicNetworkNames = []string{"", "a,b", " "}
+	odd.LoadBalancerClasses = map[string]LoadBalancerClass{"": {}, `a\"b`: {SubnetID: "x"}, "tab\tand\rreturn": {}}
+	for name, want := range map[string]Config{"full": full, "defaults": Default(), "odd": odd} {
+		text, err := RenderWithSecrets(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := Parse([]byte(text), Options{})
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: from\n%s\nwas read %+v (%v), want %+v", name, text, got, err, want)
+		}
+	}
+}
+
+func TestRender_WritesWhatDiffersFromTheDefaults(t *testing.T) {
+	c := Default()
+	c.Global = Global{AuthURL: "https://keystone", Username: "a b", Password: "hunter2"}
+	c.LoadBalancer.InternalLB = true
+	c.LoadBalancerClasses = map[string]LoadBalancerClass{"a": {}}
+	got, err := Render(c)
+	want := `[Global]
+auth-url = https://keystone
+username = "a b"
+# password is left out
+
+[LoadBalancer]
+internal-lb = true
+
+[LoadBalancerClass "a"]
+`
+	if err != nil || got != want {
+		t.Errorf("written was\n%s\nwant\n%s(%v)", got, want, err)
+	}
+}
+
+func TestRender_SecretsOnlyOnRequest(t *testing.T) {
+	c := Default()
+	c.Global.Password, c.Global.TrusteePassword, c.Global.ApplicationCredentialSecret, c.Global.Token = "s3cr3t", "s3cr3t", "s3cr3t", "s3cr3t"
+	if got, err := Render(c); err != nil || strings.Contains(got, "s3cr3t") || strings.Count(got, "is left out") != 4 {
+		t.Errorf("written was\n%s(%v)", got, err)
+	}
+	if got, err := RenderWithSecrets(c); err != nil || strings.Count(got, "s3cr3t") != 4 {
+		t.Errorf("with secrets, written was\n%s(%v)", got, err)
+	}
+}
+
+func TestRender_RefusesWhatTheFormatCannotHold(t *testing.T) {
+	for _, value := range []string{"a\rb", "a\x00b", "\xff"} {
+		c := Default()
+		c.Global.Password = Secret(value)
+		if got, err := RenderWithSecrets(c); err == nil || strings.Contains(err.Error(), value) {
+			t.Errorf("%q was written as %q (%v)", value, got, err)
+		}
+	}
+	for _, name := range []string{"a\nb", "\x00", "\xff"} {
+		c := Default()
+		c.LoadBalancerClasses = map[string]LoadBalancerClass{name: {}}
+		if got, err := Render(c); err == nil {
+			t.Errorf("a class named %q was written as %q", name, got)
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package config
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A statement is a section's header or an assignment in cloud.conf.
+type statement struct {
+	line int
+
+	// A header has a section, and may have a name. One that cannot be read has no section.
+	header        bool
+	section, name string
+
+	// An assignment has a key, and a value unless it is bare.
+	key, value string
+	bare       bool
+}
+
+// scan reads the syntax of gopkg.in/gcfg.v1, which is that of OCCM's files, and tells of everything that gcfg refuses; test/gcfg
+// holds it to that. After a mistake it goes on in the next line.
+//
+//	[section]                 names: letters, digits and "-", in any case; the first is a letter
+//	[section "name"]          in a name \" and \\ are escapes
+//	key = value               # or ; begins a comment, blanks around the value are dropped
+//	key = "a value"           in quotes \" \\ \n \t are escapes, and nothing is dropped
+//	key = a long \            a line may go on in the next
+//	key                       without a value, which turns a switch on and empties a list
+func scan(content string) ([]statement, []Problem) {
+	s := scanner{rest: content, line: 1, wrong: map[int]bool{}}
+	s.encoding()
+	for s.rest != "" {
+		s.statement()
+	}
+	return s.statements, s.problems
+}
+
+type scanner struct {
+	rest       string
+	line       int
+	statements []statement
+	problems   []Problem
+	wrong      map[int]bool // lines that have a problem
+	inSection  bool
+}
+
+// encoding takes out what no text has: gcfg refuses both everywhere, even in comments.
+func (s *scanner) encoding() {
+	for i, line := range strings.Split(s.rest, "\n") {
+		switch {
+		case !utf8.ValidString(line):
+			s.problem(i+1, "is not UTF-8")
+		case strings.Contains(line, "\x00"):
+			s.problem(i+1, "contains a NUL")
+		}
+	}
+	if len(s.problems) > 0 {
+		s.rest = strings.ReplaceAll(strings.ToValidUTF8(s.rest, "\ufffd"), "\x00", "\ufffd")
+	}
+	if strings.HasPrefix(s.rest, "\ufeff") {
+		s.problem(1, "begins with a byte order mark; save it without")
+		s.rest = strings.TrimPrefix(s.rest, "\ufeff")
+	}
+}
+
+// problem tells the first thing that is wrong with a line.
+func (s *scanner) problem(line int, text string) {
+	if s.wrong[line] {
+		return
+	}
+	s.wrong[line] = true
+	s.problems = append(s.problems, Problem{Severity: Error, Line: line, Text: text})
+}
+
+func (s *scanner) statement() {
+	s.skipBlanks()
+	line := s.line
+	switch c := s.peek(); {
+	case s.atEnd():
+	case c == '[':
+		header, wrong := s.header()
+		s.inSection = true
+		header.line = line
+		s.statements = append(s.statements, header)
+		s.endOfLine(line, wrong)
+		return
+	case unicode.IsLetter(c):
+		assignment, wrong := s.assignment()
+		if wrong == "" && !s.inSection {
+			wrong = "stands before the first section"
+		}
+		assignment.line = line
+		if wrong == "" {
+			s.statements = append(s.statements, assignment)
+		}
+		s.endOfLine(line, wrong)
+		return
+	default:
+		s.endOfLine(line, "is neither a section, nor a key, nor a comment")
+		return
+	}
+	s.endOfLine(line, "")
+}
+
+func (s *scanner) header() (statement, string) {
+	broken := statement{header: true}
+	s.advance()
+	s.skipBlanks()
+	if !unicode.IsLetter(s.peek()) {
+		return broken, `wants a section's name after "["`
+	}
+	read := statement{header: true, section: s.identifier()}
+	s.skipBlanks()
+	if s.peek() == '"' {
+		name, wrong := s.sectionName()
+		if wrong != "" {
+			return broken, wrong
+		}
+		read.name = name
+		s.skipBlanks()
+	}
+	if s.peek() != ']' {
+		return broken, `wants "]" at the end of a section's header`
+	}
+	s.advance()
+	s.skipBlanks()
+	if !s.atEnd() {
+		return broken, `has something after "]"`
+	}
+	return read, ""
+}
+
+// sectionName reads what is in quotes in a header.
+func (s *scanner) sectionName() (name, wrong string) {
+	s.advance()
+	var text strings.Builder
+	for {
+		c := s.peek()
+		switch {
+		case s.rest == "" || c == '\n':
+			return "", "has a quote that is not closed"
+		case c == '"':
+			s.advance()
+			if text.Len() == 0 {
+				return "", "has an empty name in quotes"
+			}
+			return text.String(), ""
+		case c == '\\':
+			s.advance()
+			c = s.peek()
+			if c != '\\' && c != '"' {
+				return "", `has an escape in a name that is neither \\ nor \"`
+			}
+		}
+		text.WriteRune(c)
+		s.advance()
+	}
+}
+
+func (s *scanner) assignment() (statement, string) {
+	read := statement{key: s.identifier()}
+	s.skipBlanks()
+	if s.atEnd() {
+		read.bare = true
+		return read, ""
+	}
+	switch c := s.peek(); c {
+	case '=':
+	case '_':
+		return read, `has a "_" in a key; keys are written with "-"`
+	default:
+		return read, `wants "=" after a key`
+	}
+	s.advance()
+	s.skipBlanks()
+	var wrong string
+	read.value, wrong = s.value()
+	return read, wrong
+}
+
+// value reads up to the end of the line or a comment. Its blanks at the end do not count unless they are in quotes, and a carriage
+// return never does.
+func (s *scanner) value() (value, wrong string) {
+	var text strings.Builder
+	counts, quoted := 0, false
+	for {
+		c := s.peek()
+		switch {
+		case quoted && (s.rest == "" || c == '\n'):
+			return "", "has a quote that is not closed"
+		case !quoted && s.atEnd():
+			return text.String()[:counts], ""
+		case c == '\\':
+			escaped, wrong := s.escape(quoted)
+			if wrong != "" {
+				return "", wrong
+			}
+			text.WriteString(escaped)
+			counts = text.Len()
+			continue
+		case c == '"':
+			quoted = !quoted
+			counts = text.Len()
+		case c != '\r':
+			text.WriteRune(c)
+			if !blank(c) { // blanks in quotes count at the quote that ends
+				counts = text.Len()
+			}
+		}
+		s.advance()
+	}
+}
+
+func (s *scanner) escape(quoted bool) (text, wrong string) {
+	s.advance()
+	if quoted {
+		read, ok := map[rune]string{'\\': `\`, '"': `"`, 'n': "\n", 't': "\t"}[s.peek()]
+		if !ok {
+			return "", `has an escape that is none of \\ \" \n \t`
+		}
+		s.advance()
+		return read, ""
+	}
+	s.rest = strings.TrimPrefix(s.rest, "\r")
+	switch s.peek() {
+	case '\n':
+	case '"':
+		text = `"`
+	default:
+		return "", `has a "\" outside of quotes`
+	}
+	s.advance()
+	return text, ""
+}
+
+func (s *scanner) identifier() string {
+	end := strings.IndexFunc(s.rest, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '-' })
+	if end < 0 {
+		end = len(s.rest)
+	}
+	name := s.rest[:end]
+	s.rest = s.rest[end:]
+	return name
+}
+
+// endOfLine tells what is wrong with a statement that began in a line, and skips what is left of the line that it has come to.
+func (s *scanner) endOfLine(line int, wrong string) {
+	if wrong != "" {
+		s.problem(line, wrong)
+	}
+	end := strings.IndexByte(s.rest, '\n')
+	if end < 0 {
+		s.rest = ""
+		return
+	}
+	s.rest = s.rest[end+1:]
+	s.line++
+}
+
+func (s *scanner) skipBlanks() { s.rest = strings.TrimLeftFunc(s.rest, blank) }
+
+func blank(c rune) bool { return c == ' ' || c == '\t' || c == '\r' }
+
+// atEnd means that nothing but a comment is left of the line.
+func (s *scanner) atEnd() bool { return s.rest == "" || strings.ContainsRune("\n;#", s.peek()) }
+
+// peek is the next character. At the end there is none; it is told as one that means nothing.
+func (s *scanner) peek() rune {
+	c, _ := utf8.DecodeRuneInString(s.rest)
+	return c
+}
+
+func (s *scanner) advance() {
+	c, size := utf8.DecodeRuneInString(s.rest)
+	if c == '\n' {
+		s.line++
+	}
+	s.rest = s.rest[size:]
+}

@@ -1,0 +1,121 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTable_HasOneRowForEachField(t *testing.T) {
+	// These are not read from the file.
+	without := []string{"LoadBalancer.ActiveSteps"}
+
+	var c Config
+	class := &LoadBalancerClass{}
+	rows := map[any]string{}
+	for _, s := range table() {
+		for _, o := range s.options {
+			for _, field := range pointers(o, place{Config: &c, class: class}) {
+				if other, taken := rows[field]; taken {
+					t.Errorf("%s and [%s] %s set the same field", other, s.name, o.key)
+				}
+				rows[field] = "[" + s.name + "] " + o.key
+			}
+		}
+	}
+	for name, field := range leaves("", reflect.ValueOf(&c).Elem()) {
+		_, ok := rows[field]
+		if ok == slices.Contains(without, name) {
+			t.Errorf("field %s: in the table: %t", name, ok)
+		}
+	}
+	for name, field := range leaves("LoadBalancerClass", reflect.ValueOf(class).Elem()) {
+		if _, ok := rows[field]; !ok {
+			t.Errorf("field %s is not in the table", name)
+		}
+	}
+}
+
+// pointers finds what fields an option sets: those that are not zero after it has been read.
+func pointers(o option, p place) []any {
+	*p.Config, *p.class = Config{}, LoadBalancerClass{}
+	for _, value := range []string{"internal", "true", "7", "7s"} {
+		if o.read(p, value, false) == nil {
+			break
+		}
+	}
+	var set []any
+	for _, of := range []reflect.Value{reflect.ValueOf(p.Config).Elem(), reflect.ValueOf(p.class).Elem()} {
+		for _, field := range leaves("", of) {
+			if !reflect.ValueOf(field).Elem().IsZero() {
+				set = append(set, field)
+			}
+		}
+	}
+	return set
+}
+
+// leaves are pointers to the fields of structs in a struct.
+func leaves(name string, v reflect.Value) map[string]any {
+	all := map[string]any{}
+	for i := range v.NumField() {
+		field, path := v.Field(i), strings.TrimPrefix(name+"."+v.Type().Field(i).Name, ".")
+		switch {
+		case field.Kind() == reflect.Struct:
+			for below, leaf := range leaves(path, field) {
+				all[below] = leaf
+			}
+		case path != "LoadBalancerClasses":
+			all[path] = field.Addr().Interface()
+		}
+	}
+	return all
+}
+
+func TestTable_KeysAreUniqueAndExplained(t *testing.T) {
+	for _, s := range table() {
+		seen := map[string]bool{}
+		if s.meaning == "" {
+			t.Errorf("[%s] has no meaning", s.name)
+		}
+		for _, o := range s.options {
+			if seen[o.key] || o.meaning == "" || o.key != strings.ToLower(o.key) {
+				t.Errorf("[%s] %s is there twice, not in lower case, or not explained", s.name, o.key)
+			}
+			seen[o.key] = true
+		}
+	}
+}
+
+// The figures are OCCM's, and those of fxccm's own options.
+func TestDefault(t *testing.T) {
+	c := Default()
+	for what, is := range map[string]struct{ got, want any }{
+		"enabled":                  {c.LoadBalancer.Enabled, true},
+		"lb-method":                {c.LoadBalancer.LBMethod, "ROUND_ROBIN"},
+		"lb-provider":              {c.LoadBalancer.LBProvider, "amphora"},
+		"create-monitor":           {c.LoadBalancer.CreateMonitor, false},
+		"monitor-delay":            {c.LoadBalancer.MonitorDelay, 5 * time.Second},
+		"monitor-timeout":          {c.LoadBalancer.MonitorTimeout, 3 * time.Second},
+		"monitor-max-retries":      {c.LoadBalancer.MonitorMaxRetries, 1},
+		"monitor-max-retries-down": {c.LoadBalancer.MonitorMaxRetriesDown, 3},
+		"cascade-delete":           {c.LoadBalancer.CascadeDelete, true},
+		"ingress-hostname-suffix":  {c.LoadBalancer.IngressHostnameSuffix, "nip.io"},
+		"max-shared-lb":            {c.LoadBalancer.MaxSharedLB, 2},
+		"container-store":          {c.LoadBalancer.ContainerStore, "barbican"},
+		"search-order":             {c.Metadata.SearchOrder, "configDrive,metadataService"},
+		"request-timeout":          {c.Metadata.RequestTimeout, time.Minute},
+		"regional":                 {c.Instances.Regional, false},
+		"request-rate":             {c.Client.RequestRate, 20.0},
+	} {
+		if is.got != is.want {
+			t.Errorf("%s is %v, want %v", what, is.got, is.want)
+		}
+	}
+	c.Global = Global{AuthURL: "https://keystone.example", UserID: "u", Password: "p", TenantID: "t"}
+	if problems := Validate(c); len(problems) > 0 {
+		t.Errorf("with a login, the defaults have problems:\n%s", told(problems))
+	}
+}
