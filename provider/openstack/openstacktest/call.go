@@ -1,56 +1,101 @@
 package openstacktest
 
 import (
+	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
 
 // The services of the cloud, as a [Call] and a [Fault] name them: the types of the catalog.
 const (
-	Identity     = "identity"
-	Compute      = "compute"
-	Network      = "network"
-	LoadBalancer = "load-balancer"
-	KeyManager   = "key-manager"
+	ServiceIdentity     = "identity"
+	ServiceCompute      = "compute"
+	ServiceNetwork      = "network"
+	ServiceLoadBalancer = "load-balancer"
+	ServiceKeyManager   = "key-manager"
 )
 
 // A Call is a request that has reached the cloud. It holds no secret: no token, and of a login no credential.
 type Call struct {
 	// Time is when it came, by the cloud's clock.
-	Time    time.Time
-	Service string
+	Time    time.Time `json:"time"`
+	Service string    `json:"service"`
 	// Operation is <resource>_<verb>, such as server_list, port_update or token_create.
-	Operation string
-	Method    string
-	Path      string
+	Operation string `json:"operation"`
+	Method    string `json:"method"`
+	// Path is without what tells the interface apart.
+	Path string `json:"path"`
+	// Interface is whose address in the catalog was used: [InterfacePublic], [InterfaceInternal] or [InterfaceAdmin].
+	Interface string `json:"interface"`
 	// Query is the raw query.
-	Query string
-	Body  string
+	Query string `json:"query,omitempty"`
+	Body  string `json:"body,omitempty"`
 	// Status is what was answered; 0 for none.
-	Status       int
-	UserAgent    string
-	Microversion string
+	Status       int    `json:"status"`
+	UserAgent    string `json:"userAgent,omitempty"`
+	Microversion string `json:"microversion,omitempty"`
 }
 
-// Calls are the requests that have reached the cloud, in the order in which they were carried out.
+// record holds the last calls, and counts them all.
+type record struct {
+	calls  []Call
+	limit  int
+	counts map[string]int
+	// arrived is closed when there is another call.
+	arrived chan struct{}
+}
+
+func newRecord() record { return record{counts: map[string]int{}, arrived: make(chan struct{})} }
+
+func (r *record) add(call Call) {
+	if r.limit > 0 && len(r.calls) >= r.limit {
+		r.calls = r.calls[1:]
+	}
+	r.calls = append(r.calls, call)
+	r.counts[call.Operation]++
+	close(r.arrived)
+	r.arrived = make(chan struct{})
+}
+
+// Calls are the requests that have reached the cloud, in the order in which they were carried out: the last ones, see
+// [WithCallLimit].
 func (s *Server) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.calls)
+	return slices.Clone(s.record.calls)
 }
 
 // Counts are the numbers of calls by operation.
 func (s *Server) Counts() map[string]int {
-	counts := map[string]int{}
-	for _, call := range s.Calls() {
-		counts[call.Operation]++
-	}
-	return counts
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.record.counts)
 }
 
-// ForgetCalls begins the record anew.
+// ForgetCalls begins the record and the counts anew.
 func (s *Server) ForgetCalls() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls = nil
+	s.record.calls = nil
+	clear(s.record.counts)
+}
+
+// WaitForCall returns the first call in the record that matches, as soon as there is one. The call has been carried out then,
+// and perhaps not been answered. The error is that of ctx.
+func (s *Server) WaitForCall(ctx context.Context, matches func(Call) bool) (Call, error) {
+	for {
+		s.mu.Lock()
+		calls, arrived := slices.Clone(s.record.calls), s.record.arrived
+		s.mu.Unlock()
+		if i := slices.IndexFunc(calls, matches); i >= 0 {
+			return calls[i], nil
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return Call{}, fmt.Errorf("wait for a call: %w", ctx.Err())
+		}
+	}
 }

@@ -2,6 +2,8 @@ package openstacktest
 
 import (
 	"context"
+	"io"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -9,7 +11,8 @@ import (
 	"time"
 )
 
-// A Fault is something that goes wrong with requests, from [Server.Inject] until it is used up or removed.
+// A Fault is something that goes wrong with requests, from [Server.Inject] until it is used up or removed. Its functions must not
+// use the Server: they are part of a step of the cloud.
 type Fault struct {
 	// Service and Operation choose the requests, as patterns of path.Match: "server_*". Empty: all.
 	Service   string
@@ -29,6 +32,8 @@ type Fault struct {
 	Status     int
 	Message    string
 	RetryAfter time.Duration
+	// Body replaces the service's form, as when a proxy in front of the service answers. It is sent as HTML.
+	Body string
 	// AfterEffect carries the request out before it is answered with Status, Hang or Drop.
 	AfterEffect bool
 
@@ -48,20 +53,32 @@ type Fault struct {
 // injected is a fault that is in force.
 type injected struct {
 	Fault
+	id         int
 	seen, used int
 }
 
 // Inject lets requests fail from now on. Faults that were injected first are asked first; one request has one fault.
 func (s *Server) Inject(fault Fault) (remove func()) {
+	id := s.inject(fault).id
+	return func() { s.removeFault(id) }
+}
+
+func (s *Server) inject(fault Fault) *injected {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := &injected{Fault: fault}
+	s.injected++
+	f := &injected{Fault: fault, id: s.injected}
 	s.faults = append(s.faults, f)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.faults = slices.DeleteFunc(s.faults, func(other *injected) bool { return other == f })
-	}
+	return f
+}
+
+// removeFault tells whether the fault was in force.
+func (s *Server) removeFault(id int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.faults)
+	s.faults = slices.DeleteFunc(s.faults, func(f *injected) bool { return f.id == id })
+	return len(s.faults) < before
 }
 
 // RemoveFaults removes all faults.
@@ -105,13 +122,17 @@ func (f Fault) replaces() bool { return !f.AfterEffect && (f.Status != 0 || f.Ha
 
 func (f Fault) answer(service string) rendered {
 	if f.Status == 0 {
-		return rendered{}
+		return rendered{header: http.Header{}}
 	}
 	message := f.Message
 	if message == "" {
 		message = http.StatusText(f.Status)
 	}
 	r := render(failure(service, f.Status, message))
+	if f.Body != "" {
+		r.body = []byte(f.Body)
+		r.header.Set("Content-Type", "text/html")
+	}
 	if f.RetryAfter > 0 {
 		r.header.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
 	}
@@ -128,38 +149,48 @@ func (f Fault) change(call Call, r rendered) rendered {
 	return r
 }
 
-// send writes the answer, as far as the fault lets it.
+// send writes the answer, as far as the fault lets it. ctx ends with the client's patience and with the Server.
 func (f Fault) send(ctx context.Context, w http.ResponseWriter, r rendered) {
+	control := http.NewResponseController(w)
+	// A client that does not read must not keep the Server from closing.
+	defer context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })()
 	if f.Hang {
 		<-ctx.Done()
-		return
+		hangUp()
 	}
 	if f.Drop {
-		panic(http.ErrAbortHandler)
+		hangUp()
 	}
-	for key, values := range r.header {
-		w.Header()[key] = values
-	}
+	maps.Copy(w.Header(), r.header)
 	if len(r.body) > 0 {
 		w.Header().Set("Content-Length", strconv.Itoa(len(r.body)))
 	}
 	w.WriteHeader(r.status)
 	body := r.body
-	if f.Truncate > 0 && f.Truncate < len(body) {
-		_, _ = w.Write(body[:f.Truncate])
-		panic(http.ErrAbortHandler)
+	truncated := f.Truncate > 0 && f.Truncate < len(body)
+	if truncated {
+		body = body[:f.Truncate]
 	}
-	if f.Slow <= 0 {
+	if f.Slow > 0 {
+		trickle(ctx, w, control, body, f.Slow)
+	} else {
 		_, _ = w.Write(body)
-		return
 	}
+	if truncated {
+		_ = control.Flush()
+		hangUp()
+	}
+}
+
+// trickle writes 64 bytes at a time.
+func trickle(ctx context.Context, w io.Writer, control *http.ResponseController, body []byte, between time.Duration) {
 	for piece := range slices.Chunk(body, 64) {
 		if _, err := w.Write(piece); err != nil {
 			return
 		}
-		_ = http.NewResponseController(w).Flush()
-		if !pause(ctx, f.Slow) {
-			return
+		_ = control.Flush()
+		if !pause(ctx, between) {
+			hangUp()
 		}
 	}
 }

@@ -1,23 +1,164 @@
 package openstacktest
 
-import "net/http"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
 
 const identityPath = "/identity"
 
-type identity struct{}
+// Names that a cloud has from its start.
+const (
+	// DefaultProject is the project of [Server.Credentials].
+	DefaultProject = "demo"
+	// DefaultDomain is the domain of projects that are given none; its id is "default", as in each OpenStack.
+	DefaultDomain = "Default"
+)
 
-type token struct{}
+// identity is what Keystone knows.
+type identity struct {
+	domains      []*domain
+	projects     []*project
+	users        []*user
+	applications []*applicationCredential
+	trusts       []*trust
+	tokens       map[string]*token
+	issued       uint64
+}
 
-func (s *Server) setUpIdentity(mux *http.ServeMux) {}
+type domain struct{ id, name string }
+
+type project struct {
+	id, name string
+	domain   *domain
+}
+
+type user struct {
+	id, name, password string
+	domain             *domain
+	// grants are the roles by project id.
+	grants map[string][]string
+}
+
+// applicationCredential lets a program log in as user, to one project.
+type applicationCredential struct {
+	id, name, secret string
+	user             *user
+	project          *project
+}
+
+// trust lets the trustee act in a project as the trustor.
+type trust struct {
+	id               string
+	trustor, trustee *user
+	project          *project
+}
+
+// token is a login. A nil project: it is not scoped, and good for nothing but Keystone.
+type token struct {
+	id              string
+	user            *user
+	project         *project
+	roles           []string
+	methods         []string
+	application     *applicationCredential
+	trust           *trust
+	issued, expires time.Time
+}
+
+// projectID is the project that the caller acts in; "" for none.
+func (r *request) projectID() string {
+	if r.token == nil || r.token.project == nil {
+		return ""
+	}
+	return r.token.project.id
+}
+
+// isAdmin tells whether the caller may see and change what is other projects'.
+func (r *request) isAdmin() bool {
+	return r.token != nil && slices.Contains(r.token.roles, "admin")
+}
+
+func (s *Server) setUpIdentity(mux *http.ServeMux) {
+	s.identity.tokens = map[string]*token{}
+	s.identity.domains = []*domain{{id: "default", name: DefaultDomain}}
+	s.addProject(Project{Name: DefaultProject})
+	s.register(
+		mux,
+		operation{service: ServiceIdentity, name: "version_list", pattern: "GET " + identityPath + "/{$}", open: true, handle: identityVersions},
+		operation{service: ServiceIdentity, name: "version_list", pattern: "GET " + identityPath, open: true, handle: identityVersions},
+		operation{service: ServiceIdentity, name: "version_get", pattern: "GET " + identityPath + "/v3/{$}", open: true, handle: identityVersion},
+		operation{service: ServiceIdentity, name: "version_get", pattern: "GET " + identityPath + "/v3", open: true, handle: identityVersion},
+		operation{service: ServiceIdentity, name: "token_create", pattern: "POST " + identityPath + "/v3/auth/tokens", open: true, handle: createToken},
+		operation{service: ServiceIdentity, name: "token_get", pattern: "GET " + identityPath + "/v3/auth/tokens", handle: getToken},
+		operation{service: ServiceIdentity, name: "token_delete", pattern: "DELETE " + identityPath + "/v3/auth/tokens", handle: deleteToken},
+		operation{service: ServiceIdentity, name: "catalog_get", pattern: "GET " + identityPath + "/v3/auth/catalog", handle: getCatalog},
+		operation{service: ServiceIdentity, name: "auth_project_list", pattern: "GET " + identityPath + "/v3/auth/projects", handle: listAuthProjects},
+	)
+}
+
+// newIdentityID makes an id as Keystone does: without hyphens.
+func (s *Server) newIdentityID() string { return strings.ReplaceAll(s.newID(), "-", "") }
+
+// newTokenID makes an id that tells nothing, and that no other cloud has. The same calls give the same ids, but for the port.
+func (s *Server) newTokenID() string {
+	s.identity.issued++
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s token %d", s.URL(), s.identity.issued))
+	return "gAAAAAB" + hex.EncodeToString(sum[:])
+}
+
+// domainNamed finds a domain, or makes it.
+func (s *Server) domainNamed(name string) *domain {
+	if name == "" {
+		name = DefaultDomain
+	}
+	for _, d := range s.identity.domains {
+		if d.name == name {
+			return d
+		}
+	}
+	d := &domain{id: s.newIdentityID(), name: name}
+	s.identity.domains = append(s.identity.domains, d)
+	return d
+}
 
 // authenticate finds the caller's token. Without a valid one the answer is the refusal. It is called with the lock held.
 func (s *Server) authenticate(service string, r *http.Request) (*token, answer) {
-	return nil, failure(service, http.StatusUnauthorized, "The request you have made requires authentication.")
+	t := s.validToken(r.Header.Get("X-Auth-Token"))
+	if t == nil {
+		return nil, s.unauthorized()
+	}
+	if t.project == nil && service != ServiceIdentity {
+		return nil, failure(service, http.StatusForbidden, "Policy doesn't allow this to be performed without a project.")
+	}
+	return t, answer{}
 }
 
-// redactBody is what may be recorded of a request's body.
+// validToken is nil for a token that Keystone does not know, or no longer.
+func (s *Server) validToken(id string) *token {
+	t := s.identity.tokens[id]
+	if t == nil || !s.clock.Now().Before(t.expires) {
+		return nil
+	}
+	return t
+}
+
+// unauthorized is what Keystone answers to all that is wrong with a login: it does not say what.
+func (s *Server) unauthorized() answer {
+	a := identityFailure(http.StatusUnauthorized, "The request you have made requires authentication.")
+	a.header = http.Header{"Www-Authenticate": {fmt.Sprintf("Keystone uri=%q", s.URL()+identityPath)}}
+	return a
+}
+
+// redactBody is what may be recorded of a request's body: nothing where passwords and keys are.
 func redactBody(op operation, body []byte) []byte {
-	if op.service == Identity {
+	switch {
+	case op.service == ServiceIdentity, op.service == ServiceKeyManager, op.name == "server_create", op.name == "server_action":
 		return nil
 	}
 	return body

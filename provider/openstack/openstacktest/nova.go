@@ -1,13 +1,279 @@
 package openstacktest
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"net/http"
+	"net/netip"
+	"slices"
 	"time"
 )
 
-type compute struct{}
+const computePath = "/compute/v2.1"
 
-func (s *Server) setUpCompute(mux *http.ServeMux) {}
+// What a server has that is told nothing else.
+const (
+	DefaultZone   = "nova"
+	DefaultFlavor = "m1.small"
+)
+
+// compute is what Nova knows.
+type compute struct {
+	servers map[string]*instance
+	// made counts the servers, for their order.
+	made    uint64
+	flavors []*Flavor
+	zones   []string
+}
+
+// An Instance is a server of Nova's.
+type Instance struct {
+	// ID is made if it is empty.
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// ProjectID is whose it is. Default: [DefaultProject]'s.
+	ProjectID string `json:"projectID"`
+	// Status is what the API shows, such as ACTIVE (the default) or SHUTOFF; see [Server.SetServerStatus].
+	Status string `json:"status"`
+	// PowerState is Nova's number: 1 running, 3 paused, 4 shut down, 6 crashed, 7 suspended. Default: what goes with the status.
+	PowerState int `json:"powerState,omitempty"`
+	// AvailabilityZone is DefaultZone in a server that is added without one.
+	AvailabilityZone string `json:"availabilityZone"`
+	// Flavor is the id or the name of one. Default: [DefaultFlavor]. A flavor that does not exist (any more) is known
+	// by its name only.
+	Flavor   string            `json:"flavor"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Tags     []string          `json:"tags,omitempty"`
+	// AccessIPv4 and AccessIPv6 are as the owner set them.
+	AccessIPv4 string `json:"accessIPv4,omitempty"`
+	AccessIPv6 string `json:"accessIPv6,omitempty"`
+	// Addresses are shown beside those of the server's ports and their floating IPs.
+	Addresses []Address `json:"addresses,omitempty"`
+	// Created and Updated are of the cloud's clock.
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+}
+
+// An Address is one of a server's in the networks.
+type Address struct {
+	Network  string `json:"network"`
+	Address  string `json:"address"`
+	Floating bool   `json:"floating,omitempty"`
+	MAC      string `json:"mac,omitempty"`
+}
+
+// instance is a server in the store.
+type instance struct {
+	Instance
+	number uint64
+	// flavor is the one that the server was made from, which may be deleted since.
+	flavor Flavor
+	// due is when it becomes active; zero: never.
+	due time.Time
+	// lent are the ids of the ports that it was given at its creation, and that outlive it.
+	lent []string
+}
+
+func (s *Server) setUpCompute(mux *http.ServeMux) {
+	s.compute.servers = map[string]*instance{}
+	s.compute.zones = []string{DefaultZone}
+	s.compute.flavors = []*Flavor{{ID: "1", Name: DefaultFlavor, VCPUs: 1, RAM: 2048, Disk: 20}}
+	operation := func(name, method, path string, handle func(*request) answer) operation {
+		return operation{service: ServiceCompute, name: name, pattern: method + " " + computePath + path, handle: handle}
+	}
+	s.register(
+		mux,
+		operation("server_list", "GET", "/servers", listServers),
+		operation("server_list", "GET", "/servers/detail", listServersInDetail),
+		operation("server_create", "POST", "/servers", createServer),
+		operation("server_get", "GET", "/servers/{id}", onServer(getServer)),
+		operation("server_update", "PUT", "/servers/{id}", onServer(updateServer)),
+		operation("server_delete", "DELETE", "/servers/{id}", onServer(deleteServer)),
+		operation("server_action", "POST", "/servers/{id}/action", onServer(actOnServer)),
+		operation("server_address_list", "GET", "/servers/{id}/ips", onServer(listServerAddresses)),
+		operation("server_metadata_get", "GET", "/servers/{id}/metadata", onServer(getServerMetadata)),
+		operation("server_os_interface_list", "GET", "/servers/{id}/os-interface", onServer(listServerInterfaces)),
+		operation("flavor_list", "GET", "/flavors", listFlavors),
+		operation("flavor_list", "GET", "/flavors/detail", listFlavorsInDetail),
+		operation("flavor_get", "GET", "/flavors/{id}", getFlavor),
+		operation("availability_zone_list", "GET", "/os-availability-zone", listZones),
+	)
+	s.setUpComputeVersions(mux)
+}
 
 // settleCompute finishes what is due. It is called with the lock held.
-func (s *Server) settleCompute(now time.Time) {}
+func (s *Server) settleCompute(now time.Time) {
+	if s.settings.provisioning <= 0 {
+		return
+	}
+	for _, i := range s.compute.servers {
+		if !i.due.IsZero() && !now.Before(i.due) {
+			i.setStatus("ACTIVE", i.due)
+		}
+	}
+}
+
+// AddServer makes a server and returns its id. One with the same id is replaced. With [WithProvisioning] one in the status BUILD
+// becomes ACTIVE when its time has come.
+func (s *Server) AddServer(i Instance) (id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addServer(i).ID
+}
+
+// addServer is called with the lock held.
+func (s *Server) addServer(given Instance) *instance {
+	now := s.clock.Now()
+	s.compute.made++
+	i := &instance{Instance: clone(given), number: s.compute.made}
+	if i.ID == "" {
+		i.ID = s.newID()
+	}
+	i.ProjectID = cmp.Or(i.ProjectID, s.identity.projects[0].id)
+	i.AvailabilityZone = cmp.Or(i.AvailabilityZone, DefaultZone)
+	if i.Created.IsZero() {
+		i.Created = now
+	}
+	if i.Updated.IsZero() {
+		i.Updated = i.Created
+	}
+	i.Status = cmp.Or(i.Status, "ACTIVE")
+	if i.Status == "BUILD" && s.settings.provisioning > 0 {
+		i.due = now.Add(s.settings.provisioning)
+	}
+	i.setFlavor(s, cmp.Or(i.Flavor, DefaultFlavor))
+	s.compute.addZone(i.AvailabilityZone)
+	s.compute.servers[i.ID] = i
+	return i
+}
+
+// setFlavor keeps what the flavor is now.
+func (i *instance) setFlavor(s *Server, idOrName string) {
+	i.flavor = Flavor{ID: idOrName, Name: idOrName}
+	if f := s.findFlavor(idOrName); f != nil {
+		i.flavor = *f
+	}
+	i.Flavor = i.flavor.Name
+}
+
+func clone(i Instance) Instance {
+	i.Metadata, i.Tags, i.Addresses = maps.Clone(i.Metadata), slices.Clone(i.Tags), slices.Clone(i.Addresses)
+	return i
+}
+
+// Servers are all servers of all projects, oldest first.
+func (s *Server) Servers() []Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	var all []Instance
+	for _, i := range s.serversByAge() {
+		all = append(all, clone(i.Instance))
+	}
+	return all
+}
+
+func (s *Server) serversByAge() []*instance {
+	return slices.SortedFunc(maps.Values(s.compute.servers), func(a, b *instance) int { return cmp.Compare(a.number, b.number) })
+}
+
+// UpdateServer changes a server; there is an error if there is none with this id. The change must not use the Server; the id stays.
+func (s *Server) UpdateServer(id string, change func(*Instance)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	i := s.compute.servers[id]
+	if i == nil {
+		return noServer(id)
+	}
+	before, changed := i.Instance, clone(i.Instance)
+	change(&changed)
+	changed = clone(changed)
+	changed.ID, changed.Updated = id, s.clock.Now()
+	i.Instance = changed
+	s.compute.addZone(changed.AvailabilityZone)
+	if changed.Status != before.Status {
+		i.due = time.Time{}
+	}
+	if changed.Flavor != before.Flavor {
+		i.setFlavor(s, changed.Flavor)
+	}
+	return nil
+}
+
+// SetServerStatus puts a server into a status; there is an error if there is no server with this id. The vm_state, the power_state
+// and the task_state are those that go with it. The statuses are ACTIVE, BUILD, DELETED, ERROR, HARD_REBOOT, MIGRATING,
+// PASSWORD, PAUSED, REBOOT, REBUILD, RESCUE, RESIZE, REVERT_RESIZE, SHELVED, SHELVED_OFFLOADED, SHUTOFF, SOFT_DELETED, SUSPENDED,
+// UNKNOWN and VERIFY_RESIZE; any other is shown as it is. It stays so until it is changed again.
+func (s *Server) SetServerStatus(id, status string) error {
+	return s.UpdateServer(id, func(i *Instance) { i.Status, i.PowerState = status, 0 })
+}
+
+// DeleteServer deletes a server at once, with its ports; there is an error if there is none with this id.
+func (s *Server) DeleteServer(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.compute.servers[id]
+	if i == nil {
+		return noServer(id)
+	}
+	s.removeServer(i)
+	return nil
+}
+
+func noServer(id string) error { return fmt.Errorf("there is no server %s", id) }
+
+// removeServer is called with the lock held.
+func (s *Server) removeServer(i *instance) {
+	delete(s.compute.servers, i.ID)
+	s.unplug(i)
+}
+
+// setStatus is a change of the status as Nova makes it.
+func (i *instance) setStatus(status string, at time.Time) {
+	i.Status, i.PowerState, i.due, i.Updated = status, 0, time.Time{}, at
+}
+
+// AddZone makes an availability zone without any server.
+func (s *Server) AddZone(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.compute.addZone(name)
+}
+
+func (c *compute) addZone(name string) {
+	if name != "" && !slices.Contains(c.zones, name) {
+		c.zones = append(c.zones, name)
+	}
+}
+
+func listZones(r *request) answer {
+	views := []object{}
+	for _, zone := range slices.Sorted(slices.Values(r.server.compute.zones)) {
+		views = append(views, object{"zoneName": zone, "zoneState": object{"available": true}, "hosts": nil})
+	}
+	return ok(object{"availabilityZoneInfo": views})
+}
+
+// onServer serves what is about one server. Another project's is not there.
+func onServer(handle func(*request, *instance) answer) func(*request) answer {
+	return func(r *request) answer {
+		id := r.PathValue("id")
+		i := r.server.compute.servers[id]
+		if i == nil || !r.sees(i) {
+			return failure(ServiceCompute, http.StatusNotFound, "Instance "+id+" could not be found.")
+		}
+		return handle(r, i)
+	}
+}
+
+func (r *request) sees(i *instance) bool { return i.ProjectID == r.projectID() || r.isAdmin() }
+
+// version is 4 or 6.
+func (a Address) version() int {
+	if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Is4() {
+		return 4
+	}
+	return 6
+}

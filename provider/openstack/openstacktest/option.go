@@ -17,6 +17,22 @@ type settings struct {
 	region       string
 	listener     net.Listener
 	tls          bool
+
+	// otherRegions and absent change the catalog.
+	otherRegions     []string
+	absent           []string
+	versionedNetwork bool
+	// computeMinor is the highest microversion of Nova's, 2.computeMinor.
+	computeMinor int
+
+	callLimit int
+	observe   func(Call)
+	admin     bool
+
+	// network is what changes Neutron.
+	network networkSettings
+	// octavia is what changes Octavia.
+	octavia octaviaSettings
 }
 
 func defaultSettings() settings {
@@ -25,6 +41,9 @@ func defaultSettings() settings {
 		pageSize:  1000,
 		tokenLife: time.Hour,
 		region:    "RegionOne",
+
+		computeMinor: 96,
+		callLimit:    100_000,
 	}
 }
 
@@ -65,3 +84,30 @@ func WithListener(l net.Listener) Option { return func(s *settings) { s.listener
 
 // WithTLS serves HTTPS, with a certificate that [Server.CertificatePEM] is the authority of.
 func WithTLS() Option { return func(s *settings) { s.tls = true } }
+
+// WithOtherRegion adds a region to the catalog, whose addresses lead nowhere: 404.
+func WithOtherRegion(name string) Option {
+	return func(s *settings) { s.otherRegions = append(s.otherRegions, name) }
+}
+
+// WithoutService leaves a service out of the catalog, such as [ServiceLoadBalancer]. It is still served.
+func WithoutService(service string) Option {
+	return func(s *settings) { s.absent = append(s.absent, service) }
+}
+
+// WithVersionedNetworkURL gives Neutron's address in the catalog with its version, /v2.0. Most clouds give it without, and
+// clients find out the version with a request of their own.
+func WithVersionedNetworkURL() Option { return func(s *settings) { s.versionedNetwork = true } }
+
+// WithComputeMicroversion sets the highest microversion of Nova's that the cloud has, as 2.minor. Default 96, as in 2024.1.
+func WithComputeMicroversion(minor int) Option { return func(s *settings) { s.computeMinor = minor } }
+
+// WithCallLimit sets how many of the last calls are kept; 0: all. Default 100,000. [Server.Counts] counts them all the same.
+func WithCallLimit(calls int) Option { return func(s *settings) { s.callLimit = calls } }
+
+// WithObserver has each call reported as soon as it is recorded, several at a time if they come so. The function may use
+// the Server.
+func WithObserver(observe func(Call)) Option { return func(s *settings) { s.observe = observe } }
+
+// WithAdmin lets other processes steer the cloud, over HTTP below /_sim, without logging in; see the package's documentation.
+func WithAdmin() Option { return func(s *settings) { s.admin = true } }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"runtime/debug"
+	"strings"
 	"time"
 )
 
@@ -16,7 +18,7 @@ type operation struct {
 	service string
 	// name is <resource>_<verb>, such as server_list: what [Call] and [Fault] know it by.
 	name string
-	// pattern is that of http.ServeMux, with the method.
+	// pattern is that of http.ServeMux, with the method; without one it is for all methods.
 	pattern string
 	// open needs no token.
 	open   bool
@@ -35,7 +37,7 @@ type request struct {
 	version microversion
 }
 
-// decode reads the JSON body into v. The answer is not zero if it cannot.
+// decode reads the JSON body into v.
 func (r *request) decode(v any) error {
 	if err := json.Unmarshal(r.body, v); err != nil {
 		return fmt.Errorf("malformed request body: %w", err)
@@ -60,49 +62,101 @@ func noContent() answer { return answer{status: http.StatusNoContent} }
 // object is a JSON object.
 type object = map[string]any
 
-// register adds the operations of a service to the mux.
+// register adds the operations of a service to the mux, at each of its interfaces.
 func (s *Server) register(mux *http.ServeMux, operations ...operation) {
 	for _, op := range operations {
-		mux.HandleFunc(op.pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(op, w, r) })
+		method, path, found := strings.Cut(op.pattern, " ")
+		if !found {
+			method, path = "", op.pattern
+		}
+		for _, kind := range []string{InterfacePublic, InterfaceInternal, InterfaceAdmin} {
+			pattern := strings.TrimSpace(method + " " + interfacePrefix(kind) + path)
+			mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(op, kind, w, r) })
+		}
 	}
 }
 
+// interfacePrefix is what the addresses of the interface begin with that the caller uses.
+func (r *request) interfacePrefix() string {
+	for _, kind := range []string{InterfaceInternal, InterfaceAdmin} {
+		if prefix := interfacePrefix(kind); strings.HasPrefix(r.URL.Path, prefix+"/") {
+			return prefix
+		}
+	}
+	return ""
+}
+
+// setUpRest answers what no service has, so that it is recorded too.
+func (s *Server) setUpRest(mux *http.ServeMux) {
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.serve(operation{service: serviceOf(r.URL.Path), name: "unknown", open: true, handle: notServed}, InterfacePublic, w, r)
+	})
+}
+
+func notServed(r *request) answer {
+	return failure(serviceOf(r.URL.Path), http.StatusNotFound, "The resource could not be found.")
+}
+
+// serviceOf guesses whose path it is; "" for nobody's.
+func serviceOf(path string) string {
+	for _, entry := range (settings{}).catalogPaths() {
+		if strings.Contains(path, "/"+strings.Split(entry.path, "/")[1]) {
+			return entry.service
+		}
+	}
+	return ""
+}
+
 // serve carries out one request: fault, handler, record, latency, answer.
-func (s *Server) serve(op operation, w http.ResponseWriter, r *http.Request) {
+func (s *Server) serve(op operation, kind string, w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return
+		hangUp()
 	}
 	call := Call{
 		Time: s.clock.Now(), Service: op.service, Operation: op.name,
-		Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Body: string(redactBody(op, body)),
+		Method: r.Method, Path: strings.TrimPrefix(r.URL.Path, interfacePrefix(kind)), Interface: kind,
+		Query: r.URL.RawQuery, Body: string(redactBody(op, body)),
 		UserAgent: r.UserAgent(), Microversion: requestedMicroversion(r),
 	}
+	call, result, fault, latency := s.decide(call, op, r, body)
+	if s.settings.observe != nil {
+		s.settings.observe(call)
+	}
+	if !pause(r.Context(), latency+fault.Delay) {
+		hangUp()
+	}
+	fault.send(r.Context(), w, result)
+}
 
+// decide is the part of a request that is one step of the cloud.
+func (s *Server) decide(call Call, op operation, r *http.Request, body []byte) (Call, rendered, Fault, time.Duration) {
 	s.mu.Lock()
-	latency := s.latency
+	defer s.mu.Unlock()
 	fault := s.takeFault(call)
 	var result rendered
 	if fault.replaces() {
 		result = fault.answer(op.service)
 	} else {
-		result = render(s.carryOut(op, r, body))
-		result = fault.change(call, result)
+		result = fault.change(call, render(s.carryOut(op, r, body)))
 	}
-	call.Status = result.status
-	s.calls = append(s.calls, call)
-	s.mu.Unlock()
-
-	ctx, cancel := s.untilClosed(r.Context())
-	defer cancel()
-	if !pause(ctx, latency+fault.Delay) {
-		return
+	s.requests++
+	result.header.Set("X-Openstack-Request-Id", fmt.Sprintf("req-%08x-0000-4000-8000-%012x", uint32(s.requests), s.requests))
+	if !fault.Hang && !fault.Drop {
+		call.Status = result.status
 	}
-	fault.send(ctx, w, result)
+	s.record.add(call)
+	return call, result, fault, s.latency
 }
 
-// carryOut is called with the lock held.
-func (s *Server) carryOut(op operation, r *http.Request, body []byte) answer {
+// carryOut is called with the lock held. A mistake in a handler is answered with 500, and told, instead of hiding in a connection
+// that is closed.
+func (s *Server) carryOut(op operation, r *http.Request, body []byte) (result answer) {
+	defer func() {
+		if mistake := recover(); mistake != nil {
+			result = failure(op.service, http.StatusInternalServerError, fmt.Sprintf("openstacktest: %v\n%s", mistake, debug.Stack()))
+		}
+	}()
 	s.settle()
 	req := &request{Request: r, server: s, query: r.URL.Query(), body: body}
 	if !op.open {
@@ -117,23 +171,10 @@ func (s *Server) carryOut(op operation, r *http.Request, body []byte) answer {
 		return *refusal
 	}
 	req.version = version
-	result := op.handle(req)
-	return s.withMicroversion(op.service, version, result)
+	return s.withMicroversion(op.service, version, op.handle(req))
 }
 
-// untilClosed is a context that also ends with the server.
-func (s *Server) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-s.closing:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
-}
-
+// pause tells whether the time has passed; not if ctx has ended before.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -176,3 +217,6 @@ func (s *Server) newID() string {
 	s.ids++
 	return fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(s.ids), s.ids)
 }
+
+// hangUp closes the connection instead of answering: net/http's way for a handler to do so.
+func hangUp() { panic(http.ErrAbortHandler) }

@@ -1,6 +1,10 @@
 package openstacktest
 
 import (
+	"context"
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -12,22 +16,26 @@ import (
 // A Server is an OpenStack cloud in memory, listening on a loopback address. It is safe for concurrent use.
 type Server struct {
 	http     *httptest.Server
+	url      string
 	settings settings
 	clock    clock.PassiveClock
 
-	// closing ends the answers that are held back.
-	closing   chan struct{}
+	// end ends the contexts of all requests, so that no answer is held back any longer.
+	end       context.CancelFunc
 	closeOnce sync.Once
 
 	// mu guards all that follows. Each request is carried out under it, so that each is one step of the cloud; latency and
 	// the sending of the answer are outside of it.
-	mu       sync.Mutex
-	faults   []*injected
-	calls    []Call
+	mu     sync.Mutex
+	faults []*injected
+	// injected counts the faults there were.
+	injected int
+	record   record
 	latency  time.Duration
 	pageSize int
-	// ids counts what has been made, so that the same calls give the same ids.
-	ids uint64
+	// ids counts what has been made, so that the same calls give the same ids; requests does so for the ids of requests.
+	ids      uint64
+	requests uint64
 
 	identity     identity
 	compute      compute
@@ -39,42 +47,51 @@ type Server struct {
 // NewServer starts a cloud with the defaults of [DefaultProject]. The caller closes it. It panics when it cannot listen on a
 // loopback address, as httptest.NewServer does.
 func NewServer(options ...Option) *Server {
-	s := &Server{settings: defaultSettings(), closing: make(chan struct{})}
+	s := &Server{settings: defaultSettings(), record: newRecord()}
 	for _, option := range options {
 		option(&s.settings)
 	}
 	s.clock = s.settings.clock
-	s.latency, s.pageSize = s.settings.latency, s.settings.pageSize
+	s.latency, s.pageSize, s.record.limit = s.settings.latency, s.settings.pageSize, s.settings.callLimit
 
 	mux := http.NewServeMux()
 	s.http = httptest.NewUnstartedServer(mux)
 	s.settings.listen(s.http)
-	// The addresses in the catalog are those of the listener, so it starts before the cloud is set up. Nobody knows it yet.
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	// What net/http would log is a client's doing, and a test of the client's asks for it.
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0)
+	alive, end := context.WithCancel(context.Background())
+	s.end = end
+	s.http.Config.BaseContext = func(net.Listener) context.Context { return alive }
+	// Nobody is served before all is set up: a listener that the caller made may be known to clients.
+	s.url = "http://" + s.http.Listener.Addr().String()
+	start := s.http.Start
 	if s.settings.tls {
-		s.http.StartTLS()
-	} else {
-		s.http.Start()
+		s.url = "https://" + s.http.Listener.Addr().String()
+		start = s.http.StartTLS
 	}
 	s.setUpIdentity(mux)
 	s.setUpCompute(mux)
 	s.setUpNetwork(mux)
 	s.setUpLoadBalancer(mux)
 	s.setUpKeyManager(mux)
+	s.setUpRest(mux)
+	if s.settings.admin {
+		s.setUpAdmin(mux)
+	}
+	start()
 	return s
 }
 
 // Close ends what is held back, waits for the requests in flight, and closes the listener. Another call does nothing.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
-		close(s.closing)
+		s.end()
 		s.http.Close()
 	})
 }
 
 // URL is the address of the cloud, without a path or a slash at its end.
-func (s *Server) URL() string { return s.http.URL }
+func (s *Server) URL() string { return s.url }
 
 // AuthURL is the address of Keystone, with its version: the auth-url of cloud.conf.
 func (s *Server) AuthURL() string { return s.URL() + identityPath + "/v3" }

@@ -1,0 +1,221 @@
+package openstacktest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// adminPath is where other processes steer the cloud; see [WithAdmin].
+const adminPath = "/_sim"
+
+// errNotThere is the error for what a path names and there is none of.
+var errNotThere = errors.New("not there")
+
+// setUpAdmin serves what a test does to a cloud, as opposed to a client of OpenStack. None of it is recorded or fails by a [Fault].
+func (s *Server) setUpAdmin(mux *http.ServeMux) {
+	for pattern, serve := range map[string]adminEndpoint{
+		"GET /calls":               s.adminCalls,
+		"DELETE /calls":            adminDoes(s.ForgetCalls),
+		"GET /counts":              func(*http.Request) (any, error) { return s.Counts(), nil },
+		"GET /faults":              func(*http.Request) (any, error) { return s.adminFaults(), nil },
+		"POST /faults":             adminTakes(s.adminInject),
+		"DELETE /faults":           adminDoes(s.RemoveFaults),
+		"DELETE /faults/{id}":      s.adminRemoveFault,
+		"GET /servers":             func(*http.Request) (any, error) { return listed(s.Servers()), nil },
+		"POST /servers":            adminTakes(func(_ *http.Request, i Instance) (any, error) { return object{"id": s.AddServer(i)}, nil }),
+		"PUT /servers/{id}/status": adminTakes(s.adminSetStatus),
+		"DELETE /servers/{id}": func(r *http.Request) (any, error) {
+			return nil, notThere(s.DeleteServer(r.PathValue("id")))
+		},
+		"DELETE /tokens": adminDoes(s.RevokeTokens),
+		"PUT /latency":   adminTakes(s.adminSetLatency),
+		"PUT /page-size": adminTakes(s.adminSetPageSize),
+		"GET /cloud-conf": func(*http.Request) (any, error) {
+			return object{"cloudConf": s.CloudConf(PasswordAuth)}, nil
+		},
+	} {
+		method, below, _ := strings.Cut(pattern, " ")
+		mux.Handle(method+" "+adminPath+below, serve)
+	}
+}
+
+// adminEndpoint answers in JSON; an error with 400, or with 404 for what is not there.
+type adminEndpoint func(*http.Request) (any, error)
+
+func (serve adminEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	result, err := serve(r)
+	a := answer{status: http.StatusOK, body: result}
+	switch {
+	case errors.Is(err, errNotThere):
+		a = answer{status: http.StatusNotFound, body: object{"error": err.Error()}}
+	case err != nil:
+		a = answer{status: http.StatusBadRequest, body: object{"error": err.Error()}}
+	case result == nil:
+		a = noContent()
+	}
+	Fault{}.send(r.Context(), w, render(a))
+}
+
+func adminDoes(do func()) adminEndpoint {
+	return func(*http.Request) (any, error) {
+		do()
+		return nil, nil
+	}
+}
+
+// adminTakes serves a request whose body is a T. What T does not have is a mistake.
+func adminTakes[T any](apply func(*http.Request, T) (any, error)) adminEndpoint {
+	return func(r *http.Request) (any, error) {
+		var body T
+		decoder := json.NewDecoder(r.Body)
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&body); err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("the body is not as expected: %w", err)
+		}
+		return apply(r, body)
+	}
+}
+
+func notThere(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errNotThere, err)
+}
+
+// adminCalls are those whose operation matches the query's pattern, if it has one.
+func (s *Server) adminCalls(r *http.Request) (any, error) {
+	pattern := r.URL.Query().Get("operation")
+	if _, err := path.Match(pattern, ""); err != nil {
+		return nil, fmt.Errorf("the pattern %q: %w", pattern, err)
+	}
+	return slices.DeleteFunc(listed(s.Calls()), func(c Call) bool { return !matches(pattern, c.Operation) }), nil
+}
+
+// statusBody, latencyBody and pageSizeBody are what the requests to set these have.
+type (
+	statusBody struct {
+		Status string `json:"status"`
+	}
+	latencyBody struct {
+		Latency jsonDuration `json:"latency"`
+	}
+	pageSizeBody struct {
+		Items int `json:"items"`
+	}
+)
+
+func (s *Server) adminSetStatus(r *http.Request, body statusBody) (any, error) {
+	if body.Status == "" {
+		return nil, errors.New("the status is missing")
+	}
+	return nil, notThere(s.SetServerStatus(r.PathValue("id"), body.Status))
+}
+
+func (s *Server) adminSetLatency(_ *http.Request, body latencyBody) (any, error) {
+	s.SetLatency(time.Duration(body.Latency))
+	return nil, nil
+}
+
+func (s *Server) adminSetPageSize(_ *http.Request, body pageSizeBody) (any, error) {
+	if body.Items < 0 {
+		return nil, fmt.Errorf("a page cannot have %d items", body.Items)
+	}
+	s.SetPageSize(body.Items)
+	return nil, nil
+}
+
+// jsonDuration is a duration such as "50ms".
+type jsonDuration time.Duration
+
+func (d jsonDuration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+func (d *jsonDuration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	if err == nil && parsed < 0 {
+		err = fmt.Errorf("the duration %s is negative", parsed)
+	}
+	*d = jsonDuration(parsed)
+	return err
+}
+
+// faultBody is a [Fault] in JSON: all of it but the functions.
+type faultBody struct {
+	ID          int          `json:"id,omitempty"`
+	Service     string       `json:"service,omitempty"`
+	Operation   string       `json:"operation,omitempty"`
+	Skip        int          `json:"skip,omitempty"`
+	Times       int          `json:"times,omitempty"`
+	Delay       jsonDuration `json:"delay,omitzero"`
+	Status      int          `json:"status,omitempty"`
+	Message     string       `json:"message,omitempty"`
+	RetryAfter  jsonDuration `json:"retryAfter,omitzero"`
+	Body        string       `json:"body,omitempty"`
+	AfterEffect bool         `json:"afterEffect,omitempty"`
+	Hang        bool         `json:"hang,omitempty"`
+	Drop        bool         `json:"drop,omitempty"`
+	Truncate    int          `json:"truncate,omitempty"`
+	Slow        jsonDuration `json:"slow,omitzero"`
+	// Used is how many requests were faulty so far.
+	Used int `json:"used,omitempty"`
+}
+
+func (b faultBody) fault() Fault {
+	return Fault{
+		Service: b.Service, Operation: b.Operation, Skip: b.Skip, Times: b.Times, Delay: time.Duration(b.Delay),
+		Status: b.Status, Message: b.Message, RetryAfter: time.Duration(b.RetryAfter), Body: b.Body, AfterEffect: b.AfterEffect,
+		Hang: b.Hang, Drop: b.Drop, Truncate: b.Truncate, Slow: time.Duration(b.Slow),
+	}
+}
+
+func (f *injected) body() faultBody {
+	return faultBody{
+		ID: f.id, Service: f.Service, Operation: f.Operation, Skip: f.Skip, Times: f.Times, Delay: jsonDuration(f.Delay),
+		Status: f.Status, Message: f.Message, RetryAfter: jsonDuration(f.RetryAfter), Body: f.Body, AfterEffect: f.AfterEffect,
+		Hang: f.Hang, Drop: f.Drop, Truncate: f.Truncate, Slow: jsonDuration(f.Slow), Used: f.used,
+	}
+}
+
+func (s *Server) adminInject(_ *http.Request, body faultBody) (any, error) {
+	if body.ID != 0 || body.Used != 0 {
+		return nil, errors.New("id and used are the cloud's to tell")
+	}
+	if body.Status != 0 && (body.Status < 200 || body.Status > 599) {
+		return nil, fmt.Errorf("there is no status %d", body.Status)
+	}
+	for _, pattern := range []string{body.Service, body.Operation} {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return nil, fmt.Errorf("the pattern %q: %w", pattern, err)
+		}
+	}
+	return object{"id": s.inject(body.fault()).id}, nil
+}
+
+func (s *Server) adminFaults() []faultBody {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := []faultBody{}
+	for _, f := range s.faults {
+		all = append(all, f.body())
+	}
+	return all
+}
+
+func (s *Server) adminRemoveFault(r *http.Request) (any, error) {
+	id, err := strconv.Atoi(r.PathValue("id"))
+	if err != nil {
+		return nil, fmt.Errorf("the id %q is not a number", r.PathValue("id"))
+	}
+	if !s.removeFault(id) {
+		return nil, notThere(fmt.Errorf("there is no fault %d", id))
+	}
+	return nil, nil
+}

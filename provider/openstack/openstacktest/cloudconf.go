@@ -1,0 +1,97 @@
+package openstacktest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// AuthMethod is a way to log in.
+type AuthMethod string
+
+const (
+	// PasswordAuth is a user with a password, by names, and a project.
+	PasswordAuth AuthMethod = "password"
+	// TokenAuth is a token that was issued before. It cannot be renewed.
+	TokenAuth AuthMethod = "token"
+	// ApplicationCredentialAuth is an application credential, by id.
+	ApplicationCredentialAuth AuthMethod = "application-credential"
+	// TrustAuth is a trust, and the trustee with a password.
+	TrustAuth AuthMethod = "trust"
+)
+
+// setting is a key of a configuration file with its value.
+type setting struct{ key, value string }
+
+// CloudConf is a complete cloud.conf that logs in to [DefaultProject]; see [Credentials.CloudConf].
+func (s *Server) CloudConf(method AuthMethod) string { return s.Credentials().CloudConf(method) }
+
+// CloudsYAML is a complete clouds.yaml that logs in to [DefaultProject]; see [Credentials.CloudsYAML].
+func (s *Server) CloudsYAML(method AuthMethod) string { return s.Credentials().CloudsYAML(method) }
+
+// CloudConf is a complete cloud.conf, the file of a cloud controller manager: the section Global, at whose end a caller may add
+// others. It panics for a method that there is none of.
+func (c Credentials) CloudConf(method AuthMethod) string {
+	settings := []setting{{"auth-url", c.AuthURL}, {"region", c.Region}}
+	switch method {
+	case PasswordAuth:
+		settings = append(settings, setting{"username", c.Username}, setting{"password", c.Password},
+			setting{"domain-name", c.DomainName}, setting{"tenant-name", c.ProjectName})
+	case TokenAuth:
+		settings = append(settings, setting{"token", c.Token})
+	case ApplicationCredentialAuth:
+		settings = append(settings, setting{"application-credential-id", c.ApplicationCredentialID},
+			setting{"application-credential-secret", c.ApplicationCredentialSecret})
+	case TrustAuth:
+		settings = append(settings, setting{"trust-id", c.TrustID}, setting{"user-id", c.TrusteeID},
+			setting{"password", c.TrusteePassword})
+	default:
+		unknownMethod(method)
+	}
+	if c.CertificatePEM != "" {
+		settings = append(settings, setting{"cafilecontents", c.CertificatePEM})
+	}
+	var text strings.Builder
+	text.WriteString("[Global]\n")
+	for _, s := range settings {
+		fmt.Fprintf(&text, "%s = %s\n", s.key, quoteConf(s.value))
+	}
+	return text.String()
+}
+
+// quoteConf writes a value with the escapes that gcfg knows.
+func quoteConf(value string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(value) + `"`
+}
+
+// CloudName is the cloud in a clouds.yaml of [Credentials.CloudsYAML].
+const CloudName = "simulator"
+
+// CloudsYAML is a complete clouds.yaml with the cloud [CloudName]. It does not name the authority of the cloud's certificate, which
+// a clouds.yaml has in a file of its own. It panics for a method that there is none of, and for [TrustAuth]: most
+// readers of clouds.yaml know no trusts.
+func (c Credentials) CloudsYAML(method AuthMethod) string {
+	kind, settings := "v3"+strings.ReplaceAll(string(method), "-", ""), []setting{{"auth_url", c.AuthURL}}
+	switch method {
+	case PasswordAuth:
+		settings = append(settings, setting{"username", c.Username}, setting{"password", c.Password},
+			setting{"user_domain_name", c.DomainName}, setting{"project_domain_name", c.DomainName}, setting{"project_name", c.ProjectName})
+	case TokenAuth:
+		settings = append(settings, setting{"token", c.Token})
+	case ApplicationCredentialAuth:
+		settings = append(settings, setting{"application_credential_id", c.ApplicationCredentialID},
+			setting{"application_credential_secret", c.ApplicationCredentialSecret})
+	default:
+		unknownMethod(method)
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "clouds:\n  %s:\n    region_name: %q\n    auth_type: %s\n    auth:\n", CloudName, c.Region, kind)
+	for _, s := range settings {
+		fmt.Fprintf(&text, "      %s: %q\n", s.key, s.value)
+	}
+	return text.String()
+}
+
+// unknownMethod is a mistake in the source of a test, told where it is made.
+func unknownMethod(method AuthMethod) {
+	panic(fmt.Sprintf("openstacktest: there is no configuration for the method %q", method))
+}

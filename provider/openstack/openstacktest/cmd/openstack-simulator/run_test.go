@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// output is what the command writes, and wakes who waits for it.
+type output struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	written chan struct{}
+}
+
+func newOutput() *output { return &output{written: make(chan struct{}, 1)} }
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case o.written <- struct{}{}:
+	default:
+	}
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// until waits for the text; 30 s are far more than it takes.
+func (o *output) until(t *testing.T, text string) {
+	t.Helper()
+	late := time.NewTimer(30 * time.Second)
+	defer late.Stop()
+	for !strings.Contains(o.String(), text) {
+		select {
+		case <-o.written:
+		case <-late.C:
+			t.Fatalf("no %q in what it wrote:\n%s", text, o.String())
+		}
+	}
+}
+
+// simulator is a command that runs until the test ends, or is stopped.
+type simulator struct {
+	stdout, stderr *output
+	url            string
+	stop           func() (code int)
+}
+
+func startSimulator(t *testing.T, arguments ...string) simulator {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := simulator{stdout: newOutput(), stderr: newOutput()}
+	code := make(chan int, 1)
+	go func() { code <- run(ctx, arguments, s.stdout, s.stderr) }()
+	s.stop = sync.OnceValue(func() int {
+		cancel()
+		return <-code
+	})
+	t.Cleanup(func() { s.stop() })
+	s.stderr.until(t, "serving at ")
+	s.url = strings.TrimSuffix(regexp.MustCompile(`auth-url = "([^"]+)"`).FindStringSubmatch(s.stdout.String())[1], "/identity/v3")
+	return s
+}
+
+// call sends a request, and reads the answer into result if it is not nil.
+func (s simulator) call(t *testing.T, method, path, body string, result any) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result != nil {
+		if err := json.Unmarshal(answer, result); err != nil {
+			t.Fatalf("%v: %s", err, answer)
+		}
+	}
+	return response.StatusCode
+}
+
+func TestRun_ServesWhatItWasAskedFor_AndEndsWithItsContext(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "clouds.yaml")
+	s := startSimulator(t, "--servers=5", "--networks=2", "--zones=a,b", "--clouds-yaml="+file, "--verbose")
+	for _, line := range []string{"[Global]\n", "username = ", "[Route]\nrouter-id = ", "[LoadBalancer]\nfloating-network-id = ", "subnet-id = "} {
+		if !strings.Contains(s.stdout.String(), line) {
+			t.Errorf("no %q in cloud.conf:\n%s", line, s.stdout.String())
+		}
+	}
+	if yaml, err := os.ReadFile(file); err != nil || !strings.Contains(string(yaml), s.url) {
+		t.Errorf("clouds.yaml is %q, %v", yaml, err)
+	}
+	var servers []struct{ Name, AvailabilityZone string }
+	if s.call(t, "GET", "/_sim/servers", "", &servers); len(servers) != 5 || servers[4].Name != "node-5" || servers[3].AvailabilityZone != "b" {
+		t.Errorf("the servers are %+v", servers)
+	}
+	s.call(t, "GET", "/compute/?x=y", "", nil)
+	s.stderr.until(t, "version_list 200 GET /compute/?x=y\n")
+	if code := s.stop(); code != exitOK {
+		t.Errorf("it ended with %d: %s", code, s.stderr)
+	}
+}
+
+func TestRun_WithoutAnything(t *testing.T) {
+	s := startSimulator(t, "--servers=0", "--networks=0", "--router=false", "--auth=application-credential")
+	if strings.Contains(s.stdout.String(), "[Route]") || strings.Contains(s.stdout.String(), "[LoadBalancer]") ||
+		!strings.Contains(s.stdout.String(), "application-credential-id") {
+		t.Errorf("cloud.conf is\n%s", s.stdout.String())
+	}
+}
+
+func TestRun_WrongUse_IsExplained(t *testing.T) {
+	for text, arguments := range map[string][]string{
+		"unknown flag":         {"--nonsense"},
+		"unexpected arguments": {"there"},
+		"--auth is":            {"--auth=magic"},
+		"with a trust":         {"--auth=trust", "--clouds-yaml=x"},
+		"--networks is":        {"--networks=1000"},
+		"negative":             {"--servers=-1"},
+		"--token-life":         {"--token-life=0s"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), arguments, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), text) || stdout.Len() > 0 {
+			t.Errorf("%v: %d, %s", arguments, code, &stderr)
+		}
+	}
+	var stderr bytes.Buffer
+	if code := run(t.Context(), []string{"--listen=256.0.0.1:0"}, io.Discard, &stderr); code != exitError || stderr.Len() == 0 {
+		t.Errorf("an address that there is none of: %d, %s", code, &stderr)
+	}
+	if code := run(t.Context(), []string{"--help"}, io.Discard, io.Discard); code != exitOK {
+		t.Errorf("--help ends with %d", code)
+	}
+}

@@ -1,0 +1,141 @@
+package openstacktest
+
+import "fmt"
+
+// Project is a tenant of the cloud.
+type Project struct {
+	Name string
+	// Domain is the name of its domain, and of its users'. Default: [DefaultDomain]. An unknown one is made.
+	Domain string
+	// Admin gives its users the role admin: they see and change what belongs to other projects.
+	Admin bool
+}
+
+// Credentials are all ways to log in to one project. They are secrets of a simulated cloud, and the same in each run but for
+// Token.
+type Credentials struct {
+	AuthURL, Region         string
+	ProjectID, ProjectName  string
+	DomainID, DomainName    string
+	UserID, Username        string
+	Password                string
+	TrustID                 string
+	TrusteeID, TrusteeName  string
+	TrusteePassword         string
+	ApplicationCredentialID string
+	// ApplicationCredentialName is unique for the user only.
+	ApplicationCredentialName   string
+	ApplicationCredentialSecret string
+	// Token is issued at the call that returns the Credentials; see [WithTokenLife].
+	Token string
+	// CertificatePEM is the authority of the cloud's certificate; "" without [WithTLS].
+	CertificatePEM string
+}
+
+// AddProject makes a project with a user, an application credential of the user's, and a trust of the user's for another one.
+func (s *Server) AddProject(p Project) Credentials {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.credentials(s.addProject(p))
+}
+
+// Credentials are those of [DefaultProject].
+func (s *Server) Credentials() Credentials {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.credentials(s.identity.projects[0])
+}
+
+// addProject is called with the lock held.
+func (s *Server) addProject(p Project) *project {
+	d := s.domainNamed(p.Domain)
+	made := &project{id: s.newIdentityID(), name: p.Name, domain: d}
+	roles := []string{"load-balancer_member", "member", "reader"}
+	if p.Admin {
+		roles = append(roles, "admin")
+	}
+	trustor := s.addUser(p.Name+"-user", d)
+	trustor.grants[made.id] = roles
+	trustee := s.addUser(p.Name+"-trustee", d)
+	id := s.newIdentityID()
+	s.identity.applications = append(s.identity.applications, &applicationCredential{
+		id: id, name: p.Name + "-application", secret: "application-secret-" + id, user: trustor, project: made,
+	})
+	s.identity.trusts = append(s.identity.trusts, &trust{id: s.newIdentityID(), trustor: trustor, trustee: trustee, project: made})
+	s.identity.projects = append(s.identity.projects, made)
+	return made
+}
+
+func (s *Server) addUser(name string, d *domain) *user {
+	id := s.newIdentityID()
+	u := &user{id: id, name: name, password: "password-" + id, domain: d, grants: map[string][]string{}}
+	s.identity.users = append(s.identity.users, u)
+	return u
+}
+
+// credentials is called with the lock held.
+func (s *Server) credentials(p *project) Credentials {
+	c := Credentials{
+		AuthURL: s.AuthURL(), Region: s.settings.region,
+		ProjectID: p.id, ProjectName: p.name, DomainID: p.domain.id, DomainName: p.domain.name,
+		CertificatePEM: s.certificatePEM(),
+	}
+	for _, t := range s.identity.trusts {
+		if t.project == p {
+			c.UserID, c.Username, c.Password = t.trustor.id, t.trustor.name, t.trustor.password
+			c.TrustID, c.TrusteeID, c.TrusteeName, c.TrusteePassword = t.id, t.trustee.id, t.trustee.name, t.trustee.password
+			login := &token{user: t.trustor, methods: []string{"password"}}
+			login.scopeTo(p)
+			s.issue(login)
+			c.Token = login.id
+		}
+	}
+	for _, a := range s.identity.applications {
+		if a.project == p {
+			c.ApplicationCredentialID, c.ApplicationCredentialName, c.ApplicationCredentialSecret = a.id, a.name, a.secret
+		}
+	}
+	return c
+}
+
+// RevokeTokens makes all tokens invalid that were issued so far.
+func (s *Server) RevokeTokens() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.identity.tokens)
+}
+
+// ChangePassword gives the user with this id another password, and revokes the user's tokens, as Keystone does.
+func (s *Server) ChangePassword(userID, password string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.findUser(userBody{ID: userID})
+	if u == nil {
+		return fmt.Errorf("change password: no user %s", userID)
+	}
+	u.password = password
+	s.revoke(func(t *token) bool { return t.user == u })
+	return nil
+}
+
+// DeleteApplicationCredential deletes it, and revokes the tokens that were issued for it.
+func (s *Server) DeleteApplicationCredential(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, a := range s.identity.applications {
+		if a.id == id {
+			s.identity.applications = append(s.identity.applications[:i], s.identity.applications[i+1:]...)
+			s.revoke(func(t *token) bool { return t.application == a })
+			return nil
+		}
+	}
+	return fmt.Errorf("delete application credential: no %s", id)
+}
+
+func (s *Server) revoke(which func(*token) bool) {
+	for id, t := range s.identity.tokens {
+		if which(t) {
+			delete(s.identity.tokens, id)
+		}
+	}
+}

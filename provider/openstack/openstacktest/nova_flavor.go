@@ -1,0 +1,124 @@
+package openstacktest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+)
+
+// A Flavor is a size of servers.
+type Flavor struct {
+	// ID is made if it is empty.
+	ID, Name string
+	VCPUs    int
+	// RAM is in MiB, Disk in GiB.
+	RAM, Disk int
+	// Private hides it from all but administrators: a request for it is answered with 404. Servers still show what it is.
+	Private    bool
+	ExtraSpecs map[string]string
+}
+
+// AddFlavor makes a flavor and returns its id. One with the same id is replaced; the servers that have it keep what they have.
+func (s *Server) AddFlavor(f Flavor) (id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.ID == "" {
+		f.ID = s.newID()
+	}
+	s.deleteFlavor(f.ID)
+	s.compute.flavors = append(s.compute.flavors, &f)
+	return f.ID
+}
+
+// DeleteFlavor deletes the flavor with this id or name; there is an error if there is none. The servers that have it show it still.
+func (s *Server) DeleteFlavor(idOrName string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.deleteFlavor(idOrName) {
+		return fmt.Errorf("there is no flavor %s", idOrName)
+	}
+	return nil
+}
+
+func (s *Server) deleteFlavor(idOrName string) bool {
+	f := s.findFlavor(idOrName)
+	s.compute.flavors = slices.DeleteFunc(s.compute.flavors, func(other *Flavor) bool { return other == f })
+	return f != nil
+}
+
+func (s *Server) findFlavor(idOrName string) *Flavor {
+	for _, f := range s.compute.flavors {
+		if f.ID == idOrName || f.Name == idOrName {
+			return f
+		}
+	}
+	return nil
+}
+
+func (f *Flavor) visibleTo(r *request) bool { return !f.Private || r.isAdmin() }
+
+// flavorView is how a server shows its flavor: by id, and since microversion 2.47 by what it was made of.
+func (i *instance) flavorView(r *request) object {
+	f := i.flavor
+	if !r.version.atLeast(47) {
+		return object{"id": f.ID, "links": r.computeLinks("flavors", f.ID)[1:]}
+	}
+	return object{
+		"original_name": f.Name, "vcpus": f.VCPUs, "ram": f.RAM, "disk": f.Disk, "ephemeral": 0, "swap": 0,
+		"extra_specs": mapped(f.ExtraSpecs),
+	}
+}
+
+func (f *Flavor) view(r *request) object {
+	view := object{
+		"id": f.ID, "name": f.Name, "vcpus": f.VCPUs, "ram": f.RAM, "disk": f.Disk, "swap": "", "rxtx_factor": 1.0,
+		"OS-FLV-EXT-DATA:ephemeral": 0, "OS-FLV-DISABLED:disabled": false, "os-flavor-access:is_public": !f.Private,
+		"links": r.computeLinks("flavors", f.ID),
+	}
+	if r.version.atLeast(55) {
+		view["description"] = nil
+	}
+	if r.version.atLeast(61) {
+		view["extra_specs"] = mapped(f.ExtraSpecs)
+	}
+	if r.version.atLeast(75) {
+		view["swap"] = 0
+	}
+	return view
+}
+
+func (f *Flavor) brief(r *request) object {
+	return object{"id": f.ID, "name": f.Name, "links": r.computeLinks("flavors", f.ID)}
+}
+
+// getFlavor knows a flavor by its id only.
+func getFlavor(r *request) answer {
+	id := r.PathValue("id")
+	for _, f := range r.server.compute.flavors {
+		if f.ID == id && f.visibleTo(r) {
+			return ok(object{"flavor": f.view(r)})
+		}
+	}
+	return failure(ServiceCompute, http.StatusNotFound, "Flavor "+id+" could not be found.")
+}
+
+func listFlavors(r *request) answer { return r.listFlavors((*Flavor).brief) }
+
+func listFlavorsInDetail(r *request) answer { return r.listFlavors((*Flavor).view) }
+
+func (r *request) listFlavors(view func(*Flavor, *request) object) answer {
+	all := slices.DeleteFunc(slices.Clone(r.server.compute.flavors), func(f *Flavor) bool { return !f.visibleTo(r) })
+	page, links, refusal := paginate(r, ServiceCompute, all, func(f *Flavor) string { return f.ID })
+	if refusal != nil {
+		return *refusal
+	}
+	views := []object{}
+	for _, f := range page {
+		views = append(views, view(f, r))
+	}
+	body := object{"flavors": views}
+	if len(links) > 0 {
+		body["flavors_links"] = links
+	}
+	return ok(body)
+}

@@ -1,0 +1,145 @@
+package openstacktest
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+)
+
+// portAddresses are a server's addresses as Neutron has them: those of its ports, each followed by its floating IPs.
+func (s *Server) portAddresses(id string) (all []Address) {
+	n := &s.network
+	for _, port := range n.portsOf(id) {
+		name := port.NetworkID
+		if in, err := n.networks.find(port.NetworkID); err == nil {
+			name = in.Name
+		}
+		floating := n.floatingIPsOf(port.ID)
+		for _, fixed := range port.FixedIPs {
+			all = append(all, Address{Network: name, Address: fixed.Address, MAC: port.MACAddress})
+			for _, ip := range floating {
+				if ip.FixedAddress == fixed.Address {
+					all = append(all, Address{Network: name, Address: ip.Address, MAC: port.MACAddress, Floating: true})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// requestedNetwork is where a new server is to have a port: a network, or a port that is there.
+type requestedNetwork struct {
+	UUID    string `json:"uuid"`
+	FixedIP string `json:"fixed_ip"`
+	Port    string `json:"port"`
+}
+
+// plug gives a new server its ports.
+func (r *request) plug(i *instance, raw json.RawMessage) *answer {
+	networks, refusal := r.requestedNetworks(raw)
+	for _, wanted := range networks {
+		if wanted.Port != "" {
+			refusal = r.lendPort(i, wanted.Port)
+		} else {
+			refusal = r.makePort(i, wanted)
+		}
+		if refusal != nil {
+			return refusal
+		}
+	}
+	return refusal
+}
+
+// requestedNetworks of nothing, or "auto", is the project's only network, if it has any.
+func (r *request) requestedNetworks(raw json.RawMessage) (networks []requestedNetwork, refusal *answer) {
+	switch string(raw) {
+	case `"none"`:
+		return nil, nil
+	case "", "null", `"auto"`:
+		for _, n := range r.server.network.networks.all() {
+			if n.ProjectID == r.projectID() && !n.External {
+				networks = append(networks, requestedNetwork{UUID: n.ID})
+			}
+		}
+		if len(networks) > 1 {
+			return nil, refuse(http.StatusConflict, "Multiple possible networks found, use a Network ID to be more specific.")
+		}
+		return networks, nil
+	}
+	if err := json.Unmarshal(raw, &networks); err != nil {
+		return nil, refuse(http.StatusBadRequest, "Invalid input for field/attribute networks. "+err.Error())
+	}
+	return networks, nil
+}
+
+// makePort makes a port that is deleted with the server.
+func (r *request) makePort(i *instance, wanted requestedNetwork) *answer {
+	n := &r.server.network
+	if _, err := n.networks.findFor(callerOf(r), wanted.UUID); err != nil {
+		return refuseAsNeutron(err)
+	}
+	port := Port{ProjectID: i.ProjectID, NetworkID: wanted.UUID, DeviceID: i.ID, DeviceOwner: "compute:" + i.AvailabilityZone}
+	if wanted.FixedIP != "" {
+		port.FixedIPs = []FixedIP{{Address: wanted.FixedIP}}
+	}
+	if _, err := n.createPort(port); err != nil {
+		return refuseAsNeutron(err)
+	}
+	return nil
+}
+
+// lendPort gives the server a port that outlives it.
+func (r *request) lendPort(i *instance, id string) *answer {
+	port, err := r.server.network.ports.findFor(callerOf(r), id)
+	if err != nil {
+		return refuseAsNeutron(err)
+	}
+	if port.DeviceID != "" {
+		return refuse(http.StatusConflict, "Port "+id+" is still in use.")
+	}
+	i.lent = append(i.lent, id)
+	if err := r.server.bind(port, i.ID, "compute:"+i.AvailabilityZone); err != nil {
+		return refuseAsNeutron(err)
+	}
+	return nil
+}
+
+// refuseAsNeutron is Nova's form of Neutron's refusal: a conflict stays one, all else is a bad request.
+func refuseAsNeutron(err error) *answer {
+	status := http.StatusBadRequest
+	var neutrons *neutronError
+	if errors.As(err, &neutrons) && neutrons.status == http.StatusConflict {
+		status = http.StatusConflict
+	}
+	return refuse(status, err.Error())
+}
+
+func (s *Server) bind(port *Port, device, owner string) error {
+	return s.network.ports.change(neutronItself(), port, func(p *Port) error {
+		p.DeviceID, p.DeviceOwner = device, owner
+		return nil
+	})
+}
+
+// unplug deletes the ports of a server that is gone, and leaves those that were lent to it.
+func (s *Server) unplug(i *instance) {
+	for _, port := range s.network.portsOf(i.ID) {
+		if slices.Contains(i.lent, port.ID) {
+			_ = s.bind(port, "", "")
+		} else {
+			_ = s.network.deletePort(port.ID)
+		}
+	}
+}
+
+func listServerInterfaces(r *request, i *instance) answer {
+	views := []object{}
+	for _, port := range r.server.network.portsOf(i.ID) {
+		views = append(views, object{
+			"port_id": port.ID, "net_id": port.NetworkID, "mac_addr": port.MACAddress, "port_state": port.Status,
+			"fixed_ips": fixedIPs(listed(port.FixedIPs)),
+		})
+	}
+	return ok(object{"interfaceAttachments": views})
+}

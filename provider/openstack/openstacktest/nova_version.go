@@ -1,0 +1,32 @@
+package openstacktest
+
+import "net/http"
+
+func (s *Server) setUpComputeVersions(mux *http.ServeMux) {
+	s.register(
+		mux,
+		operation{service: ServiceCompute, name: "version_list", pattern: "GET /compute", open: true, handle: listComputeVersions},
+		operation{service: ServiceCompute, name: "version_list", pattern: "GET /compute/{$}", open: true, handle: listComputeVersions},
+		operation{service: ServiceCompute, name: "version_get", pattern: "GET " + computePath, open: true, handle: getComputeVersion},
+		operation{service: ServiceCompute, name: "version_get", pattern: "GET " + computePath + "/{$}", open: true, handle: getComputeVersion},
+	)
+}
+
+func listComputeVersions(r *request) answer {
+	old := object{
+		"id": "v2.0", "status": "SUPPORTED", "version": "", "min_version": "", "updated": "2011-01-21T11:33:21Z",
+		"links": []object{{"rel": "self", "href": r.server.URL() + r.interfacePrefix() + "/compute/v2/"}},
+	}
+	return ok(object{"versions": []object{old, r.computeVersion()}})
+}
+
+func getComputeVersion(r *request) answer { return ok(object{"version": r.computeVersion()}) }
+
+func (r *request) computeVersion() object {
+	return object{
+		"id": "v2.1", "status": "CURRENT", "updated": "2013-07-23T11:33:21Z",
+		"version": microversion{2, r.server.settings.computeMinor}.String(), "min_version": "2.1",
+		"links":       []object{{"rel": "self", "href": r.server.URL() + r.interfacePrefix() + computePath + "/"}},
+		"media-types": []object{{"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2.1"}},
+	}
+}

@@ -1,0 +1,136 @@
+package openstacktest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"time"
+)
+
+func computeTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+
+// view is the server as the API shows it in this microversion.
+func (i *instance) view(r *request) object {
+	s := stateOf(i.Status)
+	if i.PowerState != 0 {
+		s.power = i.PowerState
+	}
+	view := object{
+		"id": i.ID, "name": i.Name, "status": i.Status, "tenant_id": i.ProjectID, "user_id": r.server.identity.ownerOf(i.ProjectID),
+		"metadata": mapped(i.Metadata), "image": object{"id": "image", "links": r.computeLinks("images", "image")},
+		"flavor": i.flavorView(r), "created": computeTime(i.Created), "updated": computeTime(i.Updated),
+		"addresses": r.server.addressViews(i), "accessIPv4": i.AccessIPv4, "accessIPv6": i.AccessIPv6,
+		"links": r.computeLinks("servers", i.ID), "hostId": i.hostID(), "key_name": nil, "config_drive": "",
+		"OS-DCF:diskConfig": "MANUAL", "OS-EXT-AZ:availability_zone": i.AvailabilityZone,
+		"OS-EXT-STS:vm_state": s.vm, "OS-EXT-STS:task_state": s.task, "OS-EXT-STS:power_state": s.power,
+		"OS-SRV-USG:launched_at": i.launched(), "OS-SRV-USG:terminated_at": nil,
+		"os-extended-volumes:volumes_attached": []object{},
+	}
+	if i.Status == "ACTIVE" || i.Status == "BUILD" {
+		view["progress"] = 0
+	}
+	if i.Status == "ERROR" {
+		view["fault"] = object{"code": http.StatusInternalServerError, "created": computeTime(i.Updated), "message": "No valid host was found."}
+	}
+	if r.version.atLeast(9) {
+		view["locked"] = false
+	}
+	if r.version.atLeast(19) {
+		view["description"] = nil
+	}
+	if r.version.atLeast(26) {
+		view["tags"] = listed(i.Tags)
+	}
+	if r.version.atLeast(63) {
+		view["trusted_image_certificates"] = nil
+	}
+	if r.version.atLeast(71) && r.Method != http.MethodPost && r.PathValue("id") != "" {
+		view["server_groups"] = []string{}
+	}
+	if r.version.atLeast(73) {
+		view["locked_reason"] = nil
+	}
+	return view
+}
+
+// brief is the server in a list without details.
+func (i *instance) brief(r *request) object {
+	return object{"id": i.ID, "name": i.Name, "links": r.computeLinks("servers", i.ID)}
+}
+
+// hostID tells the hosts of one project apart, without their names.
+func (i *instance) hostID() string {
+	if !i.hosted() {
+		return ""
+	}
+	sum := sha256.Sum224([]byte(i.ProjectID + "compute-of-" + i.AvailabilityZone))
+	return hex.EncodeToString(sum[:])
+}
+
+func (i *instance) launched() any {
+	if i.Status == "BUILD" {
+		return nil
+	}
+	return i.Created.UTC().Format("2006-01-02T15:04:05.000000")
+}
+
+func mapped(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+// computeLinks point into the interface that the caller uses.
+func (r *request) computeLinks(kind, id string) []object {
+	base := r.server.URL() + r.interfacePrefix()
+	return []object{
+		{"rel": "self", "href": base + computePath + "/" + kind + "/" + id},
+		{"rel": "bookmark", "href": base + "/compute/" + kind + "/" + id},
+	}
+}
+
+// ownerOf is the user of a project.
+func (i *identity) ownerOf(projectID string) string {
+	for _, t := range i.trusts {
+		if t.project.id == projectID {
+			return t.trustor.id
+		}
+	}
+	return ""
+}
+
+// addressViews are the server's addresses by network. A server that is being built has none yet: Nova shows what it has cached.
+func (s *Server) addressViews(i *instance) map[string][]object {
+	views := map[string][]object{}
+	if i.Status == "BUILD" {
+		return views
+	}
+	for _, a := range slices.Concat(s.portAddresses(i.ID), i.Addresses) {
+		kind := "fixed"
+		if a.Floating {
+			kind = "floating"
+		}
+		views[a.Network] = append(views[a.Network], object{
+			"addr": a.Address, "version": a.version(), "OS-EXT-IPS:type": kind, "OS-EXT-IPS-MAC:mac_addr": a.MAC,
+		})
+	}
+	return views
+}
+
+func getServer(r *request, i *instance) answer { return ok(object{"server": i.view(r)}) }
+
+func listServerAddresses(r *request, i *instance) answer {
+	views := map[string][]object{}
+	for network, addresses := range r.server.addressViews(i) {
+		for _, a := range addresses {
+			views[network] = append(views[network], object{"addr": a["addr"], "version": a["version"]})
+		}
+	}
+	return ok(object{"addresses": views})
+}
+
+func getServerMetadata(_ *request, i *instance) answer {
+	return ok(object{"metadata": mapped(i.Metadata)})
+}

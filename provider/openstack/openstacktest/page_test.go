@@ -1,0 +1,57 @@
+package openstacktest
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+)
+
+// pageOf asks a list of a to e for a page.
+func pageOf(service, query string, pageSize int) string {
+	r := httptest.NewRequest("GET", "/list?"+query, nil)
+	values, _ := url.ParseQuery(query)
+	s := &Server{url: "http://cloud", pageSize: pageSize}
+	page, links, refusal := paginate(&request{Request: r, server: s, query: values}, service,
+		[]string{"a", "b", "c", "d", "e"}, func(text string) string { return text })
+	if refusal != nil {
+		return fmt.Sprint(refusal.status)
+	}
+	text := fmt.Sprint(page)
+	for _, link := range links {
+		text += fmt.Sprintf(" %s=%s", link["rel"], link["href"].(string)[len("http://cloud/list?"):])
+	}
+	return text
+}
+
+func TestPaginate(t *testing.T) {
+	for _, test := range []struct {
+		service, query string
+		pageSize       int
+		want           string
+	}{
+		{ServiceCompute, "", 0, "[a b c d e]"},
+		{ServiceCompute, "", 10, "[a b c d e]"},
+		{ServiceCompute, "limit=2", 0, "[a b] next=limit=2&marker=b"},
+		{ServiceCompute, "limit=9", 2, "[a b] next=limit=9&marker=b"},
+		{ServiceCompute, "x=y", 2, "[a b] next=marker=b&x=y"},
+		{ServiceCompute, "limit=2&marker=b", 0, "[c d] next=limit=2&marker=d"},
+		{ServiceCompute, "limit=2&marker=d", 0, "[e]"},
+		// A full page has a next one, also if nothing is left for it.
+		{ServiceCompute, "limit=5", 0, "[a b c d e] next=limit=5&marker=e"},
+		{ServiceCompute, "limit=5&marker=e", 0, "[]"},
+		{ServiceCompute, "marker=z", 0, "400"},
+		{ServiceCompute, "limit=-1", 0, "400"},
+		{ServiceCompute, "limit=two", 0, "400"},
+		{ServiceNetwork, "limit=2", 0, "[a b] next=limit=2&marker=b previous=limit=2&marker=a&page_reverse=True"},
+		{ServiceNetwork, "limit=2&marker=d", 0, "[e] previous=limit=2&marker=e&page_reverse=True"},
+		{ServiceNetwork, "limit=2&marker=d&page_reverse=True", 0, "[b c] next=limit=2&marker=c previous=limit=2&marker=b&page_reverse=True"},
+		{ServiceNetwork, "limit=2&marker=b&page_reverse=true", 0, "[a] next=limit=2&marker=a"},
+		{ServiceLoadBalancer, "limit=2", 0, "[a b] next=limit=2&marker=b"},
+		{ServiceLoadBalancer, "limit=2&marker=b", 0, "[c d] next=limit=2&marker=d previous=limit=2&marker=c"},
+	} {
+		if got := pageOf(test.service, test.query, test.pageSize); got != test.want {
+			t.Errorf("%s, %q, at most %d:\n%s, want\n%s", test.service, test.query, test.pageSize, got, test.want)
+		}
+	}
+}
