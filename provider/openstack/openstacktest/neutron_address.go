@@ -1,0 +1,228 @@
+package openstacktest
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// FixedIP is an address of a port.
+type FixedIP struct {
+	SubnetID string `json:"subnet_id,omitempty"`
+	Address  string `json:"ip_address,omitempty"`
+}
+
+// fixedIPs filter by "ip_address=…", "subnet_id=…" and "ip_address_substr=…". One address has to fit all of the keys.
+type fixedIPs []FixedIP
+
+func (f fixedIPs) passes(values []string) bool {
+	wanted := map[string][]string{}
+	for _, value := range values {
+		key, text, _ := strings.Cut(value, "=")
+		wanted[key] = append(wanted[key], text)
+	}
+	return slices.ContainsFunc(f, func(ip FixedIP) bool {
+		for key, texts := range wanted {
+			fits := func(text string) bool { return sameAddress(ip.Address, text) }
+			switch key {
+			case "subnet_id":
+				fits = func(text string) bool { return ip.SubnetID == text }
+			case "ip_address_substr":
+				fits = func(text string) bool { return strings.Contains(ip.Address, text) }
+			}
+			if !slices.ContainsFunc(texts, fits) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func sameAddress(a, b string) bool {
+	first, err := netip.ParseAddr(a)
+	second, errSecond := netip.ParseAddr(b)
+	return err == nil && errSecond == nil && first == second
+}
+
+// addresses knows which port has which address of which subnet.
+type addresses struct {
+	taken map[string]map[netip.Addr]string
+	// last is the address that was chosen last in each subnet: an address that is given back is not given to the next one at
+	// once, as with Neutron, which chooses at random.
+	last map[string]netip.Addr
+}
+
+func newAddresses() addresses {
+	return addresses{taken: map[string]map[netip.Addr]string{}, last: map[string]netip.Addr{}}
+}
+
+// index follows the ports.
+func (a addresses) index(old, row *Port) {
+	if old != nil {
+		for _, ip := range old.FixedIPs {
+			delete(a.taken[ip.SubnetID], netip.MustParseAddr(ip.Address))
+		}
+	}
+	if row == nil {
+		return
+	}
+	for _, ip := range row.FixedIPs {
+		if a.taken[ip.SubnetID] == nil {
+			a.taken[ip.SubnetID] = map[netip.Addr]string{}
+		}
+		a.taken[ip.SubnetID][netip.MustParseAddr(ip.Address)] = row.ID
+	}
+}
+
+// owner is the port with the address; "" for none.
+func (a addresses) owner(subnetID string, address netip.Addr) string {
+	return a.taken[subnetID][address]
+}
+
+// choose takes the next free address of a subnet's pools.
+func (a addresses) choose(subnet *Subnet, also []FixedIP) (netip.Addr, bool) {
+	free := func(address netip.Addr) bool {
+		return a.owner(subnet.ID, address) == "" && !slices.Contains(also, FixedIP{subnet.ID, address.String()})
+	}
+	find := func(after netip.Addr) (netip.Addr, bool) {
+		for _, pool := range subnet.Pools {
+			first, last := netip.MustParseAddr(pool.First), netip.MustParseAddr(pool.Last)
+			if after.IsValid() && !after.Less(first) {
+				first = after.Next()
+			}
+			for address := first; address.IsValid() && !last.Less(address); address = address.Next() {
+				if free(address) {
+					return address, true
+				}
+			}
+		}
+		return netip.Addr{}, false
+	}
+	address, found := find(a.last[subnet.ID])
+	if !found {
+		address, found = find(netip.Addr{})
+	}
+	if found {
+		a.last[subnet.ID] = address
+	}
+	return address, found
+}
+
+// allocate gives a port its addresses: those that it wants, nil for one of each family that the network has.
+func (n *network) allocate(port *Port, wanted []FixedIP) ([]FixedIP, error) {
+	if wanted == nil {
+		return n.allocateAny(port)
+	}
+	given := []FixedIP{}
+	for _, want := range wanted {
+		ip, err := n.allocateOne(port, want, given)
+		if err != nil {
+			return nil, err
+		}
+		given = append(given, ip)
+	}
+	return given, nil
+}
+
+func (n *network) allocateAny(port *Port) ([]FixedIP, error) {
+	given := []FixedIP{}
+	for _, version := range []int{4, 6} {
+		candidates := 0
+		for _, subnet := range n.subnets.all() {
+			if subnet.NetworkID != port.NetworkID || subnet.version != version || !subnet.serves(port.DeviceOwner) {
+				continue
+			}
+			candidates++
+			if address, found := n.addresses.choose(subnet, given); found {
+				given = append(given, FixedIP{subnet.ID, address.String()})
+				candidates = 0
+				break
+			}
+		}
+		if candidates > 0 {
+			return nil, noAddressLeft(port.NetworkID)
+		}
+	}
+	return given, nil
+}
+
+func noAddressLeft(networkID string) error {
+	return neutronConflict("IpAddressGenerationFailure", "No more IP addresses available on network %s.", networkID)
+}
+
+// serves tells whether addresses for such a device are chosen from the subnet: those without service types serve all
+// (extension subnet-service-types).
+func (s *Subnet) serves(deviceOwner string) bool {
+	return len(s.ServiceTypes) == 0 || slices.Contains(s.ServiceTypes, deviceOwner)
+}
+
+func (n *network) allocateOne(port *Port, want FixedIP, also []FixedIP) (FixedIP, error) {
+	if want.Address == "" {
+		subnet, err := n.subnetOn(port.NetworkID, want.SubnetID)
+		if err != nil {
+			return FixedIP{}, err
+		}
+		address, found := n.addresses.choose(subnet, also)
+		if !found {
+			return FixedIP{}, noAddressLeft(port.NetworkID)
+		}
+		return FixedIP{subnet.ID, address.String()}, nil
+	}
+	address, err := netip.ParseAddr(want.Address)
+	if err != nil {
+		return FixedIP{}, invalidInput("fixed_ips", "'"+want.Address+"' is not a valid IP address")
+	}
+	subnet, err := n.subnetFor(port.NetworkID, want.SubnetID, address)
+	if err != nil {
+		return FixedIP{}, err
+	}
+	ip := FixedIP{subnet.ID, address.String()}
+	if owner := n.addresses.owner(subnet.ID, address); (owner != "" && owner != port.ID) || slices.Contains(also, ip) {
+		return FixedIP{}, neutronConflict("IpAddressAlreadyAllocated",
+			"IP address %s already allocated in subnet %s", address, subnet.ID)
+	}
+	return ip, nil
+}
+
+// subnetOn finds a subnet that must be of the network.
+func (n *network) subnetOn(networkID, id string) (*Subnet, error) {
+	subnet, err := n.subnets.find(id)
+	if err != nil {
+		return nil, err
+	}
+	if subnet.NetworkID != networkID {
+		return nil, neutronBadRequest("InvalidInput",
+			"Invalid input for operation: Failed to create port on network %s, because fixed_ips included invalid subnet %s.",
+			networkID, id)
+	}
+	return subnet, nil
+}
+
+// subnetFor finds the subnet of an address: the one that is named, or any of the network's.
+func (n *network) subnetFor(networkID, id string, address netip.Addr) (*Subnet, error) {
+	if id != "" {
+		subnet, err := n.subnetOn(networkID, id)
+		if err == nil && !subnet.holds(address) {
+			err = neutronBadRequest("InvalidIpForSubnet",
+				"IP address %s is not a valid IP for the specified subnet.", address)
+		}
+		return subnet, err
+	}
+	for _, subnet := range n.subnets.all() {
+		if subnet.NetworkID == networkID && subnet.holds(address) {
+			return subnet, nil
+		}
+	}
+	return nil, neutronBadRequest("InvalidIpForNetwork",
+		"IP address %s is not a valid IP for any of the subnets on the specified network.", address)
+}
+
+// holds tells whether a port can have the address, in a pool or not.
+func (s *Subnet) holds(address netip.Addr) bool {
+	prefix := netip.MustParsePrefix(s.CIDR)
+	if !prefix.Contains(address) {
+		return false
+	}
+	edges := prefix.Addr().Is4() && prefix.Bits() < 31 && (address == prefix.Addr() || address == lastOf(prefix))
+	return !edges
+}

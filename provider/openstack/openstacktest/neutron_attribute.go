@@ -1,0 +1,135 @@
+package openstacktest
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// attribute is one attribute of a resource, as the API shows it, takes it and filters by it.
+type attribute[T any] struct {
+	name string
+	get  func(*T) any
+	// set takes the value of a request. Nil: read-only.
+	set func(*T, json.RawMessage) error
+	// constant ones are given at creation only, required ones must be, late ones are given afterwards only.
+	constant, required, late bool
+	// unfiltered ones are none of the API's filters.
+	unfiltered bool
+	// secret ones are shown to administrators only, by the default policy.
+	secret bool
+	// concealed ones are taken and never shown.
+	concealed bool
+	// allowed tells whether the caller may give the attribute, by the default policy. Nil: who may write the resource.
+	allowed func(caller, *T) bool
+	// extension is the alias of the extension that the attribute is of. Empty: the core.
+	extension string
+}
+
+func (a attribute[T]) atCreation() attribute[T]                { a.constant = true; return a }
+func (a attribute[T]) needed() attribute[T]                    { a.constant, a.required = true, true; return a }
+func (a attribute[T]) noFilter() attribute[T]                  { a.unfiltered = true; return a }
+func (a attribute[T]) of(extension string) attribute[T]        { a.extension = extension; return a }
+func (a attribute[T]) readOnly() attribute[T]                  { a.set = nil; return a }
+func (a attribute[T]) later() attribute[T]                     { a.late = true; return a }
+func (a attribute[T]) hidden() attribute[T]                    { a.concealed = true; return a }
+func (a attribute[T]) toAdministrators() attribute[T]          { a.secret = true; return a }
+func (a attribute[T]) by(p func(caller, *T) bool) attribute[T] { a.allowed = p; return a }
+
+// fieldOf is an attribute that is a field of T, in its own form.
+func fieldOf[T, V any](name string, field func(*T) *V) attribute[T] {
+	return attribute[T]{
+		name: name,
+		get:  func(row *T) any { return *field(row) },
+		set: func(row *T, raw json.RawMessage) error {
+			var value V
+			if err := json.Unmarshal(raw, &value); err != nil {
+				return invalidInput(name, "'"+string(raw)+"' is of the wrong type")
+			}
+			*field(row) = value
+			return nil
+		},
+	}
+}
+
+// reference is a text that the API shows as null when it is empty.
+func reference[T any](name string, field func(*T) *string) attribute[T] {
+	a := fieldOf(name, field)
+	a.get = func(row *T) any {
+		if value := *field(row); value != "" {
+			return value
+		}
+		return nil
+	}
+	return a
+}
+
+// unless is a truth value that T keeps the negation of, so that the zero T has the API's default: true.
+func unless[T any](name string, field func(*T) *bool) attribute[T] {
+	return attribute[T]{
+		name: name,
+		get:  func(row *T) any { return !*field(row) },
+		set: func(row *T, raw json.RawMessage) error {
+			var value bool
+			if err := json.Unmarshal(raw, &value); err != nil {
+				return invalidInput(name, "'"+string(raw)+"' cannot be converted to boolean")
+			}
+			*field(row) = !value
+			return nil
+		},
+	}
+}
+
+// textsOf is a list of texts; the API never shows it as null.
+func textsOf[T any](name string, field func(*T) *[]string) attribute[T] {
+	a := fieldOf(name, field)
+	a.get = func(row *T) any { return listed(*field(row)) }
+	return a
+}
+
+// shown is an attribute that no request gives.
+func shown[T any](name string, get func(*T) any) attribute[T] {
+	return attribute[T]{name: name, get: get}
+}
+
+// listed is a list that is never null in JSON.
+func listed[V any](list []V) []V {
+	if list == nil {
+		return []V{}
+	}
+	return list
+}
+
+// standard are the attributes that most resources have: pointers to the fields of one. Nil: it has none.
+type standard struct {
+	id, name, description, project *string
+	tags                           *[]string
+	revision                       *int
+	created, updated               *time.Time
+}
+
+// neutronTime is Neutron's form of a time.
+func neutronTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+
+// standardAttributes are those of a resource, in terms of its [standard].
+func standardAttributes[T any](of func(*T) standard) []attribute[T] {
+	has := of(new(T))
+	project := func(row *T) any { return *of(row).project }
+	all := []attribute[T]{
+		shown("id", func(row *T) any { return *of(row).id }),
+		// tenant_id is the old name of project_id, and still there.
+		shown("project_id", project),
+		shown("tenant_id", project),
+		fieldOf("description", func(row *T) *string { return of(row).description }),
+		shown("revision_number", func(row *T) any { return *of(row).revision }).of("standard-attr-revisions"),
+		shown("created_at", func(row *T) any { return neutronTime(*of(row).created) }).of("standard-attr-timestamp"),
+		shown("updated_at", func(row *T) any { return neutronTime(*of(row).updated) }).of("standard-attr-timestamp"),
+	}
+	if has.name != nil {
+		all = append(all, fieldOf("name", func(row *T) *string { return of(row).name }))
+	}
+	if has.tags != nil {
+		all = append(all, shown("tags", func(row *T) any { return listed(*of(row).tags) }).of("standard-attr-tag"))
+	}
+	return slices.Clip(all)
+}

@@ -1,0 +1,60 @@
+package openstacktest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// neutronError is an error of Neutron: the status, and the name of the exception that the API tells as the error's type.
+type neutronError struct {
+	status int
+	kind   string
+	text   string
+}
+
+func (e *neutronError) Error() string { return e.text }
+
+func (e *neutronError) answer() answer {
+	return networkFailure(e.status, e.kind, e.text)
+}
+
+func neutronBadRequest(kind, format string, arguments ...any) error {
+	return &neutronError{http.StatusBadRequest, kind, fmt.Sprintf(format, arguments...)}
+}
+
+func neutronForbidden(rule string) error {
+	return &neutronError{http.StatusForbidden, "PolicyNotAuthorized", fmt.Sprintf("(rule:%s) is disallowed by policy", rule)}
+}
+
+func neutronNotFound(kind, format string, arguments ...any) error {
+	return &neutronError{http.StatusNotFound, kind, fmt.Sprintf(format, arguments...)}
+}
+
+func neutronConflict(kind, format string, arguments ...any) error {
+	return &neutronError{http.StatusConflict, kind, fmt.Sprintf(format, arguments...)}
+}
+
+// noSuchPath is what Neutron answers for paths that no extension serves.
+func noSuchPath() error { return neutronNotFound("HTTPNotFound", "The resource could not be found.") }
+
+// invalidInput is the refusal of an attribute's value.
+func invalidInput(attribute, reason string) error {
+	return neutronBadRequest("HTTPBadRequest", "Invalid input for %s. Reason: %s.", attribute, reason)
+}
+
+// neutronHandler makes a handler of a function that fails with Neutron's errors.
+func neutronHandler(handle func(*request) (answer, error)) func(*request) answer {
+	return func(r *request) answer {
+		result, err := handle(r)
+		if err == nil {
+			return result
+		}
+		var known *neutronError
+		if errors.As(err, &known) {
+			return known.answer()
+		}
+		known = &neutronError{http.StatusBadRequest, "MalformedRequestBody", err.Error()}
+		return known.answer()
+	}
+}

@@ -1,0 +1,89 @@
+package openstacktest
+
+import (
+	"fmt"
+	"slices"
+)
+
+// networkExtensions are the extensions of Neutron that the cloud has by default: those that it serves.
+func networkExtensions() []string {
+	return []string{
+		"agent", "allowed-address-pairs", "availability_zone", "binding", "default-subnetpools", "empty-string-filtering",
+		"ext-gw-mode", "external-net", "extraroute", "extraroute-atomic", "filter-validation", "fip-port-details",
+		"ip-substring-filtering", "net-mtu", "network_availability_zone", "pagination", "port-security",
+		"port-security-groups-filtering", "project-id", "provider", "quotas", "revision-if-match", "router",
+		"router_availability_zone", "security-group", "sorting", "standard-attr-description", "standard-attr-revisions",
+		"standard-attr-tag", "standard-attr-timestamp", "subnet-service-types", "tag-ports-during-bulk-creation", "trunk",
+		"trunk-details",
+	}
+}
+
+// extensionNeeds are the extensions that an extension cannot be without.
+func extensionNeeds(alias string) []string {
+	switch alias {
+	case "ext-gw-mode", "extraroute", "fip-port-details":
+		return []string{"router"}
+	case "extraroute-atomic":
+		return []string{"router", "extraroute"}
+	case "router_availability_zone":
+		return []string{"router", "availability_zone"}
+	case "network_availability_zone":
+		return []string{"availability_zone"}
+	case "port-security-groups-filtering":
+		return []string{"security-group"}
+	case "revision-if-match":
+		return []string{"standard-attr-revisions"}
+	case "tag-ports-during-bulk-creation":
+		return []string{"standard-attr-tag"}
+	case "trunk-details":
+		return []string{"trunk"}
+	}
+	return nil
+}
+
+// WithoutExtensions takes extensions from Neutron, by their aliases, and those that need them: "extraroute-atomic",
+// "allowed-address-pairs", "port-security", "trunk", "standard-attr-revisions", "filter-validation" and so on. Their attributes
+// and addresses are gone then, as with the real one. Default: all of the list of GET /v2.0/extensions are there.
+func WithoutExtensions(aliases ...string) Option {
+	return func(s *settings) { s.network.off = append(s.network.off, aliases...) }
+}
+
+// SetExtension gives Neutron an extension, or takes it, as an operator does who restarts it with another configuration. It is
+// an error if the cloud does not know the alias.
+func (s *Server) SetExtension(alias string, on bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(networkExtensions(), alias) {
+		return fmt.Errorf("set extension: the cloud does not know %q", alias)
+	}
+	s.network.off[alias] = !on
+	return nil
+}
+
+// has tells whether the cloud has an extension: it is not off, nor is one that it needs. The empty alias is the core.
+func (n *network) has(alias string) bool {
+	return !n.off[alias] && !slices.ContainsFunc(extensionNeeds(alias), func(needed string) bool { return n.off[needed] })
+}
+
+// extension is what the list of extensions tells.
+func extension(alias string) object {
+	return object{"alias": alias, "name": alias, "description": "", "updated": "2016-09-10T10:00:00-00:00", "links": []any{}}
+}
+
+func (n *network) listExtensions(*request) answer {
+	shown := []object{}
+	for _, alias := range networkExtensions() {
+		if n.has(alias) {
+			shown = append(shown, extension(alias))
+		}
+	}
+	return ok(object{"extensions": shown})
+}
+
+func (n *network) getExtension(r *request) (answer, error) {
+	alias := r.PathValue("alias")
+	if !slices.Contains(networkExtensions(), alias) || !n.has(alias) {
+		return answer{}, neutronNotFound("HTTPNotFound", "Extension with alias %s does not exist", alias)
+	}
+	return ok(object{"extension": extension(alias)}), nil
+}

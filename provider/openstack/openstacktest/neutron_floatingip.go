@@ -1,0 +1,226 @@
+package openstacktest
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// FloatingIP is a floating IP of Neutron's. The zero value of each field is what a new one usually has.
+type FloatingIP struct {
+	ID, Description string
+	// ProjectID is the owner. Default: [DefaultProject].
+	ProjectID string
+	// NetworkID is the external network that it is of; SubnetID chooses among its subnets, at creation only.
+	NetworkID, SubnetID string
+	// Address is chosen by default.
+	Address string
+	// PortID is the port that it leads to, FixedAddress the address of it. Default: the port's only one of IPv4.
+	PortID, FixedAddress string
+	Tags                 []string
+	// The rest is the cloud's to give. Status is ACTIVE with a port, else DOWN.
+	RouterID, Status     string
+	RevisionNumber       int
+	CreatedAt, UpdatedAt time.Time
+}
+
+func (f *FloatingIP) standard() standard {
+	return standard{
+		id: &f.ID, description: &f.Description, project: &f.ProjectID, tags: &f.Tags,
+		revision: &f.RevisionNumber, created: &f.CreatedAt, updated: &f.UpdatedAt,
+	}
+}
+
+// dissociate takes the port from a floating IP.
+func (f *FloatingIP) dissociate() error {
+	f.PortID, f.FixedAddress = "", ""
+	return nil
+}
+
+// AddFloatingIP creates a floating IP and returns its id. It panics if the cloud would refuse it.
+func (s *Server) AddFloatingIP(spec FloatingIP) string { return add(s, s.network.floatingIPs, spec) }
+
+// FloatingIPs are all floating IPs, of all projects, in the order of their ids.
+func (s *Server) FloatingIPs() []FloatingIP { return snapshot(s, s.network.floatingIPs) }
+
+// UpdateFloatingIP changes a floating IP, as somebody else does: by the API's rules.
+func (s *Server) UpdateFloatingIP(id string, change func(*FloatingIP)) error {
+	return update(s, s.network.floatingIPs, id, change)
+}
+
+// DeleteFloatingIP deletes a floating IP, as somebody else does.
+func (s *Server) DeleteFloatingIP(id string) error { return remove(s, s.network.floatingIPs, id) }
+
+func (n *network) floatingIPKind() *kind[FloatingIP] {
+	k := &kind[FloatingIP]{
+		network: n, rows: map[string]*FloatingIP{},
+		member: "floatingip", collection: "floatingips", path: "floatingips", operation: "floating_ip",
+		extension: "router",
+		standard:  (*FloatingIP).standard,
+		missing: func(id string) error {
+			return neutronNotFound("FloatingIPNotFound", "Floating IP %s could not be found", id)
+		},
+		admit:   n.admitFloatingIP,
+		settled: n.settleFloatingIP,
+		dismiss: n.dismissFloatingIP,
+		index:   n.indexFloatingIP,
+	}
+	mayChoose := func(c caller, _ *FloatingIP) bool { return c.admin || n.server.settings.network.chosenAddresses }
+	k.attributes = append(standardAttributes((*FloatingIP).standard),
+		fieldOf("floating_network_id", func(row *FloatingIP) *string { return &row.NetworkID }).needed(),
+		fieldOf("floating_ip_address", func(row *FloatingIP) *string { return &row.Address }).atCreation().by(mayChoose),
+		reference("port_id", func(row *FloatingIP) *string { return &row.PortID }),
+		reference("fixed_ip_address", func(row *FloatingIP) *string { return &row.FixedAddress }),
+		reference("router_id", func(row *FloatingIP) *string { return &row.RouterID }).readOnly(),
+		shown("status", func(row *FloatingIP) any { return row.Status }),
+		fieldOf("subnet_id", func(row *FloatingIP) *string { return &row.SubnetID }).atCreation().noFilter().hidden(),
+		shown("port_details", n.portDetails).noFilter().of("fip-port-details"),
+	)
+	return k
+}
+
+func (n *network) portDetails(row *FloatingIP) any {
+	port, exists := n.ports.rows[row.PortID]
+	if !exists {
+		return nil
+	}
+	return object{
+		"name": port.Name, "network_id": port.NetworkID, "mac_address": port.MACAddress, "admin_state_up": !port.Down,
+		"status": port.Status, "device_id": port.DeviceID, "device_owner": port.DeviceOwner,
+	}
+}
+
+func (n *network) admitFloatingIP(c caller, old, row *FloatingIP) error {
+	if old == nil {
+		external, err := n.networks.findFor(c, row.NetworkID)
+		if err != nil {
+			return err
+		}
+		if !external.External {
+			return floatingIPRefused("Network %s is not a valid external network", row.NetworkID)
+		}
+		if err := n.chooseFloatingAddress(row); err != nil {
+			return err
+		}
+	}
+	if old != nil && old.PortID != row.PortID && old.FixedAddress == row.FixedAddress {
+		row.FixedAddress = ""
+	}
+	row.RouterID, row.Status = "", "DOWN"
+	if row.PortID == "" {
+		row.FixedAddress = ""
+		return nil
+	}
+	return n.associate(c, row)
+}
+
+func floatingIPRefused(format string, arguments ...any) error {
+	return neutronBadRequest("BadRequest", "Bad floatingip request: "+format+".", arguments...)
+}
+
+// chooseFloatingAddress finds the address as that of a port, which settleFloatingIP creates then.
+func (n *network) chooseFloatingAddress(row *FloatingIP) error {
+	wanted := []FixedIP{{SubnetID: row.SubnetID, Address: row.Address}}
+	if row.SubnetID == "" && row.Address == "" {
+		wanted = nil
+	}
+	given, err := n.allocate(&Port{NetworkID: row.NetworkID, DeviceOwner: OwnerFloatingIP}, wanted)
+	if err != nil {
+		return err
+	}
+	for _, ip := range given {
+		if netip.MustParseAddr(ip.Address).Is4() {
+			row.Address, row.SubnetID = ip.Address, ip.SubnetID
+			return nil
+		}
+	}
+	return neutronBadRequest("ExternalIpAddressExhausted", "Unable to find any IP address on external network %s.", row.NetworkID)
+}
+
+// associate checks the port of a floating IP: neutron's l3_db, _get_assoc_data and _internal_fip_assoc_data.
+func (n *network) associate(c caller, row *FloatingIP) error {
+	port, err := n.ports.findFor(c, row.PortID)
+	if err != nil {
+		return err
+	}
+	fixed, err := fixedAddressOf(port, row.FixedAddress)
+	if err != nil {
+		return err
+	}
+	router := n.routerBetween(fixed.SubnetID, row.NetworkID)
+	if router == nil {
+		return neutronNotFound("ExternalGatewayForFloatingIPNotFound",
+			"External network %s is not reachable from subnet %s.  Therefore, cannot associate Port %s with a Floating IP.",
+			row.NetworkID, fixed.SubnetID, row.PortID)
+	}
+	for _, other := range n.floatingIPsOf(row.PortID) {
+		if other.ID != row.ID && other.FixedAddress == fixed.Address && other.NetworkID == row.NetworkID {
+			return neutronConflict("FloatingIPPortAlreadyAssociated",
+				"Cannot associate floating IP %s (%s) with port %s using fixed IP %s, as that fixed IP already has a floating IP on external network %s.",
+				row.Address, row.ID, row.PortID, fixed.Address, row.NetworkID)
+		}
+	}
+	row.FixedAddress, row.RouterID, row.Status = fixed.Address, router.ID, "ACTIVE"
+	return nil
+}
+
+// fixedAddressOf is the address of a port that is wanted; "": the only one of IPv4.
+func fixedAddressOf(port *Port, wanted string) (FixedIP, error) {
+	var candidates []FixedIP
+	for _, ip := range port.FixedIPs {
+		if wanted == "" && netip.MustParseAddr(ip.Address).Is4() || wanted != "" && sameAddress(ip.Address, wanted) {
+			candidates = append(candidates, ip)
+		}
+	}
+	switch {
+	case len(candidates) == 1:
+		return candidates[0], nil
+	case wanted != "":
+		return FixedIP{}, floatingIPRefused("Port %s does not have fixed ip %s", port.ID, wanted)
+	case len(candidates) == 0:
+		return FixedIP{}, floatingIPRefused("Cannot add floating IP to port %s that has no fixed IPv4 addresses", port.ID)
+	}
+	return FixedIP{}, floatingIPRefused(
+		"Port %s has multiple fixed IPv4 addresses. Must provide a specific IPv4 address when assigning a floating IP", port.ID)
+}
+
+// settleFloatingIP creates the port that has the address on the external network. It is of no project, so that only
+// administrators see it.
+func (n *network) settleFloatingIP(_ caller, old, row *FloatingIP) error {
+	if old != nil {
+		return nil
+	}
+	_, err := n.createPort(Port{
+		NetworkID: row.NetworkID, DeviceID: row.ID, DeviceOwner: OwnerFloatingIP,
+		FixedIPs: []FixedIP{{row.SubnetID, row.Address}},
+	})
+	return err
+}
+
+func (n *network) dismissFloatingIP(_ caller, row *FloatingIP) error {
+	for _, port := range n.portsOf(row.ID) {
+		n.ports.forget(port)
+	}
+	return nil
+}
+
+func (n *network) indexFloatingIP(old, row *FloatingIP) {
+	if old != nil {
+		n.floatingByPort[old.PortID] = slices.DeleteFunc(n.floatingByPort[old.PortID], func(id string) bool { return id == old.ID })
+		if len(n.floatingByPort[old.PortID]) == 0 {
+			delete(n.floatingByPort, old.PortID)
+		}
+	}
+	if row != nil && row.PortID != "" {
+		n.floatingByPort[row.PortID] = append(n.floatingByPort[row.PortID], row.ID)
+	}
+}
+
+// floatingIPsOf are the floating IPs of a port, in the order of their ids. It is called with the lock held.
+func (n *network) floatingIPsOf(portID string) []*FloatingIP {
+	var ips []*FloatingIP
+	for _, id := range slices.Sorted(slices.Values(n.floatingByPort[portID])) {
+		ips = append(ips, n.floatingIPs.rows[id])
+	}
+	return ips
+}

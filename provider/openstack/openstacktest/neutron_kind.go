@@ -1,0 +1,505 @@
+package openstacktest
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// caller is who asks Neutron.
+type caller struct {
+	project string
+	admin   bool
+	// neutron is Neutron itself, for which some rules are not.
+	neutron bool
+}
+
+// neutronItself is the caller of what Neutron does by itself, and of the methods of [Server].
+func neutronItself() caller { return caller{admin: true, neutron: true} }
+
+// kind is a kind of Neutron's resources: its attributes, its rules and what there is of it.
+type kind[T any] struct {
+	network *network
+	// member and collection are the names in bodies, path that in addresses, operation that in [Call].
+	member, collection, path, operation string
+	// extension is the alias of the extension that serves it. Empty: the core.
+	extension string
+	// missing is the error for an id that there is none of.
+	missing    func(id string) error
+	attributes []attribute[T]
+	standard   func(*T) standard
+
+	// visible tells whether a caller sees one of another project. Nil: no.
+	visible func(caller, *T) bool
+	// expect makes what the API makes when it is first asked for.
+	expect func(caller)
+	// prepare gives a new one the defaults that follow from its required attributes.
+	prepare func(*T)
+	// admit completes and checks one before it is created (old is nil) or changed. It must not change anything else.
+	admit func(c caller, old, row *T) error
+	// settled follows a change (old is nil for a creation): what other resources have to do with it.
+	settled func(c caller, old, row *T) error
+	// dismiss checks whether one may be deleted, and deletes what goes with it.
+	dismiss func(c caller, row *T) error
+	// index keeps lookups up to date. One of the two is nil at creation and deletion.
+	index func(old, row *T)
+
+	rows map[string]*T
+	// order is all ids, sorted: the API's order, since Neutron ends each sort with the primary key.
+	order []string
+}
+
+func (k *kind[T]) id(row *T) string      { return *k.standard(row).id }
+func (k *kind[T]) project(row *T) string { return *k.standard(row).project }
+
+// all are the resources in the order of their ids.
+func (k *kind[T]) all() []*T {
+	rows := make([]*T, 0, len(k.order))
+	for _, id := range k.order {
+		rows = append(rows, k.rows[id])
+	}
+	return rows
+}
+
+func (k *kind[T]) find(id string) (*T, error) {
+	row, exists := k.rows[id]
+	if !exists {
+		return nil, k.missing(id)
+	}
+	return row, nil
+}
+
+func (k *kind[T]) owns(c caller, row *T) bool { return c.admin || k.project(row) == c.project }
+
+func (k *kind[T]) sees(c caller, row *T) bool {
+	return k.owns(c, row) || (k.visible != nil && k.visible(c, row))
+}
+
+// findFor finds what the caller sees: of all else, the API says that it does not exist.
+func (k *kind[T]) findFor(c caller, id string) (*T, error) {
+	row, err := k.find(id)
+	if err != nil {
+		return nil, err
+	}
+	if !k.sees(c, row) {
+		return nil, k.missing(id)
+	}
+	return row, nil
+}
+
+// enabled are the attributes that the cloud's extensions give.
+func (k *kind[T]) enabled() []attribute[T] {
+	return slices.DeleteFunc(slices.Clone(k.attributes), func(a attribute[T]) bool { return !k.network.has(a.extension) })
+}
+
+// visibleTo are the attributes that the caller is shown, or those of them that it asks for.
+func (k *kind[T]) visibleTo(c caller, fields []string) []attribute[T] {
+	return slices.DeleteFunc(k.enabled(), func(a attribute[T]) bool {
+		return a.concealed || (a.secret && !c.admin) || (len(fields) > 0 && !slices.Contains(fields, a.name))
+	})
+}
+
+func renderWith[T any](attributes []attribute[T], row *T) object {
+	shown := make(object, len(attributes))
+	for _, a := range attributes {
+		shown[a.name] = a.get(row)
+	}
+	return shown
+}
+
+func (k *kind[T]) render(c caller, row *T, fields []string) object {
+	return renderWith(k.visibleTo(c, fields), row)
+}
+
+// insert creates a resource from row, which it keeps.
+func (k *kind[T]) insert(c caller, row *T) error {
+	s := k.standard(row)
+	if *s.project == "" && !c.admin {
+		*s.project = c.project
+	}
+	if err := k.checkQuota(c, *s.project); err != nil {
+		return err
+	}
+	if *s.id == "" {
+		*s.id = k.network.server.newID()
+	}
+	if _, exists := k.rows[*s.id]; exists {
+		return neutronConflict("Conflict", "%s %s already exists.", k.member, *s.id)
+	}
+	now := k.network.server.clock.Now()
+	*s.created, *s.updated, *s.revision = now, now, 1
+	if k.admit != nil {
+		if err := k.admit(c, nil, row); err != nil {
+			return err
+		}
+	}
+	k.rows[*s.id] = row
+	at, _ := slices.BinarySearch(k.order, *s.id)
+	k.order = slices.Insert(k.order, at, *s.id)
+	k.reindex(nil, row)
+	if k.settled == nil {
+		return nil
+	}
+	if err := k.settled(c, nil, row); err != nil {
+		k.forget(row)
+		return err
+	}
+	return nil
+}
+
+// change applies a change to a resource: all of it or, if it is refused, nothing. Its revision grows if it differs afterwards.
+func (k *kind[T]) change(c caller, row *T, apply func(*T) error) error {
+	old, changed := *row, *row
+	if err := apply(&changed); err != nil {
+		return err
+	}
+	if k.admit != nil {
+		if err := k.admit(c, &old, &changed); err != nil {
+			return err
+		}
+	}
+	if reflect.DeepEqual(old, changed) {
+		return nil
+	}
+	*row = changed
+	k.touch(row)
+	k.reindex(&old, row)
+	if k.settled == nil {
+		return nil
+	}
+	if err := k.settled(c, &old, row); err != nil {
+		k.reindex(row, &old)
+		*row = old
+		return err
+	}
+	return nil
+}
+
+// touch counts a change.
+func (k *kind[T]) touch(row *T) {
+	s := k.standard(row)
+	*s.revision++
+	*s.updated = k.network.server.clock.Now()
+}
+
+func (k *kind[T]) remove(c caller, row *T) error {
+	if k.dismiss != nil {
+		if err := k.dismiss(c, row); err != nil {
+			return err
+		}
+	}
+	k.forget(row)
+	return nil
+}
+
+func (k *kind[T]) forget(row *T) {
+	id := k.id(row)
+	delete(k.rows, id)
+	if at, found := slices.BinarySearch(k.order, id); found {
+		k.order = slices.Delete(k.order, at, at+1)
+	}
+	k.reindex(row, nil)
+}
+
+func (k *kind[T]) reindex(old, row *T) {
+	if k.index != nil {
+		k.index(old, row)
+	}
+}
+
+func (k *kind[T]) checkQuota(c caller, project string) error {
+	limit, limited := k.network.quotas[k.member]
+	if !limited || c.neutron {
+		return nil
+	}
+	used := 0
+	for _, row := range k.rows {
+		if k.project(row) == project {
+			used++
+		}
+	}
+	return overQuota(k.member, used+1, limit)
+}
+
+func overQuota(resource string, wanted, limit int) error {
+	if wanted <= limit {
+		return nil
+	}
+	return neutronConflict("OverQuota", "Quota exceeded for resources: ['%s'].", resource)
+}
+
+// operations are the five of each kind.
+func (k *kind[T]) operations() []operation {
+	collection := networkPath + "/v2.0/" + k.path
+	return []operation{
+		k.serve("list", "GET "+collection, k.list),
+		k.serve("create", "POST "+collection, k.create),
+		k.serve("get", "GET "+collection+"/{id}", k.get),
+		k.serve("update", "PUT "+collection+"/{id}", k.update),
+		k.serve("delete", "DELETE "+collection+"/{id}", k.delete),
+	}
+}
+
+// action is an operation on one resource that is not one of the five.
+func (k *kind[T]) action(verb, name string, handle func(r *request, row *T) (answer, error)) operation {
+	pattern := "PUT " + networkPath + "/v2.0/" + k.path + "/{id}/" + name
+	return k.serve(verb, pattern, func(r *request) (answer, error) {
+		row, err := k.findToWrite(r)
+		if err != nil {
+			return answer{}, err
+		}
+		return handle(r, row)
+	})
+}
+
+// serve is an operation of this kind: without the kind's extension there is nothing at the address.
+func (k *kind[T]) serve(verb, pattern string, handle func(*request) (answer, error)) operation {
+	return operation{
+		service: ServiceNetwork, name: k.operation + "_" + verb, pattern: pattern,
+		handle: neutronHandler(func(r *request) (answer, error) {
+			if !k.network.has(k.extension) {
+				return answer{}, noSuchPath()
+			}
+			if k.expect != nil {
+				k.expect(callerOf(r))
+			}
+			return handle(r)
+		}),
+	}
+}
+
+func (k *kind[T]) list(r *request) (answer, error) {
+	c := callerOf(r)
+	rows := slices.DeleteFunc(k.all(), func(row *T) bool { return !k.sees(c, row) })
+	selected, links, err := k.choose(r, rows)
+	if err != nil {
+		return answer{}, err
+	}
+	shown := make([]object, 0, len(selected))
+	attributes := k.visibleTo(c, r.query["fields"])
+	for _, row := range selected {
+		shown = append(shown, renderWith(attributes, row))
+	}
+	body := object{k.collection: shown}
+	if len(links) > 0 {
+		body[k.collection+"_links"] = links
+	}
+	return ok(body), nil
+}
+
+func (k *kind[T]) get(r *request) (answer, error) {
+	c := callerOf(r)
+	row, err := k.findFor(c, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(object{k.member: k.render(c, row, r.query["fields"])}), nil
+}
+
+// create creates one, or several in one request: all of them or none.
+func (k *kind[T]) create(r *request) (answer, error) {
+	c := callerOf(r)
+	bodies, several, err := k.bodies(r)
+	if err != nil {
+		return answer{}, err
+	}
+	made := make([]*T, 0, len(bodies))
+	shown := make([]object, 0, len(bodies))
+	for _, given := range bodies {
+		row, err := k.createOne(c, given)
+		if err != nil {
+			for _, other := range slices.Backward(made) {
+				_ = k.remove(neutronItself(), other)
+			}
+			return answer{}, err
+		}
+		made = append(made, row)
+	}
+	for _, row := range made {
+		shown = append(shown, k.render(c, row, nil))
+	}
+	if several {
+		return created(object{k.collection: shown}), nil
+	}
+	return created(object{k.member: shown[0]}), nil
+}
+
+func (k *kind[T]) createOne(c caller, given map[string]json.RawMessage) (*T, error) {
+	row := new(T)
+	project, err := projectOf(c, given)
+	if err != nil {
+		return nil, err
+	}
+	*k.standard(row).project = project
+	if k.prepare != nil {
+		k.fillRequired(row, given)
+		k.prepare(row)
+	}
+	if err := k.fill(c, row, given, "create"); err != nil {
+		return nil, err
+	}
+	return row, k.insert(c, row)
+}
+
+func (k *kind[T]) update(r *request) (answer, error) {
+	c := callerOf(r)
+	row, err := k.findToWrite(r)
+	if err != nil {
+		return answer{}, err
+	}
+	bodies, several, err := k.bodies(r)
+	if err != nil {
+		return answer{}, err
+	}
+	if several {
+		return answer{}, neutronBadRequest("HTTPBadRequest", "Bulk operation not supported")
+	}
+	err = k.change(c, row, func(changed *T) error { return k.fill(c, changed, bodies[0], "update") })
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(object{k.member: k.render(c, row, nil)}), nil
+}
+
+func (k *kind[T]) delete(r *request) (answer, error) {
+	row, err := k.findToWrite(r)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := k.remove(callerOf(r), row); err != nil {
+		return answer{}, err
+	}
+	return noContent(), nil
+}
+
+// findToWrite finds the resource of a request that changes it, and checks the request's condition.
+func (k *kind[T]) findToWrite(r *request) (*T, error) {
+	c := callerOf(r)
+	row, err := k.findFor(c, r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	if !k.owns(c, row) {
+		verb := "update"
+		if r.Method == http.MethodDelete {
+			verb = "delete"
+		}
+		return nil, neutronForbidden(verb + "_" + k.member)
+	}
+	return row, k.checkIfMatch(r, row)
+}
+
+// checkIfMatch holds the request to the revision that it names: extension revision-if-match. Without the extension nobody
+// reads the header.
+func (k *kind[T]) checkIfMatch(r *request, row *T) error {
+	header := r.Header.Get("If-Match")
+	if header == "" || !k.network.has("revision-if-match") {
+		return nil
+	}
+	text, named := strings.CutPrefix(header, "revision_number=")
+	wanted, err := strconv.Atoi(text)
+	if !named || err != nil {
+		return neutronBadRequest("HTTPBadRequest", "Invalid value for If-Match header: %s", header)
+	}
+	current := *k.standard(row).revision
+	if wanted == current {
+		return nil
+	}
+	failed := neutronBadRequest("RevisionNumberConstraintFailed", "Constrained to %d, but current revision is %d", wanted, current)
+	failed.(*neutronError).status = http.StatusPreconditionFailed
+	return failed
+}
+
+// bodies are the attributes that a request gives: of one resource, or of several.
+func (k *kind[T]) bodies(r *request) (given []map[string]json.RawMessage, several bool, err error) {
+	var body map[string]json.RawMessage
+	if err := r.decode(&body); err != nil {
+		return nil, false, err
+	}
+	if raw, found := body[k.member]; found {
+		given = make([]map[string]json.RawMessage, 1)
+		if json.Unmarshal(raw, &given[0]) == nil && given[0] != nil {
+			return given, false, nil
+		}
+	}
+	if raw, found := body[k.collection]; found {
+		if json.Unmarshal(raw, &given) == nil && len(given) > 0 {
+			return given, true, nil
+		}
+	}
+	return nil, false, neutronBadRequest("HTTPBadRequest", "Unable to find '%s' in request body", k.member)
+}
+
+// fill takes the attributes that a request gives. The verb is create or update.
+func (k *kind[T]) fill(c caller, row *T, given map[string]json.RawMessage, verb string) error {
+	attributes := map[string]attribute[T]{}
+	for _, a := range k.enabled() {
+		attributes[a.name] = a
+		if _, found := given[a.name]; a.required && !found && verb == "create" {
+			return neutronBadRequest("HTTPBadRequest", "Failed to parse request. Required attribute '%s' not specified", a.name)
+		}
+	}
+	for _, name := range sortedKeys(given) {
+		if isProject := name == "project_id" || name == "tenant_id"; isProject && verb == "create" {
+			continue
+		}
+		a, known := attributes[name]
+		switch {
+		case !known:
+			return neutronBadRequest("HTTPBadRequest", "Unrecognized attribute(s) '%s'", name)
+		case (a.set == nil || a.late) && verb == "create":
+			return neutronBadRequest("HTTPBadRequest", "Attribute '%s' not allowed in POST", name)
+		case a.set == nil || (a.constant && verb == "update"):
+			return neutronBadRequest("HTTPBadRequest", "Cannot update read-only attribute %s", name)
+		}
+		if err := a.set(row, given[name]); err != nil {
+			return err
+		}
+	}
+	for _, name := range sortedKeys(given) {
+		if a := attributes[name]; a.allowed != nil && !a.allowed(c, row) {
+			rule := verb + "_" + k.member
+			return neutronForbidden(rule + " and rule:" + rule + ":" + name)
+		}
+	}
+	return nil
+}
+
+// fillRequired takes the required attributes, as far as they can be.
+func (k *kind[T]) fillRequired(row *T, given map[string]json.RawMessage) {
+	for _, a := range k.enabled() {
+		if raw, found := given[a.name]; found && a.required {
+			_ = a.set(row, raw)
+		}
+	}
+}
+
+// projectOf is the project that a request names for what it creates: only administrators name another than their own.
+func projectOf(c caller, given map[string]json.RawMessage) (string, error) {
+	for _, name := range []string{"project_id", "tenant_id"} {
+		var project string
+		raw, found := given[name]
+		if !found || json.Unmarshal(raw, &project) != nil || project == "" || project == c.project {
+			continue
+		}
+		if !c.admin {
+			return "", neutronBadRequest("HTTPBadRequest",
+				"Specifying 'project_id' or 'tenant_id' other than the authenticated project in request requires admin privileges")
+		}
+		return project, nil
+	}
+	return c.project, nil
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,326 @@
+package openstacktest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The device owners that Neutron itself, Nova and Octavia give ports.
+const (
+	OwnerInterface    = "network:router_interface"
+	OwnerGateway      = "network:router_gateway"
+	OwnerFloatingIP   = "network:floatingip"
+	OwnerCompute      = "compute:nova"
+	OwnerLoadBalancer = "Octavia"
+	OwnerSubport      = "trunk:subport"
+)
+
+// AddressPair is what a port may send and receive beside its own addresses.
+type AddressPair struct {
+	// Address is an address or a CIDR.
+	Address string
+	// MAC is the port's by default.
+	MAC string
+}
+
+// Port is a port of Neutron's. The zero value of each field is what a new port usually has.
+type Port struct {
+	ID, Name, Description string
+	// ProjectID is the owner. Default: [DefaultProject].
+	ProjectID string
+	NetworkID string
+	// DeviceID is the server, router or load balancer that has the port; DeviceOwner is the kind of it.
+	DeviceID, DeviceOwner string
+	// FixedIPs are its addresses; one with a subnet only is completed. Default (nil): one of each family that the network has.
+	FixedIPs []FixedIP
+	// MACAddress is chosen by default.
+	MACAddress string
+	// Status is ACTIVE, DOWN, BUILD or ERROR. Default: ACTIVE with a device, else DOWN.
+	Status string
+	// Down ports are administratively down.
+	Down bool
+	// NoPortSecurity is also that of a port whose network has none.
+	NoPortSecurity bool
+	AllowedPairs   []AddressPair
+	// SecurityGroups are ids. Default (nil): the project's group default, unless the port is Neutron's own.
+	SecurityGroups []string
+	// VNICType is "normal" by default.
+	VNICType string
+	Host     string
+	Tags     []string
+	// The rest is the cloud's to give.
+	RevisionNumber       int
+	CreatedAt, UpdatedAt time.Time
+}
+
+func (p *Port) standard() standard {
+	return standard{
+		id: &p.ID, name: &p.Name, description: &p.Description, project: &p.ProjectID, tags: &p.Tags,
+		revision: &p.RevisionNumber, created: &p.CreatedAt, updated: &p.UpdatedAt,
+	}
+}
+
+// AddPort creates a port and returns its id. It panics if the cloud would refuse it.
+func (s *Server) AddPort(spec Port) string { return add(s, s.network.ports, spec) }
+
+// Ports are all ports, of all projects, also Neutron's own ones, in the order of their ids.
+func (s *Server) Ports() []Port { return snapshot(s, s.network.ports) }
+
+// UpdatePort changes a port, as somebody else does: by the API's rules.
+func (s *Server) UpdatePort(id string, change func(*Port)) error {
+	return update(s, s.network.ports, id, change)
+}
+
+// DeletePort deletes a port, as somebody else does. Its floating IP stays, without a port.
+func (s *Server) DeletePort(id string) error { return remove(s, s.network.ports, id) }
+
+func (n *network) portKind() *kind[Port] {
+	k := &kind[Port]{
+		network: n, rows: map[string]*Port{},
+		member: "port", collection: "ports", path: "ports", operation: "port",
+		standard: (*Port).standard,
+		missing:  func(id string) error { return neutronNotFound("PortNotFound", "Port %s could not be found.", id) },
+		visible:  n.ownsNetworkOf,
+		prepare:  n.preparePort,
+		admit:    n.admitPort,
+		dismiss:  n.dismissPort,
+		index:    n.indexPort,
+	}
+	fixed := fieldOf("fixed_ips", func(row *Port) *[]FixedIP { return &row.FixedIPs })
+	fixed.get = func(row *Port) any { return fixedIPs(listed(row.FixedIPs)) }
+	mayPair := func(c caller, row *Port) bool { return c.admin || n.ownsNetworkOf(c, row) }
+	mayDisarm := func(c caller, row *Port) bool { return mayPair(c, row) || !row.NoPortSecurity }
+	// Only ports are given tags at their creation: extension tag-ports-during-bulk-creation.
+	standards := slices.DeleteFunc(standardAttributes((*Port).standard), func(a attribute[Port]) bool { return a.name == "tags" })
+	k.attributes = append(standards,
+		textsOf("tags", func(row *Port) *[]string { return &row.Tags }).atCreation().of("standard-attr-tag"),
+		fieldOf("network_id", func(row *Port) *string { return &row.NetworkID }).needed(),
+		unless("admin_state_up", func(row *Port) *bool { return &row.Down }),
+		shown("status", func(row *Port) any { return row.Status }),
+		fieldOf("mac_address", func(row *Port) *string { return &row.MACAddress }).atCreation(),
+		fieldOf("device_id", func(row *Port) *string { return &row.DeviceID }),
+		fieldOf("device_owner", func(row *Port) *string { return &row.DeviceOwner }),
+		fixed,
+		textsOf("security_groups", func(row *Port) *[]string { return &row.SecurityGroups }).of("security-group"),
+		unless("port_security_enabled", func(row *Port) *bool { return &row.NoPortSecurity }).by(mayDisarm).of("port-security"),
+		pairsAttribute().noFilter().by(mayPair).of("allowed-address-pairs"),
+		fieldOf("binding:vnic_type", func(row *Port) *string { return &row.VNICType }).of("binding"),
+		fieldOf("binding:host_id", func(row *Port) *string { return &row.Host }).toAdministrators().of("binding"),
+		fieldOf("binding:profile", func(*Port) *object { return &object{} }).noFilter().toAdministrators().of("binding"),
+		n.trunkDetails().noFilter().of("trunk-details"),
+	)
+	return k
+}
+
+func pairsAttribute() attribute[Port] {
+	return attribute[Port]{
+		name: "allowed_address_pairs",
+		get: func(row *Port) any {
+			pairs := []object{}
+			for _, pair := range row.AllowedPairs {
+				pairs = append(pairs, object{"mac_address": pair.MAC, "ip_address": pair.Address})
+			}
+			return pairs
+		},
+		set: func(row *Port, raw json.RawMessage) (err error) {
+			row.AllowedPairs, err = pairsOf(raw)
+			return err
+		},
+	}
+}
+
+func pairsOf(raw json.RawMessage) ([]AddressPair, error) {
+	var given []map[string]string
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return nil, neutronBadRequest("HTTPBadRequest", "Allowed address pairs must be a list.")
+	}
+	pairs := []AddressPair{}
+	for _, pair := range given {
+		for _, key := range sortedKeys(pair) {
+			if key != "ip_address" && key != "mac_address" {
+				return nil, neutronBadRequest("HTTPBadRequest", "Unrecognized attribute(s) '%s'", key)
+			}
+		}
+		if _, found := pair["ip_address"]; !found {
+			return nil, neutronBadRequest("AllowedAddressPairsMissingIP", "AllowedAddressPair must contain ip_address")
+		}
+		pairs = append(pairs, AddressPair{Address: pair["ip_address"], MAC: pair["mac_address"]})
+	}
+	return pairs, nil
+}
+
+func (n *network) ownsNetworkOf(c caller, row *Port) bool {
+	parent, exists := n.networks.rows[row.NetworkID]
+	return exists && n.networks.owns(c, parent)
+}
+
+// preparePort gives a new port what its network tells of it.
+func (n *network) preparePort(row *Port) {
+	if parent, exists := n.networks.rows[row.NetworkID]; exists {
+		row.NoPortSecurity = row.NoPortSecurity || parent.NoPortSecurity
+	}
+}
+
+func (n *network) admitPort(c caller, old, row *Port) error {
+	if _, err := n.networks.findFor(c, row.NetworkID); err != nil {
+		return err
+	}
+	if row.MACAddress == "" {
+		n.macs++
+		row.MACAddress = fmt.Sprintf("fa:16:3e:%02x:%02x:%02x", byte(n.macs>>16), byte(n.macs>>8), byte(n.macs))
+	}
+	if row.VNICType == "" {
+		row.VNICType = "normal"
+	}
+	if old == nil || !slices.Equal(old.FixedIPs, row.FixedIPs) {
+		given, err := n.allocate(row, row.FixedIPs)
+		if err != nil {
+			return err
+		}
+		row.FixedIPs = given
+	}
+	if err := n.admitSecurity(c, old, row); err != nil {
+		return err
+	}
+	if row.Status == "" || (old != nil && old.Status == row.Status && (old.DeviceID != row.DeviceID || old.Down != row.Down)) {
+		row.Status = portStatus(row)
+	}
+	return n.admitPairs(row)
+}
+
+func portStatus(row *Port) string {
+	if row.DeviceID != "" && !row.Down {
+		return "ACTIVE"
+	}
+	return "DOWN"
+}
+
+// admitSecurity holds together what needs port security: neutron's ML2 plugin, _check_update_has_security_groups and the like.
+func (n *network) admitSecurity(c caller, old, row *Port) error {
+	if !n.has("security-group") {
+		return nil
+	}
+	isNeutrons := strings.HasPrefix(row.DeviceOwner, "network:") || row.ProjectID == ""
+	if row.SecurityGroups == nil && !row.NoPortSecurity && !isNeutrons && old == nil {
+		row.SecurityGroups = []string{n.defaultGroup(row.ProjectID).ID}
+	}
+	if row.NoPortSecurity && len(row.SecurityGroups) > 0 {
+		if old != nil && !old.NoPortSecurity {
+			return neutronConflict("PortSecurityPortHasSecurityGroup",
+				"Port has security group associated. Cannot disable port security or IP address until security group is removed.")
+		}
+		return neutronBadRequest("PortSecurityAndIPRequiredForSecurityGroups",
+			"Port security must be enabled and port must have an IP address in order to use security groups.")
+	}
+	for _, id := range row.SecurityGroups {
+		if _, err := n.securityGroups.findFor(c, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostPairs is the default of Neutron's max_allowed_address_pair.
+const mostPairs = 10
+
+func (n *network) admitPairs(row *Port) error {
+	if len(row.AllowedPairs) == 0 {
+		return nil
+	}
+	if row.NoPortSecurity {
+		return neutronConflict("AddressPairAndPortSecurityRequired",
+			"Port Security must be enabled in order to have allowed address pairs on a port.")
+	}
+	if len(row.AllowedPairs) > mostPairs {
+		return neutronBadRequest("AllowedAddressPairExhausted", "The number of allowed address pair exceeds the maximum %d.", mostPairs)
+	}
+	pairs := make([]AddressPair, 0, len(row.AllowedPairs))
+	for _, pair := range row.AllowedPairs {
+		if !isAddressOrPrefix(pair.Address) {
+			return invalidInput("allowed_address_pairs",
+				"'"+pair.Address+"' is neither a valid IP address, nor is it a valid IP subnet")
+		}
+		if pair.MAC == "" {
+			pair.MAC = row.MACAddress
+		}
+		if slices.Contains(pairs, pair) {
+			return neutronBadRequest("DuplicateAddressPairInRequest",
+				"Request contains duplicate address pair: mac_address %s ip_address %s.", pair.MAC, pair.Address)
+		}
+		pairs = append(pairs, pair)
+	}
+	row.AllowedPairs = pairs
+	return nil
+}
+
+func isAddressOrPrefix(text string) bool {
+	_, errAddress := netip.ParseAddr(text)
+	_, errPrefix := netip.ParsePrefix(text)
+	return errAddress == nil || errPrefix == nil
+}
+
+func (n *network) dismissPort(c caller, row *Port) error {
+	if !c.neutron {
+		switch row.DeviceOwner {
+		case OwnerInterface, OwnerGateway, OwnerFloatingIP:
+			return neutronConflict("ServicePortInUse",
+				"Port %s cannot be deleted directly via the port API: has device owner %s.", row.ID, row.DeviceOwner)
+		}
+	}
+	if err := n.checkTrunksOf(row); err != nil {
+		return err
+	}
+	for _, ip := range n.floatingIPsOf(row.ID) {
+		if err := n.floatingIPs.change(neutronItself(), ip, (*FloatingIP).dissociate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *network) indexPort(old, row *Port) {
+	n.addresses.index(old, row)
+	if old != nil {
+		n.portsByDevice[old.DeviceID] = slices.DeleteFunc(n.portsByDevice[old.DeviceID], func(id string) bool { return id == old.ID })
+		if len(n.portsByDevice[old.DeviceID]) == 0 {
+			delete(n.portsByDevice, old.DeviceID)
+		}
+	}
+	if row != nil && row.DeviceID != "" {
+		n.portsByDevice[row.DeviceID] = append(n.portsByDevice[row.DeviceID], row.ID)
+	}
+}
+
+// The other services' ways in. They are called with the lock held.
+
+// portsOf are the ports of a server, a router or a load balancer, in the order of their ids.
+func (n *network) portsOf(deviceID string) []*Port {
+	if deviceID == "" {
+		return nil
+	}
+	var ports []*Port
+	for _, id := range slices.Sorted(slices.Values(n.portsByDevice[deviceID])) {
+		ports = append(ports, n.ports.rows[id])
+	}
+	return ports
+}
+
+// createPort creates a port for a service. An error is Neutron's refusal.
+func (n *network) createPort(spec Port) (*Port, error) {
+	row := cloned(spec)
+	n.preparePort(&row)
+	return &row, n.ports.insert(neutronItself(), &row)
+}
+
+// deletePort deletes a port for a service, whoever has it.
+func (n *network) deletePort(id string) error {
+	row, err := n.ports.find(id)
+	if err != nil {
+		return err
+	}
+	return n.ports.remove(neutronItself(), row)
+}

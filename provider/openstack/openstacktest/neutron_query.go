@@ -1,0 +1,220 @@
+package openstacktest
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// filterer is an attribute's value that is filtered by in a way of its own.
+type filterer interface {
+	// passes tells whether one of the values given for the filter fits.
+	passes(values []string) bool
+}
+
+// choose filters, sorts and pages what a list may show.
+func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
+	passes, err := k.filter(r.query)
+	if err != nil {
+		return nil, nil, err
+	}
+	compare, err := k.sorting(r.query)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows = slices.DeleteFunc(rows, func(row *T) bool { return !passes(row) })
+	slices.SortStableFunc(rows, compare)
+
+	// The marker is a place in the sorted list, also if it does not pass the filters itself (any more). Deleted, it is none.
+	if id := r.query.Get("marker"); id != "" {
+		marker, err := k.findFor(callerOf(r), id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !slices.Contains(rows, marker) {
+			at, _ := slices.BinarySearchFunc(rows, marker, compare)
+			rows = slices.Insert(rows, at, marker)
+		}
+	}
+	page, links, refusal := paginate(r, ServiceNetwork, rows, k.id)
+	if refusal != nil {
+		return nil, nil, &neutronError{refusal.status, "BadRequest", "Bad limit request: Limit must be an integer 0 or greater."}
+	}
+	return page, links, nil
+}
+
+// filter is what the query asks for: all of its filters, and of the values of each at least one.
+func (k *kind[T]) filter(query url.Values) (passes func(*T) bool, err error) {
+	var tests []func(*T) bool
+	for _, name := range sortedKeys(query) {
+		values := query[name]
+		switch name {
+		case "fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse":
+			continue
+		}
+		// Without empty-string-filtering Neutron takes an empty value for no filter at all.
+		if !k.network.has("empty-string-filtering") {
+			values = slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == "" })
+			if len(values) == 0 {
+				continue
+			}
+		}
+		test, err := k.filterBy(name, values)
+		if err != nil {
+			return nil, err
+		}
+		tests = append(tests, test)
+	}
+	return func(row *T) bool {
+		for _, test := range tests {
+			if !test(row) {
+				return false
+			}
+		}
+		return true
+	}, nil
+}
+
+func (k *kind[T]) filterBy(name string, values []string) (func(*T) bool, error) {
+	if test := k.filterByTags(name, values); test != nil {
+		return test, nil
+	}
+	for _, a := range k.enabled() {
+		if a.name != name || a.unfiltered {
+			continue
+		}
+		if _, isBool := a.get(new(T)).(bool); isBool {
+			return filterByBool(a, values)
+		}
+		return func(row *T) bool { return fits(a.get(row), values) }, nil
+	}
+	// Without filter-validation Neutron ignores what it does not know, and the client gets more than it asked for.
+	if !k.network.has("filter-validation") {
+		return func(*T) bool { return true }, nil
+	}
+	return nil, neutronBadRequest("HTTPBadRequest", "['%s'] is invalid attribute for filtering", name)
+}
+
+func fits(value any, values []string) bool {
+	switch value := value.(type) {
+	case filterer:
+		return value.passes(values)
+	case []string:
+		return slices.ContainsFunc(value, func(one string) bool { return slices.Contains(values, one) })
+	case nil:
+		return slices.Contains(values, "")
+	case string:
+		return slices.Contains(values, value)
+	case int:
+		return slices.Contains(values, strconv.Itoa(value))
+	}
+	text, err := json.Marshal(value)
+	return err == nil && slices.Contains(values, string(text))
+}
+
+func filterByBool[T any](a attribute[T], values []string) (func(*T) bool, error) {
+	wanted := map[bool]bool{}
+	for _, text := range values {
+		switch strings.ToLower(text) {
+		case "true", "1":
+			wanted[true] = true
+		case "false", "0":
+			wanted[false] = true
+		default:
+			return nil, invalidInput(a.name, "'"+text+"' cannot be converted to boolean")
+		}
+	}
+	return func(row *T) bool { return wanted[a.get(row).(bool)] }, nil
+}
+
+// filterByTags gives nil if the filter is not by tags. Of several values of a filter, the API takes the commas for "and" or
+// "or", and so it is with values that are given apart.
+func (k *kind[T]) filterByTags(name string, values []string) func(*T) bool {
+	if k.standard(new(T)).tags == nil || !k.network.has("standard-attr-tag") {
+		return nil
+	}
+	var wanted []string
+	for _, value := range values {
+		wanted = append(wanted, strings.Split(value, ",")...)
+	}
+	has := func(row *T) func(string) bool {
+		return func(tag string) bool { return slices.Contains(*k.standard(row).tags, tag) }
+	}
+	all := func(row *T) bool {
+		return !slices.ContainsFunc(wanted, func(tag string) bool { return !has(row)(tag) })
+	}
+	some := func(row *T) bool { return slices.ContainsFunc(wanted, has(row)) }
+	switch name {
+	case "tags":
+		return all
+	case "tags-any":
+		return some
+	case "not-tags":
+		return func(row *T) bool { return !all(row) }
+	case "not-tags-any":
+		return func(row *T) bool { return !some(row) }
+	}
+	return nil
+}
+
+// sorting is by the keys of the query, then by id.
+func (k *kind[T]) sorting(query url.Values) (func(a, b *T) int, error) {
+	keys, directions := query["sort_key"], query["sort_dir"]
+	if len(keys) != len(directions) {
+		return nil, neutronBadRequest("HTTPBadRequest", "The number of sort_keys and sort_dirs must be same")
+	}
+	var comparisons []func(a, b *T) int
+	for i, key := range keys {
+		compare, err := k.sortBy(key, directions[i])
+		if err != nil {
+			return nil, err
+		}
+		comparisons = append(comparisons, compare)
+	}
+	return func(a, b *T) int {
+		for _, compare := range comparisons {
+			if result := compare(a, b); result != 0 {
+				return result
+			}
+		}
+		return cmp.Compare(k.id(a), k.id(b))
+	}, nil
+}
+
+func (k *kind[T]) sortBy(key, direction string) (func(a, b *T) int, error) {
+	all := k.enabled()
+	at := slices.IndexFunc(all, func(a attribute[T]) bool { return a.name == key })
+	if at < 0 {
+		return nil, neutronBadRequest("HTTPBadRequest", "['%s'] is invalid attribute for sort_keys", key)
+	}
+	get := all[at].get
+	switch direction {
+	case "asc":
+		return func(a, b *T) int { return compareValues(get(a), get(b)) }, nil
+	case "desc":
+		return func(a, b *T) int { return compareValues(get(b), get(a)) }, nil
+	}
+	return nil, neutronBadRequest("HTTPBadRequest",
+		"['%s'] is invalid value for sort_dirs, valid value is 'asc' and 'desc'", direction)
+}
+
+func compareValues(a, b any) int {
+	switch {
+	case reflect.DeepEqual(a, b):
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	}
+	if first, isNumber := a.(int); isNumber {
+		return cmp.Compare(first, b.(int))
+	}
+	first, _ := json.Marshal(a)
+	second, _ := json.Marshal(b)
+	return strings.Compare(string(first), string(second))
+}

@@ -1,0 +1,181 @@
+package openstacktest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+func routesAttribute() attribute[Router] {
+	return attribute[Router]{
+		name: "routes",
+		get:  func(row *Router) any { return listed(row.Routes) },
+		set: func(row *Router, raw json.RawMessage) error {
+			routes, err := routesOf(raw)
+			if err != nil {
+				return err
+			}
+			for i, route := range routes {
+				if err := checkRoute(route); err != nil {
+					return err
+				}
+				if slices.Contains(routes[:i], route) {
+					return invalidInput("routes", fmt.Sprintf("Duplicate hostroute '%s'", pythonRoute(route)))
+				}
+			}
+			row.Routes = routes
+			return nil
+		},
+	}
+}
+
+// routesOf takes a list of routes; null is an empty one.
+func routesOf(raw json.RawMessage) ([]Route, error) {
+	var given []map[string]string
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return nil, invalidInput("routes", "Invalid data format for hostroute: '"+string(raw)+"'")
+	}
+	routes := []Route{}
+	for _, route := range given {
+		_, hasDestination := route["destination"]
+		_, hasNextHop := route["nexthop"]
+		if !hasDestination || !hasNextHop || len(route) != 2 {
+			return nil, invalidInput("routes", fmt.Sprintf(
+				"Validation of dictionary's keys failed. Expected keys: {'destination', 'nexthop'} Provided keys: %q", sortedKeys(route)))
+		}
+		routes = append(routes, Route{route["destination"], route["nexthop"]})
+	}
+	return routes, nil
+}
+
+// checkRoute is what the API checks of a route without knowing the router: neutron-lib's validate_hostroutes.
+func checkRoute(route Route) error {
+	prefix, err := netip.ParsePrefix(route.Destination)
+	if err != nil {
+		return invalidInput("routes", "'"+route.Destination+"' is not a valid CIDR")
+	}
+	if masked := prefix.Masked(); masked != prefix {
+		return invalidInput("routes", fmt.Sprintf("'%s' is not a recognized CIDR, '%s' is recommended", route.Destination, masked))
+	}
+	if _, err := netip.ParseAddr(route.NextHop); err != nil {
+		return invalidInput("routes", "'"+route.NextHop+"' is not a valid IP address")
+	}
+	return nil
+}
+
+// checkRoutes checks all routes that a router is to have: each next hop is on a subnet of the router's, and is not the router.
+// The error names all routes, and not the one that is refused: neutron's extraroute_db, _validate_routes.
+func (n *network) checkRoutes(row *Router, routes []Route) error {
+	prefixes, own := n.connected(row)
+	for _, route := range routes {
+		hop, err := netip.ParseAddr(route.NextHop)
+		if err != nil {
+			return neutronBadRequest("AddrFormatError", "failed to detect a valid IP address from '%s'", route.NextHop)
+		}
+		if _, err := netip.ParsePrefix(route.Destination); err != nil {
+			return neutronBadRequest("AddrFormatError", "invalid IPNetwork %s", route.Destination)
+		}
+		if !slices.ContainsFunc(prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(hop) }) {
+			return invalidRoutes(routes, "the nexthop is not connected with router")
+		}
+		if slices.Contains(own, hop) {
+			return invalidRoutes(routes, "the nexthop is used by router")
+		}
+	}
+	if n.maxRoutes > 0 && len(routes) > n.maxRoutes {
+		return neutronBadRequest("RoutesExhausted",
+			"Unable to complete operation for %s. The number of routes exceeds the maximum %d.", row.ID, n.maxRoutes)
+	}
+	if limit, limited := n.quotas["router_route"]; limited {
+		return overQuota("router_route", len(routes), limit)
+	}
+	return nil
+}
+
+func invalidRoutes(routes []Route, reason string) error {
+	texts := []string{}
+	for _, route := range routes {
+		texts = append(texts, pythonRoute(route))
+	}
+	return neutronBadRequest("InvalidRoutes", "Invalid format for routes: [%s], %s", strings.Join(texts, ", "), reason)
+}
+
+func pythonRoute(route Route) string {
+	return fmt.Sprintf("{'destination': '%s', 'nexthop': '%s'}", route.Destination, route.NextHop)
+}
+
+// connected are the subnets of all ports of a router, also of its gateway, and the router's addresses.
+func (n *network) connected(row *Router) (prefixes []netip.Prefix, own []netip.Addr) {
+	for _, port := range n.portsOf(row.ID) {
+		for _, ip := range port.FixedIPs {
+			prefixes = append(prefixes, netip.MustParsePrefix(n.subnets.rows[ip.SubnetID].CIDR))
+			own = append(own, netip.MustParseAddr(ip.Address))
+		}
+	}
+	return prefixes, own
+}
+
+// canonicalRoutes are the new routes in the order of the database: old ones that stay, then new ones. Destinations keep the form
+// in which they were given, next hops do not.
+func canonicalRoutes(old, routes []Route) []Route {
+	kept := []Route{}
+	for _, route := range old {
+		if slices.Contains(routes, route) {
+			kept = append(kept, route)
+		}
+	}
+	for _, route := range routes {
+		if hop, err := netip.ParseAddr(route.NextHop); err == nil {
+			route.NextHop = hop.String()
+		}
+		if !slices.Contains(kept, route) {
+			kept = append(kept, route)
+		}
+	}
+	return kept
+}
+
+// The atomic actions of the extension extraroute-atomic. Both compare the texts of routes, and check all routes that remain, so
+// that one bad route of a router refuses every change but its own removal: neutron's extraroute_db.
+
+func (n *network) addRoutes(r *request, row *Router) (answer, error) {
+	return n.editRoutes(r, row, func(old, given []Route) []Route {
+		added := slices.Clone(old)
+		for _, route := range given {
+			if !slices.Contains(added, route) {
+				added = append(added, route)
+			}
+		}
+		return added
+	})
+}
+
+func (n *network) removeRoutes(r *request, row *Router) (answer, error) {
+	return n.editRoutes(r, row, func(old, given []Route) []Route {
+		return slices.DeleteFunc(slices.Clone(old), func(route Route) bool { return slices.Contains(given, route) })
+	})
+}
+
+func (n *network) editRoutes(r *request, row *Router, edit func(old, given []Route) []Route) (answer, error) {
+	if !n.has("extraroute-atomic") {
+		return answer{}, noSuchPath()
+	}
+	bodies, _, err := n.routers.bodies(r)
+	if err != nil {
+		return answer{}, err
+	}
+	given, err := routesOf(bodies[0]["routes"])
+	if err != nil {
+		return answer{}, err
+	}
+	err = n.routers.change(callerOf(r), row, func(changed *Router) error {
+		changed.Routes = edit(changed.Routes, given)
+		return nil
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(object{"router": n.routers.render(callerOf(r), row, nil)}), nil
+}

@@ -1,0 +1,430 @@
+package openstacktest
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Router is a router of Neutron's. The zero value of each field is what a new router usually has.
+type Router struct {
+	ID, Name, Description string
+	// ProjectID is the owner. Default: [DefaultProject].
+	ProjectID string
+	// ExternalNetworkID is the network of its gateway. Default: it has none.
+	ExternalNetworkID string
+	// NoSNAT has no address translation for what has no floating IP.
+	NoSNAT bool
+	// GatewayIPs are the gateway's addresses. Default: as a port's.
+	GatewayIPs []FixedIP
+	// Subnets are those that it is connected to. For AddRouter: with their gateways' addresses.
+	Subnets []string
+	// Routes are its extra routes.
+	Routes            []Route
+	AvailabilityZones []string
+	// Down routers are administratively down.
+	Down bool
+	Tags []string
+	// The rest is the cloud's to give.
+	RevisionNumber       int
+	CreatedAt, UpdatedAt time.Time
+}
+
+func (r *Router) standard() standard {
+	return standard{
+		id: &r.ID, name: &r.Name, description: &r.Description, project: &r.ProjectID, tags: &r.Tags,
+		revision: &r.RevisionNumber, created: &r.CreatedAt, updated: &r.UpdatedAt,
+	}
+}
+
+// AddRouter creates a router and returns its id. It panics if the cloud would refuse it. The routes are not checked, as those of
+// [Server.SetRoutes].
+func (s *Server) AddRouter(spec Router) string {
+	routes := spec.Routes
+	spec.Routes = nil
+	id := add(s, s.network.routers, spec)
+	if err := s.SetRoutes(id, routes...); err != nil {
+		panic("openstacktest: " + err.Error())
+	}
+	return id
+}
+
+// Routers are all routers, of all projects, in the order of their ids.
+func (s *Server) Routers() []Router { return snapshot(s, s.network.routers) }
+
+// Routes are the extra routes of a router, as its "routes" show them; none if there is no such router.
+func (s *Server) Routes(routerID string) []Route {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	row, err := s.network.routers.find(routerID)
+	if err != nil {
+		return nil
+	}
+	return slices.Clone(row.Routes)
+}
+
+// SetRoutes gives a router these routes and no others, as somebody else does, who is not held to the API's rules: a next hop may
+// be out of reach.
+func (s *Server) SetRoutes(routerID string, routes ...Route) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	row, err := s.network.routers.find(routerID)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(row.Routes, routes) {
+		row.Routes = slices.Clone(routes)
+		s.network.routers.touch(row)
+	}
+	return nil
+}
+
+// ConnectSubnet connects a router to a subnet, with the address of the subnet's gateway.
+func (s *Server) ConnectSubnet(routerID, subnetID string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	row, err := s.network.routers.find(routerID)
+	if err != nil {
+		return err
+	}
+	_, err = s.network.connectSubnet(neutronItself(), row, subnetID)
+	return err
+}
+
+// DeleteRouter deletes a router, as somebody else does, with its interfaces and routes.
+func (s *Server) DeleteRouter(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	row, err := s.network.routers.find(id)
+	if err != nil {
+		return err
+	}
+	for _, port := range s.network.portsOf(id) {
+		s.network.ports.forget(port)
+	}
+	s.network.routers.forget(row)
+	return nil
+}
+
+// SetMaxRoutes limits the routes of each router; more are refused with 400 RoutesExhausted, as with Neutron's max_routes, whose
+// default is 30. 0, which is the default here: no limit. For the limit of newer releases, a quota, see [Server.SetNetworkQuota].
+func (s *Server) SetMaxRoutes(routes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.network.maxRoutes = routes
+}
+
+func (n *network) routerKind() *kind[Router] {
+	k := &kind[Router]{
+		network: n, rows: map[string]*Router{},
+		member: "router", collection: "routers", path: "routers", operation: "router", extension: "router",
+		standard: (*Router).standard,
+		missing:  func(id string) error { return neutronNotFound("RouterNotFound", "Router %s could not be found", id) },
+		admit:    n.admitRouter,
+		settled:  n.settleRouter,
+		dismiss:  n.dismissRouter,
+	}
+	k.attributes = append(standardAttributes((*Router).standard),
+		unless("admin_state_up", func(row *Router) *bool { return &row.Down }),
+		shown("status", func(*Router) any { return "ACTIVE" }),
+		n.gatewayAttribute().noFilter().of("ext-gw-mode"),
+		routesAttribute().later().noFilter().of("extraroute"),
+		shown("availability_zones", func(row *Router) any { return listed(row.AvailabilityZones) }).
+			noFilter().of("router_availability_zone"),
+		textsOf("availability_zone_hints", func(row *Router) *[]string { return &row.AvailabilityZones }).
+			noFilter().atCreation().of("router_availability_zone"),
+	)
+	return k
+}
+
+// gatewayInfo is external_gateway_info.
+type gatewayInfo struct {
+	NetworkID  string    `json:"network_id"`
+	EnableSNAT *bool     `json:"enable_snat,omitempty"`
+	FixedIPs   []FixedIP `json:"external_fixed_ips,omitempty"`
+}
+
+func (n *network) gatewayAttribute() attribute[Router] {
+	return attribute[Router]{
+		name: "external_gateway_info",
+		get: func(row *Router) any {
+			if row.ExternalNetworkID == "" {
+				return nil
+			}
+			snat := !row.NoSNAT
+			return gatewayInfo{row.ExternalNetworkID, &snat, row.GatewayIPs}
+		},
+		set: func(row *Router, raw json.RawMessage) error {
+			var given gatewayInfo
+			if err := json.Unmarshal(raw, &given); err != nil {
+				return invalidInput("external_gateway_info", "'"+string(raw)+"' is not a dictionary")
+			}
+			if given.NetworkID != row.ExternalNetworkID || given.FixedIPs != nil {
+				row.GatewayIPs = given.FixedIPs
+			}
+			row.ExternalNetworkID = given.NetworkID
+			row.NoSNAT = given.EnableSNAT != nil && !*given.EnableSNAT
+			return nil
+		},
+	}
+}
+
+func (n *network) admitRouter(c caller, old, row *Router) error {
+	if old != nil && !slices.Equal(old.Routes, row.Routes) {
+		if err := n.checkRoutes(row, row.Routes); err != nil {
+			return err
+		}
+		row.Routes = canonicalRoutes(old.Routes, row.Routes)
+	}
+	if old != nil && old.ExternalNetworkID == row.ExternalNetworkID {
+		return nil
+	}
+	if old != nil && old.ExternalNetworkID != "" && n.gatewayInUse(row.ID) {
+		return neutronConflict("RouterExternalGatewayInUseByFloatingIp",
+			"Gateway cannot be updated for router %s, since a gateway to external network %s is required by one or more floating IPs.",
+			row.ID, old.ExternalNetworkID)
+	}
+	if row.ExternalNetworkID == "" {
+		row.GatewayIPs = nil
+		return nil
+	}
+	external, err := n.networks.findFor(c, row.ExternalNetworkID)
+	if err != nil {
+		return err
+	}
+	if !external.External {
+		return neutronBadRequest("BadRequest", "Bad router request: Network %s is not an external network.", row.ExternalNetworkID)
+	}
+	row.GatewayIPs, err = n.allocate(&Port{NetworkID: external.ID, DeviceOwner: OwnerGateway}, row.GatewayIPs)
+	return err
+}
+
+func (n *network) gatewayInUse(routerID string) bool {
+	return slices.ContainsFunc(n.floatingIPs.all(), func(ip *FloatingIP) bool { return ip.RouterID == routerID })
+}
+
+// settleRouter gives a router the port of its gateway, and a new one its interfaces. The gateway's port is of no project, so
+// that only administrators see it.
+func (n *network) settleRouter(c caller, old, row *Router) error {
+	if old == nil {
+		subnets := row.Subnets
+		row.Subnets = nil
+		for _, id := range subnets {
+			if _, err := n.connectSubnet(c, row, id); err != nil {
+				return err
+			}
+		}
+	}
+	if old != nil && old.ExternalNetworkID == row.ExternalNetworkID {
+		return nil
+	}
+	for _, port := range n.portsOf(row.ID) {
+		if port.DeviceOwner == OwnerGateway {
+			n.ports.forget(port)
+		}
+	}
+	if row.ExternalNetworkID == "" {
+		return nil
+	}
+	_, err := n.createPort(Port{
+		NetworkID: row.ExternalNetworkID, DeviceID: row.ID, DeviceOwner: OwnerGateway, FixedIPs: listed(row.GatewayIPs),
+	})
+	return err
+}
+
+func (n *network) dismissRouter(_ caller, row *Router) error {
+	for _, port := range n.portsOf(row.ID) {
+		if port.DeviceOwner != OwnerGateway {
+			return neutronConflict("RouterInUse", "Router %s still has ports", row.ID)
+		}
+	}
+	for _, port := range n.portsOf(row.ID) {
+		n.ports.forget(port)
+	}
+	return nil
+}
+
+// routerBetween is the router that leads from an internal subnet to an external network; nil for none.
+func (n *network) routerBetween(subnetID, externalID string) *Router {
+	for _, router := range n.routers.all() {
+		if router.ExternalNetworkID == externalID && slices.Contains(router.Subnets, subnetID) {
+			return router
+		}
+	}
+	return nil
+}
+
+// interfaceBody is what add_router_interface and remove_router_interface are given.
+type interfaceBody struct {
+	SubnetID string `json:"subnet_id"`
+	PortID   string `json:"port_id"`
+}
+
+func (n *network) addInterface(r *request, row *Router) (answer, error) {
+	var given interfaceBody
+	if err := r.decode(&given); err != nil {
+		return answer{}, err
+	}
+	var port *Port
+	var err error
+	switch {
+	case (given.SubnetID == "") == (given.PortID == ""):
+		err = neutronBadRequest("BadRequest", "Bad router request: Either subnet_id or port_id must be specified.")
+	case given.PortID != "":
+		port, err = n.connectPort(callerOf(r), row, given.PortID)
+	default:
+		port, err = n.connectSubnet(callerOf(r), row, given.SubnetID)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(interfaceOf(row, port)), nil
+}
+
+func interfaceOf(row *Router, port *Port) object {
+	subnets := []string{}
+	for _, ip := range port.FixedIPs {
+		subnets = append(subnets, ip.SubnetID)
+	}
+	return object{
+		"id": row.ID, "project_id": row.ProjectID, "tenant_id": row.ProjectID, "port_id": port.ID,
+		"network_id": port.NetworkID, "subnet_id": subnets[0], "subnet_ids": subnets,
+	}
+}
+
+func (n *network) connectSubnet(c caller, row *Router, subnetID string) (*Port, error) {
+	subnet, err := n.subnets.findFor(c, subnetID)
+	if err != nil {
+		return nil, err
+	}
+	if subnet.NoGateway {
+		return nil, neutronBadRequest("BadRequest", "Bad router request: Subnet for router interface must have a gateway IP.")
+	}
+	if err := n.checkConnection(row, subnet); err != nil {
+		return nil, err
+	}
+	port, err := n.createPort(Port{
+		NetworkID: subnet.NetworkID, ProjectID: row.ProjectID, DeviceID: row.ID, DeviceOwner: OwnerInterface,
+		FixedIPs: []FixedIP{{subnet.ID, subnet.Gateway}},
+	})
+	if err == nil {
+		n.noteConnections(row)
+	}
+	return port, err
+}
+
+func (n *network) connectPort(c caller, row *Router, portID string) (*Port, error) {
+	port, err := n.ports.findFor(c, portID)
+	if err != nil {
+		return nil, err
+	}
+	if port.DeviceID != "" {
+		return nil, neutronConflict("PortInUse",
+			"Unable to complete operation on port %s for network %s. Port already has an attached device %s.",
+			port.ID, port.NetworkID, port.DeviceID)
+	}
+	if len(port.FixedIPs) == 0 {
+		return nil, neutronBadRequest("BadRequest", "Bad router request: Router port must have at least one fixed IP.")
+	}
+	for _, ip := range port.FixedIPs {
+		if err := n.checkConnection(row, n.subnets.rows[ip.SubnetID]); err != nil {
+			return nil, err
+		}
+	}
+	err = n.ports.change(neutronItself(), port, func(changed *Port) error {
+		changed.DeviceID, changed.DeviceOwner = row.ID, OwnerInterface
+		return nil
+	})
+	n.noteConnections(row)
+	return port, err
+}
+
+func (n *network) checkConnection(row *Router, subnet *Subnet) error {
+	for _, id := range row.Subnets {
+		if id == subnet.ID {
+			return neutronBadRequest("BadRequest", "Bad router request: Router already has a port on subnet %s.", id)
+		}
+		other := n.subnets.rows[id]
+		if netip.MustParsePrefix(other.CIDR).Overlaps(netip.MustParsePrefix(subnet.CIDR)) {
+			return neutronBadRequest("BadRequest", "Bad router request: Cidr %s of subnet %s overlaps with cidr %s of subnet %s.",
+				subnet.CIDR, subnet.ID, other.CIDR, other.ID)
+		}
+	}
+	return nil
+}
+
+// noteConnections keeps the list of a router's subnets up to date. A router's revision grows with its interfaces.
+func (n *network) noteConnections(row *Router) {
+	subnets := []string{}
+	for _, port := range n.portsOf(row.ID) {
+		if port.DeviceOwner == OwnerGateway {
+			continue
+		}
+		for _, ip := range port.FixedIPs {
+			subnets = append(subnets, ip.SubnetID)
+		}
+	}
+	row.Subnets = subnets
+	n.routers.touch(row)
+}
+
+func (n *network) removeInterface(r *request, row *Router) (answer, error) {
+	var given interfaceBody
+	if err := r.decode(&given); err != nil {
+		return answer{}, err
+	}
+	port, err := n.interfacePort(row, given)
+	if err != nil {
+		return answer{}, err
+	}
+	for _, ip := range port.FixedIPs {
+		if err := n.checkDisconnection(row, ip.SubnetID); err != nil {
+			return answer{}, err
+		}
+	}
+	shown := interfaceOf(row, port)
+	if err := n.deletePort(port.ID); err != nil {
+		return answer{}, err
+	}
+	n.noteConnections(row)
+	return ok(shown), nil
+}
+
+func (n *network) interfacePort(row *Router, given interfaceBody) (*Port, error) {
+	for _, port := range n.portsOf(row.ID) {
+		if port.DeviceOwner == OwnerGateway || (given.PortID != "" && given.PortID != port.ID) {
+			continue
+		}
+		onSubnet := func(ip FixedIP) bool { return ip.SubnetID == given.SubnetID }
+		if given.SubnetID == "" || slices.ContainsFunc(port.FixedIPs, onSubnet) {
+			return port, nil
+		}
+	}
+	if given.PortID != "" {
+		return nil, neutronNotFound("RouterInterfaceNotFound", "Router %s does not have an interface with id %s", row.ID, given.PortID)
+	}
+	return nil, neutronNotFound("RouterInterfaceNotFoundForSubnet", "Router %s has no interface on subnet %s", row.ID, given.SubnetID)
+}
+
+func (n *network) checkDisconnection(row *Router, subnetID string) error {
+	prefix := netip.MustParsePrefix(n.subnets.rows[subnetID].CIDR)
+	for _, route := range row.Routes {
+		if hop, err := netip.ParseAddr(route.NextHop); err == nil && prefix.Contains(hop) {
+			return neutronConflict("RouterInterfaceInUseByRoute",
+				"Router interface for subnet %s on router %s cannot be deleted, as it is required by one or more routes.",
+				subnetID, row.ID)
+		}
+	}
+	for _, ip := range n.floatingIPs.all() {
+		if ip.RouterID != row.ID {
+			continue
+		}
+		if fixed, err := netip.ParseAddr(ip.FixedAddress); err == nil && prefix.Contains(fixed) {
+			return neutronConflict("RouterInterfaceInUseByFloatingIP",
+				"Router interface for subnet %s on router %s cannot be deleted, as it is required by one or more floating IPs.",
+				subnetID, row.ID)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package openstacktest
+
+import (
+	"net/http"
+	"slices"
+)
+
+// longestTag is MAX_TAG_LEN of neutron's extensions/tagging.py.
+const longestTag = 255
+
+// tagOperations are those of the extension standard-attr-tag. A change of the tags is one of the resource.
+func (k *kind[T]) tagOperations() []operation {
+	tags := networkPath + "/v2.0/" + k.path + "/{id}/tags"
+	return []operation{
+		k.serve("tag_list", "GET "+tags, k.tagged(func(r *request, row *T) (answer, error) {
+			return ok(object{"tags": listed(*k.standard(row).tags)}), nil
+		})),
+		k.serve("tag_replace", "PUT "+tags, k.tagged(k.replaceTags)),
+		k.serve("tag_delete_all", "DELETE "+tags, k.tagged(func(_ *request, row *T) (answer, error) {
+			return noContent(), k.setTags(row, nil)
+		})),
+		k.serve("tag_get", "GET "+tags+"/{tag}", k.tagged(func(r *request, row *T) (answer, error) {
+			return noContent(), k.checkTag(row, r.PathValue("tag"))
+		})),
+		k.serve("tag_add", "PUT "+tags+"/{tag}", k.tagged(k.addTag)),
+		k.serve("tag_delete", "DELETE "+tags+"/{tag}", k.tagged(k.deleteTag)),
+	}
+}
+
+// tagged finds the resource whose tags a request is about.
+func (k *kind[T]) tagged(handle func(*request, *T) (answer, error)) func(*request) (answer, error) {
+	return func(r *request) (answer, error) {
+		if !k.network.has("standard-attr-tag") {
+			return answer{}, noSuchPath()
+		}
+		find := k.findToWrite
+		if r.Method == http.MethodGet {
+			find = func(r *request) (*T, error) { return k.findFor(callerOf(r), r.PathValue("id")) }
+		}
+		row, err := find(r)
+		if err != nil {
+			return answer{}, neutronTagged(err, k.collection, r.PathValue("id"))
+		}
+		return handle(r, row)
+	}
+}
+
+// neutronTagged is the error of the tags for a resource that does not exist.
+func neutronTagged(err error, collection, id string) error {
+	if known, isKnown := err.(*neutronError); isKnown && known.status == http.StatusNotFound {
+		return neutronNotFound("TagResourceNotFound", "Resource %s %s could not be found.", collection, id)
+	}
+	return err
+}
+
+func (k *kind[T]) setTags(row *T, tags []string) error {
+	return k.change(neutronItself(), row, func(changed *T) error {
+		*k.standard(changed).tags = tags
+		return nil
+	})
+}
+
+func (k *kind[T]) checkTag(row *T, tag string) error {
+	if slices.Contains(*k.standard(row).tags, tag) {
+		return nil
+	}
+	return neutronNotFound("TagNotFound", "Tag %s could not be found.", tag)
+}
+
+func (k *kind[T]) replaceTags(r *request, row *T) (answer, error) {
+	var given struct{ Tags []string }
+	if err := r.decode(&given); err != nil || given.Tags == nil {
+		return answer{}, neutronBadRequest("InvalidInput", "Invalid input for operation: Invalid tags body.")
+	}
+	for i, tag := range given.Tags {
+		if slices.Contains(given.Tags[:i], tag) || len(tag) > longestTag {
+			return answer{}, neutronBadRequest("InvalidInput", "Invalid input for operation: '%s' is not a valid tag.", tag)
+		}
+	}
+	if err := k.setTags(row, given.Tags); err != nil {
+		return answer{}, err
+	}
+	return ok(object{"tags": given.Tags}), nil
+}
+
+func (k *kind[T]) addTag(r *request, row *T) (answer, error) {
+	tag := r.PathValue("tag")
+	if len(tag) > longestTag {
+		return answer{}, neutronBadRequest("InvalidInput",
+			"Invalid input for operation: '%s' exceeds maximum length of %d.", tag, longestTag)
+	}
+	tags := *k.standard(row).tags
+	if !slices.Contains(tags, tag) {
+		tags = append(slices.Clip(tags), tag)
+	}
+	return answer{status: http.StatusCreated}, k.setTags(row, tags)
+}
+
+func (k *kind[T]) deleteTag(r *request, row *T) (answer, error) {
+	tag := r.PathValue("tag")
+	if err := k.checkTag(row, tag); err != nil {
+		return answer{}, err
+	}
+	kept := slices.DeleteFunc(slices.Clone(*k.standard(row).tags), func(other string) bool { return other == tag })
+	return noContent(), k.setTags(row, kept)
+}

@@ -1,0 +1,367 @@
+package openstacktest
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/common/extensions"
+)
+
+// networkOf is a client of Neutron for the project of the credentials.
+func networkOf(t *testing.T, s *Server, c Credentials) *gophercloud.ServiceClient {
+	t.Helper()
+	client, err := openstack.NewNetworkV2(login(t, s, byPassword(c)), inRegion(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// site is a network with a subnet behind a router with a gateway.
+type site struct{ external, externalSubnet, internal, subnet, router string }
+
+func newSite(s *Server) site {
+	var made site
+	made.external = s.AddNetwork(Network{Name: "public", External: true})
+	made.externalSubnet = s.AddSubnet(Subnet{NetworkID: made.external, CIDR: "203.0.113.0/24"})
+	made.internal = s.AddNetwork(Network{Name: "nodes"})
+	made.subnet = s.AddSubnet(Subnet{NetworkID: made.internal, CIDR: "10.0.0.0/24"})
+	made.router = s.AddRouter(Router{Name: "r", ExternalNetworkID: made.external, Subnets: []string{made.subnet}})
+	return made
+}
+
+// as sends a request with a token of the credentials.
+func as(t *testing.T, s *Server, c Credentials, method, path, body string, header ...string) exchange {
+	t.Helper()
+	return send(t, s, method, "/networking/v2.0/"+path, body, append([]string{"X-Auth-Token", c.Token}, header...)...)
+}
+
+// neutron sends a request with a token of the default project.
+func neutron(t *testing.T, s *Server, method, path, body string, header ...string) exchange {
+	t.Helper()
+	return as(t, s, s.Credentials(), method, path, body, header...)
+}
+
+// refuses checks an error in Neutron's form; the message holds the text.
+func (e exchange) refuses(status int, kind, text string) {
+	e.t.Helper()
+	var body struct {
+		NeutronError struct{ Type, Message, Detail string }
+	}
+	e.into(&body)
+	if e.status != status || body.NeutronError.Type != kind || !strings.Contains(body.NeutronError.Message, text) {
+		e.t.Errorf("%d %s, want %d %s with %q", e.status, e.body, status, kind, text)
+	}
+}
+
+// succeeds checks the status and gives the resource of the body.
+func (e exchange) succeeds(status int, member string) map[string]any {
+	e.t.Helper()
+	if e.status != status {
+		e.t.Fatalf("status %d, want %d: %s", e.status, status, e.body)
+	}
+	if member == "" {
+		return nil
+	}
+	var body map[string]json.RawMessage
+	e.into(&body)
+	var resource map[string]any
+	if err := json.Unmarshal(body[member], &resource); err != nil {
+		e.t.Fatalf("no %s in %s", member, e.body)
+	}
+	return resource
+}
+
+// names are the names of the resources of a list, in its order.
+func (e exchange) names(collection string) []string {
+	e.t.Helper()
+	var body map[string]json.RawMessage
+	e.into(&body)
+	var resources []struct{ Name string }
+	if err := json.Unmarshal(body[collection], &resources); err != nil {
+		e.t.Fatalf("no %s in %s", collection, e.body)
+	}
+	names := []string{}
+	for _, resource := range resources {
+		names = append(names, resource.Name)
+	}
+	return names
+}
+
+func TestVersions_NeedNoToken(t *testing.T) {
+	s := start(t)
+	for _, path := range []string{"/networking", "/networking/"} {
+		send(t, s, http.MethodGet, path, "").is(http.StatusOK, `{"versions":[{"id":"v2.0","status":"CURRENT",
+			"links":[{"rel":"self","href":"`+s.URL()+`/networking/v2.0/"}]}]}`)
+	}
+	if got := send(t, s, http.MethodGet, "/networking/v2.0/ports", ""); got.status != http.StatusUnauthorized {
+		t.Errorf("ports without a token: %d, want 401", got.status)
+	}
+	if got := neutron(t, s, http.MethodGet, "", ""); got.status != http.StatusOK || !strings.Contains(string(got.body), `"networks"`) {
+		t.Errorf("the root of v2.0: %d %s", got.status, got.body)
+	}
+}
+
+func TestPath_OfNoResource_IsNotFoundInNeutronsForm(t *testing.T) {
+	neutron(t, start(t), http.MethodGet, "bgp-speakers", "").refuses(http.StatusNotFound, "HTTPNotFound", "could not be found")
+}
+
+func TestExtensions_AreListedAndServedUnlessOff(t *testing.T) {
+	s := start(t, WithoutExtensions("extraroute", "trunk"))
+	client := networkOf(t, s, s.Credentials())
+	page, err := extensions.List(client).AllPages(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := extensions.ExtractExtensions(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aliases := []string{}
+	for _, one := range all {
+		aliases = append(aliases, one.Alias)
+	}
+	for alias, want := range map[string]bool{
+		"router": true, "allowed-address-pairs": true, "standard-attr-revisions": true, "revision-if-match": true,
+		"extraroute": false, "extraroute-atomic": false, "trunk": false, "trunk-details": false,
+	} {
+		if slices.Contains(aliases, alias) != want {
+			t.Errorf("extension %s is listed: %v, want %v", alias, !want, want)
+		}
+		if _, err := extensions.Get(t.Context(), client, alias).Extract(); (err == nil) != want {
+			t.Errorf("extension %s: %v, want it to be there: %v", alias, err, want)
+		}
+	}
+	neutron(t, s, http.MethodGet, "extensions/extraroute", "").refuses(404, "HTTPNotFound", "Extension with alias extraroute does not exist")
+	neutron(t, s, http.MethodGet, "trunks", "").refuses(404, "HTTPNotFound", "could not be found")
+}
+
+func TestExtensions_Off_TakeTheirAttributes(t *testing.T) {
+	s := start(t)
+	at := newSite(s)
+	port := s.AddPort(Port{NetworkID: at.internal, Name: "p"})
+	for _, c := range []struct{ alias, path, member, attribute, value string }{
+		{"allowed-address-pairs", "ports/" + port, "port", "allowed_address_pairs", `[]`},
+		{"port-security", "ports/" + port, "port", "port_security_enabled", `true`},
+		{"security-group", "ports/" + port, "port", "security_groups", `[]`},
+		{"extraroute", "routers/" + at.router, "router", "routes", `[]`},
+		{"router_availability_zone", "routers/" + at.router, "router", "availability_zone_hints", `[]`},
+		{"standard-attr-revisions", "networks/" + at.internal, "network", "revision_number", `1`},
+		{"standard-attr-tag", "networks/" + at.internal, "network", "tags", `[]`},
+		{"standard-attr-tag", "ports/" + port, "port", "tags", `[]`},
+		{"trunk-details", "ports/" + port, "port", "trunk_details", `null`},
+	} {
+		t.Run(c.alias, func(t *testing.T) {
+			shows := func() bool {
+				_, found := neutron(t, s, http.MethodGet, c.path, "").succeeds(200, c.member)[c.attribute]
+				return found
+			}
+			if !shows() {
+				t.Errorf("%s is not shown with the extension", c.attribute)
+			}
+			if err := s.SetExtension(c.alias, false); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.SetExtension(c.alias, true) }()
+			if shows() {
+				t.Errorf("%s is shown without the extension", c.attribute)
+			}
+			body := `{"` + c.member + `":{"` + c.attribute + `":` + c.value + `}}`
+			neutron(t, s, http.MethodPut, c.path, body).refuses(400, "HTTPBadRequest", "Unrecognized attribute(s) '"+c.attribute+"'")
+		})
+	}
+	if err := s.SetExtension("no-such-extension", false); err == nil {
+		t.Error("an unknown extension was set")
+	}
+}
+
+func TestBody_NotAsTheAPIWantsIt_IsRefused(t *testing.T) {
+	s := start(t)
+	at := newSite(s)
+	for name, c := range map[string]struct{ method, path, body, kind, text string }{
+		"no JSON":             {"POST", "networks", `{`, "MalformedRequestBody", "malformed request body"},
+		"other member":        {"POST", "networks", `{"net":{}}`, "HTTPBadRequest", "Unable to find 'network'"},
+		"null":                {"POST", "networks", `{"network":null}`, "HTTPBadRequest", "Unable to find 'network'"},
+		"unknown attribute":   {"POST", "networks", `{"network":{"x":1}}`, "HTTPBadRequest", "Unrecognized attribute(s) 'x'"},
+		"not in POST":         {"POST", "networks", `{"network":{"status":"DOWN"}}`, "HTTPBadRequest", "'status' not allowed in POST"},
+		"not in PUT":          {"PUT", "networks/" + at.internal, `{"network":{"id":"x"}}`, "HTTPBadRequest", "read-only attribute id"},
+		"constant":            {"PUT", "subnets/" + at.subnet, `{"subnet":{"cidr":"10.9.0.0/24"}}`, "HTTPBadRequest", "read-only attribute cidr"},
+		"required":            {"POST", "ports", `{"port":{}}`, "HTTPBadRequest", "Required attribute 'network_id' not specified"},
+		"of the wrong type":   {"POST", "networks", `{"network":{"name":1}}`, "HTTPBadRequest", "Invalid input for name"},
+		"no boolean":          {"POST", "networks", `{"network":{"admin_state_up":"perhaps"}}`, "HTTPBadRequest", "cannot be converted"},
+		"project of another":  {"POST", "networks", `{"network":{"project_id":"x"}}`, "HTTPBadRequest", "requires admin privileges"},
+		"several in one PUT":  {"PUT", "networks/" + at.internal, `{"networks":[{}]}`, "HTTPBadRequest", "Bulk"},
+		"several, one is bad": {"POST", "networks", `{"networks":[{"name":"a"},{"x":1}]}`, "HTTPBadRequest", "'x'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := len(s.Networks())
+			neutron(t, s, c.method, c.path, c.body).refuses(400, c.kind, c.text)
+			if after := len(s.Networks()); after != before {
+				t.Errorf("%d networks after a refused request, %d before", after, before)
+			}
+		})
+	}
+}
+
+func TestProjects_SeeTheirOwnAndWhatIsShared(t *testing.T) {
+	s := start(t)
+	at := newSite(s)
+	shared := s.AddNetwork(Network{Name: "shared", Shared: true})
+	s.AddSubnet(Subnet{Name: "on shared", NetworkID: shared, CIDR: "10.7.0.0/24"})
+	s.AddPort(Port{NetworkID: at.internal, Name: "mine"})
+	other := s.AddProject(Project{Name: "other"})
+	s.AddPort(Port{NetworkID: shared, Name: "theirs", ProjectID: other.ProjectID})
+	admin := s.AddProject(Project{Name: "admin", Admin: true})
+
+	for _, c := range []struct {
+		who        string
+		by         Credentials
+		path, list string
+		want       []string
+	}{
+		{"the owner", s.Credentials(), "networks", "networks", []string{"public", "nodes", "shared"}},
+		{"another project", other, "networks", "networks", []string{"public", "shared"}},
+		{"an administrator", admin, "networks", "networks", []string{"public", "nodes", "shared"}},
+		{"another project", other, "subnets", "subnets", []string{"", "on shared"}},
+		{"another project", other, "routers", "routers", []string{}},
+		{"another project", other, "floatingips", "floatingips", []string{}},
+		{"another project", other, "security-groups", "security_groups", []string{"default"}},
+		{"another project", other, "ports", "ports", []string{"theirs"}},
+		// All ports on its networks are a project's to see.
+		{"the owner", s.Credentials(), "ports?device_id=", "ports", []string{"mine", "theirs"}},
+		{"an administrator", admin, "ports?device_owner=" + OwnerGateway, "ports", []string{""}},
+	} {
+		if got := as(t, s, c.by, http.MethodGet, c.path, "").names(c.list); !slices.Equal(got, c.want) {
+			t.Errorf("%s sees of %s %q, want %q", c.who, c.path, got, c.want)
+		}
+	}
+}
+
+func TestProjects_CannotReachWhatIsNotTheirs(t *testing.T) {
+	s := start(t)
+	at := newSite(s)
+	shared := s.AddNetwork(Network{Name: "shared", Shared: true})
+	other := s.AddProject(Project{Name: "other"})
+	admin := s.AddProject(Project{Name: "admin", Admin: true})
+	for path, kind := range map[string]string{
+		"networks/" + at.internal: "NetworkNotFound", "subnets/" + at.subnet: "SubnetNotFound",
+		"ports/" + s.AddPort(Port{NetworkID: at.internal}): "PortNotFound", "routers/" + at.router: "RouterNotFound",
+		"floatingips/" + s.AddFloatingIP(FloatingIP{NetworkID: at.external}): "FloatingIPNotFound",
+		"security-groups/" + s.AddSecurityGroup(SecurityGroup{Name: "g"}):    "SecurityGroupNotFound",
+		"security-group-rules/none":                                          "SecurityGroupRuleNotFound", "trunks/none": "TrunkNotFound",
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodDelete} {
+			as(t, s, other, method, path, "").refuses(404, kind, "")
+		}
+	}
+	as(t, s, other, http.MethodPut, "networks/"+shared, `{"network":{"name":"x"}}`).
+		refuses(403, "PolicyNotAuthorized", "(rule:update_network) is disallowed by policy")
+	as(t, s, other, http.MethodDelete, "networks/"+shared, "").refuses(403, "PolicyNotAuthorized", "delete_network")
+	port := s.AddPort(Port{NetworkID: shared, ProjectID: other.ProjectID})
+	as(t, s, other, http.MethodPut, "ports/"+port, `{"port":{"allowed_address_pairs":[{"ip_address":"10.9.0.0/24"}]}}`).
+		refuses(403, "PolicyNotAuthorized", "update_port:allowed_address_pairs")
+	as(t, s, other, http.MethodPost, "networks", `{"network":{"shared":true}}`).
+		refuses(403, "PolicyNotAuthorized", "create_network:shared")
+	as(t, s, admin, http.MethodPost, "networks", `{"network":{"shared":true,"project_id":"`+other.ProjectID+`"}}`).
+		succeeds(201, "network")
+}
+
+func TestRevision_GrowsWithEachChangeAndOnlyThen(t *testing.T) {
+	s := start(t)
+	at := newSite(s)
+	path := "networks/" + at.internal
+	revision := func() float64 {
+		return neutron(t, s, http.MethodGet, path, "").succeeds(200, "network")["revision_number"].(float64)
+	}
+	first := revision()
+	neutron(t, s, http.MethodPut, path, `{"network":{"name":"nodes"}}`).succeeds(200, "network")
+	if revision() != first {
+		t.Error("a change to the same name counted")
+	}
+	neutron(t, s, http.MethodPut, path, `{"network":{"name":"other"}}`).succeeds(200, "network")
+	neutron(t, s, http.MethodPut, path+"/tags/x", "").succeeds(201, "")
+	if revision() != first+2 {
+		t.Errorf("revision %v after a name and a tag, want %v", revision(), first+2)
+	}
+}
+
+func TestIfMatch_OfAnotherRevision_IsRefused(t *testing.T) {
+	s := start(t)
+	at := newSite(s)
+	for _, path := range []string{"networks/" + at.internal, "routers/" + at.router, "subnets/" + at.subnet} {
+		member := strings.TrimSuffix(strings.Split(path, "/")[0], "s")
+		change := func(name, match string) exchange {
+			return neutron(t, s, http.MethodPut, path, `{"`+member+`":{"name":"`+name+`"}}`, "If-Match", match)
+		}
+		match := func(revision float64) string {
+			text, _ := json.Marshal(revision)
+			return "revision_number=" + string(text)
+		}
+		current := neutron(t, s, http.MethodGet, path, "").succeeds(200, member)["revision_number"].(float64)
+		change("a", match(current+1)).refuses(412, "RevisionNumberConstraintFailed", "but current revision is")
+		change("b", "7").refuses(400, "HTTPBadRequest", "If-Match")
+		change("c", match(current)).succeeds(200, member)
+		change("d", match(current)).refuses(412, "RevisionNumberConstraintFailed", "Constrained to")
+		neutron(t, s, http.MethodDelete, path, "", "If-Match", match(current)).refuses(412, "RevisionNumberConstraintFailed", "")
+	}
+	_ = s.SetExtension("revision-if-match", false)
+	neutron(t, s, http.MethodPut, "networks/"+at.internal, `{"network":{"name":"x"}}`, "If-Match", "revision_number=99").succeeds(200, "network")
+}
+
+func TestQuota_Reached_IsConflict(t *testing.T) {
+	s := start(t)
+	at := newSite(s)
+	s.SetNetworkQuota("floatingip", 1)
+	body := `{"floatingip":{"floating_network_id":"` + at.external + `"}}`
+	neutron(t, s, http.MethodPost, "floatingips", body).succeeds(201, "floatingip")
+	neutron(t, s, http.MethodPost, "floatingips", body).refuses(409, "OverQuota", "Quota exceeded for resources: ['floatingip'].")
+	s.SetNetworkQuota("floatingip", -1)
+	neutron(t, s, http.MethodPost, "floatingips", body).succeeds(201, "floatingip")
+}
+
+func TestCloud_SameRequests_SameAnswers(t *testing.T) {
+	run := func() string {
+		s := start(t)
+		at := newSite(s)
+		for range 3 {
+			neutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","name":"p"}}`).succeeds(201, "port")
+		}
+		body := string(neutron(t, s, http.MethodGet, "ports?fields=id&fields=fixed_ips&fields=mac_address", "").body)
+		return strings.ReplaceAll(body, s.URL(), "")
+	}
+	if first, second := run(), run(); first != second {
+		t.Errorf("two clouds answer\n%s\n%s", first, second)
+	}
+}
+
+func TestSnapshot_Changed_LeavesTheCloudAsItIs(t *testing.T) {
+	s := start(t)
+	at := newSite(s)
+	s.AddPort(Port{NetworkID: at.internal, Name: "p", Tags: []string{"a"}})
+	named := func() Port {
+		ports := s.Ports()
+		return ports[slices.IndexFunc(ports, func(port Port) bool { return port.Name == "p" })]
+	}
+	port := named()
+	port.Tags[0], port.FixedIPs[0].Address = "b", "192.0.2.1"
+	if port := named(); port.Tags[0] != "a" || port.FixedIPs[0].Address == "192.0.2.1" {
+		t.Errorf("a change of the snapshot changed the cloud: %+v", port)
+	}
+}
+
+func TestAdd_OfWhatTheCloudWouldRefuse_Panics(t *testing.T) {
+	s := start(t)
+	defer func() {
+		if text, _ := recover().(string); !strings.Contains(text, "Network none could not be found") {
+			t.Errorf("panic %q, want one that tells of the network", text)
+		}
+		// The lock is free.
+		s.Ports()
+	}()
+	s.AddPort(Port{NetworkID: "none"})
+}

@@ -1,0 +1,233 @@
+package openstacktest
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Subport is a port of a trunk's.
+type Subport struct {
+	PortID string `json:"port_id"`
+	// SegmentationType is "vlan" by default.
+	SegmentationType string `json:"segmentation_type"`
+	SegmentationID   int    `json:"segmentation_id"`
+}
+
+// Trunk is a trunk of Neutron's: a port that carries the traffic of others.
+type Trunk struct {
+	ID, Name, Description string
+	// ProjectID is the owner. Default: [DefaultProject].
+	ProjectID string
+	// PortID is the parent port.
+	PortID   string
+	Subports []Subport
+	// Down trunks are administratively down.
+	Down bool
+	Tags []string
+	// The rest is the cloud's to give.
+	RevisionNumber       int
+	CreatedAt, UpdatedAt time.Time
+}
+
+func (t *Trunk) standard() standard {
+	return standard{
+		id: &t.ID, name: &t.Name, description: &t.Description, project: &t.ProjectID, tags: &t.Tags,
+		revision: &t.RevisionNumber, created: &t.CreatedAt, updated: &t.UpdatedAt,
+	}
+}
+
+// AddTrunk creates a trunk and returns its id. It panics if the cloud would refuse it.
+func (s *Server) AddTrunk(spec Trunk) string { return add(s, s.network.trunks, spec) }
+
+// Trunks are all trunks, of all projects, in the order of their ids.
+func (s *Server) Trunks() []Trunk { return snapshot(s, s.network.trunks) }
+
+// DeleteTrunk deletes a trunk, as somebody else does. Its ports stay.
+func (s *Server) DeleteTrunk(id string) error { return remove(s, s.network.trunks, id) }
+
+func (n *network) trunkKind() *kind[Trunk] {
+	k := &kind[Trunk]{
+		network: n, rows: map[string]*Trunk{},
+		member: "trunk", collection: "trunks", path: "trunks", operation: "trunk", extension: "trunk",
+		standard: (*Trunk).standard,
+		missing:  func(id string) error { return neutronNotFound("TrunkNotFound", "Trunk %s could not be found.", id) },
+		admit:    n.admitTrunk,
+		settled:  n.settleTrunk,
+		dismiss:  func(_ caller, row *Trunk) error { return n.markSubports(row.Subports, nil) },
+	}
+	k.attributes = append(standardAttributes((*Trunk).standard),
+		fieldOf("port_id", func(row *Trunk) *string { return &row.PortID }).needed(),
+		unless("admin_state_up", func(row *Trunk) *bool { return &row.Down }),
+		shown("status", func(*Trunk) any { return "ACTIVE" }),
+		subportsAttribute().noFilter().atCreation(),
+	)
+	return k
+}
+
+func subportsAttribute() attribute[Trunk] {
+	a := fieldOf("sub_ports", func(row *Trunk) *[]Subport { return &row.Subports })
+	a.get = func(row *Trunk) any { return listed(row.Subports) }
+	return a
+}
+
+func (n *network) admitTrunk(c caller, old, row *Trunk) error {
+	if old == nil {
+		if _, err := n.ports.findFor(c, row.PortID); err != nil {
+			return err
+		}
+		for _, trunk := range n.trunks.all() {
+			if trunk.PortID == row.PortID {
+				return parentPortInUse(row.PortID, trunk.ID)
+			}
+		}
+	}
+	subports := slices.Clone(row.Subports)
+	for i, subport := range subports {
+		if _, err := n.ports.findFor(c, subport.PortID); err != nil {
+			return err
+		}
+		if subport.SegmentationType == "" {
+			subports[i].SegmentationType = "vlan"
+		}
+		if err := n.checkSubport(row, subports[:i], subports[i]); err != nil {
+			return err
+		}
+	}
+	row.Subports = subports
+	return nil
+}
+
+func (n *network) checkSubport(row *Trunk, before []Subport, subport Subport) error {
+	for _, other := range before {
+		if other.SegmentationType == subport.SegmentationType && other.SegmentationID == subport.SegmentationID {
+			return neutronConflict("DuplicateSubPort", "segmentation_type %s and segmentation_id %d already in use on trunk %s.",
+				subport.SegmentationType, subport.SegmentationID, row.ID)
+		}
+	}
+	if owner := n.trunkOfSubport(subport.PortID); (owner != nil && owner.ID != row.ID) || subport.PortID == row.PortID {
+		return subportInUse(subport.PortID, row.ID)
+	}
+	return nil
+}
+
+func parentPortInUse(portID, trunkID string) error {
+	return neutronConflict("PortInUseAsTrunkParent", "Port %s is currently a parent port for trunk %s.", portID, trunkID)
+}
+
+func subportInUse(portID, trunkID string) error {
+	return neutronConflict("PortInUseAsSubPort", "Port %s is currently a subport for trunk %s.", portID, trunkID)
+}
+
+func (n *network) trunkOfSubport(portID string) *Trunk {
+	for _, trunk := range n.trunks.all() {
+		if slices.ContainsFunc(trunk.Subports, func(subport Subport) bool { return subport.PortID == portID }) {
+			return trunk
+		}
+	}
+	return nil
+}
+
+// checkTrunksOf refuses to delete a port that a trunk needs.
+func (n *network) checkTrunksOf(port *Port) error {
+	for _, trunk := range n.trunks.all() {
+		if trunk.PortID == port.ID {
+			return parentPortInUse(port.ID, trunk.ID)
+		}
+	}
+	if trunk := n.trunkOfSubport(port.ID); trunk != nil {
+		return subportInUse(port.ID, trunk.ID)
+	}
+	return nil
+}
+
+func (n *network) settleTrunk(_ caller, old, row *Trunk) error {
+	if old == nil {
+		return n.markSubports(nil, row.Subports)
+	}
+	return n.markSubports(old.Subports, row.Subports)
+}
+
+// markSubports tells the ports that they are subports, or no longer.
+func (n *network) markSubports(old, subports []Subport) error {
+	for _, group := range []struct {
+		subports []Subport
+		owner    string
+	}{{old, ""}, {subports, OwnerSubport}} {
+		for _, subport := range group.subports {
+			port, exists := n.ports.rows[subport.PortID]
+			if !exists {
+				continue
+			}
+			err := n.ports.change(neutronItself(), port, func(changed *Port) error {
+				changed.DeviceOwner = group.owner
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// trunkDetails is the attribute of a parent port: extension trunk-details. Other ports show null.
+func (n *network) trunkDetails() attribute[Port] {
+	return shown("trunk_details", func(row *Port) any {
+		for _, trunk := range n.trunks.all() {
+			if trunk.PortID != row.ID {
+				continue
+			}
+			subports := []object{}
+			for _, subport := range trunk.Subports {
+				subports = append(subports, object{
+					"port_id": subport.PortID, "segmentation_type": subport.SegmentationType,
+					"segmentation_id": subport.SegmentationID, "mac_address": n.ports.rows[subport.PortID].MACAddress,
+				})
+			}
+			return object{"trunk_id": trunk.ID, "sub_ports": subports}
+		}
+		return nil
+	})
+}
+
+func (n *network) addSubports(r *request, row *Trunk) (answer, error) {
+	return n.editSubports(r, row, func(old, given []Subport) []Subport { return slices.Concat(old, given) })
+}
+
+func (n *network) removeSubports(r *request, row *Trunk) (answer, error) {
+	return n.editSubports(r, row, func(old, given []Subport) []Subport {
+		return slices.DeleteFunc(slices.Clone(old), func(subport Subport) bool {
+			return slices.ContainsFunc(given, func(other Subport) bool { return other.PortID == subport.PortID })
+		})
+	})
+}
+
+func (n *network) editSubports(r *request, row *Trunk, edit func(old, given []Subport) []Subport) (answer, error) {
+	var given struct {
+		Subports json.RawMessage `json:"sub_ports"`
+	}
+	var subports []Subport
+	if err := r.decode(&given); err != nil {
+		return answer{}, err
+	}
+	if err := json.Unmarshal(given.Subports, &subports); err != nil {
+		return answer{}, invalidInput("sub_ports", "'"+string(given.Subports)+"' is not a list of subports")
+	}
+	err := n.trunks.change(callerOf(r), row, func(changed *Trunk) error {
+		changed.Subports = edit(changed.Subports, subports)
+		return nil
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(n.trunks.render(callerOf(r), row, nil)), nil
+}
+
+func (n *network) getSubports(r *request) (answer, error) {
+	row, err := n.trunks.findFor(callerOf(r), r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(object{"sub_ports": listed(row.Subports)}), nil
+}
