@@ -1,0 +1,179 @@
+package openstacktest
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+func listListeners(r *request) (answer, error) {
+	view, items := viewOf(r), []octaviaItem{}
+	for _, t := range visibleTrees(r) {
+		for _, l := range t.listeners {
+			items = append(items, octaviaItem{view.listener(t, l), map[string]string{"loadbalancer_id": t.ID, "load_balancer_id": t.ID}})
+		}
+	}
+	return octaviaList(r, "listeners", filterable(listenerFields(), view.minor), items, "loadbalancer_id", "load_balancer_id")
+}
+
+func getListener(r *request) (answer, error) {
+	t, l, err := findListener(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(object{"listener": selectFields(viewOf(r).listener(t, l), r.query["fields"])}), nil
+}
+
+// parentID is the id of what a new resource is below.
+func parentID(given map[string]json.RawMessage, name string) (id string) {
+	_ = json.Unmarshal(given[name], &id)
+	return id
+}
+
+func createListener(r *request) (answer, error) {
+	given, err := octaviaBody(r, "listener")
+	if err != nil {
+		return answer{}, err
+	}
+	s, view, l := r.server, viewOf(r), newListener()
+	handled := []string{"loadbalancer_id", "project_id", "tenant_id", "default_pool", "l7policies"}
+	if err := listenerFields().read(l, given, true, view.minor, "listener_.listener", handled...); err != nil {
+		return answer{}, err
+	}
+	id := parentID(given, "loadbalancer_id")
+	if id == "" {
+		return answer{}, octaviaBadInput("loadbalancer_id", "None", "Mandatory field missing.")
+	}
+	t, err := findTree(r, id)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := s.loadBalancer.admitMore(t.ProjectID, QuotaListener, "Listener", 1); err != nil {
+		return answer{}, err
+	}
+	if err := admitDefaultPool(t, l); err != nil {
+		return answer{}, err
+	}
+	if err := t.mutable(); err != nil {
+		return answer{}, err
+	}
+	if err := s.admitListenerOf(t, l); err != nil {
+		return answer{}, err
+	}
+	s.add(t, &l.OctaviaResource)
+	t.listeners = append(t.listeners, l)
+	s.startWork(t, StatusPendingUpdate)
+	return created(object{"listener": view.listener(t, l)}), nil
+}
+
+// add makes a resource below a load balancer.
+func (s *Server) add(t *tree, resource *OctaviaResource) {
+	resource.ID = s.newID()
+	s.born(t, resource)
+	t.set(resource, StatusPendingCreate, s.clock.Now())
+}
+
+// admitDefaultPool: the pool is of the same load balancer, and its protocol fits.
+func admitDefaultPool(t *tree, l *Listener) error {
+	if l.DefaultPoolID == "" {
+		return nil
+	}
+	p := t.pool(l.DefaultPoolID)
+	if p == nil {
+		return octaviaNotFound("Pool", l.DefaultPoolID)
+	}
+	return admitProtocols(l.Protocol, p.Protocol)
+}
+
+// admitListenerOf checks a listener that is made or changed.
+func (s *Server) admitListenerOf(t *tree, l *Listener) error {
+	fillListener(l)
+	if err := admitListener(l); err != nil {
+		return err
+	}
+	if err := s.admitCertificates(l); err != nil {
+		return err
+	}
+	if err := admitPort(l, t.listeners); err != nil {
+		return err
+	}
+	if err := admitCIDRs(l.AllowedCIDRs, t.addresses()); err != nil {
+		return err
+	}
+	return s.settings.octavia.provider(t.Provider).admitListener(l)
+}
+
+// admitCertificates looks for all certificates in Barbican (BaseController._validate_tls_refs).
+func (s *Server) admitCertificates(l *Listener) error {
+	refs := append([]string{}, l.SNIContainerRefs...)
+	if l.DefaultTLSContainerRef != "" {
+		refs = append(refs, l.DefaultTLSContainerRef)
+	}
+	var bad []string
+	for _, ref := range refs {
+		if !s.keyManager.holds(ref) {
+			bad = append(bad, ref)
+		}
+	}
+	if len(bad) > 0 {
+		return octaviaRefusal(http.StatusBadRequest, "Could not retrieve certificate: %s", pythonList(bad))
+	}
+	return nil
+}
+
+func updateListener(r *request) (answer, error) {
+	given, err := octaviaBody(r, "listener")
+	if err != nil {
+		return answer{}, err
+	}
+	t, l, err := findListener(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	s, view, changed := r.server, viewOf(r), *l
+	if err := listenerFields().read(&changed, given, false, view.minor, "listener_.listener"); err != nil {
+		return answer{}, err
+	}
+	if err := admitChangedListener(t, l, &changed); err != nil {
+		return answer{}, err
+	}
+	if err := s.admitCertificates(&changed); err != nil {
+		return answer{}, err
+	}
+	if err := t.mutable(); err != nil {
+		return answer{}, err
+	}
+	if err := s.settings.octavia.provider(t.Provider).admitListener(&changed); err != nil {
+		return answer{}, err
+	}
+	*l = changed
+	t.set(&l.OctaviaResource, StatusPendingUpdate, s.clock.Now())
+	s.startWork(t, StatusPendingUpdate)
+	return ok(object{"listener": view.listener(t, l)}), nil
+}
+
+func admitChangedListener(t *tree, old, changed *Listener) error {
+	if err := admitListener(changed); err != nil {
+		return err
+	}
+	if err := admitCIDRs(changed.AllowedCIDRs, t.addresses()); err != nil {
+		return err
+	}
+	if changed.DefaultPoolID == old.DefaultPoolID {
+		return nil
+	}
+	return admitDefaultPool(t, changed)
+}
+
+// deleteListener leaves the pool, which may be another listener's too.
+func deleteListener(r *request) (answer, error) {
+	t, l, err := findListener(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	if err := t.mutable(); err != nil {
+		return answer{}, err
+	}
+	t.set(&l.OctaviaResource, StatusPendingDelete, r.server.clock.Now())
+	r.server.startWork(t, StatusPendingUpdate)
+	return noContent(), nil
+}

@@ -1,0 +1,145 @@
+package openstacktest
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+func listLoadBalancers(r *request) (answer, error) {
+	view, items := viewOf(r), []octaviaItem{}
+	for _, t := range visibleTrees(r) {
+		items = append(items, octaviaItem{shown: view.loadBalancer(t)})
+	}
+	return octaviaList(r, "loadbalancers", filterable(loadBalancerFields(), view.minor), items)
+}
+
+func getLoadBalancer(r *request) (answer, error) {
+	t, err := findTree(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(object{"loadbalancer": selectFields(viewOf(r).loadBalancer(t), r.query["fields"])}), nil
+}
+
+func createLoadBalancer(r *request) (answer, error) {
+	given, err := octaviaBody(r, "loadbalancer")
+	if err != nil {
+		return answer{}, err
+	}
+	view := viewOf(r)
+	t, err := readTree(given, view.minor)
+	if err != nil {
+		return answer{}, err
+	}
+	t.ProjectID = r.projectID()
+	for _, key := range []string{"tenant_id", "project_id"} {
+		if raw, present := given[key]; present && !isJSONNull(raw) {
+			_ = json.Unmarshal(raw, &t.ProjectID)
+		}
+	}
+	if err := admitCaller(r, t.ProjectID); err != nil {
+		return answer{}, err
+	}
+	givePoolIDs(r.server, t)
+	if err := r.server.createTree(callerOf(r), t); err != nil {
+		return answer{}, err
+	}
+	r.server.startWork(t, StatusPendingCreate)
+	view.full = true
+	return created(object{"loadbalancer": view.loadBalancer(t)}), nil
+}
+
+// givePoolIDs gives the pools, which have their names for ids so far, ids of their own.
+func givePoolIDs(s *Server, t *tree) {
+	for _, p := range t.pools {
+		listeners := t.listenersOf(p)
+		p.ID = s.newID()
+		for _, l := range listeners {
+			l.DefaultPoolID = p.ID
+		}
+	}
+}
+
+func updateLoadBalancer(r *request) (answer, error) {
+	given, err := octaviaBody(r, "loadbalancer")
+	if err != nil {
+		return answer{}, err
+	}
+	t, err := findTree(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	view, changed := viewOf(r), t.LoadBalancer
+	if err := loadBalancerFields().read(&changed, given, false, view.minor, "load_balancer.loadbalancer"); err != nil {
+		return answer{}, err
+	}
+	if err := t.allows(StatusActive); err != nil {
+		return answer{}, err
+	}
+	t.LoadBalancer = changed
+	r.server.startWork(t, StatusPendingUpdate)
+	return ok(object{"loadbalancer": view.loadBalancer(t)}), nil
+}
+
+// deleteLoadBalancer refuses one with children with 400, not with 409.
+func deleteLoadBalancer(r *request) (answer, error) {
+	t, err := findTree(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	if !isTrue(r.query.Get("cascade")) && len(t.listeners)+len(t.pools) > 0 {
+		return answer{}, octaviaInvalid("Cannot delete Load Balancer %s - it has children", t.ID)
+	}
+	if err := t.allows(StatusActive, StatusError); err != nil {
+		return answer{}, err
+	}
+	r.server.startWork(t, StatusPendingDelete)
+	return noContent(), nil
+}
+
+// isTrue is oslo_utils.strutils.bool_from_string.
+func isTrue(text string) bool {
+	return slices.Contains([]string{"1", "t", "true", "on", "y", "yes"}, strings.ToLower(strings.TrimSpace(text)))
+}
+
+func failOver(r *request) (answer, error) {
+	t, err := findTree(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	if err := t.allows(StatusActive, StatusError); err != nil {
+		return answer{}, err
+	}
+	if err := r.server.settings.octavia.provider(t.Provider).admitFailover(); err != nil {
+		return answer{}, err
+	}
+	t.healing = true
+	r.server.startWork(t, StatusPendingUpdate)
+	return answer{status: http.StatusAccepted}, nil
+}
+
+func getStatus(r *request) (answer, error) {
+	t, err := findTree(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(object{"statuses": object{"loadbalancer": t.statuses()}}), nil
+}
+
+// getStatistics: nothing ever flows through a simulated load balancer.
+func getStatistics(r *request) (answer, error) {
+	if _, err := findTree(r, r.PathValue("id")); err != nil {
+		return answer{}, err
+	}
+	return ok(object{"stats": object{
+		"active_connections": 0, "bytes_in": 0, "bytes_out": 0, "request_errors": 0, "total_connections": 0,
+	}}), nil
+}
+
+func listL7Policies(r *request) (answer, error) {
+	return octaviaList(r, "l7policies", object{"id": nil, "name": nil, "listener_id": nil}, nil)
+}
+
+func noL7Policies(*request) (answer, error) { return answer{}, noPolicies() }

@@ -1,0 +1,278 @@
+package openstacktest
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+func listMembers(r *request) (answer, error) {
+	_, p, err := findPool(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	view, items := viewOf(r), []octaviaItem{}
+	for _, m := range p.members {
+		items = append(items, octaviaItem{shown: view.member(m)})
+	}
+	return octaviaList(r, "members", filterable(memberFields(), view.minor), items)
+}
+
+func findMember(r *request) (*tree, *poolTree, *Member, error) {
+	t, p, err := findPool(r, r.PathValue("id"))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	m := p.member(r.PathValue("member"))
+	if m == nil {
+		return nil, nil, nil, octaviaNotFound("Member", r.PathValue("member"))
+	}
+	return t, p, m, nil
+}
+
+func getMember(r *request) (answer, error) {
+	_, _, m, err := findMember(r)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(object{"member": selectFields(viewOf(r).member(m), r.query["fields"])}), nil
+}
+
+func createMember(r *request) (answer, error) {
+	given, err := octaviaBody(r, "member")
+	if err != nil {
+		return answer{}, err
+	}
+	s, view, m := r.server, viewOf(r), newMember()
+	if err := memberFields().read(m, given, true, view.minor, "member_.member", "project_id", "tenant_id"); err != nil {
+		return answer{}, err
+	}
+	t, p, err := findPool(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	if err := s.admitMemberSubnet(callerOf(r), m); err != nil {
+		return answer{}, err
+	}
+	if err := s.loadBalancer.admitMore(t.ProjectID, QuotaMember, "Member", 1); err != nil {
+		return answer{}, err
+	}
+	if err := t.mutablePool(p); err != nil {
+		return answer{}, err
+	}
+	if err := s.admitMemberOf(t, p, m); err != nil {
+		return answer{}, err
+	}
+	s.add(t, &m.OctaviaResource)
+	p.members = append(p.members, m)
+	t.pendPool(p, s.clock.Now())
+	s.startWork(t, StatusPendingUpdate)
+	return created(object{"member": view.member(m)}), nil
+}
+
+// admitMemberSubnet: the subnet of a new member must be there.
+func (s *Server) admitMemberSubnet(c caller, m *Member) error {
+	if m.SubnetID == "" {
+		return nil
+	}
+	_, err := s.subnetFor(c, m.SubnetID)
+	return err
+}
+
+// admitMemberOf checks a new member.
+func (s *Server) admitMemberOf(t *tree, p *poolTree, m *Member) error {
+	if err := admitMember(m); err != nil {
+		return err
+	}
+	if err := admitAddress(m, p.members); err != nil {
+		return err
+	}
+	return s.settings.octavia.provider(t.Provider).admitMember(m, t.addresses(), s.vipSubnet(t))
+}
+
+func updateMember(r *request) (answer, error) {
+	given, err := octaviaBody(r, "member")
+	if err != nil {
+		return answer{}, err
+	}
+	t, p, m, err := findMember(r)
+	if err != nil {
+		return answer{}, err
+	}
+	s, view, changed := r.server, viewOf(r), *m
+	if err := memberFields().read(&changed, given, false, view.minor, "member_.member"); err != nil {
+		return answer{}, err
+	}
+	if err := t.mutablePool(p); err != nil {
+		return answer{}, err
+	}
+	if err := s.settings.octavia.provider(t.Provider).admitMember(&changed, t.addresses(), s.vipSubnet(t)); err != nil {
+		return answer{}, err
+	}
+	now := s.clock.Now()
+	*m = changed
+	t.set(&m.OctaviaResource, StatusPendingUpdate, now)
+	t.pendPool(p, now)
+	s.startWork(t, StatusPendingUpdate)
+	return ok(object{"member": view.member(m)}), nil
+}
+
+func deleteMember(r *request) (answer, error) {
+	t, p, m, err := findMember(r)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := t.mutablePool(p); err != nil {
+		return answer{}, err
+	}
+	now := r.server.clock.Now()
+	t.set(&m.OctaviaResource, StatusPendingDelete, now)
+	t.pendPool(p, now)
+	r.server.startWork(t, StatusPendingUpdate)
+	return noContent(), nil
+}
+
+// batch is what a change of all members comes to (MembersController.put).
+type batch struct {
+	added   []*Member
+	changed map[*Member]Member
+	deleted []*Member
+}
+
+// updateMembers makes the pool's members those of the body; those that are there, by address and port, are changed.
+func updateMembers(r *request) (answer, error) {
+	s, additive := r.server, isTrue(r.query.Get("additive_only"))
+	given, err := membersOf(r)
+	if err != nil {
+		return answer{}, err
+	}
+	t, p, err := findPool(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	if err := t.mutablePool(p); err != nil {
+		return answer{}, err
+	}
+	b, err := p.batch(given, viewOf(r).minor)
+	if err != nil {
+		return answer{}, err
+	}
+	if additive {
+		b.deleted = nil
+	}
+	if len(b.added)+len(b.changed)+len(b.deleted) == 0 {
+		// Nothing is locked then.
+		return answer{status: http.StatusAccepted}, nil
+	}
+	if err := s.admitMembers(callerOf(r), t, p, b); err != nil {
+		return answer{}, err
+	}
+	s.apply(t, p, b)
+	return answer{status: http.StatusAccepted}, nil
+}
+
+func membersOf(r *request) ([]map[string]json.RawMessage, error) {
+	var body map[string]json.RawMessage
+	if err := r.decode(&body); err != nil {
+		return nil, octaviaRefusal(http.StatusBadRequest, "Request is not in valid JSON format: %s", err)
+	}
+	if _, present := body["members"]; !present {
+		return nil, octaviaBadInput("members", "None", "Mandatory field missing.")
+	}
+	return objects(body, "members")
+}
+
+// batch compares the members of the body with the pool's. What the body does not say of a member that is there is set back to
+// its default, but for name, subnet and tags: the body's type is that of a creation.
+func (p *poolTree) batch(given []map[string]json.RawMessage, minor int) (batch, error) {
+	b := batch{changed: map[*Member]Member{}}
+	kept := map[*Member]bool{}
+	for _, fields := range given {
+		m := newMember()
+		if err := memberFields().read(m, fields, true, minor, "members_.members", "project_id", "tenant_id"); err != nil {
+			return b, err
+		}
+		old := p.memberAt(m.Address, m.ProtocolPort)
+		if old == nil {
+			b.added = append(b.added, m)
+			continue
+		}
+		if kept[old] {
+			return b, octaviaInvalid("Member must be updated only once in the same request.")
+		}
+		kept[old] = true
+		b.changed[old] = merged(*old, *m, fields)
+	}
+	for _, m := range p.members {
+		if !kept[m] {
+			b.deleted = append(b.deleted, m)
+		}
+	}
+	return b, nil
+}
+
+func (p *poolTree) memberAt(address string, port int) *Member {
+	for _, m := range p.members {
+		if m.Address == address && m.ProtocolPort == port {
+			return m
+		}
+	}
+	return nil
+}
+
+func merged(old, given Member, fields map[string]json.RawMessage) Member {
+	resource := old.OctaviaResource
+	resource.Down = given.Down
+	if _, present := fields["name"]; present {
+		resource.Name = given.Name
+	}
+	if _, present := fields["tags"]; present {
+		resource.Tags = given.Tags
+	}
+	if _, present := fields["subnet_id"]; !present {
+		given.SubnetID = old.SubnetID
+	}
+	given.OctaviaResource = resource
+	return given
+}
+
+func (s *Server) admitMembers(c caller, t *tree, p *poolTree, b batch) error {
+	provider := s.settings.octavia.provider(t.Provider)
+	more := len(b.added) - len(b.deleted)
+	if err := s.loadBalancer.admitMore(t.ProjectID, QuotaMember, "Member", more); err != nil {
+		return err
+	}
+	for i, m := range b.added {
+		if err := s.admitMemberSubnet(c, m); err != nil {
+			return err
+		}
+		if err := admitAddress(m, b.added[:i]); err != nil {
+			return err
+		}
+		if err := s.admitMemberOf(t, p, m); err != nil {
+			return err
+		}
+	}
+	for _, m := range b.changed {
+		if err := provider.admitMember(&m, t.addresses(), s.vipSubnet(t)); err != nil {
+			return err
+		}
+	}
+	return provider.admitBatch()
+}
+
+func (s *Server) apply(t *tree, p *poolTree, b batch) {
+	now := s.clock.Now()
+	for m, changed := range b.changed {
+		*m = changed
+		t.set(&m.OctaviaResource, StatusPendingUpdate, now)
+	}
+	for _, m := range b.deleted {
+		t.set(&m.OctaviaResource, StatusPendingDelete, now)
+	}
+	for _, m := range b.added {
+		s.add(t, &m.OctaviaResource)
+		p.members = append(p.members, m)
+	}
+	t.pendPool(p, now)
+	s.startWork(t, StatusPendingUpdate)
+}

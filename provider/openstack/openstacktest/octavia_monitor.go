@@ -1,0 +1,106 @@
+package openstacktest
+
+func listMonitors(r *request) (answer, error) {
+	view, items := viewOf(r), []octaviaItem{}
+	for _, t := range visibleTrees(r) {
+		for _, p := range t.pools {
+			if p.monitor != nil {
+				items = append(items, octaviaItem{view.monitor(p), map[string]string{"pool_id": p.ID}})
+			}
+		}
+	}
+	return octaviaList(r, "healthmonitors", filterable(monitorFields(), view.minor), items, "pool_id")
+}
+
+func getMonitor(r *request) (answer, error) {
+	_, p, err := findMonitor(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(object{"healthmonitor": selectFields(viewOf(r).monitor(p), r.query["fields"])}), nil
+}
+
+func createMonitor(r *request) (answer, error) {
+	given, err := octaviaBody(r, "healthmonitor")
+	if err != nil {
+		return answer{}, err
+	}
+	s, view, m := r.server, viewOf(r), newMonitor()
+	handled := []string{"pool_id", "project_id", "tenant_id"}
+	if err := monitorFields().read(m, given, true, view.minor, "health_monitor_.healthmonitor", handled...); err != nil {
+		return answer{}, err
+	}
+	id := parentID(given, "pool_id")
+	if id == "" {
+		return answer{}, octaviaBadInput("pool_id", "None", "Mandatory field missing.")
+	}
+	t, p, err := findPool(r, id)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := admitMonitorType(m, p.Protocol); err != nil {
+		return answer{}, err
+	}
+	if err := s.loadBalancer.admitMore(t.ProjectID, QuotaHealthMonitor, "Health Monitor", 1); err != nil {
+		return answer{}, err
+	}
+	if err := t.mutablePool(p); err != nil {
+		return answer{}, err
+	}
+	if err := admitMonitor(m, p.Protocol); err != nil {
+		return answer{}, err
+	}
+	if p.monitor != nil {
+		return answer{}, octaviaRefusal(409, "This pool already has a health monitor")
+	}
+	if err := s.settings.octavia.provider(t.Provider).admitMonitor(m); err != nil {
+		return answer{}, err
+	}
+	s.add(t, &m.OctaviaResource)
+	p.monitor = m
+	t.pendPool(p, s.clock.Now())
+	s.startWork(t, StatusPendingUpdate)
+	return created(object{"healthmonitor": view.monitor(p)}), nil
+}
+
+func updateMonitor(r *request) (answer, error) {
+	given, err := octaviaBody(r, "healthmonitor")
+	if err != nil {
+		return answer{}, err
+	}
+	t, p, err := findMonitor(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	s, view, changed := r.server, viewOf(r), *p.monitor
+	if err := monitorFields().read(&changed, given, false, view.minor, "health_monitor_.healthmonitor"); err != nil {
+		return answer{}, err
+	}
+	if err := admitMonitor(&changed, p.Protocol); err != nil {
+		return answer{}, err
+	}
+	if err := t.mutablePool(p); err != nil {
+		return answer{}, err
+	}
+	now := s.clock.Now()
+	*p.monitor = changed
+	t.set(&p.monitor.OctaviaResource, StatusPendingUpdate, now)
+	t.pendPool(p, now)
+	s.startWork(t, StatusPendingUpdate)
+	return ok(object{"healthmonitor": view.monitor(p)}), nil
+}
+
+func deleteMonitor(r *request) (answer, error) {
+	t, p, err := findMonitor(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	if err := t.mutablePool(p); err != nil {
+		return answer{}, err
+	}
+	now := r.server.clock.Now()
+	t.set(&p.monitor.OctaviaResource, StatusPendingDelete, now)
+	t.pendPool(p, now)
+	r.server.startWork(t, StatusPendingUpdate)
+	return noContent(), nil
+}

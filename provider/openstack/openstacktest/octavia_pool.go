@@ -1,0 +1,134 @@
+package openstacktest
+
+func listPools(r *request) (answer, error) {
+	view, items := viewOf(r), []octaviaItem{}
+	for _, t := range visibleTrees(r) {
+		for _, p := range t.pools {
+			items = append(items, octaviaItem{view.pool(t, p), map[string]string{"loadbalancer_id": t.ID, "load_balancer_id": t.ID}})
+		}
+	}
+	return octaviaList(r, "pools", filterable(poolFields(), view.minor), items, "loadbalancer_id", "load_balancer_id")
+}
+
+func getPool(r *request) (answer, error) {
+	t, p, err := findPool(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(object{"pool": selectFields(viewOf(r).pool(t, p), r.query["fields"])}), nil
+}
+
+func createPool(r *request) (answer, error) {
+	given, err := octaviaBody(r, "pool")
+	if err != nil {
+		return answer{}, err
+	}
+	s, view, p := r.server, viewOf(r), &poolTree{}
+	handled := []string{"loadbalancer_id", "listener_id", "project_id", "tenant_id", "members", "healthmonitor"}
+	if err := poolFields().read(&p.Pool, given, true, view.minor, "pool_.pool", handled...); err != nil {
+		return answer{}, err
+	}
+	if err := admitPersistence(&p.Pool); err != nil {
+		return answer{}, err
+	}
+	t, l, err := parentsOfPool(r, parentID(given, "loadbalancer_id"), parentID(given, "listener_id"))
+	if err != nil {
+		return answer{}, err
+	}
+	if l != nil {
+		if err := admitProtocols(l.Protocol, p.Protocol); err != nil {
+			return answer{}, err
+		}
+	}
+	if err := s.loadBalancer.admitMore(t.ProjectID, QuotaPool, "Pool", 1); err != nil {
+		return answer{}, err
+	}
+	if l != nil && l.DefaultPoolID != "" {
+		return answer{}, octaviaRefusal(409, "This listener already has a default pool")
+	}
+	if err := t.mutable(); err != nil {
+		return answer{}, err
+	}
+	if err := s.admitPoolOf(t, &p.Pool); err != nil {
+		return answer{}, err
+	}
+	s.add(t, &p.OctaviaResource)
+	t.pools = append(t.pools, p)
+	if l != nil {
+		l.DefaultPoolID = p.ID
+	}
+	t.pendListeners(p, s.clock.Now())
+	s.startWork(t, StatusPendingUpdate)
+	return created(object{"pool": view.pool(t, p)}), nil
+}
+
+// parentsOfPool are the load balancer and, if one is named, the listener.
+func parentsOfPool(r *request, loadBalancerID, listenerID string) (*tree, *Listener, error) {
+	if loadBalancerID == "" && listenerID == "" {
+		return nil, nil, octaviaInvalid("Must provide at least one of: loadbalancer_id, listener_id")
+	}
+	if loadBalancerID != "" {
+		t, err := findTree(r, loadBalancerID)
+		if err != nil || listenerID == "" {
+			return t, nil, err
+		}
+		l := t.listener(listenerID)
+		if l == nil {
+			return nil, nil, octaviaNotFound("Listener", listenerID)
+		}
+		return t, l, nil
+	}
+	return findListener(r, listenerID)
+}
+
+// admitPoolOf checks a pool that is made or changed.
+func (s *Server) admitPoolOf(t *tree, p *Pool) error {
+	if err := admitPool(p); err != nil {
+		return err
+	}
+	return s.settings.octavia.provider(t.Provider).admitPool(p)
+}
+
+func updatePool(r *request) (answer, error) {
+	given, err := octaviaBody(r, "pool")
+	if err != nil {
+		return answer{}, err
+	}
+	t, p, err := findPool(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	s, view, changed := r.server, viewOf(r), p.Pool
+	if err := poolFields().read(&changed, given, false, view.minor, "pool_.pool"); err != nil {
+		return answer{}, err
+	}
+	if err := admitPool(&changed); err != nil {
+		return answer{}, err
+	}
+	if err := t.mutable(); err != nil {
+		return answer{}, err
+	}
+	if err := s.admitPoolOf(t, &changed); err != nil {
+		return answer{}, err
+	}
+	p.Pool = changed
+	t.pendPool(p, s.clock.Now())
+	s.startWork(t, StatusPendingUpdate)
+	return ok(object{"pool": view.pool(t, p)}), nil
+}
+
+// deletePool deletes the members and the monitor too; the listeners stay without a default pool.
+func deletePool(r *request) (answer, error) {
+	t, p, err := findPool(r, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	if err := t.mutable(); err != nil {
+		return answer{}, err
+	}
+	now := r.server.clock.Now()
+	t.pendListeners(p, now)
+	t.set(&p.OctaviaResource, StatusPendingDelete, now)
+	r.server.startWork(t, StatusPendingUpdate)
+	return noContent(), nil
+}

@@ -1,0 +1,226 @@
+package openstacktest
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// octaviaProvider is a driver of Octavia's, as far as it refuses what Octavia itself allows.
+type octaviaProvider struct {
+	name   string
+	ovn    bool
+	serial bool
+	status int
+}
+
+func (s octaviaSettings) provider(name string) octaviaProvider {
+	return octaviaProvider{
+		name: name, ovn: name == ProviderOVN, serial: slices.Contains(s.serial, name), status: s.refusalStatus(),
+	}
+}
+
+// unsupported is ProviderUnsupportedOptionError.
+func (p octaviaProvider) unsupported(format string, arguments ...any) error {
+	return octaviaRefusal(p.status, "Provider '%s' does not support a requested option: "+format,
+		append([]any{p.name}, arguments...)...)
+}
+
+// unimplemented is ProviderNotImplementedError.
+func (p octaviaProvider) unimplemented(what string) error {
+	return octaviaRefusal(p.status, "Provider '%s' does not support a requested action: %s", p.name, what)
+}
+
+// The rules of OVN's provider are those of ovn_octavia_provider/driver.py.
+
+func (p octaviaProvider) admitProtocol(protocol string) error {
+	if p.ovn && !slices.Contains([]string{protocolTCP, protocolUDP, protocolSCTP}, protocol) {
+		return p.unsupported("OVN provider does not support %s protocol", protocol)
+	}
+	return nil
+}
+
+func (p octaviaProvider) admitListener(l *Listener) error {
+	if p.ovn && len(l.AllowedCIDRs) > 0 {
+		return p.unsupported("OVN provider does not support allowed_cidrs option")
+	}
+	return p.admitProtocol(l.Protocol)
+}
+
+func (p octaviaProvider) admitPool(pool *Pool) error {
+	if !p.ovn {
+		return nil
+	}
+	if pool.LBAlgorithm != "SOURCE_IP_PORT" {
+		return p.unsupported("OVN provider does not support %s algorithm", pool.LBAlgorithm)
+	}
+	if s := pool.SessionPersistence; s != nil && s.Type != persistenceSourceIP {
+		return p.unsupported("OVN provider does not support %s session persistence. Only SOURCE_IP type is supported.", s.Type)
+	}
+	return p.admitProtocol(pool.Protocol)
+}
+
+func (p octaviaProvider) admitMonitor(m *HealthMonitor) error {
+	if p.ovn && m.Type != monitorTCP && m.Type != monitorUDPConnect {
+		return p.unsupported("OVN provider does not support %s health monitor type. Supported types: UDP-CONNECT, TCP", m.Type)
+	}
+	return nil
+}
+
+// admitMember also asks for the VIP's subnet: without a subnet of its own a member must be in it.
+func (p octaviaProvider) admitMember(m *Member, vips []string, vipSubnet *Subnet) error {
+	if !p.ovn {
+		return nil
+	}
+	if m.MonitorAddress != "" || m.MonitorPort != 0 {
+		return p.unsupported("OVN Load Balancer does not support different member monitor address or port.")
+	}
+	address, err := netip.ParseAddr(m.Address)
+	if err != nil {
+		return octaviaBadInput("address", m.Address, "Value should be IPv4 or IPv6 format")
+	}
+	sameFamily := func(vip string) bool {
+		parsed, err := netip.ParseAddr(vip)
+		return err == nil && parsed.Is4() == address.Is4()
+	}
+	if !slices.ContainsFunc(vips, sameFamily) {
+		return p.unsupported("OVN provider does not support mixing IPv4/IPv6 configuration within the same Load Balancer.")
+	}
+	if m.SubnetID == "" && (vipSubnet == nil || !vipSubnet.holds(address)) {
+		return p.unsupported("Subnet is required, or Loadbalancer associated with Pool must have a subnet, for Member creation " +
+			"with OVN Provider Driver if it is not the same as LB VIP subnet")
+	}
+	return nil
+}
+
+func (p octaviaProvider) admitFailover() error {
+	if p.ovn {
+		return p.unsupported("OVN provider does not support loadbalancer failover")
+	}
+	return nil
+}
+
+func (p octaviaProvider) admitTree(t *tree) error {
+	if p.serial && len(t.listeners)+len(t.pools) > 0 {
+		return p.unimplemented("This provider does not support creating fully populated load balancers.")
+	}
+	return nil
+}
+
+func (p octaviaProvider) admitBatch() error {
+	if p.serial {
+		return p.unimplemented("This provider does not support batch updating members.")
+	}
+	return nil
+}
+
+// LoadBalancerFlavor is a flavor of load balancers.
+type LoadBalancerFlavor struct {
+	// ID is made if it is empty.
+	ID, Name, Description string
+	// Provider is whose flavor it is. Default: the cloud's default provider.
+	Provider string
+	Disabled bool
+}
+
+// AddLoadBalancerFlavor adds a flavor and returns its id.
+func (s *Server) AddLoadBalancerFlavor(f LoadBalancerFlavor) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.ID == "" {
+		f.ID = s.newID()
+	}
+	setDefault(&f.Provider, s.settings.octavia.providerNames()[0])
+	s.loadBalancer.flavors = append(s.loadBalancer.flavors, f)
+	return f.ID
+}
+
+// AddLoadBalancerZone adds an availability zone of Octavia's.
+func (s *Server) AddLoadBalancerZone(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loadBalancer.zones = append(s.loadBalancer.zones, name)
+}
+
+// chooseProvider finds the provider of a new load balancer (LoadBalancersController._get_provider), and checks flavor and zone.
+func (s *Server) chooseProvider(lb *LoadBalancer) error {
+	flavor, err := s.loadBalancer.flavor(lb.FlavorID)
+	if err != nil {
+		return err
+	}
+	enabled := s.settings.octavia.providerNames()
+	switch {
+	case flavor == nil:
+		setDefault(&lb.Provider, enabled[0])
+	case lb.Provider != "" && lb.Provider != flavor.Provider:
+		return octaviaRefusal(400, "Flavor '%s' is not compatible with provider '%s'", lb.FlavorID, lb.Provider)
+	default:
+		lb.Provider = flavor.Provider
+	}
+	if !slices.Contains(enabled, lb.Provider) {
+		return octaviaRefusal(400, "Provider '%s' is not enabled.", lb.Provider)
+	}
+	if lb.AvailabilityZone == "" {
+		return nil
+	}
+	if !slices.Contains(s.loadBalancer.zones, lb.AvailabilityZone) {
+		return octaviaInvalid("Invalid availability zone.")
+	}
+	if p := s.settings.octavia.provider(lb.Provider); p.ovn {
+		return p.unimplemented("This provider does not support availability zones.")
+	}
+	return nil
+}
+
+// flavor is nil for no id.
+func (o *loadBalancer) flavor(id string) (*LoadBalancerFlavor, error) {
+	if id == "" {
+		return nil, nil
+	}
+	for i, f := range o.flavors {
+		if f.ID != id {
+			continue
+		}
+		if f.Disabled {
+			return nil, octaviaRefusal(400, "The selected flavor is not allowed in this deployment: %s", id)
+		}
+		return &o.flavors[i], nil
+	}
+	return nil, octaviaInvalid("Invalid flavor_id.")
+}
+
+func listProviders(r *request) (answer, error) {
+	providers := []object{}
+	for _, name := range r.server.settings.octavia.providerNames() {
+		providers = append(providers, object{"name": name, "description": "The simulated " + name + " provider."})
+	}
+	return ok(object{"providers": providers, "providers_links": []object{}}), nil
+}
+
+func (f LoadBalancerFlavor) shown() object {
+	return object{"id": f.ID, "name": f.Name, "description": f.Description, "enabled": !f.Disabled, "flavor_profile_id": nil}
+}
+
+func listLoadBalancerFlavors(r *request) (answer, error) {
+	items := []octaviaItem{}
+	for _, f := range r.server.loadBalancer.flavors {
+		items = append(items, octaviaItem{shown: f.shown()})
+	}
+	return octaviaList(r, "flavors", LoadBalancerFlavor{}.shown(), items)
+}
+
+func getLoadBalancerFlavor(r *request) (answer, error) {
+	for _, f := range r.server.loadBalancer.flavors {
+		if f.ID == r.PathValue("id") {
+			return ok(object{"flavor": f.shown()}), nil
+		}
+	}
+	return answer{}, octaviaNotFound("Flavor", r.PathValue("id"))
+}
+
+func listLoadBalancerZones(r *request) (answer, error) {
+	zones := []object{}
+	for _, name := range r.server.loadBalancer.zones {
+		zones = append(zones, object{"name": name, "description": "", "enabled": true, "availability_zone_profile_id": nil})
+	}
+	return ok(object{"availability_zones": zones, "availability_zones_links": []object{}}), nil
+}

@@ -1,0 +1,260 @@
+package openstacktest
+
+import (
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// fitsListener is VALID_LISTENER_POOL_PROTOCOL_MAP of octavia/common/constants.py.
+func fitsListener(listener, pool string) bool {
+	switch listener {
+	case protocolTCP:
+		return slices.Contains([]string{protocolHTTP, protocolHTTPS, protocolProxy, protocolProxyV2, protocolTCP}, pool)
+	case protocolHTTP, protocolTerminated:
+		return slices.Contains([]string{protocolHTTP, protocolProxy, protocolProxyV2}, pool)
+	case protocolHTTPS:
+		return slices.Contains([]string{protocolHTTPS, protocolProxy, protocolProxyV2, protocolTCP}, pool)
+	case protocolUDP, protocolSCTP:
+		return listener == pool
+	}
+	return false
+}
+
+// transport is what a protocol is carried by (L4_PROTOCOL_MAP).
+func transport(protocol string) string {
+	if isDatagram(protocol) {
+		return protocol
+	}
+	return protocolTCP
+}
+
+func isDatagram(protocol string) bool { return protocol == protocolUDP || protocol == protocolSCTP }
+
+func admitProtocols(listener, pool string) error {
+	if listener == protocolPrometheus {
+		return octaviaRefusal(400, "Protocol %s listeners cannot have child objects.", listener)
+	}
+	if !fitsListener(listener, pool) {
+		return octaviaInvalid("The pool protocol '%s' is invalid while the listener protocol is '%s'.", pool, listener)
+	}
+	return nil
+}
+
+// admitListener checks a listener by itself (ListenersController._validate_create_listener and _validate_listener_PUT).
+func admitListener(l *Listener) error {
+	if err := admitHeaders(l); err != nil {
+		return err
+	}
+	refs := l.DefaultTLSContainerRef != "" || l.ClientCATLSContainer != "" || len(l.SNIContainerRefs) > 0
+	certified := l.DefaultTLSContainerRef != "" || len(l.SNIContainerRefs) > 0
+	terminates := l.Protocol == protocolTerminated || l.Protocol == protocolPrometheus && refs
+	switch {
+	case isDatagram(l.Protocol) && (refs || len(l.InsertHeaders) > 0):
+		return octaviaInvalid("%s protocol listener does not support TLS.", l.Protocol)
+	case !terminates && refs:
+		return octaviaInvalid("Certificate container references are not allowed on %s protocol listeners.", l.Protocol)
+	case l.ClientCATLSContainer != "" && !certified:
+		return octaviaInvalid("An SNI or default certificate container reference must be provided with a client CA container reference.")
+	case terminates && !certified:
+		return octaviaInvalid("An SNI or default certificate container reference must be provided for %s protocol listeners.", l.Protocol)
+	case l.ClientAuthentication != "NONE" && l.ClientCATLSContainer == "":
+		return octaviaInvalid("Client authentication setting %s requires a client CA container reference.", l.ClientAuthentication)
+	case l.ClientCRLContainer != "" && l.ClientCATLSContainer == "":
+		return octaviaInvalid("A client authentication CA reference is required to specify a client authentication revocation list.")
+	case l.HSTSMaxAge == 0 && (l.HSTSIncludeSubdomains || l.HSTSPreload):
+		return octaviaInvalid("HSTS configuration options hsts_include_subdomains and hsts_preload only make sense if hsts_max_age is set as well.")
+	case l.HSTSMaxAge != 0 && l.Protocol != protocolTerminated:
+		return octaviaInvalid("The HSTS feature can only be used for listeners using the TERMINATED_HTTPS protocol.")
+	}
+	return nil
+}
+
+func admitHeaders(l *Listener) error {
+	if len(l.InsertHeaders) == 0 || isDatagram(l.Protocol) {
+		return nil
+	}
+	if l.Protocol != protocolHTTP && l.Protocol != protocolTerminated {
+		return octaviaBadOption("insert-headers", "a "+l.Protocol+" protocol listener.")
+	}
+	plain := []string{"X-Forwarded-For", "X-Forwarded-Port", "X-Forwarded-Proto"}
+	ssl := []string{
+		"X-SSL-Client-Verify", "X-SSL-Client-Has-Cert", "X-SSL-Client-DN", "X-SSL-Client-CN",
+		"X-SSL-Issuer", "X-SSL-Client-SHA1", "X-SSL-Client-Not-Before", "X-SSL-Client-Not-After",
+	}
+	for _, header := range sortedKeys(l.InsertHeaders) {
+		switch {
+		case slices.Contains(plain, header):
+		case !slices.Contains(ssl, header):
+			return octaviaBadOption(pythonList(sortedKeys(l.InsertHeaders)), "insert_headers")
+		case l.Protocol != protocolTerminated:
+			return octaviaBadOption(pythonList([]string{header}), l.Protocol+" protocol listener.")
+		}
+	}
+	return nil
+}
+
+// pythonList is how Python shows a list of texts.
+func pythonList(texts []string) string { return "['" + strings.Join(texts, "', '") + "']" }
+
+// admitPort refuses a second listener for a port of the same transport. Until API 2.17 there was one for all.
+func admitPort(l *Listener, others []*Listener) error {
+	for _, other := range others {
+		if other != l && other.ProtocolPort == l.ProtocolPort && transport(other.Protocol) == transport(l.Protocol) {
+			return octaviaRefusal(409, "Another Listener on this Load Balancer is already using protocol %s and protocol_port %d",
+				other.Protocol, l.ProtocolPort)
+		}
+	}
+	return nil
+}
+
+// admitCIDRs refuses a CIDR for which there is no VIP of its family (_validate_cidr_compatible_with_vip).
+func admitCIDRs(cidrs, vips []string) error {
+	for _, cidr := range cidrs {
+		prefix, err := netip.ParsePrefix(cidr)
+		compatible := slices.ContainsFunc(vips, func(vip string) bool {
+			address, errVIP := netip.ParseAddr(vip)
+			return err == nil && errVIP == nil && address.Is4() == prefix.Addr().Is4()
+		})
+		if !compatible {
+			return octaviaInvalid("CIDR %s IP version incompatible with all VIPs %s IP version.", cidr, pythonList(vips))
+		}
+	}
+	return nil
+}
+
+// admitPersistence is _validate_pool_request_for_udp_sctp and validate.check_session_persistence.
+func admitPersistence(p *Pool) error {
+	s := p.SessionPersistence
+	if s == nil {
+		return nil
+	}
+	switch {
+	case isDatagram(p.Protocol) && s.CookieName != "":
+		return octaviaInvalid("Cookie names are not supported for %s pools.", p.Protocol)
+	case isDatagram(p.Protocol) && s.Type != persistenceSourceIP:
+		return octaviaInvalid("Session persistence of type %s is not supported for %s protocol pools.", s.Type, p.Protocol)
+	case !isDatagram(p.Protocol) && (s.TimeoutSeconds != 0 || s.Granularity != ""):
+		return octaviaInvalid("persistence_timeout and persistence_granularity is only for UDP and SCTP protocol pools.")
+	case s.CookieName != "" && s.Type != persistenceAppCookie:
+		return octaviaInvalid(`Field "cookie_name" can only be specified with session persistence of type "APP_COOKIE".`)
+	case s.CookieName == "" && s.Type == persistenceAppCookie:
+		return octaviaInvalid(`Field "cookie_name" must be specified when using the "APP_COOKIE" session persistence type.`)
+	}
+	return nil
+}
+
+// admitPool checks a pool by itself.
+func admitPool(p *Pool) error {
+	if p.CRLContainer != "" && p.CATLSContainer == "" {
+		return octaviaInvalid("A CA certificate reference is required to specify a revocation list.")
+	}
+	return admitPersistence(p)
+}
+
+// admitMember refuses the metadata service's address (networking.reserved_ips).
+func admitMember(m *Member) error {
+	if m.Address == "169.254.169.254" {
+		return octaviaBadOption(m.Address, "member address")
+	}
+	return nil
+}
+
+// admitAddress refuses a second member with the same address and port; the subnet does not make a difference (the
+// constraint uq_member_pool_id_address_protocol_port of the database).
+func admitAddress(m *Member, others []*Member) error {
+	for _, other := range others {
+		if other != m && other.Address == m.Address && other.ProtocolPort == m.ProtocolPort {
+			return octaviaRefusal(409, "Another member on this pool is already using ip %s on protocol_port %d", m.Address, m.ProtocolPort)
+		}
+	}
+	return nil
+}
+
+// The shortest delay of a UDP-CONNECT monitor in seconds (api_settings.udp_connect_min_interval_health_monitor).
+const leastUDPDelay = 3
+
+// admitMonitor checks a monitor for a pool (HealthMonitorController._validate_create_hm and
+// _validate_healthmonitor_request_for_udp_sctp). HTTP's defaults are set.
+//
+// The API reference says that the timeout must be less than the delay; a timeout that is greater is refused here, although
+// not every release of Octavia does: a client that keeps to the reference is right everywhere.
+func admitMonitor(m *HealthMonitor, protocol string) error {
+	if err := admitMonitorType(m, protocol); err != nil {
+		return err
+	}
+	if m.Type == monitorHTTP || m.Type == monitorHTTPS {
+		setDefault(&m.HTTPMethod, "GET")
+		setDefault(&m.URLPath, "/")
+		setDefault(&m.ExpectedCodes, "200")
+	} else {
+		for _, f := range []struct{ name, value string }{
+			{"http_method", m.HTTPMethod}, {"url_path", m.URLPath}, {"expected_codes", m.ExpectedCodes},
+		} {
+			if f.value != "" {
+				return octaviaBadOption(f.name, "health monitors of type "+m.Type)
+			}
+		}
+	}
+	switch {
+	case m.DomainName != "" && m.HTTPVersion == 0:
+		return octaviaInvalid("'http_version' must be specified when 'domain_name' is provided.")
+	case m.DomainName != "" && m.HTTPVersion < 1.1:
+		return octaviaBadOption("http_version 1.0", "health monitors HTTP 1.1 domain name health check")
+	case m.Timeout > m.Delay:
+		return octaviaInvalid("The timeout value %d should not be greater than the delay value %d.", m.Timeout, m.Delay)
+	}
+	return nil
+}
+
+func admitMonitorType(m *HealthMonitor, protocol string) error {
+	if !isDatagram(protocol) {
+		if m.Type == monitorUDPConnect || m.Type == monitorSCTP {
+			return octaviaInvalid("The %s type is only supported for pools of type UDP/SCTP.", m.Type)
+		}
+		return nil
+	}
+	allowed := []string{monitorUDPConnect, monitorSCTP, monitorTCP, monitorHTTP}
+	if !slices.Contains(allowed, m.Type) {
+		return octaviaInvalid("The associated pool protocol is %s, so only a %s health monitor is supported.",
+			protocol, strings.Join(allowed, "/"))
+	}
+	if m.Type == monitorUDPConnect && m.Delay < leastUDPDelay {
+		return octaviaInvalid("The request delay value %d should be larger than %d for %s health monitor type.", m.Delay, leastUDPDelay, m.Type)
+	}
+	return nil
+}
+
+func setDefault(at *string, value string) {
+	if *at == "" {
+		*at = value
+	}
+}
+
+func isURLPath(s string) string {
+	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, " \t\n") {
+		return "Value must be a valid URL Path string"
+	}
+	return ""
+}
+
+func isExpectedCodes(s string) string {
+	if !regexp.MustCompile(`^(\d{3}(\s*,\s*\d{3})*)$|^(\d{3}-\d{3})$`).MatchString(s) {
+		return `Value should match the pattern ^(\d{3}(\s*,\s*\d{3})*)$|^(\d{3}-\d{3})$`
+	}
+	return ""
+}
+
+// fillListener sets what a new listener has unless it is given.
+func fillListener(l *Listener) {
+	setDefault(&l.ClientAuthentication, "NONE")
+	if l.Protocol == protocolTerminated {
+		if l.TLSVersions == nil {
+			l.TLSVersions = []string{"TLSv1.2", "TLSv1.3"}
+		}
+		if l.ALPNProtocols == nil {
+			l.ALPNProtocols = []string{"h2", "http/1.1", "http/1.0"}
+		}
+	}
+}

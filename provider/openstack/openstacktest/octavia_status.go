@@ -1,0 +1,182 @@
+package openstacktest
+
+import (
+	"slices"
+	"time"
+)
+
+// work is what Octavia does for one change: until it is done the load balancer is in a state PENDING.
+type work struct {
+	due time.Time
+	// never ends.
+	never bool
+	// fails: it ends in ERROR.
+	fails bool
+}
+
+// startWork puts the load balancer into the state and lets the work begin. The caller has set the states of what is changed
+// below it.
+func (s *Server) startWork(t *tree, status string) {
+	now := s.clock.Now()
+	t.set(&t.OctaviaResource, status, now)
+	duration := s.settings.provisioning
+	w := &work{}
+	if rule := s.takeProvisioningRule(t); rule != nil {
+		if rule.Duration > 0 {
+			duration = rule.Duration
+		}
+		w.never, w.fails = rule.Never, rule.Fail
+	}
+	w.fails = w.fails || t.doomed
+	t.doomed = false
+	w.due = now.Add(duration)
+	t.work = w
+	if duration == 0 {
+		s.settleTree(t, now)
+	}
+}
+
+// settleLoadBalancer finishes what is due. It is called with the lock held.
+func (s *Server) settleLoadBalancer(now time.Time) {
+	for _, t := range slices.Clone(s.loadBalancer.trees) {
+		s.settleTree(t, now)
+	}
+}
+
+func (s *Server) settleTree(t *tree, now time.Time) {
+	if t.work == nil || t.work.never || now.Before(t.work.due) {
+		return
+	}
+	done := t.work
+	t.work = nil
+	if done.fails {
+		t.fail(now)
+		return
+	}
+	if t.ProvisioningStatus == StatusPendingDelete {
+		s.forgetTree(t)
+		return
+	}
+	t.complete(now)
+}
+
+// fail is the end of work that cannot be done: what was to be changed is in ERROR, and so is the load balancer.
+func (t *tree) fail(now time.Time) {
+	for _, resource := range t.resources() {
+		if isPending(resource.ProvisioningStatus) {
+			t.set(resource, StatusError, now)
+		}
+	}
+	t.healing = false
+	t.OperatingStatus = StatusError
+}
+
+// complete is the end of work that is done.
+func (t *tree) complete(now time.Time) {
+	t.listeners = slices.DeleteFunc(t.listeners, func(l *Listener) bool { return l.ProvisioningStatus == StatusPendingDelete })
+	t.pools = slices.DeleteFunc(t.pools, func(p *poolTree) bool {
+		if p.ProvisioningStatus != StatusPendingDelete {
+			return false
+		}
+		for _, l := range t.listenersOf(p) {
+			l.DefaultPoolID = ""
+		}
+		return true
+	})
+	for _, p := range t.pools {
+		p.members = slices.DeleteFunc(p.members, func(m *Member) bool { return m.ProvisioningStatus == StatusPendingDelete })
+		if p.monitor != nil && p.monitor.ProvisioningStatus == StatusPendingDelete {
+			p.monitor = nil
+		}
+	}
+	for _, resource := range t.resources() {
+		// A failover sets up all anew, also what was in ERROR (MarkLBActiveInDB with mark_subobjects).
+		if isPending(resource.ProvisioningStatus) || t.healing && resource.ProvisioningStatus == StatusError {
+			t.set(resource, StatusActive, now)
+		}
+	}
+	t.healing = false
+	t.operate()
+}
+
+// operate sets the operating statuses as they are when all that is behind the load balancer works.
+func (t *tree) operate() {
+	of := func(resource *OctaviaResource, status string) {
+		if resource.Down {
+			status = statusOffline
+		}
+		resource.OperatingStatus = status
+	}
+	of(&t.OctaviaResource, statusOnline)
+	for _, l := range t.listeners {
+		of(&l.OctaviaResource, statusOnline)
+	}
+	for _, p := range t.pools {
+		of(&p.OctaviaResource, statusOnline)
+		for _, m := range p.members {
+			status := statusOnline
+			switch {
+			case m.Weight == 0:
+				status = statusDraining
+			case p.monitor == nil:
+				status = statusNoMonitor
+			}
+			of(&m.OctaviaResource, status)
+		}
+		if p.monitor != nil {
+			of(&p.monitor.OctaviaResource, statusOnline)
+		}
+	}
+}
+
+func (t *tree) set(resource *OctaviaResource, status string, now time.Time) {
+	if resource.ProvisioningStatus != status {
+		resource.ProvisioningStatus = status
+		if resource.CreatedAt.IsZero() {
+			resource.CreatedAt = now
+		} else {
+			resource.UpdatedAt = now
+		}
+	}
+}
+
+func isPending(status string) bool {
+	return status == StatusPendingCreate || status == StatusPendingUpdate || status == StatusPendingDelete
+}
+
+// mutable refuses a change below the load balancer unless it is ACTIVE (MUTABLE_STATUSES).
+func (t *tree) mutable() error {
+	if t.ProvisioningStatus != StatusActive {
+		return octaviaImmutable("Load Balancer", t.ID)
+	}
+	return nil
+}
+
+// mutablePool also asks the pool, which members and monitors do not change alone.
+func (t *tree) mutablePool(p *poolTree) error {
+	if p.ProvisioningStatus != StatusActive {
+		return octaviaImmutable("Pool", p.ID)
+	}
+	return t.mutable()
+}
+
+// allows refuses a change of the load balancer itself unless it is in one of the states.
+func (t *tree) allows(states ...string) error {
+	if !slices.Contains(states, t.ProvisioningStatus) {
+		return octaviaPending(t.ProvisioningStatus, t.ID)
+	}
+	return nil
+}
+
+// pendListeners locks the listeners of a pool that changes (test_and_set_lb_and_listeners_prov_status).
+func (t *tree) pendListeners(p *poolTree, now time.Time) {
+	for _, l := range t.listenersOf(p) {
+		t.set(&l.OctaviaResource, StatusPendingUpdate, now)
+	}
+}
+
+// pendPool locks a pool and its listeners, for a change of its members or its monitor.
+func (t *tree) pendPool(p *poolTree, now time.Time) {
+	t.pendListeners(p, now)
+	t.set(&p.OctaviaResource, StatusPendingUpdate, now)
+}

@@ -1,0 +1,310 @@
+package openstacktest
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// slowCloud is a cloud whose work takes a minute of a clock that stands still, with a load balancer that is ACTIVE.
+type slowCloud struct {
+	*testing.T
+	server *Server
+	clock  *clocktesting.FakePassiveClock
+	id     string
+}
+
+func newSlowCloud(t *testing.T) slowCloud {
+	t.Helper()
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	s := start(t, WithClock(clock), WithProvisioning(time.Minute))
+	_, subnet := vipSubnet(s, "10.0.0.0/24")
+	pool := func(id string) Pool {
+		return Pool{
+			OctaviaResource: OctaviaResource{ID: id}, Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN",
+			Members: []Member{{Address: "10.0.0.11", ProtocolPort: 1}},
+			Monitor: &HealthMonitor{Type: "TCP", Delay: 5, Timeout: 3, MaxRetries: 1},
+		}
+	}
+	id := s.AddLoadBalancer(LoadBalancer{
+		OctaviaResource: OctaviaResource{Name: "lb"}, VIPSubnetID: subnet,
+		Pools: []Pool{pool("00000000-0000-4000-8000-0000000000a0"), pool("00000000-0000-4000-8000-0000000000a1")},
+		Listeners: []Listener{
+			{Protocol: "TCP", ProtocolPort: 80, DefaultPoolID: "00000000-0000-4000-8000-0000000000a0"},
+			{Protocol: "TCP", ProtocolPort: 81, DefaultPoolID: "00000000-0000-4000-8000-0000000000a1"},
+		},
+	})
+	return slowCloud{t, s, clock, id}
+}
+
+func (c slowCloud) later(d time.Duration) { c.clock.SetTime(c.clock.Now().Add(d)) }
+
+func (c slowCloud) now() LoadBalancer {
+	c.Helper()
+	return must(c.server.LoadBalancer(c.id))(c.T)
+}
+
+// states are those of the load balancer, its listeners, and each pool with its members and its monitor.
+func (lb LoadBalancer) states() string {
+	all := lb.ProvisioningStatus
+	for _, l := range lb.Listeners {
+		all += " L:" + l.ProvisioningStatus
+	}
+	for _, p := range lb.Pools {
+		all += " P:" + p.ProvisioningStatus
+		for _, m := range p.Members {
+			all += " M:" + m.ProvisioningStatus
+		}
+		if p.Monitor != nil {
+			all += " H:" + p.Monitor.ProvisioningStatus
+		}
+	}
+	return all
+}
+
+// changes are all ways to change a load balancer or what is below it, with the states while the work goes on and after it.
+func changes(lb LoadBalancer) []struct{ name, method, path, body, during, after string } {
+	const whole = "ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE"
+	listener, pool := lb.Listeners[0].ID, lb.Pools[0].ID
+	member, monitor := lb.Pools[0].Members[0].ID, lb.Pools[0].Monitor.ID
+	return []struct{ name, method, path, body, during, after string }{
+		{
+			"load balancer", "PUT", "loadbalancers/" + lb.ID, `{"loadbalancer": {"description": "d"}}`,
+			"PENDING_UPDATE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE", whole,
+		},
+		{
+			"failover", "PUT", "loadbalancers/" + lb.ID + "/failover", "",
+			"PENDING_UPDATE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE", whole,
+		},
+		{
+			"new listener", "POST", "listeners", `{"listener": {"loadbalancer_id": "` + lb.ID + `", "protocol": "UDP", "protocol_port": 80}}`,
+			"PENDING_UPDATE L:ACTIVE L:ACTIVE L:PENDING_CREATE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
+			"ACTIVE L:ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
+		},
+		{
+			"listener", "PUT", "listeners/" + listener, `{"listener": {"connection_limit": 5}}`,
+			"PENDING_UPDATE L:PENDING_UPDATE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE", whole,
+		},
+		{
+			"listener's end", "DELETE", "listeners/" + listener, "",
+			"PENDING_UPDATE L:PENDING_DELETE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
+			"ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
+		},
+		{
+			"new pool", "POST", "pools", `{"pool": {"loadbalancer_id": "` + lb.ID + `", "protocol": "TCP", "lb_algorithm": "SOURCE_IP"}}`,
+			"PENDING_UPDATE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:PENDING_CREATE",
+			"ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE",
+		},
+		{
+			"pool", "PUT", "pools/" + pool, `{"pool": {"lb_algorithm": "SOURCE_IP"}}`,
+			"PENDING_UPDATE L:PENDING_UPDATE L:ACTIVE P:PENDING_UPDATE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE", whole,
+		},
+		{
+			"pool's end", "DELETE", "pools/" + pool, "",
+			"PENDING_UPDATE L:PENDING_UPDATE L:ACTIVE P:PENDING_DELETE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
+			"ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
+		},
+		{
+			"new member", "POST", "pools/" + pool + "/members", `{"member": {"address": "10.0.0.12", "protocol_port": 1}}`,
+			"PENDING_UPDATE L:PENDING_UPDATE L:ACTIVE P:PENDING_UPDATE M:ACTIVE M:PENDING_CREATE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
+			"ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
+		},
+		{
+			"member", "PUT", "pools/" + pool + "/members/" + member, `{"member": {"weight": 5}}`,
+			"PENDING_UPDATE L:PENDING_UPDATE L:ACTIVE P:PENDING_UPDATE M:PENDING_UPDATE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE", whole,
+		},
+		{
+			"member's end", "DELETE", "pools/" + pool + "/members/" + member, "",
+			"PENDING_UPDATE L:PENDING_UPDATE L:ACTIVE P:PENDING_UPDATE M:PENDING_DELETE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
+			"ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
+		},
+		{
+			"all members", "PUT", "pools/" + pool + "/members", `{"members": [{"address": "10.0.0.12", "protocol_port": 1}]}`,
+			"PENDING_UPDATE L:PENDING_UPDATE L:ACTIVE P:PENDING_UPDATE M:PENDING_DELETE M:PENDING_CREATE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
+			whole,
+		},
+		{
+			"monitor", "PUT", "healthmonitors/" + monitor, `{"healthmonitor": {"delay": 9}}`,
+			"PENDING_UPDATE L:PENDING_UPDATE L:ACTIVE P:PENDING_UPDATE M:ACTIVE H:PENDING_UPDATE P:ACTIVE M:ACTIVE H:ACTIVE", whole,
+		},
+		{
+			"monitor's end", "DELETE", "healthmonitors/" + monitor, "",
+			"PENDING_UPDATE L:PENDING_UPDATE L:ACTIVE P:PENDING_UPDATE M:ACTIVE H:PENDING_DELETE P:ACTIVE M:ACTIVE H:ACTIVE",
+			"ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
+		},
+	}
+}
+
+func TestChange_LocksTheLoadBalancerUntilTheWorkIsDone(t *testing.T) {
+	for i, change := range changes(newSlowCloud(t).now()) {
+		t.Run(change.name, func(t *testing.T) {
+			c := newSlowCloud(t)
+			change := changes(c.now())[i]
+			if answer := ask(t, c.server, change.method, octaviaRoot+change.path, change.body); answer.status/100 != 2 {
+				t.Fatalf("status %d: %s", answer.status, answer.body)
+			}
+			if got := c.now().states(); got != change.during {
+				t.Errorf("during the work\n%s, want\n%s", got, change.during)
+			}
+			c.later(time.Minute - 1)
+			if got := c.now().ProvisioningStatus; got != StatusPendingUpdate {
+				t.Errorf("before its end the load balancer is %s", got)
+			}
+			c.later(1)
+			if got := c.now().states(); got != change.after {
+				t.Errorf("after the work\n%s, want\n%s", got, change.after)
+			}
+		})
+	}
+}
+
+func TestChange_OfALoadBalancerThatIsNotActive_IsRefused(t *testing.T) {
+	for _, status := range []string{StatusPendingCreate, StatusPendingUpdate, StatusPendingDelete, StatusError} {
+		c := newSlowCloud(t)
+		if err := c.server.SetProvisioningStatus(c.id, status); err != nil {
+			t.Fatal(err)
+		}
+		before := c.now().states()
+		for _, change := range changes(c.now()) {
+			if change.name == "failover" && status == StatusError {
+				continue
+			}
+			text := fmt.Sprintf("Load Balancer %s is immutable and cannot be updated.", c.id)
+			if change.name == "load balancer" || change.name == "failover" {
+				text = fmt.Sprintf("Invalid state %s of loadbalancer resource %s", status, c.id)
+			}
+			ask(t, c.server, change.method, octaviaRoot+change.path, change.body).
+				is(http.StatusConflict, `{"faultcode": "Client", "faultstring": "`+text+`", "debuginfo": null}`)
+		}
+		if got := c.now().states(); got != before {
+			t.Errorf("refused changes have changed %s to %s", before, got)
+		}
+	}
+}
+
+func TestChange_OfMembersOfAPoolInError_IsRefused(t *testing.T) {
+	c := newSlowCloud(t)
+	pool := c.now().Pools[0].ID
+	if err := c.server.SetProvisioningStatus(pool, StatusError); err != nil {
+		t.Fatal(err)
+	}
+	ask(t, c.server, "PUT", octaviaRoot+"pools/"+pool+"/members", `{"members": []}`).
+		is(http.StatusConflict, `{"faultcode": "Client", "faultstring": "Pool `+pool+` is immutable and cannot be updated.", "debuginfo": null}`)
+}
+
+func TestDelete_OfALoadBalancer_IsVisibleUntilTheWorkIsDone(t *testing.T) {
+	c := newSlowCloud(t)
+	path := octaviaRoot + "loadbalancers/" + c.id
+	if err := c.server.SetProvisioningStatus(c.id, StatusError); err != nil {
+		t.Fatal(err)
+	}
+	if answer := ask(t, c.server, "DELETE", path+"?cascade=true", ""); answer.status != http.StatusNoContent {
+		t.Fatalf("status %d: %s", answer.status, answer.body)
+	}
+	if got := c.now().ProvisioningStatus; got != StatusPendingDelete {
+		t.Errorf("the load balancer is %s", got)
+	}
+	ask(t, c.server, "DELETE", path+"?cascade=true", "").is(http.StatusConflict,
+		`{"faultcode": "Client", "faultstring": "Invalid state PENDING_DELETE of loadbalancer resource `+c.id+`", "debuginfo": null}`)
+	c.later(time.Minute)
+	ask(t, c.server, "GET", path, "").is(http.StatusNotFound,
+		`{"faultcode": "Client", "faultstring": "Load Balancer `+c.id+` not found.", "debuginfo": null}`)
+	if len(c.server.Ports()) != 0 {
+		t.Errorf("the VIP's port is left: %v", c.server.Ports())
+	}
+}
+
+func TestProvision_Fail_EndsInError(t *testing.T) {
+	c := newSlowCloud(t)
+	c.server.Provision(ProvisioningRule{LoadBalancer: "lb", Times: 1, Fail: true})
+	pool := c.now().Pools[1].ID
+	body := `{"members": [{"address": "10.0.0.12", "protocol_port": 1}]}`
+	ask(t, c.server, "PUT", octaviaRoot+"pools/"+pool+"/members", body)
+	c.later(time.Minute)
+	want := "ERROR L:ACTIVE L:ERROR P:ACTIVE M:ACTIVE H:ACTIVE P:ERROR M:ERROR M:ERROR H:ACTIVE"
+	if got := c.now().states(); got != want {
+		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+	ask(t, c.server, "PUT", octaviaRoot+"loadbalancers/"+c.id+"/failover", "")
+	c.later(time.Minute)
+	want = "ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE M:ACTIVE H:ACTIVE"
+	if got := c.now().states(); got != want {
+		t.Errorf("after a failover\n%s, want\n%s", got, want)
+	}
+}
+
+func TestProvision_Never_StaysPendingUntilItIsSet(t *testing.T) {
+	c := newSlowCloud(t)
+	remove := c.server.Provision(ProvisioningRule{LoadBalancer: c.id, Never: true})
+	c.server.Provision(ProvisioningRule{LoadBalancer: "another", Fail: true})
+	path := octaviaRoot + "loadbalancers/" + c.id
+	ask(t, c.server, "PUT", path, `{"loadbalancer": {"name": "lb"}}`)
+	c.later(100 * time.Hour)
+	if got := c.now().ProvisioningStatus; got != StatusPendingUpdate {
+		t.Errorf("the load balancer is %s", got)
+	}
+	if err := c.server.SetProvisioningStatus(c.id, StatusActive); err != nil {
+		t.Fatal(err)
+	}
+	remove()
+	ask(t, c.server, "PUT", path, `{"loadbalancer": {"name": "lb"}}`)
+	c.later(time.Minute)
+	if got := c.now().ProvisioningStatus; got != StatusActive {
+		t.Errorf("without the rule the load balancer is %s", got)
+	}
+}
+
+func TestProvision_Duration_IsOfTheRule(t *testing.T) {
+	c := newSlowCloud(t)
+	c.server.Provision(ProvisioningRule{Duration: time.Hour})
+	ask(t, c.server, "PUT", octaviaRoot+"loadbalancers/"+c.id, `{"loadbalancer": {"name": "lb"}}`)
+	c.later(time.Hour - 1)
+	if got := c.now().ProvisioningStatus; got != StatusPendingUpdate {
+		t.Errorf("the load balancer is %s", got)
+	}
+	c.later(1)
+	if got := c.now().ProvisioningStatus; got != StatusActive {
+		t.Errorf("the load balancer is %s", got)
+	}
+}
+
+func TestCreate_WithAMemberSubnetThatIsNotThere_EndsInError(t *testing.T) {
+	s := start(t)
+	_, subnet := vipSubnet(s, "10.0.0.0/24")
+	answer := ask(t, s, "POST", octaviaRoot+"loadbalancers", `{"loadbalancer": {"vip_subnet_id": "`+subnet+`", "pools": [{"name": "p", "protocol": "TCP",
+		"lb_algorithm": "ROUND_ROBIN", "members": [{"address": "10.0.0.1", "protocol_port": 1, "subnet_id": "00000000-0000-4000-8000-0000000000ff"}]}]}}`)
+	if answer.status != http.StatusCreated || s.LoadBalancers()[0].ProvisioningStatus != StatusError {
+		t.Errorf("status %d: %s", answer.status, answer.body)
+	}
+}
+
+func TestTimes_AreOfTheCloudsClock(t *testing.T) {
+	c := newSlowCloud(t)
+	c.later(time.Hour)
+	ask(t, c.server, "PUT", octaviaRoot+"loadbalancers/"+c.id, `{"loadbalancer": {"name": "lb"}}`)
+	c.later(time.Minute)
+	var body struct {
+		LoadBalancer struct {
+			Created string `json:"created_at"`
+			Updated string `json:"updated_at"`
+		} `json:"loadbalancer"`
+	}
+	ask(t, c.server, "GET", octaviaRoot+"loadbalancers/"+c.id, "").into(&body)
+	if body.LoadBalancer.Created != "2026-01-02T03:04:05" || body.LoadBalancer.Updated != "2026-01-02T04:05:05" {
+		t.Errorf("got %+v", body)
+	}
+}
+
+func TestOperatingStatus_CanBeSet(t *testing.T) {
+	c := newSlowCloud(t)
+	member := c.now().Pools[0].Members[0].ID
+	if err := c.server.SetOperatingStatus(member, "ERROR"); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.now().Pools[0].Members[0].OperatingStatus; got != "ERROR" {
+		t.Errorf("the member is %s", got)
+	}
+}

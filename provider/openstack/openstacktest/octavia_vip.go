@@ -1,0 +1,188 @@
+package openstacktest
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// The VIP of a load balancer is a port of Neutron's, which the user gives or Octavia makes.
+
+// placeVIP finds what the VIP lacks of port, network and subnet (LoadBalancersController._validate_vip_request_object).
+func (s *Server) placeVIP(c caller, lb *LoadBalancer) error {
+	var err error
+	switch {
+	case lb.VIPPortID != "":
+		err = s.placeByPort(c, lb)
+	case lb.VIPNetworkID != "":
+		err = s.placeByNetwork(c, lb)
+	case lb.VIPSubnetID != "":
+		var subnet *Subnet
+		if subnet, err = s.subnetFor(c, lb.VIPSubnetID); err == nil {
+			lb.VIPNetworkID = subnet.NetworkID
+		}
+	default:
+		err = octaviaInvalid("VIP must contain one of: vip_port_id, vip_network_id, vip_subnet_id.")
+	}
+	if err != nil {
+		return err
+	}
+	return s.admitAdditionalVIPs(c, lb)
+}
+
+func (s *Server) subnetFor(c caller, id string) (*Subnet, error) {
+	subnet, err := s.network.subnets.findFor(c, id)
+	if err != nil {
+		return nil, octaviaMissing("Subnet", id)
+	}
+	return subnet, nil
+}
+
+func (s *Server) placeByPort(c caller, lb *LoadBalancer) error {
+	port, err := s.network.ports.findFor(c, lb.VIPPortID)
+	if err != nil {
+		return octaviaMissing("Port", lb.VIPPortID)
+	}
+	if port.DeviceID != "" {
+		return octaviaInvalid("Port %s is already used by device %s ", port.ID, port.DeviceID)
+	}
+	lb.VIPNetworkID = port.NetworkID
+	if lb.VIPSubnetID != "" {
+		if _, err := s.subnetFor(c, lb.VIPSubnetID); err != nil {
+			return err
+		}
+		return nil
+	}
+	if lb.VIPAddress == "" {
+		if len(port.FixedIPs) != 1 {
+			return octaviaInvalid("VIP port's subnet could not be determined. Please specify either a VIP subnet or address.")
+		}
+		lb.VIPSubnetID = port.FixedIPs[0].SubnetID
+		return nil
+	}
+	for _, ip := range port.FixedIPs {
+		if ip.Address == lb.VIPAddress {
+			lb.VIPSubnetID = ip.SubnetID
+			return nil
+		}
+	}
+	return octaviaInvalid("Specified VIP address not found on the specified VIP port.")
+}
+
+// placeByNetwork chooses the subnet that holds the address; without one the first, of IPv4 if there is one.
+func (s *Server) placeByNetwork(c caller, lb *LoadBalancer) error {
+	if _, err := s.network.networks.findFor(c, lb.VIPNetworkID); err != nil {
+		return octaviaMissing("Network", lb.VIPNetworkID)
+	}
+	subnets := slices.DeleteFunc(s.network.subnets.all(), func(subnet *Subnet) bool { return subnet.NetworkID != lb.VIPNetworkID })
+	if lb.VIPSubnetID != "" {
+		if !slices.ContainsFunc(subnets, func(subnet *Subnet) bool { return subnet.ID == lb.VIPSubnetID }) {
+			return octaviaMissing("Subnet", lb.VIPSubnetID)
+		}
+		return nil
+	}
+	if lb.VIPAddress != "" {
+		address, err := netip.ParseAddr(lb.VIPAddress)
+		for _, subnet := range subnets {
+			if err == nil && netip.MustParsePrefix(subnet.CIDR).Contains(address) {
+				lb.VIPSubnetID = subnet.ID
+				return nil
+			}
+		}
+		return octaviaInvalid("Supplied network does not contain a subnet for VIP address specified.")
+	}
+	for _, subnet := range subnets {
+		if lb.VIPSubnetID == "" {
+			lb.VIPSubnetID = subnet.ID
+		}
+		if !strings.Contains(subnet.CIDR, ":") {
+			lb.VIPSubnetID = subnet.ID
+			break
+		}
+	}
+	if lb.VIPSubnetID == "" {
+		return octaviaInvalid("Supplied network does not contain a subnet.")
+	}
+	return nil
+}
+
+// admitAdditionalVIPs: one address of each subnet, all of one network.
+func (s *Server) admitAdditionalVIPs(c caller, lb *LoadBalancer) error {
+	used := []string{lb.VIPSubnetID}
+	for _, vip := range lb.AdditionalVIPs {
+		subnet, err := s.subnetFor(c, vip.SubnetID)
+		if err != nil {
+			return err
+		}
+		if subnet.NetworkID != lb.VIPNetworkID {
+			return octaviaInvalid("All VIP subnets must belong to the same network.")
+		}
+		if slices.Contains(used, vip.SubnetID) {
+			return octaviaInvalid("Duplicate VIP subnet(s) specified. Only one IP can be bound per subnet.")
+		}
+		used = append(used, vip.SubnetID)
+	}
+	return nil
+}
+
+// makeVIP makes the port, or takes the address of the port that was given. An error is Neutron's.
+func (s *Server) makeVIP(t *tree) error {
+	if t.VIPPortID != "" {
+		return s.takeVIP(t)
+	}
+	// As octavia/network/drivers/neutron/allowed_address_pairs.py: the port is down, because the amphorae's ports have its address.
+	spec := Port{
+		Name: "octavia-lb-" + t.ID, NetworkID: t.VIPNetworkID, ProjectID: t.ProjectID, Down: true,
+		DeviceID: "lb-" + t.ID, DeviceOwner: OwnerLoadBalancer,
+		FixedIPs: []FixedIP{{SubnetID: t.VIPSubnetID, Address: t.VIPAddress}},
+	}
+	for _, vip := range t.AdditionalVIPs {
+		spec.FixedIPs = append(spec.FixedIPs, FixedIP(vip))
+	}
+	port, err := s.network.createPort(spec)
+	if err != nil {
+		return err
+	}
+	t.VIPPortID, t.ownsPort = port.ID, true
+	t.VIPAddress = port.FixedIPs[0].Address
+	for i := range t.AdditionalVIPs {
+		t.AdditionalVIPs[i].Address = port.FixedIPs[i+1].Address
+	}
+	return nil
+}
+
+func (s *Server) takeVIP(t *tree) error {
+	port, err := s.network.ports.find(t.VIPPortID)
+	if err != nil {
+		return err
+	}
+	for _, ip := range port.FixedIPs {
+		if ip.SubnetID == t.VIPSubnetID && (t.VIPAddress == "" || t.VIPAddress == ip.Address) {
+			t.VIPAddress = ip.Address
+			return nil
+		}
+	}
+	return octaviaInvalid("Specified VIP address not found on the specified VIP port.")
+}
+
+// dropVIP deletes the port if it was made for the load balancer. That somebody else has deleted it does not matter.
+func (s *Server) dropVIP(t *tree) {
+	if t.ownsPort {
+		_ = s.network.deletePort(t.VIPPortID)
+	}
+}
+
+// forgetTree is the end of a deletion.
+func (s *Server) forgetTree(t *tree) {
+	s.dropVIP(t)
+	s.loadBalancer.trees = slices.DeleteFunc(s.loadBalancer.trees, func(other *tree) bool { return other == t })
+}
+
+// vipSubnet is nil when it is gone.
+func (s *Server) vipSubnet(t *tree) *Subnet {
+	subnet, err := s.network.subnets.find(t.VIPSubnetID)
+	if err != nil {
+		return nil
+	}
+	return subnet
+}
