@@ -65,7 +65,7 @@ func WithSerialLoadBalancerProvider(name string) Option {
 	return func(s *settings) { s.octavia.serial = append(s.octavia.serial, name) }
 }
 
-// WithLoadBalancerRefusal sets the status for what a provider cannot do. Default 501; releases of Octavia since 2025 say 400.
+// WithLoadBalancerRefusal sets the status for what a provider cannot do. Default 501; some releases of Octavia say 400.
 func WithLoadBalancerRefusal(status int) Option {
 	return func(s *settings) { s.octavia.refusal = status }
 }

@@ -476,6 +476,7 @@ func TestChangeLoadBalancer_BehindTheAPI(t *testing.T) {
 	})
 	err := s.ChangeLoadBalancer(id, func(lb *LoadBalancer) {
 		lb.Listeners[0].ConnectionLimit = 5
+		lb.Tags = []string{"a"}
 		lb.Pools[0].Members = append(lb.Pools[0].Members, Member{Address: "10.0.0.3", ProtocolPort: 4})
 	})
 	if err != nil {
@@ -485,8 +486,8 @@ func TestChangeLoadBalancer_BehindTheAPI(t *testing.T) {
 	if lb.Listeners[0].ConnectionLimit != 5 || len(lb.Pools[0].Members) != 1 || lb.Pools[0].Members[0].ID == "" || lb.Pools[0].Members[0].ProvisioningStatus != StatusActive {
 		t.Errorf("got %+v", lb)
 	}
-	lb.Pools[0].Members[0].Address = "changed"
-	if again := must(s.LoadBalancer(id))(t); again.Pools[0].Members[0].Address != "10.0.0.3" {
+	lb.Pools[0].Members[0].Address, lb.Tags[0] = "changed", "changed"
+	if again := must(s.LoadBalancer(id))(t); again.Pools[0].Members[0].Address != "10.0.0.3" || again.Tags[0] != "a" {
 		t.Error("a change of a snapshot has changed the cloud")
 	}
 	if err := s.DeleteLoadBalancer(id); err != nil || len(s.LoadBalancers()) != 0 || len(s.Ports()) != 0 {

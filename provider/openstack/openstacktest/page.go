@@ -19,7 +19,7 @@ func paginate[T any](r *request, service string, all []T, id func(T) string) (pa
 	if refusal != nil {
 		return nil, nil, refusal
 	}
-	reverse := service == ServiceNetwork && strings.EqualFold(r.query.Get("page_reverse"), "true")
+	reverse := (service == ServiceNetwork || service == ServiceLoadBalancer) && strings.EqualFold(r.query.Get("page_reverse"), "true")
 	page = all
 	if marker := r.query.Get("marker"); marker != "" {
 		at := slices.IndexFunc(all, func(item T) bool { return id(item) == marker })
@@ -52,7 +52,7 @@ func pageLinks[T any](r *request, service string, page []T, id func(T) string, f
 	}
 	switch {
 	case service == ServiceNetwork && (full || !reverse), service == ServiceLoadBalancer && r.query.Has("marker"):
-		links = append(links, r.pageLink("previous", id(page[0]), service == ServiceNetwork))
+		links = append(links, r.pageLink("previous", id(page[0]), true))
 	}
 	return links
 }

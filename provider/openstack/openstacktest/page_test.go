@@ -48,7 +48,8 @@ func TestPaginate(t *testing.T) {
 		{ServiceNetwork, "limit=2&marker=d&page_reverse=True", 0, "[b c] next=limit=2&marker=c previous=limit=2&marker=b&page_reverse=True"},
 		{ServiceNetwork, "limit=2&marker=b&page_reverse=true", 0, "[a] next=limit=2&marker=a"},
 		{ServiceLoadBalancer, "limit=2", 0, "[a b] next=limit=2&marker=b"},
-		{ServiceLoadBalancer, "limit=2&marker=b", 0, "[c d] next=limit=2&marker=d previous=limit=2&marker=c"},
+		{ServiceLoadBalancer, "limit=2&marker=b", 0, "[c d] next=limit=2&marker=d previous=limit=2&marker=c&page_reverse=True"},
+		{ServiceLoadBalancer, "limit=2&marker=c&page_reverse=True", 0, "[a b] next=limit=2&marker=b previous=limit=2&marker=a&page_reverse=True"},
 	} {
 		if got := pageOf(test.service, test.query, test.pageSize); got != test.want {
 			t.Errorf("%s, %q, at most %d:\n%s, want\n%s", test.service, test.query, test.pageSize, got, test.want)
