@@ -1,0 +1,283 @@
+package routes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/extraroutes"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"github.com/gophercloud/gophercloud/v2/pagination"
+)
+
+// api is what is asked of Neutron, one method a request.
+type api struct {
+	network  func(context.Context) (*gophercloud.ServiceClient, error)
+	routerID string
+}
+
+// router is a router as Neutron shows it.
+type router struct {
+	ID     string          `json:"id"`
+	Routes []routers.Route `json:"routes"`
+	// Revision is nil when the cloud does not count revisions.
+	Revision *int `json:"revision_number"`
+	Gateway  struct {
+		NetworkID string    `json:"network_id"`
+		FixedIPs  []fixedIP `json:"external_fixed_ips"`
+	} `json:"external_gateway_info"`
+}
+
+// port is a port as Neutron shows it.
+type port struct {
+	ID          string    `json:"id"`
+	NetworkID   string    `json:"network_id"`
+	DeviceID    string    `json:"device_id"`
+	DeviceOwner string    `json:"device_owner"`
+	MAC         string    `json:"mac_address"`
+	FixedIPs    []fixedIP `json:"fixed_ips"`
+	// PortSecurity is nil when the cloud has no such thing.
+	PortSecurity *bool               `json:"port_security_enabled"`
+	Pairs        []ports.AddressPair `json:"allowed_address_pairs"`
+	Revision     *int                `json:"revision_number"`
+}
+
+type fixedIP struct {
+	SubnetID string `json:"subnet_id"`
+	Address  string `json:"ip_address"`
+}
+
+// portFields are the fields of port: the others are not sent.
+func portFields() []string {
+	return []string{
+		"id", "network_id", "device_id", "device_owner", "mac_address", "fixed_ips",
+		"port_security_enabled", "allowed_address_pairs", "revision_number",
+	}
+}
+
+func (a *api) router(ctx context.Context) (*router, error) {
+	client, err := a.network(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.extract(routers.Get(ctx, client, a.routerID).Result)
+	return found, a.wrap("get", err)
+}
+
+// addRoutes adds routes to the router, those that are there already without effect, and returns the router as it is then.
+func (a *api) addRoutes(ctx context.Context, add []routers.Route) (*router, error) {
+	client, err := a.network(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := a.extract(extraroutes.Add(ctx, client, a.routerID, extraroutes.Opts{Routes: &add}).Result)
+	return changed, a.wrap("add routes to", err)
+}
+
+// removeRoutes removes routes from the router, those that are not there without effect, and returns the router as it is then.
+func (a *api) removeRoutes(ctx context.Context, remove []routers.Route) (*router, error) {
+	client, err := a.network(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := a.extract(extraroutes.Remove(ctx, client, a.routerID, extraroutes.Opts{Routes: &remove}).Result)
+	return changed, a.wrap("remove routes from", err)
+}
+
+// putRoutes replaces the router's routes, if its revision is still the given one. Without a revision, come what may.
+func (a *api) putRoutes(ctx context.Context, all []routers.Route, revision *int) (*router, error) {
+	client, err := a.network(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := a.extract(routers.Update(ctx, client, a.routerID, routers.UpdateOpts{Routes: &all, RevisionNumber: revision}).Result)
+	return changed, a.wrap("replace the routes of", err)
+}
+
+func (a *api) extract(result gophercloud.Result) (*router, error) {
+	var body struct {
+		Router *router `json:"router"`
+	}
+	if err := result.ExtractInto(&body); err != nil {
+		return nil, err
+	}
+	if body.Router == nil || body.Router.ID == "" {
+		return nil, errors.New("the answer has no router")
+	}
+	return body.Router, nil
+}
+
+func (a *api) wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s router %s: %w", doing, a.routerID, err)
+}
+
+// interfaces are the router's own ports.
+func (a *api) interfaces(ctx context.Context) ([]port, error) {
+	found, err := a.ports(ctx, url.Values{"device_id": {a.routerID}})
+	return found, a.wrap("list ports of", err)
+}
+
+// portsAt are the ports on the networks that have one of the addresses.
+func (a *api) portsAt(ctx context.Context, networks []string, addresses []netip.Addr) ([]port, error) {
+	query := url.Values{"network_id": networks}
+	for _, address := range addresses {
+		query.Add("fixed_ips", "ip_address="+address.String())
+	}
+	found, err := a.ports(ctx, query)
+	return found, a.wrap(fmt.Sprintf("list ports of %d next hops of", len(addresses)), err)
+}
+
+type portQuery url.Values
+
+// ToPortListQuery implements ports.ListOptsBuilder, which has no repeated filters otherwise.
+func (q portQuery) ToPortListQuery() (string, error) { return "?" + url.Values(q).Encode(), nil }
+
+func (a *api) ports(ctx context.Context, query url.Values) ([]port, error) {
+	client, err := a.network(ctx)
+	if err != nil {
+		return nil, err
+	}
+	query["fields"] = portFields()
+	var all []port
+	err = ports.List(client, portQuery(query)).EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
+		var found []port
+		if err := ports.ExtractPortsInto(page, &found); err != nil {
+			return false, err
+		}
+		all = append(all, found...)
+		return true, nil
+	})
+	return all, err
+}
+
+func (a *api) port(ctx context.Context, id string) (port, error) {
+	client, err := a.network(ctx)
+	if err != nil {
+		return port{}, err
+	}
+	found, err := extractPort(ports.Get(ctx, client, id).Result)
+	if err != nil {
+		return port{}, fmt.Errorf("get port %s: %w", id, err)
+	}
+	return found, nil
+}
+
+// putPairs replaces the port's allowed address pairs, if its revision is still the given one. Without a revision, come what may.
+func (a *api) putPairs(ctx context.Context, id string, pairs []ports.AddressPair, revision *int) error {
+	client, err := a.network(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = extractPort(ports.Update(ctx, client, id, ports.UpdateOpts{AllowedAddressPairs: &pairs, RevisionNumber: revision}).Result)
+	if err != nil {
+		return fmt.Errorf("change the allowed address pairs of port %s: %w", id, err)
+	}
+	return nil
+}
+
+func extractPort(result gophercloud.Result) (port, error) {
+	var body struct {
+		Port port `json:"port"`
+	}
+	if err := result.ExtractInto(&body); err != nil {
+		return port{}, err
+	}
+	if body.Port.ID == "" {
+		return port{}, errors.New("the answer has no port")
+	}
+	return body.Port, nil
+}
+
+// extensions are the aliases of the extensions that the cloud has, in one request.
+func (a *api) extensions(ctx context.Context) (extensionSet, error) {
+	client, err := a.network(ctx)
+	if err != nil {
+		return nil, err
+	}
+	page, err := extensions.List(client).AllPages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list network extensions: %w", err)
+	}
+	all, err := extensions.ExtractExtensions(page)
+	if err != nil {
+		return nil, fmt.Errorf("list network extensions: %w", err)
+	}
+	// Every Neutron has some: this is not Neutron's answer.
+	if len(all) == 0 {
+		return nil, errors.New("list network extensions: the answer has none")
+	}
+	found := extensionSet{}
+	for _, e := range all {
+		found[e.Alias] = true
+	}
+	return found, nil
+}
+
+// extensionSet are aliases of network extensions.
+type extensionSet map[string]bool
+
+// The extensions that routes are about, of the Networking API reference.
+const (
+	extensionExtraRoute       = "extraroute"
+	extensionExtraRouteAtomic = "extraroute-atomic"
+	extensionAddressPairs     = "allowed-address-pairs"
+)
+
+// routes tells whether routers have routes at all.
+func (s extensionSet) routes() bool { return s[extensionExtraRoute] || s.atomic() }
+
+// atomic tells whether routes can be added and removed one by one.
+func (s extensionSet) atomic() bool { return s[extensionExtraRouteAtomic] }
+
+// addressPairs tells whether ports have allowed address pairs.
+func (s extensionSet) addressPairs() bool { return s[extensionAddressPairs] }
+
+// isStale is the answer to a write whose revision is not the newest any more.
+func isStale(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed) }
+
+// blames tells whether Neutron refused a request for what is in it, so that without a part of it the rest might pass. 401, 403 and 404 are
+// about the caller and the router, 409, 412 and 429 about the moment.
+func blames(err error) bool {
+	var code gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &code) {
+		return false
+	}
+	switch code.Actual {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout,
+		http.StatusConflict, http.StatusPreconditionFailed, http.StatusTooManyRequests:
+		return isFull(err)
+	}
+	return code.Actual >= 400 && code.Actual < 500
+}
+
+// isFull is the answer to a route more than a router may have. That is a 400 for the setting max_routes, 30 by default, and a 409 for the
+// quota of newer releases; both codes have other meanings as well.
+func isFull(err error) bool {
+	var code gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &code) {
+		return false
+	}
+	kind := neutronErrorType(code.Body)
+	return kind == "RoutesExhausted" || kind == "OverQuota"
+}
+
+func neutronErrorType(body []byte) string {
+	var failure struct {
+		NeutronError struct {
+			Type string `json:"type"`
+		} `json:"NeutronError"`
+	}
+	// Other bodies, such as a proxy's page, have no type.
+	_ = json.Unmarshal(body, &failure)
+	return failure.NeutronError.Type
+}

@@ -1,0 +1,260 @@
+package routes
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// site is a cloud with a router, between a network of the cluster's and one of somebody else's.
+type site struct {
+	*openstacktest.Server
+	t       *testing.T
+	network string
+	router  string
+	v4, v6  string
+}
+
+func newSite(t *testing.T, options ...openstacktest.Option) *site {
+	t.Helper()
+	s := &site{Server: openstacktest.NewServer(options...), t: t}
+	t.Cleanup(s.Close)
+	s.network = s.AddNetwork(openstacktest.Network{Name: "nodes"})
+	s.v4 = s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "10.0.0.0/16"})
+	s.v6 = s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "fd00::/64"})
+	s.router = s.AddRouter(openstacktest.Router{Name: "router", Subnets: []string{s.v4, s.v6}})
+	return s
+}
+
+// addPort adds the port of a server with these addresses, and returns its id.
+func (s *site) addPort(server string, addresses ...string) string {
+	s.t.Helper()
+	p := openstacktest.Port{NetworkID: s.network, DeviceID: server, DeviceOwner: openstacktest.OwnerCompute, FixedIPs: []openstacktest.FixedIP{}}
+	for _, a := range addresses {
+		subnet := s.v4
+		if strings.Contains(a, ":") {
+			subnet = s.v6
+		}
+		p.FixedIPs = append(p.FixedIPs, openstacktest.FixedIP{SubnetID: subnet, Address: a})
+	}
+	return s.AddPort(p)
+}
+
+// pairs are the allowed addresses of the port that has the address.
+func (s *site) pairs(address string) []string {
+	pairs := []string{}
+	for _, p := range s.Ports() {
+		if slices.ContainsFunc(p.FixedIPs, func(ip openstacktest.FixedIP) bool { return ip.Address == address }) {
+			for _, pair := range p.AllowedPairs {
+				pairs = append(pairs, pair.Address)
+			}
+		}
+	}
+	return pairs
+}
+
+// wantRoutes compares the router's routes, in any order.
+func (s *site) wantRoutes(names ...string) {
+	s.t.Helper()
+	got := []string{}
+	for _, r := range s.Routes(s.router) {
+		got = append(got, r.Destination+via+r.NextHop)
+	}
+	slices.Sort(got)
+	names = slices.Sorted(slices.Values(names))
+	if !slices.Equal(got, names) {
+		s.t.Errorf("the router has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(names, "\n"))
+	}
+}
+
+func (s *site) setRoutes(names ...string) {
+	s.t.Helper()
+	var routes []openstacktest.Route
+	for _, name := range names {
+		destination, nextHop, _ := strings.Cut(name, via)
+		routes = append(routes, openstacktest.Route{Destination: destination, NextHop: nextHop})
+	}
+	if err := s.SetRoutes(s.router, routes...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) wantCounts(want map[string]int) {
+	s.t.Helper()
+	got := s.Counts()
+	for operation, n := range want {
+		if got[operation] != n {
+			s.t.Errorf("%s was called %d times, want %d; all calls: %v", operation, got[operation], n, got)
+		}
+	}
+}
+
+func (s *site) routerWrites() int {
+	c := s.Counts()
+	return c["router_add_extraroutes"] + c["router_remove_extraroutes"] + c["router_update"]
+}
+
+// cluster is a cluster on a site.
+type cluster struct {
+	*Routes
+	*site
+	nodes  cache.Indexer
+	synced bool
+}
+
+func newCluster(t *testing.T, s *site, c clock.Clock) *cluster {
+	t.Helper()
+	client := networkClient(t, s.Server)
+	window := time.Duration(0)
+	if c != nil {
+		window = -1 // nobody turns the clock
+	}
+	cl := &cluster{site: s, nodes: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), synced: true}
+	cl.Routes = New(Config{
+		Network:  func(context.Context) (*gophercloud.ServiceClient, error) { return client, nil },
+		RouterID: s.router, Clock: c, Window: window, Logger: testr.New(t),
+	})
+	t.Cleanup(cl.Routes.Close)
+	cl.SetNodes(corelisters.NewNodeLister(cl.nodes), func() bool { return cl.synced })
+	return cl
+}
+
+// Close is the cluster's routes', not the site's.
+func (c *cluster) Close() { c.Routes.Close() }
+
+func networkClient(t *testing.T, s *openstacktest.Server) *gophercloud.ServiceClient {
+	t.Helper()
+	credentials := s.Credentials()
+	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
+		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID, Password: credentials.Password, TenantID: credentials.ProjectID,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(provider.HTTPClient.CloseIdleConnections)
+	client, err := openstack.NewNetworkV2(provider, gophercloud.EndpointOpts{Region: credentials.Region})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func (c *cluster) setNode(n *v1.Node) {
+	c.t.Helper()
+	if err := c.nodes.Update(n); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) removeNode(name string) {
+	c.t.Helper()
+	if err := c.nodes.Delete(node(name, nil)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// addNode adds a node with a port.
+func (c *cluster) addNode(name string, addresses []string, podCIDRs ...string) {
+	c.t.Helper()
+	c.addPort("server-of-"+name, addresses...)
+	c.setNode(node(name, addresses, podCIDRs...))
+}
+
+// addNodes adds nodes with one route each to be made, and returns those.
+func (c *cluster) addNodes(n int) []*cloudprovider.Route {
+	c.t.Helper()
+	var wanted []*cloudprovider.Route
+	address, pods := netip.MustParseAddr("10.0.10.1"), netip.MustParseAddr("10.244.0.0").As4()
+	for i := range n {
+		pods[1], pods[2] = byte(244+i/256), byte(i)
+		cidr := netip.PrefixFrom(netip.AddrFrom4(pods), 24).String()
+		name := fmt.Sprintf("node-%03d", i)
+		c.addNode(name, []string{address.String()}, cidr)
+		wanted = append(wanted, routeTo(name, cidr))
+		address = address.Next()
+	}
+	return wanted
+}
+
+func routeTo(node, cidr string) *cloudprovider.Route {
+	return &cloudprovider.Route{TargetNode: types.NodeName(node), DestinationCIDR: cidr}
+}
+
+func (c *cluster) create(node, cidr string) error {
+	return c.CreateRoute(c.t.Context(), "cluster", "", routeTo(node, cidr))
+}
+
+// list is what upstream's controller is told, by name.
+func (c *cluster) list() map[string]*cloudprovider.Route {
+	c.t.Helper()
+	routes, err := c.ListRoutes(c.t.Context(), "cluster")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	byName := map[string]*cloudprovider.Route{}
+	for _, r := range routes {
+		byName[r.Name] = r
+	}
+	return byName
+}
+
+func (c *cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// atOnce does something with each, as many at a time as upstream's controller, and returns the errors by place.
+func atOnce(routes []*cloudprovider.Route, do func(*cloudprovider.Route) error) []error {
+	errs := make([]error, len(routes))
+	tokens := make(chan struct{}, 200)
+	var callers sync.WaitGroup
+	for i, r := range routes {
+		callers.Go(func() {
+			tokens <- struct{}{}
+			defer func() { <-tokens }()
+			errs[i] = do(r)
+		})
+	}
+	callers.Wait()
+	return errs
+}
+
+func failures(errs []error) (failed []int) {
+	for i, err := range errs {
+		if err != nil {
+			failed = append(failed, i)
+		}
+	}
+	return failed
+}
+
+// withoutAtomic is a cloud of which whole lists of routes have to be written.
+func withoutAtomic() openstacktest.Option {
+	return openstacktest.WithoutExtensions(extensionExtraRouteAtomic)
+}
+
+// onBoth runs a test on a cloud where single routes can be written, and on one where only whole lists can.
+func onBoth(t *testing.T, test func(*testing.T, *site)) {
+	t.Helper()
+	t.Run("atomic", func(t *testing.T) { test(t, newSite(t)) })
+	t.Run("plain", func(t *testing.T) { test(t, newSite(t, withoutAtomic())) })
+}

@@ -1,0 +1,46 @@
+package routes
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	cloudprovider "k8s.io/cloud-provider"
+)
+
+// listing is what upstream's controller is told of the router's routes.
+//
+// The controller deletes blackholes, and routes whose destination is not a pod CIDR of their target node, both only within the cluster's
+// CIDRs. It compares the addresses of the target node with those that the route has (EnableNodeAddresses), and finishes
+// deleting before it creates if the first route says so. A route that leads to its node by any of its InternalIPs is right: that
+// the addresses have changed their order does not interrupt traffic.
+func listing(all []entry, k knowledge) []*cloudprovider.Route {
+	listed := make([]*cloudprovider.Route, 0, len(all))
+	for _, e := range all {
+		if e.foreign {
+			continue
+		}
+		if r := describe(e.route, k); r != nil {
+			listed = append(listed, r)
+		}
+	}
+	return listed
+}
+
+// describe is nil for what is not ours to list.
+func describe(r route, k knowledge) *cloudprovider.Route {
+	listed := &cloudprovider.Route{Name: r.String(), DestinationCIDR: r.destination.String(), EnableNodeAddresses: true}
+	switch o := k.owner(r); o.standing {
+	case ours:
+		node := k.nodes.byName[o.node]
+		listed.TargetNode = types.NodeName(o.node)
+		listed.TargetNodeAddresses = node.Status.Addresses
+		if written, ok := podCIDR(node, r.destination); ok {
+			listed.DestinationCIDR = written
+		}
+	case orphan:
+		listed.TargetNode = types.NodeName(o.node)
+	case stale, dead:
+		listed.Blackhole = true
+	default:
+		return nil
+	}
+	return listed
+}

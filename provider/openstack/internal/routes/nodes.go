@@ -1,0 +1,88 @@
+package routes
+
+import (
+	"fmt"
+	"net/netip"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// nodeIndex finds nodes by name and by address.
+type nodeIndex struct {
+	byName map[string]*v1.Node
+	// internal has the InternalIPs, among which next hops are chosen. Two nodes may have one address: a server that was replaced, and
+	// its successor. other has all other addresses.
+	internal map[netip.Addr][]*v1.Node
+	other    map[netip.Addr]bool
+}
+
+func indexNodes(nodes []*v1.Node) nodeIndex {
+	index := nodeIndex{
+		byName:   make(map[string]*v1.Node, len(nodes)),
+		internal: make(map[netip.Addr][]*v1.Node, len(nodes)),
+		other:    map[netip.Addr]bool{},
+	}
+	for _, node := range nodes {
+		index.byName[node.Name] = node
+		for _, a := range node.Status.Addresses {
+			address, err := parseAddress(a.Address)
+			switch {
+			case err != nil:
+			case a.Type == v1.NodeInternalIP:
+				index.internal[address] = append(index.internal[address], node)
+			default:
+				index.other[address] = true
+			}
+		}
+	}
+	return index
+}
+
+// at is the node that has the address as InternalIP. Of several, that to which the destination belongs; else the first by name.
+func (x nodeIndex) at(address netip.Addr, destination netip.Prefix) *v1.Node {
+	var found *v1.Node
+	for _, node := range x.internal[address] {
+		if _, ok := podCIDR(node, destination); ok {
+			return node
+		}
+		if found == nil || node.Name < found.Name {
+			found = node
+		}
+	}
+	return found
+}
+
+// nextHopTo is the address of a node that routes to a destination lead to: the first InternalIP of the destination's family.
+func nextHopTo(node *v1.Node, destination netip.Prefix) (netip.Addr, error) {
+	if address, ok := firstInternal(node, destination.Addr().Is4()); ok {
+		return address, nil
+	}
+	family := v1.IPv6Protocol
+	if destination.Addr().Is4() {
+		family = v1.IPv4Protocol
+	}
+	return netip.Addr{}, fmt.Errorf("node %s has no InternalIP of family %s for the destination %s", node.Name, family, destination)
+}
+
+func firstInternal(node *v1.Node, is4 bool) (netip.Addr, bool) {
+	for _, a := range node.Status.Addresses {
+		if a.Type != v1.NodeInternalIP {
+			continue
+		}
+		if address, err := parseAddress(a.Address); err == nil && address.Is4() == is4 {
+			return address, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// podCIDR tells whether the destination is one of the node's pod CIDRs, and how the node writes it: upstream's controller compares them
+// as texts.
+func podCIDR(node *v1.Node, destination netip.Prefix) (string, bool) {
+	for _, cidr := range node.Spec.PodCIDRs {
+		if prefix, err := parseDestination(cidr); err == nil && prefix == destination {
+			return cidr, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,179 @@
+package routes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+)
+
+// ErrNoPort is in the chain of the error of a route to a node whose address no port on the router's networks has.
+var ErrNoPort = errors.New("no port has the address of the next hop")
+
+// pairWrites bounds how many ports are written at the same time.
+const pairWrites = 16
+
+// addressPairs allows the ports of nodes to send from pod CIDRs.
+type addressPairs struct {
+	api    *api
+	finder *portFinder
+	// writes holds a token for each write in flight.
+	writes chan struct{}
+	// locks keep writes to one port from each other: a dual-stack node's two routes lead to one.
+	locks keyedLocks
+}
+
+func newAddressPairs(a *api, f *portFinder) *addressPairs {
+	return &addressPairs{api: a, finder: f, writes: make(chan struct{}, pairWrites), locks: keyedLocks{held: map[string]*keyedLock{}}}
+}
+
+// allow makes sure that the port that has the next hop's address may send from the destination.
+func (a *addressPairs) allow(ctx context.Context, r route) error {
+	found, err := a.finder.find(ctx, r.nextHop)
+	if err != nil {
+		return err
+	}
+	switch len(found) {
+	case 0:
+		a.finder.forget()
+		return fmt.Errorf("%w %s on the networks of router %s", ErrNoPort, r.nextHop, a.api.routerID)
+	case 1:
+		return a.change(ctx, found[0], func(p port) ([]ports.AddressPair, bool) { return withPair(p, r.destination) })
+	default:
+		return fmt.Errorf("%d ports have the address %s on the subnets of router %s", len(found), r.nextHop, a.api.routerID)
+	}
+}
+
+// revoke makes sure that no port that has the next hop's address has the pair that allow has given it. That there is no port is no error.
+func (a *addressPairs) revoke(ctx context.Context, r route) error {
+	found, err := a.finder.find(ctx, r.nextHop)
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		if err := a.change(ctx, p, func(p port) ([]ports.AddressPair, bool) { return withoutPair(p, r.destination) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change writes what decide says, unless that is nothing, and asks again whenever somebody else was first.
+func (a *addressPairs) change(ctx context.Context, p port, decide func(port) ([]ports.AddressPair, bool)) error {
+	if _, needed := decide(p); !needed {
+		return nil
+	}
+	unlock, err := a.locks.lock(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	select {
+	case a.writes <- struct{}{}:
+		defer func() { <-a.writes }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for attempt := range maxStale {
+		// Without a revision the write is not conditional: then the port is read right before.
+		if attempt > 0 || p.Revision == nil {
+			if p, err = a.api.port(ctx, p.ID); err != nil {
+				return err
+			}
+		}
+		pairs, needed := decide(p)
+		if !needed {
+			return nil
+		}
+		if err = a.api.putPairs(ctx, p.ID, pairs, p.Revision); !isStale(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("port %s was changed by others %d times meanwhile: %w", p.ID, maxStale, err)
+}
+
+// withPair is the port's pairs with one for the destination. None is needed if the port has no port security, or a pair that covers it.
+func withPair(p port, destination netip.Prefix) ([]ports.AddressPair, bool) {
+	if p.PortSecurity != nil && !*p.PortSecurity {
+		return nil, false
+	}
+	for _, pair := range p.Pairs {
+		allowed, ok := pairRange(pair)
+		if ok && isOwnMAC(p, pair) && allowed.Bits() <= destination.Bits() && allowed.Contains(destination.Addr()) {
+			return nil, false
+		}
+	}
+	// Without a MAC address Neutron takes the port's.
+	return append(p.Pairs[:len(p.Pairs):len(p.Pairs)], ports.AddressPair{IPAddress: destination.String()}), true
+}
+
+// withoutPair is the port's pairs without that for exactly the destination and the port's own MAC address: others are not ours.
+func withoutPair(p port, destination netip.Prefix) ([]ports.AddressPair, bool) {
+	left := make([]ports.AddressPair, 0, len(p.Pairs))
+	for _, pair := range p.Pairs {
+		if allowed, ok := pairRange(pair); ok && allowed == destination && isOwnMAC(p, pair) {
+			continue
+		}
+		left = append(left, pair)
+	}
+	return left, len(left) < len(p.Pairs)
+}
+
+// pairRange is what a pair allows: a CIDR, or a single address.
+func pairRange(pair ports.AddressPair) (netip.Prefix, bool) {
+	if prefix, err := parseDestination(pair.IPAddress); err == nil {
+		return prefix, true
+	}
+	address, err := parseAddress(pair.IPAddress)
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	return netip.PrefixFrom(address, address.BitLen()), true
+}
+
+func isOwnMAC(p port, pair ports.AddressPair) bool {
+	return pair.MACAddress == "" || strings.EqualFold(pair.MACAddress, p.MAC)
+}
+
+// keyedLocks are locks by name that can be waited for with a context.
+type keyedLocks struct {
+	mu   sync.Mutex
+	held map[string]*keyedLock
+}
+
+type keyedLock struct {
+	token chan struct{}
+	users int
+}
+
+func (k *keyedLocks) lock(ctx context.Context, key string) (unlock func(), err error) {
+	k.mu.Lock()
+	l := k.held[key]
+	if l == nil {
+		l = &keyedLock{token: make(chan struct{}, 1)}
+		k.held[key] = l
+	}
+	l.users++
+	k.mu.Unlock()
+
+	select {
+	case l.token <- struct{}{}:
+		return func() { <-l.token; k.release(key, l) }, nil
+	case <-ctx.Done():
+		k.release(key, l)
+		return nil, ctx.Err()
+	}
+}
+
+func (k *keyedLocks) release(key string, l *keyedLock) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l.users--
+	if l.users == 0 {
+		delete(k.held, key)
+	}
+}

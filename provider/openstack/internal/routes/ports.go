@@ -1,0 +1,239 @@
+package routes
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// interfacesAge is after how long the router's ports are read again even if its revision has not changed.
+	interfacesAge = time.Hour
+	// addressesPerList keeps the URL of a list short: a web server takes 8 KiB, and an IPv6 address makes up to 65 of them.
+	addressesPerList = 64
+
+	ownerGateway = "network:router_gateway"
+	ownerHA      = "network:router_ha_interface"
+)
+
+// surroundings are where next hops of the router can be: on the subnets that it has an interface in.
+type surroundings struct {
+	networks []string
+	subnets  map[string]bool
+}
+
+// surroundingsOf takes a router and its ports. Only an administrator sees the port of the gateway, so that is taken from the router.
+func surroundingsOf(r *router, interfaces []port) surroundings {
+	s := surroundings{subnets: map[string]bool{}}
+	add := func(network string, addresses []fixedIP) {
+		if network != "" && !slices.Contains(s.networks, network) {
+			s.networks = append(s.networks, network)
+		}
+		for _, a := range addresses {
+			s.subnets[a.SubnetID] = true
+		}
+	}
+	add(r.Gateway.NetworkID, r.Gateway.FixedIPs)
+	for _, p := range interfaces {
+		// The network among the replicas of a highly available router is nobody's next hop.
+		if p.DeviceOwner != ownerGateway && p.DeviceOwner != ownerHA {
+			add(p.NetworkID, p.FixedIPs)
+		}
+	}
+	return s
+}
+
+// at are the ports that have the address on one of the subnets.
+func (s surroundings) at(address netip.Addr, all []port) []port {
+	var found []port
+	for _, p := range all {
+		if slices.ContainsFunc(p.FixedIPs, func(ip fixedIP) bool {
+			parsed, err := parseAddress(ip.Address)
+			return err == nil && parsed == address && s.subnets[ip.SubnetID]
+		}) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// lookup is what is asked of and answered by a portFinder.
+type lookup struct {
+	address netip.Addr
+	found   []port
+}
+
+// portFinder finds ports by the address of a next hop: one list for all that are asked for at about the same time.
+type portFinder struct {
+	api    *api
+	router *routerCache
+	clock  clock.PassiveClock
+	asked  *batcher[*lookup]
+
+	mu sync.Mutex
+	// around is of the router's revision, if it counts them, and of the time read.
+	around   *surroundings
+	revision *int
+	read     time.Time
+}
+
+func newPortFinder(a *api, r *routerCache, c clock.Clock, window time.Duration) *portFinder {
+	f := &portFinder{api: a, router: r, clock: c}
+	f.asked = newBatcher(c, window, 0, f.run)
+	return f
+}
+
+// find returns the ports that have the address, as they are now.
+func (f *portFinder) find(ctx context.Context, address netip.Addr) ([]port, error) {
+	l := &lookup{address: address}
+	if err := f.asked.do(ctx, l, func() {}); err != nil {
+		return nil, err
+	}
+	return l.found, nil
+}
+
+func (f *portFinder) run(ctx context.Context, calls []*call[*lookup]) {
+	addresses := make([]netip.Addr, len(calls))
+	for i, c := range calls {
+		addresses[i] = c.value.address
+	}
+	around, all, err := f.list(ctx, addresses)
+	for _, c := range calls {
+		if c.err = err; err == nil {
+			c.value.found = around.at(c.value.address, all)
+		}
+	}
+}
+
+// list returns the ports that have any of the addresses.
+func (f *portFinder) list(ctx context.Context, addresses []netip.Addr) (*surroundings, []port, error) {
+	around, err := f.surroundings(ctx)
+	if err != nil || len(around.networks) == 0 {
+		return around, nil, err
+	}
+	addresses = slices.SortedFunc(slices.Values(addresses), netip.Addr.Compare)
+	var all []port
+	for some := range slices.Chunk(slices.Compact(addresses), addressesPerList) {
+		found, err := f.api.portsAt(ctx, around.networks, some)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, found...)
+	}
+	return around, all, nil
+}
+
+func (f *portFinder) surroundings(ctx context.Context) (*surroundings, error) {
+	s, err := f.router.get(ctx, maxAge)
+	if err != nil {
+		return nil, err
+	}
+	if around := f.remembered(s); around != nil {
+		return around, nil
+	}
+	now := f.clock.Now()
+	interfaces, err := f.api.interfaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	around := surroundingsOf(s.router, interfaces)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.around, f.revision, f.read = &around, s.Revision, now
+	return &around, nil
+}
+
+// remembered is of use as long as nobody has given the router another interface. Neutron counts that as a new revision of the router.
+func (f *portFinder) remembered(s *snapshot) *surroundings {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	age := f.clock.Now().Sub(f.read)
+	same := f.revision != nil && s.Revision != nil && *f.revision == *s.Revision
+	if f.around != nil && (same && age < interfacesAge || age < planAge) {
+		return f.around
+	}
+	return nil
+}
+
+// forget has the router's interfaces be read anew: a port was not found that should be there, or it matters that none is.
+func (f *portFinder) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.around = nil
+}
+
+// isAttached tells whether a port belongs to a server or another device. The ports of a server that is gone are gone, too, or have none.
+func isAttached(p port) bool { return p.DeviceID != "" }
+
+// neighbours remembers whether anybody is at the address of a next hop.
+type neighbours struct {
+	finder *portFinder
+	clock  clock.PassiveClock
+
+	mu    sync.Mutex
+	alive map[netip.Addr]sighting
+}
+
+type sighting struct {
+	alive bool
+	at    time.Time
+}
+
+func newNeighbours(f *portFinder, c clock.PassiveClock) *neighbours {
+	return &neighbours{finder: f, clock: c, alive: map[netip.Addr]sighting{}}
+}
+
+// look makes sure that what is known of each address is younger than age, and forgets all others.
+func (n *neighbours) look(ctx context.Context, addresses []netip.Addr, age time.Duration) error {
+	unknown := n.keep(addresses, age)
+	if len(unknown) == 0 {
+		return nil
+	}
+	now := n.clock.Now()
+	around, all, err := n.finder.list(ctx, unknown)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, address := range unknown {
+		n.alive[address] = sighting{slices.ContainsFunc(around.at(address, all), isAttached), now}
+	}
+	return nil
+}
+
+// keep returns the addresses of which too little is known. When one of them is to be looked up all are: that is as cheap, and the answers stay of
+// the same age.
+func (n *neighbours) keep(addresses []netip.Addr, age time.Duration) (unknown []netip.Addr) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	kept := map[netip.Addr]sighting{}
+	now := n.clock.Now()
+	for _, address := range addresses {
+		if s, ok := n.alive[address]; ok && now.Sub(s.at) < age {
+			kept[address] = s
+			continue
+		}
+		unknown = append(unknown, address)
+	}
+	n.alive = kept
+	if len(unknown) > 0 {
+		return addresses
+	}
+	return nil
+}
+
+// known is what is known of each address.
+func (n *neighbours) known() map[netip.Addr]bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	known := make(map[netip.Addr]bool, len(n.alive))
+	for address, s := range n.alive {
+		known[address] = s.alive
+	}
+	return known
+}

@@ -1,0 +1,747 @@
+package routes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	cloudprovider "k8s.io/cloud-provider"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func fakeClock() *clocktesting.FakeClock { return clocktesting.NewFakeClock(time.Now()) }
+
+func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		c := newCluster(t, s, nil)
+		c.addNode("a", []string{"10.0.0.11", "fd00::11"}, "10.244.1.0/24", "fd00:1::/64")
+		for range 2 { // the second time there is nothing to do
+			c.must(c.create("a", "10.244.1.0/24"))
+			c.must(c.create("a", "fd00:1::/64"))
+		}
+		s.wantRoutes("10.244.1.0/24 via 10.0.0.11", "fd00:1::/64 via fd00::11")
+		if got := s.pairs("10.0.0.11"); !slices.Equal(got, []string{"10.244.1.0/24", "fd00:1::/64"}) {
+			t.Errorf("the port may send from %v", got)
+		}
+		listed := c.list()
+		for _, name := range []string{"10.244.1.0/24 via 10.0.0.11", "fd00:1::/64 via fd00::11"} {
+			if r := listed[name]; len(listed) != 2 || r == nil || r.TargetNode != "a" || r.Blackhole || len(r.TargetNodeAddresses) != 2 {
+				t.Fatalf("listed are %+v", listed)
+			}
+		}
+		writes := s.routerWrites()
+		for _, r := range listed {
+			for range 2 {
+				c.must(c.DeleteRoute(t.Context(), "cluster", r))
+			}
+		}
+		s.wantRoutes()
+		if got := s.pairs("10.0.0.11"); len(got) != 0 {
+			t.Errorf("the port may still send from %v", got)
+		}
+		if n := s.routerWrites() - writes; n != 2 {
+			t.Errorf("two routes were deleted in %d writes", n)
+		}
+		if left := c.list(); len(left) != 0 {
+			t.Errorf("still listed: %v", left)
+		}
+	})
+}
+
+func TestDeleteRoute_WithoutAName_MeansTheNodesRoute(t *testing.T) {
+	s := newSite(t)
+	c := newCluster(t, s, nil)
+	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+	s.addPort("other", "10.0.0.66")
+	s.setRoutes("10.244.1.0/24 via 10.0.0.11", "10.244.1.0/24 via 10.0.0.66")
+	c.must(c.DeleteRoute(t.Context(), "cluster", routeTo("a", "10.244.1.0/24")))
+	s.wantRoutes("10.244.1.0/24 via 10.0.0.66")
+}
+
+func TestCreateRoute_500AtOnce_IsFewWrites(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		c := newCluster(t, s, nil)
+		wanted := c.addNodes(500)
+		s.ForgetCalls()
+		errs := atOnce(wanted, func(r *cloudprovider.Route) error { return c.CreateRoute(t.Context(), "cluster", "", r) })
+		if failed := failures(errs); len(failed) > 0 {
+			t.Fatalf("%d routes failed, the first with: %v", len(failed), errs[failed[0]])
+		}
+		if got := len(s.Routes(s.router)); got != 500 {
+			t.Errorf("the router has %d routes", got)
+		}
+		if n := s.routerWrites(); n > 20 {
+			t.Errorf("the router was written %d times, want at most 20", n)
+		}
+		counts := s.Counts()
+		if counts["port_update"] != 500 || counts["port_get"] != 0 || counts["port_list"] > 40 {
+			t.Errorf("the ports were found in %d lists and %d gets, and written %d times", counts["port_list"], counts["port_get"], counts["port_update"])
+		}
+		t.Logf("500 routes: %v", counts)
+
+		s.ForgetCalls()
+		var listed []*cloudprovider.Route
+		for _, r := range c.list() {
+			listed = append(listed, r)
+		}
+		errs = atOnce(listed, func(r *cloudprovider.Route) error { return c.DeleteRoute(t.Context(), "cluster", r) })
+		if failed := failures(errs); len(failed) > 0 || len(listed) != 500 {
+			t.Fatalf("of %d routes %d were not deleted", len(listed), len(failed))
+		}
+		s.wantRoutes()
+		if n := s.routerWrites(); n > 20 {
+			t.Errorf("the router was written %d times, want at most 20", n)
+		}
+	})
+}
+
+func TestListRoutes_Idle_CostsOneRequestAMinute_OrTwoWithForeignRoutes(t *testing.T) {
+	for foreign, want := range map[bool]int{false: 1, true: 2} {
+		s, clock := newSite(t), fakeClock()
+		c := newCluster(t, s, clock)
+		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+		c.must(c.create("a", "10.244.1.0/24"))
+		if foreign {
+			s.addPort("other", "10.0.0.66")
+			// A router's gateway out of the cluster, where nobody is; and somebody else's server.
+			s.setRoutes("10.244.1.0/24 via 10.0.0.11", "192.168.0.0/16 via 10.0.0.99", "10.245.0.0/24 via 10.0.0.66")
+		}
+		pass := func(seconds int) {
+			for range seconds / 10 {
+				clock.Step(10 * time.Second)
+				c.list()
+			}
+		}
+		pass(120)
+		s.ForgetCalls()
+		pass(600)
+		total := 0
+		for _, n := range s.Counts() {
+			total += n
+		}
+		if total != 10*want {
+			t.Errorf("with foreign routes %t, ten minutes cost %v, want %d", foreign, s.Counts(), 10*want)
+		}
+	}
+}
+
+func TestListRoutes_OutsideChange_IsSeenAfterAMinute_AndOwnChangesAtOnce(t *testing.T) {
+	s, clock := newSite(t), fakeClock()
+	c := newCluster(t, s, clock)
+	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+	c.must(c.create("a", "10.244.1.0/24"))
+	if len(c.list()) != 1 {
+		t.Error("our own route is not listed")
+	}
+	s.setRoutes()
+	clock.Step(maxAge - time.Second)
+	if len(c.list()) != 1 {
+		t.Error("the copy was given up before its time")
+	}
+	clock.Step(time.Second)
+	if len(c.list()) != 0 {
+		t.Error("after a minute the change of somebody else is not seen")
+	}
+	s.ForgetCalls()
+	c.must(c.create("a", "10.244.1.0/24"))
+	if len(c.list()) != 1 {
+		t.Error("our own route is not listed")
+	}
+	s.wantCounts(map[string]int{"router_get": 0})
+}
+
+func TestCreateRoute_OneBadNextHopAmongMany_FailsAlone(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		c := newCluster(t, s, nil)
+		wanted := c.addNodes(40)
+		// A port on the network, but on a subnet that the router is not connected to: without address pairs nobody looks.
+		c.must(s.SetExtension(extensionAddressPairs, false))
+		c.setNode(node("node-017", []string{"172.16.0.1"}, wanted[17].DestinationCIDR))
+		errs := atOnce(wanted, func(r *cloudprovider.Route) error { return c.CreateRoute(t.Context(), "cluster", "", r) })
+		if failed := failures(errs); !slices.Equal(failed, []int{17}) || !strings.Contains(errs[17].Error(), "the nexthop is not connected with router") {
+			t.Errorf("%v failed: %v", failed, errs)
+		}
+		if got := len(s.Routes(s.router)); got != 39 {
+			t.Errorf("the router has %d routes, want 39", got)
+		}
+	})
+}
+
+func TestCreateRoute_RouterIsFull_TakesWhatFitsInFewWrites(t *testing.T) {
+	for name, limit := range map[string]func(*site){
+		"setting": func(s *site) { s.SetMaxRoutes(30) },
+		"quota":   func(s *site) { s.SetNetworkQuota("router_route", 30) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			limit(s)
+			c := newCluster(t, s, nil)
+			wanted := c.addNodes(100)
+			errs := atOnce(wanted, func(r *cloudprovider.Route) error { return c.CreateRoute(t.Context(), "cluster", "", r) })
+			if failed := failures(errs); len(failed) != 70 || len(s.Routes(s.router)) != 30 {
+				t.Errorf("%d failed and the router has %d routes", len(failed), len(s.Routes(s.router)))
+			}
+			if n := s.routerWrites(); n > 60 {
+				t.Errorf("the router was written %d times", n)
+			}
+		})
+	}
+}
+
+func TestCreateRoute_ForeignWriters_NoUpdateIsLost(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		mine, others := newCluster(t, s, nil), newCluster(t, s, nil)
+		wanted := mine.addNodes(60)
+		// The other cluster has nodes and pods of its own.
+		var theirs []*cloudprovider.Route
+		for i := range 40 {
+			name, cidr := fmt.Sprintf("other-%d", i), fmt.Sprintf("10.250.%d.0/24", i)
+			others.addNode(name, []string{fmt.Sprintf("10.0.200.%d", i+1)}, cidr)
+			theirs = append(theirs, routeTo(name, cidr))
+		}
+		done := make(chan []error)
+		go func() {
+			done <- atOnce(theirs, func(r *cloudprovider.Route) error { return others.CreateRoute(t.Context(), "other", "", r) })
+		}()
+		errs := atOnce(wanted, func(r *cloudprovider.Route) error { return mine.CreateRoute(t.Context(), "mine", "", r) })
+		errs = append(errs, <-done...)
+		if failed := failures(errs); len(failed) > 0 {
+			t.Errorf("%d failed, the first with %v", len(failed), errs[failed[0]])
+		}
+		if got := len(s.Routes(s.router)); got != 100 {
+			t.Errorf("the router has %d routes, want 100", got)
+		}
+	})
+}
+
+func TestCreateRoute_SomebodyElseIsFirst_IsTriedAgainOnTheNewState(t *testing.T) {
+	s := newSite(t, withoutAtomic())
+	c := newCluster(t, s, nil)
+	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+	s.addPort("other", "10.0.0.66")
+	c.list()
+	// Behind our back, after our look.
+	s.setRoutes("192.168.0.0/16 via 10.0.0.66")
+	s.ForgetCalls()
+	c.must(c.create("a", "10.244.1.0/24"))
+	s.wantRoutes("10.244.1.0/24 via 10.0.0.11", "192.168.0.0/16 via 10.0.0.66")
+	s.wantCounts(map[string]int{"router_update": 2, "router_get": 1})
+}
+
+func TestCreateRoute_NoRevisions_ReadsRightBeforeItWrites(t *testing.T) {
+	s := newSite(t, openstacktest.WithoutExtensions(extensionExtraRouteAtomic, "standard-attr-revisions"))
+	c := newCluster(t, s, nil)
+	wanted := c.addNodes(50)
+	c.list()
+	s.addPort("other", "10.0.0.66")
+	s.setRoutes("192.168.0.0/16 via 10.0.0.66")
+	errs := atOnce(wanted, func(r *cloudprovider.Route) error { return c.CreateRoute(t.Context(), "cluster", "", r) })
+	if failed := failures(errs); len(failed) > 0 {
+		t.Fatalf("%d failed, the first with %v", len(failed), errs[failed[0]])
+	}
+	if got := len(s.Routes(s.router)); got != 51 {
+		t.Errorf("the router has %d routes, want 51", got)
+	}
+}
+
+// D36: OCCM wrote a stale list back when the port failed.
+func TestPortFails_NothingIsWrong_AndTheNextPassRepairs(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		c := newCluster(t, s, nil)
+		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+		c.addNode("b", []string{"10.0.0.12"}, "10.244.2.0/24")
+		s.addPort("other", "10.0.0.66")
+		s.setRoutes("192.168.0.0/16 via 10.0.0.66", "192.169.0.0/16 via 10.0.0.66")
+
+		heal := s.Inject(openstacktest.Fault{Operation: "port_update", Status: http.StatusInternalServerError})
+		if err := c.create("a", "10.244.1.0/24"); err == nil {
+			t.Error("the port failed and the route did not")
+		}
+		s.wantRoutes("192.168.0.0/16 via 10.0.0.66", "192.169.0.0/16 via 10.0.0.66")
+		heal()
+		c.must(c.create("a", "10.244.1.0/24"))
+		c.must(c.create("b", "10.244.2.0/24"))
+
+		all := []string{"192.168.0.0/16 via 10.0.0.66", "192.169.0.0/16 via 10.0.0.66", "10.244.1.0/24 via 10.0.0.11", "10.244.2.0/24 via 10.0.0.12"}
+		listed := c.list()["10.244.1.0/24 via 10.0.0.11"]
+		heal = s.Inject(openstacktest.Fault{Operation: "port_update", Status: http.StatusInternalServerError})
+		if err := c.DeleteRoute(t.Context(), "cluster", listed); err == nil {
+			t.Error("the port failed and the deletion did not")
+		}
+		s.wantRoutes(all...)
+		heal()
+		// The port is done, the router fails: the route stays listed, so that the controller calls again.
+		heal = s.Inject(openstacktest.Fault{Operation: "router_*", Match: isWrite, Status: http.StatusInternalServerError})
+		if err := c.DeleteRoute(t.Context(), "cluster", listed); err == nil {
+			t.Error("the router failed and the deletion did not")
+		}
+		heal()
+		s.wantRoutes(all...)
+		listed = c.list()["10.244.1.0/24 via 10.0.0.11"]
+		if listed == nil {
+			t.Fatal("the route is not listed")
+		}
+		c.must(c.DeleteRoute(t.Context(), "cluster", listed))
+		s.wantRoutes(slices.Delete(all, 2, 3)...)
+	})
+}
+
+func isWrite(c openstacktest.Call) bool { return c.Method == http.MethodPut }
+
+func TestRouterWrite_AnswerIsLost_IsReadAgain(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		c := newCluster(t, s, nil)
+		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+		s.Inject(openstacktest.Fault{Operation: "router_*", Match: isWrite, AfterEffect: true, Status: http.StatusBadGateway, Times: 1})
+		if err := c.create("a", "10.244.1.0/24"); err == nil {
+			t.Error("the router failed and the route did not")
+		}
+		if len(c.list()) != 1 {
+			t.Error("the route is there and not listed")
+		}
+		s.wantRoutes("10.244.1.0/24 via 10.0.0.11")
+	})
+}
+
+// D37: OCCM took a transient error for "not supported".
+func TestCloudDownAtStart_IsAnError_AndNeverUnsupported(t *testing.T) {
+	s, clock := newSite(t), fakeClock()
+	c := newCluster(t, s, clock)
+	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+	heal := s.Inject(openstacktest.Fault{Operation: "network_extension_*", Status: http.StatusServiceUnavailable})
+	for range 50 {
+		if _, err := c.ListRoutes(t.Context(), "cluster"); !errors.Is(err, capability.ErrUnknown) || errors.Is(err, ErrNoRoutes) {
+			t.Fatalf("the error is %v", err)
+		}
+		if err := c.create("a", "10.244.1.0/24"); !errors.Is(err, capability.ErrUnknown) {
+			t.Fatalf("the error is %v", err)
+		}
+	}
+	s.wantCounts(map[string]int{"network_extension_list": 1})
+	heal()
+	clock.Step(10 * time.Second)
+	c.must(c.create("a", "10.244.1.0/24"))
+	if len(c.list()) != 1 {
+		t.Error("the route is not listed")
+	}
+}
+
+func TestNoExtraRoutes_EveryCallSaysSo(t *testing.T) {
+	s, clock := newSite(t, openstacktest.WithoutExtensions("extraroute")), fakeClock()
+	c := newCluster(t, s, clock)
+	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+	for range 3 {
+		_, err := c.ListRoutes(t.Context(), "cluster")
+		for _, err := range []error{err, c.create("a", "10.244.1.0/24"), c.DeleteRoute(t.Context(), "cluster", routeTo("a", "10.244.1.0/24"))} {
+			if !errors.Is(err, ErrNoRoutes) {
+				t.Errorf("the error is %v", err)
+			}
+		}
+	}
+	s.wantCounts(map[string]int{"network_extension_list": 1, "router_get": 0})
+	// An operator adds it, and nobody restarts anything.
+	c.must(s.SetExtension("extraroute", true))
+	clock.Step(capability.DefaultLife)
+	c.must(c.create("a", "10.244.1.0/24"))
+}
+
+func TestNodesUnknown_NothingIsListedNorDone(t *testing.T) {
+	s := newSite(t)
+	c := newCluster(t, s, nil)
+	c.synced = false
+	s.setRoutes("10.244.1.0/24 via 10.0.0.99")
+	_, err := c.ListRoutes(t.Context(), "cluster")
+	for _, err := range []error{err, c.create("a", "10.244.1.0/24"), c.DeleteRoute(t.Context(), "cluster", routeTo("", "10.244.1.0/24"))} {
+		if !errors.Is(err, ErrNodesUnknown) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	s.wantRoutes("10.244.1.0/24 via 10.0.0.99")
+}
+
+func TestCreateRoute_SaysWhatIsWrong(t *testing.T) {
+	s := newSite(t)
+	c := newCluster(t, s, nil)
+	c.addNode("v4", []string{"10.0.0.11"}, "10.244.1.0/24")
+	c.setNode(node("nowhere", []string{"10.0.0.12"}, "10.244.2.0/24"))
+	for text, err := range map[string]error{
+		`"10.244" is not a CIDR`:                             c.create("v4", "10.244"),
+		`node v4 has no InternalIP of family IPv6`:           c.create("v4", "fd00:1::/64"),
+		`"ghost" not found`:                                  c.create("ghost", "10.244.1.0/24"),
+		"no port has the address of the next hop 10.0.0.12":  c.create("nowhere", "10.244.2.0/24"),
+		"create route to 10.244.2.0/24 via node nowhere: no": c.create("nowhere", "10.244.2.0/24"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("the error is %v, want %q", err, text)
+		}
+	}
+	c.must(s.DeleteRouter(s.router))
+	if err := newCluster(t, s, nil).create("v4", "10.244.1.0/24"); err == nil {
+		t.Error("a cluster without nodes creates a route")
+	}
+	other := newCluster(t, s, nil)
+	if _, err := other.ListRoutes(t.Context(), "cluster"); err == nil || !strings.Contains(err.Error(), "get router "+s.router) {
+		t.Errorf("without the router the error is %v", err)
+	}
+	s.wantRoutes()
+}
+
+func TestForeignRoutes_AreNeitherListedNorTouched(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		c := newCluster(t, s, nil)
+		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+		s.addPort("other", "10.0.0.66")
+		s.setRoutes("10.244.1.0/24 via 10.0.0.66", "10.244.9.0/24 via 10.0.0.66")
+		if listed := c.list(); len(listed) != 0 {
+			t.Errorf("listed are %v", listed)
+		}
+		if err := c.create("a", "10.244.1.0/24"); !errors.Is(err, ErrConflict) {
+			t.Errorf("a route in the way of a foreign one is answered with %v", err)
+		}
+		if got := s.pairs("10.0.0.11"); len(got) != 0 {
+			t.Errorf("for a route that could not be, the port was given %v", got)
+		}
+		foreign := &cloudprovider.Route{Name: "10.244.9.0/24 via 10.0.0.66", DestinationCIDR: "10.244.9.0/24", Blackhole: true}
+		if err := c.DeleteRoute(t.Context(), "cluster", foreign); !errors.Is(err, ErrForeign) {
+			t.Errorf("the deletion of a foreign route is answered with %v", err)
+		}
+		s.wantRoutes("10.244.1.0/24 via 10.0.0.66", "10.244.9.0/24 via 10.0.0.66")
+		if n := s.routerWrites(); n != 0 {
+			t.Errorf("the router was written %d times", n)
+		}
+	})
+}
+
+func TestForeignRouteToTheSameDestination_CreatedMeanwhile_OursIsTakenBack(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		c := newCluster(t, s, fakeClock())
+		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+		c.addNode("b", []string{"10.0.0.12"}, "10.244.2.0/24")
+		s.addPort("other", "10.0.0.66")
+		c.must(c.create("b", "10.244.2.0/24"))
+		s.setRoutes("10.244.2.0/24 via 10.0.0.12", "10.244.1.0/24 via 10.0.0.66")
+		if err := c.create("a", "10.244.1.0/24"); !errors.Is(err, ErrConflict) {
+			t.Errorf("the error is %v", err)
+		}
+		s.wantRoutes("10.244.2.0/24 via 10.0.0.12", "10.244.1.0/24 via 10.0.0.66")
+	})
+}
+
+func TestBlackhole_IsListedAndRemoved(t *testing.T) {
+	s := newSite(t)
+	c := newCluster(t, s, nil)
+	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+	// A port that nothing has, such as one that was made beforehand for a server that is gone.
+	s.AddPort(openstacktest.Port{NetworkID: s.network, FixedIPs: []openstacktest.FixedIP{{SubnetID: s.v4, Address: "10.0.0.98"}}})
+	s.setRoutes("10.244.8.0/24 via 10.0.0.98", "10.244.9.0/24 via 10.0.0.99")
+	listed := c.list()
+	if len(listed) != 2 {
+		t.Fatalf("listed are %v", listed)
+	}
+	for _, r := range listed {
+		if !r.Blackhole || r.TargetNode != "" {
+			t.Errorf("%s is listed as %+v", r.Name, r)
+		}
+	}
+	// Before it is deleted, somebody comes to live there.
+	s.addPort("other", "10.0.0.99")
+	if err := c.DeleteRoute(t.Context(), "cluster", listed["10.244.9.0/24 via 10.0.0.99"]); !errors.Is(err, ErrForeign) {
+		t.Errorf("the deletion of what is a route to somebody else now is answered with %v", err)
+	}
+	c.must(c.DeleteRoute(t.Context(), "cluster", listed["10.244.8.0/24 via 10.0.0.98"]))
+	s.wantRoutes("10.244.9.0/24 via 10.0.0.99")
+}
+
+func TestNodeDeleted_ItsServerLives_TheRouteIsItsOwnUntilARestart(t *testing.T) {
+	s := newSite(t)
+	c := newCluster(t, s, nil)
+	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+	c.must(c.create("a", "10.244.1.0/24"))
+	c.removeNode("a")
+	restarted := newCluster(t, s, nil)
+	if listed := restarted.list(); len(listed) != 0 {
+		t.Errorf("after a restart the route is somebody else's, but listed are %v", listed)
+	}
+	r := c.list()["10.244.1.0/24 via 10.0.0.11"]
+	if r == nil || r.TargetNode != "a" {
+		t.Fatalf("listed is %+v", r)
+	}
+	c.must(c.DeleteRoute(t.Context(), "cluster", r))
+	s.wantRoutes()
+	if got := s.pairs("10.0.0.11"); len(got) != 0 {
+		t.Errorf("the server that has left the cluster may still send from %v", got)
+	}
+}
+
+func TestNodeChangesItsAddress_TheOldRouteIsABlackhole(t *testing.T) {
+	s := newSite(t)
+	c := newCluster(t, s, nil)
+	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+	c.must(c.create("a", "10.244.1.0/24"))
+	// The old address is still its server's.
+	c.addPort("server-of-a", "10.0.0.21")
+	c.setNode(node("a", []string{"10.0.0.21"}, "10.244.1.0/24"))
+	r := c.list()["10.244.1.0/24 via 10.0.0.11"]
+	if r == nil || !r.Blackhole || !r.EnableNodeAddresses {
+		t.Fatalf("listed is %+v", r)
+	}
+	// Even if the controller did not wait, the one would replace the other.
+	c.must(c.create("a", "10.244.1.0/24"))
+	s.wantRoutes("10.244.1.0/24 via 10.0.0.21")
+	c.must(c.DeleteRoute(t.Context(), "cluster", r))
+	s.wantRoutes("10.244.1.0/24 via 10.0.0.21")
+
+	// That a node has no address for a moment is no reason to delete anything.
+	c.list()
+	c.setNode(node("a", nil, "10.244.1.0/24"))
+	if r := c.list()["10.244.1.0/24 via 10.0.0.21"]; r == nil || r.Blackhole || r.TargetNode != "a" {
+		t.Errorf("listed is %+v", r)
+	}
+}
+
+func TestAddressPairs_AreWrittenOnlyWhereTheyAreNeeded(t *testing.T) {
+	t.Run("port security off", func(t *testing.T) {
+		s := newSite(t)
+		c := newCluster(t, s, nil)
+		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+		for _, p := range s.Ports() {
+			if p.DeviceID == "server-of-a" {
+				c.must(s.UpdatePort(p.ID, func(p *openstacktest.Port) { p.NoPortSecurity, p.SecurityGroups = true, []string{} }))
+			}
+		}
+		c.must(c.create("a", "10.244.1.0/24"))
+		s.wantCounts(map[string]int{"port_update": 0})
+	})
+	t.Run("extension off", func(t *testing.T) {
+		s := newSite(t, openstacktest.WithoutExtensions(extensionAddressPairs))
+		c := newCluster(t, s, nil)
+		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+		c.must(c.create("a", "10.244.1.0/24"))
+		c.must(c.DeleteRoute(t.Context(), "cluster", c.list()["10.244.1.0/24 via 10.0.0.11"]))
+		s.wantCounts(map[string]int{"port_update": 0, "port_list": 0, "port_get": 0})
+	})
+	t.Run("covered", func(t *testing.T) {
+		s := newSite(t)
+		c := newCluster(t, s, nil)
+		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+		for _, p := range s.Ports() {
+			if p.DeviceID == "server-of-a" {
+				c.must(s.UpdatePort(p.ID, func(p *openstacktest.Port) {
+					p.AllowedPairs = []openstacktest.AddressPair{{Address: "10.244.0.0/16"}}
+				}))
+			}
+		}
+		c.must(c.create("a", "10.244.1.0/24"))
+		c.must(c.DeleteRoute(t.Context(), "cluster", c.list()["10.244.1.0/24 via 10.0.0.11"]))
+		s.wantCounts(map[string]int{"port_update": 0})
+	})
+}
+
+func TestAddressPairs_SomebodyElseWritesThePort_NothingIsLost(t *testing.T) {
+	for name, options := range map[string][]openstacktest.Option{
+		"revisions":    nil,
+		"no revisions": {openstacktest.WithoutExtensions("standard-attr-revisions")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, options...)
+			c := newCluster(t, s, nil)
+			c.addNode("a", []string{"10.0.0.11", "fd00::11"}, "10.244.1.0/24", "fd00:1::/64")
+			var id string
+			for _, p := range s.Ports() {
+				if p.DeviceID == "server-of-a" {
+					id = p.ID
+				}
+			}
+			// Right before our first write somebody else adds a pair.
+			if name == "revisions" {
+				s.Inject(openstacktest.Fault{Operation: "port_list", Times: 1, Skip: 1, Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
+					return status, []byte(strings.Replace(string(body), `"revision_number":`, `"revision_number":9`, 1))
+				}})
+			}
+			c.must(s.UpdatePort(id, func(p *openstacktest.Port) {
+				p.AllowedPairs = []openstacktest.AddressPair{{Address: "10.9.9.9"}}
+			}))
+			errs := atOnce([]*cloudprovider.Route{routeTo("a", "10.244.1.0/24"), routeTo("a", "fd00:1::/64")}, func(r *cloudprovider.Route) error {
+				return c.CreateRoute(t.Context(), "cluster", "", r)
+			})
+			if failed := failures(errs); len(failed) > 0 {
+				t.Fatal(errs)
+			}
+			got := s.pairs("10.0.0.11")
+			slices.Sort(got)
+			if !slices.Equal(got, []string{"10.244.1.0/24", "10.9.9.9", "fd00:1::/64"}) {
+				t.Errorf("the port has %v", got)
+			}
+			if name == "revisions" && !slices.ContainsFunc(s.Calls(), func(c openstacktest.Call) bool { return c.Status == http.StatusPreconditionFailed }) {
+				t.Error("no write came too late: the test shows nothing")
+			}
+		})
+	}
+}
+
+func TestCallerGivesUp_TheOthersGetTheirRoutes(t *testing.T) {
+	s := newSite(t)
+	c := newCluster(t, s, nil)
+	wanted := c.addNodes(10)
+	c.list()
+	s.Inject(openstacktest.Fault{Operation: "router_add_extraroutes", Hang: true, Times: 1})
+	ctx, giveUp := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() { first <- c.CreateRoute(ctx, "cluster", "", wanted[0]) }()
+	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool { return call.Operation == "router_add_extraroutes" }); err != nil {
+		t.Fatal(err)
+	}
+	others := make(chan []error, 1)
+	go func() {
+		others <- atOnce(wanted[1:], func(r *cloudprovider.Route) error { return c.CreateRoute(t.Context(), "cluster", "", r) })
+	}()
+	// The write hangs, and ends only because its only caller gives up.
+	giveUp()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("who gave up gets %v", err)
+	}
+	if failed := failures(<-others); len(failed) > 0 {
+		t.Errorf("%d others failed", len(failed))
+	}
+	if got := len(s.Routes(s.router)); got != 9 {
+		t.Errorf("the router has %d routes", got)
+	}
+}
+
+func TestClose_EndsWhatHangs(t *testing.T) {
+	s := newSite(t)
+	c := newCluster(t, s, nil)
+	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+	s.Inject(openstacktest.Fault{Operation: "router_add_extraroutes", Hang: true})
+	done := make(chan error, 1)
+	go func() { done <- c.create("a", "10.244.1.0/24") }()
+	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool { return call.Operation == "router_add_extraroutes" }); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if err := <-done; err == nil {
+		t.Error("the route was created by a write that hangs")
+	}
+	if err := c.create("a", "10.244.1.0/24"); !errors.Is(err, errClosed) {
+		t.Errorf("after the end the answer is %v", err)
+	}
+}
+
+func TestTwoClustersOnOneRouter_OverlappingCIDRs_LeaveEachOtherAlone(t *testing.T) {
+	s := newSite(t)
+	mine, theirs := newCluster(t, s, nil), newCluster(t, s, nil)
+	mine.addNode("m", []string{"10.0.0.11"}, "10.244.1.0/24")
+	theirs.addNode("t", []string{"10.0.0.12"}, "10.244.2.0/24")
+	mine.must(mine.create("m", "10.244.1.0/24"))
+	theirs.must(theirs.create("t", "10.244.2.0/24"))
+	for name, c := range map[string]*cluster{"m": mine, "t": theirs} {
+		listed := c.list()
+		if len(listed) != 1 {
+			t.Errorf("cluster %s lists %v", name, listed)
+		}
+		for _, r := range listed {
+			if string(r.TargetNode) != name || r.Blackhole {
+				t.Errorf("cluster %s lists %+v", name, r)
+			}
+		}
+	}
+}
+
+func TestListRoutes_Cancelled_ReturnsAtOnce(t *testing.T) {
+	s := newSite(t)
+	c := newCluster(t, s, nil)
+	s.Inject(openstacktest.Fault{Operation: "router_get", Hang: true})
+	ctx, giveUp := context.WithCancel(t.Context())
+	done := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := c.ListRoutes(ctx, "cluster")
+			done <- err
+		}()
+	}
+	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool { return call.Operation == "router_get" }); err != nil {
+		t.Fatal(err)
+	}
+	giveUp()
+	for range 2 {
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("the answer is %v", err)
+		}
+	}
+}
+
+func TestCreateRoute_OnePortHangs_TheOthersWaitForItOnlyAWhile(t *testing.T) {
+	s, clock := newSite(t), fakeClock()
+	c := newCluster(t, s, clock)
+	wanted := c.addNodes(2)
+	c.list()
+	s.Inject(openstacktest.Fault{Operation: "port_update", Hang: true, Times: 1})
+	ctx, giveUp := context.WithCancel(t.Context())
+	slow := make(chan error, 1)
+	go func() { slow <- c.CreateRoute(ctx, "cluster", "", wanted[0]) }()
+	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool { return call.Operation == "port_update" }); err != nil {
+		t.Fatal(err)
+	}
+	quick := make(chan error, 1)
+	go func() { quick <- c.CreateRoute(t.Context(), "cluster", "", wanted[1]) }()
+	eventually(t, "the slow one is waited for", clock.HasWaiters)
+	clock.Step(linger)
+	if err := <-quick; err != nil {
+		t.Error(err)
+	}
+	giveUp()
+	if err := <-slow; !errors.Is(err, context.Canceled) {
+		t.Errorf("who gave up gets %v", err)
+	}
+	if got := len(s.Routes(s.router)); got != 1 {
+		t.Errorf("the router has %d routes", got)
+	}
+}
+
+func TestCreateRoute_SomebodyUndoesItEachTime_IsAnErrorAfterAFewTries(t *testing.T) {
+	s := newSite(t)
+	c := newCluster(t, s, nil)
+	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+	s.Inject(openstacktest.Fault{Operation: "router_add_extraroutes", Rewrite: func(_ openstacktest.Call, status int, _ []byte) (int, []byte) {
+		return status, []byte(`{"router": {"id": "` + s.router + `", "routes": []}}`)
+	}})
+	if err := c.create("a", "10.244.1.0/24"); err == nil || !strings.Contains(err.Error(), "is being changed by others") {
+		t.Errorf("the error is %v", err)
+	}
+	s.wantCounts(map[string]int{"router_add_extraroutes": maxRounds})
+}
+
+func TestAnswersThatAreNone_AreErrors(t *testing.T) {
+	for operation, body := range map[string]string{
+		"network_extension_list": `{"extensions": []}`,
+		"router_get":             `{}`,
+		"port_list":              `<html>`,
+		"port_update":            `{"port": null}`,
+		"router_add_extraroutes": `{"router": {"routes": []}}`,
+	} {
+		t.Run(operation, func(t *testing.T) {
+			s := newSite(t)
+			c := newCluster(t, s, nil)
+			c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+			heal := s.Inject(openstacktest.Fault{Operation: operation, Rewrite: func(_ openstacktest.Call, status int, _ []byte) (int, []byte) {
+				return status, []byte(body)
+			}})
+			if err := c.create("a", "10.244.1.0/24"); err == nil {
+				t.Error("the route was created")
+			} else {
+				t.Log(err)
+			}
+			heal()
+			eventually(t, "the failure is forgotten and the route created", func() bool { return c.create("a", "10.244.1.0/24") == nil })
+			s.wantRoutes("10.244.1.0/24 via 10.0.0.11")
+		})
+	}
+}
