@@ -1,0 +1,488 @@
+package instances
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func TestDeletedServer_DeniedTwice_IsAbsent(t *testing.T) {
+	w := newWorld(t)
+	node := w.addNodes(5)[3]
+	if !w.exists(node) {
+		t.Fatal("the instance does not exist from the beginning")
+	}
+	w.delete(node)
+	w.pass(time.Minute)
+	w.cloud.ForgetCalls()
+
+	w.doubts(node, ErrAbsenceUnconfirmed)
+	w.doubts(node, ErrAbsenceUnconfirmed)
+	w.pass(9 * time.Second)
+	w.doubts(node, ErrAbsenceUnconfirmed)
+	w.exactly(map[string]int{"server_get": 1})
+
+	w.pass(time.Second)
+	if w.exists(node) {
+		t.Error("the instance still exists after two denials")
+	}
+	if shutdown, err := w.V2().InstanceShutdown(t.Context(), node); shutdown || err != cloudprovider.InstanceNotFound { // Upstream's contract is identity.
+		t.Errorf("shut down: %t, %v", shutdown, err)
+	}
+	if metadata, err := w.V2().InstanceMetadata(t.Context(), node); metadata != nil || err != cloudprovider.InstanceNotFound { // Upstream's contract is identity.
+		t.Errorf("metadata %+v, %v", metadata, err)
+	}
+}
+
+// OCCM deletes a node at the first 404.
+func TestD35_OneDenial_IsNotBelieved(t *testing.T) {
+	w := newWorld(t)
+	node := w.addNodes(1)[0]
+	w.cloud.Inject(openstacktest.Fault{Operation: "server_get", Status: http.StatusNotFound, Times: 1})
+	w.doubts(node, ErrAbsenceUnconfirmed)
+	w.pass(w.options.AbsenceConfirmation)
+	if !w.exists(node) {
+		t.Error("the instance does not exist, although Nova shows it again")
+	}
+	// The first denial is forgotten.
+	w.cloud.Inject(openstacktest.Fault{Operation: "server_get", Status: http.StatusNotFound})
+	w.pass(w.options.AbsenceConfirmation)
+	w.doubts(node, ErrAbsenceUnconfirmed)
+}
+
+func TestD35_ReadyNode_IsASignOfLife(t *testing.T) {
+	w := newWorld(t)
+	node := w.addNodes(1)[0]
+	w.delete(node)
+	for range 5 {
+		if _, err := w.V2().InstanceMetadata(t.Context(), withReady(node, v1.ConditionTrue)); !errors.Is(err, ErrAbsenceUnconfirmed) {
+			t.Errorf("metadata of a ready node: %v", err)
+		}
+		w.pass(w.options.AbsenceConfirmation)
+	}
+	w.isGone(withReady(node, v1.ConditionUnknown))
+}
+
+// delete deletes the server of a node.
+func (w *world) delete(node *v1.Node) {
+	w.t.Helper()
+	if err := w.cloud.DeleteServer(idOf(node)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func idOf(node *v1.Node) string { return strings.TrimPrefix(node.Spec.ProviderID, "openstack:///") }
+
+// OCCM never deletes such a node: its own not-found error is not upstream's.
+func TestD32_NodeKnownByNameOnly_IsAbsentOnceItsServerIs(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(node *v1.Node, id string)
+		asked  bool
+	}{
+		{"asked about before", func(*v1.Node, string) {}, true},
+		{"never asked about before", func(*v1.Node, string) {}, false},
+		{"the machine tells its UUID", func(n *v1.Node, id string) { n.Status.NodeInfo.SystemUUID = strings.ToUpper(id) }, false},
+		{"named by its id", func(n *v1.Node, id string) { n.Name = id }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.addServer("another")
+			id := w.addServer("node-1")
+			node := nodeOf("node-1", "")
+			c.change(node, id)
+			if c.asked && !w.exists(node) {
+				t.Fatal("the instance does not exist from the beginning")
+			}
+			if err := w.cloud.DeleteServer(id); err != nil {
+				t.Fatal(err)
+			}
+			w.pass(time.Minute)
+			w.isGone(node)
+		})
+	}
+}
+
+func TestD32_RenamedServer_Exists(t *testing.T) {
+	for name, known := range map[string]func(w *world, node *v1.Node, id string){
+		"its name was seen":            func(w *world, node *v1.Node, _ string) { w.exists(node) },
+		"the machine tells its UUID":   func(_ *world, node *v1.Node, id string) { node.Status.NodeInfo.SystemUUID = id },
+		"with a provider ID, not even": func(_ *world, node *v1.Node, id string) { node.Spec.ProviderID = "openstack:///" + id },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			id := w.addServer("node-1")
+			node := nodeOf("node-1", "")
+			known(w, node, id)
+			if err := w.cloud.UpdateServer(id, func(i *openstacktest.Instance) { i.Name = "renamed" }); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				w.pass(time.Minute)
+				if !w.exists(node) {
+					t.Error("the instance does not exist, although only its name has changed")
+				}
+			}
+			if _, err := w.V2().InstanceMetadata(t.Context(), node); node.Spec.ProviderID == "" && !errors.Is(err, ErrUnmatched) {
+				t.Errorf("metadata: %v, want %v", err, ErrUnmatched)
+			}
+		})
+	}
+}
+
+// Without an id there are only lists to judge by.
+func TestD32_EmptyList_ProvesNothing(t *testing.T) {
+	w := newWorld(t)
+	node := nodeOf("node-1", "")
+	for range 5 {
+		w.doubts(node, ErrAbsenceUnconfirmed)
+		w.pass(time.Minute)
+	}
+	w.addServer("another")
+	if w.exists(node) {
+		t.Error("the instance exists")
+	}
+}
+
+// A node may be registered before its server is to be seen, or under another name. Upstream asks whether it exists, for it is not
+// ready yet, and would delete it.
+func TestNewNode_WithoutServer_IsNotAbsentWhileItsKubeletLives(t *testing.T) {
+	w := newWorld(t)
+	node := newNode("node-1")
+	for range 5 {
+		w.doubts(node, ErrUnmatched)
+		if _, err := w.V2().InstanceMetadata(t.Context(), node); !errors.Is(err, ErrUnmatched) {
+			t.Errorf("metadata: %v, want %v", err, ErrUnmatched)
+		}
+		w.pass(time.Minute)
+	}
+	w.addServer("node-1")
+	if metadata := w.metadata(node); len(metadata.NodeAddresses) != 1 {
+		t.Errorf("metadata %+v", metadata)
+	}
+}
+
+func TestNewNode_WithoutServer_IsAbsentOnceItsKubeletIsSilent(t *testing.T) {
+	w := newWorld(t)
+	w.addServer("another")
+	node := newNode("node-1")
+	w.doubts(node, ErrUnmatched)
+	w.pass(time.Minute)
+	if w.exists(withReady(node, v1.ConditionUnknown)) {
+		t.Error("the instance exists")
+	}
+}
+
+// Whatever goes wrong with Nova, no node is deleted.
+func TestFaults_NobodyIsAbsent(t *testing.T) {
+	rewrite := func(body string) func(openstacktest.Call, int, []byte) (int, []byte) {
+		return func(openstacktest.Call, int, []byte) (int, []byte) { return http.StatusOK, []byte(body) }
+	}
+	for name, fault := range map[string]openstacktest.Fault{
+		"500":                        {Status: http.StatusInternalServerError},
+		"503":                        {Status: http.StatusServiceUnavailable},
+		"403":                        {Status: http.StatusForbidden},
+		"401":                        {Status: http.StatusUnauthorized},
+		"404 of a proxy":             {Status: http.StatusNotFound, Body: "<html>404 Not Found</html>"},
+		"404 of another service":     {Status: http.StatusNotFound, Body: `{"NeutronError": {"type": "x"}}`},
+		"404 of no API":              {Status: http.StatusNotFound, Body: "404 page not found"},
+		"connection closed":          {Drop: true},
+		"cut off":                    {Truncate: 10},
+		"not JSON":                   {Rewrite: rewrite("<html>")},
+		"empty object":               {Rewrite: rewrite("{}")},
+		"null":                       {Rewrite: rewrite("null")},
+		"nulls":                      {Rewrite: rewrite(`{"server": null, "servers": null}`)},
+		"wrong types":                {Rewrite: rewrite(`{"server": [], "servers": {}}`)},
+		"an error in a success":      {Rewrite: rewrite(`{"itemNotFound": {"code": 404}}`)},
+		"another server":             {Rewrite: rewrite(`{"server": {"id": "x", "name": "x"}, "servers": [{"id": ""}]}`)},
+		"lists are empty":            {Operation: "server_list", Rewrite: rewrite(`{"servers": []}`)},
+		"lists are empty, gets fail": {Rewrite: emptyLists},
+		"lists are short":            {Operation: "server_list", Rewrite: shorten},
+		"lists are short, gets 404 HTML": {Rewrite: func(c openstacktest.Call, status int, body []byte) (int, []byte) {
+			if c.Operation == "server_get" {
+				return http.StatusNotFound, []byte("<html>")
+			}
+			return shorten(c, status, body)
+		}},
+	} {
+		for _, count := range []int{2, 40} {
+			t.Run(fmt.Sprintf("%s, %d nodes", name, count), func(t *testing.T) {
+				w := newWorld(t)
+				nodes := w.addNodes(count)
+				nodes = append(nodes, nodeOf("node-0", ""), nodeOf("node-1", ""))
+				w.cluster(nodes...)
+				fault.Service = openstacktest.ServiceCompute
+				w.cloud.Inject(fault)
+				for range 8 {
+					forEach(nodes, 8, func(node *v1.Node) {
+						if exists, err := w.V2().InstanceExists(within(t), node); !exists && err == nil {
+							t.Errorf("the instance of %s is absent", node.Name)
+						}
+						if _, err := w.V2().InstanceMetadata(within(t), node); errors.Is(err, cloudprovider.InstanceNotFound) {
+							t.Errorf("the instance of %s is not found", node.Name)
+						}
+					})
+					w.pass(6 * time.Second)
+				}
+				w.cloud.RemoveFaults()
+				w.pass(time.Minute)
+				for range 3 {
+					w.pass(5 * time.Second)
+					forEach(nodes, 8, func(node *v1.Node) {
+						if exists, err := w.V2().InstanceExists(within(t), node); !exists || err != nil {
+							t.Errorf("after the fault %s exists = %t, %v", node.Name, exists, err)
+						}
+					})
+				}
+			})
+		}
+	}
+}
+
+// emptyLists fails what is no list.
+func emptyLists(c openstacktest.Call, _ int, _ []byte) (int, []byte) {
+	if c.Operation == "server_list" {
+		return http.StatusOK, []byte(`{"servers": []}`)
+	}
+	return http.StatusInternalServerError, []byte(`{"computeFault": {"code": 500}}`)
+}
+
+// shorten drops every second item of a list of servers.
+func shorten(_ openstacktest.Call, status int, body []byte) (int, []byte) {
+	var list struct {
+		Servers []json.RawMessage `json:"servers"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil || list.Servers == nil {
+		return status, body
+	}
+	kept := [][]byte{}
+	for n, s := range list.Servers {
+		if n%2 == 0 {
+			kept = append(kept, s)
+		}
+	}
+	return status, []byte(`{"servers": [` + string(bytes.Join(kept, []byte(","))) + `]}`)
+}
+
+func TestHang_NobodyWaitsBeyondTheirContext(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(20)
+	w.cloud.Inject(openstacktest.Fault{Service: openstacktest.ServiceCompute, Hang: true})
+	forEach(nodes, 20, func(node *v1.Node) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if exists, err := w.V2().InstanceExists(ctx, node); exists || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("exists = %t, %v", exists, err)
+		}
+	})
+}
+
+func TestEmptyList_IsNotFollowedByARequestForEachServer(t *testing.T) {
+	for _, workers := range []int{1, 32} {
+		t.Run(fmt.Sprintf("workers=%d", workers), func(t *testing.T) {
+			w := newWorld(t)
+			nodes := w.addNodes(500)
+			w.cluster(nodes...)
+			w.cloud.Inject(openstacktest.Fault{Operation: "server_list", Rewrite: emptyLists})
+			forEach(nodes, workers, func(node *v1.Node) {
+				exists, err := w.V2().InstanceExists(t.Context(), node)
+				if !exists && !errors.Is(err, ErrAbsenceUnconfirmed) {
+					t.Errorf("exists = %t, %v", exists, err)
+				}
+			})
+			if got := w.cloud.Counts()["server_get"]; got == 0 || got > confirmations {
+				t.Errorf("%d servers were asked for directly, want 1 to %d", got, confirmations)
+			}
+		})
+	}
+}
+
+// Nova's lists leave out what is in a cell that is down, or deleted softly. Those servers all get their turn.
+func TestServersThatListsLeaveOut_AreAskedForInTurn(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(30)
+	w.cluster(nodes...)
+	w.cloud.Inject(openstacktest.Fault{Operation: "server_list", Rewrite: emptyLists})
+	found := map[string]bool{}
+	for range 4 {
+		for _, node := range nodes {
+			if exists, _ := w.V2().InstanceExists(t.Context(), node); exists {
+				found[node.Name] = true
+			}
+		}
+		w.pass(5 * time.Second)
+	}
+	if len(found) != len(nodes) {
+		t.Errorf("%d of %d were asked for", len(found), len(nodes))
+	}
+}
+
+// A wrong project answers 404 for each server, quite correctly.
+func TestVanished_WrongProject_IsRefused(t *testing.T) {
+	for _, count := range []int{3, 200} {
+		for _, clusterKnown := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d nodes, clusterKnown=%t", count, clusterKnown), func(t *testing.T) {
+				w := newWorld(t)
+				nodes := w.addNodes(count)
+				w.Instances = w.open(w.cloud.AddProject(openstacktest.Project{Name: "other"}))
+				if clusterKnown {
+					w.cluster(nodes...)
+				}
+				for range 10 {
+					forEach(nodes, 16, func(node *v1.Node) {
+						if exists, err := w.V2().InstanceExists(t.Context(), node); exists || err == nil {
+							t.Errorf("exists = %t, %v", exists, err)
+						}
+					})
+					w.pass(6 * time.Second)
+				}
+				absent, refused, _ := w.observed.values()
+				if absent != count || refused == 0 {
+					t.Errorf("absent = %d, refused = %d; want %d and some", absent, refused, count)
+				}
+				if got, want := len(w.events.Events), min(count, eventsPerEpisode); got != want {
+					t.Errorf("%d events, want %d: once for a node, and %d at most", got, want, eventsPerEpisode)
+				}
+				if event := <-w.events.Events; !strings.HasPrefix(event, "Warning InstancesVanished Nova knows no server") {
+					t.Errorf("event %q", event)
+				}
+			})
+		}
+	}
+}
+
+// Although only one node is asked about, that the others' servers are missing too says that something is wrong.
+func TestVanished_OneNodeNotReadyInAWrongProject_IsRefused(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(20)
+	for _, node := range nodes[1:] {
+		withReady(node, v1.ConditionTrue)
+	}
+	w.Instances = w.open(w.cloud.AddProject(openstacktest.Project{Name: "other"}))
+	w.cluster(nodes...)
+	w.doubts(nodes[0], ErrAbsenceUnconfirmed)
+	w.pass(w.options.AbsenceConfirmation)
+	for range 50 {
+		w.doubts(nodes[0], ErrInstancesVanished)
+		w.pass(5 * time.Second)
+	}
+	if got := len(w.events.Events); got != 1 {
+		t.Errorf("%d events in one long episode, want 1", got)
+	}
+}
+
+func TestVanished_EndsWhenTheServersAreBack(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(9)
+	w.cluster(nodes...)
+	remove := w.cloud.Inject(openstacktest.Fault{Service: openstacktest.ServiceCompute, Rewrite: func(c openstacktest.Call, _ int, _ []byte) (int, []byte) {
+		if c.Operation == "server_list" {
+			return http.StatusOK, []byte(`{"servers": []}`)
+		}
+		return http.StatusNotFound, []byte(`{"itemNotFound": {"code": 404}}`)
+	}})
+	ask := func(node *v1.Node) (bool, error) { return w.V2().InstanceExists(t.Context(), node) }
+	for range 4 {
+		for _, node := range nodes {
+			if exists, err := ask(node); exists || err == nil {
+				t.Errorf("exists = %t, %v", exists, err)
+			}
+		}
+		w.pass(6 * time.Second)
+	}
+	w.delete(nodes[0])
+	remove()
+	w.pass(time.Minute)
+	for _, node := range nodes[1:] {
+		if !w.exists(node) {
+			t.Error("an instance that is back does not exist")
+		}
+	}
+	// What was denied during the episode is no proof.
+	w.doubts(nodes[0], ErrAbsenceUnconfirmed)
+	w.pass(w.options.AbsenceConfirmation)
+	if w.exists(nodes[0]) {
+		t.Error("the instance exists that is gone for good")
+	}
+	if absent, _, _ := w.observed.values(); absent != 1 {
+		t.Errorf("%d absent instances, want 1", absent)
+	}
+}
+
+func TestVanished_AnOperatorEndsItByDeletingNodes(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(6)
+	indexer := w.cluster(nodes...)
+	for _, node := range nodes[:3] {
+		w.delete(node)
+	}
+	askAll := func(nodes []*v1.Node) (gone int) {
+		for _, node := range nodes {
+			if exists, err := w.V2().InstanceExists(t.Context(), node); !exists && err == nil {
+				gone++
+			}
+		}
+		return gone
+	}
+	for range 4 {
+		if gone := askAll(nodes); gone != 0 {
+			t.Fatalf("%d of 6 instances are reported as absent while 3 are", gone)
+		}
+		w.pass(w.options.AbsenceConfirmation)
+	}
+	remove(t, indexer, nodes[0], nodes[1])
+	if gone := askAll(nodes[2:]); gone != 0 {
+		t.Error("an instance is absent by what was denied while nothing was believed")
+	}
+	w.pass(w.options.AbsenceConfirmation)
+	for range 2 {
+		askAll(nodes[2:])
+		w.pass(w.options.AbsenceConfirmation)
+	}
+	if gone := askAll(nodes[2:]); gone != 1 {
+		t.Errorf("%d instances are absent, want the one that is left", gone)
+	}
+}
+
+func remove(t *testing.T, indexer cache.Indexer, nodes ...*v1.Node) {
+	t.Helper()
+	for _, node := range nodes {
+		if err := indexer.Delete(node); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A rolling replacement deletes servers all the time. Each of them goes.
+func TestVanished_FewOfMany_AreDeleted(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(30)
+	w.cluster(nodes...)
+	for _, node := range nodes[:8] {
+		w.delete(node)
+	}
+	gone := map[string]bool{}
+	for range 6 {
+		for _, node := range nodes[:8] {
+			if exists, err := w.V2().InstanceExists(t.Context(), node); !exists && err == nil {
+				gone[node.Name] = true
+			}
+		}
+		w.pass(5 * time.Second)
+	}
+	if len(gone) != 8 {
+		t.Errorf("%d of 8 deleted servers are reported", len(gone))
+	}
+}

@@ -1,0 +1,161 @@
+package instances
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// The numbers of calls are those that a thousand nodes may cost. OCCM makes four for each.
+
+func TestThousandNodesInitialised(t *testing.T) {
+	for _, way := range []way{{1, false}, {1, true}, {32, false}, {32, true}} {
+		for _, named := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s named=%t", way, named), func(t *testing.T) {
+				w := newWorld(t)
+				nodes := w.addNodes(1000)
+				for _, node := range nodes {
+					node.Spec.Taints = newNode("").Spec.Taints
+					node.CreationTimestamp.Time = w.clock.Now()
+					if named {
+						node.Spec.ProviderID = ""
+					}
+				}
+				if way.clusterKnown {
+					w.cluster(nodes...)
+				}
+				forEach(nodes, way.workers, func(node *v1.Node) {
+					metadata, err := w.V2().InstanceMetadata(t.Context(), node)
+					if err != nil || len(metadata.NodeAddresses) != 1 || metadata.ProviderID == "" || metadata.InstanceType == "" {
+						t.Errorf("metadata of %s: %+v, %v", node.Name, metadata, err)
+					}
+				})
+				w.atMost(12)
+			})
+		}
+	}
+}
+
+// way is how a controller asks: with so many workers, and whether the nodes of the cluster are known besides.
+type way struct {
+	workers      int
+	clusterKnown bool
+}
+
+func (a way) String() string {
+	return fmt.Sprintf("workers=%d clusterKnown=%t", a.workers, a.clusterKnown)
+}
+
+func TestStatusPassOverThousandNodes(t *testing.T) {
+	for _, way := range []way{{1, false}, {1, true}, {2, false}, {64, true}} {
+		t.Run(way.String(), func(t *testing.T) {
+			w := newWorld(t)
+			nodes := w.addNodes(1000)
+			if way.clusterKnown {
+				w.cluster(nodes...)
+			}
+			for range 2 {
+				w.cloud.ForgetCalls()
+				forEach(nodes, way.workers, func(node *v1.Node) {
+					if metadata, err := w.V2().InstanceMetadata(t.Context(), node); err != nil || len(metadata.NodeAddresses) != 1 {
+						t.Errorf("metadata of %s: %+v, %v", node.Name, metadata, err)
+					}
+				})
+				w.atMost(6)
+				w.pass(5 * time.Minute)
+			}
+		})
+	}
+}
+
+func TestFiveHundredNodesNotReadyForAMinute(t *testing.T) {
+	for _, way := range []way{{1, false}, {32, true}} {
+		t.Run(way.String(), func(t *testing.T) {
+			w := newWorld(t)
+			nodes := w.addNodes(1000)
+			if way.clusterKnown {
+				w.cluster(nodes...)
+			}
+			for range 12 {
+				forEach(nodes[:500], way.workers, func(node *v1.Node) {
+					if exists, err := w.V2().InstanceExists(t.Context(), node); !exists || err != nil {
+						t.Errorf("%s exists: %t, %v", node.Name, exists, err)
+					}
+					if shutdown, err := w.V2().InstanceShutdown(t.Context(), node); shutdown || err != nil {
+						t.Errorf("%s is shut down: %t, %v", node.Name, shutdown, err)
+					}
+				})
+				w.pass(5 * time.Second)
+			}
+			w.atMost(30)
+		})
+	}
+}
+
+func TestFewNodes_AreAskedForDirectly(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(100)
+	for range 10 {
+		for _, node := range nodes[:2] {
+			w.exists(node)
+			if shutdown, err := w.V2().InstanceShutdown(t.Context(), node); shutdown || err != nil {
+				t.Errorf("shut down: %t, %v", shutdown, err)
+			}
+		}
+		w.pass(5 * time.Second)
+	}
+	w.exactly(map[string]int{"server_get": 20})
+	if _, _, sources := w.observed.values(); sources[SourceDirect] != 20 || sources[SourceCache] != 20 || sources[SourceList] != 0 {
+		t.Errorf("sources %v", sources)
+	}
+}
+
+func TestSmallPages_AreAllRead(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(50)
+	w.cluster(nodes...)
+	w.cloud.SetPageSize(7)
+	for _, node := range nodes {
+		if metadata := w.metadata(node); len(metadata.NodeAddresses) != 1 {
+			t.Errorf("metadata of %s: %+v", node.Name, metadata)
+		}
+	}
+	counts := w.cloud.Counts()
+	if counts["server_get"] != 0 || counts["server_list"] < 8 || counts["port_list"] < 8 {
+		t.Errorf("calls %v", counts)
+	}
+}
+
+// A list that takes many pages is worth it for many servers only.
+func TestLongList_IsNotReadForFewServers(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(60)
+	w.cloud.SetPageSize(5)
+	for _, node := range nodes {
+		w.exists(node)
+	}
+	w.pass(time.Minute)
+	w.cloud.ForgetCalls()
+	for _, node := range nodes[:10] {
+		w.exists(node)
+	}
+	w.exactly(map[string]int{"server_get": 10})
+}
+
+// OCCM builds its clients for each call of a controller, which asks Neutron for its versions.
+func TestD46_NoClientIsBuiltAnew(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(1)
+	for range 5 {
+		w.metadata(nodes[0])
+		w.exists(nodes[0])
+		w.pass(time.Minute)
+	}
+	for _, call := range w.cloud.Calls() {
+		if call.Operation != "server_get" && call.Operation != "port_list" {
+			t.Errorf("unexpected call %s %s", call.Operation, call.Path)
+		}
+	}
+}

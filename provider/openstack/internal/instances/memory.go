@@ -1,0 +1,194 @@
+package instances
+
+import "time"
+
+// memory is what Nova and Neutron have told, and when they were asked. A newer answer takes the place of an older one.
+type memory struct {
+	byID   map[string]serverRecord
+	byName map[string]nameRecord
+	list   listing
+	// ports are by server.
+	ports map[string]portRecord
+	// portList is when all ports of the project were listed.
+	portList time.Time
+	networks map[string]networkRecord
+}
+
+type serverRecord struct {
+	// server is nil if Nova denied it.
+	server *server
+	at     time.Time
+	// direct: it was asked for by its id or name.
+	direct bool
+}
+
+// nameRecord is the answer to a direct question for a name.
+type nameRecord struct {
+	ids []string
+	at  time.Time
+}
+
+// listing is the last list of all servers. It proves that a server is there, but never that it is not: Nova's lists leave out
+// the servers of cells that are down, and those that are deleted softly.
+type listing struct {
+	at time.Time
+	// calls is how many requests it took.
+	calls   int
+	servers []*server
+	byName  map[string][]string
+}
+
+type portRecord struct {
+	ports []port
+	at    time.Time
+}
+
+type networkRecord struct {
+	name string
+	at   time.Time
+}
+
+func newMemory() memory {
+	return memory{
+		byID: map[string]serverRecord{}, byName: map[string]nameRecord{},
+		ports: map[string]portRecord{}, networks: map[string]networkRecord{},
+	}
+}
+
+func (m *memory) putServer(id string, s *server, at time.Time) { m.put(id, serverRecord{s, at, true}) }
+
+func (m *memory) put(id string, r serverRecord) {
+	if old, ok := m.byID[id]; !ok || !r.at.Before(old.at) {
+		m.byID[id] = r
+	}
+}
+
+func (m *memory) putNamed(name string, servers []*server, at time.Time) {
+	if old, ok := m.byName[name]; ok && at.Before(old.at) {
+		return
+	}
+	record := nameRecord{at: at}
+	for _, s := range servers {
+		m.put(s.ID, serverRecord{s, at, true})
+		record.ids = append(record.ids, s.ID)
+	}
+	m.byName[name] = record
+}
+
+func (m *memory) putList(servers []*server, at time.Time, calls int) {
+	if at.Before(m.list.at) {
+		return
+	}
+	m.list = listing{at: at, calls: calls, servers: servers, byName: make(map[string][]string, len(servers))}
+	for _, s := range servers {
+		m.put(s.ID, serverRecord{s, at, false})
+		if s.exists() {
+			m.list.byName[s.Name] = append(m.list.byName[s.Name], s.ID)
+		}
+	}
+}
+
+// answer is the whole answer to a question, if what is remembered is new enough.
+func (m *memory) answer(q *question) (outcome, bool) {
+	known, ok := m.servers(q)
+	if !ok || !q.ports || len(known.servers) == 0 {
+		return known, ok
+	}
+	ports, ok := m.ports[known.servers[0].ID]
+	if !ok || ports.at.Before(q.found) {
+		return outcome{}, false
+	}
+	known.ports = ports.ports
+	return known, true
+}
+
+// servers is the answer without the ports.
+func (m *memory) servers(q *question) (outcome, bool) {
+	switch {
+	case q.list:
+		return outcome{servers: m.list.servers, at: m.list.at}, !m.list.at.IsZero() && !m.list.at.Before(q.found)
+	case q.id != "":
+		return m.serverByID(q)
+	}
+	return m.serversByName(q)
+}
+
+func (m *memory) serverByID(q *question) (outcome, bool) {
+	record, ok := m.byID[q.id]
+	switch {
+	case !ok:
+		return outcome{}, false
+	case record.server == nil:
+		return outcome{at: record.at}, !record.at.Before(q.missing)
+	case !record.at.Before(q.found) || m.outlastsList(q, record):
+		return outcome{servers: []*server{record.server}, at: record.at}, true
+	}
+	return outcome{}, false
+}
+
+// outlastsList: a server that lists leave out must be asked for directly. Such an answer counts for longer, lest a few such servers
+// use up all direct requests.
+func (m *memory) outlastsList(q *question, r serverRecord) bool {
+	return !q.unlisted.IsZero() && r.direct && !r.at.Before(q.unlisted) && m.list.at.After(r.at)
+}
+
+// serversByName prefers the newer one of the direct answer and the list. A server that was denied since is asked for anew.
+func (m *memory) serversByName(q *question) (outcome, bool) {
+	direct, asked := m.byName[q.name]
+	if asked && len(direct.ids) == 0 && !direct.at.Before(q.missing) && (m.list.at.Before(direct.at) || len(m.list.byName[q.name]) == 0) {
+		return outcome{at: direct.at}, true
+	}
+	ids, at := m.list.byName[q.name], m.list.at
+	if asked && !direct.at.Before(at) {
+		ids, at = direct.ids, direct.at
+	}
+	if len(ids) == 0 || at.Before(q.found) {
+		return outcome{}, false
+	}
+	known := outcome{at: at}
+	for _, id := range ids {
+		record := m.byID[id]
+		if record.server == nil || record.server.Name != q.name {
+			return outcome{}, false
+		}
+		known.servers = append(known.servers, record.server)
+	}
+	return known, true
+}
+
+// knowsSince tells whether Nova has shown the server when it was asked at that time or later.
+func (m *memory) knowsSince(id, name string, since time.Time) bool {
+	if id != "" {
+		record := m.byID[id]
+		return record.server != nil && record.server.exists() && !record.at.Before(since)
+	}
+	record := m.byName[name]
+	return len(record.ids) > 0 && !record.at.Before(since) || len(m.list.byName[name]) > 0 && !m.list.at.Before(since)
+}
+
+// forget drops what was asked before a time.
+func (m *memory) forget(before time.Time) {
+	for id, r := range m.byID {
+		if r.at.Before(before) {
+			delete(m.byID, id)
+		}
+	}
+	for name, r := range m.byName {
+		if r.at.Before(before) {
+			delete(m.byName, name)
+		}
+	}
+	for id, r := range m.ports {
+		if r.at.Before(before) {
+			delete(m.ports, id)
+		}
+	}
+	for id, r := range m.networks {
+		if r.at.Before(before) {
+			delete(m.networks, id)
+		}
+	}
+	if m.list.at.Before(before) {
+		m.list = listing{calls: m.list.calls}
+	}
+}

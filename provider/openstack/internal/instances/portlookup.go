@@ -1,0 +1,191 @@
+package instances
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// answerPorts looks up the ports of the servers that were found, where they are asked for: all of the project's, or those of the
+// few servers.
+func (l *lookups) answerPorts(ctx context.Context, questions []*question, many bool) {
+	open := l.withoutPorts(questions)
+	var incomplete []string
+	if many && l.portListHelps(open) {
+		var err error
+		if incomplete, err = l.listPorts(ctx); err != nil {
+			failPorts(open, err)
+			return
+		}
+		open = l.withoutPorts(questions)
+	}
+	l.askForPorts(ctx, open, incomplete)
+}
+
+// portQuestion is a question whose server is known.
+type portQuestion struct {
+	*question
+	server *server
+}
+
+func (l *lookups) withoutPorts(questions []*question) []portQuestion {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var open []portQuestion
+	for _, q := range questions {
+		if q.err != nil || !q.ports {
+			continue
+		}
+		found, ok := l.memory.servers(q)
+		if !ok || len(found.servers) == 0 {
+			continue
+		}
+		if _, ok := l.memory.answer(q); !ok {
+			open = append(open, portQuestion{q, found.servers[0]})
+		}
+	}
+	return open
+}
+
+// portListHelps: servers without ports in a list that is new enough are asked for by themselves.
+func (l *lookups) portListHelps(open []portQuestion) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(open, func(q portQuestion) bool { return q.found.After(l.memory.portList) || l.memory.portList.IsZero() })
+}
+
+// listPorts lists the project's ports. A port of a server may be another project's, and then it is not among them. So servers for
+// which Nova tells addresses that no port has are incomplete, and to be asked for by themselves: all that are likely to be wanted.
+func (l *lookups) listPorts(ctx context.Context) (incomplete []string, err error) {
+	project, err := l.project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.observe(SourceList)
+	at := l.clock.Now()
+	all, err := l.neutron.projectPorts(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	byServer := map[string][]port{}
+	for _, p := range all {
+		byServer[p.DeviceID] = append(byServer[p.DeviceID], p)
+	}
+	complete, incomplete := l.sortOut(byServer)
+	// Those whose subports fail are still to be asked for, and fail then.
+	_, _ = l.storePorts(ctx, complete, all, at)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.memory.portList = at
+	return incomplete, nil
+}
+
+// mostIncomplete is for how many servers of the project ports are asked for at once whether they are nodes or not: 25 requests.
+const mostIncomplete = 25 * chunkSize
+
+// sortOut tells the ports of the servers that are known, and the servers that lack some. If these are very many, only those are told
+// that were asked about.
+func (l *lookups) sortOut(byServer map[string][]port) (complete map[string][]port, incomplete []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	complete = map[string][]port{}
+	for id, record := range l.memory.byID {
+		switch {
+		case record.server == nil:
+		case hasPortsForAll(record.server, byServer[id]):
+			complete[id] = byServer[id]
+		default:
+			incomplete = append(incomplete, id)
+		}
+	}
+	if len(incomplete) > mostIncomplete {
+		incomplete = slices.DeleteFunc(incomplete, func(id string) bool {
+			return !l.demand.wants(idKey(id)) && !l.demand.wants(nameKey(l.memory.byID[id].server.Name))
+		})
+	}
+	slices.Sort(incomplete)
+	return complete, incomplete
+}
+
+// hasPortsForAll tells whether all fixed addresses of the server are a port's.
+func hasPortsForAll(s *server, ports []port) bool {
+	has := map[string]bool{}
+	for _, p := range ports {
+		for _, ip := range p.FixedIPs {
+			has[ip.Address] = true
+		}
+	}
+	for _, addresses := range s.Addresses {
+		for _, a := range addresses {
+			if a.Type != addressFloating && !has[a.Address] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// askForPorts asks for the ports of the servers of questions, and of more.
+func (l *lookups) askForPorts(ctx context.Context, open []portQuestion, more []string) {
+	ids := slices.Clone(more)
+	for _, q := range open {
+		ids = append(ids, q.server.ID)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if len(ids) == 0 {
+		return
+	}
+	failed, err := l.askFor(ctx, ids)
+	for _, q := range open {
+		if err != nil && (failed == nil || failed[q.server.ID]) {
+			q.err = err
+		}
+	}
+}
+
+// askFor asks for the ports of servers. If there is an error, it is that of the servers that failed; nil: all.
+func (l *lookups) askFor(ctx context.Context, servers []string) (failed map[string]bool, err error) {
+	l.observe(SourceDirect)
+	at := l.clock.Now()
+	all, err := l.neutron.portsOf(ctx, servers)
+	if err != nil {
+		return nil, err
+	}
+	byServer := map[string][]port{}
+	for _, id := range servers {
+		byServer[id] = nil
+	}
+	for _, p := range all {
+		byServer[p.DeviceID] = append(byServer[p.DeviceID], p)
+	}
+	return l.storePorts(ctx, byServer, all, at)
+}
+
+// storePorts remembers ports, with the subports of their trunks. Those of a server whose subports could not be read are not
+// remembered, and it failed: without them the node would lose addresses for a while.
+func (l *lookups) storePorts(ctx context.Context, byServer map[string][]port, known []port, at time.Time) (failed map[string]bool, err error) {
+	trunks := map[string]bool{}
+	for id, ports := range byServer {
+		trunks[id] = slices.ContainsFunc(ports, hasSubports)
+	}
+	failed = map[string]bool{}
+	if err = l.resolveSubports(ctx, byServer, known); err != nil {
+		failed = trunks
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, ports := range byServer {
+		if failed[id] || at.Before(l.memory.ports[id].at) {
+			continue
+		}
+		l.memory.ports[id] = portRecord{ports, at}
+	}
+	return failed, err
+}
+
+func failPorts(open []portQuestion, err error) {
+	for _, q := range open {
+		q.err = err
+	}
+}

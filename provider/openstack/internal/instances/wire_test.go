@@ -1,0 +1,527 @@
+package instances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func TestMetadata(t *testing.T) {
+	w := newWorld(t)
+	id := w.cloud.AddServer(openstacktest.Instance{Name: "node-1", AvailabilityZone: "AZ 1", AccessIPv4: "203.0.113.1"})
+	w.cloud.AddPort(openstacktest.Port{NetworkID: w.network, DeviceID: id, FixedIPs: []openstacktest.FixedIP{{Address: "10.0.0.9"}}})
+	want := &cloudprovider.InstanceMetadata{
+		ProviderID: "openstack:///" + id, InstanceType: "m1.small", Zone: "AZ-1", Region: "RegionOne",
+		NodeAddresses: []v1.NodeAddress{internalIP("10.0.0.9"), externalIP("203.0.113.1")},
+	}
+	for name, node := range map[string]*v1.Node{
+		"by name":                 newNode("node-1"),
+		"by provider ID":          nodeOf("whatever", id),
+		"by the id as its name":   newNode(id),
+		"by the ID's upper case":  nodeOf("whatever", strings.ToUpper(id)),
+		"by an ID without scheme": withProviderID(id),
+		"by an ID of the region":  withProviderID("openstack://RegionOne/" + id),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := w.metadata(node); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+				t.Errorf("metadata\n%+v, want\n%+v", got, want)
+			}
+		})
+	}
+}
+
+func withProviderID(id string) *v1.Node {
+	node := nodeOf("node", "")
+	node.Spec.ProviderID = id
+	return node
+}
+
+func TestMetadata_Regional(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Options.Regional = true })
+	id := w.addServer("node-1")
+	if got, want := w.metadata(newNode("node-1")).ProviderID, "openstack://RegionOne/"+id; got != want {
+		t.Errorf("provider ID %q, want %q", got, want)
+	}
+	if got, err := w.V1().InstanceID(t.Context(), "node-1"); got != "RegionOne/"+id || err != nil {
+		t.Errorf("instance ID %q, %v", got, err)
+	}
+}
+
+func TestProviderIDOfAnotherRegion_IsAnErrorAndNoAbsence(t *testing.T) {
+	w := newWorld(t)
+	for _, id := range []string{"openstack://RegionTwo/" + someUUID, "aws:///zone/i-0", "openstack://" + someUUID, "nonsense"} {
+		for range 3 {
+			if exists, err := w.V2().InstanceExists(t.Context(), withProviderID(id)); exists || err == nil {
+				t.Errorf("%s: exists = %t, %v", id, exists, err)
+			}
+			w.pass(time.Minute)
+		}
+	}
+	w.atMost(0)
+}
+
+func TestName_MatchesExactly(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"node-1x", "xnode-1", "NODE-1", "nodeX1.example.org"} {
+		w.addServer(name)
+	}
+	for _, name := range []string{"node-1", "node.1.example.org", "node.1"} {
+		if exists, err := w.V2().InstanceExists(t.Context(), nodeOf(name, "")); exists || err == nil {
+			t.Errorf("%s: exists = %t, %v", name, exists, err)
+		}
+	}
+	id := w.addServer("node-1")
+	w.pass(time.Second)
+	if got := w.metadata(newNode("node-1")).ProviderID; got != "openstack:///"+id {
+		t.Errorf("provider ID %q, want that of %s", got, id)
+	}
+}
+
+func TestName_OfSeveralServers_IsAnError(t *testing.T) {
+	for _, others := range []int{0, 20} {
+		w := newWorld(t)
+		nodes := w.addNodes(others)
+		first, second := w.addServer("twin"), w.addServer("twin")
+		twin := newNode("twin")
+		w.cluster(append(nodes, twin)...)
+		_, err := w.V2().InstanceMetadata(t.Context(), twin)
+		if !errors.Is(err, ErrSeveral) || !strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), second) {
+			t.Errorf("with %d others: %v; want an error that names both servers", others, err)
+		}
+		w.doubts(twin, ErrSeveral)
+		// One of them is deleted, and shown as such for a while.
+		if err := w.cloud.SetServerStatus(first, "DELETED"); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(time.Minute)
+		if got := w.metadata(twin).ProviderID; got != "openstack:///"+second {
+			t.Errorf("provider ID %q, want that of %s", got, second)
+		}
+	}
+}
+
+func TestD34_EachStatusAtTheWire(t *testing.T) {
+	for _, many := range []bool{false, true} {
+		for _, state := range States() {
+			t.Run(fmt.Sprintf("%s, many=%t", state.Status, many), func(t *testing.T) {
+				w := newWorld(t)
+				nodes := w.addNodes(10)
+				if many {
+					w.cluster(nodes...)
+				}
+				node := nodes[5]
+				if err := w.cloud.SetServerStatus(idOf(node), state.Status); err != nil {
+					t.Fatal(err)
+				}
+				if !state.Exists {
+					w.isGone(node)
+					return
+				}
+				shutdown, err := w.V2().InstanceShutdown(t.Context(), node)
+				if !w.exists(node) || shutdown != state.Shutdown || err != nil {
+					t.Errorf("shutdown = %t, %v; want %t", shutdown, err, state.Shutdown)
+				}
+			})
+		}
+	}
+}
+
+func TestD34_ServerInError_IsShutDownByItsPowerState(t *testing.T) {
+	w := newWorld(t)
+	node := w.addNodes(1)[0]
+	for power, want := range map[int]bool{1: false, 4: true, 6: true} {
+		if err := w.cloud.UpdateServer(idOf(node), func(i *openstacktest.Instance) { i.Status, i.PowerState = "ERROR", power }); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(time.Minute)
+		if got, err := w.V2().InstanceShutdown(t.Context(), node); got != want || err != nil {
+			t.Errorf("power state %d: shutdown = %t, %v; want %t", power, got, err, want)
+		}
+	}
+}
+
+// OCCM cannot initialise a node whose flavor is deleted, nor refresh its addresses.
+func TestD33_DeletedFlavor_BlocksNothing(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		minor  int
+		flavor openstacktest.Flavor
+		gone   func(*openstacktest.Server) error
+		want   string
+	}{
+		{"known by its name", 90, openstacktest.Flavor{ID: "f1", Name: "big"}, nil, "big"},
+		{"deleted", 90, openstacktest.Flavor{ID: "f1", Name: "big"}, func(s *openstacktest.Server) error { return s.DeleteFlavor("f1") }, "big"},
+		{"private", 90, openstacktest.Flavor{ID: "f1", Name: "big", Private: true}, nil, "big"},
+		{"no label", 90, openstacktest.Flavor{ID: "f1", Name: "big one"}, nil, "f1"},
+		{"no label and deleted", 90, openstacktest.Flavor{ID: "f1", Name: "big one"}, func(s *openstacktest.Server) error { return s.DeleteFlavor("f1") }, "f1"},
+		{"old Nova", 46, openstacktest.Flavor{ID: "f1", Name: "big"}, nil, "big"},
+		{"old Nova, deleted", 46, openstacktest.Flavor{ID: "f1", Name: "big"}, func(s *openstacktest.Server) error { return s.DeleteFlavor("f1") }, "f1"},
+		{"old Nova, private", 1, openstacktest.Flavor{ID: "f1", Name: "big", Private: true}, nil, "f1"},
+		{"old Nova, no label", 1, openstacktest.Flavor{ID: "f1", Name: "big one"}, nil, "f1"},
+		{"old Nova, id no label either", 1, openstacktest.Flavor{ID: "f 1", Name: "big one"}, nil, "f-1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorldOn(t, []openstacktest.Option{openstacktest.WithComputeMicroversion(c.minor)})
+			w.cloud.AddFlavor(c.flavor)
+			id := w.addServer("node-1")
+			if err := w.cloud.UpdateServer(id, func(i *openstacktest.Instance) { i.Flavor = c.flavor.ID }); err != nil {
+				t.Fatal(err)
+			}
+			if c.gone != nil {
+				if err := c.gone(w.cloud); err != nil {
+					t.Fatal(err)
+				}
+			}
+			metadata := w.metadata(newNode("node-1"))
+			if metadata.InstanceType != c.want || len(metadata.NodeAddresses) != 1 {
+				t.Errorf("instance type %q, addresses %v; want %q and one", metadata.InstanceType, metadata.NodeAddresses, c.want)
+			}
+		})
+	}
+}
+
+func TestOldNova_IsAskedForItsMicroversionOnce(t *testing.T) {
+	w := newWorldOn(t, []openstacktest.Option{openstacktest.WithComputeMicroversion(46)})
+	nodes := w.addNodes(100)
+	w.cluster(nodes...)
+	forEach(nodes, 8, func(node *v1.Node) {
+		if metadata, err := w.V2().InstanceMetadata(t.Context(), node); err != nil || metadata.InstanceType != "m1.small" {
+			t.Errorf("metadata %+v, %v", metadata, err)
+		}
+	})
+	w.exactly(map[string]int{"server_list": 2, "port_list": 1, "flavor_get": 1})
+}
+
+func TestFlavorThatCannotBeRead_HoldsUpOnlyNewNodes(t *testing.T) {
+	w := newWorldOn(t, []openstacktest.Option{openstacktest.WithComputeMicroversion(46)})
+	id := w.addServer("node-1")
+	w.cloud.Inject(openstacktest.Fault{Operation: "flavor_get", Status: http.StatusInternalServerError})
+	if metadata, err := w.V2().InstanceMetadata(t.Context(), newNode("node-1")); err == nil {
+		t.Errorf("a new node would get no or a wrong type for ever: %+v", metadata)
+	}
+	if metadata := w.metadata(nodeOf("node-1", id)); len(metadata.NodeAddresses) != 1 {
+		t.Errorf("metadata %+v", metadata)
+	}
+}
+
+func TestNewNode_IsNotMetWithAnOldAnswer(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(10)
+	w.cluster(nodes...)
+	building := w.cloud.AddServer(openstacktest.Instance{Name: "building", Status: "BUILD"})
+	w.metadata(nodes[0])
+	w.pass(10 * time.Second)
+
+	// Since the list was made one server has come, and one has got its addresses.
+	w.addServer("later")
+	w.cloud.AddPort(openstacktest.Port{NetworkID: w.network, DeviceID: building})
+	if err := w.cloud.SetServerStatus(building, "ACTIVE"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"later", "building"} {
+		node := newNode(name)
+		node.CreationTimestamp.Time = w.clock.Now()
+		if metadata := w.metadata(node); len(metadata.NodeAddresses) != 1 {
+			t.Errorf("addresses of %s: %v, want one", name, metadata.NodeAddresses)
+		}
+	}
+}
+
+func TestTrunk_SubportsAreAddresses(t *testing.T) {
+	for _, many := range []bool{false, true} {
+		for _, foreign := range []bool{false, true} {
+			t.Run(fmt.Sprintf("many=%t foreign=%t", many, foreign), func(t *testing.T) {
+				w, nodes := worldWithTrunks(t, foreign)
+				if many {
+					w.cluster(nodes...)
+				} else {
+					nodes = nodes[:1]
+				}
+				for n, node := range nodes {
+					want := []v1.NodeAddress{internalIP(fmt.Sprintf("10.0.0.%d", 10+n)), internalIP(fmt.Sprintf("10.1.0.%d", 10+n)), internalIP(fmt.Sprintf("10.2.0.%d", 10+n))}
+					if got := w.metadata(node).NodeAddresses; !slices.Equal(got, want) {
+						t.Errorf("addresses of %s: %v, want %v", node.Name, got, want)
+					}
+				}
+				if counts := w.cloud.Counts(); counts["port_get"]+counts["network_get"] > 0 {
+					t.Errorf("calls %v: there is one for each subport", counts)
+				}
+				w.atMost(5)
+			})
+		}
+	}
+}
+
+// worldWithTrunks has ten nodes with two subports each, in the networks vlan-1 and vlan-2.
+func worldWithTrunks(t *testing.T, foreign bool) (*world, []*v1.Node) {
+	w := newWorldOn(t, nil)
+	vlans := []string{w.addNetwork("vlan-1", "10.1.0.0/16"), w.addNetwork("vlan-2", "10.2.0.0/16")}
+	subportsOf := ""
+	if foreign {
+		// Another project's ports in our networks are seen, but are not in the list of our project's.
+		subportsOf = w.cloud.AddProject(openstacktest.Project{Name: "other"}).ProjectID
+	}
+	var nodes []*v1.Node
+	for n := range 10 {
+		name := fmt.Sprintf("node-%d", n)
+		id := w.cloud.AddServer(openstacktest.Instance{Name: name})
+		port := func(network, address, device, project string) string {
+			return w.cloud.AddPort(openstacktest.Port{
+				NetworkID: network, DeviceID: device, ProjectID: project,
+				FixedIPs: []openstacktest.FixedIP{{Address: fmt.Sprintf("%s.%d", address, 10+n)}},
+			})
+		}
+		trunk := openstacktest.Trunk{PortID: port(w.network, "10.0.0", id, "")}
+		for v, vlan := range vlans {
+			trunk.Subports = append(trunk.Subports, openstacktest.Subport{PortID: port(vlan, fmt.Sprintf("10.%d.0", v+1), "", subportsOf), SegmentationID: 100 + v})
+		}
+		w.cloud.AddTrunk(trunk)
+		nodes = append(nodes, nodeOf(name, id))
+	}
+	w.cloud.ForgetCalls()
+	return w, nodes
+}
+
+// OCCM goes on without the subport, so that the node loses addresses whenever Neutron stumbles.
+func TestTrunk_SubportThatCannotBeRead_IsAnError(t *testing.T) {
+	for _, many := range []bool{false, true} {
+		w, nodes := worldWithTrunks(t, true)
+		plain := nodeOf("plain", w.addServer("plain"))
+		if many {
+			w.cluster(append(nodes, plain)...)
+		}
+		remove := w.cloud.Inject(openstacktest.Fault{Operation: "network_list", Status: http.StatusInternalServerError})
+		if metadata, err := w.V2().InstanceMetadata(t.Context(), nodes[0]); err == nil {
+			t.Errorf("many=%t: metadata %+v, want an error", many, metadata)
+		}
+		if metadata := w.metadata(plain); len(metadata.NodeAddresses) != 1 {
+			t.Errorf("many=%t: a server without a trunk has the addresses %v", many, metadata.NodeAddresses)
+		}
+		remove()
+		if metadata := w.metadata(nodes[0]); len(metadata.NodeAddresses) != 3 {
+			t.Errorf("many=%t: addresses %v", many, metadata.NodeAddresses)
+		}
+	}
+}
+
+// Neutron shows ports in our networks, and those of our servers, whosever they are; but a list of our project's ports lacks them.
+func TestPortsOfAnotherProject_AreFound(t *testing.T) {
+	w := newWorld(t)
+	other := w.cloud.AddProject(openstacktest.Project{Name: "other"}).ProjectID
+	var nodes []*v1.Node
+	for n := range 100 {
+		name := fmt.Sprintf("node-%d", n)
+		id := w.cloud.AddServer(openstacktest.Instance{Name: name})
+		project := ""
+		if n%2 == 0 {
+			project = other
+		}
+		w.cloud.AddPort(openstacktest.Port{NetworkID: w.network, DeviceID: id, ProjectID: project})
+		// Nova's addresses alone would be enough, were it not for their order: that is the ports'.
+		w.cloud.AddPort(openstacktest.Port{NetworkID: w.network, DeviceID: id, ProjectID: project})
+		nodes = append(nodes, nodeOf(name, id))
+	}
+	w.cluster(nodes...)
+	w.cloud.ForgetCalls()
+	for range 2 {
+		for _, node := range nodes {
+			if metadata := w.metadata(node); len(metadata.NodeAddresses) != 2 {
+				t.Errorf("addresses of %s: %v", node.Name, metadata.NodeAddresses)
+			}
+		}
+		for _, call := range w.cloud.Calls() {
+			if len(call.Query) > 2500 {
+				t.Errorf("a query of %d bytes", len(call.Query))
+			}
+		}
+		w.exactly(map[string]int{"server_list": 1, "port_list": 1 + 2})
+		w.cloud.ForgetCalls()
+		w.pass(time.Minute)
+	}
+}
+
+func TestPorts_NeutronFails_IsAnErrorForAddressesOnly(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(10)
+	w.cluster(nodes...)
+	w.cloud.Inject(openstacktest.Fault{Operation: "port_list", Status: http.StatusInternalServerError})
+	if metadata, err := w.V2().InstanceMetadata(t.Context(), nodes[0]); err == nil {
+		t.Errorf("metadata %+v without ports", metadata)
+	}
+	if !w.exists(nodes[0]) {
+		t.Error("the instance does not exist")
+	}
+	if zone, err := w.Zones().GetZoneByProviderID(t.Context(), nodes[0].Spec.ProviderID); err != nil || zone.FailureDomain != "nova" {
+		t.Errorf("zone %+v, %v", zone, err)
+	}
+}
+
+func TestContextOfOne_DoesNotFailTheOthers(t *testing.T) {
+	w := newWorld(t)
+	node := w.addNodes(1)[0]
+	arrivals, open := w.gate.close()
+
+	first, cancel := context.WithCancel(t.Context())
+	firstDone, secondDone := make(chan error, 1), make(chan error, 1)
+	go func() { _, err := w.V2().InstanceExists(first, node); firstDone <- err }()
+	<-arrivals
+	go func() {
+		exists, err := w.V2().InstanceExists(t.Context(), node)
+		if !exists && err == nil {
+			err = errors.New("absent")
+		}
+		secondDone <- err
+	}()
+	cancel()
+	if err := <-firstDone; !errors.Is(err, context.Canceled) {
+		t.Errorf("the cancelled call: %v", err)
+	}
+	open()
+	if err := <-secondDone; err != nil {
+		t.Errorf("the other call: %v", err)
+	}
+}
+
+func TestQuestionsDuringARequest_AreAnsweredByOneList(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(200)
+	arrivals, open := w.gate.close()
+	done := make(chan error, len(nodes))
+	ask := func(node *v1.Node) {
+		_, err := w.V2().InstanceMetadata(t.Context(), node)
+		done <- err
+	}
+	go ask(nodes[0])
+	<-arrivals
+	for _, node := range nodes[1:] {
+		go ask(node)
+	}
+	open()
+	for range nodes {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	w.atMost(8)
+}
+
+func TestClose_CancelsAndRefuses(t *testing.T) {
+	w := newWorld(t)
+	node := w.addNodes(1)[0]
+	arrivals, _ := w.gate.close()
+	done := make(chan error, 1)
+	go func() { _, err := w.V2().InstanceExists(t.Context(), node); done <- err }()
+	<-arrivals
+	w.Close()
+	if err := <-done; err == nil {
+		t.Error("a call that was cut off succeeded")
+	}
+	if _, err := w.V2().InstanceExists(t.Context(), node); !errors.Is(err, ErrClosed) {
+		t.Errorf("a call after Close: %v", err)
+	}
+	w.Close()
+}
+
+func TestV1(t *testing.T) {
+	w := newWorld(t)
+	id := w.addServer("node-1")
+	providerID := "openstack:///" + id
+	ctx, v1Instances := t.Context(), w.V1()
+	if addresses, err := v1Instances.NodeAddresses(ctx, "node-1"); len(addresses) != 1 || err != nil {
+		t.Errorf("NodeAddresses: %v, %v", addresses, err)
+	}
+	if addresses, err := v1Instances.NodeAddressesByProviderID(ctx, providerID); len(addresses) != 1 || err != nil {
+		t.Errorf("NodeAddressesByProviderID: %v, %v", addresses, err)
+	}
+	if got, err := v1Instances.InstanceID(ctx, "node-1"); got != "/"+id || err != nil {
+		t.Errorf("InstanceID: %q, %v", got, err)
+	}
+	if got, err := v1Instances.InstanceType(ctx, "node-1"); got != "m1.small" || err != nil {
+		t.Errorf("InstanceType: %q, %v", got, err)
+	}
+	if got, err := v1Instances.InstanceTypeByProviderID(ctx, providerID); got != "m1.small" || err != nil {
+		t.Errorf("InstanceTypeByProviderID: %q, %v", got, err)
+	}
+	if got, err := v1Instances.CurrentNodeName(ctx, "host"); got != types.NodeName("host") || err != nil {
+		t.Errorf("CurrentNodeName: %q, %v", got, err)
+	}
+	if err := v1Instances.AddSSHKeyToAllInstances(ctx, "user", nil); !errors.Is(err, cloudprovider.NotImplemented) {
+		t.Errorf("AddSSHKeyToAllInstances: %v", err)
+	}
+	if got, err := v1Instances.InstanceExistsByProviderID(ctx, providerID); !got || err != nil {
+		t.Errorf("InstanceExistsByProviderID: %t, %v", got, err)
+	}
+	if err := w.cloud.SetServerStatus(id, "SHUTOFF"); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(time.Minute)
+	if got, err := v1Instances.InstanceShutdownByProviderID(ctx, providerID); !got || err != nil {
+		t.Errorf("InstanceShutdownByProviderID: %t, %v", got, err)
+	}
+
+	if err := w.cloud.DeleteServer(id); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(time.Minute)
+	if got, err := v1Instances.InstanceExistsByProviderID(ctx, providerID); got || !errors.Is(err, ErrAbsenceUnconfirmed) {
+		t.Errorf("InstanceExistsByProviderID once it is deleted: %t, %v", got, err)
+	}
+	if _, err := v1Instances.InstanceID(ctx, "node-1"); !errors.Is(err, ErrAbsenceUnconfirmed) {
+		t.Errorf("InstanceID once it is deleted: %v", err)
+	}
+	w.pass(w.options.AbsenceConfirmation)
+	if got, err := v1Instances.InstanceExistsByProviderID(ctx, providerID); got || err != nil {
+		t.Errorf("InstanceExistsByProviderID once that is confirmed: %t, %v", got, err)
+	}
+	if _, err := v1Instances.InstanceID(ctx, "node-1"); err != cloudprovider.InstanceNotFound { // Upstream's contract is identity.
+		t.Errorf("InstanceID once that is confirmed: %v", err)
+	}
+}
+
+func TestZones(t *testing.T) {
+	w := newWorld(t)
+	id := w.addServer("node-1")
+	want := cloudprovider.Zone{FailureDomain: "nova", Region: "RegionOne"}
+	if got, err := w.Zones().GetZoneByNodeName(t.Context(), "node-1"); got != want || err != nil {
+		t.Errorf("by name: %+v, %v", got, err)
+	}
+	if got, err := w.Zones().GetZoneByProviderID(t.Context(), "openstack:///"+id); got != want || err != nil {
+		t.Errorf("by provider ID: %+v, %v", got, err)
+	}
+	if _, err := w.Zones().GetZone(t.Context()); !errors.Is(err, cloudprovider.NotImplemented) {
+		t.Errorf("of the process: %v", err)
+	}
+	if counts := w.cloud.Counts(); counts["port_list"] != 0 {
+		t.Errorf("calls %v: a zone needs no ports", counts)
+	}
+}
+
+// Nothing may be remembered at all, if the options say so; what is asked at the same time is still answered together.
+func TestNoAge_EachAnswerIsNew(t *testing.T) {
+	w := newWorld(t, func(c *Config) {
+		c.Options = config.Instances{AbsenceConfirmation: time.Second, VanishedNumber: 3, VanishedShare: 0.5}
+	})
+	nodes := w.addNodes(10)
+	for range 2 {
+		for _, node := range nodes {
+			w.pass(time.Nanosecond)
+			w.exists(node)
+			w.metadata(node)
+		}
+	}
+	if w.calls() < 40 {
+		t.Errorf("%d calls for 40 questions", w.calls())
+	}
+}
