@@ -1,0 +1,328 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/config"
+)
+
+// hang holds answers back until the client gives up, or the test ends.
+func hang(t *testing.T, before func(http.ResponseWriter)) http.HandlerFunc {
+	t.Helper()
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	return func(w http.ResponseWriter, r *http.Request) {
+		before(w)
+		select {
+		case <-r.Context().Done():
+		case <-end:
+		}
+	}
+}
+
+func TestTimeLimit_CoversTheWholeAnswer(t *testing.T) {
+	for name, before := range map[string]func(http.ResponseWriter){
+		"no answer": func(http.ResponseWriter) {},
+		"no end of the body": func(w http.ResponseWriter) {
+			_, _ = w.Write([]byte(`{"ports": [`))
+			_ = http.NewResponseController(w).Flush()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Now())
+			s, cfg := newStub(t, hang(t, before))
+			cfg.Client.MaxRetries = 0
+			f := open(t, cfg, func(o *Options) { o.Clock = clock })
+			done := make(chan error, 1)
+			go func() { done <- get(t.Context(), f.Clients, "ports") }()
+			until(t, "the request is made", func() bool { return s.count("/ports") == 1 })
+			clock.Step(59 * time.Second)
+			select {
+			case err := <-done:
+				t.Fatalf("ended before the limit of 60 s: %v", err)
+			default:
+			}
+			clock.Step(2 * time.Second)
+			err := <-done
+			wantError(t, cfg, err, "no complete answer within 1m0s")
+			var timeout net.Error
+			if !errors.As(err, &timeout) || !timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v is not a timeout of the request, as opposed to the caller's", err)
+			}
+			if got := f.observed.Requests(); got[len(got)-1] != "network port_list timeout" {
+				t.Errorf("observed %v", got)
+			}
+		})
+	}
+}
+
+func TestRequest_EndsWithTheCallersContext(t *testing.T) {
+	s, cfg := newStub(t, hang(t, func(http.ResponseWriter) {}))
+	f := open(t, cfg)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- get(ctx, f.Clients, "ports") }()
+	until(t, "the request is made", func() bool { return s.count("/ports") == 1 })
+	because := errors.New("the term is over")
+	cancel(because)
+	if err := <-done; !errors.Is(err, because) {
+		t.Errorf("got %v, want the reason", err)
+	}
+}
+
+func TestAnswer_ThatIsNotJSON_IsNamed(t *testing.T) {
+	s, cfg := newStub(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte("<html>Please log in to the network</html>"))
+	})
+	f := open(t, cfg)
+	wantError(t, cfg, get(within(t), f.Clients, "ports"), "/network/v2.0/ports", "200 OK", "not JSON but text/html")
+	if n := s.count("/ports"); n != 1 {
+		t.Errorf("made %d times: the page will be there again", n)
+	}
+}
+
+func TestAnswer_ThatIsEmptyOrAList_IsJSONEnough(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+	}{{204, ""}, {202, " \n"}, {200, " [1]"}, {200, "{}"}} {
+		req := &http.Request{Header: http.Header{"Accept": {"application/json"}}}
+		resp := &http.Response{StatusCode: c.status, Header: http.Header{}}
+		if err := checkJSON(req, resp, []byte(c.body)); err != nil {
+			t.Errorf("%d %q: %v", c.status, c.body, err)
+		}
+	}
+	// Barbican's payloads are whatever they are.
+	req := &http.Request{Header: http.Header{"Accept": {"text/plain"}}}
+	if err := checkJSON(req, &http.Response{StatusCode: 200}, []byte("secret")); err != nil {
+		t.Errorf("a text that was asked for: %v", err)
+	}
+}
+
+func TestReadAll_HasALimit(t *testing.T) {
+	answer := func(length int64) *http.Response {
+		return &http.Response{Status: "200 OK", ContentLength: length, Body: io.NopCloser(strings.NewReader("0123456789"))}
+	}
+	for _, length := range []int64{-1, 10, 1 << 40} {
+		if body, err := readAll(answer(length), 10); err != nil || string(body) != "0123456789" {
+			t.Errorf("10 bytes of 10, announced %d: %q, %v", length, body, err)
+		}
+		var broken *brokenAnswer
+		if _, err := readAll(answer(length), 9); !errors.As(err, &broken) {
+			t.Errorf("10 bytes of at most 9, announced %d: %v", length, err)
+		}
+	}
+}
+
+func TestReplay_SendsTheSameBodyAgain(t *testing.T) {
+	req := httptest.NewRequest("POST", "http://x/y", nil)
+	req.Body, req.GetBody = io.NopCloser(strings.NewReader("used up")), func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("again")), nil
+	}
+	again, err := replay(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, _ := io.ReadAll(again.Body); !bytes.Equal(body, []byte("again")) {
+		t.Errorf("sent %q", body)
+	}
+	req.GetBody = nil
+	if replayable(req) {
+		t.Error("a body that cannot be rewound is said to be replayable")
+	}
+	if _, err := replay(req); err == nil {
+		t.Error("a body that cannot be rewound was replayed")
+	}
+}
+
+// The token must not go to anybody else.
+func TestRedirect_IsFollowedWithinTheServiceOnly(t *testing.T) {
+	var mu sync.Mutex
+	var reached []string
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		reached = append(reached, r.Header.Get("X-Auth-Token"))
+		status(200)(w, r)
+	}))
+	defer other.Close()
+	s, cfg := newStub(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/away"):
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		case strings.HasSuffix(r.URL.Path, "/here"):
+			http.Redirect(w, r, "/network/v2.0/there", http.StatusFound)
+		default:
+			status(200)(w, r)
+		}
+	})
+	f := open(t, cfg)
+	if err := get(within(t), f.Clients, "here"); err != nil || s.count("/there") != 1 {
+		t.Errorf("within the service: %v", err)
+	}
+	for _, method := range []string{"GET", "POST"} {
+		if err := send(within(t), f.Clients, method, "away", map[string]any{}); !gophercloud.ResponseCodeIs(err, http.StatusTemporaryRedirect) {
+			t.Errorf("%s to another host: %v, want the answer itself", method, err)
+		}
+	}
+	// A POST would become a GET that changes nothing.
+	if err := send(within(t), f.Clients, "POST", "here", map[string]any{}); !gophercloud.ResponseCodeIs(err, http.StatusFound) {
+		t.Errorf("POST: %v, want the answer itself", err)
+	}
+	if len(reached) != 0 {
+		t.Errorf("the other host was reached with the tokens %q", reached)
+	}
+}
+
+func TestRateLimit(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	s, cfg := newStub(t, status(200))
+	cfg.Metadata.RequestTimeout = 0
+	cfg.Client.RequestRate, cfg.Client.RequestBurst = 1, 4
+	f := open(t, cfg, func(o *Options) { o.Clock = clock })
+	// The login is the first of the burst.
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := get(within(t), f.Clients, "ports"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	until(t, "the burst is through", func() bool { return s.count("/ports") == 3 && clock.Waiters() == 5 })
+	start := clock.Now()
+	advance(t, clock, 100*time.Millisecond, "all requests are through", func() bool { return s.count("/ports") == 8 })
+	all.Wait()
+	if took := clock.Since(start); took < 5*time.Second {
+		t.Errorf("5 requests beyond the burst took %s at one a second", took)
+	}
+	if n := len(f.observed.waits); n != 5 {
+		t.Errorf("%d waits were observed, want 5", n)
+	}
+}
+
+func TestRateLimit_WaitEndsWithTheCallersContextAndWithClose(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	s, cfg := newStub(t, status(200))
+	cfg.Metadata.RequestTimeout = 0
+	cfg.Client.RequestRate, cfg.Client.RequestBurst = 0.001, 2
+	f := open(t, cfg, func(o *Options) { o.Clock = clock })
+	if err := get(within(t), f.Clients, "ports"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	one, two := make(chan error, 1), make(chan error, 1)
+	go func() { one <- get(ctx, f.Clients, "ports") }()
+	go func() { two <- get(t.Context(), f.Clients, "ports") }()
+	until(t, "both wait", func() bool { return clock.Waiters() == 2 })
+	cancel()
+	if err := <-one; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-two; !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+	if n := s.count("/ports"); n != 1 {
+		t.Errorf("%d requests were made", n)
+	}
+}
+
+func TestRateLimit_TurnThatNobodyTakesIsTheNextOnes(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	l := &limits{limiter: newLimiter(config.Client{RequestRate: 1, RequestBurst: 1}), clock: clock, observer: nobody{}}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if err := l.wait(gone); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, want the context's error", err)
+		}
+	}
+	clock.Step(time.Second)
+	// If it had to wait, it would end with its context.
+	if err := l.wait(gone); err != nil {
+		t.Errorf("a second later: %v", err)
+	}
+}
+
+func TestConnections_AreUsedAgainAndGoneAfterClose(t *testing.T) {
+	s, cfg := newStub(t, status(200))
+	f := open(t, cfg)
+	for range 20 {
+		if err := get(within(t), f.Clients, "ports"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if opened, _ := s.connections(); opened != 1 {
+		t.Errorf("%d connections for 21 requests in turn", opened)
+	}
+	for range 3 {
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				if err := get(within(t), f.Clients, "ports"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	if opened, _ := s.connections(); opened > 17 {
+		t.Errorf("%d connections for 16 requests at a time", opened)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	until(t, "all connections are closed", func() bool { _, left := s.connections(); return left == 0 })
+}
+
+func TestUserAgent(t *testing.T) {
+	s, cfg := newStub(t, status(200))
+	f := open(t, cfg, func(o *Options) { o.UserAgents = []string{"host/1.0", "cluster-a"} })
+	if err := get(within(t), f.Clients, "ports"); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.seen("") {
+		if !strings.HasPrefix(r.agent, "host/1.0 cluster-a fxccm gophercloud/") {
+			t.Errorf("%s has the user agent %q", r.path, r.agent)
+		}
+	}
+	if _, err := New(cfg, Options{UserAgents: []string{"a\r\nX-Evil: 1"}}); err == nil {
+		t.Error("a user agent with a line end was accepted")
+	}
+}
+
+func TestObserver_IsToldWhatTheMetricsKnow(t *testing.T) {
+	// internal/metrics lists these words in its table.
+	known := []string{"409", "429", "500", "502", "503", "504", "connection", "timeout"}
+	for _, code := range []int{409, 429, 500, 502, 503, 504} {
+		req, _ := http.NewRequest("GET", "http://x", nil)
+		resp := &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader("immutable"))}
+		if reason := retryReason(req, resp, nil); !slices.Contains(known, reason) {
+			t.Errorf("the reason %q is not in the table", reason)
+		}
+	}
+	if !slices.Contains(known, codeConnection) || !slices.Contains(known, codeTimeout) {
+		t.Error("the table lacks a word")
+	}
+}

@@ -1,0 +1,342 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func listPorts(ctx context.Context, c *Clients) error {
+	network, err := c.Network(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = ports.List(network, nil).AllPages(ctx)
+	return err
+}
+
+// OCCM makes new clients for each call of a controller, and each of them asks Neutron for its versions (D46).
+func TestClients_AreMadeOnceAndAskNothing_D46(t *testing.T) {
+	cloud, cfg := simulator(t)
+	f := open(t, cfg)
+	for _, of := range []func(context.Context) (*gophercloud.ServiceClient, error){f.Compute, f.Network, f.LoadBalancer, f.KeyManager} {
+		first, err := of(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				if c, err := of(within(t)); err != nil || c != first {
+					t.Errorf("another client, %v", err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	if calls := cloud.Calls(); len(calls) != 1 || calls[0].Operation != "token_create" {
+		t.Errorf("204 times a client cost %+v, want one login", calls)
+	}
+}
+
+func TestClients_OfEachService(t *testing.T) {
+	for name, option := range map[string][]openstacktest.Option{
+		"usual catalog":            nil,
+		"version in Neutron's":     {openstacktest.WithVersionedNetworkURL()},
+		"another region before it": {openstacktest.WithOtherRegion("elsewhere")},
+		"TLS":                      {openstacktest.WithTLS()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud, cfg := simulator(t, option...)
+			for _, endpointType := range []string{"", "internal", "admin"} {
+				cfg.Global.EndpointType = endpointType
+				f := open(t, cfg)
+				if err := errors.Join(listServers(within(t), f.Clients), listPorts(within(t), f.Clients)); err != nil {
+					t.Errorf("interface %q: %v", endpointType, err)
+				}
+				balancers, err := f.LoadBalancer(within(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var list any
+				if _, err := balancers.Get(within(t), balancers.ServiceURL("lbaas", "loadbalancers"), &list, nil); err != nil {
+					t.Error(err)
+				}
+			}
+			for _, call := range cloud.Calls() {
+				if call.Status >= 300 {
+					t.Errorf("%s %s: %d", call.Method, call.Path, call.Status)
+				}
+			}
+			used := interfaces(cloud)
+			if !slices.Contains(used, "internal") || !slices.Contains(used, "admin") {
+				t.Errorf("the interfaces %v were used", used)
+			}
+		})
+	}
+}
+
+func interfaces(cloud *openstacktest.Server) []string {
+	var used []string
+	for _, call := range cloud.Calls() {
+		used = append(used, call.Interface)
+	}
+	return used
+}
+
+// OCCM exits when it does not find Octavia or Neutron (D41).
+func TestService_ThatIsNotInTheCatalog_IsAnError_D41(t *testing.T) {
+	_, cfg := simulator(t, openstacktest.WithoutService(openstacktest.ServiceLoadBalancer))
+	f := open(t, cfg)
+	if _, err := f.LoadBalancer(within(t)); !errors.Is(err, ErrNoService) {
+		t.Errorf("got %v, want ErrNoService", err)
+	}
+	if err := listServers(within(t), f.Clients); err != nil {
+		t.Errorf("the other services do not do either: %v", err)
+	}
+
+	_, cfg = simulator(t)
+	cfg.Global.Region = "Region0ne"
+	f = open(t, cfg)
+	_, err := f.Compute(within(t))
+	if wantError(t, cfg, err, "Region0ne", "RegionOne"); !errors.Is(err, ErrNoService) {
+		t.Errorf("got %v, want ErrNoService", err)
+	}
+}
+
+// What is not in the catalog now may be there after the next login.
+func TestService_ThatComesLater_IsFound(t *testing.T) {
+	cloud, cfg := simulator(t)
+	remove := cloud.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceIdentity, Operation: "token_create",
+		Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
+			return status, []byte(strings.ReplaceAll(string(body), `"load-balancer"`, `"not-yet"`))
+		},
+	})
+	f := open(t, cfg)
+	if _, err := f.LoadBalancer(within(t)); !errors.Is(err, ErrNoService) {
+		t.Fatalf("got %v, want ErrNoService", err)
+	}
+	remove()
+	cloud.RevokeTokens()
+	if err := listServers(within(t), f.Clients); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.LoadBalancer(within(t)); err != nil {
+		t.Errorf("after another login: %v", err)
+	}
+}
+
+func TestCopyOfAClient_MayHaveAMicroversion(t *testing.T) {
+	cloud, cfg := simulator(t)
+	f := open(t, cfg)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			compute, err := f.Compute(within(t))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			own := *compute
+			if i%2 == 0 {
+				own.Microversion = "2.79"
+			}
+			if _, err := servers.List(&own, nil).AllPages(within(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	used := map[string]int{}
+	for _, call := range cloud.Calls() {
+		if call.Service == openstacktest.ServiceCompute {
+			used[call.Microversion]++
+		}
+	}
+	if used["2.79"] != 10 || len(used) != 2 {
+		t.Errorf("microversions of the requests: %v, want 10 with 2.79", used)
+	}
+}
+
+// OCCM keeps Octavia's version in a variable of the process, which clouds share and races write (D23).
+func TestTwoClouds_ShareNothing_D23(t *testing.T) {
+	one, configOne := simulator(t, openstacktest.WithRegion("one"))
+	two, configTwo := simulator(t, openstacktest.WithRegion("two"))
+	a, b := open(t, configOne), open(t, configTwo)
+	var all sync.WaitGroup
+	for range 20 {
+		for _, c := range []*Clients{a.Clients, b.Clients} {
+			all.Go(func() {
+				if err := errors.Join(listServers(within(t), c), listPorts(within(t), c)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := listServers(within(t), b.Clients); err != nil {
+		t.Errorf("one cloud's end ended the other: %v", err)
+	}
+	if n, m := one.Counts()["server_list"], two.Counts()["server_list"]; n != 20 || m != 21 {
+		t.Errorf("the clouds had %d and %d lists, want 20 and 21", n, m)
+	}
+	if a.Region() != "one" || b.Region() != "two" {
+		t.Errorf("regions %s and %s", a.Region(), b.Region())
+	}
+}
+
+func TestFence_WhatItRefusesIsNotTriedAgain(t *testing.T) {
+	cloud, cfg := simulator(t)
+	gate := fence.New(nil, clock.RealClock{})
+	refusals := 0
+	f := open(t, cfg, func(o *Options) { o.Transport = gate.Door(func() { refusals++ }) })
+	if err := listServers(within(t), f.Clients); err != nil {
+		t.Fatal(err)
+	}
+	gate.Close(errors.New("lost"))
+	cloud.ForgetCalls()
+	if err := send(within(t), f.Clients, "PUT", "routers/1", map[string]any{}); !errors.Is(err, fence.ErrClosed) {
+		t.Errorf("PUT: %v, want the fence's refusal", err)
+	}
+	if err := listServers(within(t), f.Clients); err != nil {
+		t.Errorf("GET: %v", err)
+	}
+	cloud.RevokeTokens()
+	if err := listServers(within(t), f.Clients); !errors.Is(err, fence.ErrClosed) {
+		t.Errorf("a login after the term: %v, want the fence's refusal", err)
+	}
+	if refusals != 2 {
+		t.Errorf("the fence was asked %d times, want twice", refusals)
+	}
+	for _, call := range cloud.Calls() {
+		if call.Method != http.MethodGet {
+			t.Errorf("%s %s reached the cloud", call.Method, call.Path)
+		}
+	}
+	if requests := f.observed.Requests(); !slices.Contains(requests, "network router_update refused") {
+		t.Errorf("observed %v", requests)
+	}
+}
+
+func TestFence_CancelsWhatIsInFlight(t *testing.T) {
+	s, cfg := newStub(t, hang(t, func(http.ResponseWriter) {}))
+	gate := fence.New(nil, clock.RealClock{})
+	f := open(t, cfg, func(o *Options) { o.Transport = gate.Transport })
+	done := make(chan error, 1)
+	go func() { done <- send(t.Context(), f.Clients, "PUT", "routers/1", map[string]any{}) }()
+	until(t, "the request is made", func() bool { return s.count("/routers/1") == 1 })
+	gate.Close(errors.New("lost"))
+	if err := <-done; !errors.Is(err, fence.ErrClosed) {
+		t.Errorf("got %v, want the fence's reason", err)
+	}
+	if n := len(gate.InFlight()); n != 0 {
+		t.Errorf("%d calls are in flight for the fence", n)
+	}
+}
+
+func TestClose_CancelsWhatIsInFlightAndRefusesTheRest(t *testing.T) {
+	for name, stuck := range map[string]string{"a request": "/ports", "a login": "/auth/tokens"} {
+		t.Run(name, func(t *testing.T) {
+			s, cfg := newStub(t, hang(t, func(http.ResponseWriter) {}))
+			if stuck == "/auth/tokens" {
+				s.answerLogins(hang(t, func(http.ResponseWriter) {}))
+			}
+			f := open(t, cfg)
+			done := make(chan error, 1)
+			go func() { done <- get(t.Context(), f.Clients, "ports") }()
+			until(t, "it is on its way", func() bool { return s.count(stuck) == 1 })
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-done; !errors.Is(err, ErrClosed) {
+				t.Errorf("in flight: %v, want ErrClosed", err)
+			}
+			if err := get(t.Context(), f.Clients, "ports"); !errors.Is(err, ErrClosed) {
+				t.Errorf("afterwards: %v, want ErrClosed", err)
+			}
+			if _, err := f.Project(t.Context()); !errors.Is(err, ErrClosed) {
+				t.Errorf("project afterwards: %v, want ErrClosed", err)
+			}
+			until(t, "all connections are closed", func() bool { _, left := s.connections(); return left == 0 })
+		})
+	}
+}
+
+func TestClose_AClientThatSomebodyKeptIsRefused(t *testing.T) {
+	s, cfg := newStub(t, status(200))
+	f := open(t, cfg)
+	network, err := f.Network(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Close(), f.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := network.Get(within(t), network.ServiceURL("ports"), nil, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+	if n := s.count("/ports"); n != 0 {
+		t.Errorf("%d requests were made", n)
+	}
+}
+
+func TestProject_WithoutOneIsAnError(t *testing.T) {
+	s, cfg := newStub(t, status(200))
+	s.answerLogins(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Subject-Token", "stub-token-1")
+		reply(w, 201, map[string]any{"token": map[string]any{"expires_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}})
+	})
+	f := open(t, cfg)
+	_, err := f.Project(within(t))
+	wantError(t, cfg, err, "tenant-id")
+}
+
+// Secrets must not come out, whatever goes wrong: each of these has its log and its errors searched.
+func TestSecrets_StayWhereTheyAre(t *testing.T) {
+	cloud, _ := simulator(t)
+	c := cloud.Credentials()
+	for name, global := range map[string]config.Global{
+		"password":               {UserID: c.UserID, Password: config.Secret(c.Password), TenantID: c.ProjectID},
+		"token":                  {Token: config.Secret(c.Token)},
+		"application credential": {ApplicationCredentialID: c.ApplicationCredentialID, ApplicationCredentialSecret: config.Secret(c.ApplicationCredentialSecret)},
+		"trust":                  {TrustID: c.TrustID, TrusteeID: c.TrusteeID, TrusteePassword: config.Secret(c.TrusteePassword)},
+	} {
+		for fault, injected := range map[string]openstacktest.Fault{
+			"refused":  {Status: 401},
+			"failing":  {Status: 503},
+			"dropped":  {Drop: true},
+			"cut":      {Truncate: 20},
+			"no login": {Service: openstacktest.ServiceIdentity, Status: 403},
+			"strange":  {Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) { return 200, []byte("hello") }},
+		} {
+			t.Run(name+" "+fault, func(t *testing.T) {
+				defer cloud.Inject(injected)()
+				cfg := config.Default()
+				cfg.Client.MaxRetries = 1
+				cfg.Global = global
+				cfg.Global.AuthURL, cfg.Global.Region = c.AuthURL, c.Region
+				f := open(t, cfg)
+				wantError(t, cfg, listServers(within(t), f.Clients))
+				noSecret(t, cfg, "log", f.logs.String())
+			})
+		}
+	}
+}

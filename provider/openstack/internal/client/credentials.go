@@ -1,0 +1,161 @@
+package client
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+
+	"github.com/fxccm/fxccm/provider/openstack/config"
+)
+
+// credentials are what Keystone is told at a login.
+type credentials struct {
+	authURL *url.URL
+	options tokens.AuthOptions
+	// who logs in, and to what: for messages.
+	who string
+	// secrets are what must not be in any message.
+	secrets []string
+}
+
+// newCredentials takes from the configuration who logs in, in the order in which gophercloud, and so OCCM, looks: with a password, a
+// token, an application credential. A trust is used with a password. The error names the keys of cloud.conf.
+func newCredentials(g config.Global) (credentials, error) {
+	authURL, err := parseAuthURL(g.AuthURL)
+	if err != nil {
+		return credentials{}, err
+	}
+	c := credentials{authURL: authURL, secrets: secretsOf(g)}
+	userID, password := g.UserID, g.Password
+	if g.TrustID != "" && g.TrusteeID != "" {
+		userID, password = g.TrusteeID, cmp.Or(g.TrusteePassword, g.Password)
+	}
+	switch {
+	case password != "":
+		c.options = user(userID, g)
+		c.options.Password = string(password)
+		c.options.Scope = scope(g)
+		c.who = describeUser(c.options)
+	case g.Token != "":
+		c.options.TokenID = string(g.Token)
+		c.options.Scope = scope(g)
+		c.who = "the holder of a token"
+	case g.ApplicationCredentialID != "":
+		c.options.ApplicationCredentialID = g.ApplicationCredentialID
+		c.options.ApplicationCredentialSecret = string(g.ApplicationCredentialSecret)
+		c.who = fmt.Sprintf("application credential %q", g.ApplicationCredentialID)
+	case g.ApplicationCredentialName != "":
+		c.options = user(userID, g)
+		c.options.ApplicationCredentialName = g.ApplicationCredentialName
+		c.options.ApplicationCredentialSecret = string(g.ApplicationCredentialSecret)
+		c.who = fmt.Sprintf("application credential %q of %s", g.ApplicationCredentialName, describeUser(c.options))
+	default:
+		return credentials{}, errors.New("there is nothing to log in with: set password, token, or application-credential-id " +
+			"(or -name) and -secret")
+	}
+	return c, c.check()
+}
+
+// check has gophercloud make the request, which tells what is missing.
+func (c credentials) check() error {
+	options := c.options
+	asked, err := options.ToTokenV3ScopeMap()
+	if err == nil {
+		_, err = options.ToTokenV3CreateMap(asked)
+	}
+	if err != nil {
+		return fmt.Errorf("log in as %s: %w", c.who, err)
+	}
+	return nil
+}
+
+func parseAuthURL(text string) (*url.URL, error) {
+	if text == "" {
+		return nil, errors.New("auth-url is not set")
+	}
+	// The error of url.Parse has the URL in it, with whatever password.
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return nil, errors.New("auth-url is not an address that begins with http:// or https://")
+	}
+	if isVersion2(u.Path) {
+		return nil, errors.New("auth-url ends with v2.0: that version of Keystone's API is gone since OpenStack Queens, set the one that ends with v3")
+	}
+	return u, nil
+}
+
+func isVersion2(path string) bool {
+	segments := split(path)
+	return len(segments) > 0 && slices.Contains([]string{"v2", "v2.0"}, segments[len(segments)-1])
+}
+
+// user is the user by id, or by name and domain.
+func user(id string, g config.Global) tokens.AuthOptions {
+	if id != "" {
+		return tokens.AuthOptions{UserID: id}
+	}
+	domainID, domainName := domain(g.UserDomainID, g.UserDomainName, g)
+	return tokens.AuthOptions{Username: g.Username, DomainID: domainID, DomainName: domainName}
+}
+
+// scope is the trust, or else the project by id or by name and domain. Without either Keystone takes the user's default project.
+func scope(g config.Global) tokens.Scope {
+	switch {
+	case g.TrustID != "":
+		return tokens.Scope{TrustID: g.TrustID}
+	case g.TenantID != "":
+		return tokens.Scope{ProjectID: g.TenantID}
+	case g.TenantName != "":
+		domainID, domainName := domain(g.TenantDomainID, g.TenantDomainName, g)
+		return tokens.Scope{ProjectName: g.TenantName, DomainID: domainID, DomainName: domainName}
+	}
+	return tokens.Scope{}
+}
+
+// domain is the one that is given, or else the common one. Keystone takes an id or a name, not both: the id is the one that
+// cannot change.
+func domain(id, name string, g config.Global) (string, string) {
+	if id == "" && name == "" {
+		id, name = g.DomainID, g.DomainName
+	}
+	if id != "" {
+		return id, ""
+	}
+	return "", name
+}
+
+func describeUser(o tokens.AuthOptions) string {
+	if o.UserID != "" {
+		return fmt.Sprintf("user %q", o.UserID)
+	}
+	return fmt.Sprintf("user %q of domain %q", o.Username, o.DomainID+o.DomainName)
+}
+
+func secretsOf(g config.Global) []string {
+	var all []string
+	for _, secret := range []config.Secret{g.Password, g.TrusteePassword, g.ApplicationCredentialSecret, g.Token} {
+		if secret == "" {
+			continue
+		}
+		all = append(all, string(secret))
+		// As it is in the request, should Keystone or something on the way quote that.
+		if quoted, err := json.Marshal(string(secret)); err == nil {
+			all = append(all, string(quoted[1:len(quoted)-1]))
+		}
+	}
+	return all
+}
+
+// scrub takes the secrets out of a text that somebody else wrote.
+func (c credentials) scrub(text string) string {
+	for _, secret := range c.secrets {
+		text = strings.ReplaceAll(text, secret, "[redacted]")
+	}
+	return text
+}

@@ -1,0 +1,80 @@
+package client
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+)
+
+func TestShape_OfAddressesAsClouds_HaveThem(t *testing.T) {
+	for _, c := range []struct{ service, address, want string }{
+		{serviceCompute, "http://host:8774/v2.1", "http://host:8774/v2.1/"},
+		{serviceCompute, "http://host:8774/v2.1/", "http://host:8774/v2.1/"},
+		{serviceCompute, "http://host:8774/v2/3f1c9a366a0c4f0e", "http://host:8774/v2/3f1c9a366a0c4f0e/"},
+		{serviceCompute, "https://host/compute", "https://host/compute/v2.1/"},
+		{serviceNetwork, "http://host:9696", "http://host:9696/"},
+		{serviceNetwork, "http://host:9696/", "http://host:9696/"},
+		{serviceNetwork, "https://host/networking/v2.0", "https://host/networking/"},
+		{serviceNetwork, "https://host/networking/v2.0/", "https://host/networking/"},
+		{serviceLoadBalancer, "https://host/load-balancer", "https://host/load-balancer/"},
+		{serviceLoadBalancer, "https://host:9876/v2.0", "https://host:9876/"},
+		{serviceLoadBalancer, "https://host:9876/v2", "https://host:9876/"},
+		{serviceKeyManager, "https://host/key-manager/v1/", "https://host/key-manager/"},
+	} {
+		if got, err := shape(c.service, c.address); err != nil || got != c.want {
+			t.Errorf("%s at %s: %s, %v, want %s", c.service, c.address, got, err, c.want)
+		}
+	}
+	for _, address := range []string{"", "host:8774", "/v2.1", "http://%zz"} {
+		if got, err := shape(serviceCompute, address); err == nil {
+			t.Errorf("%q became %q", address, got)
+		}
+	}
+}
+
+func TestEndpoint_OfRegionAndInterface(t *testing.T) {
+	who := &identity{catalog: []tokens.CatalogEntry{
+		{Type: "volume"},
+		{Type: serviceNetwork, Endpoints: []tokens.Endpoint{
+			{Interface: "public", Region: "north", RegionID: "north", URL: "http://north"},
+			{Interface: "internal", Region: "south", RegionID: "south", URL: "http://internal.south"},
+			{Interface: "public", Region: "the south", RegionID: "south", URL: "http://south"},
+		}},
+		{Type: serviceKeyManager},
+	}}
+	for _, c := range []struct{ availability, region, want string }{
+		{"public", "south", "http://south/"},
+		{"public", "the south", "http://south/"},
+		{"internal", "south", "http://internal.south/"},
+		{"public", "", "http://north/"},
+	} {
+		if got, err := who.endpoint(serviceNetwork, c.availability, c.region); err != nil || got != c.want {
+			t.Errorf("%s interface in %q: %s, %v, want %s", c.availability, c.region, got, err, c.want)
+		}
+	}
+	for _, c := range []struct{ service, availability, region, text string }{
+		{serviceNetwork, "public", "west", `it has the regions ["north" "south"]`},
+		{serviceNetwork, "admin", "", "its admin interface"},
+		{serviceKeyManager, "public", "", "its public interface"},
+		{serviceLoadBalancer, "public", "", "service load-balancer"},
+	} {
+		if _, err := who.endpoint(c.service, c.availability, c.region); !errors.Is(err, ErrNoService) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s in %q: %v, want ErrNoService that tells %q", c.service, c.region, err, c.text)
+		}
+	}
+}
+
+func TestAvailability_AsTheConfigurationMayWriteIt(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "public", "public": "public", "publicURL": "public", "internal": "internal", "internalURL": "internal", "Admin": "admin", "adminURL": "admin",
+	} {
+		if got, err := availability(text); err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
+		}
+	}
+	if got, err := availability("private"); err == nil {
+		t.Errorf("private became %q", got)
+	}
+}

@@ -1,0 +1,359 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/gophercloud/gophercloud/v2"
+	"go.uber.org/goleak"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds what a test waits for; it is far longer than anything takes.
+const patience = 30 * time.Second
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func until(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// advance has the time pass until the condition holds.
+func advance(t *testing.T, clock *clocktesting.FakeClock, step time.Duration, what string, condition func() bool) {
+	t.Helper()
+	until(t, what, func() bool {
+		if condition() {
+			return true
+		}
+		clock.Step(step)
+		return false
+	})
+}
+
+// fixture is what a test sees of Clients from outside.
+type fixture struct {
+	*Clients
+	logs     *logs
+	observed *observed
+	config   config.Config
+}
+
+// open makes Clients that pause for no time, unless the test says otherwise, and looks for secrets in all they log.
+func open(t *testing.T, cfg config.Config, change ...func(*Options)) fixture {
+	t.Helper()
+	f := fixture{logs: &logs{}, observed: &observed{}, config: cfg}
+	o := Options{
+		Logger: funcr.New(f.logs.write, funcr.Options{Verbosity: 10}), Observer: f.observed,
+		random: func() float64 { return 0 },
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	var err error
+	if f.Clients, err = New(cfg, o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		noSecret(t, cfg, "log", f.logs.String())
+	})
+	return f
+}
+
+// noSecret fails the test if a text has a secret of the configuration, or a token.
+func noSecret(t *testing.T, cfg config.Config, what, text string) {
+	t.Helper()
+	for _, secret := range secretsOf(cfg.Global) {
+		if strings.Contains(text, secret) {
+			t.Errorf("%s has the secret %q in it: %s", what, secret, text)
+		}
+	}
+	if strings.Contains(strings.ToLower(text), "x-auth-token") || strings.Contains(text, "stub-token") {
+		t.Errorf("%s has a token in it: %s", what, text)
+	}
+}
+
+// wantError checks that there is an error with these texts, and without secrets.
+func wantError(t *testing.T, cfg config.Config, err error, texts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Error("there is no error")
+		return
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("the error is %q, and should tell %q", err, text)
+		}
+	}
+	noSecret(t, cfg, "error", fmt.Sprintf("%v %+v %#v", err, err, err.Error()))
+}
+
+type logs struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logs) write(prefix, args string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.WriteString(prefix + args + "\n")
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// observed is an Observer that remembers.
+type observed struct {
+	mu       sync.Mutex
+	inFlight int
+	requests []string
+	retries  []string
+	logins   []string
+	waits    []time.Duration
+}
+
+func (o *observed) RequestStarted(string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.inFlight++
+}
+
+func (o *observed) RequestEnded(service, operation, code string, _ time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.inFlight--
+	o.requests = append(o.requests, service+" "+operation+" "+code)
+}
+
+func (o *observed) RequestRetried(reason string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.retries = append(o.retries, reason)
+}
+
+func (o *observed) LoggedIn(result string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.logins = append(o.logins, result)
+}
+
+func (o *observed) RateLimitWaited(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waits = append(o.waits, d)
+}
+
+func (o *observed) Requests() []string { return o.copy(&o.requests) }
+func (o *observed) Retries() []string  { return o.copy(&o.retries) }
+func (o *observed) Logins() []string   { return o.copy(&o.logins) }
+
+func (o *observed) copy(list *[]string) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string{}, *list...)
+}
+
+// simulator starts a cloud, and says how to log in to it with a password.
+func simulator(t *testing.T, options ...openstacktest.Option) (*openstacktest.Server, config.Config) {
+	t.Helper()
+	cloud := openstacktest.NewServer(options...)
+	t.Cleanup(cloud.Close)
+	return cloud, configFor(cloud.Credentials())
+}
+
+func configFor(c openstacktest.Credentials) config.Config {
+	cfg := config.Default()
+	cfg.Client.RequestRate = 0
+	cfg.Global = config.Global{
+		AuthURL: c.AuthURL, Region: c.Region, CAFileContents: c.CertificatePEM,
+		Username: c.Username, Password: config.Secret(c.Password), DomainName: c.DomainName, TenantName: c.ProjectName,
+	}
+	return cfg
+}
+
+// stub is a Keystone whose catalog has only itself, and whatever else a test answers.
+type stub struct {
+	*httptest.Server
+	t *testing.T
+
+	mu       sync.Mutex
+	keystone http.HandlerFunc
+	service  http.HandlerFunc
+	logins   int
+	revoked  int
+	requests []recorded
+	opened   int
+	closed   int
+}
+
+// recorded is a request that has reached the stub.
+type recorded struct {
+	method, path, body, token, agent string
+	at                               time.Time
+}
+
+func newStub(t *testing.T, service http.HandlerFunc) (*stub, config.Config) {
+	t.Helper()
+	s := &stub{t: t, service: service}
+	s.Server = httptest.NewUnstartedServer(s)
+	s.Config.ConnState = s.connection
+	s.Start()
+	t.Cleanup(s.Close)
+	cfg := config.Default()
+	cfg.Client.RequestRate = 0
+	cfg.Global = config.Global{AuthURL: s.URL + "/v3", UserID: "user-1", Password: `pa"ss-word`, TenantID: "project-1"}
+	return s, cfg
+}
+
+func (s *stub) connection(_ net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		s.opened++
+	case http.StateClosed:
+		s.closed++
+	}
+}
+
+// connections are how many have been made, and how many are left of them.
+func (s *stub) connections() (opened, left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened, s.opened - s.closed
+}
+
+func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	s.mu.Lock()
+	s.requests = append(s.requests, recorded{r.Method, r.URL.Path, string(body), r.Header.Get("X-Auth-Token"), r.UserAgent(), time.Now()})
+	keystone, service := s.keystone, s.service
+	s.mu.Unlock()
+	if r.URL.Path == "/" {
+		reply(w, http.StatusMultipleChoices, map[string]any{"versions": map[string]any{"values": []any{map[string]any{
+			"id": "v3.14", "status": "stable", "links": []any{map[string]any{"rel": "self", "href": s.URL + "/elsewhere/v3/"}},
+		}}}})
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/auth/tokens") {
+		if keystone != nil {
+			keystone(w, r)
+			return
+		}
+		s.issue(w)
+		return
+	}
+	if !s.valid(r.Header.Get("X-Auth-Token")) {
+		reply(w, http.StatusUnauthorized, map[string]any{"error": map[string]any{"message": "The request you have made requires authentication."}})
+		return
+	}
+	service(w, r)
+}
+
+func (s *stub) issue(w http.ResponseWriter) {
+	s.mu.Lock()
+	s.logins++
+	token := fmt.Sprintf("stub-token-%d", s.logins)
+	s.mu.Unlock()
+	w.Header().Set("X-Subject-Token", token)
+	var catalog []any
+	for _, service := range []string{serviceCompute, serviceNetwork, serviceLoadBalancer, serviceKeyManager} {
+		catalog = append(catalog, map[string]any{"type": service, "endpoints": []any{
+			map[string]any{"interface": "public", "region": "here", "region_id": "here", "url": s.URL + "/" + service},
+		}})
+	}
+	reply(w, http.StatusCreated, map[string]any{"token": map[string]any{
+		"expires_at": "2100-01-01T00:00:00.000000Z", "project": map[string]any{"id": "project-1"}, "catalog": catalog,
+	}})
+}
+
+func (s *stub) valid(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return token == fmt.Sprintf("stub-token-%d", s.logins) && s.logins > s.revoked
+}
+
+// revoke makes all tokens invalid that have been issued.
+func (s *stub) revoke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revoked = s.logins
+}
+
+func (s *stub) answerLogins(handler http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keystone = handler
+}
+
+// count counts the requests whose path ends so.
+func (s *stub) count(suffix string) int { return len(s.seen(suffix)) }
+
+func (s *stub) seen(suffix string) []recorded {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []recorded
+	for _, r := range s.requests {
+		if strings.HasSuffix(r.path, suffix) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+// get asks Neutron for something, as gophercloud's functions do.
+func get(ctx context.Context, c *Clients, path string) error {
+	return send(ctx, c, http.MethodGet, path, nil)
+}
+
+func send(ctx context.Context, c *Clients, method, path string, body any) error {
+	network, err := c.Network(ctx)
+	if err != nil {
+		return err
+	}
+	var got any
+	options := &gophercloud.RequestOpts{OkCodes: []int{200, 201, 202, 204}, JSONResponse: &got}
+	if body != nil {
+		options.JSONBody = body
+	}
+	_, err = network.Request(ctx, method, network.ServiceURL(path), options)
+	return err
+}

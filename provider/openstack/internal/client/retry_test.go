@@ -1,0 +1,334 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/internal/fence"
+)
+
+func TestRetryReason(t *testing.T) {
+	const (
+		immutableLB = `{"faultcode": "Client", "faultstring": "Load Balancer 1 is immutable and cannot be updated.", "debuginfo": null}`
+		inUse       = `{"NeutronError": {"type": "PortInUse", "message": "Unable to complete operation"}}`
+	)
+	status := func(code int, body string) func() (*http.Response, error) {
+		return func() (*http.Response, error) {
+			return &http.Response{StatusCode: code, Body: io.NopCloser(bytes.NewBufferString(body))}, nil
+		}
+	}
+	failure := func(err error) func() (*http.Response, error) {
+		return func() (*http.Response, error) { return nil, err }
+	}
+	dial := failure(fmt.Errorf("x: %w", &net.OpError{Op: "dial", Err: errors.New("connection refused")}))
+	reset := failure(&net.OpError{Op: "read", Err: errors.New("connection reset by peer")})
+	all := []string{"GET", "HEAD", "PUT", "DELETE", "POST", "PATCH"}
+	repeatable := []string{"GET", "HEAD", "PUT", "DELETE"}
+	for _, c := range []struct {
+		name    string
+		outcome func() (*http.Response, error)
+		reason  string
+		methods []string
+	}{
+		{"too many requests", status(429, ""), "429", all},
+		{"unavailable", status(503, ""), "503", all},
+		{"immutable", status(409, immutableLB), "409", all},
+		{"another conflict", status(409, inUse), "", nil},
+		{"internal error", status(500, ""), "500", []string{"GET", "HEAD"}},
+		{"bad gateway", status(502, ""), "502", repeatable},
+		{"gateway timeout", status(504, ""), "504", repeatable},
+		{"no time", failure(&timeoutError{time.Second}), "timeout", repeatable},
+		{"connection lost", reset, "connection", repeatable},
+		{"no connection", dial, "connection", all},
+		{"not found", status(404, ""), "", nil},
+		{"unauthorized", status(401, ""), "", nil},
+		{"forbidden", status(403, ""), "", nil},
+		{"precondition failed", status(412, ""), "", nil},
+		{"fine", status(200, "{}"), "", nil},
+		{"refused by the fence", failure(fmt.Errorf("PUT refused: %w", fence.ErrClosed)), "", nil},
+		{"closed", failure(ErrClosed), "", nil},
+		{"caller gave up", failure(context.Canceled), "", nil},
+		{"caller's time is over", failure(context.DeadlineExceeded), "", nil},
+		{"not JSON", failure(&brokenAnswer{"x"}), "", nil},
+		{"certificate", failure(&tls.CertificateVerificationError{Err: errors.New("x")}), "", nil},
+	} {
+		for _, method := range all {
+			req, _ := http.NewRequest(method, "http://x/v2.0/lbaas/loadbalancers/1", nil)
+			want := ""
+			if slices.Contains(c.methods, method) {
+				want = c.reason
+			}
+			resp, err := c.outcome()
+			if got := retryReason(req, resp, err); got != want {
+				t.Errorf("%s %s: retried because of %q, want %q", method, c.name, got, want)
+			}
+			if resp != nil && resp.StatusCode == 409 {
+				if body, _ := io.ReadAll(resp.Body); len(body) == 0 {
+					t.Errorf("%s %s: the body is gone", method, c.name)
+				}
+			}
+		}
+	}
+	failover, _ := http.NewRequest("PUT", "http://x/v2.0/lbaas/loadbalancers/1/failover", nil)
+	if resp, err := reset(); retryReason(failover, resp, err) != "" {
+		t.Error("a failover that may have begun is begun again")
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"":                              0,
+		"0":                             0,
+		"7":                             7 * time.Second,
+		" 7 ":                           7 * time.Second,
+		"-7":                            0,
+		"soon":                          0,
+		"1e9":                           0,
+		"99999999999999999999":          0,
+		"Fri, 01 May 2026 12:01:30 GMT": 90 * time.Second,
+		"Fri, 01 May 2026 11:00:00 GMT": 0,
+	} {
+		resp := &http.Response{Header: http.Header{"Retry-After": {value}}}
+		if got := retryAfter(resp, now); got != want {
+			t.Errorf("Retry-After %q: %s, want %s", value, got, want)
+		}
+	}
+	if got := retryAfter(nil, now); got != 0 {
+		t.Errorf("no answer asks for %s", got)
+	}
+}
+
+func TestBackoff_GrowsToItsLimit(t *testing.T) {
+	for n, want := range map[int]time.Duration{0: time.Second, 1: 2 * time.Second, 4: 16 * time.Second, 5: 30 * time.Second, 29: 30 * time.Second, 1000: 30 * time.Second} {
+		if got := backoff(time.Second, 30*time.Second, n, 1); got != want {
+			t.Errorf("after %d: %s, want %s", n, got, want)
+		}
+		if got := backoff(time.Second, 30*time.Second, n, 0.25); got != want/4 {
+			t.Errorf("a quarter after %d: %s, want %s", n, got, want/4)
+		}
+	}
+}
+
+// script answers requests in turn; the last answer is repeated.
+func script(answers ...http.HandlerFunc) http.HandlerFunc {
+	var mu sync.Mutex
+	n := 0
+	return func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		handler := answers[min(n, len(answers)-1)]
+		n++
+		mu.Unlock()
+		handler(w, r)
+	}
+}
+
+func status(code int, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		reply(w, code, map[string]any{"error": http.StatusText(code)})
+	}
+}
+
+func immutableAnswer(w http.ResponseWriter, _ *http.Request) {
+	reply(w, http.StatusConflict, map[string]any{"faultstring": "Load Balancer 1 is immutable and cannot be updated."})
+}
+
+func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+// OCCM gives up at the first of these answers (D20).
+func TestRequest_RefusedForTheMoment_IsMadeAgain_D20(t *testing.T) {
+	s, cfg := newStub(t, script(immutableAnswer, status(429), status(503), status(201)))
+	f := open(t, cfg)
+	body := map[string]any{"listener": map[string]any{"name": "a"}}
+	if err := send(within(t), f.Clients, "POST", "lbaas/listeners", body); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := f.observed.Retries(), []string{"409", "429", "503"}; !slices.Equal(got, want) {
+		t.Errorf("retried because of %v, want %v", got, want)
+	}
+	for i, r := range s.seen("/listeners") {
+		if want := `{"listener":{"name":"a"}}`; r.body != want {
+			t.Errorf("attempt %d had the body %q, want %q", i, r.body, want)
+		}
+	}
+	want := []string{"identity token_create 201", "network network_other 409", "network network_other 429", "network network_other 503", "network network_other 201"}
+	if got := f.observed.Requests(); !slices.Equal(got, want) {
+		t.Errorf("observed %v, want each attempt: %v", got, want)
+	}
+	if f.observed.inFlight != 0 {
+		t.Errorf("%d requests are in flight", f.observed.inFlight)
+	}
+}
+
+func TestConflict_ThatIsTheCallersToResolve_IsReturnedWithItsBody(t *testing.T) {
+	s, cfg := newStub(t, func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusConflict, map[string]any{"NeutronError": map[string]any{"type": "RouterInUse"}})
+	})
+	f := open(t, cfg)
+	err := send(within(t), f.Clients, "PUT", "routers/1", map[string]any{})
+	var conflict gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &conflict) || conflict.Actual != http.StatusConflict || !bytes.Contains(conflict.Body, []byte("RouterInUse")) {
+		t.Errorf("got %v, want Neutron's conflict", err)
+	}
+	if n := s.count("/routers/1"); n != 1 {
+		t.Errorf("made %d times", n)
+	}
+}
+
+func TestRequest_ThatNeverSucceeds_IsGivenUpAfterMaxRetries(t *testing.T) {
+	for _, retries := range []int{0, 3} {
+		s, cfg := newStub(t, immutableAnswer)
+		cfg.Client.MaxRetries = retries
+		f := open(t, cfg)
+		if err := send(within(t), f.Clients, "DELETE", "x", nil); !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+			t.Errorf("got %v, want the conflict", err)
+		}
+		if n := s.count("/x"); n != 1+retries {
+			t.Errorf("made %d times, want 1 and %d again", n, retries)
+		}
+	}
+}
+
+func TestRetryAfter_IsWaitedFor(t *testing.T) {
+	for name, header := range map[string]func(time.Time) string{
+		"seconds": func(time.Time) string { return "20" },
+		"date":    func(now time.Time) string { return now.Add(20 * time.Second).UTC().Format(http.TimeFormat) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+			start := clock.Now()
+			var mu sync.Mutex
+			var at []time.Duration
+			_, cfg := newStub(t, func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				at = append(at, clock.Since(start))
+				first := len(at) == 1
+				mu.Unlock()
+				if first {
+					status(503, "Retry-After", header(start))(w, r)
+					return
+				}
+				status(200)(w, r)
+			})
+			cfg.Metadata.RequestTimeout = 0
+			f := open(t, cfg, func(o *Options) { o.Clock = clock })
+			done := make(chan error, 1)
+			go func() { done <- get(within(t), f.Clients, "ports") }()
+			until(t, "the first attempt is made", func() bool { mu.Lock(); defer mu.Unlock(); return len(at) == 1 })
+			advance(t, clock, time.Second, "the second attempt is made", func() bool { return len(done) == 1 })
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if len(at) != 2 || at[1] < 20*time.Second {
+				t.Errorf("attempts after %v, want the second after 20 s at the earliest", at)
+			}
+		})
+	}
+}
+
+func TestRetryAfter_LongerThanAnybodyWaits_IsTheCallers(t *testing.T) {
+	s, cfg := newStub(t, status(503, "Retry-After", "3600"))
+	f := open(t, cfg)
+	if err := get(within(t), f.Clients, "ports"); !gophercloud.ResponseCodeIs(err, http.StatusServiceUnavailable) {
+		t.Errorf("got %v, want the refusal at once", err)
+	}
+	if n := s.count("/ports"); n != 1 {
+		t.Errorf("made %d times", n)
+	}
+}
+
+func TestRetries_EndAfterAMinuteAltogether(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	s, cfg := newStub(t, func(w http.ResponseWriter, r *http.Request) {
+		clock.Step(25 * time.Second)
+		status(503)(w, r)
+	})
+	cfg.Client.MaxRetries, cfg.Metadata.RequestTimeout = 1000, 0
+	// The clock moves only when a request is made, so that each pause must be none.
+	f := open(t, cfg, func(o *Options) { o.Clock = clock })
+	done := make(chan error, 1)
+	go func() { done <- get(within(t), f.Clients, "ports") }()
+	advance(t, clock, 0, "the request is given up", func() bool { return len(done) == 1 })
+	if err := <-done; !gophercloud.ResponseCodeIs(err, http.StatusServiceUnavailable) {
+		t.Errorf("got %v", err)
+	}
+	if n := s.count("/ports"); n != 3 {
+		t.Errorf("made %d times, want 3: at 0, 25 and 50 s", n)
+	}
+}
+
+func TestPauseBeforeRetry_EndsWithTheCallersContext(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	s, cfg := newStub(t, status(503, "Retry-After", "20"))
+	cfg.Metadata.RequestTimeout = 0
+	f := open(t, cfg, func(o *Options) { o.Clock = clock })
+	ctx, cancel := context.WithCancel(within(t))
+	done := make(chan error, 1)
+	go func() { done <- get(ctx, f.Clients, "ports") }()
+	until(t, "the request waits", clock.HasWaiters)
+	cancel()
+	err := <-done
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	if n := s.count("/ports"); n != 1 {
+		t.Errorf("made %d times", n)
+	}
+}
+
+func TestConnection_ThatBreaks(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		times  int
+		ok     bool
+	}{{"GET", 2, true}, {"PUT", 2, true}, {"DELETE", 2, true}, {"POST", 1, false}} {
+		t.Run(c.method, func(t *testing.T) {
+			s, cfg := newStub(t, script(hangUp, status(200)))
+			f := open(t, cfg)
+			err := send(within(t), f.Clients, c.method, "things", map[string]any{"a": 1})
+			if (err == nil) != c.ok {
+				t.Errorf("got %v", err)
+			}
+			if n := s.count("/things"); n != c.times {
+				t.Errorf("made %d times, want %d", n, c.times)
+			}
+		})
+	}
+}
+
+// What has been cut off is not there: it must be neither used nor returned as if it were all.
+func TestAnswer_ThatBreaksOff_IsAskedForAgain(t *testing.T) {
+	cut := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(1000))
+		_, _ = w.Write([]byte(`{"servers": [{"id": "1"}`))
+	}
+	s, cfg := newStub(t, script(cut, status(200)))
+	f := open(t, cfg)
+	if err := get(within(t), f.Clients, "ports"); err != nil {
+		t.Error(err)
+	}
+	if n := s.count("/ports"); n != 2 {
+		t.Errorf("made %d times, want 2", n)
+	}
+
+	_, cfg = newStub(t, cut)
+	f = open(t, cfg)
+	wantError(t, cfg, get(within(t), f.Clients, "ports"), "broke off", "200 OK", "unexpected EOF")
+}

@@ -1,0 +1,408 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func listServers(ctx context.Context, c *Clients) error {
+	compute, err := c.Compute(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = servers.List(compute, nil).AllPages(ctx)
+	return err
+}
+
+func TestLogin_ByEachMethod(t *testing.T) {
+	cloud, _ := simulator(t)
+	c := cloud.Credentials()
+	for name, global := range map[string]config.Global{
+		"password, names":                    {Username: c.Username, Password: config.Secret(c.Password), DomainName: c.DomainName, TenantName: c.ProjectName},
+		"password, domains apart":            {Username: c.Username, Password: config.Secret(c.Password), UserDomainID: c.DomainID, TenantName: c.ProjectName, TenantDomainName: c.DomainName},
+		"password, ids":                      {UserID: c.UserID, Password: config.Secret(c.Password), TenantID: c.ProjectID, DomainName: c.DomainName},
+		"password, id before name":           {UserID: c.UserID, Username: c.Username, Password: config.Secret(c.Password), TenantID: c.ProjectID},
+		"token":                              {Token: config.Secret(c.Token)},
+		"token, project":                     {Token: config.Secret(c.Token), TenantID: c.ProjectID, Username: c.Username, DomainName: c.DomainName},
+		"application credential":             {ApplicationCredentialID: c.ApplicationCredentialID, ApplicationCredentialSecret: config.Secret(c.ApplicationCredentialSecret), TenantID: c.ProjectID},
+		"application credential, user id":    {ApplicationCredentialName: c.ApplicationCredentialName, ApplicationCredentialSecret: config.Secret(c.ApplicationCredentialSecret), UserID: c.UserID},
+		"application credential, user name":  {ApplicationCredentialName: c.ApplicationCredentialName, ApplicationCredentialSecret: config.Secret(c.ApplicationCredentialSecret), Username: c.Username, UserDomainName: c.DomainName},
+		"trust, user":                        {TrustID: c.TrustID, UserID: c.TrusteeID, Password: config.Secret(c.TrusteePassword)},
+		"trust, user by name":                {TrustID: c.TrustID, Username: c.TrusteeName, DomainID: c.DomainID, Password: config.Secret(c.TrusteePassword)},
+		"trust, trustee beside the user":     {TrustID: c.TrustID, TrusteeID: c.TrusteeID, TrusteePassword: config.Secret(c.TrusteePassword), Username: c.Username, Password: config.Secret(c.Password), DomainID: c.DomainID, TenantID: c.ProjectID},
+		"password, default domain for names": {Username: c.Username, Password: config.Secret(c.Password), DomainID: c.DomainID, DomainName: c.DomainName, TenantName: c.ProjectName},
+	} {
+		for _, authURL := range []string{cloud.AuthURL(), cloud.AuthURL() + "/", strings.TrimSuffix(cloud.AuthURL(), "/v3")} {
+			t.Run(name+" at "+authURL[len(cloud.URL()):], func(t *testing.T) {
+				cfg := config.Default()
+				cfg.Client.RequestRate = 0
+				cfg.Global = global
+				cfg.Global.AuthURL, cfg.Global.Region = authURL, c.Region
+				f := open(t, cfg)
+				if err := listServers(within(t), f.Clients); err != nil {
+					t.Fatal(err)
+				}
+				if project, err := f.Project(within(t)); err != nil || project != c.ProjectID {
+					t.Errorf("project %q, %v, want %q", project, err, c.ProjectID)
+				}
+				if f.Region() != c.Region {
+					t.Errorf("region %q", f.Region())
+				}
+			})
+		}
+	}
+}
+
+func TestNew_RefusesWhatCannotWork(t *testing.T) {
+	secret := config.Secret("s3cr3t-value")
+	whole := config.Global{AuthURL: "http://keystone/v3", UserID: "u", Password: secret, TenantID: "p"}
+	for name, c := range map[string]struct {
+		change func(*config.Global)
+		text   string
+	}{
+		"no address":       {func(g *config.Global) { g.AuthURL = "" }, "auth-url"},
+		"no http":          {func(g *config.Global) { g.AuthURL = "keystone:5000" }, "auth-url"},
+		"wrong address":    {func(g *config.Global) { g.AuthURL = "http://u:s3cr3t-value@%zz/" }, "auth-url"},
+		"Keystone v2":      {func(g *config.Global) { g.AuthURL = "http://keystone/v2.0/" }, "v2.0"},
+		"no credentials":   {func(g *config.Global) { g.Password = "" }, "application-credential"},
+		"no user":          {func(g *config.Global) { g.UserID = "" }, "UserID"},
+		"no user's domain": {func(g *config.Global) { g.UserID, g.Username = "", "bob" }, "Domain"},
+		"no project's domain": {func(g *config.Global) {
+			g.TenantID, g.TenantName = "", "demo"
+		}, "Domain"},
+		"credential without secret": {func(g *config.Global) { g.Password, g.ApplicationCredentialID = "", "x" }, "Secret"},
+		"interface":                 {func(g *config.Global) { g.EndpointType = "private" }, "os-endpoint-type"},
+		"no authority":              {func(g *config.Global) { g.CAFile = "/does/not/exist" }, "ca-file"},
+		"authority without PEM":     {func(g *config.Global) { g.CAFileContents = "x" }, "cafilecontents"},
+		"half a certificate":        {func(g *config.Global) { g.CertFile = "x" }, "key-file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config.Default()
+			cfg.Global = whole
+			c.change(&cfg.Global)
+			clients, err := New(cfg, Options{})
+			wantError(t, cfg, err, c.text)
+			if clients != nil {
+				_ = clients.Close()
+			}
+		})
+	}
+}
+
+func TestNew_AsksNothing(t *testing.T) {
+	s, cfg := newStub(t, status(200))
+	open(t, cfg)
+	if n := s.count(""); n != 0 {
+		t.Errorf("%d requests were made", n)
+	}
+}
+
+func TestLogin_IsSharedByAllWhoAskAtOnce(t *testing.T) {
+	cloud, cfg := simulator(t)
+	f := open(t, cfg)
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			if err := listServers(within(t), f.Clients); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := cloud.Counts()["token_create"]; n != 1 {
+		t.Errorf("%d logins, want 1", n)
+	}
+}
+
+func TestToken_ThatIsNoLongerValid_IsRenewedOnceForAll(t *testing.T) {
+	cloud, cfg := simulator(t)
+	f := open(t, cfg)
+	for round := 1; round <= 3; round++ {
+		cloud.RevokeTokens()
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				if err := listServers(within(t), f.Clients); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := cloud.Counts()["token_create"]; n != round {
+			t.Errorf("%d logins after %d revocations", n, round)
+		}
+	}
+}
+
+func TestToken_ThatExpires_IsRenewed(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	cloud, cfg := simulator(t, openstacktest.WithClock(clock), openstacktest.WithTokenLife(time.Hour))
+	f := open(t, cfg)
+	for range 4 {
+		if err := listServers(within(t), f.Clients); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(61 * time.Minute)
+	}
+	if n := cloud.Counts()["token_create"]; n != 4 {
+		t.Errorf("%d logins, want 4", n)
+	}
+}
+
+func TestRequest_RefusedForItsToken_IsMadeAgainWithItsBody(t *testing.T) {
+	s, cfg := newStub(t, status(201))
+	f := open(t, cfg)
+	if err := get(within(t), f.Clients, "networks"); err != nil {
+		t.Fatal(err)
+	}
+	s.revoke()
+	if err := send(within(t), f.Clients, "POST", "ports", map[string]any{"port": "a"}); err != nil {
+		t.Fatal(err)
+	}
+	seen := s.seen("/ports")
+	if len(seen) != 2 || seen[0].body != `{"port":"a"}` || seen[1].body != seen[0].body || seen[0].token == seen[1].token {
+		t.Errorf("the service saw %+v, want the same body with another token", seen)
+	}
+}
+
+func TestService_ThatRefusesEveryToken_CostsFewLogins(t *testing.T) {
+	s, cfg := newStub(t, status(http.StatusUnauthorized))
+	f := open(t, cfg)
+	for range 50 {
+		if err := get(within(t), f.Clients, "ports"); !gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
+			t.Fatalf("got %v, want the service's refusal", err)
+		}
+	}
+	if s.logins > 1+renewalBurst+1 {
+		t.Errorf("%d logins for 50 requests", s.logins)
+	}
+}
+
+func TestLogin_WithAnIssuedTokenThatExpired_SaysSo(t *testing.T) {
+	cloud, cfg := simulator(t)
+	for name, tenant := range map[string]string{"as it is": "", "for a project": cloud.Credentials().ProjectID} {
+		t.Run(name, func(t *testing.T) {
+			issued := config.Secret(cloud.Credentials().Token)
+			cfg.Global = config.Global{AuthURL: cfg.Global.AuthURL, Region: cfg.Global.Region, Token: issued, TenantID: tenant}
+			f := open(t, cfg)
+			if err := listServers(within(t), f.Clients); err != nil {
+				t.Fatal(err)
+			}
+			cloud.RevokeTokens()
+			wantError(t, cfg, listServers(within(t), f.Clients), "log in to Keystone", "cannot be renewed")
+		})
+	}
+}
+
+// OCCM logs in when it starts, and exits if that fails; afterwards a failure of these calls means "unsupported" to it for good.
+func TestKeystone_DownAndBack_NeedsNoRestart_D37(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	s, cfg := newStub(t, status(200))
+	cfg.Metadata.RequestTimeout = 0
+	s.answerLogins(status(http.StatusInternalServerError))
+	f := open(t, cfg, func(o *Options) { o.Clock = clock })
+	for i, pause := range []time.Duration{500, 1000, 2000, 4000, 8000, 15000, 15000} {
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				wantError(t, cfg, get(within(t), f.Clients, "ports"), "log in to Keystone", "500 Internal Server Error")
+			})
+		}
+		all.Wait()
+		if n := s.count("/auth/tokens"); n != i+1 {
+			t.Errorf("%d logins were tried for %d times 100 requests", n, i+1)
+		}
+		clock.Step(pause*time.Millisecond - 1)
+		wantError(t, cfg, get(within(t), f.Clients, "ports"), "not tried again")
+		if n := s.count("/auth/tokens"); n != i+1 {
+			t.Errorf("a login was tried before %s ms had passed", pause)
+		}
+		clock.Step(1)
+	}
+	if n := s.count("/ports"); n != 0 {
+		t.Errorf("%d requests were made without a token", n)
+	}
+	s.answerLogins(nil)
+	if err := get(within(t), f.Clients, "ports"); err != nil {
+		t.Errorf("Keystone is back: %v", err)
+	}
+	if got := f.observed.Logins(); got[0] != loginFailed || got[len(got)-1] != loginOK {
+		t.Errorf("observed %v", got)
+	}
+	if n := strings.Count(f.logs.String(), "login to OpenStack failed"); n != 7 {
+		t.Errorf("%d failures are in the log, want one for each login", n)
+	}
+}
+
+func TestKeystone_ThatCannotBeReached_IsNamed(t *testing.T) {
+	s, cfg := newStub(t, status(200))
+	s.Close()
+	f := open(t, cfg)
+	err := get(within(t), f.Clients, "ports")
+	wantError(t, cfg, err, "log in to Keystone ("+cfg.Global.AuthURL+")", "connection refused")
+}
+
+func TestLogin_CallerWhoGivesUpDoesNotSpoilItForOthers(t *testing.T) {
+	s, cfg := newStub(t, status(200))
+	release := make(chan struct{})
+	s.answerLogins(func(w http.ResponseWriter, _ *http.Request) {
+		<-release
+		s.issue(w)
+	})
+	f := open(t, cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() { first <- get(ctx, f.Clients, "ports") }()
+	until(t, "the login has begun", func() bool { return s.count("/auth/tokens") == 1 })
+	go func() { second <- get(within(t), f.Clients, "ports") }()
+	cancel()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("the one who gave up got %v", err)
+	}
+	close(release)
+	if err := <-second; err != nil {
+		t.Errorf("the other got %v", err)
+	}
+	if n := s.count("/auth/tokens"); n != 1 {
+		t.Errorf("%d logins", n)
+	}
+}
+
+// OCCM says "no suitable endpoint", "unsupported", or nothing (D40).
+func TestLoginError_TellsWhatKeystoneSaid_D40(t *testing.T) {
+	cloud, cfg := simulator(t)
+	cfg.Global.Password = "wr0ng-password"
+	f := open(t, cfg)
+	err := listServers(within(t), f.Clients)
+	wantError(t, cfg, err, "log in to Keystone ("+cloud.AuthURL()+")", `user "`+cfg.Global.Username+`"`, "401 Unauthorized", "The request you have made requires authentication")
+	var login *LoginError
+	if !errors.As(err, &login) || !login.Refused() || login.Status != 401 {
+		t.Errorf("got %#v, want a refusal", err)
+	}
+	if got := f.observed.Logins(); !slices.Equal(got, []string{loginRefused}) {
+		t.Errorf("observed %v", got)
+	}
+	noSecret(t, cfg, "log", f.logs.String())
+}
+
+func TestLoginError_IsNeverTakenForAServersNotFound(t *testing.T) {
+	s, cfg := newStub(t, status(200))
+	s.answerLogins(status(http.StatusNotFound))
+	f := open(t, cfg)
+	err := get(within(t), f.Clients, "ports")
+	wantError(t, cfg, err, "404 Not Found")
+	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		t.Error("to a lookup this says that the server does not exist, and its node would be deleted")
+	}
+}
+
+func TestKeystone_ThatAnswersNonsense(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		text   string
+	}{
+		"HTML":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); _, _ = w.Write([]byte("<html>")) }, "not JSON"},
+		"HTML, 404": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404); _, _ = w.Write([]byte("<html>")) }, "not an answer of Keystone's"},
+		"broken JSON": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(201)
+			_, _ = w.Write([]byte(`{"token": {`))
+		}, "unexpected EOF"},
+		"no token": {func(w http.ResponseWriter, _ *http.Request) { reply(w, 201, map[string]any{"token": map[string]any{}}) }, "no token"},
+		"wrong types": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Subject-Token", "t")
+			reply(w, 201, map[string]any{"token": map[string]any{"catalog": "x"}})
+		}, "catalog"},
+		"300":          {status(http.StatusMultipleChoices), "300 Multiple Choices"},
+		"the password": {echo, "[redacted]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, cfg := newStub(t, status(200))
+			s.answerLogins(c.answer)
+			f := open(t, cfg)
+			wantError(t, cfg, get(within(t), f.Clients, "ports"), c.text)
+		})
+	}
+}
+
+// echo answers with the request, as some proxies do.
+func echo(w http.ResponseWriter, r *http.Request) {
+	var body any
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	text, _ := json.Marshal(body)
+	reply(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"message": "cannot do " + string(text)}})
+}
+
+func TestVersion3_IsWhereKeystoneSays(t *testing.T) {
+	s, cfg := newStub(t, status(200))
+	cfg.Global.AuthURL = s.URL
+	f := open(t, cfg)
+	if err := get(within(t), f.Clients, "ports"); err != nil {
+		t.Error(err)
+	}
+	if n := s.count("/elsewhere/v3/auth/tokens"); n != 1 {
+		t.Errorf("%d logins there, want 1", n)
+	}
+}
+
+// Keystone behind a proxy that ends TLS tells its address as it sees it: without.
+func TestVersion3_IsFoundWithoutLeavingTLS(t *testing.T) {
+	cloud, cfg := simulator(t, openstacktest.WithTLS())
+	cfg.Global.AuthURL = strings.TrimSuffix(cloud.AuthURL(), "/v3")
+	remove := cloud.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceIdentity, Operation: "version_*",
+		Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
+			return status, []byte(strings.ReplaceAll(string(body), "https://", "http://"))
+		},
+	})
+	defer remove()
+	f := open(t, cfg)
+	if err := listServers(within(t), f.Clients); err != nil {
+		t.Error(err)
+	}
+	cloud.RevokeTokens()
+	if err := listServers(within(t), f.Clients); err != nil {
+		t.Error(err)
+	}
+	if n := cloud.Counts()["version_list"]; n != 1 {
+		t.Errorf("Keystone was asked for its versions %d times", n)
+	}
+}
+
+func TestCredentials_ArePreferredAsInGophercloud(t *testing.T) {
+	g := config.Global{
+		AuthURL: "http://k/v3", UserID: "u", Password: "p", Token: "t", ApplicationCredentialID: "a", ApplicationCredentialSecret: "s", TenantID: "x",
+	}
+	for _, want := range []string{"password", "token", "application_credential"} {
+		c, err := newCredentials(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request, err := c.options.ToTokenV3CreateMap(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := fmt.Sprint(request["auth"]); !strings.Contains(text, "methods:["+want+"]") {
+			t.Errorf("logs in by %s, want %s", text, want)
+		}
+		if g.Password != "" {
+			g.Password = ""
+		} else {
+			g.Token = ""
+		}
+	}
+}
