@@ -25,6 +25,9 @@ var packages = map[string]string{
 	"endpoints":             "ccm/serving/endpoints",
 	"options":               "options",
 	"fake":                  "provider/fake",
+	"openstack":             "provider/openstack",
+	"config":                "provider/openstack/config",
+	"openstacktest":         "provider/openstack/openstacktest",
 	"registered":            "provider/registered",
 	"persistentvolumelabel": "controllers/persistentvolumelabel",
 	"upstream":              "controllers/upstream",
@@ -155,5 +158,44 @@ func TestFlags_Exist(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+var (
+	namedTest    = regexp.MustCompile("`(Test[A-Z]\\w*)`")
+	declaredTest = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(t \*testing\.T\)`)
+)
+
+// A test that a page names as the proof of something is there.
+func TestTests_Exist(t *testing.T) {
+	declared := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "bin" || entry.Name() == ".git"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range declaredTest.FindAllStringSubmatch(string(text), -1) {
+			declared[found[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, page := range pages(t) {
+		for _, found := range namedTest.FindAllStringSubmatch(read(t, page), -1) {
+			if named++; !declared[found[1]] {
+				t.Errorf("%s: there is no %s", page, found[1])
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("no page names a test")
 	}
 }

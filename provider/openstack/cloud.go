@@ -1,0 +1,174 @@
+package openstack
+
+import (
+	"context"
+
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/internal/client"
+	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
+	"github.com/fxccm/fxccm/provider/openstack/internal/metrics"
+	"github.com/fxccm/fxccm/provider/openstack/internal/routes"
+)
+
+// cloud is OpenStack in one term.
+type cloud struct {
+	clients   *client.Clients
+	series    *metrics.Series
+	instances *instances.Instances
+	// routes is nil if no router is configured.
+	routes *routes.Routes
+}
+
+var (
+	_ cloudprovider.Interface    = (*cloud)(nil)
+	_ cloudprovider.InformerUser = (*cloud)(nil)
+)
+
+// open makes the clients, and asks nothing of OpenStack.
+func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+	loaded, err := s.load(env.ConfigFile, env.ConfigStrict)
+	if err != nil {
+		return nil, err
+	}
+	env = complete(env)
+	for _, warning := range loaded.Warnings {
+		env.Logger.Info("Cloud configuration", "warning", warning.String())
+	}
+	set, err := metrics.New(env.Registerer, env.Manager)
+	if err != nil {
+		return nil, err
+	}
+	series := set.Begin()
+	clients, err := client.New(loaded.Config, client.Options{
+		Transport:  env.Transport,
+		UserAgents: env.UserAgents,
+		Logger:     env.Logger,
+		Observer:   series,
+		Clock:      env.Clock,
+		Reload:     s.reload(env),
+		Files:      loaded.Files,
+	})
+	if err != nil {
+		series.End()
+		return nil, err
+	}
+	return newCloud(loaded.Config, env, clients, series), nil
+}
+
+// complete puts in what a caller other than a Manager may leave out.
+func complete(env ccm.ProviderEnv) ccm.ProviderEnv {
+	if env.Clock == nil {
+		env.Clock = clock.RealClock{}
+	}
+	if env.Recorder == nil {
+		env.Recorder = func(string) record.EventRecorder { return nil }
+	}
+	return env
+}
+
+// reload reads the configuration again, for the login and the connections. Nil: it is not in a file.
+func (s source) reload(env ccm.ProviderEnv) func(context.Context) (config.Config, error) {
+	if s.given != nil {
+		return nil
+	}
+	return func(context.Context) (config.Config, error) {
+		loaded, err := s.load(env.ConfigFile, env.ConfigStrict)
+		return loaded.Config, err
+	}
+}
+
+func newCloud(cfg config.Config, env ccm.ProviderEnv, clients *client.Clients, series *metrics.Series) *cloud {
+	c := &cloud{
+		clients: clients,
+		series:  series,
+		instances: instances.New(instances.Config{
+			Compute:    clients.Compute,
+			Network:    clients.Network,
+			Project:    clients.Project,
+			Options:    cfg.Instances,
+			Networking: cfg.Networking,
+			Region:     cfg.Global.Region,
+			Clock:      env.Clock,
+			Logger:     env.Logger,
+			Recorder:   env.Recorder(component),
+			Observer:   series,
+		}),
+	}
+	if cfg.Route.RouterID != "" {
+		c.routes = routes.New(routes.Config{
+			Network:  clients.Network,
+			RouterID: cfg.Route.RouterID,
+			Clock:    env.Clock,
+			Logger:   env.Logger,
+		})
+	}
+	return c
+}
+
+// component is the source of events, by OCCM's name.
+const component = "cloud-provider-openstack"
+
+// ProviderName implements cloudprovider.Interface.
+func (c *cloud) ProviderName() string { return Name }
+
+// HasClusterID implements cloudprovider.Interface. As OCCM's it is always true.
+func (c *cloud) HasClusterID() bool { return true }
+
+// Initialize implements cloudprovider.Interface.
+func (c *cloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
+
+// SetInformers implements cloudprovider.InformerUser.
+func (c *cloud) SetInformers(factory informers.SharedInformerFactory) {
+	nodes := factory.Core().V1().Nodes()
+	// Asked for here, so that it is started with the others.
+	synced := nodes.Informer().HasSynced
+	c.setNodes(nodes.Lister(), synced)
+}
+
+func (c *cloud) setNodes(lister corelisters.NodeLister, synced func() bool) {
+	c.instances.SetNodes(lister, synced)
+	if c.routes != nil {
+		c.routes.SetNodes(lister, synced)
+	}
+}
+
+// InstancesV2 implements cloudprovider.Interface.
+func (c *cloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return c.instances.V2(), true }
+
+// Instances implements cloudprovider.Interface, for hosts that call it: upstream's controllers prefer InstancesV2.
+func (c *cloud) Instances() (cloudprovider.Instances, bool) { return c.instances.V1(), true }
+
+// Zones implements cloudprovider.Interface, for hosts that call it.
+func (c *cloud) Zones() (cloudprovider.Zones, bool) { return c.instances.Zones(), true }
+
+// Routes implements cloudprovider.Interface. They are served if a router is configured; whether Neutron can is seen when they are used.
+func (c *cloud) Routes() (cloudprovider.Routes, bool) {
+	if c.routes == nil {
+		return nil, false
+	}
+	return c.routes, true
+}
+
+// LoadBalancer implements cloudprovider.Interface. It is not served.
+func (c *cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return nil, false }
+
+// Clusters implements cloudprovider.Interface. It is not served.
+func (c *cloud) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
+
+// Close ends what goes on for the term, when it has drained.
+func (c *cloud) Close() error {
+	c.instances.Close()
+	if c.routes != nil {
+		c.routes.Close()
+	}
+	err := c.clients.Close()
+	c.series.End()
+	return err
+}

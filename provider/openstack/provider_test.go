@@ -1,0 +1,200 @@
+package openstack_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/openstack"
+	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// write makes a cloud.conf.
+func write(t *testing.T, content string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "cloud.conf")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func params(path string, opts ...openstack.Option) ccm.Params {
+	cfg := ccm.DefaultConfig()
+	cfg.CloudProvider.ConfigFile = path
+	return ccm.Params{Config: cfg, Providers: []ccm.Provider{openstack.Provider(opts...)}, RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}}
+}
+
+const complete = "[Global]\nauth-url = https://keystone.example/v3\napplication-credential-id = a\napplication-credential-secret = s3cret\n"
+
+func TestConfiguration_IsCheckedByNew(t *testing.T) {
+	data := config.Default()
+	data.Global.AuthURL, data.Global.ApplicationCredentialID, data.Global.ApplicationCredentialSecret = "https://keystone.example/v3", "a", "s3cret"
+	incomplete := data
+	incomplete.Global.AuthURL = ""
+	missing := filepath.Join(t.TempDir(), "none")
+	lax := params(write(t, complete+"usrname = x\n"))
+	lax.Config.CloudProvider.ConfigStrict = false
+	for _, c := range []struct {
+		name   string
+		params ccm.Params
+		want   []string
+	}{
+		{"a file", params(write(t, complete)), nil},
+		{"data", params("", openstack.WithConfig(data)), nil},
+		{"nothing", params(""), []string{"--cloud-config"}},
+		{"no such file", params(missing), []string{missing, "no such file"}},
+		{"both", params(write(t, complete), openstack.WithConfig(data)), []string{"only one"}},
+		{"a key that is misspelt", params(write(t, complete+"usrname = x\n")), []string{"cloudProvider.configFile", "line 5", "usrname", "username"}},
+		{"the same, not strict", lax, nil},
+		{"data that lacks something", params("", openstack.WithConfig(incomplete)), []string{"auth-url"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ccm.New(c.params)
+			if (err == nil) != (c.want == nil) {
+				t.Fatalf("error: %v", err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in: %v", want, err)
+				}
+			}
+			if err != nil && strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("the error holds the secret: %v", err)
+			}
+		})
+	}
+}
+
+func TestModule_TakesTheConfigurationOfTheApp(t *testing.T) {
+	cloud := openstacktest.NewServer()
+	defer cloud.Close()
+	loaded, err := config.Read([]byte(cloud.CloudConf(openstacktest.PasswordAuth)), config.Options{Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var given struct {
+		fx.In
+		Providers []ccm.Provider `group:"ccm.providers"`
+	}
+	app := fx.New(fx.NopLogger, openstack.Module(), fx.Supply(&loaded.Config), fx.Populate(&given))
+	if err := app.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if len(given.Providers) != 1 || given.Providers[0].Name != openstack.Name {
+		t.Fatalf("providers: %+v", given.Providers)
+	}
+	if err := given.Providers[0].Validate(ccm.DefaultConfig()); err != nil {
+		t.Errorf("the configuration of the app is not taken: %v", err)
+	}
+}
+
+// open opens the provider as a term does, without what a host may leave out.
+func open(t *testing.T, path string, env ccm.ProviderEnv) cloudprovider.Interface {
+	t.Helper()
+	env.ConfigFile, env.ConfigStrict = path, true
+	cloud, err := openstack.Provider().New(t.Context(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cloud.(io.Closer).Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cloud
+}
+
+func TestOpen_AsksNothing(t *testing.T) {
+	sim := openstacktest.NewServer()
+	defer sim.Close()
+	cloud := open(t, write(t, sim.CloudConf(openstacktest.PasswordAuth)+"[Route]\nrouter-id = 7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f\n"), ccm.ProviderEnv{})
+	for name, served := range map[string]bool{
+		"InstancesV2": second(cloud.InstancesV2()), "Instances": second(cloud.Instances()), "Zones": second(cloud.Zones()), "Routes": second(cloud.Routes()),
+	} {
+		if !served {
+			t.Errorf("%s is not served", name)
+		}
+	}
+	if !cloud.HasClusterID() || cloud.ProviderName() != "openstack" {
+		t.Error("it has no cluster ID, or another name")
+	}
+	if calls := sim.Calls(); len(calls) > 0 {
+		t.Errorf("OpenStack was asked: %v", calls)
+	}
+}
+
+func TestRoutes_WithoutARouterAreNotServed(t *testing.T) {
+	cloud := open(t, write(t, complete), ccm.ProviderEnv{})
+	if routes, served := cloud.Routes(); served || routes != nil {
+		t.Errorf("routes: %v, %t", routes, served)
+	}
+}
+
+func second[T any](_ T, served bool) bool { return served }
+
+func TestCloud_CountsItsRequestsForItsManager(t *testing.T) {
+	sim := openstacktest.NewServer()
+	defer sim.Close()
+	id := sim.AddServer(openstacktest.Instance{Name: "node-1"})
+	path := write(t, sim.CloudConf(openstacktest.PasswordAuth))
+	registry := prometheus.NewPedanticRegistry()
+	east := open(t, path, ccm.ProviderEnv{Manager: "east", Registerer: registry, UserAgents: []string{"acme/1"}})
+	west := open(t, path, ccm.ProviderEnv{Manager: "west", Registerer: registry})
+	for _, cloud := range []cloudprovider.Interface{east, east, west} {
+		instances, _ := cloud.InstancesV2()
+		node := &corev1.Node{}
+		node.Name, node.Spec.ProviderID = "node-1", "openstack:///"+id
+		if exists, err := instances.InstanceExists(context.Background(), node); !exists || err != nil {
+			t.Fatalf("exists: %t, %v", exists, err)
+		}
+	}
+	for _, manager := range []string{"east", "west"} {
+		if got := requests(t, registry, manager, "server_get") + requests(t, registry, manager, "server_list"); got < 1 {
+			t.Errorf("%s has made %v requests for servers", manager, got)
+		}
+	}
+	for _, call := range sim.Calls() {
+		if !strings.Contains(call.UserAgent, "fxccm") {
+			t.Errorf("user agent %q", call.UserAgent)
+		}
+	}
+	if agent := sim.Calls()[0].UserAgent; !strings.HasPrefix(agent, "acme/1 ") {
+		t.Errorf("the first user agent is %q", agent)
+	}
+}
+
+// requests are how many requests of the operation a Manager has made.
+func requests(t *testing.T, registry *prometheus.Registry, manager, operation string) (n uint64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "fxccm_openstack_request_duration_seconds" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if labels["manager"] == manager && labels["operation"] == operation {
+				n += metric.GetHistogram().GetSampleCount()
+			}
+		}
+	}
+	return n
+}
