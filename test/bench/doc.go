@@ -4,4 +4,6 @@
 // A trial is one measurement: the cluster and the cloud are emptied, the API server is left to settle, what there is to do is
 // created, and then the process under test is started. Everything is timed here, by what a watch on the API server shows, so that nobody has to be
 // believed about himself.
+//
+// On a simulated OpenStack fxccm is measured alone: what counts there is how often it asks, which the cloud records.
 package main

@@ -23,10 +23,13 @@ type settings struct {
 	rounds          int
 	managers        int
 	rest            time.Duration
-	limit           time.Duration
-	scenarios       []string
-	programs        string
-	out             string
+	// notReady and routes are for OpenStack, and idle is how long calls for routes are counted.
+	notReady, routes int
+	idle             time.Duration
+	limit            time.Duration
+	scenarios        []string
+	programs         string
+	out              string
 }
 
 func main() {
@@ -55,16 +58,22 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.rounds, "rounds", 5, "trials of each start and hand-over; nodes and services have at most 3")
 	flags.IntVar(&s.managers, "managers", 21, "Managers in one process, to measure what each after the first costs")
 	flags.DurationVar(&s.rest, "rest", 150*time.Second, "wait before memory at rest is measured; Go collects garbage at least every two minutes")
+	flags.IntVar(&s.notReady, "not-ready", 500, "OpenStack: nodes that are not ready")
+	flags.IntVar(&s.routes, "routes", 500, "OpenStack: routes to create, and to watch over")
+	flags.DurationVar(&s.idle, "idle", 3*time.Minute, "OpenStack: how long calls are counted while routes are as they should be")
 	flags.DurationVar(&s.limit, "limit", 15*time.Minute, "give a trial up after this time, and report that")
 	flags.StringSliceVar(&s.scenarios, "scenarios", scenarioNames(), "what to measure")
-	flags.BoolVar(&quick, "quick", false, "100 nodes, 20 services, one round, 6 managers and a rest of 10 seconds, to try the benchmark itself")
+	flags.BoolVar(&quick, "quick", false, "100 nodes, 20 services, one round, 6 managers and a rest of 10 seconds, 50 nodes not ready, 50 routes that are idle for a minute: "+
+		"to try the benchmark itself")
 	flags.StringVar(&s.programs, "programs", "", "folder of the programs fxccm and upstream (default: where this program is)")
 	flags.StringVar(&s.out, "out", "", "also write the result to this file, as Markdown")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
 	if quick {
-		for name, value := range map[string]string{"nodes": "100", "services": "20", "rounds": "1", "managers": "6", "rest": "10s"} {
+		for name, value := range map[string]string{
+			"nodes": "100", "services": "20", "rounds": "1", "managers": "6", "rest": "10s", "not-ready": "50", "routes": "50", "idle": "1m",
+		} {
 			if !flags.Changed(name) {
 				if err := flags.Set(name, value); err != nil {
 					return s, err
@@ -79,7 +88,7 @@ func (s *settings) validate(extra []string) error {
 	if len(extra) > 0 {
 		return fmt.Errorf("unexpected argument %q", extra[0])
 	}
-	for name, n := range map[string]int{"--nodes": s.nodes, "--services": s.services, "--rounds": s.rounds} {
+	for name, n := range map[string]int{"--nodes": s.nodes, "--services": s.services, "--rounds": s.rounds, "--not-ready": s.notReady, "--routes": s.routes} {
 		if n < 1 {
 			return fmt.Errorf("%s=%d: there must be at least 1", name, n)
 		}
@@ -89,6 +98,12 @@ func (s *settings) validate(extra []string) error {
 	}
 	if s.rest < 0 {
 		return fmt.Errorf("--rest=%s: it is negative", s.rest)
+	}
+	if s.routes > mostRoutes {
+		return fmt.Errorf("--routes=%d: there is room for the pods of %d nodes", s.routes, mostRoutes)
+	}
+	if s.idle < time.Minute {
+		return fmt.Errorf("--idle=%s: calls a minute are counted for a minute at least", s.idle)
 	}
 	if s.limit <= 0 {
 		return fmt.Errorf("--limit=%s: it must be longer than 0", s.limit)

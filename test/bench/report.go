@@ -20,9 +20,19 @@ type report struct {
 // terminal is the table for people who wait for it.
 func (r report) terminal() string {
 	var text strings.Builder
+	if len(r.results.rows) > 0 {
+		text.WriteString(terminalTable(header(), r.table()) + "\n")
+	}
+	if len(r.results.figures) > 0 {
+		text.WriteString("On OpenStack:\n" + r.openStackTerminal())
+	}
+	return text.String()
+}
+
+func terminalTable(header []string, lines [][]string) string {
+	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, strings.Join(header(), "\t"))
-	for _, cells := range r.table() {
+	for _, cells := range append([][]string{header}, lines...) {
 		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	_ = table.Flush()
@@ -94,6 +104,10 @@ func (r report) markdown() string {
 	write("fast is limited by that, and would be faster in a cluster; what is slow waits, and would not.\n")
 
 	fmt.Fprintf(&page, howItIsMeasured, r.settings.managers, r.settings.managers-1, r.settings.rest)
+	if len(r.results.figures) > 0 {
+		page.WriteString("\n" + r.openStackMarkdown())
+	}
+	page.WriteString("\n" + howToReproduce)
 
 	write("\n## All measurements\n")
 	page.WriteString(markdownTable(append([]string{""}, header()[1:len(candidates())+1]...), r.samples()))
@@ -153,13 +167,14 @@ the processes of several Managers, which serve their metrics once, on a loopback
 
 No worse, for start and memory, is a ratio of at most 1 as it is shown. There is no target for time where the cloud answers at once:
 what is measured then is the API server.
+`
 
-## How to reproduce
+const howToReproduce = `## How to reproduce
 
 ` + "```" + `
 make bench           # all of it; writes this page
-make bench QUICK=1   # 100 nodes, 20 Services, one round, 6 Managers; writes nothing
+make bench QUICK=1   # 100 nodes, 20 Services, one round, 6 Managers, 50 routes; writes nothing
 ` + "```" + `
 
-It takes Linux and half an hour. ` + "`bin/bench/bench --help`" + ` lists what can be changed.
+It takes Linux and three quarters of an hour. ` + "`bin/bench/bench --help`" + ` lists what can be changed.
 `

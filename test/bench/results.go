@@ -14,6 +14,8 @@ const (
 	mebibytes unit = "MiB"
 	// count is of things; it has no name.
 	count unit = ""
+	// perMinute is of things, too.
+	perMinute unit = "a minute"
 )
 
 // A row is one thing that is measured of all candidates. Less is better.
@@ -38,6 +40,8 @@ func (s sample) text(u unit) string {
 		return fmt.Sprintf("not in %.0f %s (%d of %d)", s.value, u, s.done, s.of)
 	case u == count:
 		return fmt.Sprintf("%.0f", s.value)
+	case u == perMinute:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", s.value), ".0") + " " + string(u)
 	case u == mebibytes && s.value >= 10 || s.value >= 100:
 		return fmt.Sprintf("%.0f %s", s.value, u)
 	default:
@@ -49,6 +53,8 @@ func (s sample) text(u unit) string {
 type results struct {
 	rows    []row
 	samples map[row]map[string][]sample
+	// figures are of fxccm on OpenStack.
+	figures []figure
 }
 
 func newResults() *results { return &results{samples: map[row]map[string][]sample{}} }

@@ -20,6 +20,7 @@ func scenarios() []scenario {
 		}},
 		{"handover", measureHandover},
 		{"many", measureMany},
+		{"openstack", measureOpenStack},
 	}
 }
 

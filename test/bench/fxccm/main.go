@@ -1,5 +1,5 @@
-// Program fxccm is what the benchmark measures: fxccm on the fake cloud, with its secure port and the flags of
-// upstream's command. --cloud-config names a file that holds the cloud's address.
+// Program fxccm is what the benchmark measures: fxccm on the fake cloud or on OpenStack, with its secure port and the flags of
+// upstream's command. --cloud-config names a file that holds the fake cloud's address, or OpenStack's cloud.conf.
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving"
 	"github.com/fxccm/fxccm/options"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/provider/openstack"
 )
 
 func main() {
@@ -33,6 +34,7 @@ func main() {
 		serving.Module,
 		fx.Supply(config),
 		fx.Provide(ccm.AsProvider(func() ccm.Provider { return ccm.Provider{Name: "fake", New: openCloud} })),
+		openstack.Module(),
 		fx.NopLogger,
 	)
 	if err := app.Err(); err != nil {

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/tools/cache"
+)
+
+// openStackTrial is a trial on a simulated OpenStack instead of the fake cloud.
+type openStackTrial struct {
+	*trial
+	cloud *openStack
+	// title says what is measured.
+	title string
+}
+
+// onOpenStack is a trial. Not to finish within the limit is a result and no error.
+func (b *bench) onOpenStack(ctx context.Context, title string, servers int, body func(context.Context, *openStackTrial) error) error {
+	err := b.trial(ctx, 0, func(ctx context.Context, t *trial) error {
+		o := &openStackTrial{trial: t, cloud: newOpenStack(servers), title: title}
+		// The processes end before what they talk to.
+		t.after = func() error {
+			o.cloud.Close()
+			return nil
+		}
+		err := body(ctx, o)
+		if err != nil && errors.Is(context.Cause(ctx), errLimit) {
+			o.note(figure{title: title, unfinished: b.settings.limit})
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", title, err)
+	}
+	return nil
+}
+
+// run creates nodes, starts fxccm, and returns when all nodes are so. It tells how long that took from when the Lease named a holder.
+func (t *openStackTrial) run(ctx context.Context, nodes []*corev1.Node, isSo func(*corev1.Node) bool, flags ...string) (time.Duration, error) {
+	if err := t.prepare(ctx, nodes); err != nil {
+		return 0, err
+	}
+	lease, err := t.bench.cluster.watchLease(ctx, isHeld)
+	if err != nil {
+		return 0, err
+	}
+	all, err := t.watch(ctx, isSo)
+	if err != nil {
+		return 0, err
+	}
+	if err := t.startCCM(flags...); err != nil {
+		return 0, err
+	}
+	from, err := lease.wait()
+	if err != nil {
+		return 0, fmt.Errorf("wait for the lease to be held: %w", err)
+	}
+	to, err := all.wait()
+	if err != nil {
+		return 0, fmt.Errorf("wait for the nodes: %w", err)
+	}
+	return to.Sub(from), nil
+}
+
+func (t *openStackTrial) prepare(ctx context.Context, nodes []*corev1.Node) error {
+	if err := t.bench.cluster.createNodes(ctx, nodes...); err != nil {
+		return fmt.Errorf("create %d nodes: %w", len(nodes), err)
+	}
+	return t.bench.cluster.settle(ctx)
+}
+
+// startCCM starts fxccm on the cloud. Of flags that are given twice the last one counts.
+func (t *openStackTrial) startCCM(flags ...string) error {
+	config, err := t.cloud.writeConfig(t.bench.dir)
+	if err != nil {
+		return err
+	}
+	_, err = t.start(candidate{
+		name: ours, program: "fxccm",
+		flags: append([]string{"--cloud-provider=openstack", "--cloud-config=" + config}, flags...),
+	})
+	return err
+}
+
+// watch waits until all nodes are so.
+func (t *openStackTrial) watch(ctx context.Context, isSo func(*corev1.Node) bool) (*sight, error) {
+	n := len(t.cloud.servers)
+	source := cache.NewListWatchFromClient(t.bench.cluster.client.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll, fields.Everything())
+	return watchFor(ctx, source, countUntil(n, func(done int) {
+		t.bench.progress.update(fmt.Sprintf("%s: %d of %d", t.title, done, n))
+	}, isSo))
+}
+
+func (t *openStackTrial) checkNodes(ctx context.Context, wanted map[string]bool) error {
+	nodes, err := t.bench.cluster.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the nodes: %w", err)
+	}
+	return checkNodes(nodes.Items, wanted)
+}
+
+func (t *openStackTrial) letPass(ctx context.Context, d time.Duration) error {
+	for ; d > 0; d -= time.Second {
+		t.bench.progress.update(fmt.Sprintf("%s: calls are counted for another %s", t.title, d))
+		if err := t.pause(ctx, min(d, time.Second)); err != nil {
+			return fmt.Errorf("count calls: %w", err)
+		}
+	}
+	return nil
+}
+
+func (t *openStackTrial) pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// note keeps a figure, and tells it.
+func (t *openStackTrial) note(f figure) {
+	b := t.bench
+	b.results.figures = append(b.results.figures, f)
+	text := f.title + ": " + f.text()
+	if len(f.calls) > 0 {
+		text += " (" + f.calls.byOperation() + ")"
+	}
+	b.progress.say(text)
+}

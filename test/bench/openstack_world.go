@@ -1,0 +1,211 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// The networks of a simulated cloud. Each node has a /24 of the pods' network.
+const (
+	nodesCIDR = "10.0.0.0/16"
+	podsCIDR  = "10.128.0.0/12"
+	// mostRoutes is how many nodes have room in it.
+	mostRoutes = 1 << 12
+	// accessBase is the first of the addresses that servers have in the outer world: RFC 2544 keeps them for benchmarks.
+	accessBase = "198.18.0.0"
+	// openStackPage is the most items that a list of the cloud has on a page.
+	openStackPage = 1000
+)
+
+// openStack is a simulated cloud with the servers of a cluster's nodes, and a router before them.
+type openStack struct {
+	*openstacktest.Server
+	servers []server
+	router  string
+}
+
+// server is one of them, with its port.
+type server struct {
+	name, id, port string
+	// address is the port's, pods the network of its node's pods.
+	address, pods string
+}
+
+func newOpenStack(servers int) *openStack {
+	cloud := &openStack{Server: openstacktest.NewServer(openstacktest.WithPageSize(openStackPage), openstacktest.WithLatency(targetLatency))}
+	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
+	subnet := cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: nodesCIDR})
+	cloud.router = cloud.AddRouter(openstacktest.Router{Name: "router", Subnets: []string{subnet}})
+	for i := range servers {
+		s := server{name: fmt.Sprintf("node-%04d", i), pods: podCIDR(i)}
+		s.id = cloud.AddServer(openstacktest.Instance{Name: s.name})
+		s.port = cloud.AddPort(openstacktest.Port{NetworkID: network, DeviceID: s.id, DeviceOwner: openstacktest.OwnerCompute})
+		cloud.servers = append(cloud.servers, s)
+	}
+	addresses := map[string]string{}
+	for _, port := range cloud.Ports() {
+		addresses[port.ID] = port.FixedIPs[0].Address
+	}
+	for i := range cloud.servers {
+		cloud.servers[i].address = addresses[cloud.servers[i].port]
+	}
+	return cloud
+}
+
+// podCIDR is that of the i-th node.
+func podCIDR(i int) string {
+	base := netip.MustParsePrefix(podsCIDR).Addr().As4()
+	base[1], base[2] = base[1]+byte(i>>8), byte(i)
+	return netip.PrefixFrom(netip.AddrFrom4(base), 24).String()
+}
+
+// accessAddress is what the i-th server gets for the outer world.
+func accessAddress(i int) string {
+	base := netip.MustParseAddr(accessBase).As4()
+	base[1], base[2], base[3] = base[1]+byte(i>>16), byte(i>>8), byte(i)
+	return netip.AddrFrom4(base).String()
+}
+
+// writeConfig writes a cloud.conf into a folder.
+func (o *openStack) writeConfig(dir string) (path string, _ error) {
+	path = filepath.Join(dir, "openstack.conf")
+	text := o.CloudConf(openstacktest.PasswordAuth) + "\n[Route]\nrouter-id = " + o.router + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("write the configuration of the cloud: %w", err)
+	}
+	return path, nil
+}
+
+// recorded are the calls so far.
+func (o *openStack) recorded() calls { return o.Calls() }
+
+// routes are those that the cluster is to have.
+func (o *openStack) routes() (all []openstacktest.Route) {
+	for _, s := range o.servers {
+		all = append(all, openstacktest.Route{Destination: s.pods, NextHop: s.address})
+	}
+	return all
+}
+
+// giveRoutes lets the cloud have all routes of the cluster, and what the ports need for them.
+func (o *openStack) giveRoutes() error {
+	for _, s := range o.servers {
+		err := o.UpdatePort(s.port, func(p *openstacktest.Port) { p.AllowedPairs = []openstacktest.AddressPair{{Address: s.pods}} })
+		if err != nil {
+			return fmt.Errorf("prepare the ports: %w", err)
+		}
+	}
+	if err := o.SetRoutes(o.router, o.routes()...); err != nil {
+		return fmt.Errorf("prepare the router: %w", err)
+	}
+	return nil
+}
+
+// checkRoutes is an error unless the cloud has exactly the routes of the cluster, and each port allows the pods of its node.
+func (o *openStack) checkRoutes() error {
+	there := map[openstacktest.Route]bool{}
+	for _, route := range o.Routes(o.router) {
+		there[route] = true
+	}
+	wanted := o.routes()
+	for _, route := range wanted {
+		if !there[route] {
+			return fmt.Errorf("the router has no route to %s via %s", route.Destination, route.NextHop)
+		}
+	}
+	if len(there) != len(wanted) {
+		return fmt.Errorf("the router has %d routes instead of %d", len(there), len(wanted))
+	}
+	allowed := map[string][]openstacktest.AddressPair{}
+	for _, port := range o.Ports() {
+		allowed[port.ID] = port.AllowedPairs
+	}
+	for _, s := range o.servers {
+		if pairs := allowed[s.port]; len(pairs) != 1 || pairs[0].Address != s.pods {
+			return fmt.Errorf("the port of %s allows %v instead of %s", s.name, pairs, s.pods)
+		}
+	}
+	return nil
+}
+
+// newNodes are nodes that have just registered.
+func (o *openStack) newNodes() []*corev1.Node { return o.nodes(func(server, *corev1.Node) {}) }
+
+// oldNodes are nodes that were initialised long ago, and have no addresses yet.
+func (o *openStack) oldNodes() []*corev1.Node { return o.nodes(initialised) }
+
+// silentNodes are nodes whose kubelets are not heard of any more.
+func (o *openStack) silentNodes() []*corev1.Node {
+	return o.nodes(func(s server, node *corev1.Node) {
+		initialised(s, node)
+		for i := range node.Status.Conditions {
+			condition := &node.Status.Conditions[i]
+			condition.Status, condition.Reason = corev1.ConditionUnknown, "NodeStatusUnknown"
+		}
+	})
+}
+
+// podNodes are nodes that have pods, and addresses that routes to these can lead to.
+func (o *openStack) podNodes() []*corev1.Node {
+	return o.nodes(func(s server, node *corev1.Node) {
+		initialised(s, node)
+		node.Spec.PodCIDR, node.Spec.PodCIDRs = s.pods, []string{s.pods}
+		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: s.address})
+	})
+}
+
+func (o *openStack) nodes(change func(server, *corev1.Node)) (all []*corev1.Node) {
+	for _, s := range o.servers {
+		node := newNode(s.name)
+		change(s, node)
+		all = append(all, node)
+	}
+	return all
+}
+
+func initialised(s server, node *corev1.Node) {
+	node.Spec.Taints, node.Spec.ProviderID = nil, "openstack:///"+s.id
+}
+
+// hasNodeAddress tells whether a node has any address of a kind; with one given, whether it has that.
+func hasNodeAddress(node *corev1.Node, kind corev1.NodeAddressType, address string) bool {
+	for _, a := range node.Status.Addresses {
+		if a.Type == kind && (address == "" || a.Address == address) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasRoute tells whether the route controller has said that all routes of a node are there.
+func hasRoute(node *corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeNetworkUnavailable {
+			return condition.Status == corev1.ConditionFalse
+		}
+	}
+	return false
+}
+
+// checkNodes is an error unless exactly these nodes are there.
+func checkNodes(found []corev1.Node, wanted map[string]bool) error {
+	there := map[string]bool{}
+	for _, node := range found {
+		there[node.Name] = true
+		if !wanted[node.Name] {
+			return fmt.Errorf("node %s is there, and should not be", node.Name)
+		}
+	}
+	for name := range wanted {
+		if !there[name] {
+			return fmt.Errorf("node %s was deleted, although its server is there", name)
+		}
+	}
+	return nil
+}
