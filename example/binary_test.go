@@ -32,6 +32,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
 // limit is for what hangs, not for what is slow.
@@ -146,7 +147,7 @@ func (b *logBuffer) String() string {
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, log: &logBuffer{}, port: freePort(t), exited: make(chan struct{})}
-	p.cmd = exec.Command(binary(t), append([]string{"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", p.port)}, args...)...)
+	p.cmd = exec.Command(binary(t), append([]string{"--cloud-provider=fake", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", p.port)}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -283,7 +284,7 @@ func newWorld(t *testing.T) *world {
 		server.Close()
 	})
 	w.args = []string{
-		"--kubeconfig=" + kubeconfig, "--cloud-provider=fake", "--cluster-cidr=10.200.0.0/16",
+		"--kubeconfig=" + kubeconfig, "--cluster-cidr=10.200.0.0/16",
 		"--cloud-config=" + writeFile(t, "cloud.yaml", "endpoint: "+server.URL+"\n"),
 	}
 	return w
@@ -336,6 +337,8 @@ func TestVersion_SaysWhatWasBuilt(t *testing.T) {
 // What is wrong is said in a sentence that names the flag or the file, and nothing else is.
 func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 	apiServer := "--master=http://127.0.0.1:1"
+	cloudConf := writeFile(t, "cloud.conf", "[Global]\nauth-url = https://keystone.example/v3\nusrname = ccm\n"+
+		"application-credential-id = 1\napplication-credential-secret = s3cret\n")
 	cases := map[string]struct {
 		args []string
 		want []string
@@ -350,7 +353,8 @@ func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 		"bad CIDR":               {[]string{apiServer, "--cluster-cidr=10.0.0.0"}, []string{"--cluster-cidr", "10.0.0.0"}},
 		"unknown controller":     {[]string{apiServer, "--controllers=*,-dns"}, []string{"--controllers", "-dns", "node-route-controller"}},
 		"routes without CIDR":    {[]string{apiServer, "--controllers=route"}, []string{"--cluster-cidr"}},
-		"unknown provider":       {[]string{apiServer, "--cloud-provider=moon"}, []string{"--cloud-provider", "moon", "fake"}},
+		"unknown provider":       {[]string{apiServer, "--cloud-provider=moon"}, []string{"--cloud-provider", "moon", "fake", "openstack"}},
+		"no provider":            {[]string{apiServer, "--cloud-provider="}, []string{"--cloud-provider", "fake, openstack"}},
 		"log format":             {[]string{apiServer, "--logging-format=xml"}, []string{"--logging-format", "xml"}},
 		"module levels and JSON": {[]string{apiServer, "--logging-format=json", "--vmodule=term=4"}, []string{"--vmodule"}},
 		"no kubeconfig":          {[]string{"--kubeconfig=/does/not/exist"}, []string{"--kubeconfig", "/does/not/exist"}},
@@ -361,17 +365,19 @@ func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 			[]string{"--config=" + writeFile(t, "config.yaml", "apiVersion: fxccm.dev/v1alpha1\nkind: CloudControllerManagerConfiguration\nclusterNam: blue\n")},
 			[]string{"config.yaml", "clusterNam", "line 3"},
 		},
-		"no cloud configuration": {[]string{apiServer, "--cloud-provider=fake", "--cloud-config=/does/not/exist"}, []string{"--cloud-config", "/does/not/exist"}},
+		"no cloud configuration": {[]string{apiServer, "--cloud-config=/does/not/exist"}, []string{"--cloud-config", "/does/not/exist"}},
 		"unknown field in cloud configuration": {
-			[]string{apiServer, "--cloud-provider=fake", "--cloud-config=" + writeFile(t, "cloud.yaml", "endpont: http://127.0.0.1:1\n")},
+			[]string{apiServer, "--cloud-config=" + writeFile(t, "cloud.yaml", "endpont: http://127.0.0.1:1\n")},
 			[]string{"--cloud-config", "cloud.yaml", "endpont"},
 		},
+		"no cloud.conf":                 {[]string{apiServer, "--cloud-provider=openstack"}, []string{"--cloud-config", "there is no configuration"}},
+		"misspelt key in cloud.conf":    {[]string{apiServer, "--cloud-provider=openstack", "--cloud-config=" + cloudConf}, []string{"--cloud-config", "cloud.conf line 3", "usrname", "username"}},
 		"certificate that is not there": {[]string{apiServer, "--tls-cert-file=/a.crt", "--tls-private-key-file=/a.key"}, []string{"--tls-cert-file", "/a.crt"}},
 		"certificate without key":       {[]string{apiServer, "--tls-cert-file=/a.crt"}, []string{"--tls-cert-file"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := execute(t, c.args...)
+			got := execute(t, append([]string{"--cloud-provider=fake"}, c.args...)...)
 			if got.code != 1 || got.stdout != "" {
 				t.Errorf("exit code %d and stdout %q, want 1 and nothing", got.code, got.stdout)
 			}
@@ -383,9 +389,9 @@ func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 					t.Errorf("want a sentence that says %q, got: %s", want, got.stderr)
 				}
 			}
-			for _, noise := range []string{"fx.", "dig", "goroutine", ".go:"} {
+			for _, noise := range []string{"fx.", "dig", "goroutine", ".go:", "s3cret"} {
 				if strings.Contains(got.stderr, noise) {
-					t.Errorf("the sentence speaks of the program's insides (%q): %s", noise, got.stderr)
+					t.Errorf("the sentence speaks of the program's insides, or of secrets (%q): %s", noise, got.stderr)
 				}
 			}
 		})
@@ -399,7 +405,7 @@ func TestPortInUse_IsASentenceAndExitCode1(t *testing.T) {
 	}
 	defer func() { _ = listener.Close() }()
 	port := listener.Addr().(*net.TCPAddr).Port
-	got := execute(t, "--master=http://127.0.0.1:1", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port))
+	got := execute(t, "--cloud-provider=fake", "--master=http://127.0.0.1:1", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port))
 	lines := strings.Split(strings.TrimSpace(got.stderr), "\n")
 	last := lines[len(lines)-1]
 	if got.code != 1 || !strings.HasPrefix(last, "fxccm: ") || !strings.Contains(last, fmt.Sprint(port)) || !strings.Contains(last, "--secure-port") {
@@ -444,6 +450,32 @@ func TestBinary_LeadsWorksAndHandsBackTheLease(t *testing.T) {
 		t.Errorf("the lease still names %q after a clean stop", got)
 	}
 	wantJSONLog(t, p.log.String())
+	wantNothingDenied(t, w)
+}
+
+// What the binary adds to the provider is the environment and a place for its metrics.
+func TestBinary_OnOpenStack(t *testing.T) {
+	t.Setenv("OS_CCM_REGIONAL", "true")
+	sim := openstacktest.NewServer(openstacktest.WithRegion("north"))
+	t.Cleanup(sim.Close)
+	id := sim.AddServer(openstacktest.Instance{Name: "node-1", AvailabilityZone: "north-1"})
+	w := newWorld(t)
+	p := w.launch(t, "--cloud-provider=openstack",
+		"--cloud-config="+writeFile(t, "cloud.conf", sim.CloudConf(openstacktest.ApplicationCredentialAuth)))
+
+	ccmtest.CreateNode(t, w.client, ccmtest.TaintedNode("node-1"))
+	node := ccmtest.WaitNodeInitialized(t, w.client, "node-1")
+	if want := "openstack://north/" + id; node.Spec.ProviderID != want || node.Labels[corev1.LabelTopologyZone] != "north-1" {
+		t.Errorf("the node has provider ID %q and zone %q, want %q and north-1", node.Spec.ProviderID, node.Labels[corev1.LabelTopologyZone], want)
+	}
+	status, body, err := p.get("/metrics", w.cp.RESTConfig())
+	if want := "fxccm_openstack_request_duration_seconds_count{"; err != nil || status != http.StatusOK || !strings.Contains(body, want) {
+		t.Errorf("/metrics answers %d %v, and lacks %s", status, err, want)
+	}
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit code %d after SIGTERM, want 0", code)
+	}
 	wantNothingDenied(t, w)
 }
 

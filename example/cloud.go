@@ -104,14 +104,14 @@ func readFakeConfig(path string) (fakeConfig, error) {
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return cfg, fmt.Errorf("--cloud-config: %w", err)
+		return cfg, fmt.Errorf("read the configuration of the fake cloud: %w", err)
 	}
 	err = yaml.UnmarshalStrict(data, &cfg)
 	if err == nil && cfg.Endpoint != "" && len(cfg.Instances) > 0 {
 		err = errors.New("endpoint and instances exclude each other: the instances are those of the cloud at the endpoint")
 	}
 	if err != nil {
-		return cfg, fmt.Errorf("--cloud-config: %s: %w", path, err)
+		return cfg, fmt.Errorf("read the configuration of the fake cloud: %s: %w", path, err)
 	}
 	return cfg, nil
 }

@@ -23,8 +23,11 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/example/deploy"
+	"github.com/fxccm/fxccm/provider/openstack"
+	"github.com/fxccm/fxccm/provider/openstack/config"
 )
 
 const kustomizationFile = "kustomization.yaml"
@@ -184,32 +187,61 @@ func TestManifests_GiveFlagsThatTheBinaryAccepts(t *testing.T) {
 	}
 }
 
-// The file that --cloud-config names is where the ConfigMap is mounted, and can be read.
+// The file that --cloud-config names is where the Secret is mounted, and the provider can read it.
 func TestManifests_CloudConfigIsWhereTheFlagSays(t *testing.T) {
+	flags := flags(t)
+	if flags.Name != openstack.Name {
+		t.Fatalf("the Deployment runs on the cloud %s, want %s", flags.Name, openstack.Name)
+	}
+	mounts, volumes := container(t).VolumeMounts, deployment(t).Spec.Template.Spec.Volumes
+	if len(mounts) != 1 || len(volumes) != 1 || volumes[0].Secret == nil || mounts[0].Name != volumes[0].Name {
+		t.Fatalf("want one Secret that is mounted, got volumes %v and mounts %v", volumes, mounts)
+	}
+	if mounts[0].SubPath != "" || mounts[0].SubPathExpr != "" || len(volumes[0].Secret.Items) > 0 {
+		t.Errorf("want the whole Secret mounted as a folder, where its changes are seen, got %+v of %+v", mounts[0], volumes[0].Secret)
+	}
+	if folder := filepath.Dir(flags.ConfigFile); mounts[0].MountPath != folder {
+		t.Errorf("the Secret is mounted at %s, and --cloud-config names a file in %s", mounts[0].MountPath, folder)
+	}
+	content := cloudConf(t)
+	loaded, err := config.Read([]byte(content), config.Options{Strict: true})
+	if err != nil || len(loaded.Warnings) > 0 {
+		t.Errorf("the provider has something against cloud.conf: %v %v", err, loaded.Warnings)
+	}
+	// What is commented out is one step from being in use.
+	if _, err := config.Read([]byte(uncommented(content)), config.Options{Strict: true}); err != nil {
+		t.Errorf("the provider has something against cloud.conf, with all that is commented out: %v", err)
+	}
+}
+
+// flags are what the Deployment's arguments say of the cloud.
+func flags(t *testing.T) ccm.CloudProviderConfig {
+	t.Helper()
 	cmd := newCommandLine()
 	if err := cmd.parse(container(t).Args, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	path := cmd.options.Config.CloudProvider.ConfigFile
-	mounts, volumes := container(t).VolumeMounts, deployment(t).Spec.Template.Spec.Volumes
-	if len(mounts) != 1 || len(volumes) != 1 || volumes[0].ConfigMap == nil || mounts[0].Name != volumes[0].Name {
-		t.Fatalf("want one ConfigMap that is mounted, got volumes %v and mounts %v", volumes, mounts)
+	return cmd.options.Config.CloudProvider
+}
+
+// cloudConf is the file that the Deployment's Pods have.
+func cloudConf(t *testing.T) string {
+	t.Helper()
+	name, key := deployment(t).Spec.Template.Spec.Volumes[0].Secret.SecretName, filepath.Base(flags(t).ConfigFile)
+	for _, secret := range only[corev1.Secret](t) {
+		if content, ok := secret.StringData[key]; ok && secret.Name == name && secret.Namespace == deployment(t).Namespace {
+			return content
+		}
 	}
-	for _, cm := range only[corev1.ConfigMap](t) {
-		content, ok := cm.Data[filepath.Base(path)]
-		if cm.Name != volumes[0].ConfigMap.Name || !ok || filepath.Dir(path) != mounts[0].MountPath {
-			continue
-		}
-		file := filepath.Join(t.TempDir(), "cloud.yaml")
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := readFakeConfig(file); err != nil {
-			t.Error(err)
-		}
-		return
-	}
-	t.Errorf("no ConfigMap that is mounted at %s has the key %s", mounts[0].MountPath, filepath.Base(path))
+	t.Fatalf("no Secret %s has the key %s", name, key)
+	return ""
+}
+
+// uncommented turns the lines into options and sections that are written as comments without a blank: #key = value. What has to
+// be the id of something gets one.
+func uncommented(conf string) string {
+	conf = regexp.MustCompile(`(?m)^#([a-z[])`).ReplaceAllString(conf, "$1")
+	return regexp.MustCompile(`(?m)^(router-id = ).*$`).ReplaceAllString(conf, "${1}7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f")
 }
 
 func TestManifests_BindingsAreOfTheDeploymentsServiceAccount(t *testing.T) {

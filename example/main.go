@@ -3,7 +3,7 @@
 // Read newApp first: an fx app of three modules is all it takes. The rest of this folder is what a
 // program of its own needs and a host has already: a command line, logs, signals, exit codes.
 //
-//	fxccm --kubeconfig=admin.conf --cloud-provider=fake --cloud-config=cloud.yaml --cluster-cidr=10.200.0.0/16
+//	fxccm --kubeconfig=admin.conf --cloud-provider=openstack --cloud-config=cloud.conf --cluster-cidr=10.200.0.0/16
 package main
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving"
 	"github.com/fxccm/fxccm/controllers/persistentvolumelabel"
+	"github.com/fxccm/fxccm/provider/openstack"
 )
 
 // stopReserve is what a stop may take beside the drain: the secure port's, mostly.
@@ -39,12 +40,13 @@ func newApp(config ccm.Config) *fx.App {
 		serving.Module,
 
 		// The clouds that it can run on, a line each; --cloud-provider chooses.
+		openstack.Module(openstack.WithEnvironment(os.Getenv)),
 		fakeCloud,
 
 		// A controller beside the four. This one is off unless --controllers names it.
 		fx.Provide(ccm.AsController(persistentvolumelabel.Controller)),
 
-		// Its metrics join those of upstream's controllers, which the secure port serves.
+		// Its metrics, and those of the cloud, join those of upstream's controllers, which the secure port serves.
 		fx.Provide(func() prometheus.Registerer { return legacyregistry.Registerer() }),
 
 		// What is only about this program.

@@ -24,7 +24,7 @@ func sentences(err error) []string {
 		if flag := flagOf(field.Field); flag != "" {
 			where = fmt.Sprintf("%s (%s)", flag, field.Field)
 		}
-		all = append(all, where+": "+field.ErrorBody())
+		all = append(all, strings.Split(where+": "+field.ErrorBody(), "\n")...)
 	}
 	return all
 }
@@ -37,6 +37,7 @@ func flagOf(field string) string {
 		"controllers":                 "--controllers",
 		"clusterCIDR":                 "--cluster-cidr",
 		"cloudProvider.name":          "--cloud-provider",
+		"cloudProvider.configFile":    "--cloud-config",
 		"clientConnection":            "--kubeconfig",
 		"clientConnection.kubeconfig": "--kubeconfig",
 	}[field]

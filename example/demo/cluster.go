@@ -18,7 +18,6 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/example/deploy"
-	"github.com/fxccm/fxccm/provider/fake"
 )
 
 const (
@@ -34,19 +33,20 @@ const (
 	pollPeriod = 50 * time.Millisecond
 )
 
-// cluster is all that the demo runs: a control plane, a cloud, two replicas, and a host.
+// cluster is all that the demo runs: a control plane, two replicas on OpenStack, and a host on a fake cloud.
 type cluster struct {
 	dir      string
-	cloud    *fake.Cloud
 	replicas []*replica
 	// host is the binary of somebody else's control plane, with the cloud controller manager inside.
 	host *replica
+	fake fakeCloud
 
-	// What is started is not changed after startControlPlane and serveCloud.
+	// What is started is not changed after startControlPlane and serveClouds.
 	controlPlane *controlplane.ControlPlane
 	client       kubernetes.Interface
-	cloudServer  *http.Server
-	cloudURL     string
+	openStack    *openStack
+	fakeServer   *http.Server
+	fakeURL      string
 }
 
 func newCluster(binary, embedded string) (*cluster, error) {
@@ -62,7 +62,7 @@ func newCluster(binary, embedded string) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the demo: %w", err)
 	}
-	c := &cluster{dir: dir, cloud: fake.New(fake.WithRegion("eu", "eu-a"), fake.WithLatency(cloudLatency))}
+	c := &cluster{dir: dir, fake: newFakeCloud()}
 	for _, name := range []string{"replica-a", "replica-b"} {
 		port, err := freePort()
 		if err != nil {
@@ -95,8 +95,9 @@ func (c *cluster) newReplica(name, binary string, port int) *replica {
 	url := fmt.Sprintf("https://127.0.0.1:%d/readyz", port)
 	return &replica{name: name, binary: binary, port: port, readyURL: url, log: c.file(name + ".log"), args: []string{
 		"--kubeconfig=" + c.file("ccm.kubeconfig"),
-		"--cloud-provider=fake",
-		"--cloud-config=" + c.file("cloud.yaml"),
+		"--cloud-provider=openstack",
+		"--cloud-config=" + c.file("cloud.conf"),
+		"--user-agent=" + name, // so that OpenStack's record tells who has called
 		"--cluster-cidr=" + clusterCIDR,
 		"--leader-elect-identity=" + name,
 		"--leader-elect-retry-period=" + retryPeriod.String(),
@@ -104,8 +105,8 @@ func (c *cluster) newReplica(name, binary string, port int) *replica {
 		"--secure-port=" + strconv.Itoa(port),
 		"--v=2",
 		// Nobody wants to watch for ten seconds what is decided by the clock.
-		"--route-reconciliation-period=2s",
-		"--node-monitor-period=2s",
+		"--route-reconciliation-period=1s",
+		"--node-monitor-period=500ms",
 	}}
 }
 
@@ -137,16 +138,22 @@ func (c *cluster) startControlPlane(ctx context.Context) (err error) {
 	)
 }
 
-// serveCloud serves the cloud to the replicas, and to whoever looks around with curl.
-func (c *cluster) serveCloud() error {
+// serveClouds serves the clouds to replicas and host, and to whoever looks around with curl.
+func (c *cluster) serveClouds() (err error) {
+	if c.openStack, err = serveOpenStack(); err != nil {
+		return err
+	}
+	if err := c.openStack.writeCloudConf(c.file("cloud.conf")); err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("serve the fake cloud: %w", err)
 	}
-	c.cloudURL = "http://" + listener.Addr().String()
-	c.cloudServer = &http.Server{Handler: c.cloud.Handler(), ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = c.cloudServer.Serve(listener) }() // until stop closes it
-	return os.WriteFile(c.file("cloud.yaml"), []byte("endpoint: "+c.cloudURL+"\n"), 0o600)
+	c.fakeURL = "http://" + listener.Addr().String()
+	c.fakeServer = &http.Server{Handler: c.fake.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = c.fakeServer.Serve(listener) }() // until stop closes it
+	return os.WriteFile(c.file("cloud.yaml"), []byte("endpoint: "+c.fakeURL+"\n"), 0o600)
 }
 
 // processes are the replicas and the host.
@@ -185,8 +192,11 @@ func (c *cluster) stop(ctx context.Context, keepLogs bool) error {
 	if c.controlPlane != nil {
 		errs = append(errs, c.controlPlane.Stop(ctx))
 	}
-	if c.cloudServer != nil {
-		errs = append(errs, c.cloudServer.Close())
+	if c.openStack != nil {
+		c.openStack.server.Close()
+	}
+	if c.fakeServer != nil {
+		errs = append(errs, c.fakeServer.Close())
 	}
 	if !keepLogs {
 		errs = append(errs, os.RemoveAll(c.dir))

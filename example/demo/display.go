@@ -225,6 +225,9 @@ func (s *screen) draw() {
 func frame(v view, width, height int, colour bool) []string {
 	var all []string
 	for _, t := range v.tables {
+		if len(t.rows) == 0 {
+			continue
+		}
 		all = append(append(all, t.lines(width, colour)...), "")
 	}
 	var closing []string

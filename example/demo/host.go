@@ -29,8 +29,9 @@ const (
 	// stranger takes the host's lease away.
 	stranger = "somebody-else"
 
-	strandedNode = "node-7"
-	strandedApp  = "chat"
+	hostNodeCount = 3
+	strandedNode  = "vm-4"
+	strandedApp   = "chat"
 )
 
 // newHost says how the host is started. Its own flags have no prefix, those of the cloud controller manager in it have one.
@@ -80,6 +81,9 @@ func (c *cluster) prepareHost(ctx context.Context) error {
 
 // startHost comes after the end of the replicas: their leases are two, so that both would act at once.
 func startHost(ctx context.Context, c *cluster) (string, error) {
+	if err := c.changeClouds(ctx); err != nil {
+		return "", err
+	}
 	if err := c.prepareHost(ctx); err != nil {
 		return "", err
 	}
@@ -92,7 +96,28 @@ func startHost(ctx context.Context, c *cluster) (string, error) {
 	if err := c.awaitReconciled(ctx, metav1.NamespaceDefault); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("process %d leads, term 1; its own reconciler has labelled the namespaces", c.host.pid()), nil
+	for i := range hostNodeCount {
+		if err := c.awaitInitialised(ctx, c.fake, hostNodeName(i+1)); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("process %d leads, term 1; its %d nodes are initialised, and its own reconciler has labelled the namespaces", c.host.pid(), hostNodeCount), nil
+}
+
+func hostNodeName(i int) string { return fmt.Sprintf("vm-%d", i) }
+
+// changeClouds has the machines of the fake cloud take the place of those of OpenStack.
+func (c *cluster) changeClouds(ctx context.Context) error {
+	if err := c.client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		return fmt.Errorf("delete the nodes of OpenStack: %w", err)
+	}
+	for i := range hostNodeCount {
+		name := hostNodeName(i + 1)
+		if err := errors.Join(c.fake.addMachine(name), c.join(ctx, name, i+1)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // takeLease writes another name into the host's lease. What then comes up in cluster and cloud has to wait.
@@ -104,11 +129,11 @@ func takeLease(ctx context.Context, c *cluster) (string, error) {
 	if err := c.awaitHost(ctx, ccm.StateStandby, 1); err != nil {
 		return "", err
 	}
-	last := len(c.cloud.Calls())
-	if err := c.addMachine(strandedNode); err != nil {
+	last := len(c.fake.Calls())
+	if err := c.fake.addMachine(strandedNode); err != nil {
 		return "", err
 	}
-	if err := c.join(ctx, strandedNode, nodeCount+2); err != nil {
+	if err := c.join(ctx, strandedNode, hostNodeCount+1); err != nil {
 		return "", err
 	}
 	if err := c.createService(ctx, strandedApp); err != nil {
@@ -118,7 +143,7 @@ func takeLease(ctx context.Context, c *cluster) (string, error) {
 	if err := pause(ctx, 2*time.Second); err != nil {
 		return "", err
 	}
-	if calls := c.cloud.Calls()[last:]; len(calls) > 0 {
+	if calls := c.fake.Calls()[last:]; len(calls) > 0 {
 		return "", fmt.Errorf("the host called the cloud without the lease, %d times, such as: %+v", len(calls), calls[0])
 	}
 	if err := errors.Join(expect("the host's pid", c.host.pid(), pid), c.awaitHost(ctx, ccm.StateStandby, 1)); err != nil {
@@ -135,14 +160,14 @@ func giveLeaseBack(ctx context.Context, c *cluster) (string, error) {
 	if err := c.awaitHost(ctx, ccm.StateLeading, 2); err != nil {
 		return "", err
 	}
-	if err := c.awaitInitialised(ctx, strandedNode); err != nil {
+	if err := c.awaitInitialised(ctx, c.fake, strandedNode); err != nil {
 		return "", err
 	}
 	address, err := c.awaitAddress(ctx, strandedApp)
 	if err != nil {
 		return "", err
 	}
-	if _, err := awaitRoutes(ctx, c); err != nil {
+	if err := c.awaitRoutes(ctx, c.fake); err != nil {
 		return "", err
 	}
 	if err := expect("the host's pid", c.host.pid(), pid); err != nil {

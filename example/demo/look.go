@@ -12,11 +12,13 @@ import (
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/provider/openstack"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
 // look reads what there is to see in the cluster and in the cloud.
 func (c *cluster) look(ctx context.Context) ([]table, error) {
-	nodes, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := c.nodes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -26,8 +28,9 @@ func (c *cluster) look(ctx context.Context) ([]table, error) {
 	}
 	return []table{
 		processTable(c.processes(), c.holder(ctx, leaseName), c.holder(ctx, hostLease)),
-		nodeTable(nodes.Items, c.cloud.Routes()),
-		serviceTable(services.Items, c.cloud.LoadBalancers()),
+		nodeTable(nodes, c.routeTo),
+		serviceTable(services.Items, c.fake.LoadBalancers()),
+		callTable(c.openStack.callsTo),
 	}, nil
 }
 
@@ -43,16 +46,17 @@ func processTable(processes []*replica, leaders ...string) table {
 	return t
 }
 
-func nodeTable(nodes []corev1.Node, routes []fake.Route) table {
-	t := table{heading: []string{"NODE", "STATE", "PROVIDER ID", "ZONE", "ADDRESS", "ROUTE"}}
+func nodeTable(nodes []corev1.Node, routeTo func(*corev1.Node) string) table {
+	t := table{heading: []string{"NODE", "STATE", "PROVIDER ID", "TYPE", "ZONE", "ADDRESS", "ROUTE"}}
 	for _, node := range nodes {
 		t.rows = append(t.rows, []cell{
 			{text: node.Name},
 			nodeState(&node),
 			{text: node.Spec.ProviderID},
+			{text: node.Labels[corev1.LabelInstanceTypeStable]},
 			{text: node.Labels[corev1.LabelTopologyZone]},
 			{text: internalIP(&node)},
-			{text: routeTo(routes, node.Name)},
+			{text: routeTo(&node)},
 		})
 	}
 	byName(t.rows)
@@ -63,20 +67,34 @@ func nodeState(node *corev1.Node) cell {
 	switch {
 	case isTainted(node):
 		return cell{"tainted", waiting}
+	case hasTaint(node, cloudproviderapi.TaintNodeShutdown):
+		return cell{"shut down", bad}
 	case !isReady(node):
 		return cell{"not ready", bad}
 	}
 	return cell{"ready", good}
 }
 
+// isTainted tells whether a node waits to be initialised.
 func isTainted(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == cloudproviderapi.TaintExternalCloudProvider })
+	return hasTaint(node, cloudproviderapi.TaintExternalCloudProvider)
+}
+
+func hasTaint(node *corev1.Node, key string) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
 
 func isReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	return condition(node, corev1.NodeReady) == corev1.ConditionTrue
+}
+
+func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.ConditionStatus {
+	for _, c := range node.Status.Conditions {
+		if c.Type == kind {
+			return c.Status
+		}
+	}
+	return ""
 }
 
 func internalIP(node *corev1.Node) string {
@@ -88,13 +106,12 @@ func internalIP(node *corev1.Node) string {
 	return ""
 }
 
-func routeTo(routes []fake.Route, node string) string {
-	for _, route := range routes {
-		if route.TargetNode == node {
-			return route.DestinationCIDR
-		}
+// routeTo asks the cloud that the node is in.
+func (c *cluster) routeTo(node *corev1.Node) string {
+	if strings.HasPrefix(node.Spec.ProviderID, openstack.Name+"://") {
+		return c.openStack.routeTo(node)
 	}
-	return ""
+	return c.fake.routeTo(node)
 }
 
 func serviceTable(services []corev1.Service, balancers []fake.Balancer) table {
@@ -127,6 +144,17 @@ func membersOf(balancers []fake.Balancer, service *corev1.Service) string {
 		}
 	}
 	return ""
+}
+
+// callTable tells what OpenStack was asked for.
+func callTable(callsTo func(service string) tally) table {
+	t := table{heading: []string{"OPENSTACK", "CALLS", "OF WHICH"}, quiet: true}
+	for _, service := range []string{openstacktest.ServiceIdentity, openstacktest.ServiceCompute, openstacktest.ServiceNetwork} {
+		if calls := callsTo(service); len(calls) > 0 {
+			t.rows = append(t.rows, []cell{{text: service}, {text: strconv.Itoa(calls.total())}, {text: calls.String()}})
+		}
+	}
+	return t
 }
 
 func byName(rows [][]cell) {

@@ -1,5 +1,6 @@
-// Command demo shows the example binaries at work, as processes, on a real control plane with a cloud that it serves itself: two
-// replicas of the standalone one, and then a host that has the cloud controller manager inside. Run it with
+// Command demo shows the example binaries at work, as processes, on a real control plane with clouds that it serves itself: two
+// replicas of the standalone one on a simulated OpenStack, and then a host that has the cloud controller manager inside on
+// a fake cloud. Run it with
 //
 //	make demo            a table that changes in place; Ctrl-C ends it
 //	make demo CHECK=1    the same without a terminal: each step is verified, the exit code tells
@@ -195,14 +196,17 @@ func (d *demo) watch(ctx context.Context) {
 
 func (c *cluster) howToLookAround() string {
 	return fmt.Sprintf(`Look around from another terminal:
-  export KUBECONFIG=%s
+  export KUBECONFIG=%[1]s
   kubectl get nodes -o wide
-  kubectl get services
-  kubectl create service loadbalancer mine --tcp=80
   kubectl -n kube-system get leases
-  curl -s %s/v1/routes
-  curl -sk %s?verbose
-  curl -s %s/ccm/statusz        (when the host runs)
-  tail -f %s
-`, c.file("admin.kubeconfig"), c.cloudURL, c.replicas[0].readyURL, c.hostURL(), c.replicas[0].log)
+  kubectl get events
+  curl -s %[2]s/_sim/counts
+  curl -s %[2]s/_sim/servers
+  curl -sk %[3]s?verbose
+  tail -f %[4]s
+and when the host runs:
+  curl -s %[5]s/ccm/statusz
+  curl -s %[6]s/v1/routes
+  kubectl create service loadbalancer mine --tcp=80
+`, c.file("admin.kubeconfig"), c.openStack.server.URL(), c.replicas[0].readyURL, c.replicas[0].log, c.hostURL(), c.fakeURL)
 }

@@ -9,6 +9,8 @@ import (
 type table struct {
 	heading []string
 	rows    [][]cell
+	// quiet tables change too often to tell of each change.
+	quiet bool
 }
 
 // cell is a text and what to make of it.
@@ -141,6 +143,9 @@ func paint(text string, m mood, colour bool) string {
 func changes(before, after []table) []string {
 	var all []string
 	for i, now := range after {
+		if now.quiet {
+			continue
+		}
 		var then table
 		if i < len(before) {
 			then = before[i]

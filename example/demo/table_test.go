@@ -119,6 +119,12 @@ ok        1.2 s  nodes join: 2 of 2…
 ...              a machine vanishes`)
 }
 
+func TestFrame_LeavesOutTablesWithoutRows(t *testing.T) {
+	v := played()
+	v.tables = append([]table{{heading: []string{"SERVICE", "ADDRESS"}}}, v.tables...)
+	wantText(t, frame(v, 80, 24, false), strings.Join(frame(played(), 80, 24, false), "\n"))
+}
+
 // A frame as high as the terminal would scroll, and be drawn in a place where it was not.
 func TestFrame_IsLowerThanTheTerminal(t *testing.T) {
 	v := played()
