@@ -19,7 +19,7 @@ help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 .PHONY: demo
-demo: controlplane example ## See two replicas run a cluster with a fake cloud (CHECK=1: verify and exit)
+demo: controlplane example ## See two replicas run a cluster on a simulated OpenStack (CHECK=1: verify and exit)
 	@$(BIN)/fxccm-demo --binary $(BIN)/fxccm --embedded $(BIN)/fxccm-embedded $(if $(CHECK),--check)
 
 .PHONY: example
@@ -74,9 +74,10 @@ format: $(BIN)/lint/.built ## Format the code
 	@$(BIN)/lint/gofumpt -w $$(git ls-files -co --exclude-standard '*.go')
 
 .PHONY: bench
-bench: controlplane ## Measure beside upstream's command, and write docs/benchmarks.md (QUICK=1: try it out, write nothing)
+bench: controlplane ## Measure beside others, and write docs/benchmarks*.md (QUICK=1: write nothing; SCENARIOS=openstack: not all)
 	cd test/bench && $(GO) build -trimpath -buildvcs=auto -o $(BIN)/bench/ . ./upstream ./fxccm ./many
-	@$(BIN)/bench/bench $(if $(QUICK),--quick,--out $(CURDIR)/docs/benchmarks.md)
+	@$(BIN)/bench/bench $(if $(SCENARIOS),--scenarios=$(SCENARIOS)) \
+	  $(if $(QUICK),--quick,--out $(CURDIR)/docs/benchmarks.md --out-openstack $(CURDIR)/docs/benchmarks-openstack.md)
 
 .PHONY: controlplane
 controlplane: ## Build etcd and kube-apiserver, if they are not there

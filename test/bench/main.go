@@ -30,6 +30,7 @@ type settings struct {
 	scenarios        []string
 	programs         string
 	out              string
+	outOpenStack     string
 }
 
 func main() {
@@ -66,7 +67,8 @@ func parse(args []string) (settings, error) {
 	flags.BoolVar(&quick, "quick", false, "100 nodes, 20 services, one round, 6 managers and a rest of 10 seconds, 50 nodes not ready, 50 routes that are idle for a minute: "+
 		"to try the benchmark itself")
 	flags.StringVar(&s.programs, "programs", "", "folder of the programs fxccm and upstream (default: where this program is)")
-	flags.StringVar(&s.out, "out", "", "also write the result to this file, as Markdown")
+	flags.StringVar(&s.out, "out", "", "also write to this file, as Markdown, how fxccm is beside upstream's command")
+	flags.StringVar(&s.outOpenStack, "out-openstack", "", "also write to this file, as Markdown, what the scenario openstack has counted")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -153,10 +155,21 @@ func run(ctx context.Context, s settings) (err error) {
 	}
 	page := report{settings: s, machine: machine, versions: b.versions, begun: begun, took: time.Since(begun), results: b.results}
 	fmt.Printf("\n%s", page.terminal())
-	if s.out == "" {
+	if len(b.results.rows) > 0 {
+		err = writePage(s.out, page.markdown())
+	}
+	if len(b.results.figures) > 0 {
+		err = errors.Join(err, writePage(s.outOpenStack, page.openStackMarkdown()))
+	}
+	return err
+}
+
+// writePage writes nothing if no path is given.
+func writePage(path, page string) error {
+	if path == "" {
 		return nil
 	}
-	if err := os.WriteFile(s.out, []byte(page.markdown()), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil

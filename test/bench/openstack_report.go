@@ -25,12 +25,13 @@ func (r report) openStackTerminal() string {
 	return text.String()
 }
 
-// openStackMarkdown is a section of the page.
+// openStackMarkdown is the page on the calls to OpenStack.
 func (r report) openStackMarkdown() string {
 	var text strings.Builder
 	write := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 
-	write("## Calls to OpenStack\n")
+	write("# Calls to OpenStack\n")
+	write("<!-- Written by `make bench`. Do not edit. -->\n")
 	write("How often fxccm asks OpenStack, beside openstack-cloud-controller-manager (OCCM). fxccm is measured. OCCM is not: its numbers are")
 	write("computed, as told below.\n")
 	var lines [][]string
@@ -48,7 +49,7 @@ func (r report) openStackMarkdown() string {
 	text.WriteString(markdownTable([]string{"", "calls", "by operation"}, lines))
 	write("")
 	text.WriteString(r.callsMarkdown())
-	text.WriteString("\n" + r.occmMarkdown())
+	text.WriteString("\n" + r.occmMarkdown() + "\n" + r.measuredOn() + "\n`make bench SCENARIOS=openstack` writes this page again, in six minutes.\n")
 	return text.String()
 }
 

@@ -127,7 +127,7 @@ func openStackReport() report {
 }
 
 func TestReport_ShowsCallsToOpenStackWithAllThatIsNeededToCheckThem(t *testing.T) {
-	page := openStackReport().markdown()
+	page := openStackReport().openStackMarkdown()
 	for _, want := range []string{
 		"| 500 routes created: writes of the router | 3 | ≤ 2 | missed | 500 | 1 × N = 1 × 500 (`pkg/openstack/routes.go`) |",
 		"| 500 routes created: writes of the router | 3 | router_add_extraroutes 1, router_route_delete 1, router_update 1 |",

@@ -79,7 +79,7 @@ func (r report) samples() (lines [][]string) {
 	return lines
 }
 
-// markdown is the page of the documentation.
+// markdown is the page on upstream's command beside fxccm.
 func (r report) markdown() string {
 	var page strings.Builder
 	write := func(format string, args ...any) { fmt.Fprintf(&page, format+"\n", args...) }
@@ -94,6 +94,19 @@ func (r report) markdown() string {
 	write("requests (`%s`);", strings.Join(tunedFlags(), " "))
 	write("it has no target, and is left out where these flags make no difference.\n")
 
+	page.WriteString(r.measuredOn() + "\n")
+	fmt.Fprintf(&page, howItIsMeasured, r.settings.managers, r.settings.managers-1, r.settings.rest)
+	page.WriteString("\n" + howToReproduce)
+
+	write("\n## All measurements\n")
+	page.WriteString(markdownTable(append([]string{""}, header()[1:len(candidates())+1]...), r.samples()))
+	return page.String()
+}
+
+// measuredOn tells where, when and of what the numbers of a page are.
+func (r report) measuredOn() string {
+	var text strings.Builder
+	write := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	write("| measured on | |\n|---|---|")
 	write("| date | %s, in %s |", r.begun.UTC().Format(time.DateOnly), r.took.Round(time.Second))
 	write("| machine | %s, %d cores, %s of memory |", r.machine.processor, r.machine.cores, r.machine.memory)
@@ -101,17 +114,8 @@ func (r report) markdown() string {
 	write("| versions | fxccm %s; %s; kube-apiserver %s; etcd %s |", r.versions.fxccm, r.versions.golang, r.versions.kubernetes, r.versions.etcd)
 	write("")
 	write("Everything runs on these cores at once: the process under test, kube-apiserver, etcd, the cloud and the one who watches. What is")
-	write("fast is limited by that, and would be faster in a cluster; what is slow waits, and would not.\n")
-
-	fmt.Fprintf(&page, howItIsMeasured, r.settings.managers, r.settings.managers-1, r.settings.rest)
-	if len(r.results.figures) > 0 {
-		page.WriteString("\n" + r.openStackMarkdown())
-	}
-	page.WriteString("\n" + howToReproduce)
-
-	write("\n## All measurements\n")
-	page.WriteString(markdownTable(append([]string{""}, header()[1:len(candidates())+1]...), r.samples()))
-	return page.String()
+	write("fast is limited by that, and would be faster in a cluster; what is slow waits, and would not.")
+	return text.String()
 }
 
 func tunedFlags() []string {
@@ -172,8 +176,9 @@ what is measured then is the API server.
 const howToReproduce = `## How to reproduce
 
 ` + "```" + `
-make bench           # all of it; writes this page
-make bench QUICK=1   # 100 nodes, 20 Services, one round, 6 Managers, 50 routes; writes nothing
+make bench                       # all of it; writes this page and benchmarks-openstack.md
+make bench SCENARIOS=openstack   # some of it; writes a page that is measured in part, too
+make bench QUICK=1               # 100 nodes, 20 Services, one round, 6 Managers, 50 routes; writes nothing
 ` + "```" + `
 
 It takes Linux and three quarters of an hour. ` + "`bin/bench/bench --help`" + ` lists what can be changed.
