@@ -76,6 +76,8 @@ type Instances struct {
 	// seen are the instances that were asked about, by key, and matched the servers that were found by nodes' names.
 	seen, matched map[string]seenInstance
 	swept         time.Time
+	// absent is the last census'.
+	absent int
 	// episode is nil unless too many instances are absent.
 	episode *episode
 }

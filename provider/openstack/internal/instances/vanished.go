@@ -42,6 +42,7 @@ func (i *Instances) vanished() bool {
 			c.absent++
 		}
 	}
+	i.absent = c.absent
 	i.observer.AbsentInstances(c.absent)
 	refused := c.tooMany(i.options.VanishedNumber, i.options.VanishedShare)
 	switch {
