@@ -1,0 +1,194 @@
+package openstack_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// doubtful is a way in which Nova answers, or does not, that proves nothing about any server.
+type doubtful struct {
+	name  string
+	fault openstacktest.Fault
+}
+
+// rewritten replaces the answers to lists and to questions for one server; each is a status and a body. A zero status leaves them.
+func rewritten(list, get func() (int, string)) openstacktest.Fault {
+	return openstacktest.Fault{Operation: "server_*", Rewrite: func(c openstacktest.Call, status int, body []byte) (int, []byte) {
+		answer := get
+		if c.Operation == "server_list" {
+			answer = list
+		}
+		if answer == nil {
+			return status, body
+		}
+		status, text := answer()
+		return status, []byte(text)
+	}}
+}
+
+func always(status int, body string) func() (int, string) {
+	return func() (int, string) { return status, body }
+}
+
+const (
+	noServers = `{"servers": []}`
+	notFound  = `{"itemNotFound": {"code": 404, "message": "Instance could not be found."}}`
+	proxyPage = "<html><body><h1>404 Not Found</h1></body></html>"
+)
+
+func doubts() []doubtful {
+	return []doubtful{
+		{"empty-list", rewritten(always(200, noServers), nil)},
+		{"short-list", openstacktest.Fault{Operation: "server_list", Rewrite: shortened}},
+		{"server-errors", openstacktest.Fault{Operation: "server_*", Status: http.StatusInternalServerError}},
+		{"overload", openstacktest.Fault{Operation: "server_*", Status: http.StatusTooManyRequests}},
+		{"forbidden", openstacktest.Fault{Operation: "server_*", Status: http.StatusForbidden}},
+		{"cut-off", openstacktest.Fault{Operation: "server_*", Drop: true}},
+		{"truncated", openstacktest.Fault{Operation: "server_*", Truncate: 20}},
+		{"other-json", rewritten(always(200, `{"message": "welcome"}`), always(200, `{"message": "welcome"}`))},
+		{"wrong-types", rewritten(always(200, `{"servers": {"id": 7}}`), always(200, `{"server": "gone"}`))},
+		{"null", rewritten(always(200, `{"servers": null}`), always(200, `{"server": null}`))},
+		{"somebody-else", rewritten(nil, always(200, `{"server": {"id": "00000000-0000-4000-8000-000000000000", "name": "other", "status": "DELETED"}}`))},
+		{"proxy-page", openstacktest.Fault{Operation: "server_*", Status: http.StatusNotFound, Body: proxyPage}},
+		{"wrong-address", rewritten(always(404, "{}"), always(404, "{}"))},
+		{"wrong-project", rewritten(always(200, noServers), always(404, notFound))},
+		{"all-not-found", openstacktest.Fault{Operation: "server_*", Status: http.StatusNotFound}},
+	}
+}
+
+// shortened drops all servers from a list but the first, as when cells are down.
+func shortened(_ openstacktest.Call, status int, body []byte) (int, []byte) {
+	var list struct {
+		Servers []json.RawMessage `json:"servers"`
+	}
+	if json.Unmarshal(body, &list) != nil || len(list.Servers) == 0 {
+		return status, body
+	}
+	list.Servers = list.Servers[:1]
+	body, _ = json.Marshal(list)
+	return status, body
+}
+
+// doubtHaste makes what the provider waits for short: a confirmation takes a twentieth of a second.
+const doubtHaste = 60
+
+// often has the lifecycle controller ask as often as the confirmation needs it.
+func often(l *launch) {
+	l.haste = doubtHaste
+	l.Config.NodeLifecycle.MonitorPeriod = metav1.Duration{Duration: 50 * time.Millisecond}
+}
+
+// waitDoubt waits until Nova has been asked for servers again and again, for several times as long as an absence has to be confirmed.
+func (s *site) waitDoubt(m mark) {
+	s.t.Helper()
+	const times, least = 4, 6
+	ccmtest.Eventually(s.t, "Nova was asked for servers for long enough", func(context.Context) (bool, error) {
+		asked := s.since(m, operations("server_list", "server_get"))
+		if len(asked) < least {
+			return false, fmt.Errorf("there were %d calls", len(asked))
+		}
+		if took := asked[len(asked)-1].Time.Sub(asked[0].Time) * doubtHaste; took < times*confirmation {
+			return false, fmt.Errorf("there were %d calls in %s of the provider's time", len(asked), took)
+		}
+		return true, nil
+	})
+}
+
+func TestDoubt_WhateverNovaAnswers_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t *testing.T) {
+	s := newSite(t)
+	r := ready(t, s, often, configured(unhurried), configured(func(c *config.Config) { c.Client.MaxRetries = 1 }))
+	for _, d := range doubts() {
+		t.Run(d.name, func(t *testing.T) { s.in(t).doubt(d.name, d.fault, r, 5) })
+	}
+}
+
+func TestDoubt_WhenNovaDoesNotAnswer_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t *testing.T) {
+	s := newSite(t)
+	r := ready(t, s, often, configured(func(c *config.Config) {
+		c.Client.MaxRetries, c.Metadata.RequestTimeout = 1, 12*time.Second
+	}))
+	s.doubt("hanging", openstacktest.Fault{Operation: "server_*", Hang: true}, r, 5)
+}
+
+// Of a few nodes each is asked for by itself, and they are too few for an absence of all to be suspicious. So each answer has to be
+// judged by itself. That it is the wrong project cannot be seen here.
+func TestDoubt_InASmallCluster_WhatIsNotNovasDenialDeletesNoNode(t *testing.T) {
+	s := newSite(t)
+	r := ready(t, s, often, configured(unhurried), configured(func(c *config.Config) { c.Client.MaxRetries = 1 }))
+	for _, d := range doubts() {
+		switch d.name {
+		case "proxy-page", "wrong-address", "somebody-else", "null", "truncated", "empty-list":
+			t.Run(d.name, func(t *testing.T) { s.in(t).doubt("small-"+d.name, d.fault, r, 2) })
+		}
+	}
+}
+
+// doubt has a number of nodes that are all not ready, so their servers are asked for in each pass. The last one is deleted when the fault
+// has gone on for long.
+func (s *site) doubt(name string, fault openstacktest.Fault, r *replica, number int) {
+	t := s.t
+	t.Helper()
+	asked := operations("server_list", "server_get")
+	var machines []machine
+	var nodes []*corev1.Node
+	for i := range number {
+		machines = append(machines, s.addServer(fmt.Sprint(name, "-", i)))
+		nodes = append(nodes, notReady(t, machines[i]))
+	}
+	s.waitCalls(s.mark(), 3, asked, "the servers are asked for")
+
+	remove := s.Inject(fault)
+	defer remove()
+	s.waitDoubt(s.mark())
+	wantUntouched(t, nodes...)
+
+	last := len(machines) - 1
+	s.must(s.DeleteServer(machines[last].id))
+	remove()
+	ccmtest.WaitNodeGone(t, shared.Admin, machines[last].name)
+	waitEvent(t, shared.Admin, nodes[last], "DeletingNode")
+	s.waitCalls(s.mark(), 3, asked, "the servers are asked for again")
+	wantUntouched(t, nodes[:last]...)
+	r.unbroken()
+}
+
+// The lifecycle controller asks for the one node only, and the one answer is that there is no such server. That the cloud lacks the
+// others too is what shows that it is not the cloud that they are of.
+func TestDoubt_InAProjectThatHasNoneOfTheNodes_ASingleOneThatIsNotReadyIsKept(t *testing.T) {
+	s := newSite(t)
+	elsewhere := s.AddProject(openstacktest.Project{Name: "elsewhere"})
+	s.secrets.add(elsewhere.Password)
+	r := ready(t, s, often, configured(func(c *config.Config) {
+		c.Global.TenantName, c.Global.Username, c.Global.Password = elsewhere.ProjectName, elsewhere.Username, config.Secret(elsewhere.Password)
+	}))
+	var nodes []*corev1.Node
+	for i, m := range s.addServers("strange-0", "strange-1", "strange-2", "strange-3") {
+		if i == 0 {
+			continue
+		}
+		nodes = append(nodes, ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(m.name, ccmtest.NodeProviderID(m.providerID()))))
+	}
+	before := s.mark()
+	lone := notReady(t, machine{id: s.Servers()[0].ID, name: "strange-0"})
+	s.waitDoubt(before)
+	event := waitEvent(t, shared.Admin, lone, "InstancesVanished")
+	if event.Type != corev1.EventTypeWarning {
+		t.Errorf("the event is %+v, want a warning", event)
+	}
+	wantUntouched(t, append(nodes, lone)...)
+	if refused := metric(t, r.metrics, "fxccm_openstack_absence_refused_total", nil); refused == 0 {
+		t.Error("no refusal is counted")
+	}
+	r.unbroken()
+}

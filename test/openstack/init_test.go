@@ -1,0 +1,64 @@
+package openstack_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func TestInit_ANodeIsToldWhatTheCloudKnows(t *testing.T) {
+	s := newSite(t)
+	s.dualStack()
+	s.AddFlavor(openstacktest.Flavor{Name: "m1.large", VCPUs: 4, RAM: 8192})
+	m := s.addServer("init-1", func(i *openstacktest.Instance) { i.Flavor, i.AvailabilityZone = "m1.large", "zone one" })
+	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.public, PortID: m.port, FixedAddress: s.address(m, 4), Address: "192.0.2.7"})
+	r := ready(t, s)
+
+	tainted(t, m.name)
+	node := initialised(t, m.name)
+	if node.Spec.ProviderID != m.providerID() {
+		t.Errorf("provider ID %q, want %q", node.Spec.ProviderID, m.providerID())
+	}
+	for label, want := range map[string]string{
+		corev1.LabelInstanceTypeStable: "m1.large", corev1.LabelTopologyZone: "zone-one", corev1.LabelTopologyRegion: "RegionOne",
+	} {
+		if got := node.Labels[label]; got != want {
+			t.Errorf("label %s is %q, want %q", label, got, want)
+		}
+	}
+	ccmtest.WaitNodeAddress(t, shared.Admin, m.name, corev1.NodeExternalIP)
+	want := []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: s.address(m, 4)},
+		{Type: corev1.NodeInternalIP, Address: s.address(m, 6)},
+		{Type: corev1.NodeExternalIP, Address: "192.0.2.7"},
+		{Type: corev1.NodeHostName, Address: m.name},
+	}
+	if got := getNode(t, m.name).Status.Addresses; !slices.Equal(got, want) {
+		t.Errorf("addresses are\n%v, want\n%v", got, want)
+	}
+	if made := s.since(0, changes); len(made) > 0 {
+		t.Errorf("OpenStack was changed:\n%s", describe(made))
+	}
+	r.unbroken()
+}
+
+func TestInit_RegionalProviderIDs_AreMadeAndFoundAgain(t *testing.T) {
+	s := newSite(t)
+	m := s.addServer("regional-1")
+	ready(t, s, refreshed, configured(func(c *config.Config) { c.Instances.Regional = true }))
+	tainted(t, m.name)
+	if got, want := initialised(t, m.name).Spec.ProviderID, "openstack://RegionOne/"+m.id; got != want {
+		t.Errorf("provider ID %q, want %q", got, want)
+	}
+	// The node is found by that provider ID from now on: it is not when only its name counts.
+	s.must(s.UpdateServer(m.id, func(i *openstacktest.Instance) { i.Name, i.AccessIPv4 = "renamed", "203.0.113.9" }))
+	waitAddress(t, m.name, corev1.NodeExternalIP, "203.0.113.9")
+	s.must(s.DeleteServer(m.id))
+	setReady(t, m.name, corev1.ConditionFalse)
+	ccmtest.WaitNodeGone(t, shared.Admin, m.name)
+}

@@ -1,0 +1,52 @@
+// Package openstack_test runs the whole cloud controller manager with the OpenStack provider: on a real API server, under an identity that
+// has exactly the RBAC rules shipped in example/deploy, and against a simulated OpenStack. It looks at what reaches either side.
+package openstack_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+	"github.com/fxccm/fxccm/test/internal/suite"
+)
+
+// shared is what all tests share, for a control plane takes seconds to start. They run one after another and clean up what they made,
+// since Nodes belong to the whole cluster.
+var shared struct {
+	suite.Suite
+	// klog holds what upstream's controllers log.
+	klog journal
+}
+
+func TestMain(m *testing.M) {
+	os.Exit(suite.Run(m, &shared.Suite, suite.Options{
+		Rules: []string{"../../example/deploy/rbac.yaml"},
+		Prepare: func(context.Context, *suite.Suite) error {
+			klog.SetOutput(&shared.klog)
+			return nil
+		},
+		Check: compareRules,
+	}))
+}
+
+// compareRules fails the suite if a rule is missing that OpenStack's tests need. That each rule is needed by somebody is another suite's.
+func compareRules(s *suite.Suite) error {
+	granted, err := s.Rules.Permissions(s.User)
+	if err != nil {
+		return err
+	}
+	records, err := s.Audit().All(controlplane.ByUser(s.User))
+	if err != nil {
+		return err
+	}
+	report := rbac.Compare(granted, records, s.User)
+	if report.Unused = nil; !report.OK() {
+		return fmt.Errorf("example/deploy/rbac.yaml is not what the controllers need:\n%s", report)
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+package openstack_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// routed runs the whole CCM with the site's router.
+func routed(t *testing.T, s *site, change ...func(*launch)) *replica {
+	t.Helper()
+	return ready(t, s, append([]func(*launch){
+		refreshed, configured(func(c *config.Config) { c.Route.RouterID = s.router }),
+	}, change...)...)
+}
+
+func clusterCIDR(cidrs string) func(*launch) {
+	return func(l *launch) { l.Config.ClusterCIDR = cidrs }
+}
+
+// route is one of the router's, as "destination via next hop".
+func route(destination, nextHop string) string { return destination + " via " + nextHop }
+
+func (s *site) routes() []string {
+	var all []string
+	for _, r := range s.Routes(s.router) {
+		all = append(all, route(r.Destination, r.NextHop))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// waitRoutes waits until the router has exactly these routes.
+func (s *site) waitRoutes(want ...string) {
+	s.t.Helper()
+	slices.Sort(want)
+	ccmtest.Eventually(s.t, fmt.Sprintf("the routes of the router are %q", want), func(context.Context) (bool, error) {
+		if got := s.routes(); !slices.Equal(got, want) {
+			return false, fmt.Errorf("they are %q", got)
+		}
+		return true, nil
+	})
+}
+
+// waitRoute waits until the router has the route.
+func (s *site) waitRoute(destination, nextHop string) {
+	s.t.Helper()
+	ccmtest.Eventually(s.t, fmt.Sprintf("the router has the route %s via %s", destination, nextHop), func(context.Context) (bool, error) {
+		if got := s.routes(); !slices.Contains(got, route(destination, nextHop)) {
+			return false, fmt.Errorf("it has %q", got)
+		}
+		return true, nil
+	})
+}
+
+// setRoutes is what somebody else does.
+func (s *site) setRoutes(texts ...string) {
+	s.t.Helper()
+	var routes []openstacktest.Route
+	for _, text := range texts {
+		destination, nextHop, _ := strings.Cut(text, " via ")
+		routes = append(routes, openstacktest.Route{Destination: destination, NextHop: nextHop})
+	}
+	s.must(s.SetRoutes(s.router, routes...))
+}
+
+// pairs are what the machine's port may send from, beside its own addresses.
+func (s *site) pairs(m machine) []string {
+	pairs := []string{}
+	for _, p := range s.Ports() {
+		if p.ID == m.port {
+			for _, pair := range p.AllowedPairs {
+				pairs = append(pairs, pair.Address)
+			}
+		}
+	}
+	slices.Sort(pairs)
+	return pairs
+}
+
+func (s *site) wantPairs(m machine, want ...string) {
+	s.t.Helper()
+	if got := s.pairs(m); !slices.Equal(got, want) {
+		s.t.Errorf("the port of %s may send from %q, want %q", m.name, got, want)
+	}
+}
+
+// waitNetwork waits until the node is told that its routes are there.
+func waitNetwork(t *testing.T, name string) {
+	t.Helper()
+	ccmtest.WaitNode(t, shared.Admin, name, name+" is told that its routes are there", func(n *corev1.Node) error {
+		if n == nil {
+			return fmt.Errorf("it does not exist")
+		}
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionFalse {
+				return nil
+			}
+		}
+		return fmt.Errorf("its conditions are %v", n.Status.Conditions)
+	})
+}
+
+// clouds are those that routes are written to in different ways.
+func clouds() map[string][]openstacktest.Option {
+	return map[string][]openstacktest.Option{
+		"atomic": nil,
+		"plain":  {openstacktest.WithoutExtensions("extraroute-atomic")},
+		"old":    {openstacktest.WithoutExtensions("extraroute-atomic", "standard-attr-revisions", "standard-attr-revisions-if-match")},
+	}
+}
+
+// From the first route to the last, in a router that others use too.
+func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
+	for name, options := range clouds() {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, options...)
+			stranger := s.addServer("stranger")
+			foreign := []string{
+				route("192.168.0.0/16", "10.0.200.1"), // outside of the cluster's CIDR
+				route("10.244.200.0/24", s.address(stranger, 4)),
+			}
+			s.setRoutes(foreign...)
+			with := func(own ...string) []string { return append(slices.Clone(foreign), own...) }
+			r := routed(t, s)
+			one, two := s.addServer("route-1-"+name), s.addServer("route-2-"+name)
+			tainted(t, one.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
+			tainted(t, two.name, ccmtest.NodePodCIDRs("10.244.2.0/24"))
+			s.waitRoutes(with(route("10.244.1.0/24", s.address(one, 4)), route("10.244.2.0/24", s.address(two, 4)))...)
+			waitNetwork(t, one.name)
+			waitNetwork(t, two.name)
+			s.wantPairs(one, "10.244.1.0/24")
+			s.wantPairs(two, "10.244.2.0/24")
+			s.wantPairs(stranger)
+
+			// Somebody else adds one meanwhile.
+			foreign = append(foreign, route("192.168.77.0/24", "10.0.200.2"))
+			s.setRoutes(with(route("10.244.1.0/24", s.address(one, 4)), route("10.244.2.0/24", s.address(two, 4)))...)
+			before := s.mark()
+			s.must(s.UpdatePort(one.port, func(p *openstacktest.Port) {
+				p.FixedIPs = []openstacktest.FixedIP{{SubnetID: s.subnets[4], Address: "10.0.99.1"}}
+			}))
+			waitAddress(t, one.name, corev1.NodeInternalIP, "10.0.99.1")
+			s.waitRoutes(with(route("10.244.1.0/24", "10.0.99.1"), route("10.244.2.0/24", s.address(two, 4)))...)
+			s.wantPairs(one, "10.244.1.0/24")
+			if wrote := len(s.since(before, operations("router_*extraroutes", "router_update"))); wrote > 6 {
+				t.Errorf("the router was written %d times for one route", wrote)
+			}
+
+			deleteNode(t, one.name)
+			s.waitRoutes(with(route("10.244.2.0/24", s.address(two, 4)))...)
+			// The server goes, and the node and the route go with it.
+			s.must(s.DeleteServer(two.id))
+			setReady(t, two.name, corev1.ConditionFalse)
+			ccmtest.WaitNodeGone(t, shared.Admin, two.name)
+			s.waitRoutes(foreign...)
+			r.unbroken()
+		})
+	}
+}
+
+func TestRoute_OfBothFamilies(t *testing.T) {
+	s := newSite(t)
+	s.dualStack()
+	r := routed(t, s, clusterCIDR("10.244.0.0/16,fd00:244::/56"))
+	m := s.addServer("dual-1")
+	tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24", "fd00:244:0:1::/64"))
+	s.waitRoutes(route("10.244.1.0/24", s.address(m, 4)), route("fd00:244:0:1::/64", s.address(m, 6)))
+	waitNetwork(t, m.name)
+	s.wantPairs(m, "10.244.1.0/24", "fd00:244:0:1::/64")
+	deleteNode(t, m.name)
+	s.waitRoutes()
+	s.wantPairs(m)
+	r.unbroken()
+}
+
+func TestRoute_OfIPv6Alone(t *testing.T) {
+	s := newSite(t)
+	s.dualStack()
+	routed(t, s, clusterCIDR("fd00:244::/56"))
+	m := s.addServer("six-1")
+	tainted(t, m.name, ccmtest.NodePodCIDRs("fd00:244:0:1::/64"))
+	s.waitRoutes(route("fd00:244:0:1::/64", s.address(m, 6)))
+	waitNetwork(t, m.name)
+}
+
+func TestRoute_WhateverNeutronAnswersForAWhile_IsWrittenInTheEnd(t *testing.T) {
+	for name, fault := range map[string]openstacktest.Fault{
+		"write-fails":      {Operation: "router_add_extraroutes", Status: http.StatusInternalServerError},
+		"write-unanswered": {Operation: "router_add_extraroutes", Drop: true, AfterEffect: true},
+		"write-busy":       {Operation: "router_add_extraroutes", Status: http.StatusConflict},
+		"port-stale":       {Operation: "port_update", Status: http.StatusPreconditionFailed},
+		"port-fails":       {Operation: "port_update", Status: http.StatusServiceUnavailable},
+		"read-fails":       {Operation: "router_get", Status: http.StatusBadGateway},
+		"lists-fail":       {Operation: "port_list", Status: http.StatusInternalServerError},
+		"lists-are-cut":    {Operation: "port_list", Truncate: 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			fault.Times = 12
+			s.Inject(fault)
+			r := routed(t, s, configured(func(c *config.Config) { c.Client.MaxRetries = 1 }))
+			m := s.addServer("trouble-" + name)
+			tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
+			s.waitRoutes(route("10.244.1.0/24", s.address(m, 4)))
+			waitNetwork(t, m.name)
+			s.wantPairs(m, "10.244.1.0/24")
+			// An answer that is dropped has no status, one that is cut has that of the whole.
+			faulty := s.since(0, func(c openstacktest.Call) bool {
+				return operations(fault.Operation)(c) && (c.Status == fault.Status || fault.Truncate > 0)
+			})
+			if len(faulty) == 0 {
+				t.Errorf("there was no faulty %s at all", fault.Operation)
+			}
+			r.unbroken()
+		})
+	}
+}
+
+// What the cloud can do is not known, which must not mean that it cannot.
+func TestRoute_NeutronDownAtTheStart_IsWaitedFor(t *testing.T) {
+	s := newSite(t)
+	remove := s.Inject(openstacktest.Fault{Operation: "network_extension_list", Status: http.StatusServiceUnavailable})
+	r := routed(t, s, configured(func(c *config.Config) { c.Client.MaxRetries = 0 }))
+	m := s.addServer("unknown-1")
+	tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
+	initialised(t, m.name)
+	s.waitCalls(0, 4, operations("network_extension_list"), "Neutron is asked what it can do")
+	if routes := s.routes(); len(routes) > 0 {
+		t.Fatalf("there are routes: %q", routes)
+	}
+	r.unbroken()
+	remove()
+	s.waitRoutes(route("10.244.1.0/24", s.address(m, 4)))
+	waitNetwork(t, m.name)
+	r.unbroken()
+}
+
+func TestRoute_IdleClusters_AskNeutronSeldom(t *testing.T) {
+	s := newSite(t)
+	r := routed(t, s, haste(30), configured(unhurried), func(l *launch) { l.Config.Node.StatusUpdateFrequency = metav1.Duration{Duration: time.Hour} })
+	m := s.addServer("idle-1")
+	tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
+	s.waitRoutes(route("10.244.1.0/24", s.address(m, 4)))
+	waitNetwork(t, m.name)
+	before, began := s.mark(), r.clock.Now()
+	ccmtest.Eventually(t, "half a minute is over", func(context.Context) (bool, error) {
+		if passed := r.clock.Since(began); passed < 30*time.Second {
+			return false, fmt.Errorf("%s of it are", passed)
+		}
+		return true, nil
+	})
+	// There were ten passes of the route controller by then.
+	if asked := s.since(before, func(openstacktest.Call) bool { return true }); len(asked) > 2 {
+		t.Errorf("OpenStack was asked %d times in half a minute:\n%s", len(asked), describe(asked))
+	}
+}
