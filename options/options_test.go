@@ -281,3 +281,40 @@ func TestFeatureGates_WhenWrong_OneSentenceSaysWhy(t *testing.T) {
 		}
 	}
 }
+
+// As openstack-cloud-controller-manager reads it: each flag is one text, whatever is in it.
+func TestUserAgent(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"no flag", nil, nil},
+		{"one", []string{"--user-agent=acme/1"}, []string{"acme/1"}},
+		{"several", []string{"--user-agent", "acme/1", "--user-agent", "site/2"}, []string{"acme/1", "site/2"}},
+		{"with a space", []string{"--user-agent", "acme/1 (east)"}, []string{"acme/1 (east)"}},
+		{"with a comma", []string{"--user-agent=acme/1,2"}, []string{"acme/1,2"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := mustComplete(t, c.args).Config.CloudProvider.UserAgents; !slices.Equal(got, c.want) {
+				t.Errorf("%q is %q, want %q", c.args, got, c.want)
+			}
+		})
+	}
+	if got, err := complete([]string{"--user-agent"}); err == nil {
+		t.Errorf("a flag without a text is %q", got.Config.CloudProvider.UserAgents)
+	}
+}
+
+func TestConfigStrict_IsOnUnlessTurnedOff(t *testing.T) {
+	if !mustComplete(t, nil).Config.CloudProvider.ConfigStrict {
+		t.Error("it is off by default")
+	}
+	if mustComplete(t, []string{"--cloud-config-strict=false"}).Config.CloudProvider.ConfigStrict {
+		t.Error("it cannot be turned off")
+	}
+	path := writeFile(t, header+"cloudProvider:\n  configStrict: false\n")
+	if mustComplete(t, []string{"--config=" + path}).Config.CloudProvider.ConfigStrict {
+		t.Error("it cannot be turned off in the file")
+	}
+}
