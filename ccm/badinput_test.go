@@ -80,6 +80,8 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 		}, []string{"several cloud providers", "empty, stub", "--cloud-provider"}},
 		{"two providers of one name", func(p *ccm.Params) { p.Providers = append(p.Providers, p.Providers[0]) }, []string{"cloudProvider.name", `"empty"`}},
 		{"unknown provider", func(p *ccm.Params) { p.Config.CloudProvider.Name = "clowd" }, []string{"cloudProvider.name", `"clowd"`, `"empty"`}},
+		{"user agent with a line break", func(p *ccm.Params) { p.Config.CloudProvider.UserAgents = []string{"a", "b\nc: d"} }, []string{"cloudProvider.userAgents[1]", "header"}},
+		{"user agent without a text", func(p *ccm.Params) { p.Config.CloudProvider.UserAgents = []string{" "} }, []string{"cloudProvider.userAgents[0]"}},
 		{"provider's file", func(p *ccm.Params) {
 			p.Config.CloudProvider.ConfigFile = "/etc/cloud.conf"
 			p.Providers[0].Validate = func(c ccm.Config) error { return fmt.Errorf("line 3 of %s", c.CloudProvider.ConfigFile) }

@@ -34,6 +34,7 @@ func (c Config) Validate() error {
 	errs = append(errs, notNegative("minResyncPeriod", c.MinResyncPeriod)...)
 	errs = append(errs, aboveZero(field.NewPath("cacheSyncTimeout"), c.CacheSyncTimeout)...)
 	errs = append(errs, aboveZero(field.NewPath("drainTimeout"), c.DrainTimeout)...)
+	errs = append(errs, c.CloudProvider.validate(field.NewPath("cloudProvider"))...)
 	errs = append(errs, c.ClientConnection.validate(field.NewPath("clientConnection"))...)
 	errs = append(errs, c.LeaderElection.validate(field.NewPath("leaderElection"))...)
 	errs = append(errs, c.Node.Validate(field.NewPath("node"))...)
@@ -45,6 +46,16 @@ func (c Config) Validate() error {
 		return nil
 	}
 	return &ConfigError{Fields: errs}
+}
+
+func (c CloudProviderConfig) validate(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, agent := range c.UserAgents {
+		if strings.TrimSpace(agent) == "" || strings.ContainsFunc(agent, func(r rune) bool { return r < ' ' || r > '~' }) {
+			errs = append(errs, field.Invalid(path.Child("userAgents").Index(i), agent, "must be printable ASCII: it is put into a header of HTTP"))
+		}
+	}
+	return errs
 }
 
 func (c ClientConnectionConfig) validate(path *field.Path) field.ErrorList {
