@@ -1,9 +1,7 @@
 package metrics
 
 import (
-	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -12,52 +10,41 @@ import (
 
 // A Set is the place of one Manager in a registerer. It is safe for concurrent use.
 type Set struct {
-	manager    string
-	collectors *collectors
+	manager string
+	group   *Group[*collectors]
 }
 
 // New makes sure that the registerer has the metrics, which all Managers that it is given to share. There are no series
 // before [Set.Begin]. Nil registers nowhere. The error names the manager, or the metric that the registerer refuses.
 func New(registerer prometheus.Registerer, manager string) (*Set, error) {
-	if !utf8.ValidString(manager) {
-		return nil, fmt.Errorf("name of the manager for metrics: %q is not valid UTF-8", manager)
+	if err := CheckManager(manager); err != nil {
+		return nil, err
 	}
-	c, err := shared(registerer)
+	group, err := Share(registerer, newCollectors())
 	if err != nil {
 		return nil, err
 	}
-	return &Set{manager: manager, collectors: c}, nil
+	return &Set{manager: manager, group: group}, nil
 }
 
 // Begin begins the series of one run of the Manager. Those whose labels are known beforehand are there at once, with 0.
 func (s *Set) Begin() *Series {
-	c := s.collectors
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.names[s.manager]
-	if n == nil {
-		n = &name{}
-		c.names[s.manager] = n
-	}
-	n.users++
-	series := &Series{manager: s.manager, collectors: c, name: n}
-	series.zero()
+	series := &Series{manager: s.manager}
+	series.owner = s.group.Begin(s.manager, series.zero)
 	return series
 }
 
 // Series counts and times one run of a Manager, as a [guard.Observer] and by the methods that tell of its terms. It is
 // safe for concurrent use. What comes when the series have been deleted is not counted.
 type Series struct {
-	manager    string
-	collectors *collectors
-	name       *name
+	manager string
+	owner   *Owner[*collectors]
 
-	// leading and ended are guarded by collectors.mu.
-	leading, ended bool
+	// leading is changed by the owner alone.
+	leading bool
 }
 
-func (s *Series) zero() {
-	c := s.collectors
+func (s *Series) zero(c *collectors) {
 	c.leading.WithLabelValues(s.manager)
 	c.terms.WithLabelValues(s.manager)
 	for _, reason := range endReasons() {
@@ -71,57 +58,40 @@ func (s *Series) zero() {
 }
 
 // End deletes the series, unless another Manager of the same name runs. Another call does nothing.
-func (s *Series) End() {
-	c := s.collectors
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s.ended {
-		return
-	}
-	s.setLeading(false)
-	s.ended = true
-	if s.name.users--; s.name.users > 0 {
-		return
-	}
-	s.name.deleted = true
-	delete(c.names, s.manager)
-	c.delete(s.manager)
-}
+func (s *Series) End() { s.owner.End(func(c *collectors) { s.setLeading(c, false) }) }
 
 // Leading tells whether the Manager leads. It does not before it is told.
 func (s *Series) Leading(leads bool) {
-	s.collectors.mu.Lock()
-	defer s.collectors.mu.Unlock()
-	s.setLeading(leads)
+	s.owner.Alone(func(c *collectors) { s.setLeading(c, leads) })
 }
 
-// setLeading is called with the lock held. It adds, since there may be several Managers of the name.
-func (s *Series) setLeading(leads bool) {
-	if s.ended || s.leading == leads {
+// setLeading adds, since there may be several Managers of the name.
+func (s *Series) setLeading(c *collectors, leads bool) {
+	if s.leading == leads {
 		return
 	}
 	s.leading = leads
 	if leads {
-		s.collectors.leading.WithLabelValues(s.manager).Inc()
+		c.leading.WithLabelValues(s.manager).Inc()
 	} else {
-		s.collectors.leading.WithLabelValues(s.manager).Dec()
+		c.leading.WithLabelValues(s.manager).Dec()
 	}
 }
 
 // TermBegan counts a term.
 func (s *Series) TermBegan() {
-	s.record(func(c *collectors) { c.terms.WithLabelValues(s.manager).Inc() })
+	s.owner.Record(func(c *collectors) { c.terms.WithLabelValues(s.manager).Inc() })
 }
 
 // TermOpened tells how long it took from the beginning of a term until its controllers ran.
 func (s *Series) TermOpened(after time.Duration) {
-	s.record(func(c *collectors) { c.termOpenDuration.WithLabelValues(s.manager).Observe(after.Seconds()) })
+	s.owner.Record(func(c *collectors) { c.termOpenDuration.WithLabelValues(s.manager).Observe(after.Seconds()) })
 }
 
 // TermEnded counts the end of a term, and tells how long it took from the reason for it until nothing of the term acted any more,
 // or until that was given up.
 func (s *Series) TermEnded(reason EndReason, drain time.Duration) {
-	s.record(func(c *collectors) {
+	s.owner.Record(func(c *collectors) {
 		c.termsEnded.WithLabelValues(s.manager, string(reason)).Inc()
 		c.termDrainDuration.WithLabelValues(s.manager).Observe(drain.Seconds())
 	})
@@ -129,17 +99,17 @@ func (s *Series) TermEnded(reason EndReason, drain time.Duration) {
 
 // Refused counts what the fence refused at a door. The guard's refusals come by [Series.CallRefused].
 func (s *Series) Refused(door Door) {
-	s.record(func(c *collectors) { c.fenceRefused.WithLabelValues(s.manager, string(door)).Inc() })
+	s.owner.Record(func(c *collectors) { c.fenceRefused.WithLabelValues(s.manager, string(door)).Inc() })
 }
 
 // CallStarted implements [guard.Observer].
 func (s *Series) CallStarted(iface, method string) {
-	s.record(func(c *collectors) { c.callsInFlight.WithLabelValues(s.manager, iface, method).Inc() })
+	s.owner.Record(func(c *collectors) { c.callsInFlight.WithLabelValues(s.manager, iface, method).Inc() })
 }
 
 // CallEnded implements [guard.Observer].
 func (s *Series) CallEnded(iface, method string, result guard.Result, duration time.Duration) {
-	s.record(func(c *collectors) {
+	s.owner.Record(func(c *collectors) {
 		c.callsInFlight.WithLabelValues(s.manager, iface, method).Dec()
 		c.callDuration.WithLabelValues(s.manager, iface, method, string(result)).Observe(duration.Seconds())
 	})
@@ -147,18 +117,8 @@ func (s *Series) CallEnded(iface, method string, result guard.Result, duration t
 
 // CallRefused implements [guard.Observer].
 func (s *Series) CallRefused(iface, method string) {
-	s.record(func(c *collectors) {
+	s.owner.Record(func(c *collectors) {
 		c.callDuration.WithLabelValues(s.manager, iface, method, string(guard.Refused)).Observe(0)
 		c.fenceRefused.WithLabelValues(s.manager, string(DoorCloud)).Inc()
 	})
-}
-
-// record changes series that have not been deleted. A run that has ended is still told of its calls in flight, as long as another
-// Manager of the name keeps the series: they have been counted as started.
-func (s *Series) record(change func(*collectors)) {
-	s.collectors.mu.RLock()
-	defer s.collectors.mu.RUnlock()
-	if !s.name.deleted {
-		change(s.collectors)
-	}
 }

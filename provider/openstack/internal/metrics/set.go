@@ -3,60 +3,49 @@ package metrics
 import (
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fxccm/fxccm/internal/metrics"
 )
 
 // A Set is the place of one Manager's cloud in a registerer. It is safe for concurrent use.
 type Set struct {
-	manager    string
-	collectors *collectors
+	manager string
+	group   *metrics.Group[*collectors]
 }
 
 // New makes sure that the registerer has the metrics, which all clouds that it is given to share. There are no series
 // before [Set.Begin]. Nil registers nowhere. The error names the manager, or the metric that the registerer refuses.
 func New(registerer prometheus.Registerer, manager string) (*Set, error) {
-	if !utf8.ValidString(manager) {
-		return nil, fmt.Errorf("name of the manager for metrics: %q is not valid UTF-8", manager)
-	}
-	c, err := shared(registerer)
-	if err != nil {
+	if err := metrics.CheckManager(manager); err != nil {
 		return nil, err
 	}
-	return &Set{manager: manager, collectors: c}, nil
+	group, err := metrics.Share(registerer, newCollectors())
+	if err != nil {
+		return nil, fmt.Errorf("OpenStack: %w", err)
+	}
+	return &Set{manager: manager, group: group}, nil
 }
 
 // Begin begins the series of one cloud, which lives for a term. Those whose labels are known beforehand are there at once, with 0.
 func (s *Set) Begin() *Series {
-	c := s.collectors
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.names[s.manager]
-	if n == nil {
-		n = &name{}
-		c.names[s.manager] = n
-	}
-	n.users++
-	series := &Series{manager: s.manager, collectors: c, name: n}
-	series.zero()
+	series := &Series{manager: s.manager}
+	series.owner = s.group.Begin(s.manager, series.zero)
 	return series
 }
 
 // Series counts and times what one cloud does. It is safe for concurrent use. What comes when the series have been deleted is
 // not counted.
 type Series struct {
-	manager    string
-	collectors *collectors
-	name       *name
+	manager string
+	owner   *metrics.Owner[*collectors]
 
-	// absent and ended are guarded by collectors.mu.
+	// absent is changed by the owner alone.
 	absent int
-	ended  bool
 }
 
-func (s *Series) zero() {
-	c := s.collectors
+func (s *Series) zero(c *collectors) {
 	for _, reason := range retryReasons() {
 		c.requestRetries.WithLabelValues(s.manager, reason)
 	}
@@ -78,31 +67,16 @@ func (s *Series) zero() {
 
 // End deletes the series, unless another cloud of the same name lives. Another call does nothing. The metrics with OCCM's names
 // stay: they do not tell whose they are.
-func (s *Series) End() {
-	c := s.collectors
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s.ended {
-		return
-	}
-	s.setAbsent(0)
-	s.ended = true
-	if s.name.users--; s.name.users > 0 {
-		return
-	}
-	s.name.deleted = true
-	delete(c.names, s.manager)
-	c.delete(s.manager)
-}
+func (s *Series) End() { s.owner.End(func(c *collectors) { s.setAbsent(c, 0) }) }
 
 // RequestStarted tells that a request is on its way to a service.
 func (s *Series) RequestStarted(service string) {
-	s.record(func(c *collectors) { c.requestsInFlight.WithLabelValues(s.manager, service).Inc() })
+	s.owner.Record(func(c *collectors) { c.requestsInFlight.WithLabelValues(s.manager, service).Inc() })
 }
 
 // RequestEnded tells what came of a request that was started.
 func (s *Series) RequestEnded(service, operation, code string, duration time.Duration) {
-	s.record(func(c *collectors) {
+	s.owner.Record(func(c *collectors) {
 		c.requestsInFlight.WithLabelValues(s.manager, service).Dec()
 		c.requestDuration.WithLabelValues(s.manager, service, operation, code).Observe(duration.Seconds())
 		if service != "identity" {
@@ -123,62 +97,48 @@ func (c *collectors) occmRequest(operation, code string, duration time.Duration)
 
 // RequestRetried counts a request that is made again.
 func (s *Series) RequestRetried(reason string) {
-	s.record(func(c *collectors) { c.requestRetries.WithLabelValues(s.manager, reason).Inc() })
+	s.owner.Record(func(c *collectors) { c.requestRetries.WithLabelValues(s.manager, reason).Inc() })
 }
 
 // LoggedIn counts an attempt to log in.
 func (s *Series) LoggedIn(result string) {
-	s.record(func(c *collectors) { c.logins.WithLabelValues(s.manager, result).Inc() })
+	s.owner.Record(func(c *collectors) { c.logins.WithLabelValues(s.manager, result).Inc() })
 }
 
 // RateLimitWaited tells how long a request waited for the client's own rate limit.
 func (s *Series) RateLimitWaited(duration time.Duration) {
-	s.record(func(c *collectors) { c.rateLimitWait.WithLabelValues(s.manager).Observe(duration.Seconds()) })
+	s.owner.Record(func(c *collectors) { c.rateLimitWait.WithLabelValues(s.manager).Observe(duration.Seconds()) })
 }
 
 // Lookup counts a lookup of an instance by where its answer came from: cache, list or direct.
 func (s *Series) Lookup(source string) {
-	s.record(func(c *collectors) { c.lookups.WithLabelValues(s.manager, source).Inc() })
+	s.owner.Record(func(c *collectors) { c.lookups.WithLabelValues(s.manager, source).Inc() })
 }
 
 // AbsenceRefused counts an absence that was not believed.
 func (s *Series) AbsenceRefused() {
-	s.record(func(c *collectors) { c.absenceRefused.WithLabelValues(s.manager).Inc() })
+	s.owner.Record(func(c *collectors) { c.absenceRefused.WithLabelValues(s.manager).Inc() })
 }
 
 // AbsentInstances tells how many nodes have no instance. There are none before it is told.
 func (s *Series) AbsentInstances(n int) {
-	s.collectors.mu.Lock()
-	defer s.collectors.mu.Unlock()
-	if !s.ended {
-		s.setAbsent(n)
-	}
+	s.owner.Alone(func(c *collectors) { s.setAbsent(c, n) })
 }
 
-// setAbsent is called with the lock held. It adds, since there may be several clouds of the name.
-func (s *Series) setAbsent(n int) {
-	s.collectors.absentInstances.WithLabelValues(s.manager).Add(float64(n - s.absent))
+// setAbsent adds, since there may be several clouds of the name.
+func (s *Series) setAbsent(c *collectors, n int) {
+	c.absentInstances.WithLabelValues(s.manager).Add(float64(n - s.absent))
 	s.absent = n
 }
 
 // Reconciled tells what came of a call that changes a load balancer: loadbalancer_ensure, loadbalancer_update or
 // loadbalancer_delete.
 func (s *Series) Reconciled(operation string, err error, duration time.Duration) {
-	s.record(func(c *collectors) {
+	s.owner.Record(func(c *collectors) {
 		c.occmReconcileDuration.WithLabelValues(operation).Observe(duration.Seconds())
 		c.occmReconciles.WithLabelValues(operation).Inc()
 		if err != nil {
 			c.occmReconcileErrors.WithLabelValues(operation).Inc()
 		}
 	})
-}
-
-// record changes series that have not been deleted. A cloud that has ended is still told of its requests in flight, as long as
-// another one of the name keeps the series: they have been counted as started.
-func (s *Series) record(change func(*collectors)) {
-	s.collectors.mu.RLock()
-	defer s.collectors.mu.RUnlock()
-	if !s.name.deleted {
-		change(s.collectors)
-	}
 }

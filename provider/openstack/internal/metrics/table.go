@@ -203,11 +203,3 @@ func reconcileLabel() metrics.Label {
 		Values: reconcileOperations(),
 	}
 }
-
-func labelNames(m metrics.Metric) []string {
-	var names []string
-	for _, l := range m.Labels {
-		names = append(names, l.Name)
-	}
-	return names
-}
