@@ -171,10 +171,15 @@ func build(t *testing.T, pkg string, flags ...string) (binary string) {
 	return binary
 }
 
-// libraryPackages are all that a host may link.
+// libraryPackages are those that a host may link, as far as a program of this module may import them: what is internal to one of
+// them is linked with it.
 func libraryPackages(t *testing.T) []string {
 	t.Helper()
-	return strings.Fields(goCommand(t, "list", "./ccm/...", "./controllers/...", "./options/...", "./provider/...", "./internal/..."))
+	listed := goCommand(t, "list", "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`,
+		"./ccm/...", "./controllers/...", "./options/...", "./provider/...", "./internal/...")
+	return slices.DeleteFunc(strings.Fields(listed), func(pkg string) bool {
+		return slices.Index(strings.Split(strings.TrimPrefix(pkg, module+"/"), "/"), "internal") > 0
+	})
 }
 
 // thirdParty are the packages of others that the packages import, directly or not, as far as a program may import them.
