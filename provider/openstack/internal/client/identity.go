@@ -16,6 +16,9 @@ import (
 // this interface. The catalog is looked at again after each login.
 var ErrNoService = errors.New("not in Keystone's catalog")
 
+// ErrNoRegion is wrapped by the error of a client of a service that is there in several regions, of which none is configured.
+var ErrNoRegion = errors.New("no region is configured")
+
 // identity is what Keystone issued. It does not change.
 type identity struct {
 	token   string
@@ -30,9 +33,11 @@ type identity struct {
 // gophercloud finds the version out with a request, each time that a client is made, under no context
 // (openstack/client.go, v3auth), and puts a second v2.0 behind one that the catalog has (NewNetworkV2). There is nothing to find out:
 // each of these services has had one major version for ten years, at a path that is part of its API.
+//
+// Without a region there must be one only: OCCM takes the first that comes, and finds none of the nodes' servers if it is another one.
 func (i *identity) endpoint(service, availability, region string) (string, error) {
 	var regions []string
-	found := false
+	address, found := "", false
 	for _, entry := range i.catalog {
 		if entry.Type != service {
 			continue
@@ -42,16 +47,21 @@ func (i *identity) endpoint(service, availability, region string) (string, error
 				continue
 			}
 			regions = append(regions, cmp.Or(e.RegionID, e.Region))
-			if region == "" || e.Region == region || e.RegionID == region {
-				return shape(service, e.URL)
+			if address == "" && (region == "" || e.Region == region || e.RegionID == region) {
+				address = e.URL
 			}
 		}
 		found = true
 	}
 	slices.Sort(regions)
+	regions = slices.Compact(regions)
 	switch {
+	case region == "" && len(regions) > 1:
+		return "", fmt.Errorf("service %s has the regions %q: %w", service, regions, ErrNoRegion)
+	case address != "":
+		return shape(service, address)
 	case len(regions) > 0:
-		return "", fmt.Errorf("service %s in region %q: %w: it has the regions %q", service, region, ErrNoService, slices.Compact(regions))
+		return "", fmt.Errorf("service %s in region %q: %w: it has the regions %q", service, region, ErrNoService, regions)
 	case found:
 		return "", fmt.Errorf("service %s: its %s interface is %w", service, availability, ErrNoService)
 	}

@@ -48,11 +48,14 @@ func TestEndpoint_OfRegionAndInterface(t *testing.T) {
 		{"public", "south", "http://south/"},
 		{"public", "the south", "http://south/"},
 		{"internal", "south", "http://internal.south/"},
-		{"public", "", "http://north/"},
+		{"internal", "", "http://internal.south/"},
 	} {
 		if got, err := who.endpoint(serviceNetwork, c.availability, c.region); err != nil || got != c.want {
 			t.Errorf("%s interface in %q: %s, %v, want %s", c.availability, c.region, got, err, c.want)
 		}
+	}
+	if _, err := who.endpoint(serviceNetwork, "public", ""); !errors.Is(err, ErrNoRegion) || !strings.Contains(err.Error(), `"north" "south"`) {
+		t.Errorf("of several regions without a choice: %v, want ErrNoRegion that names them", err)
 	}
 	for _, c := range []struct{ service, availability, region, text string }{
 		{serviceNetwork, "public", "west", `it has the regions ["north" "south"]`},
