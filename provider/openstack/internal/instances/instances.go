@@ -76,8 +76,9 @@ type Instances struct {
 	// seen are the instances that were asked about, by key, and matched the servers that were found by nodes' names.
 	seen, matched map[string]seenInstance
 	swept         time.Time
-	// absent is the last census'.
-	absent int
+	// absent is the last census', and counted when that was.
+	absent  int
+	counted time.Time
 	// episode is nil unless too many instances are absent.
 	episode *episode
 }

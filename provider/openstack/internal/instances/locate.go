@@ -218,7 +218,7 @@ func (i *Instances) live(s subject, found *server) {
 	if s.id == "" && (found.Name == s.name || found.ID == s.nameAsID()) {
 		i.matched[s.name] = seenInstance{id: found.ID, at: i.clock.Now()}
 	}
-	if i.absences.live(s.key()) || i.episode != nil || i.absent > 0 {
+	if i.absences.live(s.key()) || i.episode != nil || i.outdated() {
 		i.vanished()
 	}
 }

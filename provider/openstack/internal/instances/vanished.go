@@ -42,7 +42,7 @@ func (i *Instances) vanished() bool {
 			c.absent++
 		}
 	}
-	i.absent = c.absent
+	i.absent, i.counted = c.absent, i.clock.Now()
 	i.observer.AbsentInstances(c.absent)
 	refused := c.tooMany(i.options.VanishedNumber, i.options.VanishedShare)
 	switch {
@@ -56,6 +56,14 @@ func (i *Instances) vanished() bool {
 		i.logger.Info("No longer are too many instances absent", "absent", c.absent, "known", c.known)
 	}
 	return refused
+}
+
+// recountAfter is how long a census stands that has found some absent: their nodes are deleted without a word.
+const recountAfter = time.Second
+
+// outdated tells whether fewer may be absent than the last census has found. It is called with the lock held.
+func (i *Instances) outdated() bool {
+	return i.absent > 0 && i.clock.Since(i.counted) >= recountAfter
 }
 
 // knownNodes are the nodes of the cluster, or those that were asked about if the cluster's are not known. Nodes that have never had
