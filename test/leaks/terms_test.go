@@ -346,10 +346,13 @@ func (l *leader) connectionsStay() {
 	first := l.api.connections()
 	for round := range 2 {
 		l.lead(round+1, func() {})
-		heapInUse()
 	}
-	settle(l.t, fmt.Sprintf("after %d terms as many connections are open as after 4", l.led()), func() error {
-		return atMost(first, l.api.connections())
+	// client-go keeps a connection for a minute and a half for whoever comes next, so there may be one more at one moment than at
+	// another. A connection that each term leaves behind would be eight more.
+	settle(l.t, fmt.Sprintf("after %d terms hardly more connections are open than after 4", l.led()), func() error {
+		// A call of the last term that was cancelled may still refer to its client when the garbage is collected for the first time.
+		heapInUse()
+		return atMost(first+1, l.api.connections())
 	})
 }
 
