@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
 )
 
 const (
@@ -108,7 +109,10 @@ func (s *session) join(ctx context.Context, stale *identity) (*identity, *loginA
 func (s *session) carryOut(ctx context.Context, attempt *loginAttempt, renewal bool) {
 	defer close(attempt.done)
 	defer attempt.cancel(nil)
-	attempt.identity, attempt.err = s.login(ctx)
+	attempt.err = rescue.Panic(func() (err error) {
+		attempt.identity, err = s.login(ctx)
+		return err
+	})
 	s.observer.LoggedIn(loginResult(attempt.err))
 	s.mu.Lock()
 	defer s.mu.Unlock()

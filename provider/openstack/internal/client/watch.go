@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
 )
 
 const (
@@ -39,7 +40,13 @@ type watch struct {
 
 func (w *watch) run(ctx context.Context) {
 	for pause(ctx, w.clock, watchEvery) == nil {
-		w.look(ctx)
+		err := rescue.Panic(func() error {
+			w.look(ctx)
+			return nil
+		})
+		if err != nil {
+			w.logger.Error(err, "look at the configuration of OpenStack")
+		}
 	}
 }
 

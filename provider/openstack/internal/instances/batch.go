@@ -3,9 +3,10 @@ package instances
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
 )
 
 // How long questions are collected. This is pacing, like latency, and of the real clock: no answer depends on it.
@@ -123,7 +124,7 @@ func (b *batches[Q]) run(mine *batch[Q]) {
 	asked := mine.asked
 	b.mu.Unlock()
 
-	mine.err = guarded(func() error {
+	mine.err = rescue.Panic(func() error {
 		if mine.ctx.Err() != nil {
 			return ErrClosed
 		}
@@ -160,16 +161,6 @@ func pause(ctx context.Context, d time.Duration, until <-chan struct{}) {
 	}
 }
 
-// guarded makes an error of a panic: it would end the host's process, for nobody else is on this goroutine to catch it.
-func guarded(f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v", r)
-		}
-	}()
-	return f()
-}
-
 // inParallel calls f for each item, width of them at a time, and waits for all.
 func inParallel[T any](items []T, width int, f func(T) error) []error {
 	errs := make([]error, len(items))
@@ -179,7 +170,7 @@ func inParallel[T any](items []T, width int, f func(T) error) []error {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = guarded(func() error { return f(item) })
+			errs[i] = rescue.Panic(func() error { return f(item) })
 		})
 	}
 	wg.Wait()

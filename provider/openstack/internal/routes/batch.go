@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
 )
 
 var errClosed = errors.New("the provider's routes are closed")
@@ -141,7 +143,15 @@ func (b *batcher[T]) work() {
 		if len(calls) == 0 {
 			return
 		}
-		b.run(ctx, calls)
+		err := rescue.Panic(func() error {
+			b.run(ctx, calls)
+			return nil
+		})
+		if err != nil {
+			for _, c := range calls {
+				c.err = err
+			}
+		}
 		b.finish(calls)
 	}
 }

@@ -3,6 +3,7 @@ package routes
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -236,5 +237,21 @@ func TestKeyedLocks_KeepOneKeyApart_AndForgetIt(t *testing.T) {
 	unlock()
 	if len(k.held) != 0 {
 		t.Errorf("%d locks are left behind", len(k.held))
+	}
+}
+
+// A batch runs on a goroutine of its own, on which nobody else is to catch a panic.
+func TestBatcher_BatchThatPanics_IsAnErrorOfItsCallers(t *testing.T) {
+	b := newBatcher(clock.RealClock{}, -1, 0, func(_ context.Context, calls []*call[string]) {
+		if calls[0].value == "bad" {
+			panic("boom")
+		}
+	})
+	defer b.close()
+	if err := <-doing(t.Context(), b, "bad"); err == nil || !strings.Contains(err.Error(), "boom") {
+		t.Errorf("of a panic: %v", err)
+	}
+	if err := <-doing(t.Context(), b, "good"); err != nil {
+		t.Errorf("after it: %v", err)
 	}
 }
