@@ -65,6 +65,7 @@ func TestUndrained_TheHostDecidesWhatFollows(t *testing.T) {
 				t.Errorf("an operator sees %+v", s)
 			}
 			release()
+			waitOver(t, m)
 			if err := app.Stop(context.Background()); err != nil {
 				t.Errorf("the stop of the app returned %v", err)
 			}
@@ -78,8 +79,8 @@ func TestUndrained_TheHostDecidesWhatFollows(t *testing.T) {
 	}
 }
 
-// startAgain sees that an app whose term has ended after all serves again.
-func startAgain(t *testing.T, app *fx.App, m *ccm.Manager, elector *ccmtest.ManualElector) {
+// waitOver waits until nothing of a term runs that could not be drained; until then the stop of the app reports it.
+func waitOver(t *testing.T, m *ccm.Manager) {
 	t.Helper()
 	ccmtest.Eventually(t, "nothing of the term runs", func(context.Context) (any, error) {
 		if running := m.Status().Running; len(running) > 0 {
@@ -87,6 +88,11 @@ func startAgain(t *testing.T, app *fx.App, m *ccm.Manager, elector *ccmtest.Manu
 		}
 		return nil, nil
 	})
+}
+
+// startAgain sees that an app whose term has ended after all serves again.
+func startAgain(t *testing.T, app *fx.App, m *ccm.Manager, elector *ccmtest.ManualElector) {
+	t.Helper()
 	if err := app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

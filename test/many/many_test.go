@@ -171,11 +171,12 @@ func TestFifty_EndpointsAreBroken_TheOthersAreNotDisturbed(t *testing.T) {
 	}
 	for i, c := range slices.Concat(leading, starting) {
 		fault := breakages[i%len(breakages)]
-		status := ccmtest.WaitStatus(t, c.first.Manager, fmt.Sprintf("%s, whose endpoint is %s, says that something is wrong", c.name, fault),
-			func(s ccm.Status) bool { return s.State == ccm.StateDegraded && s.Reason != "" })
-		if want := "certificate"; fault == endpoint.Impostor && !strings.Contains(status.Reason, want) {
-			t.Errorf("%s, whose endpoint shows the certificate of somebody else, gives as the reason %q, want something with %q", c.name, status.Reason, want)
-		}
+		ccmtest.WaitStatus(t, c.first.Manager, fmt.Sprintf("%s, whose endpoint is %s, says what is wrong", c.name, fault),
+			// On a busy machine an attempt may also run out of its time before it sees the certificate.
+			func(s ccm.Status) bool {
+				return s.State == ccm.StateDegraded && s.Reason != "" &&
+					(fault != endpoint.Impostor || strings.Contains(s.Reason, "certificate"))
+			})
 	}
 	// One of them is stopped as it is; that must not take longer than a drain, or hold anything up.
 	begun := time.Now()
