@@ -1,0 +1,182 @@
+// Package balancer holds what a load balancer is, and what belongs to it, as it should be and as it is: plain values, that
+// whoever decides, reads or writes has in common.
+package balancer
+
+import (
+	"time"
+)
+
+// LoadBalancer is Octavia's load balancer, without what is below it.
+type LoadBalancer struct {
+	// ID is empty in one that should be.
+	ID          string
+	Name        string
+	Description string
+	Tags        []string
+
+	// Provider is Octavia's provider. Empty in one that should be: the cloud's default.
+	Provider         string
+	FlavorID         string
+	AvailabilityZone string
+
+	VIP VIP
+	// AdditionalVIPs are addresses beside the first, in the same network.
+	AdditionalVIPs []VIP
+
+	Status    Status
+	CreatedAt time.Time
+	// UpdatedAt is when the load balancer, or anything below it, last changed, to the second: each change of a listener, pool,
+	// member or monitor changes the load balancer's status. Zero: never.
+	UpdatedAt time.Time
+}
+
+// VIP is where a load balancer is reached. In one that should be, what is empty is left to Octavia.
+type VIP struct {
+	Address   string
+	PortID    string
+	SubnetID  string
+	NetworkID string
+}
+
+// Status is Octavia's provisioning status.
+type Status string
+
+// The provisioning statuses. What is PENDING cannot be changed; a load balancer in ERROR can only be deleted or failed over.
+const (
+	Active        Status = "ACTIVE"
+	Error         Status = "ERROR"
+	Deleted       Status = "DELETED"
+	PendingCreate Status = "PENDING_CREATE"
+	PendingUpdate Status = "PENDING_UPDATE"
+	PendingDelete Status = "PENDING_DELETE"
+)
+
+// Pending tells whether Octavia is at work on it.
+func (s Status) Pending() bool { return s == PendingCreate || s == PendingUpdate || s == PendingDelete }
+
+// Gone tells whether it does not exist any more, or soon will not.
+func (s Status) Gone() bool { return s == Deleted || s == PendingDelete }
+
+// The protocols of listeners and pools.
+const (
+	TCP             = "TCP"
+	UDP             = "UDP"
+	SCTP            = "SCTP"
+	HTTP            = "HTTP"
+	HTTPS           = "HTTPS"
+	TerminatedHTTPS = "TERMINATED_HTTPS"
+	Prometheus      = "PROMETHEUS"
+	Proxy           = "PROXY"
+	ProxyV2         = "PROXYV2"
+)
+
+// Transport is the protocol below: TCP, UDP or SCTP. Two listeners of a load balancer have not both it and the port in common.
+func Transport(protocol string) string {
+	if protocol == UDP || protocol == SCTP {
+		return protocol
+	}
+	return TCP
+}
+
+// Listener is a port that a load balancer listens on.
+type Listener struct {
+	ID       string
+	Name     string
+	Tags     []string
+	Protocol string
+	Port     int
+	// PoolID is the default pool: where the connections go. Empty in one that should be.
+	PoolID string
+	// ConnectionLimit is the most connections at a time, -1 for any number.
+	ConnectionLimit int
+	// Timeouts is nil if the cloud knows none.
+	Timeouts      *Timeouts
+	InsertHeaders map[string]string
+	// AllowedCIDRs are who may connect, sorted. Nil: nobody is kept out, or the cloud does not know it.
+	AllowedCIDRs []string
+	TLSContainer string
+
+	Status Status
+}
+
+// Key identifies a listener within its load balancer.
+func (l *Listener) Key() ListenerKey { return ListenerKey{Transport(l.Protocol), l.Port} }
+
+// ListenerKey is what no two listeners of a load balancer have in common.
+type ListenerKey struct {
+	Transport string
+	Port      int
+}
+
+// Timeouts of a listener, in milliseconds.
+type Timeouts struct {
+	ClientData, MemberConnect, MemberData, TCPInspect int
+}
+
+// Pool is a set of members that a listener distributes to.
+type Pool struct {
+	ID        string
+	Name      string
+	Protocol  string
+	Algorithm string
+	// Persistence is how a client is kept at a member: "" or SOURCE_IP.
+	Persistence string
+	Members     []Member
+	// MembersInPart: of Members only ID, Name, Address and Port are known.
+	MembersInPart bool
+	// Monitor is nil for none.
+	Monitor *Monitor
+	// MonitorInPart: of Monitor only ID, Name and Type are known.
+	MonitorInPart bool
+
+	Status Status
+}
+
+// Member is a node's port, behind a pool. Two members of a pool have not both address and port in common.
+type Member struct {
+	ID      string
+	Name    string
+	Address string
+	Port    int
+	// SubnetID is where the address is reached. Empty: the VIP's subnet.
+	SubnetID string
+	// Weight is 0 for a member that gets no new connections, and 1 else.
+	Weight int
+	// MonitorPort is where it is checked; 0: at Port.
+	MonitorPort int
+	// Backup: it gets connections only when the others do not work. Never wanted.
+	Backup bool
+
+	Status Status
+}
+
+// Key identifies a member within its pool.
+func (m *Member) Key() MemberKey { return MemberKey{m.Address, m.Port} }
+
+// MemberKey is what no two members of a pool have in common.
+type MemberKey struct {
+	Address string
+	Port    int
+}
+
+// Monitor is how a pool's members are checked.
+type Monitor struct {
+	ID   string
+	Name string
+	Type string
+	// Delay and Timeout are in seconds.
+	Delay, Timeout             int
+	MaxRetries, MaxRetriesDown int
+	// HTTPMethod, URLPath and ExpectedCodes are of the type HTTP.
+	HTTPMethod, URLPath, ExpectedCodes string
+
+	Status Status
+}
+
+// The types of monitors.
+const (
+	MonitorTCP        = "TCP"
+	MonitorUDPConnect = "UDP-CONNECT"
+	MonitorSCTP       = "SCTP"
+	MonitorHTTP       = "HTTP"
+)

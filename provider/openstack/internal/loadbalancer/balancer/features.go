@@ -1,0 +1,56 @@
+package balancer
+
+// Features are what a load balancer's provider and the version of Octavia's API can do. They are made when both are known: a
+// cloud of which this could not be learned has no Features yet.
+type Features struct {
+	// Tags: API 2.5.
+	Tags bool
+	// Timeouts: API 2.1, not ovn.
+	Timeouts bool
+	// AllowedCIDRs: API 2.12, not ovn.
+	AllowedCIDRs bool
+	// Flavors: API 2.6, not ovn.
+	Flavors bool
+	// AvailabilityZones: API 2.14, not ovn.
+	AvailabilityZones bool
+	// AdditionalVIPs: API 2.26, not ovn.
+	AdditionalVIPs bool
+	// HTTPMonitors, of the health check node port: not ovn. Of UDP pools: API 2.16.
+	HTTPMonitors    bool
+	UDPHTTPMonitors bool
+	// HTTP listeners, certificates and the PROXY protocol: not ovn, which forwards packets.
+	HTTP bool
+	// Weights of members: not ovn, which has none.
+	Weights bool
+	// KeepsClientAddress: members see the client's address, so that a node's firewall can judge it (ovn).
+	KeepsClientAddress bool
+	// OnlySourceIPPort: there is no other algorithm (ovn).
+	OnlySourceIPPort bool
+	// Serial: nothing is made together with its children, and members are changed one by one.
+	Serial bool
+}
+
+// ProviderOVN is Octavia's provider that forwards packets in Open vSwitch.
+const ProviderOVN = "ovn"
+
+// FeaturesOf tells what a provider can do with version 2.minor of the API. serial is what the operator says of the provider.
+// The numbers are those of Octavia's API reference, "API version history"; what ovn lacks is in
+// ovn_octavia_provider/driver.py.
+func FeaturesOf(provider string, minor int, serial bool) Features {
+	ovn := provider == ProviderOVN
+	return Features{
+		Tags:               minor >= 5,
+		Timeouts:           minor >= 1 && !ovn,
+		AllowedCIDRs:       minor >= 12 && !ovn,
+		Flavors:            minor >= 6 && !ovn,
+		AvailabilityZones:  minor >= 14 && !ovn,
+		AdditionalVIPs:     minor >= 26 && !ovn,
+		HTTPMonitors:       !ovn,
+		UDPHTTPMonitors:    minor >= 16 && !ovn,
+		HTTP:               !ovn,
+		Weights:            !ovn,
+		KeepsClientAddress: ovn,
+		OnlySourceIPPort:   ovn,
+		Serial:             serial,
+	}
+}

@@ -1,0 +1,120 @@
+package balancer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Identity tells whose a load balancer is.
+type Identity struct {
+	// ClusterName is the CCM's --cluster-name. Many clusters have the same.
+	ClusterName string
+	// ClusterUID is the UID of the cluster's namespace kube-system, which no other cluster has.
+	ClusterUID string
+	Namespace  string
+	Name       string
+	// UID is the Service's.
+	UID string
+}
+
+// Names, descriptions and OCCM's tag are as OCCM makes them (pkg/openstack/loadbalancer.go, loadbalancer_sg.go), to the letter, so that
+// each finds what the other has made.
+
+// ServicePrefix begins the names that OCCM makes of Services, and with them its tags.
+const ServicePrefix = "kube_service_"
+
+// nameLimit is the most that Octavia and Neutron take for a name.
+const nameLimit = 255
+
+// LoadBalancerName is the load balancer's name, and OCCM's tag on it and on its listeners.
+func (i Identity) LoadBalancerName() string {
+	return cut(fmt.Sprintf("%s%s_%s_%s", ServicePrefix, i.ClusterName, i.Namespace, i.Name))
+}
+
+// LegacyName is that of a load balancer that was made before names told of the cluster. It holds the Service's UID.
+func (i Identity) LegacyName() string {
+	// As k8s.io/cloud-provider, DefaultLoadBalancerName: 32 characters at most.
+	name := "a" + strings.ReplaceAll(i.UID, "-", "")
+	return name[:min(len(name), 32)]
+}
+
+// LoadBalancerDescription is the load balancer's description.
+func (i Identity) LoadBalancerDescription() string {
+	return fmt.Sprintf("Kubernetes external service %s/%s from cluster %s", i.Namespace, i.Name, i.ClusterName)
+}
+
+// FloatingIPDescription is the description of a floating IP that was made for the Service.
+func (i Identity) FloatingIPDescription() string {
+	return "Floating IP for " + i.LoadBalancerDescription()
+}
+
+// SecurityGroupName is the name of the Service's security group.
+func (i Identity) SecurityGroupName() string {
+	return cut(fmt.Sprintf("lb-sg-%s-%s-%s", i.UID, i.Namespace, i.Name))
+}
+
+// SecurityGroupDescription is the description of the Service's security group.
+func (i Identity) SecurityGroupDescription() string {
+	return fmt.Sprintf("Security Group for %s/%s Service LoadBalancer in cluster %s", i.Namespace, i.Name, i.ClusterName)
+}
+
+// ListenerName is the name of the listener of the Service's port with this index.
+func ListenerName(index int, loadBalancer string) string {
+	return part("listener", index, loadBalancer)
+}
+
+// PoolName is the name of the pool of the Service's port with this index.
+func PoolName(index int, loadBalancer string) string { return part("pool", index, loadBalancer) }
+
+// MonitorName is the name of the health monitor of the Service's port with this index.
+func MonitorName(index int, loadBalancer string) string { return part("monitor", index, loadBalancer) }
+
+func part(kind string, index int, loadBalancer string) string {
+	return cut(fmt.Sprintf("%s_%d_%s", kind, index, loadBalancer))
+}
+
+func cut(name string) string { return name[:min(len(name), nameLimit)] }
+
+// The tags by which fxccm knows what it has made or taken over. They hold what names do not: UIDs. Neutron's tags had at most 60
+// characters for long, and cannot hold a slash.
+const (
+	clusterTag = "fxccm-cluster="
+	serviceTag = "fxccm-service="
+)
+
+// ClusterTag is on all that belongs to the cluster.
+func (i Identity) ClusterTag() string { return clusterTag + i.ClusterUID }
+
+// ServiceTag is on all that belongs to the Service.
+func (i Identity) ServiceTag() string { return serviceTag + i.UID }
+
+// Tags are those of a load balancer and its listeners.
+func (i Identity) Tags() []string {
+	return []string{i.LoadBalancerName(), i.ClusterTag(), i.ServiceTag()}
+}
+
+// NetworkTags are those of floating IPs and security groups.
+func (i Identity) NetworkTags() []string { return []string{i.ClusterTag(), i.ServiceTag()} }
+
+// ClusterOf returns the UID of the cluster that the tags name, "" for none.
+func ClusterOf(tags []string) string { return valueOf(tags, clusterTag) }
+
+// ServicesOf returns the UIDs of the Services that the tags name.
+func ServicesOf(tags []string) []string {
+	var uids []string
+	for _, tag := range tags {
+		if uid, ok := strings.CutPrefix(tag, serviceTag); ok {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+func valueOf(tags []string, prefix string) string {
+	i := slices.IndexFunc(tags, func(tag string) bool { return strings.HasPrefix(tag, prefix) })
+	if i < 0 {
+		return ""
+	}
+	return strings.TrimPrefix(tags[i], prefix)
+}

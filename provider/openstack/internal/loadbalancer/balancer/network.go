@@ -1,0 +1,70 @@
+package balancer
+
+// FloatingIP is an address of an external network that leads to a port.
+type FloatingIP struct {
+	ID          string
+	Address     string
+	NetworkID   string
+	Description string
+	Tags        []string
+	// PortID is the port that it leads to; "" for none.
+	PortID string
+}
+
+// SecurityGroup is what opens the nodes' ports for one Service.
+type SecurityGroup struct {
+	// ID is empty in one that should be.
+	ID          string
+	Name        string
+	Description string
+	Tags        []string
+	Rules       []Rule
+}
+
+// Rule lets something through to who has the security group.
+type Rule struct {
+	// ID is empty in one that should be.
+	ID string
+	// Direction is ingress or egress, EtherType IPv4 or IPv6, Protocol tcp, udp or sctp: in lower case, whatever Neutron says.
+	Direction, EtherType, Protocol string
+	// PortMin and PortMax are 0 for all ports.
+	PortMin, PortMax int
+	// RemotePrefix is a CIDR; "" for everybody.
+	RemotePrefix string
+}
+
+// Same tells whether two rules let the same through.
+func (r Rule) Same(other Rule) bool {
+	r.ID, other.ID = "", ""
+	return r == other
+}
+
+// NodePort is a port of Neutron's that belongs to a server.
+type NodePort struct {
+	ID       string
+	ServerID string
+	// Addresses are the fixed ones.
+	Addresses      []Address
+	SecurityGroups []string
+	// PortSecurity is false if Neutron lets everything through, and refuses security groups.
+	PortSecurity bool
+	// Revision is Neutron's, to be named when the port is changed; -1 if Neutron counts none.
+	Revision int
+}
+
+// Address is a fixed address of a port.
+type Address struct {
+	SubnetID string
+	IP       string
+}
+
+// Subnet is a subnet as far as load balancers need it.
+type Subnet struct {
+	ID        string
+	Name      string
+	NetworkID string
+	CIDR      string
+	Tags      []string
+	// IPv6 is false for IPv4.
+	IPv6 bool
+}

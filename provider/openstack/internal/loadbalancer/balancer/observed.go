@@ -1,0 +1,51 @@
+package balancer
+
+// Observed is what there is of a Service's load balancer, and of what belongs to it.
+type Observed struct {
+	// LoadBalancer is nil if there is none.
+	LoadBalancer *LoadBalancer
+	// Role is the Service's part in it.
+	Role Role
+	// OtherServices are the names or UIDs in tags of the other Services that share it.
+	OtherServices []string
+	// Listeners and Pools are all of the load balancer's, whoever made them.
+	Listeners []Listener
+	Pools     []Pool
+	// FloatingIPs are those of the load balancer's VIP port, those that the tags say are the Service's, and the one that has the
+	// address that is asked for.
+	FloatingIPs []FloatingIP
+	// SecurityGroup is nil if there is none.
+	SecurityGroup *SecurityGroup
+	// NodePorts are those of the backends and those that bear the security group; nil if there is nothing to do with security groups.
+	NodePorts []NodePort
+}
+
+// Role is a Service's part in a load balancer.
+type Role string
+
+const (
+	// Owner: the load balancer was made for the Service.
+	Owner Role = "owner"
+	// Guest: it was made for another Service, or by a user, and this Service has listeners in it.
+	Guest Role = "guest"
+)
+
+// Listener returns the one with the id; nil for none.
+func (o *Observed) Listener(id string) *Listener {
+	for i := range o.Listeners {
+		if o.Listeners[i].ID == id {
+			return &o.Listeners[i]
+		}
+	}
+	return nil
+}
+
+// Pool returns the one with the id; nil for none.
+func (o *Observed) Pool(id string) *Pool {
+	for i := range o.Pools {
+		if o.Pools[i].ID == id {
+			return &o.Pools[i]
+		}
+	}
+	return nil
+}
