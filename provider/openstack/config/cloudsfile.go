@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
 )
 
 // A cloudsFile is a clouds.yaml, secure.yaml or clouds-public.yaml.
@@ -190,7 +192,7 @@ func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, pre
 		switch {
 		case !known:
 			p := Problem{Severity: Mistake, File: f.path, Line: m.key.Line, Section: section, Key: written, Unknown: true}
-			if near := nearest(key, cloudsKeys()); near != "" && strings.HasPrefix(near, prefix) {
+			if near := nearest.Name(key, cloudsKeys()); near != "" && strings.HasPrefix(near, prefix) {
 				p.Text = didYouMean(strings.TrimPrefix(near, prefix))
 			}
 			entry.problems = append(entry.problems, p)

@@ -112,9 +112,9 @@ type LoadBalancer struct {
 	ProviderRequiresSerialAPICalls bool
 	DefaultTLSContainerRef         string
 
-	// ActiveSteps is how often a load balancer is looked at, with growing pauses, until it must be active: what OCCM takes from
-	// OCCM_WAIT_LB_ACTIVE_STEPS. 0 leaves it to the provider.
-	ActiveSteps int
+	// DriftPeriod is how often load balancers are compared with what they should be, without anything having changed in the cluster.
+	// 0: never. OCCM has no such thing.
+	DriftPeriod time.Duration
 }
 
 // LoadBalancerClass replaces some defaults of the Services that name it.

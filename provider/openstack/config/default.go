@@ -17,6 +17,7 @@ func Default() Config {
 			IngressHostnameSuffix: "nip.io",
 			MaxSharedLB:           2,
 			ContainerStore:        "barbican",
+			DriftPeriod:           5 * time.Minute,
 		},
 		Metadata: Metadata{
 			SearchOrder:    "configDrive,metadataService",

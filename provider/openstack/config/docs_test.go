@@ -137,7 +137,7 @@ what OCCM takes from there is taken:
 | variable | |
 |---|---|
 | ` + "`OS_CCM_REGIONAL`" + ` | ` + "`true`" + ` is ` + "`regional = true`" + `, if the file does not say. |
-| ` + "`OCCM_WAIT_LB_ACTIVE_STEPS`" + ` | How often a load balancer is looked at until it must be active. |
+| ` + "`OCCM_WAIT_LB_ACTIVE_STEPS`" + ` | No effect, which is said: load balancers are waited for without a limit. |
 | ` + "`OS_CLIENT_CONFIG_FILE`" + ` | ` + "`clouds-file`" + `, if the file does not say. |
 | ` + "`OS_CLOUD`" + ` | ` + "`cloud`" + `, if the file does not say. |
 

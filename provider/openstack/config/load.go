@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 )
 
@@ -55,13 +54,8 @@ func (d *document) takeEnvironment(o Options) {
 		d.config.Instances.Regional = o.environment("OS_CCM_REGIONAL") == "true"
 	}
 	const steps = "OCCM_WAIT_LB_ACTIVE_STEPS"
-	if written := o.environment(steps); written != "" {
-		n, err := strconv.Atoi(written)
-		if err != nil || n < 1 {
-			d.problems = append(d.problems, Problem{Severity: Mistake, Section: "the environment", Key: steps, Text: "must be a number, at least 1; it has no effect"})
-			return
-		}
-		d.config.LoadBalancer.ActiveSteps = n
+	if o.environment(steps) != "" {
+		d.problems = append(d.problems, Problem{Severity: Warning, Section: "the environment", Key: steps, Text: "has no effect: load balancers are waited for without a limit"})
 	}
 }
 

@@ -80,23 +80,21 @@ func TestRead_TakesTheEnvironmentThatItIsGiven(t *testing.T) {
 	for _, test := range []struct {
 		conf, regional, steps string
 		want                  bool
-		wantSteps             int
 		told                  string
 	}{
-		{regional: "true", steps: "7", want: true, wantSteps: 7},
+		{regional: "true", want: true},
 		{regional: "True"},
 		{regional: "false"},
 		{conf: "[Instances]\nregional = false\n", regional: "true"},
 		{conf: "[Instances]\nregional\n", regional: "false", want: true},
-		{steps: "many", told: "OCCM_WAIT_LB_ACTIVE_STEPS in the environment: must be a number, at least 1; it has no effect"},
-		{steps: "0", told: "OCCM_WAIT_LB_ACTIVE_STEPS in the environment: must be a number, at least 1; it has no effect"},
+		{steps: "7", told: "OCCM_WAIT_LB_ACTIVE_STEPS in the environment: has no effect: load balancers are waited for without a limit"},
 	} {
 		o := Options{Environment: func(name string) string {
 			return map[string]string{"OS_CCM_REGIONAL": test.regional, "OCCM_WAIT_LB_ACTIVE_STEPS": test.steps}[name]
 		}}
 		loaded, err := Read([]byte(login+test.conf), o)
-		if err != nil || loaded.Config.Instances.Regional != test.want || loaded.Config.LoadBalancer.ActiveSteps != test.wantSteps || told(loaded.Warnings) != test.told {
-			t.Errorf("%+v: regional %t, steps %d, warnings %q, error %v", test, loaded.Config.Instances.Regional, loaded.Config.LoadBalancer.ActiveSteps, told(loaded.Warnings), err)
+		if err != nil || loaded.Config.Instances.Regional != test.want || told(loaded.Warnings) != test.told {
+			t.Errorf("%+v: regional %t, warnings %q, error %v", test, loaded.Config.Instances.Regional, told(loaded.Warnings), err)
 		}
 	}
 }
@@ -115,7 +113,7 @@ func TestRead_LeavesTheProcessEnvironmentAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := loaded.Config; c.Instances.Regional || c.LoadBalancer.ActiveSteps != 0 || c.Global.Password != "hunter2" {
+	if c := loaded.Config; c.Instances.Regional || c.Global.Password != "hunter2" {
 		t.Errorf("the environment was read: %+v", c)
 	}
 	if !slices.Equal(before, os.Environ()) {

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
 )
 
 // Options tell how a configuration is read.
@@ -16,7 +18,7 @@ type Options struct {
 	// Nil is an empty environment. These are asked for:
 	//
 	//	OS_CCM_REGIONAL              "true" is regional = true, if the file does not say
-	//	OCCM_WAIT_LB_ACTIVE_STEPS    LoadBalancer.ActiveSteps
+	//	OCCM_WAIT_LB_ACTIVE_STEPS    has no effect, which is said
 	//	OS_CLIENT_CONFIG_FILE        clouds-file, if the file does not say
 	//	OS_CLOUD                     cloud, if the file does not say and use-clouds is set
 	Environment func(string) string
@@ -161,7 +163,7 @@ func (r *reader) unknownSection(s statement) {
 	p := Problem{Severity: Mistake, Line: s.line, Section: r.shown, Unknown: true}
 	if whose := ofOtherTools(s.section); whose != "" {
 		p.Severity, p.Unknown, p.Text = Warning, false, whose
-	} else if near := nearest(s.section, sectionNames(r.table)); near != "" {
+	} else if near := nearest.Name(s.section, sectionNames(r.table)); near != "" {
 		p.Text = fmt.Sprintf("did you mean [%s]?", near)
 	}
 	r.problems = append(r.problems, p)
@@ -212,7 +214,7 @@ func (r *reader) meant(key string) string {
 			}
 		}
 	}
-	if near := nearest(key, r.section.keys()); near != "" {
+	if near := nearest.Name(key, r.section.keys()); near != "" {
 		return didYouMean(near)
 	}
 	return ""

@@ -156,6 +156,9 @@ func loadBalancer() section {
 			"Make each part of a load balancer by a request of its own, for providers that can do no more at a time."),
 		text("default-tls-container-ref", func(p place) *string { return &p.LoadBalancer.DefaultTLSContainerRef },
 			"The certificate of all Services that name no other."),
+		duration("drift-period", func(p place) *time.Duration { return &p.LoadBalancer.DriftPeriod },
+			"How often load balancers are compared with what they should be, though nothing has changed in the cluster. 0: never.",
+			between(Error, 0, 24*time.Hour)),
 	}}
 }
 

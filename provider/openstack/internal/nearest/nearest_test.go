@@ -1,0 +1,24 @@
+package nearest
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestName_IsTheOneThatDiffersLeast(t *testing.T) {
+	names := []string{"", "subnet-id", "network-id", "flavor-id", "x"}
+	for word, want := range map[string]string{
+		"subnet-id":               "subnet-id",
+		"SUBNETID":                "subnet-id",
+		"netwrok-id":              "network-id",
+		"flavour-id":              "flavor-id",
+		"y":                       "x",
+		"":                        "x",
+		"something-else":          "",
+		strings.Repeat("x", 1000): "",
+	} {
+		if got := Name(word, names); got != want {
+			t.Errorf("for %.20q it takes %q, want %q", word, got, want)
+		}
+	}
+}
