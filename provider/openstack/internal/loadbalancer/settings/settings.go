@@ -10,7 +10,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/config"
 )
 
-// Settings are what holds for one Service, with all defaults and precedence applied.
+// Settings are what holds for one Service, with all defaults and precedence applied: the annotation, or else the class, or else
+// cloud.conf. IDs are UUIDs in lower case with hyphens, unless cloud.conf has something else.
 type Settings struct {
 	// Internal: no floating IP.
 	Internal bool
@@ -19,40 +20,49 @@ type Settings struct {
 	NetworkID, SubnetID, PortID string
 	// AdditionalSubnetID is where the second VIP of a dual-stack Service is; "": looked up in the VIP's network.
 	AdditionalSubnetID string
-	// Address is spec.loadBalancerIP.
+	// Address is spec.loadBalancerIP, in its canonical form.
 	Address string
-	// MemberSubnetID is where the members are; "": looked up.
+	// MemberSubnetID is where the members are: what the annotation, the class, and member-subnet-id or else subnet-id of cloud.conf
+	// say; "": looked up.
 	MemberSubnetID string
 
-	FloatingNetworkID, FloatingSubnetID, FloatingSubnet, FloatingSubnetTags string
-	KeepFloatingIP                                                          bool
+	// FloatingNetworkID is where a floating IP is made; "": looked up.
+	FloatingNetworkID string
+	// FloatingSubnetID, or else FloatingSubnet (a pattern) and FloatingSubnetTags, narrow that down. They are from one source: an
+	// annotation for one of them puts aside what the class and cloud.conf say about the others.
+	FloatingSubnetID, FloatingSubnet, FloatingSubnetTags string
+	KeepFloatingIP                                       bool
 
 	// Provider is Octavia's; "": the cloud's default.
 	Provider         string
 	FlavorID         string
 	AvailabilityZone string
-	// Algorithm is "" if nobody asked for one.
+	// Algorithm is "" if nobody asked for one, or for no other than cloud.conf's default, ROUND_ROBIN.
 	Algorithm string
 
 	// ProxyProtocol is "", PROXY or PROXYV2.
-	ProxyProtocol                                  string
+	ProxyProtocol string
+	// The headers that are inserted. With ProxyProtocol the listener inserts them all the same, as with OCCM: its pool speaks PROXY.
 	XForwardedFor, XForwardedPort, XForwardedProto bool
 	TLSContainer                                   string
-	// ListenerProtocols are by a Service port's name or number.
-	ListenerProtocols map[string]string
+	// ListenerProtocols are those that the annotation asks for.
+	ListenerProtocols ListenerProtocols
 
+	// ConnectionLimit is -1 for none.
 	ConnectionLimit int
 	// The timeouts are in milliseconds.
 	TimeoutClientData, TimeoutMemberConnect, TimeoutMemberData, TimeoutTCPInspect int
 
-	Monitor                                  bool
-	MonitorDelay, MonitorTimeout             time.Duration
+	Monitor bool
+	// MonitorDelay and MonitorTimeout are whole seconds, at least one. The timeout is not longer than the delay.
+	MonitorDelay, MonitorTimeout time.Duration
+	// From 1 to 10.
 	MonitorMaxRetries, MonitorMaxRetriesDown int
 
-	// SourceRanges are CIDRs, normalised and sorted; nil: everybody.
+	// SourceRanges are CIDRs in canonical form, sorted, of both families, each once. Nil: nobody has said anything, and everybody may connect.
 	SourceRanges []string
-	// NodeSelector is what labels a member's node must have; the value "" with present false in NodeSelectorValues: any value.
-	NodeSelector map[string]*string
+	// NodeSelector is what labels a member's node must have.
+	NodeSelector NodeSelector
 
 	// LoadBalancerID is the one to use; "" if none is named.
 	LoadBalancerID string
@@ -67,22 +77,45 @@ type Settings struct {
 	MaxShared                                                                             int
 }
 
-// Problem is a value that cannot be used.
-type Problem struct {
-	// Annotation is the full name, or the field of the spec.
-	Annotation string
-	Value      string
-	// Why is a clause such as "not a number".
-	Why string
-	// Fatal: the Service is not served until it is mended. Else the default holds in its place.
-	Fatal bool
-}
-
 // Defaults are what holds where a Service says nothing.
 type Defaults struct {
 	LoadBalancer config.LoadBalancer
 	Classes      map[string]config.LoadBalancerClass
 }
 
-// Of reads the Service. Problems are in the order of the table.
-func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) { panic("not written yet") }
+// Of reads the Service. Problems are in the order of the reference page.
+//
+// With a fatal Problem, too, all other Settings are as the Service says, so that it can be deleted as it asks; a value that is
+// wrong is never taken, and wrong source ranges let nobody in.
+func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
+	r := &reader{service: service, conf: defaults.LoadBalancer, classes: defaults.Classes}
+	r.settings = ofCloudConf(defaults.LoadBalancer)
+	for _, row := range table() {
+		row.read(r)
+	}
+	r.internalByOrder()
+	r.floatingSubnetsOfOneSource()
+	r.monitorTimesThatFit()
+	r.certificateThatCanBeChecked()
+	return r.settings, r.inOrder()
+}
+
+// ofCloudConf is what no Service has a say in.
+func ofCloudConf(c config.LoadBalancer) Settings {
+	return Settings{
+		ManageSecurityGroups:  c.ManageSecurityGroups,
+		CascadeDelete:         c.CascadeDelete,
+		Serial:                c.ProviderRequiresSerialAPICalls,
+		EnableIngressHostname: c.EnableIngressHostname,
+		CheckCertificates:     c.ContainerStore == "barbican",
+		IngressHostnameSuffix: c.IngressHostnameSuffix,
+		MaxShared:             c.MaxSharedLB,
+	}
+}
+
+// ListenerProtocols are the protocols of listeners by the name of the Service's port, or by its number if it has no name: then it is the
+// Service's only one. All are ports that the Service has, and protocols that fit them.
+type ListenerProtocols map[string]string
+
+// Of is the protocol that was asked for; "" for none.
+func (p ListenerProtocols) Of(port v1.ServicePort) string { return p[portKey(port)] }

@@ -1,0 +1,290 @@
+package settings
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	utilnet "k8s.io/utils/net"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// longestText is the most that Octavia takes for a name or a reference.
+const longestText = 255
+
+func asIs(value string) string { return value }
+
+// text is for what only the cloud can judge.
+func text() kind[string] {
+	return kind[string]{typ: "text", show: asIs, parse: func(written string, _ *v1.Service) (string, string) {
+		if len(written) > longestText {
+			return "", fmt.Sprintf("longer than %d bytes", longestText)
+		}
+		return written, ""
+	}}
+}
+
+// tlsContainer is for the certificate. If what was to be encrypted would be served in clear because of a typo, it is not served.
+func tlsContainer() kind[string] {
+	k := text()
+	k.typ, k.fatal = "URL", true
+	return k
+}
+
+// uuid is fatal, for whoever names a subnet or a load balancer does not want another one. OpenStack shows ids in lower case with
+// hyphens, and they are compared as texts; Octavia takes others, too (wsme.types.UuidType).
+func uuid() kind[string] {
+	return kind[string]{
+		typ: "UUID", fatal: true, show: asIs,
+		parse: func(written string, _ *v1.Service) (string, string) {
+			id, ok := parseUUID(written)
+			if !ok && written != "" {
+				return "", "not a UUID"
+			}
+			return id, ""
+		},
+		normal: func(value string) string {
+			if id, ok := parseUUID(value); ok {
+				return id
+			}
+			return value
+		},
+	}
+}
+
+func parseUUID(text string) (string, bool) {
+	digits := strings.ToLower(text)
+	if len(text) == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-' {
+		digits = strings.ReplaceAll(digits, "-", "")
+	}
+	if len(digits) != 32 || strings.Trim(digits, "0123456789abcdef") != "" {
+		return "", false
+	}
+	return strings.Join([]string{digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]}, "-"), true
+}
+
+// truth is true and false in these words, as for OCCM.
+func truth() kind[bool] {
+	return kind[bool]{typ: "true or false", show: strconv.FormatBool, parse: func(written string, _ *v1.Service) (bool, string) {
+		if written != "true" && written != "false" {
+			return false, "neither true nor false"
+		}
+		return written == "true", ""
+	}}
+}
+
+// number includes both ends.
+func number(low, high int) kind[int] {
+	limits := fmt.Sprintf("from %d to %d", low, high)
+	if high == math.MaxInt32 {
+		limits = fmt.Sprintf("at least %d", low)
+	}
+	return kind[int]{typ: "number", limits: limits, show: strconv.Itoa, parse: func(written string, _ *v1.Service) (int, string) {
+		value, err := strconv.Atoi(written)
+		switch {
+		case err != nil && strings.Trim(written, "+-0123456789") != "", written == "":
+			return 0, "not a whole number"
+		case err != nil || value < low || value > high:
+			return 0, "not " + limits
+		}
+		return value, ""
+	}}
+}
+
+// milliseconds are a timeout of a listener. The most is that of Octavia's API: 24 days.
+func milliseconds() kind[int] {
+	const most = 24 * 24 * 60 * 60 * 1000
+	k := number(0, most)
+	k.typ, k.limits = "milliseconds", fmt.Sprintf("at most %d", most)
+	return k
+}
+
+// seconds are whole ones.
+func seconds() kind[time.Duration] {
+	whole := number(1, math.MaxInt32)
+	return kind[time.Duration]{
+		typ: "seconds", limits: whole.limits,
+		show: func(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) },
+		parse: func(written string, of *v1.Service) (time.Duration, string) {
+			value, why := whole.parse(written, of)
+			return time.Duration(value) * time.Second, why
+		},
+	}
+}
+
+// word is for what has few values; values tells what each stands for.
+func word(typ string, values map[string]string, order ...string) kind[string] {
+	return kind[string]{
+		typ: typ, limits: strings.Join(order, ", "),
+		show: func(value string) string {
+			for _, written := range order {
+				if values[written] == value {
+					return written
+				}
+			}
+			return value
+		},
+		parse: func(written string, _ *v1.Service) (string, string) {
+			value, ok := values[written]
+			if !ok && written != "" {
+				return "", "none of " + strings.Join(order, ", ")
+			}
+			return value, ""
+		},
+	}
+}
+
+func algorithm() kind[string] {
+	all := []string{"ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP", "SOURCE_IP_PORT"}
+	same := map[string]string{}
+	for _, name := range all {
+		same[name] = name
+	}
+	return word("one of", same, all...)
+}
+
+func proxyProtocol() kind[string] {
+	return word("one of", map[string]string{
+		"false": "", "true": balancer.Proxy, "v1": balancer.Proxy, "v2": balancer.ProxyV2,
+	}, "false", "true", "v1", "v2")
+}
+
+// subnetPattern is a name with wildcards or, after "~", a regular expression; "!" before both negates. With none in the place of
+// one that cannot be read, an address could come from anywhere.
+func subnetPattern() kind[string] {
+	return kind[string]{typ: "pattern", fatal: true, show: asIs, parse: func(written string, _ *v1.Service) (string, string) {
+		expression, isRegular := strings.CutPrefix(strings.TrimPrefix(written, "!"), "~")
+		if !isRegular {
+			return written, ""
+		}
+		if _, err := regexp.Compile(expression); err != nil {
+			return "", `no regular expression after "~"`
+		}
+		return written, ""
+	}}
+}
+
+// hostname is what the API server takes for one in a status.
+func hostname() kind[string] {
+	return kind[string]{typ: "host name", show: asIs, parse: func(written string, _ *v1.Service) (string, string) {
+		if len(validation.IsDNS1123Subdomain(written)) > 0 || net.ParseIP(written) != nil {
+			return "", "not a host name"
+		}
+		return written, ""
+	}}
+}
+
+// nodeSelector is fatal: with another selector in its place, nodes would become members that should not.
+func nodeSelector() kind[NodeSelector] {
+	return kind[NodeSelector]{
+		typ: "labels", fatal: true, show: NodeSelector.String,
+		parse: func(written string, _ *v1.Service) (NodeSelector, string) {
+			selector := ParseNodeSelector(written)
+			for _, l := range selector.labels {
+				if len(validation.IsQualifiedName(l.key)) > 0 || len(validation.IsValidLabelValue(l.value)) > 0 {
+					return NodeSelector{}, fmt.Sprintf("not usable: no node can have the label %q", shown(l.String()))
+				}
+			}
+			return selector, ""
+		},
+	}
+}
+
+// listenerProtocols is fatal: what was to be encrypted or inspected would be passed through.
+func listenerProtocols() kind[ListenerProtocols] {
+	return kind[ListenerProtocols]{
+		typ: "port=PROTOCOL, ...", fatal: true, parse: parseListenerProtocols,
+		show: func(ListenerProtocols) string { return "" },
+	}
+}
+
+func parseListenerProtocols(written string, of *v1.Service) (ListenerProtocols, string) {
+	protocols := ListenerProtocols{}
+	for _, element := range strings.Split(written, ",") {
+		name, protocol, found := strings.Cut(element, "=")
+		name, protocol = strings.TrimSpace(name), strings.TrimSpace(protocol)
+		if !found || name == "" {
+			return nil, fmt.Sprintf("not usable: %q is not of the form port=PROTOCOL", shown(element))
+		}
+		ports := portsCalled(name, of)
+		if len(ports) == 0 {
+			return nil, fmt.Sprintf("not usable: the Service has no port %q", shown(name))
+		}
+		i := slices.IndexFunc(ports, func(p v1.ServicePort) bool { return slices.Contains(protocolsOver(p), protocol) })
+		if i < 0 {
+			return nil, fmt.Sprintf("not usable: the protocol of port %s is none of %s", name, strings.Join(protocolsOver(ports[0]), ", "))
+		}
+		key := portKey(ports[i])
+		if _, twice := protocols[key]; twice {
+			return nil, fmt.Sprintf("not usable: port %s is there twice", name)
+		}
+		protocols[key] = protocol
+	}
+	return protocols, ""
+}
+
+// portsCalled are those of the Service with the name or else the number: a UDP port can have the number of a TCP port.
+func portsCalled(name string, service *v1.Service) []v1.ServicePort {
+	var byName, byNumber []v1.ServicePort
+	for _, port := range service.Spec.Ports {
+		switch name {
+		case port.Name:
+			byName = append(byName, port)
+		case strconv.Itoa(int(port.Port)):
+			byNumber = append(byNumber, port)
+		}
+	}
+	if len(byName) > 0 {
+		return byName
+	}
+	return byNumber
+}
+
+func portKey(port v1.ServicePort) string {
+	if port.Name != "" {
+		return port.Name
+	}
+	return strconv.Itoa(int(port.Port))
+}
+
+// protocolsOver are those of listeners that a port of a Service can have.
+func protocolsOver(port v1.ServicePort) []string {
+	switch port.Protocol {
+	case v1.ProtocolUDP:
+		return []string{balancer.UDP}
+	case v1.ProtocolSCTP:
+		return []string{balancer.SCTP}
+	}
+	return []string{balancer.TCP, balancer.HTTP, balancer.HTTPS, balancer.TerminatedHTTPS}
+}
+
+// parseRanges reads CIDRs as the API server does. What is wrong is left out and returned, the first of it.
+func parseRanges(written []string) (ranges []string, wrong string, ok bool) {
+	ranges, ok = []string{}, true
+	for _, element := range written {
+		_, cidr, err := utilnet.ParseCIDRSloppy(strings.TrimSpace(element))
+		switch {
+		case err == nil:
+			ranges = append(ranges, cidr.String())
+		case ok:
+			wrong, ok = element, false
+		}
+	}
+	slices.Sort(ranges)
+	return slices.Compact(ranges), wrong, ok
+}
+
+// isSecretRef tells whether Barbican can be asked for what a reference names: .../containers/<id> or .../secrets/<id>.
+func isSecretRef(ref string) bool {
+	kind := path.Base(path.Dir(ref))
+	return (kind == "containers" || kind == "secrets") && !strings.HasSuffix(ref, "/")
+}

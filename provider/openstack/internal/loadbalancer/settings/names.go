@@ -1,0 +1,29 @@
+package settings
+
+// Prefix begins the names of the annotations, but for two that are older.
+const Prefix = "loadbalancer.openstack.org/"
+
+// The annotations that are written, too. Both are OCCM's.
+const (
+	// AnnotationLoadBalancerID names the Service's load balancer. A user writes it to share one, or to have one adopted.
+	AnnotationLoadBalancerID = Prefix + "load-balancer-id"
+	// AnnotationLoadBalancerAddress shows its address.
+	AnnotationLoadBalancerAddress = Prefix + "load-balancer-address"
+)
+
+// olderPrefix begins the names of annotations from when the provider was a part of Kubernetes.
+const olderPrefix = "service.beta.kubernetes.io/openstack-"
+
+const (
+	annotationInternal             = olderPrefix + "internal-load-balancer"
+	annotationClass                = Prefix + "class"
+	annotationFloatingSubnetID     = Prefix + "floating-subnet-id"
+	annotationFloatingSubnet       = Prefix + "floating-subnet"
+	annotationFloatingSubnetTags   = Prefix + "floating-subnet-tags"
+	annotationHealthMonitorDelay   = Prefix + "health-monitor-delay"
+	annotationHealthMonitorTimeout = Prefix + "health-monitor-timeout"
+	annotationTLSContainer         = Prefix + "default-tls-container-ref"
+
+	fieldAddress      = "spec.loadBalancerIP"
+	fieldSourceRanges = "spec.loadBalancerSourceRanges"
+)

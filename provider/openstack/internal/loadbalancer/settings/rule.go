@@ -1,0 +1,164 @@
+package settings
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	utilnet "k8s.io/utils/net"
+
+	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
+)
+
+// chooseClass takes the class that the Service names.
+func (r *reader) chooseClass() {
+	name := r.says(annotationClass)
+	if name == "" {
+		return
+	}
+	class, ok := r.classes[name]
+	if !ok {
+		r.problem(annotationClass, name, noSuchClass(name, slices.Sorted(maps.Keys(r.classes))), true)
+	}
+	r.class = class
+}
+
+// mostClasses is how many are told.
+const mostClasses = 10
+
+func noSuchClass(name string, known []string) string {
+	if len(known) == 0 {
+		return "not a load balancer class: cloud.conf has no section [LoadBalancerClass]"
+	}
+	why := "not a load balancer class: cloud.conf has " + shown(strings.Join(known[:min(len(known), mostClasses)], ", "))
+	if more := len(known) - mostClasses; more > 0 {
+		why += fmt.Sprintf(" and %d more", more)
+	}
+	if near := nearest.Name(name, known); near != "" {
+		why += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return why
+}
+
+// takeSourceRanges takes the spec's or, if there are none, the annotation's.
+func (r *reader) takeSourceRanges() {
+	name, written := fieldSourceRanges, r.service.Spec.LoadBalancerSourceRanges
+	if len(written) == 0 {
+		name = v1.AnnotationLoadBalancerSourceRangesKey
+		said := strings.TrimSpace(r.says(name))
+		if said == "" {
+			return
+		}
+		written = strings.Split(said, ",")
+	}
+	ranges, wrong, ok := parseRanges(written)
+	if !ok {
+		r.problem(name, strings.Join(written, ","), fmt.Sprintf("not usable: %q is not a CIDR", shown(wrong)), true)
+	}
+	r.settings.SourceRanges = ranges
+}
+
+// takeAddress takes the spec's. Nobody who asks for an address wants another one.
+func (r *reader) takeAddress() {
+	written := r.service.Spec.LoadBalancerIP
+	if written == "" {
+		return
+	}
+	ip := utilnet.ParseIPSloppy(written)
+	if ip == nil {
+		r.problem(fieldAddress, written, "not an IP address", true)
+		return
+	}
+	r.settings.Address = ip.String()
+}
+
+// internalByOrder: the operator can order that nobody has a floating IP.
+func (r *reader) internalByOrder() {
+	if !r.conf.InternalLB {
+		return
+	}
+	r.settings.Internal = true
+	if said := r.says(annotationInternal); said == "false" {
+		r.problem(annotationInternal, said, "not allowed here: cloud.conf says internal-lb = true", false)
+	}
+}
+
+// floatingSubnetsOfOneSource: a subnet's id from here and a pattern from there do not belong together. Of one source, the id counts before
+// the others.
+func (r *reader) floatingSubnetsOfOneSource() {
+	s := &r.settings
+	type source struct{ id, pattern, tags string }
+	annotations := source{r.says(annotationFloatingSubnetID), r.says(annotationFloatingSubnet), r.says(annotationFloatingSubnetTags)}
+	if annotations != (source{}) {
+		// What was read is normalised, and "" if it is wrong.
+		s.FloatingSubnetID = onlyIf(annotations.id != "", s.FloatingSubnetID)
+		s.FloatingSubnet = onlyIf(annotations.pattern != "", s.FloatingSubnet)
+		s.FloatingSubnetTags = onlyIf(annotations.tags != "", s.FloatingSubnetTags)
+	} else {
+		chosen := cmp.Or(
+			source{r.class.FloatingSubnetID, r.class.FloatingSubnet, r.class.FloatingSubnetTags},
+			source{r.conf.FloatingSubnetID, r.conf.FloatingSubnet, r.conf.FloatingSubnetTags},
+		)
+		s.FloatingSubnetID, s.FloatingSubnet, s.FloatingSubnetTags = uuid().normal(chosen.id), chosen.pattern, chosen.tags
+	}
+	if s.FloatingSubnetID != "" {
+		s.FloatingSubnet, s.FloatingSubnetTags = "", ""
+	}
+}
+
+func onlyIf(wanted bool, value string) string {
+	if wanted {
+		return value
+	}
+	return ""
+}
+
+// monitorTimesThatFit: Octavia wants to have the answer to a check before it makes the next one.
+// https://docs.openstack.org/api-ref/load-balancer/v2/#create-health-monitor
+func (r *reader) monitorTimesThatFit() {
+	s := &r.settings
+	if s.MonitorTimeout <= s.MonitorDelay {
+		return
+	}
+	if said := r.says(annotationHealthMonitorTimeout); said != "" {
+		r.problem(annotationHealthMonitorTimeout, said, fmt.Sprintf("longer than the delay of %d s", int(s.MonitorDelay/time.Second)), false)
+	} else {
+		r.problem(annotationHealthMonitorDelay, r.says(annotationHealthMonitorDelay),
+			fmt.Sprintf("shorter than the timeout of %d s", int(s.MonitorTimeout/time.Second)), false)
+	}
+	s.MonitorDelay, s.MonitorTimeout = monitorTimes(r.conf)
+}
+
+// monitorTimes are cloud.conf's, as OCCM takes them: in whole seconds. If Octavia would not take them, OCCM's defaults.
+func monitorTimes(c config.LoadBalancer) (delay, timeout time.Duration) {
+	delay, timeout = c.MonitorDelay.Truncate(time.Second), c.MonitorTimeout.Truncate(time.Second)
+	if timeout < time.Second || delay < timeout || delay > math.MaxInt32*time.Second {
+		preset := config.Default().LoadBalancer
+		return preset.MonitorDelay, preset.MonitorTimeout
+	}
+	return delay, timeout
+}
+
+// retries are cloud.conf's, or OCCM's default if Octavia would not take them.
+func retries(value, otherwise int) int {
+	if value < leastRetries || value > mostRetries {
+		return otherwise
+	}
+	return value
+}
+
+// certificateThatCanBeChecked: where certificates are looked for before they are used, one that cannot be looked for is not used, as with
+// OCCM. The one that cloud.conf names is the operator's matter.
+func (r *reader) certificateThatCanBeChecked() {
+	said := r.says(annotationTLSContainer)
+	if r.settings.CheckCertificates && said != "" && len(said) <= longestText && !isSecretRef(said) {
+		r.problem(annotationTLSContainer, said, "not a reference to a container or a secret of Barbican", true)
+		r.settings.TLSContainer = ""
+	}
+}

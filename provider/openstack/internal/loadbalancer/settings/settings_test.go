@@ -1,0 +1,658 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	id1 = "11111111-1111-4111-8111-111111111111"
+	id2 = "22222222-2222-4222-8222-222222222222"
+	id3 = "33333333-3333-4333-8333-333333333333"
+)
+
+func serviceWith(annotations map[string]string) *v1.Service {
+	return &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "front", Annotations: annotations},
+		Spec: v1.ServiceSpec{Ports: []v1.ServicePort{
+			{Name: "http", Port: 80, Protocol: v1.ProtocolTCP},
+			{Name: "https", Port: 443, Protocol: v1.ProtocolTCP},
+			{Name: "quic", Port: 443, Protocol: v1.ProtocolUDP},
+			{Name: "sctp", Port: 9, Protocol: v1.ProtocolSCTP},
+			{Name: "8080", Port: 81},
+		}},
+	}
+}
+
+// short is serviceWith with names without our prefix.
+func short(annotations map[string]string) *v1.Service {
+	full := map[string]string{}
+	for name, value := range annotations {
+		if !strings.Contains(name, "/") {
+			name = Prefix + name
+		}
+		full[name] = value
+	}
+	return serviceWith(full)
+}
+
+func presets() Defaults { return Defaults{LoadBalancer: config.Default().LoadBalancer} }
+
+// untouched is what holds for a Service that says nothing, if cloud.conf says nothing.
+func untouched() Settings {
+	return Settings{
+		Provider: "amphora", ConnectionLimit: -1,
+		TimeoutClientData: 50000, TimeoutMemberConnect: 5000, TimeoutMemberData: 50000,
+		MonitorDelay: 5 * time.Second, MonitorTimeout: 3 * time.Second, MonitorMaxRetries: 1, MonitorMaxRetriesDown: 3,
+		CascadeDelete: true, CheckCertificates: true, IngressHostnameSuffix: "nip.io", MaxShared: 2,
+	}
+}
+
+func TestOf_NothingSaid_HasTheDefaultsOfOCCM(t *testing.T) {
+	got, problems := Of(serviceWith(nil), presets())
+	if want := untouched(); !reflect.DeepEqual(got, want) || len(problems) > 0 {
+		t.Errorf("the settings are\n%+v, want\n%+v; problems: %v", got, want, problems)
+	}
+}
+
+// Each annotation changes one setting, and no other.
+func TestOf_AnnotationIsRead(t *testing.T) {
+	for _, c := range []struct {
+		name, value string
+		want        func(*Settings)
+	}{
+		{"service.beta.kubernetes.io/openstack-internal-load-balancer", "true", func(s *Settings) { s.Internal = true }},
+		{"subnet-id", id1, func(s *Settings) { s.SubnetID = id1 }},
+		{"network-id", id1, func(s *Settings) { s.NetworkID = id1 }},
+		{"port-id", id1, func(s *Settings) { s.PortID = id1 }},
+		{"additional-subnet-id", id1, func(s *Settings) { s.AdditionalSubnetID = id1 }},
+		{"member-subnet-id", id1, func(s *Settings) { s.MemberSubnetID = id1 }},
+		{"floating-network-id", id1, func(s *Settings) { s.FloatingNetworkID = id1 }},
+		{"floating-subnet-id", id1, func(s *Settings) { s.FloatingSubnetID = id1 }},
+		{"floating-subnet", "!~^int.*", func(s *Settings) { s.FloatingSubnet = "!~^int.*" }},
+		{"floating-subnet", "a[", func(s *Settings) { s.FloatingSubnet = "a[" }},
+		{"floating-subnet-tags", "&a,b", func(s *Settings) { s.FloatingSubnetTags = "&a,b" }},
+		{"keep-floatingip", "true", func(s *Settings) { s.KeepFloatingIP = true }},
+		{"lb-provider", "ovn", func(s *Settings) { s.Provider = "ovn" }},
+		{"lb-provider", "", func(s *Settings) { s.Provider = "" }},
+		{"flavor-id", strings.ToUpper(id1), func(s *Settings) { s.FlavorID = id1 }},
+		{"flavor-id", strings.ReplaceAll(id1, "-", ""), func(s *Settings) { s.FlavorID = id1 }},
+		{"availability-zone", "az 1", func(s *Settings) { s.AvailabilityZone = "az 1" }},
+		{"lb-method", "SOURCE_IP_PORT", func(s *Settings) { s.Algorithm = "SOURCE_IP_PORT" }},
+		{"lb-method", "ROUND_ROBIN", func(s *Settings) { s.Algorithm = "ROUND_ROBIN" }},
+		{"proxy-protocol", "true", func(s *Settings) { s.ProxyProtocol = "PROXY" }},
+		{"proxy-protocol", "v1", func(s *Settings) { s.ProxyProtocol = "PROXY" }},
+		{"proxy-protocol", "v2", func(s *Settings) { s.ProxyProtocol = "PROXYV2" }},
+		{"proxy-protocol", "false", func(*Settings) {}},
+		{"x-forwarded-for", "true", func(s *Settings) { s.XForwardedFor = true }},
+		{"x-forwarded-port", "true", func(s *Settings) { s.XForwardedPort = true }},
+		{"x-forwarded-proto", "true", func(s *Settings) { s.XForwardedProto = true }},
+		{"default-tls-container-ref", "https://key/v1/containers/" + id1, func(s *Settings) { s.TLSContainer = "https://key/v1/containers/" + id1 }},
+		{"default-tls-container-ref", "https://key/v1/secrets/" + id1, func(s *Settings) { s.TLSContainer = "https://key/v1/secrets/" + id1 }},
+		{"listener-protocols", "http=HTTP, https = TERMINATED_HTTPS", func(s *Settings) {
+			s.ListenerProtocols = ListenerProtocols{"http": "HTTP", "https": "TERMINATED_HTTPS"}
+		}},
+		{"listener-protocols", "443=HTTPS,80=TCP,9=SCTP", func(s *Settings) {
+			s.ListenerProtocols = ListenerProtocols{"https": "HTTPS", "http": "TCP", "sctp": "SCTP"}
+		}},
+		{"listener-protocols", "443=UDP,443=HTTPS", func(s *Settings) { s.ListenerProtocols = ListenerProtocols{"https": "HTTPS", "quic": "UDP"} }},
+		{"listener-protocols", "8080=HTTP", func(s *Settings) { s.ListenerProtocols = ListenerProtocols{"8080": "HTTP"} }},
+		{"connection-limit", "100", func(s *Settings) { s.ConnectionLimit = 100 }},
+		{"timeout-client-data", "1", func(s *Settings) { s.TimeoutClientData = 1 }},
+		{"timeout-member-connect", "0", func(s *Settings) { s.TimeoutMemberConnect = 0 }},
+		{"timeout-member-data", "2073600000", func(s *Settings) { s.TimeoutMemberData = 2073600000 }},
+		{"timeout-tcp-inspect", "+1", func(s *Settings) { s.TimeoutTCPInspect = 1 }},
+		{"enable-health-monitor", "true", func(s *Settings) { s.Monitor = true }},
+		{"health-monitor-delay", "60", func(s *Settings) { s.MonitorDelay = time.Minute }},
+		{"health-monitor-timeout", "5", func(s *Settings) { s.MonitorTimeout = 5 * time.Second }},
+		{"health-monitor-max-retries", "10", func(s *Settings) { s.MonitorMaxRetries = 10 }},
+		{"health-monitor-max-retries-down", "1", func(s *Settings) { s.MonitorMaxRetriesDown = 1 }},
+		{"node-selector", "b=2, a", func(s *Settings) { s.NodeSelector = ParseNodeSelector("a,b=2") }},
+		{"load-balancer-id", id1, func(s *Settings) { s.LoadBalancerID = id1 }},
+		{"load-balancer-address", "whatever", func(*Settings) {}},
+		{"hostname", "a.example", func(s *Settings) { s.Hostname = "a.example" }},
+		{"recreate", "true", func(s *Settings) { s.Recreate = true }},
+		{"service.beta.kubernetes.io/load-balancer-source-ranges", " 10.1.2.3/8 ,2001:db8::1/32,10.0.0.0/8", func(s *Settings) {
+			s.SourceRanges = []string{"10.0.0.0/8", "2001:db8::/32"}
+		}},
+		{"service.beta.kubernetes.io/load-balancer-source-ranges", " ", func(*Settings) {}},
+		{"service.beta.kubernetes.io/load-balancer-source-ranges", "0.0.0.0/0", func(s *Settings) { s.SourceRanges = []string{"0.0.0.0/0"} }},
+	} {
+		t.Run(fmt.Sprintf("%s=%.40s", c.name, c.value), func(t *testing.T) {
+			want := untouched()
+			c.want(&want)
+			got, problems := Of(short(map[string]string{c.name: c.value}), presets())
+			if !reflect.DeepEqual(got, want) || len(problems) > 0 {
+				t.Errorf("the settings are\n%+v, want\n%+v; problems: %v", got, want, problems)
+			}
+		})
+	}
+}
+
+// What is wrong leaves the default, and is told: fatally, if it would be unsafe to serve with the default.
+func TestOf_BadValueIsTold(t *testing.T) {
+	for _, c := range []struct {
+		name, value, why string
+		fatal            bool
+	}{
+		{"service.beta.kubernetes.io/openstack-internal-load-balancer", "True", "neither true nor false", false},
+		{"keep-floatingip", "yes", "neither true nor false", false},
+		{"x-forwarded-for", "1", "neither true nor false", false},
+		{"recreate", " true", "neither true nor false", false},
+		{"proxy-protocol", "v3", "none of false, true, v1, v2", false},
+		{"lb-method", "round_robin", "none of ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE_IP, SOURCE_IP_PORT", false},
+		{"connection-limit", "many", "not a whole number", false},
+		{"connection-limit", "1.5", "not a whole number", false},
+		{"connection-limit", "-2", "not at least -1", false},
+		{"connection-limit", "99999999999999999999", "not at least -1", false},
+		{"timeout-client-data", "-1", "not from 0 to 2073600000", false},
+		{"timeout-member-data", "2073600001", "not from 0 to 2073600000", false},
+		{"timeout-tcp-inspect", "50s", "not a whole number", false},
+		{"health-monitor-delay", "0", "not at least 1", false},
+		{"health-monitor-delay", "2", "shorter than the timeout of 3 s", false},
+		{"health-monitor-timeout", "6", "longer than the delay of 5 s", false},
+		{"health-monitor-max-retries", "0", "not from 1 to 10", false},
+		{"health-monitor-max-retries-down", "11", "not from 1 to 10", false},
+		{"hostname", "10.0.0.1", "not a host name", false},
+		{"hostname", "a_b", "not a host name", false},
+		{"availability-zone", strings.Repeat("z", 256), "longer than 255 bytes", false},
+
+		{"class", "x", "not a load balancer class: cloud.conf has no section [LoadBalancerClass]", true},
+		{"subnet-id", "front", "not a UUID", true},
+		{"network-id", id1 + " ", "not a UUID", true},
+		{"port-id", "1-1-1-1", "not a UUID", true},
+		{"additional-subnet-id", "?", "not a UUID", true},
+		{"member-subnet-id", "g1111111-1111-4111-8111-111111111111", "not a UUID", true},
+		{"floating-network-id", "public", "not a UUID", true},
+		{"floating-subnet-id", "public", "not a UUID", true},
+		{"flavor-id", "large", "not a UUID", true},
+		{"load-balancer-id", "front", "not a UUID", true},
+		{"floating-subnet", "!~(", `no regular expression after "~"`, true},
+		{"node-selector", "a=b c", `not usable: no node can have the label "a=b c"`, true},
+		{"node-selector", "=x", `not usable: no node can have the label "=x"`, true},
+		{"default-tls-container-ref", "https://key/v1/orders/1", "not a reference to a container or a secret of Barbican", true},
+		{"default-tls-container-ref", "https://key/v1/containers/", "not a reference to a container or a secret of Barbican", true},
+		{"default-tls-container-ref", strings.Repeat("z", 256), "longer than 255 bytes", true},
+		{"listener-protocols", "http", `not usable: "http" is not of the form port=PROTOCOL`, true},
+		{"listener-protocols", "http=HTTP,", `not usable: "" is not of the form port=PROTOCOL`, true},
+		{"listener-protocols", "web=HTTP", `not usable: the Service has no port "web"`, true},
+		{"listener-protocols", "443=SCTP", "not usable: the protocol of port 443 is none of TCP, HTTP, HTTPS, TERMINATED_HTTPS", true},
+		{"listener-protocols", "quic=HTTP", "not usable: the protocol of port quic is none of UDP", true},
+		{"listener-protocols", "http=http", "not usable: the protocol of port http is none of TCP, HTTP, HTTPS, TERMINATED_HTTPS", true},
+		{"listener-protocols", "http=HTTP,80=TCP", "not usable: port 80 is there twice", true},
+	} {
+		t.Run(fmt.Sprintf("%s=%.40s", c.name, c.value), func(t *testing.T) {
+			service := short(map[string]string{c.name: c.value})
+			got, problems := Of(service, presets())
+			if want := untouched(); !reflect.DeepEqual(got, want) {
+				t.Errorf("the settings are\n%+v, want the defaults:\n%+v", got, want)
+			}
+			if len(problems) != 1 {
+				t.Fatalf("%d problems were told, want 1: %v", len(problems), problems)
+			}
+			p := problems[0]
+			if service.Annotations[p.Annotation] != c.value || p.Value != shown(c.value) || p.Why != c.why || p.Fatal != c.fatal {
+				t.Errorf("told was %+v, want %q of %s, fatal %v", p, c.why, c.name, c.fatal)
+			}
+		})
+	}
+}
+
+// Charts write annotations without a value: that is no mistake.
+func TestOf_EmptyValueIsNoProblem(t *testing.T) {
+	annotations := map[string]string{}
+	for _, row := range table() {
+		annotations[row.about().name] = ""
+	}
+	want := untouched()
+	want.Provider = ""
+	got, problems := Of(serviceWith(annotations), presets())
+	if !reflect.DeepEqual(got, want) || len(problems) > 0 {
+		t.Errorf("the settings are\n%+v, want\n%+v; problems: %v", got, want, problems)
+	}
+}
+
+// Some empty annotations put aside what cloud.conf says, as with OCCM, and some do not.
+func TestOf_EmptyValuePutsAsideOrNot(t *testing.T) {
+	defaults := fullDefaults()
+	for name, want := range map[string]func(*Settings){
+		"default-tls-container-ref": func(s *Settings) { s.TLSContainer = "" },
+		"flavor-id":                 func(s *Settings) { s.FlavorID = "" },
+		"availability-zone":         func(s *Settings) { s.AvailabilityZone = "" },
+		"floating-network-id":       func(s *Settings) { s.FloatingNetworkID = "" },
+		"node-selector":             func(s *Settings) { s.NodeSelector = NodeSelector{} },
+		"lb-method":                 func(s *Settings) { s.Algorithm = "" },
+		"lb-provider":               func(s *Settings) { s.Provider = "" },
+		"subnet-id":                 func(*Settings) {},
+		"network-id":                func(*Settings) {},
+		"member-subnet-id":          func(*Settings) {},
+		"floating-subnet-id":        func(*Settings) {},
+		"enable-health-monitor":     func(*Settings) {},
+		"health-monitor-delay":      func(*Settings) {},
+	} {
+		wanted, _ := Of(serviceWith(nil), defaults)
+		want(&wanted)
+		if got, problems := Of(short(map[string]string{name: ""}), defaults); !reflect.DeepEqual(got, wanted) || len(problems) > 0 {
+			t.Errorf("with an empty %s the settings are\n%+v, want\n%+v; problems: %v", name, got, wanted, problems)
+		}
+	}
+}
+
+// fullDefaults say something about everything.
+func fullDefaults() Defaults {
+	return Defaults{LoadBalancer: config.LoadBalancer{
+		SubnetID: id1, MemberSubnetID: id2, NetworkID: id1, FloatingNetworkID: id1, FloatingSubnetID: id1,
+		LBMethod: "SOURCE_IP", LBProvider: "f5", CreateMonitor: true, MonitorDelay: time.Minute, MonitorTimeout: time.Minute,
+		MonitorMaxRetries: 4, MonitorMaxRetriesDown: 5, ManageSecurityGroups: true, NodeSelector: "a=b", FlavorID: id1, AvailabilityZone: "az",
+		EnableIngressHostname: true, IngressHostnameSuffix: "example", MaxSharedLB: 7, ContainerStore: "external",
+		ProviderRequiresSerialAPICalls: true, DefaultTLSContainerRef: "ref",
+	}}
+}
+
+func TestOf_CloudConfIsTheDefault(t *testing.T) {
+	want := Settings{
+		SubnetID: id1, MemberSubnetID: id2, NetworkID: id1, FloatingNetworkID: id1, FloatingSubnetID: id1,
+		Algorithm: "SOURCE_IP", Provider: "f5", Monitor: true, MonitorDelay: time.Minute, MonitorTimeout: time.Minute,
+		MonitorMaxRetries: 4, MonitorMaxRetriesDown: 5, NodeSelector: ParseNodeSelector("a=b"), FlavorID: id1, AvailabilityZone: "az",
+		TLSContainer: "ref", ConnectionLimit: -1, TimeoutClientData: 50000, TimeoutMemberConnect: 5000, TimeoutMemberData: 50000,
+		ManageSecurityGroups: true, Serial: true, EnableIngressHostname: true, IngressHostnameSuffix: "example", MaxShared: 7,
+	}
+	if got, problems := Of(serviceWith(nil), fullDefaults()); !reflect.DeepEqual(got, want) || len(problems) > 0 {
+		t.Errorf("the settings are\n%+v, want\n%+v; problems: %v", got, want, problems)
+	}
+}
+
+// Annotation, class, cloud.conf: in this order, for each option of a class, for internal and external Services.
+func TestOf_AnnotationBeatsClassBeatsCloudConf(t *testing.T) {
+	for _, c := range []struct {
+		option string
+		of     func(Settings) string
+	}{
+		{"subnet-id", func(s Settings) string { return s.SubnetID }},
+		{"network-id", func(s Settings) string { return s.NetworkID }},
+		{"member-subnet-id", func(s Settings) string { return s.MemberSubnetID }},
+		{"floating-network-id", func(s Settings) string { return s.FloatingNetworkID }},
+		{"floating-subnet-id", func(s Settings) string { return s.FloatingSubnetID }},
+		{"floating-subnet", func(s Settings) string { return s.FloatingSubnet }},
+		{"floating-subnet-tags", func(s Settings) string { return s.FloatingSubnetTags }},
+	} {
+		defaults := parsed(t, fmt.Sprintf("[LoadBalancer]\n%s = %s\n[LoadBalancerClass \"other\"]\n[LoadBalancerClass \"fast\"]\n%s = %s\n", c.option, id3, c.option, id2))
+		for _, internal := range []string{"true", "false"} {
+			for _, step := range []struct {
+				class, annotation, want string
+			}{
+				{"", "", id3}, {"other", "", id3}, {"fast", "", id2}, {"fast", id1, id1}, {"", id1, id1},
+			} {
+				annotations := map[string]string{annotationInternal: internal, "class": step.class}
+				if step.annotation != "" {
+					annotations[c.option] = step.annotation
+				}
+				got, problems := Of(short(annotations), defaults)
+				if c.of(got) != step.want || len(problems) > 0 {
+					t.Errorf("%s of annotation %q and class %q is %q, want %q; problems: %v", c.option, step.annotation, step.class, c.of(got), step.want, problems)
+				}
+			}
+		}
+	}
+}
+
+func parsed(t *testing.T, content string) Defaults {
+	t.Helper()
+	c, _, err := config.Parse([]byte("[Global]\nauth-url = https://keystone.example/v3\nuser-id = u\npassword = p\ntenant-id = t\n"+content), config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Defaults{LoadBalancer: c.LoadBalancer, Classes: c.LoadBalancerClasses}
+}
+
+// Members are in cloud.conf's subnet-id, if nobody says where they are; a class's subnet-id is where its load balancers are.
+func TestOf_MemberSubnet_FallsBackToSubnetOfCloudConf(t *testing.T) {
+	defaults := Defaults{
+		LoadBalancer: config.LoadBalancer{SubnetID: id1},
+		Classes:      map[string]config.LoadBalancerClass{"fast": {SubnetID: id2}},
+	}
+	got, _ := Of(short(map[string]string{"class": "fast"}), defaults)
+	if got.MemberSubnetID != id1 || got.SubnetID != id2 {
+		t.Errorf("members are in %q and the load balancer in %q, want %q and %q", got.MemberSubnetID, got.SubnetID, id1, id2)
+	}
+}
+
+func TestOf_FloatingSubnets_AreOfOneSource(t *testing.T) {
+	type subnets struct{ id, pattern, tags string }
+	defaults := Defaults{
+		LoadBalancer: config.LoadBalancer{FloatingSubnetID: id1, FloatingSubnet: "conf"},
+		Classes: map[string]config.LoadBalancerClass{
+			"pattern": {FloatingSubnet: "class", FloatingSubnetTags: "t"}, "other": {FloatingNetworkID: id3},
+		},
+	}
+	for _, c := range []struct {
+		annotations map[string]string
+		want        subnets
+	}{
+		{nil, subnets{id: id1}},
+		{map[string]string{"class": "other"}, subnets{id: id1}},
+		{map[string]string{"class": "pattern"}, subnets{pattern: "class", tags: "t"}},
+		{map[string]string{"class": "pattern", "floating-subnet-tags": "a"}, subnets{tags: "a"}},
+		{map[string]string{"class": "pattern", "floating-subnet": "mine"}, subnets{pattern: "mine"}},
+		{map[string]string{"floating-subnet": "mine", "floating-subnet-tags": "a"}, subnets{pattern: "mine", tags: "a"}},
+		{map[string]string{"floating-subnet": "mine", "floating-subnet-id": id2}, subnets{id: id2}},
+	} {
+		got, problems := Of(short(c.annotations), defaults)
+		if have := (subnets{got.FloatingSubnetID, got.FloatingSubnet, got.FloatingSubnetTags}); have != c.want || len(problems) > 0 {
+			t.Errorf("for %v it is %+v, want %+v; problems: %v", c.annotations, have, c.want, problems)
+		}
+	}
+}
+
+func TestOf_UnknownClass_NamesTheKnown(t *testing.T) {
+	defaults := presets()
+	defaults.Classes = map[string]config.LoadBalancerClass{"office": {}, "dmz": {}}
+	for name, want := range map[string]string{
+		"x":      `loadbalancer.openstack.org/class: "x" is not a load balancer class: cloud.conf has dmz, office`,
+		"offcie": `loadbalancer.openstack.org/class: "offcie" is not a load balancer class: cloud.conf has dmz, office; did you mean "office"?`,
+	} {
+		_, problems := Of(short(map[string]string{"class": name}), defaults)
+		if len(problems) != 1 || !problems[0].Fatal || problems[0].String() != want {
+			t.Errorf("told was %v, want %s", problems, want)
+		}
+	}
+	for i := range 30 {
+		defaults.Classes[fmt.Sprintf("class-%02d", i)] = config.LoadBalancerClass{}
+	}
+	_, problems := Of(short(map[string]string{"class": "x"}), defaults)
+	if len(problems) != 1 || !strings.HasSuffix(problems[0].Why, "class-09 and 22 more") {
+		t.Errorf("told was %v, want ten classes and 22 more", problems)
+	}
+}
+
+func TestOf_InternalByOrder(t *testing.T) {
+	defaults := presets()
+	defaults.LoadBalancer.InternalLB = true
+	for value, told := range map[string]int{"": 0, "true": 0, "false": 1, "no": 1} {
+		got, problems := Of(short(map[string]string{annotationInternal: value}), defaults)
+		if !got.Internal || len(problems) != told || len(Fatal(problems)) > 0 {
+			t.Errorf("with %q internal is %v and the problems are %v, want true and %d that are not fatal", value, got.Internal, problems, told)
+		}
+	}
+}
+
+// Nobody is let in whom the user has not named, whatever the Service's other parts say.
+func TestOf_SourceRanges(t *testing.T) {
+	for _, c := range []struct {
+		spec       []string
+		annotation string
+		want       []string
+		problem    string
+	}{
+		{nil, "", nil, ""},
+		{[]string{"192.168.1.7/24", " 10.0.0.0/8", "192.168.1.0/24"}, "172.16.0.0/12", []string{"10.0.0.0/8", "192.168.1.0/24"}, ""},
+		{nil, "172.16.0.0/12", []string{"172.16.0.0/12"}, ""},
+		{[]string{"::ffff:10.0.0.0/104"}, "", []string{"10.0.0.0/8"}, ""},
+		{[]string{"10.0.0.0/8", "10.0.0.1"}, "", []string{"10.0.0.0/8"}, `spec.loadBalancerSourceRanges: "10.0.0.0/8,10.0.0.1" is not usable: "10.0.0.1" is not a CIDR`},
+		{[]string{"x"}, "10.0.0.0/8", []string{}, `spec.loadBalancerSourceRanges: "x" is not usable: "x" is not a CIDR`},
+		{[]string{""}, "", []string{}, `spec.loadBalancerSourceRanges is not usable: "" is not a CIDR`},
+		{nil, "10.0.0.0/8,", []string{"10.0.0.0/8"}, `service.beta.kubernetes.io/load-balancer-source-ranges: "10.0.0.0/8," is not usable: "" is not a CIDR`},
+	} {
+		service := serviceWith(map[string]string{v1.AnnotationLoadBalancerSourceRangesKey: c.annotation})
+		service.Spec.LoadBalancerSourceRanges = c.spec
+		got, problems := Of(service, presets())
+		if !reflect.DeepEqual(got.SourceRanges, c.want) {
+			t.Errorf("of %q and %q the ranges are %#v, want %#v", c.spec, c.annotation, got.SourceRanges, c.want)
+		}
+		if c.problem == "" && len(problems) > 0 || c.problem != "" && (len(Fatal(problems)) != 1 || problems[0].String() != c.problem) {
+			t.Errorf("of %q and %q the problems are %v, want %q", c.spec, c.annotation, problems, c.problem)
+		}
+	}
+}
+
+func TestOf_Address(t *testing.T) {
+	for written, want := range map[string]string{"": "", "10.0.0.1": "10.0.0.1", "2001:DB8:0::1": "2001:db8::1", "front": "", "fe80::1%eth0": "", "10.0.0.1/32": ""} {
+		service := serviceWith(nil)
+		service.Spec.LoadBalancerIP = written
+		got, problems := Of(service, presets())
+		if got.Address != want || (want == "" && written != "") != (len(Fatal(problems)) == 1) {
+			t.Errorf("of %q the address is %q, want %q; problems: %v", written, got.Address, want, problems)
+		}
+	}
+}
+
+// Both have their defaults if they do not fit: one alone might not fit the other's default.
+func TestOf_MonitorTimes_DoNotFit(t *testing.T) {
+	defaults := presets()
+	defaults.LoadBalancer.MonitorDelay, defaults.LoadBalancer.MonitorTimeout = 20*time.Second, 10*time.Second
+	for _, c := range []struct {
+		delay, timeout string
+		want           [2]time.Duration
+		told           string
+	}{
+		{"30", "30", [2]time.Duration{30 * time.Second, 30 * time.Second}, ""},
+		{"30", "31", [2]time.Duration{20 * time.Second, 10 * time.Second}, annotationHealthMonitorTimeout},
+		{"", "21", [2]time.Duration{20 * time.Second, 10 * time.Second}, annotationHealthMonitorTimeout},
+		{"9", "", [2]time.Duration{20 * time.Second, 10 * time.Second}, annotationHealthMonitorDelay},
+		{"9", "8", [2]time.Duration{9 * time.Second, 8 * time.Second}, ""},
+	} {
+		got, problems := Of(short(map[string]string{"health-monitor-delay": c.delay, "health-monitor-timeout": c.timeout}), defaults)
+		var told string
+		if len(problems) == 1 && !problems[0].Fatal {
+			told = problems[0].Annotation
+		}
+		if have := [2]time.Duration{got.MonitorDelay, got.MonitorTimeout}; have != c.want || told != c.told || len(problems) > 1 {
+			t.Errorf("of %q and %q they are %v, want %v; problems: %v, want one of %q", c.delay, c.timeout, have, c.want, problems, c.told)
+		}
+	}
+}
+
+// A host may hand in a configuration that nobody has checked.
+func TestOf_CloudConfOutOfRange_HasTheDefaultsOfOCCM(t *testing.T) {
+	for _, c := range []config.LoadBalancer{
+		{},
+		{MonitorDelay: 3 * time.Second, MonitorTimeout: 4 * time.Second, MonitorMaxRetries: 11, MonitorMaxRetriesDown: -1},
+		{MonitorDelay: time.Second, MonitorTimeout: 900 * time.Millisecond},
+		{MonitorDelay: 1 << 62, MonitorTimeout: time.Second},
+	} {
+		got, _ := Of(serviceWith(nil), Defaults{LoadBalancer: c})
+		if got.MonitorDelay != 5*time.Second || got.MonitorTimeout != 3*time.Second || got.MonitorMaxRetries != 1 || got.MonitorMaxRetriesDown != 3 {
+			t.Errorf("of %+v they are %s, %s, %d and %d", c, got.MonitorDelay, got.MonitorTimeout, got.MonitorMaxRetries, got.MonitorMaxRetriesDown)
+		}
+	}
+	got, _ := Of(serviceWith(nil), Defaults{LoadBalancer: config.LoadBalancer{MonitorDelay: 5900 * time.Millisecond, MonitorTimeout: 2100 * time.Millisecond}})
+	if got.MonitorDelay != 5*time.Second || got.MonitorTimeout != 2*time.Second {
+		t.Errorf("5.9 s and 2.1 s become %s and %s, want whole seconds as with OCCM", got.MonitorDelay, got.MonitorTimeout)
+	}
+}
+
+// Where certificates are not looked for, any reference will do.
+func TestOf_CertificateElsewhere(t *testing.T) {
+	defaults := presets()
+	defaults.LoadBalancer.ContainerStore = "external"
+	got, problems := Of(short(map[string]string{"default-tls-container-ref": "vault:front"}), defaults)
+	if got.CheckCertificates || got.TLSContainer != "vault:front" || len(problems) > 0 {
+		t.Errorf("the certificate is %q, looked for %v; problems: %v", got.TLSContainer, got.CheckCertificates, problems)
+	}
+}
+
+// OCCM lets the PROXY protocol win for pools and has HTTP listeners; that is decided later, so both are there.
+func TestOf_ProxyProtocolBesideHeaders_IsNoProblem(t *testing.T) {
+	got, problems := Of(short(map[string]string{"proxy-protocol": "v2", "x-forwarded-for": "true"}), presets())
+	if got.ProxyProtocol != "PROXYV2" || !got.XForwardedFor || len(problems) > 0 {
+		t.Errorf("they are %q and %v; problems: %v", got.ProxyProtocol, got.XForwardedFor, problems)
+	}
+}
+
+func TestOf_ProblemsAreInTheOrderOfThePage(t *testing.T) {
+	service := short(map[string]string{
+		"health-monitor-timeout": "6", "health-monitor-max-retries": "x", "subnet-id": "x", "class": "x", "default-tls-container-ref": "x", "hostname": "_",
+	})
+	service.Spec.LoadBalancerIP = "x"
+	_, problems := Of(service, presets())
+	var names []string
+	for _, p := range problems {
+		names = append(names, strings.TrimPrefix(p.Annotation, Prefix))
+	}
+	want := []string{"class", "subnet-id", "default-tls-container-ref", "health-monitor-timeout", "health-monitor-max-retries", "hostname", "spec.loadBalancerIP"}
+	if !slices.Equal(names, want) {
+		t.Errorf("the problems are of %q, want %q", names, want)
+	}
+}
+
+func TestListenerProtocols_Of(t *testing.T) {
+	single := &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{Prefix + "listener-protocols": "443=HTTPS"}},
+		Spec:       v1.ServiceSpec{Ports: []v1.ServicePort{{Port: 443}}},
+	}
+	got, problems := Of(single, presets())
+	if p := got.ListenerProtocols.Of(single.Spec.Ports[0]); p != "HTTPS" || len(problems) > 0 {
+		t.Errorf("the port without a name has %q; problems: %v", p, problems)
+	}
+	several := short(map[string]string{"listener-protocols": "443=HTTP"})
+	got, _ = Of(several, presets())
+	for i, want := range []string{"", "HTTP", "", "", ""} {
+		if port := several.Spec.Ports[i]; got.ListenerProtocols.Of(port) != want {
+			t.Errorf("port %s has %q, want %q", port.Name, got.ListenerProtocols.Of(port), want)
+		}
+	}
+}
+
+func TestProblem_IsFitForAnEvent(t *testing.T) {
+	_, problems := Of(short(map[string]string{"connection-limit": strings.Repeat("x", 200) + "\n"}), presets())
+	want := Prefix + `connection-limit: "` + strings.Repeat("x", 100) + `…" is not a whole number; the default is used`
+	if len(problems) != 1 || problems[0].String() != want {
+		t.Errorf("told was %v, want %s", problems, want)
+	}
+	if got := shown("a\x00b\xffc\u202ed\n"); got != "a\ufffdb\ufffdc\ufffdd\ufffd" {
+		t.Errorf("shown is %q", got)
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	service := serviceWith(map[string]string{
+		Prefix + "conection-limit":                                   "1",
+		Prefix + "floating-subnet-tag":                               "1",
+		Prefix + "something-of-others":                               "1",
+		Prefix + "class":                                             "x",
+		"service.beta.kubernetes.io/openstack-internal-loadbalancer": "true",
+		"service.beta.kubernetes.io/aws-load-balancer-type":          "nlb",
+		"conection-limit":                                            "1",
+	})
+	var got []string
+	for _, p := range Unknown(service) {
+		got = append(got, p.String())
+		if p.Fatal {
+			t.Errorf("%s is fatal", p)
+		}
+	}
+	want := []string{
+		`loadbalancer.openstack.org/conection-limit is not known, and has no effect; did you mean "loadbalancer.openstack.org/connection-limit"?`,
+		`loadbalancer.openstack.org/floating-subnet-tag is not known, and has no effect; did you mean "loadbalancer.openstack.org/floating-subnet-tags"?`,
+		`loadbalancer.openstack.org/something-of-others is not known, and has no effect`,
+		`service.beta.kubernetes.io/openstack-internal-loadbalancer is not known, and has no effect; did you mean "service.beta.kubernetes.io/openstack-internal-load-balancer"?`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("told was\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, row := range table() {
+		if known := serviceWith(map[string]string{row.about().name: "x"}); len(Unknown(known)) > 0 {
+			t.Errorf("%s is not known", row.about().name)
+		}
+	}
+}
+
+// The rows of OCCM's table of annotations, and fxccm's own.
+func TestTable_IsComplete(t *testing.T) {
+	occm := strings.Fields(`class floating-network-id floating-subnet-id floating-subnet floating-subnet-tags keep-floatingip port-id lb-method proxy-protocol subnet-id
+		network-id member-subnet-id timeout-client-data timeout-member-connect timeout-member-data timeout-tcp-inspect x-forwarded-for flavor-id availability-zone
+		enable-health-monitor health-monitor-delay health-monitor-timeout health-monitor-max-retries health-monitor-max-retries-down hostname load-balancer-address
+		default-tls-container-ref load-balancer-id node-selector connection-limit
+		service.beta.kubernetes.io/openstack-internal-load-balancer service.beta.kubernetes.io/load-balancer-source-ranges`)
+	own := strings.Fields("lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate")
+	seen := map[string]int{}
+	for _, row := range table() {
+		e := row.about()
+		seen[strings.TrimPrefix(e.name, Prefix)]++
+		if e.own != slices.Contains(own, strings.TrimPrefix(e.name, Prefix)) {
+			t.Errorf("%s is fxccm's own: %v", e.name, e.own)
+		}
+	}
+	for _, name := range append(append(occm, own...), fieldSourceRanges, fieldAddress) {
+		if seen[name] != 1 {
+			t.Errorf("%s has %d rows, want 1", name, seen[name])
+		}
+		delete(seen, name)
+	}
+	if len(seen) > 0 {
+		t.Errorf("there are rows that nobody asked for: %v", seen)
+	}
+}
+
+// What the page calls the default is an option, and is the default.
+func TestTable_OptionsAreTheDefaults(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "docs", "reference", "cloud-conf.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{
+		"internal-lb": "true", "create-monitor": "true", "monitor-delay": "9s", "monitor-timeout": "1s", "monitor-max-retries": "9",
+		"monitor-max-retries-down": "9", "lb-method": "SOURCE_IP", "lb-provider": "f5", "node-selector": "a=b",
+	}
+	nothing, _ := Of(serviceWith(nil), parsed(t, ""))
+	for _, row := range table() {
+		option := row.about().option
+		if option == "" {
+			continue
+		}
+		if !strings.Contains(string(page), "| `"+option+"` |") {
+			t.Errorf("%s is no option", option)
+		}
+		value := values[option]
+		if value == "" {
+			value = id1
+		}
+		if got, _ := Of(serviceWith(nil), parsed(t, "[LoadBalancer]\n"+option+" = "+value+"\n")); reflect.DeepEqual(got, nothing) {
+			t.Errorf("%s changes nothing", option)
+		}
+	}
+}
+
+func TestNodeSelector(t *testing.T) {
+	for _, c := range []struct {
+		selector string
+		labels   map[string]string
+		want     bool
+	}{
+		{"", nil, true},
+		{",", nil, true},
+		{"a", map[string]string{"a": ""}, true},
+		{"a", map[string]string{"a": "x"}, true},
+		{"a=", map[string]string{"a": "x"}, true},
+		{"a", nil, false},
+		{"a=x", map[string]string{"a": "x", "b": "y"}, true},
+		{"a=x", map[string]string{"a": "y"}, false},
+		{"a=x,b", map[string]string{"a": "x"}, false},
+		{" a = x , b ", map[string]string{"a": "x", "b": "y"}, true},
+		{"a=x=y", map[string]string{"a": "x=y"}, true},
+		{"a=x,a=y", map[string]string{"a": "y"}, true},
+		{"=x", map[string]string{"a": "x"}, false},
+	} {
+		selector := ParseNodeSelector(c.selector)
+		if got := selector.Matches(c.labels); got != c.want {
+			t.Errorf("%q selects %v: %v, want %v", c.selector, c.labels, got, c.want)
+		}
+		if again := ParseNodeSelector(selector.String()); !reflect.DeepEqual(again, selector) {
+			t.Errorf("%q is written %q", c.selector, selector)
+		}
+	}
+}
