@@ -2,6 +2,7 @@ package instances
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -16,7 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
 )
+
+// ErrClosed is returned for what is asked after [Instances.Close].
+var ErrClosed = errors.New("the lookups of instances are closed")
 
 // Config is what [New] needs. All must be set but where it is said.
 type Config struct {
@@ -107,9 +112,9 @@ func New(c Config) *Instances {
 		keep:   2 * max(c.Options.StatusMaxAge, c.Options.MetadataMaxAge, c.Options.AbsenceConfirmation),
 		demand: demand{}, memory: newMemory(),
 	}
-	i.lookups.batches.answer = i.lookups.answer
+	i.lookups.batches = batch.New(ErrClosed, i.lookups.answer)
 	i.types = &instanceTypes{nova: api, clock: c.Clock, retry: c.Options.MetadataMaxAge, known: map[flavor]knownType{}}
-	i.types.batches.answer = i.types.answer
+	i.types.batches = batch.New(ErrClosed, i.types.answer)
 	return i
 }
 
@@ -123,7 +128,7 @@ func (i *Instances) SetNodes(nodes corev1.NodeLister, synced func() bool) {
 // Close cancels the requests that are under way and waits for their end. What is asked afterwards fails with [ErrClosed].
 func (i *Instances) Close() {
 	i.lookups.close()
-	i.types.batches.close()
+	i.types.batches.Close()
 }
 
 // upcoming is of how many nodes upstream will ask for a purpose.

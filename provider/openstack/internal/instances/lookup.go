@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
 )
 
 // question asks for servers, and is answered by a batch.
@@ -77,7 +79,7 @@ type lookups struct {
 	// statusAge is how old an answer about a status may be, networkAge one about a network; after keep all is forgotten.
 	statusAge, networkAge, keep time.Duration
 
-	batches batches[*question]
+	batches *batch.Batches[*question]
 
 	mu     sync.Mutex
 	demand demand
@@ -92,7 +94,7 @@ func (l *lookups) find(ctx context.Context, q *question) (outcome, error) {
 		l.observe(SourceCache)
 		return known, nil
 	}
-	if err := l.batches.ask(ctx, q); err != nil {
+	if err := l.batches.Ask(ctx, q); err != nil {
 		return outcome{}, err
 	}
 	return q.outcome, q.err
@@ -206,7 +208,7 @@ func (l *lookups) askDirectly(ctx context.Context, open []*question, limited boo
 		}
 		byKey[key] = append(byKey[key], q)
 	}
-	errs := inParallel(keys, directWidth, func(key string) error {
+	errs := batch.InParallel(keys, directWidth, func(key string) error {
 		l.observe(SourceDirect)
 		return l.askOne(ctx, byKey[key][0])
 	})
@@ -277,7 +279,7 @@ func (l *lookups) lacks(nodes []knownNode) []bool {
 	return missing
 }
 
-func (l *lookups) close() { l.batches.close() }
+func (l *lookups) close() { l.batches.Close() }
 
 func fail(questions []*question, err error) {
 	for _, q := range questions {

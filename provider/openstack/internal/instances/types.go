@@ -9,6 +9,8 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
 )
 
 // flavorLife is how long what is known of a flavor holds: neither its name nor its id can be changed.
@@ -22,7 +24,7 @@ type instanceTypes struct {
 	// retry is how long it is believed that a flavor cannot be read.
 	retry time.Duration
 
-	batches batches[*typeQuestion]
+	batches *batch.Batches[*typeQuestion]
 	mu      sync.Mutex
 	known   map[flavor]knownType
 }
@@ -47,7 +49,7 @@ func (t *instanceTypes) of(ctx context.Context, s *server) (string, error) {
 		return name, nil
 	}
 	q := &typeQuestion{server: s}
-	if err := t.batches.ask(ctx, q); err != nil {
+	if err := t.batches.Ask(ctx, q); err != nil {
 		return "", err
 	}
 	return q.name, q.err

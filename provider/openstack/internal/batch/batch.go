@@ -1,8 +1,8 @@
-package instances
+// Package batch answers together what is asked together.
+package batch
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -17,15 +17,14 @@ const (
 	patience = time.Second
 )
 
-// ErrClosed is returned for what is asked after [Instances.Close].
-var ErrClosed = errors.New("the lookups of instances are closed")
-
-// batches answers together what is asked together: while one batch is under way the next one collects.
+// Batches answers together what is asked together: while one batch is under way the next one collects.
 //
-// A batch has a goroutine of its own, for it belongs to all who asked: it ends when the last of them has gone. close waits for it.
-type batches[Q any] struct {
-	// answer answers all questions of a batch.
+// A batch has a goroutine of its own, for it belongs to all who asked: it ends when the last of them has gone. Close waits for it.
+// Whatever is done to answer a question begins after it was asked. It is safe for concurrent use.
+type Batches[Q any] struct {
 	answer func(context.Context, []Q)
+	// refusal is the error of what is asked after the end.
+	refusal error
 
 	mu     sync.Mutex
 	closed bool
@@ -46,8 +45,15 @@ type batch[Q any] struct {
 	err error
 }
 
-// ask returns when the question is answered, or ctx ends.
-func (b *batches[Q]) ask(ctx context.Context, question Q) error {
+// New returns batches that are answered by a function. It puts the answers into the questions, which who asked may read when Ask has
+// returned nil, and only then. Its context carries what that of the first who asked does, but ends with the last. What is asked after
+// Close fails with the error closed.
+func New[Q any](closed error, answer func(context.Context, []Q)) *Batches[Q] {
+	return &Batches[Q]{answer: answer, refusal: closed, cancelAll: map[*batch[Q]]context.CancelFunc{}}
+}
+
+// Ask returns when the question is answered, or ctx ends. A panic of the function that answers is an error of all who asked.
+func (b *Batches[Q]) Ask(ctx context.Context, question Q) error {
 	mine, err := b.join(ctx, question)
 	if err != nil {
 		return err
@@ -61,14 +67,14 @@ func (b *batches[Q]) ask(ctx context.Context, question Q) error {
 	}
 }
 
-func (b *batches[Q]) join(ctx context.Context, question Q) (*batch[Q], error) {
+func (b *Batches[Q]) join(ctx context.Context, question Q) (*batch[Q], error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return nil, ErrClosed
+		return nil, b.refusal
 	}
 	if b.open == nil {
 		b.open = b.start(ctx)
@@ -80,19 +86,16 @@ func (b *batches[Q]) join(ctx context.Context, question Q) (*batch[Q], error) {
 }
 
 // start is called with the lock held. The batch keeps what the first one's context carries, but not its end.
-func (b *batches[Q]) start(first context.Context) *batch[Q] {
+func (b *Batches[Q]) start(first context.Context) *batch[Q] {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(first))
 	started := &batch[Q]{ctx: ctx, cancel: cancel, done: make(chan struct{})}
-	if b.cancelAll == nil {
-		b.cancelAll = map[*batch[Q]]context.CancelFunc{}
-	}
 	b.cancelAll[started] = cancel
 	b.running.Add(1)
 	go b.run(started)
 	return started
 }
 
-func (b *batches[Q]) leave(left *batch[Q]) {
+func (b *Batches[Q]) leave(left *batch[Q]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	left.waiting--
@@ -105,7 +108,7 @@ func (b *batches[Q]) leave(left *batch[Q]) {
 	}
 }
 
-func (b *batches[Q]) run(mine *batch[Q]) {
+func (b *Batches[Q]) run(mine *batch[Q]) {
 	defer b.running.Done()
 	defer mine.cancel()
 	pause(mine.ctx, gather, nil)
@@ -126,7 +129,7 @@ func (b *batches[Q]) run(mine *batch[Q]) {
 
 	mine.err = rescue.Panic(func() error {
 		if mine.ctx.Err() != nil {
-			return ErrClosed
+			return b.refusal
 		}
 		b.answer(mine.ctx, asked)
 		return nil
@@ -140,8 +143,8 @@ func (b *batches[Q]) run(mine *batch[Q]) {
 	b.mu.Unlock()
 }
 
-// close cancels what is under way and waits for its end.
-func (b *batches[Q]) close() {
+// Close cancels what is under way and waits for its end. Another call does nothing.
+func (b *Batches[Q]) Close() {
 	b.mu.Lock()
 	b.closed = true
 	for _, cancel := range b.cancelAll {
@@ -159,20 +162,4 @@ func pause(ctx context.Context, d time.Duration, until <-chan struct{}) {
 	case <-until:
 	case <-ctx.Done():
 	}
-}
-
-// inParallel calls f for each item, width of them at a time, and waits for all.
-func inParallel[T any](items []T, width int, f func(T) error) []error {
-	errs := make([]error, len(items))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, width)
-	for i, item := range items {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = rescue.Panic(func() error { return f(item) })
-		})
-	}
-	wg.Wait()
-	return errs
 }
