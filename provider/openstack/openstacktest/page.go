@@ -2,6 +2,7 @@ package openstacktest
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,19 +41,23 @@ func paginate[T any](r *request, service string, all []T, id func(T) string) (pa
 	} else {
 		page = page[:min(limit, len(page))]
 	}
-	return page, pageLinks(r, service, page, id, len(page) == limit, reverse), nil
+	return page, pageLinks(r, service, page, id, limit, reverse), nil
 }
 
-func pageLinks[T any](r *request, service string, page []T, id func(T) string, full, reverse bool) (links []object) {
+func pageLinks[T any](r *request, service string, page []T, id func(T) string, limit int, reverse bool) (links []object) {
 	if len(page) == 0 {
 		return nil
 	}
+	full, query := len(page) == limit, r.URL.Query()
+	if service == ServiceLoadBalancer {
+		query = octaviaLinkQuery(query, limit)
+	}
 	if full || reverse {
-		links = append(links, r.pageLink("next", id(page[len(page)-1]), false))
+		links = append(links, r.pageLink(query, "next", id(page[len(page)-1]), false))
 	}
 	switch {
 	case service == ServiceNetwork && (full || !reverse), service == ServiceLoadBalancer && r.query.Has("marker"):
-		links = append(links, r.pageLink("previous", id(page[0]), true))
+		links = append(links, r.pageLink(query, "previous", id(page[0]), true))
 	}
 	return links
 }
@@ -73,9 +78,19 @@ func (r *request) limit(service string) (int, *answer) {
 	return limit, nil
 }
 
-// pageLink is a link to another page of the same list: the same query but for the marker.
-func (r *request) pageLink(rel, marker string, reverse bool) object {
-	query := r.URL.Query()
+// octaviaLinkQuery: Octavia's links lose the filters, and have the limit that was used (octavia/api/common/pagination.py, _make_links).
+func octaviaLinkQuery(asked url.Values, limit int) url.Values {
+	query := url.Values{"limit": {strconv.Itoa(limit)}}
+	for _, key := range []string{"sort", "sort_key"} {
+		if asked.Has(key) {
+			query.Set(key, asked.Get(key))
+		}
+	}
+	return query
+}
+
+// pageLink is a link to another page of the same list: a query with another marker.
+func (r *request) pageLink(query url.Values, rel, marker string, reverse bool) object {
 	query.Set("marker", marker)
 	query.Del("page_reverse")
 	if reverse {

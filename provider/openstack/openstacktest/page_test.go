@@ -50,6 +50,9 @@ func TestPaginate(t *testing.T) {
 		{ServiceLoadBalancer, "limit=2", 0, "[a b] next=limit=2&marker=b"},
 		{ServiceLoadBalancer, "limit=2&marker=b", 0, "[c d] next=limit=2&marker=d previous=limit=2&marker=c&page_reverse=True"},
 		{ServiceLoadBalancer, "limit=2&marker=c&page_reverse=True", 0, "[a b] next=limit=2&marker=b previous=limit=2&marker=a&page_reverse=True"},
+		// Octavia's links are without the filters.
+		{ServiceLoadBalancer, "limit=9&project_id=p&sort=name:desc", 2, "[a b] next=limit=2&marker=b&sort=name%3Adesc"},
+		{ServiceLoadBalancer, "fields=id", 2, "[a b] next=limit=2&marker=b"},
 	} {
 		if got := pageOf(test.service, test.query, test.pageSize); got != test.want {
 			t.Errorf("%s, %q, at most %d:\n%s, want\n%s", test.service, test.query, test.pageSize, got, test.want)

@@ -92,7 +92,9 @@ type Listener struct {
 	// Timeouts is nil if the cloud knows none.
 	Timeouts      *Timeouts
 	InsertHeaders map[string]string
-	// AllowedCIDRs are who may connect, sorted. Nil: nobody is kept out, or the cloud does not know it.
+	// AllowedCIDRs are who may connect, sorted. Nil in one that is: nobody is kept out. Nil in one that should be: the cloud does not know
+	// it, and it is not compared. Everybody is 0.0.0.0/0, ::/0 or both there, by the VIPs' families, in so many words: as OCCM sends it, and as
+	// Octavia then gives it back.
 	AllowedCIDRs []string
 	TLSContainer string
 
@@ -115,8 +117,11 @@ type Timeouts struct {
 
 // Pool is a set of members that a listener distributes to.
 type Pool struct {
-	ID        string
-	Name      string
+	ID   string
+	Name string
+	// Tags are of pools that were made in an existing load balancer. OCCM's have none, and whose a pool is its listener tells; but one that
+	// is to take another's place has no listener at first. Nil in one that should be: they are left as they are.
+	Tags      []string
 	Protocol  string
 	Algorithm string
 	// Persistence is how a client is kept at a member: "" or SOURCE_IP.
@@ -138,7 +143,13 @@ type Member struct {
 	Name    string
 	Address string
 	Port    int
-	// SubnetID is where the address is reached. Empty: the VIP's subnet.
+	// SubnetID is where the address is reached. Empty in one that is: the VIP's subnet. Empty in one that should be: it does not matter,
+	// and is not compared. So an is-"" and a should-be of the VIP's subnet are the same, and OCCM, which names the subnet always, and fxccm
+	// agree on members that either has made.
+	//
+	// A request leaves out what is the VIP's subnet, unless the member is there with another one: Octavia asks Neutron for each subnet that
+	// is named, one by one (octavia/api/v2/controllers/member.py, subnet_exists), takes the VIP's for a new member without, and lets a
+	// member that is there keep its own. A replacement of all members can change it, the PUT of one cannot.
 	SubnetID string
 	// Weight is 0 for a member that gets no new connections, and 1 else.
 	Weight int

@@ -34,7 +34,8 @@ type Port struct {
 
 // WantedFloatingIP tells which floating IP a load balancer should have. One that it has stays, unless another address is asked for.
 type WantedFloatingIP struct {
-	// NetworkID is where a new one is made.
+	// NetworkID is where a new one is made. Empty: none can be made; one that is there stays, and one that has the address asked for is
+	// attached.
 	NetworkID string
 	// SubnetIDs are tried in this order. Empty: Neutron chooses.
 	SubnetIDs []string
@@ -43,6 +44,8 @@ type WantedFloatingIP struct {
 	// Description and Tags are of one that is made.
 	Description string
 	Tags        []string
+	// Present: there is one, so where one would be made was not looked up.
+	Present bool
 }
 
 // Backend is a node's address as the members have it.

@@ -18,6 +18,8 @@ type Features struct {
 	// HTTPMonitors, of the health check node port: not ovn. Of UDP pools: API 2.16.
 	HTTPMonitors    bool
 	UDPHTTPMonitors bool
+	// SCTPMonitors: not ovn.
+	SCTPMonitors bool
 	// HTTP listeners, certificates and the PROXY protocol: not ovn, which forwards packets.
 	HTTP bool
 	// Weights of members: not ovn, which has none.
@@ -47,6 +49,7 @@ func FeaturesOf(provider string, minor int, serial bool) Features {
 		AdditionalVIPs:     minor >= 26 && !ovn,
 		HTTPMonitors:       !ovn,
 		UDPHTTPMonitors:    minor >= 16 && !ovn,
+		SCTPMonitors:       !ovn,
 		HTTP:               !ovn,
 		Weights:            !ovn,
 		KeepsClientAddress: ovn,

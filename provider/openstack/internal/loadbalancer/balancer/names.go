@@ -70,6 +70,11 @@ func PoolName(index int, loadBalancer string) string { return part("pool", index
 // MonitorName is the name of the health monitor of the Service's port with this index.
 func MonitorName(index int, loadBalancer string) string { return part("monitor", index, loadBalancer) }
 
+// MemberName is the name of a member that is made by itself. One that is made together with others has its node's.
+func MemberName(node, address string, port int) string {
+	return cut(fmt.Sprintf("member_%s_%s_%d", node, address, port))
+}
+
 func part(kind string, index int, loadBalancer string) string {
 	return cut(fmt.Sprintf("%s_%d_%s", kind, index, loadBalancer))
 }

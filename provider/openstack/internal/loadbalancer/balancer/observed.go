@@ -8,6 +8,8 @@ type Observed struct {
 	Role Role
 	// OtherServices are the names or UIDs in tags of the other Services that share it.
 	OtherServices []string
+	// NeverServed: the load balancer failed while it was being made, so that nobody can have used it.
+	NeverServed bool
 	// Listeners and Pools are all of the load balancer's, whoever made them.
 	Listeners []Listener
 	Pools     []Pool

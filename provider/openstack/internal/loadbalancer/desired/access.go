@@ -1,0 +1,75 @@
+package desired
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+const (
+	reasonRangesIgnored = "LoadBalancerSourceRangesIgnored"
+	reasonRangesLeftOut = "LoadBalancerSourceRangesLeftOut"
+)
+
+// clients are the CIDRs of who may connect, sorted; nil if nobody can be kept out.
+//
+// If the Service names none they are everybody's, in so many words, as OCCM sends it. A range of a family of which the load balancer has no
+// address lets nobody in, and Octavia refuses it (_validate_cidr_compatible_with_vip), so it is left out. If none is left nobody may
+// connect, which Octavia cannot be told: an empty list means everybody.
+func (b *builder) clients() ([]string, error) {
+	asked := b.Settings.SourceRanges
+	if !b.keepsOut() {
+		if asked != nil {
+			b.warn(reasonRangesIgnored, "the source ranges are ignored, and everybody may connect: this load balancer's provider, or version of Octavia's API, cannot "+
+				"keep anybody out (API 2.12 is needed, or provider ovn with manage-security-groups)")
+		}
+		return nil, nil
+	}
+	if asked == nil {
+		cidrs := make([]string, 0, len(b.families))
+		for _, family := range b.families {
+			cidrs = append(cidrs, everybody(family))
+		}
+		return sorted(cidrs), nil
+	}
+	var cidrs, others []string
+	for _, cidr := range asked {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			return nil, fmt.Errorf("source range %q is not a CIDR", cidr)
+		}
+		if slices.Contains(b.families, familyOf(prefix.Addr())) {
+			cidrs = append(cidrs, cidr)
+		} else {
+			others = append(others, cidr)
+		}
+	}
+	if len(cidrs) == 0 {
+		return nil, fmt.Errorf("none of the source ranges (%s) is of the load balancer's family (%s), so nobody could connect",
+			strings.Join(others, ", "), b.familyNames())
+	}
+	if len(others) > 0 {
+		b.note(reasonRangesLeftOut, fmt.Sprintf("the load balancer has addresses of %s only, so the source ranges %s let nobody in",
+			b.familyNames(), strings.Join(others, ", ")))
+	}
+	return sorted(cidrs), nil
+}
+
+// keepsOut tells whether there is something to keep clients out with.
+func (b *builder) keepsOut() bool {
+	return b.Features.AllowedCIDRs || b.Features.KeepsClientAddress && b.Settings.ManageSecurityGroups
+}
+
+func (b *builder) familyNames() string {
+	names := make([]string, 0, len(b.families))
+	for _, family := range b.families {
+		names = append(names, string(family))
+	}
+	return strings.Join(names, " and ")
+}
+
+func sorted(texts []string) []string {
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}

@@ -1,0 +1,102 @@
+package desired
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+const left = "LoadBalancerSourceRangesLeftOut"
+
+func dualStack(in *Input) {
+	in.Service.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+	in.Places.AdditionalVIPs = []balancer.VIP{{SubnetID: "second subnet"}}
+}
+
+func TestAccess(t *testing.T) {
+	v6 := func(in *Input) {
+		in.Service.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol}
+		in.Settings.Internal = true
+		withNodes(node("n1", "fd00::1"))(in)
+	}
+	v4 := func(*Input) {}
+	unsaid := func(in *Input) { in.Service.Spec.IPFamilies = nil }
+	for name, test := range map[string]struct {
+		family func(*Input)
+		ranges []string
+		want   []string
+		told   []string
+	}{
+		// As OCCM: in so many words.
+		"everybody":                 {v4, nil, []string{"0.0.0.0/0"}, nil},
+		"everybody, no family":      {unsaid, nil, []string{"0.0.0.0/0"}, nil},
+		"everybody, IPv6":           {v6, nil, []string{"::/0"}, nil},
+		"everybody, both":           {dualStack, nil, []string{"0.0.0.0/0", "::/0"}, nil},
+		"ranges":                    {v4, []string{"192.0.2.0/24", "10.0.0.0/8"}, []string{"10.0.0.0/8", "192.0.2.0/24"}, nil},
+		"everybody, asked for":      {v4, []string{"0.0.0.0/0"}, []string{"0.0.0.0/0"}, nil},
+		"ranges of both":            {dualStack, []string{"10.0.0.0/8", "fd00::/8"}, []string{"10.0.0.0/8", "fd00::/8"}, nil},
+		"of one family, for both":   {dualStack, []string{"10.0.0.0/8"}, []string{"10.0.0.0/8"}, nil},
+		"IPv4 alone, for both":      {dualStack, []string{"0.0.0.0/0"}, []string{"0.0.0.0/0"}, nil},
+		"another family left out":   {v4, []string{"10.0.0.0/8", "fd00::/8"}, []string{"10.0.0.0/8"}, []string{left}},
+		"another family left out 6": {v6, []string{"10.0.0.0/8", "fd00::/8"}, []string{"fd00::/8"}, []string{left}},
+		"doubles":                   {v4, []string{"10.0.0.0/8", "10.0.0.0/8"}, []string{"10.0.0.0/8"}, nil},
+	} {
+		d, notices := build(t, test.family, withProtocols(v1.ProtocolTCP, v1.ProtocolUDP), func(in *Input) { in.Settings.SourceRanges = test.ranges })
+		wantTold(t, notices, test.told...)
+		for _, port := range d.Ports {
+			if got := port.Listener.AllowedCIDRs; !slices.Equal(got, test.want) {
+				t.Errorf("%s: %s: %q, want %q", name, port.Name, got, test.want)
+			}
+		}
+	}
+}
+
+func TestAccess_SettingsAreNotChanged(t *testing.T) {
+	in := given()
+	in.Settings.SourceRanges = []string{"192.0.2.0/24", "10.0.0.0/8"}
+	if _, _, err := Build(in); err != nil || in.Settings.SourceRanges[0] != "192.0.2.0/24" {
+		t.Errorf("error %v, ranges %q", err, in.Settings.SourceRanges)
+	}
+}
+
+// An empty list, and none, mean everybody to Octavia.
+func TestAccess_NobodyLeft_IsRefused(t *testing.T) {
+	for name, ranges := range map[string][]string{
+		"another family": {"fd00::/8"}, "not one": {"10.0.0.0"}, "not one of two": {"10.0.0.0/8", "x"}, "an empty list": {},
+	} {
+		err := refused(t, func(in *Input) { in.Settings.SourceRanges = ranges })
+		if !strings.Contains(err.Error(), "source range") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Warnings that nobody can do anything about are not given.
+func TestD17_NoSourceRanges_NothingIsIgnored(t *testing.T) {
+	for name, features := range map[string]balancer.Features{"ovn": ovn(), "API 2.11": balancer.FeaturesOf("amphora", 11, false)} {
+		d, notices := build(t, withFeatures(features))
+		wantTold(t, notices)
+		if got := d.Ports[0].Listener.AllowedCIDRs; got != nil {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestAccess_WhatCannotKeepAnybodyOut_IsTold(t *testing.T) {
+	ranges := func(in *Input) { in.Settings.SourceRanges = []string{"10.0.0.0/8"} }
+	manage := func(in *Input) { in.Settings.ManageSecurityGroups = true }
+	ignored := "LoadBalancerSourceRangesIgnored!"
+	_, notices := build(t, withFeatures(ovn()), ranges)
+	wantTold(t, notices, ignored)
+	_, notices = build(t, withFeatures(balancer.FeaturesOf("amphora", 11, false)), ranges, manage)
+	wantTold(t, notices, ignored)
+	d, notices := build(t, withFeatures(ovn()), ranges, manage)
+	wantTold(t, notices)
+	if d.Ports[0].Listener.AllowedCIDRs != nil {
+		t.Error("ovn is asked for allowed_cidrs")
+	}
+}

@@ -1,0 +1,37 @@
+package desired
+
+import (
+	"net/netip"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// families are those of the addresses that the load balancer has: the Service's first one, and the second if there is a VIP for it.
+func families(in Input) []v1.IPFamily {
+	wanted := in.Service.Spec.IPFamilies
+	if len(wanted) == 0 {
+		return []v1.IPFamily{v1.IPv4Protocol}
+	}
+	if len(wanted) > 1 && in.Features.AdditionalVIPs && len(in.Places.AdditionalVIPs) > 0 {
+		return wanted[:2]
+	}
+	return wanted[:1]
+}
+
+// family is that of the first VIP.
+func (b *builder) family() v1.IPFamily { return b.families[0] }
+
+func familyOf(address netip.Addr) v1.IPFamily {
+	if address.Is4() {
+		return v1.IPv4Protocol
+	}
+	return v1.IPv6Protocol
+}
+
+// everybody is the CIDR that holds all addresses of a family.
+func everybody(family v1.IPFamily) string {
+	if family == v1.IPv6Protocol {
+		return "::/0"
+	}
+	return "0.0.0.0/0"
+}

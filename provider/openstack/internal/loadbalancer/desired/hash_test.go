@@ -1,0 +1,119 @@
+package desired
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+// everything has something in each field of a Desired that is a pointer, a slice or a map.
+func everything(t *testing.T) balancer.Desired {
+	t.Helper()
+	d, _ := build(t, withLocal, withMonitor, managed, dualStack, withSettings(func(s *settings.Settings) { s.TLSContainer, s.XForwardedFor = certificate, true }),
+		func(in *Input) { in.Places.FloatingSubnetIDs = []string{"a"} }, withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080}))
+	d.Ports[0].Pool.Tags = []string{"x"}
+	return d
+}
+
+// leaves calls do for each field below a value, with its path; do gets the field to change.
+func leaves(path string, v reflect.Value, do func(string, reflect.Value)) {
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time](), v.Kind() == reflect.String, v.Kind() == reflect.Int, v.Kind() == reflect.Bool:
+		do(path, v)
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			leaves(path+"."+v.Type().Field(i).Name, v.Field(i), do)
+		}
+	case v.Kind() == reflect.Pointer:
+		leaves(path, v.Elem(), do)
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			leaves(fmt.Sprintf("%s[%d]", path, i), v.Index(i), do)
+		}
+		do(path+"[]", v)
+	case v.Kind() == reflect.Map:
+		do(path+"{}", v)
+	default:
+		panic("no test for " + path + ", of the kind " + v.Kind().String())
+	}
+}
+
+// alter gives a field another value.
+func alter(v reflect.Value) {
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(time.Unix(1, 0)))
+	case v.Kind() == reflect.String:
+		v.SetString(v.String() + "x")
+	case v.Kind() == reflect.Int:
+		v.SetInt(v.Int() + 1)
+	case v.Kind() == reflect.Bool:
+		v.SetBool(!v.Bool())
+	case v.Kind() == reflect.Slice:
+		v.Set(v.Slice(0, v.Len()-1))
+	case v.Kind() == reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"another": "one"}))
+	}
+}
+
+// A field that is added later, and does not count, would keep a change from being seen.
+func TestHash_EachFieldCounts_ButForWhatIsObserved(t *testing.T) {
+	want := Hash(everything(t))
+	var paths []string
+	pattern := everything(t)
+	leaves("", reflect.ValueOf(&pattern), func(path string, _ reflect.Value) { paths = append(paths, path) })
+	if len(paths) < 100 {
+		t.Fatalf("only %d fields", len(paths))
+	}
+	for _, path := range paths {
+		d := everything(t)
+		found := false
+		leaves("", reflect.ValueOf(&d), func(p string, v reflect.Value) {
+			if p == path && !found {
+				found = true
+				alter(v)
+			}
+		})
+		if same := Hash(d) == want; same != isObserved(path) {
+			t.Errorf("%s is changed: same hash %t", path, same)
+		}
+	}
+}
+
+func isObserved(path string) bool {
+	return strings.HasSuffix(path, ".ID") || strings.HasSuffix(path, ".Status") || strings.HasSuffix(path, ".PoolID") ||
+		slices.Contains([]string{
+			".LoadBalancer.CreatedAt", ".LoadBalancer.UpdatedAt",
+			// One could be made, wherever; or is there.
+			".FloatingIP.NetworkID", ".FloatingIP.SubnetIDs[0]", ".FloatingIP.SubnetIDs[]", ".FloatingIP.Present",
+		}, path)
+}
+
+func TestHash_DoesNotChangeWhatIsHashed(t *testing.T) {
+	d, before := everything(t), everything(t)
+	d.Ports[0].Pool.Members[0].ID, before.Ports[0].Pool.Members[0].ID = "id", "id"
+	Hash(d)
+	if !reflect.DeepEqual(d, before) {
+		t.Errorf("%+v, before %+v", d, before)
+	}
+}
+
+func TestHash_FloatingIP_MadeOrThere_IsTheSame(t *testing.T) {
+	toBeMade, _ := build(t)
+	there, _ := build(t, func(in *Input) { in.HasFloatingIP, in.Places.FloatingNetworkID = true, "" })
+	impossible, _ := build(t, func(in *Input) { in.Places.FloatingNetworkID = "" })
+	if Hash(toBeMade) != Hash(there) {
+		t.Error("all is compared again once the floating IP is made")
+	}
+	if Hash(toBeMade) == Hash(impossible) {
+		t.Error("that a floating IP can be made now is not seen")
+	}
+}

@@ -1,0 +1,180 @@
+package desired
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+const (
+	reasonSameAddress = "LoadBalancerNodesShareAddress"
+	reasonNoMembers   = "LoadBalancerWithoutMembers"
+)
+
+// backend is a node that is a member of each port that has a node port.
+type backend struct {
+	balancer.Backend
+	draining bool
+}
+
+// backends are sorted by node. A node without an address of the load balancer's family is none.
+func (b *builder) backends() []backend {
+	if !slices.ContainsFunc(b.Service.Spec.Ports, func(port v1.ServicePort) bool { return port.NodePort != 0 }) {
+		return nil
+	}
+	selected := b.selected()
+	var found []backend
+	for _, node := range selected {
+		if backend, ok := b.backend(node); ok {
+			found = append(found, backend)
+		}
+	}
+	found = b.withoutDoubles(found)
+	b.sayIfNone(selected, found)
+	return found
+}
+
+// selected are the nodes that the Service's node selector chooses.
+func (b *builder) selected() []Node {
+	var selected []Node
+	for _, node := range b.Nodes {
+		if node.Node != nil && b.Settings.NodeSelector.Matches(node.Labels) {
+			selected = append(selected, node)
+		}
+	}
+	return selected
+}
+
+// backend is false for a node that is no member. What is draining is one of weight 0, where there are weights.
+func (b *builder) backend(node Node) (backend, bool) {
+	address, ok := memberAddress(node.Node, b.memberFamily())
+	if !ok || node.Draining && !b.Features.Weights {
+		return backend{}, false
+	}
+	return backend{
+		balancer.Backend{
+			Node:     node.Name,
+			Address:  address,
+			SubnetID: b.Places.Member.ID,
+			ServerID: serverID(node.Node),
+		},
+		node.Draining,
+	}, true
+}
+
+// memberFamily is "" if the Service names none: any will do then.
+func (b *builder) memberFamily() v1.IPFamily {
+	if len(b.Service.Spec.IPFamilies) == 0 {
+		return ""
+	}
+	return b.family()
+}
+
+// memberAddress is where a node gets traffic: its first InternalIP of the family, else its first ExternalIP.
+func memberAddress(node *v1.Node, family v1.IPFamily) (string, bool) {
+	for _, kind := range []v1.NodeAddressType{v1.NodeInternalIP, v1.NodeExternalIP} {
+		for _, a := range node.Status.Addresses {
+			address, err := netip.ParseAddr(a.Address)
+			if err == nil && a.Type == kind && address.Zone() == "" && (family == "" || familyOf(address) == family) {
+				return a.Address, true
+			}
+		}
+	}
+	return "", false
+}
+
+// serverID is empty if the node has no provider ID yet, or none of OpenStack's.
+func serverID(node *v1.Node) string {
+	id, err := instances.ParseProviderID(node.Spec.ProviderID)
+	if err != nil {
+		return ""
+	}
+	return id.ID
+}
+
+// withoutDoubles leaves one backend for each address: one that stays before one that is draining, as where a server was replaced,
+// and then the first by name. Octavia does not take two members of one address and port.
+func (b *builder) withoutDoubles(all []backend) []backend {
+	slices.SortFunc(all, func(x, y backend) int {
+		return cmp.Or(compareBools(x.draining, y.draining), cmp.Compare(x.Node, y.Node), cmp.Compare(x.Address, y.Address))
+	})
+	has := map[netip.Addr]string{}
+	var kept []backend
+	for _, each := range all {
+		// It has been parsed before.
+		address, _ := netip.ParseAddr(each.Address)
+		first, taken := has[address]
+		switch {
+		case !taken:
+			has[address] = each.Node
+			kept = append(kept, each)
+		case !each.draining:
+			b.warn(reasonSameAddress, "nodes "+first+" and "+each.Node+" have the same address "+each.Address+": only the first is a member")
+		}
+	}
+	slices.SortFunc(kept, func(x, y backend) int { return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Address, y.Address)) })
+	return kept
+}
+
+func compareBools(x, y bool) int {
+	switch {
+	case x == y:
+		return 0
+	case y:
+		return -1
+	}
+	return 1
+}
+
+func (b *builder) sayIfNone(selected []Node, found []backend) {
+	switch {
+	case slices.ContainsFunc(found, func(each backend) bool { return !each.draining }) || len(b.Nodes) == 0:
+	case len(selected) == 0:
+		b.warn(reasonNoMembers, "the load balancer has no members: no node has the labels that the node selector asks for")
+	case !slices.ContainsFunc(selected, func(node Node) bool { return !node.Draining }):
+		b.warn(reasonNoMembers, "the load balancer has no members that take connections: all nodes are being removed")
+	default:
+		b.warn(reasonNoMembers, "the load balancer has no members that take connections: no node has an "+string(b.family())+" address")
+	}
+}
+
+func nodesOf(backends []backend) []balancer.Backend {
+	nodes := make([]balancer.Backend, 0, len(backends))
+	for _, each := range backends {
+		nodes = append(nodes, each.Backend)
+	}
+	return nodes
+}
+
+// members are the backends at a port; none if it has no node port (allocateLoadBalancerNodePorts: false).
+func (b *builder) members(port v1.ServicePort, backends []backend) []balancer.Member {
+	if port.NodePort == 0 {
+		return nil
+	}
+	members := make([]balancer.Member, 0, len(backends))
+	for _, each := range backends {
+		m := balancer.Member{
+			Name:     each.Node,
+			Address:  each.Address,
+			Port:     int(port.NodePort),
+			SubnetID: each.SubnetID,
+			Weight:   1,
+		}
+		if b.Features.Serial {
+			m.Name = balancer.MemberName(each.Node, m.Address, m.Port)
+		}
+		if each.draining {
+			m.Weight = 0
+		}
+		if b.asksKubeProxy(port) {
+			m.MonitorPort = int(b.Service.Spec.HealthCheckNodePort)
+		}
+		members = append(members, m)
+	}
+	return members
+}

@@ -1,0 +1,261 @@
+package desired
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+// The rows are those of OCCM's Test_nodeAddressForLB.
+func TestMemberAddress(t *testing.T) {
+	const v4, v6 = v1.IPv4Protocol, v1.IPv6Protocol
+	for name, test := range map[string]struct {
+		addresses []string
+		family    v1.IPFamily
+		want      string
+	}{
+		"none":                           {nil, v4, ""},
+		"none, any family":               {nil, "", ""},
+		"internal":                       {[]string{"10.0.0.1"}, v4, "10.0.0.1"},
+		"internal, IPv6":                 {[]string{"fd00::1"}, v6, "fd00::1"},
+		"of another family":              {[]string{"10.0.0.1"}, v6, ""},
+		"of another family, IPv6":        {[]string{"fd00::1"}, v4, ""},
+		"external":                       {[]string{"ExternalIP:192.0.2.1"}, v4, "192.0.2.1"},
+		"external, any family":           {[]string{"ExternalIP:192.0.2.1"}, "", "192.0.2.1"},
+		"internal first":                 {[]string{"10.0.0.1", "ExternalIP:192.0.2.1"}, v4, "10.0.0.1"},
+		"internal last":                  {[]string{"ExternalIP:192.0.2.1", "10.0.0.1"}, v4, "10.0.0.1"},
+		"internal last, any family":      {[]string{"ExternalIP:192.0.2.1", "fd00::1"}, "", "fd00::1"},
+		"two internal":                   {[]string{"10.0.0.2", "10.0.0.1"}, v4, "10.0.0.2"},
+		"two families":                   {[]string{"10.0.0.1", "fd00::1"}, v6, "fd00::1"},
+		"two families, any":              {[]string{"fd00::1", "10.0.0.1"}, "", "fd00::1"},
+		"internal of the other family":   {[]string{"fd00::1", "ExternalIP:192.0.2.1"}, v4, "192.0.2.1"},
+		"names":                          {[]string{"ExternalDNS:n.example", "Hostname:n", "InternalDNS:n.local"}, "", ""},
+		"a hostname that looks like one": {[]string{"Hostname:10.0.0.1"}, v4, ""},
+		"names before":                   {[]string{"ExternalDNS:n.example", "10.0.0.1"}, v4, "10.0.0.1"},
+		"not an address":                 {[]string{"10.0.0", "10.0.0.1"}, "", "10.0.0.1"},
+		"an address of one link only":    {[]string{"fe80::1%eth0", "fd00::1"}, v6, "fd00::1"},
+	} {
+		got, ok := memberAddress(node("n1", test.addresses...), test.family)
+		if got != test.want || ok != (test.want != "") {
+			t.Errorf("%s: %q, %t, want %q", name, got, ok, test.want)
+		}
+	}
+}
+
+func TestMembers_OnePerNodeAndPort(t *testing.T) {
+	d, notices := build(t,
+		withNodes(node("n3", "10.0.0.1"), node("n1", "10.0.0.3"), node("n2", "fd00::2")),
+		withProtocols(v1.ProtocolTCP, v1.ProtocolUDP))
+	wantTold(t, notices)
+	for i, port := range d.Ports {
+		want := []balancer.Member{
+			{Name: "n1", Address: "10.0.0.3", Port: 30080 + i, SubnetID: "member subnet", Weight: 1},
+			{Name: "n3", Address: "10.0.0.1", Port: 30080 + i, SubnetID: "member subnet", Weight: 1},
+		}
+		if !slices.Equal(port.Pool.Members, want) {
+			t.Errorf("%s: %+v, want %+v", port.Name, port.Pool.Members, want)
+		}
+	}
+}
+
+func TestMembers_NoSubnetNamed(t *testing.T) {
+	d, _ := build(t, func(in *Input) { in.Places.Member = balancer.Subnet{} })
+	if m := d.Ports[0].Pool.Members[0]; m.SubnetID != "" || d.Backends[0].SubnetID != "" {
+		t.Errorf("%+v, %+v", m, d.Backends[0])
+	}
+}
+
+// allocateLoadBalancerNodePorts: false.
+func TestMembers_NoNodePort_NoMembers(t *testing.T) {
+	d, notices := build(t, withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80}, v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81, NodePort: 30081}))
+	wantTold(t, notices)
+	if len(d.Ports[0].Pool.Members) != 0 || len(d.Ports[1].Pool.Members) != 2 || len(d.Backends) != 2 {
+		t.Errorf("%+v", d)
+	}
+	d, notices = build(t, withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80}))
+	wantTold(t, notices)
+	if len(d.Ports[0].Pool.Members) != 0 || len(d.Backends) != 0 {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestD30_SerialProvider_HasTheSameMembers(t *testing.T) {
+	features := balancer.FeaturesOf("f5", 27, true)
+	v6 := func(in *Input) {
+		withFamilies(v1.IPv6Protocol)(in)
+		withNodes(node("n1", "10.0.0.1", "fd00::1"), node("n2"))(in)
+	}
+	d, _ := build(t, withFeatures(features), v6, withLocal, withMonitor, withPorts(
+		v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080}, v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81}))
+	want := []balancer.Member{{
+		Name: "member_n1_fd00::1_30080", Address: "fd00::1", Port: 30080, SubnetID: "member subnet", Weight: 1, MonitorPort: 31000,
+	}}
+	if got := d.Ports[0].Pool.Members; !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := d.Ports[1].Pool.Members; len(got) != 0 {
+		t.Errorf("no node port, but members %+v", got)
+	}
+}
+
+// The member subnet is where it was found to be, whoever asks: OCCM's two ways came to two subnets.
+func TestD28_MemberSubnet_IsThatOfThePlaces(t *testing.T) {
+	asked := withSettings(func(s *settings.Settings) { s.SubnetID, s.MemberSubnetID = "vip subnet", "another" })
+	for _, name := range []string{"", "kube_service_kubernetes_shop_web"} {
+		d, _ := build(t, asked, func(in *Input) { in.LoadBalancerName = name })
+		if got := d.Ports[0].Pool.Members[0].SubnetID; got != "member subnet" {
+			t.Errorf("load balancer %q: %q", name, got)
+		}
+	}
+}
+
+func TestMembers_NodeSelector(t *testing.T) {
+	labelled := func(name, address string, labels map[string]string) *v1.Node {
+		n := node(name, address)
+		n.Labels = labels
+		return n
+	}
+	nodes := withNodes(
+		labelled("n1", "10.0.0.1", map[string]string{"edge": "yes", "disk": "a=b"}),
+		labelled("n2", "10.0.0.2", map[string]string{"edge": "yes"}),
+		labelled("n3", "10.0.0.3", nil),
+	)
+	for text, want := range map[string][]string{
+		"": {"n1", "n2", "n3"}, "edge=yes": {"n1", "n2"}, "edge": {"n1", "n2"}, "disk=a=b": {"n1"}, "edge=yes,disk": {"n1"},
+	} {
+		d, notices := build(t, nodes, withSettings(func(s *settings.Settings) { s.NodeSelector = settings.ParseNodeSelector(text) }))
+		wantTold(t, notices)
+		if got := namesOf(d); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	d, notices := build(t, nodes, withSettings(func(s *settings.Settings) { s.NodeSelector = settings.ParseNodeSelector("edge=no") }))
+	wantTold(t, notices, "LoadBalancerWithoutMembers!")
+	if got := namesOf(d); len(got) != 0 {
+		t.Errorf("members %q", got)
+	}
+}
+
+func namesOf(d balancer.Desired) (names []string) {
+	for _, m := range d.Ports[0].Pool.Members {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+func TestMembers_DrainingNodes(t *testing.T) {
+	drain := func(in *Input) { in.Nodes[0].Draining = true }
+	d, notices := build(t, drain)
+	wantTold(t, notices)
+	if got := d.Ports[0].Pool.Members; len(got) != 2 || got[0].Weight != 0 || got[1].Weight != 1 {
+		t.Errorf("members %+v", got)
+	}
+	if len(d.Backends) != 2 {
+		t.Errorf("a node that still has connections is no backend: %+v", d.Backends)
+	}
+	d, notices = build(t, drain, withFeatures(ovn()))
+	wantTold(t, notices)
+	if !slices.Equal(namesOf(d), []string{"n2"}) || len(d.Backends) != 1 {
+		t.Errorf("without weights: %q, backends %+v", namesOf(d), d.Backends)
+	}
+	_, notices = build(t, drain, func(in *Input) { in.Nodes[1].Draining = true })
+	wantTold(t, notices, "LoadBalancerWithoutMembers!")
+}
+
+func TestMembers_None_IsTold(t *testing.T) {
+	d, notices := build(t, withNodes(node("n1", "fd00::1"), node("n2")))
+	wantTold(t, notices, "LoadBalancerWithoutMembers!")
+	if len(namesOf(d)) != 0 {
+		t.Errorf("%q", namesOf(d))
+	}
+	// A load balancer before the first node is nothing to warn of.
+	_, notices = build(t, withNodes())
+	wantTold(t, notices)
+}
+
+func TestMembers_OneAddress_OneMember(t *testing.T) {
+	d, notices := build(t, withNodes(node("n2", "10.0.0.1"), node("n1", "10.0.0.1"), node("n3", "10.0.0.3")))
+	wantTold(t, notices, "LoadBalancerNodesShareAddress!")
+	if got := namesOf(d); !slices.Equal(got, []string{"n1", "n3"}) {
+		t.Errorf("members %q", got)
+	}
+	// However they are written.
+	d, notices = build(t, withFamilies(v1.IPv6Protocol), withSettings(func(s *settings.Settings) { s.Internal = true }),
+		withNodes(node("n1", "fd00::1"), node("n2", "FD00:0::1")))
+	wantTold(t, notices, "LoadBalancerNodesShareAddress!")
+	if got := namesOf(d); !slices.Equal(got, []string{"n1"}) {
+		t.Errorf("members %q", got)
+	}
+}
+
+// A server was replaced, and its successor got the address before the old node was gone.
+func TestMembers_OneAddress_TheNodeThatStaysIsTheMember(t *testing.T) {
+	d, notices := build(t, withNodes(node("n1", "10.0.0.1"), node("n2", "10.0.0.1")), func(in *Input) { in.Nodes[0].Draining = true })
+	wantTold(t, notices)
+	if got := d.Ports[0].Pool.Members; len(got) != 1 || got[0].Name != "n2" || got[0].Weight != 1 {
+		t.Errorf("members %+v", got)
+	}
+}
+
+// OCCM's security groups fail at a node without provider ID.
+func TestD9_NodeWithoutProviderID_IsAMember(t *testing.T) {
+	for id, want := range map[string]string{
+		"": "", "other:///x": "", "openstack:///" + serviceUID: serviceUID, "openstack://RegionOne/" + serviceUID: serviceUID,
+	} {
+		d, notices := build(t, func(in *Input) {
+			in.Nodes[0].Spec.ProviderID = id
+			in.Settings.ManageSecurityGroups = true
+		})
+		wantTold(t, notices)
+		if len(namesOf(d)) != 2 || d.Backends[0].ServerID != want {
+			t.Errorf("%q: members %q, backend %+v", id, namesOf(d), d.Backends[0])
+		}
+	}
+}
+
+// As upstream's service controller chooses nodes, but for those that it leaves out because they go.
+func TestCandidates(t *testing.T) {
+	tainted := func(key string) func(*v1.Node) {
+		return func(n *v1.Node) { n.Spec.Taints = []v1.Taint{{Key: "other"}, {Key: key}} }
+	}
+	excluded := func(value string) func(*v1.Node) {
+		return func(n *v1.Node) {
+			n.Labels = map[string]string{"node.kubernetes.io/exclude-from-external-load-balancers": value}
+		}
+	}
+	for name, test := range map[string]struct {
+		change              func(*v1.Node)
+		candidate, draining bool
+	}{
+		"a node": {func(*v1.Node) {}, true, false},
+		"not ready": {func(n *v1.Node) {
+			n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionFalse}}
+		}, true, false},
+		"unschedulable":           {func(n *v1.Node) { n.Spec.Unschedulable = true }, true, false},
+		"another taint":           {tainted("node.kubernetes.io/unreachable"), true, false},
+		"about to be scaled down": {tainted("ToBeDeletedByClusterAutoscaler"), true, true},
+		"being deleted":           {func(n *v1.Node) { n.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time} }, true, true},
+		"excluded":                {excluded("true"), false, false},
+		"excluded, no value":      {excluded(""), false, false},
+		"excluded, no bool":       {excluded("no"), false, false},
+		"not excluded":            {excluded("false"), true, false},
+		"excluded and tainted":    {func(n *v1.Node) { excluded("true")(n); tainted("ToBeDeletedByClusterAutoscaler")(n) }, false, false},
+	} {
+		n := node("n1", "10.0.0.1")
+		test.change(n)
+		before := n.DeepCopy()
+		got := Candidates([]*v1.Node{n})
+		if (len(got) == 1) != test.candidate || test.candidate && got[0].Draining != test.draining {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if !reflect.DeepEqual(n, before) {
+			t.Errorf("%s: the node was changed", name)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package desired
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+const (
+	reasonUnchecked      = "LoadBalancerLocalWithoutMonitor"
+	reasonMonitorIgnored = "LoadBalancerMonitorIgnored"
+)
+
+// monitor is nil for none.
+func (b *builder) monitor(port v1.ServicePort) *balancer.Monitor {
+	s := b.Settings
+	if !s.Monitor {
+		return nil
+	}
+	m := &balancer.Monitor{
+		Delay:          int(s.MonitorDelay / time.Second),
+		Timeout:        int(s.MonitorTimeout / time.Second),
+		MaxRetries:     s.MonitorMaxRetries,
+		MaxRetriesDown: s.MonitorMaxRetriesDown,
+	}
+	switch carrier := transport(port); {
+	case b.asksKubeProxy(port):
+		// What kube-proxy serves at the health check node port.
+		m.Type, m.HTTPMethod, m.URLPath, m.ExpectedCodes = balancer.MonitorHTTP, "GET", "/healthz", "200"
+	case carrier == balancer.UDP:
+		m.Type = balancer.MonitorUDPConnect
+	case carrier != balancer.SCTP:
+		m.Type = balancer.MonitorTCP
+	case b.Features.SCTPMonitors:
+		m.Type = balancer.MonitorSCTP
+	default:
+		b.warn(reasonMonitorIgnored, "the members of port "+portName(port)+" are not checked: the load balancer's provider has no monitors for SCTP")
+		return nil
+	}
+	return m
+}
+
+// asksKubeProxy tells whether a port's members are asked at the health check node port whether they have endpoints of the Service.
+func (b *builder) asksKubeProxy(port v1.ServicePort) bool {
+	return b.Settings.Monitor && b.isLocal() && b.Features.HTTPMonitors &&
+		(transport(port) != balancer.UDP || b.Features.UDPHTTPMonitors)
+}
+
+// isLocal tells whether nodes without endpoints of the Service drop its traffic.
+func (b *builder) isLocal() bool {
+	spec := b.Service.Spec
+	return spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal && spec.HealthCheckNodePort > 0
+}
+
+func (b *builder) sayWhatIsUnchecked() {
+	if b.isLocal() && !b.Settings.Monitor {
+		b.warn(reasonUnchecked, "externalTrafficPolicy is Local, but the members are not checked, so part of the traffic goes to nodes that drop it; "+
+			"annotate the Service with loadbalancer.openstack.org/enable-health-monitor: \"true\"")
+	}
+}

@@ -1,0 +1,46 @@
+package desired
+
+import (
+	"slices"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// autoscalerTaint is what the cluster autoscaler gives a node that it is about to delete.
+const autoscalerTaint = "ToBeDeletedByClusterAutoscaler"
+
+// Node is a node that may be a member.
+type Node struct {
+	*v1.Node
+	// Draining: it is about to be removed, and gets no new connections.
+	Draining bool
+}
+
+// Candidates are the nodes that may be members: those of upstream's service controller (k8s.io/cloud-provider,
+// controllers/service/controller.go, stableNodeSetPredicates), ready or not, and as draining ones those that it leaves out because they
+// are being deleted.
+func Candidates(nodes []*v1.Node) []Node {
+	var candidates []Node
+	for _, node := range nodes {
+		if !isExcluded(node) {
+			candidates = append(candidates, Node{node, isDraining(node)})
+		}
+	}
+	return candidates
+}
+
+// isExcluded: as upstream has it, a value that is no bool excludes.
+func isExcluded(node *v1.Node) bool {
+	value, labelled := node.Labels[v1.LabelNodeExcludeBalancers]
+	if !labelled {
+		return false
+	}
+	excluded, err := strconv.ParseBool(value)
+	return err != nil || excluded
+}
+
+func isDraining(node *v1.Node) bool {
+	return !node.DeletionTimestamp.IsZero() ||
+		slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return taint.Key == autoscalerTaint })
+}

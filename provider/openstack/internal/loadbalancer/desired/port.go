@@ -1,0 +1,191 @@
+package desired
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// The algorithms that hold if nobody asks for one.
+const (
+	roundRobin   = "ROUND_ROBIN"
+	sourceIPPort = "SOURCE_IP_PORT"
+)
+
+// sourceIP is the persistence that keeps a client at a member.
+const sourceIP = "SOURCE_IP"
+
+const reasonAlgorithmIgnored = "LoadBalancerAlgorithmIgnored"
+
+func (b *builder) ports(backends []backend, clients []string) ([]balancer.Port, error) {
+	name := b.LoadBalancerName
+	if name == "" {
+		name = b.Identity.LoadBalancerName()
+	}
+	algorithm := b.algorithm()
+	ports := make([]balancer.Port, 0, len(b.Service.Spec.Ports))
+	for i, of := range b.Service.Spec.Ports {
+		port := balancer.Port{Name: portName(of)}
+		listens, err := b.listenerProtocol(of)
+		if err != nil {
+			return nil, fmt.Errorf("port %s: %w", port.Name, err)
+		}
+		speaks, err := b.poolProtocol(listens)
+		if err != nil {
+			return nil, fmt.Errorf("port %s: %w", port.Name, err)
+		}
+		port.Listener = b.listener(of, listens, clients)
+		port.Listener.Name = balancer.ListenerName(i, name)
+		port.Pool = balancer.Pool{
+			Name:        balancer.PoolName(i, name),
+			Protocol:    speaks,
+			Algorithm:   algorithm,
+			Persistence: b.persistence(),
+			Monitor:     b.monitor(of),
+			Members:     b.members(of, backends),
+		}
+		if port.Pool.Monitor != nil {
+			port.Pool.Monitor.Name = balancer.MonitorName(i, name)
+		}
+		ports = append(ports, port)
+	}
+	return ports, nil
+}
+
+func portName(port v1.ServicePort) string {
+	return strconv.Itoa(int(port.Port)) + "/" + transport(port)
+}
+
+// transport is TCP, UDP or SCTP; TCP is what the API server fills in.
+func transport(port v1.ServicePort) string {
+	if port.Protocol == "" {
+		return balancer.TCP
+	}
+	return string(port.Protocol)
+}
+
+// listenerProtocol: what the Service asks for as a whole is for its TCP ports; what it asks for a port replaces that.
+func (b *builder) listenerProtocol(port v1.ServicePort) (string, error) {
+	carrier := transport(port)
+	if !slices.Contains([]string{balancer.TCP, balancer.UDP, balancer.SCTP}, carrier) {
+		return "", fmt.Errorf("protocol %q is not known to load balancers", carrier)
+	}
+	protocol := b.Settings.ListenerProtocols.Of(port)
+	switch {
+	case protocol != "":
+	case carrier != balancer.TCP:
+		protocol = carrier
+	case b.Settings.TLSContainer != "":
+		protocol = balancer.TerminatedHTTPS
+	case len(b.headers()) > 0:
+		protocol = balancer.HTTP
+	default:
+		protocol = balancer.TCP
+	}
+	return protocol, b.admitProtocol(protocol, carrier)
+}
+
+func (b *builder) admitProtocol(protocol, carrier string) error {
+	known := []string{balancer.TCP, balancer.HTTP, balancer.HTTPS, balancer.TerminatedHTTPS, balancer.UDP, balancer.SCTP}
+	switch {
+	case !slices.Contains(known, protocol):
+		return fmt.Errorf("there are no %s listeners", protocol)
+	case balancer.Transport(protocol) != carrier:
+		return fmt.Errorf("a %s listener cannot serve it", protocol)
+	case protocol == balancer.TerminatedHTTPS && b.Settings.TLSContainer == "":
+		return fmt.Errorf("a %s listener needs a certificate, and no TLS container is named", protocol)
+	case protocol != carrier && !b.Features.HTTP:
+		return fmt.Errorf("the load balancer's provider forwards packets as they are, and cannot serve %s", protocol)
+	}
+	return nil
+}
+
+// headers are what is inserted into HTTP requests. They tell what a load balancer that is no proxy need not.
+func (b *builder) headers() map[string]string {
+	headers := map[string]string{}
+	for name, wanted := range map[string]bool{
+		"X-Forwarded-For":   b.Settings.XForwardedFor,
+		"X-Forwarded-Port":  b.Settings.XForwardedPort,
+		"X-Forwarded-Proto": b.Settings.XForwardedProto,
+	} {
+		if wanted {
+			headers[name] = "true"
+		}
+	}
+	return headers
+}
+
+// listener says of timeouts, CIDRs and tags only what the cloud knows. Octavia takes headers and certificates from those alone that
+// understand them.
+func (b *builder) listener(port v1.ServicePort, protocol string, clients []string) balancer.Listener {
+	s := b.Settings
+	l := balancer.Listener{
+		Tags:            b.tags(),
+		Protocol:        protocol,
+		Port:            int(port.Port),
+		ConnectionLimit: s.ConnectionLimit,
+	}
+	if b.Features.Timeouts {
+		l.Timeouts = &balancer.Timeouts{
+			ClientData:    s.TimeoutClientData,
+			MemberConnect: s.TimeoutMemberConnect,
+			MemberData:    s.TimeoutMemberData,
+			TCPInspect:    s.TimeoutTCPInspect,
+		}
+	}
+	if b.Features.AllowedCIDRs {
+		l.AllowedCIDRs = slices.Clone(clients)
+	}
+	if headers := b.headers(); isHTTP(protocol) && len(headers) > 0 {
+		l.InsertHeaders = headers
+	}
+	if protocol == balancer.TerminatedHTTPS {
+		l.TLSContainer = s.TLSContainer
+	}
+	return l
+}
+
+func isHTTP(protocol string) bool {
+	return protocol == balancer.HTTP || protocol == balancer.TerminatedHTTPS
+}
+
+// poolProtocol is how the members are spoken to. The PROXY protocol, which is of TCP, comes before all.
+func (b *builder) poolProtocol(listener string) (string, error) {
+	proxy := b.Settings.ProxyProtocol
+	switch {
+	case proxy != "" && balancer.Transport(listener) == balancer.TCP:
+		if !b.Features.HTTP {
+			return "", fmt.Errorf("the load balancer's provider forwards packets as they are, and cannot speak the %s protocol", proxy)
+		}
+		return proxy, nil
+	case isHTTP(listener):
+		return balancer.HTTP, nil
+	}
+	return listener, nil
+}
+
+// algorithm: ovn has but one, which nobody need ask for. Another that is asked for there may be meant for other providers, in cloud.conf.
+func (b *builder) algorithm() string {
+	asked := b.Settings.Algorithm
+	switch {
+	case b.Features.OnlySourceIPPort:
+		if asked != "" && asked != sourceIPPort {
+			b.warn(reasonAlgorithmIgnored, "lb-method "+asked+" is ignored: the load balancer's provider has only "+sourceIPPort)
+		}
+		return sourceIPPort
+	case asked == "":
+		return roundRobin
+	}
+	return asked
+}
+
+func (b *builder) persistence() string {
+	if b.Service.Spec.SessionAffinity == v1.ServiceAffinityClientIP {
+		return sourceIP
+	}
+	return ""
+}

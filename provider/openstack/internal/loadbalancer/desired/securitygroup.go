@@ -1,0 +1,62 @@
+package desired
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// securityGroup opens the nodes' ports to whom their packets come from: to the load balancer, in the members' subnet, or to the clients
+// where they keep their addresses. It is nil if there should be none.
+func (b *builder) securityGroup(clients []string) (*balancer.SecurityGroup, error) {
+	if !b.Settings.ManageSecurityGroups {
+		return nil, nil
+	}
+	sources := clients
+	if !b.Features.KeepsClientAddress {
+		sources = []string{b.Places.Member.CIDR}
+	}
+	var rules []balancer.Rule
+	if port := int(b.Service.Spec.HealthCheckNodePort); port != 0 {
+		rules = append(rules, rule("tcp", port, b.Places.Member.CIDR))
+	}
+	for _, port := range b.Service.Spec.Ports {
+		if port.NodePort == 0 {
+			continue
+		}
+		for _, source := range sources {
+			rules = append(rules, rule(strings.ToLower(transport(port)), int(port.NodePort), source))
+		}
+	}
+	for i, r := range rules {
+		prefix, err := netip.ParsePrefix(r.RemotePrefix)
+		if err != nil {
+			return nil, fmt.Errorf("the members' subnet is needed for the security group, and its CIDR is not known (%q)", r.RemotePrefix)
+		}
+		rules[i].EtherType = string(familyOf(prefix.Addr()))
+	}
+	return &balancer.SecurityGroup{
+		Name:        b.Identity.SecurityGroupName(),
+		Description: b.Identity.SecurityGroupDescription(),
+		Tags:        b.Identity.NetworkTags(),
+		Rules:       unique(rules),
+	}, nil
+}
+
+func rule(protocol string, port int, from string) balancer.Rule {
+	return balancer.Rule{Direction: "ingress", Protocol: protocol, PortMin: port, PortMax: port, RemotePrefix: from}
+}
+
+// unique keeps the first of rules that let the same through: Neutron refuses the second.
+func unique(rules []balancer.Rule) []balancer.Rule {
+	var kept []balancer.Rule
+	for _, r := range rules {
+		if !slices.ContainsFunc(kept, r.Same) {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,156 @@
+package desired
+
+import (
+	"fmt"
+	"net/netip"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// The reasons of notices that OCCM gives too are its own words.
+const (
+	reasonForcedInternal    = "LoadBalancerForcedInternal"
+	reasonFloatingIPSkipped = "LoadBalancerFloatingIPSkipped"
+	reasonZoneIgnored       = "LoadBalancerAvailabilityZonesIgnored"
+	reasonFlavorIgnored     = "LoadBalancerFlavorIgnored"
+	reasonSingleStack       = "LoadBalancerSingleStack"
+)
+
+// loadBalancer is the load balancer without what is below it.
+func (b *builder) loadBalancer(address string) balancer.LoadBalancer {
+	lb := balancer.LoadBalancer{
+		Name:        b.Identity.LoadBalancerName(),
+		Description: b.Identity.LoadBalancerDescription(),
+		Tags:        b.tags(),
+		Provider:    b.Settings.Provider,
+		VIP:         b.vip(),
+	}
+	if !b.wantsFloatingIP() {
+		lb.VIP.Address = address
+	}
+	lb.AdditionalVIPs = b.additionalVIPs()
+	if b.Features.Flavors {
+		lb.FlavorID = b.Settings.FlavorID
+	} else if b.Settings.FlavorID != "" && !b.Guest {
+		b.warn(reasonFlavorIgnored, "flavor "+b.Settings.FlavorID+" is ignored: flavors of load balancers need Octavia API 2.6, and a provider other than ovn")
+	}
+	if b.Features.AvailabilityZones {
+		lb.AvailabilityZone = b.Settings.AvailabilityZone
+	} else if b.Settings.AvailabilityZone != "" && !b.Guest {
+		b.warn(reasonZoneIgnored, "availability zone "+b.Settings.AvailabilityZone+" is ignored: availability zones of load balancers need Octavia API 2.14, and a provider other than ovn")
+	}
+	return lb
+}
+
+// tags are those of the load balancer and its listeners.
+func (b *builder) tags() []string {
+	if !b.Features.Tags {
+		return nil
+	}
+	return b.Identity.Tags()
+}
+
+// vip is where the address is: where the settings say, and else where it was found that it shall be, or is. As with OCCM a port says
+// all. Of a network that is named alone the subnet is the one that was found in it, so that a load balancer that is made anew is of the same
+// family.
+func (b *builder) vip() balancer.VIP {
+	asked, found := b.Settings, b.Places.VIP
+	switch {
+	case asked.PortID != "":
+		return balancer.VIP{PortID: asked.PortID}
+	case asked.SubnetID != "":
+		return balancer.VIP{SubnetID: asked.SubnetID, NetworkID: asked.NetworkID}
+	case asked.NetworkID != "" && asked.NetworkID == found.NetworkID:
+		return balancer.VIP{SubnetID: found.SubnetID, NetworkID: asked.NetworkID}
+	case asked.NetworkID != "":
+		return balancer.VIP{NetworkID: asked.NetworkID}
+	case found.SubnetID != "":
+		return balancer.VIP{SubnetID: found.SubnetID}
+	}
+	return balancer.VIP{NetworkID: found.NetworkID}
+}
+
+// additionalVIPs are for the second family. A load balancer cannot be given one later.
+func (b *builder) additionalVIPs() []balancer.VIP {
+	wanted := b.Service.Spec.IPFamilies
+	if len(wanted) < 2 {
+		return nil
+	}
+	if len(b.families) == 2 {
+		vips := make([]balancer.VIP, 0, len(b.Places.AdditionalVIPs))
+		for _, found := range b.Places.AdditionalVIPs {
+			vips = append(vips, balancer.VIP{SubnetID: found.SubnetID})
+		}
+		return vips
+	}
+	if b.Guest {
+		return nil
+	}
+	why := "dual stack needs Octavia API 2.26, and a provider other than ovn"
+	if b.Features.AdditionalVIPs {
+		if !b.exists() {
+			// Who looked for a subnet has told why there is none.
+			return nil
+		}
+		why = fmt.Sprintf("the load balancer has no %s address, and cannot be given one", wanted[1])
+	}
+	message := fmt.Sprintf("only %s is served: %s", wanted[0], why)
+	if policy := b.Service.Spec.IPFamilyPolicy; policy != nil && *policy == v1.IPFamilyPolicyRequireDualStack {
+		b.warn(reasonSingleStack, message)
+	} else {
+		b.note(reasonSingleStack, message)
+	}
+	return nil
+}
+
+// address is the one that the Service asks for: the floating IP's of an external IPv4 Service, and else the VIP's; "" for any.
+func (b *builder) address() (string, error) {
+	asked := b.Settings.Address
+	if asked == "" {
+		return "", nil
+	}
+	address, err := netip.ParseAddr(asked)
+	if err != nil {
+		return "", fmt.Errorf("spec.loadBalancerIP %q is not an IP address", asked)
+	}
+	if familyOf(address) != b.family() {
+		return "", fmt.Errorf("spec.loadBalancerIP %s is not an %s address, which is the family of the load balancer", asked, b.family())
+	}
+	return asked, nil
+}
+
+// wantsFloatingIP: IPv6 has none.
+func (b *builder) wantsFloatingIP() bool {
+	return !b.Settings.Internal && b.family() == v1.IPv4Protocol
+}
+
+// floatingIP is wanted by each external IPv4 Service, even if none can be made: one that is there stays.
+func (b *builder) floatingIP(address string) *balancer.WantedFloatingIP {
+	if b.Guest {
+		return nil
+	}
+	if !b.wantsFloatingIP() {
+		if !b.Settings.Internal {
+			b.note(reasonFloatingIPSkipped, "the load balancer's IPv6 address is published as it is: there are no floating IPs for IPv6")
+		}
+		return nil
+	}
+	if b.Places.FloatingNetworkID == "" && !b.HasFloatingIP {
+		b.warn(reasonForcedInternal, "no network for a floating IP was found, so the load balancer has its internal address only; "+
+			"set floating-network-id in [LoadBalancer] of cloud.conf or by annotation, or make the Service internal")
+	}
+	wanted := &balancer.WantedFloatingIP{
+		NetworkID:   b.Places.FloatingNetworkID,
+		Address:     address,
+		Description: b.Identity.FloatingIPDescription(),
+		Tags:        b.Identity.NetworkTags(),
+		Present:     b.HasFloatingIP,
+	}
+	if address == "" {
+		// An address that is asked for tells its subnet.
+		wanted.SubnetIDs = b.Places.FloatingSubnetIDs
+	}
+	return wanted
+}

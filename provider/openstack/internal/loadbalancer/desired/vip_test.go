@@ -1,0 +1,197 @@
+package desired
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+func internal(in *Input) { in.Settings.Internal = true }
+
+func v6(in *Input) {
+	withFamilies(v1.IPv6Protocol)(in)
+	withNodes(node("n1", "fd00::1"))(in)
+}
+
+func existing(in *Input) { in.LoadBalancerName = in.Identity.LoadBalancerName() }
+
+// OCCM never looks at them again after the load balancer is made.
+func TestD12_WhatCannotBeChangedLater_IsDesired(t *testing.T) {
+	d, notices := build(t, internal, existing, withSettings(func(s *settings.Settings) {
+		s.Address, s.FlavorID, s.AvailabilityZone, s.Provider = "10.0.0.9", "flavor", "zone", "amphora"
+		s.SubnetID, s.NetworkID = "asked subnet", "asked network"
+	}))
+	wantTold(t, notices)
+	lb := d.LoadBalancer
+	if want := (balancer.VIP{Address: "10.0.0.9", SubnetID: "asked subnet", NetworkID: "asked network"}); lb.VIP != want {
+		t.Errorf("VIP %+v, want %+v", lb.VIP, want)
+	}
+	if lb.FlavorID != "flavor" || lb.AvailabilityZone != "zone" || lb.Provider != "amphora" {
+		t.Errorf("%+v", lb)
+	}
+	d, _ = build(t, existing, withSettings(func(s *settings.Settings) { s.PortID = "asked port" }))
+	if want := (balancer.VIP{PortID: "asked port"}); d.LoadBalancer.VIP != want {
+		t.Errorf("VIP %+v, want %+v", d.LoadBalancer.VIP, want)
+	}
+}
+
+func TestVIP_IsWhereItIsAskedFor_ElseWhereItIsFound(t *testing.T) {
+	found := balancer.VIP{SubnetID: "found subnet", NetworkID: "found network"}
+	// All that is known of a load balancer that is there.
+	there := balancer.VIP{Address: "10.0.0.9", PortID: "its port", SubnetID: "found subnet", NetworkID: "found network"}
+	type S = settings.Settings
+	for name, test := range map[string]struct {
+		asked       S
+		found, want balancer.VIP
+	}{
+		"nothing asked":               {S{}, found, balancer.VIP{SubnetID: "found subnet"}},
+		"nothing asked, it is there":  {S{}, there, balancer.VIP{SubnetID: "found subnet"}},
+		"nothing but a network":       {S{}, balancer.VIP{NetworkID: "n"}, balancer.VIP{NetworkID: "n"}},
+		"subnet":                      {S{SubnetID: "s"}, there, balancer.VIP{SubnetID: "s"}},
+		"subnet and network":          {S{SubnetID: "s", NetworkID: "n"}, there, balancer.VIP{SubnetID: "s", NetworkID: "n"}},
+		"a port says all":             {S{PortID: "p", SubnetID: "s", NetworkID: "n"}, there, balancer.VIP{PortID: "p"}},
+		"network, Octavia chooses":    {S{NetworkID: "n"}, balancer.VIP{NetworkID: "n"}, balancer.VIP{NetworkID: "n"}},
+		"network, and a subnet in it": {S{NetworkID: "found network"}, there, found},
+		// The subnet is of the network that was named before.
+		"another network": {S{NetworkID: "n"}, there, balancer.VIP{NetworkID: "n"}},
+	} {
+		d, _ := build(t, func(in *Input) {
+			in.Settings.PortID, in.Settings.SubnetID, in.Settings.NetworkID = test.asked.PortID, test.asked.SubnetID, test.asked.NetworkID
+			in.Places.VIP = test.found
+		})
+		if d.LoadBalancer.VIP != test.want {
+			t.Errorf("%s: %+v, want %+v", name, d.LoadBalancer.VIP, test.want)
+		}
+	}
+}
+
+func TestAddress_IsTheFloatingIPs_OrTheVIPs(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind          func(*Input)
+		address       string
+		vip, floating string
+	}{
+		"external":       {func(*Input) {}, "192.0.2.9", "", "192.0.2.9"},
+		"internal":       {internal, "10.0.0.9", "10.0.0.9", ""},
+		"external, IPv6": {v6, "fd00::9", "fd00::9", ""},
+		"internal, IPv6": {func(in *Input) { v6(in); internal(in) }, "fd00::9", "fd00::9", ""},
+	} {
+		d, _ := build(t, test.kind, func(in *Input) {
+			in.Settings.Address = test.address
+			in.Places.FloatingSubnetIDs = []string{"a", "b"}
+		})
+		if d.LoadBalancer.VIP.Address != test.vip {
+			t.Errorf("%s: VIP %q, want %q", name, d.LoadBalancer.VIP.Address, test.vip)
+		}
+		switch {
+		case (d.FloatingIP != nil) != (test.floating != ""):
+			t.Errorf("%s: floating IP %+v", name, d.FloatingIP)
+		case d.FloatingIP != nil && (d.FloatingIP.Address != test.floating || d.FloatingIP.SubnetIDs != nil):
+			t.Errorf("%s: floating IP %+v, want %s in whatever subnet", name, d.FloatingIP, test.floating)
+		}
+	}
+	for name, wrong := range map[string]func(*Input){
+		"IPv6 for IPv4":       func(in *Input) { in.Settings.Address = "fd00::9" },
+		"IPv4 for IPv6":       func(in *Input) { v6(in); in.Settings.Address = "10.0.0.9" },
+		"IPv6, internal IPv4": func(in *Input) { internal(in); in.Settings.Address = "fd00::9" },
+		"no address":          func(in *Input) { in.Settings.Address = "x" },
+	} {
+		if err := refused(t, wrong); !strings.Contains(err.Error(), "loadBalancerIP") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFloatingIP(t *testing.T) {
+	wanted := &balancer.WantedFloatingIP{
+		NetworkID: "public", SubnetIDs: []string{"a", "b"},
+		Description: "Floating IP for Kubernetes external service shop/web from cluster kubernetes",
+		Tags:        []string{"fxccm-cluster=" + clusterUID, "fxccm-service=" + serviceUID},
+	}
+	place := func(in *Input) { in.Places.FloatingSubnetIDs = []string{"a", "b"} }
+	d, notices := build(t, place)
+	wantTold(t, notices)
+	if !reflect.DeepEqual(d.FloatingIP, wanted) {
+		t.Errorf("%+v, want %+v", d.FloatingIP, wanted)
+	}
+	d, notices = build(t, place, internal)
+	wantTold(t, notices)
+	if d.FloatingIP != nil {
+		t.Errorf("internal: %+v", d.FloatingIP)
+	}
+	// OCCM warns of it at each pass, and nobody has done anything wrong.
+	d, notices = build(t, place, v6)
+	wantTold(t, notices, "LoadBalancerFloatingIPSkipped")
+	if d.FloatingIP != nil {
+		t.Errorf("IPv6: %+v", d.FloatingIP)
+	}
+}
+
+// Where no network is known none can be made, but one that is there must not be lost for that.
+func TestFloatingIP_NetworkUnknown_OneThatIsThereStays(t *testing.T) {
+	unknown := func(in *Input) { in.Places.FloatingNetworkID = "" }
+	d, notices := build(t, unknown)
+	wantTold(t, notices, "LoadBalancerForcedInternal!")
+	if d.FloatingIP == nil || d.FloatingIP.NetworkID != "" || d.FloatingIP.Present {
+		t.Errorf("%+v", d.FloatingIP)
+	}
+	d, notices = build(t, unknown, func(in *Input) { in.HasFloatingIP = true })
+	wantTold(t, notices)
+	if d.FloatingIP == nil || !d.FloatingIP.Present {
+		t.Errorf("%+v", d.FloatingIP)
+	}
+}
+
+func TestFlavorAndZone_UnknownToTheCloud_AreLeftOut(t *testing.T) {
+	asked := withSettings(func(s *settings.Settings) { s.FlavorID, s.AvailabilityZone = "flavor", "zone" })
+	for name, features := range map[string]balancer.Features{"ovn": ovn(), "API 2.5": balancer.FeaturesOf("amphora", 5, false)} {
+		d, notices := build(t, asked, withFeatures(features))
+		wantTold(t, notices, "LoadBalancerFlavorIgnored!", "LoadBalancerAvailabilityZonesIgnored!")
+		if d.LoadBalancer.FlavorID != "" || d.LoadBalancer.AvailabilityZone != "" {
+			t.Errorf("%s: %+v", name, d.LoadBalancer)
+		}
+		_, notices = build(t, withFeatures(features))
+		wantTold(t, notices)
+	}
+}
+
+func TestDualStack(t *testing.T) {
+	both := withFamilies(v1.IPv4Protocol, v1.IPv6Protocol)
+	policy := func(p v1.IPFamilyPolicy) func(*Input) {
+		return func(in *Input) { in.Service.Spec.IPFamilyPolicy = &p }
+	}
+	found := func(in *Input) {
+		in.Places.AdditionalVIPs = []balancer.VIP{{Address: "fd00::9", PortID: "p", SubnetID: "second", NetworkID: "n"}}
+	}
+	none := func(*Input) {}
+	for name, test := range map[string]struct {
+		changes []func(*Input)
+		want    []balancer.VIP
+		told    []string
+	}{
+		"two addresses":           {[]func(*Input){both, found}, []balancer.VIP{{SubnetID: "second"}}, nil},
+		"one family":              {[]func(*Input){none, found}, nil, nil},
+		"nowhere found":           {[]func(*Input){both}, nil, nil},
+		"made with one address":   {[]func(*Input){both, existing}, nil, []string{"LoadBalancerSingleStack"}},
+		"ovn":                     {[]func(*Input){both, found, withFeatures(ovn())}, nil, []string{"LoadBalancerSingleStack"}},
+		"ovn, preferred":          {[]func(*Input){both, withFeatures(ovn()), policy(v1.IPFamilyPolicyPreferDualStack)}, nil, []string{"LoadBalancerSingleStack"}},
+		"ovn, required":           {[]func(*Input){both, withFeatures(ovn()), policy(v1.IPFamilyPolicyRequireDualStack)}, nil, []string{"LoadBalancerSingleStack!"}},
+		"made with one, required": {[]func(*Input){both, existing, policy(v1.IPFamilyPolicyRequireDualStack)}, nil, []string{"LoadBalancerSingleStack!"}},
+		"one family, ovn":         {[]func(*Input){withFeatures(ovn())}, nil, nil},
+	} {
+		d, notices := build(t, test.changes...)
+		wantTold(t, notices, test.told...)
+		if !reflect.DeepEqual(d.LoadBalancer.AdditionalVIPs, test.want) {
+			t.Errorf("%s: %+v, want %+v", name, d.LoadBalancer.AdditionalVIPs, test.want)
+		}
+	}
+	d, _ := build(t, both, found, withNodes(node("n1", "10.0.0.1", "fd00::1")))
+	if got := d.Ports[0].Pool.Members; len(got) != 1 || got[0].Address != "10.0.0.1" {
+		t.Errorf("members are of the first family: %+v", got)
+	}
+}

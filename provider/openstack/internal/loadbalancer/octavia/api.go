@@ -1,0 +1,81 @@
+// Package octavia reads load balancers from Octavia's API, and writes them.
+//
+// What many ask for at about the same time is asked of Octavia once. No answer is older than its question, but where the caller says how
+// old it may be.
+package octavia
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/gophercloud/gophercloud/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
+	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
+)
+
+var (
+	// ErrNotFound is wrapped by the error for what does not exist, and for a load balancer that is DELETED.
+	ErrNotFound = errors.New("it does not exist")
+	// ErrForbidden is wrapped by the error for what belongs to another project.
+	ErrForbidden = errors.New("it belongs to another project, or Octavia's policy keeps it from this user")
+	// ErrPending is wrapped by the error of [API.Settled] for a load balancer that Octavia is still at work on.
+	ErrPending = errors.New("the work on it is not done yet")
+	// ErrClosed is wrapped by the error of what is asked after [API.Close].
+	ErrClosed = errors.New("the client of load balancers is closed")
+)
+
+// Config is what [New] needs. All must be set.
+type Config struct {
+	// Client gives the client of Octavia. It is called for each request, and must keep what it builds.
+	Client func(context.Context) (*gophercloud.ServiceClient, error)
+	// Project is the id of the project that owns the load balancers.
+	Project func(context.Context) (string, error)
+	Clock   clock.Clock
+	Logger  logr.Logger
+}
+
+// API is Octavia's. It is safe for concurrent use. [API.Close] ends it.
+type API struct {
+	client  func(context.Context) (*gophercloud.ServiceClient, error)
+	project func(context.Context) (string, error)
+	clock   clock.Clock
+	logger  logr.Logger
+
+	minor    *capability.Fact[int]
+	looks    *batch.Batches[*look]
+	surveys  *batch.Batches[*survey]
+	monitors *batch.Batches[*monitorQuestion]
+
+	// closing is closed by Close.
+	closing chan struct{}
+	close   sync.Once
+
+	mu sync.Mutex
+	// last is the newest list of load balancers; nil before the first.
+	last *Snapshot
+	// waiting is how many Settled calls are under way.
+	waiting int
+}
+
+// New makes no request.
+func New(c Config) *API {
+	a := &API{client: c.Client, project: c.Project, clock: c.Clock, logger: c.Logger, closing: make(chan struct{})}
+	a.minor = capability.New(a.askVersion, capability.Options{Clock: c.Clock})
+	a.looks = batch.New(ErrClosed, a.answerLooks)
+	a.surveys = batch.New(ErrClosed, a.answerSurveys)
+	a.monitors = batch.New(ErrClosed, a.answerMonitors)
+	return a
+}
+
+// Close ends waits, cancels the requests that many share, and waits for their end. What is asked afterwards fails with [ErrClosed]. Another
+// call does nothing.
+func (a *API) Close() {
+	a.close.Do(func() { close(a.closing) })
+	a.looks.Close()
+	a.surveys.Close()
+	a.monitors.Close()
+}

@@ -1,0 +1,141 @@
+package octavia
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// Depth is how much is read of members and health monitors.
+type Depth int
+
+const (
+	// InPart is what the status tree tells, with one request for all members and monitors: of a member its id, name, address and
+	// port, of a monitor its id, name and type. Octavia has more on a pool only that no listener has; that is read fully.
+	InPart Depth = iota
+	// Full is all. It takes a request for the members of each pool, and one for the monitors.
+	Full
+)
+
+// Contents are the listeners and pools of a load balancer, whoever made them.
+type Contents struct {
+	Listeners []balancer.Listener
+	Pools     []balancer.Pool
+}
+
+// Contents reads what is below a load balancer, all of it after the call. It is not one moment's: the listeners and pools are read
+// first, what is below the pools after them. The error wraps [ErrNotFound] if there is no such load balancer, and [ErrForbidden] if it is
+// another project's; when something below it goes away meanwhile it is another one.
+//
+// Who asks at the same time as many others about other load balancers shares lists of the project's listeners, pools and monitors with
+// them: the monitors are read fully then.
+func (a *API) Contents(ctx context.Context, id string, depth Depth) (Contents, error) {
+	c, err := a.contents(ctx, id, depth)
+	if err != nil {
+		return Contents{}, fmt.Errorf("read what is below load balancer %q: %w", id, err)
+	}
+	return c, nil
+}
+
+func (a *API) contents(ctx context.Context, id string, depth Depth) (Contents, error) {
+	if id == "" {
+		return Contents{}, ErrNotFound
+	}
+	s := &survey{id: id}
+	if err := a.surveys.Ask(ctx, s); err != nil {
+		return Contents{}, err
+	}
+	if s.err != nil {
+		return Contents{}, s.err
+	}
+	known, err := a.known(ctx, s, depth)
+	if err != nil {
+		return Contents{}, err
+	}
+	var c Contents
+	for i := range s.listeners {
+		c.Listeners = append(c.Listeners, s.listeners[i].value())
+	}
+	for i := range s.pools {
+		c.Pools = append(c.Pools, s.pools[i].value())
+	}
+	if err := a.readMembersOf(ctx, c.Pools, known); err != nil {
+		return Contents{}, err
+	}
+	return c, a.readMonitorsOf(ctx, c.Pools, s, known)
+}
+
+// known is what the status tree tells; nil if all is to be read fully. Lists by a filter do not tell a load balancer that has nothing
+// below it from one that does not exist.
+func (a *API) known(ctx context.Context, s *survey, depth Depth) (tree, error) {
+	switch {
+	case depth == InPart:
+		return a.statusTree(ctx, s.id)
+	case s.empty():
+		_, err := a.Get(ctx, s.id)
+		return nil, err
+	}
+	return nil, nil
+}
+
+// readMembersOf reads the members that the tree does not tell: the pool has no listener, or it got one only after the pools were read.
+func (a *API) readMembersOf(ctx context.Context, pools []balancer.Pool, known tree) error {
+	var unknown []*balancer.Pool
+	for i := range pools {
+		pool := &pools[i]
+		branch, ok := known[pool.ID]
+		if !ok {
+			unknown = append(unknown, pool)
+			continue
+		}
+		pool.Members, pool.MembersInPart = branch.members, true
+	}
+	errs := batch.InParallel(unknown, width, func(pool *balancer.Pool) (err error) {
+		pool.Members, err = a.members(ctx, pool.ID)
+		return err
+	})
+	return first(errs)
+}
+
+// readMonitorsOf takes from the tree what that tells, unless all of the monitors is known or must be read anyway.
+func (a *API) readMonitorsOf(ctx context.Context, pools []balancer.Pool, s *survey, known tree) error {
+	var ids []string
+	full := s.monitors != nil
+	for i := range pools {
+		id := s.pools[i].MonitorID
+		if id == "" {
+			continue
+		}
+		ids = append(ids, id)
+		monitor := known[pools[i].ID].monitor
+		if monitor == nil || monitor.ID != id {
+			full = true
+			continue
+		}
+		pools[i].Monitor, pools[i].MonitorInPart = monitor, true
+	}
+	if !full || len(ids) == 0 {
+		return nil
+	}
+	monitors, err := a.readMonitors(ctx, ids, s.monitors)
+	if err != nil {
+		return err
+	}
+	for i := range pools {
+		if id := s.pools[i].MonitorID; id != "" {
+			pools[i].Monitor, pools[i].MonitorInPart = monitors[id], false
+		}
+	}
+	return nil
+}
+
+// first returns the first of the errors, which are often the same.
+func first(errs []error) error {
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		return errs[i]
+	}
+	return nil
+}

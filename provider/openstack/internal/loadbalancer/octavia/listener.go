@@ -1,0 +1,89 @@
+package octavia
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// reference is another resource as Octavia shows it.
+type reference struct {
+	ID string `json:"id"`
+}
+
+// below is what listeners and pools have in common.
+type below struct {
+	ID            string          `json:"id"`
+	Name          string          `json:"name"`
+	Tags          []string        `json:"tags"`
+	Protocol      string          `json:"protocol"`
+	LoadBalancers []reference     `json:"loadbalancers"`
+	Status        balancer.Status `json:"provisioning_status"`
+}
+
+// belowFields are the fields of below.
+func belowFields(more ...string) []string {
+	return append([]string{"id", "name", "tags", "protocol", "loadbalancers", "provisioning_status"}, more...)
+}
+
+func (b *below) common() *below { return b }
+
+// check refuses what lacks something that Octavia always shows.
+func (b *below) check() error {
+	if len(b.LoadBalancers) == 0 || b.Protocol == "" || b.Status == "" {
+		return fmt.Errorf("%w: %s has no load balancer, no protocol, or no status", errNoAnswer, b.ID)
+	}
+	return nil
+}
+
+// isOf tells whether it belongs to a load balancer.
+func (b *below) isOf(id string) bool { return slices.Contains(b.LoadBalancers, reference{id}) }
+
+// shownListener is a listener as Octavia shows it. What is nil is not known to the cloud.
+type shownListener struct {
+	below
+	Port            int               `json:"protocol_port"`
+	PoolID          string            `json:"default_pool_id"`
+	ConnectionLimit *int              `json:"connection_limit"`
+	ClientData      *int              `json:"timeout_client_data"`
+	MemberConnect   *int              `json:"timeout_member_connect"`
+	MemberData      *int              `json:"timeout_member_data"`
+	TCPInspect      *int              `json:"timeout_tcp_inspect"`
+	InsertHeaders   map[string]string `json:"insert_headers"`
+	AllowedCIDRs    []string          `json:"allowed_cidrs"`
+	TLSContainer    string            `json:"default_tls_container_ref"`
+}
+
+func listenerFields() []string {
+	return belowFields("protocol_port", "default_pool_id", "connection_limit", "timeout_client_data", "timeout_member_connect",
+		"timeout_member_data", "timeout_tcp_inspect", "insert_headers", "allowed_cidrs", "default_tls_container_ref")
+}
+
+// value shares no memory with s.
+func (s *shownListener) value() balancer.Listener {
+	l := balancer.Listener{
+		ID: s.ID, Name: s.Name, Tags: slices.Clone(orNil(s.Tags)), Protocol: s.Protocol, Port: s.Port, PoolID: s.PoolID,
+		// As the API has it where nothing was said.
+		ConnectionLimit: or(s.ConnectionLimit, -1),
+		AllowedCIDRs:    slices.Sorted(slices.Values(s.AllowedCIDRs)), TLSContainer: s.TLSContainer, Status: s.Status,
+	}
+	if len(s.InsertHeaders) > 0 {
+		l.InsertHeaders = maps.Clone(s.InsertHeaders)
+	}
+	if s.ClientData != nil || s.MemberConnect != nil || s.MemberData != nil || s.TCPInspect != nil {
+		l.Timeouts = &balancer.Timeouts{
+			ClientData: or(s.ClientData, 0), MemberConnect: or(s.MemberConnect, 0),
+			MemberData: or(s.MemberData, 0), TCPInspect: or(s.TCPInspect, 0),
+		}
+	}
+	return l
+}
+
+func or(value *int, otherwise int) int {
+	if value == nil {
+		return otherwise
+	}
+	return *value
+}

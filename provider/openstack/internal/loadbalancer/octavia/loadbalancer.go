@@ -1,0 +1,128 @@
+package octavia
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// shownLoadBalancer is a load balancer as Octavia shows it.
+type shownLoadBalancer struct {
+	ID               string          `json:"id"`
+	Name             string          `json:"name"`
+	Description      string          `json:"description"`
+	Tags             []string        `json:"tags"`
+	Provider         string          `json:"provider"`
+	FlavorID         string          `json:"flavor_id"`
+	AvailabilityZone string          `json:"availability_zone"`
+	Address          string          `json:"vip_address"`
+	PortID           string          `json:"vip_port_id"`
+	SubnetID         string          `json:"vip_subnet_id"`
+	NetworkID        string          `json:"vip_network_id"`
+	AdditionalVIPs   []shownVIP      `json:"additional_vips"`
+	Status           balancer.Status `json:"provisioning_status"`
+	CreatedAt        timestamp       `json:"created_at"`
+	UpdatedAt        timestamp       `json:"updated_at"`
+}
+
+type shownVIP struct {
+	Address  string `json:"ip_address"`
+	PortID   string `json:"port_id"`
+	SubnetID string `json:"subnet_id"`
+}
+
+// loadBalancerFields are the fields of shownLoadBalancer: the others are not sent.
+func loadBalancerFields() []string {
+	return []string{
+		"id", "name", "description", "tags", "provider", "flavor_id", "availability_zone", "vip_address", "vip_port_id", "vip_subnet_id",
+		"vip_network_id", "additional_vips", "provisioning_status", "created_at", "updated_at",
+	}
+}
+
+// timestamp is a time as Octavia writes it: without a zone, which is UTC. Null is zero.
+type timestamp struct{ time.Time }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *timestamp) UnmarshalJSON(raw []byte) error {
+	var text *string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return err
+	}
+	t.Time = time.Time{}
+	if text == nil || *text == "" {
+		return nil
+	}
+	parsed, err := time.Parse("2006-01-02T15:04:05", strings.TrimSuffix(*text, "Z"))
+	if err != nil {
+		parsed, err = time.Parse(time.RFC3339, *text)
+	}
+	if err != nil {
+		return err
+	}
+	t.Time = parsed.UTC()
+	return nil
+}
+
+func (s *shownLoadBalancer) value() (balancer.LoadBalancer, error) {
+	// Without a status it would pass for settled.
+	if s.Status == "" {
+		return balancer.LoadBalancer{}, fmt.Errorf("%w: load balancer %s has no status", errNoAnswer, s.ID)
+	}
+	lb := balancer.LoadBalancer{
+		ID: s.ID, Name: s.Name, Description: s.Description, Tags: orNil(s.Tags),
+		Provider: s.Provider, FlavorID: s.FlavorID, AvailabilityZone: s.AvailabilityZone,
+		VIP:    balancer.VIP{Address: s.Address, PortID: s.PortID, SubnetID: s.SubnetID, NetworkID: s.NetworkID},
+		Status: s.Status, CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
+	}
+	for _, vip := range s.AdditionalVIPs {
+		lb.AdditionalVIPs = append(lb.AdditionalVIPs, balancer.VIP{Address: vip.Address, PortID: vip.PortID, SubnetID: vip.SubnetID})
+	}
+	return lb, nil
+}
+
+// orNil makes one of the two ways to say that there are none.
+func orNil[T any](items []T) []T {
+	if len(items) == 0 {
+		return nil
+	}
+	return items
+}
+
+// Get asks for one load balancer, with one request. The error wraps [ErrNotFound] if there is none, and [ErrForbidden] if it is
+// another project's.
+func (a *API) Get(ctx context.Context, id string) (balancer.LoadBalancer, error) {
+	lb, err := a.getLoadBalancer(ctx, id)
+	if err != nil {
+		return balancer.LoadBalancer{}, fmt.Errorf("get load balancer %q: %w", id, err)
+	}
+	return lb, nil
+}
+
+func (a *API) getLoadBalancer(ctx context.Context, id string) (balancer.LoadBalancer, error) {
+	// The path without an id is that of the list.
+	if id == "" {
+		return balancer.LoadBalancer{}, ErrNotFound
+	}
+	var body struct {
+		LoadBalancer *shownLoadBalancer `json:"loadbalancer"`
+	}
+	err := a.get(ctx, "loadbalancers/"+url.PathEscape(id), nil, &body)
+	switch {
+	case isNotFound(err):
+		return balancer.LoadBalancer{}, fmt.Errorf("%w: %w", ErrNotFound, err)
+	case err != nil:
+		return balancer.LoadBalancer{}, err
+	case body.LoadBalancer == nil || !strings.EqualFold(body.LoadBalancer.ID, id):
+		return balancer.LoadBalancer{}, errNoAnswer
+	}
+	lb, err := body.LoadBalancer.value()
+	if err == nil && lb.Status == balancer.Deleted {
+		return balancer.LoadBalancer{}, ErrNotFound
+	}
+	return lb, err
+}

@@ -1,0 +1,189 @@
+package octavia
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// within bounds what a test waits for; it is far longer than anything takes.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// world is a simulated cloud, and Octavia's API in it. The clock of both stands still.
+type world struct {
+	*API
+	t     *testing.T
+	cloud *openstacktest.Server
+	clock *clocktesting.FakeClock
+	// network and subnet are of the VIPs.
+	network, subnet string
+	gate            *gate
+}
+
+func newWorld(t *testing.T, options ...openstacktest.Option) *world {
+	t.Helper()
+	w := &world{t: t, clock: clocktesting.NewFakeClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))}
+	usual := []openstacktest.Option{openstacktest.WithClock(w.clock), openstacktest.WithTokenLife(1000 * time.Hour)}
+	w.cloud = openstacktest.NewServer(append(usual, options...)...)
+	t.Cleanup(w.cloud.Close)
+	w.network = w.cloud.AddNetwork(openstacktest.Network{Name: "vips"})
+	w.subnet = w.cloud.AddSubnet(openstacktest.Subnet{NetworkID: w.network, CIDR: "10.0.0.0/16"})
+	w.API = w.open(w.cloud.Credentials())
+	return w
+}
+
+// open logs in. The record of calls begins after that.
+func (w *world) open(c openstacktest.Credentials) *API {
+	w.t.Helper()
+	transport := &http.Transport{}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	w.gate = &gate{next: transport}
+	provider, err := openstack.NewClient(c.AuthURL)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	provider.HTTPClient = http.Client{Transport: w.gate}
+	if err := openstack.Authenticate(within(w.t), provider, gophercloud.AuthOptions{
+		IdentityEndpoint: c.AuthURL, UserID: c.UserID, Password: c.Password, Scope: &gophercloud.AuthScope{ProjectID: c.ProjectID},
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+	client, err := openstack.NewLoadBalancerV2(provider, gophercloud.EndpointOpts{Region: c.Region})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	a := New(Config{
+		Client:  func(context.Context) (*gophercloud.ServiceClient, error) { return client, nil },
+		Project: func(context.Context) (string, error) { return c.ProjectID, nil },
+		Clock:   w.clock, Logger: logr.Discard(),
+	})
+	w.t.Cleanup(a.Close)
+	w.cloud.ForgetCalls()
+	return a
+}
+
+// add makes a load balancer with so many ports, each with a pool of so many members and a monitor, and returns its id.
+func (w *world) add(name string, ports, members int) (id string) {
+	w.t.Helper()
+	lb := openstacktest.LoadBalancer{OctaviaResource: openstacktest.OctaviaResource{Name: name}, VIPSubnetID: w.subnet}
+	for n := range ports {
+		pool := openstacktest.Pool{
+			OctaviaResource: openstacktest.OctaviaResource{ID: poolID(name, n), Name: fmt.Sprintf("pool_%d_%s", n, name)},
+			Protocol:        "TCP", LBAlgorithm: "ROUND_ROBIN",
+			Monitor: &openstacktest.HealthMonitor{
+				OctaviaResource: openstacktest.OctaviaResource{Name: fmt.Sprintf("monitor_%d_%s", n, name)},
+				Type:            "TCP", Delay: 5, Timeout: 3, MaxRetries: 1,
+			},
+		}
+		for m := range members {
+			pool.Members = append(pool.Members, openstacktest.Member{
+				OctaviaResource: openstacktest.OctaviaResource{Name: fmt.Sprintf("node-%d", m)},
+				Address:         fmt.Sprintf("10.0.%d.%d", 100+m/200, 1+m%200), ProtocolPort: 30000 + n,
+			})
+		}
+		lb.Pools = append(lb.Pools, pool)
+		lb.Listeners = append(lb.Listeners, openstacktest.Listener{Protocol: "TCP", ProtocolPort: 80 + n, DefaultPoolID: pool.ID})
+	}
+	id = w.cloud.AddLoadBalancer(lb)
+	w.cloud.ForgetCalls()
+	return id
+}
+
+// poolID is a UUID that is made of the name of a load balancer and the number of a pool.
+func poolID(name string, n int) string {
+	text := fmt.Sprintf("%x", name)
+	text = text[max(0, len(text)-10):]
+	return fmt.Sprintf("00000000-0000-4000-8000-%s%02d", strings.Repeat("0", 10-len(text))+text, n)
+}
+
+// calls compares the calls since the record of them began.
+func (w *world) calls(want map[string]int) {
+	w.t.Helper()
+	if got := w.cloud.Counts(); !maps.Equal(got, want) {
+		w.t.Errorf("calls %v, want %v", got, want)
+	}
+}
+
+// rewrite has the answers to an operation changed, until the test ends.
+func (w *world) rewrite(operation string, change func(body []byte) (status int, changed []byte)) {
+	w.cloud.Inject(openstacktest.Fault{Operation: operation, Rewrite: func(_ openstacktest.Call, _ int, body []byte) (int, []byte) {
+		return change(body)
+	}})
+}
+
+// eventually waits for something that happens on other goroutines.
+func (w *world) eventually(what string, is func() bool) {
+	w.t.Helper()
+	for ctx := within(w.t); !is(); time.Sleep(time.Millisecond) {
+		if ctx.Err() != nil {
+			w.t.Fatalf("in vain waited until %s", what)
+		}
+	}
+}
+
+// called waits until a request has been carried out, which may not have been answered.
+func (w *world) called(operation string) {
+	w.t.Helper()
+	if _, err := w.cloud.WaitForCall(within(w.t), func(c openstacktest.Call) bool { return c.Operation == operation }); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// gate holds answers back while it is shut. The requests are carried out.
+type gate struct {
+	next http.RoundTripper
+
+	mu   sync.Mutex
+	shut chan struct{}
+}
+
+func (g *gate) close() (open func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	shut := make(chan struct{})
+	g.shut = shut
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.shut = nil
+		close(shut)
+	})
+}
+
+func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
+	g.mu.Lock()
+	shut := g.shut
+	g.mu.Unlock()
+	resp, err := g.next.RoundTrip(r)
+	if shut == nil || err != nil {
+		return resp, err
+	}
+	select {
+	case <-shut:
+		return resp, nil
+	case <-r.Context().Done():
+		_ = resp.Body.Close()
+		return nil, r.Context().Err()
+	}
+}

@@ -1,0 +1,45 @@
+package octavia
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/gophercloud/gophercloud/v2"
+)
+
+// errNoAnswer is a success that is none: the body is not what the API answers.
+var errNoAnswer = errors.New("the answer is not the API's")
+
+// get sends one request. What is not JSON, or cut off, is an error.
+func (a *API) get(ctx context.Context, path string, query url.Values, into any) error {
+	client, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	address := client.ServiceURL("lbaas", path)
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	_, err = client.Get(ctx, address, into, &gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
+	if gophercloud.ResponseCodeIs(err, http.StatusForbidden) {
+		return fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	return err
+}
+
+// isNotFound tells whether Octavia itself says that there is none: in the form of its errors, which is WSME's. A 404 of a proxy, or of an
+// address where no Octavia is, says nothing.
+func isNotFound(err error) bool {
+	var unexpected gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &unexpected) || unexpected.Actual != http.StatusNotFound {
+		return false
+	}
+	var body struct {
+		Fault string `json:"faultstring"`
+	}
+	return json.Unmarshal(unexpected.Body, &body) == nil && body.Fault != ""
+}

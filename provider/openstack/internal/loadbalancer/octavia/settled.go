@@ -1,0 +1,83 @@
+package octavia
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// tick is how old an answer to those who wait may be, and how long they wait before they look again.
+const tick = 2 * time.Second
+
+// Settled waits until Octavia is not at work on a load balancer any more, and returns it as it is then: ACTIVE, or in ERROR.
+//
+// It looks at once, and then every two seconds: all who wait share one list of load balancers, who waits alone asks for one. The error
+// wraps [ErrNotFound] if the load balancer is gone, which is the success of a deletion; [ErrPending] if it is not settled after the limit,
+// with the load balancer as it was seen last; that of ctx as soon as ctx ends.
+func (a *API) Settled(ctx context.Context, id string, limit time.Duration) (balancer.LoadBalancer, error) {
+	defer a.wait()()
+	began := a.clock.Now()
+	lb, err := a.see(ctx, &look{id: id})
+	for err == nil && lb.Status.Pending() {
+		left := limit - a.clock.Since(began)
+		if left <= 0 {
+			return lb, fmt.Errorf("load balancer %s is %s: %w", id, lb.Status, ErrPending)
+		}
+		if err := a.pause(ctx, min(tick, left)); err != nil {
+			return balancer.LoadBalancer{}, err
+		}
+		lb, err = a.see(ctx, &look{id: id, newer: later(began, a.clock.Now().Add(-tick))})
+	}
+	if err != nil {
+		return balancer.LoadBalancer{}, err
+	}
+	return lb, nil
+}
+
+func (a *API) wait() (done func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiting++
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.waiting--
+	}
+}
+
+// see returns the one load balancer that a look is for.
+func (a *API) see(ctx context.Context, l *look) (balancer.LoadBalancer, error) {
+	if err := a.look(ctx, l); err != nil {
+		return balancer.LoadBalancer{}, err
+	}
+	if l.one != nil {
+		return *l.one, nil
+	}
+	if lb, ok := l.list.ByID(l.id); ok {
+		return lb, nil
+	}
+	// The list is that of one project. Somebody who may use others' load balancers may wait for one of those.
+	return a.Get(ctx, l.id)
+}
+
+func (a *API) pause(ctx context.Context, d time.Duration) error {
+	timer := a.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-a.closing:
+		return ErrClosed
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

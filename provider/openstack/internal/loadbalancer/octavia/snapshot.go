@@ -1,0 +1,169 @@
+package octavia
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// A Snapshot is a list of all load balancers of the project. It does not change.
+type Snapshot struct {
+	// Begun is when Octavia was first asked for it.
+	Begun time.Time
+
+	all  []balancer.LoadBalancer
+	byID map[string]int
+}
+
+// ByID returns a copy of a load balancer.
+func (s *Snapshot) ByID(id string) (balancer.LoadBalancer, bool) {
+	i, ok := s.byID[id]
+	if !ok {
+		return balancer.LoadBalancer{}, false
+	}
+	return clone(s.all[i]), true
+}
+
+// All returns a copy of all load balancers, in the order in which they were made.
+func (s *Snapshot) All() []balancer.LoadBalancer {
+	all := make([]balancer.LoadBalancer, len(s.all))
+	for i, lb := range s.all {
+		all[i] = clone(lb)
+	}
+	return all
+}
+
+func clone(lb balancer.LoadBalancer) balancer.LoadBalancer {
+	lb.Tags, lb.AdditionalVIPs = slices.Clone(lb.Tags), slices.Clone(lb.AdditionalVIPs)
+	return lb
+}
+
+// LoadBalancers lists all load balancers of the project, but those that are DELETED. A list that was begun less than maxAge ago is
+// returned without a request; with 0 the list is begun after the call. Who asks at the same time as others shares a list with them.
+func (a *API) LoadBalancers(ctx context.Context, maxAge time.Duration) (*Snapshot, error) {
+	l := &look{}
+	if maxAge > 0 {
+		l.newer = a.clock.Now().Add(-maxAge)
+	}
+	if err := a.look(ctx, l); err != nil {
+		return nil, err
+	}
+	return l.list, nil
+}
+
+// look asks for load balancers. It is answered together with others.
+type look struct {
+	// id is the only one of interest; "" for all.
+	id string
+	// newer is what the list must be newer than. Zero: than the question.
+	newer time.Time
+
+	// The answer, once the batch is done: the list, or only the one that was asked for.
+	list *Snapshot
+	one  *balancer.LoadBalancer
+	err  error
+}
+
+// look returns with the answer, or with why there is none.
+func (a *API) look(ctx context.Context, l *look) error {
+	if a.recall(l) {
+		return nil
+	}
+	if err := a.looks.Ask(ctx, l); err != nil {
+		return err
+	}
+	return l.err
+}
+
+// recall answers from the last list, if that is new enough.
+func (a *API) recall(l *look) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last == nil || l.newer.IsZero() || !a.last.Begun.After(l.newer) {
+		return false
+	}
+	l.list = a.last
+	return true
+}
+
+func (a *API) answerLooks(ctx context.Context, asked []*look) {
+	// The batch before this one may have made the list.
+	open := slices.DeleteFunc(slices.Clone(asked), a.recall)
+	if len(open) == 0 {
+		return
+	}
+	if id := a.onlyOne(open); id != "" {
+		lb, err := a.Get(ctx, id)
+		for _, l := range open {
+			one := clone(lb)
+			l.one, l.err = &one, err
+		}
+		return
+	}
+	list, err := a.list(ctx)
+	for _, l := range open {
+		l.list, l.err = list, err
+	}
+}
+
+// onlyOne returns the id of the load balancer that all look for, if a request for it is enough: "" if a list serves more. Whoever waits for
+// another one will look too, and is content with a list that is some moments old.
+func (a *API) onlyOne(open []*look) string {
+	id := open[0].id
+	for _, l := range open {
+		if l.id != id || (!l.newer.IsZero() && a.othersWait()) {
+			return ""
+		}
+	}
+	return id
+}
+
+func (a *API) othersWait() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.waiting > 1
+}
+
+func (a *API) list(ctx context.Context) (*Snapshot, error) {
+	snapshot, err := a.readSnapshot(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list load balancers: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// A list that took long may end after one that was begun later.
+	if a.last == nil || snapshot.Begun.After(a.last.Begun) {
+		a.last = snapshot
+	}
+	a.logger.V(2).Info("Listed load balancers", "loadBalancers", len(snapshot.all))
+	return snapshot, nil
+}
+
+func (a *API) readSnapshot(ctx context.Context) (*Snapshot, error) {
+	project, err := a.project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	snapshot := &Snapshot{Begun: a.clock.Now(), byID: map[string]int{}}
+	query := url.Values{"project_id": {project}, "fields": loadBalancerFields()}
+	shown, err := list(ctx, a, "loadbalancers", "loadbalancers", query, func(s *shownLoadBalancer) string { return s.ID })
+	if err != nil {
+		return nil, err
+	}
+	for i := range shown {
+		lb, err := shown[i].value()
+		if err != nil {
+			return nil, err
+		}
+		if lb.Status == balancer.Deleted {
+			continue
+		}
+		snapshot.byID[lb.ID] = len(snapshot.all)
+		snapshot.all = append(snapshot.all, lb)
+	}
+	return snapshot, nil
+}

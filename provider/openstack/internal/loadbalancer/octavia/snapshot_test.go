@@ -1,0 +1,311 @@
+package octavia
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func (w *world) list(maxAge time.Duration) *Snapshot {
+	w.t.Helper()
+	snapshot, err := w.LoadBalancers(within(w.t), maxAge)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return snapshot
+}
+
+func TestLoadBalancers_AreAllOfTheProject_WhateverThePages(t *testing.T) {
+	w := newWorld(t)
+	stranger := w.cloud.AddProject(openstacktest.Project{Name: "stranger"})
+	want := map[string]bool{}
+	for n := range 20 {
+		want[w.add(fmt.Sprintf("lb-%d", n), 0, 0)] = true
+		w.cloud.AddLoadBalancer(openstacktest.LoadBalancer{
+			OctaviaResource: openstacktest.OctaviaResource{Name: "other", ProjectID: stranger.ProjectID}, VIPSubnetID: w.subnet,
+		})
+	}
+	// An administrator sees those of all projects, also by a link to the next page.
+	c := w.cloud.AddProject(openstacktest.Project{Name: "admin", Admin: true})
+	a := w.open(c)
+	a.project = func(context.Context) (string, error) { return w.cloud.Credentials().ProjectID, nil }
+	for _, size := range []int{0, 1, 3, 20, 1000} {
+		w.cloud.SetPageSize(size)
+		for _, api := range []*API{w.API, a} {
+			snapshot, err := api.LoadBalancers(within(t), 0)
+			if err != nil {
+				t.Fatalf("pages of %d: %v", size, err)
+			}
+			got := map[string]bool{}
+			for _, lb := range snapshot.All() {
+				got[lb.ID] = true
+			}
+			if len(got) != 20 || len(snapshot.All()) != 20 {
+				t.Errorf("pages of %d: %d load balancers, want 20", size, len(snapshot.All()))
+			}
+			for id := range want {
+				if _, ok := snapshot.ByID(id); !ok || !got[id] {
+					t.Errorf("pages of %d: %s is missing", size, id)
+				}
+			}
+		}
+	}
+}
+
+func TestLoadBalancers_DeletedOnesAreLeftOut(t *testing.T) {
+	w := newWorld(t)
+	id := w.add("lb", 0, 0)
+	if err := w.cloud.SetProvisioningStatus(id, "DELETED"); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := w.list(0).ByID(id); ok || len(w.list(0).All()) != 0 {
+		t.Error("one that is DELETED is there")
+	}
+}
+
+func TestLoadBalancers_MaxAge(t *testing.T) {
+	w := newWorld(t)
+	w.add("lb", 0, 0)
+	first := w.list(time.Minute)
+	if !first.Begun.Equal(w.clock.Now()) {
+		t.Errorf("begun at %v, want %v", first.Begun, w.clock.Now())
+	}
+	w.clock.Step(59 * time.Second)
+	if w.list(time.Minute) != first {
+		t.Error("a list that is young enough is made anew")
+	}
+	w.calls(map[string]int{"loadbalancer_list": 1})
+	w.clock.Step(time.Second)
+	second := w.list(time.Minute)
+	if second == first || w.list(time.Hour) != second {
+		t.Error("the last list is not the newest")
+	}
+	w.calls(map[string]int{"loadbalancer_list": 2})
+	// On a clock that stands still too.
+	if w.list(0) == second {
+		t.Error("a list that was begun before the question is given to who wants a new one")
+	}
+	w.calls(map[string]int{"loadbalancer_list": 3})
+}
+
+func TestLoadBalancers_WhoAskAtTheSameTime_ShareAList(t *testing.T) {
+	w := newWorld(t)
+	w.add("lb", 0, 0)
+	open := w.gate.close()
+	done := make(chan error, 51)
+	ask := func(maxAge time.Duration) {
+		snapshot, err := w.LoadBalancers(t.Context(), maxAge)
+		if err == nil && len(snapshot.All()) != 1 {
+			err = errors.New("there is not one load balancer")
+		}
+		done <- err
+	}
+	go ask(0)
+	w.called("loadbalancer_list")
+	for n := range 50 {
+		go ask(time.Duration(n % 2))
+	}
+	open()
+	for range 51 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	// How many there are at the same time is the scheduler's to say.
+	if lists := w.cloud.Counts()["loadbalancer_list"]; lists > 10 {
+		t.Errorf("%d lists for 51 who asked", lists)
+	}
+}
+
+// A list that was begun before a change must not be given to who asks after it.
+func TestLoadBalancers_ChangeDuringAList_IsSeenByWhoAsksAfterIt(t *testing.T) {
+	w := newWorld(t)
+	open := w.gate.close()
+	before := make(chan *Snapshot, 1)
+	go func() {
+		snapshot, _ := w.LoadBalancers(t.Context(), 0)
+		before <- snapshot
+	}()
+	w.called("loadbalancer_list")
+	id := w.add("lb", 0, 0) // And begins the record of calls anew.
+	after := make(chan *Snapshot, 1)
+	go func() {
+		snapshot, _ := w.LoadBalancers(t.Context(), 0)
+		after <- snapshot
+	}()
+	w.called("loadbalancer_list")
+	open()
+	if s := <-before; s == nil || len(s.All()) != 0 {
+		t.Error("the list that was begun before the change has it")
+	}
+	if s := <-after; s == nil || len(s.All()) != 1 {
+		t.Errorf("%s is not in the list that was asked for after it was made", id)
+	}
+}
+
+func TestSnapshot_IsNotSharedMemory(t *testing.T) {
+	w := newWorld(t)
+	other := w.cloud.AddSubnet(openstacktest.Subnet{NetworkID: w.network, CIDR: "10.1.0.0/16"})
+	id := w.cloud.AddLoadBalancer(openstacktest.LoadBalancer{
+		OctaviaResource: openstacktest.OctaviaResource{Tags: []string{"a"}}, VIPSubnetID: w.subnet,
+		AdditionalVIPs: []openstacktest.AdditionalVIP{{SubnetID: other}},
+	})
+	snapshot := w.list(0)
+	spoil := func() {
+		one, _ := snapshot.ByID(id)
+		one.Tags[0], one.AdditionalVIPs[0].SubnetID = "spoilt", "spoilt"
+		all := snapshot.All()
+		all[0].Tags[0], all[0].AdditionalVIPs[0].SubnetID, all[0].Name = "spoilt", "spoilt", "spoilt"
+	}
+	spoil()
+	if lb, _ := snapshot.ByID(id); lb.Tags[0] != "a" || lb.AdditionalVIPs[0].SubnetID != other || lb.Name != "" {
+		t.Errorf("who changed a copy has changed the list: %+v", lb)
+	}
+}
+
+func TestLoadBalancers_BadAnswers_AreErrors(t *testing.T) {
+	for name, answer := range map[string]func([]byte) (int, []byte){
+		"cut off":   func(body []byte) (int, []byte) { return 200, body[:len(body)-2] },
+		"nothing":   func([]byte) (int, []byte) { return 200, []byte("{}") },
+		"null":      func([]byte) (int, []byte) { return 200, []byte(`{"loadbalancers": null}`) },
+		"no list":   func([]byte) (int, []byte) { return 200, []byte(`{"loadbalancers": {}}`) },
+		"no id":     func(body []byte) (int, []byte) { return 200, without(body, "id") },
+		"no status": func(body []byte) (int, []byte) { return 200, without(body, "provisioning_status") },
+		"a bad time": func(body []byte) (int, []byte) {
+			return 200, []byte(strings.ReplaceAll(string(body), "2030-01-02T", "soon"))
+		},
+		"not found": func([]byte) (int, []byte) { return 404, []byte(`{"faultstring": "not found"}`) },
+		"no marker": func(body []byte) (int, []byte) {
+			return 200, []byte(strings.ReplaceAll(string(body), "marker=", "from="))
+		},
+		"no link": func(body []byte) (int, []byte) { return 200, []byte(strings.ReplaceAll(string(body), "http:", ":")) },
+		"links like no": func(body []byte) (int, []byte) {
+			return 200, []byte(`{"loadbalancers": [], "loadbalancers_links": {}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, openstacktest.WithPageSize(2))
+			for n := range 3 {
+				w.add(fmt.Sprintf("lb-%d", n), 0, 0)
+			}
+			w.rewrite("loadbalancer_list", answer)
+			if snapshot, err := w.LoadBalancers(within(t), 0); err == nil || snapshot != nil {
+				t.Errorf("%v, %v; want an error", snapshot, err)
+			}
+			// What failed is not remembered.
+			w.cloud.RemoveFaults()
+			if n := len(w.list(time.Hour).All()); n != 3 {
+				t.Errorf("afterwards there are %d load balancers, want 3", n)
+			}
+		})
+	}
+}
+
+func TestLoadBalancers_SecondPageFails_IsAnError(t *testing.T) {
+	for _, fault := range []openstacktest.Fault{{Status: 500}, {Drop: true}, {Truncate: 30}} {
+		w := newWorld(t, openstacktest.WithPageSize(2))
+		for n := range 3 {
+			w.add(fmt.Sprintf("lb-%d", n), 0, 0)
+		}
+		fault.Operation, fault.Skip = "loadbalancer_list", 1
+		w.cloud.Inject(fault)
+		if snapshot, err := w.LoadBalancers(within(t), 0); err == nil {
+			t.Errorf("%+v: %d load balancers, want an error", fault, len(snapshot.All()))
+		}
+	}
+}
+
+// Octavia refuses a marker that is deleted meanwhile.
+func TestLoadBalancers_MarkerVanishes_IsAnError(t *testing.T) {
+	w := newWorld(t, openstacktest.WithPageSize(2))
+	var ids []string
+	for n := range 4 {
+		ids = append(ids, w.add(fmt.Sprintf("lb-%d", n), 0, 0))
+	}
+	open := w.gate.close()
+	done := make(chan error, 1)
+	go func() { _, err := w.LoadBalancers(t.Context(), 0); done <- err }()
+	w.called("loadbalancer_list")
+	if err := w.cloud.DeleteLoadBalancer(ids[1]); err != nil {
+		t.Fatal(err)
+	}
+	open()
+	if err := <-done; err == nil {
+		t.Error("a list whose marker vanished is taken for whole")
+	}
+	if n := len(w.list(0).All()); n != 3 {
+		t.Errorf("the next list has %d, want 3", n)
+	}
+}
+
+func TestLoadBalancers_ListThatRepeatsItself_IsAnError(t *testing.T) {
+	w := newWorld(t, openstacktest.WithPageSize(2))
+	for n := range 4 {
+		w.add(fmt.Sprintf("lb-%d", n), 0, 0)
+	}
+	var first []byte
+	w.rewrite("loadbalancer_list", func(body []byte) (int, []byte) {
+		if first == nil {
+			first = body
+		}
+		return 200, first
+	})
+	if _, err := w.LoadBalancers(within(t), 0); !errors.Is(err, errRepeats) {
+		t.Errorf("error %v, want %v", err, errRepeats)
+	}
+}
+
+func TestLoadBalancers_AskForLargePagesAndFewFields(t *testing.T) {
+	w := newWorld(t)
+	w.add("lb", 1, 1)
+	w.list(0)
+	query, err := url.ParseQuery(w.cloud.Calls()[0].Query)
+	if err != nil || query.Get("limit") != "1000" || query.Get("project_id") != w.cloud.Credentials().ProjectID || len(query["fields"]) != 15 {
+		t.Errorf("the query is %v, %v", query, err)
+	}
+}
+
+func TestLoadBalancers_CallerGivesUp_EndsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	open := w.gate.close()
+	defer open()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error, 1)
+	go func() { _, err := w.LoadBalancers(ctx, 0); done <- err }()
+	w.called("loadbalancer_list")
+	why := errors.New("over")
+	cancel(why)
+	if err := <-done; !errors.Is(err, why) {
+		t.Errorf("error %v, want %v", err, why)
+	}
+}
+
+func TestClose_CancelsAndRefuses(t *testing.T) {
+	w := newWorld(t)
+	id := w.add("lb", 1, 1)
+	w.gate.close()
+	done := make(chan error, 2)
+	go func() { _, err := w.LoadBalancers(t.Context(), 0); done <- err }()
+	go func() { _, err := w.Contents(t.Context(), id, InPart); done <- err }()
+	w.called("loadbalancer_list")
+	w.called("loadbalancer_pool_list")
+	w.Close()
+	for range 2 {
+		if err := <-done; err == nil {
+			t.Error("a call that was cut off succeeded")
+		}
+	}
+	if _, err := w.LoadBalancers(t.Context(), 0); !errors.Is(err, ErrClosed) {
+		t.Errorf("a list after the end: %v", err)
+	}
+	if _, err := w.Contents(t.Context(), id, InPart); !errors.Is(err, ErrClosed) {
+		t.Errorf("contents after the end: %v", err)
+	}
+	w.Close()
+}

@@ -1,0 +1,162 @@
+package octavia
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
+)
+
+const (
+	// few is of how many load balancers the listeners and pools are asked for one by one: two requests each. Of more, two lists of all
+	// that the project has.
+	few = 4
+	// width is how many requests are made at a time for one answer.
+	width = 8
+)
+
+// survey asks for the listeners and pools of a load balancer. It is answered together with others.
+type survey struct {
+	id string
+
+	// The answer, once the batch is done. It is shared with others who asked for the same, and is not changed.
+	findings
+	err error
+}
+
+type findings struct {
+	listeners []shownListener
+	pools     []shownPool
+	// monitors are those of all load balancers by their ids, if many were asked about together; else nil.
+	monitors map[string]*shownMonitor
+}
+
+func (f findings) empty() bool { return len(f.listeners)+len(f.pools) == 0 }
+
+func (a *API) answerSurveys(ctx context.Context, asked []*survey) {
+	byID := map[string][]*survey{}
+	var ids []string
+	for _, s := range asked {
+		if byID[s.id] == nil {
+			ids = append(ids, s.id)
+		}
+		byID[s.id] = append(byID[s.id], s)
+	}
+	answer := func(id string, found findings, err error) {
+		for _, s := range byID[id] {
+			s.findings, s.err = found, err
+		}
+	}
+	if len(ids) > few {
+		ids = a.surveyAll(ctx, ids, answer)
+	}
+	errs := batch.InParallel(ids, width, func(id string) error {
+		found, err := a.surveyOne(ctx, id)
+		answer(id, found, err)
+		return nil
+	})
+	for i, err := range errs {
+		if err != nil {
+			answer(ids[i], findings{}, err)
+		}
+	}
+}
+
+// surveyAll answers from lists of all that the project has, and returns the ids of which these have nothing: the load balancer may be
+// another project's, which an administrator may use.
+func (a *API) surveyAll(ctx context.Context, ids []string, answer func(string, findings, error)) (unknown []string) {
+	all, err := a.surveyProject(ctx)
+	byID := all.byLoadBalancer()
+	for _, id := range ids {
+		found := byID[id]
+		if err == nil && found.empty() {
+			unknown = append(unknown, id)
+			continue
+		}
+		found.monitors = all.monitors
+		answer(id, found, err)
+	}
+	return unknown
+}
+
+// surveyProject lists the monitors too. If each who asked did so when it comes to them, there would be many lists: they come to them at
+// different times.
+func (a *API) surveyProject(ctx context.Context) (findings, error) {
+	project, err := a.project(ctx)
+	if err != nil {
+		return findings{}, err
+	}
+	all, err := a.find(ctx, "project_id", project)
+	if err == nil && slices.ContainsFunc(all.pools, func(p shownPool) bool { return p.MonitorID != "" }) {
+		all.monitors, err = a.listMonitors(ctx)
+	}
+	return all, err
+}
+
+func (f findings) byLoadBalancer() map[string]findings {
+	byID := map[string]findings{}
+	for _, l := range f.listeners {
+		found := byID[l.LoadBalancers[0].ID]
+		found.listeners = append(found.listeners, l)
+		byID[l.LoadBalancers[0].ID] = found
+	}
+	for _, p := range f.pools {
+		found := byID[p.LoadBalancers[0].ID]
+		found.pools = append(found.pools, p)
+		byID[p.LoadBalancers[0].ID] = found
+	}
+	return byID
+}
+
+// surveyOne looks itself at what belongs to the load balancer: an Octavia whose operator has switched filters off (allow_filtering)
+// shows all.
+func (a *API) surveyOne(ctx context.Context, id string) (findings, error) {
+	all, err := a.find(ctx, "loadbalancer_id", id)
+	if err != nil {
+		return findings{}, err
+	}
+	var found findings
+	for _, l := range all.listeners {
+		if l.isOf(id) {
+			found.listeners = append(found.listeners, l)
+		}
+	}
+	for _, p := range all.pools {
+		if p.isOf(id) {
+			found.pools = append(found.pools, p)
+		}
+	}
+	return found, nil
+}
+
+// find lists the listeners and the pools at the same time, by a filter.
+func (a *API) find(ctx context.Context, filter, value string) (findings, error) {
+	var found findings
+	errs := batch.InParallel([]func() error{
+		func() (err error) {
+			query := url.Values{filter: {value}, "fields": listenerFields()}
+			found.listeners, err = listBelow(ctx, a, "listeners", query, (*shownListener).common)
+			return err
+		},
+		func() (err error) {
+			query := url.Values{filter: {value}, "fields": poolFields()}
+			found.pools, err = listBelow(ctx, a, "pools", query, (*shownPool).common)
+			return err
+		},
+	}, 2, func(list func() error) error { return list() })
+	return found, first(errs)
+}
+
+// listBelow lists listeners or pools.
+func listBelow[T any](ctx context.Context, a *API, name string, query url.Values, common func(*T) *below) ([]T, error) {
+	all, err := list(ctx, a, name, name, query, func(item *T) string { return common(item).ID })
+	for i := 0; err == nil && i < len(all); i++ {
+		err = common(&all[i]).check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", name, err)
+	}
+	return all, nil
+}
