@@ -6,7 +6,8 @@ type FloatingIP struct {
 	Address     string
 	NetworkID   string
 	Description string
-	Tags        []string
+	// Tags are nil if Neutron knows none.
+	Tags []string
 	// PortID is the port that it leads to; "" for none.
 	PortID string
 }
@@ -17,8 +18,9 @@ type SecurityGroup struct {
 	ID          string
 	Name        string
 	Description string
-	Tags        []string
-	Rules       []Rule
+	// Tags are nil in one that is if Neutron knows none.
+	Tags  []string
+	Rules []Rule
 }
 
 // Rule lets something through to who has the security group.
@@ -29,7 +31,8 @@ type Rule struct {
 	Direction, EtherType, Protocol string
 	// PortMin and PortMax are 0 for all ports.
 	PortMin, PortMax int
-	// RemotePrefix is a CIDR; "" for everybody.
+	// RemotePrefix is a CIDR without host bits; "" for everybody. In a rule that is for the members of a group it is neither, and no rule that
+	// is wanted is the same.
 	RemotePrefix string
 }
 
@@ -41,7 +44,8 @@ func (r Rule) Same(other Rule) bool {
 
 // NodePort is a port of Neutron's that belongs to a server.
 type NodePort struct {
-	ID       string
+	ID string
+	// ServerID is "" for a port that was made before its server, and is left of it.
 	ServerID string
 	// Addresses are the fixed ones.
 	Addresses      []Address

@@ -1,0 +1,85 @@
+package neutron
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/keymanager/v1/containers"
+	"github.com/gophercloud/gophercloud/v2/openstack/keymanager/v1/secrets"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
+)
+
+// certificatesAtATime is how many are looked up at a time.
+const certificatesAtATime = 4
+
+// certificate is what is known of a reference.
+type certificate struct{ err error }
+
+// CheckCertificate returns nil if Barbican has what the reference names, a container or a secret, and shows it to the project. The error wraps
+// [ErrNoCertificate] if there is no such thing, or cannot be. That it is there is remembered for 10 min. What is in it is not read.
+func (a *API) CheckCertificate(ctx context.Context, ref string) error {
+	found, _, err := a.certificates.one(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return found.err
+}
+
+func (a *API) readCertificates(ctx context.Context, refs []string) (map[string]certificate, error) {
+	errs := batch.InParallel(refs, certificatesAtATime, func(ref string) error { return a.readCertificate(ctx, ref) })
+	found := map[string]certificate{}
+	for i, ref := range refs {
+		found[ref] = certificate{errs[i]}
+	}
+	return found, nil
+}
+
+// readCertificate asks the key manager of the cloud, whatever host the reference names: the token goes nowhere else.
+func (a *API) readCertificate(ctx context.Context, ref string) error {
+	kind, id, err := parseCertificateRef(ref)
+	if err != nil {
+		return err
+	}
+	if a.config.KeyManager == nil {
+		return fmt.Errorf("certificate %s: there is no key manager", ref)
+	}
+	client, err := a.config.KeyManager(ctx)
+	if err != nil {
+		return fmt.Errorf("certificate %s: %w", ref, err)
+	}
+	if kind == "containers" {
+		err = containers.Get(ctx, client, id).Err
+	} else {
+		err = secrets.Get(ctx, client, id).Err
+	}
+	switch {
+	case gophercloud.ResponseCodeIs(err, http.StatusNotFound):
+		return fmt.Errorf("certificate %s: %w: the key manager has none of this id", ref, ErrNoCertificate)
+	case err != nil:
+		return fmt.Errorf("certificate %s: %w", ref, err)
+	}
+	return nil
+}
+
+// parseCertificateRef reads …/containers/<id> or …/secrets/<id>. The id becomes a part of a URL.
+func parseCertificateRef(ref string) (kind, id string, err error) {
+	parts := strings.Split(strings.TrimSuffix(ref, "/"), "/")
+	if len(parts) >= 2 {
+		kind, id = parts[len(parts)-2], parts[len(parts)-1]
+	}
+	if kind != "containers" && kind != "secrets" || !isID(id) {
+		return "", "", fmt.Errorf("certificate %q: %w: a reference ends with containers/<id> or secrets/<id>", ref, ErrNoCertificate)
+	}
+	return kind, id, nil
+}
+
+// isID tells whether a text may be an id of Barbican's, which is a UUID.
+func isID(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-'
+	})
+}

@@ -1,0 +1,153 @@
+package neutron
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// site is a cloud with a network of nodes, behind a router to an external network, and what asks it.
+type site struct {
+	*openstacktest.Server
+	*API
+	t     *testing.T
+	clock *clocktesting.FakePassiveClock
+	// external, of which pool is a subnet, and internal, of which subnet is one, are networks.
+	external, pool, internal, subnet string
+}
+
+// What the cloud and the API have both is the API's.
+
+func (s *site) Close() { s.API.Close() }
+
+func (s *site) Subnets(ctx context.Context, networkID string) ([]balancer.Subnet, error) {
+	return s.API.Subnets(ctx, networkID)
+}
+
+func (s *site) FloatingIPs(ctx context.Context) ([]balancer.FloatingIP, error) {
+	return s.API.FloatingIPs(ctx)
+}
+
+func (s *site) DeleteFloatingIP(ctx context.Context, id string) error {
+	return s.API.DeleteFloatingIP(ctx, id)
+}
+
+func (s *site) DeleteSecurityGroup(ctx context.Context, id string) error {
+	return s.API.DeleteSecurityGroup(ctx, id)
+}
+
+func newSite(t *testing.T, options ...openstacktest.Option) *site {
+	t.Helper()
+	s := &site{Server: openstacktest.NewServer(options...), t: t, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	t.Cleanup(s.Server.Close)
+	s.external = s.AddNetwork(openstacktest.Network{Name: "public", External: true})
+	s.pool = s.AddSubnet(openstacktest.Subnet{Name: "pool", NetworkID: s.external, CIDR: "203.0.113.0/24"})
+	s.internal = s.AddNetwork(openstacktest.Network{Name: "nodes"})
+	s.subnet = s.AddSubnet(openstacktest.Subnet{NetworkID: s.internal, CIDR: "10.0.0.0/16"})
+	s.AddRouter(openstacktest.Router{Name: "router", ExternalNetworkID: s.external, Subnets: []string{s.subnet}})
+	network, keys := clientsOf(t, s.Server, s.Credentials())
+	s.API = New(Config{
+		Client:     func(context.Context) (*gophercloud.ServiceClient, error) { return network, nil },
+		KeyManager: func(context.Context) (*gophercloud.ServiceClient, error) { return keys, nil },
+		Project:    func(context.Context) (string, error) { return s.Credentials().ProjectID, nil },
+		Clock:      s.clock, Logger: testr.New(t),
+	})
+	t.Cleanup(s.API.Close)
+	s.ForgetCalls()
+	return s
+}
+
+func clientsOf(t *testing.T, s *openstacktest.Server, credentials openstacktest.Credentials) (network, keys *gophercloud.ServiceClient) {
+	t.Helper()
+	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
+		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID, Password: credentials.Password, TenantID: credentials.ProjectID,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(provider.HTTPClient.CloseIdleConnections)
+	region := gophercloud.EndpointOpts{Region: credentials.Region}
+	if network, err = openstack.NewNetworkV2(provider, region); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err = openstack.NewKeyManagerV1(provider, region); err != nil {
+		t.Fatal(err)
+	}
+	return network, keys
+}
+
+func (s *site) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// wantCalls compares all calls since they were forgotten last.
+func (s *site) wantCalls(want map[string]int) {
+	s.t.Helper()
+	if got := s.Counts(); !maps.Equal(got, want) {
+		s.t.Errorf("calls %v, want %v", got, want)
+	}
+}
+
+// addPort adds a port of the server, in the subnet of the nodes.
+func (s *site) addPort(server string, groups ...string) string {
+	s.t.Helper()
+	return s.AddPort(openstacktest.Port{
+		NetworkID: s.internal, DeviceID: server, DeviceOwner: openstacktest.OwnerCompute, SecurityGroups: append([]string{}, groups...),
+	})
+}
+
+// portNow is a port as it is in the cloud.
+func (s *site) portNow(id string) openstacktest.Port {
+	s.t.Helper()
+	all := s.Ports()
+	i := slices.IndexFunc(all, func(p openstacktest.Port) bool { return p.ID == id })
+	if i < 0 {
+		s.t.Fatalf("there is no port %s", id)
+	}
+	return all[i]
+}
+
+// floatingIPNow is a floating IP as it is in the cloud.
+func (s *site) floatingIPNow(id string) openstacktest.FloatingIP {
+	s.t.Helper()
+	all := s.Server.FloatingIPs()
+	i := slices.IndexFunc(all, func(f openstacktest.FloatingIP) bool { return f.ID == id })
+	if i < 0 {
+		s.t.Fatalf("there is no floating IP %s", id)
+	}
+	return all[i]
+}
+
+// atOnce does something n times at the same time, and returns the errors.
+func atOnce(n int, do func(i int) error) []error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { errs[i] = do(i) })
+	}
+	all.Wait()
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+func numbered(text string, n int) []string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(text, i))
+	}
+	return all
+}

@@ -1,0 +1,185 @@
+package neutron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// maxStale bounds how often one change is tried again, because somebody else was first.
+const maxStale = 5
+
+// floatingIP is a floating IP as Neutron shows it.
+type floatingIP struct {
+	ID          string   `json:"id"`
+	Address     string   `json:"floating_ip_address"`
+	NetworkID   string   `json:"floating_network_id"`
+	Description string   `json:"description"`
+	PortID      string   `json:"port_id"`
+	Tags        []string `json:"tags"`
+	Revision    *int     `json:"revision_number"`
+}
+
+func (f floatingIP) identifier() string { return f.ID }
+
+func (f floatingIP) value() balancer.FloatingIP {
+	return balancer.FloatingIP{
+		ID: f.ID, Address: f.Address, NetworkID: f.NetworkID, Description: f.Description, Tags: f.Tags, PortID: f.PortID,
+	}
+}
+
+// FloatingIPs are all of the project, in the order of their ids, by one list, which is begun after the call. Whoever asks at the same time
+// gets the same list.
+func (a *API) FloatingIPs(ctx context.Context) ([]balancer.FloatingIP, error) {
+	return a.FloatingIPsOf(ctx, nil)
+}
+
+// FloatingIPQuery tells which floating IPs are of interest: those to which any of it applies. What is empty applies to none.
+type FloatingIPQuery struct {
+	// PortIDs are the ports that they lead to.
+	PortIDs []string
+	// Tag is one of theirs.
+	Tag string
+	// Address is theirs.
+	Address string
+	// Description is theirs, to the letter: on a cloud without tags there is nothing else that tells whose they are.
+	Description string
+}
+
+func (q *FloatingIPQuery) fits(f balancer.FloatingIP) bool {
+	return f.PortID != "" && slices.Contains(q.PortIDs, f.PortID) || q.Tag != "" && slices.Contains(f.Tags, q.Tag) ||
+		q.Address != "" && f.Address == q.Address || q.Description != "" && f.Description == q.Description
+}
+
+// FloatingIPsOf are those of [API.FloatingIPs] that are of interest; nil: all. It costs the same: Neutron has no "or" between filters, so
+// even for one load balancer one list of the project is cheaper than a list for each filter.
+func (a *API) FloatingIPsOf(ctx context.Context, query *FloatingIPQuery) ([]balancer.FloatingIP, error) {
+	all, _, err := a.floatingIPs.one(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var found []balancer.FloatingIP
+	for _, f := range all {
+		if query == nil || query.fits(f) {
+			f.Tags = slices.Clone(f.Tags)
+			found = append(found, f)
+		}
+	}
+	return found, nil
+}
+
+func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string][]balancer.FloatingIP, error) {
+	project, err := a.config.Project(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list floating IPs: %w", err)
+	}
+	all, err := list[floatingIP](ctx, a, "floatingips", "floatingips", url.Values{
+		"project_id": {project},
+		"fields":     {"id", "floating_ip_address", "floating_network_id", "description", "port_id", "tags"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var values []balancer.FloatingIP
+	for _, f := range all {
+		values = append(values, f.value())
+	}
+	return map[string][]balancer.FloatingIP{"": values}, nil
+}
+
+// CreateFloatingIP makes a floating IP that leads to the port, with an address of the subnet ("": of any), or the one that is wanted, and tags
+// it: two requests. The error wraps [ErrNoAddress], [ErrAddressInUse] or [ErrQuota] for these. A floating IP with an id beside an
+// error was made, and could not be tagged.
+func (a *API) CreateFloatingIP(ctx context.Context, wanted balancer.WantedFloatingIP, subnetID, portID string) (balancer.FloatingIP, error) {
+	doing := "create floating IP in network " + wanted.NetworkID
+	if subnetID != "" {
+		doing += ", subnet " + subnetID
+	}
+	if wanted.Address != "" {
+		doing += ", with address " + wanted.Address
+	}
+	var made floatingIP
+	err := a.request(ctx, doing, func(client *gophercloud.ServiceClient) (err error) {
+		made, err = extract[floatingIP](floatingips.Create(ctx, client, floatingips.CreateOpts{
+			FloatingNetworkID: wanted.NetworkID, SubnetID: subnetID, FloatingIP: wanted.Address, PortID: portID, Description: wanted.Description,
+		}).Result, "floatingip")
+		return err
+	})
+	if err != nil {
+		return balancer.FloatingIP{}, err
+	}
+	value := made.value()
+	if len(wanted.Tags) == 0 {
+		return value, nil
+	}
+	if err := a.TagFloatingIP(ctx, made.ID, wanted.Tags); err != nil {
+		return value, err
+	}
+	value.Tags = slices.Clone(wanted.Tags)
+	return value, nil
+}
+
+// AttachFloatingIP lets a floating IP lead to the port. It takes it from nobody: one that leads to another port is [ErrAddressInUse], so
+// it looks first.
+func (a *API) AttachFloatingIP(ctx context.Context, id, portID string) error {
+	doing := fmt.Sprintf("attach floating IP %s to port %s", id, portID)
+	for range maxStale {
+		var is floatingIP
+		err := a.request(ctx, doing, func(client *gophercloud.ServiceClient) (err error) {
+			is, err = extract[floatingIP](floatingips.Get(ctx, client, id).Result, "floatingip")
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case is.PortID == portID:
+			return nil
+		case is.PortID != "":
+			return fmt.Errorf("%s: %w: %s leads to port %s", doing, ErrAddressInUse, is.Address, is.PortID)
+		}
+		err = a.pointFloatingIP(ctx, doing, id, portID, is.Revision)
+		if !isStale(err) {
+			return err
+		}
+	}
+	return changedByOthers(doing)
+}
+
+// DetachFloatingIP lets a floating IP lead nowhere. One that is gone does.
+func (a *API) DetachFloatingIP(ctx context.Context, id string) error {
+	err := a.pointFloatingIP(ctx, "detach floating IP "+id, id, "", nil)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// pointFloatingIP lets a floating IP lead to a port, or to none: gophercloud sends null for "".
+func (a *API) pointFloatingIP(ctx context.Context, doing, id, portID string, revision *int) error {
+	return a.request(ctx, doing, func(client *gophercloud.ServiceClient) error {
+		return floatingips.Update(ctx, client, id, floatingips.UpdateOpts{PortID: &portID, RevisionNumber: revision}).Err
+	})
+}
+
+// DeleteFloatingIP gives the address back. One that is gone is deleted.
+func (a *API) DeleteFloatingIP(ctx context.Context, id string) error {
+	return a.remove(ctx, "delete floating IP "+id, func(client *gophercloud.ServiceClient) error {
+		return floatingips.Delete(ctx, client, id).ExtractErr()
+	})
+}
+
+// TagFloatingIP replaces the tags. On a cloud that has no tags it does nothing.
+func (a *API) TagFloatingIP(ctx context.Context, id string, tags []string) error {
+	return a.replaceTags(ctx, "floatingips", id, tags)
+}
+
+func changedByOthers(doing string) error {
+	return fmt.Errorf("%s: others changed it %d times meanwhile", doing, maxStale)
+}

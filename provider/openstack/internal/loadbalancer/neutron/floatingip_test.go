@@ -1,0 +1,307 @@
+package neutron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func ids(all []balancer.FloatingIP) []string {
+	var found []string
+	for _, f := range all {
+		found = append(found, f.ID)
+	}
+	return found
+}
+
+func TestFloatingIPsOf_AnyOfTheReasons_IsOneList(t *testing.T) {
+	s := newSite(t)
+	vip := s.addPort("")
+	onPort := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, PortID: vip})
+	tagged := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Tags: []string{"x", "fxccm-service=1"}})
+	asked := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Address: "203.0.113.77"})
+	described := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Description: "for a Service"})
+	free := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Description: "for a Service of another"})
+	foreign := s.AddProject(openstacktest.Project{Name: "other"})
+	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, ProjectID: foreign.ProjectID, Tags: []string{"fxccm-service=1"}})
+
+	for name, c := range map[string]struct {
+		query *FloatingIPQuery
+		want  []string
+	}{
+		"all":         {nil, []string{onPort, tagged, asked, described, free}},
+		"nothing":     {&FloatingIPQuery{}, nil},
+		"port":        {&FloatingIPQuery{PortIDs: []string{"other", vip}}, []string{onPort}},
+		"empty port":  {&FloatingIPQuery{PortIDs: []string{""}}, nil},
+		"tag":         {&FloatingIPQuery{Tag: "fxccm-service=1"}, []string{tagged}},
+		"part of tag": {&FloatingIPQuery{Tag: "fxccm-service"}, nil},
+		"address":     {&FloatingIPQuery{Address: "203.0.113.77"}, []string{asked}},
+		"description": {&FloatingIPQuery{Description: "for a Service"}, []string{described}},
+		"several":     {&FloatingIPQuery{PortIDs: []string{vip}, Tag: "fxccm-service=1", Address: "203.0.113.77"}, []string{onPort, tagged, asked}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.ForgetCalls()
+			found, err := s.FloatingIPsOf(t.Context(), c.query)
+			s.must(err)
+			if want := slices.Sorted(slices.Values(c.want)); !slices.Equal(ids(found), want) {
+				t.Errorf("found %v, want %v", ids(found), want)
+			}
+			s.wantCalls(map[string]int{"floating_ip_list": 1})
+		})
+	}
+	found, err := s.FloatingIPsOf(t.Context(), &FloatingIPQuery{Tag: "fxccm-service=1"})
+	s.must(err)
+	want := balancer.FloatingIP{ID: tagged, Address: s.floatingIPNow(tagged).Address, NetworkID: s.external}
+	got := found[0]
+	if !slices.Equal(got.Tags, []string{"x", "fxccm-service=1"}) {
+		t.Errorf("tags %q", got.Tags)
+	}
+	got.Tags = nil
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("found %+v, want %+v", got, want)
+	}
+}
+
+func TestFloatingIPs_200AtOnce_ShareAFewLists(t *testing.T) {
+	s := newSite(t)
+	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Tags: []string{"mine"}})
+	s.ForgetCalls()
+	// While the first list is on its way all others come.
+	s.Inject(openstacktest.Fault{Operation: "floating_ip_list", Times: 1, Delay: 300 * time.Millisecond})
+	failed := atOnce(200, func(int) error {
+		found, err := s.FloatingIPsOf(t.Context(), &FloatingIPQuery{Tag: "mine"})
+		if err == nil && len(found) != 1 {
+			err = fmt.Errorf("found %v", found)
+		}
+		if err == nil {
+			found[0].Tags[0] = "the caller's own"
+		}
+		return err
+	})
+	if len(failed) > 0 {
+		t.Fatal(failed[0])
+	}
+	if n := s.Counts()["floating_ip_list"]; n > 4 {
+		t.Errorf("200 callers at once cost %d lists", n)
+	}
+}
+
+func TestFloatingIPs_WhoAsksAfterAChangeSeesIt(t *testing.T) {
+	s := newSite(t)
+	s.Inject(openstacktest.Fault{Operation: "floating_ip_list", Times: 1, Delay: 300 * time.Millisecond})
+	early := make(chan int, 1)
+	go func() {
+		all, err := s.FloatingIPs(context.WithoutCancel(t.Context()))
+		if err != nil {
+			all = make([]balancer.FloatingIP, 99)
+		}
+		early <- len(all)
+	}()
+	if _, err := s.WaitForCall(t.Context(), func(c openstacktest.Call) bool { return c.Operation == "floating_ip_list" }); err != nil {
+		t.Fatal(err)
+	}
+	// The list is read, and on its way.
+	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	late, err := s.FloatingIPs(t.Context())
+	s.must(err)
+	if n := <-early; n != 0 || len(late) != 1 {
+		t.Errorf("found %d before the change, want 0, and %d after it, want 1", n, len(late))
+	}
+}
+
+func TestCreateFloatingIP_IsMadeAndTagged_ByTwoRequests(t *testing.T) {
+	s := newSite(t)
+	vip := s.addPort("")
+	s.ForgetCalls()
+	wanted := balancer.WantedFloatingIP{NetworkID: s.external, Description: "what it is for", Tags: []string{"a", "b", "a"}}
+	got, err := s.CreateFloatingIP(t.Context(), wanted, s.pool, vip)
+	s.must(err)
+	s.wantCalls(map[string]int{"floating_ip_create": 1, "floating_ip_tag_replace": 1})
+	is := s.floatingIPNow(got.ID)
+	if is.PortID != vip || is.Description != "what it is for" || !slices.Equal(is.Tags, []string{"a", "b"}) || is.NetworkID != s.external {
+		t.Errorf("made is %+v", is)
+	}
+	if got.Address != is.Address || got.PortID != vip || got.Address == "" {
+		t.Errorf("returned is %+v", got)
+	}
+}
+
+func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
+	small := func(s *site) string {
+		return s.AddSubnet(openstacktest.Subnet{
+			NetworkID: s.external, CIDR: "198.51.100.0/24", NoGateway: true, Pools: []openstacktest.AddressRange{{First: "198.51.100.5", Last: "198.51.100.5"}},
+		})
+	}
+	for name, c := range map[string]struct {
+		prepare func(*site) (subnet, address string)
+		want    error
+	}{
+		"subnet without addresses": {func(s *site) (string, string) {
+			subnet := small(s)
+			s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, SubnetID: subnet})
+			return subnet, ""
+		}, ErrNoAddress},
+		"address of another": {func(s *site) (string, string) {
+			s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Address: "203.0.113.50"})
+			return "", "203.0.113.50"
+		}, ErrAddressInUse},
+		"quota": {func(s *site) (string, string) {
+			s.SetNetworkQuota("floatingip", 0)
+			return "", ""
+		}, ErrQuota},
+		"unknown subnet": {func(*site) (string, string) { return "00000000-0000-4000-8000-00000000dead", "" }, ErrNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, openstacktest.WithUserChosenAddresses())
+			subnet, address := c.prepare(s)
+			vip := s.addPort("")
+			before := len(s.Server.FloatingIPs())
+			made, err := s.CreateFloatingIP(t.Context(), balancer.WantedFloatingIP{NetworkID: s.external, Address: address}, subnet, vip)
+			if !errors.Is(err, c.want) || made.ID != "" {
+				t.Errorf("made %+v, error %v, want one that is %q", made, err, c.want)
+			}
+			for _, other := range []error{ErrNoAddress, ErrAddressInUse, ErrQuota, ErrNotFound} {
+				if other != c.want && errors.Is(err, other) {
+					t.Errorf("the error is also %q", other)
+				}
+			}
+			if n := len(s.Server.FloatingIPs()); n != before {
+				t.Errorf("%d floating IPs were made", n-before)
+			}
+		})
+	}
+}
+
+func TestCreateFloatingIP_NotTagged_IsToldWithTheError(t *testing.T) {
+	s := newSite(t)
+	s.Inject(openstacktest.Fault{Operation: "floating_ip_tag_replace", Status: 500})
+	made, err := s.CreateFloatingIP(t.Context(), balancer.WantedFloatingIP{NetworkID: s.external, Tags: []string{"a"}}, "", s.addPort(""))
+	if err == nil || made.ID == "" {
+		t.Errorf("made %+v, error %v, want both", made, err)
+	}
+}
+
+func TestTags_CloudWithoutThem_DoesWithout(t *testing.T) {
+	s := newSite(t, openstacktest.WithoutExtensions("standard-attr-tag"))
+	wanted := balancer.WantedFloatingIP{NetworkID: s.external, Tags: []string{"a"}}
+	for range 2 {
+		_, err := s.CreateFloatingIP(t.Context(), wanted, "", s.addPort(""))
+		s.must(err)
+	}
+	s.wantCalls(map[string]int{"floating_ip_create": 2, "floating_ip_tag_replace": 2, "network_extension_list": 1})
+	all, err := s.FloatingIPs(t.Context())
+	s.must(err)
+	if len(all) != 2 || all[0].Tags != nil {
+		t.Errorf("tags %#v of a cloud that knows none, want nil", all)
+	}
+}
+
+func TestTags_NotKnownWhetherThereAreAny_IsAnError(t *testing.T) {
+	s := newSite(t, openstacktest.WithoutExtensions("standard-attr-tag"))
+	s.Inject(openstacktest.Fault{Operation: "network_extension_list", Status: 503})
+	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	if err := s.TagFloatingIP(t.Context(), id, []string{"a"}); !errors.Is(err, capability.ErrUnknown) {
+		t.Errorf("error %v, want one that says that it is not known", err)
+	}
+}
+
+func TestTagFloatingIP_ReplacesAll(t *testing.T) {
+	s := newSite(t)
+	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Tags: []string{"old"}})
+	s.must(s.TagFloatingIP(t.Context(), id, []string{"new", "other"}))
+	if got := s.floatingIPNow(id).Tags; !slices.Equal(got, []string{"new", "other"}) {
+		t.Errorf("tags %q", got)
+	}
+	s.must(s.TagFloatingIP(t.Context(), id, nil))
+	if got := s.floatingIPNow(id).Tags; len(got) != 0 {
+		t.Errorf("tags %q, want none", got)
+	}
+	if err := s.TagFloatingIP(t.Context(), "gone", []string{"a"}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("error %v for one that is gone", err)
+	}
+}
+
+func TestAttachFloatingIP_TakesItFromNobody(t *testing.T) {
+	s := newSite(t)
+	mine, others := s.addPort(""), s.addPort("")
+	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	for range 2 { // the second time there is nothing to do
+		s.must(s.AttachFloatingIP(t.Context(), id, mine))
+	}
+	if got := s.floatingIPNow(id).PortID; got != mine {
+		t.Errorf("it leads to %q", got)
+	}
+	if n := s.Counts()["floating_ip_update"]; n != 1 {
+		t.Errorf("it was written %d times", n)
+	}
+	if err := s.AttachFloatingIP(t.Context(), id, others); !errors.Is(err, ErrAddressInUse) {
+		t.Errorf("error %v, want that it is in use", err)
+	}
+	if got := s.floatingIPNow(id).PortID; got != mine {
+		t.Errorf("it was taken: it leads to %q", got)
+	}
+	if err := s.AttachFloatingIP(t.Context(), "gone", mine); !errors.Is(err, ErrNotFound) {
+		t.Errorf("error %v for one that is gone", err)
+	}
+}
+
+func TestAttachFloatingIP_TakenByAnotherMeanwhile_IsLeftToThem(t *testing.T) {
+	var s *site
+	var others, id string
+	taken := false
+	s = newSite(t, openstacktest.WithObserver(func(c openstacktest.Call) {
+		if c.Operation == "floating_ip_get" && !taken {
+			taken = true
+			if err := s.UpdateFloatingIP(id, func(f *openstacktest.FloatingIP) { f.PortID = others }); err != nil {
+				t.Error(err)
+			}
+		}
+	}))
+	mine := s.addPort("")
+	others = s.addPort("")
+	id = s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	if err := s.AttachFloatingIP(t.Context(), id, mine); !errors.Is(err, ErrAddressInUse) {
+		t.Errorf("error %v, want that it is in use", err)
+	}
+	if got := s.floatingIPNow(id).PortID; got != others {
+		t.Errorf("it leads to %q, want %q: who was first", got, others)
+	}
+}
+
+func TestDetachFloatingIP_LeadsNowhere(t *testing.T) {
+	s := newSite(t)
+	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, PortID: s.addPort("")})
+	s.must(s.DetachFloatingIP(t.Context(), id))
+	if got := s.floatingIPNow(id).PortID; got != "" {
+		t.Errorf("it leads to %q", got)
+	}
+	calls := s.Calls()
+	if body := calls[len(calls)-1].Body; !strings.Contains(body, `"port_id":null`) {
+		t.Errorf("sent %s, want that the port is null", body)
+	}
+	s.must(s.DetachFloatingIP(t.Context(), "gone"))
+}
+
+func TestDeleteFloatingIP_OneThatIsGone_IsDone(t *testing.T) {
+	s := newSite(t)
+	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, PortID: s.addPort("")})
+	for range 2 {
+		s.must(s.DeleteFloatingIP(t.Context(), id))
+	}
+	if n := len(s.Server.FloatingIPs()); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+	s.Inject(openstacktest.Fault{Operation: "floating_ip_delete", Status: http.StatusConflict})
+	if err := s.DeleteFloatingIP(t.Context(), id); err == nil {
+		t.Error("a refusal was taken for success")
+	}
+}

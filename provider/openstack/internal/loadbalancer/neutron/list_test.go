@@ -1,0 +1,139 @@
+package neutron
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func TestList_AllPagesAreRead_WithTheFilters(t *testing.T) {
+	s := newSite(t, openstacktest.WithPageSize(3))
+	foreign := s.AddProject(openstacktest.Project{Name: "other"})
+	for range 10 {
+		s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+		s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, ProjectID: foreign.ProjectID})
+	}
+	s.ForgetCalls()
+	all, err := s.FloatingIPs(t.Context())
+	s.must(err)
+	if len(all) != 10 || !slices.IsSorted(ids(all)) {
+		t.Errorf("found %d, want 10: %v", len(all), ids(all))
+	}
+	s.wantCalls(map[string]int{"floating_ip_list": 4})
+	for _, c := range s.Calls() {
+		if !strings.Contains(c.Query, "project_id="+s.Credentials().ProjectID) {
+			t.Errorf("a page was asked for without the project: %s", c.Query)
+		}
+	}
+}
+
+func TestList_WhatIsNotWhole_IsAnError(t *testing.T) {
+	body := func(text string) openstacktest.Fault {
+		return openstacktest.Fault{Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) { return 200, []byte(text) }}
+	}
+	for name, fault := range map[string]openstacktest.Fault{
+		"nothing":           body(`{}`),
+		"null":              body(`{"floatingips":null}`),
+		"a proxy's page":    body(`<html>`),
+		"no ids":            body(`{"floatingips":[{"floating_ip_address":"1.2.3.4"}]}`),
+		"links of no kind":  body(`{"floatingips":[],"floatingips_links":{}}`),
+		"links to nowhere":  body(`{"floatingips":[],"floatingips_links":[{"rel":"next","href":"http://x/y"}]}`),
+		"links in a circle": body(`{"floatingips":[{"id":"a"}],"floatingips_links":[{"rel":"next","href":"http://x/y?marker=a"}]}`),
+		"cut off":           {Truncate: 100},
+		"second page fails": {Skip: 1, Status: 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, openstacktest.WithPageSize(2))
+			for range 5 {
+				s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+			}
+			fault.Operation = "floating_ip_list"
+			s.Inject(fault)
+			if all, err := s.FloatingIPs(t.Context()); err == nil {
+				t.Errorf("found %v, want an error", ids(all))
+			}
+		})
+	}
+}
+
+func TestList_MarkerDeletedMeanwhile_DoesNotSayThatWhatIsAskedForIsGone(t *testing.T) {
+	s := newSite(t, openstacktest.WithPageSize(1))
+	other := s.AddSubnet(openstacktest.Subnet{NetworkID: s.internal, CIDR: "10.9.0.0/24"})
+	s.Inject(openstacktest.Fault{Operation: "subnet_list", Skip: 1, Status: http.StatusNotFound})
+	subnets, err := s.Subnets(t.Context(), s.internal)
+	if err == nil || errors.Is(err, ErrNotFound) {
+		t.Errorf("subnets %v, error %v, want one that is not %q", subnets, err, ErrNotFound)
+	}
+	s.RemoveFaults()
+	if _, err := s.Subnet(t.Context(), other); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestList_LinksOfAnotherHost_AreNotFollowedThere(t *testing.T) {
+	s := newSite(t, openstacktest.WithPageSize(2))
+	for range 5 {
+		s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	}
+	s.Inject(openstacktest.Fault{Operation: "floating_ip_list", Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
+		return status, bytes.ReplaceAll(body, []byte(s.URL()), []byte("http://neutron.invalid"))
+	}})
+	all, err := s.FloatingIPs(t.Context())
+	if err != nil || len(all) != 5 {
+		t.Errorf("found %d, error %v", len(all), err)
+	}
+}
+
+func TestChunks_AreShortEnoughAndLoseNothing(t *testing.T) {
+	values := append(numbered("00000000-0000-4000-8000-%012d", 500), strings.Repeat("x", 3000), "ü/&=")
+	var all []string
+	for _, some := range chunks("device_id", values) {
+		length := 0
+		for _, value := range some {
+			length += len("device_id=") + len(value) + 1
+		}
+		if length > queryLimit && len(some) > 1 {
+			t.Errorf("a part of %d values is of %d bytes", len(some), length)
+		}
+		all = append(all, some...)
+	}
+	if !slices.Equal(all, values) {
+		t.Error("the parts are not the whole")
+	}
+	if n := len(chunks("device_id", values[:500])); n > 15 {
+		t.Errorf("500 ids are in %d parts", n)
+	}
+	if got := chunks("device_id", nil); len(got) != 0 {
+		t.Errorf("nothing is in %d parts", len(got))
+	}
+}
+
+func TestClose_EndsWhatIsUnderWay(t *testing.T) {
+	s := newSite(t)
+	s.Inject(openstacktest.Fault{Operation: "floating_ip_list", Hang: true})
+	failed := make(chan error, 1)
+	go func() {
+		_, err := s.FloatingIPs(t.Context())
+		failed <- err
+	}()
+	if _, err := s.WaitForCall(t.Context(), func(c openstacktest.Call) bool { return c.Operation == "floating_ip_list" }); err != nil {
+		t.Fatal(err)
+	}
+	s.API.Close()
+	if err := <-failed; err == nil {
+		t.Error("a list that never ended had an answer")
+	}
+	for name, ask := range map[string]func() error{
+		"list": func() error { _, err := s.FloatingIPs(t.Context()); return err },
+		"edit": func() error { return s.AddGroup(t.Context(), portSeen("p", 1), "g") },
+	} {
+		if err := ask(); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: error %v, want %q", name, err, ErrClosed)
+		}
+	}
+}

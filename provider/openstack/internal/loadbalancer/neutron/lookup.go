@@ -1,0 +1,133 @@
+package neutron
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
+)
+
+// A lookup answers questions for things of one kind by their keys: those that are asked at the same time together, and for a while
+// those that were asked before from memory.
+//
+// An answer that is not from memory was begun after the question.
+type lookup[T any] struct {
+	// read looks keys up, each of which is there once, in order. What does not exist is missing in its answer.
+	read func(ctx context.Context, keys []string) (map[string]T, error)
+	// age is for how long an answer is remembered; 0: not at all.
+	age time.Duration
+	// keeps tells which answers are remembered. Nil: all.
+	keeps func(T) bool
+	clock clock.PassiveClock
+	asked *batch.Batches[*question[T]]
+
+	mu    sync.Mutex
+	known map[string]memory[T]
+}
+
+type memory[T any] struct {
+	value T
+	at    time.Time
+}
+
+type question[T any] struct {
+	keys  []string
+	found map[string]T
+	err   error
+}
+
+func newLookup[T any](c clock.PassiveClock, age time.Duration, read func(context.Context, []string) (map[string]T, error)) *lookup[T] {
+	l := &lookup[T]{read: read, age: age, clock: c, known: map[string]memory[T]{}}
+	l.asked = batch.New(ErrClosed, l.answer)
+	return l
+}
+
+func (l *lookup[T]) close() { l.asked.Close() }
+
+// get returns what there is of the keys. What it returns is shared, and must not be changed.
+func (l *lookup[T]) get(ctx context.Context, keys ...string) (map[string]T, error) {
+	found, open := l.recall(keys)
+	if len(open) == 0 {
+		return found, nil
+	}
+	q := &question[T]{keys: keys}
+	if err := l.asked.Ask(ctx, q); err != nil {
+		return nil, err
+	}
+	return q.found, q.err
+}
+
+// one is get for a single key.
+func (l *lookup[T]) one(ctx context.Context, key string) (value T, found bool, err error) {
+	all, err := l.get(ctx, key)
+	value, found = all[key]
+	return value, found, err
+}
+
+func (l *lookup[T]) answer(ctx context.Context, questions []*question[T]) {
+	var keys []string
+	for _, q := range questions {
+		keys = append(keys, q.keys...)
+	}
+	slices.Sort(keys)
+	known, open := l.recall(slices.Compact(keys))
+	var found map[string]T
+	var err error
+	if len(open) > 0 {
+		at := l.clock.Now()
+		if found, err = l.read(ctx, open); err == nil {
+			l.remember(found, at)
+		}
+	}
+	for _, q := range questions {
+		q.found = map[string]T{}
+		for _, key := range q.keys {
+			if value, ok := known[key]; ok {
+				q.found[key] = value
+			} else if value, ok := found[key]; ok {
+				q.found[key] = value
+			}
+			if err != nil && slices.Contains(open, key) {
+				q.err = err
+			}
+		}
+	}
+}
+
+// recall tells what is remembered, and of which keys nothing is.
+func (l *lookup[T]) recall(keys []string) (known map[string]T, open []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock.Now()
+	known = map[string]T{}
+	for _, key := range keys {
+		if m, ok := l.known[key]; ok && now.Sub(m.at) < l.age {
+			known[key] = m.value
+		} else {
+			open = append(open, key)
+		}
+	}
+	return known, open
+}
+
+func (l *lookup[T]) remember(found map[string]T, at time.Time) {
+	if l.age == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, m := range l.known {
+		if at.Sub(m.at) >= l.age {
+			delete(l.known, key)
+		}
+	}
+	for key, value := range found {
+		if l.keeps == nil || l.keeps(value) {
+			l.known[key] = memory[T]{value, at}
+		}
+	}
+}

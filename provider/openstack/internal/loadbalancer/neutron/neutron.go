@@ -1,0 +1,117 @@
+// Package neutron reads and writes what a load balancer needs of Neutron: floating IPs, security groups, the ports of nodes, subnets
+// and external networks. It also asks Barbican for certificates.
+//
+// What many ask at the same moment is asked of Neutron once: 200 Services that are looked at together cost about as many requests as one.
+package neutron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/gophercloud/gophercloud/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
+	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// How long is remembered what changes only when somebody works on the cloud's networks. That a subnet, an address or a certificate was not
+// there is not remembered.
+const (
+	// subnetAge is for what cannot change in a subnet, such as its CIDR, and where a server's ports are.
+	subnetAge = 10 * time.Minute
+	// networkAge is for lists of networks and subnets, with names and tags.
+	networkAge = time.Minute
+	// certificateAge is for whether a certificate is there.
+	certificateAge = 10 * time.Minute
+)
+
+// Config is what [New] needs.
+type Config struct {
+	// Client returns the client of Neutron. It is called for each request.
+	Client func(context.Context) (*gophercloud.ServiceClient, error)
+	// KeyManager returns that of Barbican. Nil: there is none.
+	KeyManager func(context.Context) (*gophercloud.ServiceClient, error)
+	// Project returns the id of the project that the client is for.
+	Project func(context.Context) (string, error)
+	// Clock tells how old an answer is. Nil: the real one.
+	Clock  clock.PassiveClock
+	Logger logr.Logger
+}
+
+// API asks Neutron. It is safe for concurrent use. What it returns is the caller's own. [API.Close] ends it.
+type API struct {
+	config     Config
+	extensions *capability.Fact[map[string]bool]
+
+	floatingIPs  *lookup[[]balancer.FloatingIP]
+	groups       *lookup[*balancer.SecurityGroup]
+	serverPorts  *lookup[[]balancer.NodePort]
+	groupPorts   *lookup[[]balancer.NodePort]
+	addresses    *lookup[[]balancer.Address]
+	subnets      *lookup[balancer.Subnet]
+	networks     *lookup[[]balancer.Subnet]
+	external     *lookup[string]
+	certificates *lookup[certificate]
+	groupEdits   *batch.Batches[*groupEdit]
+}
+
+// New makes no request.
+func New(config Config) *API {
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
+	}
+	a := &API{config: config}
+	a.extensions = capability.New(a.readExtensions, capability.Options{Clock: config.Clock})
+	a.floatingIPs = newLookup(config.Clock, 0, a.readFloatingIPs)
+	a.groups = newLookup(config.Clock, 0, a.readSecurityGroups)
+	a.serverPorts = newLookup(config.Clock, 0, a.readServerPorts)
+	a.groupPorts = newLookup(config.Clock, 0, a.readGroupPorts)
+	a.addresses = newLookup(config.Clock, subnetAge, a.readAddresses)
+	a.subnets = newLookup(config.Clock, subnetAge, a.readSubnets)
+	a.networks = newLookup(config.Clock, networkAge, a.readNetworks)
+	a.external = newLookup(config.Clock, networkAge, a.readExternalNetwork)
+	a.certificates = newLookup(config.Clock, certificateAge, a.readCertificates)
+	a.certificates.keeps = func(c certificate) bool { return c.err == nil }
+	a.groupEdits = batch.New(ErrClosed, a.editGroups)
+	return a
+}
+
+// Close cancels what is under way, and waits for its end.
+func (a *API) Close() {
+	a.floatingIPs.close()
+	a.groups.close()
+	a.serverPorts.close()
+	a.groupPorts.close()
+	a.addresses.close()
+	a.subnets.close()
+	a.networks.close()
+	a.external.close()
+	a.certificates.close()
+	a.groupEdits.Close()
+}
+
+// request makes one request. What is being done begins the error.
+func (a *API) request(ctx context.Context, doing string, send func(*gophercloud.ServiceClient) error) error {
+	client, err := a.config.Client(ctx)
+	if err == nil {
+		err = send(client)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, explain(err))
+	}
+	return nil
+}
+
+// remove is request for what is done if it is not there.
+func (a *API) remove(ctx context.Context, doing string, send func(*gophercloud.ServiceClient) error) error {
+	err := a.request(ctx, doing, send)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,163 @@
+package neutron
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// port is a port as Neutron shows it.
+type port struct {
+	ID       string `json:"id"`
+	DeviceID string `json:"device_id"`
+	FixedIPs []struct {
+		SubnetID string `json:"subnet_id"`
+		Address  string `json:"ip_address"`
+	} `json:"fixed_ips"`
+	SecurityGroups []string `json:"security_groups"`
+	// PortSecurity is nil when the cloud has no such thing: all ports have it then.
+	PortSecurity *bool `json:"port_security_enabled"`
+	Revision     *int  `json:"revision_number"`
+}
+
+func (p port) identifier() string { return p.ID }
+
+func (p port) value() balancer.NodePort {
+	value := balancer.NodePort{
+		ID: p.ID, ServerID: p.DeviceID, SecurityGroups: p.SecurityGroups,
+		PortSecurity: p.PortSecurity == nil || *p.PortSecurity, Revision: -1,
+	}
+	if p.Revision != nil {
+		value.Revision = *p.Revision
+	}
+	for _, ip := range p.FixedIPs {
+		value.Addresses = append(value.Addresses, balancer.Address{SubnetID: ip.SubnetID, IP: ip.Address})
+	}
+	return value
+}
+
+// NodePorts are the ports of servers, and those that bear the security group ("": none is asked for), whoever has them: a port that was
+// made before its server stays when that is deleted, and keeps its groups. They are in the order of their ids, each once, and as they are
+// after the call. What is asked at the same time is asked together, so that many Services of one cluster cost about as much as one.
+func (a *API) NodePorts(ctx context.Context, serverIDs []string, groupID string) ([]balancer.NodePort, error) {
+	var found []balancer.NodePort
+	add := func(ports []balancer.NodePort) {
+		for _, p := range ports {
+			p.Addresses, p.SecurityGroups = slices.Clone(p.Addresses), slices.Clone(p.SecurityGroups)
+			found = append(found, p)
+		}
+	}
+	byServer, err := a.serverPorts.get(ctx, distinct(serverIDs)...)
+	if err != nil {
+		return nil, err
+	}
+	for _, ports := range byServer {
+		add(ports)
+	}
+	if groupID != "" {
+		bearing, _, err := a.groupPorts.one(ctx, groupID)
+		if err != nil {
+			return nil, err
+		}
+		add(bearing)
+	}
+	slices.SortFunc(found, newestFirst)
+	return slices.CompactFunc(found, func(a, b balancer.NodePort) bool { return a.ID == b.ID }), nil
+}
+
+// newestFirst puts of the states of one port the newest first.
+func newestFirst(a, b balancer.NodePort) int {
+	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.Revision, a.Revision))
+}
+
+func distinct(ids []string) []string {
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" })
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// ServerAddresses are the fixed addresses of servers, by their ids. They are remembered for a while; a server that has none is missing, and
+// asked for again the next time.
+func (a *API) ServerAddresses(ctx context.Context, serverIDs []string) (map[string][]balancer.Address, error) {
+	found, err := a.addresses.get(ctx, distinct(serverIDs)...)
+	if err != nil {
+		return nil, err
+	}
+	own := map[string][]balancer.Address{}
+	for id, addresses := range found {
+		own[id] = slices.Clone(addresses)
+	}
+	return own, nil
+}
+
+func (a *API) readAddresses(ctx context.Context, serverIDs []string) (map[string][]balancer.Address, error) {
+	byServer, err := a.readServerPorts(ctx, serverIDs)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string][]balancer.Address{}
+	for id, ports := range byServer {
+		for _, p := range ports {
+			found[id] = append(found[id], p.Addresses...)
+		}
+	}
+	return found, nil
+}
+
+func (a *API) readServerPorts(ctx context.Context, serverIDs []string) (map[string][]balancer.NodePort, error) {
+	return a.portsBy(ctx, "device_id", serverIDs, func(p port) []string { return []string{p.DeviceID} })
+}
+
+func (a *API) readGroupPorts(ctx context.Context, groupIDs []string) (map[string][]balancer.NodePort, error) {
+	return a.portsBy(ctx, "security_groups", groupIDs, func(p port) []string { return p.SecurityGroups })
+}
+
+// portsBy lists ports by an attribute, and sorts them by its values. A Neutron that does not know a filter ignores it (it does without the
+// extension filter-validation), and then there are ports of no value that was asked for.
+func (a *API) portsBy(ctx context.Context, attribute string, values []string, of func(port) []string) (map[string][]balancer.NodePort, error) {
+	all, err := listBy[port](ctx, a, "ports", "ports", attribute, values, url.Values{
+		"fields": {"id", "device_id", "fixed_ips", "security_groups", "port_security_enabled", "revision_number"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := map[string][]balancer.NodePort{}
+	for _, p := range all {
+		for _, value := range of(p) {
+			if slices.Contains(values, value) && !slices.ContainsFunc(found[value], func(known balancer.NodePort) bool { return known.ID == p.ID }) {
+				found[value] = append(found[value], p.value())
+			}
+		}
+	}
+	return found, nil
+}
+
+func (a *API) port(ctx context.Context, id string) (balancer.NodePort, error) {
+	var found port
+	err := a.request(ctx, "get port "+id, func(client *gophercloud.ServiceClient) (err error) {
+		found, err = extract[port](ports.Get(ctx, client, id).Result, "port")
+		return err
+	})
+	if err != nil {
+		return balancer.NodePort{}, err
+	}
+	return found.value(), nil
+}
+
+// putGroups replaces the port's security groups, if its revision is still the given one. -1: come what may.
+func (a *API) putGroups(ctx context.Context, id string, groups []string, revision int) error {
+	options := ports.UpdateOpts{SecurityGroups: &groups}
+	if revision >= 0 {
+		options.RevisionNumber = &revision
+	}
+	return a.request(ctx, fmt.Sprintf("change the security groups of port %s", id), func(client *gophercloud.ServiceClient) error {
+		return ports.Update(ctx, client, id, options).Err
+	})
+}

@@ -1,0 +1,203 @@
+package neutron
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/rules"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// securityGroup is a security group as Neutron shows it.
+type securityGroup struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Tags        []string `json:"tags"`
+	// CreatedAt is in a form whose order is that of time. Empty if the cloud keeps no times.
+	CreatedAt string `json:"created_at"`
+	Rules     []rule `json:"security_group_rules"`
+}
+
+func (g securityGroup) identifier() string { return g.ID }
+
+func (g securityGroup) value() *balancer.SecurityGroup {
+	value := &balancer.SecurityGroup{ID: g.ID, Name: g.Name, Description: g.Description, Tags: g.Tags}
+	for _, r := range g.Rules {
+		value.Rules = append(value.Rules, r.value())
+	}
+	return value
+}
+
+// rule is a rule as Neutron shows it: what is null is for all.
+type rule struct {
+	ID                   string `json:"id"`
+	Direction            string `json:"direction"`
+	EtherType            string `json:"ethertype"`
+	Protocol             string `json:"protocol"`
+	PortMin              int    `json:"port_range_min"`
+	PortMax              int    `json:"port_range_max"`
+	RemotePrefix         string `json:"remote_ip_prefix"`
+	RemoteGroupID        string `json:"remote_group_id"`
+	RemoteAddressGroupID string `json:"remote_address_group_id"`
+}
+
+func (r rule) value() balancer.Rule {
+	return balancer.Rule{
+		ID: r.ID, Direction: strings.ToLower(r.Direction), EtherType: etherType(r.EtherType), Protocol: protocolName(r.Protocol),
+		PortMin: r.PortMin, PortMax: r.PortMax, RemotePrefix: r.remote(),
+	}
+}
+
+// remote is the other side, as a CIDR in its usual form. That of a rule for the members of a group is told in words: it lets fewer through
+// than the rule for everybody which it would look like, and is none that is wanted.
+func (r rule) remote() string {
+	switch {
+	case r.RemoteGroupID != "":
+		return "security group " + r.RemoteGroupID
+	case r.RemoteAddressGroupID != "":
+		return "address group " + r.RemoteAddressGroupID
+	}
+	if prefix, err := netip.ParsePrefix(r.RemotePrefix); err == nil {
+		return prefix.Masked().String()
+	}
+	if address, err := netip.ParseAddr(r.RemotePrefix); err == nil {
+		return netip.PrefixFrom(address, address.BitLen()).String()
+	}
+	return r.RemotePrefix
+}
+
+func etherType(text string) string {
+	switch strings.ToLower(text) {
+	case "ipv4":
+		return "IPv4"
+	case "ipv6":
+		return "IPv6"
+	}
+	return text
+}
+
+// protocolName is the name of a protocol that may be told as its number, as who made the rule has told it.
+func protocolName(text string) string {
+	switch text {
+	case "6":
+		return "tcp"
+	case "17":
+		return "udp"
+	case "132":
+		return "sctp"
+	}
+	return strings.ToLower(text)
+}
+
+// SecurityGroup returns the project's security group of that name with its rules: the oldest, if several have it. Nil: there is none.
+// Groups that are asked for at the same time are asked for together.
+func (a *API) SecurityGroup(ctx context.Context, name string) (*balancer.SecurityGroup, error) {
+	found, ok, err := a.groups.one(ctx, name)
+	if err != nil || !ok {
+		return nil, err
+	}
+	own := *found
+	own.Tags, own.Rules = slices.Clone(own.Tags), slices.Clone(own.Rules)
+	return &own, nil
+}
+
+func (a *API) readSecurityGroups(ctx context.Context, names []string) (map[string]*balancer.SecurityGroup, error) {
+	project, err := a.config.Project(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list security groups: %w", err)
+	}
+	all, err := listBy[securityGroup](ctx, a, "security-groups", "security_groups", "name", names, url.Values{
+		"project_id": {project},
+		"fields":     {"id", "name", "description", "tags", "created_at", "security_group_rules"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(all, func(a, b securityGroup) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	found := map[string]*balancer.SecurityGroup{}
+	for _, g := range all {
+		if found[g.Name] == nil {
+			found[g.Name] = g.value()
+		}
+	}
+	return found, nil
+}
+
+// CreateSecurityGroup makes a security group without rules, and tags it. Neutron gives each new group two rules, by which everything may
+// leave; they are deleted, as OCCM does: what a node may send is not for its Services to say. A group with an id beside an error was made,
+// and is not as it should be.
+func (a *API) CreateSecurityGroup(ctx context.Context, group balancer.SecurityGroup) (balancer.SecurityGroup, error) {
+	var made securityGroup
+	err := a.request(ctx, "create security group "+group.Name, func(client *gophercloud.ServiceClient) (err error) {
+		made, err = extract[securityGroup](groups.Create(ctx, client, groups.CreateOpts{Name: group.Name, Description: group.Description}).Result, "security_group")
+		return err
+	})
+	if err != nil {
+		return balancer.SecurityGroup{}, err
+	}
+	value := *made.value()
+	for len(value.Rules) > 0 {
+		if err := a.DeleteRule(ctx, value.Rules[0].ID); err != nil {
+			return value, err
+		}
+		value.Rules = value.Rules[1:]
+	}
+	if len(group.Tags) == 0 {
+		return value, nil
+	}
+	if err := a.TagSecurityGroup(ctx, made.ID, group.Tags); err != nil {
+		return value, err
+	}
+	value.Tags = slices.Clone(group.Tags)
+	return value, nil
+}
+
+// TagSecurityGroup replaces the tags. On a cloud that has no tags it does nothing.
+func (a *API) TagSecurityGroup(ctx context.Context, id string, tags []string) error {
+	return a.replaceTags(ctx, "security-groups", id, tags)
+}
+
+// DeleteSecurityGroup deletes a group that no port bears: else it is [ErrInUse]. One that is gone is deleted.
+func (a *API) DeleteSecurityGroup(ctx context.Context, id string) error {
+	return a.remove(ctx, "delete security group "+id, func(client *gophercloud.ServiceClient) error {
+		return groups.Delete(ctx, client, id).ExtractErr()
+	})
+}
+
+// CreateRule adds a rule to a group. One that is there is made.
+func (a *API) CreateRule(ctx context.Context, groupID string, r balancer.Rule) error {
+	err := a.request(ctx, "create a rule of security group "+groupID, func(client *gophercloud.ServiceClient) error {
+		_, err := extract[made](rules.Create(ctx, client, rules.CreateOpts{
+			SecGroupID: groupID, Direction: rules.RuleDirection(r.Direction), EtherType: rules.RuleEtherType(r.EtherType),
+			Protocol: rules.RuleProtocol(r.Protocol), PortRangeMin: r.PortMin, PortRangeMax: r.PortMax, RemoteIPPrefix: r.RemotePrefix,
+		}).Result, "security_group_rule")
+		return err
+	})
+	if isKind(err, "SecurityGroupRuleExists") {
+		return nil
+	}
+	return err
+}
+
+// made is what is read of something new of which nothing is of interest.
+type made struct {
+	ID string `json:"id"`
+}
+
+func (m made) identifier() string { return m.ID }
+
+// DeleteRule deletes a rule. One that is gone is deleted.
+func (a *API) DeleteRule(ctx context.Context, id string) error {
+	return a.remove(ctx, "delete security group rule "+id, func(client *gophercloud.ServiceClient) error {
+		return rules.Delete(ctx, client, id).ExtractErr()
+	})
+}

@@ -1,0 +1,209 @@
+package neutron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func TestSecurityGroup_WithItsRules_IsOneRequest(t *testing.T) {
+	s := newSite(t)
+	id := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "lb-sg", Description: "d", Tags: []string{"a"}})
+	low, high := 30080, 30090
+	s.AddSecurityGroupRule(openstacktest.SecurityGroupRule{
+		SecurityGroupID: id, Direction: "ingress", Protocol: "6", PortMin: &low, PortMax: &high, RemotePrefix: "10.1.2.3/8",
+	})
+	s.AddSecurityGroupRule(openstacktest.SecurityGroupRule{
+		SecurityGroupID: id, Direction: "ingress", EtherType: "IPv6", Protocol: "udp", PortMin: &low, PortMax: &low, RemotePrefix: "fd00:0::/64",
+	})
+	s.AddSecurityGroupRule(openstacktest.SecurityGroupRule{
+		SecurityGroupID: id, Direction: "ingress", Protocol: "sctp", PortMin: &low, PortMax: &low, RemotePrefix: "192.0.2.7",
+	})
+	s.ForgetCalls()
+	group, err := s.SecurityGroup(t.Context(), "lb-sg")
+	s.must(err)
+	s.wantCalls(map[string]int{"security_group_list": 1})
+	if group == nil || group.ID != id || group.Name != "lb-sg" || group.Description != "d" || !slices.Equal(group.Tags, []string{"a"}) {
+		t.Fatalf("found %+v", group)
+	}
+	for _, want := range []balancer.Rule{
+		{Direction: "egress", EtherType: "IPv4"},
+		{Direction: "egress", EtherType: "IPv6"},
+		{Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 30080, PortMax: 30090, RemotePrefix: "10.0.0.0/8"},
+		{Direction: "ingress", EtherType: "IPv6", Protocol: "udp", PortMin: 30080, PortMax: 30080, RemotePrefix: "fd00::/64"},
+		{Direction: "ingress", EtherType: "IPv4", Protocol: "sctp", PortMin: 30080, PortMax: 30080, RemotePrefix: "192.0.2.7/32"},
+	} {
+		if !slices.ContainsFunc(group.Rules, func(r balancer.Rule) bool { return r.Same(want) && r.ID != "" }) {
+			t.Errorf("there is no rule %+v among %+v", want, group.Rules)
+		}
+	}
+	if len(group.Rules) != 5 {
+		t.Errorf("%d rules", len(group.Rules))
+	}
+}
+
+func TestSecurityGroup_RuleForAGroup_IsNotTheRuleForEverybody(t *testing.T) {
+	for text, r := range map[string]rule{
+		"of a group":            {Direction: "ingress", EtherType: "IPv4", RemoteGroupID: "g"},
+		"of a group of address": {Direction: "ingress", EtherType: "IPv4", RemoteAddressGroupID: "g"},
+	} {
+		if r.value().Same(balancer.Rule{Direction: "ingress", EtherType: "IPv4"}) {
+			t.Errorf("a rule %s lets everybody through", text)
+		}
+	}
+}
+
+func TestRule_CaseAndNumbersOfTheProtocol_DoNotCount(t *testing.T) {
+	want := balancer.Rule{Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1, PortMax: 2, RemotePrefix: "10.0.0.0/8"}
+	for _, protocol := range []string{"TCP", "tcp", "6"} {
+		is := rule{ID: "r", Direction: "INGRESS", EtherType: "ipv4", Protocol: protocol, PortMin: 1, PortMax: 2, RemotePrefix: "10.0.0.0/8"}
+		if !is.value().Same(want) {
+			t.Errorf("protocol %q: %+v", protocol, is.value())
+		}
+	}
+}
+
+func TestSecurityGroup_None_IsNil(t *testing.T) {
+	s := newSite(t)
+	s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "lb-sg-and-more"})
+	foreign := s.AddProject(openstacktest.Project{Name: "other"})
+	s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "lb-sg", ProjectID: foreign.ProjectID})
+	group, err := s.SecurityGroup(t.Context(), "lb-sg")
+	if err != nil || group != nil {
+		t.Errorf("found %+v, error %v", group, err)
+	}
+}
+
+func TestSecurityGroup_SeveralOfAName_TheOldest(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	s := newSite(t, openstacktest.WithClock(clock))
+	younger := time.Hour
+	clock.SetTime(clock.Now().Add(younger))
+	s.AddSecurityGroup(openstacktest.SecurityGroup{ID: "a", Name: "lb-sg"})
+	clock.SetTime(clock.Now().Add(-younger))
+	oldest := s.AddSecurityGroup(openstacktest.SecurityGroup{ID: "b", Name: "lb-sg"})
+	group, err := s.SecurityGroup(t.Context(), "lb-sg")
+	s.must(err)
+	if group == nil || group.ID != oldest {
+		t.Errorf("found %+v, want %s", group, oldest)
+	}
+}
+
+func TestSecurityGroup_200AtOnce_AreAskedForTogether(t *testing.T) {
+	s := newSite(t)
+	names := numbered("lb-sg-00000000-0000-4000-8000-%012d-default-web", 200)
+	for _, name := range names {
+		s.AddSecurityGroup(openstacktest.SecurityGroup{Name: name})
+	}
+	s.ForgetCalls()
+	s.Inject(openstacktest.Fault{Operation: "security_group_list", Times: 1, Delay: 300 * time.Millisecond})
+	failed := atOnce(200, func(i int) error {
+		group, err := s.SecurityGroup(t.Context(), names[i])
+		if err == nil && (group == nil || group.Name != names[i]) {
+			err = fmt.Errorf("found %+v for %s", group, names[i])
+		}
+		return err
+	})
+	if len(failed) > 0 {
+		t.Fatal(failed[0])
+	}
+	if n := s.Counts()["security_group_list"]; n > 20 {
+		t.Errorf("200 groups cost %d lists", n)
+	}
+}
+
+func TestCreateSecurityGroup_HasNoRulesAndItsTags(t *testing.T) {
+	s := newSite(t)
+	made, err := s.CreateSecurityGroup(t.Context(), balancer.SecurityGroup{Name: "lb-sg", Description: "d", Tags: []string{"a"}})
+	s.must(err)
+	s.wantCalls(map[string]int{"security_group_create": 1, "security_group_rule_delete": 2, "security_group_tag_replace": 1})
+	found, err := s.SecurityGroup(t.Context(), "lb-sg")
+	s.must(err)
+	if found == nil || found.ID != made.ID || len(found.Rules) != 0 || found.Description != "d" || !slices.Equal(found.Tags, []string{"a"}) {
+		t.Errorf("made is %+v", found)
+	}
+	if len(made.Rules) != 0 || !slices.Equal(made.Tags, []string{"a"}) {
+		t.Errorf("returned is %+v", made)
+	}
+}
+
+func TestCreateSecurityGroup_NotAsItShouldBe_IsToldWithTheError(t *testing.T) {
+	for _, operation := range []string{"security_group_rule_delete", "security_group_tag_replace"} {
+		s := newSite(t)
+		s.Inject(openstacktest.Fault{Operation: operation, Status: 500})
+		made, err := s.CreateSecurityGroup(t.Context(), balancer.SecurityGroup{Name: "lb-sg", Tags: []string{"a"}})
+		if err == nil || made.ID == "" {
+			t.Errorf("%s fails: made %+v, error %v, want both", operation, made, err)
+		}
+	}
+}
+
+func TestCreateRule_OneThatIsThere_IsMade(t *testing.T) {
+	s := newSite(t)
+	id := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "g"})
+	wanted := balancer.Rule{Direction: "ingress", EtherType: "IPv4", Protocol: "udp", PortMin: 30000, PortMax: 30000, RemotePrefix: "10.0.0.0/8"}
+	for range 2 {
+		s.must(s.CreateRule(t.Context(), id, wanted))
+	}
+	group, err := s.SecurityGroup(t.Context(), "g")
+	s.must(err)
+	if !slices.ContainsFunc(group.Rules, wanted.Same) || len(group.Rules) != 3 {
+		t.Errorf("the group has %+v", group.Rules)
+	}
+	s.SetNetworkQuota("security_group_rule", 0)
+	wanted.PortMin--
+	if err := s.CreateRule(t.Context(), id, wanted); !errors.Is(err, ErrQuota) {
+		t.Errorf("error %v, want that the quota is used up", err)
+	}
+}
+
+// OCCM's D10: it takes the answer that a rule is gone for the end of the work.
+func TestDeleteRule_OneThatIsGone_IsDone(t *testing.T) {
+	s := newSite(t)
+	if err := s.DeleteRule(t.Context(), "gone"); err != nil {
+		t.Error(err)
+	}
+	s.Inject(openstacktest.Fault{Operation: "security_group_rule_delete", Status: 403})
+	if err := s.DeleteRule(t.Context(), "gone"); err == nil {
+		t.Error("a refusal was taken for success")
+	}
+}
+
+func TestDeleteSecurityGroup_InUse_IsAnError(t *testing.T) {
+	s := newSite(t)
+	id := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "g"})
+	port := s.addPort("server", id)
+	if err := s.DeleteSecurityGroup(t.Context(), id); !errors.Is(err, ErrInUse) {
+		t.Errorf("error %v, want that it is in use", err)
+	}
+	s.must(s.DeletePort(port))
+	for range 2 {
+		s.must(s.DeleteSecurityGroup(t.Context(), id))
+	}
+}
+
+func TestSecurityGroup_CancelledCaller_DoesNotWait(t *testing.T) {
+	s := newSite(t)
+	s.Inject(openstacktest.Fault{Operation: "security_group_list", Hang: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := s.SecurityGroup(ctx, "g")
+		failed <- err
+	}()
+	if _, err := s.WaitForCall(t.Context(), func(c openstacktest.Call) bool { return c.Operation == "security_group_list" }); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,130 @@
+package neutron
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// subnet is a subnet as Neutron shows it.
+type subnet struct {
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`
+	NetworkID string   `json:"network_id"`
+	CIDR      string   `json:"cidr"`
+	IPVersion int      `json:"ip_version"`
+	Tags      []string `json:"tags"`
+}
+
+func (s subnet) identifier() string { return s.ID }
+
+func (s subnet) value() balancer.Subnet {
+	return balancer.Subnet{ID: s.ID, Name: s.Name, NetworkID: s.NetworkID, CIDR: s.CIDR, Tags: s.Tags, IPv6: s.IPVersion == 6}
+}
+
+// Subnet returns a subnet; [ErrNotFound] if there is none that the project sees. It is remembered for 10 min.
+func (a *API) Subnet(ctx context.Context, id string) (balancer.Subnet, error) {
+	found, ok, err := a.subnets.one(ctx, id)
+	switch {
+	case err != nil:
+		return balancer.Subnet{}, err
+	case !ok:
+		return balancer.Subnet{}, fmt.Errorf("subnet %s: %w", id, ErrNotFound)
+	}
+	found.Tags = slices.Clone(found.Tags)
+	return found, nil
+}
+
+// Subnets are those of a network that the project sees, in the order of their ids. They are remembered for 1 min, unless there are none.
+func (a *API) Subnets(ctx context.Context, networkID string) ([]balancer.Subnet, error) {
+	found, _, err := a.networks.one(ctx, networkID)
+	if err != nil {
+		return nil, err
+	}
+	own := slices.Clone(found)
+	for i := range own {
+		own[i].Tags = slices.Clone(own[i].Tags)
+	}
+	return own, nil
+}
+
+func (a *API) readSubnets(ctx context.Context, ids []string) (map[string]balancer.Subnet, error) {
+	all, err := a.subnetsBy(ctx, "id", ids)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]balancer.Subnet{}
+	for _, s := range all {
+		found[s.ID] = s.value()
+	}
+	return found, nil
+}
+
+func (a *API) readNetworks(ctx context.Context, ids []string) (map[string][]balancer.Subnet, error) {
+	all, err := a.subnetsBy(ctx, "network_id", ids)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string][]balancer.Subnet{}
+	for _, s := range all {
+		found[s.NetworkID] = append(found[s.NetworkID], s.value())
+	}
+	return found, nil
+}
+
+func (a *API) subnetsBy(ctx context.Context, attribute string, values []string) ([]subnet, error) {
+	return listBy[subnet](ctx, a, "subnets", "subnets", attribute, values, url.Values{
+		"fields": {"id", "name", "network_id", "cidr", "ip_version", "tags"},
+	})
+}
+
+// externalNetwork is a network that floating IPs can be of.
+type externalNetwork struct {
+	ID string `json:"id"`
+	// Subnets are the ids of all of them, also of those that the project does not see.
+	Subnets []string `json:"subnets"`
+}
+
+func (n externalNetwork) identifier() string { return n.ID }
+
+// ExternalNetwork returns the id of the network that floating IPs are of if none is named: as with OCCM the first one, by id, that has a
+// subnet of IPv4, or whose subnets are hidden from the project, as those of external networks often are. "": there is none. The answer is
+// remembered for 1 min.
+func (a *API) ExternalNetwork(ctx context.Context) (string, error) {
+	id, _, err := a.external.one(ctx, "")
+	return id, err
+}
+
+func (a *API) readExternalNetwork(ctx context.Context, _ []string) (map[string]string, error) {
+	networks, err := list[externalNetwork](ctx, a, "networks", "networks", url.Values{
+		"router:external": {"true"}, "fields": {"id", "subnets"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, n := range networks {
+		ids = append(ids, n.ID)
+	}
+	seen, err := a.readNetworks(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range networks {
+		if givesFloatingIPs(n, seen[n.ID]) {
+			return map[string]string{"": n.ID}, nil
+		}
+	}
+	return map[string]string{"": ""}, nil
+}
+
+// givesFloatingIPs tells whether a network may have an address of IPv4, as far as its subnets are seen.
+func givesFloatingIPs(n externalNetwork, seen []balancer.Subnet) bool {
+	if slices.ContainsFunc(seen, func(s balancer.Subnet) bool { return !s.IPv6 }) {
+		return true
+	}
+	return len(seen) == 0 && len(n.Subnets) > 0
+}

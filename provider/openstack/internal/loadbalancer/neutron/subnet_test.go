@@ -1,0 +1,156 @@
+package neutron
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func TestSubnet_IsRememberedForAWhile(t *testing.T) {
+	s := newSite(t)
+	id := s.AddSubnet(openstacktest.Subnet{Name: "v6", NetworkID: s.internal, CIDR: "fd00::/64", Tags: []string{"a"}})
+	for range 3 {
+		got, err := s.Subnet(t.Context(), id)
+		s.must(err)
+		if got.ID != id || got.Name != "v6" || got.NetworkID != s.internal || got.CIDR != "fd00::/64" || !got.IPv6 || !slices.Equal(got.Tags, []string{"a"}) {
+			t.Errorf("found %+v", got)
+		}
+		got.Tags[0] = "the caller's own"
+	}
+	s.wantCalls(map[string]int{"subnet_list": 1})
+	s.clock.SetTime(s.clock.Now().Add(subnetAge))
+	_, err := s.Subnet(t.Context(), id)
+	s.must(err)
+	s.wantCalls(map[string]int{"subnet_list": 2})
+}
+
+func TestSubnet_None_IsNotRemembered(t *testing.T) {
+	s := newSite(t)
+	id := "00000000-0000-4000-8000-0000000000aa"
+	if _, err := s.Subnet(t.Context(), id); !errors.Is(err, ErrNotFound) {
+		t.Errorf("error %v", err)
+	}
+	s.AddSubnet(openstacktest.Subnet{ID: id, NetworkID: s.internal, CIDR: "10.9.0.0/24"})
+	if _, err := s.Subnet(t.Context(), id); err != nil {
+		t.Errorf("it is there now: %v", err)
+	}
+	s.Inject(openstacktest.Fault{Operation: "subnet_list", Times: 1, Status: 500})
+	if _, err := s.Subnet(t.Context(), s.subnet); err == nil || errors.Is(err, ErrNotFound) {
+		t.Errorf("error %v, want Neutron's", err)
+	}
+	if _, err := s.Subnet(t.Context(), s.subnet); err != nil {
+		t.Errorf("a failure was remembered: %v", err)
+	}
+}
+
+func TestSubnet_ManyAtOnce_ShareAList(t *testing.T) {
+	s := newSite(t)
+	var all []string
+	for i := range 20 {
+		all = append(all, s.AddSubnet(openstacktest.Subnet{NetworkID: s.internal, CIDR: fmt.Sprintf("10.9.%d.0/24", i)}))
+	}
+	s.ForgetCalls()
+	s.Inject(openstacktest.Fault{Operation: "subnet_list", Times: 1, Delay: 300 * time.Millisecond})
+	failed := atOnce(200, func(i int) error {
+		got, err := s.Subnet(t.Context(), all[i%20])
+		if err == nil && got.ID != all[i%20] {
+			err = fmt.Errorf("got %s for %s", got.ID, all[i%20])
+		}
+		return err
+	})
+	if len(failed) > 0 {
+		t.Fatal(failed[0])
+	}
+	if n := s.Counts()["subnet_list"]; n > 4 {
+		t.Errorf("200 callers at once cost %d lists", n)
+	}
+}
+
+func TestSubnets_OfANetwork_InOrder(t *testing.T) {
+	s := newSite(t)
+	second := s.AddSubnet(openstacktest.Subnet{NetworkID: s.internal, CIDR: "fd00::/64"})
+	s.ForgetCalls()
+	for range 2 {
+		found, err := s.Subnets(t.Context(), s.internal)
+		s.must(err)
+		if len(found) != 2 || found[0].ID != min(s.subnet, second) || found[1].ID != max(s.subnet, second) {
+			t.Errorf("found %+v", found)
+		}
+		found[0].ID = "the caller's own"
+	}
+	s.wantCalls(map[string]int{"subnet_list": 1})
+	empty := s.AddNetwork(openstacktest.Network{Name: "empty"})
+	for range 2 {
+		if found, err := s.Subnets(t.Context(), empty); err != nil || len(found) != 0 {
+			t.Errorf("found %v, error %v", found, err)
+		}
+	}
+	s.wantCalls(map[string]int{"subnet_list": 3})
+}
+
+func TestExternalNetwork_IsOneFilteredListAndItsSubnets_AndRemembered(t *testing.T) {
+	s := newSite(t)
+	for range 3 {
+		id, err := s.ExternalNetwork(t.Context())
+		if err != nil || id != s.external {
+			t.Errorf("found %q, error %v", id, err)
+		}
+	}
+	s.wantCalls(map[string]int{"network_list": 1, "subnet_list": 1})
+	for _, c := range s.Calls() {
+		if c.Operation == "network_list" && c.Query != "fields=id&fields=subnets&router%3Aexternal=true" {
+			t.Errorf("asked for %s", c.Query)
+		}
+	}
+	s.clock.SetTime(s.clock.Now().Add(networkAge))
+	if _, err := s.ExternalNetwork(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s.wantCalls(map[string]int{"network_list": 2, "subnet_list": 2})
+}
+
+func TestExternalNetwork_OneOfIPv6Only_IsPassedOver(t *testing.T) {
+	s := newSite(t)
+	first := s.AddNetwork(openstacktest.Network{ID: "00000000-0000-0000-0000-000000000001", External: true})
+	s.AddSubnet(openstacktest.Subnet{NetworkID: first, CIDR: "2001:db8::/64"})
+	if id, err := s.ExternalNetwork(t.Context()); err != nil || id != s.external {
+		t.Errorf("found %q, error %v, want %q", id, err, s.external)
+	}
+}
+
+func TestExternalNetwork_None_IsEmptyAndRemembered(t *testing.T) {
+	s := newSite(t)
+	s.Inject(openstacktest.Fault{Operation: "network_list", Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
+		return 200, []byte(`{"networks":[]}`)
+	}})
+	for range 2 {
+		if id, err := s.ExternalNetwork(t.Context()); err != nil || id != "" {
+			t.Errorf("found %q, error %v", id, err)
+		}
+	}
+	s.wantCalls(map[string]int{"network_list": 1})
+}
+
+func TestGivesFloatingIPs(t *testing.T) {
+	v4, v6 := balancer.Subnet{}, balancer.Subnet{IPv6: true}
+	for name, c := range map[string]struct {
+		has  []string
+		seen []balancer.Subnet
+		want bool
+	}{
+		"IPv4":           {[]string{"a"}, []balancer.Subnet{v4}, true},
+		"both":           {[]string{"a", "b"}, []balancer.Subnet{v6, v4}, true},
+		"IPv6":           {[]string{"a"}, []balancer.Subnet{v6}, false},
+		"hidden subnets": {[]string{"a"}, nil, true},
+		"no subnets":     {nil, nil, false},
+	} {
+		if got := givesFloatingIPs(externalNetwork{ID: "n", Subnets: c.has}, c.seen); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package neutron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/attributestags"
+)
+
+// extensionTags gives resources tags, since Rocky (Networking API reference, "standard-attr-tag").
+const extensionTags = "standard-attr-tag"
+
+// replaceTags makes the tags what is given, by one request. A cloud that has no tags does without: whether it has is only asked when it
+// seems so, and if that is not known it is an error.
+func (a *API) replaceTags(ctx context.Context, collection, id string, tags []string) error {
+	err := a.request(ctx, fmt.Sprintf("tag %s %s", collection, id), func(client *gophercloud.ServiceClient) error {
+		if len(tags) == 0 {
+			return attributestags.DeleteAll(ctx, client, collection, id).ExtractErr()
+		}
+		return attributestags.ReplaceAll(ctx, client, collection, id, attributestags.ReplaceAllOpts{Tags: once(tags)}).Err
+	})
+	if !errors.Is(err, ErrNotFound) || isKind(err, "TagResourceNotFound") {
+		return err
+	}
+	has, unknown := a.extensions.Get(ctx)
+	switch {
+	case unknown != nil:
+		return errors.Join(err, unknown)
+	case has[extensionTags]:
+		return err
+	}
+	a.config.Logger.V(2).Info("Neutron knows no tags", "resource", collection, "id", id)
+	return nil
+}
+
+// once leaves out what is repeated, which Neutron refuses.
+func once(tags []string) []string {
+	var kept []string
+	for _, tag := range tags {
+		if !slices.Contains(kept, tag) {
+			kept = append(kept, tag)
+		}
+	}
+	return kept
+}
+
+// readExtensions are the aliases of the extensions that the cloud has.
+func (a *API) readExtensions(ctx context.Context) (map[string]bool, error) {
+	client, err := a.config.Client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	page, err := extensions.List(client).AllPages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list network extensions: %w", err)
+	}
+	all, err := extensions.ExtractExtensions(page)
+	if err != nil {
+		return nil, fmt.Errorf("list network extensions: %w", err)
+	}
+	// Every Neutron has some: this is not Neutron's answer.
+	if len(all) == 0 {
+		return nil, errors.New("list network extensions: the answer has none")
+	}
+	found := map[string]bool{}
+	for _, e := range all {
+		found[e.Alias] = true
+	}
+	return found, nil
+}

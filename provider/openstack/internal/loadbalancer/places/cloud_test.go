@@ -1,0 +1,131 @@
+package places
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+var _ Cloud = (*neutron.API)(nil)
+
+// site is a cloud with a network of nodes, of both families, another network for load balancers, and an external one.
+type site struct {
+	*openstacktest.Server
+	t     *testing.T
+	api   *neutron.API
+	clock *clocktesting.FakePassiveClock
+
+	nodes, v4, v6    string
+	front, frontV4   string
+	external, public string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{Server: openstacktest.NewServer(), t: t, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	t.Cleanup(s.Close)
+	s.nodes = s.AddNetwork(openstacktest.Network{Name: "nodes"})
+	s.v4 = s.AddSubnet(openstacktest.Subnet{NetworkID: s.nodes, CIDR: "10.0.0.0/16"})
+	s.v6 = s.AddSubnet(openstacktest.Subnet{NetworkID: s.nodes, CIDR: "fd00::/64"})
+	s.front = s.AddNetwork(openstacktest.Network{Name: "front"})
+	s.frontV4 = s.AddSubnet(openstacktest.Subnet{NetworkID: s.front, CIDR: "172.16.0.0/24"})
+	s.external = s.AddNetwork(openstacktest.Network{Name: "public", External: true})
+	s.public = s.AddSubnet(openstacktest.Subnet{Name: "public-1", NetworkID: s.external, CIDR: "203.0.113.0/24", Tags: []string{"alice", "bob"}})
+	credentials := s.Credentials()
+	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
+		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID, Password: credentials.Password, TenantID: credentials.ProjectID,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(provider.HTTPClient.CloseIdleConnections)
+	client, err := openstack.NewNetworkV2(provider, gophercloud.EndpointOpts{Region: credentials.Region})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.api = neutron.New(neutron.Config{
+		Client:  func(context.Context) (*gophercloud.ServiceClient, error) { return client, nil },
+		Project: func(context.Context) (string, error) { return credentials.ProjectID, nil },
+		Clock:   s.clock, Logger: testr.New(t),
+	})
+	t.Cleanup(s.api.Close)
+	s.ForgetCalls()
+	return s
+}
+
+// addNode adds a server with the addresses, and returns its node.
+func (s *site) addNode(name string, addresses ...string) *v1.Node {
+	s.t.Helper()
+	p := openstacktest.Port{NetworkID: s.nodes, DeviceID: "server-of-" + name, DeviceOwner: openstacktest.OwnerCompute}
+	for _, address := range addresses {
+		subnet := s.v4
+		if strings.Contains(address, ":") {
+			subnet = s.v6
+		}
+		p.FixedIPs = append(p.FixedIPs, openstacktest.FixedIP{SubnetID: subnet, Address: address})
+	}
+	s.AddPort(p)
+	return node(name, addresses...)
+}
+
+func node(name string, addresses ...string) *v1.Node {
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}, Spec: v1.NodeSpec{ProviderID: "openstack:///server-of-" + name}}
+	for _, address := range addresses {
+		n.Status.Addresses = append(n.Status.Addresses, v1.NodeAddress{Type: v1.NodeInternalIP, Address: address})
+	}
+	return n
+}
+
+// service is one of these families, dual stack by preference if they are two.
+func service(families ...v1.IPFamily) *v1.Service {
+	policy := v1.IPFamilyPolicySingleStack
+	if len(families) == 2 {
+		policy = v1.IPFamilyPolicyPreferDualStack
+	}
+	return &v1.Service{Spec: v1.ServiceSpec{IPFamilies: families, IPFamilyPolicy: &policy}}
+}
+
+// resolve leaves out what nobody set: an internal Service of IPv4.
+func (s *site) resolve(in Input) (desired.Places, []desired.Notice, error) {
+	s.t.Helper()
+	if in.Service == nil {
+		in.Service = service(v1.IPv4Protocol)
+	}
+	s.ForgetCalls()
+	return Resolve(s.t.Context(), s.api, in)
+}
+
+func (s *site) mustResolve(in Input) desired.Places {
+	s.t.Helper()
+	found, notices, err := s.resolve(in)
+	if err != nil || len(notices) > 0 {
+		s.t.Fatalf("notices %v, error %v", notices, err)
+	}
+	return found
+}
+
+func (s *site) wantCalls(want map[string]int) {
+	s.t.Helper()
+	if got := s.Counts(); !maps.Equal(got, want) {
+		s.t.Errorf("calls %v, want %v", got, want)
+	}
+}
+
+// existing is a load balancer in the subnet.
+func existing(subnet, network string) *balancer.LoadBalancer {
+	return &balancer.LoadBalancer{ID: "lb", VIP: balancer.VIP{Address: "10.0.0.99", PortID: "vip", SubnetID: subnet, NetworkID: network}}
+}

@@ -1,0 +1,142 @@
+package places
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+)
+
+// namesPlace tells whether the settings say where the VIP is.
+func (r *resolver) namesPlace() bool {
+	return r.Settings.PortID != "" || r.Settings.SubnetID != "" || r.Settings.NetworkID != ""
+}
+
+// vip is where the load balancer is, or where it is to be made.
+func (r *resolver) vip(ctx context.Context) error {
+	asked := r.Settings
+	switch {
+	case r.Existing != nil:
+		r.places.VIP = balancer.VIP{SubnetID: r.Existing.VIP.SubnetID, NetworkID: r.Existing.VIP.NetworkID}
+		return nil
+	case asked.PortID != "":
+		r.places.VIP = balancer.VIP{PortID: asked.PortID}
+		return nil
+	case r.namesPlace():
+		r.places.VIP = balancer.VIP{SubnetID: asked.SubnetID, NetworkID: asked.NetworkID}
+		return r.subnetOfNetwork(ctx)
+	}
+	subnet, err := r.nodeSubnet(ctx)
+	if err != nil {
+		return err
+	}
+	if subnet == "" {
+		return &NoNodeError{"neither its subnet nor its network is named"}
+	}
+	r.places.VIP = balancer.VIP{SubnetID: subnet}
+	return nil
+}
+
+// subnetOfNetwork chooses a subnet of IPv6 in a network that is named by itself: Octavia would choose one of IPv4, if there is one
+// (octavia/api/v2/controllers/load_balancer.py). An address that is asked for tells its subnet.
+func (r *resolver) subnetOfNetwork(ctx context.Context) error {
+	vip := &r.places.VIP
+	if vip.SubnetID != "" || !isIPv6(r.families[0]) || r.Settings.Address != "" {
+		return nil
+	}
+	subnet, err := r.firstSubnet(ctx, vip.NetworkID, v1.IPv6Protocol)
+	if err == nil && subnet == "" {
+		err = impossible("the Service is of IPv6, and network %s, which is named for load balancers, has no IPv6 subnet", vip.NetworkID)
+	}
+	vip.SubnetID = subnet
+	return err
+}
+
+// firstSubnet is the first one of a family in a network, by id; "": there is none.
+func (r *resolver) firstSubnet(ctx context.Context, networkID string, family v1.IPFamily) (string, error) {
+	all, err := r.cloud.Subnets(ctx, networkID)
+	if err != nil {
+		return "", err
+	}
+	for _, subnet := range all {
+		if subnet.IPv6 == isIPv6(family) {
+			return subnet.ID, nil
+		}
+	}
+	return "", nil
+}
+
+// reasonSingleStack is the same wherever a second family is not served.
+const reasonSingleStack = "LoadBalancerSingleStack"
+
+// additionalVIPs are for the second family of the Service. A load balancer gets them when it is made, or never.
+func (r *resolver) additionalVIPs(ctx context.Context) error {
+	if len(r.families) < 2 || !r.Features.AdditionalVIPs {
+		return nil
+	}
+	if r.Existing != nil {
+		r.places.AdditionalVIPs = r.existingVIPs()
+		return nil
+	}
+	subnet := r.Settings.AdditionalSubnetID
+	why := ""
+	if subnet == "" {
+		var err error
+		if subnet, why, err = r.secondSubnet(ctx); err != nil {
+			return err
+		}
+	}
+	policy := r.Service.Spec.IPFamilyPolicy
+	switch {
+	case subnet != "":
+		r.places.AdditionalVIPs = []balancer.VIP{{SubnetID: subnet}}
+	case policy != nil && *policy == v1.IPFamilyPolicyRequireDualStack:
+		return impossible("the Service requires dual stack, and %s", why)
+	default:
+		r.notices = append(r.notices, desired.Notice{
+			Reason: reasonSingleStack, Message: fmt.Sprintf("only %s is served: %s", r.families[0], why),
+		})
+	}
+	return nil
+}
+
+// existingVIPs are those that the load balancer has, or, where it may differ from them, the one that is named.
+func (r *resolver) existingVIPs() []balancer.VIP {
+	has := r.Existing.AdditionalVIPs
+	named := r.Settings.AdditionalSubnetID
+	if named != "" && !r.Guest && (len(has) > 0 || r.Settings.Recreate) {
+		return []balancer.VIP{{SubnetID: named}}
+	}
+	return has
+}
+
+// secondSubnet is one of the second family in the VIP's network; "" and why, a clause, if there is none.
+func (r *resolver) secondSubnet(ctx context.Context) (subnet, why string, err error) {
+	network := r.places.VIP.NetworkID
+	if network == "" && r.places.VIP.SubnetID != "" {
+		first, err := r.namedSubnet(ctx, r.places.VIP.SubnetID)
+		if err != nil {
+			return "", "", err
+		}
+		network = first.NetworkID
+	}
+	if network == "" {
+		return "", "the subnet of the second address is not named (with a port as the load balancer's, it must be)", nil
+	}
+	subnet, err = r.firstSubnet(ctx, network, r.families[1])
+	return subnet, fmt.Sprintf("network %s, where the load balancer is, has no %s subnet", network, r.families[1]), err
+}
+
+// namedSubnet is a subnet that must be there.
+func (r *resolver) namedSubnet(ctx context.Context, id string) (balancer.Subnet, error) {
+	subnet, err := r.cloud.Subnet(ctx, id)
+	if errors.Is(err, neutron.ErrNotFound) {
+		return balancer.Subnet{}, impossible("there is no subnet %s that the project sees", id)
+	}
+	return subnet, err
+}
