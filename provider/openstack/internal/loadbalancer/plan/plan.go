@@ -1,7 +1,21 @@
 // Package plan compares what should be with what is, and tells the steps from one to the other, in order.
+//
+// It decides with values alone: the same two give the same plan. A plan may end after any of its steps, and the next one, made from what there
+// is then, goes on. So whatever a step leaves behind can be recognised as the Service's: a new pool bears its tags, a port's listener is
+// deleted after its pool.
+//
+// What somebody else has made in a load balancer stays as it is: listeners that bear no tag of the Service, pools that such listeners use or
+// that nothing tells to be the Service's.
+//
+// The order of the steps comes from what may fail. Who carries a plan out stops at the first step that fails, so what keeps the Service's
+// traffic going comes first (members), then what keeps others out (allowed_cidrs), then what is not wanted any more, which makes room in the
+// quotas, and then what is new.
 package plan
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
@@ -21,178 +35,136 @@ type Notice struct {
 	Blocks bool
 }
 
-// Step is one change, by one request (but where its doc comment says more). Its String is for people.
-type Step interface {
-	String() string
-}
-
-// Ref names something that exists, or that an earlier step of the plan makes.
-type Ref struct {
-	// ID is of what exists.
-	ID string
-	// Made is the name of what an earlier step makes; it counts if ID is empty.
-	Made string
-}
-
-// The steps.
-type (
-	// CreateLoadBalancer makes a load balancer with all its ports, unless Bare.
-	CreateLoadBalancer struct {
-		LoadBalancer balancer.LoadBalancer
-		Ports        []balancer.Port
-		// Bare: the ports are made by later steps.
-		Bare bool
-	}
-	// UpdateLoadBalancer changes what is not nil.
-	UpdateLoadBalancer struct {
-		ID                string
-		Name, Description *string
-		Tags              *[]string
-		// Was is what is changed, for people.
-		Was string
-	}
-	// DeleteLoadBalancer also deletes its children if Cascade.
-	DeleteLoadBalancer struct {
-		ID      string
-		Name    string
-		Cascade bool
-		// Why is a clause for people.
-		Why string
-	}
-	// FailoverLoadBalancer has Octavia build it anew behind its address. By default only administrators may.
-	FailoverLoadBalancer struct{ ID, Name string }
-
-	// CreateListener makes a listener whose default pool is Pool; none if that is the zero value.
-	CreateListener struct {
-		LoadBalancer Ref
-		Listener     balancer.Listener
-		Pool         Ref
-	}
-	// UpdateListener sends all that can be changed of the listener.
-	UpdateListener struct {
-		ID       string
-		Listener balancer.Listener
-		// Pool is the default pool if not the zero value.
-		Pool Ref
-		// Changes are for people, such as "allowed_cidrs [10.0.0.0/8] -> none".
-		Changes []string
-	}
-	DeleteListener struct{ ID, Name, Why string }
-
-	// CreatePool makes a pool, with its monitor and members unless the provider wants one at a time.
-	CreatePool struct {
-		LoadBalancer Ref
-		// Listener is the one whose default pool it becomes; the zero value for none.
-		Listener Ref
-		Pool     balancer.Pool
-		// Bare: monitor and members are made by later steps.
-		Bare bool
-	}
-	UpdatePool struct {
-		ID      string
-		Pool    balancer.Pool
-		Changes []string
-	}
-	DeletePool struct{ ID, Name, Why string }
-
-	CreateMonitor struct {
-		Pool    Ref
-		Monitor balancer.Monitor
-	}
-	UpdateMonitor struct {
-		ID      string
-		Monitor balancer.Monitor
-		Changes []string
-	}
-	DeleteMonitor struct{ ID, Name, Why string }
-
-	// SetMembers replaces all members of a pool.
-	SetMembers struct {
-		Pool     Ref
-		PoolName string
-		Members  []balancer.Member
-		Changes  []string
-	}
-	// CreateMember, UpdateMember and DeleteMember are for providers that change members one by one.
-	CreateMember struct {
-		Pool     Ref
-		PoolName string
-		Member   balancer.Member
-	}
-	UpdateMember struct {
-		PoolID, PoolName, ID string
-		Member               balancer.Member
-		Changes              []string
-	}
-	DeleteMember struct{ PoolID, PoolName, ID, Name, Why string }
-)
-
-// Steps with Neutron. They need not wait for the load balancer.
-type (
-	// CreateFloatingIP makes a floating IP for the load balancer's VIP port, and tags it: two requests. If Neutron refuses a subnet because
-	// it has no address left the next one is tried.
-	CreateFloatingIP struct {
-		LoadBalancer Ref
-		Wanted       balancer.WantedFloatingIP
-	}
-	// AttachFloatingIP lets an existing one lead to the load balancer's VIP port.
-	AttachFloatingIP struct {
-		LoadBalancer Ref
-		ID, Address  string
-	}
-	DetachFloatingIP struct{ ID, Address, Why string }
-	DeleteFloatingIP struct{ ID, Address, Why string }
-	// TagFloatingIP replaces its tags.
-	TagFloatingIP struct {
-		ID, Address string
-		Tags        []string
-	}
-
-	// CreateSecurityGroup makes the group, without the rules that Neutron puts into a new one, and tags it.
-	CreateSecurityGroup struct{ Group balancer.SecurityGroup }
-	TagSecurityGroup    struct {
-		ID, Name string
-		Tags     []string
-	}
-	CreateRule struct {
-		Group Ref
-		Rule  balancer.Rule
-	}
-	DeleteRule struct {
-		ID   string
-		Rule balancer.Rule
-	}
-	// AddGroup and RemoveGroup change the groups of a node's port, as of the revision that was seen.
-	AddGroup struct {
-		Group Ref
-		Port  balancer.NodePort
-		Node  string
-	}
-	RemoveGroup struct {
-		GroupID, GroupName string
-		Port               balancer.NodePort
-		Node, Why          string
-	}
-	DeleteSecurityGroup struct{ ID, Name, Why string }
-)
-
-// LoadBalancerRef is what an earlier CreateLoadBalancer makes; GroupRef what CreateSecurityGroup makes. A listener or pool that is
-// made is referred to by its name.
-var (
-	LoadBalancerRef = Ref{Made: "load balancer"}
-	GroupRef        = Ref{Made: "security group"}
+// The reasons of notices.
+const (
+	// ReasonOtherCluster: the load balancer is another cluster's.
+	ReasonOtherCluster = "LoadBalancerOfOtherCluster"
+	// ReasonPending: Octavia is at work on the load balancer.
+	ReasonPending = "LoadBalancerPending"
+	// ReasonError: the load balancer is in ERROR.
+	ReasonError = "LoadBalancerInError"
+	// ReasonImmutable: something is asked for that cannot be changed.
+	ReasonImmutable = "LoadBalancerImmutable"
+	// ReasonPortInUse: somebody else's listener has a port that the Service wants.
+	ReasonPortInUse = "LoadBalancerPortInUse"
+	// ReasonFloatingIP: the floating IP that is asked for cannot be had.
+	ReasonFloatingIP = "FloatingIPUnavailable"
+	// ReasonOthers: the load balancer is not deleted, since somebody else's are in it.
+	ReasonOthers = "LoadBalancerUsedByOthers"
 )
 
 // Change tells how to make what is what should be. It makes no plan for a load balancer that is PENDING: the caller waits first.
-func Change(want balancer.Desired, is balancer.Observed) Plan { panic("not written yet") }
-
-// Removal tells how to remove all that belongs to the Service, and nothing else. keep: its floating IP is only detached. Features is nil
-// if they could not be learned: then nothing is deleted with its children.
-func Removal(of balancer.Identity, is balancer.Observed, options RemovalOptions) Plan {
-	panic("not written yet")
+func Change(want balancer.Desired, is balancer.Observed) Plan {
+	p := newPlanner(want.Identity, is)
+	c := changer{planner: p, want: want}
+	switch lb := is.LoadBalancer; {
+	case lb == nil || lb.Status == balancer.Deleted:
+		c.make()
+	case p.isForeign():
+		p.refuseForeign()
+	case lb.Status.Pending():
+		p.notice(Notice{ReasonPending, fmt.Sprintf("load balancer %s is %s", lb.ID, lb.Status), true})
+	case lb.Status == balancer.Error:
+		c.mend()
+	default:
+		c.adjust()
+	}
+	return p.plan
 }
 
-// RemovalOptions tell how to remove.
-type RemovalOptions struct {
-	KeepFloatingIP, Cascade bool
+// planner is a plan that is being made.
+type planner struct {
+	claims
+	is   balancer.Observed
+	plan Plan
+}
+
+func newPlanner(id balancer.Identity, is balancer.Observed) *planner {
+	p := &planner{claims: claims{id: id, role: is.Role}, is: is}
+	if is.LoadBalancer != nil {
+		p.loadBalancer = is.LoadBalancer.Name
+	}
+	return p
+}
+
+func (p *planner) add(steps ...Step) { p.plan.Steps = append(p.plan.Steps, steps...) }
+
+func (p *planner) notice(n Notice) { p.plan.Notices = append(p.plan.Notices, n) }
+
+// isForeign tells whether the load balancer is another cluster's.
+func (p *planner) isForeign() bool { return p.isOfOtherCluster(p.is.LoadBalancer.Tags) }
+
+func (p *planner) refuseForeign() {
+	lb := p.is.LoadBalancer
+	p.notice(Notice{ReasonOtherCluster, fmt.Sprintf(
+		"load balancer %s (%s) belongs to another cluster (%s)", lb.ID, lb.Name, balancer.ClusterOf(lb.Tags)), true})
+}
+
+// changer makes the plan of a change.
+type changer struct {
+	*planner
+	want balancer.Desired
+}
+
+// make is for a Service without a load balancer.
+func (c *changer) make() {
+	c.role = balancer.Owner
+	c.is.LoadBalancer, c.is.Listeners, c.is.Pools = nil, nil, nil
+	c.createLoadBalancer()
+	// A port that the user has made is there before the load balancer, and its floating IP with it.
+	c.floatingIPs(LoadBalancerRef(), c.want.LoadBalancer.VIP.PortID)
+	c.openNodes()
+	if c.want.Features.Serial {
+		c.ports(LoadBalancerRef())
+	}
+	c.closeNodes()
+}
+
+// adjust is for a load balancer that can be changed.
+func (c *changer) adjust() {
+	if changes := c.immutable(); len(changes) > 0 {
+		if c.want.Recreate && c.recreate(changes) {
+			return
+		}
+		if !c.want.Recreate {
+			c.noticeImmutable(changes)
+		}
+	}
+	lb := c.is.LoadBalancer
+	c.tagLoadBalancer()
+	c.floatingIPs(Ref{ID: lb.ID}, lb.VIP.PortID)
+	c.openNodes()
+	c.ports(Ref{ID: lb.ID})
+	c.closeNodes()
+}
+
+// mend is for a load balancer in ERROR. Nothing in it can be changed; what is around it can.
+func (c *changer) mend() {
+	lb := c.is.LoadBalancer
+	if c.role != balancer.Owner {
+		c.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s (%s), which is not the Service's own, is in ERROR", lb.ID, lb.Name), true})
+		return
+	}
+	if (c.want.Recreate || c.failedAtOnce()) && c.recreate([]string{"it is in ERROR"}) {
+		return
+	}
+	c.floatingIPs(Ref{ID: lb.ID}, lb.VIP.PortID)
+	c.openNodes()
+	c.closeNodes()
+	if lb.Provider == balancer.ProviderOVN {
+		// ovn_octavia_provider has nothing to fail over.
+		c.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s is in ERROR, and its provider %s cannot build it anew; %s", lb.ID, lb.Provider, howToRecreate), true})
+		return
+	}
+	c.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s is in ERROR and is failed over, which by default only administrators may; %s", lb.ID, howToRecreate), false})
+	c.add(FailoverLoadBalancer{lb.ID, lb.Name})
+}
+
+// failedAtOnce tells whether the load balancer cannot have served anybody: none of its listeners was ever made.
+func (c *changer) failedAtOnce() bool {
+	if c.is.LoadBalancer.Status != balancer.Error {
+		return false
+	}
+	ready := func(l balancer.Listener) bool { return l.Status != balancer.PendingCreate }
+	return c.is.NeverServed || len(c.is.Listeners) > 0 && !slices.ContainsFunc(c.is.Listeners, ready)
 }

@@ -1,0 +1,603 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+)
+
+// change is the plan for a cloud of which everything is known.
+func change(c *cloud, d balancer.Desired) plan.Plan { return plan.Change(d, c.observe(false)) }
+
+func wantNothing(t *testing.T, p plan.Plan) {
+	t.Helper()
+	if len(p.Steps) > 0 {
+		t.Errorf("nothing was to be done:\n%s", p)
+	}
+}
+
+// Everything that can be changed is compared, and changed.
+func TestD2_EveryField_IsComparedAndChanged(t *testing.T) {
+	served := desire(onePort, guarded, monitored(balancer.MonitorHTTP))
+	port := func(change func(*balancer.Port)) func(*balancer.Desired) {
+		return everyPort(func(_ int, p *balancer.Port) { change(p) })
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*balancer.Desired)
+		want   []string
+	}{
+		{"session affinity", port(func(p *balancer.Port) { p.Pool.Persistence = "SOURCE_IP" }), []string{"UpdatePool"}},
+		{"algorithm", port(func(p *balancer.Port) { p.Pool.Algorithm = "SOURCE_IP" }), []string{"UpdatePool"}},
+		{"connection limit", port(func(p *balancer.Port) { p.Listener.ConnectionLimit = 1 }), []string{"UpdateListener"}},
+		{"client data timeout", port(func(p *balancer.Port) {
+			p.Listener.Timeouts = &balancer.Timeouts{ClientData: 1, MemberConnect: 5000, MemberData: 50000}
+		}), []string{"UpdateListener"}},
+		{"TCP inspect timeout", port(func(p *balancer.Port) {
+			p.Listener.Timeouts = &balancer.Timeouts{ClientData: 50000, MemberConnect: 5000, MemberData: 50000, TCPInspect: 1}
+		}), []string{"UpdateListener"}},
+		{"source ranges", port(func(p *balancer.Port) { p.Listener.AllowedCIDRs = []string{"192.0.2.0/24"} }), []string{"UpdateListener"}},
+		{"a header", port(func(p *balancer.Port) { p.Listener.InsertHeaders = map[string]string{"X-Forwarded-For": "true"} }), []string{"UpdateListener"}},
+		{"a tag", port(func(p *balancer.Port) { p.Listener.Tags = append(slices.Clone(p.Listener.Tags), "more") }), []string{"UpdateListener"}},
+		{"the members' subnet", port(func(p *balancer.Port) { p.Pool.Members[0].SubnetID = "subnet-nodes" }), []string{"SetMembers"}},
+		{"a member's name", port(func(p *balancer.Port) { p.Pool.Members[0].Name = "another node of the same address" }), []string{"SetMembers"}},
+		{"a member's weight", port(func(p *balancer.Port) { p.Pool.Members[0].Weight = 0 }), []string{"SetMembers"}},
+		{"the health check node port", port(func(p *balancer.Port) { p.Pool.Members[0].MonitorPort = 32000 }), []string{"SetMembers"}},
+		{"the node port", port(func(p *balancer.Port) { p.Pool.Members[0].Port = 31000 }), []string{"SetMembers"}},
+		{"a monitor's delay", port(func(p *balancer.Port) { p.Pool.Monitor.Delay = 60 }), []string{"UpdateMonitor"}},
+		{"a monitor's timeout", port(func(p *balancer.Port) { p.Pool.Monitor.Timeout = 1 }), []string{"UpdateMonitor"}},
+		{"a monitor's retries", port(func(p *balancer.Port) { p.Pool.Monitor.MaxRetries = 9 }), []string{"UpdateMonitor"}},
+		{"a monitor's retries down", port(func(p *balancer.Port) { p.Pool.Monitor.MaxRetriesDown = 9 }), []string{"UpdateMonitor"}},
+		{"a monitor's method", port(func(p *balancer.Port) { p.Pool.Monitor.HTTPMethod = "HEAD" }), []string{"UpdateMonitor"}},
+		{"a monitor's path", port(func(p *balancer.Port) { p.Pool.Monitor.URLPath = "/" }), []string{"UpdateMonitor"}},
+		{"a monitor's codes", port(func(p *balancer.Port) { p.Pool.Monitor.ExpectedCodes = "204" }), []string{"UpdateMonitor"}},
+		{"a monitor's type", monitored(balancer.MonitorTCP), []string{"DeleteMonitor", "CreateMonitor"}},
+		{"a rule's range", func(d *balancer.Desired) { d.SecurityGroup.Rules = []balancer.Rule{rule(30080, "192.0.2.0/24")} }, []string{"CreateRule", "DeleteRule"}},
+		{"a rule's family", func(d *balancer.Desired) {
+			r := rule(30080, "")
+			r.EtherType = "IPv6"
+			d.SecurityGroup.Rules = []balancer.Rule{r}
+		}, []string{"CreateRule", "DeleteRule"}},
+		{"the TLS container", port(func(p *balancer.Port) { p.Listener.TLSContainer = "https://barbican/v1/containers/other" }), []string{"UpdateListener"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := made(t, served)
+			want := desire(onePort, guarded, monitored(balancer.MonitorHTTP), test.change)
+			wantKinds(t, change(c, want), test.want...)
+			c.carryOut(t, want)
+		})
+	}
+}
+
+// Whoever takes over a load balancer of another name renames nothing, so that no rename can go wrong.
+func TestD24_D25_LoadBalancerOfAnotherName_RenamesNothing(t *testing.T) {
+	for _, name := range []string{"kube_service_kube_shop_web", "kube_service_old_shop_web", "a1234567890"} {
+		t.Run(name, func(t *testing.T) {
+			c := made(t, desire(monitored(balancer.MonitorTCP), func(d *balancer.Desired) { d.LoadBalancer.Name = name }))
+			for i := range c.listeners {
+				c.listeners[i].Name = balancer.ListenerName(i, name)
+				c.listeners[i].Tags = []string{name}
+			}
+			c.lb.Tags = append([]string{name}, shop().NetworkTags()...)
+			if name[0] == 'a' {
+				c.listeners[0].Tags, c.listeners[1].Tags = nil, nil
+			}
+			before := c.clone()
+			c.carryOut(t, desire(monitored(balancer.MonitorTCP)))
+			if c.lb.Name != name {
+				t.Errorf("the load balancer is named %s", c.lb.Name)
+			}
+			for i, l := range c.listeners {
+				if l.ID != before.listeners[i].ID || l.Name != before.listeners[i].Name {
+					t.Errorf("listener %s (%s) has become %s (%s)", before.listeners[i].ID, before.listeners[i].Name, l.ID, l.Name)
+				}
+			}
+			for i, pool := range c.pools {
+				if pool.ID != before.pools[i].ID || pool.Name != before.pools[i].Name || *pool.Monitor != *before.pools[i].Monitor {
+					t.Errorf("pool %+v has become %+v", before.pools[i], pool)
+				}
+			}
+			if removed := plan.Removal(shop(), c.observe(false), all()); kinds(removed)[len(removed.Steps)-1] != "DeleteLoadBalancer" {
+				t.Errorf("the owner of a load balancer with an older name leaves it behind:\n%s", removed)
+			}
+		})
+	}
+}
+
+// What another cluster has made is not touched, whatever its name.
+func TestD3_LoadBalancerOfOtherCluster_IsRefused(t *testing.T) {
+	c := made(t, desire(guarded))
+	c.lb.Tags = stranger().Tags()
+	p := change(c, desire(onePort, internal))
+	wantNothing(t, p)
+	wantNotice(t, p, plan.ReasonOtherCluster, true)
+	p = plan.Removal(shop(), c.observe(false), all())
+	wantNothing(t, p)
+	wantNotice(t, p, plan.ReasonOtherCluster, true)
+}
+
+// Two listeners cannot have one port, so the one that cannot be changed goes before its successor comes. All that can be done before is.
+func TestD6_ProtocolChange_DeletesBeforeItCreates(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		from, to func(*balancer.Desired)
+		want     []string
+	}{
+		{"to HTTP", protocols(balancer.TCP, balancer.TCP), protocols(balancer.HTTP, balancer.HTTP), []string{"CreatePool", "SetMembers", "DeleteListener", "CreateListener", "DeletePool"}},
+		{"from HTTP", protocols(balancer.HTTP, balancer.HTTP), protocols(balancer.TCP, balancer.TCP), []string{"CreatePool", "SetMembers", "DeleteListener", "CreateListener", "DeletePool"}},
+		{"to TLS", protocols(balancer.HTTP, balancer.HTTP), protocols(balancer.TerminatedHTTPS, balancer.HTTP), []string{"DeleteListener", "CreateListener"}},
+		{"the pool stays", protocols(balancer.TCP, balancer.Proxy), protocols(balancer.HTTP, balancer.Proxy), []string{"DeleteListener", "CreateListener"}},
+		{"only the pool's", protocols(balancer.TCP, balancer.TCP), protocols(balancer.TCP, balancer.Proxy), []string{"CreatePool", "SetMembers", "UpdateListener", "DeletePool"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := made(t, desire(onePort, test.from))
+			want := desire(onePort, test.to)
+			wantKinds(t, change(c, want), test.want...)
+			c.carryOut(t, want)
+		})
+	}
+}
+
+// A plan may end after each of its steps. What it leaves is gone on with, or cleared away, by a guest as well, whose pools OCCM has not
+// tagged.
+func TestChange_InterruptedAnywhere_TheNextPlanGoesOn(t *testing.T) {
+	for _, asGuest := range []bool{false, true} {
+		for _, to := range []string{balancer.HTTP, balancer.Proxy, balancer.UDP} {
+			t.Run(fmt.Sprintf("%s, guest %v", to, asGuest), func(t *testing.T) {
+				interrupt(t, asGuest, to)
+			})
+		}
+	}
+}
+
+func interrupt(t *testing.T, asGuest bool, to string) {
+	t.Helper()
+	begin, name := fresh(), shop().LoadBalancerName()
+	desired := func(changes ...func(*balancer.Desired)) balancer.Desired {
+		return desire(append([]func(*balancer.Desired){onePort}, changes...)...)
+	}
+	if asGuest {
+		begin, name = shared(t), neighbour().LoadBalancerName()
+		desired = func(changes ...func(*balancer.Desired)) balancer.Desired {
+			return visiting(name, append([]func(*balancer.Desired){onePort}, changes...)...)
+		}
+	}
+	begin.carryOut(t, desired())
+	for i := range begin.pools {
+		begin.pools[i].Tags = nil
+	}
+	listener := to
+	if to == balancer.Proxy {
+		listener = balancer.TCP
+	}
+	want := desired(monitored(balancer.MonitorTCP), protocols(listener, to))
+	p := change(begin, want)
+	if len(p.Steps) < 4 {
+		t.Fatalf("there is too little to interrupt:\n%s", p)
+	}
+	for n := range p.Steps {
+		c := begin.clone()
+		if err := c.run(p, n); err != nil {
+			t.Fatal(err)
+		}
+		c.carryOut(t, want)
+		if len(c.pools) != len(begin.pools) || len(c.listeners) != len(begin.listeners) {
+			t.Errorf("after %d steps: %d pools and %d listeners, where there were %d and %d:\n%s", n, len(c.pools), len(c.listeners), len(begin.pools), len(begin.listeners), p)
+		}
+	}
+}
+
+// All of the rules that should not be there go, and the nodes' ports come after.
+func TestD10_ManyRulesChange_AllAreDeletedAndPortsFollow(t *testing.T) {
+	c := made(t, desire(guarded))
+	c.group.Rules = append(c.group.Rules, balancer.Rule{ID: "egress-4", Direction: "egress", EtherType: "IPv4"}, balancer.Rule{ID: "egress-6", Direction: "egress", EtherType: "IPv6"})
+	want := desire(guarded, nodes("node-1", "node-2", "node-3"), func(d *balancer.Desired) {
+		d.SecurityGroup.Rules = []balancer.Rule{rule(31000, "10.0.0.0/24")}
+	})
+	wantKinds(t, change(c, want), "CreateRule", "DeleteRule", "DeleteRule", "DeleteRule", "DeleteRule", "AddGroup", "SetMembers", "SetMembers")
+	c.carryOut(t, want)
+}
+
+// Monitors bear the name of the load balancer that they were made in, and keep it.
+func TestD11_MonitorOfAnotherName_IsNotRenamed(t *testing.T) {
+	c := shared(t)
+	name := c.lb.Name
+	c.carryOut(t, visiting(name, monitored(balancer.MonitorTCP)))
+	wantNothing(t, change(c, visiting(name, everyPort(func(i int, p *balancer.Port) { p.Pool.Monitor = monitor(i, "another", balancer.MonitorTCP) }))))
+	wantNothing(t, change(c, visiting(name, everyPort(func(i int, p *balancer.Port) { p.Pool.Monitor = monitor(1-i, name, balancer.MonitorTCP) }))))
+	p := change(c, visiting(name, onePort, everyPort(func(_ int, p *balancer.Port) {
+		p.Pool.Monitor = monitor(0, "another", balancer.MonitorTCP)
+		p.Pool.Monitor.Delay = 60
+	})))
+	update, ok := p.Steps[0].(plan.UpdateMonitor)
+	if !ok || update.Monitor.Name == balancer.MonitorName(0, "another") {
+		t.Errorf("the monitor was to be changed, and to keep its name:\n%s", p)
+	}
+}
+
+// What cannot be changed is told, with what can be done about it, and is done if that is allowed.
+func TestD12_Immutable_IsToldOrMadeAnew(t *testing.T) {
+	for _, test := range []struct {
+		what   string
+		change func(*balancer.LoadBalancer)
+	}{
+		{"provider", func(lb *balancer.LoadBalancer) { lb.Provider = "other" }},
+		{"flavor", func(lb *balancer.LoadBalancer) { lb.FlavorID = "other" }},
+		{"availability zone", func(lb *balancer.LoadBalancer) { lb.AvailabilityZone = "other" }},
+		{"address", func(lb *balancer.LoadBalancer) { lb.VIP.Address = "10.0.0.99" }},
+		{"port", func(lb *balancer.LoadBalancer) { lb.VIP.PortID = "other" }},
+		{"subnet", func(lb *balancer.LoadBalancer) { lb.VIP.SubnetID = "other" }},
+		{"network", func(lb *balancer.LoadBalancer) { lb.VIP.NetworkID = "other" }},
+		{"additional address", func(lb *balancer.LoadBalancer) { lb.AdditionalVIPs = []balancer.VIP{{SubnetID: "other"}} }},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			asking := func(d *balancer.Desired) { test.change(&d.LoadBalancer) }
+			c := made(t, desire())
+			p := change(c, desire(asking))
+			wantNothing(t, p)
+			wantNotice(t, p, plan.ReasonImmutable, false)
+			if text := p.Notices[0].Message; !strings.Contains(text, test.what) || !strings.Contains(text, "/recreate") {
+				t.Errorf("it is not told what, or what to do: %s", text)
+			}
+			address := c.ips[0].Address
+			p = change(c, desire(asking, recreate))
+			if err := c.run(p, len(p.Steps)); err != nil {
+				t.Fatal(err)
+			}
+			c.carryOut(t, desire(asking, recreate))
+			if len(c.ips) != 1 || c.ips[0].Address != address || c.ips[0].PortID != c.lb.VIP.PortID {
+				t.Errorf("the floating IP %s is lost: %v", address, c.ips)
+			}
+		})
+	}
+}
+
+func TestChange_ProvidersOfOneKind_AreTheSame(t *testing.T) {
+	c := made(t, desire())
+	for _, name := range []string{"amphora", "amphorav2", "octavia", ""} {
+		p := change(c, desire(func(d *balancer.Desired) { d.LoadBalancer.Provider = name }))
+		if len(p.Steps)+len(p.Notices) > 0 {
+			t.Errorf("%q is another provider than %s:\n%s", name, c.lb.Provider, p)
+		}
+	}
+}
+
+// A load balancer that others use is not made anew, and neither is one whose floating IP would be forgotten if the plan were interrupted.
+func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
+	want := desire(recreate, func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "other" })
+	for _, test := range []struct {
+		name   string
+		damage func(*cloud)
+	}{
+		{"another Service's tag", func(c *cloud) { c.lb.Tags = append(c.lb.Tags, neighbour().ServiceTag()) }},
+		{"another Service's tag, of OCCM", func(c *cloud) { c.lb.Tags = append(c.lb.Tags, neighbour().LoadBalancerName()) }},
+		{"a listener", func(c *cloud) {
+			c.listeners = append(c.listeners, balancer.Listener{ID: "theirs", Protocol: balancer.TCP, Port: 22, Status: balancer.Active})
+		}},
+		{"a pool", func(c *cloud) {
+			c.pools = append(c.pools, balancer.Pool{ID: "theirs", Protocol: balancer.TCP, Status: balancer.Active})
+		}},
+		{"a floating IP", func(c *cloud) { c.ips[0].Tags, c.ips[0].Description = nil, "" }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := made(t, desire())
+			test.damage(c)
+			p := change(c, want)
+			wantNothing(t, p)
+			wantNotice(t, p, plan.ReasonOthers, false)
+			c.lb.Status = balancer.Error
+			p = change(c, want)
+			wantKinds(t, p, "FailoverLoadBalancer")
+			wantNotice(t, p, plan.ReasonOthers, true)
+		})
+	}
+	t.Run("a service that the caller knows of", func(t *testing.T) {
+		is := made(t, desire()).observe(false)
+		is.OtherServices = []string{"another"}
+		p := plan.Change(want, is)
+		wantNothing(t, p)
+		wantNotice(t, p, plan.ReasonOthers, false)
+	})
+	t.Run("a floating IP that is asked for", func(t *testing.T) {
+		c := made(t, desire())
+		c.ips[0].Tags, c.ips[0].Description = nil, ""
+		address := c.ips[0].Address
+		asked := desire(recreate, asking(address), func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "other" })
+		p := change(c, asked)
+		for n := range p.Steps {
+			c := c.clone()
+			if err := c.run(p, n); err != nil {
+				t.Fatal(err)
+			}
+			c.carryOut(t, asked)
+			if len(c.ips) != 1 || c.ips[0].Address != address || c.ips[0].PortID != c.lb.VIP.PortID {
+				t.Errorf("after %d steps the floating IP is lost: %v", n, c.ips)
+			}
+		}
+	})
+}
+
+// The port of a node that is no member any more loses the group, after the members have changed.
+func TestD13_NodeIsNoMemberAnyMore_ItsPortLosesTheGroup(t *testing.T) {
+	c := made(t, desire(onePort, guarded, nodes("node-1", "node-2")))
+	c.nodePorts = append(c.nodePorts, balancer.NodePort{ID: "port-second", ServerID: "server-node-1", Addresses: []balancer.Address{{SubnetID: "subnet-storage", IP: "192.168.0.1"}}, PortSecurity: true, SecurityGroups: []string{c.group.ID}})
+	want := desire(onePort, guarded, nodes("node-1"))
+	wantKinds(t, change(c, want), "SetMembers", "RemoveGroup", "RemoveGroup")
+	c.carryOut(t, want)
+	for _, port := range c.nodePorts {
+		if has := slices.Contains(port.SecurityGroups, c.group.ID); has != (port.ID == "port-node-1") {
+			t.Errorf("port %s has the group: %v", port.ID, has)
+		}
+	}
+}
+
+// A node without a provider ID, or without port security, keeps nothing from being done for the others.
+func TestD9_NodeWithoutServerOrPortSecurity_IsLeftOut(t *testing.T) {
+	c := fresh()
+	c.nodePorts[0].PortSecurity = false
+	want := desire(guarded, nodes("node-1", "node-2", "node-3"), func(d *balancer.Desired) { d.Backends[1].ServerID = "" })
+	c.carryOut(t, want)
+	if !slices.Contains(c.nodePorts[2].SecurityGroups, c.group.ID) {
+		t.Error("the third node has no group")
+	}
+}
+
+// A second look finds nothing to do, with all that is known and with a part of it, for everything that there may be.
+func TestD15_NothingHasChanged_NothingIsDone(t *testing.T) {
+	healthy := func(d *balancer.Desired) {
+		monitored(balancer.MonitorHTTP)(d)
+		everyPort(func(_ int, p *balancer.Port) {
+			for i := range p.Pool.Members {
+				p.Pool.Members[i].MonitorPort = 32000
+			}
+		})(d)
+	}
+	elsewhere := everyPort(func(_ int, p *balancer.Port) { p.Pool.Members[0].SubnetID = "subnet-nodes" })
+	drained := everyPort(func(_ int, p *balancer.Port) { p.Pool.Members[0].Weight = 0 })
+	for i, d := range []balancer.Desired{
+		desire(), desire(internal), desire(serial), desire(guarded), desire(healthy), desire(elsewhere), desire(drained),
+		desire(protocols(balancer.TerminatedHTTPS, balancer.ProxyV2)), desire(asking("203.0.113.7")), desire(nodes()),
+	} {
+		c := made(t, d)
+		for _, inPart := range []bool{false, true} {
+			if p := plan.Change(d, c.observe(inPart)); len(p.Steps)+len(p.Notices) > 0 {
+				t.Errorf("%d (in part: %v):\n%s", i, inPart, p)
+			}
+		}
+	}
+}
+
+// What cannot be seen of members and monitors in the status tree is not taken for something else; what can be is compared.
+func TestChange_KnownInPart_OnlyWhatIsKnownIsCompared(t *testing.T) {
+	d := desire(onePort, monitored(balancer.MonitorTCP))
+	c := made(t, d)
+	c.pools[0].Members[0].Weight, c.pools[0].Monitor.Delay = 0, 60
+	wantNothing(t, plan.Change(d, c.observe(true)))
+	wantKinds(t, plan.Change(d, c.observe(false)), "SetMembers", "UpdateMonitor")
+	c.pools[0].Members[1].Name = "another"
+	wantKinds(t, plan.Change(d, c.observe(true)), "SetMembers")
+	c.pools[0].Monitor.Type = balancer.MonitorHTTP
+	wantKinds(t, plan.Change(d, c.observe(true)), "SetMembers", "DeleteMonitor", "CreateMonitor")
+}
+
+// The tags of others stay.
+func TestD16_TagsOfOthers_AreKept(t *testing.T) {
+	c := made(t, desire(guarded))
+	c.byOCCM()
+	c.lb.Tags = append(c.lb.Tags, "team=shop")
+	c.listeners[0].Tags = append(c.listeners[0].Tags, "team=web")
+	c.ips[0].Tags, c.group.Tags = []string{"team=network"}, []string{"team=security"}
+	c.carryOut(t, desire(guarded))
+	for tag, tags := range map[string][]string{"team=shop": c.lb.Tags, "team=web": c.listeners[0].Tags, "team=network": c.ips[0].Tags, "team=security": c.group.Tags} {
+		if !slices.Contains(tags, tag) {
+			t.Errorf("%s is lost: %v", tag, tags)
+		}
+	}
+	for _, tags := range [][]string{c.lb.Tags, c.listeners[0].Tags, c.listeners[1].Tags} {
+		for _, tag := range shop().Tags() {
+			if !slices.Contains(tags, tag) {
+				t.Errorf("%s is missing: %v", tag, tags)
+			}
+		}
+	}
+}
+
+// A cloud without tags gets none, and what is in it is known by its name.
+func TestChange_CloudWithoutTags_GoesByNames(t *testing.T) {
+	old := func(d *balancer.Desired) {
+		d.Features = balancer.FeaturesOf("amphora", 4, false)
+		d.LoadBalancer.Tags = nil
+		everyPort(func(_ int, p *balancer.Port) { p.Listener.Tags, p.Listener.AllowedCIDRs = nil, nil })(d)
+	}
+	c := made(t, desire(old))
+	wantKinds(t, change(c, desire(old, onePort)), "DeletePool", "DeleteListener")
+	c.carryOut(t, desire(old, onePort, protocols(balancer.HTTP, balancer.HTTP)))
+	for _, pool := range c.pools {
+		if pool.Tags != nil {
+			t.Errorf("a pool has tags: %v", pool.Tags)
+		}
+	}
+}
+
+// CIDRs that keep nobody out are as good as none; those that keep out one family are not.
+func TestChange_AllowedCIDRs_EverybodyIsEverybody(t *testing.T) {
+	six := balancer.VIP{Address: "2001:db8::5", SubnetID: "subnet-6"}
+	for _, test := range []struct {
+		is, want []string
+		vips     []balancer.VIP
+		same     bool
+	}{
+		{nil, []string{"0.0.0.0/0"}, nil, true},
+		{[]string{"0.0.0.0/0"}, []string{"0.0.0.0/0"}, nil, true},
+		{[]string{"192.0.2.0/24"}, []string{"0.0.0.0/0"}, nil, false},
+		{nil, []string{"192.0.2.0/24"}, nil, false},
+		{[]string{"0.0.0.0/0"}, []string{"0.0.0.0/0", "::/0"}, []balancer.VIP{six}, false},
+		{nil, []string{"0.0.0.0/0", "::/0"}, []balancer.VIP{six}, true},
+		{nil, []string{"0.0.0.0/0"}, []balancer.VIP{six}, false},
+		{[]string{"192.0.2.0/24"}, nil, nil, true},
+		{[]string{"b", "a"}, []string{"a", "b"}, nil, true},
+	} {
+		c := made(t, desire(onePort))
+		c.lb.AdditionalVIPs, c.listeners[0].AllowedCIDRs = test.vips, test.is
+		p := change(c, desire(onePort, everyPort(func(_ int, p *balancer.Port) { p.Listener.AllowedCIDRs = test.want })))
+		if same := len(p.Steps) == 0; same != test.same {
+			t.Errorf("%v -> %v with %v: %s", test.is, test.want, test.vips, p)
+		}
+	}
+}
+
+// The tags tell which listeners are the Service's, not its present ports.
+func TestD26_PortsThatWereNeverSeen_AreRemoved(t *testing.T) {
+	c := shared(t)
+	name := c.lb.Name
+	c.carryOut(t, visiting(name))
+	c.carryOut(t, visiting(name, func(d *balancer.Desired) { d.Ports = []balancer.Port{tcp(0, 8443, name, "node-1")} }))
+	if len(c.listeners) != 2 || len(c.pools) != 2 {
+		t.Errorf("listeners %v, pools %v", c.listeners, c.pools)
+	}
+}
+
+// What a user has added to the load balancer stays, and is told when it is in the way.
+func TestD39_ListenerOfSomebodyElse_IsNeverTouched(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		role balancer.Role
+		tags []string
+		own  bool
+	}{
+		{"by-hand", balancer.Owner, nil, false},
+		{"by-hand", balancer.Owner, []string{"team=web"}, false},
+		{balancer.ListenerName(7, shop().LoadBalancerName()), balancer.Owner, nil, true},
+		{balancer.ListenerName(7, shop().LoadBalancerName()), balancer.Guest, nil, false},
+		{balancer.ListenerName(7, shop().LoadBalancerName()), balancer.Owner, []string{"team=web"}, false},
+		{"listener_x_" + shop().LoadBalancerName(), balancer.Owner, nil, false},
+		{"listener_07_" + shop().LoadBalancerName(), balancer.Owner, nil, false},
+		{"anything", balancer.Owner, []string{shop().LoadBalancerName()}, true},
+		{"anything", balancer.Guest, []string{shop().LoadBalancerName()}, true},
+		{"anything", balancer.Guest, shop().Tags(), true},
+		{"anything", balancer.Owner, neighbour().Tags(), false},
+		{"anything", balancer.Owner, []string{neighbour().LoadBalancerName()}, false},
+		{"same names, another cluster", balancer.Owner, stranger().Tags(), false},
+		{"same name, another Service of it", balancer.Owner, []string{shop().LoadBalancerName(), "fxccm-service=before"}, false},
+	} {
+		t.Run(fmt.Sprint(test.name, test.role, test.tags), func(t *testing.T) {
+			c := made(t, desire(onePort))
+			c.role = test.role
+			c.listeners = append(c.listeners, balancer.Listener{ID: "theirs", Name: test.name, Tags: test.tags, Protocol: balancer.HTTP, Port: 443, PoolID: "their-pool", Status: balancer.Active})
+			c.pools = append(c.pools, balancer.Pool{ID: "their-pool", Name: "x", Protocol: balancer.HTTP, Algorithm: "ROUND_ROBIN", Status: balancer.Active})
+			p := change(c, desire(onePort))
+			if touched := strings.Contains(p.String(), "theirs"); touched != test.own {
+				t.Errorf("it is taken for the Service's: %v\n%s", touched, p)
+			}
+			if test.own {
+				return
+			}
+			p = change(c, desire())
+			if strings.Contains(fmt.Sprint(p.Steps), "443") {
+				t.Errorf("its port is taken:\n%s", p)
+			}
+			wantNotice(t, p, plan.ReasonPortInUse, true)
+			if !strings.Contains(p.Notices[0].Message, "theirs") {
+				t.Errorf("it is not told what is in the way: %s", p.Notices[0].Message)
+			}
+		})
+	}
+}
+
+// A pool that somebody else's listener uses too is left to it.
+func TestChange_PoolOfSomebodyElsesListener_IsLeft(t *testing.T) {
+	c := made(t, desire(onePort))
+	pool := c.listeners[0].PoolID
+	c.listeners = append(c.listeners, balancer.Listener{ID: "theirs", Protocol: balancer.TCP, Port: 22, PoolID: pool, ConnectionLimit: -1, Status: balancer.Active})
+	before := fmt.Sprintf("%+v", *c.pool(pool))
+	want := desire(onePort, nodes("node-3"))
+	wantKinds(t, change(c, want), "CreatePool", "SetMembers", "UpdateListener")
+	c.carryOut(t, want)
+	c.role = balancer.Guest
+	c.listeners[0].PoolID = pool
+	p := plan.Removal(shop(), c.observe(false), all())
+	if err := c.run(p, len(p.Steps)); err != nil {
+		t.Fatal(err)
+	}
+	if c.pool(pool) == nil || fmt.Sprintf("%+v", *c.pool(pool)) != before {
+		t.Errorf("the pool was %s, and is %v", before, c.pool(pool))
+	}
+}
+
+// Only what the Service's traffic does not need waits for what may fail: members are first, what is new is last.
+func TestChange_Order_TrafficFirstNewLast(t *testing.T) {
+	lb := shop().LoadBalancerName()
+	c := made(t, desire(guarded, nodes("node-1", "node-2")))
+	want := desire(guarded, nodes("node-2", "node-3"), func(d *balancer.Desired) {
+		d.Ports = []balancer.Port{tcp(0, 80, lb, "node-2", "node-3"), tcp(1, 8443, lb, "node-2", "node-3")}
+		d.Ports[0].Listener.AllowedCIDRs = []string{"192.0.2.0/24"}
+		guarded(d)
+	})
+	wantKinds(t, change(c, want),
+		"CreateRule", "DeleteRule", "AddGroup",
+		"SetMembers", "UpdateListener",
+		"DeletePool", "DeleteListener",
+		"CreateListener", "CreatePool", "SetMembers",
+		"RemoveGroup")
+}
+
+// What Octavia is at work on is left alone.
+func TestChange_Pending_HasNoPlan(t *testing.T) {
+	for _, status := range []balancer.Status{balancer.PendingCreate, balancer.PendingUpdate, balancer.PendingDelete} {
+		c := made(t, desire())
+		c.lb.Status = status
+		p := change(c, desire(onePort))
+		wantNothing(t, p)
+		wantNotice(t, p, plan.ReasonPending, true)
+	}
+}
+
+func TestChange_Deleted_IsMadeAnew(t *testing.T) {
+	c := made(t, desire(onePort))
+	c.lb.Status, c.ips[0].PortID = balancer.Deleted, ""
+	wantKinds(t, change(c, desire(onePort)), "CreateLoadBalancer", "AttachFloatingIP")
+}
+
+func TestChange_NeverServed_IsMadeAnewWithoutLeave(t *testing.T) {
+	c := made(t, desire(onePort, internal))
+	c.lb.Status = balancer.Error
+	is := c.observe(false)
+	is.NeverServed = true
+	p := plan.Change(desire(onePort, internal), is)
+	wantKinds(t, p, "DeleteLoadBalancer", "CreateLoadBalancer")
+	if address := p.Steps[1].(plan.CreateLoadBalancer).LoadBalancer.VIP.Address; address != "" {
+		t.Errorf("the address %s, which may be why it failed, is asked for again", address)
+	}
+}
+
+// The pool of a listener that is deleted by hand is used again, and so is what a listener that lost its pool has left.
+func TestChange_Leftovers_AreUsedOrDeleted(t *testing.T) {
+	c := made(t, desire(onePort))
+	c.listeners[0].PoolID = ""
+	wantKinds(t, change(c, desire(onePort)), "UpdateListener")
+	c.pools[0].Members = nil
+	wantKinds(t, change(c, desire(onePort)), "SetMembers", "UpdateListener")
+	wantKinds(t, change(c, desire(onePort, protocols(balancer.TCP, balancer.Proxy))), "DeletePool", "CreatePool", "SetMembers")
+	c.pools[0].Name, c.pools[0].Tags = "by-hand", nil
+	wantKinds(t, change(c, desire(onePort)), "CreatePool", "SetMembers")
+}
+
+// Two equal things make the same plan, and no plan changes what it is made from.
+func TestChange_IsPure(t *testing.T) {
+	c := made(t, desire(guarded))
+	c.byOCCM()
+	want := desire(guarded, nodes("node-3"), protocols(balancer.HTTP, balancer.HTTP), recreate, func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "x" })
+	is := c.observe(false)
+	before := fmt.Sprintf("%+v %+v", want, is)
+	first := plan.Change(want, is).String()
+	if second := plan.Change(want, is).String(); first != second {
+		t.Errorf("two plans for the same:\n%s\n%s", first, second)
+	}
+	if after := fmt.Sprintf("%+v %+v", want, is); before != after {
+		t.Errorf("it was\n%s\nand is\n%s", before, after)
+	}
+}

@@ -1,0 +1,622 @@
+package plan_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+)
+
+const (
+	vipSubnet = "subnet-vip"
+	vipPort   = "port-vip"
+)
+
+// cloud is a model of what Octavia and Neutron hold for one Service, and of what they refuse.
+type cloud struct {
+	lb        *balancer.LoadBalancer
+	role      balancer.Role
+	listeners []balancer.Listener
+	pools     []balancer.Pool
+	ips       []balancer.FloatingIP
+	group     *balancer.SecurityGroup
+	nodePorts []balancer.NodePort
+
+	count int
+	made  map[plan.Ref]string
+}
+
+func (c *cloud) newID(kind string) string {
+	c.count++
+	return fmt.Sprintf("%s-%d", kind, c.count)
+}
+
+// clone shares nothing that changes.
+func (c *cloud) clone() *cloud {
+	copied := *c
+	if c.lb != nil {
+		lb := *c.lb
+		lb.Tags = slices.Clone(lb.Tags)
+		copied.lb = &lb
+	}
+	copied.listeners = slices.Clone(c.listeners)
+	copied.pools = clonePools(c.pools)
+	copied.ips = slices.Clone(c.ips)
+	if c.group != nil {
+		group := *c.group
+		group.Rules = slices.Clone(group.Rules)
+		copied.group = &group
+	}
+	copied.nodePorts = slices.Clone(c.nodePorts)
+	for i := range copied.nodePorts {
+		copied.nodePorts[i].SecurityGroups = slices.Clone(copied.nodePorts[i].SecurityGroups)
+	}
+	return &copied
+}
+
+func clonePools(pools []balancer.Pool) []balancer.Pool {
+	copied := slices.Clone(pools)
+	for i := range copied {
+		copied[i].Members = slices.Clone(copied[i].Members)
+		if m := copied[i].Monitor; m != nil {
+			monitor := *m
+			copied[i].Monitor = &monitor
+		}
+	}
+	return copied
+}
+
+// observe tells what is seen of it. inPart: as in the status tree.
+func (c *cloud) observe(inPart bool) balancer.Observed {
+	seen := c.clone()
+	is := balancer.Observed{
+		LoadBalancer: seen.lb, Role: c.role, Listeners: seen.listeners, Pools: seen.pools,
+		FloatingIPs: seen.ips, SecurityGroup: seen.group, NodePorts: seen.nodePorts,
+	}
+	if !inPart {
+		return is
+	}
+	for i := range is.Pools {
+		p := &is.Pools[i]
+		p.MembersInPart, p.MonitorInPart = true, p.Monitor != nil
+		for j, m := range p.Members {
+			p.Members[j] = balancer.Member{ID: m.ID, Name: m.Name, Address: m.Address, Port: m.Port, Status: m.Status}
+		}
+		if m := p.Monitor; m != nil {
+			*m = balancer.Monitor{ID: m.ID, Name: m.Name, Type: m.Type, Status: m.Status}
+		}
+	}
+	return is
+}
+
+// run takes the first steps of a plan, and returns what the first one that is refused is refused for.
+func (c *cloud) run(p plan.Plan, steps int) error {
+	c.made = map[plan.Ref]string{}
+	for _, step := range p.Steps[:min(steps, len(p.Steps))] {
+		if err := c.take(step); err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+	}
+	return nil
+}
+
+func (c *cloud) find(kind string, ref plan.Ref) (string, error) {
+	if ref.ID != "" || ref == (plan.Ref{}) {
+		return ref.ID, nil
+	}
+	id := c.made[plan.Ref{Made: kind + ref.Made}]
+	if id == "" {
+		return "", fmt.Errorf("no step has made %s %s", kind, ref.Made)
+	}
+	return id, nil
+}
+
+func (c *cloud) learn(kind, name, id string) { c.made[plan.Ref{Made: kind + name}] = id }
+
+var (
+	errMissing  = errors.New("404")
+	errConflict = errors.New("409")
+	errInvalid  = errors.New("400")
+)
+
+func (c *cloud) take(step plan.Step) error {
+	switch s := step.(type) {
+	case plan.CreateLoadBalancer:
+		return c.createLoadBalancer(s)
+	case plan.DeleteLoadBalancer:
+		return c.deleteLoadBalancer(s)
+	case plan.FailoverLoadBalancer:
+		if c.lb == nil || c.lb.ID != s.ID {
+			return errMissing
+		}
+		c.lb.Status = balancer.Active
+		return nil
+	case plan.CreateFloatingIP, plan.AttachFloatingIP, plan.DetachFloatingIP, plan.DeleteFloatingIP, plan.TagFloatingIP:
+		return c.takeFloatingIP(step)
+	case plan.CreateSecurityGroup, plan.TagSecurityGroup, plan.DeleteSecurityGroup, plan.CreateRule, plan.DeleteRule, plan.AddGroup, plan.RemoveGroup:
+		return c.takeGroup(step)
+	}
+	if c.lb == nil {
+		return errMissing
+	}
+	if c.lb.Status != balancer.Active {
+		return fmt.Errorf("%w: load balancer is %s", errConflict, c.lb.Status)
+	}
+	switch s := step.(type) {
+	case plan.UpdateLoadBalancer:
+		if s.ID != c.lb.ID {
+			return errMissing
+		}
+		c.lb.Tags = slices.Clone(s.Tags)
+		return nil
+	case plan.CreateListener, plan.UpdateListener, plan.DeleteListener:
+		return c.takeListener(step)
+	case plan.CreatePool, plan.UpdatePool, plan.DeletePool:
+		return c.takePool(step)
+	}
+	return c.takeBelowPool(step)
+}
+
+func (c *cloud) createLoadBalancer(s plan.CreateLoadBalancer) error {
+	if c.lb != nil {
+		return fmt.Errorf("%w: a second load balancer", errConflict)
+	}
+	lb := s.LoadBalancer
+	lb.ID, lb.Status = c.newID("lb"), balancer.Active
+	lb.VIP.PortID = or(lb.VIP.PortID, vipPort+"-"+lb.ID)
+	lb.VIP.Address = or(lb.VIP.Address, "10.0.0.5")
+	lb.VIP.SubnetID = or(lb.VIP.SubnetID, vipSubnet)
+	lb.VIP.NetworkID = or(lb.VIP.NetworkID, "network-vip")
+	lb.Provider = or(lb.Provider, "amphora")
+	c.lb = &lb
+	if s.Bare {
+		return nil
+	}
+	for _, port := range s.Ports {
+		pool := port.Pool
+		pool.ID = c.newID("pool")
+		pool.Members = nil
+		for _, m := range port.Pool.Members {
+			m.ID = c.newID("member")
+			pool.Members = append(pool.Members, m)
+		}
+		if port.Pool.Monitor != nil {
+			monitor := *port.Pool.Monitor
+			monitor.ID = c.newID("monitor")
+			pool.Monitor = &monitor
+		}
+		pool.Status = balancer.Active
+		l := port.Listener
+		l.ID, l.PoolID, l.Status = c.newID("listener"), pool.ID, balancer.Active
+		if err := c.admitListener(l, pool.Protocol); err != nil {
+			return err
+		}
+		c.pools = append(c.pools, pool)
+		c.listeners = append(c.listeners, l)
+	}
+	return nil
+}
+
+func or(value, instead string) string {
+	if value == "" {
+		return instead
+	}
+	return value
+}
+
+func (c *cloud) deleteLoadBalancer(s plan.DeleteLoadBalancer) error {
+	if c.lb == nil || c.lb.ID != s.ID {
+		return errMissing
+	}
+	if !s.Cascade && len(c.listeners)+len(c.pools) > 0 {
+		return fmt.Errorf("%w: it has children", errInvalid)
+	}
+	for i := range c.ips {
+		if c.ips[i].PortID == c.lb.VIP.PortID {
+			c.ips[i].PortID = ""
+		}
+	}
+	c.lb, c.listeners, c.pools = nil, nil, nil
+	return nil
+}
+
+// fits is VALID_LISTENER_POOL_PROTOCOL_MAP of octavia/common/constants.py.
+func fits(listener, pool string) bool {
+	switch listener {
+	case balancer.TCP:
+		return slices.Contains([]string{balancer.HTTP, balancer.HTTPS, balancer.Proxy, balancer.ProxyV2, balancer.TCP}, pool)
+	case balancer.HTTP, balancer.TerminatedHTTPS:
+		return slices.Contains([]string{balancer.HTTP, balancer.Proxy, balancer.ProxyV2}, pool)
+	}
+	return listener == pool
+}
+
+func (c *cloud) admitListener(l balancer.Listener, pool string) error {
+	for _, other := range c.listeners {
+		if other.Key() == l.Key() {
+			return fmt.Errorf("%w: port %d is used by %s", errConflict, l.Port, other.ID)
+		}
+	}
+	if pool != "" && !fits(l.Protocol, pool) {
+		return fmt.Errorf("%w: a %s pool does not fit a %s listener", errInvalid, pool, l.Protocol)
+	}
+	return nil
+}
+
+func (c *cloud) listener(id string) *balancer.Listener {
+	for i := range c.listeners {
+		if c.listeners[i].ID == id {
+			return &c.listeners[i]
+		}
+	}
+	return nil
+}
+
+func (c *cloud) pool(id string) *balancer.Pool {
+	for i := range c.pools {
+		if c.pools[i].ID == id {
+			return &c.pools[i]
+		}
+	}
+	return nil
+}
+
+// poolFor is the default pool that a listener is to have.
+func (c *cloud) poolFor(ref plan.Ref) (id, protocol string, err error) {
+	id, err = c.find("pool", ref)
+	if err != nil || id == "" {
+		return "", "", err
+	}
+	pool := c.pool(id)
+	if pool == nil {
+		return "", "", fmt.Errorf("%w: pool %s", errMissing, id)
+	}
+	return id, pool.Protocol, nil
+}
+
+func (c *cloud) takeListener(step plan.Step) error {
+	switch s := step.(type) {
+	case plan.CreateListener:
+		id, protocol, err := c.poolFor(s.Pool)
+		if err != nil {
+			return err
+		}
+		l := s.Listener
+		if err := c.admitListener(l, protocol); err != nil {
+			return err
+		}
+		l.ID, l.PoolID, l.Status = c.newID("listener"), id, balancer.Active
+		c.learn("listener", l.Name, l.ID)
+		c.listeners = append(c.listeners, l)
+	case plan.UpdateListener:
+		l := c.listener(s.ID)
+		if l == nil {
+			return errMissing
+		}
+		if s.Listener.Protocol != l.Protocol || s.Listener.Port != l.Port {
+			return fmt.Errorf("%w: protocol and port are immutable", errInvalid)
+		}
+		changed := s.Listener
+		changed.ID, changed.PoolID, changed.Status = l.ID, l.PoolID, balancer.Active
+		if s.Pool != (plan.Ref{}) {
+			id, protocol, err := c.poolFor(s.Pool)
+			if err != nil {
+				return err
+			}
+			if !fits(l.Protocol, protocol) {
+				return fmt.Errorf("%w: a %s pool does not fit a %s listener", errInvalid, protocol, l.Protocol)
+			}
+			changed.PoolID = id
+		}
+		if changed.Tags == nil {
+			changed.Tags = l.Tags
+		}
+		*l = changed
+	case plan.DeleteListener:
+		if c.listener(s.ID) == nil {
+			return errMissing
+		}
+		c.listeners = slices.DeleteFunc(c.listeners, func(l balancer.Listener) bool { return l.ID == s.ID })
+	}
+	return nil
+}
+
+func (c *cloud) takePool(step plan.Step) error {
+	switch s := step.(type) {
+	case plan.CreatePool:
+		listener, err := c.find("listener", s.Listener)
+		if err != nil {
+			return err
+		}
+		pool := s.Pool
+		pool.ID, pool.Members, pool.Monitor, pool.Status = c.newID("pool"), nil, nil, balancer.Active
+		if listener != "" {
+			l := c.listener(listener)
+			switch {
+			case l == nil:
+				return errMissing
+			case l.PoolID != "":
+				return fmt.Errorf("%w: the listener has a default pool", errConflict)
+			case !fits(l.Protocol, pool.Protocol):
+				return fmt.Errorf("%w: a %s pool does not fit a %s listener", errInvalid, pool.Protocol, l.Protocol)
+			}
+			l.PoolID = pool.ID
+		}
+		c.learn("pool", pool.Name, pool.ID)
+		c.pools = append(c.pools, pool)
+	case plan.UpdatePool:
+		pool := c.pool(s.ID)
+		if pool == nil {
+			return errMissing
+		}
+		if s.Pool.Protocol != pool.Protocol {
+			return fmt.Errorf("%w: the protocol is immutable", errInvalid)
+		}
+		pool.Algorithm, pool.Persistence, pool.Status = s.Pool.Algorithm, s.Pool.Persistence, balancer.Active
+		if s.Pool.Tags != nil {
+			pool.Tags = slices.Clone(s.Pool.Tags)
+		}
+	case plan.DeletePool:
+		if c.pool(s.ID) == nil {
+			return errMissing
+		}
+		c.pools = slices.DeleteFunc(c.pools, func(p balancer.Pool) bool { return p.ID == s.ID })
+		for i := range c.listeners {
+			if c.listeners[i].PoolID == s.ID {
+				c.listeners[i].PoolID = ""
+			}
+		}
+	}
+	return nil
+}
+
+// changeable is a pool whose members and monitor can be changed.
+func (c *cloud) changeable(ref plan.Ref) (*balancer.Pool, error) {
+	id, err := c.find("pool", ref)
+	if err != nil {
+		return nil, err
+	}
+	pool := c.pool(id)
+	if pool == nil {
+		return nil, fmt.Errorf("%w: pool %s", errMissing, id)
+	}
+	if pool.Status != balancer.Active {
+		return nil, fmt.Errorf("%w: pool %s is %s", errConflict, id, pool.Status)
+	}
+	return pool, nil
+}
+
+func (c *cloud) poolOfMonitor(id string) plan.Ref {
+	for _, pool := range c.pools {
+		if pool.Monitor != nil && pool.Monitor.ID == id {
+			return plan.Ref{ID: pool.ID}
+		}
+	}
+	return plan.Ref{ID: "of no monitor " + id}
+}
+
+func (c *cloud) takeBelowPool(step plan.Step) error {
+	var ref plan.Ref
+	switch s := step.(type) {
+	case plan.CreateMonitor:
+		ref = s.Pool
+	case plan.UpdateMonitor:
+		ref = c.poolOfMonitor(s.ID)
+	case plan.DeleteMonitor:
+		ref = c.poolOfMonitor(s.ID)
+	case plan.SetMembers:
+		ref = s.Pool
+	case plan.CreateMember:
+		ref = s.Pool
+	case plan.UpdateMember:
+		ref = plan.Ref{ID: s.PoolID}
+	case plan.DeleteMember:
+		ref = plan.Ref{ID: s.PoolID}
+	default:
+		return fmt.Errorf("unknown step %T", step)
+	}
+	pool, err := c.changeable(ref)
+	if err != nil {
+		return err
+	}
+	return c.changePool(pool, step)
+}
+
+func (c *cloud) changePool(pool *balancer.Pool, step plan.Step) error {
+	at := func(id string) int {
+		return slices.IndexFunc(pool.Members, func(m balancer.Member) bool { return m.ID == id })
+	}
+	switch s := step.(type) {
+	case plan.CreateMonitor:
+		if pool.Monitor != nil {
+			return fmt.Errorf("%w: it has a monitor", errConflict)
+		}
+		monitor := s.Monitor
+		monitor.ID, monitor.Status = c.newID("monitor"), balancer.Active
+		pool.Monitor = &monitor
+	case plan.UpdateMonitor:
+		if s.Monitor.Type != pool.Monitor.Type {
+			return fmt.Errorf("%w: the type is immutable", errInvalid)
+		}
+		monitor := s.Monitor
+		monitor.ID, monitor.Status = pool.Monitor.ID, balancer.Active
+		pool.Monitor = &monitor
+	case plan.DeleteMonitor:
+		pool.Monitor = nil
+	case plan.SetMembers:
+		return c.setMembers(pool, s.Members)
+	case plan.CreateMember:
+		if slices.ContainsFunc(pool.Members, func(m balancer.Member) bool { return m.Key() == s.Member.Key() }) {
+			return fmt.Errorf("%w: there is a member %v", errConflict, s.Member.Key())
+		}
+		m := s.Member
+		m.ID, m.Status = c.newID("member"), balancer.Active
+		pool.Members = append(pool.Members, m)
+	case plan.UpdateMember:
+		i := at(s.ID)
+		if i < 0 {
+			return errMissing
+		}
+		m := s.Member
+		if m.Key() != pool.Members[i].Key() {
+			return fmt.Errorf("%w: address and port are immutable", errInvalid)
+		}
+		m.ID, m.SubnetID, m.Status = s.ID, pool.Members[i].SubnetID, balancer.Active
+		pool.Members[i] = m
+	case plan.DeleteMember:
+		i := at(s.ID)
+		if i < 0 {
+			return errMissing
+		}
+		pool.Members = slices.Delete(pool.Members, i, i+1)
+	}
+	return nil
+}
+
+// setMembers: a member that is there keeps the subnet that is not named.
+func (c *cloud) setMembers(pool *balancer.Pool, members []balancer.Member) error {
+	old := map[balancer.MemberKey]balancer.Member{}
+	for _, m := range pool.Members {
+		old[m.Key()] = m
+	}
+	var now []balancer.Member
+	seen := map[balancer.MemberKey]bool{}
+	for _, m := range members {
+		if seen[m.Key()] {
+			return fmt.Errorf("%w: member %v twice", errInvalid, m.Key())
+		}
+		seen[m.Key()] = true
+		m.ID, m.Status = c.newID("member"), balancer.Active
+		if is, ok := old[m.Key()]; ok {
+			m.ID, m.SubnetID = is.ID, or(m.SubnetID, is.SubnetID)
+		}
+		now = append(now, m)
+	}
+	pool.Members = now
+	return nil
+}
+
+func (c *cloud) ip(id string) *balancer.FloatingIP {
+	for i := range c.ips {
+		if c.ips[i].ID == id {
+			return &c.ips[i]
+		}
+	}
+	return nil
+}
+
+func (c *cloud) takeFloatingIP(step plan.Step) error {
+	switch s := step.(type) {
+	case plan.CreateFloatingIP:
+		ip := balancer.FloatingIP{
+			ID: c.newID("fip"), NetworkID: s.Wanted.NetworkID, Description: s.Wanted.Description, Tags: slices.Clone(s.Wanted.Tags),
+		}
+		ip.Address = or(s.Wanted.Address, fmt.Sprintf("203.0.113.%d", c.count))
+		if slices.ContainsFunc(c.ips, func(f balancer.FloatingIP) bool { return f.Address == ip.Address }) {
+			return fmt.Errorf("%w: %s is in use", errConflict, ip.Address)
+		}
+		c.learn("floating IP", "", ip.ID)
+		c.ips = append(c.ips, ip)
+		if s.LoadBalancer == (plan.Ref{}) {
+			return nil
+		}
+		return c.attach(ip.ID)
+	case plan.AttachFloatingIP:
+		return c.attach(or(s.ID, c.made[plan.Ref{Made: "floating IP"}]))
+	case plan.DetachFloatingIP:
+		ip := c.ip(s.ID)
+		if ip == nil {
+			return errMissing
+		}
+		ip.PortID = ""
+	case plan.DeleteFloatingIP:
+		if c.ip(s.ID) == nil {
+			return errMissing
+		}
+		c.ips = slices.DeleteFunc(c.ips, func(f balancer.FloatingIP) bool { return f.ID == s.ID })
+	case plan.TagFloatingIP:
+		ip := c.ip(s.ID)
+		if ip == nil {
+			return errMissing
+		}
+		ip.Tags = slices.Clone(s.Tags)
+	}
+	return nil
+}
+
+func (c *cloud) attach(id string) error {
+	ip := c.ip(id)
+	if ip == nil || c.lb == nil {
+		return errMissing
+	}
+	for _, other := range c.ips {
+		if other.PortID == c.lb.VIP.PortID && other.ID != id {
+			return fmt.Errorf("%w: the port has floating IP %s", errConflict, other.Address)
+		}
+	}
+	ip.PortID = c.lb.VIP.PortID
+	return nil
+}
+
+func (c *cloud) takeGroup(step plan.Step) error {
+	if s, ok := step.(plan.CreateSecurityGroup); ok {
+		if c.group != nil {
+			return errConflict
+		}
+		group := s.Group
+		group.ID, group.Rules = c.newID("group"), nil
+		c.group = &group
+		return nil
+	}
+	if c.group == nil {
+		return errMissing
+	}
+	switch s := step.(type) {
+	case plan.TagSecurityGroup:
+		c.group.Tags = slices.Clone(s.Tags)
+	case plan.DeleteSecurityGroup:
+		for _, port := range c.nodePorts {
+			if slices.Contains(port.SecurityGroups, s.ID) {
+				return fmt.Errorf("%w: port %s has it", errConflict, port.ID)
+			}
+		}
+		c.group = nil
+	case plan.CreateRule:
+		if slices.ContainsFunc(c.group.Rules, s.Rule.Same) {
+			return errConflict
+		}
+		rule := s.Rule
+		rule.ID = c.newID("rule")
+		c.group.Rules = append(c.group.Rules, rule)
+	case plan.DeleteRule:
+		n := len(c.group.Rules)
+		c.group.Rules = slices.DeleteFunc(c.group.Rules, func(r balancer.Rule) bool { return r.ID == s.ID })
+		if len(c.group.Rules) == n {
+			return errMissing
+		}
+	case plan.AddGroup:
+		port := c.nodePort(s.Port.ID)
+		if port == nil || !port.PortSecurity {
+			return errInvalid
+		}
+		port.SecurityGroups = append(port.SecurityGroups, c.group.ID)
+	case plan.RemoveGroup:
+		port := c.nodePort(s.Port.ID)
+		if port == nil {
+			return errMissing
+		}
+		port.SecurityGroups = slices.DeleteFunc(port.SecurityGroups, func(id string) bool { return id == s.GroupID })
+	}
+	return nil
+}
+
+func (c *cloud) nodePort(id string) *balancer.NodePort {
+	for i := range c.nodePorts {
+		if c.nodePorts[i].ID == id {
+			return &c.nodePorts[i]
+		}
+	}
+	return nil
+}

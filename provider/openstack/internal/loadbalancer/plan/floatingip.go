@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// floatingIPs plans the floating IP of the load balancer. vipPort is "" if a port is made with the load balancer by this plan.
+//
+// The floating IP belongs to the load balancer, and so to its owner: a guest only clears away what it had before.
+func (c *changer) floatingIPs(loadBalancer Ref, vipPort string) {
+	f := &floating{changer: c, loadBalancer: loadBalancer}
+	for _, ip := range c.is.FloatingIPs {
+		switch {
+		case ip.PortID != "" && ip.PortID == vipPort:
+			f.attached = append(f.attached, ip)
+		case ip.PortID == "" && c.ownsFloatingIP(ip):
+			f.idle = append(f.idle, ip)
+		case vipPort != "" && c.ownsFloatingIP(ip):
+			f.moved = append(f.moved, ip)
+		}
+	}
+	switch want := c.want.FloatingIP; {
+	case c.role != balancer.Owner:
+		f.dropIdle("the Service shares another's load balancer")
+	case want == nil:
+		f.dropAttached("not wanted any more")
+		f.dropIdle("not wanted any more")
+	case want.Address != "":
+		f.useAsked(*want)
+	default:
+		f.useAny(*want)
+	}
+}
+
+type floating struct {
+	*changer
+	loadBalancer Ref
+	// attached lead to the load balancer, whoever made them; idle are the Service's that lead nowhere, and moved those that lead elsewhere.
+	attached, idle, moved []balancer.FloatingIP
+}
+
+// useAny: one that is there stays. One that was the Service's, whose load balancer was replaced, comes back.
+func (f *floating) useAny(want balancer.WantedFloatingIP) {
+	switch {
+	case len(f.attached) > 0:
+		f.tag(f.attached[0], want)
+	case len(f.idle) > 0:
+		f.attach(f.idle[0], want)
+	default:
+		f.giveUpMoved(want)
+		if want.NetworkID != "" {
+			f.add(CreateFloatingIP{LoadBalancer: f.loadBalancer, Wanted: want})
+		}
+	}
+	f.dropIdle("the load balancer has another")
+}
+
+// giveUpMoved: what somebody has made something else of is not the Service's any more. Another is made, but not before it is looked where.
+func (f *floating) giveUpMoved(want balancer.WantedFloatingIP) {
+	for _, ip := range f.moved {
+		f.notice(Notice{ReasonFloatingIP, fmt.Sprintf("floating IP %s, which was made for the Service, leads to port %s, and is left there", ip.Address, ip.PortID), want.NetworkID == ""})
+		f.disown(ip)
+	}
+}
+
+// useAsked: a new one is made before the old one is given up, for making one with an address takes a right that not everybody has.
+func (f *floating) useAsked(want balancer.WantedFloatingIP) {
+	if i := slices.IndexFunc(f.attached, isAt(want.Address)); i >= 0 {
+		f.tag(f.attached[i], want)
+		f.dropIdle("the load balancer has another")
+		return
+	}
+	why := "address " + want.Address + " is asked for"
+	i := slices.IndexFunc(f.is.FloatingIPs, isAt(want.Address))
+	switch {
+	case i >= 0 && f.is.FloatingIPs[i].PortID != "":
+		f.notice(Notice{ReasonFloatingIP, fmt.Sprintf("floating IP %s, which is asked for, leads to port %s", want.Address, f.is.FloatingIPs[i].PortID), true})
+		return
+	case i >= 0:
+		f.dropAttached(why)
+		f.attach(f.is.FloatingIPs[i], want)
+	default:
+		if want.NetworkID == "" && len(f.attached) > 0 {
+			want.NetworkID = f.attached[0].NetworkID
+		}
+		if want.NetworkID == "" {
+			f.notice(Notice{ReasonFloatingIP, fmt.Sprintf("there is no floating IP %s, which is asked for, and no network to make it in", want.Address), true})
+			return
+		}
+		f.createAsked(want, why)
+	}
+	f.dropIdle(why)
+}
+
+func isAt(address string) func(balancer.FloatingIP) bool {
+	return func(f balancer.FloatingIP) bool { return sameAddress(f.Address, address) }
+}
+
+func (f *floating) createAsked(want balancer.WantedFloatingIP, why string) {
+	if len(f.attached) == 0 {
+		f.add(CreateFloatingIP{LoadBalancer: f.loadBalancer, Wanted: want})
+		return
+	}
+	f.add(CreateFloatingIP{Wanted: want})
+	f.dropAttached(why)
+	f.add(AttachFloatingIP{LoadBalancer: f.loadBalancer, Address: want.Address})
+}
+
+// attach also takes it from the idle ones.
+func (f *floating) attach(ip balancer.FloatingIP, want balancer.WantedFloatingIP) {
+	f.tag(ip, want)
+	f.add(AttachFloatingIP{LoadBalancer: f.loadBalancer, ID: ip.ID, Address: ip.Address})
+	f.idle = slices.DeleteFunc(slices.Clone(f.idle), func(other balancer.FloatingIP) bool { return other.ID == ip.ID })
+}
+
+// tag makes sure that one that was made for the Service is known as such. One that somebody else has made stays theirs.
+func (f *floating) tag(ip balancer.FloatingIP, want balancer.WantedFloatingIP) {
+	if f.ownsFloatingIP(ip) && len(added(ip.Tags, want.Tags)) > 0 {
+		f.add(TagFloatingIP{ID: ip.ID, Address: ip.Address, Tags: merged(ip.Tags, want.Tags)})
+	}
+}
+
+// dropAttached takes the floating IP off the load balancer, so that it leads to a Service that is not to be reached so. It is only deleted if
+// it was made for the Service.
+func (f *floating) dropAttached(why string) {
+	for _, ip := range f.attached {
+		if f.ownsFloatingIP(ip) && !f.want.KeepFloatingIP {
+			f.add(DeleteFloatingIP{ip.ID, ip.Address, why})
+			continue
+		}
+		f.add(DetachFloatingIP{ip.ID, ip.Address, why})
+	}
+}
+
+func (f *floating) dropIdle(why string) {
+	if f.want.KeepFloatingIP {
+		return
+	}
+	for _, ip := range f.idle {
+		f.add(DeleteFloatingIP{ip.ID, ip.Address, why})
+	}
+}
+
+// disown takes off the tags that make the floating IP a Service's, so that whoever uses it next does not lose it.
+func (p *planner) disown(f balancer.FloatingIP) {
+	own := func(tag string) bool { return slices.Contains(p.id.NetworkTags(), tag) }
+	if slices.ContainsFunc(f.Tags, own) {
+		p.add(TagFloatingIP{ID: f.ID, Address: f.Address, Tags: slices.DeleteFunc(slices.Clone(f.Tags), own)})
+	}
+}

@@ -1,0 +1,221 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// createLoadBalancer makes the Service's own load balancer.
+func (c *changer) createLoadBalancer() {
+	vip := c.want.LoadBalancer.VIP.SubnetID
+	ports := slices.Clone(c.want.Ports)
+	for i := range ports {
+		ports[i].Pool.Members = requested(ports[i].Pool.Members, nil, vip)
+	}
+	if c.want.Features.Serial {
+		c.add(CreateLoadBalancer{LoadBalancer: c.want.LoadBalancer, Bare: true})
+		return
+	}
+	c.add(CreateLoadBalancer{LoadBalancer: c.want.LoadBalancer, Ports: ports})
+}
+
+// tagLoadBalancer comes before all else: the tags keep an owner that leaves from deleting what its guests use.
+func (c *changer) tagLoadBalancer() {
+	if !c.want.Features.Tags {
+		return
+	}
+	lb := c.is.LoadBalancer
+	want := c.id.Tags()
+	if changes := added(lb.Tags, want); len(changes) > 0 {
+		c.add(UpdateLoadBalancer{ID: lb.ID, Name: lb.Name, Tags: merged(lb.Tags, want), Changes: changes})
+	}
+}
+
+const howToRecreate = `annotation loadbalancer.openstack.org/recreate: "true" has it made anew`
+
+func (c *changer) noticeImmutable(changes []string) {
+	c.notice(Notice{Reason: ReasonImmutable, Message: fmt.Sprintf(
+		"this cannot be changed in a load balancer: %s; %s", strings.Join(changes, ", "), howToRecreate)})
+}
+
+// immutable are the differences that Octavia cannot mend (octavia/api/v2/types/load_balancer.py, LoadBalancerPUT). What is not asked for is
+// not compared, and a guest asks for nothing.
+func (c *changer) immutable() []string {
+	if c.role != balancer.Owner {
+		return nil
+	}
+	want, is := c.want.LoadBalancer, c.is.LoadBalancer
+	var changes []string
+	compare := func(what, is, want string) {
+		if want != "" && want != is {
+			changes = append(changes, changed(what, is, want))
+		}
+	}
+	if !sameProvider(want.Provider, is.Provider) {
+		compare("provider", is.Provider, want.Provider)
+	}
+	compare("flavor", is.FlavorID, want.FlavorID)
+	compare("availability zone", is.AvailabilityZone, want.AvailabilityZone)
+	if !sameAddress(want.VIP.Address, is.VIP.Address) {
+		compare("address", is.VIP.Address, want.VIP.Address)
+	}
+	compare("port", is.VIP.PortID, want.VIP.PortID)
+	compare("subnet", is.VIP.SubnetID, want.VIP.SubnetID)
+	compare("network", is.VIP.NetworkID, want.VIP.NetworkID)
+	for _, vip := range want.AdditionalVIPs {
+		if !slices.ContainsFunc(is.AdditionalVIPs, func(there balancer.VIP) bool { return fulfils(there, vip) }) {
+			changes = append(changes, "additional address "+textOf(vip)+" missing")
+		}
+	}
+	return changes
+}
+
+// sameProvider: octavia and amphorav2 are names of amphora (Octavia's configuration reference, enabled_provider_drivers).
+func sameProvider(a, b string) bool {
+	amphora := []string{"amphora", "amphorav2", "octavia"}
+	return a == b || slices.Contains(amphora, a) && slices.Contains(amphora, b)
+}
+
+func sameAddress(a, b string) bool {
+	first, err := netip.ParseAddr(a)
+	if err != nil {
+		return a == b
+	}
+	second, err := netip.ParseAddr(b)
+	return err == nil && first == second
+}
+
+func fulfils(is, want balancer.VIP) bool {
+	return (want.SubnetID == "" || want.SubnetID == is.SubnetID) && (want.Address == "" || sameAddress(want.Address, is.Address))
+}
+
+// recreate makes the load balancer anew, and tells whether it may be.
+//
+// The floating IP is moved; it is taken off by a step of its own, so that it does not depend on what becomes of the VIP port. Between the
+// steps it is known by its tags, or by being asked for. A new load balancer has the address of the old one, if it can: who has been served
+// by it may know it by heart.
+func (c *changer) recreate(why []string) bool {
+	if hindrance := c.hindrance(); hindrance != "" {
+		// It serves all the same, unless it is in ERROR.
+		c.notice(Notice{ReasonOthers, fmt.Sprintf("load balancer %s is not made anew (%s): %s", c.is.LoadBalancer.ID, strings.Join(why, ", "), hindrance), c.is.LoadBalancer.Status == balancer.Error})
+		return false
+	}
+	old, served := *c.is.LoadBalancer, !c.failedAtOnce()
+	c.is.FloatingIPs = slices.Clone(c.is.FloatingIPs)
+	for i, f := range c.is.FloatingIPs {
+		if old.VIP.PortID != "" && f.PortID == old.VIP.PortID {
+			c.add(DetachFloatingIP{f.ID, f.Address, "the load balancer is made anew"})
+			c.is.FloatingIPs[i].PortID = ""
+		}
+	}
+	c.deleteLoadBalancer(c.want.Cascade, strings.Join(why, ", "))
+	if c.want.LoadBalancer.Provider != "" && !sameProvider(c.want.LoadBalancer.Provider, old.Provider) {
+		// What the other provider can do is another matter: what should be is decided again without this load balancer.
+		return true
+	}
+	if vip := &c.want.LoadBalancer.VIP; served && vip.Address == "" && vip.PortID == "" && isWithin(old.VIP, *vip) {
+		vip.Address = old.VIP.Address
+	}
+	c.make()
+	return true
+}
+
+// isWithin tells whether an address is where one is wanted.
+func isWithin(is, want balancer.VIP) bool {
+	return (want.SubnetID == "" || want.SubnetID == is.SubnetID) && (want.NetworkID == "" || want.NetworkID == is.NetworkID)
+}
+
+// hindrance is why the load balancer must not be deleted and made anew; "" if it may be.
+func (c *changer) hindrance() string {
+	if others := c.others(); len(others) > 0 {
+		return "others use it: " + strings.Join(others, ", ")
+	}
+	if c.want.FloatingIP == nil {
+		return ""
+	}
+	for _, f := range c.is.FloatingIPs {
+		asked := sameAddress(f.Address, c.want.FloatingIP.Address)
+		if f.PortID != "" && f.PortID == c.is.LoadBalancer.VIP.PortID && !c.ownsFloatingIP(f) && !asked {
+			return fmt.Sprintf("floating IP %s was not made for the Service and would be lost; spec.loadBalancerIP: %s keeps it", f.Address, f.Address)
+		}
+	}
+	return ""
+}
+
+// others are who but the Service uses the load balancer.
+func (p *planner) others() []string {
+	others := p.othersIn(p.is.LoadBalancer.Tags)
+	for _, name := range p.is.OtherServices {
+		renamed := p.role == balancer.Owner && name == p.loadBalancer
+		if !renamed && !slices.Contains(others, name) {
+			others = append(others, name)
+		}
+	}
+	own := map[string]bool{}
+	for _, l := range p.is.Listeners {
+		if p.ownsListener(l) {
+			own[l.PoolID] = true
+		} else {
+			others = append(others, "listener "+l.ID)
+		}
+	}
+	for _, pool := range p.is.Pools {
+		if !own[pool.ID] && !p.ownsPool(pool) && !p.isUsed(pool.ID) {
+			others = append(others, "pool "+pool.ID)
+		}
+	}
+	return others
+}
+
+// isUsed tells whether the pool is a listener's default.
+func (p *planner) isUsed(pool string) bool {
+	return slices.ContainsFunc(p.is.Listeners, func(l balancer.Listener) bool { return l.PoolID == pool })
+}
+
+// deleteLoadBalancer deletes it with all that is in it. In ERROR nothing in it can be deleted by itself.
+func (p *planner) deleteLoadBalancer(cascade bool, why string) {
+	lb := p.is.LoadBalancer
+	cascade = cascade || lb.Status == balancer.Error
+	if !cascade {
+		// A listener first, then its pool: a policy of the listener may use a pool too.
+		for _, l := range p.is.Listeners {
+			p.add(DeleteListener{l.ID, l.Name, why})
+		}
+		for _, pool := range p.is.Pools {
+			p.add(DeletePool{pool.ID, pool.Name, why})
+		}
+	}
+	p.add(DeleteLoadBalancer{ID: lb.ID, Name: lb.Name, Cascade: cascade, Why: why})
+}
+
+// changed tells a difference.
+func changed(what string, is, want any) string {
+	return fmt.Sprintf("%s %s -> %s", what, shown(is), shown(want))
+}
+
+func shown(value any) string {
+	if text := fmt.Sprint(value); text != "" {
+		return text
+	}
+	return "none"
+}
+
+func textOf(vip balancer.VIP) string {
+	var parts []string
+	if vip.Address != "" {
+		parts = append(parts, vip.Address)
+	}
+	for _, at := range []struct{ what, id string }{{"port", vip.PortID}, {"subnet", vip.SubnetID}, {"network", vip.NetworkID}} {
+		if at.id != "" {
+			parts = append(parts, at.what+" "+at.id)
+		}
+	}
+	if len(parts) == 0 {
+		return "anywhere"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,158 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// memberDifference is how the members of a pool differ from those that should be.
+type memberDifference struct {
+	// want are all that should be, as they are asked for.
+	want   []balancer.Member
+	create []balancer.Member
+	change []memberChange
+	remove []balancer.Member
+}
+
+type memberChange struct {
+	is, want balancer.Member
+	changes  []string
+	// anew: not all of it can be changed by itself.
+	anew bool
+}
+
+func differenceOf(want, is balancer.Pool, vipSubnet string) memberDifference {
+	var d memberDifference
+	there := map[balancer.MemberKey]balancer.Member{}
+	for _, m := range is.Members {
+		if m.Status != balancer.Deleted {
+			there[m.Key()] = m
+		}
+	}
+	d.want = requested(want.Members, there, vipSubnet)
+	wanted := map[balancer.MemberKey]bool{}
+	for i, m := range d.want {
+		wanted[m.Key()] = true
+		old, ok := there[m.Key()]
+		if !ok {
+			d.create = append(d.create, m)
+			continue
+		}
+		if c := compareMember(want.Members[i], old, is.MembersInPart, vipSubnet); len(c.changes) > 0 {
+			c.want = m
+			c.want.ID = old.ID
+			d.change = append(d.change, c)
+		}
+	}
+	for _, m := range is.Members {
+		if m.Status != balancer.Deleted && !wanted[m.Key()] {
+			d.remove = append(d.remove, m)
+		}
+	}
+	return d
+}
+
+// compareMember: of one that is known in part only the name is compared.
+func compareMember(want, is balancer.Member, inPart bool, vipSubnet string) memberChange {
+	c := memberChange{is: is}
+	if is.Status == balancer.Error {
+		c.changes = append(c.changes, "in ERROR")
+	}
+	if want.Name != is.Name {
+		c.changes = append(c.changes, changed("name", is.Name, want.Name))
+	}
+	if inPart {
+		return c
+	}
+	if want.SubnetID != "" && or(want.SubnetID, vipSubnet) != or(is.SubnetID, vipSubnet) {
+		c.changes = append(c.changes, changed("subnet_id", is.SubnetID, want.SubnetID))
+		c.anew = true
+	}
+	if want.Weight != is.Weight {
+		c.changes = append(c.changes, changed("weight", is.Weight, want.Weight))
+	}
+	if want.MonitorPort != is.MonitorPort {
+		c.changes = append(c.changes, changed("monitor_port", number(is.MonitorPort), number(want.MonitorPort)))
+	}
+	if want.Backup != is.Backup {
+		c.changes = append(c.changes, changed("backup", is.Backup, want.Backup))
+	}
+	return c
+}
+
+func or(value, instead string) string {
+	if value == "" {
+		return instead
+	}
+	return value
+}
+
+// number is "" for 0.
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+// requested are the members as they are asked for: without the subnet where it is the VIP's, for Octavia asks Neutron for each that is named
+// (see [balancer.Member]). One that is there in another subnet has to hear of the right one.
+func requested(members []balancer.Member, there map[balancer.MemberKey]balancer.Member, vipSubnet string) []balancer.Member {
+	if len(members) == 0 {
+		return nil
+	}
+	asked := make([]balancer.Member, len(members))
+	for i, m := range members {
+		elsewhere := or(there[m.Key()].SubnetID, vipSubnet) != vipSubnet
+		if m.SubnetID == vipSubnet && !elsewhere {
+			m.SubnetID = ""
+		}
+		asked[i] = m
+	}
+	return asked
+}
+
+// texts are for people: + is new, ~ is changed, - is removed.
+func (d memberDifference) texts() []string {
+	var texts []string
+	for _, m := range d.create {
+		texts = append(texts, "+ "+memberText(m))
+	}
+	for _, c := range d.change {
+		texts = append(texts, "~ "+memberName(c.want)+": "+strings.Join(c.changes, ", "))
+	}
+	for _, m := range d.remove {
+		texts = append(texts, "- "+memberName(m))
+	}
+	return texts
+}
+
+// setMembers makes the members those that should be: all at once, or one by one for a provider that wants it so. New ones come before old
+// ones go.
+func (p *ports) setMembers(pool Ref, name string, d memberDifference) {
+	changes := d.texts()
+	if len(changes) == 0 {
+		return
+	}
+	if !p.want.Features.Serial {
+		p.add(SetMembers{Pool: pool, PoolName: name, Members: d.want, Changes: changes})
+		return
+	}
+	for _, m := range d.create {
+		p.add(CreateMember{Pool: pool, PoolName: name, Member: m})
+	}
+	for _, c := range d.change {
+		if c.anew {
+			// Two members cannot have the same address and port.
+			p.add(DeleteMember{pool.ID, name, c.is.ID, c.is.Name, strings.Join(c.changes, ", ")},
+				CreateMember{Pool: pool, PoolName: name, Member: c.want})
+			continue
+		}
+		p.add(UpdateMember{PoolID: pool.ID, PoolName: name, ID: c.is.ID, Member: c.want, Changes: c.changes})
+	}
+	for _, m := range d.remove {
+		p.add(DeleteMember{pool.ID, name, m.ID, m.Name, "not wanted any more"})
+	}
+}

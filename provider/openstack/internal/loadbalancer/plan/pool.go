@@ -1,0 +1,198 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// listenerChanges are the differences that an update of the listener mends.
+func (c *changer) listenerChanges(want, is balancer.Listener) []string {
+	var changes []string
+	if is.Status == balancer.Error {
+		changes = append(changes, "in ERROR")
+	}
+	if c.want.Features.Tags {
+		changes = append(changes, added(is.Tags, want.Tags)...)
+	}
+	if want.ConnectionLimit != is.ConnectionLimit {
+		changes = append(changes, changed("connection_limit", is.ConnectionLimit, want.ConnectionLimit))
+	}
+	changes = append(changes, timeoutChanges(want.Timeouts, is.Timeouts)...)
+	if !maps.Equal(want.InsertHeaders, is.InsertHeaders) {
+		changes = append(changes, changed("insert_headers", headersText(is.InsertHeaders), headersText(want.InsertHeaders)))
+	}
+	if want.AllowedCIDRs != nil && !c.admitsSame(want.AllowedCIDRs, is.AllowedCIDRs) {
+		changes = append(changes, changed("allowed_cidrs", listText(is.AllowedCIDRs), listText(want.AllowedCIDRs)))
+	}
+	if want.TLSContainer != "" && want.TLSContainer != is.TLSContainer {
+		changes = append(changes, changed("default_tls_container_ref", is.TLSContainer, want.TLSContainer))
+	}
+	return changes
+}
+
+func timeoutChanges(want, is *balancer.Timeouts) []string {
+	if want == nil || is == nil {
+		return nil
+	}
+	var changes []string
+	for _, t := range []struct {
+		what     string
+		is, want int
+	}{
+		{"timeout_client_data", is.ClientData, want.ClientData},
+		{"timeout_member_connect", is.MemberConnect, want.MemberConnect},
+		{"timeout_member_data", is.MemberData, want.MemberData},
+		{"timeout_tcp_inspect", is.TCPInspect, want.TCPInspect},
+	} {
+		if t.is != t.want {
+			changes = append(changes, changed(t.what, t.is, t.want))
+		}
+	}
+	return changes
+}
+
+// admitsSame: CIDRs that let everybody in are as good as none, which somebody else may have made of them.
+func (c *changer) admitsSame(a, b []string) bool {
+	if c.admitsAll(a) {
+		return c.admitsAll(b)
+	}
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// admitsAll tells whether nobody who can reach an address of the load balancer is kept out. An empty list keeps nobody out.
+func (c *changer) admitsAll(cidrs []string) bool {
+	if len(cidrs) == 0 {
+		return true
+	}
+	lb := c.is.LoadBalancer
+	if lb == nil {
+		return false
+	}
+	for _, vip := range append([]balancer.VIP{lb.VIP}, lb.AdditionalVIPs...) {
+		address, err := netip.ParseAddr(vip.Address)
+		whole := "0.0.0.0/0"
+		if address.Is6() {
+			whole = "::/0"
+		}
+		if err != nil || !slices.Contains(cidrs, whole) {
+			return false
+		}
+	}
+	return true
+}
+
+// updatePool compares a pool and what is in it. mark: it also gets the Service's tags, since it is about to lose its listener.
+//
+// Members come first, for they are the traffic. In a pool in ERROR they cannot be changed before the pool is.
+func (p *ports) updatePool(is *balancer.Pool, want balancer.Pool, mark bool) {
+	want.ID, want.Name, want.Tags = is.ID, is.Name, nil
+	changes := poolChanges(want, *is)
+	if mark && p.want.Features.Tags && !p.ownsPool(*is) {
+		want.Tags = merged(is.Tags, p.id.Tags())
+		changes = append(changes, added(is.Tags, p.id.Tags())...)
+	}
+	update := func() {
+		if len(changes) > 0 {
+			p.add(UpdatePool{ID: is.ID, Pool: want, Changes: changes})
+		}
+	}
+	if is.Status == balancer.Error {
+		update()
+	}
+	p.setMembers(Ref{ID: is.ID}, is.Name, differenceOf(want, *is, p.vipSubnet()))
+	if is.Status != balancer.Error {
+		update()
+	}
+	p.updateMonitor(is, want.Monitor)
+}
+
+func poolChanges(want, is balancer.Pool) []string {
+	var changes []string
+	if is.Status == balancer.Error {
+		changes = append(changes, "in ERROR")
+	}
+	if want.Algorithm != is.Algorithm {
+		changes = append(changes, changed("lb_algorithm", is.Algorithm, want.Algorithm))
+	}
+	if want.Persistence != is.Persistence {
+		changes = append(changes, changed("session_persistence", is.Persistence, want.Persistence))
+	}
+	return changes
+}
+
+// updateMonitor: the type cannot be changed, and a pool has one monitor at most.
+func (p *ports) updateMonitor(pool *balancer.Pool, want *balancer.Monitor) {
+	is := pool.Monitor
+	ref := Ref{ID: pool.ID}
+	switch {
+	case is == nil && want == nil:
+	case is == nil:
+		p.add(CreateMonitor{Pool: ref, PoolName: pool.Name, Monitor: *want})
+	case want == nil:
+		p.add(DeleteMonitor{is.ID, is.Name, "not wanted any more"})
+	case want.Type != is.Type:
+		p.add(DeleteMonitor{is.ID, is.Name, changed("type", is.Type, want.Type)},
+			CreateMonitor{Pool: ref, PoolName: pool.Name, Monitor: *want})
+	default:
+		if changes := monitorChanges(*want, *is, pool.MonitorInPart); len(changes) > 0 {
+			monitor := *want
+			monitor.ID, monitor.Name = is.ID, is.Name
+			p.add(UpdateMonitor{ID: is.ID, Monitor: monitor, Changes: changes})
+		}
+	}
+}
+
+func monitorChanges(want, is balancer.Monitor, inPart bool) []string {
+	var changes []string
+	if is.Status == balancer.Error {
+		changes = append(changes, "in ERROR")
+	}
+	if inPart {
+		return changes
+	}
+	for _, n := range []struct {
+		what     string
+		is, want int
+	}{
+		{"delay", is.Delay, want.Delay},
+		{"timeout", is.Timeout, want.Timeout},
+		{"max_retries", is.MaxRetries, want.MaxRetries},
+		{"max_retries_down", is.MaxRetriesDown, want.MaxRetriesDown},
+	} {
+		if n.is != n.want {
+			changes = append(changes, changed(n.what, n.is, n.want))
+		}
+	}
+	if want.Type != balancer.MonitorHTTP {
+		return changes
+	}
+	for _, t := range []struct{ what, is, want string }{
+		{"http_method", is.HTTPMethod, want.HTTPMethod},
+		{"url_path", is.URLPath, want.URLPath},
+		{"expected_codes", is.ExpectedCodes, want.ExpectedCodes},
+	} {
+		if t.is != t.want {
+			changes = append(changes, changed(t.what, t.is, t.want))
+		}
+	}
+	return changes
+}
+
+func headersText(headers map[string]string) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		texts = append(texts, name+"="+headers[name])
+	}
+	return listText(texts)
+}
+
+func listText(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return fmt.Sprint(texts)
+}

@@ -1,0 +1,288 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// slot is a port of the Service, and what there is of it.
+type slot struct {
+	want balancer.Port
+	// listener is nil if there is none.
+	listener *balancer.Listener
+	// pool is the one to use; nil if one is to be made. It is the listener's default pool, or one that an interrupted plan has left.
+	pool *balancer.Pool
+	// old is a pool that another takes the place of; nil for none.
+	old *balancer.Pool
+}
+
+// isNew tells whether there is no listener yet.
+func (s *slot) isNew() bool { return s.listener == nil }
+
+// isOther tells whether the listener cannot become the one that should be.
+func (s *slot) isOther() bool {
+	return s.listener != nil && s.listener.Protocol != s.want.Listener.Protocol
+}
+
+// isAside tells whether the pool is not the listener's yet.
+func (s *slot) isAside() bool {
+	return s.pool != nil && (s.listener == nil || s.listener.PoolID != s.pool.ID)
+}
+
+// ports plans the listeners, and all below them.
+func (c *changer) ports(loadBalancer Ref) {
+	p := &ports{changer: c, loadBalancer: loadBalancer, taken: map[string]bool{}}
+	slots := p.assign()
+	for _, s := range slots {
+		p.update(s)
+	}
+	p.remove(slots)
+	for _, s := range slots {
+		p.create(s)
+	}
+}
+
+type ports struct {
+	*changer
+	loadBalancer Ref
+	// taken are the ids of the pools that the ports use, or that they are about to leave.
+	taken map[string]bool
+}
+
+// assign finds what there is of each port. A port that somebody else's listener has is left out.
+func (p *ports) assign() []*slot {
+	there := map[balancer.ListenerKey]*balancer.Listener{}
+	for i := range p.is.Listeners {
+		if l := &p.is.Listeners[i]; l.Status != balancer.Deleted {
+			there[l.Key()] = l
+		}
+	}
+	var slots []*slot
+	for _, want := range p.want.Ports {
+		l := there[want.Listener.Key()]
+		if l != nil && !p.ownsListener(*l) {
+			p.notice(Notice{ReasonPortInUse, fmt.Sprintf(
+				"port %s is used by listener %s of load balancer %s, which is not the Service's", want.Name, l.ID, p.is.LoadBalancer.ID), true})
+			continue
+		}
+		s := &slot{want: want, listener: l}
+		p.assignPool(s)
+		slots = append(slots, s)
+	}
+	for _, s := range slots {
+		if s.pool == nil {
+			s.pool = p.leftover(s.want.Pool)
+		}
+	}
+	return slots
+}
+
+// assignPool finds the pool of the port's listener. One that is somebody else's listener's too, or another port's, is left to them.
+func (p *ports) assignPool(s *slot) {
+	if s.listener == nil {
+		return
+	}
+	pool := p.is.Pool(s.listener.PoolID)
+	if pool == nil || p.taken[pool.ID] || p.usedByOthers(pool.ID) {
+		return
+	}
+	p.taken[pool.ID] = true
+	if pool.Protocol == s.want.Pool.Protocol {
+		s.pool = pool
+	} else {
+		s.old = pool
+	}
+}
+
+func (p *ports) usedByOthers(pool string) bool {
+	for _, l := range p.is.Listeners {
+		if l.PoolID == pool && !p.ownsListener(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// leftover is a pool that an interrupted plan has made for the port; nil for none.
+func (p *ports) leftover(want balancer.Pool) *balancer.Pool {
+	for i := range p.is.Pools {
+		pool := &p.is.Pools[i]
+		if pool.Name == want.Name && pool.Protocol == want.Protocol && !p.taken[pool.ID] && p.isLeftover(*pool) {
+			p.taken[pool.ID] = true
+			return pool
+		}
+	}
+	return nil
+}
+
+func (p *planner) isLeftover(pool balancer.Pool) bool {
+	return pool.Status != balancer.Deleted && p.ownsPool(pool) && !p.isUsed(pool.ID)
+}
+
+// update changes what is there and stays. Names stay as they are: they hold the port's index among the Service's, which says nothing to
+// traffic, and each rename would keep the load balancer busy.
+func (p *ports) update(s *slot) {
+	if s.isNew() {
+		return
+	}
+	if s.pool != nil && !s.isAside() {
+		// A listener that is made anew leaves its pool for a moment without one that tells whose it is.
+		p.updatePool(s.pool, s.want.Pool, s.isOther())
+	}
+	if !s.isOther() {
+		p.updateListener(s, Ref{})
+	}
+}
+
+// updateListener compares the listener. pool is its new default pool; the zero value for the one it has.
+func (p *ports) updateListener(s *slot, pool Ref) {
+	is, want := *s.listener, s.want.Listener
+	changes := p.listenerChanges(want, is)
+	if pool != (Ref{}) {
+		changes = []string{changed("default pool", is.PoolID, nameOf(pool, s.want.Pool))}
+	}
+	if len(changes) == 0 {
+		return
+	}
+	want.ID, want.Name, want.PoolID = is.ID, is.Name, ""
+	if want.Tags != nil {
+		want.Tags = merged(is.Tags, want.Tags)
+	}
+	p.add(UpdateListener{ID: is.ID, Listener: want, Pool: pool, Changes: changes})
+}
+
+func nameOf(ref Ref, pool balancer.Pool) string {
+	if ref.ID != "" {
+		return ref.ID
+	}
+	return "the new " + pool.Name
+}
+
+// create makes what is new, or takes the place of what cannot be changed. A pool is complete before a listener that serves has it. A
+// listener that cannot be changed must be deleted before the other can be made: two cannot have the same port.
+func (p *ports) create(s *slot) {
+	switch {
+	case s.isNew() && s.pool == nil:
+		p.createListener(s, Ref{})
+		p.createPool(s.want.Pool, Ref{}, Ref{Made: s.want.Listener.Name})
+	case s.isNew():
+		p.createListener(s, p.poolAside(s))
+	case s.isOther():
+		pool := p.poolAside(s)
+		p.mark(s.old)
+		p.add(DeleteListener{s.listener.ID, s.listener.Name, changed("protocol", s.listener.Protocol, s.want.Listener.Protocol)})
+		p.createListener(s, pool)
+		p.drop(s)
+	case s.pool == nil && s.listener.PoolID == "":
+		p.createPool(s.want.Pool, Ref{}, Ref{ID: s.listener.ID})
+	case s.pool == nil || s.isAside():
+		pool := p.poolAside(s)
+		p.mark(s.old)
+		p.updateListener(s, pool)
+		p.drop(s)
+	}
+}
+
+// poolAside is the port's pool, made if there is none, and brought up to date.
+func (p *ports) poolAside(s *slot) Ref {
+	if s.pool == nil {
+		p.createPool(s.want.Pool, p.loadBalancer, Ref{})
+		return Ref{Made: s.want.Pool.Name}
+	}
+	if s.isAside() {
+		p.updatePool(s.pool, s.want.Pool, false)
+	}
+	return Ref{ID: s.pool.ID}
+}
+
+// mark makes a pool that is about to lose its listener known as the Service's.
+func (p *ports) mark(pool *balancer.Pool) {
+	if pool == nil || p.ownsPool(*pool) || !p.want.Features.Tags {
+		return
+	}
+	marked := *pool
+	marked.Tags = merged(pool.Tags, p.id.Tags())
+	p.add(UpdatePool{ID: pool.ID, Pool: marked, Changes: added(pool.Tags, p.id.Tags())})
+}
+
+// drop deletes the pool whose place another has taken.
+func (p *ports) drop(s *slot) {
+	if s.old != nil {
+		p.add(DeletePool{s.old.ID, s.old.Name, changed("protocol", s.old.Protocol, s.want.Pool.Protocol)})
+	}
+}
+
+func (p *ports) createListener(s *slot, pool Ref) {
+	p.add(CreateListener{LoadBalancer: p.loadBalancer, Listener: s.want.Listener, Pool: pool})
+}
+
+// createPool makes a pool, of a load balancer or as the default pool of a listener, and what is in it.
+func (p *ports) createPool(want balancer.Pool, loadBalancer, listener Ref) {
+	if p.want.Features.Tags {
+		want.Tags = p.id.Tags()
+	}
+	want.Members = requested(want.Members, nil, p.vipSubnet())
+	p.add(CreatePool{LoadBalancer: loadBalancer, Listener: listener, Pool: want})
+	made := Ref{Made: want.Name}
+	p.setMembers(made, want.Name, memberDifference{want: want.Members, create: want.Members})
+	if want.Monitor != nil {
+		p.add(CreateMonitor{Pool: made, PoolName: want.Name, Monitor: *want.Monitor})
+	}
+}
+
+func (p *ports) vipSubnet() string {
+	if p.is.LoadBalancer == nil {
+		return p.want.LoadBalancer.VIP.SubnetID
+	}
+	return p.is.LoadBalancer.VIP.SubnetID
+}
+
+// remove deletes what is not wanted any more, also what the Service's ports were before this plan's: the tags tell.
+func (p *ports) remove(slots []*slot) {
+	kept := map[string]bool{}
+	for _, s := range slots {
+		if s.listener != nil {
+			kept[s.listener.ID] = true
+		}
+	}
+	p.removeListeners(func(l balancer.Listener) bool { return !kept[l.ID] }, p.taken, "port not wanted any more")
+}
+
+// removeListeners deletes those of the Service's listeners that are unwanted, their pools, but for those in use, and the pools that
+// interrupted plans have left.
+//
+// The pool goes first: its listener tells whose it is. Octavia allows both orders, and whoever connects in between is turned away a little
+// later.
+func (p *planner) removeListeners(unwanted func(balancer.Listener) bool, use map[string]bool, why string) {
+	use = p.stillUsed(unwanted, use)
+	for _, l := range p.is.Listeners {
+		if l.Status == balancer.Deleted || !p.ownsListener(l) || !unwanted(l) {
+			continue
+		}
+		if pool := p.is.Pool(l.PoolID); pool != nil && !use[pool.ID] {
+			use[pool.ID] = true
+			p.add(DeletePool{pool.ID, pool.Name, why})
+		}
+		p.add(DeleteListener{l.ID, l.Name, why})
+	}
+	for _, pool := range p.is.Pools {
+		if !use[pool.ID] && p.isLeftover(pool) {
+			p.add(DeletePool{pool.ID, pool.Name, "no listener uses it"})
+		}
+	}
+}
+
+// stillUsed adds to the pools in use those of the listeners that stay, whoever they belong to.
+func (p *planner) stillUsed(unwanted func(balancer.Listener) bool, use map[string]bool) map[string]bool {
+	used := map[string]bool{}
+	for id := range use {
+		used[id] = true
+	}
+	for _, l := range p.is.Listeners {
+		if l.PoolID != "" && (!p.ownsListener(l) || !unwanted(l)) {
+			used[l.PoolID] = true
+		}
+	}
+	return used
+}

@@ -1,0 +1,179 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// RemovalOptions tell how to remove.
+type RemovalOptions struct {
+	// KeepFloatingIP: the floating IP is only detached, and is nobody's then.
+	KeepFloatingIP bool
+	// Cascade: a load balancer is deleted with its children by one request.
+	Cascade bool
+	// Tags: the cloud is known to have tags, so that what bears none is no other Service's. Else a load balancer is only deleted with its
+	// children if each of them shows that it is the Service's.
+	Tags bool
+}
+
+// Removal tells how to remove all that belongs to the Service, and nothing else. What is not there any more keeps nothing else from being
+// removed.
+func Removal(of balancer.Identity, is balancer.Observed, options RemovalOptions) Plan {
+	p := newPlanner(of, is)
+	r := remover{planner: p, options: options}
+	lb := is.LoadBalancer
+	if lb != nil {
+		r.vipPort = lb.VIP.PortID
+	}
+	switch {
+	case lb == nil || lb.Status.Gone():
+		r.floatingIPs(true)
+	case p.isForeign():
+		p.refuseForeign()
+		return p.plan
+	case !r.isLast():
+		r.floatingIPs(false)
+		r.leave()
+		r.untag()
+	case r.isUncertain():
+		// It stays the Service's, to be deleted when it is certain.
+		r.floatingIPs(false)
+		r.leave()
+	default:
+		r.floatingIPs(true)
+		r.deleteLoadBalancer(options.Cascade, why)
+	}
+	r.removeSecurityGroup(why)
+	return p.plan
+}
+
+const why = "the Service is gone"
+
+type remover struct {
+	*planner
+	options RemovalOptions
+	// vipPort is "" if it is not known.
+	vipPort string
+}
+
+// isLast tells whether the load balancer goes with the Service: it was made for it, and no other Service uses it.
+func (r *remover) isLast() bool {
+	return (r.role == balancer.Owner || r.isAbandoned()) && len(r.otherServices()) == 0
+}
+
+// isUncertain tells whether there is something in the load balancer of which it is not known that it is no Service's. What a user has added
+// goes with the load balancer.
+func (r *remover) isUncertain() bool {
+	others := r.others()
+	if len(others) == 0 || r.options.Tags {
+		return false
+	}
+	r.notice(Notice{ReasonOthers, fmt.Sprintf(
+		"load balancer %s is not deleted: it is not known whose these are, for the cloud is not known to have tags: %s", r.is.LoadBalancer.ID, strings.Join(others, ", ")), true})
+	return true
+}
+
+// isAbandoned: the Service that the load balancer was made for left before this one, which is the last that used it. OCCM deletes it then,
+// too, going by the same name. One that a user has made is never deleted.
+func (r *remover) isAbandoned() bool {
+	lb := r.is.LoadBalancer
+	own := func(l balancer.Listener) bool { return r.ownsListener(l) }
+	strange := slices.ContainsFunc(r.is.Listeners, func(l balancer.Listener) bool { return !own(l) })
+	used := slices.Contains(lb.Tags, r.id.ServiceTag()) || slices.Contains(lb.Tags, r.id.LoadBalancerName())
+	return r.isServices() && used && !strange && !slices.Contains(lb.Tags, lb.Name)
+}
+
+// otherServices are those that bear witness to themselves by a tag: of the load balancer, or of a listener.
+func (r *remover) otherServices() []string {
+	var services []string
+	for _, other := range r.others() {
+		if !strings.HasPrefix(other, "listener ") && !strings.HasPrefix(other, "pool ") {
+			services = append(services, other)
+		}
+	}
+	for _, l := range r.is.Listeners {
+		if !r.ownsListener(l) {
+			services = append(services, r.othersIn(l.Tags)...)
+		}
+	}
+	return services
+}
+
+// leave removes what is the Service's from a load balancer that stays. In ERROR nothing in it can be changed.
+func (r *remover) leave() {
+	lb := r.is.LoadBalancer
+	if lb.Status == balancer.Error {
+		r.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s (%s) is in ERROR, so that nothing in it can be deleted", lb.ID, lb.Name), true})
+		return
+	}
+	r.removeListeners(func(balancer.Listener) bool { return true }, nil, why)
+}
+
+// untag comes last: the tags are what tells that there may be something of the Service's.
+func (r *remover) untag() {
+	lb := r.is.LoadBalancer
+	tags := r.tagsWithout(lb.Tags)
+	if len(tags) == len(lb.Tags) || lb.Status == balancer.Error {
+		return
+	}
+	var changes []string
+	for _, tag := range lb.Tags {
+		if !slices.Contains(tags, tag) {
+			changes = append(changes, "tag "+tag+" removed")
+		}
+	}
+	r.add(UpdateLoadBalancer{ID: lb.ID, Name: lb.Name, Tags: tags, Changes: changes})
+}
+
+// tagsWithout leaves the cluster's tag while other Services are there.
+func (r *remover) tagsWithout(tags []string) []string {
+	others := r.othersIn(tags)
+	left := []string{}
+	for _, tag := range tags {
+		own := tag == r.id.ServiceTag() || tag == r.id.LoadBalancerName() || r.role == balancer.Owner && tag == r.loadBalancer
+		if own || tag == r.id.ClusterTag() && len(others) == 0 {
+			continue
+		}
+		left = append(left, tag)
+	}
+	return left
+}
+
+// floatingIPs removes those that were made for the Service. One of a load balancer that stays serves who is left there.
+func (r *remover) floatingIPs(gone bool) {
+	for _, f := range r.is.FloatingIPs {
+		attached := f.PortID != "" && f.PortID == r.vipPort
+		own := r.ownsFloatingIP(f) || attached && gone && r.wasOwners(f)
+		switch {
+		case !own:
+		case attached && !gone:
+			r.bequeath(f)
+		case f.PortID != "" && !attached:
+			r.notice(Notice{ReasonFloatingIP, fmt.Sprintf("floating IP %s, which was made for the Service, leads to port %s, and is left there", f.Address, f.PortID), false})
+			r.disown(f)
+		case r.options.KeepFloatingIP:
+			if attached {
+				r.add(DetachFloatingIP{f.ID, f.Address, why + ", the floating IP is kept"})
+			}
+			r.disown(f)
+		default:
+			r.add(DeleteFloatingIP{f.ID, f.Address, why})
+		}
+	}
+}
+
+// bequeath leaves a floating IP to those who stay. One that is to be kept is nobody's from now on.
+func (r *remover) bequeath(f balancer.FloatingIP) {
+	if r.options.KeepFloatingIP {
+		r.disown(f)
+	}
+}
+
+// wasOwners tells whether a floating IP was made for the Service that the load balancer was made for, and has left: their descriptions agree.
+func (r *remover) wasOwners(f balancer.FloatingIP) bool {
+	lb := r.is.LoadBalancer
+	return r.role != balancer.Owner && balancer.ClusterOf(f.Tags) == r.id.ClusterUID && f.Description == "Floating IP for "+lb.Description
+}

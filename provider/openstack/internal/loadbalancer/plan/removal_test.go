@@ -1,0 +1,243 @@
+package plan_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+)
+
+func removal(c *cloud, o plan.RemovalOptions) plan.Plan {
+	return plan.Removal(shop(), c.observe(false), o)
+}
+
+// withGuest is shop's own load balancer, that another Service uses too.
+func withGuest(t *testing.T, tags []string) *cloud {
+	t.Helper()
+	c := made(t, desire(guarded))
+	l := tcp(0, 9000, c.lb.Name).Listener
+	l.ID, l.Tags, l.PoolID, l.Status = "listener-guest", tags, "pool-guest", balancer.Active
+	c.listeners = append(c.listeners, l)
+	c.pools = append(c.pools, balancer.Pool{ID: "pool-guest", Name: balancer.PoolName(0, c.lb.Name), Protocol: balancer.TCP, Algorithm: "ROUND_ROBIN", Status: balancer.Active})
+	c.lb.Tags = append(c.lb.Tags, tags...)
+	return c
+}
+
+func isWhole(c *cloud) bool {
+	return c.lb != nil && c.listener("listener-guest") != nil && c.pool("pool-guest") != nil
+}
+
+// Whatever is known of the cloud, nothing that may be another's goes with the load balancer.
+func TestD4_OthersOrUnknown_NeverCascades(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		tags    []string
+		onlyOne bool
+		known   bool
+	}{
+		{"a guest of fxccm", neighbour().Tags(), false, true},
+		{"a guest of OCCM", []string{neighbour().LoadBalancerName()}, false, true},
+		{"a guest of OCCM, the load balancer's tag is lost", []string{neighbour().LoadBalancerName()}, true, true},
+		{"nothing is known of tags", neighbour().Tags(), false, false},
+		{"nothing is known of tags, and there are none", nil, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := withGuest(t, test.tags)
+			if test.onlyOne {
+				c.lb.Tags = shop().Tags()
+			}
+			if test.tags == nil {
+				c.listener("listener-guest").Name = "anybody's"
+			}
+			for _, cascade := range []bool{true, false} {
+				c := c.clone()
+				p := removal(c, plan.RemovalOptions{Cascade: cascade, Tags: test.known})
+				if err := c.run(p, len(p.Steps)); err != nil {
+					t.Fatal(err)
+				}
+				if !isWhole(c) || len(c.ips) != 1 || c.ips[0].PortID == "" {
+					t.Errorf("the guest has lost something:\n%s", p)
+				}
+				if c.group != nil || len(c.listeners) != 1 || len(c.pools) != 1 {
+					t.Errorf("something of the Service is left:\n%s", p)
+				}
+			}
+		})
+	}
+}
+
+// What is left when the load balancer is gone, or going, is removed.
+func TestD14_LoadBalancerIsGone_TheRestGoesToo(t *testing.T) {
+	for _, status := range []balancer.Status{"", balancer.Deleted, balancer.PendingDelete} {
+		c := made(t, desire(guarded))
+		if status == "" {
+			c.lb, c.ips[0].PortID = nil, ""
+		} else {
+			c.lb.Status = status
+		}
+		p := removal(c, all())
+		wantKinds(t, p, "DeleteFloatingIP", "RemoveGroup", "RemoveGroup", "DeleteSecurityGroup")
+		if err := c.run(p, len(p.Steps)); err != nil {
+			t.Fatal(err)
+		}
+		wantNothing(t, removal(c, all()))
+	}
+}
+
+func TestRemoval_NothingIsThere_NothingIsDone(t *testing.T) {
+	p := removal(fresh(), all())
+	wantNothing(t, p)
+	if len(p.Notices) > 0 {
+		t.Errorf("%s", p)
+	}
+}
+
+// Listeners of ports that are not in the Service any more, or never came to be seen, go with it.
+func TestD26_Guest_AllItsListenersGoWithTheirPools(t *testing.T) {
+	c := shared(t)
+	name := c.lb.Name
+	before := c.clone()
+	c.carryOut(t, visiting(name, guarded))
+	p := removal(c, all())
+	if err := c.run(p, len(p.Steps)); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.listeners) != 1 || len(c.pools) != 1 || c.group != nil || !slices.Equal(c.lb.Tags, before.lb.Tags) || len(c.ips) != 1 || c.ips[0].PortID == "" {
+		t.Errorf("it was\n%+v\nand is\n%+v", before, c)
+	}
+}
+
+func TestRemoval_Guest_InterruptedAnywhere(t *testing.T) {
+	begin := shared(t)
+	begin.carryOut(t, visiting(begin.lb.Name, guarded))
+	for i := range begin.pools {
+		// OCCM's pools have none.
+		begin.pools[i].Tags = nil
+	}
+	p := removal(begin, all())
+	for n := range p.Steps {
+		c := begin.clone()
+		if err := c.run(p, n); err != nil {
+			t.Fatal(err)
+		}
+		rest := removal(c, all())
+		if err := c.run(rest, len(rest.Steps)); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.listeners) != 1 || len(c.pools) != 1 || c.group != nil || slices.Contains(c.lb.Tags, shop().ServiceTag()) {
+			t.Errorf("after %d steps something is left: %+v", n, c)
+		}
+	}
+}
+
+// A floating IP goes only with the Service that it was made for.
+func TestD27_FloatingIP_GoesOnlyWithItsService(t *testing.T) {
+	id := shop()
+	moved := id
+	moved.Name, moved.UID = "other", "other-uid"
+	for _, test := range []struct {
+		name        string
+		tags        []string
+		description string
+		keep        bool
+		deleted     bool
+		tagged      bool
+	}{
+		{"its own", id.NetworkTags(), id.FloatingIPDescription(), false, true, false},
+		{"its own, by tag alone", id.NetworkTags(), "", false, true, false},
+		{"OCCM's for it", nil, id.FloatingIPDescription(), false, true, false},
+		{"its own is kept", id.NetworkTags(), id.FloatingIPDescription(), true, false, false},
+		{"OCCM's is kept", nil, id.FloatingIPDescription(), true, false, false},
+		{"a user's", nil, "mine", false, false, false},
+		{"one of OCCM's for another Service, that has kept it", nil, moved.FloatingIPDescription(), false, false, false},
+		{"another Service's, that has kept it", moved.NetworkTags(), moved.FloatingIPDescription(), false, false, true},
+		{"one of an earlier Service of the same name", []string{id.ClusterTag(), "fxccm-service=before"}, id.FloatingIPDescription(), false, false, true},
+		{"one of another cluster of the same name", stranger().NetworkTags(), id.FloatingIPDescription(), false, false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := made(t, desire(onePort))
+			c.ips[0].Tags, c.ips[0].Description = test.tags, test.description
+			p := removal(c, plan.RemovalOptions{Cascade: true, Tags: true, KeepFloatingIP: test.keep})
+			if err := c.run(p, len(p.Steps)); err != nil {
+				t.Fatal(err)
+			}
+			if deleted := len(c.ips) == 0; deleted != test.deleted {
+				t.Fatalf("it is deleted: %v\n%s", deleted, p)
+			}
+			if c.lb != nil {
+				t.Errorf("the load balancer is left:\n%s", p)
+			}
+			if !test.deleted && (c.ips[0].PortID != "" || len(c.ips[0].Tags) > 0 != test.tagged) {
+				t.Errorf("it is left as %+v", c.ips[0])
+			}
+		})
+	}
+}
+
+// A floating IP that somebody has made something else of is theirs.
+func TestRemoval_FloatingIPLeadsElsewhere_IsDisowned(t *testing.T) {
+	c := made(t, desire(onePort))
+	c.ips[0].PortID = "elsewhere"
+	p := removal(c, all())
+	wantKinds(t, p, "TagFloatingIP", "DeleteLoadBalancer")
+	wantNotice(t, p, plan.ReasonFloatingIP, false)
+}
+
+// The floating IP of a load balancer that stays serves who stays. One that is to be kept is nobody's from then on.
+func TestRemoval_OwnerLeavesGuests_FloatingIPStays(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		c := withGuest(t, neighbour().Tags())
+		o := all()
+		o.KeepFloatingIP = kept
+		p := removal(c, o)
+		if err := c.run(p, len(p.Steps)); err != nil {
+			t.Fatal(err)
+		}
+		if c.ips[0].PortID != c.lb.VIP.PortID || len(c.ips[0].Tags) == 0 != kept {
+			t.Errorf("kept %v: %+v", kept, c.ips[0])
+		}
+		// The last one who goes takes all with it, but for what is kept.
+		c.role = balancer.Guest
+		last := plan.Removal(neighbour(), c.observe(false), all())
+		if err := c.run(last, len(last.Steps)); err != nil {
+			t.Fatal(err)
+		}
+		if c.lb != nil || len(c.ips) > 0 != kept {
+			t.Errorf("kept %v: left are %v and %v:\n%s", kept, c.lb, c.ips, last)
+		}
+	}
+}
+
+// A load balancer that a user has made is never deleted, and neither is one of a Service that may still come back to it.
+func TestRemoval_LastGuest_DeletesOnlyWhatNobodyOwns(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*cloud)
+	}{
+		{"a user's", func(c *cloud) { c.lb.Name, c.lb.Tags = "mine", shop().Tags() }},
+		{"its owner is there", func(*cloud) {}},
+		{"a listener is left", func(c *cloud) { c.lb.Tags = shop().Tags() }},
+		{"it was never this Service's", func(c *cloud) { c.lb.Tags, c.listeners, c.pools = nil, nil, nil }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := shared(t)
+			c.carryOut(t, visiting(c.lb.Name, onePort))
+			test.change(c)
+			p := removal(c, all())
+			if slices.Contains(kinds(p), "DeleteLoadBalancer") {
+				t.Errorf("it is deleted:\n%s", p)
+			}
+		})
+	}
+}
+
+// In a load balancer in ERROR nothing can be deleted: a guest waits, and what is around it goes at once.
+func TestRemoval_GuestOfLoadBalancerInError_Waits(t *testing.T) {
+	c := shared(t)
+	c.carryOut(t, visiting(c.lb.Name, guarded))
+	c.lb.Status = balancer.Error
+	p := removal(c, all())
+	wantKinds(t, p, "RemoveGroup", "RemoveGroup", "DeleteSecurityGroup")
+	wantNotice(t, p, plan.ReasonError, true)
+}

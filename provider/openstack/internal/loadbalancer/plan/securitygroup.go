@@ -1,0 +1,110 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// openNodes lets the load balancer through to the nodes, before they become members. A rule is made before another goes.
+func (c *changer) openNodes() {
+	want, is := c.want.SecurityGroup, c.is.SecurityGroup
+	if want == nil {
+		return
+	}
+	group := GroupRef()
+	var rules []balancer.Rule
+	if is == nil {
+		made := *want
+		made.Rules = nil
+		c.add(CreateSecurityGroup{Group: made})
+	} else {
+		group, rules = Ref{ID: is.ID}, is.Rules
+		if len(added(is.Tags, want.Tags)) > 0 {
+			c.add(TagSecurityGroup{ID: is.ID, Name: is.Name, Tags: merged(is.Tags, want.Tags)})
+		}
+	}
+	for _, rule := range want.Rules {
+		if !slices.ContainsFunc(rules, rule.Same) {
+			c.add(CreateRule{Group: group, Rule: rule})
+		}
+	}
+	for _, rule := range rules {
+		if !slices.ContainsFunc(want.Rules, rule.Same) {
+			c.add(DeleteRule{ID: rule.ID, Rule: rule})
+		}
+	}
+	for _, port := range c.is.NodePorts {
+		if node, ok := c.backendOf(port); ok && port.PortSecurity && !slices.Contains(port.SecurityGroups, group.ID) {
+			c.add(AddGroup{Group: group, Port: port, Node: node})
+		}
+	}
+}
+
+// closeNodes takes the group off the ports of nodes that are no members any more, when they are none, and deletes it if it is not wanted.
+func (c *changer) closeNodes() {
+	is := c.is.SecurityGroup
+	switch {
+	case is == nil:
+	case c.want.SecurityGroup == nil:
+		c.removeSecurityGroup("not wanted any more")
+	default:
+		for _, port := range c.is.NodePorts {
+			if _, ok := c.backendOf(port); !ok && slices.Contains(port.SecurityGroups, is.ID) {
+				c.add(RemoveGroup{GroupID: is.ID, GroupName: is.Name, Port: port, Node: c.nodeOf(port), Why: "no member any more"})
+			}
+		}
+	}
+}
+
+// backendOf tells whether a port has the address of a member, and of which node.
+func (c *changer) backendOf(port balancer.NodePort) (node string, ok bool) {
+	for _, b := range c.want.Backends {
+		if b.ServerID == "" || b.ServerID != port.ServerID {
+			continue
+		}
+		for _, a := range port.Addresses {
+			if sameAddress(a.IP, b.Address) && (b.SubnetID == "" || b.SubnetID == a.SubnetID) {
+				return b.Node, true
+			}
+		}
+	}
+	return "", false
+}
+
+// nodeOf is the name of the port's node, if it is still a backend.
+func (c *changer) nodeOf(port balancer.NodePort) string {
+	for _, b := range c.want.Backends {
+		if b.ServerID != "" && b.ServerID == port.ServerID {
+			return b.Node
+		}
+	}
+	return ""
+}
+
+// removeSecurityGroup: Neutron deletes no group that a port has.
+func (p *planner) removeSecurityGroup(why string) {
+	group := p.is.SecurityGroup
+	if group == nil {
+		return
+	}
+	for _, port := range p.is.NodePorts {
+		if slices.Contains(port.SecurityGroups, group.ID) {
+			p.add(RemoveGroup{GroupID: group.ID, GroupName: group.Name, Port: port, Why: why})
+		}
+	}
+	p.add(DeleteSecurityGroup{group.ID, group.Name, why})
+}
+
+func ruleText(r balancer.Rule) string {
+	ports := "all ports"
+	switch {
+	case r.PortMin == 0 && r.PortMax == 0:
+	case r.PortMin == r.PortMax:
+		ports = fmt.Sprintf("port %d", r.PortMin)
+	default:
+		ports = fmt.Sprintf("ports %d-%d", r.PortMin, r.PortMax)
+	}
+	return fmt.Sprintf("%s %s %s %s from %s", r.Direction, r.EtherType, or(r.Protocol, "any protocol"), ports, or(r.RemotePrefix, "anywhere"))
+}

@@ -1,0 +1,59 @@
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+)
+
+// The line of a step stays readable, however many members there are; the plan shows them all.
+func TestString_ManyMembers_LineIsShort(t *testing.T) {
+	c := made(t, desire(onePort, nodes()))
+	want := desire(onePort, func(d *balancer.Desired) {
+		for i := range 500 {
+			d.Ports[0].Pool.Members = append(d.Ports[0].Pool.Members, balancer.Member{
+				Name: fmt.Sprint("node-", i), Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250), Port: 30080, Weight: 1,
+			})
+		}
+		d.Ports[0].Pool.Members = d.Ports[0].Pool.Members[2:]
+	})
+	p := change(c, want)
+	if len(p.Steps) != 1 {
+		t.Fatalf("%s", p)
+	}
+	line := p.Steps[0].String()
+	if len(line) > 600 || strings.Contains(line, "\n") || !strings.Contains(line, "and 492 more") {
+		t.Errorf("the line of the step is %q", line)
+	}
+	if whole := p.String(); strings.Count(whole, "\n") != 501 {
+		t.Errorf("the plan shows %d lines", strings.Count(whole, "\n"))
+	}
+}
+
+// A line of a step has no loose ends where something is not known.
+func TestString_WithoutReasons(t *testing.T) {
+	for want, step := range map[string]plan.Step{
+		"delete listener l (name)":                        plan.DeleteListener{ID: "l", Name: "name"},
+		"detach floating IP 203.0.113.1 (f)":              plan.DetachFloatingIP{ID: "f", Address: "203.0.113.1"},
+		"attach floating IP 203.0.113.1":                  plan.AttachFloatingIP{Address: "203.0.113.1"},
+		"tag floating IP 203.0.113.1 (f): no tags":        plan.TagFloatingIP{ID: "f", Address: "203.0.113.1"},
+		"create load balancer lb at anywhere with ports ": plan.CreateLoadBalancer{LoadBalancer: balancer.LoadBalancer{Name: "lb"}},
+		"create rule egress IPv6 any protocol all ports from anywhere": plan.CreateRule{Rule: balancer.Rule{
+			Direction: "egress", EtherType: "IPv6",
+		}},
+		"create rule ingress IPv4 tcp ports 1-2 from 192.0.2.0/24": plan.CreateRule{Rule: balancer.Rule{
+			Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1, PortMax: 2, RemotePrefix: "192.0.2.0/24",
+		}},
+		"create member n 10.0.0.1 port 80, backup of pool p": plan.CreateMember{PoolName: "p", Member: balancer.Member{
+			Name: "n", Address: "10.0.0.1", Port: 80, Weight: 1, Backup: true,
+		}},
+		"take security group g off port p of node n": plan.RemoveGroup{GroupName: "g", Port: balancer.NodePort{ID: "p"}, Node: "n"},
+	} {
+		if got := step.String(); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
