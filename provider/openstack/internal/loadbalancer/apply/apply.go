@@ -1,0 +1,143 @@
+// Package apply carries out plans: it takes their steps one after another, and waits where Octavia needs it.
+//
+// Octavia changes one thing of a load balancer at a time, and refuses the next one until it is done. So before each step on the load balancer
+// the one before must be done, which takes from a second to minutes. Steps with Neutron wait for nothing, and after the last step nobody
+// waits.
+//
+// A run does not last: after its patience it ends with a [PendingError], and the rest of its plan is forgotten. What there is then is what the
+// next plan is made from. So nothing is ever undone, and no step needs to know of the runs before.
+package apply
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+)
+
+// Octavia is what is needed of package octavia.
+type Octavia interface {
+	Settled(ctx context.Context, id string, limit time.Duration) (balancer.LoadBalancer, error)
+
+	CreateLoadBalancer(ctx context.Context, lb balancer.LoadBalancer, ports []balancer.Port) (balancer.LoadBalancer, error)
+	UpdateLoadBalancer(ctx context.Context, id string, tags []string) error
+	DeleteLoadBalancer(ctx context.Context, id string, cascade bool) error
+	FailoverLoadBalancer(ctx context.Context, id string) error
+
+	CreateListener(ctx context.Context, loadBalancerID string, listener balancer.Listener, poolID string) (id string, err error)
+	UpdateListener(ctx context.Context, id string, listener balancer.Listener, poolID string) error
+	DeleteListener(ctx context.Context, id string) error
+
+	CreatePool(ctx context.Context, loadBalancerID, listenerID string, pool balancer.Pool) (id string, err error)
+	UpdatePool(ctx context.Context, id string, pool balancer.Pool) error
+	DeletePool(ctx context.Context, id string) error
+
+	CreateMonitor(ctx context.Context, poolID string, monitor balancer.Monitor) error
+	UpdateMonitor(ctx context.Context, id string, monitor balancer.Monitor) error
+	DeleteMonitor(ctx context.Context, id string) error
+
+	SetMembers(ctx context.Context, poolID string, members []balancer.Member) error
+	CreateMember(ctx context.Context, poolID string, member balancer.Member) error
+	UpdateMember(ctx context.Context, poolID, id string, member balancer.Member) error
+	DeleteMember(ctx context.Context, poolID, id string) error
+}
+
+// Neutron is what is needed of package neutron.
+type Neutron interface {
+	CreateFloatingIP(ctx context.Context, wanted balancer.WantedFloatingIP, subnetID, portID string) (balancer.FloatingIP, error)
+	AttachFloatingIP(ctx context.Context, id, portID string) error
+	DetachFloatingIP(ctx context.Context, id string) error
+	DeleteFloatingIP(ctx context.Context, id string) error
+	TagFloatingIP(ctx context.Context, id string, tags []string) error
+
+	CreateSecurityGroup(ctx context.Context, group balancer.SecurityGroup) (balancer.SecurityGroup, error)
+	TagSecurityGroup(ctx context.Context, id string, tags []string) error
+	DeleteSecurityGroup(ctx context.Context, id string) error
+	CreateRule(ctx context.Context, groupID string, rule balancer.Rule) error
+	DeleteRule(ctx context.Context, id string) error
+	AddGroup(ctx context.Context, port balancer.NodePort, groupID string) error
+	RemoveGroup(ctx context.Context, port balancer.NodePort, groupID string) error
+}
+
+// Config is what [New] needs.
+type Config struct {
+	Octavia Octavia
+	Neutron Neutron
+	// Clock is what patience goes by. Default: the real one.
+	Clock clock.Clock
+	// Logger tells each step that is done.
+	Logger logr.Logger
+}
+
+// Executor carries out plans, many at a time. It keeps nothing between them. The caller sees to it that no two plans at a time are for one
+// load balancer.
+type Executor struct {
+	octavia Octavia
+	neutron Neutron
+	clock   clock.Clock
+	logger  logr.Logger
+}
+
+// New makes no request.
+func New(config Config) *Executor {
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
+	}
+	return &Executor{octavia: config.Octavia, neutron: config.Neutron, clock: config.Clock, logger: config.Logger}
+}
+
+// State is what a run begins with.
+type State struct {
+	// LoadBalancer is what the plan was made for, as it was seen last: its ID, VIP and status count. Nil: there is none.
+	LoadBalancer *balancer.LoadBalancer
+	// Patience is how long the run may wait for Octavia, in all. 0: it takes the steps that need no waiting.
+	Patience time.Duration
+}
+
+// Result is what a run has done, whatever its error.
+type Result struct {
+	// LoadBalancer is the one that was made, or the one that the run began with, as it was seen last; after a step that changed it its
+	// status is PENDING, whether it still is or not. It is nil if there is none.
+	LoadBalancer *balancer.LoadBalancer
+	// FloatingIP is the one that was made, or attached. Of one that was attached only ID, Address and PortID are known. Nil: none was.
+	FloatingIP *balancer.FloatingIP
+	// Done are the steps that were taken.
+	Done []plan.Step
+	// Complete tells whether those were all.
+	Complete bool
+}
+
+// Run takes the steps of a plan until one fails. Its errors are all a [StepError], and have in their chain, where the caller is to do
+// something about it:
+//
+//   - [PendingError]: Octavia is at work, and the patience is at its end. The next pass goes on.
+//   - [ErrFailed]: the load balancer is in ERROR, and the step is none that mends it.
+//   - [ErrGone]: what the step is for does not exist any more. The next pass sees what there is.
+//   - the error of ctx, as soon as it ends. The request that was under way may have been carried out.
+//
+// Anything else is what Octavia or Neutron has said.
+func (e *Executor) Run(ctx context.Context, p plan.Plan, start State) (Result, error) {
+	r := &run{Executor: e, end: e.clock.Now().Add(start.Patience), made: map[thing]string{}}
+	if start.LoadBalancer != nil {
+		lb := *start.LoadBalancer
+		r.result.LoadBalancer = &lb
+	}
+	for i, step := range p.Steps {
+		r.step = step
+		err := context.Cause(ctx)
+		if err == nil {
+			err = r.take(ctx, step)
+		}
+		if err != nil {
+			return r.result, &StepError{Step: step, Number: i + 1, Of: len(p.Steps), err: err}
+		}
+		r.result.Done = append(r.result.Done, step)
+		e.logger.Info("Changed the load balancer", "step", step.String(), "loadBalancer", r.id())
+	}
+	r.result.Complete = true
+	return r.result, nil
+}

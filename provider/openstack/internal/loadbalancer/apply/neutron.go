@@ -1,0 +1,129 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+)
+
+// takeWithNeutron takes a step that is none of Octavia's. It waits for nothing: a VIP's port is there as soon as its load balancer is.
+func (r *run) takeWithNeutron(ctx context.Context, step plan.Step) error {
+	err := r.askNeutron(ctx, step)
+	if errors.Is(err, neutron.ErrNotFound) {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return err
+}
+
+func (r *run) askNeutron(ctx context.Context, step plan.Step) error {
+	switch s := step.(type) {
+	case plan.CreateFloatingIP:
+		return r.createFloatingIP(ctx, s)
+	case plan.AttachFloatingIP:
+		return r.attachFloatingIP(ctx, s)
+	case plan.DetachFloatingIP:
+		return r.neutron.DetachFloatingIP(ctx, s.ID)
+	case plan.DeleteFloatingIP:
+		return r.neutron.DeleteFloatingIP(ctx, s.ID)
+	case plan.TagFloatingIP:
+		return r.neutron.TagFloatingIP(ctx, s.ID, s.Tags)
+
+	case plan.CreateSecurityGroup:
+		return r.createGroup(ctx, s)
+	case plan.TagSecurityGroup:
+		return r.neutron.TagSecurityGroup(ctx, s.ID, s.Tags)
+	case plan.DeleteSecurityGroup:
+		return r.neutron.DeleteSecurityGroup(ctx, s.ID)
+	case plan.CreateRule:
+		return r.withGroup(s.Group, func(id string) error { return r.neutron.CreateRule(ctx, id, s.Rule) })
+	case plan.DeleteRule:
+		return r.neutron.DeleteRule(ctx, s.ID)
+	case plan.AddGroup:
+		return r.withGroup(s.Group, func(id string) error { return r.neutron.AddGroup(ctx, s.Port, id) })
+	case plan.RemoveGroup:
+		return r.neutron.RemoveGroup(ctx, s.Port, s.GroupID)
+	}
+	return fmt.Errorf("no step %T is known", step)
+}
+
+// createFloatingIP tries the subnets in their order, until one has an address left.
+func (r *run) createFloatingIP(ctx context.Context, s plan.CreateFloatingIP) error {
+	port := ""
+	if s.LoadBalancer != (plan.Ref{}) {
+		var err error
+		if port, err = r.vipPort(s.LoadBalancer); err != nil {
+			return err
+		}
+	}
+	subnets := s.Wanted.SubnetIDs
+	if len(subnets) == 0 {
+		subnets = []string{""} // Neutron chooses
+	}
+	var err error
+	for _, subnet := range subnets {
+		var made balancer.FloatingIP
+		made, err = r.neutron.CreateFloatingIP(ctx, s.Wanted, subnet, port)
+		if made.ID != "" {
+			r.result.FloatingIP = &made
+		}
+		if !errors.Is(err, neutron.ErrNoAddress) {
+			return err
+		}
+	}
+	return err
+}
+
+// attachFloatingIP attaches one that exists, or the one that an earlier step has made.
+func (r *run) attachFloatingIP(ctx context.Context, s plan.AttachFloatingIP) error {
+	port, err := r.vipPort(s.LoadBalancer)
+	if err != nil {
+		return err
+	}
+	attached := balancer.FloatingIP{ID: s.ID, Address: s.Address}
+	if s.ID == "" {
+		if r.result.FloatingIP == nil {
+			return errors.New("no earlier step has made the floating IP")
+		}
+		attached = *r.result.FloatingIP
+	}
+	if err := r.neutron.AttachFloatingIP(ctx, attached.ID, port); err != nil {
+		return err
+	}
+	attached.PortID = port
+	r.result.FloatingIP = &attached
+	return nil
+}
+
+// vipPort is the port of the load balancer's VIP.
+func (r *run) vipPort(ref plan.Ref) (string, error) {
+	lb := r.result.LoadBalancer
+	if lb == nil || lb.ID != r.loadBalancer(ref) || lb.VIP.PortID == "" {
+		return "", fmt.Errorf("the port of the load balancer %s is not known", r.loadBalancer(ref))
+	}
+	return lb.VIP.PortID, nil
+}
+
+func (r *run) createGroup(ctx context.Context, s plan.CreateSecurityGroup) error {
+	made, err := r.neutron.CreateSecurityGroup(ctx, s.Group)
+	if err != nil {
+		return err
+	}
+	// There is one group in a plan: whatever refers to one that is made means this one.
+	r.group = made.ID
+	return nil
+}
+
+func (r *run) withGroup(ref plan.Ref, request func(id string) error) error {
+	id := ref.ID
+	if id == "" {
+		id = r.group
+	}
+	if id == "" {
+		return errors.New("no earlier step has made the security group")
+	}
+	return request(id)
+}

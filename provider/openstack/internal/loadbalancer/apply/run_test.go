@@ -1,0 +1,841 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// All the steps that package plan has are in the stories, which the other tests tell.
+func TestStories_HaveEveryStep(t *testing.T) {
+	told := map[string]bool{}
+	for _, story := range stories() {
+		_, steps := story(newSite(t))
+		for _, step := range steps {
+			told[strings.TrimPrefix(fmt.Sprintf("%T", step), "plan.")] = true
+		}
+	}
+	steps := 0
+	for _, name := range stepsOfPackagePlan(t) {
+		steps++
+		if !told[name] {
+			t.Errorf("no story has the step %s", name)
+		}
+	}
+	if steps < 20 {
+		t.Errorf("only %d steps were found in package plan", steps)
+	}
+}
+
+// stepsOfPackagePlan are the types that have a String.
+func stepsOfPackagePlan(t *testing.T) (steps []string) {
+	t.Helper()
+	files, err := filepath.Glob("../plan/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declaration := range file.Decls {
+			f, ok := declaration.(*ast.FuncDecl)
+			if !ok || f.Name.Name != "String" || f.Recv == nil || strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			receiver, ok := f.Recv.List[0].Type.(*ast.Ident)
+			if ok && receiver.Name != "Plan" && receiver.Name != "Ref" {
+				steps = append(steps, receiver.Name)
+			}
+		}
+	}
+	return steps
+}
+
+func TestCreation_MakesAllOfIt(t *testing.T) {
+	s := newSite(t)
+	start, steps := creation(s)
+	done, err := s.run(start, 0, steps...)
+	s.must(err)
+	if !done.Complete || names(done.Done) != names(steps) {
+		t.Errorf("the result is %+v", done)
+	}
+	lb := s.is("lb")
+	if done.LoadBalancer.ID != lb.ID || done.LoadBalancer.VIP.PortID != lb.VIPPortID || done.LoadBalancer.VIP.Address != lb.VIPAddress {
+		t.Errorf("the result's load balancer is %+v", done.LoadBalancer)
+	}
+	ip := s.FloatingIPs()[0]
+	if ip.PortID != lb.VIPPortID || ip.Description != "for lb" || !slices.Equal(ip.Tags, []string{"a"}) ||
+		done.FloatingIP.ID != ip.ID || done.FloatingIP.Address != ip.Address || done.FloatingIP.PortID != lb.VIPPortID {
+		t.Errorf("the floating IP is %+v, and in the result %+v", ip, done.FloatingIP)
+	}
+	if len(lb.Listeners) != 2 || len(lb.Pools) != 2 || lb.Listeners[0].DefaultPoolID != lb.Pools[0].ID || lb.Listeners[1].DefaultPoolID != lb.Pools[1].ID ||
+		len(lb.Pools[0].Members) != 2 || len(lb.Pools[1].Members) != 2 || lb.Pools[0].Monitor == nil {
+		t.Errorf("the load balancer is %+v", lb)
+	}
+	group := s.group()
+	var rules []openstacktest.SecurityGroupRule
+	for _, r := range s.SecurityGroupRules() {
+		if r.SecurityGroupID == group.ID {
+			rules = append(rules, r)
+		}
+	}
+	if len(rules) != 1 || *rules[0].PortMin != 30080 || !slices.Equal(group.Tags, []string{"a"}) {
+		t.Errorf("the group is %+v, its rules are %+v", group, rules)
+	}
+	bears := slices.ContainsFunc(s.Ports(), func(p openstacktest.Port) bool {
+		return p.DeviceOwner == openstacktest.OwnerCompute && slices.Contains(p.SecurityGroups, group.ID)
+	})
+	if !bears {
+		t.Error("the node's port does not bear the group")
+	}
+}
+
+func TestAlteration_ChangesAllOfIt(t *testing.T) {
+	s := newSite(t)
+	start, steps := alteration(s)
+	done, err := s.run(start, 0, steps...)
+	s.must(err)
+	if !done.Complete || done.LoadBalancer.ID != start.ID {
+		t.Errorf("the result is %+v", done)
+	}
+	lb := s.is("lb")
+	if !slices.Equal(lb.Tags, []string{"a", "b"}) {
+		t.Errorf("its tags are %v", lb.Tags)
+	}
+	if l := lb.Listeners[0]; l.ConnectionLimit != 5 || len(l.AllowedCIDRs) != 1 || l.DefaultPoolID != lb.Pools[2].ID {
+		t.Errorf("the listener is %+v", l)
+	}
+	p := lb.Pools[0]
+	if p.LBAlgorithm != "LEAST_CONNECTIONS" || p.SessionPersistence == nil || p.Monitor.Delay != 60 || len(p.Members) != 1 ||
+		p.Members[0].Name != "renamed" || p.Members[0].Weight != 0 {
+		t.Errorf("the pool is %+v", p)
+	}
+	ip, group := s.FloatingIPs()[0], s.group()
+	if ip.PortID != lb.VIPPortID || !slices.Equal(ip.Tags, []string{"b"}) || done.FloatingIP == nil || done.FloatingIP.Address != ip.Address || done.FloatingIP.PortID != ip.PortID {
+		t.Errorf("the floating IP is %+v, and in the result %+v", ip, done.FloatingIP)
+	}
+	if !slices.Equal(group.Tags, []string{"b"}) {
+		t.Errorf("the group is %+v", group)
+	}
+	for _, r := range s.SecurityGroupRules() {
+		if r.SecurityGroupID == group.ID && *r.PortMin != 30081 {
+			t.Errorf("there is a rule %+v", r)
+		}
+	}
+	for _, p := range s.Ports() {
+		if slices.Contains(p.SecurityGroups, group.ID) {
+			t.Errorf("port %s bears the group", p.ID)
+		}
+	}
+}
+
+func TestRemoval_LeavesNothing(t *testing.T) {
+	s := newSite(t)
+	start, steps := removal(s)
+	done, err := s.run(start, 0, steps...)
+	s.must(err)
+	if len(s.LoadBalancers())+len(s.FloatingIPs()) != 0 {
+		t.Errorf("left are %+v, %+v", s.LoadBalancers(), s.FloatingIPs())
+	}
+	for _, g := range s.SecurityGroups() {
+		if g.Name == "group" {
+			t.Error("the security group is left")
+		}
+	}
+	if done.LoadBalancer == nil || !done.LoadBalancer.Status.Gone() {
+		t.Errorf("the result's load balancer is %+v", done.LoadBalancer)
+	}
+}
+
+func TestCreateLoadBalancer_WithPorts_IsWhole(t *testing.T) {
+	s := newSite(t)
+	s.ForgetCalls()
+	pool, monitor := tcpPool(), tcpMonitor()
+	pool.Members, pool.Monitor = []balancer.Member{member("node-1", "10.0.0.101")}, &monitor
+	step := plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s), Ports: []balancer.Port{{Listener: tcpListener(), Pool: pool}}}
+	_, err := s.run(nil, 0, step)
+	s.must(err)
+	if lb := s.is("lb"); len(lb.Listeners) != 1 || len(lb.Pools) != 1 || len(lb.Pools[0].Members) != 1 || lb.Pools[0].Monitor == nil {
+		t.Errorf("the load balancer is %+v", lb)
+	}
+	if got := s.operations(); !slices.Equal(got, []string{"loadbalancer_create"}) {
+		t.Errorf("the requests are %v", got)
+	}
+}
+
+func TestRun_LogsALineForEachStep(t *testing.T) {
+	s := newSite(t)
+	start, steps := creation(s)
+	_, err := s.run(start, 0, steps...)
+	s.must(err)
+	if len(s.said) != len(steps) {
+		t.Fatalf("%d lines for %d steps: %q", len(s.said), len(steps), s.said)
+	}
+	for i, step := range steps {
+		if !strings.Contains(s.said[i], fmt.Sprintf("%q", step.String())) || !strings.Contains(s.said[i], s.is("lb").ID) {
+			t.Errorf("step %q is logged as %q", step, s.said[i])
+		}
+	}
+}
+
+// Whatever request of a plan fails, before it took effect or after: the error names its step, and nothing else is done.
+func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
+	for name, story := range stories() {
+		s := newSite(t)
+		start, steps := story(s)
+		if _, err := s.run(start, patient, steps...); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		ends := slices.Clone(s.done)
+		total := ends[len(ends)-1]
+		for _, after := range []bool{false, true} {
+			for change := range total {
+				t.Run(fmt.Sprintf("%s, change %d of %d, after its effect: %v", name, change+1, total, after), func(t *testing.T) {
+					s := newSite(t)
+					start, steps := story(s)
+					s.ForgetCalls()
+					s.Inject(openstacktest.Fault{Match: isChange, Skip: change, Times: 1, Status: http.StatusInternalServerError, AfterEffect: after})
+					done, err := s.run(start, patient, steps...)
+					at, _ := slices.BinarySearch(ends, change+1)
+					var failed *StepError
+					if !errors.As(err, &failed) {
+						t.Fatalf("the error is %v", err)
+					}
+					if failed.Number != at+1 || failed.Of != len(steps) || failed.Step.String() != steps[at].String() || !strings.Contains(err.Error(), steps[at].String()) {
+						t.Errorf("it is at %d, %v, want %d, %v", failed.Number, failed.Step, at+1, steps[at])
+					}
+					if done.Complete || names(done.Done) != names(steps[:at]) {
+						t.Errorf("done is said to be\n%s", names(done.Done))
+					}
+					if n := len(s.changes()); n != change+1 {
+						t.Errorf("%d changes were made, want none after number %d", n, change+1)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Nor does anything follow when it cannot be seen whether Octavia is done.
+func TestRun_FaultAtTheLook_StopsThere(t *testing.T) {
+	s := newSite(t)
+	start, steps := creation(s)
+	s.Inject(openstacktest.Fault{Operation: "loadbalancer_get", Status: http.StatusInternalServerError})
+	s.Inject(openstacktest.Fault{Operation: "loadbalancer_list", Status: http.StatusInternalServerError})
+	// Octavia takes no time here, which the answer to the creation tells: the pool is made, and then it is looked.
+	done, err := s.run(start, patient, steps...)
+	var failed *StepError
+	if !errors.As(err, &failed) || failed.Number != 4 || names(done.Done) != names(steps[:3]) {
+		t.Errorf("%v, done is\n%s", err, names(done.Done))
+	}
+}
+
+func TestRun_SlowOctavia_EachStepWaitsForTheOneBefore(t *testing.T) {
+	for name, story := range stories() {
+		t.Run(name, func(t *testing.T) {
+			s := newSlowSite(t, 9*time.Second)
+			start, steps := story(s)
+			done, err := s.run(start, patient, steps...)
+			s.must(err)
+			if !done.Complete || s.refusals() != 0 {
+				t.Errorf("%d changes were refused, done is\n%s", s.refusals(), names(done.Done))
+			}
+			calls := s.Calls()
+			if last := calls[len(calls)-1]; !isChange(last) {
+				t.Errorf("after the last step there is %s", last.Operation)
+			}
+		})
+	}
+}
+
+func TestRun_NewLoadBalancer_HasItsFloatingIPWhilePending(t *testing.T) {
+	s := newSlowSite(t, time.Minute)
+	s.ForgetCalls()
+	done, err := s.run(nil, 0,
+		plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s)},
+		plan.CreateFloatingIP{LoadBalancer: lbRef(), Wanted: wantedIP(s)},
+	)
+	s.must(err)
+	if got, want := s.operations(), []string{"loadbalancer_create", "floating_ip_create", "floating_ip_tag_replace"}; !slices.Equal(got, want) {
+		t.Errorf("the requests are %v, want %v", got, want)
+	}
+	lb := s.is("lb")
+	if lb.ProvisioningStatus != openstacktest.StatusPendingCreate || done.LoadBalancer.Status != balancer.PendingCreate || s.FloatingIPs()[0].PortID != lb.VIPPortID {
+		t.Errorf("it is %s, in the result %s, and the floating IP is %+v", lb.ProvisioningStatus, done.LoadBalancer.Status, s.FloatingIPs()[0])
+	}
+}
+
+func TestRun_PendingForEver_EndsWithTheStepThatWaits(t *testing.T) {
+	for _, patience := range []time.Duration{0, 4 * time.Second, 5 * time.Minute} {
+		t.Run(patience.String(), func(t *testing.T) {
+			s := newSlowSite(t, time.Second)
+			s.Provision(openstacktest.ProvisioningRule{Never: true})
+			begin := s.clock.Now()
+			listener := plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()}
+			done, err := s.run(nil, patience,
+				plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s), Bare: true},
+				plan.CreateFloatingIP{LoadBalancer: lbRef(), Wanted: wantedIP(s)},
+				listener,
+				plan.CreatePool{LoadBalancer: lbRef(), Pool: tcpPool()},
+			)
+			took := s.clock.Since(begin)
+			var pending *PendingError
+			if !errors.As(err, &pending) || !errors.Is(err, octavia.ErrPending) {
+				t.Fatalf("the error is %v", err)
+			}
+			if pending.LoadBalancerID != s.is("lb").ID || pending.Status != balancer.PendingCreate || pending.Waits.String() != listener.String() {
+				t.Errorf("it tells %+v", pending)
+			}
+			if len(done.Done) != 2 || done.Complete || done.FloatingIP == nil || done.LoadBalancer.VIP.PortID == "" || done.LoadBalancer.Status != balancer.PendingCreate {
+				t.Errorf("the result is %+v", done)
+			}
+			// The clock is turned by half seconds.
+			if took < patience || took > patience+time.Second {
+				t.Errorf("it took %s", took)
+			}
+			if s.refusals() != 0 {
+				t.Errorf("%d changes were tried", s.refusals())
+			}
+		})
+	}
+}
+
+// A run's patience is for all its waits together.
+func TestRun_Patience_IsOneForAllWaits(t *testing.T) {
+	s := newSlowSite(t, 3*time.Second)
+	start, lb := s.add("lb")
+	begin := s.clock.Now()
+	var steps []plan.Step
+	for i := range 10 {
+		l := tcpListener()
+		l.Name, l.Port = fmt.Sprintf("l%d", i), 8000+i
+		steps = append(steps, plan.CreateListener{LoadBalancer: plan.Ref{ID: lb.ID}, Listener: l})
+	}
+	done, err := s.run(start, 10*time.Second, steps...)
+	if !errors.Is(err, octavia.ErrPending) {
+		t.Fatalf("the error is %v", err)
+	}
+	if n := len(done.Done); n < 2 || n > 4 {
+		t.Errorf("%d steps were done", n)
+	}
+	if took := s.clock.Since(begin); took > 11*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// What is found busy, although it was not when it was seen, is waited for. Both of Octavia's texts mean that.
+func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
+	for name, step := range map[string]func(openstacktest.LoadBalancer) plan.Step{
+		"the load balancer itself": func(lb openstacktest.LoadBalancer) plan.Step {
+			return plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}}
+		},
+		"what is below it": func(lb openstacktest.LoadBalancer) plan.Step {
+			return plan.DeleteListener{ID: lb.Listeners[0].ID, Name: "listener_0"}
+		},
+		"a creation": func(lb openstacktest.LoadBalancer) plan.Step {
+			return plan.CreateListener{LoadBalancer: plan.Ref{ID: lb.ID}, Listener: balancer.Listener{Name: "l", Protocol: balancer.TCP, Port: 81, ConnectionLimit: -1}}
+		},
+		"its deletion": func(lb openstacktest.LoadBalancer) plan.Step {
+			return plan.DeleteLoadBalancer{ID: lb.ID, Name: "lb", Cascade: true}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSlowSite(t, 0)
+			start, lb := s.add("lb")
+			remove := s.Provision(openstacktest.ProvisioningRule{Duration: 7 * time.Second, Times: 1})
+			defer remove()
+			// Somebody else changes it.
+			_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"theirs"}})
+			s.must(err)
+			s.ForgetCalls()
+
+			done, err := s.run(start, time.Minute, step(lb))
+			s.must(err)
+			if !done.Complete || s.refusals() != 1 || len(s.changes()) != 2 {
+				t.Errorf("the requests are %v, of which %d were refused", s.operations(), s.refusals())
+			}
+		})
+	}
+}
+
+func TestRun_BusyForEver_IsPending(t *testing.T) {
+	s := newSlowSite(t, 0)
+	start, lb := s.add("lb")
+	s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusPendingUpdate))
+	done, err := s.run(start, 4*time.Second, plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}})
+	var pending *PendingError
+	if !errors.As(err, &pending) || pending.Status != balancer.PendingUpdate || len(done.Done) != 0 {
+		t.Errorf("%v, %+v", err, done)
+	}
+	if n := s.refusals(); n != 1 {
+		t.Errorf("it was tried %d times", n)
+	}
+}
+
+func TestRun_NoPatience_ABusyOneIsTriedOnce(t *testing.T) {
+	s := newSite(t)
+	start, lb := s.add("lb")
+	s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusPendingUpdate))
+	_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}})
+	if !errors.Is(err, octavia.ErrPending) || len(s.changes()) != 1 {
+		t.Errorf("%v; the requests are %v", err, s.operations())
+	}
+}
+
+// A pool can be busy, or in ERROR, while its load balancer is ACTIVE.
+func TestRun_BusyPool_IsTriedWithPauses(t *testing.T) {
+	s := newSlowSite(t, 0)
+	start, lb := s.add("lb")
+	pool := lb.Pools[0].ID
+	s.must(s.SetProvisioningStatus(pool, openstacktest.StatusError))
+	step := plan.SetMembers{Pool: plan.Ref{ID: pool}, PoolName: "pool_0", Members: []balancer.Member{member("node-2", "10.0.0.102")}}
+	_, err := s.run(start, 10*time.Second, step)
+	var pending *PendingError
+	if !errors.As(err, &pending) || !errors.Is(err, octavia.ErrPending) || pending.Status != balancer.Active || !strings.Contains(err.Error(), "immutable") {
+		t.Errorf("the error is %v", err)
+	}
+	if n := s.refusals(); n < 3 || n > 13 {
+		t.Errorf("it was tried %d times in 10 s", n)
+	}
+
+	mended := make(chan error, 1)
+	s.ForgetCalls()
+	go func() {
+		_, err := s.WaitForCall(t.Context(), func(c openstacktest.Call) bool { return c.Status == http.StatusConflict })
+		mended <- errors.Join(err, s.SetProvisioningStatus(pool, openstacktest.StatusActive))
+	}()
+	_, err = s.run(start, patient, step)
+	s.must(errors.Join(err, <-mended))
+	if m := s.is("lb").Pools[0].Members; len(m) != 1 || m[0].Name != "node-2" {
+		t.Errorf("the members are %+v", m)
+	}
+}
+
+// Other conflicts do not pass with time.
+func TestRun_OtherConflict_IsAnError(t *testing.T) {
+	s := newSite(t)
+	start, lb := s.add("lb")
+	_, err := s.run(start, patient, plan.CreateListener{LoadBalancer: plan.Ref{ID: lb.ID}, Listener: tcpListener()})
+	if err == nil || errors.Is(err, octavia.ErrPending) || !strings.Contains(err.Error(), "already using") || len(s.changes()) != 1 {
+		t.Errorf("%v; the requests are %v", err, s.operations())
+	}
+}
+
+func TestRun_LoadBalancerInError_Stops(t *testing.T) {
+	s := newSlowSite(t, time.Second)
+	s.Provision(openstacktest.ProvisioningRule{Fail: true})
+	done, err := s.run(nil, patient,
+		plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s), Bare: true},
+		plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()},
+		plan.CreatePool{LoadBalancer: lbRef(), Pool: tcpPool()},
+	)
+	if !errors.Is(err, ErrFailed) || len(done.Done) != 1 || done.LoadBalancer.Status != balancer.Error {
+		t.Errorf("%v, %+v", err, done)
+	}
+	if len(s.changes()) != 1 {
+		t.Errorf("the requests are %v", s.operations())
+	}
+}
+
+// It may also have been so before: then it was seen, or is found by the refusal.
+func TestRun_LoadBalancerFoundInError_Stops(t *testing.T) {
+	for name, step := range map[string]func(openstacktest.LoadBalancer) plan.Step{
+		"itself": func(lb openstacktest.LoadBalancer) plan.Step {
+			return plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}}
+		},
+		"what is below it": func(lb openstacktest.LoadBalancer) plan.Step { return plan.DeleteListener{ID: lb.Listeners[0].ID} },
+	} {
+		s := newSite(t)
+		start, lb := s.add("lb")
+		s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusError))
+		if _, err := s.run(start, patient, step(lb)); !errors.Is(err, ErrFailed) || len(s.changes()) != 1 {
+			t.Errorf("%s: %v; the requests are %v", name, err, s.operations())
+		}
+		s.ForgetCalls()
+		start.Status = balancer.Error
+		if _, err := s.run(start, patient, step(lb)); !errors.Is(err, ErrFailed) || len(s.Calls()) != 0 {
+			t.Errorf("%s, seen in ERROR: %v; the requests are %v", name, err, s.operations())
+		}
+	}
+}
+
+func TestRun_WhatMendsError_IsDoneInError(t *testing.T) {
+	for name, step := range map[string]func(id string) plan.Step{
+		"failover": func(id string) plan.Step { return plan.FailoverLoadBalancer{ID: id, Name: "lb"} },
+		"deletion": func(id string) plan.Step { return plan.DeleteLoadBalancer{ID: id, Name: "lb", Cascade: true} },
+	} {
+		s := newSlowSite(t, time.Second)
+		start, lb := s.add("lb")
+		s.Provision(openstacktest.ProvisioningRule{Fail: true, Times: 1})
+		// The first change ends in ERROR, which is seen when the second one waits for it.
+		done, err := s.run(start, patient, plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}}, step(lb.ID))
+		if err != nil || !done.Complete {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestRun_WhatIsGone_IsErrGone(t *testing.T) {
+	gone := "00000000-0000-4000-8000-000000000000"
+	for _, step := range []plan.Step{
+		plan.UpdateLoadBalancer{ID: gone},
+		plan.FailoverLoadBalancer{ID: gone},
+		plan.UpdateListener{ID: gone, Listener: tcpListener()},
+		plan.CreateListener{LoadBalancer: plan.Ref{ID: gone}, Listener: tcpListener()},
+		plan.UpdatePool{ID: gone, Pool: tcpPool()},
+		plan.SetMembers{Pool: plan.Ref{ID: gone}, Members: []balancer.Member{member("n", "10.0.0.1")}},
+		plan.CreateMember{Pool: plan.Ref{ID: gone}, Member: member("n", "10.0.0.1")},
+		plan.UpdateMember{PoolID: gone, ID: gone, Member: member("n", "10.0.0.1")},
+		plan.CreateMonitor{Pool: plan.Ref{ID: gone}, Monitor: tcpMonitor()},
+		plan.UpdateMonitor{ID: gone, Monitor: tcpMonitor()},
+		plan.CreateRule{Group: plan.Ref{ID: gone}, Rule: rule(1)},
+	} {
+		s := newSite(t)
+		start, _ := s.add("lb")
+		if _, err := s.run(start, patient, step, plan.UpdateLoadBalancer{ID: start.ID, Tags: []string{"a"}}); !errors.Is(err, ErrGone) || len(s.changes()) != 1 {
+			t.Errorf("%s: %v; the requests are %v", step, err, s.operations())
+		}
+	}
+}
+
+func TestRun_LoadBalancerGoneWhileWaitedFor_IsErrGone(t *testing.T) {
+	s := newSlowSite(t, time.Hour)
+	start, lb := s.add("lb")
+	_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}})
+	s.must(err)
+	start.Status = balancer.PendingUpdate
+	s.must(s.DeleteLoadBalancer(lb.ID))
+	if _, err := s.run(start, patient, plan.DeleteListener{ID: lb.Listeners[0].ID}); !errors.Is(err, ErrGone) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestDeleteLoadBalancer_Pending_IsWaitedFor(t *testing.T) {
+	s := newSlowSite(t, 5*time.Second)
+	start, lb := s.add("lb")
+	_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}})
+	s.must(err)
+	s.ForgetCalls()
+	start.Status = balancer.PendingUpdate
+	done, err := s.run(start, patient, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true})
+	s.must(err)
+	if s.refusals() != 0 || len(s.changes()) != 1 || done.LoadBalancer.Status != balancer.PendingDelete {
+		t.Errorf("the requests are %v, the result is %+v", s.operations(), done)
+	}
+}
+
+func TestDeleteLoadBalancer_BeingDeleted_IsDone(t *testing.T) {
+	s := newSite(t)
+	start, lb := s.add("lb")
+	s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusPendingDelete))
+	step := plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}
+	// It was seen before that.
+	done, err := s.run(start, 0, step)
+	if err != nil || done.LoadBalancer.Status != balancer.PendingDelete {
+		t.Errorf("found so: %v, %+v", err, done)
+	}
+	s.ForgetCalls()
+	start.Status = balancer.PendingDelete
+	done, err = s.run(start, 0, step)
+	if err != nil || !done.Complete || len(s.Calls()) != 0 {
+		t.Errorf("seen so: %v; the requests are %v", err, s.operations())
+	}
+}
+
+func TestDeleteLoadBalancer_Gone_IsDone(t *testing.T) {
+	for _, status := range []balancer.Status{balancer.Active, balancer.PendingUpdate, balancer.Deleted} {
+		s := newSite(t)
+		start, lb := s.add("lb")
+		s.must(s.DeleteLoadBalancer(lb.ID))
+		start.Status = status
+		if done, err := s.run(start, 0, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}); err != nil || !done.Complete {
+			t.Errorf("%s: %v", status, err)
+		}
+	}
+}
+
+// The new one can have the address of the old one only when that is gone.
+func TestRecreation_WaitsUntilTheOldOneIsGone(t *testing.T) {
+	s := newSlowSite(t, 20*time.Second)
+	start, old := s.add("lb")
+	ip := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.outside, SubnetID: s.large, PortID: old.VIPPortID})
+	anew := wantedBalancer(s)
+	anew.VIP.Address = old.VIPAddress
+	done, err := s.run(start, patient,
+		plan.DetachFloatingIP{ID: ip},
+		plan.DeleteLoadBalancer{ID: old.ID, Cascade: true},
+		plan.CreateLoadBalancer{LoadBalancer: anew},
+		plan.AttachFloatingIP{LoadBalancer: lbRef(), ID: ip, Address: s.FloatingIPs()[0].Address},
+	)
+	s.must(err)
+	lb := s.is("lb")
+	if lb.ID == old.ID || lb.VIPAddress != old.VIPAddress || s.FloatingIPs()[0].PortID != lb.VIPPortID || done.LoadBalancer.ID != lb.ID || len(s.LoadBalancers()) != 1 {
+		t.Errorf("it is %+v, the floating IP %+v", lb, s.FloatingIPs()[0])
+	}
+}
+
+func TestRecreation_OldOneStays_MakesNoSecond(t *testing.T) {
+	for name, rule := range map[string]openstacktest.ProvisioningRule{"pending": {Never: true}, "in ERROR": {Fail: true}} {
+		s := newSlowSite(t, time.Second)
+		start, old := s.add("lb")
+		s.Provision(rule)
+		done, err := s.run(start, 4*time.Second,
+			plan.DeleteLoadBalancer{ID: old.ID, Cascade: true}, plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s)},
+		)
+		wanted := map[string]error{"pending": octavia.ErrPending, "in ERROR": ErrFailed}[name]
+		if !errors.Is(err, wanted) || len(done.Done) != 1 || len(s.LoadBalancers()) != 1 || done.LoadBalancer.ID != old.ID {
+			t.Errorf("%s: %v, %+v", name, err, done)
+		}
+	}
+}
+
+// Somebody else has it, whatever was thought of it.
+func TestRecreation_OldOneIsThereAfterAll_MakesNoSecond(t *testing.T) {
+	s := newSite(t)
+	start, _ := s.add("lb")
+	start.Status = balancer.PendingDelete
+	if _, err := s.run(start, 0, plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s)}); err == nil || len(s.changes()) != 0 {
+		t.Errorf("%v; the requests are %v", err, s.operations())
+	}
+}
+
+func TestCreateFloatingIP_FullSubnet_TheNextIsTried(t *testing.T) {
+	s := newSite(t)
+	start, _ := s.add("lb")
+	wanted := wantedIP(s)
+	wanted.SubnetIDs = []string{s.small, s.large}
+	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.outside, SubnetID: s.small})
+	step := plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted}
+	done, err := s.run(start, 0, step)
+	s.must(err)
+	if !strings.HasPrefix(done.FloatingIP.Address, "203.0.113.") || len(s.FloatingIPs()) != 2 {
+		t.Errorf("the floating IP is %+v", done.FloatingIP)
+	}
+
+	wanted.SubnetIDs = []string{s.small, s.small}
+	if _, err := s.run(start, 0, plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted}); !errors.Is(err, neutron.ErrNoAddress) {
+		t.Errorf("with no address anywhere: %v", err)
+	}
+}
+
+func TestCreateFloatingIP_OtherRefusals_EndIt(t *testing.T) {
+	s := newSite(t)
+	start, _ := s.add("lb")
+	wanted := wantedIP(s)
+	wanted.SubnetIDs = []string{s.small, s.large}
+	s.SetNetworkQuota("floatingip", 0)
+	s.ForgetCalls()
+	if _, err := s.run(start, 0, plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted}); !errors.Is(err, neutron.ErrQuota) || len(s.changes()) != 1 {
+		t.Errorf("%v; the requests are %v", err, s.operations())
+	}
+}
+
+func TestCreateFloatingIP_WithoutSubnet_IsNeutronsChoice(t *testing.T) {
+	s := newSite(t)
+	start, _ := s.add("lb")
+	wanted := wantedIP(s)
+	wanted.SubnetIDs = nil
+	done, err := s.run(start, 0, plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted})
+	s.must(err)
+	if done.FloatingIP.PortID != start.VIP.PortID {
+		t.Errorf("the floating IP is %+v", done.FloatingIP)
+	}
+}
+
+// It is known all the same, so that it is not made again.
+func TestCreateFloatingIP_ThatCannotBeTagged_IsInTheResult(t *testing.T) {
+	s := newSite(t)
+	start, _ := s.add("lb")
+	s.Inject(openstacktest.Fault{Operation: "floating_ip_tag_replace", Status: 500})
+	done, err := s.run(start, 0, plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wantedIP(s)})
+	if err == nil || done.FloatingIP == nil || done.FloatingIP.ID != s.FloatingIPs()[0].ID || len(done.Done) != 0 {
+		t.Errorf("%v, %+v", err, done)
+	}
+}
+
+func TestFloatingIP_MadeBeforeItsLoadBalancer_IsAttachedToIt(t *testing.T) {
+	s := newSite(t)
+	done, err := s.run(nil, 0,
+		plan.CreateFloatingIP{Wanted: wantedIP(s)},
+		plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s)},
+		plan.AttachFloatingIP{LoadBalancer: lbRef()},
+	)
+	s.must(err)
+	ip := s.FloatingIPs()[0]
+	if ip.PortID != s.is("lb").VIPPortID || done.FloatingIP.Address != ip.Address || done.FloatingIP.PortID != ip.PortID {
+		t.Errorf("it is %+v, in the result %+v", ip, done.FloatingIP)
+	}
+}
+
+func TestRun_RefersToWhatWasNotMade_AsksNobody(t *testing.T) {
+	nothing := plan.Ref{Made: "nothing"}
+	for _, step := range []plan.Step{
+		plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()},
+		plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener(), Pool: nothing},
+		plan.UpdateListener{ID: "id", Listener: tcpListener(), Pool: nothing},
+		plan.CreatePool{LoadBalancer: lbRef(), Pool: tcpPool()},
+		plan.CreatePool{LoadBalancer: lbRef(), Pool: tcpPool(), Listener: nothing},
+		plan.SetMembers{Pool: nothing},
+		plan.SetMembers{},
+		plan.CreateMember{Pool: nothing},
+		plan.CreateMonitor{Pool: nothing, Monitor: tcpMonitor()},
+		plan.CreateFloatingIP{LoadBalancer: lbRef(), Wanted: balancer.WantedFloatingIP{}},
+		plan.AttachFloatingIP{LoadBalancer: lbRef(), ID: "id"},
+		plan.CreateRule{Group: groupRef()},
+		plan.AddGroup{Group: groupRef()},
+		plan.DeleteListener{},
+		plan.DeleteLoadBalancer{},
+		unknown{},
+	} {
+		s := newSite(t)
+		s.ForgetCalls()
+		if _, err := s.run(nil, patient, step); err == nil || len(s.Calls()) != 0 {
+			t.Errorf("%s: %v; the requests are %v", step, err, s.operations())
+		}
+	}
+}
+
+type unknown struct{}
+
+func (unknown) String() string { return "do the unknown" }
+
+// A floating IP must not lead to another load balancer than the one that is meant, nor another one to it.
+func TestAttachFloatingIP_OfWhatIsNotKnown_IsAnError(t *testing.T) {
+	s := newSite(t)
+	start, _ := s.add("lb")
+	for _, step := range []plan.Step{
+		plan.AttachFloatingIP{LoadBalancer: plan.Ref{ID: "other"}, ID: "id"},
+		plan.AttachFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}},
+	} {
+		if _, err := s.run(start, 0, step); err == nil || len(s.Calls()) != 0 {
+			t.Errorf("%s: %v; the requests are %v", step, err, s.operations())
+		}
+	}
+}
+
+func TestRun_Cancelled_DoesNothing(t *testing.T) {
+	s := newSite(t)
+	start, lb := s.add("lb")
+	why := errors.New("the term is over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	done, err := s.Run(ctx, plan.Plan{Steps: []plan.Step{plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}}}, State{LoadBalancer: start})
+	if !errors.Is(err, why) || len(done.Done) != 0 || len(s.Calls()) != 0 {
+		t.Errorf("%v; the requests are %v", err, s.operations())
+	}
+}
+
+func TestRun_CancelledWhileItWaits_EndsAtOnce(t *testing.T) {
+	s := newSlowSite(t, time.Second)
+	s.Provision(openstacktest.ProvisioningRule{Never: true})
+	start, lb := s.add("lb")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Run(ctx, plan.Plan{Steps: []plan.Step{
+			plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}}, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true},
+		}}, State{LoadBalancer: start, Patience: 1 << 62})
+		ended <- err
+	}()
+	soon(t, "it looks again and again", func() bool { return len(s.Calls()) > 5 })
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+	if n := len(s.changes()); n != 1 {
+		t.Errorf("%d changes were made", n)
+	}
+}
+
+// Nor does the pause between two attempts hold it.
+func TestRun_CancelledBetweenAttempts_EndsAtOnce(t *testing.T) {
+	stopped := clocktesting.NewFakeClock(time.Now())
+	s := makeSite(t, stopped)
+	start, lb := s.add("lb")
+	s.must(s.SetProvisioningStatus(lb.Pools[0].ID, openstacktest.StatusError))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Run(ctx, plan.Plan{Steps: []plan.Step{
+			plan.SetMembers{Pool: plan.Ref{ID: lb.Pools[0].ID}, Members: []balancer.Member{member("n", "10.0.0.102")}},
+		}}, State{LoadBalancer: start, Patience: patient})
+		ended <- err
+	}()
+	soon(t, "it pauses", stopped.HasWaiters)
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) || s.refusals() != 2 {
+		t.Errorf("%v; the requests are %v", err, s.operations())
+	}
+}
+
+func TestRun_ManyAtATime(t *testing.T) {
+	s := newSlowSite(t, 3*time.Second)
+	type answer struct {
+		done Result
+		err  error
+	}
+	const many = 20
+	answers := make(chan answer, many)
+	for i := range many {
+		lb := wantedBalancer(s)
+		lb.Name = fmt.Sprintf("lb-%d", i)
+		go func() {
+			done, err := s.Run(t.Context(), plan.Plan{Steps: []plan.Step{
+				plan.CreateLoadBalancer{LoadBalancer: lb, Bare: true},
+				plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()},
+				plan.CreatePool{LoadBalancer: lbRef(), Listener: plan.Ref{Made: "listener_0"}, Pool: tcpPool()},
+			}}, State{Patience: patient})
+			answers <- answer{done, err}
+		}()
+	}
+	for range many {
+		a := <-answers
+		if a.err != nil {
+			t.Error(a.err)
+			continue
+		}
+		if lb := s.is(a.done.LoadBalancer.ID); lb.Name != a.done.LoadBalancer.Name || len(lb.Listeners) != 1 || lb.Listeners[0].DefaultPoolID != lb.Pools[0].ID {
+			t.Errorf("%s is %+v", a.done.LoadBalancer.Name, lb)
+		}
+	}
+}
+
+// What the caller has given stays as it was.
+func TestRun_DoesNotChangeItsStart(t *testing.T) {
+	s := newSlowSite(t, time.Second)
+	start, lb := s.add("lb")
+	before := *start
+	_, err := s.run(start, patient, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}}, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true})
+	s.must(err)
+	if start.Status != before.Status || start.ID != before.ID {
+		t.Errorf("it is %+v", start)
+	}
+}
+
+func TestRun_EmptyPlan_IsComplete(t *testing.T) {
+	done, err := New(Config{}).Run(t.Context(), plan.Plan{}, State{})
+	if err != nil || !done.Complete || done.LoadBalancer != nil {
+		t.Errorf("%v, %+v", err, done)
+	}
+}

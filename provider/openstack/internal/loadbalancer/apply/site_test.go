@@ -1,0 +1,226 @@
+package apply
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/go-logr/logr/testr"
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// site is a cloud with a network of nodes, and one outside.
+type site struct {
+	*openstacktest.Server
+	*Executor
+	t *testing.T
+	// clock is nil for the real one.
+	clock *clocktesting.FakeClock
+
+	nodes, subnet string
+	outside       string
+	small, large  string
+
+	mu sync.Mutex
+	// said are the lines of the log, done the number of changes that had reached the cloud at each.
+	said []string
+	done []int
+}
+
+// newSite makes a site of the real time, in which Octavia takes none.
+func newSite(t *testing.T, options ...openstacktest.Option) *site {
+	t.Helper()
+	return makeSite(t, nil, options...)
+}
+
+// newSlowSite makes a site in which Octavia takes its time for each change. Time goes on when somebody waits for it.
+func newSlowSite(t *testing.T, provisioning time.Duration, options ...openstacktest.Option) *site {
+	t.Helper()
+	c := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	s := makeSite(t, c, append(options, openstacktest.WithClock(c), openstacktest.WithProvisioning(provisioning), openstacktest.WithTokenLife(24*time.Hour))...)
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-end:
+				return
+			case <-time.After(time.Millisecond):
+				if c.HasWaiters() {
+					c.Step(500 * time.Millisecond)
+				}
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(end)
+		<-ended
+	})
+	return s
+}
+
+func makeSite(t *testing.T, fake *clocktesting.FakeClock, options ...openstacktest.Option) *site {
+	t.Helper()
+	s := &site{Server: openstacktest.NewServer(options...), t: t, clock: fake}
+	t.Cleanup(s.Server.Close)
+	var c clock.Clock = clock.RealClock{}
+	if fake != nil {
+		c = fake
+	}
+	s.nodes = s.AddNetwork(openstacktest.Network{Name: "nodes"})
+	s.subnet = s.AddSubnet(openstacktest.Subnet{NetworkID: s.nodes, CIDR: "10.0.0.0/16"})
+	s.outside = s.AddNetwork(openstacktest.Network{Name: "outside", External: true})
+	s.small = s.AddSubnet(openstacktest.Subnet{NetworkID: s.outside, CIDR: "198.51.100.0/29", Pools: []openstacktest.AddressRange{{First: "198.51.100.2", Last: "198.51.100.2"}}})
+	s.large = s.AddSubnet(openstacktest.Subnet{NetworkID: s.outside, CIDR: "203.0.113.0/24"})
+	s.AddRouter(openstacktest.Router{
+		Name: "router", ExternalNetworkID: s.outside, Subnets: []string{s.subnet},
+		GatewayIPs: []openstacktest.FixedIP{{SubnetID: s.large}},
+	})
+	balancing, network := s.clients()
+	project := func(context.Context) (string, error) { return s.Credentials().ProjectID, nil }
+	o := octavia.New(octavia.Config{Client: balancing, Project: project, Clock: c, Logger: testr.New(t)})
+	t.Cleanup(o.Close)
+	n := neutron.New(neutron.Config{Client: network, Project: project, Clock: c, Logger: testr.New(t)})
+	t.Cleanup(n.Close)
+	s.Executor = New(Config{Octavia: o, Neutron: n, Clock: c, Logger: funcr.New(s.note, funcr.Options{})})
+	return s
+}
+
+type clientFunc = func(context.Context) (*gophercloud.ServiceClient, error)
+
+func (s *site) clients() (balancing, network clientFunc) {
+	s.t.Helper()
+	credentials := s.Credentials()
+	provider, err := openstack.AuthenticatedClient(s.t.Context(), gophercloud.AuthOptions{
+		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID, Password: credentials.Password, TenantID: credentials.ProjectID,
+	})
+	s.must(err)
+	s.t.Cleanup(provider.HTTPClient.CloseIdleConnections)
+	region := gophercloud.EndpointOpts{Region: credentials.Region}
+	b, err := openstack.NewLoadBalancerV2(provider, region)
+	s.must(err)
+	n, err := openstack.NewNetworkV2(provider, region)
+	s.must(err)
+	return func(context.Context) (*gophercloud.ServiceClient, error) { return b, nil },
+		func(context.Context) (*gophercloud.ServiceClient, error) { return n, nil }
+}
+
+func (s *site) note(_, line string) {
+	done := len(s.changes())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said, s.done = append(s.said, line), append(s.done, done)
+}
+
+func (s *site) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func isChange(c openstacktest.Call) bool {
+	return c.Method != http.MethodGet && c.Service != openstacktest.ServiceIdentity
+}
+
+// changes are the requests that change something, whatever came of them.
+func (s *site) changes() []openstacktest.Call {
+	return slices.DeleteFunc(s.Calls(), func(c openstacktest.Call) bool { return !isChange(c) })
+}
+
+// operations are those of all requests, in order.
+func (s *site) operations() []string {
+	var names []string
+	for _, c := range s.Calls() {
+		names = append(names, c.Operation)
+	}
+	return names
+}
+
+// refusals counts the answers with 409.
+func (s *site) refusals() int {
+	n := 0
+	for _, c := range s.Calls() {
+		if c.Status == http.StatusConflict {
+			n++
+		}
+	}
+	return n
+}
+
+// patient is a run's patience that nothing outlasts.
+const patient = 24 * time.Hour
+
+// run takes steps on the load balancer as it is, nil for none.
+func (s *site) run(lb *balancer.LoadBalancer, patience time.Duration, steps ...plan.Step) (Result, error) {
+	s.t.Helper()
+	return s.Run(s.t.Context(), plan.Plan{Steps: steps}, State{LoadBalancer: lb, Patience: patience})
+}
+
+// add makes a load balancer with a port as somebody else would, and returns it as it is seen.
+func (s *site) add(name string) (*balancer.LoadBalancer, openstacktest.LoadBalancer) {
+	s.t.Helper()
+	id := s.AddLoadBalancer(openstacktest.LoadBalancer{
+		OctaviaResource: openstacktest.OctaviaResource{Name: name}, VIPSubnetID: s.subnet,
+		Listeners: []openstacktest.Listener{{OctaviaResource: openstacktest.OctaviaResource{Name: "listener_0"}, Protocol: "TCP", ProtocolPort: 80, DefaultPoolID: "p"}},
+		Pools: []openstacktest.Pool{{
+			OctaviaResource: openstacktest.OctaviaResource{ID: "p", Name: "pool_0"}, Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN",
+			Members: []openstacktest.Member{{OctaviaResource: openstacktest.OctaviaResource{Name: "node-1"}, Address: "10.0.0.101", ProtocolPort: 30080, Weight: 1}},
+		}},
+	})
+	s.ForgetCalls()
+	return s.seen(id), s.is(id)
+}
+
+// seen is a load balancer as the last look shows it.
+func (s *site) seen(id string) *balancer.LoadBalancer {
+	s.t.Helper()
+	lb := s.is(id)
+	return &balancer.LoadBalancer{
+		ID: lb.ID, Name: lb.Name, Status: balancer.Status(lb.ProvisioningStatus),
+		VIP: balancer.VIP{Address: lb.VIPAddress, PortID: lb.VIPPortID, SubnetID: lb.VIPSubnetID},
+	}
+}
+
+func (s *site) is(id string) openstacktest.LoadBalancer {
+	s.t.Helper()
+	lb, err := s.LoadBalancer(id)
+	s.must(err)
+	return lb
+}
+
+// soon waits for a condition.
+func soon(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not so after a minute: %s", what)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func names(steps []plan.Step) string {
+	var all []string
+	for _, step := range steps {
+		all = append(all, step.String())
+	}
+	return strings.Join(all, "\n")
+}

@@ -1,0 +1,141 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+)
+
+// take takes a step.
+func (r *run) take(ctx context.Context, step plan.Step) error {
+	switch s := step.(type) {
+	case plan.CreateLoadBalancer:
+		return r.createLoadBalancer(ctx, s)
+	case plan.UpdateLoadBalancer:
+		return r.change(ctx, func() error { return r.octavia.UpdateLoadBalancer(ctx, s.ID, s.Tags) })
+	case plan.DeleteLoadBalancer:
+		return r.deleteLoadBalancer(ctx, s)
+	case plan.FailoverLoadBalancer:
+		return r.mend(ctx, func() error { return r.octavia.FailoverLoadBalancer(ctx, s.ID) })
+
+	case plan.CreateListener:
+		return r.createListener(ctx, s)
+	case plan.UpdateListener:
+		return r.updateListener(ctx, s)
+	case plan.DeleteListener:
+		return r.change(ctx, func() error { return r.octavia.DeleteListener(ctx, s.ID) })
+
+	case plan.CreatePool:
+		return r.createPool(ctx, s)
+	case plan.UpdatePool:
+		return r.change(ctx, func() error { return r.octavia.UpdatePool(ctx, s.ID, s.Pool) })
+	case plan.DeletePool:
+		return r.change(ctx, func() error { return r.octavia.DeletePool(ctx, s.ID) })
+
+	case plan.CreateMonitor:
+		return r.changePool(ctx, s.Pool, func(id string) error { return r.octavia.CreateMonitor(ctx, id, s.Monitor) })
+	case plan.UpdateMonitor:
+		return r.change(ctx, func() error { return r.octavia.UpdateMonitor(ctx, s.ID, s.Monitor) })
+	case plan.DeleteMonitor:
+		return r.change(ctx, func() error { return r.octavia.DeleteMonitor(ctx, s.ID) })
+
+	case plan.SetMembers:
+		return r.changePool(ctx, s.Pool, func(id string) error { return r.octavia.SetMembers(ctx, id, s.Members) })
+	case plan.CreateMember:
+		return r.changePool(ctx, s.Pool, func(id string) error { return r.octavia.CreateMember(ctx, id, s.Member) })
+	case plan.UpdateMember:
+		return r.change(ctx, func() error { return r.octavia.UpdateMember(ctx, s.PoolID, s.ID, s.Member) })
+	case plan.DeleteMember:
+		return r.change(ctx, func() error { return r.octavia.DeleteMember(ctx, s.PoolID, s.ID) })
+	}
+	return r.takeWithNeutron(ctx, step)
+}
+
+// createLoadBalancer waits for the one before to be gone, which may have the address that the new one is to have.
+func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer) error {
+	if r.status() == balancer.PendingDelete {
+		switch err := r.settle(ctx, false); {
+		case errors.Is(err, octavia.ErrNotFound):
+			r.result.LoadBalancer = nil
+		case err != nil:
+			return err
+		default:
+			return fmt.Errorf("load balancer %s was to be deleted, and is %s", r.id(), r.status())
+		}
+	}
+	ports := s.Ports
+	if s.Bare {
+		ports = nil
+	}
+	made, err := r.octavia.CreateLoadBalancer(ctx, s.LoadBalancer, ports)
+	if err != nil {
+		return err
+	}
+	r.result.LoadBalancer = &made
+	return nil
+}
+
+// deleteLoadBalancer takes one that is gone, or is about to be, for deleted.
+func (r *run) deleteLoadBalancer(ctx context.Context, s plan.DeleteLoadBalancer) error {
+	if r.status().Gone() {
+		return nil
+	}
+	err := r.mend(ctx, func() error { return r.octavia.DeleteLoadBalancer(ctx, s.ID, s.Cascade) })
+	var pending *PendingError
+	if err == nil || errors.Is(err, ErrGone) || errors.As(err, &pending) && pending.Status == balancer.PendingDelete {
+		r.mark(balancer.PendingDelete)
+		return nil
+	}
+	return err
+}
+
+func (r *run) createListener(ctx context.Context, s plan.CreateListener) error {
+	pool, err := r.find(aPool, s.Pool)
+	if err != nil {
+		return err
+	}
+	return r.make(ctx, aListener, s.Listener.Name, func() (string, error) {
+		return r.octavia.CreateListener(ctx, r.loadBalancer(s.LoadBalancer), s.Listener, pool)
+	})
+}
+
+func (r *run) updateListener(ctx context.Context, s plan.UpdateListener) error {
+	pool, err := r.find(aPool, s.Pool)
+	if err != nil {
+		return err
+	}
+	return r.change(ctx, func() error { return r.octavia.UpdateListener(ctx, s.ID, s.Listener, pool) })
+}
+
+func (r *run) createPool(ctx context.Context, s plan.CreatePool) error {
+	listener, err := r.find(aListener, s.Listener)
+	if err != nil {
+		return err
+	}
+	return r.make(ctx, aPool, s.Pool.Name, func() (string, error) {
+		return r.octavia.CreatePool(ctx, r.loadBalancer(s.LoadBalancer), listener, s.Pool)
+	})
+}
+
+// make is for a request that makes something that later steps may refer to.
+func (r *run) make(ctx context.Context, kind, name string, request func() (id string, err error)) error {
+	return r.change(ctx, func() error {
+		id, err := request()
+		if err == nil {
+			r.made[thing{kind, name}] = id
+		}
+		return err
+	})
+}
+
+func (r *run) changePool(ctx context.Context, ref plan.Ref, request func(id string) error) error {
+	id, err := r.find(aPool, ref)
+	if err != nil {
+		return err
+	}
+	return r.change(ctx, func() error { return request(id) })
+}

@@ -1,0 +1,196 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+// floatingIPQuery is for the floating IPs of the load balancer, those that are tagged as the Service's, and the one that is asked for.
+func (p *pass) floatingIPQuery() *neutron.FloatingIPQuery {
+	query := &neutron.FloatingIPQuery{Tag: p.identity.ServiceTag()}
+	if lb := p.claim.balancer; lb != nil && lb.VIP.PortID != "" {
+		query.PortIDs = []string{lb.VIP.PortID}
+	}
+	if !p.settings.Internal {
+		query.Address = p.settings.Address
+	}
+	return query
+}
+
+// readFloatingIPs asks for them. A Service that never had a load balancer has none, and is not asked about.
+func (p *pass) readFloatingIPs(ctx context.Context) error {
+	query := p.floatingIPQuery()
+	if p.claim.balancer == nil && !wasServed(p.service) && query.Address == "" && p.memory.balancer == "" {
+		return nil
+	}
+	var err error
+	p.floating, err = p.config.Neutron.FloatingIPsOf(ctx, query)
+	return err
+}
+
+// attached are the floating IPs that lead to the load balancer.
+func (p *pass) attached() []balancer.FloatingIP {
+	lb := p.claim.balancer
+	if lb == nil || lb.VIP.PortID == "" {
+		return nil
+	}
+	var found []balancer.FloatingIP
+	for _, ip := range p.floating {
+		if ip.PortID == lb.VIP.PortID {
+			found = append(found, ip)
+		}
+	}
+	return found
+}
+
+func (p *pass) checkCertificate(ctx context.Context) error {
+	if p.settings.TLSContainer == "" || !p.settings.CheckCertificates {
+		return nil
+	}
+	err := p.config.Neutron.CheckCertificate(ctx, p.settings.TLSContainer)
+	if errors.Is(err, neutron.ErrNoCertificate) {
+		return p.refuse(aboutPlaces, &refusal{"CertificateNotFound", err.Error()})
+	}
+	return err
+}
+
+// observe reads what there is. What has not changed since it was as it should be is not read again.
+//
+// The wish that it returns is that part of it which is to be compared.
+func (p *pass) observe(ctx context.Context) (balancer.Desired, error) {
+	lb := p.claim.balancer
+	p.observed = balancer.Observed{LoadBalancer: lb, Role: p.claim.role, FloatingIPs: p.floating}
+	if lb != nil {
+		p.observed.OtherServices = sharers(p.identity, lb)
+		p.observed.NeverServed = len(p.service.Status.LoadBalancer.Ingress) == 0 && p.claim.role == balancer.Owner
+	}
+	if lb == nil {
+		return p.desired, p.observeSecurityGroup(ctx)
+	}
+	settled := p.memory.asSettled(lb, p.wish) && (!p.repair || p.memory.compared)
+	is, err := p.lookBelow(ctx, lb, settled)
+	if err != nil {
+		return balancer.Desired{}, err
+	}
+	p.observed.Listeners, p.observed.Pools = is.listeners, is.pools
+	if settled && !p.repair {
+		// With no group on either side there is nothing to compare.
+		want := p.desired
+		want.SecurityGroup = nil
+		return want, nil
+	}
+	return p.desired, p.observeSecurityGroup(ctx)
+}
+
+// lookBelow tells what lies below the load balancer, without a request if that is known.
+func (p *pass) lookBelow(ctx context.Context, lb *balancer.LoadBalancer, settled bool) (contents, error) {
+	switch {
+	case settled && p.memory.contents == nil:
+		return asWished(p.desired), nil
+	case settled, p.memory.unchanged(lb) && p.memory.contents != nil && !p.repair:
+		p.contents = p.memory.contents
+		return *p.contents, nil
+	}
+	depth := octavia.InPart
+	if p.repair {
+		depth = octavia.Full
+	}
+	read, err := p.config.Octavia.Contents(ctx, lb.ID, depth)
+	if err != nil {
+		return contents{}, err
+	}
+	p.contents = &contents{read.Listeners, read.Pools}
+	return *p.contents, nil
+}
+
+// observeSecurityGroup looks for the Service's group also where none is wanted: the option may have been turned off. It is not looked for
+// where there cannot be one.
+func (p *pass) observeSecurityGroup(ctx context.Context) error {
+	if p.desired.SecurityGroup == nil && (p.claim.balancer == nil && !wasServed(p.service) || p.memory.groupless && !p.repair) {
+		return nil
+	}
+	group, err := p.config.Neutron.SecurityGroup(ctx, p.identity.SecurityGroupName())
+	if err != nil {
+		return err
+	}
+	p.observed.SecurityGroup = group
+	p.memory.groupless = group == nil && p.desired.SecurityGroup == nil
+	if p.memory.groupless {
+		return nil
+	}
+	var servers []string
+	for _, backend := range p.desired.Backends {
+		if backend.ServerID != "" && p.desired.SecurityGroup != nil {
+			servers = append(servers, backend.ServerID)
+		}
+	}
+	id := ""
+	if group != nil {
+		id = group.ID
+	}
+	p.observed.NodePorts, err = p.config.Neutron.NodePorts(ctx, servers, id)
+	return err
+}
+
+// adopt takes over what a run has made.
+func (p *pass) adopt(done apply.Result) {
+	p.claim.balancer = done.LoadBalancer
+	if lb := done.LoadBalancer; lb != nil {
+		p.memory.balancer = lb.ID
+	}
+	if ip := done.FloatingIP; ip != nil {
+		p.floating = append(slices.DeleteFunc(p.floating, func(other balancer.FloatingIP) bool { return other.ID == ip.ID }), *ip)
+	}
+}
+
+// announce writes to the Service which load balancer and which address it has, as OCCM does.
+func (p *pass) announce(ctx context.Context) error {
+	lb := p.claim.balancer
+	if lb == nil {
+		return nil
+	}
+	address := p.address()
+	return p.annotate(ctx, p.service, map[string]*string{settings.AnnotationLoadBalancerID: &lb.ID, settings.AnnotationLoadBalancerAddress: &address})
+}
+
+// address is where the Service is reached: the floating IP's, or the VIP's.
+func (p *pass) address() string {
+	if p.settings.Internal && p.claim.role == balancer.Guest {
+		return p.claim.balancer.VIP.Address
+	}
+	for _, ip := range p.attached() {
+		return ip.Address
+	}
+	return p.claim.balancer.VIP.Address
+}
+
+func (p *pass) status() *v1.LoadBalancerStatus {
+	addresses := []string{p.address()}
+	for _, vip := range p.claim.balancer.AdditionalVIPs {
+		addresses = append(addresses, vip.Address)
+	}
+	return desired.Status(p.service, p.settings, addresses...)
+}
+
+// dropDuplicates deletes what was made twice, when the first is in service.
+func (p *pass) dropDuplicates(ctx context.Context) error {
+	for i := range p.claim.duplicates {
+		duplicate := &p.claim.duplicates[i]
+		p.config.Logger.Info("A load balancer was made twice; one is deleted", "service", p.identity.Namespace+"/"+p.identity.Name, "loadBalancer", duplicate.ID)
+		if err := p.removeOne(ctx, duplicate); err != nil {
+			return fmt.Errorf("delete load balancer %s, which was made twice: %w", duplicate.ID, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
+	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+// Config is what [New] needs. All must be set but where it is said.
+type Config struct {
+	Octavia  *octavia.API
+	Neutron  *neutron.API
+	Defaults settings.Defaults
+
+	// ClusterUID is that of the namespace kube-system. Nil: it is read by Kube.
+	ClusterUID func(context.Context) (string, error)
+	// Kube gives a client of the API server, whose requests end with the term. It is called for each use.
+	Kube func() (kubernetes.Interface, error)
+
+	Clock  clock.Clock
+	Logger logr.Logger
+	// Recorder writes events on Services. Nil: none.
+	Recorder record.EventRecorder
+	// Observer measures. Nil: nothing does.
+	Observer Observer
+}
+
+// Observer is told what is worth measuring. It must be safe for concurrent use, and return at once.
+type Observer interface {
+	// Reconciled is called after each pass with OCCM's name of the operation. That something is waited for is no error.
+	Reconciled(operation string, err error, duration time.Duration)
+}
+
+// Pacing. None of it decides what is done.
+const (
+	// patience is how long a pass waits for Octavia, in all, before it is handed back.
+	patience = 4 * time.Second
+	// farewell is the same for a deletion, which upstream repeats with growing pauses only.
+	farewell = 10 * time.Second
+	// tick is how old a list of load balancers may be that tells whether one is ready.
+	tick = 2 * time.Second
+	// A pass that is handed back comes again after a tenth of the time that it has been waited for, within these bounds.
+	shortestPause, longestPause = time.Second, 15 * time.Second
+	// complaint is after how long it is looked again whether the reason not to serve a Service still holds. A change of the Service is
+	// seen at once.
+	complaint = 5 * time.Minute
+)
+
+// LoadBalancers serves Services. It is safe for concurrent use. [LoadBalancers.Close] ends it.
+type LoadBalancers struct {
+	config   Config
+	executor *apply.Executor
+	locks    locks
+	memories memories
+	notices  notices
+	objects  objects
+	repairs  *repairs
+}
+
+var _ cloudprovider.LoadBalancer = (*LoadBalancers)(nil)
+
+// New makes no request.
+func New(config Config) *LoadBalancers {
+	l := &LoadBalancers{
+		config:   config,
+		executor: apply.New(apply.Config{Octavia: config.Octavia, Neutron: config.Neutron, Clock: config.Clock, Logger: config.Logger}),
+		notices:  notices{recorder: config.Recorder},
+	}
+	if l.config.ClusterUID == nil {
+		l.config.ClusterUID = (&clusterUID{kube: config.Kube}).get
+	}
+	l.repairs = newRepairs(l)
+	return l
+}
+
+// Close ends the repairs, and waits for those under way.
+func (l *LoadBalancers) Close() { l.repairs.close() }
+
+// GetLoadBalancerName implements cloudprovider.LoadBalancer.
+func (l *LoadBalancers) GetLoadBalancerName(_ context.Context, clusterName string, service *v1.Service) string {
+	return identity(clusterName, "", service).LoadBalancerName()
+}
+
+// EnsureLoadBalancer implements cloudprovider.LoadBalancer. A load balancer that is not ready yet is an api.RetryError.
+//
+// If the provider has informers the nodes are theirs, and not the caller's: upstream's node sync and its service workers do not wait for
+// each other, so the older list of nodes may come last.
+func (l *LoadBalancers) EnsureLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (status *v1.LoadBalancerStatus, err error) {
+	defer l.measure("loadbalancer_ensure", &err)()
+	return l.ensure(ctx, request{cluster: clusterName, service: service, nodes: nodes, create: true})
+}
+
+// UpdateLoadBalancer implements cloudprovider.LoadBalancer. It does what EnsureLoadBalancer does, but makes no load balancer: upstream's node
+// sync may come with a Service that has been deleted meanwhile.
+func (l *LoadBalancers) UpdateLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (err error) {
+	defer l.measure("loadbalancer_update", &err)()
+	_, err = l.ensure(ctx, request{cluster: clusterName, service: service, nodes: nodes})
+	return err
+}
+
+func (l *LoadBalancers) measure(operation string, err *error) func() {
+	begin := l.config.Clock.Now()
+	return func() {
+		if l.config.Observer == nil {
+			return
+		}
+		failure := *err
+		if isWait(failure) {
+			failure = nil
+		}
+		l.config.Observer.Reconciled(operation, failure, l.config.Clock.Since(begin))
+	}
+}
+
+// isWait tells whether an error only says that it is too early.
+func isWait(err error) bool {
+	var retry *api.RetryError
+	return errors.As(err, &retry)
+}
+
+func identity(clusterName, clusterUID string, service *v1.Service) balancer.Identity {
+	return balancer.Identity{
+		ClusterName: clusterName, ClusterUID: clusterUID,
+		Namespace: service.Namespace, Name: service.Name, UID: string(service.UID),
+	}
+}
+
+// request is what a pass is for.
+type request struct {
+	cluster string
+	service *v1.Service
+	nodes   []*v1.Node
+	// create: a load balancer is made if there is none.
+	create bool
+	// repair: the Service and its load balancer may have changed without anybody having asked for the pass; all fields are compared.
+	repair bool
+	// silent: nothing is told to the Service.
+	silent bool
+}
+
+// ensure is a pass.
+func (l *LoadBalancers) ensure(ctx context.Context, r request) (*v1.LoadBalancerStatus, error) {
+	unlock, _, err := l.locks.lock(ctx, "service "+string(r.service.UID))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	service, ok := l.objects.current(r.service)
+	if !ok {
+		return nil, fmt.Errorf("service %s/%s wants no load balancer any more", r.service.Namespace, r.service.Name)
+	}
+	r.service = service
+	r.nodes = l.objects.nodesOr(r.nodes)
+	memory := l.memories.of(service.UID)
+	l.memories.introduce(service.UID, whom{r.cluster, service.Namespace, service.Name})
+	l.repairs.start()
+	p := &pass{LoadBalancers: l, request: r, memory: memory}
+	defer p.release()
+	return p.run(ctx)
+}

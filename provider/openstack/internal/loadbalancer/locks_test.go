@@ -1,0 +1,62 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+)
+
+func TestLocks_OneAtATimeForEachName(t *testing.T) {
+	var l locks
+	var alive sync.WaitGroup
+	inside := map[string]int{}
+	for i := range 200 {
+		name := []string{"a", "b", "c"}[i%3]
+		alive.Go(func() {
+			unlock, _, err := l.lock(t.Context(), name)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer unlock()
+			if name == "a" {
+				// The race detector and this counter both see two at once.
+				inside[name]++
+			}
+		})
+	}
+	alive.Wait()
+	if inside["a"] != 67 || len(l.held) > 0 {
+		t.Errorf("%d were inside, %d locks are left", inside["a"], len(l.held))
+	}
+}
+
+func TestLocks_WaitEndsWithItsContext(t *testing.T) {
+	var l locks
+	unlock, waited, err := l.lock(t.Context(), "a")
+	if err != nil || waited {
+		t.Fatal(waited, err)
+	}
+	gone, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the term is over")
+	cancel(why)
+	if _, _, err := l.lock(gone, "a"); !errors.Is(err, why) {
+		t.Errorf("the wait ended with %v", err)
+	}
+	other, waited, err := l.lock(t.Context(), "b")
+	if err != nil || waited {
+		t.Errorf("another name had to wait: %t, %v", waited, err)
+	}
+	other()
+	unlock()
+	unlock()
+	again, waited, err := l.lock(t.Context(), "a")
+	if err != nil || waited {
+		t.Errorf("the lock was not given back: %t, %v", waited, err)
+	}
+	again()
+	if len(l.held) > 0 {
+		t.Errorf("%d locks are left", len(l.held))
+	}
+}

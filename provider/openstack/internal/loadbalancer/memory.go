@@ -1,0 +1,140 @@
+package loadbalancer
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+)
+
+// memory is what is known of a Service's load balancer from earlier passes. It spares requests, and decides nothing that could not
+// be found out again.
+type memory struct {
+	// balancer is the id of the load balancer that was last used; "" for none.
+	balancer string
+	// settled is what has been carried out to the last step; "" if something was left.
+	settled string
+	// seen is the load balancer's UpdatedAt when it was first seen ACTIVE with all carried out, and since when that was.
+	seen  time.Time
+	since time.Time
+	// compared: at seen all fields of all parts were as they should be, not only those that a status tree shows.
+	compared bool
+
+	// contents are what lies below the load balancer, as it was at seen. Nil: not known, or what was settled.
+	contents *contents
+	// groupless: there was no security group of the Service's, and none is wanted.
+	groupless bool
+
+	// waiting is since when the passes have been handed back; zero if the last one was not.
+	waiting time.Time
+
+	// input is what the last decision was made of. A repair compares what it would become with other nodes.
+	input *desired.Input
+}
+
+// unchanged tells whether the load balancer is as it was when it was seen.
+func (m *memory) unchanged(lb *balancer.LoadBalancer) bool {
+	return m.balancer == lb.ID && !m.since.IsZero() && m.seen.Equal(lb.UpdatedAt)
+}
+
+// asSettled tells whether the load balancer has not changed since all of the wish was carried out: whatever changes below a load
+// balancer changes its UpdatedAt.
+func (m *memory) asSettled(lb *balancer.LoadBalancer, wish string) bool {
+	return m.settled == wish && m.unchanged(lb)
+}
+
+// carriedOut tells whether all of the wish was carried out, and the load balancer has not been looked at since.
+func (m *memory) carriedOut(lb *balancer.LoadBalancer, wish string) bool {
+	return m.balancer == lb.ID && m.settled == wish && m.since.IsZero()
+}
+
+// settle remembers that all of the wish is carried out. It is confirmed by the next look at the load balancer.
+func (m *memory) settle(id, wish string) {
+	m.balancer, m.settled = id, wish
+	m.seen, m.since, m.compared = time.Time{}, time.Time{}, false
+}
+
+// confirm remembers the load balancer as it is now as what was wished.
+func (m *memory) confirm(lb *balancer.LoadBalancer, now time.Time) {
+	if m.since.IsZero() || !m.seen.Equal(lb.UpdatedAt) {
+		m.seen, m.since, m.compared = lb.UpdatedAt, now, false
+	}
+}
+
+// memories are those of all Services. They are safe for concurrent use; one memory is used by who holds the lock of its Service.
+type memories struct {
+	mu    sync.Mutex
+	byUID map[types.UID]*memory
+	whom  map[types.UID]whom
+}
+
+// whom finds a Service again.
+type whom struct{ cluster, namespace, name string }
+
+func (w whom) String() string { return w.namespace + "/" + w.name }
+
+func (m *memories) of(uid types.UID) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.byUID == nil {
+		m.byUID = map[types.UID]*memory{}
+	}
+	if m.byUID[uid] == nil {
+		m.byUID[uid] = &memory{}
+	}
+	return m.byUID[uid]
+}
+
+// peek is what is known of the Service, if only for now.
+func (m *memories) peek(uid types.UID) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.byUID[uid]; known != nil {
+		return known
+	}
+	return &memory{}
+}
+
+// introduce remembers whose a UID is.
+func (m *memories) introduce(uid types.UID, who whom) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.whom == nil {
+		m.whom = map[types.UID]whom{}
+	}
+	m.whom[uid] = who
+}
+
+// whose is the zero value for a UID that is not known.
+func (m *memories) whose(uid types.UID) whom {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.whom[uid]
+}
+
+// all are those that have been introduced.
+func (m *memories) all() []types.UID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.whom))
+}
+
+// dismiss: the Service is not one to look after any more.
+func (m *memories) dismiss(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.whom, uid)
+}
+
+// forget drops all that is known of the Service.
+func (m *memories) forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byUID, uid)
+	delete(m.whom, uid)
+}

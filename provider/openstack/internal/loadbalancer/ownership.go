@@ -1,0 +1,184 @@
+package loadbalancer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+// claim is the load balancer that a Service uses.
+type claim struct {
+	// balancer is nil if there is none.
+	balancer *balancer.LoadBalancer
+	role     balancer.Role
+	// duplicates were also made for the Service: a request of a leader that was replaced while it was under way may have been carried
+	// out after its successor looked.
+	duplicates []balancer.LoadBalancer
+	// deleting is one that was the Service's and is not gone yet; nil for none.
+	deleting *balancer.LoadBalancer
+	// lost: the Service was served by a load balancer that does not exist any more.
+	lost bool
+}
+
+// A refusal is a reason, for people, not to serve a Service until they have changed something.
+type refusal struct{ reason, message string }
+
+func (r *refusal) Error() string { return r.message }
+
+// clockSkew is how much later than Octavia's the clock of the API server may be.
+const clockSkew = time.Minute
+
+// locate finds the load balancer of a Service among all of the project. named is the id in the Service's annotation; "" for none.
+//
+// A load balancer is the Service's own if the tags say so or if it is as OCCM makes it, to the letter, and bears no tags of another. A name
+// alone proves nothing: clusters of the same name have load balancers of the same names in one project. Without the annotation, which OCCM
+// writes with the first success, it must also be younger than the Service.
+func locate(id balancer.Identity, service *v1.Service, named string, all []balancer.LoadBalancer, tagged bool) (claim, error) {
+	if named != "" {
+		return locateNamed(id, service, named, all, tagged)
+	}
+	return locateUnnamed(id, service, all, tagged), nil
+}
+
+func locateNamed(id balancer.Identity, service *v1.Service, named string, all []balancer.LoadBalancer, tagged bool) (claim, error) {
+	i := slices.IndexFunc(all, func(lb balancer.LoadBalancer) bool { return lb.ID == named })
+	if i < 0 || all[i].Status == balancer.Deleted {
+		c := locateUnnamed(id, service, all, tagged)
+		if c.balancer == nil && c.deleting == nil {
+			if !wasServed(service) {
+				return claim{}, &refusal{"LoadBalancerNotFound", fmt.Sprintf("there is no load balancer %s, which annotation %s names", named, settings.AnnotationLoadBalancerID)}
+			}
+			c.lost = true
+		}
+		return c, nil
+	}
+	lb := all[i]
+	if other := balancer.ClusterOf(lb.Tags); other != "" && other != id.ClusterUID {
+		return claim{}, &refusal{"LoadBalancerOfOtherCluster", fmt.Sprintf("load balancer %s, which annotation %s names, belongs to another cluster (%s)", named, settings.AnnotationLoadBalancerID, other)}
+	}
+	if !isOwn(id, lb, tagged) {
+		if lb.Status.Gone() {
+			return claim{deleting: &lb}, nil
+		}
+		return claim{balancer: &lb, role: balancer.Guest}, nil
+	}
+	c := locateOwn(id, append([]balancer.LoadBalancer{lb}, others(all, i, func(other balancer.LoadBalancer) bool { return isTaggedOwn(id, other) })...))
+	return c, nil
+}
+
+func others(all []balancer.LoadBalancer, except int, are func(balancer.LoadBalancer) bool) []balancer.LoadBalancer {
+	var found []balancer.LoadBalancer
+	for i, lb := range all {
+		if i != except && are(lb) {
+			found = append(found, lb)
+		}
+	}
+	return oldestFirst(found)
+}
+
+func locateUnnamed(id balancer.Identity, service *v1.Service, all []balancer.LoadBalancer, tagged bool) claim {
+	own := others(all, -1, func(lb balancer.LoadBalancer) bool {
+		return isTaggedOwn(id, lb) || isOwn(id, lb, tagged) && (lb.Name == id.LegacyName() || isYounger(lb, service))
+	})
+	if len(own) > 0 {
+		return locateOwn(id, own)
+	}
+	// A guest whose annotation was lost.
+	guest := others(all, -1, func(lb balancer.LoadBalancer) bool {
+		return slices.Contains(lb.Tags, id.ServiceTag()) && belongsHere(id, lb) && !lb.Status.Gone()
+	})
+	if len(guest) > 0 {
+		return claim{balancer: &guest[0], role: balancer.Guest}
+	}
+	return claim{}
+}
+
+// locateOwn makes the first one that lives the Service's. Only those that the tags show to be made for the Service are duplicates.
+func locateOwn(id balancer.Identity, own []balancer.LoadBalancer) claim {
+	c := claim{role: balancer.Owner}
+	for _, lb := range own {
+		switch {
+		case lb.Status == balancer.Deleted:
+		case lb.Status == balancer.PendingDelete:
+			if c.deleting == nil {
+				c.deleting = &lb
+			}
+		case c.balancer == nil:
+			c.balancer = &lb
+		case isTaggedOwn(id, lb):
+			c.duplicates = append(c.duplicates, lb)
+		}
+	}
+	return c
+}
+
+func oldestFirst(lbs []balancer.LoadBalancer) []balancer.LoadBalancer {
+	slices.SortFunc(lbs, func(a, b balancer.LoadBalancer) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return lbs
+}
+
+// isOwn tells whether a load balancer was made for the Service: by fxccm, or by OCCM.
+func isOwn(id balancer.Identity, lb balancer.LoadBalancer, tagged bool) bool {
+	if isTaggedOwn(id, lb) {
+		return true
+	}
+	if balancer.ClusterOf(lb.Tags) != "" || len(balancer.ServicesOf(lb.Tags)) > 0 {
+		return false
+	}
+	switch lb.Name {
+	case id.LegacyName():
+		return true
+	case id.LoadBalancerName():
+		// OCCM tags what it makes, if it can.
+		return !tagged || slices.Contains(lb.Tags, id.LoadBalancerName())
+	}
+	return false
+}
+
+// isTaggedOwn tells whether the tags say that it was made for the Service. A guest's tags are the same, but not the name. The cluster's name in
+// it may have changed.
+func isTaggedOwn(id balancer.Identity, lb balancer.LoadBalancer) bool {
+	if balancer.ClusterOf(lb.Tags) != id.ClusterUID || !slices.Contains(lb.Tags, id.ServiceTag()) {
+		return false
+	}
+	renamed := strings.HasPrefix(lb.Name, balancer.ServicePrefix) && strings.HasSuffix(lb.Name, "_"+id.Namespace+"_"+id.Name)
+	return lb.Name == id.LoadBalancerName() || lb.Name == id.LegacyName() || renamed
+}
+
+// belongsHere tells whether no other cluster has tagged it.
+func belongsHere(id balancer.Identity, lb balancer.LoadBalancer) bool {
+	cluster := balancer.ClusterOf(lb.Tags)
+	return cluster == "" || cluster == id.ClusterUID
+}
+
+func isYounger(lb balancer.LoadBalancer, service *v1.Service) bool {
+	return !lb.CreatedAt.Before(service.CreationTimestamp.Add(-clockSkew))
+}
+
+// wasServed tells whether the Service had a load balancer that worked. OCCM leaves its annotations when the Service's type changes.
+func wasServed(service *v1.Service) bool {
+	return len(service.Status.LoadBalancer.Ingress) > 0 || service.Annotations[settings.AnnotationLoadBalancerAddress] != ""
+}
+
+// sharers are the other Services that use the load balancer, as the tags have them.
+func sharers(id balancer.Identity, lb *balancer.LoadBalancer) []string {
+	var found []string
+	for _, tag := range lb.Tags {
+		if strings.HasPrefix(tag, balancer.ServicePrefix) && tag != id.LoadBalancerName() && tag != lb.Name {
+			found = append(found, tag)
+		}
+	}
+	if strings.HasPrefix(lb.Name, balancer.ServicePrefix) && lb.Name != id.LoadBalancerName() && slices.Contains(lb.Tags, lb.Name) {
+		found = append(found, lb.Name)
+	}
+	return found
+}

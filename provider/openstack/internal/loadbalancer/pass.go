@@ -1,0 +1,412 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/cloud-provider/api"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/places"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+// pass is one look at a Service, and what follows from it. It holds the lock of its Service and, as soon as that is known, of its
+// load balancer.
+type pass struct {
+	*LoadBalancers
+	request
+	memory *memory
+
+	identity balancer.Identity
+	settings settings.Settings
+	minor    int
+	features balancer.Features
+	claim    claim
+	floating []balancer.FloatingIP
+	desired  balancer.Desired
+	wish     string
+	observed balancer.Observed
+	// contents are those that were read, now or earlier; nil: none were.
+	contents *contents
+	unlock   func()
+	// heard is what a silent pass has to say.
+	heard []notice
+}
+
+func (p *pass) release() {
+	if p.unlock != nil {
+		p.unlock()
+	}
+}
+
+// run looks, decides and acts. Its order is the story of a Service.
+func (p *pass) run(ctx context.Context) (*v1.LoadBalancerStatus, error) {
+	for _, step := range []func(context.Context) error{p.identify, p.read, p.locate, p.await, p.decide} {
+		if err := step(ctx); err != nil {
+			return nil, p.explain(err)
+		}
+	}
+	if err := p.carryOut(ctx); err != nil {
+		return nil, p.explain(err)
+	}
+	if err := p.dropDuplicates(ctx); err != nil {
+		return nil, p.explain(err)
+	}
+	p.memory.waiting = time.Time{}
+	p.say(aboutWaiting)
+	return p.status(), nil
+}
+
+// explain makes of an error what upstream's service controller does the right thing with: what only needs time, or the user, comes back
+// without a Warning each time, and all else with one, after a pause that grows.
+func (p *pass) explain(err error) error {
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return later(complaint, "%s", refused.message)
+	}
+	return err
+}
+
+func later(pause time.Duration, format string, arguments ...any) error {
+	return api.NewRetryError(fmt.Sprintf(format, arguments...), pause)
+}
+
+// wait hands the pass back, and says once what for.
+func (p *pass) wait(format string, arguments ...any) error {
+	message := fmt.Sprintf(format, arguments...)
+	now := p.config.Clock.Now()
+	if p.memory.waiting.IsZero() {
+		p.memory.waiting = now
+	}
+	p.notices.say(p.service, aboutWaiting, notice{reason: "LoadBalancerWaiting", message: message})
+	return later(min(max(now.Sub(p.memory.waiting)/10, shortestPause), longestPause), "%s", message)
+}
+
+// say tells whoever made the Service what there is to say about a topic.
+func (p *pass) say(about topic, now ...notice) {
+	if p.silent {
+		p.heard = append(p.heard, now...)
+		return
+	}
+	p.notices.say(p.service, about, now...)
+}
+
+// refuse says once what the user must change.
+func (p *pass) refuse(about topic, refused *refusal) error {
+	p.say(about, notice{reason: refused.reason, message: refused.message, warning: true})
+	return refused
+}
+
+func (p *pass) identify(ctx context.Context) error {
+	uid, err := p.config.ClusterUID(ctx)
+	if err != nil {
+		return err
+	}
+	p.identity = identity(p.cluster, uid, p.service)
+	return nil
+}
+
+func (p *pass) read(context.Context) error {
+	read, problems := settings.Of(p.service, p.config.Defaults)
+	p.settings = read
+	var fatal *settings.Problem
+	said := make([]notice, 0, len(problems))
+	for _, problem := range append(problems, settings.Unknown(p.service)...) {
+		if problem.Fatal && fatal == nil {
+			fatal = &problem
+		}
+		said = append(said, notice{reason: "InvalidAnnotation", message: problem.String(), warning: true})
+	}
+	p.say(aboutSettings, said...)
+	if fatal != nil {
+		return &refusal{"InvalidAnnotation", fatal.String()}
+	}
+	return nil
+}
+
+// locate finds the load balancer. A list from before the last one was made would not show it, and another would be made.
+func (p *pass) locate(ctx context.Context) error {
+	var err error
+	if p.minor, err = p.config.Octavia.Version(ctx); err != nil {
+		return fmt.Errorf("learn the version of Octavia's API: %w", err)
+	}
+	age := time.Duration(0)
+	if p.memory.balancer != "" && !p.repair {
+		age = tick
+	}
+	if err = p.find(ctx, age); err != nil {
+		return err
+	}
+	if age > 0 && (p.claim.balancer == nil || p.claim.balancer.ID != p.memory.balancer) {
+		if err = p.find(ctx, 0); err != nil {
+			return err
+		}
+	}
+	if p.claim.balancer == nil {
+		return nil
+	}
+	unlock, waited, err := p.locks.lock(ctx, "load balancer "+p.claim.balancer.ID)
+	if err != nil {
+		return err
+	}
+	p.unlock = unlock
+	if waited {
+		// Who held the lock may have changed it.
+		return p.find(ctx, 0)
+	}
+	return nil
+}
+
+func (p *pass) find(ctx context.Context, age time.Duration) error {
+	all, err := p.config.Octavia.LoadBalancers(ctx, age)
+	if err != nil {
+		return err
+	}
+	p.claim, err = locate(p.identity, p.service, p.settings.LoadBalancerID, all.All(), p.minor >= 5)
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused):
+		return p.refuse(aboutIdentity, refused)
+	case err != nil:
+		return err
+	case p.claim.lost:
+		p.say(aboutIdentity, notice{
+			reason: "LoadBalancerLost", warning: true,
+			message: fmt.Sprintf("load balancer %s does not exist any more; another is made", p.settings.LoadBalancerID),
+		})
+	default:
+		p.say(aboutIdentity)
+	}
+	return p.admitGuest()
+}
+
+// admitGuest keeps a load balancer from being shared by more Services than the operator allows.
+func (p *pass) admitGuest() error {
+	lb := p.claim.balancer
+	if lb == nil || p.claim.role != balancer.Guest {
+		return nil
+	}
+	if p.minor < 5 {
+		return p.refuse(aboutIdentity, &refusal{"LoadBalancerNotShared", fmt.Sprintf(
+			"load balancer %s cannot be shared: this Octavia (API 2.%d) has no tags to tell whose is what", lb.ID, p.minor)})
+	}
+	others := sharers(p.identity, lb)
+	if !slices.Contains(lb.Tags, p.identity.LoadBalancerName()) && len(others)+1 > p.settings.MaxShared {
+		return p.refuse(aboutIdentity, &refusal{"LoadBalancerNotShared", fmt.Sprintf(
+			"load balancer %s is shared by %d Services already; [LoadBalancer] max-shared-lb allows %d", lb.ID, len(others), p.settings.MaxShared)})
+	}
+	return nil
+}
+
+// await hands the pass back while Octavia is at work.
+func (p *pass) await(ctx context.Context) error {
+	if lb := p.claim.balancer; lb != nil && lb.Status.Pending() {
+		if err := p.introduce(ctx); err != nil {
+			return err
+		}
+		return p.wait("load balancer %s is %s", lb.ID, lb.Status)
+	}
+	if lb := p.claim.deleting; lb != nil && p.claim.balancer == nil {
+		return p.wait("load balancer %s is being deleted; another is made when it is gone", lb.ID)
+	}
+	if p.claim.balancer == nil && !p.create {
+		return fmt.Errorf("there is no load balancer yet")
+	}
+	return nil
+}
+
+// introduce writes to the Service which load balancer it has, as OCCM does, but as early as it can be known.
+func (p *pass) introduce(ctx context.Context) error {
+	return p.annotate(ctx, p.service, map[string]*string{settings.AnnotationLoadBalancerID: &p.claim.balancer.ID})
+}
+
+// decide tells what there should be.
+func (p *pass) decide(ctx context.Context) error {
+	provider := p.settings.Provider
+	if p.claim.balancer != nil {
+		provider = p.claim.balancer.Provider
+	}
+	p.features = balancer.FeaturesOf(provider, p.minor, p.settings.Serial)
+	if err := p.readFloatingIPs(ctx); err != nil {
+		return err
+	}
+	if err := p.checkCertificate(ctx); err != nil {
+		return err
+	}
+	input := desired.Input{
+		Identity: p.identity,
+		Service:  p.service,
+		Nodes:    desired.Candidates(p.nodes),
+		Settings: p.settings,
+		Features: p.features,
+
+		Guest:         p.claim.role == balancer.Guest,
+		HasFloatingIP: len(p.floating) > 0,
+	}
+	if p.claim.balancer != nil {
+		input.LoadBalancerName = p.claim.balancer.Name
+	}
+	var notes []desired.Notice
+	var err error
+	input.Places, notes, err = places.Resolve(ctx, p.config.Neutron, places.Input{
+		Settings: p.settings, Service: p.service, Nodes: p.nodes, Features: p.features,
+		Existing: p.claim.balancer, Guest: p.claim.role == balancer.Guest, HasFloatingIP: len(p.floating) > 0,
+	})
+	var noNode *places.NoNodeError
+	var impossible *places.ImpossibleError
+	switch {
+	case errors.As(err, &noNode):
+		return p.wait("%v", noNode)
+	case errors.As(err, &impossible):
+		return p.refuse(aboutPlaces, &refusal{"LoadBalancerImpossible", impossible.Message})
+	case err != nil:
+		return err
+	}
+	p.say(aboutPlaces, said(notes)...)
+	var cannot error
+	p.desired, notes, cannot = desired.Build(input)
+	if cannot != nil {
+		notes = append(notes, desired.Notice{Reason: "LoadBalancerImpossible", Message: cannot.Error(), Warning: true})
+	}
+	p.say(aboutDesired, said(notes)...)
+	if cannot != nil {
+		return &refusal{"LoadBalancerImpossible", cannot.Error()}
+	}
+	p.wish = desired.Hash(below(p.desired))
+	p.memory.input = &input
+	return nil
+}
+
+func said(notes []desired.Notice) []notice {
+	list := make([]notice, 0, len(notes))
+	for _, n := range notes {
+		list = append(list, notice{reason: n.Reason, message: n.Message, warning: n.Warning})
+	}
+	return list
+}
+
+// carryOut compares, and takes the steps. It returns nil if all is as it should be, and Octavia has done it.
+func (p *pass) carryOut(ctx context.Context) error {
+	now := p.config.Clock.Now()
+	lb := p.claim.balancer
+	if lb != nil && lb.Status == balancer.Active && p.memory.carriedOut(lb, p.wish) {
+		p.memory.confirm(lb, now)
+	}
+	want, err := p.observe(ctx)
+	if err != nil {
+		return err
+	}
+	todo := plan.Change(want, p.observed)
+	blocks := p.tell(todo.Notices)
+	if len(todo.Steps) > 0 {
+		if err := p.execute(ctx, todo); err != nil {
+			return err
+		}
+	} else if blocks == nil {
+		if p.memory.settled != p.wish || p.memory.balancer != lb.ID {
+			p.memory.settle(lb.ID, p.wish)
+		}
+		p.memory.confirm(lb, now)
+		p.memory.compared = p.memory.compared || p.repair
+		p.memory.contents = p.contents
+		if err := p.announce(ctx); err != nil {
+			return err
+		}
+	}
+	return blocks
+}
+
+// tell says what cannot be done, and returns what keeps the Service from being served.
+func (p *pass) tell(notes []plan.Notice) error {
+	var blocks error
+	list := make([]notice, 0, len(notes))
+	for _, n := range notes {
+		if n.Blocks && blocks == nil {
+			blocks = &refusal{n.Reason, n.Message}
+		}
+		list = append(list, notice{reason: n.Reason, message: n.Message, warning: true})
+	}
+	p.say(aboutPlan, list...)
+	return blocks
+}
+
+// execute takes the steps of a plan. What it makes becomes known to the Service, whatever comes of the rest.
+func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
+	p.config.Logger.V(2).Info("Plan for a load balancer", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
+	p.memory.settled = ""
+	created := p.claim.balancer == nil
+	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: p.claim.balancer, Patience: patience})
+	p.adopt(done)
+	if told := p.announce(ctx); told != nil {
+		err = errors.Join(err, told)
+	}
+	if err != nil {
+		return p.handBack(err)
+	}
+	if p.claim.balancer.Status == balancer.PendingDelete {
+		return p.wait("load balancer %s is being deleted; another is made when it is gone", p.claim.balancer.ID)
+	}
+	p.memory.settle(p.claim.balancer.ID, p.wish)
+	p.memory.contents = nil
+	if !created && !remade(todo) {
+		p.memory.contents = fulfilled(p.desired, p.observed)
+	}
+	return p.seeDone(ctx, created)
+}
+
+// remade tells whether the plan makes or deletes something below the load balancer, so that the ids are others.
+func remade(todo plan.Plan) bool {
+	return slices.ContainsFunc(todo.Steps, func(step plan.Step) bool {
+		switch step.(type) {
+		case plan.SetMembers, plan.UpdateListener, plan.UpdatePool, plan.UpdateMonitor, plan.UpdateLoadBalancer,
+			plan.CreateFloatingIP, plan.AttachFloatingIP, plan.DetachFloatingIP, plan.DeleteFloatingIP, plan.TagFloatingIP,
+			plan.CreateSecurityGroup, plan.TagSecurityGroup, plan.CreateRule, plan.DeleteRule, plan.AddGroup, plan.RemoveGroup, plan.DeleteSecurityGroup:
+			return false
+		}
+		return true
+	})
+}
+
+// handBack makes a wait of an error that only says that Octavia is still at work, or that there is something new to be seen.
+func (p *pass) handBack(err error) error {
+	var pending *apply.PendingError
+	switch {
+	case errors.As(err, &pending):
+		return p.wait("load balancer %s is %s", pending.LoadBalancerID, pending.Status)
+	case errors.Is(err, apply.ErrGone):
+		return later(shortestPause, "%v", err)
+	}
+	return err
+}
+
+// seeDone returns nil if Octavia has done all. A creation takes long: who waits for it here would keep others from beginning theirs.
+func (p *pass) seeDone(ctx context.Context, created bool) error {
+	lb := p.claim.balancer
+	if created {
+		return p.wait("load balancer %s is %s", lb.ID, lb.Status)
+	}
+	if !lb.Status.Pending() {
+		return nil
+	}
+	is, err := p.config.Octavia.Settled(ctx, lb.ID, patience)
+	switch {
+	case errors.Is(err, octavia.ErrPending):
+		return p.wait("load balancer %s is %s", lb.ID, is.Status)
+	case err != nil:
+		return err
+	case is.Status != balancer.Active:
+		return fmt.Errorf("load balancer %s is %s after it was changed", lb.ID, is.Status)
+	}
+	p.claim.balancer = &is
+	p.memory.confirm(&is, p.config.Clock.Now())
+	return nil
+}

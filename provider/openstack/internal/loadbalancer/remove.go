@@ -1,0 +1,190 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+// GetLoadBalancer implements cloudprovider.LoadBalancer. There is a load balancer as long as anything is left of it: upstream's
+// controller deletes only what exists, and floating IPs and security groups outlive a load balancer that somebody else has deleted.
+func (l *LoadBalancers) GetLoadBalancer(ctx context.Context, clusterName string, service *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
+	unlock, _, err := l.locks.lock(ctx, "service "+string(service.UID))
+	if err != nil {
+		return nil, false, err
+	}
+	defer unlock()
+	p := &pass{LoadBalancers: l, request: request{cluster: clusterName, service: service}, memory: l.memories.peek(service.UID)}
+	defer p.release()
+	if err := p.look(ctx); err != nil {
+		return nil, false, err
+	}
+	if p.claim.balancer != nil {
+		return p.status(), true, nil
+	}
+	left := p.claim.deleting != nil || len(p.floating) > 0 || p.observed.SecurityGroup != nil
+	return &v1.LoadBalancerStatus{}, left, nil
+}
+
+// EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer. It returns when all that was the Service's is gone, and has not been
+// only asked to go: nobody would look again.
+func (l *LoadBalancers) EnsureLoadBalancerDeleted(ctx context.Context, clusterName string, service *v1.Service) (err error) {
+	defer l.measure("loadbalancer_delete", &err)()
+	unlock, _, err := l.locks.lock(ctx, "service "+string(service.UID))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// Whatever comes now, the Service is none to repair.
+	l.memories.dismiss(service.UID)
+	p := &pass{LoadBalancers: l, request: request{cluster: clusterName, service: service}, memory: l.memories.peek(service.UID)}
+	defer p.release()
+	if err := p.remove(ctx); err != nil {
+		return err
+	}
+	if err := p.disown(ctx); err != nil {
+		return err
+	}
+	l.notices.forget(service.UID)
+	l.memories.forget(service.UID)
+	return nil
+}
+
+// look finds what there is of the Service's in the cloud, whether it is wanted or not.
+func (p *pass) look(ctx context.Context) error {
+	if err := p.identify(ctx); err != nil {
+		return err
+	}
+	p.settings, _ = settings.Of(p.service, p.config.Defaults)
+	p.silent = true
+	var refused *refusal
+	if err := p.locate(ctx); errors.As(err, &refused) {
+		// What it names is not the Service's.
+		p.claim = claim{}
+	} else if err != nil {
+		return err
+	}
+	p.observed = balancer.Observed{LoadBalancer: p.claim.balancer, Role: p.claim.role}
+	var err error
+	if p.floating, err = p.config.Neutron.FloatingIPsOf(ctx, p.floatingIPQuery()); err != nil {
+		return err
+	}
+	p.observed.FloatingIPs = p.floating
+	return p.observeSecurityGroup(ctx)
+}
+
+// remove deletes what is the Service's, and waits for its end.
+func (p *pass) remove(ctx context.Context) error {
+	if err := p.look(ctx); err != nil {
+		return err
+	}
+	end := p.config.Clock.Now().Add(farewell)
+	if err := p.removeSeen(ctx, end); err != nil {
+		return err
+	}
+	for i := range p.claim.duplicates {
+		if err := p.removeOne(ctx, &p.claim.duplicates[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeOne deletes a load balancer that was made for the Service and that it does not use.
+func (p *pass) removeOne(ctx context.Context, lb *balancer.LoadBalancer) error {
+	other := *p
+	other.claim = claim{balancer: lb, role: balancer.Owner}
+	floating, err := p.config.Neutron.FloatingIPsOf(ctx, other.floatingIPQuery())
+	if err != nil {
+		return err
+	}
+	other.floating = nil
+	for _, ip := range floating {
+		if ip.PortID == lb.VIP.PortID {
+			other.floating = append(other.floating, ip)
+		}
+	}
+	other.observed = balancer.Observed{LoadBalancer: lb, Role: balancer.Owner, FloatingIPs: other.floating}
+	return other.removeSeen(ctx, p.config.Clock.Now().Add(farewell))
+}
+
+// removeSeen removes what was observed. After end it waits no more.
+func (p *pass) removeSeen(ctx context.Context, end time.Time) error {
+	if err := p.readContents(ctx); err != nil {
+		return err
+	}
+	todo := p.removal()
+	p.silent = false
+	if err := p.tell(todo.Notices); err != nil {
+		return err
+	}
+	lb := p.observed.LoadBalancer
+	p.config.Logger.V(2).Info("Plan of a removal", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
+	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: lb, Patience: max(0, end.Sub(p.config.Clock.Now()))})
+	if err != nil {
+		return p.handBack(err)
+	}
+	gone := p.claim.deleting
+	for _, step := range done.Done {
+		if _, deleted := step.(plan.DeleteLoadBalancer); deleted {
+			gone = lb
+		}
+	}
+	if gone == nil {
+		return nil
+	}
+	last, err := p.config.Octavia.Settled(ctx, gone.ID, max(0, end.Sub(p.config.Clock.Now())))
+	switch {
+	case errors.Is(err, octavia.ErrNotFound):
+		return nil
+	case errors.Is(err, octavia.ErrPending):
+		return p.wait("load balancer %s is being deleted", gone.ID)
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("load balancer %s was to be deleted and is %s", gone.ID, last.Status)
+}
+
+// readContents reads what lies below the load balancer, if there is one.
+func (p *pass) readContents(ctx context.Context) error {
+	lb := p.claim.balancer
+	if lb == nil {
+		return nil
+	}
+	p.observed.OtherServices = sharers(p.identity, lb)
+	is, err := p.config.Octavia.Contents(ctx, lb.ID, octavia.InPart)
+	if errors.Is(err, octavia.ErrNotFound) {
+		p.observed.LoadBalancer = nil
+		return nil
+	}
+	p.observed.Listeners, p.observed.Pools = is.Listeners, is.Pools
+	return err
+}
+
+func (p *pass) removal() plan.Plan {
+	return plan.Removal(p.identity, p.observed, plan.RemovalOptions{
+		KeepFloatingIP: p.settings.KeepFloatingIP, Cascade: p.settings.CascadeDelete, Tags: p.minor >= 5,
+	})
+}
+
+// disown removes what was written to the Service, unless it goes itself.
+func (p *pass) disown(ctx context.Context) error {
+	if p.service.DeletionTimestamp != nil {
+		return nil
+	}
+	gone := map[string]*string{settings.AnnotationLoadBalancerAddress: nil}
+	if p.claim.role != balancer.Guest {
+		// A guest's was written by a user.
+		gone[settings.AnnotationLoadBalancerID] = nil
+	}
+	return p.annotate(ctx, p.service, gone)
+}

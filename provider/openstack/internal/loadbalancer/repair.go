@@ -1,0 +1,212 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/cloud-provider/api"
+	servicehelpers "k8s.io/cloud-provider/service/helpers"
+)
+
+// Pacing of repairs.
+const (
+	// crowd is how many load balancers are repaired at a time.
+	crowd = 8
+	// calm is how long nodes must have been left alone: changes come in bursts, and upstream's node sync does its part first.
+	calm = time.Second
+	// A repair that failed is tried again after such a pause, which doubles.
+	firstRetry, lastRetry = 5 * time.Second, 5 * time.Minute
+)
+
+// repairs are the passes that nobody asked for. Upstream's service controller does not see what changes in the cloud, and of nodes only that
+// there are others: not their addresses, their labels (a Service may select by them), or that they are about to go.
+//
+// They begin with the first pass that is asked for: before that nobody may act for Services here.
+type repairs struct {
+	of    *LoadBalancers
+	begun sync.Once
+	// ctx ends with the term.
+	ctx    context.Context
+	cancel context.CancelFunc
+	alive  sync.WaitGroup
+	queue  workqueue.TypedRateLimitingInterface[repair]
+	// moved has something in it when nodes have changed.
+	moved chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// repair is an item of the queue.
+type repair struct {
+	service types.UID
+	// all: not only what depends on nodes.
+	all bool
+}
+
+func newRepairs(of *LoadBalancers) *repairs {
+	r := &repairs{of: of, moved: make(chan struct{}, 1)}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[repair](firstRetry, lastRetry),
+		// Of the real clock: nothing depends on these pauses.
+		workqueue.TypedRateLimitingQueueConfig[repair]{})
+	return r
+}
+
+// start begins the repairs, once.
+func (r *repairs) start() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	r.begun.Do(func() {
+		r.alive.Go(r.watch)
+		for range crowd {
+			r.alive.Go(r.work)
+		}
+	})
+}
+
+// close ends them and waits.
+func (r *repairs) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.cancel()
+	r.queue.ShutDown()
+	r.alive.Wait()
+}
+
+// nodesMoved tells that nodes have changed. It does not wait.
+func (r *repairs) nodesMoved() {
+	select {
+	case r.moved <- struct{}{}:
+	default:
+	}
+}
+
+// watch asks for repairs.
+func (r *repairs) watch() {
+	every := r.of.config.Defaults.LoadBalancer.DriftPeriod
+	// Without a period the timer is never looked at.
+	period := r.of.config.Clock.NewTimer(max(every, calm))
+	defer period.Stop()
+	var due <-chan time.Time
+	if every > 0 {
+		due = period.C()
+	}
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-due:
+			period.Reset(every)
+			r.ask(true)
+		case <-r.moved:
+			if !r.pause(calm) {
+				return
+			}
+			r.ask(false)
+		}
+	}
+}
+
+// pause returns false if the term ends meanwhile.
+func (r *repairs) pause(d time.Duration) bool {
+	timer := r.of.config.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-r.ctx.Done():
+		return false
+	}
+}
+
+func (r *repairs) ask(all bool) {
+	for _, uid := range r.of.memories.all() {
+		r.queue.Add(repair{uid, all})
+	}
+}
+
+func (r *repairs) work() {
+	for {
+		item, over := r.queue.Get()
+		if over {
+			return
+		}
+		r.settle(item, rescue.Panic(func() error { return r.do(item) }))
+		r.queue.Done(item)
+	}
+}
+
+func (r *repairs) settle(item repair, err error) {
+	var wait *api.RetryError
+	switch {
+	case err == nil || r.ctx.Err() != nil:
+		r.queue.Forget(item)
+	case errors.As(err, &wait):
+		r.queue.Forget(item)
+		r.queue.AddAfter(item, max(wait.RetryAfter(), firstRetry))
+	default:
+		r.of.config.Logger.Error(err, "Repair of a load balancer failed; it is tried again", "service", r.of.memories.whose(item.service).String())
+		r.queue.AddRateLimited(item)
+	}
+}
+
+// do makes a pass, unless the Service has gone, or nodes have changed in a way that does not matter.
+func (r *repairs) do(item repair) error {
+	service, cluster, ok := r.of.served(item.service)
+	if !ok || !item.all && !r.of.stale(r.ctx, service) {
+		return nil
+	}
+	status, err := r.of.ensure(r.ctx, request{cluster: cluster, service: service, create: true, repair: item.all})
+	if err != nil {
+		return err
+	}
+	if equality.Semantic.DeepEqual(*status, service.Status.LoadBalancer) {
+		return nil
+	}
+	return r.of.publish(r.ctx, service, status)
+}
+
+// served finds a Service that upstream's controller has asked for, and has not asked to drop.
+func (l *LoadBalancers) served(uid types.UID) (service *v1.Service, cluster string, ok bool) {
+	who := l.memories.whose(uid)
+	services, _, synced := l.objects.listers()
+	if !synced || who.name == "" {
+		return nil, "", false
+	}
+	service, err := services.Services(who.namespace).Get(who.name)
+	if err != nil || service.UID != uid || !wanted(service) || !servicehelpers.HasLBFinalizer(service) {
+		return nil, "", false
+	}
+	return service, who.cluster, true
+}
+
+// stale tells whether the nodes as they are now make a difference to what was carried out.
+func (l *LoadBalancers) stale(ctx context.Context, service *v1.Service) bool {
+	unlock, _, err := l.locks.lock(ctx, "service "+string(service.UID))
+	if err != nil {
+		return false
+	}
+	defer unlock()
+	memory := l.memories.of(service.UID)
+	if memory.input == nil || memory.settled == "" {
+		return false
+	}
+	input := *memory.input
+	input.Nodes = desired.Candidates(l.objects.nodesOr(nil))
+	now, _, err := desired.Build(input)
+	return err != nil || desired.Hash(below(now)) != memory.settled
+}

@@ -1,0 +1,83 @@
+package loadbalancer
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+func TestEnsure_NewExternalService_IsServed(t *testing.T) {
+	s := newSite(t, openstacktest.WithProvisioning(50*time.Millisecond))
+	s.kube = fake.NewClientset()
+	c := s.begin("cluster-1", s.kube)
+	service := s.addService("web", 80, 443)
+	status := c.ensure(service, s.addNode("a"), s.addNode("b"))
+
+	lbs, ips := s.LoadBalancers(), s.FloatingIPs()
+	if len(lbs) != 1 || len(ips) != 1 {
+		t.Fatalf("there are %d load balancers and %d floating IPs", len(lbs), len(ips))
+	}
+	lb, ip := lbs[0], ips[0]
+	if lb.Name != "kube_service_kubernetes_default_web" || len(lb.Listeners) != 2 || len(lb.Pools) != 2 || len(lb.Pools[0].Members) != 2 {
+		t.Errorf("the load balancer is %+v", lb)
+	}
+	if want := []string{lb.Name, "fxccm-cluster=cluster-1", "fxccm-service=" + string(service.UID)}; !slices.Equal(lb.Tags, want) {
+		t.Errorf("its tags are %q, want %q", lb.Tags, want)
+	}
+	if ip.PortID != lb.VIPPortID || !slices.Contains(ip.Tags, "fxccm-service="+string(service.UID)) {
+		t.Errorf("the floating IP is %+v", ip)
+	}
+	if len(status.Ingress) != 1 || status.Ingress[0].IP != ip.Address || *status.Ingress[0].IPMode != v1.LoadBalancerIPModeVIP {
+		t.Errorf("the status is %+v, want the floating IP %s", status, ip.Address)
+	}
+	now := s.now(service)
+	if now.Annotations[settings.AnnotationLoadBalancerID] != lb.ID || now.Annotations[settings.AnnotationLoadBalancerAddress] != ip.Address {
+		t.Errorf("the Service says %v", now.Annotations)
+	}
+	if waits := s.said("LoadBalancerWaiting"); len(waits) != 1 {
+		t.Errorf("that it waits was said %d times: %q", len(waits), waits)
+	}
+
+	c.remove(service)
+	if lbs, ips := s.LoadBalancers(), s.FloatingIPs(); len(lbs)+len(ips) > 0 {
+		t.Errorf("%v and %v are left", lbs, ips)
+	}
+}
+
+func TestEnsure_CountsOfRequests(t *testing.T) {
+	s := newSite(t, openstacktest.WithProvisioning(50*time.Millisecond))
+	s.kube = fake.NewClientset()
+	c := s.begin("cluster-1", s.kube)
+	nodes := []*v1.Node{s.addNode("a"), s.addNode("b")}
+	// What is learned once: the version, the extensions, the external network, where the nodes are.
+	c.ensure(s.addService("first", 80), nodes...)
+	for _, ports := range [][]int32{{80}, {80, 443, 8080}} {
+		mark := s.mark()
+		service := s.addService("web", ports...)
+		c.ensure(service, nodes...)
+		t.Logf("%d ports: new: %v", len(ports), s.counts(mark))
+		mark = s.mark()
+		c.ensure(service, nodes...)
+		t.Logf("%d ports: nothing to do: %v", len(ports), s.counts(mark))
+		mark = s.mark()
+		c.ensure(service, append(nodes, s.addNode("c"))...)
+		t.Logf("%d ports: a node more: %v", len(ports), s.counts(mark))
+		mark = s.mark()
+		again := s.begin("cluster-1", s.kube)
+		again.ensure(service, append(nodes, s.addNode("c"))...)
+		t.Logf("%d ports: restart: %v", len(ports), s.counts(mark))
+		mark = s.mark()
+		c.remove(service)
+		t.Logf("%d ports: deletion: %v", len(ports), s.counts(mark))
+		if err := s.kube.CoreV1().Services("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
