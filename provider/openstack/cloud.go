@@ -24,6 +24,8 @@ type cloud struct {
 	instances *instances.Instances
 	// routes is nil if no router is configured.
 	routes *routes.Routes
+	// balancing is nil if load balancers are turned off.
+	balancing *balancing
 }
 
 var (
@@ -109,6 +111,9 @@ func newCloud(cfg config.Config, env ccm.ProviderEnv, clients *client.Clients, s
 			Logger:   env.Logger,
 		})
 	}
+	if cfg.LoadBalancer.Enabled {
+		c.balancing = newBalancing(cfg, env, clients, series, nil)
+	}
 	return c
 }
 
@@ -122,7 +127,11 @@ func (c *cloud) ProviderName() string { return Name }
 func (c *cloud) HasClusterID() bool { return true }
 
 // Initialize implements cloudprovider.Interface.
-func (c *cloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
+func (c *cloud) Initialize(clients cloudprovider.ControllerClientBuilder, _ <-chan struct{}) {
+	if c.balancing != nil {
+		c.balancing.setClients(clients)
+	}
+}
 
 // SetInformers implements cloudprovider.InformerUser.
 func (c *cloud) SetInformers(factory informers.SharedInformerFactory) {
@@ -130,6 +139,9 @@ func (c *cloud) SetInformers(factory informers.SharedInformerFactory) {
 	// Asked for here, so that it is started with the others.
 	synced := nodes.Informer().HasSynced
 	c.setNodes(nodes.Lister(), synced)
+	if c.balancing != nil {
+		c.balancing.setInformers(factory)
+	}
 }
 
 func (c *cloud) setNodes(lister corelisters.NodeLister, synced func() bool) {
@@ -156,14 +168,23 @@ func (c *cloud) Routes() (cloudprovider.Routes, bool) {
 	return c.routes, true
 }
 
-// LoadBalancer implements cloudprovider.Interface. It is not served.
-func (c *cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return nil, false }
+// LoadBalancer implements cloudprovider.Interface. They are served unless [LoadBalancer] enabled is false; whether there is an Octavia is
+// seen when they are used.
+func (c *cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
+	if c.balancing == nil {
+		return nil, false
+	}
+	return c.balancing.serve(), true
+}
 
 // Clusters implements cloudprovider.Interface. It is not served.
 func (c *cloud) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
 
 // Close ends what goes on for the term, when it has drained.
 func (c *cloud) Close() error {
+	if c.balancing != nil {
+		c.balancing.close()
+	}
 	c.instances.Close()
 	if c.routes != nil {
 		c.routes.Close()
