@@ -47,6 +47,10 @@ type cluster struct {
 	openStack    *openStack
 	fakeServer   *http.Server
 	fakeURL      string
+
+	// The steps remember what OpenStack had before there was a Service, and what the Service got.
+	unserved holdings
+	web      served
 }
 
 func newCluster(binary, embedded string) (*cluster, error) {

@@ -74,7 +74,12 @@ func workAgain(ctx context.Context, c *cluster) (string, error) {
 	if err := c.awaitRoutes(ctx, c.openStack); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s is initialised and has its route; OpenStack was asked for %s", lateNode, c.openStack.calls().since(before)), nil
+	// It has taken over what the other one has made.
+	if err := c.expectBalanced(ctx); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s is initialised, has its route, and is a member of the load balancer, which is still the same; OpenStack was asked for %s",
+		lateNode, c.openStack.calls().since(before)), nil
 }
 
 func startStopped(ctx context.Context, c *cluster) (string, error) {

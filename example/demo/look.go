@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
-	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -29,7 +28,7 @@ func (c *cluster) look(ctx context.Context) ([]table, error) {
 	return []table{
 		processTable(c.processes(), c.holder(ctx, leaseName), c.holder(ctx, hostLease)),
 		nodeTable(nodes, c.routeTo),
-		serviceTable(services.Items, c.fake.LoadBalancers()),
+		serviceTable(services.Items, c.backendOf),
 		callTable(c.openStack.callsTo),
 	}, nil
 }
@@ -114,8 +113,42 @@ func (c *cluster) routeTo(node *corev1.Node) string {
 	return c.fake.routeTo(node)
 }
 
-func serviceTable(services []corev1.Service, balancers []fake.Balancer) table {
-	t := table{heading: []string{"SERVICE", "ADDRESS", "MEMBERS"}}
+// backend is what a Service has in a cloud; the zero value is nothing.
+type backend struct {
+	state   cell
+	members []string
+}
+
+// backendOf finds it in either cloud.
+func (c *cluster) backendOf(service *corev1.Service) backend {
+	if lb, ok := c.openStack.balancerOf(service); ok {
+		return c.openStack.backend(lb)
+	}
+	for _, b := range c.fake.LoadBalancers() {
+		if b.UID == service.UID {
+			return backend{cell{"fake", good}, b.Members}
+		}
+	}
+	return backend{}
+}
+
+// backend shows the members of the first pool: all pools have the same, but while they are changed.
+func (o *openStack) backend(lb openstacktest.LoadBalancer) backend {
+	b := backend{state: cell{lb.ProvisioningStatus, waiting}}
+	switch lb.ProvisioningStatus {
+	case openstacktest.StatusActive:
+		b.state.mood = good
+	case openstacktest.StatusError:
+		b.state.mood = bad
+	}
+	if len(lb.Pools) > 0 {
+		b.members = o.machineNames(memberAddresses(lb.Pools[0]))
+	}
+	return b
+}
+
+func serviceTable(services []corev1.Service, backendOf func(*corev1.Service) backend) table {
+	t := table{heading: []string{"SERVICE", "ADDRESS", "LOAD BALANCER", "MEMBERS"}}
 	for _, service := range services {
 		if service.Spec.Type != corev1.ServiceTypeLoadBalancer {
 			continue
@@ -124,7 +157,8 @@ func serviceTable(services []corev1.Service, balancers []fake.Balancer) table {
 		if ip := ingressIP(&service); ip != "" {
 			address = cell{ip, good}
 		}
-		t.rows = append(t.rows, []cell{{text: service.Name}, address, {text: membersOf(balancers, &service)}})
+		has := backendOf(&service)
+		t.rows = append(t.rows, []cell{{text: service.Name}, address, has.state, {text: strings.Join(has.members, " ")}})
 	}
 	byName(t.rows)
 	return t
@@ -137,19 +171,12 @@ func ingressIP(service *corev1.Service) string {
 	return ""
 }
 
-func membersOf(balancers []fake.Balancer, service *corev1.Service) string {
-	for _, b := range balancers {
-		if b.UID == service.UID {
-			return strings.Join(b.Members, " ")
-		}
-	}
-	return ""
-}
-
 // callTable tells what OpenStack was asked for.
 func callTable(callsTo func(service string) tally) table {
 	t := table{heading: []string{"OPENSTACK", "CALLS", "OF WHICH"}, quiet: true}
-	for _, service := range []string{openstacktest.ServiceIdentity, openstacktest.ServiceCompute, openstacktest.ServiceNetwork} {
+	for _, service := range []string{
+		openstacktest.ServiceIdentity, openstacktest.ServiceCompute, openstacktest.ServiceNetwork, openstacktest.ServiceLoadBalancer,
+	} {
 		if calls := callsTo(service); len(calls) > 0 {
 			t.rows = append(t.rows, []cell{{text: service}, {text: strconv.Itoa(calls.total())}, {text: calls.String()}})
 		}

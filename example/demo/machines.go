@@ -110,6 +110,9 @@ func loseMachine(ctx context.Context, c *cluster) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s was deleted after %.1f s, then its route; OpenStack was asked for %s",
+	if err := c.expectBalanced(ctx); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s was deleted after %.1f s, then its route, and it is no member any more; OpenStack was asked for %s",
 		lostNode, deleted.Seconds(), c.openStack.calls().since(before)), nil
 }

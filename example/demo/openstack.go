@@ -19,13 +19,13 @@ import (
 type openStack struct {
 	server  *openstacktest.Server
 	network string
-	// router is the one whose routes lead to the pods.
-	router string
+	// router is the one whose routes lead to the pods, outside the network of its gateway and of floating IPs.
+	router, outside string
 	// ours is the project in which the replicas log in, and elsewhere another one, of which they see nothing.
 	ours, elsewhere string
 }
 
-// serveOpenStack starts a cloud with a network and a router.
+// serveOpenStack starts a cloud with a network, and a router to the outer world.
 func serveOpenStack() (*openStack, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,10 +39,13 @@ func serveOpenStack() (*openStack, error) {
 	o := &openStack{
 		server:    server,
 		network:   server.AddNetwork(openstacktest.Network{Name: "nodes"}),
-		router:    server.AddRouter(openstacktest.Router{Name: "router"}),
+		outside:   server.AddNetwork(openstacktest.Network{Name: "outside", External: true}),
 		ours:      server.Credentials().ProjectID,
 		elsewhere: server.AddProject(openstacktest.Project{Name: "elsewhere"}).ProjectID,
 	}
+	server.AddSubnet(openstacktest.Subnet{Name: "outside", NetworkID: o.outside, CIDR: "203.0.113.0/24"})
+	o.router = server.AddRouter(openstacktest.Router{Name: "router", ExternalNetworkID: o.outside})
+	server.Provision(openstacktest.ProvisioningRule{Duration: provisioning})
 	server.AddFlavor(openstacktest.Flavor{Name: machineType, VCPUs: 4, RAM: 8192, Disk: 80})
 	subnet := server.AddSubnet(openstacktest.Subnet{Name: "nodes", NetworkID: o.network, CIDR: "10.0.0.0/16"})
 	if err := server.ConnectSubnet(o.router, subnet); err != nil {
@@ -58,15 +61,23 @@ func (o *openStack) writeCloudConf(path string) error {
 [Route]
 router-id = %s
 
+[LoadBalancer]
+floating-network-id = %s
+
 # Nobody wants to watch for ten seconds what is decided by the clock.
 [Instances]
 status-max-age = %s
 absence-confirmation = %s
-`, o.router, statusMaxAge, absenceConfirmation)
+`, o.router, o.outside, statusMaxAge, absenceConfirmation)
 	return os.WriteFile(path, []byte(conf), 0o600)
 }
 
 const (
+	// provisioning is how long Octavia is at work on each change of a load balancer.
+	provisioning = time.Second
+	// machineOwner begins the owners of the machines' ports.
+	machineOwner = "compute:"
+
 	statusMaxAge = 250 * time.Millisecond
 	// absenceConfirmation is between the two answers that a machine is gone.
 	absenceConfirmation = time.Second
@@ -76,7 +87,7 @@ const (
 func (o *openStack) addMachine(name string) {
 	zone := zoneOf(len(o.server.Servers()))
 	id := o.server.AddServer(openstacktest.Instance{Name: name, AvailabilityZone: zone, Flavor: machineType})
-	o.server.AddPort(openstacktest.Port{NetworkID: o.network, DeviceID: id, DeviceOwner: "compute:" + zone})
+	o.server.AddPort(openstacktest.Port{NetworkID: o.network, DeviceID: id, DeviceOwner: machineOwner + zone})
 }
 
 // find finds the server of a machine.

@@ -37,6 +37,9 @@ func TestCloudConf_IsWhatTheProviderReads(t *testing.T) {
 	if got := loaded.Config; got.Route.RouterID != o.router || got.Instances.AbsenceConfirmation != absenceConfirmation || got.Instances.StatusMaxAge != statusMaxAge {
 		t.Errorf("it says %+v and %+v", got.Route, got.Instances)
 	}
+	if got := loaded.Config.LoadBalancer.FloatingNetworkID; got != o.outside {
+		t.Errorf("floating IPs are to be from network %s, want %s", got, o.outside)
+	}
 }
 
 func TestMachines_AreInTheZonesInTurnWithAnAddressEach(t *testing.T) {

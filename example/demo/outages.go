@@ -71,7 +71,7 @@ func hideMachines(ctx context.Context, c *cluster) (string, error) {
 	if err := pause(ctx, 2*absenceConfirmation); err != nil {
 		return "", err
 	}
-	if err := c.expectNodes(ctx, before); err != nil {
+	if err := errors.Join(c.expectNodes(ctx, before), c.expectBalanced(ctx)); err != nil {
 		return "", err
 	}
 	denied := c.openStack.calls().since(since)
@@ -91,7 +91,7 @@ func hideMachines(ctx context.Context, c *cluster) (string, error) {
 	if err := c.expectNodes(ctx, before); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("all nodes were silent, and Nova knew none of their machines (%s): all %d nodes are there, with an event %s",
+	return fmt.Sprintf("all nodes were silent, and Nova knew none of their machines (%s): all %d nodes are there and members, with an event %s",
 		denied, len(before), vanished), nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/config"
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/metrics"
 )
 
@@ -43,7 +44,8 @@ type LoadBalancerPreview struct {
 	Notices []string
 	// Refused: the Service would not be served, for the reason in the notices.
 	Refused bool
-	// Steps are the requests that would be made, in this order. None: all is as it should be.
+	// Steps are the requests that would be made, in this order; what one makes is told in lines below its first. None: all is as it
+	// should be.
 	Steps []string
 }
 
@@ -118,7 +120,7 @@ func shown(preview loadbalancer.Preview) LoadBalancerPreview {
 		p.LoadBalancer = fmt.Sprintf("%s (%s), %s; the Service is its %s", lb.Name, lb.ID, lb.Status, preview.Role)
 	}
 	for _, step := range preview.Plan.Steps {
-		p.Steps = append(p.Steps, step.String())
+		p.Steps = append(p.Steps, plan.Text(step))
 	}
 	return p
 }

@@ -54,6 +54,18 @@ func (p *pass) attached() []balancer.FloatingIP {
 	return found
 }
 
+// hasFloatingIP tells whether there is one that leads to the load balancer, or can be made to, so that none has to be made.
+func (p *pass) hasFloatingIP() bool {
+	for _, ip := range p.floating {
+		own := slices.Contains(ip.Tags, p.identity.ServiceTag())
+		asked := ip.Address == p.settings.Address
+		if p.claim.balancer != nil && ip.PortID != "" && ip.PortID == p.claim.balancer.VIP.PortID || ip.PortID == "" && (own || asked) {
+			return true
+		}
+	}
+	return false
+}
+
 func (p *pass) checkCertificate(ctx context.Context) error {
 	if p.settings.TLSContainer == "" || !p.settings.CheckCertificates {
 		return nil

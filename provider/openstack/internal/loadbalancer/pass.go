@@ -28,6 +28,7 @@ type pass struct {
 
 	identity balancer.Identity
 	settings settings.Settings
+	problems []settings.Problem
 	minor    int
 	features balancer.Features
 	claim    claim
@@ -50,7 +51,7 @@ func (p *pass) release() {
 
 // run looks, decides and acts. Its order is the story of a Service.
 func (p *pass) run(ctx context.Context) (*v1.LoadBalancerStatus, error) {
-	for _, step := range []func(context.Context) error{p.identify, p.read, p.locate, p.await, p.decide} {
+	for _, step := range []func(context.Context) error{p.identify, p.read, p.locate, p.admit, p.await, p.decide} {
 		if err := step(ctx); err != nil {
 			return nil, p.explain(err)
 		}
@@ -116,19 +117,23 @@ func (p *pass) identify(ctx context.Context) error {
 }
 
 func (p *pass) read(context.Context) error {
-	read, problems := settings.Of(p.service, p.config.Defaults)
-	p.settings = read
-	var fatal *settings.Problem
-	said := make([]notice, 0, len(problems))
-	for _, problem := range append(problems, settings.Unknown(p.service)...) {
-		if problem.Fatal && fatal == nil {
-			fatal = &problem
-		}
+	p.settings, p.problems = settings.Of(p.service, p.config.Defaults)
+	said := make([]notice, 0, len(p.problems))
+	for _, problem := range append(slices.Clone(p.problems), settings.Unknown(p.service)...) {
 		said = append(said, notice{reason: "InvalidAnnotation", message: problem.String(), warning: true})
 	}
 	p.say(aboutSettings, said...)
-	if fatal != nil {
-		return &refusal{"InvalidAnnotation", fatal.String()}
+	return nil
+}
+
+// admit refuses a Service that cannot be served as it says. What only counts when a load balancer is made does not keep one from being
+// served that has one; nor is that made anew for something that is wrong.
+func (p *pass) admit(context.Context) error {
+	for _, problem := range settings.Fatal(p.problems) {
+		if p.claim.balancer == nil || !problem.AtCreation {
+			return &refusal{"InvalidAnnotation", problem.String()}
+		}
+		p.settings.Recreate = false
 	}
 	return nil
 }
@@ -250,7 +255,7 @@ func (p *pass) decide(ctx context.Context) error {
 		Features: p.features,
 
 		Guest:         p.claim.role == balancer.Guest,
-		HasFloatingIP: len(p.floating) > 0,
+		HasFloatingIP: p.hasFloatingIP(),
 	}
 	if p.claim.balancer != nil {
 		input.LoadBalancerName = p.claim.balancer.Name
@@ -259,7 +264,7 @@ func (p *pass) decide(ctx context.Context) error {
 	var err error
 	input.Places, notes, err = places.Resolve(ctx, p.config.Neutron, places.Input{
 		Settings: p.settings, Service: p.service, Nodes: p.nodes, Features: p.features,
-		Existing: p.claim.balancer, Guest: p.claim.role == balancer.Guest, HasFloatingIP: len(p.floating) > 0,
+		Existing: p.claim.balancer, Guest: p.claim.role == balancer.Guest, HasFloatingIP: p.hasFloatingIP(),
 	})
 	var noNode *places.NoNodeError
 	var impossible *places.ImpossibleError
@@ -306,6 +311,14 @@ func (p *pass) carryOut(ctx context.Context) error {
 		return err
 	}
 	todo := plan.Change(want, p.observed)
+	if p.memory.settled == p.wish && p.contents == nil && deletes(todo) {
+		// What was not read, since all of the Service's own is as it was, may hold something of others'.
+		p.memory.settled = ""
+		if want, err = p.observe(ctx); err != nil {
+			return err
+		}
+		todo = plan.Change(want, p.observed)
+	}
 	blocks := p.tell(todo.Notices)
 	if len(todo.Steps) > 0 {
 		if err := p.execute(ctx, todo); err != nil {
@@ -361,6 +374,14 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 		p.memory.contents = fulfilled(p.desired, p.observed)
 	}
 	return p.seeDone(ctx, created)
+}
+
+// deletes tells whether the plan deletes the load balancer.
+func deletes(todo plan.Plan) bool {
+	return slices.ContainsFunc(todo.Steps, func(step plan.Step) bool {
+		_, ok := step.(plan.DeleteLoadBalancer)
+		return ok
+	})
 }
 
 // remade tells whether the plan makes or deletes something below the load balancer, so that the ids are others.

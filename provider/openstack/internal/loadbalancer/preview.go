@@ -54,7 +54,7 @@ func (p *pass) foresee(ctx context.Context) (plan.Plan, error) {
 		todo := p.removal()
 		return todo, p.tell(todo.Notices)
 	}
-	for _, step := range []func(context.Context) error{p.identify, p.read, p.locate, p.decide} {
+	for _, step := range []func(context.Context) error{p.identify, p.read, p.locate, p.admit, p.decide} {
 		if err := step(ctx); err != nil {
 			return plan.Plan{}, err
 		}

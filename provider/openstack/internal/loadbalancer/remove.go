@@ -49,7 +49,7 @@ func (l *LoadBalancers) EnsureLoadBalancerDeleted(ctx context.Context, clusterNa
 	p := &pass{LoadBalancers: l, request: request{cluster: clusterName, service: service}, memory: l.memories.peek(service.UID)}
 	defer p.release()
 	if err := p.remove(ctx); err != nil {
-		return err
+		return p.explain(err)
 	}
 	if err := p.disown(ctx); err != nil {
 		return err
@@ -124,9 +124,7 @@ func (p *pass) removeSeen(ctx context.Context, end time.Time) error {
 	}
 	todo := p.removal()
 	p.silent = false
-	if err := p.tell(todo.Notices); err != nil {
-		return err
-	}
+	blocks := p.tell(todo.Notices)
 	lb := p.observed.LoadBalancer
 	p.config.Logger.V(2).Info("Plan of a removal", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: lb, Patience: max(0, end.Sub(p.config.Clock.Now()))})
@@ -140,12 +138,12 @@ func (p *pass) removeSeen(ctx context.Context, end time.Time) error {
 		}
 	}
 	if gone == nil {
-		return nil
+		return blocks
 	}
 	last, err := p.config.Octavia.Settled(ctx, gone.ID, max(0, end.Sub(p.config.Clock.Now())))
 	switch {
 	case errors.Is(err, octavia.ErrNotFound):
-		return nil
+		return blocks
 	case errors.Is(err, octavia.ErrPending):
 		return p.wait("load balancer %s is being deleted", gone.ID)
 	case err != nil:

@@ -2,6 +2,7 @@ package loadbalancer
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,5 +80,73 @@ func TestEnsure_CountsOfRequests(t *testing.T) {
 		if err := s.kube.CoreV1().Services("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A typo in what counts only when a load balancer is made must not take the Service from its nodes, nor the load balancer from it.
+func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
+	s := newSite(t)
+	s.kube = fake.NewClientset()
+	c := s.begin("cluster-1", s.kube)
+	nodes := []*v1.Node{s.addNode("a"), s.addNode("b")}
+	service := s.addService("web", 80)
+	c.ensure(service, nodes[:1]...)
+	before := s.LoadBalancers()[0].ID
+
+	service = s.now(service)
+	annotations("flavor-id", "large", "subnet-id", "mine", "recreate", "true")(service)
+	s.update(service)
+	c.ensure(service, nodes...)
+	lb := s.LoadBalancers()[0]
+	if lb.ID != before || len(lb.Pools[0].Members) != 2 {
+		t.Errorf("the load balancer is %s with %d members, want %s with 2", lb.ID, len(lb.Pools[0].Members), before)
+	}
+	if said := s.said("InvalidAnnotation"); len(said) != 2 {
+		t.Errorf("the Service was told %q", said)
+	}
+
+	other := s.addService("other", 80)
+	annotations("flavor-id", "large")(other)
+	s.update(other)
+	for range 3 {
+		if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(other), nodes); !isWait(err) {
+			t.Errorf("a Service that has none yet is answered %v", err)
+		}
+	}
+	if said := s.said("InvalidAnnotation"); len(said) != 3 || !strings.Contains(said[2], "flavor-id") || !strings.Contains(said[2], "large") {
+		t.Errorf("the Services were told %q", said)
+	}
+	if n := len(s.LoadBalancers()); n != 1 {
+		t.Errorf("there are %d load balancers", n)
+	}
+}
+
+// D39, and the more so when a load balancer is made anew.
+func TestEnsure_RecreationWithOthersListenerInIt_ReadsBeforeItDeletes(t *testing.T) {
+	s := newSite(t)
+	s.kube = fake.NewClientset()
+	s.AddLoadBalancerZone("second")
+	c := s.begin("cluster-1", s.kube)
+	node := s.addNode("a")
+	service := s.addService("web", 80)
+	c.ensure(service, node)
+	c.ensure(service, node)
+	lb := s.LoadBalancers()[0]
+	// As Octavia's clock has it, nothing has changed.
+	err := s.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) {
+		lb.Listeners = append(lb.Listeners, openstacktest.Listener{
+			OctaviaResource: openstacktest.OctaviaResource{Name: "users"}, Protocol: "TCP", ProtocolPort: 9000, ConnectionLimit: -1,
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service = s.now(service)
+	annotations("availability-zone", "second", "recreate", "true")(service)
+	s.update(service)
+	_, err = c.EnsureLoadBalancer(t.Context(), "kubernetes", service, []*v1.Node{node})
+	t.Log(err)
+	if now := s.LoadBalancers(); len(now) != 1 || now[0].ID != lb.ID || len(now[0].Listeners) != 2 {
+		t.Errorf("of the load balancer with a user's listener there is left %+v", now)
 	}
 }

@@ -11,7 +11,18 @@ import (
 )
 
 // change is the plan for a cloud of which everything is known.
-func change(c *cloud, d balancer.Desired) plan.Plan { return plan.Change(d, c.observe(false)) }
+func change(c *cloud, d balancer.Desired) plan.Plan {
+	c.lookFor(d)
+	return plan.Change(d, c.observe(false))
+}
+
+// lookFor notes the address that is asked for.
+func (c *cloud) lookFor(d balancer.Desired) {
+	c.asked = ""
+	if d.FloatingIP != nil {
+		c.asked = d.FloatingIP.Address
+	}
+}
 
 func wantNothing(t *testing.T, p plan.Plan) {
 	t.Helper()
@@ -599,5 +610,27 @@ func TestChange_IsPure(t *testing.T) {
 	}
 	if after := fmt.Sprintf("%+v %+v", want, is); before != after {
 		t.Errorf("it was\n%s\nand is\n%s", before, after)
+	}
+}
+
+// OCCM's floating IP bears no tag. It is made known before it is taken off the load balancer, or the plan after an interruption would not
+// find it.
+func TestChange_RecreateOfOCCMs_FloatingIPIsNotForgotten(t *testing.T) {
+	begin := made(t, desire(onePort))
+	begin.byOCCM()
+	address := begin.ips[0].Address
+	for _, more := range []func(*balancer.Desired){recreate, internal} {
+		want := desire(onePort, recreate, more, func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "other" })
+		p := change(begin, want)
+		for n := range p.Steps {
+			c := begin.clone()
+			if err := c.run(p, n); err != nil {
+				t.Fatal(err)
+			}
+			c.carryOut(t, want)
+			if want.FloatingIP != nil && (len(c.ips) != 1 || c.ips[0].Address != address) || want.FloatingIP == nil && len(c.ips) > 0 {
+				t.Errorf("after %d steps the floating IPs are %v", n, c.ips)
+			}
+		}
 	}
 }

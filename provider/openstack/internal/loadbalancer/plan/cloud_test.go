@@ -24,6 +24,8 @@ type cloud struct {
 	group     *balancer.SecurityGroup
 	nodePorts []balancer.NodePort
 
+	// asked is the address of a floating IP that is looked for.
+	asked string
 	count int
 	made  map[plan.Ref]string
 }
@@ -68,13 +70,18 @@ func clonePools(pools []balancer.Pool) []balancer.Pool {
 	return copied
 }
 
-// observe tells what is seen of it. inPart: as in the status tree.
+// observe tells what shop sees of it. inPart: as in the status tree.
 func (c *cloud) observe(inPart bool) balancer.Observed {
 	seen := c.clone()
 	is := balancer.Observed{
 		LoadBalancer: seen.lb, Role: c.role, Listeners: seen.listeners, Pools: seen.pools,
 		FloatingIPs: seen.ips, SecurityGroup: seen.group, NodePorts: seen.nodePorts,
 	}
+	// As they are looked for: by the port, by the tag, by the address.
+	is.FloatingIPs = slices.DeleteFunc(is.FloatingIPs, func(f balancer.FloatingIP) bool {
+		attached := seen.lb != nil && f.PortID != "" && f.PortID == seen.lb.VIP.PortID
+		return !attached && !slices.Contains(f.Tags, shop().ServiceTag()) && f.Address != c.asked
+	})
 	if !inPart {
 		return is
 	}

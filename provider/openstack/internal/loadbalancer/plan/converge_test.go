@@ -189,6 +189,7 @@ func (s *story) random() {
 	for range s.IntN(3) {
 		s.damage()
 	}
+	s.cloud.lookFor(s.want)
 	p := plan.Change(s.want, s.cloud.observe(s.IntN(2) == 0))
 	steps := len(p.Steps)
 	if s.IntN(2) == 0 {
@@ -278,7 +279,7 @@ func (s *story) finish(t *testing.T) {
 	s.want = s.desire()
 	// One plan is enough, but for what is seen after a failover.
 	for more := true; more; {
-		p := plan.Change(s.want, s.cloud.observe(false))
+		p := change(s.cloud, s.want)
 		s.tell("all of\n%s", p)
 		more = slices.Contains(kinds(p), "FailoverLoadBalancer")
 		if err := s.cloud.run(p, len(p.Steps)); err != nil {

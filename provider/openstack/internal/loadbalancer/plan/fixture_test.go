@@ -183,11 +183,11 @@ func made(t *testing.T, d balancer.Desired) *cloud {
 // carryOut makes it so, and checks that nothing is left to do.
 func (c *cloud) carryOut(t *testing.T, d balancer.Desired) {
 	t.Helper()
-	p := plan.Change(d, c.observe(false))
+	p := change(c, d)
 	if err := c.run(p, len(p.Steps)); err != nil {
 		t.Fatalf("the plan cannot be carried out: %v\n%s", err, p)
 	}
-	if again := plan.Change(d, c.observe(false)); len(again.Steps) > 0 {
+	if again := change(c, d); len(again.Steps) > 0 {
 		t.Fatalf("after the plan\n%sthere is still to do:\n%s", p, again)
 	}
 }

@@ -46,7 +46,7 @@ type floating struct {
 func (f *floating) useAny(want balancer.WantedFloatingIP) {
 	switch {
 	case len(f.attached) > 0:
-		f.tag(f.attached[0], want)
+		f.tagFloatingIP(f.attached[0], want.Tags)
 	case len(f.idle) > 0:
 		f.attach(f.idle[0], want)
 	default:
@@ -69,7 +69,7 @@ func (f *floating) giveUpMoved(want balancer.WantedFloatingIP) {
 // useAsked: a new one is made before the old one is given up, for making one with an address takes a right that not everybody has.
 func (f *floating) useAsked(want balancer.WantedFloatingIP) {
 	if i := slices.IndexFunc(f.attached, isAt(want.Address)); i >= 0 {
-		f.tag(f.attached[i], want)
+		f.tagFloatingIP(f.attached[i], want.Tags)
 		f.dropIdle("the load balancer has another")
 		return
 	}
@@ -111,15 +111,15 @@ func (f *floating) createAsked(want balancer.WantedFloatingIP, why string) {
 
 // attach also takes it from the idle ones.
 func (f *floating) attach(ip balancer.FloatingIP, want balancer.WantedFloatingIP) {
-	f.tag(ip, want)
+	f.tagFloatingIP(ip, want.Tags)
 	f.add(AttachFloatingIP{LoadBalancer: f.loadBalancer, ID: ip.ID, Address: ip.Address})
 	f.idle = slices.DeleteFunc(slices.Clone(f.idle), func(other balancer.FloatingIP) bool { return other.ID == ip.ID })
 }
 
-// tag makes sure that one that was made for the Service is known as such. One that somebody else has made stays theirs.
-func (f *floating) tag(ip balancer.FloatingIP, want balancer.WantedFloatingIP) {
-	if f.ownsFloatingIP(ip) && len(added(ip.Tags, want.Tags)) > 0 {
-		f.add(TagFloatingIP{ID: ip.ID, Address: ip.Address, Tags: merged(ip.Tags, want.Tags)})
+// tagFloatingIP makes sure that one that was made for the Service is known as such. One that somebody else has made stays theirs.
+func (p *planner) tagFloatingIP(ip balancer.FloatingIP, want []string) {
+	if p.ownsFloatingIP(ip) && len(added(ip.Tags, want)) > 0 {
+		p.add(TagFloatingIP{ID: ip.ID, Address: ip.Address, Tags: merged(ip.Tags, want)})
 	}
 }
 

@@ -113,7 +113,7 @@ func (s stage) plan(c *cloud) plan.Plan {
 	if s.removal != nil {
 		return plan.Removal(shop(), c.observe(false), *s.removal)
 	}
-	return plan.Change(s.want, c.observe(false))
+	return change(c, s.want)
 }
 
 // waits tells whether the plan needs another one after it: what a failover, or another provider, leads to is seen later.

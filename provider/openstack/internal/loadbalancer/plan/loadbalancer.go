@@ -95,9 +95,7 @@ func fulfils(is, want balancer.VIP) bool {
 
 // recreate makes the load balancer anew, and tells whether it may be.
 //
-// The floating IP is moved; it is taken off by a step of its own, so that it does not depend on what becomes of the VIP port. Between the
-// steps it is known by its tags, or by being asked for. A new load balancer has the address of the old one, if it can: who has been served
-// by it may know it by heart.
+// The floating IP is moved. A new load balancer has the address of the old one, if it can: who has been served by it may know it by heart.
 func (c *changer) recreate(why []string) bool {
 	if hindrance := c.hindrance(); hindrance != "" {
 		// It serves all the same, unless it is in ERROR.
@@ -105,13 +103,7 @@ func (c *changer) recreate(why []string) bool {
 		return false
 	}
 	old, served := *c.is.LoadBalancer, !c.failedAtOnce()
-	c.is.FloatingIPs = slices.Clone(c.is.FloatingIPs)
-	for i, f := range c.is.FloatingIPs {
-		if old.VIP.PortID != "" && f.PortID == old.VIP.PortID {
-			c.add(DetachFloatingIP{f.ID, f.Address, "the load balancer is made anew"})
-			c.is.FloatingIPs[i].PortID = ""
-		}
-	}
+	c.releaseFloatingIPs()
 	c.deleteLoadBalancer(c.want.Cascade, strings.Join(why, ", "))
 	if c.want.LoadBalancer.Provider != "" && !sameProvider(c.want.LoadBalancer.Provider, old.Provider) {
 		// What the other provider can do is another matter: what should be is decided again without this load balancer.
@@ -122,6 +114,25 @@ func (c *changer) recreate(why []string) bool {
 	}
 	c.make()
 	return true
+}
+
+// releaseFloatingIPs takes them off by steps of their own, so that they do not depend on what becomes of the VIP port. Until they are
+// attached again they are known by their tags, or by being asked for.
+func (c *changer) releaseFloatingIPs() {
+	port := c.is.LoadBalancer.VIP.PortID
+	c.is.FloatingIPs = slices.Clone(c.is.FloatingIPs)
+	for i := range c.is.FloatingIPs {
+		f := &c.is.FloatingIPs[i]
+		if port == "" || f.PortID != port {
+			continue
+		}
+		c.tagFloatingIP(*f, c.id.NetworkTags())
+		c.add(DetachFloatingIP{f.ID, f.Address, "the load balancer is made anew"})
+		if c.ownsFloatingIP(*f) {
+			f.Tags = merged(f.Tags, c.id.NetworkTags())
+		}
+		f.PortID = ""
+	}
 }
 
 // isWithin tells whether an address is where one is wanted.

@@ -17,10 +17,7 @@ func (p Plan) String() string {
 		b.WriteString("nothing to do\n")
 	}
 	for i, step := range p.Steps {
-		fmt.Fprintf(&b, "%2d. %s\n", i+1, step)
-		for _, line := range detailsOf(step) {
-			fmt.Fprintf(&b, "      %s\n", line)
-		}
+		fmt.Fprintf(&b, "%2d. %s\n", i+1, strings.ReplaceAll(Text(step), "\n", "\n      "))
 	}
 	for _, n := range p.Notices {
 		kind := "note"
@@ -30,6 +27,11 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "%s: %s: %s\n", kind, n.Reason, n.Message)
 	}
 	return b.String()
+}
+
+// Text is a step for people: one line, and below it, a line each, what the step makes.
+func Text(step Step) string {
+	return strings.Join(append([]string{step.String()}, detailsOf(step)...), "\n")
 }
 
 // detailsOf are all that is asked for with what a step makes.

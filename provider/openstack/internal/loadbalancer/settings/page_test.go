@@ -115,6 +115,8 @@ func meaningCell(e entry) string {
 
 func wrongCell(e entry) string {
 	switch {
+	case e.fatal && e.later == newBalancer:
+		return "refused, unless there is a load balancer"
 	case e.fatal:
 		return "refused"
 	case e.later == notRead, e.typ == "":

@@ -16,6 +16,8 @@ type Problem struct {
 	Why string
 	// Fatal: the Service is not served until it is mended. Else the default holds in its place.
 	Fatal bool
+	// AtCreation: the value counts only when a load balancer is made. A Service that has one is served whatever it says.
+	AtCreation bool
 }
 
 // String is a sentence for an event.

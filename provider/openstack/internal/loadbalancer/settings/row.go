@@ -89,6 +89,7 @@ func (s setting[T]) read(r *reader) {
 			value = parsed
 		} else {
 			r.problem(s.name, written, why, s.kind.fatal)
+			r.problems[len(r.problems)-1].AtCreation = s.later == newBalancer
 		}
 	}
 	*s.at(&r.settings) = value

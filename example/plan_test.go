@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+const aService = `apiVersion: v1
+kind: Service
+metadata: {name: web, uid: c0ffee00-0000-4000-8000-000000000001}
+spec:
+  type: LoadBalancer
+  ipFamilies: [IPv4]
+  ports:
+  - {name: http, protocol: TCP, port: 80, nodePort: 30080}
+`
+
+// nodeList is what "kubectl get nodes -o yaml" writes.
+const nodeList = `apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Node
+  metadata: {name: a}
+  spec: {providerID: "openstack:///%s"}
+  status: {addresses: [{type: InternalIP, address: 10.0.0.10}]}
+`
+
+// planned runs "fxccm plan" for files with these contents.
+func planned(t *testing.T, cloud *openstacktest.Server, service, nodes string, more ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	args := append([]string{
+		"plan", "--cloud-config=" + file("cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)), "--cluster-uid=cluster-1",
+		"--service-file=" + file("service.yaml", service), "--node-file=" + file("nodes.yaml", nodes),
+	}, more...)
+	var out, err bytes.Buffer
+	code = run(args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+func TestPlan_OfFiles_TellsAndDoesNothing(t *testing.T) {
+	cloud := openstacktest.NewServer()
+	defer cloud.Close()
+	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
+	subnet := cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
+	external := cloud.AddNetwork(openstacktest.Network{Name: "public", External: true})
+	cloud.AddSubnet(openstacktest.Subnet{NetworkID: external, CIDR: "203.0.113.0/24"})
+	server := cloud.AddServer(openstacktest.Instance{Name: "a"})
+	cloud.AddPort(openstacktest.Port{NetworkID: network, DeviceID: server, FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: "10.0.0.10"}}})
+
+	code, stdout, stderr := planned(t, cloud, aService, fmt.Sprintf(nodeList, server))
+	if code != exitClean {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	for _, want := range []string{
+		"Service default/web, 1 nodes\nLoad balancer: none\nSteps: 2\n",
+		"1. create load balancer kube_service_kubernetes_default_web", "10.0.0.10 port 30080", "2. create a floating IP in network " + external,
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("it lacks %q:\n%s", want, stdout)
+		}
+	}
+	for _, call := range cloud.Calls() {
+		if call.Method != http.MethodGet && call.Service != openstacktest.ServiceIdentity {
+			t.Errorf("it has made the request %s %s", call.Method, call.Path)
+		}
+	}
+	if lbs := cloud.LoadBalancers(); len(lbs) > 0 {
+		t.Errorf("it has made %v", lbs)
+	}
+
+	clusterIP := strings.ReplaceAll(aService, "LoadBalancer", "ClusterIP")
+	if code, stdout, stderr := planned(t, cloud, clusterIP, fmt.Sprintf(nodeList, server)); code != exitClean || !strings.Contains(stdout, "Nothing would be done") {
+		t.Errorf("a Service that wants none: exit code %d, %q, %q", code, stdout, stderr)
+	}
+	bad := strings.ReplaceAll(aService, "uid:", `annotations: {loadbalancer.openstack.org/class: gold}, uid:`)
+	if code, stdout, stderr := planned(t, cloud, bad, fmt.Sprintf(nodeList, server)); code != exitClean || !strings.Contains(stdout, "the Service is refused") || !strings.Contains(stdout, "gold") {
+		t.Errorf("a Service that is refused: exit code %d, %q, %q", code, stdout, stderr)
+	}
+}
+
+func TestPlan_BadInput_IsToldClearly(t *testing.T) {
+	cloud := openstacktest.NewServer()
+	defer cloud.Close()
+	for name, test := range map[string]struct {
+		service, nodes string
+		more           []string
+		want           string
+	}{
+		"no YAML":          {"{", nodeList, nil, "service.yaml"},
+		"two Services":     {aService + "---\n" + aService, nodeList, nil, "2 Services, want one"},
+		"no Service":       {"---\n", nodeList, nil, "0 Services, want one"},
+		"another kind":     {nodeList, nodeList, nil, "Node, want Service"},
+		"nodes of a kind":  {aService, aService, nil, "Service, want Node"},
+		"both":             {aService, nodeList, []string{"default/web"}, "not both"},
+		"two names":        {aService, nodeList, []string{"a", "b"}, "want one Service"},
+		"an unknown flag":  {aService, nodeList, []string{"--nodes=3"}, "unknown flag"},
+		"no cloud.conf":    {aService, nodeList, []string{"--cloud-config="}, "--cloud-config must be given"},
+		"no cluster":       {aService, nodeList, []string{"--cluster-uid="}, "--kubeconfig must be given"},
+		"no such file":     {aService, nodeList, []string{"--node-file=nowhere"}, "nowhere"},
+		"a bad kubeconfig": {aService, nodeList, []string{"--kubeconfig=nowhere"}, "--kubeconfig"},
+	} {
+		code, stdout, stderr := planned(t, cloud, test.service, test.nodes, test.more...)
+		if code != exitFailed || stdout != "" || !strings.Contains(stderr, test.want) || !strings.HasPrefix(stderr, "fxccm plan: ") {
+			t.Errorf("%s: exit code %d, it says %q and %q, want %q", name, code, stdout, stderr, test.want)
+		}
+	}
+	if calls := cloud.Calls(); len(calls) > 0 {
+		t.Errorf("the cloud was asked: %v", calls)
+	}
+}
