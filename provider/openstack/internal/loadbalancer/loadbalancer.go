@@ -68,6 +68,7 @@ type LoadBalancers struct {
 	locks    locks
 	memories memories
 	notices  notices
+	changes  changes
 	objects  objects
 	repairs  *repairs
 }

@@ -32,6 +32,8 @@ type memory struct {
 
 	// waiting is since when the passes have been handed back; zero if the last one was not.
 	waiting time.Time
+	// waitsFor is what was said then.
+	waitsFor string
 
 	// input is what the last decision was made of. A repair compares what it would become with other nodes.
 	input *desired.Input
@@ -137,4 +139,29 @@ func (m *memories) forget(uid types.UID) {
 	defer m.mu.Unlock()
 	delete(m.byUID, uid)
 	delete(m.whom, uid)
+}
+
+// changes are when load balancers were last changed here, for whichever Service. They are safe for concurrent use.
+type changes struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+// note remembers a change that has just been made. What is too old to matter is forgotten.
+func (c *changes) note(id string, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at == nil {
+		c.at = map[string]time.Time{}
+	}
+	maps.DeleteFunc(c.at, func(_ string, at time.Time) bool { return now.Sub(at) > 2*tick })
+	c.at[id] = now
+}
+
+// since tells whether the load balancer has been changed after that time.
+func (c *changes) since(id string, begun time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.at[id]
+	return ok && !begun.After(at)
 }

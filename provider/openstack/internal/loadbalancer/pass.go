@@ -84,12 +84,18 @@ func later(pause time.Duration, format string, arguments ...any) error {
 // wait hands the pass back, and says once what for.
 func (p *pass) wait(format string, arguments ...any) error {
 	message := fmt.Sprintf(format, arguments...)
-	now := p.config.Clock.Now()
 	if p.memory.waiting.IsZero() {
-		p.memory.waiting = now
+		p.memory.waiting = p.config.Clock.Now()
 	}
 	p.notices.say(p.service, aboutWaiting, notice{reason: "LoadBalancerWaiting", message: message})
-	return later(min(max(now.Sub(p.memory.waiting)/10, shortestPause), longestPause), "%s", message)
+	p.memory.waitsFor = message
+	return p.waitOn()
+}
+
+// waitOn hands the pass back for the same reason as the last one.
+func (p *pass) waitOn() error {
+	waited := p.config.Clock.Since(p.memory.waiting)
+	return later(min(max(waited/10, shortestPause), longestPause), "%s", p.memory.waitsFor)
 }
 
 // say tells whoever made the Service what there is to say about a topic.
@@ -144,45 +150,59 @@ func (p *pass) locate(ctx context.Context) error {
 	if p.minor, err = p.config.Octavia.Version(ctx); err != nil {
 		return fmt.Errorf("learn the version of Octavia's API: %w", err)
 	}
+	// An older list serves to see whether Octavia is done, but not what is from before the last change that was made here.
 	age := time.Duration(0)
 	if p.memory.balancer != "" && !p.repair {
 		age = tick
 	}
-	if err = p.find(ctx, age); err != nil {
-		return err
+	begun, err := p.find(ctx, age)
+	switch {
+	case age == 0:
+	case !p.memory.waiting.IsZero() && p.changes.since(p.memory.balancer, begun):
+		// Too early: what is waited for was begun after the list. There will be another in a moment, for all who wait.
+		return p.waitOn()
+	case err != nil || p.claim.balancer == nil || p.claim.balancer.ID != p.memory.balancer:
+		begun, err = p.find(ctx, 0)
 	}
-	if age > 0 && (p.claim.balancer == nil || p.claim.balancer.ID != p.memory.balancer) {
-		if err = p.find(ctx, 0); err != nil {
-			return err
-		}
+	if err == nil && p.claim.balancer != nil {
+		err = p.lockFound(ctx, begun)
 	}
-	if p.claim.balancer == nil {
-		return nil
-	}
-	unlock, waited, err := p.locks.lock(ctx, "load balancer "+p.claim.balancer.ID)
+	return p.tellWhich(err)
+}
+
+// lockFound takes the lock of the load balancer, and looks again if somebody else has held it since the list was begun.
+func (p *pass) lockFound(ctx context.Context, begun time.Time) error {
+	id := p.claim.balancer.ID
+	unlock, waited, err := p.locks.lock(ctx, "load balancer "+id)
 	if err != nil {
 		return err
 	}
 	p.unlock = unlock
-	if waited {
-		// Who held the lock may have changed it.
-		return p.find(ctx, 0)
+	if waited || p.changes.since(id, begun) {
+		_, err = p.find(ctx, 0)
 	}
-	return nil
+	return err
 }
 
-func (p *pass) find(ctx context.Context, age time.Duration) error {
+// find locates the load balancer in a list of that age at most, and tells when the list was begun.
+func (p *pass) find(ctx context.Context, age time.Duration) (begun time.Time, err error) {
 	all, err := p.config.Octavia.LoadBalancers(ctx, age)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
-	p.claim, err = locate(p.identity, p.service, p.settings.LoadBalancerID, all.All(), p.minor >= 5)
+	if p.claim, err = locate(p.identity, p.service, p.settings.LoadBalancerID, all.All(), p.minor >= 5); err != nil {
+		return all.Begun, err
+	}
+	return all.Begun, p.admitGuest()
+}
+
+// tellWhich says what is to be said of the load balancer that was found, or refused.
+func (p *pass) tellWhich(err error) error {
 	var refused *refusal
 	switch {
 	case errors.As(err, &refused):
-		return p.refuse(aboutIdentity, refused)
+		p.say(aboutIdentity, notice{reason: refused.reason, message: refused.message, warning: true})
 	case err != nil:
-		return err
 	case p.claim.lost:
 		p.say(aboutIdentity, notice{
 			reason: "LoadBalancerLost", warning: true,
@@ -191,7 +211,7 @@ func (p *pass) find(ctx context.Context, age time.Duration) error {
 	default:
 		p.say(aboutIdentity)
 	}
-	return p.admitGuest()
+	return err
 }
 
 // admitGuest keeps a load balancer from being shared by more Services than the operator allows.
@@ -201,13 +221,13 @@ func (p *pass) admitGuest() error {
 		return nil
 	}
 	if p.minor < 5 {
-		return p.refuse(aboutIdentity, &refusal{"LoadBalancerNotShared", fmt.Sprintf(
-			"load balancer %s cannot be shared: this Octavia (API 2.%d) has no tags to tell whose is what", lb.ID, p.minor)})
+		return &refusal{"LoadBalancerNotShared", fmt.Sprintf(
+			"load balancer %s cannot be shared: this Octavia (API 2.%d) has no tags to tell whose is what", lb.ID, p.minor)}
 	}
 	others := sharers(p.identity, lb)
 	if !slices.Contains(lb.Tags, p.identity.LoadBalancerName()) && len(others)+1 > p.settings.MaxShared {
-		return p.refuse(aboutIdentity, &refusal{"LoadBalancerNotShared", fmt.Sprintf(
-			"load balancer %s is shared by %d Services already; [LoadBalancer] max-shared-lb allows %d", lb.ID, len(others), p.settings.MaxShared)})
+		return &refusal{"LoadBalancerNotShared", fmt.Sprintf(
+			"load balancer %s is shared by %d Services already; [LoadBalancer] max-shared-lb allows %d", lb.ID, len(others), p.settings.MaxShared)}
 	}
 	return nil
 }
@@ -359,6 +379,9 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 	created := p.claim.balancer == nil
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: p.claim.balancer, Patience: patience})
 	p.adopt(done)
+	if len(done.Done) > 0 && done.LoadBalancer != nil {
+		p.changes.note(done.LoadBalancer.ID, p.config.Clock.Now())
+	}
 	if told := p.announce(ctx); told != nil {
 		err = errors.Join(err, told)
 	}

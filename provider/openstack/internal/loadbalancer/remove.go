@@ -128,6 +128,9 @@ func (p *pass) removeSeen(ctx context.Context, end time.Time) error {
 	lb := p.observed.LoadBalancer
 	p.config.Logger.V(2).Info("Plan of a removal", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: lb, Patience: max(0, end.Sub(p.config.Clock.Now()))})
+	if len(done.Done) > 0 && lb != nil {
+		p.changes.note(lb.ID, p.config.Clock.Now())
+	}
 	if err != nil {
 		return p.handBack(err)
 	}

@@ -1,0 +1,323 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// newCluster is a cluster of one node.
+func newCluster(t *testing.T, options ...openstacktest.Option) (*cluster, *v1.Node) {
+	t.Helper()
+	s := newSite(t, options...)
+	s.kube = fake.NewClientset()
+	return s.begin("cluster-1", s.kube), s.addNode("a")
+}
+
+func TestD1_TwoClustersOfOneName_HaveALoadBalancerEach(t *testing.T) {
+	first, node := newCluster(t)
+	s := first.site
+	service := s.addService("web", 80)
+	first.ensure(service, node)
+	firsts := s.LoadBalancers()[0]
+
+	s.kube = fake.NewClientset()
+	second := s.begin("cluster-2", s.kube)
+	same := s.addService("web", 80)
+	other := s.addNode("b")
+	second.ensure(same, other)
+	lbs := s.LoadBalancers()
+	if len(lbs) != 2 || lbs[0].Name != lbs[1].Name {
+		t.Fatalf("there are %d load balancers, want one for each cluster, of one name", len(lbs))
+	}
+	again, err := s.LoadBalancer(firsts.ID)
+	if err != nil || len(again.Pools[0].Members) != 1 || again.Pools[0].Members[0].Name != "a" || !slices.Equal(again.Tags, firsts.Tags) {
+		t.Errorf("that of the first has become %+v, %v", again, err)
+	}
+	second.remove(same)
+	if left := s.LoadBalancers(); len(left) != 1 || left[0].ID != firsts.ID || len(s.FloatingIPs()) != 1 {
+		t.Errorf("after the second's deletion there are %+v and %d floating IPs", left, len(s.FloatingIPs()))
+	}
+}
+
+func TestD3_AnnotationOfAnotherCluster_IsRefused(t *testing.T) {
+	first, node := newCluster(t)
+	s := first.site
+	first.ensure(s.addService("web", 80), node)
+	theirs := s.LoadBalancers()[0]
+
+	s.kube = fake.NewClientset()
+	second := s.begin("cluster-2", s.kube)
+	copied := s.addService("web", 80)
+	copied.Annotations[settings.AnnotationLoadBalancerID] = theirs.ID
+	s.update(copied)
+	mark := s.mark()
+	for range 3 {
+		if _, err := second.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(copied), nil); !isWait(err) {
+			t.Errorf("it is answered with %v", err)
+		}
+	}
+	second.remove(copied)
+	if writes := s.writes(mark); len(writes) > 0 {
+		t.Errorf("it has made the requests %q", writes)
+	}
+	if said := s.said("LoadBalancerOfOtherCluster"); len(said) != 1 || !strings.Contains(said[0], theirs.ID) {
+		t.Errorf("the Service was told %q, want once why", said)
+	}
+}
+
+func TestD5_LoadBalancerIsGone_IsMadeAnewWithItsAddress(t *testing.T) {
+	c, node := newCluster(t)
+	s := c.site
+	service := s.addService("web", 80)
+	before := c.ensure(service, node)
+	old := s.LoadBalancers()[0].ID
+	if err := s.DeleteLoadBalancer(old); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.forgetList(); err != nil {
+		t.Fatal(err)
+	}
+	after := c.ensure(service, node)
+	lbs := s.LoadBalancers()
+	if len(lbs) != 1 || s.now(service).Annotations[settings.AnnotationLoadBalancerID] != lbs[0].ID {
+		t.Fatalf("there are %+v, and the Service names %q", lbs, s.now(service).Annotations)
+	}
+	if after.Ingress[0].IP != before.Ingress[0].IP || len(s.FloatingIPs()) != 1 {
+		t.Errorf("the address has become %s, it was %s", after.Ingress[0].IP, before.Ingress[0].IP)
+	}
+	if said := s.said("LoadBalancerLost"); len(said) != 1 {
+		t.Errorf("the Service was told %q", said)
+	}
+}
+
+func TestD5_TypeChangesAndBack_IsServedAgain(t *testing.T) {
+	c, node := newCluster(t)
+	s := c.site
+	service := s.addService("web", 80)
+	c.ensure(service, node)
+	service = s.now(service)
+	service.Spec.Type = v1.ServiceTypeClusterIP
+	if err := c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", service); err != nil {
+		t.Fatal(err)
+	}
+	now := s.now(service)
+	if _, named := now.Annotations[settings.AnnotationLoadBalancerID]; named {
+		t.Errorf("the Service still names a load balancer: %v", now.Annotations)
+	}
+	// OCCM leaves both.
+	now.Annotations[settings.AnnotationLoadBalancerID], now.Annotations[settings.AnnotationLoadBalancerAddress] = "00000000-dead-4000-8000-000000000000", "203.0.113.9"
+	now.Spec.Type, now.Status = v1.ServiceTypeLoadBalancer, v1.ServiceStatus{}
+	s.update(now)
+	c.ensure(now, node)
+	if n := len(s.LoadBalancers()); n != 1 {
+		t.Errorf("there are %d load balancers", n)
+	}
+}
+
+func TestD7_UsersLoadBalancerWithoutFloatingIP_IsShared(t *testing.T) {
+	for _, internal := range []string{"false", "true"} {
+		c, node := newCluster(t)
+		s := c.site
+		id := s.AddLoadBalancer(openstacktest.LoadBalancer{OctaviaResource: openstacktest.OctaviaResource{Name: "mine"}, VIPSubnetID: s.subnet})
+		service := s.addService("web", 80)
+		service.Annotations[settings.AnnotationLoadBalancerID] = id
+		service.Annotations["service.beta.kubernetes.io/openstack-internal-load-balancer"] = internal
+		s.update(service)
+		status := c.ensure(service, node)
+		lb, err := s.LoadBalancer(id)
+		if err != nil || len(lb.Listeners) != 1 || status.Ingress[0].IP != lb.VIPAddress || len(s.FloatingIPs()) > 0 {
+			t.Errorf("internal %s: status %+v, load balancer %+v, %v", internal, status, lb, err)
+		}
+		c.remove(service)
+		lb, err = s.LoadBalancer(id)
+		if err != nil || len(lb.Listeners) > 0 || len(lb.Pools) > 0 || len(lb.Tags) > 0 {
+			t.Errorf("internal %s: after the Service it is %+v, %v", internal, lb, err)
+		}
+	}
+}
+
+func TestD14_LoadBalancerIsGone_FloatingIPAndSecurityGroupGoToo(t *testing.T) {
+	s := newSite(t)
+	s.kube = fake.NewClientset()
+	s.defaults.LoadBalancer.ManageSecurityGroups = true
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	c.ensure(service, node)
+	if !strings.Contains(s.picture(), "security group") {
+		t.Fatal("there is no security group")
+	}
+	if err := s.DeleteLoadBalancer(s.LoadBalancers()[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	c.remove(service)
+	if left := s.picture(); left != "" {
+		t.Errorf("there are left:\n%s", left)
+	}
+}
+
+func TestD18_WaitEndsWithItsContext(t *testing.T) {
+	c, node := newCluster(t)
+	s := c.site
+	service := s.addService("web", 80, 443)
+	c.ensure(service, node)
+	s.Provision(openstacktest.ProvisioningRule{Never: true})
+	service = s.now(service)
+	service.Spec.Ports[0].NodePort, service.Spec.Ports[1].NodePort = 31000, 31001
+	s.update(service)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the term is over")
+	// Octavia is at work on the first change; the second waits.
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.EnsureLoadBalancer(ctx, "kubernetes", s.now(service), []*v1.Node{node})
+		done <- err
+	}()
+	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool { return call.Operation == "loadbalancer_members_update" }); err != nil {
+		t.Fatal(err)
+	}
+	cancel(why)
+	select {
+	case err := <-done:
+		if !errors.Is(err, why) && !errors.Is(err, context.Canceled) {
+			t.Errorf("it ends with %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it does not end")
+	}
+}
+
+func TestD19_FailedAtItsCreation_IsMadeAnew(t *testing.T) {
+	c, node := newCluster(t)
+	s := c.site
+	s.Provision(openstacktest.ProvisioningRule{Times: 1, Fail: true})
+	service := s.addService("web", 80)
+	c.persist(service, []*v1.Node{node})
+	lbs := s.LoadBalancers()
+	if len(lbs) != 1 || lbs[0].ProvisioningStatus != openstacktest.StatusActive || len(s.FloatingIPs()) != 1 {
+		t.Errorf("there are %+v and %d floating IPs", lbs, len(s.FloatingIPs()))
+	}
+}
+
+func TestD22_StuckLoadBalancer_HoldsNobodyUp(t *testing.T) {
+	c, node := newCluster(t)
+	s := c.site
+	s.Provision(openstacktest.ProvisioningRule{LoadBalancer: "kube_service_kubernetes_default_stuck", Never: true})
+	stuck := s.addService("stuck", 80)
+	for range 20 {
+		if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(stuck), []*v1.Node{node}); !isWait(err) {
+			t.Fatalf("it is answered with %v", err)
+		}
+	}
+	if said := s.said("LoadBalancerWaiting"); len(said) != 1 || !strings.Contains(said[0], "PENDING_CREATE") || !strings.HasPrefix(said[0], "Normal") {
+		t.Errorf("the Service was told %q, want once what it waits for", said)
+	}
+	if warnings := s.said("Warning"); len(warnings) > 0 {
+		t.Errorf("the Service was warned %q", warnings)
+	}
+	c.ensure(s.addService("web", 80), node)
+}
+
+func TestD29_MembersCannotBeRead_NothingIsWritten(t *testing.T) {
+	for _, operation := range []string{"loadbalancer_status", "loadbalancer_pool_list", "loadbalancer_listener_list", "loadbalancer_list", "floating_ip_list"} {
+		c, node := newCluster(t)
+		s := c.site
+		service := s.addService("web", 80)
+		c.ensure(service, node)
+		other := s.addNode("b")
+		restarted := s.begin("cluster-1", s.kube)
+		for _, fault := range []openstacktest.Fault{{Status: http.StatusNotFound, Body: "<html>no such page</html>"}, {Truncate: 10}, {Status: http.StatusForbidden}} {
+			fault.Operation = operation
+			remove := s.Inject(fault)
+			mark := s.mark()
+			if _, err := restarted.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service), []*v1.Node{node, other}); err == nil || isWait(err) {
+				t.Errorf("%s fails: the answer is %v", operation, err)
+			}
+			if writes := s.writes(mark); len(writes) > 0 {
+				t.Errorf("%s fails: the requests %q are made", operation, writes)
+			}
+			remove()
+		}
+		restarted.ensure(service, node, other)
+	}
+}
+
+func TestD44_TwoLoadBalancersOfOneService_OneStays(t *testing.T) {
+	c, node := newCluster(t)
+	s := c.site
+	service := s.addService("web", 80)
+	c.ensure(service, node)
+	first := s.LoadBalancers()[0]
+	// A leader's request was carried out after its successor had looked.
+	s.AddLoadBalancer(openstacktest.LoadBalancer{
+		OctaviaResource: openstacktest.OctaviaResource{Name: first.Name, Tags: first.Tags}, VIPSubnetID: s.subnet,
+		Listeners: []openstacktest.Listener{{Protocol: "TCP", ProtocolPort: 80}},
+	})
+	c = s.begin("cluster-1", s.kube)
+	status := c.ensure(service, node)
+	if lbs := s.LoadBalancers(); len(lbs) != 1 || lbs[0].ID != first.ID {
+		t.Errorf("there are %+v, want %s alone", lbs, first.ID)
+	}
+	if ips := s.FloatingIPs(); len(ips) != 1 || status.Ingress[0].IP != ips[0].Address {
+		t.Errorf("the floating IPs are %+v", ips)
+	}
+}
+
+func TestEnsureAndUpdateAtOnce_AreOneAfterTheOther(t *testing.T) {
+	c, node := newCluster(t, openstacktest.WithProvisioning(30*time.Millisecond))
+	s := c.site
+	service := s.addService("web", 80, 443)
+	c.ensure(service, node)
+	nodes := []*v1.Node{node, s.addNode("b"), s.addNode("c")}
+	var alive sync.WaitGroup
+	for i := range 12 {
+		alive.Go(func() {
+			var err error
+			if i%2 == 0 {
+				_, err = c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service), nodes[:1+i%3])
+			} else {
+				err = c.UpdateLoadBalancer(t.Context(), "kubernetes", s.now(service), nodes[:1+i%3])
+			}
+			if err != nil && !isWait(err) {
+				t.Error(err)
+			}
+		})
+	}
+	alive.Wait()
+	for _, call := range s.Calls() {
+		if call.Status == http.StatusConflict {
+			t.Errorf("%s %s met another change", call.Method, call.Path)
+		}
+	}
+	c.ensure(service, nodes...)
+	if lbs := s.LoadBalancers(); len(lbs) != 1 || len(lbs[0].Pools[0].Members) != 3 {
+		t.Errorf("there are %+v", lbs)
+	}
+}
+
+func TestUpdate_OfAServiceThatIsGone_MakesNothing(t *testing.T) {
+	c, node := newCluster(t)
+	s := c.site
+	service := s.addService("web", 80)
+	c.ensure(service, node)
+	late := s.now(service)
+	c.remove(service)
+	mark := s.mark()
+	if err := c.UpdateLoadBalancer(t.Context(), "kubernetes", late, []*v1.Node{node}); err == nil {
+		t.Error("a load balancer that is not there was updated")
+	}
+	if writes := s.writes(mark); len(writes) > 0 {
+		t.Errorf("the requests %q are made", writes)
+	}
+}
