@@ -48,6 +48,9 @@ func (p *pass) foresee(ctx context.Context) (plan.Plan, error) {
 		if err := p.look(ctx); err != nil {
 			return plan.Plan{}, err
 		}
+		if err := p.observeSecurityGroup(ctx); err != nil {
+			return plan.Plan{}, err
+		}
 		if err := p.readContents(ctx); err != nil {
 			return plan.Plan{}, err
 		}

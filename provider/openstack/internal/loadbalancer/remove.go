@@ -31,6 +31,9 @@ func (l *LoadBalancers) GetLoadBalancer(ctx context.Context, clusterName string,
 	if p.claim.balancer != nil {
 		return p.status(), true, nil
 	}
+	if err := p.observeSecurityGroup(ctx); err != nil {
+		return nil, false, err
+	}
 	left := p.claim.deleting != nil || len(p.floating) > 0 || p.observed.SecurityGroup != nil
 	return &v1.LoadBalancerStatus{}, left, nil
 }
@@ -79,12 +82,15 @@ func (p *pass) look(ctx context.Context) error {
 		return err
 	}
 	p.observed.FloatingIPs = p.floating
-	return p.observeSecurityGroup(ctx)
+	return nil
 }
 
 // remove deletes what is the Service's, and waits for its end.
 func (p *pass) remove(ctx context.Context) error {
 	if err := p.look(ctx); err != nil {
+		return err
+	}
+	if err := p.observeSecurityGroup(ctx); err != nil {
 		return err
 	}
 	end := p.config.Clock.Now().Add(farewell)
@@ -155,13 +161,17 @@ func (p *pass) removeSeen(ctx context.Context, end time.Time) error {
 	return fmt.Errorf("load balancer %s was to be deleted and is %s", gone.ID, last.Status)
 }
 
-// readContents reads what lies below the load balancer, if there is one.
+// readContents reads what lies below the load balancer, unless it is the Service's alone and goes as a whole.
 func (p *pass) readContents(ctx context.Context) error {
 	lb := p.claim.balancer
 	if lb == nil {
 		return nil
 	}
 	p.observed.OtherServices = sharers(p.identity, lb)
+	whole := p.settings.CascadeDelete && p.claim.role == balancer.Owner && len(p.observed.OtherServices) == 0 && p.minor >= 5
+	if whole && isTaggedOwn(p.identity, *lb) && len(balancer.ServicesOf(lb.Tags)) == 1 {
+		return nil
+	}
 	is, err := p.config.Octavia.Contents(ctx, lb.ID, octavia.InPart)
 	if errors.Is(err, octavia.ErrNotFound) {
 		p.observed.LoadBalancer = nil

@@ -52,31 +52,38 @@ func TestEnsure_NewExternalService_IsServed(t *testing.T) {
 	}
 }
 
+// polls are what tells that Octavia is done. Many waits share them.
+func polls(counts map[string]int) int {
+	return counts["loadbalancer_list"] + counts["loadbalancer_get"]
+}
+
+// D21: what is asked does not grow with ports and nodes, is asked once, and not again when nothing has changed.
 func TestEnsure_CountsOfRequests(t *testing.T) {
 	s := newSite(t, openstacktest.WithProvisioning(50*time.Millisecond))
 	s.kube = fake.NewClientset()
 	c := s.begin("cluster-1", s.kube)
-	nodes := []*v1.Node{s.addNode("a"), s.addNode("b")}
+	var nodes []*v1.Node
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		nodes = append(nodes, s.addNode(name))
+	}
 	// What is learned once: the version, the extensions, the external network, where the nodes are.
-	c.ensure(s.addService("first", 80), nodes...)
+	c.ensure(s.addService("first", 80), nodes[:2]...)
 	for _, ports := range [][]int32{{80}, {80, 443, 8080}} {
-		mark := s.mark()
 		service := s.addService("web", ports...)
-		c.ensure(service, nodes...)
-		t.Logf("%d ports: new: %v", len(ports), s.counts(mark))
-		mark = s.mark()
-		c.ensure(service, nodes...)
-		t.Logf("%d ports: nothing to do: %v", len(ports), s.counts(mark))
-		mark = s.mark()
-		c.ensure(service, append(nodes, s.addNode("c"))...)
-		t.Logf("%d ports: a node more: %v", len(ports), s.counts(mark))
-		mark = s.mark()
-		again := s.begin("cluster-1", s.kube)
-		again.ensure(service, append(nodes, s.addNode("c"))...)
-		t.Logf("%d ports: restart: %v", len(ports), s.counts(mark))
-		mark = s.mark()
-		c.remove(service)
-		t.Logf("%d ports: deletion: %v", len(ports), s.counts(mark))
+		count := func(what string, limit int, do func()) {
+			mark := s.mark()
+			do()
+			counts := s.counts(mark)
+			if n := total(counts) - polls(counts); n > limit {
+				t.Errorf("%s with %d ports: %d requests, want at most %d: %v", what, len(ports), n, limit, counts)
+			}
+		}
+		count("new", 4, func() { c.ensure(service, nodes[:2]...) })
+		count("nothing to do", 1, func() { c.ensure(service, nodes[:2]...) })
+		count("first change of nodes", 5+len(ports), func() { c.ensure(service, nodes[:3]...) })
+		count("a node more", 1+len(ports), func() { c.ensure(service, nodes...) })
+		count("restart", 8, func() { s.begin("cluster-1", s.kube).ensure(service, nodes...) })
+		count("deletion", 5, func() { c.remove(service) })
 		if err := s.kube.CoreV1().Services("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
