@@ -19,6 +19,7 @@ import (
 // Whatever the Service, the nodes and others in the cloud do, in whatever order: what there is in the end is what a new Service of this kind
 // gets, another pass writes nothing, and what is a user's is as it was.
 func TestAnySequence_Converges(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()

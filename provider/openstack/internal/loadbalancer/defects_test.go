@@ -26,6 +26,7 @@ func newCluster(t *testing.T, options ...openstacktest.Option) (*cluster, *v1.No
 }
 
 func TestD1_TwoClustersOfOneName_HaveALoadBalancerEach(t *testing.T) {
+	t.Parallel()
 	first, node := newCluster(t)
 	s := first.site
 	service := s.addService("web", 80)
@@ -52,6 +53,7 @@ func TestD1_TwoClustersOfOneName_HaveALoadBalancerEach(t *testing.T) {
 }
 
 func TestD3_AnnotationOfAnotherCluster_IsRefused(t *testing.T) {
+	t.Parallel()
 	first, node := newCluster(t)
 	s := first.site
 	first.ensure(s.addService("web", 80), node)
@@ -78,6 +80,7 @@ func TestD3_AnnotationOfAnotherCluster_IsRefused(t *testing.T) {
 }
 
 func TestD5_LoadBalancerIsGone_IsMadeAnewWithItsAddress(t *testing.T) {
+	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
 	service := s.addService("web", 80)
@@ -103,6 +106,7 @@ func TestD5_LoadBalancerIsGone_IsMadeAnewWithItsAddress(t *testing.T) {
 }
 
 func TestD5_TypeChangesAndBack_IsServedAgain(t *testing.T) {
+	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
 	service := s.addService("web", 80)
@@ -127,6 +131,7 @@ func TestD5_TypeChangesAndBack_IsServedAgain(t *testing.T) {
 }
 
 func TestD7_UsersLoadBalancerWithoutFloatingIP_IsShared(t *testing.T) {
+	t.Parallel()
 	for _, internal := range []string{"false", "true"} {
 		c, node := newCluster(t)
 		s := c.site
@@ -149,6 +154,7 @@ func TestD7_UsersLoadBalancerWithoutFloatingIP_IsShared(t *testing.T) {
 }
 
 func TestD14_LoadBalancerIsGone_FloatingIPAndSecurityGroupGoToo(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.kube = fake.NewClientset()
 	s.defaults.LoadBalancer.ManageSecurityGroups = true
@@ -168,6 +174,7 @@ func TestD14_LoadBalancerIsGone_FloatingIPAndSecurityGroupGoToo(t *testing.T) {
 }
 
 func TestD18_WaitEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
 	service := s.addService("web", 80, 443)
@@ -199,6 +206,7 @@ func TestD18_WaitEndsWithItsContext(t *testing.T) {
 }
 
 func TestD19_FailedAtItsCreation_IsMadeAnew(t *testing.T) {
+	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
 	s.Provision(openstacktest.ProvisioningRule{Times: 1, Fail: true})
@@ -211,6 +219,7 @@ func TestD19_FailedAtItsCreation_IsMadeAnew(t *testing.T) {
 }
 
 func TestD22_StuckLoadBalancer_HoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
 	s.Provision(openstacktest.ProvisioningRule{LoadBalancer: "kube_service_kubernetes_default_stuck", Never: true})
@@ -230,30 +239,35 @@ func TestD22_StuckLoadBalancer_HoldsNobodyUp(t *testing.T) {
 }
 
 func TestD29_MembersCannotBeRead_NothingIsWritten(t *testing.T) {
+	t.Parallel()
 	for _, operation := range []string{"loadbalancer_status", "loadbalancer_pool_list", "loadbalancer_listener_list", "loadbalancer_list", "floating_ip_list"} {
-		c, node := newCluster(t)
-		s := c.site
-		service := s.addService("web", 80)
-		c.ensure(service, node)
-		other := s.addNode("b")
-		restarted := s.begin("cluster-1", s.kube)
-		for _, fault := range []openstacktest.Fault{{Status: http.StatusNotFound, Body: "<html>no such page</html>"}, {Truncate: 10}, {Status: http.StatusForbidden}} {
-			fault.Operation = operation
-			remove := s.Inject(fault)
-			mark := s.mark()
-			if _, err := restarted.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service), []*v1.Node{node, other}); err == nil || isWait(err) {
-				t.Errorf("%s fails: the answer is %v", operation, err)
+		t.Run(operation, func(t *testing.T) {
+			t.Parallel()
+			c, node := newCluster(t)
+			s := c.site
+			service := s.addService("web", 80)
+			c.ensure(service, node)
+			other := s.addNode("b")
+			restarted := s.begin("cluster-1", s.kube)
+			for _, fault := range []openstacktest.Fault{{Status: http.StatusNotFound, Body: "<html>no such page</html>"}, {Truncate: 10}, {Status: http.StatusForbidden}} {
+				fault.Operation = operation
+				remove := s.Inject(fault)
+				mark := s.mark()
+				if _, err := restarted.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service), []*v1.Node{node, other}); err == nil || isWait(err) {
+					t.Errorf("%s fails: the answer is %v", operation, err)
+				}
+				if writes := s.writes(mark); len(writes) > 0 {
+					t.Errorf("%s fails: the requests %q are made", operation, writes)
+				}
+				remove()
 			}
-			if writes := s.writes(mark); len(writes) > 0 {
-				t.Errorf("%s fails: the requests %q are made", operation, writes)
-			}
-			remove()
-		}
-		restarted.ensure(service, node, other)
+			restarted.ensure(service, node, other)
+		})
 	}
 }
 
 func TestD44_TwoLoadBalancersOfOneService_OneStays(t *testing.T) {
+	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
 	service := s.addService("web", 80)
@@ -275,6 +289,7 @@ func TestD44_TwoLoadBalancersOfOneService_OneStays(t *testing.T) {
 }
 
 func TestEnsureAndUpdateAtOnce_AreOneAfterTheOther(t *testing.T) {
+	t.Parallel()
 	c, node := newCluster(t, openstacktest.WithProvisioning(30*time.Millisecond))
 	s := c.site
 	service := s.addService("web", 80, 443)
@@ -307,6 +322,7 @@ func TestEnsureAndUpdateAtOnce_AreOneAfterTheOther(t *testing.T) {
 }
 
 func TestUpdate_OfAServiceThatIsGone_MakesNothing(t *testing.T) {
+	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
 	service := s.addService("web", 80)

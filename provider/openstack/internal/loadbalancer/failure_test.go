@@ -244,6 +244,7 @@ func members(p openstacktest.Pool) string {
 // A request that fails, with or without having been carried out, ends the pass. Whichever it is, the passes that follow make the same of
 // it, and the Service's deletion leaves nothing.
 func TestFailure_AfterEachRequest_IsMadeGood(t *testing.T) {
+	t.Parallel()
 	for name, of := range stories() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,6 +15,7 @@ import (
 )
 
 func TestEnsure_NewExternalService_IsServed(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, openstacktest.WithProvisioning(50*time.Millisecond))
 	s.kube = fake.NewClientset()
 	c := s.begin("cluster-1", s.kube)
@@ -59,6 +60,7 @@ func polls(counts map[string]int) int {
 
 // D21: what is asked does not grow with ports and nodes, is asked once, and not again when nothing has changed.
 func TestEnsure_CountsOfRequests(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, openstacktest.WithProvisioning(50*time.Millisecond))
 	s.kube = fake.NewClientset()
 	c := s.begin("cluster-1", s.kube)
@@ -92,6 +94,7 @@ func TestEnsure_CountsOfRequests(t *testing.T) {
 
 // A typo in what counts only when a load balancer is made must not take the Service from its nodes, nor the load balancer from it.
 func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.kube = fake.NewClientset()
 	c := s.begin("cluster-1", s.kube)
@@ -130,6 +133,7 @@ func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
 
 // D39, and the more so when a load balancer is made anew.
 func TestEnsure_RecreationWithOthersListenerInIt_ReadsBeforeItDeletes(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.kube = fake.NewClientset()
 	s.AddLoadBalancerZone("second")
