@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -34,7 +35,7 @@ type balancing struct {
 // newBalancing makes no request. clusterUID may be nil: the API server is asked.
 func newBalancing(cfg config.Config, env ccm.ProviderEnv, clients *client.Clients, series *metrics.Series, clusterUID func(context.Context) (string, error)) *balancing {
 	b := &balancing{
-		octavia: octavia.New(octavia.Config{Client: clients.LoadBalancer, Project: clients.Project, Clock: env.Clock, Logger: env.Logger}),
+		octavia: octavia.New(octavia.Config{Client: clients.LoadBalancer, Project: clients.Project, Pause: firstLook, Clock: env.Clock, Logger: env.Logger}),
 		neutron: neutron.New(neutron.Config{
 			Client: clients.Network, KeyManager: clients.KeyManager, Project: clients.Project, Clock: env.Clock, Logger: env.Logger,
 		}),
@@ -52,6 +53,9 @@ func newBalancing(cfg config.Config, env ccm.ProviderEnv, clients *client.Client
 	})
 	return b
 }
+
+// firstLook is how long after a change Octavia is first asked whether it is done. Few are sooner.
+const firstLook = time.Second
 
 // clientName is what the provider's requests to the API server are made as: its service account, where each controller has one.
 const clientName = "cloud-provider-openstack"

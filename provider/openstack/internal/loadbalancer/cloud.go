@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
@@ -34,8 +36,22 @@ func (p *pass) readFloatingIPs(ctx context.Context) error {
 	if p.claim.balancer == nil && !wasServed(p.service) && query.Address == "" && p.memory.balancer == "" {
 		return nil
 	}
+	lb := p.claim.balancer
+	if lb != nil && !p.create && !p.repair && p.memory.floating != nil && p.memory.balancer == lb.ID {
+		// That nodes have changed is nothing to floating IPs.
+		p.floating = *p.memory.floating
+		return nil
+	}
+	var since time.Time
+	if lb != nil && !p.repair {
+		since = p.changes.latest(p.identity.UID, p.config.Clock.Now().Add(-tick))
+	}
 	var err error
-	p.floating, err = p.config.Neutron.FloatingIPsOf(ctx, query)
+	p.floating, err = p.config.Neutron.FloatingIPsOf(ctx, query, since)
+	p.memory.floating = nil
+	if err == nil {
+		p.memory.floating = &p.floating
+	}
 	return err
 }
 
@@ -88,9 +104,9 @@ func (p *pass) observe(ctx context.Context) (balancer.Desired, error) {
 		p.observed.NeverServed = len(p.service.Status.LoadBalancer.Ingress) == 0 && p.claim.role == balancer.Owner
 	}
 	if lb == nil {
-		return p.desired, p.observeSecurityGroup(ctx)
+		return p.desired, p.observeWantedGroup(ctx)
 	}
-	settled := p.memory.asSettled(lb, p.wish) && (!p.repair || p.memory.compared)
+	settled := p.memory.asSettled(lb, p.wish) && (!p.deep || p.memory.compared)
 	is, err := p.lookBelow(ctx, lb, settled)
 	if err != nil {
 		return balancer.Desired{}, err
@@ -102,7 +118,16 @@ func (p *pass) observe(ctx context.Context) (balancer.Desired, error) {
 		want.SecurityGroup = nil
 		return want, nil
 	}
-	return p.desired, p.observeSecurityGroup(ctx)
+	return p.desired, p.observeWantedGroup(ctx)
+}
+
+// observeWantedGroup looks for the Service's security group if one is wanted, and in a repair also if none is: the option may have been
+// turned off.
+func (p *pass) observeWantedGroup(ctx context.Context) error {
+	if p.desired.SecurityGroup == nil && !p.repair {
+		return nil
+	}
+	return p.observeSecurityGroup(ctx)
 }
 
 // lookBelow tells what lies below the load balancer, without a request if that is known.
@@ -115,30 +140,34 @@ func (p *pass) lookBelow(ctx context.Context, lb *balancer.LoadBalancer, settled
 		return *p.contents, nil
 	}
 	depth := octavia.InPart
-	if p.repair {
+	if p.deep || p.repair && p.memory.settled != "" {
+		// Others have changed something.
 		depth = octavia.Full
 	}
-	read, err := p.config.Octavia.Contents(ctx, lb.ID, depth)
+	read, err := p.config.Octavia.Contents(ctx, lb.ID, depth, p.upTo(lb))
 	if err != nil {
 		return contents{}, err
 	}
-	p.contents = &contents{read.Listeners, read.Pools}
+	p.contents, p.looked = &contents{read.Listeners, read.Pools}, true
 	return *p.contents, nil
 }
 
-// observeSecurityGroup looks for the Service's group also where none is wanted: the option may have been turned off. It is not looked for
-// where there cannot be one.
-func (p *pass) observeSecurityGroup(ctx context.Context) error {
-	if p.desired.SecurityGroup == nil && (p.claim.balancer == nil && !wasServed(p.service) || p.memory.groupless && !p.repair) {
-		return nil
+// upTo is what tells that lists from before the pass are good enough; the zero time if none are.
+func (p *pass) upTo(lb *balancer.LoadBalancer) time.Time {
+	if p.repair {
+		return time.Time{}
 	}
+	return lb.UpdatedAt
+}
+
+// observeSecurityGroup finds the Service's group and the ports that bear it, or are to.
+func (p *pass) observeSecurityGroup(ctx context.Context) error {
 	group, err := p.config.Neutron.SecurityGroup(ctx, p.identity.SecurityGroupName())
 	if err != nil {
 		return err
 	}
 	p.observed.SecurityGroup = group
-	p.memory.groupless = group == nil && p.desired.SecurityGroup == nil
-	if p.memory.groupless {
+	if group == nil && p.desired.SecurityGroup == nil {
 		return nil
 	}
 	var servers []string
@@ -161,9 +190,24 @@ func (p *pass) adopt(done apply.Result) {
 	if lb := done.LoadBalancer; lb != nil {
 		p.memory.balancer = lb.ID
 	}
-	if ip := done.FloatingIP; ip != nil {
-		p.floating = append(slices.DeleteFunc(p.floating, func(other balancer.FloatingIP) bool { return other.ID == ip.ID }), *ip)
+	// What was changed is read again.
+	p.memory.floating = nil
+	for _, step := range done.Done {
+		switch s := step.(type) {
+		case plan.DeleteFloatingIP:
+			p.dropFloatingIP(s.ID)
+		case plan.DetachFloatingIP:
+			p.dropFloatingIP(s.ID)
+		}
 	}
+	if ip := done.FloatingIP; ip != nil {
+		p.dropFloatingIP(ip.ID)
+		p.floating = append(p.floating, *ip)
+	}
+}
+
+func (p *pass) dropFloatingIP(id string) {
+	p.floating = slices.DeleteFunc(slices.Clone(p.floating), func(ip balancer.FloatingIP) bool { return ip.ID == id })
 }
 
 // announce writes to the Service which load balancer and which address it has, as OCCM does.

@@ -1,9 +1,11 @@
 package loadbalancer
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
 // contents are the listeners and pools of a load balancer, whoever made them.
@@ -32,57 +34,96 @@ func asWished(d balancer.Desired) contents {
 	return c
 }
 
-// fulfilled are the contents when a wish has been carried out in what was there. Nil: something was made whose id is not known.
-func fulfilled(d balancer.Desired, was balancer.Observed) *contents {
-	// Members are told apart by their ids where they are changed one by one.
-	if d.Features.Serial {
-		return nil
-	}
-	c := contents{slices.Clone(was.Listeners), slices.Clone(was.Pools)}
-	for _, port := range d.Ports {
-		i := slices.IndexFunc(c.listeners, func(l balancer.Listener) bool { return l.Key() == port.Listener.Key() })
-		if i < 0 {
+// made are the contents of a load balancer that was made with all that was wished. Nil: not all ids are known.
+func made(d balancer.Desired, ids map[string]string) *contents {
+	c := asWished(d)
+	for i := range c.listeners {
+		l, p := &c.listeners[i], &c.pools[i]
+		l.ID, p.ID = ids[l.Name], ids[p.Name]
+		if l.ID == "" || p.ID == "" {
 			return nil
 		}
-		j := slices.IndexFunc(c.pools, func(p balancer.Pool) bool { return p.ID == c.listeners[i].PoolID })
-		if j < 0 || c.listeners[i].Protocol != port.Listener.Protocol || !alike(c.pools[j], port.Pool) {
+		l.PoolID = p.ID
+		if p.Monitor == nil {
+			continue
+		}
+		monitor := *p.Monitor
+		if monitor.ID = ids[monitor.Name]; monitor.ID == "" {
 			return nil
 		}
-		c.listeners[i], c.pools[j] = updatedListener(c.listeners[i], port.Listener), updatedPool(c.pools[j], port.Pool)
+		monitor.Status = balancer.Active
+		p.Monitor = &monitor
 	}
 	return &c
 }
 
-// alike tells whether one pool can become the other without anything being made.
-func alike(is, want balancer.Pool) bool {
-	if is.Protocol != want.Protocol || (is.Monitor == nil) != (want.Monitor == nil) {
-		return false
+// after are the contents when steps have been taken. Nil: they cannot be told, for something was made or deleted whose id is not known.
+func (c *contents) after(steps []plan.Step) *contents {
+	if c == nil {
+		return nil
 	}
-	return is.Monitor == nil || is.Monitor.Type == want.Monitor.Type
-}
-
-func updatedListener(is, want balancer.Listener) balancer.Listener {
-	want.ID, want.Name, want.PoolID, want.Status = is.ID, is.Name, is.PoolID, balancer.Active
-	tags := slices.Clone(is.Tags)
-	for _, tag := range want.Tags {
-		if !slices.Contains(tags, tag) {
-			tags = append(tags, tag)
+	now := contents{slices.Clone(c.listeners), slices.Clone(c.pools)}
+	for _, step := range steps {
+		if !now.take(step) {
+			return nil
 		}
 	}
-	want.Tags = tags
-	return want
+	return &now
 }
 
-func updatedPool(is, want balancer.Pool) balancer.Pool {
-	want.ID, want.Name, want.Tags, want.Status = is.ID, is.Name, is.Tags, balancer.Active
-	if want.Monitor != nil {
-		monitor := *want.Monitor
-		monitor.ID, monitor.Status = is.Monitor.ID, balancer.Active
-		want.Monitor = &monitor
+// take does what a step does. False: it cannot be told.
+func (c *contents) take(step plan.Step) bool {
+	switch s := step.(type) {
+	case plan.SetMembers:
+		i := c.pool(s.Pool.ID)
+		if i < 0 {
+			return false
+		}
+		// Whoever looks for members by their ids finds none, and reads them.
+		c.pools[i].Members, c.pools[i].MembersInPart = activated(s.Members), false
+		return true
+	case plan.UpdateListener:
+		i := slices.IndexFunc(c.listeners, func(l balancer.Listener) bool { return l.ID == s.ID })
+		if i < 0 || s.Pool.Made != "" {
+			return false
+		}
+		was := c.listeners[i]
+		c.listeners[i] = s.Listener
+		now := &c.listeners[i]
+		now.ID, now.PoolID, now.Status = was.ID, cmp.Or(s.Pool.ID, was.PoolID), balancer.Active
+		now.Name, now.Tags = cmp.Or(now.Name, was.Name), orElse(now.Tags, was.Tags)
+		now.AllowedCIDRs = orElse(now.AllowedCIDRs, was.AllowedCIDRs)
+		return true
+	case plan.UpdatePool:
+		i := c.pool(s.ID)
+		if i < 0 {
+			return false
+		}
+		c.pools[i].Algorithm, c.pools[i].Persistence, c.pools[i].Status = s.Pool.Algorithm, s.Pool.Persistence, balancer.Active
+		return true
+	case plan.UpdateLoadBalancer,
+		plan.CreateFloatingIP, plan.AttachFloatingIP, plan.DetachFloatingIP, plan.DeleteFloatingIP, plan.TagFloatingIP,
+		plan.CreateSecurityGroup, plan.TagSecurityGroup, plan.CreateRule, plan.DeleteRule, plan.AddGroup, plan.RemoveGroup, plan.DeleteSecurityGroup:
+		return true
 	}
-	want.Members = slices.Clone(want.Members)
-	for i := range want.Members {
-		want.Members[i].Status = balancer.Active
+	return false
+}
+
+func (c *contents) pool(id string) int {
+	return slices.IndexFunc(c.pools, func(p balancer.Pool) bool { return id != "" && p.ID == id })
+}
+
+func activated(members []balancer.Member) []balancer.Member {
+	members = slices.Clone(members)
+	for i := range members {
+		members[i].Status = balancer.Active
 	}
-	return want
+	return members
+}
+
+func orElse[T any](items, otherwise []T) []T {
+	if items == nil {
+		return otherwise
+	}
+	return items
 }

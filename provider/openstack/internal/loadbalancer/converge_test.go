@@ -103,7 +103,7 @@ func (s *sequence) pass() {
 		s.time.Step(3 * time.Second)
 		s.service = s.now(s.service)
 		var status *v1.LoadBalancerStatus
-		status, err = s.cluster.ensure1(request{cluster: "kubernetes", service: s.service, nodes: s.nodes, create: true, repair: true})
+		status, err = s.cluster.ensure1(request{cluster: "kubernetes", service: s.service, nodes: s.nodes, create: true, repair: true, deep: true})
 		if err == nil {
 			s.service.Status.LoadBalancer = *status
 			s.update(s.service)

@@ -148,8 +148,10 @@ type request struct {
 	nodes   []*v1.Node
 	// create: a load balancer is made if there is none.
 	create bool
-	// repair: the Service and its load balancer may have changed without anybody having asked for the pass; all fields are compared.
+	// repair: nobody has asked for the pass; the load balancer may have changed all the same.
 	repair bool
+	// deep: all fields of all parts are compared, also those that a status tree does not show.
+	deep bool
 	// silent: nothing is told to the Service.
 	silent bool
 }

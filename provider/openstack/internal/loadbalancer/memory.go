@@ -27,8 +27,9 @@ type memory struct {
 
 	// contents are what lies below the load balancer, as it was at seen. Nil: not known, or what was settled.
 	contents *contents
-	// groupless: there was no security group of the Service's, and none is wanted.
-	groupless bool
+
+	// floating are the floating IPs that were seen; nil: they are to be read.
+	floating *[]balancer.FloatingIP
 
 	// waiting is since when the passes have been handed back; zero if the last one was not.
 	waiting time.Time
@@ -50,9 +51,14 @@ func (m *memory) asSettled(lb *balancer.LoadBalancer, wish string) bool {
 	return m.settled == wish && m.unchanged(lb)
 }
 
-// carriedOut tells whether all of the wish was carried out, and the load balancer has not been looked at since.
-func (m *memory) carriedOut(lb *balancer.LoadBalancer, wish string) bool {
-	return m.balancer == lb.ID && m.settled == wish && m.since.IsZero()
+// expected tells whether the load balancer has not been looked at since it was changed here, and what it has come to is known.
+func (m *memory) expected(lb *balancer.LoadBalancer) bool {
+	return m.balancer == lb.ID && m.since.IsZero() && (m.settled != "" || m.contents != nil)
+}
+
+// unsettle forgets what the load balancer is like.
+func (m *memory) unsettle() {
+	m.settled, m.seen, m.since, m.compared, m.contents = "", time.Time{}, time.Time{}, false, nil
 }
 
 // settle remembers that all of the wish is carried out. It is confirmed by the next look at the load balancer.
@@ -61,12 +67,19 @@ func (m *memory) settle(id, wish string) {
 	m.seen, m.since, m.compared = time.Time{}, time.Time{}, false
 }
 
+// lasts tells whether the load balancer was first seen so long ago that Octavia's clock has gone on since it changed. It tells of a change
+// to the second: another change in the same second shows only to who looks later.
+func (m *memory) lasts(now time.Time) bool { return !m.since.IsZero() && now.Sub(m.since) >= second }
+
 // confirm remembers the load balancer as it is now as what was wished.
 func (m *memory) confirm(lb *balancer.LoadBalancer, now time.Time) {
 	if m.since.IsZero() || !m.seen.Equal(lb.UpdatedAt) {
 		m.seen, m.since, m.compared = lb.UpdatedAt, now, false
 	}
 }
+
+// second is more than the second to which Octavia tells the time.
+const second = 2 * time.Second
 
 // memories are those of all Services. They are safe for concurrent use; one memory is used by who holds the lock of its Service.
 type memories struct {
@@ -119,11 +132,11 @@ func (m *memories) whose(uid types.UID) whom {
 	return m.whom[uid]
 }
 
-// all are those that have been introduced.
+// all are those that have been introduced, in order.
 func (m *memories) all() []types.UID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Collect(maps.Keys(m.whom))
+	return slices.Sorted(maps.Keys(m.whom))
 }
 
 // dismiss: the Service is not one to look after any more.
@@ -164,4 +177,14 @@ func (c *changes) since(id string, begun time.Time) bool {
 	defer c.mu.Unlock()
 	at, ok := c.at[id]
 	return ok && !begun.After(at)
+}
+
+// latest is when it was last changed, or the other time if that is later.
+func (c *changes) latest(id string, other time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := c.at[id]; at.After(other) {
+		return at
+	}
+	return other
 }

@@ -36,8 +36,9 @@ type pass struct {
 	desired  balancer.Desired
 	wish     string
 	observed balancer.Observed
-	// contents are those that were read, now or earlier; nil: none were.
+	// contents are those that were read, now or earlier; nil: none were. looked: they were read now.
 	contents *contents
+	looked   bool
 	unlock   func()
 	// heard is what a silent pass has to say.
 	heard []notice
@@ -151,9 +152,9 @@ func (p *pass) locate(ctx context.Context) error {
 		return fmt.Errorf("learn the version of Octavia's API: %w", err)
 	}
 	// An older list serves to see whether Octavia is done, but not what is from before the last change that was made here.
-	age := time.Duration(0)
-	if p.memory.balancer != "" && !p.repair {
-		age = tick
+	age := tick
+	if p.repair {
+		age = 0
 	}
 	begun, err := p.find(ctx, age)
 	switch {
@@ -161,7 +162,7 @@ func (p *pass) locate(ctx context.Context) error {
 	case !p.memory.waiting.IsZero() && p.changes.since(p.memory.balancer, begun):
 		// Too early: what is waited for was begun after the list. There will be another in a moment, for all who wait.
 		return p.waitOn()
-	case err != nil || p.claim.balancer == nil || p.claim.balancer.ID != p.memory.balancer:
+	case err != nil || p.claim.balancer == nil || p.memory.balancer != "" && p.claim.balancer.ID != p.memory.balancer:
 		begun, err = p.find(ctx, 0)
 	}
 	if err == nil && p.claim.balancer != nil {
@@ -323,7 +324,7 @@ func said(notes []desired.Notice) []notice {
 func (p *pass) carryOut(ctx context.Context) error {
 	now := p.config.Clock.Now()
 	lb := p.claim.balancer
-	if lb != nil && lb.Status == balancer.Active && p.memory.carriedOut(lb, p.wish) {
+	if lb != nil && lb.Status == balancer.Active && p.memory.expected(lb) {
 		p.memory.confirm(lb, now)
 	}
 	want, err := p.observe(ctx)
@@ -331,9 +332,9 @@ func (p *pass) carryOut(ctx context.Context) error {
 		return err
 	}
 	todo := plan.Change(want, p.observed)
-	if p.memory.settled == p.wish && p.contents == nil && deletes(todo) {
-		// What was not read, since all of the Service's own is as it was, may hold something of others'.
-		p.memory.settled = ""
+	if lb != nil && !p.looked && deletes(todo) {
+		// What is only remembered may lack something of others'.
+		p.memory.unsettle()
 		if want, err = p.observe(ctx); err != nil {
 			return err
 		}
@@ -349,7 +350,7 @@ func (p *pass) carryOut(ctx context.Context) error {
 			p.memory.settle(lb.ID, p.wish)
 		}
 		p.memory.confirm(lb, now)
-		p.memory.compared = p.memory.compared || p.repair
+		p.memory.compared = p.memory.compared || p.deep && p.memory.lasts(now)
 		p.memory.contents = p.contents
 		if err := p.announce(ctx); err != nil {
 			return err
@@ -375,13 +376,10 @@ func (p *pass) tell(notes []plan.Notice) error {
 // execute takes the steps of a plan. What it makes becomes known to the Service, whatever comes of the rest.
 func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 	p.config.Logger.V(2).Info("Plan for a load balancer", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
-	p.memory.settled = ""
 	created := p.claim.balancer == nil
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: p.claim.balancer, Patience: patience})
 	p.adopt(done)
-	if len(done.Done) > 0 && done.LoadBalancer != nil {
-		p.changes.note(done.LoadBalancer.ID, p.config.Clock.Now())
-	}
+	p.remember(todo, done, created, err)
 	if told := p.announce(ctx); told != nil {
 		err = errors.Join(err, told)
 	}
@@ -389,14 +387,35 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 		return p.handBack(err)
 	}
 	if p.claim.balancer.Status == balancer.PendingDelete {
+		p.memory.unsettle()
 		return p.wait("load balancer %s is being deleted; another is made when it is gone", p.claim.balancer.ID)
 	}
-	p.memory.settle(p.claim.balancer.ID, p.wish)
-	p.memory.contents = nil
-	if !created && !remade(todo) {
-		p.memory.contents = fulfilled(p.desired, p.observed)
-	}
 	return p.seeDone(ctx, created)
+}
+
+// remember keeps what is known after a run, also if it has only come as far as Octavia's pace let it.
+func (p *pass) remember(todo plan.Plan, done apply.Result, created bool, err error) {
+	p.memory.unsettle()
+	// Also a request that failed may have been carried out.
+	now := p.config.Clock.Now()
+	p.changes.note(p.identity.UID, now)
+	lb := p.claim.balancer
+	if lb != nil {
+		p.changes.note(lb.ID, now)
+	}
+	var pending *apply.PendingError
+	if lb == nil || err != nil && !errors.As(err, &pending) {
+		return
+	}
+	if err == nil {
+		p.memory.settle(lb.ID, p.wish)
+	}
+	switch {
+	case created && len(todo.Steps) > 0 && !p.features.Serial:
+		p.memory.contents = made(p.desired, lb.Made)
+	case !created:
+		p.memory.contents = p.contents.after(done.Done)
+	}
 }
 
 // deletes tells whether the plan deletes the load balancer.
@@ -404,19 +423,6 @@ func deletes(todo plan.Plan) bool {
 	return slices.ContainsFunc(todo.Steps, func(step plan.Step) bool {
 		_, ok := step.(plan.DeleteLoadBalancer)
 		return ok
-	})
-}
-
-// remade tells whether the plan makes or deletes something below the load balancer, so that the ids are others.
-func remade(todo plan.Plan) bool {
-	return slices.ContainsFunc(todo.Steps, func(step plan.Step) bool {
-		switch step.(type) {
-		case plan.SetMembers, plan.UpdateListener, plan.UpdatePool, plan.UpdateMonitor, plan.UpdateLoadBalancer,
-			plan.CreateFloatingIP, plan.AttachFloatingIP, plan.DetachFloatingIP, plan.DeleteFloatingIP, plan.TagFloatingIP,
-			plan.CreateSecurityGroup, plan.TagSecurityGroup, plan.CreateRule, plan.DeleteRule, plan.AddGroup, plan.RemoveGroup, plan.DeleteSecurityGroup:
-			return false
-		}
-		return true
 	})
 }
 

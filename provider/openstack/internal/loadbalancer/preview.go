@@ -26,7 +26,7 @@ type Preview struct {
 func (l *LoadBalancers) Preview(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (Preview, error) {
 	p := &pass{
 		LoadBalancers: l,
-		request:       request{cluster: clusterName, service: service, nodes: nodes, create: true, repair: true, silent: true},
+		request:       request{cluster: clusterName, service: service, nodes: nodes, create: true, repair: true, deep: true, silent: true},
 		memory:        &memory{},
 	}
 	defer p.release()

@@ -78,7 +78,7 @@ func (p *pass) look(ctx context.Context) error {
 	}
 	p.observed = balancer.Observed{LoadBalancer: p.claim.balancer, Role: p.claim.role}
 	var err error
-	if p.floating, err = p.config.Neutron.FloatingIPsOf(ctx, p.floatingIPQuery()); err != nil {
+	if p.floating, err = p.config.Neutron.FloatingIPsOf(ctx, p.floatingIPQuery(), time.Time{}); err != nil {
 		return err
 	}
 	p.observed.FloatingIPs = p.floating
@@ -109,7 +109,7 @@ func (p *pass) remove(ctx context.Context) error {
 func (p *pass) removeOne(ctx context.Context, lb *balancer.LoadBalancer) error {
 	other := *p
 	other.claim = claim{balancer: lb, role: balancer.Owner}
-	floating, err := p.config.Neutron.FloatingIPsOf(ctx, other.floatingIPQuery())
+	floating, err := p.config.Neutron.FloatingIPsOf(ctx, other.floatingIPQuery(), time.Time{})
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,8 @@ func (p *pass) removeSeen(ctx context.Context, end time.Time) error {
 	lb := p.observed.LoadBalancer
 	p.config.Logger.V(2).Info("Plan of a removal", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: lb, Patience: max(0, end.Sub(p.config.Clock.Now()))})
-	if len(done.Done) > 0 && lb != nil {
+	p.changes.note(p.identity.UID, p.config.Clock.Now())
+	if lb != nil {
 		p.changes.note(lb.ID, p.config.Clock.Now())
 	}
 	if err != nil {
@@ -172,7 +173,7 @@ func (p *pass) readContents(ctx context.Context) error {
 	if whole && isTaggedOwn(p.identity, *lb) && len(balancer.ServicesOf(lb.Tags)) == 1 {
 		return nil
 	}
-	is, err := p.config.Octavia.Contents(ctx, lb.ID, octavia.InPart)
+	is, err := p.config.Octavia.Contents(ctx, lb.ID, octavia.InPart, time.Time{})
 	if errors.Is(err, octavia.ErrNotFound) {
 		p.observed.LoadBalancer = nil
 		return nil

@@ -20,6 +20,9 @@ import (
 const (
 	// crowd is how many load balancers are repaired at a time.
 	crowd = 8
+	// deepest is how many load balancers are read to the last field in a period, which takes a request for each of their ports: after a start
+	// none has been yet.
+	deepest = 20
 	// calm is how long nodes must have been left alone: changes come in bursts, and upstream's node sync does its part first.
 	calm = time.Second
 	// A repair that failed is tried again after such a pause, which doubles.
@@ -41,6 +44,9 @@ type repairs struct {
 	// moved has something in it when nodes have changed.
 	moved chan struct{}
 
+	// turn is whose the next deep repairs are. It is the watch's.
+	turn int
+
 	mu     sync.Mutex
 	closed bool
 }
@@ -50,6 +56,8 @@ type repair struct {
 	service types.UID
 	// all: not only what depends on nodes.
 	all bool
+	// deep: all fields of all parts are compared, if that was not done since something changed.
+	deep bool
 }
 
 func newRepairs(of *LoadBalancers) *repairs {
@@ -134,8 +142,14 @@ func (r *repairs) pause(d time.Duration) bool {
 }
 
 func (r *repairs) ask(all bool) {
-	for _, uid := range r.of.memories.all() {
-		r.queue.Add(repair{uid, all})
+	uids := r.of.memories.all()
+	for i, uid := range uids {
+		// Others each time.
+		deep := all && (i-r.turn+len(uids))%len(uids) < deepest
+		r.queue.Add(repair{uid, all, deep})
+	}
+	if all && len(uids) > 0 {
+		r.turn = (r.turn + deepest) % len(uids)
 	}
 }
 
@@ -170,7 +184,7 @@ func (r *repairs) do(item repair) error {
 	if !ok || !item.all && !r.of.stale(r.ctx, service) {
 		return nil
 	}
-	status, err := r.of.ensure(r.ctx, request{cluster: cluster, service: service, create: true, repair: item.all})
+	status, err := r.of.ensure(r.ctx, request{cluster: cluster, service: service, create: true, repair: item.all, deep: item.deep})
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,9 @@ type LoadBalancer struct {
 	// AdditionalVIPs are addresses beside the first, in the same network.
 	AdditionalVIPs []VIP
 
+	// Made are the ids of the listeners, pools and monitors that were made with it, by their names. Nil but in the answer to its creation.
+	Made map[string]string
+
 	Status    Status
 	CreatedAt time.Time
 	// UpdatedAt is when the load balancer, or anything below it, last changed, to the second: each change of a listener, pool,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
@@ -38,7 +39,7 @@ func (f floatingIP) value() balancer.FloatingIP {
 // FloatingIPs are all of the project, in the order of their ids, by one list, which is begun after the call. Whoever asks at the same time
 // gets the same list.
 func (a *API) FloatingIPs(ctx context.Context) ([]balancer.FloatingIP, error) {
-	return a.FloatingIPsOf(ctx, nil)
+	return a.FloatingIPsOf(ctx, nil, time.Time{})
 }
 
 // FloatingIPQuery tells which floating IPs are of interest: those to which any of it applies. What is empty applies to none.
@@ -58,13 +59,24 @@ func (q *FloatingIPQuery) fits(f balancer.FloatingIP) bool {
 		q.Address != "" && f.Address == q.Address || q.Description != "" && f.Description == q.Description
 }
 
-// FloatingIPsOf are those of [API.FloatingIPs] that are of interest; nil: all. It costs the same: Neutron has no "or" between filters, so
+// floatingIPList is a list of all, and when it was begun.
+type floatingIPList struct {
+	begun time.Time
+	all   []balancer.FloatingIP
+}
+
+// FloatingIPsOf are those of [API.FloatingIPs] that are of interest; nil: all. A list that was begun after the time since serves, too; the
+// zero time: only one that is begun after the call. It costs the same for one as for all: Neutron has no "or" between filters, so
 // even for one load balancer one list of the project is cheaper than a list for each filter.
-func (a *API) FloatingIPsOf(ctx context.Context, query *FloatingIPQuery) ([]balancer.FloatingIP, error) {
-	all, _, err := a.floatingIPs.one(ctx, "")
-	if err != nil {
-		return nil, err
+func (a *API) FloatingIPsOf(ctx context.Context, query *FloatingIPQuery, since time.Time) ([]balancer.FloatingIP, error) {
+	list := a.lastFloatingIPs.Load()
+	if list == nil || since.IsZero() || !list.begun.After(since) {
+		var err error
+		if list, _, err = a.floatingIPs.one(ctx, ""); err != nil {
+			return nil, err
+		}
 	}
+	all := list.all
 	var found []balancer.FloatingIP
 	for _, f := range all {
 		if query == nil || query.fits(f) {
@@ -75,7 +87,8 @@ func (a *API) FloatingIPsOf(ctx context.Context, query *FloatingIPQuery) ([]bala
 	return found, nil
 }
 
-func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string][]balancer.FloatingIP, error) {
+func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string]*floatingIPList, error) {
+	begun := a.config.Clock.Now()
 	project, err := a.config.Project(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list floating IPs: %w", err)
@@ -91,7 +104,10 @@ func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string][]bal
 	for _, f := range all {
 		values = append(values, f.value())
 	}
-	return map[string][]balancer.FloatingIP{"": values}, nil
+	list := &floatingIPList{begun, values}
+	// One that took long may end after one that was begun later; it serves until the next.
+	a.lastFloatingIPs.Store(list)
+	return map[string]*floatingIPList{"": list}, nil
 }
 
 // CreateFloatingIP makes a floating IP that leads to the port, with an address of the subnet ("": of any), or the one that is wanted, and tags

@@ -50,7 +50,7 @@ func TestFloatingIPsOf_AnyOfTheReasons_IsOneList(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.ForgetCalls()
-			found, err := s.FloatingIPsOf(t.Context(), c.query)
+			found, err := s.FloatingIPsOf(t.Context(), c.query, time.Time{})
 			s.must(err)
 			if want := slices.Sorted(slices.Values(c.want)); !slices.Equal(ids(found), want) {
 				t.Errorf("found %v, want %v", ids(found), want)
@@ -58,7 +58,7 @@ func TestFloatingIPsOf_AnyOfTheReasons_IsOneList(t *testing.T) {
 			s.wantCalls(map[string]int{"floating_ip_list": 1})
 		})
 	}
-	found, err := s.FloatingIPsOf(t.Context(), &FloatingIPQuery{Tag: "fxccm-service=1"})
+	found, err := s.FloatingIPsOf(t.Context(), &FloatingIPQuery{Tag: "fxccm-service=1"}, time.Time{})
 	s.must(err)
 	want := balancer.FloatingIP{ID: tagged, Address: s.floatingIPNow(tagged).Address, NetworkID: s.external}
 	got := found[0]
@@ -78,7 +78,7 @@ func TestFloatingIPs_200AtOnce_ShareAFewLists(t *testing.T) {
 	// While the first list is on its way all others come.
 	s.Inject(openstacktest.Fault{Operation: "floating_ip_list", Times: 1, Delay: 300 * time.Millisecond})
 	failed := atOnce(200, func(int) error {
-		found, err := s.FloatingIPsOf(t.Context(), &FloatingIPQuery{Tag: "mine"})
+		found, err := s.FloatingIPsOf(t.Context(), &FloatingIPQuery{Tag: "mine"}, time.Time{})
 		if err == nil && len(found) != 1 {
 			err = fmt.Errorf("found %v", found)
 		}

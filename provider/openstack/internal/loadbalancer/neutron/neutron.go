@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -48,16 +49,18 @@ type API struct {
 	config     Config
 	extensions *capability.Fact[map[string]bool]
 
-	floatingIPs  *lookup[[]balancer.FloatingIP]
-	groups       *lookup[*balancer.SecurityGroup]
-	serverPorts  *lookup[[]balancer.NodePort]
-	groupPorts   *lookup[[]balancer.NodePort]
-	addresses    *lookup[[]balancer.Address]
-	subnets      *lookup[balancer.Subnet]
-	networks     *lookup[[]balancer.Subnet]
-	external     *lookup[string]
-	certificates *lookup[certificate]
-	groupEdits   *batch.Batches[*groupEdit]
+	floatingIPs *lookup[*floatingIPList]
+	// lastFloatingIPs is the last list; nil before the first.
+	lastFloatingIPs atomic.Pointer[floatingIPList]
+	groups          *lookup[*balancer.SecurityGroup]
+	serverPorts     *lookup[[]balancer.NodePort]
+	groupPorts      *lookup[[]balancer.NodePort]
+	addresses       *lookup[[]balancer.Address]
+	subnets         *lookup[balancer.Subnet]
+	networks        *lookup[[]balancer.Subnet]
+	external        *lookup[string]
+	certificates    *lookup[certificate]
+	groupEdits      *batch.Batches[*groupEdit]
 }
 
 // New makes no request.

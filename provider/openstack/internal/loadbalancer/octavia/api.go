@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/gophercloud/gophercloud/v2"
@@ -28,14 +29,16 @@ var (
 	ErrClosed = errors.New("the client of load balancers is closed")
 )
 
-// Config is what [New] needs. All must be set.
+// Config is what [New] needs. All must be set but Pause.
 type Config struct {
 	// Client gives the client of Octavia. It is called for each request, and must keep what it builds.
 	Client func(context.Context) (*gophercloud.ServiceClient, error)
 	// Project is the id of the project that owns the load balancers.
 	Project func(context.Context) (string, error)
-	Clock   clock.Clock
-	Logger  logr.Logger
+	// Pause is how long Settled waits before it looks: who calls it has just had something changed, which takes a while. 0: it looks at once.
+	Pause  time.Duration
+	Clock  clock.Clock
+	Logger logr.Logger
 }
 
 // API is Octavia's. It is safe for concurrent use. [API.Close] ends it.
@@ -44,6 +47,7 @@ type API struct {
 	project func(context.Context) (string, error)
 	clock   clock.Clock
 	logger  logr.Logger
+	before  time.Duration
 
 	minor    *capability.Fact[int]
 	looks    *batch.Batches[*look]
@@ -57,13 +61,15 @@ type API struct {
 	mu sync.Mutex
 	// last is the newest list of load balancers; nil before the first.
 	last *Snapshot
+	// surveyed is the last survey of all that is below load balancers; nil before the first.
+	surveyed *surveyed
 	// waiting is how many Settled calls are under way.
 	waiting int
 }
 
 // New makes no request.
 func New(c Config) *API {
-	a := &API{client: c.Client, project: c.Project, clock: c.Clock, logger: c.Logger, closing: make(chan struct{})}
+	a := &API{client: c.Client, project: c.Project, clock: c.Clock, logger: c.Logger, before: c.Pause, closing: make(chan struct{})}
 	a.minor = capability.New(a.askVersion, capability.Options{Clock: c.Clock})
 	a.looks = batch.New(ErrClosed, a.answerLooks)
 	a.surveys = batch.New(ErrClosed, a.answerSurveys)

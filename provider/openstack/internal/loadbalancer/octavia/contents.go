@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
@@ -30,28 +31,32 @@ type Contents struct {
 // first, what is below the pools after them. The error wraps [ErrNotFound] if there is no such load balancer, and [ErrForbidden] if it is
 // another project's; when something below it goes away meanwhile it is another one.
 //
-// Who asks at the same time as many others about other load balancers shares lists of the project's listeners, pools and monitors with
-// them: the monitors are read fully then.
-func (a *API) Contents(ctx context.Context, id string, depth Depth) (Contents, error) {
-	c, err := a.contents(ctx, id, depth)
+// Who asks at the same time as many others about other load balancers, or up to a minute later, shares lists of the project's listeners,
+// pools and monitors with them: the monitors are read fully then. Lists from before the call are used if updated, the load balancer's
+// UpdatedAt as the caller knows it, shows that nothing has changed since; the zero time never does.
+func (a *API) Contents(ctx context.Context, id string, depth Depth, updated time.Time) (Contents, error) {
+	c, err := a.contents(ctx, id, depth, updated)
 	if err != nil {
 		return Contents{}, fmt.Errorf("read what is below load balancer %q: %w", id, err)
 	}
 	return c, nil
 }
 
-func (a *API) contents(ctx context.Context, id string, depth Depth) (Contents, error) {
+func (a *API) contents(ctx context.Context, id string, depth Depth, updated time.Time) (Contents, error) {
 	if id == "" {
 		return Contents{}, ErrNotFound
 	}
 	s := &survey{id: id}
-	if err := a.surveys.Ask(ctx, s); err != nil {
+	found, known := a.recallSurvey(id, updated)
+	if known {
+		s.findings = found
+	} else if err := a.surveys.Ask(ctx, s); err != nil {
 		return Contents{}, err
 	}
 	if s.err != nil {
 		return Contents{}, s.err
 	}
-	known, err := a.known(ctx, s, depth)
+	told, err := a.known(ctx, s, depth)
 	if err != nil {
 		return Contents{}, err
 	}
@@ -62,10 +67,10 @@ func (a *API) contents(ctx context.Context, id string, depth Depth) (Contents, e
 	for i := range s.pools {
 		c.Pools = append(c.Pools, s.pools[i].value())
 	}
-	if err := a.readMembersOf(ctx, c.Pools, known); err != nil {
+	if err := a.readMembersOf(ctx, c.Pools, told); err != nil {
 		return Contents{}, err
 	}
-	return c, a.readMonitorsOf(ctx, c.Pools, s, known)
+	return c, a.readMonitorsOf(ctx, c.Pools, s, told)
 }
 
 // known is what the status tree tells; nil if all is to be read fully. Lists by a filter do not tell a load balancer that has nothing

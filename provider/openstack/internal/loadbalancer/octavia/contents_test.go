@@ -16,7 +16,7 @@ import (
 
 func (w *world) contents(id string, depth Depth) Contents {
 	w.t.Helper()
-	c, err := w.Contents(within(w.t), id, depth)
+	c, err := w.Contents(within(w.t), id, depth, time.Time{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func (w *world) everyContents(ids []string, depth Depth) []Contents {
 	for i, id := range ids {
 		go func() {
 			var err error
-			all[i], err = w.Contents(w.t.Context(), id, depth)
+			all[i], err = w.Contents(w.t.Context(), id, depth, time.Time{})
 			errs <- err
 		}()
 	}
@@ -231,7 +231,7 @@ func TestContents_Restart_CostsOneRequestForEachLoadBalancer_AndAFewLists(t *tes
 	first := w.add("first", 1, 1)
 	open := w.gate.close()
 	held := make(chan error, 1)
-	go func() { _, err := w.Contents(t.Context(), first, InPart); held <- err }()
+	go func() { _, err := w.Contents(t.Context(), first, InPart, time.Time{}); held <- err }()
 	w.called("loadbalancer_pool_list")
 	w.called("loadbalancer_listener_list")
 	time.AfterFunc(time.Second/10, open)
@@ -308,12 +308,12 @@ func TestContents_TellsWhyThereAreNone(t *testing.T) {
 			t.Errorf("one without anything has %+v", c)
 		}
 		for _, id := range []string{"00000000-0000-4000-8000-000000000000", ""} {
-			if _, err := w.Contents(within(t), id, depth); !errors.Is(err, ErrNotFound) {
+			if _, err := w.Contents(within(t), id, depth, time.Time{}); !errors.Is(err, ErrNotFound) {
 				t.Errorf("of one that does not exist: %v", err)
 			}
 		}
 		stranger := w.open(w.cloud.AddProject(openstacktest.Project{Name: "stranger"}))
-		if _, err := stranger.Contents(within(t), full, depth); !errors.Is(err, ErrForbidden) {
+		if _, err := stranger.Contents(within(t), full, depth, time.Time{}); !errors.Is(err, ErrForbidden) {
 			t.Errorf("of another project's: %v", err)
 		}
 	}
@@ -330,7 +330,7 @@ func TestContents_PartGoesAwayMeanwhile_IsAnError(t *testing.T) {
 			w.rewrite("loadbalancer_healthmonitor_list", func([]byte) (int, []byte) { return 200, []byte(`{"healthmonitors": []}`) })
 		}
 		w.cloud.Inject(openstacktest.Fault{Operation: operation, Status: 404, Times: 1})
-		if c, err := w.Contents(within(t), id, depth); err == nil || errors.Is(err, ErrNotFound) || c.Listeners != nil || c.Pools != nil {
+		if c, err := w.Contents(within(t), id, depth, time.Time{}); err == nil || errors.Is(err, ErrNotFound) || c.Listeners != nil || c.Pools != nil {
 			t.Errorf("%s: %+v, %v; want an error", operation, c, err)
 		}
 	}
@@ -374,12 +374,12 @@ func TestContents_BadAnswers_AreErrors(t *testing.T) {
 		w := newWorld(t)
 		id := w.add("lb", 1, 1)
 		w.rewrite(a.operation, func(body []byte) (int, []byte) { return 200, without(body, a.missing) })
-		if c, err := w.Contents(within(t), id, a.depth); err == nil {
+		if c, err := w.Contents(within(t), id, a.depth, time.Time{}); err == nil {
 			t.Errorf("%s without %s: %+v, want an error", a.operation, a.missing, c)
 		}
 		w.cloud.RemoveFaults()
 		w.cloud.Inject(openstacktest.Fault{Operation: a.operation, Truncate: 20})
-		if c, err := w.Contents(within(t), id, a.depth); err == nil {
+		if c, err := w.Contents(within(t), id, a.depth, time.Time{}); err == nil {
 			t.Errorf("%s, cut off: %+v, want an error", a.operation, c)
 		}
 	}
@@ -428,7 +428,7 @@ func TestContents_ChangeDuringALook_IsSeenByWhoAsksAfterIt(t *testing.T) {
 	open := w.gate.close()
 	before, after := make(chan Contents, 1), make(chan Contents, 1)
 	look := func(into chan<- Contents) {
-		c, err := w.Contents(t.Context(), id, InPart)
+		c, err := w.Contents(t.Context(), id, InPart, time.Time{})
 		if err != nil {
 			t.Error(err)
 		}
@@ -461,8 +461,8 @@ func TestContents_CallerGivesUp_DoesNotDisturbOthers(t *testing.T) {
 	open := w.gate.close()
 	ctx, cancel := context.WithCancel(t.Context())
 	leaving, staying := make(chan error, 1), make(chan error, 1)
-	go func() { _, err := w.Contents(ctx, id, InPart); leaving <- err }()
-	go func() { _, err := w.Contents(t.Context(), id, InPart); staying <- err }()
+	go func() { _, err := w.Contents(ctx, id, InPart, time.Time{}); leaving <- err }()
+	go func() { _, err := w.Contents(t.Context(), id, InPart, time.Time{}); staying <- err }()
 	w.called("loadbalancer_pool_list")
 	cancel()
 	if err := <-leaving; !errors.Is(err, context.Canceled) {

@@ -126,3 +126,31 @@ func (a *API) getLoadBalancer(ctx context.Context, id string) (balancer.LoadBala
 	}
 	return lb, err
 }
+
+// creation is a load balancer as the answer to its creation shows it: with all that is below it.
+type creation struct {
+	shownLoadBalancer
+	Listeners []shownPart `json:"listeners"`
+	Pools     []struct {
+		shownPart
+		Monitor shownPart `json:"healthmonitor"`
+	} `json:"pools"`
+}
+
+type shownPart struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// ids are those of the listeners, pools and monitors, by their names.
+func (s *creation) ids() map[string]string {
+	ids := map[string]string{}
+	for _, l := range s.Listeners {
+		ids[l.Name] = l.ID
+	}
+	for _, p := range s.Pools {
+		ids[p.Name], ids[p.Monitor.Name] = p.ID, p.Monitor.ID
+	}
+	delete(ids, "")
+	return ids
+}

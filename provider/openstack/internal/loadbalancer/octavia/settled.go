@@ -13,14 +13,21 @@ const tick = 2 * time.Second
 
 // Settled waits until Octavia is not at work on a load balancer any more, and returns it as it is then: ACTIVE, or in ERROR.
 //
-// It looks at once, and then every two seconds: all who wait share one list of load balancers. Who waits alone asks for one, and sooner at first,
-// since many changes take less than a second. The error
+// It looks after the Pause of the Config, and then every two seconds: all who wait share one list of load balancers. Who waits alone asks for
+// one, and sooner at first, since many changes take less than a second. The error
 // wraps [ErrNotFound] if the load balancer is gone, which is the success of a deletion; [ErrPending] if it is not settled after the limit,
 // with the load balancer as it was seen last; that of ctx as soon as ctx ends.
 func (a *API) Settled(ctx context.Context, id string, limit time.Duration) (balancer.LoadBalancer, error) {
 	defer a.wait()()
 	began := a.clock.Now()
-	lb, err := a.see(ctx, &look{id: id})
+	first := &look{id: id}
+	if before := min(a.before, limit); before > 0 {
+		if err := a.pause(ctx, before); err != nil {
+			return balancer.LoadBalancer{}, err
+		}
+		first.newer = began
+	}
+	lb, err := a.see(ctx, first)
 	for looks := 0; err == nil && lb.Status.Pending(); looks++ {
 		left := limit - a.clock.Since(began)
 		if left <= 0 {

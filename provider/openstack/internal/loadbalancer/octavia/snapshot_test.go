@@ -292,7 +292,7 @@ func TestClose_CancelsAndRefuses(t *testing.T) {
 	w.gate.close()
 	done := make(chan error, 2)
 	go func() { _, err := w.LoadBalancers(t.Context(), 0); done <- err }()
-	go func() { _, err := w.Contents(t.Context(), id, InPart); done <- err }()
+	go func() { _, err := w.Contents(t.Context(), id, InPart, time.Time{}); done <- err }()
 	w.called("loadbalancer_list")
 	w.called("loadbalancer_pool_list")
 	w.Close()
@@ -304,7 +304,7 @@ func TestClose_CancelsAndRefuses(t *testing.T) {
 	if _, err := w.LoadBalancers(t.Context(), 0); !errors.Is(err, ErrClosed) {
 		t.Errorf("a list after the end: %v", err)
 	}
-	if _, err := w.Contents(t.Context(), id, InPart); !errors.Is(err, ErrClosed) {
+	if _, err := w.Contents(t.Context(), id, InPart, time.Time{}); !errors.Is(err, ErrClosed) {
 		t.Errorf("contents after the end: %v", err)
 	}
 	w.Close()

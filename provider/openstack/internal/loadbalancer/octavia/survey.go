@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
 )
@@ -31,6 +32,43 @@ type findings struct {
 	pools     []shownPool
 	// monitors are those of all load balancers by their ids, if many were asked about together; else nil.
 	monitors map[string]*shownMonitor
+}
+
+// surveyed are the findings about the whole project, and when what they are about last changed.
+type surveyed struct {
+	begun time.Time
+	byID  map[string]findings
+	// updated are the load balancers' UpdatedAt in the list before.
+	updated map[string]time.Time
+}
+
+// surveyAge is for how long the findings about the project serve those who come a little later, as they do after a start.
+const surveyAge = time.Minute
+
+// recallSurvey answers from the last findings about the project. updated is the load balancer's UpdatedAt as the caller has seen it, before the
+// survey or after it: if it is what it was before the survey, nothing in the load balancer has changed in between.
+func (a *API) recallSurvey(id string, updated time.Time) (findings, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := a.surveyed
+	if last == nil || updated.IsZero() || a.clock.Since(last.begun) > surveyAge || !last.updated[id].Equal(updated) {
+		return findings{}, false
+	}
+	found, ok := last.byID[id]
+	return found, ok && !found.empty()
+}
+
+// startSurvey remembers how the load balancers were before it.
+func (a *API) startSurvey() *surveyed {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := &surveyed{begun: a.clock.Now(), updated: map[string]time.Time{}}
+	if a.last != nil {
+		for _, lb := range a.last.all {
+			s.updated[lb.ID] = lb.UpdatedAt
+		}
+	}
+	return s
 }
 
 func (f findings) empty() bool { return len(f.listeners)+len(f.pools) == 0 }
@@ -67,15 +105,25 @@ func (a *API) answerSurveys(ctx context.Context, asked []*survey) {
 // surveyAll answers from lists of all that the project has, and returns the ids of which these have nothing: the load balancer may be
 // another project's, which an administrator may use.
 func (a *API) surveyAll(ctx context.Context, ids []string, answer func(string, findings, error)) (unknown []string) {
+	began := a.startSurvey()
 	all, err := a.surveyProject(ctx)
 	byID := all.byLoadBalancer()
+	for id, found := range byID {
+		found.monitors = all.monitors
+		byID[id] = found
+	}
+	if err == nil {
+		began.byID = byID
+		a.mu.Lock()
+		a.surveyed = began
+		a.mu.Unlock()
+	}
 	for _, id := range ids {
 		found := byID[id]
 		if err == nil && found.empty() {
 			unknown = append(unknown, id)
 			continue
 		}
-		found.monitors = all.monitors
 		answer(id, found, err)
 	}
 	return unknown

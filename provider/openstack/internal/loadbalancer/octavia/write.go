@@ -29,7 +29,7 @@ func (a *API) CreateLoadBalancer(ctx context.Context, lb balancer.LoadBalancer, 
 	var made balancer.LoadBalancer
 	err := a.write(ctx, "create load balancer "+lb.Name, func(client *gophercloud.ServiceClient) error {
 		var body struct {
-			LoadBalancer shownLoadBalancer `json:"loadbalancer"`
+			LoadBalancer creation `json:"loadbalancer"`
 		}
 		err := loadbalancers.Create(ctx, client, loadBalancerCreation(lb, ports)).ExtractInto(&body)
 		switch {
@@ -39,6 +39,7 @@ func (a *API) CreateLoadBalancer(ctx context.Context, lb balancer.LoadBalancer, 
 			return errNoAnswer
 		}
 		made, err = body.LoadBalancer.value()
+		made.Made = body.LoadBalancer.ids()
 		return err
 	})
 	return made, err
