@@ -12,10 +12,12 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cloudprovider "k8s.io/cloud-provider"
+	cloudproviderapi "k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -145,6 +147,25 @@ func TestChurn_WhenAnUpdateFails_TheLoadBalancerIsEnsured(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestChurn_WhenAnUpdateIsToBeAskedForAgain_NobodyIsTold(t *testing.T) {
+	createReadyNodes(t, "later-1")
+	cloud := newCloud(t, nil)
+	runServiceLB(t, cloud)
+	service := createLoadBalancer(t, "later-update")
+	busy := cloudproviderapi.NewRetryError("busy", 10*time.Millisecond)
+	cloud.On(fake.UpdateLoadBalancer).Times(1).Fail(busy)
+	cloud.On(fake.EnsureLoadBalancer).Times(20).Fail(busy)
+	createReadyNodes(t, "later-2")
+	waitMembers(t, cloud, keyOf(service), "later-1", "later-2")
+	wantOnce(t, waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer", "Normal EnsuredLoadBalancer"))
+	// That there are no nodes any more is told, of the Service as it was when the load balancer was waited for.
+	deleteNode(t, "later-1")
+	waitMembers(t, cloud, keyOf(service), "later-2")
+	deleteNode(t, "later-2")
+	waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer", "Normal EnsuredLoadBalancer",
+		"Normal UpdatedLoadBalancer", "Warning UnAvailableLoadBalancer")
 }
 
 // The load balancer has gone between the change of the nodes and the call; and ImplementedElsewhere means that somebody else does it.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 // compareRules holds the shipped rules against what the tests' CCMs have asked of the API server: a rule that is missing and one that
-// nothing needs both fail the suite. Some of its tests alone do not need all rules, so a selection is not judged for these.
+// nothing needs both fail the suite, but for those of the OpenStack provider. Some of its tests alone do not need all rules, so a selection is not judged for these.
 func compareRules(s *suite.Suite) error {
 	granted, err := s.Rules.Permissions(s.User)
 	if err != nil {
@@ -36,10 +37,16 @@ func compareRules(s *suite.Suite) error {
 	if selected() {
 		report.Unused = nil
 	}
+	report.Unused = slices.DeleteFunc(report.Unused, ofOpenStack)
 	if !report.OK() {
 		return fmt.Errorf("example/deploy/rbac.yaml is not what the controllers need:\n%s", report)
 	}
 	return nil
+}
+
+// ofOpenStack tells whether only the OpenStack provider needs the permission, whose suite sees to it.
+func ofOpenStack(p rbac.Permission) bool {
+	return slices.Contains([]string{"patch services", "get namespaces kube-system"}, p.String())
 }
 
 // selected tells that go test runs only some of the tests.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -291,7 +290,7 @@ func TestService_EventsTellWhatBecomesOfItsLoadBalancer(t *testing.T) {
 	deleteService(t, good.Name)
 	waitServiceEvents(t, good, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer", "Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer")
 
-	cloud.On(fake.EnsureLoadBalancer).For("default/events-bad").Times(1).Fail(cloudproviderapi.NewRetryError("quota exceeded", time.Millisecond))
+	cloud.On(fake.EnsureLoadBalancer).For("default/events-bad").Times(1).Fail(errors.New("quota exceeded"))
 	bad := createLoadBalancer(t, "events-bad")
 	events := waitServiceEvents(t, bad, "Normal EnsuringLoadBalancer", "Warning SyncLoadBalancerFailed", "Normal EnsuredLoadBalancer")
 	if got, want := events[1].Message, "Error syncing load balancer: failed to ensure load balancer: quota exceeded"; got != want {

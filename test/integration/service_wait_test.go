@@ -1,0 +1,122 @@
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	cloudproviderapi "k8s.io/cloud-provider/api"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// manyPasses are more than client-go lets tell of one object: 25 events, and then one in five minutes.
+const manyPasses = 40
+
+// unready is the answer of a cloud that builds.
+func unready() error {
+	return fmt.Errorf("load balancer a1b2: %w", cloudproviderapi.NewRetryError("still building", 5*time.Millisecond))
+}
+
+// wantOnce fails the test if an event was told again.
+func wantOnce(t *testing.T, events []corev1.Event) {
+	t.Helper()
+	for _, e := range events {
+		if e.Count != 1 || e.InvolvedObject.APIVersion != "v1" {
+			t.Errorf("%s %s was told %d times, of a Service of version %q; want once, of v1: %s", e.Type, e.Reason, e.Count, e.InvolvedObject.APIVersion, e.Message)
+		}
+	}
+}
+
+func TestServiceWait_WhileTheCloudBuilds_NothingIsTold(t *testing.T) {
+	for name, nodes := range map[string]int{"wait-nodes": 1, "wait-nodeless": 0} {
+		t.Run(name, func(t *testing.T) {
+			first := []string{"Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer"}[:2-nodes]
+			for i := range nodes {
+				ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(fmt.Sprintf("%s-%d", name, i)))
+			}
+			cloud := newCloud(t, nil)
+			cloud.On(fake.EnsureLoadBalancer).Times(manyPasses).Fail(unready())
+			runServiceLB(t, cloud)
+			service := createLoadBalancer(t, name)
+			served := append(first, "Normal EnsuredLoadBalancer")
+			wantOnce(t, waitServiceEvents(t, service, served...))
+			if n := len(cloud.Calls(callsOf(fake.EnsureLoadBalancer, "default/"+name))); n != manyPasses+1 {
+				t.Errorf("the cloud was asked %d times, want %d", n, manyPasses+1)
+			}
+
+			// A failure later is told as ever, and what follows it.
+			cloud.On(fake.EnsureLoadBalancer).Times(1).Fail(errors.New("quota exceeded"))
+			editService(t, name, annotate("another"))
+			events := waitServiceEvents(t, service, append(served, "Warning SyncLoadBalancerFailed")...)
+			if got, want := events[len(events)-1].Message, "Error syncing load balancer: failed to ensure load balancer: quota exceeded"; got != want {
+				t.Errorf("the failure is told as %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestServiceWait_ThatEndsInAFailure_TellsTheFailure(t *testing.T) {
+	cloud := newCloud(t, nil)
+	cloud.On(fake.EnsureLoadBalancer).Times(manyPasses).Fail(unready())
+	cloud.On(fake.EnsureLoadBalancer).Times(1).Fail(errors.New("no host has room"))
+	runServiceLB(t, cloud)
+	service := createLoadBalancer(t, "wait-fails")
+	events := waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer", "Warning SyncLoadBalancerFailed", "Normal EnsuredLoadBalancer")
+	if got, want := events[2].Message, "Error syncing load balancer: failed to ensure load balancer: no host has room"; got != want {
+		t.Errorf("the failure is told as %q, want %q", got, want)
+	}
+}
+
+// The provider gets the Service as it is in the cluster, in the passes of waiting too.
+func TestServiceWait_TheCloudSeesWhatHasChangedMeanwhile(t *testing.T) {
+	cloud := newCloud(t, nil)
+	remove := cloud.On(fake.EnsureLoadBalancer).Fail(unready())
+	runServiceLB(t, cloud)
+	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("wait-changes"))
+	waitCalls(t, cloud, "the load balancer is waited for", 3, callsOf(fake.EnsureLoadBalancer, keyOf(service)))
+	editService(t, service.Name, annotate("meanwhile"))
+	remove()
+	ccmtest.WaitCloud(t, cloud, "the load balancer has the annotation", func() error {
+		if b, _ := cloud.LoadBalancer(keyOf(service)); b.Annotations["example.org/edit"] != "meanwhile" {
+			return fmt.Errorf("it has %v", b.Annotations)
+		}
+		return nil
+	})
+}
+
+func TestServiceWait_ADeletionThatTakesTime_IsToldOnce(t *testing.T) {
+	cloud := newCloud(t, nil)
+	cloud.On(fake.GetLoadBalancer).For("default/wait-check").Times(1).Fail(unready())
+	cloud.On(fake.EnsureLoadBalancerDeleted).For("default/wait-delete").Times(2).Fail(unready())
+	runServiceLB(t, cloud)
+	for _, name := range []string{"wait-check", "wait-delete"} {
+		service := createLoadBalancer(t, name)
+		deleteService(t, name)
+		ccmtest.WaitServiceGone(t, shared.Admin, "default", name)
+		wantOnce(t, waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer",
+			"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer"))
+	}
+}
+
+// A Service that is deleted while it waits to be served.
+func TestServiceWait_GivenUp_IsToldAsADeletion(t *testing.T) {
+	cloud := newCloud(t, nil)
+	cloud.On(fake.EnsureLoadBalancer).AfterEffect().Fail(unready())
+	runServiceLB(t, cloud)
+	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("wait-given-up"))
+	waitCalls(t, cloud, "the load balancer is waited for", 3, callsOf(fake.EnsureLoadBalancer, keyOf(service)))
+	deleteService(t, service.Name)
+	ccmtest.WaitServiceGone(t, shared.Admin, "default", service.Name)
+	events := waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer", "Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer")
+	wantOnce(t, events)
+	for _, e := range events {
+		if strings.Contains(e.Message, "again") {
+			t.Errorf("that the cloud is asked again is told: %s", e.Message)
+		}
+	}
+}
