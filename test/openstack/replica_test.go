@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/utils/clock"
 
@@ -20,7 +21,9 @@ import (
 // replica is a running Manager with the OpenStack provider.
 type replica struct {
 	*ccm.Manager
-	site    *site
+	site *site
+	// admin is of the replica's cluster; nil: of the suite's.
+	admin   kubernetes.Interface
 	elector *ccmtest.ManualElector
 	clock   clock.Clock
 	metrics *prometheus.Registry
@@ -37,6 +40,8 @@ type launch struct {
 	// cloud is the provider's configuration, unless Params.Config names a file.
 	cloud   config.Config
 	options []openstack.Option
+	// admin is of another cluster than the suite's.
+	admin kubernetes.Interface
 	// haste is how many times faster the provider's clock is than the real one.
 	haste int
 }
@@ -67,7 +72,7 @@ func start(t *testing.T, s *site, change ...func(*launch)) *replica {
 	for _, f := range change {
 		f(&l)
 	}
-	r.clock = newHasty(l.haste)
+	r.clock, r.admin = newHasty(l.haste), l.admin
 	l.Providers = []ccm.Provider{r.byClock(l.provider())}
 	var err error
 	if r.Manager, err = ccm.New(l.Params); err != nil {

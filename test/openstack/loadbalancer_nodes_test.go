@@ -1,0 +1,113 @@
+//go:build !race
+
+// Upstream's service controller races with itself when nodes change while there are load balancers; see test/integration/churn_test.go.
+// These tests run without the race detector.
+
+package openstack_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/openstack/config"
+)
+
+// patchNode changes a node as its kubelet or an operator does.
+func patchNode(t *testing.T, name, patch string, subresources ...string) {
+	t.Helper()
+	_, err := shared.Admin.CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Nodes that come and go, by upstream's controller and by the provider's own look at them.
+func TestChurn_LoadBalancer_FollowsItsNodes(t *testing.T) {
+	s := newBalancedSite(t)
+	machines := s.addNodes(shared.Admin, "churn-1", "churn-2")
+	r := serving(t, s, balancing(s, func(c *config.LoadBalancer) { c.ManageSecurityGroups = true }))
+	service := served(t, "churn", ccmtest.ServicePorts(80, 443))
+	id := service.Annotations[annotationID]
+	s.waitShape(service, s.usual(service, machines...))
+	s.waitGroup(service, machines...)
+
+	more := s.addNodes(shared.Admin, "churn-3")
+	s.waitShape(service, s.usual(service, append(machines, more...)...))
+	s.waitGroup(service, append(machines, more...)...)
+	deleteNode(t, "churn-1")
+	rest := append(machines[1:], more...)
+	s.waitShape(service, s.usual(service, rest...))
+	s.waitGroup(service, rest...)
+
+	// A node that is about to go gets no new connections, and keeps those that it has.
+	patchNode(t, "churn-2", `{"spec":{"taints":[{"key":"ToBeDeletedByClusterAutoscaler","effect":"NoSchedule"}]}}`)
+	address := s.address(machines[1], 4)
+	drained := s.usual(service, rest...)
+	for _, port := range service.Spec.Ports {
+		member := address + ":" + strconv.Itoa(int(port.NodePort))
+		drained = strings.ReplaceAll(drained, member, member+" weight 0")
+	}
+	s.waitShape(service, drained)
+	patchNode(t, "churn-2", `{"spec":{"taints":null}}`)
+	s.waitShape(service, s.usual(service, rest...))
+	patchNode(t, "churn-2", `{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"}}}`)
+	s.waitShape(service, s.usual(service, more...))
+	s.waitGroup(service, more...)
+
+	deleteNode(t, "churn-2")
+	deleteNode(t, "churn-3")
+	lb := s.waitShape(service, s.usual(service))
+	if lb.ID != id {
+		t.Error("the load balancer was made anew")
+	}
+	r.unbroken()
+	deleteService(t, shared.Admin, "churn")
+	s.wantNothingLeft()
+}
+
+// Of this upstream sees nothing.
+func TestChurn_LoadBalancer_FollowsLabelsAndAddressesOfNodes(t *testing.T) {
+	s := newBalancedSite(t)
+	machines := s.addNodes(shared.Admin, "quiet-1", "quiet-2")
+	serving(t, s, func(l *launch) { l.Config.Controllers = []string{"service"} })
+	service := served(t, "quiet", internal(), annotated(annotationSelector, "tier=front"))
+	s.waitShape(service, s.usual(service))
+	patchNode(t, "quiet-2", `{"metadata":{"labels":{"tier":"front"}}}`)
+	s.waitShape(service, s.usual(service, machines[1]))
+	patchNode(t, "quiet-1", `{"metadata":{"labels":{"tier":"front"}}}`)
+	s.waitShape(service, s.usual(service, machines...))
+	patchNode(t, "quiet-2", `{"metadata":{"labels":{"tier":"back"}}}`)
+	s.waitShape(service, s.usual(service, machines[0]))
+
+	old := s.address(machines[0], 4)
+	patchNode(t, "quiet-1", fmt.Sprintf(`{"status":{"addresses":[{"$patch":"delete","type":"InternalIP","address":%q},{"type":"InternalIP","address":"10.0.77.7"}]}}`, old), "status")
+	s.waitShape(service, strings.ReplaceAll(s.usual(service, machines[0]), old+":", "10.0.77.7:"))
+}
+
+// Many nodes at once are few changes of each load balancer.
+func TestChurn_LoadBalancer_ABurstOfNodesIsOneChange(t *testing.T) {
+	s := newBalancedSite(t)
+	machines := s.addNodes(shared.Admin, "burst-0")
+	serving(t, s)
+	services := []string{"burst-a", "burst-b"}
+	for _, name := range services {
+		served(t, name, internal())
+	}
+	before := s.mark()
+	for i := range 10 {
+		machines = append(machines, s.addNodes(shared.Admin, fmt.Sprintf("burst-%d", i+1))...)
+	}
+	for _, name := range services {
+		service := getService(t, shared.Admin, name)
+		s.waitShape(service, s.usual(service, machines...))
+	}
+	if made := s.since(before, operations("loadbalancer_members_update")); len(made) >= 20 {
+		t.Errorf("the members of 2 pools were written %d times for 10 nodes:\n%s", len(made), describe(made))
+	}
+}
