@@ -135,12 +135,12 @@ func (p *pass) lookBelow(ctx context.Context, lb *balancer.LoadBalancer, settled
 	switch {
 	case settled && p.memory.contents == nil:
 		return asWished(p.desired), nil
-	case settled, p.memory.unchanged(lb) && p.memory.contents != nil && !p.repair:
+	case settled, p.memory.unchanged(lb) && p.memory.contents != nil && !p.repair && !p.closely:
 		p.contents = p.memory.contents
 		return *p.contents, nil
 	}
 	depth := octavia.InPart
-	if p.deep || p.repair && p.memory.settled != "" {
+	if p.deep || p.closely || p.repair && p.memory.settled != "" {
 		// Others have changed something.
 		depth = octavia.Full
 	}

@@ -2,7 +2,9 @@ package loadbalancer
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
@@ -126,4 +128,20 @@ func orElse[T any](items, otherwise []T) []T {
 		return otherwise
 	}
 	return items
+}
+
+// hidden is that of the members which a status tree does not show, but for which members there are: equal for two wishes of which one can
+// be compared with the other's members as a tree shows them.
+func hidden(d balancer.Desired) string {
+	var kinds []string
+	for _, port := range d.Ports {
+		for _, m := range port.Pool.Members {
+			kinds = append(kinds, fmt.Sprint(port.Name, m.MonitorPort, m.SubnetID))
+			if m.Weight != 1 {
+				kinds = append(kinds, fmt.Sprint(port.Name, m.Address, m.Weight))
+			}
+		}
+	}
+	slices.Sort(kinds)
+	return strings.Join(slices.Compact(kinds), ";") + "."
 }

@@ -39,7 +39,9 @@ type pass struct {
 	// contents are those that were read, now or earlier; nil: none were. looked: they were read now.
 	contents *contents
 	looked   bool
-	unlock   func()
+	// closely: all fields are read, whatever is remembered.
+	closely bool
+	unlock  func()
 	// heard is what a silent pass has to say.
 	heard []notice
 }
@@ -332,9 +334,9 @@ func (p *pass) carryOut(ctx context.Context) error {
 		return err
 	}
 	todo := plan.Change(want, p.observed)
-	if lb != nil && !p.looked && deletes(todo) {
-		// What is only remembered may lack something of others'.
+	if lb != nil && p.needsMore(todo) {
 		p.memory.unsettle()
+		p.closely = true
 		if want, err = p.observe(ctx); err != nil {
 			return err
 		}
@@ -352,6 +354,7 @@ func (p *pass) carryOut(ctx context.Context) error {
 		p.memory.confirm(lb, now)
 		p.memory.compared = p.memory.compared || p.deep && p.memory.lasts(now)
 		p.memory.contents = p.contents
+		p.memory.hidden = hidden(p.desired)
 		if err := p.announce(ctx); err != nil {
 			return err
 		}
@@ -409,6 +412,7 @@ func (p *pass) remember(todo plan.Plan, done apply.Result, created bool, err err
 	}
 	if err == nil {
 		p.memory.settle(lb.ID, p.wish)
+		p.memory.hidden = hidden(p.desired)
 	}
 	switch {
 	case created && len(todo.Steps) > 0 && !p.features.Serial:
@@ -418,11 +422,25 @@ func (p *pass) remember(todo plan.Plan, done apply.Result, created bool, err err
 	}
 }
 
-// deletes tells whether the plan deletes the load balancer.
-func deletes(todo plan.Plan) bool {
+// needsMore tells whether a plan hangs on what has not been read, or not now.
+func (p *pass) needsMore(todo plan.Plan) bool {
+	if p.closely {
+		return false
+	}
+	inPart := slices.ContainsFunc(p.observed.Pools, func(pool balancer.Pool) bool { return pool.MembersInPart })
+	if inPart && p.memory.hidden != "" && p.memory.hidden != hidden(p.desired) {
+		return true
+	}
 	return slices.ContainsFunc(todo.Steps, func(step plan.Step) bool {
-		_, ok := step.(plan.DeleteLoadBalancer)
-		return ok
+		switch step.(type) {
+		case plan.DeleteLoadBalancer:
+			// What is only remembered may lack something of others'.
+			return !p.looked
+		case plan.CreateMonitor, plan.UpdateMonitor, plan.DeleteMonitor:
+			// With the monitor changes which port of a member is looked at, which a status tree does not show.
+			return inPart
+		}
+		return false
 	})
 }
 

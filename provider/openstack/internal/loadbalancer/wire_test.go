@@ -161,3 +161,46 @@ func TestEnsure_RecreationWithOthersListenerInIt_ReadsBeforeItDeletes(t *testing
 		t.Errorf("of the load balancer with a user's listener there is left %+v", now)
 	}
 }
+
+// A status tree does not show which port of a member is monitored, nor its weight.
+func TestEnsure_WhatStatusTreesHide_IsChangedAllTheSame(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.kube = fake.NewClientset()
+	s.defaults.LoadBalancer.CreateMonitor = true
+	c := s.begin("cluster-1", s.kube)
+	nodes := []*v1.Node{s.addNode("a"), s.addNode("b")}
+	service := s.addService("web", 80)
+	want := func(monitor string, port, weight int) {
+		t.Helper()
+		c.ensure(service, nodes...)
+		pool := s.LoadBalancers()[0].Pools[0]
+		if m := pool.Members[0]; pool.Monitor.Type != monitor || m.MonitorPort != port || m.Weight != weight {
+			t.Errorf("the monitor is %s, the first member is monitored at %d and has weight %d, want %s, %d, %d", pool.Monitor.Type, m.MonitorPort, m.Weight, monitor, port, weight)
+		}
+	}
+	local := func(policy v1.ServiceExternalTrafficPolicy, port int32) {
+		service = s.now(service)
+		service.Spec.ExternalTrafficPolicy, service.Spec.HealthCheckNodePort = policy, port
+		s.update(service)
+	}
+	for _, restart := range []bool{false, true} {
+		again := func() {
+			if restart {
+				c = s.begin("cluster-1", s.kube)
+			}
+		}
+		want("TCP", 0, 1)
+		local(v1.ServiceExternalTrafficPolicyLocal, 32000)
+		again()
+		want("HTTP", 32000, 1)
+		local(v1.ServiceExternalTrafficPolicyCluster, 0)
+		again()
+		want("TCP", 0, 1)
+	}
+	c.ensure(service, nodes...)
+	nodes[0].Spec.Taints = []v1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}
+	want("TCP", 0, 0)
+	nodes[0].Spec.Taints = nil
+	want("TCP", 0, 1)
+}
