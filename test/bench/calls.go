@@ -34,6 +34,39 @@ func isWriteOf(resource string, call openstacktest.Call) bool {
 	return isOf && call.Method != http.MethodGet
 }
 
+// of are those of an operation, and without all others.
+func (c calls) of(operation string) calls {
+	return c.only(func(call openstacktest.Call) bool { return call.Operation == operation })
+}
+
+func (c calls) without(operation string) calls {
+	return c.only(func(call openstacktest.Call) bool { return call.Operation != operation })
+}
+
+// writes are those that may change something. A login does not.
+func (c calls) writes() calls {
+	return c.only(func(call openstacktest.Call) bool {
+		return call.Method != http.MethodGet && call.Service != openstacktest.ServiceIdentity
+	})
+}
+
+// answered are those that got a status.
+func (c calls) answered(status int) calls {
+	return c.only(func(call openstacktest.Call) bool { return call.Status == status })
+}
+
+// busiest is how many there were a second, in the time of a length in which there were the most.
+func (c calls) busiest(length time.Duration) float64 {
+	most, first := 0, 0
+	for i := range c {
+		for c[i].Time.Sub(c[first].Time) >= length {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return float64(most) / length.Seconds()
+}
+
 func (c calls) only(matches func(openstacktest.Call) bool) (some calls) {
 	for _, call := range c {
 		if matches(call) {

@@ -15,9 +15,18 @@ type figure struct {
 	unfinished time.Duration
 	// target is the most that the value may be; noTarget is none.
 	target float64
-	// calls are what was counted; none for a time.
-	calls calls
-	occm  cost
+	// calls are what was counted; none for a time. beside are those that were not.
+	calls, beside calls
+	occm          cost
+}
+
+// operations is what was called, by operation; "" for a time.
+func (f figure) operations() string {
+	text := f.calls.byOperation()
+	if len(f.beside) > 0 {
+		text += "; beside: " + f.beside.byOperation()
+	}
+	return text
 }
 
 // countOf is a figure of a number of calls.

@@ -26,11 +26,13 @@ type settings struct {
 	// notReady and routes are for OpenStack, and idle is how long calls for routes are counted.
 	notReady, routes int
 	idle             time.Duration
-	limit            time.Duration
-	scenarios        []string
-	programs         string
-	out              string
-	outOpenStack     string
+	// balancers is for OpenStack, too.
+	balancers    int
+	limit        time.Duration
+	scenarios    []string
+	programs     string
+	out          string
+	outOpenStack string
 }
 
 func main() {
@@ -61,10 +63,11 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&s.rest, "rest", 150*time.Second, "wait before memory at rest is measured; Go collects garbage at least every two minutes")
 	flags.IntVar(&s.notReady, "not-ready", 500, "OpenStack: nodes that are not ready")
 	flags.IntVar(&s.routes, "routes", 500, "OpenStack: routes to create, and to watch over")
+	flags.IntVar(&s.balancers, "balancers", 100, "OpenStack: Services that wait while Octavia is slow or refuses, and that get a new node")
 	flags.DurationVar(&s.idle, "idle", 3*time.Minute, "OpenStack: how long calls are counted while routes are as they should be")
 	flags.DurationVar(&s.limit, "limit", 15*time.Minute, "give a trial up after this time, and report that")
 	flags.StringSliceVar(&s.scenarios, "scenarios", scenarioNames(), "what to measure")
-	flags.BoolVar(&quick, "quick", false, "100 nodes, 20 services, one round, 6 managers and a rest of 10 seconds, 50 nodes not ready, 50 routes that are idle for a minute: "+
+	flags.BoolVar(&quick, "quick", false, "100 nodes, 20 services, one round, 6 managers and a rest of 10 seconds, 50 nodes not ready, 50 routes that are idle for a minute, 10 load balancers: "+
 		"to try the benchmark itself")
 	flags.StringVar(&s.programs, "programs", "", "folder of the programs fxccm and upstream (default: where this program is)")
 	flags.StringVar(&s.out, "out", "", "also write to this file, as Markdown, how fxccm is beside upstream's command")
@@ -74,7 +77,7 @@ func parse(args []string) (settings, error) {
 	}
 	if quick {
 		for name, value := range map[string]string{
-			"nodes": "100", "services": "20", "rounds": "1", "managers": "6", "rest": "10s", "not-ready": "50", "routes": "50", "idle": "1m",
+			"nodes": "100", "services": "20", "rounds": "1", "managers": "6", "rest": "10s", "not-ready": "50", "routes": "50", "idle": "1m", "balancers": "10",
 		} {
 			if !flags.Changed(name) {
 				if err := flags.Set(name, value); err != nil {
@@ -90,7 +93,10 @@ func (s *settings) validate(extra []string) error {
 	if len(extra) > 0 {
 		return fmt.Errorf("unexpected argument %q", extra[0])
 	}
-	for name, n := range map[string]int{"--nodes": s.nodes, "--services": s.services, "--rounds": s.rounds, "--not-ready": s.notReady, "--routes": s.routes} {
+	for name, n := range map[string]int{
+		"--nodes": s.nodes, "--services": s.services, "--rounds": s.rounds,
+		"--not-ready": s.notReady, "--routes": s.routes, "--balancers": s.balancers,
+	} {
 		if n < 1 {
 			return fmt.Errorf("%s=%d: there must be at least 1", name, n)
 		}
@@ -158,7 +164,7 @@ func run(ctx context.Context, s settings) (err error) {
 	if len(b.results.rows) > 0 {
 		err = writePage(s.out, page.markdown())
 	}
-	if len(b.results.figures) > 0 {
+	if len(b.results.chapters) > 0 {
 		err = errors.Join(err, writePage(s.outOpenStack, page.openStackMarkdown()))
 	}
 	return err

@@ -112,6 +112,7 @@ func newRole() *rbacv1.ClusterRole {
 			rule("", []string{"services"}, "get", "list", "watch", "patch", "update"),
 			rule("", []string{"services/status"}, "patch", "update"),
 			rule("", []string{"configmaps"}, "get", "list", "watch"),
+			rule("", []string{"namespaces"}, "get"),
 			rule("", []string{"events"}, "create", "patch", "update"),
 			rule("events.k8s.io", []string{"events"}, "create", "patch", "update"),
 			rule("coordination.k8s.io", []string{"leases"}, "get", "list", "watch", "create", "update"),

@@ -36,14 +36,29 @@ const (
 // measureOpenStack measures what fxccm asks of OpenStack, and nobody else: what OCCM asks is computed. The trials are made once, for
 // counts hardly vary. In each only one controller runs, so that no other's calls are counted.
 func measureOpenStack(ctx context.Context, b *bench) error {
-	for _, measure := range []func(context.Context, *bench) error{
-		measureInitialise, measureStatusPass, measureNotReady, measureIdleRoutes, measureRoutes,
-	} {
-		if err := measure(ctx, b); err != nil {
-			return err
+	for _, c := range openStackChapters() {
+		b.results.begin(c.title)
+		for _, measure := range c.measures {
+			if err := measure(ctx, b); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// openStackChapter is what is shown together.
+type openStackChapter struct {
+	title    string
+	measures []func(context.Context, *bench) error
+}
+
+func openStackChapters() []openStackChapter {
+	type measures = []func(context.Context, *bench) error
+	return []openStackChapter{
+		{"Nodes and routes", measures{measureInitialise, measureStatusPass, measureNotReady, measureIdleRoutes, measureRoutes}},
+		{"Load balancers", measures{measureNewServices, measureRestart, measureNodeAdded, measureServed, measureRefused}},
+	}
 }
 
 // measureInitialise counts what is asked from the start of the process until all nodes that wait are initialised, and how long that takes from when
@@ -103,7 +118,7 @@ func measureNotReady(ctx context.Context, b *bench) error {
 		if err := t.prepare(ctx, t.cloud.silentNodes()); err != nil {
 			return err
 		}
-		if err := t.startCCM("--controllers=" + names.CloudNodeLifecycleController); err != nil {
+		if _, err := t.startCCM("--controllers=" + names.CloudNodeLifecycleController); err != nil {
 			return err
 		}
 		if _, err := t.cloud.WaitForCall(ctx, func(openstacktest.Call) bool { return true }); err != nil {

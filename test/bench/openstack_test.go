@@ -118,10 +118,13 @@ func TestStatusPass_CannotBeServedFromMemory(t *testing.T) {
 // openStackReport is one of a figure of calls, one of a time, and one that OCCM's value is not known of.
 func openStackReport() report {
 	results := newResults()
-	results.figures = []figure{
+	results.begin("Nodes and routes")
+	for _, f := range []figure{
 		countOf("500 routes created: writes of the router", someCalls().writesOf("router"), 2, occmRouterWrites(500)),
 		{title: "1000 nodes initialised: time", value: 4, unit: seconds, target: 20, occm: occmNodesTime(1000, targetLatency)},
 		{title: "500 routes created: time", value: 27, unit: seconds},
+	} {
+		results.note(f)
 	}
 	return report{results: results, begun: time.Now(), settings: settings{nodes: 1000, notReady: 500, routes: 500, idle: 3 * time.Minute}}
 }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
 // openStackTrial is a trial on a simulated OpenStack instead of the fake cloud.
@@ -21,9 +23,11 @@ type openStackTrial struct {
 }
 
 // onOpenStack is a trial. Not to finish within the limit is a result and no error.
-func (b *bench) onOpenStack(ctx context.Context, title string, servers int, body func(context.Context, *openStackTrial) error) error {
+func (b *bench) onOpenStack(
+	ctx context.Context, title string, servers int, body func(context.Context, *openStackTrial) error, options ...openstacktest.Option,
+) error {
 	err := b.trial(ctx, 0, func(ctx context.Context, t *trial) error {
-		o := &openStackTrial{trial: t, cloud: newOpenStack(servers), title: title}
+		o := &openStackTrial{trial: t, cloud: newOpenStack(servers, options...), title: title}
 		// The processes end before what they talk to.
 		t.after = func() error {
 			o.cloud.Close()
@@ -33,6 +37,10 @@ func (b *bench) onOpenStack(ctx context.Context, title string, servers int, body
 		if err != nil && errors.Is(context.Cause(ctx), errLimit) {
 			o.note(figure{title: title, unfinished: b.settings.limit})
 			return nil
+		}
+		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+			// A process has died, and what was under way only says that it was broken off.
+			err = fmt.Errorf("%w: %w", err, cause)
 		}
 		return err
 	})
@@ -55,7 +63,7 @@ func (t *openStackTrial) run(ctx context.Context, nodes []*corev1.Node, isSo fun
 	if err != nil {
 		return 0, err
 	}
-	if err := t.startCCM(flags...); err != nil {
+	if _, err := t.startCCM(flags...); err != nil {
 		return 0, err
 	}
 	from, err := lease.wait()
@@ -77,16 +85,20 @@ func (t *openStackTrial) prepare(ctx context.Context, nodes []*corev1.Node) erro
 }
 
 // startCCM starts fxccm on the cloud. Of flags that are given twice the last one counts.
-func (t *openStackTrial) startCCM(flags ...string) error {
-	config, err := t.cloud.writeConfig(t.bench.dir)
+func (t *openStackTrial) startCCM(flags ...string) (*replica, error) {
+	return t.startWith("", flags...)
+}
+
+// startWith has something more in cloud.conf.
+func (t *openStackTrial) startWith(more string, flags ...string) (*replica, error) {
+	config, err := t.cloud.writeConfig(t.bench.dir, more)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = t.start(candidate{
+	return t.start(candidate{
 		name: ours, program: "fxccm",
 		flags: append([]string{"--cloud-provider=openstack", "--cloud-config=" + config}, flags...),
 	})
-	return err
 }
 
 // watch waits until all nodes are so.
@@ -125,13 +137,17 @@ func (t *openStackTrial) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+func (t *openStackTrial) note(f figure) { t.bench.note(f) }
+
 // note keeps a figure, and tells it.
-func (t *openStackTrial) note(f figure) {
-	b := t.bench
-	b.results.figures = append(b.results.figures, f)
+func (b *bench) note(f figure) {
+	b.results.note(f)
 	text := f.title + ": " + f.text()
-	if len(f.calls) > 0 {
-		text += " (" + f.calls.byOperation() + ")"
+	if verdict := f.verdict(); verdict != "" {
+		text += ", " + verdict
+	}
+	if operations := f.operations(); operations != "" {
+		text += " (" + operations + ")"
 	}
 	b.progress.say(text)
 }

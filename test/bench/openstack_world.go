@@ -14,7 +14,9 @@ import (
 // The networks of a simulated cloud. Each node has a /24 of the pods' network.
 const (
 	nodesCIDR = "10.0.0.0/16"
-	podsCIDR  = "10.128.0.0/12"
+	// outsideCIDR is for floating IPs: RFC 6598 keeps it for nobody's own.
+	outsideCIDR = "100.64.0.0/16"
+	podsCIDR    = "10.128.0.0/12"
 	// mostRoutes is how many nodes have room in it.
 	mostRoutes = 1 << 12
 	// accessBase is the first of the addresses that servers have in the outer world: RFC 2544 keeps them for benchmarks.
@@ -23,11 +25,13 @@ const (
 	openStackPage = 1000
 )
 
-// openStack is a simulated cloud with the servers of a cluster's nodes, and a router before them.
+// openStack is a simulated cloud with the servers of a cluster's nodes, and a router between them and the outer world.
 type openStack struct {
 	*openstacktest.Server
 	servers []server
 	router  string
+	// subnet is that of the nodes, and of load balancers; outside the network of floating IPs.
+	subnet, outside string
 }
 
 // server is one of them, with its port.
@@ -37,11 +41,14 @@ type server struct {
 	address, pods string
 }
 
-func newOpenStack(servers int) *openStack {
-	cloud := &openStack{Server: openstacktest.NewServer(openstacktest.WithPageSize(openStackPage), openstacktest.WithLatency(targetLatency))}
+func newOpenStack(servers int, more ...openstacktest.Option) *openStack {
+	options := append([]openstacktest.Option{openstacktest.WithPageSize(openStackPage), openstacktest.WithLatency(targetLatency)}, more...)
+	cloud := &openStack{Server: openstacktest.NewServer(options...)}
 	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
-	subnet := cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: nodesCIDR})
-	cloud.router = cloud.AddRouter(openstacktest.Router{Name: "router", Subnets: []string{subnet}})
+	cloud.subnet = cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: nodesCIDR})
+	cloud.outside = cloud.AddNetwork(openstacktest.Network{Name: "outside", External: true})
+	cloud.AddSubnet(openstacktest.Subnet{NetworkID: cloud.outside, CIDR: outsideCIDR})
+	cloud.router = cloud.AddRouter(openstacktest.Router{Name: "router", ExternalNetworkID: cloud.outside, Subnets: []string{cloud.subnet}})
 	for i := range servers {
 		s := server{name: fmt.Sprintf("node-%04d", i), pods: podCIDR(i)}
 		s.id = cloud.AddServer(openstacktest.Instance{Name: s.name})
@@ -72,10 +79,11 @@ func accessAddress(i int) string {
 	return netip.AddrFrom4(base).String()
 }
 
-// writeConfig writes a cloud.conf into a folder.
-func (o *openStack) writeConfig(dir string) (path string, _ error) {
+// writeConfig writes a cloud.conf into a folder, with something more at its end.
+func (o *openStack) writeConfig(dir, more string) (path string, _ error) {
 	path = filepath.Join(dir, "openstack.conf")
-	text := o.CloudConf(openstacktest.PasswordAuth) + "\n[Route]\nrouter-id = " + o.router + "\n"
+	text := o.CloudConf(openstacktest.PasswordAuth) + "\n[Route]\nrouter-id = " + o.router +
+		"\n[LoadBalancer]\nsubnet-id = " + o.subnet + "\nfloating-network-id = " + o.outside + "\n" + more
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("write the configuration of the cloud: %w", err)
 	}

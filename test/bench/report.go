@@ -23,8 +23,8 @@ func (r report) terminal() string {
 	if len(r.results.rows) > 0 {
 		text.WriteString(terminalTable(header(), r.table()) + "\n")
 	}
-	if len(r.results.figures) > 0 {
-		text.WriteString("On OpenStack:\n" + r.openStackTerminal())
+	for _, c := range r.results.chapters {
+		text.WriteString("On OpenStack: " + c.title + "\n" + c.terminal() + "\n")
 	}
 	return text.String()
 }
@@ -181,5 +181,5 @@ make bench SCENARIOS=openstack   # some of it; writes a page that is measured in
 make bench QUICK=1               # 100 nodes, 20 Services, one round, 6 Managers, 50 routes; writes nothing
 ` + "```" + `
 
-It takes Linux and three quarters of an hour. ` + "`bin/bench/bench --help`" + ` lists what can be changed.
+It takes Linux and an hour. ` + "`bin/bench/bench --help`" + ` lists what can be changed.
 `

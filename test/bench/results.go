@@ -14,8 +14,9 @@ const (
 	mebibytes unit = "MiB"
 	// count is of things; it has no name.
 	count unit = ""
-	// perMinute is of things, too.
+	// perMinute and perSecond are of things, too.
 	perMinute unit = "a minute"
+	perSecond unit = "a second"
 )
 
 // A row is one thing that is measured of all candidates. Less is better.
@@ -40,7 +41,7 @@ func (s sample) text(u unit) string {
 		return fmt.Sprintf("not in %.0f %s (%d of %d)", s.value, u, s.done, s.of)
 	case u == count:
 		return fmt.Sprintf("%.0f", s.value)
-	case u == perMinute:
+	case u == perMinute, u == perSecond:
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", s.value), ".0") + " " + string(u)
 	case u == mebibytes && s.value >= 10 || s.value >= 100:
 		return fmt.Sprintf("%.0f %s", s.value, u)
@@ -53,8 +54,23 @@ func (s sample) text(u unit) string {
 type results struct {
 	rows    []row
 	samples map[row]map[string][]sample
-	// figures are of fxccm on OpenStack.
+	// chapters are of fxccm on OpenStack.
+	chapters []chapter
+}
+
+// A chapter is figures that are shown together.
+type chapter struct {
+	title   string
 	figures []figure
+}
+
+// begin begins a chapter.
+func (r *results) begin(title string) { r.chapters = append(r.chapters, chapter{title: title}) }
+
+// note adds a figure to the last chapter.
+func (r *results) note(f figure) {
+	last := &r.chapters[len(r.chapters)-1]
+	last.figures = append(last.figures, f)
 }
 
 func newResults() *results { return &results{samples: map[row]map[string][]sample{}} }
