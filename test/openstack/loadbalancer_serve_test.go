@@ -220,6 +220,7 @@ func TestLoadBalancer_WhatCanBeChangedIsChanged(t *testing.T) {
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := s.in(t)
 			service := served(t, "change-"+name)
 			before := s.balancerOf(service)

@@ -100,16 +100,16 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 func TestLoadBalancer_WhateverTheCloudAnswersForAWhile_IsServedInTheEnd(t *testing.T) {
 	octavia := openstacktest.ServiceLoadBalancer
 	for name, fault := range map[string]openstacktest.Fault{
-		"octavia-down":        {Service: octavia, Status: http.StatusServiceUnavailable, Times: 5},
-		"octavia-fails":       {Service: octavia, Status: http.StatusInternalServerError, Times: 4},
-		"octavia-limits":      {Service: octavia, Status: http.StatusTooManyRequests, RetryAfter: time.Second, Times: 6},
+		"octavia-down":        {Service: octavia, Status: http.StatusServiceUnavailable, Times: 3},
+		"octavia-fails":       {Service: octavia, Status: http.StatusInternalServerError, Times: 2},
+		"octavia-limits":      {Service: octavia, Status: http.StatusTooManyRequests, RetryAfter: time.Second, Times: 3},
 		"octavia-hangs":       {Service: octavia, Hang: true, Times: 2},
-		"octavia-drops":       {Service: octavia, Drop: true, Times: 4},
+		"octavia-drops":       {Service: octavia, Drop: true, Times: 3},
 		"create-unanswered":   {Operation: "loadbalancer_create", Drop: true, AfterEffect: true, Times: 1},
 		"create-failed-late":  {Operation: "loadbalancer_create", Status: http.StatusGatewayTimeout, AfterEffect: true, Times: 1},
 		"floating-unanswered": {Operation: "floating_ip_create", Drop: true, AfterEffect: true, Times: 1},
 		"floating-fails":      {Operation: "floating_ip_create", Status: http.StatusConflict, Times: 2},
-		"neutron-down":        {Service: openstacktest.ServiceNetwork, Status: http.StatusServiceUnavailable, Times: 6},
+		"neutron-down":        {Service: openstacktest.ServiceNetwork, Status: http.StatusServiceUnavailable, Times: 3},
 		"lists-are-cut":       {Operation: "loadbalancer_list", Truncate: 40, Times: 2},
 		"group-unanswered":    {Operation: "security_group_create", Drop: true, AfterEffect: true, Times: 1},
 		"group-rule-fails":    {Operation: "security_group_rule_create", Status: http.StatusInternalServerError, Times: 1},
