@@ -9,6 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -91,6 +96,51 @@ func TestPlan_OfFiles_TellsAndDoesNothing(t *testing.T) {
 	bad := strings.ReplaceAll(aService, "uid:", `annotations: {loadbalancer.openstack.org/class: gold}, uid:`)
 	if code, stdout, stderr := planned(t, cloud, bad, fmt.Sprintf(nodeList, server)); code != exitClean || !strings.Contains(stdout, "the Service is refused") || !strings.Contains(stdout, "gold") {
 		t.Errorf("a Service that is refused: exit code %d, %q, %q", code, stdout, stderr)
+	}
+}
+
+// What is in no file is taken from the cluster, which is left as it is.
+func TestPlan_OfACluster(t *testing.T) {
+	w := newWorld(t)
+	cloud := openstacktest.NewServer()
+	defer cloud.Close()
+	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
+	subnet := cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
+	server := cloud.AddServer(openstacktest.Instance{Name: "a"})
+	cloud.AddPort(openstacktest.Port{NetworkID: network, DeviceID: server, FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: "10.0.0.10"}}})
+	node := ccmtest.CreateNode(t, w.client, ccmtest.ReadyNode("a", ccmtest.NodeProviderID("openstack:///"+server)))
+	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.0.0.10"}}
+	if _, err := w.client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	service := ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("planned"))
+	system, err := w.client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, w.cp.RESTConfig()); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	code := run([]string{
+		"plan", "--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)), "--kubeconfig=" + kubeconfig, "default/planned",
+	}, &stdout, &stderr)
+	for _, want := range []string{"Service default/planned, 1 nodes", "member a 10.0.0.10", "fxccm-cluster=" + string(system.UID), "fxccm-service=" + string(service.UID)} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("exit code %d, it lacks %q:\n%s%s", code, want, &stdout, &stderr)
+		}
+	}
+	now, err := w.client.CoreV1().Services("default").Get(t.Context(), "planned", metav1.GetOptions{})
+	if err != nil || now.ResourceVersion != service.ResourceVersion || len(cloud.LoadBalancers()) > 0 {
+		t.Errorf("the Service was changed, or there are load balancers: %v", err)
+	}
+	stdout.Reset()
+	stderr.Reset()
+	if code := run([]string{
+		"plan", "--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)), "--kubeconfig=" + kubeconfig, "nowhere",
+	}, &stdout, &stderr); code != exitFailed || !strings.Contains(stderr.String(), `"nowhere" not found`) {
+		t.Errorf("a Service that does not exist: exit code %d, %q, %q", code, &stdout, &stderr)
 	}
 }
 
