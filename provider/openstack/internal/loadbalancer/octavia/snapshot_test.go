@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -256,8 +257,8 @@ func TestLoadBalancers_ListThatRepeatsItself_IsAnError(t *testing.T) {
 		}
 		return 200, first
 	})
-	if _, err := w.LoadBalancers(within(t), 0); !errors.Is(err, errRepeats) {
-		t.Errorf("error %v, want %v", err, errRepeats)
+	if _, err := w.LoadBalancers(within(t), 0); !errors.Is(err, pages.ErrNoAnswer) {
+		t.Errorf("error %v, want %v", err, pages.ErrNoAnswer)
 	}
 }
 

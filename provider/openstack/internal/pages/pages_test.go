@@ -1,0 +1,72 @@
+package pages
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+type thing struct {
+	ID string `json:"id"`
+}
+
+func id(t *thing) string { return t.ID }
+
+// from answers with one body after the other, and remembers the queries.
+func from(asked *[]string, bodies ...string) Reader {
+	return func(_ context.Context, query url.Values) (map[string]json.RawMessage, error) {
+		*asked = append(*asked, query.Encode())
+		if len(*asked) > len(bodies) {
+			return nil, errors.New("a page too many")
+		}
+		var body map[string]json.RawMessage
+		return body, json.Unmarshal([]byte(bodies[len(*asked)-1]), &body)
+	}
+}
+
+func TestAll_ReadsToTheEnd_WithItsOwnFilters(t *testing.T) {
+	var asked []string
+	query := url.Values{"project_id": {"p"}}
+	got, err := All(t.Context(), "things", query, id, from(&asked,
+		`{"things": [{"id": "a"}, {"id": "b"}], "things_links": [{"rel": "previous", "href": "x"}, {"rel": "next", "href": "http://elsewhere/?marker=b&project_id=all"}]}`,
+		`{"things": [{"id": "b"}, {"id": "c"}], "things_links": []}`))
+	if want := []thing{{"a"}, {"b"}, {"c"}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("it has read %v, %v; want %v", got, err, want)
+	}
+	if want := []string{"project_id=p", "marker=b&project_id=p"}; !slices.Equal(asked, want) || query.Has("marker") {
+		t.Errorf("it has asked for %q, want %q, and the caller's query is %v", asked, want, query)
+	}
+	asked = nil
+	if got, err := All(t.Context(), "things", nil, id, from(&asked, `{"things": []}`)); err != nil || len(got) > 0 {
+		t.Errorf("an empty list is %v, %v", got, err)
+	}
+}
+
+func TestAll_WhatIsNoList_IsAnError(t *testing.T) {
+	for body, want := range map[string]string{
+		`{}`:                          "",
+		`{"things": null}`:            "",
+		`{"things": {"id": "a"}}`:     "",
+		`{"things": [{"name": "a"}]}`: "no id",
+		`{"things": [{"id": "a"}], "things_links": "none"}`:                           "links",
+		`{"things": [{"id": "a"}], "things_links": [{"rel": "next"}]}`:                "no marker",
+		`{"things": [{"id": "a"}], "things_links": [{"rel":"next","href":"\u007f"}]}`: "link",
+	} {
+		var asked []string
+		if got, err := All(t.Context(), "things", nil, id, from(&asked, body)); !errors.Is(err, ErrNoAnswer) || !strings.Contains(err.Error(), want) || got != nil {
+			t.Errorf("%s: %v, %v; want an error with %q", body, got, err, want)
+		}
+	}
+	var asked []string
+	again := `{"things": [{"id": "a"}], "things_links": [{"rel": "next", "href": "?marker=a"}]}`
+	if _, err := All(t.Context(), "things", nil, id, from(&asked, again, again, again)); !errors.Is(err, ErrNoAnswer) || len(asked) != 2 {
+		t.Errorf("a list without end: %v after %d pages", err, len(asked))
+	}
+	if _, err := All(t.Context(), "things", nil, id, from(&asked)); err == nil || errors.Is(err, ErrNoAnswer) {
+		t.Errorf("a request that fails: %v", err)
+	}
+}
