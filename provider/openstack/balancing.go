@@ -60,10 +60,13 @@ const firstLook = time.Second
 // clientName is what the provider's requests to the API server are made as: its service account, where each controller has one.
 const clientName = "cloud-provider-openstack"
 
-func (b *balancing) setClients(clients cloudprovider.ControllerClientBuilder) {
+func (b *balancing) initialize(clients cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.clients = clients
+	if stop != nil {
+		b.balancers.EndWith(stop)
+	}
 }
 
 func (b *balancing) kube() (kubernetes.Interface, error) {

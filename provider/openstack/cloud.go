@@ -127,9 +127,9 @@ func (c *cloud) ProviderName() string { return Name }
 func (c *cloud) HasClusterID() bool { return true }
 
 // Initialize implements cloudprovider.Interface.
-func (c *cloud) Initialize(clients cloudprovider.ControllerClientBuilder, _ <-chan struct{}) {
+func (c *cloud) Initialize(clients cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
 	if c.balancing != nil {
-		c.balancing.setClients(clients)
+		c.balancing.initialize(clients, stop)
 	}
 }
 

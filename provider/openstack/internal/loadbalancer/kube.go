@@ -77,9 +77,10 @@ func (o *objects) current(service *v1.Service) (*v1.Service, bool) {
 	return now, wanted(now)
 }
 
-// wanted tells whether upstream's service controller keeps a load balancer for the Service.
+// wanted tells whether the Service wants a load balancer. Upstream's controller leaves those with a class to others; a host may have a
+// controller of its own for one, with this provider.
 func wanted(service *v1.Service) bool {
-	return service.Spec.Type == v1.ServiceTypeLoadBalancer && service.Spec.LoadBalancerClass == nil && service.DeletionTimestamp == nil
+	return service.Spec.Type == v1.ServiceTypeLoadBalancer && service.DeletionTimestamp == nil
 }
 
 func (o *objects) nodesOr(given []*v1.Node) []*v1.Node {

@@ -89,6 +89,9 @@ func New(config Config) *LoadBalancers {
 	return l
 }
 
+// EndWith has no repairs made any more when the channel is closed: the term is about to end, and waits for what goes on.
+func (l *LoadBalancers) EndWith(stop <-chan struct{}) { l.repairs.endWith(stop) }
+
 // Close ends the repairs, and waits for those under way.
 func (l *LoadBalancers) Close() { l.repairs.close() }
 

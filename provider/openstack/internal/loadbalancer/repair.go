@@ -6,14 +6,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
-	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/cloud-provider/api"
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
+
+	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
 )
 
 // Pacing of repairs.
@@ -81,6 +83,23 @@ func (r *repairs) start() {
 		r.alive.Go(r.watch)
 		for range crowd {
 			r.alive.Go(r.work)
+		}
+	})
+}
+
+// endWith ends them when the channel is closed.
+func (r *repairs) endWith(stop <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	r.alive.Go(func() {
+		select {
+		case <-stop:
+			r.cancel()
+			r.queue.ShutDown()
+		case <-r.ctx.Done():
 		}
 	})
 }
@@ -167,7 +186,7 @@ func (r *repairs) work() {
 func (r *repairs) settle(item repair, err error) {
 	var wait *api.RetryError
 	switch {
-	case err == nil || r.ctx.Err() != nil:
+	case err == nil || r.ctx.Err() != nil || errors.Is(err, fence.ErrClosed):
 		r.queue.Forget(item)
 	case errors.As(err, &wait):
 		r.queue.Forget(item)

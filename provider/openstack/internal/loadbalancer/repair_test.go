@@ -1,0 +1,112 @@
+package loadbalancer
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// watched is a cluster whose provider sees the API server's objects.
+func watched(t *testing.T, s *site) (c *cluster, stop chan struct{}) {
+	t.Helper()
+	c = s.begin("cluster-1", s.kube)
+	factory := informers.NewSharedInformerFactory(s.kube, 0)
+	c.SetInformers(factory)
+	stop = make(chan struct{})
+	c.EndWith(stop)
+	ending := make(chan struct{})
+	factory.Start(ending)
+	factory.WaitForCacheSync(ending)
+	t.Cleanup(func() {
+		close(ending)
+		factory.Shutdown()
+	})
+	return c, stop
+}
+
+func (s *site) register(node *v1.Node) *v1.Node {
+	s.t.Helper()
+	made, err := s.kube.CoreV1().Nodes().Create(s.t.Context(), node, metav1.CreateOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return made
+}
+
+// eventually waits until it is so.
+func (s *site) eventually(what string, so func() bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	for !so() {
+		select {
+		case <-ctx.Done():
+			s.t.Fatalf("waited in vain until %s", what)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.kube = fake.NewClientset()
+	s.defaults.LoadBalancer.DriftPeriod = 200 * time.Millisecond
+	c, stop := watched(t, s)
+	first := s.register(s.addNode("a"))
+	service := s.addService("web", 80)
+	s.eventually("the provider sees the Service", func() bool { _, ok := c.objects.current(service); return ok })
+	s.eventually("the provider sees the node", func() bool { return len(c.objects.nodesOr(nil)) == 1 })
+	// Before anybody has asked for the Service nothing is made, though it is seen.
+	if lbs := s.LoadBalancers(); len(lbs) > 0 {
+		t.Fatalf("there are %v", lbs)
+	}
+	c.ensure(service)
+
+	weight := func() int {
+		if lbs := s.LoadBalancers(); len(lbs) == 1 && len(lbs[0].Pools) == 1 && len(lbs[0].Pools[0].Members) > 0 {
+			return lbs[0].Pools[0].Members[0].Weight
+		}
+		return -1
+	}
+	first.Spec.Taints = []v1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: v1.TaintEffectNoSchedule}}
+	if _, err := s.kube.CoreV1().Nodes().Update(t.Context(), first, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the node gets no new connections", func() bool { return weight() == 0 })
+
+	if err := s.DeleteLoadBalancer(s.LoadBalancers()[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("there is another load balancer, and the Service says so", func() bool {
+		lbs := s.LoadBalancers()
+		return len(lbs) == 1 && lbs[0].ProvisioningStatus == openstacktest.StatusActive && s.now(service).Annotations["loadbalancer.openstack.org/load-balancer-id"] == lbs[0].ID
+	})
+	ip := s.FloatingIPs()[0]
+	if err := s.DeleteFloatingIP(ip.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the status has the new address", func() bool {
+		ips, ingress := s.FloatingIPs(), s.now(service).Status.LoadBalancer.Ingress
+		return len(ips) == 1 && len(ingress) == 1 && ingress[0].IP == ips[0].Address && ips[0].Address != ip.Address
+	})
+
+	close(stop)
+	c.repairs.alive.Wait()
+	if err := s.DeleteLoadBalancer(s.LoadBalancers()[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	mark := s.mark()
+	c.repairs.nodesMoved()
+	c.repairs.ask(true)
+	if calls := s.counts(mark); len(calls) > 0 || len(s.LoadBalancers()) > 0 {
+		t.Errorf("after the end there were the calls %v", calls)
+	}
+}
