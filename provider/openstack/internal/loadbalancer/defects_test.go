@@ -337,3 +337,37 @@ func TestUpdate_OfAServiceThatIsGone_MakesNothing(t *testing.T) {
 		t.Errorf("the requests %q are made", writes)
 	}
 }
+
+// The load balancer's tags are not all that tells of a guest.
+func TestDeletion_GuestWhoseTagsSomebodyHasTaken_IsNotCutOff(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	owner := s.addService("owner", 80)
+	c.ensure(owner, node)
+	lb := s.LoadBalancers()[0]
+	guest := s.addService("guest", 443)
+	guest.Annotations[settings.AnnotationLoadBalancerID] = lb.ID
+	s.update(guest)
+	c.ensure(guest, node)
+	err := s.ChangeLoadBalancer(lb.ID, func(now *openstacktest.LoadBalancer) { now.Tags = lb.Tags })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.forgetList(); err != nil {
+		t.Fatal(err)
+	}
+	c.remove(owner)
+	left, err := s.LoadBalancer(lb.ID)
+	if err != nil || len(left.Listeners) != 1 || left.Listeners[0].ProtocolPort != 443 {
+		t.Errorf("of the load balancer there is left %+v, %v; want the guest's listener", left, err)
+	}
+	// The next look at the guest, as of a repair, puts its tags back.
+	if _, err := c.ensure1(request{cluster: "kubernetes", service: s.now(guest), nodes: []*v1.Node{node}, create: true, repair: true}); err != nil {
+		t.Error(err)
+	}
+	c.remove(guest)
+	if n := len(s.LoadBalancers()); n > 0 {
+		t.Errorf("after the guest %d load balancers are left", n)
+	}
+}

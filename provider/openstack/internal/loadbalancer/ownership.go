@@ -84,11 +84,16 @@ func others(all []balancer.LoadBalancer, except int, are func(balancer.LoadBalan
 }
 
 func locateUnnamed(id balancer.Identity, service *v1.Service, all []balancer.LoadBalancer, tagged bool) claim {
-	own := others(all, -1, func(lb balancer.LoadBalancer) bool {
-		return isTaggedOwn(id, lb) || isOwn(id, lb, tagged) && (lb.Name == id.LegacyName() || isYounger(lb, service))
-	})
-	if len(own) > 0 {
-		return locateOwn(id, own)
+	// What the tags tell comes before what a name suggests: another cluster's may have the same.
+	for _, are := range []func(balancer.LoadBalancer) bool{
+		func(lb balancer.LoadBalancer) bool { return isTaggedOwn(id, lb) },
+		func(lb balancer.LoadBalancer) bool {
+			return isOwn(id, lb, tagged) && (lb.Name == id.LegacyName() || isYounger(lb, service))
+		},
+	} {
+		if own := others(all, -1, are); len(own) > 0 {
+			return locateOwn(id, own)
+		}
 	}
 	// A guest whose annotation was lost.
 	guest := others(all, -1, func(lb balancer.LoadBalancer) bool {

@@ -29,6 +29,10 @@ func TestLocate(t *testing.T) {
 		lb.CreatedAt = birth.Add(-time.Hour)
 		return lb
 	}
+	late := func(lb balancer.LoadBalancer) balancer.LoadBalancer {
+		lb.CreatedAt = birth.Add(time.Hour)
+		return lb
+	}
 	in := func(status balancer.Status, lb balancer.LoadBalancer) balancer.LoadBalancer {
 		lb.Status = status
 		return lb
@@ -60,8 +64,11 @@ func TestLocate(t *testing.T) {
 		"the legacy name, which holds the UID":                 {all: []balancer.LoadBalancer{old(of("a", "ac0ffee0000004000800000000000000"))}, want: "a", role: balancer.Owner},
 		"the cluster's name has changed":                       {all: []balancer.LoadBalancer{of("a", "kube_service_prod_default_web", "kube_service_prod_default_web", ours, service)}, want: "a", role: balancer.Owner},
 		// D44: that there are two does not stop it for ever.
-		"two made by fxccm":       {all: []balancer.LoadBalancer{of("b", ownName, ours, service), old(of("a", ownName, ours, service))}, want: "a", role: balancer.Owner, duplicates: 1},
-		"two of OCCM's":           {all: []balancer.LoadBalancer{of("b", ownName, ownName), of("a", ownName, ownName)}, want: "a", role: balancer.Owner},
+		"two made by fxccm": {all: []balancer.LoadBalancer{of("b", ownName, ours, service), old(of("a", ownName, ours, service))}, want: "a", role: balancer.Owner, duplicates: 1},
+		"two of OCCM's":     {all: []balancer.LoadBalancer{of("b", ownName, ownName), of("a", ownName, ownName)}, want: "a", role: balancer.Owner},
+		"one made by fxccm, and another cluster's of OCCM's that is older": {
+			all: []balancer.LoadBalancer{of("a", ownName, ownName), late(of("b", ownName, ownName, ours, service))}, want: "b", role: balancer.Owner,
+		},
 		"one is being deleted":    {all: []balancer.LoadBalancer{in(balancer.PendingDelete, of("a", ownName, ours, service))}, deleting: "a", role: balancer.Owner},
 		"one was deleted":         {all: []balancer.LoadBalancer{in(balancer.Deleted, of("a", ownName, ours, service))}, role: balancer.Owner},
 		"a guest lost its id":     {all: []balancer.LoadBalancer{of("a", "users", "users", service)}, want: "a", role: balancer.Guest},

@@ -247,7 +247,7 @@ func (p *pass) await(ctx context.Context) error {
 		return p.wait("load balancer %s is being deleted; another is made when it is gone", lb.ID)
 	}
 	if p.claim.balancer == nil && !p.create {
-		return fmt.Errorf("there is no load balancer yet")
+		return fmt.Errorf("service %s/%s has no load balancer yet", p.service.Namespace, p.service.Name)
 	}
 	return nil
 }
@@ -310,6 +310,8 @@ func (p *pass) decide(ctx context.Context) error {
 		return &refusal{"LoadBalancerImpossible", cannot.Error()}
 	}
 	p.wish = desired.Hash(below(p.desired))
+	// Other nodes are put in when it is looked at again; these need not be kept until then.
+	input.Nodes = nil
 	p.memory.input = &input
 	return nil
 }

@@ -162,17 +162,14 @@ func (p *pass) removeSeen(ctx context.Context, end time.Time) error {
 	return fmt.Errorf("load balancer %s was to be deleted and is %s", gone.ID, last.Status)
 }
 
-// readContents reads what lies below the load balancer, unless it is the Service's alone and goes as a whole.
+// readContents reads what lies below the load balancer, also if it is to go as a whole: a guest's listeners tell of the guest when somebody has
+// taken its tags from the load balancer.
 func (p *pass) readContents(ctx context.Context) error {
 	lb := p.claim.balancer
 	if lb == nil {
 		return nil
 	}
 	p.observed.OtherServices = sharers(p.identity, lb)
-	whole := p.settings.CascadeDelete && p.claim.role == balancer.Owner && len(p.observed.OtherServices) == 0 && p.minor >= 5
-	if whole && isTaggedOwn(p.identity, *lb) && len(balancer.ServicesOf(lb.Tags)) == 1 {
-		return nil
-	}
 	is, err := p.config.Octavia.Contents(ctx, lb.ID, octavia.InPart, time.Time{})
 	if errors.Is(err, octavia.ErrNotFound) {
 		p.observed.LoadBalancer = nil

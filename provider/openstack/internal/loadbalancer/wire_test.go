@@ -85,7 +85,7 @@ func TestEnsure_CountsOfRequests(t *testing.T) {
 		count("first change of nodes", 5+len(ports), func() { c.ensure(service, nodes[:3]...) })
 		count("a node more", 1+len(ports), func() { c.ensure(service, nodes...) })
 		count("restart", 8, func() { s.begin("cluster-1", s.kube).ensure(service, nodes...) })
-		count("deletion", 5, func() { c.remove(service) })
+		count("deletion", 8, func() { c.remove(service) })
 		if err := s.kube.CoreV1().Services("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
