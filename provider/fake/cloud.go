@@ -108,14 +108,17 @@ func (c *Cloud) call(ctx context.Context, caller string, method Method, args arg
 	if err != nil {
 		return results{}, err
 	}
-	entry := c.record.begin(Call{
+	begun := Call{
 		Caller:    caller,
 		Interface: op.of,
 		Method:    method,
 		Object:    op.object(c, args),
 		Mutating:  op.mutating,
 		CtxDone:   ctx.Err() != nil,
-	})
+	}
+	// Before anybody can see the call: who waits for it, and then makes another, finds its fault used.
+	before := c.faults.take(begun, false)
+	entry := c.record.begin(begun)
 	returned := false
 	defer func() {
 		// Without recover, so that the panic keeps the stack of its origin.
@@ -124,14 +127,13 @@ func (c *Cloud) call(ctx context.Context, caller string, method Method, args arg
 		}
 		c.record.end(entry, err)
 	}()
-	res, err := c.perform(ctx, op, entry.Call, args)
+	res, err := c.perform(ctx, op, before, entry.Call, args)
 	returned = true
 	return res, err
 }
 
 // perform does what the scripts say before the effect, then the effect, then what they say after.
-func (c *Cloud) perform(ctx context.Context, op operation, call Call, args arguments) (results, error) {
-	before := c.faults.take(call, false)
+func (c *Cloud) perform(ctx context.Context, op operation, before plan, call Call, args arguments) (results, error) {
 	if before.ignoreContext() {
 		ctx = context.WithoutCancel(ctx)
 	}
