@@ -83,6 +83,17 @@ bench: controlplane ## Measure beside others, and write docs/benchmarks*.md (QUI
 controlplane: ## Build etcd and kube-apiserver, if they are not there
 	@tools/controlplane/build.sh
 
+# The folder of the lab; another is given as LAB_DIR=..., by its whole path.
+LAB_DIR ?= $(BIN)/openstack-lab
+
+.PHONY: openstack-lab
+openstack-lab: ## Bring up a real OpenStack on this machine (Debian 12, as root: it installs packages)
+	@LAB_DIR=$(LAB_DIR) tools/openstack-lab/up.sh
+
+.PHONY: openstack-lab-down
+openstack-lab-down: ## Take it down (WIPE=1: and remove its data)
+	@LAB_DIR=$(LAB_DIR) tools/openstack-lab/down.sh $(if $(WIPE),--wipe)
+
 .PHONY: clean
-clean: ## Remove what was built
+clean: openstack-lab-down ## Remove what was built
 	rm -rf $(BIN)

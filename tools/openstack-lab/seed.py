@@ -1,0 +1,227 @@
+"""Idempotent contents of the lab cloud. seed.py PHASE, settings from the
+environment. All calls go through the public APIs, as any operator's would."""
+import json
+import os
+import sys
+import time
+
+import openstack
+from openstack import exceptions as exc
+from keystoneauth1 import exceptions as kexc
+
+E = os.environ
+REGION = E['LAB_REGION']
+HOST = E['LAB_HOST']
+PASSWORD = E['LAB_PASSWORD']
+
+
+def admin(project='admin'):
+    return openstack.connect(
+        auth=dict(auth_url=E['LAB_AUTH_URL'], username='admin',
+                  password=PASSWORD, project_name=project,
+                  user_domain_id='default', project_domain_id='default'),
+        region_name=REGION, identity_api_version='3', compute_api_version='2.1')
+
+
+def wait(what, fn, timeout=120, pause=0.5):
+    end = time.time() + timeout
+    while True:
+        try:
+            r = fn()
+            if r:
+                return r
+            err = 'not yet'
+        except (exc.SDKException, kexc.ClientException) as e:
+            err = e
+        if time.time() > end:
+            raise SystemExit('seed: gave up on %s: %s' % (what, err))
+        time.sleep(pause)
+
+
+def one(items, **want):
+    for i in items:
+        if all(i.get(k) == v for k, v in want.items()):
+            return i
+    return None
+
+
+class Rest:
+    """Thin idempotent helpers over a session: list first, create if absent."""
+
+    def __init__(self, conn, service, prefix='', mv=None):
+        self.a = conn.session
+        self.kw = dict(endpoint_filter=dict(service_type=service,
+                                            region_name=REGION,
+                                            interface='public'))
+        if mv:
+            self.kw['headers'] = {'OpenStack-API-Version': 'compute ' + mv}
+        self.p = prefix
+
+    def call(self, method, path, **kw):
+        r = self.a.request(self.p + path, method,
+                           **dict(self.kw, raise_exc=False, **kw))
+        if r.status_code >= 300:
+            raise exc.SDKException('%s %s: %s %s' % (
+                method, path, r.status_code, r.text[:400]))
+        return r.json() if r.text else {}
+
+    def ensure(self, path, coll, single, body, **match):
+        got = one(self.call('GET', path).get(coll, []), **match)
+        return got or self.call('POST', path.split('?')[0].replace('/detail', ''),
+                                json={single: body})[single]
+
+
+def identity():
+    k = Rest(admin(), 'identity')
+    k.p = E['LAB_AUTH_URL']
+    k.kw = {}
+    roles = {n: k.ensure('/roles', 'roles', 'role', {'name': n}, name=n)['id']
+             for n in ('admin', 'member', 'reader', 'service', 'load-balancer_member')}
+
+    def project(n):
+        return k.ensure('/projects', 'projects', 'project',
+                        {'name': n, 'domain_id': 'default'}, name=n)['id']
+
+    def user(n, pw):
+        return k.ensure('/users?name=' + n, 'users', 'user',
+                        {'name': n, 'domain_id': 'default', 'password': pw},
+                        name=n)['id']
+
+    def grant(p, u, r):
+        k.call('PUT', '/projects/%s/users/%s/roles/%s' % (p, u, roles[r]))
+
+    svc = project('service')
+    demo = project('demo')
+    su = user('svc', PASSWORD)
+    grant(svc, su, 'admin')
+    grant(svc, su, 'service')   # what makes its service tokens count
+    me = user('admin', PASSWORD)
+    grant(svc, me, 'admin')
+    grant(demo, me, 'admin')
+    u = user('demo', PASSWORD)
+    for r in ('member', 'reader', 'load-balancer_member'):
+        grant(demo, u, r)
+
+    eps = k.call('GET', '/endpoints')['endpoints']
+    for typ, name, url in (
+            ('compute', 'nova', 'http://%s:%s/v2.1' % (HOST, E['LAB_NOVA_PORT'])),
+            ('placement', 'placement', 'http://%s:%s' % (HOST, E['LAB_PLACEMENT_PORT'])),
+            ('image', 'glance', 'http://%s:%s' % (HOST, E['LAB_GLANCE_PORT'])),
+            ('network', 'neutron', 'http://%s:%s' % (HOST, E['LAB_NEUTRON_PORT'])),
+            ('load-balancer', 'octavia', 'http://%s:%s' % (HOST, E['LAB_OCTAVIA_PORT']))):
+        s = k.ensure('/services', 'services', 'service',
+                     {'name': name, 'type': typ}, name=name)['id']
+        for iface in ('public', 'internal', 'admin'):
+            if not one(eps, service_id=s, interface=iface):
+                k.call('POST', '/endpoints', json={'endpoint': {
+                    'service_id': s, 'interface': iface, 'url': url,
+                    'region_id': REGION}})
+
+    # An application credential must be made by the user itself.
+    path = os.path.join(E['LAB_DIR'], 'appcred.json')
+    if not os.path.exists(path):
+        d = openstack.connect(
+            auth=dict(auth_url=E['LAB_AUTH_URL'], username='demo',
+                      password=PASSWORD, project_name='demo',
+                      user_domain_id='default', project_domain_id='default'),
+            region_name=REGION, identity_api_version='3')
+        kd = Rest(d, 'identity')
+        kd.p, kd.kw = E['LAB_AUTH_URL'], {}
+        base = '/users/%s/application_credentials' % u
+        old = one(kd.call('GET', base)['application_credentials'], name='ccm')
+        if old:
+            kd.call('DELETE', base + '/' + old['id'])
+        c = kd.call('POST', base, json={'application_credential': {
+            'name': 'ccm', 'unrestricted': True}})['application_credential']
+        with open(path, 'w') as f:
+            json.dump({'id': c['id'], 'secret': c['secret'],
+                       'project_id': demo, 'user_id': u}, f)
+    admin_project = project('admin')
+    with open(os.path.join(E['LAB_DIR'], 'ids.json'), 'w') as f:
+        json.dump({'service_project': svc, 'demo_project': demo,
+                   'admin_project': admin_project, 'admin_user': me}, f)
+
+
+def resources():
+    ids = json.load(open(os.path.join(E['LAB_DIR'], 'ids.json')))
+    svc, demo = ids['service_project'], ids['demo_project']
+    conn = admin()
+
+    # Glance: one tiny public image, and the one Octavia boots its amphorae from.
+    g = Rest(conn, 'image', '/v2')
+    for name, tags, vis in (('tiny', [], 'public'), ('amphora', ['amphora'], 'public')):
+        img = one(g.call('GET', '/images?name=' + name)['images'], name=name)
+        if img and img['status'] != 'active':
+            g.call('DELETE', '/images/' + img['id'])
+            img = None
+        if not img:
+            img = g.call('POST', '/images', json={
+                'name': name, 'disk_format': 'raw', 'container_format': 'bare',
+                'visibility': vis, 'tags': tags})
+            g.call('PUT', '/images/%s/file' % img['id'], data=b'\0' * 1024,
+                   headers={'Content-Type': 'application/octet-stream'})
+        ids['image_' + name] = img['id']
+
+    # Neutron: the outside network, and Octavia's management network.
+    n = Rest(conn, 'network', '/v2.0')
+    pub = n.ensure('/networks?name=public', 'networks', 'network', {
+        'name': 'public', 'router:external': True, 'shared': False,
+        'provider:network_type': 'flat', 'provider:physical_network': 'public'},
+        name='public')
+    n.ensure('/subnets?network_id=' + pub['id'], 'subnets', 'subnet', {
+        'name': 'public-subnet', 'network_id': pub['id'], 'ip_version': 4,
+        'cidr': E['LAB_PUBLIC_CIDR'], 'enable_dhcp': False},
+        name='public-subnet')
+    mg = n.ensure('/networks?name=lb-mgmt-net', 'networks', 'network',
+                  {'name': 'lb-mgmt-net', 'project_id': svc}, name='lb-mgmt-net')
+    n.ensure('/subnets?network_id=' + mg['id'], 'subnets', 'subnet', {
+        'name': 'lb-mgmt-subnet', 'network_id': mg['id'], 'ip_version': 4,
+        'project_id': svc, 'cidr': '10.255.0.0/16', 'gateway_ip': None,
+        'enable_dhcp': False}, name='lb-mgmt-subnet')
+    sg = n.ensure('/security-groups?name=lb-mgmt-sec-grp&project_id=' + svc,
+                  'security_groups', 'security_group',
+                  {'name': 'lb-mgmt-sec-grp', 'project_id': svc},
+                  name='lb-mgmt-sec-grp')
+    ids.update(public_network=pub['id'], mgmt_network=mg['id'], mgmt_sg=sg['id'])
+
+    # Nova: flavors, and one availability zone per compute host.
+    c = Rest(conn, 'compute', '', '2.53')
+    for fid, name, vcpu, ram, disk in (('1', 'm1.tiny', 1, 512, 1),
+                                       ('2', 'm1.small', 1, 2048, 20),
+                                       ('3', 'm1.medium', 2, 4096, 40),
+                                       ('amphora', 'm1.amphora', 1, 128, 1)):
+        c.ensure('/flavors/detail?is_public=None', 'flavors', 'flavor', {
+            'id': fid, 'name': name, 'vcpus': vcpu, 'ram': ram, 'disk': disk,
+            'os-flavor-access:is_public': name != 'm1.amphora'}, id=fid)
+    hosts = [h.split(':') for h in E['LAB_COMPUTES'].split()]
+
+    def up():
+        got = {s['host'] for s in c.call(
+            'GET', '/os-services?binary=nova-compute')['services']
+            if s['state'] == 'up'}
+        return all(h in got for h, _ in hosts)
+    wait('nova-compute services', up)
+    for h, az in hosts:
+        agg = c.ensure('/os-aggregates', 'aggregates', 'aggregate',
+                       {'name': az, 'availability_zone': az}, name=az)
+        full = one(c.call('GET', '/os-aggregates')['aggregates'], name=az)
+        if h not in full['hosts']:
+            wait('host mapping of ' + h, lambda: c.call(
+                'POST', '/os-aggregates/%s/action' % agg['id'],
+                json={'add_host': {'host': h}}))
+
+    with open(os.path.join(E['LAB_DIR'], 'ids.json'), 'w') as f:
+        json.dump(ids, f, indent=1)
+    # What tests need to make projects of their own.
+    with open(os.path.join(E['LAB_DIR'], 'lab.json'), 'w') as f:
+        json.dump({'auth_url': E['LAB_AUTH_URL'], 'region': REGION,
+                   'admin_id': ids['admin_user'],
+                   'admin_password': PASSWORD,
+                   'admin_project': ids['admin_project'],
+                   'public_network': ids['public_network'],
+                   'image': ids['image_tiny'],
+                   'flavor': '1', 'flavor_name': 'm1.tiny',
+                   'zones': sorted({z for _, z in hosts})}, f, indent=1)
+
+
+{'identity': identity, 'resources': resources}[sys.argv[1]]()

@@ -1,0 +1,537 @@
+#!/usr/bin/env bash
+# Brings up a real OpenStack on this machine, from Debian's packages: Keystone, Placement, Glance, Nova, Neutron and Octavia, without a
+# hypervisor, an agent of Neutron's or an amphora. What is installed, migrated, seeded or running already is left as it is.
+# Called by `make openstack-lab`. env.sh has the settings, README.md beside this file tells what is not as in any OpenStack.
+set -euo pipefail
+. "$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/env.sh"
+say() { printf 'openstack-lab: %4d s  %s\n' "$SECONDS" "$*" >&2; }
+die() { say "FAILED: $*"; exit 1; }
+
+# ---------------------------------------------------------------- what it needs
+[ "$(id -u)" = 0 ] || die "it installs packages of Debian's, and so must be run by root"
+[ -x /usr/bin/apt-get ] && [ "$(. /etc/os-release && echo "$ID$VERSION_ID")" = debian12 ] || die "it needs Debian 12, whose packages it is made of"
+# A socket's path may have 107 characters.
+[ ${#LAB_DIR} -le 80 ] || die "the path $LAB_DIR is too long for sockets in it: set LAB_DIR to a shorter one"
+mkdir -p "$LAB_DIR" "$LAB_ETC" "$LAB_RUN" "$LAB_LOG" "$LAB_DIR/py" "$LAB_DIR/tmp"
+exec 9>"$LAB_DIR/up.lock"; flock -n 9 || die "another run is at work on $LAB_DIR"
+free=$(awk '/MemAvailable/ {print int($2 / 1024)}' /proc/meminfo)
+lab_alive mariadb || [ "$free" -ge 3500 ] || die "it needs 3.5 GiB of memory, and $free MiB are available"
+disk=$(df -Pm "$LAB_DIR" | awk 'NR == 2 {print $4}')
+[ "$disk" -ge 2000 ] || die "it needs 2 GB of disk below $LAB_DIR and for packages, and $disk MB are free"
+say "bringing up OpenStack in $LAB_DIR: about 2.5 minutes the first time (1 GB of disk, 2.5 GB of memory), else half a minute"
+
+# ---------------------------------------------------------------- packages
+# python3-* carry all the code. Of the services' own packages only the paste files are wanted, so these are unpacked into LAB_DIR and not
+# installed: no debconf, no dbconfig, no users of the system, no init scripts, nothing in /etc.
+PKGS="python3-keystone python3-nova python3-neutron python3-octavia
+ python3-placement python3-glance python3-pymysql python3-memcache
+ python3-openstacksdk mariadb-server mariadb-client rabbitmq-server memcached
+ uwsgi-core uwsgi-plugin-python3 openssl"
+PASTE="nova-common neutron-common glance-common"
+{ dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' $PKGS 2>/dev/null || true; } | awk '$1 == "ii" {print $2}' | sort >"$LAB_DIR/tmp/have"
+missing=$(printf '%s\n' $PKGS | sort | comm -23 - "$LAB_DIR/tmp/have")
+if [ -n "$missing" ]; then
+    say "installing about 350 packages, for" $missing
+    export DEBIAN_FRONTEND=noninteractive
+    # No package may start a daemon of its own.
+    if [ ! -e /usr/sbin/policy-rc.d ]; then
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+        printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d
+    fi
+    apt-get update -q >"$LAB_LOG/apt.log" 2>&1 || die "apt-get update, see $LAB_LOG/apt.log"
+    apt-get install -y -q --no-install-recommends -o Dpkg::Options::=--force-confdef \
+        -o Dpkg::Options::=--force-confold $missing >>"$LAB_LOG/apt.log" 2>&1 9>&- || die "apt-get install, see $LAB_LOG/apt.log"
+    [ -z "$(trap -p EXIT)" ] || { rm -f /usr/sbin/policy-rc.d; trap - EXIT; }
+    say "packages are installed"
+fi
+if [ ! -f "$LAB_DIR/pkg/.done" ]; then
+    mkdir -p "$LAB_DIR/pkg/debs"
+    # Without this apt complains that its own user cannot write there.
+    (cd "$LAB_DIR/pkg/debs" && { apt-get -o APT::Sandbox::User=root download -q $PASTE ||
+        { apt-get update -q && apt-get -o APT::Sandbox::User=root download -q $PASTE; }; }) >>"$LAB_LOG/apt.log" 2>&1 ||
+        die "apt-get download $PASTE, see $LAB_LOG/apt.log"
+    for d in "$LAB_DIR"/pkg/debs/*.deb; do dpkg-deb -x "$d" "$LAB_DIR/pkg"; done
+    touch "$LAB_DIR/pkg/.done"
+fi
+cp -r "$LAB_HERE"/lab_openstack.py "$LAB_HERE"/lab_octavia.py "$LAB_HERE"/lab_openstack-1.0.dist-info "$LAB_HERE"/runmain.py "$LAB_DIR/py/"
+export PYTHONPATH=$LAB_DIR/py PATH=/usr/sbin:/usr/bin:/sbin:/bin
+export PYTHONDONTWRITEBYTECODE= PYTHONUNBUFFERED=1
+unset OS_CLOUD ${!OS_*} http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY || true
+DIST=$("$LAB_PY" -c 'import nova,os;print(os.path.dirname(os.path.dirname(nova.__file__)))')
+
+# ---------------------------------------------------------------- processes
+# start NAME CMD...: run in a session of its own, so that pid = process group.
+start() {
+    local name=$1; shift
+    if lab_alive "$name"; then return 0; fi
+    [ ! -s "$LAB_LOG/$name.log" ] || mv -f "$LAB_LOG/$name.log" "$LAB_LOG/$name.log.1"
+    setsid "$@" >>"$LAB_LOG/$name.log" 2>&1 </dev/null 9>&- &
+    local pid=$!
+    sleep 0.05
+    echo "$pid $(lab_starttime "$pid")" >"$LAB_RUN/$name.pid"
+}
+run() { local prog=$1 target=$2; shift 2; "$LAB_PY" "$LAB_DIR/py/runmain.py" "$target" "$prog" "$@"; }
+startpy() { # NAME MODULE:FUNC PROG ARGS...
+    local name=$1 target=$2 prog=$3; shift 3
+    start "$name" "$LAB_PY" "$LAB_DIR/py/runmain.py" "$target" "$prog" "$@"
+}
+startwsgi() { # NAME PORT PROCESSES THREADS SCRIPT ENV... [-- PYARGV]
+    local name=$1 port=$2 procs=$3 threads=$4 script=$5; shift 5
+    local envs=() ; while [ $# -gt 0 ] && [ "$1" != -- ]; do envs+=(--env "$1"); shift; done
+    [ "${1:-}" = -- ] && shift
+    start "$name" uwsgi_python3 --http-socket "$LAB_HOST:$port" --master --processes "$procs" \
+        --threads "$threads" --enable-threads --lazy-apps --die-on-term --need-app --thunder-lock \
+        --buffer-size 65535 --listen 100 --add-header "Connection: close" --procname-prefix "$name " \
+        --wsgi-file "$script" "${envs[@]}" --pyargv "$*"
+}
+up() { local name=$1 what=$2 secs=$3; shift 3   # NAME WHAT SECONDS TEST...
+    local end=$((SECONDS + secs))
+    until "$@" >/dev/null 2>&1; do
+        lab_alive "$name" || die "$name died: see $LAB_LOG/$name.log"
+        [ $SECONDS -lt $end ] || die "$what not ready in ${secs}s: see $LAB_LOG/$name.log"
+        sleep 0.2
+    done
+    say "$what is up"
+}
+tcp() { (exec 3<>"/dev/tcp/$LAB_HOST/$1") 2>/dev/null; }
+http() { "$LAB_PY" - "$1" <<'PY'
+import sys, urllib.request, urllib.error
+try: urllib.request.urlopen(sys.argv[1], timeout=5)
+except urllib.error.HTTPError as e: sys.exit(0 if e.code < 500 else 1)
+PY
+}
+SOCK=$LAB_DIR/mysql/mysql.sock
+sql() { mariadb --no-defaults -uroot -S "$SOCK" "$@"; }
+dburl() { echo "mysql+pymysql://lab:$LAB_PASSWORD@localhost/$1?unix_socket=$SOCK&charset=utf8"; }
+
+# A port that somebody else has would show much later, as a service that died.
+if ! lab_alive keystone; then
+    for port in $LAB_KEYSTONE_PORT $LAB_PLACEMENT_PORT $LAB_NOVA_PORT $LAB_NEUTRON_PORT $LAB_GLANCE_PORT $LAB_OCTAVIA_PORT; do
+        ! tcp "$port" || die "port $port of $LAB_HOST is in use: see env.sh for the setting of another"
+    done
+fi
+
+# ---------------------------------------------------------------- backends
+if [ ! -d "$LAB_DIR/mysql/data/mysql" ]; then
+    rm -rf "$LAB_DIR/mysql"; mkdir -p "$LAB_DIR/mysql"
+    mariadb-install-db --no-defaults --user=root --datadir="$LAB_DIR/mysql/data" \
+        --auth-root-authentication-method=normal --skip-test-db >"$LAB_LOG/mariadb-install.log" 2>&1 || die mariadb-install-db
+fi
+# A lab's data need not survive a power cut: no fsync, no binlog.
+start mariadb mariadbd --no-defaults --user=root --datadir="$LAB_DIR/mysql/data" --socket="$SOCK" \
+    --pid-file="$LAB_DIR/mysql/mysql.pid" --skip-networking --skip-log-bin --skip-name-resolve \
+    --innodb-flush-log-at-trx-commit=0 --innodb-doublewrite=0 --sync-binlog=0 --innodb-flush-method=nosync \
+    --innodb-buffer-pool-size=128M --innodb-log-file-size=48M --max-connections=1000 \
+    --performance-schema=OFF --character-set-server=utf8mb3 --collation-server=utf8mb3_general_ci
+
+start memcached memcached -u root -l "$LAB_HOST" -p "$LAB_MEMCACHED_PORT" -U 0 -m 64
+
+R=$LAB_DIR/rabbit; mkdir -p "$R"
+cat >"$R/rabbitmq.conf" <<C
+default_user = lab
+default_pass = $LAB_PASSWORD
+listeners.tcp.default = $LAB_HOST:$LAB_RABBIT_PORT
+log.console = false
+log.file.level = warning
+vm_memory_high_watermark.absolute = 1GB
+disk_free_limit.absolute = 50MB
+C
+echo '[].' >"$R/enabled_plugins"
+start epmd epmd -port "$LAB_EPMD_PORT" -address 127.0.0.1
+start rabbitmq env HOME="$R" RABBITMQ_CONF_ENV_FILE=/dev/null RABBITMQ_CONFIG_FILE="$R/rabbitmq.conf" \
+    RABBITMQ_NODENAME=lab@localhost RABBITMQ_MNESIA_BASE="$R/mnesia" RABBITMQ_LOG_BASE="$LAB_LOG" \
+    RABBITMQ_PID_FILE="$R/pid" RABBITMQ_ENABLED_PLUGINS_FILE="$R/enabled_plugins" \
+    RABBITMQ_DIST_PORT="$LAB_RABBIT_DIST_PORT" ERL_EPMD_PORT="$LAB_EPMD_PORT" ERL_EPMD_ADDRESS=127.0.0.1 \
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-start_epmd false -kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none" \
+    /usr/lib/rabbitmq/bin/rabbitmq-server
+
+# ---------------------------------------------------------------- configuration
+DEBUG=$([ -n "${LAB_DEBUG:-}" ] && echo true || echo false)
+MQ="rabbit://lab:$LAB_PASSWORD@$LAB_HOST:$LAB_RABBIT_PORT/"
+common() { cat <<C
+[oslo_messaging_notifications]
+driver = noop
+[oslo_concurrency]
+lock_path = $LAB_DIR/tmp
+[oslo_messaging_rabbit]
+rabbit_qos_prefetch_count = 64
+[keystone_authtoken]
+$(auth service)
+www_authenticate_uri = $LAB_AUTH_URL
+memcached_servers = $LAB_HOST:$LAB_MEMCACHED_PORT
+service_token_roles_required = true
+C
+}
+auth() { cat <<C
+auth_type = password
+auth_url = $LAB_AUTH_URL
+username = svc
+password = $LAB_PASSWORD
+project_name = $1
+user_domain_id = default
+project_domain_id = default
+region_name = $LAB_REGION
+C
+}
+mkdir -p "$LAB_ETC"/{keystone,placement,nova,neutron,glance,octavia}
+
+cat >"$LAB_ETC/keystone/keystone.conf" <<C
+[DEFAULT]
+use_stderr = true
+debug = $DEBUG
+[database]
+connection = $(dburl keystone)
+[token]
+provider = fernet
+expiration = 86400
+[fernet_tokens]
+key_repository = $LAB_DIR/keystone/fernet
+[fernet_receipts]
+key_repository = $LAB_DIR/keystone/fernet
+[credential]
+key_repository = $LAB_DIR/keystone/credential
+[cache]
+enabled = true
+backend = dogpile.cache.memcached
+memcache_servers = $LAB_HOST:$LAB_MEMCACHED_PORT
+[oslo_messaging_notifications]
+driver = noop
+C
+
+cat >"$LAB_ETC/placement/placement.conf" <<C
+[DEFAULT]
+use_stderr = true
+debug = $DEBUG
+[placement_database]
+connection = $(dburl placement)
+[api]
+auth_strategy = keystone
+$(common)
+C
+
+cat >"$LAB_ETC/glance/glance-api.conf" <<C
+[DEFAULT]
+use_stderr = true
+debug = $DEBUG
+bind_host = $LAB_HOST
+bind_port = $LAB_GLANCE_PORT
+workers = 0
+[database]
+connection = $(dburl glance)
+[glance_store]
+stores = file
+default_store = file
+filesystem_store_datadir = $LAB_DIR/glance/images
+[paste_deploy]
+flavor = keystone
+config_file = $LAB_DIR/pkg/usr/share/glance-common/glance-api-paste.ini
+$(common)
+C
+
+cat >"$LAB_ETC/nova/nova.conf" <<C
+[DEFAULT]
+use_stderr = true
+debug = $DEBUG
+transport_url = $MQ
+my_ip = $LAB_HOST
+state_path = $LAB_DIR/nova
+enabled_apis = osapi_compute
+osapi_compute_listen = $LAB_HOST
+osapi_compute_listen_port = $LAB_NOVA_PORT
+osapi_compute_workers = 1
+compute_driver = fake.FakeDriver
+# The fake driver emits no VIF events; do not wait for any.
+vif_plugging_timeout = 0
+vif_plugging_is_fatal = false
+instance_usage_audit = false
+sync_power_state_interval = -1
+report_interval = 10
+# Else a service's first periodic tasks, the discovery of hosts among them, wait
+# for up to a minute, and a server made before that is an ERROR.
+periodic_fuzzy_delay = 0
+service_down_time = 60
+[api]
+auth_strategy = keystone
+[wsgi]
+api_paste_config = $LAB_DIR/pkg/usr/share/nova-common/api-paste.ini
+[conductor]
+workers = 1
+[scheduler]
+workers = 1
+discover_hosts_in_cells_interval = 2
+[filter_scheduler]
+track_instance_changes = false
+[quota]
+instances = -1
+cores = -1
+ram = -1
+server_groups = -1
+key_pairs = -1
+[glance]
+region_name = $LAB_REGION
+[placement]
+$(auth service)
+[neutron]
+$(auth service)
+[cinder]
+os_region_name = $LAB_REGION
+[service_user]
+send_service_user_token = true
+$(auth service)
+$(common)
+C
+
+# Not for nova-compute, which must not touch the databases.
+cat >"$LAB_ETC/nova/db.conf" <<C
+[database]
+connection = $(dburl nova_cell1)
+[api_database]
+connection = $(dburl nova_api)
+C
+
+cat >"$LAB_ETC/neutron/neutron.conf" <<C
+[DEFAULT]
+use_stderr = true
+debug = $DEBUG
+transport_url = $MQ
+bind_host = $LAB_HOST
+bind_port = $LAB_NEUTRON_PORT
+state_path = $LAB_DIR/neutron
+api_paste_config = $LAB_DIR/pkg/usr/share/neutron-common/api-paste.ini
+core_plugin = ml2
+service_plugins = router,port_forwarding,qos,trunk
+auth_strategy = keystone
+api_workers = 2
+rpc_workers = 1
+rpc_state_report_workers = 0
+# There are no DHCP or L3 agents to schedule anything on.
+network_auto_schedule = false
+router_auto_schedule = false
+notify_nova_on_port_status_changes = true
+notify_nova_on_port_data_changes = true
+max_routes = 1000
+[database]
+connection = $(dburl neutron)
+[nova]
+$(auth service)
+[placement]
+$(auth service)
+[quotas]
+default_quota = -1
+quota_network = -1
+quota_subnet = -1
+quota_port = -1
+quota_router = -1
+quota_floatingip = -1
+quota_security_group = -1
+quota_security_group_rule = -1
+$(common)
+C
+cat >"$LAB_ETC/neutron/ml2_conf.ini" <<C
+[ml2]
+type_drivers = local,flat,vlan,vxlan
+tenant_network_types = vxlan
+# lab binds every port; openvswitch, never reached, lends trunk and qos a driver.
+mechanism_drivers = lab,openvswitch
+extension_drivers = port_security,qos
+[ml2_type_flat]
+flat_networks = *
+[ml2_type_vlan]
+network_vlan_ranges = physnet1:1000:2999
+[ml2_type_vxlan]
+vni_ranges = 1:100000
+C
+
+if [ ! -f "$LAB_DIR/octavia/ca.pem" ]; then
+    mkdir -p "$LAB_DIR/octavia"
+    openssl req -x509 -newkey rsa:2048 -nodes -days 3650 -subj /CN=lab-octavia-ca \
+        -keyout "$LAB_DIR/octavia/ca.key" -out "$LAB_DIR/octavia/ca.pem" 2>/dev/null
+fi
+cat >"$LAB_ETC/octavia/octavia.conf" <<C
+[DEFAULT]
+use_stderr = true
+debug = $DEBUG
+transport_url = $MQ
+[api_settings]
+bind_host = $LAB_HOST
+bind_port = $LAB_OCTAVIA_PORT
+auth_strategy = keystone
+api_base_uri = http://$LAB_HOST:$LAB_OCTAVIA_PORT
+enabled_provider_drivers = amphora:The Octavia Amphora driver.,noop_driver:The no-op driver.
+default_provider_driver = amphora
+allow_tls_terminated_listeners = true
+[database]
+connection = $(dburl octavia)
+[oslo_messaging]
+topic = octavia_prov
+rpc_thread_pool_size = 4
+[service_auth]
+$(auth service)
+[nova]
+region_name = $LAB_REGION
+[neutron]
+region_name = $LAB_REGION
+[glance]
+region_name = $LAB_REGION
+[networking]
+retry_interval = 1
+[certificates]
+cert_manager = local_cert_manager
+cert_generator = local_cert_generator
+ca_certificate = $LAB_DIR/octavia/ca.pem
+ca_private_key = $LAB_DIR/octavia/ca.key
+[health_manager]
+controller_ip_port_list = 127.0.0.1:5555
+heartbeat_key = lab
+[controller_worker]
+workers = 1
+amphora_driver = amphora_noop_driver
+compute_driver = $([ "$LAB_AMPHORA" = nova ] && echo compute_nova_driver || echo lab_compute)
+network_driver = allowed_address_pairs_driver
+volume_driver = volume_noop_driver
+image_driver = image_glance_driver
+amp_active_wait_sec = 1
+amp_active_retries = 60
+amp_flavor_id = amphora
+amp_image_tag = amphora
+loadbalancer_topology = SINGLE
+client_ca = $LAB_DIR/octavia/ca.pem
+[driver_agent]
+status_socket_path = $LAB_DIR/octavia/status.sock
+stats_socket_path = $LAB_DIR/octavia/stats.sock
+get_socket_path = $LAB_DIR/octavia/get.sock
+[task_flow]
+engine = parallel
+$(common)
+C
+
+NOVAC="--config-file $LAB_ETC/nova/nova.conf"
+NOVA="$NOVAC --config-file $LAB_ETC/nova/db.conf"
+NEUTRON="--config-file $LAB_ETC/neutron/neutron.conf --config-file $LAB_ETC/neutron/ml2_conf.ini"
+OCTAVIA="--config-file $LAB_ETC/octavia/octavia.conf"
+
+# ---------------------------------------------------------------- schemas
+DBS="keystone placement glance nova_api nova_cell0 nova_cell1 neutron octavia"
+up mariadb MariaDB 60 sql -e 'select 1'
+for d in $DBS; do echo "CREATE DATABASE IF NOT EXISTS $d CHARACTER SET utf8mb3;"; done | sql
+sql -e "CREATE USER IF NOT EXISTS lab@localhost IDENTIFIED BY '$LAB_PASSWORD'; GRANT ALL ON *.* TO lab@localhost"
+
+STAMP=$LAB_DIR/schemas.done
+if [ ! -f "$STAMP" ]; then
+    say "migrating the schemas"
+    pids=()
+    (cd "$DIST/neutron/db/migration" && run neutron-db-manage neutron.db.migration.cli:main $NEUTRON upgrade heads) >"$LAB_LOG/sync-neutron.log" 2>&1 & pids+=($!)
+    ( run nova-manage nova.cmd.manage:main $NOVA api_db sync &&
+      run nova-manage nova.cmd.manage:main $NOVA cell_v2 map_cell0 --database_connection "$(dburl nova_cell0)" &&
+      run nova-manage nova.cmd.manage:main $NOVA db sync ) >"$LAB_LOG/sync-nova.log" 2>&1 & pids+=($!)
+    ( keystone-manage --config-file "$LAB_ETC/keystone/keystone.conf" db_sync &&
+      octavia-db-manage $OCTAVIA upgrade head &&
+      run glance-manage glance.cmd.manage:main --config-file "$LAB_ETC/glance/glance-api.conf" db_sync &&
+      OS_PLACEMENT_CONFIG_DIR="$LAB_ETC/placement" placement-manage --config-file "$LAB_ETC/placement/placement.conf" db sync ) >"$LAB_LOG/sync-rest.log" 2>&1 & pids+=($!)
+    for p in "${pids[@]}"; do wait "$p" || die "a migration failed: see $LAB_LOG/sync-*.log"; done
+    sql -e 'DELETE FROM nova_api.cell_mappings'   # they hold this lab's own URLs; put back below
+    touch "$STAMP"
+    say "schemas are migrated"
+fi
+# Nova's map of its cells: cell0 for servers that could not be placed, cell1
+# for all others. (nova-manage cell_v2 map_cell0 / create_cell do just this.)
+sql nova_api <<C
+INSERT INTO cell_mappings (created_at, uuid, name, transport_url, database_connection, disabled)
+ SELECT NOW(), '00000000-0000-0000-0000-000000000000', 'cell0', 'none:///', '$(dburl nova_cell0)', 0
+ WHERE NOT EXISTS (SELECT 1 FROM cell_mappings WHERE name='cell0');
+INSERT INTO cell_mappings (created_at, uuid, name, transport_url, database_connection, disabled)
+ SELECT NOW(), UUID(), 'cell1', '$MQ', '$(dburl nova_cell1)', 0
+ WHERE NOT EXISTS (SELECT 1 FROM cell_mappings WHERE name='cell1');
+UPDATE cell_mappings SET database_connection='$(dburl nova_cell0)' WHERE name='cell0';
+UPDATE cell_mappings SET transport_url='$MQ', database_connection='$(dburl nova_cell1)' WHERE name='cell1';
+C
+
+# ---------------------------------------------------------------- keystone
+if [ ! -f "$LAB_DIR/keystone/bootstrapped" ]; then
+    mkdir -p "$LAB_DIR/keystone"/{fernet,credential}; chmod 700 "$LAB_DIR/keystone"/{fernet,credential}
+    # What keystone-manage fernet_setup and credential_setup do, less six seconds.
+    for r in fernet credential; do for i in 0 1; do
+        openssl rand -base64 32 | tr '+/' '-_' | tr -d '\n' >"$LAB_DIR/keystone/$r/$i"
+        chmod 600 "$LAB_DIR/keystone/$r/$i"
+    done; done
+    { keystone-manage --config-file "$LAB_ETC/keystone/keystone.conf" bootstrap --bootstrap-password "$LAB_PASSWORD" --bootstrap-region-id "$LAB_REGION" \
+        --bootstrap-admin-url "$LAB_AUTH_URL" --bootstrap-internal-url "$LAB_AUTH_URL" --bootstrap-public-url "$LAB_AUTH_URL"
+    } >"$LAB_LOG/keystone-bootstrap.log" 2>&1 || die "keystone bootstrap: see $LAB_LOG/keystone-bootstrap.log"
+    touch "$LAB_DIR/keystone/bootstrapped"
+fi
+startwsgi keystone "$LAB_KEYSTONE_PORT" 2 4 /usr/bin/keystone-wsgi-public \
+    "OS_KEYSTONE_CONFIG_FILES=$LAB_ETC/keystone/keystone.conf"
+up keystone keystone 90 http "$LAB_AUTH_URL"
+# Before the others: nova-conductor and nova-scheduler give up for good when
+# their user cannot authenticate at start.
+"$LAB_PY" "$LAB_HERE/seed.py" identity || die "seeding keystone"
+say "keystone seeded"
+up rabbitmq RabbitMQ 90 tcp "$LAB_RABBIT_PORT"
+startpy neutron neutron.cmd.eventlet.server:main neutron-server $NEUTRON
+startpy nova-conductor nova.cmd.conductor:main nova-conductor $NOVA
+startpy nova-scheduler nova.cmd.scheduler:main nova-scheduler $NOVA
+startwsgi placement "$LAB_PLACEMENT_PORT" 1 8 /usr/bin/placement-api "OS_PLACEMENT_CONFIG_DIR=$LAB_ETC/placement"
+startpy nova-api nova.cmd.api_os_compute:main nova-api-os-compute $NOVA
+mkdir -p "$LAB_DIR/glance/images"
+startpy glance glance.cmd.api:main glance-api --config-file "$LAB_ETC/glance/glance-api.conf"
+startwsgi octavia-api "$LAB_OCTAVIA_PORT" 1 8 /usr/bin/octavia-wsgi -- "$OCTAVIA"
+for pair in $LAB_COMPUTES; do
+    h=${pair%%:*}; mkdir -p "$LAB_DIR/nova/$h/instances"
+    printf '[DEFAULT]\nhost = %s\nstate_path = %s\n' "$h" "$LAB_DIR/nova/$h" >"$LAB_ETC/nova/$h.conf"
+    # "up" must mean this process, not the heartbeat of the one before it.
+    lab_alive "nova-compute-$h" || sql nova_cell1 -e "update services set last_seen_up='2000-01-01' where host='$h'"
+    startpy "nova-compute-$h" nova.cmd.compute:main nova-compute $NOVAC --config-file "$LAB_ETC/nova/$h.conf"
+done
+
+# ---------------------------------------------------------------- the others
+up placement placement 90 http "http://$LAB_HOST:$LAB_PLACEMENT_PORT/"
+up neutron neutron 120 http "http://$LAB_HOST:$LAB_NEUTRON_PORT/"
+up glance glance 90 http "http://$LAB_HOST:$LAB_GLANCE_PORT/"
+up nova-api nova 90 http "http://$LAB_HOST:$LAB_NOVA_PORT/"
+up octavia-api octavia 90 http "http://$LAB_HOST:$LAB_OCTAVIA_PORT/"
+"$LAB_PY" "$LAB_HERE/seed.py" resources || die "seeding the cloud"
+say "cloud seeded"
+id() { "$LAB_PY" -c 'import json,sys;print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$LAB_DIR/$1.json" "$2"; }
+cat >"$LAB_ETC/octavia/worker.conf" <<C
+[controller_worker]
+amp_boot_network_list = $(id ids mgmt_network)
+amp_secgroup_list = $(id ids mgmt_sg)
+C
+startpy octavia-worker lab_octavia:main octavia-worker $OCTAVIA --config-file "$LAB_ETC/octavia/worker.conf"
+
+# ---------------------------------------------------------------- for its users
+cat >"$LAB_DIR/clouds.yaml" <<C
+clouds:
+  lab-admin:
+    auth: {auth_url: "$LAB_AUTH_URL", username: admin, password: "$LAB_PASSWORD", project_name: admin, user_domain_id: default, project_domain_id: default}
+    region_name: $LAB_REGION
+    identity_api_version: 3
+  lab-demo:
+    auth: {auth_url: "$LAB_AUTH_URL", username: demo, password: "$LAB_PASSWORD", project_name: demo, user_domain_id: default, project_domain_id: default}
+    region_name: $LAB_REGION
+    identity_api_version: 3
+  lab-appcred:
+    auth_type: v3applicationcredential
+    auth: {auth_url: "$LAB_AUTH_URL", application_credential_id: "$(id appcred id)", application_credential_secret: "$(id appcred secret)"}
+    region_name: $LAB_REGION
+    identity_api_version: 3
+C
+cat >"$LAB_DIR/cloud.conf" <<C
+[Global]
+auth-url = $LAB_AUTH_URL
+region = $LAB_REGION
+application-credential-id = $(id appcred id)
+application-credential-secret = $(id appcred secret)
+[LoadBalancer]
+floating-network-id = $(id ids public_network)
+C
+mapped() { # every compute host is in nova's map of its cells
+    local pair
+    for pair in $LAB_COMPUTES; do
+        [ "$(sql -N nova_api -e "select count(*) from host_mappings where host='${pair%%:*}'")" = 1 ] || return 1
+    done
+}
+up nova-scheduler "nova's host map" 90 mapped
+octavia_ready() { grep -q 'Starting V2 consumer' "$LAB_LOG/octavia-worker.log"; }
+up octavia-worker octavia-worker 60 octavia_ready
+say "OpenStack is up: clouds.yaml, cloud.conf and lab.json are in $LAB_DIR; make openstack-lab-down takes it down"
