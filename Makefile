@@ -46,6 +46,11 @@ test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	@echo "==> the demo, checked"
 	@$(MAKE) --no-print-directory demo CHECK=1
 
+.PHONY: test-openstack
+test-openstack: controlplane example openstack-lab ## Run the suites of OpenStack's provider on a real OpenStack, which is brought up if it is not
+	@echo "==> what runs on the simulated OpenStack in make test, on the real one"
+	FXCCM_OPENSTACK_LAB=$(LAB_DIR) $(GO) test -count=1 -timeout 40m ./test/internal/project ./test/clouds/...
+
 .PHONY: lint
 lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, what a library must never do, and that it builds on every platform
 	@unformatted=$$($(BIN)/lint/gofumpt -l $$(git ls-files -co --exclude-standard '*.go')); \

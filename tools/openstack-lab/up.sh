@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Brings up a real OpenStack on this machine, from Debian's packages: Keystone, Placement, Glance, Nova, Neutron and Octavia, without a
 # hypervisor, an agent of Neutron's or an amphora. What is installed, migrated, seeded or running already is left as it is.
-# Called by `make openstack-lab`. env.sh has the settings, README.md beside this file tells what is not as in any OpenStack.
+# Called by `make openstack-lab`. env.sh has the settings; docs/how-to/test-on-a-real-openstack.md tells what is not as in any
+# OpenStack.
 set -euo pipefail
 . "$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/env.sh"
 say() { printf 'openstack-lab: %4d s  %s\n' "$SECONDS" "$*" >&2; }
