@@ -9,9 +9,9 @@ import (
 	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 )
 
@@ -132,7 +132,7 @@ func (a *API) session(ctx context.Context, again bool) (token string, bases map[
 
 // Do makes a request of a service: path is below the service's version ("/servers/detail", "/ports?device_id=...",
 // "/lbaas/loadbalancers", "/users/..."), or a whole address. body nil: none; []byte and string are sent as they are, all else as JSON.
-// headers are pairs. The error is one of the connection alone; whatever the service answers is an Answer.
+// headers are pairs; with X-Auth-Token among them the request is made once, with that token. The error is one of the connection alone; whatever the service answers is an Answer.
 func (a *API) Do(ctx context.Context, method, service, path string, body any, headers ...string) (Answer, error) {
 	for again := false; ; again = true {
 		token, bases, err := a.session(ctx, again)
@@ -148,7 +148,7 @@ func (a *API) Do(ctx context.Context, method, service, path string, body any, he
 			target = base + path
 		}
 		answer, err := a.send(ctx, method, target, body, append([]string{"X-Auth-Token", token}, headers...))
-		if err != nil || answer.Status != http.StatusUnauthorized || again {
+		if err != nil || answer.Status != http.StatusUnauthorized || again || slices.Contains(headers, "X-Auth-Token") {
 			return answer, err
 		}
 	}
@@ -189,13 +189,16 @@ func (a *API) send(ctx context.Context, method, target string, body any, headers
 }
 
 // In is the API for a test, which ends when a request gets no answer.
-func (a *API) In(t testing.TB) Requests { return Requests{api: a, t: t} }
+func (a *API) In(t T) Requests { return Requests{api: a, t: t} }
 
 // Requests are an API's for one test.
 type Requests struct {
 	api *API
-	t   testing.TB
+	t   T
 }
+
+// API is for goroutines that are not the test's own, in which only errors can be returned.
+func (r Requests) API() *API { return r.api }
 
 // Try makes a request, whatever becomes of it. See [API.Do].
 func (r Requests) Try(method, service, path string, body any, headers ...string) Answer {

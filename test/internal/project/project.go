@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -27,7 +26,7 @@ const LabVariable = "FXCCM_OPENSTACK_LAB"
 
 // A Project is one in an OpenStack, as its user sees it.
 type Project struct {
-	t testing.TB
+	t T
 	// Simulator is nil on a real OpenStack.
 	Simulator *openstacktest.Server
 	// Wire is between a provider that the Project opens and OpenStack.
@@ -87,7 +86,7 @@ type lab struct {
 func OnLab() bool { return os.Getenv(LabVariable) != "" }
 
 // New makes a project that lasts until the test ends, and is then deleted with all that is in it.
-func New(t testing.TB, opts ...Option) *Project {
+func New(t T, opts ...Option) *Project {
 	t.Helper()
 	var o options
 	for _, opt := range opts {
@@ -110,7 +109,7 @@ func New(t testing.TB, opts ...Option) *Project {
 func (p *Project) Real() bool { return p.Simulator == nil }
 
 // In is the project for a test within the test.
-func (p *Project) In(t testing.TB) *Project {
+func (p *Project) In(t T) *Project {
 	other := *p
 	other.t = t
 	return &other

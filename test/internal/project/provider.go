@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,11 +38,18 @@ func (p *Project) Provider(opts ...openstack.Option) ccm.Provider {
 // A Cloud is the provider, opened for one test, beside a cluster that is a fake clientset with informers.
 type Cloud struct {
 	cloudprovider.Interface
-	// Kube has the namespace kube-system. What a test puts there the provider sees.
+	// Kube has the namespace kube-system. What a test puts there the provider sees, when the informers have.
 	Kube *fake.Clientset
+	// Informers are the provider's.
+	Informers informers.SharedInformerFactory
 	// Events are those the provider writes, as record.FakeRecorder formats them.
 	Events chan string
+
+	end func()
 }
+
+// Close ends the provider before the test ends.
+func (c *Cloud) Close() { c.end() }
 
 // ClusterUID is that of kube-system in a Cloud.
 const ClusterUID = types.UID("6f1c5d0e-0000-4000-8000-00000c1057e4")
@@ -69,6 +77,7 @@ func (p *Project) OpenWith(t testing.TB, opts []openstack.Option, change func(*c
 		t.Fatal(err)
 	}
 	factory := informers.NewSharedInformerFactory(c.Kube, 0)
+	c.Informers = factory
 	c.Initialize(builder{c.Kube}, ctx.Done())
 	if user, is := c.Interface.(cloudprovider.InformerUser); is {
 		user.SetInformers(factory)
@@ -76,7 +85,7 @@ func (p *Project) OpenWith(t testing.TB, opts []openstack.Option, change func(*c
 	c.LoadBalancer()
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	t.Cleanup(func() {
+	c.end = sync.OnceFunc(func() {
 		cancel()
 		factory.Shutdown()
 		if closer, is := c.Interface.(interface{ Close() error }); is {
@@ -85,6 +94,7 @@ func (p *Project) OpenWith(t testing.TB, opts []openstack.Option, change func(*c
 			}
 		}
 	})
+	t.Cleanup(c.end)
 	return c
 }
 

@@ -43,9 +43,11 @@ type Fault struct {
 	// Matches chooses the requests; nil: all.
 	Matches func(*http.Request) bool
 	Times   int
+	// Delay comes before all else.
+	Delay time.Duration
 	// After: the request is carried out, and then its answer lost.
 	After bool
-	// Err is that of the connection. Else the answer is Status, with Body and Header.
+	// Err is that of the connection. Else the answer is Status, with Body and Header; if that is 0, too, it is OpenStack's own.
 	Err    error
 	Status int
 	Body   string
@@ -153,7 +155,14 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func (r *recorder) roundTrip(request *http.Request, f *Fault) (*http.Response, error) {
-	if f == nil {
+	if f != nil && f.Delay > 0 {
+		select {
+		case <-time.After(f.Delay):
+		case <-request.Context().Done():
+			return nil, request.Context().Err()
+		}
+	}
+	if f == nil || f.Err == nil && f.Status == 0 {
 		return r.next.RoundTrip(request)
 	}
 	if f.After {

@@ -1,0 +1,159 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fxccm/fxccm/test/internal/project"
+)
+
+// neutron speaks to Neutron in a test. In requests, "$name" stands for what was noted by that name, such as an id.
+type neutron struct {
+	*project.Project
+	t     *testing.T
+	noted map[string]string
+}
+
+func newNeutron(t *testing.T, opts ...project.Option) *neutron {
+	t.Helper()
+	p := project.New(t, opts...)
+	return &neutron{Project: p, t: t, noted: map[string]string{
+		"project": p.ID, "public": p.Public, "net": p.Network, "router": p.Router, "subnet4": p.Subnets[4], "subnet6": p.Subnets[6],
+		"nobody": "00000000-0000-4000-8000-00000000dead", "longest": strings.Repeat("x", 255), "toolong": strings.Repeat("x", 256),
+	}}
+}
+
+// in is for a test within the test.
+func (n *neutron) in(t *testing.T) *neutron {
+	return &neutron{Project: n.Project.In(t), t: t, noted: n.noted}
+}
+
+// fill puts in what was noted.
+func (n *neutron) fill(text string) string {
+	return os.Expand(text, func(name string) string {
+		value, known := n.noted[name]
+		if !known {
+			n.t.Fatalf("nothing is noted by the name %s, in %s", name, text)
+		}
+		return value
+	})
+}
+
+// exchange is a request, and what is to be answered.
+type exchange struct {
+	// request is method and path, of the project's user, or of an administrator: "admin GET /networks".
+	request, body string
+	status        int
+	// kind is the type of Neutron's error, says a part of its message. Empty: none, and any.
+	kind, says string
+}
+
+// ask makes a request. headers are pairs.
+func (n *neutron) ask(request, body string, headers ...string) project.Answer {
+	n.t.Helper()
+	who := n.User()
+	request, admin := strings.CutPrefix(request, "admin ")
+	if admin {
+		request = strings.TrimPrefix(request, "admin ")
+		who = n.Admin()
+	}
+	return n.askAs(who, request, body, headers...)
+}
+
+func (n *neutron) askAs(who project.Requests, request, body string, headers ...string) project.Answer {
+	n.t.Helper()
+	method, path, _ := strings.Cut(n.fill(request), " ")
+	var sent any
+	if body != "" {
+		sent = n.fill(body)
+	}
+	for i := range headers {
+		headers[i] = n.fill(headers[i])
+	}
+	return who.Try(method, project.Network, path, sent, headers...)
+}
+
+// make makes something and notes its id.
+func (n *neutron) make(name, collection, member, attributes string) project.Object {
+	n.t.Helper()
+	return n.makeAs("", name, collection, member, attributes)
+}
+
+func (n *neutron) makeAs(who, name, collection, member, attributes string) project.Object {
+	n.t.Helper()
+	answer := n.ask(who+"POST /"+collection, `{"`+member+`":`+attributes+`}`)
+	made := answer.Inner(member)
+	if answer.Status != http.StatusCreated || project.ID(made) == "" {
+		n.t.Fatalf("%s", answer)
+	}
+	n.noted[name] = project.ID(made)
+	return made
+}
+
+// expect makes requests one after the other.
+func (n *neutron) expect(exchanges ...exchange) {
+	n.t.Helper()
+	for _, e := range exchanges {
+		answer := n.ask(e.request, e.body)
+		if err := e.compare(answer, n.fill(e.says)); err != nil {
+			n.t.Errorf("%s %s:\n%.1000s\n%v", e.request, shortened(e.body), answer, err)
+		}
+	}
+}
+
+// shortened is a body in a message.
+func shortened(body string) string {
+	const enough = 300
+	if len(body) > enough {
+		return body[:enough] + "…"
+	}
+	return body
+}
+
+func (e exchange) compare(answer project.Answer, says string) error {
+	failure := answer.Inner("NeutronError")
+	kind, message := project.Text(failure, "type"), project.Text(failure, "message")
+	switch {
+	case answer.Status != e.status:
+		return fmt.Errorf("the status is %d, want %d", answer.Status, e.status)
+	case kind != e.kind:
+		return fmt.Errorf("the error is of type %q, want %q", kind, e.kind)
+	case !strings.Contains(message, says):
+		return fmt.Errorf("the error does not say %q", says)
+	}
+	return nil
+}
+
+// list is a list's attribute, sorted.
+func (n *neutron) list(path, collection, attribute string) []string {
+	n.t.Helper()
+	values := []string{}
+	for _, o := range n.User().List(project.Network, n.fill(path), collection) {
+		values = append(values, fmt.Sprint(o[attribute]))
+	}
+	slices.Sort(values)
+	return values
+}
+
+// get reads an attribute of something.
+func (n *neutron) get(path, member, attribute string) any {
+	n.t.Helper()
+	return n.User().Get(project.Network, n.fill(path), member)[attribute]
+}
+
+// revision is the revision_number of something, as it is written.
+func (n *neutron) revision(path, member string) string {
+	n.t.Helper()
+	return fmt.Sprint(n.get(path, member, "revision_number"))
+}
+
+func (n *neutron) want(what string, got, want any) {
+	n.t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		n.t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
