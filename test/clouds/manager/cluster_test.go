@@ -1,0 +1,303 @@
+package manager_test
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/internal/project"
+)
+
+// A cluster has its nodes in a project.
+type cluster struct {
+	*project.Project
+	t    *testing.T
+	kube kubernetes.Interface
+
+	// servers are by the names of their nodes.
+	servers map[string]project.Server
+	began   time.Time
+}
+
+// newCluster makes a project, and looks for what is left of the CCM in this process when the test is over.
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	before := ccmtest.IgnoringCurrent()
+	t.Cleanup(func() { ccmtest.VerifyNoLeaks(t, before) })
+	return &cluster{
+		// A second is what the lab's Octavia takes when it is idle.
+		Project: project.New(t, project.OnSimulator(openstacktest.WithProvisioning(time.Second))),
+		t:       t, kube: shared.Admin, servers: map[string]project.Server{}, began: time.Now(),
+	}
+}
+
+// config is what all of the tests run with: routes, and confirmations that a test can wait for.
+func (c *cluster) config() config.Config {
+	cfg := c.Config()
+	cfg.Route.RouterID = c.Router
+	cfg.Client.RequestRate, cfg.Client.RequestBurst = 1000, 1000
+	cfg.Instances.MetadataMaxAge, cfg.Instances.StatusMaxAge = 2*time.Second, time.Second
+	cfg.Instances.AbsenceConfirmation = 3 * time.Second
+	return cfg
+}
+
+// tell notes in the test's log how far it has come.
+func (c *cluster) tell(format string, args ...any) {
+	c.t.Helper()
+	c.t.Logf("%5.1fs  %s", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// seed is where the chance of a test begins: that of the variable FXCCM_SEED, or another each time.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	n := rand.Uint64()
+	if text := os.Getenv("FXCCM_SEED"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("FXCCM_SEED: %v", err)
+		}
+	}
+	t.Logf("FXCCM_SEED=%d", n)
+	return n
+}
+
+// chance is a sequence of its own for what is named.
+func chance(seed uint64, what string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(what))
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+// names are as many, counted from 1.
+func names(prefix string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s-%d", prefix, i+1)
+	}
+	return all
+}
+
+// addServers makes the servers of nodes that will be; as many at once as Nova works on together in a lab.
+func (c *cluster) addServers(names ...string) {
+	c.t.Helper()
+	for some := range slices.Chunk(names, 10) {
+		for _, s := range c.AddServers(some) {
+			c.servers[s.Name] = s
+		}
+	}
+}
+
+// join makes the nodes of servers, as their kubelets do and kube-controller-manager's allocator of pod ranges.
+func (c *cluster) join(names ...string) {
+	c.t.Helper()
+	all, err := c.nodes().List(c.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for _, n := range all.Items {
+		used[n.Spec.PodCIDR] = true
+	}
+	free := 0
+	for _, name := range names {
+		pods := ""
+		for pods == "" || used[pods] {
+			pods = fmt.Sprintf("10.244.%d.0/24", free)
+			free++
+		}
+		ccmtest.CreateNode(c.t, c.kube, ccmtest.TaintedNode(name, ccmtest.NodePodCIDRs(pods)))
+	}
+}
+
+// leave deletes nodes. Their servers stay.
+func (c *cluster) leave(names ...string) {
+	c.t.Helper()
+	for _, name := range names {
+		if err := c.nodes().Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func (c *cluster) nodes() corev1client.NodeInterface { return c.kube.CoreV1().Nodes() }
+
+func (c *cluster) services() corev1client.ServiceInterface {
+	return c.kube.CoreV1().Services(metav1.NamespaceDefault)
+}
+
+// kubelet says whether the node is ready.
+func (c *cluster) kubelet(name string, ready corev1.ConditionStatus) {
+	c.t.Helper()
+	c.retry(func() error {
+		node, err := c.nodes().Get(c.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range node.Status.Conditions {
+			if node.Status.Conditions[i].Type == corev1.NodeReady {
+				node.Status.Conditions[i].Status = ready
+			}
+		}
+		_, err = c.nodes().UpdateStatus(c.t.Context(), node, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// exclude takes the node out of load balancers, or lets it in again.
+func (c *cluster) exclude(name string, out bool) {
+	c.t.Helper()
+	c.retry(func() error {
+		node, err := c.nodes().Get(c.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		delete(node.Labels, corev1.LabelNodeExcludeBalancers)
+		if out {
+			node.Labels[corev1.LabelNodeExcludeBalancers] = "true"
+		}
+		_, err = c.nodes().Update(c.t.Context(), node, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// retry repeats a change that somebody else came before.
+func (c *cluster) retry(change func() error) {
+	c.t.Helper()
+	if err := retry.RetryOnConflict(retry.DefaultBackoff, change); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// expose makes a Service of three ports.
+func (c *cluster) expose(name string) {
+	c.t.Helper()
+	ccmtest.CreateService(c.t, c.kube, ccmtest.LoadBalancerService(name, ccmtest.ServicePorts(80, 443, 9000)))
+}
+
+// edit changes a Service of type LoadBalancer, and makes it one before if it is none.
+func (c *cluster) edit(name string, change func(*corev1.Service)) {
+	c.t.Helper()
+	c.retry(func() error {
+		service, err := c.services().Get(c.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		service.Spec.Type = corev1.ServiceTypeLoadBalancer
+		change(service)
+		_, err = c.services().Update(c.t.Context(), service, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// remove deletes a Service, which is there until its load balancer is gone.
+func (c *cluster) remove(name string) {
+	c.t.Helper()
+	if err := c.services().Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		c.t.Fatal(err)
+	}
+}
+
+// waitServicesGone waits until the Services are gone, and their load balancers with them.
+func (c *cluster) waitServicesGone(names ...string) {
+	c.t.Helper()
+	c.wait(fmt.Sprintf("%d Services are gone", len(names)), func() (there []string) {
+		all, _ := c.list()
+		for _, s := range all {
+			if slices.Contains(names, s.Name) {
+				there = append(there, s.Name+" is there")
+			}
+		}
+		return there
+	})
+}
+
+// list is the cluster as it is.
+func (c *cluster) list() (services []corev1.Service, nodes []corev1.Node) {
+	c.t.Helper()
+	s, err := c.services().List(c.t.Context(), metav1.ListOptions{})
+	n, err2 := c.nodes().List(c.t.Context(), metav1.ListOptions{})
+	if err := errors.Join(err, err2); err != nil {
+		c.t.Fatal(err)
+	}
+	// The API server's own.
+	return slices.DeleteFunc(s.Items, func(s corev1.Service) bool { return s.Name == "kubernetes" }), n.Items
+}
+
+// limit is for what hangs, not for what is slow.
+const limit = 12 * time.Minute
+
+// wait asks check until it has nothing to say. It pauses for as long as check has taken, for OpenStack has other things to do.
+func (c *cluster) wait(what string, check func() []string) {
+	c.t.Helper()
+	for deadline := time.Now().Add(limit); ; {
+		began := time.Now()
+		said := check()
+		if len(said) == 0 {
+			c.tell("%s", what)
+			return
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("waited in vain until %s:\n%s", what, lines(said))
+		}
+		select {
+		case <-c.t.Context().Done():
+			c.t.Fatalf("waited in vain until %s:\n%s", what, lines(said))
+		case <-time.After(time.Since(began) + 100*time.Millisecond):
+		}
+	}
+}
+
+// waitAgreement waits until cluster and cloud agree.
+func (c *cluster) waitAgreement(what string) {
+	c.t.Helper()
+	c.wait(what, func() []string {
+		services, nodes := c.list()
+		if busy := c.busy(len(services)); busy != nil {
+			return busy
+		}
+		return c.disagreements(services, nodes, c.Inventory())
+	})
+}
+
+// busy tells by one list what load balancers are being worked on, which is when it is too early to look at them all.
+func (c *cluster) busy(most int) (said []string) {
+	all := c.User().List(project.LoadBalancer, "/lbaas/loadbalancers", "loadbalancers")
+	if len(all) > most {
+		said = append(said, fmt.Sprintf("there are %d load balancers, want at most %d", len(all), most))
+	}
+	for _, lb := range all {
+		if status := project.Text(lb, "provisioning_status"); status != "ACTIVE" {
+			said = append(said, fmt.Sprintf("load balancer %s is %s", project.Text(lb, "name"), status))
+		}
+	}
+	return said
+}
+
+// lines are at most so many that they can be read.
+func lines(all []string) string {
+	const most = 40
+	text := ""
+	for i, line := range all {
+		if i == most {
+			return text + fmt.Sprintf("… and %d more\n", len(all)-most)
+		}
+		text += line + "\n"
+	}
+	return text
+}

@@ -1,0 +1,137 @@
+//go:build linux
+
+package manager_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/openstack/config"
+)
+
+// replicas are processes of the CCM that contend for the lease, as the Deployment has them.
+type replicas struct {
+	args []string
+	dir  string
+
+	running []*process
+	// killed counts the processes that were killed.
+	killed atomic.Int64
+}
+
+// startReplicas runs as many as there are names until the test ends. They are told of the cloud by a cloud.conf. What they log is scanned for
+// secrets then.
+func (c *cluster) startReplicas(cfg config.Config, n int) *replicas {
+	c.t.Helper()
+	r := &replicas{dir: c.t.TempDir(), running: make([]*process, n)}
+	conf, kubeconfig := filepath.Join(r.dir, "cloud.conf"), filepath.Join(r.dir, "kubeconfig")
+	text, err := config.RenderWithSecrets(cfg)
+	if err == nil {
+		err = os.WriteFile(conf, []byte(text), 0o600)
+	}
+	if err == nil {
+		err = controlplane.WriteKubeconfig(kubeconfig, shared.Identity)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.args = []string{
+		"--cloud-provider=openstack", "--cloud-config=" + conf, "--kubeconfig=" + kubeconfig,
+		"--cluster-cidr=" + ccmtest.ClusterCIDR, "--secure-port=0",
+		// Failing over takes as long as the lease, so that many leaders can be killed in a minute.
+		"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms",
+		"--node-monitor-period=1s", "--route-reconciliation-period=1s",
+		"--logging-format=json", "--v=6",
+	}
+	c.t.Cleanup(func() { r.end(c.t, cfg) })
+	for i := range r.running {
+		if err := r.start(i); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	return r
+}
+
+// start starts the replica anew, under an identity of its own: to the election it is another than the one that was killed.
+func (r *replicas) start(i int) (err error) {
+	identity := fmt.Sprintf("replica-%d-%d", i, r.killed.Load())
+	r.running[i], err = startProcess(filepath.Join(r.dir, fmt.Sprintf("replica-%d.log", i)), append(r.args, "--leader-elect-identity="+identity)...)
+	return err
+}
+
+// end kills all, and looks for secrets in what they have logged.
+func (r *replicas) end(t *testing.T, cfg config.Config) {
+	for _, p := range r.running {
+		if p == nil {
+			continue
+		}
+		if err := p.kill(); err != nil {
+			t.Error(err)
+		}
+	}
+	all := logs(t, r.dir)
+	for name, text := range all {
+		if text == "" {
+			t.Errorf("%s is empty", name)
+		}
+		// What Keystone's tokens begin with, of the simulator as well: they are Fernet's, of version 0x80.
+		for what, secret := range map[string]string{"the password": string(cfg.Global.Password), "a token": "gAAAAA"} {
+			if at := strings.Index(text, secret); at >= 0 {
+				t.Errorf("%s tells %s: …%s…", name, what, text[max(0, at-200):at])
+			}
+		}
+		if t.Failed() {
+			t.Logf("the end of %s:\n%s", name, tail(text, 40))
+		}
+	}
+}
+
+// mayhem kills replicas at random, the leader or not, one or all, and starts them again, until stop is called. Then all run.
+func (r *replicas) mayhem(t *testing.T, random *rand.Rand) (stop func()) {
+	over, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- r.killUntil(over, random) }()
+	stop = sync.OnceFunc(func() {
+		close(over)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func (r *replicas) killUntil(over <-chan struct{}, random *rand.Rand) error {
+	pause := func(least, most time.Duration) (goOn bool) {
+		select {
+		case <-time.After(least + time.Duration(random.Int64N(int64(most-least)))):
+			return true
+		case <-over:
+			return false
+		}
+	}
+	for pause(time.Second, 6*time.Second) {
+		victims := random.Perm(len(r.running))[:1+random.IntN(len(r.running))]
+		for _, i := range victims {
+			if err := r.running[i].kill(); err != nil {
+				return err
+			}
+			r.killed.Add(1)
+		}
+		pause(0, 2*time.Second)
+		for _, i := range victims {
+			if err := r.start(i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
