@@ -81,8 +81,9 @@ format: $(BIN)/lint/.built ## Format the code
 .PHONY: bench
 bench: controlplane ## Measure beside others, and write docs/benchmarks*.md (QUICK=1: write nothing; SCENARIOS=openstack: not all)
 	cd test/bench && $(GO) build -trimpath -buildvcs=auto -o $(BIN)/bench/ . ./upstream ./fxccm ./many
-	@$(BIN)/bench/bench $(if $(SCENARIOS),--scenarios=$(SCENARIOS)) \
-	  $(if $(QUICK),--quick,--out $(CURDIR)/docs/benchmarks.md --out-openstack $(CURDIR)/docs/benchmarks-openstack.md)
+	@FXCCM_OPENSTACK_LAB=$${FXCCM_OPENSTACK_LAB:-$(LAB_DIR)} $(BIN)/bench/bench $(if $(SCENARIOS),--scenarios=$(SCENARIOS)) \
+	  $(if $(QUICK),--quick,--out $(CURDIR)/docs/benchmarks.md --out-openstack $(CURDIR)/docs/benchmarks-openstack.md \
+	  --out-lab $(CURDIR)/docs/benchmarks-lab.md)
 
 .PHONY: controlplane
 controlplane: ## Build etcd and kube-apiserver, if they are not there

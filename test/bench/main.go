@@ -27,12 +27,17 @@ type settings struct {
 	notReady, routes int
 	idle             time.Duration
 	// balancers is for OpenStack, too.
-	balancers    int
-	limit        time.Duration
-	scenarios    []string
-	programs     string
-	out          string
-	outOpenStack string
+	balancers int
+	// labNodes and labServices are for the real OpenStack.
+	labNodes, labServices int
+	limit                 time.Duration
+	scenarios             []string
+	programs              string
+	out                   string
+	outOpenStack          string
+	outLab                string
+	// asked: the scenarios were named, so none of them may be left out.
+	asked bool
 }
 
 func main() {
@@ -64,20 +69,25 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.notReady, "not-ready", 500, "OpenStack: nodes that are not ready")
 	flags.IntVar(&s.routes, "routes", 500, "OpenStack: routes to create, and to watch over")
 	flags.IntVar(&s.balancers, "balancers", 100, "OpenStack: Services that wait while Octavia is slow or refuses, and that get a new node")
+	flags.IntVar(&s.labNodes, "lab-nodes", 50, "real OpenStack: nodes, each with a server")
+	flags.IntVar(&s.labServices, "lab-services", 20, "real OpenStack: Services, each with a load balancer")
 	flags.DurationVar(&s.idle, "idle", 3*time.Minute, "OpenStack: how long calls are counted while routes are as they should be")
 	flags.DurationVar(&s.limit, "limit", 15*time.Minute, "give a trial up after this time, and report that")
-	flags.StringSliceVar(&s.scenarios, "scenarios", scenarioNames(), "what to measure")
-	flags.BoolVar(&quick, "quick", false, "100 nodes, 20 services, one round, 6 managers and a rest of 10 seconds, 50 nodes not ready, 50 routes that are idle for a minute, 10 load balancers: "+
+	flags.StringSliceVar(&s.scenarios, "scenarios", scenarioNames(), "what to measure; "+labScenario+" is left out by default where there is no lab")
+	flags.BoolVar(&quick, "quick", false, "100 nodes, 20 services, one round, 6 managers and a rest of 10 seconds, 50 nodes not ready, 50 routes that are idle for a minute, 10 load balancers; on a real OpenStack 5 nodes and 2 Services: "+
 		"to try the benchmark itself")
 	flags.StringVar(&s.programs, "programs", "", "folder of the programs fxccm and upstream (default: where this program is)")
 	flags.StringVar(&s.out, "out", "", "also write to this file, as Markdown, how fxccm is beside upstream's command")
 	flags.StringVar(&s.outOpenStack, "out-openstack", "", "also write to this file, as Markdown, what the scenario openstack has counted")
+	flags.StringVar(&s.outLab, "out-lab", "", "also write to this file, as Markdown, what the scenario lab has measured")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
+	s.asked = flags.Changed("scenarios")
 	if quick {
 		for name, value := range map[string]string{
 			"nodes": "100", "services": "20", "rounds": "1", "managers": "6", "rest": "10s", "not-ready": "50", "routes": "50", "idle": "1m", "balancers": "10",
+			"lab-nodes": "5", "lab-services": "2",
 		} {
 			if !flags.Changed(name) {
 				if err := flags.Set(name, value); err != nil {
@@ -96,6 +106,7 @@ func (s *settings) validate(extra []string) error {
 	for name, n := range map[string]int{
 		"--nodes": s.nodes, "--services": s.services, "--rounds": s.rounds,
 		"--not-ready": s.notReady, "--routes": s.routes, "--balancers": s.balancers,
+		"--lab-nodes": s.labNodes, "--lab-services": s.labServices,
 	} {
 		if n < 1 {
 			return fmt.Errorf("%s=%d: there must be at least 1", name, n)
@@ -141,6 +152,9 @@ func (s *settings) validate(extra []string) error {
 
 // run measures, prints and writes.
 func run(ctx context.Context, s settings) (err error) {
+	if s.scenarios, err = withoutLab(ctx, s); err != nil {
+		return err
+	}
 	machine, err := describeMachine()
 	if err != nil {
 		return err
@@ -167,7 +181,26 @@ func run(ctx context.Context, s settings) (err error) {
 	if len(b.results.chapters) > 0 {
 		err = errors.Join(err, writePage(s.outOpenStack, page.openStackMarkdown()))
 	}
+	if b.results.lab != nil {
+		err = errors.Join(err, writePage(s.outLab, page.labMarkdown()))
+	}
 	return err
+}
+
+// withoutLab are the scenarios that there is what they need for: that there is no lab is an error only where it was asked for.
+func withoutLab(ctx context.Context, s settings) ([]string, error) {
+	if !slices.Contains(s.scenarios, labScenario) {
+		return s.scenarios, nil
+	}
+	err := findLab(ctx)
+	switch {
+	case err == nil:
+		return s.scenarios, nil
+	case s.asked:
+		return nil, err
+	}
+	fmt.Printf("The scenario %s is left out: %s\n", labScenario, err)
+	return slices.DeleteFunc(slices.Clone(s.scenarios), func(name string) bool { return name == labScenario }), nil
 }
 
 // writePage writes nothing if no path is given.

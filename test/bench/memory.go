@@ -61,15 +61,16 @@ func (p *process) measure(ctx context.Context, address string, admin *rest.Confi
 	return u, nil
 }
 
-// readMetrics reads the metrics without labels that a process serves.
-func readMetrics(ctx context.Context, address string, admin *rest.Config) (map[string]float64, error) {
+// openMetrics asks a process for what it serves, with the administrator's certificate where that is needed.
+func openMetrics(ctx context.Context, address string, admin *rest.Config) (io.ReadCloser, error) {
 	certificate, err := tls.X509KeyPair(admin.CertData, admin.KeyData)
 	if err != nil {
 		return nil, err
 	}
 	// The server's certificate is one that the process has signed for itself.
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{certificate}}}
-	defer transport.CloseIdleConnections()
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{certificate}}, DisableKeepAlives: true,
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/metrics", nil)
 	if err != nil {
 		return nil, err
@@ -78,13 +79,23 @@ func readMetrics(ctx context.Context, address string, admin *rest.Config) (map[s
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
+		defer func() { _ = resp.Body.Close() }()
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 		return nil, fmt.Errorf("the answer is %s: %s", resp.Status, text)
 	}
+	return resp.Body, nil
+}
+
+// readMetrics reads the metrics without labels that a process serves.
+func readMetrics(ctx context.Context, address string, admin *rest.Config) (map[string]float64, error) {
+	body, err := openMetrics(ctx, address, admin)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }()
 	metrics := map[string]float64{}
-	lines := bufio.NewScanner(resp.Body)
+	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		name, text, ok := strings.Cut(lines.Text(), " ")

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/cloud-provider/names"
 
 	"github.com/fxccm/fxccm/provider/openstack/config"
@@ -365,37 +364,6 @@ func (t *openStackTrial) serveWaiting(ctx context.Context, services []*corev1.Se
 		return 0, fmt.Errorf("wait for the Services to be served: %w", err)
 	}
 	return to.Sub(from), t.cloud.checkBalancers(services, len(t.cloud.servers))
-}
-
-// watchServed waits until all of the Services have an address.
-func (t *openStackTrial) watchServed(ctx context.Context, services []*corev1.Service) (*sight, error) {
-	wanted := map[string]bool{}
-	for _, service := range services {
-		wanted[service.Name] = true
-	}
-	source := cache.NewListWatchFromClient(t.bench.cluster.client.CoreV1().RESTClient(), "services", serviceNamespace, fields.Everything())
-	return watchFor(ctx, source, countUntil(len(services), func(done int) {
-		t.bench.progress.update(fmt.Sprintf("%s: %d of %d Services are served", t.title, done, len(services)))
-	}, func(service *corev1.Service) bool { return wanted[service.Name] && hasAddress(service) }))
-}
-
-// ensuredReason is upstream's event for each time that a Service was ensured.
-const ensuredReason = "EnsuredLoadBalancer"
-
-// watchEnsured waits until so many Services have been ensured from now on.
-func (t *openStackTrial) watchEnsured(ctx context.Context, services int) (*sight, error) {
-	client := t.bench.cluster.client.CoreV1()
-	err := client.Events(serviceNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("delete the events: %w", err)
-	}
-	done := map[string]bool{}
-	source := cache.NewListWatchFromClient(client.RESTClient(), "events", serviceNamespace, fields.OneTermEqualSelector("reason", ensuredReason))
-	return watchFor(ctx, source, func(event *corev1.Event) bool {
-		done[event.InvolvedObject.Name] = true
-		t.bench.progress.update(fmt.Sprintf("%s: %d of %d Services are ensured", t.title, len(done), services))
-		return len(done) == services
-	})
 }
 
 // passes is how often the Service was ensured.

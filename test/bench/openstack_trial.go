@@ -7,9 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -18,8 +15,6 @@ import (
 type openStackTrial struct {
 	*trial
 	cloud *openStack
-	// title says what is measured.
-	title string
 }
 
 // onOpenStack is a trial. Not to finish within the limit is a result and no error.
@@ -27,7 +22,8 @@ func (b *bench) onOpenStack(
 	ctx context.Context, title string, servers int, body func(context.Context, *openStackTrial) error, options ...openstacktest.Option,
 ) error {
 	err := b.trial(ctx, 0, func(ctx context.Context, t *trial) error {
-		o := &openStackTrial{trial: t, cloud: newOpenStack(servers, options...), title: title}
+		t.title = title
+		o := &openStackTrial{trial: t, cloud: newOpenStack(servers, options...)}
 		// The processes end before what they talk to.
 		t.after = func() error {
 			o.cloud.Close()
@@ -103,38 +99,7 @@ func (t *openStackTrial) startWith(more string, flags ...string) (*replica, erro
 
 // watch waits until all nodes are so.
 func (t *openStackTrial) watch(ctx context.Context, isSo func(*corev1.Node) bool) (*sight, error) {
-	n := len(t.cloud.servers)
-	source := cache.NewListWatchFromClient(t.bench.cluster.client.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll, fields.Everything())
-	return watchFor(ctx, source, countUntil(n, func(done int) {
-		t.bench.progress.update(fmt.Sprintf("%s: %d of %d", t.title, done, n))
-	}, isSo))
-}
-
-func (t *openStackTrial) checkNodes(ctx context.Context, wanted map[string]bool) error {
-	nodes, err := t.bench.cluster.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list the nodes: %w", err)
-	}
-	return checkNodes(nodes.Items, wanted)
-}
-
-func (t *openStackTrial) letPass(ctx context.Context, d time.Duration) error {
-	for ; d > 0; d -= time.Second {
-		t.bench.progress.update(fmt.Sprintf("%s: calls are counted for another %s", t.title, d))
-		if err := t.pause(ctx, min(d, time.Second)); err != nil {
-			return fmt.Errorf("count calls: %w", err)
-		}
-	}
-	return nil
-}
-
-func (t *openStackTrial) pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return t.watchNodes(ctx, len(t.cloud.servers), isSo)
 }
 
 func (t *openStackTrial) note(f figure) { t.bench.note(f) }

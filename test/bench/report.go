@@ -24,7 +24,10 @@ func (r report) terminal() string {
 		text.WriteString(terminalTable(header(), r.table()) + "\n")
 	}
 	for _, c := range r.results.chapters {
-		text.WriteString("On OpenStack: " + c.title + "\n" + c.terminal() + "\n")
+		text.WriteString("On a simulated OpenStack: " + c.title + "\n" + c.terminal() + "\n")
+	}
+	if r.results.lab != nil {
+		text.WriteString("On a real OpenStack\n" + r.results.lab.terminal() + "\n")
 	}
 	return text.String()
 }
@@ -176,7 +179,7 @@ what is measured then is the API server.
 const howToReproduce = `## How to reproduce
 
 ` + "```" + `
-make bench                       # all of it; writes this page and benchmarks-openstack.md
+make bench                       # all of it; writes this page, benchmarks-openstack.md and, if there is a lab, benchmarks-lab.md
 make bench SCENARIOS=openstack   # some of it; writes a page that is measured in part, too
 make bench QUICK=1               # 100 nodes, 20 Services, one round, 6 Managers, 50 routes; writes nothing
 ` + "```" + `

@@ -54,8 +54,9 @@ func (s sample) text(u unit) string {
 type results struct {
 	rows    []row
 	samples map[row]map[string][]sample
-	// chapters are of fxccm on OpenStack.
+	// chapters are of fxccm on the simulated OpenStack, lab is of the real one; nil if it was not measured.
 	chapters []chapter
+	lab      *labResult
 }
 
 // A chapter is figures that are shown together.

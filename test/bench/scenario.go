@@ -21,6 +21,7 @@ func scenarios() []scenario {
 		{"handover", measureHandover},
 		{"many", measureMany},
 		{"openstack", measureOpenStack},
+		{labScenario, measureLab},
 	}
 }
 

@@ -29,20 +29,27 @@ type trial struct {
 	cloud     *fake.Cloud
 	fail      context.CancelCauseFunc
 	processes []*process
+	// title says what is measured.
+	title string
 	// after is called, if it is set, when the processes have ended.
 	after func() error
 }
 
 // trial resets everything, runs body, and ends what body has started. The context that body gets ends when a process dies, or
 // with errLimit.
-func (b *bench) trial(ctx context.Context, latency time.Duration, body func(context.Context, *trial) error) (err error) {
+func (b *bench) trial(ctx context.Context, latency time.Duration, body func(context.Context, *trial) error) error {
+	return b.trialWithin(ctx, b.settings.limit, latency, body)
+}
+
+// trialWithin is a trial with a limit of its own.
+func (b *bench) trialWithin(ctx context.Context, limit, latency time.Duration, body func(context.Context, *trial) error) (err error) {
 	if err := b.cluster.reset(ctx); err != nil {
 		return err
 	}
 	t := &trial{bench: b, cloud: b.cloud.renew(latency)}
 	// The cloud is served from here; the garbage of one trial is not for the next to clean up.
 	runtime.GC()
-	limited, cancel := context.WithTimeoutCause(ctx, b.settings.limit, errLimit)
+	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
 	defer cancel()
 	within, fail := context.WithCancelCause(limited)
 	t.fail = fail

@@ -9,10 +9,12 @@ import (
 	"os"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"go.uber.org/fx"
 	cloudprovider "k8s.io/cloud-provider"
 	_ "k8s.io/component-base/logs/json/register"
+	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
 
@@ -35,6 +37,8 @@ func main() {
 		fx.Supply(config),
 		fx.Provide(ccm.AsProvider(func() ccm.Provider { return ccm.Provider{Name: "fake", New: openCloud} })),
 		openstack.Module(),
+		// Its metrics are served beside Kubernetes' own, as upstream's command serves them.
+		fx.Provide(func() prometheus.Registerer { return legacyregistry.Registerer() }),
 		fx.NopLogger,
 	)
 	if err := app.Err(); err != nil {
