@@ -1,6 +1,9 @@
 package openstacktest
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Project is a tenant of the cloud.
 type Project struct {
@@ -98,11 +101,11 @@ func (s *Server) credentials(p *project) Credentials {
 	return c
 }
 
-// RevokeTokens makes all tokens invalid that were issued so far.
+// RevokeTokens makes all tokens invalid that were issued so far; see [WithTokenCache].
 func (s *Server) RevokeTokens() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.identity.tokens)
+	s.revoke(func(*token) bool { return true })
 }
 
 // ChangePassword gives the user with this id another password, and revokes the user's tokens, as Keystone does.
@@ -113,8 +116,7 @@ func (s *Server) ChangePassword(userID, password string) error {
 	if u == nil {
 		return fmt.Errorf("change password: no user %s", userID)
 	}
-	u.password = password
-	s.revoke(func(t *token) bool { return t.user == u })
+	s.changePassword(u, password)
 	return nil
 }
 
@@ -122,20 +124,34 @@ func (s *Server) ChangePassword(userID, password string) error {
 func (s *Server) DeleteApplicationCredential(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, a := range s.identity.applications {
-		if a.id == id {
-			s.identity.applications = append(s.identity.applications[:i], s.identity.applications[i+1:]...)
-			s.revoke(func(t *token) bool { return t.application == a })
-			return nil
-		}
+	if !s.deleteApplicationCredential(func(a *applicationCredential) bool { return a.id == id }) {
+		return fmt.Errorf("delete application credential: no %s", id)
 	}
-	return fmt.Errorf("delete application credential: no %s", id)
+	return nil
+}
+
+// changePassword, deleteApplicationCredential and revoke are called with the lock held.
+func (s *Server) changePassword(u *user, password string) {
+	u.password = password
+	s.revoke(func(t *token) bool { return t.user == u })
+}
+
+func (s *Server) deleteApplicationCredential(which func(*applicationCredential) bool) (found bool) {
+	s.identity.applications = slices.DeleteFunc(s.identity.applications, func(a *applicationCredential) bool {
+		if which(a) {
+			found = true
+			s.revoke(func(t *token) bool { return t.application == a })
+			return true
+		}
+		return false
+	})
+	return found
 }
 
 func (s *Server) revoke(which func(*token) bool) {
-	for id, t := range s.identity.tokens {
+	for _, t := range s.identity.tokens {
 		if which(t) {
-			delete(s.identity.tokens, id)
+			t.revoked = true
 		}
 	}
 }

@@ -18,13 +18,14 @@
 //
 //   - Keystone v3, at /identity: logins by password (by ids, or by names and domain), token, application credential (by id, or by
 //     name and user), and for a trust; scopes by project or trust, or none; expiry ([WithTokenLife]), revocation
-//     ([Server.RevokeTokens], [Server.ChangePassword], [Server.DeleteApplicationCredential]); the catalog with its regions and the
-//     interfaces public, internal and admin ([WithRegion], [WithOtherRegion], [WithoutService], [WithVersionedNetworkURL]).
+//     ([Server.RevokeTokens], [Server.ChangePassword], [Server.DeleteApplicationCredential]), also as late as the services notice it
+//     ([WithTokenCache]); users and their roles, for an administrator, and application credentials; the catalog with its regions and
+//     the interfaces public, internal and admin ([WithRegion], [WithOtherRegion], [WithoutService], [WithVersionedNetworkURL]).
 //   - Nova v2.1, at /compute: servers in all their states, with their list's filters and pages; their addresses, which
 //     are those of Neutron's ports and floating IPs and those that a test gives; flavors, also deleted and private ones;
 //     availability zones; microversions 2.1 to 2.96 ([WithComputeMicroversion]).
 //   - Neutron v2.0, at /networking: networks, subnets, ports, routers with their extra routes, floating IPs, security groups, trunks,
-//     tags, revisions, extensions that can be switched off.
+//     tags, revisions, quotas of projects, extensions that can be switched off.
 //   - Octavia v2, at /load-balancer: load balancers with all that belongs to them and its states.
 //   - Barbican v1, at /key-manager: containers and secrets.
 //
@@ -37,8 +38,8 @@
 //
 // There is no data plane: nothing listens at the address of a load balancer. Policies are those that a default cloud has for a
 // member of a project and for an administrator; other roles have no meaning. A login has no role in a domain or in the system, and
-// there are no groups, federations or second factors. Nova has no images, volumes, keys, server groups or quotas, and its actions
-// are done at once. What no service has is answered with 404, and is called unknown in the record.
+// there are no groups, federations or second factors. Nova has no images, volumes, keys, server groups or quotas, sorts lists in
+// no other order than its own, and does at once what it is asked to do. What no service has is answered with 404, and is called unknown in the record.
 //
 // # How it misbehaves
 //

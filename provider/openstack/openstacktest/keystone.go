@@ -41,6 +41,7 @@ type project struct {
 type user struct {
 	id, name, password string
 	domain             *domain
+	disabled           bool
 	// grants are the roles by project id.
 	grants map[string][]string
 }
@@ -69,6 +70,11 @@ type token struct {
 	application     *applicationCredential
 	trust           *trust
 	issued, expires time.Time
+	// audit is the token's own audit id, and that of the login it goes back to.
+	audit []string
+	// revoked tokens are kept until they expire: services may have them in their caches. accepted is when one asked Keystone last.
+	revoked  bool
+	accepted time.Time
 }
 
 // projectID is the project that the caller acts in; "" for none.
@@ -100,16 +106,20 @@ func (s *Server) setUpIdentity(mux *http.ServeMux) {
 		operation{service: ServiceIdentity, name: "catalog_get", pattern: "GET " + identityPath + "/v3/auth/catalog", handle: getCatalog},
 		operation{service: ServiceIdentity, name: "auth_project_list", pattern: "GET " + identityPath + "/v3/auth/projects", handle: listAuthProjects},
 	)
+	s.setUpUsers(mux)
 }
 
 // newIdentityID makes an id as Keystone does: without hyphens.
 func (s *Server) newIdentityID() string { return strings.ReplaceAll(s.newID(), "-", "") }
 
+// tokenPrefix is what Fernet tokens begin with in our time: the version and the first bytes of when they were made.
+const tokenPrefix = "gAAAAAB"
+
 // newTokenID makes an id that tells nothing, and that no other cloud has. The same calls give the same ids, but for the port.
 func (s *Server) newTokenID() string {
 	s.identity.issued++
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s token %d", s.URL(), s.identity.issued))
-	return "gAAAAAB" + hex.EncodeToString(sum[:])
+	return tokenPrefix + hex.EncodeToString(sum[:])
 }
 
 // domainNamed finds a domain, or makes it.
@@ -129,7 +139,11 @@ func (s *Server) domainNamed(name string) *domain {
 
 // authenticate finds the caller's token. Without a valid one the answer is the refusal. It is called with the lock held.
 func (s *Server) authenticate(service string, r *http.Request) (*token, answer) {
-	t := s.validToken(r.Header.Get("X-Auth-Token"))
+	id := r.Header.Get("X-Auth-Token")
+	t := s.validToken(id)
+	if service != ServiceIdentity {
+		t = s.tokenOfService(id)
+	}
 	if t == nil {
 		return nil, s.unauthorized()
 	}
@@ -142,13 +156,27 @@ func (s *Server) authenticate(service string, r *http.Request) (*token, answer) 
 // validToken is nil for a token that Keystone does not know, or no longer.
 func (s *Server) validToken(id string) *token {
 	t := s.identity.tokens[id]
-	if t == nil || !s.clock.Now().Before(t.expires) {
+	if t == nil || t.revoked || !s.clock.Now().Before(t.expires) {
 		return nil
 	}
 	return t
 }
 
-// unauthorized is what Keystone answers to all that is wrong with a login: it does not say what.
+// tokenOfService is what the services other than Keystone take for valid: they ask Keystone about a token, and remember the answer for
+// a while, all together (keystonemiddleware, token_cache_time and memcached_servers). So a token may outlive its revocation; see
+// [WithTokenCache].
+func (s *Server) tokenOfService(id string) *token {
+	t, now := s.identity.tokens[id], s.clock.Now()
+	if t != nil && !t.accepted.IsZero() && now.Before(t.expires) && now.Before(t.accepted.Add(s.settings.tokenCache)) {
+		return t
+	}
+	if t = s.validToken(id); t != nil {
+		t.accepted = now
+	}
+	return t
+}
+
+// unauthorized is what Keystone answers to most that is wrong with a login: it does not say what.
 func (s *Server) unauthorized() answer {
 	a := identityFailure(http.StatusUnauthorized, "The request you have made requires authentication.")
 	a.header = http.Header{"Www-Authenticate": {fmt.Sprintf("Keystone uri=%q", s.URL()+identityPath)}}

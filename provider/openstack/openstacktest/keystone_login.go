@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
 // authBody is the body of POST /v3/auth/tokens.
 type authBody struct {
-	Auth struct {
+	Auth *struct {
 		Identity struct {
 			Methods  []string `json:"methods"`
 			Password struct {
@@ -55,22 +56,57 @@ type scopeBody struct {
 	} `json:"OS-TRUST:trust"`
 }
 
-// createToken logs in. Every reason why it cannot is the same 401, as Keystone's.
+// createToken logs in. Most reasons why it cannot are the same 401.
 func createToken(r *request) answer {
 	var body authBody
 	if err := r.decode(&body); err != nil {
-		return identityFailure(http.StatusBadRequest, err.Error())
+		return malformed("Expecting to find valid JSON in request body.")
 	}
-	if len(body.Auth.Identity.Methods) == 0 {
-		return identityFailure(http.StatusBadRequest, "Invalid input for field 'identity/methods': [] is too short")
+	switch {
+	case body.Auth == nil:
+		return malformed("Expecting to find auth in request body.")
+	case body.Auth.Identity.Methods == nil:
+		return identityFailure(http.StatusBadRequest, "'methods' is a required property")
 	}
-	t := r.server.identify(body)
-	if t == nil || !r.server.scope(t, body.Auth.Scope) {
-		return r.server.unauthorized()
+	for _, method := range body.Auth.Identity.Methods {
+		if !hasSection(r.body, method) {
+			return malformed("Expecting to find " + method + " in identity.")
+		}
+	}
+	t, refusal := r.server.identify(body)
+	if refusal == nil {
+		refusal = r.server.scope(t, body.Auth.Scope)
+	}
+	if refusal != nil {
+		return *refusal
 	}
 	r.server.issue(t)
 	return t.answer(r, http.StatusCreated)
 }
+
+// hasSection tells whether what a method is about is there, be the method known or not.
+func hasSection(body []byte, method string) bool {
+	var sections struct {
+		Auth struct {
+			Identity map[string]json.RawMessage `json:"identity"`
+		} `json:"auth"`
+	}
+	return json.Unmarshal(body, &sections) == nil && sections.Auth.Identity[method] != nil
+}
+
+// malformed is Keystone's answer to a body in which something is missing.
+func malformed(what string) answer {
+	return identityFailure(http.StatusBadRequest, what+
+		" The server could not comply with the request since it is either malformed or otherwise incorrect. The client is assumed to be in error.")
+}
+
+// refused is the 401 that does not say what is wrong.
+func (s *Server) refused() *answer {
+	a := s.unauthorized()
+	return &a
+}
+
+func refusedAs(a answer) *answer { return &a }
 
 // issue makes the token valid.
 func (s *Server) issue(t *token) {
@@ -81,39 +117,67 @@ func (s *Server) issue(t *token) {
 		}
 	}
 	t.id, t.issued = s.newTokenID(), now
+	t.audit = append([]string{t.id[len(t.id)-22:]}, t.audit...)
 	if t.expires.IsZero() {
 		t.expires = now.Add(s.settings.tokenLife)
 	}
 	s.identity.tokens[t.id] = t
 }
 
-// identify finds who logs in. All methods that are named must agree. Nil: nobody.
-func (s *Server) identify(body authBody) *token {
+// identify finds who logs in. All methods that are named must agree.
+func (s *Server) identify(body authBody) (*token, *answer) {
 	t := &token{methods: body.Auth.Identity.Methods}
 	for _, method := range t.methods {
-		var who *user
+		var (
+			who     *user
+			refusal *answer
+		)
 		switch method {
 		case "password":
-			who = s.userWithPassword(body.Auth.Identity.Password.User)
+			who, refusal = s.userWithPassword(body.Auth.Identity.Password.User)
 		case "token":
-			who = s.userWithToken(t, body.Auth.Identity.Token.ID)
+			who, refusal = s.userWithToken(t, body.Auth.Identity.Token.ID)
 		case "application_credential":
-			who = s.userWithApplicationCredential(t, body)
+			who, refusal = s.userWithApplicationCredential(t, body)
+		default:
+			refusal = s.unknownMethod()
 		}
-		if who == nil || (t.user != nil && t.user != who) {
-			return nil
+		switch {
+		case refusal != nil:
+			return nil, refusal
+		case who == nil, who.disabled, t.user != nil && t.user != who:
+			return nil, s.refused()
 		}
 		t.user = who
 	}
-	return t
+	if t.user == nil {
+		return nil, s.refused()
+	}
+	return t, nil
 }
 
-func (s *Server) userWithPassword(b userBody) *user {
+// unknownMethod tells which there are, unlike any other refusal.
+func (s *Server) unknownMethod() *answer {
+	a := s.unauthorized()
+	a.body = object{"error": object{
+		"code": http.StatusUnauthorized, "title": "Unauthorized", "message": "Attempted to authenticate with an unsupported method.",
+		"identity": object{"methods": []string{"password", "token", "application_credential"}},
+	}}
+	return &a
+}
+
+func (s *Server) userWithPassword(b userBody) (*user, *answer) {
+	if b.ID == "" && b.Name == "" {
+		return nil, refusedAs(malformed("Expecting to find id or name in user."))
+	}
+	if b.ID == "" && b.Domain == (domainBody{}) {
+		return nil, refusedAs(malformed("Expecting to find domain in user."))
+	}
 	u := s.findUser(b)
 	if u == nil || b.Password == "" || b.Password != u.password {
-		return nil
+		return nil, nil
 	}
-	return u
+	return u, nil
 }
 
 // findUser finds a user by id, or by name and domain.
@@ -134,15 +198,30 @@ func (d *domain) is(b domainBody) bool {
 }
 
 // userWithToken exchanges a token for another. It lives no longer than the first one, and neither a trust nor an application
-// credential can be left that way.
-func (s *Server) userWithToken(t *token, id string) *user {
+// credential can be left that way. A token that is not valid is not found: a 404, where all else that is wrong is a 401.
+func (s *Server) userWithToken(t *token, id string) (*user, *answer) {
 	old := s.validToken(id)
-	if old == nil || old.trust != nil || old.application != nil {
-		return nil
+	switch {
+	case old == nil:
+		return nil, refusedAs(noToken(id))
+	case old.trust != nil:
+		return nil, refusedAs(identityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: "+
+			"Using trust-scoped token to create another token. Create a new trust-scoped token instead."))
+	case old.application != nil:
+		return nil, refusedAs(identityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: "+
+			"Using a delegated token to create another token is not allowed.."))
 	}
-	t.expires = old.expires
+	t.expires, t.audit = old.expires, old.audit[len(old.audit)-1:]
 	t.methods = union(old.methods, t.methods)
-	return old.user
+	return old.user, nil
+}
+
+// noToken tells a text that is no token from a token that is expired or revoked.
+func noToken(id string) answer {
+	if strings.HasPrefix(id, tokenPrefix) {
+		return identityFailure(http.StatusNotFound, "Failed to validate token")
+	}
+	return identityFailure(http.StatusNotFound, "Could not recognize Fernet token")
 }
 
 func union(a, b []string) []string {
@@ -151,46 +230,89 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-func (s *Server) userWithApplicationCredential(t *token, body authBody) *user {
+// userWithApplicationCredential: one that is asked for by id, and is not there, is a 404; by name it is a 401.
+func (s *Server) userWithApplicationCredential(t *token, body authBody) (*user, *answer) {
 	b := body.Auth.Identity.ApplicationCredential
+	if b.ID == "" && b.User == (userBody{}) {
+		return nil, refusedAs(malformed("Expecting to find user in application credential."))
+	}
 	for _, a := range s.identity.applications {
 		byID := b.ID != "" && a.id == b.ID
 		byName := b.ID == "" && a.name == b.Name && a.user == s.findUser(b.User)
-		if (byID || byName) && b.Secret == a.secret {
-			t.application = a
-			return a.user
+		if !byID && !byName {
+			continue
 		}
+		if b.Secret != a.secret {
+			return nil, nil
+		}
+		t.application = a
+		return a.user, nil
 	}
-	return nil
+	if b.ID != "" {
+		return nil, refusedAs(identityFailure(http.StatusNotFound, "Could not find Application Credential: "+b.ID+"."))
+	}
+	return nil, nil
 }
 
 // scope gives the token its project, if the user has a role there.
-func (s *Server) scope(t *token, raw json.RawMessage) bool {
+func (s *Server) scope(t *token, raw json.RawMessage) *answer {
 	if t.application != nil {
-		// Its project is its own, and asking for one is refused.
-		return raw == nil && t.scopeTo(t.application.project)
+		return s.scopeToApplication(t, raw)
 	}
 	var scope scopeBody
 	if raw == nil || string(raw) == `"unscoped"` {
-		return true
+		return nil
 	}
-	if json.Unmarshal(raw, &scope) != nil {
-		return false
+	if json.Unmarshal(raw, &scope) != nil || scope.kinds() != 1 {
+		return refusedAs(malformed("Expecting to find system, project, domain, OS-TRUST:trust or unscoped in scope."))
 	}
 	switch {
 	case scope.Trust != nil:
 		return s.scopeToTrust(t, scope.Trust.ID)
 	case scope.Project != nil:
-		for _, p := range s.identity.projects {
-			byID := scope.Project.ID != "" && p.id == scope.Project.ID
-			byName := scope.Project.ID == "" && p.name == scope.Project.Name && p.domain.is(scope.Project.Domain)
-			if byID || byName {
-				return t.scopeTo(p)
+		return s.scopeToProject(t, scope.Project.ID, scope.Project.Name, scope.Project.Domain)
+	}
+	// Nobody has a role in a domain or in the system.
+	return s.refused()
+}
+
+// scopeToApplication: its project is its own, and asking for one, even that one, is refused, with the reason.
+func (s *Server) scopeToApplication(t *token, raw json.RawMessage) *answer {
+	if raw != nil {
+		a := s.unauthorized()
+		a.body = object{"error": object{
+			"code": http.StatusUnauthorized, "title": "Unauthorized", "identity": object{},
+			"message": "Error authenticating with application credential: Application credentials cannot request a scope.",
+		}}
+		return &a
+	}
+	if !t.scopeTo(t.application.project) {
+		return s.refused()
+	}
+	return nil
+}
+
+func (b scopeBody) kinds() (n int) {
+	for _, there := range []bool{b.Project != nil, b.Domain != nil, b.System != nil, b.Trust != nil} {
+		if there {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *Server) scopeToProject(t *token, id, name string, in domainBody) *answer {
+	if id == "" && in == (domainBody{}) {
+		return refusedAs(malformed("Expecting to find domain in project."))
+	}
+	for _, p := range s.identity.projects {
+		if id != "" && p.id == id || id == "" && p.name == name && p.domain.is(in) {
+			if t.scopeTo(p) {
+				return nil
 			}
 		}
 	}
-	// Nobody has a role in a domain or in the system.
-	return false
+	return s.refused()
 }
 
 func (t *token) scopeTo(p *project) bool {
@@ -198,15 +320,21 @@ func (t *token) scopeTo(p *project) bool {
 	return len(t.roles) > 0
 }
 
-// scopeToTrust makes the trustee the trustor, as a trust with impersonation does.
-func (s *Server) scopeToTrust(t *token, id string) bool {
+// scopeToTrust makes the trustee the trustor, as a trust with impersonation does. Another's trust is there, but forbidden.
+func (s *Server) scopeToTrust(t *token, id string) *answer {
 	for _, trust := range s.identity.trusts {
-		if trust.id == id && trust.trustee == t.user {
-			t.trust, t.user = trust, trust.trustor
-			return t.scopeTo(trust.project)
+		if trust.id != id {
+			continue
+		}
+		if trust.trustee != t.user || trust.trustor.disabled {
+			return refusedAs(identityFailure(http.StatusForbidden, "You are not authorized to perform the requested action."))
+		}
+		t.trust, t.user = trust, trust.trustor
+		if t.scopeTo(trust.project) {
+			return nil
 		}
 	}
-	return false
+	return s.refused()
 }
 
 // answer is the token as Keystone shows it.
@@ -223,7 +351,7 @@ func (t *token) view(s *Server, withCatalog bool) object {
 	view := object{
 		"methods":    t.methods,
 		"user":       t.user.view(),
-		"audit_ids":  []string{t.id[len(t.id)-22:]},
+		"audit_ids":  t.audit,
 		"issued_at":  identityTime(t.issued),
 		"expires_at": identityTime(t.expires),
 	}
@@ -265,26 +393,32 @@ func roleViews(names []string) []object {
 	return views
 }
 
-func identityTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+// identityTime has microseconds in its form only: Keystone's tokens (Fernet) know whole seconds.
+func identityTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") + ".000000Z" }
 
-// subject is the token that a request is about.
-func (r *request) subject() *token { return r.server.validToken(r.Header.Get("X-Subject-Token")) }
-
-func getToken(r *request) answer {
-	t := r.subject()
-	if t == nil {
-		return identityFailure(http.StatusNotFound, "Could not find token.")
+// onSubject serves what is about a token that is not the caller's.
+func (r *request) onSubject(action string, handle func(*token) answer) answer {
+	id := r.Header.Get("X-Subject-Token")
+	if id == "" {
+		return identityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: identity:"+action+"_token.")
 	}
-	return t.answer(r, http.StatusOK)
+	t := r.server.validToken(id)
+	if t == nil {
+		return noToken(id)
+	}
+	return handle(t)
 }
 
+func getToken(r *request) answer {
+	return r.onSubject("validate", func(t *token) answer { return t.answer(r, http.StatusOK) })
+}
+
+// deleteToken leaves those that the token was exchanged for.
 func deleteToken(r *request) answer {
-	t := r.subject()
-	if t == nil {
-		return identityFailure(http.StatusNotFound, "Could not find token.")
-	}
-	delete(r.server.identity.tokens, t.id)
-	return noContent()
+	return r.onSubject("revoke", func(t *token) answer {
+		t.revoked = true
+		return noContent()
+	})
 }
 
 func listAuthProjects(r *request) answer {

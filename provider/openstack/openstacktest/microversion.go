@@ -50,8 +50,9 @@ func (s *Server) negotiate(service string, r *http.Request) (microversion, *answ
 		return microversion{}, &refusal
 	}
 	if version.major != 2 || version.minor < lowest.minor || version.minor > highest.minor {
-		refusal := failure(service, http.StatusNotAcceptable, fmt.Sprintf(
-			"Version %s is not supported by the API. Minimum is %s and maximum is %s.", version, lowest, highest))
+		// The headers name the version that there is none of.
+		refusal := s.withMicroversion(service, version, failure(service, http.StatusNotAcceptable, fmt.Sprintf(
+			"Version %s is not supported by the API. Minimum is %s and maximum is %s.", version, lowest, highest)))
 		return microversion{}, &refusal
 	}
 	return version, nil

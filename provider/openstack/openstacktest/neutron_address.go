@@ -12,8 +12,18 @@ type FixedIP struct {
 	Address  string `json:"ip_address,omitempty"`
 }
 
-// fixedIPs filter by "ip_address=…", "subnet_id=…" and "ip_address_substr=…". One address has to fit all of the keys.
+// fixedIPs filter by "ip_address=…", "subnet_id=…" and "ip_address_substr=…". Each of the keys has to fit one of the addresses, which need not
+// be the same one: Neutron joins its table of addresses once for each. It does not look at other keys.
 type fixedIPs []FixedIP
+
+func (f fixedIPs) check(values []string) error {
+	for _, value := range values {
+		if !strings.Contains(value, "=") {
+			return neutronBadRequest("InvalidInput", "Invalid input for operation: '%s' is not of the form <key>=[value].", value)
+		}
+	}
+	return nil
+}
 
 func (f fixedIPs) passes(values []string) bool {
 	wanted := map[string][]string{}
@@ -21,18 +31,24 @@ func (f fixedIPs) passes(values []string) bool {
 		key, text, _ := strings.Cut(value, "=")
 		wanted[key] = append(wanted[key], text)
 	}
-	return slices.ContainsFunc(f, func(ip FixedIP) bool {
-		for key, texts := range wanted {
-			fits := func(text string) bool { return sameAddress(ip.Address, text) }
-			switch key {
-			case "subnet_id":
-				fits = func(text string) bool { return ip.SubnetID == text }
-			case "ip_address_substr":
-				fits = func(text string) bool { return strings.Contains(ip.Address, text) }
-			}
-			if !slices.ContainsFunc(texts, fits) {
-				return false
-			}
+	for key, texts := range wanted {
+		if !slices.ContainsFunc(f, func(ip FixedIP) bool { return ip.fits(key, texts) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// fits tells whether an address passes one of the texts given for a key.
+func (ip FixedIP) fits(key string, texts []string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool {
+		switch key {
+		case "subnet_id":
+			return ip.SubnetID == text
+		case "ip_address_substr":
+			return strings.Contains(ip.Address, text)
+		case "ip_address":
+			return sameAddress(ip.Address, text)
 		}
 		return true
 	})
@@ -109,13 +125,13 @@ func (a addresses) choose(subnet *Subnet, also []FixedIP) (netip.Addr, bool) {
 }
 
 // allocate gives a port its addresses: those that it wants, nil for one of each family that the network has.
-func (n *network) allocate(port *Port, wanted []FixedIP) ([]FixedIP, error) {
+func (n *network) allocate(c caller, port *Port, wanted []FixedIP) ([]FixedIP, error) {
 	if wanted == nil {
 		return n.allocateAny(port)
 	}
 	given := []FixedIP{}
 	for _, want := range wanted {
-		ip, err := n.allocateOne(port, want, given)
+		ip, err := n.allocateOne(c, port, want, given)
 		if err != nil {
 			return nil, err
 		}
@@ -156,9 +172,9 @@ func (s *Subnet) serves(deviceOwner string) bool {
 	return len(s.ServiceTypes) == 0 || slices.Contains(s.ServiceTypes, deviceOwner)
 }
 
-func (n *network) allocateOne(port *Port, want FixedIP, also []FixedIP) (FixedIP, error) {
+func (n *network) allocateOne(c caller, port *Port, want FixedIP, also []FixedIP) (FixedIP, error) {
 	if want.Address == "" {
-		subnet, err := n.subnetOn(port.NetworkID, want.SubnetID)
+		subnet, err := n.subnetOn(c, port.NetworkID, want.SubnetID)
 		if err != nil {
 			return FixedIP{}, err
 		}
@@ -172,7 +188,7 @@ func (n *network) allocateOne(port *Port, want FixedIP, also []FixedIP) (FixedIP
 	if err != nil {
 		return FixedIP{}, invalidInput("fixed_ips", "'"+want.Address+"' is not a valid IP address")
 	}
-	subnet, err := n.subnetFor(port.NetworkID, want.SubnetID, address)
+	subnet, err := n.subnetFor(c, port.NetworkID, want.SubnetID, address)
 	if err != nil {
 		return FixedIP{}, err
 	}
@@ -185,8 +201,8 @@ func (n *network) allocateOne(port *Port, want FixedIP, also []FixedIP) (FixedIP
 }
 
 // subnetOn finds a subnet that must be of the network.
-func (n *network) subnetOn(networkID, id string) (*Subnet, error) {
-	subnet, err := n.subnets.find(id)
+func (n *network) subnetOn(c caller, networkID, id string) (*Subnet, error) {
+	subnet, err := n.subnets.findFor(c, id)
 	if err != nil {
 		return nil, err
 	}
@@ -199,9 +215,9 @@ func (n *network) subnetOn(networkID, id string) (*Subnet, error) {
 }
 
 // subnetFor finds the subnet of an address: the one that is named, or any of the network's.
-func (n *network) subnetFor(networkID, id string, address netip.Addr) (*Subnet, error) {
+func (n *network) subnetFor(c caller, networkID, id string, address netip.Addr) (*Subnet, error) {
 	if id != "" {
-		subnet, err := n.subnetOn(networkID, id)
+		subnet, err := n.subnetOn(c, networkID, id)
 		if err == nil && !subnet.holds(address) {
 			err = neutronBadRequest("InvalidIpForSubnet",
 				"IP address %s is not a valid IP for the specified subnet.", address)

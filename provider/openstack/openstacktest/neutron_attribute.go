@@ -2,8 +2,11 @@ package openstacktest
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/netip"
 	"slices"
 	"time"
+	"unicode/utf8"
 )
 
 // attribute is one attribute of a resource, as the API shows it, takes it and filters by it.
@@ -52,6 +55,22 @@ func fieldOf[T, V any](name string, field func(*T) *V) attribute[T] {
 	}
 }
 
+// longestText is how many characters names and descriptions may have (neutron-lib's NAME_FIELD_SIZE, DESCRIPTION_FIELD_SIZE).
+const longestText = 255
+
+// limited is a text that may be no longer than that.
+func limited[T any](a attribute[T]) attribute[T] {
+	set := a.set
+	a.set = func(row *T, raw json.RawMessage) error {
+		var text string
+		if json.Unmarshal(raw, &text) == nil && utf8.RuneCountInString(text) > longestText {
+			return invalidInput(a.name, fmt.Sprintf("'%s' exceeds maximum length of %d", text, longestText))
+		}
+		return set(row, raw)
+	}
+	return a
+}
+
 // reference is a text that the API shows as null when it is empty.
 func reference[T any](name string, field func(*T) *string) attribute[T] {
 	a := fieldOf(name, field)
@@ -64,6 +83,33 @@ func reference[T any](name string, field func(*T) *string) attribute[T] {
 	return a
 }
 
+// checked is a text of which why tells what is wrong with it; "": nothing.
+func checked[T any](a attribute[T], why func(string) string) attribute[T] {
+	set := a.set
+	a.set = func(row *T, raw json.RawMessage) error {
+		var text string
+		if json.Unmarshal(raw, &text) == nil && text != "" && why(text) != "" {
+			return invalidInput(a.name, why(text))
+		}
+		return set(row, raw)
+	}
+	return a
+}
+
+func isNeutronID(text string) string {
+	if isUUID(text) != "" {
+		return "'" + text + "' is not a valid UUID"
+	}
+	return ""
+}
+
+func isAddress(text string) string {
+	if _, err := netip.ParseAddr(text); err != nil {
+		return "'" + text + "' is not a valid IP address"
+	}
+	return ""
+}
+
 // unless is a truth value that T keeps the negation of, so that the zero T has the API's default: true.
 func unless[T any](name string, field func(*T) *bool) attribute[T] {
 	return attribute[T]{
@@ -72,12 +118,21 @@ func unless[T any](name string, field func(*T) *bool) attribute[T] {
 		set: func(row *T, raw json.RawMessage) error {
 			var value bool
 			if err := json.Unmarshal(raw, &value); err != nil {
-				return invalidInput(name, "'"+string(raw)+"' cannot be converted to boolean")
+				return neutronBadRequest("InvalidInput", "Invalid input for operation: %s cannot be converted to boolean.", pythonText(raw))
 			}
 			*field(row) = !value
 			return nil
 		},
 	}
+}
+
+// pythonText is a value of JSON as Python writes it, as far as errors need that.
+func pythonText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return "'" + text + "'"
+	}
+	return "'" + string(raw) + "'"
 }
 
 // textsOf is a list of texts; the API never shows it as null.
@@ -120,13 +175,13 @@ func standardAttributes[T any](of func(*T) standard) []attribute[T] {
 		// tenant_id is the old name of project_id, and still there.
 		shown("project_id", project),
 		shown("tenant_id", project),
-		fieldOf("description", func(row *T) *string { return of(row).description }),
+		limited(fieldOf("description", func(row *T) *string { return of(row).description })),
 		shown("revision_number", func(row *T) any { return *of(row).revision }).of("standard-attr-revisions"),
 		shown("created_at", func(row *T) any { return neutronTime(*of(row).created) }).of("standard-attr-timestamp"),
 		shown("updated_at", func(row *T) any { return neutronTime(*of(row).updated) }).of("standard-attr-timestamp"),
 	}
 	if has.name != nil {
-		all = append(all, fieldOf("name", func(row *T) *string { return of(row).name }))
+		all = append(all, limited(fieldOf("name", func(row *T) *string { return of(row).name })))
 	}
 	if has.tags != nil {
 		all = append(all, shown("tags", func(row *T) any { return listed(*of(row).tags) }).of("standard-attr-tag"))

@@ -23,8 +23,9 @@ func neutronBadRequest(kind, format string, arguments ...any) error {
 	return &neutronError{http.StatusBadRequest, kind, fmt.Sprintf(format, arguments...)}
 }
 
+// neutronForbidden is what oslo.policy says of a rule, or of several: "(rule:a and rule:b)".
 func neutronForbidden(rule string) error {
-	return &neutronError{http.StatusForbidden, "PolicyNotAuthorized", fmt.Sprintf("(rule:%s) is disallowed by policy", rule)}
+	return &neutronError{http.StatusForbidden, "PolicyNotAuthorized", fmt.Sprintf("%s is disallowed by policy", rule)}
 }
 
 func neutronNotFound(kind, format string, arguments ...any) error {

@@ -13,8 +13,7 @@ func networkExtensions() []string {
 		"ip-substring-filtering", "net-mtu", "network_availability_zone", "pagination", "port-security",
 		"port-security-groups-filtering", "project-id", "provider", "quotas", "revision-if-match", "router",
 		"router_availability_zone", "security-group", "sorting", "standard-attr-description", "standard-attr-revisions",
-		"standard-attr-tag", "standard-attr-timestamp", "subnet-service-types", "tag-ports-during-bulk-creation", "trunk",
-		"trunk-details",
+		"standard-attr-tag", "standard-attr-timestamp", "stateful-security-group", "subnet-service-types", "trunk", "trunk-details",
 	}
 }
 
@@ -33,8 +32,6 @@ func extensionNeeds(alias string) []string {
 		return []string{"security-group"}
 	case "revision-if-match":
 		return []string{"standard-attr-revisions"}
-	case "tag-ports-during-bulk-creation":
-		return []string{"standard-attr-tag"}
 	case "trunk-details":
 		return []string{"trunk"}
 	}

@@ -1,6 +1,7 @@
 package openstacktest
 
 import (
+	"encoding/json"
 	"net/netip"
 	"slices"
 	"time"
@@ -60,6 +61,13 @@ func (n *network) floatingIPKind() *kind[FloatingIP] {
 		missing: func(id string) error {
 			return neutronNotFound("FloatingIPNotFound", "Floating IP %s could not be found", id)
 		},
+		given: func(attributes map[string]json.RawMessage) error {
+			_, port := attributes["port_id"]
+			if _, fixed := attributes["fixed_ip_address"]; fixed && !port {
+				return floatingIPRefused("fixed_ip_address cannot be specified without a port_id")
+			}
+			return nil
+		},
 		admit:   n.admitFloatingIP,
 		settled: n.settleFloatingIP,
 		dismiss: n.dismissFloatingIP,
@@ -69,8 +77,8 @@ func (n *network) floatingIPKind() *kind[FloatingIP] {
 	k.attributes = append(standardAttributes((*FloatingIP).standard),
 		fieldOf("floating_network_id", func(row *FloatingIP) *string { return &row.NetworkID }).needed(),
 		fieldOf("floating_ip_address", func(row *FloatingIP) *string { return &row.Address }).atCreation().by(mayChoose),
-		reference("port_id", func(row *FloatingIP) *string { return &row.PortID }),
-		reference("fixed_ip_address", func(row *FloatingIP) *string { return &row.FixedAddress }),
+		checked(reference("port_id", func(row *FloatingIP) *string { return &row.PortID }), isNeutronID),
+		checked(reference("fixed_ip_address", func(row *FloatingIP) *string { return &row.FixedAddress }), isAddress),
 		reference("router_id", func(row *FloatingIP) *string { return &row.RouterID }).readOnly(),
 		shown("status", func(row *FloatingIP) any { return row.Status }),
 		fieldOf("subnet_id", func(row *FloatingIP) *string { return &row.SubnetID }).atCreation().noFilter().hidden(),
@@ -124,7 +132,7 @@ func (n *network) chooseFloatingAddress(row *FloatingIP) error {
 	if row.SubnetID == "" && row.Address == "" {
 		wanted = nil
 	}
-	given, err := n.allocate(&Port{NetworkID: row.NetworkID, DeviceOwner: OwnerFloatingIP}, wanted)
+	given, err := n.allocate(neutronItself(), &Port{NetworkID: row.NetworkID, DeviceOwner: OwnerFloatingIP}, wanted)
 	if err != nil {
 		return err
 	}
@@ -166,6 +174,9 @@ func (n *network) associate(c caller, row *FloatingIP) error {
 
 // fixedAddressOf is the address of a port that is wanted; "": the only one of IPv4.
 func fixedAddressOf(port *Port, wanted string) (FixedIP, error) {
+	if address, err := netip.ParseAddr(wanted); err == nil && address.Is6() {
+		return FixedIP{}, floatingIPRefused("Cannot process floating IP association with %s, since that is not an IPv4 address", wanted)
+	}
 	var candidates []FixedIP
 	for _, ip := range port.FixedIPs {
 		if wanted == "" && netip.MustParseAddr(ip.Address).Is4() || wanted != "" && sameAddress(ip.Address, wanted) {
@@ -181,7 +192,7 @@ func fixedAddressOf(port *Port, wanted string) (FixedIP, error) {
 		return FixedIP{}, floatingIPRefused("Cannot add floating IP to port %s that has no fixed IPv4 addresses", port.ID)
 	}
 	return FixedIP{}, floatingIPRefused(
-		"Port %s has multiple fixed IPv4 addresses. Must provide a specific IPv4 address when assigning a floating IP", port.ID)
+		"Port %s has multiple fixed IPv4 addresses.  Must provide a specific IPv4 address when assigning a floating IP", port.ID)
 }
 
 // settleFloatingIP creates the port that has the address on the external network. It is of no project, so that only

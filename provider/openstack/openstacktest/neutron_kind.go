@@ -39,6 +39,8 @@ type kind[T any] struct {
 	expect func(caller)
 	// prepare gives a new one the defaults that follow from its required attributes.
 	prepare func(*T)
+	// given checks what a request gives beyond each attribute by itself. Nil: nothing.
+	given func(attributes map[string]json.RawMessage) error
 	// admit completes and checks one before it is created (old is nil) or changed. It must not change anything else.
 	admit func(c caller, old, row *T) error
 	// settled follows a change (old is nil for a creation): what other resources have to do with it.
@@ -212,8 +214,8 @@ func (k *kind[T]) reindex(old, row *T) {
 }
 
 func (k *kind[T]) checkQuota(c caller, project string) error {
-	limit, limited := k.network.quotas[k.member]
-	if !limited || c.neutron {
+	limit := k.network.quotaOf(project, k.member)
+	if limit < 0 || c.neutron {
 		return nil
 	}
 	used := 0
@@ -388,7 +390,7 @@ func (k *kind[T]) findToWrite(r *request) (*T, error) {
 		if r.Method == http.MethodDelete {
 			verb = "delete"
 		}
-		return nil, neutronForbidden(verb + "_" + k.member)
+		return nil, neutronForbidden("rule:" + verb + "_" + k.member)
 	}
 	return row, k.checkIfMatch(r, row)
 }
@@ -401,9 +403,12 @@ func (k *kind[T]) checkIfMatch(r *request, row *T) error {
 		return nil
 	}
 	text, named := strings.CutPrefix(header, "revision_number=")
+	if !named {
+		return nil
+	}
 	wanted, err := strconv.Atoi(text)
-	if !named || err != nil {
-		return neutronBadRequest("HTTPBadRequest", "Invalid value for If-Match header: %s", header)
+	if err != nil {
+		return neutronBadRequest("BadRequest", "Bad if-match request: Revision number etag must be in the format of revision_number=<int>.")
 	}
 	current := *k.standard(row).revision
 	if wanted == current {
@@ -460,10 +465,15 @@ func (k *kind[T]) fill(c caller, row *T, given map[string]json.RawMessage, verb 
 			return err
 		}
 	}
+	if k.given != nil {
+		if err := k.given(given); err != nil {
+			return err
+		}
+	}
 	for _, name := range sortedKeys(given) {
 		if a := attributes[name]; a.allowed != nil && !a.allowed(c, row) {
 			rule := verb + "_" + k.member
-			return neutronForbidden(rule + " and rule:" + rule + ":" + name)
+			return neutronForbidden("(rule:" + rule + " and rule:" + rule + ":" + name + ")")
 		}
 	}
 	return nil
@@ -488,7 +498,7 @@ func projectOf(c caller, given map[string]json.RawMessage) (string, error) {
 		}
 		if !c.admin {
 			return "", neutronBadRequest("HTTPBadRequest",
-				"Specifying 'project_id' or 'tenant_id' other than the authenticated project in request requires admin privileges")
+				"Specifying 'project_id' or 'tenant_id' other than the authenticated project in request requires admin or advsvc privileges")
 		}
 		return project, nil
 	}

@@ -1,8 +1,11 @@
 package openstacktest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -94,10 +97,9 @@ func (n *network) portKind() *kind[Port] {
 	fixed.get = func(row *Port) any { return fixedIPs(listed(row.FixedIPs)) }
 	mayPair := func(c caller, row *Port) bool { return c.admin || n.ownsNetworkOf(c, row) }
 	mayDisarm := func(c caller, row *Port) bool { return mayPair(c, row) || !row.NoPortSecurity }
-	// Only ports are given tags at their creation: extension tag-ports-during-bulk-creation.
 	standards := slices.DeleteFunc(standardAttributes((*Port).standard), func(a attribute[Port]) bool { return a.name == "tags" })
 	k.attributes = append(standards,
-		textsOf("tags", func(row *Port) *[]string { return &row.Tags }).atCreation().of("standard-attr-tag"),
+		portTags().atCreation().of("standard-attr-tag"),
 		fieldOf("network_id", func(row *Port) *string { return &row.NetworkID }).needed(),
 		unless("admin_state_up", func(row *Port) *bool { return &row.Down }),
 		shown("status", func(row *Port) any { return row.Status }),
@@ -105,15 +107,44 @@ func (n *network) portKind() *kind[Port] {
 		fieldOf("device_id", func(row *Port) *string { return &row.DeviceID }),
 		fieldOf("device_owner", func(row *Port) *string { return &row.DeviceOwner }),
 		fixed,
-		textsOf("security_groups", func(row *Port) *[]string { return &row.SecurityGroups }).of("security-group"),
-		unless("port_security_enabled", func(row *Port) *bool { return &row.NoPortSecurity }).by(mayDisarm).of("port-security"),
+		groupsOfPort().of("security-group"),
+		unless("port_security_enabled", func(row *Port) *bool { return &row.NoPortSecurity }).noFilter().by(mayDisarm).of("port-security"),
 		pairsAttribute().noFilter().by(mayPair).of("allowed-address-pairs"),
-		fieldOf("binding:vnic_type", func(row *Port) *string { return &row.VNICType }).of("binding"),
+		fieldOf("binding:vnic_type", func(row *Port) *string { return &row.VNICType }).noFilter().of("binding"),
 		fieldOf("binding:host_id", func(row *Port) *string { return &row.Host }).toAdministrators().of("binding"),
 		fieldOf("binding:profile", func(*Port) *object { return &object{} }).noFilter().toAdministrators().of("binding"),
 		n.trunkDetails().noFilter().of("trunk-details"),
 	)
 	return k
+}
+
+// portTags: the API takes tags of a new port, and without the extension tag-ports-during-bulk-creation, which is off by default, nothing
+// becomes of them.
+func portTags() attribute[Port] {
+	a := textsOf("tags", func(row *Port) *[]string { return &row.Tags })
+	a.set = func(*Port, json.RawMessage) error { return nil }
+	return a
+}
+
+// groupsOfPort are ids, each once: neutron's convert_to_uuid_list_or_none.
+func groupsOfPort() attribute[Port] {
+	a := textsOf("security_groups", func(row *Port) *[]string { return &row.SecurityGroups })
+	set := a.set
+	a.set = func(row *Port, raw json.RawMessage) error {
+		if err := set(row, raw); err != nil {
+			return err
+		}
+		for i, id := range row.SecurityGroups {
+			if why := isNeutronID(id); why != "" {
+				return invalidInput("security_groups", why)
+			}
+			if slices.Contains(row.SecurityGroups[:i], id) {
+				return invalidInput("security_groups", "Duplicate items in the list: '"+id+"'")
+			}
+		}
+		return nil
+	}
+	return a
 }
 
 func pairsAttribute() attribute[Port] {
@@ -148,9 +179,33 @@ func pairsOf(raw json.RawMessage) ([]AddressPair, error) {
 		if _, found := pair["ip_address"]; !found {
 			return nil, neutronBadRequest("AllowedAddressPairsMissingIP", "AllowedAddressPair must contain ip_address")
 		}
-		pairs = append(pairs, AddressPair{Address: pair["ip_address"], MAC: pair["mac_address"]})
+		next := AddressPair{Address: pair["ip_address"], MAC: pair["mac_address"]}
+		if err := checkPair(next, pairs); err != nil {
+			return nil, err
+		}
+		pairs = append(pairs, next)
 	}
 	return pairs, nil
+}
+
+// checkPair is what the API checks of a pair without knowing the port: neutron-lib's validate_allowed_address_pairs. So the port's own MAC
+// address, given, is another than none.
+func checkPair(pair AddressPair, before []AddressPair) error {
+	if _, err := net.ParseMAC(pair.MAC); pair.MAC != "" && err != nil {
+		return neutronBadRequest("HTTPBadRequest", "'%s' is not a valid MAC address", pair.MAC)
+	}
+	if slices.Contains(before, pair) {
+		return neutronBadRequest("DuplicateAddressPairInRequest", "Request contains duplicate address pair: mac_address %s ip_address %s.",
+			cmp.Or(pair.MAC, "None"), pair.Address)
+	}
+	if !isAddressOrPrefix(pair.Address) {
+		kind := "IP address"
+		if strings.Contains(pair.Address, "/") {
+			kind = "IP subnet"
+		}
+		return neutronBadRequest("HTTPBadRequest", "'%s' is not a valid %s", pair.Address, kind)
+	}
+	return nil
 }
 
 func (n *network) ownsNetworkOf(c caller, row *Port) bool {
@@ -166,8 +221,17 @@ func (n *network) preparePort(row *Port) {
 }
 
 func (n *network) admitPort(c caller, old, row *Port) error {
-	if _, err := n.networks.findFor(c, row.NetworkID); err != nil {
+	parent, err := n.networks.findFor(c, row.NetworkID)
+	if err != nil {
 		return err
+	}
+	// All see an external network, and its ports are its owner's (neutron/db/external_net_db.py).
+	if old == nil && parent.External && !parent.Shared && !n.networks.owns(c, parent) {
+		return &neutronError{http.StatusForbidden, "HTTPForbidden", "Tenant " + c.project + " not allowed to create port on this network"}
+	}
+	// Neutron's own ports are trusted.
+	if old == nil && strings.HasPrefix(row.DeviceOwner, "network:") {
+		row.NoPortSecurity = true
 	}
 	if row.MACAddress == "" {
 		n.macs++
@@ -177,7 +241,7 @@ func (n *network) admitPort(c caller, old, row *Port) error {
 		row.VNICType = "normal"
 	}
 	if old == nil || !slices.Equal(old.FixedIPs, row.FixedIPs) {
-		given, err := n.allocate(row, row.FixedIPs)
+		given, err := n.allocate(c, row, row.FixedIPs)
 		if err != nil {
 			return err
 		}
@@ -187,13 +251,15 @@ func (n *network) admitPort(c caller, old, row *Port) error {
 		return err
 	}
 	if row.Status == "" || (old != nil && old.Status == row.Status && (old.DeviceID != row.DeviceID || old.Down != row.Down)) {
-		row.Status = portStatus(row)
+		row.Status = portStatus(c, old, row)
 	}
 	return n.admitPairs(row)
 }
 
-func portStatus(row *Port) string {
-	if row.DeviceID != "" && !row.Down {
+// portStatus: that a user names a device does not make a port ACTIVE; that a host has it does, which is a service's to say.
+func portStatus(c caller, old, row *Port) string {
+	bound := c.neutron || row.Host != "" || old != nil && old.Status == "ACTIVE"
+	if row.DeviceID != "" && !row.Down && bound {
 		return "ACTIVE"
 	}
 	return "DOWN"
@@ -240,16 +306,11 @@ func (n *network) admitPairs(row *Port) error {
 	}
 	pairs := make([]AddressPair, 0, len(row.AllowedPairs))
 	for _, pair := range row.AllowedPairs {
-		if !isAddressOrPrefix(pair.Address) {
-			return invalidInput("allowed_address_pairs",
-				"'"+pair.Address+"' is neither a valid IP address, nor is it a valid IP subnet")
+		if err := checkPair(pair, nil); err != nil {
+			return err
 		}
 		if pair.MAC == "" {
 			pair.MAC = row.MACAddress
-		}
-		if slices.Contains(pairs, pair) {
-			return neutronBadRequest("DuplicateAddressPairInRequest",
-				"Request contains duplicate address pair: mac_address %s ip_address %s.", pair.MAC, pair.Address)
 		}
 		pairs = append(pairs, pair)
 	}

@@ -16,6 +16,9 @@ type filterer interface {
 	passes(values []string) bool
 }
 
+// filterChecker refuses values that are no filter.
+type filterChecker interface{ check(values []string) error }
+
 // choose filters, sorts and pages what a list may show.
 func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 	passes, err := k.filter(r.query)
@@ -29,8 +32,10 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 	rows = slices.DeleteFunc(rows, func(row *T) bool { return !passes(row) })
 	slices.SortStableFunc(rows, compare)
 
-	// The marker is a place in the sorted list, also if it does not pass the filters itself (any more). Deleted, it is none.
-	if id := r.query.Get("marker"); id != "" {
+	// The marker is a place in the sorted list, also if it does not pass the filters itself (any more). Deleted, it is none. Without a limit
+	// nobody looks at it.
+	limit, _ := r.limit(ServiceNetwork)
+	if id := r.query.Get("marker"); id != "" && limit > 0 {
 		marker, err := k.findFor(callerOf(r), id)
 		if err != nil {
 			return nil, nil, err
@@ -42,7 +47,7 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 	}
 	page, links, refusal := paginate(r, ServiceNetwork, rows, k.id)
 	if refusal != nil {
-		return nil, nil, &neutronError{refusal.status, "BadRequest", "Bad limit request: Limit must be an integer 0 or greater."}
+		return nil, nil, &neutronError{refusal.status, "BadRequest", "Bad limit request: Limit must be an integer 0 or greater and not '" + r.query.Get("limit") + "'."}
 	}
 	return page, links, nil
 }
@@ -87,8 +92,14 @@ func (k *kind[T]) filterBy(name string, values []string) (func(*T) bool, error) 
 		if a.name != name || a.unfiltered {
 			continue
 		}
-		if _, isBool := a.get(new(T)).(bool); isBool {
+		shown := a.get(new(T))
+		if _, isBool := shown.(bool); isBool {
 			return filterByBool(a, values)
+		}
+		if checked, checks := shown.(filterChecker); checks {
+			if err := checked.check(values); err != nil {
+				return nil, err
+			}
 		}
 		return func(row *T) bool { return fits(a.get(row), values) }, nil
 	}
@@ -125,7 +136,7 @@ func filterByBool[T any](a attribute[T], values []string) (func(*T) bool, error)
 		case "false", "0":
 			wanted[false] = true
 		default:
-			return nil, invalidInput(a.name, "'"+text+"' cannot be converted to boolean")
+			return nil, neutronBadRequest("InvalidInput", "Invalid input for operation: '%s' cannot be converted to boolean.", text)
 		}
 	}
 	return func(row *T) bool { return wanted[a.get(row).(bool)] }, nil

@@ -35,7 +35,7 @@ func routesAttribute() attribute[Router] {
 func routesOf(raw json.RawMessage) ([]Route, error) {
 	var given []map[string]string
 	if err := json.Unmarshal(raw, &given); err != nil {
-		return nil, invalidInput("routes", "Invalid data format for hostroute: '"+string(raw)+"'")
+		return nil, invalidInput("routes", "Invalid data format for hostroute: "+pythonText(raw))
 	}
 	routes := []Route{}
 	for _, route := range given {
@@ -43,7 +43,7 @@ func routesOf(raw json.RawMessage) ([]Route, error) {
 		_, hasNextHop := route["nexthop"]
 		if !hasDestination || !hasNextHop || len(route) != 2 {
 			return nil, invalidInput("routes", fmt.Sprintf(
-				"Validation of dictionary's keys failed. Expected keys: {'destination', 'nexthop'} Provided keys: %q", sortedKeys(route)))
+				"Validation of dictionary's keys failed. Expected keys: {'destination', 'nexthop'} Provided keys: {'%s'}", strings.Join(sortedKeys(route), "', '")))
 		}
 		routes = append(routes, Route{route["destination"], route["nexthop"]})
 	}
@@ -74,7 +74,7 @@ func (n *network) checkRoutes(row *Router, routes []Route) error {
 		if err != nil {
 			return neutronBadRequest("AddrFormatError", "failed to detect a valid IP address from '%s'", route.NextHop)
 		}
-		if _, err := netip.ParsePrefix(route.Destination); err != nil {
+		if _, err := prefixOf(route.Destination); err != nil {
 			return neutronBadRequest("AddrFormatError", "invalid IPNetwork %s", route.Destination)
 		}
 		if !slices.ContainsFunc(prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(hop) }) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -185,6 +186,11 @@ func (n *network) admitRouter(c caller, old, row *Router) error {
 			"Gateway cannot be updated for router %s, since a gateway to external network %s is required by one or more floating IPs.",
 			row.ID, old.ExternalNetworkID)
 	}
+	if old != nil && len(row.Routes) > 0 {
+		if err := n.checkRoutesWithoutGateway(row); err != nil {
+			return err
+		}
+	}
 	if row.ExternalNetworkID == "" {
 		row.GatewayIPs = nil
 		return nil
@@ -196,8 +202,23 @@ func (n *network) admitRouter(c caller, old, row *Router) error {
 	if !external.External {
 		return neutronBadRequest("BadRequest", "Bad router request: Network %s is not an external network.", row.ExternalNetworkID)
 	}
-	row.GatewayIPs, err = n.allocate(&Port{NetworkID: external.ID, DeviceOwner: OwnerGateway}, row.GatewayIPs)
+	row.GatewayIPs, err = n.allocate(neutronItself(), &Port{NetworkID: external.ID, DeviceOwner: OwnerGateway}, row.GatewayIPs)
 	return err
+}
+
+// checkRoutesWithoutGateway refuses to take away the gateway that a route needs.
+func (n *network) checkRoutesWithoutGateway(row *Router) error {
+	var left []netip.Prefix
+	for _, id := range row.Subnets {
+		left = append(left, netip.MustParsePrefix(n.subnets.rows[id].CIDR))
+	}
+	for _, route := range row.Routes {
+		hop, err := netip.ParseAddr(route.NextHop)
+		if err == nil && !slices.ContainsFunc(left, func(prefix netip.Prefix) bool { return prefix.Contains(hop) }) {
+			return invalidRoutes(row.Routes, "the nexthop is not connected with router")
+		}
+	}
+	return nil
 }
 
 func (n *network) gatewayInUse(routerID string) bool {
@@ -236,13 +257,24 @@ func (n *network) settleRouter(c caller, old, row *Router) error {
 func (n *network) dismissRouter(_ caller, row *Router) error {
 	for _, port := range n.portsOf(row.ID) {
 		if port.DeviceOwner != OwnerGateway {
-			return neutronConflict("RouterInUse", "Router %s still has ports", row.ID)
+			return neutronConflict("RouterInUse", "Router %s has ports still attached: %s", row.ID, strings.Join(n.interfacesOf(row.ID), ", "))
 		}
 	}
 	for _, port := range n.portsOf(row.ID) {
 		n.ports.forget(port)
 	}
 	return nil
+}
+
+// interfacesOf are the ids of the ports of a router but that of its gateway.
+func (n *network) interfacesOf(routerID string) []string {
+	var ids []string
+	for _, port := range n.portsOf(routerID) {
+		if port.DeviceOwner != OwnerGateway {
+			ids = append(ids, port.ID)
+		}
+	}
+	return ids
 }
 
 // routerBetween is the router that leads from an internal subnet to an external network; nil for none.
@@ -269,8 +301,10 @@ func (n *network) addInterface(r *request, row *Router) (answer, error) {
 	var port *Port
 	var err error
 	switch {
-	case (given.SubnetID == "") == (given.PortID == ""):
+	case given.SubnetID == "" && given.PortID == "":
 		err = neutronBadRequest("BadRequest", "Bad router request: Either subnet_id or port_id must be specified.")
+	case given.SubnetID != "" && given.PortID != "":
+		err = neutronBadRequest("BadRequest", "Bad router request: Cannot specify both subnet-id and port-id.")
 	case given.PortID != "":
 		port, err = n.connectPort(callerOf(r), row, given.PortID)
 	default:

@@ -35,7 +35,7 @@ func TestRouter_HasGatewayAndInterfaces(t *testing.T) {
 		t.Errorf("ports of %q", owners)
 	}
 	neutron(t, s, http.MethodGet, "ports?device_id="+at.router+"&fields=device_owner", "").
-		is(200, `{"ports":[{"device_owner":"network:router_interface"}],"ports_links":`+links(t, s, "ports?device_id="+at.router+"&fields=device_owner")+`}`)
+		is(200, `{"ports":[{"device_owner":"network:router_interface"}]}`)
 }
 
 func TestRouter_InterfacesAddedAndRemoved(t *testing.T) {
@@ -256,7 +256,7 @@ func TestRouter_InUse_IsNotChanged(t *testing.T) {
 		refuses(409, "RouterInterfaceInUseByFloatingIP", "")
 	neutron(t, s, http.MethodPut, path, `{"router":{"external_gateway_info":null}}`).
 		refuses(409, "RouterExternalGatewayInUseByFloatingIp", "required by one or more floating IPs")
-	neutron(t, s, http.MethodDelete, path, "").refuses(409, "RouterInUse", "still has ports")
+	neutron(t, s, http.MethodDelete, path, "").refuses(409, "RouterInUse", "has ports still attached: ")
 	if err := s.DeleteFloatingIP(ip); err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestRouter_InterfaceErrors(t *testing.T) {
 		status       int
 		kind, text   string
 	}{
-		"both":          {"add", `{"subnet_id":"a","port_id":"b"}`, 400, "BadRequest", "Either subnet_id or port_id"},
+		"both":          {"add", `{"subnet_id":"a","port_id":"b"}`, 400, "BadRequest", "Cannot specify both subnet-id and port-id"},
 		"neither":       {"add", `{}`, 400, "BadRequest", "Either subnet_id or port_id"},
 		"there already": {"add", `{"subnet_id":"` + at.subnet + `"}`, 400, "BadRequest", "already has a port on subnet"},
 		"overlap":       {"add", `{"subnet_id":"` + overlapping + `"}`, 400, "BadRequest", "overlaps with cidr"},

@@ -14,6 +14,8 @@ type SecurityGroup struct {
 	ID, Name, Description string
 	// ProjectID is the owner. Default: [DefaultProject].
 	ProjectID string
+	// Stateless groups have no rules for answers: extension stateful-security-group.
+	Stateless bool
 	Tags      []string
 	// The rest is the cloud's to give.
 	RevisionNumber       int
@@ -99,7 +101,9 @@ func (n *network) securityGroupKind() *kind[SecurityGroup] {
 		dismiss: n.dismissSecurityGroup,
 	}
 	k.attributes = append(standardAttributes((*SecurityGroup).standard),
-		shown("stateful", func(*SecurityGroup) any { return true }),
+		unless("stateful", func(row *SecurityGroup) *bool { return &row.Stateless }).noFilter().of("stateful-security-group"),
+		// That others may use it, by a policy of the extension rbac-security-groups, which is not served.
+		shown("shared", func(*SecurityGroup) any { return false }),
 		shown("security_group_rules", func(row *SecurityGroup) any {
 			rules := []object{}
 			for _, rule := range n.rulesOf(row.ID) {
@@ -200,7 +204,7 @@ func (n *network) securityGroupRuleKind() *kind[SecurityGroupRule] {
 	k.attributes = append(standardAttributes((*SecurityGroupRule).standard),
 		fieldOf("security_group_id", func(r *row) *string { return &r.SecurityGroupID }).needed(),
 		fieldOf("direction", func(r *row) *string { return &r.Direction }).needed(),
-		reference("ethertype", func(r *row) *string { return &r.EtherType }).atCreation(),
+		etherTypeAttribute().atCreation(),
 		protocolAttribute().atCreation(),
 		portAttribute("port_range_min", func(r *row) **int { return &r.PortMin }),
 		portAttribute("port_range_max", func(r *row) **int { return &r.PortMax }),
@@ -208,6 +212,22 @@ func (n *network) securityGroupRuleKind() *kind[SecurityGroupRule] {
 		reference("remote_group_id", func(r *row) *string { return &r.RemoteGroupID }).atCreation(),
 	)
 	return k
+}
+
+// etherTypeAttribute may be given in any case.
+func etherTypeAttribute() attribute[SecurityGroupRule] {
+	a := reference("ethertype", func(row *SecurityGroupRule) *string { return &row.EtherType })
+	set := a.set
+	a.set = func(row *SecurityGroupRule, raw json.RawMessage) error {
+		err := set(row, raw)
+		for _, known := range []string{"IPv4", "IPv6"} {
+			if strings.EqualFold(row.EtherType, known) {
+				row.EtherType = known
+			}
+		}
+		return err
+	}
+	return a
 }
 
 // protocolAttribute may be given as a number, and is shown as a text.
@@ -230,6 +250,15 @@ func protocolAttribute() attribute[SecurityGroupRule] {
 
 func portAttribute(name string, field func(*SecurityGroupRule) **int) attribute[SecurityGroupRule] {
 	a := fieldOf(name, field).atCreation()
+	set := a.set
+	a.set = func(row *SecurityGroupRule, raw json.RawMessage) error {
+		// It may be given as a text.
+		var text string
+		if json.Unmarshal(raw, &text) == nil {
+			raw = json.RawMessage(text)
+		}
+		return set(row, raw)
+	}
 	a.get = func(row *SecurityGroupRule) any {
 		if port := *field(row); port != nil {
 			return *port
@@ -243,7 +272,7 @@ func portAttribute(name string, field func(*SecurityGroupRule) **int) attribute[
 func protocols() []string {
 	return []string{
 		"ah", "dccp", "egp", "esp", "gre", "hopopt", "icmp", "icmpv6", "igmp", "ip", "ipip", "ipv6-encap", "ipv6-frag", "ipv6-icmp",
-		"ipv6-nonxt", "ipv6-opts", "ipv6-route", "ospf", "pgm", "rsvp", "sctp", "tcp", "udp", "udplite", "vrrp", "any",
+		"ipv6-nonxt", "ipv6-opts", "ipv6-route", "ospf", "pgm", "rsvp", "sctp", "tcp", "udp", "udplite", "vrrp",
 	}
 }
 
@@ -278,17 +307,24 @@ func (n *network) admitRule(c caller, old, row *SecurityGroupRule) error {
 func checkRule(row *SecurityGroupRule) error {
 	invalid := func(kind, text string) error { return neutronBadRequest(kind, "%s", text) }
 	if row.Direction != "ingress" && row.Direction != "egress" {
-		return invalidInput("direction", "'"+row.Direction+"' is not in ['ingress', 'egress']")
+		return invalidInput("direction", row.Direction+" is not in valid_values")
 	}
 	if row.EtherType != "IPv4" && row.EtherType != "IPv6" {
-		return invalidInput("ethertype", "'"+row.EtherType+"' is not in ['IPv4', 'IPv6']")
+		return invalid("SecurityGroupRuleInvalidEtherType",
+			"Security group rule for ethertype '"+row.EtherType+"' not supported. Allowed values are ['IPv4', 'IPv6'].")
 	}
 	if number, err := strconv.Atoi(row.Protocol); row.Protocol != "" && !slices.Contains(protocols(), row.Protocol) &&
 		(err != nil || number < 0 || number > 255) {
-		return invalid("SecurityGroupRuleInvalidProtocol", "Security group rule protocol "+row.Protocol+" not supported.")
+		return invalid("SecurityGroupRuleInvalidProtocol", "Security group rule protocol "+row.Protocol+
+			" not supported. Only protocol values [None, '"+strings.Join(protocols(), "', '")+"'] and integer representations [0 to 255] are supported.")
+	}
+	if strings.HasPrefix(canonicalProtocol(row), "ipv6") && row.EtherType == "IPv4" {
+		return invalid("SecurityGroupEthertypeConflictWithProtocol", "Invalid ethertype IPv4 for protocol "+row.Protocol+".")
 	}
 	if row.RemotePrefix != "" && row.RemoteGroupID != "" {
-		return invalid("SecurityGroupMultipleRemoteEntities", "Only one of remote_ip_prefix, remote_group_id or remote_address_group_id may be provided.")
+		// It is spelt so.
+		return invalid("SecurityGroupMultipleRemoteEntites",
+			"Only one of remote_ip_prefix or remote_group_id or remote_address_group_id may be provided.")
 	}
 	if row.RemotePrefix != "" {
 		prefix, err := prefixOf(row.RemotePrefix)
@@ -298,10 +334,8 @@ func checkRule(row *SecurityGroupRule) error {
 		if prefix.Addr().Is4() != (row.EtherType == "IPv4") {
 			return invalid("SecurityGroupRuleParameterConflict", "Conflicting value ethertype "+row.EtherType+" for CIDR "+row.RemotePrefix)
 		}
-		// An address is shown as its network.
-		if !strings.Contains(row.RemotePrefix, "/") {
-			row.RemotePrefix = prefix.String()
-		}
+		// An address is shown as its network, and the bits of the host are kept.
+		row.RemotePrefix = prefix.String()
 	}
 	return checkPortRange(row)
 }
@@ -317,28 +351,85 @@ func checkPortRange(row *SecurityGroupRule) error {
 	if row.PortMin == nil && row.PortMax == nil {
 		return nil
 	}
-	for _, port := range []*int{row.PortMin, row.PortMax} {
-		if port != nil && (*port < 0 || *port > 65535) {
-			return neutronBadRequest("SecurityGroupInvalidPortValue", "Invalid value for port %d", *port)
-		}
-	}
-	switch row.Protocol {
+	switch canonicalProtocol(row) {
 	case "":
 		return neutronBadRequest("SecurityGroupProtocolRequiredWithPorts", "Must also specify protocol if port range is given.")
-	case "tcp", "udp", "sctp", "dccp", "udplite", "6", "17", "132", "33", "136":
-		if row.PortMin == nil || row.PortMax == nil || *row.PortMin > *row.PortMax {
-			return neutronBadRequest("SecurityGroupInvalidPortRange",
-				"For TCP/UDP/DCCP/SCTP/UDPLITE protocols, port_range_min must be <= port_range_max")
-		}
+	case "tcp", "udp", "sctp", "dccp", "udplite":
+		return checkPorts(row)
+	case "icmp", "ipv6-icmp":
+		return checkICMP(row)
 	}
 	return nil
 }
 
+func checkPorts(row *SecurityGroupRule) error {
+	for _, port := range []*int{row.PortMin, row.PortMax} {
+		if port != nil && (*port < 1 || *port > 65535) {
+			return neutronBadRequest("SecurityGroupInvalidPortValue", "Invalid value for port %d", *port)
+		}
+	}
+	if row.PortMin == nil || row.PortMax == nil || *row.PortMin > *row.PortMax {
+		return neutronBadRequest("SecurityGroupInvalidPortRange", "For TCP/UDP protocols, port_range_min must be <= port_range_max")
+	}
+	return nil
+}
+
+// checkICMP: the "ports" are type and code.
+func checkICMP(row *SecurityGroupRule) error {
+	for _, part := range []struct {
+		name  string
+		value *int
+	}{{"type (port_range_min)", row.PortMin}, {"code (port_range_max)", row.PortMax}} {
+		if part.value != nil && (*part.value < 0 || *part.value > 255) {
+			return neutronBadRequest("SecurityGroupInvalidIcmpValue", "Invalid value for ICMP %s %d. It must be 0 to 255.", part.name, *part.value)
+		}
+	}
+	if row.PortMin == nil {
+		return neutronBadRequest("SecurityGroupMissingIcmpType",
+			"ICMP code (port-range-max) %d is provided but ICMP type (port-range-min) is missing.", *row.PortMax)
+	}
+	return nil
+}
+
+// canonicalProtocol is the protocol by the name that all of its names and numbers have in common.
+func canonicalProtocol(row *SecurityGroupRule) string {
+	switch row.Protocol {
+	case "1":
+		return "icmp"
+	case "6":
+		return "tcp"
+	case "17":
+		return "udp"
+	case "33":
+		return "dccp"
+	case "58", "icmpv6":
+		return "ipv6-icmp"
+	case "132":
+		return "sctp"
+	case "136":
+		return "udplite"
+	case "icmp":
+		if row.EtherType == "IPv6" {
+			return "ipv6-icmp"
+		}
+	}
+	return row.Protocol
+}
+
+// sameRule tells whether Neutron takes two rules for one: names and numbers of a protocol are the same to it, and so are no prefix and the
+// prefix of all addresses, and no ports and all ports (neutron/db/securitygroups_db.py, _rules_equal).
 func sameRule(a, b *SecurityGroupRule) bool {
 	type essence struct{ direction, family, protocol, ports, prefix, group string }
 	of := func(rule *SecurityGroupRule) essence {
 		ports, _ := json.Marshal([]*int{rule.PortMin, rule.PortMax})
-		return essence{rule.Direction, rule.EtherType, rule.Protocol, string(ports), rule.RemotePrefix, rule.RemoteGroupID}
+		if rule.PortMin != nil && rule.PortMax != nil && *rule.PortMin == 1 && *rule.PortMax == 65535 {
+			ports, _ = json.Marshal([]*int{nil, nil})
+		}
+		prefix := rule.RemotePrefix
+		if prefix == "0.0.0.0/0" || prefix == "::/0" {
+			prefix = ""
+		}
+		return essence{rule.Direction, rule.EtherType, canonicalProtocol(rule), string(ports), prefix, rule.RemoteGroupID}
 	}
 	return of(a) == of(b)
 }

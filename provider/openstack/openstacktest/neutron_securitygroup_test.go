@@ -34,8 +34,8 @@ func TestSecurityGroup_Default_IsMadeWhenFirstNeeded(t *testing.T) {
 		succeeds(201, "port")["security_groups"].([]any); len(got) != 0 {
 		t.Errorf("groups %v of a port that wants none", got)
 	}
-	neutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","security_groups":["none"]}}`).
-		refuses(404, "SecurityGroupNotFound", "Security group none does not exist")
+	neutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","security_groups":["00000000-0000-4000-8000-00000000dead"]}}`).
+		refuses(404, "SecurityGroupNotFound", "Security group 00000000-0000-4000-8000-00000000dead does not exist")
 }
 
 func TestSecurityGroup_Lifecycle(t *testing.T) {
@@ -93,15 +93,20 @@ func TestSecurityGroupRule_NotAsTheAPIWantsIt_IsRefused(t *testing.T) {
 		kind       string
 	}{
 		"there already":        {`"protocol":"TCP","port_range_min":80,"port_range_max":80`, 409, "SecurityGroupRuleExists"},
+		"there by number":      {`"protocol":"6","port_range_min":80,"port_range_max":80`, 409, "SecurityGroupRuleExists"},
+		"there for everybody":  {`"protocol":"tcp","port_range_min":80,"port_range_max":80,"remote_ip_prefix":"0.0.0.0/0"`, 409, "SecurityGroupRuleExists"},
+		"port 0":               {`"protocol":"udp","port_range_min":0,"port_range_max":70`, 400, "SecurityGroupInvalidPortValue"},
+		"type of ICMP":         {`"protocol":"icmp","port_range_min":300`, 400, "SecurityGroupInvalidIcmpValue"},
+		"ICMPv6 in IPv4":       {`"protocol":"icmpv6"`, 400, "SecurityGroupEthertypeConflictWithProtocol"},
 		"direction":            {`"direction":"up"`, 400, "HTTPBadRequest"},
-		"family":               {`"ethertype":"IPX"`, 400, "HTTPBadRequest"},
+		"family":               {`"ethertype":"IPX"`, 400, "SecurityGroupRuleInvalidEtherType"},
 		"protocol":             {`"protocol":"x"`, 400, "SecurityGroupRuleInvalidProtocol"},
 		"protocol 256":         {`"protocol":256`, 400, "SecurityGroupRuleInvalidProtocol"},
 		"ports of no protocol": {`"port_range_min":80,"port_range_max":80`, 400, "SecurityGroupProtocolRequiredWithPorts"},
 		"ports backwards":      {`"protocol":"udp","port_range_min":81,"port_range_max":80`, 400, "SecurityGroupInvalidPortRange"},
 		"half a range":         {`"protocol":"udp","port_range_min":81`, 400, "SecurityGroupInvalidPortRange"},
 		"port":                 {`"protocol":"udp","port_range_min":80,"port_range_max":70000`, 400, "SecurityGroupInvalidPortValue"},
-		"two remotes":          {`"remote_ip_prefix":"10.0.0.0/8","remote_group_id":"` + group + `"`, 400, "SecurityGroupMultipleRemoteEntities"},
+		"two remotes":          {`"remote_ip_prefix":"10.0.0.0/8","remote_group_id":"` + group + `"`, 400, "SecurityGroupMultipleRemoteEntites"},
 		"prefix":               {`"remote_ip_prefix":"x"`, 400, "InvalidCIDR"},
 		"prefix of other":      {`"remote_ip_prefix":"fd00::/8"`, 400, "SecurityGroupRuleParameterConflict"},
 		"remote group":         {`"remote_group_id":"none"`, 404, "SecurityGroupNotFound"},

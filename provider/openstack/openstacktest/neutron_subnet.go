@@ -28,7 +28,7 @@ type Subnet struct {
 	NetworkID string
 	// CIDR is of IPv4 or IPv6.
 	CIDR string
-	// Gateway is the address of the router. Default: the first address.
+	// Gateway is the address of the router. Default: the first address; with IPv6 that is the prefix itself.
 	Gateway   string
 	NoGateway bool
 	// Pools are what addresses are chosen from. Default: all but the gateway's.
@@ -74,8 +74,9 @@ func (n *network) subnetKind() *kind[Subnet] {
 			return neutronNotFound("SubnetNotFound", "Subnet %s could not be found.", id)
 		},
 		visible: func(c caller, row *Subnet) bool {
+			// Of an external network that is not shared all see the network, and none of its subnets (neutron/conf/policies/subnet.py).
 			parent, exists := n.networks.rows[row.NetworkID]
-			return exists && n.networks.sees(c, parent)
+			return exists && (parent.Shared || n.networks.owns(c, parent))
 		},
 		prepare: func(row *Subnet) {
 			if parent, exists := n.networks.rows[row.NetworkID]; exists && row.ProjectID == "" {
@@ -98,7 +99,7 @@ func (n *network) subnetKind() *kind[Subnet] {
 	k.attributes = append(standardAttributes((*Subnet).standard),
 		fieldOf("network_id", func(row *Subnet) *string { return &row.NetworkID }).needed(),
 		fieldOf("ip_version", func(row *Subnet) *int { return &row.version }).needed(),
-		fieldOf("cidr", func(row *Subnet) *string { return &row.CIDR }).needed(),
+		fieldOf("cidr", func(row *Subnet) *string { return &row.CIDR }).atCreation(),
 		gateway,
 		pools.noFilter(),
 		hostRoutes.noFilter(),
@@ -129,11 +130,14 @@ func (n *network) admitSubnet(c caller, old, row *Subnet) error {
 		return err
 	}
 	if !n.networks.owns(c, parent) {
-		return neutronForbidden("create_subnet")
+		return neutronForbidden("rule:create_subnet")
+	}
+	if row.CIDR == "" {
+		return neutronBadRequest("BadRequest", "Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
 	}
 	prefix, err := netip.ParsePrefix(row.CIDR)
 	if err != nil {
-		return invalidInput("cidr", "'"+row.CIDR+"' is not a valid IP subnet")
+		return neutronBadRequest("InvalidInput", "Invalid input for operation: %s is not in a CIDR format.", row.CIDR)
 	}
 	prefix = prefix.Masked()
 	if err := completeSubnet(row, prefix); err != nil {
@@ -159,12 +163,12 @@ func completeSubnet(row *Subnet, prefix netip.Prefix) error {
 		version = 4
 	}
 	if row.version != 0 && row.version != version {
-		return neutronBadRequest("InvalidInput", "Invalid input for operation: ip_version '%d' does not match cidr '%s'.",
-			row.version, row.CIDR)
+		return neutronBadRequest("InvalidInput", "Invalid input for operation: cidr '%s' does not match the ip_version '%d'.",
+			row.CIDR, row.version)
 	}
 	row.version, row.CIDR = version, prefix.String()
 	if row.Gateway == "" && !row.NoGateway {
-		row.Gateway = prefix.Addr().Next().String()
+		row.Gateway = defaultGateway(prefix).String()
 	}
 	gateway, err := netip.ParseAddr(row.Gateway)
 	if err != nil && row.Gateway != "" {
@@ -189,6 +193,14 @@ func completeSubnet(row *Subnet, prefix netip.Prefix) error {
 		}
 	}
 	return nil
+}
+
+// defaultGateway is the first address that a host may have: with IPv6 that is the prefix itself, the address of all routers of the subnet.
+func defaultGateway(prefix netip.Prefix) netip.Addr {
+	if prefix.Addr().Is4() {
+		return prefix.Addr().Next()
+	}
+	return prefix.Addr()
 }
 
 // poolsOf are all addresses of hosts but the gateway.

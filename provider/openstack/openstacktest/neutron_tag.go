@@ -3,6 +3,7 @@ package openstacktest
 import (
 	"net/http"
 	"slices"
+	"unicode/utf8"
 )
 
 // longestTag is MAX_TAG_LEN of neutron's extensions/tagging.py.
@@ -73,8 +74,11 @@ func (k *kind[T]) replaceTags(r *request, row *T) (answer, error) {
 		return answer{}, neutronBadRequest("InvalidInput", "Invalid input for operation: Invalid tags body.")
 	}
 	for i, tag := range given.Tags {
-		if slices.Contains(given.Tags[:i], tag) || len(tag) > longestTag {
-			return answer{}, neutronBadRequest("InvalidInput", "Invalid input for operation: '%s' is not a valid tag.", tag)
+		if slices.Contains(given.Tags[:i], tag) {
+			return answer{}, neutronBadRequest("InvalidInput", "Invalid input for operation: Duplicate items in the list: '%s'.", tag)
+		}
+		if err := checkLength(tag); err != nil {
+			return answer{}, err
 		}
 	}
 	if err := k.setTags(row, given.Tags); err != nil {
@@ -83,11 +87,17 @@ func (k *kind[T]) replaceTags(r *request, row *T) (answer, error) {
 	return ok(object{"tags": given.Tags}), nil
 }
 
+func checkLength(tag string) error {
+	if utf8.RuneCountInString(tag) > longestTag {
+		return neutronBadRequest("InvalidInput", "Invalid input for operation: '%s' exceeds maximum length of %d.", tag, longestTag)
+	}
+	return nil
+}
+
 func (k *kind[T]) addTag(r *request, row *T) (answer, error) {
 	tag := r.PathValue("tag")
-	if len(tag) > longestTag {
-		return answer{}, neutronBadRequest("InvalidInput",
-			"Invalid input for operation: '%s' exceeds maximum length of %d.", tag, longestTag)
+	if err := checkLength(tag); err != nil {
+		return answer{}, err
 	}
 	tags := *k.standard(row).tags
 	if !slices.Contains(tags, tag) {

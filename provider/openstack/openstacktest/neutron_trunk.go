@@ -54,7 +54,12 @@ func (n *network) trunkKind() *kind[Trunk] {
 		missing:  func(id string) error { return neutronNotFound("TrunkNotFound", "Trunk %s could not be found.", id) },
 		admit:    n.admitTrunk,
 		settled:  n.settleTrunk,
-		dismiss:  func(_ caller, row *Trunk) error { return n.markSubports(row.Subports, nil) },
+		dismiss: func(c caller, row *Trunk) error {
+			if err := row.checkEnabled(c); err != nil {
+				return err
+			}
+			return n.markSubports(row.Subports, nil)
+		},
 	}
 	k.attributes = append(standardAttributes((*Trunk).standard),
 		fieldOf("port_id", func(row *Trunk) *string { return &row.PortID }).needed(),
@@ -76,18 +81,27 @@ func (n *network) admitTrunk(c caller, old, row *Trunk) error {
 		if _, err := n.ports.findFor(c, row.PortID); err != nil {
 			return err
 		}
-		for _, trunk := range n.trunks.all() {
-			if trunk.PortID == row.PortID {
-				return parentPortInUse(row.PortID, trunk.ID)
-			}
+		if n.isParent(row.PortID) {
+			return parentPortTaken(row.PortID)
+		}
+		if n.trunkOfSubport(row.PortID) != nil {
+			return trunkPortTaken(row.PortID)
 		}
 	}
 	subports := slices.Clone(row.Subports)
+	var there []Subport
+	if old != nil {
+		there = slices.Clone(old.Subports)
+	}
 	for i, subport := range subports {
 		if _, err := n.ports.findFor(c, subport.PortID); err != nil {
 			return err
 		}
-		if subport.SegmentationType == "" {
+		if at := slices.Index(there, subport); at >= 0 {
+			there = slices.Delete(there, at, at+1)
+			continue
+		}
+		if subport.SegmentationType == "" && c.neutron {
 			subports[i].SegmentationType = "vlan"
 		}
 		if err := n.checkSubport(row, subports[:i], subports[i]); err != nil {
@@ -98,15 +112,46 @@ func (n *network) admitTrunk(c caller, old, row *Trunk) error {
 	return nil
 }
 
+// checkSubport is as neutron's services/trunk/rules.py has it.
 func (n *network) checkSubport(row *Trunk, before []Subport, subport Subport) error {
+	switch {
+	case subport.PortID == row.PortID || n.isParent(subport.PortID):
+		return parentPortTaken(subport.PortID)
+	case n.trunkOfSubport(subport.PortID) != nil:
+		return trunkPortTaken(subport.PortID)
+	case subport.SegmentationType == "" || subport.SegmentationID == 0:
+		return neutronBadRequest("InvalidInput", "Invalid input for operation: Invalid subport details '{'port_id': '%s'}': missing segmentation "+
+			"information. Must specify both segmentation_id and segmentation_type.", subport.PortID)
+	case subport.SegmentationType != "vlan":
+		return neutronBadRequest("InvalidInput", "Invalid input for operation: Unknown segmentation_type '%s'.", subport.SegmentationType)
+	case subport.SegmentationID < 1 || subport.SegmentationID > 4094:
+		return neutronBadRequest("InvalidInput", "Invalid input for operation: Segmentation ID '%d' is not in range.", subport.SegmentationID)
+	}
 	for _, other := range before {
 		if other.SegmentationType == subport.SegmentationType && other.SegmentationID == subport.SegmentationID {
 			return neutronConflict("DuplicateSubPort", "segmentation_type %s and segmentation_id %d already in use on trunk %s.",
 				subport.SegmentationType, subport.SegmentationID, row.ID)
 		}
 	}
-	if owner := n.trunkOfSubport(subport.PortID); (owner != nil && owner.ID != row.ID) || subport.PortID == row.PortID {
-		return subportInUse(subport.PortID, row.ID)
+	return nil
+}
+
+func (n *network) isParent(portID string) bool {
+	return slices.ContainsFunc(n.trunks.all(), func(trunk *Trunk) bool { return trunk.PortID == portID })
+}
+
+func parentPortTaken(portID string) error {
+	return neutronConflict("ParentPortInUse", "Port %s is currently in use and is not eligible for use as a parent port.", portID)
+}
+
+func trunkPortTaken(portID string) error {
+	return neutronConflict("TrunkPortInUse", "Port %s is in use by another trunk.", portID)
+}
+
+// checkEnabled: a trunk that is administratively down is not changed, and not deleted.
+func (t *Trunk) checkEnabled(c caller) error {
+	if t.Down && !c.neutron {
+		return neutronConflict("TrunkDisabled", "Trunk %s is currently disabled.", t.ID)
 	}
 	return nil
 }
@@ -192,18 +237,24 @@ func (n *network) trunkDetails() attribute[Port] {
 }
 
 func (n *network) addSubports(r *request, row *Trunk) (answer, error) {
-	return n.editSubports(r, row, func(old, given []Subport) []Subport { return slices.Concat(old, given) })
+	return n.editSubports(r, row, func(old, given []Subport) ([]Subport, error) { return slices.Concat(old, given), nil })
 }
 
 func (n *network) removeSubports(r *request, row *Trunk) (answer, error) {
-	return n.editSubports(r, row, func(old, given []Subport) []Subport {
-		return slices.DeleteFunc(slices.Clone(old), func(subport Subport) bool {
-			return slices.ContainsFunc(given, func(other Subport) bool { return other.PortID == subport.PortID })
-		})
+	return n.editSubports(r, row, func(old, given []Subport) ([]Subport, error) {
+		left := slices.Clone(old)
+		for _, gone := range given {
+			at := slices.IndexFunc(left, func(subport Subport) bool { return subport.PortID == gone.PortID })
+			if at < 0 {
+				return nil, neutronNotFound("SubPortNotFound", "SubPort %s on trunk %s could not be found.", gone.PortID, row.ID)
+			}
+			left = slices.Delete(left, at, at+1)
+		}
+		return left, nil
 	})
 }
 
-func (n *network) editSubports(r *request, row *Trunk, edit func(old, given []Subport) []Subport) (answer, error) {
+func (n *network) editSubports(r *request, row *Trunk, edit func(old, given []Subport) ([]Subport, error)) (answer, error) {
 	var given struct {
 		Subports json.RawMessage `json:"sub_ports"`
 	}
@@ -212,11 +263,16 @@ func (n *network) editSubports(r *request, row *Trunk, edit func(old, given []Su
 		return answer{}, err
 	}
 	if err := json.Unmarshal(given.Subports, &subports); err != nil {
-		return answer{}, invalidInput("sub_ports", "'"+string(given.Subports)+"' is not a list of subports")
+		return answer{}, neutronBadRequest("InvalidInput", "Invalid input for operation: Invalid data format for subports: %s is not a list.",
+			pythonText(given.Subports))
+	}
+	if err := row.checkEnabled(callerOf(r)); err != nil {
+		return answer{}, err
 	}
 	err := n.trunks.change(callerOf(r), row, func(changed *Trunk) error {
-		changed.Subports = edit(changed.Subports, subports)
-		return nil
+		var err error
+		changed.Subports, err = edit(changed.Subports, subports)
+		return err
 	})
 	if err != nil {
 		return answer{}, err

@@ -56,13 +56,13 @@ func TestTrunk_SubportsAreDetailsOfTheParent(t *testing.T) {
 
 	neutron(t, s, http.MethodDelete, "ports/"+parent, "").refuses(409, "PortInUseAsTrunkParent", parent)
 	neutron(t, s, http.MethodDelete, "ports/"+child, "").refuses(409, "PortInUseAsSubPort", child)
-	neutron(t, s, http.MethodPost, "trunks", `{"trunk":{"port_id":"`+parent+`"}}`).refuses(409, "PortInUseAsTrunkParent", "")
+	neutron(t, s, http.MethodPost, "trunks", `{"trunk":{"port_id":"`+parent+`"}}`).refuses(409, "ParentPortInUse", parent)
 	neutron(t, s, http.MethodPut, "trunks/"+id+"/add_subports", `{"sub_ports":[{"port_id":"`+at.router+`"}]}`).refuses(404, "PortNotFound", "")
 	third := s.AddPort(Port{NetworkID: at.internal})
 	neutron(t, s, http.MethodPut, "trunks/"+id+"/add_subports", `{"sub_ports":[{"port_id":"`+third+`","segmentation_type":"vlan","segmentation_id":8}]}`).
 		refuses(409, "DuplicateSubPort", "already in use on trunk")
 	neutron(t, s, http.MethodPost, "trunks", `{"trunk":{"port_id":"`+third+`","sub_ports":[{"port_id":"`+child+`","segmentation_id":1}]}}`).
-		refuses(409, "PortInUseAsSubPort", child)
+		refuses(409, "TrunkPortInUse", child)
 
 	if _, err := trunks.RemoveSubports(t.Context(), client, id, trunks.RemoveSubportsOpts{Subports: []trunks.RemoveSubport{{PortID: child}}}).Extract(); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -21,6 +22,8 @@ const (
 // compute is what Nova knows.
 type compute struct {
 	servers map[string]*instance
+	// deleted are kept for ever, as Nova keeps them until its database is purged.
+	deleted []*instance
 	// made counts the servers, for their order.
 	made    uint64
 	flavors []*Flavor
@@ -50,6 +53,8 @@ type Instance struct {
 	AccessIPv6 string `json:"accessIPv6,omitempty"`
 	// Addresses are shown beside those of the server's ports and their floating IPs.
 	Addresses []Address `json:"addresses,omitempty"`
+	// Locked: only an administrator may act on it.
+	Locked bool `json:"locked,omitempty"`
 	// Created and Updated are of the cloud's clock.
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
@@ -71,8 +76,10 @@ type instance struct {
 	flavor Flavor
 	// due is when it becomes active; zero: never.
 	due time.Time
-	// lent are the ids of the ports that it was given at its creation, and that outlive it.
-	lent []string
+	// plugged are the ids of its ports, in the order in which it got them; lent those of them that it was given, and that outlive it.
+	plugged, lent []string
+	// faultless: its status ERROR comes of no fault but of an administrator.
+	faultless bool
 }
 
 func (s *Server) setUpCompute(mux *http.ServeMux) {
@@ -94,9 +101,14 @@ func (s *Server) setUpCompute(mux *http.ServeMux) {
 		operation("server_address_list", "GET", "/servers/{id}/ips", onServer(listServerAddresses)),
 		operation("server_metadata_get", "GET", "/servers/{id}/metadata", onServer(getServerMetadata)),
 		operation("server_os_interface_list", "GET", "/servers/{id}/os-interface", onServer(listServerInterfaces)),
+		operation("server_os_interface_create", "POST", "/servers/{id}/os-interface", onServer(attachInterface)),
+		operation("server_os_interface_get", "GET", "/servers/{id}/os-interface/{port}", onServer(onInterface(getInterface))),
+		operation("server_os_interface_delete", "DELETE", "/servers/{id}/os-interface/{port}", onServer(onInterface(detachInterface))),
 		operation("flavor_list", "GET", "/flavors", listFlavors),
 		operation("flavor_list", "GET", "/flavors/detail", listFlavorsInDetail),
 		operation("flavor_get", "GET", "/flavors/{id}", getFlavor),
+		operation("flavor_create", "POST", "/flavors", createFlavor),
+		operation("flavor_delete", "DELETE", "/flavors/{id}", deleteFlavor),
 		operation("availability_zone_list", "GET", "/os-availability-zone", listZones),
 	)
 	s.setUpComputeVersions(mux)
@@ -194,7 +206,7 @@ func (s *Server) UpdateServer(id string, change func(*Instance)) error {
 	i.Instance = changed
 	s.compute.addZone(changed.AvailabilityZone)
 	if changed.Status != before.Status {
-		i.due = time.Time{}
+		i.due, i.faultless = time.Time{}, false
 	}
 	if changed.Flavor != before.Flavor {
 		i.setFlavor(s, changed.Flavor)
@@ -228,11 +240,14 @@ func noServer(id string) error { return fmt.Errorf("there is no server %s", id) 
 func (s *Server) removeServer(i *instance) {
 	delete(s.compute.servers, i.ID)
 	s.unplug(i)
+	i.Addresses = nil
+	i.setStatus("DELETED", s.clock.Now())
+	s.compute.deleted = append(s.compute.deleted, i)
 }
 
 // setStatus is a change of the status as Nova makes it.
 func (i *instance) setStatus(status string, at time.Time) {
-	i.Status, i.PowerState, i.due, i.Updated = status, 0, time.Time{}, at
+	i.Status, i.PowerState, i.due, i.Updated, i.faultless = status, 0, time.Time{}, at, false
 }
 
 // AddZone makes an availability zone without any server.
@@ -260,12 +275,20 @@ func listZones(r *request) answer {
 func onServer(handle func(*request, *instance) answer) func(*request) answer {
 	return func(r *request) answer {
 		id := r.PathValue("id")
-		i := r.server.compute.servers[id]
+		i := r.server.compute.find(id)
 		if i == nil || !r.sees(i) {
 			return failure(ServiceCompute, http.StatusNotFound, "Instance "+id+" could not be found.")
 		}
 		return handle(r, i)
 	}
+}
+
+// find is blind to case, as MySQL's usual collation is.
+func (c *compute) find(id string) *instance {
+	if i := c.servers[id]; i != nil {
+		return i
+	}
+	return c.servers[strings.ToLower(id)]
 }
 
 func (r *request) sees(i *instance) bool { return i.ProjectID == r.projectID() || r.isAdmin() }

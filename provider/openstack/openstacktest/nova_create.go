@@ -3,6 +3,8 @@ package openstacktest
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 )
 
 // serverBody is the body of POST /servers, as far as it is looked at.
@@ -26,12 +28,15 @@ func createServer(r *request) answer {
 		return failure(ServiceCompute, http.StatusBadRequest, err.Error())
 	}
 	given := body.Server
-	if given.Name == "" || given.FlavorRef == "" {
-		return failure(ServiceCompute, http.StatusBadRequest, "Invalid input for field/attribute server. 'name' and 'flavorRef' are required properties")
+	if refusal := r.checkNewServer(body); refusal != nil {
+		return *refusal
 	}
 	flavor := r.server.findFlavor(given.FlavorRef)
 	if flavor == nil || !flavor.visibleTo(r) {
 		return failure(ServiceCompute, http.StatusBadRequest, "Flavor "+given.FlavorRef+" could not be found.")
+	}
+	if zone := given.AvailabilityZone; zone != "" && !slices.Contains(r.server.compute.zones, zone) {
+		return failure(ServiceCompute, http.StatusBadRequest, "The requested availability zone is not available")
 	}
 	status := "ACTIVE"
 	if r.server.settings.provisioning > 0 {
@@ -42,10 +47,36 @@ func createServer(r *request) answer {
 		Metadata: given.Metadata, Tags: given.Tags, AccessIPv4: given.AccessIPv4, AccessIPv6: given.AccessIPv6,
 	})
 	if refusal := r.plug(i, given.Networks); refusal != nil {
-		r.server.removeServer(i)
+		// It was never there.
+		delete(r.server.compute.servers, i.ID)
+		r.server.unplug(i)
 		return *refusal
 	}
 	return answer{status: http.StatusAccepted, body: object{"server": object{
 		"id": i.ID, "links": r.computeLinks("servers", i.ID), "OS-DCF:diskConfig": "MANUAL", "security_groups": []object{{"name": "default"}},
+		"adminPass": "password-" + i.ID,
 	}}}
+}
+
+// checkNewServer refuses what Nova's schema of the body does not allow (nova/api/openstack/compute/schemas/servers.py). It
+// has changed with the microversions.
+func (r *request) checkNewServer(body serverBody) *answer {
+	given := body.Server
+	missing := func(name string) *answer {
+		return refuse(http.StatusBadRequest, "Invalid input for field/attribute server. '"+name+"' is a required property")
+	}
+	switch {
+	case given.FlavorRef == "":
+		return missing("flavorRef")
+	case given.Tags != nil && !r.version.atLeast(52):
+		return refuse(http.StatusBadRequest, "Invalid input for field/attribute server. Additional properties are not allowed ('tags' was unexpected)")
+	case given.Networks == nil && r.version.atLeast(37):
+		return missing("networks")
+	case !r.version.atLeast(37) && strings.HasPrefix(string(given.Networks), `"`):
+		text := strings.Trim(string(given.Networks), `"`)
+		return refuse(http.StatusBadRequest, "Invalid input for field/attribute networks. Value: "+text+". '"+text+"' is not of type 'array'")
+	case given.Name == "":
+		return missing("name")
+	}
+	return checkServerAttributes(given.Name, given.AccessIPv4, given.AccessIPv6)
 }

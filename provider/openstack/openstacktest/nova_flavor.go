@@ -122,3 +122,56 @@ func (r *request) listFlavors(view func(*Flavor, *request) object) answer {
 	}
 	return ok(body)
 }
+
+// byComputeAdmin is the refusal to anybody but an administrator; nil for one. The rule is how Nova's policy calls what is asked for.
+func (r *request) byComputeAdmin(rule string) *answer {
+	if r.isAdmin() {
+		return nil
+	}
+	return refuse(http.StatusForbidden, "Policy doesn't allow os_compute_api:"+rule+" to be performed.")
+}
+
+// createFlavor: an id that is "auto", or not there, is made.
+func createFlavor(r *request) answer {
+	if refusal := r.byComputeAdmin("os-flavor-manage:create"); refusal != nil {
+		return *refusal
+	}
+	var body struct {
+		Flavor struct {
+			ID     string `json:"id"`
+			Name   string `json:"name"`
+			VCPUs  int    `json:"vcpus"`
+			RAM    int    `json:"ram"`
+			Disk   int    `json:"disk"`
+			Public *bool  `json:"os-flavor-access:is_public"`
+		} `json:"flavor"`
+	}
+	if err := r.decode(&body); err != nil {
+		return failure(ServiceCompute, http.StatusBadRequest, err.Error())
+	}
+	given := body.Flavor
+	if given.ID == "" || given.ID == "auto" {
+		given.ID = r.server.newID()
+	}
+	if r.server.findFlavor(given.Name) != nil {
+		return failure(ServiceCompute, http.StatusConflict, "Flavor with name "+given.Name+" already exists.")
+	}
+	if r.server.findFlavor(given.ID) != nil {
+		return failure(ServiceCompute, http.StatusConflict, "Flavor with ID "+given.ID+" already exists.")
+	}
+	made := &Flavor{
+		ID: given.ID, Name: given.Name, VCPUs: given.VCPUs, RAM: given.RAM, Disk: given.Disk, Private: given.Public != nil && !*given.Public,
+	}
+	r.server.compute.flavors = append(r.server.compute.flavors, made)
+	return ok(object{"flavor": made.view(r)})
+}
+
+func deleteFlavor(r *request) answer {
+	if refusal := r.byComputeAdmin("os-flavor-manage:delete"); refusal != nil {
+		return *refusal
+	}
+	if id := r.PathValue("id"); !r.server.deleteFlavor(id) {
+		return failure(ServiceCompute, http.StatusNotFound, "Flavor "+id+" could not be found.")
+	}
+	return answer{status: http.StatusAccepted}
+}

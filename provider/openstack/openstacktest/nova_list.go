@@ -1,8 +1,7 @@
 package openstacktest
 
 import (
-	"net/http"
-	"regexp"
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -13,13 +12,20 @@ func listServers(r *request) answer { return r.listServers((*instance).brief) }
 func listServersInDetail(r *request) answer { return r.listServers((*instance).view) }
 
 func (r *request) listServers(view func(*instance, *request) object) answer {
+	r.takeLast()
+	if refusal := r.checkServerQuery(); refusal != nil {
+		return *refusal
+	}
 	wanted, refusal := r.serverFilter()
 	if refusal != nil {
 		return *refusal
 	}
-	// The marker is a place in the list, also if it does not pass the filters (any more).
+	if limit := r.query.Get("limit"); limit != "" && strings.Trim(limit, "0") == "" {
+		return ok(object{"servers": []object{}})
+	}
+	// The marker is a place in the list, also if it does not pass the filters (any more), and even if it was deleted meanwhile.
 	isMarker := func(i *instance) bool { return i.ID == r.query.Get("marker") && r.sees(i) }
-	all := slices.DeleteFunc(r.server.serversByAge(), func(i *instance) bool { return !wanted(i) && !isMarker(i) })
+	all := slices.DeleteFunc(r.server.allServersByAge(), func(i *instance) bool { return !wanted(i) && !isMarker(i) })
 	// Nova's default order: created_at and id, both descending.
 	slices.Reverse(all)
 	page, links, refusal := paginate(r, ServiceCompute, all, func(i *instance) string { return i.ID })
@@ -37,38 +43,45 @@ func (r *request) listServers(view func(*instance, *request) object) answer {
 	return ok(body)
 }
 
-// serverFilter is what the query selects. Since microversion 2.75 an unknown parameter is refused; before, it is ignored.
-func (r *request) serverFilter() (func(*instance) bool, *answer) {
-	if r.version.atLeast(75) {
-		for name := range r.query {
-			if !slices.Contains(serverParameters(), name) {
-				return nil, refuse(http.StatusBadRequest, "Additional properties are not allowed ('"+name+"' was unexpected)")
-			}
+// takeLast: of a parameter that is given several times Nova takes the last, but for the few that may have several values.
+func (r *request) takeLast() {
+	for name, values := range r.query {
+		if !slices.Contains([]string{"status", "sort_key", "sort_dir"}, name) {
+			r.query[name] = values[len(values)-1:]
 		}
 	}
+}
+
+// allServersByAge includes the deleted ones.
+func (s *Server) allServersByAge() []*instance {
+	all := slices.Concat(s.compute.deleted, s.serversByAge())
+	slices.SortFunc(all, func(a, b *instance) int { return cmp.Compare(a.number, b.number) })
+	return all
+}
+
+// serverFilter is what the query selects.
+func (r *request) serverFilter() (func(*instance) bool, *answer) {
 	inProject, refusal := r.projectFilter()
 	if refusal != nil {
 		return nil, refusal
 	}
-	filters := []func(*instance) bool{inProject, r.statusFilter(), r.changesFilter(), r.tagFilter()}
+	filters := []func(*instance) bool{inProject, r.statusFilter(), r.deletedFilter(), r.changesFilter(), r.tagFilter()}
 	for name, values := range r.valueFilters() {
-		if given := r.query[name]; len(given) > 0 {
-			filters = append(filters, func(i *instance) bool {
-				return slices.ContainsFunc(values(i), func(v string) bool { return v == given[0] })
-			})
+		if given, has := r.query[name]; has && r.mayFilterBy(name) {
+			filters = append(filters, func(i *instance) bool { return slices.Contains(values(i), given[0]) })
 		}
 	}
-	for name, values := range r.patternFilters() {
-		if !r.query.Has(name) {
-			continue
-		}
-		// Nova hands the pattern to MySQL, whose usual collation is blind to case. It may match anywhere in the value.
-		pattern, err := regexp.Compile("(?i)" + r.query.Get(name))
+	if r.query.Has("name") {
+		pattern, err := compilePattern(r.query.Get("name"))
 		if err != nil {
-			return nil, refuse(http.StatusBadRequest, "Invalid input for query parameters "+name+". Value: "+
-				r.query.Get(name)+". '"+r.query.Get(name)+"' is not a 'regex'")
+			return nil, r.noPattern("name")
 		}
-		filters = append(filters, func(i *instance) bool { return slices.ContainsFunc(values(i), pattern.MatchString) })
+		filters = append(filters, func(i *instance) bool { return pattern.MatchString(i.Name) })
+	}
+	for name, version := range map[string]int{"ip": 4, "ip6": 6} {
+		if r.query.Has(name) && r.mayFilterBy(name) {
+			filters = append(filters, r.addressFilter(r.query.Get(name), version))
+		}
 	}
 	return func(i *instance) bool {
 		for _, passes := range filters {
@@ -80,20 +93,6 @@ func (r *request) serverFilter() (func(*instance) bool, *answer) {
 	}, nil
 }
 
-func refuse(status int, message string) *answer {
-	refusal := failure(ServiceCompute, status, message)
-	return &refusal
-}
-
-// serverParameters are those that have a meaning here, and those of Nova's that have none.
-func serverParameters() []string {
-	return []string{
-		"all_tenants", "availability_zone", "changes-before", "changes-since", "deleted", "flavor", "host", "image", "ip", "ip6",
-		"limit", "locked", "marker", "name", "not-tags", "not-tags-any", "power_state", "project_id", "sort_dir", "sort_key",
-		"status", "tags", "tags-any", "task_state", "tenant_id", "user_id", "uuid", "vm_state",
-	}
-}
-
 // projectFilter shows a caller its project; an administrator all of them if it asks for all.
 func (r *request) projectFilter() (func(*instance) bool, *answer) {
 	own := func(i *instance) bool { return i.ProjectID == r.projectID() }
@@ -101,8 +100,8 @@ func (r *request) projectFilter() (func(*instance) bool, *answer) {
 	if !r.query.Has("all_tenants") || all == "0" || strings.EqualFold(all, "false") {
 		return own, nil
 	}
-	if !r.isAdmin() {
-		return nil, refuse(http.StatusForbidden, "Policy doesn't allow os_compute_api:servers:detail:get_all_tenants to be performed.")
+	if refusal := r.byComputeAdmin("servers:detail:get_all_tenants"); refusal != nil {
+		return nil, refusal
 	}
 	for _, name := range []string{"project_id", "tenant_id"} {
 		if wanted := r.query.Get(name); wanted != "" {
@@ -120,12 +119,30 @@ func (r *request) statusFilter() func(*instance) bool {
 	}
 }
 
-// changesFilter ignores what is not a time.
+// deletedFilter leaves out what is deleted, unless the query is for changes, or an administrator asks for it.
+func (r *request) deletedFilter() func(*instance) bool {
+	deleted := r.query.Get("deleted")
+	only := r.isAdmin() && (deleted == "1" || strings.EqualFold(deleted, "true"))
+	too := r.query.Has("changes-since") || r.query.Has("changes-before") && r.mayFilterBy("changes-before") || r.asksForDeleted()
+	return func(i *instance) bool {
+		gone := r.server.compute.servers[i.ID] == nil
+		return gone && (only || too) || !gone && !only
+	}
+}
+
+func (r *request) asksForDeleted() bool {
+	return slices.ContainsFunc(r.query["status"], func(s string) bool { return strings.EqualFold(s, "DELETED") })
+}
+
+// changesFilter: the times were checked before.
 func (r *request) changesFilter() func(*instance) bool {
 	since, err := time.Parse(time.RFC3339, r.query.Get("changes-since"))
 	before, err2 := time.Parse(time.RFC3339, r.query.Get("changes-before"))
+	upTo := err2 == nil && r.mayFilterBy("changes-before")
 	return func(i *instance) bool {
-		return (err != nil || !i.Updated.Before(since)) && (err2 != nil || !i.Updated.After(before))
+		// Nova's database knows whole seconds.
+		updated := i.Updated.Truncate(time.Second)
+		return (err != nil || !updated.Before(since)) && (!upTo || !updated.After(before))
 	}
 }
 
@@ -158,28 +175,51 @@ func (r *request) tagFilter() func(*instance) bool {
 	}
 }
 
+// mayFilterBy tells whether the caller's filter counts: an administrator's does, others' only if it is one of a few, which have become
+// more with the microversions. All else is ignored, not refused (nova/api/openstack/compute/servers.py, _get_server_search_options).
+func (r *request) mayFilterBy(name string) bool {
+	if r.isAdmin() {
+		return true
+	}
+	since, known := map[string]int{
+		"name": 1, "status": 1, "image": 1, "flavor": 1, "ip": 1, "changes-since": 1, "ip6": 5, "changes-before": 66, "locked": 73,
+		"availability_zone": 83, "power_state": 83, "task_state": 83, "vm_state": 83, "user_id": 83, "hostname": 90,
+	}[name]
+	return known && r.version.atLeast(since)
+}
+
 func (r *request) valueFilters() map[string]func(*instance) []string {
 	return map[string]func(*instance) []string{
 		"uuid":              func(i *instance) []string { return []string{i.ID} },
 		"flavor":            func(i *instance) []string { return []string{i.flavor.ID} },
 		"availability_zone": func(i *instance) []string { return []string{i.AvailabilityZone} },
-		"vm_state":          func(i *instance) []string { return []string{stateOf(i.Status).vm} },
+		"vm_state":          func(i *instance) []string { return []string{i.state().vm} },
+		"locked": func(i *instance) []string {
+			if i.Locked {
+				return []string{"true", "True", "1"}
+			}
+			return []string{"false", "False", "0"}
+		},
 	}
 }
 
-func (r *request) patternFilters() map[string]func(*instance) []string {
-	return map[string]func(*instance) []string{
-		"name": func(i *instance) []string { return []string{i.Name} },
-		"ip":   func(i *instance) []string { return r.server.fixedAddresses(i, 4) },
-		"ip6":  func(i *instance) []string { return r.server.fixedAddresses(i, 6) },
+// addressFilter: Nova hands it to Neutron, which looks for the text anywhere in the addresses (extension ip-substring-filtering).
+func (r *request) addressFilter(text string, version int) func(*instance) bool {
+	return func(i *instance) bool {
+		return slices.ContainsFunc(r.server.fixedAddresses(i, version), func(a string) bool { return strings.Contains(a, text) })
 	}
 }
 
 func (s *Server) fixedAddresses(i *instance, version int) (texts []string) {
-	for _, a := range slices.Concat(s.portAddresses(i.ID), i.Addresses) {
+	for _, a := range slices.Concat(s.portAddresses(i), i.Addresses) {
 		if !a.Floating && a.version() == version {
 			texts = append(texts, a.Address)
 		}
 	}
 	return texts
+}
+
+func refuse(status int, message string) *answer {
+	refusal := failure(ServiceCompute, status, message)
+	return &refusal
 }

@@ -1,16 +1,30 @@
 package openstacktest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
 )
 
+// portsInOrder are a server's ports in the order in which it got them, which Nova keeps; others that claim to be its come last.
+func (s *Server) portsInOrder(i *instance) []*Port {
+	place := func(p *Port) int {
+		if at := slices.Index(i.plugged, p.ID); at >= 0 {
+			return at
+		}
+		return len(i.plugged)
+	}
+	ports := s.network.portsOf(i.ID)
+	slices.SortStableFunc(ports, func(a, b *Port) int { return cmp.Compare(place(a), place(b)) })
+	return ports
+}
+
 // portAddresses are a server's addresses as Neutron has them: those of its ports, each followed by its floating IPs.
-func (s *Server) portAddresses(id string) (all []Address) {
+func (s *Server) portAddresses(i *instance) (all []Address) {
 	n := &s.network
-	for _, port := range n.portsOf(id) {
+	for _, port := range s.portsInOrder(i) {
 		name := port.NetworkID
 		if in, err := n.networks.find(port.NetworkID); err == nil {
 			name = in.Name
@@ -39,16 +53,18 @@ type requestedNetwork struct {
 func (r *request) plug(i *instance, raw json.RawMessage) *answer {
 	networks, refusal := r.requestedNetworks(raw)
 	for _, wanted := range networks {
-		if wanted.Port != "" {
-			refusal = r.lendPort(i, wanted.Port)
-		} else {
-			refusal = r.makePort(i, wanted)
-		}
-		if refusal != nil {
+		if refusal := r.plugInto(i, wanted); refusal != nil {
 			return refusal
 		}
 	}
 	return refusal
+}
+
+func (r *request) plugInto(i *instance, wanted requestedNetwork) *answer {
+	if wanted.Port != "" {
+		return r.lendPort(i, wanted.Port)
+	}
+	return r.makePort(i, wanted)
 }
 
 // requestedNetworks of nothing, or "auto", is the project's only network, if it has any.
@@ -77,15 +93,17 @@ func (r *request) requestedNetworks(raw json.RawMessage) (networks []requestedNe
 func (r *request) makePort(i *instance, wanted requestedNetwork) *answer {
 	n := &r.server.network
 	if _, err := n.networks.findFor(callerOf(r), wanted.UUID); err != nil {
-		return refuseAsNeutron(err)
+		return refuse(http.StatusBadRequest, "Network "+wanted.UUID+" could not be found.")
 	}
 	port := Port{ProjectID: i.ProjectID, NetworkID: wanted.UUID, DeviceID: i.ID, DeviceOwner: "compute:" + i.AvailabilityZone}
 	if wanted.FixedIP != "" {
 		port.FixedIPs = []FixedIP{{Address: wanted.FixedIP}}
 	}
-	if _, err := n.createPort(port); err != nil {
+	made, err := n.createPort(port)
+	if err != nil {
 		return refuseAsNeutron(err)
 	}
+	i.plugged = append(i.plugged, made.ID)
 	return nil
 }
 
@@ -93,12 +111,12 @@ func (r *request) makePort(i *instance, wanted requestedNetwork) *answer {
 func (r *request) lendPort(i *instance, id string) *answer {
 	port, err := r.server.network.ports.findFor(callerOf(r), id)
 	if err != nil {
-		return refuseAsNeutron(err)
+		return refuse(http.StatusBadRequest, "Port id "+id+" could not be found.")
 	}
 	if port.DeviceID != "" {
 		return refuse(http.StatusConflict, "Port "+id+" is still in use.")
 	}
-	i.lent = append(i.lent, id)
+	i.plugged, i.lent = append(i.plugged, id), append(i.lent, id)
 	if err := r.server.bind(port, i.ID, "compute:"+i.AvailabilityZone); err != nil {
 		return refuseAsNeutron(err)
 	}
@@ -125,21 +143,14 @@ func (s *Server) bind(port *Port, device, owner string) error {
 // unplug deletes the ports of a server that is gone, and leaves those that were lent to it.
 func (s *Server) unplug(i *instance) {
 	for _, port := range s.network.portsOf(i.ID) {
-		if slices.Contains(i.lent, port.ID) {
-			_ = s.bind(port, "", "")
-		} else {
-			_ = s.network.deletePort(port.ID)
-		}
+		s.release(i, port)
 	}
 }
 
-func listServerInterfaces(r *request, i *instance) answer {
-	views := []object{}
-	for _, port := range r.server.network.portsOf(i.ID) {
-		views = append(views, object{
-			"port_id": port.ID, "net_id": port.NetworkID, "mac_addr": port.MACAddress, "port_state": port.Status,
-			"fixed_ips": fixedIPs(listed(port.FixedIPs)),
-		})
+func (s *Server) release(i *instance, port *Port) {
+	if slices.Contains(i.lent, port.ID) {
+		_ = s.bind(port, "", "")
+	} else {
+		_ = s.network.deletePort(port.ID)
 	}
-	return ok(object{"interfaceAttachments": views})
 }

@@ -1,5 +1,10 @@
 package openstacktest
 
+import (
+	"slices"
+	"strings"
+)
+
 // Nova's numbers of power states (nova/compute/power_state.py).
 const (
 	powerNone      = 0
@@ -14,6 +19,14 @@ type state struct {
 	vm    string
 	task  any
 	power int
+}
+
+// isStatus tells whether there is such a status, in any case.
+func isStatus(text string) bool {
+	return slices.Contains([]string{
+		"ACTIVE", "BUILD", "DELETED", "ERROR", "HARD_REBOOT", "MIGRATING", "PASSWORD", "PAUSED", "REBOOT", "REBUILD", "RESCUE", "RESIZE",
+		"REVERT_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "SHUTOFF", "SOFT_DELETED", "SUSPENDED", "UNKNOWN", "VERIFY_RESIZE",
+	}, strings.ToUpper(text))
 }
 
 // stateOf is the usual state of a server with this status: the inverse of Nova's table of vm_state and task_state to
@@ -61,6 +74,15 @@ func stateOf(status string) state {
 		return state{"resized", nil, powerRunning}
 	}
 	return state{"active", nil, powerRunning}
+}
+
+// state is that of the server: what goes with its status, but for a power state of its own.
+func (i *instance) state() state {
+	s := stateOf(i.Status)
+	if i.PowerState != 0 {
+		s.power = i.PowerState
+	}
+	return s
 }
 
 // hosted tells whether the server is on a compute host.

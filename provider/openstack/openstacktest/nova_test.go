@@ -68,8 +68,8 @@ func TestServer_ShowsWhatItWasGiven(t *testing.T) {
 		t.Errorf("the server is %+v", got)
 	}
 	want := "[map[OS-EXT-IPS-MAC:mac_addr:fa:16:3e:00:00:01 OS-EXT-IPS:type:fixed addr:10.0.0.5 version:4] " +
-		"map[OS-EXT-IPS-MAC:mac_addr:fa:16:3e:00:00:01 OS-EXT-IPS:type:floating addr:203.0.113.5 version:4] " +
-		"map[OS-EXT-IPS-MAC:mac_addr:fa:16:3e:00:00:01 OS-EXT-IPS:type:fixed addr:2001:db8::5 version:6]]"
+		"map[OS-EXT-IPS-MAC:mac_addr:fa:16:3e:00:00:01 OS-EXT-IPS:type:fixed addr:2001:db8::5 version:6] " +
+		"map[OS-EXT-IPS-MAC:mac_addr:fa:16:3e:00:00:01 OS-EXT-IPS:type:floating addr:203.0.113.5 version:4]]"
 	if addresses := fmt.Sprint(got.Addresses["private"]); addresses != want {
 		t.Errorf("its addresses are\n%s, want\n%s", addresses, want)
 	}
@@ -110,13 +110,13 @@ func TestServerList_Filters(t *testing.T) {
 		{"status=SHUTOFF", "node-10"},
 		{"status=error", "NODE-1"},
 		{"status=ERROR&status=SHUTOFF", "NODE-1 node-10"},
-		{"status=NONSENSE", ""},
-		{"ip=^10.0.0.1$", "node-1"},
+		{"status=NONSENSE&status=ERROR", "NODE-1"},
+		{"name=none&name=a.b", "axb a.b"},
 		{"ip=10.0.0.1", "node-10 node-1"},
 		{"ip6=2001", "NODE-1"},
-		{"availability_zone=az-2", "NODE-1"},
-		{"uuid=" + third, "a.b"},
-		{"vm_state=stopped", "node-10"},
+		{"availability_zone=az-2", "axb a.b NODE-1 node-10 node-1"},
+		{"uuid=" + third, "axb a.b NODE-1 node-10 node-1"},
+		{"vm_state=stopped", "axb a.b NODE-1 node-10 node-1"},
 		{"flavor=1&name=node", "NODE-1 node-10 node-1"},
 		{"flavor=2", ""},
 		{"tags=blue", "axb a.b"},
@@ -149,7 +149,8 @@ func TestServerList_Filters(t *testing.T) {
 func TestServerList_BadQueries_AreRefused(t *testing.T) {
 	s := start(t)
 	for query, version := range map[string]string{
-		"name=*": "2.1", "limit=-1": "2.1", "limit=x": "2.1", "marker=none": "2.1", "nonsense=1": "2.75",
+		"name=*": "2.1", "name=": "2.1", "ip=(": "2.1", "limit=-1": "2.1", "limit=x": "2.1", "limit=": "2.1", "marker=none": "2.1",
+		"changes-since=x": "2.1", "changes-before=x": "2.66", "nonsense=1": "2.75", "status=NONSENSE": "2.38",
 	} {
 		got := ask(t, s, "GET", computePath+"/servers/detail?"+url.PathEscape(query), "", "OpenStack-API-Version", "compute "+version)
 		var body struct{ BadRequest struct{ Message string } }
@@ -157,6 +158,80 @@ func TestServerList_BadQueries_AreRefused(t *testing.T) {
 		if got.status != http.StatusBadRequest || body.BadRequest.Message == "" {
 			t.Errorf("%s at %s: %d %s", query, version, got.status, got.body)
 		}
+	}
+	if got := ask(t, s, "GET", computePath+"/servers?status=deleted", ""); got.status != http.StatusForbidden {
+		t.Errorf("deleted ones: %d %s", got.status, got.body)
+	}
+	s.AddServer(Instance{Name: "n"})
+	ask(t, s, "GET", computePath+"/servers?limit=0", "").is(http.StatusOK, `{"servers": []}`)
+}
+
+func TestServerList_FiltersOfAdministratorsAndOfNewerVersions(t *testing.T) {
+	s := start(t)
+	admin := s.AddProject(Project{Name: "operators", Admin: true})
+	first := s.AddServer(Instance{Name: "first", AvailabilityZone: "az-1", ProjectID: admin.ProjectID})
+	s.AddServer(Instance{Name: "second", ProjectID: admin.ProjectID, Locked: true})
+	for _, test := range []struct{ token, version, query, want string }{
+		{"admin", "2.1", "uuid=" + first, "first"},
+		{"admin", "2.1", "availability_zone=az-1", "first"},
+		{"member", "2.83", "availability_zone=az-1", "mine"},
+		{"member", "2.82", "availability_zone=az-1", "yours mine"},
+		{"member", "2.73", "locked=true", "yours"},
+		{"member", "2.72", "locked=true", "yours mine"},
+	} {
+		token := admin.Token
+		if test.token == "member" {
+			token = s.Credentials().Token
+		}
+		if len(s.Servers()) == 2 && test.token == "member" {
+			s.AddServer(Instance{Name: "mine", AvailabilityZone: "az-1"})
+			s.AddServer(Instance{Name: "yours", Locked: true})
+		}
+		var body struct{ Servers []struct{ Name string } }
+		send(t, s, "GET", computePath+"/servers?"+test.query, "", "X-Auth-Token", token, "OpenStack-API-Version", "compute "+test.version).into(&body)
+		var names []string
+		for _, server := range body.Servers {
+			names = append(names, server.Name)
+		}
+		if got := strings.Join(names, " "); got != test.want {
+			t.Errorf("%s at %s, %s: %q, want %q", test.token, test.version, test.query, got, test.want)
+		}
+	}
+}
+
+func TestDeletedServers_AreShownToThoseWhoAskForChanges(t *testing.T) {
+	s := start(t)
+	admin := s.AddProject(Project{Name: "operators", Admin: true})
+	s.AddServer(Instance{Name: "old"})
+	id := s.AddServer(Instance{Name: "gone"})
+	s.AddServer(Instance{Name: "new"})
+	if err := s.DeleteServer(id); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ query, want string }{
+		{"", "new ACTIVE, old ACTIVE"},
+		{"?changes-since=2000-01-01T00:00:00Z", "new ACTIVE, gone DELETED, old ACTIVE"},
+		{"?marker=" + id, "old ACTIVE"},
+		{"?deleted=true", "new ACTIVE, old ACTIVE"},
+	} {
+		var body struct {
+			Servers []struct{ Name, Status string }
+		}
+		ask(t, s, "GET", computePath+"/servers/detail"+test.query, "").into(&body)
+		var got []string
+		for _, server := range body.Servers {
+			got = append(got, server.Name+" "+server.Status)
+		}
+		if strings.Join(got, ", ") != test.want {
+			t.Errorf("%s: %q, want %q", test.query, got, test.want)
+		}
+	}
+	got := send(t, s, "GET", computePath+"/servers?all_tenants=1&status=DELETED", "", "X-Auth-Token", admin.Token)
+	if got.status != http.StatusOK || !strings.Contains(string(got.body), id) {
+		t.Errorf("an administrator: %d %s", got.status, got.body)
+	}
+	if got := ask(t, s, "GET", computePath+"/servers/"+id, ""); got.status != http.StatusNotFound {
+		t.Errorf("the server itself: %d %s", got.status, got.body)
 	}
 }
 
@@ -399,9 +474,9 @@ func TestMicroversion_Negotiation(t *testing.T) {
 		{"Nova's own header", []string{"X-OpenStack-Nova-API-Version", "2.10"}, 200, "2.10"},
 		{"both", []string{"X-OpenStack-Nova-API-Version", "2.10", "OpenStack-API-Version", "compute 2.60"}, 200, "2.60"},
 		{"latest", []string{"OpenStack-API-Version", "compute latest"}, 200, "2.60"},
-		{"too high", []string{"OpenStack-API-Version", "compute 2.61"}, 406, ""},
-		{"too low", []string{"OpenStack-API-Version", "compute 2.0"}, 406, ""},
-		{"another major", []string{"OpenStack-API-Version", "compute 3.1"}, 406, ""},
+		{"too high", []string{"OpenStack-API-Version", "compute 2.61"}, 406, "2.61"},
+		{"too low", []string{"OpenStack-API-Version", "compute 2.0"}, 406, "2.0"},
+		{"another major", []string{"OpenStack-API-Version", "compute 3.1"}, 406, "3.1"},
 		{"malformed", []string{"OpenStack-API-Version", "compute two"}, 400, ""},
 	} {
 		got := ask(t, s, "GET", computePath+"/servers", "", test.header...)
@@ -467,12 +542,16 @@ func TestActions_LeadFromStatusToStatus(t *testing.T) {
 		{"unpause", 202, "ACTIVE"},
 		{"suspend", 202, "SUSPENDED"},
 		{"resume", 202, "ACTIVE"},
-		{"shelve", 202, "SHELVED"},
-		{"shelveOffload", 202, "SHELVED_OFFLOADED"},
+		{"shelve", 202, "SHELVED_OFFLOADED"},
+		{"shelveOffload", 403, "SHELVED_OFFLOADED"},
 		{"unshelve", 202, "ACTIVE"},
-		{"rescue", 202, "RESCUE"},
+		{"rescue", 200, "RESCUE"},
 		{"unrescue", 202, "ACTIVE"},
-		{"reboot", 202, "ACTIVE"},
+		{"reboot", 400, "ACTIVE"},
+		{"os-resetState", 403, "ACTIVE"},
+		{"lock", 202, "ACTIVE"},
+		{"os-stop", 409, "ACTIVE"},
+		{"unlock", 202, "ACTIVE"},
 		{"nonsense", 400, "ACTIVE"},
 	} {
 		got := ask(t, s, "POST", computePath+"/servers/"+id+"/action", `{"`+step.action+`": null}`)
@@ -482,8 +561,91 @@ func TestActions_LeadFromStatusToStatus(t *testing.T) {
 	}
 	ask(t, s, "POST", computePath+"/servers/"+id+"/action", `{"os-start": null}`).
 		is(409, `{"conflictingRequest": {"code": 409, "message": "Cannot 'start' instance `+id+` while it is in vm_state active"}}`)
+	if got := ask(t, s, "POST", computePath+"/servers/"+id+"/action", `{"reboot": {"type": "HARD"}}`); got.status != 202 {
+		t.Errorf("reboot: %d, %s", got.status, got.body)
+	}
 	if got := ask(t, s, "POST", computePath+"/servers/"+id+"/action", `{"forceDelete": null}`); got.status != 202 || len(s.Servers()) != 0 {
 		t.Errorf("forceDelete: %d, %v", got.status, s.Servers())
+	}
+}
+
+func TestResetState_ByAnAdministrator_LeavesThePowerState(t *testing.T) {
+	s := start(t)
+	admin := s.AddProject(Project{Name: "operators", Admin: true})
+	id := s.AddServer(Instance{Name: "n", Status: "SHUTOFF"})
+	reset := func(state string) exchange {
+		return send(t, s, "POST", computePath+"/servers/"+id+"/action", `{"os-resetState": {"state": "`+state+`"}}`, "X-Auth-Token", admin.Token)
+	}
+	if got := reset("error"); got.status != http.StatusAccepted {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	got := mustGet(t, computeOf(t, s), id)
+	if got.Status != "ERROR" || got.PowerState != servers.SHUTDOWN || got.Fault.Message != "" {
+		t.Errorf("the server is %+v", got)
+	}
+	if got := reset("shutoff"); got.status != http.StatusBadRequest {
+		t.Errorf("a state that there is none of: %d %s", got.status, got.body)
+	}
+}
+
+func TestShelvedServer_HasNeitherHostNorZone(t *testing.T) {
+	s := start(t)
+	id := s.AddServer(Instance{Name: "n", AvailabilityZone: "az-1"})
+	ask(t, s, "POST", computePath+"/servers/"+id+"/action", `{"shelve": null}`)
+	client := computeOf(t, s)
+	if got := mustGet(t, client, id); got.Status != "SHELVED_OFFLOADED" || got.AvailabilityZone != "" || got.HostID != "" {
+		t.Errorf("shelved it is %+v", got)
+	}
+	ask(t, s, "POST", computePath+"/servers/"+id+"/action", `{"unshelve": null}`)
+	if got := mustGet(t, client, id); got.AvailabilityZone != "az-1" || got.HostID == "" {
+		t.Errorf("unshelved it is %+v", got)
+	}
+}
+
+func TestInterfaces_AreAttachedAndDetached(t *testing.T) {
+	s := start(t)
+	network := s.AddNetwork(Network{Name: "private"})
+	s.AddSubnet(Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
+	// Its id is the first of all, its place in the server the last.
+	lent := s.AddPort(Port{ID: "00000000-0000-4000-8000-000000000000", NetworkID: network, FixedIPs: []FixedIP{{Address: "10.0.0.9"}}})
+	made := ask(t, s, "POST", computePath+"/servers", `{"server": {"name": "n", "flavorRef": "1", "networks": [{"uuid": "`+network+`", "fixed_ip": "10.0.0.5"}]}}`).made("server")
+	path := computePath + "/servers/" + made["id"].(string)
+	ask(t, s, "POST", path+"/os-interface", `{"interfaceAttachment": {"net_id": "`+network+`", "fixed_ips": [{"ip_address": "10.0.0.7"}]}}`).made("interfaceAttachment")
+	ask(t, s, "POST", path+"/os-interface", `{"interfaceAttachment": {"port_id": "`+lent+`"}}`).made("interfaceAttachment")
+	if got := ask(t, s, "POST", path+"/os-interface", `{"interfaceAttachment": {"port_id": "`+lent+`"}}`); got.status != http.StatusConflict {
+		t.Errorf("a port in use: %d %s", got.status, got.body)
+	}
+	ask(t, s, "GET", path+"/ips", "").
+		is(200, `{"addresses": {"private": [{"addr": "10.0.0.5", "version": 4}, {"addr": "10.0.0.7", "version": 4}, {"addr": "10.0.0.9", "version": 4}]}}`)
+	if got := ask(t, s, "GET", path+"/os-interface/"+lent, "").made("interfaceAttachment"); got["port_id"] != lent {
+		t.Errorf("the interface is %v", got)
+	}
+	for _, port := range s.Ports() {
+		if got := ask(t, s, "DELETE", path+"/os-interface/"+port.ID, ""); got.status != http.StatusAccepted {
+			t.Errorf("detach %+v: %d %s", port, got.status, got.body)
+		}
+	}
+	if ports := s.Ports(); len(ports) != 1 || ports[0].ID != lent || ports[0].DeviceID != "" {
+		t.Errorf("the ports left are %+v", ports)
+	}
+}
+
+func TestFlavors_AreAnAdministrators(t *testing.T) {
+	s := start(t)
+	admin := s.AddProject(Project{Name: "operators", Admin: true})
+	const flavor = `{"flavor": {"name": "late", "vcpus": 2, "ram": 512, "disk": 1}}`
+	if got := ask(t, s, "POST", computePath+"/flavors", flavor); got.status != http.StatusForbidden {
+		t.Errorf("a member: %d %s", got.status, got.body)
+	}
+	made := send(t, s, "POST", computePath+"/flavors", flavor, "X-Auth-Token", admin.Token).made("flavor")
+	if got := send(t, s, "POST", computePath+"/flavors", flavor, "X-Auth-Token", admin.Token); got.status != http.StatusConflict {
+		t.Errorf("the same name again: %d %s", got.status, got.body)
+	}
+	path := computePath + "/flavors/" + made["id"].(string)
+	for _, want := range []int{http.StatusAccepted, http.StatusNotFound} {
+		if got := send(t, s, "DELETE", path, "", "X-Auth-Token", admin.Token); got.status != want {
+			t.Errorf("delete: %d %s, want %d", got.status, got.body, want)
+		}
 	}
 }
 
@@ -512,6 +674,7 @@ func TestProvisioning_BuildsUntilTheClockSays(t *testing.T) {
 
 func TestCreateServer_TakesAndGivesBackPorts(t *testing.T) {
 	s := start(t)
+	s.AddZone("az-1")
 	network := s.AddNetwork(Network{Name: "private"})
 	s.AddSubnet(Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
 	lent := s.AddPort(Port{NetworkID: network})
@@ -557,6 +720,9 @@ func TestCreateServer_Refused_LeavesNothing(t *testing.T) {
 	}{
 		"no name":            {`{"flavorRef": "1"}`, 400},
 		"no flavor":          {`{"name": "n"}`, 400},
+		"an unknown zone":    {`{"name": "n", "flavorRef": "1", "availability_zone": "none"}`, 400},
+		"tags too early":     {`{"name": "n", "flavorRef": "1", "tags": ["t"]}`, 400},
+		"no address":         {`{"name": "n", "flavorRef": "1", "accessIPv4": "x"}`, 400},
 		"an unknown flavor":  {`{"name": "n", "flavorRef": "77"}`, 400},
 		"an unknown network": {`{"name": "n", "flavorRef": "1", "networks": [{"uuid": "none"}]}`, 400},
 		"an unknown port":    {`{"name": "n", "flavorRef": "1", "networks": [{"uuid": "` + network + `"}, {"port": "none"}]}`, 400},

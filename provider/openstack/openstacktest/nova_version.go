@@ -20,13 +20,17 @@ func listComputeVersions(r *request) answer {
 	return ok(object{"versions": []object{old, r.computeVersion()}})
 }
 
-func getComputeVersion(r *request) answer { return ok(object{"version": r.computeVersion()}) }
+func getComputeVersion(r *request) answer {
+	version := r.computeVersion()
+	version["links"] = append(version["links"].([]object), object{"rel": "describedby", "type": "text/html", "href": "http://docs.openstack.org/"})
+	version["media-types"] = []object{{"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2.1"}}
+	return ok(object{"version": version})
+}
 
 func (r *request) computeVersion() object {
 	return object{
 		"id": "v2.1", "status": "CURRENT", "updated": "2013-07-23T11:33:21Z",
 		"version": microversion{2, r.server.settings.computeMinor}.String(), "min_version": "2.1",
-		"links":       []object{{"rel": "self", "href": r.server.URL() + r.interfacePrefix() + computePath + "/"}},
-		"media-types": []object{{"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2.1"}},
+		"links": []object{{"rel": "self", "href": r.server.URL() + r.interfacePrefix() + computePath + "/"}},
 	}
 }

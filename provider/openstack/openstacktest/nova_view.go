@@ -3,8 +3,10 @@ package openstacktest
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -12,29 +14,26 @@ func computeTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:0
 
 // view is the server as the API shows it in this microversion.
 func (i *instance) view(r *request) object {
-	s := stateOf(i.Status)
-	if i.PowerState != 0 {
-		s.power = i.PowerState
-	}
+	s := i.state()
 	view := object{
 		"id": i.ID, "name": i.Name, "status": i.Status, "tenant_id": i.ProjectID, "user_id": r.server.identity.ownerOf(i.ProjectID),
 		"metadata": mapped(i.Metadata), "image": object{"id": "image", "links": r.computeLinks("images", "image")},
 		"flavor": i.flavorView(r), "created": computeTime(i.Created), "updated": computeTime(i.Updated),
 		"addresses": r.server.addressViews(i), "accessIPv4": i.AccessIPv4, "accessIPv6": i.AccessIPv6,
 		"links": r.computeLinks("servers", i.ID), "hostId": i.hostID(), "key_name": nil, "config_drive": "",
-		"OS-DCF:diskConfig": "MANUAL", "OS-EXT-AZ:availability_zone": i.AvailabilityZone,
+		"OS-DCF:diskConfig": "MANUAL", "OS-EXT-AZ:availability_zone": i.zone(), "security_groups": i.securityGroups(),
 		"OS-EXT-STS:vm_state": s.vm, "OS-EXT-STS:task_state": s.task, "OS-EXT-STS:power_state": s.power,
-		"OS-SRV-USG:launched_at": i.launched(), "OS-SRV-USG:terminated_at": nil,
+		"OS-SRV-USG:launched_at": i.launched(), "OS-SRV-USG:terminated_at": i.terminated(),
 		"os-extended-volumes:volumes_attached": []object{},
 	}
 	if i.Status == "ACTIVE" || i.Status == "BUILD" {
 		view["progress"] = 0
 	}
-	if i.Status == "ERROR" {
+	if i.Status == "ERROR" && !i.faultless {
 		view["fault"] = object{"code": http.StatusInternalServerError, "created": computeTime(i.Updated), "message": "No valid host was found."}
 	}
 	if r.version.atLeast(9) {
-		view["locked"] = false
+		view["locked"] = i.Locked
 	}
 	if r.version.atLeast(19) {
 		view["description"] = nil
@@ -51,7 +50,47 @@ func (i *instance) view(r *request) object {
 	if r.version.atLeast(73) {
 		view["locked_reason"] = nil
 	}
+	if r.version.atLeast(90) {
+		view["OS-EXT-SRV-ATTR:hostname"] = strings.ToLower(i.Name)
+	}
+	if r.isAdmin() {
+		i.showHost(view)
+	}
 	return view
+}
+
+// showHost adds where the server is, which only administrators are told.
+func (i *instance) showHost(view object) {
+	var host any
+	if i.hosted() {
+		host = "compute-of-" + i.AvailabilityZone
+	}
+	view["OS-EXT-SRV-ATTR:host"], view["OS-EXT-SRV-ATTR:hypervisor_hostname"] = host, host
+	view["OS-EXT-SRV-ATTR:instance_name"] = fmt.Sprintf("instance-%08x", i.number)
+}
+
+// zone is that of the host. A server that was offloaded from its host has none until it is unshelved, whatever it was made for.
+func (i *instance) zone() string {
+	if i.Status == "SHELVED_OFFLOADED" {
+		return ""
+	}
+	return i.AvailabilityZone
+}
+
+// securityGroups are by name, those of each port: as many times default as there are ports.
+func (i *instance) securityGroups() []object {
+	groups := []object{}
+	for range max(1, len(i.plugged)) {
+		groups = append(groups, object{"name": "default"})
+	}
+	return groups
+}
+
+func (i *instance) terminated() any {
+	if i.Status != "DELETED" {
+		return nil
+	}
+	return i.Updated.UTC().Format("2006-01-02T15:04:05.000000")
 }
 
 // brief is the server in a list without details.
@@ -107,7 +146,11 @@ func (s *Server) addressViews(i *instance) map[string][]object {
 	if i.Status == "BUILD" {
 		return views
 	}
-	for _, a := range slices.Concat(s.portAddresses(i.ID), i.Addresses) {
+	all := slices.Concat(s.portAddresses(i), i.Addresses)
+	floating := slices.DeleteFunc(slices.Clone(all), func(a Address) bool { return !a.Floating })
+	fixed := slices.DeleteFunc(all, func(a Address) bool { return a.Floating })
+	// A network's floating addresses come after all its fixed ones (nova/api/openstack/common.py, get_networks_for_instance_from_nw_info).
+	for _, a := range slices.Concat(fixed, floating) {
 		kind := "fixed"
 		if a.Floating {
 			kind = "floating"

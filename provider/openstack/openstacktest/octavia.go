@@ -47,13 +47,19 @@ func (t *tree) resources() []*OctaviaResource {
 		all = append(all, &l.OctaviaResource)
 	}
 	for _, p := range t.pools {
-		all = append(all, &p.OctaviaResource)
-		for _, m := range p.members {
-			all = append(all, &m.OctaviaResource)
-		}
-		if p.monitor != nil {
-			all = append(all, &p.monitor.OctaviaResource)
-		}
+		all = append(all, p.resources()...)
+	}
+	return all
+}
+
+// resources are all of the pool.
+func (p *poolTree) resources() []*OctaviaResource {
+	all := []*OctaviaResource{&p.OctaviaResource}
+	for _, m := range p.members {
+		all = append(all, &m.OctaviaResource)
+	}
+	if p.monitor != nil {
+		all = append(all, &p.monitor.OctaviaResource)
 	}
 	return all
 }
@@ -113,6 +119,9 @@ func (s *Server) setUpLoadBalancer(mux *http.ServeMux) {
 		operation{service: ServiceLoadBalancer, name: "version_list", pattern: "GET " + root, open: true, handle: octaviaVersions},
 		operation{service: ServiceLoadBalancer, name: "version_list", pattern: "GET " + root + "/{$}", open: true, handle: octaviaVersions},
 	)
+	for _, path := range []string{"/v2", "/v2.0", "/v2/lbaas", "/v2.0/lbaas"} {
+		s.register(mux, operation{service: ServiceLoadBalancer, name: "version_get", pattern: "GET " + root + path, handle: octaviaVersion})
+	}
 	// The API answers below both (octavia/api/root_controller.py); gophercloud uses v2.0.
 	for _, version := range []string{"/v2.0", "/v2"} {
 		s.register(mux, octaviaOperations(root+version)...)
@@ -142,6 +151,7 @@ func octaviaOperations(root string) []operation {
 	add("loadbalancer_listener_get", "GET", lbaas+"listeners/{id}", getListener)
 	add("loadbalancer_listener_update", "PUT", lbaas+"listeners/{id}", updateListener)
 	add("loadbalancer_listener_delete", "DELETE", lbaas+"listeners/{id}", deleteListener)
+	add("loadbalancer_listener_stats", "GET", lbaas+"listeners/{id}/stats", getListenerStatistics)
 
 	add("loadbalancer_pool_list", "GET", lbaas+"pools", listPools)
 	add("loadbalancer_pool_create", "POST", lbaas+"pools", createPool)
@@ -169,6 +179,7 @@ func octaviaOperations(root string) []operation {
 	add("loadbalancer_flavor_list", "GET", lbaas+"flavors", listLoadBalancerFlavors)
 	add("loadbalancer_flavor_get", "GET", lbaas+"flavors/{id}", getLoadBalancerFlavor)
 	add("loadbalancer_availability_zone_list", "GET", lbaas+"availabilityzones", listLoadBalancerZones)
+	add("loadbalancer_availability_zone_get", "GET", lbaas+"availabilityzones/{name}", getLoadBalancerZone)
 	for _, path := range []string{root + "/quotas", lbaas + "quotas"} {
 		add("loadbalancer_quota_get", "GET", path+"/{project}", getLoadBalancerQuota)
 	}
@@ -185,12 +196,15 @@ func octaviaVersions(r *request) answer {
 			status = "CURRENT"
 		}
 		versions = append(versions, object{
-			"id": "v2." + strconv.Itoa(minor), "status": status,
+			"id": "v2." + strconv.Itoa(minor), "status": status, "updated": "2016-12-11T00:00:00Z",
 			"links": []object{{"rel": "self", "href": r.server.URL() + loadBalancerPath + "/v2"}},
 		})
 	}
 	return ok(object{"versions": versions})
 }
+
+// octaviaVersion says nothing of its version.
+func octaviaVersion(*request) answer { return ok("v2") }
 
 // octaviaBody is the object in a request's body.
 func octaviaBody(r *request, name string) (map[string]json.RawMessage, error) {

@@ -50,7 +50,7 @@ func (s *Server) AddLoadBalancer(lb LoadBalancer) string {
 	if err := s.createTree(caller{project: lb.ProjectID, admin: true}, t); err != nil {
 		panic(fmt.Sprintf("openstacktest: add load balancer %s: %v", lb.Name, err))
 	}
-	t.complete(s.clock.Now())
+	t.complete(s.clock.Now(), nil)
 	return t.ID
 }
 

@@ -11,6 +11,9 @@ import (
 type octaviaError struct {
 	status int
 	text   string
+	// early is for what fails before WSME has the request: the way to a pool's members, and the query of a list. The answer has another
+	// form then, that of oslo.middleware.
+	early bool
 }
 
 func (e *octaviaError) Error() string { return e.text }
@@ -21,6 +24,11 @@ func octaviaRefusal(status int, format string, arguments ...any) error {
 
 func octaviaNotFound(resource, id string) error {
 	return octaviaRefusal(http.StatusNotFound, "%s %s not found.", resource, id)
+}
+
+// octaviaEarly is a refusal of what WSME does not see.
+func octaviaEarly(status int, format string, arguments ...any) error {
+	return &octaviaError{status: status, text: fmt.Sprintf(format, arguments...), early: true}
 }
 
 // octaviaMissing is the answer to an id in a body that leads nowhere: InvalidSubresource, which is a 400.
@@ -64,15 +72,14 @@ func octaviaHandler(handle func(*request) (answer, error)) func(*request) answer
 	return func(r *request) answer {
 		result, err := handle(r)
 		var refusal *octaviaError
-		var network *neutronError
 		switch {
 		case err == nil:
 			return result
+		case errors.As(err, &refusal) && refusal.early:
+			// The title is that of the exception that pecan falls back to, whatever the status is.
+			return answer{status: refusal.status, body: object{"code": refusal.status, "title": "Bad Request", "description": refusal.text}}
 		case errors.As(err, &refusal):
 			return loadBalancerFailure(refusal.status, refusal.text)
-		case errors.As(err, &network):
-			// What Neutron says to a VIP port is passed on, with its status (AllocateVIPException.orig_code).
-			return loadBalancerFailure(network.status, network.text)
 		default:
 			return loadBalancerFailure(http.StatusInternalServerError, err.Error())
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"slices"
 	"sort"
@@ -19,6 +20,8 @@ type octaviaField[T any] struct {
 	get func(*T) any
 	// set reads the value; null sets it back to the default. Nil: clients cannot set it.
 	set func(*T, json.RawMessage) (why string)
+	// inner checks the attributes of a value that is made of some; nil for others.
+	inner func(path string, raw json.RawMessage) error
 	// once is for what only a creation may hold.
 	once bool
 	// needed is for what a creation must hold.
@@ -66,17 +69,39 @@ func (fields octaviaType[T]) read(row *T, given map[string]json.RawMessage, crea
 		}
 		known[f.name] = true
 		raw, present := given[f.name]
-		if !present || isJSONNull(raw) && f.needed {
-			if f.needed && (creating || present) {
-				return octaviaBadInput(f.name, "None", "Mandatory field missing.")
-			}
+		switch {
+		case !present && f.needed && creating:
+			return octaviaBadInput(f.name, "None", "Mandatory field missing.")
+		case !present:
 			continue
+		case f.needed && isJSONNull(raw):
+			// WSME lets it pass.
+			return octaviaBadOption("None", f.name)
+		}
+		if f.inner != nil {
+			if err := f.inner(path+"."+f.name, raw); err != nil {
+				return err
+			}
 		}
 		if why := f.set(row, raw); why != "" {
 			return octaviaBadInput(f.name, wsmeValue(raw), why)
 		}
 	}
-	return unknownAttributes(path, given, known)
+	if err := unknownAttributes(path, given, known); err != nil {
+		return err
+	}
+	return repeatedTag(given["tags"])
+}
+
+// repeatedTag refuses a tag that is there twice: it reaches the database, whose key it breaks.
+func repeatedTag(raw json.RawMessage) error {
+	var tags []string
+	_ = json.Unmarshal(raw, &tags)
+	slices.Sort(tags)
+	if len(slices.Compact(slices.Clone(tags))) != len(tags) {
+		return octaviaRefusal(http.StatusInternalServerError, "(pymysql.err.IntegrityError) (1062, \"Duplicate entry for key 'PRIMARY'\")")
+	}
+	return nil
 }
 
 // unknownAttributes is WSME's UnknownAttribute: a body must not hold what the type does not.
@@ -151,6 +176,10 @@ func wsmeValue(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &s) == nil {
 		return s
 	}
+	var list []string
+	if json.Unmarshal(raw, &list) == nil {
+		return pythonList(list)
+	}
 	return string(raw)
 }
 
@@ -159,6 +188,15 @@ func readJSON(raw json.RawMessage, v any, why string) string {
 		return why
 	}
 	return ""
+}
+
+// withHyphens is how ids are stored: WSME takes them without hyphens, too.
+func withHyphens(id string) string {
+	digits := strings.ToLower(strings.ReplaceAll(id, "-", ""))
+	if isUUID(id) != "" {
+		return id
+	}
+	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]
 }
 
 // octaviaCheck says what is wrong with a text; "" for nothing.
@@ -196,10 +234,19 @@ func isIP(s string) string {
 }
 
 func isCIDR(s string) string {
-	if _, err := netip.ParsePrefix(s); err != nil {
+	if _, ok := parseCIDR(s); !ok {
 		return "Value should be IPv4 or IPv6 CIDR format"
 	}
 	return ""
+}
+
+// parseCIDR reads a CIDR, or an address alone, as a network (octavia/api/common/types.py, CidrType).
+func parseCIDR(s string) (netip.Prefix, bool) {
+	if address, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(address, address.BitLen()), true
+	}
+	prefix, err := netip.ParsePrefix(s)
+	return prefix.Masked(), err == nil
 }
 
 // octaviaText is a text that is "" for none.
@@ -232,6 +279,18 @@ func octaviaReference[T any](name string, at func(*T) *string, is octaviaCheck) 
 			return is(*value)
 		},
 	}
+}
+
+// octaviaID is an id, or null.
+func octaviaID[T any](name string, at func(*T) *string) octaviaField[T] {
+	f := octaviaReference(name, at, isUUID)
+	set := f.set
+	f.set = func(row *T, raw json.RawMessage) string {
+		why := set(row, raw)
+		*at(row) = withHyphens(*at(row))
+		return why
+	}
+	return f
 }
 
 func octaviaBool[T any](name string, at func(*T) *bool) octaviaField[T] {

@@ -45,7 +45,7 @@ func readTree(given map[string]json.RawMessage, minor int) (*tree, error) {
 		return nil, err
 	}
 	for _, pool := range pools {
-		if err := g.readPool(pool); err != nil {
+		if err := g.readPool(pool, path+".pools"); err != nil {
 			return nil, err
 		}
 	}
@@ -106,7 +106,7 @@ func (g graphReader) readListener(given map[string]json.RawMessage) error {
 	}
 	g.wanted[l] = name
 	if !isReference(pool) {
-		return g.readPool(pool)
+		return g.readPool(pool, path+".default_pool")
 	}
 	return nil
 }
@@ -121,19 +121,16 @@ func isReference(pool map[string]json.RawMessage) bool {
 	return true
 }
 
-func (g graphReader) readPool(given map[string]json.RawMessage) error {
+// readPool reads a pool of which the path tells whether it is in a listener.
+func (g graphReader) readPool(given map[string]json.RawMessage, path string) error {
 	p := &poolTree{}
-	var name string
-	if raw, present := given["name"]; present {
-		_ = json.Unmarshal(raw, &name)
-	}
+	name := parentID(given, "name")
 	// In a graph these are not mandatory for WSME, so that a pool can be a reference.
 	for _, attribute := range []string{"protocol", "lb_algorithm"} {
 		if _, present := given[attribute]; !present {
 			return octaviaInvalid("Pool definition for '%s' missing required attribute: %s", name, attribute)
 		}
 	}
-	path := "load_balancer.loadbalancer.pools"
 	if err := poolFields().read(&p.Pool, given, true, g.minor, path, "members", "healthmonitor"); err != nil {
 		return err
 	}
@@ -255,13 +252,13 @@ func (s *Server) admitTree(t *tree) error {
 			return err
 		}
 	}
-	for _, l := range t.listeners {
+	for i, l := range t.listeners {
 		if p := t.pool(l.DefaultPoolID); p != nil {
 			if err := admitProtocols(l.Protocol, p.Protocol); err != nil {
 				return err
 			}
 		}
-		if err := s.admitListenerOf(t, l); err != nil {
+		if err := s.admitListenerOf(t, l, t.listeners[:i]); err != nil {
 			return err
 		}
 	}
@@ -269,8 +266,14 @@ func (s *Server) admitTree(t *tree) error {
 }
 
 func (s *Server) admitPoolTree(t *tree, p *poolTree, provider octaviaProvider) error {
-	if err := s.admitPoolOf(t, &p.Pool); err != nil {
+	// The session persistence, and the algorithm that amphorae do not have, are looked at only when a pool is made alone.
+	if err := admitRevocation(&p.Pool); err != nil {
 		return err
+	}
+	if provider.ovn {
+		if err := provider.admitPool(&p.Pool); err != nil {
+			return err
+		}
 	}
 	if p.monitor != nil {
 		if err := admitMonitor(p.monitor, p.Protocol); err != nil {

@@ -48,15 +48,16 @@ func octaviaList(r *request, name string, attributes object, items []octaviaItem
 	return ok(object{name: shown, name + "_links": links}), nil
 }
 
-// admitPaging speaks of a bad limit or marker as Octavia does. A limit below 1 means none.
+// admitPaging speaks of a bad limit or marker as Octavia does.
 func admitPaging(r *request, items []octaviaItem) error {
 	if limit := r.query.Get("limit"); limit != "" {
 		number, err := strconv.Atoi(limit)
 		if err != nil {
-			return octaviaRefusal(http.StatusBadRequest, "Supplied pagination limit '%s' is not valid.", limit)
+			return octaviaEarly(http.StatusBadRequest, "Supplied pagination limit '%s' is not valid.", limit)
 		}
 		if number < 1 {
-			r.query.Del("limit")
+			// It is to mean no limit, and then breaks where the links are made.
+			return octaviaRefusal(http.StatusInternalServerError, "'>=' not supported between instances of 'int' and 'NoneType'")
 		}
 	}
 	marker := r.query.Get("marker")
@@ -64,6 +65,28 @@ func admitPaging(r *request, items []octaviaItem) error {
 		return octaviaRefusal(http.StatusBadRequest, "Supplied pagination marker '%s' is not valid.", marker)
 	}
 	return nil
+}
+
+// octaviaPageSize is how many items a page has at most (octavia/common/constants.py, DEFAULT_PAGE_SIZE).
+const octaviaPageSize = 1000
+
+// octaviaPageLinks: the links lose the filters and the fields, and have the limit that was used (octavia/api/common/pagination.py,
+// _make_links). Nothing in them is escaped.
+func octaviaPageLinks(r *request, first, last string, limit int, full bool) (links []object) {
+	query := "limit=" + strconv.Itoa(limit)
+	for _, key := range []string{"sort", "sort_key"} {
+		if asked := r.query.Get(key); asked != "" {
+			query += "&" + key + "=" + asked
+		}
+	}
+	address := r.server.URL() + r.URL.Path + "?" + query + "&marker="
+	if r.query.Has("marker") {
+		links = append(links, object{"rel": "previous", "href": address + first + "&page_reverse=True"})
+	}
+	if full {
+		links = append(links, object{"rel": "next", "href": address + last})
+	}
+	return links
 }
 
 func selectFields(shown object, fields []string) object {
@@ -94,7 +117,10 @@ func filterItems(r *request, attributes object, items []octaviaItem, parents []s
 			passes = tagFilter(key, values)
 		case slices.Contains(parents, key):
 			passes = func(i octaviaItem) bool { return i.parent[key] == values[0] }
-		case isAttribute && len(values) == 1:
+		case isAttribute && len(values) > 1:
+			// A list reaches the database as it is.
+			return nil, octaviaRefusal(http.StatusInternalServerError, "Illegal parameter data types varchar and row for operation '='")
+		case isAttribute && key != "tenant_id":
 			passes = func(i octaviaItem) bool { return sameValue(i.shown[key], values[0]) }
 		}
 		if passes == nil {
@@ -184,7 +210,7 @@ func sortKeys(r *request, attributes object) ([]sortKey, error) {
 		}
 		sign, known := map[string]int{"": 1, "asc": 1, "desc": -1}[strings.ToLower(pair[1])]
 		if !known {
-			return nil, octaviaRefusal(http.StatusBadRequest, "Supplied sort direction '%s' is not valid.", pair[1])
+			return nil, octaviaEarly(http.StatusBadRequest, "Supplied sort direction '%s' is not valid.", pair[1])
 		}
 		keys = append(keys, sortKey{pair[0], sign})
 	}

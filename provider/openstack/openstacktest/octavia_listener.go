@@ -23,10 +23,26 @@ func getListener(r *request) (answer, error) {
 	return ok(object{"listener": selectFields(viewOf(r).listener(t, l), r.query["fields"])}), nil
 }
 
-// parentID is the id of what a new resource is below.
+// parentID is the id of what a new resource is below, or another text; "" for none.
 func parentID(given map[string]json.RawMessage, name string) (id string) {
 	_ = json.Unmarshal(given[name], &id)
 	return id
+}
+
+// mandatoryParent is the id of what a new resource must be below. Null passes WSME, and leads nowhere.
+func mandatoryParent(given map[string]json.RawMessage, name string) (id string, err error) {
+	raw, present := given[name]
+	if !present {
+		return "", octaviaBadInput(name, "None", "Mandatory field missing.")
+	}
+	if isJSONNull(raw) {
+		return "None", nil
+	}
+	id = parentID(given, name)
+	if why := isUUID(id); why != "" {
+		return "", octaviaBadInput(name, wsmeValue(raw), why)
+	}
+	return withHyphens(id), nil
 }
 
 func createListener(r *request) (answer, error) {
@@ -39,9 +55,9 @@ func createListener(r *request) (answer, error) {
 	if err := listenerFields().read(l, given, true, view.minor, "listener_.listener", handled...); err != nil {
 		return answer{}, err
 	}
-	id := parentID(given, "loadbalancer_id")
-	if id == "" {
-		return answer{}, octaviaBadInput("loadbalancer_id", "None", "Mandatory field missing.")
+	id, err := mandatoryParent(given, "loadbalancer_id")
+	if err != nil {
+		return answer{}, err
 	}
 	t, err := findTree(r, id)
 	if err != nil {
@@ -56,7 +72,7 @@ func createListener(r *request) (answer, error) {
 	if err := t.mutable(); err != nil {
 		return answer{}, err
 	}
-	if err := s.admitListenerOf(t, l); err != nil {
+	if err := s.admitListenerOf(t, l, t.listeners); err != nil {
 		return answer{}, err
 	}
 	s.add(t, &l.OctaviaResource)
@@ -84,19 +100,23 @@ func admitDefaultPool(t *tree, l *Listener) error {
 	return admitProtocols(l.Protocol, p.Protocol)
 }
 
-// admitListenerOf checks a listener that is made or changed.
-func (s *Server) admitListenerOf(t *tree, l *Listener) error {
+// admitListenerOf checks a listener that is made beside others.
+func (s *Server) admitListenerOf(t *tree, l *Listener, others []*Listener) error {
 	fillListener(l)
-	if err := admitListener(l); err != nil {
+	// dict_keys() is how Python shows the names of the headers here.
+	if err := admitHeaders(l, "dict_keys(%s)"); err != nil {
+		return err
+	}
+	if err := admitListener(l, "%s protocol listener does not support TLS."); err != nil {
 		return err
 	}
 	if err := s.admitCertificates(l); err != nil {
 		return err
 	}
-	if err := admitPort(l, t.listeners); err != nil {
+	if err := admitPort(l, others); err != nil {
 		return err
 	}
-	if err := admitCIDRs(l.AllowedCIDRs, t.addresses()); err != nil {
+	if err := s.admitCIDRs(t, l.AllowedCIDRs); err != nil {
 		return err
 	}
 	return s.settings.octavia.provider(t.Provider).admitListener(l)
@@ -133,7 +153,7 @@ func updateListener(r *request) (answer, error) {
 	if err := listenerFields().read(&changed, given, false, view.minor, "listener_.listener"); err != nil {
 		return answer{}, err
 	}
-	if err := admitChangedListener(t, l, &changed); err != nil {
+	if err := s.admitChangedListener(t, l, &changed); err != nil {
 		return answer{}, err
 	}
 	if err := s.admitCertificates(&changed); err != nil {
@@ -151,11 +171,14 @@ func updateListener(r *request) (answer, error) {
 	return ok(object{"listener": view.listener(t, l)}), nil
 }
 
-func admitChangedListener(t *tree, old, changed *Listener) error {
-	if err := admitListener(changed); err != nil {
+func (s *Server) admitChangedListener(t *tree, old, changed *Listener) error {
+	if err := admitListener(changed, "%s protocol listener does not support TLS or header insertion."); err != nil {
 		return err
 	}
-	if err := admitCIDRs(changed.AllowedCIDRs, t.addresses()); err != nil {
+	if err := admitHeaders(changed, "%s"); err != nil {
+		return err
+	}
+	if err := s.admitCIDRs(t, changed.AllowedCIDRs); err != nil {
 		return err
 	}
 	if changed.DefaultPoolID == old.DefaultPoolID {

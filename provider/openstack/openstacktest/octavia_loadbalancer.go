@@ -104,10 +104,14 @@ func isTrue(text string) bool {
 	return slices.Contains([]string{"1", "t", "true", "on", "y", "yes"}, strings.ToLower(strings.TrimSpace(text)))
 }
 
+// failOver is for administrators, unless the policy says otherwise (octavia/policies/loadbalancer.py, RULE_API_ADMIN).
 func failOver(r *request) (answer, error) {
 	t, err := findTree(r, r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
+	}
+	if !r.isAdmin() && !r.server.settings.octavia.ownersFailOver {
+		return answer{}, octaviaForbidden()
 	}
 	if err := t.allows(StatusActive, StatusError); err != nil {
 		return answer{}, err
@@ -133,9 +137,20 @@ func getStatistics(r *request) (answer, error) {
 	if _, err := findTree(r, r.PathValue("id")); err != nil {
 		return answer{}, err
 	}
+	return noTraffic(), nil
+}
+
+func getListenerStatistics(r *request) (answer, error) {
+	if _, _, err := findListener(r, r.PathValue("id")); err != nil {
+		return answer{}, err
+	}
+	return noTraffic(), nil
+}
+
+func noTraffic() answer {
 	return ok(object{"stats": object{
 		"active_connections": 0, "bytes_in": 0, "bytes_out": 0, "request_errors": 0, "total_connections": 0,
-	}}), nil
+	}})
 }
 
 func listL7Policies(r *request) (answer, error) {

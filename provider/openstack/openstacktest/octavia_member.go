@@ -6,19 +6,29 @@ import (
 )
 
 func listMembers(r *request) (answer, error) {
-	_, p, err := findPool(r, r.PathValue("id"))
+	_, p, err := poolOfMembers(r)
 	if err != nil {
 		return answer{}, err
 	}
 	view, items := viewOf(r), []octaviaItem{}
 	for _, m := range p.members {
-		items = append(items, octaviaItem{shown: view.member(m)})
+		items = append(items, octaviaItem{view.member(m), map[string]string{"pool_id": p.ID}})
 	}
-	return octaviaList(r, "members", filterable(memberFields(), view.minor), items)
+	return octaviaList(r, "members", filterable(memberFields(), view.minor), items, "pool_id")
+}
+
+// poolOfMembers finds the pool on the way to its members, where a pool that does not exist is told of in another form
+// (PoolsController._lookup).
+func poolOfMembers(r *request) (*tree, *poolTree, error) {
+	t, p, err := findPool(r, r.PathValue("id"))
+	if p == nil {
+		err = octaviaEarly(http.StatusNotFound, "%s", err)
+	}
+	return t, p, err
 }
 
 func findMember(r *request) (*tree, *poolTree, *Member, error) {
-	t, p, err := findPool(r, r.PathValue("id"))
+	t, p, err := poolOfMembers(r)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -38,6 +48,10 @@ func getMember(r *request) (answer, error) {
 }
 
 func createMember(r *request) (answer, error) {
+	t, p, err := poolOfMembers(r)
+	if err != nil {
+		return answer{}, err
+	}
 	given, err := octaviaBody(r, "member")
 	if err != nil {
 		return answer{}, err
@@ -46,8 +60,7 @@ func createMember(r *request) (answer, error) {
 	if err := memberFields().read(m, given, true, view.minor, "member_.member", "project_id", "tenant_id"); err != nil {
 		return answer{}, err
 	}
-	t, p, err := findPool(r, r.PathValue("id"))
-	if err != nil {
+	if err := admitMember(m); err != nil {
 		return answer{}, err
 	}
 	if err := s.admitMemberSubnet(callerOf(r), m); err != nil {
@@ -141,19 +154,19 @@ type batch struct {
 // updateMembers makes the pool's members those of the body; those that are there, by address and port, are changed.
 func updateMembers(r *request) (answer, error) {
 	s, additive := r.server, isTrue(r.query.Get("additive_only"))
+	t, p, err := poolOfMembers(r)
+	if err != nil {
+		return answer{}, err
+	}
 	given, err := membersOf(r)
 	if err != nil {
 		return answer{}, err
 	}
-	t, p, err := findPool(r, r.PathValue("id"))
+	b, err := p.batch(given, viewOf(r).minor)
 	if err != nil {
 		return answer{}, err
 	}
 	if err := t.mutablePool(p); err != nil {
-		return answer{}, err
-	}
-	b, err := p.batch(given, viewOf(r).minor)
-	if err != nil {
 		return answer{}, err
 	}
 	if additive {
@@ -175,14 +188,17 @@ func membersOf(r *request) ([]map[string]json.RawMessage, error) {
 	if err := r.decode(&body); err != nil {
 		return nil, octaviaRefusal(http.StatusBadRequest, "Request is not in valid JSON format: %s", err)
 	}
-	if _, present := body["members"]; !present {
-		return nil, octaviaBadInput("members", "None", "Mandatory field missing.")
+	if !present(body, "members") {
+		return nil, octaviaRefusal(http.StatusInternalServerError, "'UnsetType' object is not iterable")
 	}
 	return objects(body, "members")
 }
 
 // batch compares the members of the body with the pool's. What the body does not say of a member that is there is set back to
 // its default, but for name, subnet and tags: the body's type is that of a creation.
+//
+// A member that is in the body twice is refused since 2023. Before that it is taken, and the work on it never ends: the load balancer is
+// PENDING_UPDATE for good.
 func (p *poolTree) batch(given []map[string]json.RawMessage, minor int) (batch, error) {
 	b := batch{changed: map[*Member]Member{}}
 	kept := map[*Member]bool{}

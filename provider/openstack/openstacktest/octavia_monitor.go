@@ -1,5 +1,10 @@
 package openstacktest
 
+import (
+	"encoding/json"
+	"net/http"
+)
+
 func listMonitors(r *request) (answer, error) {
 	view, items := viewOf(r), []octaviaItem{}
 	for _, t := range visibleTrees(r) {
@@ -30,9 +35,9 @@ func createMonitor(r *request) (answer, error) {
 	if err := monitorFields().read(m, given, true, view.minor, "health_monitor_.healthmonitor", handled...); err != nil {
 		return answer{}, err
 	}
-	id := parentID(given, "pool_id")
-	if id == "" {
-		return answer{}, octaviaBadInput("pool_id", "None", "Mandatory field missing.")
+	id, err := mandatoryParent(given, "pool_id")
+	if err != nil {
+		return answer{}, err
 	}
 	t, p, err := findPool(r, id)
 	if err != nil {
@@ -76,6 +81,9 @@ func updateMonitor(r *request) (answer, error) {
 	if err := monitorFields().read(&changed, given, false, view.minor, "health_monitor_.healthmonitor"); err != nil {
 		return answer{}, err
 	}
+	if err := admitMonitorChange(p.monitor, given, p.Protocol); err != nil {
+		return answer{}, err
+	}
 	if err := admitMonitor(&changed, p.Protocol); err != nil {
 		return answer{}, err
 	}
@@ -88,6 +96,20 @@ func updateMonitor(r *request) (answer, error) {
 	t.pendPool(p, now)
 	s.startWork(t, StatusPendingUpdate)
 	return ok(object{"healthmonitor": view.monitor(p)}), nil
+}
+
+// admitMonitorChange refuses what is wrong just because it is in the body, or is not (_validate_update_hm).
+func admitMonitorChange(m *HealthMonitor, given map[string]json.RawMessage, protocol string) error {
+	for _, name := range []string{"http_method", "url_path", "expected_codes"} {
+		if _, said := given[name]; said && m.Type != monitorHTTP && m.Type != monitorHTTPS {
+			return octaviaBadOption(name, "health monitors of type "+m.Type)
+		}
+	}
+	if _, said := given["delay"]; !said && isDatagram(protocol) && m.Type == monitorUDPConnect {
+		// The delay is compared with the shortest one, although there is none.
+		return octaviaRefusal(http.StatusInternalServerError, "'<' not supported between instances of 'UnsetType' and 'int'")
+	}
+	return nil
 }
 
 func deleteMonitor(r *request) (answer, error) {

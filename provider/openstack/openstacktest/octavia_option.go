@@ -8,6 +8,8 @@ type octaviaSettings struct {
 	newest    *int
 	providers []string
 	serial    []string
+	// ownersFailOver: the policy lets them.
+	ownersFailOver bool
 	// refusal is the status for what a provider cannot do; 0: 501.
 	refusal int
 }
@@ -68,4 +70,9 @@ func WithSerialLoadBalancerProvider(name string) Option {
 // WithLoadBalancerRefusal sets the status for what a provider cannot do. Default 501; some releases of Octavia say 400.
 func WithLoadBalancerRefusal(status int) Option {
 	return func(s *settings) { s.octavia.refusal = status }
+}
+
+// WithFailoverByOwners lets projects fail over their own load balancers, as the policy of some clouds does. Without it only administrators may.
+func WithFailoverByOwners() Option {
+	return func(s *settings) { s.octavia.ownersFailOver = true }
 }

@@ -1,13 +1,27 @@
 package openstacktest
 
+import (
+	"encoding/json"
+	"net/http"
+)
+
 func listPools(r *request) (answer, error) {
 	view, items := viewOf(r), []octaviaItem{}
 	for _, t := range visibleTrees(r) {
 		for _, p := range t.pools {
-			items = append(items, octaviaItem{view.pool(t, p), map[string]string{"loadbalancer_id": t.ID, "load_balancer_id": t.ID}})
+			items = append(items, octaviaItem{view.pool(t, p), p.parents(t)})
 		}
 	}
-	return octaviaList(r, "pools", filterable(poolFields(), view.minor), items, "loadbalancer_id", "load_balancer_id")
+	return octaviaList(r, "pools", filterable(poolFields(), view.minor), items, "loadbalancer_id", "load_balancer_id", "healthmonitor_id")
+}
+
+// parents is by what else a pool is found.
+func (p *poolTree) parents(t *tree) map[string]string {
+	monitor := ""
+	if p.monitor != nil {
+		monitor = p.monitor.ID
+	}
+	return map[string]string{"loadbalancer_id": t.ID, "load_balancer_id": t.ID, "healthmonitor_id": monitor}
 }
 
 func getPool(r *request) (answer, error) {
@@ -28,17 +42,22 @@ func createPool(r *request) (answer, error) {
 	if err := poolFields().read(&p.Pool, given, true, view.minor, "pool_.pool", handled...); err != nil {
 		return answer{}, err
 	}
-	if err := admitPersistence(&p.Pool); err != nil {
+	if err := persistenceHasType(given); err != nil {
 		return answer{}, err
 	}
-	t, l, err := parentsOfPool(r, parentID(given, "loadbalancer_id"), parentID(given, "listener_id"))
+	loadBalancerID := withHyphens(parentID(given, "loadbalancer_id"))
+	t, l, err := parentsOfPool(r, loadBalancerID, withHyphens(parentID(given, "listener_id")))
 	if err != nil {
 		return answer{}, err
 	}
-	if l != nil {
+	// The listener is not looked at when the load balancer is named too.
+	if l != nil && loadBalancerID == "" {
 		if err := admitProtocols(l.Protocol, p.Protocol); err != nil {
 			return answer{}, err
 		}
+	}
+	if err := admitPersistence(&p.Pool, "UDP and SCTP"); err != nil {
+		return answer{}, err
 	}
 	if err := s.loadBalancer.admitMore(t.ProjectID, QuotaPool, "Pool", 1); err != nil {
 		return answer{}, err
@@ -48,6 +67,10 @@ func createPool(r *request) (answer, error) {
 	}
 	if err := t.mutable(); err != nil {
 		return answer{}, err
+	}
+	if present(given, "members") || present(given, "healthmonitor") {
+		// They are known to WSME, and then too much for the database.
+		return answer{}, octaviaRefusal(http.StatusInternalServerError, "'dict' object has no attribute '_sa_instance_state'")
 	}
 	if err := s.admitPoolOf(t, &p.Pool); err != nil {
 		return answer{}, err
@@ -74,16 +97,36 @@ func parentsOfPool(r *request, loadBalancerID, listenerID string) (*tree, *Liste
 		}
 		l := t.listener(listenerID)
 		if l == nil {
-			return nil, nil, octaviaNotFound("Listener", listenerID)
+			return nil, nil, octaviaRefusal(http.StatusInternalServerError, "'NoneType' object has no attribute 'default_pool'")
 		}
 		return t, l, nil
 	}
-	return findListener(r, listenerID)
+	t, l, err := findListener(r, listenerID)
+	if l == nil {
+		// That there is no such listener is not looked at (PoolsController.post).
+		err = octaviaRefusal(http.StatusInternalServerError, "'NoneType' object has no attribute 'load_balancer_id'")
+	}
+	return t, l, err
+}
+
+// present tells whether the body says something of an attribute.
+func present(given map[string]json.RawMessage, name string) bool {
+	raw, said := given[name]
+	return said && !isJSONNull(raw)
+}
+
+// persistenceHasType: a creation must name the type.
+func persistenceHasType(given map[string]json.RawMessage) error {
+	persistence, err := child(given, "session_persistence")
+	if err == nil && persistence != nil && !present(persistence, "type") {
+		return octaviaBadInput("type", "None", "Mandatory field missing.")
+	}
+	return err
 }
 
 // admitPoolOf checks a pool that is made or changed.
 func (s *Server) admitPoolOf(t *tree, p *Pool) error {
-	if err := admitPool(p); err != nil {
+	if err := admitRevocation(p); err != nil {
 		return err
 	}
 	return s.settings.octavia.provider(t.Provider).admitPool(p)
@@ -102,7 +145,10 @@ func updatePool(r *request) (answer, error) {
 	if err := poolFields().read(&changed, given, false, view.minor, "pool_.pool"); err != nil {
 		return answer{}, err
 	}
-	if err := admitPool(&changed); err != nil {
+	if err := admitRevocation(&changed); err != nil {
+		return answer{}, err
+	}
+	if err := admitPersistence(&changed, "UDP"); err != nil {
 		return answer{}, err
 	}
 	if err := t.mutable(); err != nil {

@@ -48,6 +48,9 @@ func (p octaviaProvider) admitListener(l *Listener) error {
 
 func (p octaviaProvider) admitPool(pool *Pool) error {
 	if !p.ovn {
+		if pool.LBAlgorithm == "SOURCE_IP_PORT" {
+			return p.unsupported("Amphora provider does not support SOURCE_IP_PORT algorithm.")
+		}
 		return nil
 	}
 	if pool.LBAlgorithm != "SOURCE_IP_PORT" {
@@ -191,9 +194,11 @@ func (o *loadBalancer) flavor(id string) (*LoadBalancerFlavor, error) {
 func listProviders(r *request) (answer, error) {
 	providers := []object{}
 	for _, name := range r.server.settings.octavia.providerNames() {
-		providers = append(providers, object{"name": name, "description": "The simulated " + name + " provider."})
+		shown := object{"name": name, "description": "The simulated " + name + " provider."}
+		providers = append(providers, selectFields(shown, r.query["fields"]))
 	}
-	return ok(object{"providers": providers, "providers_links": []object{}}), nil
+	// The list is no list of rows: it has no pages (octavia/api/v2/controllers/provider.py).
+	return ok(object{"providers": providers}), nil
 }
 
 func (f LoadBalancerFlavor) shown() object {
@@ -218,9 +223,21 @@ func getLoadBalancerFlavor(r *request) (answer, error) {
 }
 
 func listLoadBalancerZones(r *request) (answer, error) {
-	zones := []object{}
+	items := []octaviaItem{}
 	for _, name := range r.server.loadBalancer.zones {
-		zones = append(zones, object{"name": name, "description": "", "enabled": true, "availability_zone_profile_id": nil})
+		items = append(items, octaviaItem{shown: shownLoadBalancerZone(name)})
 	}
-	return ok(object{"availability_zones": zones, "availability_zones_links": []object{}}), nil
+	return octaviaList(r, "availability_zones", shownLoadBalancerZone(""), items)
+}
+
+func shownLoadBalancerZone(name string) object {
+	return object{"name": name, "description": "", "enabled": true, "availability_zone_profile_id": nil}
+}
+
+func getLoadBalancerZone(r *request) (answer, error) {
+	name := r.PathValue("name")
+	if !slices.Contains(r.server.loadBalancer.zones, name) {
+		return answer{}, octaviaNotFound("Availability Zone", name)
+	}
+	return ok(object{"availability_zone": shownLoadBalancerZone(name)}), nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestOVN_RefusesWhatItCannotDo(t *testing.T) {
-	s := start(t)
+	s := start(t, WithFailoverByOwners())
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	const pool = "00000000-0000-4000-8000-0000000000a0"
 	id := s.AddLoadBalancer(LoadBalancer{

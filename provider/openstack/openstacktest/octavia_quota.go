@@ -77,7 +77,7 @@ func (o *loadBalancer) admitTree(t *tree) error {
 
 func getLoadBalancerQuota(r *request) (answer, error) {
 	project := r.PathValue("project")
-	if project != "defaults" && admitCaller(r, project) != nil {
+	if admitCaller(r, project) != nil {
 		return answer{}, octaviaForbidden()
 	}
 	quota := object{"l7policy": -1, "l7rule": -1}
@@ -86,9 +86,18 @@ func getLoadBalancerQuota(r *request) (answer, error) {
 		if !limited {
 			limit = -1
 		}
-		quota[resource] = limit
+		quota[shownQuota(resource)] = limit
 	}
-	// The older names are shown too (octavia/api/v2/types/quotas.py).
-	quota["load_balancer"], quota["health_monitor"] = quota[QuotaLoadBalancer], quota[QuotaHealthMonitor]
 	return ok(object{"quota": quota}), nil
+}
+
+// shownQuota: two names have an underscore here, and only here.
+func shownQuota(resource string) string {
+	switch resource {
+	case QuotaLoadBalancer:
+		return "load_balancer"
+	case QuotaHealthMonitor:
+		return "health_monitor"
+	}
+	return resource
 }

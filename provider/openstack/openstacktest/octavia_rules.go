@@ -1,6 +1,7 @@
 package openstacktest
 
 import (
+	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -43,16 +44,14 @@ func admitProtocols(listener, pool string) error {
 }
 
 // admitListener checks a listener by itself (ListenersController._validate_create_listener and _validate_listener_PUT).
-func admitListener(l *Listener) error {
-	if err := admitHeaders(l); err != nil {
-		return err
-	}
+// datagram is what is said of UDP and SCTP with TLS or headers.
+func admitListener(l *Listener, datagram string) error {
 	refs := l.DefaultTLSContainerRef != "" || l.ClientCATLSContainer != "" || len(l.SNIContainerRefs) > 0
 	certified := l.DefaultTLSContainerRef != "" || len(l.SNIContainerRefs) > 0
 	terminates := l.Protocol == protocolTerminated || l.Protocol == protocolPrometheus && refs
 	switch {
 	case isDatagram(l.Protocol) && (refs || len(l.InsertHeaders) > 0):
-		return octaviaInvalid("%s protocol listener does not support TLS.", l.Protocol)
+		return octaviaInvalid(datagram, l.Protocol)
 	case !terminates && refs:
 		return octaviaInvalid("Certificate container references are not allowed on %s protocol listeners.", l.Protocol)
 	case l.ClientCATLSContainer != "" && !certified:
@@ -71,8 +70,9 @@ func admitListener(l *Listener) error {
 	return nil
 }
 
-func admitHeaders(l *Listener) error {
-	if len(l.InsertHeaders) == 0 || isDatagram(l.Protocol) {
+// admitHeaders checks the headers; list is how unknown ones are listed.
+func admitHeaders(l *Listener, list string) error {
+	if len(l.InsertHeaders) == 0 {
 		return nil
 	}
 	if l.Protocol != protocolHTTP && l.Protocol != protocolTerminated {
@@ -87,7 +87,7 @@ func admitHeaders(l *Listener) error {
 		switch {
 		case slices.Contains(plain, header):
 		case !slices.Contains(ssl, header):
-			return octaviaBadOption(pythonList(sortedKeys(l.InsertHeaders)), "insert_headers")
+			return octaviaBadOption(fmt.Sprintf(list, pythonList(sortedKeys(l.InsertHeaders))), "insert_headers")
 		case l.Protocol != protocolTerminated:
 			return octaviaBadOption(pythonList([]string{header}), l.Protocol+" protocol listener.")
 		}
@@ -109,34 +109,55 @@ func admitPort(l *Listener, others []*Listener) error {
 	return nil
 }
 
+// minorAllVIPs is the API's minor version with which CIDRs of each VIP's family can be used. The release before it (2.26 is Zed's) had additional
+// VIPs already, but looked at the first VIP only; and its worker fails to make the rules of a CIDR for the family of another VIP, so that a
+// load balancer with additional VIPs of the other family and any CIDRs ends in ERROR.
+const minorAllVIPs = 27
+
 // admitCIDRs refuses a CIDR for which there is no VIP of its family (_validate_cidr_compatible_with_vip).
-func admitCIDRs(cidrs, vips []string) error {
+func (s *Server) admitCIDRs(t *tree, cidrs []string) error {
+	vips := t.addresses()
+	all := s.settings.octavia.minor() >= minorAllVIPs
+	if !all {
+		vips = vips[:1]
+	}
 	for _, cidr := range cidrs {
 		prefix, err := netip.ParsePrefix(cidr)
 		compatible := slices.ContainsFunc(vips, func(vip string) bool {
 			address, errVIP := netip.ParseAddr(vip)
 			return err == nil && errVIP == nil && address.Is4() == prefix.Addr().Is4()
 		})
-		if !compatible {
-			return octaviaInvalid("CIDR %s IP version incompatible with all VIPs %s IP version.", cidr, pythonList(vips))
+		if compatible {
+			continue
 		}
+		if !all {
+			return octaviaInvalid("CIDR %s IP version incompatible with VIP %s IP version.", cidr, vips[0])
+		}
+		return octaviaInvalid("CIDR %s IP version incompatible with all VIPs %s IP version.", cidr, pythonList(vips))
 	}
 	return nil
 }
 
-// admitPersistence is _validate_pool_request_for_udp_sctp and validate.check_session_persistence.
-func admitPersistence(p *Pool) error {
+// admitPersistence is _validate_pool_request_for_udp_sctp and validate.check_session_persistence. only are the protocols of which it is said that
+// a timeout is for them.
+func admitPersistence(p *Pool, only string) error {
 	s := p.SessionPersistence
 	if s == nil {
 		return nil
 	}
+	const datagrams = "UDP/SCTP"
 	switch {
+	case isDatagram(p.Protocol) && s.CookieName != "" && s.Type == persistenceSourceIP:
+		return octaviaInvalid("session_persistence %s type for UDP and SCTP protocols only accepts: type, persistence_timeout, persistence_granularity.",
+			persistenceSourceIP)
 	case isDatagram(p.Protocol) && s.CookieName != "":
-		return octaviaInvalid("Cookie names are not supported for %s pools.", p.Protocol)
+		return octaviaInvalid("Cookie names are not supported for %s pools.", datagrams)
 	case isDatagram(p.Protocol) && s.Type != persistenceSourceIP:
-		return octaviaInvalid("Session persistence of type %s is not supported for %s protocol pools.", s.Type, p.Protocol)
+		return octaviaInvalid("Session persistence of type %s is not supported for %s protocol pools.", s.Type, datagrams)
 	case !isDatagram(p.Protocol) && (s.TimeoutSeconds != 0 || s.Granularity != ""):
-		return octaviaInvalid("persistence_timeout and persistence_granularity is only for UDP and SCTP protocol pools.")
+		return octaviaInvalid("persistence_timeout and persistence_granularity is only for %s protocol pools.", only)
+	case s.Type == "":
+		return octaviaInvalid("Invalid session_persistence provided.")
 	case s.CookieName != "" && s.Type != persistenceAppCookie:
 		return octaviaInvalid(`Field "cookie_name" can only be specified with session persistence of type "APP_COOKIE".`)
 	case s.CookieName == "" && s.Type == persistenceAppCookie:
@@ -145,12 +166,11 @@ func admitPersistence(p *Pool) error {
 	return nil
 }
 
-// admitPool checks a pool by itself.
-func admitPool(p *Pool) error {
+func admitRevocation(p *Pool) error {
 	if p.CRLContainer != "" && p.CATLSContainer == "" {
 		return octaviaInvalid("A CA certificate reference is required to specify a revocation list.")
 	}
-	return admitPersistence(p)
+	return nil
 }
 
 // admitMember refuses the metadata service's address (networking.reserved_ips).
@@ -176,10 +196,8 @@ func admitAddress(m *Member, others []*Member) error {
 const leastUDPDelay = 3
 
 // admitMonitor checks a monitor for a pool (HealthMonitorController._validate_create_hm and
-// _validate_healthmonitor_request_for_udp_sctp). HTTP's defaults are set.
-//
-// The API reference says that the timeout must be less than the delay; a timeout that is greater is refused here, although
-// not every release of Octavia does: a client that keeps to the reference is right everywhere.
+// _validate_healthmonitor_request_for_udp_sctp). HTTP's defaults are set. The API reference says that the timeout must be less than the delay;
+// nothing looks at that.
 func admitMonitor(m *HealthMonitor, protocol string) error {
 	if err := admitMonitorType(m, protocol); err != nil {
 		return err
@@ -202,8 +220,6 @@ func admitMonitor(m *HealthMonitor, protocol string) error {
 		return octaviaInvalid("'http_version' must be specified when 'domain_name' is provided.")
 	case m.DomainName != "" && m.HTTPVersion < 1.1:
 		return octaviaBadOption("http_version 1.0", "health monitors HTTP 1.1 domain name health check")
-	case m.Timeout > m.Delay:
-		return octaviaInvalid("The timeout value %d should not be greater than the delay value %d.", m.Timeout, m.Delay)
 	}
 	return nil
 }

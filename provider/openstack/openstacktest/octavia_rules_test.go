@@ -114,7 +114,7 @@ func TestRefusals_HaveTheAPIsForm(t *testing.T) {
 		{"DELETE", "loadbalancers/" + nothing, "", 404, "Load Balancer " + nothing + " not found."},
 		{"DELETE", "loadbalancers/" + lb, "", 400, "Validation failure: Cannot delete Load Balancer " + lb + " - it has children"},
 		{"GET", "loadbalancers?colour=red", "", 400, "One or more arguments are either duplicate or invalid"},
-		{"GET", "loadbalancers?name=a&name=b", "", 400, "One or more arguments are either duplicate or invalid"},
+		{"GET", "loadbalancers?name=a&name=b", "", 500, "Illegal parameter data types varchar and row for operation '='"},
 		{"GET", "loadbalancers?marker=x", "", 400, "Supplied pagination marker 'x' is not valid."},
 		{"GET", "loadbalancers?limit=x", "", 400, "Supplied pagination limit 'x' is not valid."},
 		{"GET", "loadbalancers?sort_key=x", "", 400, "Supplied sort key 'x' is not valid."},
@@ -127,7 +127,7 @@ func TestRefusals_HaveTheAPIsForm(t *testing.T) {
 		{"POST", "loadbalancers", newLB(`"vip_port_id": "` + nothing + `"`), 400, "Port " + nothing + " not found."},
 		{"POST", "loadbalancers", newLB(`"vip_port_id": "` + used + `"`), 400, "Validation failure: Port " + used + " is already used by device a-server "},
 		{"POST", "loadbalancers", newLB(`"vip_network_id": "` + network + `", "vip_address": "10.9.9.9"`), 400, "Validation failure: Supplied network does not contain a subnet for VIP address specified."},
-		{"POST", "loadbalancers", whole(`"vip_address": "10.0.0.200"`), 409, "IP address 10.0.0.200 already allocated in subnet " + subnet},
+		{"POST", "loadbalancers", whole(`"vip_address": "10.0.0.200"`), 500, "Provider 'amphora' reports error: IP address 10.0.0.200 already allocated in subnet " + subnet},
 		{"POST", "loadbalancers", whole(`"vip_address": "x"`), 400, "Invalid input for field/attribute vip_address. Value: 'x'. Value should be IPv4 or IPv6 format"},
 		{"POST", "loadbalancers", whole(`"colour": "red"`), 400, "Unknown attribute for argument load_balancer.loadbalancer: colour"},
 		{"POST", "loadbalancers", whole(`"provider": "x"`), 400, "Provider 'x' is not enabled."},
@@ -138,7 +138,7 @@ func TestRefusals_HaveTheAPIsForm(t *testing.T) {
 		{"POST", "loadbalancers", whole(`"listeners": [{"protocol": "TCP", "protocol_port": 1, "default_pool": {"name": "p"}}]`), 400, "Validation failure: Pool 'p' was referenced but no full definition was found."},
 		{"POST", "loadbalancers", whole(`"pools": [{"name": "p", "protocol": "TCP"}]`), 400, "Validation failure: Pool definition for 'p' missing required attribute: lb_algorithm"},
 		{"POST", "loadbalancers", whole(`"pools": [{"name": "p", "protocol": "TCP", "lb_algorithm": "SOURCE_IP"}, {"name": "p", "protocol": "TCP", "lb_algorithm": "SOURCE_IP"}]`), 400, "Validation failure: Pool names must be unique when creating a fully populated loadbalancer."},
-		{"POST", "loadbalancers", whole(`"listeners": [{"protocol": "TCP", "protocol_port": 1}, {"protocol": "HTTP", "protocol_port": 1}]`), 409, "Another Listener on this Load Balancer is already using protocol HTTP and protocol_port 1"},
+		{"POST", "loadbalancers", whole(`"listeners": [{"protocol": "TCP", "protocol_port": 1}, {"protocol": "HTTP", "protocol_port": 1}]`), 409, "Another Listener on this Load Balancer is already using protocol TCP and protocol_port 1"},
 		{"POST", "loadbalancers", whole(`"listeners": [{"protocol": "TCP", "protocol_port": 1, "l7policies": [{}]}]`), 501, "L7 policies are not simulated."},
 		{"PUT", "loadbalancers/" + lb, newLB(`"vip_address": "10.0.0.1"`), 400, "Unknown attribute for argument load_balancer.loadbalancer: vip_address"},
 		{"PUT", "loadbalancers/" + lb, newLB(`"admin_state_up": "maybe"`), 400, "Invalid input for field/attribute admin_state_up. Value: 'maybe'. Value should be of type bool."},
@@ -153,11 +153,11 @@ func TestRefusals_HaveTheAPIsForm(t *testing.T) {
 		{"POST", "listeners", listener(`"protocol": "HTTP", "protocol_port": 80`), 409, "Another Listener on this Load Balancer is already using protocol TCP and protocol_port 80"},
 		{"POST", "listeners", listener(`"protocol": "TCP", "protocol_port": 1, "timeout_client_data": 2073600001`), 400, "Invalid input for field/attribute timeout_client_data. Value: '2073600001'. Value should be lower or equal to 2073600000"},
 		{"POST", "listeners", listener(`"protocol": "TCP", "protocol_port": 1, "connection_limit": -2`), 400, "Invalid input for field/attribute connection_limit. Value: '-2'. Value should be greater or equal to -1"},
-		{"POST", "listeners", listener(`"protocol": "TCP", "protocol_port": 1, "allowed_cidrs": ["x"]`), 400, `Invalid input for field/attribute allowed_cidrs. Value: '["x"]'. Value should be IPv4 or IPv6 CIDR format`},
+		{"POST", "listeners", listener(`"protocol": "TCP", "protocol_port": 1, "allowed_cidrs": ["x"]`), 400, `Invalid input for field/attribute allowed_cidrs. Value: '['x']'. Value should be IPv4 or IPv6 CIDR format`},
 		{"POST", "listeners", listener(`"protocol": "TCP", "protocol_port": 1, "allowed_cidrs": ["::/0"]`), 400, "Validation failure: CIDR ::/0 IP version incompatible with all VIPs ['" + must(s.LoadBalancer(lb))(t).VIPAddress + "'] IP version."},
 		{"POST", "listeners", listener(`"protocol": "TCP", "protocol_port": 1, "insert_headers": {"X-Forwarded-For": "true"}`), 400, "insert-headers is not a valid option for a TCP protocol listener."},
-		{"POST", "listeners", listener(`"protocol": "HTTP", "protocol_port": 1, "insert_headers": {"X": "true"}`), 400, "['X'] is not a valid option for insert_headers"},
-		{"POST", "listeners", listener(`"protocol": "UDP", "protocol_port": 1, "insert_headers": {"X-Forwarded-For": "true"}`), 400, "Validation failure: UDP protocol listener does not support TLS."},
+		{"POST", "listeners", listener(`"protocol": "HTTP", "protocol_port": 1, "insert_headers": {"X": "true"}`), 400, "dict_keys(['X']) is not a valid option for insert_headers"},
+		{"POST", "listeners", listener(`"protocol": "UDP", "protocol_port": 1, "insert_headers": {"X-Forwarded-For": "true"}`), 400, "insert-headers is not a valid option for a UDP protocol listener."},
 		{"POST", "listeners", listener(`"protocol": "TERMINATED_HTTPS", "protocol_port": 1`), 400, "Validation failure: An SNI or default certificate container reference must be provided for TERMINATED_HTTPS protocol listeners."},
 		{"POST", "listeners", listener(`"protocol": "TCP", "protocol_port": 1, "default_tls_container_ref": "` + secret + `"`), 400, "Validation failure: Certificate container references are not allowed on TCP protocol listeners."},
 		{"POST", "listeners", listener(`"protocol": "TERMINATED_HTTPS", "protocol_port": 1, "default_tls_container_ref": "http://k/v1/containers/x"`), 400, "Could not retrieve certificate: ['http://k/v1/containers/x']"},
@@ -175,7 +175,7 @@ func TestRefusals_HaveTheAPIsForm(t *testing.T) {
 		{"POST", "pools", `{"pool": {"listener_id": "` + tcp + `", "protocol": "TCP", "lb_algorithm": "SOURCE_IP"}}`, 409, "This listener already has a default pool"},
 		{"POST", "pools", `{"pool": {"listener_id": "` + udp + `", "protocol": "TCP", "lb_algorithm": "SOURCE_IP"}}`, 400, "Validation failure: The pool protocol 'TCP' is invalid while the listener protocol is 'UDP'."},
 		{"POST", "pools", `{"pool": {"loadbalancer_id": "` + lb + `", "protocol": "TCP", "lb_algorithm": "SOURCE_IP", "session_persistence": {"type": "APP_COOKIE"}}}`, 400, `Validation failure: Field "cookie_name" must be specified when using the "APP_COOKIE" session persistence type.`},
-		{"POST", "pools", `{"pool": {"loadbalancer_id": "` + lb + `", "protocol": "UDP", "lb_algorithm": "SOURCE_IP", "session_persistence": {"type": "HTTP_COOKIE"}}}`, 400, "Validation failure: Session persistence of type HTTP_COOKIE is not supported for UDP protocol pools."},
+		{"POST", "pools", `{"pool": {"loadbalancer_id": "` + lb + `", "protocol": "UDP", "lb_algorithm": "SOURCE_IP", "session_persistence": {"type": "HTTP_COOKIE"}}}`, 400, "Validation failure: Session persistence of type HTTP_COOKIE is not supported for UDP/SCTP protocol pools."},
 		{"PUT", "pools/" + pool, `{"pool": {"protocol": "HTTP"}}`, 400, "Unknown attribute for argument pool_.pool: protocol"},
 
 		// Members.
@@ -190,7 +190,7 @@ func TestRefusals_HaveTheAPIsForm(t *testing.T) {
 		{"PUT", "pools/" + pool + "/members", `{"members": [{"address": "10.0.0.11", "protocol_port": 1}, {"address": "10.0.0.11", "protocol_port": 1}]}`, 400, "Validation failure: Member must be updated only once in the same request."},
 		{"PUT", "pools/" + pool + "/members", `{"members": [{"address": "10.0.0.12", "protocol_port": 1}, {"address": "10.0.0.12", "protocol_port": 1}]}`, 409, "Another member on this pool is already using ip 10.0.0.12 on protocol_port 1"},
 		{"PUT", "pools/" + pool + "/members", `{"members": [{"address": "10.0.0.12", "protocol_port": 1, "subnet_id": "` + nothing + `"}]}`, 400, "Subnet " + nothing + " not found."},
-		{"PUT", "pools/" + pool + "/members", `{}`, 400, "Invalid input for field/attribute members. Value: 'None'. Mandatory field missing."},
+		{"PUT", "pools/" + pool + "/members", `{}`, 500, "'UnsetType' object is not iterable"},
 
 		// Health monitors.
 		{"GET", "healthmonitors/" + nothing, "", 404, "Health Monitor " + nothing + " not found."},
@@ -199,26 +199,30 @@ func TestRefusals_HaveTheAPIsForm(t *testing.T) {
 		{"POST", "healthmonitors", monitor(udpPool, `"type": "PING"`), 400, "Validation failure: The associated pool protocol is UDP, so only a UDP-CONNECT/SCTP/TCP/HTTP health monitor is supported."},
 		{"POST", "healthmonitors", monitor(pool, `"type": "UDP-CONNECT"`), 400, "Validation failure: The UDP-CONNECT type is only supported for pools of type UDP/SCTP."},
 		{"POST", "healthmonitors", `{"healthmonitor": {"pool_id": "` + udpPool + `", "delay": 2, "timeout": 1, "max_retries": 1, "type": "UDP-CONNECT"}}`, 400, "Validation failure: The request delay value 2 should be larger than 3 for UDP-CONNECT health monitor type."},
-		{"POST", "healthmonitors", `{"healthmonitor": {"pool_id": "` + udpPool + `", "delay": 2, "timeout": 3, "max_retries": 1, "type": "TCP"}}`, 400, "Validation failure: The timeout value 3 should not be greater than the delay value 2."},
 		{"POST", "healthmonitors", `{"healthmonitor": {"pool_id": "` + udpPool + `", "delay": 2, "timeout": 3, "max_retries": 11, "type": "TCP"}}`, 400, "Invalid input for field/attribute max_retries. Value: '11'. Value should be lower or equal to 10"},
 		{"POST", "healthmonitors", monitor(udpPool, `"type": "TCP", "url_path": "/"`), 400, "url_path is not a valid option for health monitors of type TCP"},
 		{"POST", "healthmonitors", monitor(udpPool, `"type": "HTTP", "url_path": "x"`), 400, "Invalid input for field/attribute url_path. Value: 'x'. Value must be a valid URL Path string"},
 		{"POST", "healthmonitors", monitor(udpPool, `"type": "HTTP", "domain_name": "a.b"`), 400, "Validation failure: 'http_version' must be specified when 'domain_name' is provided."},
 		{"PUT", "healthmonitors/" + must(s.LoadBalancer(lb))(t).Pools[0].Monitor.ID, `{"healthmonitor": {"type": "HTTP"}}`, 400, "Unknown attribute for argument health_monitor_.healthmonitor: type"},
-		{"PUT", "healthmonitors/" + must(s.LoadBalancer(lb))(t).Pools[0].Monitor.ID, `{"healthmonitor": {"timeout": 6}}`, 400, "Validation failure: The timeout value 6 should not be greater than the delay value 5."},
 	} {
 		answer := ask(t, s, c.method, octaviaRoot+c.path, c.body)
 		var body struct {
 			Code  string  `json:"faultcode"`
 			Text  string  `json:"faultstring"`
 			Debug *string `json:"debuginfo"`
+			Early string  `json:"description"`
 		}
 		answer.into(&body)
 		code := "Client"
-		if c.status >= 500 {
+		switch {
+		case c.status >= 500:
 			code = "Server"
+		case strings.Contains(c.path, "limit=") || strings.Contains(c.path, ":up") || strings.Contains(c.path, nothing+"/members"):
+			// WSME does not see these.
+			code, body.Text = "", body.Text+body.Early
 		}
-		if answer.status != c.status || body.Text != c.text || body.Code != code {
+		text, _, _ := strings.Cut(body.Text, "\nNeutron server returns request_ids: ")
+		if answer.status != c.status || text != c.text || body.Code != code {
 			t.Errorf("%s %s %s\nanswers %d %s\nwant    %d %s", c.method, c.path, c.body, answer.status, answer.body, c.status, c.text)
 		}
 	}

@@ -57,7 +57,7 @@ func (s *Server) settleTree(t *tree, now time.Time) {
 		s.forgetTree(t)
 		return
 	}
-	t.complete(now)
+	t.complete(now, t.asleep())
 }
 
 // fail is the end of work that cannot be done: what was to be changed is in ERROR, and so is the load balancer.
@@ -71,8 +71,8 @@ func (t *tree) fail(now time.Time) {
 	t.OperatingStatus = StatusError
 }
 
-// complete is the end of work that is done.
-func (t *tree) complete(now time.Time) {
+// complete is the end of work that is done, which leaves alone what is asleep.
+func (t *tree) complete(now time.Time, asleep []*OctaviaResource) {
 	t.listeners = slices.DeleteFunc(t.listeners, func(l *Listener) bool { return l.ProvisioningStatus == StatusPendingDelete })
 	t.pools = slices.DeleteFunc(t.pools, func(p *poolTree) bool {
 		if p.ProvisioningStatus != StatusPendingDelete {
@@ -90,6 +90,9 @@ func (t *tree) complete(now time.Time) {
 		}
 	}
 	for _, resource := range t.resources() {
+		if slices.Contains(asleep, resource) {
+			continue
+		}
 		// A failover sets up all anew, also what was in ERROR (MarkLBActiveInDB with mark_subobjects).
 		if isPending(resource.ProvisioningStatus) || t.healing && resource.ProvisioningStatus == StatusError {
 			t.set(resource, StatusActive, now)
@@ -97,6 +100,20 @@ func (t *tree) complete(now time.Time) {
 	}
 	t.healing = false
 	t.operate()
+}
+
+// asleep are the pools, with all below them, that no listener has and that were made with the load balancer: they stay PENDING_CREATE (MarkLBActiveInDB
+// goes from listener to pool).
+func (t *tree) asleep() (all []*OctaviaResource) {
+	if t.ProvisioningStatus != StatusPendingCreate {
+		return nil
+	}
+	for _, p := range t.pools {
+		if len(t.listenersOf(p)) == 0 {
+			all = append(all, p.resources()...)
+		}
+	}
+	return all
 }
 
 // operate sets the operating statuses as they are when all that is behind the load balancer works.

@@ -20,7 +20,7 @@ type slowCloud struct {
 func newSlowCloud(t *testing.T) slowCloud {
 	t.Helper()
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	s := start(t, WithClock(clock), WithProvisioning(time.Minute))
+	s := start(t, WithClock(clock), WithProvisioning(time.Minute), WithFailoverByOwners())
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	pool := func(id string) Pool {
 		return Pool{

@@ -56,12 +56,12 @@ func loadBalancerFields() octaviaType[LoadBalancer] {
 	return append(commonFields(func(row *LoadBalancer) *OctaviaResource { return &row.OctaviaResource }),
 		octaviaText("description", func(row *LoadBalancer) *string { return &row.Description }),
 		octaviaReference("vip_address", func(row *LoadBalancer) *string { return &row.VIPAddress }, isIP).atCreation(),
-		octaviaReference("vip_port_id", func(row *LoadBalancer) *string { return &row.VIPPortID }, isUUID).atCreation(),
-		octaviaReference("vip_subnet_id", func(row *LoadBalancer) *string { return &row.VIPSubnetID }, isUUID).atCreation(),
-		octaviaReference("vip_network_id", func(row *LoadBalancer) *string { return &row.VIPNetworkID }, isUUID).atCreation(),
-		octaviaReference("vip_qos_policy_id", func(row *LoadBalancer) *string { return &row.VIPQoSPolicyID }, isUUID),
+		octaviaID("vip_port_id", func(row *LoadBalancer) *string { return &row.VIPPortID }).atCreation(),
+		octaviaID("vip_subnet_id", func(row *LoadBalancer) *string { return &row.VIPSubnetID }).atCreation(),
+		octaviaID("vip_network_id", func(row *LoadBalancer) *string { return &row.VIPNetworkID }).atCreation(),
+		octaviaID("vip_qos_policy_id", func(row *LoadBalancer) *string { return &row.VIPQoSPolicyID }),
 		octaviaReference("provider", func(row *LoadBalancer) *string { return &row.Provider }, anyText).atCreation(),
-		octaviaReference("flavor_id", func(row *LoadBalancer) *string { return &row.FlavorID }, isUUID).atCreation().from(6),
+		octaviaID("flavor_id", func(row *LoadBalancer) *string { return &row.FlavorID }).atCreation().from(6),
 		octaviaReference("availability_zone", func(row *LoadBalancer) *string { return &row.AvailabilityZone }, anyText).atCreation().from(14),
 		additionalVIPsField().atCreation().from(26),
 	)
@@ -73,11 +73,12 @@ func additionalVIPsField() octaviaField[LoadBalancer] {
 		Address  string `json:"ip_address"`
 	}
 	return octaviaField[LoadBalancer]{
-		name: "additional_vips",
+		name:  "additional_vips",
+		inner: admitVIPFields,
 		get: func(row *LoadBalancer) any {
 			vips := []object{}
 			for _, vip := range row.AdditionalVIPs {
-				vips = append(vips, object{"subnet_id": vip.SubnetID, "ip_address": vip.Address, "port_id": row.VIPPortID})
+				vips = append(vips, object{"subnet_id": vip.SubnetID, "ip_address": vip.Address})
 			}
 			return vips
 		},
@@ -88,13 +89,7 @@ func additionalVIPsField() octaviaField[LoadBalancer] {
 			}
 			row.AdditionalVIPs = nil
 			for _, vip := range vips {
-				if why := isUUID(vip.SubnetID); why != "" {
-					return why
-				}
-				if why := isIP(vip.Address); vip.Address != "" && why != "" {
-					return why
-				}
-				row.AdditionalVIPs = append(row.AdditionalVIPs, AdditionalVIP(vip))
+				row.AdditionalVIPs = append(row.AdditionalVIPs, AdditionalVIP{SubnetID: withHyphens(vip.SubnetID), Address: vip.Address})
 			}
 			return ""
 		},
@@ -109,10 +104,10 @@ func listenerFields() octaviaType[Listener] {
 		octaviaText("description", func(row *Listener) *string { return &row.Description }),
 		octaviaReference("protocol", func(row *Listener) *string { return &row.Protocol }, oneOf(listenerProtocols()...)).required(),
 		octaviaInt("protocol_port", func(row *Listener) *int { return &row.ProtocolPort }, 1, 65535, 0).required(),
-		octaviaReference("default_pool_id", func(row *Listener) *string { return &row.DefaultPoolID }, isUUID),
+		octaviaID("default_pool_id", func(row *Listener) *string { return &row.DefaultPoolID }),
 		octaviaInt("connection_limit", func(row *Listener) *int { return &row.ConnectionLimit }, -1, math.MaxInt32, -1),
 		insertHeadersField(),
-		octaviaTexts("allowed_cidrs", func(row *Listener) *[]string { return &row.AllowedCIDRs }, true, isCIDR).from(12),
+		allowedCIDRsField().from(12),
 		timeout("timeout_client_data", func(row *Listener) *int { return &row.TimeoutClientData }, 50000),
 		timeout("timeout_member_connect", func(row *Listener) *int { return &row.TimeoutMemberConnect }, 5000),
 		timeout("timeout_member_data", func(row *Listener) *int { return &row.TimeoutMemberData }, 50000),
@@ -124,12 +119,30 @@ func listenerFields() octaviaType[Listener] {
 		octaviaReference("client_ca_tls_container_ref", func(row *Listener) *string { return &row.ClientCATLSContainer }, anyText).from(8),
 		octaviaReference("client_crl_container_ref", func(row *Listener) *string { return &row.ClientCRLContainer }, anyText).from(8),
 		octaviaReference("tls_ciphers", func(row *Listener) *string { return &row.TLSCiphers }, anyText).from(15),
-		octaviaTexts("tls_versions", func(row *Listener) *[]string { return &row.TLSVersions }, false).from(17),
-		octaviaTexts("alpn_protocols", func(row *Listener) *[]string { return &row.ALPNProtocols }, false).from(20),
+		octaviaTexts("tls_versions", func(row *Listener) *[]string { return &row.TLSVersions }, true).from(17),
+		octaviaTexts("alpn_protocols", func(row *Listener) *[]string { return &row.ALPNProtocols }, true).from(20),
 		octaviaOptionalInt("hsts_max_age", func(row *Listener) *int { return &row.HSTSMaxAge }, 0, math.MaxInt32).from(27),
 		octaviaBool("hsts_include_subdomains", func(row *Listener) *bool { return &row.HSTSIncludeSubdomains }).from(27),
 		octaviaBool("hsts_preload", func(row *Listener) *bool { return &row.HSTSPreload }).from(27),
 	)
+}
+
+// allowedCIDRsField keeps the CIDRs as networks, each once.
+func allowedCIDRsField() octaviaField[Listener] {
+	f := octaviaTexts("allowed_cidrs", func(row *Listener) *[]string { return &row.AllowedCIDRs }, true, isCIDR)
+	set := f.set
+	f.set = func(row *Listener, raw json.RawMessage) string {
+		why := set(row, raw)
+		given := row.AllowedCIDRs
+		row.AllowedCIDRs = nil
+		for _, cidr := range given {
+			if network, ok := parseCIDR(cidr); ok && !slices.Contains(row.AllowedCIDRs, network.String()) {
+				row.AllowedCIDRs = append(row.AllowedCIDRs, network.String())
+			}
+		}
+		return why
+	}
+	return f
 }
 
 func insertHeadersField() octaviaField[Listener] {
@@ -160,8 +173,8 @@ func poolFields() octaviaType[Pool] {
 		octaviaReference("crl_container_ref", func(row *Pool) *string { return &row.CRLContainer }, anyText).from(8),
 		octaviaBool("tls_enabled", func(row *Pool) *bool { return &row.TLSEnabled }).from(8),
 		octaviaReference("tls_ciphers", func(row *Pool) *string { return &row.TLSCiphers }, anyText).from(15),
-		octaviaTexts("tls_versions", func(row *Pool) *[]string { return &row.TLSVersions }, false).from(17),
-		octaviaTexts("alpn_protocols", func(row *Pool) *[]string { return &row.ALPNProtocols }, false).from(24),
+		octaviaTexts("tls_versions", func(row *Pool) *[]string { return &row.TLSVersions }, true).from(17),
+		octaviaTexts("alpn_protocols", func(row *Pool) *[]string { return &row.ALPNProtocols }, true).from(24),
 	)
 }
 
@@ -173,7 +186,8 @@ func persistenceField() octaviaField[Pool] {
 		Granularity *string `json:"persistence_granularity"`
 	}
 	return octaviaField[Pool]{
-		name: "session_persistence",
+		name:  "session_persistence",
+		inner: admitPersistenceFields,
 		get: func(row *Pool) any {
 			p := row.SessionPersistence
 			if p == nil {
@@ -199,9 +213,47 @@ func persistenceField() octaviaField[Pool] {
 				p.Type = row.SessionPersistence.Type
 			}
 			row.SessionPersistence = &p
-			return oneOf(persistenceSourceIP, persistenceHTTPCookie, persistenceAppCookie)(p.Type)
+			return ""
 		},
 	}
+}
+
+// admitPersistenceFields checks them as WSME does.
+func admitPersistenceFields(path string, raw json.RawMessage) error {
+	var given map[string]json.RawMessage
+	if json.Unmarshal(raw, &given) != nil {
+		return nil
+	}
+	if kind := parentID(given, "type"); kind != "" {
+		if why := oneOf(persistenceSourceIP, persistenceHTTPCookie, persistenceAppCookie)(kind); why != "" {
+			return octaviaBadInput("type", kind, why)
+		}
+	}
+	return unknownAttributes(path, given, map[string]bool{
+		"type": true, "cookie_name": true, "persistence_timeout": true, "persistence_granularity": true,
+	})
+}
+
+// admitVIPFields checks those of the additional VIPs as WSME does.
+func admitVIPFields(path string, raw json.RawMessage) error {
+	var vips []map[string]json.RawMessage
+	if json.Unmarshal(raw, &vips) != nil {
+		return nil
+	}
+	for _, given := range vips {
+		if err := unknownAttributes(path, given, map[string]bool{"subnet_id": true, "ip_address": true}); err != nil {
+			return err
+		}
+		if !present(given, "subnet_id") {
+			return octaviaBadInput("subnet_id", "None", "Mandatory field missing.")
+		}
+		for name, is := range map[string]octaviaCheck{"subnet_id": isUUID, "ip_address": isIP} {
+			if value := parentID(given, name); value != "" && is(value) != "" {
+				return octaviaBadInput(name, value, is(value))
+			}
+		}
+	}
+	return nil
 }
 
 func orNil[T comparable](value T) *T {
@@ -224,7 +276,7 @@ func memberFields() octaviaType[Member] {
 	return append(commonFields(func(row *Member) *OctaviaResource { return &row.OctaviaResource }),
 		octaviaReference("address", func(row *Member) *string { return &row.Address }, isIP).required(),
 		octaviaInt("protocol_port", func(row *Member) *int { return &row.ProtocolPort }, 1, 65535, 0).required(),
-		octaviaReference("subnet_id", func(row *Member) *string { return &row.SubnetID }, isUUID).atCreation(),
+		octaviaID("subnet_id", func(row *Member) *string { return &row.SubnetID }).atCreation(),
 		octaviaInt("weight", func(row *Member) *int { return &row.Weight }, 0, 256, 1),
 		octaviaBool("backup", func(row *Member) *bool { return &row.Backup }).from(1),
 		octaviaReference("monitor_address", func(row *Member) *string { return &row.MonitorAddress }, isIP),

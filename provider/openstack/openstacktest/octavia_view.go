@@ -46,11 +46,11 @@ func (v octaviaView) listener(t *tree, l *Listener) object {
 func (v octaviaView) pool(t *tree, p *poolTree) object {
 	shown := poolFields().show(&p.Pool, v.minor)
 	shown["listeners"] = idsOf(t.listenersOf(p), func(l *Listener) string { return l.ID })
-	shown["healthmonitor_id"] = nil
-	if p.monitor != nil {
-		shown["healthmonitor_id"] = p.monitor.ID
-	}
 	if !v.full {
+		// Without a monitor the key is missing.
+		if p.monitor != nil {
+			shown["healthmonitor_id"] = p.monitor.ID
+		}
 		shown["loadbalancers"] = []object{{"id": t.ID}}
 		shown["members"] = idsOf(p.members, func(m *Member) string { return m.ID })
 		return shown
@@ -60,9 +60,8 @@ func (v octaviaView) pool(t *tree, p *poolTree) object {
 		members = append(members, v.member(m))
 	}
 	shown["members"] = members
-	if p.monitor != nil {
-		shown["healthmonitor"] = v.monitor(p)
-	}
+	// The monitor is not shown, though it is made: its place is always null (PoolFullResponse).
+	shown["healthmonitor"] = nil
 	return shown
 }
 
@@ -86,7 +85,7 @@ func (t *tree) statuses() object {
 			pools = append(pools, p.statuses())
 		}
 		shown := statusOf(&l.OctaviaResource)
-		shown["pools"], shown["l7policies"] = pools, []object{}
+		shown["pools"] = pools
 		listeners = append(listeners, shown)
 	}
 	shown := statusOf(&t.OctaviaResource)

@@ -1,6 +1,7 @@
 package openstacktest
 
 import (
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -48,10 +49,7 @@ func (s *Server) placeByPort(c caller, lb *LoadBalancer) error {
 	}
 	lb.VIPNetworkID = port.NetworkID
 	if lb.VIPSubnetID != "" {
-		if _, err := s.subnetFor(c, lb.VIPSubnetID); err != nil {
-			return err
-		}
-		return nil
+		return s.placeByPortAndSubnet(c, lb, port)
 	}
 	if lb.VIPAddress == "" {
 		if len(port.FixedIPs) != 1 {
@@ -67,6 +65,20 @@ func (s *Server) placeByPort(c caller, lb *LoadBalancer) error {
 		}
 	}
 	return octaviaInvalid("Specified VIP address not found on the specified VIP port.")
+}
+
+// placeByPortAndSubnet takes the port's first address in the subnet, whichever is asked for.
+func (s *Server) placeByPortAndSubnet(c caller, lb *LoadBalancer, port *Port) error {
+	if _, err := s.subnetFor(c, lb.VIPSubnetID); err != nil {
+		return err
+	}
+	for _, ip := range port.FixedIPs {
+		if ip.SubnetID == lb.VIPSubnetID {
+			lb.VIPAddress = ip.Address
+			return nil
+		}
+	}
+	return octaviaInvalid("No VIP address found on the specified VIP port within the specified subnet.")
 }
 
 // placeByNetwork chooses the subnet that holds the address; without one the first, of IPv4 if there is one.
@@ -110,22 +122,26 @@ func (s *Server) placeByNetwork(c caller, lb *LoadBalancer) error {
 func (s *Server) admitAdditionalVIPs(c caller, lb *LoadBalancer) error {
 	used := []string{lb.VIPSubnetID}
 	for _, vip := range lb.AdditionalVIPs {
-		subnet, err := s.subnetFor(c, vip.SubnetID)
-		if err != nil {
-			return err
-		}
-		if subnet.NetworkID != lb.VIPNetworkID {
-			return octaviaInvalid("All VIP subnets must belong to the same network.")
-		}
 		if slices.Contains(used, vip.SubnetID) {
 			return octaviaInvalid("Duplicate VIP subnet(s) specified. Only one IP can be bound per subnet.")
 		}
 		used = append(used, vip.SubnetID)
 	}
+	for _, vip := range lb.AdditionalVIPs {
+		subnet, err := s.network.subnets.findFor(c, vip.SubnetID)
+		if err != nil {
+			// Nothing turns the network driver's error into an answer here (_validate_subnets_share_network_but_no_duplicates).
+			return octaviaRefusal(http.StatusInternalServerError, "subnet not found (subnet id: %s).", vip.SubnetID)
+		}
+		if subnet.NetworkID != lb.VIPNetworkID {
+			return octaviaInvalid("All VIP subnets must belong to the same network.")
+		}
+	}
 	return nil
 }
 
-// makeVIP makes the port, or takes the address of the port that was given. An error is Neutron's.
+// makeVIP makes the port, or takes the address of the port that was given. What Neutron says against it, such as that the address is used, is
+// an error of the provider's (octavia/api/drivers/amphora_driver/v2/driver.py, create_vip_port): 500, whatever Neutron's status was.
 func (s *Server) makeVIP(t *tree) error {
 	if t.VIPPortID != "" {
 		return s.takeVIP(t)
@@ -141,7 +157,8 @@ func (s *Server) makeVIP(t *tree) error {
 	}
 	port, err := s.network.createPort(spec)
 	if err != nil {
-		return err
+		return octaviaRefusal(http.StatusInternalServerError, "Provider '%s' reports error: %s\nNeutron server returns request_ids: ['req-%s']",
+			t.Provider, err, s.newID())
 	}
 	t.VIPPortID, t.ownsPort = port.ID, true
 	t.VIPAddress = port.FixedIPs[0].Address

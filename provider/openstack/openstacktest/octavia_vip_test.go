@@ -120,5 +120,5 @@ func TestUpdate_Null_SetsBackToTheDefault(t *testing.T) {
 		t.Errorf("the pool is %+v", p)
 	}
 	ask(t, s, "PUT", octaviaRoot+"healthmonitors/"+p.Monitor.ID, `{"healthmonitor": {"delay": null}}`).is(http.StatusBadRequest,
-		`{"faultcode": "Client", "faultstring": "Invalid input for field/attribute delay. Value: 'None'. Mandatory field missing.", "debuginfo": null}`)
+		`{"faultcode": "Client", "faultstring": "None is not a valid option for delay", "debuginfo": null}`)
 }

@@ -13,6 +13,7 @@ type settings struct {
 	latency      time.Duration
 	pageSize     int
 	tokenLife    time.Duration
+	tokenCache   time.Duration
 	provisioning time.Duration
 	region       string
 	listener     net.Listener
@@ -38,7 +39,7 @@ type settings struct {
 func defaultSettings() settings {
 	return settings{
 		clock:     clock.RealClock{},
-		pageSize:  1000,
+		pageSize:  -1,
 		tokenLife: time.Hour,
 		region:    "RegionOne",
 
@@ -64,11 +65,18 @@ func WithClock(c clock.PassiveClock) Option { return func(s *settings) { s.clock
 // WithLatency delays the answer to each request; see [Server.SetLatency]. Default 0.
 func WithLatency(latency time.Duration) Option { return func(s *settings) { s.latency = latency } }
 
-// WithPageSize sets how many items a list returns at most; see [Server.SetPageSize]. Default 1,000, as Nova's.
+// WithPageSize sets how many items a list returns at most; see [Server.SetPageSize]. Default: negative.
 func WithPageSize(items int) Option { return func(s *settings) { s.pageSize = items } }
 
 // WithTokenLife sets how long a token is valid. Default 1 h, as Keystone's.
 func WithTokenLife(life time.Duration) Option { return func(s *settings) { s.tokenLife = life } }
+
+// WithTokenCache sets how long the services other than Keystone go on accepting a token that one of them has accepted, though it be
+// revoked meanwhile. Default 0: they refuse it at once, so that tests see what a client does then. It is 5 min in most clouds
+// (keystonemiddleware, token_cache_time).
+func WithTokenCache(duration time.Duration) Option {
+	return func(s *settings) { s.tokenCache = duration }
+}
 
 // WithProvisioning sets how long a server is in state BUILD, and a load balancer in a state PENDING after each change. Default 0:
 // no client ever sees these states.

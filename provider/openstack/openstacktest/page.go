@@ -8,9 +8,15 @@ import (
 	"strings"
 )
 
+// novaPageSize is Nova's [api] max_limit. Neutron and Octavia have no such limit unless they are given one (pagination_max_limit).
+const novaPageSize = 1000
+
 // paginate cuts out of all, which is in the list's order, the page that the query asks for with limit, marker (the id of the
 // item before the page) and page_reverse (the page before the marker). A page holds at most as many items as the server
 // allows. The links are those for <resources>_links; none if there is nothing to link to.
+//
+// Without a limit, of the query's or the server's, Neutron gives all: no links, and the marker is not looked at (neutron/api/api_common.py,
+// get_pagination_links and PaginationNativeHelper).
 //
 // As with the real services a full page has a link to the next one, also when nothing is left: the next page is empty then.
 // Nova's view builder, Neutron's get_pagination_links and Octavia's pagination helper all compare the number of items
@@ -20,7 +26,10 @@ func paginate[T any](r *request, service string, all []T, id func(T) string) (pa
 	if refusal != nil {
 		return nil, nil, refusal
 	}
-	reverse := (service == ServiceNetwork || service == ServiceLoadBalancer) && strings.EqualFold(r.query.Get("page_reverse"), "true")
+	if limit == 0 && service == ServiceNetwork {
+		return all, nil, nil
+	}
+	reverse := r.reversed(service)
 	page = all
 	if marker := r.query.Get("marker"); marker != "" {
 		at := slices.IndexFunc(all, func(item T) bool { return id(item) == marker })
@@ -36,30 +45,53 @@ func paginate[T any](r *request, service string, all []T, id func(T) string) (pa
 	if limit == 0 {
 		return page, nil, nil
 	}
-	if reverse {
+	if reverse && service != ServiceLoadBalancer {
 		page = page[max(0, len(page)-limit):]
 	} else {
+		// Octavia begins with the first item, not with the one that is next to the marker, when it goes back, too.
 		page = page[:min(limit, len(page))]
 	}
 	return page, pageLinks(r, service, page, id, limit, reverse), nil
 }
 
-func pageLinks[T any](r *request, service string, page []T, id func(T) string, limit int, reverse bool) (links []object) {
-	if len(page) == 0 {
-		return nil
+// reversed tells whether the page before the marker is asked for. Octavia knows True only.
+func (r *request) reversed(service string) bool {
+	asked := r.query.Get("page_reverse")
+	switch service {
+	case ServiceNetwork:
+		return strings.EqualFold(asked, "true")
+	case ServiceLoadBalancer:
+		return asked == "True"
 	}
+	return false
+}
+
+func pageLinks[T any](r *request, service string, page []T, id func(T) string, limit int, reverse bool) (links []object) {
 	full, query := len(page) == limit, r.URL.Query()
+	if len(page) == 0 {
+		return emptyPageLinks(r, service, query, reverse)
+	}
 	if service == ServiceLoadBalancer {
-		query = octaviaLinkQuery(query, limit)
+		return octaviaPageLinks(r, id(page[0]), id(page[len(page)-1]), limit, full)
 	}
 	if full || reverse {
 		links = append(links, r.pageLink(query, "next", id(page[len(page)-1]), false))
 	}
-	switch {
-	case service == ServiceNetwork && (full || !reverse), service == ServiceLoadBalancer && r.query.Has("marker"):
+	if service == ServiceNetwork && (full || !reverse) {
 		links = append(links, r.pageLink(query, "previous", id(page[0]), true))
 	}
 	return links
+}
+
+// emptyPageLinks lead from beyond an end to the list's other side: Neutron's do, without a marker.
+func emptyPageLinks(r *request, service string, query url.Values, reverse bool) []object {
+	if service != ServiceNetwork {
+		return nil
+	}
+	if reverse {
+		return []object{r.pageLink(query, "next", "", false)}
+	}
+	return []object{r.pageLink(query, "previous", "", true)}
 }
 
 // limit is how many items a page may have; 0: any number.
@@ -72,26 +104,25 @@ func (r *request) limit(service string) (int, *answer) {
 			return 0, &bad
 		}
 	}
-	if most := r.server.pageSize; most > 0 && (limit == 0 || limit > most) {
+	most := r.server.pageSize
+	if most <= 0 && service == ServiceLoadBalancer {
+		most = octaviaPageSize
+	}
+	if most < 0 && service == ServiceCompute {
+		most = novaPageSize
+	}
+	if most > 0 && (limit == 0 || limit > most) {
 		limit = most
 	}
 	return limit, nil
 }
 
-// octaviaLinkQuery: Octavia's links lose the filters, and have the limit that was used (octavia/api/common/pagination.py, _make_links).
-func octaviaLinkQuery(asked url.Values, limit int) url.Values {
-	query := url.Values{"limit": {strconv.Itoa(limit)}}
-	for _, key := range []string{"sort", "sort_key"} {
-		if asked.Has(key) {
-			query.Set(key, asked.Get(key))
-		}
-	}
-	return query
-}
-
 // pageLink is a link to another page of the same list: a query with another marker.
 func (r *request) pageLink(query url.Values, rel, marker string, reverse bool) object {
-	query.Set("marker", marker)
+	query.Del("marker")
+	if marker != "" {
+		query.Set("marker", marker)
+	}
 	query.Del("page_reverse")
 	if reverse {
 		query.Set("page_reverse", "True")

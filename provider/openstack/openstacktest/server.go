@@ -103,7 +103,8 @@ func (s *Server) SetLatency(latency time.Duration) {
 	s.latency = latency
 }
 
-// SetPageSize is how many items a list returns at most, whatever limit is asked for. 0 means all.
+// SetPageSize is how many items a list returns at most, whatever limit is asked for. 0 means all; below 0,
+// each service does as it does by default: Nova 1,000, the others all.
 func (s *Server) SetPageSize(items int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

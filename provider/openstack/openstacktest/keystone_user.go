@@ -1,0 +1,230 @@
+package openstacktest
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// setUpUsers serves what an administrator does with users, and users with their application credentials.
+func (s *Server) setUpUsers(mux *http.ServeMux) {
+	operation := func(name, method, path string, handle func(*request) answer) operation {
+		return operation{service: ServiceIdentity, name: name, pattern: method + " " + identityPath + "/v3" + path, handle: handle}
+	}
+	s.register(
+		mux,
+		operation("user_create", "POST", "/users", byAdmin("create_user", createUser)),
+		operation("user_update", "PATCH", "/users/{user}", byAdmin("update_user", onUser(updateUser))),
+		operation("user_delete", "DELETE", "/users/{user}", byAdmin("delete_user", onUser(deleteUser))),
+		operation("role_list", "GET", "/roles", byAdmin("list_roles", listRoles)),
+		operation("role_grant", "PUT", "/projects/{project}/users/{user}/roles/{role}", byAdmin("create_grant", onUser(grantRole))),
+		operation("role_revoke", "DELETE", "/projects/{project}/users/{user}/roles/{role}", byAdmin("revoke_grant", onUser(revokeRole))),
+		operation("application_credential_list", "GET", "/users/{user}/application_credentials", byOwner(listApplicationCredentials)),
+		operation("application_credential_create", "POST", "/users/{user}/application_credentials", byOwner(createApplicationCredential)),
+		operation("application_credential_delete", "DELETE", "/users/{user}/application_credentials/{id}", byOwner(deleteApplicationCredential)),
+	)
+}
+
+// byAdmin serves administrators only. The action is how Keystone's policy calls it.
+func byAdmin(action string, handle func(*request) answer) func(*request) answer {
+	return func(r *request) answer {
+		if !r.isAdmin() {
+			return forbiddenIdentity(action)
+		}
+		return handle(r)
+	}
+}
+
+func forbiddenIdentity(action string) answer {
+	return identityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: identity:"+action+".")
+}
+
+// onUser serves what is about one user.
+func onUser(handle func(*request, *user) answer) func(*request) answer {
+	return func(r *request) answer {
+		u := r.server.findUser(userBody{ID: r.PathValue("user")})
+		if u == nil {
+			return identityFailure(http.StatusNotFound, "Could not find user: "+r.PathValue("user")+".")
+		}
+		return handle(r, u)
+	}
+}
+
+// byOwner serves users only what is their own.
+func byOwner(handle func(*request, *user) answer) func(*request) answer {
+	return onUser(func(r *request, u *user) answer {
+		if u != r.token.user {
+			return forbiddenIdentity("application_credential")
+		}
+		return handle(r, u)
+	})
+}
+
+// userAttributes are those of a user that can be set.
+type userAttributes struct {
+	Name     string  `json:"name"`
+	DomainID string  `json:"domain_id"`
+	Password *string `json:"password"`
+	Enabled  *bool   `json:"enabled"`
+}
+
+func (r *request) userAttributes() (userAttributes, error) {
+	var body struct {
+		User userAttributes `json:"user"`
+	}
+	err := r.decode(&body)
+	return body.User, err
+}
+
+func createUser(r *request) answer {
+	given, err := r.userAttributes()
+	if err != nil || given.Name == "" {
+		return malformed("Expecting to find name in user.")
+	}
+	s := r.server
+	in := s.domainNamed(DefaultDomain)
+	for _, d := range s.identity.domains {
+		if d.id == given.DomainID {
+			in = d
+		}
+	}
+	if s.findUser(userBody{Name: given.Name, Domain: domainBody{ID: in.id}}) != nil {
+		return identityFailure(http.StatusConflict, "Conflict occurred attempting to store user - "+
+			"Duplicate entry found with name "+given.Name+" at domain ID "+in.id+".")
+	}
+	u := s.addUser(given.Name, in)
+	s.change(u, given)
+	return created(object{"user": u.account()})
+}
+
+func updateUser(r *request, u *user) answer {
+	given, err := r.userAttributes()
+	if err != nil {
+		return malformed("Expecting to find valid JSON in request body.")
+	}
+	r.server.change(u, given)
+	return ok(object{"user": u.account()})
+}
+
+// change: with another password, or disabled, a user's tokens are revoked.
+func (s *Server) change(u *user, given userAttributes) {
+	u.name = cmp.Or(given.Name, u.name)
+	if given.Password != nil {
+		s.changePassword(u, *given.Password)
+	}
+	if given.Enabled != nil {
+		u.disabled = !*given.Enabled
+		if u.disabled {
+			s.revoke(func(t *token) bool { return t.user == u })
+		}
+	}
+}
+
+func deleteUser(r *request, u *user) answer {
+	s := r.server
+	s.deleteApplicationCredential(func(a *applicationCredential) bool { return a.user == u })
+	s.revoke(func(t *token) bool { return t.user == u })
+	s.identity.trusts = slices.DeleteFunc(s.identity.trusts, func(t *trust) bool { return t.trustor == u || t.trustee == u })
+	s.identity.users = slices.DeleteFunc(s.identity.users, func(other *user) bool { return other == u })
+	return noContent()
+}
+
+// account is the user as the API shows it, which is more than a token tells.
+func (u *user) account() object {
+	return object{
+		"id": u.id, "name": u.name, "domain_id": u.domain.id, "enabled": !u.disabled, "password_expires_at": nil, "options": object{},
+	}
+}
+
+// roles are those that have a meaning here; see [roleViews] for their ids.
+var roles = [...]string{"admin", "load-balancer_member", "member", "reader"}
+
+func listRoles(r *request) answer {
+	views := []object{}
+	for _, name := range roles {
+		if wanted := r.query.Get("name"); wanted == "" || wanted == name {
+			views = append(views, roleViews([]string{name})...)
+		}
+	}
+	return ok(object{"roles": views})
+}
+
+func grantRole(r *request, u *user) answer {
+	return r.onRole(func(project, role string) {
+		if !slices.Contains(u.grants[project], role) {
+			u.grants[project] = append(u.grants[project], role)
+		}
+	})
+}
+
+func revokeRole(r *request, u *user) answer {
+	return r.onRole(func(project, role string) {
+		u.grants[project] = slices.DeleteFunc(u.grants[project], func(other string) bool { return other == role })
+	})
+}
+
+func (r *request) onRole(do func(project, role string)) answer {
+	role := strings.TrimPrefix(r.PathValue("role"), "role-")
+	if !slices.Contains(roles[:], role) {
+		return identityFailure(http.StatusNotFound, "Could not find role: "+r.PathValue("role")+".")
+	}
+	do(r.PathValue("project"), role)
+	return noContent()
+}
+
+func listApplicationCredentials(r *request, u *user) answer {
+	views := []object{}
+	for _, a := range r.server.identity.applications {
+		if a.user == u {
+			views = append(views, a.view())
+		}
+	}
+	return ok(object{"application_credentials": views})
+}
+
+// createApplicationCredential: it is for the project that the caller acts in. This answer alone has the secret.
+func createApplicationCredential(r *request, u *user) answer {
+	var body struct {
+		Credential struct {
+			Name   string `json:"name"`
+			Secret string `json:"secret"`
+		} `json:"application_credential"`
+	}
+	if err := r.decode(&body); err != nil || body.Credential.Name == "" {
+		return malformed("Expecting to find name in application_credential.")
+	}
+	if r.token.project == nil {
+		return forbiddenIdentity("create_application_credential")
+	}
+	s := r.server
+	for _, a := range s.identity.applications {
+		if a.user == u && a.name == body.Credential.Name {
+			return identityFailure(http.StatusConflict, "Conflict occurred attempting to store application_credential - Duplicate entry found.")
+		}
+	}
+	id := s.newIdentityID()
+	made := &applicationCredential{
+		id: id, name: body.Credential.Name, secret: cmp.Or(body.Credential.Secret, "application-secret-"+id), user: u, project: r.token.project,
+	}
+	s.identity.applications = append(s.identity.applications, made)
+	view := made.view()
+	view["secret"] = made.secret
+	return created(object{"application_credential": view})
+}
+
+func (a *applicationCredential) view() object {
+	return object{
+		"id": a.id, "name": a.name, "description": nil, "project_id": a.project.id, "user_id": a.user.id, "expires_at": nil,
+		"unrestricted": false, "roles": roleViews(a.user.grants[a.project.id]),
+	}
+}
+
+func deleteApplicationCredential(r *request, u *user) answer {
+	id := r.PathValue("id")
+	if !r.server.deleteApplicationCredential(func(a *applicationCredential) bool { return a.id == id && a.user == u }) {
+		return identityFailure(http.StatusNotFound, fmt.Sprintf("Could not find Application Credential: %s.", id))
+	}
+	return noContent()
+}

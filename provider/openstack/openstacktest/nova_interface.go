@@ -1,0 +1,82 @@
+package openstacktest
+
+import (
+	"net/http"
+	"slices"
+)
+
+// interfaceView is a port as Nova shows what is attached to a server.
+func (r *request) interfaceView(p *Port) object {
+	view := object{
+		"port_id": p.ID, "net_id": p.NetworkID, "mac_addr": p.MACAddress, "port_state": p.Status, "fixed_ips": fixedIPs(listed(p.FixedIPs)),
+	}
+	if r.version.atLeast(70) {
+		view["tag"] = nil
+	}
+	return view
+}
+
+// listServerInterfaces asks Neutron for the ports: they come in its order, not in that of the server's addresses.
+func listServerInterfaces(r *request, i *instance) answer {
+	views := []object{}
+	for _, port := range r.server.network.portsOf(i.ID) {
+		views = append(views, r.interfaceView(port))
+	}
+	return ok(object{"interfaceAttachments": views})
+}
+
+// onInterface serves what is about one port of a server.
+func onInterface(handle func(*request, *instance, *Port) answer) func(*request, *instance) answer {
+	return func(r *request, i *instance) answer {
+		for _, port := range r.server.network.portsOf(i.ID) {
+			if port.ID == r.PathValue("port") {
+				return handle(r, i, port)
+			}
+		}
+		return failure(ServiceCompute, http.StatusNotFound, "Port id "+r.PathValue("port")+" could not be found.")
+	}
+}
+
+func getInterface(r *request, _ *instance, p *Port) answer {
+	return ok(object{"interfaceAttachment": r.interfaceView(p)})
+}
+
+// attachInterface gives a server one port more: one that is there, or a new one in a network.
+func attachInterface(r *request, i *instance) answer {
+	var body struct {
+		Attachment struct {
+			Port     string `json:"port_id"`
+			Network  string `json:"net_id"`
+			FixedIPs []struct {
+				Address string `json:"ip_address"`
+			} `json:"fixed_ips"`
+		} `json:"interfaceAttachment"`
+	}
+	if err := r.decode(&body); err != nil {
+		return failure(ServiceCompute, http.StatusBadRequest, err.Error())
+	}
+	wanted := requestedNetwork{UUID: body.Attachment.Network, Port: body.Attachment.Port}
+	if len(body.Attachment.FixedIPs) > 0 {
+		wanted.FixedIP = body.Attachment.FixedIPs[0].Address
+	}
+	if wanted.UUID == "" && wanted.Port == "" {
+		networks, refusal := r.requestedNetworks(nil)
+		if refusal != nil || len(networks) == 0 {
+			return failure(ServiceCompute, http.StatusBadRequest, "Multiple possible networks found, use a Network ID to be more specific.")
+		}
+		wanted = networks[0]
+	}
+	if refusal := r.plugInto(i, wanted); refusal != nil {
+		return *refusal
+	}
+	port := r.server.network.ports.rows[i.plugged[len(i.plugged)-1]]
+	return ok(object{"interfaceAttachment": r.interfaceView(port)})
+}
+
+// detachInterface deletes the port, unless the server was given it.
+func detachInterface(r *request, i *instance, p *Port) answer {
+	r.server.release(i, p)
+	i.plugged = slices.DeleteFunc(i.plugged, func(id string) bool { return id == p.ID })
+	i.lent = slices.DeleteFunc(i.lent, func(id string) bool { return id == p.ID })
+	return answer{status: http.StatusAccepted}
+}
