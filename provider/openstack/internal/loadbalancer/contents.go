@@ -130,11 +130,14 @@ func orElse[T any](items, otherwise []T) []T {
 	return items
 }
 
-// hidden is that of the members which a status tree does not show, but for which members there are: equal for two wishes of which one can
-// be compared with the other's members as a tree shows them.
+// hidden is that of members and monitors which a status tree does not show, but for which members there are: equal for two wishes of which
+// one can be compared with what a tree shows of the other.
 func hidden(d balancer.Desired) string {
 	var kinds []string
 	for _, port := range d.Ports {
+		if m := port.Pool.Monitor; m != nil {
+			kinds = append(kinds, fmt.Sprint(port.Name, " monitor ", m.Delay, m.Timeout, m.MaxRetries, m.MaxRetriesDown, m.HTTPMethod, m.URLPath, m.ExpectedCodes))
+		}
 		for _, m := range port.Pool.Members {
 			kinds = append(kinds, fmt.Sprint(port.Name, m.MonitorPort, m.SubnetID))
 			if m.Weight != 1 {

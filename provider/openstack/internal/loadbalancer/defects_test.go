@@ -3,6 +3,7 @@ package loadbalancer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -369,5 +370,54 @@ func TestDeletion_GuestWhoseTagsSomebodyHasTaken_IsNotCutOff(t *testing.T) {
 	c.remove(guest)
 	if n := len(s.LoadBalancers()); n > 0 {
 		t.Errorf("after the guest %d load balancers are left", n)
+	}
+}
+
+// The tree of statuses, from which a load balancer is read as a rule, does not show how a monitor checks.
+func TestEnsure_MonitorsThatCheckOtherwise_AreChanged(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	service := s.addService("web", 80)
+	c.ensure(service, node)
+	for _, delay := range []int{7, 9} {
+		service = s.now(service)
+		annotations("enable-health-monitor", "true", "health-monitor-delay", fmt.Sprint(delay))(service)
+		s.update(service)
+		c.ensure(service, node)
+		if m := s.LoadBalancers()[0].Pools[0].Monitor; m == nil || m.Delay != delay {
+			t.Errorf("the monitor is %+v, want one with a delay of %d s", m, delay)
+		}
+	}
+}
+
+// As with OCCM: a tag that stayed would count against max-shared-lb.
+func TestEnsure_GuestWhosePortIsTaken_LeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	owner := s.addService("owner", 80)
+	c.ensure(owner, node)
+	lb := s.LoadBalancers()[0]
+	guest := s.addService("guest", 443, 80)
+	guest.Annotations[settings.AnnotationLoadBalancerID] = lb.ID
+	s.update(guest)
+	mark := s.mark()
+	if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(guest), []*v1.Node{node}); !isWait(err) {
+		t.Errorf("the guest is answered %v", err)
+	}
+	if writes := s.writes(mark); len(writes) > 0 {
+		t.Errorf("for a guest that is turned away the requests %q are made", writes)
+	}
+	if said := s.said("LoadBalancerPortInUse"); len(said) != 1 {
+		t.Errorf("the guest was told %q", said)
+	}
+	// When it wants other ports it is let in.
+	guest = s.now(guest)
+	guest.Spec.Ports = guest.Spec.Ports[:1]
+	s.update(guest)
+	c.ensure(guest, node)
+	if now := s.LoadBalancers()[0]; len(now.Listeners) != 2 {
+		t.Errorf("the listeners are %+v", now.Listeners)
 	}
 }

@@ -28,7 +28,7 @@ type memory struct {
 	// contents are what lies below the load balancer, as it was at seen. Nil: not known, or what was settled.
 	contents *contents
 
-	// hidden is what of the members' fields a status tree does not show, as it was last carried out; "" for nothing known.
+	// hidden is what of the fields of members and monitors a status tree does not show, as it was last carried out; "" for nothing known.
 	hidden string
 	// floating are the floating IPs that were seen; nil: they are to be read.
 	floating *[]balancer.FloatingIP

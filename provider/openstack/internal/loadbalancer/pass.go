@@ -429,7 +429,7 @@ func (p *pass) needsMore(todo plan.Plan) bool {
 	if p.closely {
 		return false
 	}
-	inPart := slices.ContainsFunc(p.observed.Pools, func(pool balancer.Pool) bool { return pool.MembersInPart })
+	inPart := slices.ContainsFunc(p.observed.Pools, func(pool balancer.Pool) bool { return pool.MembersInPart || pool.MonitorInPart })
 	if inPart && p.memory.hidden != "" && p.memory.hidden != hidden(p.desired) {
 		return true
 	}

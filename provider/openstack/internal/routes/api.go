@@ -10,7 +10,6 @@ import (
 	"net/url"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/extraroutes"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
@@ -197,50 +196,6 @@ func extractPort(result gophercloud.Result) (port, error) {
 	}
 	return body.Port, nil
 }
-
-// extensions are the aliases of the extensions that the cloud has, in one request.
-func (a *api) extensions(ctx context.Context) (extensionSet, error) {
-	client, err := a.network(ctx)
-	if err != nil {
-		return nil, err
-	}
-	page, err := extensions.List(client).AllPages(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list network extensions: %w", err)
-	}
-	all, err := extensions.ExtractExtensions(page)
-	if err != nil {
-		return nil, fmt.Errorf("list network extensions: %w", err)
-	}
-	// Every Neutron has some: this is not Neutron's answer.
-	if len(all) == 0 {
-		return nil, errors.New("list network extensions: the answer has none")
-	}
-	found := extensionSet{}
-	for _, e := range all {
-		found[e.Alias] = true
-	}
-	return found, nil
-}
-
-// extensionSet are aliases of network extensions.
-type extensionSet map[string]bool
-
-// The extensions that routes are about, of the Networking API reference.
-const (
-	extensionExtraRoute       = "extraroute"
-	extensionExtraRouteAtomic = "extraroute-atomic"
-	extensionAddressPairs     = "allowed-address-pairs"
-)
-
-// routes tells whether routers have routes at all.
-func (s extensionSet) routes() bool { return s[extensionExtraRoute] || s.atomic() }
-
-// atomic tells whether routes can be added and removed one by one.
-func (s extensionSet) atomic() bool { return s[extensionExtraRouteAtomic] }
-
-// addressPairs tells whether ports have allowed address pairs.
-func (s extensionSet) addressPairs() bool { return s[extensionAddressPairs] }
 
 // isStale is the answer to a write whose revision is not the newest any more.
 func isStale(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed) }

@@ -109,7 +109,7 @@ func (f *portFinder) run(ctx context.Context, calls []*call[*lookup]) {
 	}
 }
 
-// list returns the ports that have any of the addresses.
+// list returns the ports that have any of the addresses, each once: one that has several of them is in the answers to several requests.
 func (f *portFinder) list(ctx context.Context, addresses []netip.Addr) (*surroundings, []port, error) {
 	around, err := f.surroundings(ctx)
 	if err != nil || len(around.networks) == 0 {
@@ -124,7 +124,22 @@ func (f *portFinder) list(ctx context.Context, addresses []netip.Addr) (*surroun
 		}
 		all = append(all, found...)
 	}
-	return around, all, nil
+	return around, once(all), nil
+}
+
+// once keeps the last that was read of each port.
+func once(all []port) []port {
+	byID := make(map[string]int, len(all))
+	kept := all[:0:0]
+	for _, p := range all {
+		if at, seen := byID[p.ID]; seen {
+			kept[at] = p
+			continue
+		}
+		byID[p.ID] = len(kept)
+		kept = append(kept, p)
+	}
+	return kept
 }
 
 func (f *portFinder) surroundings(ctx context.Context) (*surroundings, error) {

@@ -53,7 +53,7 @@ type Config struct {
 // Routes implements cloudprovider.Routes. It is safe for concurrent use.
 type Routes struct {
 	log        logr.Logger
-	extensions *capability.Fact[extensionSet]
+	extensions *capability.Fact[capability.NetworkExtensions]
 	router     *routerCache
 	finder     *portFinder
 	neighbours *neighbours
@@ -79,7 +79,7 @@ func New(c Config) *Routes {
 	}
 	a := &api{network: c.Network, routerID: c.RouterID}
 	r := &Routes{log: c.Logger, known: map[route]string{}}
-	r.extensions = capability.New(a.extensions, capability.Options{Clock: c.Clock})
+	r.extensions = capability.Network(c.Network, capability.Options{Clock: c.Clock})
 	r.router = newRouterCache(a, c.Clock)
 	r.finder = newPortFinder(a, r.router, c.Clock, c.Window)
 	r.neighbours = newNeighbours(r.finder, c.Clock)
@@ -276,7 +276,7 @@ func (r *Routes) isKnown(one route) bool {
 // ifPairs does something about address pairs if the cloud has them.
 func (r *Routes) ifPairs(ctx context.Context, one route, do func(context.Context, route) error) error {
 	has, err := r.extensions.Get(ctx)
-	if err != nil || !has.addressPairs() {
+	if err != nil || !hasAddressPairs(has) {
 		return err
 	}
 	return do(ctx, one)
@@ -291,7 +291,7 @@ func (r *Routes) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !has.routes() {
+	if !hasRoutes(has) {
 		return ErrNoRoutes
 	}
 	return nil

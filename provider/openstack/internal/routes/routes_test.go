@@ -103,6 +103,27 @@ func TestCreateRoute_500AtOnce_IsFewWrites(t *testing.T) {
 	})
 }
 
+// So many addresses are asked for in several requests, and a port of both families is in the answers to two of them.
+func TestCreateRoute_ManyDualStackNodesAtOnce_EachHasBoth(t *testing.T) {
+	c := newCluster(t, newSite(t), nil)
+	const nodes = addressesPerList
+	var wanted []*cloudprovider.Route
+	for i := range nodes {
+		name := fmt.Sprintf("node-%02d", i)
+		v4, v6 := fmt.Sprintf("10.244.%d.0/24", i), fmt.Sprintf("fd00:244:%x::/64", i)
+		c.addNode(name, []string{fmt.Sprintf("10.0.10.%d", i+1), fmt.Sprintf("fd00::%x", i+0x100)}, v4, v6)
+		wanted = append(wanted, routeTo(name, v4), routeTo(name, v6))
+	}
+	for i, err := range atOnce(wanted, func(r *cloudprovider.Route) error { return c.CreateRoute(t.Context(), "cluster", "", r) }) {
+		if err != nil {
+			t.Errorf("%s: %v", wanted[i].DestinationCIDR, err)
+		}
+	}
+	if got := len(c.site.Routes(c.site.router)); got != 2*nodes {
+		t.Errorf("the router has %d routes, want %d", got, 2*nodes)
+	}
+}
+
 func TestListRoutes_Idle_CostsOneRequestAMinute_OrTwoWithForeignRoutes(t *testing.T) {
 	for foreign, want := range map[bool]int{false: 1, true: 2} {
 		s, clock := newSite(t), fakeClock()

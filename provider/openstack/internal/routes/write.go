@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
 )
 
 const (
@@ -30,7 +32,7 @@ var errAbandoned = errors.New("the caller has given up")
 type writer struct {
 	api        *api
 	router     *routerCache
-	extensions func(context.Context) (extensionSet, error)
+	extensions func(context.Context) (capability.NetworkExtensions, error)
 	ownerOf    func(route) owner
 	log        logr.Logger
 }
@@ -229,10 +231,10 @@ func (j *job) edit(ctx context.Context, steps []step) error {
 	if err != nil {
 		return err
 	}
-	if !has.routes() {
+	if !hasRoutes(has) {
 		return ErrNoRoutes
 	}
-	if has.atomic() {
+	if hasAtomicRoutes(has) {
 		err = j.editAtomic(ctx, steps)
 	} else {
 		err = j.editPlain(ctx, steps)

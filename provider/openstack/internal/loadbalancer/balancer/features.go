@@ -15,6 +15,9 @@ type Features struct {
 	AvailabilityZones bool
 	// AdditionalVIPs: API 2.26, not ovn.
 	AdditionalVIPs bool
+	// AllVIPsCIDRs: allowed_cidrs can be used with additional VIPs. API 2.27; Zed, whose API is 2.26, takes CIDRs of the first VIP's family alone
+	// (api/v2/controllers/listener.py), and then fails to open the amphora for them, so that the load balancer ends in ERROR.
+	AllVIPsCIDRs bool
 	// HTTPMonitors, of the health check node port: not ovn. Of UDP pools: API 2.16.
 	HTTPMonitors    bool
 	UDPHTTPMonitors bool
@@ -47,6 +50,7 @@ func FeaturesOf(provider string, minor int, serial bool) Features {
 		Flavors:            minor >= 6 && !ovn,
 		AvailabilityZones:  minor >= 14 && !ovn,
 		AdditionalVIPs:     minor >= 26 && !ovn,
+		AllVIPsCIDRs:       minor >= 27 && !ovn,
 		HTTPMonitors:       !ovn,
 		UDPHTTPMonitors:    minor >= 16 && !ovn,
 		SCTPMonitors:       !ovn,

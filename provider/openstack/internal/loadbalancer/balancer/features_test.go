@@ -14,6 +14,7 @@ func TestFeatures_ComeWithVersionsOfTheAPI(t *testing.T) {
 		"availability zones":    {14, func(f Features) bool { return f.AvailabilityZones }},
 		"HTTP monitors for UDP": {16, func(f Features) bool { return f.UDPHTTPMonitors }},
 		"additional VIPs":       {26, func(f Features) bool { return f.AdditionalVIPs }},
+		"CIDRs for all VIPs":    {27, func(f Features) bool { return f.AllVIPsCIDRs }},
 		"HTTP monitors":         {0, func(f Features) bool { return f.HTTPMonitors }},
 		"monitors for SCTP":     {0, func(f Features) bool { return f.SCTPMonitors }},
 		"HTTP, TLS and PROXY":   {0, func(f Features) bool { return f.HTTP }},

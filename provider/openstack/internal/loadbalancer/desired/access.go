@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -25,6 +26,13 @@ func (b *builder) clients() ([]string, error) {
 				"keep anybody out (API 2.12 is needed, or provider ovn with manage-security-groups)")
 		}
 		return nil, nil
+	}
+	if len(b.families) > 1 && b.Features.AllowedCIDRs && !b.Features.AllVIPsCIDRs {
+		// Without any, everybody may connect.
+		if asked == nil {
+			return nil, nil
+		}
+		return nil, errors.New("source ranges for a load balancer of two families need Octavia API 2.27: this one cannot keep anybody out of it")
 	}
 	if asked == nil {
 		cidrs := make([]string, 0, len(b.families))

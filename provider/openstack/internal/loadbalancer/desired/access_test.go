@@ -100,3 +100,21 @@ func TestAccess_WhatCannotKeepAnybodyOut_IsTold(t *testing.T) {
 		t.Error("ovn is asked for allowed_cidrs")
 	}
 }
+
+// Zed has additional VIPs, and fails to make a load balancer that has one and CIDRs.
+func TestAccess_OfTwoFamiliesBeforeAPI227_IsEverybodys(t *testing.T) {
+	zed := withFeatures(balancer.FeaturesOf("amphora", 26, false))
+	d, notices := build(t, zed, dualStack)
+	wantTold(t, notices)
+	if got := d.Ports[0].Listener.AllowedCIDRs; got != nil || len(d.LoadBalancer.AdditionalVIPs) != 1 {
+		t.Errorf("the CIDRs are %q, the additional VIPs %v", got, d.LoadBalancer.AdditionalVIPs)
+	}
+	err := refused(t, zed, dualStack, func(in *Input) { in.Settings.SourceRanges = []string{"10.0.0.0/8"} })
+	if !strings.Contains(err.Error(), "2.27") {
+		t.Error(err)
+	}
+	d, _ = build(t, zed, func(in *Input) { in.Settings.SourceRanges = []string{"10.0.0.0/8"} })
+	if got := d.Ports[0].Listener.AllowedCIDRs; !slices.Equal(got, []string{"10.0.0.0/8"}) {
+		t.Errorf("of one family: the CIDRs are %q", got)
+	}
+}

@@ -18,8 +18,8 @@ type Input struct {
 	Settings settings.Settings
 	Features balancer.Features
 	Places   Places
-	// LoadBalancerName is that of the load balancer that the Service uses, whoever made it; its children bear its name. "" if there is
-	// none yet.
+	// LoadBalancerName is that of the load balancer that the Service uses, whoever made it; "" if there is none yet. An owner's listeners, pools
+	// and monitors bear it, a guest's those of the Service's own, as with OCCM (loadbalancer.go, ensureOctaviaLoadBalancer).
 	LoadBalancerName string
 	// Guest: the load balancer was made for another Service, or by a user. Its addresses, its kind and its floating IP are their matter.
 	Guest bool

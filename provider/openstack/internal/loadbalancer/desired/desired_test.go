@@ -94,15 +94,23 @@ func TestBuild_OldAPI_IsNotAskedForWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// A load balancer that was made by a user, for another Service, or under another cluster name.
-func TestBuild_ExistingLoadBalancer_GivesItsChildrenItsName(t *testing.T) {
-	d, _ := build(t, withMonitor, func(in *Input) { in.LoadBalancerName, in.Guest = "my own", true })
-	port := d.Ports[0]
-	if port.Listener.Name != "listener_0_my own" || port.Pool.Name != "pool_0_my own" || port.Pool.Monitor.Name != "monitor_0_my own" {
-		t.Errorf("children %q, %q, %q", port.Listener.Name, port.Pool.Name, port.Pool.Monitor.Name)
-	}
-	if tag := port.Listener.Tags[0]; tag != "kube_service_kubernetes_shop_web" {
-		t.Errorf("the listener has not the Service's own tag, but %q", tag)
+// The owner's load balancer may have been made under another cluster name. A guest's children bear the Service's own name: OCCM takes them
+// for its own by that, and would rename the monitors.
+func TestBuild_ExistingLoadBalancer_ItsChildrenBearTheOwnersNameOrTheGuests(t *testing.T) {
+	const elsewhere, own = "kube_service_former_shop_web", "kube_service_kubernetes_shop_web"
+	for _, guest := range []bool{false, true} {
+		d, _ := build(t, withMonitor, func(in *Input) { in.LoadBalancerName, in.Guest = elsewhere, guest })
+		name := elsewhere
+		if guest {
+			name = own
+		}
+		port := d.Ports[0]
+		if port.Listener.Name != "listener_0_"+name || port.Pool.Name != "pool_0_"+name || port.Pool.Monitor.Name != "monitor_0_"+name {
+			t.Errorf("guest %t: children %q, %q, %q", guest, port.Listener.Name, port.Pool.Name, port.Pool.Monitor.Name)
+		}
+		if tag := port.Listener.Tags[0]; tag != own {
+			t.Errorf("guest %t: the listener has not the Service's own tag, but %q", guest, tag)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ const reasonAlgorithmIgnored = "LoadBalancerAlgorithmIgnored"
 
 func (b *builder) ports(backends []backend, clients []string) ([]balancer.Port, error) {
 	name := b.LoadBalancerName
-	if name == "" {
+	if name == "" || b.Guest {
 		name = b.Identity.LoadBalancerName()
 	}
 	algorithm := b.algorithm()

@@ -47,7 +47,7 @@ type Config struct {
 // API asks Neutron. It is safe for concurrent use. What it returns is the caller's own. [API.Close] ends it.
 type API struct {
 	config     Config
-	extensions *capability.Fact[map[string]bool]
+	extensions *capability.Fact[capability.NetworkExtensions]
 
 	floatingIPs *lookup[*floatingIPList]
 	// lastFloatingIPs is the last list; nil before the first.
@@ -69,7 +69,7 @@ func New(config Config) *API {
 		config.Clock = clock.RealClock{}
 	}
 	a := &API{config: config}
-	a.extensions = capability.New(a.readExtensions, capability.Options{Clock: config.Clock})
+	a.extensions = capability.Network(config.Client, capability.Options{Clock: config.Clock})
 	a.floatingIPs = newLookup(config.Clock, 0, a.readFloatingIPs)
 	a.groups = newLookup(config.Clock, 0, a.readSecurityGroups)
 	a.serverPorts = newLookup(config.Clock, 0, a.readServerPorts)

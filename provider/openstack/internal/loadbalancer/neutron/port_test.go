@@ -247,7 +247,7 @@ func TestAddGroup_GroupOfAnotherServiceIsGone_ThisOnesIsAdded(t *testing.T) {
 	port := s.addPort("server")
 	seen := portSeen(port, s.portNow(port).RevisionNumber)
 	edits := []*groupEdit{
-		{port: seen, group: "gone", add: true},
+		{port: seen, group: "00000000-0000-4000-8000-00000000dead", add: true},
 		{port: seen, group: good, add: true},
 	}
 	s.editGroups(t.Context(), edits)

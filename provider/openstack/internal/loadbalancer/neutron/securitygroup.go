@@ -57,7 +57,8 @@ func (r rule) value() balancer.Rule {
 	}
 }
 
-// remote is the other side, as a CIDR in its usual form. That of a rule for the members of a group is told in words: it lets fewer through
+// remote is the other side, as a CIDR in its usual form: no prefix and the prefix of all addresses are one to Neutron, which refuses the second
+// of two such rules. That of a rule for the members of a group is told in words: it lets fewer through
 // than the rule for everybody which it would look like, and is none that is wanted.
 func (r rule) remote() string {
 	switch {
@@ -65,6 +66,10 @@ func (r rule) remote() string {
 		return "security group " + r.RemoteGroupID
 	case r.RemoteAddressGroupID != "":
 		return "address group " + r.RemoteAddressGroupID
+	case r.RemotePrefix == "" && etherType(r.EtherType) == "IPv6":
+		return "::/0"
+	case r.RemotePrefix == "":
+		return "0.0.0.0/0"
 	}
 	if prefix, err := netip.ParsePrefix(r.RemotePrefix); err == nil {
 		return prefix.Masked().String()

@@ -35,8 +35,8 @@ func TestSecurityGroup_WithItsRules_IsOneRequest(t *testing.T) {
 		t.Fatalf("found %+v", group)
 	}
 	for _, want := range []balancer.Rule{
-		{Direction: "egress", EtherType: "IPv4"},
-		{Direction: "egress", EtherType: "IPv6"},
+		{Direction: "egress", EtherType: "IPv4", RemotePrefix: "0.0.0.0/0"},
+		{Direction: "egress", EtherType: "IPv6", RemotePrefix: "::/0"},
 		{Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 30080, PortMax: 30090, RemotePrefix: "10.0.0.0/8"},
 		{Direction: "ingress", EtherType: "IPv6", Protocol: "udp", PortMin: 30080, PortMax: 30080, RemotePrefix: "fd00::/64"},
 		{Direction: "ingress", EtherType: "IPv4", Protocol: "sctp", PortMin: 30080, PortMax: 30080, RemotePrefix: "192.0.2.7/32"},
@@ -55,7 +55,7 @@ func TestSecurityGroup_RuleForAGroup_IsNotTheRuleForEverybody(t *testing.T) {
 		"of a group":            {Direction: "ingress", EtherType: "IPv4", RemoteGroupID: "g"},
 		"of a group of address": {Direction: "ingress", EtherType: "IPv4", RemoteAddressGroupID: "g"},
 	} {
-		if r.value().Same(balancer.Rule{Direction: "ingress", EtherType: "IPv4"}) {
+		if r.value().Same(balancer.Rule{Direction: "ingress", EtherType: "IPv4", RemotePrefix: "0.0.0.0/0"}) {
 			t.Errorf("a rule %s lets everybody through", text)
 		}
 	}

@@ -116,7 +116,7 @@ func TestExternalNetwork_IsOneFilteredListAndItsSubnets_AndRemembered(t *testing
 
 func TestExternalNetwork_OneOfIPv6Only_IsPassedOver(t *testing.T) {
 	s := newSite(t)
-	first := s.AddNetwork(openstacktest.Network{ID: "00000000-0000-0000-0000-000000000001", External: true})
+	first := s.AddNetwork(openstacktest.Network{ID: "00000000-0000-0000-0000-000000000001", External: true, Shared: true})
 	s.AddSubnet(openstacktest.Subnet{NetworkID: first, CIDR: "2001:db8::/64"})
 	if id, err := s.ExternalNetwork(t.Context()); err != nil || id != s.external {
 		t.Errorf("found %q, error %v, want %q", id, err, s.external)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/attributestags"
 )
 
@@ -46,29 +45,4 @@ func once(tags []string) []string {
 		}
 	}
 	return kept
-}
-
-// readExtensions are the aliases of the extensions that the cloud has.
-func (a *API) readExtensions(ctx context.Context) (map[string]bool, error) {
-	client, err := a.config.Client(ctx)
-	if err != nil {
-		return nil, err
-	}
-	page, err := extensions.List(client).AllPages(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list network extensions: %w", err)
-	}
-	all, err := extensions.ExtractExtensions(page)
-	if err != nil {
-		return nil, fmt.Errorf("list network extensions: %w", err)
-	}
-	// Every Neutron has some: this is not Neutron's answer.
-	if len(all) == 0 {
-		return nil, errors.New("list network extensions: the answer has none")
-	}
-	found := map[string]bool{}
-	for _, e := range all {
-		found[e.Alias] = true
-	}
-	return found, nil
 }

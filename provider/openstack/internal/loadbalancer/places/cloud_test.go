@@ -43,7 +43,7 @@ func newSite(t *testing.T) *site {
 	s.v6 = s.AddSubnet(openstacktest.Subnet{NetworkID: s.nodes, CIDR: "fd00::/64"})
 	s.front = s.AddNetwork(openstacktest.Network{Name: "front"})
 	s.frontV4 = s.AddSubnet(openstacktest.Subnet{NetworkID: s.front, CIDR: "172.16.0.0/24"})
-	s.external = s.AddNetwork(openstacktest.Network{Name: "public", External: true})
+	s.external = s.AddNetwork(openstacktest.Network{Name: "public", External: true, Shared: true})
 	s.public = s.AddSubnet(openstacktest.Subnet{Name: "public-1", NetworkID: s.external, CIDR: "203.0.113.0/24", Tags: []string{"alice", "bob"}})
 	credentials := s.Credentials()
 	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{

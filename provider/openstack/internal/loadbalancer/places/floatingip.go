@@ -2,8 +2,11 @@ package places
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
 // floatingIP is where a floating IP is made, if one may be: of an external Service of IPv4 that has none.
@@ -29,20 +32,37 @@ func (r *resolver) floatingIP(ctx context.Context) error {
 	return r.floatingSubnets(ctx)
 }
 
-// floatingSubnet is the one that is named. It tells its network.
+// floatingSubnet is the one that is named. It tells its network, if the project sees it: Neutron shows the subnets of an external network to
+// its owner, to administrators, and to those it is shared with, and makes floating IPs in them for everybody.
 func (r *resolver) floatingSubnet(ctx context.Context) error {
-	subnet, err := r.namedSubnet(ctx, r.Settings.FloatingSubnetID)
-	if err != nil {
-		return err
-	}
 	named := r.Settings.FloatingNetworkID
+	subnet, err := r.cloud.Subnet(ctx, r.Settings.FloatingSubnetID)
 	switch {
+	case errors.Is(err, neutron.ErrNotFound):
+		return r.unseenFloatingSubnet(ctx)
+	case err != nil:
+		return err
 	case named != "" && named != subnet.NetworkID:
 		return impossible("subnet %s, which is named for floating IPs, is in network %s, and not in %s, which is named, too", subnet.ID, subnet.NetworkID, named)
 	case subnet.IPv6:
 		return impossible("subnet %s, which is named for floating IPs, is of IPv6", subnet.ID)
 	}
 	r.places.FloatingNetworkID, r.places.FloatingSubnetIDs = subnet.NetworkID, []string{subnet.ID}
+	return nil
+}
+
+// unseenFloatingSubnet takes the one that is named for one of the external network. If it is not, Neutron says so.
+func (r *resolver) unseenFloatingSubnet(ctx context.Context) (err error) {
+	network := r.Settings.FloatingNetworkID
+	if network == "" {
+		if network, err = r.cloud.ExternalNetwork(ctx); err != nil {
+			return err
+		}
+	}
+	if network == "" {
+		return impossible("there is no subnet %s that the project sees, and no external network it could be in", r.Settings.FloatingSubnetID)
+	}
+	r.places.FloatingNetworkID, r.places.FloatingSubnetIDs = network, []string{r.Settings.FloatingSubnetID}
 	return nil
 }
 
@@ -66,7 +86,7 @@ func (r *resolver) floatingSubnets(ctx context.Context) error {
 		}
 	}
 	if len(r.places.FloatingSubnetIDs) == 0 {
-		return impossible("none of the IPv4 subnets of network %s that the project sees (%d) has %s",
+		return impossible("none of the IPv4 subnets of network %s that the project sees (%d) has %s; those of a network of others can be named by their ids alone",
 			r.places.FloatingNetworkID, len(all), asked(pattern, tags))
 	}
 	return nil

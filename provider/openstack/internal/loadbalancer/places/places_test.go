@@ -382,6 +382,7 @@ func TestResolve_FloatingIP(t *testing.T) {
 	s := newSite(t)
 	second := s.AddSubnet(openstacktest.Subnet{Name: "public-2", NetworkID: s.external, CIDR: "198.51.100.0/24", Tags: []string{"alice"}})
 	v6 := s.AddSubnet(openstacktest.Subnet{Name: "public-3", NetworkID: s.external, CIDR: "2001:db8::/64"})
+	const hidden = "44444444-4444-4444-8444-444444444444"
 	all := []string{min(s.public, second), max(s.public, second)}
 	for name, c := range map[string]struct {
 		in         Input
@@ -406,7 +407,15 @@ func TestResolve_FloatingIP(t *testing.T) {
 			in:         Input{Settings: settings.Settings{FloatingNetworkID: s.front, FloatingSubnetID: second}},
 			impossible: "is in network " + s.external, calls: map[string]int{"subnet_list": 1},
 		},
-		"no such subnet": {in: Input{Settings: settings.Settings{FloatingSubnetID: "gone"}}, impossible: "no subnet gone", calls: map[string]int{"subnet_list": 1}},
+		// To Neutron it may well be there: an external network's are hidden from those who may have floating IPs in them.
+		"hidden subnet": {
+			in:      Input{Settings: settings.Settings{FloatingSubnetID: hidden}},
+			network: s.external, subnets: []string{hidden}, calls: map[string]int{"network_list": 1, "subnet_list": 2},
+		},
+		"hidden subnet of the network": {
+			in:      Input{Settings: settings.Settings{FloatingNetworkID: "partners", FloatingSubnetID: hidden}},
+			network: "partners", subnets: []string{hidden}, calls: map[string]int{"subnet_list": 1},
+		},
 		"subnet of IPv6": {in: Input{Settings: settings.Settings{FloatingSubnetID: v6}}, impossible: "of IPv6", calls: map[string]int{"subnet_list": 1}},
 		"pattern": {
 			in:      Input{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "public-*"}},

@@ -130,6 +130,9 @@ func (c *changer) adjust() {
 			c.noticeImmutable(changes)
 		}
 	}
+	if c.isTurnedAway() {
+		return
+	}
 	lb := c.is.LoadBalancer
 	c.tagLoadBalancer()
 	c.floatingIPs(Ref{ID: lb.ID}, lb.VIP.PortID)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
@@ -62,8 +63,7 @@ func (p *ports) assign() []*slot {
 	for _, want := range p.want.Ports {
 		l := there[want.Listener.Key()]
 		if l != nil && !p.ownsListener(*l) {
-			p.notice(Notice{ReasonPortInUse, fmt.Sprintf(
-				"port %s is used by listener %s of load balancer %s, which is not the Service's", want.Name, l.ID, p.is.LoadBalancer.ID), true})
+			p.noticePortInUse(want, *l)
 			continue
 		}
 		s := &slot{want: want, listener: l}
@@ -76,6 +76,30 @@ func (p *ports) assign() []*slot {
 		}
 	}
 	return slots
+}
+
+func (c *changer) noticePortInUse(want balancer.Port, l balancer.Listener) {
+	c.notice(Notice{ReasonPortInUse, fmt.Sprintf(
+		"port %s is used by listener %s of load balancer %s, which is not the Service's", want.Name, l.ID, c.is.LoadBalancer.ID), true})
+}
+
+// isTurnedAway tells whether the Service, which would be a new guest, wants a port that somebody else's listener has. Then it does not join at
+// all: as with OCCM it gets none of its ports, and its tags, which count against max-shared-lb, are not put on the load balancer.
+func (c *changer) isTurnedAway() bool {
+	tags := c.is.LoadBalancer.Tags
+	if c.role != balancer.Guest || slices.Contains(tags, c.id.ServiceTag()) || slices.Contains(tags, c.id.LoadBalancerName()) {
+		return false
+	}
+	collides := false
+	for _, want := range c.want.Ports {
+		for _, l := range c.is.Listeners {
+			if l.Status != balancer.Deleted && l.Key() == want.Listener.Key() && !c.ownsListener(l) {
+				c.noticePortInUse(want, l)
+				collides = true
+			}
+		}
+	}
+	return collides
 }
 
 // assignPool finds the pool of the port's listener. One that is somebody else's listener's too, or another port's, is left to them.

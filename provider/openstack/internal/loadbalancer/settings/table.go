@@ -123,7 +123,7 @@ func floatingIP() []row {
 		setting[string]{
 			entry: entry{
 				name: annotationFloatingSubnet, option: "floating-subnet", ofClass: true, later: newFloatingIP,
-				meaning: "The subnets of the floating IP, by name: with wildcards or, after `~`, as a regular expression; `!` before it negates. They are tried one after the other.",
+				meaning: "The subnets of the floating IP, by name: with wildcards or, after `~`, as a regular expression; `!` before it negates. They are tried one after the other. Only those that the project sees can be found by name or tags; of an external network of others that is not shared it sees none, and the id must be given.",
 			},
 			kind: subnetPattern(), at: func(s *Settings) *string { return &s.FloatingSubnet },
 			class: func(c config.LoadBalancerClass) *string { return unlessEmpty(c.FloatingSubnet) },

@@ -1,0 +1,49 @@
+package capability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions"
+)
+
+// NetworkExtensions are the aliases of the extensions that a cloud's network service has.
+type NetworkExtensions map[string]bool
+
+// Network returns the fact which extensions a cloud's network service has. It costs one request. client is asked for the service's client
+// each time.
+func Network(client func(context.Context) (*gophercloud.ServiceClient, error), options Options) *Fact[NetworkExtensions] {
+	return New(func(ctx context.Context) (NetworkExtensions, error) {
+		service, err := client(ctx)
+		if err != nil {
+			return nil, err
+		}
+		found, err := networkExtensions(ctx, service)
+		if err != nil {
+			return nil, fmt.Errorf("list network extensions: %w", err)
+		}
+		return found, nil
+	}, options)
+}
+
+func networkExtensions(ctx context.Context, client *gophercloud.ServiceClient) (NetworkExtensions, error) {
+	page, err := extensions.List(client).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := extensions.ExtractExtensions(page)
+	if err != nil {
+		return nil, err
+	}
+	// Every Neutron has some: this is not Neutron's answer.
+	if len(all) == 0 {
+		return nil, errors.New("the answer has none")
+	}
+	found := NetworkExtensions{}
+	for _, e := range all {
+		found[e.Alias] = true
+	}
+	return found, nil
+}
