@@ -75,7 +75,7 @@ func newSlowSite(t *testing.T, provisioning time.Duration, options ...openstackt
 
 func makeSite(t *testing.T, fake *clocktesting.FakeClock, options ...openstacktest.Option) *site {
 	t.Helper()
-	s := &site{Server: openstacktest.NewServer(options...), t: t, clock: fake}
+	s := &site{Server: openstacktest.NewServer(append(options, openstacktest.WithFailoverByOwners())...), t: t, clock: fake}
 	t.Cleanup(s.Server.Close)
 	var c clock.Clock = clock.RealClock{}
 	if fake != nil {

@@ -30,7 +30,7 @@ func TestGet_AndList_TellTheSame(t *testing.T) {
 	want := balancer.LoadBalancer{
 		ID: id, Name: "lb", Description: "d", Tags: []string{"b", "a"}, Provider: "amphora", FlavorID: flavor, AvailabilityZone: "zone-1",
 		VIP:            balancer.VIP{Address: "10.0.0.9", PortID: made.VIPPortID, SubnetID: w.subnet, NetworkID: w.network},
-		AdditionalVIPs: []balancer.VIP{{Address: "10.1.0.9", PortID: made.VIPPortID, SubnetID: other}},
+		AdditionalVIPs: []balancer.VIP{{Address: "10.1.0.9", SubnetID: other}},
 		Status:         balancer.Active, CreatedAt: w.clock.Now(), UpdatedAt: w.clock.Now(),
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
 )
@@ -31,15 +32,17 @@ func (a *API) get(ctx context.Context, path string, query url.Values, into any) 
 	return err
 }
 
-// isNotFound tells whether Octavia itself says that there is none: in the form of its errors, which is WSME's. A 404 of a proxy, or of an
-// address where no Octavia is, says nothing.
+// isNotFound tells whether Octavia itself says that there is none: in the form of its errors, which is WSME's, or, of the pool on the way to
+// its members (PoolsController._lookup), oslo.middleware's with the text "Pool ... not found.". A 404 of a proxy, or of an address where no
+// Octavia is ("The resource could not be found."), says nothing.
 func isNotFound(err error) bool {
 	var unexpected gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &unexpected) || unexpected.Actual != http.StatusNotFound {
 		return false
 	}
 	var body struct {
-		Fault string `json:"faultstring"`
+		Fault       string `json:"faultstring"`
+		Description string `json:"description"`
 	}
-	return json.Unmarshal(unexpected.Body, &body) == nil && body.Fault != ""
+	return json.Unmarshal(unexpected.Body, &body) == nil && (body.Fault != "" || strings.HasSuffix(body.Description, " not found."))
 }

@@ -29,7 +29,7 @@ type desk struct {
 
 func newDesk(t *testing.T, options ...openstacktest.Option) *desk {
 	t.Helper()
-	cloud := openstacktest.NewServer(options...)
+	cloud := openstacktest.NewServer(append(options, openstacktest.WithFailoverByOwners())...)
 	t.Cleanup(cloud.Close)
 	credentials := cloud.Credentials()
 	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
