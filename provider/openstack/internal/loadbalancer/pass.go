@@ -385,6 +385,10 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: p.claim.balancer, Patience: patience})
 	p.adopt(done)
 	p.remember(todo, done, created, err)
+	if len(done.Done) > 0 {
+		// It goes on, so the pause grows no longer: a plan of many steps takes many passes.
+		p.memory.waiting = time.Time{}
+	}
 	if told := p.announce(ctx); told != nil {
 		err = errors.Join(err, told)
 	}

@@ -16,7 +16,8 @@ import (
 )
 
 // GetLoadBalancer implements cloudprovider.LoadBalancer. There is a load balancer as long as anything is left of it: upstream's
-// controller deletes only what exists, and floating IPs and security groups outlive a load balancer that somebody else has deleted.
+// controller deletes only what exists, and floating IPs and security groups outlive a load balancer that somebody else has deleted. So do
+// the annotations of a Service that stays, if the CCM was killed after the load balancer had gone.
 func (l *LoadBalancers) GetLoadBalancer(ctx context.Context, clusterName string, service *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
 	unlock, _, err := l.locks.lock(ctx, "service "+string(service.UID))
 	if err != nil {
@@ -34,7 +35,7 @@ func (l *LoadBalancers) GetLoadBalancer(ctx context.Context, clusterName string,
 	if err := p.observeSecurityGroup(ctx); err != nil {
 		return nil, false, err
 	}
-	left := p.claim.deleting != nil || len(p.floating) > 0 || p.observed.SecurityGroup != nil
+	left := p.claim.deleting != nil || len(p.floating) > 0 || p.observed.SecurityGroup != nil || isAnnotatedInVain(service)
 	return &v1.LoadBalancerStatus{}, left, nil
 }
 
@@ -183,6 +184,11 @@ func (p *pass) removal() plan.Plan {
 	return plan.Removal(p.identity, p.observed, plan.RemovalOptions{
 		KeepFloatingIP: p.settings.KeepFloatingIP, Cascade: p.settings.CascadeDelete, Tags: p.minor >= 5,
 	})
+}
+
+// isAnnotatedInVain tells whether a Service that stays, and wants no load balancer, bears the address of one.
+func isAnnotatedInVain(service *v1.Service) bool {
+	return service.DeletionTimestamp == nil && !wanted(service) && service.Annotations[settings.AnnotationLoadBalancerAddress] != ""
 }
 
 // disown removes what was written to the Service, unless it goes itself.

@@ -1,0 +1,96 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/cloud-provider/api"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// The CCM was killed when the load balancer had gone, and the Service, which is of another type now, had not been told.
+func TestGet_AnnotationsOfALoadBalancerThatIsGone_AreLeftOfIt(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	service := s.addService("web", 80)
+	c.ensure(service, node)
+	service = s.now(service)
+	if err := s.DeleteLoadBalancer(service.Annotations[settings.AnnotationLoadBalancerID]); err != nil {
+		t.Fatal(err)
+	}
+	for _, ip := range s.FloatingIPs() {
+		if err := s.DeleteFloatingIP(ip.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Another CCM has read nothing yet.
+	c = s.begin("cluster-1", s.kube)
+	service.Spec.Type, service.Status = v1.ServiceTypeClusterIP, v1.ServiceStatus{}
+	if _, exists, err := c.GetLoadBalancer(t.Context(), "kubernetes", service); err != nil || !exists {
+		t.Fatalf("something is left: %t, %v; want the annotations", exists, err)
+	}
+	if err := c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", service); err != nil {
+		t.Fatal(err)
+	}
+	service = s.now(service)
+	service.Spec.Type = v1.ServiceTypeClusterIP
+	if a := service.Annotations; a[settings.AnnotationLoadBalancerID]+a[settings.AnnotationLoadBalancerAddress] != "" {
+		t.Errorf("the Service still has %v", a)
+	}
+	if _, exists, err := c.GetLoadBalancer(t.Context(), "kubernetes", service); err != nil || exists {
+		t.Errorf("something is left: %t, %v", exists, err)
+	}
+}
+
+// A plan of many steps takes many passes when Octavia takes its time with each. As long as it goes on the pauses between them do not grow.
+func TestEnsure_StepByStep_PausesDoNotGrow(t *testing.T) {
+	t.Parallel()
+	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
+	s := newSite(t, openstacktest.WithClock(now), openstacktest.WithProvisioning(10*time.Second))
+	s.clock, s.kube, s.defaults.LoadBalancer.SubnetID = now, fake.NewClientset(), s.subnet
+	ctx, cancel := context.WithCancel(t.Context())
+	var ticking sync.WaitGroup
+	ticking.Go(func() {
+		for ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+			now.Step(100 * time.Millisecond)
+		}
+	})
+	t.Cleanup(func() { cancel(); ticking.Wait() })
+	c := s.begin("cluster-1", s.kube)
+	service := s.addService("web", 1, 2, 3)
+	serve := func() {
+		t.Helper()
+		for pass := range 100 {
+			_, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service), nil)
+			if err == nil {
+				return
+			}
+			var later *api.RetryError
+			if !errors.As(err, &later) {
+				t.Fatal(err)
+			}
+			if later.RetryAfter() > 2*time.Second {
+				t.Errorf("pass %d is followed by a pause of %s: %v", pass, later.RetryAfter(), err)
+			}
+			now.Step(later.RetryAfter())
+		}
+		t.Fatal("it is not served after 100 passes")
+	}
+	serve()
+	service = s.now(service)
+	for i := range service.Spec.Ports {
+		service.Spec.Ports[i].Protocol = v1.ProtocolUDP
+	}
+	s.update(service)
+	serve()
+}
