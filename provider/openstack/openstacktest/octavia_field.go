@@ -93,7 +93,8 @@ func (fields octaviaType[T]) read(row *T, given map[string]json.RawMessage, crea
 	return repeatedTag(given["tags"])
 }
 
-// repeatedTag refuses a tag that is there twice: it reaches the database, whose key it breaks.
+// repeatedTag refuses a tag that is there twice: it reaches the database, whose key it breaks. (Octavia takes it if the resource has the tag
+// already.)
 func repeatedTag(raw json.RawMessage) error {
 	var tags []string
 	_ = json.Unmarshal(raw, &tags)

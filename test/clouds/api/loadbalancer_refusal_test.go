@@ -328,8 +328,8 @@ func badLoadBalancerChanges(_ octavia, lb string, _ map[string]string) []refusal
 		change(400, "Value should have a maximum character requirement of 255", o{"name": strings.Repeat("x", 256)}),
 		change(400, "Value should have a maximum character requirement of 255", o{"description": strings.Repeat("x", 256)}),
 		change(400, "Value should have a maximum character requirement of 255", o{"tags": []string{strings.Repeat("x", 256)}}),
-		// A tag that is there twice is too much for the database.
-		change(500, "Duplicate entry", o{"tags": []string{"a", "b", "a"}}),
+		// A new tag that is there twice is too much for the database.
+		change(500, "Duplicate entry", o{"tags": []string{"c", "d", "c"}}),
 	}
 	for _, attribute := range []string{
 		"vip_address", "vip_subnet_id", "vip_port_id", "vip_network_id", "additional_vips", "provider", "flavor_id", "availability_zone", "listeners", "pools", "project_id", "foo",

@@ -57,6 +57,8 @@ func TestLoadBalancer_IsSharedByServices(t *testing.T) {
 	if got := v.portNames(); !slices.Equal(got, []string{"8443/TCP"}) || len(v.floatingIPs) != 1 || v.floatingIPs[0]["floating_ip_address"] != address {
 		t.Errorf("when the owner is gone, the ports are %q and the floating IPs %v", got, v.floatingIPs)
 	}
+	// That the owner's tags go nobody waits for.
+	s.WaitBalancer(id)
 	s.quiet("guest")
 	s.wantStatus("guest", address)
 	s.end()
