@@ -104,6 +104,7 @@ func (p *pass) observe(ctx context.Context) (balancer.Desired, error) {
 		p.observed.NeverServed = len(p.service.Status.LoadBalancer.Ingress) == 0 && p.claim.role == balancer.Owner
 	}
 	if lb == nil {
+		p.inherit()
 		return p.desired, p.observeWantedGroup(ctx)
 	}
 	settled := p.memory.asSettled(lb, p.wish) && (!p.deep || p.memory.compared)

@@ -421,3 +421,51 @@ func TestEnsure_GuestWhosePortIsTaken_LeavesNothingBehind(t *testing.T) {
 		t.Errorf("the listeners are %+v", now.Listeners)
 	}
 }
+
+// Octavia deletes a load balancer for longer than a pass waits.
+func TestEnsure_MadeAnewAfterALongDeletion_KeepsItsAddress(t *testing.T) {
+	t.Parallel()
+	for name, taken := range map[string]bool{"it is free": false, "somebody has taken it": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.kube = fake.NewClientset()
+			s.AddLoadBalancerZone("second")
+			c := s.begin("cluster-1", s.kube)
+			// So that the first free address is not the one that it had.
+			earlier := s.addNode("earlier")
+			node := s.addNode("a")
+			other := s.AddLoadBalancer(openstacktest.LoadBalancer{VIPSubnetID: s.subnet})
+			service := s.addService("web", 80)
+			c.ensure(service, node, earlier)
+			lb, err := s.LoadBalancer(s.now(service).Annotations[settings.AnnotationLoadBalancerID])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.DeleteLoadBalancer(other); err != nil {
+				t.Fatal(err)
+			}
+			s.Provision(openstacktest.ProvisioningRule{LoadBalancer: lb.Name, Duration: patience + time.Second})
+			service = s.now(service)
+			annotations("availability-zone", "second", "recreate", "true")(service)
+			s.update(service)
+			if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", service, []*v1.Node{node}); !isWait(err) {
+				t.Fatalf("while the old one is being deleted the answer is %v", err)
+			}
+			for range 200 {
+				if _, err := s.LoadBalancer(lb.ID); err != nil {
+					break
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			if taken {
+				s.AddLoadBalancer(openstacktest.LoadBalancer{VIPSubnetID: s.subnet, VIPAddress: lb.VIPAddress})
+			}
+			c.persist(service, []*v1.Node{node, earlier})
+			now, err := s.LoadBalancer(s.now(service).Annotations[settings.AnnotationLoadBalancerID])
+			if err != nil || (now.VIPAddress == lb.VIPAddress) == taken || now.ID == lb.ID {
+				t.Errorf("the new one is %+v, %v; the old one was %+v", now, err, lb)
+			}
+		})
+	}
+}

@@ -38,6 +38,10 @@ type memory struct {
 	// waitsFor is what was said then.
 	waitsFor string
 
+	// bequeathed is where the next load balancer is to be, with the address of the one that is being deleted for it; nil: nothing tells. If it cannot
+	// have that address, the pass that has tried forgets it.
+	bequeathed *balancer.VIP
+
 	// input is what the last decision was made of. A repair compares what it would become with other nodes.
 	input *desired.Input
 }

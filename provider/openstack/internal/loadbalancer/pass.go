@@ -385,6 +385,7 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: p.claim.balancer, Patience: patience})
 	p.adopt(done)
 	p.remember(todo, done, created, err)
+	p.memory.bequeathed = bequeathed(todo, done)
 	if len(done.Done) > 0 {
 		// It goes on, so the pause grows no longer: a plan of many steps takes many passes.
 		p.memory.waiting = time.Time{}
@@ -400,6 +401,26 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 		return p.wait("load balancer %s is being deleted; another is made when it is gone", p.claim.balancer.ID)
 	}
 	return p.seeDone(ctx, created)
+}
+
+// bequeathed is where the load balancer is to be that takes the place of one that is being deleted, whose address it is to have; nil if none is
+// waited for. Octavia deletes one for longer than a pass waits.
+func bequeathed(todo plan.Plan, done apply.Result) *balancer.VIP {
+	deleted := slices.ContainsFunc(done.Done, func(step plan.Step) bool { _, is := step.(plan.DeleteLoadBalancer); return is })
+	for _, step := range todo.Steps[len(done.Done):] {
+		if create, is := step.(plan.CreateLoadBalancer); is && deleted && done.LoadBalancer != nil && done.LoadBalancer.Status == balancer.PendingDelete {
+			return &create.LoadBalancer.VIP
+		}
+	}
+	return nil
+}
+
+// inherit has a new load balancer made with the address of the one that it replaces, if it is to be where that was.
+func (p *pass) inherit() {
+	vip, from := &p.desired.LoadBalancer.VIP, p.memory.bequeathed
+	if from != nil && vip.Address == "" && vip.PortID == "" && vip.SubnetID == from.SubnetID && vip.NetworkID == from.NetworkID {
+		vip.Address = from.Address
+	}
 }
 
 // remember keeps what is known after a run, also if it has only come as far as Octavia's pace let it.
