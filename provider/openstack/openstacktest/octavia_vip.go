@@ -176,16 +176,30 @@ func (s *Server) takeVIP(t *tree) error {
 	for _, ip := range port.FixedIPs {
 		if ip.SubnetID == t.VIPSubnetID && (t.VIPAddress == "" || t.VIPAddress == ip.Address) {
 			t.VIPAddress = ip.Address
+			s.secureVIP(t, port)
 			return nil
 		}
 	}
 	return octaviaInvalid("Specified VIP address not found on the specified VIP port.")
 }
 
-// dropVIP deletes the port if it was made for the load balancer. That somebody else has deleted it does not matter.
+// secureVIP puts a security group of Octavia's, which belongs to a project of its own, in the place of those that a user's port has
+// (octavia/network/drivers/neutron/base.py, _add_security_group_to_port).
+func (s *Server) secureVIP(t *tree, port *Port) {
+	if t.Provider == ProviderAmphora {
+		port.SecurityGroups = []string{s.newID()}
+	}
+}
+
+// dropVIP deletes the port if it was made for the load balancer. That somebody else has deleted it does not matter. A user's port stays, without a
+// security group: that of Octavia's is taken off, and those it had before are forgotten.
 func (s *Server) dropVIP(t *tree) {
 	if t.ownsPort {
 		_ = s.network.deletePort(t.VIPPortID)
+		return
+	}
+	if port, err := s.network.ports.find(t.VIPPortID); err == nil && t.Provider == ProviderAmphora {
+		port.SecurityGroups = nil
 	}
 }
 
