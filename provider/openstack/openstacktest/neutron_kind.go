@@ -16,6 +16,14 @@ type caller struct {
 	admin   bool
 	// neutron is Neutron itself, for which some rules are not.
 	neutron bool
+	// only is the condition of the request: extension revision-if-match.
+	only condition
+}
+
+// condition holds a write of one resource to a revision of it; the zero value holds none.
+type condition struct {
+	id       string
+	revision int
 }
 
 // neutronItself is the caller of what Neutron does by itself, and of the methods of [Server].
@@ -45,7 +53,8 @@ type kind[T any] struct {
 	admit func(c caller, old, row *T) error
 	// settled follows a change (old is nil for a creation): what other resources have to do with it.
 	settled func(c caller, old, row *T) error
-	// dismiss checks whether one may be deleted, and deletes what goes with it.
+	// held checks whether one may be deleted; dismiss deletes what goes with it.
+	held    func(c caller, row *T) error
 	dismiss func(c caller, row *T) error
 	// index keeps lookups up to date. One of the two is nil at creation and deletion.
 	index func(old, row *T)
@@ -164,6 +173,9 @@ func (k *kind[T]) change(c caller, row *T, apply func(*T) error) error {
 			return err
 		}
 	}
+	if err := k.checkCondition(c, row); err != nil {
+		return err
+	}
 	if reflect.DeepEqual(old, changed) {
 		return nil
 	}
@@ -189,6 +201,14 @@ func (k *kind[T]) touch(row *T) {
 }
 
 func (k *kind[T]) remove(c caller, row *T) error {
+	if k.held != nil {
+		if err := k.held(c, row); err != nil {
+			return err
+		}
+	}
+	if err := k.checkCondition(c, row); err != nil {
+		return err
+	}
 	if k.dismiss != nil {
 		if err := k.dismiss(c, row); err != nil {
 			return err
@@ -247,14 +267,14 @@ func (k *kind[T]) operations() []operation {
 }
 
 // action is an operation on one resource that is not one of the five.
-func (k *kind[T]) action(verb, name string, handle func(r *request, row *T) (answer, error)) operation {
+func (k *kind[T]) action(verb, name string, handle func(r *request, c caller, row *T) (answer, error)) operation {
 	pattern := "PUT " + networkPath + "/v2.0/" + k.path + "/{id}/" + name
 	return k.serve(verb, pattern, func(r *request) (answer, error) {
-		row, err := k.findToWrite(r)
+		c, row, err := k.findToWrite(r)
 		if err != nil {
 			return answer{}, err
 		}
-		return handle(r, row)
+		return handle(r, c, row)
 	})
 }
 
@@ -348,8 +368,7 @@ func (k *kind[T]) createOne(c caller, given map[string]json.RawMessage) (*T, err
 }
 
 func (k *kind[T]) update(r *request) (answer, error) {
-	c := callerOf(r)
-	row, err := k.findToWrite(r)
+	c, row, err := k.findToWrite(r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -368,53 +387,55 @@ func (k *kind[T]) update(r *request) (answer, error) {
 }
 
 func (k *kind[T]) delete(r *request) (answer, error) {
-	row, err := k.findToWrite(r)
+	c, row, err := k.findToWrite(r)
 	if err != nil {
 		return answer{}, err
 	}
-	if err := k.remove(callerOf(r), row); err != nil {
+	if err := k.remove(c, row); err != nil {
 		return answer{}, err
 	}
 	return noContent(), nil
 }
 
-// findToWrite finds the resource of a request that changes it, and checks the request's condition.
-func (k *kind[T]) findToWrite(r *request) (*T, error) {
+// findToWrite finds the resource of a request that changes it. The caller holds the request's condition then.
+func (k *kind[T]) findToWrite(r *request) (caller, *T, error) {
 	c := callerOf(r)
 	row, err := k.findFor(c, r.PathValue("id"))
 	if err != nil {
-		return nil, err
+		return c, nil, err
 	}
 	if !k.owns(c, row) {
 		verb := "update"
 		if r.Method == http.MethodDelete {
 			verb = "delete"
 		}
-		return nil, neutronForbidden("rule:" + verb + "_" + k.member)
+		return c, nil, neutronForbidden("rule:" + verb + "_" + k.member)
 	}
-	return row, k.checkIfMatch(r, row)
+	c.only, err = k.conditionOf(r)
+	return c, row, err
 }
 
-// checkIfMatch holds the request to the revision that it names: extension revision-if-match. Without the extension nobody
-// reads the header.
-func (k *kind[T]) checkIfMatch(r *request, row *T) error {
+// conditionOf is the revision that a request names. Without the extension nobody reads the header.
+func (k *kind[T]) conditionOf(r *request) (condition, error) {
 	header := r.Header.Get("If-Match")
-	if header == "" || !k.network.has("revision-if-match") {
-		return nil
-	}
 	text, named := strings.CutPrefix(header, "revision_number=")
-	if !named {
-		return nil
+	if !named || !k.network.has("revision-if-match") {
+		return condition{}, nil
 	}
 	wanted, err := strconv.Atoi(text)
 	if err != nil {
-		return neutronBadRequest("BadRequest", "Bad if-match request: Revision number etag must be in the format of revision_number=<int>.")
+		return condition{}, neutronBadRequest("BadRequest", "Bad if-match request: Revision number etag must be in the format of revision_number=<int>.")
 	}
+	return condition{r.PathValue("id"), wanted}, nil
+}
+
+// checkCondition is called when all else has been found right: Neutron looks at the revision when it writes to its database.
+func (k *kind[T]) checkCondition(c caller, row *T) error {
 	current := *k.standard(row).revision
-	if wanted == current {
+	if c.only.id != k.id(row) || c.only.revision == current {
 		return nil
 	}
-	failed := neutronBadRequest("RevisionNumberConstraintFailed", "Constrained to %d, but current revision is %d", wanted, current)
+	failed := neutronBadRequest("RevisionNumberConstraintFailed", "Constrained to %d, but current revision is %d", c.only.revision, current)
 	failed.(*neutronError).status = http.StatusPreconditionFailed
 	return failed
 }

@@ -63,6 +63,7 @@ func (n *network) networkKind() *kind[Network] {
 			}
 		},
 		admit:   func(_ caller, _, row *Network) error { return completeNetwork(row) },
+		held:    n.holdNetwork,
 		dismiss: n.dismissNetwork,
 	}
 	k.attributes = append(standardAttributes((*Network).standard),
@@ -88,13 +89,17 @@ func completeNetwork(row *Network) error {
 	return nil
 }
 
-func (n *network) dismissNetwork(_ caller, row *Network) error {
+func (n *network) holdNetwork(_ caller, row *Network) error {
 	for _, port := range n.ports.all() {
 		if port.NetworkID == row.ID && !isAutomatic(port) {
 			return neutronConflict("NetworkInUse",
 				"Unable to complete operation on network %s. There are one or more ports still in use on the network.", row.ID)
 		}
 	}
+	return nil
+}
+
+func (n *network) dismissNetwork(_ caller, row *Network) error {
 	for _, port := range n.ports.all() {
 		if port.NetworkID == row.ID {
 			n.ports.forget(port)

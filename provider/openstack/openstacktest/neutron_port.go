@@ -90,6 +90,7 @@ func (n *network) portKind() *kind[Port] {
 		visible:  n.ownsNetworkOf,
 		prepare:  n.preparePort,
 		admit:    n.admitPort,
+		held:     n.holdPort,
 		dismiss:  n.dismissPort,
 		index:    n.indexPort,
 	}
@@ -324,7 +325,7 @@ func isAddressOrPrefix(text string) bool {
 	return errAddress == nil || errPrefix == nil
 }
 
-func (n *network) dismissPort(c caller, row *Port) error {
+func (n *network) holdPort(c caller, row *Port) error {
 	if !c.neutron {
 		switch row.DeviceOwner {
 		case OwnerInterface, OwnerGateway, OwnerFloatingIP:
@@ -332,9 +333,10 @@ func (n *network) dismissPort(c caller, row *Port) error {
 				"Port %s cannot be deleted directly via the port API: has device owner %s.", row.ID, row.DeviceOwner)
 		}
 	}
-	if err := n.checkTrunksOf(row); err != nil {
-		return err
-	}
+	return n.checkTrunksOf(row)
+}
+
+func (n *network) dismissPort(_ caller, row *Port) error {
 	for _, ip := range n.floatingIPsOf(row.ID) {
 		if err := n.floatingIPs.change(neutronItself(), ip, (*FloatingIP).dissociate); err != nil {
 			return err

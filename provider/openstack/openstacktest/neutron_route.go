@@ -140,8 +140,8 @@ func canonicalRoutes(old, routes []Route) []Route {
 // The atomic actions of the extension extraroute-atomic. Both compare the texts of routes, and check all routes that remain, so
 // that one bad route of a router refuses every change but its own removal: neutron's extraroute_db.
 
-func (n *network) addRoutes(r *request, row *Router) (answer, error) {
-	return n.editRoutes(r, row, func(old, given []Route) []Route {
+func (n *network) addRoutes(r *request, c caller, row *Router) (answer, error) {
+	return n.editRoutes(r, c, row, func(old, given []Route) []Route {
 		added := slices.Clone(old)
 		for _, route := range given {
 			if !slices.Contains(added, route) {
@@ -152,13 +152,13 @@ func (n *network) addRoutes(r *request, row *Router) (answer, error) {
 	})
 }
 
-func (n *network) removeRoutes(r *request, row *Router) (answer, error) {
-	return n.editRoutes(r, row, func(old, given []Route) []Route {
+func (n *network) removeRoutes(r *request, c caller, row *Router) (answer, error) {
+	return n.editRoutes(r, c, row, func(old, given []Route) []Route {
 		return slices.DeleteFunc(slices.Clone(old), func(route Route) bool { return slices.Contains(given, route) })
 	})
 }
 
-func (n *network) editRoutes(r *request, row *Router, edit func(old, given []Route) []Route) (answer, error) {
+func (n *network) editRoutes(r *request, c caller, row *Router, edit func(old, given []Route) []Route) (answer, error) {
 	if !n.has("extraroute-atomic") {
 		return answer{}, noSuchPath()
 	}
@@ -170,12 +170,17 @@ func (n *network) editRoutes(r *request, row *Router, edit func(old, given []Rou
 	if err != nil {
 		return answer{}, err
 	}
-	err = n.routers.change(callerOf(r), row, func(changed *Router) error {
-		changed.Routes = edit(changed.Routes, given)
+	edited := edit(row.Routes, given)
+	if slices.Equal(edited, row.Routes) {
+		// Nothing is written then, and so the condition is not looked at.
+		c.only = condition{}
+	}
+	err = n.routers.change(c, row, func(changed *Router) error {
+		changed.Routes = edited
 		return nil
 	})
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(object{"router": n.routers.render(callerOf(r), row, nil)}), nil
+	return ok(object{"router": n.routers.render(c, row, nil)}), nil
 }

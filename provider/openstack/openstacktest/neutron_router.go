@@ -124,6 +124,7 @@ func (n *network) routerKind() *kind[Router] {
 		missing:  func(id string) error { return neutronNotFound("RouterNotFound", "Router %s could not be found", id) },
 		admit:    n.admitRouter,
 		settled:  n.settleRouter,
+		held:     n.holdRouter,
 		dismiss:  n.dismissRouter,
 	}
 	k.attributes = append(standardAttributes((*Router).standard),
@@ -254,12 +255,16 @@ func (n *network) settleRouter(c caller, old, row *Router) error {
 	return err
 }
 
-func (n *network) dismissRouter(_ caller, row *Router) error {
+func (n *network) holdRouter(_ caller, row *Router) error {
 	for _, port := range n.portsOf(row.ID) {
 		if port.DeviceOwner != OwnerGateway {
 			return neutronConflict("RouterInUse", "Router %s has ports still attached: %s", row.ID, strings.Join(n.interfacesOf(row.ID), ", "))
 		}
 	}
+	return nil
+}
+
+func (n *network) dismissRouter(_ caller, row *Router) error {
 	for _, port := range n.portsOf(row.ID) {
 		n.ports.forget(port)
 	}
@@ -293,7 +298,7 @@ type interfaceBody struct {
 	PortID   string `json:"port_id"`
 }
 
-func (n *network) addInterface(r *request, row *Router) (answer, error) {
+func (n *network) addInterface(r *request, c caller, row *Router) (answer, error) {
 	var given interfaceBody
 	if err := r.decode(&given); err != nil {
 		return answer{}, err
@@ -306,9 +311,9 @@ func (n *network) addInterface(r *request, row *Router) (answer, error) {
 	case given.SubnetID != "" && given.PortID != "":
 		err = neutronBadRequest("BadRequest", "Bad router request: Cannot specify both subnet-id and port-id.")
 	case given.PortID != "":
-		port, err = n.connectPort(callerOf(r), row, given.PortID)
+		port, err = n.connectPort(c, row, given.PortID)
 	default:
-		port, err = n.connectSubnet(callerOf(r), row, given.SubnetID)
+		port, err = n.connectSubnet(c, row, given.SubnetID)
 	}
 	if err != nil {
 		return answer{}, err
@@ -403,7 +408,7 @@ func (n *network) noteConnections(row *Router) {
 	n.routers.touch(row)
 }
 
-func (n *network) removeInterface(r *request, row *Router) (answer, error) {
+func (n *network) removeInterface(r *request, c caller, row *Router) (answer, error) {
 	var given interfaceBody
 	if err := r.decode(&given); err != nil {
 		return answer{}, err

@@ -98,6 +98,7 @@ func (n *network) securityGroupKind() *kind[SecurityGroup] {
 		expect:  func(c caller) { n.expectDefaultGroup(c.project) },
 		admit:   n.admitSecurityGroup,
 		settled: n.settleSecurityGroup,
+		held:    n.holdSecurityGroup,
 		dismiss: n.dismissSecurityGroup,
 	}
 	k.attributes = append(standardAttributes((*SecurityGroup).standard),
@@ -169,7 +170,7 @@ func (n *network) settleSecurityGroup(_ caller, old, row *SecurityGroup) error {
 	return nil
 }
 
-func (n *network) dismissSecurityGroup(c caller, row *SecurityGroup) error {
+func (n *network) holdSecurityGroup(c caller, row *SecurityGroup) error {
 	for _, port := range n.ports.all() {
 		if slices.Contains(port.SecurityGroups, row.ID) {
 			return neutronConflict("SecurityGroupInUse", "Security Group %s in use.", row.ID)
@@ -178,6 +179,10 @@ func (n *network) dismissSecurityGroup(c caller, row *SecurityGroup) error {
 	if row.Name == defaultGroupName && !c.admin {
 		return neutronConflict("SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security group.")
 	}
+	return nil
+}
+
+func (n *network) dismissSecurityGroup(_ caller, row *SecurityGroup) error {
 	for _, rule := range n.securityGroupRules.all() {
 		if rule.SecurityGroupID == row.ID || rule.RemoteGroupID == row.ID {
 			n.securityGroupRules.forget(rule)

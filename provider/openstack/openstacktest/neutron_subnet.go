@@ -83,8 +83,8 @@ func (n *network) subnetKind() *kind[Subnet] {
 				row.ProjectID = parent.ProjectID
 			}
 		},
-		admit:   n.admitSubnet,
-		dismiss: n.dismissSubnet,
+		admit: n.admitSubnet,
+		held:  n.holdSubnet,
 	}
 	gateway := reference("gateway_ip", func(row *Subnet) *string { return &row.Gateway })
 	setGateway := gateway.set
@@ -234,7 +234,7 @@ func lastOf(prefix netip.Prefix) netip.Addr {
 	return last
 }
 
-func (n *network) dismissSubnet(_ caller, row *Subnet) error {
+func (n *network) holdSubnet(_ caller, row *Subnet) error {
 	for _, port := range n.ports.all() {
 		onSubnet := slices.ContainsFunc(port.FixedIPs, func(ip FixedIP) bool { return ip.SubnetID == row.ID })
 		if onSubnet && !isAutomatic(port) {

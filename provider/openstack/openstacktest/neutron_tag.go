@@ -34,11 +34,10 @@ func (k *kind[T]) tagged(handle func(*request, *T) (answer, error)) func(*reques
 		if !k.network.has("standard-attr-tag") {
 			return answer{}, noSuchPath()
 		}
-		find := k.findToWrite
-		if r.Method == http.MethodGet {
-			find = func(r *request) (*T, error) { return k.findFor(callerOf(r), r.PathValue("id")) }
+		row, err := k.findFor(callerOf(r), r.PathValue("id"))
+		if err == nil && r.Method != http.MethodGet {
+			_, row, err = k.findToWrite(r)
 		}
-		row, err := find(r)
 		if err != nil {
 			return answer{}, neutronTagged(err, k.collection, r.PathValue("id"))
 		}

@@ -54,12 +54,8 @@ func (n *network) trunkKind() *kind[Trunk] {
 		missing:  func(id string) error { return neutronNotFound("TrunkNotFound", "Trunk %s could not be found.", id) },
 		admit:    n.admitTrunk,
 		settled:  n.settleTrunk,
-		dismiss: func(c caller, row *Trunk) error {
-			if err := row.checkEnabled(c); err != nil {
-				return err
-			}
-			return n.markSubports(row.Subports, nil)
-		},
+		held:     func(c caller, row *Trunk) error { return row.checkEnabled(c) },
+		dismiss:  func(_ caller, row *Trunk) error { return n.markSubports(row.Subports, nil) },
 	}
 	k.attributes = append(standardAttributes((*Trunk).standard),
 		fieldOf("port_id", func(row *Trunk) *string { return &row.PortID }).needed(),
@@ -236,12 +232,12 @@ func (n *network) trunkDetails() attribute[Port] {
 	})
 }
 
-func (n *network) addSubports(r *request, row *Trunk) (answer, error) {
-	return n.editSubports(r, row, func(old, given []Subport) ([]Subport, error) { return slices.Concat(old, given), nil })
+func (n *network) addSubports(r *request, c caller, row *Trunk) (answer, error) {
+	return n.editSubports(r, c, row, func(old, given []Subport) ([]Subport, error) { return slices.Concat(old, given), nil })
 }
 
-func (n *network) removeSubports(r *request, row *Trunk) (answer, error) {
-	return n.editSubports(r, row, func(old, given []Subport) ([]Subport, error) {
+func (n *network) removeSubports(r *request, c caller, row *Trunk) (answer, error) {
+	return n.editSubports(r, c, row, func(old, given []Subport) ([]Subport, error) {
 		left := slices.Clone(old)
 		for _, gone := range given {
 			at := slices.IndexFunc(left, func(subport Subport) bool { return subport.PortID == gone.PortID })
@@ -254,7 +250,7 @@ func (n *network) removeSubports(r *request, row *Trunk) (answer, error) {
 	})
 }
 
-func (n *network) editSubports(r *request, row *Trunk, edit func(old, given []Subport) ([]Subport, error)) (answer, error) {
+func (n *network) editSubports(r *request, c caller, row *Trunk, edit func(old, given []Subport) ([]Subport, error)) (answer, error) {
 	var given struct {
 		Subports json.RawMessage `json:"sub_ports"`
 	}
@@ -266,10 +262,10 @@ func (n *network) editSubports(r *request, row *Trunk, edit func(old, given []Su
 		return answer{}, neutronBadRequest("InvalidInput", "Invalid input for operation: Invalid data format for subports: %s is not a list.",
 			pythonText(given.Subports))
 	}
-	if err := row.checkEnabled(callerOf(r)); err != nil {
+	if err := row.checkEnabled(c); err != nil {
 		return answer{}, err
 	}
-	err := n.trunks.change(callerOf(r), row, func(changed *Trunk) error {
+	err := n.trunks.change(c, row, func(changed *Trunk) error {
 		var err error
 		changed.Subports, err = edit(changed.Subports, subports)
 		return err
@@ -277,7 +273,7 @@ func (n *network) editSubports(r *request, row *Trunk, edit func(old, given []Su
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(n.trunks.render(callerOf(r), row, nil)), nil
+	return ok(n.trunks.render(c, row, nil)), nil
 }
 
 func (n *network) getSubports(r *request) (answer, error) {

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"fmt"
-	"net/http"
 	"testing"
 
 	"github.com/fxccm/fxccm/test/internal/project"
@@ -59,8 +58,10 @@ func TestFloatingIPs_LeadToAPort(t *testing.T) {
 	)
 	n.want("of one that leads nowhere", n.get("/floatingips/$b", "floatingip", "fixed_ip_address"), nil)
 	n.noted["revision"] = n.revision("/floatingips/$b", "floatingip")
-	if answer := n.ask("PUT /floatingips/$b", pointTo(`"$six"`), "If-Match", "revision_number=0"); answer.Status != http.StatusPreconditionFailed {
-		t.Errorf("%s", answer)
+	for target, status := range map[string]int{`"$two","fixed_ip_address":"10.0.9.2"`: 412, `"$six"`: 400} {
+		if answer := n.ask("PUT /floatingips/$b", pointTo(target), "If-Match", "revision_number=0"); answer.Status != status {
+			t.Errorf("want %d: %s", status, answer)
+		}
 	}
 	n.want("by port", n.list("/floatingips?port_id=$port&fields=id", "floatingips", "id"), []string{n.noted["a"]})
 	n.want("by description", n.list("/floatingips?description=still&fields=id&project_id=$project", "floatingips", "id"), []string{n.noted["a"]})

@@ -151,11 +151,14 @@ func TestRouterRevision(t *testing.T) {
 	n.make("s2", "subnets", "subnet", `{"network_id":"$n2","cidr":"10.7.0.0/24","ip_version":4,"enable_dhcp":false}`)
 	grows("an interface is added", "PUT /routers/$router/add_router_interface", `{"subnet_id":"$s2"}`)
 	grows("an interface is removed", "PUT /routers/$router/remove_router_interface", `{"subnet_id":"$s2"}`)
-	for _, request := range []string{addRoutes, removeRoutes, putRouter} {
-		answer := n.ask(request, two, "If-Match", "revision_number=1")
+	for request, body := range map[string]string{addRoutes: two, removeRoutes: one, putRouter: two} {
+		answer := n.ask(request, body, "If-Match", "revision_number=1")
 		if err := (exchange{status: 412, kind: "RevisionNumberConstraintFailed"}).compare(answer, "Constrained to 1, but current revision is "+revision()); err != nil {
 			t.Errorf("%s, an old revision: %s\n%v", request, answer, err)
 		}
+	}
+	if answer := n.ask(removeRoutes, two, "If-Match", "revision_number=1"); answer.Status != http.StatusOK {
+		t.Errorf("nothing to write, and so no condition: %s", answer)
 	}
 	n.want("routes", n.routes(), []string{"10.244.0.0/24 10.0.0.10"})
 	n.noted["revision"] = revision()

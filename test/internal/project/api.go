@@ -70,7 +70,7 @@ func (a Answer) String() string {
 func newAPI(authURL string, login Object) *API {
 	return &API{
 		login: login, auth: strings.TrimRight(authURL, "/"),
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: 2 * time.Minute},
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: 5 * time.Minute},
 	}
 }
 
@@ -132,7 +132,8 @@ func (a *API) session(ctx context.Context, again bool) (token string, bases map[
 
 // Do makes a request of a service: path is below the service's version ("/servers/detail", "/ports?device_id=...",
 // "/lbaas/loadbalancers", "/users/..."), or a whole address. body nil: none; []byte and string are sent as they are, all else as JSON.
-// headers are pairs; with X-Auth-Token among them the request is made once, with that token. The error is one of the connection alone; whatever the service answers is an Answer.
+// headers are pairs; with X-Auth-Token among them the request is made once, with that token. The error is one of the connection alone;
+// whatever the service answers is an Answer.
 func (a *API) Do(ctx context.Context, method, service, path string, body any, headers ...string) (Answer, error) {
 	for again := false; ; again = true {
 		token, bases, err := a.session(ctx, again)

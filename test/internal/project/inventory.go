@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -11,10 +12,10 @@ import (
 	"time"
 )
 
-// kinds are all that a project can have, each before what it stands on, which is the order of deletion.
-var kinds = []struct {
-	name, service, path, key string
-}{
+type kindOf struct{ name, service, path, key string }
+
+// kinds are all that a project can have.
+var kinds = []kindOf{
 	{"load balancer", LoadBalancer, "/lbaas/loadbalancers", "loadbalancers"},
 	{"listener", LoadBalancer, "/lbaas/listeners", "listeners"},
 	{"pool", LoadBalancer, "/lbaas/pools", "pools"},
@@ -116,67 +117,80 @@ func (p *Project) close() {
 		p.Simulator.Close()
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	for {
-		left, err := p.deleteAll(ctx)
-		if err == nil && len(left) == 0 {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			p.t.Errorf("the project cannot be emptied: %v; left: %v", err, left)
-			return
-		case <-time.After(500 * time.Millisecond):
-		}
+	if err := p.empty(ctx); err != nil {
+		p.t.Errorf("the project cannot be emptied: %v", err)
+		return
 	}
+	p.emptied = true
 }
 
-// deleteAll asks for the deletion of all there is, and tells what there was. Much is refused until what stands on it is gone.
-func (p *Project) deleteAll(ctx context.Context) (found []string, err error) {
-	remove := func(service, path string) error {
-		_, err := p.admin.Do(ctx, http.MethodDelete, service, path, nil)
-		return err
-	}
-	for _, k := range kinds {
-		objects, err := p.user.list(ctx, k.service, k.path, k.key)
-		if err != nil {
-			return found, err
-		}
-		for _, o := range objects {
-			if owner := Text(o, "project_id"); owner != "" && owner != p.ID {
-				continue
+// empty deletes what the project has, kind by kind, since much is refused until what stands on it is gone.
+func (p *Project) empty(ctx context.Context) error {
+	for _, together := range [][]string{
+		{"load balancer", "server", "router's routes"}, {"floating IP", "trunk"}, {"port"}, {"router"}, {"network"}, {"security group"},
+	} {
+		for {
+			var left []string
+			done := true
+			for _, kind := range together {
+				gone, err := p.deleteAll(ctx, kind)
+				done, left = done && gone, append(left, fmt.Sprintf("%s: %v", kind, err))
 			}
-			path := strings.TrimSuffix(k.path, "/detail") + "/" + ID(o)
-			switch k.name {
-			case "listener", "pool", "health monitor", "security group rule":
-				continue
-			case "load balancer":
-				path += "?cascade=true"
-			case "security group":
-				// It comes anew with the next list of groups.
-				if Text(o, "name") == "default" {
-					continue
-				}
-			case "port":
-				if Text(o, "device_owner") == "network:router_interface" {
-					_, err := p.user.Do(ctx, http.MethodPut, Network, "/routers/"+Text(o, "device_id")+"/remove_router_interface", Object{"port_id": ID(o)})
-					if err != nil {
-						return found, err
-					}
-					found = append(found, k.name+" "+ID(o))
-					continue
-				}
-			case "router":
-				if _, err := p.user.Do(ctx, http.MethodPut, Network, path, Object{"router": Object{"routes": []Object{}}}); err != nil {
-					return found, err
-				}
+			if done {
+				break
 			}
-			found = append(found, k.name+" "+ID(o))
-			if err := remove(k.service, path); err != nil {
-				return found, err
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("%w; %s", ctx.Err(), strings.Join(left, ", "))
+			case <-time.After(time.Second):
 			}
 		}
 	}
-	return found, nil
+	return nil
+}
+
+// deleteAll asks for the deletion of all of one kind, and tells whether it is gone, or what is in the way.
+func (p *Project) deleteAll(ctx context.Context, kind string) (gone bool, err error) {
+	thing, _, routes := strings.Cut(kind, "'s ")
+	k := kinds[slices.IndexFunc(kinds, func(k kindOf) bool { return k.name == thing })]
+	// A list of the project's own would make a default group anew.
+	lister, query := p.user, ""
+	if kind == "security group" {
+		lister, query = p.operator, "?project_id="+p.ID
+	}
+	objects, err := lister.list(ctx, k.service, k.path+query, k.key)
+	if err != nil {
+		return false, err
+	}
+	gone = true
+	var errs []error
+	for _, o := range objects {
+		if owner := Text(o, "project_id"); owner != "" && owner != p.ID {
+			continue
+		}
+		path := strings.TrimSuffix(k.path, "/detail") + "/" + ID(o)
+		method, body := http.MethodDelete, any(nil)
+		switch owner := Text(o, "device_owner"); {
+		case kind == "load balancer":
+			path += "?cascade=true"
+		case routes:
+			method, body = http.MethodPut, Object{"router": Object{"routes": []Object{}}}
+		case owner == "network:router_interface":
+			method, path, body = http.MethodPut, "/routers/"+Text(o, "device_id")+"/remove_router_interface", Object{"port_id": ID(o)}
+		case owner == "network:router_gateway":
+			continue
+		}
+		answer, err := p.operator.Do(ctx, method, k.service, path, body)
+		switch {
+		case err != nil:
+			return false, err
+		case answer.Status == http.StatusNotFound:
+		// Neutron has done it when it answers; Nova and Octavia only begin.
+		case answer.Status/100 != 2 || k.service != Network:
+			gone, errs = false, append(errs, errors.New(answer.String()))
+		}
+	}
+	return gone, errors.Join(errs...)
 }

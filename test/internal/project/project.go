@@ -45,8 +45,10 @@ type Project struct {
 	Flavor, FlavorName, Image string
 
 	user, admin *API
-	credentials openstacktest.Credentials
-	cloud       *lab
+	// operator is an administrator in a project of its own.
+	operator    *API
+	credentials *openstacktest.Credentials
+	emptied     bool
 }
 
 // Option changes what New makes.
@@ -115,17 +117,17 @@ func (p *Project) In(t T) *Project {
 	return &other
 }
 
-// User speaks as the project's user; Admin as an administrator, in the project.
+// User speaks as the project's user.
 func (p *Project) User() Requests { return p.user.In(p.t) }
 
-// Admin speaks as an administrator, in the project.
+// Admin speaks as an administrator; on a real OpenStack in the project, so that what is made belongs to it.
 func (p *Project) Admin() Requests { return p.admin.In(p.t) }
 
 func (p *Project) onSimulator(o options) {
 	s := openstacktest.NewServer(o.simulator...)
 	p.Simulator = s
 	c := s.Credentials()
-	p.credentials, p.ID, p.Name = c, c.ProjectID, c.ProjectName
+	p.credentials, p.ID, p.Name = &c, c.ProjectID, c.ProjectName
 	p.user = newAPI(c.AuthURL, byPassword(c.UserID, c.Password, c.ProjectID))
 	operators := s.AddProject(openstacktest.Project{Name: "operators", Admin: true})
 	p.admin = newAPI(c.AuthURL, byPassword(operators.UserID, operators.Password, operators.ProjectID))
@@ -145,15 +147,14 @@ func (p *Project) onLab() {
 	if err != nil {
 		p.t.Fatalf("%s names no lab that is up (make openstack-lab): %v", LabVariable, err)
 	}
-	p.cloud = &lab{}
-	if err := json.Unmarshal(text, p.cloud); err != nil {
+	var l lab
+	if err := json.Unmarshal(text, &l); err != nil {
 		p.t.Fatalf("%s: %v", LabVariable, err)
 	}
-	l := p.cloud
 	p.Public, p.Image, p.Flavor, p.FlavorName, p.Zones = l.PublicNetwork, l.Image, l.Flavor, l.FlavorName, l.Zones
-	cloud := newAPI(l.AuthURL, byPassword(l.AdminID, l.AdminPassword, l.AdminProject))
-	p.t.Cleanup(cloud.close)
-	keystone := cloud.In(p.t)
+	p.operator = newAPI(l.AuthURL, byPassword(l.AdminID, l.AdminPassword, l.AdminProject))
+	p.t.Cleanup(p.operator.close)
+	keystone := p.operator.In(p.t)
 	p.Name = "test-" + rand.String(8)
 	p.ID = ID(keystone.Create(Identity, "/projects", "project", Object{"name": p.Name, "domain_id": "default"}))
 	password := rand.String(20)
@@ -167,15 +168,19 @@ func (p *Project) onLab() {
 		}
 	}
 	p.t.Cleanup(func() {
+		// What is left in it would belong to nobody.
+		if !p.emptied {
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		for _, path := range []string{"/users/" + user, "/projects/" + p.ID} {
-			if answer, err := cloud.Do(ctx, http.MethodDelete, Identity, path, nil); err != nil || answer.Status != http.StatusNoContent {
+			if answer, err := p.operator.Do(ctx, http.MethodDelete, Identity, path, nil); err != nil || answer.Status != http.StatusNoContent {
 				p.t.Errorf("delete %s: %v %s", path, err, answer)
 			}
 		}
 	})
-	p.credentials = openstacktest.Credentials{
+	p.credentials = &openstacktest.Credentials{
 		AuthURL: l.AuthURL, Region: l.Region, ProjectID: p.ID, ProjectName: p.Name, DomainID: "default", DomainName: "Default",
 		UserID: user, Username: p.Name, Password: password,
 	}
@@ -188,7 +193,7 @@ func (p *Project) Credentials() openstacktest.Credentials {
 	p.t.Helper()
 	c := p.credentials
 	if !p.Real() || c.Token != "" {
-		return c
+		return *c
 	}
 	user := p.User()
 	c.Token, _, _ = p.user.session(p.t.Context(), true)
@@ -207,11 +212,10 @@ func (p *Project) Credentials() openstacktest.Credentials {
 		"roles": []Object{{"name": "member"}, {"name": "load-balancer_member"}},
 	})
 	c.TrustID, c.TrusteeID, c.TrusteeName, c.TrusteePassword = ID(trust), ID(trustee), p.Name+"-trustee", c.Password
-	p.credentials = c
-	return c
+	return *c
 }
 
-// Config logs in with a password, and serves load balancers with floating IPs of the public network. What it asks for is not bounded.
+// Config logs in with a password, and serves load balancers with floating IPs of the public network.
 func (p *Project) Config() config.Config {
 	c, cfg := p.credentials, config.Default()
 	cfg.Global.AuthURL, cfg.Global.Region = c.AuthURL, c.Region
