@@ -52,9 +52,17 @@ func (c *cluster) config() config.Config {
 	cfg := c.Config()
 	cfg.Route.RouterID = c.Router
 	cfg.Client.RequestRate, cfg.Client.RequestBurst = 1000, 1000
-	cfg.Instances.MetadataMaxAge, cfg.Instances.StatusMaxAge = 2*time.Second, time.Second
-	cfg.Instances.AbsenceConfirmation = 3 * time.Second
+	cfg.Instances.MetadataMaxAge, cfg.Instances.StatusMaxAge = 2*c.pace(), c.pace()
+	cfg.Instances.AbsenceConfirmation = 3 * c.pace()
 	return cfg
+}
+
+// pace is how often the CCM looks at the cloud. A lab on a small machine is busy for seconds with a change that a cloud makes in one.
+func (c *cluster) pace() time.Duration {
+	if c.Real() {
+		return 5 * time.Second
+	}
+	return time.Second
 }
 
 // tell notes in the test's log how far it has come.

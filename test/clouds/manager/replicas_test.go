@@ -22,6 +22,7 @@ import (
 type replicas struct {
 	args []string
 	dir  string
+	pace time.Duration
 
 	running []*process
 	// killed counts the processes that were killed.
@@ -32,7 +33,7 @@ type replicas struct {
 // secrets then.
 func (c *cluster) startReplicas(cfg config.Config, n int) *replicas {
 	c.t.Helper()
-	r := &replicas{dir: c.t.TempDir(), running: make([]*process, n)}
+	r := &replicas{dir: c.t.TempDir(), pace: c.pace(), running: make([]*process, n)}
 	conf, kubeconfig := filepath.Join(r.dir, "cloud.conf"), filepath.Join(r.dir, "kubeconfig")
 	text, err := config.RenderWithSecrets(cfg)
 	if err == nil {
@@ -49,7 +50,7 @@ func (c *cluster) startReplicas(cfg config.Config, n int) *replicas {
 		"--cluster-cidr=" + ccmtest.ClusterCIDR, "--secure-port=0",
 		// Failing over takes as long as the lease, so that many leaders can be killed in a minute.
 		"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms",
-		"--node-monitor-period=1s", "--route-reconciliation-period=1s",
+		"--node-monitor-period=" + r.pace.String(), "--route-reconciliation-period=" + r.pace.String(),
 		"--logging-format=json", "--v=6",
 	}
 	c.t.Cleanup(func() { r.end(c.t, cfg) })
@@ -118,7 +119,7 @@ func (r *replicas) killUntil(over <-chan struct{}, random *rand.Rand) error {
 			return false
 		}
 	}
-	for pause(time.Second, 6*time.Second) {
+	for pause(r.pace, 6*r.pace) {
 		victims := random.Perm(len(r.running))[:1+random.IntN(len(r.running))]
 		for _, i := range victims {
 			if err := r.running[i].kill(); err != nil {
