@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/config"
 	"github.com/fxccm/fxccm/test/internal/project"
@@ -109,7 +110,7 @@ func TestLoadBalancer_BusyWithOthersChanges_IsServedInTheEnd(t *testing.T) {
 	s.serve("web")
 	id := s.id("web")
 	user := s.User().API()
-	// As many changes as Octavia takes, until the Service is as it should be and for five at least.
+	// One change after the other, until the Service is as it should be and for five at least.
 	done, over := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for n := 1; ; {
@@ -134,6 +135,8 @@ func TestLoadBalancer_BusyWithOthersChanges_IsServedInTheEnd(t *testing.T) {
 				}
 			default:
 			}
+			// Octavia has others to serve.
+			time.Sleep(100 * time.Millisecond)
 		}
 	}()
 	s.change("web", ports("80/TCP", "8443/TCP"), annotated("connection-limit", "9"))
