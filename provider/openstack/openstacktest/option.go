@@ -15,6 +15,7 @@ type settings struct {
 	tokenLife    time.Duration
 	tokenCache   time.Duration
 	provisioning time.Duration
+	creation     time.Duration
 	region       string
 	listener     net.Listener
 	tls          bool
@@ -82,6 +83,13 @@ func WithTokenCache(duration time.Duration) Option {
 // no client ever sees these states.
 func WithProvisioning(duration time.Duration) Option {
 	return func(s *settings) { s.provisioning = duration }
+}
+
+// WithCreationTime sets how long Octavia is at a request that makes a load balancer, in real time. It makes one after the other, as Octavia does
+// for each project, and nobody sees a load balancer before it has answered; that its client has gone away does not keep it from being made.
+// Default 0.
+func WithCreationTime(duration time.Duration) Option {
+	return func(s *settings) { s.creation = duration }
 }
 
 // WithRegion names the region of the catalog. Default RegionOne.

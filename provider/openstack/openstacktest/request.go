@@ -119,6 +119,11 @@ func (s *Server) serve(op operation, kind string, w http.ResponseWriter, r *http
 		Query: r.URL.RawQuery, Body: string(redactBody(op, body)),
 		UserAgent: r.UserAgent(), Microversion: requestedMicroversion(r),
 	}
+	if op.name == "loadbalancer_create" && s.settings.creation > 0 {
+		s.creating.Lock()
+		time.Sleep(s.settings.creation)
+		s.creating.Unlock()
+	}
 	call, result, fault, latency := s.decide(call, op, r, body)
 	if s.settings.observe != nil {
 		s.settings.observe(call)

@@ -24,6 +24,9 @@ type Server struct {
 	end       context.CancelFunc
 	closeOnce sync.Once
 
+	// creating is held by the request that Octavia makes a load balancer for. It is locked before mu.
+	creating sync.Mutex
+
 	// mu guards all that follows. Each request is carried out under it, so that each is one step of the cloud; latency and
 	// the sending of the answer are outside of it.
 	mu     sync.Mutex

@@ -385,7 +385,7 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: p.claim.balancer, Patience: patience})
 	p.adopt(done)
 	p.remember(todo, done, created, err)
-	p.memory.bequeathed = bequeathed(todo, done)
+	p.memory.bequeathed = bequeathed(todo, done, err)
 	if len(done.Done) > 0 {
 		// It goes on, so the pause grows no longer: a plan of many steps takes many passes.
 		p.memory.waiting = time.Time{}
@@ -403,12 +403,13 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 	return p.seeDone(ctx, created)
 }
 
-// bequeathed is where the load balancer is to be that takes the place of one that is being deleted, whose address it is to have; nil if none is
-// waited for. Octavia deletes one for longer than a pass waits.
-func bequeathed(todo plan.Plan, done apply.Result) *balancer.VIP {
+// bequeathed is where the load balancer is to be that takes the place of one that was deleted, whose address it is to have; nil if none is waited
+// for. Octavia deletes one for longer than a pass waits, and then it may be others' turn.
+func bequeathed(todo plan.Plan, done apply.Result, err error) *balancer.VIP {
 	deleted := slices.ContainsFunc(done.Done, func(step plan.Step) bool { _, is := step.(plan.DeleteLoadBalancer); return is })
+	deleting := done.LoadBalancer != nil && done.LoadBalancer.Status == balancer.PendingDelete
 	for _, step := range todo.Steps[len(done.Done):] {
-		if create, is := step.(plan.CreateLoadBalancer); is && deleted && done.LoadBalancer != nil && done.LoadBalancer.Status == balancer.PendingDelete {
+		if create, is := step.(plan.CreateLoadBalancer); is && (deleted && deleting || errors.Is(err, apply.ErrQueued)) {
 			return &create.LoadBalancer.VIP
 		}
 	}
@@ -477,6 +478,8 @@ func (p *pass) handBack(err error) error {
 	switch {
 	case errors.As(err, &pending):
 		return p.wait("load balancer %s is %s", pending.LoadBalancerID, pending.Status)
+	case errors.Is(err, apply.ErrQueued):
+		return p.wait("its load balancer is not begun yet: %v", apply.ErrQueued)
 	case errors.Is(err, apply.ErrGone):
 		return later(shortestPause, "%v", err)
 	}

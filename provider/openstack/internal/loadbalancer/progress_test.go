@@ -3,6 +3,8 @@ package loadbalancer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -93,4 +95,46 @@ func TestEnsure_StepByStep_PausesDoNotGrow(t *testing.T) {
 	}
 	s.update(service)
 	serve()
+}
+
+// Octavia makes the load balancers of a project one after the other, and tells of each when it is made. So a few are asked for at a time, and
+// each is made once.
+func TestEnsure_ManyAtOnce_AFewAreAskedForAtATime(t *testing.T) {
+	t.Parallel()
+	const many, few, creation = 12, 4, 50 * time.Millisecond
+	c, node := newCluster(t, openstacktest.WithCreationTime(creation))
+	s := c.site
+	var passes sync.WaitGroup
+	for i := range many {
+		service := s.addService(fmt.Sprint("web-", i), 80)
+		passes.Go(func() {
+			for {
+				_, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service), []*v1.Node{node})
+				var later *api.RetryError
+				switch {
+				case err == nil:
+					return
+				case !errors.As(err, &later):
+					t.Errorf("%s: %v", service.Name, err)
+					return
+				}
+			}
+		})
+	}
+	passes.Wait()
+	var asked []time.Time
+	for _, call := range s.Calls() {
+		if call.Operation == "loadbalancer_create" {
+			asked = append(asked, call.Time)
+		}
+	}
+	if len(asked) != many || len(s.LoadBalancers()) != many {
+		t.Fatalf("%d requests made load balancers, of which there are %d; want %d of each", len(asked), len(s.LoadBalancers()), many)
+	}
+	slices.SortFunc(asked, time.Time.Compare)
+	for i, at := range asked {
+		if made := int(at.Sub(asked[0]) / creation); i >= few && i-few >= made {
+			t.Errorf("request %d was made after %s, when no more than %d others can have been answered", i+1, at.Sub(asked[0]), made)
+		}
+	}
 }

@@ -80,14 +80,21 @@ type Executor struct {
 	neutron Neutron
 	clock   clock.Clock
 	logger  logr.Logger
+	// making has an entry for each creation of a load balancer that Octavia has been asked for and has not answered.
+	making chan struct{}
 }
+
+// maxMaking is how many load balancers are asked for at a time. Octavia answers when all below a load balancer is in its database, and holds the
+// project's quota until then: so it makes one after the other, and who comes last waits for all. More at a time would not be made sooner; but
+// an answer that takes longer than the client waits for it is lost, and a load balancer that no answer and no list yet tells of is made twice.
+const maxMaking = 4
 
 // New makes no request.
 func New(config Config) *Executor {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
-	return &Executor{octavia: config.Octavia, neutron: config.Neutron, clock: config.Clock, logger: config.Logger}
+	return &Executor{octavia: config.Octavia, neutron: config.Neutron, clock: config.Clock, logger: config.Logger, making: make(chan struct{}, maxMaking)}
 }
 
 // State is what a run begins with.
@@ -115,6 +122,7 @@ type Result struct {
 // something about it:
 //
 //   - [PendingError]: Octavia is at work, and the patience is at its end. The next pass goes on.
+//   - [ErrQueued]: the load balancer is not begun, since others are, and the patience is at its end. The next pass begins anew.
 //   - [ErrFailed]: the load balancer is in ERROR, and the step is none that mends it.
 //   - [ErrGone]: what the step is for does not exist any more. The next pass sees what there is.
 //   - the error of ctx, as soon as it ends. The request that was under way may have been carried out.

@@ -71,12 +71,38 @@ func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer)
 	if s.Bare {
 		ports = nil
 	}
+	if err := r.queue(ctx); err != nil {
+		return err
+	}
+	defer func() { <-r.making }()
 	made, err := r.octavia.CreateLoadBalancer(ctx, s.LoadBalancer, ports)
 	if err != nil {
 		return err
 	}
 	r.result.LoadBalancer = &made
 	return nil
+}
+
+// queue waits until few enough load balancers are being made for another one, and counts that.
+func (r *run) queue(ctx context.Context) error {
+	select {
+	case r.making <- struct{}{}:
+		return nil
+	default:
+	}
+	if r.left() == 0 {
+		return ErrQueued
+	}
+	timer := r.clock.NewTimer(r.left())
+	defer timer.Stop()
+	select {
+	case r.making <- struct{}{}:
+		return nil
+	case <-timer.C():
+		return ErrQueued
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // deleteLoadBalancer takes one that is gone, or is about to be, for deleted.
