@@ -478,7 +478,7 @@ startwsgi placement "$LAB_PLACEMENT_PORT" 1 8 /usr/bin/placement-api "OS_PLACEME
 startpy nova-api nova.cmd.api_os_compute:main nova-api-os-compute $NOVA
 mkdir -p "$LAB_DIR/glance/images"
 startpy glance glance.cmd.api:main glance-api --config-file "$LAB_ETC/glance/glance-api.conf"
-startwsgi octavia-api "$LAB_OCTAVIA_PORT" 1 8 /usr/bin/octavia-wsgi -- "$OCTAVIA"
+startwsgi octavia-api "$LAB_OCTAVIA_PORT" 2 4 /usr/bin/octavia-wsgi -- "$OCTAVIA"
 for pair in $LAB_COMPUTES; do
     h=${pair%%:*}; mkdir -p "$LAB_DIR/nova/$h/instances"
     printf '[DEFAULT]\nhost = %s\nstate_path = %s\n' "$h" "$LAB_DIR/nova/$h" >"$LAB_ETC/nova/$h.conf"

@@ -250,7 +250,7 @@ func (c *cluster) list() (services []corev1.Service, nodes []corev1.Node) {
 // limit is for what hangs, not for what is slow.
 const limit = 12 * time.Minute
 
-// wait asks check until it has nothing to say. It pauses for as long as check has taken, for OpenStack has other things to do.
+// wait asks check until it has nothing to say. It pauses for longer than check has taken, for OpenStack has other things to do.
 func (c *cluster) wait(what string, check func() []string) {
 	c.t.Helper()
 	for deadline := time.Now().Add(limit); ; {
@@ -266,7 +266,7 @@ func (c *cluster) wait(what string, check func() []string) {
 		select {
 		case <-c.t.Context().Done():
 			c.t.Fatalf("waited in vain until %s:\n%s", what, lines(said))
-		case <-time.After(time.Since(began) + 100*time.Millisecond):
+		case <-time.After(3*time.Since(began) + 100*time.Millisecond):
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -53,23 +54,34 @@ func (p *Project) inventory(ctx context.Context) (Inventory, error) {
 		}
 		for _, o := range objects {
 			// The external network, and its subnets, belong to somebody else.
-			if owner := Text(o, "project_id"); owner != "" && owner != p.ID {
-				continue
-			}
-			all[k.name+" "+ID(o)] = o
-			if k.name != "pool" {
-				continue
-			}
-			members, err := p.user.list(ctx, LoadBalancer, "/lbaas/pools/"+ID(o)+"/members", "members")
-			if err != nil && !strings.Contains(err.Error(), " 404 ") {
-				return nil, err
-			}
-			for _, m := range members {
-				all["member "+ID(m)] = m
+			if owner := Text(o, "project_id"); owner == "" || owner == p.ID {
+				all[k.name+" "+ID(o)] = o
 			}
 		}
 	}
-	return all, nil
+	members, err := p.members(ctx, all.Of("pool"))
+	for _, m := range members {
+		all["member "+ID(m)] = m
+	}
+	return all, err
+}
+
+// members are those of pools, each of which has a list of its own.
+func (p *Project) members(ctx context.Context, pools []Object) ([]Object, error) {
+	lists, errs, slots := make([][]Object, len(pools)), make([]error, len(pools)), make(chan struct{}, 4)
+	var reading sync.WaitGroup
+	for i, pool := range pools {
+		reading.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			lists[i], errs[i] = p.user.list(ctx, LoadBalancer, "/lbaas/pools/"+ID(pool)+"/members", "members")
+			if errs[i] != nil && strings.Contains(errs[i].Error(), " 404 ") {
+				errs[i] = nil
+			}
+		})
+	}
+	reading.Wait()
+	return slices.Concat(lists...), errors.Join(errs...)
 }
 
 // Of are the objects of a kind.
