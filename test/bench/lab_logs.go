@@ -38,7 +38,7 @@ func serviceLogs() []serviceLog {
 		{networkService, "neutron.log", isEventletRequestOf},
 		{balancerService, "octavia-api.log", func(line, _ string) bool {
 			_, path, ok := uwsgiRequest(line)
-			return ok && !strings.HasSuffix(path, looksPath)
+			return ok && !strings.HasSuffix(path, looksPath) && !strings.HasSuffix(path, poolsPath)
 		}},
 	}
 }

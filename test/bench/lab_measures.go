@@ -44,13 +44,16 @@ func (t *labTrial) measureInitialise(ctx context.Context) error {
 		}
 		done, err = all.wait()
 		return begun, done, err
-	})
+	}, nothing)
 	if err != nil {
 		return err
 	}
 	t.noteLab(f.by(occmNodes(n), cost{}))
 	return t.stopCCM(ctx)
 }
+
+// nothing is left to do if the cluster says so.
+func nothing(context.Context) error { return nil }
 
 // measureStatusPass is of a process that has made a pass before, and makes the next one sooner than usual: each server has got another address, so
 // that it is seen when it begins and when it is over.
@@ -80,7 +83,7 @@ func (t *labTrial) measureStatusPass(ctx context.Context) error {
 		}
 		done, err = all.wait()
 		return first, done, err
-	})
+	}, nothing)
 	if err != nil {
 		return err
 	}
@@ -135,18 +138,20 @@ func (t *labTrial) measureMade(ctx context.Context, title string, services ...*c
 		}
 		done, err = all.wait()
 		return begun, done, err
-	})
-	if err != nil {
-		return f, err
-	}
-	return f, t.cloud.checkPools(ctx, len(services)*balancerPorts, t.bench.settings.labNodes)
+	}, t.poolsHave(len(services)*balancerPorts, t.bench.settings.labNodes))
+	return f, err
+}
+
+// poolsHave is an error as long as there are not so many pools, each with so many members.
+func (t *labTrial) poolsHave(pools, members int) func(context.Context) error {
+	return func(ctx context.Context) error { return t.cloud.checkPools(ctx, pools, members) }
 }
 
 // measureNothingToDo is of all Services ensured once more, by an annotation that means nothing.
 func (t *labTrial) measureNothingToDo(ctx context.Context) error {
 	n := t.bench.settings.labServices
 	title := fmt.Sprintf("Nothing to do: %d Services are annotated", n)
-	f, err := t.measureEvents(ctx, title, ensuredReason, func() error {
+	f, err := t.measureEvents(ctx, title, ensuredReason, nothing, func() error {
 		return inParallel(ctx, t.services(), func(ctx context.Context, service *corev1.Service) error {
 			return t.patchService(ctx, service.Name, `{"metadata":{"annotations":{"bench.example.com/note":"again"}}}`)
 		})
@@ -175,7 +180,7 @@ func (t *labTrial) measureRestart(ctx context.Context) error {
 		}
 		done, err = all.wait()
 		return begun, done, err
-	})
+	}, nothing)
 	if err != nil {
 		return err
 	}
@@ -196,7 +201,7 @@ func (t *labTrial) measurePortAdded(ctx context.Context) error {
 	const port = balancerPorts + 1
 	name := t.services()[0].Name
 	more := newServiceOf(name, port).Spec.Ports[balancerPorts]
-	f, err := t.measureEventsOn(ctx, "A port added to a Service", ensuredReason, 1, func() error {
+	f, err := t.measureEventsOn(ctx, "A port added to a Service", ensuredReason, 1, t.poolsHave(t.pools(), t.bench.settings.labNodes), func() error {
 		return t.patchService(ctx, name, fmt.Sprintf(`{"spec":{"ports":[{"name":%q,"port":%d,"targetPort":%d}]}}`, more.Name, more.Port, more.Port))
 	})
 	if err != nil {
@@ -206,7 +211,7 @@ func (t *labTrial) measurePortAdded(ctx context.Context) error {
 		t.alone.change = f.pending / time.Duration(writes.count)
 	}
 	t.noteLab(f.by(occmPortAdded(balancerPorts, t.alone.change)))
-	return t.cloud.checkPools(ctx, t.pools(), t.bench.settings.labNodes)
+	return nil
 }
 
 // pools are those of all Services, of which one has a port more.
@@ -215,14 +220,14 @@ func (t *labTrial) pools() int { return t.bench.settings.labServices*balancerPor
 // measureNodeJoins is from when a node registers until it is a member of each pool.
 func (t *labTrial) measureNodeJoins(ctx context.Context) error {
 	n, s := t.bench.settings.labNodes, t.bench.settings.labServices
-	f, err := t.measureEvents(ctx, fmt.Sprintf("A node added, %d load balancers of %d ports", s, balancerPorts), updatedReason, func() error {
+	f, err := t.measureEvents(ctx, fmt.Sprintf("A node added, %d load balancers of %d ports", s, balancerPorts), updatedReason, t.poolsHave(t.pools(), n+1), func() error {
 		return t.bench.cluster.createNodes(ctx, t.cloud.nodes()[n])
 	})
 	if err != nil {
 		return err
 	}
 	t.noteLab(f.by(occmMembers(s, balancerPorts, t.alone.change)))
-	return t.cloud.checkPools(ctx, t.pools(), n+1)
+	return nil
 }
 
 // measureNodeGone is from when a node whose server was deleted is not ready any more until it is a member of no pool.
@@ -231,17 +236,14 @@ func (t *labTrial) measureNodeGone(ctx context.Context) error {
 	gone := t.cloud.servers[n]
 	t.cloud.User().Delete(project.Compute, "/servers/"+gone.ID)
 	t.cloud.WaitServer(gone.ID, "")
-	f, err := t.measureEvents(ctx, fmt.Sprintf("A node's server gone, %d load balancers of %d ports", s, balancerPorts), updatedReason, func() error {
+	f, err := t.measureEvents(ctx, fmt.Sprintf("A node's server gone, %d load balancers of %d ports", s, balancerPorts), updatedReason, t.poolsHave(t.pools(), n), func() error {
 		return t.silence(ctx, gone.Name)
 	})
 	if err != nil {
 		return err
 	}
 	t.noteLab(f.by(occmMembers(s, balancerPorts, t.alone.change)))
-	if err := t.checkNodes(ctx, namesOf(t.cloud.servers[:n])); err != nil {
-		return err
-	}
-	return t.cloud.checkPools(ctx, t.pools(), n)
+	return t.checkNodes(ctx, namesOf(t.cloud.servers[:n]))
 }
 
 func namesOf(servers []project.Server) map[string]bool {
@@ -294,15 +296,15 @@ func (t *labTrial) measureServicesDeleted(ctx context.Context, title string) (la
 			}
 		}
 		return begun, time.Now(), err
-	})
+	}, nothing)
 }
 
-// measureEvents is from a change until there has been an event on each Service because of it.
-func (t *labTrial) measureEvents(ctx context.Context, title, reason string, change func() error) (labFigure, error) {
-	return t.measureEventsOn(ctx, title, reason, t.bench.settings.labServices, change)
+// measureEvents is from a change until there has been an event on each Service because of it, and nothing is left to do.
+func (t *labTrial) measureEvents(ctx context.Context, title, reason string, left func(context.Context) error, change func() error) (labFigure, error) {
+	return t.measureEventsOn(ctx, title, reason, t.bench.settings.labServices, left, change)
 }
 
-func (t *labTrial) measureEventsOn(ctx context.Context, title, reason string, services int, change func() error) (labFigure, error) {
+func (t *labTrial) measureEventsOn(ctx context.Context, title, reason string, services int, left func(context.Context) error, change func() error) (labFigure, error) {
 	return t.measure(ctx, title, func() (begun, done time.Time, _ error) {
 		all, err := t.watchEvents(ctx, reason, services)
 		if err != nil {
@@ -314,7 +316,7 @@ func (t *labTrial) measureEventsOn(ctx context.Context, title, reason string, se
 		}
 		done, err = all.wait()
 		return begun, done, err
-	})
+	}, left)
 }
 
 func (t *labTrial) patchService(ctx context.Context, name, patch string) error {

@@ -119,7 +119,7 @@ has asked nothing for %[1]s after that, so that work that is done twice is count
 what a watch on the API server shows, and where Octavia is at work longer than that, until it is not. **Octavia at work** is how long at least
 one load balancer was PENDING, and how long each was, as the benchmark sees by a look at the list every %[2]s, which is how exact it is. Several are at work at once.
 
-After each measurement the pools are looked at: each must have exactly the nodes that it should. What is measured is one story:
+Nor is anything done before each pool has exactly the nodes that it should. What is measured is one story:
 
 * **Nodes initialised.** From when the Lease names a holder until the last node has lost its taint. All calls from the start of the process.
 * **Addresses refreshed.** One pass over all nodes, of a process that makes one every %[3]s. Each server got another address before, and the time is

@@ -106,8 +106,10 @@ func (t *labTrial) awaitQuiet(ctx context.Context) (tallies, error) {
 }
 
 // measure counts what is asked while something is done, and until nothing has been asked for a while after that. do returns when it began, and
-// when the cluster showed that it was done.
-func (t *labTrial) measure(ctx context.Context, title string, do func() (begun, done time.Time, _ error)) (f labFigure, err error) {
+// when the cluster showed that it was done; left, what OpenStack shows not to be done yet, which it is asked when all is quiet.
+func (t *labTrial) measure(
+	ctx context.Context, title string, do func() (begun, done time.Time, _ error), left func(context.Context) error,
+) (f labFigure, err error) {
 	t.title, f.title = title, title
 	logs, project := filepath.Join(labFolder(), "log"), t.cloud.ID
 	before, _, err := t.tallies(ctx)
@@ -124,10 +126,7 @@ func (t *labTrial) measure(ctx context.Context, title string, do func() (begun, 
 	if err != nil {
 		return f, err
 	}
-	if err := watched.awaitRest(ctx, done); err != nil {
-		return f, err
-	}
-	after, err := t.awaitQuiet(ctx)
+	after, err := t.awaitDone(ctx, watched, done, left)
 	if err != nil {
 		return f, err
 	}
@@ -149,6 +148,23 @@ func (t *labTrial) measure(ctx context.Context, title string, do func() (begun, 
 	}
 	f.took = done.Sub(begun)
 	return f, nil
+}
+
+// awaitDone waits until nothing is left to do, and tells what has been asked until then. Between two steps of a longer work it may be quiet, too.
+func (t *labTrial) awaitDone(ctx context.Context, watched *octavia, done time.Time, left func(context.Context) error) (tallies, error) {
+	for end := time.Now().Add(t.bench.settings.limit); ; done = time.Now() {
+		if err := watched.awaitRest(ctx, done); err != nil {
+			return nil, err
+		}
+		all, err := t.awaitQuiet(ctx)
+		if err != nil {
+			return nil, err
+		}
+		err = left(ctx)
+		if err == nil || time.Now().After(end) {
+			return all, err
+		}
+	}
 }
 
 // noteLab keeps a figure, and tells it.

@@ -76,9 +76,12 @@ func (c *labCloud) giveAccessAddresses(ctx context.Context, n int) (map[string]s
 	})
 }
 
-// poolSizes are how many members each pool has. To Octavia this is no small question, so it is not asked while anything is measured.
+// poolsPath is asked for by nobody else.
+const poolsPath = "/lbaas/pools?fields=members&fields=id"
+
+// poolSizes are how many members each pool has. To Octavia this is no small question, so it is asked only when it is quiet.
 func (c *labCloud) poolSizes(ctx context.Context) (sizes []int, _ error) {
-	answer, err := c.User().API().Do(ctx, http.MethodGet, project.LoadBalancer, "/lbaas/pools?fields=members&fields=id", nil)
+	answer, err := c.User().API().Do(ctx, http.MethodGet, project.LoadBalancer, poolsPath, nil)
 	if err != nil {
 		return nil, err
 	}
