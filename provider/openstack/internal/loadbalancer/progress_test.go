@@ -14,6 +14,9 @@ import (
 	"k8s.io/cloud-provider/api"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -135,6 +138,30 @@ func TestEnsure_ManyAtOnce_AFewAreAskedForAtATime(t *testing.T) {
 	for i, at := range asked {
 		if made := int(at.Sub(asked[0]) / creation); i >= few && i-few >= made {
 			t.Errorf("request %d was made after %s, when no more than %d others can have been answered", i+1, at.Sub(asked[0]), made)
+		}
+	}
+}
+
+// The address of a load balancer that is made anew is kept while the old one goes, and while it is others' turn.
+func TestBequeathed_UntilTheNewOneIsBegun(t *testing.T) {
+	t.Parallel()
+	remove, create := plan.DeleteLoadBalancer{ID: "old"}, plan.CreateLoadBalancer{LoadBalancer: balancer.LoadBalancer{VIP: balancer.VIP{Address: "10.0.0.9"}}}
+	old := &balancer.LoadBalancer{ID: "old", Status: balancer.PendingDelete}
+	queued := fmt.Errorf("step 2 of 2: %w", apply.ErrQueued)
+	for name, test := range map[string]struct {
+		todo []plan.Step
+		done apply.Result
+		err  error
+		want bool
+	}{
+		"the old one is being deleted": {[]plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove}, LoadBalancer: old}, errors.New("it waits"), true},
+		"the old one is gone":          {[]plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove}}, queued, true},
+		"the old one was gone before":  {[]plan.Step{create}, apply.Result{}, queued, true},
+		"the address cannot be had":    {[]plan.Step{create}, apply.Result{}, errors.New("in use"), false},
+		"the new one is made":          {[]plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove, create}, LoadBalancer: old}, nil, false},
+	} {
+		if got := bequeathed(plan.Plan{Steps: test.todo}, test.done, test.err); (got != nil && got.Address == "10.0.0.9") != test.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

@@ -60,6 +60,8 @@ type repair struct {
 	all bool
 	// deep: all fields of all parts are compared, if that was not done since something changed.
 	deep bool
+	// begun: an earlier pass has not come to its end, so there is something left to do, whatever nodes are like now.
+	begun bool
 }
 
 func newRepairs(of *LoadBalancers) *repairs {
@@ -165,7 +167,7 @@ func (r *repairs) ask(all bool) {
 	for i, uid := range uids {
 		// Others each time.
 		deep := all && (i-r.turn+len(uids))%len(uids) < deepest
-		r.queue.Add(repair{uid, all, deep})
+		r.queue.Add(repair{service: uid, all: all, deep: deep})
 	}
 	if all && len(uids) > 0 {
 		r.turn = (r.turn + deepest) % len(uids)
@@ -190,17 +192,19 @@ func (r *repairs) settle(item repair, err error) {
 		r.queue.Forget(item)
 	case errors.As(err, &wait):
 		r.queue.Forget(item)
+		item.begun = true
 		r.queue.AddAfter(item, max(wait.RetryAfter(), firstRetry))
 	default:
 		r.of.config.Logger.Error(err, "Repair of a load balancer failed; it is tried again", "service", r.of.memories.whose(item.service).String())
+		item.begun = true
 		r.queue.AddRateLimited(item)
 	}
 }
 
-// do makes a pass, unless the Service has gone, or nodes have changed in a way that does not matter.
+// do makes a pass, unless the Service has gone, or nodes have changed in a way that does not matter and nothing is left of an earlier pass.
 func (r *repairs) do(item repair) error {
 	service, cluster, ok := r.of.served(item.service)
-	if !ok || !item.all && !r.of.stale(r.ctx, service) {
+	if !ok || !item.all && !item.begun && !r.of.stale(r.ctx, service) {
 		return nil
 	}
 	status, err := r.of.ensure(r.ctx, request{cluster: cluster, service: service, create: true, repair: item.all, deep: item.deep})

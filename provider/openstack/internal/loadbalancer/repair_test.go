@@ -2,6 +2,7 @@ package loadbalancer
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
@@ -108,5 +109,44 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	c.repairs.ask(true)
 	if calls := s.counts(mark); len(calls) > 0 || len(s.LoadBalancers()) > 0 {
 		t.Errorf("after the end there were the calls %v", calls)
+	}
+}
+
+// What a repair has begun it goes on with: Octavia may need longer for one step than a pass waits, and upstream knows nothing of it.
+func TestRepair_ThatIsNotDoneInOnePass_IsGoneOnWith(t *testing.T) {
+	t.Parallel()
+	for name, hinder := range map[string]func(s *site, id string) (remove func()){
+		"a step takes long": func(s *site, id string) func() {
+			return s.Provision(openstacktest.ProvisioningRule{LoadBalancer: id, Times: 1, Duration: patience + time.Second})
+		},
+		"the second step fails": func(s *site, _ string) func() {
+			return s.Inject(openstacktest.Fault{Operation: "loadbalancer_members_update", Skip: 1, Times: 1, Status: http.StatusInternalServerError})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.kube = fake.NewClientset()
+			s.defaults.LoadBalancer.DriftPeriod = 0
+			c, _ := watched(t, s)
+			s.register(s.addNode("a"))
+			service := s.addService("web", 80, 443)
+			s.eventually("the provider sees Service and node", func() bool {
+				_, ok := c.objects.current(service)
+				return ok && len(c.objects.nodesOr(nil)) == 1
+			})
+			c.ensure(service)
+			remove := hinder(s, s.LoadBalancers()[0].ID)
+			defer remove()
+			s.register(s.addNode("b"))
+			s.eventually("both ports have both nodes", func() bool {
+				for _, pool := range s.LoadBalancers()[0].Pools {
+					if len(pool.Members) != 2 {
+						return false
+					}
+				}
+				return true
+			})
+		})
 	}
 }
