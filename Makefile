@@ -48,7 +48,7 @@ test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	@echo "==> the demo, checked"
 	@$(MAKE) --no-print-directory demo CHECK=1
 
-# Half of the tests' time on the real OpenStack is its own, of which two cores are soon full: one package at a time.
+# One package at a time: OpenStack itself fills two cores with what one asks of it.
 ON_LAB := FXCCM_OPENSTACK_LAB=$(LAB_DIR) $(GO) test -count=1 -p 1 -parallel 6 -timeout 60m
 # What QUICK=1 runs: all of the APIs' rules, and of the rest what does each kind of thing once.
 ON_LAB_QUICK := ^Test(Login|Addresses$$|Routes_LiveFromCreateToDelete|Routes_NodesChange|LoadBalancer_(ExternalService|PortsCome|OfTheUser)|FloatingIP_ComesAndGoes|Process)
