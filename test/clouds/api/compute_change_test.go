@@ -117,7 +117,7 @@ func serverNow(p *project.Project, id string) object {
 	return p.User().Get(project.Compute, "/servers/"+id, "server")
 }
 
-// waitAddresses waits until the server has these addresses in the network: "fixed 10.0.0.1", in this order.
+// waitAddresses waits until the server has these addresses in the network: "fixed 10.0.0.1". Neutron gives those of a port in no order.
 func waitAddresses(p *project.Project, id, network string, want ...string) {
 	p.Wait(fmt.Sprintf("server %s has the addresses %q in %s", id, want, network), func() error {
 		var got []string
@@ -125,7 +125,7 @@ func waitAddresses(p *project.Project, id, network string, want ...string) {
 			fields := strings.Fields(text)
 			got = append(got, fields[0]+" "+fields[2])
 		}
-		if !slices.Equal(got, want) {
+		if !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
 			return fmt.Errorf("they are %q", got)
 		}
 		return nil
