@@ -23,11 +23,8 @@ func (t *trial) watchServed(ctx context.Context, services []*corev1.Service) (*s
 	}, func(service *corev1.Service) bool { return wanted[service.Name] && hasAddress(service) }))
 }
 
-// Upstream's events for each time that a Service was ensured, and that the nodes of its load balancer were updated, with success.
-const (
-	ensuredReason = "EnsuredLoadBalancer"
-	updatedReason = "UpdatedLoadBalancer"
-)
+// ensuredReason is of upstream's event for each time that a Service was ensured with success.
+const ensuredReason = "EnsuredLoadBalancer"
 
 // watchEnsured waits until so many Services have been ensured from now on.
 func (t *trial) watchEnsured(ctx context.Context, services int) (*sight, error) {
