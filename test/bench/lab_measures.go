@@ -151,7 +151,7 @@ func (t *labTrial) poolsHave(pools, members int) func(context.Context) error {
 func (t *labTrial) measureNothingToDo(ctx context.Context) error {
 	n := t.bench.settings.labServices
 	title := fmt.Sprintf("Nothing to do: %d Services are annotated", n)
-	f, err := t.measureEvents(ctx, title, ensuredReason, nothing, func() error {
+	f, err := t.measureEvents(ctx, title, ensuredReason, n, nothing, func() error {
 		return inParallel(ctx, t.services(), func(ctx context.Context, service *corev1.Service) error {
 			return t.patchService(ctx, service.Name, `{"metadata":{"annotations":{"bench.example.com/note":"again"}}}`)
 		})
@@ -201,7 +201,7 @@ func (t *labTrial) measurePortAdded(ctx context.Context) error {
 	const port = balancerPorts + 1
 	name := t.services()[0].Name
 	more := newServiceOf(name, port).Spec.Ports[balancerPorts]
-	f, err := t.measureEventsOn(ctx, "A port added to a Service", ensuredReason, 1, t.poolsHave(t.pools(), t.bench.settings.labNodes), func() error {
+	f, err := t.measureEvents(ctx, "A port added to a Service", ensuredReason, 1, t.poolsHave(t.pools(), t.bench.settings.labNodes), func() error {
 		return t.patchService(ctx, name, fmt.Sprintf(`{"spec":{"ports":[{"name":%q,"port":%d,"targetPort":%d}]}}`, more.Name, more.Port, more.Port))
 	})
 	if err != nil {
@@ -299,12 +299,8 @@ func (t *labTrial) measureServicesDeleted(ctx context.Context, title string) (la
 	}, nothing)
 }
 
-// measureEvents is from a change until there has been an event on each Service because of it, and nothing is left to do.
-func (t *labTrial) measureEvents(ctx context.Context, title, reason string, left func(context.Context) error, change func() error) (labFigure, error) {
-	return t.measureEventsOn(ctx, title, reason, t.bench.settings.labServices, left, change)
-}
-
-func (t *labTrial) measureEventsOn(ctx context.Context, title, reason string, services int, left func(context.Context) error, change func() error) (labFigure, error) {
+// measureEvents is from a change until there has been such an event on so many Services because of it, and nothing is left to do.
+func (t *labTrial) measureEvents(ctx context.Context, title, reason string, services int, left func(context.Context) error, change func() error) (labFigure, error) {
 	return t.measure(ctx, title, func() (begun, done time.Time, _ error) {
 		all, err := t.watchEvents(ctx, reason, services)
 		if err != nil {
