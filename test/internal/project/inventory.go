@@ -13,10 +13,11 @@ import (
 	"time"
 )
 
-type kindOf struct{ name, service, path, key string }
+// resourceKind is one of what a project can have: what it is called here, whose it is, and where its list is.
+type resourceKind struct{ name, service, path, key string }
 
 // kinds are all that a project can have.
-var kinds = []kindOf{
+var kinds = []resourceKind{
 	{"load balancer", LoadBalancer, "/lbaas/loadbalancers", "loadbalancers"},
 	{"listener", LoadBalancer, "/lbaas/listeners", "listeners"},
 	{"pool", LoadBalancer, "/lbaas/pools", "pools"},
@@ -166,7 +167,7 @@ func (p *Project) empty(ctx context.Context) error {
 // deleteAll asks for the deletion of all of one kind, and tells whether it is gone, or what is in the way.
 func (p *Project) deleteAll(ctx context.Context, kind string) (gone bool, err error) {
 	thing, _, routes := strings.Cut(kind, "'s ")
-	k := kinds[slices.IndexFunc(kinds, func(k kindOf) bool { return k.name == thing })]
+	k := kinds[slices.IndexFunc(kinds, func(k resourceKind) bool { return k.name == thing })]
 	// A list of the project's own would make a default group anew.
 	lister, query := p.user, ""
 	if kind == "security group" {
