@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/loadbalancers"
 )
 
 // statuses asks for the servers so many times.
@@ -204,6 +206,28 @@ func TestClose_EndsTheLatency(t *testing.T) {
 	done := ends(t, s)
 	if _, err := s.WaitForCall(patiently(t), func(Call) bool { return true }); err != nil {
 		t.Fatal(err)
+	}
+	s.Close()
+	if receive(t, done) == nil {
+		t.Error("the request was answered")
+	}
+}
+
+func TestClose_EndsTheCreationTime(t *testing.T) {
+	s := start(t, WithCreationTime(time.Hour))
+	client := octaviaOf(t, s)
+	_, subnetID := vipSubnet(s, "10.0.0.0/24")
+	ctx, done := patiently(t), make(chan error, 1)
+	go func() {
+		_, err := loadbalancers.Create(ctx, client, loadbalancers.CreateOpts{VipSubnetID: subnetID}).Extract()
+		done <- err
+	}()
+	for s.creating.TryLock() {
+		s.creating.Unlock()
+		if ctx.Err() != nil || len(done) > 0 {
+			t.Fatal("the request is not carried out")
+		}
+		time.Sleep(time.Millisecond)
 	}
 	s.Close()
 	if receive(t, done) == nil {

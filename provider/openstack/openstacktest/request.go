@@ -121,8 +121,11 @@ func (s *Server) serve(op operation, kind string, w http.ResponseWriter, r *http
 	}
 	if op.name == "loadbalancer_create" && s.settings.creation > 0 {
 		s.creating.Lock()
-		time.Sleep(s.settings.creation)
+		made := pause(s.alive, s.settings.creation)
 		s.creating.Unlock()
+		if !made {
+			hangUp()
+		}
 	}
 	call, result, fault, latency := s.decide(call, op, r, body)
 	if s.settings.observe != nil {

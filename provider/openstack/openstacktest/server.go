@@ -20,7 +20,8 @@ type Server struct {
 	settings settings
 	clock    clock.PassiveClock
 
-	// end ends the contexts of all requests, so that no answer is held back any longer.
+	// alive is what the contexts of all requests are made from. It is ended by end, so that no answer is held back any longer.
+	alive     context.Context
 	end       context.CancelFunc
 	closeOnce sync.Once
 
@@ -62,9 +63,8 @@ func NewServer(options ...Option) *Server {
 	s.settings.listen(s.http)
 	// What net/http would log is a client's doing, and a test of the client's asks for it.
 	s.http.Config.ErrorLog = log.New(io.Discard, "", 0)
-	alive, end := context.WithCancel(context.Background())
-	s.end = end
-	s.http.Config.BaseContext = func(net.Listener) context.Context { return alive }
+	s.alive, s.end = context.WithCancel(context.Background())
+	s.http.Config.BaseContext = func(net.Listener) context.Context { return s.alive }
 	// Nobody is served before all is set up: a listener that the caller made may be known to clients.
 	s.url = "http://" + s.http.Listener.Addr().String()
 	start := s.http.Start
