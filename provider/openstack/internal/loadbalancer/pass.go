@@ -385,7 +385,7 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: p.claim.balancer, Patience: patience})
 	p.adopt(done)
 	p.remember(todo, done, created, err)
-	p.memory.bequeathed = bequeathed(todo, done, err)
+	p.memory.bequeathed = bequeathed(p.memory.bequeathed, todo, done, err)
 	if len(done.Done) > 0 {
 		// It goes on, so the pause grows no longer: a plan of many steps takes many passes.
 		p.memory.waiting = time.Time{}
@@ -404,13 +404,19 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 }
 
 // bequeathed is where the load balancer is to be that takes the place of one that was deleted, whose address it is to have; nil if none is waited
-// for. Octavia deletes one for longer than a pass waits, and then it may be others' turn.
-func bequeathed(todo plan.Plan, done apply.Result, err error) *balancer.VIP {
+// for. Octavia deletes one for longer than a pass waits, and then it may be others' turn: before is what the last pass has kept.
+func bequeathed(before *balancer.VIP, todo plan.Plan, done apply.Result, err error) *balancer.VIP {
 	deleted := slices.ContainsFunc(done.Done, func(step plan.Step) bool { _, is := step.(plan.DeleteLoadBalancer); return is })
 	deleting := done.LoadBalancer != nil && done.LoadBalancer.Status == balancer.PendingDelete
+	queued := errors.Is(err, apply.ErrQueued)
 	for _, step := range todo.Steps[len(done.Done):] {
-		if create, is := step.(plan.CreateLoadBalancer); is && (deleted && deleting || errors.Is(err, apply.ErrQueued)) {
+		create, is := step.(plan.CreateLoadBalancer)
+		switch {
+		case is && deleted && (deleting || queued):
 			return &create.LoadBalancer.VIP
+		case is && queued:
+			// Its address may be a wish that the user takes back before it is made.
+			return before
 		}
 	}
 	return nil

@@ -148,19 +148,22 @@ func TestBequeathed_UntilTheNewOneIsBegun(t *testing.T) {
 	remove, create := plan.DeleteLoadBalancer{ID: "old"}, plan.CreateLoadBalancer{LoadBalancer: balancer.LoadBalancer{VIP: balancer.VIP{Address: "10.0.0.9"}}}
 	old := &balancer.LoadBalancer{ID: "old", Status: balancer.PendingDelete}
 	queued := fmt.Errorf("step 2 of 2: %w", apply.ErrQueued)
+	kept := &balancer.VIP{Address: "10.0.0.9"}
 	for name, test := range map[string]struct {
-		todo []plan.Step
-		done apply.Result
-		err  error
-		want bool
+		before *balancer.VIP
+		todo   []plan.Step
+		done   apply.Result
+		err    error
+		want   bool
 	}{
-		"the old one is being deleted": {[]plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove}, LoadBalancer: old}, errors.New("it waits"), true},
-		"the old one is gone":          {[]plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove}}, queued, true},
-		"the old one was gone before":  {[]plan.Step{create}, apply.Result{}, queued, true},
-		"the address cannot be had":    {[]plan.Step{create}, apply.Result{}, errors.New("in use"), false},
-		"the new one is made":          {[]plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove, create}, LoadBalancer: old}, nil, false},
+		"the old one is being deleted": {nil, []plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove}, LoadBalancer: old}, errors.New("it waits"), true},
+		"the old one is gone":          {nil, []plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove}}, queued, true},
+		"the old one was gone before":  {kept, []plan.Step{create}, apply.Result{}, queued, true},
+		"there was none before":        {nil, []plan.Step{create}, apply.Result{}, queued, false},
+		"the address cannot be had":    {kept, []plan.Step{create}, apply.Result{}, errors.New("in use"), false},
+		"the new one is made":          {nil, []plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove, create}, LoadBalancer: old}, nil, false},
 	} {
-		if got := bequeathed(plan.Plan{Steps: test.todo}, test.done, test.err); (got != nil && got.Address == "10.0.0.9") != test.want {
+		if got := bequeathed(test.before, plan.Plan{Steps: test.todo}, test.done, test.err); (got != nil && got.Address == "10.0.0.9") != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
