@@ -46,6 +46,11 @@ func made(d balancer.Desired, ids map[string]string) *contents {
 			return nil
 		}
 		l.PoolID = p.ID
+		p.Members = slices.Clone(p.Members)
+		for i := range p.Members {
+			m := &p.Members[i]
+			m.ID, m.Status = ids[balancer.MadeMember(p.Name, m.Key())], balancer.Active
+		}
 		if p.Monitor == nil {
 			continue
 		}
@@ -81,9 +86,28 @@ func (c *contents) take(step plan.Step) bool {
 		if i < 0 {
 			return false
 		}
-		// Whoever looks for members by their ids finds none, and reads them.
-		c.pools[i].Members, c.pools[i].MembersInPart = activated(s.Members), false
+		c.pools[i].Members, c.pools[i].MembersInPart = replaced(c.pools[i].Members, s.Members), false
 		return true
+	case plan.CreateMember:
+		i := c.pool(s.Pool.ID)
+		if i < 0 {
+			return false
+		}
+		m := s.Member
+		m.Status = balancer.Active
+		c.pools[i].Members = append(slices.Clip(c.pools[i].Members), m)
+		return true
+	case plan.UpdateMember:
+		return c.member(s.PoolID, s.ID, func(members []balancer.Member, i int) []balancer.Member {
+			was := members[i]
+			members[i] = s.Member
+			members[i].ID, members[i].SubnetID, members[i].Status = was.ID, was.SubnetID, balancer.Active
+			return members
+		})
+	case plan.DeleteMember:
+		return c.member(s.PoolID, s.ID, func(members []balancer.Member, i int) []balancer.Member {
+			return slices.Delete(members, i, i+1)
+		})
 	case plan.UpdateListener:
 		i := slices.IndexFunc(c.listeners, func(l balancer.Listener) bool { return l.ID == s.ID })
 		if i < 0 || s.Pool.Made != "" {
@@ -115,12 +139,31 @@ func (c *contents) pool(id string) int {
 	return slices.IndexFunc(c.pools, func(p balancer.Pool) bool { return id != "" && p.ID == id })
 }
 
-func activated(members []balancer.Member) []balancer.Member {
-	members = slices.Clone(members)
-	for i := range members {
-		members[i].Status = balancer.Active
+// member changes a copy of the members of a pool, of which one has the id. False: none has.
+func (c *contents) member(pool, id string, change func(members []balancer.Member, i int) []balancer.Member) bool {
+	p := c.pool(pool)
+	if p < 0 {
+		return false
 	}
-	return members
+	m := slices.IndexFunc(c.pools[p].Members, func(m balancer.Member) bool { return m.ID == id })
+	if m < 0 {
+		return false
+	}
+	c.pools[p].Members = change(slices.Clone(c.pools[p].Members), m)
+	return true
+}
+
+// replaced are the members after a request for all of them. New ones have an id that is not known.
+func replaced(was, now []balancer.Member) []balancer.Member {
+	ids := make(map[balancer.MemberKey]string, len(was))
+	for _, m := range was {
+		ids[m.Key()] = m.ID
+	}
+	now = slices.Clone(now)
+	for i := range now {
+		now[i].ID, now[i].Status = ids[now[i].Key()], balancer.Active
+	}
+	return now
 }
 
 func orElse[T any](items, otherwise []T) []T {

@@ -120,7 +120,7 @@ func TestRepair_ThatIsNotDoneInOnePass_IsGoneOnWith(t *testing.T) {
 			return s.Provision(openstacktest.ProvisioningRule{LoadBalancer: id, Times: 1, Duration: patience + time.Second})
 		},
 		"the second step fails": func(s *site, _ string) func() {
-			return s.Inject(openstacktest.Fault{Operation: "loadbalancer_members_update", Skip: 1, Times: 1, Status: http.StatusInternalServerError})
+			return s.Inject(openstacktest.Fault{Operation: "loadbalancer_member_create", Skip: 1, Times: 1, Status: http.StatusInternalServerError})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +91,43 @@ func TestEnsure_CountsOfRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A node that comes or goes is the work of one member to Octavia, whose id is known without another question; more than one are one request.
+func TestEnsure_NodeComesOrGoes_OneMemberIsAskedFor(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.kube = fake.NewClientset()
+	c := s.begin("cluster-1", s.kube)
+	var nodes []*v1.Node
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		nodes = append(nodes, s.addNode(name))
+	}
+	service := s.addService("web", 80, 443)
+	c.ensure(service, nodes[:3]...)
+	step := func(what string, want map[string]int, now ...*v1.Node) {
+		t.Helper()
+		mark := s.mark()
+		c.ensure(service, now...)
+		counts := s.counts(mark)
+		maps.DeleteFunc(counts, func(operation string, _ int) bool {
+			return slices.Contains([]string{"loadbalancer_list", "loadbalancer_get", "floating_ip_list", "port_list"}, operation)
+		})
+		if !maps.Equal(counts, want) {
+			t.Errorf("%s: the requests are %v, want %v", what, counts, want)
+		}
+		for _, pool := range s.LoadBalancers()[0].Pools {
+			if len(pool.Members) != len(now) {
+				t.Errorf("%s: a pool has %d members, want %d", what, len(pool.Members), len(now))
+			}
+		}
+	}
+	step("one goes that was there from the beginning", map[string]int{"loadbalancer_member_delete": 2}, nodes[1], nodes[2])
+	step("one comes", map[string]int{"loadbalancer_member_create": 2}, nodes[1], nodes[2], nodes[3])
+	step("it goes again", map[string]int{"loadbalancer_member_delete": 2}, nodes[1], nodes[2])
+	step("two come", map[string]int{"loadbalancer_members_update": 2}, nodes[1], nodes[2], nodes[3], nodes[4])
+	step("one goes that was there before them", map[string]int{"loadbalancer_member_delete": 2}, nodes[2], nodes[3], nodes[4])
+	step("one of the two goes", map[string]int{"loadbalancer_members_update": 2}, nodes[2], nodes[3])
 }
 
 // A typo in what counts only when a load balancer is made must not take the Service from its nodes, nor the load balancer from it.

@@ -41,7 +41,7 @@ type Octavia interface {
 	DeleteMonitor(ctx context.Context, id string) error
 
 	SetMembers(ctx context.Context, poolID string, members []balancer.Member) error
-	CreateMember(ctx context.Context, poolID string, member balancer.Member) error
+	CreateMember(ctx context.Context, poolID string, member balancer.Member) (id string, err error)
 	UpdateMember(ctx context.Context, poolID, id string, member balancer.Member) error
 	DeleteMember(ctx context.Context, poolID, id string) error
 }
@@ -112,7 +112,7 @@ type Result struct {
 	LoadBalancer *balancer.LoadBalancer
 	// FloatingIP is the one that was made, or attached. Of one that was attached only ID, Address and PortID are known. Nil: none was.
 	FloatingIP *balancer.FloatingIP
-	// Done are the steps that were taken.
+	// Done are the steps that were taken. That of a [plan.CreateMember] has the member's id.
 	Done []plan.Step
 	// Complete tells whether those were all.
 	Complete bool
@@ -143,7 +143,7 @@ func (e *Executor) Run(ctx context.Context, p plan.Plan, start State) (Result, e
 		if err != nil {
 			return r.result, &StepError{Step: step, Number: i + 1, Of: len(p.Steps), err: err}
 		}
-		r.result.Done = append(r.result.Done, step)
+		r.result.Done = append(r.result.Done, r.step)
 		e.logger.Info("Changed the load balancer", "step", step.String(), "loadBalancer", r.id())
 	}
 	r.result.Complete = true

@@ -46,7 +46,7 @@ func (r *run) take(ctx context.Context, step plan.Step) error {
 	case plan.SetMembers:
 		return r.changePool(ctx, s.Pool, func(id string) error { return r.octavia.SetMembers(ctx, id, s.Members) })
 	case plan.CreateMember:
-		return r.changePool(ctx, s.Pool, func(id string) error { return r.octavia.CreateMember(ctx, id, s.Member) })
+		return r.createMember(ctx, s)
 	case plan.UpdateMember:
 		return r.change(ctx, func() error { return r.octavia.UpdateMember(ctx, s.PoolID, s.ID, s.Member) })
 	case plan.DeleteMember:
@@ -144,6 +144,17 @@ func (r *run) createPool(ctx context.Context, s plan.CreatePool) error {
 	}
 	return r.make(ctx, aPool, s.Pool.Name, func() (string, error) {
 		return r.octavia.CreatePool(ctx, r.loadBalancer(s.LoadBalancer), listener, s.Pool)
+	})
+}
+
+func (r *run) createMember(ctx context.Context, s plan.CreateMember) error {
+	return r.changePool(ctx, s.Pool, func(pool string) error {
+		id, err := r.octavia.CreateMember(ctx, pool, s.Member)
+		if err == nil {
+			s.Member.ID = id
+			r.step = s
+		}
+		return err
 	})
 }
 

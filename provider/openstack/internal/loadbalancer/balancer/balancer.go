@@ -3,6 +3,7 @@
 package balancer
 
 import (
+	"fmt"
 	"time"
 )
 
@@ -23,7 +24,8 @@ type LoadBalancer struct {
 	// AdditionalVIPs are addresses beside the first, in the same network.
 	AdditionalVIPs []VIP
 
-	// Made are the ids of the listeners, pools and monitors that were made with it, by their names. Nil but in the answer to its creation.
+	// Made are the ids of the listeners, pools and monitors that were made with it, by their names, and those of members, by [MadeMember]. Nil
+	// but in the answer to its creation.
 	Made map[string]string
 
 	Status    Status
@@ -166,6 +168,11 @@ type Member struct {
 
 // Key identifies a member within its pool.
 func (m *Member) Key() MemberKey { return MemberKey{m.Address, m.Port} }
+
+// MadeMember is what a member of the pool of that name is called in [LoadBalancer.Made]: its own name is in other pools, too.
+func MadeMember(pool string, member MemberKey) string {
+	return fmt.Sprintf("%s %s %d", pool, member.Address, member.Port)
+}
 
 // MemberKey is what no two members of a pool have in common.
 type MemberKey struct {

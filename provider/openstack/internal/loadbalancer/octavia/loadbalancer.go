@@ -133,7 +133,8 @@ type creation struct {
 	Listeners []shownPart `json:"listeners"`
 	Pools     []struct {
 		shownPart
-		Monitor shownPart `json:"healthmonitor"`
+		Monitor shownPart     `json:"healthmonitor"`
+		Members []shownMember `json:"members"`
 	} `json:"pools"`
 }
 
@@ -142,7 +143,7 @@ type shownPart struct {
 	Name string `json:"name"`
 }
 
-// ids are those of the listeners, pools and monitors, by their names.
+// ids are as [balancer.LoadBalancer] has them in Made.
 func (s *creation) ids() map[string]string {
 	ids := map[string]string{}
 	for _, l := range s.Listeners {
@@ -150,6 +151,9 @@ func (s *creation) ids() map[string]string {
 	}
 	for _, p := range s.Pools {
 		ids[p.Name], ids[p.Monitor.Name] = p.ID, p.Monitor.ID
+		for _, m := range p.Members {
+			ids[balancer.MadeMember(p.Name, balancer.MemberKey{Address: m.Address, Port: m.Port})] = m.ID
+		}
 	}
 	delete(ids, "")
 	return ids

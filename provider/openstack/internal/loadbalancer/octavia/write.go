@@ -161,11 +161,13 @@ func (a *API) SetMembers(ctx context.Context, poolID string, members []balancer.
 	})
 }
 
-// CreateMember adds a member to the pool.
-func (a *API) CreateMember(ctx context.Context, poolID string, member balancer.Member) error {
-	return a.writeTo(ctx, fmt.Sprintf("create member %s of pool", member.Name), poolID, func(client *gophercloud.ServiceClient) error {
-		return pools.CreateMember(ctx, client, poolID, memberCreation(member)).Err
+// CreateMember adds a member to the pool, and returns its id.
+func (a *API) CreateMember(ctx context.Context, poolID string, member balancer.Member) (id string, err error) {
+	err = a.writeTo(ctx, fmt.Sprintf("create member %s of pool", member.Name), poolID, func(client *gophercloud.ServiceClient) (err error) {
+		id, err = idOf("member", pools.CreateMember(ctx, client, poolID, memberCreation(member)).Result)
+		return err
 	})
+	return id, err
 }
 
 // UpdateMember makes the name, the weight and the monitor port of a member what is given, and no backup of it unless it should be one.

@@ -177,6 +177,14 @@ func TestCreateLoadBalancer_WithPorts_MakesAllByOneRequest(t *testing.T) {
 		m.HTTPMethod != "GET" || m.URLPath != "/healthz" || m.ExpectedCodes != "200" {
 		t.Errorf("the monitor is %+v", m)
 	}
+	// The answer has no monitor.
+	want := map[string]string{
+		"listener_0": l.ID, "pool_0": p.ID, "listener_1": lb.Listeners[1].ID, "pool_1": lb.Pools[1].ID,
+		"pool_0 10.0.0.101 30443": p.Members[0].ID, "pool_0 10.0.0.102 30443": p.Members[1].ID,
+	}
+	if !maps.Equal(made.Made, want) {
+		t.Errorf("the ids are read as %v, want %v", made.Made, want)
+	}
 	if lb.Listeners[1].DefaultPoolID != lb.Pools[1].ID || lb.Pools[1].Monitor != nil || lb.Pools[1].SessionPersistence != nil {
 		t.Errorf("the second port is %+v and %+v", lb.Listeners[1], lb.Pools[1])
 	}
@@ -330,9 +338,10 @@ func TestMembers_OneByOne(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
 	pool := lb.Pools[0].ID
-	d.must(d.CreateMember(t.Context(), pool, balancer.Member{Name: "node-2", Address: "10.0.0.102", Port: 30080, SubnetID: d.subnet, Weight: 0, MonitorPort: 32000}))
+	id, err := d.CreateMember(t.Context(), pool, balancer.Member{Name: "node-2", Address: "10.0.0.102", Port: 30080, SubnetID: d.subnet, Weight: 0, MonitorPort: 32000})
+	d.must(err)
 	second := d.lb(lb.ID).Pools[0].Members[1]
-	if second.Name != "node-2" || second.SubnetID != d.subnet || second.Weight != 0 || second.MonitorPort != 32000 {
+	if id != second.ID || second.Name != "node-2" || second.SubnetID != d.subnet || second.Weight != 0 || second.MonitorPort != 32000 {
 		t.Errorf("the member is %+v", second)
 	}
 	d.must(d.cloud.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) {
@@ -376,14 +385,14 @@ func TestWrites_OldAPI_SayNothingThatItDoesNotKnow(t *testing.T) {
 	d := newDesk(t, openstacktest.WithLoadBalancerVersion(0))
 	lb := d.full()
 	listener, pool := lb.Listeners[0].ID, lb.Pools[0]
-	member := balancer.Member{Name: "n", Address: "10.0.0.103", Port: 1, Weight: 1}
+	_, created := d.CreateMember(t.Context(), pool.ID, balancer.Member{Name: "n", Address: "10.0.0.103", Port: 1, Weight: 1})
 	for _, err := range []error{
 		d.UpdateListener(t.Context(), listener, plainListener(), pool.ID),
 		d.UpdatePool(t.Context(), pool.ID, plainPool()),
 		d.UpdateMonitor(t.Context(), pool.Monitor.ID, *fullPool().Monitor),
-		d.SetMembers(t.Context(), pool.ID, fullPool().Members),
+		created,
+		d.SetMembers(t.Context(), pool.ID, append(fullPool().Members, balancer.Member{Name: "m", Address: "10.0.0.104", Port: 1, Weight: 1})),
 		d.UpdateMember(t.Context(), pool.ID, pool.Members[0].ID, fullPool().Members[0]),
-		d.CreateMember(t.Context(), pool.ID, member),
 	} {
 		d.must(err)
 	}
@@ -410,6 +419,7 @@ func (d *desk) each(ctx context.Context, lb, listener, pool, monitor, member str
 	m := balancer.Member{Name: "n", Address: "10.0.0.101", Port: 30080, Weight: 1}
 	other := m
 	other.Port++
+	_, createMember := d.CreateMember(ctx, pool, other)
 	return map[string]error{
 		"create listener": createListener, "create pool": createPool,
 		"update load balancer": d.UpdateLoadBalancer(ctx, lb, nil),
@@ -419,7 +429,7 @@ func (d *desk) each(ctx context.Context, lb, listener, pool, monitor, member str
 		"create monitor":       d.CreateMonitor(ctx, pool, *fullPool().Monitor),
 		"update monitor":       d.UpdateMonitor(ctx, monitor, *fullPool().Monitor),
 		"set members":          d.SetMembers(ctx, pool, []balancer.Member{m}),
-		"create member":        d.CreateMember(ctx, pool, other),
+		"create member":        createMember,
 		"update member":        d.UpdateMember(ctx, pool, member, m),
 	}
 }
@@ -525,11 +535,12 @@ func TestWrites_WithoutAnID_AskNobody(t *testing.T) {
 func TestWrites_OtherConflicts_AreNotErrBusy(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
-	_, again := d.CreateListener(t.Context(), lb.ID, plainListener(), "")
+	_, listener := d.CreateListener(t.Context(), lb.ID, plainListener(), "")
+	_, member := d.CreateMember(t.Context(), lb.Pools[0].ID, fullPool().Members[0])
 	for name, err := range map[string]error{
-		"a second listener on the port": again,
+		"a second listener on the port": listener,
 		"a second monitor":              d.CreateMonitor(t.Context(), lb.Pools[0].ID, *fullPool().Monitor),
-		"a second member":               d.CreateMember(t.Context(), lb.Pools[0].ID, fullPool().Members[0]),
+		"a second member":               member,
 	} {
 		if !gophercloud.ResponseCodeIs(err, http.StatusConflict) || errors.Is(err, ErrBusy) {
 			t.Errorf("%s: %v", name, err)
@@ -580,18 +591,19 @@ func TestDeletions_DeleteOneThing(t *testing.T) {
 // A success whose body is not Octavia's is none: the id would be unknown.
 func TestCreations_BadAnswers_AreErrors(t *testing.T) {
 	for name, answer := range map[string]string{
-		"empty": `{}`, "null": `{"loadbalancer": null, "listener": null, "pool": null}`, "other": `{"server": {"id": "x"}}`,
-		"no id": `{"loadbalancer": {"provisioning_status": "ACTIVE"}, "listener": {}, "pool": {}}`, "no JSON": `<html>`, "a list": `[]`,
+		"empty": `{}`, "null": `{"loadbalancer": null, "listener": null, "pool": null, "member": null}`, "other": `{"server": {"id": "x"}}`,
+		"no id": `{"loadbalancer": {"provisioning_status": "ACTIVE"}, "listener": {}, "pool": {}, "member": {}}`, "no JSON": `<html>`, "a list": `[]`,
 	} {
 		d := newDesk(t)
-		lb := d.bare()
+		lb, pool := d.bare(), d.full().Pools[0].ID
 		d.cloud.Inject(openstacktest.Fault{Operation: "*_create", Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
 			return 201, []byte(answer)
 		}})
 		_, balancerErr := d.CreateLoadBalancer(t.Context(), balancer.LoadBalancer{Name: "b", VIP: balancer.VIP{SubnetID: d.subnet}}, nil)
 		_, listenerErr := d.CreateListener(t.Context(), lb, plainListener(), "")
 		_, poolErr := d.CreatePool(t.Context(), lb, "", plainPool())
-		for kind, err := range map[string]error{"load balancer": balancerErr, "listener": listenerErr, "pool": poolErr} {
+		_, memberErr := d.CreateMember(t.Context(), pool, balancer.Member{Name: "n", Address: "10.0.0.103", Port: 1, Weight: 1})
+		for kind, err := range map[string]error{"load balancer": balancerErr, "listener": listenerErr, "pool": poolErr, "member": memberErr} {
 			if err == nil {
 				t.Errorf("%s: no error for the %s", name, kind)
 			}

@@ -55,9 +55,9 @@ func TestD2_EveryField_IsComparedAndChanged(t *testing.T) {
 		{"a header", port(func(p *balancer.Port) { p.Listener.InsertHeaders = map[string]string{"X-Forwarded-For": "true"} }), []string{"UpdateListener"}},
 		{"a tag", port(func(p *balancer.Port) { p.Listener.Tags = append(slices.Clone(p.Listener.Tags), "more") }), []string{"UpdateListener"}},
 		{"the members' subnet", port(func(p *balancer.Port) { p.Pool.Members[0].SubnetID = "subnet-nodes" }), []string{"SetMembers"}},
-		{"a member's name", port(func(p *balancer.Port) { p.Pool.Members[0].Name = "another node of the same address" }), []string{"SetMembers"}},
-		{"a member's weight", port(func(p *balancer.Port) { p.Pool.Members[0].Weight = 0 }), []string{"SetMembers"}},
-		{"the health check node port", port(func(p *balancer.Port) { p.Pool.Members[0].MonitorPort = 32000 }), []string{"SetMembers"}},
+		{"a member's name", port(func(p *balancer.Port) { p.Pool.Members[0].Name = "another node of the same address" }), []string{"UpdateMember"}},
+		{"a member's weight", port(func(p *balancer.Port) { p.Pool.Members[0].Weight = 0 }), []string{"UpdateMember"}},
+		{"the health check node port", port(func(p *balancer.Port) { p.Pool.Members[0].MonitorPort = 32000 }), []string{"UpdateMember"}},
 		{"the node port", port(func(p *balancer.Port) { p.Pool.Members[0].Port = 31000 }), []string{"SetMembers"}},
 		{"a monitor's delay", port(func(p *balancer.Port) { p.Pool.Monitor.Delay = 60 }), []string{"UpdateMonitor"}},
 		{"a monitor's timeout", port(func(p *balancer.Port) { p.Pool.Monitor.Timeout = 1 }), []string{"UpdateMonitor"}},
@@ -202,6 +202,41 @@ func interrupt(t *testing.T, asGuest bool, to string) {
 	}
 }
 
+// One member is asked for by itself; more are one request.
+func TestChange_OneMemberOfMany_IsTheOnlyOneAskedFor(t *testing.T) {
+	begin := []string{"node-1", "node-2", "node-3"}
+	forgotten := func(c *cloud) {
+		for i := range c.pools[0].Members {
+			c.pools[0].Members[i].ID = ""
+		}
+	}
+	none := func(*cloud) {}
+	for name, test := range map[string]struct {
+		before func(*cloud)
+		want   func(*balancer.Desired)
+		kind   string
+	}{
+		"a node more":          {none, nodes("node-1", "node-2", "node-3", "node-4"), "CreateMember"},
+		"a node less":          {none, nodes("node-1", "node-3"), "DeleteMember"},
+		"another name":         {func(c *cloud) { c.pools[0].Members[0].Name = "other" }, nodes(begin...), "UpdateMember"},
+		"two nodes more":       {none, nodes("node-1", "node-2", "node-3", "node-4", "node-5"), "SetMembers"},
+		"two nodes less":       {none, nodes("node-3"), "SetMembers"},
+		"one for another":      {none, nodes("node-1", "node-2", "node-4"), "SetMembers"},
+		"another subnet":       {func(c *cloud) { c.pools[0].Members[0].SubnetID = "elsewhere" }, nodes(begin...), "SetMembers"},
+		"one more, no ids":     {forgotten, nodes("node-1", "node-2", "node-3", "node-4"), "CreateMember"},
+		"one less, no ids":     {forgotten, nodes("node-1", "node-2"), "SetMembers"},
+		"another name, no ids": {func(c *cloud) { forgotten(c); c.pools[0].Members[0].Name = "other" }, nodes(begin...), "SetMembers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := made(t, desire(onePort, nodes(begin...)))
+			test.before(c)
+			want := desire(onePort, test.want)
+			wantKinds(t, change(c, want), test.kind)
+			c.carryOut(t, want)
+		})
+	}
+}
+
 // All of the rules that should not be there go, and the nodes' ports come after.
 func TestD10_ManyRulesChange_AllAreDeletedAndPortsFollow(t *testing.T) {
 	c := made(t, desire(guarded))
@@ -209,7 +244,7 @@ func TestD10_ManyRulesChange_AllAreDeletedAndPortsFollow(t *testing.T) {
 	want := desire(guarded, nodes("node-1", "node-2", "node-3"), func(d *balancer.Desired) {
 		d.SecurityGroup.Rules = []balancer.Rule{rule(31000, "10.0.0.0/24")}
 	})
-	wantKinds(t, change(c, want), "CreateRule", "DeleteRule", "DeleteRule", "DeleteRule", "DeleteRule", "AddGroup", "SetMembers", "SetMembers")
+	wantKinds(t, change(c, want), "CreateRule", "DeleteRule", "DeleteRule", "DeleteRule", "DeleteRule", "AddGroup", "CreateMember", "CreateMember")
 	c.carryOut(t, want)
 }
 
@@ -337,7 +372,7 @@ func TestD13_NodeIsNoMemberAnyMore_ItsPortLosesTheGroup(t *testing.T) {
 	c := made(t, desire(onePort, guarded, nodes("node-1", "node-2")))
 	c.nodePorts = append(c.nodePorts, balancer.NodePort{ID: "port-second", ServerID: "server-node-1", Addresses: []balancer.Address{{SubnetID: "subnet-storage", IP: "192.168.0.1"}}, PortSecurity: true, SecurityGroups: []string{c.group.ID}})
 	want := desire(onePort, guarded, nodes("node-1"))
-	wantKinds(t, change(c, want), "SetMembers", "RemoveGroup", "RemoveGroup")
+	wantKinds(t, change(c, want), "DeleteMember", "RemoveGroup", "RemoveGroup")
 	c.carryOut(t, want)
 	for _, port := range c.nodePorts {
 		if has := slices.Contains(port.SecurityGroups, c.group.ID); has != (port.ID == "port-node-1") {
@@ -388,11 +423,11 @@ func TestChange_KnownInPart_OnlyWhatIsKnownIsCompared(t *testing.T) {
 	c := made(t, d)
 	c.pools[0].Members[0].Weight, c.pools[0].Monitor.Delay = 0, 60
 	wantNothing(t, plan.Change(d, c.observe(true)))
-	wantKinds(t, plan.Change(d, c.observe(false)), "SetMembers", "UpdateMonitor")
+	wantKinds(t, plan.Change(d, c.observe(false)), "UpdateMember", "UpdateMonitor")
 	c.pools[0].Members[1].Name = "another"
-	wantKinds(t, plan.Change(d, c.observe(true)), "SetMembers")
+	wantKinds(t, plan.Change(d, c.observe(true)), "UpdateMember")
 	c.pools[0].Monitor.Type = balancer.MonitorHTTP
-	wantKinds(t, plan.Change(d, c.observe(true)), "SetMembers", "DeleteMonitor", "CreateMonitor")
+	wantKinds(t, plan.Change(d, c.observe(true)), "UpdateMember", "DeleteMonitor", "CreateMonitor")
 }
 
 // The tags of others stay.
@@ -526,7 +561,7 @@ func TestChange_PoolOfSomebodyElsesListener_IsLeft(t *testing.T) {
 	c.listeners = append(c.listeners, balancer.Listener{ID: "theirs", Protocol: balancer.TCP, Port: 22, PoolID: pool, ConnectionLimit: -1, Status: balancer.Active})
 	before := fmt.Sprintf("%+v", *c.pool(pool))
 	want := desire(onePort, nodes("node-3"))
-	wantKinds(t, change(c, want), "CreatePool", "SetMembers", "UpdateListener")
+	wantKinds(t, change(c, want), "CreatePool", "CreateMember", "UpdateListener")
 	c.carryOut(t, want)
 	c.role = balancer.Guest
 	c.listeners[0].PoolID = pool

@@ -129,14 +129,33 @@ func (d memberDifference) texts() []string {
 	return texts
 }
 
+// single tells whether one request for one member makes the difference.
+func (d memberDifference) single() bool {
+	if len(d.create)+len(d.change)+len(d.remove) != 1 {
+		return false
+	}
+	for _, c := range d.change {
+		if c.anew || c.is.ID == "" {
+			return false
+		}
+	}
+	for _, m := range d.remove {
+		if m.ID == "" {
+			return false
+		}
+	}
+	return true
+}
+
 // setMembers makes the members those that should be: all at once, or one by one for a provider that wants it so. New ones come before old
-// ones go.
+// ones go. Where there is but one to be made, changed or deleted it is asked for by itself, for whatever is given in a request for all counts
+// as changed: a node that joins a pool of a thousand is the work of one to Octavia then, and not of a thousand.
 func (p *ports) setMembers(pool Ref, name string, d memberDifference) {
 	changes := d.texts()
 	if len(changes) == 0 {
 		return
 	}
-	if !p.want.Features.Serial {
+	if !p.want.Features.Serial && !d.single() {
 		p.add(SetMembers{Pool: pool, PoolName: name, Members: d.want, Changes: changes})
 		return
 	}

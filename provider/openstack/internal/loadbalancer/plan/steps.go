@@ -104,7 +104,7 @@ type (
 		Members  []balancer.Member
 		Changes  []string
 	}
-	// CreateMember, UpdateMember and DeleteMember are for providers that change members one by one.
+	// CreateMember, UpdateMember and DeleteMember are for one that is alone, and for providers that change members one by one.
 	CreateMember struct {
 		Pool     Ref
 		PoolName string
