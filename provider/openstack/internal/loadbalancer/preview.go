@@ -48,7 +48,7 @@ func (p *pass) foresee(ctx context.Context) (plan.Plan, error) {
 		if err := p.look(ctx); err != nil {
 			return plan.Plan{}, err
 		}
-		if err := p.observeSecurityGroup(ctx); err != nil {
+		if err := p.lookBeside(ctx); err != nil {
 			return plan.Plan{}, err
 		}
 		if err := p.readContents(ctx); err != nil {

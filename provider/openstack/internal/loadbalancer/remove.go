@@ -29,13 +29,19 @@ func (l *LoadBalancers) GetLoadBalancer(ctx context.Context, clusterName string,
 	if err := p.look(ctx); err != nil {
 		return nil, false, err
 	}
-	if p.claim.balancer != nil {
+	switch {
+	case p.claim.balancer != nil:
+		if err := p.lookForFloatingIPs(ctx); err != nil {
+			return nil, false, err
+		}
 		return p.status(), true, nil
+	case p.claim.deleting != nil:
+		return &v1.LoadBalancerStatus{}, true, nil
 	}
-	if err := p.observeSecurityGroup(ctx); err != nil {
+	if err := p.lookBeside(ctx); err != nil {
 		return nil, false, err
 	}
-	left := p.claim.deleting != nil || len(p.floating) > 0 || p.observed.SecurityGroup != nil || isAnnotatedInVain(service)
+	left := len(p.floating) > 0 || p.observed.SecurityGroup != nil || isAnnotatedInVain(service)
 	return &v1.LoadBalancerStatus{}, left, nil
 }
 
@@ -63,7 +69,7 @@ func (l *LoadBalancers) EnsureLoadBalancerDeleted(ctx context.Context, clusterNa
 	return nil
 }
 
-// look finds what there is of the Service's in the cloud, whether it is wanted or not.
+// look finds the Service's load balancer, whether it is wanted or not.
 func (p *pass) look(ctx context.Context) error {
 	if err := p.identify(ctx); err != nil {
 		return err
@@ -78,7 +84,18 @@ func (p *pass) look(ctx context.Context) error {
 		return err
 	}
 	p.observed = balancer.Observed{LoadBalancer: p.claim.balancer, Role: p.claim.role}
-	var err error
+	return nil
+}
+
+// lookBeside finds what there is of the Service's beside its load balancer.
+func (p *pass) lookBeside(ctx context.Context) error {
+	if err := p.lookForFloatingIPs(ctx); err != nil {
+		return err
+	}
+	return p.observeSecurityGroup(ctx)
+}
+
+func (p *pass) lookForFloatingIPs(ctx context.Context) (err error) {
 	if p.floating, err = p.config.Neutron.FloatingIPsOf(ctx, p.floatingIPQuery(), time.Time{}); err != nil {
 		return err
 	}
@@ -91,10 +108,17 @@ func (p *pass) remove(ctx context.Context) error {
 	if err := p.look(ctx); err != nil {
 		return err
 	}
-	if err := p.observeSecurityGroup(ctx); err != nil {
+	end := p.config.Clock.Now().Add(farewell)
+	if lb := p.claim.deleting; lb != nil && p.claim.balancer == nil {
+		// The pass that has asked for that has done the rest, unless it was interrupted; so it is soon enough to look when this is over.
+		if err := p.seeGone(ctx, lb, end); err != nil {
+			return err
+		}
+		p.claim.deleting = nil
+	}
+	if err := p.lookBeside(ctx); err != nil {
 		return err
 	}
-	end := p.config.Clock.Now().Add(farewell)
 	if err := p.removeSeen(ctx, end); err != nil {
 		return err
 	}
@@ -151,16 +175,24 @@ func (p *pass) removeSeen(ctx context.Context, end time.Time) error {
 	if gone == nil {
 		return blocks
 	}
-	last, err := p.config.Octavia.Settled(ctx, gone.ID, max(0, end.Sub(p.config.Clock.Now())))
+	if err := p.seeGone(ctx, gone, end); err != nil {
+		return err
+	}
+	return blocks
+}
+
+// seeGone returns nil when a load balancer that is being deleted does not exist any more. After end it waits no more.
+func (p *pass) seeGone(ctx context.Context, lb *balancer.LoadBalancer, end time.Time) error {
+	last, err := p.config.Octavia.Settled(ctx, lb.ID, max(0, end.Sub(p.config.Clock.Now())))
 	switch {
 	case errors.Is(err, octavia.ErrNotFound):
-		return blocks
+		return nil
 	case errors.Is(err, octavia.ErrPending):
-		return p.wait("load balancer %s is being deleted", gone.ID)
+		return p.wait("load balancer %s is being deleted", lb.ID)
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("load balancer %s was to be deleted and is %s", gone.ID, last.Status)
+	return fmt.Errorf("load balancer %s was to be deleted and is %s", lb.ID, last.Status)
 }
 
 // readContents reads what lies below the load balancer, also if it is to go as a whole: a guest's listeners tell of the guest when somebody has

@@ -130,6 +130,43 @@ func TestEnsure_NodeComesOrGoes_OneMemberIsAskedFor(t *testing.T) {
 	step("one of the two goes", map[string]int{"loadbalancer_members_update": 2}, nodes[2], nodes[3])
 }
 
+// While Octavia deletes a load balancer nothing else is asked for in each pass, and all is gone in the end, also when somebody
+// else has asked for the deletion.
+func TestDelete_TakesLong_OnlyTheLoadBalancerIsLookedAt(t *testing.T) {
+	t.Parallel()
+	for name, others := range map[string]bool{"by the Service's deletion": false, "by somebody else": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.kube = fake.NewClientset()
+			s.defaults.LoadBalancer.ManageSecurityGroups = true
+			c := s.begin("cluster-1", s.kube)
+			service := s.addService("web", 80)
+			c.ensure(service, s.addNode("a"))
+			s.Provision(openstacktest.ProvisioningRule{LoadBalancer: s.LoadBalancers()[0].ID, Times: 1, Duration: farewell + 2*time.Second})
+			if others {
+				if err := c.config.Octavia.DeleteLoadBalancer(t.Context(), s.LoadBalancers()[0].ID, true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mark := s.mark()
+			c.remove(service)
+			counts := s.counts(mark)
+			if n := counts["security_group_list"]; n > 2 {
+				t.Errorf("the security group was looked for %d times: %v", n, counts)
+			}
+			if n := counts["floating_ip_list"]; n > 3 {
+				t.Errorf("floating IPs were looked for %d times: %v", n, counts)
+			}
+			if lbs, ips, groups := s.LoadBalancers(), s.FloatingIPs(), s.SecurityGroups(); len(lbs)+len(ips) > 0 || slices.ContainsFunc(groups, isOfAService) {
+				t.Errorf("there are left %v, %v, %v", lbs, ips, groups)
+			}
+		})
+	}
+}
+
+func isOfAService(g openstacktest.SecurityGroup) bool { return strings.HasPrefix(g.Name, "lb-sg-") }
+
 // A typo in what counts only when a load balancer is made must not take the Service from its nodes, nor the load balancer from it.
 func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
 	t.Parallel()
