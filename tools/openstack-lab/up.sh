@@ -463,7 +463,8 @@ if [ ! -f "$LAB_DIR/keystone/bootstrapped" ]; then
     } >"$LAB_LOG/keystone-bootstrap.log" 2>&1 || die "keystone bootstrap: see $LAB_LOG/keystone-bootstrap.log"
     touch "$LAB_DIR/keystone/bootstrapped"
 fi
-startwsgi keystone "$LAB_KEYSTONE_PORT" 2 4 /usr/bin/keystone-wsgi-public \
+# Of one thread each: with more, a token was seen with a role that only another user had.
+startwsgi keystone "$LAB_KEYSTONE_PORT" 4 1 /usr/bin/keystone-wsgi-public \
     "OS_KEYSTONE_CONFIG_FILES=$LAB_ETC/keystone/keystone.conf"
 up keystone keystone 90 http "$LAB_AUTH_URL"
 # Before the others: nova-conductor and nova-scheduler give up for good when
