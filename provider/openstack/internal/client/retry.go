@@ -69,15 +69,17 @@ func (r *retries) RoundTrip(req *http.Request) (*http.Response, error) {
 //     Neutron's drivers, refuse to change what they are changing already. Other conflicts are the caller's to resolve.
 //   - No answer, 502 and 504 do not say whether it was carried out. It is made again if that does no harm: all reads, and PUT
 //     and DELETE, which OpenStack's services carry out twice with the same result (a DELETE is answered with 404 then, which every
-//     caller takes for success). A POST would make two things. A failover is a PUT that does its work each time.
+//     caller takes for success). A POST would make two things. A failover is a PUT that does its work each time. Of two DELETEs at once of
+//     what is in a load balancer, Octavia's worker fails at the second, and the load balancer stays PENDING_UPDATE for good; the caller
+//     waits for the first.
 //   - 500 is more often a defect than a passing state. A read is worth another try, a change is not.
 //   - A connection that could not be made has not carried anything.
 //
 // What the fence has refused, or the caller has given up, is over.
 func retryReason(req *http.Request, resp *http.Response, err error) string {
 	read := req.Method == http.MethodGet || req.Method == http.MethodHead
-	repeatable := read || req.Method == http.MethodDelete ||
-		(req.Method == http.MethodPut && !strings.HasSuffix(strings.TrimSuffix(req.URL.Path, "/"), "/failover"))
+	repeatable := read || req.Method == http.MethodDelete && callOf(req.Context()).service != serviceLoadBalancer ||
+		req.Method == http.MethodPut && !strings.HasSuffix(strings.TrimSuffix(req.URL.Path, "/"), "/failover")
 	if err != nil {
 		return retryError(err, repeatable)
 	}

@@ -83,6 +83,16 @@ func TestRetryReason(t *testing.T) {
 			}
 		}
 	}
+	deletion, _ := http.NewRequestWithContext(withCall(t.Context(), call{service: serviceLoadBalancer}), "DELETE", "http://x/v2.0/lbaas/pools/1", nil)
+	for _, c := range []struct {
+		outcome func() (*http.Response, error)
+		reason  string
+	}{{status(502, ""), ""}, {status(504, ""), ""}, {reset, ""}, {failure(&timeoutError{time.Second}), ""}, {status(503, ""), "503"}, {dial, "connection"}} {
+		resp, err := c.outcome()
+		if got := retryReason(deletion, resp, err); got != c.reason {
+			t.Errorf("a deletion in a load balancer that ended with %s is made again because of %q, want %q", outcome(resp, err), got, c.reason)
+		}
+	}
 	failover, _ := http.NewRequest("PUT", "http://x/v2.0/lbaas/loadbalancers/1/failover", nil)
 	if resp, err := reset(); retryReason(failover, resp, err) != "" {
 		t.Error("a failover that may have begun is begun again")

@@ -61,7 +61,8 @@ func (r *run) mend(ctx context.Context, request func() error) error {
 	return r.attempt(ctx, request, true)
 }
 
-// attempt repeats the request while it is refused for the state of what it is for.
+// attempt repeats the request while it is refused for the state of what it is for, and once if it is not known whether it is carried out: after
+// that, if it is.
 func (r *run) attempt(ctx context.Context, request func() error, mends bool) error {
 	for refusals := 0; ; refusals++ {
 		err := r.settle(ctx, mends)
@@ -74,6 +75,7 @@ func (r *run) attempt(ctx context.Context, request func() error, mends bool) err
 			return nil
 		case errors.Is(err, octavia.ErrNotFound):
 			return fmt.Errorf("%w: %w", ErrGone, err)
+		case errors.Is(err, octavia.ErrUncertain) && refusals == 0 && r.id() != "":
 		case !errors.Is(err, octavia.ErrBusy) || r.id() == "":
 			return err
 		case refusals > 0 && r.left() == 0:

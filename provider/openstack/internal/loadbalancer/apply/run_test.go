@@ -377,6 +377,56 @@ func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 	}
 }
 
+// A deletion that may have been carried out is asked for again, but not before Octavia is done with what it is at.
+func TestRun_UncertainDeletion_IsLookedAtBeforeItIsAskedForAgain(t *testing.T) {
+	for name, fault := range map[string]openstacktest.Fault{
+		"502": {Status: http.StatusBadGateway}, "504, carried out": {Status: http.StatusGatewayTimeout, AfterEffect: true},
+		"no answer": {Drop: true}, "no answer, carried out": {Drop: true, AfterEffect: true},
+	} {
+		for what, step := range map[string]func(openstacktest.LoadBalancer) plan.Step{
+			"listener": func(lb openstacktest.LoadBalancer) plan.Step { return plan.DeleteListener{ID: lb.Listeners[0].ID} },
+			"load balancer": func(lb openstacktest.LoadBalancer) plan.Step {
+				return plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}
+			},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				s := newSlowSite(t, 5*time.Second)
+				start, lb := s.add("lb")
+				s.ForgetCalls()
+				fault.Match, fault.Times = isChange, 1
+				s.Inject(fault)
+				done, err := s.run(start, time.Minute, step(lb))
+				s.must(err)
+				if !done.Complete {
+					t.Errorf("done is\n%s", names(done.Done))
+				}
+				calls := s.operations()
+				again := slices.Index(calls[1:], calls[0]) + 1
+				switch {
+				case !slices.ContainsFunc(calls[1:], func(o string) bool { return o == "loadbalancer_get" || o == "loadbalancer_list" }):
+					t.Errorf("nobody has looked: %v", calls)
+				case again > 0 && again < 2:
+					t.Errorf("it is asked for again before anybody has looked: %v", calls)
+				case s.refusals() > 0:
+					t.Errorf("it is asked for while Octavia is at work: %v", calls)
+				}
+			})
+		}
+	}
+}
+
+// What stays uncertain is an error.
+func TestRun_DeletionThatStaysUncertain_IsAnError(t *testing.T) {
+	s := newSlowSite(t, 0)
+	start, lb := s.add("lb")
+	s.ForgetCalls()
+	s.Inject(openstacktest.Fault{Match: isChange, Status: http.StatusBadGateway})
+	_, err := s.run(start, time.Minute, plan.DeleteListener{ID: lb.Listeners[0].ID})
+	if !errors.Is(err, octavia.ErrUncertain) || len(s.changes()) != 2 {
+		t.Errorf("%v; the requests are %v", err, s.operations())
+	}
+}
+
 func TestRun_BusyForEver_IsPending(t *testing.T) {
 	s := newSlowSite(t, 0)
 	start, lb := s.add("lb")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/listeners"
@@ -13,12 +14,18 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/monitors"
 	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/pools"
 
+	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // ErrBusy is wrapped by the error of a change that Octavia refuses because of the state that the load balancer, or the pool, is in: it is
 // being changed already, or it is in ERROR. Nothing has been changed.
 var ErrBusy = errors.New("its state allows no change now")
+
+// ErrUncertain is wrapped by the error of a deletion of which it is not known whether it is being carried out. Asked for again at once, Octavia
+// may carry it out twice: its worker fails at the second, and the load balancer stays PENDING_UPDATE for good (octavia 11.0.0,
+// controller/worker/v2/controller_worker.py, delete_pool). So the load balancer is to be looked at first.
+var ErrUncertain = errors.New("it is not known whether it is carried out")
 
 // What is written is what fxccm means to have, and nothing else. A change that was cancelled, or whose answer was lost, may have been
 // carried out. All changes but those that say otherwise put the load balancer into a state PENDING.
@@ -218,10 +225,22 @@ func (a *API) writeTo(ctx context.Context, doing, id string, request func(*gophe
 // remove takes what does not exist for deleted.
 func (a *API) remove(ctx context.Context, doing, id string, request func(*gophercloud.ServiceClient) error) error {
 	err := a.writeTo(ctx, doing, id, request)
-	if errors.Is(err, ErrNotFound) {
+	switch {
+	case errors.Is(err, ErrNotFound):
 		return nil
+	case isUncertain(err):
+		return fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
 	return err
+}
+
+// isUncertain tells the errors that do not say whether a request was carried out: no answer, and what a proxy says that has got none.
+func isUncertain(err error) bool {
+	if gophercloud.ResponseCodeIs(err, http.StatusBadGateway) || gophercloud.ResponseCodeIs(err, http.StatusGatewayTimeout) {
+		return true
+	}
+	var unanswered *url.Error
+	return errors.As(err, &unanswered) && !errors.Is(err, context.Canceled) && !errors.Is(err, fence.ErrClosed)
 }
 
 // idOf returns the id of what was made.
