@@ -19,7 +19,7 @@ free=$(awk '/MemAvailable/ {print int($2 / 1024)}' /proc/meminfo)
 lab_alive mariadb || [ "$free" -ge 3500 ] || die "it needs 3.5 GiB of memory, and $free MiB are available"
 disk=$(df -Pm "$LAB_DIR" | awk 'NR == 2 {print $4}')
 [ "$disk" -ge 2000 ] || die "it needs 2 GB of disk below $LAB_DIR and for packages, and $disk MB are free"
-say "bringing up OpenStack in $LAB_DIR: about 2.5 minutes the first time (1 GB of disk, 2.5 GB of memory), else half a minute"
+say "bringing up OpenStack in $LAB_DIR: about 2.5 minutes the first time (1 GB of disk, 2.5 GB of memory), else up to one"
 
 # ---------------------------------------------------------------- packages
 # python3-* carry all the code. Of the services' own packages only the paste files are wanted, so these are unpacked into LAB_DIR and not
