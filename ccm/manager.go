@@ -1,8 +1,6 @@
 package ccm
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -13,10 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -28,56 +24,6 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 	"github.com/fxccm/fxccm/internal/metrics"
 )
-
-// Params is what a [Manager] is made of: a Config, and code. Only Config and Providers are required; what a host leaves out the
-// Manager makes for itself.
-type Params struct {
-	// Name tells the Managers of one process apart, in logs and as the label "manager" of metrics. Default "".
-	Name string
-
-	// Config is validated by New. Start from [DefaultConfig].
-	Config Config
-
-	// Providers holds the cloud provider. If there are several, Config.CloudProvider.Name chooses.
-	Providers []Provider
-
-	// Controllers are the host's own, beside the four of upstream.
-	Controllers []Controller
-
-	// RESTConfig is the client configuration of the API server. Nil: from
-	// Config.ClientConnection, or of the pod's service account.
-	RESTConfig *rest.Config
-
-	// Clients gives the client configuration of each name, instead of RESTConfig and Config.ClientConnection. Nil: all clients
-	// are of one identity and have their name in the user agent.
-	Clients ClientSource
-
-	// Informers are the host's shared informers. Without them each term makes its own, and ends them.
-	Informers SharedInformers
-
-	// Elector decides when to act. Nil: a Lease, or [AlwaysLead] if Config says not to elect.
-	Elector Elector
-
-	// Logger is used by the Manager and handed to controllers. Nil: klog's. The four controllers of upstream write most of their
-	// messages to klog, whatever this is.
-	Logger *logr.Logger
-
-	// EventRecorders is where events go that are recorded by the Manager and through [Term.Recorder]. Nil: to the API server,
-	// as the Manager's own identity. The four controllers of upstream have recorders of their own.
-	EventRecorders EventRecorderSource
-
-	// Registerer is where the Manager's metrics are registered: calls to the cloud, terms, leadership. Several Managers may share
-	// one. Nil: they are not. Those of upstream's controllers are in component-base's legacyregistry, whatever this is.
-	Registerer prometheus.Registerer
-
-	// Clock is asked whether leadership is still valid, and paces what is tried again. Nil: the real one. Timeouts are always of
-	// the real clock, and so is the default elector's campaign.
-	Clock clock.Clock
-}
-
-// EventRecorderSource returns the recorder for events of a component. It must be safe for concurrent use. The method
-// GetEventRecorderFor of controller-runtime's manager is one. The host ends what is behind it, after Run has returned.
-type EventRecorderSource func(component string) record.EventRecorder
 
 // A Manager is one cloud controller manager for one cluster. Its methods are safe for concurrent
 // use.
@@ -272,165 +218,6 @@ func (m *Manager) Config() Config { return m.config }
 // RESTConfig returns a copy of the client configuration of the Manager's own identity, for what
 // serves or tests a Manager. Its requests do not pass a fence.
 func (m *Manager) RESTConfig() *rest.Config { return rest.CopyConfig(m.rest) }
-
-// Run campaigns and leads, term after term, until ctx ends; it returns when the last term has
-// drained. It can be called again after it has returned, but not while it runs.
-//
-// The error is nil when ctx ended and all has ended in time. Otherwise it is an *[UndrainedError], or says that
-// Run is running already. Trouble that may pass (API server, cloud, RBAC) is not an error: Run
-// goes on trying, and [Manager.Status] tells.
-func (m *Manager) Run(ctx context.Context) error {
-	if err := m.begin(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stood := make(chan error, 1)
-	go func() {
-		err := m.stand(ctx)
-		if err != nil {
-			cancel(err)
-		}
-		stood <- err
-	}()
-	err := m.campaign(ctx)
-	if err != nil {
-		cancel(err)
-	}
-	select {
-	case standing := <-stood:
-		if err == nil {
-			err = standing
-		}
-	case <-afterUndrained(err):
-		// Something may act while another process leads: that cannot wait for what else has to end.
-	}
-	m.finish(err)
-	return err
-}
-
-// afterUndrained fires soon if err tells of an undrained term, and never otherwise.
-func afterUndrained(err error) <-chan time.Time {
-	if undrained := (*UndrainedError)(nil); errors.As(err, &undrained) {
-		return time.After(undrainedReserve / 2)
-	}
-	return nil
-}
-
-func (m *Manager) begin() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.running {
-		return errors.New("ccm: Run is already running")
-	}
-	for _, c := range []course{m.leading, m.standing} {
-		if c.term == nil {
-			continue
-		}
-		if left := c.term.running(); len(left) > 0 {
-			return &UndrainedError{Term: c.term.number, Running: left}
-		}
-	}
-	select {
-	case <-m.done:
-		m.done = make(chan struct{})
-	default:
-	}
-	m.running, m.err, m.leading, m.standing = true, nil, course{}, course{}
-	m.observed = m.measures.Begin()
-	return nil
-}
-
-func (m *Manager) finish(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.running, m.err = false, err
-	if err == nil {
-		// They hold what was in the informers.
-		m.leading, m.standing = course{}, course{}
-	}
-	m.observed.End()
-	close(m.done)
-}
-
-// retryBackoff paces terms and controllers that fail: 1 s, doubling to 30 s, with jitter so that replicas do not
-// move together. One that has lasted two minutes starts it over.
-func retryBackoff(clock clock.Clock) wait.DelayFunc {
-	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 30 * time.Second}.
-		DelayWithReset(clock, 2*time.Minute)
-}
-
-// shortestTerm is the least time between the beginnings of two terms of which the first was lost.
-const shortestTerm = time.Second
-
-func (m *Manager) campaign(ctx context.Context) error {
-	delay := retryBackoff(m.clock)
-	for ctx.Err() == nil {
-		var began time.Time
-		err := m.elector.Elect(ctx, func(led context.Context, g Grant) error {
-			began = time.Now()
-			return m.newLeadingTerm(g).run(ctx, led)
-		})
-		var undrained *UndrainedError
-		switch {
-		case errors.As(err, &undrained):
-			m.log.Error(err, "Term could not be drained; the lease is left to expire")
-			return undrained
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, ErrLeadershipLost):
-			m.log.Info("Leadership lost, back to standby", "reason", err.Error())
-			m.setCourse(&m.leading, course{})
-			// An elector that grants what it has lost must not keep the process busy.
-			select {
-			case <-time.After(time.Until(began.Add(shortestTerm))):
-			case <-ctx.Done():
-			}
-			continue
-		case err == nil:
-			err = errors.New("the elector gave up without a reason")
-		}
-		m.pauseAfter(ctx, &m.leading, "Term failed", err, delay())
-	}
-	return nil
-}
-
-// stand runs the controllers that do not need the lease, until ctx ends.
-func (m *Manager) stand(ctx context.Context) error {
-	if len(m.enabled(true)) == 0 {
-		return nil
-	}
-	delay := retryBackoff(m.clock)
-	for ctx.Err() == nil {
-		err := m.newStandingTerm().run(ctx, context.WithoutCancel(ctx))
-		var undrained *UndrainedError
-		switch {
-		case errors.As(err, &undrained):
-			m.log.Error(err, "Controllers that run without the lease could not be drained")
-			return undrained
-		case ctx.Err() != nil:
-			return nil
-		}
-		m.pauseAfter(ctx, &m.standing, "Controllers that run without the lease failed", err, delay())
-	}
-	return nil
-}
-
-// pauseAfter makes a failure known, and waits before the next try.
-func (m *Manager) pauseAfter(ctx context.Context, of *course, what string, err error, pause time.Duration) {
-	m.log.Error(err, what, "retryIn", pause)
-	m.setCourse(of, course{failure: &failure{err: err, retry: m.clock.Now().Add(pause)}})
-	select {
-	case <-m.clock.After(pause):
-	case <-ctx.Done():
-	}
-}
-
-func (m *Manager) setCourse(of *course, to course) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	*of = to
-}
 
 // enabled returns the controllers that are on and run without the lease, or with it.
 func (m *Manager) enabled(withoutLease bool) []Controller {
