@@ -31,7 +31,7 @@ example:
 	@cd example/embedded && CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/fxccm-embedded .
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/fxccm-demo ./example/demo
 
-# The packages that take longest begin first, so that none of them is alone at the end. Four at a time, for they wait more than they compute.
+# The packages that take longest begin first, so that none of them is alone at the end; and four at a time, since the longest mostly waits.
 LONGEST := ./test/openstack ./test/integration ./test/clouds/manager ./provider/openstack/internal/loadbalancer
 
 .PHONY: test
