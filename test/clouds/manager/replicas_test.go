@@ -91,7 +91,7 @@ func (r *replicas) end(t *testing.T, cfg config.Config) {
 			}
 		}
 		if t.Failed() {
-			t.Logf("the end of %s:\n%s", name, tail(text, 40))
+			t.Logf("the end of %s:\n%s", name, tail(text, 12))
 		}
 	}
 }
