@@ -41,7 +41,8 @@ test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	@echo "==> the invariants, with real processes that have the machine to themselves"
 	$(GO) test -timeout 15m ./test/invariants/...
 	@echo "==> scenarios in which upstream's service controller races with itself, without the detector"
-	$(GO) test -timeout 15m -run '^Test(Churn|Fifty|Terms|FailedStarts|Stop_|Restart|Takeover)' ./test/integration ./test/many ./test/leaks ./test/openstack ./test/clouds/manager ./test/clouds/takeover
+	$(GO) test -p 4 -timeout 15m -run '^Test(Churn|Fifty|Terms|FailedStarts|Stop_|Restart|Takeover)' \
+	  ./test/clouds/manager ./test/leaks ./test/openstack ./test/clouds/takeover ./test/many ./test/integration
 	@echo "==> nested modules"
 	cd test/thirdparty && $(GO) test -timeout 10m ./...
 	cd test/gcfg && $(GO) vet ./... && $(GO) test ./...
