@@ -3,11 +3,14 @@ package instances
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
 
 	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
 // port is what is read of a port.
@@ -42,10 +45,6 @@ type subport struct {
 
 const portActive = "ACTIVE"
 
-// chunkSize is how many ids one request names: their query is shorter than 2,000 bytes, and the usual limits of servers and
-// proxies begin at 4,000.
-const chunkSize = 40
-
 // neutron makes the requests to Neutron. It is safe for concurrent use.
 type neutron struct {
 	client func(context.Context) (*gophercloud.ServiceClient, error)
@@ -53,48 +52,26 @@ type neutron struct {
 
 // projectPorts lists the ports of a project.
 func (n *neutron) projectPorts(ctx context.Context, project string) ([]port, error) {
-	return n.ports(ctx, url.Values{"project_id": {project}})
+	return n.ports(ctx, "project_id", []string{project})
 }
 
 // portsOf lists the ports of servers.
 func (n *neutron) portsOf(ctx context.Context, servers []string) ([]port, error) {
-	return inChunks(servers, func(ids []string) ([]port, error) { return n.ports(ctx, url.Values{"device_id": ids}) })
+	return n.ports(ctx, "device_id", servers)
 }
 
 // portsByID lists ports by their ids.
 func (n *neutron) portsByID(ctx context.Context, ids []string) ([]port, error) {
-	return inChunks(ids, func(ids []string) ([]port, error) { return n.ports(ctx, url.Values{"id": ids}) })
-}
-
-func inChunks[T any](ids []string, list func(ids []string) ([]T, error)) ([]T, error) {
-	var all []T
-	for chunk := range slices.Chunk(ids, chunkSize) {
-		some, err := list(chunk)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	return all, nil
+	return n.ports(ctx, "id", ids)
 }
 
 // ports come in the order of their ids. That is the order in which Neutron lists them (it ends each sort with the primary key), but
 // it promises none; a node's addresses must not change their order for that.
-func (n *neutron) ports(ctx context.Context, query url.Values) ([]port, error) {
-	query["fields"] = []string{"id", "device_id", "network_id", "status", "fixed_ips", "trunk_details"}
-	all, err := allPages(ctx, query, func(ctx context.Context, query url.Values) (page[port], error) {
-		var body struct {
-			Ports *[]port `json:"ports"`
-			Links []link  `json:"ports_links"`
-		}
-		err := n.get(ctx, "ports", query, &body)
-		return page[port]{items: body.Ports, links: body.Links}, err
-	}, func(p port) string { return p.ID })
-	if err != nil {
-		return nil, fmt.Errorf("list ports: %w", err)
-	}
+func (n *neutron) ports(ctx context.Context, attribute string, values []string) ([]port, error) {
+	fields := []string{"id", "device_id", "network_id", "status", "fixed_ips", "trunk_details"}
+	all, err := list(ctx, n, "ports", fields, attribute, values, func(p *port) string { return p.ID })
 	slices.SortStableFunc(all, func(a, b port) int { return cmp.Compare(a.ID, b.ID) })
-	return all, nil
+	return all, err
 }
 
 // networkNames are the names of networks by their ids.
@@ -103,25 +80,27 @@ func (n *neutron) networkNames(ctx context.Context, ids []string) (map[string]st
 		ID   string `json:"id"`
 		Name string `json:"name"`
 	}
-	all, err := inChunks(ids, func(ids []string) ([]network, error) {
-		query := url.Values{"id": ids, "fields": {"id", "name"}}
-		return allPages(ctx, query, func(ctx context.Context, query url.Values) (page[network], error) {
-			var body struct {
-				Networks *[]network `json:"networks"`
-				Links    []link     `json:"networks_links"`
-			}
-			err := n.get(ctx, "networks", query, &body)
-			return page[network]{items: body.Networks, links: body.Links}, err
-		}, func(n network) string { return n.ID })
-	})
+	all, err := list(ctx, n, "networks", []string{"id", "name"}, "id", ids, func(n *network) string { return n.ID })
 	if err != nil {
-		return nil, fmt.Errorf("list networks: %w", err)
+		return nil, err
 	}
 	names := make(map[string]string, len(all))
 	for _, network := range all {
 		names[network.ID] = network.Name
 	}
 	return names, nil
+}
+
+// list reads these fields of what has one of the values of an attribute. name is what it is called in the URL and in the answers.
+func list[T any](ctx context.Context, n *neutron, name string, fields []string, attribute string, values []string, id func(*T) string) ([]T, error) {
+	all, err := pages.AllBy(ctx, name, attribute, values, url.Values{"fields": fields}, id, func(ctx context.Context, query url.Values) (body map[string]json.RawMessage, err error) {
+		err = n.get(ctx, name, query, &body)
+		return body, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", name, err)
+	}
+	return all, nil
 }
 
 func (n *neutron) get(ctx context.Context, path string, query url.Values, into any) error {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
 // server is what is read of a server: Nova's "Show Server Details".
@@ -151,19 +153,15 @@ func (n *nova) serversNamed(ctx context.Context, name string) ([]*server, error)
 }
 
 func (n *nova) listServers(ctx context.Context, query url.Values) (all []*server, calls int, err error) {
-	all, err = allPages(ctx, query, func(ctx context.Context, query url.Values) (page[*server], error) {
-		calls++
-		var body struct {
-			Servers *[]*server `json:"servers"`
-			Links   []link     `json:"servers_links"`
-		}
-		err := n.get(ctx, "servers/detail", query, &body)
-		return page[*server]{items: body.Servers, links: body.Links}, err
-	}, func(s *server) string {
-		if s == nil {
+	all, err = pages.All(ctx, "servers", query, func(s **server) string {
+		if *s == nil {
 			return ""
 		}
-		return s.ID
+		return (*s).ID
+	}, func(ctx context.Context, query url.Values) (body map[string]json.RawMessage, err error) {
+		calls++
+		err = n.get(ctx, "servers/detail", query, &body)
+		return body, err
 	})
 	return all, calls, err
 }

@@ -80,8 +80,8 @@ func (l *lookups) listPorts(ctx context.Context) (incomplete []string, err error
 	return incomplete, nil
 }
 
-// mostIncomplete is for how many servers of the project ports are asked for at once whether they are nodes or not: 25 requests.
-const mostIncomplete = 25 * chunkSize
+// mostIncomplete is for how many servers of the project ports are asked for at once whether they are nodes or not: in 27 requests.
+const mostIncomplete = 1000
 
 // sortOut tells the ports of the servers that are known, and the servers that lack some. If these are very many, only those are told
 // that were asked about.

@@ -58,6 +58,42 @@ func All[T any](ctx context.Context, name string, query url.Values, id func(*T) 
 	}
 }
 
+// AllBy is All of what has one of the values of an attribute: Neutron takes a filter that is repeated for "or". It asks for as many values
+// at a time as a URL may hold, and without values it asks nothing.
+func AllBy[T any](ctx context.Context, name, attribute string, values []string, query url.Values, id func(*T) string, read Reader) ([]T, error) {
+	var all []T
+	for _, some := range chunks(attribute, values) {
+		asked := url.Values{attribute: some}
+		maps.Copy(asked, query)
+		found, err := All(ctx, name, asked, id, read)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// queryLimit keeps a request's query below 2,000 bytes, whatever it asks for: the usual limits of servers and proxies begin at 4,000.
+const queryLimit = 1800
+
+// chunks are the values in parts, each of which makes a query of at most queryLimit bytes, or is a single value.
+func chunks(attribute string, values []string) [][]string {
+	var parts [][]string
+	length := 0
+	for _, value := range values {
+		adds := len(attribute) + len(url.QueryEscape(value)) + len("=&")
+		if len(parts) == 0 || length+adds > queryLimit {
+			parts = append(parts, nil)
+			length = 0
+		}
+		last := len(parts) - 1
+		parts[last] = append(parts[last], value)
+		length += adds
+	}
+	return parts
+}
+
 func itemsOf[T any](raw json.RawMessage, id func(*T) string) ([]T, error) {
 	var items []T
 	if err := json.Unmarshal(raw, &items); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -68,5 +69,45 @@ func TestAll_WhatIsNoList_IsAnError(t *testing.T) {
 	}
 	if _, err := All(t.Context(), "things", nil, id, from(&asked)); err == nil || errors.Is(err, ErrNoAnswer) {
 		t.Errorf("a request that fails: %v", err)
+	}
+}
+
+func TestAllBy_AsksForAsManyAsAURLHolds_AndLosesNothing(t *testing.T) {
+	values := []string{strings.Repeat("x", 3000), "ü/&="}
+	for i := range 500 {
+		values = append(values, fmt.Sprintf("00000000-0000-4000-8000-%012d", i))
+	}
+	var got []string
+	requests := 0
+	// Of each part there are two pages.
+	all, err := AllBy(t.Context(), "things", "device_id", values, url.Values{"fields": {"id"}}, id,
+		func(_ context.Context, query url.Values) (map[string]json.RawMessage, error) {
+			requests++
+			some := query["device_id"]
+			if text := query.Encode(); len(text) > 2000 && len(some) > 1 || query.Get("fields") != "id" {
+				t.Errorf("the query for %d values is of %d bytes: %s", len(some), len(text), text)
+			}
+			if query.Has("marker") {
+				return map[string]json.RawMessage{"things": json.RawMessage(`[]`)}, nil
+			}
+			got = append(got, some...)
+			return map[string]json.RawMessage{
+				"things":       json.RawMessage(fmt.Sprintf(`[{"id": %q}]`, some[0])),
+				"things_links": json.RawMessage(`[{"rel": "next", "href": "?marker=a"}]`),
+			}, nil
+		})
+	if err != nil || !slices.Equal(got, values) || len(all) != requests/2 {
+		t.Errorf("%d requests asked for %d values, want %d, and have found %d, %v", requests, len(got), len(values), len(all), err)
+	}
+	if requests > 2*16 {
+		t.Errorf("%d values take %d requests", len(values), requests)
+	}
+	all, err = AllBy(t.Context(), "things", "device_id", nil, nil, id, from(new([]string)))
+	if err != nil || len(all) > 0 {
+		t.Errorf("of nothing it has found %v, %v", all, err)
+	}
+	all, err = AllBy(t.Context(), "things", "device_id", values, nil, id, from(new([]string), `{"things": [{"id": "a"}]}`))
+	if err == nil || all != nil {
+		t.Errorf("of a part alone it has found %v, %v", all, err)
 	}
 }

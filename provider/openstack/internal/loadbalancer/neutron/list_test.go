@@ -89,30 +89,6 @@ func TestList_LinksOfAnotherHost_AreNotFollowedThere(t *testing.T) {
 	}
 }
 
-func TestChunks_AreShortEnoughAndLoseNothing(t *testing.T) {
-	values := append(numbered("00000000-0000-4000-8000-%012d", 500), strings.Repeat("x", 3000), "ü/&=")
-	var all []string
-	for _, some := range chunks("device_id", values) {
-		length := 0
-		for _, value := range some {
-			length += len("device_id=") + len(value) + 1
-		}
-		if length > queryLimit && len(some) > 1 {
-			t.Errorf("a part of %d values is of %d bytes", len(some), length)
-		}
-		all = append(all, some...)
-	}
-	if !slices.Equal(all, values) {
-		t.Error("the parts are not the whole")
-	}
-	if n := len(chunks("device_id", values[:500])); n > 15 {
-		t.Errorf("500 ids are in %d parts", n)
-	}
-	if got := chunks("device_id", nil); len(got) != 0 {
-		t.Errorf("nothing is in %d parts", len(got))
-	}
-}
-
 func TestClose_EndsWhatIsUnderWay(t *testing.T) {
 	s := newSite(t)
 	s.Inject(openstacktest.Fault{Operation: "floating_ip_list", Hang: true})
