@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -21,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
 )
 
 // streams is how many requests one connection may carry at once; it is kube-apiserver's default.
@@ -67,9 +69,11 @@ type Endpoint struct {
 	impostor     atomic.Bool
 
 	backend *http.Transport
-	proxy   *httputil.ReverseProxy
-	server  *http.Server
-	served  chan error
+	// dialer knows the connections of backend.
+	dialer *connrotation.Dialer
+	proxy  *httputil.ReverseProxy
+	server *http.Server
+	served chan error
 
 	mu sync.Mutex
 	// idle is told when inFlight has become 0.
@@ -124,7 +128,8 @@ func (e *Endpoint) reach(cluster *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	e.backend = &http.Transport{TLSClientConfig: secrets, ForceAttemptHTTP2: true, DisableCompression: true}
+	e.dialer = connrotation.NewDialer((&net.Dialer{}).DialContext)
+	e.backend = &http.Transport{DialContext: e.dialer.DialContext, TLSClientConfig: secrets, ForceAttemptHTTP2: true, DisableCompression: true}
 	as, err := rest.HTTPWrappersForConfig(cluster, e.backend)
 	if err != nil {
 		return err
@@ -204,6 +209,8 @@ func (e *Endpoint) Close() error {
 	}
 	e.drain()
 	e.backend.CloseIdleConnections()
+	// An HTTP/2 connection is not idle at once when the last answer was read to its end or left: its stream is cleaned up by another goroutine.
+	e.dialer.CloseAll()
 	if err != nil {
 		return fmt.Errorf("close the endpoint of %s: %w", e.part, err)
 	}
