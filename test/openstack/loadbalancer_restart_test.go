@@ -204,7 +204,7 @@ func TestRestart_WhileItIsNotKnownWhatOctaviaCanDo_NothingIsMadeOrDeleted(t *tes
 	remove := s.Inject(unknown)
 	r := serving(t, s, impatient)
 	createService(t, shared.Admin, "unknown-lb", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"198.51.100.0/24"} })
-	s.waitCalls(0, 2, asked, "Octavia is asked what it can do")
+	s.waitCalls(0, 3, asked, "Octavia is asked what it can do")
 	if made := s.since(0, loadBalancerChanges); len(made) > 0 {
 		t.Errorf("something was changed meanwhile:\n%s", describe(made))
 	}
@@ -221,7 +221,7 @@ func TestRestart_WhileItIsNotKnownWhatOctaviaCanDo_NothingIsMadeOrDeleted(t *tes
 	serving(t, s, impatient)
 	s.must(shared.Admin.CoreV1().Services("default").Delete(t.Context(), guest.Name, metav1.DeleteOptions{}))
 	s.must(shared.Admin.CoreV1().Services("default").Delete(t.Context(), service.Name, metav1.DeleteOptions{}))
-	s.waitCalls(before, 2, asked, "Octavia is asked what it can do")
+	s.waitCalls(before, 4, asked, "Octavia is asked what it can do")
 	if made := s.since(before, operations("loadbalancer_delete", "loadbalancer_*_delete")); len(made) > 0 {
 		t.Errorf("something was deleted meanwhile:\n%s", describe(made))
 	}
