@@ -17,7 +17,7 @@ type ProvisioningRule struct {
 	Duration time.Duration
 	// Never: the work does not end; see [Server.SetProvisioningStatus].
 	Never bool
-	// Fail: the load balancer, and what was to be changed, end in ERROR.
+	// Fail: what was to be made, changed or deleted ends in ERROR. If that is below a load balancer, the load balancer is ACTIVE then.
 	Fail bool
 }
 

@@ -60,15 +60,44 @@ func (s *Server) settleTree(t *tree, now time.Time) {
 	t.complete(now, t.asleep())
 }
 
-// fail is the end of work that cannot be done: what was to be changed is in ERROR, and so is the load balancer.
+// fail is the end of work that cannot be done: what was to be changed is in ERROR, and what is above it as it was. How all of it operates is what it was before.
 func (t *tree) fail(now time.Time) {
+	failed := t.failed()
 	for _, resource := range t.resources() {
-		if isPending(resource.ProvisioningStatus) {
+		switch {
+		case !isPending(resource.ProvisioningStatus):
+		case slices.Contains(failed, resource):
 			t.set(resource, StatusError, now)
+		default:
+			t.set(resource, StatusActive, now)
 		}
 	}
 	t.healing = false
-	t.OperatingStatus = StatusError
+}
+
+// failed are what the work was for: of what is PENDING the lowest, since what is above it is PENDING only for its sake; but all of it if the work
+// was for the load balancer (octavia/controller/worker/v2/tasks/lifecycle_tasks.py).
+func (t *tree) failed() []*OctaviaResource {
+	pending := func(resources []*OctaviaResource) []*OctaviaResource {
+		return slices.DeleteFunc(resources, func(r *OctaviaResource) bool { return !isPending(r.ProvisioningStatus) })
+	}
+	if t.ProvisioningStatus != StatusPendingUpdate || t.healing {
+		return pending(t.resources())
+	}
+	var listeners, pools, below []*OctaviaResource
+	for _, l := range t.listeners {
+		listeners = append(listeners, &l.OctaviaResource)
+	}
+	for _, p := range t.pools {
+		pools = append(pools, &p.OctaviaResource)
+		below = append(below, p.resources()[1:]...)
+	}
+	for _, level := range [][]*OctaviaResource{below, pools, listeners} {
+		if level = pending(level); len(level) > 0 {
+			return level
+		}
+	}
+	return []*OctaviaResource{&t.OctaviaResource}
 }
 
 // complete is the end of work that is done, which leaves alone what is asleep.
