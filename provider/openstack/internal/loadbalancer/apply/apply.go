@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
@@ -44,6 +45,8 @@ type Octavia interface {
 	CreateMember(ctx context.Context, poolID string, member balancer.Member) (id string, err error)
 	UpdateMember(ctx context.Context, poolID, id string, member balancer.Member) error
 	DeleteMember(ctx context.Context, poolID, id string) error
+
+	Contents(ctx context.Context, id string, depth octavia.Depth, updated time.Time) (octavia.Contents, error)
 }
 
 // Neutron is what is needed of package neutron.
@@ -125,6 +128,7 @@ type Result struct {
 //   - [ErrQueued]: the load balancer is not begun, since others are, and the patience is at its end. The next pass begins anew.
 //   - [ErrFailed]: the load balancer is in ERROR, and the step is none that mends it.
 //   - [ErrGone]: what the step is for does not exist any more. The next pass sees what there is.
+//   - [ErrNotDeleted]: Octavia was asked to delete something, and it is there. The next pass asks again.
 //   - the error of ctx, as soon as it ends. The request that was under way may have been carried out.
 //
 // Anything else is what Octavia or Neutron has said.
@@ -144,7 +148,11 @@ func (e *Executor) Run(ctx context.Context, p plan.Plan, start State) (Result, e
 			return r.result, &StepError{Step: step, Number: i + 1, Of: len(p.Steps), err: err}
 		}
 		r.result.Done = append(r.result.Done, r.step)
-		e.logger.Info("Changed the load balancer", "step", step.String(), "loadBalancer", r.id())
+		did := "Changed the load balancer"
+		if _, looks := step.(plan.SeeDeleted); looks {
+			did = "Looked at the load balancer"
+		}
+		e.logger.Info(did, "step", step.String(), "loadBalancer", r.id())
 	}
 	r.result.Complete = true
 	return r.result, nil

@@ -14,6 +14,8 @@ var (
 	ErrFailed = errors.New("in ERROR")
 	// ErrGone is of a step for what does not exist any more.
 	ErrGone = errors.New("it does not exist any more")
+	// ErrNotDeleted is of what is there after Octavia has deleted it.
+	ErrNotDeleted = errors.New("is not deleted")
 	// ErrQueued is of a load balancer that is not begun yet, since others are being made. No request was made for it.
 	ErrQueued = errors.New("others are being made, and Octavia makes one after the other")
 )

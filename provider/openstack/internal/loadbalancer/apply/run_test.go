@@ -579,6 +579,36 @@ func TestRun_LoadBalancerGoneWhileWaitedFor_IsErrGone(t *testing.T) {
 	}
 }
 
+// Octavia accepts a deletion, and tells only later whether it could delete: the load balancer is ACTIVE then, and what was to go is in ERROR.
+func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
+	s := newSlowSite(t, time.Second)
+	start, lb := s.add("lb")
+	listener, pool := lb.Listeners[0].ID, lb.Pools[0].ID
+	_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}})
+	s.must(err)
+	start.Status = balancer.PendingUpdate
+	s.must(s.SetProvisioningStatus(listener, openstacktest.StatusError))
+	after := plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{}}
+	done, err := s.run(start, patient, plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{"other", listener, pool}}, after)
+	if !errors.Is(err, ErrNotDeleted) || len(done.Done) > 0 {
+		t.Fatalf("the error is %v; done is\n%s", err, names(done.Done))
+	}
+	for _, id := range []string{listener, pool} {
+		if !strings.Contains(err.Error(), id) {
+			t.Errorf("%q does not name %s", err, id)
+		}
+	}
+	if now := s.is(lb.ID); now.ProvisioningStatus != openstacktest.StatusActive || !slices.Equal(now.Tags, []string{"a"}) {
+		t.Errorf("the load balancer is %s, with the tags %q", now.ProvisioningStatus, now.Tags)
+	}
+	_, err = s.run(s.seen(lb.ID), patient, plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{"other"}}, after)
+	s.must(err)
+	s.must(s.DeleteLoadBalancer(lb.ID))
+	if _, err := s.run(start, patient, plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{listener}}); !errors.Is(err, ErrGone) {
+		t.Errorf("with the load balancer gone the error is %v", err)
+	}
+}
+
 func TestDeleteLoadBalancer_Pending_IsWaitedFor(t *testing.T) {
 	s := newSlowSite(t, 5*time.Second)
 	start, lb := s.add("lb")

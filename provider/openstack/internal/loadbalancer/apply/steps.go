@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -51,6 +53,9 @@ func (r *run) take(ctx context.Context, step plan.Step) error {
 		return r.change(ctx, func() error { return r.octavia.UpdateMember(ctx, s.PoolID, s.ID, s.Member) })
 	case plan.DeleteMember:
 		return r.change(ctx, func() error { return r.octavia.DeleteMember(ctx, s.PoolID, s.ID) })
+
+	case plan.SeeDeleted:
+		return r.seeDeleted(ctx, s)
 	}
 	return r.takeWithNeutron(ctx, step)
 }
@@ -117,6 +122,30 @@ func (r *run) deleteLoadBalancer(ctx context.Context, s plan.DeleteLoadBalancer)
 		return nil
 	}
 	return err
+}
+
+// seeDeleted waits until Octavia is done, and looks.
+func (r *run) seeDeleted(ctx context.Context, s plan.SeeDeleted) error {
+	err := r.settle(ctx, false)
+	var is octavia.Contents
+	if err == nil {
+		is, err = r.octavia.Contents(ctx, s.LoadBalancerID, octavia.InPart, time.Time{})
+	}
+	if errors.Is(err, octavia.ErrNotFound) {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	var left []error
+	for _, l := range is.Listeners {
+		if slices.Contains(s.IDs, l.ID) {
+			left = append(left, fmt.Errorf("listener %s (%s, %s) %w", l.ID, l.Name, l.Status, ErrNotDeleted))
+		}
+	}
+	for _, p := range is.Pools {
+		if slices.Contains(s.IDs, p.ID) {
+			left = append(left, fmt.Errorf("pool %s (%s, %s) %w", p.ID, p.Name, p.Status, ErrNotDeleted))
+		}
+	}
+	return errors.Join(append(left, err)...)
 }
 
 func (r *run) createListener(ctx context.Context, s plan.CreateListener) error {

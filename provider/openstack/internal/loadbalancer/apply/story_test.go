@@ -163,6 +163,7 @@ func removal(s *site) (*balancer.LoadBalancer, []plan.Step) {
 		plan.DeletePool{ID: lb.Pools[0].ID, Name: "pool_0"},
 		plan.DeleteListener{ID: lb.Listeners[1].ID, Name: "listener_1"},
 		plan.DeletePool{ID: lb.Pools[1].ID, Name: "pool_1"},
+		plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{lb.Listeners[0].ID, lb.Pools[0].ID, lb.Listeners[1].ID, lb.Pools[1].ID}},
 		plan.DeleteFloatingIP{ID: ip.ID, Address: ip.Address},
 		plan.RemoveGroup{GroupID: group.ID, GroupName: "group", Port: s.portSeen(node.ID), Node: "node-1"},
 		plan.DeleteSecurityGroup{ID: group.ID, Name: "group"},

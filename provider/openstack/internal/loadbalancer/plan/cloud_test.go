@@ -158,6 +158,13 @@ func (c *cloud) take(step plan.Step) error {
 		}
 		c.lb.Tags = slices.Clone(s.Tags)
 		return nil
+	case plan.SeeDeleted:
+		for _, id := range s.IDs {
+			if c.listener(id) != nil || c.pool(id) != nil {
+				return fmt.Errorf("%w: %s is there", errConflict, id)
+			}
+		}
+		return nil
 	case plan.CreateListener, plan.UpdateListener, plan.DeleteListener:
 		return c.takeListener(step)
 	case plan.CreatePool, plan.UpdatePool, plan.DeletePool:

@@ -109,7 +109,25 @@ func (r *remover) leave() {
 		r.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s (%s) is in ERROR, so that nothing in it can be deleted", lb.ID, lb.Name), true})
 		return
 	}
+	before := len(r.plan.Steps)
 	r.removeListeners(func(balancer.Listener) bool { return true }, nil, why)
+	r.seeDeleted(r.plan.Steps[before:])
+}
+
+// seeDeleted is for nobody looks again, and when the tags are gone nothing tells whose it was.
+func (r *remover) seeDeleted(steps []Step) {
+	var ids []string
+	for _, step := range steps {
+		switch s := step.(type) {
+		case DeleteListener:
+			ids = append(ids, s.ID)
+		case DeletePool:
+			ids = append(ids, s.ID)
+		}
+	}
+	if len(ids) > 0 {
+		r.add(SeeDeleted{LoadBalancerID: r.is.LoadBalancer.ID, IDs: ids})
+	}
 }
 
 // untag comes last: the tags are what tells that there may be something of the Service's.

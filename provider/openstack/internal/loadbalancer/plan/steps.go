@@ -116,6 +116,14 @@ type (
 		Changes              []string
 	}
 	DeleteMember struct{ PoolID, PoolName, ID, Name, Why string }
+
+	// SeeDeleted changes nothing. It reads what is below the load balancer, and fails if something that was deleted is there: what Octavia was
+	// asked to delete, and could not, is in ERROR, and the load balancer is ACTIVE.
+	SeeDeleted struct {
+		LoadBalancerID string
+		// IDs are those of listeners and pools.
+		IDs []string
+	}
 )
 
 // Steps with Neutron. They need not wait for the load balancer.

@@ -268,6 +268,10 @@ func (s DeleteMember) String() string {
 	return fmt.Sprintf("delete member %s (%s) of pool %s%s", s.ID, s.Name, s.PoolName, because(s.Why))
 }
 
+func (s SeeDeleted) String() string {
+	return fmt.Sprintf("see that what was deleted is gone from load balancer %s: %s", s.LoadBalancerID, strings.Join(s.IDs, ", "))
+}
+
 func (s CreateFloatingIP) String() string {
 	text := "create a floating IP in network " + s.Wanted.NetworkID
 	if s.Wanted.Address != "" {
