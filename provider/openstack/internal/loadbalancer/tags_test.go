@@ -1,0 +1,131 @@
+package loadbalancer
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// addUsers makes a load balancer as a user would, and a Service that is to use it.
+func (c *cluster) addUsers() (id string, guest *v1.Service) {
+	s := c.site
+	s.t.Helper()
+	id = s.AddLoadBalancer(openstacktest.LoadBalancer{
+		OctaviaResource: openstacktest.OctaviaResource{Name: "users", Tags: []string{"users"}}, VIPSubnetID: s.subnet,
+	})
+	guest = s.addService("guest", 443)
+	guest.Annotations[settings.AnnotationLoadBalancerID] = id
+	s.update(guest)
+	return id, guest
+}
+
+// tagLate replaces a load balancer's tags just after all load balancers were listed.
+func (c *cluster) tagLate(id string, tags ...string) {
+	c.site.t.Helper()
+	if err := c.forgetList(); err != nil {
+		c.site.t.Fatal(err)
+	}
+	if err := c.site.ChangeLoadBalancer(id, func(lb *openstacktest.LoadBalancer) { lb.Tags = tags }); err != nil {
+		c.site.t.Fatal(err)
+	}
+}
+
+func (s *site) tags(id string) []string {
+	s.t.Helper()
+	lb, err := s.LoadBalancer(id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return lb.Tags
+}
+
+// Who writes a load balancer's tags replaces all of them. A list of some moments ago, which is good enough to see whether Octavia is done, does
+// not show those that others have put there since.
+func TestEnsure_TagsOfOthersSinceTheLastList_Stay(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	id, guest := c.addUsers()
+	c.tagLate(id, "users", "late")
+	c.ensure(guest, node)
+	for _, tag := range []string{"users", "late", "fxccm-cluster=cluster-1"} {
+		if now := s.tags(id); !slices.Contains(now, tag) {
+			t.Errorf("the tags are %q, without %s", now, tag)
+		}
+	}
+	c.tagLate(id, append(s.tags(id), "later")...)
+	c.remove(guest)
+	if now := s.tags(id); !slices.Equal(now, []string{"users", "late", "later"}) {
+		t.Errorf("after the Service the tags are %q", now)
+	}
+}
+
+func TestEnsure_AnotherClustersSinceTheLastList_IsRefused(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	id, guest := c.addUsers()
+	c.tagLate(id, "users", "fxccm-cluster=another")
+	mark := s.mark()
+	for len(s.said("LoadBalancerOfOtherCluster")) == 0 {
+		if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(guest), []*v1.Node{node}); !isWait(err) {
+			t.Fatalf("the Service is answered %v", err)
+		}
+		if err := c.forgetList(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if writes := s.writes(mark); len(writes) > 0 {
+		t.Errorf("the requests %q are made", writes)
+	}
+}
+
+// What Octavia could not delete stays the Service's by the tags, until it is gone.
+func TestDelete_GuestWhosePartsOctaviaCannotDelete_IsNotDone(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	id, guest := c.addUsers()
+	c.ensure(guest, node)
+	before, err := s.LoadBalancer(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Provision(openstacktest.ProvisioningRule{Fail: true, Times: 1})
+	service := s.now(guest)
+	service.DeletionTimestamp = &metav1.Time{Time: s.clock.Now()}
+	err = c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", service)
+	if !errors.Is(err, apply.ErrNotDeleted) || !strings.Contains(err.Error(), before.Pools[0].ID) {
+		t.Errorf("the deletion is answered %v", err)
+	}
+	if now := s.tags(id); !slices.Equal(now, before.Tags) {
+		t.Errorf("the tags are %q, want %q", now, before.Tags)
+	}
+	c.remove(guest)
+	if lb, err := s.LoadBalancer(id); err != nil || len(lb.Listeners)+len(lb.Pools) > 0 || !slices.Equal(lb.Tags, []string{"users"}) {
+		t.Errorf("the load balancer is %+v, %v", lb, err)
+	}
+}
+
+// Also without tags to take away, the last part is gone and not only asked to go.
+func TestDelete_GuestWhoseTagsAreGone_WaitsForItsEnd(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t, openstacktest.WithProvisioning(200*time.Millisecond))
+	s := c.site
+	id, guest := c.addUsers()
+	c.ensure(guest, node)
+	c.tagLate(id, "users")
+	c.remove(guest)
+	if lb, err := s.LoadBalancer(id); err != nil || len(lb.Listeners)+len(lb.Pools) > 0 {
+		t.Errorf("the load balancer is %+v, %v", lb, err)
+	}
+}
