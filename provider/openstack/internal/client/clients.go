@@ -168,7 +168,7 @@ func (c *Clients) Close() error {
 	c.mu.Unlock()
 	last.session.end()
 	c.requests.Wait()
-	last.transport.CloseIdleConnections()
+	last.disconnect()
 	return nil
 }
 
@@ -238,7 +238,7 @@ func (c *Clients) release(g *generation) (replaced bool) {
 	defer c.mu.Unlock()
 	g.users--
 	if g.retired && g.users == 0 {
-		g.transport.CloseIdleConnections()
+		g.disconnect()
 	}
 	return g != c.current
 }
@@ -259,6 +259,9 @@ func (c *Clients) retire(g *generation) {
 	defer c.mu.Unlock()
 	g.retired = true
 	g.transport.CloseIdleConnections()
+	if g.users == 0 {
+		g.disconnect()
+	}
 }
 
 // enter lets a request begin. ctx ends when the Clients are closed.

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -278,6 +279,60 @@ func TestClose_CancelsWhatIsInFlightAndRefusesTheRest(t *testing.T) {
 			until(t, "all connections are closed", func() bool { _, left := s.connections(); return left == 0 })
 		})
 	}
+}
+
+// A connection of HTTP/2 is busy a little longer than its last request, so that closing those that are idle may pass over it. That is by chance.
+func TestClose_HTTP2_LeavesNoConnection(t *testing.T) {
+	for name, end := range map[string]func(f fixture, cancel context.CancelCauseFunc){
+		"closed": func(f fixture, _ context.CancelCauseFunc) {
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		},
+		"another configuration": func(f fixture, cancel context.CancelCauseFunc) {
+			next, err := newGeneration(f.config, f.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.replace(next)
+			cancel(ErrClosed)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range 50 {
+				s, cfg := newStubHTTP2(t, hang(t, func(http.ResponseWriter) {}))
+				f := open(t, cfg)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- get(ctx, f.Clients, "ports") }()
+				until(t, "it is on its way", func() bool { return s.count("/ports") == 1 })
+				if p := s.seen("/ports")[0].protocol; p != "HTTP/2.0" {
+					t.Fatalf("the request was made by %s", p)
+				}
+				end(f, cancel)
+				if err := <-done; !errors.Is(err, ErrClosed) {
+					t.Errorf("in flight: %v, want ErrClosed", err)
+				}
+				until(t, fmt.Sprintf("all connections are closed, number %d", i), func() bool { _, left := s.connections(); return left == 0 })
+				cancel(nil)
+			}
+		})
+	}
+}
+
+// A connection may be made for a request that has ended before it was.
+func TestClose_ConnectionThatComesLate_IsClosed(t *testing.T) {
+	s, cfg := newStub(t, status(200))
+	g, err := newGeneration(cfg, Options{Clock: clock.RealClock{}, Transport: func(next http.RoundTripper) http.RoundTripper { return next }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.disconnect()
+	conn, err := g.transport.DialContext(within(t), "tcp", s.Listener.Addr().String())
+	if !errors.Is(err, ErrClosed) {
+		t.Errorf("there is connection %v, error %v", conn, err)
+	}
+	until(t, "all connections are closed", func() bool { _, left := s.connections(); return left == 0 })
 }
 
 func TestClose_AClientThatSomebodyKeptIsRefused(t *testing.T) {

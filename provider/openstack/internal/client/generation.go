@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -8,9 +9,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
+	"k8s.io/client-go/util/connrotation"
 
 	"github.com/fxccm/fxccm/provider/openstack/config"
 )
@@ -21,6 +24,7 @@ type generation struct {
 	config       config.Config
 	availability string
 	transport    *http.Transport
+	connections  *connections
 	// http is the way to OpenStack, but for the token; see [Clients] for its parts.
 	http    http.RoundTripper
 	session *session
@@ -41,12 +45,13 @@ func newGeneration(cfg config.Config, o Options) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := newTransport(cfg.Global)
+	connections := newConnections()
+	transport, err := newTransport(cfg.Global, connections)
 	if err != nil {
 		return nil, err
 	}
 	g := &generation{
-		config: cfg, availability: endpointType, transport: transport,
+		config: cfg, availability: endpointType, transport: transport, connections: connections,
 		http:     newPipeline(cfg, o, transport),
 		services: map[string]*gophercloud.ServiceClient{},
 	}
@@ -69,15 +74,47 @@ func newPipeline(cfg config.Config, o Options, transport http.RoundTripper) http
 	}
 }
 
-func newTransport(g config.Global) (*http.Transport, error) {
+// disconnect closes all connections, for good. It is called when no request is under way, but its connection may be busy for a moment yet, if it is
+// one of HTTP/2, or may still be made: closing those that are idle is not enough.
+func (g *generation) disconnect() {
+	g.transport.CloseIdleConnections()
+	g.connections.close()
+}
+
+// connections makes connections, until it is closed. It knows those that are open.
+type connections struct {
+	dialer *connrotation.Dialer
+	closed atomic.Bool
+}
+
+func newConnections() *connections {
+	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+	return &connections{dialer: connrotation.NewDialer(dialer.DialContext)}
+}
+
+func (c *connections) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := c.dialer.DialContext(ctx, network, address)
+	if err == nil && c.closed.Load() {
+		// It may have come after all were closed.
+		_ = conn.Close()
+		return nil, ErrClosed
+	}
+	return conn, err
+}
+
+func (c *connections) close() {
+	c.closed.Store(true)
+	c.dialer.CloseAll()
+}
+
+func newTransport(g config.Global, c *connections) (*http.Transport, error) {
 	secure, err := newTLS(g)
 	if err != nil {
 		return nil, err
 	}
-	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         dialer.DialContext,
+		DialContext:         c.dial,
 		TLSClientConfig:     secure,
 		TLSHandshakeTimeout: 10 * time.Second,
 		ForceAttemptHTTP2:   true,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
@@ -219,16 +220,32 @@ type stub struct {
 
 // recorded is a request that has reached the stub.
 type recorded struct {
-	method, path, body, token, agent string
-	at                               time.Time
+	method, path, protocol, body, token, agent string
+	at                                         time.Time
 }
 
 func newStub(t *testing.T, service http.HandlerFunc) (*stub, config.Config) {
 	t.Helper()
+	return startStub(t, service, (*httptest.Server).Start)
+}
+
+// newStubHTTP2 is a stub that speaks HTTP/2 to whoever asks for it, and so has TLS.
+func newStubHTTP2(t *testing.T, service http.HandlerFunc) (*stub, config.Config) {
+	t.Helper()
+	s, cfg := startStub(t, service, func(s *httptest.Server) {
+		s.EnableHTTP2 = true
+		s.StartTLS()
+	})
+	cfg.Global.CAFileContents = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	return s, cfg
+}
+
+func startStub(t *testing.T, service http.HandlerFunc, start func(*httptest.Server)) (*stub, config.Config) {
+	t.Helper()
 	s := &stub{t: t, service: service}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.Config.ConnState = s.connection
-	s.Start()
+	start(s.Server)
 	t.Cleanup(s.Close)
 	cfg := config.Default()
 	cfg.Client.RequestRate = 0
@@ -258,7 +275,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	s.mu.Lock()
-	s.requests = append(s.requests, recorded{r.Method, r.URL.Path, string(body), r.Header.Get("X-Auth-Token"), r.UserAgent(), time.Now()})
+	s.requests = append(s.requests, recorded{r.Method, r.URL.Path, r.Proto, string(body), r.Header.Get("X-Auth-Token"), r.UserAgent(), time.Now()})
 	keystone, service := s.keystone, s.service
 	s.mu.Unlock()
 	if r.URL.Path == "/" {
