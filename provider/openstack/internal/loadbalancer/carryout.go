@@ -69,6 +69,11 @@ func (p *pass) tell(notes []plan.Notice) error {
 
 // execute takes the steps of a plan. What it makes becomes known to the Service, whatever comes of the rest.
 func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
+	if slices.ContainsFunc(todo.Steps, isDeletion) {
+		if err := p.checkTags(ctx); err != nil {
+			return err
+		}
+	}
 	p.config.Logger.V(2).Info("Plan for a load balancer", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
 	created := p.claim.balancer == nil
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: p.claim.balancer, Patience: patience})
@@ -92,10 +97,16 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 	return p.seeDone(ctx, created)
 }
 
+// isDeletion tells whether the load balancer is deleted.
+func isDeletion(step plan.Step) bool {
+	_, is := step.(plan.DeleteLoadBalancer)
+	return is
+}
+
 // bequeathed is where the load balancer is to be that takes the place of one that was deleted, whose address it is to have; nil if none is waited
 // for. Octavia deletes one for longer than a pass waits, and then it may be others' turn: before is what the last pass has kept.
 func bequeathed(before *balancer.VIP, todo plan.Plan, done apply.Result, err error) *balancer.VIP {
-	deleted := slices.ContainsFunc(done.Done, func(step plan.Step) bool { _, is := step.(plan.DeleteLoadBalancer); return is })
+	deleted := slices.ContainsFunc(done.Done, isDeletion)
 	deleting := done.LoadBalancer != nil && done.LoadBalancer.Status == balancer.PendingDelete
 	queued := errors.Is(err, apply.ErrQueued)
 	for _, step := range todo.Steps[len(done.Done):] {

@@ -64,11 +64,11 @@ func (p *pass) find(ctx context.Context, age time.Duration) (begun time.Time, er
 	return all.Begun, p.admitGuest()
 }
 
-// checkTags hands the pass back if the load balancer's tags are not what the list from before the pass shows. It is for who writes them, which replaces
-// all of them: what others have put there since would be lost, and it may tell that the load balancer is another cluster's.
+// checkTags hands the pass back if the load balancer's tags are not what the list from before the pass shows. It is for who deletes it, or writes its
+// tags, which replaces all of them: it may be another cluster's since, and what others have put there would be lost.
 func (p *pass) checkTags(ctx context.Context) error {
 	lb := p.claim.balancer
-	if lb == nil || p.listed || lb.Status.Pending() {
+	if lb == nil || p.listed {
 		return nil
 	}
 	now, err := p.config.Octavia.Get(ctx, lb.ID)
@@ -88,7 +88,7 @@ func sameTags(a, b []string) bool {
 // checkMissingTags is checkTags for a load balancer that lacks tags of the Service.
 func (p *pass) checkMissingTags(ctx context.Context) error {
 	lb := p.claim.balancer
-	if lb == nil || p.minor < 5 || !slices.ContainsFunc(p.identity.Tags(), func(tag string) bool { return !slices.Contains(lb.Tags, tag) }) {
+	if lb == nil || lb.Status.Pending() || p.minor < 5 || !slices.ContainsFunc(p.identity.Tags(), func(tag string) bool { return !slices.Contains(lb.Tags, tag) }) {
 		return nil
 	}
 	return p.checkTags(ctx)

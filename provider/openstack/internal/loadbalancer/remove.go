@@ -150,11 +150,8 @@ func (p *pass) removeOne(ctx context.Context, lb *balancer.LoadBalancer) error {
 
 // removeSeen removes what was observed. After end it waits no more.
 func (p *pass) removeSeen(ctx context.Context, end time.Time) error {
-	if lb := p.claim.balancer; lb != nil && (p.claim.role == balancer.Guest || len(sharers(p.identity, lb)) > 0) {
-		// It stays, without the Service's tags.
-		if err := p.checkTags(ctx); err != nil {
-			return err
-		}
+	if err := p.checkTags(ctx); err != nil {
+		return err
 	}
 	if err := p.readContents(ctx); err != nil {
 		return err

@@ -89,6 +89,46 @@ func TestEnsure_AnotherClustersSinceTheLastList_IsRefused(t *testing.T) {
 	}
 }
 
+// Whoever gives a load balancer to another cluster may delete the Service at once.
+func TestDelete_AnotherClustersSinceTheLastList_IsLeftAlone(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	service := s.addService("web", 80)
+	c.ensure(service, node)
+	id := s.LoadBalancers()[0].ID
+	for _, given := range []func(*v1.Service){
+		annotations("recreate", "true", "flavor-id", s.AddLoadBalancerFlavor(openstacktest.LoadBalancerFlavor{Name: "large"})),
+		func(service *v1.Service) { service.DeletionTimestamp = &metav1.Time{Time: s.clock.Now()} },
+	} {
+		now := s.now(service)
+		given(now)
+		c.tagLate(id, "fxccm-cluster=another")
+		mark := s.mark()
+		var err error
+		if now.DeletionTimestamp == nil {
+			_, err = c.EnsureLoadBalancer(t.Context(), "kubernetes", now, []*v1.Node{node})
+		} else {
+			err = c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", now)
+		}
+		if !isWait(err) {
+			t.Errorf("it is answered %v", err)
+		}
+		if writes := s.writes(mark); len(writes) > 0 {
+			t.Errorf("the requests %q are made", writes)
+		}
+		// As it was, for the next one.
+		if err := s.ChangeLoadBalancer(id, func(lb *openstacktest.LoadBalancer) {
+			lb.Tags = []string{"fxccm-cluster=cluster-1", "fxccm-service=" + string(service.UID), lb.Name}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.forgetList(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // What Octavia could not delete stays the Service's by the tags, until it is gone.
 func TestDelete_GuestWhosePartsOctaviaCannotDelete_IsNotDone(t *testing.T) {
 	t.Parallel()
