@@ -229,11 +229,15 @@ func (s *Server) born(t *tree, resource *OctaviaResource) {
 	resource.OperatingStatus = statusOffline
 }
 
-// lacksSubnet: the members' subnets are not looked at when a whole load balancer is created. The work fails.
+// lacksSubnet: subnets of members are not looked at when a whole load balancer is created, nor when a batch changes those that are there. The work
+// fails.
 func (s *Server) lacksSubnet(t *tree) bool {
 	for _, p := range t.pools {
 		for _, m := range p.members {
-			if _, err := s.network.subnets.find(m.SubnetID); m.SubnetID != "" && err != nil {
+			if m.SubnetID == "" || m.ProvisioningStatus == StatusPendingDelete {
+				continue
+			}
+			if _, err := s.network.subnets.find(m.SubnetID); err != nil {
 				return true
 			}
 		}

@@ -78,7 +78,7 @@ func createMember(r *request) (answer, error) {
 	s.add(t, &m.OctaviaResource)
 	p.members = append(p.members, m)
 	t.pendPool(p, s.clock.Now())
-	s.startWork(t, StatusPendingUpdate)
+	s.startPlumbing(t)
 	return created(object{"member": view.member(m)}), nil
 }
 
@@ -140,7 +140,7 @@ func deleteMember(r *request) (answer, error) {
 	now := r.server.clock.Now()
 	t.set(&m.OctaviaResource, StatusPendingDelete, now)
 	t.pendPool(p, now)
-	r.server.startWork(t, StatusPendingUpdate)
+	r.server.startPlumbing(t)
 	return noContent(), nil
 }
 
@@ -290,5 +290,12 @@ func (s *Server) apply(t *tree, p *poolTree, b batch) {
 		p.members = append(p.members, m)
 	}
 	t.pendPool(p, now)
+	s.startPlumbing(t)
+}
+
+// startPlumbing is startWork for members that come and go: the amphorae are put into their subnets, those of the members that stay, too
+// (network_tasks.CalculateDelta).
+func (s *Server) startPlumbing(t *tree) {
+	t.doomed = s.lacksSubnet(t)
 	s.startWork(t, StatusPendingUpdate)
 }

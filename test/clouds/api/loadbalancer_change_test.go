@@ -132,8 +132,35 @@ func (o octavia) setsMembers(lb, pool, subnet string) {
 	o.change(lb, http.MethodDelete, members+"/"+project.ID(made), nil)
 	o.must(http.StatusNotFound, http.MethodDelete, members+"/"+project.ID(made), nil)
 	list("another one came and went", "eins 10.0.1.1 7 false 8 <nil> true [y] false", "three 10.0.1.3 1 false <nil> <nil> true [] false")
+	o.failsBelow(lb, pool)
 	o.change(lb, http.MethodPut, members, object{"members": []object{}})
 	list("none")
+}
+
+// failsBelow: a change that Octavia accepts, and then cannot carry out, leaves in ERROR what was to be changed, and the load balancer ACTIVE.
+func (o octavia) failsBelow(lb, pool string) {
+	t := o.t
+	t.Helper()
+	type object = project.Object
+	states := func() (all []string) {
+		for _, path := range []string{"loadbalancers/" + lb, pool} {
+			all = append(all, project.Text(o.get(path), "provisioning_status"))
+		}
+		for _, m := range objects(o.must(http.StatusOK, http.MethodGet, pool+"/members", nil).Object()["members"]) {
+			all = append(all, project.Text(m, "provisioning_status"))
+		}
+		return all
+	}
+	batch := func(subnet any) {
+		t.Helper()
+		o.change(lb, http.MethodPut, pool+"/members", object{"members": []object{
+			{"address": "10.0.1.1", "protocol_port": 1, "subnet_id": subnet}, {"address": "10.0.1.3", "protocol_port": 1},
+		}})
+	}
+	batch(nobody)
+	same(t, "states after a batch with a subnet that does not exist", states(), []string{"ACTIVE", "ACTIVE", "ERROR", "ERROR"})
+	batch(nil)
+	same(t, "states after the next batch", states(), []string{"ACTIVE", "ACTIVE", "ACTIVE", "ACTIVE"})
 }
 
 // changesPorts makes listeners and pools one by one.
