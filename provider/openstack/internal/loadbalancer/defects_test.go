@@ -62,9 +62,7 @@ func TestD3_AnnotationOfAnotherCluster_IsRefused(t *testing.T) {
 
 	s.kube = fake.NewClientset()
 	second := s.begin("cluster-2", s.kube)
-	copied := s.addService("web", 80)
-	copied.Annotations[settings.AnnotationLoadBalancerID] = theirs.ID
-	s.update(copied)
+	copied := s.addGuest(theirs.ID, "web", 80)
 	mark := s.mark()
 	for range 3 {
 		if _, err := second.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(copied), nil); !isWait(err) {
@@ -347,9 +345,7 @@ func TestDeletion_GuestWhoseTagsSomebodyHasTaken_IsNotCutOff(t *testing.T) {
 	owner := s.addService("owner", 80)
 	c.ensure(owner, node)
 	lb := s.LoadBalancers()[0]
-	guest := s.addService("guest", 443)
-	guest.Annotations[settings.AnnotationLoadBalancerID] = lb.ID
-	s.update(guest)
+	guest := s.addGuest(lb.ID, "guest", 443)
 	c.ensure(guest, node)
 	err := s.ChangeLoadBalancer(lb.ID, func(now *openstacktest.LoadBalancer) { now.Tags = lb.Tags })
 	if err != nil {
@@ -399,9 +395,7 @@ func TestEnsure_GuestWhosePortIsTaken_LeavesNothingBehind(t *testing.T) {
 	owner := s.addService("owner", 80)
 	c.ensure(owner, node)
 	lb := s.LoadBalancers()[0]
-	guest := s.addService("guest", 443, 80)
-	guest.Annotations[settings.AnnotationLoadBalancerID] = lb.ID
-	s.update(guest)
+	guest := s.addGuest(lb.ID, "guest", 443, 80)
 	mark := s.mark()
 	if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(guest), []*v1.Node{node}); !isWait(err) {
 		t.Errorf("the guest is answered %v", err)

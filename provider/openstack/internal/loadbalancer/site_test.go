@@ -156,6 +156,15 @@ func (s *site) addService(name string, ports ...int32) *v1.Service {
 	return made
 }
 
+// addGuest makes a Service that names a load balancer.
+func (s *site) addGuest(loadBalancer, name string, ports ...int32) *v1.Service {
+	s.t.Helper()
+	service := s.addService(name, ports...)
+	service.Annotations[settings.AnnotationLoadBalancerID] = loadBalancer
+	s.update(service)
+	return service
+}
+
 // now is the Service as the API server has it.
 func (s *site) now(service *v1.Service) *v1.Service {
 	s.t.Helper()

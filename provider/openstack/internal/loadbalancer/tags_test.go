@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -22,10 +21,7 @@ func (c *cluster) addUsers() (id string, guest *v1.Service) {
 	id = s.AddLoadBalancer(openstacktest.LoadBalancer{
 		OctaviaResource: openstacktest.OctaviaResource{Name: "users", Tags: []string{"users"}}, VIPSubnetID: s.subnet,
 	})
-	guest = s.addService("guest", 443)
-	guest.Annotations[settings.AnnotationLoadBalancerID] = id
-	s.update(guest)
-	return id, guest
+	return id, s.addGuest(id, "guest", 443)
 }
 
 // tagLate replaces a load balancer's tags just after all load balancers were listed.
