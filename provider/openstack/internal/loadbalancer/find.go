@@ -73,7 +73,7 @@ func (p *pass) checkTags(ctx context.Context) error {
 	}
 	now, err := p.config.Octavia.Get(ctx, lb.ID)
 	if errors.Is(err, octavia.ErrNotFound) || err == nil && !sameTags(now.Tags, lb.Tags) {
-		// Seen from here, too, it has changed: older lists serve nobody.
+		// As after a change of one's own, older lists do not serve.
 		p.changes.note(lb.ID, p.config.Clock.Now())
 		return later(shortestPause, "load balancer %s has just been changed by somebody else", lb.ID)
 	}

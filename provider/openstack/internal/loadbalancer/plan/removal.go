@@ -114,7 +114,7 @@ func (r *remover) leave() {
 	r.seeDeleted(r.plan.Steps[before:])
 }
 
-// seeDeleted is for nobody looks again, and when the tags are gone nothing tells whose it was.
+// seeDeleted adds a look at what the steps have deleted: nobody looks later, and when the tags are gone nothing tells whose it was.
 func (r *remover) seeDeleted(steps []Step) {
 	var ids []string
 	for _, step := range steps {
