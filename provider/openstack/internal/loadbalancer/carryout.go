@@ -69,11 +69,6 @@ func (p *pass) tell(notes []plan.Notice) error {
 
 // execute takes the steps of a plan. What it makes becomes known to the Service, whatever comes of the rest.
 func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
-	if slices.ContainsFunc(todo.Steps, isDeletion) {
-		if err := p.checkTags(ctx); err != nil {
-			return err
-		}
-	}
 	p.config.Logger.V(2).Info("Plan for a load balancer", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
 	created := p.claim.balancer == nil
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: p.claim.balancer, Patience: patience})
@@ -83,6 +78,10 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 	if len(done.Done) > 0 {
 		// It goes on, so the pause grows no longer: a plan of many steps takes many passes.
 		p.memory.waiting = time.Time{}
+	}
+	if errors.Is(err, apply.ErrChanged) && len(done.Done) == 0 {
+		// It may not be the Service's any more.
+		return p.handBack(err)
 	}
 	if told := p.announce(ctx); told != nil {
 		err = errors.Join(err, told)
@@ -97,16 +96,10 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 	return p.seeDone(ctx, created)
 }
 
-// isDeletion tells whether the load balancer is deleted.
-func isDeletion(step plan.Step) bool {
-	_, is := step.(plan.DeleteLoadBalancer)
-	return is
-}
-
 // bequeathed is where the load balancer is to be that takes the place of one that was deleted, whose address it is to have; nil if none is waited
 // for. Octavia deletes one for longer than a pass waits, and then it may be others' turn: before is what the last pass has kept.
 func bequeathed(before *balancer.VIP, todo plan.Plan, done apply.Result, err error) *balancer.VIP {
-	deleted := slices.ContainsFunc(done.Done, isDeletion)
+	deleted := slices.ContainsFunc(done.Done, func(step plan.Step) bool { _, is := step.(plan.DeleteLoadBalancer); return is })
 	deleting := done.LoadBalancer != nil && done.LoadBalancer.Status == balancer.PendingDelete
 	queued := errors.Is(err, apply.ErrQueued)
 	for _, step := range todo.Steps[len(done.Done):] {
@@ -186,7 +179,7 @@ func (p *pass) handBack(err error) error {
 		return p.wait("load balancer %s is %s", pending.LoadBalancerID, pending.Status)
 	case errors.Is(err, apply.ErrQueued):
 		return p.wait("its load balancer is not begun yet: %v", apply.ErrQueued)
-	case errors.Is(err, apply.ErrGone):
+	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrChanged):
 		return later(shortestPause, "%v", err)
 	}
 	return err

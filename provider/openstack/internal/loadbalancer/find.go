@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // locate finds the load balancer. A list from before the last one was made would not show it, and another would be made.
@@ -57,41 +56,10 @@ func (p *pass) find(ctx context.Context, age time.Duration) (begun time.Time, er
 	if err != nil {
 		return time.Time{}, err
 	}
-	p.listed = age == 0
 	if p.claim, err = locate(p.identity, p.service, p.settings.LoadBalancerID, all.All(), p.minor >= 5); err != nil {
 		return all.Begun, err
 	}
 	return all.Begun, p.admitGuest()
-}
-
-// checkTags hands the pass back if the load balancer's tags are not what the list from before the pass shows. It is for who deletes it, or writes its
-// tags, which replaces all of them: it may be another cluster's since, and what others have put there would be lost.
-func (p *pass) checkTags(ctx context.Context) error {
-	lb := p.claim.balancer
-	if lb == nil || p.listed {
-		return nil
-	}
-	now, err := p.config.Octavia.Get(ctx, lb.ID)
-	if errors.Is(err, octavia.ErrNotFound) || err == nil && !sameTags(now.Tags, lb.Tags) {
-		// As after a change of one's own, older lists do not serve.
-		p.changes.note(lb.ID, p.config.Clock.Now())
-		return later(shortestPause, "load balancer %s has just been changed by somebody else", lb.ID)
-	}
-	return err
-}
-
-// sameTags does not go by their order, in which Octavia has no part.
-func sameTags(a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
-}
-
-// checkMissingTags is checkTags for a load balancer that lacks tags of the Service.
-func (p *pass) checkMissingTags(ctx context.Context) error {
-	lb := p.claim.balancer
-	if lb == nil || lb.Status.Pending() || p.minor < 5 || !slices.ContainsFunc(p.identity.Tags(), func(tag string) bool { return !slices.Contains(lb.Tags, tag) }) {
-		return nil
-	}
-	return p.checkTags(ctx)
 }
 
 // tellWhich says what is to be said of the load balancer that was found, or refused.

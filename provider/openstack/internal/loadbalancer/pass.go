@@ -29,8 +29,6 @@ type pass struct {
 	minor    int
 	features balancer.Features
 	claim    claim
-	// listed: the claim is from a list that was begun in this pass.
-	listed   bool
 	floating []balancer.FloatingIP
 	desired  balancer.Desired
 	wish     string
@@ -53,7 +51,7 @@ func (p *pass) release() {
 
 // run looks, decides and acts. Its order is the story of a Service.
 func (p *pass) run(ctx context.Context) (*v1.LoadBalancerStatus, error) {
-	for _, step := range []func(context.Context) error{p.identify, p.read, p.locate, p.checkMissingTags, p.admit, p.await, p.decide} {
+	for _, step := range []func(context.Context) error{p.identify, p.read, p.locate, p.admit, p.await, p.decide} {
 		if err := step(ctx); err != nil {
 			return nil, p.explain(err)
 		}

@@ -150,9 +150,6 @@ func (p *pass) removeOne(ctx context.Context, lb *balancer.LoadBalancer) error {
 
 // removeSeen removes what was observed. After end it waits no more.
 func (p *pass) removeSeen(ctx context.Context, end time.Time) error {
-	if err := p.checkTags(ctx); err != nil {
-		return err
-	}
 	if err := p.readContents(ctx); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ package apply
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -22,6 +23,7 @@ import (
 
 // Octavia is what is needed of package octavia.
 type Octavia interface {
+	Get(ctx context.Context, id string) (balancer.LoadBalancer, error)
 	Settled(ctx context.Context, id string, limit time.Duration) (balancer.LoadBalancer, error)
 
 	CreateLoadBalancer(ctx context.Context, lb balancer.LoadBalancer, ports []balancer.Port) (balancer.LoadBalancer, error)
@@ -102,7 +104,7 @@ func New(config Config) *Executor {
 
 // State is what a run begins with.
 type State struct {
-	// LoadBalancer is what the plan was made for, as it was seen last: its ID, VIP and status count. Nil: there is none.
+	// LoadBalancer is what the plan was made for, as it was seen last: its ID, VIP, status and tags count. Nil: there is none.
 	LoadBalancer *balancer.LoadBalancer
 	// Patience is how long the run may wait for Octavia, in all. 0: it takes the steps that need no waiting.
 	Patience time.Duration
@@ -128,6 +130,8 @@ type Result struct {
 //   - [ErrQueued]: the load balancer is not begun, since others are, and the patience is at its end. The next pass begins anew.
 //   - [ErrFailed]: the load balancer is in ERROR, and the step is none that mends it.
 //   - [ErrGone]: what the step is for does not exist any more. The next pass sees what there is.
+//   - [ErrChanged]: the load balancer's tags are not what they were, and the step would replace them, or delete it. The next pass sees what they
+//     are. A plan with such a step does nothing at all if they have changed before it.
 //   - [ErrNotDeleted]: Octavia was asked to delete something, and it is there. The next pass asks again.
 //   - the error of ctx, as soon as it ends. The request that was under way may have been carried out.
 //
@@ -137,10 +141,14 @@ func (e *Executor) Run(ctx context.Context, p plan.Plan, start State) (Result, e
 	if start.LoadBalancer != nil {
 		lb := *start.LoadBalancer
 		r.result.LoadBalancer = &lb
+		r.tags = lb.Tags
 	}
 	for i, step := range p.Steps {
 		r.step = step
 		err := context.Cause(ctx)
+		if err == nil && i == 0 && !isFinal(step) && slices.ContainsFunc(p.Steps, isFinal) {
+			err = r.seeTagsAhead(ctx)
+		}
 		if err == nil {
 			err = r.take(ctx, step)
 		}

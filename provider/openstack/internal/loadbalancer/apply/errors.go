@@ -14,6 +14,8 @@ var (
 	ErrFailed = errors.New("in ERROR")
 	// ErrGone is of a step for what does not exist any more.
 	ErrGone = errors.New("it does not exist any more")
+	// ErrChanged is of a step that would replace the load balancer's tags, or delete it, when they are not what the plan was made for.
+	ErrChanged = errors.New("somebody else has just changed its tags")
 	// ErrNotDeleted is of what is there after Octavia has deleted it.
 	ErrNotDeleted = errors.New("is not deleted")
 	// ErrQueued is of a load balancer that is not begun yet, since others are being made. No request was made for it.

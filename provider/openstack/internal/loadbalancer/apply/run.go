@@ -22,6 +22,9 @@ type run struct {
 	result Result
 	// step is the one that is being taken.
 	step plan.Step
+	// tags are the load balancer's as the plan, or a step of it, has them. fresh: they were seen to be so, and nothing was waited for since.
+	tags  []string
+	fresh bool
 	// made are the ids of the listeners and pools that earlier steps have made, and group is that of the security group.
 	made  map[thing]string
 	group string
@@ -105,6 +108,7 @@ func (r *run) settle(ctx context.Context, mends bool) error {
 }
 
 func (r *run) wait(ctx context.Context) error {
+	r.fresh = false
 	lb, err := r.octavia.Settled(ctx, r.id(), r.left())
 	switch {
 	case errors.Is(err, octavia.ErrPending):

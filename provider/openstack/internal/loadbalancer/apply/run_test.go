@@ -367,6 +367,7 @@ func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 			_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"theirs"}})
 			s.must(err)
 			s.ForgetCalls()
+			start.Tags = []string{"theirs"}
 
 			done, err := s.run(start, time.Minute, step(lb))
 			s.must(err)
@@ -579,6 +580,37 @@ func TestRun_LoadBalancerGoneWhileWaitedFor_IsErrGone(t *testing.T) {
 	}
 }
 
+// A plan that ends with the load balancer's tags, or its deletion, takes time: what others have done until then counts.
+func TestRun_TagsChangeMeanwhile_IsErrChanged(t *testing.T) {
+	for name, last := range map[string]func(id string) plan.Step{
+		"tags":     func(id string) plan.Step { return plan.UpdateLoadBalancer{ID: id, Tags: []string{}} },
+		"deletion": func(id string) plan.Step { return plan.DeleteLoadBalancer{ID: id, Cascade: true} },
+	} {
+		for when, before := range map[string]bool{"before the first step": true, "after it": false} {
+			s := newSlowSite(t, time.Second)
+			start, lb := s.add("lb")
+			given := func() {
+				s.must(s.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) { lb.Tags = []string{"fxccm-cluster=another"} }))
+			}
+			steps := []plan.Step{plan.DeletePool{ID: lb.Pools[0].ID}, plan.DeleteListener{ID: lb.Listeners[0].ID}, last(lb.ID)}
+			wanted := steps[:2]
+			if before {
+				given()
+				wanted = nil
+			} else {
+				s.after = given
+			}
+			done, err := s.run(start, patient, steps...)
+			if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), lb.ID) || names(done.Done) != names(wanted) || len(s.changes()) != len(wanted) {
+				t.Errorf("%s, %s: %v; done is\n%s", name, when, err, names(done.Done))
+			}
+			if now := s.is(lb.ID); !slices.Equal(now.Tags, []string{"fxccm-cluster=another"}) {
+				t.Errorf("%s, %s: the tags are %q", name, when, now.Tags)
+			}
+		}
+	}
+}
+
 // Octavia accepts a deletion, and tells only later whether it could delete: the load balancer is ACTIVE then, and what was to go is in ERROR.
 func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
 	s := newSlowSite(t, time.Second)
@@ -586,7 +618,7 @@ func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
 	listener, pool := lb.Listeners[0].ID, lb.Pools[0].ID
 	_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}})
 	s.must(err)
-	start.Status = balancer.PendingUpdate
+	start.Status, start.Tags = balancer.PendingUpdate, []string{"a"}
 	s.must(s.SetProvisioningStatus(listener, openstacktest.StatusError))
 	after := plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{}}
 	done, err := s.run(start, patient, plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{"other", listener, pool}}, after)
@@ -615,7 +647,7 @@ func TestDeleteLoadBalancer_Pending_IsWaitedFor(t *testing.T) {
 	_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}})
 	s.must(err)
 	s.ForgetCalls()
-	start.Status = balancer.PendingUpdate
+	start.Status, start.Tags = balancer.PendingUpdate, []string{"a"}
 	done, err := s.run(start, patient, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true})
 	s.must(err)
 	if s.refusals() != 0 || len(s.changes()) != 1 || done.LoadBalancer.Status != balancer.PendingDelete {

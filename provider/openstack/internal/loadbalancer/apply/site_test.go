@@ -39,6 +39,8 @@ type site struct {
 	// said are the lines of the log, done the number of changes that had reached the cloud at each.
 	said []string
 	done []int
+	// after is called after the first step; nil for nothing.
+	after func()
 }
 
 // newSite makes a site of the real time, in which Octavia takes none.
@@ -124,6 +126,9 @@ func (s *site) note(_, line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.said, s.done = append(s.said, line), append(s.done, done)
+	if s.after != nil && len(s.said) == 1 {
+		s.after()
+	}
 }
 
 func (s *site) must(err error) {
@@ -191,7 +196,7 @@ func (s *site) seen(id string) *balancer.LoadBalancer {
 	s.t.Helper()
 	lb := s.is(id)
 	return &balancer.LoadBalancer{
-		ID: lb.ID, Name: lb.Name, Status: balancer.Status(lb.ProvisioningStatus),
+		ID: lb.ID, Name: lb.Name, Status: balancer.Status(lb.ProvisioningStatus), Tags: lb.Tags,
 		VIP: balancer.VIP{Address: lb.VIPAddress, PortID: lb.VIPPortID, SubnetID: lb.VIPSubnetID},
 	}
 }

@@ -18,7 +18,7 @@ func (r *run) take(ctx context.Context, step plan.Step) error {
 	case plan.CreateLoadBalancer:
 		return r.createLoadBalancer(ctx, s)
 	case plan.UpdateLoadBalancer:
-		return r.change(ctx, func() error { return r.octavia.UpdateLoadBalancer(ctx, s.ID, s.Tags) })
+		return r.updateLoadBalancer(ctx, s)
 	case plan.DeleteLoadBalancer:
 		return r.deleteLoadBalancer(ctx, s)
 	case plan.FailoverLoadBalancer:
@@ -84,7 +84,7 @@ func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer)
 	if err != nil {
 		return err
 	}
-	r.result.LoadBalancer = &made
+	r.result.LoadBalancer, r.tags = &made, made.Tags
 	return nil
 }
 
@@ -110,12 +110,70 @@ func (r *run) queue(ctx context.Context) error {
 	}
 }
 
+// isFinal tells whether the step is for the whole load balancer and cannot be taken back: who writes its tags replaces all of them. What others have put
+// there since it was seen would be lost, and it may be another cluster's by now.
+func isFinal(step plan.Step) bool {
+	switch step.(type) {
+	case plan.UpdateLoadBalancer, plan.DeleteLoadBalancer:
+		return true
+	}
+	return false
+}
+
+// seeTagsAhead is seeTags before the first step. That the load balancer is gone keeps nothing else from being done.
+func (r *run) seeTagsAhead(ctx context.Context) error {
+	if err := r.seeTags(ctx); !errors.Is(err, octavia.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// seeTags looks at the load balancer, unless it has just done so, and is ErrChanged if its tags are neither what they were nor what else they may be.
+func (r *run) seeTags(ctx context.Context, or ...[]string) error {
+	if r.fresh || r.id() == "" {
+		return nil
+	}
+	lb, err := r.octavia.Get(ctx, r.id())
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(append(or, r.tags), func(tags []string) bool { return sameTags(tags, lb.Tags) }) {
+		return fmt.Errorf("load balancer %s: %w", lb.ID, ErrChanged)
+	}
+	r.fresh = true
+	return nil
+}
+
+// sameTags does not go by their order, in which Octavia has no part.
+func sameTags(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+func (r *run) updateLoadBalancer(ctx context.Context, s plan.UpdateLoadBalancer) error {
+	err := r.change(ctx, func() error {
+		// They are these already if the request was made before, and its answer was lost.
+		if err := r.seeTags(ctx, s.Tags); err != nil {
+			return err
+		}
+		return r.octavia.UpdateLoadBalancer(ctx, s.ID, s.Tags)
+	})
+	if err == nil {
+		r.tags = s.Tags
+	}
+	return err
+}
+
 // deleteLoadBalancer takes one that is gone, or is about to be, for deleted.
 func (r *run) deleteLoadBalancer(ctx context.Context, s plan.DeleteLoadBalancer) error {
 	if r.status().Gone() {
 		return nil
 	}
-	err := r.mend(ctx, func() error { return r.octavia.DeleteLoadBalancer(ctx, s.ID, s.Cascade) })
+	err := r.mend(ctx, func() error {
+		if err := r.seeTags(ctx); err != nil {
+			return err
+		}
+		return r.octavia.DeleteLoadBalancer(ctx, s.ID, s.Cascade)
+	})
 	var pending *PendingError
 	if err == nil || errors.Is(err, ErrGone) || errors.As(err, &pending) && pending.Status == balancer.PendingDelete {
 		r.mark(balancer.PendingDelete)
