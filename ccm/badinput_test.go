@@ -222,12 +222,12 @@ func TestRun_ControllerThatNeverReturnsIsReported(t *testing.T) {
 	stop := run(t, m)
 	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
 	err = stop()
-	var undrained *ccm.UndrainedError
-	if !errors.As(err, &undrained) || len(undrained.Running) != 1 || undrained.Running[0] != "controller mine" {
-		t.Fatalf("Run returned %v, want an UndrainedError that names the controller", err)
+	var timedOut *ccm.DrainTimeoutError
+	if !errors.As(err, &timedOut) || len(timedOut.Running) != 1 || timedOut.Running[0] != "controller mine" {
+		t.Fatalf("Run returned %v, want an DrainTimeoutError that names the controller", err)
 	}
-	if again := m.Run(context.Background()); !errors.As(again, &undrained) {
-		t.Errorf("second Run returned %v while the first term still runs, want an UndrainedError", again)
+	if again := m.Run(context.Background()); !errors.As(again, &timedOut) {
+		t.Errorf("second Run returned %v while the first term still runs, want an DrainTimeoutError", again)
 	}
 	close(release)
 	eventually(t, m.Status, func(s ccm.Status) bool { return len(s.Running) == 0 }, "the controller's end")

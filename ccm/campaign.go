@@ -12,7 +12,7 @@ import (
 // Run campaigns and leads, term after term, until ctx ends; it returns when the last term has
 // drained. It can be called again after it has returned, but not while it runs.
 //
-// The error is nil when ctx ended and all has ended in time. Otherwise it is an *[UndrainedError], or says that
+// The error is nil when ctx ended and all has ended in time. Otherwise it is an *[DrainTimeoutError], or says that
 // Run is running already. Trouble that may pass (API server, cloud, RBAC) is not an error: Run
 // goes on trying, and [Manager.Status] tells.
 func (m *Manager) Run(ctx context.Context) error {
@@ -38,17 +38,17 @@ func (m *Manager) Run(ctx context.Context) error {
 		if err == nil {
 			err = standing
 		}
-	case <-afterUndrained(err):
+	case <-afterDrainTimeout(err):
 		// Something may act while another process leads: that cannot wait for what else has to end.
 	}
 	m.finish(err)
 	return err
 }
 
-// afterUndrained fires soon if err tells of an undrained term, and never otherwise.
-func afterUndrained(err error) <-chan time.Time {
-	if undrained := (*UndrainedError)(nil); errors.As(err, &undrained) {
-		return time.After(undrainedReserve / 2)
+// afterDrainTimeout fires soon if err tells of an undrained term, and never otherwise.
+func afterDrainTimeout(err error) <-chan time.Time {
+	if timedOut := (*DrainTimeoutError)(nil); errors.As(err, &timedOut) {
+		return time.After(drainTimeoutReserve / 2)
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func (m *Manager) begin() error {
 			continue
 		}
 		if left := c.term.running(); len(left) > 0 {
-			return &UndrainedError{Term: c.term.number, Running: left}
+			return &DrainTimeoutError{Term: c.term.number, Running: left}
 		}
 	}
 	select {
@@ -107,11 +107,11 @@ func (m *Manager) campaign(ctx context.Context) error {
 			began = time.Now()
 			return m.newLeadingTerm(g).run(ctx, led)
 		})
-		var undrained *UndrainedError
+		var timedOut *DrainTimeoutError
 		switch {
-		case errors.As(err, &undrained):
+		case errors.As(err, &timedOut):
 			m.log.Error(err, "Term could not be drained; the lease is left to expire")
-			return undrained
+			return timedOut
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, ErrLeadershipLost):
@@ -139,11 +139,11 @@ func (m *Manager) stand(ctx context.Context) error {
 	delay := retryBackoff(m.clock)
 	for ctx.Err() == nil {
 		err := m.newStandingTerm().run(ctx, context.WithoutCancel(ctx))
-		var undrained *UndrainedError
+		var timedOut *DrainTimeoutError
 		switch {
-		case errors.As(err, &undrained):
+		case errors.As(err, &timedOut):
 			m.log.Error(err, "Controllers that run without the lease could not be drained")
-			return undrained
+			return timedOut
 		case ctx.Err() != nil:
 			return nil
 		}

@@ -43,7 +43,7 @@ type Config struct {
 
 	// DrainTimeout is how long the end of a term may take: until then every controller has
 	// returned and no call to the cloud or the API server is in flight, or the term counts as
-	// undrained (see [UndrainedError]). On a stop, half of it is granted to calls in flight before
+	// undrained (see [DrainTimeoutError]). On a stop, half of it is granted to calls in flight before
 	// they are cancelled. Default 8s. It should be shorter than the host's own stop timeout (fx: 15s).
 	DrainTimeout metav1.Duration `json:"drainTimeout"`
 

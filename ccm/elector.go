@@ -13,7 +13,7 @@ type Elector interface {
 	// The context given to lead ends when leadership is lost, with a cause that wraps
 	// [ErrLeadershipLost]. It does not end with ctx: when ctx ends while lead runs, leadership is kept up until lead
 	// has returned, since lead watches ctx itself and needs the time to drain. Only then is
-	// leadership given back, and not at all if lead's error is an [*UndrainedError]: something may still
+	// leadership given back, and not at all if lead's error is an [*DrainTimeoutError]: something may still
 	// act.
 	//
 	// When ctx ends before leadership is won, Elect returns ctx's cause without calling lead.

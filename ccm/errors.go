@@ -32,16 +32,16 @@ func (e *ConfigError) Error() string {
 	return "ccm: configuration: " + e.Fields.ToAggregate().Error()
 }
 
-// UndrainedError is returned by [Manager.Run] when a term could not be ended within its drain
+// DrainTimeoutError is returned by [Manager.Run] when a term could not be ended within its drain
 // timeout: something that belongs to it still runs and may still act. The lease is then not
 // released but left to expire, and the Manager does not campaign again until all of it has ended.
-type UndrainedError struct {
+type DrainTimeoutError struct {
 	Term uint64
 	// Running names what had not ended: "controller x", "call LoadBalancer.EnsureLoadBalancer", ….
 	Running []string
 }
 
 // Error names what is still running.
-func (e *UndrainedError) Error() string {
+func (e *DrainTimeoutError) Error() string {
 	return fmt.Sprintf("ccm: term %d did not end within its drain timeout; still running: %s", e.Term, strings.Join(e.Running, ", "))
 }

@@ -23,7 +23,7 @@ import (
 //   - [Controller]s beside the four: [AsController],
 //   - if there are any, what [Params] tells of: a *rest.Config or a [ClientSource], an informers.SharedInformerFactory, an
 //     [Elector], a logr.Logger, an [EventRecorderSource], a prometheus.Registerer, a clock.Clock,
-//   - if there is one, an [UndrainedPolicy],
+//   - if there is one, an [DrainTimeoutPolicy],
 //
 // and gives it a *[Manager]. A wrong configuration is an error of fx.New. OnStart only starts the
 // Manager: it waits neither for the API server, nor for the cloud, nor for leadership. OnStop
@@ -165,26 +165,26 @@ func ReplaceProviders(providers ...Provider) fx.Option {
 	return Named("").ReplaceProviders(providers...)
 }
 
-// An UndrainedPolicy says what follows in an app when a term could not be drained while the app runs: something may still act in the
+// An DrainTimeoutPolicy says what follows in an app when a term could not be drained while the app runs: something may still act in the
 // cloud without a lease. It is called once, when the Manager's Run has returned; [Manager.Err] is err then, too. app ends the app.
 //
 // The Manager stays stopped in any case, and its stop hook says nothing of it again. It does not serve again before the app is started anew, which fails as long as
 // something of the term runs.
-type UndrainedPolicy func(err *UndrainedError, app fx.Shutdowner)
+type DrainTimeoutPolicy func(err *DrainTimeoutError, app fx.Shutdowner)
 
-// ExitUndrained is the exit code that [ShutDownUndrained] hands to fx.Shutdowner.
-const ExitUndrained = 3
+// ExitDrainTimeout is the exit code that [ShutDownOnDrainTimeout] hands to fx.Shutdowner.
+const ExitDrainTimeout = 3
 
-// ShutDownUndrained is the default [UndrainedPolicy]. It shuts the app down with [ExitUndrained]: the process's end is the only sure
+// ShutDownOnDrainTimeout is the default [DrainTimeoutPolicy]. It shuts the app down with [ExitDrainTimeout]: the process's end is the only sure
 // way to stop what still acts.
-func ShutDownUndrained(_ *UndrainedError, app fx.Shutdowner) {
+func ShutDownOnDrainTimeout(_ *DrainTimeoutError, app fx.Shutdowner) {
 	// It fails if nobody waits for the app; then Done and Err tell.
-	_ = app.Shutdown(fx.ExitCode(ExitUndrained))
+	_ = app.Shutdown(fx.ExitCode(ExitDrainTimeout))
 }
 
-// StayDown is an [UndrainedPolicy] for an app whose other parts matter more: the app goes on without the Manager. An operator
+// KeepRunning is an [DrainTimeoutPolicy] for an app whose other parts matter more: the app goes on without the Manager. An operator
 // sees it in the Status and in the readiness check. What still runs can act on the cloud while another process leads.
-func StayDown(*UndrainedError, fx.Shutdowner) {}
+func KeepRunning(*DrainTimeoutError, fx.Shutdowner) {}
 
 // stopReserve is the part of a stop hook's deadline that is left for the hooks after it.
 const stopReserve = 500 * time.Millisecond
@@ -193,13 +193,13 @@ func (i Instance) fromApp(
 	lifecycle fx.Lifecycle, app fx.Shutdowner,
 	config Config, providers []Provider, controllers []Controller, outerHooks []fx.Hook,
 	restConfig *rest.Config, clients ClientSource, factory informers.SharedInformerFactory, elector Elector, recorders EventRecorderSource,
-	logger *logr.Logger, loggerValue logr.Logger, registerer prometheus.Registerer, clock clock.Clock, policy UndrainedPolicy,
+	logger *logr.Logger, loggerValue logr.Logger, registerer prometheus.Registerer, clock clock.Clock, policy DrainTimeoutPolicy,
 ) (*Manager, error) {
 	if logger == nil && loggerValue.GetSink() != nil {
 		logger = &loggerValue
 	}
 	if policy == nil {
-		policy = ShutDownUndrained
+		policy = ShutDownOnDrainTimeout
 	}
 	hook := &lifecycleHook{app: app, policy: policy, informers: make(chan struct{})}
 	m, err := New(Params{
@@ -232,7 +232,7 @@ func (i Instance) fromApp(
 type lifecycleHook struct {
 	manager *Manager
 	app     fx.Shutdowner
-	policy  UndrainedPolicy
+	policy  DrainTimeoutPolicy
 	cancel  context.CancelCauseFunc
 	done    chan error
 	// informers ends those of the host's informers that the Manager had to start.
@@ -246,10 +246,10 @@ func (h *lifecycleHook) start(startCtx context.Context) error {
 	h.cancel, h.done = cancel, make(chan error, 1)
 	go func(done chan<- error) {
 		err := h.manager.Run(ctx)
-		if undrained := (*UndrainedError)(nil); errors.As(err, &undrained) && ctx.Err() == nil {
+		if timedOut := (*DrainTimeoutError)(nil); errors.As(err, &timedOut) && ctx.Err() == nil {
 			// What follows is the policy's to say. The stop that it may ask for has nothing to add: fx's App.Run exits with 1
 			// when a stop fails, whatever code was asked for.
-			h.policy(undrained, h.app)
+			h.policy(timedOut, h.app)
 			err = nil
 		}
 		done <- err

@@ -126,9 +126,9 @@ func TestModule_StopEndsWithinItsDeadlineAndNamesWhatRuns(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	err := app.Stop(ctx)
-	var undrained *ccm.UndrainedError
-	if !errors.As(err, &undrained) || !strings.Contains(err.Error(), "controller mine") {
-		t.Errorf("Stop returned %v, want an UndrainedError that names controller mine", err)
+	var timedOut *ccm.DrainTimeoutError
+	if !errors.As(err, &timedOut) || !strings.Contains(err.Error(), "controller mine") {
+		t.Errorf("Stop returned %v, want an DrainTimeoutError that names controller mine", err)
 	}
 	if ctx.Err() != nil {
 		t.Error("Stop used up the whole deadline; hooks of the host would be skipped")
@@ -152,8 +152,8 @@ func TestModule_UndrainableTermShutsTheAppDown(t *testing.T) {
 	}
 	select {
 	case signal := <-wait:
-		if signal.ExitCode != ccm.ExitUndrained {
-			t.Errorf("exit code %d, want %d", signal.ExitCode, ccm.ExitUndrained)
+		if signal.ExitCode != ccm.ExitDrainTimeout {
+			t.Errorf("exit code %d, want %d", signal.ExitCode, ccm.ExitDrainTimeout)
 		}
 	case <-time.After(limit):
 		t.Fatal("the app was not shut down")

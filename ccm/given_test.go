@@ -255,17 +255,17 @@ func TestRegisterer_GetsTheMetricsOfEachManagerWhileItRuns(t *testing.T) {
 	}
 }
 
-func TestUndrained_IsTheHostsToDecide(t *testing.T) {
+func TestDrainTimeout_IsTheHostsToDecide(t *testing.T) {
 	type answer struct {
-		policy   ccm.UndrainedPolicy
+		policy   ccm.DrainTimeoutPolicy
 		exitCode int
 		ends     bool
 	}
-	called := make(chan *ccm.UndrainedError, 1)
+	called := make(chan *ccm.DrainTimeoutError, 1)
 	for name, want := range map[string]answer{
-		"default":   {nil, ccm.ExitUndrained, true},
-		"stay down": {ccm.StayDown, 0, false},
-		"custom": {func(err *ccm.UndrainedError, app fx.Shutdowner) {
+		"default":   {nil, ccm.ExitDrainTimeout, true},
+		"stay down": {ccm.KeepRunning, 0, false},
+		"custom": {func(err *ccm.DrainTimeoutError, app fx.Shutdowner) {
 			called <- err
 			_ = app.Shutdown(fx.ExitCode(42))
 		}, 42, true},
@@ -305,11 +305,11 @@ func TestUndrained_IsTheHostsToDecide(t *testing.T) {
 					t.Errorf("the policy was called with %v", err)
 				}
 			}
-			var undrained *ccm.UndrainedError
-			if s := m.Status(); !errors.As(m.Err(), &undrained) || s.State != ccm.StateStopped || s.Reason == "" {
+			var timedOut *ccm.DrainTimeoutError
+			if s := m.Status(); !errors.As(m.Err(), &timedOut) || s.State != ccm.StateStopped || s.Reason == "" {
 				t.Errorf("the Manager's end is %v, its status %+v", m.Err(), s)
 			}
-			if err := <-lent; !errors.As(err, &undrained) {
+			if err := <-lent; !errors.As(err, &timedOut) {
 				t.Errorf("the host's election is told %v", err)
 			}
 			close(release)

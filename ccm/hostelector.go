@@ -47,14 +47,14 @@ const offerRecheck = time.Second
 type offer struct {
 	ctx   context.Context
 	grant Grant
-	// undrained is why the offer will not be taken again; so is that the lease was seen to be another's.
-	undrained *UndrainedError
+	// timedOut is why the offer will not be taken again; so is that the lease was seen to be another's.
+	timedOut *DrainTimeoutError
 	taken     bool
 }
 
 // good tells that a term may begin on the offer.
 func (o *offer) good() bool {
-	if o == nil || o.ctx.Err() != nil || o.undrained != nil || o.taken {
+	if o == nil || o.ctx.Err() != nil || o.timedOut != nil || o.taken {
 		return false
 	}
 	valid := o.grant.ValidUntil
@@ -75,7 +75,7 @@ func NewHostElector() *HostElector {
 // Manager's Run first, so that calls in flight get their time, and ctx when it has returned. A term that fails by itself is
 // followed by another one after a pause, while Lead goes on.
 //
-// The error is nil if all has ended. It is an *[UndrainedError] if something of the term may still act: leadership must then not
+// The error is nil if all has ended. It is an *[DrainTimeoutError] if something of the term may still act: leadership must then not
 // be given away but left to expire, or the process ended. And it is an error to call Lead while another call has not returned, or
 // when a watched lock has not been won.
 //
@@ -86,9 +86,9 @@ func (e *HostElector) Lead(ctx context.Context, g Grant) error {
 		return err
 	}
 	return e.wait(func() (bool, error) {
-		if mine.undrained != nil {
+		if mine.timedOut != nil {
 			e.offer = nil
-			return true, mine.undrained
+			return true, mine.timedOut
 		}
 		over := ctx.Err() != nil && !e.leading
 		if over {
@@ -172,7 +172,7 @@ func (e *HostElector) ended(taken *offer, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	// An undrained term keeps the lock that Watch has wrapped from being released.
-	if !errors.As(err, &taken.undrained) {
+	if !errors.As(err, &taken.timedOut) {
 		e.leading = false
 	}
 	e.lose = nil

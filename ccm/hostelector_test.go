@@ -91,7 +91,7 @@ func TestHostElector_TermAfterTermWhileTheHostLeads(t *testing.T) {
 	})
 }
 
-func TestHostElector_UndrainedTermIsTheHostsToKnow(t *testing.T) {
+func TestHostElector_DrainTimeoutIsTheHostsToKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ccm.NewHostElector()
 		lock := e.Watch(&memoryLock{identity: "me"}, 15*time.Second, 10*time.Second)
@@ -103,7 +103,7 @@ func TestHostElector_UndrainedTermIsTheHostsToKnow(t *testing.T) {
 		}
 		lent := make(chan error, 1)
 		go func() { lent <- e.Lead(t.Context(), ccm.Grant{}) }()
-		want := &ccm.UndrainedError{Term: 1, Running: []string{"controller x"}}
+		want := &ccm.DrainTimeoutError{Term: 1, Running: []string{"controller x"}}
 		<-elect(t.Context(), e, func(context.Context, ccm.Grant) error { return want })
 		if err := <-lent; !errors.Is(err, want) {
 			t.Errorf("Lead returned %v, want what has not drained", err)

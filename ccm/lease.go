@@ -85,7 +85,7 @@ func (e *leaseElector) Elect(ctx context.Context, lead func(context.Context, Gra
 	recorder := events.NewSporadic(e.recording, component)
 	err := e.elect(ctx, recorder, lead)
 	// What follows on an undrained term is urgent: something may act while another process leads.
-	if undrained := (*UndrainedError)(nil); !errors.As(err, &undrained) {
+	if timedOut := (*DrainTimeoutError)(nil); !errors.As(err, &timedOut) {
 		recorder.Wait()
 	}
 	return err
@@ -97,9 +97,9 @@ func (e *leaseElector) elect(ctx context.Context, recorder resourcelock.EventRec
 		return err
 	}
 	err = lead(c.led, e.lease.grant(e.cfg.LeaseDuration.Duration, e.cfg.RenewDeadline.Duration))
-	undrained, lost := (*UndrainedError)(nil), c.led.Err() != nil
+	timedOut, lost := (*DrainTimeoutError)(nil), c.led.Err() != nil
 	c.end()
-	if !errors.As(err, &undrained) && !lost {
+	if !errors.As(err, &timedOut) && !lost {
 		e.release(ctx, c.lock)
 	}
 	return err

@@ -44,10 +44,10 @@ func (m *measurement) ended(err error) {
 }
 
 func endReason(err error) metrics.EndReason {
-	undrained := (*UndrainedError)(nil)
+	timedOut := (*DrainTimeoutError)(nil)
 	switch {
-	case errors.As(err, &undrained):
-		return metrics.Undrained
+	case errors.As(err, &timedOut):
+		return metrics.DrainTimedOut
 	case errors.Is(err, ErrLeadershipLost):
 		return metrics.Lost
 	case errors.Is(err, ErrStopped):

@@ -68,6 +68,13 @@ type ProviderEnv struct {
 	// Recorder returns a recorder for events of a component; see [Term.Recorder].
 	Recorder func(component string) record.EventRecorder
 
+	// ReportTrouble tells operators of a problem of the cloud that is not the error of one call: the identity service is
+	// down, a quota is used up, a mass deletion was refused. It shows in [Status].Troubles, in the detail of the readiness
+	// check (which does not fail) and in the gauge fxccm_cloud_trouble, until the same subject is reported with a nil cause
+	// or the term ends. subject is a short constant, not a name of an object; a term has at most 32. cause must hold nothing
+	// secret. It is safe for concurrent use, does not block, and ignores repetitions. A Manager always sets it.
+	ReportTrouble func(subject string, cause error)
+
 	// Transport puts the term's fence in front of a provider's own HTTP: once the term is over,
 	// requests that may change something are refused, and those in flight cancelled. A provider should wrap
 	// the transport of its cloud client with it.

@@ -50,6 +50,9 @@ type Status struct {
 	// Warnings tells what an operator should know although the state is good, in stable order.
 	Warnings []string `json:"warnings,omitempty"`
 
+	// Troubles are the problems of the cloud that the provider has reported, by [ProviderEnv].ReportTrouble, sorted by subject.
+	Troubles []TroubleStatus `json:"troubles,omitempty"`
+
 	Election    ElectionStatus     `json:"election"`
 	Controllers []ControllerStatus `json:"controllers"`
 

@@ -211,7 +211,7 @@ func TestController_WithoutLeaseThatFailsIsToldAndTriedAgain(t *testing.T) {
 	})
 }
 
-func TestController_WithoutLeaseThatDoesNotEndIsUndrained(t *testing.T) {
+func TestController_WithoutLeaseThatDoesNotEndIsADrainTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		c := stubborn("always", release)
@@ -227,8 +227,8 @@ func TestController_WithoutLeaseThatDoesNotEndIsUndrained(t *testing.T) {
 		synctest.Wait()
 		stop()
 		<-m.Done()
-		var undrained *ccm.UndrainedError
-		if !errors.As(m.Err(), &undrained) || len(undrained.Running) != 1 || undrained.Running[0] != "controller always" {
+		var timedOut *ccm.DrainTimeoutError
+		if !errors.As(m.Err(), &timedOut) || len(timedOut.Running) != 1 || timedOut.Running[0] != "controller always" {
 			t.Errorf("Run returned %v", m.Err())
 		}
 		close(release)

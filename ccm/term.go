@@ -33,8 +33,8 @@ const (
 	// followUp is how long the writes may take that follow the last call to the cloud.
 	followUp = time.Second
 
-	// undrainedReserve is what is left, before another process may lead, for the host to act on an UndrainedError.
-	undrainedReserve = 500 * time.Millisecond
+	// drainTimeoutReserve is what is left, before another process may lead, for the host to act on an DrainTimeoutError.
+	drainTimeoutReserve = 500 * time.Millisecond
 
 	// lateGrace is the time that cancelled calls get to return when another process may lead already: one that was frozen past its
 	// lease should not be given up for calls that are about to end.
@@ -128,7 +128,7 @@ func (t *Term) Recorder(source string) record.EventRecorder {
 }
 
 // run is a term from beginning to end. stop is the Manager's context, led the elector's. The error
-// is why the term ended: it wraps ErrStopped, ErrLeadershipLost, what went wrong, or is an *UndrainedError.
+// is why the term ended: it wraps ErrStopped, ErrLeadershipLost, what went wrong, or is an *DrainTimeoutError.
 func (t *Term) run(stop, led context.Context) error {
 	ctx, cancel := context.WithCancelCause(klog.NewContext(context.WithoutCancel(stop), t.log))
 	defer cancel(nil)
@@ -312,7 +312,7 @@ func (t *Term) close(ctx context.Context, cause error, deadline time.Time, cance
 	return nil
 }
 
-func (t *Term) undrained() error { return &UndrainedError{Term: t.number, Running: t.running()} }
+func (t *Term) undrained() error { return &DrainTimeoutError{Term: t.number, Running: t.running()} }
 
 // finishWork waits until the work that had begun when the fence was held has been done, or ctx ends; what is still in flight then is
 // cancelled. A call to the cloud is followed by writes that tell of it. A controller that writes all the time is not waited for.
@@ -332,7 +332,7 @@ func (t *Term) callsEnded(drain context.Context, cause error) error {
 		if left <= 0 {
 			left = lateGrace
 		} else {
-			left = max(left-undrainedReserve, undrainedReserve/2)
+			left = max(left-drainTimeoutReserve, drainTimeoutReserve/2)
 		}
 		var stop context.CancelFunc
 		drain, stop = context.WithTimeout(drain, left)

@@ -171,7 +171,7 @@ func (p *controlPlane) run(ctx context.Context, stopTimeout time.Duration) error
 	select {
 	case <-ctx.Done():
 	case err := <-ended:
-		return err // an *UndrainedError: nothing else makes Run return
+		return err // an *DrainTimeoutError: nothing else makes Run return
 	}
 	// Here the host stops what depends on the cloud controller manager.
 	stop(ccm.StopBy(time.Now().Add(stopTimeout)))
@@ -202,12 +202,12 @@ func Example_controlPlane() {
 // exitCode is what a program without fx makes of the error.
 func exitCode(err error) int {
 	// docs: begin exit-code
-	var undrained *ccm.UndrainedError
+	var timedOut *ccm.DrainTimeoutError
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &undrained):
-		return ccm.ExitUndrained // undrained.Running names what may still act
+	case errors.As(err, &timedOut):
+		return ccm.ExitDrainTimeout // timedOut.Running names what may still act
 	default:
 		return 1
 	}
@@ -215,6 +215,6 @@ func exitCode(err error) int {
 }
 
 func Example_exitCode() {
-	fmt.Println(exitCode(nil), exitCode(&ccm.UndrainedError{}), exitCode(errors.New("the port is taken")))
+	fmt.Println(exitCode(nil), exitCode(&ccm.DrainTimeoutError{}), exitCode(errors.New("the port is taken")))
 	// Output: 0 3 1
 }

@@ -120,8 +120,8 @@ func Example_notice() {
 // docs: begin policy
 
 // pageSomebody says what follows a term that has not drained: here somebody is told, and the program goes on.
-func pageSomebody(page func(string)) ccm.UndrainedPolicy {
-	return func(err *ccm.UndrainedError, _ fx.Shutdowner) { page(err.Error()) }
+func pageSomebody(page func(string)) ccm.DrainTimeoutPolicy {
+	return func(err *ccm.DrainTimeoutError, _ fx.Shutdowner) { page(err.Error()) }
 }
 
 // docs: end
@@ -140,15 +140,15 @@ func Example_policy() {
 	page := func(text string) { paged <- text }
 	host := newLossyHost(time.Second, "deaf", fx.Provide(ccm.AsController(func() ccm.Controller { return newDeaf(release) })),
 		// docs: begin policy-fx
-		fx.Supply(pageSomebody(page)), // or fx.Supply(ccm.UndrainedPolicy(ccm.StayDown))
+		fx.Supply(pageSomebody(page)), // or fx.Supply(ccm.DrainTimeoutPolicy(ccm.KeepRunning))
 		// docs: end
 	)
 	if err := host.Start(context.Background()); err != nil {
 		fmt.Println(err)
 		return
 	}
-	var undrained *ccm.UndrainedError
-	fmt.Println("undrained:", errors.As(host.lose(), &undrained))
+	var timedOut *ccm.DrainTimeoutError
+	fmt.Println("undrained:", errors.As(host.lose(), &timedOut))
 	fmt.Println(<-paged)
 	close(release)
 	_ = host.Stop(context.Background()) // it says the same
@@ -170,10 +170,10 @@ func runApp(app *fx.App) (exitCode int) {
 	stopping, cancel := context.WithTimeout(context.Background(), app.StopTimeout())
 	defer cancel()
 	err := app.Stop(stopping)
-	var undrained *ccm.UndrainedError
+	var timedOut *ccm.DrainTimeoutError
 	switch {
-	case errors.As(err, &undrained):
-		return ccm.ExitUndrained
+	case errors.As(err, &timedOut):
+		return ccm.ExitDrainTimeout
 	case err != nil:
 		return max(asked.ExitCode, 1)
 	}

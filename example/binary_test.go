@@ -563,13 +563,13 @@ func (w *world) hang(t *testing.T) {
 }
 
 // Without the time to drain nobody knows whether the call still acts: the code tells, and the lease is left to expire.
-func TestUndrainedTerm_IsExitCode3AndKeepsTheLease(t *testing.T) {
+func TestDrainTimeout_IsExitCode3AndKeepsTheLease(t *testing.T) {
 	w := newWorld(t)
 	p := w.launch(t, "--drain-timeout=1ns", "--leader-elect-identity=replica-a")
 	w.hang(t)
 	p.signal(syscall.SIGTERM)
-	if code := p.wait(); code != ccm.ExitUndrained {
-		t.Errorf("exit code %d, want %d", code, ccm.ExitUndrained)
+	if code := p.wait(); code != ccm.ExitDrainTimeout {
+		t.Errorf("exit code %d, want %d", code, ccm.ExitDrainTimeout)
 	}
 	if got := w.holder(t); got != "replica-a" {
 		t.Errorf("the lease names %q: it was released with a call in flight", got)
@@ -589,8 +589,8 @@ func TestSecondSignal_ExitsAtOnce(t *testing.T) {
 		return log, strings.Contains(log, "another signal exits at once")
 	})
 	p.signal(os.Interrupt)
-	if code := p.wait(); code != ccm.ExitUndrained {
-		t.Errorf("exit code %d, want %d", code, ccm.ExitUndrained)
+	if code := p.wait(); code != ccm.ExitDrainTimeout {
+		t.Errorf("exit code %d, want %d", code, ccm.ExitDrainTimeout)
 	}
 }
 

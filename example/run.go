@@ -25,8 +25,8 @@ const (
 	exitClean = 0
 	// exitFailed: wrong configuration, or the program could not start. Another start will not help.
 	exitFailed = 1
-	// exitUndrained: something of the last term still ran. The lease was left to expire.
-	exitUndrained = ccm.ExitUndrained
+	// exitDrainTimeout: something of the last term still ran. The lease was left to expire.
+	exitDrainTimeout = ccm.ExitDrainTimeout
 )
 
 // run is the program from its arguments to its exit code.
@@ -116,11 +116,11 @@ func serve(app *fx.App) int {
 		log.Info("Stopping; another signal exits at once", "signal", asked.Signal.String())
 	}
 	err := stop(app)
-	undrained := (*ccm.UndrainedError)(nil)
+	timedOut := (*ccm.DrainTimeoutError)(nil)
 	switch {
-	case errors.As(err, &undrained):
+	case errors.As(err, &timedOut):
 		log.Error(err, "Stopped with something still running; the lease is left to expire")
-		return exitUndrained
+		return exitDrainTimeout
 	case err != nil:
 		log.Error(err, "Stopped, but not cleanly")
 		return max(asked.ExitCode, exitFailed)
@@ -137,6 +137,6 @@ func exitOnNextSignal() {
 	go func() {
 		<-again
 		logs.FlushLogs()
-		os.Exit(exitUndrained)
+		os.Exit(exitDrainTimeout)
 	}()
 }

@@ -154,7 +154,7 @@ func (c *CCM) Stop() {
 	}
 }
 
-// TryStop is Stop for a CCM that is expected not to stop in order: it returns the error, such as a [*ccm.UndrainedError].
+// TryStop is Stop for a CCM that is expected not to stop in order: it returns the error, such as a [*ccm.DrainTimeoutError].
 func (c *CCM) TryStop() error {
 	if !c.running {
 		return nil

@@ -37,11 +37,11 @@ type Release struct {
 	Number int
 
 	// Drained tells that leadership was free for others: nothing of the term acted any more. It is
-	// false when the term ended with a [*ccm.UndrainedError]; a lease would then be left to expire.
+	// false when the term ended with a [*ccm.DrainTimeoutError]; a lease would then be left to expire.
 	Drained bool
 
 	// Err is why the term ended: it wraps [ccm.ErrLeadershipLost], [ccm.ErrStopped], what went wrong
-	// in the term, or is a *ccm.UndrainedError.
+	// in the term, or is a *ccm.DrainTimeoutError.
 	Err error
 }
 
@@ -188,10 +188,10 @@ func (e *ManualElector) win(ctx context.Context, lose context.CancelCauseFunc) (
 }
 
 func (e *ManualElector) release(held *stretch, err error) {
-	undrained := (*ccm.UndrainedError)(nil)
+	timedOut := (*ccm.DrainTimeoutError)(nil)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.last = Release{Number: held.number, Drained: !errors.As(err, &undrained), Err: err}
+	e.last = Release{Number: held.number, Drained: !errors.As(err, &timedOut), Err: err}
 	if !e.last.Drained {
 		e.granted = false
 	}

@@ -160,14 +160,14 @@ func TestManualElector_AfterALoss_LeadsOnlyWhenAsked(t *testing.T) {
 	_ = receive(t, again)
 }
 
-func TestManualElector_AfterAnUndrainedTerm_LeadershipIsNotGivenBack(t *testing.T) {
+func TestManualElector_AfterADrainTimeout_LeadershipIsNotGivenBack(t *testing.T) {
 	e := ccmtest.NewManualElector()
 	e.Lead()
-	undrained := &ccm.UndrainedError{Term: 1, Running: []string{"controller x"}}
-	if err := e.Elect(t.Context(), func(context.Context, ccm.Grant) error { return undrained }); !errors.Is(err, undrained) {
+	timedOut := &ccm.DrainTimeoutError{Term: 1, Running: []string{"controller x"}}
+	if err := e.Elect(t.Context(), func(context.Context, ccm.Grant) error { return timedOut }); !errors.Is(err, timedOut) {
 		t.Errorf("Elect returned %v", err)
 	}
-	if release := e.WaitReleased(t); release.Drained || !errors.Is(release.Err, undrained) {
+	if release := e.WaitReleased(t); release.Drained || !errors.Is(release.Err, timedOut) {
 		t.Errorf("released with %+v, want it undrained", release)
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -234,7 +234,7 @@ func TestTwoAppsWithOneLease_OneActsAndTheOtherTakesOver(t *testing.T) {
 	first.VerifyNoLeaks()
 }
 
-func TestUndrainedTerm_IsReportedAndLeadershipIsNotGivenBack(t *testing.T) {
+func TestDrainTimeout_IsReportedAndLeadershipIsNotGivenBack(t *testing.T) {
 	release := make(chan struct{})
 	stuck := ccm.Controller{Name: "stuck", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
 		return ccm.RunnableFunc(func(context.Context) error {
@@ -252,16 +252,16 @@ func TestUndrainedTerm_IsReportedAndLeadershipIsNotGivenBack(t *testing.T) {
 	app.WaitReady()
 	app.Elector.Lose(nil)
 	ended := app.Elector.WaitReleased(t)
-	var undrained *ccm.UndrainedError
-	if ended.Drained || !errors.As(ended.Err, &undrained) || !strings.Contains(ended.Err.Error(), "controller stuck") {
+	var timedOut *ccm.DrainTimeoutError
+	if ended.Drained || !errors.As(ended.Err, &timedOut) || !strings.Contains(ended.Err.Error(), "controller stuck") {
 		t.Errorf("the term ended with %+v, want it undrained, naming controller stuck", ended)
 	}
 	app.WaitState(ccm.StateStopped)
 	if app.Elector.Leading() {
 		t.Error("the term that is over still leads")
 	}
-	if err := app.TryStop(); !errors.As(err, &undrained) {
-		t.Errorf("the app stopped with %v, want the UndrainedError", err)
+	if err := app.TryStop(); !errors.As(err, &timedOut) {
+		t.Errorf("the app stopped with %v, want the DrainTimeoutError", err)
 	}
 	close(release)
 	app.VerifyNoLeaks()

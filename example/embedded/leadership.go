@@ -108,10 +108,10 @@ func (h *host) campaignUntil(ctx context.Context) {
 		if errors.Is(err, errStillRunning) {
 			// Another process leads by now, or will soon. There is no way to stop a goroutine but to end the process.
 			h.log.Error(err, "Shutting down")
-			_ = h.shutdown.Shutdown(fx.ExitCode(ccm.ExitUndrained)) // it fails only when the app stops already
+			_ = h.shutdown.Shutdown(fx.ExitCode(ccm.ExitDrainTimeout)) // it fails only when the app stops already
 			return
 		}
-		if undrained := (*ccm.UndrainedError)(nil); ctx.Err() != nil || errors.As(err, &undrained) {
+		if timedOut := (*ccm.DrainTimeoutError)(nil); ctx.Err() != nil || errors.As(err, &timedOut) {
 			return // of the second, ccm.Module's policy makes the end of the process; the lease is left to expire
 		}
 		h.log.Info("Campaigning again, in the same process", "reason", fmt.Sprint(err))

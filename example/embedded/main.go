@@ -60,7 +60,7 @@ func newApp(flags hostFlags, config ccm.Config, log logr.Logger) *fx.App {
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run returns the exit code: 0 after a stop in order, 1 if something was wrong from the start, 3 (ccm.ExitUndrained) if something
+// run returns the exit code: 0 after a stop in order, 1 if something was wrong from the start, 3 (ccm.ExitDrainTimeout) if something
 // that needs leadership did not end. The last is from fx.Shutdowner, and app.Run exits with it itself.
 func run(args []string) int {
 	cmd, err := parse(args)

@@ -67,7 +67,7 @@ func TestSeries_CountWhatTheyAreTold(t *testing.T) {
 		{"fxccm_terms_total"},
 		{"fxccm_term_open_duration_seconds"},
 		{"fxccm_term_drain_duration_seconds"},
-		{"fxccm_terms_ended_total", "reason", "undrained"},
+		{"fxccm_terms_ended_total", "reason", "drain_timeout"},
 		{"fxccm_fence_refused_total", "door", "kube"},
 		{"fxccm_fence_refused_total", "door", "provider"},
 	} {
@@ -85,7 +85,7 @@ func TestSeries_CountWhatTheyAreTold(t *testing.T) {
 	series.TermBegan()
 	series.TermOpened(time.Minute)
 	series.TermEnded(metrics.Lost, time.Second)
-	series.TermEnded(metrics.Undrained, time.Second)
+	series.TermEnded(metrics.DrainTimedOut, time.Second)
 	series.Refused(metrics.DoorProvider)
 	wantValue(t, registry, 2, "fxccm_terms_total")
 	wantValue(t, registry, 1, "fxccm_term_open_duration_seconds")

@@ -11,8 +11,8 @@ const (
 	Lost EndReason = "lost"
 	// Failed terms ended because something of theirs failed: the provider, the informers, a controller.
 	Failed EndReason = "failed"
-	// Undrained terms had something that did not end, whatever else was the reason.
-	Undrained EndReason = "undrained"
+	// DrainTimedOut terms had something that did not end, whatever else was the reason.
+	DrainTimedOut EndReason = "drain_timeout"
 )
 
 // A Door is a place where calls pass the fence.
@@ -28,6 +28,6 @@ const (
 	DoorProvider Door = "provider"
 )
 
-func endReasons() []EndReason { return []EndReason{Stopped, Lost, Failed, Undrained} }
+func endReasons() []EndReason { return []EndReason{Stopped, Lost, Failed, DrainTimedOut} }
 
 func doors() []Door { return []Door{DoorKube, DoorCloud, DoorProvider} }

@@ -130,16 +130,16 @@ func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
 }
 
 // What cannot be drained is named, and its lease left to expire.
-func TestLeadership_UndrainedTermKeepsTheLease(t *testing.T) {
+func TestLeadership_DrainTimeoutKeepsTheLease(t *testing.T) {
 	cloud := newCloud(t, nil)
 	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
 	r := run(t, cloud, only("service"), named("stuck"), drainTimeout(time.Second))
 	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("stuck"))
 	ccmtest.WaitCall(t, cloud, "the load balancer is being made", fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
 	err := r.stop()
-	var undrained *ccm.UndrainedError
-	if !errors.As(err, &undrained) || !slices.Equal(undrained.Running, []string{"call LoadBalancer.EnsureLoadBalancer"}) {
-		t.Errorf("Run returned %v, want an UndrainedError that names the call", err)
+	var timedOut *ccm.DrainTimeoutError
+	if !errors.As(err, &timedOut) || !slices.Equal(timedOut.Running, []string{"call LoadBalancer.EnsureLoadBalancer"}) {
+		t.Errorf("Run returned %v, want an DrainTimeoutError that names the call", err)
 	}
 	if h := holder(t); h != "stuck" {
 		t.Errorf("the lease is held by %q although the term acts", h)

@@ -14,7 +14,7 @@
 //	        and, by wantOneTermAtATime, every test with more than one replica
 //	I4  The lease is not released while a call is in flight.
 //	        TestGracefulStop_HandsOverAtOnceAndWithNothingInFlight
-//	        TestUndrainedStop_IsReportedAndTheLeaseExpires
+//	        TestDrainTimeoutOfStop_IsReportedAndTheLeaseExpires
 //	I5  Nothing leaks, and no work is lost.
 //	        TestAPIServerAndEtcdRestarted_NoWorkIsLostAndNothingLeaks
 //	        TestAPIServerSlow_TheTermGoesOn
@@ -24,8 +24,8 @@
 //	I7  A panic of a provider is an error of the call.
 //	        TestProviderPanics_TheCallFailsAndTheProcessLives
 //	I8  A term that cannot be drained is reported, its lease expires, and the host's policy decides.
-//	        TestUndrainedStop_IsReportedAndTheLeaseExpires
-//	        TestUndrainedLoss_EndsTheProcessBeforeAnotherLeads
+//	        TestDrainTimeoutOfStop_IsReportedAndTheLeaseExpires
+//	        TestDrainTimeoutOfLoss_EndsTheProcessBeforeAnotherLeads
 //
 // # When the fence has closed
 //

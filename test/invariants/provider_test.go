@@ -104,12 +104,12 @@ func (w *world) startStubborn(t *testing.T, lease leaseTimes, kubeconfig string,
 	return stubborn, heir
 }
 
-// wantUndrained checks the end of a process with a call that does not: reported, by the exit code, too; the lease kept; and the next one
+// wantDrainTimeout checks the end of a process with a call that does not: reported, by the exit code, too; the lease kept; and the next one
 // leads when it has expired.
-func (w *world) wantUndrained(t *testing.T, times leaseTimes, stubborn, heir *replica) {
+func (w *world) wantDrainTimeout(t *testing.T, times leaseTimes, stubborn, heir *replica) {
 	t.Helper()
-	if code := stubborn.wait(t); code != ccm.ExitUndrained {
-		t.Errorf("exit code %d, want %d", code, ccm.ExitUndrained)
+	if code := stubborn.wait(t); code != ccm.ExitDrainTimeout {
+		t.Errorf("exit code %d, want %d", code, ccm.ExitDrainTimeout)
 	}
 	gone := time.Now()
 	if h := w.holder(t); h != stubborn.name {
@@ -136,19 +136,19 @@ func (w *world) wantUndrained(t *testing.T, times leaseTimes, stubborn, heir *re
 	w.wantOneTermAtATime(t)
 }
 
-func TestUndrainedStop_IsReportedAndTheLeaseExpires(t *testing.T) {
+func TestDrainTimeoutOfStop_IsReportedAndTheLeaseExpires(t *testing.T) {
 	w := newWorld(t, shortLane)
 	stubborn, heir := w.startStubborn(t, patientLease, "", "--drain-timeout=500ms")
 	stubborn.signal(t, syscall.SIGTERM)
-	w.wantUndrained(t, patientLease, stubborn, heir)
+	w.wantDrainTimeout(t, patientLease, stubborn, heir)
 }
 
 // Nobody has asked the process to end: it does so by itself, because nothing else ends the call. The drain timeout is the default, which is
 // longer than what is left of the lease.
-func TestUndrainedLoss_EndsTheProcessBeforeAnotherLeads(t *testing.T) {
+func TestDrainTimeoutOfLoss_EndsTheProcessBeforeAnotherLeads(t *testing.T) {
 	w := newWorld(t, shortLane)
 	wire := w.startWire(t, "stubborn")
 	stubborn, heir := w.startStubborn(t, patientLease, wire.kubeconfig)
 	wire.cut()
-	w.wantUndrained(t, patientLease, stubborn, heir)
+	w.wantDrainTimeout(t, patientLease, stubborn, heir)
 }

@@ -97,12 +97,12 @@ func (a *attempts) make(ctx context.Context) error {
 
 // outcome judges what Run has returned.
 func (a *attempts) outcome(err error) error {
-	undrained := (*ccm.UndrainedError)(nil)
+	timedOut := (*ccm.DrainTimeoutError)(nil)
 	switch {
-	case a.undrained && errors.As(err, &undrained):
+	case a.undrained && errors.As(err, &timedOut):
 		return nil
 	case a.undrained:
-		return fmt.Errorf("Run returned %v, want an UndrainedError", err)
+		return fmt.Errorf("Run returned %v, want an DrainTimeoutError", err)
 	case err != nil:
 		return fmt.Errorf("Run: %w", err)
 	}

@@ -57,8 +57,8 @@ func run(args []string) (code int, _ error) {
 	stop, cancelStop := context.WithTimeout(context.Background(), app.StopTimeout())
 	defer cancelStop()
 	err = app.Stop(stop)
-	if undrained := (*ccm.UndrainedError)(nil); errors.As(err, &undrained) {
-		return ccm.ExitUndrained, err
+	if timedOut := (*ccm.DrainTimeoutError)(nil); errors.As(err, &timedOut) {
+		return ccm.ExitDrainTimeout, err
 	}
 	if err != nil {
 		return max(asked.ExitCode, 1), err

@@ -17,7 +17,7 @@ import (
 )
 
 // A call to the cloud that does not end when leadership is lost is what the host decides about.
-func TestUndrained_TheHostDecidesWhatFollows(t *testing.T) {
+func TestDrainTimeout_TheHostDecidesWhatFollows(t *testing.T) {
 	t.Parallel()
 	type decision struct {
 		policy fx.Option
@@ -25,9 +25,9 @@ func TestUndrained_TheHostDecidesWhatFollows(t *testing.T) {
 		exitCode int
 	}
 	for name, want := range map[string]decision{
-		"by default the app ends": {fx.Options(), ccm.ExitUndrained},
-		"it stays down":           {fx.Supply(ccm.UndrainedPolicy(ccm.StayDown)), 0},
-		"it does as it likes": {fx.Supply(ccm.UndrainedPolicy(func(_ *ccm.UndrainedError, app fx.Shutdowner) {
+		"by default the app ends": {fx.Options(), ccm.ExitDrainTimeout},
+		"it stays down":           {fx.Supply(ccm.DrainTimeoutPolicy(ccm.KeepRunning)), 0},
+		"it does as it likes": {fx.Supply(ccm.DrainTimeoutPolicy(func(_ *ccm.DrainTimeoutError, app fx.Shutdowner) {
 			_ = app.Shutdown(fx.ExitCode(42))
 		})), 42},
 	} {
@@ -52,8 +52,8 @@ func TestUndrained_TheHostDecidesWhatFollows(t *testing.T) {
 				t.Error("leadership was given back although a call is in flight")
 			}
 			<-m.Done()
-			var undrained *ccm.UndrainedError
-			if !errors.As(m.Err(), &undrained) || !slices.Equal(undrained.Running, []string{"controller balancing", "call LoadBalancer.EnsureLoadBalancer"}) {
+			var timedOut *ccm.DrainTimeoutError
+			if !errors.As(m.Err(), &timedOut) || !slices.Equal(timedOut.Running, []string{"controller balancing", "call LoadBalancer.EnsureLoadBalancer"}) {
 				t.Errorf("the Manager has ended with %v", m.Err())
 			}
 			if want.exitCode != 0 {

@@ -28,10 +28,10 @@ func deaf(running func(), release <-chan struct{}) ccm.Controller {
 
 // What follows when leadership is lost and something of the term does not end is the host's choice. This one tells somebody, and ends
 // the process, since nothing else stops what still acts.
-func ExampleUndrainedPolicy() {
-	policy := ccm.UndrainedPolicy(func(err *ccm.UndrainedError, app fx.Shutdowner) {
+func ExampleDrainTimeoutPolicy() {
+	policy := ccm.DrainTimeoutPolicy(func(err *ccm.DrainTimeoutError, app fx.Shutdowner) {
 		fmt.Println("page somebody:", err)
-		_ = app.Shutdown(fx.ExitCode(ccm.ExitUndrained))
+		_ = app.Shutdown(fx.ExitCode(ccm.ExitDrainTimeout))
 	})
 	release := make(chan struct{})
 	elector := ccm.NewHostElector()
@@ -52,8 +52,8 @@ func ExampleUndrainedPolicy() {
 	}
 	ended := app.Wait()
 
-	var undrained *ccm.UndrainedError
-	if errors.As(elector.Lead(leading, ccm.Grant{}), &undrained) {
+	var timedOut *ccm.DrainTimeoutError
+	if errors.As(elector.Lead(leading, ccm.Grant{}), &timedOut) {
 		fmt.Println("leadership must not be given away")
 	}
 	fmt.Println("exit code", (<-ended).ExitCode)
@@ -66,19 +66,19 @@ func ExampleUndrainedPolicy() {
 }
 
 // A host whose other parts matter more goes on without its cloud controller manager.
-func ExampleStayDown() {
+func ExampleKeepRunning() {
 	app := fx.Options(
 		ccm.Module,
 		fake.Module(fake.New()),
 		fx.Supply(ccm.DefaultConfig(), &rest.Config{Host: "https://127.0.0.1:6443"}),
-		fx.Supply(ccm.UndrainedPolicy(ccm.StayDown)),
+		fx.Supply(ccm.DrainTimeoutPolicy(ccm.KeepRunning)),
 	)
 	fmt.Println("complete:", fx.ValidateApp(app) == nil)
 	// Output: complete: true
 }
 
 // A host without fx sees in Run's error what has not ended. The leadership that the Manager had is left to expire.
-func ExampleUndrainedError() {
+func ExampleDrainTimeoutError() {
 	release := make(chan struct{})
 	ctx, stop := context.WithCancel(context.Background())
 	cfg := ccm.DefaultConfig()
@@ -97,9 +97,9 @@ func ExampleUndrainedError() {
 		fmt.Println(err)
 		return
 	}
-	var undrained *ccm.UndrainedError
-	if errors.As(m.Run(ctx), &undrained) {
-		fmt.Println("still running:", undrained.Running)
+	var timedOut *ccm.DrainTimeoutError
+	if errors.As(m.Run(ctx), &timedOut) {
+		fmt.Println("still running:", timedOut.Running)
 	}
 	close(release)
 	// Output: still running: [controller deaf]

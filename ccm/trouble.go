@@ -1,0 +1,81 @@
+package ccm
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// maxTroubles bounds the subjects of one term, because each is a series of a metric.
+const maxTroubles = 32
+
+// TroubleStatus is a problem of the cloud that a provider has reported, for example that it cannot log in.
+type TroubleStatus struct {
+	// Subject is a short, constant name of what is in trouble, such as "identity" or "quota".
+	Subject string `json:"subject"`
+	// Since is when the problem was first reported.
+	Since time.Time `json:"since"`
+	// Reason is the text of the error that was reported last.
+	Reason string `json:"reason"`
+}
+
+// troubles are the problems that the provider of a term has reported and not withdrawn. They are safe for concurrent use.
+type troubles struct {
+	clock clock.PassiveClock
+	// observe is called with the lock held when a subject comes (1) or goes (0).
+	observe func(subject string, present bool)
+
+	mu     sync.Mutex
+	open   map[string]TroubleStatus
+	closed bool
+}
+
+func newTroubles(clock clock.PassiveClock, observe func(string, bool)) *troubles {
+	return &troubles{clock: clock, observe: observe, open: map[string]TroubleStatus{}}
+}
+
+// report is [ProviderEnv].ReportTrouble.
+func (t *troubles) report(subject string, cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found, known := t.open[subject]
+	switch {
+	case t.closed:
+	case cause == nil && known:
+		delete(t.open, subject)
+		t.observe(subject, false)
+	case cause == nil:
+	case known:
+		found.Reason = cause.Error()
+		t.open[subject] = found
+	case len(t.open) < maxTroubles:
+		t.open[subject] = TroubleStatus{Subject: subject, Since: t.clock.Now(), Reason: cause.Error()}
+		t.observe(subject, true)
+	}
+}
+
+// close withdraws all problems. Later reports are ignored, because their term is over.
+func (t *troubles) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for subject := range t.open {
+		t.observe(subject, false)
+	}
+	clear(t.open)
+}
+
+// list returns the open problems, sorted by subject.
+func (t *troubles) list() []TroubleStatus {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []TroubleStatus
+	for _, trouble := range t.open {
+		all = append(all, trouble)
+	}
+	slices.SortFunc(all, func(a, b TroubleStatus) int { return cmp.Compare(a.Subject, b.Subject) })
+	return all
+}
