@@ -223,11 +223,11 @@ func TestRun_ControllerThatNeverReturnsIsReported(t *testing.T) {
 	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
 	err = stop()
 	var timedOut *ccm.DrainTimeoutError
-	if !errors.As(err, &timedOut) || len(timedOut.Running) != 1 || timedOut.Running[0] != "controller mine" {
-		t.Fatalf("Run returned %v, want an DrainTimeoutError that names the controller", err)
+	if !errors.As(err, &timedOut) || len(timedOut.Running) != 1 || timedOut.Running[0].Name != "controller mine" {
+		t.Fatalf("Run returned %v, want a DrainTimeoutError that names the controller", err)
 	}
 	if again := m.Run(context.Background()); !errors.As(again, &timedOut) {
-		t.Errorf("second Run returned %v while the first term still runs, want an DrainTimeoutError", again)
+		t.Errorf("second Run returned %v while the first term still runs, want a DrainTimeoutError", again)
 	}
 	close(release)
 	eventually(t, m.Status, func(s ccm.Status) bool { return len(s.Running) == 0 }, "the controller's end")

@@ -3,6 +3,7 @@ package ccm
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -12,9 +13,9 @@ import (
 // Run campaigns and leads, term after term, until ctx ends; it returns when the last term has
 // drained. It can be called again after it has returned, but not while it runs.
 //
-// The error is nil when ctx ended and all has ended in time. Otherwise it is an *[DrainTimeoutError], or says that
-// Run is running already. Trouble that may pass (API server, cloud, RBAC) is not an error: Run
-// goes on trying, and [Manager.Status] tells.
+// The error is nil when ctx ended and all has ended in time. Otherwise it is a *[DrainTimeoutError], also if something of an
+// earlier Run still runs, or says that Run is running already. Trouble that may pass is not an error: the API server, the cloud or RBAC fails, or a
+// term does not end within its drain timeout. Run keeps trying, and [Manager.Status] says why.
 func (m *Manager) Run(ctx context.Context) error {
 	if err := m.begin(); err != nil {
 		return err
@@ -22,17 +23,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stood := make(chan error, 1)
-	go func() {
-		err := m.stand(ctx)
-		if err != nil {
-			cancel(err)
-		}
-		stood <- err
-	}()
+	go func() { stood <- m.stand(ctx) }()
 	err := m.campaign(ctx)
-	if err != nil {
-		cancel(err)
-	}
 	select {
 	case standing := <-stood:
 		if err == nil {
@@ -45,9 +37,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	return err
 }
 
-// afterDrainTimeout fires soon if err tells of an undrained term, and never otherwise.
+// afterDrainTimeout fires soon if err is a drain timeout, and never otherwise.
 func afterDrainTimeout(err error) <-chan time.Time {
-	if timedOut := (*DrainTimeoutError)(nil); errors.As(err, &timedOut) {
+	if _, ok := errors.AsType[*DrainTimeoutError](err); ok {
 		return time.After(drainTimeoutReserve / 2)
 	}
 	return nil
@@ -59,13 +51,8 @@ func (m *Manager) begin() error {
 	if m.running {
 		return errors.New("ccm: Run is already running")
 	}
-	for _, c := range []course{m.leading, m.standing} {
-		if c.term == nil {
-			continue
-		}
-		if left := c.term.running(); len(left) > 0 {
-			return &DrainTimeoutError{Term: c.term.number, Running: left}
-		}
+	if left := m.leftBehind(); len(left) > 0 {
+		return left[len(left)-1].timedOut()
 	}
 	select {
 	case <-m.done:
@@ -81,11 +68,10 @@ func (m *Manager) finish(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running, m.err = false, err
-	if err == nil {
-		// They hold what was in the informers.
-		m.leading, m.standing = course{}, course{}
-	}
+	// They hold what was in the informers.
+	m.leading, m.standing = course{}, course{}
 	m.observed.End()
+	m.connections.reset()
 	close(m.done)
 }
 
@@ -107,11 +93,13 @@ func (m *Manager) campaign(ctx context.Context) error {
 			began = time.Now()
 			return m.newLeadingTerm(g).run(ctx, led)
 		})
-		var timedOut *DrainTimeoutError
+		timedOut, isDrainTimeout := errors.AsType[*DrainTimeoutError](err)
 		switch {
-		case errors.As(err, &timedOut):
-			m.log.Error(err, "Term could not be drained; the lease is left to expire")
-			return timedOut
+		case isDrainTimeout:
+			if err := m.recover(ctx, &m.leading, timedOut, delay()); err != nil {
+				return err
+			}
+			continue
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, ErrLeadershipLost):
@@ -139,17 +127,78 @@ func (m *Manager) stand(ctx context.Context) error {
 	delay := retryBackoff(m.clock)
 	for ctx.Err() == nil {
 		err := m.newStandingTerm().run(ctx, context.WithoutCancel(ctx))
-		var timedOut *DrainTimeoutError
-		switch {
-		case errors.As(err, &timedOut):
-			m.log.Error(err, "Controllers that run without the lease could not be drained")
-			return timedOut
-		case ctx.Err() != nil:
+		if timedOut, ok := errors.AsType[*DrainTimeoutError](err); ok {
+			if err := m.recover(ctx, &m.standing, timedOut, delay()); err != nil {
+				return err
+			}
+			continue
+		}
+		if ctx.Err() != nil {
 			return nil
 		}
 		m.pauseAfter(ctx, &m.standing, "Controllers that run without the lease failed", err, delay())
 	}
 	return nil
+}
+
+const (
+	// maxLeftBehind is how many ended terms may have goroutines that hang before no new term begins:
+	// each may hold memory, and a restart of the process is what helps then.
+	maxLeftBehind = 3
+
+	// minLeftBehindPause and recoveryCheck pace the recovery from a drain timeout.
+	minLeftBehindPause = 30 * time.Second
+	recoveryCheck      = 250 * time.Millisecond
+)
+
+// recover waits until a new term may follow one that did not end within its drain timeout: nothing
+// of the old term can act, and all of it has ended. What hangs without being able to act is left
+// behind after a pause, in which another replica can take the lease; but not from too many terms.
+// The error is timedOut when ctx ends before.
+func (m *Manager) recover(ctx context.Context, of *course, timedOut *DrainTimeoutError, pause time.Duration) error {
+	term := timedOut.term
+	m.mu.Lock()
+	*of = course{failure: &failure{err: timedOut}}
+	m.left = append(m.leftBehind(), term)
+	m.mu.Unlock()
+	if ctx.Err() != nil {
+		return timedOut
+	}
+	m.log.Error(timedOut, "Term did not end within its drain timeout; the lease is left to expire, and the Manager "+
+		"campaigns again when the term can no longer act", "mayAct", timedOut.MayAct())
+	if m.onDrainTimeout != nil && term.provider != nil {
+		m.onDrainTimeout(timedOut)
+	}
+	begun := time.Now()
+	leaveAfter := max(minLeftBehindPause, 2*m.config.LeaderElection.LeaseDuration.Duration)
+	err := wait.PollUntilContextCancel(ctx, recoveryCheck, true, func(context.Context) (bool, error) {
+		waited := time.Since(begun)
+		switch {
+		case term.hasEnded():
+			return waited >= pause, nil
+		case term.mayAct():
+			return false, nil
+		}
+		return waited >= leaveAfter && m.countLeftBehind() < maxLeftBehind, nil
+	})
+	if err != nil {
+		return timedOut
+	}
+	m.log.Info("Campaigning again after a drain timeout", "term", term.number, "leftBehind", describe(term.activities(), time.Now()))
+	m.setCourse(of, course{})
+	return nil
+}
+
+// leftBehind returns the terms that did not end within their drain timeout and have not ended since.
+// The lock is held.
+func (m *Manager) leftBehind() []*Term {
+	return slices.DeleteFunc(slices.Clone(m.left), (*Term).hasEnded)
+}
+
+func (m *Manager) countLeftBehind() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.leftBehind())
 }
 
 // pauseAfter makes a failure known, and waits before the next try.

@@ -3,16 +3,13 @@ package ccm
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/connrotation"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/internal/guard"
@@ -21,15 +18,17 @@ import (
 // ClientSource gives the configuration of the client of a name, for a host that decides by name which identity, limits or transport a
 // client has. Names are the controllers' ("cloud-node-controller", "service-controller", …: upstream's client names, or what a host's
 // controller asks for), and those of the Manager itself: "cloud-controller-manager" (events, tokens), "leader-election" and
-// "shared-informers". It is asked for configurations, not for clients, since each client of a term passes the term's fence.
+// "shared-informers". It is asked for configurations, not for clients, because the fence of a term checks each of its clients.
 //
 // It must be safe for concurrent use, must not call back into the Manager, and should be quick. What it returns is copied.
 type ClientSource func(name string) (*rest.Config, error)
 
-// clientConfigs derives the configuration of each client. Own requests of the Manager pass no fence.
+// clientConfigs derives the configuration of each client. The Manager's own requests bypass the fence.
 type clientConfigs struct {
 	source ClientSource
 	common ClientConnectionConfig
+	// sameIdentity tells that all clients have the same credentials.
+	sameIdentity bool
 }
 
 // The Manager's own clients.
@@ -41,7 +40,8 @@ const (
 
 // newClientConfigs chooses where configurations come from: the host's source, the host's configuration, or the one that cfg describes.
 func newClientConfigs(source ClientSource, host *rest.Config, cfg ClientConnectionConfig) (*clientConfigs, error) {
-	if source == nil {
+	sameIdentity := source == nil
+	if sameIdentity {
 		base, err := loadConfig(host, cfg)
 		if err != nil {
 			return nil, err
@@ -55,7 +55,15 @@ func newClientConfigs(source ClientSource, host *rest.Config, cfg ClientConnecti
 			return config, nil
 		}
 	}
-	return &clientConfigs{source: source, common: cfg}, nil
+	return &clientConfigs{source: source, common: cfg, sameIdentity: sameIdentity}, nil
+}
+
+// identity tells apart the credentials of clients.
+func (c *clientConfigs) identity(client string) string {
+	if c.sameIdentity {
+		return ""
+	}
+	return client
 }
 
 func loadConfig(host *rest.Config, cfg ClientConnectionConfig) (*rest.Config, error) {
@@ -104,70 +112,53 @@ func (c *clientConfigs) named(name string) (*rest.Config, error) {
 	return config, nil
 }
 
-// termClients makes the clients of one term. All of them pass its fence. It is safe for concurrent
-// use.
+// termClients makes the clients of one term. The term's fence checks all of them, and their
+// connections end with it. It is safe for concurrent use.
 type termClients struct {
 	configs *clientConfigs
 	fence   func(http.RoundTripper) http.RoundTripper
-	asUser  func(config *rest.Config, name string) (*rest.Config, error)
+
+	// accounts gives clients the credentials of ServiceAccounts. Nil: they have the Manager's.
+	accounts *serviceAccounts
+
+	connections connections
 
 	mu      sync.Mutex
 	clients map[string]kubernetes.Interface
-	dialers []*connrotation.Dialer
 }
 
 var _ cloudprovider.ControllerClientBuilder = (*termClients)(nil)
 
 // Config implements cloudprovider.ControllerClientBuilder.
 func (c *termClients) Config(name string) (*rest.Config, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.config(name)
-}
-
-// config is called with the lock held.
-func (c *termClients) config(name string) (*rest.Config, error) {
 	if name == "" {
 		return nil, errors.New("a client needs a name")
 	}
-	config, err := c.configs.named(name)
+	config, err := c.config(name)
 	if err != nil {
-		return nil, err
-	}
-	// What all controllers read together is read as the Manager, as upstream does.
-	asUser := c.asUser != nil && name != informersClient
-	if asUser {
-		if config, err = c.asUser(config, name); err != nil {
-			return nil, fmt.Errorf("client %q: %w", name, err)
-		}
-	}
-	// client-go keeps one transport for all clients whose settings are the same, the Manager's own among them. Clients of other
-	// settings, and with functions, which it cannot compare, have connections that nobody else uses.
-	if asUser || config.Dial != nil || config.Proxy != nil {
-		c.ownConnections(config)
+		return nil, fmt.Errorf("client %q: %w", name, err)
 	}
 	config.Wrap(c.fence)
 	return config, nil
 }
 
-// ownConnections gives a client connections of its own, to be closed with the term. The lock is held.
-func (c *termClients) ownConnections(config *rest.Config) {
-	dial := config.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext // client-go's default
+func (c *termClients) config(name string) (*rest.Config, error) {
+	config, err := c.configs.named(name)
+	if err != nil {
+		return nil, err
 	}
-	dialer := connrotation.NewDialer(dial)
-	config.Dial = dialer.DialContext
-	c.dialers = append(c.dialers, dialer)
-}
-
-// closeConnections closes the connections that only the term's clients can use.
-func (c *termClients) closeConnections() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, d := range c.dialers {
-		d.CloseAll()
+	// All controllers share the informers, which read as the Manager, as upstream's do. Tokens are
+	// requested as the Manager.
+	if c.accounts == nil || name == informersClient || name == ownClient {
+		return c.connections.client(config, c.configs.identity(name))
 	}
+	anonymous := rest.AnonymousClientConfig(config)
+	anonymous.QPS, anonymous.Burst, anonymous.RateLimiter = config.QPS, config.Burst, config.RateLimiter
+	if config, err = c.connections.client(anonymous, "anonymous "+c.configs.identity(name)); err != nil {
+		return nil, err
+	}
+	config.Wrap(c.accounts.authenticate(name))
+	return config, nil
 }
 
 // Client implements cloudprovider.ControllerClientBuilder. Clients of one name are one.
@@ -177,7 +168,7 @@ func (c *termClients) Client(name string) (kubernetes.Interface, error) {
 	if client, ok := c.clients[name]; ok {
 		return client, nil
 	}
-	config, err := c.config(name)
+	config, err := c.Config(name)
 	if err != nil {
 		return nil, err
 	}

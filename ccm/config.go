@@ -42,8 +42,8 @@ type Config struct {
 	CacheSyncTimeout metav1.Duration `json:"cacheSyncTimeout"`
 
 	// DrainTimeout is how long the end of a term may take: until then every controller has
-	// returned and no call to the cloud or the API server is in flight, or the term counts as
-	// undrained (see [DrainTimeoutError]). On a stop, half of it is granted to calls in flight before
+	// returned and no call to the cloud or the API server is in flight, or a [DrainTimeoutError] says what
+	// goes on. A longer drain timeout only delays the report of stuck calls. On a stop, half of it is granted to calls in flight before
 	// they are cancelled. Default 8s. It should be shorter than the host's own stop timeout (fx: 15s).
 	DrainTimeout metav1.Duration `json:"drainTimeout"`
 
@@ -77,6 +77,11 @@ type CloudProviderConfig struct {
 	// UserAgents are put before the provider's own user agent in its requests to the cloud, one after the other
 	// (--user-agent, as openstack-cloud-controller-manager has it). Default none.
 	UserAgents []string `json:"userAgents,omitempty"`
+
+	// StartTimeout is how long a term may take to build and start the provider and to build its controllers, which ask the
+	// provider what it serves (--cloud-provider-start-timeout). After it the term fails, so that another replica can lead.
+	// Default 2m, also if it is 0.
+	StartTimeout metav1.Duration `json:"startTimeout"`
 
 	// AllowUntagged lets a provider run that has no cluster ID
 	// (--allow-untagged-cloud, deprecated upstream). Default false.
@@ -237,7 +242,7 @@ func DefaultConfig() Config {
 	return Config{
 		ClusterName:          "kubernetes",
 		ConfigureCloudRoutes: true,
-		CloudProvider:        CloudProviderConfig{ConfigStrict: true},
+		CloudProvider:        CloudProviderConfig{ConfigStrict: true, StartTimeout: duration(defaultStartTimeout)},
 		Controllers:          []string{"*"},
 		MinResyncPeriod:      duration(12 * time.Hour),
 		CacheSyncTimeout:     duration(2 * time.Minute),
@@ -278,5 +283,7 @@ func DefaultConfig() Config {
 		},
 	}
 }
+
+const defaultStartTimeout = 2 * time.Minute
 
 func duration(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }

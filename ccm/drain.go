@@ -8,7 +8,7 @@ import (
 )
 
 // StopBy returns a cause for cancelling the context of [Manager.Run] that shortens the drain: the
-// term ends by deadline, or is reported as undrained.
+// term ends by deadline, or a [DrainTimeoutError] says what goes on.
 //
 //	ctx, cancel := context.WithCancelCause(ctx)
 //	go manager.Run(ctx)

@@ -13,7 +13,7 @@ type Elector interface {
 	// The context given to lead ends when leadership is lost, with a cause that wraps
 	// [ErrLeadershipLost]. It does not end with ctx: when ctx ends while lead runs, leadership is kept up until lead
 	// has returned, since lead watches ctx itself and needs the time to drain. Only then is
-	// leadership given back, and not at all if lead's error is an [*DrainTimeoutError]: something may still
+	// leadership given back, and not at all if lead's error is a [*DrainTimeoutError]: something may still
 	// act.
 	//
 	// When ctx ends before leadership is won, Elect returns ctx's cause without calling lead.
@@ -28,8 +28,8 @@ type Grant struct {
 	ValidUntil func() time.Time
 
 	// FreeAt is when another process may lead at the earliest, unless leadership has been renewed since; later than ValidUntil. When
-	// leadership is lost, calls that do not end although they are cancelled are reported as undrained before that time. It must be
-	// as ValidUntil. Nil: it is not known.
+	// leadership is lost, calls that go on although they were cancelled are reported by a [DrainTimeoutError] before that time. It must be
+	// like ValidUntil. Nil: it is not known.
 	FreeAt func() time.Time
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// deaf is a controller that does not end when it should. It tells when it runs.
+// deaf is a controller that does not end when it should. It calls running when it runs.
 func deaf(running func(), release <-chan struct{}) ccm.Controller {
 	return ccm.Controller{Name: "deaf", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
 		return ccm.RunnableFunc(func(context.Context) error {
@@ -26,11 +26,11 @@ func deaf(running func(), release <-chan struct{}) ccm.Controller {
 	}}
 }
 
-// What follows when leadership is lost and something of the term does not end is the host's choice. This one tells somebody, and ends
-// the process, since nothing else stops what still acts.
+// The host decides what follows when a term does not end within its drain timeout. This policy alerts
+// its operator and ends the process, whatever has not ended.
 func ExampleDrainTimeoutPolicy() {
 	policy := ccm.DrainTimeoutPolicy(func(err *ccm.DrainTimeoutError, app fx.Shutdowner) {
-		fmt.Println("page somebody:", err)
+		fmt.Println("alert: still running:", err.Running)
 		_ = app.Shutdown(fx.ExitCode(ccm.ExitDrainTimeout))
 	})
 	release := make(chan struct{})
@@ -52,16 +52,14 @@ func ExampleDrainTimeoutPolicy() {
 	}
 	ended := app.Wait()
 
-	var timedOut *ccm.DrainTimeoutError
-	if errors.As(elector.Lead(leading, ccm.Grant{}), &timedOut) {
-		fmt.Println("leadership must not be given away")
-	}
+	// Nothing that may act is left, so the host may release its leadership.
+	fmt.Println("leadership ended:", elector.Lead(leading, ccm.Grant{}))
 	fmt.Println("exit code", (<-ended).ExitCode)
 	close(release)
 	_ = app.Stop(context.Background())
 	// Unordered output:
-	// page somebody: ccm: term 1 did not end within its drain timeout; still running: controller deaf
-	// leadership must not be given away
+	// alert: still running: [controller deaf]
+	// leadership ended: <nil>
 	// exit code 3
 }
 

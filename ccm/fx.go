@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -165,25 +166,32 @@ func ReplaceProviders(providers ...Provider) fx.Option {
 	return Named("").ReplaceProviders(providers...)
 }
 
-// An DrainTimeoutPolicy says what follows in an app when a term could not be drained while the app runs: something may still act in the
-// cloud without a lease. It is called once, when the Manager's Run has returned; [Manager.Err] is err then, too. app ends the app.
+// A DrainTimeoutPolicy says what follows in an app when a term did not end within its drain timeout while the app runs. It is
+// called once for each such term, before another process may lead, and must not block. app ends the app.
 //
-// The Manager stays stopped in any case, and its stop hook says nothing of it again. It does not serve again before the app is started anew, which fails as long as
-// something of the term runs.
+// Whatever the policy does, the Manager reports the state as degraded and campaigns again when the term can no longer act.
 type DrainTimeoutPolicy func(err *DrainTimeoutError, app fx.Shutdowner)
 
-// ExitDrainTimeout is the exit code that [ShutDownOnDrainTimeout] hands to fx.Shutdowner.
+// ExitDrainTimeout is the exit code that the policies of this package hand to fx.Shutdowner.
 const ExitDrainTimeout = 3
 
-// ShutDownOnDrainTimeout is the default [DrainTimeoutPolicy]. It shuts the app down with [ExitDrainTimeout]: the process's end is the only sure
-// way to stop what still acts.
+// ShutDownIfActing is the default [DrainTimeoutPolicy]. It shuts the app down with [ExitDrainTimeout] if something of the term may
+// still change the cloud while another process leads, because only the end of the process surely ends that. Otherwise the app goes
+// on.
+func ShutDownIfActing(err *DrainTimeoutError, app fx.Shutdowner) {
+	if err.MayAct() {
+		ShutDownOnDrainTimeout(err, app)
+	}
+}
+
+// ShutDownOnDrainTimeout is a [DrainTimeoutPolicy] that shuts the app down with [ExitDrainTimeout] in each case.
 func ShutDownOnDrainTimeout(_ *DrainTimeoutError, app fx.Shutdowner) {
-	// It fails if nobody waits for the app; then Done and Err tell.
+	// It fails if the app is not waited for; Status and the liveness check report the timeout then.
 	_ = app.Shutdown(fx.ExitCode(ExitDrainTimeout))
 }
 
-// KeepRunning is an [DrainTimeoutPolicy] for an app whose other parts matter more: the app goes on without the Manager. An operator
-// sees it in the Status and in the readiness check. What still runs can act on the cloud while another process leads.
+// KeepRunning is a [DrainTimeoutPolicy] for an app whose other parts matter more: the app goes on in each case. A call that may
+// act is in Status, readiness and liveness; it can change the cloud while another process leads, until it returns.
 func KeepRunning(*DrainTimeoutError, fx.Shutdowner) {}
 
 // stopReserve is the part of a stop hook's deadline that is left for the hooks after it.
@@ -199,9 +207,9 @@ func (i Instance) fromApp(
 		logger = &loggerValue
 	}
 	if policy == nil {
-		policy = ShutDownOnDrainTimeout
+		policy = ShutDownIfActing
 	}
-	hook := &lifecycleHook{app: app, policy: policy, informers: make(chan struct{})}
+	hook := &lifecycleHook{informers: make(chan struct{})}
 	m, err := New(Params{
 		Name:           i.name,
 		Config:         config,
@@ -215,6 +223,10 @@ func (i Instance) fromApp(
 		EventRecorders: recorders,
 		Registerer:     registerer,
 		Clock:          clock,
+		OnDrainTimeout: func(err *DrainTimeoutError) {
+			hook.reported.Store(err)
+			policy(err, app)
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -231,10 +243,11 @@ func (i Instance) fromApp(
 // stopped, so what belongs to one run is made in start.
 type lifecycleHook struct {
 	manager *Manager
-	app     fx.Shutdowner
-	policy  DrainTimeoutPolicy
-	cancel  context.CancelCauseFunc
-	done    chan error
+	// reported is the last drain timeout that the policy was told.
+	reported atomic.Pointer[DrainTimeoutError]
+
+	cancel context.CancelCauseFunc
+	done   chan error
 	// informers ends those of the host's informers that the Manager had to start.
 	informers     chan struct{}
 	stopInformers sync.Once
@@ -246,10 +259,9 @@ func (h *lifecycleHook) start(startCtx context.Context) error {
 	h.cancel, h.done = cancel, make(chan error, 1)
 	go func(done chan<- error) {
 		err := h.manager.Run(ctx)
-		if timedOut := (*DrainTimeoutError)(nil); errors.As(err, &timedOut) && ctx.Err() == nil {
-			// What follows is the policy's to say. The stop that it may ask for has nothing to add: fx's App.Run exits with 1
-			// when a stop fails, whatever code was asked for.
-			h.policy(timedOut, h.app)
+		if timedOut, ok := errors.AsType[*DrainTimeoutError](err); ok && timedOut == h.reported.Load() {
+			// The policy knows of it. A stop that the policy asked for has nothing to add: fx's App.Run exits with 1 when a
+			// stop fails, whatever code was asked for.
 			err = nil
 		}
 		done <- err
@@ -280,6 +292,6 @@ func (h *lifecycleHook) stop(stopCtx context.Context) error {
 		if len(running) == 0 {
 			return fmt.Errorf("ccm: did not stop in time: %w", context.Cause(stopCtx))
 		}
-		return errors.Join(fmt.Errorf("ccm: did not stop in time; still running: %s", strings.Join(running, ", ")), context.Cause(stopCtx))
+		return errors.Join(fmt.Errorf("ccm: did not stop in time; still running: %s", describe(running, time.Now())), context.Cause(stopCtx))
 	}
 }

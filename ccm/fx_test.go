@@ -102,10 +102,11 @@ func TestModule_StartDoesNotWait(t *testing.T) {
 	}
 }
 
-// stubborn is a controller that ends only when the test releases it.
+// stubborn is a controller that ends only when the term and the test end it.
 func stubborn(name string, release <-chan struct{}) ccm.Controller {
 	return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(context.Context) error {
+		return ccm.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
 			<-release
 			return nil
 		}), nil
@@ -128,44 +129,13 @@ func TestModule_StopEndsWithinItsDeadlineAndNamesWhatRuns(t *testing.T) {
 	err := app.Stop(ctx)
 	var timedOut *ccm.DrainTimeoutError
 	if !errors.As(err, &timedOut) || !strings.Contains(err.Error(), "controller mine") {
-		t.Errorf("Stop returned %v, want an DrainTimeoutError that names controller mine", err)
+		t.Errorf("Stop returned %v, want a DrainTimeoutError that names controller mine", err)
 	}
 	if ctx.Err() != nil {
 		t.Error("Stop used up the whole deadline; hooks of the host would be skipped")
 	}
 	close(release)
 	eventually(t, m.Status, func(s ccm.Status) bool { return len(s.Running) == 0 }, "the controller's end")
-}
-
-// A term that cannot be drained while the app runs shuts the app down with a documented code.
-func TestModule_UndrainableTermShutsTheAppDown(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	release := make(chan struct{})
-	p := standaloneParams("failing", "stubborn")
-	p.Config.DrainTimeout = metav1.Duration{Duration: 300 * time.Millisecond}
-	var m *ccm.Manager
-	app := fx.New(host(p, supplyProvider(p.Providers[0]), fx.Populate(&m),
-		supplyController(returning("failing", errors.New("no more"))), supplyController(stubborn("stubborn", release))))
-	wait := app.Wait()
-	if err := app.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case signal := <-wait:
-		if signal.ExitCode != ccm.ExitDrainTimeout {
-			t.Errorf("exit code %d, want %d", signal.ExitCode, ccm.ExitDrainTimeout)
-		}
-	case <-time.After(limit):
-		t.Fatal("the app was not shut down")
-	}
-	if err := m.Err(); err == nil || !strings.Contains(err.Error(), "controller stubborn") {
-		t.Errorf("Run returned %v, want an error that names controller stubborn", err)
-	}
-	// An error here would make fx's App.Run exit with 1.
-	if err := app.Stop(t.Context()); err != nil {
-		t.Errorf("Stop returned %v", err)
-	}
-	close(release)
 }
 
 func TestReplaceProviders_RealOneIsNotBuilt(t *testing.T) {

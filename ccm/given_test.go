@@ -255,7 +255,8 @@ func TestRegisterer_GetsTheMetricsOfEachManagerWhileItRuns(t *testing.T) {
 	}
 }
 
-func TestDrainTimeout_IsTheHostsToDecide(t *testing.T) {
+// A controller that does not return cannot act: the default policy leaves the host alone.
+func TestDrainTimeout_WhenNothingCanAct_TheManagerRecoversAndThePolicyDecides(t *testing.T) {
 	type answer struct {
 		policy   ccm.DrainTimeoutPolicy
 		exitCode int
@@ -263,8 +264,9 @@ func TestDrainTimeout_IsTheHostsToDecide(t *testing.T) {
 	}
 	called := make(chan *ccm.DrainTimeoutError, 1)
 	for name, want := range map[string]answer{
-		"default":   {nil, ccm.ExitDrainTimeout, true},
-		"stay down": {ccm.KeepRunning, 0, false},
+		"default":      {nil, 0, false},
+		"keep running": {ccm.KeepRunning, 0, false},
+		"shut down":    {ccm.ShutDownOnDrainTimeout, ccm.ExitDrainTimeout, true},
 		"custom": {func(err *ccm.DrainTimeoutError, app fx.Shutdowner) {
 			called <- err
 			_ = app.Shutdown(fx.ExitCode(42))
@@ -294,29 +296,33 @@ func TestDrainTimeout_IsTheHostsToDecide(t *testing.T) {
 			go func() { lent <- e.Lead(leading, ccm.Grant{}) }()
 			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
 			lose()
-			<-m.Done()
+			stuck := func(s ccm.Status) bool {
+				return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "controller mine (") && len(s.Running) == 1 && !s.Running[0].MayAct
+			}
+			eventually(t, m.Status, stuck, "degraded, naming the controller")
 			if want.ends {
 				if signal := <-ended; signal.ExitCode != want.exitCode {
 					t.Errorf("the app ends with exit code %d", signal.ExitCode)
 				}
 			}
 			if name == "custom" {
-				if err := <-called; err.Term != 1 {
+				if err := <-called; err.Term != 1 || err.MayAct() {
 					t.Errorf("the policy was called with %v", err)
 				}
 			}
-			var timedOut *ccm.DrainTimeoutError
-			if s := m.Status(); !errors.As(m.Err(), &timedOut) || s.State != ccm.StateStopped || s.Reason == "" {
-				t.Errorf("the Manager's end is %v, its status %+v", m.Err(), s)
-			}
-			if err := <-lent; !errors.As(err, &timedOut) {
-				t.Errorf("the host's election is told %v", err)
+			if err := <-lent; err != nil {
+				t.Errorf("the host's election got %v, although nothing can act", err)
 			}
 			close(release)
-			// The policy has dealt with it: fx's App.Run would exit with 1 after a stop that fails.
+			eventually(t, m.Status, func(s ccm.Status) bool { return s.State == ccm.StateStandby && len(s.Warnings) == 0 }, "recovered")
+			leading, lose = context.WithCancel(t.Context())
+			go func() { lent <- e.Lead(leading, ccm.Grant{}) }()
+			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 2 }, "the next term")
 			if err := app.Stop(context.Background()); err != nil {
 				t.Errorf("Stop returned %v", err)
 			}
+			lose()
+			<-lent
 			select {
 			case signal := <-ended:
 				t.Errorf("the app was asked to end with exit code %d", signal.ExitCode)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,6 +18,8 @@ const leaseWatchdogTolerance = 20 * time.Second
 type Check struct {
 	name  string
 	check func(*http.Request) error
+	// detail is nil for a check that has nothing to add.
+	detail func() string
 }
 
 // Name names the check; it is a part of a path such as /healthz/leaderElection.
@@ -25,24 +28,42 @@ func (c Check) Name() string { return c.name }
 // Check returns nil if what it checks is healthy. The request may be nil. It does not block.
 func (c Check) Check(r *http.Request) error { return c.check(r) }
 
-// LivenessChecks tell whether the Manager works: "leaderElection" fails when this process thinks it leads
-// although its lease ended long ago, and each enabled controller has a check of its own name that fails when the
-// controller has failed or says itself that it is unhealthy. Waiting for leadership, for the API server or for
-// the cloud is healthy: a restart would not help.
+// Detail says in a few words what a passed check has found: "ok", or why nothing is wrong although
+// the controller does not run, such as "not running: standby". It does not block.
+func (c Check) Detail(*http.Request) string {
+	if c.detail == nil {
+		return "ok"
+	}
+	return c.detail()
+}
+
+// LivenessChecks tell whether the Manager works, and fail if a restart of the process would help:
+//
+//   - "leaderElection" fails when this process acts as leader although its lease ended long ago,
+//   - "drain" fails when what is left of ended terms has kept the Manager from campaigning for a minute,
+//   - each enabled controller has a check of its own name, which fails when the controller has failed or says itself that it is
+//     unhealthy. Its [Check.Detail] is "ok" only while the controller runs.
+//
+// Waiting for leadership, for the API server or for the cloud is healthy: a restart would not help.
 func (m *Manager) LivenessChecks() []Check {
-	checks := []Check{{name: "leaderElection", check: m.checkLease}}
+	checks := []Check{{name: "leaderElection", check: m.checkLease}, {name: "drain", check: m.checkDrain}}
 	for _, c := range m.all {
 		if m.selected.enabled(c) {
-			checks = append(checks, Check{name: c.Name, check: func(r *http.Request) error { return m.checkController(c.Name, r) }})
+			checks = append(checks, Check{
+				name:   c.Name,
+				check:  func(r *http.Request) error { return m.checkController(c.Name, r) },
+				detail: func() string { return m.controllerDetail(c.Name) },
+			})
 		}
 	}
 	return checks
 }
 
 // ReadinessChecks tell whether the Manager leads or is ready to: "ccm" fails when it is stopped,
-// degraded, draining, or a term has not opened yet.
+// degraded, draining, or a term has not opened yet. Trouble that the provider reports is in its
+// detail, and does not make it fail: another replica would have the same cloud.
 func (m *Manager) ReadinessChecks() []Check {
-	return []Check{{name: "ccm", check: m.checkReady}}
+	return []Check{{name: "ccm", check: m.checkReady, detail: m.readyDetail}}
 }
 
 func (m *Manager) checkReady(*http.Request) error {
@@ -56,6 +77,59 @@ func (m *Manager) checkReady(*http.Request) error {
 		return fmt.Errorf("%s: %s", status.State, status.Step)
 	}
 	return errors.New(string(status.State))
+}
+
+// readyDetail lists the trouble that the provider reports.
+func (m *Manager) readyDetail() string {
+	detail := "ok"
+	for _, trouble := range m.Status().Troubles {
+		detail += fmt.Sprintf("; trouble since %s: %s: %s", trouble.Since.UTC().Format(time.RFC3339), trouble.Subject, trouble.Reason)
+	}
+	return detail
+}
+
+// controllerDetail says what a controller does that has not failed.
+func (m *Manager) controllerDetail(name string) string {
+	status := m.Status()
+	i := slices.IndexFunc(status.Controllers, func(c ControllerStatus) bool { return c.Name == name })
+	if i < 0 {
+		return "ok"
+	}
+	found := status.Controllers[i]
+	detail := "not running: "
+	switch {
+	case found.State == ControllerRunning:
+		return "ok"
+	case found.State != ControllerWaiting && found.Reason != "":
+		return fmt.Sprintf("%s%s: %s", detail, found.State, found.Reason)
+	case found.State != ControllerWaiting:
+		return detail + string(found.State)
+	case status.Step != "":
+		return fmt.Sprintf("%s%s: %s", detail, status.State, status.Step)
+	case status.Reason != "":
+		return fmt.Sprintf("%s%s: %s", detail, status.State, status.Reason)
+	}
+	return detail + string(status.State)
+}
+
+// drainTolerance is how long what is left of ended terms may keep the Manager from campaigning
+// before its health check fails.
+const drainTolerance = time.Minute
+
+func (m *Manager) checkDrain(*http.Request) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range []course{m.leading, m.standing} {
+		if c.failure == nil {
+			continue
+		}
+		timedOut, ok := errors.AsType[*DrainTimeoutError](c.failure.err)
+		if !ok || timedOut.term == nil || timedOut.term.hasEnded() || time.Since(timedOut.made) < drainTolerance {
+			continue
+		}
+		return errors.New(m.explain(timedOut))
+	}
+	return nil
 }
 
 func (m *Manager) checkLease(*http.Request) error {

@@ -32,8 +32,9 @@ type HostElector struct {
 	// changed is closed and replaced whenever anything below changes.
 	changed chan struct{}
 	offer   *offer
-	// leading tells that a term runs, or that one has not drained.
-	leading bool
+	// leading tells that a term runs. blocking is one that may still act after its drain timeout.
+	leading  bool
+	blocking *DrainTimeoutError
 	// watched is what Watch sees.
 	watched Grant
 	// lose ends the term that runs.
@@ -47,9 +48,9 @@ const offerRecheck = time.Second
 type offer struct {
 	ctx   context.Context
 	grant Grant
-	// timedOut is why the offer will not be taken again; so is that the lease was seen to be another's.
+	// timedOut is why the offer is not taken again; so is that the lease was seen to be another's.
 	timedOut *DrainTimeoutError
-	taken     bool
+	taken    bool
 }
 
 // good tells that a term may begin on the offer.
@@ -75,8 +76,8 @@ func NewHostElector() *HostElector {
 // Manager's Run first, so that calls in flight get their time, and ctx when it has returned. A term that fails by itself is
 // followed by another one after a pause, while Lead goes on.
 //
-// The error is nil if all has ended. It is an *[DrainTimeoutError] if something of the term may still act: leadership must then not
-// be given away but left to expire, or the process ended. And it is an error to call Lead while another call has not returned, or
+// The error is nil if nothing of the Manager can act. It is a *[DrainTimeoutError] if something of the term may still act: leadership must
+// then not be released but left to expire, or the process ended. And it is an error to call Lead while another call has not returned, or
 // when a watched lock has not been won.
 //
 // g tells how long leadership is valid; without ValidUntil it is what [HostElector.Watch] sees, or for ever.
@@ -171,11 +172,11 @@ func (e *HostElector) Elect(ctx context.Context, lead func(context.Context, Gran
 func (e *HostElector) ended(taken *offer, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	// An undrained term keeps the lock that Watch has wrapped from being released.
-	if !errors.As(err, &taken.timedOut) {
-		e.leading = false
+	// What may still act keeps the lock that Watch has wrapped from being released.
+	if timedOut, ok := errors.AsType[*DrainTimeoutError](err); ok && timedOut.MayAct() {
+		taken.timedOut, e.blocking = timedOut, timedOut
 	}
-	e.lose = nil
+	e.leading, e.lose = false, nil
 	e.notify()
 }
 
@@ -193,7 +194,7 @@ func (e *HostElector) Watch(lock resourcelock.Interface, leaseDuration, renewDea
 	defer e.mu.Unlock()
 	e.watched = e.lease.grant(leaseDuration, renewDeadline)
 	e.lease.identify(lock.Identity())
-	return &watchedLock{Interface: lock, record: e.lease, taken: e.taken, won: e.won, mayRelease: e.mayRelease}
+	return &watchedLock{Interface: lock, record: e.lease, duration: leaseDuration, taken: e.taken, won: e.won, mayRelease: e.mayRelease}
 }
 
 func (e *HostElector) taken(holder string) {
@@ -220,7 +221,7 @@ func (e *HostElector) won() {
 func (e *HostElector) mayRelease() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.leading {
+	if e.leading || e.blocking != nil && !e.blocking.hasEnded() {
 		return errNotDrained
 	}
 	return nil

@@ -103,7 +103,7 @@ func TestHostElector_DrainTimeoutIsTheHostsToKnow(t *testing.T) {
 		}
 		lent := make(chan error, 1)
 		go func() { lent <- e.Lead(t.Context(), ccm.Grant{}) }()
-		want := &ccm.DrainTimeoutError{Term: 1, Running: []string{"controller x"}}
+		want := &ccm.DrainTimeoutError{Term: 1, Running: []ccm.Activity{{Name: "call LoadBalancer.EnsureLoadBalancer", MayAct: true}}}
 		<-elect(t.Context(), e, func(context.Context, ccm.Grant) error { return want })
 		if err := <-lent; !errors.Is(err, want) {
 			t.Errorf("Lead returned %v, want what has not drained", err)
@@ -209,7 +209,6 @@ func TestHostElector_EndsTheTermWhenAnotherHasTakenTheWatchedLock(t *testing.T) 
 			t.Errorf("the term ended with %v", err)
 		}
 		// The host gets it back before its own election has noticed anything.
-		record := resourcelock.LeaderElectionRecord{HolderIdentity: "me", RenewTime: metav1.NewTime(time.Now().Add(time.Second))}
 		again := elect(t.Context(), e, func(context.Context, ccm.Grant) error { return nil })
 		synctest.Wait()
 		select {
@@ -217,6 +216,12 @@ func TestHostElector_EndsTheTermWhenAnotherHasTakenTheWatchedLock(t *testing.T) 
 			t.Fatal("a term began while another held the lock")
 		default:
 		}
+		record := resourcelock.LeaderElectionRecord{HolderIdentity: "me", RenewTime: metav1.Now()}
+		if err := lock.Update(t.Context(), record); err == nil {
+			t.Fatal("the lock was taken from a holder that may still lead")
+		}
+		time.Sleep(15 * time.Second)
+		record.RenewTime = metav1.Now()
 		if err := lock.Update(t.Context(), record); err != nil {
 			t.Fatal(err)
 		}

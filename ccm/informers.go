@@ -28,9 +28,9 @@ type SharedInformers struct {
 }
 
 // makeInformers makes the term's informers. Nothing is started.
-func (t *Term) makeInformers(fail func(error)) error {
+func (t *Term) makeInformers() error {
 	// Without this a panic in an event handler would end the process, as in client-go.
-	panics := informerview.WithPanicHandler(func(err error) { fail(fmt.Errorf("event handler: %w", err)) })
+	panics := informerview.WithPanicHandler(func(err error) { t.fail(fmt.Errorf("event handler: %w", err)) })
 	if t.shared != nil {
 		t.informers = t.shared.View(t.resync(), panics, informerview.WithClock(t.clock))
 		return nil
@@ -103,9 +103,9 @@ func (t *Term) stopInformers() {
 	}
 }
 
-// warnings tells what an operator should know of the term.
+// warnings are what an operator should know about the term.
 func (t *Term) warnings() []string {
-	all := t.status.retries()
+	all := append(t.status.retries(), t.panics.warnings()...)
 	if view := t.status.informers(); view != nil {
 		all = append(all, view.Warnings()...)
 	}

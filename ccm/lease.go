@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -19,7 +20,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/internal/events"
 )
@@ -30,14 +30,22 @@ const minLeaseTimeout = time.Second
 // NewLeaseElector returns the default [Elector], on a coordination.k8s.io/v1 Lease. It is also an
 // [ElectionReporter]. cfg.Identity must be set. No request is made before Elect is called.
 //
-// Unlike client-go's LeaderElector, on which it rests, it gives the lease back only when the term has
-// drained, ends the term as soon as it sees that another has taken the lease, and sees at once when another has given it back, if it may watch the lease. Who leads, and who does not any more, is told
-// by events of the Lease.
+// It rests on client-go's LeaderElector, and differs from it where a term needs more:
+//
+//   - It releases the lease only when the term has drained.
+//   - If it may watch the lease, the leader notices within a moment that the lease was taken, deleted or edited. The term ends
+//     if another process has taken it; otherwise the leader writes the lease again. A standby notices a release as quickly.
+//   - A standby that has seen a live holder does not take a lease that was deleted or edited before the holder's lease duration is over.
+//
+// Events of the lease say who leads, and who does not any more.
 func NewLeaseElector(config *rest.Config, cfg LeaderElectionConfig, log logr.Logger) (Elector, error) {
-	return newLeaseElector(config, cfg, log, clock.RealClock{}, nil)
+	return newLeaseElector(config, cfg, log, clock.RealClock{}, nil, nil)
 }
 
-func newLeaseElector(config *rest.Config, cfg LeaderElectionConfig, log logr.Logger, time clock.PassiveClock, recorders EventRecorderSource) (Elector, error) {
+// newLeaseElector makes an elector that calls hung when a request was not answered in time.
+func newLeaseElector(
+	config *rest.Config, cfg LeaderElectionConfig, log logr.Logger, time clock.PassiveClock, recorders EventRecorderSource, hung func(),
+) (Elector, error) {
 	config = rest.CopyConfig(config)
 	// A request that hangs must leave time for another try before the renew deadline, as in
 	// resourcelock.NewFromKubeconfig.
@@ -60,7 +68,7 @@ func newLeaseElector(config *rest.Config, cfg LeaderElectionConfig, log logr.Log
 	record := &leaseRecord{clock: time, status: ElectionStatus{Identity: cfg.Identity}}
 	return &leaseElector{
 		cfg: cfg, client: client, watching: watching, recording: recording, recorders: recorders,
-		log: log.WithName("leader-election"), lease: record,
+		log: log.WithName("leader-election"), lease: record, hung: hung,
 	}, nil
 }
 
@@ -71,8 +79,10 @@ type leaseElector struct {
 	recording corev1.EventsGetter
 	recorders EventRecorderSource
 	log       logr.Logger
+	hung      func()
 
-	// lease outlives the campaigns, so that Status can tell of the last one.
+	// lease outlives the campaigns: Status reports the last one, and a lease that is deleted between
+	// two campaigns may still have a holder.
 	lease *leaseRecord
 }
 
@@ -84,22 +94,27 @@ func (e *leaseElector) Elect(ctx context.Context, lead func(context.Context, Gra
 	}
 	recorder := events.NewSporadic(e.recording, component)
 	err := e.elect(ctx, recorder, lead)
-	// What follows on an undrained term is urgent: something may act while another process leads.
-	if timedOut := (*DrainTimeoutError)(nil); !errors.As(err, &timedOut) {
+	// A drain timeout is urgent: something may act while another process leads.
+	if _, timedOut := errors.AsType[*DrainTimeoutError](err); !timedOut {
 		recorder.Wait()
 	}
 	return err
 }
 
 func (e *leaseElector) elect(ctx context.Context, recorder resourcelock.EventRecorder, lead func(context.Context, Grant) error) error {
-	c, err := e.win(ctx, recorder)
+	w := &leaseWatch{elector: e, released: make(chan struct{}, 1)}
+	stopWatching := w.start(context.WithoutCancel(ctx))
+	defer stopWatching()
+	c, err := e.win(ctx, recorder, w)
 	if err != nil {
 		return err
 	}
 	err = lead(c.led, e.lease.grant(e.cfg.LeaseDuration.Duration, e.cfg.RenewDeadline.Duration))
-	timedOut, lost := (*DrainTimeoutError)(nil), c.led.Err() != nil
+	_, timedOut := errors.AsType[*DrainTimeoutError](err)
+	lost := c.led.Err() != nil
+	stopWatching() // or it would write the lease again that is released
 	c.end()
-	if !errors.As(err, &timedOut) && !lost {
+	if !timedOut && !lost {
 		e.release(ctx, c.lock)
 	}
 	return err
@@ -125,29 +140,19 @@ func (e *leaseElector) release(ctx context.Context, lock *watchedLock) {
 }
 
 // win campaigns until the lease is won or ctx ends. client-go's elector looks at the lease only every one to 2.2 retry
-// periods. A watch tells at once when a leader has given the lease back; then another campaign is begun, which looks at once.
-func (e *leaseElector) win(ctx context.Context, recorder resourcelock.EventRecorder) (*campaign, error) {
-	watching, stopWatching := context.WithCancel(ctx)
-	released := make(chan struct{})
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		e.watchReleases(watching, released)
-	}()
-	defer func() {
-		stopWatching()
-		<-watched
-	}()
+// periods. When the watch sees a release another campaign is begun, which looks at once.
+func (e *leaseElector) win(ctx context.Context, recorder resourcelock.EventRecorder, w *leaseWatch) (*campaign, error) {
 	for {
 		c, err := e.campaign(ctx, recorder)
 		if err != nil {
 			return nil, err
 		}
+		w.lock.Store(c.lock)
 		select {
 		case leading := <-c.won:
 			context.AfterFunc(leading, func() { c.lose(e.lost("it was not renewed", e.lastError())) })
 			return c, nil
-		case <-released:
+		case <-w.released:
 			// If it has been won in this moment, the next campaign finds itself the holder.
 			c.end()
 		case <-ctx.Done():
@@ -178,7 +183,7 @@ func (e *leaseElector) campaign(ctx context.Context, recorder resourcelock.Event
 	c := &campaign{won: make(chan context.Context, 1)}
 	c.led, c.lose = context.WithCancelCause(context.WithoutCancel(ctx))
 	taken := func(holder string) { c.lose(e.lost(fmt.Sprintf("%q has taken it", holder), nil)) }
-	c.lock = &watchedLock{record: e.lease, taken: taken, Interface: &resourcelock.LeaseLock{
+	c.lock = &watchedLock{record: e.lease, duration: e.cfg.LeaseDuration.Duration, taken: taken, hung: e.hung, Interface: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: e.cfg.ResourceNamespace, Name: e.cfg.ResourceName},
 		Client:     e.client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: e.cfg.Identity, EventRecorder: recorder},
@@ -220,11 +225,34 @@ func (e *leaseElector) lost(what string, why error) error {
 	return err
 }
 
-// watchReleases sends on released each time it has seen the lease held and then free, until ctx ends. Without the right to
-// watch the lease it only tries again and again: the campaign looks by itself, less often.
-func (e *leaseElector) watchReleases(ctx context.Context, released chan<- struct{}) {
+// leaseWatch watches the lease while this process campaigns and leads. Without the right to watch, it
+// only tries again: client-go's elector looks by itself, less often.
+type leaseWatch struct {
+	elector *leaseElector
+	// lock is that of the current campaign.
+	lock atomic.Pointer[watchedLock]
+	// released receives when a standby has seen the holder release the lease.
+	released chan struct{}
+	held     bool
+}
+
+// start watches until stop is called, which may be called more than once.
+func (w *leaseWatch) start(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (w *leaseWatch) run(ctx context.Context) {
+	e := w.elector
 	selector := fields.OneTermEqualSelector("metadata.name", e.cfg.ResourceName).String()
-	held := false
 	for ctx.Err() == nil {
 		events, err := e.watching.Leases(e.cfg.ResourceNamespace).Watch(ctx, metav1.ListOptions{FieldSelector: selector})
 		if err != nil {
@@ -232,18 +260,9 @@ func (e *leaseElector) watchReleases(ctx context.Context, released chan<- struct
 			events = watch.NewEmptyWatch()
 		}
 		for event := range events.ResultChan() {
-			lease, ok := event.Object.(*apicoordinationv1.Lease)
-			if !ok {
-				continue // an error of the watch, which ends it
+			if lease, ok := event.Object.(*apicoordinationv1.Lease); ok { // else an error of the watch, which ends it
+				w.saw(ctx, event.Type, resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec))
 			}
-			free := event.Type == watch.Deleted || ptr.Deref(lease.Spec.HolderIdentity, "") == ""
-			if held && free {
-				select {
-				case released <- struct{}{}:
-				case <-ctx.Done():
-				}
-			}
-			held = !free
 		}
 		events.Stop()
 		select {
@@ -251,6 +270,32 @@ func (e *leaseElector) watchReleases(ctx context.Context, released chan<- struct
 		case <-ctx.Done():
 		}
 	}
+}
+
+// saw reacts to a change of the lease.
+func (w *leaseWatch) saw(ctx context.Context, change watch.EventType, record *resourcelock.LeaderElectionRecord) {
+	e := w.elector
+	deleted := change == watch.Deleted
+	if !deleted {
+		e.lease.sawRecord(record, e.cfg.LeaseDuration.Duration)
+	}
+	if lock := w.lock.Load(); lock != nil && lock.isHeld() {
+		// The event may be older than what this process has written since, so repair looks itself.
+		if deleted || record.HolderIdentity != e.cfg.Identity || record.LeaseDurationSeconds != int(e.cfg.LeaseDuration.Duration/time.Second) {
+			if err := lock.repair(ctx); err != nil && ctx.Err() == nil {
+				e.log.Error(err, "The lease was deleted or edited, and could not be written again; the next renewal tries it")
+			}
+		}
+		w.held = true
+		return
+	}
+	if w.held && !deleted && isRelease(record) {
+		select {
+		case w.released <- struct{}{}:
+		default: // a campaign is about to begin already
+		}
+	}
+	w.held = !deleted && record.HolderIdentity != ""
 }
 
 // ElectionStatus implements [ElectionReporter].

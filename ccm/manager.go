@@ -1,6 +1,7 @@
 package ccm
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -28,21 +29,25 @@ import (
 // A Manager is one cloud controller manager for one cluster. Its methods are safe for concurrent
 // use.
 type Manager struct {
-	name       string
-	config     Config
-	all        []Controller
-	selected   controllerSelection
-	provider   Provider
-	clients    *clientConfigs
-	rest       *rest.Config
-	own        kubernetes.Interface
-	elector    Elector
-	identity   string
-	log        logr.Logger
-	recorders  EventRecorderSource
-	clock      clock.Clock
-	registerer prometheus.Registerer
-	metrics    *controllersmetrics.ControllerManagerMetrics
+	name     string
+	config   Config
+	all      []Controller
+	selected controllerSelection
+	provider Provider
+	clients  *clientConfigs
+	rest     *rest.Config
+	own      kubernetes.Interface
+	elector  Elector
+	identity string
+	// connections are those of the Manager's own clients.
+	connections *connections
+	log         logr.Logger
+	recorders   EventRecorderSource
+	clock       clock.Clock
+	registerer  prometheus.Registerer
+	// onDrainTimeout may be nil.
+	onDrainTimeout func(*DrainTimeoutError)
+	metrics        *controllersmetrics.ControllerManagerMetrics
 	// measures are the Manager's own metrics, shared the host's informers if it has handed in some.
 	measures *metrics.Set
 	shared   *informerview.Shared
@@ -55,6 +60,8 @@ type Manager struct {
 	terms uint64
 	// observed counts what happens in the run.
 	observed *metrics.Series
+	// left are terms that did not end within their drain timeout.
+	left []*Term
 	// leading are the terms of the election, standing those of the controllers that run without the lease.
 	leading, standing course
 }
@@ -105,19 +112,25 @@ func New(p Params) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		name:       p.Name,
-		config:     p.Config,
-		all:        all,
-		selected:   selected,
-		provider:   provider,
-		clients:    clients,
+		name:     p.Name,
+		config:   p.Config,
+		all:      all,
+		selected: selected,
+		provider: provider,
+		clients:  clients,
+
+		connections: &connections{},
+
 		elector:    p.Elector,
 		identity:   identity(p.Config.LeaderElection),
 		log:        klog.Background(),
 		recorders:  p.EventRecorders,
 		clock:      p.Clock,
 		registerer: p.Registerer,
-		done:       make(chan struct{}),
+
+		onDrainTimeout: p.OnDrainTimeout,
+
+		done: make(chan struct{}),
 	}
 	if p.Logger != nil {
 		m.log = *p.Logger
@@ -159,7 +172,11 @@ func (m *Manager) makeOwnClient() (err error) {
 	if m.rest, err = m.clients.named(ownClient); err != nil {
 		return &ConfigError{Fields: field.ErrorList{field.Invalid(path, ownClient, err.Error())}}
 	}
-	if m.own, err = kubernetes.NewForConfig(m.rest); err != nil {
+	config, err := m.connections.client(m.rest, m.clients.identity(ownClient))
+	if err == nil {
+		m.own, err = kubernetes.NewForConfig(config)
+	}
+	if err != nil {
 		return &ConfigError{Fields: field.ErrorList{field.Invalid(path, m.rest.Host, err.Error())}}
 	}
 	return nil
@@ -201,7 +218,10 @@ func (m *Manager) chooseElector() error {
 	if err != nil {
 		return &ConfigError{Fields: field.ErrorList{field.Invalid(field.NewPath("clientConnection"), leaseClient, err.Error())}}
 	}
-	elector, err := newLeaseElector(config, cfg, m.log, m.clock, m.recorders)
+	var elector Elector
+	if config, err = m.connections.client(config, m.clients.identity(leaseClient)); err == nil {
+		elector, err = newLeaseElector(config, cfg, m.log, m.clock, m.recorders, m.connections.reset)
+	}
 	if err != nil {
 		return &ConfigError{Fields: field.ErrorList{field.Invalid(field.NewPath("leaderElection"), cfg.ResourceName, err.Error())}}
 	}
@@ -272,28 +292,52 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 		built:      &builtSet{},
 		events:     events.New(m.own.CoreV1()),
 		recorders:  m.recorders,
+		panics:     &panicLog{},
+		ended:      make(chan struct{}),
 	}
+	t.troubles = newTroubles(m.clock, t.observed.Trouble)
 	door := gate.Door(func() { t.observed.Refused(metrics.DoorKube) })
 	t.clients = &termClients{configs: m.clients, fence: door, clients: map[string]kubernetes.Interface{}}
 	if m.config.UseServiceAccountCredentials {
-		t.clients.asUser = serviceAccounts(m.own)
+		t.clients.accounts = &serviceAccounts{
+			client: func() (kubernetes.Interface, error) { return t.clients.Client(ownClient) },
+			term:   gate.WhileOpen(),
+			tasks:  t.tasks,
+		}
 	}
 	return t
 }
 
-// warnings tells what an operator should know although the state is good. The lock is held.
+// warnings are what an operator should know although the state is good. The lock is held.
 func (m *Manager) warnings() []string {
 	var all []string
 	if failed := m.standing.failure; failed != nil {
-		all = append(all, "controllers that run without the lease: "+explain(failed.err))
+		all = append(all, "controllers that run without the lease: "+m.explain(failed.err))
 	}
 	for _, c := range []course{m.standing, m.leading} {
 		if c.term != nil {
 			all = append(all, c.term.warnings()...)
 		}
 	}
+	for _, term := range m.leftBehind() {
+		all = append(all, fmt.Sprintf("term %d did not end within its drain timeout; still running: %s",
+			term.number, describe(term.activities(), m.clock.Now())))
+	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// explain puts a failure into an operator's words, with the ages of what goes on now.
+func (m *Manager) explain(err error) string {
+	if timedOut, ok := errors.AsType[*DrainTimeoutError](err); ok && timedOut.term != nil {
+		running := timedOut.term.activities()
+		if len(running) == 0 {
+			return fmt.Sprintf("term %d ended after its drain timeout; campaigning again soon", timedOut.Term)
+		}
+		return fmt.Sprintf("term %d did not end within its drain timeout; campaigning again when it can no longer act; still running: %s",
+			timedOut.Term, describe(running, m.clock.Now()))
+	}
+	return explain(err)
 }
 
 // Done is closed when Run returns: the one in progress, or the last one, or the first to come.
@@ -328,11 +372,15 @@ func (m *Manager) Status() Status {
 	for _, c := range []course{m.standing, m.leading} {
 		if c.term != nil {
 			c.term.status.fillControllers(&status)
-			status.Running = append(status.Running, c.term.running()...)
+			status.Running = append(status.Running, c.term.activities()...)
 		}
+	}
+	for _, term := range m.leftBehind() {
+		status.Running = append(status.Running, term.activities()...)
 	}
 	if m.leading.term != nil {
 		m.leading.term.status.fill(&status)
+		status.Troubles = m.leading.term.troubles.list()
 	}
 	status.Warnings = m.warnings()
 	switch {
@@ -344,7 +392,7 @@ func (m *Manager) Status() Status {
 	case m.leading.term != nil:
 	case m.leading.failure != nil:
 		failed := m.leading.failure
-		status.State, status.Reason, status.RetryAt = StateDegraded, explain(failed.err), failed.retry
+		status.State, status.Reason, status.RetryAt = StateDegraded, m.explain(failed.err), failed.retry
 	case status.Election.Err != nil:
 		status.State, status.Reason = StateDegraded, explain(fmt.Errorf("leader election: %w", status.Election.Err))
 	default:

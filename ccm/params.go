@@ -49,6 +49,11 @@ type Params struct {
 	// one. Nil: they are not. Those of upstream's controllers are in component-base's legacyregistry, whatever this is.
 	Registerer prometheus.Registerer
 
+	// OnDrainTimeout is called when a term did not end within its drain timeout while the Manager runs, once for each such
+	// term. The Manager recovers by itself; a host that must be certain that nothing acts without the lease ends its process
+	// if the error's MayAct is true. It must not block. Nil: nothing is called.
+	OnDrainTimeout func(*DrainTimeoutError)
+
 	// Clock is asked whether leadership is still valid, and paces what is tried again. Nil: the real one. Timeouts are always of
 	// the real clock, and so is the default elector's campaign.
 	Clock clock.Clock

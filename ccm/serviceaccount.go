@@ -2,72 +2,153 @@ package ccm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
+	"k8s.io/utils/ptr"
+
+	"github.com/fxccm/fxccm/internal/inflight"
 )
 
-// serviceAccountNamespace holds the ServiceAccounts of --use-service-account-credentials, as upstream's.
-const serviceAccountNamespace = metav1.NamespaceSystem
+const (
+	// accountNamespace holds the ServiceAccounts of --use-service-account-credentials, as upstream's.
+	accountNamespace = metav1.NamespaceSystem
 
-// tokenLifetime is what upstream asks for; a fifth of it is kept as reserve.
-const tokenLifetime = time.Hour
+	// tokenLifetime is what upstream asks for; a fifth of it is kept as reserve.
+	tokenLifetime = time.Hour
 
-// serviceAccounts turns a client of the Manager's own identity into one of the ServiceAccount that
-// has the client's name. Its tokens come from the TokenRequest API and are renewed as they are used. A ServiceAccount that does
-// not exist is made.
-func serviceAccounts(own kubernetes.Interface) func(*rest.Config, string) (*rest.Config, error) {
-	return func(config *rest.Config, name string) (*rest.Config, error) {
-		as := rest.AnonymousClientConfig(config)
-		as.QPS, as.Burst, as.RateLimiter = config.QPS, config.Burst, config.RateLimiter
-		tokens := transport.NewCachedTokenSource(&accountTokens{client: own, name: name})
-		as.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return transport.ResettableTokenSourceWrapTransport(tokens)(next)
-		})
-		return as, nil
+	// tokenTimeout bounds one fetch of a token, so that a request on a dead connection is tried again.
+	tokenTimeout = 30 * time.Second
+)
+
+// serviceAccounts gives the clients of one term the tokens of ServiceAccounts that have the clients'
+// names. Tokens come from the TokenRequest API and are renewed when they are used. A ServiceAccount
+// that does not exist is created. The fence checks these requests too. It is safe for concurrent use.
+type serviceAccounts struct {
+	// client returns the client of the term that has the Manager's identity.
+	client func() (kubernetes.Interface, error)
+
+	// term ends the fetches in flight, which are among its tasks.
+	term  context.Context
+	tasks *inflight.Set
+}
+
+// authenticate returns a wrapper for the transport of a client that adds the token of the account.
+func (s *serviceAccounts) authenticate(account string) func(http.RoundTripper) http.RoundTripper {
+	tokens := &accountTokens{accounts: s, name: account}
+	return func(next http.RoundTripper) http.RoundTripper { return &tokenTransport{tokens, next} }
+}
+
+// tokenTransport adds tokens to requests. The library of OAuth fetches tokens without the context of
+// the request, so a request could not end while its token is fetched.
+type tokenTransport struct {
+	tokens *accountTokens
+	next   http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	token, err := t.tokens.get(req.Context())
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
+	authenticated := req.Clone(req.Context())
+	token.SetAuthHeader(authenticated)
+	resp, err := t.next.RoundTrip(authenticated)
+	if err == nil && resp.StatusCode == http.StatusUnauthorized {
+		t.tokens.drop(token)
+	}
+	return resp, err
+}
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (t *tokenTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// accountTokens are the tokens of one ServiceAccount.
+type accountTokens struct {
+	accounts *serviceAccounts
+	name     string
+	fetches  singleflight.Group
+
+	mu      sync.Mutex
+	current *oauth2.Token
+}
+
+// get returns a valid token. Requests that need one at the same time share a fetch, and each waits
+// for it no longer than for its own context.
+func (t *accountTokens) get(ctx context.Context) (*oauth2.Token, error) {
+	t.mu.Lock()
+	current := t.current
+	t.mu.Unlock()
+	if current.Valid() {
+		return current, nil
+	}
+	fetched := t.fetches.DoChan("", func() (any, error) { return t.fetch() })
+	select {
+	case result := <-fetched:
+		if result.Err != nil {
+			return nil, result.Err
+		}
+		return result.Val.(*oauth2.Token), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("token of ServiceAccount %s/%s: %w", accountNamespace, t.name, context.Cause(ctx))
 	}
 }
 
-type accountTokens struct {
-	client kubernetes.Interface
-	name   string
-}
-
-// Token implements oauth2.TokenSource. Its interface has no context, so a limit stands in for the term's.
-func (s *accountTokens) Token() (*oauth2.Token, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+func (t *accountTokens) fetch() (*oauth2.Token, error) {
+	defer t.accounts.tasks.Begin(inflight.Activity{Name: "fetch token of " + t.name})()
+	ctx, cancel := context.WithTimeoutCause(t.accounts.term, tokenTimeout,
+		errors.New("the API server has not issued a token in time"))
 	defer cancel()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: seconds(tokenLifetime)}}
-	accounts := s.client.CoreV1().ServiceAccounts(serviceAccountNamespace)
-	answer, err := accounts.CreateToken(ctx, s.name, request, metav1.CreateOptions{})
+	client, err := t.accounts.client()
+	if err != nil {
+		return nil, err
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To(int64(tokenLifetime / time.Second)),
+	}}
+	accounts := client.CoreV1().ServiceAccounts(accountNamespace)
+	answer, err := accounts.CreateToken(ctx, t.name, request, metav1.CreateOptions{})
 	if apierrors.IsNotFound(err) {
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: serviceAccountNamespace, Name: s.name}}
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: accountNamespace, Name: t.name}}
 		if _, err = accounts.Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			return nil, fmt.Errorf("create ServiceAccount %s/%s: %w", serviceAccountNamespace, s.name, err)
+			return nil, fmt.Errorf("create ServiceAccount %s/%s: %w", accountNamespace, t.name, err)
 		}
-		answer, err = accounts.CreateToken(ctx, s.name, request, metav1.CreateOptions{})
+		answer, err = accounts.CreateToken(ctx, t.name, request, metav1.CreateOptions{})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("request a token of ServiceAccount %s/%s: %w", serviceAccountNamespace, s.name, err)
+		return nil, fmt.Errorf("request a token of ServiceAccount %s/%s: %w", accountNamespace, t.name, err)
 	}
 	lifetime := time.Until(answer.Status.ExpirationTimestamp.Time)
-	return &oauth2.Token{
+	token := &oauth2.Token{
 		AccessToken: answer.Status.Token,
 		TokenType:   "Bearer",
 		Expiry:      time.Now().Add(lifetime - lifetime/5),
-	}, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.current = token
+	return token, nil
 }
 
-func seconds(d time.Duration) *int64 {
-	s := int64(d / time.Second)
-	return &s
+// drop forgets a token that the API server has refused.
+func (t *accountTokens) drop(refused *oauth2.Token) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current == refused {
+		t.current = nil
+	}
 }

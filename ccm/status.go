@@ -56,8 +56,8 @@ type Status struct {
 	Election    ElectionStatus     `json:"election"`
 	Controllers []ControllerStatus `json:"controllers"`
 
-	// Running names the calls in flight and the goroutines of the term.
-	Running []string `json:"running,omitempty"`
+	// Running are the goroutines and the calls in flight of the terms, those included that did not end within the drain timeout.
+	Running []Activity `json:"running,omitempty"`
 }
 
 // ControllerState is what a controller is doing.

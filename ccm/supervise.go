@@ -105,7 +105,7 @@ func (t *Term) build(ctx context.Context, c Controller) *built {
 }
 
 // startControllers runs what was built, each in a goroutine of its own.
-func (t *Term) startControllers(ctx, life context.Context, end context.CancelCauseFunc) error {
+func (t *Term) startControllers(ctx, life context.Context) error {
 	for i, b := range t.built.list() {
 		if pause := t.config.ControllerStartInterval.Duration; i > 0 && pause > 0 {
 			select {
@@ -118,15 +118,15 @@ func (t *Term) startControllers(ctx, life context.Context, end context.CancelCau
 		if b.runnable != nil {
 			t.status.running(b.Name, b.runnable)
 		}
-		t.spawn("controller "+b.Name, func() { t.supervise(ctx, end, b) })
+		t.spawn("controller "+b.Name, func() { t.supervise(ctx, b) })
 	}
 	t.status.ready()
 	t.log.Info("Term is ready")
 	return nil
 }
 
-// supervise runs a controller until the term ends. When the controller ends before, it is run anew or ends the term.
-func (t *Term) supervise(ctx context.Context, end context.CancelCauseFunc, b *built) {
+// supervise runs a controller until the term ends. A controller that ends before is restarted, or ends the term.
+func (t *Term) supervise(ctx context.Context, b *built) {
 	delay := retryBackoff(t.clock)
 	for {
 		err := b.err
@@ -144,7 +144,7 @@ func (t *Term) supervise(ctx context.Context, end context.CancelCauseFunc, b *bu
 		err = fmt.Errorf("controller %s: %w", b.Name, err)
 		if b.OnFailure == EndTerm {
 			t.status.controller(b.Name, ControllerFailed, err)
-			end(err)
+			t.fail(err)
 			return
 		}
 		pause := delay()

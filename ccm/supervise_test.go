@@ -228,7 +228,7 @@ func TestController_WithoutLeaseThatDoesNotEndIsADrainTimeout(t *testing.T) {
 		stop()
 		<-m.Done()
 		var timedOut *ccm.DrainTimeoutError
-		if !errors.As(m.Err(), &timedOut) || len(timedOut.Running) != 1 || timedOut.Running[0] != "controller always" {
+		if !errors.As(m.Err(), &timedOut) || len(timedOut.Running) != 1 || timedOut.Running[0].Name != "controller always" {
 			t.Errorf("Run returned %v", m.Err())
 		}
 		close(release)

@@ -1,13 +1,17 @@
 package ccm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -33,7 +37,7 @@ const (
 	// followUp is how long the writes may take that follow the last call to the cloud.
 	followUp = time.Second
 
-	// drainTimeoutReserve is what is left, before another process may lead, for the host to act on an DrainTimeoutError.
+	// drainTimeoutReserve is what is left, before another process may lead, for the host to act on a DrainTimeoutError.
 	drainTimeoutReserve = 500 * time.Millisecond
 
 	// lateGrace is the time that cancelled calls get to return when another process may lead already: one that was frozen past its
@@ -79,6 +83,16 @@ type Term struct {
 	tasks  *inflight.Set
 	status *termStatus
 	built  *builtSet
+
+	// fail ends the term with an error. It is set before the term opens.
+	fail context.CancelCauseFunc
+
+	// panics and troubles are what the provider has suffered and reported.
+	panics   *panicLog
+	troubles *troubles
+
+	// ended is closed when all of the term has ended and was closed.
+	ended chan struct{}
 
 	// events do not pass the fence: those of the drain are sent too.
 	events    *events.Broadcaster
@@ -128,23 +142,32 @@ func (t *Term) Recorder(source string) record.EventRecorder {
 }
 
 // run is a term from beginning to end. stop is the Manager's context, led the elector's. The error
-// is why the term ended: it wraps ErrStopped, ErrLeadershipLost, what went wrong, or is an *DrainTimeoutError.
+// is why the term ended: it wraps ErrStopped, ErrLeadershipLost, what went wrong, or is a
+// *DrainTimeoutError.
 func (t *Term) run(stop, led context.Context) error {
 	ctx, cancel := context.WithCancelCause(klog.NewContext(context.WithoutCancel(stop), t.log))
 	defer cancel(nil)
 	// life ends with the first reason for the term to end.
 	life, end := context.WithCancelCause(context.Background())
 	defer end(nil)
+	// lost ends when leadership is lost, which may be after life has ended: while the term drains.
+	lost, lose := context.WithCancelCause(context.Background())
+	defer lose(nil)
 	defer context.AfterFunc(led, func() {
 		cause := context.Cause(led)
 		t.fence.Close(cause)
+		lose(cause)
 		end(cause)
 	})()
 	defer context.AfterFunc(stop, func() { end(fmt.Errorf("%w: %w", ErrStopped, context.Cause(stop))) })()
-	defer t.watchClock(life, end)()
+	defer t.watchExpiry(func(cause error) {
+		lose(cause)
+		end(cause)
+	})()
+	t.fail = end
 	measure := t.measure()
 
-	if err := t.open(ctx, life, end); err != nil {
+	if err := t.open(ctx, life); err != nil {
 		end(err)
 	} else {
 		measure.opened()
@@ -152,7 +175,7 @@ func (t *Term) run(stop, led context.Context) error {
 	<-life.Done()
 	cause := context.Cause(life)
 	if closed := t.fence.Cause(); closed != nil && !errors.Is(cause, ErrLeadershipLost) {
-		// A controller has told of its refused call before the clock was looked at.
+		// A controller has reported its refused call before the clock was looked at.
 		cause = fmt.Errorf("%w: %w", ErrLeadershipLost, closed)
 	}
 	if closed := t.fence.ClosedAt(); closed.IsZero() {
@@ -161,7 +184,11 @@ func (t *Term) run(stop, led context.Context) error {
 		t.log.Info("Term ends", "reason", cause.Error(), "fenceClosed", closed.Format(time.RFC3339Nano))
 	}
 	measure.drains()
-	if err := t.close(ctx, cause, drainDeadline(stop, t.config.DrainTimeout.Duration), cancel); err != nil {
+	err := t.close(ctx, cause, lost, drainDeadline(stop, t.config.DrainTimeout.Duration), cancel)
+	if lost.Err() != nil && !errors.Is(cause, ErrLeadershipLost) {
+		t.log.Info("Leadership was lost during the drain", "reason", context.Cause(lost).Error())
+	}
+	if err != nil {
 		measure.ended(err)
 		return err
 	}
@@ -170,37 +197,44 @@ func (t *Term) run(stop, led context.Context) error {
 	return cause
 }
 
-// watchClock ends the term when leadership expires by the clock, whatever the elector has noticed. The returned function waits
-// for its end, after that of life.
-func (t *Term) watchClock(life context.Context, end context.CancelCauseFunc) (wait func()) {
+// watchExpiry reports when leadership expires by the clock, whatever the elector has noticed, also
+// while the term drains. The returned function ends the watch.
+func (t *Term) watchExpiry(expired func(cause error)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		t.fence.CloseOnExpiry(life)
-		if cause := t.fence.Cause(); cause != nil {
-			end(fmt.Errorf("%w: %w", ErrLeadershipLost, cause))
+		if t.fence.CloseOnExpiry(ctx) {
+			expired(fmt.Errorf("%w: %w", ErrLeadershipLost, t.fence.Cause()))
 		}
 	}()
 	return func() {
-		end(nil)
+		cancel()
 		<-done
 	}
 }
 
-// open takes the steps from a granted term to running controllers. It returns early when life ends.
-func (t *Term) open(ctx, life context.Context, end context.CancelCauseFunc) error {
-	steps := []struct {
+// open takes the steps from a granted term to running controllers. It returns early when life
+// ends, or when the provider does not answer in time.
+func (t *Term) open(ctx, life context.Context) error {
+	timeout := cmp.Or(t.config.CloudProvider.StartTimeout.Duration, defaultStartTimeout)
+	starting, stop := context.WithTimeout(life, timeout)
+	defer stop()
+	for _, step := range []struct {
 		name string
 		do   func() error
 	}{
 		{"build provider", func() error { return t.buildProvider(ctx) }},
-		{"make informers", func() error { return t.makeInformers(end) }},
+		{"make informers", t.makeInformers},
 		{"start provider", func() error { return t.startProvider(ctx) }},
 		{"build controllers", func() error { return t.buildControllers(ctx) }},
-	}
-	for _, step := range steps {
+	} {
 		t.status.opening(step.name)
-		if err := t.await(life, step.name, step.do); err != nil {
+		err := t.await(starting, step.name, step.do)
+		if starting.Err() != nil && life.Err() == nil {
+			return t.startTimedOut(step.name, timeout)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -208,23 +242,33 @@ func (t *Term) open(ctx, life context.Context, end context.CancelCauseFunc) erro
 	if err := t.syncInformers(ctx, life); err != nil {
 		return err
 	}
-	return t.startControllers(ctx, life, end)
+	return t.startControllers(ctx, life)
 }
 
-// await runs other people's code, and stops waiting for it when life ends; it is still waited for when the term drains.
-func (t *Term) await(life context.Context, name string, f func() error) error {
+// startTimedOut is the error of a term whose provider did not answer in time.
+func (t *Term) startTimedOut(step string, timeout time.Duration) error {
+	err := fmt.Errorf("step %q has not ended within %s (--cloud-provider-start-timeout)", step, timeout)
+	if t.provider != nil {
+		err = fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)
+	}
+	t.warn("ProviderStartTimeout", err.Error()+"; the term ends, and another replica may lead")
+	return err
+}
+
+// await runs other people's code, and stops waiting for it when ctx ends; the drain waits for it.
+func (t *Term) await(ctx context.Context, name string, f func() error) error {
 	result := make(chan error, 1)
 	t.spawn(name, func() { result <- protect(name, f) })
 	select {
 	case err := <-result:
 		return err
-	case <-life.Done():
-		return context.Cause(life)
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
 func (t *Term) spawn(name string, f func()) {
-	done := t.tasks.Begin(name)
+	done := t.tasks.Begin(inflight.Activity{Name: name})
 	go func() {
 		defer done()
 		f()
@@ -257,7 +301,9 @@ func (t *Term) buildProvider(ctx context.Context) error {
 		Registerer:   t.registerer,
 		Clock:        t.clock,
 		Recorder:     t.Recorder,
-		Transport:    t.fence.Door(func() { t.observed.Refused(metrics.DoorProvider) }),
+
+		ReportTrouble: t.troubles.report,
+		Transport:     t.fence.Door(func() { t.observed.Refused(metrics.DoorProvider) }),
 	})
 	if err != nil {
 		return fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)
@@ -265,7 +311,7 @@ func (t *Term) buildProvider(ctx context.Context) error {
 	if cloud == nil {
 		return fmt.Errorf("cloud provider %q: its New returned neither a cloud nor an error", t.provider.Name)
 	}
-	t.guarded, t.cloud = guard.New(cloud, t.fence, t.log, guard.WithObserver(t.observed))
+	t.guarded, t.cloud = guard.New(cloud, t.fence, t.log, guard.WithObserver(t.observed), guard.WithPanics(t.panicked))
 	if !t.cloud.HasClusterID() && !t.config.CloudProvider.AllowUntagged {
 		return fmt.Errorf("cloud provider %q has no cluster ID; set it in the provider's configuration, "+
 			"or allow this with cloudProvider.allowUntagged (--allow-untagged-cloud)", t.provider.Name)
@@ -283,36 +329,73 @@ func (t *Term) startProvider(ctx context.Context) error {
 	return nil
 }
 
-// close ends the term: nothing of it acts any more when it returns nil. Otherwise the error names
-// what had not ended by the deadline. ctx is that of the controllers, which cancel ends.
-func (t *Term) close(ctx context.Context, cause error, deadline time.Time, cancel context.CancelCauseFunc) error {
+// close ends the term. It returns nil when all of the term has ended and was closed. Otherwise the
+// error names what had not ended in time; what is left is closed when that has ended. ctx is that of
+// the controllers, which cancel ends.
+func (t *Term) close(ctx context.Context, cause error, lost context.Context, deadline time.Time, cancel context.CancelCauseFunc) error {
 	t.status.draining()
 	drain, stop := context.WithDeadline(context.Background(), deadline)
 	defer stop()
-	if !errors.Is(cause, ErrLeadershipLost) {
+	if lost.Err() == nil {
 		t.fence.Hold()
-		grace, stopGrace := context.WithTimeout(drain, time.Until(deadline)/2)
+		grace, stopGrace := context.WithTimeout(lost, time.Until(deadline)/2)
 		t.finishWork(grace)
 		stopGrace()
 	}
-	// In this order: upstream's controllers write, with contexts of their own, that a call was cancelled.
+	// In this order: upstream's controllers write, with contexts of their own, that a call was
+	// cancelled, which the fence must refuse; and what ended by the context needs no refusal.
 	t.fence.Close(cause)
 	cancel(cause)
-	if t.callsEnded(drain, cause) != nil || t.idle(drain) != nil {
-		return t.undrained()
+	t.fence.EndReads(cause)
+	reporting, reported := context.WithCancel(context.Background())
+	defer reported()
+	go t.cleanUp(ctx, reporting)
+	if t.actingEnded(drain, lost) != nil {
+		return t.timedOut()
 	}
-	t.endUnstarted(ctx, t.built.unstarted()...)
-	t.spawn("close provider", t.closeProvider)
-	t.spawn("stop informers", t.stopInformers)
-	t.spawn("send events", t.events.Close)
-	if t.idle(drain) != nil {
-		return t.undrained()
+	select {
+	case <-t.ended:
+		return nil
+	case <-drain.Done():
+		return t.timedOut()
 	}
-	t.clients.closeConnections()
-	return nil
 }
 
-func (t *Term) undrained() error { return &DrainTimeoutError{Term: t.number, Running: t.running()} }
+func (t *Term) timedOut() error {
+	return &DrainTimeoutError{Term: t.number, Running: t.activities(), term: t, made: time.Now()}
+}
+
+// cleanUp waits until all of the term has ended, and then closes what it had. When a drain timeout
+// has been reported, it does not let a goroutine that hangs keep informers and their handlers.
+func (t *Term) cleanUp(ctx, reporting context.Context) {
+	defer close(t.ended)
+	forEver := context.Background()
+	_ = t.fence.WaitActing(forEver)
+	_ = t.idle(reporting)
+	t.spawn("stop informers", t.stopInformers)
+	t.spawn("send events", t.events.Close)
+	_ = t.idle(forEver)
+	t.endUnstarted(ctx, t.built.unstarted()...)
+	t.spawn("close provider", t.closeProvider)
+	_ = t.idle(forEver)
+	t.clients.connections.close()
+	t.troubles.close()
+}
+
+// hasEnded tells whether all of the term has ended and was closed.
+func (t *Term) hasEnded() bool {
+	select {
+	case <-t.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// mayAct tells whether a call of the term that may change something is in flight.
+func (t *Term) mayAct() bool {
+	return slices.ContainsFunc(t.fence.InFlight(), func(a inflight.Activity) bool { return a.MayAct })
+}
 
 // finishWork waits until the work that had begun when the fence was held has been done, or ctx ends; what is still in flight then is
 // cancelled. A call to the cloud is followed by writes that tell of it. A controller that writes all the time is not waited for.
@@ -323,36 +406,43 @@ func (t *Term) finishWork(ctx context.Context) {
 	_ = t.fence.WaitQuiet(following, settle)
 }
 
-// callsEnded waits until no call is in flight. When leadership is lost there is less time for that than for the rest: a call that goes on
-// although it was cancelled can act when another leads, and what to do about it is for the host to decide before. Everything else of the
-// term can only try to.
-func (t *Term) callsEnded(drain context.Context, cause error) error {
-	if t.freeAt != nil && errors.Is(cause, ErrLeadershipLost) {
+// actingEnded waits until no call that may change something is in flight. When leadership is lost,
+// before the drain or during it, there is less time for that than for the rest: a call that goes on
+// although it was cancelled can act when another process leads, so the host must know before.
+func (t *Term) actingEnded(drain, lost context.Context) error {
+	leading, stop := context.WithCancel(drain)
+	defer stop()
+	defer context.AfterFunc(lost, stop)()
+	err := t.fence.WaitActing(leading)
+	if err == nil || drain.Err() != nil {
+		return err
+	}
+	if t.freeAt != nil {
 		left := t.freeAt().Sub(t.clock.Now())
 		if left <= 0 {
 			left = lateGrace
 		} else {
 			left = max(left-drainTimeoutReserve, drainTimeoutReserve/2)
 		}
-		var stop context.CancelFunc
-		drain, stop = context.WithTimeout(drain, left)
-		defer stop()
+		var stopLate context.CancelFunc
+		drain, stopLate = context.WithTimeout(drain, left)
+		defer stopLate()
 	}
-	return t.fence.WaitQuiet(drain, 0)
+	return t.fence.WaitActing(drain)
 }
 
-// idle waits until nothing of the term runs.
+// idle waits until no goroutine of the term runs and no call is in flight.
 func (t *Term) idle(ctx context.Context) error {
-	return errors.Join(t.tasks.Wait(ctx, 0), t.fence.WaitQuiet(ctx, 0))
+	return errors.Join(t.tasks.Wait(ctx, 0, nil), t.fence.WaitQuiet(ctx, 0))
 }
 
-// running names what of the term has not ended.
-func (t *Term) running() []string {
-	names := t.tasks.Names()
-	for _, call := range t.fence.InFlight() {
-		names = append(names, "call "+call)
+// warn records a Warning event on the lease, the only object that a term has.
+func (t *Term) warn(reason, message string) {
+	lease := &corev1.ObjectReference{
+		APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease",
+		Namespace: t.config.LeaderElection.ResourceNamespace, Name: t.config.LeaderElection.ResourceName,
 	}
-	return names
+	t.Recorder(ownClient).Event(lease, corev1.EventTypeWarning, reason, message)
 }
 
 func (t *Term) closeProvider() {

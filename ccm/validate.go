@@ -50,6 +50,9 @@ func (c Config) Validate() error {
 
 func (c CloudProviderConfig) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if c.StartTimeout.Duration < 0 {
+		errs = append(errs, field.Invalid(path.Child("startTimeout"), c.StartTimeout.Duration.String(), "must not be negative"))
+	}
 	for i, agent := range c.UserAgents {
 		if strings.TrimSpace(agent) == "" || strings.ContainsFunc(agent, func(r rune) bool { return r < ' ' || r > '~' }) {
 			errs = append(errs, field.Invalid(path.Child("userAgents").Index(i), agent, "must be printable ASCII: it is put into a header of HTTP"))

@@ -44,6 +44,7 @@ func Differences() []Difference {
 		{Flag: "cache-sync-timeout", Kind: Added, Why: "Upstream waits for its informers for ever."},
 		{Flag: "cloud-config-strict", Kind: Added, Why: "Upstream leaves the file to the provider, and many take no notice of what they do not know."},
 		{Flag: "user-agent", Kind: Added, Why: "openstack-cloud-controller-manager has it; upstream has not."},
+		{Flag: "cloud-provider-start-timeout", Kind: Added, Why: "Upstream waits for its cloud provider without a limit."},
 		{Flag: "drain-timeout", Kind: Added, Why: "Upstream exits the process instead of draining."},
 		{Flag: "leader-elect-identity", Kind: Added, Why: "Upstream's identity is always the host name and a random suffix."},
 

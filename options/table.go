@@ -126,6 +126,8 @@ func flagTable(controllers []string) []flagGroup {
 				"File with the cloud provider's own configuration. Empty: none."),
 			sets("cloud-config-strict", boolean, func(c *config) *bool { return &c.CloudProvider.ConfigStrict },
 				"Refuse a --cloud-config with sections and keys that the cloud provider does not know. Turned off, they are warned of in the log."),
+			sets("cloud-provider-start-timeout", durationVar, func(c *config) *duration { return &c.CloudProvider.StartTimeout },
+				"How long a term may take to build and start the cloud provider, before it fails and another replica can lead."),
 			sets("user-agent", array, func(c *config) *[]string { return &c.CloudProvider.UserAgents },
 				"Put before the cloud provider's own user agent in its requests to the cloud. Can be given several times."),
 			upstreams("external-cloud-volume-plugin", text, "",

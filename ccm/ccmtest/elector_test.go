@@ -163,12 +163,12 @@ func TestManualElector_AfterALoss_LeadsOnlyWhenAsked(t *testing.T) {
 func TestManualElector_AfterADrainTimeout_LeadershipIsNotGivenBack(t *testing.T) {
 	e := ccmtest.NewManualElector()
 	e.Lead()
-	timedOut := &ccm.DrainTimeoutError{Term: 1, Running: []string{"controller x"}}
+	timedOut := &ccm.DrainTimeoutError{Term: 1, Running: []ccm.Activity{{Name: "controller x"}}}
 	if err := e.Elect(t.Context(), func(context.Context, ccm.Grant) error { return timedOut }); !errors.Is(err, timedOut) {
 		t.Errorf("Elect returned %v", err)
 	}
 	if release := e.WaitReleased(t); release.Drained || !errors.Is(release.Err, timedOut) {
-		t.Errorf("released with %+v, want it undrained", release)
+		t.Errorf("released with %+v, want it not drained", release)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

@@ -33,7 +33,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	defer c.mu.Unlock()
 	switch state {
 	case http.StateNew:
-		c.open[conn] = &connection{end: c.tasks.Begin("connection")}
+		c.open[conn] = &connection{end: c.tasks.Begin(inflight.Activity{Name: "connection"})}
 		if c.refused {
 			_ = conn.Close()
 		}

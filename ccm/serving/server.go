@@ -198,7 +198,7 @@ func (r *run) open(ctx context.Context) error {
 }
 
 func (r *run) spawn(name string, f func()) {
-	end := r.tasks.Begin(name)
+	end := r.tasks.Begin(inflight.Activity{Name: name})
 	go func() {
 		defer end()
 		f()
@@ -208,7 +208,7 @@ func (r *run) spawn(name string, f func()) {
 // track lets stop wait for each request, and name it.
 func (r *run) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		defer r.tasks.Begin(req.Method + " " + req.URL.Path)()
+		defer r.tasks.Begin(inflight.Activity{Name: req.Method + " " + req.URL.Path})()
 		next.ServeHTTP(w, req)
 	})
 }
@@ -250,7 +250,7 @@ func (r *run) stop(ctx context.Context) error {
 		r.shutdown(ctx)
 	}
 	r.end()
-	err := r.tasks.Wait(ctx, 0)
+	err := r.tasks.Wait(ctx, 0, nil)
 	r.release()
 	if err != nil {
 		return fmt.Errorf("serving: did not stop in time; still running: %s: %w", strings.Join(r.tasks.Names(), ", "), err)

@@ -31,7 +31,7 @@ var _ authenticator.Token = (*tokenReviews)(nil)
 
 // AuthenticateToken implements authenticator.Token.
 func (t *tokenReviews) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-	defer t.tasks.Begin("TokenReview")()
+	defer t.tasks.Begin(inflight.Activity{Name: "TokenReview"})()
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	defer context.AfterFunc(t.background, cancel)()

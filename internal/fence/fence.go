@@ -18,21 +18,23 @@ import (
 // ErrClosed is wrapped by the error of a call that comes after the fence was closed, or was cancelled by its closing.
 var ErrClosed = errors.New("the term is over")
 
-// A Fence is open, then perhaps held, then closed; it never opens again. All methods are safe for
-// concurrent use.
+// A Fence is open, then perhaps held, then closed, then over; it never opens again. All methods
+// are safe for concurrent use.
 type Fence struct {
 	expiry func() time.Time
 	clock  clock.Clock
 	calls  inflight.Set
-	// work are those of the calls that begin a piece of work.
-	work inflight.Set
 
 	// closed ends when the fence closes, with the cause; calls in flight are cancelled by it. It is
 	// no request's context: it is the fence's state in the form that contexts can be merged with.
 	closed context.Context
 	close  context.CancelCauseFunc
-	held   chan struct{}
-	hold   func()
+	// over ends when reads end too.
+	over context.Context
+	end  context.CancelCauseFunc
+
+	held chan struct{}
+	hold func()
 
 	// mu orders the admission of a call against Close.
 	mu       sync.Mutex
@@ -45,30 +47,29 @@ type Fence struct {
 func New(expiry func() time.Time, clock clock.Clock) *Fence {
 	f := &Fence{expiry: expiry, clock: clock, held: make(chan struct{})}
 	f.closed, f.close = context.WithCancelCause(context.Background())
+	f.over, f.end = context.WithCancelCause(context.Background())
 	f.hold = sync.OnceFunc(func() { close(f.held) })
 	return f
 }
 
-// Enter admits a call named name, or refuses it with an error that wraps ErrClosed. The returned
-// context has ctx's values and ends with ctx or when the fence closes; done must be called when
-// the call has returned.
-func (f *Fence) Enter(ctx context.Context, name string) (_ context.Context, done func(), _ error) {
-	end, err := f.admit(name)
+// Enter admits a call, or refuses it with an error that wraps ErrClosed. The returned context has
+// ctx's values and ends with ctx or when the fence closes; done must be called when the call has
+// returned.
+func (f *Fence) Enter(ctx context.Context, call inflight.Activity) (_ context.Context, done func(), _ error) {
+	ended, err := f.admit(call)
 	if err != nil {
 		return nil, nil, err
 	}
-	merged, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(f.closed, func() { cancel(context.Cause(f.closed)) })
+	merged, cancel := merge(ctx, f.closed)
 	return merged, func() {
-		stop()
-		cancel(nil)
-		end()
+		cancel()
+		ended()
 	}, nil
 }
 
 // EnterWhenOpen is Enter, but while the fence is held the call waits until the fence closes or
 // ctx ends. It is for calls that begin a piece of work, as opposed to those that finish one.
-func (f *Fence) EnterWhenOpen(ctx context.Context, name string) (context.Context, func(), error) {
+func (f *Fence) EnterWhenOpen(ctx context.Context, call inflight.Activity) (context.Context, func(), error) {
 	select {
 	case <-f.held:
 		select {
@@ -78,25 +79,40 @@ func (f *Fence) EnterWhenOpen(ctx context.Context, name string) (context.Context
 		}
 	default:
 	}
-	merged, done, err := f.Enter(ctx, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	ended := f.work.Begin(name)
-	return merged, func() {
-		ended()
-		done()
-	}, nil
+	call.BeginsWork = true
+	return f.Enter(ctx, call)
 }
 
-func (f *Fence) admit(name string) (end func(), _ error) {
+// Read admits a read: a request that cannot change anything, and a watch. Reads go on when the
+// fence is closed, because the end of a term needs some, and are not counted as in flight. They
+// end with EndReads, after which Read refuses. done must be called when the last byte was read.
+func (f *Fence) Read(ctx context.Context, name string) (_ context.Context, done func(), _ error) {
+	if f.over.Err() != nil {
+		return nil, nil, fmt.Errorf("%s refused: %w", name, context.Cause(f.over))
+	}
+	merged, cancel := merge(ctx, f.over)
+	return merged, cancel, nil
+}
+
+// merge returns a context with the values of ctx that ends with ctx or with other, and with the
+// cause of the one that ended.
+func merge(ctx, other context.Context) (context.Context, func()) {
+	merged, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
+	return merged, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+func (f *Fence) admit(call inflight.Activity) (end func(), _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closeIfExpired()
 	if f.closed.Err() != nil {
-		return nil, fmt.Errorf("%s refused: %w", name, context.Cause(f.closed))
+		return nil, fmt.Errorf("%s refused: %w", call.Name, context.Cause(f.closed))
 	}
-	return f.calls.Begin(name), nil
+	return f.calls.Begin(call), nil
 }
 
 // closeIfExpired is called with the lock held.
@@ -122,23 +138,31 @@ func (f *Fence) remaining() time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-// CloseOnExpiry closes the fence when leadership expires, so that calls in flight are cancelled too. It returns when the fence
-// is closed, by whomever, or when ctx ends.
-func (f *Fence) CloseOnExpiry(ctx context.Context) {
+// CloseOnExpiry closes the fence when leadership expires, so that calls in flight are cancelled
+// too. It returns true when leadership has expired, even if the fence was closed before for another
+// reason, and false when ctx ends.
+func (f *Fence) CloseOnExpiry(ctx context.Context) bool {
+	closed := f.closed.Done()
 	for {
 		f.mu.Lock()
 		f.closeIfExpired()
+		remaining := f.remaining()
 		f.mu.Unlock()
-		// The timer stands still with the machine, hence the limit: a call in flight must not outlive a suspension for long.
-		timer := f.clock.NewTimer(min(f.remaining(), time.Second))
+		if remaining <= 0 {
+			return true
+		}
+		// The timer stands still while the machine is suspended, hence the limit: a call in flight
+		// must not outlive a suspension for long.
+		timer := f.clock.NewTimer(min(remaining, time.Second))
 		select {
 		case <-timer.C():
-		case <-f.closed.Done():
-			timer.Stop()
-			return
+		case <-closed:
+			closed = nil
 		case <-ctx.Done():
-			timer.Stop()
-			return
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return false
 		}
 	}
 }
@@ -154,6 +178,13 @@ func (f *Fence) Close(cause error) {
 	f.shut(fmt.Errorf("%w: %w", ErrClosed, cause))
 }
 
+// EndReads closes the fence if it is open, ends all reads with the cause of the close, and refuses
+// new ones.
+func (f *Fence) EndReads(cause error) {
+	f.Close(cause)
+	f.end(context.Cause(f.closed))
+}
+
 // shut is called with the lock held.
 func (f *Fence) shut(cause error) {
 	if f.closed.Err() == nil {
@@ -161,6 +192,9 @@ func (f *Fence) shut(cause error) {
 		f.close(cause)
 	}
 }
+
+// WhileOpen returns a context that ends when the fence closes, with the cause of the close.
+func (f *Fence) WhileOpen() context.Context { return f.closed }
 
 // ClosedAt is when the fence was closed: no call was admitted later. It is zero as long as it is not.
 func (f *Fence) ClosedAt() time.Time {
@@ -172,15 +206,19 @@ func (f *Fence) ClosedAt() time.Time {
 // Cause is why the fence was closed: an error that wraps ErrClosed. It is nil as long as the fence is not.
 func (f *Fence) Cause() error { return context.Cause(f.closed) }
 
-// InFlight names the calls that have not returned, sorted.
-func (f *Fence) InFlight() []string { return f.calls.Names() }
+// InFlight returns the calls that have not returned, the oldest first.
+func (f *Fence) InFlight() []inflight.Activity { return f.calls.List() }
 
-// WaitWork waits until no call that begins a piece of work is in flight, or ctx ends. While the fence is held there are no new ones.
-func (f *Fence) WaitWork(ctx context.Context) error { return f.work.Wait(ctx, 0) }
+// WaitWork waits until no call that begins a piece of work is in flight, or ctx ends. While the
+// fence is held there are no new ones.
+func (f *Fence) WaitWork(ctx context.Context) error { return f.calls.Wait(ctx, 0, inflight.BeginsWork) }
+
+// WaitActing waits until no call that may change anything is in flight, or ctx ends.
+func (f *Fence) WaitActing(ctx context.Context) error { return f.calls.Wait(ctx, 0, inflight.MayAct) }
 
 // WaitQuiet waits until no call has been in flight for the length of quiet, or ctx ends. With
 // quiet > 0 it bridges the gap between the calls of one piece of work, such as a load balancer
-// that has been made and the status that tells of it.
+// that has been created and the status that holds its address.
 func (f *Fence) WaitQuiet(ctx context.Context, quiet time.Duration) error {
-	return f.calls.Wait(ctx, quiet)
+	return f.calls.Wait(ctx, quiet, nil)
 }

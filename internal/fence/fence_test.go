@@ -19,19 +19,22 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/internal/inflight"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func change(name string) inflight.Activity { return inflight.Activity{Name: name, MayAct: true} }
 
 var errLost = errors.New("the lease went away")
 
 func TestClose_RefusesNewCallsAndCancelsThoseInFlight(t *testing.T) {
 	f := fence.New(nil, clock.RealClock{})
-	ctx, done, err := f.Enter(t.Context(), "create")
+	ctx, done, err := f.Enter(t.Context(), change("create"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := f.InFlight(); !slices.Equal(got, []string{"create"}) {
+	if got := f.InFlight(); len(got) != 1 || got[0].Name != "create" || got[0].Since.IsZero() {
 		t.Errorf("in flight: %v", got)
 	}
 	f.Close(errLost)
@@ -39,7 +42,7 @@ func TestClose_RefusesNewCallsAndCancelsThoseInFlight(t *testing.T) {
 	if cause := context.Cause(ctx); !errors.Is(cause, errLost) || !errors.Is(cause, fence.ErrClosed) {
 		t.Errorf("call in flight was cancelled because of %v", cause)
 	}
-	if _, _, err := f.Enter(t.Context(), "delete"); !errors.Is(err, fence.ErrClosed) || !strings.Contains(err.Error(), "delete refused") {
+	if _, _, err := f.Enter(t.Context(), change("delete")); !errors.Is(err, fence.ErrClosed) || !strings.Contains(err.Error(), "delete refused") {
 		t.Errorf("new call got %v, want a refusal that names it", err)
 	}
 	done()
@@ -53,7 +56,7 @@ func TestEnter_MergesTheCallersContext(t *testing.T) {
 	f := fence.New(nil, clock.RealClock{})
 	type key struct{}
 	caller, cancel := context.WithCancel(context.WithValue(context.Background(), key{}, "v"))
-	ctx, done, err := f.Enter(caller, "update")
+	ctx, done, err := f.Enter(caller, change("update"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,18 +76,18 @@ func TestEnter_IsRefusedOnceLeadershipHasExpiredByTheClock(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	until := now.Now().Add(10 * time.Second)
 	f := fence.New(func() time.Time { return until }, now)
-	ctx, done, err := f.Enter(t.Context(), "first")
+	ctx, done, err := f.Enter(t.Context(), change("first"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	now.Step(time.Minute)
-	if _, _, err := f.Enter(t.Context(), "second"); !errors.Is(err, fence.ErrClosed) {
+	if _, _, err := f.Enter(t.Context(), change("second")); !errors.Is(err, fence.ErrClosed) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	<-ctx.Done()
 	done()
 	until = now.Now().Add(time.Hour)
-	if _, _, err := f.Enter(t.Context(), "third"); !errors.Is(err, fence.ErrClosed) {
+	if _, _, err := f.Enter(t.Context(), change("third")); !errors.Is(err, fence.ErrClosed) {
 		t.Errorf("a fence that has closed opened again: %v", err)
 	}
 }
@@ -108,12 +111,12 @@ func TestEnter_IsRefusedWhenTheMachineWasSuspendedPastTheLease(t *testing.T) {
 	if left := until.Sub(suspended{slept: time.Minute}.Now()); left < 9*time.Second {
 		t.Fatalf("the test's clock is wrong: its monotonic part says that %s are left", left)
 	}
-	if _, done, err := fence.New(expiry, suspended{slept: 9 * time.Second}).Enter(t.Context(), "in time"); err != nil {
+	if _, done, err := fence.New(expiry, suspended{slept: 9 * time.Second}).Enter(t.Context(), change("in time")); err != nil {
 		t.Error(err)
 	} else {
 		done()
 	}
-	if _, _, err := fence.New(expiry, suspended{slept: time.Minute}).Enter(t.Context(), "late"); !errors.Is(err, fence.ErrClosed) {
+	if _, _, err := fence.New(expiry, suspended{slept: time.Minute}).Enter(t.Context(), change("late")); !errors.Is(err, fence.ErrClosed) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 }
@@ -125,7 +128,7 @@ func TestCloseOnExpiry_CancelsCallsInFlightWhenLeadershipIsNotRenewed(t *testing
 		renew()
 		f := fence.New(func() time.Time { return renewed.Load().Add(10 * time.Second) }, clock.RealClock{})
 		go f.CloseOnExpiry(t.Context())
-		ctx, done, err := f.Enter(t.Context(), "slow")
+		ctx, done, err := f.Enter(t.Context(), change("slow"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,14 +161,14 @@ func TestCloseOnExpiry_WhenLeadershipHasExpiredAlready_ClosesAtOnce(t *testing.T
 func TestHold_NewWorkWaitsWhileWorkInFlightFinishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fence.New(nil, clock.RealClock{})
-		_, ensured, err := f.EnterWhenOpen(t.Context(), "ensure")
+		_, ensured, err := f.EnterWhenOpen(t.Context(), change("ensure"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.Hold()
 		waited := make(chan error, 1)
 		go func() {
-			_, _, err := f.EnterWhenOpen(t.Context(), "next")
+			_, _, err := f.EnterWhenOpen(t.Context(), change("next"))
 			waited <- err
 		}()
 		quiet := make(chan error, 1)
@@ -181,7 +184,7 @@ func TestHold_NewWorkWaitsWhileWorkInFlightFinishes(t *testing.T) {
 		// The work that was in flight goes on to its second call.
 		ensured()
 		time.Sleep(50 * time.Millisecond)
-		_, patched, err := f.Enter(t.Context(), "patch status")
+		_, patched, err := f.Enter(t.Context(), change("patch status"))
 		if err != nil {
 			t.Fatalf("work in flight could not finish: %v", err)
 		}
@@ -202,7 +205,7 @@ func TestEnterWhenOpen_HeldCallEndsWithItsContext(t *testing.T) {
 	f.Hold()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := f.EnterWhenOpen(ctx, "x"); !errors.Is(err, context.Canceled) {
+	if _, _, err := f.EnterWhenOpen(ctx, change("x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	f.Close(errLost)
@@ -245,6 +248,10 @@ func TestTransport_ReadsPassAndWritesAreRefusedAfterClose(t *testing.T) {
 	if err := send(http.MethodGet); err != nil {
 		t.Errorf("GET after close: %v", err)
 	}
+	f.EndReads(errLost)
+	if err := send(http.MethodGet); !errors.Is(err, fence.ErrClosed) || !errors.Is(err, errLost) {
+		t.Errorf("GET after the end of reads: %v, want a refusal", err)
+	}
 	if want := []string{"PATCH", "GET"}; !slices.Equal(reached, want) {
 		t.Errorf("the server was reached by %v, want %v", reached, want)
 	}
@@ -273,4 +280,66 @@ func TestTransport_RequestInFlightIsCancelledByClose(t *testing.T) {
 	if err := f.WaitQuiet(t.Context(), 0); err != nil {
 		t.Error(err)
 	}
+}
+
+// Upstream reads with context.TODO(): on a connection that stays open without an answer such a read
+// would keep its goroutine, and so the term, for minutes.
+func TestTransport_EndReads_EndsReadsAndTheirBodies(t *testing.T) {
+	for name, answers := range map[string]bool{"no answer": false, "a body that stays open": true} {
+		t.Run(name, func(t *testing.T) {
+			arrived := make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if answers {
+					w.WriteHeader(http.StatusOK)
+					_ = http.NewResponseController(w).Flush()
+				}
+				close(arrived)
+				<-r.Context().Done()
+			}))
+			defer server.Close()
+			base := &http.Transport{}
+			defer base.CloseIdleConnections()
+			f := fence.New(nil, clock.RealClock{})
+			result := make(chan error, 1)
+			go func() {
+				resp, err := (&http.Client{Transport: f.Transport(base)}).Get(server.URL)
+				if err == nil {
+					_, err = io.Copy(io.Discard, resp.Body)
+					_ = resp.Body.Close()
+				}
+				result <- err
+			}()
+			<-arrived
+			if n := f.InFlight(); len(n) != 0 {
+				t.Errorf("a read counts as in flight: %v", n)
+			}
+			f.Close(errLost)
+			select {
+			case err := <-result:
+				t.Fatalf("the read ended with the close already: %v", err)
+			case <-time.After(20 * time.Millisecond):
+			}
+			f.EndReads(errLost)
+			if err := <-result; err == nil {
+				t.Error("the read succeeded")
+			}
+		})
+	}
+}
+
+func TestWaitActing_CallsThatOnlyRead_AreNotWaitedFor(t *testing.T) {
+	f := fence.New(nil, clock.RealClock{})
+	_, done, err := f.Enter(t.Context(), inflight.Activity{Name: "read"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.WaitActing(t.Context()); err != nil {
+		t.Error(err)
+	}
+	quiet, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.WaitQuiet(quiet, 0); err == nil {
+		t.Error("a call that reads is not in flight")
+	}
+	done()
 }

@@ -6,14 +6,16 @@ import (
 	"io"
 	"net/http"
 	"sync"
+
+	"github.com/fxccm/fxccm/internal/inflight"
 )
 
-// Transport is a [Fence.Door] that tells nobody of what it refuses.
+// Transport is a [Fence.Door] that does not report refused requests.
 func (f *Fence) Transport(next http.RoundTripper) http.RoundTripper { return f.Door(func() {})(next) }
 
-// Door returns a door for HTTP: requests that may change something pass the fence, and count as
-// in flight until their response body is closed or read to its end. GET, HEAD and OPTIONS pass freely: they change
-// nothing, and watches must outlive single calls. refused is called for each request that is refused.
+// Door returns a door for HTTP. Requests that may change something are checked by the fence, and
+// count as in flight until their response body is closed or read to its end. GET, HEAD and OPTIONS
+// are reads: they go on until [Fence.EndReads]. refused is called for each request that is refused.
 func (f *Fence) Door(refused func()) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return &transport{fence: f, next: next, refused: refused}
@@ -28,11 +30,7 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	switch req.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, "":
-		return t.next.RoundTrip(req)
-	}
-	ctx, done, err := t.fence.Enter(req.Context(), req.Method+" "+req.URL.Path)
+	ctx, done, err := t.enter(req)
 	if err != nil {
 		t.refused()
 		if req.Body != nil {
@@ -42,15 +40,36 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		// The transport reports only "context canceled"; the caller is told why.
+		// The transport reports only "context canceled"; the caller gets the reason.
 		if cause := context.Cause(ctx); errors.Is(cause, ErrClosed) {
 			err = cause
 		}
 		done()
 		return nil, err
 	}
-	resp.Body = &body{ReadCloser: resp.Body, done: sync.OnceFunc(done)}
+	ended := body{ReadCloser: resp.Body, done: sync.OnceFunc(done)}
+	if duplex, ok := resp.Body.(io.Writer); ok { // the connection of an upgraded request
+		resp.Body = struct {
+			*body
+			io.Writer
+		}{&ended, duplex}
+	} else {
+		resp.Body = &ended
+	}
 	return resp, nil
+}
+
+func (t *transport) enter(req *http.Request) (context.Context, func(), error) {
+	method := req.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	name := method + " " + req.URL.Path
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return t.fence.Read(req.Context(), name)
+	}
+	return t.fence.Enter(req.Context(), inflight.Activity{Name: name, MayAct: true})
 }
 
 // WrappedRoundTripper lets client-go find the transport below.
@@ -61,6 +80,7 @@ type body struct {
 	done func()
 }
 
+// Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
@@ -69,6 +89,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close implements io.Closer.
 func (b *body) Close() error {
 	defer b.done()
 	return b.ReadCloser.Close()

@@ -16,6 +16,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/internal/inflight"
 )
 
 // A PanicError is a panic of the provider, returned as the error of the call that panicked.
@@ -47,8 +48,15 @@ type Cloud struct {
 // An Option changes what [New] makes.
 type Option func(*caller)
 
-// WithObserver tells o of every call. Nil tells nobody.
+// WithObserver reports every call to o, which may be nil.
 func WithObserver(o Observer) Option { return func(c *caller) { c.observer = o } }
+
+// WithPanics calls report for each panic of the provider, with the call's goroutine. fatal tells
+// that the provider's answer decides about the whole term: it panicked while it was asked which
+// interfaces it serves, for its name, or whether it has a cluster ID.
+func WithPanics(report func(err *PanicError, fatal bool)) Option {
+	return func(c *caller) { c.panics = report }
+}
 
 // New guards a provider for the term of the fence. The result also is a cloudprovider.PVLabeler if
 // the provider is one.
@@ -94,8 +102,8 @@ func ask[T any](calls caller, name string, real func() (T, bool), wrap func(T) T
 	return sync.OnceValues(func() (T, bool) {
 		var answer T
 		var served bool
-		// A panic has been logged, and counts as "no".
-		_ = calls.protect(name, func() error {
+		// A panic counts as "no"; the handler of panics ends the term.
+		_ = calls.protectFatal(name, func() error {
 			answer, served = real()
 			return nil
 		})
@@ -149,13 +157,13 @@ func (c *Cloud) Routes() (cloudprovider.Routes, bool) { return c.routes() }
 
 // ProviderName implements cloudprovider.Interface.
 func (c *Cloud) ProviderName() (name string) {
-	_ = c.calls.protect("ProviderName", func() error { name = c.real.ProviderName(); return nil })
+	_ = c.calls.protectFatal("ProviderName", func() error { name = c.real.ProviderName(); return nil })
 	return name
 }
 
 // HasClusterID implements cloudprovider.Interface.
 func (c *Cloud) HasClusterID() (has bool) {
-	_ = c.calls.protect("HasClusterID", func() error { has = c.real.HasClusterID(); return nil })
+	_ = c.calls.protectFatal("HasClusterID", func() error { has = c.real.HasClusterID(); return nil })
 	return has
 }
 
@@ -173,6 +181,7 @@ type caller struct {
 	fence    *fence.Fence
 	log      logr.Logger
 	observer Observer
+	panics   func(err *PanicError, fatal bool)
 }
 
 // protect makes a call that need not pass the fence. A panic of f becomes an error.
@@ -180,7 +189,16 @@ func (c caller) protect(name string, f func() error) error {
 	return c.run(context.Background(), name, f)
 }
 
-// run makes a call that nothing stands in the way of, and tells the observer.
+// protectFatal is protect for a call without whose answer the term cannot go on.
+func (c caller) protectFatal(name string, f func() error) error {
+	err := c.protect(name, f)
+	if panicked, ok := errors.AsType[*PanicError](err); ok && c.panics != nil {
+		c.panics(panicked, true)
+	}
+	return err
+}
+
+// run makes a call without a check by the fence, and reports it to the observer.
 func (c caller) run(ctx context.Context, name string, f func() error) (err error) {
 	if c.observer == nil {
 		return c.recovered(name, f)
@@ -210,7 +228,11 @@ func (c caller) panicked(name string, value any) error {
 		}
 	}
 	c.log.Error(nil, "Cloud provider panicked", "call", name, "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
-	return &PanicError{Call: name, Value: value}
+	err := &PanicError{Call: name, Value: value}
+	if c.panics != nil {
+		c.panics(err, false)
+	}
+	return err
 }
 
 // A ClientError is what a term's client builder panics with where upstream's ends the process: its ...OrDie methods
@@ -226,15 +248,25 @@ func (e *ClientError) Error() string { return fmt.Sprintf("client %q: %v", e.Cli
 // Unwrap returns what was wrong.
 func (e *ClientError) Unwrap() error { return e.Err }
 
+// reads is a call that cannot change the cloud, by the contract of its interface.
+func reads(name, object string) inflight.Activity {
+	return inflight.Activity{Name: name, Object: object}
+}
+
+// writes is a call that may change the cloud.
+func writes(name, object string) inflight.Activity {
+	return inflight.Activity{Name: name, Object: object, MayAct: true}
+}
+
 // call makes one call that returns a value. The error of the provider is returned as it is.
-func call[T any](ctx context.Context, c caller, name string, f func(context.Context) (T, error)) (result T, err error) {
-	ctx, done, err := c.fence.EnterWhenOpen(ctx, name)
+func call[T any](ctx context.Context, c caller, what inflight.Activity, f func(context.Context) (T, error)) (result T, err error) {
+	ctx, done, err := c.fence.EnterWhenOpen(ctx, what)
 	if err != nil {
-		c.refused(name)
+		c.refused(what.Name)
 		return result, err
 	}
 	defer done()
-	err = c.run(ctx, name, func() error {
+	err = c.run(ctx, what.Name, func() error {
 		var callErr error
 		result, callErr = f(ctx)
 		return callErr
@@ -250,8 +282,8 @@ func (c caller) refused(name string) {
 }
 
 // do is call without a value.
-func do(ctx context.Context, c caller, name string, f func(context.Context) error) error {
-	_, err := call(ctx, c, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+func do(ctx context.Context, c caller, what inflight.Activity, f func(context.Context) error) error {
+	_, err := call(ctx, c, what, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	return err
 }
 
@@ -261,7 +293,7 @@ type pvLabeler struct {
 }
 
 func (p pvLabeler) GetLabelsForVolume(ctx context.Context, pv *v1.PersistentVolume) (map[string]string, error) {
-	return call(ctx, p.caller, "PVLabeler.GetLabelsForVolume", func(ctx context.Context) (map[string]string, error) {
+	return call(ctx, p.caller, reads("PVLabeler.GetLabelsForVolume", ""), func(ctx context.Context) (map[string]string, error) {
 		return p.real.GetLabelsForVolume(ctx, pv)
 	})
 }

@@ -15,13 +15,13 @@ type instancesV2 struct {
 }
 
 func (i instancesV2) InstanceExists(ctx context.Context, node *v1.Node) (bool, error) {
-	return call(ctx, i.caller, "InstancesV2.InstanceExists", func(ctx context.Context) (bool, error) {
+	return call(ctx, i.caller, reads("InstancesV2.InstanceExists", nodeName(node)), func(ctx context.Context) (bool, error) {
 		return i.real.InstanceExists(ctx, node)
 	})
 }
 
 func (i instancesV2) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, error) {
-	return call(ctx, i.caller, "InstancesV2.InstanceShutdown", func(ctx context.Context) (bool, error) {
+	return call(ctx, i.caller, reads("InstancesV2.InstanceShutdown", nodeName(node)), func(ctx context.Context) (bool, error) {
 		return i.real.InstanceShutdown(ctx, node)
 	})
 }
@@ -29,7 +29,7 @@ func (i instancesV2) InstanceShutdown(ctx context.Context, node *v1.Node) (bool,
 // InstanceMetadata never returns nil without an error: upstream's node controller dereferences it
 // when it refreshes addresses, which ends the process.
 func (i instancesV2) InstanceMetadata(ctx context.Context, node *v1.Node) (*cloudprovider.InstanceMetadata, error) {
-	return call(ctx, i.caller, "InstancesV2.InstanceMetadata", func(ctx context.Context) (*cloudprovider.InstanceMetadata, error) {
+	return call(ctx, i.caller, reads("InstancesV2.InstanceMetadata", nodeName(node)), func(ctx context.Context) (*cloudprovider.InstanceMetadata, error) {
 		metadata, err := i.real.InstanceMetadata(ctx, node)
 		if metadata == nil && err == nil {
 			return nil, fmt.Errorf("cloud provider returned neither metadata nor an error for node %s", node.Name)
@@ -44,55 +44,55 @@ type instances struct {
 }
 
 func (i instances) NodeAddresses(ctx context.Context, name types.NodeName) ([]v1.NodeAddress, error) {
-	return call(ctx, i.caller, "Instances.NodeAddresses", func(ctx context.Context) ([]v1.NodeAddress, error) {
+	return call(ctx, i.caller, reads("Instances.NodeAddresses", string(name)), func(ctx context.Context) ([]v1.NodeAddress, error) {
 		return i.real.NodeAddresses(ctx, name)
 	})
 }
 
 func (i instances) NodeAddressesByProviderID(ctx context.Context, providerID string) ([]v1.NodeAddress, error) {
-	return call(ctx, i.caller, "Instances.NodeAddressesByProviderID", func(ctx context.Context) ([]v1.NodeAddress, error) {
+	return call(ctx, i.caller, reads("Instances.NodeAddressesByProviderID", providerID), func(ctx context.Context) ([]v1.NodeAddress, error) {
 		return i.real.NodeAddressesByProviderID(ctx, providerID)
 	})
 }
 
 func (i instances) InstanceID(ctx context.Context, name types.NodeName) (string, error) {
-	return call(ctx, i.caller, "Instances.InstanceID", func(ctx context.Context) (string, error) {
+	return call(ctx, i.caller, reads("Instances.InstanceID", string(name)), func(ctx context.Context) (string, error) {
 		return i.real.InstanceID(ctx, name)
 	})
 }
 
 func (i instances) InstanceType(ctx context.Context, name types.NodeName) (string, error) {
-	return call(ctx, i.caller, "Instances.InstanceType", func(ctx context.Context) (string, error) {
+	return call(ctx, i.caller, reads("Instances.InstanceType", string(name)), func(ctx context.Context) (string, error) {
 		return i.real.InstanceType(ctx, name)
 	})
 }
 
 func (i instances) InstanceTypeByProviderID(ctx context.Context, providerID string) (string, error) {
-	return call(ctx, i.caller, "Instances.InstanceTypeByProviderID", func(ctx context.Context) (string, error) {
+	return call(ctx, i.caller, reads("Instances.InstanceTypeByProviderID", providerID), func(ctx context.Context) (string, error) {
 		return i.real.InstanceTypeByProviderID(ctx, providerID)
 	})
 }
 
 func (i instances) AddSSHKeyToAllInstances(ctx context.Context, user string, keyData []byte) error {
-	return do(ctx, i.caller, "Instances.AddSSHKeyToAllInstances", func(ctx context.Context) error {
+	return do(ctx, i.caller, writes("Instances.AddSSHKeyToAllInstances", ""), func(ctx context.Context) error {
 		return i.real.AddSSHKeyToAllInstances(ctx, user, keyData)
 	})
 }
 
 func (i instances) CurrentNodeName(ctx context.Context, hostname string) (types.NodeName, error) {
-	return call(ctx, i.caller, "Instances.CurrentNodeName", func(ctx context.Context) (types.NodeName, error) {
+	return call(ctx, i.caller, reads("Instances.CurrentNodeName", hostname), func(ctx context.Context) (types.NodeName, error) {
 		return i.real.CurrentNodeName(ctx, hostname)
 	})
 }
 
 func (i instances) InstanceExistsByProviderID(ctx context.Context, providerID string) (bool, error) {
-	return call(ctx, i.caller, "Instances.InstanceExistsByProviderID", func(ctx context.Context) (bool, error) {
+	return call(ctx, i.caller, reads("Instances.InstanceExistsByProviderID", providerID), func(ctx context.Context) (bool, error) {
 		return i.real.InstanceExistsByProviderID(ctx, providerID)
 	})
 }
 
 func (i instances) InstanceShutdownByProviderID(ctx context.Context, providerID string) (bool, error) {
-	return call(ctx, i.caller, "Instances.InstanceShutdownByProviderID", func(ctx context.Context) (bool, error) {
+	return call(ctx, i.caller, reads("Instances.InstanceShutdownByProviderID", providerID), func(ctx context.Context) (bool, error) {
 		return i.real.InstanceShutdownByProviderID(ctx, providerID)
 	})
 }
@@ -103,17 +103,24 @@ type zones struct {
 }
 
 func (z zones) GetZone(ctx context.Context) (cloudprovider.Zone, error) {
-	return call(ctx, z.caller, "Zones.GetZone", z.real.GetZone)
+	return call(ctx, z.caller, reads("Zones.GetZone", ""), z.real.GetZone)
 }
 
 func (z zones) GetZoneByProviderID(ctx context.Context, providerID string) (cloudprovider.Zone, error) {
-	return call(ctx, z.caller, "Zones.GetZoneByProviderID", func(ctx context.Context) (cloudprovider.Zone, error) {
+	return call(ctx, z.caller, reads("Zones.GetZoneByProviderID", providerID), func(ctx context.Context) (cloudprovider.Zone, error) {
 		return z.real.GetZoneByProviderID(ctx, providerID)
 	})
 }
 
-func (z zones) GetZoneByNodeName(ctx context.Context, nodeName types.NodeName) (cloudprovider.Zone, error) {
-	return call(ctx, z.caller, "Zones.GetZoneByNodeName", func(ctx context.Context) (cloudprovider.Zone, error) {
-		return z.real.GetZoneByNodeName(ctx, nodeName)
+func (z zones) GetZoneByNodeName(ctx context.Context, name types.NodeName) (cloudprovider.Zone, error) {
+	return call(ctx, z.caller, reads("Zones.GetZoneByNodeName", string(name)), func(ctx context.Context) (cloudprovider.Zone, error) {
+		return z.real.GetZoneByNodeName(ctx, name)
 	})
+}
+
+func nodeName(node *v1.Node) string {
+	if node == nil {
+		return ""
+	}
+	return node.Name
 }

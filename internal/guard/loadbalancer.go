@@ -17,14 +17,14 @@ func (l loadBalancer) GetLoadBalancer(ctx context.Context, clusterName string, s
 		status *v1.LoadBalancerStatus
 		exists bool
 	}
-	a, err := call(ctx, l.caller, "LoadBalancer.GetLoadBalancer", func(ctx context.Context) (a answer, err error) {
+	a, err := call(ctx, l.caller, reads("LoadBalancer.GetLoadBalancer", key(service)), func(ctx context.Context) (a answer, err error) {
 		a.status, a.exists, err = l.real.GetLoadBalancer(ctx, clusterName, service)
 		return a, err
 	})
 	return a.status, a.exists, err
 }
 
-// GetLoadBalancerName has no error to return, so it passes the fence: it computes a name.
+// GetLoadBalancerName bypasses the fence: it computes a name, and has no error to return.
 func (l loadBalancer) GetLoadBalancerName(ctx context.Context, clusterName string, service *v1.Service) (name string) {
 	_ = l.run(ctx, "LoadBalancer.GetLoadBalancerName", func() error {
 		name = l.real.GetLoadBalancerName(ctx, clusterName, service)
@@ -34,19 +34,28 @@ func (l loadBalancer) GetLoadBalancerName(ctx context.Context, clusterName strin
 }
 
 func (l loadBalancer) EnsureLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (*v1.LoadBalancerStatus, error) {
-	return call(ctx, l.caller, "LoadBalancer.EnsureLoadBalancer", func(ctx context.Context) (*v1.LoadBalancerStatus, error) {
+	return call(ctx, l.caller, writes("LoadBalancer.EnsureLoadBalancer", key(service)), func(ctx context.Context) (*v1.LoadBalancerStatus, error) {
 		return l.real.EnsureLoadBalancer(ctx, clusterName, service, nodes)
 	})
 }
 
 func (l loadBalancer) UpdateLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) error {
-	return do(ctx, l.caller, "LoadBalancer.UpdateLoadBalancer", func(ctx context.Context) error {
+	return do(ctx, l.caller, writes("LoadBalancer.UpdateLoadBalancer", key(service)), func(ctx context.Context) error {
 		return l.real.UpdateLoadBalancer(ctx, clusterName, service, nodes)
 	})
 }
 
 func (l loadBalancer) EnsureLoadBalancerDeleted(ctx context.Context, clusterName string, service *v1.Service) error {
-	return do(ctx, l.caller, "LoadBalancer.EnsureLoadBalancerDeleted", func(ctx context.Context) error {
+	return do(ctx, l.caller, writes("LoadBalancer.EnsureLoadBalancerDeleted", key(service)), func(ctx context.Context) error {
 		return l.real.EnsureLoadBalancerDeleted(ctx, clusterName, service)
 	})
+}
+
+// key names a Service as kubectl does. The argument is the caller's and may be nil, as in the
+// functions of other kinds.
+func key(service *v1.Service) string {
+	if service == nil {
+		return ""
+	}
+	return service.Namespace + "/" + service.Name
 }

@@ -1,64 +1,84 @@
-// Package inflight counts, by name, what has begun and not ended.
+// Package inflight knows what has begun and has not ended: calls, requests, goroutines.
 package inflight
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 	"time"
 )
 
-// Set is a multiset of names of things that run. The zero value is empty and ready to use. It is
-// safe for concurrent use.
+// Activity is something that has begun and has not ended.
+type Activity struct {
+	// Name says what it is, such as "LoadBalancer.EnsureLoadBalancer" or "controller mine".
+	Name string
+	// Object says which object it is about, such as "default/web". It may be empty.
+	Object string
+	// Since is when it began. Begin sets it.
+	Since time.Time
+	// MayAct tells that it can change the cluster or the cloud.
+	MayAct bool
+	// BeginsWork tells that it is the first call of a piece of work, as opposed to one that finishes it.
+	BeginsWork bool
+}
+
+// MayAct selects the activities that can change the cluster or the cloud.
+func MayAct(a *Activity) bool { return a.MayAct }
+
+// BeginsWork selects the activities that begin a piece of work.
+func BeginsWork(a *Activity) bool { return a.BeginsWork }
+
+// Set holds activities. The zero value is empty and ready to use. It is safe for concurrent use.
 type Set struct {
-	mu    sync.Mutex
-	names map[string]int
-	total int
-	// ended is closed and replaced whenever something ends.
+	mu  sync.Mutex
+	all map[*Activity]struct{}
+	// ended is closed and replaced whenever an activity ends.
 	ended chan struct{}
 }
 
-// Begin adds one name. The returned function removes it again; it must be called exactly once.
-func (s *Set) Begin(name string) (end func()) {
+// Begin adds an activity. The returned function removes it; it must be called exactly once.
+func (s *Set) Begin(a Activity) (end func()) {
+	a.Since = time.Now()
+	begun := &a
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.names == nil {
-		s.names = map[string]int{}
+	if s.all == nil {
+		s.all = map[*Activity]struct{}{}
 		s.ended = make(chan struct{})
 	}
-	s.names[name]++
-	s.total++
-	return func() { s.end(name) }
+	s.all[begun] = struct{}{}
+	return func() { s.end(begun) }
 }
 
-func (s *Set) end(name string) {
+func (s *Set) end(a *Activity) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.total--
-	if s.names[name]--; s.names[name] == 0 {
-		delete(s.names, name)
-	}
+	delete(s.all, a)
 	close(s.ended)
 	s.ended = make(chan struct{})
 }
 
-// Names lists what runs, sorted, each name once.
-func (s *Set) Names() []string {
+// List returns the activities, the oldest first, and those of one time by name.
+func (s *Set) List() []Activity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names := make([]string, 0, len(s.names))
-	for name := range s.names {
-		names = append(names, name)
+	all := make([]Activity, 0, len(s.all))
+	for a := range s.all {
+		all = append(all, *a)
 	}
-	slices.Sort(names)
-	return names
+	slices.SortFunc(all, func(a, b Activity) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Object, b.Object))
+	})
+	return all
 }
 
-// Wait waits until nothing has run for the length of quiet, or ctx ends.
-func (s *Set) Wait(ctx context.Context, quiet time.Duration) error {
+// Wait waits until no selected activity has been there for the length of quiet, or ctx ends, and
+// returns ctx's error then. A nil selection is all activities.
+func (s *Set) Wait(ctx context.Context, quiet time.Duration, selected func(*Activity) bool) error {
 	for {
-		total, ended := s.snapshot()
-		if total > 0 {
+		count, ended := s.count(selected)
+		if count > 0 {
 			select {
 			case <-ended:
 				continue
@@ -72,11 +92,11 @@ func (s *Set) Wait(ctx context.Context, quiet time.Duration) error {
 		timer := time.NewTimer(quiet)
 		select {
 		case <-timer.C:
-			if total, _ := s.snapshot(); total == 0 {
+			if count, _ := s.count(selected); count == 0 {
 				return nil
 			}
 		case <-ended:
-			// Something began and ended within quiet: start over.
+			// An activity began and ended within quiet: start over.
 			timer.Stop()
 		case <-ctx.Done():
 			timer.Stop()
@@ -85,8 +105,23 @@ func (s *Set) Wait(ctx context.Context, quiet time.Duration) error {
 	}
 }
 
-func (s *Set) snapshot() (int, <-chan struct{}) {
+func (s *Set) count(selected func(*Activity) bool) (n int, ended <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.total, s.ended
+	for a := range s.all {
+		if selected == nil || selected(a) {
+			n++
+		}
+	}
+	return n, s.ended
+}
+
+// Names returns the names of the activities, sorted, each once.
+func (s *Set) Names() []string {
+	var names []string
+	for _, a := range s.List() {
+		names = append(names, a.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

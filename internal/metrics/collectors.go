@@ -12,6 +12,7 @@ type collectors struct {
 	termOpenDuration  *prometheus.HistogramVec
 	termDrainDuration *prometheus.HistogramVec
 	fenceRefused      *prometheus.CounterVec
+	cloudTrouble      *prometheus.GaugeVec
 }
 
 func newCollectors() *collectors {
@@ -24,6 +25,7 @@ func newCollectors() *collectors {
 		termOpenDuration:  termOpenDuration().Histogram(),
 		termDrainDuration: termDrainDuration().Histogram(),
 		fenceRefused:      fenceRefused().Counter(),
+		cloudTrouble:      cloudTrouble().Gauge(),
 	}
 }
 
@@ -32,7 +34,7 @@ func (c *collectors) Owned() []Vec {
 	return []Vec{
 		c.callDuration, c.callsInFlight,
 		c.leading, c.terms, c.termsEnded, c.termOpenDuration, c.termDrainDuration,
-		c.fenceRefused,
+		c.fenceRefused, c.cloudTrouble,
 	}
 }
 

@@ -102,6 +102,18 @@ func (s *Series) Refused(door Door) {
 	s.owner.Record(func(c *collectors) { c.fenceRefused.WithLabelValues(s.manager, string(door)).Inc() })
 }
 
+// Trouble reports whether the provider reports a problem of the cloud.
+func (s *Series) Trouble(subject string, present bool) {
+	s.owner.Record(func(c *collectors) {
+		series := c.cloudTrouble.WithLabelValues(s.manager, subject)
+		if present {
+			series.Set(1)
+		} else {
+			series.Set(0)
+		}
+	})
+}
+
 // CallStarted implements [guard.Observer].
 func (s *Series) CallStarted(iface, method string) {
 	s.owner.Record(func(c *collectors) { c.callsInFlight.WithLabelValues(s.manager, iface, method).Inc() })

@@ -36,7 +36,7 @@ func Table() []Metric {
 	return []Metric{
 		callDuration(), callsInFlight(),
 		leading(), terms(), termsEnded(), termOpenDuration(), termDrainDuration(),
-		fenceRefused(),
+		fenceRefused(), cloudTrouble(),
 	}
 }
 
@@ -130,6 +130,18 @@ func fenceRefused() Metric {
 			Values: texts(doors()),
 		}},
 		Help: "Calls and requests that were refused since their term was over.",
+	}
+}
+
+func cloudTrouble() Metric {
+	return Metric{
+		Name: "fxccm_cloud_trouble",
+		Type: Gauge,
+		Labels: []Label{managerLabel(), {
+			Name: "subject",
+			Help: "What is in trouble, in the provider's words, such as identity or quota.",
+		}},
+		Help: "1 while the cloud provider reports a problem of the cloud; Status says why and since when.",
 	}
 }
 

@@ -35,8 +35,8 @@ type failure struct {
 	until func(ccm.Status) bool
 	// loses ends the start by loss of leadership before the Manager is stopped.
 	loses bool
-	// undrained is the expected outcome of a start that cannot be ended in time.
-	undrained bool
+	// timesOut is the expected outcome: a drain timeout of a start that cannot be ended in time.
+	timesOut bool
 }
 
 // attempts makes one kind of failed start again and again.
@@ -80,7 +80,7 @@ func (a *attempts) make(ctx context.Context) error {
 	}
 	// What stands still must not go on before the end has been noticed: that would be another failure.
 	err = errors.Join(err, a.await(ctx, "the end is noticed", func(s ccm.Status) bool { return !a.until(s) }))
-	if !a.undrained {
+	if !a.timesOut {
 		close(let)
 	}
 	if a.loses {
@@ -88,7 +88,7 @@ func (a *attempts) make(ctx context.Context) error {
 	}
 	stop()
 	err = errors.Join(err, a.outcome(<-result))
-	if a.undrained {
+	if a.timesOut {
 		close(let)
 		err = errors.Join(err, a.await(ctx, "all has ended", func(s ccm.Status) bool { return len(s.Running) == 0 }))
 	}
@@ -99,10 +99,10 @@ func (a *attempts) make(ctx context.Context) error {
 func (a *attempts) outcome(err error) error {
 	timedOut := (*ccm.DrainTimeoutError)(nil)
 	switch {
-	case a.undrained && errors.As(err, &timedOut):
+	case a.timesOut && errors.As(err, &timedOut):
 		return nil
-	case a.undrained:
-		return fmt.Errorf("Run returned %v, want an DrainTimeoutError", err)
+	case a.timesOut:
+		return fmt.Errorf("Run returned %v, want a DrainTimeoutError", err)
 	case err != nil:
 		return fmt.Errorf("Run: %w", err)
 	}
@@ -245,7 +245,7 @@ func failures(nobody, down, frozen *rest.Config) []failure {
 		{name: "campaign without RBAC", until: func(s ccm.Status) bool { return s.State == ccm.StateDegraded }, breaks: both(reaches(nobody), campaigns)},
 		{name: "campaign at a frozen API server", until: func(s ccm.Status) bool { return s.State == ccm.StateStandby }, breaks: both(reaches(frozen), campaigns)},
 		{
-			name: "provider ignores the end", until: inStep("build provider"), undrained: true,
+			name: "provider ignores the end", until: inStep("build provider"), timesOut: true,
 			breaks: both(configures(func(c *ccm.Config) { c.DrainTimeout = metav1.Duration{Duration: 200 * time.Millisecond} }),
 				provides(func(_ context.Context, a *attempts, _ ccm.ProviderEnv) (cloudprovider.Interface, error) {
 					a.standStill()

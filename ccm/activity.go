@@ -1,0 +1,52 @@
+package ccm
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fxccm/fxccm/internal/inflight"
+)
+
+// Activity is something of a term that has begun and has not ended: a call to the cloud, a request
+// that changes something in the API server, or a goroutine that runs a controller's or a provider's
+// code.
+type Activity struct {
+	// Name is "call LoadBalancer.EnsureLoadBalancer", "call PATCH /api/v1/nodes/a", "controller mine",
+	// "start provider", and so on.
+	Name string `json:"name"`
+
+	// Object is the object of a call, such as "default/web" or a node's name. It may be empty.
+	Object string `json:"object,omitempty"`
+
+	// Since is when it began.
+	Since time.Time `json:"since"`
+
+	// MayAct tells whether it can change the cluster or the cloud even when the term is over.
+	MayAct bool `json:"mayAct,omitempty"`
+}
+
+// String is Name and Object.
+func (a Activity) String() string { return strings.TrimSpace(a.Name + " " + a.Object) }
+
+// describe lists activities with their ages.
+func describe(all []Activity, now time.Time) string {
+	texts := make([]string, 0, len(all))
+	for _, a := range all {
+		texts = append(texts, fmt.Sprintf("%s (%s)", a, now.Sub(a.Since).Round(time.Second)))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// activities returns what of the term has not ended: goroutines, then calls, the oldest first.
+func (t *Term) activities() []Activity {
+	var all []Activity
+	add := func(prefix string, found []inflight.Activity) {
+		for _, a := range found {
+			all = append(all, Activity{Name: prefix + a.Name, Object: a.Object, Since: a.Since, MayAct: a.MayAct})
+		}
+	}
+	add("", t.tasks.List())
+	add("call ", t.fence.InFlight())
+	return all
+}

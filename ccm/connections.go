@@ -1,0 +1,114 @@
+package ccm
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
+)
+
+// connections makes the connections of some clients to the API server, so that they can be closed
+// together. client-go keeps one transport in a cache of the process for all clients of the same
+// settings, so without this an ended term would leave connections that idle for 90 s. It is safe for
+// concurrent use.
+type connections struct {
+	mu         sync.Mutex
+	transports map[string]http.RoundTripper
+	dialers    []*connrotation.Dialer
+	closed     bool
+}
+
+// client returns a configuration like config whose requests go through these connections. Clients
+// of one identity share them; identity must tell apart configurations of different credentials.
+//
+// The result has a Transport in place of TLS settings and credentials.
+func (c *connections) client(config *rest.Config, identity string) (*rest.Config, error) {
+	if config.Transport != nil {
+		return config, nil // the host's, which owns its connections
+	}
+	// With its scheme, which depends on the TLS settings.
+	address, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := c.transport(config, identity)
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{
+		Host:                      address.String(),
+		APIPath:                   config.APIPath,
+		ContentConfig:             config.ContentConfig,
+		UserAgent:                 config.UserAgent,
+		QPS:                       config.QPS,
+		Burst:                     config.Burst,
+		RateLimiter:               config.RateLimiter,
+		WarningHandler:            config.WarningHandler,
+		WarningHandlerWithContext: config.WarningHandlerWithContext,
+		Timeout:                   config.Timeout,
+		Transport:                 transport,
+	}, nil
+}
+
+// transport returns the transport of an identity, which authenticates and has no user agent.
+func (c *connections) transport(config *rest.Config, identity string) (http.RoundTripper, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found, ok := c.transports[identity]; ok {
+		return found, nil
+	}
+	base := rest.CopyConfig(config)
+	base.UserAgent, base.Timeout = "", 0
+	dial := base.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext // client-go's default
+	}
+	dialer := connrotation.NewDialer(dial)
+	base.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, address)
+		if err == nil && c.isClosed() {
+			// It was made after all others were closed.
+			_ = conn.Close()
+			return nil, fmt.Errorf("dial %s: %w", address, net.ErrClosed)
+		}
+		return conn, err
+	}
+	transport, err := rest.TransportFor(base)
+	if err != nil {
+		return nil, err
+	}
+	if c.transports == nil {
+		c.transports = map[string]http.RoundTripper{}
+	}
+	c.transports[identity] = transport
+	c.dialers = append(c.dialers, dialer)
+	return transport, nil
+}
+
+func (c *connections) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+// reset closes all connections. The next request makes a new one.
+func (c *connections) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.dialers {
+		d.CloseAll()
+	}
+}
+
+// close closes all connections for good.
+func (c *connections) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.reset()
+}

@@ -1,0 +1,194 @@
+package ccm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// storedLease is a lease as the API server has it; nil is none.
+type storedLease struct {
+	identity string
+	record   *resourcelock.LeaderElectionRecord
+}
+
+var errNoLease = apierrors.NewNotFound(coordinationv1.Resource("leases"), "x")
+
+func (l *storedLease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if l.record == nil {
+		return nil, nil, errNoLease
+	}
+	record := *l.record
+	raw, err := json.Marshal(record)
+	return &record, raw, err
+}
+
+func (l *storedLease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	if l.record != nil {
+		return apierrors.NewAlreadyExists(coordinationv1.Resource("leases"), "x")
+	}
+	l.record = &r
+	return nil
+}
+
+func (l *storedLease) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	if l.record == nil {
+		return errNoLease
+	}
+	l.record = &r
+	return nil
+}
+func (l *storedLease) RecordEvent(string) {}
+func (l *storedLease) Identity() string   { return l.identity }
+func (l *storedLease) Describe() string   { return "kube-system/x" }
+
+// by is a lease that a process has just renewed.
+func by(identity string, seconds int, at time.Time) *resourcelock.LeaderElectionRecord {
+	return &resourcelock.LeaderElectionRecord{
+		HolderIdentity: identity, LeaseDurationSeconds: seconds, AcquireTime: metav1.NewTime(at.Add(-time.Minute)), RenewTime: metav1.NewTime(at),
+	}
+}
+
+// A standby waits out the lease duration of a holder that it has seen, whatever is done to the lease by hand.
+func TestLock_LeaseDeletedOrEdited_StandbyWaitsForTheLastHolder(t *testing.T) {
+	begin := time.Unix(1_000_000, 0)
+	edited := func(edit func(*resourcelock.LeaderElectionRecord)) *resourcelock.LeaderElectionRecord {
+		record := *by("leader", 15, begin)
+		edit(&record)
+		return &record
+	}
+	for name, test := range map[string]struct {
+		after *resourcelock.LeaderElectionRecord
+		// free is how long after the last renewal that was seen the standby may take the lease. The
+		// change, which comes after 5 s, looks like a renewal if there is a holder.
+		free time.Duration
+	}{
+		"deleted":        {nil, 15 * time.Second},
+		"released":       {&resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1, AcquireTime: metav1.NewTime(begin), RenewTime: metav1.NewTime(begin)}, 0},
+		"holder removed": {edited(func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "" }), 15 * time.Second},
+		"names standby":  {edited(func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "standby" }), 15 * time.Second},
+		"other holder":   {edited(func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "ghost" }), 20 * time.Second},
+		"shorter":        {edited(func(r *resourcelock.LeaderElectionRecord) { r.LeaseDurationSeconds = 1 }), 20 * time.Second},
+		"in the past": {edited(func(r *resourcelock.LeaderElectionRecord) {
+			r.RenewTime, r.AcquireTime = metav1.NewTime(time.Unix(0, 0)), metav1.NewTime(time.Unix(0, 0))
+		}), 20 * time.Second},
+		"emptied": {&resourcelock.LeaderElectionRecord{}, 15 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(begin)
+			lease := &storedLease{identity: "standby", record: by("leader", 15, begin)}
+			lock := &watchedLock{Interface: lease, duration: 10 * time.Second, record: &leaseRecord{clock: clock, status: ElectionStatus{Identity: "standby"}}}
+			if _, _, err := lock.Get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			clock.SetTime(begin.Add(5 * time.Second))
+			lease.record = test.after
+			mine := by("standby", 10, begin)
+			take := func() error {
+				seen, _, err := lock.Get(t.Context())
+				if apierrors.IsNotFound(err) {
+					return lock.Create(t.Context(), *mine)
+				}
+				if err != nil {
+					return err
+				}
+				if seen.HolderIdentity == "standby" && lock.record.other != nil && clock.Now().Before(lock.record.other.until) {
+					t.Errorf("client-go's elector is shown that it holds the lease: %+v", seen)
+				}
+				return lock.Update(t.Context(), *mine)
+			}
+			if wait := test.free - 5*time.Second; wait > 0 {
+				if err := take(); err == nil {
+					t.Fatal("taken at once")
+				}
+				clock.SetTime(clock.Now().Add(wait - time.Millisecond))
+				if err := take(); err == nil {
+					t.Fatal("taken before the holder's lease duration was over")
+				}
+				clock.SetTime(clock.Now().Add(time.Millisecond))
+			}
+			if err := take(); err != nil {
+				t.Errorf("not taken when the holder's lease duration was over: %v", err)
+			}
+			if !lock.isHeld() {
+				t.Error("not held")
+			}
+		})
+	}
+}
+
+// The leader writes its lease again after a deletion or an edit, and is lost if another has it.
+func TestLock_Repair_WritesAgainUnlessAnotherHasTakenTheLease(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	edited := func(edit func(*resourcelock.LeaderElectionRecord)) *resourcelock.LeaderElectionRecord {
+		record := *by("leader", 15, now)
+		edit(&record)
+		return &record
+	}
+	for name, test := range map[string]struct {
+		after *resourcelock.LeaderElectionRecord
+		lost  bool
+	}{
+		"deleted":        {nil, false},
+		"holder removed": {edited(func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "" }), false},
+		"shorter":        {edited(func(r *resourcelock.LeaderElectionRecord) { r.LeaseDurationSeconds = 1 }), false},
+		"other holder":   {edited(func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "ghost" }), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(now)
+			lease := &storedLease{identity: "leader"}
+			taken := ""
+			lock := &watchedLock{
+				Interface: lease, duration: 15 * time.Second, taken: func(holder string) { taken = holder },
+				record: &leaseRecord{clock: clock, status: ElectionStatus{Identity: "leader"}},
+			}
+			if err := lock.Create(t.Context(), *by("leader", 15, now)); err != nil {
+				t.Fatal(err)
+			}
+			lease.record = test.after
+			clock.SetTime(now.Add(time.Second))
+			if err := lock.repair(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if test.lost {
+				if taken != "ghost" || lease.record.HolderIdentity != "ghost" {
+					t.Errorf("taken by %q, the lease is %+v", taken, lease.record)
+				}
+				// client-go's elector goes on renewing while the term drains.
+				if err := lock.Update(t.Context(), *by("leader", 15, now)); err == nil {
+					t.Error("the lease was taken back from a process that may lead")
+				}
+				return
+			}
+			if r := lease.record; taken != "" || r == nil || r.HolderIdentity != "leader" || r.LeaseDurationSeconds != 15 || !r.RenewTime.Time.Equal(clock.Now()) {
+				t.Errorf("taken by %q, the lease is %+v", taken, r)
+			}
+		})
+	}
+}
+
+// A request to the lease that hangs is a reason to make new connections.
+func TestLock_RequestTimesOut_ConnectionsAreReset(t *testing.T) {
+	resets := 0
+	lock := &watchedLock{
+		Interface: failingLock{&storedLease{identity: "me"}}, hung: func() { resets++ },
+		record: &leaseRecord{clock: clocktesting.NewFakePassiveClock(time.Now())},
+	}
+	if _, _, err := lock.Get(t.Context()); !errors.Is(err, context.DeadlineExceeded) || resets != 1 {
+		t.Errorf("%d resets after %v", resets, err)
+	}
+}
+
+type failingLock struct{ *storedLease }
+
+func (failingLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return nil, nil, context.DeadlineExceeded
+}
