@@ -48,6 +48,7 @@ func everything(s *metrics.Series) {
 	for _, door := range []metrics.Door{metrics.DoorKube, metrics.DoorProvider} {
 		s.Refused(door)
 	}
+	s.Trouble("quota", true)
 	s.CallRefused("Routes", "CreateRoute")
 	for _, result := range guard.Results() {
 		if result != guard.Refused {
