@@ -35,7 +35,8 @@ func WithOnlyGatherers(gatherers ...prometheus.Gatherer) Option {
 	return func(o *options) { o.gatherers = append(prometheus.Gatherers{}, gatherers...) }
 }
 
-// WithProfiling says whether to serve what is below /debug/. The default is Config.Serving.Profiling of the Manager.
+// WithProfiling says whether to serve /debug/. The default is false: profiles show the inside of the whole process to everyone who
+// may send requests, and recording one costs CPU time. Package ccm/serving passes Config.Serving.Profiling (--profiling).
 func WithProfiling(on bool) Option { return func(o *options) { o.profiling = on } }
 
 // WithLogger is where failed checks (V(2)) and inconsistent metrics (V(2)) are told. The default is klog's.
@@ -46,7 +47,6 @@ func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = log 
 func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
 	o := options{
 		gatherers: prometheus.Gatherers{legacyregistry.DefaultGatherer},
-		profiling: m.Config().Serving.Profiling,
 		log:       klog.Background().WithName("ccm").WithName("endpoints"),
 	}
 	for _, opt := range opts {
