@@ -30,7 +30,8 @@ import (
 // drains within the hook's deadline, and its error names what has not ended.
 //
 // Of the informers of a factory that the app has, those that the host has not started are started by the module and end with OnStop. An app
-// that is started again after that needs a host that starts all kinds itself, because no informer can be started twice.
+// that is started again after that needs a host that starts all kinds itself, because no informer can be started twice. A start after a stop
+// that timed out first waits, within the start's deadline, until the earlier run has ended.
 //
 // Several Managers in one app are told apart by [Named].
 var Module = Named("").Module()
@@ -189,6 +190,9 @@ func KeepRunning(*DrainTimeoutError, fx.Shutdowner) {}
 // stopReserve is the part of a stop hook's deadline that is left for the hooks after it.
 const stopReserve = 500 * time.Millisecond
 
+// endPoll is the pause between two looks at whether the previous run has ended.
+const endPoll = 20 * time.Millisecond
+
 func (i Instance) fromApp(
 	lifecycle fx.Lifecycle, app fx.Shutdowner,
 	config Config, providers []Provider, controllers []Controller, outerHooks []fx.Hook,
@@ -241,6 +245,9 @@ type lifecycleHook struct {
 }
 
 func (h *lifecycleHook) start(startCtx context.Context) error {
+	if err := h.awaitEnd(startCtx); err != nil {
+		return err
+	}
 	// The hook's context ends with the start; the run must not.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(startCtx))
 	h.cancel, h.done = cancel, make(chan error, 1)
@@ -257,6 +264,38 @@ func (h *lifecycleHook) start(startCtx context.Context) error {
 	return nil
 }
 
+// awaitEnd waits for what an earlier run has left. A stop that timed out leaves a run that drains: Run would refuse to begin beside it.
+func (h *lifecycleHook) awaitEnd(startCtx context.Context) error {
+	ctx, cancel := earlier(startCtx, stopReserve/2) // fx drops the error of a hook that uses its deadline up
+	defer cancel()
+	for {
+		status := h.manager.Status()
+		if status.State == StateStopped && len(status.Running) == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(endPoll):
+		case <-ctx.Done():
+			return stillRunning("cannot start because the previous run has not ended", status.Running, context.Cause(ctx))
+		}
+	}
+}
+
+// earlier ends before the deadline of ctx, if it has one.
+func earlier(ctx context.Context, reserve time.Duration) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(ctx, deadline.Add(-reserve))
+	}
+	return ctx, func() {}
+}
+
+func stillRunning(problem string, running []string, cause error) error {
+	if len(running) > 0 {
+		problem += "; still running: " + strings.Join(running, ", ")
+	}
+	return fmt.Errorf("ccm: %s: %w", problem, cause)
+}
+
 func (h *lifecycleHook) stop(stopCtx context.Context) error {
 	if h.done == nil {
 		return nil
@@ -264,11 +303,10 @@ func (h *lifecycleHook) stop(stopCtx context.Context) error {
 	cause := ErrStopped
 	if deadline, ok := stopCtx.Deadline(); ok {
 		cause = StopBy(deadline.Add(-stopReserve))
-		// An API server that hangs can hold up the release of the lease, which comes after the drain.
-		var cancel context.CancelFunc
-		stopCtx, cancel = context.WithDeadline(stopCtx, deadline.Add(-stopReserve/2))
-		defer cancel()
 	}
+	// An API server that hangs can hold up the release of the lease, which comes after the drain.
+	stopCtx, cancel := earlier(stopCtx, stopReserve/2)
+	defer cancel()
 	h.cancel(cause)
 	defer h.stopInformers.Do(func() { close(h.informers) })
 	select {
@@ -276,10 +314,6 @@ func (h *lifecycleHook) stop(stopCtx context.Context) error {
 		h.done = nil
 		return err
 	case <-stopCtx.Done():
-		running := h.manager.Status().Running
-		if len(running) == 0 {
-			return fmt.Errorf("ccm: did not stop in time: %w", context.Cause(stopCtx))
-		}
-		return errors.Join(fmt.Errorf("ccm: did not stop in time; still running: %s", strings.Join(running, ", ")), context.Cause(stopCtx))
+		return stillRunning("did not stop in time", h.manager.Status().Running, context.Cause(stopCtx))
 	}
 }
