@@ -16,7 +16,7 @@ import (
 //
 //   - the *[ccm.Manager],
 //   - options given with [Configure],
-//   - if there are any: a prometheus.Gatherer, whose metrics join the others, and a logr.Logger,
+//   - if there are any: a prometheus.Gatherer or else a *prometheus.Registry, whose metrics join the others, and a logr.Logger,
 //
 // and gives it a *[Server]. A wrong configuration is an error of fx.New, a port that cannot be opened one of OnStart. OnStart waits for
 // nobody.
@@ -44,9 +44,10 @@ type fromAppParams struct {
 
 	Manager     *ccm.Manager
 	Options     []Option            `group:"ccm.serving.options"`
-	Gatherer    prometheus.Gatherer `optional:"true"`
-	Logger      *logr.Logger        `optional:"true"`
-	LoggerValue logr.Logger         `optional:"true"`
+	Gatherer    prometheus.Gatherer  `optional:"true"`
+	Registry    *prometheus.Registry `optional:"true"`
+	Logger      *logr.Logger         `optional:"true"`
+	LoggerValue logr.Logger          `optional:"true"`
 }
 
 func fromApp(p fromAppParams) (*Server, error) {
@@ -57,8 +58,11 @@ func fromApp(p fromAppParams) (*Server, error) {
 	case p.LoggerValue.GetSink() != nil:
 		opts = append(opts, WithLogger(p.LoggerValue))
 	}
-	if p.Gatherer != nil {
+	switch {
+	case p.Gatherer != nil:
 		opts = append(opts, WithEndpoints(endpoints.WithGatherers(p.Gatherer)))
+	case p.Registry != nil:
+		opts = append(opts, WithEndpoints(endpoints.WithGatherers(p.Registry)))
 	}
 	return New(p.Manager, p.Manager.Config().Serving, append(opts, p.Options...)...)
 }
