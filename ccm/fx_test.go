@@ -52,7 +52,6 @@ func TestModule_BadInputIsAnErrorOfNew(t *testing.T) {
 			host(p, supplyProvider(p.Providers[0]), supplyProvider(provider(func() (cloudprovider.Interface, error) { return emptyCloud(), nil }))),
 			"several cloud providers",
 		},
-		"no config":            {fx.Options(ccm.Module, fx.NopLogger, supplyProvider(p.Providers[0])), "ccm.Config"},
 		"duplicate controller": {host(p, supplyProvider(p.Providers[0]), supplyController(idle("mine")), supplyController(idle("mine"))), "controllers[mine]"},
 	}
 	for name, c := range cases {

@@ -140,7 +140,7 @@ func Example_policy() {
 	page := func(text string) { paged <- text }
 	host := newLossyHost(time.Second, "deaf", fx.Provide(ccm.AsController(func() ccm.Controller { return newDeaf(release) })),
 		// docs: begin policy-fx
-		fx.Supply(pageSomebody(page)), // or fx.Supply(ccm.DrainTimeoutPolicy(ccm.KeepRunning))
+		fx.Supply(pageSomebody(page)), // or fx.Supply(ccm.KeepRunning)
 		// docs: end
 	)
 	if err := host.Start(context.Background()); err != nil {
