@@ -43,7 +43,7 @@ type fromAppParams struct {
 	fx.In
 
 	Manager     *ccm.Manager
-	Options     []Option            `group:"ccm.serving.options"`
+	Options     []Option             `group:"ccm.serving.options"`
 	Gatherer    prometheus.Gatherer  `optional:"true"`
 	Registry    *prometheus.Registry `optional:"true"`
 	Logger      *logr.Logger         `optional:"true"`
