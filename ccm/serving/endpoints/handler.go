@@ -53,9 +53,9 @@ func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
 		opt(&o)
 	}
 	mux := http.NewServeMux()
-	health{"healthz", m.LivenessChecks(), o.log}.install(mux)
-	health{"livez", m.LivenessChecks(), o.log}.install(mux)
-	health{"readyz", m.ReadinessChecks(), o.log}.install(mux)
+	newHealth("healthz", m.LivenessChecks(), o.log).install(mux)
+	newHealth("livez", m.LivenessChecks(), o.log).install(mux)
+	newHealth("readyz", m.ReadinessChecks(), o.log).install(mux)
 	mux.Handle("GET /metrics", metrics(o.gatherers, o.log))
 	mux.HandleFunc("GET /statusz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, statusOf(m)) })
 	mux.HandleFunc("GET /configz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, configOf(m)) })
