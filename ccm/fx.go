@@ -15,24 +15,32 @@ import (
 // Module runs a [Manager] in an fx app. It takes from the app
 //
 //   - a [Config] (fx.Supply),
-//   - one or more [Provider]s: a provider's own Module, [AsProvider], or fx.Provide of a constructor of a Provider,
+//   - one or more [Provider]s: a provider's own Module, [AsProvider], or fx.Provide of a
+//     constructor of a Provider,
 //   - [Controller]s beside the four: [AsController], or fx.Provide if there is one,
-//   - what is optional in [Params], if the app has it: a *rest.Config or a [ClientSource], an informers.SharedInformerFactory, an
-//     [Elector], a logr.Logger, an [EventRecorderSource], a prometheus.Registerer, a clock.Clock,
+//   - what is optional in [Params], if the app has it: a *rest.Config or a [ClientSource], an
+//     informers.SharedInformerFactory, an [Elector], a logr.Logger, an [EventRecorderSource], a
+//     prometheus.Registerer, a clock.Clock,
 //   - a [DrainTimeoutPolicy], if the app has one,
 //
 // and gives it a *[Manager]. A wrong configuration is an error of fx.New. OnStart only starts the
 // Manager: it waits neither for the API server, nor for the cloud, nor for leadership. OnStop
 // drains within the hook's deadline, and its error names what has not ended.
 //
-// fx.Supply gives an app a value under its concrete type. The module takes the common ones, too: a *[HostElector], the elector
-// of [AlwaysLead], a *prometheus.Registry, and functions with the signatures of ClientSource, EventRecorderSource and
-// DrainTimeoutPolicy. Any other value of an interface needs fx.Annotate(value, fx.As(new(Elector))). If the app has both, the value of
-// the interface counts.
+// fx.Supply gives an app a value under its concrete type. The module takes the common ones, too: a
+// *[HostElector], the elector of [AlwaysLead], a *prometheus.Registry, and functions with the
+// signatures of ClientSource, EventRecorderSource and DrainTimeoutPolicy. Any other value of an
+// interface needs fx.Annotate(value, fx.As(new(Elector))). If the app has a value of the interface,
+// too, that one counts. Two functions for one thing are an error.
 //
-// Of a host's informers the module starts those that the host has not started, and ends them with OnStop. No informer can be started
-// twice: an app that is started again needs a host that starts all kinds itself. A start after a stop that timed out first
-// waits, within the start's deadline, until the earlier run has ended.
+// All inputs are optional to fx, which drops a constructor of an optional value without an error if
+// the app lacks what the constructor needs. The module then works without that value; only a missing
+// Config is an error.
+//
+// Of a host's informers the module starts those that the host has not started, and ends them with
+// OnStop. No informer can be started twice: an app that is started again needs a host that starts
+// all kinds itself. A start after a stop that timed out first waits, within the start's deadline,
+// until the earlier run has ended.
 //
 // Several Managers in one app are told apart by [Named].
 var Module = Named("").Module()
@@ -64,7 +72,8 @@ func (i Instance) Module() fx.Option {
 	if i.name != "" {
 		module += "-" + i.name
 	}
-	// Neither fx.Annotate nor a closure stands between fx and a constructor: fx's errors name the functions.
+	// Neither fx.Annotate nor a closure stands between fx and a constructor: fx's errors name
+	// the functions.
 	if i.name == "" {
 		return fx.Module(module, fx.Provide(fromApp), fx.Invoke(needManager))
 	}
@@ -122,8 +131,9 @@ func (i Instance) groupName(name string) string {
 	return name
 }
 
-// annotate gives the result of a constructor a name or a group. fx.Annotated keeps the constructor's own name in fx's errors, and
-// takes functions only; what the host has annotated is annotated further.
+// annotate gives the result of a constructor a name or a group. fx.Annotated keeps the
+// constructor's own name in fx's errors, and takes functions only; what the host has annotated is
+// annotated further.
 func annotate(constructor any, as fx.Annotated, tag string) any {
 	if reflect.ValueOf(constructor).Kind() != reflect.Func {
 		return fx.Annotate(constructor, fx.ResultTags(tag))
@@ -180,7 +190,8 @@ func (i Instance) AsOuterHook(constructor any) any {
 func (i Instance) ReplaceProviders(given ...Provider) fx.Option {
 	return fx.Options(
 		fx.Supply(fx.Annotate(replacement{given}, fx.ResultTags(i.group(replacements)))),
-		// A decorator reaches no further than its module. Within its reach the replaced providers are not even built.
+		// A decorator reaches no further than its module. Within its reach the replaced
+		// providers are not even built.
 		fx.Decorate(fx.Annotate(func() []Provider { return given }, fx.ResultTags(i.group(providers)))),
 	)
 }
@@ -189,7 +200,8 @@ func (i Instance) ReplaceProviders(given ...Provider) fx.Option {
 //
 //	fx.Provide(ccm.AsProvider(newCloud))
 //
-// It must not be provided with fx.Private: fx would hide it from the module.
+// It must not be provided with fx.Private: fx would hide it from the module. Annotations of fx go
+// inside: ccm.AsProvider(fx.Annotate(newCloud, fx.ParamTags(…))).
 func AsProvider(constructor any) any { return Named("").AsProvider(constructor) }
 
 // AsController annotates a constructor of a [Controller] for fx.Provide, like [AsProvider].
@@ -202,9 +214,10 @@ func AsController(constructor any) any { return Named("").AsController(construct
 // this way. Like [AsProvider], it must not be provided with fx.Private.
 func AsOuterHook(constructor any) any { return Named("").AsOuterHook(constructor) }
 
-// ReplaceProviders swaps all providers of an app for others, for tests. At the root of the app, or in a module around that of the
-// Manager, it also keeps the constructors of the replaced providers from being called. In any other module they are called, and
-// their results are not used. To call it twice is an error of fx.New.
+// ReplaceProviders swaps all providers of an app for others, for tests. At the root of the app, or
+// in a module around that of the Manager, it also keeps the constructors of the replaced providers
+// from being called. In any other module they are called, and their results are not used. To call
+// it twice is an error of fx.New.
 func ReplaceProviders(providers ...Provider) fx.Option {
 	return Named("").ReplaceProviders(providers...)
 }
@@ -293,7 +306,8 @@ func (h *lifecycleHook) start(startCtx context.Context) error {
 	return nil
 }
 
-// awaitEnd waits for what an earlier run has left. A stop that timed out leaves a run that drains: Run would refuse to begin beside it.
+// awaitEnd waits for what an earlier run has left. A stop that timed out leaves a run that drains:
+// Run would refuse to begin beside it.
 func (h *lifecycleHook) awaitEnd(startCtx context.Context) error {
 	ctx, cancel := earlier(startCtx, stopReserve/2) // fx drops the error of a hook that uses its deadline up
 	defer cancel()
@@ -333,7 +347,8 @@ func (h *lifecycleHook) stop(stopCtx context.Context) error {
 	if deadline, ok := stopCtx.Deadline(); ok {
 		cause = StopBy(deadline.Add(-stopReserve))
 	}
-	// An API server that hangs can hold up the release of the lease, which comes after the drain.
+	// An API server that hangs can hold up the release of the lease, which comes after the
+	// drain.
 	stopCtx, cancel := earlier(stopCtx, stopReserve/2)
 	defer cancel()
 	h.cancel(cause)

@@ -148,7 +148,8 @@ func slow(name string, release <-chan struct{}) ccm.Controller {
 	}}
 }
 
-// startAgain starts an app whose stop has timed out. Fx refuses as long as it is about to return from the stop hooks.
+// startAgain starts an app whose stop has timed out. Fx refuses as long as it is about to return
+// from the stop hooks.
 func startAgain(ctx context.Context, app *fx.App) error {
 	for {
 		err := app.Start(ctx)
@@ -159,7 +160,8 @@ func startAgain(ctx context.Context, app *fx.App) error {
 	}
 }
 
-// drainingApp is an app whose stop has timed out: the Manager waits for controller "mine", which ends when released.
+// drainingApp is an app whose stop has timed out: the Manager waits for controller "mine", which
+// ends when released.
 func drainingApp(t *testing.T) (app *fx.App, m *ccm.Manager, release func()) {
 	t.Helper()
 	hold := make(chan struct{})

@@ -14,11 +14,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// inputs are the things that a module takes from an app. A named instance takes the fields with the tag instance under its name, and
-// groups of its own.
+// inputs are the things that a module takes from an app. A named instance takes the fields with the
+// tag instance under its name, and groups of its own.
 //
-// fx.Supply knows a value by its concrete type, so that an interface alone would overlook what a host most naturally supplies. Hence
-// the second fields: they are used if the first is not given.
+// fx.Supply knows a value by its concrete type, so that an interface alone would overlook what a
+// host most naturally supplies. Hence the second fields: they are used if the first is not given.
 type inputs struct {
 	fx.In
 
@@ -161,8 +161,9 @@ type gathered struct {
 	inputs inputs
 }
 
-// gather is a constructor of [gathered] for fx.Provide. The tags of inputs are those of the unnamed Manager, and fx reads no others from
-// a struct: so they become those of a function with a parameter for each field.
+// gather is a constructor of [gathered] for fx.Provide. The tags of inputs are those of the unnamed
+// Manager, and fx reads no others from a struct: so they become those of a function with a
+// parameter for each field.
 func (i Instance) gather() any {
 	of := reflect.TypeFor[inputs]()
 	var types []reflect.Type

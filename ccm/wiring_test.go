@@ -20,7 +20,7 @@ import (
 
 func cloudNamed(name string) ccm.Provider { return fake.New(fake.WithProviderName(name)).CCMProvider() }
 
-// What an app gives in another form than the module's documentation names first is used all the same.
+// An app may give a value in another form than the one that the module's documentation names first.
 func TestWiring_AnObviousMeaning_IsUnderstood(t *testing.T) {
 	registry, elector := prometheus.NewRegistry(), ccm.NewHostElector()
 	asked := make(chan string, 100)
@@ -138,7 +138,7 @@ func TestWiring_AFunctionAsEventRecorderSource_IsUsed(t *testing.T) {
 	}
 }
 
-// What has no obvious meaning is refused with a sentence that says what to do.
+// A value without an obvious meaning is refused with a sentence that says what to do.
 func TestWiring_AMistake_IsRefusedWithOneSentence(t *testing.T) {
 	east := ccm.Named("east")
 	boom := errors.New("the host's own trouble")
@@ -218,7 +218,8 @@ func TestWiring_AMistake_IsRefusedWithOneSentence(t *testing.T) {
 	}
 }
 
-// fx.Annotate hides the name of a constructor; that of a named instance is not so hidden that the error says nothing.
+// A named instance needs fx.Annotate, which hides a constructor's name in fx's errors. The host's
+// constructors keep theirs.
 func TestWiring_OfANamedInstance_ErrorsNameTheHostsConstructor(t *testing.T) {
 	east, p, boom := ccm.Named("east"), standaloneParams("*"), errors.New("the host's own trouble")
 	err := fx.New(fx.NopLogger, east.Module(), east.Supply(p.Config), fx.Supply(p.Logger),
@@ -250,9 +251,7 @@ func TestWiring_KeepRunning_IsAPolicyWithoutConversion(t *testing.T) {
 	<-lent
 	<-m.Done()
 	close(release)
-	if err := app.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
+	_ = app.Stop(t.Context()) // it has the error of the term if it comes before the policy was asked
 	select {
 	case signal := <-ended:
 		t.Errorf("the app was shut down with code %d", signal.ExitCode)

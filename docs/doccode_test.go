@@ -22,8 +22,8 @@ import (
 	"testing"
 )
 
-// Go code in a doc comment compiles. What it leaves to the reader is declared in surroundings; a line that begins with "…" or "..."
-// leaves something out.
+// The Go code in doc comments compiles. The table surroundings declares the names that the code
+// does not; a line that begins with "…" or "..." leaves code out.
 func TestDocCode_Compiles(t *testing.T) {
 	check := newCodeChecker(t)
 	found := 0
@@ -67,7 +67,8 @@ func TestDocCode_ThatDoesNotCompile_IsFound(t *testing.T) {
 	}
 }
 
-// imports are the packages that code in doc comments uses, by the names that it has for them, beside packages.
+// imports are the packages that code in doc comments uses, by the names that it has for them,
+// beside packages.
 var imports = map[string]string{
 	"api":         "k8s.io/cloud-provider/api",
 	"app":         "k8s.io/cloud-provider/app",
@@ -84,7 +85,8 @@ var imports = map[string]string{
 	"utilfeature": "k8s.io/apiserver/pkg/util/feature",
 }
 
-// surroundings declare what statements in doc comments leave to the reader: in all packages, and in single ones.
+// surroundings declare the names that statements in doc comments do not: in all packages, and in
+// single ones.
 var surroundings = map[string]string{
 	"": `
 		var (
@@ -121,7 +123,8 @@ var surroundings = map[string]string{
 	"provider/openstack/openstacktest": `var cloud *openstacktest.Server`,
 }
 
-// isGo tells Go from other things that doc comments show: a call of something exported, a declaration.
+// isGo tells Go from other things that doc comments show: a call of something exported, a
+// declaration.
 var isGo = regexp.MustCompile(`(?m)[\w)]\.[A-Z]\w*\(|:= |^(func|type|var|const) `)
 
 type codeBlock struct {
@@ -176,7 +179,8 @@ func publicFiles(t *testing.T) []string {
 	return all
 }
 
-// newCodeChecker returns a function that says why code in the comments of a package does not compile.
+// newCodeChecker returns a function that says why code in the comments of a package does not
+// compile.
 func newCodeChecker(t *testing.T) func(dir, code string) error {
 	t.Helper()
 	all := maps.Clone(imports)
@@ -221,7 +225,8 @@ func whole(surroundings, code string) string {
 	return "func _() {" + surroundings + "\n{\n" + marked + "}\n}\n"
 }
 
-// exportData finds, for each of the packages and those that they import, the file that says what it exports.
+// exportData finds, for each of the packages and those that they import, the file that says what it
+// exports.
 func exportData(t *testing.T, paths []string) map[string]string {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, paths...)...)

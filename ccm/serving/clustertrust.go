@@ -78,7 +78,8 @@ func (c *clusterTrust) follow(ctx context.Context) {
 			return
 		}
 	}
-	// k8s.io/apiserver's ConfigMapCAController would also follow it, but its Run does not wait for the informer.
+	// k8s.io/apiserver's ConfigMapCAController would also follow it, but its Run does not wait
+	// for the informer.
 	informer := coreinformers.NewFilteredConfigMapInformer(informerview.ListingClient(c.client), clusterTrustNamespace, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, clusterTrustConfigMap).String()

@@ -11,18 +11,19 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 )
 
-// Module serves the endpoints of the app's Manager on the secure port of its Config. It goes beside [ccm.Module], in either order. It
-// takes from the app
+// Module serves the endpoints of the app's Manager on the secure port of its Config. It goes beside
+// [ccm.Module], in either order. It takes from the app
 //
 //   - the *[ccm.Manager],
 //   - options given with [Configure],
-//   - if there are any: a prometheus.Gatherer or else a *prometheus.Registry, whose metrics join the others, and a logr.Logger,
+//   - if there are any: a prometheus.Gatherer or else a *prometheus.Registry, whose metrics join
+//     the others, and a logr.Logger,
 //
-// and gives it a *[Server]. A wrong configuration is an error of fx.New, a port that cannot be opened one of OnStart. OnStart waits for
-// nobody.
+// and gives it a *[Server]. A wrong configuration is an error of fx.New, a port that cannot be
+// opened one of OnStart. OnStart waits for nobody.
 //
-// The port opens before the Manager starts, and closes after it has drained: a readiness probe sees the drain. Requests in flight
-// have what is left of the stop's deadline to end.
+// The port opens before the Manager starts, and closes after it has drained: a readiness probe sees
+// the drain. Requests in flight have what is left of the stop's deadline to end.
 var Module = fx.Module("ccm-serving",
 	fx.Provide(
 		newPort,

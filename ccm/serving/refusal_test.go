@@ -16,7 +16,8 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// refuser is an API server that has the ConfigMap, and answers every list and watch of it with code.
+// refuser is an API server that has the ConfigMap, and answers every list and watch of it with
+// code.
 type refuser struct {
 	code    int
 	refused atomic.Int32
@@ -43,8 +44,8 @@ func (f *refuser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.refused.Add(1)
 }
 
-// After the second refusal client-go pauses for 1.6 seconds or more before it tries again: a stop with a nearer deadline has to
-// interrupt the pause.
+// After the second refusal client-go pauses for 1.6 seconds or more before it tries again: a stop
+// with a nearer deadline has to interrupt the pause.
 func TestStop_WhileTheAPIServerRefusesToBeFollowed_EndsAtOnce(t *testing.T) {
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusForbidden, http.StatusInternalServerError} {
 		t.Run(http.StatusText(code), func(t *testing.T) {

@@ -8,8 +8,9 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// Reviews of each kind that the API server is sent in a second, and at once, as k8s.io/apiserver's delegated authentication and
-// authorization: anyone who reaches the port can send a different token with each request, and no cache helps against that.
+// The limits of each kind of review, per second and at once, are those of k8s.io/apiserver's
+// delegated authentication and authorization: anyone who reaches the port can send a different
+// token with each request, and no cache helps against that.
 const (
 	reviewQPS   = 200
 	reviewBurst = 400
@@ -18,7 +19,7 @@ const (
 // errTooManyReviews is wrapped by the error of a review that could not be sent in time.
 var errTooManyReviews = errors.New("too many reviews are waiting")
 
-// reviewLimiter is a limit of requests whose error can be told from one of the API server.
+// reviewLimiter is a limit whose error differs from those of the API server.
 type reviewLimiter struct{ flowcontrol.RateLimiter }
 
 func newReviewLimiter() flowcontrol.RateLimiter {

@@ -10,13 +10,15 @@ func ListingClient(client kubernetes.Interface) kubernetes.Interface {
 	}{Interface: client}
 }
 
-// Listing is embedded in a client whose informers must begin with a list instead of a watch-list, the stream of events that
-// client-go prefers.
+// Listing is embedded in a client whose informers must begin with a list instead of a watch-list,
+// the stream of events that client-go prefers.
 //
-// While the API server refuses a watch-list, client-go's reflector (tools/cache, v0.37: Reflector.watchList) does not call the
-// handler of watch errors, so the reason is lost, and it does not end with its context: it sleeps for up to a minute, and a
-// shutdown waits for it. A list that fails is reported, and its pause ends with the context.
+// While the API server refuses a watch-list, client-go's reflector (tools/cache, v0.37:
+// Reflector.watchList) does not call the handler of watch errors, so the reason is lost, and it
+// does not end with its context: it sleeps for up to a minute, and a shutdown waits for it. A list
+// that fails is reported, and its pause ends with the context.
 type Listing struct{}
 
-// IsWatchListSemanticsUnSupported is the method that client-go looks for in a client (util/watchlist).
+// IsWatchListSemanticsUnSupported is the method that client-go looks for in a client
+// (util/watchlist).
 func (Listing) IsWatchListSemanticsUnSupported() bool { return true }

@@ -23,7 +23,8 @@ import (
 
 // What a view answers when it has ended.
 var (
-	// ErrTermOver: [View.Shutdown] has been called. It is the fence's error, so that a controller has one error to look for.
+	// ErrTermOver: [View.Shutdown] has been called. It is the fence's error, so that a
+	// controller has one error to look for.
 	ErrTermOver = fence.ErrClosed
 	// ErrScopeOver: [View.Close] has been called on a scope, and the term goes on.
 	ErrScopeOver = errors.New("this part of the term is over")

@@ -35,8 +35,9 @@ func WithOnlyGatherers(gatherers ...prometheus.Gatherer) Option {
 	return func(o *options) { o.gatherers = append(prometheus.Gatherers{}, gatherers...) }
 }
 
-// WithProfiling says whether to serve /debug/. The default is false: profiles show the inside of the whole process to everyone who
-// may send requests, and recording one costs CPU time. Package ccm/serving passes Config.Serving.Profiling (--profiling).
+// WithProfiling says whether to serve /debug/. The default is false: profiles show the inside of
+// the whole process to everyone who may send requests, and recording one costs CPU time. Package
+// ccm/serving passes Config.Serving.Profiling (--profiling).
 func WithProfiling(on bool) Option { return func(o *options) { o.profiling = on } }
 
 // WithLogger is where failed checks (V(2)) and inconsistent metrics (V(2)) are told. The default is klog's.

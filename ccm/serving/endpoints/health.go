@@ -11,10 +11,12 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// health serves some checks under a name as the components of Kubernetes do, so that the same probes and the same eyes can read it:
-// /<name> is 200 "ok" or 500 and a list; ?verbose lists always; ?exclude=check leaves one out; /<name>/<check> is one of them.
+// health serves some checks under a name as the components of Kubernetes do, so that the same
+// probes and the same eyes can read it: /<name> is 200 "ok" or 500 and a list; ?verbose lists
+// always; ?exclude=check leaves one out; /<name>/<check> is one of them.
 //
-// The list withholds why a check failed, because everyone may see it; the check's own path shows it.
+// The list withholds why a check failed, because everyone may see it; the check's own path shows
+// it.
 type health struct {
 	name   string
 	checks []check
@@ -27,8 +29,8 @@ type check interface {
 	Check(*http.Request) error
 }
 
-// detailed is a check with more to say than "ok" when it passes, in words that everyone may see: a controller that does not
-// run is healthy, too.
+// detailed is a check with more to say than "ok" when it passes, in words that everyone may see: a
+// controller that does not run is healthy, too.
 type detailed interface {
 	Detail(*http.Request) string
 }
@@ -41,7 +43,8 @@ func newHealth(name string, checks []ccm.Check, log logr.Logger) health {
 	return h
 }
 
-// passed is what the list says of a check that has passed: one line, "ok" unless the check says more.
+// passed returns the list's words for a check that has passed: one line, "ok" unless the check says
+// more.
 func passed(c check, r *http.Request) string {
 	if d, ok := c.(detailed); ok {
 		if detail := strings.Join(strings.Fields(d.Detail(r)), " "); detail != "" {
