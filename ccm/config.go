@@ -175,7 +175,7 @@ type ServingConfig struct {
 	PermitPortSharing    bool `json:"permitPortSharing,omitempty"`
 	PermitAddressSharing bool `json:"permitAddressSharing,omitempty"`
 
-	// Profiling serves /debug/pprof (--profiling). Default true.
+	// Profiling serves /debug/ on the secure port (--profiling). Default true.
 	Profiling bool `json:"profiling"`
 
 	// ContentionProfiling samples blocking for /debug/pprof/block (--contention-profiling).

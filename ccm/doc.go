@@ -13,7 +13,7 @@
 //
 // A host that uses go.uber.org/fx adds [Module], a provider, and a [Config]:
 //
-//	fx.New(ccm.Module, openstack.Module, fx.Supply(cfg)).Run()
+//	fx.New(ccm.Module, openstack.Module(), fx.Supply(cfg)).Run()
 //
 // A host that does not calls [New] and [Manager.Run].
 //

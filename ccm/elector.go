@@ -55,11 +55,11 @@ type ElectionStatus struct {
 
 // AlwaysLead returns an [Elector] for a process that is certain to be the only one: it leads at
 // once, and never loses.
-func AlwaysLead() Elector { return always{} }
+func AlwaysLead() Elector { return &always{} }
 
 type always struct{}
 
-func (always) Elect(ctx context.Context, lead func(context.Context, Grant) error) error {
+func (*always) Elect(ctx context.Context, lead func(context.Context, Grant) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func ExampleDrainTimeoutPolicy() {
 	app := fx.New(fx.NopLogger,
 		ccm.Module,
 		fake.Module(fake.New()),
-		fx.Supply(cfg, &rest.Config{Host: "https://127.0.0.1:6443"}, logr.Discard(), fx.Annotate(elector, fx.As(new(ccm.Elector)))),
+		fx.Supply(cfg, &rest.Config{Host: "https://127.0.0.1:6443"}, logr.Discard(), elector),
 		fx.Provide(ccm.AsController(func() ccm.Controller { return deaf(lose, release) })),
 		fx.Supply(policy),
 	)
@@ -69,7 +69,7 @@ func ExampleKeepRunning() {
 		ccm.Module,
 		fake.Module(fake.New()),
 		fx.Supply(ccm.DefaultConfig(), &rest.Config{Host: "https://127.0.0.1:6443"}),
-		fx.Supply(ccm.DrainTimeoutPolicy(ccm.KeepRunning)),
+		fx.Supply(ccm.KeepRunning),
 	)
 	fmt.Println("complete:", fx.ValidateApp(app) == nil)
 	// Output: complete: true

@@ -131,7 +131,7 @@ func ExampleParams_registerer() {
 		RESTConfig: &rest.Config{Host: "https://127.0.0.1:6443"},
 		Elector:    elector,
 		Logger:     &log,
-		Registerer: registry, // with fx: fx.Supply(fx.Annotate(registry, fx.As(new(prometheus.Registerer))))
+		Registerer: registry, // with fx: fx.Supply(registry)
 	})
 	if err != nil {
 		fmt.Println(err)

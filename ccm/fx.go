@@ -4,34 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 )
 
 // Module runs a [Manager] in an fx app. It takes from the app
 //
 //   - a [Config] (fx.Supply),
-//   - one or more [Provider]s: a provider's own Module, or [AsProvider],
-//   - [Controller]s beside the four: [AsController],
-//   - if there are any, what [Params] tells of: a *rest.Config or a [ClientSource], an informers.SharedInformerFactory, an
-//     [Elector], a logr.Logger, an [EventRecorderSource], a prometheus.Registerer, a clock.Clock,
-//   - if there is one, an [DrainTimeoutPolicy],
+//   - one or more [Provider]s: a provider's own Module, [AsProvider], or fx.Provide of a
+//     constructor of a Provider,
+//   - [Controller]s beside the four: [AsController], or fx.Provide if there is one,
+//   - what is optional in [Params], if the app has it: a *rest.Config or a [ClientSource], an
+//     informers.SharedInformerFactory, an [Elector], a logr.Logger, an [EventRecorderSource], a
+//     prometheus.Registerer, a clock.Clock,
+//   - a [DrainTimeoutPolicy], if the app has one,
 //
 // and gives it a *[Manager]. A wrong configuration is an error of fx.New. OnStart only starts the
 // Manager: it waits neither for the API server, nor for the cloud, nor for leadership. OnStop
 // drains within the hook's deadline, and its error names what has not ended.
 //
-// Of the informers of a factory that the app has, those that the host has not started are started by the module and end with OnStop. An app
-// that is started again after that needs a host that starts all kinds itself, because no informer can be started twice.
+// fx.Supply gives an app a value under its concrete type. The module takes the common ones, too: a
+// *[HostElector], the elector of [AlwaysLead], a *prometheus.Registry, and functions with the
+// signatures of ClientSource, EventRecorderSource and DrainTimeoutPolicy. Any other value of an
+// interface needs fx.Annotate(value, fx.As(new(Elector))). If the app has a value of the interface,
+// too, that one counts. Two functions for one thing are an error.
+//
+// All inputs are optional to fx, which drops a constructor of an optional value without an error if
+// the app lacks what the constructor needs. The module then works without that value; only a missing
+// Config is an error.
+//
+// Of a host's informers the module starts those that the host has not started, and ends them with
+// OnStop. No informer can be started twice: an app that is started again needs a host that starts
+// all kinds itself. A start after a stop that timed out first waits, within the start's deadline,
+// until the earlier run has ended.
 //
 // Several Managers in one app are told apart by [Named].
 var Module = Named("").Module()
@@ -63,23 +73,43 @@ func (i Instance) Module() fx.Option {
 	if i.name != "" {
 		module += "-" + i.name
 	}
-	required, optional := i.Tag(), i.tag(`optional:"true"`)
-	const shared = `optional:"true"`
+	// Neither fx.Annotate nor a closure stands between fx and a constructor: fx's errors name
+	// the functions.
+	if i.name == "" {
+		return fx.Module(module, fx.Provide(fromApp), fx.Invoke(needManager))
+	}
 	return fx.Module(module,
-		fx.Provide(fx.Annotate(i.fromApp,
-			fx.ParamTags("", "", required, i.group(providers), i.group(controllersGroup), i.group(outerHooks),
-				optional, optional, optional, optional, optional,
-				shared, shared, shared, shared, shared),
-			fx.ResultTags(i.Tag()))),
-		fx.Invoke(fx.Annotate(func(*Manager) {}, fx.ParamTags(i.Tag()))),
+		fx.Provide(i.gather(), fromGathered, fx.Private),
+		fx.Provide(fx.Annotated{Name: i.name, Target: namedManager.get}),
+		fx.Invoke(needNamedManager),
 	)
 }
+
+func needManager(*Manager) {}
+
+func needNamedManager(namedManager) {}
+
+// namedManager is the Manager of a named instance, and a type that belongs to its module.
+type namedManager struct{ manager *Manager }
+
+func (m namedManager) get() *Manager { return m.manager }
+
+func fromGathered(g gathered) (namedManager, error) {
+	m, err := g.inputs.newManager(g.name)
+	if err != nil {
+		return namedManager{}, fmt.Errorf("instance %q: %w", g.name, err)
+	}
+	return namedManager{m}, nil
+}
+
+func fromApp(in inputs) (*Manager, error) { return in.newManager("") }
 
 // The value groups of an instance.
 const (
 	providers        = "ccm.providers"
 	controllersGroup = "ccm.controllers"
 	outerHooks       = "ccm.outerHooks"
+	replacements     = "ccm.replacements"
 )
 
 // tag is a tag of fx with the instance's name.
@@ -92,10 +122,29 @@ func (i Instance) tag(more string) string {
 
 // group is a tag of fx with a value group of the instance.
 func (i Instance) group(name string) string {
+	return fmt.Sprintf(`group:"%s"`, i.groupName(name))
+}
+
+func (i Instance) groupName(name string) string {
 	if i.name != "" {
 		name += "." + i.name
 	}
-	return fmt.Sprintf(`group:"%s"`, name)
+	return name
+}
+
+// annotate gives the result of a constructor a name or a group. fx.Annotated keeps the
+// constructor's own name in fx's errors, and takes functions only; what the host has annotated is
+// annotated further.
+func annotate(constructor any, as fx.Annotated, tag string) any {
+	if reflect.ValueOf(constructor).Kind() != reflect.Func {
+		return fx.Annotate(constructor, fx.ResultTags(tag))
+	}
+	as.Target = constructor
+	return as
+}
+
+func (i Instance) inGroup(constructor any, group string) any {
+	return annotate(constructor, fx.Annotated{Group: i.groupName(group)}, i.group(group))
 }
 
 // Supply is fx.Supply under the instance's name.
@@ -118,36 +167,42 @@ func (i Instance) Provide(constructors ...any) fx.Option {
 	}
 	named := make([]any, 0, len(constructors))
 	for _, constructor := range constructors {
-		named = append(named, fx.Annotate(constructor, fx.ResultTags(i.Tag())))
+		named = append(named, annotate(constructor, fx.Annotated{Name: i.name}, i.Tag()))
 	}
 	return fx.Provide(named...)
 }
 
 // AsProvider is like the package's [AsProvider].
 func (i Instance) AsProvider(constructor any) any {
-	return fx.Annotate(constructor, fx.ResultTags(i.group(providers)))
+	return i.inGroup(constructor, providers)
 }
 
 // AsController is like the package's [AsController].
 func (i Instance) AsController(constructor any) any {
-	return fx.Annotate(constructor, fx.ResultTags(i.group(controllersGroup)))
+	return i.inGroup(constructor, controllersGroup)
 }
 
 // AsOuterHook is like the package's [AsOuterHook].
 func (i Instance) AsOuterHook(constructor any) any {
-	return fx.Annotate(constructor, fx.ResultTags(i.group(outerHooks)))
+	return i.inGroup(constructor, outerHooks)
 }
 
 // ReplaceProviders is like the package's [ReplaceProviders].
-func (i Instance) ReplaceProviders(replacements ...Provider) fx.Option {
-	return fx.Decorate(fx.Annotate(func() []Provider { return replacements }, fx.ResultTags(i.group(providers))))
+func (i Instance) ReplaceProviders(given ...Provider) fx.Option {
+	return fx.Options(
+		fx.Supply(fx.Annotate(replacement{given}, fx.ResultTags(i.group(replacements)))),
+		// A decorator reaches no further than its module. Within its reach the replaced
+		// providers are not even built.
+		fx.Decorate(fx.Annotate(func() []Provider { return given }, fx.ResultTags(i.group(providers)))),
+	)
 }
 
 // AsProvider annotates a constructor of a [Provider] for fx.Provide:
 //
-//	fx.Provide(ccm.AsProvider(func(cfg MyConfig) ccm.Provider { … }))
+//	fx.Provide(ccm.AsProvider(newCloud))
 //
-// It must not be provided with fx.Private: fx would hide it from the module.
+// It must not be provided with fx.Private: fx would hide it from the module. Annotations of fx go
+// inside: ccm.AsProvider(fx.Annotate(newCloud, fx.ParamTags(…))).
 func AsProvider(constructor any) any { return Named("").AsProvider(constructor) }
 
 // AsController annotates a constructor of a [Controller] for fx.Provide, like [AsProvider].
@@ -160,8 +215,10 @@ func AsController(constructor any) any { return Named("").AsController(construct
 // this way. Like [AsProvider], it must not be provided with fx.Private.
 func AsOuterHook(constructor any) any { return Named("").AsOuterHook(constructor) }
 
-// ReplaceProviders swaps all providers of an app for others, for tests. The real ones are not
-// built. It must stand at the root of the app, not within another module.
+// ReplaceProviders swaps all providers of an app for others, for tests. At the root of the app, or
+// in a module around that of the Manager, it also keeps the constructors of the replaced providers
+// from being called. In any other module they are called, and their results are not used. To call
+// it twice is an error of fx.New.
 func ReplaceProviders(providers ...Provider) fx.Option {
 	return Named("").ReplaceProviders(providers...)
 }
@@ -197,45 +254,34 @@ func KeepRunning(*DrainTimeoutError, fx.Shutdowner) {}
 // stopReserve is the part of a stop hook's deadline that is left for the hooks after it.
 const stopReserve = 500 * time.Millisecond
 
-func (i Instance) fromApp(
-	lifecycle fx.Lifecycle, app fx.Shutdowner,
-	config Config, providers []Provider, controllers []Controller, outerHooks []fx.Hook,
-	restConfig *rest.Config, clients ClientSource, factory informers.SharedInformerFactory, elector Elector, recorders EventRecorderSource,
-	logger *logr.Logger, loggerValue logr.Logger, registerer prometheus.Registerer, clock clock.Clock, policy DrainTimeoutPolicy,
-) (*Manager, error) {
-	if logger == nil && loggerValue.GetSink() != nil {
-		logger = &loggerValue
-	}
-	if policy == nil {
-		policy = ShutDownIfActing
-	}
-	hook := &lifecycleHook{informers: make(chan struct{})}
-	m, err := New(Params{
-		Name:           i.name,
-		Config:         config,
-		Providers:      providers,
-		Controllers:    controllers,
-		RESTConfig:     restConfig,
-		Clients:        clients,
-		Informers:      SharedInformers{Factory: factory, Stop: hook.informers},
-		Elector:        elector,
-		Logger:         logger,
-		EventRecorders: recorders,
-		Registerer:     registerer,
-		Clock:          clock,
-		OnDrainTimeout: func(err *DrainTimeoutError) {
-			hook.reported.Store(err)
-			policy(err, app)
-		},
-	})
+// endPoll is the pause between two looks at whether the previous run has ended.
+const endPoll = 20 * time.Millisecond
+
+// newManager makes the Manager of that name and ties it to the app's lifecycle.
+func (in inputs) newManager(name string) (*Manager, error) {
+	policy, err := in.policy()
 	if err != nil {
 		return nil, err
 	}
-	for _, outer := range outerHooks {
-		lifecycle.Append(outer)
+	params, err := in.params(name)
+	if err != nil {
+		return nil, err
+	}
+	hook := &lifecycleHook{informers: make(chan struct{})}
+	params.Informers.Stop = hook.informers
+	params.OnDrainTimeout = func(err *DrainTimeoutError) {
+		hook.reported.Store(err)
+		policy(err, in.Shutdowner)
+	}
+	m, err := New(params)
+	if err != nil {
+		return nil, err
+	}
+	for _, outer := range in.OuterHooks {
+		in.Lifecycle.Append(outer)
 	}
 	hook.manager = m
-	lifecycle.Append(fx.Hook{OnStart: hook.start, OnStop: hook.stop})
+	in.Lifecycle.Append(fx.Hook{OnStart: hook.start, OnStop: hook.stop})
 	return m, nil
 }
 
@@ -254,6 +300,9 @@ type lifecycleHook struct {
 }
 
 func (h *lifecycleHook) start(startCtx context.Context) error {
+	if err := h.awaitEnd(startCtx); err != nil {
+		return err
+	}
 	// The hook's context ends with the start; the run must not.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(startCtx))
 	h.cancel, h.done = cancel, make(chan error, 1)
@@ -269,6 +318,39 @@ func (h *lifecycleHook) start(startCtx context.Context) error {
 	return nil
 }
 
+// awaitEnd waits for what an earlier run has left. A stop that timed out leaves a run that drains:
+// Run would refuse to begin beside it.
+func (h *lifecycleHook) awaitEnd(startCtx context.Context) error {
+	ctx, cancel := earlier(startCtx, stopReserve/2) // fx drops the error of a hook that uses its deadline up
+	defer cancel()
+	for {
+		status := h.manager.Status()
+		if status.State == StateStopped && h.manager.countLeftBehind() == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(endPoll):
+		case <-ctx.Done():
+			return stillRunning("cannot start because the previous run has not ended", status.Running, context.Cause(ctx))
+		}
+	}
+}
+
+// earlier ends before the deadline of ctx, if it has one.
+func earlier(ctx context.Context, reserve time.Duration) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(ctx, deadline.Add(-reserve))
+	}
+	return ctx, func() {}
+}
+
+func stillRunning(problem string, running []Activity, cause error) error {
+	if len(running) > 0 {
+		problem += "; still running: " + describe(running, time.Now())
+	}
+	return fmt.Errorf("ccm: %s: %w", problem, cause)
+}
+
 func (h *lifecycleHook) stop(stopCtx context.Context) error {
 	if h.done == nil {
 		return nil
@@ -276,11 +358,11 @@ func (h *lifecycleHook) stop(stopCtx context.Context) error {
 	cause := ErrStopped
 	if deadline, ok := stopCtx.Deadline(); ok {
 		cause = StopBy(deadline.Add(-stopReserve))
-		// An API server that hangs can hold up the release of the lease, which comes after the drain.
-		var cancel context.CancelFunc
-		stopCtx, cancel = context.WithDeadline(stopCtx, deadline.Add(-stopReserve/2))
-		defer cancel()
 	}
+	// An API server that hangs can hold up the release of the lease, which comes after the
+	// drain.
+	stopCtx, cancel := earlier(stopCtx, stopReserve/2)
+	defer cancel()
 	h.cancel(cause)
 	defer h.stopInformers.Do(func() { close(h.informers) })
 	select {
@@ -288,10 +370,6 @@ func (h *lifecycleHook) stop(stopCtx context.Context) error {
 		h.done = nil
 		return err
 	case <-stopCtx.Done():
-		running := h.manager.Status().Running
-		if len(running) == 0 {
-			return fmt.Errorf("ccm: did not stop in time: %w", context.Cause(stopCtx))
-		}
-		return errors.Join(fmt.Errorf("ccm: did not stop in time; still running: %s", describe(running, time.Now())), context.Cause(stopCtx))
+		return stillRunning("did not stop in time", h.manager.Status().Running, context.Cause(stopCtx))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,7 +53,6 @@ func TestModule_BadInputIsAnErrorOfNew(t *testing.T) {
 			"several cloud providers",
 		},
 		"duplicate controller": {host(p, supplyProvider(p.Providers[0]), supplyController(idle("mine")), supplyController(idle("mine"))), "controllers[mine]"},
-		"no config":            {fx.Options(ccm.Module, fx.NopLogger, supplyProvider(p.Providers[0])), "ccm.Config"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -136,6 +136,119 @@ func TestModule_StopEndsWithinItsDeadlineAndNamesWhatRuns(t *testing.T) {
 	}
 	close(release)
 	eventually(t, m.Status, func(s ccm.Status) bool { return len(s.Running) == 0 }, "the controller's end")
+}
+
+// slow is a controller that ends only when it was asked to and the test has released it.
+func slow(name string, release <-chan struct{}) ccm.Controller {
+	return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		return ccm.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			<-release
+			return nil
+		}), nil
+	}}
+}
+
+// startAgain starts an app whose stop has timed out. Fx refuses as long as it is about to return
+// from the stop hooks.
+func startAgain(ctx context.Context, app *fx.App) error {
+	for {
+		err := app.Start(ctx)
+		if err == nil || !strings.Contains(err.Error(), "in state: stopping") {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// drainingApp is an app whose stop has timed out: the Manager waits for controller "mine", which
+// ends when released.
+func drainingApp(t *testing.T) (app *fx.App, m *ccm.Manager, release func()) {
+	t.Helper()
+	hold := make(chan struct{})
+	p := standaloneParams("mine")
+	p.Config.DrainTimeout = metav1.Duration{Duration: time.Hour}
+	app = fx.New(host(p, supplyProvider(p.Providers[0]), supplyController(slow("mine", hold)), fx.Populate(&m)))
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
+	// Without a deadline the drain has its hour.
+	ctx, giveUp := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- app.Stop(ctx) }()
+	eventually(t, m.Status, func(s ccm.Status) bool { return s.State == ccm.StateDraining }, "draining")
+	giveUp()
+	if err := <-stopped; err == nil {
+		t.Fatal("Stop says that all has ended")
+	}
+	return app, m, sync.OnceFunc(func() { close(hold) })
+}
+
+func TestModule_StartedAgainWhileItDrains_WaitsForTheEnd(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	app, m, release := drainingApp(t)
+	defer release()
+	started := make(chan error, 1)
+	go func() { started <- startAgain(t.Context(), app) }()
+	select {
+	case err := <-started:
+		t.Fatalf("Start returned %v while the previous run drains", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	release()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 2 }, "ready again")
+	if err := app.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestModule_StartedAgainWhileItDrains_NamesWhatRunsAtItsDeadline(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	app, m, release := drainingApp(t)
+	defer release()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := startAgain(ctx, app)
+	if err == nil || !strings.Contains(err.Error(), "the previous run has not ended; still running: controller mine") {
+		t.Errorf("Start returned %v, want an error that names controller mine", err)
+	}
+	release()
+	<-m.Done()
+}
+
+// A term that was given up is waited for, too: Run refuses to begin beside it.
+func TestModule_StartedAgainAfterADrainTimeout_WaitsForWhatIsLeft(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	release := make(chan struct{})
+	p := standaloneParams("mine")
+	p.Config.DrainTimeout = metav1.Duration{Duration: 50 * time.Millisecond}
+	var m *ccm.Manager
+	app := fx.New(host(p, supplyProvider(p.Providers[0]), supplyController(slow("mine", release)), fx.Populate(&m)))
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
+	var timedOut *ccm.DrainTimeoutError
+	if err := app.Stop(t.Context()); !errors.As(err, &timedOut) {
+		t.Fatalf("Stop returned %v, want a DrainTimeoutError", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := startAgain(ctx, app); err == nil || !strings.Contains(err.Error(), "still running: controller mine") {
+		t.Errorf("Start returned %v, want an error that names controller mine", err)
+	}
+	close(release)
+	if err := startAgain(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 2 }, "ready again")
+	if err := app.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestReplaceProviders_RealOneIsNotBuilt(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -357,5 +358,28 @@ func TestMount_PutsTheEndpointsOnTheHostsMux(t *testing.T) {
 	taken.Handle("/ccm/", http.NotFoundHandler())
 	if err := app(taken, endpoints.Mount(ccm.Named(""), "/ccm")).Err(); err == nil || !strings.Contains(err.Error(), `at "/ccm"`) {
 		t.Errorf("a prefix that is taken: %v", err)
+	}
+}
+
+// A controller that outlives its term has one error to look for, whatever it calls.
+func TestErrTermOver_IsTheErrorOfInformersToo(t *testing.T) {
+	p := standaloneParams("mine")
+	var factory informers.SharedInformerFactory
+	p.Controllers = []ccm.Controller{{Name: "mine", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+		factory = t.Informers()
+		return ccm.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil }), nil
+	}}}
+	m, err := ccm.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, m)
+	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = factory.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{})
+	if !errors.Is(err, ccm.ErrTermOver) {
+		t.Errorf("a handler is added after the term: %v, want ccm.ErrTermOver", err)
 	}
 }

@@ -79,11 +79,12 @@ func (m *Manager) checkReady(*http.Request) error {
 	return errors.New(string(status.State))
 }
 
-// readyDetail lists the trouble that the provider reports.
+// readyDetail lists the trouble that the provider reports, without the reasons: readiness is served
+// to anonymous callers, and Status is not.
 func (m *Manager) readyDetail() string {
 	detail := "ok"
 	for _, trouble := range m.Status().Troubles {
-		detail += fmt.Sprintf("; trouble since %s: %s: %s", trouble.Since.UTC().Format(time.RFC3339), trouble.Subject, trouble.Reason)
+		detail += fmt.Sprintf("; trouble with %s since %s", trouble.Subject, trouble.Since.UTC().Format(time.RFC3339))
 	}
 	return detail
 }

@@ -67,7 +67,7 @@ func TestNamed_TakesNothingOfAnotherManager(t *testing.T) {
 	p := standaloneParams("mine")
 	east := ccm.Named("east")
 	err := fx.New(fx.NopLogger, east.Module(), fx.Supply(p.Config, p.RESTConfig, p.Logger), supplyProvider(p.Providers[0])).Err()
-	if err == nil || !strings.Contains(err.Error(), `ccm.Config[name="east"]`) {
+	if err == nil || !strings.Contains(err.Error(), `add ccm.Named("east").Supply(cfg)`) {
 		t.Errorf("a Config without the name was taken, or the error does not tell: %v", err)
 	}
 	err = fx.New(fx.NopLogger, east.Module(), east.Supply(p.Config, p.RESTConfig), fx.Supply(p.Logger), supplyProvider(p.Providers[0])).Err()

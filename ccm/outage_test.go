@@ -245,7 +245,7 @@ func TestReportTrouble_ShowsInStatusReadinessAndMetricUntilItIsWithdrawn(t *test
 	if err := ready.Check(nil); err != nil {
 		t.Errorf("readiness fails: %v", err)
 	}
-	if detail := ready.Detail(nil); !strings.Contains(detail, "identity: connection refused again") {
+	if detail := ready.Detail(nil); !strings.Contains(detail, "trouble with identity since ") || strings.Contains(detail, "refused") {
 		t.Errorf("detail of readiness: %q", detail)
 	}
 	const page = `# HELP fxccm_cloud_trouble 1 while the cloud provider reports a problem of the cloud; Status says why and since when.

@@ -69,8 +69,8 @@ type ProviderEnv struct {
 	Recorder func(component string) record.EventRecorder
 
 	// ReportTrouble tells operators of a problem of the cloud that is not the error of one call: the identity service is
-	// down, a quota is used up, a mass deletion was refused. It shows in [Status].Troubles, in the detail of the readiness
-	// check (which does not fail) and in the gauge fxccm_cloud_trouble, until the same subject is reported with a nil cause
+	// down, a quota is used up, a mass deletion was refused. It shows in [Status].Troubles, without its cause in the detail of the
+	// readiness check (which does not fail), and in the gauge fxccm_cloud_trouble, until the same subject is reported with a nil cause
 	// or the term ends. subject is a short constant, not a name of an object; a term has at most 32. cause must hold nothing
 	// secret. It is safe for concurrent use, does not block, and ignores repetitions. A Manager always sets it.
 	ReportTrouble func(subject string, cause error)

@@ -1,5 +1,6 @@
-// Package docs_test keeps the documentation true: the Go code in it is code that compiles and, where it is an Example, runs; links lead
-// somewhere; names exist; what is generated is what the code says.
+// Package docs_test keeps the documentation true: the Go code in it and in doc comments compiles
+// and, where it is an Example, runs; links lead somewhere; names exist; what is generated is what
+// the code says.
 package docs_test
 
 import (

@@ -82,9 +82,9 @@ func Example_handIn() {
 		fx.Supply(cfg),
 		fx.Provide(hostRESTConfig),
 
-		fx.Supply(log), // a logr.Logger
-		fx.Supply(fx.Annotate(registry, fx.As(new(prometheus.Registerer)))),
-		fx.Supply(mux), // an *http.ServeMux: /ccm/healthz, /ccm/readyz, /ccm/metrics, /ccm/statusz, …
+		fx.Supply(log),      // a logr.Logger
+		fx.Supply(registry), // a *prometheus.Registry
+		fx.Supply(mux),      // an *http.ServeMux: /ccm/healthz, /ccm/readyz, /ccm/metrics, /ccm/statusz, …
 		endpoints.Mount(ccm.Named(""), "/ccm", endpoints.WithGatherers(registry)),
 
 		fx.StopTimeout(cfg.DrainTimeout.Duration+5*time.Second),

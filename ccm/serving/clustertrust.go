@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/internal/informerview"
 )
 
 // The ConfigMap in which kube-apiserver publishes whom it trusts, for servers that delegate to it. Everybody who may read it has the Role
@@ -76,9 +78,12 @@ func (c *clusterTrust) follow(ctx context.Context) {
 			return
 		}
 	}
-	informer := coreinformers.NewFilteredConfigMapInformer(c.client, clusterTrustNamespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, clusterTrustConfigMap).String()
-	})
+	// k8s.io/apiserver's ConfigMapCAController would also follow it, but its Run does not wait
+	// for the informer.
+	informer := coreinformers.NewFilteredConfigMapInformer(informerview.ListingClient(c.client), clusterTrustNamespace, 0, cache.Indexers{},
+		func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, clusterTrustConfigMap).String()
+		})
 	// What it says stays in force when it is deleted.
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { c.changed(obj) },

@@ -11,18 +11,19 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 )
 
-// Module serves the endpoints of the app's Manager on the secure port of its Config. It goes beside [ccm.Module], in either order. It
-// takes from the app
+// Module serves the endpoints of the app's Manager on the secure port of its Config. It goes beside
+// [ccm.Module], in either order. It takes from the app
 //
 //   - the *[ccm.Manager],
 //   - options given with [Configure],
-//   - if there are any: a prometheus.Gatherer, whose metrics join the others, and a logr.Logger,
+//   - if there are any: a prometheus.Gatherer or else a *prometheus.Registry, whose metrics join
+//     the others, and a logr.Logger,
 //
-// and gives it a *[Server]. A wrong configuration is an error of fx.New, a port that cannot be opened one of OnStart. OnStart waits for
-// nobody.
+// and gives it a *[Server]. A wrong configuration is an error of fx.New, a port that cannot be
+// opened one of OnStart. OnStart waits for nobody.
 //
-// The port opens before the Manager starts, and closes after it has drained: a readiness probe sees the drain. Requests in flight
-// have what is left of the stop's deadline to end.
+// The port opens before the Manager starts, and closes after it has drained: a readiness probe sees
+// the drain. Requests in flight have what is left of the stop's deadline to end.
 var Module = fx.Module("ccm-serving",
 	fx.Provide(
 		newPort,
@@ -43,10 +44,11 @@ type fromAppParams struct {
 	fx.In
 
 	Manager     *ccm.Manager
-	Options     []Option            `group:"ccm.serving.options"`
-	Gatherer    prometheus.Gatherer `optional:"true"`
-	Logger      *logr.Logger        `optional:"true"`
-	LoggerValue logr.Logger         `optional:"true"`
+	Options     []Option             `group:"ccm.serving.options"`
+	Gatherer    prometheus.Gatherer  `optional:"true"`
+	Registry    *prometheus.Registry `optional:"true"`
+	Logger      *logr.Logger         `optional:"true"`
+	LoggerValue logr.Logger          `optional:"true"`
 }
 
 func fromApp(p fromAppParams) (*Server, error) {
@@ -57,8 +59,11 @@ func fromApp(p fromAppParams) (*Server, error) {
 	case p.LoggerValue.GetSink() != nil:
 		opts = append(opts, WithLogger(p.LoggerValue))
 	}
-	if p.Gatherer != nil {
+	switch {
+	case p.Gatherer != nil:
 		opts = append(opts, WithEndpoints(endpoints.WithGatherers(p.Gatherer)))
+	case p.Registry != nil:
+		opts = append(opts, WithEndpoints(endpoints.WithGatherers(p.Registry)))
 	}
 	return New(p.Manager, p.Manager.Config().Serving, append(opts, p.Options...)...)
 }

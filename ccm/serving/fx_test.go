@@ -209,6 +209,25 @@ func TestModule_TakesOptionsAndMetricsOfTheHost(t *testing.T) {
 	get(t, c, s, "/debug/pprof/").wants(t, http.StatusNotFound, "")
 }
 
+// With fx.Supply(registry) the Manager registers its metrics there, and the port serves them.
+func TestModule_ARegistryOfTheHost_IsServed(t *testing.T) {
+	cfg := config(t)
+	cfg.Serving.Authorization.AlwaysAllowPaths = []string{"*"}
+	var s *serving.Server
+	a := fx.New(app(cfg, both(), fx.Populate(&s), fx.Supply(prometheus.NewRegistry())))
+	start(t, a)
+	defer func() {
+		if err := stop(t, a); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+	}()
+	c := client(t, nil)
+	eventually(t, "the Manager's metrics are served", func() bool {
+		answer, err := tryGet(c, s, "/metrics")
+		return err == nil && strings.Contains(answer.body, "fxccm_leading")
+	})
+}
+
 func TestModule_WithoutAPort_LeavesTheManagerAlone(t *testing.T) {
 	cfg := config(t)
 	cfg.Serving.SecurePort = 0

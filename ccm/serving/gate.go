@@ -109,6 +109,8 @@ func plain(err error) string {
 	u := &unavailable{what: "ask"}
 	errors.As(err, &u)
 	switch {
+	case errors.Is(err, errTooManyReviews):
+		return "too many requests wait for a review by the API server; try again later"
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("the cloud controller manager is not allowed by RBAC to %s: it needs %s", u.what, u.needs)
 	case apierrors.IsUnauthorized(err):

@@ -228,8 +228,7 @@ func (c *checker) client(m *ccm.Manager, path *field.Path, kubeconfig, flag stri
 		config.ContentType, config.AcceptContentTypes = m.RESTConfig().ContentType, m.RESTConfig().AcceptContentTypes
 		config.UserAgent = m.RESTConfig().UserAgent
 	}
-	// Callers wait for reviews; the server's priority and fairness governs.
-	config.QPS, config.RateLimiter = -1, nil
+	config.RateLimiter = newReviewLimiter()
 	// Each request has a limit of its own; this one would end watches.
 	config.Timeout = 0
 	config.UserAgent += "/serving"

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/internal/informerview"
 )
 
 // typedInformers are the shared informers of a term. What is started once can not be started again, so an InitFunc that
@@ -40,7 +42,7 @@ func newMetadataInformers(ctx context.Context, cfg *rest.Config, resync time.Dur
 	if err != nil {
 		return metadataInformers{}, fmt.Errorf("client for metadata: %w", err)
 	}
-	factory := metadatainformer.NewSharedInformerFactoryWithOptions(listingClient{client}, resync,
+	factory := metadatainformer.NewSharedInformerFactoryWithOptions(listingClient{Interface: client}, resync,
 		metadatainformer.WithTransform(stripManagedFields))
 	// Start returns as soon as it has started a goroutine for each informer; Shutdown waits for these.
 	return metadataInformers{SharedInformerFactory: factory, start: func() { factory.Start(ctx.Done()) }}, nil
@@ -50,12 +52,11 @@ func newMetadataInformers(ctx context.Context, cfg *rest.Config, resync time.Dur
 // channel they are given may never be closed.
 func (i metadataInformers) Start(<-chan struct{}) { i.start() }
 
-// listingClient makes informers begin with a list, and not with the stream of events called watch-list: while that is refused, for a
-// kind that does not exist yet, say, client-go's reflector (v0.37) does not end with its context but sleeps for up to a minute.
-type listingClient struct{ metadata.Interface }
-
-// IsWatchListSemanticsUnSupported is what client-go asks a client for (util/watchlist).
-func (listingClient) IsWatchListSemanticsUnSupported() bool { return true }
+// listingClient is a client for metadata whose informers begin with a list.
+type listingClient struct {
+	metadata.Interface
+	informerview.Listing
+}
 
 // stripManagedFields drops what is often half of an object's metadata, as the term's typed informers do.
 func stripManagedFields(obj any) (any, error) {

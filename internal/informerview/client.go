@@ -2,14 +2,23 @@ package informerview
 
 import "k8s.io/client-go/kubernetes"
 
-// ListingClient makes informers that use client begin with a list, and not with the stream of events called watch-list.
+// ListingClient returns client with [Listing].
+func ListingClient(client kubernetes.Interface) kubernetes.Interface {
+	return struct {
+		kubernetes.Interface
+		Listing
+	}{Interface: client}
+}
+
+// Listing is embedded in a client whose informers must begin with a list instead of a watch-list,
+// the stream of events that client-go prefers.
 //
-// While a watch-list is refused, client-go's reflector (tools/cache, v0.37: Reflector.watchList) neither calls the handler of watch
-// errors, so nobody learns why the informer does not sync, nor ends with its context: it sleeps for up to a minute, and the
-// factory's Shutdown waits for it. A list that fails is reported, and its pause ends with the context.
-func ListingClient(client kubernetes.Interface) kubernetes.Interface { return listingClient{client} }
+// While the API server refuses a watch-list, client-go's reflector (tools/cache, v0.37:
+// Reflector.watchList) does not call the handler of watch errors, so the reason is lost, and it
+// does not end with its context: it sleeps for up to a minute, and a shutdown waits for it. A list
+// that fails is reported, and its pause ends with the context.
+type Listing struct{}
 
-type listingClient struct{ kubernetes.Interface }
-
-// IsWatchListSemanticsUnSupported is what client-go asks a client for (util/watchlist).
-func (listingClient) IsWatchListSemanticsUnSupported() bool { return true }
+// IsWatchListSemanticsUnSupported is the method that client-go looks for in a client
+// (util/watchlist).
+func (Listing) IsWatchListSemanticsUnSupported() bool { return true }

@@ -17,12 +17,15 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/informers/internalinterfaces"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/fxccm/fxccm/internal/fence"
 )
 
 // What a view answers when it has ended.
 var (
-	// ErrTermOver: [View.Shutdown] has been called.
-	ErrTermOver = errors.New("the term is over")
+	// ErrTermOver: [View.Shutdown] has been called. It is the fence's error, so that a
+	// controller has one error to look for.
+	ErrTermOver = fence.ErrClosed
 	// ErrScopeOver: [View.Close] has been called on a scope, and the term goes on.
 	ErrScopeOver = errors.New("this part of the term is over")
 )

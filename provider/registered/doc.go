@@ -1,10 +1,12 @@
 // Package registered runs any cloud provider that is registered with k8s.io/cloud-provider by name: that of every cloud
 // controller manager that is built on upstream's framework. The host imports the package that registers the
-// provider when the program starts, and says the name:
+// provider when the program starts:
 //
 //	import _ "k8s.io/cloud-provider-aws/pkg/providers/v1"
 //
-//	fx.New(ccm.Module, registered.Module("aws"), …)
+// and then
+//
+//	fx.New(ccm.Module, registered.Module("aws"), fx.Supply(cfg)).Run()
 //
 // Its configuration is the file of --cloud-config. The file is read in every term, so a change is taken
 // up by the next one, and a mistake in it is a reason in the Manager's Status, until it is put right.

@@ -87,7 +87,7 @@ func TestControllers_OfAValueGroup_AreSwitchedByName(t *testing.T) {
 			if got := [2]ccm.ControllerState{statusOf(t, app.Manager, "usual").State, statusOf(t, app.Manager, "example.com/optional").State}; got != want {
 				t.Errorf("with --controllers=%s they are %q, want %q", switches, got, want)
 			}
-			code, _ := get(endpoints.NewHandler(app.Manager), "/healthz/example.com/optional")
+			code, _ := get(endpoints.NewHandler(app.Manager, endpoints.WithProfiling(true)), "/healthz/example.com/optional")
 			if enabled := want[1] == ccm.ControllerRunning; enabled != (code == http.StatusOK) {
 				t.Errorf("its health check answers %d", code)
 			}
@@ -101,7 +101,7 @@ func TestControllers_TellTheirHealthAndShowTheirInside(t *testing.T) {
 	createConfigMap(t, objectName(t))
 	app := startApp(t, newCloud(t), only("inspected"), ccmtest.WithControllers(newInspected(sick)))
 	app.WaitReady()
-	pages := endpoints.NewHandler(app.Manager)
+	pages := endpoints.NewHandler(app.Manager, endpoints.WithProfiling(true))
 	shown := "/debug/controllers/inspected/" + objectName(t)
 	if code, body := get(pages, "/healthz/inspected"); code != http.StatusOK {
 		t.Errorf("healthy, it answers %d %s", code, body)

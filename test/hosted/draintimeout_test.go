@@ -26,7 +26,7 @@ func TestDrainTimeout_TheHostDecidesWhatFollows(t *testing.T) {
 	}
 	for name, want := range map[string]decision{
 		"by default the app ends": {fx.Options(), ccm.ExitDrainTimeout},
-		"it stays down":           {fx.Supply(ccm.DrainTimeoutPolicy(ccm.KeepRunning)), 0},
+		"it stays down":           {fx.Supply(ccm.KeepRunning), 0},
 		"it does as it likes": {fx.Supply(ccm.DrainTimeoutPolicy(func(_ *ccm.DrainTimeoutError, app fx.Shutdowner) {
 			_ = app.Shutdown(fx.ExitCode(42))
 		})), 42},

@@ -41,7 +41,7 @@ func TestMux_OfTheHostServesTheCCMBelowAPrefix(t *testing.T) {
 	app := startApp(t, newCloud(t), only("inspected"), ccmtest.WithControllers(newInspected(nil)),
 		ccmtest.WithElector(ccmtest.NewManualElector()),
 		ccmtest.WithFx(fx.Supply(mux, fx.Annotate(registry, fx.As(new(prometheus.Registerer)))),
-			endpoints.Mount(ccm.Named(""), "/ccm", endpoints.WithOnlyGatherers(registry))))
+			endpoints.Mount(ccm.Named(""), "/ccm", endpoints.WithOnlyGatherers(registry), endpoints.WithProfiling(true))))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	want := func(path string, code int, text string) {
@@ -81,7 +81,7 @@ func TestHandler_ServesAManagerWithoutFx(t *testing.T) {
 	p.Controllers, p.Config.Controllers = []ccm.Controller{newInspected(nil)}, []string{"inspected"}
 	m, stop := run(t, p)
 	ccmtest.WaitReady(t, m)
-	server := httptest.NewServer(endpoints.NewHandler(m, endpoints.WithProfiling(false)))
+	server := httptest.NewServer(endpoints.NewHandler(m))
 	t.Cleanup(server.Close)
 	for path, want := range map[string]int{
 		"/readyz": http.StatusOK, "/livez/inspected": http.StatusOK, "/configz": http.StatusOK, "/debug/controllers/inspected/x": http.StatusNotFound,

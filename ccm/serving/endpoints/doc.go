@@ -6,7 +6,7 @@
 //	/statusz          [ccm.Status] as JSON
 //	/configz          [ccm.Config] as JSON
 //
-// and, if Config.Serving.Profiling is on:
+// and, with [WithProfiling]:
 //
 //	/debug/pprof/               profiles of the process
 //	/debug/controllers/<name>/  what a [ccm.Debuggable] controller shows, while it runs

@@ -35,7 +35,9 @@ func WithOnlyGatherers(gatherers ...prometheus.Gatherer) Option {
 	return func(o *options) { o.gatherers = append(prometheus.Gatherers{}, gatherers...) }
 }
 
-// WithProfiling says whether to serve what is below /debug/. The default is Config.Serving.Profiling of the Manager.
+// WithProfiling says whether to serve /debug/. The default is false: profiles show the inside of
+// the whole process to everyone who may send requests, and recording one costs CPU time. Package
+// ccm/serving passes Config.Serving.Profiling (--profiling).
 func WithProfiling(on bool) Option { return func(o *options) { o.profiling = on } }
 
 // WithLogger is where failed checks (V(2)) and inconsistent metrics (V(2)) are told. The default is klog's.
@@ -46,16 +48,15 @@ func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = log 
 func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
 	o := options{
 		gatherers: prometheus.Gatherers{legacyregistry.DefaultGatherer},
-		profiling: m.Config().Serving.Profiling,
 		log:       klog.Background().WithName("ccm").WithName("endpoints"),
 	}
 	for _, opt := range opts {
 		opt(&o)
 	}
 	mux := http.NewServeMux()
-	health{"healthz", m.LivenessChecks(), o.log}.install(mux)
-	health{"livez", m.LivenessChecks(), o.log}.install(mux)
-	health{"readyz", m.ReadinessChecks(), o.log}.install(mux)
+	newHealth("healthz", m.LivenessChecks(), o.log).install(mux)
+	newHealth("livez", m.LivenessChecks(), o.log).install(mux)
+	newHealth("readyz", m.ReadinessChecks(), o.log).install(mux)
 	mux.Handle("GET /metrics", metrics(o.gatherers, o.log))
 	mux.HandleFunc("GET /statusz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, statusOf(m)) })
 	mux.HandleFunc("GET /configz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, configOf(m)) })

@@ -11,14 +11,47 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// health serves some checks under a name as the components of Kubernetes do, so that the same probes and the same eyes can read it:
-// /<name> is 200 "ok" or 500 and a list; ?verbose lists always; ?exclude=check leaves one out; /<name>/<check> is one of them.
+// health serves some checks under a name as the components of Kubernetes do, so that the same
+// probes and the same eyes can read it: /<name> is 200 "ok" or 500 and a list; ?verbose lists
+// always; ?exclude=check leaves one out; /<name>/<check> is one of them.
 //
-// The list withholds why a check failed, since everybody may see it; the check's own path tells.
+// The list withholds why a check failed, because everyone may see it; the check's own path shows
+// it.
 type health struct {
 	name   string
-	checks []ccm.Check
+	checks []check
 	log    logr.Logger
+}
+
+// check is a [ccm.Check].
+type check interface {
+	Name() string
+	Check(*http.Request) error
+}
+
+// detailed is a check with more to say than "ok" when it passes, in words that everyone may see: a
+// controller that does not run is healthy, too.
+type detailed interface {
+	Detail(*http.Request) string
+}
+
+func newHealth(name string, checks []ccm.Check, log logr.Logger) health {
+	h := health{name: name, log: log}
+	for _, c := range checks {
+		h.checks = append(h.checks, c)
+	}
+	return h
+}
+
+// passed returns the list's words for a check that has passed: one line, "ok" unless the check says
+// more.
+func passed(c check, r *http.Request) string {
+	if d, ok := c.(detailed); ok {
+		if detail := strings.Join(strings.Fields(d.Detail(r)), " "); detail != "" {
+			return detail
+		}
+	}
+	return "ok"
 }
 
 func (h health) install(mux *http.ServeMux) {
@@ -43,7 +76,7 @@ func (h health) all(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(&list, "[-]%s failed: reason withheld\n", check.Name())
 			continue
 		}
-		fmt.Fprintf(&list, "[+]%s ok\n", check.Name())
+		fmt.Fprintf(&list, "[+]%s %s\n", check.Name(), passed(check, r))
 	}
 	if len(exclude) > 0 {
 		fmt.Fprintf(&list, "warn: some health checks cannot be excluded: no matches for %s\n", quoted(exclude))
@@ -62,7 +95,7 @@ func (h health) all(w http.ResponseWriter, r *http.Request) {
 
 func (h health) one(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("check")
-	i := slices.IndexFunc(h.checks, func(c ccm.Check) bool { return c.Name() == name })
+	i := slices.IndexFunc(h.checks, func(c check) bool { return c.Name() == name })
 	if i < 0 {
 		http.NotFound(w, r)
 		return

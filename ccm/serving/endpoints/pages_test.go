@@ -141,9 +141,11 @@ func TestMetrics_JoinsUpstreamsWithTheHosts(t *testing.T) {
 }
 
 func TestProfiles_AreServedOnlyIfAskedFor(t *testing.T) {
-	m := newManager(t, func(p *ccm.Params) { p.Config.Serving.Profiling = false })
-	if code := get(newHandler(m), "/debug/pprof/heap").Code; code != http.StatusNotFound {
-		t.Errorf("profiling is off, yet GET /debug/pprof/heap is %d", code)
+	m := newManager(t, func(p *ccm.Params) { p.Config.Serving.Profiling = true }) // it is of the secure port
+	for _, path := range []string{"/debug/pprof/heap", "/debug/pprof/", "/debug/controllers/x/"} {
+		if code := get(newHandler(m), path).Code; code != http.StatusNotFound {
+			t.Errorf("nothing was asked for, yet GET %s is %d", path, code)
+		}
 	}
 	h := newHandler(m, endpoints.WithProfiling(true))
 	gzip := []byte{0x1f, 0x8b}
@@ -174,7 +176,7 @@ func TestProfiles_AreServedOnlyIfAskedFor(t *testing.T) {
 }
 
 func TestProfiles_WhenTheCallerGoes_TheRecordingEnds(t *testing.T) {
-	h := newHandler(newManager(t, nil))
+	h := newHandler(newManager(t, nil), endpoints.WithProfiling(true))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -201,7 +203,7 @@ func TestProfiles_WhenTheCallerGoes_TheRecordingEnds(t *testing.T) {
 func TestHandler_UnderAPrefix(t *testing.T) {
 	m := newManager(t, nil)
 	mux := http.NewServeMux()
-	mux.Handle("/ccm/", http.StripPrefix("/ccm", newHandler(m)))
+	mux.Handle("/ccm/", http.StripPrefix("/ccm", newHandler(m, endpoints.WithProfiling(true))))
 	if w := get(mux, "/ccm/healthz"); w.Code != http.StatusOK {
 		t.Errorf("GET /ccm/healthz is %d %s", w.Code, w.Body)
 	}

@@ -1,0 +1,195 @@
+package ccm
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+)
+
+// inputs are the things that a module takes from an app. A named instance takes the fields with the
+// tag instance under its name, and groups of its own.
+//
+// fx.Supply knows a value by its concrete type, so that an interface alone would overlook what a
+// host most naturally supplies. Hence the second fields: they are used if the first is not given.
+type inputs struct {
+	fx.In
+
+	Lifecycle  fx.Lifecycle
+	Shutdowner fx.Shutdowner
+
+	Config       Config        `optional:"true" instance:"true"`
+	Providers    []Provider    `group:"ccm.providers"`
+	Provider     Provider      `optional:"true" instance:"true"`
+	Replacements []replacement `group:"ccm.replacements"`
+	Controllers  []Controller  `group:"ccm.controllers"`
+	Controller   Controller    `optional:"true" instance:"true"`
+	OuterHooks   []fx.Hook     `group:"ccm.outerHooks"`
+
+	RESTConfig        *rest.Config                       `optional:"true" instance:"true"`
+	Clients           ClientSource                       `optional:"true" instance:"true"`
+	ClientFunc        func(string) (*rest.Config, error) `optional:"true" instance:"true"`
+	Informers         informers.SharedInformerFactory    `optional:"true" instance:"true"`
+	Elector           Elector                            `optional:"true" instance:"true"`
+	HostElector       *HostElector                       `optional:"true" instance:"true"`
+	AlwaysLead        *always                            `optional:"true" instance:"true"`
+	EventRecorders    EventRecorderSource                `optional:"true" instance:"true"`
+	EventRecorderFunc func(string) record.EventRecorder  `optional:"true" instance:"true"`
+
+	Logger      *logr.Logger                            `optional:"true"`
+	LoggerValue logr.Logger                             `optional:"true"`
+	Registerer  prometheus.Registerer                   `optional:"true"`
+	Registry    *prometheus.Registry                    `optional:"true"`
+	Clock       clock.Clock                             `optional:"true"`
+	Policy      DrainTimeoutPolicy                      `optional:"true"`
+	PolicyFunc  func(*DrainTimeoutError, fx.Shutdowner) `optional:"true"`
+}
+
+// replacement is what [ReplaceProviders] puts in the place of all providers.
+type replacement struct{ providers []Provider }
+
+// params are the Params of a Manager of that name.
+func (in inputs) params(name string) (Params, error) {
+	if reflect.ValueOf(in.Config).IsZero() {
+		return Params{}, errNoConfig(name)
+	}
+	p := Params{
+		Name:           name,
+		Config:         in.Config,
+		Controllers:    in.Controllers,
+		RESTConfig:     in.RESTConfig,
+		Clients:        in.Clients,
+		Informers:      SharedInformers{Factory: in.Informers},
+		Logger:         in.Logger,
+		EventRecorders: in.EventRecorders,
+		Registerer:     in.Registerer,
+		Clock:          in.Clock,
+	}
+	if in.Controller.Name != "" || in.Controller.New != nil {
+		p.Controllers = append(p.Controllers, in.Controller)
+	}
+	if p.Logger == nil && in.LoggerValue.GetSink() != nil {
+		p.Logger = &in.LoggerValue
+	}
+	if p.Registerer == nil && in.Registry != nil {
+		p.Registerer = in.Registry
+	}
+	if in.ClientFunc != nil {
+		if p.Clients != nil {
+			return Params{}, errTwo("ClientSource")
+		}
+		p.Clients = in.ClientFunc
+	}
+	if in.EventRecorderFunc != nil {
+		if p.EventRecorders != nil {
+			return Params{}, errTwo("EventRecorderSource")
+		}
+		p.EventRecorders = in.EventRecorderFunc
+	}
+	var err error
+	if p.Providers, err = in.providers(); err != nil {
+		return Params{}, err
+	}
+	p.Elector, err = in.elector()
+	return p, err
+}
+
+func (in inputs) providers() ([]Provider, error) {
+	switch len(in.Replacements) {
+	case 0:
+	case 1:
+		return in.Replacements[0].providers, nil
+	default:
+		return nil, errors.New("ccm: the app calls ReplaceProviders more than once: keep one of the calls")
+	}
+	if in.Provider.Name != "" || in.Provider.New != nil {
+		return append(in.Providers, in.Provider), nil
+	}
+	return in.Providers, nil
+}
+
+func (in inputs) elector() (Elector, error) {
+	switch {
+	case in.Elector != nil:
+		return in.Elector, nil
+	case in.HostElector != nil && in.AlwaysLead != nil:
+		return nil, errTwo("Elector")
+	case in.HostElector != nil:
+		return in.HostElector, nil
+	case in.AlwaysLead != nil:
+		return in.AlwaysLead, nil
+	}
+	return nil, nil
+}
+
+func (in inputs) policy() (DrainTimeoutPolicy, error) {
+	switch {
+	case in.Policy != nil && in.PolicyFunc != nil:
+		return nil, errTwo("DrainTimeoutPolicy")
+	case in.Policy != nil:
+		return in.Policy, nil
+	case in.PolicyFunc != nil:
+		return in.PolicyFunc, nil
+	}
+	return ShutDownIfActing, nil
+}
+
+func errNoConfig(name string) error {
+	add := "fx.Supply(cfg)"
+	if name != "" {
+		add = fmt.Sprintf("ccm.Named(%q).Supply(cfg)", name)
+	}
+	return fmt.Errorf("ccm: no Config in the app, or its constructor lacks a dependency: add %s with a cfg that began as ccm.DefaultConfig()", add)
+}
+
+func errTwo(kind string) error {
+	return fmt.Errorf("ccm: the app has two values for ccm.%s: keep one of them", kind)
+}
+
+const optionalTag = `optional:"true"`
+
+// gathered are the inputs of a named instance, and a type that belongs to its module.
+type gathered struct {
+	name   string
+	inputs inputs
+}
+
+// gather is a constructor of [gathered] for fx.Provide. The tags of inputs are those of the unnamed
+// Manager, and fx reads no others from a struct: so they become those of a function with a
+// parameter for each field.
+func (i Instance) gather() any {
+	of := reflect.TypeFor[inputs]()
+	var types []reflect.Type
+	var tags []string
+	for n := 1; n < of.NumField(); n++ { // the first is fx.In
+		field := of.Field(n)
+		_, optional := field.Tag.Lookup("optional")
+		_, instance := field.Tag.Lookup("instance")
+		tag := ""
+		switch group := field.Tag.Get("group"); {
+		case group != "":
+			tag = i.group(group)
+		case instance:
+			tag = i.tag(optionalTag)
+		case optional:
+			tag = optionalTag
+		}
+		types, tags = append(types, field.Type), append(tags, tag)
+	}
+	signature := reflect.FuncOf(types, []reflect.Type{reflect.TypeFor[gathered]()}, false)
+	constructor := reflect.MakeFunc(signature, func(args []reflect.Value) []reflect.Value {
+		var all inputs
+		for n, arg := range args {
+			reflect.ValueOf(&all).Elem().Field(n + 1).Set(arg)
+		}
+		return []reflect.Value{reflect.ValueOf(gathered{i.name, all})}
+	})
+	return fx.Annotate(constructor.Interface(), fx.ParamTags(tags...))
+}

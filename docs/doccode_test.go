@@ -1,0 +1,244 @@
+package docs_test
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/doc/comment"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The Go code in doc comments compiles. The table surroundings declares the names that the code
+// does not; a line that begins with "…" or "..." leaves code out.
+func TestDocCode_Compiles(t *testing.T) {
+	check := newCodeChecker(t)
+	found := 0
+	for _, file := range publicFiles(t) {
+		for _, block := range codeBlocks(t, file) {
+			found++
+			if err := check(path.Dir(file), block.code); err != nil {
+				t.Errorf("%s: the code in the comment at line %d does not compile:\n%v\n%s", file, block.line, err, block.code)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no Go code was found")
+	}
+}
+
+func TestDocCode_ThatDoesNotCompile_IsFound(t *testing.T) {
+	check := newCodeChecker(t)
+	for name, c := range map[string]struct{ code, want string }{
+		"a function where a value belongs": {"fx.New(ccm.Module, openstack.Module, fx.Supply(cfg)).Run()", "cannot use openstack.Module"},
+		"a method that is not there":       {"manager.Start(ctx)", "manager.Start undefined"},
+		"a name that nothing declares":     {"ccm.New(params2)", "undefined: params2"},
+		"no syntax":                        {"fx.New(ccm.Module, …)", "illegal character"},
+		"good":                             {"err := manager.Run(ctx)\n…", ""},
+		"good declarations":                {"type mine struct{ *ccm.Manager }\n\nfunc (m mine) run(ctx context.Context) error { return m.Run(ctx) }", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := check("ccm", c.code)
+			if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+	for text, want := range map[string]bool{
+		"cfg := ccm.DefaultConfig()": true, "app.Run()": true, "func TestX(t *testing.T) {": true,
+		"/healthz  does it work?": false, "[ccm.Status] as JSON": false, "key: value": false, `{"times": 2}`: false,
+	} {
+		if isGo.MatchString(text) != want {
+			t.Errorf("%q is taken for Go: %t", text, !want)
+		}
+	}
+}
+
+// imports are the packages that code in doc comments uses, by the names that it has for them,
+// beside packages.
+var imports = map[string]string{
+	"api":         "k8s.io/cloud-provider/api",
+	"app":         "k8s.io/cloud-provider/app",
+	"context":     "context",
+	"errors":      "errors",
+	"fx":          "go.uber.org/fx",
+	"http":        "net/http",
+	"kubernetes":  "k8s.io/client-go/kubernetes",
+	"names":       "k8s.io/cloud-provider/names",
+	"pflag":       "github.com/spf13/pflag",
+	"rest":        "k8s.io/client-go/rest",
+	"testing":     "testing",
+	"time":        "time",
+	"utilfeature": "k8s.io/apiserver/pkg/util/feature",
+}
+
+// surroundings declare the names that statements in doc comments do not: in all packages, and in
+// single ones.
+var surroundings = map[string]string{
+	"": `
+		var (
+			ctx     context.Context
+			t       *testing.T
+			err     error
+			cfg     ccm.Config
+			params  ccm.Params
+			manager *ccm.Manager
+			user    string
+		)`,
+	"ccm": `
+		var (
+			eastConfig, westConfig               ccm.Config
+			newEastRESTConfig, newWestRESTConfig func() *rest.Config
+			newCloud, newEastCloud, newWestCloud func() ccm.Provider
+			deadline                             time.Time
+		)`,
+	"ccm/ccmtest": `
+		var (
+			cp, controlPlane *controlplane.ControlPlane
+			cloud            *fake.Cloud
+			app              *ccmtest.CCM
+			client           kubernetes.Interface
+			myprogram        struct{ Options func() []fx.Option }
+		)`,
+	"ccm/ccmtest/controlplane": `var cp *controlplane.ControlPlane`,
+	"ccm/ccmtest/rbac":         `var cp *controlplane.ControlPlane; var admin kubernetes.Interface`,
+	"ccm/serving/endpoints":    `var mux *http.ServeMux`,
+	"controllers/upstream":     `var constructors map[string]app.ControllerInitFuncConstructor; var aliases map[string]string`,
+	"options":                  `var cmd struct{ Flags func() *pflag.FlagSet }; var completed options.Completed`,
+	"provider/fake":            `var cloud *fake.Cloud`,
+
+	"provider/openstack/openstacktest": `var cloud *openstacktest.Server`,
+}
+
+// isGo tells Go from other things that doc comments show: a call of something exported, a
+// declaration.
+var isGo = regexp.MustCompile(`(?m)[\w)]\.[A-Z]\w*\(|:= |^(func|type|var|const) `)
+
+type codeBlock struct {
+	line int
+	code string
+}
+
+// codeBlocks are the pieces of Go code in the doc comments of a file.
+func codeBlocks(t *testing.T, file string) []codeBlock {
+	t.Helper()
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, filepath.Join(root, file), nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []codeBlock
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		group, ok := n.(*ast.CommentGroup)
+		if !ok {
+			return true
+		}
+		for _, part := range new(comment.Parser).Parse(group.Text()).Content {
+			if code, ok := part.(*comment.Code); ok && isGo.MatchString(code.Text) {
+				all = append(all, codeBlock{files.Position(group.Pos()).Line, code.Text})
+			}
+		}
+		return false
+	})
+	return all
+}
+
+// publicFiles are the files of packages that a host can import.
+func publicFiles(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, dir := range []string{"ccm", "controllers", "options", "provider"} {
+		err := fs.WalkDir(os.DirFS(root), dir, func(name string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case entry.IsDir() && (entry.Name() == "internal" || entry.Name() == "testdata"):
+				return fs.SkipDir
+			case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"):
+				all = append(all, name)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// newCodeChecker returns a function that says why code in the comments of a package does not
+// compile.
+func newCodeChecker(t *testing.T) func(dir, code string) error {
+	t.Helper()
+	all := maps.Clone(imports)
+	for name, dir := range packages {
+		all[name] = "github.com/fxccm/fxccm/" + dir
+	}
+	exports := exportData(t, slices.Sorted(maps.Values(all)))
+	files := token.NewFileSet()
+	from := importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	header := "package doc\n"
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		header += fmt.Sprintf("import %s %q\n", name, all[name])
+	}
+	return func(dir, code string) error {
+		parsed, err := parser.ParseFile(files, "doc.go", header+whole(surroundings[""]+"\n"+surroundings[dir], code), parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		var errs []error
+		config := types.Config{Importer: from, Error: func(err error) {
+			// Soft errors are of what is declared or imported and not used.
+			if of := (types.Error{}); !errors.As(err, &of) || !of.Soft {
+				errs = append(errs, err)
+			}
+		}}
+		_, _ = config.Check("doc", files, []*ast.File{parsed}, nil) // Error is told
+		return errors.Join(errs...)
+	}
+}
+
+var (
+	declaration = regexp.MustCompile(`^(func|type|var|const) `)
+	leftOut     = regexp.MustCompile(`(?m)^\s*(…|\.\.\.)`)
+)
+
+// whole makes code into declarations.
+func whole(surroundings, code string) string {
+	marked := "//line code:1\n" + leftOut.ReplaceAllString(code, "// ") + "\n"
+	if declaration.MatchString(code) {
+		return marked
+	}
+	return "func _() {" + surroundings + "\n{\n" + marked + "}\n}\n"
+}
+
+// exportData finds, for each of the packages and those that they import, the file that says what it
+// exports.
+func exportData(t *testing.T, paths []string) map[string]string {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, paths...)...)
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	files := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		files[path] = file
+	}
+	return files
+}
