@@ -231,14 +231,14 @@ func TestWiring_OfANamedInstance_ErrorsNameTheHostsConstructor(t *testing.T) {
 }
 
 // The policies can be supplied as they are.
-func TestWiring_KeepRunning_IsAPolicyWithoutConversion(t *testing.T) {
+func TestWiring_ShutDownOnDrainTimeout_IsAPolicyWithoutConversion(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	release := make(chan struct{})
 	p := standaloneParams("mine")
 	p.Config.DrainTimeout = metav1.Duration{Duration: 50 * time.Millisecond}
 	elector := ccm.NewHostElector()
 	var m *ccm.Manager
-	app := fx.New(host(p, fx.Supply(cloudNamed("cloud"), elector, stubborn("mine", release), ccm.KeepRunning), fx.Populate(&m)))
+	app := fx.New(host(p, fx.Supply(cloudNamed("cloud"), elector, stubborn("mine", release), ccm.ShutDownOnDrainTimeout), fx.Populate(&m)))
 	if err := app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -249,12 +249,11 @@ func TestWiring_KeepRunning_IsAPolicyWithoutConversion(t *testing.T) {
 	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
 	lose()
 	<-lent
-	<-m.Done()
-	close(release)
-	_ = app.Stop(t.Context()) // it has the error of the term if it comes before the policy was asked
-	select {
-	case signal := <-ended:
+	if signal := <-ended; signal.ExitCode != ccm.ExitDrainTimeout {
 		t.Errorf("the app was shut down with code %d", signal.ExitCode)
-	default:
+	}
+	close(release)
+	if err := app.Stop(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
