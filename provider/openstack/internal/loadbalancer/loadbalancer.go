@@ -67,7 +67,6 @@ type LoadBalancers struct {
 	executor *apply.Executor
 	locks    locks
 	memories memories
-	notices  notices
 	changes  changes
 	objects  objects
 	repairs  *repairs
@@ -80,7 +79,6 @@ func New(config Config) *LoadBalancers {
 	l := &LoadBalancers{
 		config:   config,
 		executor: apply.New(apply.Config{Octavia: config.Octavia, Neutron: config.Neutron, Clock: config.Clock, Logger: config.Logger}),
-		notices:  notices{recorder: config.Recorder},
 	}
 	if l.config.ClusterUID == nil {
 		l.config.ClusterUID = (&clusterUID{kube: config.Kube}).get
@@ -172,8 +170,12 @@ func (l *LoadBalancers) ensure(ctx context.Context, r request) (*v1.LoadBalancer
 	}
 	r.service = service
 	r.nodes = l.objects.nodesOr(r.nodes)
-	memory := l.memories.of(service.UID)
-	l.memories.introduce(service.UID, whom{r.cluster, service.Namespace, service.Name})
+	// Upstream's node sync may come after the deletion of a Service, and must leave nothing behind.
+	memory := l.memories.peek(service.UID)
+	if r.create {
+		memory = l.memories.of(service.UID)
+		l.memories.introduce(service.UID, whom{r.cluster, service.Namespace, service.Name})
+	}
 	l.repairs.start()
 	p := &pass{LoadBalancers: l, request: r, memory: memory}
 	defer p.release()
