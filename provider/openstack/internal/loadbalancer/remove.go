@@ -160,7 +160,7 @@ func (p *pass) removeSeen(ctx context.Context, end time.Time) error {
 	p.silent = false
 	blocks := p.tell(todo.Notices)
 	lb := p.observed.LoadBalancer
-	p.config.Logger.V(2).Info("Plan of a removal", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
+	p.config.Logger.V(4).Info("Plan of a removal", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: lb, Patience: max(0, end.Sub(p.config.Clock.Now()))})
 	p.changes.note(p.identity.UID, p.config.Clock.Now())
 	if lb != nil {
