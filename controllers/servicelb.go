@@ -10,22 +10,25 @@ import (
 // ServiceLB builds the service-lb-controller: it keeps a load balancer for every Service of type
 // LoadBalancer that has no load balancer class.
 //
-// A cloud that has not finished yet says so by an error around an [api.RetryError], which tells when to call again. To upstream that is an
-// error like any other: a Warning event and a line in the log each time. Here it is neither:
+// A cloud that has not finished yet says so by an error around an [api.RetryError], which tells
+// when to call again. To upstream that is an error like any other: a Warning event and a line in
+// the log each time. Here it is neither:
 //
-//   - After EnsureLoadBalancer the Service waits without a worker. EnsureLoadBalancer is called again at the time that the error tells, and
-//     upstream goes on when it answers anything else.
+//   - After EnsureLoadBalancer the Service waits without a worker. EnsureLoadBalancer is called
+//     again at the time that the error tells, and upstream goes on when the answer is another one.
 //   - After UpdateLoadBalancer the load balancer is ensured.
-//   - EnsureLoadBalancerDeleted, and GetLoadBalancer before it, are called again for a minute, during which the Service keeps a worker. Then
-//     the error is an error: upstream has no other way to keep a Service that is being deleted.
+//   - EnsureLoadBalancerDeleted, and GetLoadBalancer before it, are called again for a minute,
+//     during which the Service keeps a worker. After that the error is an error like any other:
+//     upstream has no other way to keep a Service that is being deleted.
 //
-// Upstream's event EnsuringLoadBalancer comes with the beginning and the end of a wait, and with each change of the Service meanwhile. What
-// keeps a Service waiting is for the provider to tell.
+// Upstream's event EnsuringLoadBalancer comes with the beginning and the end of a wait, and with
+// each change of the Service meanwhile. What keeps a Service waiting is for the provider to tell.
 //
-// No more than cfg.ConcurrentSyncs calls for Services, and as many UpdateLoadBalancer for nodes, run at the same time. cfg.ConcurrentSyncs
-// deletions can wait without delaying other Services.
+// No more than cfg.ConcurrentSyncs calls for Services, and as many UpdateLoadBalancer for nodes,
+// run at the same time. cfg.ConcurrentSyncs deletions can wait without delaying other Services.
 //
-// Its Run returns when ctx has ended and no Service waits any more, while upstream's workers may still be busy with one Service each.
+// Its Run returns when ctx has ended and no Service waits any more, while upstream's workers may
+// still be busy with one Service each.
 func ServiceLB(t Term, cfg ServiceConfig) (Run, error) {
 	balancers, ok := t.Cloud().LoadBalancer()
 	// Asked here because upstream's constructor leaks two queues when the answer is no.

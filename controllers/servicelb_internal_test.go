@@ -20,7 +20,8 @@ import (
 	"k8s.io/cloud-provider/api"
 )
 
-// script is a cloud that gives the next answer to each call, and takes a second for it. Without an answer a call succeeds.
+// script is a cloud that gives the next answer to each call, and takes a second for it. Without an
+// answer a call succeeds.
 type script struct {
 	mu      sync.Mutex
 	answers []error

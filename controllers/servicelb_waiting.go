@@ -15,21 +15,26 @@ import (
 	"k8s.io/cloud-provider/api"
 )
 
-// deletionPatience is how long a deletion that the cloud has not finished is waited for, before that is an error.
+// deletionPatience is how long a deletion that the cloud has not finished is waited for, before
+// that is an error.
 const deletionPatience = time.Minute
 
-// waitingBalancers are the load balancers that upstream gets: an answer that only asks to call again is kept from it.
+// waitingBalancers are the load balancers that upstream gets: an answer that only asks to call
+// again is kept from it.
 //
-// To upstream such an EnsureLoadBalancer is cloudprovider.ImplementedElsewhere: it has nothing more to do, and says nothing. The call is
-// repeated here, and with any other answer the Service goes back to upstream's queue.
+// To upstream such an EnsureLoadBalancer is cloudprovider.ImplementedElsewhere: it has nothing more
+// to do, and says nothing. The call is repeated here, and with any other answer the Service goes
+// back to upstream's queue.
 //
 // They are safe for concurrent use.
 type waitingBalancers struct {
 	cloudprovider.LoadBalancer
 	services corelisters.ServiceLister
-	// passes limits the calls for Services, updates those for nodes: as with upstream, neither waits for the other.
+	// passes limits the calls for Services, updates those for nodes: as with upstream, neither
+	// waits for the other.
 	passes, updates slots
-	// queue puts a Service into upstream's queue. It is upstream's own handler of the informer's events.
+	// queue puts a Service into upstream's queue. It is upstream's own handler of the informer's
+	// events.
 	queue cache.ResourceEventHandler
 
 	mu    sync.Mutex
@@ -39,13 +44,15 @@ type waitingBalancers struct {
 	alive  sync.WaitGroup
 }
 
-// wait is a Service whose load balancer the cloud has not finished. It ends by an answer, or by end.
+// wait is a Service whose load balancer the cloud has not finished. It ends by an answer, or by
+// end.
 type wait struct {
 	// stop is closed to have no further call made.
 	stop chan struct{}
 	// done is closed when no call is under way, and none will be made.
 	done chan struct{}
-	// failure is the answer that has ended the wait. It is read when done is closed. Nil: upstream asks for itself.
+	// failure is the answer that has ended the wait. It is read when done is closed. Nil: upstream
+	// asks for itself.
 	failure error
 }
 
@@ -64,7 +71,8 @@ func (b *waitingBalancers) close() {
 	b.alive.Wait()
 }
 
-// EnsureLoadBalancer implements cloudprovider.LoadBalancer. Upstream never calls it for a Service twice at a time, so neither is it here.
+// EnsureLoadBalancer implements cloudprovider.LoadBalancer. Upstream never calls it for a Service
+// twice at a time, so neither is it here.
 func (b *waitingBalancers) EnsureLoadBalancer(ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node) (*v1.LoadBalancerStatus, error) {
 	if failure := b.end(service); failure != nil {
 		return nil, failure
@@ -76,7 +84,8 @@ func (b *waitingBalancers) EnsureLoadBalancer(ctx context.Context, cluster strin
 	return status, err
 }
 
-// UpdateLoadBalancer implements cloudprovider.LoadBalancer. After an error upstream has the load balancer ensured, too.
+// UpdateLoadBalancer implements cloudprovider.LoadBalancer. After an error upstream has the load
+// balancer ensured, too.
 func (b *waitingBalancers) UpdateLoadBalancer(ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node) error {
 	err := b.updates.call(ctx, func() error { return b.LoadBalancer.UpdateLoadBalancer(ctx, cluster, service, nodes) })
 	if isRetry(err) {
@@ -86,7 +95,8 @@ func (b *waitingBalancers) UpdateLoadBalancer(ctx context.Context, cluster strin
 	return err
 }
 
-// GetLoadBalancer implements cloudprovider.LoadBalancer. Upstream calls it before a deletion, which it takes for done if there is none.
+// GetLoadBalancer implements cloudprovider.LoadBalancer. Upstream calls it before a deletion, which
+// it takes for done if there is none.
 func (b *waitingBalancers) GetLoadBalancer(ctx context.Context, cluster string, service *v1.Service) (status *v1.LoadBalancerStatus, exists bool, err error) {
 	get := func() error {
 		status, exists, err = b.LoadBalancer.GetLoadBalancer(ctx, cluster, service)
@@ -154,7 +164,8 @@ func (b *waitingBalancers) begin(ctx context.Context, cluster string, service *v
 	return true
 }
 
-// repeat makes the call again and again until it has an answer, or the Service has changed so that it must not be made.
+// repeat makes the call again and again until it has an answer, or the Service has changed so that
+// it must not be made.
 func (b *waitingBalancers) repeat(ctx context.Context, w *wait, service *v1.Service, after time.Duration, again func(*v1.Service) error) {
 	for pause(ctx, w.stop, after) {
 		now, err := b.services.Services(service.Namespace).Get(service.Name)
@@ -172,8 +183,8 @@ func (b *waitingBalancers) repeat(ctx context.Context, w *wait, service *v1.Serv
 	}
 }
 
-// end has no further call made for a Service that waits, and returns when none is under way. It returns the failure by which the wait has
-// ended, if nobody has been told.
+// end has no further call made for a Service that waits, and returns when none is under way. It
+// returns the failure by which the wait has ended, if nobody has been told.
 func (b *waitingBalancers) end(service *v1.Service) (failure error) {
 	b.mu.Lock()
 	w := b.waits[keyOf(service)]
@@ -237,7 +248,8 @@ type waitingCloud struct {
 // LoadBalancer implements cloudprovider.Interface.
 func (c waitingCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return c.balancers, true }
 
-// waitingServices finds the way into upstream's queue: the handler that upstream registers for Services.
+// waitingServices finds the way into upstream's queue: the handler that upstream registers for
+// Services.
 type waitingServices struct {
 	coreinformers.ServiceInformer
 	balancers *waitingBalancers

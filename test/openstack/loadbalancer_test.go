@@ -403,8 +403,8 @@ func wantNoWarnings(t *testing.T, service *corev1.Service, but ...string) {
 	})
 }
 
-// wantToldOnce fails the test if the Service was told anything again, but that upstream begins a pass: when a wait begins and ends, and
-// after each annotation.
+// wantToldOnce fails the test if the Service was told anything again. Upstream tells of each pass
+// that it begins: when a wait begins and ends, and after each annotation.
 func wantToldOnce(t *testing.T, service *corev1.Service) {
 	t.Helper()
 	wantNoEvents(t, service, func(e corev1.Event) bool {

@@ -55,11 +55,12 @@ func kindsOf(log string) string {
 	return strings.Join(kinds[:min(len(kinds), 12)], "\n")
 }
 
-// peerBytes is what openstack-cloud-controller-manager (c453fb7c9, with its defaults) logs at --v=2 while it initialises 50 nodes and serves
-// 10 Services, measured on a real OpenStack on 2026-11-22.
+// peerBytes is what openstack-cloud-controller-manager (c453fb7c9, with its defaults) logs at --v=2
+// while it initialises 50 nodes and serves 10 Services, measured on a real OpenStack on 2026-11-22.
 const peerBytes = 142_000
 
-// Half of what is logged is upstream's, about nodes. Waiting adds nothing, so it makes no difference how long Octavia takes.
+// Half of what is logged is upstream's, about nodes. Waiting adds nothing, so it makes no
+// difference how long Octavia takes.
 func TestLog_FiftyNodesAndTenServicesAtV2_IsNoLongerThanThePeers(t *testing.T) {
 	verbosely(t, "2")
 	s := newBalancedSite(t, openstacktest.WithProvisioning(5*time.Second))

@@ -189,7 +189,8 @@ func TestMemory_UpdateAfterTheDeletion_LeavesNothing(t *testing.T) {
 	}
 }
 
-// A Service that the informer does not have any more, though nobody has asked for the deletion of its load balancer.
+// A Service that the informer does not have any more, though nobody has asked for the deletion of
+// its load balancer.
 func TestMemory_ServiceVanishesFromTheInformer_IsFreed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

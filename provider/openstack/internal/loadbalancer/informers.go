@@ -35,7 +35,8 @@ func (l *LoadBalancers) SetInformers(factory informers.SharedInformerFactory) {
 	}
 }
 
-// forgetDeleted forgets a Service that is gone: upstream does not ask about one that has changed its type and lost its finalizer by hand.
+// forgetDeleted forgets a Service that is gone. Upstream does not ask about a Service that has
+// changed its type and lost its finalizer by hand.
 func (l *LoadBalancers) forgetDeleted(object any) {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj

@@ -92,10 +92,10 @@ func (m *memory) confirm(lb *balancer.LoadBalancer, now time.Time) {
 // second is more than the second to which Octavia tells the time.
 const second = 2 * time.Second
 
-// memories are all that is kept of Services from one call to the next. They are safe for concurrent use; a memory is used by whoever
-// holds the lock of its Service.
+// memories are all that is kept of Services from one call to the next. They are safe for
+// concurrent use. A pass uses a memory while it holds the lock of the Service.
 //
-// Whoever learns that a Service is gone, or that nothing is left of its load balancer, calls forget.
+// forget is called wherever a Service turns out to be gone, or nothing is left of its load balancer.
 type memories struct {
 	mu    sync.Mutex
 	byUID map[types.UID]*memory
@@ -160,7 +160,8 @@ func (m *memories) dismiss(uid types.UID) {
 	delete(m.whom, uid)
 }
 
-// forget drops all that is known of the Service. A pass that is under way keeps its memory to its end, and nothing after that finds it.
+// forget drops all that is known of the Service. A pass that is under way keeps its memory to its
+// end, and no later pass finds it.
 func (m *memories) forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,7 +8,8 @@ type notice struct {
 	warning         bool
 }
 
-// topic is what notices are about. Each pass comes to some of the topics, and says again all that there is to say of them.
+// topic is what notices are about. Each pass comes to some of the topics, and says again all that
+// there is to say of them.
 type topic int
 
 const (
@@ -29,7 +30,8 @@ const (
 // notices are what was last said to a Service, by topic. They are part of its memory.
 type notices map[topic]map[notice]bool
 
-// update replaces what was said of a topic, and returns what is new: what stays so is not said again.
+// update replaces what was said of a topic, and returns what is new: what stays so is not said
+// again.
 func (n notices) update(about topic, now []notice) (added []notice) {
 	before := n[about]
 	n[about] = map[notice]bool{}

@@ -1,7 +1,8 @@
-// Package namepattern reads the patterns that choose subnets by name: a name with wildcards or, after "~", a regular expression, for the
-// whole name; "!" before both negates.
+// Package namepattern reads the patterns that choose subnets by name: a name with wildcards or,
+// after "~", a regular expression, for the whole name; "!" before both negates.
 //
-// Authors of Services write them, and a regular expression of a few bytes can take 128 MiB when it is compiled. So their size is limited.
+// Authors of Services write them, and a regular expression of a few bytes can take 128 MiB when it
+// is compiled. So their size is limited.
 package namepattern
 
 import (
@@ -12,8 +13,9 @@ import (
 	"strings"
 )
 
-// largest is the most that a pattern may come to: a unit for each instruction of the compiled expression, and one for each bound of a
-// range of characters. A unit takes less than 100 bytes. \pL has 1,300.
+// largest is the most that a pattern may come to: a unit for each instruction of the compiled
+// expression, and one for each bound of a range of characters. A unit takes less than 100 bytes.
+// \pL has 1,300.
 const largest = 20_000
 
 // ErrTooLarge is the error of a pattern that takes too much memory when it is compiled.
@@ -38,7 +40,8 @@ func Compile(pattern string) (fits func(name string) bool, err error) {
 	return func(name string) bool { return expression.MatchString(name) != negated }, nil
 }
 
-// read returns the pattern's regular expression, which is one by itself: nothing that is put around it changes what it means.
+// read returns the pattern's regular expression, which is one by itself: nothing that is put around
+// it changes what it means.
 func read(pattern string) (text string, negated bool, err error) {
 	rest, negated := strings.CutPrefix(pattern, "!")
 	text, isExpression := strings.CutPrefix(rest, "~")
@@ -55,8 +58,8 @@ func read(pattern string) (text string, negated bool, err error) {
 	return text, negated, nil
 }
 
-// size is what an expression comes to when repetitions are written out, as they are in the compiled one. It does not overflow: what is
-// repeated more than 1000 times, all in all, does not parse.
+// size is what an expression comes to when repetitions are written out, as they are in the compiled
+// one. It does not overflow: what is repeated more than 1000 times, all in all, does not parse.
 func size(expression *syntax.Regexp) int {
 	sum := 1 + len(expression.Rune)
 	for _, sub := range expression.Sub {
@@ -68,8 +71,8 @@ func size(expression *syntax.Regexp) int {
 	return sum
 }
 
-// wildcardExpression is the regular expression of a name with wildcards, as OCCM takes them: * is any text without a slash, ? any
-// character, [a-c] one of some, {a,b} a choice.
+// wildcardExpression is the regular expression of a name with wildcards, as OCCM takes them: * is
+// any text without a slash, ? any character, [a-c] one of some, {a,b} a choice.
 func wildcardExpression(pattern string) string {
 	var text strings.Builder
 	choice := false

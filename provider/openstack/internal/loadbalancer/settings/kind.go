@@ -159,8 +159,8 @@ func proxyProtocol() kind[string] {
 	}, "false", "true", "v1", "v2")
 }
 
-// subnetPattern is fatal: with none in the place of one that cannot be read, an address could come from anywhere. Wildcards are read when
-// they are needed.
+// subnetPattern is fatal: without the pattern, an address could come from anywhere. Wildcards are
+// checked when they are needed.
 func subnetPattern() kind[string] {
 	return kind[string]{typ: "pattern", limits: fmt.Sprintf("at most %d bytes", longestText), fatal: true, show: asIs, parse: func(written string, _ *v1.Service) (string, string) {
 		if len(written) > longestText {
