@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 
 	servicecontroller "k8s.io/cloud-provider/controllers/service"
 )
@@ -9,13 +10,25 @@ import (
 // ServiceLB builds the service-lb-controller: it keeps a load balancer for every Service of type
 // LoadBalancer that has no load balancer class.
 //
-// A cloud that has not finished yet says so by an error around an [api.RetryError], which tells when to ask again. To upstream that is
-// an error like any other, but for the time of the next try: a Warning event each time. Here it is none: a Service that waits has the
-// event EnsuringLoadBalancer (or DeletingLoadBalancer) of the beginning, and then what comes of it. What keeps it waiting is for the
-// provider to tell. That holds for EnsureLoadBalancer, UpdateLoadBalancer, EnsureLoadBalancerDeleted and GetLoadBalancer of any
-// provider; the last two are asked again after upstream's growing pauses (5 s to 5 min), whatever time the error tells.
+// A cloud that has not finished yet says so by an error around an [api.RetryError], which tells
+// when to call again. To upstream that is an error like any other: a Warning event and a line in
+// the log each time. Here it is neither:
 //
-// Its Run returns when ctx ends, while upstream's workers may still be busy with one Service each.
+//   - After EnsureLoadBalancer the Service waits without a worker. EnsureLoadBalancer is called
+//     again at the time that the error tells, and upstream goes on when the answer is another one.
+//   - After UpdateLoadBalancer the load balancer is ensured.
+//   - EnsureLoadBalancerDeleted, and GetLoadBalancer before it, are called again for a minute,
+//     during which the Service keeps a worker. After that the error is an error like any other:
+//     upstream has no other way to keep a Service that is being deleted.
+//
+// Upstream's event EnsuringLoadBalancer comes with the beginning and the end of a wait, and with
+// each change of the Service meanwhile. What keeps a Service waiting is for the provider to tell.
+//
+// No more than cfg.ConcurrentSyncs calls for Services, and as many UpdateLoadBalancer for nodes,
+// run at the same time. cfg.ConcurrentSyncs deletions can wait without delaying other Services.
+//
+// Its Run returns when ctx has ended and no Service waits any more, while upstream's workers may
+// still be busy with one Service each.
 func ServiceLB(t Term, cfg ServiceConfig) (Run, error) {
 	balancers, ok := t.Cloud().LoadBalancer()
 	// Asked here because upstream's constructor leaks two queues when the answer is no.
@@ -27,19 +40,20 @@ func ServiceLB(t Term, cfg ServiceConfig) (Run, error) {
 		return nil, err
 	}
 	core := t.Informers().Core().V1()
-	waits := newWaits()
+	waiting := newWaitingBalancers(balancers, core.Services().Lister(), int(cfg.ConcurrentSyncs))
 	controller, err := servicecontroller.New(
-		waitingCloud{t.Cloud(), waitingBalancers{balancers, waits}},
-		waitingClient{client, waits},
-		waitingServices{core.Services(), waits},
-		core.Nodes(), t.ClusterName(),
+		waitingCloud{t.Cloud(), waiting}, client, waitingServices{core.Services(), waiting}, core.Nodes(), t.ClusterName(),
 		nil, // not used by upstream (0.37)
 	)
 	if err != nil {
 		return nil, err
 	}
+	if waiting.queue == nil {
+		return nil, errors.New("upstream's service controller has not registered for Services in the way that is known (0.37)")
+	}
 	return func(ctx context.Context) error {
-		controller.Run(ctx, int(cfg.ConcurrentSyncs), t.Metrics())
+		controller.Run(ctx, 2*int(cfg.ConcurrentSyncs), t.Metrics())
+		waiting.close()
 		return nil
 	}, nil
 }

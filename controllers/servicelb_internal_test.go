@@ -4,260 +4,327 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/kubernetes/scheme"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/reference"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
 )
 
-func web(uid string) *v1.Service {
-	return &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: types.UID(uid)}}
+// script is a cloud that gives the next answer to each call, and takes a second for it. Without an
+// answer a call succeeds.
+type script struct {
+	mu      sync.Mutex
+	answers []error
+	calls   []string
+	running atomic.Int32
+	most    int32
 }
 
-// answers is a cloud that gives the next one to each call.
-type answers struct {
-	cloudprovider.LoadBalancer
-	next   []error
-	exists bool
-	seen   []string
-}
+const callDuration = time.Second
 
-func (a *answers) take(service *v1.Service) (err error) {
-	a.seen = append(a.seen, service.APIVersion)
-	err, a.next = a.next[0], a.next[1:]
+func (s *script) answer(method string, service *v1.Service) (err error) {
+	n := s.running.Add(1)
+	defer s.running.Add(-1)
+	s.mu.Lock()
+	s.most = max(s.most, n)
+	s.calls = append(s.calls, method+" "+service.ResourceVersion)
+	if len(s.answers) > 0 {
+		err, s.answers = s.answers[0], s.answers[1:]
+	}
+	s.mu.Unlock()
+	time.Sleep(callDuration)
 	return err
 }
 
-func (a *answers) GetLoadBalancer(_ context.Context, _ string, service *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
-	err := a.take(service)
-	return nil, a.exists, err
+func (s *script) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
 }
 
-func (a *answers) EnsureLoadBalancer(_ context.Context, _ string, service *v1.Service, _ []*v1.Node) (*v1.LoadBalancerStatus, error) {
-	return nil, a.take(service)
+// concurrent is how many calls were under way at the same time, at most.
+func (s *script) concurrent() int32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most
 }
 
-func (a *answers) UpdateLoadBalancer(_ context.Context, _ string, service *v1.Service, _ []*v1.Node) error {
-	return a.take(service)
+func (s *script) GetLoadBalancerName(context.Context, string, *v1.Service) string { return "" }
+
+func (s *script) GetLoadBalancer(_ context.Context, _ string, service *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
+	err := s.answer("get", service)
+	return &v1.LoadBalancerStatus{}, err == nil, err
 }
 
-func (a *answers) EnsureLoadBalancerDeleted(_ context.Context, _ string, service *v1.Service) error {
-	return a.take(service)
+func (s *script) EnsureLoadBalancer(_ context.Context, _ string, service *v1.Service, _ []*v1.Node) (*v1.LoadBalancerStatus, error) {
+	return &v1.LoadBalancerStatus{}, s.answer("ensure", service)
 }
 
-// call is one of the calls above.
-type call func(waitingBalancers, *v1.Service) error
-
-func ensure(b waitingBalancers, s *v1.Service) error {
-	_, err := b.EnsureLoadBalancer(context.Background(), "", s, nil)
-	return err
+func (s *script) UpdateLoadBalancer(_ context.Context, _ string, service *v1.Service, _ []*v1.Node) error {
+	return s.answer("update", service)
 }
 
-func update(b waitingBalancers, s *v1.Service) error {
-	return b.UpdateLoadBalancer(context.Background(), "", s, nil)
+func (s *script) EnsureLoadBalancerDeleted(_ context.Context, _ string, service *v1.Service) error {
+	return s.answer("delete", service)
 }
 
-func remove(b waitingBalancers, s *v1.Service) error {
-	return b.EnsureLoadBalancerDeleted(context.Background(), "", s)
+// queue is upstream's.
+type queue struct {
+	mu    sync.Mutex
+	added []string
 }
 
-func get(b waitingBalancers, s *v1.Service) error {
-	_, _, err := b.GetLoadBalancer(context.Background(), "", s)
-	return err
+func (q *queue) OnAdd(object any, _ bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.added = append(q.added, object.(*v1.Service).Name)
+}
+func (q *queue) OnUpdate(any, any) {}
+func (q *queue) OnDelete(any)      {}
+
+func (q *queue) length() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.added)
 }
 
-var (
-	errRetry  = fmt.Errorf("provisioning: %w", api.NewRetryError("busy", time.Second))
-	errBroken = errors.New("quota exceeded")
-)
-
-func TestWaits_BeginWithARetryErrorAndEndWithAnyOtherAnswer(t *testing.T) {
-	for name, test := range map[string]struct {
-		before  error // of EnsureLoadBalancer
-		call    call
-		answer  error
-		missing bool
-		want    string // the beginning of the next pass's mark
-	}{
-		"ensure asks again":        {nil, ensure, errRetry, false, ensureMark},
-		"ensure is done":           {errRetry, ensure, nil, false, ""},
-		"ensure fails":             {errRetry, ensure, errBroken, false, ""},
-		"ensure is done elsewhere": {errRetry, ensure, cloudprovider.ImplementedElsewhere, false, ""},
-		"update asks again":        {nil, update, errRetry, false, ensureMark},
-		"update is done":           {errRetry, update, nil, false, ensureMark},
-		"update fails":             {errRetry, update, errBroken, false, ensureMark},
-		"delete asks again":        {errRetry, remove, errRetry, false, deleteMark},
-		"delete is done":           {errRetry, remove, nil, false, ""},
-		"check asks again":         {errRetry, get, errRetry, false, ensureMark},
-		"check asks again, first":  {nil, get, errRetry, false, ""},
-		"check finds":              {errRetry, get, nil, false, ensureMark},
-		"check finds nothing":      {errRetry, get, nil, true, ""},
-		"check fails":              {errRetry, get, errBroken, true, ensureMark},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWaits()
-			cloud := &answers{next: []error{test.before, test.answer}, exists: !test.missing}
-			b := waitingBalancers{cloud, w}
-			_ = ensure(b, web("one"))
-			err := test.call(b, w.mark(web("one")))
-			if !errors.Is(err, test.answer) {
-				t.Errorf("the answer %v became %v", test.answer, err)
-			}
-			if !asksAgain(test.answer) && err != test.answer { //nolint:errorlint // upstream compares so
-				t.Errorf("the answer %v was wrapped: %v", test.answer, err)
-			}
-			got := w.mark(web("one")).APIVersion
-			if (test.want == "") != (got == "") || !strings.HasPrefix(got, test.want) {
-				t.Errorf("the next pass has the mark %q, want %q", got, test.want)
-			}
-			for _, version := range cloud.seen {
-				if version != "" {
-					t.Errorf("the cloud was given a Service with the mark %q", version)
-				}
-			}
-		})
-	}
-}
-
-func TestWaits_MarkEachPassAnew_AndNoServiceOfTheSameName(t *testing.T) {
-	w := newWaits()
-	_ = ensure(waitingBalancers{&answers{next: []error{errRetry}}, w}, web("one"))
-	given := web("one")
-	first, second := w.mark(given), w.mark(given)
-	if first.APIVersion == second.APIVersion {
-		t.Errorf("two passes have the mark %q", first.APIVersion)
-	}
-	if given.APIVersion != "" {
-		t.Error("the Service of the informer was changed")
-	}
-	if other := w.mark(web("two")); other.APIVersion != "" {
-		t.Errorf("another Service of the name has the mark %q", other.APIVersion)
-	}
-	// The mark is what client-go writes into an event.
-	ref, err := reference.GetReference(scheme.Scheme, first)
-	if err != nil || ref.APIVersion != first.APIVersion || ref.Kind != "Service" {
-		t.Errorf("the reference is %+v (%v), want it to have the mark", ref, err)
-	}
-}
-
-// stored are the Services of an informer.
-type stored struct {
-	coreinformers.ServiceInformer
+// bench is what upstream sees, and all around it.
+type bench struct {
+	*waitingBalancers
+	t       *testing.T
+	ctx     context.Context
+	cloud   *script
+	queue   *queue
 	indexer cache.Indexer
 }
 
-func (s stored) Lister() corelisters.ServiceLister { return corelisters.NewServiceLister(s.indexer) }
+// withBench runs a test by a clock of its own. At its end nothing may be left.
+func withBench(t *testing.T, answers []error, test func(*bench)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+		b := &bench{t: t, ctx: ctx, cloud: &script{answers: answers}, queue: &queue{}, indexer: indexer}
+		b.waitingBalancers = newWaitingBalancers(b.cloud, corelisters.NewServiceLister(indexer), 2)
+		b.waitingBalancers.queue = b.queue
+		b.store(web("1"))
+		test(b)
+		cancel()
+		b.close()
+		if n := b.cloud.running.Load(); n > 0 {
+			t.Errorf("%d calls go on after the end", n)
+		}
+	})
+}
 
-func TestWaits_KeepNothingOfAServiceThatIsGone(t *testing.T) {
-	w := newWaits()
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	lister := waitingServices{stored{indexer: indexer}, w}.Lister().Services("default")
-	if err := indexer.Add(web("one")); err != nil {
-		t.Fatal(err)
-	}
-	b := waitingBalancers{&answers{next: []error{errRetry, nil}}, w}
-	_ = ensure(b, web("one"))
-	service, err := lister.Get("web")
-	if err != nil || !isMark(service.APIVersion) {
-		t.Fatalf("the Service is listed as %v (%v), want it to have a mark", service, err)
-	}
-	_ = update(b, service)
-	if len(w.empty) != 1 {
-		t.Fatalf("that the load balancer has no nodes is remembered as %v", w.empty)
-	}
-	if err := indexer.Delete(web("one")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := lister.Get("web"); err == nil {
-		t.Fatal("the Service is still there")
-	}
-	if len(w.services)+len(w.empty) > 0 {
-		t.Errorf("there is still %v %v", w.services, w.empty)
+func web(version string) *v1.Service {
+	return &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "one", ResourceVersion: version},
+		Spec:       v1.ServiceSpec{Type: v1.ServiceTypeLoadBalancer},
 	}
 }
 
-func TestWaits_HoldBackTheirOwnEventsAlone(t *testing.T) {
-	failure := unfinished{errRetry}.Error()
+func (b *bench) store(service *v1.Service) {
+	b.t.Helper()
+	if err := b.indexer.Update(service); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) ensure(service *v1.Service) error {
+	_, err := b.EnsureLoadBalancer(b.ctx, "", service, nil)
+	return err
+}
+
+// want compares the calls so far, and how often the Service was put into the queue.
+func (b *bench) want(queued int, calls ...string) {
+	b.t.Helper()
+	synctest.Wait()
+	if got := b.cloud.seen(); !slices.Equal(got, calls) {
+		b.t.Errorf("after %s the cloud was asked %q, want %q", b.elapsed(), got, calls)
+	}
+	if got := b.queue.length(); got != queued {
+		b.t.Errorf("the Service was put into the queue %d times, want %d", got, queued)
+	}
+}
+
+func (b *bench) elapsed() string { return time.Now().Format("04:05") }
+
+func retryIn(d time.Duration) error {
+	return fmt.Errorf("load balancer a1b2: %w", api.NewRetryError("provisioning", d))
+}
+
+var errBroken = errors.New("quota exceeded")
+
+func TestWait_UntilTheCloudHasFinished_UpstreamHasNothingToDo(t *testing.T) {
+	withBench(t, []error{retryIn(5 * time.Second), retryIn(time.Second)}, func(b *bench) {
+		if err := b.ensure(web("1")); err != cloudprovider.ImplementedElsewhere { //nolint:errorlint // upstream compares so
+			t.Fatalf("upstream is told %v", err)
+		}
+		b.want(0, "ensure 1")
+		b.store(web("2"))
+		time.Sleep(5 * time.Second)
+		b.want(0, "ensure 1", "ensure 2")
+		time.Sleep(time.Minute)
+		b.want(1, "ensure 1", "ensure 2", "ensure 2")
+		// Upstream takes the address, and nodes that have come meanwhile, from a call of its own.
+		if err := b.ensure(web("2")); err != nil {
+			t.Errorf("upstream is told %v", err)
+		}
+		if len(b.waits) > 0 {
+			t.Errorf("there is still %v", b.waits)
+		}
+	})
+}
+
+func TestWait_ThatEndsInAFailure_IsToldOnce(t *testing.T) {
+	withBench(t, []error{retryIn(time.Second), errBroken}, func(b *bench) {
+		_ = b.ensure(web("1"))
+		time.Sleep(time.Minute)
+		b.want(1, "ensure 1", "ensure 1")
+		if err := b.ensure(web("1")); !errors.Is(err, errBroken) {
+			t.Errorf("upstream is told %v", err)
+		}
+		b.want(1, "ensure 1", "ensure 1")
+		if err := b.ensure(web("1")); err != nil {
+			t.Errorf("upstream is told %v again", err)
+		}
+	})
+}
+
+func TestWait_ServiceWantsNoneAnyMore_IsLeftToUpstream(t *testing.T) {
+	other, retyped, deleted := web("2"), web("2"), web("2")
+	other.UID, retyped.Spec.Type, deleted.DeletionTimestamp = types.UID("two"), v1.ServiceTypeClusterIP, &metav1.Time{Time: time.Now()}
+	for name, now := range map[string]*v1.Service{"gone": nil, "another of its name": other, "of another type": retyped, "being deleted": deleted} {
+		t.Run(name, func(t *testing.T) {
+			withBench(t, []error{retryIn(time.Second)}, func(b *bench) {
+				_ = b.ensure(web("1"))
+				if now == nil {
+					_ = b.indexer.Delete(web("1"))
+				} else {
+					b.store(now)
+				}
+				time.Sleep(time.Minute)
+				b.want(1, "ensure 1")
+			})
+		})
+	}
+}
+
+func TestWait_UpstreamComesMeanwhile_CallsNeverOverlap(t *testing.T) {
 	for name, test := range map[string]struct {
-		reason, version, message string
-		emptied, held            bool
+		come func(*bench, *v1.Service) error
+		want string
 	}{
-		"first pass":        {reason: ensuringReason, version: "v1"},
-		"next pass":         {reason: ensuringReason, version: ensureMark + "7", held: true},
-		"last pass":         {reason: ensuringReason, version: ensureMark + "8", held: true},
-		"served":            {reason: "EnsuredLoadBalancer", version: ensureMark + "8"},
-		"failed":            {reason: "SyncLoadBalancerFailed", version: ensureMark + "8", message: "Error syncing load balancer: quota exceeded"},
-		"not ready":         {reason: "SyncLoadBalancerFailed", version: "v1", message: "Error syncing load balancer: failed to ensure load balancer: " + failure, held: true},
-		"update not ready":  {reason: "UpdateLoadBalancerFailed", version: "v1", message: "Error updating load balancer: " + failure, held: true},
-		"deletion begins":   {reason: deletingReason, version: ensureMark + "9"},
-		"deletion goes on":  {reason: deletingReason, version: deleteMark + "10", held: true},
-		"no nodes, first":   {reason: unavailableReason, version: "v1"},
-		"no nodes, still":   {reason: unavailableReason, version: ensureMark + "7", held: true},
-		"no nodes any more": {reason: unavailableReason, version: ensureMark + "8", emptied: true},
+		"the Service has changed": {(*bench).ensure, "ensure 2"},
+		"a deletion":              {func(b *bench, s *v1.Service) error { return b.EnsureLoadBalancerDeleted(b.ctx, "", s) }, "delete 2"},
+		"before a deletion": {func(b *bench, s *v1.Service) error {
+			s.Spec.Type = v1.ServiceTypeClusterIP
+			_, _, err := b.GetLoadBalancer(b.ctx, "", s)
+			return err
+		}, "get 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWaits()
-			if test.emptied {
-				service := web("one")
-				service.APIVersion = test.version
-				_ = update(waitingBalancers{&answers{next: []error{nil}}, w}, service)
-			}
-			client := fake.NewClientset()
-			sink := &corev1client.EventSinkImpl{Interface: waitingClient{client, w}.CoreV1().Events("")}
-			event := &v1.Event{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web.1"}, Reason: test.reason, Message: test.message,
-				InvolvedObject: v1.ObjectReference{Kind: "Service", Namespace: "default", Name: "web", UID: "one", APIVersion: test.version},
-			}
-			if _, err := sink.Create(event); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := sink.Patch(event, []byte(`{"count":2}`)); err != nil {
-				t.Fatal(err)
-			}
-			if sent, want := len(client.Actions()) == 2, !test.held; sent != want || len(client.Actions()) == 1 {
-				t.Errorf("there were the requests %v; want it to be sent: %t", client.Actions(), want)
-			}
-			if !test.held {
-				got, err := client.CoreV1().Events("default").Get(context.Background(), "web.1", metav1.GetOptions{})
-				if err != nil || got.InvolvedObject.APIVersion != "v1" || got.Count != 2 {
-					t.Errorf("the event is %+v (%v), want it to be about v1", got, err)
+			withBench(t, []error{retryIn(time.Second), retryIn(time.Second)}, func(b *bench) {
+				_ = b.ensure(web("1"))
+				// The second call is under way.
+				time.Sleep(time.Second + callDuration/2)
+				if err := test.come(b, web("2")); err != nil {
+					t.Errorf("upstream is told %v", err)
 				}
-			}
+				if n := b.cloud.concurrent(); n > 1 {
+					t.Errorf("%d calls were made at the same time", n)
+				}
+				time.Sleep(time.Minute)
+				b.want(0, "ensure 1", "ensure 1", test.want)
+				if len(b.waits) > 0 {
+					t.Errorf("there is still %v", b.waits)
+				}
+			})
 		})
 	}
 }
 
-// Service workers, the node worker and the sender of events use it at the same time.
-func TestWaits_AreSafeForConcurrentUse(t *testing.T) {
-	w := newWaits()
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			for range 200 {
-				service := web(fmt.Sprint(i % 2))
-				_ = w.answered(service, i%3 == 0, errRetry)
-				marked := w.mark(service)
-				w.holdsBack(&v1.Event{Reason: unavailableReason, InvolvedObject: v1.ObjectReference{APIVersion: marked.APIVersion}})
-				w.emptied(marked)
-				_ = w.answered(service, false, nil)
+func TestWait_UpdateThatIsNotFinished_IsEnsured(t *testing.T) {
+	withBench(t, []error{retryIn(time.Second), errBroken, nil}, func(b *bench) {
+		for i, want := range []error{cloudprovider.ImplementedElsewhere, errBroken, nil} {
+			if err := b.UpdateLoadBalancer(context.TODO(), "", web("1"), nil); err != want { //nolint:errorlint // upstream compares so
+				t.Errorf("update %d: upstream is told %v, want %v", i, err, want)
 			}
-		})
-	}
-	all.Wait()
-	if len(w.services) > 0 {
-		t.Errorf("there is still %v", w.services)
-	}
+		}
+		b.want(1, "update 1", "update 1", "update 1")
+	})
+}
+
+// After an update that has failed upstream only asks whether there is a load balancer.
+func TestWait_GoesOnWhenUpstreamAsksForTheLoadBalancer(t *testing.T) {
+	withBench(t, []error{retryIn(10 * time.Second), retryIn(time.Hour)}, func(b *bench) {
+		_ = b.ensure(web("1"))
+		if _, _, err := b.GetLoadBalancer(context.TODO(), "", web("1")); !isRetry(err) {
+			t.Errorf("upstream is told %v", err)
+		}
+		time.Sleep(time.Minute)
+		b.want(1, "ensure 1", "get 1", "ensure 1")
+	})
+}
+
+func TestWait_Deletion_IsWaitedForAMinute(t *testing.T) {
+	withBench(t, slices.Repeat([]error{retryIn(9 * time.Second)}, 7), func(b *bench) {
+		begin := time.Now()
+		err := b.EnsureLoadBalancerDeleted(b.ctx, "", web("1"))
+		if waited := time.Since(begin); !isRetry(err) || waited < deletionPatience-10*time.Second || waited > deletionPatience+callDuration {
+			t.Errorf("after %s upstream is told %v", waited, err)
+		}
+		if err := b.EnsureLoadBalancerDeleted(b.ctx, "", web("1")); err != nil {
+			t.Errorf("upstream is told %v", err)
+		}
+		if n := len(b.cloud.seen()); n != 8 {
+			t.Errorf("the cloud was asked %d times", n)
+		}
+	})
+}
+
+func TestWait_ManyAtOnce_AFewCallsAtATime(t *testing.T) {
+	withBench(t, slices.Repeat([]error{retryIn(time.Second)}, 50), func(b *bench) {
+		var all sync.WaitGroup
+		for i := range 20 {
+			service := web("1")
+			service.Name = fmt.Sprint("web-", i)
+			b.store(service)
+			all.Go(func() { _ = b.ensure(service) })
+		}
+		all.Wait()
+		time.Sleep(time.Hour)
+		if calls, most, queued := len(b.cloud.seen()), b.cloud.concurrent(), b.queue.length(); calls != 70 || most != 2 || queued != 20 {
+			t.Errorf("of %d calls %d were made at a time, and %d Services are queued; want 70, 2 and 20", calls, most, queued)
+		}
+	})
+}
+
+func TestWait_TermEnds_NoFurtherCallIsMade(t *testing.T) {
+	withBench(t, slices.Repeat([]error{retryIn(time.Second)}, 9), func(b *bench) {
+		ctx, cancel := context.WithCancel(b.ctx)
+		b.ctx = ctx
+		_ = b.ensure(web("1"))
+		cancel()
+		b.close()
+		if err := b.ensure(web("1")); !errors.Is(err, context.Canceled) && !isRetry(err) {
+			t.Errorf("after the end upstream is told %v", err)
+		}
+		if err := b.EnsureLoadBalancerDeleted(ctx, "", web("1")); !errors.Is(err, context.Canceled) && !isRetry(err) {
+			t.Errorf("after the end upstream is told %v", err)
+		}
+		if n := len(b.cloud.seen()); n > 3 {
+			t.Errorf("the cloud was asked %d times", n)
+		}
+	})
 }

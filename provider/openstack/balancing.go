@@ -18,6 +18,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/internal/metrics"
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
 // balancing is the load balancers and what they are made with.
@@ -33,7 +34,7 @@ type balancing struct {
 }
 
 // newBalancing makes no request. clusterUID may be nil: the API server is asked.
-func newBalancing(cfg config.Config, env ccm.ProviderEnv, clients *client.Clients, series *metrics.Series, clusterUID func(context.Context) (string, error)) *balancing {
+func newBalancing(cfg config.Config, env ccm.ProviderEnv, clients *client.Clients, series *metrics.Series, trouble *trouble.Report, clusterUID func(context.Context) (string, error)) *balancing {
 	b := &balancing{
 		octavia: octavia.New(octavia.Config{Client: clients.LoadBalancer, Project: clients.Project, Pause: firstLook, Clock: env.Clock, Logger: env.Logger}),
 		neutron: neutron.New(neutron.Config{
@@ -50,6 +51,7 @@ func newBalancing(cfg config.Config, env ccm.ProviderEnv, clients *client.Client
 		Logger:     env.Logger,
 		Recorder:   env.Recorder(component),
 		Observer:   series,
+		Trouble:    trouble,
 	})
 	return b
 }

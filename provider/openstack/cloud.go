@@ -15,6 +15,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 	"github.com/fxccm/fxccm/provider/openstack/internal/metrics"
 	"github.com/fxccm/fxccm/provider/openstack/internal/routes"
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
 // cloud is OpenStack in one term.
@@ -48,11 +49,13 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 		return nil, err
 	}
 	series := set.Begin()
+	trouble := trouble.New(env.ReportTrouble)
 	clients, err := client.New(loaded.Config, client.Options{
 		Transport:  env.Transport,
 		UserAgents: env.UserAgents,
 		Logger:     env.Logger,
 		Observer:   series,
+		Trouble:    trouble,
 		Clock:      env.Clock,
 		Reload:     s.reload(env),
 		Files:      loaded.Files,
@@ -61,7 +64,7 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 		series.End()
 		return nil, err
 	}
-	return newCloud(loaded.Config, env, clients, series), nil
+	return newCloud(loaded.Config, env, clients, series, trouble), nil
 }
 
 // complete puts in what a caller other than a Manager may leave out.
@@ -86,7 +89,7 @@ func (s source) reload(env ccm.ProviderEnv) func(context.Context) (config.Config
 	}
 }
 
-func newCloud(cfg config.Config, env ccm.ProviderEnv, clients *client.Clients, series *metrics.Series) *cloud {
+func newCloud(cfg config.Config, env ccm.ProviderEnv, clients *client.Clients, series *metrics.Series, trouble *trouble.Report) *cloud {
 	c := &cloud{
 		clients: clients,
 		series:  series,
@@ -101,6 +104,7 @@ func newCloud(cfg config.Config, env ccm.ProviderEnv, clients *client.Clients, s
 			Logger:     env.Logger,
 			Recorder:   env.Recorder(component),
 			Observer:   series,
+			Trouble:    trouble,
 		}),
 	}
 	if cfg.Route.RouterID != "" {
@@ -112,7 +116,7 @@ func newCloud(cfg config.Config, env ccm.ProviderEnv, clients *client.Clients, s
 		})
 	}
 	if cfg.LoadBalancer.Enabled {
-		c.balancing = newBalancing(cfg, env, clients, series, nil)
+		c.balancing = newBalancing(cfg, env, clients, series, trouble, nil)
 	}
 	return c
 }

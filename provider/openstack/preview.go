@@ -102,7 +102,7 @@ func Preview(ctx context.Context, in PreviewInput) (LoadBalancerPreview, error) 
 	}
 	b := newBalancing(in.Config, ccm.ProviderEnv{
 		Clock: clock.RealClock{}, Logger: in.Logger, Recorder: func(string) record.EventRecorder { return nil },
-	}, clients, series, func(context.Context) (string, error) { return in.ClusterUID, nil })
+	}, clients, series, nil, func(context.Context) (string, error) { return in.ClusterUID, nil })
 	defer func() {
 		b.close()
 		_ = clients.Close()

@@ -87,9 +87,9 @@ func TestService_WhatFailsIsRetried(t *testing.T) {
 		"retry-elsewhere-wrapped": {fake.EnsureLoadBalancer, fails(fmt.Errorf("not mine: %w", cloudprovider.ImplementedElsewhere)), firstRetry, "failed to ensure load balancer: not mine: "},
 		// This is ours: upstream would end the process.
 		"retry-panic": {fake.EnsureLoadBalancer, func(s fake.Script) func() { return s.Panic("nil map") }, firstRetry, "failed to ensure load balancer: cloud provider panicked in LoadBalancer.EnsureLoadBalancer: nil map"},
-		// Upstream flattens the error, so its wish is lost.
-		"retry-delete":       {fake.EnsureLoadBalancerDeleted, fails(busy), firstRetry, ""},
-		"retry-delete-check": {fake.GetLoadBalancer, fails(busy), firstRetry, ""},
+		// Upstream flattens the error, so it is kept from upstream.
+		"retry-delete":       {fake.EnsureLoadBalancerDeleted, fails(busy), soon, ""},
+		"retry-delete-check": {fake.GetLoadBalancer, fails(busy), soon, ""},
 	}
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud, failingStatusOnce("retry-status"))

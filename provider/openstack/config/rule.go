@@ -2,15 +2,17 @@ package config
 
 import (
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/namepattern"
 )
 
 // keystoneURL is what no request can be made without. What is wrong with it is not quoted: a URL may hold a password.
@@ -98,11 +100,10 @@ func noneEmpty() rule[[]string] {
 // subnetPattern is for floating-subnet: a name with wildcards or, after "~", a regular expression; "!" before both negates.
 func subnetPattern() rule[string] {
 	return rule[string]{judge: func(value string) *finding {
-		expression, ok := strings.CutPrefix(strings.TrimPrefix(value, "!"), "~")
-		if !ok {
-			return nil
-		}
-		if _, err := regexp.Compile(expression); err != nil {
+		switch err := namepattern.Check(value); {
+		case errors.Is(err, namepattern.ErrTooLarge):
+			return mistake("must take less memory: " + namepattern.ErrTooLarge.Error())
+		case err != nil && strings.HasPrefix(strings.TrimPrefix(value, "!"), "~"):
 			return mistake(`must be a regular expression after "~"`)
 		}
 		return nil

@@ -61,6 +61,7 @@ func TestRead_JudgesValues(t *testing.T) {
 		{"[LoadBalancer]\nfloating-subnet = public-*", ""},
 		{"[LoadBalancer]\nfloating-subnet = \"!~^a(b)$\"", ""},
 		{"[LoadBalancer]\nfloating-subnet = \"!~a(\"", `1: floating-subnet in [LoadBalancer] (line 7): must be a regular expression after "~"`},
+		{"[LoadBalancer]\nfloating-subnet = \"~(aa|bb|cc|dd|ee|ff|gg|hh|ii|jj){1000}\"", `1: floating-subnet in [LoadBalancer] (line 7): must take less memory: the regular expression is too large: repeat fewer things less often`},
 		{"[LoadBalancer]\nnode-selector = \"role = worker, example.com/zone,a=\"", ""},
 		{"[LoadBalancer]\nnode-selector = \"a=b=c\"", "1: node-selector in [LoadBalancer] (line 7): must be labels, as key=value or key, with commas between them; no node has such a label"},
 		{"[LoadBalancer]\nnode-selector = \"=a\"", "1: node-selector in [LoadBalancer] (line 7): must be labels, as key=value or key, with commas between them; no node has such a label"},

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
 // ErrClosed is wrapped by the error of whatever is asked of Clients that have been closed.
@@ -31,6 +32,8 @@ type Options struct {
 	UserAgents []string
 	Logger     logr.Logger
 	Observer   Observer
+	// Trouble is told what comes of logins. Nil: nobody is.
+	Trouble *trouble.Report
 	// Clock is what limits and pauses go by. Default: the real one.
 	Clock clock.Clock
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
 const (
@@ -39,6 +40,7 @@ type session struct {
 	random   func() float64
 	observer Observer
 	logger   logr.Logger
+	trouble  *trouble.Report
 	renewals *rate.Limiter
 
 	mu       sync.Mutex
@@ -60,7 +62,7 @@ type loginAttempt struct {
 
 func newSession(login func(context.Context) (*identity, error), o Options) *session {
 	return &session{
-		login: login, clock: o.Clock, random: o.random, observer: o.Observer, logger: o.Logger,
+		login: login, clock: o.Clock, random: o.random, observer: o.Observer, logger: o.Logger, trouble: o.Trouble,
 		renewals: rate.NewLimiter(rate.Every(renewalEvery), renewalBurst),
 	}
 }
@@ -130,6 +132,7 @@ func (s *session) carryOut(ctx context.Context, attempt *loginAttempt, renewal b
 // succeeded is called with the lock held.
 func (s *session) succeeded(i *identity, renewal bool) {
 	s.current, s.failure, s.failures = i, nil, 0
+	s.trouble.Login(nil)
 	if renewal {
 		s.logger.V(2).Info("logged in to OpenStack again", "project", i.project, "expires", i.expires)
 	} else {
@@ -142,6 +145,7 @@ func (s *session) failed(err error) {
 	wait := backoff(firstLoginPause, longestLoginPause, s.failures, 0.5+s.random()/2)
 	s.failures++
 	s.failure, s.notUntil = err, s.clock.Now().Add(wait)
+	s.trouble.Login(err)
 	s.logger.Error(err, "login to OpenStack failed", "failures", s.failures, "notTriedAgainFor", wait)
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fxccm/fxccm/provider/openstack/config"
 	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
 // ErrClosed is returned for what is asked after [Instances.Close].
@@ -42,6 +43,8 @@ type Config struct {
 	Recorder record.EventRecorder
 	// Observer measures. Nil: nothing does.
 	Observer Observer
+	// Trouble is told when too many instances are absent. Nil: nobody is.
+	Trouble *trouble.Report
 }
 
 // Observer is told what is worth measuring. It must be safe for concurrent use, and return at once.
@@ -70,6 +73,7 @@ type Instances struct {
 	logger     logr.Logger
 	recorder   record.EventRecorder
 	observer   Observer
+	trouble    *trouble.Report
 	lookups    *lookups
 	types      *instanceTypes
 
@@ -92,7 +96,7 @@ type Instances struct {
 func New(c Config) *Instances {
 	i := &Instances{
 		options: c.Options, networking: c.Networking, region: c.Region,
-		clock: c.Clock, logger: c.Logger, recorder: c.Recorder, observer: c.Observer,
+		clock: c.Clock, logger: c.Logger, recorder: c.Recorder, observer: c.Observer, trouble: c.Trouble,
 		absences: newAbsences(c.Options.AbsenceConfirmation),
 		seen:     map[string]seenInstance{}, matched: map[string]seenInstance{},
 	}

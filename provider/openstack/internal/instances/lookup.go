@@ -188,7 +188,7 @@ func (l *lookups) listServers(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.memory.putList(servers, at, calls)
-	l.logger.V(2).Info("Listed servers", "servers", len(servers), "requests", calls)
+	l.logger.V(4).Info("Listed servers", "servers", len(servers), "requests", calls)
 	return nil
 }
 

@@ -45,6 +45,9 @@ func (i *Instances) vanished() bool {
 	i.absent, i.counted = c.absent, i.clock.Now()
 	i.observer.AbsentInstances(c.absent)
 	refused := c.tooMany(i.options.VanishedNumber, i.options.VanishedShare)
+	if refused {
+		i.trouble.Absence(c.absent, c.known)
+	}
 	switch {
 	case refused && i.episode == nil:
 		i.episode = &episode{told: map[string]bool{}}
@@ -53,6 +56,7 @@ func (i *Instances) vanished() bool {
 		i.episode = nil
 		// What was denied meanwhile proves nothing: the cloud has only just come to its senses.
 		i.absences.beginAll()
+		i.trouble.AbsenceOver()
 		i.logger.Info("No longer are too many instances absent", "absent", c.absent, "known", c.known)
 	}
 	return refused

@@ -69,7 +69,7 @@ func (p *pass) tell(notes []plan.Notice) error {
 
 // execute takes the steps of a plan. What it makes becomes known to the Service, whatever comes of the rest.
 func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
-	p.config.Logger.V(2).Info("Plan for a load balancer", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
+	p.config.Logger.V(4).Info("Plan for a load balancer", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
 	created := p.claim.balancer == nil
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: p.claim.balancer, Patience: patience})
 	p.adopt(done)

@@ -17,7 +17,11 @@ func (l *LoadBalancers) SetInformers(factory informers.SharedInformerFactory) {
 	services, nodes := factory.Core().V1().Services(), factory.Core().V1().Nodes()
 	servicesSynced, nodesSynced := services.Informer().HasSynced, nodes.Informer().HasSynced
 	l.objects.set(services.Lister(), nodes.Lister(), func() bool { return servicesSynced() && nodesSynced() })
-	_, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := services.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: l.forgetDeleted})
+	if err != nil {
+		l.config.Logger.Error(err, "Services are not watched; what is remembered of one that loses its finalizer by hand stays until the term ends")
+	}
+	_, err = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { l.repairs.nodesMoved() },
 		UpdateFunc: func(before, after any) {
 			if differ(before.(*v1.Node), after.(*v1.Node)) {
@@ -28,6 +32,17 @@ func (l *LoadBalancers) SetInformers(factory informers.SharedInformerFactory) {
 	})
 	if err != nil {
 		l.config.Logger.Error(err, "Nodes are not watched; load balancers follow them when they are compared next")
+	}
+}
+
+// forgetDeleted forgets a Service that is gone. Upstream does not ask about a Service that has
+// changed its type and lost its finalizer by hand.
+func (l *LoadBalancers) forgetDeleted(object any) {
+	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	if service, ok := object.(*v1.Service); ok {
+		l.memories.forget(service.UID)
 	}
 }
 

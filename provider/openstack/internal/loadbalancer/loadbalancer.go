@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
 // Config is what [New] needs. All must be set but where it is said.
@@ -38,6 +39,8 @@ type Config struct {
 	Recorder record.EventRecorder
 	// Observer measures. Nil: nothing does.
 	Observer Observer
+	// Trouble is told what comes of creations. Nil: nobody is.
+	Trouble *trouble.Report
 }
 
 // Observer is told what is worth measuring. It must be safe for concurrent use, and return at once.
@@ -50,7 +53,8 @@ type Observer interface {
 const (
 	// patience is how long a pass waits for Octavia, in all, before it is handed back.
 	patience = 4 * time.Second
-	// farewell is the same for a deletion, which upstream repeats with growing pauses only.
+	// farewell is the same for a deletion. A deletion keeps a worker of the service controller
+	// wherever it waits.
 	farewell = 10 * time.Second
 	// tick is how old a list of load balancers may be that tells whether one is ready.
 	tick = 2 * time.Second
@@ -67,7 +71,6 @@ type LoadBalancers struct {
 	executor *apply.Executor
 	locks    locks
 	memories memories
-	notices  notices
 	changes  changes
 	objects  objects
 	repairs  *repairs
@@ -78,9 +81,10 @@ var _ cloudprovider.LoadBalancer = (*LoadBalancers)(nil)
 // New makes no request.
 func New(config Config) *LoadBalancers {
 	l := &LoadBalancers{
-		config:   config,
-		executor: apply.New(apply.Config{Octavia: config.Octavia, Neutron: config.Neutron, Clock: config.Clock, Logger: config.Logger}),
-		notices:  notices{recorder: config.Recorder},
+		config: config,
+		executor: apply.New(apply.Config{
+			Octavia: config.Octavia, Neutron: config.Neutron, Clock: config.Clock, Logger: config.Logger, Trouble: config.Trouble,
+		}),
 	}
 	if l.config.ClusterUID == nil {
 		l.config.ClusterUID = (&clusterUID{kube: config.Kube}).get
@@ -172,8 +176,12 @@ func (l *LoadBalancers) ensure(ctx context.Context, r request) (*v1.LoadBalancer
 	}
 	r.service = service
 	r.nodes = l.objects.nodesOr(r.nodes)
-	memory := l.memories.of(service.UID)
-	l.memories.introduce(service.UID, whom{r.cluster, service.Namespace, service.Name})
+	// Upstream's node sync may come after the deletion of a Service, and must leave nothing behind.
+	memory := l.memories.peek(service.UID)
+	if r.create {
+		memory = l.memories.of(service.UID)
+		l.memories.introduce(service.UID, whom{r.cluster, service.Namespace, service.Name})
+	}
 	l.repairs.start()
 	p := &pass{LoadBalancers: l, request: r, memory: memory}
 	defer p.release()

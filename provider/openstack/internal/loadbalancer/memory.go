@@ -44,7 +44,12 @@ type memory struct {
 
 	// input is what the last decision was made of. A repair compares what it would become with other nodes.
 	input *desired.Input
+
+	// said are the events that the Service has been told.
+	said notices
 }
+
+func newMemory() *memory { return &memory{said: notices{}} }
 
 // unchanged tells whether the load balancer is as it was when it was seen.
 func (m *memory) unchanged(lb *balancer.LoadBalancer) bool {
@@ -87,7 +92,10 @@ func (m *memory) confirm(lb *balancer.LoadBalancer, now time.Time) {
 // second is more than the second to which Octavia tells the time.
 const second = 2 * time.Second
 
-// memories are those of all Services. They are safe for concurrent use; one memory is used by who holds the lock of its Service.
+// memories are all that is kept of Services from one call to the next. They are safe for
+// concurrent use. A pass uses a memory while it holds the lock of the Service.
+//
+// forget is called wherever a Service turns out to be gone, or nothing is left of its load balancer.
 type memories struct {
 	mu    sync.Mutex
 	byUID map[types.UID]*memory
@@ -106,7 +114,7 @@ func (m *memories) of(uid types.UID) *memory {
 		m.byUID = map[types.UID]*memory{}
 	}
 	if m.byUID[uid] == nil {
-		m.byUID[uid] = &memory{}
+		m.byUID[uid] = newMemory()
 	}
 	return m.byUID[uid]
 }
@@ -118,7 +126,7 @@ func (m *memories) peek(uid types.UID) *memory {
 	if known := m.byUID[uid]; known != nil {
 		return known
 	}
-	return &memory{}
+	return newMemory()
 }
 
 // introduce remembers whose a UID is.
@@ -152,7 +160,8 @@ func (m *memories) dismiss(uid types.UID) {
 	delete(m.whom, uid)
 }
 
-// forget drops all that is known of the Service.
+// forget drops all that is known of the Service. A pass that is under way keeps its memory to its
+// end, and no later pass finds it.
 func (m *memories) forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

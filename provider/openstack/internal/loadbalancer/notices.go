@@ -1,12 +1,6 @@
 package loadbalancer
 
-import (
-	"sync"
-
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-)
+import v1 "k8s.io/api/core/v1"
 
 // notice is something that whoever made a Service should know.
 type notice struct {
@@ -14,7 +8,8 @@ type notice struct {
 	warning         bool
 }
 
-// topic is what notices are about. Each pass comes to some of the topics, and says again all that there is to say of them.
+// topic is what notices are about. Each pass comes to some of the topics, and says again all that
+// there is to say of them.
 type topic int
 
 const (
@@ -32,52 +27,32 @@ const (
 	aboutWaiting
 )
 
-// notices writes events on Services: one for each thing to say when it becomes so, and not again while it stays so. It is safe for
-// concurrent use.
-type notices struct {
-	// recorder may be nil.
-	recorder record.EventRecorder
+// notices are what was last said to a Service, by topic. They are part of its memory.
+type notices map[topic]map[notice]bool
 
-	mu   sync.Mutex
-	said map[types.UID]map[topic]map[notice]bool
-}
-
-// say tells what there is to say of a topic now.
-func (n *notices) say(service *v1.Service, about topic, now ...notice) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.said == nil {
-		n.said = map[types.UID]map[topic]map[notice]bool{}
-	}
-	topics := n.said[service.UID]
-	if topics == nil {
-		topics = map[topic]map[notice]bool{}
-		n.said[service.UID] = topics
-	}
-	before := topics[about]
-	topics[about] = map[notice]bool{}
-	for _, what := range now {
-		if !before[what] && !topics[about][what] {
-			n.write(service, what)
+// update replaces what was said of a topic, and returns what is new: what stays so is not said
+// again.
+func (n notices) update(about topic, now []notice) (added []notice) {
+	before := n[about]
+	n[about] = map[notice]bool{}
+	for _, each := range now {
+		if !before[each] && !n[about][each] {
+			added = append(added, each)
 		}
-		topics[about][what] = true
+		n[about][each] = true
 	}
+	return added
 }
 
-func (n *notices) write(service *v1.Service, what notice) {
-	if n.recorder == nil {
-		return
+// notify writes an event on the Service for each thing to say of a topic when it becomes so.
+func (p *pass) notify(about topic, now ...notice) {
+	for _, each := range p.memory.said.update(about, now) {
+		kind := v1.EventTypeNormal
+		if each.warning {
+			kind = v1.EventTypeWarning
+		}
+		if p.config.Recorder != nil {
+			p.config.Recorder.Event(p.service, kind, each.reason, each.message)
+		}
 	}
-	kind := v1.EventTypeNormal
-	if what.warning {
-		kind = v1.EventTypeWarning
-	}
-	n.recorder.Event(service, kind, what.reason, what.message)
-}
-
-// forget drops what was said of a Service.
-func (n *notices) forget(uid types.UID) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.said, uid)
 }

@@ -87,7 +87,7 @@ func (p *pass) wait(format string, arguments ...any) error {
 	if p.memory.waiting.IsZero() {
 		p.memory.waiting = p.config.Clock.Now()
 	}
-	p.notices.say(p.service, aboutWaiting, notice{reason: "LoadBalancerWaiting", message: message})
+	p.notify(aboutWaiting, notice{reason: "LoadBalancerWaiting", message: message})
 	p.memory.waitsFor = message
 	return p.waitOn()
 }
@@ -104,7 +104,7 @@ func (p *pass) say(about topic, now ...notice) {
 		p.heard = append(p.heard, now...)
 		return
 	}
-	p.notices.say(p.service, about, now...)
+	p.notify(about, now...)
 }
 
 // refuse says once what the user must change.

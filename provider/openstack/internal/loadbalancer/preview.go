@@ -27,7 +27,7 @@ func (l *LoadBalancers) Preview(ctx context.Context, clusterName string, service
 	p := &pass{
 		LoadBalancers: l,
 		request:       request{cluster: clusterName, service: service, nodes: nodes, create: true, repair: true, deep: true, silent: true},
-		memory:        &memory{},
+		memory:        newMemory(),
 	}
 	defer p.release()
 	todo, err := p.foresee(ctx)

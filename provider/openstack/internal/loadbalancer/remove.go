@@ -42,6 +42,10 @@ func (l *LoadBalancers) GetLoadBalancer(ctx context.Context, clusterName string,
 		return nil, false, err
 	}
 	left := len(p.floating) > 0 || p.observed.SecurityGroup != nil || isAnnotatedInVain(service)
+	if !left && !wanted(service) {
+		// Upstream deletes nothing then: the Service was refused, or Octavia has finished meanwhile.
+		l.memories.forget(service.UID)
+	}
 	return &v1.LoadBalancerStatus{}, left, nil
 }
 
@@ -56,7 +60,7 @@ func (l *LoadBalancers) EnsureLoadBalancerDeleted(ctx context.Context, clusterNa
 	defer unlock()
 	// Whatever comes now, the Service is none to repair.
 	l.memories.dismiss(service.UID)
-	p := &pass{LoadBalancers: l, request: request{cluster: clusterName, service: service}, memory: l.memories.peek(service.UID)}
+	p := &pass{LoadBalancers: l, request: request{cluster: clusterName, service: service}, memory: l.memories.of(service.UID)}
 	defer p.release()
 	if err := p.remove(ctx); err != nil {
 		return p.explain(err)
@@ -64,7 +68,6 @@ func (l *LoadBalancers) EnsureLoadBalancerDeleted(ctx context.Context, clusterNa
 	if err := p.disown(ctx); err != nil {
 		return err
 	}
-	l.notices.forget(service.UID)
 	l.memories.forget(service.UID)
 	return nil
 }
@@ -157,7 +160,7 @@ func (p *pass) removeSeen(ctx context.Context, end time.Time) error {
 	p.silent = false
 	blocks := p.tell(todo.Notices)
 	lb := p.observed.LoadBalancer
-	p.config.Logger.V(2).Info("Plan of a removal", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
+	p.config.Logger.V(4).Info("Plan of a removal", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
 	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: lb, Patience: max(0, end.Sub(p.config.Clock.Now()))})
 	p.changes.note(p.identity.UID, p.config.Clock.Now())
 	if lb != nil {

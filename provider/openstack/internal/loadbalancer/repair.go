@@ -238,7 +238,7 @@ func (l *LoadBalancers) stale(ctx context.Context, service *v1.Service) bool {
 		return false
 	}
 	defer unlock()
-	memory := l.memories.of(service.UID)
+	memory := l.memories.peek(service.UID)
 	if memory.input == nil || memory.settled == "" {
 		return false
 	}

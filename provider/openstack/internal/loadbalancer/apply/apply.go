@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
 // Octavia is what is needed of package octavia.
@@ -76,6 +77,8 @@ type Config struct {
 	Clock clock.Clock
 	// Logger tells each step that is done.
 	Logger logr.Logger
+	// Trouble is told what comes of creations. Nil: nobody is.
+	Trouble *trouble.Report
 }
 
 // Executor carries out plans, many at a time. It keeps nothing between them. The caller sees to it that no two plans at a time are for one
@@ -85,6 +88,7 @@ type Executor struct {
 	neutron Neutron
 	clock   clock.Clock
 	logger  logr.Logger
+	trouble *trouble.Report
 	// making has an entry for each creation of a load balancer that Octavia has been asked for and has not answered.
 	making chan struct{}
 }
@@ -99,7 +103,10 @@ func New(config Config) *Executor {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
-	return &Executor{octavia: config.Octavia, neutron: config.Neutron, clock: config.Clock, logger: config.Logger, making: make(chan struct{}, maxMaking)}
+	return &Executor{
+		octavia: config.Octavia, neutron: config.Neutron, clock: config.Clock, logger: config.Logger, trouble: config.Trouble,
+		making: make(chan struct{}, maxMaking),
+	}
 }
 
 // State is what a run begins with.
@@ -151,6 +158,7 @@ func (e *Executor) Run(ctx context.Context, p plan.Plan, start State) (Result, e
 		}
 		if err == nil {
 			err = r.take(ctx, step)
+			e.reportCreation(step, err)
 		}
 		if err != nil {
 			return r.result, &StepError{Step: step, Number: i + 1, Of: len(p.Steps), err: err}

@@ -139,7 +139,7 @@ func (a *API) list(ctx context.Context) (*Snapshot, error) {
 	if a.last == nil || snapshot.Begun.After(a.last.Begun) {
 		a.last = snapshot
 	}
-	a.logger.V(2).Info("Listed load balancers", "loadBalancers", len(snapshot.all))
+	a.logger.V(4).Info("Listed load balancers", "loadBalancers", len(snapshot.all))
 	return snapshot, nil
 }
 

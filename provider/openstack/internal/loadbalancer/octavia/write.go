@@ -22,6 +22,9 @@ import (
 // being changed already, or it is in ERROR. Nothing has been changed.
 var ErrBusy = errors.New("its state allows no change now")
 
+// ErrQuota is wrapped by the error of a creation that would be one more than the project may have.
+var ErrQuota = errors.New("the project's quota is used up")
+
 // ErrUncertain is wrapped by the error of a deletion of which it is not known whether it is being carried out. Asked for again at once, Octavia
 // may carry it out twice: its worker fails at the second, and the load balancer stays PENDING_UPDATE for good (octavia 11.0.0,
 // controller/worker/v2/controller_worker.py, delete_pool). So the load balancer is to be looked at first.
@@ -208,6 +211,8 @@ func (a *API) write(ctx context.Context, doing string, request func(*gophercloud
 		err = fmt.Errorf("%w: %w", ErrNotFound, err)
 	case isBusy(err):
 		err = fmt.Errorf("%w: %w", ErrBusy, err)
+	case isRefusal(err, http.StatusForbidden, "quota"):
+		err = fmt.Errorf("%w: %w", ErrQuota, err)
 	case isForbidden(err):
 		err = fmt.Errorf("%w: %w", ErrForbidden, err)
 	}

@@ -1,11 +1,11 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +16,7 @@ import (
 	utilnet "k8s.io/utils/net"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/namepattern"
 )
 
 // longestText is the most that Octavia takes for a name or a reference.
@@ -158,15 +159,17 @@ func proxyProtocol() kind[string] {
 	}, "false", "true", "v1", "v2")
 }
 
-// subnetPattern is a name with wildcards or, after "~", a regular expression; "!" before both negates. With none in the place of
-// one that cannot be read, an address could come from anywhere.
+// subnetPattern is fatal: without the pattern, an address could come from anywhere. Wildcards are
+// checked when they are needed.
 func subnetPattern() kind[string] {
-	return kind[string]{typ: "pattern", fatal: true, show: asIs, parse: func(written string, _ *v1.Service) (string, string) {
-		expression, isRegular := strings.CutPrefix(strings.TrimPrefix(written, "!"), "~")
-		if !isRegular {
-			return written, ""
+	return kind[string]{typ: "pattern", limits: fmt.Sprintf("at most %d bytes", longestText), fatal: true, show: asIs, parse: func(written string, _ *v1.Service) (string, string) {
+		if len(written) > longestText {
+			return "", fmt.Sprintf("longer than %d bytes", longestText)
 		}
-		if _, err := regexp.Compile(expression); err != nil {
+		switch err := namepattern.Check(written); {
+		case errors.Is(err, namepattern.ErrTooLarge):
+			return "", "not usable: " + namepattern.ErrTooLarge.Error()
+		case err != nil && strings.HasPrefix(strings.TrimPrefix(written, "!"), "~"):
 			return "", `no regular expression after "~"`
 		}
 		return written, ""

@@ -182,6 +182,8 @@ func TestOf_BadValueIsTold(t *testing.T) {
 		{"flavor-id", "large", "not a UUID", true},
 		{"load-balancer-id", "front", "not a UUID", true},
 		{"floating-subnet", "!~(", `no regular expression after "~"`, true},
+		{"floating-subnet", `~\pL{1000}`, "not usable: the regular expression is too large: repeat fewer things less often", true},
+		{"floating-subnet", "~" + strings.Repeat("a", 255), "longer than 255 bytes", true},
 		{"node-selector", "a=b c", `not usable: no node can have the label "a=b c"`, true},
 		{"node-selector", "=x", `not usable: no node can have the label "=x"`, true},
 		{"default-tls-container-ref", "https://key/v1/orders/1", "not a reference to a container or a secret of Barbican", true},

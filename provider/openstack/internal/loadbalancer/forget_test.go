@@ -1,0 +1,214 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/cloud-provider/api"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// remembered counts what is kept of Services.
+func (l *LoadBalancers) remembered() string {
+	l.memories.mu.Lock()
+	defer l.memories.mu.Unlock()
+	l.locks.mu.Lock()
+	defer l.locks.mu.Unlock()
+	return fmt.Sprintf("%d memories, %d names, %d locks", len(l.memories.byUID), len(l.memories.whom), len(l.locks.held))
+}
+
+const nothing = "0 memories, 0 names, 0 locks"
+
+// newSkipping is a cluster whose clock passes a minute in less than a second.
+func newSkipping(t *testing.T, options ...openstacktest.Option) *cluster {
+	t.Helper()
+	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
+	s := newSite(t, append(options, openstacktest.WithClock(now))...)
+	s.clock, s.kube = now, fake.NewClientset()
+	// The tracker of a fake client takes milliseconds for each object.
+	s.kube.PrependReactor("*", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if create, ok := action.(clienttesting.CreateAction); ok {
+			return true, create.GetObject(), nil
+		}
+		return true, &v1.Service{}, nil
+	})
+	s.defaults.LoadBalancer.SubnetID, s.defaults.LoadBalancer.InternalLB = s.subnet, true
+	ctx, cancel := context.WithCancel(t.Context())
+	var stepping sync.WaitGroup
+	stepping.Go(func() {
+		for ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+			now.Step(100 * time.Millisecond)
+		}
+	})
+	t.Cleanup(func() { cancel(); stepping.Wait() })
+	return s.begin("cluster-1", s.kube)
+}
+
+// each does something for so many Services, a few at a time.
+func each(services []*v1.Service, do func(*v1.Service) error) error {
+	const workers = 100
+	todo := make(chan *v1.Service)
+	failed := make([]error, workers)
+	var all sync.WaitGroup
+	for i := range workers {
+		all.Go(func() {
+			for service := range todo {
+				if err := do(service); err != nil {
+					failed[i] = errors.Join(failed[i], fmt.Errorf("%s: %w", service.Name, err))
+				}
+			}
+		})
+	}
+	for _, service := range services {
+		todo <- service
+	}
+	close(todo)
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+// waits fails unless the error only says that it is too early.
+func waits(err error) error {
+	if isWait(err) {
+		return nil
+	}
+	return fmt.Errorf("the answer is %w, want one that asks for patience", err)
+}
+
+func TestMemory_OfServicesThatAreGone_IsFreed(t *testing.T) {
+	const many = 1000
+	for name, test := range map[string]struct {
+		change func(*v1.Service)
+		live   func(*cluster, *v1.Service) error
+	}{
+		"served and deleted": {annotations(), func(c *cluster, service *v1.Service) error {
+			if err := c.serve(service); err != nil {
+				return err
+			}
+			return c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", deleted(service))
+		}},
+		"refused and deleted": {annotations("flavor-id", "large"), func(c *cluster, service *v1.Service) error {
+			if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", service, nil); waits(err) != nil {
+				return waits(err)
+			}
+			return c.wantNone(deleted(service))
+		}},
+		"deleted while nobody looked": {annotations(), func(c *cluster, service *v1.Service) error {
+			if err := c.serve(service); err != nil {
+				return err
+			}
+			id := c.memories.peek(service.UID).balancer
+			c.site.Provision(openstacktest.ProvisioningRule{LoadBalancer: id, Times: 1, Never: true})
+			if err := c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", deleted(service)); waits(err) != nil {
+				return waits(err)
+			}
+			if err := c.site.DeleteLoadBalancer(id); err != nil {
+				return err
+			}
+			if err := c.forgetList(); err != nil {
+				return err
+			}
+			return c.wantNone(deleted(service))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newSkipping(t)
+			var services []*v1.Service
+			for i := range many {
+				service := c.site.addService(fmt.Sprint("web-", i), 80)
+				test.change(service)
+				services = append(services, service)
+			}
+			if err := each(services, func(service *v1.Service) error { return test.live(c, service) }); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.remembered(); got != nothing {
+				t.Errorf("of %d Services that are gone there are left %s", many, got)
+			}
+		})
+	}
+}
+
+// serve makes passes until the Service is served.
+func (c *cluster) serve(service *v1.Service) error {
+	for {
+		_, err := c.EnsureLoadBalancer(c.site.t.Context(), "kubernetes", service, nil)
+		var retry *api.RetryError
+		if !errors.As(err, &retry) {
+			return err
+		}
+		<-c.config.Clock.After(retry.RetryAfter())
+	}
+}
+
+// wantNone asks for the load balancer as upstream does before it deletes one.
+func (c *cluster) wantNone(service *v1.Service) error {
+	_, exists, err := c.GetLoadBalancer(c.site.t.Context(), "kubernetes", service)
+	if err == nil && exists {
+		err = errors.New("there is something left")
+	}
+	return err
+}
+
+func deleted(service *v1.Service) *v1.Service {
+	gone, now := service.DeepCopy(), metav1.Now()
+	gone.DeletionTimestamp = &now
+	return gone
+}
+
+// Upstream's node sync works on Services that it has remembered.
+func TestMemory_UpdateAfterTheDeletion_LeavesNothing(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	service := c.site.addService("web", 80)
+	c.ensure(service, node)
+	if got := c.remembered(); got == nothing {
+		t.Fatal("nothing is remembered of a Service that is served")
+	}
+	c.remove(service)
+	if err := c.UpdateLoadBalancer(t.Context(), "kubernetes", service, []*v1.Node{node}); err == nil {
+		t.Error("a load balancer that is gone was updated")
+	}
+	if got := c.remembered(); got != nothing {
+		t.Errorf("there are left %s", got)
+	}
+}
+
+// A Service that the informer does not have any more, though nobody has asked for the deletion of
+// its load balancer.
+func TestMemory_ServiceVanishesFromTheInformer_IsFreed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.kube = fake.NewClientset()
+	c, _ := watched(t, s)
+	service := s.addService("web", 80)
+	s.eventually("the provider sees the Service", func() bool { _, ok := c.objects.current(service); return ok })
+	s.register(s.addNode("a"))
+	s.eventually("the provider sees the node", func() bool { return len(c.objects.nodesOr(nil)) == 1 })
+	c.ensure(service)
+	if err := s.kube.CoreV1().Services("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("nothing is remembered", func() bool { return c.remembered() == nothing })
+
+	c.memories.of(types.UID("missed"))
+	c.forgetDeleted(cache.DeletedFinalStateUnknown{Obj: &v1.Service{ObjectMeta: metav1.ObjectMeta{UID: "missed"}}})
+	if got := c.remembered(); got != nothing {
+		t.Errorf("of a deletion that the watch has missed there are left %s", got)
+	}
+}
