@@ -1,6 +1,7 @@
 package netfault
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -168,15 +169,15 @@ func (c *conn) carry(to, from *net.TCPConn) {
 }
 
 func (c *conn) read(from *net.TCPConn, onTheWay chan<- chunk) {
+	buffer := make([]byte, chunkSize)
 	for {
-		buffer := make([]byte, chunkSize)
 		n, err := from.Read(buffer)
 		fault, _ := c.proxy.state()
 		due := time.Time{}
 		if fault.kind == delayed {
 			due = time.Now().Add(fault.delay)
 		}
-		if n > 0 && !c.send(onTheWay, chunk{buffer[:n], due}) {
+		if n > 0 && !c.send(onTheWay, chunk{bytes.Clone(buffer[:n]), due}) {
 			return
 		}
 		switch {
