@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -36,15 +37,26 @@ type Replica struct {
 	Port int
 }
 
+// Ports of replicas are below those that the system hands out by itself, and apart from those of packages controlplane and netfault: no one
+// takes one between the look at it and the replica's bind, but for another replica's choice of the same.
+const (
+	firstPort    = 10000
+	lastPort     = 19999
+	portAttempts = 100
+)
+
 // FreePort is a port on which no program listens.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range portAttempts {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		if listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			_ = listener.Close()
+			return port
+		}
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
+	t.Fatalf("no port from %d to %d is free", firstPort, lastPort)
+	return 0
 }
 
 // Caller is how the cloud records the calls of a term.
