@@ -51,7 +51,9 @@ type strike struct {
 	err   error
 }
 
-func newStrike(w *world, o outage) *strike { return &strike{w: w, outage: o, begun: make(chan struct{})} }
+func newStrike(w *world, o outage) *strike {
+	return &strike{w: w, outage: o, begun: make(chan struct{})}
+}
 
 // begin begins the outage, if it has not begun.
 func (s *strike) begin() {
