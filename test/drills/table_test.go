@@ -51,20 +51,24 @@ func (r *result) verdict() string {
 }
 
 // results are those of all cells, and the lines of the lease drills.
-var results struct {
-	list
-	leases []string
-}
+var results list
 
 type list struct {
-	mu  sync.Mutex
-	all []*result
+	mu     sync.Mutex
+	all    []*result
+	leases []string
 }
 
 func (l *list) add(r *result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, r)
+}
+
+func (l *list) addLease(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leases = append(l.leases, line)
 }
 
 // report prints the results, and writes them to the page if asked to.
@@ -102,6 +106,7 @@ func table(all []*result, leases []string) string {
 	}
 	if len(leases) > 0 {
 		page.WriteString(leasePreamble)
+		slices.Sort(leases)
 		for _, line := range leases {
 			page.WriteString(line + "\n")
 		}
@@ -111,5 +116,5 @@ func table(all []*result, leases []string) string {
 
 const (
 	preamble      = "# Drills\n\n"
-	leasePreamble = "\n## The lease\n\n"
+	leasePreamble = "\n## The lease\n\n| candidates | changes of the lease | mutating calls while two terms acted | that lasted |\n|---|---|---|---|\n"
 )

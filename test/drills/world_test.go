@@ -48,8 +48,9 @@ type world struct {
 	// mark is where the audit log of the cell begins.
 	mark controlplane.Mark
 
-	cloud       *fake.Cloud
-	cloudConfig string
+	cloud *fake.Cloud
+	// cloudAddress is where it is served, cloudConfig the file that says so.
+	cloudAddress, cloudConfig string
 	// cloudTreat is what becomes of requests to the cloud; nil: nothing.
 	cloudTreat atomic.Pointer[treatment]
 
@@ -92,6 +93,7 @@ func newWorld(t *testing.T, p *plane, name string) *world {
 		server.CloseClientConnections()
 		server.Close()
 	})
+	w.cloudAddress = server.URL
 	w.cloudConfig = filepath.Join(w.dir, "cloud.yaml")
 	if err := os.WriteFile(w.cloudConfig, []byte("endpoint: "+server.URL+"\n"), 0o600); err != nil {
 		t.Fatal(err)
