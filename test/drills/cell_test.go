@@ -82,6 +82,7 @@ func atOnce() int {
 }
 
 func TestOutages_NothingActsLateAndTheCCMLeadsAgain(t *testing.T) {
+	t.Parallel()
 	for i, c := range cells() {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()

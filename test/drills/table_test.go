@@ -76,29 +76,40 @@ func report() error {
 	if len(results.all) == 0 && len(results.leases) == 0 {
 		return nil
 	}
-	page := table(results.all, results.leases)
-	fmt.Println(page)
+	written := tables(results.all, results.leases)
+	fmt.Println(written)
 	if !*update {
 		return nil
 	}
-	return os.WriteFile(filepath.Join("..", "..", "docs", "reference", "drills.md"), []byte(page), 0o644)
+	path := filepath.Join("..", "..", "docs", "reference", "drills.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	prose, _, found := strings.Cut(string(page), resultsMark)
+	if !found {
+		return fmt.Errorf("%s has no line %s", path, resultsMark)
+	}
+	return os.WriteFile(path, []byte(prose+resultsMark+"\n\n"+written), 0o644)
 }
 
-func table(all []*result, leases []string) string {
+// resultsMark is the line of the page behind which the results are.
+const resultsMark = "<!-- results -->"
+
+func tables(all []*result, leases []string) string {
 	order := map[string]int{}
 	for i, c := range cells() {
 		order[c.String()] = i
 	}
 	slices.SortFunc(all, func(a, b *result) int { return order[a.cell.String()] - order[b.cell.String()] })
 	var page strings.Builder
-	page.WriteString(preamble)
 	ok := 0
 	for _, r := range all {
 		if r.verdict() == "ok" {
 			ok++
 		}
 	}
-	fmt.Fprintf(&page, "%d of %d cells are ok.\n\n", ok, len(all))
+	fmt.Fprintf(&page, "## Outages\n\n%d of %d cells are ok.\n\n", ok, len(all))
 	page.WriteString("| outage | situation | topology | result | leads again after | mutating calls after the fence | overlaps |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range all {
 		fmt.Fprintf(&page, "| %s | %s | %s | %s | %.1f s | %d | %d |\n", r.cell.outage.name, r.cell.situation.name, r.cell.topology.name,
@@ -114,7 +125,5 @@ func table(all []*result, leases []string) string {
 	return page.String()
 }
 
-const (
-	preamble      = "# Drills\n\n"
-	leasePreamble = "\n## The lease\n\n| candidates | changes of the lease | mutating calls while two terms acted | that lasted |\n|---|---|---|---|\n"
-)
+const leasePreamble = "\n## The lease\n\n" +
+	"| candidates | changes of the lease | mutating calls while two terms acted | that lasted |\n|---|---|---|---|\n"
