@@ -130,6 +130,7 @@ func (c cell) run(t *testing.T, w *world, r *result) {
 	}
 
 	r.led, err = w.leadsAgain(over)
+	r.leads = err == nil
 	if err != nil {
 		r.complain(t, "does not lead again", "%v", err)
 	} else if r.led > leadsWithin {

@@ -21,7 +21,8 @@ type result struct {
 	wrong []string
 	// unfinished cells have failed before there was a result.
 	unfinished bool
-	// led is how long after the end of the outage the cloud controller manager led again.
+	// leads tells that the cloud controller manager led again; led is how long after the end of the outage the cloud controller manager led again.
+	leads          bool
 	led            time.Duration
 	late, overlaps int
 }
@@ -65,10 +66,11 @@ func (l *list) add(r *result) {
 	l.all = append(l.all, r)
 }
 
-func (l *list) addLease(line string) {
+// addLease adds a line to the table of the lease drills.
+func (l *list) addLease(candidates, changes string, o overlap) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.leases = append(l.leases, line)
+	l.leases = append(l.leases, fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f s |", candidates, changes, o.terms, o.of, o.calls, o.time.Seconds()))
 }
 
 // report prints the results, and writes them to the page if asked to.
@@ -112,8 +114,12 @@ func tables(all []*result, leases []string) string {
 	fmt.Fprintf(&page, "## Outages\n\n%d of %d cells are ok.\n\n", ok, len(all))
 	page.WriteString("| outage | situation | topology | result | leads again after | mutating calls after the fence | overlaps |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range all {
-		fmt.Fprintf(&page, "| %s | %s | %s | %s | %.1f s | %d | %d |\n", r.cell.outage.name, r.cell.situation.name, r.cell.topology.name,
-			r.verdict(), r.led.Seconds(), r.late, r.overlaps)
+		led := "never"
+		if r.leads {
+			led = fmt.Sprintf("%.1f s", r.led.Seconds())
+		}
+		fmt.Fprintf(&page, "| %s | %s | %s | %s | %s | %d | %d |\n", r.cell.outage.name, r.cell.situation.name, r.cell.topology.name,
+			r.verdict(), led, r.late, r.overlaps)
 	}
 	if len(leases) > 0 {
 		page.WriteString(leasePreamble)
@@ -126,4 +132,4 @@ func tables(all []*result, leases []string) string {
 }
 
 const leasePreamble = "\n## The lease\n\n" +
-	"| candidates | changes of the lease | mutating calls while two terms acted | that lasted |\n|---|---|---|---|\n"
+	"| candidates | changes of the lease | terms | mutating calls | of these, while two terms acted | that lasted |\n|---|---|---|---|---|---|\n"
