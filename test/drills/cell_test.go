@@ -23,6 +23,13 @@ const (
 	leadsAtLast = time.Minute
 )
 
+// The load: the leader of a cell changes the cloud about thirty times a second.
+const (
+	loadServices = 3
+	loadTakes    = 50 * time.Millisecond
+	loadPauses   = 50 * time.Millisecond
+)
+
 // A topology is a way in which the library is used.
 type topology struct {
 	name string
@@ -106,6 +113,7 @@ func (c cell) run(t *testing.T, w *world, r *result) {
 	w.addNode()
 	w.addNode()
 	w.addService()
+	w.load(loadServices, loadTakes, loadPauses)
 	w.awaitServed()
 	if c.situation.settle != nil {
 		c.situation.settle(w)

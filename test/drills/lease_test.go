@@ -15,7 +15,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cloud-provider/api"
 	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/provider/fake"
@@ -81,7 +80,7 @@ func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 				for _, name := range []string{"a", "b"} {
 					w.start(w.name+"-"+name, programs.ccm)
 				}
-				w.load()
+				w.load(busyServices, busyTakes, busyPauses)
 				random := rand.New(rand.NewPCG(uint64(i), 1))
 				var changes []change
 				for n := range each {
@@ -131,7 +130,8 @@ func TestLease_DeletedBesideClientGo_IsNoWorseThanClientGoAlone(t *testing.T) {
 					w.startRival(w.name + "-a")
 				}
 				w.startRival(w.name + "-b")
-				w.load()
+				w.cloud.SetLatency(busyTakes) // for both kinds of candidates
+				w.load(busyServices, 0, busyPauses)
 				random := rand.New(rand.NewPCG(uint64(each), 2))
 				w.disturb(random, slices.Repeat([]change{deletion}, each))
 				*pair.into = overlapOf(w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches))
@@ -163,17 +163,6 @@ func (w *world) startRival(name string) *member {
 	m.Replica = &replica.Replica{Process: replica.StartProcess(w.t, w.dir, name, programs.rival, flags...)}
 	w.members = append(w.members, m)
 	return m
-}
-
-// load makes the cloud one that is asked again and again: each load balancer is never done.
-func (w *world) load() {
-	w.t.Helper()
-	w.cloud.SetLatency(busyTakes)
-	w.cloud.On(fake.EnsureLoadBalancer).Fail(api.NewRetryError("busy", busyPauses))
-	w.addNode()
-	for range busyServices {
-		w.addService()
-	}
 }
 
 // disturb changes the lease, each time at a random moment of a term that is busy.

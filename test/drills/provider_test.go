@@ -85,8 +85,9 @@ func TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads(t *tes
 	w.awaitLeader()
 	other := w.start(w.name+"-other", programs.host)
 	w.cloud.On(fake.EnsureLoadBalancer).By(deaf.Caller(1)).Hang()
-	w.addService()
-	w.awaitInFlight(fake.EnsureLoadBalancer, func() {
+	service := w.nextService()
+	w.create(service)
+	w.awaitInFlight(fake.EnsureLoadBalancer, w.name+"/"+service.Name, func() {
 		if err := deaf.endpoint.Set(netfault.BlackHole()); err != nil {
 			t.Fatal(err)
 		}

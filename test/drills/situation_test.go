@@ -3,6 +3,7 @@
 package drills_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -36,19 +37,16 @@ var situations = []situation{
 	{name: "idle", bring: func(_ *world, _ *member, begin func()) { begin() }},
 	{name: "node shut off", settle: shutOffOne, bring: func(_ *world, _ *member, begin func()) { begin() }},
 	{name: "node being initialised", bring: func(w *world, _ *member, begin func()) {
-		w.cloud.On(fake.InstanceMetadata).Times(1).Delay(cloudTakes)
-		w.addNode()
-		w.awaitInFlight(fake.InstanceMetadata, begin)
+		node := w.nextNode()
+		w.inFlight(fake.InstanceMetadata, node.Name, func() { w.register(node) }, begin)
 	}},
 	{name: "Service being ensured", bring: func(w *world, _ *member, begin func()) {
-		w.cloud.On(fake.EnsureLoadBalancer).Times(1).Delay(cloudTakes)
-		w.addService()
-		w.awaitInFlight(fake.EnsureLoadBalancer, begin)
+		service := w.nextService()
+		w.inFlight(fake.EnsureLoadBalancer, w.name+"/"+service.Name, func() { w.create(service) }, begin)
 	}},
 	{name: "route being created", bring: func(w *world, _ *member, begin func()) {
-		w.cloud.On(fake.CreateRoute).Times(1).Delay(cloudTakes)
-		w.addNode()
-		w.awaitInFlight(fake.CreateRoute, begin)
+		node := w.nextNode()
+		w.inFlight(fake.CreateRoute, node.Name, func() { w.register(node) }, begin)
 	}},
 	{name: "token expired", args: []string{"--use-service-account-credentials"}, settle: shutOffOne, bring: expireTokens},
 	{name: "informer relisting", bring: relist},
@@ -58,10 +56,20 @@ var situations = []situation{
 
 func shutOffOne(w *world) { w.shutOff(w.nodes[0]) }
 
-// awaitInFlight begins the outage when a call of the method is in flight.
-func (w *world) awaitInFlight(method fake.Method, begin func()) {
+// inFlight has a call of the method about an object take its time, and begins the outage when it is in flight.
+func (w *world) inFlight(method fake.Method, object string, cause, begin func()) {
 	w.t.Helper()
-	if _, err := w.cloud.WaitForCall(w.t.Context(), fake.CallFilter{Method: method}.Matches, func(call fake.Call) bool { return !call.Finished }); err != nil {
+	w.cloud.On(method).For(object).Times(1).Delay(cloudTakes)
+	cause()
+	w.awaitInFlight(method, object, begin)
+}
+
+func (w *world) awaitInFlight(method fake.Method, object string, begin func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	call := fake.CallFilter{Method: method, Object: object}
+	if _, err := w.cloud.WaitForCall(ctx, call.Matches, func(call fake.Call) bool { return !call.Finished }); err != nil {
 		w.t.Fatal(err)
 	}
 	begin()

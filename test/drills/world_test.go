@@ -228,25 +228,43 @@ func (w *world) nextNode() *corev1.Node {
 		ccmtest.NodePodCIDRs(fmt.Sprintf("10.200.%d.0/24", i)))
 }
 
-// addNode lets a node register, and returns its name.
-func (w *world) addNode() string {
+func (w *world) register(node *corev1.Node) {
 	w.t.Helper()
-	node := w.nextNode()
 	if _, err := w.plane.admin.CoreV1().Nodes().Create(w.t.Context(), node, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
-	return node.Name
 }
 
-// addService creates a Service of type LoadBalancer, and returns its key.
-func (w *world) addService() string {
-	w.t.Helper()
+func (w *world) addNode() { w.register(w.nextNode()) }
+
+// nextService returns a Service of type LoadBalancer that is to be created.
+func (w *world) nextService() *corev1.Service {
 	service := ccmtest.LoadBalancerService(fmt.Sprintf("web-%02d", len(w.services)), ccmtest.ServiceNamespace(w.name))
 	w.services = append(w.services, service.Name)
+	return service
+}
+
+func (w *world) create(service *corev1.Service) {
+	w.t.Helper()
 	if _, err := w.plane.admin.CoreV1().Services(w.name).Create(w.t.Context(), service, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
-	return w.name + "/" + service.Name
+}
+
+func (w *world) addService() { w.create(w.nextService()) }
+
+// load creates Services that are never done: the leader changes the cloud for each of them all the time, which takes no API server.
+func (w *world) load(services int, takes, pauses time.Duration) {
+	w.t.Helper()
+	for i := range services {
+		service := ccmtest.LoadBalancerService(fmt.Sprintf("busy-%02d", i), ccmtest.ServiceNamespace(w.name))
+		script := w.cloud.On(fake.EnsureLoadBalancer).For(w.name + "/" + service.Name)
+		if takes > 0 {
+			script.Delay(takes)
+		}
+		script.Fail(cloudproviderapi.NewRetryError("busy", pauses))
+		w.create(service)
+	}
 }
 
 // shutOff stops the machine of a node, whose kubelet is gone then.
