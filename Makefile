@@ -37,9 +37,9 @@ LONGEST := ./test/openstack ./test/integration ./test/clouds/manager ./provider/
 .PHONY: test
 test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	@echo "==> tests with the race detector"
-	$(GO) test -race -p 4 -timeout 20m $(LONGEST) $$($(GO) list ./... | grep -v /test/invariants)
-	@echo "==> the invariants, with real processes that have the machine to themselves"
-	$(GO) test -timeout 15m ./test/invariants/...
+	$(GO) test -race -p 4 -timeout 20m $(LONGEST) $$($(GO) list ./... | grep -v -e /test/invariants -e /test/drills)
+	@echo "==> the invariants and some of the drills, with real processes that have the machine to themselves"
+	$(GO) test -p 1 -timeout 15m ./test/invariants/... ./test/drills/...
 	@echo "==> scenarios in which upstream's service controller races with itself, without the detector"
 	$(GO) test -p 4 -timeout 15m -run '^Test(Churn|Fifty|Terms|FailedStarts|Stop_|Restart|Takeover)' \
 	  ./test/clouds/manager ./test/leaks ./test/openstack ./test/clouds/takeover ./test/many ./test/integration
@@ -51,6 +51,10 @@ test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	cd test/bench && $(GO) vet ./... && $(GO) test ./...
 	@echo "==> the demo, checked"
 	@$(MAKE) --no-print-directory demo CHECK=1
+
+.PHONY: test-drills
+test-drills: controlplane ## Run all drills of API server outages, in half an hour, and write docs/reference/drills.md
+	FXCCM_DRILLS=all $(GO) test -v -count=1 -timeout 60m ./test/drills -update
 
 # One package at a time: OpenStack itself fills two cores with what one asks of it.
 ON_LAB := FXCCM_OPENSTACK_LAB=$(LAB_DIR) $(GO) test -count=1 -p 1 -parallel 6 -timeout 60m

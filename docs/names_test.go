@@ -21,6 +21,7 @@ var packages = map[string]string{
 	"ccmtest":               "ccm/ccmtest",
 	"controlplane":          "ccm/ccmtest/controlplane",
 	"rbac":                  "ccm/ccmtest/rbac",
+	"netfault":              "ccm/ccmtest/netfault",
 	"serving":               "ccm/serving",
 	"endpoints":             "ccm/serving/endpoints",
 	"options":               "options",

@@ -10,13 +10,15 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 // A patient is a replica that is to survive some trouble with the API server.
 type patient struct {
 	*world
-	replica *replica
-	healthy footprint
+	replica *replica.Replica
+	healthy replica.Footprint
 }
 
 // newPatient starts a replica, lets it do some work, and measures it at rest.
@@ -35,18 +37,18 @@ func newPatient(t *testing.T, w *world, kubeconfig string) *patient {
 }
 
 // atRest is the least that the replica has within a time in which idle connections are closed: now and then it has a little to do.
-func (w *world) atRest(t *testing.T, r *replica) footprint {
+func (w *world) atRest(t *testing.T, r *replica.Replica) replica.Footprint {
 	t.Helper()
-	var least footprint
+	var least replica.Footprint
 	for end := time.Now().Add(resting); time.Now().Before(end); time.Sleep(resting / 20) {
-		now, err := r.footprint(w)
+		now, err := r.Footprint(w.cp.RESTConfig())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if least == (footprint{}) {
+		if least == (replica.Footprint{}) {
 			least = now
 		}
-		least = footprint{min(least.goroutines, now.goroutines), min(least.files, now.files)}
+		least = replica.Footprint{Goroutines: min(least.Goroutines, now.Goroutines), Files: min(least.Files, now.Files)}
 	}
 	return least
 }
@@ -58,7 +60,7 @@ const (
 	// resting is more than the cloud and the API server let a connection idle.
 	resting = 6 * time.Second
 
-	// tolerance is by how much a footprint may differ at rest: connections that are kept for reuse, and the goroutines that serve them. Each
+	// tolerance is by how much a replica.Footprint may differ at rest: connections that are kept for reuse, and the goroutines that serve them. Each
 	// trouble is a hundred failed requests and more.
 	tolerance = 16
 )
@@ -67,17 +69,17 @@ const (
 func (p *patient) wantRecovered(t *testing.T) {
 	t.Helper()
 	p.awaitConvergence(t)
-	var now footprint
-	eventually(t, "the replica is as small as it was", func() error {
+	var now replica.Footprint
+	replica.Eventually(t, "the replica is as small as it was", func() error {
 		now = p.atRest(t, p.replica)
-		if now.goroutines > p.healthy.goroutines+tolerance || now.files > p.healthy.files+tolerance {
+		if now.Goroutines > p.healthy.Goroutines+tolerance || now.Files > p.healthy.Files+tolerance {
 			return fmt.Errorf("it has %+v, before the trouble it had %+v", now, p.healthy)
 		}
 		return nil
 	})
-	t.Logf("at rest before the trouble %+v, after it %+v; term %d", p.healthy, now, p.replica.term(t))
-	if !p.replica.running() {
-		t.Errorf("the process has ended with code %d", p.replica.code)
+	t.Logf("at rest before the trouble %+v, after it %+v; term %d", p.healthy, now, p.replica.Term(t))
+	if !p.replica.Running() {
+		t.Errorf("the process has ended with code %d", p.replica.ExitCode())
 	}
 	p.wantNothingMadeTwice(t)
 	p.wantOneTermAtATime(t)
@@ -115,7 +117,7 @@ func TestAPIServerSlow_TheTermGoesOn(t *testing.T) {
 	w.awaitConvergence(t)
 	proxy.set(nil)
 	p.wantRecovered(t)
-	if term := p.replica.term(t); term != 1 {
+	if term := p.replica.Term(t); term != 1 {
 		t.Errorf("the replica is in its term %d, want the first", term)
 	}
 }

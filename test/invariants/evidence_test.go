@@ -11,11 +11,12 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 // by chooses the requests of a replica: its user agent begins with its name.
-func by(r *replica) controlplane.Filter {
-	return func(record controlplane.AuditRecord) bool { return strings.HasPrefix(record.UserAgent, r.name+"/") }
+func by(r *replica.Replica) controlplane.Filter {
+	return func(record controlplane.AuditRecord) bool { return strings.HasPrefix(record.UserAgent, r.Name+"/") }
 }
 
 // ofTerm chooses what passes the fence: requests that change something, other than events, the lease, and the questions that the secure
@@ -40,7 +41,7 @@ func (w *world) requests(t *testing.T, filters ...controlplane.Filter) []control
 // activity counts what a replica has asked of the world, to see whether it asks for more.
 type activity struct{ writes, calls, inFlight int }
 
-func (w *world) activity(t *testing.T, r *replica, caller string) (activity, error) {
+func (w *world) activity(t *testing.T, r *replica.Replica, caller string) (activity, error) {
 	stats, err := w.cloud.Stats(t.Context())
 	if err != nil {
 		return activity{}, err
@@ -50,18 +51,18 @@ func (w *world) activity(t *testing.T, r *replica, caller string) (activity, err
 }
 
 // wantSilence fails the test for each mutating request and call of the replica after a moment and before another. A zero until is for ever.
-func (w *world) wantSilence(t *testing.T, r *replica, after, until time.Time) {
+func (w *world) wantSilence(t *testing.T, r *replica.Replica, after, until time.Time) {
 	t.Helper()
 	w.wantNone(t, r, after, until, func(bool) bool { return true })
 }
 
 // wantNothingDone is wantSilence for what has succeeded.
-func (w *world) wantNothingDone(t *testing.T, r *replica, after, until time.Time) {
+func (w *world) wantNothingDone(t *testing.T, r *replica.Replica, after, until time.Time) {
 	t.Helper()
 	w.wantNone(t, r, after, until, func(succeeded bool) bool { return succeeded })
 }
 
-func (w *world) wantNone(t *testing.T, r *replica, after, until time.Time, counts func(succeeded bool) bool) {
+func (w *world) wantNone(t *testing.T, r *replica.Replica, after, until time.Time, counts func(succeeded bool) bool) {
 	t.Helper()
 	between := func(at time.Time) bool { return at.After(after) && (until.IsZero() || at.Before(until)) }
 	shown := 0
@@ -77,7 +78,7 @@ func (w *world) wantNone(t *testing.T, r *replica, after, until time.Time, count
 		}
 	}
 	for _, call := range w.calls(t, fake.CallFilter{Mutating: true}) {
-		if strings.HasPrefix(call.Caller, r.name+"/") && between(call.Started) && counts(call.Finished && call.Err == "") {
+		if strings.HasPrefix(call.Caller, r.Name+"/") && between(call.Started) && counts(call.Finished && call.Err == "") {
 			complain("%s too late: %s calls %s of %s", call.Started.Sub(after), call.Caller, call.Method, call.Object)
 		}
 	}
@@ -129,7 +130,7 @@ func (w *world) wantOneTermAtATime(t *testing.T) {
 	replicas := w.all()
 	for _, record := range w.requests(t, ofTerm) {
 		holder, _, _ := strings.Cut(record.UserAgent, "/")
-		if !slices.ContainsFunc(replicas, func(r *replica) bool { return r.name == holder }) {
+		if !slices.ContainsFunc(replicas, func(r *replica.Replica) bool { return r.Name == holder }) {
 			continue // the test's own
 		}
 		if !within(holder, record.Time, record.Done) {

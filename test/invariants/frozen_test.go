@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 func TestFrozenLeader_ChangesNothingWhenItWakes(t *testing.T) {
 	w := newWorld(t, longLane)
 	for i := range freezes + 1 {
-		w.start(t, launch{name: fmt.Sprintf("replica-%d", i), lease: quickLease, args: []string{
+		w.start(t, launch{name: fmt.Sprintf("replica-%d", i), lease: replica.QuickLease(), args: []string{
 			fmt.Sprintf("--concurrent-service-syncs=%d", workers), fmt.Sprintf("--concurrent-node-syncs=%d", workers),
 		}})
 	}
@@ -40,24 +41,24 @@ func TestFrozenLeader_ChangesNothingWhenItWakes(t *testing.T) {
 	last := w.awaitLeader(t, replicasOf(frozen)...)
 	for _, f := range frozen {
 		f.thaw(t)
-		f.awaitEntry(t, 1, standby)
+		f.AwaitEntry(t, 1, replica.Standby)
 	}
 	w.awaitConvergence(t)
 	for _, f := range frozen {
-		w.wantSilence(t, f.replica, f.since, time.Time{})
-		if got := f.term(t); got != 1 || !f.running() {
-			t.Errorf("%s is in its term %d and runs: %t; want it to live and stand by after its first", f.name, got, f.running())
+		w.wantSilence(t, f.Replica, f.since, time.Time{})
+		if got := f.Term(t); got != 1 || !f.Running() {
+			t.Errorf("%s is in its term %d and runs: %t; want it to live and stand by after its first", f.Name, got, f.Running())
 		}
 	}
 
 	// They are as good as new: one of them leads when the last has gone.
-	last.signal(t, syscall.SIGTERM)
-	if code := last.wait(t); code != 0 {
-		t.Errorf("%s ended with code %d", last.name, code)
+	last.Signal(t, syscall.SIGTERM)
+	if code := last.Wait(t); code != 0 {
+		t.Errorf("%s ended with code %d", last.Name, code)
 	}
 	w.addWork(t, 4, 4)
-	if heir := w.awaitLeader(t, last); heir.term(t) != 2 {
-		t.Errorf("%s leads in its term %d, want one that was frozen in its first", heir.name, heir.term(t))
+	if heir := w.awaitLeader(t, last); heir.Term(t) != 2 {
+		t.Errorf("%s leads in its term %d, want one that was frozen in its first", heir.Name, heir.Term(t))
 	}
 	w.awaitConvergence(t)
 	w.wantOneTermAtATime(t)
@@ -65,42 +66,42 @@ func TestFrozenLeader_ChangesNothingWhenItWakes(t *testing.T) {
 }
 
 type frozenReplica struct {
-	*replica
+	*replica.Replica
 	since time.Time
 }
 
-func replicasOf(frozen []*frozenReplica) (all []*replica) {
+func replicasOf(frozen []*frozenReplica) (all []*replica.Replica) {
 	for _, f := range frozen {
-		all = append(all, f.replica)
+		all = append(all, f.Replica)
 	}
 	return all
 }
 
 // freezeAtWork gives the leader more work than it has workers, and freezes it when all of them wait for the cloud, which answers while
 // the process stands still.
-func (w *world) freezeAtWork(t *testing.T, leader *replica) *frozenReplica {
+func (w *world) freezeAtWork(t *testing.T, leader *replica.Replica) *frozenReplica {
 	t.Helper()
-	caller := leader.caller(leader.term(t))
+	caller := leader.Caller(leader.Term(t))
 	release := w.inject(t, fake.Fault{Caller: caller, Hang: true})
 	w.addWork(t, batch, batch)
-	busy := steadily(t, "all workers of "+leader.name+" wait for the cloud", 400*time.Millisecond, func() (activity, error) {
+	busy := replica.Steadily(t, "all workers of "+leader.Name+" wait for the cloud", 400*time.Millisecond, func() (activity, error) {
 		seen, err := w.activity(t, leader, caller)
 		if err == nil && seen.inFlight < 2*workers {
 			err = fmt.Errorf("%d calls are in flight", seen.inFlight)
 		}
 		return seen, err
 	})
-	leader.freeze(t)
-	f := &frozenReplica{replica: leader, since: time.Now()}
+	leader.Freeze(t)
+	f := &frozenReplica{Replica: leader, since: time.Now()}
 	left, err := w.backlog(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if left.nodes+left.services <= busy.inFlight {
-		t.Errorf("%s was frozen with %d calls in flight and nothing in its queues", leader.name, busy.inFlight)
+		t.Errorf("%s was frozen with %d calls in flight and nothing in its queues", leader.Name, busy.inFlight)
 	}
 	release()
-	eventually(t, "the cloud has answered what "+leader.name+" had in flight", func() error {
+	replica.Eventually(t, "the cloud has answered what "+leader.Name+" had in flight", func() error {
 		seen, err := w.activity(t, leader, caller)
 		if err == nil && seen.inFlight > 0 {
 			err = fmt.Errorf("%d calls are in flight", seen.inFlight)
@@ -114,5 +115,5 @@ func (w *world) freezeAtWork(t *testing.T, leader *replica) *frozenReplica {
 func (f *frozenReplica) thaw(t *testing.T) {
 	t.Helper()
 	time.Sleep(time.Until(f.since.Add(frozenFor)))
-	f.signal(t, syscall.SIGCONT)
+	f.Signal(t, syscall.SIGCONT)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 const (
@@ -25,7 +26,7 @@ func TestKilledLeaders_NeverTwoTermsAtOnceAndNothingIsLostOrMadeTwice(t *testing
 	for range kills {
 		w.awaitLeader(t)
 		w.addWork(t, 5, 5)
-		w.awaitBusyLeader(t).kill()
+		w.awaitBusyLeader(t).Kill()
 		w.startNext(t)
 	}
 	w.awaitLeader(t)
@@ -38,19 +39,19 @@ func TestKilledLeaders_NeverTwoTermsAtOnceAndNothingIsLostOrMadeTwice(t *testing
 	}
 }
 
-func (w *world) startNext(t *testing.T) *replica {
+func (w *world) startNext(t *testing.T) *replica.Replica {
 	t.Helper()
-	return w.start(t, launch{name: fmt.Sprintf("replica-%d", len(w.all())), lease: quickLease})
+	return w.start(t, launch{name: fmt.Sprintf("replica-%d", len(w.all())), lease: replica.QuickLease()})
 }
 
 // awaitBusyLeader waits until whoever leads is just changing something in the cloud.
-func (w *world) awaitBusyLeader(t *testing.T) *replica {
+func (w *world) awaitBusyLeader(t *testing.T) *replica.Replica {
 	t.Helper()
-	var busy *replica
+	var busy *replica.Replica
 	idleSince := time.Now()
-	eventually(t, "the leader changes something in the cloud", func() error {
+	replica.Eventually(t, "the leader changes something in the cloud", func() error {
 		leader := w.awaitLeader(t)
-		calls, err := w.cloud.Calls(t.Context(), fake.CallFilter{Caller: leader.caller(leader.term(t)), Mutating: true})
+		calls, err := w.cloud.Calls(t.Context(), fake.CallFilter{Caller: leader.Caller(leader.Term(t)), Mutating: true})
 		if err != nil {
 			return err
 		}
@@ -64,16 +65,16 @@ func (w *world) awaitBusyLeader(t *testing.T) *replica {
 			w.addWork(t, 0, 5)
 			idleSince = time.Now()
 		}
-		return fmt.Errorf("of %d calls of %s none is in flight", len(calls), leader.name)
+		return fmt.Errorf("of %d calls of %s none is in flight", len(calls), leader.Name)
 	})
 	return busy
 }
 
 // awaitMutatingCall waits until the replica is just changing something in the cloud.
-func (w *world) awaitMutatingCall(t *testing.T, r *replica) {
+func (w *world) awaitMutatingCall(t *testing.T, r *replica.Replica) {
 	t.Helper()
-	caller := r.caller(r.term(t))
-	eventually(t, r.name+" changes something in the cloud", func() error {
+	caller := r.Caller(r.Term(t))
+	replica.Eventually(t, r.Name+" changes something in the cloud", func() error {
 		calls, err := w.cloud.Calls(t.Context(), fake.CallFilter{Caller: caller, Mutating: true})
 		if err != nil {
 			return err

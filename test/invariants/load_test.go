@@ -16,6 +16,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 // creators is how many objects a test makes at once.
@@ -176,7 +177,7 @@ func (w *world) serviceBacklog(ctx context.Context, left *backlog) error {
 // awaitConvergence waits until there is no backlog.
 func (w *world) awaitConvergence(t *testing.T) {
 	t.Helper()
-	eventually(t, "all nodes are initialised and all Services have their load balancer", func() error {
+	replica.Eventually(t, "all nodes are initialised and all Services have their load balancer", func() error {
 		left, err := w.backlog(t.Context())
 		if err == nil && !left.empty() {
 			err = fmt.Errorf("%d nodes and %d Services are left: %w", left.nodes, left.services, left.example)

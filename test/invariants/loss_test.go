@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 const (
@@ -31,10 +32,10 @@ func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
 	w := newWorld(t, shortLane)
 	r := w.start(t, launch{name: "replica-a", lease: steadyLease})
 	w.awaitLeader(t)
-	caller := r.caller(1)
+	caller := r.Caller(1)
 	release := w.inject(t, fake.Fault{Caller: caller, Hang: true})
 	w.addWork(t, manyNodes, manyServices)
-	busy := steadily(t, "all workers wait for the cloud", 500*time.Millisecond, func() (activity, error) {
+	busy := replica.Steadily(t, "all workers wait for the cloud", 500*time.Millisecond, func() (activity, error) {
 		seen, err := w.activity(t, r, caller)
 		if err == nil && seen.inFlight < 16+32 {
 			err = fmt.Errorf("%d calls are in flight", seen.inFlight)
@@ -51,16 +52,16 @@ func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
 
 	before := time.Now()
 	leave := w.foreignLeader(t, "foreigner")
-	ended := r.awaitEntry(t, 1, termEnds)
-	r.awaitEntry(t, 1, termDrained)
-	r.awaitEntry(t, 1, standby)
-	t.Logf("%d calls were in flight; the term ended %s after another had taken the lease: %s", busy.inFlight, ended.at.Sub(before), ended.reason)
+	ended := r.AwaitEntry(t, 1, replica.TermEnds)
+	r.AwaitEntry(t, 1, replica.TermDrained)
+	r.AwaitEntry(t, 1, replica.Standby)
+	t.Logf("%d calls were in flight; the term ended %s after another had taken the lease: %s", busy.inFlight, ended.At.Sub(before), ended.Reason)
 	// The next renewal shows it: that it is not waited until the renew deadline is over is what the reason tells.
-	if !strings.Contains(ended.reason, `"foreigner" has taken it`) {
-		t.Errorf("the term ended because of %q, want that the foreigner has taken the lease", ended.reason)
+	if !strings.Contains(ended.Reason, `"foreigner" has taken it`) {
+		t.Errorf("the term ended because of %q, want that the foreigner has taken the lease", ended.Reason)
 	}
 	// Long enough for a queue to be drained, and for a call to be tried again.
-	steadily(t, "nobody does anything", 3*time.Second, func() (activity, error) { return w.activity(t, r, caller) })
+	replica.Steadily(t, "nobody does anything", 3*time.Second, func() (activity, error) { return w.activity(t, r, caller) })
 	w.wantSilence(t, r, before, time.Time{})
 
 	release()
@@ -70,13 +71,13 @@ func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
 
 // wantBackInOffice waits until the same process leads again and has done all work, and holds the time between the terms against the
 // record.
-func (w *world) wantBackInOffice(t *testing.T, r *replica, lost time.Time) {
+func (w *world) wantBackInOffice(t *testing.T, r *replica.Replica, lost time.Time) {
 	t.Helper()
-	again := r.awaitEntry(t, 2, termBegins)
-	w.wantSilence(t, r, lost, again.at)
+	again := r.AwaitEntry(t, 2, replica.TermBegins)
+	w.wantSilence(t, r, lost, again.At)
 	w.awaitConvergence(t)
-	if !r.running() {
-		t.Errorf("the process has ended with code %d", r.code)
+	if !r.Running() {
+		t.Errorf("the process has ended with code %d", r.ExitCode())
 	}
 	w.wantNothingMadeTwice(t)
 }
@@ -98,26 +99,26 @@ func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
 		return verdict{}
 	})
 	w.addWork(t, manyNodes, manyServices)
-	ended := r.awaitEntry(t, 1, termEnds)
+	ended := r.AwaitEntry(t, 1, replica.TermEnds)
 	left, err := w.backlog(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	inFlight := 0
-	for _, call := range w.calls(t, fake.CallFilter{Caller: r.caller(1)}) {
-		if call.Started.Before(ended.closed) && (!call.Finished || call.Err != "") {
+	for _, call := range w.calls(t, fake.CallFilter{Caller: r.Caller(1)}) {
+		if call.Started.Before(ended.Closed) && (!call.Finished || call.Err != "") {
 			inFlight++
 		}
 	}
-	t.Logf("the term ended with %d calls in flight, %d nodes and %d Services to be done: %s", inFlight, left.nodes, left.services, ended.reason)
+	t.Logf("the term ended with %d calls in flight, %d nodes and %d Services to be done: %s", inFlight, left.nodes, left.services, ended.Reason)
 	if inFlight == 0 || left.nodes+left.services < 100 {
 		t.Errorf("want the term to end in the middle of its work")
 	}
-	r.awaitEntry(t, 1, standby)
-	steadily(t, "nobody does anything", longTransit, func() (activity, error) { return w.activity(t, r, r.caller(1)) })
-	w.wantNothingDone(t, r, ended.closed.Add(transit), time.Time{})
-	w.wantSilence(t, r, ended.closed.Add(longTransit), time.Time{})
+	r.AwaitEntry(t, 1, replica.Standby)
+	replica.Steadily(t, "nobody does anything", longTransit, func() (activity, error) { return w.activity(t, r, r.Caller(1)) })
+	w.wantNothingDone(t, r, ended.Closed.Add(transit), time.Time{})
+	w.wantSilence(t, r, ended.Closed.Add(longTransit), time.Time{})
 
 	proxy.set(nil)
-	w.wantBackInOffice(t, r, ended.closed.Add(longTransit))
+	w.wantBackInOffice(t, r, ended.Closed.Add(longTransit))
 }

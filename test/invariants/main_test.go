@@ -6,11 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 // programs are the paths of what the tests run as processes. It is set by TestMain.
@@ -45,14 +46,9 @@ func runSuite(m *testing.M) (code int) {
 	return m.Run()
 }
 
-// build makes the programs as the Makefile makes the example, so that they come out of the same build cache.
 func build(dir string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-o", dir+string(filepath.Separator),
-		"./example", "./test/invariants/fakecloud", "./test/invariants/stubborn")
-	cmd.Dir = filepath.Join("..", "..")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot build the programs that the tests run (%w); \"make test\" says what it takes:\n%s", err, out)
+	if err := replica.Build(filepath.Join("..", ".."), dir, "./example", "./test/invariants/fakecloud", "./test/invariants/stubborn"); err != nil {
+		return err
 	}
 	programs.ccm = filepath.Join(dir, "example")
 	programs.cloud = filepath.Join(dir, "fakecloud")

@@ -10,7 +10,9 @@ import (
 	"k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 // A leader that the API server cannot be reached by any more, but the cloud can, has nobody to tell it that another leads. It goes by the
@@ -26,18 +28,18 @@ func TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads(t *testing.T) {
 	// The cloud is busy: load balancers are asked for again and again, which takes no API server.
 	busy := w.inject(t, fake.Fault{Methods: []fake.Method{fake.EnsureLoadBalancer}, Err: api.NewRetryError("busy", 100*time.Millisecond)})
 	w.addWork(t, 5, 40)
-	caller := fake.CallFilter{Caller: first.caller(1), Method: fake.EnsureLoadBalancer}
-	eventually(t, "the leader tries each load balancer for the third time", func() error {
+	caller := fake.CallFilter{Caller: first.Caller(1), Method: fake.EnsureLoadBalancer}
+	replica.Eventually(t, "the leader tries each load balancer for the third time", func() error {
 		if n := len(w.calls(t, caller)); n < 3*40 {
 			return fmt.Errorf("%d calls", n)
 		}
 		return nil
 	})
 
-	wire.cut()
+	wire.set(t, netfault.BlackHole())
 	cut := time.Now()
-	eventually(t, "the other has the lease", func() error {
-		if h := w.holder(t); h != second.name {
+	replica.Eventually(t, "the other has the lease", func() error {
+		if h := w.holder(t); h != second.Name {
 			return fmt.Errorf("it names %q", h)
 		}
 		return nil
@@ -49,13 +51,13 @@ func TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads(t *testing.T) {
 	// As the new holder's clock had it, before it asked for the lease.
 	acquired := lease.Spec.AcquireTime.Time
 	// Others may take the lease that long after they have seen a renewal, which is after it has reached the API server.
-	expires := w.lastRenewal(t, first).Add(exactLease.duration)
+	expires := w.lastRenewal(t, first).Add(exactLease.Duration)
 	if acquired.Before(expires) {
 		t.Errorf("the lease was taken at %s, before it expired at %s", acquired, expires)
 	}
 	var last fake.Call
 	after := 0
-	for _, call := range w.calls(t, fake.CallFilter{Caller: first.caller(1)}) {
+	for _, call := range w.calls(t, fake.CallFilter{Caller: first.Caller(1)}) {
 		if !call.Finished || call.Ended.After(expires) {
 			t.Errorf("a call of the one that is cut off goes on when another may lead: %s of %s from %s to %s, the lease expired at %s",
 				call.Method, call.Object, call.Started, call.Ended, expires)
@@ -72,22 +74,22 @@ func TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads(t *testing.T) {
 	}
 	t.Logf("%d calls after the cut; the last began %s and ended %s after it; the lease expired %s after it, and was taken %s after it",
 		after, last.Started.Sub(cut), last.Ended.Sub(cut), expires.Sub(cut), acquired.Sub(cut))
-	first.awaitEntry(t, 1, standby)
+	first.AwaitEntry(t, 1, replica.Standby)
 
 	busy()
 	w.awaitConvergence(t)
-	wire.mend()
+	wire.set(t, netfault.Pass())
 	w.addWork(t, 3, 3)
 	w.awaitConvergence(t)
 	w.wantOneTermAtATime(t)
 	w.wantNothingMadeTwice(t)
-	if !first.running() || first.term(t) != 1 {
-		t.Errorf("the one that was cut off runs: %t, in term %d; want it to live and stand by", first.running(), first.term(t))
+	if !first.Running() || first.Term(t) != 1 {
+		t.Errorf("the one that was cut off runs: %t, in term %d; want it to live and stand by", first.Running(), first.Term(t))
 	}
 }
 
 // lastRenewal is when the last request of the replica that renewed the lease reached the API server.
-func (w *world) lastRenewal(t *testing.T, r *replica) (at time.Time) {
+func (w *world) lastRenewal(t *testing.T, r *replica.Replica) (at time.Time) {
 	t.Helper()
 	for _, record := range w.requests(t, by(r), controlplane.ByResource("coordination.k8s.io", "leases"), controlplane.ByVerb("create", "update")) {
 		if record.Code < 300 && record.Time.After(at) {

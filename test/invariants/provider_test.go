@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 // Each of the four controllers meets a provider that panics in its process, and one that answers (nil, nil).
@@ -31,9 +33,9 @@ func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 	}
 	w.inject(t, fake.Fault{Methods: []fake.Method{fake.InstanceMetadata}, Times: 3, ReturnZero: true})
 	w.addWork(t, 5, 5)
-	eventually(t, "all panics have happened", func() error {
-		if !r.running() {
-			t.Fatalf("the process has ended with code %d", r.code)
+	replica.Eventually(t, "all panics have happened", func() error {
+		if !r.Running() {
+			t.Fatalf("the process has ended with code %d", r.ExitCode())
 		}
 		faults, err := w.cloud.Faults(t.Context())
 		if err == nil && len(faults) > 0 {
@@ -42,10 +44,10 @@ func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 		return err
 	})
 	w.awaitConvergence(t)
-	if !r.running() || r.term(t) != 1 || r.leads() != nil {
-		t.Errorf("the process runs: %t, in term %d: %v; want it to lead in its first term", r.running(), r.term(t), r.leads())
+	if !r.Running() || r.Term(t) != 1 || r.Leads() != nil {
+		t.Errorf("the process runs: %t, in term %d: %v; want it to lead in its first term", r.Running(), r.Term(t), r.Leads())
 	}
-	said, err := r.entries(panicked)
+	said, err := r.Entries(replica.Panicked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +59,7 @@ func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 
 func (w *world) markNotReady(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, name+" is not ready", func() error {
+	replica.Eventually(t, name+" is not ready", func() error {
 		node, err := w.admin.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -75,7 +77,7 @@ func (w *world) markNotReady(t *testing.T, name string) {
 // wantEvent waits for an event whose text contains part.
 func (w *world) wantEvent(t *testing.T, reason, part string) {
 	t.Helper()
-	eventually(t, "an event tells that "+part, func() error {
+	replica.Eventually(t, "an event tells that "+part, func() error {
 		events, err := w.admin.CoreV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
 		if err != nil {
 			return err
@@ -91,14 +93,14 @@ func (w *world) wantEvent(t *testing.T, reason, part string) {
 
 // startStubborn starts a host whose provider does not hear the end of a context, waits until a call hangs in it, and starts a replica of
 // the example that stands by.
-func (w *world) startStubborn(t *testing.T, lease leaseTimes, kubeconfig string, args ...string) (stubborn, heir *replica) {
+func (w *world) startStubborn(t *testing.T, lease replica.LeaseTimes, kubeconfig string, args ...string) (stubborn, heir *replica.Replica) {
 	t.Helper()
 	stubborn = w.start(t, launch{
 		name: "stubborn", program: programs.stubborn, lease: lease, kubeconfig: kubeconfig, args: args,
 	})
 	w.awaitLeader(t)
 	heir = w.start(t, launch{name: "heir", lease: lease})
-	w.inject(t, fake.Fault{Methods: []fake.Method{fake.EnsureLoadBalancer}, Caller: stubborn.caller(1), Hang: true})
+	w.inject(t, fake.Fault{Methods: []fake.Method{fake.EnsureLoadBalancer}, Caller: stubborn.Caller(1), Hang: true})
 	w.addWork(t, 0, 3)
 	w.awaitMutatingCall(t, stubborn)
 	return stubborn, heir
@@ -106,21 +108,21 @@ func (w *world) startStubborn(t *testing.T, lease leaseTimes, kubeconfig string,
 
 // wantDrainTimeout checks the end of a process with a call that does not: reported, by the exit code, too; the lease kept; and the next one
 // leads when it has expired.
-func (w *world) wantDrainTimeout(t *testing.T, times leaseTimes, stubborn, heir *replica) {
+func (w *world) wantDrainTimeout(t *testing.T, times replica.LeaseTimes, stubborn, heir *replica.Replica) {
 	t.Helper()
-	if code := stubborn.wait(t); code != ccm.ExitDrainTimeout {
+	if code := stubborn.Wait(t); code != ccm.ExitDrainTimeout {
 		t.Errorf("exit code %d, want %d", code, ccm.ExitDrainTimeout)
 	}
 	gone := time.Now()
-	if h := w.holder(t); h != stubborn.name {
-		t.Errorf("the lease names %q, want it left to expire in the name of %s", h, stubborn.name)
+	if h := w.holder(t); h != stubborn.Name {
+		t.Errorf("the lease names %q, want it left to expire in the name of %s", h, stubborn.Name)
 	}
 	lease, err := w.lease(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	renewed := lease.Spec.RenewTime.Time
-	if log := stubborn.tail(20); !strings.Contains(log, "could not be drained") || !strings.Contains(log, "call LoadBalancer.EnsureLoadBalancer") {
+	if log := stubborn.Tail(20); !strings.Contains(log, "could not be drained") || !strings.Contains(log, "call LoadBalancer.EnsureLoadBalancer") {
 		t.Errorf("its log does not name the call that still ran:\n%s", log)
 	}
 	w.awaitLeader(t, stubborn)
@@ -129,8 +131,8 @@ func (w *world) wantDrainTimeout(t *testing.T, times leaseTimes, stubborn, heir 
 	}
 	waited := lease.Spec.AcquireTime.Sub(renewed)
 	t.Logf("the process had gone %s after its last renewal; the next one took the lease %s after it", gone.Sub(renewed), waited)
-	if waited < times.duration {
-		t.Errorf("%s took the lease %s after its last renewal, before it had expired", heir.name, waited)
+	if waited < times.Duration {
+		t.Errorf("%s took the lease %s after its last renewal, before it had expired", heir.Name, waited)
 	}
 	w.awaitConvergence(t)
 	w.wantOneTermAtATime(t)
@@ -139,7 +141,7 @@ func (w *world) wantDrainTimeout(t *testing.T, times leaseTimes, stubborn, heir 
 func TestDrainTimeoutOfStop_IsReportedAndTheLeaseExpires(t *testing.T) {
 	w := newWorld(t, shortLane)
 	stubborn, heir := w.startStubborn(t, patientLease, "", "--drain-timeout=500ms")
-	stubborn.signal(t, syscall.SIGTERM)
+	stubborn.Signal(t, syscall.SIGTERM)
 	w.wantDrainTimeout(t, patientLease, stubborn, heir)
 }
 
@@ -149,6 +151,6 @@ func TestDrainTimeoutOfLoss_EndsTheProcessBeforeAnotherLeads(t *testing.T) {
 	w := newWorld(t, shortLane)
 	wire := w.startWire(t, "stubborn")
 	stubborn, heir := w.startStubborn(t, patientLease, wire.kubeconfig)
-	wire.cut()
+	wire.set(t, netfault.BlackHole())
 	w.wantDrainTimeout(t, patientLease, stubborn, heir)
 }

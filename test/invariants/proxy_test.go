@@ -3,20 +3,16 @@
 package invariants_test
 
 import (
-	"context"
-	"io"
-	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 )
 
 // An apiProxy stands between one replica and the API server, and can answer in its place. It speaks for the replica's identity, so
@@ -42,29 +38,29 @@ type verdict struct {
 
 func (w *world) startAPIProxy(t *testing.T, name string) *apiProxy {
 	t.Helper()
-	target, err := url.Parse(w.identity.Host)
+	forward, release, err := netfault.APIHandler(w.identity)
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport, err := rest.TransportFor(w.identity)
-	if err != nil {
-		t.Fatal(err)
-	}
-	forward := &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:     transport,
-		FlushInterval: -1, // watches
-		ErrorLog:      log.New(io.Discard, "", 0),
-	}
+	t.Cleanup(release)
 	p := &apiProxy{}
 	p.set(nil)
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { p.serve(rw, r, forward) }))
-	t.Cleanup(func() {
-		server.CloseClientConnections() // watches last
-		server.Close()
-	})
-	p.kubeconfig = w.writeKubeconfig(t, name, &rest.Config{Host: server.URL})
+	proxy, err := netfault.ListenHTTP(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { p.serve(rw, r, forward) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, proxy)
+	p.kubeconfig = w.writeKubeconfig(t, name, proxy.RESTConfig())
 	return p
+}
+
+func closing(t *testing.T, proxy *netfault.Proxy) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // set changes what becomes of requests from now on; nil lets all pass.
@@ -97,16 +93,10 @@ func (p *apiProxy) serve(rw http.ResponseWriter, r *http.Request, forward http.H
 	http.Error(rw, "the test answers so", v.status)
 }
 
-// A wire is a proxy below HTTP that can be cut: then nothing arrives any more, in either direction, and nobody is told.
+// A wire is a proxy below HTTP that can be cut: then nothing arrives any more, in either direction, and no one is told.
 type wire struct {
+	*netfault.Proxy
 	kubeconfig string
-	listener   net.Listener
-	target     string
-
-	mu    sync.Mutex
-	ends  map[net.Conn]struct{}
-	whole chan struct{} // closed while nothing is cut
-	torn  chan struct{} // closed while the wire is cut
 }
 
 func (w *world) startWire(t *testing.T, name string) *wire {
@@ -115,138 +105,19 @@ func (w *world) startWire(t *testing.T, name string) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	proxy, err := netfault.Listen(target.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &wire{listener: listener, target: target.Host, ends: map[net.Conn]struct{}{}, whole: make(chan struct{}), torn: make(chan struct{})}
-	close(l.whole)
-	ctx, cancel := context.WithCancel(context.Background())
-	var served sync.WaitGroup
-	served.Go(func() { l.accept(ctx, &served) })
-	t.Cleanup(func() {
-		cancel()
-		_ = listener.Close()
-		l.mend() // a connection may be waiting for it
-		served.Wait()
-	})
+	closing(t, proxy)
 	identity := rest.CopyConfig(w.identity)
-	identity.Host = "https://" + listener.Addr().String()
-	l.kubeconfig = w.writeKubeconfig(t, name, identity)
-	return l
+	identity.Host = "https://" + proxy.Addr()
+	return &wire{Proxy: proxy, kubeconfig: w.writeKubeconfig(t, name, identity)}
 }
 
-func (l *wire) accept(ctx context.Context, served *sync.WaitGroup) {
-	for {
-		near, err := l.listener.Accept()
-		if err != nil {
-			return
-		}
-		served.Go(func() { l.carry(ctx, near) })
-	}
-}
-
-// carry is one connection.
-func (l *wire) carry(ctx context.Context, near net.Conn) {
-	l.hold(near)
-	defer l.drop(near)
-	if !l.passable(ctx) {
-		return
-	}
-	far, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.target)
-	if err != nil {
-		return
-	}
-	l.hold(far)
-	defer l.drop(far)
-	var back sync.WaitGroup
-	back.Go(func() {
-		l.copy(ctx, near, far)
-		_ = near.Close()
-	})
-	l.copy(ctx, far, near)
-	_ = far.Close()
-	back.Wait()
-}
-
-func (l *wire) copy(ctx context.Context, to, from net.Conn) {
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		if err != nil {
-			return
-		}
-		// What is read from a cut wire is lost: mend closes the connection before this goes on.
-		select {
-		case <-l.state(false):
-			<-l.state(true)
-			return
-		default:
-		}
-		if _, err := to.Write(buffer[:n]); err != nil || ctx.Err() != nil {
-			return
-		}
-	}
-}
-
-// state is closed while the wire is whole, or while it is cut.
-func (l *wire) state(whole bool) chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if whole {
-		return l.whole
-	}
-	return l.torn
-}
-
-// passable waits until the wire is whole.
-func (l *wire) passable(ctx context.Context) bool {
-	select {
-	case <-l.state(true):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (l *wire) hold(c net.Conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ends[c] = struct{}{}
-}
-
-func (l *wire) drop(c net.Conn) {
-	_ = c.Close()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.ends, c)
-}
-
-// cut lets nothing pass from now on. Connections stay, and new ones are accepted.
-func (l *wire) cut() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.whole = make(chan struct{})
-	close(l.torn)
-}
-
-// mend makes the wire whole. What was on it is lost, and its connections with it.
-func (l *wire) mend() {
-	l.reset()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.torn = make(chan struct{})
-	select {
-	case <-l.whole:
-	default:
-		close(l.whole)
-	}
-}
-
-func (l *wire) reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c := range l.ends {
-		_ = c.Close()
+func (l *wire) set(t *testing.T, f netfault.Fault) {
+	t.Helper()
+	if err := l.Set(f); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 // A leader that is asked to stop in the middle of its work finishes what it has begun, gives the lease back with nothing in flight, and the
@@ -25,19 +26,19 @@ func TestGracefulStop_HandsOverAtOnceAndWithNothingInFlight(t *testing.T) {
 	w.awaitMutatingCall(t, first)
 
 	asked := time.Now()
-	first.signal(t, syscall.SIGTERM)
-	if code := first.wait(t); code != 0 {
+	first.Signal(t, syscall.SIGTERM)
+	if code := first.Wait(t); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
 	w.awaitLeader(t, first)
 
 	release, acquire := w.handOver(t, first, second)
 	t.Logf("the lease was released %s after the signal, and taken %s later", release.Time.Sub(asked), acquire.Time.Sub(release.Done))
-	if took := acquire.Time.Sub(release.Done); took > 2*usualLease.retry {
-		t.Errorf("the other took the lease %s after its release, want two retry periods (%s) at most", took, 2*usualLease.retry)
+	if took := acquire.Time.Sub(release.Done); took > 2*usualLease.Retry {
+		t.Errorf("the other took the lease %s after its release, want two retry periods (%s) at most", took, 2*usualLease.Retry)
 	}
 	finished := 0
-	for _, call := range w.calls(t, fake.CallFilter{Caller: first.caller(1)}) {
+	for _, call := range w.calls(t, fake.CallFilter{Caller: first.Caller(1)}) {
 		if !call.Finished || call.Ended.After(release.Time) {
 			t.Errorf("in flight when the lease was released: %s of %s, from %s to %s, released at %s", call.Method, call.Object, call.Started, call.Ended, release.Time)
 		}
@@ -59,13 +60,13 @@ func TestGracefulStop_HandsOverAtOnceAndWithNothingInFlight(t *testing.T) {
 }
 
 // handOver finds the last request of one replica for the lease, which released it, and the first of the next that got it.
-func (w *world) handOver(t *testing.T, from, to *replica) (release, acquire controlplane.AuditRecord) {
+func (w *world) handOver(t *testing.T, from, to *replica.Replica) (release, acquire controlplane.AuditRecord) {
 	t.Helper()
 	for _, record := range w.requests(t, controlplane.ByResource("coordination.k8s.io", "leases"), controlplane.ByVerb("update"), controlplane.ByCode(http.StatusOK)) {
 		switch name, _, _ := strings.Cut(record.UserAgent, "/"); {
-		case name == from.name:
+		case name == from.Name:
 			release = record
-		case name == to.name && acquire.ID == "":
+		case name == to.Name && acquire.ID == "":
 			acquire = record
 		}
 	}

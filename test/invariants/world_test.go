@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 const (
@@ -62,7 +62,7 @@ type world struct {
 	kubeconfig, cloudConfig string
 
 	mu       sync.Mutex
-	replicas []*replica
+	replicas []*replica.Replica
 	nodes    []string
 	services []string
 }
@@ -119,30 +119,7 @@ func (w *world) writeKubeconfig(t *testing.T, name string, cfg *rest.Config) str
 
 func (w *world) startCloud(t *testing.T) {
 	t.Helper()
-	p := startProcess(t, w.dir, "fakecloud", programs.cloud, nil)
-	var address string
-	eventually(t, "the cloud tells its address", func() error {
-		data, err := os.ReadFile(p.log)
-		if err != nil {
-			return err
-		}
-		line, _, complete := strings.Cut(string(data), "\n")
-		if !complete || !strings.HasPrefix(line, "http://") {
-			return fmt.Errorf("its output is %q", data)
-		}
-		address = line
-		return nil
-	})
-	w.cloudConfig = filepath.Join(w.dir, "cloud.yaml")
-	if err := os.WriteFile(w.cloudConfig, []byte("endpoint: "+address+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cloud, err := fake.Dial(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cloud.Close)
-	w.cloud = cloud
+	w.cloud, w.cloudConfig = replica.StartCloud(t, w.dir, programs.cloud)
 }
 
 // latency makes each call to the cloud take that long.
@@ -192,28 +169,28 @@ func (w *world) holder(t *testing.T) string {
 }
 
 // awaitLeader waits until a replica leads and its controllers run, other than those that are named.
-func (w *world) awaitLeader(t *testing.T, except ...*replica) *replica {
+func (w *world) awaitLeader(t *testing.T, except ...*replica.Replica) *replica.Replica {
 	t.Helper()
-	var leader *replica
-	eventually(t, "a replica leads and is ready", func() error {
+	var leader *replica.Replica
+	replica.Eventually(t, "a replica leads and is ready", func() error {
 		lease, err := w.lease(t.Context())
 		if err != nil {
 			return err
 		}
 		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 		for _, r := range w.all() {
-			if r.name != holder || !r.running() || slices.Contains(except, r) {
+			if r.Name != holder || !r.Running() || slices.Contains(except, r) {
 				continue
 			}
 			leader = r
-			return r.leads()
+			return r.Leads()
 		}
 		return fmt.Errorf("the lease names %q", holder)
 	})
 	return leader
 }
 
-func (w *world) all() []*replica {
+func (w *world) all() []*replica.Replica {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.replicas)
@@ -235,7 +212,7 @@ func (w *world) foreignLeader(t *testing.T, name string) (stop func()) {
 		_, err = w.admin.CoordinationV1().Leases(lease.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
 		return err
 	}
-	eventually(t, "the lease names "+name, func() error { return write(t.Context()) })
+	replica.Eventually(t, "the lease names "+name, func() error { return write(t.Context()) })
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {

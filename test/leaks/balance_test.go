@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 )
 
 // balance compares what a process has at quiet moments, in which nothing of the CCM runs.
@@ -19,14 +20,14 @@ type balance struct {
 	t       *testing.T
 	before  ccmtest.LeakOption
 	cloud   *cloud
-	tunnels []*tunnel
+	tunnels []*netfault.Proxy
 	// configs are those whose idle connections client-go keeps, for a minute and a half, for whoever comes next.
 	configs []*rest.Config
 	heap    []uint64
 }
 
 // newBalance remembers what runs now. tunnels lead to API servers.
-func newBalance(t *testing.T, c *cloud, configs []*rest.Config, tunnels ...*tunnel) *balance {
+func newBalance(t *testing.T, c *cloud, configs []*rest.Config, tunnels ...*netfault.Proxy) *balance {
 	return &balance{t: t, before: ccmtest.IgnoringCurrent(), cloud: c, configs: configs, tunnels: tunnels}
 }
 
@@ -35,7 +36,7 @@ func newBalance(t *testing.T, c *cloud, configs []*rest.Config, tunnels ...*tunn
 // connection gone, no goroutine may be left.
 func (b *balance) check(when string, connections int) {
 	b.t.Helper()
-	settle(b.t, when+": connections to the cloud are closed", func() error { return atMost(0, b.cloud.wire.connections()) })
+	settle(b.t, when+": connections to the cloud are closed", func() error { return atMost(0, b.cloud.wire.Connections()) })
 	if opened, closed := b.cloud.opened.Load(), b.cloud.closed.Load(); opened != closed {
 		b.t.Errorf("%s: %d providers were built, %d closed", when, opened, closed)
 	}
@@ -49,7 +50,7 @@ func (b *balance) check(when string, connections int) {
 
 func (b *balance) connections() (n int) {
 	for _, u := range b.tunnels {
-		n += u.connections()
+		n += u.Connections()
 	}
 	return n
 }

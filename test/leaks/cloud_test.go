@@ -11,13 +11,14 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
 // cloud is a fake cloud that is reached over HTTP, as a real one is.
 type cloud struct {
 	*fake.Cloud
-	wire *tunnel
+	wire *netfault.Proxy
 	// opened and closed count the providers that have a connection of their own.
 	opened, closed atomic.Int64
 }
@@ -42,7 +43,7 @@ type dialled struct {
 
 // dial opens a provider on the cloud. hooks may be nil.
 func (c *cloud) dial(ctx context.Context, env ccm.ProviderEnv, opts ...fake.ProviderOption) (*dialled, error) {
-	client, err := fake.Dial(ctx, "http://"+c.wire.address(), fake.WithTransport(env.Transport(&http.Transport{MaxIdleConnsPerHost: 64})))
+	client, err := fake.Dial(ctx, "http://"+c.wire.Addr(), fake.WithTransport(env.Transport(&http.Transport{MaxIdleConnsPerHost: 64})))
 	if err != nil {
 		return nil, err
 	}

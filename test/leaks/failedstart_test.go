@@ -20,6 +20,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -353,7 +354,7 @@ func makeAll(t *testing.T, all []*attempts) {
 }
 
 // freezer is an API server that takes every request and answers none.
-func freezer(t *testing.T) (*rest.Config, *tunnel) {
+func freezer(t *testing.T) (*rest.Config, *netfault.Proxy) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	server.EnableHTTP2 = true

@@ -27,6 +27,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -34,7 +35,7 @@ import (
 type leader struct {
 	t       *testing.T
 	cloud   *cloud
-	api     *tunnel
+	api     *netfault.Proxy
 	config  *rest.Config
 	elector *ccmtest.ManualElector
 	manager *ccm.Manager
@@ -343,7 +344,7 @@ func (l *leader) connectionsStay() {
 	l.t.Helper()
 	l.lead(0, func() {})
 	heapInUse() // client-go keeps a connection as long as somebody refers to its client
-	first := l.api.connections()
+	first := l.api.Connections()
 	for round := range 2 {
 		l.lead(round+1, func() {})
 	}
@@ -352,7 +353,7 @@ func (l *leader) connectionsStay() {
 	settle(l.t, fmt.Sprintf("after %d terms hardly more connections are open than after 4", l.led()), func() error {
 		// A call of the last term that was cancelled may still refer to its client when the garbage is collected for the first time.
 		heapInUse()
-		return atMost(first+1, l.api.connections())
+		return atMost(first+1, l.api.Connections())
 	})
 }
 

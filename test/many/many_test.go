@@ -10,8 +10,8 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
-	"github.com/fxccm/fxccm/test/many/endpoint"
 )
 
 func TestFifty_AllLeadAtOnce_EachInItsOwnElectionForItsOwnCluster(t *testing.T) {
@@ -101,7 +101,7 @@ func TestFifty_LeadersAreStoppedOrCutOff_TheirSecondReplicasTakeOverAndTheOthers
 
 	stopped, cut := f.clusters[:pairs/2], f.clusters[pairs/2:pairs]
 	for _, c := range cut {
-		if err := c.first.endpoint.Break(endpoint.Hanging); err != nil {
+		if err := c.first.endpoint.Set(netfault.Stall()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestFifty_LeadersAreStoppedOrCutOff_TheirSecondReplicasTakeOverAndTheOthers
 
 	// Those that were cut off come back, and see that they do not lead.
 	for _, c := range cut {
-		if err := c.first.endpoint.Break(endpoint.Healthy); err != nil {
+		if err := c.first.endpoint.Set(netfault.Pass()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,7 +138,7 @@ func TestFifty_LeadersAreStoppedOrCutOff_TheirSecondReplicasTakeOverAndTheOthers
 }
 
 // breakages are the ways in which an endpoint fails.
-var breakages = []endpoint.Fault{endpoint.Down, endpoint.Hanging, endpoint.Impostor}
+var breakages = []netfault.Fault{netfault.Refuse(), netfault.Stall(), netfault.WrongCertificate()}
 
 func TestFifty_EndpointsAreBroken_TheOthersAreNotDisturbed(t *testing.T) {
 	f := newFleet(t, "broken")
@@ -149,7 +149,7 @@ func TestFifty_EndpointsAreBroken_TheOthersAreNotDisturbed(t *testing.T) {
 	}
 	for i, c := range starting {
 		c.first = c.prepare("first", quick)
-		if err := c.first.endpoint.Break(breakages[i]); err != nil {
+		if err := c.first.endpoint.Set(breakages[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +162,7 @@ func TestFifty_EndpointsAreBroken_TheOthersAreNotDisturbed(t *testing.T) {
 	watched := watch(t, staying)
 
 	for i, c := range leading {
-		if err := c.first.endpoint.Break(breakages[i]); err != nil {
+		if err := c.first.endpoint.Set(breakages[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestFifty_EndpointsAreBroken_TheOthersAreNotDisturbed(t *testing.T) {
 			// On a busy machine an attempt may also run out of its time before it sees the certificate.
 			func(s ccm.Status) bool {
 				return s.State == ccm.StateDegraded && s.Reason != "" &&
-					(fault != endpoint.Impostor || strings.Contains(s.Reason, "certificate"))
+					(fault != netfault.WrongCertificate() || strings.Contains(s.Reason, "certificate"))
 			})
 	}
 	// One of them is stopped as it is; that must not take longer than a drain, or hold anything up.
@@ -187,7 +187,7 @@ func TestFifty_EndpointsAreBroken_TheOthersAreNotDisturbed(t *testing.T) {
 	watched.verify()
 
 	for _, c := range slices.Concat(leading, starting) {
-		if err := c.first.endpoint.Break(endpoint.Healthy); err != nil {
+		if err := c.first.endpoint.Set(netfault.Pass()); err != nil {
 			t.Fatal(err)
 		}
 	}

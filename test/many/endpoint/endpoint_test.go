@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/test/many/endpoint"
 )
 
@@ -123,12 +124,12 @@ func TestEndpoint_BreaksAndHealsAtTheSameAddress(t *testing.T) {
 	broken, client := start(t, cluster, "blue")
 	_, other := start(t, cluster, "green")
 	for _, test := range []struct {
-		fault endpoint.Fault
+		fault netfault.Fault
 		is    func(error) bool
 	}{
-		{endpoint.Down, func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }},
-		{endpoint.Hanging, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
-		{endpoint.Impostor, func(err error) bool { return errors.As(err, &x509.UnknownAuthorityError{}) }},
+		{netfault.Refuse(), func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }},
+		{netfault.Stall(), func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
+		{netfault.WrongCertificate(), func(err error) bool { return errors.As(err, &x509.UnknownAuthorityError{}) }},
 	} {
 		t.Run(test.fault.String(), func(t *testing.T) {
 			watch, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
@@ -136,10 +137,10 @@ func TestEndpoint_BreaksAndHealsAtTheSameAddress(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer watch.Stop()
-			if err := broken.Break(test.fault); err != nil {
+			if err := broken.Set(test.fault); err != nil {
 				t.Fatal(err)
 			}
-			if test.fault != endpoint.Hanging {
+			if test.fault != netfault.Stall() {
 				select {
 				case <-watch.ResultChan():
 				case <-time.After(ccmtest.WaitLimit):
@@ -156,7 +157,7 @@ func TestEndpoint_BreaksAndHealsAtTheSameAddress(t *testing.T) {
 			if err := list(t, other, ccmtest.WaitLimit); err != nil {
 				t.Errorf("another endpoint fails, too: %v", err)
 			}
-			if err := broken.Break(endpoint.Healthy); err != nil {
+			if err := broken.Set(netfault.Pass()); err != nil {
 				t.Fatal(err)
 			}
 			ccmtest.Eventually(t, "the endpoint is well again", func(context.Context) (struct{}, error) {
@@ -169,7 +170,7 @@ func TestEndpoint_BreaksAndHealsAtTheSameAddress(t *testing.T) {
 func TestEndpoint_Close_LeavesNothing(t *testing.T) {
 	cluster := startBackend(t)
 	before := ccmtest.IgnoringCurrent()
-	for _, fault := range []endpoint.Fault{endpoint.Healthy, endpoint.Down, endpoint.Hanging, endpoint.Impostor} {
+	for _, fault := range []netfault.Fault{netfault.Pass(), netfault.Refuse(), netfault.Stall(), netfault.WrongCertificate()} {
 		e, err := endpoint.Start(cluster, "blue")
 		if err != nil {
 			t.Fatal(err)
@@ -181,7 +182,7 @@ func TestEndpoint_Close_LeavesNothing(t *testing.T) {
 		if n, inFlight := e.Connections(), e.InFlight(); n != 1 || inFlight != 1 {
 			t.Errorf("with one watch there are %d connections with %d requests, want one of each", n, inFlight)
 		}
-		if err := e.Break(fault); err != nil {
+		if err := e.Set(fault); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Close(); err != nil {

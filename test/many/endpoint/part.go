@@ -94,6 +94,12 @@ func (p part) confineServices(u *url.URL, r resource) error {
 	return refuse("services of the namespace %q are not those of %s", r.namespace, p)
 }
 
+// requestsToken tells whether a request creates a ServiceAccount in kube-system, or a token of one.
+func requestsToken(r *http.Request) bool {
+	asked := parse(r.URL.Path)
+	return r.Method == http.MethodPost && asked.group == "" && asked.resource == "serviceaccounts" && asked.namespace == metav1.NamespaceSystem
+}
+
 // resource is what a request is about.
 type resource struct {
 	group, namespace, resource, name string

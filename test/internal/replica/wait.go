@@ -1,6 +1,6 @@
 //go:build linux
 
-package invariants_test
+package replica
 
 import (
 	"fmt"
@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// waitLimit is for what never comes: what is waited for takes seconds, and a minute if other tests keep the machine busy.
-	waitLimit = 3 * time.Minute
+	// WaitLimit is for what never comes: what is waited for takes seconds, and a minute if other tests keep the machine busy.
+	WaitLimit = 3 * time.Minute
 
 	// pollInterval is such that looking is little work beside what is looked at.
 	pollInterval = 150 * time.Millisecond
 )
 
-// eventually asks probe again and again until it returns nil. what completes the sentence "waited in vain until …".
-func eventually(t *testing.T, what string, probe func() error) {
+// Eventually asks probe again and again until it returns nil. what completes the sentence "waited in vain until …".
+func Eventually(t testing.TB, what string, probe func() error) {
 	t.Helper()
-	deadline := time.Now().Add(waitLimit)
+	deadline := time.Now().Add(WaitLimit)
 	for {
 		err := probe()
 		if err == nil {
@@ -32,12 +32,12 @@ func eventually(t *testing.T, what string, probe func() error) {
 	}
 }
 
-// steadily is eventually, but probe must hold for a while: it answers with what must not change in that time.
-func steadily[T comparable](t *testing.T, what string, during time.Duration, probe func() (T, error)) T {
+// Steadily is Eventually, but probe must hold for a while: it answers with what must not change in that time.
+func Steadily[T comparable](t testing.TB, what string, during time.Duration, probe func() (T, error)) T {
 	t.Helper()
 	var last T
 	var since time.Time
-	eventually(t, what, func() error {
+	Eventually(t, what, func() error {
 		seen, err := probe()
 		switch {
 		case err != nil:

@@ -1,0 +1,237 @@
+package netfault
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Ports are taken from below the ranges that systems hand out by themselves (Linux: 32768 up; macOS and Windows: 49152 up), so that
+// no other program takes the port while the proxy refuses connections.
+const (
+	firstPort    = 20000
+	lastPort     = 31999
+	portAttempts = 100
+)
+
+// How long, and how often, Set asks for the port again that [Refuse] has given up.
+const (
+	relistenLimit    = 10 * time.Second
+	relistenInterval = 20 * time.Millisecond
+)
+
+// errNotHTTP is the error of a fault that needs requests.
+var errNotHTTP = errors.New("this proxy does not read requests; use ListenAPI or ListenHTTP")
+
+// A Proxy passes TCP connections on to a server, and breaks them when it is told to. Its methods are safe for concurrent use.
+type Proxy struct {
+	target  string
+	address net.Addr
+	// http is nil if the proxy does not read requests.
+	http *server
+
+	// ctx ends with Close.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// serving are all goroutines.
+	serving sync.WaitGroup
+	// setting serialises Set and Close.
+	setting sync.Mutex
+
+	impostor func() (tls.Certificate, error)
+
+	mu       sync.Mutex
+	fault    Fault
+	changed  chan struct{} // closed when fault changes
+	listener net.Listener  // nil while connections are refused
+	open     map[*conn]struct{}
+	accepted int
+}
+
+// Listen opens a proxy, at a loopback address and a free port, in front of the server at target, "host:port". The server need not
+// be there yet. The proxy must be closed.
+func Listen(target string) (*Proxy, error) {
+	if _, _, err := net.SplitHostPort(target); err != nil {
+		return nil, fmt.Errorf("open a proxy: the target: %w", err)
+	}
+	listener, err := listenOnFreePort()
+	if err != nil {
+		return nil, fmt.Errorf("open a proxy for %s: %w", target, err)
+	}
+	p := &Proxy{target: target, address: listener.Addr(), changed: make(chan struct{}), open: map[*conn]struct{}{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.impostor = sync.OnceValues(func() (tls.Certificate, error) {
+		_, certificate, err := newCertificate("an authority that no client trusts")
+		return certificate, err
+	})
+	p.accept(listener)
+	return p, nil
+}
+
+func listenOnFreePort() (listener net.Listener, err error) {
+	for range portAttempts {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		if listener, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return listener, nil
+		}
+	}
+	return nil, fmt.Errorf("find a free port: %w", err)
+}
+
+// Addr is the address of the proxy, "127.0.0.1:port". It stays the same while connections are refused.
+func (p *Proxy) Addr() string { return p.address.String() }
+
+// Connections is how many connections clients have to the proxy.
+func (p *Proxy) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.open)
+}
+
+// Accepted is how many connections the proxy has accepted since it was opened.
+func (p *Proxy) Accepted() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.accepted
+}
+
+// Fault is the present fault.
+func (p *Proxy) Fault() Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fault
+}
+
+// Set switches to another fault, of which there is one at a time. It returns an error, and changes nothing, if the fault needs a proxy
+// that reads requests and this one does not, if the proxy is closed, or if the port cannot be had again after [Refuse].
+func (p *Proxy) Set(f Fault) error {
+	p.setting.Lock()
+	defer p.setting.Unlock()
+	if f.readsRequests() && p.http == nil {
+		return fmt.Errorf("%s: %w", f, errNotHTTP)
+	}
+	if p.ctx.Err() != nil {
+		return fmt.Errorf("%s: the proxy is closed", f)
+	}
+	if f.kind != refuse && p.listening() == nil {
+		listener, err := relisten(p.address)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f, err)
+		}
+		// A connection that is accepted meanwhile is refused late, as a reset.
+		defer p.accept(listener)
+	}
+	p.change(f)
+	if f.kind == refuse {
+		p.shut()
+	}
+	return nil
+}
+
+// change makes f the fault, and resets what does not survive that.
+func (p *Proxy) change(f Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault = f
+	close(p.changed)
+	p.changed = make(chan struct{})
+	for c := range p.open {
+		if f.endsConnections() || f.kind != blackHole && c.lost {
+			c.abort()
+		}
+	}
+}
+
+func (p *Proxy) listening() net.Listener {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listener
+}
+
+// shut closes the port.
+func (p *Proxy) shut() {
+	p.mu.Lock()
+	listener := p.listener
+	p.listener = nil
+	p.mu.Unlock()
+	if listener != nil {
+		_ = listener.Close()
+	}
+}
+
+func relisten(address net.Addr) (net.Listener, error) {
+	for limit := time.Now().Add(relistenLimit); ; {
+		listener, err := net.Listen("tcp", address.String())
+		if err == nil {
+			return listener, nil
+		}
+		if time.Now().After(limit) {
+			return nil, fmt.Errorf("listen at %s again: %w", address, err)
+		}
+		time.Sleep(relistenInterval)
+	}
+}
+
+// accept takes connections from listener until that is closed.
+func (p *Proxy) accept(listener net.Listener) {
+	p.mu.Lock()
+	p.listener = listener
+	p.mu.Unlock()
+	p.serving.Go(func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			c := &conn{proxy: p, near: near.(*net.TCPConn), closed: make(chan struct{})}
+			if !p.admit(listener, c) {
+				abort(c.near)
+				continue
+			}
+			p.serving.Go(c.serve)
+		}
+	})
+}
+
+// admit counts a connection, unless the port was closed meanwhile.
+func (p *Proxy) admit(listener net.Listener, c *conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != listener {
+		return false
+	}
+	p.open[c] = struct{}{}
+	p.accepted++
+	return true
+}
+
+// state is the fault, and a channel that is closed when it is another.
+func (p *Proxy) state() (Fault, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fault, p.changed
+}
+
+// Close closes the port, resets all connections, and waits until nothing of the proxy runs. It may be called more than once.
+func (p *Proxy) Close() error {
+	p.setting.Lock()
+	defer p.setting.Unlock()
+	p.cancel()
+	p.shut()
+	p.mu.Lock()
+	for c := range p.open {
+		c.abort()
+	}
+	p.mu.Unlock()
+	p.serving.Wait()
+	if p.http == nil {
+		return nil
+	}
+	return p.http.close()
+}

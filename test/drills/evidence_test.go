@@ -1,0 +1,158 @@
+//go:build linux
+
+package drills_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/replica"
+)
+
+// transit is how much later than the closing of the fence a request may be stamped that the fence had let pass before: it was on its
+// way to a process that had to be scheduled to read its clock.
+const transit = time.Second
+
+// An act is a mutating call, to the cloud or the API server.
+type act struct {
+	by         *member
+	begin, end time.Time
+	what       string
+	// succeeded tells that it had an effect.
+	succeeded bool
+}
+
+func (a act) String() string {
+	return fmt.Sprintf("%s: %s from %s to %s", a.by.Name, a.what, a.begin.Format("15:04:05.000000"), a.end.Format("15:04:05.000000"))
+}
+
+// acts are all mutating calls of the members, in the order in which they began. Left out is what passes no fence: events, the lease, tokens,
+// and the questions that the secure port asks about its callers.
+func (w *world) acts() ([]act, error) {
+	var all []act
+	for _, call := range w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches) {
+		for _, m := range w.members {
+			if m.isOf(call.Caller) {
+				end := call.Ended
+				if !call.Finished {
+					end = time.Now()
+				}
+				all = append(all, act{m, call.Started, end, fmt.Sprintf("%s %s of %s (%s)", call.Caller, call.Method, call.Object, call.Err), call.Err == ""})
+			}
+		}
+	}
+	records, err := w.plane.Audit().Since(w.mark, controlplane.Mutating())
+	if err != nil {
+		return nil, err
+	}
+	for _, record := range records {
+		switch record.Resource {
+		case "events", "leases", "tokenreviews", "subjectaccessreviews", "serviceaccounts":
+			continue
+		}
+		for _, m := range w.members {
+			if m.isOf(record.UserAgent) {
+				all = append(all, act{m, record.Time, record.Done, record.String(), record.Code < 300})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b act) int { return a.begin.Compare(b.begin) })
+	return all, nil
+}
+
+// late are the acts of members whose fence had closed. One thing no fence in a process can do: keep back a request that it has let pass,
+// and that waits in the socket of a frozen API server. It has been cancelled, and must not have had an effect.
+func (w *world) late(frozen bool) ([]act, error) {
+	all, err := w.acts()
+	if err != nil {
+		return nil, err
+	}
+	var late []act
+	for _, m := range w.members {
+		for _, gap := range w.gaps(m) {
+			for _, a := range all {
+				if a.by == m && (a.succeeded || !frozen) && a.begin.After(gap.from.Add(transit)) && (gap.until.IsZero() || a.begin.Before(gap.until)) {
+					late = append(late, a)
+				}
+			}
+		}
+	}
+	return late, nil
+}
+
+// A span is a stretch of time; a zero until is for ever.
+type span struct{ from, until time.Time }
+
+// gaps are when no fence of the member was open: from the end of each term to the beginning of its next one.
+func (w *world) gaps(m *member) (all []span) {
+	closed := false
+	for _, e := range w.entries(m, replica.TermBegins, replica.TermEnds, replica.TermDrained) {
+		switch {
+		case e.Message == replica.TermBegins:
+			if closed {
+				all[len(all)-1].until = e.At
+			}
+			closed = false
+		case closed:
+		case e.Message == replica.TermEnds && e.Closed.IsZero():
+			// Not for the loss of the lease: calls in flight get their time, and what has drained does not act.
+		default:
+			from := e.Closed
+			if from.IsZero() {
+				from = e.At
+			}
+			all, closed = append(all, span{from: from}), true
+		}
+	}
+	return all
+}
+
+// A tenure is the time in which the lease was a member's by the API server's record: from the moment at which it had got it to the one at
+// which another did.
+type tenure struct {
+	span
+	holder string
+}
+
+func (w *world) tenures() (history []tenure, _ error) {
+	writes, err := w.plane.Audit().Since(w.mark, controlplane.ByNamespace(w.name), controlplane.ByResource("coordination.k8s.io", "leases"),
+		controlplane.ByVerb("create", "update"), controlplane.ByCode(http.StatusOK, http.StatusCreated))
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(writes, func(a, b controlplane.AuditRecord) int { return a.Time.Compare(b.Time) })
+	for _, write := range writes {
+		holder, _, _ := strings.Cut(write.UserAgent, "/")
+		last := len(history) - 1
+		if last >= 0 && history[last].holder == holder {
+			continue
+		}
+		if last >= 0 {
+			history[last].until = write.Time
+		}
+		history = append(history, tenure{span{from: write.Time}, holder})
+	}
+	return history, nil
+}
+
+// unled are the acts of members that did not have the lease when they began, or not any more when they ended.
+func (w *world) unled() ([]act, error) {
+	history, err := w.tenures()
+	if err != nil {
+		return nil, err
+	}
+	all, err := w.acts()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(a act) bool {
+		return slices.ContainsFunc(history, func(e tenure) bool {
+			return e.holder == a.by.Name && !a.begin.Before(e.from) && (e.until.IsZero() || !a.end.After(e.until))
+		})
+	}), nil
+}

@@ -1,0 +1,313 @@
+//go:build linux
+
+package drills_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/replica"
+)
+
+// The load: each leader has that many mutating calls in flight, or about to be made, at any time.
+const (
+	busyServices = 12
+	busyTakes    = 30 * time.Millisecond
+	busyPauses   = 50 * time.Millisecond
+)
+
+// A change is what an operator, or another program, does to a lease.
+type change struct {
+	name string
+	// do changes the lease, whose holder is leader; nil deletes it.
+	do func(lease *coordinationv1.LeaseSpec, leader, standby string)
+}
+
+var deletion = change{name: "deleted"}
+
+var edits = []change{
+	{"another holder", func(l *coordinationv1.LeaseSpec, _, _ string) { l.HolderIdentity = ptr.To("another") }},
+	{"no holder", func(l *coordinationv1.LeaseSpec, _, _ string) { l.HolderIdentity = ptr.To("") }},
+	{"the standby as holder", func(l *coordinationv1.LeaseSpec, _, standby string) { l.HolderIdentity = ptr.To(standby) }},
+	{"the standby as holder, renewed now", func(l *coordinationv1.LeaseSpec, _, standby string) {
+		l.HolderIdentity, l.RenewTime = ptr.To(standby), ptr.To(metav1.NowMicro())
+	}},
+	{"a duration of 1 s", func(l *coordinationv1.LeaseSpec, _, _ string) { l.LeaseDurationSeconds = ptr.To[int32](1) }},
+	{"renewed an hour ago", func(l *coordinationv1.LeaseSpec, _, _ string) {
+		l.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Hour)))
+	}},
+	{"renewed in an hour", func(l *coordinationv1.LeaseSpec, _, _ string) {
+		l.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(time.Hour)))
+	}},
+	{"another holder, renewed an hour ago", func(l *coordinationv1.LeaseSpec, _, _ string) {
+		l.HolderIdentity, l.RenewTime = ptr.To("another"), ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Hour)))
+	}},
+	{"no holder and a duration of 1 s", func(l *coordinationv1.LeaseSpec, _, _ string) {
+		l.HolderIdentity, l.LeaseDurationSeconds = ptr.To(""), ptr.To[int32](1)
+	}},
+}
+
+// extent is how much of the lease drills runs: in how many clusters at once, and how many deletions and edits there are in each.
+func extent() (clusters, each int) {
+	if all() {
+		return 5, 10
+	}
+	return 2, 3
+}
+
+// Two replicas call the cloud as fast as they can, and the lease is deleted and edited at random moments.
+func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
+	t.Parallel()
+	clusters, each := extent()
+	seen := make([]overlap, clusters)
+	t.Run("clusters", func(t *testing.T) {
+		for i := range clusters {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, planes.shared.started(t), fmt.Sprintf("lease-%d", i))
+				for _, name := range []string{"a", "b"} {
+					w.start(w.name+"-"+name, programs.ccm)
+				}
+				w.load(busyServices, busyTakes, busyPauses)
+				random := rand.New(rand.NewPCG(uint64(i), 1))
+				var changes []change
+				for n := range each {
+					changes = append(changes, deletion, edits[(i*each+n)%len(edits)])
+				}
+				random.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
+				w.disturb(random, changes)
+				seen[i] = overlapOf(w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches))
+				for i, example := range seen[i].examples {
+					if i < 5 {
+						t.Error(example)
+					}
+				}
+				for _, m := range w.members {
+					if !m.Running() {
+						t.Errorf("%s has ended with code %d", m.Name, m.ExitCode())
+					}
+				}
+			})
+		}
+	})
+	total := sum(seen...)
+	results.addLease("fxccm and fxccm", fmt.Sprintf("%d deletions, %d edits", clusters*each, clusters*each), total)
+	if total.calls > 0 {
+		t.Errorf("%d of %d mutating calls were made while another term made some, during %s", total.calls, total.of, total.time)
+	}
+}
+
+// A candidate of client-go's own, in a program that does not know fxccm, takes a lease that is deleted at once. Two of them do
+// the same to each other, and it must not be worse with fxccm.
+func TestLease_DeletedBesideClientGo_IsNoWorseThanClientGoAlone(t *testing.T) {
+	t.Parallel()
+	_, each := extent()
+	each *= 2
+	var withFxccm, alone overlap
+	t.Run("pairs", func(t *testing.T) {
+		for name, pair := range map[string]struct {
+			fxccm bool
+			into  *overlap
+		}{"fxccm": {true, &withFxccm}, "clientgo": {false, &alone}} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, planes.shared.started(t), "rival-"+name)
+				if pair.fxccm {
+					w.start(w.name+"-a", programs.ccm)
+				} else {
+					w.startRival(w.name + "-a")
+				}
+				w.startRival(w.name + "-b")
+				w.cloud.SetLatency(busyTakes) // for both kinds of candidates
+				w.load(busyServices, 0, busyPauses)
+				random := rand.New(rand.NewPCG(uint64(each), 2))
+				w.disturb(random, slices.Repeat([]change{deletion}, each))
+				*pair.into = overlapOf(w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches))
+			})
+		}
+	})
+	deletions := fmt.Sprintf("%d deletions", each)
+	results.addLease("fxccm and client-go", deletions, withFxccm)
+	results.addLease("client-go and client-go", deletions, alone)
+	// What client-go does to itself depends on the moments of the deletions.
+	if margin := alone.time/2 + time.Duration(each)*100*time.Millisecond; withFxccm.time > alone.time+margin {
+		t.Errorf("beside fxccm two terms act at once for %s, client-go beside itself for %s", withFxccm.time, alone.time)
+	}
+}
+
+// startRival starts a candidate of client-go's.
+func (w *world) startRival(name string) *member {
+	w.t.Helper()
+	m, kubeconfig := w.connect(name)
+	flags := append([]string{
+		"--kubeconfig=" + kubeconfig,
+		"--cloud=" + w.cloudAddress,
+		"--leader-elect-identity=" + name,
+		"--leader-elect-resource-namespace=" + w.name,
+		"--leader-elect-resource-name=" + leaseName,
+		fmt.Sprintf("--workers=%d", busyServices),
+		"--pause=" + busyPauses.String(),
+	}, replica.QuickLease().Flags()...)
+	m.Replica = &replica.Replica{Process: replica.StartProcess(w.t, w.dir, name, programs.rival, flags...)}
+	w.members = append(w.members, m)
+	return m
+}
+
+// disturb changes the lease, each time at a random moment of a term that is busy.
+func (w *world) disturb(random *rand.Rand, changes []change) {
+	w.t.Helper()
+	for _, c := range changes {
+		leader := w.awaitBusy(time.Now())
+		time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+		if err := w.change(c, leader); err != nil {
+			w.t.Fatalf("%s: %v", c.name, err)
+		}
+		// It takes a moment until it is seen who goes on.
+		w.awaitBusy(time.Now().Add(replica.QuickLease().Duration))
+	}
+}
+
+// awaitBusy waits until, after the moment, one term alone has called the cloud for a second. It returns the member whose term that is.
+func (w *world) awaitBusy(after time.Time) (busy *member) {
+	w.t.Helper()
+	if err := within(patience, func() error {
+		since := time.Now().Add(-time.Second)
+		if since.Before(after) {
+			return errors.New("the time has not come")
+		}
+		var callers []string
+		var last time.Time
+		for _, call := range w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches, func(call fake.Call) bool { return call.Started.After(since) }) {
+			callers, last = append(callers, call.Caller), call.Started
+		}
+		slices.Sort(callers)
+		if callers = slices.Compact(callers); len(callers) != 1 || time.Since(last) > 500*time.Millisecond {
+			return fmt.Errorf("the cloud is called by %q, the last time %s ago", callers, time.Since(last))
+		}
+		for _, m := range w.members {
+			if m.isOf(callers[0]) {
+				busy = m
+			}
+		}
+		return nil
+	}); err != nil {
+		w.t.Fatalf("no term is busy: %v", err)
+	}
+	return busy
+}
+
+// change changes the lease, whoever else writes it.
+func (w *world) change(c change, leader *member) error {
+	standby := ""
+	for _, m := range w.members {
+		if m != leader {
+			standby = m.Name
+		}
+	}
+	leases := w.plane.admin.CoordinationV1().Leases(w.name)
+	return within(10*time.Second, func() error {
+		ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
+		defer cancel()
+		if c.do == nil {
+			err := leases.Delete(ctx, leaseName, metav1.DeleteOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		}
+		lease, err := leases.Get(ctx, leaseName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		c.do(&lease.Spec, leader.Name, standby)
+		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// An overlap is how much two terms acted at once. A term acts from the beginning of its first call to the end of its last one.
+type overlap struct {
+	// calls are those of a term that ended after another term had begun to act, of all that there were.
+	calls, of int
+	// time is how long that went on.
+	time     time.Duration
+	terms    int
+	examples []string
+}
+
+func overlapOf(calls []fake.Call) (o overlap) {
+	o.of = len(calls)
+	first, last := map[string]time.Time{}, map[string]time.Time{}
+	var callers []string // in the order in which they began
+	for _, call := range calls {
+		if _, known := first[call.Caller]; !known {
+			first[call.Caller] = call.Started
+			callers = append(callers, call.Caller)
+		}
+		if end := endOf(call); end.After(last[call.Caller]) {
+			last[call.Caller] = end
+		}
+	}
+	o.terms = len(callers)
+	for i, earlier := range callers {
+		for _, later := range callers[i+1:] {
+			both := min(last[earlier].Sub(first[later]), last[later].Sub(first[later]))
+			if both <= 0 {
+				continue
+			}
+			o.time += both
+			for _, call := range calls {
+				if call.Caller == earlier && endOf(call).After(first[later]) && call.Started.Before(last[later]) {
+					o.calls++
+					o.examples = append(o.examples, fmt.Sprintf("%s calls %s of %s from %s to %s, and %s acts since %s", call.Caller, call.Method,
+						call.Object, call.Started.Format(time.StampMicro), endOf(call).Format(time.StampMicro), later, first[later].Format(time.StampMicro)))
+				}
+			}
+		}
+	}
+	return o
+}
+
+func endOf(call fake.Call) time.Time {
+	if !call.Finished {
+		return time.Now()
+	}
+	return call.Ended
+}
+
+func sum(all ...overlap) (total overlap) {
+	for _, o := range all {
+		total.calls += o.calls
+		total.of += o.of
+		total.time += o.time
+		total.terms += o.terms
+	}
+	return total
+}
+
+func TestOverlapOf_CountsCallsOfATermThatIsNotOver(t *testing.T) {
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	call := func(caller string, from, to int) fake.Call {
+		return fake.Call{Caller: caller, Started: at(from), Ended: at(to), Finished: true}
+	}
+	// Calls need not be in flight at once for two terms to act at once.
+	o := overlapOf([]fake.Call{call("a/1", 0, 10), call("b/1", 20, 30), call("a/1", 40, 50), call("b/1", 60, 70), call("c/1", 70, 80)})
+	if o.calls != 1 || o.time != 30*time.Millisecond || o.of != 5 || o.terms != 3 {
+		t.Errorf("the overlap is %+v, want 1 call of 5 during 30 ms, of 3 terms", o)
+	}
+	if o := overlapOf([]fake.Call{call("a/1", 0, 10), call("b/1", 10, 30), call("a/2", 30, 40)}); o.calls != 0 || o.time != 0 {
+		t.Errorf("the overlap of terms one after the other is %+v", o)
+	}
+}

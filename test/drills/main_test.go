@@ -1,0 +1,68 @@
+//go:build linux
+
+package drills_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/fxccm/fxccm/test/internal/replica"
+	"github.com/fxccm/fxccm/test/internal/suite"
+)
+
+// programs are the paths of what the drills run as processes. It is set by TestMain.
+var programs struct{ ccm, host, rival string }
+
+// planes are the control planes of the package, which are started when they are needed.
+var planes = struct{ shared, frozen *plane }{shared: newPlane(), frozen: newPlane()}
+
+var update = flag.Bool("update", false, "write the results to docs/reference/drills.md")
+
+// all tells whether all cells run, or only some.
+func all() bool { return os.Getenv("FXCCM_DRILLS") == "all" }
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(suite.Quietly(func() int { return runSuite(m) }))
+}
+
+func runSuite(m *testing.M) (code int) {
+	// Cells wait most of the time; how many of them run at once is up to the lanes.
+	if err := flag.Set("test.parallel", "256"); err != nil {
+		return suite.Failed(err)
+	}
+	dir, err := os.MkdirTemp("", "fxccm-drills-bin-")
+	if err != nil {
+		return suite.Failed(err)
+	}
+	defer func() {
+		err := errors.Join(planes.shared.stop(), planes.frozen.stop(), os.RemoveAll(dir))
+		if err != nil {
+			code = max(code, suite.Failed(err))
+		}
+	}()
+	if err := replica.Build(filepath.Join("..", ".."), dir, "./example", "./test/drills/host", "./test/drills/rival"); err != nil {
+		return suite.Failed(err)
+	}
+	programs.ccm, programs.host, programs.rival = filepath.Join(dir, "example"), filepath.Join(dir, "host"), filepath.Join(dir, "rival")
+	code = m.Run()
+	if err := report(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	return code
+}
+
+func (p *plane) stop() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ControlPlane == nil {
+		return nil
+	}
+	return p.Stop(context.Background())
+}

@@ -1,0 +1,120 @@
+//go:build linux
+
+package drills_test
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
+)
+
+const (
+	// outageLasts is longer than a term may take to end: the lease's duration, and then the drain timeout.
+	outageLasts = 9 * time.Second
+	// standbyHeals is when the way of a replica that stood by is whole again: it takes over while the leader is still cut off.
+	standbyHeals = 5 * time.Second
+
+	drainTimeout = 4 * time.Second
+)
+
+// An outage is a way in which the API server cannot be used.
+type outage struct {
+	name string
+	// fault is that of a way to the API server. It is not used if the outage is one of the API server itself.
+	fault netfault.Fault
+	// resolves, if true, means that names are not known any more while the fault lasts.
+	resolves bool
+	// frozen is an outage of the API server itself.
+	frozen bool
+}
+
+var outages = []outage{
+	{name: "black hole", fault: netfault.BlackHole()},
+	{name: "connections reset", fault: netfault.Reset()},
+	{name: "frozen", frozen: true},
+	{name: "slow, 5 s", fault: netfault.Slow(5 * time.Second)},
+	{name: "429, Retry-After", fault: netfault.Status(http.StatusTooManyRequests, time.Second)},
+	{name: "wrong certificate", fault: netfault.WrongCertificate()},
+	{name: "name unknown", fault: netfault.Reset(), resolves: true},
+}
+
+// A strike is an outage of one cell. It can be begun from a handler of requests.
+type strike struct {
+	w      *world
+	outage outage
+	once   sync.Once
+	// begun is closed when the outage has begun, at the time at.
+	begun chan struct{}
+	at    time.Time
+	err   error
+}
+
+func newStrike(w *world, o outage) *strike {
+	return &strike{w: w, outage: o, begun: make(chan struct{})}
+}
+
+// begin begins the outage, if it has not begun.
+func (s *strike) begin() {
+	s.once.Do(func() {
+		defer close(s.begun)
+		s.at = time.Now()
+		switch {
+		case s.outage.frozen:
+			s.err = s.w.plane.freeze()
+		case s.outage.resolves:
+			s.w.names.Set(netfault.Unknown)
+			s.set(s.outage.fault, s.w.members...)
+			// What follows is up to the names alone.
+			s.set(netfault.Pass(), s.w.members...)
+		default:
+			s.set(s.outage.fault, s.w.members...)
+		}
+	})
+}
+
+func (s *strike) set(f netfault.Fault, members ...*member) {
+	for _, m := range members {
+		if err := m.endpoint.Set(f); err != nil && s.err == nil {
+			s.err = err
+		}
+	}
+}
+
+// sitOut waits for the end of the outage, and returns when it was over for one member at least.
+func (s *strike) sitOut(leader *member) (over time.Time) {
+	heal := func(members ...*member) {
+		if s.outage.frozen || s.outage.resolves {
+			return
+		}
+		s.set(netfault.Pass(), members...)
+		if over.IsZero() {
+			over = time.Now()
+		}
+	}
+	var others []*member
+	for _, m := range s.w.members {
+		if m != leader {
+			others = append(others, m)
+		}
+	}
+	time.Sleep(time.Until(s.at.Add(standbyHeals)))
+	if len(others) > 0 {
+		heal(others...)
+	}
+	time.Sleep(time.Until(s.at.Add(outageLasts)))
+	heal(leader)
+	if s.outage.resolves {
+		s.w.names.Set(netfault.Known)
+	}
+	if s.outage.frozen {
+		if err := s.w.plane.thaw(); err != nil && s.err == nil {
+			s.err = err
+		}
+	}
+	if over.IsZero() {
+		over = time.Now()
+	}
+	return over
+}

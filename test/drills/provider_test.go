@@ -1,0 +1,124 @@
+//go:build linux
+
+package drills_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
+	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/replica"
+)
+
+// hangs is how long the provider of a replica hangs, whose term gives it startTimeout to start.
+func hangs() (hangs, startTimeout time.Duration) {
+	if all() {
+		return 150 * time.Second, 20 * time.Second
+	}
+	return 40 * time.Second, 8 * time.Second
+}
+
+// The provider of one replica does not come up, and does not hear that it should stop. A replica whose provider does leads in its place;
+// the other one stands by as soon as its provider has come to itself, and leads when it is its turn.
+func TestProvider_DoesNotStart_TheStandbyLeads(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"hanging-new", "hanging-initialize"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, planes.shared.started(t), kind)
+			faulty := filepath.Join(w.dir, "faulty")
+			if err := os.WriteFile(faulty, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			hangs, startTimeout := hangs()
+			ill := w.start(w.name+"-ill", programs.host, "--provider="+kind, "--fault-file="+faulty,
+				"--cloud-provider-start-timeout="+startTimeout.String())
+			begun := ill.AwaitEntry(t, 1, replica.TermBegins).At
+			healthy := w.start(w.name+"-healthy", programs.host)
+			w.addNode()
+			w.addService()
+
+			// The start timeout, the drain timeout, and the lease expires.
+			limit := startTimeout + drainTimeout + replica.QuickLease().Duration
+			leader := w.awaitLeader()
+			took := w.entries(leader, replica.TermReady)[0].At.Sub(begun)
+			t.Logf("%s leads %s after the other has won the lease", leader.Name, took)
+			if leader != healthy || took > limit+leadsAtLast {
+				t.Errorf("%s leads after %s, want %s after %s", leader.Name, took, healthy.Name, limit)
+			}
+			w.awaitServed()
+
+			time.Sleep(time.Until(begun.Add(hangs)))
+			if err := os.Remove(faulty); err != nil {
+				t.Fatal(err)
+			}
+			if !ill.Running() {
+				t.Fatalf("%s has ended with code %d", ill.Name, ill.ExitCode())
+			}
+			healthy.Signal(t, syscall.SIGTERM)
+			if code := healthy.Wait(t); code != 0 {
+				t.Errorf("%s has ended with code %d", healthy.Name, code)
+			}
+			w.addNode()
+			if leader := w.awaitLeader(); leader != ill {
+				t.Errorf("%s leads, want %s", leader.Name, ill.Name)
+			}
+			w.awaitServed()
+			w.wantNothingLate()
+		})
+	}
+}
+
+// A call to the cloud goes on although it was cancelled, and its host leaves it to the default what follows: the process ends before another
+// replica leads.
+func TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, planes.shared.started(t), "deaf")
+	deaf := w.start(w.name+"-deaf", programs.host, "--provider=deaf")
+	w.awaitLeader()
+	other := w.start(w.name+"-other", programs.host)
+	w.cloud.On(fake.EnsureLoadBalancer).By(deaf.Caller(1)).Hang()
+	service := w.nextService()
+	w.create(service)
+	w.awaitInFlight(fake.EnsureLoadBalancer, w.name+"/"+service.Name, func() {
+		if err := deaf.endpoint.Set(netfault.BlackHole()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := within(patience, func() error {
+		leader, err := w.leader(t.Context())
+		if err == nil && leader != other {
+			err = fmt.Errorf("%s leads", leader.Name)
+		}
+		return err
+	}); err != nil {
+		t.Fatalf("%s does not lead: %v", other.Name, err)
+	}
+	if deaf.Running() {
+		t.Error("the process whose call goes on still runs when another leads")
+	} else if code := deaf.ExitCode(); code != ccm.ExitDrainTimeout {
+		t.Errorf("it has ended with code %d, want %d", code, ccm.ExitDrainTimeout)
+	}
+	w.awaitServed()
+	w.wantNothingLate()
+}
+
+// wantNothingLate fails the test for each mutating call without an open fence, or without the lease.
+func (w *world) wantNothingLate() {
+	w.t.Helper()
+	late, err := w.late(false)
+	unled, err2 := w.unled()
+	if err := errors.Join(err, err2); err != nil {
+		w.t.Error(err)
+	}
+	for _, a := range append(late, unled...) {
+		w.t.Errorf("without the lease, or after the fence had closed: %s", a)
+	}
+}

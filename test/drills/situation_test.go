@@ -1,0 +1,185 @@
+//go:build linux
+
+package drills_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
+	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/replica"
+)
+
+// cloudTakes is how long the cloud takes for a call during which an outage begins: the call succeeds while the term is valid, and what is
+// to be written then cannot be.
+const cloudTakes = 700 * time.Millisecond
+
+// A situation is what a term is doing when the outage begins.
+type situation struct {
+	name string
+	// args are added to the command line of the processes.
+	args []string
+	// settle, if it is set, comes before the processes are measured.
+	settle func(*world)
+	// bring brings the situation about, and begins the outage in it.
+	bring func(w *world, leader *member, begin func())
+}
+
+var situations = []situation{
+	{name: "idle", bring: func(_ *world, _ *member, begin func()) { begin() }},
+	{name: "node shut off", settle: shutOffOne, bring: func(_ *world, _ *member, begin func()) { begin() }},
+	{name: "node being initialised", bring: func(w *world, _ *member, begin func()) {
+		node := w.nextNode()
+		w.inFlight(fake.InstanceMetadata, node.Name, func() { w.register(node) }, begin)
+	}},
+	{name: "Service being ensured", bring: func(w *world, _ *member, begin func()) {
+		service := w.nextService()
+		w.inFlight(fake.EnsureLoadBalancer, w.name+"/"+service.Name, func() { w.create(service) }, begin)
+	}},
+	{name: "route being created", bring: func(w *world, _ *member, begin func()) {
+		node := w.nextNode()
+		w.inFlight(fake.CreateRoute, node.Name, func() { w.register(node) }, begin)
+	}},
+	{name: "token expired", args: []string{"--use-service-account-credentials"}, settle: shutOffOne, bring: expireTokens},
+	{name: "informer relisting", bring: relist},
+	{name: "term opening", bring: openTerm},
+	{name: "term draining", settle: shutOffOne, bring: drainTerm},
+}
+
+func shutOffOne(w *world) { w.shutOff(w.nodes[0]) }
+
+// inFlight has a call of the method about an object take its time, and begins the outage when it is in flight.
+func (w *world) inFlight(method fake.Method, object string, cause, begin func()) {
+	w.t.Helper()
+	w.cloud.On(method).For(object).Times(1).Delay(cloudTakes)
+	cause()
+	w.awaitInFlight(method, object, begin)
+}
+
+func (w *world) awaitInFlight(method fake.Method, object string, begin func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	call := fake.CallFilter{Method: method, Object: object}
+	if _, err := w.cloud.WaitForCall(ctx, call.Matches, func(call fake.Call) bool { return !call.Finished }); err != nil {
+		w.t.Fatal(err)
+	}
+	begin()
+}
+
+// expireTokens has the API server take tokens of ServiceAccounts for expired. The outage begins when the first is to be replaced: the
+// request for it is not answered.
+func expireTokens(w *world, _ *member, begin func()) {
+	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/token") {
+			begin()
+			return false
+		}
+		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		// Tokens of ServiceAccounts are JSON web tokens, the endpoint's own is a word.
+		if !strings.Contains(token, ".") {
+			return false
+		}
+		answer(rw, apierrors.NewUnauthorized("the token has expired"))
+		return true
+	})
+}
+
+// relist ends all watches, and answers those that are begun then that they are too old. The outage begins when an informer lists again.
+func relist(w *world, _ *member, begin func()) {
+	var expired atomic.Bool
+	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {
+		query := r.URL.Query()
+		listed := strings.HasSuffix(r.URL.Path, "/nodes") || strings.HasSuffix(r.URL.Path, "/services")
+		switch {
+		case !listed || r.Method != http.MethodGet:
+			return false
+		case query.Get("watch") != "" && query.Get("sendInitialEvents") == "":
+			expired.Store(true)
+			answer(rw, apierrors.NewResourceExpired("the watch is too old"))
+			return true
+		case expired.Load():
+			begin()
+		}
+		return false
+	})
+	for _, m := range w.members {
+		for _, f := range []netfault.Fault{netfault.Reset(), netfault.Pass()} {
+			if err := m.endpoint.Set(f); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// loseTerm refuses renewals until the leader's term ends, and returns when it does. Reads of nodes take their time meanwhile.
+func loseTerm(w *world, leader *member) {
+	w.t.Helper()
+	before := len(w.entries(leader, replica.TermEnds))
+	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case strings.Contains(r.URL.Path, "/leases"):
+			answer(rw, apierrors.NewInternalError(http.ErrServerClosed))
+			return true
+		case r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/nodes/"):
+			select {
+			case <-time.After(2 * time.Second):
+			case <-r.Context().Done():
+				return true
+			}
+		}
+		return false
+	})
+	deadline := time.Now().Add(patience)
+	for len(w.entries(leader, replica.TermEnds)) == before {
+		if time.Now().After(deadline) {
+			w.t.Fatal("the term does not end")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// openTerm begins the outage when a provider is built for the next term.
+func openTerm(w *world, leader *member, begin func()) {
+	opening := treatment(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/v1/cloud") {
+			begin()
+		}
+		return false
+	})
+	loseTerm(w, leader)
+	w.cloudTreat.Store(&opening)
+	w.treat(nil)
+}
+
+// drainTerm begins the outage when the term has just ended.
+func drainTerm(w *world, leader *member, begin func()) {
+	loseTerm(w, leader)
+	begin()
+}
+
+func (w *world) entries(m *member, messages ...string) []replica.Entry {
+	w.t.Helper()
+	found, err := m.Entries(messages...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return found
+}
+
+// answer sends an error as the API server would.
+func answer(w http.ResponseWriter, err *apierrors.StatusError) {
+	status := err.Status()
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status)
+}

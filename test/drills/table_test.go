@@ -1,0 +1,135 @@
+//go:build linux
+
+package drills_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A result is what a cell has shown.
+type result struct {
+	cell cell
+	// wrong are the words for what was not as it should be.
+	wrong []string
+	// unfinished cells have failed before there was a result.
+	unfinished bool
+	// leads tells that the cloud controller manager led again; led is how long after the end of the outage the cloud controller manager led again.
+	leads          bool
+	led            time.Duration
+	late, overlaps int
+}
+
+// note adds to the result what is worth to be seen and no error.
+func (r *result) note(word string) { r.wrong = append(r.wrong, word) }
+
+// complain is note, and an error of the test.
+func (r *result) complain(t *testing.T, word, format string, args ...any) {
+	t.Helper()
+	r.note(word)
+	t.Errorf(format, args...)
+}
+
+func (r *result) verdict() string {
+	wrong := slices.Clone(r.wrong)
+	if r.unfinished {
+		wrong = append(wrong, "unfinished")
+	}
+	if r.late > 0 {
+		wrong = append(wrong, "late calls")
+	}
+	if r.overlaps > 0 {
+		wrong = append(wrong, "overlap")
+	}
+	return cmp.Or(strings.Join(wrong, ", "), "ok")
+}
+
+// results are those of all cells, and the lines of the lease drills.
+var results list
+
+type list struct {
+	mu     sync.Mutex
+	all    []*result
+	leases []string
+}
+
+func (l *list) add(r *result) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, r)
+}
+
+// addLease adds a line to the table of the lease drills.
+func (l *list) addLease(candidates, changes string, o overlap) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leases = append(l.leases, fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f s |", candidates, changes, o.terms, o.of, o.calls, o.time.Seconds()))
+}
+
+// report prints the results, and writes them to the page if asked to.
+func report() error {
+	if len(results.all) == 0 && len(results.leases) == 0 {
+		return nil
+	}
+	written := tables(results.all, results.leases)
+	fmt.Println(written)
+	if !*update {
+		return nil
+	}
+	path := filepath.Join("..", "..", "docs", "reference", "drills.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	prose, _, found := strings.Cut(string(page), resultsMark)
+	if !found {
+		return fmt.Errorf("%s has no line %s", path, resultsMark)
+	}
+	return os.WriteFile(path, []byte(prose+resultsMark+"\n\n"+written), 0o644)
+}
+
+// resultsMark is the line of the page behind which the results are.
+const resultsMark = "<!-- results -->"
+
+func tables(all []*result, leases []string) string {
+	order := map[string]int{}
+	for i, c := range cells() {
+		order[c.String()] = i
+	}
+	slices.SortFunc(all, func(a, b *result) int { return order[a.cell.String()] - order[b.cell.String()] })
+	var page strings.Builder
+	ok := 0
+	for _, r := range all {
+		if r.verdict() == "ok" {
+			ok++
+		}
+	}
+	fmt.Fprintf(&page, "## Outages\n\n%d of %d cells are ok.\n\n", ok, len(all))
+	page.WriteString("| outage | situation | topology | result | leads again after | mutating calls after the fence | overlaps |\n|---|---|---|---|---|---|---|\n")
+	for _, r := range all {
+		led := "never"
+		if r.leads {
+			led = fmt.Sprintf("%.1f s", r.led.Seconds())
+		}
+		fmt.Fprintf(&page, "| %s | %s | %s | %s | %s | %d | %d |\n", r.cell.outage.name, r.cell.situation.name, r.cell.topology.name,
+			r.verdict(), led, r.late, r.overlaps)
+	}
+	if len(leases) > 0 {
+		page.WriteString(leasePreamble)
+		slices.Sort(leases)
+		for _, line := range leases {
+			page.WriteString(line + "\n")
+		}
+	}
+	return page.String()
+}
+
+const leasePreamble = "\n## The lease\n\n" +
+	"| candidates | changes of the lease | terms | mutating calls | of these, while two terms acted | that lasted |\n|---|---|---|---|---|---|\n"

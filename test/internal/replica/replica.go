@@ -1,0 +1,214 @@
+//go:build linux
+
+// Package replica runs cloud controller managers as processes, for tests of what a process does: it reads their logs, freezes and
+// kills them, and measures what they leave behind.
+//
+// Needs Linux: processes are frozen, and counted in /proc.
+package replica
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// A Replica is a cloud controller manager in a process of its own. Its name is its identity in the election, so the lease names it; the
+// program's name, so the user agent of its requests begins with it; and a part of the caller in the cloud's record. No two of a
+// test have the same.
+type Replica struct {
+	*Process
+	// Port is that of /metrics and /statusz; 0 if none are served.
+	Port int
+}
+
+// Ports of replicas are below those that the system hands out by itself, and apart from those of packages controlplane and netfault: no one
+// takes one between the look at it and the replica's bind, but for another replica's choice of the same.
+const (
+	firstPort    = 10000
+	lastPort     = 19999
+	portAttempts = 100
+)
+
+// FreePort is a port on which no program listens.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	for range portAttempts {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		if listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			_ = listener.Close()
+			return port
+		}
+	}
+	t.Fatalf("no port from %d to %d is free", firstPort, lastPort)
+	return 0
+}
+
+// Caller is how the cloud records the calls of a term.
+func (r *Replica) Caller(term uint64) string { return fake.TermCaller(r.Name, term) }
+
+// What the Manager says at the turning points of a term.
+const (
+	TermBegins = "Term begins"
+	TermReady  = "Term is ready"
+	// TermEnds is said right after the fence has closed, if leadership was lost, and tells when that was.
+	TermEnds    = "Term ends"
+	TermDrained = "Term has drained"
+	Standby     = "Leadership lost, back to standby"
+	Panicked    = "Cloud provider panicked"
+)
+
+// An Entry is a line of a replica's log.
+type Entry struct {
+	At      time.Time
+	Message string
+	Term    uint64
+	// Reason is why a term ends, Closed when its fence has closed; zero if leadership was not lost.
+	Reason string
+	Closed time.Time
+}
+
+// Entries returns the lines with one of the messages.
+func (r *Replica) Entries(messages ...string) ([]Entry, error) {
+	data, err := os.ReadFile(r.Log)
+	if err != nil {
+		return nil, err
+	}
+	var found []Entry
+	for line := range bytes.Lines(data) {
+		if !bytes.HasSuffix(line, []byte("\n")) || !bytes.HasPrefix(line, []byte("{")) {
+			continue // it is just being written, or no entry
+		}
+		e, err := parseEntry(line)
+		if err != nil {
+			return nil, fmt.Errorf("the log of %s: %w: %s", r.Name, err, line)
+		}
+		if slices.Contains(messages, e.Message) {
+			found = append(found, e)
+		}
+	}
+	return found, nil
+}
+
+func parseEntry(line []byte) (Entry, error) {
+	var raw struct {
+		// Millis is klog's time, Time slog's.
+		Millis float64   `json:"ts"`
+		Time   time.Time `json:"time"`
+		Msg    string    `json:"msg"`
+		Term   uint64    `json:"term"`
+		Reason string    `json:"reason"`
+		Closed time.Time `json:"fenceClosed"`
+	}
+	if err := json.Unmarshal(line, &raw); err != nil {
+		return Entry{}, err
+	}
+	if raw.Millis != 0 {
+		raw.Time = time.UnixMicro(int64(raw.Millis * 1000))
+	}
+	return Entry{At: raw.Time, Message: raw.Msg, Term: raw.Term, Reason: raw.Reason, Closed: raw.Closed}, nil
+}
+
+// AwaitEntry waits until the replica has said one of the messages for the n-th time.
+func (r *Replica) AwaitEntry(t testing.TB, n int, message string) Entry {
+	t.Helper()
+	var found []Entry
+	Eventually(t, fmt.Sprintf("%s says %q (%d times)", r.Name, message, n), func() error {
+		if !r.Running() {
+			return fmt.Errorf("it has ended with code %d", r.ExitCode())
+		}
+		var err error
+		if found, err = r.Entries(message); err == nil && len(found) < n {
+			err = fmt.Errorf("it has said so %d times", len(found))
+		}
+		return err
+	})
+	return found[n-1]
+}
+
+// Leads is nil when the replica's last term is ready and has not ended.
+func (r *Replica) Leads() error {
+	said, err := r.Entries(TermBegins, TermReady, TermEnds)
+	switch {
+	case err != nil:
+		return err
+	case len(said) == 0:
+		return errors.New("no term of it has begun")
+	case said[len(said)-1].Message != TermReady:
+		return fmt.Errorf("the last that %s said of its term is %q", r.Name, said[len(said)-1].Message)
+	}
+	return nil
+}
+
+// Term is the number of the replica's last term; 0 if there was none.
+func (r *Replica) Term(t testing.TB) uint64 {
+	t.Helper()
+	begun, err := r.Entries(TermBegins)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(begun) == 0 {
+		return 0
+	}
+	return begun[len(begun)-1].Term
+}
+
+// Get asks the secure port under the identity of admin, which has a client certificate. The port's own certificate is one that the
+// replica has created for itself.
+func (r *Replica) Get(admin *rest.Config, path string) (string, error) {
+	pair, err := tls.X509KeyPair(admin.CertData, admin.KeyData)
+	if err != nil {
+		return "", err
+	}
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}},
+		DisableKeepAlives: true,
+	}}
+	resp, err := client.Get(fmt.Sprintf("https://127.0.0.1:%d%s", r.Port, path))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s is answered with %s: %s", path, resp.Status, body)
+	}
+	return string(body), err
+}
+
+var goroutinesMetric = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
+
+// A Footprint is what a process leaves behind when it leaks.
+type Footprint struct{ Goroutines, Files int }
+
+// Footprint measures the process.
+func (r *Replica) Footprint(admin *rest.Config) (f Footprint, err error) {
+	body, err := r.Get(admin, "/metrics")
+	if err != nil {
+		return f, err
+	}
+	match := goroutinesMetric.FindStringSubmatch(body)
+	if match == nil {
+		return f, errors.New("/metrics does not tell go_goroutines")
+	}
+	if f.Goroutines, err = strconv.Atoi(match[1]); err != nil {
+		return f, err
+	}
+	f.Files, err = r.OpenFiles()
+	return f, err
+}
