@@ -161,11 +161,10 @@ func (m *Manager) recover(ctx context.Context, of *course, timedOut *DrainTimeou
 	*of = course{failure: &failure{err: timedOut}}
 	m.left = append(m.leftBehind(), term)
 	m.mu.Unlock()
+	m.log.Error(timedOut, "Term did not end within its drain timeout; the lease is left to expire", "mayAct", timedOut.MayAct())
 	if ctx.Err() != nil {
 		return timedOut
 	}
-	m.log.Error(timedOut, "Term did not end within its drain timeout; the lease is left to expire, and the Manager "+
-		"campaigns again when the term can no longer act", "mayAct", timedOut.MayAct())
 	if m.onDrainTimeout != nil && term.provider != nil {
 		m.onDrainTimeout(timedOut)
 	}

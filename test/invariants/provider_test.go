@@ -122,7 +122,7 @@ func (w *world) wantDrainTimeout(t *testing.T, times replica.LeaseTimes, stubbor
 		t.Fatal(err)
 	}
 	renewed := lease.Spec.RenewTime.Time
-	if log := stubborn.Tail(20); !strings.Contains(log, "could not be drained") || !strings.Contains(log, "call LoadBalancer.EnsureLoadBalancer") {
+	if log := stubborn.Tail(20); !strings.Contains(log, "did not end within its drain timeout") || !strings.Contains(log, "call LoadBalancer.EnsureLoadBalancer") {
 		t.Errorf("its log does not name the call that still ran:\n%s", log)
 	}
 	w.awaitLeader(t, stubborn)

@@ -25,13 +25,13 @@ func TestHealth_AnswersAsComponentsOfKubernetesDo(t *testing.T) {
 		code int
 		body string
 	}{
-		{"/healthz", bad, "[+]leaderElection ok\n[-]example.com/stuck failed: reason withheld\n[+]steady ok\nhealthz check failed\n"},
-		{"/livez", bad, "[+]leaderElection ok\n[-]example.com/stuck failed: reason withheld\n[+]steady ok\nlivez check failed\n"},
+		{"/healthz", bad, "[+]leaderElection ok\n[+]drain ok\n[-]example.com/stuck failed: reason withheld\n[+]steady ok\nhealthz check failed\n"},
+		{"/livez", bad, "[+]leaderElection ok\n[+]drain ok\n[-]example.com/stuck failed: reason withheld\n[+]steady ok\nlivez check failed\n"},
 		{"/healthz?exclude=example.com/stuck", ok, "ok"},
-		{"/healthz?exclude=example.com/stuck&exclude=steady&verbose", ok, "[+]leaderElection ok\n[+]example.com/stuck excluded: ok\n[+]steady excluded: ok\nhealthz check passed\n"},
+		{"/healthz?exclude=example.com/stuck&exclude=steady&verbose", ok, "[+]leaderElection ok\n[+]drain ok\n[+]example.com/stuck excluded: ok\n[+]steady excluded: ok\nhealthz check passed\n"},
 		{
 			"/healthz?verbose&exclude=example.com/stuck&exclude=nobody&exclude=another", ok,
-			"[+]leaderElection ok\n[+]example.com/stuck excluded: ok\n[+]steady ok\n" +
+			"[+]leaderElection ok\n[+]drain ok\n[+]example.com/stuck excluded: ok\n[+]steady ok\n" +
 				"warn: some health checks cannot be excluded: no matches for \"another\",\"nobody\"\nhealthz check passed\n",
 		},
 		{"/healthz/steady", ok, "ok"},
