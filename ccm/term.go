@@ -116,8 +116,11 @@ func (t *Term) Logger() logr.Logger { return t.log }
 func (t *Term) Cloud() cloudprovider.Interface { return t.guarded }
 
 // RESTConfig returns a client configuration for the named identity: a part of the user agent, or with
-// --use-service-account-credentials the ServiceAccount of that name in kube-system. Requests that
-// change something are refused once the term is over.
+// --use-service-account-credentials the ServiceAccount of that name in kube-system. Once the term is
+// over, requests that change something are refused, and reads end with the term's context.
+//
+// The configuration has a Transport, which the term's clients share, in place of TLS settings and
+// credentials. It serves clients of client-go; it cannot open connections of its own, as exec needs.
 func (t *Term) RESTConfig(name string) (*rest.Config, error) { return t.clients.Config(name) }
 
 // Client returns a client for the named identity, as RESTConfig.
