@@ -47,7 +47,7 @@ func (r *Report) Login(err error) {
 // Absence reports that so many of the known instances are absent, and that this is not believed.
 func (r *Report) Absence(absent, known int) {
 	if r != nil {
-		r.report(Instances, fmt.Errorf("Nova does not find %d of %d instances; no node is deleted until most of them are found again", absent, known))
+		r.report(Instances, fmt.Errorf("%d of %d instances are not found by Nova; no node is deleted until most of them are found again", absent, known))
 	}
 }
 
