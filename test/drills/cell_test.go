@@ -108,6 +108,7 @@ func TestOutages_NothingActsLateAndTheCCMLeadsAgain(t *testing.T) {
 
 // run drills one cell. What is wrong is both in the result and an error of the test.
 func (c cell) run(t *testing.T, w *world, r *result) {
+	w.frozen = c.outage.frozen
 	c.start(t, w)
 	before := w.awaitLeader()
 	w.addNode()
@@ -152,7 +153,7 @@ func (c cell) run(t *testing.T, w *world, r *result) {
 	if err == nil {
 		c.goOn(t, w, r, healthy)
 	}
-	late, err := w.late(c.outage.frozen)
+	late, err := w.late()
 	r.late = len(late)
 	if err != nil {
 		t.Error(err)
@@ -169,7 +170,7 @@ func (c cell) run(t *testing.T, w *world, r *result) {
 	}
 	for i, act := range unled {
 		if i < 5 {
-			t.Errorf("while another had the lease, or none: %s", act)
+			t.Errorf("without a valid lease: %s", act)
 		}
 	}
 	r.unfinished = false

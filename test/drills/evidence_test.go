@@ -23,8 +23,6 @@ type act struct {
 	by         *member
 	begin, end time.Time
 	what       string
-	// succeeded tells that it had an effect.
-	succeeded bool
 }
 
 func (a act) String() string {
@@ -33,6 +31,9 @@ func (a act) String() string {
 
 // acts are all mutating calls of the members, in the order in which they began. Left out is what passes no fence: events, the lease, tokens,
 // and the questions that the secure port asks about its callers.
+//
+// One thing no fence in a process can do: keep back a request that it has let pass, and that waits in the socket of a frozen API server. It
+// has been cancelled, and is left out if it had no effect.
 func (w *world) acts() ([]act, error) {
 	var all []act
 	for _, call := range w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches) {
@@ -42,7 +43,7 @@ func (w *world) acts() ([]act, error) {
 				if !call.Finished {
 					end = time.Now()
 				}
-				all = append(all, act{m, call.Started, end, fmt.Sprintf("%s %s of %s (%s)", call.Caller, call.Method, call.Object, call.Err), call.Err == ""})
+				all = append(all, act{m, call.Started, end, fmt.Sprintf("%s %s of %s (%s)", call.Caller, call.Method, call.Object, call.Err)})
 			}
 		}
 	}
@@ -55,9 +56,12 @@ func (w *world) acts() ([]act, error) {
 		case "events", "leases", "tokenreviews", "subjectaccessreviews", "serviceaccounts":
 			continue
 		}
+		if w.frozen && record.Code >= 300 {
+			continue
+		}
 		for _, m := range w.members {
 			if m.isOf(record.UserAgent) {
-				all = append(all, act{m, record.Time, record.Done, record.String(), record.Code < 300})
+				all = append(all, act{m, record.Time, record.Done, record.String()})
 			}
 		}
 	}
@@ -65,9 +69,8 @@ func (w *world) acts() ([]act, error) {
 	return all, nil
 }
 
-// late are the acts of members whose fence had closed. One thing no fence in a process can do: keep back a request that it has let pass,
-// and that waits in the socket of a frozen API server. It has been cancelled, and must not have had an effect.
-func (w *world) late(frozen bool) ([]act, error) {
+// late are the acts of members whose fence had closed.
+func (w *world) late() ([]act, error) {
 	all, err := w.acts()
 	if err != nil {
 		return nil, err
@@ -76,7 +79,7 @@ func (w *world) late(frozen bool) ([]act, error) {
 	for _, m := range w.members {
 		for _, gap := range w.gaps(m) {
 			for _, a := range all {
-				if a.by == m && (a.succeeded || !frozen) && a.begin.After(gap.from.Add(transit)) && (gap.until.IsZero() || a.begin.Before(gap.until)) {
+				if a.by == m && a.begin.After(gap.from.Add(transit)) && (gap.until.IsZero() || a.begin.Before(gap.until)) {
 					late = append(late, a)
 				}
 			}
@@ -112,8 +115,8 @@ func (w *world) gaps(m *member) (all []span) {
 	return all
 }
 
-// A tenure is the time in which the lease was a member's by the API server's record: from the moment at which it had got it to the one at
-// which another did.
+// A tenure is a time in which the lease was a member's, and valid, by the API server's record: from the moment at which it had got it, or
+// got it back, until the lease had not been renewed for its duration, or another had got it.
 type tenure struct {
 	span
 	holder string
@@ -128,19 +131,20 @@ func (w *world) tenures() (history []tenure, _ error) {
 	slices.SortFunc(writes, func(a, b controlplane.AuditRecord) int { return a.Time.Compare(b.Time) })
 	for _, write := range writes {
 		holder, _, _ := strings.Cut(write.UserAgent, "/")
-		last := len(history) - 1
-		if last >= 0 && history[last].holder == holder {
-			continue
-		}
-		if last >= 0 {
+		expires := write.Time.Add(replica.QuickLease().Duration)
+		if last := len(history) - 1; last >= 0 && write.Time.Before(history[last].until) {
+			if history[last].holder == holder {
+				history[last].until = expires
+				continue
+			}
 			history[last].until = write.Time
 		}
-		history = append(history, tenure{span{from: write.Time}, holder})
+		history = append(history, tenure{span{from: write.Time, until: expires}, holder})
 	}
 	return history, nil
 }
 
-// unled are the acts of members that did not have the lease when they began, or not any more when they ended.
+// unled are the acts of members that did not have a valid lease when they began, or not any more when they ended.
 func (w *world) unled() ([]act, error) {
 	history, err := w.tenures()
 	if err != nil {
@@ -152,7 +156,7 @@ func (w *world) unled() ([]act, error) {
 	}
 	return slices.DeleteFunc(all, func(a act) bool {
 		return slices.ContainsFunc(history, func(e tenure) bool {
-			return e.holder == a.by.Name && !a.begin.Before(e.from) && (e.until.IsZero() || !a.end.After(e.until))
+			return e.holder == a.by.Name && !a.begin.Before(e.from) && !a.end.After(e.until)
 		})
 	}), nil
 }

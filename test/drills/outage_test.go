@@ -12,9 +12,9 @@ import (
 
 const (
 	// outageLasts is longer than a term may take to end: the lease's duration, and then the drain timeout.
-	outageLasts = 9 * time.Second
-	// standbyHeals is when the way of a replica that stood by is whole again: it takes over while the leader is still cut off.
-	standbyHeals = 5 * time.Second
+	outageLasts = 10 * time.Second
+	// standbyHeals is when the way of a replica that stood by is whole again: it can take over while the leader is still cut off.
+	standbyHeals = 4 * time.Second
 
 	drainTimeout = 4 * time.Second
 )

@@ -113,7 +113,7 @@ func TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads(t *tes
 // wantNothingLate fails the test for each mutating call without an open fence, or without the lease.
 func (w *world) wantNothingLate() {
 	w.t.Helper()
-	late, err := w.late(false)
+	late, err := w.late()
 	unled, err2 := w.unled()
 	if err := errors.Join(err, err2); err != nil {
 		w.t.Error(err)

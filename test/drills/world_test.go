@@ -45,6 +45,8 @@ type world struct {
 	name  string
 	plane *plane
 	dir   string
+	// frozen tells that the API server is frozen in the drill.
+	frozen bool
 	// mark is where the audit log of the cell begins.
 	mark controlplane.Mark
 
