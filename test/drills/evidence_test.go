@@ -43,7 +43,7 @@ func (w *world) acts() ([]act, error) {
 				if !call.Finished {
 					end = time.Now()
 				}
-				all = append(all, act{m, call.Started, end, fmt.Sprintf("%s %s of %s (%s)", call.Caller, call.Method, call.Object, call.Err)})
+				all = append(all, act{m, machine.earliest(call.Started), machine.earliest(end), fmt.Sprintf("%s %s of %s (%s)", call.Caller, call.Method, call.Object, call.Err)})
 			}
 		}
 	}

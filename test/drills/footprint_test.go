@@ -3,11 +3,14 @@
 package drills_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 const (
@@ -45,6 +48,36 @@ func (w *world) footprint() (least footprint, _ error) {
 		time.Sleep(200 * time.Millisecond)
 	}
 	return least, nil
+}
+
+// atRest measures the processes in a term that is ready all the time.
+func (w *world) atRest() (healthy footprint) {
+	w.t.Helper()
+	if err := within(patience, func() error {
+		leader, err := w.leader(w.t.Context())
+		if err != nil {
+			return err
+		}
+		begun := len(w.begun())
+		if healthy, err = w.footprint(); err != nil {
+			return err
+		}
+		if again, err := w.leader(w.t.Context()); err != nil || again != leader || len(w.begun()) != begun {
+			return errors.Join(errors.New("another term has begun"), err)
+		}
+		return nil
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+	return healthy
+}
+
+// begun are the beginnings of all terms.
+func (w *world) begun() (all []replica.Entry) {
+	for _, m := range w.members {
+		all = append(all, w.entries(m, replica.TermBegins)...)
+	}
+	return all
 }
 
 func (f footprint) total() (n int) {

@@ -76,6 +76,7 @@ func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 		for i := range clusters {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
+				lane(t)
 				w := newWorld(t, planes.shared.started(t), fmt.Sprintf("lease-%d", i))
 				for _, name := range []string{"a", "b"} {
 					w.start(w.name+"-"+name, programs.ccm)
@@ -123,6 +124,7 @@ func TestLease_DeletedBesideClientGo_IsNoWorseThanClientGoAlone(t *testing.T) {
 		}{"fxccm": {true, &withFxccm}, "clientgo": {false, &alone}} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
+				lane(t)
 				w := newWorld(t, planes.shared.started(t), "rival-"+name)
 				if pair.fxccm {
 					w.start(w.name+"-a", programs.ccm)

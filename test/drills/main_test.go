@@ -21,6 +21,9 @@ var programs struct{ ccm, host, rival string }
 // planes are the control planes of the package, which are started when they are needed.
 var planes = struct{ shared, frozen *plane }{shared: newPlane(), frozen: newPlane()}
 
+// machine tells when the machine was too busy.
+var machine stalls
+
 var update = flag.Bool("update", false, "write the results to docs/reference/drills.md")
 
 // all tells whether all cells run, or only some.
@@ -50,7 +53,13 @@ func runSuite(m *testing.M) (code int) {
 		return suite.Failed(err)
 	}
 	programs.ccm, programs.host, programs.rival = filepath.Join(dir, "example"), filepath.Join(dir, "host"), filepath.Join(dir, "rival")
+	observing, stop := context.WithCancel(context.Background())
+	defer stop()
+	go machine.observe(observing)
 	code = m.Run()
+	if longest := machine.longest(); longest > 0 {
+		fmt.Printf("The machine was busy: the drills did not get to run for up to %s.\n", longest)
+	}
 	if err := report(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)

@@ -32,6 +32,7 @@ func TestProvider_DoesNotStart_TheStandbyLeads(t *testing.T) {
 	for _, kind := range []string{"hanging-new", "hanging-initialize"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
+			lane(t)
 			w := newWorld(t, planes.shared.started(t), kind)
 			faulty := filepath.Join(w.dir, "faulty")
 			if err := os.WriteFile(faulty, nil, 0o600); err != nil {
@@ -80,6 +81,7 @@ func TestProvider_DoesNotStart_TheStandbyLeads(t *testing.T) {
 // replica leads.
 func TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads(t *testing.T) {
 	t.Parallel()
+	lane(t)
 	w := newWorld(t, planes.shared.started(t), "deaf")
 	deaf := w.start(w.name+"-deaf", programs.host, "--provider=deaf")
 	w.awaitLeader()

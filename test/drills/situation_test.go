@@ -30,21 +30,21 @@ type situation struct {
 	// settle, if it is set, comes before the processes are measured.
 	settle func(*world)
 	// bring brings the situation about, and begins the outage in it.
-	bring func(w *world, leader *member, begin func())
+	bring func(w *world, begin func())
 }
 
 var situations = []situation{
-	{name: "idle", bring: func(_ *world, _ *member, begin func()) { begin() }},
-	{name: "node shut off", settle: shutOffOne, bring: func(_ *world, _ *member, begin func()) { begin() }},
-	{name: "node being initialised", bring: func(w *world, _ *member, begin func()) {
+	{name: "idle", bring: func(_ *world, begin func()) { begin() }},
+	{name: "node shut off", settle: shutOffOne, bring: func(_ *world, begin func()) { begin() }},
+	{name: "node being initialised", bring: func(w *world, begin func()) {
 		node := w.nextNode()
 		w.inFlight(fake.InstanceMetadata, node.Name, func() { w.register(node) }, begin)
 	}},
-	{name: "Service being ensured", bring: func(w *world, _ *member, begin func()) {
+	{name: "Service being ensured", bring: func(w *world, begin func()) {
 		service := w.nextService()
 		w.inFlight(fake.EnsureLoadBalancer, w.name+"/"+service.Name, func() { w.create(service) }, begin)
 	}},
-	{name: "route being created", bring: func(w *world, _ *member, begin func()) {
+	{name: "route being created", bring: func(w *world, begin func()) {
 		node := w.nextNode()
 		w.inFlight(fake.CreateRoute, node.Name, func() { w.register(node) }, begin)
 	}},
@@ -77,7 +77,7 @@ func (w *world) awaitInFlight(method fake.Method, object string, begin func()) {
 
 // expireTokens has the API server take tokens of ServiceAccounts for expired. The outage begins when the first is to be replaced: the
 // request for it is not answered.
-func expireTokens(w *world, _ *member, begin func()) {
+func expireTokens(w *world, begin func()) {
 	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/token") {
 			begin()
@@ -94,7 +94,7 @@ func expireTokens(w *world, _ *member, begin func()) {
 }
 
 // relist ends all watches, and answers those that are begun then that they are too old. The outage begins when an informer lists again.
-func relist(w *world, _ *member, begin func()) {
+func relist(w *world, begin func()) {
 	var expired atomic.Bool
 	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {
 		query := r.URL.Query()
@@ -120,10 +120,9 @@ func relist(w *world, _ *member, begin func()) {
 	}
 }
 
-// loseTerm refuses renewals until the leader's term ends, and returns when it does. Reads of nodes take their time meanwhile.
-func loseTerm(w *world, leader *member) {
+// loseTerm refuses renewals until the term ends, and returns when it does. Reads of nodes take their time meanwhile.
+func loseTerm(w *world) {
 	w.t.Helper()
-	before := len(w.entries(leader, replica.TermEnds))
 	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case strings.Contains(r.URL.Path, "/leases"):
@@ -139,7 +138,7 @@ func loseTerm(w *world, leader *member) {
 		return false
 	})
 	deadline := time.Now().Add(patience)
-	for len(w.entries(leader, replica.TermEnds)) == before {
+	for w.lasts() {
 		if time.Now().After(deadline) {
 			w.t.Fatal("the term does not end")
 		}
@@ -147,22 +146,28 @@ func loseTerm(w *world, leader *member) {
 	}
 }
 
+// lasts tells whether a term has begun and not ended.
+func (w *world) lasts() bool {
+	last := w.lastToBegin()
+	return len(w.entries(last, replica.TermBegins)) > len(w.entries(last, replica.TermEnds))
+}
+
 // openTerm begins the outage when a provider is built for the next term.
-func openTerm(w *world, leader *member, begin func()) {
+func openTerm(w *world, begin func()) {
 	opening := treatment(func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/v1/cloud") {
 			begin()
 		}
 		return false
 	})
-	loseTerm(w, leader)
+	loseTerm(w)
 	w.cloudTreat.Store(&opening)
 	w.treat(nil)
 }
 
 // drainTerm begins the outage when the term has just ended.
-func drainTerm(w *world, leader *member, begin func()) {
-	loseTerm(w, leader)
+func drainTerm(w *world, begin func()) {
+	loseTerm(w)
 	begin()
 }
 
