@@ -14,7 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// storedLease is a lease as the API server has it; nil is none.
+// storedLease is a lease as the API server has it; nil if there is no lease.
 type storedLease struct {
 	identity string
 	record   *resourcelock.LeaderElectionRecord

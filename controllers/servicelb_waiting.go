@@ -96,7 +96,7 @@ func (b *waitingBalancers) UpdateLoadBalancer(ctx context.Context, cluster strin
 }
 
 // GetLoadBalancer implements cloudprovider.LoadBalancer. Upstream calls it before a deletion, which
-// it takes for done if there is none.
+// it treats as done if there is no load balancer.
 func (b *waitingBalancers) GetLoadBalancer(ctx context.Context, cluster string, service *v1.Service) (status *v1.LoadBalancerStatus, exists bool, err error) {
 	get := func() error {
 		status, exists, err = b.LoadBalancer.GetLoadBalancer(ctx, cluster, service)
@@ -184,7 +184,7 @@ func (b *waitingBalancers) repeat(ctx context.Context, w *wait, service *v1.Serv
 }
 
 // end has no further call made for a Service that waits, and returns when none is under way. It
-// returns the failure by which the wait has ended, if nobody has been told.
+// returns the failure by which the wait has ended, unless upstream knows it already.
 func (b *waitingBalancers) end(service *v1.Service) (failure error) {
 	b.mu.Lock()
 	w := b.waits[keyOf(service)]

@@ -20,7 +20,7 @@ import (
 //     the others, and a logr.Logger,
 //
 // and gives it a *[Server]. A wrong configuration is an error of fx.New, a port that cannot be
-// opened one of OnStart. OnStart waits for nobody.
+// opened one of OnStart. OnStart does not wait.
 //
 // The port opens before the Manager starts, and closes after it has drained: a readiness probe sees
 // the drain. Requests in flight have what is left of the stop's deadline to end.

@@ -23,7 +23,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// watchtower is a provider whose operator is told of its troubles. Its clock goes on when the test
+// watchtower is a provider whose operator sees its troubles. Its clock goes on when the test
 // says so.
 type watchtower struct {
 	*openstacktest.Server

@@ -74,7 +74,7 @@ func cells() (chosen []cell) {
 func inSpread(outage, situation, topology int) bool {
 	return situation < len(outages) && outage == situation && topology == situation%len(topologies) ||
 		situation >= len(outages) && outage == situation-len(outages) && topology == situation%len(topologies) ||
-		// What has failed before: a read that hangs while nothing can be read.
+		// A read that hangs while nothing can be read.
 		outage == 0 && situation == 1 && topology == 2
 }
 
@@ -115,7 +115,7 @@ func TestOutages_NothingActsLateAndTheCCMLeadsAgain(t *testing.T) {
 	}
 }
 
-// run drills one cell. What is wrong is both in the result and an error of the test.
+// run drills one cell. A defect is both in the result and an error of the test.
 func (c cell) run(t *testing.T, w *world, r *result) {
 	w.frozen = c.outage.frozen
 	c.start(t, w)

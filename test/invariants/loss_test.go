@@ -61,7 +61,7 @@ func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
 		t.Errorf("the term ended because of %q, want that the foreigner has taken the lease", ended.Reason)
 	}
 	// Long enough for a queue to be drained, and for a call to be tried again.
-	replica.Steadily(t, "nobody does anything", 3*time.Second, func() (activity, error) { return w.activity(t, r, caller) })
+	replica.Steadily(t, "no process acts", 3*time.Second, func() (activity, error) { return w.activity(t, r, caller) })
 	w.wantSilence(t, r, before, time.Time{})
 
 	release()
@@ -115,7 +115,7 @@ func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
 		t.Errorf("want the term to end in the middle of its work")
 	}
 	r.AwaitEntry(t, 1, replica.Standby)
-	replica.Steadily(t, "nobody does anything", longTransit, func() (activity, error) { return w.activity(t, r, r.Caller(1)) })
+	replica.Steadily(t, "no process acts", longTransit, func() (activity, error) { return w.activity(t, r, r.Caller(1)) })
 	w.wantNothingDone(t, r, ended.Closed.Add(transit), time.Time{})
 	w.wantSilence(t, r, ended.Closed.Add(longTransit), time.Time{})
 

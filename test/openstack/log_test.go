@@ -113,5 +113,5 @@ func TestLog_FiftyNodesAndTenServicesAtV2_IsNoLongerThanThePeers(t *testing.T) {
 	}
 }
 
-// isNoise finds failures, and what nobody but a developer wants to read.
+// isNoise finds failures, and lines that only developers need.
 var isNoise = regexp.MustCompile(`error processing|Unhandled Error|type="Warning"|waits-for|Plan (for|of) a|Listed `)

@@ -36,7 +36,7 @@ func Pass() Fault { return Fault{} }
 func Delay(d time.Duration) Fault { return Fault{kind: delayed, delay: d} }
 
 // BlackHole loses everything: connections stay open, new ones are accepted, and nothing is forwarded in either direction, not even the
-// end of a connection. Neither side is told. What was sent meanwhile is lost, so a connection that has lost something is reset when the
+// end of a connection. Neither side is told. Data that was sent meanwhile is lost, so a connection that has lost something is reset when the
 // fault ends.
 func BlackHole() Fault { return Fault{kind: blackHole} }
 

@@ -107,7 +107,7 @@ func (n *Names) serve() {
 	}
 }
 
-// answer is nil if there is none.
+// answer is nil if the name has no address.
 func (n *Names) answer(packet []byte) []byte {
 	var question dnsmessage.Message
 	if question.Unpack(packet) != nil || len(question.Questions) != 1 {

@@ -410,7 +410,7 @@ func TestNames_StopToBeKnownAndAreKnownAgain(t *testing.T) {
 		t.Errorf("dialling the name that is known: %v", err)
 	}
 	if err := resolve("other.netfault.test"); !isNotFound(err) {
-		t.Errorf("dialling another name: %v, want that there is none", err)
+		t.Errorf("dialling another name: %v, want an unknown name", err)
 	}
 	for _, fault := range []netfault.NameFault{netfault.Unknown, netfault.Failing, netfault.Silent} {
 		names.Set(fault)

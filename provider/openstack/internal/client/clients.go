@@ -32,7 +32,7 @@ type Options struct {
 	UserAgents []string
 	Logger     logr.Logger
 	Observer   Observer
-	// Trouble is told what comes of logins. Nil: nobody is.
+	// Trouble receives the outcome of logins. It may be nil.
 	Trouble *trouble.Report
 	// Clock is what limits and pauses go by. Default: the real one.
 	Clock clock.Clock

@@ -43,7 +43,7 @@ type Config struct {
 	Recorder record.EventRecorder
 	// Observer measures. Nil: nothing does.
 	Observer Observer
-	// Trouble is told when too many instances are absent. Nil: nobody is.
+	// Trouble receives a report when too many instances are absent. It may be nil.
 	Trouble *trouble.Report
 }
 

@@ -107,7 +107,7 @@ func TestMemory_OfServicesThatAreGone_IsFreed(t *testing.T) {
 			}
 			return c.wantNone(deleted(service))
 		}},
-		"deleted while nobody looked": {annotations(), func(c *cluster, service *v1.Service) error {
+		"deleted between two looks": {annotations(), func(c *cluster, service *v1.Service) error {
 			if err := c.serve(service); err != nil {
 				return err
 			}
@@ -189,7 +189,7 @@ func TestMemory_UpdateAfterTheDeletion_LeavesNothing(t *testing.T) {
 	}
 }
 
-// A Service that the informer does not have any more, though nobody has asked for the deletion of
+// A Service that the informer does not have any more, although fxccm was not asked to delete
 // its load balancer.
 func TestMemory_ServiceVanishesFromTheInformer_IsFreed(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ type Config struct {
 	Recorder record.EventRecorder
 	// Observer measures. Nil: nothing does.
 	Observer Observer
-	// Trouble is told what comes of creations. Nil: nobody is.
+	// Trouble receives the outcome of creations. It may be nil.
 	Trouble *trouble.Report
 }
 

@@ -77,7 +77,7 @@ type Config struct {
 	Clock clock.Clock
 	// Logger tells each step that is done.
 	Logger logr.Logger
-	// Trouble is told what comes of creations. Nil: nobody is.
+	// Trouble receives the outcome of creations. It may be nil.
 	Trouble *trouble.Report
 }
 
