@@ -89,28 +89,20 @@ func (m *Manager) readyDetail() string {
 	return detail
 }
 
-// controllerDetail says what a controller does that has not failed.
+// controllerDetail says what a controller does that has not failed, without reasons, like readyDetail.
 func (m *Manager) controllerDetail(name string) string {
 	status := m.Status()
 	i := slices.IndexFunc(status.Controllers, func(c ControllerStatus) bool { return c.Name == name })
-	if i < 0 {
-		return "ok"
-	}
-	found := status.Controllers[i]
-	detail := "not running: "
+	state := status.Controllers[i].State
 	switch {
-	case found.State == ControllerRunning:
+	case state == ControllerRunning:
 		return "ok"
-	case found.State != ControllerWaiting && found.Reason != "":
-		return fmt.Sprintf("%s%s: %s", detail, found.State, found.Reason)
-	case found.State != ControllerWaiting:
-		return detail + string(found.State)
+	case state != ControllerWaiting:
+		return "not running: " + string(state)
 	case status.Step != "":
-		return fmt.Sprintf("%s%s: %s", detail, status.State, status.Step)
-	case status.Reason != "":
-		return fmt.Sprintf("%s%s: %s", detail, status.State, status.Reason)
+		return fmt.Sprintf("not running: %s: %s", status.State, status.Step)
 	}
-	return detail + string(status.State)
+	return "not running: " + string(status.State)
 }
 
 // drainTolerance is how long what is left of ended terms may keep the Manager from campaigning

@@ -24,7 +24,7 @@ type detailedCheck struct {
 
 func (c detailedCheck) Detail(*http.Request) string { return c.detail }
 
-func TestHealth_AVerboseAnswer_ShowsTheDetailsOfChecksThatPass(t *testing.T) {
+func TestHealth_ChecksThatPass_ShowTheirDetails(t *testing.T) {
 	mux := http.NewServeMux()
 	health{name: "livez", log: logr.Discard(), checks: []check{
 		plainCheck{name: "plain"},
@@ -39,7 +39,7 @@ func TestHealth_AVerboseAnswer_ShowsTheDetailsOfChecksThatPass(t *testing.T) {
 		"/livez?verbose":             passed + "[-]ill failed: reason withheld\nlivez check failed\n",
 		"/livez?verbose&exclude=ill": passed + "[+]ill excluded: ok\nlivez check passed\n",
 		"/livez?exclude=ill":         "ok",
-		"/livez/waits":               "ok",
+		"/livez/waits":               "not running: standby",
 	} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))

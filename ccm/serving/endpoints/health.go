@@ -105,7 +105,7 @@ func (h health) one(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprint(w, "ok")
+	fmt.Fprint(w, passed(h.checks[i], r))
 }
 
 func quoted(names []string) string {
