@@ -53,7 +53,7 @@ test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	@$(MAKE) --no-print-directory demo CHECK=1
 
 .PHONY: test-drills
-test-drills: controlplane ## Run all drills of API server outages, in half an hour, and write docs/reference/drills.md
+test-drills: controlplane ## Run all drills of API server outages, in ten minutes, and write docs/reference/drills.md
 	FXCCM_DRILLS=all $(GO) test -v -count=1 -timeout 60m ./test/drills -update
 
 # One package at a time: OpenStack itself fills two cores with what one asks of it.

@@ -114,6 +114,7 @@ var surroundings = map[string]string{
 			myprogram        struct{ Options func() []fx.Option }
 		)`,
 	"ccm/ccmtest/controlplane": `var cp *controlplane.ControlPlane`,
+	"ccm/ccmtest/netfault":     `var cp *controlplane.ControlPlane; var start func(*rest.Config)`,
 	"ccm/ccmtest/rbac":         `var cp *controlplane.ControlPlane; var admin kubernetes.Interface`,
 	"ccm/serving/endpoints":    `var mux *http.ServeMux`,
 	"controllers/upstream":     `var constructors map[string]app.ControllerInitFuncConstructor; var aliases map[string]string`,

@@ -16,7 +16,7 @@
 // their fences have closed.
 //
 // A plain "go test" runs cells in which each outage, each situation and each topology occurs. FXCCM_DRILLS=all runs all cells, which takes
-// half an hour, and -update writes the result to docs/reference/drills.md; "make test-drills" does both.
+// ten minutes, and -update writes the result to docs/reference/drills.md; "make test-drills" does both.
 //
 // The lease drills delete and edit the lease of two replicas whose controllers call the cloud as fast as they can, also with a candidate
 // of client-go's own.

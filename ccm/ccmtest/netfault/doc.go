@@ -12,8 +12,9 @@
 //	proxy.Set(netfault.Status(http.StatusTooManyRequests, time.Second))
 //	proxy.Set(netfault.Pass())
 //
-// A fault applies to the connections that are open and to new ones, from the moment at which Set returns. [Names] is the same for
-// name resolution: a DNS server that stops to know names.
+// A fault applies to the connections that are open and to new ones, from the moment at which Set returns; a chunk that is being written
+// then may still arrive. [Names] is the same for
+// name resolution: a DNS server that stops knowing names.
 //
 // All of it works in the process of the test. A program in a process of its own gets the address of the proxy in a kubeconfig, see
 // controlplane.WriteKubeconfig.
