@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -13,14 +14,13 @@ import (
 )
 
 // connections makes the connections of some clients to the API server, so that they can be closed
-// together. client-go keeps one transport in a cache of the process for all clients of the same
-// settings, so without this an ended term would leave connections that idle for 90 s. It is safe for
+// together. client-go's own cache keeps one transport for all clients of the same settings in the
+// process, so without this an ended term would leave connections that idle for 90 s. It is safe for
 // concurrent use.
 type connections struct {
 	mu         sync.Mutex
 	transports map[string]http.RoundTripper
-	dialers    []*connrotation.Dialer
-	closed     bool
+	dialers    []*closableDialer
 }
 
 // client returns a configuration like config whose requests go through these connections. Clients
@@ -68,15 +68,12 @@ func (c *connections) transport(config *rest.Config, identity string) (http.Roun
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext // client-go's default
 	}
-	dialer := connrotation.NewDialer(dial)
-	base.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dialer.DialContext(ctx, network, address)
-		if err == nil && c.isClosed() {
-			// It was made after all others were closed.
-			_ = conn.Close()
-			return nil, fmt.Errorf("dial %s: %w", address, net.ErrClosed)
-		}
-		return conn, err
+	dialer := newClosableDialer(dial)
+	base.Dial = dialer.dial
+	if base.Proxy == nil {
+		// The default, given as a function, keeps client-go from putting the transport into its cache.
+		// The keys of the cache hold the functions of their transports, and so would hold the term.
+		base.Proxy = http.ProxyFromEnvironment
 	}
 	transport, err := rest.TransportFor(base)
 	if err != nil {
@@ -90,25 +87,42 @@ func (c *connections) transport(config *rest.Config, identity string) (http.Roun
 	return transport, nil
 }
 
-func (c *connections) isClosed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closed
-}
-
 // reset closes all connections. The next request makes a new one.
 func (c *connections) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, d := range c.dialers {
-		d.CloseAll()
+		d.connections.CloseAll()
 	}
 }
 
 // close closes all connections for good.
 func (c *connections) close() {
 	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.reset()
+	defer c.mu.Unlock()
+	for _, d := range c.dialers {
+		d.closed.Store(true)
+		d.connections.CloseAll()
+	}
+}
+
+// closableDialer makes connections until it is closed. Timers of net/http hold it for up to 90 s
+// after the last connection was closed, so it must not hold the term.
+type closableDialer struct {
+	connections *connrotation.Dialer
+	closed      atomic.Bool
+}
+
+func newClosableDialer(dial connrotation.DialFunc) *closableDialer {
+	return &closableDialer{connections: connrotation.NewDialer(dial)}
+}
+
+func (d *closableDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := d.connections.DialContext(ctx, network, address)
+	if err == nil && d.closed.Load() {
+		// It was made after all others were closed.
+		_ = conn.Close()
+		return nil, fmt.Errorf("dial %s: %w", address, net.ErrClosed)
+	}
+	return conn, err
 }

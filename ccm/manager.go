@@ -294,6 +294,7 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 		recorders:  m.recorders,
 		panics:     &panicLog{},
 		ended:      make(chan struct{}),
+		cleanedUp:  m.resetConnectionsAfterRun,
 	}
 	t.troubles = newTroubles(m.clock, t.observed.Trouble)
 	door := gate.Door(func() { t.observed.Refused(metrics.DoorKube) })
@@ -306,6 +307,16 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 		}
 	}
 	return t
+}
+
+// resetConnectionsAfterRun closes the Manager's own connections if Run has returned: a term that ends
+// later has sent its last events.
+func (m *Manager) resetConnectionsAfterRun() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.running {
+		m.connections.reset()
+	}
 }
 
 // warnings are what an operator should know although the state is good. The lock is held.

@@ -91,8 +91,9 @@ type Term struct {
 	panics   *panicLog
 	troubles *troubles
 
-	// ended is closed when all of the term has ended and was closed.
-	ended chan struct{}
+	// ended is closed when all of the term has ended and was closed, right after cleanedUp was called.
+	ended     chan struct{}
+	cleanedUp func()
 
 	// events do not pass the fence: those of the drain are sent too.
 	events    *events.Broadcaster
@@ -383,6 +384,7 @@ func (t *Term) cleanUp(ctx, reporting context.Context) {
 	_ = t.idle(forEver)
 	t.clients.connections.close()
 	t.troubles.close()
+	t.cleanedUp()
 }
 
 // hasEnded tells whether all of the term has ended and was closed.
