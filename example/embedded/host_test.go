@@ -270,6 +270,10 @@ func (w *world) writeHolder(name string) {
 		}
 		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &name, &metav1.MicroTime{Time: time.Now()}
 		lease.Spec.LeaseDurationSeconds = ptr.To(int32(3600)) // it does not expire within the test
+		if name == "" {
+			// In the form of a release; another edit would be waited out.
+			lease.Spec.AcquireTime, lease.Spec.LeaseDurationSeconds = lease.Spec.RenewTime, ptr.To(int32(1))
+		}
 		_, err = leases.Update(w.t.Context(), lease, metav1.UpdateOptions{})
 		return err
 	})
