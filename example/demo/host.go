@@ -186,7 +186,8 @@ func endHost(ctx context.Context, c *cluster) (string, error) {
 	return "exit code 0, the lease names nobody", nil
 }
 
-// writeHostLease makes a stranger the holder of the host's lease, or nobody.
+// writeHostLease makes a stranger the holder of the host's lease, or releases the lease as a holder
+// does: fxccm waits out the last holder of a lease that is edited in another way.
 func (c *cluster) writeHostLease(ctx context.Context, holder string) error {
 	leases := c.client.CoordinationV1().Leases(metav1.NamespaceSystem)
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -197,6 +198,9 @@ func (c *cluster) writeHostLease(ctx context.Context, holder string) error {
 		duration := int32(time.Hour.Seconds()) // it does not expire by itself
 		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &holder, &duration
 		lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+		if holder == "" {
+			duration, lease.Spec.AcquireTime = 1, lease.Spec.RenewTime
+		}
 		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
 		return err
 	})
