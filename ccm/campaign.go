@@ -184,7 +184,9 @@ func (m *Manager) recover(ctx context.Context, of *course, timedOut *DrainTimeou
 		return timedOut
 	}
 	m.log.Info("Campaigning again after a drain timeout", "term", term.number, "leftBehind", describe(term.activities(), time.Now()))
-	m.setCourse(of, course{})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	*of, m.left = course{}, m.leftBehind() // an ended term holds what was in the informers
 	return nil
 }
 

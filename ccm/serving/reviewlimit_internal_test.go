@@ -113,7 +113,7 @@ func TestReviews_OfRandomTokens_ReachTheAPIServerNoFasterThanTheLimit(t *testing
 	}
 	wg.Wait()
 	if asked.Load() != allowed || turnedAway.Load() != callers-allowed {
-		t.Errorf("of %d tokens the API server was asked about %d, and %d callers were told of the limit; want %d and %d",
+		t.Errorf("%d tokens: the API server reviewed %d and the limit refused %d callers; want %d and %d",
 			callers, asked.Load(), turnedAway.Load(), allowed, callers-allowed)
 	}
 }

@@ -139,7 +139,7 @@ func cloudTrouble() Metric {
 		Type: Gauge,
 		Labels: []Label{managerLabel(), {
 			Name: "subject",
-			Help: "What is in trouble, in the provider's words, such as identity or quota.",
+			Help: "The part of the cloud that is in trouble, as the provider names it, such as identity or quota.",
 		}},
 		Help: "1 while the cloud provider reports a problem of the cloud; Status says why and since when.",
 	}

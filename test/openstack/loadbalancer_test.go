@@ -403,7 +403,7 @@ func wantNoWarnings(t *testing.T, service *corev1.Service, but ...string) {
 	})
 }
 
-// wantToldOnce fails the test if the Service was told anything again. Upstream tells of each pass
+// wantToldOnce fails the test if the Service has an event that repeats another one. Upstream tells of each pass
 // that it begins: when a wait begins and ends, and after each annotation.
 func wantToldOnce(t *testing.T, service *corev1.Service) {
 	t.Helper()
