@@ -92,7 +92,7 @@ func (c *connections) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, d := range c.dialers {
-		d.connections.CloseAll()
+		d.closeAll()
 	}
 }
 
@@ -102,7 +102,7 @@ func (c *connections) close() {
 	defer c.mu.Unlock()
 	for _, d := range c.dialers {
 		d.closed.Store(true)
-		d.connections.CloseAll()
+		d.closeAll()
 	}
 }
 
@@ -111,18 +111,27 @@ func (c *connections) close() {
 type closableDialer struct {
 	connections *connrotation.Dialer
 	closed      atomic.Bool
+	// rounds counts the calls of closeAll.
+	rounds atomic.Int64
 }
 
 func newClosableDialer(dial connrotation.DialFunc) *closableDialer {
 	return &closableDialer{connections: connrotation.NewDialer(dial)}
 }
 
+// dial refuses a connection that was being made while all others were closed: net/http goes on
+// dialing after the request is cancelled, and would keep the connection for 90 s.
 func (d *closableDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	round := d.rounds.Load()
 	conn, err := d.connections.DialContext(ctx, network, address)
-	if err == nil && d.closed.Load() {
-		// It was made after all others were closed.
+	if err == nil && (d.closed.Load() || d.rounds.Load() != round) {
 		_ = conn.Close()
 		return nil, fmt.Errorf("dial %s: %w", address, net.ErrClosed)
 	}
 	return conn, err
+}
+
+func (d *closableDialer) closeAll() {
+	d.rounds.Add(1)
+	d.connections.CloseAll()
 }

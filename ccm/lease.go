@@ -102,6 +102,7 @@ func (e *leaseElector) Elect(ctx context.Context, lead func(context.Context, Gra
 }
 
 func (e *leaseElector) elect(ctx context.Context, recorder resourcelock.EventRecorder, lead func(context.Context, Grant) error) error {
+	e.lease.forgetError()
 	w := &leaseWatch{elector: e, released: make(chan struct{}, 1)}
 	stopWatching := w.start(context.WithoutCancel(ctx))
 	defer stopWatching()

@@ -117,6 +117,13 @@ func (r *leaseRecord) identify(identity string) {
 	r.status.Identity = identity
 }
 
+// forgetError begins a campaign: the error of an earlier one says nothing about it.
+func (r *leaseRecord) forgetError() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Err = nil
+}
+
 func (r *leaseRecord) observe(leader string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
