@@ -27,7 +27,7 @@ var packages = map[string]string{
 	"options":               "options",
 	"fake":                  "provider/fake",
 	"openstack":             "provider/openstack",
-	"config":                "provider/openstack/config",
+	"config":                "provider/openstack/cloudconf",
 	"openstacktest":         "provider/openstack/openstacktest",
 	"registered":            "provider/registered",
 	"persistentvolumelabel": "controllers/persistentvolumelabel",

@@ -27,7 +27,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/example/deploy"
 	"github.com/fxccm/fxccm/provider/openstack"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 const kustomizationFile = "kustomization.yaml"
@@ -204,12 +204,12 @@ func TestManifests_CloudConfigIsWhereTheFlagSays(t *testing.T) {
 		t.Errorf("the Secret is mounted at %s, and --cloud-config names a file in %s", mounts[0].MountPath, folder)
 	}
 	content := cloudConf(t)
-	loaded, err := config.Read([]byte(content), config.Options{Strict: true})
+	loaded, err := cloudconf.Read([]byte(content), cloudconf.Options{Strict: true})
 	if err != nil || len(loaded.Warnings) > 0 {
 		t.Errorf("the provider has something against cloud.conf: %v %v", err, loaded.Warnings)
 	}
 	// What is commented out is one step from being in use.
-	if _, err := config.Read([]byte(uncommented(content)), config.Options{Strict: true}); err != nil {
+	if _, err := cloudconf.Read([]byte(uncommented(content)), cloudconf.Options{Strict: true}); err != nil {
 		t.Errorf("the provider has something against cloud.conf, with all that is commented out: %v", err)
 	}
 }

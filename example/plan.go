@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fxccm/fxccm/provider/openstack"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 const planAbout = `Tell what would be done in OpenStack for a Service of type LoadBalancer, and do nothing.
@@ -102,7 +102,7 @@ func runPlan(args []string, stdout, stderr io.Writer) int {
 }
 
 func (p *planLine) run(ctx context.Context, stdout, stderr io.Writer) error {
-	loaded, err := config.Load(p.cloudConfig, config.Options{Strict: p.strict, Environment: os.Getenv})
+	loaded, err := cloudconf.Load(p.cloudConfig, cloudconf.Options{Strict: p.strict, Environment: os.Getenv})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -30,7 +30,7 @@ func TestCloudConf_IsWhatTheProviderReads(t *testing.T) {
 	if err := o.writeCloudConf(path); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := config.Load(path, config.Options{Strict: true})
+	loaded, err := cloudconf.Load(path, cloudconf.Options{Strict: true})
 	if err != nil || len(loaded.Warnings) > 0 {
 		t.Fatal(err, loaded.Warnings)
 	}

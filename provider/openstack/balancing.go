@@ -11,7 +11,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
@@ -34,7 +34,7 @@ type balancing struct {
 }
 
 // newBalancing makes no request. clusterUID may be nil: the API server is asked.
-func newBalancing(cfg config.Config, env ccm.ProviderEnv, clients *client.Clients, series *metrics.Series, trouble *trouble.Report, clusterUID func(context.Context) (string, error)) *balancing {
+func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients, series *metrics.Series, trouble *trouble.Report, clusterUID func(context.Context) (string, error)) *balancing {
 	b := &balancing{
 		octavia: octavia.New(octavia.Config{Client: clients.LoadBalancer, Project: clients.Project, Pause: firstLook, Clock: env.Clock, Logger: env.Logger}),
 		neutron: neutron.New(neutron.Config{

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
 	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 	"github.com/fxccm/fxccm/provider/openstack/internal/metrics"
@@ -79,17 +79,17 @@ func complete(env ccm.ProviderEnv) ccm.ProviderEnv {
 }
 
 // reload reads the configuration again, for the login and the connections. Nil: it is not in a file.
-func (s source) reload(env ccm.ProviderEnv) func(context.Context) (config.Config, error) {
+func (s source) reload(env ccm.ProviderEnv) func(context.Context) (cloudconf.Config, error) {
 	if s.given != nil {
 		return nil
 	}
-	return func(context.Context) (config.Config, error) {
+	return func(context.Context) (cloudconf.Config, error) {
 		loaded, err := s.load(env.ConfigFile, env.ConfigStrict)
 		return loaded.Config, err
 	}
 }
 
-func newCloud(cfg config.Config, env ccm.ProviderEnv, clients *client.Clients, series *metrics.Series, trouble *trouble.Report) *cloud {
+func newCloud(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients, series *metrics.Series, trouble *trouble.Report) *cloud {
 	c := &cloud{
 		clients: clients,
 		series:  series,

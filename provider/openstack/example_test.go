@@ -7,7 +7,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/openstack"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -28,11 +28,11 @@ func ExampleWithConfig() {
 	defer cloud.Close()
 	login := cloud.Credentials()
 
-	cfg := config.Default()
+	cfg := cloudconf.Default()
 	cfg.Global.AuthURL = login.AuthURL
 	cfg.Global.Region = login.Region
 	cfg.Global.ApplicationCredentialID = login.ApplicationCredentialID
-	cfg.Global.ApplicationCredentialSecret = config.Secret(login.ApplicationCredentialSecret)
+	cfg.Global.ApplicationCredentialSecret = cloudconf.Secret(login.ApplicationCredentialSecret)
 
 	provider := openstack.Provider(openstack.WithConfig(cfg))
 	fmt.Println(provider.Name, cfg.Global.ApplicationCredentialSecret)

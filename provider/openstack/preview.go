@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
@@ -23,7 +23,7 @@ import (
 
 // PreviewInput is what [Preview] needs. All must be set but where it is said.
 type PreviewInput struct {
-	Config config.Config
+	Config cloudconf.Config
 	// ClusterName is --cluster-name.
 	ClusterName string
 	// ClusterUID is the UID of the cluster's namespace kube-system, which is in the tags of what belongs to the cluster.
@@ -79,7 +79,7 @@ func Preview(ctx context.Context, in PreviewInput) (LoadBalancerPreview, error) 
 	if !in.Config.LoadBalancer.Enabled {
 		return LoadBalancerPreview{}, errors.New("[LoadBalancer] enabled is false: no load balancers are served")
 	}
-	problems, err := config.Judge(config.Validate(in.Config), false)
+	problems, err := cloudconf.Classify(cloudconf.Validate(in.Config), false)
 	if err != nil {
 		return LoadBalancerPreview{}, err
 	}

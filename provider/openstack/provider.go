@@ -8,7 +8,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // Name is the name of the provider: --cloud-provider=openstack.
@@ -19,9 +19,9 @@ type Option func(*source)
 
 // WithConfig gives the configuration as data, instead of a file. It is an error to name a file in ccm.Config, too. Credentials do not
 // change then while the provider lives, but certificates and keys are read anew when their files change.
-func WithConfig(cfg config.Config) Option { return func(s *source) { s.given = &cfg } }
+func WithConfig(cfg cloudconf.Config) Option { return func(s *source) { s.given = &cfg } }
 
-// WithEnvironment lets the variables that OCCM heeds count, see [config.Options]: os.Getenv in a program of its own. Default: none
+// WithEnvironment lets the variables that OCCM heeds count, see [cloudconf.Options]: os.Getenv in a program of its own. Default: none
 // are read, since the environment is the host's.
 func WithEnvironment(getenv func(string) string) Option {
 	return func(s *source) { s.environment = getenv }
@@ -48,20 +48,20 @@ func Provider(opts ...Option) ccm.Provider {
 
 // source is where the configuration comes from.
 type source struct {
-	given       *config.Config
+	given       *cloudconf.Config
 	environment func(string) string
 }
 
 // load reads the configuration. The error tells all that is wrong with it, and no secret.
-func (s source) load(path string, strict bool) (config.Loaded, error) {
+func (s source) load(path string, strict bool) (cloudconf.Loaded, error) {
 	switch {
 	case s.given != nil && path != "":
-		return config.Loaded{}, fmt.Errorf("the host has given a configuration, and a file is named too (%s): there can be only one", path)
+		return cloudconf.Loaded{}, fmt.Errorf("the host has given a configuration, and a file is named too (%s): there can be only one", path)
 	case s.given != nil:
-		warnings, err := config.Judge(config.Validate(*s.given), strict)
-		return config.Loaded{Config: *s.given, Warnings: warnings}, err
+		warnings, err := cloudconf.Classify(cloudconf.Validate(*s.given), strict)
+		return cloudconf.Loaded{Config: *s.given, Warnings: warnings}, err
 	case path == "":
-		return config.Loaded{}, errors.New("there is no configuration: name a cloud.conf with --cloud-config (cloudProvider.configFile)")
+		return cloudconf.Loaded{}, errors.New("there is no configuration: name a cloud.conf with --cloud-config (cloudProvider.configFile)")
 	}
-	return config.Load(path, config.Options{Strict: strict, Environment: s.environment})
+	return cloudconf.Load(path, cloudconf.Options{Strict: strict, Environment: s.environment})
 }

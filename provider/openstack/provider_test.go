@@ -16,7 +16,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/openstack"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -39,7 +39,7 @@ func params(path string, opts ...openstack.Option) ccm.Params {
 const complete = "[Global]\nauth-url = https://keystone.example/v3\napplication-credential-id = a\napplication-credential-secret = s3cret\n"
 
 func TestConfiguration_IsCheckedByNew(t *testing.T) {
-	data := config.Default()
+	data := cloudconf.Default()
 	data.Global.AuthURL, data.Global.ApplicationCredentialID, data.Global.ApplicationCredentialSecret = "https://keystone.example/v3", "a", "s3cret"
 	incomplete := data
 	incomplete.Global.AuthURL = ""
@@ -80,7 +80,7 @@ func TestConfiguration_IsCheckedByNew(t *testing.T) {
 func TestModule_TakesTheConfigurationOfTheApp(t *testing.T) {
 	cloud := openstacktest.NewServer()
 	defer cloud.Close()
-	loaded, err := config.Read([]byte(cloud.CloudConf(openstacktest.PasswordAuth)), config.Options{Strict: true})
+	loaded, err := cloudconf.Read([]byte(cloud.CloudConf(openstacktest.PasswordAuth)), cloudconf.Options{Strict: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cloud-provider/names"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -307,7 +307,7 @@ func measureRefused(ctx context.Context, b *bench) error {
 
 // mostRequests is how many a second fxccm may make by its settings in the busiest time: it has saved as many as make a burst.
 func mostRequests() float64 {
-	c := config.Default().Client
+	c := cloudconf.Default().Client
 	return (c.RequestRate*(busyWindow+underway).Seconds() + float64(c.RequestBurst)) / busyWindow.Seconds()
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -231,7 +231,7 @@ func TestWorld_CloudConfIsWhatTheProviderReads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loaded, err := config.Load(path, config.Options{Strict: true})
+		loaded, err := cloudconf.Load(path, cloudconf.Options{Strict: true})
 		if err != nil || len(loaded.Warnings) > 0 {
 			t.Fatal(err, loaded.Warnings)
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // terminal is, for each figure, a line in a table, and below the table what it was counted from.
@@ -67,7 +67,7 @@ func (r report) openStackMarkdown() string {
 
 // callsMarkdown tells how fxccm's calls are counted.
 func (r report) callsMarkdown() string {
-	defaults := config.Default()
+	defaults := cloudconf.Default()
 	return fmt.Sprintf(howCallsAreCounted,
 		latencyText(targetLatency), openStackPage,
 		statusPeriod, ccm.DefaultConfig().Node.StatusUpdateFrequency.Duration, defaults.Instances.MetadataMaxAge,
@@ -77,7 +77,7 @@ func (r report) callsMarkdown() string {
 
 // balancersMarkdown tells how it is done for load balancers.
 func (r report) balancersMarkdown() string {
-	c := config.Default().Client
+	c := cloudconf.Default().Client
 	return fmt.Sprintf(howBalancersAreCounted,
 		settleTime, creationTime, r.settings.services, fewNodes, changeTime, refusedOneOf, tooMany, refusedFor,
 		busyWindow, c.RequestRate, c.RequestBurst,

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -110,7 +110,7 @@ func TestFigure_IsJudgedByItsTarget(t *testing.T) {
 }
 
 func TestStatusPass_CannotBeServedFromMemory(t *testing.T) {
-	if remembered := config.Default().Instances.MetadataMaxAge; statusPeriod <= remembered {
+	if remembered := cloudconf.Default().Instances.MetadataMaxAge; statusPeriod <= remembered {
 		t.Errorf("passes are %s apart, and fxccm remembers for %s: the second one might ask for nothing", statusPeriod, remembered)
 	}
 }

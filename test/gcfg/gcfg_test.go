@@ -15,7 +15,7 @@ import (
 
 	gcfg "gopkg.in/gcfg.v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // duration is read as OCCM reads it.
@@ -137,7 +137,7 @@ func defaults() file {
 	f.LoadBalancer.IngressHostnameSuffix = "nip.io"
 	f.LoadBalancer.MaxSharedLB = 2
 	f.LoadBalancer.ContainerStore = "barbican"
-	// OCCM sets these when they are empty after reading; so does config.Read.
+	// OCCM sets these when they are empty after reading; so does cloudconf.Read.
 	f.Metadata.SearchOrder = "configDrive,metadataService"
 	f.Metadata.RequestTimeout.Duration = time.Minute
 	return f
@@ -147,7 +147,7 @@ func defaults() file {
 func compare(content string) string {
 	theirs := defaults()
 	theirError := gcfg.FatalOnly(gcfg.ReadStringInto(&theirs, content))
-	ours, _, ourError := config.Parse([]byte(content), config.Options{})
+	ours, _, ourError := cloudconf.Parse([]byte(content), cloudconf.Options{})
 	if onlyOwn(ourError) || theirs.LoadBalancer.MonitorMaxRetries > math.MaxInt || theirs.LoadBalancer.MonitorMaxRetriesDown > math.MaxInt {
 		return ""
 	}
@@ -177,8 +177,8 @@ func compare(content string) string {
 
 // onlyOwn means that it was refused for nothing but sections that gcfg takes no notice of.
 func onlyOwn(err error) bool {
-	problems, ok := err.(config.Problems)
-	return ok && !slices.ContainsFunc(problems, func(p config.Problem) bool { return p.Section != "[Client]" && p.Section != "[Instances]" })
+	problems, ok := err.(cloudconf.Problems)
+	return ok && !slices.ContainsFunc(problems, func(p cloudconf.Problem) bool { return p.Section != "[Client]" && p.Section != "[Instances]" })
 }
 
 func differences(section string, theirs, ours reflect.Value) []string {
@@ -226,7 +226,7 @@ func meaning(name string, value any) any {
 
 // plain uncovers secrets, which would not differ when they are printed.
 func plain(v reflect.Value) any {
-	if secret, ok := v.Interface().(config.Secret); ok {
+	if secret, ok := v.Interface().(cloudconf.Secret); ok {
 		return string(secret)
 	}
 	return v.Interface()
@@ -261,9 +261,9 @@ func seeds(f interface{ Fatal(...any) }) []string {
 		}
 	}
 	// The corpus of the package's own target.
-	corpus, err := filepath.Glob("../../provider/openstack/config/testdata/*.conf")
+	corpus, err := filepath.Glob("../../provider/openstack/cloudconf/testdata/*.conf")
 	if err != nil || len(corpus) == 0 {
-		f.Fatal("no files in provider/openstack/config/testdata: ", err)
+		f.Fatal("no files in provider/openstack/cloudconf/testdata: ", err)
 	}
 	for _, path := range corpus {
 		content, err := os.ReadFile(path)
@@ -288,7 +288,7 @@ func TestNumberWithoutUnit_IsSecondsHereAndRefusedByOCCM(t *testing.T) {
 	if _, err := time.ParseDuration("5"); err == nil {
 		t.Error("Go reads 5 as a duration, and so does OCCM: take the extension out of the test")
 	}
-	c, _, err := config.Parse([]byte("[LoadBalancer]\nmonitor-delay = 5"), config.Options{})
+	c, _, err := cloudconf.Parse([]byte("[LoadBalancer]\nmonitor-delay = 5"), cloudconf.Options{})
 	if err != nil || c.LoadBalancer.MonitorDelay != 5*time.Second {
 		t.Errorf("5 is %v (%v), want 5s", c.LoadBalancer.MonitorDelay, err)
 	}
@@ -296,7 +296,7 @@ func TestNumberWithoutUnit_IsSecondsHereAndRefusedByOCCM(t *testing.T) {
 
 // A comparison that finds nothing proves nothing unless it would.
 func TestCompare_TellsOfDifferences(t *testing.T) {
-	theirs, ours := defaults(), config.Default()
+	theirs, ours := defaults(), cloudconf.Default()
 	ours.LoadBalancer.LBMethod, ours.LoadBalancer.MonitorDelay = "x", 1
 	ours.Global.Password = "x"
 	told := differences("LoadBalancer", reflect.ValueOf(theirs.LoadBalancer), reflect.ValueOf(ours.LoadBalancer))

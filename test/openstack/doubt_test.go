@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -107,7 +107,7 @@ func (s *site) waitDoubt(m mark) {
 
 func TestDoubt_WhateverNovaAnswers_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t *testing.T) {
 	s := newSite(t)
-	r := ready(t, s, often, configured(unhurried), configured(func(c *config.Config) { c.Client.MaxRetries = 1 }))
+	r := ready(t, s, often, configured(unhurried), configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 1 }))
 	for _, d := range doubts() {
 		t.Run(d.name, func(t *testing.T) { s.in(t).doubt(d.name, d.fault, r, 5) })
 	}
@@ -115,7 +115,7 @@ func TestDoubt_WhateverNovaAnswers_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t
 
 func TestDoubt_WhenNovaDoesNotAnswer_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t *testing.T) {
 	s := newSite(t)
-	r := ready(t, s, often, configured(func(c *config.Config) {
+	r := ready(t, s, often, configured(func(c *cloudconf.Config) {
 		c.Client.MaxRetries, c.Metadata.RequestTimeout = 1, 12*time.Second
 	}))
 	s.doubt("hanging", openstacktest.Fault{Operation: "server_*", Hang: true}, r, 5)
@@ -125,7 +125,7 @@ func TestDoubt_WhenNovaDoesNotAnswer_NoNodeIsDeleted_AndAfterwardsTheTruthCounts
 // judged by itself. That it is the wrong project cannot be seen here.
 func TestDoubt_InASmallCluster_WhatIsNotNovasDenialDeletesNoNode(t *testing.T) {
 	s := newSite(t)
-	r := ready(t, s, often, configured(unhurried), configured(func(c *config.Config) { c.Client.MaxRetries = 1 }))
+	r := ready(t, s, often, configured(unhurried), configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 1 }))
 	for _, d := range doubts() {
 		switch d.name {
 		case "proxy-page", "wrong-address", "somebody-else", "null", "truncated", "empty-list":
@@ -169,8 +169,8 @@ func TestDoubt_InAProjectThatHasNoneOfTheNodes_ASingleOneThatIsNotReadyIsKept(t 
 	s := newSite(t)
 	elsewhere := s.AddProject(openstacktest.Project{Name: "elsewhere"})
 	s.secrets.add(elsewhere.Password)
-	r := ready(t, s, often, configured(func(c *config.Config) {
-		c.Global.TenantName, c.Global.Username, c.Global.Password = elsewhere.ProjectName, elsewhere.Username, config.Secret(elsewhere.Password)
+	r := ready(t, s, often, configured(func(c *cloudconf.Config) {
+		c.Global.TenantName, c.Global.Username, c.Global.Password = elsewhere.ProjectName, elsewhere.Username, cloudconf.Secret(elsewhere.Password)
 	}))
 	var nodes []*corev1.Node
 	for i, m := range s.addServers("strange-0", "strange-1", "strange-2", "strange-3") {

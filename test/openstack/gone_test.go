@@ -13,7 +13,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -192,7 +192,7 @@ func TestGone_ManyAtOnce_AreKeptUntilAnOperatorHasRaisedTheLimit(t *testing.T) {
 	s := newSite(t)
 	r, gone, left := vanish(t, s, "allowed")
 	r.stop()
-	ready(t, s, configured(func(c *config.Config) { c.Instances.VanishedNumber = 5 }))
+	ready(t, s, configured(func(c *cloudconf.Config) { c.Instances.VanishedNumber = 5 }))
 	for _, node := range gone {
 		ccmtest.WaitNodeGone(t, shared.Admin, node.Name)
 	}

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -50,7 +50,7 @@ func TestInit_ANodeIsToldWhatTheCloudKnows(t *testing.T) {
 func TestInit_RegionalProviderIDs_AreMadeAndFoundAgain(t *testing.T) {
 	s := newSite(t)
 	m := s.addServer("regional-1")
-	ready(t, s, refreshed, configured(func(c *config.Config) { c.Instances.Regional = true }))
+	ready(t, s, refreshed, configured(func(c *cloudconf.Config) { c.Instances.Regional = true }))
 	tainted(t, m.name)
 	if got, want := initialised(t, m.name).Spec.ProviderID, "openstack://RegionOne/"+m.id; got != want {
 		t.Errorf("provider ID %q, want %q", got, want)

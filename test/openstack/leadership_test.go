@@ -12,7 +12,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -67,7 +67,7 @@ func TestLeadership_LostInTheMiddle_NothingChangesOpenStackAnyMore(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			s.Inject(openstacktest.Fault{Match: by("first", changes), Hang: true})
-			routing := configured(func(c *config.Config) { c.Route.RouterID = s.router })
+			routing := configured(func(c *cloudconf.Config) { c.Route.RouterID = s.router })
 			// The work is there before the route controller is: it is all in the first pass, which does not end.
 			want := routeWork(t, s, "led-"+name, 40)
 			first := ready(t, s, as("first"), routing, configured(unhurried))
@@ -105,7 +105,7 @@ func TestLeadership_ExpiredBetweenTwoRequestsOfOneCall_TheSecondIsNotSent(t *tes
 		return strings.Contains(c.Query, "ip_address") && c.Operation == "port_list"
 	}
 	s.Inject(openstacktest.Fault{Match: looksForPorts, Delay: 700 * time.Millisecond})
-	r := ready(t, s, as("frozen"), configured(unhurried), configured(func(c *config.Config) { c.Route.RouterID = s.router }))
+	r := ready(t, s, as("frozen"), configured(unhurried), configured(func(c *cloudconf.Config) { c.Route.RouterID = s.router }))
 	s.waitCalls(0, 1, looksForPorts, "the ports of next hops are looked for")
 	r.elector.ExpireClock()
 	release := r.elector.WaitReleased(t)
@@ -122,13 +122,13 @@ func TestLeadership_Stopped_NothingChangesOpenStackAnyMore(t *testing.T) {
 	s := newSite(t)
 	s.Inject(openstacktest.Fault{Match: by("stopped", changes), Delay: 300 * time.Millisecond})
 	want := routeWork(t, s, "stop", 40)
-	r := ready(t, s, as("stopped"), configured(func(c *config.Config) { c.Route.RouterID = s.router }))
+	r := ready(t, s, as("stopped"), configured(func(c *cloudconf.Config) { c.Route.RouterID = s.router }))
 	s.waitCalls(0, 3, changes, "ports are changed")
 	r.stop()
 	before := s.mark()
 	s.noConnections()
 
-	ready(t, s, as("heir"), configured(func(c *config.Config) { c.Route.RouterID = s.router }))
+	ready(t, s, as("heir"), configured(func(c *cloudconf.Config) { c.Route.RouterID = s.router }))
 	s.waitRoutes(want...)
 	if late := s.since(before, by("stopped", func(openstacktest.Call) bool { return true })); len(late) > 0 {
 		t.Errorf("after its end the replica has sent:\n%s", describe(late))
@@ -141,7 +141,7 @@ func TestTerms_TwentyLeaveNothingBehind(t *testing.T) {
 	// Each pass asks for it, by which the replica notices that its time is over.
 	notReady(t, s.addServer("terms-marker"))
 	before := ccmtest.IgnoringCurrent()
-	r := ready(t, s, configured(func(c *config.Config) { c.Route.RouterID = s.router }))
+	r := ready(t, s, configured(func(c *cloudconf.Config) { c.Route.RouterID = s.router }))
 	lose := func() { r.elector.Lose(errors.New("another has the lease")) }
 	ends := []func(){lose, r.elector.ExpireClock, r.stop, func() {
 		// In the middle of a call.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -123,7 +123,7 @@ func (s *site) waitAddressed(name string) {
 func TestLoadBalancer_SecurityGroupChangedByAnotherHand_IsRepaired(t *testing.T) {
 	s := newBalancedSite(t)
 	machines := s.addNodes(shared.Admin, "drift-group-1", "drift-group-2")
-	serving(t, s, balancing(s, drifting, func(c *config.LoadBalancer) { c.ManageSecurityGroups = true }))
+	serving(t, s, balancing(s, drifting, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
 	service := served(t, "drift-group", internal())
 	s.waitGroup(service, machines...)
 	group := s.groups()[0].ID

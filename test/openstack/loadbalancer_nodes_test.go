@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // patchNode changes a node as its kubelet or an operator does.
@@ -31,7 +31,7 @@ func patchNode(t *testing.T, name, patch string, subresources ...string) {
 func TestChurn_LoadBalancer_FollowsItsNodes(t *testing.T) {
 	s := newBalancedSite(t)
 	machines := s.addNodes(shared.Admin, "churn-1", "churn-2")
-	r := serving(t, s, balancing(s, func(c *config.LoadBalancer) { c.ManageSecurityGroups = true }))
+	r := serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
 	service := served(t, "churn", ccmtest.ServicePorts(80, 443))
 	id := service.Annotations[annotationID]
 	s.waitShape(service, s.usual(service, machines...))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -29,7 +29,7 @@ func TestLoadBalancer_TwoClustersOfOneName_NeverTouchEachOthers(t *testing.T) {
 	s := newBalancedSite(t)
 	near := s.addNodes(shared.Admin, "near-1")
 	far := s.addNodes(other, "far-1")
-	drift := balancing(s, drifting, func(c *config.LoadBalancer) { c.ManageSecurityGroups = true })
+	drift := balancing(s, drifting, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true })
 	serving(t, s, as("near"), drift)
 	one := served(t, "twin")
 	first := s.balancerOf(one)

@@ -21,7 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -155,7 +155,7 @@ func TestRestart_LoadBalancerOfOCCM_WithoutAnnotations_IsFoundByItsName(t *testi
 func TestRestart_CCMStoppedAfterEachChange_GoesOnWhereItWas(t *testing.T) {
 	s := newBalancedSite(t)
 	machines := s.addNodes(shared.Admin, "cut-1", "cut-2")
-	manage := balancing(s, func(c *config.LoadBalancer) { c.ManageSecurityGroups = true })
+	manage := balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true })
 	service := createService(t, shared.Admin, "cut", ccmtest.ServicePorts(80, 443))
 	until := func(done func() bool) {
 		t.Helper()
@@ -200,7 +200,7 @@ func TestRestart_WhileItIsNotKnownWhatOctaviaCanDo_NothingIsMadeOrDeleted(t *tes
 		Match: func(c openstacktest.Call) bool { return c.Service == openstacktest.ServiceLoadBalancer },
 	}
 	asked := func(c openstacktest.Call) bool { return unknown.Match(c) && c.Operation == "version_list" }
-	impatient := configured(func(c *config.Config) { c.Client.MaxRetries = 0 })
+	impatient := configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 0 })
 	remove := s.Inject(unknown)
 	r := serving(t, s, impatient)
 	createService(t, shared.Admin, "unknown-lb", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"198.51.100.0/24"} })

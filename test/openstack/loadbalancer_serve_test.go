@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -93,7 +93,7 @@ func TestLoadBalancer_Internal_IsServedByItsOwnAddress(t *testing.T) {
 func TestLoadBalancer_WithNothingConfigured_IsWhereTheNodesAre(t *testing.T) {
 	s := newBalancedSite(t)
 	machines := s.addNodes(shared.Admin, "auto-1")
-	serving(t, s, balancing(s, func(c *config.LoadBalancer) { c.SubnetID, c.FloatingNetworkID = "", "" }))
+	serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.SubnetID, c.FloatingNetworkID = "", "" }))
 	service := served(t, "auto")
 	lb := s.waitShape(service, s.usual(service, machines...))
 	if ips := s.floatingIPs(lb); lb.VIPSubnetID != s.subnets[4] || len(ips) != 1 || ips[0].NetworkID != s.public {
@@ -318,7 +318,7 @@ func TestLoadBalancer_FromExternalToInternalAndBack(t *testing.T) {
 func TestLoadBalancer_WhenItsTypeChanges_IsDeletedAndMadeAnew(t *testing.T) {
 	s := newBalancedSite(t)
 	machines := s.addNodes(shared.Admin, "typed-1")
-	serving(t, s, balancing(s, func(c *config.LoadBalancer) { c.ManageSecurityGroups = true }))
+	serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
 	service := served(t, "typed")
 	first := s.waitShape(service, s.usual(service, machines...))
 	editService(t, "typed", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
@@ -342,7 +342,7 @@ func TestLoadBalancer_WhenItsTypeChanges_IsDeletedAndMadeAnew(t *testing.T) {
 func TestLoadBalancer_DeletedBeforeItsService_LeavesNothing(t *testing.T) {
 	s := newBalancedSite(t)
 	s.addNodes(shared.Admin, "gone-before-1")
-	serving(t, s, balancing(s, func(c *config.LoadBalancer) { c.ManageSecurityGroups = true }))
+	serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
 	service := served(t, "gone-before")
 	if len(s.groups()) != 1 {
 		t.Fatalf("there are the security groups %v", s.groups())
@@ -378,7 +378,7 @@ func TestLoadBalancer_SecurityGroup_FollowsThePorts(t *testing.T) {
 	s := newBalancedSite(t)
 	machines := s.addNodes(shared.Admin, "group-1", "group-2")
 	bystander := s.addServer("group-bystander")
-	serving(t, s, balancing(s, func(c *config.LoadBalancer) { c.ManageSecurityGroups = true }))
+	serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
 	service := served(t, "group", ccmtest.ServicePorts(80))
 	s.waitGroup(service, machines...)
 	if want := "lb-sg-" + string(service.UID) + "-default-group"; s.groups()[0].Name != want {

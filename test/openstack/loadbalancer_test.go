@@ -21,7 +21,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -69,8 +69,8 @@ func (s *site) node(m machine, options ...ccmtest.NodeOption) *corev1.Node {
 }
 
 // balancing is where load balancers are and what they are made with. Nothing is repaired but what the cluster asks for.
-func balancing(s *site, change ...func(*config.LoadBalancer)) func(*launch) {
-	return configured(func(c *config.Config) {
+func balancing(s *site, change ...func(*cloudconf.LoadBalancer)) func(*launch) {
+	return configured(func(c *cloudconf.Config) {
 		c.LoadBalancer.SubnetID, c.LoadBalancer.FloatingNetworkID = s.subnets[4], s.public
 		c.LoadBalancer.DriftPeriod = 0
 		for _, f := range change {
@@ -80,7 +80,7 @@ func balancing(s *site, change ...func(*config.LoadBalancer)) func(*launch) {
 }
 
 // drifting has load balancers looked at about once a second.
-func drifting(c *config.LoadBalancer) { c.DriftPeriod = 10 * time.Second }
+func drifting(c *cloudconf.LoadBalancer) { c.DriftPeriod = 10 * time.Second }
 
 // serving runs a CCM whose service controller has dealt with the nodes that there are; see addNodes.
 func serving(t *testing.T, s *site, change ...func(*launch)) *replica {

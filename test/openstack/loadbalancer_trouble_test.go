@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -119,7 +119,7 @@ func TestLoadBalancer_WhateverTheCloudAnswersForAWhile_IsServedInTheEnd(t *testi
 			s := newBalancedSite(t)
 			machines := s.addNodes(shared.Admin, name)
 			s.Inject(fault)
-			r := serving(t, s, balancing(s, func(c *config.LoadBalancer) { c.ManageSecurityGroups = true }), configured(func(c *config.Config) {
+			r := serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }), configured(func(c *cloudconf.Config) {
 				c.Client.MaxRetries, c.Metadata.RequestTimeout = 1, 2*time.Second
 			}))
 			service := served(t, name)
@@ -150,7 +150,7 @@ func TestLoadBalancer_DeletionInTrouble_LeavesNothingInTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newBalancedSite(t)
 			s.addNodes(shared.Admin, name)
-			serving(t, s, balancing(s, func(c *config.LoadBalancer) { c.ManageSecurityGroups = true }), configured(func(c *config.Config) { c.Client.MaxRetries = 0 }))
+			serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }), configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 0 }))
 			served(t, name)
 			s.Inject(fault)
 			deleteService(t, shared.Admin, name)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -22,7 +22,7 @@ func (s *site) logins(m mark) int {
 }
 
 // unhurried does not take a slow machine for a Keystone that gives no answer, by a clock that runs so fast.
-func unhurried(c *config.Config) { c.Metadata.RequestTimeout = time.Hour }
+func unhurried(c *cloudconf.Config) { c.Metadata.RequestTimeout = time.Hour }
 
 func TestKeystone_DownAtTheStart_IsWaitedForAndTold(t *testing.T) {
 	const patience = time.Minute
@@ -80,7 +80,7 @@ func TestKeystone_RefusingThePassword_IsToldUntilItIsRight(t *testing.T) {
 	right := s.Credentials()
 	s.must(s.ChangePassword(right.UserID, "another-password"))
 	s.secrets.add("another-password")
-	r := ready(t, s, configured(func(c *config.Config) { c.Global.Password = config.Secret(right.Password) }))
+	r := ready(t, s, configured(func(c *cloudconf.Config) { c.Global.Password = cloudconf.Secret(right.Password) }))
 	tainted(t, m.name)
 	s.waitCalls(0, 3, operations("token_create"), "a login is tried")
 	ccmtest.Eventually(t, "the log tells why", func(context.Context) (bool, error) {

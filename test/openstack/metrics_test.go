@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -49,7 +49,7 @@ func TestMetrics_OfOCCMAndOursAreThere_AndCountWhatReachesTheCloud(t *testing.T)
 	s := newSite(t)
 	s.Inject(openstacktest.Fault{Operation: "server_get", Status: 500, Times: 1})
 	m := s.addServer("metrics-1")
-	r := ready(t, s, named("measured"), configured(func(c *config.Config) { c.Route.RouterID = s.router }))
+	r := ready(t, s, named("measured"), configured(func(c *cloudconf.Config) { c.Route.RouterID = s.router }))
 	notReady(t, s.addServer("metrics-2"))
 	tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
 	s.waitRoute("10.244.1.0/24", s.address(m, 4))

@@ -15,7 +15,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // replica is a running Manager with the OpenStack provider.
@@ -38,7 +38,7 @@ type replica struct {
 type launch struct {
 	ccm.Params
 	// cloud is the provider's configuration, unless Params.Config names a file.
-	cloud   config.Config
+	cloud   cloudconf.Config
 	options []openstack.Option
 	// admin is of another cluster than the suite's.
 	admin kubernetes.Interface
@@ -51,7 +51,7 @@ func named(name string) func(*launch) { return func(l *launch) { l.Name = name }
 func haste(times int) func(*launch) { return func(l *launch) { l.haste = times } }
 
 // configured changes the provider's configuration.
-func configured(change func(*config.Config)) func(*launch) {
+func configured(change func(*cloudconf.Config)) func(*launch) {
 	return func(l *launch) { change(&l.cloud) }
 }
 

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -21,7 +21,7 @@ import (
 func routed(t *testing.T, s *site, change ...func(*launch)) *replica {
 	t.Helper()
 	return ready(t, s, append([]func(*launch){
-		refreshed, configured(func(c *config.Config) { c.Route.RouterID = s.router }),
+		refreshed, configured(func(c *cloudconf.Config) { c.Route.RouterID = s.router }),
 	}, change...)...)
 }
 
@@ -210,7 +210,7 @@ func TestRoute_WhateverNeutronAnswersForAWhile_IsWrittenInTheEnd(t *testing.T) {
 			s := newSite(t)
 			fault.Times = 12
 			s.Inject(fault)
-			r := routed(t, s, configured(func(c *config.Config) { c.Client.MaxRetries = 1 }))
+			r := routed(t, s, configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 1 }))
 			m := s.addServer("trouble-" + name)
 			tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
 			s.waitRoutes(route("10.244.1.0/24", s.address(m, 4)))
@@ -232,7 +232,7 @@ func TestRoute_WhateverNeutronAnswersForAWhile_IsWrittenInTheEnd(t *testing.T) {
 func TestRoute_NeutronDownAtTheStart_IsWaitedFor(t *testing.T) {
 	s := newSite(t)
 	remove := s.Inject(openstacktest.Fault{Operation: "network_extension_list", Status: http.StatusServiceUnavailable})
-	r := routed(t, s, configured(func(c *config.Config) { c.Client.MaxRetries = 0 }))
+	r := routed(t, s, configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 0 }))
 	m := s.addServer("unknown-1")
 	tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
 	initialised(t, m.name)

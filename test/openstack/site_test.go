@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -134,10 +134,10 @@ func (s *site) address(m machine, version int) string {
 }
 
 // config logs in to the cloud with a password, and has periods that suit a test with a hasty clock.
-func (s *site) config() config.Config {
-	c, cfg := s.Credentials(), config.Default()
+func (s *site) config() cloudconf.Config {
+	c, cfg := s.Credentials(), cloudconf.Default()
 	cfg.Global.AuthURL, cfg.Global.Region = c.AuthURL, c.Region
-	cfg.Global.Username, cfg.Global.Password, cfg.Global.DomainName = c.Username, config.Secret(c.Password), c.DomainName
+	cfg.Global.Username, cfg.Global.Password, cfg.Global.DomainName = c.Username, cloudconf.Secret(c.Password), c.DomainName
 	cfg.Global.TenantName = c.ProjectName
 	cfg.Client.RequestRate, cfg.Client.RequestBurst = 10_000, 10_000
 	cfg.Instances.StatusMaxAge, cfg.Instances.MetadataMaxAge = time.Second, time.Second

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
@@ -48,7 +48,7 @@ func newCluster(t *testing.T) *cluster {
 }
 
 // config is what all of the tests run with: routes, and confirmations that a test can wait for.
-func (c *cluster) config() config.Config {
+func (c *cluster) config() cloudconf.Config {
 	cfg := c.Config()
 	cfg.Route.RouterID = c.Router
 	cfg.Client.RequestRate, cfg.Client.RequestBurst = 1000, 1000

@@ -15,7 +15,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // replicas are processes of the CCM that contend for the lease, as the Deployment has them.
@@ -31,11 +31,11 @@ type replicas struct {
 
 // startReplicas runs as many as there are names until the test ends. They are told of the cloud by a cloud.conf. What they log is scanned for
 // secrets then.
-func (c *cluster) startReplicas(cfg config.Config, n int) *replicas {
+func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 	c.t.Helper()
 	r := &replicas{dir: c.t.TempDir(), pace: c.pace(), running: make([]*process, n)}
 	conf, kubeconfig := filepath.Join(r.dir, "cloud.conf"), filepath.Join(r.dir, "kubeconfig")
-	text, err := config.RenderWithSecrets(cfg)
+	text, err := cloudconf.RenderWithSecrets(cfg)
 	if err == nil {
 		err = os.WriteFile(conf, []byte(text), 0o600)
 	}
@@ -70,7 +70,7 @@ func (r *replicas) start(i int) (err error) {
 }
 
 // end kills all, and looks for secrets in what they have logged.
-func (r *replicas) end(t *testing.T, cfg config.Config) {
+func (r *replicas) end(t *testing.T, cfg cloudconf.Config) {
 	for _, p := range r.running {
 		if p == nil {
 			continue

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
 // nodeAddresses are what the node is told: "InternalIP 10.0.0.1".
-func nodeAddresses(t *testing.T, p *project.Project, cfg config.Config, s project.Server) (addresses []string, err error) {
+func nodeAddresses(t *testing.T, p *project.Project, cfg cloudconf.Config, s project.Server) (addresses []string, err error) {
 	t.Helper()
 	meta, err := instancesOf(t, p.Open(t, cfg)).InstanceMetadata(t.Context(), nodeWithID(s.Name, s.ProviderID()))
 	if err != nil {
@@ -26,7 +26,7 @@ func nodeAddresses(t *testing.T, p *project.Project, cfg config.Config, s projec
 }
 
 // wantAddresses waits for them: Nova and Neutron tell each other of changes, which takes a moment.
-func wantAddresses(t *testing.T, p *project.Project, cfg config.Config, s project.Server, what string, want ...string) {
+func wantAddresses(t *testing.T, p *project.Project, cfg cloudconf.Config, s project.Server, what string, want ...string) {
 	t.Helper()
 	p.Wait(what, func() error {
 		got, err := nodeAddresses(t, p, cfg, s)
@@ -88,28 +88,28 @@ func TestAddresses(t *testing.T) {
 	inAux := func(a portAddress) bool { return a.network == aux }
 	notAux := func(a portAddress) bool { return a.network != aux }
 	for name, test := range map[string]struct {
-		change func(*config.Networking)
+		change func(*cloudconf.Networking)
 		want   []string
 	}{
-		"as it is": {func(*config.Networking) {}, slices.Concat(as("InternalIP", mine, nil), []string{access4, access6, hostname, floating})},
+		"as it is": {func(*cloudconf.Networking) {}, slices.Concat(as("InternalIP", mine, nil), []string{access4, access6, hostname, floating})},
 		"without IPv6": {
-			func(n *config.Networking) { n.IPv6SupportDisabled = true },
+			func(n *cloudconf.Networking) { n.IPv6SupportDisabled = true },
 			slices.Concat(as("InternalIP", mine, four), []string{access4, hostname, floating}),
 		},
 		"an internal network": {
-			func(n *config.Networking) { n.InternalNetworkNames = []string{"aux"} },
+			func(n *cloudconf.Networking) { n.InternalNetworkNames = []string{"aux"} },
 			slices.Concat(as("InternalIP", mine, inAux), []string{access4, access6, hostname, floating}),
 		},
 		"both internal": {
-			func(n *config.Networking) { n.InternalNetworkNames = []string{"aux", p.NetworkName} },
+			func(n *cloudconf.Networking) { n.InternalNetworkNames = []string{"aux", p.NetworkName} },
 			slices.Concat(as("InternalIP", mine, nil), []string{access4, access6, hostname, floating}),
 		},
 		"a public network": {
-			func(n *config.Networking) { n.PublicNetworkNames = []string{"aux"} },
+			func(n *cloudconf.Networking) { n.PublicNetworkNames = []string{"aux"} },
 			slices.Concat(as("InternalIP", mine, notAux), []string{access4, access6, hostname}, as("ExternalIP", mine, inAux), []string{floating}),
 		},
 		"sorted": {
-			func(n *config.Networking) { n.AddressSortOrder = []string{"203.0.113.0/24", "10.9.0.0/24"} },
+			func(n *cloudconf.Networking) { n.AddressSortOrder = []string{"203.0.113.0/24", "10.9.0.0/24"} },
 			slices.Concat([]string{access4}, as("InternalIP", mine, inAux), as("InternalIP", mine, notAux), []string{access6, hostname, floating}),
 		},
 	} {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/openstack"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
@@ -33,7 +33,7 @@ func newNode(name, providerID string) *v1.Node {
 }
 
 // fresh has each answer be asked for.
-func fresh(p *project.Project) config.Config {
+func fresh(p *project.Project) cloudconf.Config {
 	cfg := p.Config()
 	cfg.Instances.StatusMaxAge, cfg.Instances.MetadataMaxAge = 0, 0
 	return cfg

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
 // What others change in the cloud is mended, without anything happening in the cluster. What they add stays.
 func TestLoadBalancer_WhatOthersChangeIsMended(t *testing.T) {
 	t.Parallel()
-	s := begin(t, 2, func(_ *project.Project, c *config.LoadBalancer) {
+	s := begin(t, 2, func(_ *project.Project, c *cloudconf.LoadBalancer) {
 		c.DriftPeriod, c.CreateMonitor, c.ManageSecurityGroups = 2*time.Second, true, true
 	})
 	s.create("web", ports("80/TCP", "443/TCP"))
@@ -139,7 +139,7 @@ func (s *story) picture(name string) string {
 // A load balancer that somebody has deleted is made anew, with its floating IP, and what it leaves is cleared away with the Service.
 func TestLoadBalancer_DeletedBySomebody_IsMadeAnew(t *testing.T) {
 	t.Parallel()
-	s := begin(t, 1, func(_ *project.Project, c *config.LoadBalancer) { c.ManageSecurityGroups = true })
+	s := begin(t, 1, func(_ *project.Project, c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true })
 	user := s.User()
 	s.create("web")
 	s.create("doomed")

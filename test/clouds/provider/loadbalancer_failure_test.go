@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
@@ -30,7 +30,7 @@ func TestFailure_OfEachRequest_IsMadeGood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t, 2, func(_ *project.Project, c *config.LoadBalancer) {
+			s := begin(t, 2, func(_ *project.Project, c *cloudconf.LoadBalancer) {
 				c.ManageSecurityGroups, c.CreateMonitor = true, true
 				// One request for each thing, so that there are more to go wrong.
 				c.ProviderRequiresSerialAPICalls = name == "it is not"

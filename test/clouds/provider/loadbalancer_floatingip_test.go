@@ -8,7 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
@@ -100,7 +100,7 @@ func TestFloatingIP_IsInTheSubnetThatIsNamed(t *testing.T) {
 	t.Parallel()
 	subnets := map[string]string{}
 	var network string
-	s := begin(t, 1, func(p *project.Project, c *config.LoadBalancer) {
+	s := begin(t, 1, func(p *project.Project, c *cloudconf.LoadBalancer) {
 		// An ordinary user sees the subnets of an external network that is the project's own.
 		admin := p.Admin()
 		network = project.ID(admin.Create(project.Network, "/networks", "network", project.Object{"name": "own", "router:external": true, "project_id": p.ID}))
@@ -113,7 +113,7 @@ func TestFloatingIP_IsInTheSubnetThatIsNamed(t *testing.T) {
 		p.User().Must(http.MethodPut, project.Network, "/routers/"+p.Router, project.Object{"router": project.Object{"external_gateway_info": project.Object{"network_id": network}}})
 		c.FloatingNetworkID, c.FloatingSubnet = network, "tin"
 	})
-	s.config.LoadBalancerClasses = map[string]config.LoadBalancerClass{"silver": {FloatingSubnetTags: "silver"}}
+	s.config.LoadBalancerClasses = map[string]cloudconf.LoadBalancerClass{"silver": {FloatingSubnetTags: "silver"}}
 	s.restart()
 	s.create("web", internal())
 	s.serve("web")

@@ -7,14 +7,14 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
 // Nodes come and go, with their members and the security group of their ports.
 func TestLoadBalancer_FollowsNodes(t *testing.T) {
 	t.Parallel()
-	s := begin(t, 3, func(_ *project.Project, c *config.LoadBalancer) { c.ManageSecurityGroups = true })
+	s := begin(t, 3, func(_ *project.Project, c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true })
 	one, two, three := s.servers[0], s.servers[1], s.servers[2]
 	s.create("web", internal(), ports("80/TCP", "53/UDP"), annotated("enable-health-monitor", "true"), local(32000))
 	s.serve("web")

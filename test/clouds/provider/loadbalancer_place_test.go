@@ -6,7 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
@@ -68,11 +68,11 @@ func TestLoadBalancer_HasAddressesOfItsServicesFamilies(t *testing.T) {
 func TestLoadBalancer_IsWhereItIsToBe(t *testing.T) {
 	t.Parallel()
 	var network, inner, outer string
-	s := begin(t, 1, func(p *project.Project, _ *config.LoadBalancer) {
+	s := begin(t, 1, func(p *project.Project, _ *cloudconf.LoadBalancer) {
 		network = p.AddNetwork("front")
 		inner, outer = p.AddSubnet(network, "10.8.0.0/24"), p.AddSubnet(network, "10.9.0.0/24")
 	})
-	s.config.LoadBalancerClasses = map[string]config.LoadBalancerClass{"front": {NetworkID: network, SubnetID: outer, MemberSubnetID: s.Subnets[4]}}
+	s.config.LoadBalancerClasses = map[string]cloudconf.LoadBalancerClass{"front": {NetworkID: network, SubnetID: outer, MemberSubnetID: s.Subnets[4]}}
 	s.restart()
 	port := project.ID(s.User().Create(project.Network, "/ports", "port", project.Object{
 		"name": "address", "network_id": network, "fixed_ips": []project.Object{{"subnet_id": inner, "ip_address": "10.8.0.77"}},

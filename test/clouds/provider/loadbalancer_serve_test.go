@@ -7,7 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
@@ -79,7 +79,7 @@ func TestLoadBalancer_ExternalService_IsServedAndLeavesNothing(t *testing.T) {
 // Not a port but those that change is touched, and the load balancer stays.
 func TestLoadBalancer_PortsComeGoAndChange(t *testing.T) {
 	t.Parallel()
-	s := begin(t, 1, func(_ *project.Project, c *config.LoadBalancer) { c.CascadeDelete = false })
+	s := begin(t, 1, func(_ *project.Project, c *cloudconf.LoadBalancer) { c.CascadeDelete = false })
 	s.create("web", ports("80/TCP"))
 	s.serve("web")
 	id := s.id("web")

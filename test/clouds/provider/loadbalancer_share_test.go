@@ -5,13 +5,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
 func TestLoadBalancer_IsSharedByServices(t *testing.T) {
 	t.Parallel()
-	s := begin(t, 1, func(_ *project.Project, c *config.LoadBalancer) { c.MaxSharedLB = 2 })
+	s := begin(t, 1, func(_ *project.Project, c *cloudconf.LoadBalancer) { c.MaxSharedLB = 2 })
 	s.create("owner")
 	s.serve("owner")
 	id := s.id("owner")

@@ -21,7 +21,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/openstack"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
@@ -38,7 +38,7 @@ const (
 type story struct {
 	*project.Project
 	t         *testing.T
-	config    config.Config
+	config    cloudconf.Config
 	clock     clock.Clock
 	cloud     *project.Cloud
 	balancers cloudprovider.LoadBalancer
@@ -48,7 +48,7 @@ type story struct {
 }
 
 // begin starts a story with nodes node-1, node-2 ... change may be nil.
-func begin(t *testing.T, nodes int, change func(*project.Project, *config.LoadBalancer), options ...project.Option) *story {
+func begin(t *testing.T, nodes int, change func(*project.Project, *cloudconf.LoadBalancer), options ...project.Option) *story {
 	t.Helper()
 	// On the simulator, too, nothing is done at once.
 	fast := hasty{time.Now()}

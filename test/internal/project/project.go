@@ -17,7 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -216,10 +216,10 @@ func (p *Project) Credentials() openstacktest.Credentials {
 }
 
 // Config logs in with a password, and serves load balancers with floating IPs of the public network.
-func (p *Project) Config() config.Config {
-	c, cfg := p.credentials, config.Default()
+func (p *Project) Config() cloudconf.Config {
+	c, cfg := p.credentials, cloudconf.Default()
 	cfg.Global.AuthURL, cfg.Global.Region = c.AuthURL, c.Region
-	cfg.Global.Username, cfg.Global.Password, cfg.Global.DomainName = c.Username, config.Secret(c.Password), c.DomainName
+	cfg.Global.Username, cfg.Global.Password, cfg.Global.DomainName = c.Username, cloudconf.Secret(c.Password), c.DomainName
 	cfg.Global.TenantName = c.ProjectName
 	cfg.LoadBalancer.FloatingNetworkID = p.Public
 	return cfg

@@ -21,7 +21,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/openstack"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // Provider is the provider for a Manager, whose requests go over the wire.
@@ -55,7 +55,7 @@ func (c *Cloud) Close() { c.end() }
 const ClusterUID = types.UID("6f1c5d0e-0000-4000-8000-00000c1057e4")
 
 // Open opens the provider with a configuration, and with objects in the cluster.
-func (p *Project) Open(t testing.TB, cfg config.Config, objects ...runtime.Object) *Cloud {
+func (p *Project) Open(t testing.TB, cfg cloudconf.Config, objects ...runtime.Object) *Cloud {
 	t.Helper()
 	return p.OpenWith(t, []openstack.Option{openstack.WithConfig(cfg)}, func(*ccm.ProviderEnv) {}, objects...)
 }

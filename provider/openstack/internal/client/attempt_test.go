@@ -17,7 +17,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // hang holds answers back until the client gives up, or the test ends.
@@ -247,7 +247,7 @@ func TestRateLimit_WaitEndsWithTheCallersContextAndWithClose(t *testing.T) {
 
 func TestRateLimit_TurnThatNobodyTakesIsTheNextOnes(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
-	l := &limits{limiter: newLimiter(config.Client{RequestRate: 1, RequestBurst: 1}), clock: clock, observer: nobody{}}
+	l := &limits{limiter: newLimiter(cloudconf.Client{RequestRate: 1, RequestBurst: 1}), clock: clock, observer: nobody{}}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := l.wait(t.Context()); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"k8s.io/utils/clock"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
@@ -39,7 +39,7 @@ type Options struct {
 
 	// Reload reads the configuration anew. It is called when one of Files, or of the certificates and keys that the
 	// configuration names, has changed. Nil: the configuration stays, and only certificates and keys are read anew.
-	Reload func(context.Context) (config.Config, error)
+	Reload func(context.Context) (cloudconf.Config, error)
 	// Files are those that Reload reads.
 	Files []string
 
@@ -99,7 +99,7 @@ type Clients struct {
 
 // New checks the configuration as far as that needs no network, and reads the files of certificates and keys. It logs in
 // when the first client is asked for. The caller closes the Clients.
-func New(cfg config.Config, o Options) (*Clients, error) {
+func New(cfg cloudconf.Config, o Options) (*Clients, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/fence"
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -368,11 +368,11 @@ func TestProject_WithoutOneIsAnError(t *testing.T) {
 func TestSecrets_StayWhereTheyAre(t *testing.T) {
 	cloud, _ := simulator(t)
 	c := cloud.Credentials()
-	for name, global := range map[string]config.Global{
-		"password":               {UserID: c.UserID, Password: config.Secret(c.Password), TenantID: c.ProjectID},
-		"token":                  {Token: config.Secret(c.Token)},
-		"application credential": {ApplicationCredentialID: c.ApplicationCredentialID, ApplicationCredentialSecret: config.Secret(c.ApplicationCredentialSecret)},
-		"trust":                  {TrustID: c.TrustID, TrusteeID: c.TrusteeID, TrusteePassword: config.Secret(c.TrusteePassword)},
+	for name, global := range map[string]cloudconf.Global{
+		"password":               {UserID: c.UserID, Password: cloudconf.Secret(c.Password), TenantID: c.ProjectID},
+		"token":                  {Token: cloudconf.Secret(c.Token)},
+		"application credential": {ApplicationCredentialID: c.ApplicationCredentialID, ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret)},
+		"trust":                  {TrustID: c.TrustID, TrusteeID: c.TrusteeID, TrusteePassword: cloudconf.Secret(c.TrusteePassword)},
 	} {
 		for fault, injected := range map[string]openstacktest.Fault{
 			"refused":  {Status: 401},
@@ -384,7 +384,7 @@ func TestSecrets_StayWhereTheyAre(t *testing.T) {
 		} {
 			t.Run(name+" "+fault, func(t *testing.T) {
 				defer cloud.Inject(injected)()
-				cfg := config.Default()
+				cfg := cloudconf.Default()
 				cfg.Client.MaxRetries = 1
 				cfg.Global = global
 				cfg.Global.AuthURL, cfg.Global.Region = c.AuthURL, c.Region

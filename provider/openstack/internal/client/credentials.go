@@ -11,7 +11,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // credentials are what Keystone is told at a login.
@@ -26,7 +26,7 @@ type credentials struct {
 
 // newCredentials takes from the configuration who logs in, in the order in which gophercloud, and so OCCM, looks: with a password, a
 // token, an application credential. A trust is used with a password. The error names the keys of cloud.conf.
-func newCredentials(g config.Global) (credentials, error) {
+func newCredentials(g cloudconf.Global) (credentials, error) {
 	authURL, err := parseAuthURL(g.AuthURL)
 	if err != nil {
 		return credentials{}, err
@@ -96,7 +96,7 @@ func isVersion2(path string) bool {
 }
 
 // user is the user by id, or by name and domain.
-func user(id string, g config.Global) tokens.AuthOptions {
+func user(id string, g cloudconf.Global) tokens.AuthOptions {
 	if id != "" {
 		return tokens.AuthOptions{UserID: id}
 	}
@@ -105,7 +105,7 @@ func user(id string, g config.Global) tokens.AuthOptions {
 }
 
 // scope is the trust, or else the project by id or by name and domain. Without either Keystone takes the user's default project.
-func scope(g config.Global) tokens.Scope {
+func scope(g cloudconf.Global) tokens.Scope {
 	switch {
 	case g.TrustID != "":
 		return tokens.Scope{TrustID: g.TrustID}
@@ -120,7 +120,7 @@ func scope(g config.Global) tokens.Scope {
 
 // domain is the one that is given, or else the common one. Keystone takes an id or a name, not both: the id is the one that
 // cannot change.
-func domain(id, name string, g config.Global) (string, string) {
+func domain(id, name string, g cloudconf.Global) (string, string) {
 	if id == "" && name == "" {
 		id, name = g.DomainID, g.DomainName
 	}
@@ -137,9 +137,9 @@ func describeUser(o tokens.AuthOptions) string {
 	return fmt.Sprintf("user %q of domain %q", o.Username, o.DomainID+o.DomainName)
 }
 
-func secretsOf(g config.Global) []string {
+func secretsOf(g cloudconf.Global) []string {
 	var all []string
-	for _, secret := range []config.Secret{g.Password, g.TrusteePassword, g.ApplicationCredentialSecret, g.Token} {
+	for _, secret := range []cloudconf.Secret{g.Password, g.TrusteePassword, g.ApplicationCredentialSecret, g.Token} {
 		if secret == "" {
 			continue
 		}

@@ -15,13 +15,13 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"k8s.io/client-go/util/connrotation"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // generation is all that is made of one configuration: connections, and who is logged in. A new configuration makes a new one,
 // while requests of the old one come to their end.
 type generation struct {
-	config       config.Config
+	config       cloudconf.Config
 	availability string
 	transport    *http.Transport
 	connections  *connections
@@ -36,7 +36,7 @@ type generation struct {
 }
 
 // newGeneration reads the files of certificates and keys that the configuration names, and asks no network.
-func newGeneration(cfg config.Config, o Options) (*generation, error) {
+func newGeneration(cfg cloudconf.Config, o Options) (*generation, error) {
 	who, err := newCredentials(cfg.Global)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func newGeneration(cfg config.Config, o Options) (*generation, error) {
 }
 
 // newPipeline is what each request goes through, with the token or to get one; from the outside to the inside.
-func newPipeline(cfg config.Config, o Options, transport http.RoundTripper) http.RoundTripper {
+func newPipeline(cfg cloudconf.Config, o Options, transport http.RoundTripper) http.RoundTripper {
 	return &retries{
 		max: cfg.Client.MaxRetries, clock: o.Clock, random: o.random, observer: o.Observer, logger: o.Logger,
 		next: &limits{
@@ -107,7 +107,7 @@ func (c *connections) close() {
 	c.dialer.CloseAll()
 }
 
-func newTransport(g config.Global, c *connections) (*http.Transport, error) {
+func newTransport(g cloudconf.Global, c *connections) (*http.Transport, error) {
 	secure, err := newTLS(g)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func newTransport(g config.Global, c *connections) (*http.Transport, error) {
 	}, nil
 }
 
-func newTLS(g config.Global) (*tls.Config, error) {
+func newTLS(g cloudconf.Global) (*tls.Config, error) {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: g.TLSInsecure}
 	if g.CAFile != "" || g.CAFileContents != "" {
 		secure.RootCAs = x509.NewCertPool()

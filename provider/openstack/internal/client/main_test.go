@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -62,11 +62,11 @@ type fixture struct {
 	*Clients
 	logs     *logs
 	observed *observed
-	config   config.Config
+	config   cloudconf.Config
 }
 
 // open makes Clients that pause for no time, unless the test says otherwise, and looks for secrets in all they log.
-func open(t *testing.T, cfg config.Config, change ...func(*Options)) fixture {
+func open(t *testing.T, cfg cloudconf.Config, change ...func(*Options)) fixture {
 	t.Helper()
 	f := fixture{logs: &logs{}, observed: &observed{}, config: cfg}
 	o := Options{
@@ -90,7 +90,7 @@ func open(t *testing.T, cfg config.Config, change ...func(*Options)) fixture {
 }
 
 // noSecret fails the test if a text has a secret of the configuration, or a token.
-func noSecret(t *testing.T, cfg config.Config, what, text string) {
+func noSecret(t *testing.T, cfg cloudconf.Config, what, text string) {
 	t.Helper()
 	for _, secret := range secretsOf(cfg.Global) {
 		if strings.Contains(text, secret) {
@@ -103,7 +103,7 @@ func noSecret(t *testing.T, cfg config.Config, what, text string) {
 }
 
 // wantError checks that there is an error with these texts, and without secrets.
-func wantError(t *testing.T, cfg config.Config, err error, texts ...string) {
+func wantError(t *testing.T, cfg cloudconf.Config, err error, texts ...string) {
 	t.Helper()
 	if err == nil {
 		t.Error("there is no error")
@@ -186,19 +186,19 @@ func (o *observed) copy(list *[]string) []string {
 }
 
 // simulator starts a cloud, and says how to log in to it with a password.
-func simulator(t *testing.T, options ...openstacktest.Option) (*openstacktest.Server, config.Config) {
+func simulator(t *testing.T, options ...openstacktest.Option) (*openstacktest.Server, cloudconf.Config) {
 	t.Helper()
 	cloud := openstacktest.NewServer(options...)
 	t.Cleanup(cloud.Close)
 	return cloud, configFor(cloud.Credentials())
 }
 
-func configFor(c openstacktest.Credentials) config.Config {
-	cfg := config.Default()
+func configFor(c openstacktest.Credentials) cloudconf.Config {
+	cfg := cloudconf.Default()
 	cfg.Client.RequestRate = 0
-	cfg.Global = config.Global{
+	cfg.Global = cloudconf.Global{
 		AuthURL: c.AuthURL, Region: c.Region, CAFileContents: c.CertificatePEM,
-		Username: c.Username, Password: config.Secret(c.Password), DomainName: c.DomainName, TenantName: c.ProjectName,
+		Username: c.Username, Password: cloudconf.Secret(c.Password), DomainName: c.DomainName, TenantName: c.ProjectName,
 	}
 	return cfg
 }
@@ -224,13 +224,13 @@ type recorded struct {
 	at                                         time.Time
 }
 
-func newStub(t *testing.T, service http.HandlerFunc) (*stub, config.Config) {
+func newStub(t *testing.T, service http.HandlerFunc) (*stub, cloudconf.Config) {
 	t.Helper()
 	return startStub(t, service, (*httptest.Server).Start)
 }
 
 // newStubHTTP2 is a stub that speaks HTTP/2 to whoever asks for it, and so has TLS.
-func newStubHTTP2(t *testing.T, service http.HandlerFunc) (*stub, config.Config) {
+func newStubHTTP2(t *testing.T, service http.HandlerFunc) (*stub, cloudconf.Config) {
 	t.Helper()
 	s, cfg := startStub(t, service, func(s *httptest.Server) {
 		s.EnableHTTP2 = true
@@ -240,16 +240,16 @@ func newStubHTTP2(t *testing.T, service http.HandlerFunc) (*stub, config.Config)
 	return s, cfg
 }
 
-func startStub(t *testing.T, service http.HandlerFunc, start func(*httptest.Server)) (*stub, config.Config) {
+func startStub(t *testing.T, service http.HandlerFunc, start func(*httptest.Server)) (*stub, cloudconf.Config) {
 	t.Helper()
 	s := &stub{t: t, service: service}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.Config.ConnState = s.connection
 	start(s.Server)
 	t.Cleanup(s.Close)
-	cfg := config.Default()
+	cfg := cloudconf.Default()
 	cfg.Client.RequestRate = 0
-	cfg.Global = config.Global{AuthURL: s.URL + "/v3", UserID: "user-1", Password: `pa"ss-word`, TenantID: "project-1"}
+	cfg.Global = cloudconf.Global{AuthURL: s.URL + "/v3", UserID: "user-1", Password: `pa"ss-word`, TenantID: "project-1"}
 	return s, cfg
 }
 

@@ -10,7 +10,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -42,7 +42,7 @@ func TestReload_ThatPanics_LeavesTheOldOneInUse(t *testing.T) {
 	write(t, file, "one")
 	f := open(t, cfg, func(o *Options) {
 		o.Clock, o.Files = clock, []string{file}
-		o.Reload = func(context.Context) (config.Config, error) { panic("boom") }
+		o.Reload = func(context.Context) (cloudconf.Config, error) { panic("boom") }
 	})
 	if err := listServers(within(t), f.Clients); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // limits lets a request wait until the rate limit has room for it.
@@ -20,7 +20,7 @@ type limits struct {
 }
 
 // newLimiter limits nothing for a rate of 0.
-func newLimiter(c config.Client) *rate.Limiter {
+func newLimiter(c cloudconf.Client) *rate.Limiter {
 	if c.RequestRate <= 0 {
 		return rate.NewLimiter(rate.Inf, 0)
 	}

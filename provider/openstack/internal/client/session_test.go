@@ -16,7 +16,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -32,24 +32,24 @@ func listServers(ctx context.Context, c *Clients) error {
 func TestLogin_ByEachMethod(t *testing.T) {
 	cloud, _ := simulator(t)
 	c := cloud.Credentials()
-	for name, global := range map[string]config.Global{
-		"password, names":                    {Username: c.Username, Password: config.Secret(c.Password), DomainName: c.DomainName, TenantName: c.ProjectName},
-		"password, domains apart":            {Username: c.Username, Password: config.Secret(c.Password), UserDomainID: c.DomainID, TenantName: c.ProjectName, TenantDomainName: c.DomainName},
-		"password, ids":                      {UserID: c.UserID, Password: config.Secret(c.Password), TenantID: c.ProjectID, DomainName: c.DomainName},
-		"password, id before name":           {UserID: c.UserID, Username: c.Username, Password: config.Secret(c.Password), TenantID: c.ProjectID},
-		"token":                              {Token: config.Secret(c.Token)},
-		"token, project":                     {Token: config.Secret(c.Token), TenantID: c.ProjectID, Username: c.Username, DomainName: c.DomainName},
-		"application credential":             {ApplicationCredentialID: c.ApplicationCredentialID, ApplicationCredentialSecret: config.Secret(c.ApplicationCredentialSecret), TenantID: c.ProjectID},
-		"application credential, user id":    {ApplicationCredentialName: c.ApplicationCredentialName, ApplicationCredentialSecret: config.Secret(c.ApplicationCredentialSecret), UserID: c.UserID},
-		"application credential, user name":  {ApplicationCredentialName: c.ApplicationCredentialName, ApplicationCredentialSecret: config.Secret(c.ApplicationCredentialSecret), Username: c.Username, UserDomainName: c.DomainName},
-		"trust, user":                        {TrustID: c.TrustID, UserID: c.TrusteeID, Password: config.Secret(c.TrusteePassword)},
-		"trust, user by name":                {TrustID: c.TrustID, Username: c.TrusteeName, DomainID: c.DomainID, Password: config.Secret(c.TrusteePassword)},
-		"trust, trustee beside the user":     {TrustID: c.TrustID, TrusteeID: c.TrusteeID, TrusteePassword: config.Secret(c.TrusteePassword), Username: c.Username, Password: config.Secret(c.Password), DomainID: c.DomainID, TenantID: c.ProjectID},
-		"password, default domain for names": {Username: c.Username, Password: config.Secret(c.Password), DomainID: c.DomainID, DomainName: c.DomainName, TenantName: c.ProjectName},
+	for name, global := range map[string]cloudconf.Global{
+		"password, names":                    {Username: c.Username, Password: cloudconf.Secret(c.Password), DomainName: c.DomainName, TenantName: c.ProjectName},
+		"password, domains apart":            {Username: c.Username, Password: cloudconf.Secret(c.Password), UserDomainID: c.DomainID, TenantName: c.ProjectName, TenantDomainName: c.DomainName},
+		"password, ids":                      {UserID: c.UserID, Password: cloudconf.Secret(c.Password), TenantID: c.ProjectID, DomainName: c.DomainName},
+		"password, id before name":           {UserID: c.UserID, Username: c.Username, Password: cloudconf.Secret(c.Password), TenantID: c.ProjectID},
+		"token":                              {Token: cloudconf.Secret(c.Token)},
+		"token, project":                     {Token: cloudconf.Secret(c.Token), TenantID: c.ProjectID, Username: c.Username, DomainName: c.DomainName},
+		"application credential":             {ApplicationCredentialID: c.ApplicationCredentialID, ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret), TenantID: c.ProjectID},
+		"application credential, user id":    {ApplicationCredentialName: c.ApplicationCredentialName, ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret), UserID: c.UserID},
+		"application credential, user name":  {ApplicationCredentialName: c.ApplicationCredentialName, ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret), Username: c.Username, UserDomainName: c.DomainName},
+		"trust, user":                        {TrustID: c.TrustID, UserID: c.TrusteeID, Password: cloudconf.Secret(c.TrusteePassword)},
+		"trust, user by name":                {TrustID: c.TrustID, Username: c.TrusteeName, DomainID: c.DomainID, Password: cloudconf.Secret(c.TrusteePassword)},
+		"trust, trustee beside the user":     {TrustID: c.TrustID, TrusteeID: c.TrusteeID, TrusteePassword: cloudconf.Secret(c.TrusteePassword), Username: c.Username, Password: cloudconf.Secret(c.Password), DomainID: c.DomainID, TenantID: c.ProjectID},
+		"password, default domain for names": {Username: c.Username, Password: cloudconf.Secret(c.Password), DomainID: c.DomainID, DomainName: c.DomainName, TenantName: c.ProjectName},
 	} {
 		for _, authURL := range []string{cloud.AuthURL(), cloud.AuthURL() + "/", strings.TrimSuffix(cloud.AuthURL(), "/v3")} {
 			t.Run(name+" at "+authURL[len(cloud.URL()):], func(t *testing.T) {
-				cfg := config.Default()
+				cfg := cloudconf.Default()
 				cfg.Client.RequestRate = 0
 				cfg.Global = global
 				cfg.Global.AuthURL, cfg.Global.Region = authURL, c.Region
@@ -69,30 +69,30 @@ func TestLogin_ByEachMethod(t *testing.T) {
 }
 
 func TestNew_RefusesWhatCannotWork(t *testing.T) {
-	secret := config.Secret("s3cr3t-value")
-	whole := config.Global{AuthURL: "http://keystone/v3", UserID: "u", Password: secret, TenantID: "p"}
+	secret := cloudconf.Secret("s3cr3t-value")
+	whole := cloudconf.Global{AuthURL: "http://keystone/v3", UserID: "u", Password: secret, TenantID: "p"}
 	for name, c := range map[string]struct {
-		change func(*config.Global)
+		change func(*cloudconf.Global)
 		text   string
 	}{
-		"no address":       {func(g *config.Global) { g.AuthURL = "" }, "auth-url"},
-		"no http":          {func(g *config.Global) { g.AuthURL = "keystone:5000" }, "auth-url"},
-		"wrong address":    {func(g *config.Global) { g.AuthURL = "http://u:s3cr3t-value@%zz/" }, "auth-url"},
-		"Keystone v2":      {func(g *config.Global) { g.AuthURL = "http://keystone/v2.0/" }, "v2.0"},
-		"no credentials":   {func(g *config.Global) { g.Password = "" }, "application-credential"},
-		"no user":          {func(g *config.Global) { g.UserID = "" }, "UserID"},
-		"no user's domain": {func(g *config.Global) { g.UserID, g.Username = "", "bob" }, "Domain"},
-		"no project's domain": {func(g *config.Global) {
+		"no address":       {func(g *cloudconf.Global) { g.AuthURL = "" }, "auth-url"},
+		"no http":          {func(g *cloudconf.Global) { g.AuthURL = "keystone:5000" }, "auth-url"},
+		"wrong address":    {func(g *cloudconf.Global) { g.AuthURL = "http://u:s3cr3t-value@%zz/" }, "auth-url"},
+		"Keystone v2":      {func(g *cloudconf.Global) { g.AuthURL = "http://keystone/v2.0/" }, "v2.0"},
+		"no credentials":   {func(g *cloudconf.Global) { g.Password = "" }, "application-credential"},
+		"no user":          {func(g *cloudconf.Global) { g.UserID = "" }, "UserID"},
+		"no user's domain": {func(g *cloudconf.Global) { g.UserID, g.Username = "", "bob" }, "Domain"},
+		"no project's domain": {func(g *cloudconf.Global) {
 			g.TenantID, g.TenantName = "", "demo"
 		}, "Domain"},
-		"credential without secret": {func(g *config.Global) { g.Password, g.ApplicationCredentialID = "", "x" }, "Secret"},
-		"interface":                 {func(g *config.Global) { g.EndpointType = "private" }, "os-endpoint-type"},
-		"no authority":              {func(g *config.Global) { g.CAFile = "/does/not/exist" }, "ca-file"},
-		"authority without PEM":     {func(g *config.Global) { g.CAFileContents = "x" }, "cafilecontents"},
-		"half a certificate":        {func(g *config.Global) { g.CertFile = "x" }, "key-file"},
+		"credential without secret": {func(g *cloudconf.Global) { g.Password, g.ApplicationCredentialID = "", "x" }, "Secret"},
+		"interface":                 {func(g *cloudconf.Global) { g.EndpointType = "private" }, "os-endpoint-type"},
+		"no authority":              {func(g *cloudconf.Global) { g.CAFile = "/does/not/exist" }, "ca-file"},
+		"authority without PEM":     {func(g *cloudconf.Global) { g.CAFileContents = "x" }, "cafilecontents"},
+		"half a certificate":        {func(g *cloudconf.Global) { g.CertFile = "x" }, "key-file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := config.Default()
+			cfg := cloudconf.Default()
 			cfg.Global = whole
 			c.change(&cfg.Global)
 			clients, err := New(cfg, Options{})
@@ -197,8 +197,8 @@ func TestLogin_WithAnIssuedTokenThatExpired_SaysSo(t *testing.T) {
 	cloud, cfg := simulator(t)
 	for name, tenant := range map[string]string{"as it is": "", "for a project": cloud.Credentials().ProjectID} {
 		t.Run(name, func(t *testing.T) {
-			issued := config.Secret(cloud.Credentials().Token)
-			cfg.Global = config.Global{AuthURL: cfg.Global.AuthURL, Region: cfg.Global.Region, Token: issued, TenantID: tenant}
+			issued := cloudconf.Secret(cloud.Credentials().Token)
+			cfg.Global = cloudconf.Global{AuthURL: cfg.Global.AuthURL, Region: cfg.Global.Region, Token: issued, TenantID: tenant}
 			f := open(t, cfg)
 			if err := listServers(within(t), f.Clients); err != nil {
 				t.Fatal(err)
@@ -384,7 +384,7 @@ func TestVersion3_IsFoundWithoutLeavingTLS(t *testing.T) {
 }
 
 func TestCredentials_ArePreferredAsInGophercloud(t *testing.T) {
-	g := config.Global{
+	g := cloudconf.Global{
 		AuthURL: "http://k/v3", UserID: "u", Password: "p", Token: "t", ApplicationCredentialID: "a", ApplicationCredentialSecret: "s", TenantID: "x",
 	}
 	for _, want := range []string{"password", "token", "application_credential"} {

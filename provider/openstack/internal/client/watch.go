@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
 )
 
@@ -81,7 +81,7 @@ func (w *watch) refuse(found string, err error) {
 	w.logger.Error(err, "new configuration of OpenStack does not do; the one before stays in use", "triedAgainIn", wait)
 }
 
-func (c *Clients) configuration() config.Config {
+func (c *Clients) configuration() cloudconf.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.current.config
@@ -118,7 +118,7 @@ func (c *Clients) loggedIn() bool {
 }
 
 // watched are the files that matter.
-func watched(o Options, cfg config.Config) []string {
+func watched(o Options, cfg cloudconf.Config) []string {
 	files := slices.Clone(o.Files)
 	for _, file := range []string{cfg.Global.CAFile, cfg.Global.CertFile, cfg.Global.KeyFile} {
 		if file != "" {

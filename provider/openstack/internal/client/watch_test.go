@@ -23,7 +23,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -35,20 +35,20 @@ func write(t *testing.T, path, text string) {
 }
 
 // watching makes Clients whose password is in a file.
-func watching(t *testing.T, cfg config.Config, c *clocktesting.FakeClock) (fixture, string) {
+func watching(t *testing.T, cfg cloudconf.Config, c *clocktesting.FakeClock) (fixture, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "cloud.conf")
 	write(t, file, string(cfg.Global.Password))
 	cfg.Metadata.RequestTimeout = 0
 	return open(t, cfg, func(o *Options) {
 		o.Clock, o.Files = c, []string{file}
-		o.Reload = func(context.Context) (config.Config, error) {
+		o.Reload = func(context.Context) (cloudconf.Config, error) {
 			password, err := os.ReadFile(file)
 			if err != nil || len(password) == 0 {
-				return config.Config{}, errors.New("no password")
+				return cloudconf.Config{}, errors.New("no password")
 			}
 			changed := cfg
-			changed.Global.Password = config.Secret(password)
+			changed.Global.Password = cloudconf.Secret(password)
 			return changed, nil
 		}
 	}), file
@@ -110,7 +110,7 @@ func TestReload_OfThePassword_WhileRequestsFlow_D42(t *testing.T) {
 			t.Errorf("a request failed otherwise than for the password: %s", failure)
 		}
 	}
-	noSecret(t, config.Config{Global: config.Global{Password: "n3w-password"}}, "log", f.logs.String())
+	noSecret(t, cloudconf.Config{Global: cloudconf.Global{Password: "n3w-password"}}, "log", f.logs.String())
 }
 
 func TestReload_ThatFails_LeavesTheOldOneInUse(t *testing.T) {
@@ -239,9 +239,9 @@ func TestTLS_WithACertificateOfOnesOwn_AndWithoutLooking(t *testing.T) {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	defer s.Close()
-	cfg := config.Default()
+	cfg := cloudconf.Default()
 	cfg.Client.MaxRetries = 0
-	cfg.Global = config.Global{AuthURL: s.URL + "/v3", UserID: "user-1", Password: `pa"ss-word`, TenantID: "project-1", TLSInsecure: true}
+	cfg.Global = cloudconf.Global{AuthURL: s.URL + "/v3", UserID: "user-1", Password: `pa"ss-word`, TenantID: "project-1", TLSInsecure: true}
 	f := open(t, cfg)
 	wantError(t, cfg, get(within(t), f.Clients, "ports"), "certificate")
 	cfg.Global.CertFile, cfg.Global.KeyFile = filepath.Join(dir, "cert"), filepath.Join(dir, "key")
@@ -347,7 +347,7 @@ func TestClose_DuringAReload(t *testing.T) {
 }
 
 func TestWatched_FilesOfTheConfiguration(t *testing.T) {
-	cfg := config.Config{Global: config.Global{CAFile: "ca", CertFile: "cert", KeyFile: "key"}}
+	cfg := cloudconf.Config{Global: cloudconf.Global{CAFile: "ca", CertFile: "cert", KeyFile: "key"}}
 	if got := strings.Join(watched(Options{Files: []string{"cloud.conf", "ca"}}, cfg), " "); got != "ca cert cloud.conf key" {
 		t.Errorf("watched: %s", got)
 	}

@@ -9,7 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // metadataHostname is the key of a server's metadata that holds its hostname.
@@ -24,8 +24,8 @@ const metadataHostname = "hostname"
 //     network ExternalIP, those in an internal one InternalIP
 //
 // An address in a public network is not internal too, and one in neither kind of network is left out, if the internal ones are named.
-// Last, addresses are sorted by [config.Networking.AddressSortOrder].
-func nodeAddresses(s *server, ports []port, options config.Networking) []v1.NodeAddress {
+// Last, addresses are sorted by [cloudconf.Networking.AddressSortOrder].
+func nodeAddresses(s *server, ports []port, options cloudconf.Networking) []v1.NodeAddress {
 	list := addressList{withoutIPv6: options.IPv6SupportDisabled}
 	for _, p := range ports {
 		if p.Status != portActive {

@@ -6,7 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 func internalIP(a string) v1.NodeAddress { return v1.NodeAddress{Type: v1.NodeInternalIP, Address: a} }
@@ -55,12 +55,12 @@ func TestNodeAddresses(t *testing.T) {
 		name    string
 		change  func(*server)
 		ports   []port
-		options config.Networking
+		options cloudconf.Networking
 		want    []v1.NodeAddress
 	}{
 		{
 			name:  "order: ports, access addresses, hostname, then the rest by network",
-			ports: private, options: config.Networking{PublicNetworkNames: []string{"public"}},
+			ports: private, options: cloudconf.Networking{PublicNetworkNames: []string{"public"}},
 			want: append(slices.Clone(head), externalIP("198.51.100.36"), externalIP("198.51.100.35"), externalIP("2001:db8:1::35")),
 		},
 		{
@@ -75,14 +75,14 @@ func TestNodeAddresses(t *testing.T) {
 				s.Addresses["pub-net"] = s.Addresses["public"]
 				delete(s.Addresses, "public")
 			},
-			ports: private, options: config.Networking{PublicNetworkNames: []string{"pub-net"}},
+			ports: private, options: cloudconf.Networking{PublicNetworkNames: []string{"pub-net"}},
 			want: append(slices.Clone(withoutHostname), externalIP("198.51.100.36"), externalIP("198.51.100.35"), externalIP("2001:db8:1::35")),
 		},
 		{
 			name:    "IntersectingFixedIP: a port's address in a public network is only external",
 			change:  func(s *server) { s.Metadata = nil },
 			ports:   append(slices.Clone(private), activePort("198.51.100.35"), activePort("2001:db8:1::35")),
-			options: config.Networking{PublicNetworkNames: []string{"public"}},
+			options: cloudconf.Networking{PublicNetworkNames: []string{"public"}},
 			want:    append(slices.Clone(withoutHostname), externalIP("198.51.100.36"), externalIP("198.51.100.35"), externalIP("2001:db8:1::35")),
 		},
 		{
@@ -94,7 +94,7 @@ func TestNodeAddresses(t *testing.T) {
 				delete(s.Addresses, "public")
 			},
 			ports:   append(slices.Clone(private), activePort("10.0.0.64"), activePort("198.51.100.35")),
-			options: config.Networking{InternalNetworkNames: []string{"private", "also-private"}},
+			options: cloudconf.Networking{InternalNetworkNames: []string{"private", "also-private"}},
 			want: []v1.NodeAddress{
 				internalIP("10.0.0.32"), internalIP("10.0.0.31"), internalIP("10.0.0.64"),
 				externalIP("203.0.113.7"), externalIP("2001:db8:7::7"), externalIP("198.51.100.36"),
@@ -107,7 +107,7 @@ func TestNodeAddresses(t *testing.T) {
 				s.Addresses["also-private"] = fixed("10.0.0.64")
 			},
 			ports:   append(slices.Clone(private), activePort("10.0.0.64")),
-			options: config.Networking{InternalNetworkNames: []string{"also-private"}},
+			options: cloudconf.Networking{InternalNetworkNames: []string{"also-private"}},
 			want: []v1.NodeAddress{
 				internalIP("10.0.0.64"), externalIP("203.0.113.7"), externalIP("2001:db8:7::7"), externalIP("198.51.100.36"),
 			},
@@ -116,14 +116,14 @@ func TestNodeAddresses(t *testing.T) {
 			name:    "a public network wins over an internal one of the same name",
 			change:  func(s *server) { *s = server{Addresses: map[string][]address{"both": fixed("10.0.0.1")}} },
 			ports:   []port{activePort("10.0.0.1")},
-			options: config.Networking{PublicNetworkNames: []string{"both"}, InternalNetworkNames: []string{"both"}},
+			options: cloudconf.Networking{PublicNetworkNames: []string{"both"}, InternalNetworkNames: []string{"both"}},
 			want:    []v1.NodeAddress{externalIP("10.0.0.1")},
 		},
 		{
 			name:    "IPv6Disabled",
 			change:  func(s *server) { s.Metadata = nil },
 			ports:   append(slices.Clone(private), activePort("2001:db8:2::1", "10.0.0.33")),
-			options: config.Networking{PublicNetworkNames: []string{"public"}, IPv6SupportDisabled: true},
+			options: cloudconf.Networking{PublicNetworkNames: []string{"public"}, IPv6SupportDisabled: true},
 			want: []v1.NodeAddress{
 				internalIP("10.0.0.32"), internalIP("10.0.0.31"), internalIP("10.0.0.33"), externalIP("203.0.113.7"),
 				externalIP("198.51.100.36"), externalIP("198.51.100.35"),
@@ -132,7 +132,7 @@ func TestNodeAddresses(t *testing.T) {
 		{
 			name:  "AddressSortOrder",
 			ports: private,
-			options: config.Networking{
+			options: cloudconf.Networking{
 				PublicNetworkNames: []string{"public"}, AddressSortOrder: []string{"10.0.0.0/8", "198.51.100.0/24", "2001:db8::/32", "oops"},
 			},
 			want: []v1.NodeAddress{
@@ -153,7 +153,7 @@ func TestNodeAddresses(t *testing.T) {
 			ports: []port{{Status: portActive, FixedIPs: []fixedIP{{"10.0.0.1"}}, subports: []subport{
 				{"b", []string{"10.0.0.9"}}, {"a", []string{"10.0.1.1", "10.0.1.2"}}, {"pub", []string{"198.51.100.1"}},
 			}}},
-			options: config.Networking{PublicNetworkNames: []string{"pub"}},
+			options: cloudconf.Networking{PublicNetworkNames: []string{"pub"}},
 			want: []v1.NodeAddress{
 				internalIP("10.0.0.1"), internalIP("10.0.1.1"), internalIP("10.0.1.2"), internalIP("10.0.0.9"), externalIP("198.51.100.1"),
 			},

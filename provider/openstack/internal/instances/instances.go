@@ -16,7 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
@@ -32,8 +32,8 @@ type Config struct {
 	// Project is the id of the project that owns the nodes' ports.
 	Project func(context.Context) (string, error)
 
-	Options    config.Instances
-	Networking config.Networking
+	Options    cloudconf.Instances
+	Networking cloudconf.Networking
 	// Region is written to the nodes' labels, and to provider IDs if the options say so.
 	Region string
 
@@ -66,8 +66,8 @@ const (
 
 // Instances looks up the instances of nodes. It is safe for concurrent use. [Instances.Close] ends it.
 type Instances struct {
-	options    config.Instances
-	networking config.Networking
+	options    cloudconf.Instances
+	networking cloudconf.Networking
 	region     string
 	clock      clock.PassiveClock
 	logger     logr.Logger

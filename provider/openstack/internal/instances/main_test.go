@@ -25,7 +25,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -100,7 +100,7 @@ func (w *world) open(c openstacktest.Credentials, variations ...variation) *Inst
 		Compute: func(context.Context) (*gophercloud.ServiceClient, error) { return compute, nil },
 		Network: func(context.Context) (*gophercloud.ServiceClient, error) { return network, nil },
 		Project: func(context.Context) (string, error) { return c.ProjectID, nil },
-		Options: config.Default().Instances, Region: c.Region,
+		Options: cloudconf.Default().Instances, Region: c.Region,
 		Clock: w.clock, Logger: logr.Discard(), Recorder: w.events, Observer: w.observed,
 	}
 	for _, vary := range variations {

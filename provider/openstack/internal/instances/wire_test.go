@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -511,7 +511,7 @@ func TestZones(t *testing.T) {
 // Nothing may be remembered at all, if the options say so; what is asked at the same time is still answered together.
 func TestNoAge_EachAnswerIsNew(t *testing.T) {
 	w := newWorld(t, func(c *Config) {
-		c.Options = config.Instances{AbsenceConfirmation: time.Second, VanishedNumber: 3, VanishedShare: 0.5}
+		c.Options = cloudconf.Instances{AbsenceConfirmation: time.Second, VanishedNumber: 3, VanishedShare: 0.5}
 	})
 	nodes := w.addNodes(10)
 	for range 2 {

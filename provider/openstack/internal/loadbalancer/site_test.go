@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -47,7 +47,7 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
 	s := &site{
 		Server: openstacktest.NewServer(options...), t: t, clock: clock.RealClock{},
-		defaults: settings.Defaults{LoadBalancer: config.Default().LoadBalancer},
+		defaults: settings.Defaults{LoadBalancer: cloudconf.Default().LoadBalancer},
 	}
 	t.Cleanup(s.Close)
 	s.network = s.AddNetwork(openstacktest.Network{Name: "nodes"})
@@ -68,10 +68,10 @@ type cluster struct {
 func (s *site) begin(uid string, kube kubernetes.Interface) *cluster {
 	s.t.Helper()
 	login := s.Credentials()
-	cfg := config.Default()
+	cfg := cloudconf.Default()
 	cfg.Global.AuthURL, cfg.Global.Region = login.AuthURL, login.Region
 	cfg.Global.ApplicationCredentialID = login.ApplicationCredentialID
-	cfg.Global.ApplicationCredentialSecret = config.Secret(login.ApplicationCredentialSecret)
+	cfg.Global.ApplicationCredentialSecret = cloudconf.Secret(login.ApplicationCredentialSecret)
 	cfg.Client.RequestRate, cfg.Client.RequestBurst = 10000, 10000
 	clients, err := client.New(cfg, client.Options{Clock: s.clock})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // FuzzAnnotations gives each line, name=value, to a Service. Whatever it is, what comes out can be sent to Octavia or is told.
@@ -42,7 +42,7 @@ func FuzzAnnotations(f *testing.F) {
 		service := short(annotations)
 		service.Spec.LoadBalancerIP, service.Spec.LoadBalancerSourceRanges = address, ranges
 		defaults := presets()
-		defaults.Classes = map[string]config.LoadBalancerClass{"fast": {SubnetID: id1, FloatingSubnet: "x*"}}
+		defaults.Classes = map[string]cloudconf.LoadBalancerClass{"fast": {SubnetID: id1, FloatingSubnet: "x*"}}
 
 		before := service.DeepCopy()
 		s, problems := Of(service, defaults)

@@ -6,7 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // A row of the table is about one annotation, or one field of a Service's spec.
@@ -57,8 +57,8 @@ type setting[T any] struct {
 	kind kind[T]
 	at   func(*Settings) *T
 	// The default is what the class says, if that is not nil, or else what cloud.conf says, or else otherwise.
-	class     func(config.LoadBalancerClass) *T
-	conf      func(config.LoadBalancer) T
+	class     func(cloudconf.LoadBalancerClass) *T
+	conf      func(cloudconf.LoadBalancer) T
 	otherwise T
 }
 
@@ -77,7 +77,7 @@ type kind[T any] struct {
 func (s setting[T]) about() entry {
 	e := s.entry
 	e.typ, e.limits, e.fatal = s.kind.typ, s.kind.limits, s.kind.fatal
-	e.preset = s.kind.show(s.preset(config.Default().LoadBalancer, config.LoadBalancerClass{}))
+	e.preset = s.kind.show(s.preset(cloudconf.Default().LoadBalancer, cloudconf.LoadBalancerClass{}))
 	return e
 }
 
@@ -95,7 +95,7 @@ func (s setting[T]) read(r *reader) {
 	*s.at(&r.settings) = value
 }
 
-func (s setting[T]) preset(conf config.LoadBalancer, class config.LoadBalancerClass) T {
+func (s setting[T]) preset(conf cloudconf.LoadBalancer, class cloudconf.LoadBalancerClass) T {
 	value := s.otherwise
 	if s.conf != nil {
 		value = s.conf(conf)
@@ -128,10 +128,10 @@ func (s special) read(r *reader) {
 // reader reads one Service.
 type reader struct {
 	service *v1.Service
-	conf    config.LoadBalancer
-	classes map[string]config.LoadBalancerClass
+	conf    cloudconf.LoadBalancer
+	classes map[string]cloudconf.LoadBalancerClass
 	// class is the one that the Service names; the zero value for none.
-	class config.LoadBalancerClass
+	class cloudconf.LoadBalancerClass
 
 	settings Settings
 	problems []Problem

@@ -12,7 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	utilnet "k8s.io/utils/net"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
 )
 
@@ -136,10 +136,10 @@ func (r *reader) monitorTimesThatFit() {
 }
 
 // monitorTimes are cloud.conf's, as OCCM takes them: in whole seconds. If Octavia would not take them, OCCM's defaults.
-func monitorTimes(c config.LoadBalancer) (delay, timeout time.Duration) {
+func monitorTimes(c cloudconf.LoadBalancer) (delay, timeout time.Duration) {
 	delay, timeout = c.MonitorDelay.Truncate(time.Second), c.MonitorTimeout.Truncate(time.Second)
 	if timeout < time.Second || delay < timeout || delay > math.MaxInt32*time.Second {
-		preset := config.Default().LoadBalancer
+		preset := cloudconf.Default().LoadBalancer
 		return preset.MonitorDelay, preset.MonitorTimeout
 	}
 	return delay, timeout

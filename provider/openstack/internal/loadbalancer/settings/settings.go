@@ -7,7 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // Settings are what holds for one Service, with all defaults and precedence applied: the annotation, or else the class, or else
@@ -79,8 +79,8 @@ type Settings struct {
 
 // Defaults are what holds where a Service says nothing.
 type Defaults struct {
-	LoadBalancer config.LoadBalancer
-	Classes      map[string]config.LoadBalancerClass
+	LoadBalancer cloudconf.LoadBalancer
+	Classes      map[string]cloudconf.LoadBalancerClass
 }
 
 // Of reads the Service. Problems are in the order of the reference page.
@@ -101,7 +101,7 @@ func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
 }
 
 // ofCloudConf is what no Service has a say in.
-func ofCloudConf(c config.LoadBalancer) Settings {
+func ofCloudConf(c cloudconf.LoadBalancer) Settings {
 	return Settings{
 		ManageSecurityGroups:  c.ManageSecurityGroups,
 		CascadeDelete:         c.CascadeDelete,

@@ -14,7 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,7 +50,7 @@ func short(annotations map[string]string) *v1.Service {
 	return serviceWith(full)
 }
 
-func presets() Defaults { return Defaults{LoadBalancer: config.Default().LoadBalancer} }
+func presets() Defaults { return Defaults{LoadBalancer: cloudconf.Default().LoadBalancer} }
 
 // untouched is what holds for a Service that says nothing, if cloud.conf says nothing.
 func untouched() Settings {
@@ -256,7 +256,7 @@ func TestOf_EmptyValuePutsAsideOrNot(t *testing.T) {
 
 // fullDefaults say something about everything.
 func fullDefaults() Defaults {
-	return Defaults{LoadBalancer: config.LoadBalancer{
+	return Defaults{LoadBalancer: cloudconf.LoadBalancer{
 		SubnetID: id1, MemberSubnetID: id2, NetworkID: id1, FloatingNetworkID: id1, FloatingSubnetID: id1,
 		LBMethod: "SOURCE_IP", LBProvider: "f5", CreateMonitor: true, MonitorDelay: time.Minute, MonitorTimeout: time.Minute,
 		MonitorMaxRetries: 4, MonitorMaxRetriesDown: 5, ManageSecurityGroups: true, NodeSelector: "a=b", FlavorID: id1, AvailabilityZone: "az",
@@ -314,7 +314,7 @@ func TestOf_AnnotationBeatsClassBeatsCloudConf(t *testing.T) {
 
 func parsed(t *testing.T, content string) Defaults {
 	t.Helper()
-	c, _, err := config.Parse([]byte("[Global]\nauth-url = https://keystone.example/v3\nuser-id = u\npassword = p\ntenant-id = t\n"+content), config.Options{})
+	c, _, err := cloudconf.Parse([]byte("[Global]\nauth-url = https://keystone.example/v3\nuser-id = u\npassword = p\ntenant-id = t\n"+content), cloudconf.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,8 +324,8 @@ func parsed(t *testing.T, content string) Defaults {
 // Members are in cloud.conf's subnet-id, if nobody says where they are; a class's subnet-id is where its load balancers are.
 func TestOf_MemberSubnet_FallsBackToSubnetOfCloudConf(t *testing.T) {
 	defaults := Defaults{
-		LoadBalancer: config.LoadBalancer{SubnetID: id1},
-		Classes:      map[string]config.LoadBalancerClass{"fast": {SubnetID: id2}},
+		LoadBalancer: cloudconf.LoadBalancer{SubnetID: id1},
+		Classes:      map[string]cloudconf.LoadBalancerClass{"fast": {SubnetID: id2}},
 	}
 	got, _ := Of(short(map[string]string{"class": "fast"}), defaults)
 	if got.MemberSubnetID != id1 || got.SubnetID != id2 {
@@ -336,8 +336,8 @@ func TestOf_MemberSubnet_FallsBackToSubnetOfCloudConf(t *testing.T) {
 func TestOf_FloatingSubnets_AreOfOneSource(t *testing.T) {
 	type subnets struct{ id, pattern, tags string }
 	defaults := Defaults{
-		LoadBalancer: config.LoadBalancer{FloatingSubnetID: id1, FloatingSubnet: "conf"},
-		Classes: map[string]config.LoadBalancerClass{
+		LoadBalancer: cloudconf.LoadBalancer{FloatingSubnetID: id1, FloatingSubnet: "conf"},
+		Classes: map[string]cloudconf.LoadBalancerClass{
 			"pattern": {FloatingSubnet: "class", FloatingSubnetTags: "t"}, "other": {FloatingNetworkID: id3},
 		},
 	}
@@ -362,7 +362,7 @@ func TestOf_FloatingSubnets_AreOfOneSource(t *testing.T) {
 
 func TestOf_UnknownClass_NamesTheKnown(t *testing.T) {
 	defaults := presets()
-	defaults.Classes = map[string]config.LoadBalancerClass{"office": {}, "dmz": {}}
+	defaults.Classes = map[string]cloudconf.LoadBalancerClass{"office": {}, "dmz": {}}
 	for name, want := range map[string]string{
 		"x":      `loadbalancer.openstack.org/class: "x" is not a load balancer class: cloud.conf has dmz, office`,
 		"offcie": `loadbalancer.openstack.org/class: "offcie" is not a load balancer class: cloud.conf has dmz, office; did you mean "office"?`,
@@ -373,7 +373,7 @@ func TestOf_UnknownClass_NamesTheKnown(t *testing.T) {
 		}
 	}
 	for i := range 30 {
-		defaults.Classes[fmt.Sprintf("class-%02d", i)] = config.LoadBalancerClass{}
+		defaults.Classes[fmt.Sprintf("class-%02d", i)] = cloudconf.LoadBalancerClass{}
 	}
 	_, problems := Of(short(map[string]string{"class": "x"}), defaults)
 	if len(problems) != 1 || !strings.HasSuffix(problems[0].Why, "class-09 and 22 more") {
@@ -460,7 +460,7 @@ func TestOf_MonitorTimes_DoNotFit(t *testing.T) {
 
 // A host may hand in a configuration that nobody has checked.
 func TestOf_CloudConfOutOfRange_HasTheDefaultsOfOCCM(t *testing.T) {
-	for _, c := range []config.LoadBalancer{
+	for _, c := range []cloudconf.LoadBalancer{
 		{},
 		{MonitorDelay: 3 * time.Second, MonitorTimeout: 4 * time.Second, MonitorMaxRetries: 11, MonitorMaxRetriesDown: -1},
 		{MonitorDelay: time.Second, MonitorTimeout: 900 * time.Millisecond},
@@ -471,7 +471,7 @@ func TestOf_CloudConfOutOfRange_HasTheDefaultsOfOCCM(t *testing.T) {
 			t.Errorf("of %+v they are %s, %s, %d and %d", c, got.MonitorDelay, got.MonitorTimeout, got.MonitorMaxRetries, got.MonitorMaxRetriesDown)
 		}
 	}
-	got, _ := Of(serviceWith(nil), Defaults{LoadBalancer: config.LoadBalancer{MonitorDelay: 5900 * time.Millisecond, MonitorTimeout: 2100 * time.Millisecond}})
+	got, _ := Of(serviceWith(nil), Defaults{LoadBalancer: cloudconf.LoadBalancer{MonitorDelay: 5900 * time.Millisecond, MonitorTimeout: 2100 * time.Millisecond}})
 	if got.MonitorDelay != 5*time.Second || got.MonitorTimeout != 2*time.Second {
 		t.Errorf("5.9 s and 2.1 s become %s and %s, want whole seconds as with OCCM", got.MonitorDelay, got.MonitorTimeout)
 	}

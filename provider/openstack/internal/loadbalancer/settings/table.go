@@ -9,7 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/config"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // From Octavia's API (octavia/api/v2/types/health_monitor.py).
@@ -63,7 +63,7 @@ func place() []row {
 				meaning: "No floating IP. With `internal-lb = true` in cloud.conf no Service has one, whatever it says.",
 			},
 			kind: truth(), at: func(s *Settings) *bool { return &s.Internal },
-			conf: func(c config.LoadBalancer) bool { return c.InternalLB },
+			conf: func(c cloudconf.LoadBalancer) bool { return c.InternalLB },
 		},
 		setting[string]{
 			entry: entry{
@@ -71,8 +71,8 @@ func place() []row {
 				meaning: "The subnet of the load balancer's address. If neither it nor the network is given: that of the nodes.",
 			},
 			kind: uuid(), at: func(s *Settings) *string { return &s.SubnetID },
-			class: func(c config.LoadBalancerClass) *string { return unlessEmpty(c.SubnetID) },
-			conf:  func(c config.LoadBalancer) string { return c.SubnetID },
+			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.SubnetID) },
+			conf:  func(c cloudconf.LoadBalancer) string { return c.SubnetID },
 		},
 		setting[string]{
 			entry: entry{
@@ -80,8 +80,8 @@ func place() []row {
 				meaning: "The network of the load balancer's address.",
 			},
 			kind: uuid(), at: func(s *Settings) *string { return &s.NetworkID },
-			class: func(c config.LoadBalancerClass) *string { return unlessEmpty(c.NetworkID) },
-			conf:  func(c config.LoadBalancer) string { return c.NetworkID },
+			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.NetworkID) },
+			conf:  func(c cloudconf.LoadBalancer) string { return c.NetworkID },
 		},
 		setting[string]{
 			entry: entry{
@@ -108,8 +108,8 @@ func floatingIP() []row {
 				meaning: "The network of the floating IP.", empty: "The external network that the project sees, as if no option named one.",
 			},
 			kind: uuid(), at: func(s *Settings) *string { return &s.FloatingNetworkID },
-			class: func(c config.LoadBalancerClass) *string { return unlessEmpty(c.FloatingNetworkID) },
-			conf:  func(c config.LoadBalancer) string { return c.FloatingNetworkID },
+			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.FloatingNetworkID) },
+			conf:  func(c cloudconf.LoadBalancer) string { return c.FloatingNetworkID },
 		},
 		setting[string]{
 			entry: entry{
@@ -117,8 +117,8 @@ func floatingIP() []row {
 				meaning: "The subnet of the floating IP, in its network. One annotation of this and the next two puts aside what class and cloud.conf say about all three; of one source, the id counts before the others.",
 			},
 			kind: uuid(), at: func(s *Settings) *string { return &s.FloatingSubnetID },
-			class: func(c config.LoadBalancerClass) *string { return unlessEmpty(c.FloatingSubnetID) },
-			conf:  func(c config.LoadBalancer) string { return c.FloatingSubnetID },
+			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.FloatingSubnetID) },
+			conf:  func(c cloudconf.LoadBalancer) string { return c.FloatingSubnetID },
 		},
 		setting[string]{
 			entry: entry{
@@ -126,8 +126,8 @@ func floatingIP() []row {
 				meaning: "The subnets of the floating IP, by name: with wildcards or, after `~`, as a regular expression; `!` before it negates. They are tried one after the other. Only those that the project sees can be found by name or tags; of an external network of others that is not shared it sees none, and the id must be given.",
 			},
 			kind: subnetPattern(), at: func(s *Settings) *string { return &s.FloatingSubnet },
-			class: func(c config.LoadBalancerClass) *string { return unlessEmpty(c.FloatingSubnet) },
-			conf:  func(c config.LoadBalancer) string { return c.FloatingSubnet },
+			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.FloatingSubnet) },
+			conf:  func(c cloudconf.LoadBalancer) string { return c.FloatingSubnet },
 		},
 		setting[string]{
 			entry: entry{
@@ -135,8 +135,8 @@ func floatingIP() []row {
 				meaning: "The subnets of the floating IP, by tags with commas between them: one of them or, after `&`, all; `!` before it negates.",
 			},
 			kind: text(), at: func(s *Settings) *string { return &s.FloatingSubnetTags },
-			class: func(c config.LoadBalancerClass) *string { return unlessEmpty(c.FloatingSubnetTags) },
-			conf:  func(c config.LoadBalancer) string { return c.FloatingSubnetTags },
+			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.FloatingSubnetTags) },
+			conf:  func(c cloudconf.LoadBalancer) string { return c.FloatingSubnetTags },
 		},
 		setting[bool]{
 			entry: entry{
@@ -156,7 +156,7 @@ func appliance() []row {
 				meaning: "Octavia's provider.", empty: "The cloud's default.",
 			},
 			kind: text(), at: func(s *Settings) *string { return &s.Provider },
-			conf: func(c config.LoadBalancer) string { return c.LBProvider },
+			conf: func(c cloudconf.LoadBalancer) string { return c.LBProvider },
 		},
 		setting[string]{
 			entry: entry{
@@ -164,7 +164,7 @@ func appliance() []row {
 				meaning: "Octavia's flavor.", empty: "None.",
 			},
 			kind: uuid(), at: func(s *Settings) *string { return &s.FlavorID },
-			conf: func(c config.LoadBalancer) string { return c.FlavorID },
+			conf: func(c cloudconf.LoadBalancer) string { return c.FlavorID },
 		},
 		setting[string]{
 			entry: entry{
@@ -172,7 +172,7 @@ func appliance() []row {
 				meaning: "Octavia's availability zone.", empty: "None.",
 			},
 			kind: text(), at: func(s *Settings) *string { return &s.AvailabilityZone },
-			conf: func(c config.LoadBalancer) string { return c.AvailabilityZone },
+			conf: func(c cloudconf.LoadBalancer) string { return c.AvailabilityZone },
 		},
 		setting[bool]{
 			entry: entry{
@@ -210,7 +210,7 @@ func listeners() []row {
 				empty:   "None.",
 			},
 			kind: tlsContainer(), at: func(s *Settings) *string { return &s.TLSContainer },
-			conf: func(c config.LoadBalancer) string { return c.DefaultTLSContainerRef },
+			conf: func(c cloudconf.LoadBalancer) string { return c.DefaultTLSContainerRef },
 		},
 		flag("x-forwarded-for", "Insert the client's address as a header. TCP ports become `HTTP`.", func(s *Settings) *bool { return &s.XForwardedFor }),
 		isOwn(flag("x-forwarded-port", "Insert the listener's port as a header. TCP ports become `HTTP`.", func(s *Settings) *bool { return &s.XForwardedPort })),
@@ -249,8 +249,8 @@ func members() []row {
 				empty:   "`ROUND_ROBIN`, or what the ovn provider has.",
 			},
 			kind: algorithm(), at: func(s *Settings) *string { return &s.Algorithm },
-			conf: func(c config.LoadBalancer) string {
-				if c.LBMethod == config.Default().LoadBalancer.LBMethod {
+			conf: func(c cloudconf.LoadBalancer) string {
+				if c.LBMethod == cloudconf.Default().LoadBalancer.LBMethod {
 					return ""
 				}
 				return c.LBMethod
@@ -263,7 +263,7 @@ func members() []row {
 				empty:   "All nodes.",
 			},
 			kind: nodeSelector(), at: func(s *Settings) *NodeSelector { return &s.NodeSelector },
-			conf: func(c config.LoadBalancer) NodeSelector { return ParseNodeSelector(c.NodeSelector) },
+			conf: func(c cloudconf.LoadBalancer) NodeSelector { return ParseNodeSelector(c.NodeSelector) },
 		},
 		setting[string]{
 			entry: entry{
@@ -271,14 +271,14 @@ func members() []row {
 				meaning: "The subnet of the members. If no source gives it: `subnet-id` of cloud.conf, or else that of the load balancer.",
 			},
 			kind: uuid(), at: func(s *Settings) *string { return &s.MemberSubnetID },
-			class: func(c config.LoadBalancerClass) *string { return unlessEmpty(c.MemberSubnetID) },
-			conf:  func(c config.LoadBalancer) string { return cmp.Or(c.MemberSubnetID, c.SubnetID) },
+			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.MemberSubnetID) },
+			conf:  func(c cloudconf.LoadBalancer) string { return cmp.Or(c.MemberSubnetID, c.SubnetID) },
 		},
 	}
 }
 
 func monitors() []row {
-	preset := config.Default().LoadBalancer
+	preset := cloudconf.Default().LoadBalancer
 	return []row{
 		setting[bool]{
 			entry: entry{
@@ -286,7 +286,7 @@ func monitors() []row {
 				meaning: "Have Octavia check the members. A Service with `externalTrafficPolicy: Local` needs it: without it, nodes that have no endpoint get connections.",
 			},
 			kind: truth(), at: func(s *Settings) *bool { return &s.Monitor },
-			conf: func(c config.LoadBalancer) bool { return c.CreateMonitor },
+			conf: func(c cloudconf.LoadBalancer) bool { return c.CreateMonitor },
 		},
 		setting[time.Duration]{
 			entry: entry{
@@ -294,7 +294,7 @@ func monitors() []row {
 				meaning: "Time between two checks of a member.",
 			},
 			kind: seconds(), at: func(s *Settings) *time.Duration { return &s.MonitorDelay },
-			conf: func(c config.LoadBalancer) time.Duration {
+			conf: func(c cloudconf.LoadBalancer) time.Duration {
 				delay, _ := monitorTimes(c)
 				return delay
 			},
@@ -305,7 +305,7 @@ func monitors() []row {
 				meaning: "How long a member may take to answer: not longer than the delay, else both have their defaults.",
 			},
 			kind: seconds(), at: func(s *Settings) *time.Duration { return &s.MonitorTimeout },
-			conf: func(c config.LoadBalancer) time.Duration {
+			conf: func(c cloudconf.LoadBalancer) time.Duration {
 				_, timeout := monitorTimes(c)
 				return timeout
 			},
@@ -316,7 +316,7 @@ func monitors() []row {
 				meaning: "How many good answers bring a member back.",
 			},
 			kind: number(leastRetries, mostRetries), at: func(s *Settings) *int { return &s.MonitorMaxRetries },
-			conf: func(c config.LoadBalancer) int { return retries(c.MonitorMaxRetries, preset.MonitorMaxRetries) },
+			conf: func(c cloudconf.LoadBalancer) int { return retries(c.MonitorMaxRetries, preset.MonitorMaxRetries) },
 		},
 		setting[int]{
 			entry: entry{
@@ -324,7 +324,9 @@ func monitors() []row {
 				meaning: "How many failures take a member out.",
 			},
 			kind: number(leastRetries, mostRetries), at: func(s *Settings) *int { return &s.MonitorMaxRetriesDown },
-			conf: func(c config.LoadBalancer) int { return retries(c.MonitorMaxRetriesDown, preset.MonitorMaxRetriesDown) },
+			conf: func(c cloudconf.LoadBalancer) int {
+				return retries(c.MonitorMaxRetriesDown, preset.MonitorMaxRetriesDown)
+			},
 		},
 	}
 }

@@ -1,6 +1,6 @@
-package config
+package cloudconf
 
-// Validate tells all that is wrong or surprising in a configuration, whoever has made it. [Judge] says what is to be refused.
+// Validate tells all that is wrong or surprising in a configuration, whoever has made it. [Classify] says what is to be refused.
 // What only the cloud knows, such as whether a network exists, is not looked at, nor are the files that it names.
 func Validate(c Config) []Problem {
 	problems := c.valueProblems()

@@ -1,4 +1,4 @@
-package config
+package cloudconf
 
 import (
 	"cmp"
@@ -42,7 +42,7 @@ func Read(content []byte, o Options) (Loaded, error) {
 	d.complete()
 	d.validate()
 	byLine(d.problems)
-	warnings, err := Judge(d.problems, o.Strict)
+	warnings, err := Classify(d.problems, o.Strict)
 	if err != nil {
 		return Loaded{Warnings: warnings}, err
 	}

@@ -1,4 +1,4 @@
-package config
+package cloudconf
 
 //go:generate env UPDATE_DOCS=1 go test -count=1 -run ^TestCloudConfPage_IsUpToDate$ .
 

@@ -1,4 +1,4 @@
-package config
+package cloudconf
 
 import (
 	"cmp"
@@ -101,8 +101,8 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Judge parts problems by what becomes of them. The error is a [Problems]; it is nil if nothing is refused.
-func Judge(problems []Problem, strict bool) (warnings []Problem, err error) {
+// Classify parts problems by what becomes of them. The error is a [Problems]; it is nil if nothing is refused.
+func Classify(problems []Problem, strict bool) (warnings []Problem, err error) {
 	limit := Error
 	if strict {
 		limit = Mistake

@@ -1,6 +1,6 @@
-// Package config is the configuration of the OpenStack provider: plain data that a host fills in, or that is read from
+// Package cloudconf is the configuration of the OpenStack provider: plain data that a host fills in, or that is read from
 // cloud.conf, the file of openstack-cloud-controller-manager (OCCM), and from clouds.yaml.
-package config
+package cloudconf
 
 import "time"
 

@@ -1,4 +1,4 @@
-package config
+package cloudconf
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The page is written by `go generate ./provider/openstack/config`.
+// The page is written by `go generate ./provider/openstack/cloudconf`.
 func TestCloudConfPage_IsUpToDate(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "docs", "reference", "cloud-conf.md")
 	want := page()
@@ -24,7 +24,7 @@ func TestCloudConfPage_IsUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s does not say what the options are; run: go generate ./provider/openstack/config", path)
+		t.Errorf("%s does not say what the options are; run: go generate ./provider/openstack/cloudconf", path)
 	}
 }
 
@@ -57,10 +57,10 @@ func page() string {
 	var p strings.Builder
 	p.WriteString(`# cloud.conf
 
-<!-- Generated from package provider/openstack/config; change it there and run: go generate ./provider/openstack/config -->
+<!-- Generated from package provider/openstack/cloudconf; change it there and run: go generate ./provider/openstack/cloudconf -->
 
 The OpenStack provider reads the file of openstack-cloud-controller-manager (OCCM): every key of OCCM has its name, its meaning and its
-default, but for [the differences](#differences-from-occm). A host can do without files, and fill in a ` + "`config.Config`" + `.
+default, but for [the differences](#differences-from-occm). A host can do without files, and fill in a ` + "`cloudconf.Config`" + `.
 
 ` + "```ini\n" + example + "```\n")
 	p.WriteString(syntax)
@@ -131,7 +131,7 @@ chosen beat the cloud's; if there is only one, it is chosen. Keys that other pro
 const rest = `
 ## Environment
 
-The library reads no environment variable by itself. A host hands in a function that does (` + "`config.Options.Environment`" + `); then
+The library reads no environment variable by itself. A host hands in a function that does (` + "`cloudconf.Options.Environment`" + `); then
 what OCCM takes from there is taken:
 
 | variable | |

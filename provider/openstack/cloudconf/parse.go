@@ -1,4 +1,4 @@
-package config
+package cloudconf
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ func (o Options) environment(name string) string {
 // beyond their types: see [Read] and [Validate]. An error is a [Problems] and tells all that is wrong, not the first.
 func Parse(content []byte, o Options) (config Config, warnings []Problem, err error) {
 	d := parse(content, o.Path)
-	warnings, err = Judge(d.problems, o.Strict)
+	warnings, err = Classify(d.problems, o.Strict)
 	if err != nil {
 		return Config{}, warnings, err
 	}

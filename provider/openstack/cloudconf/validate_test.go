@@ -1,4 +1,4 @@
-package config
+package cloudconf
 
 import (
 	"fmt"
@@ -115,12 +115,12 @@ func TestJudge_RefusesMistakesInStrictModeOnly(t *testing.T) {
 		strict         bool
 		warned, refuse string
 	}{{false, "a\nb", "c"}, {true, "a", "b\nc"}} {
-		warnings, err := Judge(problems, test.strict)
+		warnings, err := Classify(problems, test.strict)
 		if told(warnings) != test.warned || told(refused(t, err)) != test.refuse {
 			t.Errorf("strict %t: warned %q, refused %q", test.strict, told(warnings), err)
 		}
 	}
-	if _, err := Judge(problems[:1], true); err != nil {
+	if _, err := Classify(problems[:1], true); err != nil {
 		t.Errorf("a warning is refused: %v", err)
 	}
 }
