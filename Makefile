@@ -32,17 +32,17 @@ example:
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/fxccm-demo ./example/demo
 
 # The packages that take longest begin first, so that none of them is alone at the end; and four at a time, since the longest mostly waits.
-LONGEST := ./test/openstack ./test/integration ./test/clouds/manager ./provider/openstack/internal/loadbalancer
+LONGEST := ./test/openstack ./test/e2e/controllers ./test/clouds/manager ./provider/openstack/internal/loadbalancer
 
 .PHONY: test
 test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	@echo "==> tests with the race detector"
-	$(GO) test -race -p 4 -timeout 20m $(LONGEST) $$($(GO) list ./... | grep -v -e /test/invariants -e /test/drills)
+	$(GO) test -race -p 4 -parallel 8 -timeout 20m $(LONGEST) $$($(GO) list ./... | grep -v -e /test/invariants -e /test/drills)
 	@echo "==> the invariants and some of the drills, with real processes that have the machine to themselves"
 	$(GO) test -p 1 -timeout 15m ./test/invariants/... ./test/drills/...
 	@echo "==> scenarios in which upstream's service controller races with itself, without the detector"
-	$(GO) test -p 4 -timeout 15m -run '^Test(Churn|Fifty|Terms|FailedStarts|Stop_|Restart|Takeover)' \
-	  ./test/clouds/manager ./test/leaks ./test/openstack ./test/clouds/takeover ./test/many ./test/integration
+	$(GO) test -p 4 -parallel 8 -timeout 15m -run '^Test(Churn|Fifty|Terms|FailedStarts|Stop_|Restart|Takeover)' \
+	  ./test/clouds/manager ./test/leaks ./test/openstack ./test/clouds/takeover ./test/many ./test/e2e/controllers
 	@echo "==> nested modules"
 	cd test/thirdparty && $(GO) test -timeout 10m ./...
 	cd test/gcfg && $(GO) vet ./... && $(GO) test ./...

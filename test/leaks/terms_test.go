@@ -1,6 +1,6 @@
 //go:build !race
 
-// Upstream's service controller races with itself when nodes and Services come together (see test/integration/churn_test.go).
+// Upstream's service controller races with itself when nodes and Services come together (see test/e2e/controllers/churn_test.go).
 
 package leaks
 

@@ -1,6 +1,6 @@
 //go:build !race
 
-// Upstream's service controller races with itself when nodes change while there are load balancers; see test/integration/churn_test.go.
+// Upstream's service controller races with itself when nodes change while there are load balancers; see test/e2e/controllers/churn_test.go.
 // These tests run without the race detector.
 
 package openstack_test

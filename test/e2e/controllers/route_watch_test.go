@@ -1,4 +1,4 @@
-package integration_test
+package controllers_test
 
 import (
 	"context"
@@ -32,7 +32,7 @@ var passes = fake.CallFilter{Method: fake.ListRoutes}.Matches
 // watchRoutes runs a route controller on a cloud of its own, for which there is one node in the cluster: that of the given name.
 func watchRoutes(t *testing.T, name string, cloud *fake.Cloud, change ...func(*ccm.Params)) {
 	t.Helper()
-	runRoutes(t, cloud, append(change, seeingOnly(name), func(p *ccm.Params) { p.Config.LeaderElection.LeaderElect = false })...)
+	runRoutes(t, cloud, append(change, seeingOnly(name))...)
 }
 
 func seeingOnly(node string) func(*ccm.Params) {
@@ -77,7 +77,7 @@ func TestRoute_WhenItWatchesNodes_PassesFollowTheirChanges(t *testing.T) {
 	addRoutes(t, forgotten, fake.Route{TargetNode: "gone", DestinationCIDR: "10.244.9.0/24"})
 	forgotten.On(fake.CreateRoute).Times(1).Fail(errors.New("quota exceeded"))
 	forgotten.On(fake.DeleteRoute).Times(1).Fail(errors.New("the API is down"))
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("watch-forgotten", ccmtest.NodePodCIDRs(cidr)))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("watch-forgotten", ccmtest.NodePodCIDRs(cidr)))
 	watchRoutes(t, "watch-forgotten", forgotten)
 	waitNetwork(t, "watch-forgotten", corev1.ConditionTrue, "NoRouteCreated")
 	patchNode(t, "watch-forgotten", `{"metadata":{"labels":{"team":"red"}}}`)
@@ -101,7 +101,7 @@ func TestRoute_WhenItWatchesNodes_PassesFollowTheirChanges(t *testing.T) {
 			}
 		}, want: []string{cidr + " watch-addresses 192.0.2.3"}},
 		{name: "watch-deleted", cidrs: []string{cidr}, change: func(node string) {
-			if err := shared.Admin.CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
+			if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 		}},
@@ -123,7 +123,7 @@ func TestRoute_WhenItWatchesNodes_PassesFollowTheirChanges(t *testing.T) {
 		if test.before != nil {
 			test.before(cloud)
 		}
-		ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(test.name, ccmtest.NodePodCIDRs(test.cidrs...)))
+		ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(test.name, ccmtest.NodePodCIDRs(test.cidrs...)))
 		if test.params == nil {
 			test.params = func(*ccm.Params) {}
 		}
@@ -141,7 +141,7 @@ func TestRoute_WhenItWatchesNodes_PassesFollowTheirChanges(t *testing.T) {
 	added := newCloud(t, []string{"watch-added"})
 	watchRoutes(t, "watch-added", added)
 	created := time.Now()
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("watch-added", ccmtest.NodePodCIDRs(cidr)))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("watch-added", ccmtest.NodePodCIDRs(cidr)))
 	ccmtest.WaitRoute(t, added, "watch-added", cidr)
 	if calls := added.Calls(passes); len(calls) != 1 || calls[0].Started.Before(created) || calls[0].Started.After(created.Add(slack)) {
 		t.Errorf("a node was added at %s, and the passes are %+v; want one at once", created, calls)

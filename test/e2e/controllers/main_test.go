@@ -1,6 +1,6 @@
-// Package integration_test runs the cloud controller manager on a real API server, under an identity that has exactly the RBAC rules
+// Package controllers_test runs the cloud controller manager on a real API server, under an identity that has exactly the RBAC rules
 // shipped in example/deploy, and looks at what reaches the API server and the cloud.
-package integration_test
+package controllers_test
 
 import (
 	"flag"
@@ -14,12 +14,12 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// shared is the control plane of all tests: one takes seconds to start. Tests run one after another and clean up what they made, since
-// Nodes belong to the whole cluster.
+// shared is the control plane of all tests: one takes seconds to start. Each test has a virtual cluster of its own in
+// it (suite.Confine). Tests that are about the lease or about metrics of the process do not run in parallel.
 var shared suite.Suite
 
 func TestMain(m *testing.M) {
-	os.Exit(suite.Run(m, &shared, suite.Options{Rules: []string{"../../example/deploy/rbac.yaml"}, Check: compareRules}))
+	os.Exit(suite.Run(m, &shared, suite.Options{Rules: []string{"../../../example/deploy/rbac.yaml"}, Check: compareRules}))
 }
 
 // compareRules holds the shipped rules against what the tests' CCMs have asked of the API server: a rule that is missing and one that

@@ -1,4 +1,4 @@
-package integration_test
+package controllers_test
 
 import (
 	"bytes"
@@ -70,6 +70,7 @@ func pauses(calls []fake.Call) []time.Duration {
 func about(pause, want time.Duration) bool { return pause >= want && pause < want+slack }
 
 func TestService_WhatFailsIsRetried(t *testing.T) {
+	t.Parallel()
 	const soon = 300 * time.Millisecond
 	busy := cloudproviderapi.NewRetryError("busy", soon)
 	tests := map[string]struct {
@@ -96,12 +97,12 @@ func TestService_WhatFailsIsRetried(t *testing.T) {
 	services := map[string]*corev1.Service{}
 	for name, test := range tests {
 		test.fault(cloud.On(test.method).For("default/" + name).Times(1))
-		services[name] = ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService(name))
+		services[name] = ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService(name))
 	}
-	services["retry-status"] = ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("retry-status"))
+	services["retry-status"] = ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("retry-status"))
 	for name, test := range tests {
 		if test.method != fake.EnsureLoadBalancer {
-			ccmtest.WaitServiceAddress(t, shared.Admin, "default", name)
+			ccmtest.WaitServiceAddress(t, shared.Client(t), "default", name)
 			deleteService(t, name)
 		}
 	}
@@ -117,12 +118,12 @@ func TestService_WhatFailsIsRetried(t *testing.T) {
 			}
 		}
 		if test.method == fake.EnsureLoadBalancer {
-			ccmtest.WaitServiceAddress(t, shared.Admin, "default", name)
+			ccmtest.WaitServiceAddress(t, shared.Client(t), "default", name)
 		} else {
-			ccmtest.WaitServiceGone(t, shared.Admin, "default", name)
+			ccmtest.WaitServiceGone(t, shared.Client(t), "default", name)
 		}
 	}
-	ccmtest.WaitServiceAddress(t, shared.Admin, "default", "retry-status")
+	ccmtest.WaitServiceAddress(t, shared.Client(t), "default", "retry-status")
 	if e := waitServiceEvent(t, services["retry-status"], "SyncLoadBalancerFailed"); !strings.Contains(e.Message, "failed to update load balancer status: ") {
 		t.Errorf("an API server that fails is told as %q", e.Message)
 	}
@@ -147,14 +148,15 @@ func failingStatusOnce(service string) func(*ccm.Params) {
 // A provider says so of Services that somebody else serves: the Service is left alone, but for the finalizer that upstream has set before
 // it asked.
 func TestService_ImplementedElsewhere_IsNoFailure(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	cloud.On(fake.EnsureLoadBalancer).For("default/elsewhere").Fail(cloudprovider.ImplementedElsewhere)
 	cloud.On(fake.EnsureLoadBalancerDeleted).For("default/elsewhere-deleted").Fail(cloudprovider.ImplementedElsewhere)
 	runServiceLB(t, cloud, serviceWorkers(1))
-	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("elsewhere"))
+	service := ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("elsewhere"))
 	deleted := createLoadBalancer(t, "elsewhere-deleted")
 	deleteService(t, deleted.Name)
-	ccmtest.WaitServiceGone(t, shared.Admin, "default", deleted.Name)
+	ccmtest.WaitServiceGone(t, shared.Client(t), "default", deleted.Name)
 	waitServiceEvents(t, deleted, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer",
 		"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer")
 
@@ -168,14 +170,15 @@ func TestService_ImplementedElsewhere_IsNoFailure(t *testing.T) {
 // The pause goes on doubling up to five minutes, which is too long for a test. That Services to be cleaned up are looked at every thirty
 // seconds all the same shows that the service controller's resync, which is much more frequent than the informers', has its effect.
 func TestService_RetriesComeEverLaterButCleanupsEveryThirtySeconds(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	cloud.On(fake.EnsureLoadBalancer).For("default/later-ensure").Fail(errors.New("quota exceeded"))
 	cloud.On(fake.GetLoadBalancer).For("default/later-cleanup").Fail(errors.New("the API is down"))
 	cloud.On(fake.EnsureLoadBalancer).For("default/later-never").Fail(cloudprovider.ImplementedElsewhere)
 	// They are there from the beginning, so that their first calls are made when the thirty seconds begin.
-	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("later-ensure"))
-	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("later-never"))
-	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("later-cleanup", withFinalizer))
+	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("later-ensure"))
+	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("later-never"))
+	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("later-cleanup", withFinalizer))
 	deleteService(t, "later-cleanup")
 	runServiceLB(t, cloud)
 

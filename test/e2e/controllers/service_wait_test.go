@@ -1,4 +1,4 @@
-package integration_test
+package controllers_test
 
 import (
 	"errors"
@@ -36,7 +36,7 @@ func TestServiceWait_WhileTheCloudBuilds_NothingIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first := []string{"Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer"}[:2-nodes]
 			for i := range nodes {
-				ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(fmt.Sprintf("%s-%d", name, i)))
+				ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(fmt.Sprintf("%s-%d", name, i)))
 			}
 			cloud := newCloud(t, nil)
 			cloud.On(fake.EnsureLoadBalancer).Times(manyPasses).Fail(unready())
@@ -61,6 +61,7 @@ func TestServiceWait_WhileTheCloudBuilds_NothingIsTold(t *testing.T) {
 }
 
 func TestServiceWait_ThatEndsInAFailure_TellsTheFailure(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	cloud.On(fake.EnsureLoadBalancer).Times(manyPasses).Fail(unready())
 	cloud.On(fake.EnsureLoadBalancer).Times(1).Fail(errors.New("no host has room"))
@@ -74,10 +75,11 @@ func TestServiceWait_ThatEndsInAFailure_TellsTheFailure(t *testing.T) {
 
 // The provider gets the Service as it is in the cluster, in the passes of waiting too.
 func TestServiceWait_TheCloudSeesWhatHasChangedMeanwhile(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	remove := cloud.On(fake.EnsureLoadBalancer).Fail(unready())
 	runServiceLB(t, cloud)
-	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("wait-changes"))
+	service := ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("wait-changes"))
 	waitCalls(t, cloud, "the load balancer is waited for", 3, callsOf(fake.EnsureLoadBalancer, keyOf(service)))
 	editService(t, service.Name, annotate("meanwhile"))
 	remove()
@@ -90,6 +92,7 @@ func TestServiceWait_TheCloudSeesWhatHasChangedMeanwhile(t *testing.T) {
 }
 
 func TestServiceWait_ADeletionThatTakesTime_IsToldOnce(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	cloud.On(fake.GetLoadBalancer).For("default/wait-check").Times(1).Fail(unready())
 	cloud.On(fake.EnsureLoadBalancerDeleted).For("default/wait-delete").Times(2).Fail(unready())
@@ -97,7 +100,7 @@ func TestServiceWait_ADeletionThatTakesTime_IsToldOnce(t *testing.T) {
 	for _, name := range []string{"wait-check", "wait-delete"} {
 		service := createLoadBalancer(t, name)
 		deleteService(t, name)
-		ccmtest.WaitServiceGone(t, shared.Admin, "default", name)
+		ccmtest.WaitServiceGone(t, shared.Client(t), "default", name)
 		wantAtMost(t, waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer",
 			"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer"), 1)
 	}
@@ -105,13 +108,14 @@ func TestServiceWait_ADeletionThatTakesTime_IsToldOnce(t *testing.T) {
 
 // A Service that is deleted while it waits to be served.
 func TestServiceWait_GivenUp_IsToldAsADeletion(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	cloud.On(fake.EnsureLoadBalancer).AfterEffect().Fail(unready())
 	runServiceLB(t, cloud)
-	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("wait-given-up"))
+	service := ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("wait-given-up"))
 	waitCalls(t, cloud, "the load balancer is waited for", 3, callsOf(fake.EnsureLoadBalancer, keyOf(service)))
 	deleteService(t, service.Name)
-	ccmtest.WaitServiceGone(t, shared.Admin, "default", service.Name)
+	ccmtest.WaitServiceGone(t, shared.Client(t), "default", service.Name)
 	wantAtMost(t, waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer",
 		"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer"), 1)
 }

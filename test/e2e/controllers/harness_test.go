@@ -1,4 +1,4 @@
-package integration_test
+package controllers_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 // newCloud makes a fake cloud with an instance for each name.
@@ -38,14 +39,15 @@ func provider(cloud *fake.Cloud) ccm.Provider {
 	}}
 }
 
-// params describes a Manager on the suite's API server, under the shipped identity, with periods that
-// suit a test.
+// params describes a Manager for the test's virtual cluster, under the shipped identity, with periods that suit a test.
 func params(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) ccm.Params {
 	t.Helper()
 	cfg := ccm.DefaultConfig()
 	cfg.ClusterCIDR = "10.244.0.0/16"
 	cfg.NodeLifecycle.MonitorPeriod = metav1.Duration{Duration: 200 * time.Millisecond}
 	cfg.Route.ReconciliationPeriod = metav1.Duration{Duration: 200 * time.Millisecond}
+	// There is one lease under the shipped rules: a test that is not about it leads without it.
+	cfg.LeaderElection.LeaderElect = false
 	// Short, so that a test can wait for a lease to expire.
 	cfg.LeaderElection.LeaseDuration = metav1.Duration{Duration: 4 * time.Second}
 	cfg.LeaderElection.RenewDeadline = metav1.Duration{Duration: 2 * time.Second}
@@ -54,7 +56,7 @@ func params(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) ccm.Pa
 	if testing.Verbose() {
 		log = testr.New(t)
 	}
-	p := ccm.Params{Config: cfg, Providers: []ccm.Provider{provider(cloud)}, RESTConfig: shared.Identity, Logger: &log}
+	p := ccm.Params{Config: cfg, Providers: []ccm.Provider{provider(cloud)}, RESTConfig: suite.Confine(t, shared.Identity), Logger: &log}
 	for _, f := range change {
 		f(&p)
 	}

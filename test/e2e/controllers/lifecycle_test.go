@@ -1,4 +1,4 @@
-package integration_test
+package controllers_test
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 // runLifecycle runs the cloud-node-lifecycle controller alone, with a pass every 100 ms.
@@ -38,7 +39,7 @@ func passEvery(d time.Duration) func(*ccm.Params) {
 func passMarker(t *testing.T, cloud *fake.Cloud, name string) {
 	t.Helper()
 	addInstance(t, cloud, fake.Instance{Name: name})
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, ccmtest.NodeNotReady(), ccmtest.NodeProviderID(ownID(name))))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, ccmtest.NodeNotReady(), ccmtest.NodeProviderID(ownID(name))))
 }
 
 // waitPasses waits until n whole passes that began after now have ended. The pass that is in progress does not count, and the last one has
@@ -61,7 +62,7 @@ func isShutDown(node *corev1.Node) bool {
 // waitShutdownTaint waits until the node bears the taint, or does not.
 func waitShutdownTaint(t *testing.T, name string, want bool) *corev1.Node {
 	t.Helper()
-	return ccmtest.WaitNode(t, shared.Admin, name, fmt.Sprintf("%s bears the shutdown taint: %v", name, want), func(n *corev1.Node) error {
+	return ccmtest.WaitNode(t, shared.Client(t), name, fmt.Sprintf("%s bears the shutdown taint: %v", name, want), func(n *corev1.Node) error {
 		if n == nil {
 			return errors.New("it does not exist")
 		}
@@ -83,13 +84,14 @@ func readyCondition(status corev1.ConditionStatus) ccmtest.NodeOption {
 }
 
 func TestLifecycle_ReadyNode_LosesTheShutdownTaintAndIsNotAskedFor(t *testing.T) {
+	t.Parallel()
 	// The cloud has no instance of the ready nodes, and nobody finds out.
 	cloud := newCloud(t, nil)
 	mark := shared.Audit().Mark()
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("ready-tainted", shutdownTaint(),
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("ready-tainted", shutdownTaint(),
 		ccmtest.NodeTaint(cloudproviderapi.TaintNodeShutdown, "", corev1.TaintEffectNoExecute),
 		ccmtest.NodeTaint("dedicated", "db", corev1.TaintEffectNoSchedule)))
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("ready-plain"))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("ready-plain"))
 	passMarker(t, cloud, "ready-marker")
 	runLifecycle(t, cloud)
 
@@ -112,6 +114,7 @@ func TestLifecycle_ReadyNode_LosesTheShutdownTaintAndIsNotAskedFor(t *testing.T)
 }
 
 func TestLifecycle_NotReadyNodeWithoutInstance_IsDeletedWithAnEvent(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	runLifecycle(t, cloud)
 	for name, test := range map[string]struct {
@@ -128,8 +131,8 @@ func TestLifecycle_NotReadyNodeWithoutInstance_IsDeletedWithAnEvent(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			mark := shared.Audit().Mark()
-			node := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, append(test.opts, readyCondition(test.ready))...))
-			ccmtest.WaitNodeGone(t, shared.Admin, name)
+			node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, append(test.opts, readyCondition(test.ready))...))
+			ccmtest.WaitNodeGone(t, shared.Client(t), name)
 			event := nodeEvent(t, node, "DeletingNode")
 			if want := fmt.Sprintf("Deleting node %s because it does not exist in the cloud provider", name); event.Type != corev1.EventTypeNormal ||
 				event.Message != want || event.Source.Component != "cloud-node-lifecycle-controller" {
@@ -147,6 +150,7 @@ func TestLifecycle_NotReadyNodeWithoutInstance_IsDeletedWithAnEvent(t *testing.T
 }
 
 func TestLifecycle_WhenTheDeletionFails_AWarningSaysSoAndTheNextPassTriesAgain(t *testing.T) {
+	t.Parallel()
 	const user = "node-keeper"
 	identity, err := shared.ControlPlane.UserConfig(user)
 	if err != nil {
@@ -158,8 +162,8 @@ func TestLifecycle_WhenTheDeletionFails_AWarningSaysSoAndTheNextPassTriesAgain(t
 	}, user)
 	cloud := newCloud(t, nil)
 	mark := shared.Audit().Mark()
-	node := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("kept-1", ccmtest.NodeNotReady()))
-	runLifecycle(t, cloud, func(p *ccm.Params) { p.RESTConfig = identity })
+	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("kept-1", ccmtest.NodeNotReady()))
+	runLifecycle(t, cloud, func(p *ccm.Params) { p.RESTConfig = suite.Confine(t, identity) })
 
 	event := nodeEvent(t, node, "DeletingNodeFailed")
 	if event.Type != corev1.EventTypeWarning || !strings.HasPrefix(event.Message, "Failed deleting node kept-1: ") ||
@@ -167,7 +171,7 @@ func TestLifecycle_WhenTheDeletionFails_AWarningSaysSoAndTheNextPassTriesAgain(t
 		t.Errorf("event: %s %q", event.Type, event.Message)
 	}
 	grant(t, "test-node-deleter", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"delete"}}, user)
-	ccmtest.WaitNodeGone(t, shared.Admin, "kept-1")
+	ccmtest.WaitNodeGone(t, shared.Client(t), "kept-1")
 	deletions := []controlplane.Filter{controlplane.ByUser(user), controlplane.ByName("kept-1"), controlplane.ByVerb("delete")}
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
 	defer cancel()
@@ -181,8 +185,9 @@ func TestLifecycle_WhenTheDeletionFails_AWarningSaysSoAndTheNextPassTriesAgain(t
 
 // Upstream deletes by name, whatever node has it by then. This is kept, and known.
 func TestLifecycle_ANodeThatCameBackBeforeTheDeletion_IsDeletedToo(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
-	gone := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("reborn-1", ccmtest.NodeNotReady()))
+	gone := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("reborn-1", ccmtest.NodeNotReady()))
 	var reborn *corev1.Node
 	var once sync.Once
 	runLifecycle(t, cloud, interfering(func(req *http.Request) {
@@ -190,7 +195,7 @@ func TestLifecycle_ANodeThatCameBackBeforeTheDeletion_IsDeletedToo(t *testing.T)
 			return
 		}
 		once.Do(func() {
-			nodes := shared.Admin.CoreV1().Nodes()
+			nodes := shared.Client(t).CoreV1().Nodes()
 			if err := nodes.Delete(context.Background(), "reborn-1", metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
@@ -201,7 +206,7 @@ func TestLifecycle_ANodeThatCameBackBeforeTheDeletion_IsDeletedToo(t *testing.T)
 		})
 	}))
 	nodeEvent(t, gone, "DeletingNode")
-	ccmtest.WaitNode(t, shared.Admin, "reborn-1", "the node that was made meanwhile is gone, too", func(n *corev1.Node) error {
+	ccmtest.WaitNode(t, shared.Client(t), "reborn-1", "the node that was made meanwhile is gone, too", func(n *corev1.Node) error {
 		if n != nil {
 			return fmt.Errorf("it exists, with UID %s", n.UID)
 		}
@@ -214,11 +219,12 @@ func TestLifecycle_ANodeThatCameBackBeforeTheDeletion_IsDeletedToo(t *testing.T)
 }
 
 func TestLifecycle_ShutdownTaint_ComesWithTheShutdownAndGoesWithReadiness(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"down-1"})
 	passMarker(t, cloud, "down-marker")
 	runLifecycle(t, cloud)
 	mark := shared.Audit().Mark()
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("down-1", ccmtest.NodeNotReady(), ccmtest.NodeTaint("dedicated", "db", corev1.TaintEffectNoSchedule)))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("down-1", ccmtest.NodeNotReady(), ccmtest.NodeTaint("dedicated", "db", corev1.TaintEffectNoSchedule)))
 	waitCallsAbout(t, cloud, "down-1", 2)
 	waitPasses(t, cloud, "down-marker", 1)
 	if got := nodeRequests(t, mark, "down-1", 0); len(got) > 0 {
@@ -252,6 +258,7 @@ func TestLifecycle_ShutdownTaint_ComesWithTheShutdownAndGoesWithReadiness(t *tes
 }
 
 func TestLifecycle_WhenTheCloudFails_NothingIsDeletedOrTainted(t *testing.T) {
+	t.Parallel()
 	failures := map[string]func(fake.Script) func(){
 		"any":      func(s fake.Script) func() { return s.Fail(errors.New("503 Service Unavailable")) },
 		"deadline": func(s fake.Script) func() { return s.Fail(context.DeadlineExceeded) },
@@ -262,7 +269,7 @@ func TestLifecycle_WhenTheCloudFails_NothingIsDeletedOrTainted(t *testing.T) {
 	}
 	for method, recovered := range map[fake.Method]func(t *testing.T, name string){
 		// The instance of the first is gone, that of the second is shut down.
-		fake.InstanceExists:   func(t *testing.T, name string) { ccmtest.WaitNodeGone(t, shared.Admin, name) },
+		fake.InstanceExists:   func(t *testing.T, name string) { ccmtest.WaitNodeGone(t, shared.Client(t), name) },
 		fake.InstanceShutdown: func(t *testing.T, name string) { waitShutdownTaint(t, name, true) },
 	} {
 		t.Run(string(method), func(t *testing.T) {
@@ -276,7 +283,7 @@ func TestLifecycle_WhenTheCloudFails_NothingIsDeletedOrTainted(t *testing.T) {
 					addInstance(t, cloud, fake.Instance{Name: name, Shutdown: true})
 				}
 				heal[name] = fail(cloud.On(method).For(name))
-				created[name] = ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, ccmtest.NodeNotReady()))
+				created[name] = ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, ccmtest.NodeNotReady()))
 			}
 			for name, node := range created {
 				waitCalls(t, cloud, "the cloud is asked in each pass", 3, callsOf(method, name))
@@ -297,6 +304,7 @@ func TestLifecycle_WhenTheCloudFails_NothingIsDeletedOrTainted(t *testing.T) {
 }
 
 func TestLifecycle_V1_AsksByProviderIDOrFindsItByName(t *testing.T) {
+	t.Parallel()
 	const (
 		kept = iota
 		deleted
@@ -356,11 +364,11 @@ func TestLifecycle_V1_AsksByProviderIDOrFindsItByName(t *testing.T) {
 				opts = append(opts, ccmtest.NodeProviderID(ownID(name)))
 			}
 			mark := shared.Audit().Mark()
-			node := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, append(opts, ccmtest.NodeNotReady())...))
+			node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, append(opts, ccmtest.NodeNotReady())...))
 			runLifecycle(t, cloud)
 			switch test.outcome {
 			case deleted:
-				ccmtest.WaitNodeGone(t, shared.Admin, name)
+				ccmtest.WaitNodeGone(t, shared.Client(t), name)
 				nodeEvent(t, node, "DeletingNode")
 			case tainted:
 				waitShutdownTaint(t, name, true)
@@ -383,10 +391,11 @@ func TestLifecycle_V1_AsksByProviderIDOrFindsItByName(t *testing.T) {
 
 // Failures are neither backed off nor rationed: a node whose lookup fails is asked for as often as one whose lookup works.
 func TestLifecycle_EachPassAsksForEachNodeOnce(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"pass-fails"})
 	cloud.On(fake.InstanceExists).For("pass-fails").Fail(errors.New("503 Service Unavailable"))
 	runLifecycle(t, cloud, passEvery(20*time.Millisecond))
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("pass-fails", ccmtest.NodeNotReady()))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("pass-fails", ccmtest.NodeNotReady()))
 	passMarker(t, cloud, "pass-marker")
 	waitCallsAbout(t, cloud, "pass-fails", 1)
 	waitCallsAbout(t, cloud, "pass-marker", 1)
@@ -402,6 +411,7 @@ func TestLifecycle_EachPassAsksForEachNodeOnce(t *testing.T) {
 }
 
 func TestLifecycle_AsksForAsManyNodesAtOnceAsConfigured(t *testing.T) {
+	t.Parallel()
 	for workers, syncs := range map[int]int32{1: 1, 3: 3} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
 			cloud := newCloud(t, nil)
@@ -462,7 +472,7 @@ func TestLifecycle_MetricsCountCallsByOperationAndResult(t *testing.T) {
 			if test.err != nil {
 				cloud.On(test.fails).Fail(test.err)
 			}
-			ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, ccmtest.NodeNotReady()))
+			ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, ccmtest.NodeNotReady()))
 			runLifecycle(t, cloud)
 			ccmtest.Eventually(t, "the call and a pass are counted", func(context.Context) (bool, error) {
 				if n, p := count(test.result)-before[test.result], metric(t, passes, nil)-passed; n < 1 || p < 1 {
@@ -480,6 +490,7 @@ func TestLifecycle_MetricsCountCallsByOperationAndResult(t *testing.T) {
 }
 
 func TestLifecycle_ThePauseBeginsWhenThePassHasEnded(t *testing.T) {
+	t.Parallel()
 	const period, takes = 150 * time.Millisecond, 100 * time.Millisecond
 	cloud := newCloud(t, nil)
 	cloud.On(fake.InstanceExists).Delay(takes)

@@ -1,4 +1,4 @@
-package integration_test
+package controllers_test
 
 import (
 	"context"
@@ -24,19 +24,20 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// firstNode is a node that is there when the cloud-node controller starts.
-const firstNode = "first"
+// firstNode is the name of a node that is there when the cloud-node controller starts.
+func firstNode(t *testing.T) string { return "first-" + suite.ClusterName(t) }
 
 // runCloudNode runs the cloud-node controller alone. It returns when the refresh that upstream makes at the start has begun: nodes that
 // are created from then on are not part of it, so every call about them has another reason.
 func runCloudNode(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
 	t.Helper()
-	addInstance(t, cloud, fake.Instance{Name: firstNode})
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(firstNode, ccmtest.NodeProviderID(ownID(firstNode))))
+	addInstance(t, cloud, fake.Instance{Name: firstNode(t)})
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(firstNode(t), ccmtest.NodeProviderID(ownID(firstNode(t)))))
 	r := run(t, cloud, append([]func(*ccm.Params){only("cloud-node")}, change...)...)
-	waitCallsAbout(t, cloud, firstNode, 1)
+	waitCallsAbout(t, cloud, firstNode(t), 1)
 	return r
 }
 
@@ -120,7 +121,7 @@ func hostname(name string) corev1.NodeAddress {
 
 func getNode(t *testing.T, name string) *corev1.Node {
 	t.Helper()
-	node, err := shared.Admin.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	node, err := shared.Client(t).CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func getNode(t *testing.T, name string) *corev1.Node {
 // patchNode changes a node as somebody else.
 func patchNode(t *testing.T, name, patch string, subresources ...string) {
 	t.Helper()
-	_, err := shared.Admin.CoreV1().Nodes().Patch(context.Background(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	_, err := shared.Client(t).CoreV1().Nodes().Patch(context.Background(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
 	if err != nil {
 		t.Errorf("patch node %s: %v", name, err)
 	}
@@ -148,8 +149,8 @@ func uninitialized(node *corev1.Node) bool {
 func initialize(t *testing.T, cloud *fake.Cloud, name string) {
 	t.Helper()
 	addInstance(t, cloud, fake.Instance{Name: name})
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name))
-	ccmtest.WaitNodeInitialized(t, shared.Admin, name)
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name))
+	ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
 }
 
 // nodeVersions returns what the node looked like after each change since it was created, until the condition holds.
@@ -157,7 +158,7 @@ func nodeVersions(t *testing.T, created *corev1.Node, until func(*corev1.Node) b
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
 	defer cancel()
-	events, err := shared.Admin.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{
+	events, err := shared.Client(t).CoreV1().Nodes().Watch(ctx, metav1.ListOptions{
 		FieldSelector:   fields.OneTermEqualSelector("metadata.name", created.Name).String(),
 		ResourceVersion: created.ResourceVersion,
 	})
@@ -270,8 +271,8 @@ func waitCalls(t *testing.T, cloud *fake.Cloud, what string, n int, where func(f
 // other, so the third call about a node from now on tells that one pass lies behind.
 func waitRefreshes(t *testing.T, cloud *fake.Cloud, method fake.Method, n int) {
 	t.Helper()
-	before := len(cloud.Calls(callsOf(method, firstNode)))
-	waitCalls(t, cloud, fmt.Sprintf("nodes are refreshed %d times", n), before+n+2, callsOf(method, firstNode))
+	before := len(cloud.Calls(callsOf(method, firstNode(t))))
+	waitCalls(t, cloud, fmt.Sprintf("nodes are refreshed %d times", n), before+n+2, callsOf(method, firstNode(t)))
 }
 
 // metric is the value of a counter, or the number of observations of a histogram, summed over the series that have the labels.
@@ -302,11 +303,12 @@ func metric(t *testing.T, name string, labels map[string]string) float64 {
 }
 
 func TestNode_WhenTainted_IsInitialisedOnceByOneUpdate(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	addInstance(t, cloud, fake.Instance{Name: "once-1", Type: "large", Zone: "zone-a", Region: "region-1"})
 	runCloudNode(t, cloud, oneAtATime)
 	mark := shared.Audit().Mark()
-	created := ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("once-1",
+	created := ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("once-1",
 		ccmtest.NodeTaint("dedicated", "db", corev1.TaintEffectNoExecute), ccmtest.NodeLabel("team", "blue")))
 
 	versions := nodeVersions(t, created, func(n *corev1.Node) bool {
@@ -346,6 +348,7 @@ func TestNode_WhenTainted_IsInitialisedOnceByOneUpdate(t *testing.T) {
 }
 
 func TestNode_ProviderID_IsSetOnlyWhereThereIsNone(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"id-none", "id-same", "id-other", "id-silent"})
 	runCloudNode(t, cloud, editing(cloud, func(node string, m *cloudprovider.InstanceMetadata) {
 		switch node {
@@ -361,15 +364,16 @@ func TestNode_ProviderID_IsSetOnlyWhereThereIsNone(t *testing.T) {
 		"id-other":  ownID("id-other"),
 		"id-silent": ownID("id-silent"), // the cloud names none: the node's own will do
 	} {
-		ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name, ccmtest.NodeProviderID(own)))
+		ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name, ccmtest.NodeProviderID(own)))
 		// The API server would refuse a change.
-		if node := ccmtest.WaitNodeInitialized(t, shared.Admin, name); node.Spec.ProviderID != ownID(name) {
+		if node := ccmtest.WaitNodeInitialized(t, shared.Client(t), name); node.Spec.ProviderID != ownID(name) {
 			t.Errorf("provider ID of %s: %q, want %q", name, node.Spec.ProviderID, ownID(name))
 		}
 	}
 }
 
 func TestNode_WithoutAnyProviderID_KeepsTheTaintUntilTheCloudNamesOne(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"unnamed-1"})
 	var named atomic.Bool
 	runCloudNode(t, cloud, editing(cloud, func(_ string, m *cloudprovider.InstanceMetadata) {
@@ -377,18 +381,19 @@ func TestNode_WithoutAnyProviderID_KeepsTheTaintUntilTheCloudNamesOne(t *testing
 			m.ProviderID = ""
 		}
 	}))
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("unnamed-1"))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("unnamed-1"))
 	waitCallsAbout(t, cloud, "unnamed-1", 4)
 	if node := getNode(t, "unnamed-1"); !uninitialized(node) || node.Spec.ProviderID != "" {
 		t.Errorf("the node has provider ID %q and taints %v", node.Spec.ProviderID, node.Spec.Taints)
 	}
 	named.Store(true)
-	if node := ccmtest.WaitNodeInitialized(t, shared.Admin, "unnamed-1"); node.Spec.ProviderID != ownID("unnamed-1") {
+	if node := ccmtest.WaitNodeInitialized(t, shared.Client(t), "unnamed-1"); node.Spec.ProviderID != ownID("unnamed-1") {
 		t.Errorf("provider ID: %q", node.Spec.ProviderID)
 	}
 }
 
 func TestNode_LabelsOfTypeZoneAndRegion(t *testing.T) {
+	t.Parallel()
 	ofCloud := []string{
 		corev1.LabelInstanceType, corev1.LabelInstanceTypeStable, corev1.LabelFailureDomainBetaZone, corev1.LabelTopologyZone,
 		corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyRegion,
@@ -419,8 +424,8 @@ func TestNode_LabelsOfTypeZoneAndRegion(t *testing.T) {
 			for key, value := range test.own {
 				node.Labels[key] = value
 			}
-			ccmtest.CreateNode(t, shared.Admin, node)
-			node = ccmtest.WaitNodeInitialized(t, shared.Admin, name)
+			ccmtest.CreateNode(t, shared.Client(t), node)
+			node = ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
 			for i, key := range ofCloud {
 				got, set := node.Labels[key]
 				if got != test.want[i] || set != (test.want[i] != "") {
@@ -432,6 +437,7 @@ func TestNode_LabelsOfTypeZoneAndRegion(t *testing.T) {
 }
 
 func TestNode_AdditionalLabels_NeitherOverwriteNorTouchKubernetesOwn(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	addInstance(t, cloud, fake.Instance{Name: "extra-1", AdditionalLabels: map[string]string{
 		"example.org/rack":                 "r7",
@@ -448,8 +454,8 @@ func TestNode_AdditionalLabels_NeitherOverwriteNorTouchKubernetesOwn(t *testing.
 		"example.org/kubernetes.io_is_not": "yes",
 	}})
 	runCloudNode(t, cloud)
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("extra-1", ccmtest.NodeLabel("example.org/owner", "kubelet")))
-	node := ccmtest.WaitNodeInitialized(t, shared.Admin, "extra-1")
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("extra-1", ccmtest.NodeLabel("example.org/owner", "kubelet")))
+	node := ccmtest.WaitNodeInitialized(t, shared.Client(t), "extra-1")
 	want := map[string]string{
 		"example.org/rack": "r7", "example.org/owner": "kubelet", "plain": "yes", "notkubernetes.io/fine": "yes",
 		"kubernetes.io.example.org/fine": "yes", "example.org/kubernetes.io_is_not": "yes",
@@ -469,6 +475,7 @@ func TestNode_AdditionalLabels_NeitherOverwriteNorTouchKubernetesOwn(t *testing.
 }
 
 func TestNode_ProvidedNodeIP_OrdersAndFiltersTheAddresses(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	runCloudNode(t, cloud)
 	told := []corev1.NodeAddress{internal("10.1.0.1"), internal("10.1.0.2"), external("192.0.2.1"), external("192.0.2.2"), internal("fd00::1"), internal("fd00::2")}
@@ -482,8 +489,8 @@ func TestNode_ProvidedNodeIP_OrdersAndFiltersTheAddresses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			addInstance(t, cloud, fake.Instance{Name: name, Addresses: told})
-			ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name, ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, test.ip)))
-			ccmtest.WaitNodeAddress(t, shared.Admin, name, corev1.NodeInternalIP)
+			ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name, ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, test.ip)))
+			ccmtest.WaitNodeAddress(t, shared.Client(t), name, corev1.NodeInternalIP)
 			want := append(slices.Clone(test.want), hostname(name))
 			if got := getNode(t, name).Status.Addresses; !slices.Equal(got, want) {
 				t.Errorf("addresses: %v, want %v", got, want)
@@ -493,6 +500,7 @@ func TestNode_ProvidedNodeIP_OrdersAndFiltersTheAddresses(t *testing.T) {
 }
 
 func TestNode_ProvidedNodeIP_WhenNoneOfTheCloud_KeepsTheTaint(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	runCloudNode(t, cloud)
 	for name, ip := range map[string]string{
@@ -501,32 +509,34 @@ func TestNode_ProvidedNodeIP_WhenNoneOfTheCloud_KeepsTheTaint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			addInstance(t, cloud, fake.Instance{Name: name, Addresses: []corev1.NodeAddress{internal("10.2.0.1")}})
-			ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name, ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, ip)))
+			ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name, ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, ip)))
 			waitCallsAbout(t, cloud, name, 4)
 			if node := getNode(t, name); !uninitialized(node) {
 				t.Error("the node was initialised")
 			}
 			addInstance(t, cloud, fake.Instance{Name: name, Addresses: []corev1.NodeAddress{internal("10.2.0.1"), internal("10.2.0.9"), internal("fd00::9")}})
-			ccmtest.WaitNodeInitialized(t, shared.Admin, name)
+			ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
 		})
 	}
 }
 
 // What is no IP address at all can only be put right in the node itself, and that is an event of the node.
 func TestNode_ProvidedNodeIP_WhenNoIP_KeepsTheTaintUntilItIsCorrected(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	addInstance(t, cloud, fake.Instance{Name: "ip-nonsense", Addresses: []corev1.NodeAddress{internal("10.2.0.1")}})
 	runCloudNode(t, cloud)
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("ip-nonsense", ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, "eth0")))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("ip-nonsense", ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, "eth0")))
 	waitCallsAbout(t, cloud, "ip-nonsense", 4)
 	if node := getNode(t, "ip-nonsense"); !uninitialized(node) {
 		t.Error("the node was initialised")
 	}
 	patchNode(t, "ip-nonsense", `{"metadata":{"annotations":{"alpha.kubernetes.io/provided-node-ip":"10.2.0.1"}}}`)
-	ccmtest.WaitNodeInitialized(t, shared.Admin, "ip-nonsense")
+	ccmtest.WaitNodeInitialized(t, shared.Client(t), "ip-nonsense")
 }
 
 func TestNode_Addresses_AreWrittenRightAfterTheInitialisation(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	runCloudNode(t, cloud)
 	for name, test := range map[string]struct{ told, want []corev1.NodeAddress }{
@@ -541,8 +551,8 @@ func TestNode_Addresses_AreWrittenRightAfterTheInitialisation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			addInstance(t, cloud, fake.Instance{Name: name, Addresses: test.told})
-			ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name))
-			ccmtest.WaitNodeAddress(t, shared.Admin, name, corev1.NodeInternalIP)
+			ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name))
+			ccmtest.WaitNodeAddress(t, shared.Client(t), name, corev1.NodeInternalIP)
 			if got := getNode(t, name).Status.Addresses; !slices.Equal(got, test.want) {
 				t.Errorf("addresses: %v, want %v", got, test.want)
 			}
@@ -555,6 +565,7 @@ func TestNode_Addresses_AreWrittenRightAfterTheInitialisation(t *testing.T) {
 }
 
 func TestNode_Refresh_WritesAddressesOnlyWhereTheyChange(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	runCloudNode(t, cloud, refreshEvery(100*time.Millisecond))
 	nodes := map[string]struct {
@@ -588,11 +599,11 @@ func TestNode_Refresh_WritesAddressesOnlyWhereTheyChange(t *testing.T) {
 		if n.annotation != "" {
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, cloudproviderapi.AnnotationAlphaProvidedIPAddr, n.annotation)
 		}
-		ccmtest.CreateNode(t, shared.Admin, node)
+		ccmtest.CreateNode(t, shared.Client(t), node)
 	}
 	for name, n := range nodes {
 		if n.written {
-			ccmtest.WaitNodeAddress(t, shared.Admin, name, corev1.NodeInternalIP)
+			ccmtest.WaitNodeAddress(t, shared.Client(t), name, corev1.NodeInternalIP)
 		}
 	}
 	// When a node that comes later is seen the informer knows all that came before.
@@ -603,7 +614,7 @@ func TestNode_Refresh_WritesAddressesOnlyWhereTheyChange(t *testing.T) {
 
 	// A change of the cloud is written, and what the audit log has then is all there was.
 	addInstance(t, cloud, fake.Instance{Name: "refresh-seen", Addresses: []corev1.NodeAddress{hostname("refresh-seen"), internal("10.4.0.7")}})
-	ccmtest.WaitNode(t, shared.Admin, "refresh-seen", "the new address is written", func(n *corev1.Node) error {
+	ccmtest.WaitNode(t, shared.Client(t), "refresh-seen", "the new address is written", func(n *corev1.Node) error {
 		if n == nil || !slices.Contains(n.Status.Addresses, internal("10.4.0.7")) {
 			return errors.New("not yet")
 		}
@@ -634,20 +645,22 @@ func TestNode_Refresh_WritesAddressesOnlyWhereTheyChange(t *testing.T) {
 }
 
 func TestNode_Refresh_LeavesUninitialisedNodesAlone(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"unready-1"})
 	release := cloud.On(fake.InstanceMetadata).For("unready-1").Hang()
 	runCloudNode(t, cloud, refreshEvery(50*time.Millisecond))
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("unready-1"))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("unready-1"))
 	waitCallsAbout(t, cloud, "unready-1", 1) // by the one that initialises it
 	waitRefreshes(t, cloud, fake.InstanceMetadata, 3)
 	if calls := cloud.Calls(callsOf(fake.InstanceMetadata, "unready-1")); len(calls) != 1 {
 		t.Errorf("the cloud was asked %d times about a node that is not initialised, want once", len(calls))
 	}
 	release()
-	ccmtest.WaitNodeInitialized(t, shared.Admin, "unready-1")
+	ccmtest.WaitNodeInitialized(t, shared.Client(t), "unready-1")
 }
 
 func TestNode_BetaLabels_AreTheSourceOfTheStableOnes(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	runCloudNode(t, cloud, oneAtATime)
 	mark := shared.Audit().Mark()
@@ -679,7 +692,7 @@ func TestNode_BetaLabels_AreTheSourceOfTheStableOnes(t *testing.T) {
 		for key, value := range test.own {
 			node.Labels[key] = value
 		}
-		ccmtest.CreateNode(t, shared.Admin, node)
+		ccmtest.CreateNode(t, shared.Client(t), node)
 	}
 	initialize(t, cloud, "beta-sentinel")
 	nodeRequests(t, mark, "beta-sentinel", 1)
@@ -699,7 +712,7 @@ func TestNode_BetaLabels_AreTheSourceOfTheStableOnes(t *testing.T) {
 
 	// Each event of a node is an occasion.
 	patchNode(t, "beta-same", `{"metadata":{"labels":{"node.kubernetes.io/instance-type":"small"}}}`)
-	ccmtest.WaitNode(t, shared.Admin, "beta-same", "the stable label follows the beta label again", func(n *corev1.Node) error {
+	ccmtest.WaitNode(t, shared.Client(t), "beta-same", "the stable label follows the beta label again", func(n *corev1.Node) error {
 		if n == nil || n.Labels[corev1.LabelInstanceTypeStable] != "large" {
 			return errors.New("it does not")
 		}
@@ -718,22 +731,24 @@ func containsAll(labels, want map[string]string) bool {
 
 // Upstream leaves the node alone until its next event, or the resync after half a day or more. Here it is an error like any other.
 func TestNode_WhenTheCloudGivesNeitherMetadataNorAnError_IsRetried(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"nothing-1"})
 	cloud.On(fake.InstanceMetadata).For("nothing-1").Times(3).ReturnZero()
 	runCloudNode(t, cloud)
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("nothing-1"))
-	ccmtest.WaitNodeInitialized(t, shared.Admin, "nothing-1")
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("nothing-1"))
+	ccmtest.WaitNodeInitialized(t, shared.Client(t), "nothing-1")
 	if calls := cloud.Calls(callsOf(fake.InstanceMetadata, "nothing-1")); len(calls) != 4 {
 		t.Errorf("the cloud was asked %d times, want 4", len(calls))
 	}
 }
 
 func TestNode_WhenTheCloudFails_IsRetriedWithADelayThatDoubles(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"backoff-1"})
 	heal := cloud.On(fake.InstanceMetadata).For("backoff-1").Fail(cloudprovider.InstanceNotFound)
 	runCloudNode(t, cloud)
 	mark := shared.Audit().Mark()
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("backoff-1"))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("backoff-1"))
 	const failures = 7
 	calls := waitCalls(t, cloud, "the cloud is asked again and again", failures, callsOf(fake.InstanceMetadata, "backoff-1"))
 	if node := getNode(t, "backoff-1"); !uninitialized(node) {
@@ -746,13 +761,14 @@ func TestNode_WhenTheCloudFails_IsRetriedWithADelayThatDoubles(t *testing.T) {
 			t.Errorf("pause %d was %s, want at least %s", i+1, pause, least)
 		}
 	}
-	ccmtest.WaitNodeInitialized(t, shared.Admin, "backoff-1")
+	ccmtest.WaitNodeInitialized(t, shared.Client(t), "backoff-1")
 	if got := nodeRequests(t, mark, "backoff-1", 1)[0]; got != "update nodes 200" {
 		t.Errorf("the first change of the node was %q, want the update after the last failure", got)
 	}
 }
 
 func TestNode_WhenTheCloudFails_EveryErrorIsRetried(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	r := runCloudNode(t, cloud)
 	for name, fail := range map[string]func(fake.Script) func(){
@@ -768,13 +784,13 @@ func TestNode_WhenTheCloudFails_EveryErrorIsRetried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			addInstance(t, cloud, fake.Instance{Name: name})
 			heal := fail(cloud.On(fake.InstanceMetadata).For(name))
-			ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name))
+			ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name))
 			waitCallsAbout(t, cloud, name, 4)
 			if node := getNode(t, name); !uninitialized(node) || node.Spec.ProviderID != "" {
 				t.Errorf("the node was changed: provider ID %q, taints %v", node.Spec.ProviderID, node.Spec.Taints)
 			}
 			heal()
-			ccmtest.WaitNodeInitialized(t, shared.Admin, name)
+			ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
 		})
 	}
 	if s := r.Status(); s.Term != 1 || !s.Ready {
@@ -784,6 +800,7 @@ func TestNode_WhenTheCloudFails_EveryErrorIsRetried(t *testing.T) {
 
 // All nodes together are retried a hundred times at once, then ten times a second.
 func TestNode_WhenTheCloudFailsForManyNodes_RetriesAreLimitedTogether(t *testing.T) {
+	t.Parallel()
 	const nodes = 110
 	cloud := newCloud(t, nil)
 	failsOnce := cloud.On(fake.InstanceMetadata).Times(1)
@@ -793,11 +810,11 @@ func TestNode_WhenTheCloudFailsForManyNodes_RetriesAreLimitedTogether(t *testing
 		name := fmt.Sprintf("many-%d", i)
 		addInstance(t, cloud, fake.Instance{Name: name})
 		failsOnce.For(name).Fail(errors.New("503 Service Unavailable"))
-		ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name))
+		ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name))
 	}
 	for i := range nodes {
 		name := fmt.Sprintf("many-%d", i)
-		ccmtest.WaitNodeInitialized(t, shared.Admin, name)
+		ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
 		calls := cloud.Calls(callsOf(fake.InstanceMetadata, name))
 		if len(calls) != 2 {
 			t.Fatalf("the cloud was asked %d times about %s, want twice", len(calls), name)
@@ -815,13 +832,14 @@ func TestNode_WhenTheCloudFailsForManyNodes_RetriesAreLimitedTogether(t *testing
 }
 
 func TestNode_WhenTheNodeIsGone_RetriesEnd(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"leaving-1", "leaving-2"})
 	failing := cloud.On(fake.InstanceMetadata)
 	failing.For("leaving-1").Fail(cloudprovider.InstanceNotFound)
 	runCloudNode(t, cloud)
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("leaving-1"))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("leaving-1"))
 	waitCallsAbout(t, cloud, "leaving-1", 3)
-	if err := shared.Admin.CoreV1().Nodes().Delete(t.Context(), "leaving-1", metav1.DeleteOptions{}); err != nil {
+	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), "leaving-1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	initialize(t, cloud, "leaving-2") // the informer has seen the deletion
@@ -836,18 +854,19 @@ func TestNode_WhenTheNodeIsGone_RetriesEnd(t *testing.T) {
 }
 
 func TestNode_WhenTheAPIServerRefusesTheUpdate_IsRetriedFromTheBeginning(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	addInstance(t, cloud, fake.Instance{Name: "refused-1", AdditionalLabels: map[string]string{"example.org/rack": "no label: it has blanks"}})
 	runCloudNode(t, cloud)
 	mark := shared.Audit().Mark()
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("refused-1"))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("refused-1"))
 	for _, refused := range nodeRequests(t, mark, "refused-1", 3) {
 		if refused != "update nodes 422" {
 			t.Errorf("the API server answered %q", refused)
 		}
 	}
 	addInstance(t, cloud, fake.Instance{Name: "refused-1", AdditionalLabels: map[string]string{"example.org/rack": "r7"}})
-	if node := ccmtest.WaitNodeInitialized(t, shared.Admin, "refused-1"); node.Labels["example.org/rack"] != "r7" {
+	if node := ccmtest.WaitNodeInitialized(t, shared.Client(t), "refused-1"); node.Labels["example.org/rack"] != "r7" {
 		t.Errorf("labels: %v", node.Labels)
 	}
 }
@@ -866,11 +885,12 @@ func labelBeforeUpdates(t *testing.T, node string, n int32) func(*ccm.Params) {
 }
 
 func TestNode_WhenTheUpdateConflicts_IsRetriedOnTheNewNodeWithWhatTheCloudSaid(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"conflict-1"})
 	runCloudNode(t, cloud, labelBeforeUpdates(t, "conflict-1", 3))
 	mark := shared.Audit().Mark()
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("conflict-1"))
-	node := ccmtest.WaitNodeInitialized(t, shared.Admin, "conflict-1")
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("conflict-1"))
+	node := ccmtest.WaitNodeInitialized(t, shared.Client(t), "conflict-1")
 	for i := 1; i <= 3; i++ {
 		if key := fmt.Sprintf("example.org/writer-%d", i); node.Labels[key] != "was-here" {
 			t.Errorf("the other writer's label %s is lost: %v", key, node.Labels)
@@ -890,11 +910,12 @@ func TestNode_WhenTheUpdateConflicts_IsRetriedOnTheNewNodeWithWhatTheCloudSaid(t
 }
 
 func TestNode_WhenTwentyUpdatesConflict_TheCloudIsAskedAnew(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"conflict-20"})
 	runCloudNode(t, cloud, labelBeforeUpdates(t, "conflict-20", 20))
 	mark := shared.Audit().Mark()
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("conflict-20"))
-	ccmtest.WaitNodeInitialized(t, shared.Admin, "conflict-20")
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("conflict-20"))
+	ccmtest.WaitNodeInitialized(t, shared.Client(t), "conflict-20")
 	got := nodeRequests(t, mark, "conflict-20", 22)
 	if conflicts := countOf(got, "update nodes 409"); conflicts < 20 || countOf(got, "update nodes 200") != 1 {
 		t.Errorf("updates: %q, want 20 conflicts and one success", got)
@@ -910,7 +931,7 @@ func TestNode_WhenInitialised_AnEventAndTwoHistogramsSaySo(t *testing.T) {
 	runCloudNode(t, cloud)
 	delays := []string{"node_controller_cloud_provider_taint_removal_delay_seconds", "node_controller_initial_node_sync_delay_seconds"}
 	before := []float64{metric(t, delays[0], nil), metric(t, delays[1], nil)}
-	node := ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("event-1"))
+	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("event-1"))
 	event := nodeEvent(t, node, "Synced")
 	if event.Type != corev1.EventTypeNormal || event.Message != "Node synced successfully" || event.Source.Component != "cloud-node-controller" || event.Count != 1 {
 		t.Errorf("event: %s %s %q from %s, %d times", event.Type, event.Reason, event.Message, event.Source.Component, event.Count)
@@ -931,6 +952,7 @@ func TestNode_WhenInitialised_AnEventAndTwoHistogramsSaySo(t *testing.T) {
 }
 
 func TestNode_InitialisesAsManyNodesAtOnceAsConfigured(t *testing.T) {
+	t.Parallel()
 	for workers, syncs := range map[int]int32{1: 1, 3: 3} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
 			cloud := newCloud(t, nil)
@@ -939,14 +961,14 @@ func TestNode_InitialisesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 			for i := range 6 {
 				names = append(names, fmt.Sprintf("syncs-%d-%d", workers, i))
 				addInstance(t, cloud, fake.Instance{Name: names[i]})
-				ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(names[i]))
+				ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(names[i]))
 			}
 			// All are there already when the controller starts.
 			run(t, cloud, only("cloud-node"), func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = syncs })
 			waitInFlight(t, cloud, workers)
 			release()
 			for _, name := range names {
-				ccmtest.WaitNodeInitialized(t, shared.Admin, name)
+				ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
 			}
 			if most := mostInFlight(cloud); most != workers {
 				t.Errorf("%d nodes were initialised at once, want %d", most, workers)
@@ -956,6 +978,7 @@ func TestNode_InitialisesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 }
 
 func TestNode_RefreshesAsManyNodesAtOnceAsConfigured(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ syncs, updates, want int32 }{
 		"own":   {syncs: 1, updates: 3, want: 3},
 		"syncs": {syncs: 2, updates: 0, want: 2}, // 0 means as many as are initialised at once
@@ -966,7 +989,7 @@ func TestNode_RefreshesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 			for i := range 6 {
 				node := fmt.Sprintf("updates-%s-%d", name, i)
 				addInstance(t, cloud, fake.Instance{Name: node})
-				ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(node, ccmtest.NodeProviderID(ownID(node))))
+				ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(node, ccmtest.NodeProviderID(ownID(node))))
 			}
 			run(t, cloud, only("cloud-node"), refreshEvery(100*time.Millisecond), func(p *ccm.Params) {
 				p.Config.Node.ConcurrentSyncs, p.Config.Node.ConcurrentStatusUpdates = test.syncs, test.updates
@@ -1002,9 +1025,10 @@ func mostInFlight(cloud *fake.Cloud) int {
 
 // A host whose provider has no instances goes without; its nodes stay as they are.
 func TestNode_WhenTheProviderHasNoInstances_IsSkippedWithAReason(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil, fake.Without(fake.InstancesV2, fake.Instances))
 	mark := shared.Audit().Mark()
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("noinstances-1"))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("noinstances-1"))
 	r := run(t, cloud, only("cloud-node", "cloud-node-lifecycle"))
 	for _, c := range r.Status().Controllers {
 		if (c.Name == "cloud-node-controller" || c.Name == "cloud-node-lifecycle-controller") &&

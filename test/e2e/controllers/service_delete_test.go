@@ -1,4 +1,4 @@
-package integration_test
+package controllers_test
 
 import (
 	"errors"
@@ -33,12 +33,13 @@ func withFinalizer(s *corev1.Service) {
 }
 
 func TestService_WhenItsTypeChanges_LosesItsLoadBalancerAndGetsANewOne(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud)
 	service := createLoadBalancer(t, "retyped")
 
 	editService(t, "retyped", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
-	after := ccmtest.WaitService(t, shared.Admin, "default", "retyped", "the finalizer is gone", withoutFinalizer)
+	after := ccmtest.WaitService(t, shared.Client(t), "default", "retyped", "the finalizer is gone", withoutFinalizer)
 	if _, ok := cloud.LoadBalancer("default/retyped"); ok || len(after.Status.LoadBalancer.Ingress) > 0 {
 		t.Errorf("as a ClusterIP it has the status %+v, and a load balancer: %t", after.Status, ok)
 	}
@@ -46,7 +47,7 @@ func TestService_WhenItsTypeChanges_LosesItsLoadBalancerAndGetsANewOne(t *testin
 		"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer")
 
 	editService(t, "retyped", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
-	ccmtest.WaitServiceAddress(t, shared.Admin, "default", "retyped")
+	ccmtest.WaitServiceAddress(t, shared.Client(t), "default", "retyped")
 	want := []fake.Method{fake.EnsureLoadBalancer, fake.EnsureLoadBalancerDeleted, fake.EnsureLoadBalancer}
 	if got := mutatingCalls(cloud, "default/retyped"); !slices.Equal(got, want) {
 		t.Errorf("the cloud was changed by %v, want %v", got, want)
@@ -54,11 +55,12 @@ func TestService_WhenItsTypeChanges_LosesItsLoadBalancerAndGetsANewOne(t *testin
 }
 
 func TestService_WhenTheCloudHasNoLoadBalancerToDelete_IsLetGo(t *testing.T) {
-	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("orphan", withFinalizer))
+	t.Parallel()
+	service := ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("orphan", withFinalizer))
 	deleteService(t, service.Name)
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud)
-	ccmtest.WaitServiceGone(t, shared.Admin, "default", "orphan")
+	ccmtest.WaitServiceGone(t, shared.Client(t), "default", "orphan")
 	waitServiceEvents(t, service, "Normal DeletedLoadBalancer")
 	var methods []fake.Method
 	for _, call := range cloud.Calls(fake.CallFilter{Object: "default/orphan"}.Matches) {
@@ -70,6 +72,7 @@ func TestService_WhenTheCloudHasNoLoadBalancerToDelete_IsLetGo(t *testing.T) {
 }
 
 func TestService_WhenItsLoadBalancerCanNotBeDeleted_StaysWithItsFinalizer(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		method fake.Method
 		says   string
@@ -103,7 +106,7 @@ func TestService_WhenItsLoadBalancerCanNotBeDeleted_StaysWithItsFinalizer(t *tes
 func vanish(t *testing.T, cloud *fake.Cloud, name string) (service *corev1.Service, release func()) {
 	t.Helper()
 	release = cloud.On(fake.EnsureLoadBalancer).For("default/" + name).Hang()
-	service = ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService(name))
+	service = ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService(name))
 	ccmtest.WaitCall(t, cloud, "the load balancer is being made", callsOf(fake.EnsureLoadBalancer, keyOf(service)))
 	// Upstream does not look at deletions. It is the annotation that makes it come back to the Service, which it has in memory.
 	editService(t, name, func(s *corev1.Service) {
@@ -111,11 +114,12 @@ func vanish(t *testing.T, cloud *fake.Cloud, name string) (service *corev1.Servi
 		annotate("farewell")(s)
 	})
 	deleteService(t, name)
-	ccmtest.WaitServiceGone(t, shared.Admin, service.Namespace, name)
+	ccmtest.WaitServiceGone(t, shared.Client(t), service.Namespace, name)
 	return service, release
 }
 
 func TestService_WhenItVanishesPastItsFinalizer_ItsLoadBalancerIsDeletedFromMemory(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	// Upstream flattens this error on the way of the finalizer, but not here: it is retried when the cloud says.
 	cloud.On(fake.EnsureLoadBalancerDeleted).For("default/vanished").Times(1).Fail(cloudproviderapi.NewRetryError("in use", time.Millisecond))
@@ -131,6 +135,7 @@ func TestService_WhenItVanishesPastItsFinalizer_ItsLoadBalancerIsDeletedFromMemo
 
 // On the way of the finalizer the same answer counts as a deletion.
 func TestService_WhenItVanishesPastItsFinalizer_ImplementedElsewhereIsAnError(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	cloud.On(fake.EnsureLoadBalancerDeleted).For("default/vanished-elsewhere").Fail(cloudprovider.ImplementedElsewhere)
 	runServiceLB(t, cloud)
@@ -143,15 +148,16 @@ func TestService_WhenItVanishesPastItsFinalizer_ImplementedElsewhereIsAnError(t 
 }
 
 func TestService_WhenAnotherOneTakesItsName_TheOldLoadBalancerIsDeletedFirst(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud)
 	old, release := vanish(t, cloud, "namesake")
-	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("namesake"))
+	service := ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("namesake"))
 	bystander(t, cloud)
 	release()
 
 	// Before that it has the address of the old one: upstream's patch of the status carries no UID.
-	ccmtest.WaitService(t, shared.Admin, "default", "namesake", "the new Service has the address of its own load balancer", func(s *corev1.Service) error {
+	ccmtest.WaitService(t, shared.Client(t), "default", "namesake", "the new Service has the address of its own load balancer", func(s *corev1.Service) error {
 		if b, _ := cloud.LoadBalancer("default/namesake"); b.UID != service.UID || s == nil || !slices.Equal(addressesOf(s), b.Ingress) {
 			return fmt.Errorf("the load balancer is %+v", b)
 		}

@@ -4,7 +4,7 @@
 // controllers/service: cachedService.state). The race detector finds that whenever nodes change while there are load balancers, so
 // these tests run without it.
 
-package integration_test
+package controllers_test
 
 import (
 	"context"
@@ -26,13 +26,13 @@ import (
 func createReadyNodes(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name))
+		ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name))
 	}
 }
 
 func deleteNode(t *testing.T, name string) {
 	t.Helper()
-	if err := shared.Admin.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -54,7 +54,7 @@ func TestChurn_NodesThatComeAndGoReachEveryLoadBalancer(t *testing.T) {
 	services := []string{"default/churn-a", "default/churn-b"}
 	createLoadBalancer(t, "churn-a")
 	createLoadBalancer(t, "churn-b")
-	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("churn-class", ccmtest.ServiceClass("example.org/other")))
+	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("churn-class", ccmtest.ServiceClass("example.org/other")))
 	updates := 0
 	// Each change comes to one update of each load balancer.
 	expect := func(what string, members ...string) {

@@ -1,4 +1,4 @@
-package integration_test
+package controllers_test
 
 import (
 	"cmp"
@@ -24,6 +24,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 // runServiceLB runs the service controller alone, and returns when it has dealt with the nodes that exist. Upstream's controller reads in
@@ -32,7 +33,7 @@ import (
 func runServiceLB(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
 	t.Helper()
 	const passes = "service_controller_nodesync_latency_seconds"
-	nodes, err := shared.Admin.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	nodes, err := shared.Client(t).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func bystander(t *testing.T, cloud *fake.Cloud) *corev1.Service {
 	t.Helper()
 	service := ccmtest.LoadBalancerService("")
 	service.GenerateName = "bystander-"
-	service = ccmtest.CreateService(t, shared.Admin, service)
+	service = ccmtest.CreateService(t, shared.Client(t), service)
 	ccmtest.WaitCall(t, cloud, "the load balancer of a bystander is ensured", fake.CallFilter{Method: fake.EnsureLoadBalancer, Object: keyOf(service), Finished: true}.Matches)
 	return service
 }
@@ -77,14 +78,14 @@ func keyOf(service *corev1.Service) string { return service.Namespace + "/" + se
 
 func createLoadBalancer(t *testing.T, name string, opts ...ccmtest.ServiceOption) *corev1.Service {
 	t.Helper()
-	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService(name, opts...))
-	ccmtest.WaitServiceAddress(t, shared.Admin, service.Namespace, name)
+	service := ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService(name, opts...))
+	ccmtest.WaitServiceAddress(t, shared.Client(t), service.Namespace, name)
 	return service
 }
 
 func getService(t *testing.T, name string) *corev1.Service {
 	t.Helper()
-	service, err := shared.Admin.CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(), name, metav1.GetOptions{})
+	service, err := shared.Client(t).CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func getService(t *testing.T, name string) *corev1.Service {
 // editService changes a Service as its owner.
 func editService(t *testing.T, name string, edit func(*corev1.Service)) {
 	t.Helper()
-	services := shared.Admin.CoreV1().Services(metav1.NamespaceDefault)
+	services := shared.Client(t).CoreV1().Services(metav1.NamespaceDefault)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		service, err := services.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
@@ -115,7 +116,7 @@ func annotate(value string) func(*corev1.Service) {
 
 func deleteService(t *testing.T, name string) {
 	t.Helper()
-	if err := shared.Admin.CoreV1().Services(metav1.NamespaceDefault).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := shared.Client(t).CoreV1().Services(metav1.NamespaceDefault).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -191,6 +192,7 @@ func mutatingCalls(cloud *fake.Cloud, service string) []fake.Method {
 }
 
 func TestService_OnlyThoseOfTypeLoadBalancerWithoutAClassGetOne(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud, serviceWorkers(1))
 	mark := shared.Audit().Mark()
@@ -203,7 +205,7 @@ func TestService_OnlyThoseOfTypeLoadBalancerWithoutAClassGetOne(t *testing.T) {
 		"kind-class": ccmtest.ServiceClass("example.org/other"),
 	}
 	for name, opt := range unwanted {
-		ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService(name, opt))
+		ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService(name, opt))
 	}
 	createLoadBalancer(t, "kind-loadbalancer")
 	// Nor do their changes count.
@@ -224,19 +226,20 @@ func TestService_OnlyThoseOfTypeLoadBalancerWithoutAClassGetOne(t *testing.T) {
 
 // Otherwise a Service could go while its load balancer stays, and nobody would delete that any more.
 func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	ensuring := cloud.On(fake.EnsureLoadBalancer).Hang()
 	deleting := cloud.On(fake.EnsureLoadBalancerDeleted).Hang()
 	runServiceLB(t, cloud)
 	mark := shared.Audit().Mark()
-	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("finalizer"))
+	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("finalizer"))
 
 	ccmtest.WaitCall(t, cloud, "the load balancer is being made", callsOf(fake.EnsureLoadBalancer, "default/finalizer"))
 	if s := getService(t, "finalizer"); !servicehelpers.HasLBFinalizer(s) || len(s.Status.LoadBalancer.Ingress) > 0 {
 		t.Errorf("while the load balancer is being made the finalizers are %v and the status %+v", s.Finalizers, s.Status)
 	}
 	ensuring()
-	ccmtest.WaitServiceAddress(t, shared.Admin, "default", "finalizer")
+	ccmtest.WaitServiceAddress(t, shared.Client(t), "default", "finalizer")
 
 	deleteService(t, "finalizer")
 	ccmtest.WaitCall(t, cloud, "the load balancer is being deleted", callsOf(fake.EnsureLoadBalancerDeleted, "default/finalizer"))
@@ -244,7 +247,7 @@ func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testi
 		t.Errorf("while the load balancer is being deleted the finalizers are %v", s.Finalizers)
 	}
 	deleting()
-	ccmtest.WaitServiceGone(t, shared.Admin, "default", "finalizer")
+	ccmtest.WaitServiceGone(t, shared.Client(t), "default", "finalizer")
 
 	if got, want := mutatingCalls(cloud, "default/finalizer"), []fake.Method{fake.EnsureLoadBalancer, fake.EnsureLoadBalancerDeleted}; !slices.Equal(got, want) {
 		t.Errorf("the cloud was changed by %v, want %v", got, want)
@@ -258,6 +261,7 @@ func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testi
 
 // The load balancer would be made without anything that makes sure it is deleted again.
 func TestService_WhenTheFinalizerCanNotBeSet_TheCloudIsNotCalled(t *testing.T) {
+	t.Parallel()
 	const user = "may-not-patch-services"
 	identity, err := shared.ControlPlane.UserConfig(user)
 	if err != nil {
@@ -267,10 +271,9 @@ func TestService_WhenTheFinalizerCanNotBeSet_TheCloudIsNotCalled(t *testing.T) {
 	grant(t, "test-service-events", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}, user)
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud, func(p *ccm.Params) {
-		p.RESTConfig = identity
-		p.Config.LeaderElection.LeaderElect = false
+		p.RESTConfig = suite.Confine(t, identity)
 	})
-	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("forbidden"))
+	service := ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("forbidden"))
 	event := waitServiceEvent(t, service, "SyncLoadBalancerFailed")
 	if !strings.Contains(event.Message, "failed to add load balancer cleanup finalizer") || !strings.Contains(event.Message, "forbidden") {
 		t.Errorf("the event says %q", event.Message)
@@ -281,7 +284,7 @@ func TestService_WhenTheFinalizerCanNotBeSet_TheCloudIsNotCalled(t *testing.T) {
 }
 
 func TestService_EventsTellWhatBecomesOfItsLoadBalancer(t *testing.T) {
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("events-node"))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("events-node"))
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud)
 
@@ -335,6 +338,7 @@ func (b modeBalancers) EnsureLoadBalancer(ctx context.Context, cluster string, s
 // The API server completes an address without a mode by the mode VIP. Upstream compares what the cloud says with that, so to a cloud that
 // says nothing of the mode each status looks changed. The write then changes nothing.
 func TestService_StatusIsWrittenOnlyWhenTheAddressesChange(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		mode   *corev1.LoadBalancerIPMode
 		writes int // by a pass that finds the same address
@@ -372,7 +376,7 @@ func TestService_StatusIsWrittenOnlyWhenTheAddressesChange(t *testing.T) {
 			}
 
 			editService(t, name, func(s *corev1.Service) { s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack) })
-			ccmtest.WaitService(t, shared.Admin, "default", name, "the Service has both addresses", func(s *corev1.Service) error {
+			ccmtest.WaitService(t, shared.Client(t), "default", name, "the Service has both addresses", func(s *corev1.Service) error {
 				if b, _ := cloud.LoadBalancer("default/" + name); len(b.Ingress) != 2 || !slices.Equal(addressesOf(s), b.Ingress) {
 					return fmt.Errorf("it has %v, the load balancer %v", addressesOf(s), b.Ingress)
 				}
@@ -392,6 +396,7 @@ func addressesOf(s *corev1.Service) []string {
 }
 
 func TestService_ChangesThatMatterToALoadBalancer(t *testing.T) {
+	t.Parallel()
 	port := func(s *corev1.Service) *corev1.ServicePort { return &s.Spec.Ports[0] }
 	tests := map[string]struct {
 		before  func(*corev1.Service)
@@ -416,7 +421,7 @@ func TestService_ChangesThatMatterToALoadBalancer(t *testing.T) {
 		"ip-families":    {nil, func(s *corev1.Service) { s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack) }, true},
 		"type":           {func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer }, true},
 
-		"label":    {nil, func(s *corev1.Service) { s.Labels = map[string]string{"team": "red"} }, false},
+		"label":    {nil, func(s *corev1.Service) { s.Labels["team"] = "red" }, false},
 		"selector": {nil, func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "other"} }, false},
 		"internal-policy": {nil, func(s *corev1.Service) {
 			s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal)
@@ -435,7 +440,7 @@ func TestService_ChangesThatMatterToALoadBalancer(t *testing.T) {
 		if test.before != nil {
 			test.before(service)
 		}
-		ccmtest.CreateService(t, shared.Admin, service)
+		ccmtest.CreateService(t, shared.Client(t), service)
 	}
 	settle(t, cloud)
 	for name, test := range tests {
@@ -485,14 +490,14 @@ func TestService_NodesOfALoadBalancer(t *testing.T) {
 	}
 	var want []string
 	for name, test := range tests {
-		ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, test.opts...))
+		ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, test.opts...))
 		if test.member {
 			want = append(want, name)
 		}
 	}
 	slices.Sort(want)
 	t.Cleanup(func() { patchNode(t, "member-deleted", `{"metadata":{"finalizers":null}}`) })
-	if err := shared.Admin.CoreV1().Nodes().Delete(t.Context(), "member-deleted", metav1.DeleteOptions{}); err != nil {
+	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), "member-deleted", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	cloud := newCloud(t, nil)
@@ -504,6 +509,7 @@ func TestService_NodesOfALoadBalancer(t *testing.T) {
 }
 
 func TestService_WithoutNodes_GetsALoadBalancerAndAWarning(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud)
 	service := createLoadBalancer(t, "nodeless")
@@ -517,11 +523,12 @@ func TestService_WithoutNodes_GetsALoadBalancerAndAWarning(t *testing.T) {
 }
 
 func TestService_AsManyAreDealtWithAtOnceAsConfigured(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	release := cloud.On(fake.EnsureLoadBalancer).Hang()
 	runServiceLB(t, cloud, serviceWorkers(3))
 	for i := range 7 {
-		ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService(fmt.Sprintf("parallel-%d", i)))
+		ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService(fmt.Sprintf("parallel-%d", i)))
 	}
 	waitInFlight(t, cloud, 3)
 	release()
@@ -532,10 +539,11 @@ func TestService_AsManyAreDealtWithAtOnceAsConfigured(t *testing.T) {
 }
 
 func TestService_OneIsNeverDealtWithTwiceAtOnce(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	release := cloud.On(fake.EnsureLoadBalancer).For("default/twice").Hang()
 	runServiceLB(t, cloud, serviceWorkers(4))
-	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("twice"))
+	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("twice"))
 	ensures := callsOf(fake.EnsureLoadBalancer, "default/twice")
 	waitCalls(t, cloud, "the load balancer is being made", 1, ensures)
 	for _, value := range []string{"first", "second", "third"} {
@@ -565,6 +573,7 @@ func TestService_OneIsNeverDealtWithTwiceAtOnce(t *testing.T) {
 
 // Nobody knows what became of them while no CCM ran.
 func TestService_AtEachStartEveryOneIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	r := runServiceLB(t, cloud)
 	names := []string{"restart-kept", "restart-changed", "restart-deleted", "restart-retyped"}
@@ -581,8 +590,8 @@ func TestService_AtEachStartEveryOneIsLookedAtAgain(t *testing.T) {
 	editService(t, "restart-retyped", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
 
 	runServiceLB(t, cloud)
-	ccmtest.WaitServiceGone(t, shared.Admin, "default", "restart-deleted")
-	ccmtest.WaitService(t, shared.Admin, "default", "restart-retyped", "the finalizer is gone", withoutFinalizer)
+	ccmtest.WaitServiceGone(t, shared.Client(t), "default", "restart-deleted")
+	ccmtest.WaitService(t, shared.Client(t), "default", "restart-retyped", "the finalizer is gone", withoutFinalizer)
 	for _, name := range names[:2] {
 		ccmtest.WaitCall(t, cloud, "the load balancer is ensured", fake.CallFilter{Method: fake.EnsureLoadBalancer, Object: "default/" + name, Finished: true}.Matches)
 	}

@@ -1,4 +1,4 @@
-package integration_test
+package controllers_test
 
 import (
 	"context"
@@ -20,8 +20,15 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
+// elected lets a lease decide who leads. All such tests share the lease that the shipped rules name, so they do not run in parallel.
+func elected(p *ccm.Params) { p.Config.LeaderElection.LeaderElect = true }
+
+// named is elected, with an identity.
 func named(identity string) func(*ccm.Params) {
-	return func(p *ccm.Params) { p.Config.LeaderElection.Identity = identity }
+	return func(p *ccm.Params) {
+		elected(p)
+		p.Config.LeaderElection.Identity = identity
+	}
 }
 
 func drainTimeout(d time.Duration) func(*ccm.Params) {
@@ -30,7 +37,7 @@ func drainTimeout(d time.Duration) func(*ccm.Params) {
 
 func lease(t *testing.T) *coordinationv1.Lease {
 	t.Helper()
-	lease, err := shared.Admin.CoordinationV1().Leases("kube-system").Get(t.Context(), "cloud-controller-manager", metav1.GetOptions{})
+	lease, err := shared.Client(t).CoordinationV1().Leases("kube-system").Get(t.Context(), "cloud-controller-manager", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,21 +54,21 @@ func TestLeadership_StopHandsOverAndTheOtherGoesOn(t *testing.T) {
 	if s := second.Status(); s.State != ccm.StateStandby {
 		t.Errorf("the second is %s while the first leads", s.State)
 	}
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("handover-1"))
-	ccmtest.WaitNodeInitialized(t, shared.Admin, "handover-1")
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("handover-1"))
+	ccmtest.WaitNodeInitialized(t, shared.Client(t), "handover-1")
 
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
 	ccmtest.WaitReady(t, second.Manager)
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("handover-2"))
-	ccmtest.WaitNodeInitialized(t, shared.Admin, "handover-2")
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("handover-2"))
+	ccmtest.WaitNodeInitialized(t, shared.Client(t), "handover-2")
 	if overlaps := cloud.Overlaps(); len(overlaps) > 0 {
 		t.Errorf("two terms changed the cloud at once: %+v", overlaps)
 	}
 	for _, message := range []string{"first became leader", "first stopped leading", "second became leader"} {
 		ccmtest.Eventually(t, "an event says that "+message, func(ctx context.Context) (bool, error) {
-			events, err := shared.Admin.CoreV1().Events("kube-system").List(ctx, metav1.ListOptions{FieldSelector: "reason=LeaderElection"})
+			events, err := shared.Client(t).CoreV1().Events("kube-system").List(ctx, metav1.ListOptions{FieldSelector: "reason=LeaderElection"})
 			if err != nil {
 				return false, err
 			}
@@ -80,7 +87,7 @@ func TestLeadership_StopLetsACallInFlightFinish(t *testing.T) {
 	cloud := newCloud(t, nil)
 	cloud.On(fake.EnsureLoadBalancer).Delay(time.Second)
 	r := run(t, cloud, only("service"), named("patient"))
-	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("slow"))
+	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("slow"))
 	ccmtest.WaitCall(t, cloud, "the load balancer is being made", fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
@@ -89,7 +96,7 @@ func TestLeadership_StopLetsACallInFlightFinish(t *testing.T) {
 	if len(calls) != 1 || calls[0].Err != "" || !calls[0].Finished {
 		t.Errorf("calls that made load balancers: %+v, want one that succeeded", calls)
 	}
-	service, err := shared.Admin.CoreV1().Services("default").Get(t.Context(), "slow", metav1.GetOptions{})
+	service, err := shared.Client(t).CoreV1().Services("default").Get(t.Context(), "slow", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +113,7 @@ func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
 	cloud := newCloud(t, nil)
 	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
 	r := run(t, cloud, only("service"), named("keeper"), drainTimeout(20*time.Second))
-	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("hanging"))
+	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("hanging"))
 	ccmtest.WaitCall(t, cloud, "the load balancer is being made", fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
 	r.cancel()
 	ccmtest.WaitStatus(t, r.Manager, "the term drains", func(s ccm.Status) bool {
@@ -134,7 +141,7 @@ func TestLeadership_DrainTimeoutKeepsTheLease(t *testing.T) {
 	cloud := newCloud(t, nil)
 	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
 	r := run(t, cloud, only("service"), named("stuck"), drainTimeout(time.Second))
-	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("stuck"))
+	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("stuck"))
 	ccmtest.WaitCall(t, cloud, "the load balancer is being made", fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
 	err := r.stop()
 	var timedOut *ccm.DrainTimeoutError
@@ -149,7 +156,7 @@ func TestLeadership_DrainTimeoutKeepsTheLease(t *testing.T) {
 
 	// Another one takes over when the lease has expired.
 	run(t, cloud, only("service"), named("heir"))
-	ccmtest.WaitServiceAddress(t, shared.Admin, "default", "stuck")
+	ccmtest.WaitServiceAddress(t, shared.Client(t), "default", "stuck")
 }
 
 // Losing the lease ends the term, not the process.
@@ -161,14 +168,14 @@ func TestLeadership_LossEndsTheTermAndTheManagerStandsByAgain(t *testing.T) {
 		return s.State == ccm.StateStandby && s.Election.Leader == "thief"
 	})
 	mark := shared.Audit().Mark()
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("lost-1"))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("lost-1"))
 
 	// The thief never renews, so the lease expires and the Manager leads again: a second term in one process.
 	status := ccmtest.WaitReady(t, r.Manager)
 	if status.Term != 2 {
 		t.Errorf("term %d, want 2", status.Term)
 	}
-	ccmtest.WaitNodeInitialized(t, shared.Admin, "lost-1")
+	ccmtest.WaitNodeInitialized(t, shared.Client(t), "lost-1")
 	taken := waitRequests(t, mark, 1, controlplane.ByResource("coordination.k8s.io", "leases"), controlplane.ByVerb("update"), controlplane.ByCode(200))[0].Time
 	for _, request := range requests(t, mark, controlplane.Mutating()) {
 		if request.Time.Before(taken) && request.Resource != "leases" {
@@ -184,16 +191,16 @@ func steal(t *testing.T, identity string) {
 		l := lease(t)
 		l.Spec.HolderIdentity = ptr.To(identity)
 		l.Spec.RenewTime = ptr.To(metav1.NowMicro())
-		return shared.Admin.CoordinationV1().Leases(l.Namespace).Update(ctx, l, metav1.UpdateOptions{})
+		return shared.Client(t).CoordinationV1().Leases(l.Namespace).Update(ctx, l, metav1.UpdateOptions{})
 	})
 }
 
 func TestLeadership_WithoutElectionItLeadsAtOnceAndTouchesNoLease(t *testing.T) {
 	cloud := newCloud(t, []string{"alone-1"})
 	mark := shared.Audit().Mark()
-	run(t, cloud, func(p *ccm.Params) { p.Config.LeaderElection.LeaderElect = false })
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("alone-1"))
-	ccmtest.WaitNodeInitialized(t, shared.Admin, "alone-1")
+	run(t, cloud)
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("alone-1"))
+	ccmtest.WaitNodeInitialized(t, shared.Client(t), "alone-1")
 	if r := requests(t, mark, controlplane.ByResource("coordination.k8s.io", "leases")); len(r) > 0 {
 		t.Errorf("the lease was touched: %s", r[0])
 	}
@@ -201,6 +208,7 @@ func TestLeadership_WithoutElectionItLeadsAtOnceAndTouchesNoLease(t *testing.T) 
 
 // Run, Run again, and in each run everything is built anew.
 func TestManager_RunsAgainAfterItReturned(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"again-1", "again-2"})
 	m, err := ccm.New(params(t, cloud))
 	if err != nil {
@@ -211,8 +219,8 @@ func TestManager_RunsAgainAfterItReturned(t *testing.T) {
 		result := make(chan error, 1)
 		go func() { result <- m.Run(ctx) }()
 		ccmtest.WaitReady(t, m)
-		ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name))
-		ccmtest.WaitNodeInitialized(t, shared.Admin, name)
+		ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name))
+		ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
 		cancel()
 		<-m.Done()
 		if err := <-result; err != nil || m.Err() != nil {
@@ -225,6 +233,7 @@ func TestManager_RunsAgainAfterItReturned(t *testing.T) {
 }
 
 func TestControllers_WhatTheProviderDoesNotServeIsSkippedWithAReason(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"skip-1"}, fake.Without(fake.LoadBalancer, fake.Routes))
 	r := run(t, cloud, func(p *ccm.Params) { p.Config.ClusterCIDR = "" })
 	want := map[string]struct {
@@ -244,6 +253,7 @@ func TestControllers_WhatTheProviderDoesNotServeIsSkippedWithAReason(t *testing.
 }
 
 func TestControllers_SelectionByNameAliasAndSwitch(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	r := run(t, cloud, only("*", "-route", "-cloud-node-lifecycle-controller"))
 	for _, c := range r.Status().Controllers {
@@ -268,6 +278,7 @@ func TestControllers_SelectionByNameAliasAndSwitch(t *testing.T) {
 
 // Upstream ends the process here.
 func TestControllers_RoutesWithoutClusterCIDRAreAConfigurationErrorInStatus(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	r := start(t, params(t, cloud, func(p *ccm.Params) { p.Config.ClusterCIDR = "" }))
 	ccmtest.WaitStatus(t, r.Manager, "the missing --cluster-cidr is told", func(s ccm.Status) bool {
@@ -285,8 +296,8 @@ func TestClients_EachControllerHasItsOwnServiceAccount(t *testing.T) {
 		p.RESTConfig = shared.RESTConfig() // making accounts and tokens is not in the shipped rules
 	}))
 	ccmtest.WaitReady(t, r.Manager)
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("account-1"))
-	ccmtest.WaitNodeInitialized(t, shared.Admin, "account-1")
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("account-1"))
+	ccmtest.WaitNodeInitialized(t, shared.Client(t), "account-1")
 	records, err := shared.Audit().Wait(t.Context(), mark, 1, controlplane.ByResource("", "nodes"), controlplane.ByVerb("update"), controlplane.ByName("account-1"))
 	if err != nil {
 		t.Fatal(err)
@@ -307,8 +318,9 @@ func TestClients_EachControllerHasItsOwnServiceAccount(t *testing.T) {
 
 // Events that a controller of the host records reach the API server, also those at the very end of a term.
 func TestTerm_RecorderSendsEventsOfTheDrainToo(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
-	node := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("recorded-1"))
+	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("recorded-1"))
 	announcer := ccm.Controller{Name: "announcer", New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
 		recorder := term.Recorder("announcer")
 		return ccm.RunnableFunc(func(ctx context.Context) error {
@@ -322,7 +334,7 @@ func TestTerm_RecorderSendsEventsOfTheDrainToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	ccmtest.Eventually(t, "the event is there", func(ctx context.Context) (*corev1.EventList, error) {
-		events, err := shared.Admin.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "reason=Farewell"})
+		events, err := shared.Client(t).CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "reason=Farewell"})
 		if err == nil && len(events.Items) == 0 {
 			err = errors.New("no event")
 		}
@@ -347,7 +359,7 @@ func TestLeadership_StopDoesNotReleaseALeaseThatAnotherHolds(t *testing.T) {
 	if h := holder(t); h != "successor" {
 		t.Errorf("the lease is held by %q, want it left to the successor", h)
 	}
-	err := shared.Admin.CoordinationV1().Leases("kube-system").Delete(t.Context(), "cloud-controller-manager", metav1.DeleteOptions{})
+	err := shared.Client(t).CoordinationV1().Leases("kube-system").Delete(t.Context(), "cloud-controller-manager", metav1.DeleteOptions{})
 	if err != nil {
 		t.Error(err) // the next test would wait for it to expire
 	}

@@ -1,4 +1,4 @@
-package integration_test
+package controllers_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 // bind gives a user a ClusterRole until the test ends.
@@ -26,7 +27,7 @@ func bind(t *testing.T, name, role string, subject rbacv1.Subject) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{subject},
 	}
-	bindings := shared.Admin.RbacV1().ClusterRoleBindings()
+	bindings := shared.Client(t).RbacV1().ClusterRoleBindings()
 	if _, err := bindings.Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -43,12 +44,13 @@ func bindClusterAdmin(t *testing.T, account string) {
 }
 
 func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
+	t.Parallel()
 	cp := controlplane.ForTest(t)
 	admin, err := kubernetes.NewForConfig(cp.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.ApplyRBAC(t, admin, "../../example/deploy/rbac.yaml")
+	ccmtest.ApplyRBAC(t, admin, "../../../example/deploy/rbac.yaml")
 	identity, err := cp.ServiceAccountConfig("kube-system", "cloud-controller-manager")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +59,7 @@ func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	cloud := newCloud(t, nil)
-	r := start(t, params(t, cloud, func(p *ccm.Params) { p.RESTConfig = identity }))
+	r := start(t, params(t, cloud, elected, func(p *ccm.Params) { p.RESTConfig = identity }))
 	ccmtest.WaitStatus(t, r.Manager, "the API server is missed", func(s ccm.Status) bool {
 		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "the API server is down or its address is wrong")
 	})
@@ -87,7 +89,7 @@ func TestTrouble_MissingRBACIsToldAndRecoveredFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	cloud := newCloud(t, nil)
-	r := start(t, params(t, cloud, func(p *ccm.Params) { p.RESTConfig = identity }))
+	r := start(t, params(t, cloud, elected, func(p *ccm.Params) { p.RESTConfig = suite.Confine(t, identity) }))
 	ccmtest.WaitStatus(t, r.Manager, "the missing rule for the lease is told", func(s ccm.Status) bool {
 		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "lacks RBAC rules") && strings.Contains(s.Reason, `"underprivileged" cannot get resource "leases"`)
 	})
@@ -109,7 +111,7 @@ func grant(t *testing.T, name string, rule rbacv1.PolicyRule, user string) {
 
 func grantTo(t *testing.T, name string, rule rbacv1.PolicyRule, subject rbacv1.Subject) {
 	t.Helper()
-	roles := shared.Admin.RbacV1().ClusterRoles()
+	roles := shared.Client(t).RbacV1().ClusterRoles()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}}
 	if _, err := roles.Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -122,7 +124,7 @@ func TestTrouble_ProviderThatCannotLogInIsToldAndRecoveredFrom(t *testing.T) {
 	cloud := newCloud(t, []string{"login-1"})
 	var mayLogIn atomic.Bool
 	real := provider(cloud)
-	r := start(t, params(t, cloud, func(p *ccm.Params) {
+	r := start(t, params(t, cloud, elected, func(p *ccm.Params) {
 		p.Providers = []ccm.Provider{{Name: "fake", New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 			if !mayLogIn.Load() {
 				return nil, errors.New("log in to the identity service: 401 Unauthorized")
@@ -144,6 +146,6 @@ func TestTrouble_ProviderThatCannotLogInIsToldAndRecoveredFrom(t *testing.T) {
 		return "", nil
 	})
 	mayLogIn.Store(true)
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("login-1"))
-	ccmtest.WaitNodeInitialized(t, shared.Admin, "login-1")
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("login-1"))
+	ccmtest.WaitNodeInitialized(t, shared.Client(t), "login-1")
 }

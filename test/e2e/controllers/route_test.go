@@ -1,4 +1,4 @@
-package integration_test
+package controllers_test
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func waitRoutePasses(t *testing.T, cloud *fake.Cloud, n int) {
 // waitNetwork waits until the node has the condition NetworkUnavailable with the status and the reason.
 func waitNetwork(t *testing.T, node string, status corev1.ConditionStatus, reason string) {
 	t.Helper()
-	ccmtest.WaitNode(t, shared.Admin, node, fmt.Sprintf("node %s has NetworkUnavailable %s for %s", node, status, reason), func(n *corev1.Node) error {
+	ccmtest.WaitNode(t, shared.Client(t), node, fmt.Sprintf("node %s has NetworkUnavailable %s for %s", node, status, reason), func(n *corev1.Node) error {
 		if c := network(n); c == nil || c.Status != status || c.Reason != reason {
 			return fmt.Errorf("it has %+v", c)
 		}
@@ -102,12 +102,13 @@ func destinations(cloud *fake.Cloud) []string {
 }
 
 func TestRoute_OneForEachPodCIDROfEachNode(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"wanted-1", "wanted-2", "wanted-none"}, fake.WithRouteNodeAddresses())
 	runRoutes(t, cloud, clusterCIDR("10.244.0.0/16,fd00:10:244::/56"))
 	mark := shared.Audit().Mark()
-	one := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("wanted-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	two := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("wanted-2", ccmtest.NodePodCIDRs("10.244.2.0/24", "fd00:10:244:2::/64")))
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("wanted-none"))
+	one := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("wanted-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	two := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("wanted-2", ccmtest.NodePodCIDRs("10.244.2.0/24", "fd00:10:244:2::/64")))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("wanted-none"))
 	for _, name := range []string{"wanted-1", "wanted-2"} {
 		waitNetwork(t, name, corev1.ConditionFalse, "RouteCreated")
 	}
@@ -142,6 +143,7 @@ func TestRoute_OneForEachPodCIDROfEachNode(t *testing.T) {
 
 // With upstream, the process would end.
 func TestRoute_WhenTheClusterCIDRMakesNoSense_TheManagerIsNotMade(t *testing.T) {
+	t.Parallel()
 	for _, cidrs := range []string{"10.244.0.0", "10.244.0.0/16,10.245.0.0/16", "fd00:1::/56,fd00:2::/56", "10.244.0.0/16,fd00:1::/56,fd00:2::/56"} {
 		_, err := ccm.New(params(t, newCloud(t, nil), only("route"), clusterCIDR(cidrs)))
 		var wrong *ccm.ConfigError
@@ -152,8 +154,9 @@ func TestRoute_WhenTheClusterCIDRMakesNoSense_TheManagerIsNotMade(t *testing.T) 
 }
 
 func TestRoute_LeftoversOfTheClusterAreDeletedAndNothingElse(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"leftover-1"})
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("leftover-1", ccmtest.NodePodCIDRs("10.245.1.0/24")))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("leftover-1", ccmtest.NodePodCIDRs("10.245.1.0/24")))
 	to := func(node, cidr string) fake.Route { return fake.Route{TargetNode: node, DestinationCIDR: cidr} }
 	tests := []struct {
 		route fake.Route
@@ -221,28 +224,30 @@ func (r unreadableRoutes) ListRoutes(ctx context.Context, cluster string) ([]*cl
 }
 
 func TestRoute_GoesWithItsNode(t *testing.T) {
-	cloud := newCloud(t, []string{"leaving-1", "leaving-2"})
+	t.Parallel()
+	cloud := newCloud(t, []string{"route-leaving-1", "route-leaving-2"})
 	runRoutes(t, cloud)
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("leaving-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("leaving-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
-	ccmtest.WaitRoute(t, cloud, "leaving-1", "10.244.1.0/24")
-	ccmtest.WaitRoute(t, cloud, "leaving-2", "10.244.2.0/24")
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("route-leaving-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("route-leaving-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
+	ccmtest.WaitRoute(t, cloud, "route-leaving-1", "10.244.1.0/24")
+	ccmtest.WaitRoute(t, cloud, "route-leaving-2", "10.244.2.0/24")
 	cloud.On(fake.DeleteRoute).Times(1).Fail(errors.New("the API is down")) // a matter for the next pass
-	if err := shared.Admin.CoreV1().Nodes().Delete(t.Context(), "leaving-1", metav1.DeleteOptions{}); err != nil {
+	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), "route-leaving-1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ccmtest.WaitRouteGone(t, cloud, "10.244.1.0/24")
 	// A blackhole is replaced, though its node is still there and wants it.
-	addRoutes(t, cloud, fake.Route{TargetNode: "leaving-2", DestinationCIDR: "10.244.2.0/24", Blackhole: true})
-	ccmtest.WaitRoute(t, cloud, "leaving-2", "10.244.2.0/24")
+	addRoutes(t, cloud, fake.Route{TargetNode: "route-leaving-2", DestinationCIDR: "10.244.2.0/24", Blackhole: true})
+	ccmtest.WaitRoute(t, cloud, "route-leaving-2", "10.244.2.0/24")
 }
 
 func TestRoute_WhenTheNodesAddressesChange_IsReplaced(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"moved-1"}, fake.WithRouteNodeAddresses())
 	runRoutes(t, cloud)
 	node := ccmtest.ReadyNode("moved-1", ccmtest.NodePodCIDRs("10.244.1.0/24"))
 	node.Status.Addresses = []corev1.NodeAddress{internal("192.0.2.1")}
-	ccmtest.CreateNode(t, shared.Admin, node)
+	ccmtest.CreateNode(t, shared.Client(t), node)
 	waitNetwork(t, "moved-1", corev1.ConditionFalse, "RouteCreated")
 	cloud.ResetCalls()
 	// The deletion takes its time, and is waited for.
@@ -265,11 +270,12 @@ func TestRoute_WhenTheNodesAddressesChange_IsReplaced(t *testing.T) {
 }
 
 func TestRoute_WhenItCanNotBeCreated_TheNodeSaysSoUntilItCan(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"failing-1"})
 	takeBack := cloud.On(fake.CreateRoute).For("failing-1").Fail(errors.New("quota exceeded"))
 	runRoutes(t, cloud)
 	mark := shared.Audit().Mark()
-	node := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("failing-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("failing-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
 	waitNetwork(t, "failing-1", corev1.ConditionTrue, "NoRouteCreated")
 	event := nodeEvent(t, node, "FailedToCreateRoute")
 	if event.Type != corev1.EventTypeWarning || event.Source.Component != "route_controller" ||
@@ -296,6 +302,7 @@ func TestRoute_WhenItCanNotBeCreated_TheNodeSaysSoUntilItCan(t *testing.T) {
 }
 
 func TestRoute_ConditionIsWrittenOnlyWhenStatusOrReasonDiffer(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		condition corev1.NodeCondition
 		written   bool
@@ -313,7 +320,7 @@ func TestRoute_ConditionIsWrittenOnlyWhenStatusOrReasonDiffer(t *testing.T) {
 		node := ccmtest.ReadyNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.244.%d.0/24", cidr)))
 		test.condition.Type = corev1.NodeNetworkUnavailable
 		node.Status.Conditions = append(node.Status.Conditions, test.condition)
-		ccmtest.CreateNode(t, shared.Admin, node)
+		ccmtest.CreateNode(t, shared.Client(t), node)
 	}
 	mark := shared.Audit().Mark()
 	runRoutes(t, cloud)
@@ -331,9 +338,10 @@ func TestRoute_ConditionIsWrittenOnlyWhenStatusOrReasonDiffer(t *testing.T) {
 
 // The node lost its pod CIDR, as one that was created again under its name.
 func TestRoute_WhenANodeHasARouteButNoPodCIDR_ItsNetworkIsUnavailable(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"stripped-1", "stripped-2"})
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("stripped-1"))
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("stripped-2"))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("stripped-1"))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("stripped-2"))
 	addRoutes(t, cloud, fake.Route{TargetNode: "stripped-1", DestinationCIDR: "10.244.1.0/24"})
 	runRoutes(t, cloud, onePass)
 	waitNetwork(t, "stripped-1", corev1.ConditionTrue, "NoRouteCreated")
@@ -344,6 +352,7 @@ func TestRoute_WhenANodeHasARouteButNoPodCIDR_ItsNetworkIsUnavailable(t *testing
 }
 
 func TestRoute_OnlyAConflictIsTriedAgainInTheSamePass(t *testing.T) {
+	t.Parallel()
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "routers"}, "router", errors.New("it has changed"))
 	tests := map[string]struct {
 		err   error
@@ -360,7 +369,7 @@ func TestRoute_OnlyAConflictIsTriedAgainInTheSamePass(t *testing.T) {
 	for name, test := range tests {
 		addInstance(t, cloud, fake.Instance{Name: name})
 		cidr++
-		ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.244.%d.0/24", cidr))))
+		ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.244.%d.0/24", cidr))))
 		cloud.On(fake.CreateRoute).For(name).Times(test.times).Fail(test.err)
 	}
 	runRoutes(t, cloud, onePass)
@@ -377,22 +386,24 @@ func TestRoute_OnlyAConflictIsTriedAgainInTheSamePass(t *testing.T) {
 }
 
 func TestRoute_WhenTheConditionConflicts_ItIsWrittenAgainInTheSamePass(t *testing.T) {
-	cloud := newCloud(t, []string{"conflict-1"})
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("conflict-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	t.Parallel()
+	cloud := newCloud(t, []string{"route-conflict-1"})
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("route-conflict-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
 	var patches atomic.Int32
 	runRoutes(t, cloud, onePass, answering(func(req *http.Request) int {
-		if req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/nodes/conflict-1/status") && patches.Add(1) < 5 {
+		if req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/nodes/route-conflict-1/status") && patches.Add(1) < 5 {
 			return http.StatusConflict
 		}
 		return 0
 	}))
-	waitNetwork(t, "conflict-1", corev1.ConditionFalse, "RouteCreated")
+	waitNetwork(t, "route-conflict-1", corev1.ConditionFalse, "RouteCreated")
 	if n := patches.Load(); n != 5 {
 		t.Errorf("the condition was written %d times, want 5", n)
 	}
 }
 
 func TestRoute_UpToTwoHundredAreChangedAtOnce(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, nil)
 	var leftovers []fake.Route
 	for i := range 230 {
@@ -417,6 +428,7 @@ func TestRoute_UpToTwoHundredAreChangedAtOnce(t *testing.T) {
 // The period is the time from the beginning of a pass to the beginning of the next, so after one that took longer the next one follows at
 // once.
 func TestRoute_ReconciliationPeriod_CountsFromTheBeginningOfAPass(t *testing.T) {
+	t.Parallel()
 	const period = time.Second
 	cloud := newCloud(t, nil)
 	cloud.On(fake.ListRoutes).Times(1).Delay(period + period/5)
@@ -458,16 +470,16 @@ func TestRoute_PassesAreCountedByOutcome(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("outcome-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("outcome-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
 	pass("changed")
 	pass("noop")
 	cloud.On(fake.ListRoutes).Times(1).Fail(errors.New("the API is down"))
 	pass("error")
 	// Of a route that fails the count says nothing: that is in the event and in the node's condition.
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("outcome-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("outcome-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
 	cloud.On(fake.CreateRoute).Times(1).Fail(errors.New("quota exceeded"))
 	pass("noop")
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("outcome-3", ccmtest.NodePodCIDRs("10.244.3.0/24")))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("outcome-3", ccmtest.NodePodCIDRs("10.244.3.0/24")))
 	cloud.On(fake.CreateRoute).For("outcome-3").Times(1).Fail(errors.New("quota exceeded"))
 	pass("changed")
 }

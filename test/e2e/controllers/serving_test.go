@@ -1,4 +1,4 @@
-package integration_test
+package controllers_test
 
 import (
 	"context"
@@ -21,12 +21,13 @@ import (
 
 // The secure port delegates to the API server who a caller is and what it may see, under the shipped rules.
 func TestServing_ScraperWithATokenIsReviewedByTheAPIServer(t *testing.T) {
+	t.Parallel()
 	grantTo(t, "test-scraper", rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
 		rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: "cloud-controller-manager"})
 	cloud := newCloud(t, nil)
 	r := run(t, cloud)
 	address := serve(t, r.Manager)
-	token, err := shared.Admin.CoreV1().ServiceAccounts("kube-system").CreateToken(t.Context(), "cloud-controller-manager", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := shared.Client(t).CoreV1().ServiceAccounts("kube-system").CreateToken(t.Context(), "cloud-controller-manager", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

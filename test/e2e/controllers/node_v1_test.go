@@ -1,4 +1,4 @@
-package integration_test
+package controllers_test
 
 import (
 	"errors"
@@ -25,6 +25,7 @@ func runCloudNodeV1(t *testing.T, instance string, without ...fake.Interface) *f
 }
 
 func TestNode_V1_AsksByProviderIDThenByName(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("400 Bad Request")
 	for name, test := range map[string]struct {
 		providerID string
@@ -80,8 +81,8 @@ func TestNode_V1_AsksByProviderIDThenByName(t *testing.T) {
 				cloud.On(test.broken...).Fail(broken)
 			}
 			mark := shared.Audit().Mark()
-			ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name, ccmtest.NodeProviderID(test.providerID)))
-			ccmtest.WaitNodeAddress(t, shared.Admin, name, corev1.NodeInternalIP)
+			ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name, ccmtest.NodeProviderID(test.providerID)))
+			ccmtest.WaitNodeAddress(t, shared.Client(t), name, corev1.NodeInternalIP)
 			node := getNode(t, name)
 			if uninitialized(node) || node.Spec.ProviderID != test.wantID {
 				t.Errorf("the node has provider ID %q and taints %v, want provider ID %q", node.Spec.ProviderID, node.Spec.Taints, test.wantID)
@@ -100,6 +101,7 @@ func TestNode_V1_AsksByProviderIDThenByName(t *testing.T) {
 }
 
 func TestNode_V1_WhenTheCloudFails_IsRetriedAndKeepsTheTaint(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		methods []fake.Method
 		err     error
@@ -113,28 +115,29 @@ func TestNode_V1_WhenTheCloudFails_IsRetriedAndKeepsTheTaint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cloud := runCloudNodeV1(t, name)
 			heal := cloud.On(test.methods...).For(name).Fail(test.err)
-			ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name))
+			ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name))
 			waitCalls(t, cloud, "the cloud is asked again and again", 4, callsOf(test.methods[0], name))
 			if node := getNode(t, name); !uninitialized(node) || node.Spec.ProviderID != "" {
 				t.Errorf("the node was changed: provider ID %q, taints %v", node.Spec.ProviderID, node.Spec.Taints)
 			}
 			heal()
-			ccmtest.WaitNodeInitialized(t, shared.Admin, name)
+			ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
 		})
 	}
 }
 
 func TestNode_V1_RefreshAsksForAddressesAlone(t *testing.T) {
+	t.Parallel()
 	cloud := newCloud(t, []string{"v1-refresh"}, fake.Without(fake.InstancesV2))
 	runCloudNode(t, cloud, refreshEvery(50*time.Millisecond))
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("v1-refresh", ccmtest.NodeProviderID(ownID("v1-refresh"))))
-	ccmtest.WaitNodeAddress(t, shared.Admin, "v1-refresh", corev1.NodeInternalIP)
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("v1-refresh", ccmtest.NodeProviderID(ownID("v1-refresh"))))
+	ccmtest.WaitNodeAddress(t, shared.Client(t), "v1-refresh", corev1.NodeInternalIP)
 	if got := methodsAbout(cloud, "v1-refresh"); !slices.Equal(got, []fake.Method{fake.NodeAddressesByProviderID}) {
 		t.Errorf("the cloud was asked by %v", got)
 	}
 	cloud.On(fake.NodeAddressesByProviderID).Fail(errors.New("400 Bad Request"))
 	addInstance(t, cloud, fake.Instance{Name: "v1-refresh", Addresses: []corev1.NodeAddress{external("192.0.2.5")}})
-	ccmtest.WaitNodeAddress(t, shared.Admin, "v1-refresh", corev1.NodeExternalIP)
+	ccmtest.WaitNodeAddress(t, shared.Client(t), "v1-refresh", corev1.NodeExternalIP)
 	if got := methodsAbout(cloud, "v1-refresh"); !slices.Equal(got, []fake.Method{fake.NodeAddressesByProviderID, fake.NodeAddresses}) {
 		t.Errorf("the cloud was asked by %v", got)
 	}
