@@ -15,17 +15,17 @@ import (
 	"github.com/fxccm/fxccm/internal/guard"
 )
 
-// ClientSource gives the configuration of the client of a name, for a host that decides by name which identity, limits or transport a
+// ClientBuilder gives the configuration of the client of a name, for a host that decides by name which identity, limits or transport a
 // client has. Names are the controllers' ("cloud-node-controller", "service-controller", …: upstream's client names, or what a host's
 // controller asks for), and those of the Manager itself: "cloud-controller-manager" (events, tokens), "leader-election" and
 // "shared-informers". It is asked for configurations, not for clients, because the fence of a term checks each of its clients.
 //
 // It must be safe for concurrent use, must not call back into the Manager, and should be quick. What it returns is copied.
-type ClientSource func(name string) (*rest.Config, error)
+type ClientBuilder func(name string) (*rest.Config, error)
 
 // clientConfigs derives the configuration of each client. The Manager's own requests bypass the fence.
 type clientConfigs struct {
-	source ClientSource
+	source ClientBuilder
 	common ClientConnectionConfig
 	// sameIdentity tells that all clients have the same credentials.
 	sameIdentity bool
@@ -39,7 +39,7 @@ const (
 )
 
 // newClientConfigs chooses where configurations come from: the host's source, the host's configuration, or the one that cfg describes.
-func newClientConfigs(source ClientSource, host *rest.Config, cfg ClientConnectionConfig) (*clientConfigs, error) {
+func newClientConfigs(source ClientBuilder, host *rest.Config, cfg ClientConnectionConfig) (*clientConfigs, error) {
 	sameIdentity := source == nil
 	if sameIdentity {
 		base, err := loadConfig(host, cfg)
@@ -93,7 +93,7 @@ func (c *clientConfigs) named(name string) (*rest.Config, error) {
 		return nil, fmt.Errorf("client %q: %w", name, err)
 	}
 	if given == nil {
-		return nil, fmt.Errorf("client %q: the host's ClientSource returned neither a configuration nor an error", name)
+		return nil, fmt.Errorf("client %q: the host's ClientBuilder returned neither a configuration nor an error", name)
 	}
 	config := rest.CopyConfig(given)
 	if config.ContentType == "" {

@@ -25,10 +25,10 @@ type Controller struct {
 	// DisabledByDefault leaves the controller out unless --controllers names it.
 	DisabledByDefault bool
 
-	// WithoutLease runs the controller for as long as [Manager.Run] runs, whoever leads: in every replica at once, so it must not
-	// change what others change too. Its Term has the number 0, clients and informers of its own, and no Cloud (nil): the cloud
-	// belongs to who leads.
-	WithoutLease bool
+	// NeedLeaderElection, if it is false, runs the controller in every replica for as long as
+	// [Manager.Run] runs. The controller must not change objects that other replicas change, too.
+	// Its Term has the number 0, its own clients and informers, and no Cloud (nil). Nil means true.
+	NeedLeaderElection *bool
 
 	// OnFailure says what follows when the controller fails. Default [EndTerm].
 	OnFailure FailurePolicy
@@ -41,6 +41,9 @@ type Controller struct {
 	// [ErrSkip] leaves the controller out of this term, with the error's text as reason; any other is a failure.
 	New func(ctx context.Context, t *Term) (Runnable, error)
 }
+
+// needsElection reports whether the controller runs in the leader only.
+func (c Controller) needsElection() bool { return c.NeedLeaderElection == nil || *c.NeedLeaderElection }
 
 // A Runnable is a built [Controller].
 //

@@ -27,10 +27,10 @@ type Grant struct {
 	// at each call. Nil: leadership does not expire by the clock.
 	ValidUntil func() time.Time
 
-	// FreeAt is when another process may lead at the earliest, unless leadership has been renewed since; later than ValidUntil. When
+	// LeaseExpiry is when another process may lead at the earliest, unless leadership has been renewed since; later than ValidUntil. When
 	// leadership is lost, calls that go on although they were cancelled are reported by a [DrainTimeoutError] before that time. It must be
 	// like ValidUntil. Nil: it is not known.
-	FreeAt func() time.Time
+	LeaseExpiry func() time.Time
 }
 
 // ElectionReporter is an [Elector] that can tell how the election stands. [Manager.Status] shows it.

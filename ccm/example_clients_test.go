@@ -33,7 +33,7 @@ func ExampleParams_restConfig() {
 }
 
 // A host that has an identity for each client gives them by name.
-func ExampleClientSource() {
+func ExampleClientBuilder() {
 	identities := map[string]string{
 		"cloud-controller-manager": "token-1",
 		"leader-election":          "token-2",
@@ -42,7 +42,7 @@ func ExampleClientSource() {
 		"service-controller":       "token-5",
 		"route-controller":         "token-6",
 	}
-	clients := ccm.ClientSource(func(name string) (*rest.Config, error) {
+	clients := ccm.ClientBuilder(func(name string) (*rest.Config, error) {
 		token, ok := identities[name]
 		if !ok {
 			return nil, errors.New("it is not in the vault")

@@ -89,7 +89,7 @@ func ExampleController() {
 // What every replica does needs no lease: it runs for as long as the Manager, whoever leads.
 func ExampleController_withoutLease() {
 	var stop context.CancelFunc
-	probe := ccm.Controller{Name: "probe", WithoutLease: true, New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+	probe := ccm.Controller{Name: "probe", NeedLeaderElection: new(false), New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 		return ccm.RunnableFunc(func(ctx context.Context) error {
 			fmt.Println("works in standby; the cloud belongs to who leads:", t.Cloud() == nil)
 			stop() // here it ends with this

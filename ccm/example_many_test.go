@@ -17,14 +17,14 @@ import (
 func ExampleNamed() {
 	app := fx.Options()
 	for _, site := range []string{"east", "west"} {
-		instance := ccm.Named(site)
+		module := ccm.Named(site)
 		cfg := ccm.DefaultConfig()
 		cfg.ClusterName = site
 		app = fx.Options(app,
-			instance.Module(),
-			instance.Supply(cfg),
-			instance.Provide(func() *rest.Config { return &rest.Config{Host: "https://" + site + ".internal:6443"} }),
-			fx.Provide(instance.AsProvider(func() ccm.Provider { return fake.New(fake.WithProviderName("cloud-" + site)).CCMProvider() })),
+			module.Module(),
+			module.Supply(cfg),
+			module.Provide(func() *rest.Config { return &rest.Config{Host: "https://" + site + ".internal:6443"} }),
+			fx.Provide(module.AsProvider(func() ccm.Provider { return fake.New(fake.WithProviderName("cloud-" + site)).CCMProvider() })),
 		)
 	}
 	// Who needs a Manager asks for it by its name.

@@ -19,7 +19,7 @@ import (
 //   - one or more [Provider]s: a provider's own Module, [AsProvider], or fx.Provide of a
 //     constructor of a Provider,
 //   - [Controller]s beside the four: [AsController], or fx.Provide if there is one,
-//   - what is optional in [Params], if the app has it: a *rest.Config or a [ClientSource], an
+//   - what is optional in [Params], if the app has it: a *rest.Config or a [ClientBuilder], an
 //     informers.SharedInformerFactory, an [Elector], a logr.Logger, an [EventRecorderSource], a
 //     prometheus.Registerer, a clock.Clock,
 //   - a [DrainTimeoutPolicy], if the app has one,
@@ -30,7 +30,7 @@ import (
 //
 // fx.Supply gives an app a value under its concrete type. The module takes the common ones, too: a
 // *[HostElector], the elector of [AlwaysLead], a *prometheus.Registry, and functions with the
-// signatures of ClientSource, EventRecorderSource and DrainTimeoutPolicy. Any other value of an
+// signatures of ClientBuilder, EventRecorderSource and DrainTimeoutPolicy. Any other value of an
 // interface needs fx.Annotate(value, fx.As(new(Elector))). If the app has a value of the interface,
 // too, that one counts. Two functions for one thing are an error.
 //
@@ -46,41 +46,46 @@ import (
 // Several Managers in one app are told apart by [Named].
 var Module = Named("").Module()
 
-// An Instance is one of several Managers of an app, each with its own configuration, provider, API server and election:
+// A NamedModule runs one of several Managers of an app, each with its own configuration, provider,
+// API server and election:
 //
 //	east, west := ccm.Named("east"), ccm.Named("west")
 //	fx.New(
-//		east.Module(), east.Supply(eastConfig), east.Provide(newEastRESTConfig), fx.Provide(east.AsProvider(newEastCloud)),
-//		west.Module(), west.Supply(westConfig), west.Provide(newWestRESTConfig), fx.Provide(west.AsProvider(newWestCloud)),
+//		east.Module(), east.Supply(eastConfig), east.Provide(newEastRESTConfig),
+//		fx.Provide(east.AsProvider(newEastCloud)),
+//		west.Module(), west.Supply(westConfig), west.Provide(newWestRESTConfig),
+//		fx.Provide(west.AsProvider(newWestCloud)),
 //	)
 //
-// Its Manager has its name, in logs and metrics, and is given to the app under it: `name:"east"`. Who needs many, or some that come
-// and go, makes them with [New].
-type Instance struct{ name string }
+// The Manager has the module's name in logs, in metrics, and in the app: `name:"east"`. A host that
+// adds and removes Managers while it runs makes them with [New].
+type NamedModule struct{ name string }
 
-// Named returns the instance of that name. The name must not hold quotes or backslashes, since fx's tags cannot. The empty name is
-// that of [Module], and of the package's functions that are called as the methods of an Instance.
-func Named(name string) Instance { return Instance{name} }
+// Named returns the module of that name. The name must not hold quotes or backslashes, because fx's
+// tags cannot. The empty name is that of [Module] and of the package's functions.
+func Named(name string) NamedModule { return NamedModule{name} }
 
-// Tag is the tag under which the app has the instance's Manager, for fx.ParamTags; empty for the unnamed one.
-func (i Instance) Tag() string { return i.tag("") }
+// Tag is the tag under which the app has the module's Manager, for fx.ParamTags. It is empty for
+// the empty name.
+func (n NamedModule) Tag() string { return n.tag("") }
 
-// Module is like the package's [Module]. Under the instance's name it takes the Config, the *rest.Config, the ClientSource, the
-// informers, the Elector and the EventRecorderSource; providers and controllers come by the methods of the instance. The logger, the
-// registerer, the clock and the policy are those of the whole app, without a name.
-func (i Instance) Module() fx.Option {
+// Module is like the package's [Module]. It takes the Config, the *rest.Config, the ClientBuilder,
+// the informers, the Elector and the EventRecorderSource under the module's name. Providers and
+// controllers come by the methods of the NamedModule. The logger, the registerer, the clock and the
+// policy are those of the whole app, without a name.
+func (n NamedModule) Module() fx.Option {
 	module := "ccm"
-	if i.name != "" {
-		module += "-" + i.name
+	if n.name != "" {
+		module += "-" + n.name
 	}
 	// Neither fx.Annotate nor a closure stands between fx and a constructor: fx's errors name
 	// the functions.
-	if i.name == "" {
+	if n.name == "" {
 		return fx.Module(module, fx.Provide(fromApp), fx.Invoke(needManager))
 	}
 	return fx.Module(module,
-		fx.Provide(i.gather(), fromGathered, fx.Private),
-		fx.Provide(fx.Annotated{Name: i.name, Target: namedManager.get}),
+		fx.Provide(n.gather(), fromGathered, fx.Private),
+		fx.Provide(fx.Annotated{Name: n.name, Target: namedManager.get}),
 		fx.Invoke(needNamedManager),
 	)
 }
@@ -89,7 +94,7 @@ func needManager(*Manager) {}
 
 func needNamedManager(namedManager) {}
 
-// namedManager is the Manager of a named instance, and a type that belongs to its module.
+// namedManager is the Manager of a NamedModule, as a type that only this module knows.
 type namedManager struct{ manager *Manager }
 
 func (m namedManager) get() *Manager { return m.manager }
@@ -97,37 +102,37 @@ func (m namedManager) get() *Manager { return m.manager }
 func fromGathered(g gathered) (namedManager, error) {
 	m, err := g.inputs.newManager(g.name)
 	if err != nil {
-		return namedManager{}, fmt.Errorf("instance %q: %w", g.name, err)
+		return namedManager{}, fmt.Errorf("manager %q: %w", g.name, err)
 	}
 	return namedManager{m}, nil
 }
 
 func fromApp(in inputs) (*Manager, error) { return in.newManager("") }
 
-// The value groups of an instance.
+// The value groups of a module.
 const (
 	providers        = "ccm.providers"
 	controllersGroup = "ccm.controllers"
-	outerHooks       = "ccm.outerHooks"
+	surroundingHooks = "ccm.surroundingHooks"
 	replacements     = "ccm.replacements"
 )
 
-// tag is a tag of fx with the instance's name.
-func (i Instance) tag(more string) string {
-	if i.name == "" {
+// tag is a tag of fx with the module's name.
+func (n NamedModule) tag(more string) string {
+	if n.name == "" {
 		return more
 	}
-	return strings.TrimSpace(fmt.Sprintf(`name:"%s" %s`, i.name, more))
+	return strings.TrimSpace(fmt.Sprintf(`name:"%s" %s`, n.name, more))
 }
 
-// group is a tag of fx with a value group of the instance.
-func (i Instance) group(name string) string {
-	return fmt.Sprintf(`group:"%s"`, i.groupName(name))
+// group is a tag of fx with a value group of the module.
+func (n NamedModule) group(name string) string {
+	return fmt.Sprintf(`group:"%s"`, n.groupName(name))
 }
 
-func (i Instance) groupName(name string) string {
-	if i.name != "" {
-		name += "." + i.name
+func (n NamedModule) groupName(name string) string {
+	if n.name != "" {
+		name += "." + n.name
 	}
 	return name
 }
@@ -143,57 +148,57 @@ func annotate(constructor any, as fx.Annotated, tag string) any {
 	return as
 }
 
-func (i Instance) inGroup(constructor any, group string) any {
-	return annotate(constructor, fx.Annotated{Group: i.groupName(group)}, i.group(group))
+func (n NamedModule) inGroup(constructor any, group string) any {
+	return annotate(constructor, fx.Annotated{Group: n.groupName(group)}, n.group(group))
 }
 
-// Supply is fx.Supply under the instance's name.
-func (i Instance) Supply(values ...any) fx.Option {
-	if i.name == "" {
+// Supply is fx.Supply under the module's name.
+func (n NamedModule) Supply(values ...any) fx.Option {
+	if n.name == "" {
 		return fx.Supply(values...)
 	}
 	named := make([]any, 0, len(values))
 	for _, value := range values {
-		named = append(named, fx.Annotate(value, fx.ResultTags(i.Tag())))
+		named = append(named, fx.Annotate(value, fx.ResultTags(n.Tag())))
 	}
 	return fx.Supply(named...)
 }
 
-// Provide is fx.Provide of constructors of one value each, and perhaps an error, under the instance's name. What they need themselves
+// Provide is fx.Provide of constructors of one value each, and perhaps an error, under the module's name. What they need themselves
 // they take without a name.
-func (i Instance) Provide(constructors ...any) fx.Option {
-	if i.name == "" {
+func (n NamedModule) Provide(constructors ...any) fx.Option {
+	if n.name == "" {
 		return fx.Provide(constructors...)
 	}
 	named := make([]any, 0, len(constructors))
 	for _, constructor := range constructors {
-		named = append(named, annotate(constructor, fx.Annotated{Name: i.name}, i.Tag()))
+		named = append(named, annotate(constructor, fx.Annotated{Name: n.name}, n.Tag()))
 	}
 	return fx.Provide(named...)
 }
 
 // AsProvider is like the package's [AsProvider].
-func (i Instance) AsProvider(constructor any) any {
-	return i.inGroup(constructor, providers)
+func (n NamedModule) AsProvider(constructor any) any {
+	return n.inGroup(constructor, providers)
 }
 
 // AsController is like the package's [AsController].
-func (i Instance) AsController(constructor any) any {
-	return i.inGroup(constructor, controllersGroup)
+func (n NamedModule) AsController(constructor any) any {
+	return n.inGroup(constructor, controllersGroup)
 }
 
-// AsOuterHook is like the package's [AsOuterHook].
-func (i Instance) AsOuterHook(constructor any) any {
-	return i.inGroup(constructor, outerHooks)
+// AsSurroundingHook is like the package's [AsSurroundingHook].
+func (n NamedModule) AsSurroundingHook(constructor any) any {
+	return n.inGroup(constructor, surroundingHooks)
 }
 
 // ReplaceProviders is like the package's [ReplaceProviders].
-func (i Instance) ReplaceProviders(given ...Provider) fx.Option {
+func (n NamedModule) ReplaceProviders(given ...Provider) fx.Option {
 	return fx.Options(
-		fx.Supply(fx.Annotate(replacement{given}, fx.ResultTags(i.group(replacements)))),
+		fx.Supply(fx.Annotate(replacement{given}, fx.ResultTags(n.group(replacements)))),
 		// A decorator reaches no further than its module. Within its reach the replaced
 		// providers are not even built.
-		fx.Decorate(fx.Annotate(func() []Provider { return given }, fx.ResultTags(i.group(providers)))),
+		fx.Decorate(fx.Annotate(func() []Provider { return given }, fx.ResultTags(n.group(providers)))),
 	)
 }
 
@@ -208,12 +213,12 @@ func AsProvider(constructor any) any { return Named("").AsProvider(constructor) 
 // AsController annotates a constructor of a [Controller] for fx.Provide, like [AsProvider].
 func AsController(constructor any) any { return Named("").AsController(constructor) }
 
-// AsOuterHook annotates a constructor of an fx.Hook that surrounds the Manager: it starts before the Manager, and stops after the
+// AsSurroundingHook annotates a constructor of an fx.Hook that surrounds the Manager: it starts before the Manager, and stops after the
 // Manager has drained, within what the stop's deadline leaves. Hooks stop in the reverse order of their start, and a hook that a
 // constructor appends because it needs the *[Manager] can only come after the Manager's own. The constructor must not need the
 // *Manager, therefore; the hook may use one that an fx.Invoke gives it. Package ccm/serving answers readiness probes during the drain
 // this way. Like [AsProvider], it must not be provided with fx.Private.
-func AsOuterHook(constructor any) any { return Named("").AsOuterHook(constructor) }
+func AsSurroundingHook(constructor any) any { return Named("").AsSurroundingHook(constructor) }
 
 // ReplaceProviders swaps all providers of an app for others, for tests. At the root of the app, or
 // in a module around that of the Manager, it also keeps the constructors of the replaced providers
@@ -277,8 +282,8 @@ func (in inputs) newManager(name string) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, outer := range in.OuterHooks {
-		in.Lifecycle.Append(outer)
+	for _, hook := range in.SurroundingHooks {
+		in.Lifecycle.Append(hook)
 	}
 	hook.manager = m
 	in.Lifecycle.Append(fx.Hook{OnStart: hook.start, OnStop: hook.stop})

@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// inputs are the things that a module takes from an app. A named instance takes the fields with the
-// tag instance under its name, and groups of its own.
+// inputs are the things that a module takes from an app. A [NamedModule] takes the fields with the
+// tag "named" under its name, and groups of its own.
 //
 // fx.Supply knows a value by its concrete type, so that an interface alone would overlook what a
 // host most naturally supplies. Hence the second fields: they are used if the first is not given.
@@ -25,23 +25,23 @@ type inputs struct {
 	Lifecycle  fx.Lifecycle
 	Shutdowner fx.Shutdowner
 
-	Config       Config        `optional:"true" instance:"true"`
-	Providers    []Provider    `group:"ccm.providers"`
-	Provider     Provider      `optional:"true" instance:"true"`
-	Replacements []replacement `group:"ccm.replacements"`
-	Controllers  []Controller  `group:"ccm.controllers"`
-	Controller   Controller    `optional:"true" instance:"true"`
-	OuterHooks   []fx.Hook     `group:"ccm.outerHooks"`
+	Config           Config        `optional:"true" named:"true"`
+	Providers        []Provider    `group:"ccm.providers"`
+	Provider         Provider      `optional:"true" named:"true"`
+	Replacements     []replacement `group:"ccm.replacements"`
+	Controllers      []Controller  `group:"ccm.controllers"`
+	Controller       Controller    `optional:"true" named:"true"`
+	SurroundingHooks []fx.Hook     `group:"ccm.surroundingHooks"`
 
-	RESTConfig        *rest.Config                       `optional:"true" instance:"true"`
-	Clients           ClientSource                       `optional:"true" instance:"true"`
-	ClientFunc        func(string) (*rest.Config, error) `optional:"true" instance:"true"`
-	Informers         informers.SharedInformerFactory    `optional:"true" instance:"true"`
-	Elector           Elector                            `optional:"true" instance:"true"`
-	HostElector       *HostElector                       `optional:"true" instance:"true"`
-	AlwaysLead        *always                            `optional:"true" instance:"true"`
-	EventRecorders    EventRecorderSource                `optional:"true" instance:"true"`
-	EventRecorderFunc func(string) record.EventRecorder  `optional:"true" instance:"true"`
+	RESTConfig        *rest.Config                       `optional:"true" named:"true"`
+	Clients           ClientBuilder                      `optional:"true" named:"true"`
+	ClientFunc        func(string) (*rest.Config, error) `optional:"true" named:"true"`
+	Informers         informers.SharedInformerFactory    `optional:"true" named:"true"`
+	Elector           Elector                            `optional:"true" named:"true"`
+	HostElector       *HostElector                       `optional:"true" named:"true"`
+	AlwaysLead        *always                            `optional:"true" named:"true"`
+	EventRecorders    EventRecorderSource                `optional:"true" named:"true"`
+	EventRecorderFunc func(string) record.EventRecorder  `optional:"true" named:"true"`
 
 	Logger      *logr.Logger                            `optional:"true"`
 	LoggerValue logr.Logger                             `optional:"true"`
@@ -83,7 +83,7 @@ func (in inputs) params(name string) (Params, error) {
 	}
 	if in.ClientFunc != nil {
 		if p.Clients != nil {
-			return Params{}, errTwo("ClientSource")
+			return Params{}, errTwo("ClientBuilder")
 		}
 		p.Clients = in.ClientFunc
 	}
@@ -155,7 +155,7 @@ func errTwo(kind string) error {
 
 const optionalTag = `optional:"true"`
 
-// gathered are the inputs of a named instance, and a type that belongs to its module.
+// gathered are the inputs of a [NamedModule], and a type that belongs to its module.
 type gathered struct {
 	name   string
 	inputs inputs
@@ -164,20 +164,20 @@ type gathered struct {
 // gather is a constructor of [gathered] for fx.Provide. The tags of inputs are those of the unnamed
 // Manager, and fx reads no others from a struct: so they become those of a function with a
 // parameter for each field.
-func (i Instance) gather() any {
+func (n NamedModule) gather() any {
 	of := reflect.TypeFor[inputs]()
 	var types []reflect.Type
 	var tags []string
-	for n := 1; n < of.NumField(); n++ { // the first is fx.In
-		field := of.Field(n)
+	for i := 1; i < of.NumField(); i++ { // the first is fx.In
+		field := of.Field(i)
 		_, optional := field.Tag.Lookup("optional")
-		_, instance := field.Tag.Lookup("instance")
+		_, named := field.Tag.Lookup("named")
 		tag := ""
 		switch group := field.Tag.Get("group"); {
 		case group != "":
-			tag = i.group(group)
-		case instance:
-			tag = i.tag(optionalTag)
+			tag = n.group(group)
+		case named:
+			tag = n.tag(optionalTag)
 		case optional:
 			tag = optionalTag
 		}
@@ -186,10 +186,10 @@ func (i Instance) gather() any {
 	signature := reflect.FuncOf(types, []reflect.Type{reflect.TypeFor[gathered]()}, false)
 	constructor := reflect.MakeFunc(signature, func(args []reflect.Value) []reflect.Value {
 		var all inputs
-		for n, arg := range args {
-			reflect.ValueOf(&all).Elem().Field(n + 1).Set(arg)
+		for i, arg := range args {
+			reflect.ValueOf(&all).Elem().Field(i + 1).Set(arg)
 		}
-		return []reflect.Value{reflect.ValueOf(gathered{i.name, all})}
+		return []reflect.Value{reflect.ValueOf(gathered{n.name, all})}
 	})
 	return fx.Annotate(constructor.Interface(), fx.ParamTags(tags...))
 }

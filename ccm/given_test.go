@@ -125,7 +125,7 @@ func TestClients_AreAskedForByName(t *testing.T) {
 }
 
 func TestClients_ThatAreMissingAreErrorsOfNew(t *testing.T) {
-	for name, source := range map[string]ccm.ClientSource{
+	for name, source := range map[string]ccm.ClientBuilder{
 		"nothing":  func(string) (*rest.Config, error) { return nil, nil },
 		"an error": func(string) (*rest.Config, error) { return nil, errors.New("no such identity") },
 		"no host":  func(string) (*rest.Config, error) { return &rest.Config{Host: "://"}, nil },

@@ -146,7 +146,7 @@ func TestHostElector_WatchedLockGivesTheClockAndIsHeldUntilDrained(t *testing.T)
 			if until := g.ValidUntil(); until.Sub(acquired) != 12500*time.Millisecond {
 				t.Errorf("leadership is valid for %s after the lock was taken, want 12.5 s", until.Sub(acquired))
 			}
-			if free := g.FreeAt(); free.Sub(acquired) != 15*time.Second {
+			if free := g.LeaseExpiry(); free.Sub(acquired) != 15*time.Second {
 				t.Errorf("another may lead %s after the lock was taken, want 15 s", free.Sub(acquired))
 			}
 			time.Sleep(300 * time.Millisecond)

@@ -108,7 +108,7 @@ func (r *leaseRecord) grant(leaseDuration, renewDeadline time.Duration) Grant {
 	after := func(d time.Duration) func() time.Time {
 		return func() time.Time { return r.snapshot().LastRenewal.Add(d) }
 	}
-	return Grant{ValidUntil: after(renewDeadline + (leaseDuration-renewDeadline)/2), FreeAt: after(leaseDuration)}
+	return Grant{ValidUntil: after(renewDeadline + (leaseDuration-renewDeadline)/2), LeaseExpiry: after(leaseDuration)}
 }
 
 func (r *leaseRecord) identify(identity string) {

@@ -239,11 +239,11 @@ func (m *Manager) Config() Config { return m.config }
 // serves or tests a Manager. Its requests do not pass a fence.
 func (m *Manager) RESTConfig() *rest.Config { return rest.CopyConfig(m.rest) }
 
-// enabled returns the controllers that are on and run without the lease, or with it.
-func (m *Manager) enabled(withoutLease bool) []Controller {
+// enabled returns the enabled controllers that need leader election, or those that do not.
+func (m *Manager) enabled(needElection bool) []Controller {
 	var on []Controller
 	for _, c := range m.all {
-		if m.selected.enabled(c) && c.WithoutLease == withoutLease {
+		if m.selected.enabled(c) && c.needsElection() == needElection {
 			on = append(on, c)
 		}
 	}
@@ -256,7 +256,7 @@ func (m *Manager) newLeadingTerm(g Grant) *Term {
 	defer m.mu.Unlock()
 	m.terms++
 	t := m.newTerm(g, m.terms, m.log.WithValues("term", m.terms))
-	t.provider, t.enabled = &m.provider, m.enabled(false)
+	t.provider, t.enabled = &m.provider, m.enabled(true)
 	t.log.Info("Term begins", "identity", m.identity)
 	m.leading = course{term: t}
 	return t
@@ -266,8 +266,8 @@ func (m *Manager) newLeadingTerm(g Grant) *Term {
 func (m *Manager) newStandingTerm() *Term {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t := m.newTerm(Grant{}, 0, m.log.WithValues("withoutLease", true))
-	t.enabled = m.enabled(true)
+	t := m.newTerm(Grant{}, 0, m.log.WithValues("leaderElection", false))
+	t.enabled = m.enabled(false)
 	m.standing = course{term: t}
 	return t
 }
@@ -275,26 +275,26 @@ func (m *Manager) newStandingTerm() *Term {
 func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 	gate := fence.New(g.ValidUntil, m.clock)
 	t := &Term{
-		number:     number,
-		config:     m.config,
-		log:        log,
-		fence:      gate,
-		metrics:    m.metrics,
-		observed:   m.observed,
-		shared:     m.shared,
-		freeAt:     g.FreeAt,
-		identity:   m.identity,
-		clock:      m.clock,
-		manager:    m.name,
-		registerer: m.registerer,
-		tasks:      &inflight.Set{},
-		status:     newTermStatus(),
-		built:      &builtSet{},
-		events:     events.New(m.own.CoreV1()),
-		recorders:  m.recorders,
-		panics:     &panicLog{},
-		ended:      make(chan struct{}),
-		cleanedUp:  m.resetConnectionsAfterRun,
+		number:      number,
+		config:      m.config,
+		log:         log,
+		fence:       gate,
+		metrics:     m.metrics,
+		observed:    m.observed,
+		shared:      m.shared,
+		leaseExpiry: g.LeaseExpiry,
+		identity:    m.identity,
+		clock:       m.clock,
+		manager:     m.name,
+		registerer:  m.registerer,
+		tasks:       &inflight.Set{},
+		status:      newTermStatus(),
+		built:       &builtSet{},
+		events:      events.New(m.own.CoreV1()),
+		recorders:   m.recorders,
+		panics:      &panicLog{},
+		ended:       make(chan struct{}),
+		cleanedUp:   m.resetConnectionsAfterRun,
 	}
 	t.troubles = newTroubles(m.clock, t.observed.Trouble)
 	door := gate.Door(func() { t.observed.Refused(metrics.DoorKube) })

@@ -29,15 +29,15 @@ func TestNamed_TwoManagersInOneAppHaveTheirOwnOfEverything(t *testing.T) {
 	options := []fx.Option{fx.NopLogger, fx.Supply(p.Logger)}
 	terms := map[string]chan *ccm.Term{}
 	for _, name := range names {
-		instance := ccm.Named(name)
+		module := ccm.Named(name)
 		terms[name] = make(chan *ccm.Term, 1)
 		cfg := p.Config
 		cfg.ClusterName = name
-		options = append(options, instance.Module(), instance.Supply(cfg),
-			instance.Provide(func() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1/" + name} }),
+		options = append(options, module.Module(), module.Supply(cfg),
+			module.Provide(func() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1/" + name} }),
 			fx.Provide(
-				instance.AsProvider(func() ccm.Provider { return fake.New(fake.WithProviderName("cloud-" + name)).CCMProvider() }),
-				instance.AsController(func() ccm.Controller { return seen("mine", terms[name]) }),
+				module.AsProvider(func() ccm.Provider { return fake.New(fake.WithProviderName("cloud-" + name)).CCMProvider() }),
+				module.AsController(func() ccm.Controller { return seen("mine", terms[name]) }),
 			))
 	}
 	var both struct {

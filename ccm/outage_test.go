@@ -304,8 +304,8 @@ func TestStop_LeadershipIsLostWhileACallHangs_IsReportedBeforeAnotherMayLead(t *
 		lent := make(chan error, 1)
 		go func() {
 			lent <- elector.Lead(context.Background(), ccm.Grant{
-				ValidUntil: func() time.Time { return begun.Add(10 * time.Second) },
-				FreeAt:     func() time.Time { return free },
+				ValidUntil:  func() time.Time { return begun.Add(10 * time.Second) },
+				LeaseExpiry: func() time.Time { return free },
 			})
 		}()
 		synctest.Wait()

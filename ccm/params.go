@@ -29,7 +29,7 @@ type Params struct {
 
 	// Clients gives the client configuration of each name, instead of RESTConfig and Config.ClientConnection. Nil: all clients
 	// are of one identity and have their name in the user agent.
-	Clients ClientSource
+	Clients ClientBuilder
 
 	// Informers are the host's shared informers. Without them each term makes its own, and ends them.
 	Informers SharedInformers

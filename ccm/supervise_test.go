@@ -150,11 +150,11 @@ func TestController_ThatFailsEndsTheTermByDefault(t *testing.T) {
 	})
 }
 
-func TestController_WithoutLeaseRunsInStandby(t *testing.T) {
+func TestController_WithoutLeaderElection_RunsInStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		terms := make(chan *ccm.Term, 10)
 		always := seen("always", terms)
-		always.WithoutLease = true
+		always.NeedLeaderElection = new(false)
 		leading := make(chan *ccm.Term, 10)
 		p := standaloneParams("always", "leading")
 		p.Controllers = []ccm.Controller{always, seen("leading", leading)}
@@ -192,10 +192,10 @@ func TestController_WithoutLeaseRunsInStandby(t *testing.T) {
 	})
 }
 
-func TestController_WithoutLeaseThatFailsIsToldAndTriedAgain(t *testing.T) {
+func TestController_WithoutLeaderElection_ThatFailsIsToldAndTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, built := flaky("always", 1, func() error { return errors.New("out of order") })
-		c.WithoutLease, c.OnFailure = true, ccm.EndTerm
+		c.NeedLeaderElection, c.OnFailure = new(false), ccm.EndTerm
 		m := manager(t, c, idle("leading"))
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
@@ -211,11 +211,11 @@ func TestController_WithoutLeaseThatFailsIsToldAndTriedAgain(t *testing.T) {
 	})
 }
 
-func TestController_WithoutLeaseThatDoesNotEndIsADrainTimeout(t *testing.T) {
+func TestController_WithoutLeaderElection_ThatDoesNotEndIsADrainTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		c := stubborn("always", release)
-		c.WithoutLease = true
+		c.NeedLeaderElection = new(false)
 		p := standaloneParams("always", "leading")
 		p.Controllers = []ccm.Controller{c, idle("leading")}
 		m, err := ccm.New(p)
@@ -250,7 +250,7 @@ func TestDebuggingHandler_AnswersForControllersThatRun(t *testing.T) {
 			}}
 		}
 		always := shows("example.com/always")
-		always.WithoutLease = true
+		always.NeedLeaderElection = new(false)
 		m := manager(t, shows("example.com"), always, idle("mute"))
 		synctest.Wait()
 		for path, want := range map[string]string{

@@ -65,8 +65,8 @@ type Term struct {
 	// provider is nil in a term without the lease.
 	provider *Provider
 
-	// freeAt is the Grant's.
-	freeAt func() time.Time
+	// leaseExpiry is the Grant's.
+	leaseExpiry func() time.Time
 
 	// shared are the host's informers; nil: the term makes its own.
 	shared *informerview.Shared
@@ -422,8 +422,8 @@ func (t *Term) actingEnded(drain, lost context.Context) error {
 	if err == nil || drain.Err() != nil {
 		return err
 	}
-	if t.freeAt != nil {
-		left := t.freeAt().Sub(t.clock.Now())
+	if t.leaseExpiry != nil {
+		left := t.leaseExpiry().Sub(t.clock.Now())
 		if left <= 0 {
 			left = lateGrace
 		} else {

@@ -67,7 +67,7 @@ func TestWiring_AnObviousMeaning_IsUnderstood(t *testing.T) {
 				return registry.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "fxccm_leading"})) != nil
 			},
 		},
-		"a function as ClientSource": {
+		"a function as ClientBuilder": {
 			fx.Supply(cloudNamed("cloud"), note),
 			func(m *ccm.Manager) bool { return <-asked != "" && strings.HasSuffix(m.RESTConfig().Host, "/by-name") },
 		},
@@ -164,15 +164,15 @@ func TestWiring_AMistake_IsRefusedWithOneSentence(t *testing.T) {
 			module(cloud, fx.Provide(func(*testing.B) ccm.Config { return own.Config })),
 			"or its constructor lacks a dependency",
 		},
-		"a Config for another instance": {
+		"a Config for another module": {
 			fx.Options(east.Module(), fx.Supply(own.Config, own.Logger), fx.Provide(east.AsProvider(func() ccm.Provider { return cloudNamed("cloud") }))),
-			`instance "east": ccm: no Config in the app, or its constructor lacks a dependency: ` +
+			`manager "east": ccm: no Config in the app, or its constructor lacks a dependency: ` +
 				`add ccm.Named("east").Supply(cfg) with a cfg that began as ccm.DefaultConfig()`,
 		},
 		"no provider": {module(fx.Supply(own.Config)), noProvider},
-		"no provider of a named instance": {
+		"no provider of a named module": {
 			fx.Options(east.Module(), east.Supply(own.Config, own.RESTConfig), fx.Supply(own.Logger), cloud),
-			`instance "east": ccm: configuration: cloudProvider.name: Required value: ` + noProvider,
+			`manager "east": ccm: configuration: cloudProvider.name: Required value: ` + noProvider,
 		},
 		"two replacements of the providers": {
 			module(cloud, fx.Supply(own.Config), fx.Module("a", ccm.ReplaceProviders(cloudNamed("a"))), fx.Module("b", ccm.ReplaceProviders(cloudNamed("b")))),
@@ -188,8 +188,8 @@ func TestWiring_AMistake_IsRefusedWithOneSentence(t *testing.T) {
 		},
 		"two sources of clients": {
 			module(cloud, fx.Supply(own.Config, func(string) (*rest.Config, error) { return own.RESTConfig, nil },
-				ccm.ClientSource(func(string) (*rest.Config, error) { return own.RESTConfig, nil }))),
-			"ccm: the app has two values for ccm.ClientSource: keep one of them",
+				ccm.ClientBuilder(func(string) (*rest.Config, error) { return own.RESTConfig, nil }))),
+			"ccm: the app has two values for ccm.ClientBuilder: keep one of them",
 		},
 		"two sources of recorders": {
 			module(cloud, fx.Supply(own.Config, func(string) record.EventRecorder { return nil },
@@ -218,7 +218,7 @@ func TestWiring_AMistake_IsRefusedWithOneSentence(t *testing.T) {
 	}
 }
 
-// A named instance needs fx.Annotate, which hides a constructor's name in fx's errors. The host's
+// A named module needs fx.Annotate, which hides a constructor's name in fx's errors. The host's
 // constructors keep theirs.
 func TestWiring_OfANamedInstance_ErrorsNameTheHostsConstructor(t *testing.T) {
 	east, p, boom := ccm.Named("east"), standaloneParams("*"), errors.New("the host's own trouble")

@@ -27,12 +27,12 @@ func Example_controllerOptions() {
 	}
 	// docs: begin options
 	probe := ccm.Controller{
-		Name:              "probe",
-		Aliases:           []string{"pr"},        // --controllers knows these, too
-		DisabledByDefault: true,                  // until --controllers names it
-		WithoutLease:      true,                  // in every replica, whoever leads; its Term.Cloud is nil
-		OnFailure:         ccm.RestartController, // its failures are its own
-		New:               newProbe,
+		Name:               "probe",
+		Aliases:            []string{"pr"},        // --controllers knows these, too
+		DisabledByDefault:  true,                  // until --controllers names it
+		NeedLeaderElection: new(false),            // in every replica, whoever leads; its Term.Cloud is nil
+		OnFailure:          ccm.RestartController, // its failures are its own
+		New:                newProbe,
 	}
 	// docs: end
 	cfg := ccm.DefaultConfig()

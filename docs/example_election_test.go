@@ -106,8 +106,8 @@ var (
 // session is an election that is no lease, with an end that is known beforehand.
 type session struct{ ends time.Time }
 
-func (s session) validUntil() time.Time { return s.ends.Add(-time.Second) }
-func (s session) freeAt() time.Time     { return s.ends }
+func (s session) validUntil() time.Time  { return s.ends.Add(-time.Second) }
+func (s session) leaseExpiry() time.Time { return s.ends }
 
 func Example_grant() {
 	elector, session := ccm.NewHostElector(), session{ends: time.Now().Add(time.Hour)}
@@ -115,8 +115,8 @@ func Example_grant() {
 	lost()
 	// docs: begin grant
 	err := elector.Lead(ctx, ccm.Grant{
-		ValidUntil: session.validUntil, // the last moment at which a call may be sent
-		FreeAt:     session.freeAt,     // the first moment at which another may lead
+		ValidUntil:  session.validUntil,  // the last moment at which a call may be sent
+		LeaseExpiry: session.leaseExpiry, // the first moment at which another may lead
 	})
 	// docs: end
 	fmt.Println(err)

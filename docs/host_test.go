@@ -16,7 +16,7 @@ import (
 func hostRESTConfig() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
 
 func newMine(app fx.Shutdowner) ccm.Controller {
-	return ccm.Controller{Name: "mine", WithoutLease: true, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+	return ccm.Controller{Name: "mine", NeedLeaderElection: new(false), New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
 		return ccm.RunnableFunc(func(ctx context.Context) error {
 			fmt.Println("mine runs")
 			if err := app.Shutdown(); err != nil {

@@ -27,7 +27,7 @@ import (
 var Module = fx.Module("ccm-serving",
 	fx.Provide(
 		newPort,
-		ccm.AsOuterHook(func(p *port) fx.Hook { return fx.Hook{OnStart: p.start, OnStop: p.stop} }),
+		ccm.AsSurroundingHook(func(p *port) fx.Hook { return fx.Hook{OnStart: p.start, OnStop: p.stop} }),
 		fromApp,
 	),
 	fx.Invoke(func(p *port, s *Server) { p.server = s }),

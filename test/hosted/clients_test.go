@@ -85,7 +85,7 @@ func getNodes(ctx context.Context, client kubernetes.Interface, n int) error {
 	return nil
 }
 
-// accounts is a client source that knows each client as a ServiceAccount of its own.
+// accounts is a client builder that knows each client as a ServiceAccount of its own.
 type accounts struct {
 	t *testing.T
 
@@ -96,7 +96,7 @@ type accounts struct {
 
 var errNoIdentity = errors.New("the vault has no such identity yet")
 
-// config is a ccm.ClientSource.
+// config is a ccm.ClientBuilder.
 func (a *accounts) config(name string) (*rest.Config, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,7 +119,7 @@ func (a *accounts) setBroken(names ...string) {
 }
 
 func (a *accounts) supply() ccmtest.Option {
-	return ccmtest.WithFx(fx.Supply(ccm.ClientSource(a.config)))
+	return ccmtest.WithFx(fx.Supply(ccm.ClientBuilder(a.config)))
 }
 
 // patchingConfigMap changes a ConfigMap again and again, as the client of the name. It does so every 150 ms: a stop waits for a tenth of a
@@ -149,7 +149,7 @@ func patchConfigMap(ctx context.Context, client kubernetes.Interface, name strin
 }
 
 // Each client has an identity of its own, with no more rights than it needs: testdata/rbac.yaml.
-func TestClientSource_EachNameIsTheIdentityThatTheHostGave(t *testing.T) {
+func TestClientBuilder_EachNameIsTheIdentityThatTheHostGave(t *testing.T) {
 	source := &accounts{t: t}
 	cloud := newCloud(t, "named-1")
 	createConfigMap(t, "named-1")
@@ -183,7 +183,7 @@ func TestClientSource_EachNameIsTheIdentityThatTheHostGave(t *testing.T) {
 	}
 }
 
-func TestClientSource_ThatFailsForOneController_LeavesTheOthersAlone(t *testing.T) {
+func TestClientBuilder_ThatFailsForOneController_LeavesTheOthersAlone(t *testing.T) {
 	source := &accounts{t: t}
 	source.setBroken("my-controller")
 	mine := patchingConfigMap("mine", "my-controller", "broken-1")
@@ -209,7 +209,7 @@ func TestClientSource_ThatFailsForOneController_LeavesTheOthersAlone(t *testing.
 	}
 }
 
-func TestClientSource_ThatFailsForOneOfTheFour_DegradesUntilItHeals(t *testing.T) {
+func TestClientBuilder_ThatFailsForOneOfTheFour_DegradesUntilItHeals(t *testing.T) {
 	source := &accounts{t: t}
 	source.setBroken("service-controller")
 	cloud := newCloud(t, "degraded-1")

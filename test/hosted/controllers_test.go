@@ -126,11 +126,11 @@ func TestControllers_TellTheirHealthAndShowTheirInside(t *testing.T) {
 }
 
 // What needs no lease works in every replica, whoever leads.
-func TestControllers_WithoutLease_WorkInAReplicaThatStandsBy(t *testing.T) {
+func TestControllers_WithoutLeaderElection_WorkInAReplicaThatStandsBy(t *testing.T) {
 	t.Parallel()
 	built := make(chan [2]*witness, 2)
 	everywhere := watching("everywhere", built)
-	everywhere.WithoutLease = true
+	everywhere.NeedLeaderElection = new(false)
 	leader, standby := newCloud(t), newCloud(t)
 	first := startApp(t, leader, only("leads"), ccmtest.WithControllers(idle("leads")))
 	first.WaitReady()

@@ -48,9 +48,9 @@ func newSite(t *testing.T, name string, cp *controlplane.ControlPlane) *site {
 func (s *site) options() fx.Option {
 	cfg := ccmtest.Config()
 	cfg.ClusterName = s.name
-	instance := ccm.Named(s.name)
-	return fx.Options(instance.Module(), instance.Supply(cfg, s.config),
-		fx.Provide(instance.AsProvider(func() ccm.Provider { return s.cloud.CCMProvider() })))
+	module := ccm.Named(s.name)
+	return fx.Options(module.Module(), module.Supply(cfg, s.config),
+		fx.Provide(module.AsProvider(func() ccm.Provider { return s.cloud.CCMProvider() })))
 }
 
 // Two clusters on two clouds, which do not know of each other, in one app. Each has a Node and a Service of the same names.

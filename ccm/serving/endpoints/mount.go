@@ -12,7 +12,7 @@ import (
 
 // Mount puts the endpoints of a Manager of an fx app on the app's *http.ServeMux, below prefix: "/ccm" makes /ccm/healthz, "" makes
 // /healthz. ccm.Named("") is the Manager of [ccm.Module]. A prefix that is not a path, or that is taken, is an error of fx.New.
-func Mount(of ccm.Instance, prefix string, opts ...Option) fx.Option {
+func Mount(of ccm.NamedModule, prefix string, opts ...Option) fx.Option {
 	return fx.Invoke(fx.Annotate(
 		func(mux *http.ServeMux, m *ccm.Manager) error { return mount(mux, m, prefix, opts) },
 		fx.ParamTags("", of.Tag())))
