@@ -4,8 +4,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/fxccm/fxccm/controllers"
 )
 
 // Config is all that a user types: plain data, the same as flags (package options), YAML, or a Go
@@ -51,14 +49,14 @@ type Config struct {
 	// ServiceAccount kube-system/<client name> (--use-service-account-credentials). Default false.
 	UseServiceAccountCredentials bool `json:"useServiceAccountCredentials"`
 
-	CloudProvider    CloudProviderConfig             `json:"cloudProvider"`
-	ClientConnection ClientConnectionConfig          `json:"clientConnection"`
-	LeaderElection   LeaderElectionConfig            `json:"leaderElection"`
-	Node             controllers.NodeConfig          `json:"node"`
-	NodeLifecycle    controllers.NodeLifecycleConfig `json:"nodeLifecycle"`
-	Service          controllers.ServiceConfig       `json:"service"`
-	Route            controllers.RouteConfig         `json:"route"`
-	Serving          ServingConfig                   `json:"serving"`
+	CloudProvider    CloudProviderConfig    `json:"cloudProvider"`
+	ClientConnection ClientConnectionConfig `json:"clientConnection"`
+	LeaderElection   LeaderElectionConfig   `json:"leaderElection"`
+	Node             NodeConfig             `json:"node"`
+	NodeLifecycle    NodeLifecycleConfig    `json:"nodeLifecycle"`
+	Service          ServiceConfig          `json:"service"`
+	Route            RouteConfig            `json:"route"`
+	Serving          ServingConfig          `json:"serving"`
 }
 
 // CloudProviderConfig selects and configures the provider.
@@ -259,10 +257,10 @@ func DefaultConfig() Config {
 			ResourceName:      "cloud-controller-manager",
 			ResourceNamespace: "kube-system",
 		},
-		Node:          controllers.DefaultNodeConfig(),
-		NodeLifecycle: controllers.DefaultNodeLifecycleConfig(),
-		Service:       controllers.DefaultServiceConfig(),
-		Route:         controllers.DefaultRouteConfig(),
+		Node:          NodeConfig{ConcurrentSyncs: 32, StatusUpdateFrequency: duration(5 * time.Minute)},
+		NodeLifecycle: NodeLifecycleConfig{ConcurrentSyncs: 16, MonitorPeriod: duration(5 * time.Second)},
+		Service:       ServiceConfig{ConcurrentSyncs: 16},
+		Route:         RouteConfig{ReconciliationPeriod: duration(10 * time.Second)},
 		Serving: ServingConfig{
 			BindAddress: "0.0.0.0",
 			SecurePort:  10258,

@@ -9,8 +9,9 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/cloud-provider/names"
 
-	"github.com/fxccm/fxccm/controllers"
+	"github.com/fxccm/fxccm/internal/cloudcontrollers"
 )
 
 // A Controller is a named thing that acts for as long as this process leads. It is built once a
@@ -95,32 +96,46 @@ var ErrSkip = errors.New("skipped")
 // builtin returns upstream's four controllers.
 func builtin(cfg Config) []Controller {
 	four := []Controller{
-		{Name: controllers.CloudNodeName, New: build(func(t *Term) (controllers.Run, error) {
-			return controllers.CloudNode(t, cfg.Node)
+		{Name: names.CloudNodeController, New: build(func(t *Term) (cloudcontrollers.Run, error) {
+			return cloudcontrollers.CloudNode(t, cfg.Node.StatusUpdateFrequency.Duration,
+				cfg.Node.ConcurrentSyncs, cfg.Node.ConcurrentStatusUpdates)
 		})},
-		{Name: controllers.CloudNodeLifecycleName, New: build(func(t *Term) (controllers.Run, error) {
-			return controllers.CloudNodeLifecycle(t, cfg.NodeLifecycle)
+		{Name: names.CloudNodeLifecycleController, New: build(func(t *Term) (cloudcontrollers.Run, error) {
+			return cloudcontrollers.CloudNodeLifecycle(t, cfg.NodeLifecycle.MonitorPeriod.Duration,
+				cfg.NodeLifecycle.ConcurrentSyncs)
 		})},
-		{Name: controllers.ServiceLBName, New: build(func(t *Term) (controllers.Run, error) {
-			return controllers.ServiceLB(t, cfg.Service)
+		{Name: names.ServiceLBController, New: build(func(t *Term) (cloudcontrollers.Run, error) {
+			return cloudcontrollers.ServiceLB(t, cfg.Service.ConcurrentSyncs)
 		})},
-		{Name: controllers.NodeRouteName, New: build(func(t *Term) (controllers.Run, error) {
+		{Name: names.NodeRouteController, New: build(func(t *Term) (cloudcontrollers.Run, error) {
 			if !cfg.ConfigureCloudRoutes {
 				return nil, fmt.Errorf("%w: configureCloudRoutes (--configure-cloud-routes) is false", ErrSkip)
 			}
-			return controllers.NodeRoute(t, cfg.Route, cfg.ClusterCIDR)
+			return cloudcontrollers.NodeRoute(t, cfg.Route.ReconciliationPeriod.Duration, cfg.ClusterCIDR)
 		})},
 	}
 	for i := range four {
-		four[i].Aliases, four[i].upstreams = controllers.Aliases(four[i].Name), true
+		four[i].Aliases, four[i].upstreams = aliases(four[i].Name), true
 	}
 	return four
 }
 
-func build(construct func(t *Term) (controllers.Run, error)) func(context.Context, *Term) (Runnable, error) {
+// aliases returns upstream's other names for a controller, sorted. There may be none.
+func aliases(name string) []string {
+	var found []string
+	for alias, canonical := range names.CCMControllerAliases() {
+		if canonical == name {
+			found = append(found, alias)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func build(construct func(t *Term) (cloudcontrollers.Run, error)) func(context.Context, *Term) (Runnable, error) {
 	return func(_ context.Context, t *Term) (Runnable, error) {
 		run, err := construct(t)
-		if errors.Is(err, controllers.ErrNotServed) {
+		if errors.Is(err, cloudcontrollers.ErrNotServed) {
 			return nil, fmt.Errorf("%w: %w", ErrSkip, err)
 		}
 		if err != nil {

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/cloud-provider/names"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/fxccm/fxccm/controllers"
 	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/inflight"
@@ -185,11 +185,11 @@ func (m *Manager) makeOwnClient() (err error) {
 // checkRoutes rejects a route controller that was asked for by name and cannot work. One that is on only
 // by "*" is looked at when the provider has said whether it serves routes.
 func checkRoutes(cfg Config, selected controllerSelection) error {
-	if !cfg.ConfigureCloudRoutes || cfg.ClusterCIDR != "" || !selected.named[controllers.NodeRouteName] {
+	if !cfg.ConfigureCloudRoutes || cfg.ClusterCIDR != "" || !selected.named[names.NodeRouteController] {
 		return nil
 	}
 	return &ConfigError{Fields: field.ErrorList{field.Required(field.NewPath("clusterCIDR"),
-		"needed by "+controllers.NodeRouteName+", which controllers (--controllers) names; see --cluster-cidr")}}
+		"needed by "+names.NodeRouteController+", which controllers (--controllers) names; see --cluster-cidr")}}
 }
 
 // identity is unique to a process and readable: the host name and a random part, as upstream's.

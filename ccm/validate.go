@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fxccm/fxccm/controllers"
+	"github.com/fxccm/fxccm/internal/cloudcontrollers"
 )
 
 // leaseJitter is client-go's leaderelection.JitterFactor: RenewDeadline must exceed
@@ -26,7 +26,7 @@ func (c Config) Validate() error {
 		errs = append(errs, field.Required(field.NewPath("clusterName"), "must not be empty: load balancers and routes are named after it"))
 	}
 	if c.ClusterCIDR != "" {
-		if _, err := controllers.ParseClusterCIDRs(c.ClusterCIDR); err != nil {
+		if _, err := cloudcontrollers.ParseClusterCIDRs(c.ClusterCIDR); err != nil {
 			errs = append(errs, field.Invalid(field.NewPath("clusterCIDR"), c.ClusterCIDR, err.Error()))
 		}
 	}
@@ -37,10 +37,10 @@ func (c Config) Validate() error {
 	errs = append(errs, c.CloudProvider.validate(field.NewPath("cloudProvider"))...)
 	errs = append(errs, c.ClientConnection.validate(field.NewPath("clientConnection"))...)
 	errs = append(errs, c.LeaderElection.validate(field.NewPath("leaderElection"))...)
-	errs = append(errs, c.Node.Validate(field.NewPath("node"))...)
-	errs = append(errs, c.NodeLifecycle.Validate(field.NewPath("nodeLifecycle"))...)
-	errs = append(errs, c.Service.Validate(field.NewPath("service"))...)
-	errs = append(errs, c.Route.Validate(field.NewPath("route"))...)
+	errs = append(errs, c.Node.validate(field.NewPath("node"))...)
+	errs = append(errs, c.NodeLifecycle.validate(field.NewPath("nodeLifecycle"))...)
+	errs = append(errs, c.Service.validate(field.NewPath("service"))...)
+	errs = append(errs, c.Route.validate(field.NewPath("route"))...)
 	errs = append(errs, c.Serving.Validate(field.NewPath("serving"))...)
 	if len(errs) == 0 {
 		return nil

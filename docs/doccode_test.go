@@ -117,7 +117,7 @@ var surroundings = map[string]string{
 	"ccm/ccmtest/netfault":     `var cp *controlplane.ControlPlane; var start func(*rest.Config)`,
 	"ccm/ccmtest/rbac":         `var cp *controlplane.ControlPlane; var admin kubernetes.Interface`,
 	"ccm/serving/endpoints":    `var mux *http.ServeMux`,
-	"controllers/upstream":     `var constructors map[string]app.ControllerInitFuncConstructor; var aliases map[string]string`,
+	"controllers/initfunc":     `var constructors map[string]app.ControllerInitFuncConstructor; var aliases map[string]string`,
 	"options":                  `var cmd struct{ Flags func() *pflag.FlagSet }; var completed options.Completed`,
 	"provider/fake":            `var cloud *fake.Cloud`,
 

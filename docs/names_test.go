@@ -31,7 +31,7 @@ var packages = map[string]string{
 	"openstacktest":         "provider/openstack/openstacktest",
 	"registered":            "provider/registered",
 	"persistentvolumelabel": "controllers/persistentvolumelabel",
-	"upstream":              "controllers/upstream",
+	"initfunc":              "controllers/initfunc",
 }
 
 var (

@@ -32,7 +32,7 @@ var exceptions = map[string][]string{
 	// The secure port delegates authentication and authorization with the API server's own code; see also its own test.
 	module + "/ccm/serving": {"the API server's machinery"},
 	// Runs what was written for upstream's command, whose types it cannot do without.
-	module + "/controllers/upstream": {
+	module + "/controllers/initfunc": {
 		"the API server's machinery", "storage and RPC", "upstream's command", "handlers on the default mux", "the flag --version on import",
 		"a claim on client-go's metrics", "a registry of configurations",
 	},
@@ -55,14 +55,14 @@ func TestLibrary_BringsNoMoreThanItNeeds(t *testing.T) {
 func TestJudge_TellsWhatIsBroughtAndWhatIsExceptedInVain(t *testing.T) {
 	found := judge(map[string][]string{
 		module + "/ccm":                  {"fmt", tolerated, "k8s.io/apiserver/pkg/server", "testing/fstest", "k8s.io/apiserverfoo"},
-		module + "/controllers/upstream": {"k8s.io/cloud-provider/app", "k8s.io/apiserver/pkg/server", "sigs.k8s.io/controller-runtime/pkg/log"},
-		module + "/provider/new":         {module + "/controllers/upstream", "k8s.io/cloud-provider/app"},
+		module + "/controllers/initfunc": {"k8s.io/cloud-provider/app", "k8s.io/apiserver/pkg/server", "sigs.k8s.io/controller-runtime/pkg/log"},
+		module + "/provider/new":         {module + "/controllers/initfunc", "k8s.io/cloud-provider/app"},
 	})
 	for _, want := range []string{
 		"github.com/fxccm/fxccm/ccm brings the API server's machinery: k8s.io/apiserver/pkg/server",
 		"github.com/fxccm/fxccm/ccm brings what only our tests need: testing/fstest",
-		"github.com/fxccm/fxccm/controllers/upstream brings what only our tests need: sigs.k8s.io/controller-runtime/pkg/log",
-		"github.com/fxccm/fxccm/controllers/upstream is excepted for storage and RPC and does not bring it",
+		"github.com/fxccm/fxccm/controllers/initfunc brings what only our tests need: sigs.k8s.io/controller-runtime/pkg/log",
+		"github.com/fxccm/fxccm/controllers/initfunc is excepted for storage and RPC and does not bring it",
 		"github.com/fxccm/fxccm/provider/new brings upstream's command: k8s.io/cloud-provider/app",
 	} {
 		if !slices.Contains(found, want) {
@@ -123,7 +123,7 @@ func dependencies(t *testing.T) map[string][]string {
 			packages[pkg] = strings.Fields(deps)
 		}
 	}
-	for _, pkg := range []string{"/ccm", "/ccm/serving/endpoints", "/controllers", "/options", "/provider/fake", "/internal/fence"} {
+	for _, pkg := range []string{"/ccm", "/ccm/serving/endpoints", "/controllers/initfunc", "/options", "/provider/fake", "/internal/fence"} {
 		if len(packages[module+pkg]) == 0 {
 			t.Fatalf("go list did not tell of %s", module+pkg)
 		}

@@ -21,7 +21,7 @@ const module = "github.com/fxccm/fxccm"
 
 // ofUpstreamsCommand are the packages that cannot do without upstream's command, which does to a process on import what a library should
 // not. They are for hosts that ask for it.
-var ofUpstreamsCommand = []string{module + "/controllers/upstream"}
+var ofUpstreamsCommand = []string{module + "/controllers/initfunc"}
 
 // A program that imports all of the library differs in nothing from one that imports what the library imports, and prints nothing.
 func TestImport_ChangesNothingOfTheHostsProcess(t *testing.T) {

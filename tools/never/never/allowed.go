@@ -7,9 +7,9 @@ func Allowed() []Allowance {
 	return []Allowance{
 		{module + "ccm", "termClients.ConfigOrDie", RulePanic, "upstream's interface has no error to return; the guard around the provider turns the panic into one"},
 		{module + "ccm", "termClients.ClientOrDie", RulePanic, "upstream's interface has no error to return; the guard around the provider turns the panic into one"},
-		{module + "controllers", "k8s.io/controller-manager/pkg/features/register", RuleImport, "the route controller panics unless its feature gate is registered"},
-		{module + "controllers/upstream", "clients.ClientOrDie", RulePanic, "it makes a client of a configuration in which nothing can be wrong"},
-		{module + "controllers/upstream", "clients.DiscoveryClientOrDie", RulePanic, "it makes a client of a configuration in which nothing can be wrong"},
+		{module + "internal/cloudcontrollers", "k8s.io/controller-manager/pkg/features/register", RuleImport, "the route controller panics unless its feature gate is registered"},
+		{module + "controllers/initfunc", "clients.ClientOrDie", RulePanic, "it makes a client of a configuration in which nothing can be wrong"},
+		{module + "controllers/initfunc", "clients.DiscoveryClientOrDie", RulePanic, "it makes a client of a configuration in which nothing can be wrong"},
 		{module + "provider/fake", "newPool", RulePanic, "the ranges are constants of the package"},
 		{module + "provider/fake", "WithProviderName", RulePanic, "a mistake in the source of a test, told where it is made"},
 		{module + "provider/fake", "WithRegion", RulePanic, "a mistake in the source of a test, told where it is made"},

@@ -1,0 +1,74 @@
+package initfunc
+
+import (
+	"fmt"
+	"slices"
+
+	cpconfig "k8s.io/cloud-provider/config"
+	cpoptions "k8s.io/cloud-provider/options"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// componentConfig says in upstream's words what cfg says. What cfg does not have keeps upstream's default.
+func componentConfig(cfg ccm.Config, provider string) (cpconfig.CloudControllerManagerConfiguration, error) {
+	defaults, err := cpoptions.NewDefaultComponentConfig()
+	if err != nil {
+		return cpconfig.CloudControllerManagerConfiguration{}, fmt.Errorf("upstream's default configuration: %w", err)
+	}
+	c := *defaults
+	setGeneric(&c, cfg)
+	setShared(&c.KubeCloudShared, cfg, provider)
+
+	c.NodeController.ConcurrentNodeSyncs = cfg.Node.ConcurrentSyncs
+	c.NodeController.ConcurrentNodeStatusUpdates = cfg.Node.ConcurrentStatusUpdates
+	if cfg.Node.ConcurrentStatusUpdates == 0 {
+		// Upstream's flags mean the same by 0, its controller means none.
+		c.NodeController.ConcurrentNodeStatusUpdates = cfg.Node.ConcurrentSyncs
+	}
+	c.NodeStatusUpdateFrequency = cfg.Node.StatusUpdateFrequency
+	c.NodeLifecycleController.NodeMonitorPeriod = cfg.NodeLifecycle.MonitorPeriod
+	c.NodeLifecycleController.ConcurrentNodeLifecycleSyncs = cfg.NodeLifecycle.ConcurrentSyncs
+	c.ServiceController.ConcurrentServiceSyncs = cfg.Service.ConcurrentSyncs
+	return c, nil
+}
+
+func setGeneric(c *cpconfig.CloudControllerManagerConfiguration, cfg ccm.Config) {
+	generic := &c.Generic
+	generic.MinResyncPeriod = cfg.MinResyncPeriod
+	generic.ControllerStartInterval = cfg.ControllerStartInterval
+	generic.Controllers = slices.Clone(cfg.Controllers)
+	generic.Debugging.EnableProfiling = cfg.Serving.Profiling
+	generic.Debugging.EnableContentionProfiling = cfg.Serving.ContentionProfiling
+
+	connection := &generic.ClientConnection
+	connection.Kubeconfig = cfg.ClientConnection.Kubeconfig
+	connection.ContentType = cfg.ClientConnection.ContentType
+	connection.QPS, connection.Burst = cfg.ClientConnection.QPS, int32(cfg.ClientConnection.Burst)
+	if connection.QPS == 0 {
+		connection.QPS = -1 // no limit, for who makes a client with it
+	}
+
+	election := &generic.LeaderElection
+	election.LeaderElect = cfg.LeaderElection.LeaderElect
+	election.LeaseDuration = cfg.LeaderElection.LeaseDuration
+	election.RenewDeadline = cfg.LeaderElection.RenewDeadline
+	election.RetryPeriod = cfg.LeaderElection.RetryPeriod
+	election.ResourceName = cfg.LeaderElection.ResourceName
+	election.ResourceNamespace = cfg.LeaderElection.ResourceNamespace
+}
+
+func setShared(shared *cpconfig.KubeCloudSharedConfiguration, cfg ccm.Config, provider string) {
+	shared.CloudProvider.Name = cfg.CloudProvider.Name
+	if shared.CloudProvider.Name == "" {
+		shared.CloudProvider.Name = provider
+	}
+	shared.CloudProvider.CloudConfigFile = cfg.CloudProvider.ConfigFile
+	shared.AllowUntaggedCloud = cfg.CloudProvider.AllowUntagged
+	shared.UseServiceAccountCredentials = cfg.UseServiceAccountCredentials
+	shared.RouteReconciliationPeriod = cfg.Route.ReconciliationPeriod
+	shared.ClusterName = cfg.ClusterName
+	shared.ClusterCIDR = cfg.ClusterCIDR
+	shared.CIDRAllocatorType = "RangeAllocator" // upstream has this default only among its flags
+	shared.ConfigureCloudRoutes = cfg.ConfigureCloudRoutes
+}

@@ -1,0 +1,61 @@
+package initfunc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+)
+
+// cluster is shared by all tests of this package; each cleans up after itself.
+var cluster *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	log := &keptLog{}
+	klog.SetLogger(funcr.New(log.line, funcr.Options{}))
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	if code != 0 {
+		log.print()
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	cluster, err = controlplane.Start(context.Background(), controlplane.Options{})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop(context.Background())) }()
+	return m.Run(), nil
+}
+
+// keptLog is klog's output, which upstream's controllers write without asking for a logger. It is of interest when a test fails.
+type keptLog struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *keptLog) line(prefix, args string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, prefix+" "+args)
+}
+
+func (l *keptLog) print() {
+	const last = 100
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintf(os.Stderr, "the last of what went to klog:\n%s\n", strings.Join(l.lines[max(0, len(l.lines)-last):], "\n"))
+}

@@ -1,0 +1,34 @@
+package cloudcontrollers
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/cloud-provider/controllers/nodelifecycle"
+)
+
+// CloudNodeLifecycle builds the cloud-node-lifecycle-controller: it deletes nodes that are not ready and whose
+// instance is gone, and taints those whose instance is shut down.
+func CloudNodeLifecycle(t Term, monitorPeriod time.Duration, syncs int32) (Run, error) {
+	if err := servesInstances(t.Cloud()); err != nil {
+		return nil, err
+	}
+	client, err := t.Client(nodeClient)
+	if err != nil {
+		return nil, err
+	}
+	nodes := t.Informers().Core().V1().Nodes()
+	// Upstream takes only the lister, which would leave the informer unknown to a factory that is
+	// started before the lister is asked for.
+	nodes.Informer()
+	controller, err := nodelifecycle.NewCloudNodeLifecycleController(
+		nodes, client, t.Cloud(), monitorPeriod, int(syncs),
+	)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		controller.Run(ctx, t.Metrics())
+		return nil
+	}, nil
+}

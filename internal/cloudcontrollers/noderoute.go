@@ -1,0 +1,40 @@
+package cloudcontrollers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	routecontroller "k8s.io/cloud-provider/controllers/route"
+	// route.New panics unless the gate it reads is registered in the process's feature gate.
+	_ "k8s.io/controller-manager/pkg/features/register"
+)
+
+// NodeRoute builds the node-route-controller: it keeps a route in the cloud for every pod CIDR of
+// every node, and the condition NetworkUnavailable of the nodes.
+//
+// clusterCIDR is --cluster-cidr. It is checked only if the provider serves routes; upstream ends
+// the process where this returns an error.
+func NodeRoute(t Term, period time.Duration, clusterCIDR string) (Run, error) {
+	routes, ok := t.Cloud().Routes()
+	if !ok {
+		return nil, notServed("routes")
+	}
+	cidrs, err := ParseClusterCIDRs(clusterCIDR)
+	if err != nil {
+		return nil, fmt.Errorf("clusterCIDR (--cluster-cidr): %w; it is needed because the provider serves routes. "+
+			"If they are not wanted, set configureCloudRoutes (--configure-cloud-routes) to false", err)
+	}
+	client, err := t.Client(routeClient)
+	if err != nil {
+		return nil, err
+	}
+	controller, err := routecontroller.New(routes, client, t.Informers().Core().V1().Nodes(), t.ClusterName(), cidrs)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		controller.Run(ctx, period, t.Metrics())
+		return nil
+	}, nil
+}

@@ -1,0 +1,47 @@
+package cloudcontrollers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	cloudprovider "k8s.io/cloud-provider"
+	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+)
+
+// ErrNotServed is wrapped by a constructor's error when the provider does not serve what the
+// controller needs. The rest of the error's text says what is missing. It is a reason to leave the controller out, not a
+// failure.
+var ErrNotServed = errors.New("not served by the provider")
+
+// Run works until its context ends. It returns earlier only with an error.
+type Run func(ctx context.Context) error
+
+// Term is what a controller takes from the term it is built for; *ccm.Term is one.
+type Term interface {
+	// ClusterName is --cluster-name.
+	ClusterName() string
+	// Cloud is the provider.
+	Cloud() cloudprovider.Interface
+	// Client returns a client for the named identity.
+	Client(name string) (kubernetes.Interface, error)
+	// Informers are started after all controllers are built.
+	Informers() informers.SharedInformerFactory
+	// Metrics counts running controllers.
+	Metrics() *controllersmetrics.ControllerManagerMetrics
+}
+
+func notServed(what string) error { return fmt.Errorf("%w: it has no %s", ErrNotServed, what) }
+
+// servesInstances mirrors what upstream's two node controllers demand.
+func servesInstances(cloud cloudprovider.Interface) error {
+	if _, ok := cloud.InstancesV2(); ok {
+		return nil
+	}
+	if _, ok := cloud.Instances(); ok {
+		return nil
+	}
+	return notServed("instances")
+}
