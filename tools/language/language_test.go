@@ -1,0 +1,60 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+const table = "| Avoid | Write | Why |\n|---|---|---|\n| `put aside`, `anew` | override | jargon |\n| `^Who` | a named subject | riddle |\n"
+
+func TestCheck_ForbiddenPhrases_AreFoundWithTheirLines(t *testing.T) {
+	rules, err := parseGlossary(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, source string
+		want         []string
+	}{
+		{"comment over two lines", "package p\n\n// The flag is put\n// aside here.\nvar a int\n", []string{`x.go:4: "put aside": write override (jargon)`}},
+		{"string", "package p\n\nvar a = \"made Anew\"\n", []string{`x.go:3: "anew": write override (jargon)`}},
+		{"opening", "package p\n\n// It leads. Who leads is known.\nvar a int\n", []string{`x.go:3: "^Who": write a named subject (riddle)`}},
+		{"no opening", "package p\n\n// The one Who leads, renewed.\nvar a int\n", nil},
+		{"long line", "package p\n\n// " + strings.Repeat("a ", 50) + "\n", []string{"x.go:3: 103 columns, want 100 at most: long lines are read twice"}},
+		{"short string", "package p\n\nvar a = " + strings.Repeat("\"a\" + ", 20) + "\"\"\n", []string{"x.go:3: 130 columns, want 100 at most: long lines are read twice"}},
+		{"long string", "package p\n\nvar a = \"" + strings.Repeat("a ", 50) + "\"\n", nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			source, err := scan("x.go", []byte(test.source))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range append(source.longLines(), checkTexts("x.go", source.texts, rules)...) {
+				got = append(got, f.String())
+			}
+			if strings.Join(got, "\n") != strings.Join(test.want, "\n") {
+				t.Errorf("findings:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestCheck_CodeOfAPage_IsNotRead(t *testing.T) {
+	rules, err := parseGlossary(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := "Text of `anew`.\n\n```go\nanew()\n```\n\nIt begins\nanew.\n"
+	found := checkTexts("x.md", pageTexts(page), rules)
+	if len(found) != 1 || found[0].line != 8 {
+		t.Errorf("findings: %v, want one, in line 8", found)
+	}
+}
+
+func TestParseGlossary_WithoutATable_Fails(t *testing.T) {
+	if _, err := parseGlossary("# Words\n"); err == nil {
+		t.Error("a page without the table was accepted")
+	}
+}

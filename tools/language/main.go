@@ -1,0 +1,90 @@
+// Command language checks the texts of this repository against the table of the glossary, and the
+// length of its lines. It prints what to write instead, and fails if there is a finding.
+//
+//	go run ./tools/language [folder ...]
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const glossary = "docs/contributing/glossary.md"
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "language:", err)
+		os.Exit(1)
+	}
+}
+
+func run(folders []string) error {
+	page, err := os.ReadFile(glossary)
+	if err != nil {
+		return fmt.Errorf("read the glossary from the root of the repository: %w", err)
+	}
+	rules, err := parseGlossary(string(page))
+	if err != nil {
+		return fmt.Errorf("%s: %w", glossary, err)
+	}
+	files, err := list(folders)
+	if err != nil {
+		return err
+	}
+	findings := 0
+	for _, name := range files {
+		found, err := check(name, rules)
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			fmt.Println(f)
+		}
+		findings += len(found)
+	}
+	if findings > 0 {
+		return fmt.Errorf("%d findings; %s says why", findings, glossary)
+	}
+	return nil
+}
+
+// list returns the Go files and pages below the folders that are in git or would be.
+func list(folders []string) ([]string, error) {
+	arguments := append([]string{"ls-files", "-co", "--exclude-standard", "--deduplicate", "--"}, folders...)
+	out, err := exec.Command("git", arguments...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the files of the repository: %w", err)
+	}
+	var files []string
+	for name := range strings.Lines(string(out)) {
+		name = strings.TrimSuffix(name, "\n")
+		switch filepath.Ext(name) {
+		case ".go", ".md":
+			if name != glossary {
+				files = append(files, name)
+			}
+		}
+	}
+	return files, nil
+}
+
+func check(name string, rules []rule) ([]finding, error) {
+	content, err := os.ReadFile(name)
+	if os.IsNotExist(err) {
+		return nil, nil // deleted, and not committed yet
+	}
+	if err != nil {
+		return nil, err
+	}
+	if filepath.Ext(name) == ".md" {
+		return checkTexts(name, pageTexts(string(content)), rules), nil
+	}
+	source, err := scan(name, content)
+	if err != nil {
+		return nil, err
+	}
+	return append(source.longLines(), checkTexts(name, source.texts, rules)...), nil
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"regexp"
+	"strings"
+)
+
+const (
+	maxColumns = 100
+	// longString is the length of a string, with its quotes, that would not fit into a line beside
+	// anything else.
+	longString = 60
+)
+
+// source is what the check needs of a Go file.
+type source struct {
+	name  string
+	lines []string
+	texts []text
+	// exempt are lines that may be long: in them is a string, or an address, that cannot be split.
+	exempt map[int]bool
+}
+
+func scan(name string, content []byte) (*source, error) {
+	s := &source{name: name, lines: strings.Split(string(content), "\n"), exempt: map[int]bool{}}
+	files := token.NewFileSet()
+	file := files.AddFile(name, files.Base(), len(content))
+	var errs scanner.ErrorList
+	var tokens scanner.Scanner
+	tokens.Init(file, content, errs.Add, scanner.ScanComments)
+	var comment *text
+	end := -1 // the last line of comment
+	flush := func() {
+		if comment != nil {
+			s.texts = append(s.texts, *comment)
+			comment = nil
+		}
+	}
+	for {
+		at, kind, literal := tokens.Scan()
+		line := file.Line(at)
+		switch kind {
+		case token.EOF:
+			flush()
+			return s, errs.Err()
+		case token.COMMENT:
+			if isDirective(literal) || strings.Contains(literal, "://") {
+				s.exempt[line] = true
+			}
+			if comment != nil && line == end+1 {
+				comment.content += "\n" + uncommented(literal)
+			} else {
+				flush()
+				comment = &text{line: line, content: uncommented(literal)}
+			}
+			end = line + strings.Count(literal, "\n")
+		case token.STRING:
+			s.texts = append(s.texts, text{line: line, content: strings.Trim(literal, "\"`")})
+			if ends := strings.Count(literal, "\n"); ends > 0 || len(literal) >= longString {
+				for i := range ends + 1 {
+					s.exempt[line+i] = true
+				}
+			}
+		}
+	}
+}
+
+func isDirective(comment string) bool {
+	return strings.HasPrefix(comment, "//go:") || strings.HasPrefix(comment, "//nolint")
+}
+
+func uncommented(comment string) string {
+	if body, ok := strings.CutPrefix(comment, "//"); ok {
+		return strings.TrimPrefix(body, " ")
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(comment, "/*"), "*/")
+}
+
+func (s *source) longLines() []finding {
+	var found []finding
+	for i, line := range s.lines {
+		if columns := len([]rune(line)) + 3*strings.Count(line, "\t"); columns > maxColumns && !s.exempt[i+1] {
+			found = append(found, finding{file: s.name, line: i + 1, message: fmt.Sprintf(
+				"%d columns, want %d at most: long lines are read twice", columns, maxColumns)})
+		}
+	}
+	return found
+}
+
+var inlineCode = regexp.MustCompile("`[^`\n]*`")
+
+// pageTexts returns the paragraphs of a page without its code.
+func pageTexts(page string) []text {
+	var texts []text
+	paragraph := text{}
+	fenced := false
+	flush := func(next int) {
+		if strings.TrimSpace(paragraph.content) != "" {
+			texts = append(texts, paragraph)
+		}
+		paragraph = text{line: next}
+	}
+	for i, line := range strings.Split(page, "\n") {
+		fence := strings.HasPrefix(strings.TrimSpace(line), "```")
+		if fence {
+			fenced = !fenced
+		}
+		if fence || fenced || strings.TrimSpace(line) == "" {
+			flush(i + 2)
+			continue
+		}
+		if paragraph.content == "" {
+			paragraph.line = i + 1
+		} else {
+			paragraph.content += "\n"
+		}
+		paragraph.content += inlineCode.ReplaceAllString(line, "``")
+	}
+	flush(0)
+	return texts
+}
