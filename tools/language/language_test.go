@@ -20,8 +20,8 @@ func TestCheck_ForbiddenPhrases_AreFoundWithTheirLines(t *testing.T) {
 		{"string", "package p\n\nvar a = \"made Anew\"\n", []string{`x.go:3: "anew": write override (jargon)`}},
 		{"opening", "package p\n\n// It leads. Who leads is known.\nvar a int\n", []string{`x.go:3: "^Who": write a named subject (riddle)`}},
 		{"no opening", "package p\n\n// The one Who leads, renewed.\nvar a int\n", nil},
-		{"long line", "package p\n\n// " + strings.Repeat("a ", 50) + "\n", []string{"x.go:3: 103 columns, want 100 at most: long lines are read twice"}},
-		{"short string", "package p\n\nvar a = " + strings.Repeat("\"a\" + ", 20) + "\"\"\n", []string{"x.go:3: 130 columns, want 100 at most: long lines are read twice"}},
+		{"long line", "package p\n\n// " + strings.Repeat("a ", 50) + "\n", []string{"x.go:3: 103 columns, want 100 at most"}},
+		{"short string", "package p\n\nvar a = " + strings.Repeat("\"a\" + ", 20) + "\"\"\n", []string{"x.go:3: 130 columns, want 100 at most"}},
 		{"long string", "package p\n\nvar a = \"" + strings.Repeat("a ", 50) + "\"\n", nil},
 	}
 	for _, test := range tests {
@@ -31,11 +31,13 @@ func TestCheck_ForbiddenPhrases_AreFoundWithTheirLines(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, f := range append(source.longLines(), checkTexts("x.go", source.texts, rules)...) {
+			for _, f := range append(source.longLines(),
+				checkTexts("x.go", source.texts, rules)...) {
 				got = append(got, f.String())
 			}
 			if strings.Join(got, "\n") != strings.Join(test.want, "\n") {
-				t.Errorf("findings:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+				t.Errorf("findings:\n%s\nwant:\n%s", strings.Join(got, "\n"),
+					strings.Join(test.want, "\n"))
 			}
 		})
 	}

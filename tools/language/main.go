@@ -53,7 +53,8 @@ func run(folders []string) error {
 
 // list returns the Go files and pages below the folders that are in git or would be.
 func list(folders []string) ([]string, error) {
-	arguments := append([]string{"ls-files", "-co", "--exclude-standard", "--deduplicate", "--"}, folders...)
+	arguments := append([]string{"ls-files", "-co", "--exclude-standard", "--deduplicate", "--"},
+		folders...)
 	out, err := exec.Command("git", arguments...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the files of the repository: %w", err)

@@ -56,7 +56,8 @@ func patternOf(phrase string) *regexp.Regexp {
 		return strings.ReplaceAll(quoted, " ", `\s+`)
 	}
 	if opening, ok := strings.CutPrefix(phrase, "^"); ok {
-		return regexp.MustCompile(`(?:\A|[.!?]\s+|\n\s*(?:[-*]|\d+\.)\s+|\|\s*)` + words(opening) + `\b`)
+		return regexp.MustCompile(`(?:\A|[.!?]\s+|\n\s*(?:[-*]|\d+\.)\s+|\|\s*)` + words(opening) +
+			`\b`)
 	}
 	end := ""
 	if isWord(phrase[len(phrase)-1]) {

@@ -13,7 +13,11 @@ const (
 	// longString is the length of a string, with its quotes, that would not fit into a line beside
 	// anything else.
 	longString = 60
+	// maxRowColumns is for a row of a test's table, which is read beside the other rows.
+	maxRowColumns = 160
 )
+
+var tableRow = regexp.MustCompile(`^\s*(".*":\s*)?\{.*\},$`)
 
 // source is what the check needs of a Go file.
 type source struct {
@@ -82,9 +86,14 @@ func uncommented(comment string) string {
 func (s *source) longLines() []finding {
 	var found []finding
 	for i, line := range s.lines {
-		if columns := len([]rune(line)) + 3*strings.Count(line, "\t"); columns > maxColumns && !s.exempt[i+1] {
-			found = append(found, finding{file: s.name, line: i + 1, message: fmt.Sprintf(
-				"%d columns, want %d at most: long lines are read twice", columns, maxColumns)})
+		columns := len([]rune(line)) + 3*strings.Count(line, "\t")
+		limit := maxColumns
+		if strings.HasSuffix(s.name, "_test.go") && tableRow.MatchString(line) {
+			limit = maxRowColumns
+		}
+		if columns > limit && !s.exempt[i+1] {
+			message := fmt.Sprintf("%d columns, want %d at most", columns, limit)
+			found = append(found, finding{file: s.name, line: i + 1, message: message})
 		}
 	}
 	return found
