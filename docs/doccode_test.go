@@ -121,7 +121,7 @@ var surroundings = map[string]string{
 	"options":                  `var cmd struct{ Flags func() *pflag.FlagSet }; var completed options.Completed`,
 	"provider/fake":            `var cloud *fake.Cloud`,
 
-	"provider/openstack/openstacktest": `var cloud *openstacktest.Server`,
+	"provider/openstack/openstacktest": `var cloud *openstacktest.Cloud`,
 }
 
 // isGo tells Go from other things that doc comments show: a call of something exported, a

@@ -456,9 +456,9 @@ func TestBinary_LeadsWorksAndHandsBackTheLease(t *testing.T) {
 // What the binary adds to the provider is the environment and a place for its metrics.
 func TestBinary_OnOpenStack(t *testing.T) {
 	t.Setenv("OS_CCM_REGIONAL", "true")
-	sim := openstacktest.NewServer(openstacktest.WithRegion("north"))
+	sim := openstacktest.NewCloud(openstacktest.WithRegion("north"))
 	t.Cleanup(sim.Close)
-	id := sim.AddServer(openstacktest.Instance{Name: "node-1", AvailabilityZone: "north-1"})
+	id := sim.AddServer(openstacktest.Server{Name: "node-1", AvailabilityZone: "north-1"})
 	w := newWorld(t)
 	p := w.launch(t, "--cloud-provider=openstack",
 		"--cloud-config="+writeFile(t, "cloud.conf", sim.CloudConf(openstacktest.ApplicationCredentialAuth)))

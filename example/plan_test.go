@@ -39,7 +39,7 @@ items:
 `
 
 // planned runs "fxccm plan" for files with these contents.
-func planned(t *testing.T, cloud *openstacktest.Server, service, nodes string, more ...string) (code int, stdout, stderr string) {
+func planned(t *testing.T, cloud *openstacktest.Cloud, service, nodes string, more ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	dir := t.TempDir()
 	file := func(name, content string) string {
@@ -59,13 +59,13 @@ func planned(t *testing.T, cloud *openstacktest.Server, service, nodes string, m
 }
 
 func TestPlan_OfFiles_TellsAndDoesNothing(t *testing.T) {
-	cloud := openstacktest.NewServer()
+	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
 	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
 	subnet := cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
 	external := cloud.AddNetwork(openstacktest.Network{Name: "public", External: true})
 	cloud.AddSubnet(openstacktest.Subnet{NetworkID: external, CIDR: "203.0.113.0/24"})
-	server := cloud.AddServer(openstacktest.Instance{Name: "a"})
+	server := cloud.AddServer(openstacktest.Server{Name: "a"})
 	cloud.AddPort(openstacktest.Port{NetworkID: network, DeviceID: server, FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: "10.0.0.10"}}})
 
 	code, stdout, stderr := planned(t, cloud, aService, fmt.Sprintf(nodeList, server))
@@ -102,11 +102,11 @@ func TestPlan_OfFiles_TellsAndDoesNothing(t *testing.T) {
 // What is in no file is taken from the cluster, which is left as it is.
 func TestPlan_OfACluster(t *testing.T) {
 	w := newWorld(t)
-	cloud := openstacktest.NewServer()
+	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
 	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
 	subnet := cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
-	server := cloud.AddServer(openstacktest.Instance{Name: "a"})
+	server := cloud.AddServer(openstacktest.Server{Name: "a"})
 	cloud.AddPort(openstacktest.Port{NetworkID: network, DeviceID: server, FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: "10.0.0.10"}}})
 	node := ccmtest.CreateNode(t, w.client, ccmtest.ReadyNode("a", ccmtest.NodeProviderID("openstack:///"+server)))
 	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.0.0.10"}}
@@ -145,7 +145,7 @@ func TestPlan_OfACluster(t *testing.T) {
 }
 
 func TestPlan_BadInput_IsToldClearly(t *testing.T) {
-	cloud := openstacktest.NewServer()
+	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
 	for name, test := range map[string]struct {
 		service, nodes string

@@ -17,7 +17,7 @@ import (
 
 // openStack is the cloud of the replicas: a simulated one, in this process. Its methods are safe for concurrent use.
 type openStack struct {
-	server  *openstacktest.Server
+	server  *openstacktest.Cloud
 	network string
 	// router is the one whose routes lead to the pods, outside the network of its gateway and of floating IPs.
 	router, outside string
@@ -31,7 +31,7 @@ func serveOpenStack() (*openStack, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve OpenStack: %w", err)
 	}
-	server := openstacktest.NewServer(
+	server := openstacktest.NewCloud(
 		openstacktest.WithListener(listener), openstacktest.WithRegion(region), openstacktest.WithLatency(cloudLatency),
 		// For whoever looks around with curl.
 		openstacktest.WithAdmin(),
@@ -86,18 +86,18 @@ const (
 // addMachine makes a server with a port.
 func (o *openStack) addMachine(name string) {
 	zone := zoneOf(len(o.server.Servers()))
-	id := o.server.AddServer(openstacktest.Instance{Name: name, AvailabilityZone: zone, Flavor: machineType})
+	id := o.server.AddServer(openstacktest.Server{Name: name, AvailabilityZone: zone, Flavor: machineType})
 	o.server.AddPort(openstacktest.Port{NetworkID: o.network, DeviceID: id, DeviceOwner: machineOwner + zone})
 }
 
 // find finds the server of a machine.
-func (o *openStack) find(name string) (openstacktest.Instance, error) {
+func (o *openStack) find(name string) (openstacktest.Server, error) {
 	for _, server := range o.server.Servers() {
 		if server.Name == name {
 			return server, nil
 		}
 	}
-	return openstacktest.Instance{}, fmt.Errorf("OpenStack has no server %s", name)
+	return openstacktest.Server{}, fmt.Errorf("OpenStack has no server %s", name)
 }
 
 // portOf is the only port of a machine.
@@ -150,7 +150,7 @@ func (o *openStack) bringMachinesBack() error { return o.moveMachines(o.ours) }
 
 func (o *openStack) moveMachines(project string) error {
 	for _, server := range o.server.Servers() {
-		if err := o.server.UpdateServer(server.ID, func(i *openstacktest.Instance) { i.ProjectID = project }); err != nil {
+		if err := o.server.UpdateServer(server.ID, func(i *openstacktest.Server) { i.ProjectID = project }); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ func ExampleModule() {
 
 // Without a file: the configuration is data, here that of a simulated cloud.
 func ExampleWithConfig() {
-	cloud := openstacktest.NewServer()
+	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
 	login := cloud.Credentials()
 

@@ -78,7 +78,7 @@ func TestConfiguration_IsCheckedByNew(t *testing.T) {
 }
 
 func TestModule_TakesTheConfigurationOfTheApp(t *testing.T) {
-	cloud := openstacktest.NewServer()
+	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
 	loaded, err := cloudconf.Read([]byte(cloud.CloudConf(openstacktest.PasswordAuth)), cloudconf.Options{Strict: true})
 	if err != nil {
@@ -117,7 +117,7 @@ func open(t *testing.T, path string, env ccm.ProviderEnv) cloudprovider.Interfac
 }
 
 func TestOpen_AsksNothing(t *testing.T) {
-	sim := openstacktest.NewServer()
+	sim := openstacktest.NewCloud()
 	defer sim.Close()
 	cloud := open(t, write(t, sim.CloudConf(openstacktest.PasswordAuth)+"[Route]\nrouter-id = 7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f\n"), ccm.ProviderEnv{})
 	for name, served := range map[string]bool{
@@ -145,9 +145,9 @@ func TestRoutes_WithoutARouterAreNotServed(t *testing.T) {
 func second[T any](_ T, served bool) bool { return served }
 
 func TestCloud_CountsItsRequestsForItsManager(t *testing.T) {
-	sim := openstacktest.NewServer()
+	sim := openstacktest.NewCloud()
 	defer sim.Close()
-	id := sim.AddServer(openstacktest.Instance{Name: "node-1"})
+	id := sim.AddServer(openstacktest.Server{Name: "node-1"})
 	path := write(t, sim.CloudConf(openstacktest.PasswordAuth))
 	registry := prometheus.NewPedanticRegistry()
 	east := open(t, path, ccm.ProviderEnv{Manager: "east", Registerer: registry, UserAgents: []string{"acme/1"}})

@@ -26,7 +26,7 @@ import (
 // watchtower is a provider whose operator sees its troubles. Its clock goes on when the test
 // says so.
 type watchtower struct {
-	*openstacktest.Server
+	*openstacktest.Cloud
 	t     *testing.T
 	cloud cloudprovider.Interface
 	clock *clocktesting.FakeClock
@@ -38,7 +38,7 @@ type watchtower struct {
 func newWatchtower(t *testing.T, more string) *watchtower {
 	t.Helper()
 	w := &watchtower{t: t, clock: clocktesting.NewFakeClock(time.Now()), open: map[string]error{}}
-	w.Server = openstacktest.NewServer(openstacktest.WithClock(w.clock))
+	w.Cloud = openstacktest.NewCloud(openstacktest.WithClock(w.clock))
 	t.Cleanup(w.Close)
 	w.cloud = open(t, write(t, w.CloudConf(openstacktest.PasswordAuth)+"[Client]\nmax-retries = 0\n"+more), ccm.ProviderEnv{ReportTrouble: w.report, Clock: w.clock})
 	return w
@@ -85,7 +85,7 @@ func (w *watchtower) addNodes(n int) (nodes []*corev1.Node) {
 	for i := range n {
 		node := &corev1.Node{}
 		node.Name = fmt.Sprint("node-", i)
-		node.Spec.ProviderID = "openstack:///" + w.AddServer(openstacktest.Instance{Name: node.Name})
+		node.Spec.ProviderID = "openstack:///" + w.AddServer(openstacktest.Server{Name: node.Name})
 		nodes = append(nodes, node)
 	}
 	return nodes

@@ -92,7 +92,7 @@ func measureStatusPass(ctx context.Context, b *bench) error {
 		access := map[string]string{}
 		for i, s := range t.cloud.servers {
 			access[s.name] = accessAddress(i)
-			if err := t.cloud.UpdateServer(s.id, func(in *openstacktest.Instance) { in.AccessIPv4 = access[s.name] }); err != nil {
+			if err := t.cloud.UpdateServer(s.id, func(in *openstacktest.Server) { in.AccessIPv4 = access[s.name] }); err != nil {
 				return err
 			}
 		}

@@ -27,7 +27,7 @@ const (
 
 // openStack is a simulated cloud with the servers of a cluster's nodes, and a router between them and the outer world.
 type openStack struct {
-	*openstacktest.Server
+	*openstacktest.Cloud
 	servers []server
 	router  string
 	// subnet is that of the nodes, and of load balancers; outside the network of floating IPs.
@@ -43,7 +43,7 @@ type server struct {
 
 func newOpenStack(servers int, more ...openstacktest.Option) *openStack {
 	options := append([]openstacktest.Option{openstacktest.WithPageSize(openStackPage), openstacktest.WithLatency(targetLatency)}, more...)
-	cloud := &openStack{Server: openstacktest.NewServer(options...)}
+	cloud := &openStack{Cloud: openstacktest.NewCloud(options...)}
 	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
 	cloud.subnet = cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: nodesCIDR})
 	cloud.outside = cloud.AddNetwork(openstacktest.Network{Name: "outside", External: true})
@@ -51,7 +51,7 @@ func newOpenStack(servers int, more ...openstacktest.Option) *openStack {
 	cloud.router = cloud.AddRouter(openstacktest.Router{Name: "router", ExternalNetworkID: cloud.outside, Subnets: []string{cloud.subnet}})
 	for i := range servers {
 		s := server{name: fmt.Sprintf("node-%04d", i), pods: podCIDR(i)}
-		s.id = cloud.AddServer(openstacktest.Instance{Name: s.name})
+		s.id = cloud.AddServer(openstacktest.Server{Name: s.name})
 		s.port = cloud.AddPort(openstacktest.Port{NetworkID: network, DeviceID: s.id, DeviceOwner: openstacktest.OwnerCompute})
 		cloud.servers = append(cloud.servers, s)
 	}

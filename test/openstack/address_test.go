@@ -48,13 +48,13 @@ func TestFlavor_Deleted_DoesNotKeepANodeFromBeingInitialised(t *testing.T) {
 			s := newSite(t, openstacktest.WithComputeMicroversion(test.minor))
 			ready(t, s, refreshed)
 			s.AddFlavor(openstacktest.Flavor{ID: "flavor-id", Name: "m1.gone"})
-			m := s.addServer("flavor-"+name, func(i *openstacktest.Instance) { i.Flavor = "m1.gone" })
+			m := s.addServer("flavor-"+name, func(i *openstacktest.Server) { i.Flavor = "m1.gone" })
 			s.must(s.DeleteFlavor("m1.gone"))
 			tainted(t, m.name)
 			if got := initialised(t, m.name).Labels[corev1.LabelInstanceTypeStable]; got != test.want {
 				t.Errorf("the instance type is %q, want %q", got, test.want)
 			}
-			s.must(s.UpdateServer(m.id, func(i *openstacktest.Instance) { i.AccessIPv4 = "203.0.113.5" }))
+			s.must(s.UpdateServer(m.id, func(i *openstacktest.Server) { i.AccessIPv4 = "203.0.113.5" }))
 			waitAddress(t, m.name, corev1.NodeExternalIP, "203.0.113.5")
 		})
 	}
@@ -86,7 +86,7 @@ func TestHostname_Overridden(t *testing.T) {
 		before := s.mark()
 		s.waitCalls(before, 10, operations("server_*"), "it is asked about")
 		wantUntouched(t, node)
-		s.must(s.UpdateServer(m.id, func(i *openstacktest.Instance) { i.Name = "some-name" }))
+		s.must(s.UpdateServer(m.id, func(i *openstacktest.Server) { i.Name = "some-name" }))
 		if got := initialised(t, node.Name).Spec.ProviderID; got != m.providerID() {
 			t.Errorf("provider ID %q, want %q", got, m.providerID())
 		}

@@ -22,7 +22,7 @@ func TestClouds_TwoInOneProcess_KnowNothingOfEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	near, far := newSite(t), newSite(t, openstacktest.WithRegion("RegionTwo"))
-	far.AddServer(openstacktest.Instance{Name: "bystander"})
+	far.AddServer(openstacktest.Server{Name: "bystander"})
 	registry := prometheus.NewRegistry()
 	sharing := func(l *launch) { l.Registerer = registry }
 	one := ready(t, near, named("near"), sharing)

@@ -203,7 +203,7 @@ func TestGone_ManyAtOnce_AreKeptAndForgottenWhenTheyAreBack(t *testing.T) {
 	s := newSite(t)
 	r, gone, left := vanish(t, s, "restored")
 	for _, node := range gone {
-		s.AddServer(openstacktest.Instance{ID: strings.TrimPrefix(node.Spec.ProviderID, "openstack:///"), Name: node.Name})
+		s.AddServer(openstacktest.Server{ID: strings.TrimPrefix(node.Spec.ProviderID, "openstack:///"), Name: node.Name})
 	}
 	ccmtest.Eventually(t, "the metric tells that none is absent", func(context.Context) (bool, error) {
 		if n := metric(t, r.metrics, "fxccm_openstack_absent_instances", nil); n != 0 {

@@ -15,7 +15,7 @@ func TestInit_ANodeIsToldWhatTheCloudKnows(t *testing.T) {
 	s := newSite(t)
 	s.dualStack()
 	s.AddFlavor(openstacktest.Flavor{Name: "m1.large", VCPUs: 4, RAM: 8192})
-	m := s.addServer("init-1", func(i *openstacktest.Instance) { i.Flavor, i.AvailabilityZone = "m1.large", "zone one" })
+	m := s.addServer("init-1", func(i *openstacktest.Server) { i.Flavor, i.AvailabilityZone = "m1.large", "zone one" })
 	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.public, PortID: m.port, FixedAddress: s.address(m, 4), Address: "192.0.2.7"})
 	r := ready(t, s)
 
@@ -56,7 +56,7 @@ func TestInit_RegionalProviderIDs_AreMadeAndFoundAgain(t *testing.T) {
 		t.Errorf("provider ID %q, want %q", got, want)
 	}
 	// The node is found by that provider ID from now on: it is not when only its name counts.
-	s.must(s.UpdateServer(m.id, func(i *openstacktest.Instance) { i.Name, i.AccessIPv4 = "renamed", "203.0.113.9" }))
+	s.must(s.UpdateServer(m.id, func(i *openstacktest.Server) { i.Name, i.AccessIPv4 = "renamed", "203.0.113.9" }))
 	waitAddress(t, m.name, corev1.NodeExternalIP, "203.0.113.9")
 	s.must(s.DeleteServer(m.id))
 	setReady(t, m.name, corev1.ConditionFalse)

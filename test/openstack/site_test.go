@@ -17,7 +17,7 @@ import (
 
 // site is a cloud with a network of nodes behind a router.
 type site struct {
-	*openstacktest.Server
+	*openstacktest.Cloud
 	t       *testing.T
 	wire    *wire
 	secrets *secrets
@@ -35,7 +35,7 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	before := ccmtest.IgnoringCurrent()
 	logged := shared.klog.size()
 	s := &site{t: t, wire: newWire(t), subnets: map[int]string{}}
-	s.Server = openstacktest.NewServer(append([]openstacktest.Option{openstacktest.WithListener(s.wire)}, options...)...)
+	s.Cloud = openstacktest.NewCloud(append([]openstacktest.Option{openstacktest.WithListener(s.wire)}, options...)...)
 	s.secrets = newSecrets(s.Credentials())
 	t.Cleanup(func() {
 		s.noConnections()
@@ -89,9 +89,9 @@ type machine struct{ id, name, port string }
 func (m machine) providerID() string { return "openstack:///" + m.id }
 
 // addServer makes a server with a port on the network.
-func (s *site) addServer(name string, change ...func(*openstacktest.Instance)) machine {
+func (s *site) addServer(name string, change ...func(*openstacktest.Server)) machine {
 	s.t.Helper()
-	i := openstacktest.Instance{Name: name}
+	i := openstacktest.Server{Name: name}
 	for _, f := range change {
 		f(&i)
 	}

@@ -20,7 +20,7 @@ const adminPath = "/_sim"
 var errNotThere = errors.New("not there")
 
 // setUpAdmin serves what a test does to a cloud, as opposed to a client of OpenStack. None of it is recorded or fails by a [Fault].
-func (s *Server) setUpAdmin(mux *http.ServeMux) {
+func (s *Cloud) setUpAdmin(mux *http.ServeMux) {
 	for pattern, serve := range map[string]adminEndpoint{
 		"GET /calls":               s.adminCalls,
 		"DELETE /calls":            adminDoes(s.ForgetCalls),
@@ -30,7 +30,7 @@ func (s *Server) setUpAdmin(mux *http.ServeMux) {
 		"DELETE /faults":           adminDoes(s.RemoveFaults),
 		"DELETE /faults/{id}":      s.adminRemoveFault,
 		"GET /servers":             func(*http.Request) (any, error) { return listed(s.Servers()), nil },
-		"POST /servers":            adminTakes(func(_ *http.Request, i Instance) (any, error) { return object{"id": s.AddServer(i)}, nil }),
+		"POST /servers":            adminTakes(func(_ *http.Request, i Server) (any, error) { return object{"id": s.AddServer(i)}, nil }),
 		"PUT /servers/{id}/status": adminTakes(s.adminSetStatus),
 		"DELETE /servers/{id}": func(r *http.Request) (any, error) {
 			return nil, notThere(s.DeleteServer(r.PathValue("id")))
@@ -92,7 +92,7 @@ func notThere(err error) error {
 }
 
 // adminCalls are those whose operation matches the query's pattern, if it has one.
-func (s *Server) adminCalls(r *http.Request) (any, error) {
+func (s *Cloud) adminCalls(r *http.Request) (any, error) {
 	pattern := r.URL.Query().Get("operation")
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, fmt.Errorf("the pattern %q: %w", pattern, err)
@@ -113,19 +113,19 @@ type (
 	}
 )
 
-func (s *Server) adminSetStatus(r *http.Request, body statusBody) (any, error) {
+func (s *Cloud) adminSetStatus(r *http.Request, body statusBody) (any, error) {
 	if body.Status == "" {
 		return nil, errors.New("the status is missing")
 	}
 	return nil, notThere(s.SetServerStatus(r.PathValue("id"), body.Status))
 }
 
-func (s *Server) adminSetLatency(_ *http.Request, body latencyBody) (any, error) {
+func (s *Cloud) adminSetLatency(_ *http.Request, body latencyBody) (any, error) {
 	s.SetLatency(time.Duration(body.Latency))
 	return nil, nil
 }
 
-func (s *Server) adminSetPageSize(_ *http.Request, body pageSizeBody) (any, error) {
+func (s *Cloud) adminSetPageSize(_ *http.Request, body pageSizeBody) (any, error) {
 	if body.Items < 0 {
 		return nil, fmt.Errorf("a page cannot have %d items", body.Items)
 	}
@@ -184,7 +184,7 @@ func (f *injected) body() faultBody {
 	}
 }
 
-func (s *Server) adminInject(_ *http.Request, body faultBody) (any, error) {
+func (s *Cloud) adminInject(_ *http.Request, body faultBody) (any, error) {
 	if body.ID != 0 || body.Used != 0 {
 		return nil, errors.New("id and used are the cloud's to tell")
 	}
@@ -199,7 +199,7 @@ func (s *Server) adminInject(_ *http.Request, body faultBody) (any, error) {
 	return object{"id": s.inject(body.fault()).id}, nil
 }
 
-func (s *Server) adminFaults() []faultBody {
+func (s *Cloud) adminFaults() []faultBody {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := []faultBody{}
@@ -209,7 +209,7 @@ func (s *Server) adminFaults() []faultBody {
 	return all
 }
 
-func (s *Server) adminRemoveFault(r *http.Request) (any, error) {
+func (s *Cloud) adminRemoveFault(r *http.Request) (any, error) {
 	id, err := strconv.Atoi(r.PathValue("id"))
 	if err != nil {
 		return nil, fmt.Errorf("the id %q is not a number", r.PathValue("id"))

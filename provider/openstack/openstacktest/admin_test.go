@@ -54,7 +54,7 @@ func TestAdmin_Servers(t *testing.T) {
 	if got := send(t, s, "PUT", "/_sim/servers/a/status", `{"status": "SHUTOFF"}`); got.status != 204 || s.Servers()[0].Status != "SHUTOFF" {
 		t.Errorf("%d %s, %+v", got.status, got.body, s.Servers())
 	}
-	var list []Instance
+	var list []Server
 	if send(t, s, "GET", "/_sim/servers", "").into(&list); len(list) != 1 || list[0].Status != "SHUTOFF" {
 		t.Errorf("the servers are told as %+v", list)
 	}

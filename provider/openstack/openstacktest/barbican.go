@@ -27,7 +27,7 @@ type containerRow struct {
 	created time.Time
 }
 
-func (s *Server) setUpKeyManager(mux *http.ServeMux) {
+func (s *Cloud) setUpKeyManager(mux *http.ServeMux) {
 	root := keyManagerPath + "/v1"
 	op := func(name, pattern string, handle func(*request) answer) operation {
 		method, path, _ := strings.Cut(pattern, " ")
@@ -91,16 +91,16 @@ func keyManagerFailure(status int, text string) answer {
 	return failure(ServiceKeyManager, status, text)
 }
 
-func (s *Server) containerRef(id string) string {
+func (s *Cloud) containerRef(id string) string {
 	return s.URL() + keyManagerPath + "/v1/containers/" + id
 }
 
-func (s *Server) secretRef(id string) string { return s.URL() + keyManagerPath + "/v1/secrets/" + id }
+func (s *Cloud) secretRef(id string) string { return s.URL() + keyManagerPath + "/v1/secrets/" + id }
 
 // barbicanTime is without a zone.
 func barbicanTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000") }
 
-func (s *Server) showContainer(c *containerRow) object {
+func (s *Cloud) showContainer(c *containerRow) object {
 	refs := []object{}
 	for _, name := range sortedKeys(c.Secrets) {
 		refs = append(refs, object{"name": name, "secret_ref": c.Secrets[name]})
@@ -111,7 +111,7 @@ func (s *Server) showContainer(c *containerRow) object {
 	}
 }
 
-func (s *Server) showSecret(secret *secretRow) object {
+func (s *Cloud) showSecret(secret *secretRow) object {
 	shown := object{
 		"secret_ref": s.secretRef(secret.ID), "name": secret.Name, "secret_type": secret.Type, "status": StatusActive,
 		"algorithm": nil, "bit_length": nil, "mode": nil, "expiration": nil, "creator_id": nil,

@@ -30,21 +30,21 @@ type Container struct {
 }
 
 // AddSecret adds a secret and returns its reference, as Barbican and Octavia name it.
-func (s *Server) AddSecret(secret Secret) (ref string) {
+func (s *Cloud) AddSecret(secret Secret) (ref string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.secretRef(s.addSecret(secret))
 }
 
 // AddContainer adds a container and returns its reference: what default-tls-container-ref takes.
-func (s *Server) AddContainer(c Container) (ref string) {
+func (s *Cloud) AddContainer(c Container) (ref string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.containerRef(s.addContainer(c))
 }
 
 // addSecret is called with the lock held.
-func (s *Server) addSecret(secret Secret) (id string) {
+func (s *Cloud) addSecret(secret Secret) (id string) {
 	if secret.ID == "" {
 		secret.ID = s.newID()
 	}
@@ -56,7 +56,7 @@ func (s *Server) addSecret(secret Secret) (id string) {
 }
 
 // addContainer is called with the lock held.
-func (s *Server) addContainer(c Container) (id string) {
+func (s *Cloud) addContainer(c Container) (id string) {
 	if c.ID == "" {
 		c.ID = s.newID()
 	}

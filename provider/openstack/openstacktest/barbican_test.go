@@ -13,7 +13,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/keymanager/v1/secrets"
 )
 
-func keyManagerOf(t *testing.T, s *Server) *gophercloud.ServiceClient {
+func keyManagerOf(t *testing.T, s *Cloud) *gophercloud.ServiceClient {
 	t.Helper()
 	client, err := openstack.NewKeyManagerV1(login(t, s, byPassword(s.Credentials())), inRegion(s))
 	if err != nil {

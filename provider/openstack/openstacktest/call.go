@@ -61,21 +61,21 @@ func (r *record) add(call Call) {
 
 // Calls are the requests that have reached the cloud, in the order in which they were carried out: the last ones, see
 // [WithCallLimit].
-func (s *Server) Calls() []Call {
+func (s *Cloud) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.record.calls)
 }
 
 // Counts are the numbers of calls by operation.
-func (s *Server) Counts() map[string]int {
+func (s *Cloud) Counts() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.record.counts)
 }
 
 // ForgetCalls begins the record and the counts anew.
-func (s *Server) ForgetCalls() {
+func (s *Cloud) ForgetCalls() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.record.calls = nil
@@ -84,7 +84,7 @@ func (s *Server) ForgetCalls() {
 
 // WaitForCall returns the first call in the record that matches, as soon as there is one. The call has been carried out then,
 // and perhaps not been answered. The error is that of ctx.
-func (s *Server) WaitForCall(ctx context.Context, matches func(Call) bool) (Call, error) {
+func (s *Cloud) WaitForCall(ctx context.Context, matches func(Call) bool) (Call, error) {
 	for {
 		s.mu.Lock()
 		calls, arrived := slices.Clone(s.record.calls), s.record.arrived

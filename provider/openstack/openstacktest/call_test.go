@@ -65,7 +65,7 @@ func TestWaitForCall_ReturnsWithTheCallOrTheContext(t *testing.T) {
 }
 
 func TestObserver_MayUseTheServer(t *testing.T) {
-	var s *Server
+	var s *Cloud
 	var seen []int
 	var mu sync.Mutex
 	s = start(t, WithObserver(func(c Call) {
@@ -121,7 +121,7 @@ func TestParallelClients_SeeOneCloud(t *testing.T) {
 	for c := range clients {
 		group.Go(func() {
 			for i := range each {
-				id := s.AddServer(Instance{Name: fmt.Sprintf("n%d-%d", c, i)})
+				id := s.AddServer(Server{Name: fmt.Sprintf("n%d-%d", c, i)})
 				// Some of these fail by the fault above; that is not what is tested here.
 				_, _ = servers.List(client, nil).AllPages(patiently(t))
 				if _, err := servers.Get(patiently(t), client, id).Extract(); err != nil {

@@ -3,9 +3,9 @@ package openstacktest
 import "encoding/pem"
 
 // CertificatePEM is the certificate that a client must trust, in PEM; "" without [WithTLS].
-func (s *Server) CertificatePEM() string { return s.certificatePEM() }
+func (s *Cloud) CertificatePEM() string { return s.certificatePEM() }
 
-func (s *Server) certificatePEM() string {
+func (s *Cloud) certificatePEM() string {
 	certificate := s.http.Certificate()
 	if certificate == nil {
 		return ""

@@ -23,10 +23,10 @@ const (
 type setting struct{ key, value string }
 
 // CloudConf is a complete cloud.conf that logs in to [DefaultProject]; see [Credentials.CloudConf].
-func (s *Server) CloudConf(method AuthMethod) string { return s.Credentials().CloudConf(method) }
+func (s *Cloud) CloudConf(method AuthMethod) string { return s.Credentials().CloudConf(method) }
 
 // CloudsYAML is a complete clouds.yaml that logs in to [DefaultProject]; see [Credentials.CloudsYAML].
-func (s *Server) CloudsYAML(method AuthMethod) string { return s.Credentials().CloudsYAML(method) }
+func (s *Cloud) CloudsYAML(method AuthMethod) string { return s.Credentials().CloudsYAML(method) }
 
 // CloudConf is a complete cloud.conf, the file of a cloud controller manager: the section Global, at whose end a caller may add
 // others. It panics for a method that there is none of.

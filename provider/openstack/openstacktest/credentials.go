@@ -36,21 +36,21 @@ type Credentials struct {
 }
 
 // AddProject makes a project with a user, an application credential of the user's, and a trust of the user's for another one.
-func (s *Server) AddProject(p Project) Credentials {
+func (s *Cloud) AddProject(p Project) Credentials {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.credentials(s.addProject(p))
 }
 
 // Credentials are those of [DefaultProject].
-func (s *Server) Credentials() Credentials {
+func (s *Cloud) Credentials() Credentials {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.credentials(s.identity.projects[0])
 }
 
 // addProject is called with the lock held.
-func (s *Server) addProject(p Project) *project {
+func (s *Cloud) addProject(p Project) *project {
 	d := s.domainNamed(p.Domain)
 	made := &project{id: s.newIdentityID(), name: p.Name, domain: d}
 	roles := []string{"load-balancer_member", "member", "reader"}
@@ -69,7 +69,7 @@ func (s *Server) addProject(p Project) *project {
 	return made
 }
 
-func (s *Server) addUser(name string, d *domain) *user {
+func (s *Cloud) addUser(name string, d *domain) *user {
 	id := s.newIdentityID()
 	u := &user{id: id, name: name, password: "password-" + id, domain: d, grants: map[string][]string{}}
 	s.identity.users = append(s.identity.users, u)
@@ -77,7 +77,7 @@ func (s *Server) addUser(name string, d *domain) *user {
 }
 
 // credentials is called with the lock held.
-func (s *Server) credentials(p *project) Credentials {
+func (s *Cloud) credentials(p *project) Credentials {
 	c := Credentials{
 		AuthURL: s.AuthURL(), Region: s.settings.region,
 		ProjectID: p.id, ProjectName: p.name, DomainID: p.domain.id, DomainName: p.domain.name,
@@ -102,14 +102,14 @@ func (s *Server) credentials(p *project) Credentials {
 }
 
 // RevokeTokens makes all tokens invalid that were issued so far; see [WithTokenCache].
-func (s *Server) RevokeTokens() {
+func (s *Cloud) RevokeTokens() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.revoke(func(*token) bool { return true })
 }
 
 // ChangePassword gives the user with this id another password, and revokes the user's tokens, as Keystone does.
-func (s *Server) ChangePassword(userID, password string) error {
+func (s *Cloud) ChangePassword(userID, password string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.findUser(userBody{ID: userID})
@@ -121,7 +121,7 @@ func (s *Server) ChangePassword(userID, password string) error {
 }
 
 // DeleteApplicationCredential deletes it, and revokes the tokens that were issued for it.
-func (s *Server) DeleteApplicationCredential(id string) error {
+func (s *Cloud) DeleteApplicationCredential(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.deleteApplicationCredential(func(a *applicationCredential) bool { return a.id == id }) {
@@ -131,12 +131,12 @@ func (s *Server) DeleteApplicationCredential(id string) error {
 }
 
 // changePassword, deleteApplicationCredential and revoke are called with the lock held.
-func (s *Server) changePassword(u *user, password string) {
+func (s *Cloud) changePassword(u *user, password string) {
 	u.password = password
 	s.revoke(func(t *token) bool { return t.user == u })
 }
 
-func (s *Server) deleteApplicationCredential(which func(*applicationCredential) bool) (found bool) {
+func (s *Cloud) deleteApplicationCredential(which func(*applicationCredential) bool) (found bool) {
 	s.identity.applications = slices.DeleteFunc(s.identity.applications, func(a *applicationCredential) bool {
 		if which(a) {
 			found = true
@@ -148,7 +148,7 @@ func (s *Server) deleteApplicationCredential(which func(*applicationCredential) 
 	return found
 }
 
-func (s *Server) revoke(which func(*token) bool) {
+func (s *Cloud) revoke(which func(*token) bool) {
 	for _, t := range s.identity.tokens {
 		if which(t) {
 			t.revoked = true

@@ -1,12 +1,12 @@
 // Package openstacktest is an OpenStack cloud in memory for tests, in the manner of net/http/httptest: Keystone, Nova, Neutron,
 // Octavia and Barbican, as far as a cloud controller manager uses them.
 //
-// A [Server] is one cloud. It listens on a loopback address, so that any client of OpenStack can use it over the wire. It
+// A [Cloud] is one cloud. It listens on a loopback address, so that any client of OpenStack can use it over the wire. It
 // begins with a project, a user, an application credential and a trust; a test adds the rest, and reads from it what came of it:
 //
-//	cloud := openstacktest.NewServer()
+//	cloud := openstacktest.NewCloud()
 //	defer cloud.Close()
-//	cloud.AddServer(openstacktest.Instance{Name: "node-1"})
+//	cloud.AddServer(openstacktest.Server{Name: "node-1"})
 //	conf := cloud.CloudConf(openstacktest.PasswordAuth)
 //	// ... run a cloud controller manager with conf ...
 //	cloud.LoadBalancers()
@@ -18,7 +18,7 @@
 //
 //   - Keystone v3, at /identity: logins by password (by ids, or by names and domain), token, application credential (by id, or by
 //     name and user), and for a trust; scopes by project or trust, or none; expiry ([WithTokenLife]), revocation
-//     ([Server.RevokeTokens], [Server.ChangePassword], [Server.DeleteApplicationCredential]), also as late as the services notice it
+//     ([Cloud.RevokeTokens], [Cloud.ChangePassword], [Cloud.DeleteApplicationCredential]), also as late as the services notice it
 //     ([WithTokenCache]); users and their roles, for an administrator, and application credentials; the catalog with its regions and
 //     the interfaces public, internal and admin ([WithRegion], [WithOtherRegion], [WithoutService], [WithVersionedNetworkURL]).
 //   - Nova v2.1, at /compute: servers in all their states, with their list's filters and pages; their addresses, which
@@ -43,22 +43,22 @@
 //
 // # How it misbehaves
 //
-// [WithLatency] delays each answer. [Server.Inject] lets chosen requests fail: an error in the form of the service or a
+// [WithLatency] delays each answer. [Cloud.Inject] lets chosen requests fail: an error in the form of the service or a
 // proxy's page, before or after the request took effect; no answer, a closed connection, a body that breaks off, comes slowly, or is
 // another.
 //
 //	cloud.Inject(openstacktest.Fault{Operation: "server_list", Status: 503, RetryAfter: time.Second, Times: 2})
 //
-// Somebody else's hand is the methods of Server: [Server.SetServerStatus], [Server.DeleteServer], [Server.SetRoutes] and so on.
+// Somebody else's hand is the methods of Cloud: [Cloud.SetServerStatus], [Cloud.DeleteServer], [Cloud.SetRoutes] and so on.
 //
 // # What it remembers
 //
-// Every request, without its secrets: [Server.Calls], [Server.Counts]. [Server.WaitForCall] waits for one without
+// Every request, without its secrets: [Cloud.Calls], [Cloud.Counts]. [Cloud.WaitForCall] waits for one without
 // polling. The record keeps the last 100,000 ([WithCallLimit]).
 //
 // # Several processes
 //
-// Command openstack-simulator, in the folder cmd, is a Server as a process. With [WithAdmin], as there, other processes steer it
+// Command openstack-simulator, in the folder cmd, is a Cloud as a process. With [WithAdmin], as there, other processes steer it
 // over HTTP. They need not log in, and what they do is neither recorded nor subject to faults. All bodies are JSON; a mistake is
 // answered with a status of 4xx and {"error": "a sentence"}.
 //
@@ -69,8 +69,8 @@
 //	POST   /_sim/faults                    body Fault; answers {"id": 1}
 //	DELETE /_sim/faults/{id}
 //	DELETE /_sim/faults
-//	GET    /_sim/servers                   [Instance, ...]
-//	POST   /_sim/servers                   body Instance; answers {"id": "..."}
+//	GET    /_sim/servers                   [Server, ...]
+//	POST   /_sim/servers                   body Server; answers {"id": "..."}
 //	PUT    /_sim/servers/{id}/status       body {"status": "SHUTOFF"}
 //	DELETE /_sim/servers/{id}
 //	PUT    /_sim/latency                   body {"latency": "50ms"}

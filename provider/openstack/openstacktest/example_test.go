@@ -16,7 +16,7 @@ import (
 )
 
 // computeOf is a client of the cloud's Nova.
-func computeOf(ctx context.Context, cloud *openstacktest.Server) *gophercloud.ServiceClient {
+func computeOf(ctx context.Context, cloud *openstacktest.Cloud) *gophercloud.ServiceClient {
 	c := cloud.Credentials()
 	provider, err := openstack.AuthenticatedClient(ctx, gophercloud.AuthOptions{
 		IdentityEndpoint: c.AuthURL, UserID: c.UserID, Password: c.Password, AllowReauth: true,
@@ -35,9 +35,9 @@ func computeOf(ctx context.Context, cloud *openstacktest.Server) *gophercloud.Se
 
 func Example() {
 	ctx := context.Background()
-	cloud := openstacktest.NewServer()
+	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
-	id := cloud.AddServer(openstacktest.Instance{Name: "node-1", AvailabilityZone: "az-1"})
+	id := cloud.AddServer(openstacktest.Server{Name: "node-1", AvailabilityZone: "az-1"})
 
 	node, err := servers.Get(ctx, computeOf(ctx, cloud), id).Extract()
 	fmt.Println(node.Name, node.Status, node.AvailabilityZone, node.Flavor["original_name"], err)
@@ -51,11 +51,11 @@ func Example() {
 	// compute server_get 200
 }
 
-func ExampleServer_Inject() {
+func ExampleCloud_Inject() {
 	ctx := context.Background()
-	cloud := openstacktest.NewServer()
+	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
-	id := cloud.AddServer(openstacktest.Instance{Name: "node-1"})
+	id := cloud.AddServer(openstacktest.Server{Name: "node-1"})
 	client := computeOf(ctx, cloud)
 
 	cloud.Inject(openstacktest.Fault{Operation: "server_get", Status: http.StatusServiceUnavailable, Times: 1})
@@ -68,10 +68,10 @@ func ExampleServer_Inject() {
 	// false true
 }
 
-func ExampleServer_WaitForCall() {
+func ExampleCloud_WaitForCall() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	cloud := openstacktest.NewServer()
+	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
 	client := computeOf(ctx, cloud)
 
@@ -95,7 +95,7 @@ func ExampleServer_WaitForCall() {
 func ExampleWithProvisioning() {
 	ctx := context.Background()
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
-	cloud := openstacktest.NewServer(openstacktest.WithClock(clock), openstacktest.WithProvisioning(time.Minute))
+	cloud := openstacktest.NewCloud(openstacktest.WithClock(clock), openstacktest.WithProvisioning(time.Minute))
 	defer cloud.Close()
 	client := computeOf(ctx, cloud)
 
@@ -113,8 +113,8 @@ func ExampleWithProvisioning() {
 	// ACTIVE <nil>
 }
 
-func ExampleServer_CloudConf() {
-	cloud := openstacktest.NewServer(openstacktest.WithRegion("here"))
+func ExampleCloud_CloudConf() {
+	cloud := openstacktest.NewCloud(openstacktest.WithRegion("here"))
 	defer cloud.Close()
 	text := cloud.CloudConf(openstacktest.ApplicationCredentialAuth)
 	for line := range strings.Lines(text) {
@@ -129,11 +129,11 @@ func ExampleServer_CloudConf() {
 	// application-credential-secret
 }
 
-func ExampleServer_AddProject() {
-	cloud := openstacktest.NewServer()
+func ExampleCloud_AddProject() {
+	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
 	other := cloud.AddProject(openstacktest.Project{Name: "other", Domain: "corp"})
-	cloud.AddServer(openstacktest.Instance{Name: "theirs", ProjectID: other.ProjectID})
+	cloud.AddServer(openstacktest.Server{Name: "theirs", ProjectID: other.ProjectID})
 	fmt.Println(other.Username, other.DomainName, other.ProjectID != cloud.Credentials().ProjectID)
 	// Output:
 	// other-user corp true

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A Fault is something that goes wrong with requests, from [Server.Inject] until it is used up or removed. Its functions must not
-// use the Server: they are part of a step of the cloud.
+// A Fault is something that goes wrong with requests, from [Cloud.Inject] until it is used up or removed. Its functions must not
+// use the Cloud: they are part of a step of the cloud.
 type Fault struct {
 	// Service and Operation choose the requests, as patterns of path.Match: "server_*". Empty: all.
 	Service   string
@@ -37,7 +37,7 @@ type Fault struct {
 	// AfterEffect carries the request out before it is answered with Status, Hang or Drop.
 	AfterEffect bool
 
-	// Hang never answers: until the client gives up or the Server is closed.
+	// Hang never answers: until the client gives up or the Cloud is closed.
 	Hang bool
 	// Drop closes the connection instead of answering.
 	Drop bool
@@ -58,12 +58,12 @@ type injected struct {
 }
 
 // Inject lets requests fail from now on. Faults that were injected first are asked first; one request has one fault.
-func (s *Server) Inject(fault Fault) (remove func()) {
+func (s *Cloud) Inject(fault Fault) (remove func()) {
 	id := s.inject(fault).id
 	return func() { s.removeFault(id) }
 }
 
-func (s *Server) inject(fault Fault) *injected {
+func (s *Cloud) inject(fault Fault) *injected {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.injected++
@@ -73,7 +73,7 @@ func (s *Server) inject(fault Fault) *injected {
 }
 
 // removeFault tells whether the fault was in force.
-func (s *Server) removeFault(id int) bool {
+func (s *Cloud) removeFault(id int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.faults)
@@ -82,14 +82,14 @@ func (s *Server) removeFault(id int) bool {
 }
 
 // RemoveFaults removes all faults.
-func (s *Server) RemoveFaults() {
+func (s *Cloud) RemoveFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = nil
 }
 
 // takeFault is called with the lock held. The zero Fault is none.
-func (s *Server) takeFault(call Call) Fault {
+func (s *Cloud) takeFault(call Call) Fault {
 	for _, f := range s.faults {
 		if !f.matches(call) {
 			continue
@@ -149,10 +149,10 @@ func (f Fault) change(call Call, r rendered) rendered {
 	return r
 }
 
-// send writes the answer, as far as the fault lets it. ctx ends with the client's patience and with the Server.
+// send writes the answer, as far as the fault lets it. ctx ends with the client's patience and with the Cloud.
 func (f Fault) send(ctx context.Context, w http.ResponseWriter, r rendered) {
 	control := http.NewResponseController(w)
-	// A client that does not read must not keep the Server from closing.
+	// A client that does not read must not keep the Cloud from closing.
 	defer context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })()
 	if f.Hang {
 		<-ctx.Done()

@@ -14,7 +14,7 @@ import (
 )
 
 // statuses asks for the servers so many times.
-func statuses(t *testing.T, s *Server, times int) (all []int) {
+func statuses(t *testing.T, s *Cloud, times int) (all []int) {
 	t.Helper()
 	for range times {
 		all = append(all, ask(t, s, "GET", computePath+"/servers", "").status)
@@ -54,7 +54,7 @@ func TestFault_WithoutTimes_LastsUntilItIsRemoved(t *testing.T) {
 
 func TestFault_ChoosesItsRequests(t *testing.T) {
 	s := start(t)
-	id := s.AddServer(Instance{Name: "n"})
+	id := s.AddServer(Server{Name: "n"})
 	for name, test := range map[string]struct {
 		fault     Fault
 		list, get int
@@ -79,7 +79,7 @@ func TestFault_ChoosesItsRequests(t *testing.T) {
 
 func TestFault_Status_CarriesNothingOut(t *testing.T) {
 	s := start(t)
-	id := s.AddServer(Instance{Name: "n"})
+	id := s.AddServer(Server{Name: "n"})
 	s.Inject(Fault{Status: 500, Times: 1})
 	if got := ask(t, s, "DELETE", computePath+"/servers/"+id, ""); got.status != 500 || len(s.Servers()) != 1 {
 		t.Errorf("%d, and the servers are %v", got.status, s.Servers())
@@ -89,7 +89,7 @@ func TestFault_Status_CarriesNothingOut(t *testing.T) {
 func TestFault_AfterEffect_CarriesTheRequestOut(t *testing.T) {
 	for name, fault := range map[string]Fault{"status": {Status: 504}, "drop": {Drop: true}} {
 		s := start(t)
-		id := s.AddServer(Instance{Name: "n"})
+		id := s.AddServer(Server{Name: "n"})
 		fault.AfterEffect = true
 		s.Inject(fault)
 		got, err := trySend(t, s, "DELETE", computePath+"/servers/"+id, "", "X-Auth-Token", s.Credentials().Token)
@@ -121,7 +121,7 @@ func TestFault_Body_IsAProxysPage(t *testing.T) {
 
 func TestFault_Rewrite_ChangesTheTrueAnswer(t *testing.T) {
 	s := start(t)
-	s.AddServer(Instance{Name: "there"})
+	s.AddServer(Server{Name: "there"})
 	s.Inject(Fault{Rewrite: func(_ Call, status int, body []byte) (int, []byte) {
 		return status, []byte(strings.ReplaceAll(string(body), "there", "elsewhere"))
 	}})
@@ -160,7 +160,7 @@ func TestFault_Slow_SendsAllOfTheBody(t *testing.T) {
 }
 
 // ends runs a request and returns its error.
-func ends(t *testing.T, s *Server) <-chan error {
+func ends(t *testing.T, s *Cloud) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() {

@@ -14,7 +14,7 @@ const identityPath = "/identity"
 
 // Names that a cloud has from its start.
 const (
-	// DefaultProject is the project of [Server.Credentials].
+	// DefaultProject is the project of [Cloud.Credentials].
 	DefaultProject = "demo"
 	// DefaultDomain is the domain of projects that are given none; its id is "default", as in each OpenStack.
 	DefaultDomain = "Default"
@@ -90,7 +90,7 @@ func (r *request) isAdmin() bool {
 	return r.token != nil && slices.Contains(r.token.roles, "admin")
 }
 
-func (s *Server) setUpIdentity(mux *http.ServeMux) {
+func (s *Cloud) setUpIdentity(mux *http.ServeMux) {
 	s.identity.tokens = map[string]*token{}
 	s.identity.domains = []*domain{{id: "default", name: DefaultDomain}}
 	s.addProject(Project{Name: DefaultProject})
@@ -110,20 +110,20 @@ func (s *Server) setUpIdentity(mux *http.ServeMux) {
 }
 
 // newIdentityID makes an id as Keystone does: without hyphens.
-func (s *Server) newIdentityID() string { return strings.ReplaceAll(s.newID(), "-", "") }
+func (s *Cloud) newIdentityID() string { return strings.ReplaceAll(s.newID(), "-", "") }
 
 // tokenPrefix is what Fernet tokens begin with in our time: the version and the first bytes of when they were made.
 const tokenPrefix = "gAAAAAB"
 
 // newTokenID makes an id that tells nothing, and that no other cloud has. The same calls give the same ids, but for the port.
-func (s *Server) newTokenID() string {
+func (s *Cloud) newTokenID() string {
 	s.identity.issued++
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s token %d", s.URL(), s.identity.issued))
 	return tokenPrefix + hex.EncodeToString(sum[:])
 }
 
 // domainNamed finds a domain, or makes it.
-func (s *Server) domainNamed(name string) *domain {
+func (s *Cloud) domainNamed(name string) *domain {
 	if name == "" {
 		name = DefaultDomain
 	}
@@ -138,7 +138,7 @@ func (s *Server) domainNamed(name string) *domain {
 }
 
 // authenticate finds the caller's token. Without a valid one the answer is the refusal. It is called with the lock held.
-func (s *Server) authenticate(service string, r *http.Request) (*token, answer) {
+func (s *Cloud) authenticate(service string, r *http.Request) (*token, answer) {
 	id := r.Header.Get("X-Auth-Token")
 	t := s.validToken(id)
 	if service != ServiceIdentity {
@@ -154,7 +154,7 @@ func (s *Server) authenticate(service string, r *http.Request) (*token, answer) 
 }
 
 // validToken is nil for a token that Keystone does not know, or no longer.
-func (s *Server) validToken(id string) *token {
+func (s *Cloud) validToken(id string) *token {
 	t := s.identity.tokens[id]
 	if t == nil || t.revoked || !s.clock.Now().Before(t.expires) {
 		return nil
@@ -165,7 +165,7 @@ func (s *Server) validToken(id string) *token {
 // tokenOfService is what the services other than Keystone take for valid: they ask Keystone about a token, and remember the answer for
 // a while, all together (keystonemiddleware, token_cache_time and memcached_servers). So a token may outlive its revocation; see
 // [WithTokenCache].
-func (s *Server) tokenOfService(id string) *token {
+func (s *Cloud) tokenOfService(id string) *token {
 	t, now := s.identity.tokens[id], s.clock.Now()
 	if t != nil && !t.accepted.IsZero() && now.Before(t.expires) && now.Before(t.accepted.Add(s.settings.tokenCache)) {
 		return t
@@ -177,7 +177,7 @@ func (s *Server) tokenOfService(id string) *token {
 }
 
 // unauthorized is what Keystone answers to most that is wrong with a login: it does not say what.
-func (s *Server) unauthorized() answer {
+func (s *Cloud) unauthorized() answer {
 	a := identityFailure(http.StatusUnauthorized, "The request you have made requires authentication.")
 	a.header = http.Header{"Www-Authenticate": {fmt.Sprintf("Keystone uri=%q", s.URL()+identityPath)}}
 	return a

@@ -30,7 +30,7 @@ func (s settings) catalogPaths() []struct{ service, name, path string } {
 
 // catalog is the list of services. The endpoints of other regions come first, so that a client that does not look at
 // the region is found out: nothing is behind them.
-func (s *Server) catalog() []object {
+func (s *Cloud) catalog() []object {
 	services := []object{}
 	for _, entry := range s.settings.catalogPaths() {
 		if slices.Contains(s.settings.absent, entry.service) {
@@ -48,7 +48,7 @@ func (s *Server) catalog() []object {
 	return services
 }
 
-func (s *Server) endpoints(region, prefix, service, path string) []object {
+func (s *Cloud) endpoints(region, prefix, service, path string) []object {
 	endpoints := []object{}
 	for _, kind := range []string{InterfacePublic, InterfaceInternal, InterfaceAdmin} {
 		endpoints = append(endpoints, object{
@@ -80,7 +80,7 @@ func identityVersions(r *request) answer {
 
 func identityVersion(r *request) answer { return ok(object{"version": r.server.identityVersion()}) }
 
-func (s *Server) identityVersion() object {
+func (s *Cloud) identityVersion() object {
 	return object{
 		"id": "v3.14", "status": "stable", "updated": "2020-04-07T00:00:00Z",
 		"links":       []object{{"rel": "self", "href": s.URL() + identityPath + "/v3/"}},

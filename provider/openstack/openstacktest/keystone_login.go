@@ -101,7 +101,7 @@ func malformed(what string) answer {
 }
 
 // refused is the 401 that does not say what is wrong.
-func (s *Server) refused() *answer {
+func (s *Cloud) refused() *answer {
 	a := s.unauthorized()
 	return &a
 }
@@ -109,7 +109,7 @@ func (s *Server) refused() *answer {
 func refusedAs(a answer) *answer { return &a }
 
 // issue makes the token valid.
-func (s *Server) issue(t *token) {
+func (s *Cloud) issue(t *token) {
 	now := s.clock.Now()
 	for id, old := range s.identity.tokens {
 		if !now.Before(old.expires) {
@@ -125,7 +125,7 @@ func (s *Server) issue(t *token) {
 }
 
 // identify finds who logs in. All methods that are named must agree.
-func (s *Server) identify(body authBody) (*token, *answer) {
+func (s *Cloud) identify(body authBody) (*token, *answer) {
 	t := &token{methods: body.Auth.Identity.Methods}
 	for _, method := range t.methods {
 		var (
@@ -157,7 +157,7 @@ func (s *Server) identify(body authBody) (*token, *answer) {
 }
 
 // unknownMethod tells which there are, unlike any other refusal.
-func (s *Server) unknownMethod() *answer {
+func (s *Cloud) unknownMethod() *answer {
 	a := s.unauthorized()
 	a.body = object{"error": object{
 		"code": http.StatusUnauthorized, "title": "Unauthorized", "message": "Attempted to authenticate with an unsupported method.",
@@ -166,7 +166,7 @@ func (s *Server) unknownMethod() *answer {
 	return &a
 }
 
-func (s *Server) userWithPassword(b userBody) (*user, *answer) {
+func (s *Cloud) userWithPassword(b userBody) (*user, *answer) {
 	if b.ID == "" && b.Name == "" {
 		return nil, refusedAs(malformed("Expecting to find id or name in user."))
 	}
@@ -181,7 +181,7 @@ func (s *Server) userWithPassword(b userBody) (*user, *answer) {
 }
 
 // findUser finds a user by id, or by name and domain.
-func (s *Server) findUser(b userBody) *user {
+func (s *Cloud) findUser(b userBody) *user {
 	for _, u := range s.identity.users {
 		if b.ID != "" && u.id == b.ID || b.ID == "" && u.name == b.Name && u.domain.is(b.Domain) {
 			return u
@@ -199,7 +199,7 @@ func (d *domain) is(b domainBody) bool {
 
 // userWithToken exchanges a token for another. It lives no longer than the first one, and neither a trust nor an application
 // credential can be left that way. A token that is not valid is not found: a 404, where all else that is wrong is a 401.
-func (s *Server) userWithToken(t *token, id string) (*user, *answer) {
+func (s *Cloud) userWithToken(t *token, id string) (*user, *answer) {
 	old := s.validToken(id)
 	switch {
 	case old == nil:
@@ -231,7 +231,7 @@ func union(a, b []string) []string {
 }
 
 // userWithApplicationCredential: one that is asked for by id, and is not there, is a 404; by name it is a 401.
-func (s *Server) userWithApplicationCredential(t *token, body authBody) (*user, *answer) {
+func (s *Cloud) userWithApplicationCredential(t *token, body authBody) (*user, *answer) {
 	b := body.Auth.Identity.ApplicationCredential
 	if b.ID == "" && b.User == (userBody{}) {
 		return nil, refusedAs(malformed("Expecting to find user in application credential."))
@@ -255,7 +255,7 @@ func (s *Server) userWithApplicationCredential(t *token, body authBody) (*user, 
 }
 
 // scope gives the token its project, if the user has a role there.
-func (s *Server) scope(t *token, raw json.RawMessage) *answer {
+func (s *Cloud) scope(t *token, raw json.RawMessage) *answer {
 	if t.application != nil {
 		return s.scopeToApplication(t, raw)
 	}
@@ -277,7 +277,7 @@ func (s *Server) scope(t *token, raw json.RawMessage) *answer {
 }
 
 // scopeToApplication: its project is its own, and asking for one, even that one, is refused, with the reason.
-func (s *Server) scopeToApplication(t *token, raw json.RawMessage) *answer {
+func (s *Cloud) scopeToApplication(t *token, raw json.RawMessage) *answer {
 	if raw != nil {
 		a := s.unauthorized()
 		a.body = object{"error": object{
@@ -301,7 +301,7 @@ func (b scopeBody) kinds() (n int) {
 	return n
 }
 
-func (s *Server) scopeToProject(t *token, id, name string, in domainBody) *answer {
+func (s *Cloud) scopeToProject(t *token, id, name string, in domainBody) *answer {
 	if id == "" && in == (domainBody{}) {
 		return refusedAs(malformed("Expecting to find domain in project."))
 	}
@@ -321,7 +321,7 @@ func (t *token) scopeTo(p *project) bool {
 }
 
 // scopeToTrust makes the trustee the trustor, as a trust with impersonation does. Another's trust is there, but forbidden.
-func (s *Server) scopeToTrust(t *token, id string) *answer {
+func (s *Cloud) scopeToTrust(t *token, id string) *answer {
 	for _, trust := range s.identity.trusts {
 		if trust.id != id {
 			continue
@@ -347,7 +347,7 @@ func (t *token) answer(r *request, status int) answer {
 }
 
 // view leaves out the catalog of a token without a project: such a token has none.
-func (t *token) view(s *Server, withCatalog bool) object {
+func (t *token) view(s *Cloud, withCatalog bool) object {
 	view := object{
 		"methods":    t.methods,
 		"user":       t.user.view(),

@@ -316,7 +316,7 @@ func TestProjects_DoNotSeeEachOther(t *testing.T) {
 	s := start(t)
 	other := s.AddProject(Project{Name: "other", Domain: "corp"})
 	admin := s.AddProject(Project{Name: "operators", Admin: true})
-	id := s.AddServer(Instance{Name: "theirs", ProjectID: other.ProjectID})
+	id := s.AddServer(Server{Name: "theirs", ProjectID: other.ProjectID})
 	for _, test := range []struct {
 		name, token, path string
 		status            int
@@ -379,8 +379,8 @@ func TestCatalog_IsToldToATokenThatHasOne(t *testing.T) {
 
 func TestCatalog_EachInterface_LeadsToTheSameCloud(t *testing.T) {
 	s := start(t)
-	s.AddServer(Instance{Name: "a"})
-	s.AddServer(Instance{Name: "b"})
+	s.AddServer(Server{Name: "a"})
+	s.AddServer(Server{Name: "b"})
 	s.SetPageSize(1)
 	client := login(t, s, byPassword(s.Credentials()))
 	for _, kind := range []string{InterfacePublic, InterfaceInternal, InterfaceAdmin} {

@@ -9,7 +9,7 @@ import (
 )
 
 // setUpUsers serves what an administrator does with users, and users with their application credentials.
-func (s *Server) setUpUsers(mux *http.ServeMux) {
+func (s *Cloud) setUpUsers(mux *http.ServeMux) {
 	operation := func(name, method, path string, handle func(*request) answer) operation {
 		return operation{service: ServiceIdentity, name: name, pattern: method + " " + identityPath + "/v3" + path, handle: handle}
 	}
@@ -109,7 +109,7 @@ func updateUser(r *request, u *user) answer {
 }
 
 // change: with another password, or disabled, a user's tokens are revoked.
-func (s *Server) change(u *user, given userAttributes) {
+func (s *Cloud) change(u *user, given userAttributes) {
 	u.name = cmp.Or(given.Name, u.name)
 	if given.Password != nil {
 		s.changePassword(u, *given.Password)

@@ -20,9 +20,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // start starts a cloud that ends with the test.
-func start(t *testing.T, options ...Option) *Server {
+func start(t *testing.T, options ...Option) *Cloud {
 	t.Helper()
-	s := NewServer(options...)
+	s := NewCloud(options...)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -44,7 +44,7 @@ func byPassword(c Credentials) gophercloud.AuthOptions {
 }
 
 // login is a client as gophercloud makes it, with connections of its own.
-func login(t *testing.T, s *Server, options gophercloud.AuthOptions) *gophercloud.ProviderClient {
+func login(t *testing.T, s *Cloud, options gophercloud.AuthOptions) *gophercloud.ProviderClient {
 	t.Helper()
 	client, err := tryLogin(t, options)
 	if err != nil {
@@ -65,12 +65,12 @@ func tryLogin(t *testing.T, options gophercloud.AuthOptions) (*gophercloud.Provi
 	return client, openstack.Authenticate(patiently(t), client, options)
 }
 
-func inRegion(s *Server) gophercloud.EndpointOpts {
+func inRegion(s *Cloud) gophercloud.EndpointOpts {
 	return gophercloud.EndpointOpts{Region: s.Credentials().Region}
 }
 
 // computeOf is a client of Nova for the default project.
-func computeOf(t *testing.T, s *Server) *gophercloud.ServiceClient {
+func computeOf(t *testing.T, s *Cloud) *gophercloud.ServiceClient {
 	t.Helper()
 	client, err := openstack.NewComputeV2(login(t, s, byPassword(s.Credentials())), inRegion(s))
 	if err != nil {
@@ -88,13 +88,13 @@ type exchange struct {
 }
 
 // ask sends a request with a new token of the default project; header holds pairs of keys and values, which come last.
-func ask(t *testing.T, s *Server, method, path, body string, header ...string) exchange {
+func ask(t *testing.T, s *Cloud, method, path, body string, header ...string) exchange {
 	t.Helper()
 	return send(t, s, method, path, body, append([]string{"X-Auth-Token", s.Credentials().Token}, header...)...)
 }
 
 // send sends a request without a token.
-func send(t *testing.T, s *Server, method, path, body string, header ...string) exchange {
+func send(t *testing.T, s *Cloud, method, path, body string, header ...string) exchange {
 	t.Helper()
 	got, err := trySend(t, s, method, path, body, header...)
 	if err != nil {
@@ -103,7 +103,7 @@ func send(t *testing.T, s *Server, method, path, body string, header ...string) 
 	return got
 }
 
-func trySend(t *testing.T, s *Server, method, path, body string, header ...string) (exchange, error) {
+func trySend(t *testing.T, s *Cloud, method, path, body string, header ...string) (exchange, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(patiently(t), method, s.URL()+path, bytes.NewBufferString(body))
 	if err != nil {
@@ -150,7 +150,7 @@ func (e exchange) is(status int, body string) {
 }
 
 // trusting is a transport that trusts the cloud's certificate.
-func trusting(t *testing.T, s *Server) *http.Transport {
+func trusting(t *testing.T, s *Cloud) *http.Transport {
 	t.Helper()
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM([]byte(s.CertificatePEM())) {

@@ -34,7 +34,7 @@ func requestedMicroversion(r *http.Request) string {
 }
 
 // negotiate finds the microversion for a request, or refuses it. Only Nova has any here.
-func (s *Server) negotiate(service string, r *http.Request) (microversion, *answer) {
+func (s *Cloud) negotiate(service string, r *http.Request) (microversion, *answer) {
 	lowest, highest := microversion{2, 1}, microversion{2, s.settings.computeMinor}
 	requested := requestedMicroversion(r)
 	switch {
@@ -69,7 +69,7 @@ func parseMicroversion(text string) (microversion, bool) {
 }
 
 // withMicroversion says in the answer's header which microversion it is of.
-func (s *Server) withMicroversion(service string, v microversion, a answer) answer {
+func (s *Cloud) withMicroversion(service string, v microversion, a answer) answer {
 	if service != ServiceCompute {
 		return a
 	}

@@ -18,7 +18,7 @@ type networkSettings struct {
 
 // network is Neutron: all that it has, and its rules beyond one resource.
 type network struct {
-	server *Server
+	server *Cloud
 
 	networks           *kind[Network]
 	subnets            *kind[Subnet]
@@ -42,7 +42,7 @@ type network struct {
 	maxRoutes     int
 }
 
-func (s *Server) setUpNetwork(mux *http.ServeMux) {
+func (s *Cloud) setUpNetwork(mux *http.ServeMux) {
 	n := &s.network
 	*n = network{
 		server: s, addresses: newAddresses(), portsByDevice: map[string][]string{}, floatingByPort: map[string][]string{},
@@ -131,9 +131,9 @@ func WithUserChosenAddresses() Option { return func(s *settings) { s.network.cho
 
 // SetNetworkQuota limits how many of a resource each project may have: "network", "subnet", "port", "router", "floatingip",
 // "security_group", "security_group_rule" or "trunk", or how many routes a router: "router_route". Users' requests for more are
-// refused with 409 OverQuota; what services and the methods of Server create counts, and is not refused. Default, and with a
+// refused with 409 OverQuota; what services and the methods of Cloud create counts, and is not refused. Default, and with a
 // limit below 0: no limit.
-func (s *Server) SetNetworkQuota(resource string, limit int) {
+func (s *Cloud) SetNetworkQuota(resource string, limit int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if limit < 0 {
@@ -143,8 +143,8 @@ func (s *Server) SetNetworkQuota(resource string, limit int) {
 	s.network.quotas[resource] = limit
 }
 
-// add creates a resource by the rules of the API, for the methods of Server.
-func add[T any](s *Server, k *kind[T], spec T) string {
+// add creates a resource by the rules of the API, for the methods of Cloud.
+func add[T any](s *Cloud, k *kind[T], spec T) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
@@ -161,7 +161,7 @@ func add[T any](s *Server, k *kind[T], spec T) string {
 	return k.id(&row)
 }
 
-func update[T any](s *Server, k *kind[T], id string, change func(*T)) error {
+func update[T any](s *Cloud, k *kind[T], id string, change func(*T)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
@@ -177,7 +177,7 @@ func update[T any](s *Server, k *kind[T], id string, change func(*T)) error {
 	})
 }
 
-func remove[T any](s *Server, k *kind[T], id string) error {
+func remove[T any](s *Cloud, k *kind[T], id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
@@ -188,7 +188,7 @@ func remove[T any](s *Server, k *kind[T], id string) error {
 	return k.remove(neutronItself(), row)
 }
 
-func snapshot[T any](s *Server, k *kind[T]) []T {
+func snapshot[T any](s *Cloud, k *kind[T]) []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()

@@ -7,8 +7,8 @@ import (
 )
 
 // A router between the nodes' network and the world, with a route to the pods of a node.
-func ExampleServer_AddRouter() {
-	cloud := openstacktest.NewServer()
+func ExampleCloud_AddRouter() {
+	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
 
 	public := cloud.AddNetwork(openstacktest.Network{Name: "public", External: true})

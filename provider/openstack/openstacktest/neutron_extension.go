@@ -47,7 +47,7 @@ func WithoutExtensions(aliases ...string) Option {
 
 // SetExtension gives Neutron an extension, or takes it, as an operator does who restarts it with another configuration. It is
 // an error if the cloud does not know the alias.
-func (s *Server) SetExtension(alias string, on bool) error {
+func (s *Cloud) SetExtension(alias string, on bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.Contains(networkExtensions(), alias) {

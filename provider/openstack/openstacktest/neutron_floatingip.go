@@ -39,18 +39,18 @@ func (f *FloatingIP) dissociate() error {
 }
 
 // AddFloatingIP creates a floating IP and returns its id. It panics if the cloud would refuse it.
-func (s *Server) AddFloatingIP(spec FloatingIP) string { return add(s, s.network.floatingIPs, spec) }
+func (s *Cloud) AddFloatingIP(spec FloatingIP) string { return add(s, s.network.floatingIPs, spec) }
 
 // FloatingIPs are all floating IPs, of all projects, in the order of their ids.
-func (s *Server) FloatingIPs() []FloatingIP { return snapshot(s, s.network.floatingIPs) }
+func (s *Cloud) FloatingIPs() []FloatingIP { return snapshot(s, s.network.floatingIPs) }
 
 // UpdateFloatingIP changes a floating IP, as somebody else does: by the API's rules.
-func (s *Server) UpdateFloatingIP(id string, change func(*FloatingIP)) error {
+func (s *Cloud) UpdateFloatingIP(id string, change func(*FloatingIP)) error {
 	return update(s, s.network.floatingIPs, id, change)
 }
 
 // DeleteFloatingIP deletes a floating IP, as somebody else does.
-func (s *Server) DeleteFloatingIP(id string) error { return remove(s, s.network.floatingIPs, id) }
+func (s *Cloud) DeleteFloatingIP(id string) error { return remove(s, s.network.floatingIPs, id) }
 
 func (n *network) floatingIPKind() *kind[FloatingIP] {
 	k := &kind[FloatingIP]{

@@ -46,7 +46,7 @@ func TestFloatingIP_Lifecycle(t *testing.T) {
 }
 
 // portsNow are the ports of a device.
-func (s *Server) portsNow(deviceID string) []*Port {
+func (s *Cloud) portsNow(deviceID string) []*Port {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.network.portsOf(deviceID)

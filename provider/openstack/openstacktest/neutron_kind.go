@@ -26,7 +26,7 @@ type condition struct {
 	revision int
 }
 
-// neutronItself is the caller of what Neutron does by itself, and of the methods of [Server].
+// neutronItself is the caller of what Neutron does by itself, and of the methods of [Cloud].
 func neutronItself() caller { return caller{admin: true, neutron: true} }
 
 // kind is a kind of Neutron's resources: its attributes, its rules and what there is of it.

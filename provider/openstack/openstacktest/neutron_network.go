@@ -39,13 +39,13 @@ func (n *Network) standard() standard {
 }
 
 // AddNetwork creates a network and returns its id. It panics if the cloud would refuse it.
-func (s *Server) AddNetwork(spec Network) string { return add(s, s.network.networks, spec) }
+func (s *Cloud) AddNetwork(spec Network) string { return add(s, s.network.networks, spec) }
 
 // Networks are all networks, of all projects, in the order of their ids.
-func (s *Server) Networks() []Network { return snapshot(s, s.network.networks) }
+func (s *Cloud) Networks() []Network { return snapshot(s, s.network.networks) }
 
 // DeleteNetwork deletes a network with its subnets, as somebody else does. It is an error if it is in use.
-func (s *Server) DeleteNetwork(id string) error { return remove(s, s.network.networks, id) }
+func (s *Cloud) DeleteNetwork(id string) error { return remove(s, s.network.networks, id) }
 
 func (n *network) networkKind() *kind[Network] {
 	mayShare := func(c caller, row *Network) bool { return c.admin || !row.Shared && !row.External }

@@ -68,18 +68,18 @@ func (p *Port) standard() standard {
 }
 
 // AddPort creates a port and returns its id. It panics if the cloud would refuse it.
-func (s *Server) AddPort(spec Port) string { return add(s, s.network.ports, spec) }
+func (s *Cloud) AddPort(spec Port) string { return add(s, s.network.ports, spec) }
 
 // Ports are all ports, of all projects, also Neutron's own ones, in the order of their ids.
-func (s *Server) Ports() []Port { return snapshot(s, s.network.ports) }
+func (s *Cloud) Ports() []Port { return snapshot(s, s.network.ports) }
 
 // UpdatePort changes a port, as somebody else does: by the API's rules.
-func (s *Server) UpdatePort(id string, change func(*Port)) error {
+func (s *Cloud) UpdatePort(id string, change func(*Port)) error {
 	return update(s, s.network.ports, id, change)
 }
 
 // DeletePort deletes a port, as somebody else does. Its floating IP stays, without a port.
-func (s *Server) DeletePort(id string) error { return remove(s, s.network.ports, id) }
+func (s *Cloud) DeletePort(id string) error { return remove(s, s.network.ports, id) }
 
 func (n *network) portKind() *kind[Port] {
 	k := &kind[Port]{

@@ -12,7 +12,7 @@ import (
 )
 
 // seedPorts makes ports a, b, c and d that differ in all that is filtered by.
-func seedPorts(s *Server) (at site, other string) {
+func seedPorts(s *Cloud) (at site, other string) {
 	at = newSite(s)
 	s.AddSubnet(Subnet{NetworkID: at.internal, CIDR: "fd00:1::/64"})
 	other = s.AddNetwork(Network{Name: "other"})

@@ -40,8 +40,8 @@ func (r *Router) standard() standard {
 }
 
 // AddRouter creates a router and returns its id. It panics if the cloud would refuse it. The routes are not checked, as those of
-// [Server.SetRoutes].
-func (s *Server) AddRouter(spec Router) string {
+// [Cloud.SetRoutes].
+func (s *Cloud) AddRouter(spec Router) string {
 	routes := spec.Routes
 	spec.Routes = nil
 	id := add(s, s.network.routers, spec)
@@ -52,10 +52,10 @@ func (s *Server) AddRouter(spec Router) string {
 }
 
 // Routers are all routers, of all projects, in the order of their ids.
-func (s *Server) Routers() []Router { return snapshot(s, s.network.routers) }
+func (s *Cloud) Routers() []Router { return snapshot(s, s.network.routers) }
 
 // Routes are the extra routes of a router, as its "routes" show them; none if there is no such router.
-func (s *Server) Routes(routerID string) []Route {
+func (s *Cloud) Routes(routerID string) []Route {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	row, err := s.network.routers.find(routerID)
@@ -67,7 +67,7 @@ func (s *Server) Routes(routerID string) []Route {
 
 // SetRoutes gives a router these routes and no others, as somebody else does, who is not held to the API's rules: a next hop may
 // be out of reach.
-func (s *Server) SetRoutes(routerID string, routes ...Route) error {
+func (s *Cloud) SetRoutes(routerID string, routes ...Route) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	row, err := s.network.routers.find(routerID)
@@ -82,7 +82,7 @@ func (s *Server) SetRoutes(routerID string, routes ...Route) error {
 }
 
 // ConnectSubnet connects a router to a subnet, with the address of the subnet's gateway.
-func (s *Server) ConnectSubnet(routerID, subnetID string) error {
+func (s *Cloud) ConnectSubnet(routerID, subnetID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	row, err := s.network.routers.find(routerID)
@@ -94,7 +94,7 @@ func (s *Server) ConnectSubnet(routerID, subnetID string) error {
 }
 
 // DeleteRouter deletes a router, as somebody else does, with its interfaces and routes.
-func (s *Server) DeleteRouter(id string) error {
+func (s *Cloud) DeleteRouter(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	row, err := s.network.routers.find(id)
@@ -109,8 +109,8 @@ func (s *Server) DeleteRouter(id string) error {
 }
 
 // SetMaxRoutes limits the routes of each router; more are refused with 400 RoutesExhausted, as with Neutron's max_routes, whose
-// default is 30. 0, which is the default here: no limit. For the limit of newer releases, a quota, see [Server.SetNetworkQuota].
-func (s *Server) SetMaxRoutes(routes int) {
+// default is 30. 0, which is the default here: no limit. For the limit of newer releases, a quota, see [Cloud.SetNetworkQuota].
+func (s *Cloud) SetMaxRoutes(routes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.network.maxRoutes = routes

@@ -59,28 +59,28 @@ func (r *SecurityGroupRule) standard() standard {
 
 // AddSecurityGroup creates a security group, with the two rules for egress that each new one has, and returns its id. It panics
 // if the cloud would refuse it.
-func (s *Server) AddSecurityGroup(spec SecurityGroup) string {
+func (s *Cloud) AddSecurityGroup(spec SecurityGroup) string {
 	return add(s, s.network.securityGroups, spec)
 }
 
 // AddSecurityGroupRule creates a rule and returns its id. It panics if the cloud would refuse it.
-func (s *Server) AddSecurityGroupRule(spec SecurityGroupRule) string {
+func (s *Cloud) AddSecurityGroupRule(spec SecurityGroupRule) string {
 	return add(s, s.network.securityGroupRules, spec)
 }
 
 // SecurityGroups are all security groups, of all projects, in the order of their ids.
-func (s *Server) SecurityGroups() []SecurityGroup { return snapshot(s, s.network.securityGroups) }
+func (s *Cloud) SecurityGroups() []SecurityGroup { return snapshot(s, s.network.securityGroups) }
 
 // SecurityGroupRules are all rules, of all projects, in the order of their ids.
-func (s *Server) SecurityGroupRules() []SecurityGroupRule {
+func (s *Cloud) SecurityGroupRules() []SecurityGroupRule {
 	return snapshot(s, s.network.securityGroupRules)
 }
 
 // DeleteSecurityGroup deletes a security group with its rules, as somebody else does. It is an error if it is in use.
-func (s *Server) DeleteSecurityGroup(id string) error { return remove(s, s.network.securityGroups, id) }
+func (s *Cloud) DeleteSecurityGroup(id string) error { return remove(s, s.network.securityGroups, id) }
 
 // DeleteSecurityGroupRule deletes a rule, as somebody else does.
-func (s *Server) DeleteSecurityGroupRule(id string) error {
+func (s *Cloud) DeleteSecurityGroupRule(id string) error {
 	return remove(s, s.network.securityGroupRules, id)
 }
 

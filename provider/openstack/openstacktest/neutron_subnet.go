@@ -56,13 +56,13 @@ func (s *Subnet) standard() standard {
 }
 
 // AddSubnet creates a subnet and returns its id. It panics if the cloud would refuse it.
-func (s *Server) AddSubnet(spec Subnet) string { return add(s, s.network.subnets, spec) }
+func (s *Cloud) AddSubnet(spec Subnet) string { return add(s, s.network.subnets, spec) }
 
 // Subnets are all subnets, of all projects, in the order of their ids.
-func (s *Server) Subnets() []Subnet { return snapshot(s, s.network.subnets) }
+func (s *Cloud) Subnets() []Subnet { return snapshot(s, s.network.subnets) }
 
 // DeleteSubnet deletes a subnet, as somebody else does. It is an error if it is in use.
-func (s *Server) DeleteSubnet(id string) error { return remove(s, s.network.subnets, id) }
+func (s *Cloud) DeleteSubnet(id string) error { return remove(s, s.network.subnets, id) }
 
 func (n *network) subnetKind() *kind[Subnet] {
 	administrators := func(c caller, _ *Subnet) bool { return c.admin }

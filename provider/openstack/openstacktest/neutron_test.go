@@ -13,7 +13,7 @@ import (
 )
 
 // networkOf is a client of Neutron for the project of the credentials.
-func networkOf(t *testing.T, s *Server, c Credentials) *gophercloud.ServiceClient {
+func networkOf(t *testing.T, s *Cloud, c Credentials) *gophercloud.ServiceClient {
 	t.Helper()
 	client, err := openstack.NewNetworkV2(login(t, s, byPassword(c)), inRegion(s))
 	if err != nil {
@@ -25,7 +25,7 @@ func networkOf(t *testing.T, s *Server, c Credentials) *gophercloud.ServiceClien
 // site is a network with a subnet behind a router with a gateway.
 type site struct{ external, externalSubnet, internal, subnet, router string }
 
-func newSite(s *Server) site {
+func newSite(s *Cloud) site {
 	var made site
 	made.external = s.AddNetwork(Network{Name: "public", External: true})
 	made.externalSubnet = s.AddSubnet(Subnet{NetworkID: made.external, CIDR: "203.0.113.0/24"})
@@ -36,13 +36,13 @@ func newSite(s *Server) site {
 }
 
 // as sends a request with a token of the credentials.
-func as(t *testing.T, s *Server, c Credentials, method, path, body string, header ...string) exchange {
+func as(t *testing.T, s *Cloud, c Credentials, method, path, body string, header ...string) exchange {
 	t.Helper()
 	return send(t, s, method, "/networking/v2.0/"+path, body, append([]string{"X-Auth-Token", c.Token}, header...)...)
 }
 
 // neutron sends a request with a token of the default project.
-func neutron(t *testing.T, s *Server, method, path, body string, header ...string) exchange {
+func neutron(t *testing.T, s *Cloud, method, path, body string, header ...string) exchange {
 	t.Helper()
 	return as(t, s, s.Credentials(), method, path, body, header...)
 }

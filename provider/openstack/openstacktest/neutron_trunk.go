@@ -38,13 +38,13 @@ func (t *Trunk) standard() standard {
 }
 
 // AddTrunk creates a trunk and returns its id. It panics if the cloud would refuse it.
-func (s *Server) AddTrunk(spec Trunk) string { return add(s, s.network.trunks, spec) }
+func (s *Cloud) AddTrunk(spec Trunk) string { return add(s, s.network.trunks, spec) }
 
 // Trunks are all trunks, of all projects, in the order of their ids.
-func (s *Server) Trunks() []Trunk { return snapshot(s, s.network.trunks) }
+func (s *Cloud) Trunks() []Trunk { return snapshot(s, s.network.trunks) }
 
 // DeleteTrunk deletes a trunk, as somebody else does. Its ports stay.
-func (s *Server) DeleteTrunk(id string) error { return remove(s, s.network.trunks, id) }
+func (s *Cloud) DeleteTrunk(id string) error { return remove(s, s.network.trunks, id) }
 
 func (n *network) trunkKind() *kind[Trunk] {
 	k := &kind[Trunk]{

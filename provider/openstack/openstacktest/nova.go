@@ -30,14 +30,14 @@ type compute struct {
 	zones   []string
 }
 
-// An Instance is a server of Nova's.
-type Instance struct {
+// A Server is a server of Nova's.
+type Server struct {
 	// ID is made if it is empty.
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	// ProjectID is whose it is. Default: [DefaultProject]'s.
 	ProjectID string `json:"projectID"`
-	// Status is what the API shows, such as ACTIVE (the default) or SHUTOFF; see [Server.SetServerStatus].
+	// Status is what the API shows, such as ACTIVE (the default) or SHUTOFF; see [Cloud.SetServerStatus].
 	Status string `json:"status"`
 	// PowerState is Nova's number: 1 running, 3 paused, 4 shut down, 6 crashed, 7 suspended. Default: what goes with the status.
 	PowerState int `json:"powerState,omitempty"`
@@ -70,7 +70,7 @@ type Address struct {
 
 // instance is a server in the store.
 type instance struct {
-	Instance
+	Server
 	number uint64
 	// flavor is the one that the server was made from, which may be deleted since.
 	flavor Flavor
@@ -82,7 +82,7 @@ type instance struct {
 	faultless bool
 }
 
-func (s *Server) setUpCompute(mux *http.ServeMux) {
+func (s *Cloud) setUpCompute(mux *http.ServeMux) {
 	s.compute.servers = map[string]*instance{}
 	s.compute.zones = []string{DefaultZone}
 	s.compute.flavors = []*Flavor{{ID: "1", Name: DefaultFlavor, VCPUs: 1, RAM: 2048, Disk: 20}}
@@ -115,7 +115,7 @@ func (s *Server) setUpCompute(mux *http.ServeMux) {
 }
 
 // settleCompute finishes what is due. It is called with the lock held.
-func (s *Server) settleCompute(now time.Time) {
+func (s *Cloud) settleCompute(now time.Time) {
 	if s.settings.provisioning <= 0 {
 		return
 	}
@@ -128,17 +128,17 @@ func (s *Server) settleCompute(now time.Time) {
 
 // AddServer makes a server and returns its id. One with the same id is replaced. With [WithProvisioning] one in the status BUILD
 // becomes ACTIVE when its time has come.
-func (s *Server) AddServer(i Instance) (id string) {
+func (s *Cloud) AddServer(i Server) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.addServer(i).ID
 }
 
 // addServer is called with the lock held.
-func (s *Server) addServer(given Instance) *instance {
+func (s *Cloud) addServer(given Server) *instance {
 	now := s.clock.Now()
 	s.compute.made++
-	i := &instance{Instance: clone(given), number: s.compute.made}
+	i := &instance{Server: clone(given), number: s.compute.made}
 	if i.ID == "" {
 		i.ID = s.newID()
 	}
@@ -161,7 +161,7 @@ func (s *Server) addServer(given Instance) *instance {
 }
 
 // setFlavor keeps what the flavor is now.
-func (i *instance) setFlavor(s *Server, idOrName string) {
+func (i *instance) setFlavor(s *Cloud, idOrName string) {
 	i.flavor = Flavor{ID: idOrName, Name: idOrName}
 	if f := s.findFlavor(idOrName); f != nil {
 		i.flavor = *f
@@ -169,29 +169,29 @@ func (i *instance) setFlavor(s *Server, idOrName string) {
 	i.Flavor = i.flavor.Name
 }
 
-func clone(i Instance) Instance {
+func clone(i Server) Server {
 	i.Metadata, i.Tags, i.Addresses = maps.Clone(i.Metadata), slices.Clone(i.Tags), slices.Clone(i.Addresses)
 	return i
 }
 
 // Servers are all servers of all projects, oldest first.
-func (s *Server) Servers() []Instance {
+func (s *Cloud) Servers() []Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
-	var all []Instance
+	var all []Server
 	for _, i := range s.serversByAge() {
-		all = append(all, clone(i.Instance))
+		all = append(all, clone(i.Server))
 	}
 	return all
 }
 
-func (s *Server) serversByAge() []*instance {
+func (s *Cloud) serversByAge() []*instance {
 	return slices.SortedFunc(maps.Values(s.compute.servers), func(a, b *instance) int { return cmp.Compare(a.number, b.number) })
 }
 
-// UpdateServer changes a server; there is an error if there is none with this id. The change must not use the Server; the id stays.
-func (s *Server) UpdateServer(id string, change func(*Instance)) error {
+// UpdateServer changes a server; there is an error if there is none with this id. The change must not use the Cloud; the id stays.
+func (s *Cloud) UpdateServer(id string, change func(*Server)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
@@ -199,11 +199,11 @@ func (s *Server) UpdateServer(id string, change func(*Instance)) error {
 	if i == nil {
 		return noServer(id)
 	}
-	before, changed := i.Instance, clone(i.Instance)
+	before, changed := i.Server, clone(i.Server)
 	change(&changed)
 	changed = clone(changed)
 	changed.ID, changed.Updated = id, s.clock.Now()
-	i.Instance = changed
+	i.Server = changed
 	s.compute.addZone(changed.AvailabilityZone)
 	if changed.Status != before.Status {
 		i.due, i.faultless = time.Time{}, false
@@ -218,12 +218,12 @@ func (s *Server) UpdateServer(id string, change func(*Instance)) error {
 // and the task_state are those that go with it. The statuses are ACTIVE, BUILD, DELETED, ERROR, HARD_REBOOT, MIGRATING,
 // PASSWORD, PAUSED, REBOOT, REBUILD, RESCUE, RESIZE, REVERT_RESIZE, SHELVED, SHELVED_OFFLOADED, SHUTOFF, SOFT_DELETED, SUSPENDED,
 // UNKNOWN and VERIFY_RESIZE; any other is shown as it is. It stays so until it is changed again.
-func (s *Server) SetServerStatus(id, status string) error {
-	return s.UpdateServer(id, func(i *Instance) { i.Status, i.PowerState = status, 0 })
+func (s *Cloud) SetServerStatus(id, status string) error {
+	return s.UpdateServer(id, func(i *Server) { i.Status, i.PowerState = status, 0 })
 }
 
 // DeleteServer deletes a server at once, with its ports; there is an error if there is none with this id.
-func (s *Server) DeleteServer(id string) error {
+func (s *Cloud) DeleteServer(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.compute.servers[id]
@@ -237,7 +237,7 @@ func (s *Server) DeleteServer(id string) error {
 func noServer(id string) error { return fmt.Errorf("there is no server %s", id) }
 
 // removeServer is called with the lock held.
-func (s *Server) removeServer(i *instance) {
+func (s *Cloud) removeServer(i *instance) {
 	delete(s.compute.servers, i.ID)
 	s.unplug(i)
 	i.Addresses = nil
@@ -251,7 +251,7 @@ func (i *instance) setStatus(status string, at time.Time) {
 }
 
 // AddZone makes an availability zone without any server.
-func (s *Server) AddZone(name string) {
+func (s *Cloud) AddZone(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.compute.addZone(name)

@@ -23,7 +23,7 @@ func updateServer(r *request, i *instance) answer {
 	if err := r.decode(&body); err != nil {
 		return failure(ServiceCompute, http.StatusBadRequest, err.Error())
 	}
-	changed := i.Instance
+	changed := i.Server
 	fields := map[string]*string{"name": &changed.Name, "accessIPv4": &changed.AccessIPv4, "accessIPv6": &changed.AccessIPv6}
 	for name, raw := range body.Server {
 		field, known := fields[name]
@@ -38,7 +38,7 @@ func updateServer(r *request, i *instance) answer {
 	if refusal := checkServerAttributes(changed.Name, changed.AccessIPv4, changed.AccessIPv6); refusal != nil {
 		return *refusal
 	}
-	i.Instance = changed
+	i.Server = changed
 	i.Updated = r.server.clock.Now()
 	view := i.view(r)
 	if !r.version.atLeast(75) {

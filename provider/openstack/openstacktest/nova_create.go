@@ -42,7 +42,7 @@ func createServer(r *request) answer {
 	if r.server.settings.provisioning > 0 {
 		status = "BUILD"
 	}
-	i := r.server.addServer(Instance{
+	i := r.server.addServer(Server{
 		Name: given.Name, ProjectID: r.projectID(), Status: status, Flavor: flavor.ID, AvailabilityZone: given.AvailabilityZone,
 		Metadata: given.Metadata, Tags: given.Tags, AccessIPv4: given.AccessIPv4, AccessIPv6: given.AccessIPv6,
 	})

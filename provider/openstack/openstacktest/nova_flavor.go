@@ -19,7 +19,7 @@ type Flavor struct {
 }
 
 // AddFlavor makes a flavor and returns its id. One with the same id is replaced; the servers that have it keep what they have.
-func (s *Server) AddFlavor(f Flavor) (id string) {
+func (s *Cloud) AddFlavor(f Flavor) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.ID == "" {
@@ -31,7 +31,7 @@ func (s *Server) AddFlavor(f Flavor) (id string) {
 }
 
 // DeleteFlavor deletes the flavor with this id or name; there is an error if there is none. The servers that have it show it still.
-func (s *Server) DeleteFlavor(idOrName string) error {
+func (s *Cloud) DeleteFlavor(idOrName string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.deleteFlavor(idOrName) {
@@ -40,13 +40,13 @@ func (s *Server) DeleteFlavor(idOrName string) error {
 	return nil
 }
 
-func (s *Server) deleteFlavor(idOrName string) bool {
+func (s *Cloud) deleteFlavor(idOrName string) bool {
 	f := s.findFlavor(idOrName)
 	s.compute.flavors = slices.DeleteFunc(s.compute.flavors, func(other *Flavor) bool { return other == f })
 	return f != nil
 }
 
-func (s *Server) findFlavor(idOrName string) *Flavor {
+func (s *Cloud) findFlavor(idOrName string) *Flavor {
 	for _, f := range s.compute.flavors {
 		if f.ID == idOrName || f.Name == idOrName {
 			return f

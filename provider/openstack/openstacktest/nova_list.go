@@ -53,7 +53,7 @@ func (r *request) takeLast() {
 }
 
 // allServersByAge includes the deleted ones.
-func (s *Server) allServersByAge() []*instance {
+func (s *Cloud) allServersByAge() []*instance {
 	all := slices.Concat(s.compute.deleted, s.serversByAge())
 	slices.SortFunc(all, func(a, b *instance) int { return cmp.Compare(a.number, b.number) })
 	return all
@@ -210,7 +210,7 @@ func (r *request) addressFilter(text string, version int) func(*instance) bool {
 	}
 }
 
-func (s *Server) fixedAddresses(i *instance, version int) (texts []string) {
+func (s *Cloud) fixedAddresses(i *instance, version int) (texts []string) {
 	for _, a := range slices.Concat(s.portAddresses(i), i.Addresses) {
 		if !a.Floating && a.version() == version {
 			texts = append(texts, a.Address)

@@ -9,7 +9,7 @@ import (
 )
 
 // portsInOrder are a server's ports in the order in which it got them, which Nova keeps; others that claim to be its come last.
-func (s *Server) portsInOrder(i *instance) []*Port {
+func (s *Cloud) portsInOrder(i *instance) []*Port {
 	place := func(p *Port) int {
 		if at := slices.Index(i.plugged, p.ID); at >= 0 {
 			return at
@@ -22,7 +22,7 @@ func (s *Server) portsInOrder(i *instance) []*Port {
 }
 
 // portAddresses are a server's addresses as Neutron has them: those of its ports, each followed by its floating IPs.
-func (s *Server) portAddresses(i *instance) (all []Address) {
+func (s *Cloud) portAddresses(i *instance) (all []Address) {
 	n := &s.network
 	for _, port := range s.portsInOrder(i) {
 		name := port.NetworkID
@@ -133,7 +133,7 @@ func refuseAsNeutron(err error) *answer {
 	return refuse(status, err.Error())
 }
 
-func (s *Server) bind(port *Port, device, owner string) error {
+func (s *Cloud) bind(port *Port, device, owner string) error {
 	return s.network.ports.change(neutronItself(), port, func(p *Port) error {
 		p.DeviceID, p.DeviceOwner = device, owner
 		return nil
@@ -141,13 +141,13 @@ func (s *Server) bind(port *Port, device, owner string) error {
 }
 
 // unplug deletes the ports of a server that is gone, and leaves those that were lent to it.
-func (s *Server) unplug(i *instance) {
+func (s *Cloud) unplug(i *instance) {
 	for _, port := range s.network.portsOf(i.ID) {
 		s.release(i, port)
 	}
 }
 
-func (s *Server) release(i *instance, port *Port) {
+func (s *Cloud) release(i *instance, port *Port) {
 	if slices.Contains(i.lent, port.ID) {
 		_ = s.bind(port, "", "")
 	} else {

@@ -50,7 +50,7 @@ func mustGet(t *testing.T, client *gophercloud.ServiceClient, id string) *server
 
 func TestServer_ShowsWhatItWasGiven(t *testing.T) {
 	s := start(t)
-	id := s.AddServer(Instance{
+	id := s.AddServer(Server{
 		Name: "node-1", AvailabilityZone: "az-1", Metadata: map[string]string{"hostname": "h"}, Tags: []string{"blue"},
 		AccessIPv4: "192.0.2.9", AccessIPv6: "2001:db8::9",
 		Addresses: []Address{
@@ -89,12 +89,12 @@ func TestServer_Missing_IsNovas404(t *testing.T) {
 func TestServerList_Filters(t *testing.T) {
 	s := start(t)
 	address := func(a string) []Address { return []Address{{Network: "n", Address: a}} }
-	s.AddServer(Instance{Name: "node-1", Addresses: address("10.0.0.1")})
-	s.AddServer(Instance{Name: "node-10", Status: "SHUTOFF", Addresses: address("10.0.0.10")})
-	s.AddServer(Instance{Name: "NODE-1", Status: "ERROR", AvailabilityZone: "az-2", Addresses: address("2001:db8::1")})
-	third := s.AddServer(Instance{Name: "a.b", Tags: []string{"blue"}})
-	s.AddServer(Instance{Name: "axb", Tags: []string{"blue", "green"}})
-	s.AddServer(Instance{Name: "theirs", ProjectID: s.AddProject(Project{Name: "other"}).ProjectID})
+	s.AddServer(Server{Name: "node-1", Addresses: address("10.0.0.1")})
+	s.AddServer(Server{Name: "node-10", Status: "SHUTOFF", Addresses: address("10.0.0.10")})
+	s.AddServer(Server{Name: "NODE-1", Status: "ERROR", AvailabilityZone: "az-2", Addresses: address("2001:db8::1")})
+	third := s.AddServer(Server{Name: "a.b", Tags: []string{"blue"}})
+	s.AddServer(Server{Name: "axb", Tags: []string{"blue", "green"}})
+	s.AddServer(Server{Name: "theirs", ProjectID: s.AddProject(Project{Name: "other"}).ProjectID})
 	client := computeOf(t, s)
 	client.Microversion = "2.60"
 	for _, test := range []struct {
@@ -162,15 +162,15 @@ func TestServerList_BadQueries_AreRefused(t *testing.T) {
 	if got := ask(t, s, "GET", computePath+"/servers?status=deleted", ""); got.status != http.StatusForbidden {
 		t.Errorf("deleted ones: %d %s", got.status, got.body)
 	}
-	s.AddServer(Instance{Name: "n"})
+	s.AddServer(Server{Name: "n"})
 	ask(t, s, "GET", computePath+"/servers?limit=0", "").is(http.StatusOK, `{"servers": []}`)
 }
 
 func TestServerList_FiltersOfAdministratorsAndOfNewerVersions(t *testing.T) {
 	s := start(t)
 	admin := s.AddProject(Project{Name: "operators", Admin: true})
-	first := s.AddServer(Instance{Name: "first", AvailabilityZone: "az-1", ProjectID: admin.ProjectID})
-	s.AddServer(Instance{Name: "second", ProjectID: admin.ProjectID, Locked: true})
+	first := s.AddServer(Server{Name: "first", AvailabilityZone: "az-1", ProjectID: admin.ProjectID})
+	s.AddServer(Server{Name: "second", ProjectID: admin.ProjectID, Locked: true})
 	for _, test := range []struct{ token, version, query, want string }{
 		{"admin", "2.1", "uuid=" + first, "first"},
 		{"admin", "2.1", "availability_zone=az-1", "first"},
@@ -184,8 +184,8 @@ func TestServerList_FiltersOfAdministratorsAndOfNewerVersions(t *testing.T) {
 			token = s.Credentials().Token
 		}
 		if len(s.Servers()) == 2 && test.token == "member" {
-			s.AddServer(Instance{Name: "mine", AvailabilityZone: "az-1"})
-			s.AddServer(Instance{Name: "yours", Locked: true})
+			s.AddServer(Server{Name: "mine", AvailabilityZone: "az-1"})
+			s.AddServer(Server{Name: "yours", Locked: true})
 		}
 		var body struct{ Servers []struct{ Name string } }
 		send(t, s, "GET", computePath+"/servers?"+test.query, "", "X-Auth-Token", token, "OpenStack-API-Version", "compute "+test.version).into(&body)
@@ -202,9 +202,9 @@ func TestServerList_FiltersOfAdministratorsAndOfNewerVersions(t *testing.T) {
 func TestDeletedServers_AreShownToThoseWhoAskForChanges(t *testing.T) {
 	s := start(t)
 	admin := s.AddProject(Project{Name: "operators", Admin: true})
-	s.AddServer(Instance{Name: "old"})
-	id := s.AddServer(Instance{Name: "gone"})
-	s.AddServer(Instance{Name: "new"})
+	s.AddServer(Server{Name: "old"})
+	id := s.AddServer(Server{Name: "gone"})
+	s.AddServer(Server{Name: "new"})
 	if err := s.DeleteServer(id); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestServerList_Pages(t *testing.T) {
 	want := []string{}
 	for i := range 7 {
 		name := fmt.Sprintf("n%d", i)
-		s.AddServer(Instance{Name: name})
+		s.AddServer(Server{Name: name})
 		want = append([]string{name}, want...)
 	}
 	client := computeOf(t, s)
@@ -272,12 +272,12 @@ func TestServerList_Pages(t *testing.T) {
 func TestServerList_MarkerThatIsFilteredOut_IsAPlaceAllTheSame(t *testing.T) {
 	s := start(t)
 	for _, name := range []string{"a", "b", "c"} {
-		s.AddServer(Instance{ID: "id-" + name, Name: name})
+		s.AddServer(Server{ID: "id-" + name, Name: name})
 	}
 	if err := s.SetServerStatus("id-b", "ERROR"); err != nil {
 		t.Fatal(err)
 	}
-	s.AddServer(Instance{ID: "theirs", ProjectID: "other"})
+	s.AddServer(Server{ID: "theirs", ProjectID: "other"})
 	got := ask(t, s, "GET", computePath+"/servers?status=ACTIVE&marker=id-b", "")
 	if got.status != 200 || !strings.Contains(string(got.body), "id-a") || strings.Contains(string(got.body), "id-c") {
 		t.Errorf("%d %s", got.status, got.body)
@@ -290,7 +290,7 @@ func TestServerList_MarkerThatIsFilteredOut_IsAPlaceAllTheSame(t *testing.T) {
 func TestServerList_PageSizeZero_IsAll(t *testing.T) {
 	s := start(t, WithPageSize(0))
 	for range 1200 {
-		s.AddServer(Instance{Name: "n"})
+		s.AddServer(Server{Name: "n"})
 	}
 	got := ask(t, s, "GET", computePath+"/servers", "")
 	var body struct {
@@ -305,7 +305,7 @@ func TestServerList_PageSizeZero_IsAll(t *testing.T) {
 
 func TestServerStates_ShowWhatGoesWithThem(t *testing.T) {
 	s := start(t)
-	id := s.AddServer(Instance{Name: "n"})
+	id := s.AddServer(Server{Name: "n"})
 	client := computeOf(t, s)
 	for status, want := range map[string]string{
 		"ACTIVE": "active//1", "SHUTOFF": "stopped//4", "PAUSED": "paused//3", "SUSPENDED": "suspended//4", "SHELVED": "shelved//4",
@@ -327,7 +327,7 @@ func TestServerStates_ShowWhatGoesWithThem(t *testing.T) {
 
 func TestServer_PowerStateOfItsOwn(t *testing.T) {
 	s := start(t)
-	id := s.AddServer(Instance{Name: "n", Status: "ERROR", PowerState: 4})
+	id := s.AddServer(Server{Name: "n", Status: "ERROR", PowerState: 4})
 	client := computeOf(t, s)
 	got := mustGet(t, client, id)
 	if got.PowerState != servers.SHUTDOWN || got.Fault.Message == "" {
@@ -345,9 +345,9 @@ func TestUpdateServer_ChangesWhatClientsSee(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	s := start(t, WithClock(clock))
 	s.AddFlavor(Flavor{Name: "big", VCPUs: 8})
-	id := s.AddServer(Instance{Name: "n"})
+	id := s.AddServer(Server{Name: "n"})
 	clock.SetTime(clock.Now().Add(time.Minute))
-	err := s.UpdateServer(id, func(i *Instance) {
+	err := s.UpdateServer(id, func(i *Server) {
 		i.ID, i.Name, i.Flavor, i.AvailabilityZone = "ignored", "renamed", "big", ""
 		i.Addresses = append(i.Addresses, Address{Network: "late", Address: "10.0.0.1"})
 	})
@@ -372,7 +372,7 @@ func TestUpdateServer_ChangesWhatClientsSee(t *testing.T) {
 
 func TestSnapshots_AreCopies(t *testing.T) {
 	s := start(t)
-	given := Instance{Name: "n", Metadata: map[string]string{"k": "v"}}
+	given := Server{Name: "n", Metadata: map[string]string{"k": "v"}}
 	s.AddServer(given)
 	given.Metadata["k"] = "changed"
 	s.Servers()[0].Metadata["k"] = "changed"
@@ -385,8 +385,8 @@ func TestFlavor_EmbeddedSince247_WhateverBecameOfIt(t *testing.T) {
 	s := start(t)
 	id := s.AddFlavor(Flavor{Name: "c1.large", VCPUs: 4, RAM: 8192, Disk: 40, ExtraSpecs: map[string]string{"hw:cpu_policy": "dedicated"}})
 	secret := s.AddFlavor(Flavor{Name: "c1.secret", Private: true})
-	server := s.AddServer(Instance{Name: "a", Flavor: "c1.large"})
-	hidden := s.AddServer(Instance{Name: "b", Flavor: secret})
+	server := s.AddServer(Server{Name: "a", Flavor: "c1.large"})
+	hidden := s.AddServer(Server{Name: "b", Flavor: secret})
 	old, modern := computeOf(t, s), computeOf(t, s)
 	modern.Microversion = "2.47"
 
@@ -428,7 +428,7 @@ func TestFlavor_EmbeddedSince247_WhateverBecameOfIt(t *testing.T) {
 
 func TestMicroversion_DecidesWhatIsShown(t *testing.T) {
 	s := start(t)
-	id := s.AddServer(Instance{Name: "n", Metadata: map[string]string{"k": "v"}})
+	id := s.AddServer(Server{Name: "n", Metadata: map[string]string{"k": "v"}})
 	since := map[string]int{"locked": 9, "description": 19, "tags": 26, "trusted_image_certificates": 63, "server_groups": 71, "locked_reason": 73}
 	for _, minor := range []int{1, 9, 19, 26, 63, 71, 73, 96} {
 		var body struct{ Server map[string]any }
@@ -510,7 +510,7 @@ func TestMicroversion_Discovery(t *testing.T) {
 
 func TestZones_AreThoseOfServersAndMore(t *testing.T) {
 	s := start(t)
-	s.AddServer(Instance{Name: "n", AvailabilityZone: "az-1"})
+	s.AddServer(Server{Name: "n", AvailabilityZone: "az-1"})
 	s.AddZone("az-0")
 	pages, err := availabilityzones.List(computeOf(t, s)).AllPages(patiently(t))
 	if err != nil {
@@ -528,7 +528,7 @@ func TestZones_AreThoseOfServersAndMore(t *testing.T) {
 
 func TestActions_LeadFromStatusToStatus(t *testing.T) {
 	s := start(t)
-	id := s.AddServer(Instance{Name: "n"})
+	id := s.AddServer(Server{Name: "n"})
 	for _, step := range []struct {
 		action string
 		status int
@@ -572,7 +572,7 @@ func TestActions_LeadFromStatusToStatus(t *testing.T) {
 func TestResetState_ByAnAdministrator_LeavesThePowerState(t *testing.T) {
 	s := start(t)
 	admin := s.AddProject(Project{Name: "operators", Admin: true})
-	id := s.AddServer(Instance{Name: "n", Status: "SHUTOFF"})
+	id := s.AddServer(Server{Name: "n", Status: "SHUTOFF"})
 	reset := func(state string) exchange {
 		return send(t, s, "POST", computePath+"/servers/"+id+"/action", `{"os-resetState": {"state": "`+state+`"}}`, "X-Auth-Token", admin.Token)
 	}
@@ -590,7 +590,7 @@ func TestResetState_ByAnAdministrator_LeavesThePowerState(t *testing.T) {
 
 func TestShelvedServer_HasNeitherHostNorZone(t *testing.T) {
 	s := start(t)
-	id := s.AddServer(Instance{Name: "n", AvailabilityZone: "az-1"})
+	id := s.AddServer(Server{Name: "n", AvailabilityZone: "az-1"})
 	ask(t, s, "POST", computePath+"/servers/"+id+"/action", `{"shelve": null}`)
 	client := computeOf(t, s)
 	if got := mustGet(t, client, id); got.Status != "SHELVED_OFFLOADED" || got.AvailabilityZone != "" || got.HostID != "" {
@@ -748,7 +748,7 @@ func TestAddresses_OfPortsAndFloatingIPs(t *testing.T) {
 	private := s.AddNetwork(Network{Name: "private"})
 	subnet := s.AddSubnet(Subnet{NetworkID: private, CIDR: "10.0.0.0/24"})
 	s.AddRouter(Router{Name: "r", ExternalNetworkID: public, Subnets: []string{subnet}})
-	id := s.AddServer(Instance{Name: "n"})
+	id := s.AddServer(Server{Name: "n"})
 	port := s.AddPort(Port{NetworkID: private, DeviceID: id, FixedIPs: []FixedIP{{Address: "10.0.0.5"}}, MACAddress: "fa:16:3e:aa:bb:cc"})
 	floating := s.AddFloatingIP(FloatingIP{NetworkID: public, PortID: port})
 	client := computeOf(t, s)

@@ -2,7 +2,7 @@ package openstacktest
 
 import "net/http"
 
-func (s *Server) setUpComputeVersions(mux *http.ServeMux) {
+func (s *Cloud) setUpComputeVersions(mux *http.ServeMux) {
 	s.register(
 		mux,
 		operation{service: ServiceCompute, name: "version_list", pattern: "GET /compute", open: true, handle: listComputeVersions},

@@ -141,7 +141,7 @@ func (i *identity) ownerOf(projectID string) string {
 }
 
 // addressViews are the server's addresses by network. A server that is being built has none yet: Nova shows what it has cached.
-func (s *Server) addressViews(i *instance) map[string][]object {
+func (s *Cloud) addressViews(i *instance) map[string][]object {
 	views := map[string][]object{}
 	if i.Status == "BUILD" {
 		return views

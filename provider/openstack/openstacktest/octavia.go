@@ -112,7 +112,7 @@ func (t *tree) addresses() []string {
 	return all
 }
 
-func (s *Server) setUpLoadBalancer(mux *http.ServeMux) {
+func (s *Cloud) setUpLoadBalancer(mux *http.ServeMux) {
 	s.loadBalancer.quotas = map[string]int{}
 	root := loadBalancerPath
 	s.register(mux,

@@ -6,7 +6,7 @@ import (
 )
 
 // LoadBalancers are all load balancers, of all projects, in the order in which they were made. Changing them changes nothing.
-func (s *Server) LoadBalancers() []LoadBalancer {
+func (s *Cloud) LoadBalancers() []LoadBalancer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
@@ -18,7 +18,7 @@ func (s *Server) LoadBalancers() []LoadBalancer {
 }
 
 // LoadBalancer finds a load balancer by its id or, if it is the only one of that name, by its name.
-func (s *Server) LoadBalancer(idOrName string) (LoadBalancer, error) {
+func (s *Cloud) LoadBalancer(idOrName string) (LoadBalancer, error) {
 	var named []LoadBalancer
 	for _, lb := range s.LoadBalancers() {
 		if lb.ID == idOrName {
@@ -39,7 +39,7 @@ func (s *Server) LoadBalancer(idOrName string) (LoadBalancer, error) {
 //
 // Zero values mean what they mean for the API: a listener without ConnectionLimit has no limit, one without timeouts has the defaults,
 // and a member without Weight has 1; for a member of weight 0 change it later.
-func (s *Server) AddLoadBalancer(lb LoadBalancer) string {
+func (s *Cloud) AddLoadBalancer(lb LoadBalancer) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
@@ -56,7 +56,7 @@ func (s *Server) AddLoadBalancer(lb LoadBalancer) string {
 
 // ChangeLoadBalancer changes a load balancer and what is below it behind the API's back, by no rules and in no time: as an
 // operator in the database. Listeners, pools and members that the change leaves out are gone, new ones without an id get one.
-func (s *Server) ChangeLoadBalancer(id string, change func(*LoadBalancer)) error {
+func (s *Cloud) ChangeLoadBalancer(id string, change func(*LoadBalancer)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
@@ -81,7 +81,7 @@ func (s *Server) ChangeLoadBalancer(id string, change func(*LoadBalancer)) error
 }
 
 // DeleteLoadBalancer deletes a load balancer and all below it at once, whatever its state, as somebody else does.
-func (s *Server) DeleteLoadBalancer(id string) error {
+func (s *Cloud) DeleteLoadBalancer(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()

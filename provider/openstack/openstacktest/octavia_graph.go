@@ -184,7 +184,7 @@ func (g graphReader) link() error {
 
 // createTree checks the load balancer and all below it, and then makes all of it or nothing. Ids are made for all that has
 // none. The caller starts the work.
-func (s *Server) createTree(c caller, t *tree) error {
+func (s *Cloud) createTree(c caller, t *tree) error {
 	if err := s.placeVIP(c, &t.LoadBalancer); err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (s *Server) createTree(c caller, t *tree) error {
 }
 
 // begin makes the resources.
-func (s *Server) begin(t *tree) {
+func (s *Cloud) begin(t *tree) {
 	now := s.clock.Now()
 	for _, resource := range t.resources() {
 		if resource.ID == "" {
@@ -224,14 +224,14 @@ func (s *Server) begin(t *tree) {
 }
 
 // born sets what a new resource has before the work on it is done.
-func (s *Server) born(t *tree, resource *OctaviaResource) {
+func (s *Cloud) born(t *tree, resource *OctaviaResource) {
 	resource.ProjectID = t.ProjectID
 	resource.OperatingStatus = statusOffline
 }
 
 // lacksSubnet: subnets of members are not looked at when a whole load balancer is created, nor when a batch changes those that are there. The work
 // fails.
-func (s *Server) lacksSubnet(t *tree) bool {
+func (s *Cloud) lacksSubnet(t *tree) bool {
 	for _, p := range t.pools {
 		for _, m := range p.members {
 			if m.SubnetID == "" || m.ProvisioningStatus == StatusPendingDelete {
@@ -246,7 +246,7 @@ func (s *Server) lacksSubnet(t *tree) bool {
 }
 
 // admitTree checks the pools first, and then the listeners.
-func (s *Server) admitTree(t *tree) error {
+func (s *Cloud) admitTree(t *tree) error {
 	provider := s.settings.octavia.provider(t.Provider)
 	if err := provider.admitTree(t); err != nil {
 		return err
@@ -269,7 +269,7 @@ func (s *Server) admitTree(t *tree) error {
 	return nil
 }
 
-func (s *Server) admitPoolTree(t *tree, p *poolTree, provider octaviaProvider) error {
+func (s *Cloud) admitPoolTree(t *tree, p *poolTree, provider octaviaProvider) error {
 	// The session persistence, and the algorithm that amphorae do not have, are looked at only when a pool is made alone.
 	if err := admitRevocation(&p.Pool); err != nil {
 		return err

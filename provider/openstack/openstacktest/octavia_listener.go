@@ -82,7 +82,7 @@ func createListener(r *request) (answer, error) {
 }
 
 // add makes a resource below a load balancer.
-func (s *Server) add(t *tree, resource *OctaviaResource) {
+func (s *Cloud) add(t *tree, resource *OctaviaResource) {
 	resource.ID = s.newID()
 	s.born(t, resource)
 	t.set(resource, StatusPendingCreate, s.clock.Now())
@@ -101,7 +101,7 @@ func admitDefaultPool(t *tree, l *Listener) error {
 }
 
 // admitListenerOf checks a listener that is made beside others.
-func (s *Server) admitListenerOf(t *tree, l *Listener, others []*Listener) error {
+func (s *Cloud) admitListenerOf(t *tree, l *Listener, others []*Listener) error {
 	fillListener(l)
 	// dict_keys() is how Python shows the names of the headers here.
 	if err := admitHeaders(l, "dict_keys(%s)"); err != nil {
@@ -123,7 +123,7 @@ func (s *Server) admitListenerOf(t *tree, l *Listener, others []*Listener) error
 }
 
 // admitCertificates looks for all certificates in Barbican (BaseController._validate_tls_refs).
-func (s *Server) admitCertificates(l *Listener) error {
+func (s *Cloud) admitCertificates(l *Listener) error {
 	refs := append([]string{}, l.SNIContainerRefs...)
 	if l.DefaultTLSContainerRef != "" {
 		refs = append(refs, l.DefaultTLSContainerRef)
@@ -171,7 +171,7 @@ func updateListener(r *request) (answer, error) {
 	return ok(object{"listener": view.listener(t, l)}), nil
 }
 
-func (s *Server) admitChangedListener(t *tree, old, changed *Listener) error {
+func (s *Cloud) admitChangedListener(t *tree, old, changed *Listener) error {
 	if err := admitListener(changed, "%s protocol listener does not support TLS or header insertion."); err != nil {
 		return err
 	}

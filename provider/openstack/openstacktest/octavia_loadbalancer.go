@@ -52,7 +52,7 @@ func createLoadBalancer(r *request) (answer, error) {
 }
 
 // givePoolIDs gives the pools, which have their names for ids so far, ids of their own.
-func givePoolIDs(s *Server, t *tree) {
+func givePoolIDs(s *Cloud, t *tree) {
 	for _, p := range t.pools {
 		listeners := t.listenersOf(p)
 		p.ID = s.newID()

@@ -83,7 +83,7 @@ func createMember(r *request) (answer, error) {
 }
 
 // admitMemberSubnet: the subnet of a new member must be there.
-func (s *Server) admitMemberSubnet(c caller, m *Member) error {
+func (s *Cloud) admitMemberSubnet(c caller, m *Member) error {
 	if m.SubnetID == "" {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (s *Server) admitMemberSubnet(c caller, m *Member) error {
 }
 
 // admitMemberOf checks a new member.
-func (s *Server) admitMemberOf(t *tree, p *poolTree, m *Member) error {
+func (s *Cloud) admitMemberOf(t *tree, p *poolTree, m *Member) error {
 	if err := admitMember(m); err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func merged(old, given Member, fields map[string]json.RawMessage) Member {
 	return given
 }
 
-func (s *Server) admitMembers(c caller, t *tree, p *poolTree, b batch) error {
+func (s *Cloud) admitMembers(c caller, t *tree, p *poolTree, b batch) error {
 	provider := s.settings.octavia.provider(t.Provider)
 	more := len(b.added) - len(b.deleted)
 	if err := s.loadBalancer.admitMore(t.ProjectID, QuotaMember, "Member", more); err != nil {
@@ -276,7 +276,7 @@ func (s *Server) admitMembers(c caller, t *tree, p *poolTree, b batch) error {
 	return provider.admitBatch()
 }
 
-func (s *Server) apply(t *tree, p *poolTree, b batch) {
+func (s *Cloud) apply(t *tree, p *poolTree, b batch) {
 	now := s.clock.Now()
 	for m, changed := range b.changed {
 		*m = changed
@@ -295,7 +295,7 @@ func (s *Server) apply(t *tree, p *poolTree, b batch) {
 
 // startPlumbing is startWork for members that come and go: the amphorae are put into their subnets, those of the members that stay, too
 // (network_tasks.CalculateDelta).
-func (s *Server) startPlumbing(t *tree) {
+func (s *Cloud) startPlumbing(t *tree) {
 	t.doomed = s.lacksSubnet(t)
 	s.startWork(t, StatusPendingUpdate)
 }

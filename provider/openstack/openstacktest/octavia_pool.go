@@ -125,7 +125,7 @@ func persistenceHasType(given map[string]json.RawMessage) error {
 }
 
 // admitPoolOf checks a pool that is made or changed.
-func (s *Server) admitPoolOf(t *tree, p *Pool) error {
+func (s *Cloud) admitPoolOf(t *tree, p *Pool) error {
 	if err := admitRevocation(p); err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ type LoadBalancerFlavor struct {
 }
 
 // AddLoadBalancerFlavor adds a flavor and returns its id.
-func (s *Server) AddLoadBalancerFlavor(f LoadBalancerFlavor) string {
+func (s *Cloud) AddLoadBalancerFlavor(f LoadBalancerFlavor) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.ID == "" {
@@ -138,14 +138,14 @@ func (s *Server) AddLoadBalancerFlavor(f LoadBalancerFlavor) string {
 }
 
 // AddLoadBalancerZone adds an availability zone of Octavia's.
-func (s *Server) AddLoadBalancerZone(name string) {
+func (s *Cloud) AddLoadBalancerZone(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loadBalancer.zones = append(s.loadBalancer.zones, name)
 }
 
 // chooseProvider finds the provider of a new load balancer (LoadBalancersController._get_provider), and checks flavor and zone.
-func (s *Server) chooseProvider(lb *LoadBalancer) error {
+func (s *Cloud) chooseProvider(lb *LoadBalancer) error {
 	flavor, err := s.loadBalancer.flavor(lb.FlavorID)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ type ProvisioningRule struct {
 	Times int
 	// Duration is how long the work takes. 0: as usual.
 	Duration time.Duration
-	// Never: the work does not end; see [Server.SetProvisioningStatus].
+	// Never: the work does not end; see [Cloud.SetProvisioningStatus].
 	Never bool
 	// Fail: what was to be made, changed or deleted ends in ERROR. If that is below a load balancer, the load balancer is ACTIVE then.
 	Fail bool
@@ -27,7 +27,7 @@ type provisioningRule struct {
 }
 
 // Provision lets a rule apply to all work that begins from now on. Of several rules for a load balancer the first is used.
-func (s *Server) Provision(rule ProvisioningRule) (remove func()) {
+func (s *Cloud) Provision(rule ProvisioningRule) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	added := &provisioningRule{ProvisioningRule: rule}
@@ -40,7 +40,7 @@ func (s *Server) Provision(rule ProvisioningRule) (remove func()) {
 }
 
 // takeProvisioningRule is nil for none.
-func (s *Server) takeProvisioningRule(t *tree) *provisioningRule {
+func (s *Cloud) takeProvisioningRule(t *tree) *provisioningRule {
 	for _, rule := range s.loadBalancer.rules {
 		named := rule.LoadBalancer == "" || rule.LoadBalancer == t.ID || rule.LoadBalancer == t.Name
 		if named && (rule.Times == 0 || rule.used < rule.Times) {
@@ -53,7 +53,7 @@ func (s *Server) takeProvisioningRule(t *tree) *provisioningRule {
 
 // SetProvisioningStatus puts a load balancer, or a listener, pool, member or health monitor, into a state, with no rule asked.
 // Work that is under way on the load balancer is given up; it stays in a state PENDING until the state is set again.
-func (s *Server) SetProvisioningStatus(id, status string) error {
+func (s *Cloud) SetProvisioningStatus(id, status string) error {
 	return s.changeResource(id, func(t *tree, resource *OctaviaResource) {
 		t.set(resource, status, s.clock.Now())
 		if resource == &t.OctaviaResource {
@@ -64,11 +64,11 @@ func (s *Server) SetProvisioningStatus(id, status string) error {
 
 // SetOperatingStatus sets the operating status of a load balancer, a listener, a pool, a member or a health monitor: ONLINE, OFFLINE,
 // DEGRADED, ERROR, DRAINING or NO_MONITOR. The next change of the load balancer sets it back.
-func (s *Server) SetOperatingStatus(id, status string) error {
+func (s *Cloud) SetOperatingStatus(id, status string) error {
 	return s.changeResource(id, func(_ *tree, resource *OctaviaResource) { resource.OperatingStatus = status })
 }
 
-func (s *Server) changeResource(id string, change func(*tree, *OctaviaResource)) error {
+func (s *Cloud) changeResource(id string, change func(*tree, *OctaviaResource)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()

@@ -11,7 +11,7 @@ const (
 
 // SetLoadBalancerQuota limits how many resources, such as [QuotaListener], each project may have; -1 for any number, as it is
 // at first.
-func (s *Server) SetLoadBalancerQuota(resource string, limit int) {
+func (s *Cloud) SetLoadBalancerQuota(resource string, limit int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loadBalancer.quotas[resource] = limit

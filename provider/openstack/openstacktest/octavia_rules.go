@@ -115,7 +115,7 @@ func admitPort(l *Listener, others []*Listener) error {
 const minorAllVIPs = 27
 
 // admitCIDRs refuses a CIDR for which there is no VIP of its family (_validate_cidr_compatible_with_vip).
-func (s *Server) admitCIDRs(t *tree, cidrs []string) error {
+func (s *Cloud) admitCIDRs(t *tree, cidrs []string) error {
 	vips := t.addresses()
 	all := s.settings.octavia.minor() >= minorAllVIPs
 	if !all {

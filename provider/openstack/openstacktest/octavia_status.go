@@ -16,7 +16,7 @@ type work struct {
 
 // startWork puts the load balancer into the state and lets the work begin. The caller has set the states of what is changed
 // below it.
-func (s *Server) startWork(t *tree, status string) {
+func (s *Cloud) startWork(t *tree, status string) {
 	now := s.clock.Now()
 	t.set(&t.OctaviaResource, status, now)
 	duration := s.settings.provisioning
@@ -37,13 +37,13 @@ func (s *Server) startWork(t *tree, status string) {
 }
 
 // settleLoadBalancer finishes what is due. It is called with the lock held.
-func (s *Server) settleLoadBalancer(now time.Time) {
+func (s *Cloud) settleLoadBalancer(now time.Time) {
 	for _, t := range slices.Clone(s.loadBalancer.trees) {
 		s.settleTree(t, now)
 	}
 }
 
-func (s *Server) settleTree(t *tree, now time.Time) {
+func (s *Cloud) settleTree(t *tree, now time.Time) {
 	if t.work == nil || t.work.never || now.Before(t.work.due) {
 		return
 	}

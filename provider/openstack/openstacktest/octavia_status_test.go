@@ -13,7 +13,7 @@ import (
 // slowCloud is a cloud whose work takes a minute of a clock that stands still, with a load balancer that is ACTIVE.
 type slowCloud struct {
 	*testing.T
-	server *Server
+	server *Cloud
 	clock  *clocktesting.FakePassiveClock
 	id     string
 }

@@ -21,7 +21,7 @@ import (
 const octaviaRoot = "/load-balancer/v2.0/lbaas/"
 
 // octaviaOf is a client of Octavia for the default project.
-func octaviaOf(t *testing.T, s *Server) *gophercloud.ServiceClient {
+func octaviaOf(t *testing.T, s *Cloud) *gophercloud.ServiceClient {
 	t.Helper()
 	client, err := openstack.NewLoadBalancerV2(login(t, s, byPassword(s.Credentials())), inRegion(s))
 	if err != nil {
@@ -31,7 +31,7 @@ func octaviaOf(t *testing.T, s *Server) *gophercloud.ServiceClient {
 }
 
 // vipSubnet makes a network with a subnet for VIPs and members.
-func vipSubnet(s *Server, cidr string) (networkID, subnetID string) {
+func vipSubnet(s *Cloud, cidr string) (networkID, subnetID string) {
 	networkID = s.AddNetwork(Network{Name: "vips"})
 	return networkID, s.AddSubnet(Subnet{NetworkID: networkID, CIDR: cidr})
 }

@@ -10,7 +10,7 @@ import (
 // The VIP of a load balancer is a port of Neutron's, which the user gives or Octavia makes.
 
 // placeVIP finds what the VIP lacks of port, network and subnet (LoadBalancersController._validate_vip_request_object).
-func (s *Server) placeVIP(c caller, lb *LoadBalancer) error {
+func (s *Cloud) placeVIP(c caller, lb *LoadBalancer) error {
 	var err error
 	switch {
 	case lb.VIPPortID != "":
@@ -31,7 +31,7 @@ func (s *Server) placeVIP(c caller, lb *LoadBalancer) error {
 	return s.admitAdditionalVIPs(c, lb)
 }
 
-func (s *Server) subnetFor(c caller, id string) (*Subnet, error) {
+func (s *Cloud) subnetFor(c caller, id string) (*Subnet, error) {
 	subnet, err := s.network.subnets.findFor(c, id)
 	if err != nil {
 		return nil, octaviaMissing("Subnet", id)
@@ -39,7 +39,7 @@ func (s *Server) subnetFor(c caller, id string) (*Subnet, error) {
 	return subnet, nil
 }
 
-func (s *Server) placeByPort(c caller, lb *LoadBalancer) error {
+func (s *Cloud) placeByPort(c caller, lb *LoadBalancer) error {
 	port, err := s.network.ports.findFor(c, lb.VIPPortID)
 	if err != nil {
 		return octaviaMissing("Port", lb.VIPPortID)
@@ -68,7 +68,7 @@ func (s *Server) placeByPort(c caller, lb *LoadBalancer) error {
 }
 
 // placeByPortAndSubnet takes the port's first address in the subnet, whichever is asked for.
-func (s *Server) placeByPortAndSubnet(c caller, lb *LoadBalancer, port *Port) error {
+func (s *Cloud) placeByPortAndSubnet(c caller, lb *LoadBalancer, port *Port) error {
 	if _, err := s.subnetFor(c, lb.VIPSubnetID); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (s *Server) placeByPortAndSubnet(c caller, lb *LoadBalancer, port *Port) er
 }
 
 // placeByNetwork chooses the subnet that holds the address; without one the first, of IPv4 if there is one.
-func (s *Server) placeByNetwork(c caller, lb *LoadBalancer) error {
+func (s *Cloud) placeByNetwork(c caller, lb *LoadBalancer) error {
 	if _, err := s.network.networks.findFor(c, lb.VIPNetworkID); err != nil {
 		return octaviaMissing("Network", lb.VIPNetworkID)
 	}
@@ -119,7 +119,7 @@ func (s *Server) placeByNetwork(c caller, lb *LoadBalancer) error {
 }
 
 // admitAdditionalVIPs: one address of each subnet, all of one network.
-func (s *Server) admitAdditionalVIPs(c caller, lb *LoadBalancer) error {
+func (s *Cloud) admitAdditionalVIPs(c caller, lb *LoadBalancer) error {
 	used := []string{lb.VIPSubnetID}
 	for _, vip := range lb.AdditionalVIPs {
 		if slices.Contains(used, vip.SubnetID) {
@@ -142,7 +142,7 @@ func (s *Server) admitAdditionalVIPs(c caller, lb *LoadBalancer) error {
 
 // makeVIP makes the port, or takes the address of the port that was given. What Neutron says against it, such as that the address is used, is
 // an error of the provider's (octavia/api/drivers/amphora_driver/v2/driver.py, create_vip_port): 500, whatever Neutron's status was.
-func (s *Server) makeVIP(t *tree) error {
+func (s *Cloud) makeVIP(t *tree) error {
 	if t.VIPPortID != "" {
 		return s.takeVIP(t)
 	}
@@ -168,7 +168,7 @@ func (s *Server) makeVIP(t *tree) error {
 	return nil
 }
 
-func (s *Server) takeVIP(t *tree) error {
+func (s *Cloud) takeVIP(t *tree) error {
 	port, err := s.network.ports.find(t.VIPPortID)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (s *Server) takeVIP(t *tree) error {
 
 // secureVIP puts a security group of Octavia's, which belongs to a project of its own, in the place of those that a user's port has
 // (octavia/network/drivers/neutron/base.py, _add_security_group_to_port).
-func (s *Server) secureVIP(t *tree, port *Port) {
+func (s *Cloud) secureVIP(t *tree, port *Port) {
 	if t.Provider == ProviderAmphora {
 		port.SecurityGroups = []string{s.newID()}
 	}
@@ -193,7 +193,7 @@ func (s *Server) secureVIP(t *tree, port *Port) {
 
 // dropVIP deletes the port if it was made for the load balancer. That somebody else has deleted it does not matter. A user's port stays, without a
 // security group: that of Octavia's is taken off, and those it had before are forgotten.
-func (s *Server) dropVIP(t *tree) {
+func (s *Cloud) dropVIP(t *tree) {
 	if t.ownsPort {
 		_ = s.network.deletePort(t.VIPPortID)
 		return
@@ -204,13 +204,13 @@ func (s *Server) dropVIP(t *tree) {
 }
 
 // forgetTree is the end of a deletion.
-func (s *Server) forgetTree(t *tree) {
+func (s *Cloud) forgetTree(t *tree) {
 	s.dropVIP(t)
 	s.loadBalancer.trees = slices.DeleteFunc(s.loadBalancer.trees, func(other *tree) bool { return other == t })
 }
 
 // vipSubnet is nil when it is gone.
-func (s *Server) vipSubnet(t *tree) *Subnet {
+func (s *Cloud) vipSubnet(t *tree) *Subnet {
 	subnet, err := s.network.subnets.find(t.VIPSubnetID)
 	if err != nil {
 		return nil

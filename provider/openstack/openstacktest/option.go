@@ -56,17 +56,17 @@ func (s settings) listen(server *httptest.Server) {
 	}
 }
 
-// An Option changes what [NewServer] starts.
+// An Option changes what [NewCloud] starts.
 type Option func(*settings)
 
 // WithClock sets what tells the time in the cloud: when tokens expire, when what is provisioned becomes active. Default: the
 // real clock. Latency and slow answers are always of the real clock.
 func WithClock(c clock.PassiveClock) Option { return func(s *settings) { s.clock = c } }
 
-// WithLatency delays the answer to each request; see [Server.SetLatency]. Default 0.
+// WithLatency delays the answer to each request; see [Cloud.SetLatency]. Default 0.
 func WithLatency(latency time.Duration) Option { return func(s *settings) { s.latency = latency } }
 
-// WithPageSize sets how many items a list returns at most; see [Server.SetPageSize]. Default: negative.
+// WithPageSize sets how many items a list returns at most; see [Cloud.SetPageSize]. Default: negative.
 func WithPageSize(items int) Option { return func(s *settings) { s.pageSize = items } }
 
 // WithTokenLife sets how long a token is valid. Default 1 h, as Keystone's.
@@ -95,10 +95,10 @@ func WithCreationTime(duration time.Duration) Option {
 // WithRegion names the region of the catalog. Default RegionOne.
 func WithRegion(name string) Option { return func(s *settings) { s.region = name } }
 
-// WithListener has the cloud listen there. Default: a free port of 127.0.0.1. The Server closes it.
+// WithListener has the cloud listen there. Default: a free port of 127.0.0.1. The Cloud closes it.
 func WithListener(l net.Listener) Option { return func(s *settings) { s.listener = l } }
 
-// WithTLS serves HTTPS, with a certificate that [Server.CertificatePEM] is the authority of.
+// WithTLS serves HTTPS, with a certificate that [Cloud.CertificatePEM] is the authority of.
 func WithTLS() Option { return func(s *settings) { s.tls = true } }
 
 // WithOtherRegion adds a region to the catalog, whose addresses lead nowhere: 404.
@@ -118,11 +118,11 @@ func WithVersionedNetworkURL() Option { return func(s *settings) { s.versionedNe
 // WithComputeMicroversion sets the highest microversion of Nova's that the cloud has, as 2.minor. Default 96, as in 2024.1.
 func WithComputeMicroversion(minor int) Option { return func(s *settings) { s.computeMinor = minor } }
 
-// WithCallLimit sets how many of the last calls are kept; 0: all. Default 100,000. [Server.Counts] counts them all the same.
+// WithCallLimit sets how many of the last calls are kept; 0: all. Default 100,000. [Cloud.Counts] counts them all the same.
 func WithCallLimit(calls int) Option { return func(s *settings) { s.callLimit = calls } }
 
 // WithObserver has each call reported as soon as it is recorded, several at a time if they come so. The function may use
-// the Server.
+// the Cloud.
 func WithObserver(observe func(Call)) Option { return func(s *settings) { s.observe = observe } }
 
 // WithAdmin lets other processes steer the cloud, over HTTP below /_sim, without logging in; see the package's documentation.

@@ -11,7 +11,7 @@ import (
 func pageOf(service, query string, pageSize int) string {
 	r := httptest.NewRequest("GET", "/list?"+query, nil)
 	values, _ := url.ParseQuery(query)
-	s := &Server{url: "http://cloud", pageSize: pageSize}
+	s := &Cloud{url: "http://cloud", pageSize: pageSize}
 	page, links, refusal := paginate(&request{Request: r, server: s, query: values}, service,
 		[]string{"a", "b", "c", "d", "e"}, func(text string) string { return text })
 	if refusal != nil {

@@ -28,7 +28,7 @@ type operation struct {
 // request is a request as a handler sees it. The cloud's lock is held.
 type request struct {
 	*http.Request
-	server *Server
+	server *Cloud
 	query  url.Values
 	body   []byte
 	// token is the caller's; nil for operations that need none.
@@ -63,7 +63,7 @@ func noContent() answer { return answer{status: http.StatusNoContent} }
 type object = map[string]any
 
 // register adds the operations of a service to the mux, at each of its interfaces.
-func (s *Server) register(mux *http.ServeMux, operations ...operation) {
+func (s *Cloud) register(mux *http.ServeMux, operations ...operation) {
 	for _, op := range operations {
 		method, path, found := strings.Cut(op.pattern, " ")
 		if !found {
@@ -87,7 +87,7 @@ func (r *request) interfacePrefix() string {
 }
 
 // setUpRest answers what no service has, so that it is recorded too.
-func (s *Server) setUpRest(mux *http.ServeMux) {
+func (s *Cloud) setUpRest(mux *http.ServeMux) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.serve(operation{service: serviceOf(r.URL.Path), name: "unknown", open: true, handle: notServed}, InterfacePublic, w, r)
 	})
@@ -108,7 +108,7 @@ func serviceOf(path string) string {
 }
 
 // serve carries out one request: fault, handler, record, latency, answer.
-func (s *Server) serve(op operation, kind string, w http.ResponseWriter, r *http.Request) {
+func (s *Cloud) serve(op operation, kind string, w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		hangUp()
@@ -138,7 +138,7 @@ func (s *Server) serve(op operation, kind string, w http.ResponseWriter, r *http
 }
 
 // decide is the part of a request that is one step of the cloud.
-func (s *Server) decide(call Call, op operation, r *http.Request, body []byte) (Call, rendered, Fault, time.Duration) {
+func (s *Cloud) decide(call Call, op operation, r *http.Request, body []byte) (Call, rendered, Fault, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fault := s.takeFault(call)
@@ -159,7 +159,7 @@ func (s *Server) decide(call Call, op operation, r *http.Request, body []byte) (
 
 // carryOut is called with the lock held. A mistake in a handler is answered with 500, and told, instead of hiding in a connection
 // that is closed.
-func (s *Server) carryOut(op operation, r *http.Request, body []byte) (result answer) {
+func (s *Cloud) carryOut(op operation, r *http.Request, body []byte) (result answer) {
 	defer func() {
 		if mistake := recover(); mistake != nil {
 			result = failure(op.service, http.StatusInternalServerError, fmt.Sprintf("openstacktest: %v\n%s", mistake, debug.Stack()))
@@ -221,7 +221,7 @@ func render(a answer) rendered {
 }
 
 // newID makes an id that looks like Nova's and Neutron's, and is the same in each run. It is called with the lock held.
-func (s *Server) newID() string {
+func (s *Cloud) newID() string {
 	s.ids++
 	return fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(s.ids), s.ids)
 }

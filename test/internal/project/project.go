@@ -28,7 +28,7 @@ const LabVariable = "FXCCM_OPENSTACK_LAB"
 type Project struct {
 	t T
 	// Simulator is nil on a real OpenStack.
-	Simulator *openstacktest.Server
+	Simulator *openstacktest.Cloud
 	// Wire is between a provider that the Project opens and OpenStack.
 	Wire *Wire
 
@@ -124,7 +124,7 @@ func (p *Project) User() Requests { return p.user.In(p.t) }
 func (p *Project) Admin() Requests { return p.admin.In(p.t) }
 
 func (p *Project) onSimulator(o options) {
-	s := openstacktest.NewServer(o.simulator...)
+	s := openstacktest.NewCloud(o.simulator...)
 	p.Simulator = s
 	c := s.Credentials()
 	p.credentials, p.ID, p.Name = &c, c.ProjectID, c.ProjectName

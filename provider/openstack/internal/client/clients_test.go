@@ -91,7 +91,7 @@ func TestClients_OfEachService(t *testing.T) {
 	}
 }
 
-func interfaces(cloud *openstacktest.Server) []string {
+func interfaces(cloud *openstacktest.Cloud) []string {
 	var used []string
 	for _, call := range cloud.Calls() {
 		used = append(used, call.Interface)

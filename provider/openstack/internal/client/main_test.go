@@ -186,9 +186,9 @@ func (o *observed) copy(list *[]string) []string {
 }
 
 // simulator starts a cloud, and says how to log in to it with a password.
-func simulator(t *testing.T, options ...openstacktest.Option) (*openstacktest.Server, cloudconf.Config) {
+func simulator(t *testing.T, options ...openstacktest.Option) (*openstacktest.Cloud, cloudconf.Config) {
 	t.Helper()
-	cloud := openstacktest.NewServer(options...)
+	cloud := openstacktest.NewCloud(options...)
 	t.Cleanup(cloud.Close)
 	return cloud, configFor(cloud.Credentials())
 }

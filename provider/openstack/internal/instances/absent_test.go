@@ -146,7 +146,7 @@ func TestD32_RenamedServer_Exists(t *testing.T) {
 			id := w.addServer("node-1")
 			node := nodeOf("node-1", "")
 			known(w, node, id)
-			if err := w.cloud.UpdateServer(id, func(i *openstacktest.Instance) { i.Name = "renamed" }); err != nil {
+			if err := w.cloud.UpdateServer(id, func(i *openstacktest.Server) { i.Name = "renamed" }); err != nil {
 				t.Fatal(err)
 			}
 			for range 3 {

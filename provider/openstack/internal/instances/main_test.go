@@ -43,7 +43,7 @@ func within(t *testing.T) context.Context {
 type world struct {
 	*Instances
 	t        *testing.T
-	cloud    *openstacktest.Server
+	cloud    *openstacktest.Cloud
 	clock    *clocktesting.FakePassiveClock
 	network  string
 	observed *observed
@@ -65,7 +65,7 @@ func newWorldOn(t *testing.T, options []openstacktest.Option, variations ...vari
 		t: t, clock: clocktesting.NewFakePassiveClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)),
 		observed: &observed{sources: map[string]int{}}, events: record.NewFakeRecorder(1000),
 	}
-	w.cloud = openstacktest.NewServer(append([]openstacktest.Option{openstacktest.WithClock(w.clock), openstacktest.WithTokenLife(1000 * time.Hour)}, options...)...)
+	w.cloud = openstacktest.NewCloud(append([]openstacktest.Option{openstacktest.WithClock(w.clock), openstacktest.WithTokenLife(1000 * time.Hour)}, options...)...)
 	t.Cleanup(w.cloud.Close)
 	w.network = w.addNetwork("private", "10.0.0.0/16")
 	w.Instances = w.open(w.cloud.Credentials(), variations...)
@@ -120,7 +120,7 @@ func (w *world) addNetwork(name, cidr string) (id string) {
 
 // addServer makes a server with a port.
 func (w *world) addServer(name string) (id string) {
-	id = w.cloud.AddServer(openstacktest.Instance{Name: name})
+	id = w.cloud.AddServer(openstacktest.Server{Name: name})
 	w.cloud.AddPort(openstacktest.Port{NetworkID: w.network, DeviceID: id, DeviceOwner: openstacktest.OwnerCompute})
 	return id
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMetadata(t *testing.T) {
 	w := newWorld(t)
-	id := w.cloud.AddServer(openstacktest.Instance{Name: "node-1", AvailabilityZone: "AZ 1", AccessIPv4: "203.0.113.1"})
+	id := w.cloud.AddServer(openstacktest.Server{Name: "node-1", AvailabilityZone: "AZ 1", AccessIPv4: "203.0.113.1"})
 	w.cloud.AddPort(openstacktest.Port{NetworkID: w.network, DeviceID: id, FixedIPs: []openstacktest.FixedIP{{Address: "10.0.0.9"}}})
 	want := &cloudprovider.InstanceMetadata{
 		ProviderID: "openstack:///" + id, InstanceType: "m1.small", Zone: "AZ-1", Region: "RegionOne",
@@ -142,7 +142,7 @@ func TestD34_ServerInError_IsShutDownByItsPowerState(t *testing.T) {
 	w := newWorld(t)
 	node := w.addNodes(1)[0]
 	for power, want := range map[int]bool{1: false, 4: true, 6: true} {
-		if err := w.cloud.UpdateServer(idOf(node), func(i *openstacktest.Instance) { i.Status, i.PowerState = "ERROR", power }); err != nil {
+		if err := w.cloud.UpdateServer(idOf(node), func(i *openstacktest.Server) { i.Status, i.PowerState = "ERROR", power }); err != nil {
 			t.Fatal(err)
 		}
 		w.pass(time.Minute)
@@ -158,16 +158,16 @@ func TestD33_DeletedFlavor_BlocksNothing(t *testing.T) {
 		name   string
 		minor  int
 		flavor openstacktest.Flavor
-		gone   func(*openstacktest.Server) error
+		gone   func(*openstacktest.Cloud) error
 		want   string
 	}{
 		{"known by its name", 90, openstacktest.Flavor{ID: "f1", Name: "big"}, nil, "big"},
-		{"deleted", 90, openstacktest.Flavor{ID: "f1", Name: "big"}, func(s *openstacktest.Server) error { return s.DeleteFlavor("f1") }, "big"},
+		{"deleted", 90, openstacktest.Flavor{ID: "f1", Name: "big"}, func(s *openstacktest.Cloud) error { return s.DeleteFlavor("f1") }, "big"},
 		{"private", 90, openstacktest.Flavor{ID: "f1", Name: "big", Private: true}, nil, "big"},
 		{"no label", 90, openstacktest.Flavor{ID: "f1", Name: "big one"}, nil, "f1"},
-		{"no label and deleted", 90, openstacktest.Flavor{ID: "f1", Name: "big one"}, func(s *openstacktest.Server) error { return s.DeleteFlavor("f1") }, "f1"},
+		{"no label and deleted", 90, openstacktest.Flavor{ID: "f1", Name: "big one"}, func(s *openstacktest.Cloud) error { return s.DeleteFlavor("f1") }, "f1"},
 		{"old Nova", 46, openstacktest.Flavor{ID: "f1", Name: "big"}, nil, "big"},
-		{"old Nova, deleted", 46, openstacktest.Flavor{ID: "f1", Name: "big"}, func(s *openstacktest.Server) error { return s.DeleteFlavor("f1") }, "f1"},
+		{"old Nova, deleted", 46, openstacktest.Flavor{ID: "f1", Name: "big"}, func(s *openstacktest.Cloud) error { return s.DeleteFlavor("f1") }, "f1"},
 		{"old Nova, private", 1, openstacktest.Flavor{ID: "f1", Name: "big", Private: true}, nil, "f1"},
 		{"old Nova, no label", 1, openstacktest.Flavor{ID: "f1", Name: "big one"}, nil, "f1"},
 		{"old Nova, id no label either", 1, openstacktest.Flavor{ID: "f 1", Name: "big one"}, nil, "f-1"},
@@ -176,7 +176,7 @@ func TestD33_DeletedFlavor_BlocksNothing(t *testing.T) {
 			w := newWorldOn(t, []openstacktest.Option{openstacktest.WithComputeMicroversion(c.minor)})
 			w.cloud.AddFlavor(c.flavor)
 			id := w.addServer("node-1")
-			if err := w.cloud.UpdateServer(id, func(i *openstacktest.Instance) { i.Flavor = c.flavor.ID }); err != nil {
+			if err := w.cloud.UpdateServer(id, func(i *openstacktest.Server) { i.Flavor = c.flavor.ID }); err != nil {
 				t.Fatal(err)
 			}
 			if c.gone != nil {
@@ -220,7 +220,7 @@ func TestNewNode_IsNotMetWithAnOldAnswer(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(10)
 	w.cluster(nodes...)
-	building := w.cloud.AddServer(openstacktest.Instance{Name: "building", Status: "BUILD"})
+	building := w.cloud.AddServer(openstacktest.Server{Name: "building", Status: "BUILD"})
 	w.metadata(nodes[0])
 	w.pass(10 * time.Second)
 
@@ -276,7 +276,7 @@ func worldWithTrunks(t *testing.T, foreign bool) (*world, []*v1.Node) {
 	var nodes []*v1.Node
 	for n := range 10 {
 		name := fmt.Sprintf("node-%d", n)
-		id := w.cloud.AddServer(openstacktest.Instance{Name: name})
+		id := w.cloud.AddServer(openstacktest.Server{Name: name})
 		port := func(network, address, device, project string) string {
 			return w.cloud.AddPort(openstacktest.Port{
 				NetworkID: network, DeviceID: device, ProjectID: project,
@@ -323,7 +323,7 @@ func TestPortsOfAnotherProject_AreFound(t *testing.T) {
 	var nodes []*v1.Node
 	for n := range 100 {
 		name := fmt.Sprintf("node-%d", n)
-		id := w.cloud.AddServer(openstacktest.Instance{Name: name})
+		id := w.cloud.AddServer(openstacktest.Server{Name: name})
 		project := ""
 		if n%2 == 0 {
 			project = other

@@ -263,11 +263,11 @@ func (s *sequence) change(change func(*openstacktest.LoadBalancer)) func() {
 
 // picture is that of the Service's things.
 func (s *sequence) picture() string {
-	return picture(s.Server, func(lb openstacktest.LoadBalancer) bool { return !slices.Contains(lb.Tags, "theirs") })
+	return picture(s.Cloud, func(lb openstacktest.LoadBalancer) bool { return !slices.Contains(lb.Tags, "theirs") })
 }
 
 func (s *sequence) theirs() string {
-	return picture(s.Server, func(lb openstacktest.LoadBalancer) bool { return slices.Contains(lb.Tags, "theirs") })
+	return picture(s.Cloud, func(lb openstacktest.LoadBalancer) bool { return slices.Contains(lb.Tags, "theirs") })
 }
 
 // anew is what another cluster's Service gets that asks for the same from the beginning.

@@ -182,11 +182,11 @@ func (c *cluster) persistRemoving(service *v1.Service) {
 }
 
 func (s *site) picture() string {
-	return picture(s.Server, func(openstacktest.LoadBalancer) bool { return true })
+	return picture(s.Cloud, func(openstacktest.LoadBalancer) bool { return true })
 }
 
 // picture is what there is in the cloud of some load balancers and what belongs to load balancers, without ids.
-func picture(s *openstacktest.Server, of func(openstacktest.LoadBalancer) bool) string {
+func picture(s *openstacktest.Cloud, of func(openstacktest.LoadBalancer) bool) string {
 	var lines []string
 	for _, lb := range s.LoadBalancers() {
 		if !of(lb) {

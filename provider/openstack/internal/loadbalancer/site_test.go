@@ -30,7 +30,7 @@ import (
 
 // site is a cloud with a network of nodes and an external one, and the objects of a cluster.
 type site struct {
-	*openstacktest.Server
+	*openstacktest.Cloud
 	t        *testing.T
 	kube     *fake.Clientset
 	defaults settings.Defaults
@@ -46,7 +46,7 @@ type site struct {
 func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
 	s := &site{
-		Server: openstacktest.NewServer(options...), t: t, clock: clock.RealClock{},
+		Cloud: openstacktest.NewCloud(options...), t: t, clock: clock.RealClock{},
 		defaults: settings.Defaults{LoadBalancer: cloudconf.Default().LoadBalancer},
 	}
 	t.Cleanup(s.Close)
@@ -118,7 +118,7 @@ func (r recorder) Event(_ runtime.Object, kind, reason, message string) {
 // addNode makes a server with a port, and returns its node.
 func (s *site) addNode(name string) *v1.Node {
 	s.t.Helper()
-	server := s.AddServer(openstacktest.Instance{Name: name})
+	server := s.AddServer(openstacktest.Server{Name: name})
 	s.serial++
 	address := fmt.Sprintf("10.0.1.%d", s.serial)
 	s.AddPort(openstacktest.Port{

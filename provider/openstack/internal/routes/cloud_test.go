@@ -25,7 +25,7 @@ import (
 
 // site is a cloud with a router, between a network of the cluster's and one of somebody else's.
 type site struct {
-	*openstacktest.Server
+	*openstacktest.Cloud
 	t       *testing.T
 	network string
 	router  string
@@ -34,7 +34,7 @@ type site struct {
 
 func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
-	s := &site{Server: openstacktest.NewServer(options...), t: t}
+	s := &site{Cloud: openstacktest.NewCloud(options...), t: t}
 	t.Cleanup(s.Close)
 	s.network = s.AddNetwork(openstacktest.Network{Name: "nodes"})
 	s.v4 = s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "10.0.0.0/16"})
@@ -121,7 +121,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, s *site, c clock.Clock) *cluster {
 	t.Helper()
-	client := networkClient(t, s.Server)
+	client := networkClient(t, s.Cloud)
 	window := time.Duration(0)
 	if c != nil {
 		window = -1 // nobody turns the clock
@@ -139,7 +139,7 @@ func newCluster(t *testing.T, s *site, c clock.Clock) *cluster {
 // Close is the cluster's routes', not the site's.
 func (c *cluster) Close() { c.Routes.Close() }
 
-func networkClient(t *testing.T, s *openstacktest.Server) *gophercloud.ServiceClient {
+func networkClient(t *testing.T, s *openstacktest.Cloud) *gophercloud.ServiceClient {
 	t.Helper()
 	credentials := s.Credentials()
 	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{

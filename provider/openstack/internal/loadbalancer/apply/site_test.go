@@ -25,7 +25,7 @@ import (
 
 // site is a cloud with a network of nodes, and one outside.
 type site struct {
-	*openstacktest.Server
+	*openstacktest.Cloud
 	*Executor
 	t *testing.T
 	// clock is nil for the real one.
@@ -77,8 +77,8 @@ func newSlowSite(t *testing.T, provisioning time.Duration, options ...openstackt
 
 func makeSite(t *testing.T, fake *clocktesting.FakeClock, options ...openstacktest.Option) *site {
 	t.Helper()
-	s := &site{Server: openstacktest.NewServer(append(options, openstacktest.WithFailoverByOwners())...), t: t, clock: fake}
-	t.Cleanup(s.Server.Close)
+	s := &site{Cloud: openstacktest.NewCloud(append(options, openstacktest.WithFailoverByOwners())...), t: t, clock: fake}
+	t.Cleanup(s.Cloud.Close)
 	var c clock.Clock = clock.RealClock{}
 	if fake != nil {
 		c = fake

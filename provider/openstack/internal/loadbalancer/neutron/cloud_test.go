@@ -20,7 +20,7 @@ import (
 
 // site is a cloud with a network of nodes, behind a router to an external network, and what asks it.
 type site struct {
-	*openstacktest.Server
+	*openstacktest.Cloud
 	*API
 	t     *testing.T
 	clock *clocktesting.FakePassiveClock
@@ -50,14 +50,14 @@ func (s *site) DeleteSecurityGroup(ctx context.Context, id string) error {
 
 func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
-	s := &site{Server: openstacktest.NewServer(options...), t: t, clock: clocktesting.NewFakePassiveClock(time.Now())}
-	t.Cleanup(s.Server.Close)
+	s := &site{Cloud: openstacktest.NewCloud(options...), t: t, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	t.Cleanup(s.Cloud.Close)
 	s.external = s.AddNetwork(openstacktest.Network{Name: "public", External: true})
 	s.pool = s.AddSubnet(openstacktest.Subnet{Name: "pool", NetworkID: s.external, CIDR: "203.0.113.0/24"})
 	s.internal = s.AddNetwork(openstacktest.Network{Name: "nodes"})
 	s.subnet = s.AddSubnet(openstacktest.Subnet{NetworkID: s.internal, CIDR: "10.0.0.0/16"})
 	s.AddRouter(openstacktest.Router{Name: "router", ExternalNetworkID: s.external, Subnets: []string{s.subnet}})
-	network, keys := clientsOf(t, s.Server, s.Credentials())
+	network, keys := clientsOf(t, s.Cloud, s.Credentials())
 	s.API = New(Config{
 		Client:     func(context.Context) (*gophercloud.ServiceClient, error) { return network, nil },
 		KeyManager: func(context.Context) (*gophercloud.ServiceClient, error) { return keys, nil },
@@ -69,7 +69,7 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	return s
 }
 
-func clientsOf(t *testing.T, s *openstacktest.Server, credentials openstacktest.Credentials) (network, keys *gophercloud.ServiceClient) {
+func clientsOf(t *testing.T, s *openstacktest.Cloud, credentials openstacktest.Credentials) (network, keys *gophercloud.ServiceClient) {
 	t.Helper()
 	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
 		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID, Password: credentials.Password, TenantID: credentials.ProjectID,
@@ -125,7 +125,7 @@ func (s *site) portNow(id string) openstacktest.Port {
 // floatingIPNow is a floating IP as it is in the cloud.
 func (s *site) floatingIPNow(id string) openstacktest.FloatingIP {
 	s.t.Helper()
-	all := s.Server.FloatingIPs()
+	all := s.Cloud.FloatingIPs()
 	i := slices.IndexFunc(all, func(f openstacktest.FloatingIP) bool { return f.ID == id })
 	if i < 0 {
 		s.t.Fatalf("there is no floating IP %s", id)

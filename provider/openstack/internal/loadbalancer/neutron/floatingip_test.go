@@ -164,7 +164,7 @@ func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
 			s := newSite(t, openstacktest.WithUserChosenAddresses())
 			subnet, address := c.prepare(s)
 			vip := s.addPort("")
-			before := len(s.Server.FloatingIPs())
+			before := len(s.Cloud.FloatingIPs())
 			made, err := s.CreateFloatingIP(t.Context(), balancer.WantedFloatingIP{NetworkID: s.external, Address: address}, subnet, vip)
 			if !errors.Is(err, c.want) || made.ID != "" {
 				t.Errorf("made %+v, error %v, want one that is %q", made, err, c.want)
@@ -174,7 +174,7 @@ func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
 					t.Errorf("the error is also %q", other)
 				}
 			}
-			if n := len(s.Server.FloatingIPs()); n != before {
+			if n := len(s.Cloud.FloatingIPs()); n != before {
 				t.Errorf("%d floating IPs were made", n-before)
 			}
 		})
@@ -297,7 +297,7 @@ func TestDeleteFloatingIP_OneThatIsGone_IsDone(t *testing.T) {
 	for range 2 {
 		s.must(s.DeleteFloatingIP(t.Context(), id))
 	}
-	if n := len(s.Server.FloatingIPs()); n != 0 {
+	if n := len(s.Cloud.FloatingIPs()); n != 0 {
 		t.Errorf("%d are left", n)
 	}
 	s.Inject(openstacktest.Fault{Operation: "floating_ip_delete", Status: http.StatusConflict})

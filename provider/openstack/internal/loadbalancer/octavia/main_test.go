@@ -34,7 +34,7 @@ func within(t *testing.T) context.Context {
 type world struct {
 	*API
 	t     *testing.T
-	cloud *openstacktest.Server
+	cloud *openstacktest.Cloud
 	clock *clocktesting.FakeClock
 	// network and subnet are of the VIPs.
 	network, subnet string
@@ -45,7 +45,7 @@ func newWorld(t *testing.T, options ...openstacktest.Option) *world {
 	t.Helper()
 	w := &world{t: t, clock: clocktesting.NewFakeClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))}
 	usual := []openstacktest.Option{openstacktest.WithClock(w.clock), openstacktest.WithTokenLife(1000 * time.Hour)}
-	w.cloud = openstacktest.NewServer(append(usual, options...)...)
+	w.cloud = openstacktest.NewCloud(append(usual, options...)...)
 	t.Cleanup(w.cloud.Close)
 	w.network = w.cloud.AddNetwork(openstacktest.Network{Name: "vips"})
 	w.subnet = w.cloud.AddSubnet(openstacktest.Subnet{NetworkID: w.network, CIDR: "10.0.0.0/16"})

@@ -22,14 +22,14 @@ import (
 // desk is where load balancers are written.
 type desk struct {
 	*API
-	cloud  *openstacktest.Server
+	cloud  *openstacktest.Cloud
 	t      *testing.T
 	subnet string
 }
 
 func newDesk(t *testing.T, options ...openstacktest.Option) *desk {
 	t.Helper()
-	cloud := openstacktest.NewServer(append(options, openstacktest.WithFailoverByOwners())...)
+	cloud := openstacktest.NewCloud(append(options, openstacktest.WithFailoverByOwners())...)
 	t.Cleanup(cloud.Close)
 	credentials := cloud.Credentials()
 	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{

@@ -24,7 +24,7 @@ var _ Cloud = (*neutron.API)(nil)
 
 // site is a cloud with a network of nodes, of both families, another network for load balancers, and an external one.
 type site struct {
-	*openstacktest.Server
+	*openstacktest.Cloud
 	t     *testing.T
 	api   *neutron.API
 	clock *clocktesting.FakePassiveClock
@@ -36,7 +36,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{Server: openstacktest.NewServer(), t: t, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	s := &site{Cloud: openstacktest.NewCloud(), t: t, clock: clocktesting.NewFakePassiveClock(time.Now())}
 	t.Cleanup(s.Close)
 	s.nodes = s.AddNetwork(openstacktest.Network{Name: "nodes"})
 	s.v4 = s.AddSubnet(openstacktest.Subnet{NetworkID: s.nodes, CIDR: "10.0.0.0/16"})

@@ -52,7 +52,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cloud := openstacktest.NewServer(o.ofServer(listener, stderr)...)
+	cloud := openstacktest.NewCloud(o.ofServer(listener, stderr)...)
 	defer cloud.Close()
 	seeded, err := seed(cloud, o)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 type seeded struct{ external, router, subnet string }
 
 // seed makes what the options ask for.
-func seed(cloud *openstacktest.Server, o options) (made seeded, err error) {
+func seed(cloud *openstacktest.Cloud, o options) (made seeded, err error) {
 	var networks []string
 	if o.router {
 		made.external = cloud.AddNetwork(openstacktest.Network{Name: "public", External: true})
@@ -34,7 +34,7 @@ func seed(cloud *openstacktest.Server, o options) (made seeded, err error) {
 	}
 	for i := range o.servers {
 		zone := o.zones[i%len(o.zones)]
-		id := cloud.AddServer(openstacktest.Instance{Name: fmt.Sprintf("node-%d", i+1), AvailabilityZone: zone})
+		id := cloud.AddServer(openstacktest.Server{Name: fmt.Sprintf("node-%d", i+1), AvailabilityZone: zone})
 		if len(networks) > 0 {
 			cloud.AddPort(openstacktest.Port{NetworkID: networks[0], DeviceID: id, DeviceOwner: "compute:" + zone})
 		}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// A Server is an OpenStack cloud in memory, listening on a loopback address. It is safe for concurrent use.
-type Server struct {
+// A Cloud is an OpenStack cloud in memory, listening on a loopback address. It is safe for concurrent use.
+type Cloud struct {
 	http     *httptest.Server
 	url      string
 	settings settings
@@ -48,10 +48,10 @@ type Server struct {
 	keyManager   keyManager
 }
 
-// NewServer starts a cloud with the defaults of [DefaultProject]. The caller closes it. It panics when it cannot listen on a
+// NewCloud starts a cloud with the defaults of [DefaultProject]. The caller closes it. It panics when it cannot listen on a
 // loopback address, as httptest.NewServer does.
-func NewServer(options ...Option) *Server {
-	s := &Server{settings: defaultSettings(), record: newRecord()}
+func NewCloud(options ...Option) *Cloud {
+	s := &Cloud{settings: defaultSettings(), record: newRecord()}
 	for _, option := range options {
 		option(&s.settings)
 	}
@@ -86,7 +86,7 @@ func NewServer(options ...Option) *Server {
 }
 
 // Close ends what is held back, waits for the requests in flight, and closes the listener. Another call does nothing.
-func (s *Server) Close() {
+func (s *Cloud) Close() {
 	s.closeOnce.Do(func() {
 		s.end()
 		s.http.Close()
@@ -94,13 +94,13 @@ func (s *Server) Close() {
 }
 
 // URL is the address of the cloud, without a path or a slash at its end.
-func (s *Server) URL() string { return s.url }
+func (s *Cloud) URL() string { return s.url }
 
 // AuthURL is the address of Keystone, with its version: the auth-url of cloud.conf.
-func (s *Server) AuthURL() string { return s.URL() + identityPath + "/v3" }
+func (s *Cloud) AuthURL() string { return s.URL() + identityPath + "/v3" }
 
 // SetLatency delays the answer to each request from now on.
-func (s *Server) SetLatency(latency time.Duration) {
+func (s *Cloud) SetLatency(latency time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.latency = latency
@@ -108,14 +108,14 @@ func (s *Server) SetLatency(latency time.Duration) {
 
 // SetPageSize is how many items a list returns at most, whatever limit is asked for. 0 means all; below 0,
 // each service does as it does by default: Nova 1,000, the others all.
-func (s *Server) SetPageSize(items int) {
+func (s *Cloud) SetPageSize(items int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pageSize = items
 }
 
 // settle lets the cloud do what has become due: it is called with the lock held before each request and each look into the cloud.
-func (s *Server) settle() {
+func (s *Cloud) settle() {
 	now := s.clock.Now()
 	s.settleCompute(now)
 	s.settleLoadBalancer(now)
