@@ -17,6 +17,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/inflight"
+	"github.com/fxccm/fxccm/internal/rescue"
 )
 
 // A PanicError is a panic of the provider, returned as the error of the call that panicked.
@@ -210,13 +211,8 @@ func (c caller) run(ctx context.Context, name string, f func() error) (err error
 	return c.recovered(name, f)
 }
 
-func (c caller) recovered(name string, f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = c.panicked(name, r)
-		}
-	}()
-	return f()
+func (c caller) recovered(name string, f func() error) error {
+	return rescue.Call(f, func(value any) error { return c.panicked(name, value) })
 }
 
 func (c caller) panicked(name string, value any) error {

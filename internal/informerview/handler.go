@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/fxccm/fxccm/internal/rescue"
 )
 
 // registration is an event handler of a view. It stands between the informer and the handler: what it passes on it passes one by one, and
@@ -119,14 +121,18 @@ func (r *registration) tell(notification func()) {
 	if r.over() {
 		return
 	}
-	if report := r.informer.view.panicked; report != nil {
-		defer func() {
-			if p := recover(); p != nil {
-				report(fmt.Errorf("panic in an event handler of %s: %v", r.informer.source.name, p))
-			}
-		}()
+	report := r.informer.view.panicked
+	if report == nil {
+		notification()
+		return
 	}
-	notification()
+	_ = rescue.Call(func() error {
+		notification()
+		return nil
+	}, func(value any) error {
+		report(fmt.Errorf("panic in an event handler of %s: %v", r.informer.source.name, value))
+		return nil
+	})
 }
 
 // take waits until the handler is not being told anything, and lets nobody else tell it anything until the returned function is called.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/fxccm/fxccm/internal/rescue"
 )
 
 // maxBody bounds a request's body, in bytes. Ten thousand instances need 3 MB.
@@ -48,15 +50,17 @@ func (c *Cloud) serveCall(r *http.Request) (any, error) {
 }
 
 func (c *Cloud) answerCall(r *http.Request, method Method, args arguments) (answer reply) {
-	defer func() {
-		// A scripted panic is meant for the caller's process.
-		if v := recover(); v != nil {
-			text := fmt.Sprint(v)
-			answer = reply{Panic: &text}
-		}
-	}()
-	res, err := c.call(r.Context(), r.URL.Query().Get("caller"), method, args)
-	return reply{results: res, Error: encodeError(err)}
+	_ = rescue.Call(func() error {
+		res, err := c.call(r.Context(), r.URL.Query().Get("caller"), method, args)
+		answer = reply{results: res, Error: encodeError(err)}
+		return nil
+	}, func(value any) error {
+		// An injected panic is meant for the caller's process.
+		text := fmt.Sprint(value)
+		answer = reply{Panic: &text}
+		return nil
+	})
+	return answer
 }
 
 // readArguments takes the arguments from the body of a POST, or from the query of a GET. Which of

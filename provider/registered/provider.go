@@ -9,6 +9,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/rescue"
 )
 
 // Provider is the provider that is registered under the name, for a [ccm.Manager]. Its configuration is read from
@@ -50,13 +51,15 @@ func build(ctx context.Context, name string, env ccm.ProviderEnv) (cloudprovider
 
 // runFactory turns a panic of the factory into an error. The registry unlocks itself then.
 func (c config) runFactory(name string, env ccm.ProviderEnv) (cloud cloudprovider.Interface, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			env.Logger.Error(nil, "Factory of the cloud provider panicked", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			cloud, err = nil, fmt.Errorf("its factory panicked: %v", r)
-		}
-	}()
-	return cloudprovider.GetCloudProvider(name, c.reader)
+	err = rescue.Call(func() (err error) {
+		cloud, err = cloudprovider.GetCloudProvider(name, c.reader)
+		return err
+	}, func(value any) error {
+		env.Logger.Error(nil, "Factory of the cloud provider panicked",
+			"panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+		return fmt.Errorf("its factory panicked: %v", value)
+	})
+	return cloud, err
 }
 
 // check says what is wrong with a name. The registry does not tell which names there are.

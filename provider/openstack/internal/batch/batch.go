@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
+	"github.com/fxccm/fxccm/internal/rescue"
 )
 
 // How long questions are collected. This is pacing, like latency, and of the real clock: no answer depends on it.

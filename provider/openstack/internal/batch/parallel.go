@@ -3,7 +3,7 @@ package batch
 import (
 	"sync"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
+	"github.com/fxccm/fxccm/internal/rescue"
 )
 
 // InParallel calls f for each item, width of them at a time, and waits for all. The errors are in the order of the items; a panic is one.

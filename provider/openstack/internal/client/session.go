@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/fence"
-	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
+	"github.com/fxccm/fxccm/internal/rescue"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/internal/rescue"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
-	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
 
 	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/internal/rescue"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
-	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
 )
 
 // Pacing of repairs.

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/rescue"
+	"github.com/fxccm/fxccm/internal/rescue"
 )
 
 var errClosed = errors.New("the provider's routes are closed")
