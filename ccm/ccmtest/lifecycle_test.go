@@ -36,7 +36,7 @@ func TestApp_WhenStartedAgain_WorksAgain(t *testing.T) {
 		}
 		app.VerifyNoLeaks()
 	}
-	if overlaps := cloud.Overlaps(); len(overlaps) > 0 {
+	if overlaps := cloud.ConcurrentCalls(); len(overlaps) > 0 {
 		t.Errorf("two terms changed the cloud at once: %+v", overlaps)
 	}
 }
@@ -227,7 +227,7 @@ func TestTwoAppsWithOneLease_OneActsAndTheOtherTakesOver(t *testing.T) {
 	second.WaitReady()
 	ccmtest.CreateNode(t, first.Client, ccmtest.TaintedNode("node-b"))
 	ccmtest.WaitNodeInitialized(t, first.Client, "node-b")
-	if overlaps := cloud.Overlaps(); len(overlaps) > 0 {
+	if overlaps := cloud.ConcurrentCalls(); len(overlaps) > 0 {
 		t.Errorf("both changed the cloud at once: %+v", overlaps)
 	}
 	second.Stop()

@@ -213,16 +213,16 @@ func TestVolume_ThatIsDeletedWhileTheCloudIsAsked_IsForgotten(t *testing.T) {
 func TestFailure_IsTriedAgainAndToldOnce(t *testing.T) {
 	cases := []struct {
 		name   string
-		script func(fake.Script) func()
+		script func(fake.FaultBuilder) func()
 		answer map[string]string
 		reason string
 	}{
 		{
-			"error", func(s fake.Script) func() { return s.Fail(errors.New("quota of the volume API exceeded")) }, nil,
+			"error", func(s fake.FaultBuilder) func() { return s.Fail(errors.New("quota of the volume API exceeded")) }, nil,
 			"ask the cloud provider for the labels of the volume: quota of the volume API exceeded",
 		},
 		{
-			"panic", func(s fake.Script) func() { return s.Panic("boom") }, nil,
+			"panic", func(s fake.FaultBuilder) func() { return s.Panic("boom") }, nil,
 			"cloud provider panicked in PVLabeler.GetLabelsForVolume: boom",
 		},
 		{

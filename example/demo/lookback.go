@@ -27,7 +27,7 @@ func lookBack(_ context.Context, c *cluster) (string, error) {
 	if turns := c.openStack.turns(c.replicas); len(turns) != len(c.replicas) {
 		return "", fmt.Errorf("OpenStack was called by %v, one after the other: want each replica once", turns)
 	}
-	if overlaps := c.fake.Overlaps(); len(overlaps) > 0 {
+	if overlaps := c.fake.ConcurrentCalls(); len(overlaps) > 0 {
 		return "", fmt.Errorf("two terms changed the fake cloud at the same time %d times, such as: %+v", len(overlaps), overlaps[0])
 	}
 	return fmt.Sprintf("%d requests to the API server under the rules of rbac.yaml, %d to OpenStack, %d to the fake cloud; the only node that was deleted is %s",

@@ -96,9 +96,9 @@ func (c *Client) ResetCalls(ctx context.Context) error {
 	return c.do(ctx, http.MethodDelete, "calls", nil, nil, nil)
 }
 
-// Overlaps is [Cloud.Overlaps].
-func (c *Client) Overlaps(ctx context.Context) ([]Overlap, error) {
-	return get[[]Overlap](ctx, c, "overlaps", nil)
+// ConcurrentCalls is [Cloud.ConcurrentCalls].
+func (c *Client) ConcurrentCalls(ctx context.Context) ([]ConcurrentCalls, error) {
+	return get[[]ConcurrentCalls](ctx, c, "concurrent-calls", nil)
 }
 
 // Stats is [Cloud.Stats].

@@ -28,7 +28,7 @@ func (c *Cloud) addAdmin(mux *http.ServeMux) {
 		"GET /v1/calls":                   c.getCalls,
 		"GET /v1/calls/wait":              c.waitForCall,
 		"DELETE /v1/calls":                done(c.ResetCalls),
-		"GET /v1/overlaps":                func(*http.Request) (any, error) { return c.Overlaps(), nil },
+		"GET /v1/concurrent-calls":        func(*http.Request) (any, error) { return c.ConcurrentCalls(), nil },
 		"GET /v1/stats":                   func(*http.Request) (any, error) { return c.Stats(), nil },
 	} {
 		mux.Handle(pattern, serve)

@@ -62,9 +62,9 @@ func (f CallFilter) Matches(call Call) bool {
 		(!f.Failed || call.Err != "")
 }
 
-// An Overlap is a moment at which two callers were changing the cloud at once. With one leader at
+// ConcurrentCalls is a moment at which two callers were changing the cloud at once. With one leader at
 // a time, and terms that end before the next begins, there are none.
-type Overlap struct {
+type ConcurrentCalls struct {
 	// Call is the one that began while others were in flight.
 	Call Call `json:"call"`
 	// With are the mutating calls of other callers that were in flight then.
@@ -117,9 +117,9 @@ func (c *Cloud) WaitForCall(ctx context.Context, where ...func(Call) bool) (Call
 	}
 }
 
-// Overlaps returns each beginning of a mutating call while a mutating call of another caller was
+// ConcurrentCalls returns each beginning of a mutating call while a mutating call of another caller was
 // in flight.
-func (c *Cloud) Overlaps() []Overlap { return c.record.copyOverlaps() }
+func (c *Cloud) ConcurrentCalls() []ConcurrentCalls { return c.record.concurrentCalls() }
 
 // Stats returns the counts.
 func (c *Cloud) Stats() Stats { return c.record.stats() }
@@ -147,7 +147,7 @@ type record struct {
 	revision uint64
 	calls    []*entry
 	inFlight map[*entry]struct{}
-	overlaps []Overlap
+	overlaps []ConcurrentCalls
 
 	methods            map[Method]int
 	callers            map[string]CallerStats
@@ -179,7 +179,7 @@ func (r *record) begin(call Call) *entry {
 	e := &entry{Call: call}
 	r.touch(e)
 	r.calls = trim(append(r.calls, e), r.limit)
-	r.noteOverlap(call)
+	r.noteConcurrent(call)
 	r.inFlight[e] = struct{}{}
 	r.count(call)
 	return e
@@ -223,7 +223,7 @@ func (r *record) count(call Call) {
 	r.maxMutatingCallers = max(r.maxMutatingCallers, len(mutating))
 }
 
-func (r *record) noteOverlap(call Call) {
+func (r *record) noteConcurrent(call Call) {
 	if !call.Mutating {
 		return
 	}
@@ -237,7 +237,7 @@ func (r *record) noteOverlap(call Call) {
 		return
 	}
 	slices.SortFunc(with, func(a, b Call) int { return int(a.Seq) - int(b.Seq) })
-	r.overlaps = trim(append(r.overlaps, Overlap{Call: call, With: with}), r.limit)
+	r.overlaps = trim(append(r.overlaps, ConcurrentCalls{Call: call, With: with}), r.limit)
 }
 
 // changedSince copies the calls that began or ended after revision, and tells the present revision and how
@@ -253,7 +253,7 @@ func (r *record) changedSince(revision uint64) (calls []Call, now uint64, total 
 	return calls, r.revision, len(r.calls)
 }
 
-func (r *record) copyOverlaps() []Overlap {
+func (r *record) concurrentCalls() []ConcurrentCalls {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.overlaps)

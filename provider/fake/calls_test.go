@@ -219,7 +219,7 @@ func TestWaitUntil_AsksAgainAfterEveryChange(t *testing.T) {
 	}
 }
 
-func TestOverlaps_WhenTwoCallersChangeTheCloudAtOnce(t *testing.T) {
+func TestConcurrentCalls_WhenTwoCallersChangeTheCloudAtOnce(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, cloud *Cloud, open opener) {
 		release := cloud.On(EnsureLoadBalancer).By("a").Hang()
 		var calls sync.WaitGroup
@@ -228,13 +228,13 @@ func TestOverlaps_WhenTwoCallersChangeTheCloudAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := open(WithCaller("b"))
-		if _, err := routesOf(t, b).ListRoutes(t.Context(), "c"); err != nil || len(cloud.Overlaps()) != 0 {
-			t.Errorf("reading is counted as an overlap: %v, %v", cloud.Overlaps(), err)
+		if _, err := routesOf(t, b).ListRoutes(t.Context(), "c"); err != nil || len(cloud.ConcurrentCalls()) != 0 {
+			t.Errorf("reading is counted as an overlap: %v, %v", cloud.ConcurrentCalls(), err)
 		}
 		if err := ensure(t.Context(), t, b); err != nil {
 			t.Fatal(err)
 		}
-		overlaps := cloud.Overlaps()
+		overlaps := cloud.ConcurrentCalls()
 		if len(overlaps) != 1 || overlaps[0].Call.Caller != "b" || len(overlaps[0].With) != 1 || overlaps[0].With[0].Caller != "a" {
 			t.Errorf("the overlaps are %+v, want b during a", overlaps)
 		}
@@ -250,7 +250,7 @@ func TestOverlaps_WhenTwoCallersChangeTheCloudAtOnce(t *testing.T) {
 	})
 }
 
-func TestOverlaps_WhenOneCallerComesAfterTheOther_AreNone(t *testing.T) {
+func TestConcurrentCalls_WhenOneCallerComesAfterTheOther_AreNone(t *testing.T) {
 	cloud := New()
 	for _, caller := range []string{"a", "b", "a"} {
 		var calls sync.WaitGroup
@@ -259,7 +259,7 @@ func TestOverlaps_WhenOneCallerComesAfterTheOther_AreNone(t *testing.T) {
 		}
 		calls.Wait()
 	}
-	if overlaps := cloud.Overlaps(); len(overlaps) != 0 || cloud.Stats().MaxMutatingCallers != 1 {
+	if overlaps := cloud.ConcurrentCalls(); len(overlaps) != 0 || cloud.Stats().MaxMutatingCallers != 1 {
 		t.Errorf("the overlaps are %v, the counts %+v", overlaps, cloud.Stats())
 	}
 }
@@ -312,7 +312,7 @@ func TestCloud_IsSafeForConcurrentUse(t *testing.T) {
 			for ctx.Err() == nil {
 				cloud.Calls()
 				cloud.Stats()
-				cloud.Overlaps()
+				cloud.ConcurrentCalls()
 				cloud.Faults()
 				cloud.LoadBalancers()
 				cloud.Routes()

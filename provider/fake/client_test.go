@@ -278,7 +278,7 @@ func TestClient_DoesToTheCloudWhatATestThereCouldDo(t *testing.T) {
 		t.Errorf("a wait with a dead context answers %v", err)
 	}
 
-	overlaps, err := client.Overlaps(ctx)
+	overlaps, err := client.ConcurrentCalls(ctx)
 	same("overlaps", len(overlaps), 0, err)
 }
 

@@ -35,7 +35,7 @@
 // # What it remembers
 //
 // Every call is recorded when it begins and when it ends: [Cloud.Calls], [Cloud.Stats].
-// [Cloud.WaitForCall] and [Cloud.WaitUntil] wait for a call or a state without polling. [Cloud.Overlaps] lists every moment at
+// [Cloud.WaitForCall] and [Cloud.WaitUntil] wait for a call or a state without polling. [Cloud.ConcurrentCalls] lists every moment at
 // which two callers were changing the cloud at once, which is split brain.
 //
 // The record keeps the last 100,000 calls ([WithCallLimit]) and can be emptied ([Cloud.ResetCalls]).
@@ -70,7 +70,7 @@
 //	GET    /v1/calls                     [Call, ...]
 //	GET    /v1/calls/wait                answers one Call as soon as there is one
 //	DELETE /v1/calls                     forget
-//	GET    /v1/overlaps                  [Overlap, ...]
+//	GET    /v1/concurrent-calls                  [ConcurrentCalls, ...]
 //	GET    /v1/stats                     Stats
 //
 // The two that read calls filter by method, interface, caller, object, mutating, finished and failed. A Fault is for example

@@ -66,7 +66,7 @@ func ExampleCloud_On() {
 	// <nil>
 }
 
-func ExampleScript_Hang() {
+func ExampleFaultBuilder_Hang() {
 	ctx := context.Background()
 	cloud := fake.New()
 	release := cloud.On(fake.EnsureLoadBalancer).Hang()
@@ -89,7 +89,7 @@ func ExampleScript_Hang() {
 	// <nil>
 }
 
-func ExampleCloud_Overlaps() {
+func ExampleCloud_ConcurrentCalls() {
 	ctx := context.Background()
 	cloud := fake.New()
 	release := cloud.On(fake.EnsureLoadBalancer).By("old leader").Hang()
@@ -108,7 +108,7 @@ func ExampleCloud_Overlaps() {
 	release()
 	<-done
 
-	for _, overlap := range cloud.Overlaps() {
+	for _, overlap := range cloud.ConcurrentCalls() {
 		fmt.Println(overlap.Call.Caller, "began", overlap.Call.Method, "during", overlap.With[0].Method, "of", overlap.With[0].Caller)
 	}
 	// Output:

@@ -148,7 +148,7 @@ func (w *world) wantOneTermAtATime(t *testing.T) {
 				call.Started.Format(time.StampMicro), end.Format(time.StampMicro))
 		}
 	}
-	overlaps, err := w.cloud.Overlaps(t.Context())
+	overlaps, err := w.cloud.ConcurrentCalls(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

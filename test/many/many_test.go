@@ -113,7 +113,7 @@ func TestFifty_LeadersAreStoppedOrCutOff_TheirSecondReplicasTakeOverAndTheOthers
 		if holder := c.leaseHolder(); holder != seconds[i].name {
 			t.Errorf("the lease of %s is held by %q, want %q", c.name, holder, seconds[i].name)
 		}
-		if overlaps := c.cloud.Overlaps(); len(overlaps) > 0 {
+		if overlaps := c.cloud.ConcurrentCalls(); len(overlaps) > 0 {
 			t.Errorf("two terms changed the cloud of %s at once: %+v", c.name, overlaps)
 		}
 		if calls := c.cloud.Calls(fake.CallFilter{Caller: fake.TermCaller(c.first.name, 1)}.Matches, about(c.name+"-new")); len(calls) > 0 {

@@ -63,7 +63,7 @@ func TestLeadership_StopHandsOverAndTheOtherGoesOn(t *testing.T) {
 	ccmtest.WaitReady(t, second.Manager)
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("handover-2"))
 	ccmtest.WaitNodeInitialized(t, shared.Client(t), "handover-2")
-	if overlaps := cloud.Overlaps(); len(overlaps) > 0 {
+	if overlaps := cloud.ConcurrentCalls(); len(overlaps) > 0 {
 		t.Errorf("two terms changed the cloud at once: %+v", overlaps)
 	}
 	for _, message := range []string{"first became leader", "first stopped leading", "second became leader"} {

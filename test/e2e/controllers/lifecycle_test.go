@@ -259,13 +259,13 @@ func TestLifecycle_ShutdownTaint_ComesWithTheShutdownAndGoesWithReadiness(t *tes
 
 func TestLifecycle_WhenTheCloudFails_NothingIsDeletedOrTainted(t *testing.T) {
 	t.Parallel()
-	failures := map[string]func(fake.Script) func(){
-		"any":      func(s fake.Script) func() { return s.Fail(errors.New("503 Service Unavailable")) },
-		"deadline": func(s fake.Script) func() { return s.Fail(context.DeadlineExceeded) },
-		"retry":    func(s fake.Script) func() { return s.Fail(cloudproviderapi.NewRetryError("busy", time.Hour)) },
+	failures := map[string]func(fake.FaultBuilder) func(){
+		"any":      func(s fake.FaultBuilder) func() { return s.Fail(errors.New("503 Service Unavailable")) },
+		"deadline": func(s fake.FaultBuilder) func() { return s.Fail(context.DeadlineExceeded) },
+		"retry":    func(s fake.FaultBuilder) func() { return s.Fail(cloudproviderapi.NewRetryError("busy", time.Hour)) },
 		// An answer would be (false, nil); an error is none, whatever it says.
-		"notfound": func(s fake.Script) func() { return s.Fail(cloudprovider.InstanceNotFound) },
-		"panic":    func(s fake.Script) func() { return s.Panic("index out of range") },
+		"notfound": func(s fake.FaultBuilder) func() { return s.Fail(cloudprovider.InstanceNotFound) },
+		"panic":    func(s fake.FaultBuilder) func() { return s.Panic("index out of range") },
 	}
 	for method, recovered := range map[fake.Method]func(t *testing.T, name string){
 		// The instance of the first is gone, that of the second is shut down.

@@ -571,7 +571,7 @@ func TestNode_Refresh_WritesAddressesOnlyWhereTheyChange(t *testing.T) {
 	nodes := map[string]struct {
 		instance   *fake.Instance
 		annotation string
-		script     func(fake.Script)
+		script     func(fake.FaultBuilder)
 		// written is whether the node gets the cloud's addresses, always whether it is written in each pass from then on.
 		written, always bool
 	}{
@@ -581,10 +581,10 @@ func TestNode_Refresh_WritesAddressesOnlyWhereTheyChange(t *testing.T) {
 		"refresh-empty":     {instance: &fake.Instance{Addresses: []corev1.NodeAddress{}}},
 		"refresh-gone":      {},
 		"refresh-other-ip":  {instance: &fake.Instance{}, annotation: "10.9.9.9"},
-		"refresh-error":     {instance: &fake.Instance{}, script: func(s fake.Script) { s.Fail(errors.New("maintenance")) }},
+		"refresh-error":     {instance: &fake.Instance{}, script: func(s fake.FaultBuilder) { s.Fail(errors.New("maintenance")) }},
 		// Upstream ends the process in both cases.
-		"refresh-panic":   {instance: &fake.Instance{}, script: func(s fake.Script) { s.Panic("index out of range") }},
-		"refresh-nothing": {instance: &fake.Instance{}, script: func(s fake.Script) { s.ReturnZero() }},
+		"refresh-panic":   {instance: &fake.Instance{}, script: func(s fake.FaultBuilder) { s.Panic("index out of range") }},
+		"refresh-nothing": {instance: &fake.Instance{}, script: func(s fake.FaultBuilder) { s.ReturnZero() }},
 	}
 	begin := shared.Audit().Mark()
 	for name, n := range nodes {
@@ -771,15 +771,15 @@ func TestNode_WhenTheCloudFails_EveryErrorIsRetried(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
 	r := runCloudNode(t, cloud)
-	for name, fail := range map[string]func(fake.Script) func(){
-		"fail-any":            func(s fake.Script) func() { return s.Fail(errors.New("503 Service Unavailable")) },
-		"fail-notfound":       func(s fake.Script) func() { return s.Fail(cloudprovider.InstanceNotFound) },
-		"fail-notimplemented": func(s fake.Script) func() { return s.Fail(cloudprovider.NotImplemented) },
-		"fail-elsewhere":      func(s fake.Script) func() { return s.Fail(cloudprovider.ImplementedElsewhere) },
-		"fail-deadline":       func(s fake.Script) func() { return s.Fail(context.DeadlineExceeded) },
+	for name, fail := range map[string]func(fake.FaultBuilder) func(){
+		"fail-any":            func(s fake.FaultBuilder) func() { return s.Fail(errors.New("503 Service Unavailable")) },
+		"fail-notfound":       func(s fake.FaultBuilder) func() { return s.Fail(cloudprovider.InstanceNotFound) },
+		"fail-notimplemented": func(s fake.FaultBuilder) func() { return s.Fail(cloudprovider.NotImplemented) },
+		"fail-elsewhere":      func(s fake.FaultBuilder) func() { return s.Fail(cloudprovider.ImplementedElsewhere) },
+		"fail-deadline":       func(s fake.FaultBuilder) func() { return s.Fail(context.DeadlineExceeded) },
 		// Only the service controller heeds the time that it names.
-		"fail-retry": func(s fake.Script) func() { return s.Fail(cloudproviderapi.NewRetryError("busy", time.Hour)) },
-		"fail-panic": func(s fake.Script) func() { return s.Panic("assignment to entry in nil map") },
+		"fail-retry": func(s fake.FaultBuilder) func() { return s.Fail(cloudproviderapi.NewRetryError("busy", time.Hour)) },
+		"fail-panic": func(s fake.FaultBuilder) func() { return s.Panic("assignment to entry in nil map") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			addInstance(t, cloud, fake.Instance{Name: name})

@@ -75,7 +75,7 @@ func TestService_WhatFailsIsRetried(t *testing.T) {
 	busy := cloudproviderapi.NewRetryError("busy", soon)
 	tests := map[string]struct {
 		method fake.Method
-		fault  func(fake.Script) func()
+		fault  func(fake.FaultBuilder) func()
 		retry  time.Duration
 		// says is what an event says; none is told if the cloud only wants to be asked again.
 		says string
@@ -83,11 +83,11 @@ func TestService_WhatFailsIsRetried(t *testing.T) {
 		"retry-error":         {fake.EnsureLoadBalancer, fails(errors.New("quota exceeded")), firstRetry, "failed to ensure load balancer: quota exceeded"},
 		"retry-asked":         {fake.EnsureLoadBalancer, fails(busy), soon, ""},
 		"retry-asked-wrapped": {fake.EnsureLoadBalancer, fails(fmt.Errorf("provisioning: %w", busy)), soon, ""},
-		"retry-no-status":     {fake.EnsureLoadBalancer, fake.Script.ReturnZero, firstRetry, "service status returned by EnsureLoadBalancer is nil"},
+		"retry-no-status":     {fake.EnsureLoadBalancer, fake.FaultBuilder.ReturnZero, firstRetry, "service status returned by EnsureLoadBalancer is nil"},
 		// Upstream compares with ==.
 		"retry-elsewhere-wrapped": {fake.EnsureLoadBalancer, fails(fmt.Errorf("not mine: %w", cloudprovider.ImplementedElsewhere)), firstRetry, "failed to ensure load balancer: not mine: "},
 		// This is ours: upstream would end the process.
-		"retry-panic": {fake.EnsureLoadBalancer, func(s fake.Script) func() { return s.Panic("nil map") }, firstRetry, "failed to ensure load balancer: cloud provider panicked in LoadBalancer.EnsureLoadBalancer: nil map"},
+		"retry-panic": {fake.EnsureLoadBalancer, func(s fake.FaultBuilder) func() { return s.Panic("nil map") }, firstRetry, "failed to ensure load balancer: cloud provider panicked in LoadBalancer.EnsureLoadBalancer: nil map"},
 		// Upstream flattens the error, so it is kept from upstream.
 		"retry-delete":       {fake.EnsureLoadBalancerDeleted, fails(busy), soon, ""},
 		"retry-delete-check": {fake.GetLoadBalancer, fails(busy), soon, ""},
@@ -129,8 +129,8 @@ func TestService_WhatFailsIsRetried(t *testing.T) {
 	}
 }
 
-func fails(err error) func(fake.Script) func() {
-	return func(s fake.Script) func() { return s.Fail(err) }
+func fails(err error) func(fake.FaultBuilder) func() {
+	return func(s fake.FaultBuilder) func() { return s.Fail(err) }
 }
 
 // failingStatusOnce lets the API server fail once to take the status of a Service, which is the second patch: the first one sets the
