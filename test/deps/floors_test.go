@@ -1,0 +1,223 @@
+package deps_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tree is a folder with all packages below it, less those of a tree of their own, and the trees
+// that its packages may import. Tests are not bound by it.
+type tree struct {
+	dir     string
+	imports []string
+}
+
+// floors are all trees of this module, from the top down: a tree imports only trees below its own.
+var floors = [][]tree{
+	{
+		{"example", []string{
+			"ccm", "ccm/ccmtest", "ccm/serving", "controllers", "options",
+			"provider/fake", "provider/openstack", "provider/openstack/openstacktest",
+		}},
+		{"test", []string{
+			"ccm", "ccm/ccmtest", "ccm/serving", "options",
+			"provider/fake", "provider/openstack", "provider/openstack/openstacktest",
+		}},
+		{"docs", nil},
+		{"tools", nil},
+	},
+	{
+		{"ccm/ccmtest", []string{"ccm", "provider/fake"}},
+		{"options", []string{"ccm"}},
+	},
+	{
+		{"ccm/serving", []string{"ccm", "internal"}},
+		{"controllers", []string{"ccm", "internal"}},
+		{"provider/fake", []string{"ccm", "internal"}},
+		{"provider/openstack", []string{"ccm", "internal"}},
+		{"provider/registered", []string{"ccm", "internal"}},
+		{"provider/openstack/openstacktest", nil},
+	},
+	{
+		{"ccm", []string{"internal"}},
+	},
+	{
+		{"internal", nil},
+	},
+}
+
+const (
+	floorsPage  = "../../docs/explanation/architecture.md"
+	floorsBegin = "<!-- floors: written by go generate ./test/deps -->\n"
+	floorsEnd   = "<!-- end of floors -->\n"
+)
+
+//go:generate env UPDATE_DOCS=1 go test -count=1 -run ^TestFloors_DiagramIsUpToDate$ .
+
+func TestFloors_PackagesImportOnlyTreesBelowTheirOwn(t *testing.T) {
+	for _, problem := range checkFloors(floors, directImports(t)) {
+		t.Error(problem)
+	}
+}
+
+// Only package openstack is a provider of package ccm. What is below it knows nothing of Managers.
+func TestFloors_BelowProviderOpenStackNothingImportsCCM(t *testing.T) {
+	const root = "provider/openstack"
+	for pkg, imports := range directImports(t) {
+		for _, imported := range imports {
+			if strings.HasPrefix(pkg, root+"/") && belowAny(imported, []string{"ccm"}) {
+				t.Errorf("%s imports %s; only %s may", pkg, imported, root)
+			}
+		}
+	}
+}
+
+func TestFloors_CheckNamesUpwardUndeclaredAndUnusedImports(t *testing.T) {
+	table := [][]tree{
+		{{"host", []string{"lib", "lib/opt"}}},
+		{{"lib/opt", []string{"lib"}}},
+		{{"lib", []string{"host", "base"}}},
+		{{"base", nil}},
+	}
+	got := checkFloors(table, map[string][]string{
+		"host/main":   {"lib", "lib/opt/flags"},
+		"lib":         {"lib/opt"},
+		"lib/x":       {"lib", "base"},
+		"lib/opt":     nil,
+		"unknown":     nil,
+		"base/deeper": {"base"},
+	})
+	want := []string{
+		"lib imports lib/opt, which is not declared for tree lib",
+		"tree lib declares an import of host, which is not below it",
+		"tree lib declares an import of host, which no package needs",
+		"tree lib/opt declares an import of lib, which no package needs",
+		"unknown belongs to no tree",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestFloors_DiagramIsUpToDate(t *testing.T) {
+	page, err := os.ReadFile(floorsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begins := strings.Cut(string(page), floorsBegin)
+	_, after, ends := strings.Cut(rest, floorsEnd)
+	if !begins || !ends {
+		t.Fatalf("%s lacks the lines %q and %q", floorsPage, floorsBegin, floorsEnd)
+	}
+	want := before + floorsBegin + diagram(floors) + floorsEnd + after
+	if want == string(page) {
+		return
+	}
+	if os.Getenv("UPDATE_DOCS") == "" {
+		t.Fatalf("%s does not show the floors of this test; run: go generate ./test/deps", floorsPage)
+	}
+	if err := os.WriteFile(floorsPage, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkFloors returns a sentence for each import that breaks the table and each entry of the table
+// that has no use, sorted.
+func checkFloors(table [][]tree, packages map[string][]string) []string {
+	level, allowed, used := map[string]int{}, map[string][]string{}, map[[2]string]bool{}
+	for i, floor := range table {
+		for _, tree := range floor {
+			level[tree.dir], allowed[tree.dir] = i, tree.imports
+		}
+	}
+	var problems []string
+	for pkg, imports := range packages {
+		from := treeOf(pkg, level)
+		if from == "" {
+			problems = append(problems, pkg+" belongs to no tree")
+			continue
+		}
+		for _, imported := range imports {
+			to := treeOf(imported, level)
+			used[[2]string{from, to}] = true
+			if to != from && !slices.Contains(allowed[from], to) {
+				problems = append(problems,
+					fmt.Sprintf("%s imports %s, which is not declared for tree %s", pkg, imported, from))
+			}
+		}
+	}
+	for from, imports := range allowed {
+		for _, to := range imports {
+			if level[to] <= level[from] {
+				problems = append(problems,
+					fmt.Sprintf("tree %s declares an import of %s, which is not below it", from, to))
+			}
+			if !used[[2]string{from, to}] {
+				problems = append(problems,
+					fmt.Sprintf("tree %s declares an import of %s, which no package needs", from, to))
+			}
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// treeOf returns the innermost tree that a package belongs to, "" if there is none.
+func treeOf(pkg string, trees map[string]int) string {
+	found := ""
+	for dir := range trees {
+		if belowAny(pkg, []string{dir}) && len(dir) > len(found) {
+			found = dir
+		}
+	}
+	return found
+}
+
+// diagram draws the table in the language of mermaid.
+func diagram(table [][]tree) string {
+	var b strings.Builder
+	b.WriteString("```mermaid\nflowchart TD\n")
+	for i, floor := range table {
+		fmt.Fprintf(&b, "    subgraph floor%d[\" \"]\n", i+1)
+		for _, tree := range floor {
+			fmt.Fprintf(&b, "        %s[\"%s\"]\n", nodeID(tree.dir), tree.dir)
+		}
+		b.WriteString("    end\n")
+	}
+	for _, floor := range table {
+		for _, tree := range floor {
+			for _, imported := range tree.imports {
+				fmt.Fprintf(&b, "    %s --> %s\n", nodeID(tree.dir), nodeID(imported))
+			}
+		}
+	}
+	b.WriteString("```\n")
+	return b.String()
+}
+
+func nodeID(dir string) string { return strings.ReplaceAll(dir, "/", "_") }
+
+// directImports maps each package of this module to those that it imports itself, without the
+// module's path.
+func directImports(t *testing.T) map[string][]string {
+	t.Helper()
+	packages := map[string][]string{}
+	for _, line := range list(t, "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...") {
+		fields := strings.Fields(line)
+		var imports []string
+		for _, imported := range fields[1:] {
+			if own, ok := strings.CutPrefix(imported, module+"/"); ok {
+				imports = append(imports, own)
+			}
+		}
+		packages[strings.TrimPrefix(fields[0], module+"/")] = imports
+	}
+	if len(packages) < 20 {
+		t.Fatalf("go list names only %v", slices.Sorted(maps.Keys(packages)))
+	}
+	return packages
+}
