@@ -3,24 +3,27 @@ package batch
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
 var errClosed = errors.New("closed")
 
-func TestBatches_PanicIsAnErrorOfAllWhoAsked(t *testing.T) {
+func TestAsk_ServePanics_AllCallersGetAnError(t *testing.T) {
 	b := New(errClosed, func(context.Context, []int) { panic("oops") })
 	defer b.Close()
 	for range 2 {
 		if err := b.Ask(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "oops") {
-			t.Errorf("error %v, want one that tells of the panic", err)
+			t.Errorf("error %v, want one that names the panic", err)
 		}
 	}
 }
 
-func TestBatches_EndWithTheLastWhoAsked(t *testing.T) {
+func TestAsk_LastCallerLeaves_CancelsTheBatch(t *testing.T) {
 	began, ended := make(chan struct{}), make(chan struct{})
 	b := New(errClosed, func(ctx context.Context, _ []int) {
 		close(began)
@@ -39,7 +42,7 @@ func TestBatches_EndWithTheLastWhoAsked(t *testing.T) {
 	<-ended
 }
 
-func TestBatches_EndedContext_IsNotAskedFor(t *testing.T) {
+func TestAsk_CancelledContext_IsNotServed(t *testing.T) {
 	b := New(errClosed, func(context.Context, []int) { t.Error("asked") })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -49,7 +52,7 @@ func TestBatches_EndedContext_IsNotAskedFor(t *testing.T) {
 	b.Close()
 }
 
-func TestBatches_WhatIsAskedMeanwhile_IsAnsweredTogether(t *testing.T) {
+func TestAsk_BatchInFlight_NewCallsFormTheNextBatch(t *testing.T) {
 	began, goOn := make(chan []int, 3), make(chan struct{})
 	b := New(errClosed, func(_ context.Context, asked []int) {
 		began <- asked
@@ -72,11 +75,11 @@ func TestBatches_WhatIsAskedMeanwhile_IsAnsweredTogether(t *testing.T) {
 	}
 	<-next.done
 	if asked := <-began; len(asked) != 10 || next.err != nil {
-		t.Errorf("the next batch has %d questions, and the error %v; want 10 and none", len(asked), next.err)
+		t.Errorf("the next batch has %d calls and error %v, want 10 and none", len(asked), next.err)
 	}
 }
 
-func TestBatches_Close_CancelsAndRefuses(t *testing.T) {
+func TestClose_BatchInFlight_CancelsItAndRefusesNewCalls(t *testing.T) {
 	began := make(chan struct{})
 	b := New(errClosed, func(ctx context.Context, _ []int) {
 		close(began)
@@ -88,19 +91,19 @@ func TestBatches_Close_CancelsAndRefuses(t *testing.T) {
 	b.Close()
 	<-done
 	if err := b.Ask(t.Context(), 2); !errors.Is(err, errClosed) {
-		t.Errorf("what is asked after the end gets %v", err)
+		t.Errorf("a call after Close returned %v", err)
 	}
 	b.Close()
 }
 
-func TestBatches_CarryWhatTheCallersContextDoes(t *testing.T) {
+func TestAsk_ContextValue_ReachesServeWithoutTheDeadline(t *testing.T) {
 	type key struct{}
 	got := make(chan any, 1)
 	b := New(errClosed, func(ctx context.Context, _ []int) {
 		_, limited := ctx.Deadline()
 		got <- []any{ctx.Value(key{}), limited}[0]
 		if limited {
-			t.Error("the batch has the deadline of the first who asked")
+			t.Error("the batch has the deadline of its first caller")
 		}
 	})
 	defer b.Close()
@@ -111,7 +114,7 @@ func TestBatches_CarryWhatTheCallersContextDoes(t *testing.T) {
 	}
 }
 
-func TestInParallel_PanicIsAnErrorOfItsItem(t *testing.T) {
+func TestInParallel_FunctionPanics_OnlyItsItemFails(t *testing.T) {
 	errs := InParallel([]int{1, 2, 3}, 2, func(n int) error {
 		if n == 2 {
 			panic("oops")
@@ -121,4 +124,86 @@ func TestInParallel_PanicIsAnErrorOfItsItem(t *testing.T) {
 	if errs[0] != nil || errs[1] == nil || errs[2] != nil {
 		t.Errorf("errors %v", errs)
 	}
+}
+
+func TestAsk_ExpectedCall_IsServedInTheSameBatch(t *testing.T) {
+	served := make(chan []int, 2)
+	b := NewSerial(errClosed, func(_ context.Context, calls []int) { served <- calls })
+	defer b.Close()
+	arrived := b.Expect()
+	first := make(chan error, 1)
+	go func() { first <- b.Ask(t.Context(), 1) }()
+	// The announced call comes long after the window, but within the time that it is waited for.
+	select {
+	case calls := <-served:
+		t.Fatalf("the batch %v did not wait for the announced call", calls)
+	case <-time.After(10 * window):
+	}
+	if err := b.AskExpected(t.Context(), 2, arrived); err != nil {
+		t.Error(err)
+	}
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if calls := <-served; len(calls) != 2 {
+		t.Errorf("the first batch has the calls %v, want both", calls)
+	}
+}
+
+func TestAsk_SerialBatchInFlight_NoOtherBatchStarts(t *testing.T) {
+	const callers = 50
+	var inFlight, peak atomic.Int32
+	b := NewSerial(errClosed, func(context.Context, []int) {
+		peak.Store(max(peak.Load(), inFlight.Add(1)))
+		runtime.Gosched()
+		inFlight.Add(-1)
+	})
+	defer b.Close()
+	var all sync.WaitGroup
+	for n := range callers {
+		all.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if n%3 == 0 { // callers that leave at any moment
+				go cancel()
+			}
+			time.Sleep(time.Duration(n) * time.Millisecond)
+			_ = b.Ask(ctx, n)
+		})
+	}
+	all.Wait()
+	if peak.Load() != 1 {
+		t.Errorf("%d batches ran at the same time", peak.Load())
+	}
+}
+
+func TestAsk_SerialBatchIsAbandonedWhileItWaits_TheNextStillWaitsForTheFirst(t *testing.T) {
+	began, goOn := make(chan []int, 3), make(chan struct{})
+	b := NewSerial(errClosed, func(_ context.Context, calls []int) {
+		began <- calls
+		<-goOn
+	})
+	first := make(chan error, 1)
+	go func() { first <- b.Ask(t.Context(), 1) }()
+	<-began
+	abandoned, err := b.join(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.leave(abandoned)
+	<-abandoned.done
+	third := make(chan error, 1)
+	go func() { third <- b.Ask(t.Context(), 3) }()
+	select {
+	case calls := <-began:
+		t.Errorf("the batch %v started while the first was in flight", calls)
+	case <-time.After(10 * window):
+	}
+	close(goOn)
+	for _, done := range []chan error{first, third} {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	b.Close()
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr/testr"
 	"github.com/gophercloud/gophercloud/v2"
@@ -122,14 +121,10 @@ type cluster struct {
 func newCluster(t *testing.T, s *site, c clock.Clock) *cluster {
 	t.Helper()
 	client := networkClient(t, s.Cloud)
-	window := time.Duration(0)
-	if c != nil {
-		window = -1 // nobody turns the clock
-	}
 	cl := &cluster{site: s, nodes: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), synced: true}
 	cl.Routes = New(Config{
 		Network:  func(context.Context) (*gophercloud.ServiceClient, error) { return client, nil },
-		RouterID: s.router, Clock: c, Window: window, Logger: testr.New(t),
+		RouterID: s.router, Clock: c, Logger: testr.New(t),
 	})
 	t.Cleanup(cl.Routes.Close)
 	cl.SetNodes(corelisters.NewNodeLister(cl.nodes), func() bool { return cl.synced })

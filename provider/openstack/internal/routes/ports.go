@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
 )
 
 const (
@@ -61,10 +63,11 @@ func (s surroundings) at(address netip.Addr, all []port) []port {
 	return found
 }
 
-// lookup is what is asked of and answered by a portFinder.
+// lookup is a call to a portFinder and its result.
 type lookup struct {
 	address netip.Addr
 	found   []port
+	err     error
 }
 
 // portFinder finds ports by the address of a next hop: one list for all that are asked for at about the same time.
@@ -72,7 +75,7 @@ type portFinder struct {
 	api    *api
 	router *routerCache
 	clock  clock.PassiveClock
-	asked  *batcher[*lookup]
+	asked  *batch.Batches[*lookup]
 
 	mu sync.Mutex
 	// around is of the router's revision, if it counts them, and of the time read.
@@ -81,30 +84,30 @@ type portFinder struct {
 	read     time.Time
 }
 
-func newPortFinder(a *api, r *routerCache, c clock.Clock, window time.Duration) *portFinder {
+func newPortFinder(a *api, r *routerCache, c clock.PassiveClock) *portFinder {
 	f := &portFinder{api: a, router: r, clock: c}
-	f.asked = newBatcher(c, window, 0, f.run)
+	f.asked = batch.New(errClosed, f.run)
 	return f
 }
 
 // find returns the ports that have the address, as they are now.
 func (f *portFinder) find(ctx context.Context, address netip.Addr) ([]port, error) {
 	l := &lookup{address: address}
-	if err := f.asked.do(ctx, l, func() {}); err != nil {
+	if err := f.asked.Ask(ctx, l); err != nil {
 		return nil, err
 	}
-	return l.found, nil
+	return l.found, l.err
 }
 
-func (f *portFinder) run(ctx context.Context, calls []*call[*lookup]) {
-	addresses := make([]netip.Addr, len(calls))
-	for i, c := range calls {
-		addresses[i] = c.value.address
+func (f *portFinder) run(ctx context.Context, lookups []*lookup) {
+	addresses := make([]netip.Addr, len(lookups))
+	for i, l := range lookups {
+		addresses[i] = l.address
 	}
 	around, all, err := f.list(ctx, addresses)
-	for _, c := range calls {
-		if c.err = err; err == nil {
-			c.value.found = around.at(c.value.address, all)
+	for _, l := range lookups {
+		if l.err = err; err == nil {
+			l.found = around.at(l.address, all)
 		}
 	}
 }

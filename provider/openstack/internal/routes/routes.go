@@ -15,6 +15,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
 )
 
@@ -25,17 +26,12 @@ var (
 	ErrNodesUnknown = errors.New("the nodes are not known yet")
 	// ErrForeign is in the chain of the error of a deletion of a route that is not this cluster's.
 	ErrForeign = errors.New("the route is not of this cluster")
+
+	errClosed = errors.New("the provider's routes are closed")
 )
 
-const (
-	// maxAge is how old the copy of the router may be that ListRoutes answers from.
-	maxAge = time.Minute
-	// DefaultWindow is how long a change waits for others to be written with it.
-	DefaultWindow = 5 * time.Millisecond
-	// linger is how much longer it waits for changes that are still busy with their ports. A port that is slow holds the
-	// others up for no longer.
-	linger = time.Second
-)
+// maxAge limits the age of the router copy that ListRoutes answers from.
+const maxAge = time.Minute
 
 // Config is what a [Routes] needs.
 type Config struct {
@@ -46,8 +42,6 @@ type Config struct {
 	// Clock tells the time. Nil: the real one.
 	Clock  clock.Clock
 	Logger logr.Logger
-	// Window is how long a change waits for others to be written with it. 0: [DefaultWindow]; negative: not at all.
-	Window time.Duration
 }
 
 // Routes implements cloudprovider.Routes. It is safe for concurrent use.
@@ -58,7 +52,7 @@ type Routes struct {
 	finder     *portFinder
 	neighbours *neighbours
 	pairs      *addressPairs
-	writes     *batcher[change]
+	writes     *batch.Batches[*call]
 
 	mu     sync.Mutex
 	lister corelisters.NodeLister
@@ -74,26 +68,23 @@ func New(c Config) *Routes {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
-	if c.Window == 0 {
-		c.Window = DefaultWindow
-	}
 	a := &api{network: c.Network, routerID: c.RouterID}
 	r := &Routes{log: c.Logger, known: map[route]string{}}
 	r.extensions = capability.Network(c.Network, capability.Options{Clock: c.Clock})
 	r.router = newRouterCache(a, c.Clock)
-	r.finder = newPortFinder(a, r.router, c.Clock, c.Window)
+	r.finder = newPortFinder(a, r.router, c.Clock)
 	r.neighbours = newNeighbours(r.finder, c.Clock)
 	r.pairs = newAddressPairs(a, r.finder)
 	w := &writer{api: a, router: r.router, extensions: r.extensions.Get, ownerOf: r.ownerOf, log: c.Logger}
-	r.writes = newBatcher(c.Clock, c.Window, linger, w.run)
+	r.writes = batch.NewSerial(errClosed, w.run)
 	return r
 }
 
 // Close cancels what is being done, and waits for it; what is asked for afterwards is refused. It takes no longer than requests take to be
 // cancelled, and 10 s when something has to be taken back.
 func (r *Routes) Close() {
-	r.writes.close()
-	r.finder.asked.close()
+	r.writes.Close()
+	r.finder.asked.Close()
 }
 
 // SetNodes tells where nodes are looked up. Before synced is true they are taken for unknown.
@@ -131,7 +122,7 @@ func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rou
 // CreateRoute implements cloudprovider.Routes. The next hop is the node's first InternalIP of the destination's family. A route of ours to the
 // destination that leads elsewhere is replaced; if it is somebody else's, the error has [ErrConflict] in its chain.
 func (r *Routes) CreateRoute(ctx context.Context, _, _ string, wanted *cloudprovider.Route) error {
-	arrived := r.writes.expect()
+	arrived := r.writes.Expect()
 	defer arrived()
 	if err := r.create(ctx, wanted, arrived); err != nil {
 		return fmt.Errorf("create route to %s via node %s: %w", wanted.DestinationCIDR, wanted.TargetNode, err)
@@ -158,13 +149,22 @@ func (r *Routes) create(ctx context.Context, wanted *cloudprovider.Route, arrive
 	if err := r.ifPairs(ctx, c.route, r.pairs.allow); err != nil {
 		return err
 	}
-	if err := r.writes.do(ctx, c, arrived); err != nil {
+	if err := r.write(ctx, c, arrived); err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known[c.route] = c.node
 	return nil
+}
+
+// write returns when the change is written together with others, or ctx ends.
+func (r *Routes) write(ctx context.Context, c change, arrived func()) error {
+	w := &call{change: c, ctxDone: ctx.Done()}
+	if err := r.writes.AskExpected(ctx, w, arrived); err != nil {
+		return err
+	}
+	return w.err
 }
 
 func (r *Routes) creation(wanted *cloudprovider.Route) (change, error) {
@@ -190,7 +190,7 @@ func (r *Routes) creation(wanted *cloudprovider.Route) (change, error) {
 // DeleteRoute implements cloudprovider.Routes. A route that is gone is no error. The address pair of a blackhole stays: whose the port is
 // that has the address now, if any, is not known.
 func (r *Routes) DeleteRoute(ctx context.Context, _ string, listed *cloudprovider.Route) error {
-	arrived := r.writes.expect()
+	arrived := r.writes.Expect()
 	defer arrived()
 	if err := r.delete(ctx, listed, arrived); err != nil {
 		return fmt.Errorf("delete route %s to %s: %w", listed.Name, listed.DestinationCIDR, err)
@@ -215,7 +215,7 @@ func (r *Routes) delete(ctx context.Context, listed *cloudprovider.Route, arrive
 				return err
 			}
 		}
-		if err := r.writes.do(ctx, change{route: one}, arrived); err != nil {
+		if err := r.write(ctx, change{route: one}, arrived); err != nil {
 			return err
 		}
 	}

@@ -41,7 +41,7 @@ type writer struct {
 //
 // After the writing it looks again, at the router as the last write has left it: Neutron lets two routes have one destination, so
 // another may have been created by somebody else since the look before. Then ours is taken back.
-func (w *writer) run(ctx context.Context, calls []*call[change]) {
+func (w *writer) run(ctx context.Context, calls []*call) {
 	j := &job{writer: w, calls: calls, unsettled: make([]int, len(calls)), added: map[int]bool{}}
 	for i := range calls {
 		j.unsettled[i] = i
@@ -65,10 +65,27 @@ func (w *writer) run(ctx context.Context, calls []*call[change]) {
 	j.failUnfinished()
 }
 
+// call is a change that a caller waits for.
+type call struct {
+	change
+	err error
+	// ctxDone is closed when the caller's context ends.
+	ctxDone <-chan struct{}
+}
+
+func (c *call) isAbandoned() bool {
+	select {
+	case <-c.ctxDone:
+		return true
+	default:
+		return false
+	}
+}
+
 // job is one batch on its way.
 type job struct {
 	*writer
-	calls []*call[change]
+	calls []*call
 	// unsettled are the calls that have not failed, added those whose route we have added.
 	unsettled []int
 	added     map[int]bool
@@ -96,7 +113,7 @@ func (j *job) settle() {
 
 // settleRemovals leaves only creations to be looked at again. What has been removed may have been created since, in this very batch.
 func (j *job) settleRemovals() {
-	j.unsettled = slices.DeleteFunc(j.unsettled, func(i int) bool { return j.calls[i].value.removes() })
+	j.unsettled = slices.DeleteFunc(j.unsettled, func(i int) bool { return j.calls[i].removes() })
 }
 
 // plan plans what is unsettled, and refuses what must not be.
@@ -104,7 +121,7 @@ func (j *job) plan(ctx context.Context, s *snapshot) (removals, creations []step
 	indexes := j.unsettled
 	changes := make([]change, len(indexes))
 	for at, i := range indexes {
-		changes[at] = j.calls[i].value
+		changes[at] = j.calls[i].change
 	}
 	removals, creations, refused := plan(changes, s.entries, j.ownerOf)
 	for _, steps := range [][]step{removals, creations} {
@@ -117,10 +134,10 @@ func (j *job) plan(ctx context.Context, s *snapshot) (removals, creations []step
 	var undo []route
 	for at, err := range refused {
 		i := indexes[at]
-		j.log.V(2).Info("Refused a route", "destination", j.calls[i].value.destination, "nextHop", j.calls[i].value.nextHop, "reason", err.Error())
+		j.log.V(2).Info("Refused a route", "destination", j.calls[i].destination, "nextHop", j.calls[i].nextHop, "reason", err.Error())
 		j.calls[i].err = err
 		if j.added[i] {
-			undo = append(undo, j.calls[i].value.route)
+			undo = append(undo, j.calls[i].route)
 		}
 	}
 	j.settle()
@@ -192,7 +209,7 @@ func (j *job) wanted(steps []step) []step {
 
 func (j *job) allAbandoned(s step) bool {
 	for _, i := range s.changes {
-		if !j.calls[i].abandoned() {
+		if !j.calls[i].isAbandoned() {
 			return false
 		}
 	}
