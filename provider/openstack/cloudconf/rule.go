@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/namepattern"
@@ -34,8 +35,8 @@ func keystoneURL() rule[string] {
 	}}
 }
 
-// uuid is for the ids of Neutron and Octavia, which are UUIDs with hyphens.
-func uuid() rule[string] {
+// uuidRule is for the IDs of Neutron and Octavia, which are UUIDs with hyphens.
+func uuidRule() rule[string] {
 	return rule[string]{typ: "UUID", judge: func(value string) *finding {
 		if value == "" || isUUID(value) {
 			return nil
@@ -45,16 +46,8 @@ func uuid() rule[string] {
 }
 
 func isUUID(value string) bool {
-	groups := strings.Split(value, "-")
-	if len(value) != 36 || len(groups) != 5 {
-		return false
-	}
-	for i, length := range []int{8, 4, 4, 4, 12} {
-		if len(groups[i]) != length || strings.Trim(groups[i], "0123456789abcdefABCDEF") != "" {
-			return false
-		}
-	}
-	return true
+	id, err := uuid.Parse(value)
+	return err == nil && len(value) == len(id.String())
 }
 
 // identifier is for ids of Keystone, which may be UUIDs with or without hyphens, "default", and with a directory behind it 64

@@ -102,15 +102,15 @@ func loadBalancer() section {
 		text("lb-version", func(p place) *string { return &p.LoadBalancer.LBVersion },
 			"Deprecated: there is one version.", oneOf(Error, "", "v2")),
 		text("subnet-id", func(p place) *string { return &p.LoadBalancer.SubnetID },
-			"The subnet of load balancers' addresses, and of their members if member-subnet-id is empty.", uuid()),
+			"The subnet of load balancers' addresses, and of their members if member-subnet-id is empty.", uuidRule()),
 		text("member-subnet-id", func(p place) *string { return &p.LoadBalancer.MemberSubnetID },
-			"The subnet of load balancers' members.", uuid()),
+			"The subnet of load balancers' members.", uuidRule()),
 		text("network-id", func(p place) *string { return &p.LoadBalancer.NetworkID },
-			"The network of load balancers' addresses, if the subnet is not given.", uuid()),
+			"The network of load balancers' addresses, if the subnet is not given.", uuidRule()),
 		text("floating-network-id", func(p place) *string { return &p.LoadBalancer.FloatingNetworkID },
-			"The network of floating IPs. Empty: the external network, if the project sees one.", uuid()),
+			"The network of floating IPs. Empty: the external network, if the project sees one.", uuidRule()),
 		text("floating-subnet-id", func(p place) *string { return &p.LoadBalancer.FloatingSubnetID },
-			"The subnet of floating IPs. It is in the floating network.", uuid()),
+			"The subnet of floating IPs. It is in the floating network.", uuidRule()),
 		text("floating-subnet", func(p place) *string { return &p.LoadBalancer.FloatingSubnet },
 			"The subnets of floating IPs, by name: with wildcards or, after ~, as a regular expression; ! before it negates.", subnetPattern()),
 		text("floating-subnet-tags", func(p place) *string { return &p.LoadBalancer.FloatingSubnetTags },
@@ -140,7 +140,7 @@ func loadBalancer() section {
 		truth("cascade-delete", func(p place) *bool { return &p.LoadBalancer.CascadeDelete },
 			"Delete a load balancer and all its parts by one request."),
 		text("flavor-id", func(p place) *string { return &p.LoadBalancer.FlavorID },
-			"Octavia's flavor for load balancers.", uuid()),
+			"Octavia's flavor for load balancers.", uuidRule()),
 		text("availability-zone", func(p place) *string { return &p.LoadBalancer.AvailabilityZone },
 			"Octavia's availability zone for load balancers."),
 		truth("enable-ingress-hostname", func(p place) *bool { return &p.LoadBalancer.EnableIngressHostname },
@@ -167,13 +167,13 @@ func loadBalancerClass() section {
 		name: "LoadBalancerClass", named: true,
 		meaning: "Defaults for the Services whose annotation `loadbalancer.openstack.org/class` has this name. They take the place of those in [LoadBalancer].",
 		options: []option{
-			text("floating-network-id", func(p place) *string { return &p.class.FloatingNetworkID }, "As in [LoadBalancer].", uuid()),
-			text("floating-subnet-id", func(p place) *string { return &p.class.FloatingSubnetID }, "As in [LoadBalancer].", uuid()),
+			text("floating-network-id", func(p place) *string { return &p.class.FloatingNetworkID }, "As in [LoadBalancer].", uuidRule()),
+			text("floating-subnet-id", func(p place) *string { return &p.class.FloatingSubnetID }, "As in [LoadBalancer].", uuidRule()),
 			text("floating-subnet", func(p place) *string { return &p.class.FloatingSubnet }, "As in [LoadBalancer].", subnetPattern()),
 			text("floating-subnet-tags", func(p place) *string { return &p.class.FloatingSubnetTags }, "As in [LoadBalancer]."),
-			text("network-id", func(p place) *string { return &p.class.NetworkID }, "As in [LoadBalancer].", uuid()),
-			text("subnet-id", func(p place) *string { return &p.class.SubnetID }, "As in [LoadBalancer].", uuid()),
-			text("member-subnet-id", func(p place) *string { return &p.class.MemberSubnetID }, "As in [LoadBalancer].", uuid()),
+			text("network-id", func(p place) *string { return &p.class.NetworkID }, "As in [LoadBalancer].", uuidRule()),
+			text("subnet-id", func(p place) *string { return &p.class.SubnetID }, "As in [LoadBalancer].", uuidRule()),
+			text("member-subnet-id", func(p place) *string { return &p.class.MemberSubnetID }, "As in [LoadBalancer].", uuidRule()),
 		},
 	}
 }
@@ -181,7 +181,7 @@ func loadBalancerClass() section {
 func route() section {
 	return section{name: "Route", meaning: "The routes to the pods, for network plugins that need them.", options: []option{
 		text("router-id", func(p place) *string { return &p.Route.RouterID },
-			"The router that gets the routes. Empty: there are none.", uuid()),
+			"The router that gets the routes. Empty: there are none.", uuidRule()),
 	}}
 }
 

@@ -3,6 +3,8 @@ package instances
 import (
 	"fmt"
 	"strings"
+
+	"github.com/google/uuid"
 )
 
 // ProviderName is the name of the provider, and the scheme of its provider IDs.
@@ -41,8 +43,8 @@ func ParseProviderID(text string) (ProviderID, error) {
 	if !found || id == "" || strings.Contains(id, "/") {
 		return ProviderID{}, malformedProviderID(text)
 	}
-	if uuid, ok := parseUUID(id); ok {
-		id = uuid
+	if normalized, ok := parseUUID(id); ok {
+		id = normalized
 	}
 	return ProviderID{Region: region, ID: id}, nil
 }
@@ -51,27 +53,12 @@ func malformedProviderID(text string) error {
 	return fmt.Errorf("provider ID %q is neither of the form %s<region>/<id> nor %s/<id>", text, scheme, scheme)
 }
 
-// parseUUID reads a UUID in its usual form, 8-4-4-4-12, as ids of servers are. They are compared as texts, so all are in
-// lower case; Nova's are, but some firmware tells a machine's in upper case.
+// parseUUID reads a UUID in the form 8-4-4-4-12 and returns it in lower case: IDs are compared as
+// text, Nova's are in lower case, and some firmware reports a machine's ID in upper case.
 func parseUUID(text string) (string, bool) {
-	if len(text) != 36 {
+	id, err := uuid.Parse(text)
+	if err != nil || len(text) != len(id.String()) {
 		return "", false
 	}
-	for i, c := range []byte(text) {
-		switch i {
-		case 8, 13, 18, 23:
-			if c != '-' {
-				return "", false
-			}
-		default:
-			if !isHex(c) {
-				return "", false
-			}
-		}
-	}
-	return strings.ToLower(text), true
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+	return id.String(), true
 }

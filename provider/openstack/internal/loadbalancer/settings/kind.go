@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	utilnet "k8s.io/utils/net"
@@ -41,9 +42,9 @@ func tlsContainer() kind[string] {
 	return k
 }
 
-// uuid is fatal, for whoever names a subnet or a load balancer does not want another one. OpenStack shows ids in lower case with
+// uuidKind is fatal, for whoever names a subnet or a load balancer does not want another one. OpenStack shows ids in lower case with
 // hyphens, and they are compared as texts; Octavia takes others, too (wsme.types.UuidType).
-func uuid() kind[string] {
+func uuidKind() kind[string] {
 	return kind[string]{
 		typ: "UUID", fatal: true, show: asIs,
 		parse: func(written string, _ *v1.Service) (string, string) {
@@ -62,15 +63,14 @@ func uuid() kind[string] {
 	}
 }
 
+// parseUUID reads a UUID with or without hyphens, as Octavia does.
 func parseUUID(text string) (string, bool) {
-	digits := strings.ToLower(text)
-	if len(text) == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-' {
-		digits = strings.ReplaceAll(digits, "-", "")
-	}
-	if len(digits) != 32 || strings.Trim(digits, "0123456789abcdef") != "" {
+	const withHyphens, withoutHyphens = 36, 32
+	id, err := uuid.Parse(text)
+	if err != nil || len(text) != withHyphens && len(text) != withoutHyphens {
 		return "", false
 	}
-	return strings.Join([]string{digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]}, "-"), true
+	return id.String(), true
 }
 
 // truth is true and false in these words, as for OCCM.

@@ -105,7 +105,7 @@ func (r *reader) floatingSubnetsOfOneSource() {
 			source{r.class.FloatingSubnetID, r.class.FloatingSubnet, r.class.FloatingSubnetTags},
 			source{r.conf.FloatingSubnetID, r.conf.FloatingSubnet, r.conf.FloatingSubnetTags},
 		)
-		s.FloatingSubnetID, s.FloatingSubnet, s.FloatingSubnetTags = uuid().normal(chosen.id), chosen.pattern, chosen.tags
+		s.FloatingSubnetID, s.FloatingSubnet, s.FloatingSubnetTags = uuidKind().normal(chosen.id), chosen.pattern, chosen.tags
 	}
 	if s.FloatingSubnetID != "" {
 		s.FloatingSubnet, s.FloatingSubnetTags = "", ""
