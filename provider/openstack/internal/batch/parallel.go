@@ -1,23 +1,23 @@
 package batch
 
 import (
-	"sync"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/fxccm/fxccm/internal/rescue"
 )
 
-// InParallel calls f for each item, width of them at a time, and waits for all. The errors are in the order of the items; a panic is one.
-func InParallel[T any](items []T, width int, f func(T) error) []error {
+// InParallel calls f for each item, at most limit at a time, and waits for all calls. The errors
+// are in the order of the items. A panic in f is the error of its item.
+func InParallel[T any](items []T, limit int, f func(T) error) []error {
 	errs := make([]error, len(items))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, width)
+	var group errgroup.Group
+	group.SetLimit(limit)
 	for i, item := range items {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
+		group.Go(func() error {
 			errs[i] = rescue.Panic(func() error { return f(item) })
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait() // the errors are in errs
 	return errs
 }
