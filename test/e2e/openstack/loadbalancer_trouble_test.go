@@ -14,8 +14,9 @@ import (
 )
 
 func TestLoadBalancer_InErrorAtItsCreation_IsMadeAnew(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "error-1")
+	machines := s.addNodes(shared.Client(t), "error-1")
 	s.Provision(openstacktest.ProvisioningRule{Times: 1, Fail: true})
 	serving(t, s)
 	service := served(t, "error")
@@ -23,17 +24,18 @@ func TestLoadBalancer_InErrorAtItsCreation_IsMadeAnew(t *testing.T) {
 	if made := s.since(0, operations("loadbalancer_create")); len(made) != 2 || len(s.LoadBalancers()) != 1 || len(s.FloatingIPs()) != 1 {
 		t.Errorf("%d load balancers were made, there are %d with %d floating IPs", len(made), len(s.LoadBalancers()), len(s.FloatingIPs()))
 	}
-	deleteService(t, shared.Admin, "error")
+	deleteService(t, shared.Client(t), "error")
 	s.wantNothingLeft()
 }
 
 // Octavia never comes to an end. That is told once, and holds nobody up.
 func TestLoadBalancer_PendingForEver_IsToldOnceAndHoldsNobodyUp(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "stuck-1")
+	machines := s.addNodes(shared.Client(t), "stuck-1")
 	s.Provision(openstacktest.ProvisioningRule{LoadBalancer: balancerName("stuck"), Times: 1, Never: true})
 	serving(t, s, haste(1), func(l *launch) { l.Config.Service.ConcurrentSyncs = 1 })
-	service := createService(t, shared.Admin, "stuck")
+	service := createService(t, shared.Client(t), "stuck")
 	waitServiceEvent(t, service, corev1.EventTypeNormal, "LoadBalancerWaiting", "PENDING_CREATE")
 	for _, name := range []string{"lucky-1", "lucky-2"} {
 		lucky := served(t, name)
@@ -45,15 +47,16 @@ func TestLoadBalancer_PendingForEver_IsToldOnceAndHoldsNobodyUp(t *testing.T) {
 	lb, err := s.LoadBalancer(balancerName("stuck"))
 	s.must(err)
 	s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusActive))
-	service = waitServed(t, shared.Admin, "stuck")
+	service = waitServed(t, shared.Client(t), "stuck")
 	s.waitShape(service, s.usual(service, machines...))
 	wantNoWarnings(t, service)
 	wantToldOnce(t, service)
 }
 
 func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "bad-1")
+	machines := s.addNodes(shared.Client(t), "bad-1")
 	serving(t, s, balancing(s, drifting))
 	told := func(service *corev1.Service, name, value string) {
 		t.Helper()
@@ -82,7 +85,7 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		const refused = annotation + "floating-network-id"
 		s := s.in(t)
-		service := createService(t, shared.Admin, "bad-refused", annotated(refused, "nowhere"))
+		service := createService(t, shared.Client(t), "bad-refused", annotated(refused, "nowhere"))
 		told(service, refused, "nowhere")
 		annotateService(t, service.Name, "example.org/touched", "yes")
 		neighbour := served(t, "bad-neighbour")
@@ -93,11 +96,12 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 			t.Error("a load balancer was made all the same")
 		}
 		annotateService(t, service.Name, refused, s.public)
-		waitServed(t, shared.Admin, service.Name)
+		waitServed(t, shared.Client(t), service.Name)
 	})
 }
 
 func TestLoadBalancer_WhateverTheCloudAnswersForAWhile_IsServedInTheEnd(t *testing.T) {
+	besideOthers(t)
 	octavia := openstacktest.ServiceLoadBalancer
 	for name, fault := range map[string]openstacktest.Fault{
 		"octavia-down":        {Service: octavia, Status: http.StatusServiceUnavailable, Times: 3},
@@ -117,7 +121,7 @@ func TestLoadBalancer_WhateverTheCloudAnswersForAWhile_IsServedInTheEnd(t *testi
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newBalancedSite(t)
-			machines := s.addNodes(shared.Admin, name)
+			machines := s.addNodes(shared.Client(t), name)
 			s.Inject(fault)
 			r := serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }), configured(func(c *cloudconf.Config) {
 				c.Client.MaxRetries, c.Metadata.RequestTimeout = 1, 2*time.Second
@@ -132,7 +136,7 @@ func TestLoadBalancer_WhateverTheCloudAnswersForAWhile_IsServedInTheEnd(t *testi
 				t.Error("there was no trouble at all")
 			}
 			s.RemoveFaults()
-			deleteService(t, shared.Admin, name)
+			deleteService(t, shared.Client(t), name)
 			s.wantNothingLeft()
 			r.unbroken()
 		})
@@ -140,6 +144,7 @@ func TestLoadBalancer_WhateverTheCloudAnswersForAWhile_IsServedInTheEnd(t *testi
 }
 
 func TestLoadBalancer_DeletionInTrouble_LeavesNothingInTheEnd(t *testing.T) {
+	besideOthers(t)
 	for name, fault := range map[string]openstacktest.Fault{
 		"delete-fails":             {Operation: "loadbalancer_delete", Status: http.StatusInternalServerError, Times: 1},
 		"delete-unanswered":        {Operation: "loadbalancer_delete", Drop: true, AfterEffect: true, Times: 1},
@@ -149,11 +154,11 @@ func TestLoadBalancer_DeletionInTrouble_LeavesNothingInTheEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newBalancedSite(t)
-			s.addNodes(shared.Admin, name)
+			s.addNodes(shared.Client(t), name)
 			serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }), configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 0 }))
 			served(t, name)
 			s.Inject(fault)
-			deleteService(t, shared.Admin, name)
+			deleteService(t, shared.Client(t), name)
 			s.wantNothingLeft()
 		})
 	}
@@ -161,12 +166,13 @@ func TestLoadBalancer_DeletionInTrouble_LeavesNothingInTheEnd(t *testing.T) {
 
 // Whatever is wrong, no secret is told in an event or a log: newSite and the replicas see to it. Here the certificate cannot be read.
 func TestLoadBalancer_CertificateThatIsNotThere_IsToldOnce(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	s.addNodes(shared.Admin, "certificate-1")
+	s.addNodes(shared.Client(t), "certificate-1")
 	serving(t, s, balancing(s, drifting))
 	ref := s.AddContainer(openstacktest.Container{Name: "gone"})
 	missing := ref[:strings.LastIndex(ref, "/")+1] + "33333333-3333-4333-8333-333333333333"
-	service := createService(t, shared.Admin, "certificate", annotated(annotation+"default-tls-container-ref", missing))
+	service := createService(t, shared.Client(t), "certificate", annotated(annotation+"default-tls-container-ref", missing))
 	e := waitServiceEvent(t, service, corev1.EventTypeWarning, missing)
 	if e.Count > 1 {
 		t.Errorf("it was told %d times", e.Count)
@@ -175,7 +181,7 @@ func TestLoadBalancer_CertificateThatIsNotThere_IsToldOnce(t *testing.T) {
 		t.Errorf("a load balancer was made:\n%s", describe(made))
 	}
 	annotateService(t, "certificate", annotation+"default-tls-container-ref", ref)
-	service = waitServed(t, shared.Admin, "certificate")
+	service = waitServed(t, shared.Client(t), "certificate")
 	if got := s.balancerOf(service).Listeners[0]; got.Protocol != "TERMINATED_HTTPS" || got.DefaultTLSContainerRef != ref {
 		t.Errorf("the listener is %s with %s", got.Protocol, got.DefaultTLSContainerRef)
 	}

@@ -16,6 +16,7 @@ import (
 // Two clusters in two clouds, by two Managers of one process with one registry. The servers of both have the same names, and the clouds make
 // other ids.
 func TestClouds_TwoInOneProcess_KnowNothingOfEachOther(t *testing.T) {
+	t.Parallel()
 	cp := controlplane.ForTest(t)
 	other, err := kubernetes.NewForConfig(cp.RESTConfig())
 	if err != nil {
@@ -32,7 +33,7 @@ func TestClouds_TwoInOneProcess_KnowNothingOfEachOther(t *testing.T) {
 		site   *site
 		client kubernetes.Interface
 		region string
-	}{{near, shared.Admin, "RegionOne"}, {far, other, "RegionTwo"}} {
+	}{{near, shared.Client(t), "RegionOne"}, {far, other, "RegionTwo"}} {
 		m := c.site.addServer("twin-1")
 		ccmtest.CreateNode(t, c.client, ccmtest.TaintedNode(m.name))
 		node := ccmtest.WaitNodeInitialized(t, c.client, m.name)

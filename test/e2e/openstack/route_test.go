@@ -99,7 +99,7 @@ func (s *site) wantPairs(m machine, want ...string) {
 // waitNetwork waits until the node is told that its routes are there.
 func waitNetwork(t *testing.T, name string) {
 	t.Helper()
-	ccmtest.WaitNode(t, shared.Admin, name, name+" is told that its routes are there", func(n *corev1.Node) error {
+	ccmtest.WaitNode(t, shared.Client(t), name, name+" is told that its routes are there", func(n *corev1.Node) error {
 		if n == nil {
 			return fmt.Errorf("it does not exist")
 		}
@@ -123,6 +123,7 @@ func clouds() map[string][]openstacktest.Option {
 
 // From the first route to the last, in a router that others use too.
 func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
+	t.Parallel()
 	for name, options := range clouds() {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, options...)
@@ -163,7 +164,7 @@ func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
 			// The server goes, and the node and the route go with it.
 			s.must(s.DeleteServer(two.id))
 			setReady(t, two.name, corev1.ConditionFalse)
-			ccmtest.WaitNodeGone(t, shared.Admin, two.name)
+			ccmtest.WaitNodeGone(t, shared.Client(t), two.name)
 			s.waitRoutes(foreign...)
 			r.unbroken()
 		})
@@ -171,6 +172,7 @@ func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
 }
 
 func TestRoute_OfBothFamilies(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.dualStack()
 	r := routed(t, s, clusterCIDR("10.244.0.0/16,fd00:244::/56"))
@@ -186,6 +188,7 @@ func TestRoute_OfBothFamilies(t *testing.T) {
 }
 
 func TestRoute_OfIPv6Alone(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.dualStack()
 	routed(t, s, clusterCIDR("fd00:244::/56"))
@@ -196,6 +199,7 @@ func TestRoute_OfIPv6Alone(t *testing.T) {
 }
 
 func TestRoute_WhateverNeutronAnswersForAWhile_IsWrittenInTheEnd(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]openstacktest.Fault{
 		"write-fails":      {Operation: "router_add_extraroutes", Status: http.StatusInternalServerError},
 		"write-unanswered": {Operation: "router_add_extraroutes", Drop: true, AfterEffect: true},
@@ -230,6 +234,7 @@ func TestRoute_WhateverNeutronAnswersForAWhile_IsWrittenInTheEnd(t *testing.T) {
 
 // What the cloud can do is not known, which must not mean that it cannot.
 func TestRoute_NeutronDownAtTheStart_IsWaitedFor(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	remove := s.Inject(openstacktest.Fault{Operation: "network_extension_list", Status: http.StatusServiceUnavailable})
 	r := routed(t, s, configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 0 }))
@@ -248,6 +253,7 @@ func TestRoute_NeutronDownAtTheStart_IsWaitedFor(t *testing.T) {
 }
 
 func TestRoute_IdleClusters_AskNeutronSeldom(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r := routed(t, s, haste(30), configured(unhurried), func(l *launch) { l.Config.Node.StatusUpdateFrequency = metav1.Duration{Duration: time.Hour} })
 	m := s.addServer("idle-1")

@@ -34,7 +34,7 @@ func routeWork(t *testing.T, s *site, prefix string, n int) (want []string) {
 		cidr := fmt.Sprintf("10.244.%d.0/24", i)
 		node := ccmtest.ReadyNode(m.name, ccmtest.NodeProviderID(m.providerID()), ccmtest.NodePodCIDRs(cidr))
 		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: s.address(m, 4)})
-		ccmtest.CreateNode(t, shared.Admin, node)
+		ccmtest.CreateNode(t, shared.Client(t), node)
 		want = append(want, route(cidr, s.address(m, 4)))
 	}
 	return want
@@ -60,6 +60,7 @@ func (s *site) waitSteady(least int, which func(openstacktest.Call) bool) {
 // Leadership is lost while all that the first replica may have in flight waits for Neutron, and more is queued behind it. Nothing is
 // just being sent then, so the count begins before the loss and needs no allowance.
 func TestLeadership_LostInTheMiddle_NothingChangesOpenStackAnyMore(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(*replica){
 		"taken":   func(r *replica) { r.elector.Lose(errors.New("another has the lease")) },
 		"expired": func(r *replica) { r.elector.ExpireClock() },
@@ -99,6 +100,7 @@ func TestLeadership_LostInTheMiddle_NothingChangesOpenStackAnyMore(t *testing.T)
 // The process thinks that it leads, and is in the middle of a call whose first request has been answered. That its time is over is told to
 // nobody: the next request, which would change something, is what finds out.
 func TestLeadership_ExpiredBetweenTwoRequestsOfOneCall_TheSecondIsNotSent(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	routeWork(t, s, "between", 20)
 	looksForPorts := func(c openstacktest.Call) bool {
@@ -119,6 +121,7 @@ func TestLeadership_ExpiredBetweenTwoRequestsOfOneCall_TheSecondIsNotSent(t *tes
 
 // On a stop calls in flight may end first, and then nothing is sent either.
 func TestLeadership_Stopped_NothingChangesOpenStackAnyMore(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.Inject(openstacktest.Fault{Match: by("stopped", changes), Delay: 300 * time.Millisecond})
 	want := routeWork(t, s, "stop", 40)

@@ -13,6 +13,7 @@ import (
 
 // The documented table: what a node that is not ready is told of its server's status.
 func TestState_ShutdownTaint_ByTheStatusOfTheServer(t *testing.T) {
+	t.Parallel()
 	const (
 		runs = iota
 		down
@@ -65,7 +66,7 @@ func TestState_ShutdownTaint_ByTheStatusOfTheServer(t *testing.T) {
 		case down:
 			stopped, machines = append(stopped, node), append(machines, m)
 		case gone:
-			ccmtest.WaitNodeGone(t, shared.Admin, m.name)
+			ccmtest.WaitNodeGone(t, shared.Client(t), m.name)
 		}
 	}
 	for _, node := range stopped {

@@ -10,9 +10,11 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 func TestFx_TheModuleTakesItsConfigurationFromTheAppOrFromTheFile(t *testing.T) {
+	t.Parallel()
 	for name, give := range map[string]func(*site, *ccm.Config) fx.Option{
 		"app": func(s *site, _ *ccm.Config) fx.Option {
 			cfg := s.config()
@@ -32,7 +34,7 @@ func TestFx_TheModuleTakesItsConfigurationFromTheAppOrFromTheFile(t *testing.T) 
 			elector.Lead()
 			var manager *ccm.Manager
 			app := fxtest.New(t, ccm.Module, openstack.Module(), given, fx.NopLogger,
-				fx.Supply(cfg, s.secrets.watch(shared.Identity), log.logger()),
+				fx.Supply(cfg, s.secrets.watch(suite.Confine(t, shared.Identity)), log.logger()),
 				fx.Supply(fx.Annotate(elector, fx.As(new(ccm.Elector)))),
 				fx.Populate(&manager))
 			app.RequireStart()

@@ -31,6 +31,7 @@ func deletionOf(t *testing.T, since controlplane.Mark, name string) controlplane
 }
 
 func TestGone_ANodeIsDeletedWhenNovaHasDeniedItsServerTwice(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	ready(t, s)
 	m := s.addServer("gone-1")
@@ -39,8 +40,8 @@ func TestGone_ANodeIsDeletedWhenNovaHasDeniedItsServerTwice(t *testing.T) {
 	s.waitCalls(0, 3, operations("server_get"), "the server is asked for")
 	before := s.mark()
 	s.must(s.DeleteServer(m.id))
-	ccmtest.WaitNodeGone(t, shared.Admin, m.name)
-	event := waitEvent(t, shared.Admin, node, "DeletingNode")
+	ccmtest.WaitNodeGone(t, shared.Client(t), m.name)
+	event := waitEvent(t, shared.Client(t), node, "DeletingNode")
 	if !strings.Contains(event.Message, "does not exist in the cloud provider") {
 		t.Errorf("the event says %q", event.Message)
 	}
@@ -62,14 +63,15 @@ func TestGone_ANodeIsDeletedWhenNovaHasDeniedItsServerTwice(t *testing.T) {
 
 // A node whose instance was never written to it is found by its name, and gone with the server of that name.
 func TestGone_ANodeThatIsKnownByItsNameOnly(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	ready(t, s)
 	stays, goes := s.addServer("by-name-stays"), s.addServer("by-name-goes")
-	kept := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(stays.name, ccmtest.NodeNotReady()))
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(goes.name, ccmtest.NodeNotReady()))
+	kept := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(stays.name, ccmtest.NodeNotReady()))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(goes.name, ccmtest.NodeNotReady()))
 	s.waitCalls(0, 3, operations("server_list"), "servers are looked for by name")
 	s.must(s.DeleteServer(goes.id))
-	ccmtest.WaitNodeGone(t, shared.Admin, goes.name)
+	ccmtest.WaitNodeGone(t, shared.Client(t), goes.name)
 	before := s.mark()
 	s.waitCalls(before, 6, operations("server_list"), "the other one is looked for")
 	wantUntouched(t, kept)
@@ -77,9 +79,10 @@ func TestGone_ANodeThatIsKnownByItsNameOnly(t *testing.T) {
 
 // A node that has never had a server may be misspelt, or its server of another project. It is kept and not initialised; the log says why.
 func TestGone_ANewNodeThatNeverHadAServer_IsKept(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	ready(t, s)
-	node := ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("never-1", ccmtest.NodeNotReady()))
+	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("never-1", ccmtest.NodeNotReady()))
 	s.waitCalls(0, 15, operations("server_list"), "it is looked for")
 	wantUntouched(t, node)
 	s.addServer("never-1")
@@ -87,6 +90,7 @@ func TestGone_ANewNodeThatNeverHadAServer_IsKept(t *testing.T) {
 }
 
 func TestGone_ProviderIDsOfAllForms_LeadToTheServer(t *testing.T) {
+	t.Parallel()
 	for form, write := range map[string]func(id string) string{
 		"full":     func(id string) string { return "openstack:///" + id },
 		"regional": func(id string) string { return "openstack://RegionOne/" + id },
@@ -100,23 +104,24 @@ func TestGone_ProviderIDsOfAllForms_LeadToTheServer(t *testing.T) {
 			// The name leads nowhere: only the provider ID tells whose node it is.
 			m := s.addServer("server-of-" + form)
 			name := "id-" + form
-			ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, ccmtest.NodeProviderID(write(m.id)), ccmtest.NodeNotReady()))
+			ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, ccmtest.NodeProviderID(write(m.id)), ccmtest.NodeNotReady()))
 			waitAddress(t, name, corev1.NodeInternalIP, s.address(m, 4))
 			s.must(s.DeleteServer(m.id))
-			ccmtest.WaitNodeGone(t, shared.Admin, name)
+			ccmtest.WaitNodeGone(t, shared.Client(t), name)
 		})
 	}
 }
 
 // Nobody knows what is in another region, or behind another cloud's provider ID.
 func TestGone_NodesOfOtherCloudsAreKept(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r := ready(t, s)
 	var nodes []*corev1.Node
 	for name, id := range map[string]string{
 		"other-region": "openstack://RegionTwo/11111111-1111-4111-8111-111111111111", "other-cloud": "aws:///eu-1/i-0123", "other-form": "openstack://nothing",
 	} {
-		nodes = append(nodes, ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(name, ccmtest.NodeProviderID(id), ccmtest.NodeNotReady())))
+		nodes = append(nodes, ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, ccmtest.NodeProviderID(id), ccmtest.NodeNotReady())))
 	}
 	m := s.addServer("other-marker")
 	notReady(t, m)
@@ -151,7 +156,7 @@ func vanish(t *testing.T, s *site, prefix string) (r *replica, gone, left []*cor
 		s.must(s.DeleteServer(m.id))
 	}
 	for _, node := range gone {
-		event := waitEvent(t, shared.Admin, node, "InstancesVanished")
+		event := waitEvent(t, shared.Client(t), node, "InstancesVanished")
 		if event.Type != corev1.EventTypeWarning || !strings.Contains(event.Message, "vanished-number") {
 			t.Errorf("the event is %s: %s", event.Type, event.Message)
 		}
@@ -171,13 +176,14 @@ func vanish(t *testing.T, s *site, prefix string) (r *replica, gone, left []*cor
 }
 
 func TestGone_ManyAtOnce_AreKeptUntilAnOperatorHasDeletedSome(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r, gone, left := vanish(t, s, "vanished")
 	// With these two, less than so many are absent that it is refused.
 	deleteNode(t, gone[0].Name)
 	deleteNode(t, gone[1].Name)
-	ccmtest.WaitNodeGone(t, shared.Admin, gone[2].Name)
-	ccmtest.WaitNodeGone(t, shared.Admin, gone[3].Name)
+	ccmtest.WaitNodeGone(t, shared.Client(t), gone[2].Name)
+	ccmtest.WaitNodeGone(t, shared.Client(t), gone[3].Name)
 	wantUntouched(t, left...)
 	ccmtest.Eventually(t, "the metric tells that none is absent", func(context.Context) (bool, error) {
 		if n := metric(t, r.metrics, "fxccm_openstack_absent_instances", nil); n != 0 {
@@ -189,17 +195,19 @@ func TestGone_ManyAtOnce_AreKeptUntilAnOperatorHasDeletedSome(t *testing.T) {
 }
 
 func TestGone_ManyAtOnce_AreKeptUntilAnOperatorHasRaisedTheLimit(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r, gone, left := vanish(t, s, "allowed")
 	r.stop()
 	ready(t, s, configured(func(c *cloudconf.Config) { c.Instances.VanishedNumber = 5 }))
 	for _, node := range gone {
-		ccmtest.WaitNodeGone(t, shared.Admin, node.Name)
+		ccmtest.WaitNodeGone(t, shared.Client(t), node.Name)
 	}
 	wantUntouched(t, left...)
 }
 
 func TestGone_ManyAtOnce_AreKeptAndForgottenWhenTheyAreBack(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r, gone, left := vanish(t, s, "restored")
 	for _, node := range gone {
@@ -213,13 +221,14 @@ func TestGone_ManyAtOnce_AreKeptAndForgottenWhenTheyAreBack(t *testing.T) {
 	})
 	// A single one that is deleted now is deleted in truth.
 	s.must(s.DeleteServer(strings.TrimPrefix(gone[0].Spec.ProviderID, "openstack:///")))
-	ccmtest.WaitNodeGone(t, shared.Admin, gone[0].Name)
+	ccmtest.WaitNodeGone(t, shared.Client(t), gone[0].Name)
 	wantUntouched(t, append(left, gone[1:]...)...)
 	r.unbroken()
 }
 
 // It is one story however long it goes on, told once: not anew with each list of servers that has become too old.
 func TestGone_ManyAtOnce_IsToldOnce(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r, gone, _ := vanish(t, s, "told")
 	// What is known of servers is forgotten after twice the longest of the periods of the provider.
@@ -237,7 +246,7 @@ func TestGone_ManyAtOnce_IsToldOnce(t *testing.T) {
 		t.Errorf("it was told to be over: %q", told)
 	}
 	for _, node := range gone {
-		if event := waitEvent(t, shared.Admin, node, "InstancesVanished"); event.Count > 1 {
+		if event := waitEvent(t, shared.Client(t), node, "InstancesVanished"); event.Count > 1 {
 			t.Errorf("node %s was told %d times", node.Name, event.Count)
 		}
 	}
@@ -245,14 +254,15 @@ func TestGone_ManyAtOnce_IsToldOnce(t *testing.T) {
 
 // The same when only one node is asked about: the others are ready, though the cloud does not know them.
 func TestGone_ManyReadyOnesToo_IsToldOnce(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r := ready(t, s)
 	for i := range 4 {
 		id := fmt.Sprintf("22222222-2222-4222-8222-22222222222%d", i)
-		ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(fmt.Sprintf("absent-%d", i), ccmtest.NodeProviderID("openstack:///"+id)))
+		ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(fmt.Sprintf("absent-%d", i), ccmtest.NodeProviderID("openstack:///"+id)))
 	}
 	lone := notReady(t, machine{id: "33333333-3333-4333-8333-333333333333", name: "absent-lone"})
-	waitEvent(t, shared.Admin, lone, "InstancesVanished")
+	waitEvent(t, shared.Client(t), lone, "InstancesVanished")
 	began := r.clock.Now()
 	ccmtest.Eventually(t, "all that was known is forgotten", func(context.Context) (bool, error) {
 		if passed := r.clock.Since(began); passed < 5*confirmation {
@@ -268,12 +278,13 @@ func TestGone_ManyReadyOnesToo_IsToldOnce(t *testing.T) {
 
 // A node that is deleted and made anew with the same name, as one that is scaled down and up.
 func TestGone_ANameThatIsUsedAgain_IsANewNode(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	ready(t, s)
 	old := s.addServer("again-1")
 	notReady(t, old)
 	s.must(s.DeleteServer(old.id))
-	ccmtest.WaitNodeGone(t, shared.Admin, old.name)
+	ccmtest.WaitNodeGone(t, shared.Client(t), old.name)
 	next := s.addServer("again-1")
 	tainted(t, next.name)
 	if got := initialised(t, next.name).Spec.ProviderID; got != next.providerID() {
@@ -282,7 +293,7 @@ func TestGone_ANameThatIsUsedAgain_IsANewNode(t *testing.T) {
 	setReady(t, next.name, corev1.ConditionFalse)
 	before := s.mark()
 	s.waitCalls(before, 8, operations("server_get"), "the new server is asked for")
-	if _, err := shared.Admin.CoreV1().Nodes().Get(t.Context(), next.name, metav1.GetOptions{}); err != nil {
+	if _, err := shared.Client(t).CoreV1().Nodes().Get(t.Context(), next.name, metav1.GetOptions{}); err != nil {
 		t.Error(errors.Join(errors.New("the new node is not kept"), err))
 	}
 }

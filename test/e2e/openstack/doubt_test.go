@@ -106,6 +106,7 @@ func (s *site) waitDoubt(m mark) {
 }
 
 func TestDoubt_WhateverNovaAnswers_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r := ready(t, s, often, configured(unhurried), configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 1 }))
 	for _, d := range doubts() {
@@ -114,6 +115,7 @@ func TestDoubt_WhateverNovaAnswers_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t
 }
 
 func TestDoubt_WhenNovaDoesNotAnswer_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r := ready(t, s, often, configured(func(c *cloudconf.Config) {
 		c.Client.MaxRetries, c.Metadata.RequestTimeout = 1, 12*time.Second
@@ -124,6 +126,7 @@ func TestDoubt_WhenNovaDoesNotAnswer_NoNodeIsDeleted_AndAfterwardsTheTruthCounts
 // Of a few nodes each is asked for by itself, and they are too few for an absence of all to be suspicious. So each answer has to be
 // judged by itself. That it is the wrong project cannot be seen here.
 func TestDoubt_InASmallCluster_WhatIsNotNovasDenialDeletesNoNode(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r := ready(t, s, often, configured(unhurried), configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 1 }))
 	for _, d := range doubts() {
@@ -156,8 +159,8 @@ func (s *site) doubt(name string, fault openstacktest.Fault, r *replica, number 
 	last := len(machines) - 1
 	s.must(s.DeleteServer(machines[last].id))
 	remove()
-	ccmtest.WaitNodeGone(t, shared.Admin, machines[last].name)
-	waitEvent(t, shared.Admin, nodes[last], "DeletingNode")
+	ccmtest.WaitNodeGone(t, shared.Client(t), machines[last].name)
+	waitEvent(t, shared.Client(t), nodes[last], "DeletingNode")
 	s.waitCalls(s.mark(), 3, asked, "the servers are asked for again")
 	wantUntouched(t, nodes[:last]...)
 	r.unbroken()
@@ -166,6 +169,7 @@ func (s *site) doubt(name string, fault openstacktest.Fault, r *replica, number 
 // The lifecycle controller asks for the one node only, and the one answer is that there is no such server. That the cloud lacks the
 // others too is what shows that it is not the cloud that they are of.
 func TestDoubt_InAProjectThatHasNoneOfTheNodes_ASingleOneThatIsNotReadyIsKept(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	elsewhere := s.AddProject(openstacktest.Project{Name: "elsewhere"})
 	s.secrets.add(elsewhere.Password)
@@ -177,12 +181,12 @@ func TestDoubt_InAProjectThatHasNoneOfTheNodes_ASingleOneThatIsNotReadyIsKept(t 
 		if i == 0 {
 			continue
 		}
-		nodes = append(nodes, ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(m.name, ccmtest.NodeProviderID(m.providerID()))))
+		nodes = append(nodes, ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(m.name, ccmtest.NodeProviderID(m.providerID()))))
 	}
 	before := s.mark()
 	lone := notReady(t, machine{id: s.Servers()[0].ID, name: "strange-0"})
 	s.waitDoubt(before)
-	event := waitEvent(t, shared.Admin, lone, "InstancesVanished")
+	event := waitEvent(t, shared.Client(t), lone, "InstancesVanished")
 	if event.Type != corev1.EventTypeWarning {
 		t.Errorf("the event is %+v, want a warning", event)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 // writeConf writes a cloud.conf, and returns its path.
@@ -39,10 +40,11 @@ func misspelt(s *site) (content string, line int) {
 }
 
 func TestConf_AMistakeFailsNewAndSaysWhereAndWhatWasMeant(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	content, line := misspelt(s)
 	path := writeConf(t, content)
-	params := ccm.Params{Config: managerConfig(), RESTConfig: shared.Identity, Providers: []ccm.Provider{openstack.Provider()}}
+	params := ccm.Params{Config: managerConfig(), RESTConfig: suite.Confine(t, shared.Identity), Providers: []ccm.Provider{openstack.Provider()}}
 	params.Config.CloudProvider.ConfigFile = path
 	_, err := ccm.New(params)
 	var wrong *ccm.ConfigError
@@ -61,6 +63,7 @@ func TestConf_AMistakeFailsNewAndSaysWhereAndWhatWasMeant(t *testing.T) {
 }
 
 func TestConf_WithoutStrictMode_AMistakeIsAWarning(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	content, line := misspelt(s)
 	m := s.addServer("lenient-1")
@@ -73,6 +76,7 @@ func TestConf_WithoutStrictMode_AMistakeIsAWarning(t *testing.T) {
 }
 
 func TestConf_WhatNewCannotBeginWith(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	given := s.config()
 	ageless, nameless := given, given
@@ -91,7 +95,7 @@ func TestConf_WhatNewCannotBeginWith(t *testing.T) {
 		"an unquoted hash": {file: writeConf(t, "[Global]\nauth-url = http://keystone/v3\npassword = \\unquoted-secret\n"), tells: "line 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			params := ccm.Params{Config: managerConfig(), RESTConfig: shared.Identity, Providers: []ccm.Provider{openstack.Provider(test.options...)}}
+			params := ccm.Params{Config: managerConfig(), RESTConfig: suite.Confine(t, shared.Identity), Providers: []ccm.Provider{openstack.Provider(test.options...)}}
 			params.Config.CloudProvider.ConfigFile = test.file
 			_, err := ccm.New(params)
 			var wrong *ccm.ConfigError
@@ -108,6 +112,7 @@ func TestConf_WhatNewCannotBeginWith(t *testing.T) {
 
 // OCCM takes it from a variable; the library heeds the environment only where the host says so.
 func TestConf_TheEnvironmentCountsOnlyIfTheHostLetsIt(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	m := s.addServer("environment-1")
 	getenv := func(name string) string {
@@ -125,6 +130,7 @@ func TestConf_TheEnvironmentCountsOnlyIfTheHostLetsIt(t *testing.T) {
 }
 
 func TestConf_AllWaysToLogInLeadToAnInitialisedNode(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, openstacktest.WithTLS())
 	for _, method := range []openstacktest.AuthMethod{
 		openstacktest.PasswordAuth, openstacktest.TokenAuth, openstacktest.ApplicationCredentialAuth, openstacktest.TrustAuth,

@@ -14,8 +14,9 @@ import (
 
 // What somebody else does to a load balancer is put right, though nothing has happened in the cluster.
 func TestLoadBalancer_ChangedByAnotherHand_IsRepaired(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	s.addNodes(shared.Admin, "drift-1", "drift-2")
+	s.addNodes(shared.Client(t), "drift-1", "drift-2")
 	r := serving(t, s, balancing(s, drifting))
 	service := served(t, "drift", annotated(annotation+"enable-health-monitor", "true"))
 	id := s.balancerOf(service).ID
@@ -51,7 +52,7 @@ func TestLoadBalancer_ChangedByAnotherHand_IsRepaired(t *testing.T) {
 		s := s.in(t)
 		s.must(s.DeleteLoadBalancer(id))
 		ccmtest.Eventually(t, "there is another load balancer, which the Service names", func(context.Context) (bool, error) {
-			now := getService(t, shared.Admin, "drift")
+			now := getService(t, shared.Client(t), "drift")
 			lb, err := s.LoadBalancer(now.Annotations[annotationID])
 			switch {
 			case err != nil:
@@ -83,7 +84,7 @@ func TestLoadBalancer_ChangedByAnotherHand_IsRepaired(t *testing.T) {
 			t.Errorf("there are %d floating IPs, want the one that there was", n)
 		}
 	})
-	deleteService(t, shared.Admin, "drift")
+	deleteService(t, shared.Client(t), "drift")
 	s.wantNothingLeft()
 	r.unbroken()
 }
@@ -99,8 +100,9 @@ func (s *site) meddle(id string, change func(*openstacktest.LoadBalancer)) {
 
 // Octavia tells times to the second, so a change may leave no trace at all.
 func TestLoadBalancer_ChangedInTheSecondOfItsLastChange_IsRepaired(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "second-1", "second-2")
+	machines := s.addNodes(shared.Client(t), "second-1", "second-2")
 	serving(t, s, balancing(s, drifting))
 	service := served(t, "second", internal())
 	s.must(s.ChangeLoadBalancer(s.balancerOf(service).ID, func(lb *openstacktest.LoadBalancer) { lb.Pools[0].Members = lb.Pools[0].Members[1:] }))
@@ -111,7 +113,7 @@ func TestLoadBalancer_ChangedInTheSecondOfItsLastChange_IsRepaired(t *testing.T)
 func (s *site) waitAddressed(name string) {
 	s.t.Helper()
 	ccmtest.Eventually(s.t, "a floating IP leads to the load balancer, and the Service shows it", func(context.Context) (bool, error) {
-		now := getService(s.t, shared.Admin, name)
+		now := getService(s.t, shared.Client(s.t), name)
 		ips := s.floatingIPs(s.balancerOf(now))
 		if in := now.Status.LoadBalancer.Ingress; len(ips) != 1 || len(in) != 1 || in[0].IP != ips[0].Address {
 			return false, fmt.Errorf("it has the floating IPs %v, the Service shows %+v", ips, in)
@@ -121,8 +123,9 @@ func (s *site) waitAddressed(name string) {
 }
 
 func TestLoadBalancer_SecurityGroupChangedByAnotherHand_IsRepaired(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "drift-group-1", "drift-group-2")
+	machines := s.addNodes(shared.Client(t), "drift-group-1", "drift-group-2")
 	serving(t, s, balancing(s, drifting, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
 	service := served(t, "drift-group", internal())
 	s.waitGroup(service, machines...)
@@ -159,8 +162,9 @@ func TestLoadBalancer_SecurityGroupChangedByAnotherHand_IsRepaired(t *testing.T)
 
 // Looking for changes costs few calls, and none that changes anything.
 func TestLoadBalancer_ThatIsAsItShouldBe_IsOnlyLookedAt(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	s.addNodes(shared.Admin, "calm-1")
+	s.addNodes(shared.Client(t), "calm-1")
 	serving(t, s, balancing(s, drifting))
 	served(t, "calm", ccmtest.ServicePorts(1, 2, 3))
 	s.waitQuiet(loadBalancerChanges)

@@ -21,18 +21,18 @@ import (
 func notReady(t *testing.T, m machine, options ...ccmtest.NodeOption) *corev1.Node {
 	t.Helper()
 	options = append([]ccmtest.NodeOption{ccmtest.NodeProviderID(m.providerID()), ccmtest.NodeNotReady()}, options...)
-	return ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(m.name, options...))
+	return ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(m.name, options...))
 }
 
 // tainted creates a node as a kubelet does, to be initialised.
 func tainted(t *testing.T, name string, options ...ccmtest.NodeOption) *corev1.Node {
 	t.Helper()
-	return ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name, options...))
+	return ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name, options...))
 }
 
 func initialised(t *testing.T, name string) *corev1.Node {
 	t.Helper()
-	return ccmtest.WaitNodeInitialized(t, shared.Admin, name)
+	return ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
 }
 
 func systemUUID(id string) ccmtest.NodeOption {
@@ -41,7 +41,7 @@ func systemUUID(id string) ccmtest.NodeOption {
 
 func getNode(t *testing.T, name string) *corev1.Node {
 	t.Helper()
-	node, err := shared.Admin.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	node, err := shared.Client(t).CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func getNode(t *testing.T, name string) *corev1.Node {
 // deleteNode is what an operator does.
 func deleteNode(t *testing.T, name string) {
 	t.Helper()
-	if err := shared.Admin.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -60,7 +60,7 @@ func deleteNode(t *testing.T, name string) {
 func setReady(t *testing.T, name string, status corev1.ConditionStatus) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, status)
-	_, err := shared.Admin.CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	_, err := shared.Client(t).CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func isShutDown(node *corev1.Node) bool { return hasTaint(node, cloudproviderapi
 // waitShutdownTaint waits until the node bears the taint, or does not.
 func waitShutdownTaint(t *testing.T, name string, want bool) {
 	t.Helper()
-	ccmtest.WaitNode(t, shared.Admin, name, fmt.Sprintf("%s bears the shutdown taint: %v", name, want), func(n *corev1.Node) error {
+	ccmtest.WaitNode(t, shared.Client(t), name, fmt.Sprintf("%s bears the shutdown taint: %v", name, want), func(n *corev1.Node) error {
 		if n == nil {
 			return errors.New("it does not exist")
 		}
@@ -93,7 +93,7 @@ func waitShutdownTaint(t *testing.T, name string, want bool) {
 // waitAddress waits until the node's first address of the type is this one.
 func waitAddress(t *testing.T, name string, kind corev1.NodeAddressType, want string) {
 	t.Helper()
-	ccmtest.WaitNode(t, shared.Admin, name, fmt.Sprintf("%s has %s %s", name, kind, want), func(n *corev1.Node) error {
+	ccmtest.WaitNode(t, shared.Client(t), name, fmt.Sprintf("%s has %s %s", name, kind, want), func(n *corev1.Node) error {
 		if n == nil {
 			return errors.New("it does not exist")
 		}
@@ -107,7 +107,7 @@ func waitAddress(t *testing.T, name string, kind corev1.NodeAddressType, want st
 
 func waitNoAddress(t *testing.T, name string, kind corev1.NodeAddressType) {
 	t.Helper()
-	ccmtest.WaitNode(t, shared.Admin, name, fmt.Sprintf("%s has no %s", name, kind), func(n *corev1.Node) error {
+	ccmtest.WaitNode(t, shared.Client(t), name, fmt.Sprintf("%s has no %s", name, kind), func(n *corev1.Node) error {
 		if n == nil {
 			return errors.New("it does not exist")
 		}
@@ -122,7 +122,7 @@ func waitNoAddress(t *testing.T, name string, kind corev1.NodeAddressType) {
 func wantUntouched(t *testing.T, nodes ...*corev1.Node) {
 	t.Helper()
 	for _, before := range nodes {
-		now, err := shared.Admin.CoreV1().Nodes().Get(t.Context(), before.Name, metav1.GetOptions{})
+		now, err := shared.Client(t).CoreV1().Nodes().Get(t.Context(), before.Name, metav1.GetOptions{})
 		switch {
 		case err != nil:
 			t.Errorf("node %s: %v", before.Name, err)

@@ -18,8 +18,9 @@ import (
 )
 
 func TestLoadBalancer_External_IsServedByAFloatingIP_AndLeavesNothing(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "external-1", "external-2")
+	machines := s.addNodes(shared.Client(t), "external-1", "external-2")
 	r := serving(t, s)
 	service := served(t, "external", ccmtest.ServicePorts(80, 443))
 
@@ -27,7 +28,7 @@ func TestLoadBalancer_External_IsServedByAFloatingIP_AndLeavesNothing(t *testing
 	if lb.Name != balancerName("external") || lb.Description != balancerDescription("external") {
 		t.Errorf("the load balancer is named %q and described as %q", lb.Name, lb.Description)
 	}
-	if want := append(ownTags(t, shared.Admin, service), lb.Name); !hasTags(lb.Tags, want...) {
+	if want := append(ownTags(t, shared.Client(t), service), lb.Name); !hasTags(lb.Tags, want...) {
 		t.Errorf("the load balancer's tags are %q, want %q among them", lb.Tags, want)
 	}
 	for i, l := range lb.Listeners {
@@ -49,7 +50,7 @@ func TestLoadBalancer_External_IsServedByAFloatingIP_AndLeavesNothing(t *testing
 	if len(ips) != 1 {
 		t.Fatalf("%d floating IPs lead to the load balancer", len(ips))
 	}
-	if want := "Floating IP for " + balancerDescription("external"); ips[0].Description != want || !hasTags(ips[0].Tags, ownTags(t, shared.Admin, service)...) {
+	if want := "Floating IP for " + balancerDescription("external"); ips[0].Description != want || !hasTags(ips[0].Tags, ownTags(t, shared.Client(t), service)...) {
 		t.Errorf("the floating IP is described as %q with the tags %q", ips[0].Description, ips[0].Tags)
 	}
 	if got := service.Status.LoadBalancer.Ingress; len(got) != 1 || got[0].IP != ips[0].Address || ptr.Deref(got[0].IPMode, "") != corev1.LoadBalancerIPModeVIP {
@@ -66,7 +67,7 @@ func TestLoadBalancer_External_IsServedByAFloatingIP_AndLeavesNothing(t *testing
 	if more := s.since(0, operations("loadbalancer_*_create", "loadbalancer_*update", "loadbalancer_*delete")); len(more) > 0 {
 		t.Errorf("the load balancer was not made at once:\n%s", describe(more))
 	}
-	deleteService(t, shared.Admin, "external")
+	deleteService(t, shared.Client(t), "external")
 	s.wantNothingLeft()
 	wantNoWarnings(t, service)
 	wantToldOnce(t, service)
@@ -74,8 +75,9 @@ func TestLoadBalancer_External_IsServedByAFloatingIP_AndLeavesNothing(t *testing
 }
 
 func TestLoadBalancer_Internal_IsServedByItsOwnAddress(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "internal-1")
+	machines := s.addNodes(shared.Client(t), "internal-1")
 	serving(t, s)
 	service := served(t, "internal", internal())
 	lb := s.waitShape(service, s.usual(service, machines...))
@@ -85,14 +87,15 @@ func TestLoadBalancer_Internal_IsServedByItsOwnAddress(t *testing.T) {
 	if ips := s.FloatingIPs(); len(ips) > 0 {
 		t.Errorf("there are floating IPs: %v", ips)
 	}
-	deleteService(t, shared.Admin, "internal")
+	deleteService(t, shared.Client(t), "internal")
 	s.wantNothingLeft()
 }
 
 // Nothing is configured: the subnet is that of the nodes, and the network of floating IPs the one that is external.
 func TestLoadBalancer_WithNothingConfigured_IsWhereTheNodesAre(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "auto-1")
+	machines := s.addNodes(shared.Client(t), "auto-1")
 	serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.SubnetID, c.FloatingNetworkID = "", "" }))
 	service := served(t, "auto")
 	lb := s.waitShape(service, s.usual(service, machines...))
@@ -102,6 +105,7 @@ func TestLoadBalancer_WithNothingConfigured_IsWhereTheNodesAre(t *testing.T) {
 }
 
 func TestLoadBalancer_BeforeTheFirstNode_IsMade(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
 	serving(t, s)
 	service := served(t, "nodeless")
@@ -110,9 +114,10 @@ func TestLoadBalancer_BeforeTheFirstNode_IsMade(t *testing.T) {
 }
 
 func TestLoadBalancer_OfBothFamilies_HasTwoAddresses(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
 	s.dualStack()
-	s.addNodes(shared.Admin, "dual-lb-1")
+	s.addNodes(shared.Client(t), "dual-lb-1")
 	serving(t, s)
 	service := served(t, "dual-lb", internal(), func(s *corev1.Service) { s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyPreferDualStack) })
 	if len(service.Spec.IPFamilies) < 2 {
@@ -125,8 +130,9 @@ func TestLoadBalancer_OfBothFamilies_HasTwoAddresses(t *testing.T) {
 }
 
 func TestLoadBalancer_PortsComeGoAndChange(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "ports-1", "ports-2")
+	machines := s.addNodes(shared.Client(t), "ports-1", "ports-2")
 	r := serving(t, s)
 	service := served(t, "ports", ccmtest.ServicePorts(80))
 	id := s.balancerOf(service).ID
@@ -155,6 +161,7 @@ func TestLoadBalancer_PortsComeGoAndChange(t *testing.T) {
 
 // Each annotation and field that can be changed is, and comes back, without another load balancer.
 func TestLoadBalancer_WhatCanBeChangedIsChanged(t *testing.T) {
+	besideOthers(t)
 	onListener := func(has func(openstacktest.Listener) bool) func(openstacktest.LoadBalancer) bool {
 		return func(lb openstacktest.LoadBalancer) bool { return len(lb.Listeners) == 1 && has(lb.Listeners[0]) }
 	}
@@ -174,7 +181,7 @@ func TestLoadBalancer_WhatCanBeChangedIsChanged(t *testing.T) {
 	container := s.AddContainer(openstacktest.Container{Name: "web", Secrets: map[string]string{
 		"certificate": s.AddSecret(openstacktest.Secret{Name: "certificate"}), "private_key": s.AddSecret(openstacktest.Secret{Name: "key"}),
 	}})
-	s.addNodes(shared.Admin, "changes-1", "changes-2")
+	s.addNodes(shared.Client(t), "changes-1", "changes-2")
 	serving(t, s)
 	for name, test := range map[string]struct {
 		annotations map[string]string
@@ -264,8 +271,9 @@ func TestLoadBalancer_WhatCanBeChangedIsChanged(t *testing.T) {
 }
 
 func TestLoadBalancer_WhatIsShownOfIt_FollowsTheAnnotations(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	s.addNodes(shared.Admin, "shown-1")
+	s.addNodes(shared.Client(t), "shown-1")
 	serving(t, s)
 	service := served(t, "shown")
 	address := service.Status.LoadBalancer.Ingress[0].IP
@@ -278,7 +286,7 @@ func TestLoadBalancer_WhatIsShownOfIt_FollowsTheAnnotations(t *testing.T) {
 		{"proxy-protocol", "v2", corev1.LoadBalancerIngress{IP: address, IPMode: ptr.To(corev1.LoadBalancerIPModeProxy)}},
 	} {
 		annotateService(t, service.Name, annotation+step.name, step.value)
-		ccmtest.WaitService(t, shared.Admin, "default", service.Name, fmt.Sprintf("the status with %s %q is %+v", step.name, step.value, step.want), func(s *corev1.Service) error {
+		ccmtest.WaitService(t, shared.Client(t), "default", service.Name, fmt.Sprintf("the status with %s %q is %+v", step.name, step.value, step.want), func(s *corev1.Service) error {
 			in := s.Status.LoadBalancer.Ingress
 			if len(in) != 1 || in[0].Hostname != step.want.Hostname || in[0].IP != step.want.IP || !ptr.Equal(in[0].IPMode, step.want.IPMode) {
 				return fmt.Errorf("it is %+v", in)
@@ -289,14 +297,15 @@ func TestLoadBalancer_WhatIsShownOfIt_FollowsTheAnnotations(t *testing.T) {
 }
 
 func TestLoadBalancer_FromExternalToInternalAndBack(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	s.addNodes(shared.Admin, "inout-1")
+	s.addNodes(shared.Client(t), "inout-1")
 	serving(t, s)
 	service := served(t, "inout")
 	lb := s.balancerOf(service)
 	waitAddress := func(want func(string) bool) {
 		t.Helper()
-		ccmtest.WaitService(t, shared.Admin, "default", "inout", "the address follows", func(s *corev1.Service) error {
+		ccmtest.WaitService(t, shared.Client(t), "default", "inout", "the address follows", func(s *corev1.Service) error {
 			if in := s.Status.LoadBalancer.Ingress; len(in) != 1 || !want(in[0].IP) || s.Annotations[annotationAddress] != in[0].IP {
 				return fmt.Errorf("the status is %+v, the annotations %v", in, s.Annotations)
 			}
@@ -310,19 +319,20 @@ func TestLoadBalancer_FromExternalToInternalAndBack(t *testing.T) {
 	}
 	annotateService(t, "inout", annotationInternal, "false")
 	waitAddress(func(ip string) bool { return strings.HasPrefix(ip, "192.0.2.") })
-	if s.balancerOf(getService(t, shared.Admin, "inout")).ID != lb.ID {
+	if s.balancerOf(getService(t, shared.Client(t), "inout")).ID != lb.ID {
 		t.Error("the load balancer was made anew")
 	}
 }
 
 func TestLoadBalancer_WhenItsTypeChanges_IsDeletedAndMadeAnew(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "typed-1")
+	machines := s.addNodes(shared.Client(t), "typed-1")
 	serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
 	service := served(t, "typed")
 	first := s.waitShape(service, s.usual(service, machines...))
 	editService(t, "typed", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
-	ccmtest.WaitService(t, shared.Admin, metav1.NamespaceDefault, "typed", "the finalizer and the annotations are gone", func(s *corev1.Service) error {
+	ccmtest.WaitService(t, shared.Client(t), metav1.NamespaceDefault, "typed", "the finalizer and the annotations are gone", func(s *corev1.Service) error {
 		if hasFinalizer(s) || s.Annotations[annotationID] != "" || s.Annotations[annotationAddress] != "" || len(s.Status.LoadBalancer.Ingress) > 0 {
 			return fmt.Errorf("it has %v, %v and %+v", s.Finalizers, s.Annotations, s.Status)
 		}
@@ -330,35 +340,37 @@ func TestLoadBalancer_WhenItsTypeChanges_IsDeletedAndMadeAnew(t *testing.T) {
 	})
 	s.wantNothingLeft()
 	editService(t, "typed", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
-	service = waitServed(t, shared.Admin, "typed")
+	service = waitServed(t, shared.Client(t), "typed")
 	if second := s.waitShape(service, s.usual(service, machines...)); second.ID == first.ID {
 		t.Error("the load balancer is the old one")
 	}
-	deleteService(t, shared.Admin, "typed")
+	deleteService(t, shared.Client(t), "typed")
 	s.wantNothingLeft()
 }
 
 // The load balancer is deleted by somebody else before the Service is: what belongs to it goes all the same.
 func TestLoadBalancer_DeletedBeforeItsService_LeavesNothing(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	s.addNodes(shared.Admin, "gone-before-1")
+	s.addNodes(shared.Client(t), "gone-before-1")
 	serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
 	service := served(t, "gone-before")
 	if len(s.groups()) != 1 {
 		t.Fatalf("there are the security groups %v", s.groups())
 	}
 	s.must(s.DeleteLoadBalancer(s.balancerOf(service).ID))
-	deleteService(t, shared.Admin, "gone-before")
+	deleteService(t, shared.Client(t), "gone-before")
 	s.wantNothingLeft()
 }
 
 func TestLoadBalancer_KeptFloatingIP_IsOnlyDetached(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	s.addNodes(shared.Admin, "kept-1")
+	s.addNodes(shared.Client(t), "kept-1")
 	serving(t, s)
 	service := served(t, "kept", annotated(annotation+"keep-floatingip", "true"))
 	address := service.Status.LoadBalancer.Ingress[0].IP
-	deleteService(t, shared.Admin, "kept")
+	deleteService(t, shared.Client(t), "kept")
 	ips := s.FloatingIPs()
 	if len(ips) != 1 || ips[0].Address != address || ips[0].PortID != "" {
 		t.Fatalf("the floating IPs are %+v, want %s, without a port", ips, address)
@@ -375,8 +387,9 @@ func TestLoadBalancer_KeptFloatingIP_IsOnlyDetached(t *testing.T) {
 
 // A security group opens the node ports, on the ports of the members alone.
 func TestLoadBalancer_SecurityGroup_FollowsThePorts(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "group-1", "group-2")
+	machines := s.addNodes(shared.Client(t), "group-1", "group-2")
 	bystander := s.addServer("group-bystander")
 	serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
 	service := served(t, "group", ccmtest.ServicePorts(80))
@@ -389,7 +402,7 @@ func TestLoadBalancer_SecurityGroup_FollowsThePorts(t *testing.T) {
 	if bears := s.bearers(s.groups()[0].ID); slices.Contains(bears, bystander.port) {
 		t.Error("a server that is no member bears the security group")
 	}
-	deleteService(t, shared.Admin, "group")
+	deleteService(t, shared.Client(t), "group")
 	s.wantNothingLeft()
 }
 

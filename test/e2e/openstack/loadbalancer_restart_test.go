@@ -63,20 +63,21 @@ func (s *site) left(name string, machines []machine, nodePorts ...int32) (servic
 	for i, nodePort := range nodePorts {
 		wanted.Spec.Ports = append(wanted.Spec.Ports, corev1.ServicePort{Name: fmt.Sprintf("port-%d", i), Protocol: corev1.ProtocolTCP, Port: 80 + int32(i), NodePort: nodePort})
 	}
-	service = ccmtest.CreateService(s.t, shared.Admin, wanted)
+	service = ccmtest.CreateService(s.t, shared.Client(s.t), wanted)
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: address, IPMode: ptr.To(corev1.LoadBalancerIPModeVIP)}}
-	service, err = shared.Admin.CoreV1().Services(service.Namespace).UpdateStatus(s.t.Context(), service, metav1.UpdateOptions{})
+	service, err = shared.Client(s.t).CoreV1().Services(service.Namespace).UpdateStatus(s.t.Context(), service, metav1.UpdateOptions{})
 	s.must(err)
 	return service, lb
 }
 
 // A cluster that openstack-cloud-controller-manager has run is gone on with: tags are set, and nothing else is changed.
 func TestRestart_LoadBalancerOfOCCM_IsTakenOverByTagsAlone(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "takeover-1", "takeover-2")
+	machines := s.addNodes(shared.Client(t), "takeover-1", "takeover-2")
 	service, before := s.left("takeover", machines, 30021, 30022)
 	r := serving(t, s, balancing(s, drifting))
-	tags := ownTags(t, shared.Admin, service)
+	tags := ownTags(t, shared.Client(t), service)
 	after := s.waitBalancer(before.ID, "all is tagged", func(lb openstacktest.LoadBalancer) error {
 		for _, l := range lb.Listeners {
 			if !hasTags(l.Tags, append(tags, lb.Name)...) {
@@ -117,7 +118,7 @@ func TestRestart_LoadBalancerOfOCCM_IsTakenOverByTagsAlone(t *testing.T) {
 	if most := 1 + len(after.Listeners) + 1; len(made) > most {
 		t.Errorf("there were %d changes, want %d: the load balancer, its listeners, the floating IP:\n%s", len(made), most, describe(made))
 	}
-	now := getService(t, shared.Admin, "takeover")
+	now := getService(t, shared.Client(t), "takeover")
 	if !equality.Semantic.DeepEqual(now.Annotations, service.Annotations) || !equality.Semantic.DeepEqual(now.Status, service.Status) {
 		t.Errorf("the Service has %v and %+v, it had %v and %+v", now.Annotations, now.Status, service.Annotations, service.Status)
 	}
@@ -133,30 +134,32 @@ func TestRestart_LoadBalancerOfOCCM_IsTakenOverByTagsAlone(t *testing.T) {
 		t.Errorf("another CCM has changed it:\n%s", describe(made))
 	}
 	again.unbroken()
-	deleteService(t, shared.Admin, "takeover")
+	deleteService(t, shared.Client(t), "takeover")
 	s.wantNothingLeft()
 }
 
 // OCCM did not get round to the annotations before it was replaced.
 func TestRestart_LoadBalancerOfOCCM_WithoutAnnotations_IsFoundByItsName(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "unfinished-1")
+	machines := s.addNodes(shared.Client(t), "unfinished-1")
 	service, lb := s.left("unfinished", machines, 30031)
 	service.Annotations = nil
-	_, err := shared.Admin.CoreV1().Services(service.Namespace).Update(t.Context(), service, metav1.UpdateOptions{})
+	_, err := shared.Client(t).CoreV1().Services(service.Namespace).Update(t.Context(), service, metav1.UpdateOptions{})
 	s.must(err)
 	serving(t, s)
-	if got := waitServed(t, shared.Admin, "unfinished").Annotations[annotationID]; got != lb.ID || len(s.LoadBalancers()) != 1 {
+	if got := waitServed(t, shared.Client(t), "unfinished").Annotations[annotationID]; got != lb.ID || len(s.LoadBalancers()) != 1 {
 		t.Errorf("the Service has load balancer %s of %d, want %s", got, len(s.LoadBalancers()), lb.ID)
 	}
 }
 
 // The CCM is stopped whenever it has changed something.
 func TestRestart_CCMStoppedAfterEachChange_GoesOnWhereItWas(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "cut-1", "cut-2")
+	machines := s.addNodes(shared.Client(t), "cut-1", "cut-2")
 	manage := balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true })
-	service := createService(t, shared.Admin, "cut", ccmtest.ServicePorts(80, 443))
+	service := createService(t, shared.Client(t), "cut", ccmtest.ServicePorts(80, 443))
 	until := func(done func() bool) {
 		t.Helper()
 		for cuts := 0; !done(); cuts++ {
@@ -176,15 +179,15 @@ func TestRestart_CCMStoppedAfterEachChange_GoesOnWhereItWas(t *testing.T) {
 	}
 	until(func() bool {
 		lb, err := s.LoadBalancer(balancerName("cut"))
-		now := getService(t, shared.Admin, "cut")
+		now := getService(t, shared.Client(t), "cut")
 		return err == nil && shape(lb) == s.usual(service, machines...) && len(s.floatingIPs(lb)) == 1 && len(now.Status.LoadBalancer.Ingress) == 1
 	})
 	if a, b, c := len(s.LoadBalancers()), len(s.FloatingIPs()), len(s.groups()); a != 1 || b != 1 || c != 1 {
 		t.Errorf("there are %d load balancers, %d floating IPs and %d security groups, want one of each", a, b, c)
 	}
-	s.must(shared.Admin.CoreV1().Services("default").Delete(t.Context(), "cut", metav1.DeleteOptions{}))
+	s.must(shared.Client(t).CoreV1().Services("default").Delete(t.Context(), "cut", metav1.DeleteOptions{}))
 	until(func() bool {
-		list, err := shared.Admin.CoreV1().Services("default").List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=cut"})
+		list, err := shared.Client(t).CoreV1().Services("default").List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=cut"})
 		s.must(err)
 		return len(list.Items) == 0
 	})
@@ -193,8 +196,9 @@ func TestRestart_CCMStoppedAfterEachChange_GoesOnWhereItWas(t *testing.T) {
 
 // What Octavia can do is not known, which must not mean that it cannot: nothing is opened to everybody, and nothing is deleted with what is in it.
 func TestRestart_WhileItIsNotKnownWhatOctaviaCanDo_NothingIsMadeOrDeleted(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	s.addNodes(shared.Admin, "unknown-lb-1")
+	s.addNodes(shared.Client(t), "unknown-lb-1")
 	unknown := openstacktest.Fault{
 		Operation: "version_list", Status: http.StatusServiceUnavailable,
 		Match: func(c openstacktest.Call) bool { return c.Service == openstacktest.ServiceLoadBalancer },
@@ -203,13 +207,13 @@ func TestRestart_WhileItIsNotKnownWhatOctaviaCanDo_NothingIsMadeOrDeleted(t *tes
 	impatient := configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 0 })
 	remove := s.Inject(unknown)
 	r := serving(t, s, impatient)
-	createService(t, shared.Admin, "unknown-lb", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"198.51.100.0/24"} })
+	createService(t, shared.Client(t), "unknown-lb", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"198.51.100.0/24"} })
 	s.waitCalls(0, 3, asked, "Octavia is asked what it can do")
 	if made := s.since(0, loadBalancerChanges); len(made) > 0 {
 		t.Errorf("something was changed meanwhile:\n%s", describe(made))
 	}
 	remove()
-	service := waitServed(t, shared.Admin, "unknown-lb")
+	service := waitServed(t, shared.Client(t), "unknown-lb")
 	if got := s.balancerOf(service).Listeners[0].AllowedCIDRs; !slices.Equal(got, []string{"198.51.100.0/24"}) {
 		t.Errorf("the load balancer lets %v in", got)
 	}
@@ -219,20 +223,21 @@ func TestRestart_WhileItIsNotKnownWhatOctaviaCanDo_NothingIsMadeOrDeleted(t *tes
 	remove = s.Inject(unknown)
 	before := s.mark()
 	serving(t, s, impatient)
-	s.must(shared.Admin.CoreV1().Services("default").Delete(t.Context(), guest.Name, metav1.DeleteOptions{}))
-	s.must(shared.Admin.CoreV1().Services("default").Delete(t.Context(), service.Name, metav1.DeleteOptions{}))
+	s.must(shared.Client(t).CoreV1().Services("default").Delete(t.Context(), guest.Name, metav1.DeleteOptions{}))
+	s.must(shared.Client(t).CoreV1().Services("default").Delete(t.Context(), service.Name, metav1.DeleteOptions{}))
 	s.waitCalls(before, 4, asked, "Octavia is asked what it can do")
 	if made := s.since(before, operations("loadbalancer_delete", "loadbalancer_*_delete")); len(made) > 0 {
 		t.Errorf("something was deleted meanwhile:\n%s", describe(made))
 	}
 	remove()
-	ccmtest.WaitServiceGone(t, shared.Admin, "default", guest.Name)
-	ccmtest.WaitServiceGone(t, shared.Admin, "default", service.Name)
+	ccmtest.WaitServiceGone(t, shared.Client(t), "default", guest.Name)
+	ccmtest.WaitServiceGone(t, shared.Client(t), "default", service.Name)
 	s.wantNothingLeft()
 }
 
 // Leadership is lost while Octavia has the request and has not answered: the successor finds what comes of it, and makes no second one.
 func TestRestart_LeaderChangesInTheMiddleOfACreation_ThereIsOne(t *testing.T) {
+	besideOthers(t)
 	for name, fault := range map[string]openstacktest.Fault{
 		"lead-unanswered":          {Operation: "loadbalancer_create", Hang: true, AfterEffect: true, Times: 1},
 		"lead-not-carried-out":     {Operation: "loadbalancer_create", Hang: true, Times: 1},
@@ -240,10 +245,10 @@ func TestRestart_LeaderChangesInTheMiddleOfACreation_ThereIsOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newBalancedSite(t)
-			machines := s.addNodes(shared.Admin, name)
+			machines := s.addNodes(shared.Client(t), name)
 			s.Inject(fault)
 			first := serving(t, s, as("first"))
-			createService(t, shared.Admin, name)
+			createService(t, shared.Client(t), name)
 			s.waitCalls(0, 1, by("first", operations(fault.Operation)), "the request is under way")
 			first.elector.Lose(errors.New("another has the lease"))
 			if release := first.elector.WaitReleased(t); !release.Drained {
@@ -251,7 +256,7 @@ func TestRestart_LeaderChangesInTheMiddleOfACreation_ThereIsOne(t *testing.T) {
 			}
 			before := s.mark()
 			serving(t, s, as("second"))
-			service := waitServed(t, shared.Admin, name)
+			service := waitServed(t, shared.Client(t), name)
 			s.waitShape(service, s.usual(service, machines...))
 			if a, b := len(s.LoadBalancers()), len(s.FloatingIPs()); a != 1 || b != 1 {
 				t.Errorf("there are %d load balancers and %d floating IPs, want one of each", a, b)
@@ -259,7 +264,7 @@ func TestRestart_LeaderChangesInTheMiddleOfACreation_ThereIsOne(t *testing.T) {
 			if late := s.since(before, by("first", changes)); len(late) > 0 {
 				t.Errorf("after the loss the first has sent:\n%s", describe(late))
 			}
-			deleteService(t, shared.Admin, name)
+			deleteService(t, shared.Client(t), name)
 			s.wantNothingLeft()
 		})
 	}
@@ -267,8 +272,9 @@ func TestRestart_LeaderChangesInTheMiddleOfACreation_ThereIsOne(t *testing.T) {
 
 // The successor repairs by itself what it has not been asked for, and the predecessor nothing any more.
 func TestRestart_StoppedCCM_RepairsNothingAnyMore(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	s.addNodes(shared.Admin, "still-1")
+	s.addNodes(shared.Client(t), "still-1")
 	r := serving(t, s, as("still"), balancing(s, drifting))
 	service := served(t, "still")
 	r.stop()

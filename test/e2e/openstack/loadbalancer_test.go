@@ -23,6 +23,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 // The annotations that are written to a Service, and the beginning of those that are read.
@@ -104,9 +105,18 @@ func serving(t *testing.T, s *site, change ...func(*launch)) *replica {
 func (r *replica) client(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	if r.admin == nil {
-		return shared.Admin
+		return shared.Client(t)
 	}
 	return r.admin
+}
+
+// besideOthers lets a test of load balancers run in parallel, but not with the race detector: serving can wait for
+// the service controller of one test alone.
+func besideOthers(t *testing.T) {
+	t.Helper()
+	if !suite.RaceDetector {
+		t.Parallel()
+	}
 }
 
 // A serviceOption changes a Service before it is created.
@@ -133,8 +143,8 @@ func createService(t *testing.T, client kubernetes.Interface, name string, optio
 // served creates a Service and returns it when it has an address.
 func served(t *testing.T, name string, options ...serviceOption) *corev1.Service {
 	t.Helper()
-	createService(t, shared.Admin, name, options...)
-	return waitServed(t, shared.Admin, name)
+	createService(t, shared.Client(t), name, options...)
+	return waitServed(t, shared.Client(t), name)
 }
 
 func waitServed(t *testing.T, client kubernetes.Interface, name string) *corev1.Service {
@@ -160,7 +170,7 @@ func getService(t *testing.T, client kubernetes.Interface, name string) *corev1.
 // editService changes a Service as its owner, and returns what it is then.
 func editService(t *testing.T, name string, edit func(*corev1.Service)) (service *corev1.Service) {
 	t.Helper()
-	services := shared.Admin.CoreV1().Services(metav1.NamespaceDefault)
+	services := shared.Client(t).CoreV1().Services(metav1.NamespaceDefault)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
 		if service, err = services.Get(t.Context(), name, metav1.GetOptions{}); err != nil {
 			return err
@@ -377,7 +387,7 @@ func textOf(events []corev1.Event) string {
 func waitServiceEvent(t *testing.T, service *corev1.Service, kind string, texts ...string) corev1.Event {
 	t.Helper()
 	return ccmtest.Eventually(t, fmt.Sprintf("there is a %s about Service %s with %q", kind, service.Name, texts), func(ctx context.Context) (corev1.Event, error) {
-		events, err := eventsOf(ctx, shared.Admin, service)
+		events, err := eventsOf(ctx, shared.Client(t), service)
 		if err != nil {
 			return corev1.Event{}, err
 		}
@@ -418,7 +428,7 @@ func wantToldOnce(t *testing.T, service *corev1.Service) {
 
 func wantNoEvents(t *testing.T, service *corev1.Service, which func(corev1.Event) bool) {
 	t.Helper()
-	events, err := eventsOf(t.Context(), shared.Admin, service)
+	events, err := eventsOf(t.Context(), shared.Client(t), service)
 	if err != nil {
 		t.Fatal(err)
 	}

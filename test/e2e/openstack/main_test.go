@@ -4,6 +4,7 @@ package openstack_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -12,29 +13,49 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// shared is what all tests share, for a control plane takes seconds to start. They run one after another and clean up what they made,
-// since Nodes belong to the whole cluster.
+// shared is the control plane of all tests. Each test has a virtual cluster of its own in it (suite.Confine).
 var shared struct {
 	suite.Suite
 	// klog holds what upstream's controllers log.
 	klog journal
+	// before are the goroutines from before the first test.
+	before ccmtest.LeakOption
 }
 
 func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, &shared.Suite, suite.Options{
-		Rules: []string{"../../example/deploy/rbac.yaml"},
+		Rules: []string{"../../../example/deploy/rbac.yaml"},
 		Prepare: func(context.Context, *suite.Suite) error {
 			klog.SetOutput(&shared.klog)
+			shared.before = ccmtest.IgnoringCurrent()
 			return nil
 		},
-		Check: compareRules,
+		Check: func(s *suite.Suite) error { return errors.Join(noLeaks(), compareRules(s)) },
 	}))
 }
+
+// noLeaks fails the suite if the tests leave goroutines. The tests run in parallel, so none of them can look.
+func noLeaks() error {
+	var report leakReport
+	ccmtest.VerifyNoLeaks(&report, shared.before)
+	return report.err
+}
+
+// leakReport takes the place of a test.
+type leakReport struct {
+	testing.TB
+	err error
+}
+
+func (*leakReport) Helper() {}
+
+func (r *leakReport) Errorf(format string, args ...any) { r.err = fmt.Errorf(format, args...) }
 
 // compareRules fails the suite if a rule is missing that OpenStack's tests need, or if one is there for OpenStack alone and not needed. That each of
 // the others is needed by somebody is another suite's.

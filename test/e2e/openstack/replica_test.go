@@ -16,6 +16,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 // replica is a running Manager with the OpenStack provider.
@@ -67,7 +68,7 @@ func start(t *testing.T, s *site, change ...func(*launch)) *replica {
 	r.elector.Lead()
 	log := r.log.logger()
 	l := launch{cloud: s.config(), haste: 10, Params: ccm.Params{
-		Config: managerConfig(), RESTConfig: s.secrets.watch(shared.Identity), Elector: r.elector, Logger: &log, Registerer: r.metrics,
+		Config: managerConfig(), RESTConfig: s.secrets.watch(suite.Confine(t, shared.Identity)), Elector: r.elector, Logger: &log, Registerer: r.metrics,
 	}}
 	for _, f := range change {
 		f(&l)

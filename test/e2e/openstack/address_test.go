@@ -10,6 +10,7 @@ import (
 )
 
 func TestAddress_WhatNeutronChanges_ReachesTheNode(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r := ready(t, s, refreshed)
 	m := s.addServer("moved-1")
@@ -40,6 +41,7 @@ func TestAddress_WhatNeutronChanges_ReachesTheNode(t *testing.T) {
 
 // The flavor of a server may be gone while the server lives. In new clouds the server tells its name; in old ones only its id is left.
 func TestFlavor_Deleted_DoesNotKeepANodeFromBeingInitialised(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		minor int
 		want  string
@@ -62,6 +64,7 @@ func TestFlavor_Deleted_DoesNotKeepANodeFromBeingInitialised(t *testing.T) {
 
 // A kubelet's --hostname-override may make the server's id the node's name, or anything.
 func TestHostname_Overridden(t *testing.T) {
+	t.Parallel()
 	t.Run("by the id", func(t *testing.T) {
 		s := newSite(t)
 		ready(t, s)

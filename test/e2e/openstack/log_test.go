@@ -80,24 +80,24 @@ func TestLog_FiftyNodesAndTenServicesAtV2_IsNoLongerThanThePeers(t *testing.T) {
 		setReady(t, name, corev1.ConditionTrue)
 	}
 	for i := range 10 {
-		services = append(services, createService(t, shared.Admin, fmt.Sprint("log-", i), ccmtest.ServicePorts(80, 443, 8080)).Name)
+		services = append(services, createService(t, shared.Client(t), fmt.Sprint("log-", i), ccmtest.ServicePorts(80, 443, 8080)).Name)
 	}
 	for _, name := range services {
-		waitServed(t, shared.Admin, name)
+		waitServed(t, shared.Client(t), name)
 	}
 	if n := shared.klog.size() - begin; n > peerBytes {
 		t.Errorf("until all Services are served %d bytes are logged, want at most %d", n, peerBytes)
 	}
 	served := shared.klog.size()
 
-	late := s.addNodes(shared.Admin, "log-late")
+	late := s.addNodes(shared.Client(t), "log-late")
 	for _, name := range services {
-		service := getService(t, shared.Admin, name)
+		service := getService(t, shared.Client(t), name)
 		s.waitShape(service, s.usual(service, append(machines, late...)...))
 	}
 	var deletions sync.WaitGroup
 	for _, name := range services {
-		deletions.Go(func() { deleteService(t, shared.Admin, name) })
+		deletions.Go(func() { deleteService(t, shared.Client(t), name) })
 	}
 	deletions.Wait()
 	r.stop()

@@ -21,7 +21,7 @@ import (
 // patchNode changes a node as its kubelet or an operator does.
 func patchNode(t *testing.T, name, patch string, subresources ...string) {
 	t.Helper()
-	_, err := shared.Admin.CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	_, err := shared.Client(t).CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,15 +29,16 @@ func patchNode(t *testing.T, name, patch string, subresources ...string) {
 
 // Nodes that come and go, by upstream's controller and by the provider's own look at them.
 func TestChurn_LoadBalancer_FollowsItsNodes(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "churn-1", "churn-2")
+	machines := s.addNodes(shared.Client(t), "churn-1", "churn-2")
 	r := serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
 	service := served(t, "churn", ccmtest.ServicePorts(80, 443))
 	id := service.Annotations[annotationID]
 	s.waitShape(service, s.usual(service, machines...))
 	s.waitGroup(service, machines...)
 
-	more := s.addNodes(shared.Admin, "churn-3")
+	more := s.addNodes(shared.Client(t), "churn-3")
 	s.waitShape(service, s.usual(service, append(machines, more...)...))
 	s.waitGroup(service, append(machines, more...)...)
 	deleteNode(t, "churn-1")
@@ -67,14 +68,15 @@ func TestChurn_LoadBalancer_FollowsItsNodes(t *testing.T) {
 		t.Error("the load balancer was made anew")
 	}
 	r.unbroken()
-	deleteService(t, shared.Admin, "churn")
+	deleteService(t, shared.Client(t), "churn")
 	s.wantNothingLeft()
 }
 
 // Of this upstream sees nothing.
 func TestChurn_LoadBalancer_FollowsLabelsAndAddressesOfNodes(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "quiet-1", "quiet-2")
+	machines := s.addNodes(shared.Client(t), "quiet-1", "quiet-2")
 	serving(t, s, func(l *launch) { l.Config.Controllers = []string{"service"} })
 	service := served(t, "quiet", internal(), annotated(annotationSelector, "tier=front"))
 	s.waitShape(service, s.usual(service))
@@ -92,8 +94,9 @@ func TestChurn_LoadBalancer_FollowsLabelsAndAddressesOfNodes(t *testing.T) {
 
 // Many nodes at once are few changes of each load balancer.
 func TestChurn_LoadBalancer_ABurstOfNodesIsOneChange(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "burst-0")
+	machines := s.addNodes(shared.Client(t), "burst-0")
 	serving(t, s)
 	services := []string{"burst-a", "burst-b"}
 	for _, name := range services {
@@ -101,10 +104,10 @@ func TestChurn_LoadBalancer_ABurstOfNodesIsOneChange(t *testing.T) {
 	}
 	before := s.mark()
 	for i := range 10 {
-		machines = append(machines, s.addNodes(shared.Admin, fmt.Sprintf("burst-%d", i+1))...)
+		machines = append(machines, s.addNodes(shared.Client(t), fmt.Sprintf("burst-%d", i+1))...)
 	}
 	for _, name := range services {
-		service := getService(t, shared.Admin, name)
+		service := getService(t, shared.Client(t), name)
 		s.waitShape(service, s.usual(service, machines...))
 	}
 	if made := s.since(before, operations("loadbalancer_members_update", "loadbalancer_member_create")); len(made) >= 20 {

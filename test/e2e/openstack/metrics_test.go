@@ -46,6 +46,7 @@ func isPartOf(wanted, all map[string]string) bool {
 }
 
 func TestMetrics_OfOCCMAndOursAreThere_AndCountWhatReachesTheCloud(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.Inject(openstacktest.Fault{Operation: "server_get", Status: 500, Times: 1})
 	m := s.addServer("metrics-1")

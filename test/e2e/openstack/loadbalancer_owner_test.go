@@ -21,13 +21,14 @@ func untouched(lb openstacktest.LoadBalancer) string { return fmt.Sprintf("%+v",
 
 // Two clusters of one name, with Services of one name, in one project. Whatever happens in one is nothing to the other.
 func TestLoadBalancer_TwoClustersOfOneName_NeverTouchEachOthers(t *testing.T) {
+	besideOthers(t)
 	cp := controlplane.ForTest(t)
 	other, err := kubernetes.NewForConfig(cp.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := newBalancedSite(t)
-	near := s.addNodes(shared.Admin, "near-1")
+	near := s.addNodes(shared.Client(t), "near-1")
 	far := s.addNodes(other, "far-1")
 	drift := balancing(s, drifting, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true })
 	serving(t, s, as("near"), drift)
@@ -74,11 +75,11 @@ func TestLoadBalancer_TwoClustersOfOneName_NeverTouchEachOthers(t *testing.T) {
 		return true, nil
 	})
 	// A Service that names the other's is refused, and has none.
-	mine := createService(t, shared.Admin, "thief", sharing(getService(t, other, "twin").Annotations[annotationID]))
+	mine := createService(t, shared.Client(t), "thief", sharing(getService(t, other, "twin").Annotations[annotationID]))
 	waitServiceEvent(t, mine, corev1.EventTypeWarning, "OtherCluster", annotationID)
-	deleteService(t, shared.Admin, "thief")
+	deleteService(t, shared.Client(t), "thief")
 
-	deleteService(t, shared.Admin, "twin")
+	deleteService(t, shared.Client(t), "twin")
 	lbs := s.LoadBalancers()
 	if len(lbs) != 1 || lbs[0].ID != getService(t, other, "twin").Annotations[annotationID] || len(s.floatingIPs(lbs[0])) != 1 || len(s.groups()) != 1 {
 		t.Errorf("after the deletion of the first there are %v, %v and %v", lbs, s.FloatingIPs(), s.groups())
@@ -88,8 +89,9 @@ func TestLoadBalancer_TwoClustersOfOneName_NeverTouchEachOthers(t *testing.T) {
 }
 
 func TestLoadBalancer_Shared_HasThePortsOfBothServices(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Admin, "shared-1")
+	machines := s.addNodes(shared.Client(t), "shared-1")
 	serving(t, s)
 	owner := served(t, "owner", ccmtest.ServicePorts(80))
 	id := owner.Annotations[annotationID]
@@ -120,34 +122,35 @@ func TestLoadBalancer_Shared_HasThePortsOfBothServices(t *testing.T) {
 	}
 
 	// A third one is one too many, and a port that is taken cannot be had.
-	third := createService(t, shared.Admin, "third", ccmtest.ServicePorts(8080), sharing(id))
+	third := createService(t, shared.Client(t), "third", ccmtest.ServicePorts(8080), sharing(id))
 	waitServiceEvent(t, third, corev1.EventTypeWarning, "max-shared-lb")
-	deleteService(t, shared.Admin, "third")
+	deleteService(t, shared.Client(t), "third")
 	guest = editService(t, "guest", ccmtest.ServicePorts(443, 8443))
 	wait("the guest has another port", both(owner, guest))
-	deleteService(t, shared.Admin, "guest")
+	deleteService(t, shared.Client(t), "guest")
 	wait("the guest is gone", both(owner))
 	if lb := s.balancerOf(owner); hasTags(lb.Tags, balancerName("guest")) {
 		t.Errorf("the tags are still %q", lb.Tags)
 	}
-	rival := createService(t, shared.Admin, "rival", ccmtest.ServicePorts(80), sharing(id))
+	rival := createService(t, shared.Client(t), "rival", ccmtest.ServicePorts(80), sharing(id))
 	waitServiceEvent(t, rival, corev1.EventTypeWarning, "LoadBalancerPortInUse", "80")
-	deleteService(t, shared.Admin, "rival")
+	deleteService(t, shared.Client(t), "rival")
 	wait("the owner is as before", both(owner), balancerName("owner"))
 
 	// The owner goes first: its load balancer stays for the guest, and goes with it.
 	guest = served(t, "heir", ccmtest.ServicePorts(443), sharing(id))
-	deleteService(t, shared.Admin, "owner")
+	deleteService(t, shared.Client(t), "owner")
 	wait("the guest is alone", both(guest))
-	deleteService(t, shared.Admin, "heir")
+	deleteService(t, shared.Client(t), "heir")
 	s.wantNothingLeft()
 }
 
 func TestLoadBalancer_OfAUser_IsUsedAndLeftAsItWas(t *testing.T) {
+	besideOthers(t)
 	for name, floats := range map[string]bool{"floating": true, "provider-network": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newBalancedSite(t)
-			machines := s.addNodes(shared.Admin, "user-"+name)
+			machines := s.addNodes(shared.Client(t), "user-"+name)
 			id := s.AddLoadBalancer(openstacktest.LoadBalancer{
 				OctaviaResource: openstacktest.OctaviaResource{Name: "by hand", Tags: []string{"ours"}},
 				VIPSubnetID:     s.subnets[4],
@@ -171,7 +174,7 @@ func TestLoadBalancer_OfAUser_IsUsedAndLeftAsItWas(t *testing.T) {
 				}
 				return nil
 			})
-			deleteService(t, shared.Admin, "adopter")
+			deleteService(t, shared.Client(t), "adopter")
 			after := s.waitBalancer(id, "it is as it was", func(lb openstacktest.LoadBalancer) error {
 				if shape(lb) != own || !slices.Equal(lb.Tags, []string{"ours"}) || lb.Name != "by hand" {
 					return fmt.Errorf("it is %q with the tags %q and\n%s", lb.Name, lb.Tags, shape(lb))
@@ -187,8 +190,9 @@ func TestLoadBalancer_OfAUser_IsUsedAndLeftAsItWas(t *testing.T) {
 
 // What has the name of the Service's load balancer, but nothing else of it, is somebody else's.
 func TestLoadBalancer_OfTheSameNameAlone_IsNotTaken(t *testing.T) {
+	besideOthers(t)
 	s := newBalancedSite(t)
-	s.addNodes(shared.Admin, "name-1")
+	s.addNodes(shared.Client(t), "name-1")
 	for _, tags := range [][]string{nil, {"another"}, {balancerName("same"), "fxccm-cluster=another"}} {
 		s.AddLoadBalancer(openstacktest.LoadBalancer{
 			OctaviaResource: openstacktest.OctaviaResource{Name: balancerName("same"), Tags: tags}, VIPSubnetID: s.subnets[4],
@@ -200,7 +204,7 @@ func TestLoadBalancer_OfTheSameNameAlone_IsNotTaken(t *testing.T) {
 	}
 	serving(t, s)
 	service := served(t, "same")
-	deleteService(t, shared.Admin, "same")
+	deleteService(t, shared.Client(t), "same")
 	var after []string
 	for _, lb := range s.LoadBalancers() {
 		if lb.ID == service.Annotations[annotationID] {

@@ -25,6 +25,7 @@ func (s *site) logins(m mark) int {
 func unhurried(c *cloudconf.Config) { c.Metadata.RequestTimeout = time.Hour }
 
 func TestKeystone_DownAtTheStart_IsWaitedForAndTold(t *testing.T) {
+	t.Parallel()
 	const patience = time.Minute
 	for name, test := range map[string]struct {
 		fault openstacktest.Fault
@@ -75,6 +76,7 @@ func TestKeystone_DownAtTheStart_IsWaitedForAndTold(t *testing.T) {
 }
 
 func TestKeystone_RefusingThePassword_IsToldUntilItIsRight(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	m := s.addServer("refused-1")
 	right := s.Credentials()
@@ -95,6 +97,7 @@ func TestKeystone_RefusingThePassword_IsToldUntilItIsRight(t *testing.T) {
 }
 
 func TestToken_RevokedWhileInUse_IsReplacedByOneLogin(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	r := ready(t, s)
 	first := s.addServer("token-0")
@@ -123,6 +126,7 @@ func TestToken_RevokedWhileInUse_IsReplacedByOneLogin(t *testing.T) {
 }
 
 func TestToken_Expired_IsReplaced(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, openstacktest.WithTokenLife(300*time.Millisecond))
 	r := ready(t, s)
 	notReady(t, s.addServer("expired-0"))
@@ -140,6 +144,7 @@ func TestToken_Expired_IsReplaced(t *testing.T) {
 }
 
 func TestCredentials_ReplacedInTheFile_AreUsedWithoutARestart(t *testing.T) {
+	t.Parallel()
 	for name, file := range map[string]func(*testing.T) confFile{"rewritten": newPlainFile, "mounted": newMountedSecret} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)

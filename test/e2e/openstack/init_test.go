@@ -12,6 +12,7 @@ import (
 )
 
 func TestInit_ANodeIsToldWhatTheCloudKnows(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.dualStack()
 	s.AddFlavor(openstacktest.Flavor{Name: "m1.large", VCPUs: 4, RAM: 8192})
@@ -31,7 +32,7 @@ func TestInit_ANodeIsToldWhatTheCloudKnows(t *testing.T) {
 			t.Errorf("label %s is %q, want %q", label, got, want)
 		}
 	}
-	ccmtest.WaitNodeAddress(t, shared.Admin, m.name, corev1.NodeExternalIP)
+	ccmtest.WaitNodeAddress(t, shared.Client(t), m.name, corev1.NodeExternalIP)
 	want := []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: s.address(m, 4)},
 		{Type: corev1.NodeInternalIP, Address: s.address(m, 6)},
@@ -48,6 +49,7 @@ func TestInit_ANodeIsToldWhatTheCloudKnows(t *testing.T) {
 }
 
 func TestInit_RegionalProviderIDs_AreMadeAndFoundAgain(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	m := s.addServer("regional-1")
 	ready(t, s, refreshed, configured(func(c *cloudconf.Config) { c.Instances.Regional = true }))
@@ -60,5 +62,5 @@ func TestInit_RegionalProviderIDs_AreMadeAndFoundAgain(t *testing.T) {
 	waitAddress(t, m.name, corev1.NodeExternalIP, "203.0.113.9")
 	s.must(s.DeleteServer(m.id))
 	setReady(t, m.name, corev1.ConditionFalse)
-	ccmtest.WaitNodeGone(t, shared.Admin, m.name)
+	ccmtest.WaitNodeGone(t, shared.Client(t), m.name)
 }
