@@ -18,11 +18,15 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/suite"
 	"github.com/fxccm/fxccm/test/many/endpoint"
 )
 
 // size is how many clusters there are, each with a Manager.
 const size = 50
+
+// balancers tells whether the service controller runs.
+const balancers = !suite.RaceDetector
 
 // A fleet is fifty clusters.
 type fleet struct {
