@@ -74,13 +74,14 @@ test-openstack: controlplane example openstack-lab ## Run the suites of OpenStac
 	$(ON_LAB) $(if $(QUICK),-run '$(ON_LAB_QUICK)' ./test/clouds/provider ./test/clouds/takeover,./test/clouds/provider ./test/clouds/manager ./test/clouds/takeover)
 
 .PHONY: lint
-lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, what a library must never do, and that it builds on every platform
+lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, the public API, what a library must never do, and that it builds on every platform
 	@unformatted=$$($(BIN)/lint/gofumpt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "not gofumpt-ed:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(BIN)/lint/staticcheck ./...
 	# What is below cmd is a program of its own.
 	$(GO) vet -vettool=$(BIN)/lint/never $$($(GO) list $(LIBRARY) | grep -v /cmd/)
+	@$(GO) run ./tools/api -check
 	@for platform in $(PLATFORMS); do echo "build library for $$platform"; \
 	  GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO) build $(LIBRARY) || exit 1; done
 	@echo "lint: ok"

@@ -35,6 +35,7 @@ type Grant struct {
 
 // ElectionReporter is an [Elector] that can tell how the election stands. [Manager.Status] shows it.
 type ElectionReporter interface {
+	// ElectionStatus is safe for concurrent use.
 	ElectionStatus() ElectionStatus
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 )
 
+//go:generate go run -C .. ./tools/api
 //go:generate env UPDATE_DOCS=1 go test -count=1 -run ^(TestCode|TestMetricsPage) .
 
 // root is the folder of the project, seen from this one.

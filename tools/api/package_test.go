@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestReadPackage_ExportedNames_HaveTheirKindAndFirstSentence(t *testing.T) {
+	folder := t.TempDir()
+	source := `// Package p is a test. It has more.
+package p
+
+// AuthorizationConfig configures [T]. It has more.
+type AuthorizationConfig struct{ Field int }
+
+// T is an interface.
+type T interface {
+	// M is a method.
+	M()
+	Undocumented()
+}
+
+type hidden struct{}
+
+// Hidden is a method of a type that is not exported.
+func (hidden) Hidden() {}
+
+// The limits.
+const (
+	// A is e.g. 1.
+	A = 1
+	B = 2 // B is two.
+	C = 3
+)
+
+// Get returns a
+// value.
+func (*AuthorizationConfig) Get() int { return 0 }
+
+func New() {}
+`
+	if err := os.WriteFile(filepath.Join(folder, "p.go"), []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := readPackage(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.doc != "Package p is a test." {
+		t.Errorf("doc of the package: %q", p.doc)
+	}
+	want := []name{
+		{"const", "A", "A is e.g. 1."},
+		{"type", "AuthorizationConfig", "AuthorizationConfig configures T."},
+		{"method", "AuthorizationConfig.Get", "Get returns a value."},
+		{"const", "B", "B is two."},
+		{"const", "C", "The limits."},
+		{"func", "New", ""},
+		{"type", "T", "T is an interface."},
+		{"method", "T.M", "M is a method."},
+		{"method", "T.Undocumented", ""},
+	}
+	if !slices.Equal(p.names, want) {
+		t.Errorf("names:\n%v\nwant:\n%v", p.names, want)
+	}
+}
