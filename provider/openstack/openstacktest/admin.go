@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // adminPath is where other processes steer the cloud; see [WithAdmin].
@@ -52,16 +54,16 @@ type adminEndpoint func(*http.Request) (any, error)
 
 func (serve adminEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	result, err := serve(r)
-	a := answer{status: http.StatusOK, body: result}
+	a := answer{Status: http.StatusOK, Body: result}
 	switch {
 	case errors.Is(err, errNotThere):
-		a = answer{status: http.StatusNotFound, body: object{"error": err.Error()}}
+		a = answer{Status: http.StatusNotFound, Body: object{"error": err.Error()}}
 	case err != nil:
-		a = answer{status: http.StatusBadRequest, body: object{"error": err.Error()}}
+		a = answer{Status: http.StatusBadRequest, Body: object{"error": err.Error()}}
 	case result == nil:
-		a = noContent()
+		a = api.NoContent()
 	}
-	Fault{}.send(r.Context(), w, render(a))
+	Fault{}.send(r.Context(), w, api.Render(a))
 }
 
 func adminDoes(do func()) adminEndpoint {
@@ -200,8 +202,8 @@ func (s *Cloud) adminInject(_ *http.Request, body faultBody) (any, error) {
 }
 
 func (s *Cloud) adminFaults() []faultBody {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	all := []faultBody{}
 	for _, f := range s.faults {
 		all = append(all, f.body())

@@ -88,9 +88,9 @@ func TestAdmin_Settings(t *testing.T) {
 			t.Errorf("%s %s: %d %s", step.method, step.path, got.status, got.body)
 		}
 	}
-	s.mu.Lock()
-	latency, size := s.latency, s.pageSize
-	s.mu.Unlock()
+	s.state.Mu.Lock()
+	latency, size := s.latency, s.state.PageSize
+	s.state.Mu.Unlock()
 	if fmt.Sprint(latency, size) != "1ms 5" {
 		t.Errorf("the latency is %s, and pages have %d items", latency, size)
 	}

@@ -6,15 +6,25 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// The services of the cloud, as a [Call] and a [Fault] name them: the types of the catalog.
+// The services of the cloud by their type in the catalog, as a [Call] and a [Fault] name them.
 const (
-	ServiceIdentity     = "identity"
-	ServiceCompute      = "compute"
-	ServiceNetwork      = "network"
-	ServiceLoadBalancer = "load-balancer"
-	ServiceKeyManager   = "key-manager"
+	ServiceIdentity     = api.ServiceIdentity
+	ServiceCompute      = api.ServiceCompute
+	ServiceNetwork      = api.ServiceNetwork
+	ServiceLoadBalancer = api.ServiceLoadBalancer
+	ServiceKeyManager   = api.ServiceKeyManager
+)
+
+// The interfaces of a service, as the catalog and os-endpoint-type name them. The addresses of the
+// internal and the admin interface begin with these words; all three lead to the same cloud.
+const (
+	InterfacePublic   = api.InterfacePublic
+	InterfaceInternal = api.InterfaceInternal
+	InterfaceAdmin    = api.InterfaceAdmin
 )
 
 // A Call is a request that has reached the cloud. It holds no secret: no token, and of a login no credential.
@@ -62,22 +72,22 @@ func (r *record) add(call Call) {
 // Calls are the requests that have reached the cloud, in the order in which they were carried out: the last ones, see
 // [WithCallLimit].
 func (s *Cloud) Calls() []Call {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	return slices.Clone(s.record.calls)
 }
 
 // Counts are the numbers of calls by operation.
 func (s *Cloud) Counts() map[string]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	return maps.Clone(s.record.counts)
 }
 
 // ForgetCalls begins the record and the counts anew.
 func (s *Cloud) ForgetCalls() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.record.calls = nil
 	clear(s.record.counts)
 }
@@ -86,9 +96,9 @@ func (s *Cloud) ForgetCalls() {
 // and perhaps not been answered. The error is that of ctx.
 func (s *Cloud) WaitForCall(ctx context.Context, matches func(Call) bool) (Call, error) {
 	for {
-		s.mu.Lock()
+		s.state.Mu.Lock()
 		calls, arrived := slices.Clone(s.record.calls), s.record.arrived
-		s.mu.Unlock()
+		s.state.Mu.Unlock()
 		if i := slices.IndexFunc(calls, matches); i >= 0 {
 			return calls[i], nil
 		}
@@ -98,4 +108,15 @@ func (s *Cloud) WaitForCall(ctx context.Context, matches func(Call) bool) (Call,
 			return Call{}, fmt.Errorf("wait for a call: %w", ctx.Err())
 		}
 	}
+}
+
+// redactBody returns the part of a request's body that may be recorded: nothing where it can hold
+// passwords or keys.
+func redactBody(op api.Operation, body []byte) []byte {
+	switch {
+	case op.Service == ServiceIdentity, op.Service == ServiceKeyManager,
+		op.Name == "server_create", op.Name == "server_action":
+		return nil
+	}
+	return body
 }

@@ -10,15 +10,16 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/utils/clock"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/barbican"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/keystone"
 )
 
 // A Cloud is an OpenStack cloud in memory, listening on a loopback address. It is safe for concurrent use.
 type Cloud struct {
 	http     *httptest.Server
-	url      string
 	settings settings
-	clock    clock.PassiveClock
+	state    api.State
 
 	// alive is what the contexts of all requests are made from. It is ended by end, so that no answer is held back any longer.
 	alive     context.Context
@@ -28,24 +29,20 @@ type Cloud struct {
 	// creating is held by the request that Octavia makes a load balancer for. It is locked before mu.
 	creating sync.Mutex
 
-	// mu guards all that follows. Each request is carried out under it, so that each is one step of the cloud; latency and
-	// the sending of the answer are outside of it.
-	mu     sync.Mutex
+	// The lock of state guards the following fields.
 	faults []*injected
-	// injected counts the faults there were.
+	// injected counts all faults so far.
 	injected int
 	record   record
 	latency  time.Duration
-	pageSize int
-	// ids counts what has been made, so that the same calls give the same ids; requests does so for the ids of requests.
-	ids      uint64
+	// requests counts requests for their IDs.
 	requests uint64
 
-	identity     identity
+	keystone     *keystone.Service
+	barbican     *barbican.Service
 	compute      compute
 	network      network
 	loadBalancer loadBalancer
-	keyManager   keyManager
 }
 
 // NewCloud starts a cloud with the defaults of [DefaultProject]. The caller closes it. It panics when it cannot listen on a
@@ -55,8 +52,8 @@ func NewCloud(options ...Option) *Cloud {
 	for _, option := range options {
 		option(&s.settings)
 	}
-	s.clock = s.settings.clock
-	s.latency, s.pageSize, s.record.limit = s.settings.latency, s.settings.pageSize, s.settings.callLimit
+	s.state.Clock, s.state.PageSize = s.settings.clock, s.settings.pageSize
+	s.latency, s.record.limit = s.settings.latency, s.settings.callLimit
 
 	mux := http.NewServeMux()
 	s.http = httptest.NewUnstartedServer(mux)
@@ -66,18 +63,21 @@ func NewCloud(options ...Option) *Cloud {
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.http.Config.BaseContext = func(net.Listener) context.Context { return s.alive }
 	// Nobody is served before all is set up: a listener that the caller made may be known to clients.
-	s.url = "http://" + s.http.Listener.Addr().String()
+	s.state.URL = "http://" + s.http.Listener.Addr().String()
 	start := s.http.Start
 	if s.settings.tls {
-		s.url = "https://" + s.http.Listener.Addr().String()
+		s.state.URL = "https://" + s.http.Listener.Addr().String()
 		start = s.http.StartTLS
 	}
-	s.setUpIdentity(mux)
+	s.settings.keystone.CertificatePEM = s.CertificatePEM
+	s.keystone = keystone.New(&s.state, s.settings.keystone)
+	s.barbican = barbican.New(&s.state)
+	s.registerAPI(mux, s.keystone.Operations()...)
+	s.registerAPI(mux, s.barbican.Operations()...)
 	s.setUpCompute(mux)
 	s.setUpNetwork(mux)
 	s.setUpLoadBalancer(mux)
-	s.setUpKeyManager(mux)
-	s.setUpRest(mux)
+	s.registerUnknown(mux)
 	if s.settings.admin {
 		s.setUpAdmin(mux)
 	}
@@ -94,29 +94,26 @@ func (s *Cloud) Close() {
 }
 
 // URL is the address of the cloud, without a path or a slash at its end.
-func (s *Cloud) URL() string { return s.url }
-
-// AuthURL is the address of Keystone, with its version: the auth-url of cloud.conf.
-func (s *Cloud) AuthURL() string { return s.URL() + identityPath + "/v3" }
+func (s *Cloud) URL() string { return s.state.URL }
 
 // SetLatency delays the answer to each request from now on.
 func (s *Cloud) SetLatency(latency time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.latency = latency
 }
 
 // SetPageSize is how many items a list returns at most, whatever limit is asked for. 0 means all; below 0,
 // each service does as it does by default: Nova 1,000, the others all.
 func (s *Cloud) SetPageSize(items int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pageSize = items
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
+	s.state.PageSize = items
 }
 
 // settle lets the cloud do what has become due: it is called with the lock held before each request and each look into the cloud.
 func (s *Cloud) settle() {
-	now := s.clock.Now()
+	now := s.state.Clock.Now()
 	s.settleCompute(now)
 	s.settleLoadBalancer(now)
 }

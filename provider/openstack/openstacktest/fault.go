@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // A Fault is something that goes wrong with requests, from [Cloud.Inject] until it is used up or removed. Its functions must not
@@ -64,8 +66,8 @@ func (s *Cloud) Inject(fault Fault) (remove func()) {
 }
 
 func (s *Cloud) inject(fault Fault) *injected {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.injected++
 	f := &injected{Fault: fault, id: s.injected}
 	s.faults = append(s.faults, f)
@@ -74,8 +76,8 @@ func (s *Cloud) inject(fault Fault) *injected {
 
 // removeFault tells whether the fault was in force.
 func (s *Cloud) removeFault(id int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	before := len(s.faults)
 	s.faults = slices.DeleteFunc(s.faults, func(f *injected) bool { return f.id == id })
 	return len(s.faults) < before
@@ -83,8 +85,8 @@ func (s *Cloud) removeFault(id int) bool {
 
 // RemoveFaults removes all faults.
 func (s *Cloud) RemoveFaults() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.faults = nil
 }
 
@@ -120,37 +122,37 @@ func matches(pattern, text string) bool {
 // replaces tells whether the request is not carried out.
 func (f Fault) replaces() bool { return !f.AfterEffect && (f.Status != 0 || f.Hang || f.Drop) }
 
-func (f Fault) answer(service string) rendered {
+func (f Fault) answer(service string) api.Rendered {
 	if f.Status == 0 {
-		return rendered{header: http.Header{}}
+		return api.Rendered{Header: http.Header{}}
 	}
 	message := f.Message
 	if message == "" {
 		message = http.StatusText(f.Status)
 	}
-	r := render(failure(service, f.Status, message))
+	r := api.Render(api.Failure(service, f.Status, message))
 	if f.Body != "" {
-		r.body = []byte(f.Body)
-		r.header.Set("Content-Type", "text/html")
+		r.Body = []byte(f.Body)
+		r.Header.Set("Content-Type", "text/html")
 	}
 	if f.RetryAfter > 0 {
-		r.header.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
+		r.Header.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
 	}
 	return r
 }
 
-func (f Fault) change(call Call, r rendered) rendered {
+func (f Fault) change(call Call, r api.Rendered) api.Rendered {
 	if f.AfterEffect && f.Status != 0 {
 		return f.answer(call.Service)
 	}
 	if f.Rewrite != nil {
-		r.status, r.body = f.Rewrite(call, r.status, r.body)
+		r.Status, r.Body = f.Rewrite(call, r.Status, r.Body)
 	}
 	return r
 }
 
 // send writes the answer, as far as the fault lets it. ctx ends with the client's patience and with the Cloud.
-func (f Fault) send(ctx context.Context, w http.ResponseWriter, r rendered) {
+func (f Fault) send(ctx context.Context, w http.ResponseWriter, r api.Rendered) {
 	control := http.NewResponseController(w)
 	// A client that does not read must not keep the Cloud from closing.
 	defer context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })()
@@ -161,12 +163,12 @@ func (f Fault) send(ctx context.Context, w http.ResponseWriter, r rendered) {
 	if f.Drop {
 		hangUp()
 	}
-	maps.Copy(w.Header(), r.header)
-	if len(r.body) > 0 {
-		w.Header().Set("Content-Length", strconv.Itoa(len(r.body)))
+	maps.Copy(w.Header(), r.Header)
+	if len(r.Body) > 0 {
+		w.Header().Set("Content-Length", strconv.Itoa(len(r.Body)))
 	}
-	w.WriteHeader(r.status)
-	body := r.body
+	w.WriteHeader(r.Status)
+	body := r.Body
 	truncated := f.Truncate > 0 && f.Truncate < len(body)
 	if truncated {
 		body = body[:f.Truncate]

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 const networkPath = "/networking"
@@ -100,7 +102,7 @@ func (n *network) operations() []operation {
 
 // networkVersions needs no token.
 func networkVersions(r *request) answer {
-	return ok(object{"versions": []object{{
+	return api.OK(object{"versions": []object{{
 		"id": "v2.0", "status": "CURRENT",
 		"links": []object{{"rel": "self", "href": networkURL(r, "")}},
 	}}})
@@ -108,7 +110,7 @@ func networkVersions(r *request) answer {
 
 // networkURL is an address of Neutron's, at the interface that the caller uses.
 func networkURL(r *request, path string) string {
-	return r.server.URL() + r.interfacePrefix() + networkPath + "/v2.0/" + path
+	return r.server.URL() + r.InterfacePrefix() + networkPath + "/v2.0/" + path
 }
 
 func (n *network) listResources(r *request) answer {
@@ -119,11 +121,11 @@ func (n *network) listResources(r *request) answer {
 			"links": []object{{"rel": "self", "href": networkURL(r, collection+"s")}},
 		})
 	}
-	return ok(object{"resources": resources})
+	return api.OK(object{"resources": resources})
 }
 
 // callerOf is who makes a request.
-func callerOf(r *request) caller { return caller{project: r.projectID(), admin: r.isAdmin()} }
+func callerOf(r *request) caller { return caller{project: r.ProjectID(), admin: r.IsAdmin()} }
 
 // WithUserChosenAddresses lets all users choose the address of a new floating IP, as operators do who change Neutron's policy.
 // Default: only administrators may, and all others get 403.
@@ -134,8 +136,8 @@ func WithUserChosenAddresses() Option { return func(s *settings) { s.network.cho
 // refused with 409 OverQuota; what services and the methods of Cloud create counts, and is not refused. Default, and with a
 // limit below 0: no limit.
 func (s *Cloud) SetNetworkQuota(resource string, limit int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	if limit < 0 {
 		delete(s.network.quotas, resource)
 		return
@@ -145,15 +147,15 @@ func (s *Cloud) SetNetworkQuota(resource string, limit int) {
 
 // add creates a resource by the rules of the API, for the methods of Cloud.
 func add[T any](s *Cloud, k *kind[T], spec T) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.settle()
 	row := cloned(spec)
 	if k.prepare != nil {
 		k.prepare(&row)
 	}
 	if *k.standard(&row).project == "" {
-		*k.standard(&row).project = s.identity.projects[0].id
+		*k.standard(&row).project = s.state.DefaultProject
 	}
 	if err := k.insert(neutronItself(), &row); err != nil {
 		panic("openstacktest: add " + k.member + ": " + err.Error())
@@ -162,8 +164,8 @@ func add[T any](s *Cloud, k *kind[T], spec T) string {
 }
 
 func update[T any](s *Cloud, k *kind[T], id string, change func(*T)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.settle()
 	row, err := k.find(id)
 	if err != nil {
@@ -178,8 +180,8 @@ func update[T any](s *Cloud, k *kind[T], id string, change func(*T)) error {
 }
 
 func remove[T any](s *Cloud, k *kind[T], id string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.settle()
 	row, err := k.find(id)
 	if err != nil {
@@ -189,8 +191,8 @@ func remove[T any](s *Cloud, k *kind[T], id string) error {
 }
 
 func snapshot[T any](s *Cloud, k *kind[T]) []T {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.settle()
 	rows := make([]T, 0, len(k.order))
 	for _, row := range k.all() {

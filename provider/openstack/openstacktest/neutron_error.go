@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // neutronError is an error of Neutron: the status, and the name of the exception that the API tells as the error's type.
@@ -16,7 +18,7 @@ type neutronError struct {
 func (e *neutronError) Error() string { return e.text }
 
 func (e *neutronError) answer() answer {
-	return networkFailure(e.status, e.kind, e.text)
+	return api.NetworkFailure(e.status, e.kind, e.text)
 }
 
 func neutronBadRequest(kind, format string, arguments ...any) error {

@@ -3,6 +3,8 @@ package openstacktest
 import (
 	"fmt"
 	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // networkExtensions are the extensions of Neutron that the cloud has by default: those that it serves.
@@ -48,8 +50,8 @@ func WithoutExtensions(aliases ...string) Option {
 // SetExtension gives Neutron an extension, or takes it, as an operator does who restarts it with another configuration. It is
 // an error if the cloud does not know the alias.
 func (s *Cloud) SetExtension(alias string, on bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	if !slices.Contains(networkExtensions(), alias) {
 		return fmt.Errorf("set extension: the cloud does not know %q", alias)
 	}
@@ -74,7 +76,7 @@ func (n *network) listExtensions(*request) answer {
 			shown = append(shown, extension(alias))
 		}
 	}
-	return ok(object{"extensions": shown})
+	return api.OK(object{"extensions": shown})
 }
 
 func (n *network) getExtension(r *request) (answer, error) {
@@ -82,5 +84,5 @@ func (n *network) getExtension(r *request) (answer, error) {
 	if !slices.Contains(networkExtensions(), alias) || !n.has(alias) {
 		return answer{}, neutronNotFound("HTTPNotFound", "Extension with alias %s does not exist", alias)
 	}
-	return ok(object{"extension": extension(alias)}), nil
+	return api.OK(object{"extension": extension(alias)}), nil
 }

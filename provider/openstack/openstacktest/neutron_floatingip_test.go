@@ -47,8 +47,8 @@ func TestFloatingIP_Lifecycle(t *testing.T) {
 
 // portsNow are the ports of a device.
 func (s *Cloud) portsNow(deviceID string) []*Port {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	return s.network.portsOf(deviceID)
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // caller is who asks Neutron.
@@ -136,12 +138,12 @@ func (k *kind[T]) insert(c caller, row *T) error {
 		return err
 	}
 	if *s.id == "" {
-		*s.id = k.network.server.newID()
+		*s.id = k.network.server.state.NewID()
 	}
 	if _, exists := k.rows[*s.id]; exists {
 		return neutronConflict("Conflict", "%s %s already exists.", k.member, *s.id)
 	}
-	now := k.network.server.clock.Now()
+	now := k.network.server.state.Clock.Now()
 	*s.created, *s.updated, *s.revision = now, now, 1
 	if k.admit != nil {
 		if err := k.admit(c, nil, row); err != nil {
@@ -197,7 +199,7 @@ func (k *kind[T]) change(c caller, row *T, apply func(*T) error) error {
 func (k *kind[T]) touch(row *T) {
 	s := k.standard(row)
 	*s.revision++
-	*s.updated = k.network.server.clock.Now()
+	*s.updated = k.network.server.state.Clock.Now()
 }
 
 func (k *kind[T]) remove(c caller, row *T) error {
@@ -302,7 +304,7 @@ func (k *kind[T]) list(r *request) (answer, error) {
 		return answer{}, err
 	}
 	shown := make([]object, 0, len(selected))
-	attributes := k.visibleTo(c, r.query["fields"])
+	attributes := k.visibleTo(c, r.Query["fields"])
 	for _, row := range selected {
 		shown = append(shown, renderWith(attributes, row))
 	}
@@ -310,7 +312,7 @@ func (k *kind[T]) list(r *request) (answer, error) {
 	if len(links) > 0 {
 		body[k.collection+"_links"] = links
 	}
-	return ok(body), nil
+	return api.OK(body), nil
 }
 
 func (k *kind[T]) get(r *request) (answer, error) {
@@ -319,7 +321,7 @@ func (k *kind[T]) get(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(object{k.member: k.render(c, row, r.query["fields"])}), nil
+	return api.OK(object{k.member: k.render(c, row, r.Query["fields"])}), nil
 }
 
 // create creates one, or several in one request: all of them or none.
@@ -345,9 +347,9 @@ func (k *kind[T]) create(r *request) (answer, error) {
 		shown = append(shown, k.render(c, row, nil))
 	}
 	if several {
-		return created(object{k.collection: shown}), nil
+		return api.Created(object{k.collection: shown}), nil
 	}
-	return created(object{k.member: shown[0]}), nil
+	return api.Created(object{k.member: shown[0]}), nil
 }
 
 func (k *kind[T]) createOne(c caller, given map[string]json.RawMessage) (*T, error) {
@@ -383,7 +385,7 @@ func (k *kind[T]) update(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(object{k.member: k.render(c, row, nil)}), nil
+	return api.OK(object{k.member: k.render(c, row, nil)}), nil
 }
 
 func (k *kind[T]) delete(r *request) (answer, error) {
@@ -394,7 +396,7 @@ func (k *kind[T]) delete(r *request) (answer, error) {
 	if err := k.remove(c, row); err != nil {
 		return answer{}, err
 	}
-	return noContent(), nil
+	return api.NoContent(), nil
 }
 
 // findToWrite finds the resource of a request that changes it. The caller holds the request's condition then.
@@ -443,7 +445,7 @@ func (k *kind[T]) checkCondition(c caller, row *T) error {
 // bodies are the attributes that a request gives: of one resource, or of several.
 func (k *kind[T]) bodies(r *request) (given []map[string]json.RawMessage, several bool, err error) {
 	var body map[string]json.RawMessage
-	if err := r.decode(&body); err != nil {
+	if err := r.Decode(&body); err != nil {
 		return nil, false, err
 	}
 	if raw, found := body[k.member]; found {

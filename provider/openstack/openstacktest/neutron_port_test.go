@@ -342,8 +342,8 @@ func TestSubnet_NotAsTheAPIWantsIt_IsRefused(t *testing.T) {
 func TestService_WaysIn(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	n := &s.network
 	port, err := n.createPort(Port{NetworkID: at.internal, DeviceID: "lb-1", DeviceOwner: OwnerLoadBalancer, ProjectID: "p"})
 	if err != nil {

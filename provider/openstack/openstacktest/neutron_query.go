@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // filterer is an attribute's value that is filtered by in a way of its own.
@@ -21,11 +23,11 @@ type filterChecker interface{ check(values []string) error }
 
 // choose filters, sorts and pages what a list may show.
 func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
-	passes, err := k.filter(r.query)
+	passes, err := k.filter(r.Query)
 	if err != nil {
 		return nil, nil, err
 	}
-	compare, err := k.sorting(r.query)
+	compare, err := k.sorting(r.Query)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,8 +36,8 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 
 	// The marker is a place in the sorted list, also if it does not pass the filters itself (any more). Deleted, it is none. Without a limit
 	// nobody looks at it.
-	limit, _ := r.limit(ServiceNetwork)
-	if id := r.query.Get("marker"); id != "" && limit > 0 {
+	limit, _ := r.Limit(ServiceNetwork)
+	if id := r.Query.Get("marker"); id != "" && limit > 0 {
 		marker, err := k.findFor(callerOf(r), id)
 		if err != nil {
 			return nil, nil, err
@@ -45,9 +47,9 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 			rows = slices.Insert(rows, at, marker)
 		}
 	}
-	page, links, refusal := paginate(r, ServiceNetwork, rows, k.id)
+	page, links, refusal := api.Paginate(r.Request, ServiceNetwork, rows, k.id)
 	if refusal != nil {
-		return nil, nil, &neutronError{refusal.status, "BadRequest", "Bad limit request: Limit must be an integer 0 or greater and not '" + r.query.Get("limit") + "'."}
+		return nil, nil, &neutronError{refusal.Status, "BadRequest", "Bad limit request: Limit must be an integer 0 or greater and not '" + r.Query.Get("limit") + "'."}
 	}
 	return page, links, nil
 }

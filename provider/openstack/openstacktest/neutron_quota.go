@@ -1,6 +1,10 @@
 package openstacktest
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+)
 
 // quotaResources are what there are quotas for, by their names in the API.
 func quotaResources() []string {
@@ -23,7 +27,7 @@ func (n *network) getQuota(r *request) (answer, error) {
 	if c := callerOf(r); !c.admin && c.project != project {
 		return answer{}, neutronForbidden("rule:get_quota")
 	}
-	return ok(object{"quota": n.quotasOf(project)}), nil
+	return api.OK(object{"quota": n.quotasOf(project)}), nil
 }
 
 func (n *network) quotasOf(project string) map[string]int {
@@ -41,7 +45,7 @@ func (n *network) updateQuota(r *request) (answer, error) {
 	var given struct {
 		Quota map[string]int `json:"quota"`
 	}
-	if err := r.decode(&given); err != nil {
+	if err := r.Decode(&given); err != nil {
 		return answer{}, err
 	}
 	project := r.PathValue("project")
@@ -51,7 +55,7 @@ func (n *network) updateQuota(r *request) (answer, error) {
 	for resource, limit := range given.Quota {
 		n.projectQuotas[project][resource] = limit
 	}
-	return ok(object{"quota": n.quotasOf(project)}), nil
+	return api.OK(object{"quota": n.quotasOf(project)}), nil
 }
 
 func (n *network) deleteQuota(r *request) (answer, error) {
@@ -59,5 +63,5 @@ func (n *network) deleteQuota(r *request) (answer, error) {
 		return answer{}, neutronForbidden("rule:delete_quota")
 	}
 	delete(n.projectQuotas, r.PathValue("project"))
-	return answer{status: http.StatusNoContent}, nil
+	return answer{Status: http.StatusNoContent}, nil
 }

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 func routesAttribute() attribute[Router] {
@@ -182,5 +184,5 @@ func (n *network) editRoutes(r *request, c caller, row *Router, edit func(old, g
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(object{"router": n.routers.render(c, row, nil)}), nil
+	return api.OK(object{"router": n.routers.render(c, row, nil)}), nil
 }

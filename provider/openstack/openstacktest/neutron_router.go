@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // Router is a router of Neutron's. The zero value of each field is what a new router usually has.
@@ -56,8 +58,8 @@ func (s *Cloud) Routers() []Router { return snapshot(s, s.network.routers) }
 
 // Routes are the extra routes of a router, as its "routes" show them; none if there is no such router.
 func (s *Cloud) Routes(routerID string) []Route {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	row, err := s.network.routers.find(routerID)
 	if err != nil {
 		return nil
@@ -68,8 +70,8 @@ func (s *Cloud) Routes(routerID string) []Route {
 // SetRoutes gives a router these routes and no others, as somebody else does, who is not held to the API's rules: a next hop may
 // be out of reach.
 func (s *Cloud) SetRoutes(routerID string, routes ...Route) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	row, err := s.network.routers.find(routerID)
 	if err != nil {
 		return err
@@ -83,8 +85,8 @@ func (s *Cloud) SetRoutes(routerID string, routes ...Route) error {
 
 // ConnectSubnet connects a router to a subnet, with the address of the subnet's gateway.
 func (s *Cloud) ConnectSubnet(routerID, subnetID string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	row, err := s.network.routers.find(routerID)
 	if err != nil {
 		return err
@@ -95,8 +97,8 @@ func (s *Cloud) ConnectSubnet(routerID, subnetID string) error {
 
 // DeleteRouter deletes a router, as somebody else does, with its interfaces and routes.
 func (s *Cloud) DeleteRouter(id string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	row, err := s.network.routers.find(id)
 	if err != nil {
 		return err
@@ -111,8 +113,8 @@ func (s *Cloud) DeleteRouter(id string) error {
 // SetMaxRoutes limits the routes of each router; more are refused with 400 RoutesExhausted, as with Neutron's max_routes, whose
 // default is 30. 0, which is the default here: no limit. For the limit of newer releases, a quota, see [Cloud.SetNetworkQuota].
 func (s *Cloud) SetMaxRoutes(routes int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.network.maxRoutes = routes
 }
 
@@ -300,7 +302,7 @@ type interfaceBody struct {
 
 func (n *network) addInterface(r *request, c caller, row *Router) (answer, error) {
 	var given interfaceBody
-	if err := r.decode(&given); err != nil {
+	if err := r.Decode(&given); err != nil {
 		return answer{}, err
 	}
 	var port *Port
@@ -318,7 +320,7 @@ func (n *network) addInterface(r *request, c caller, row *Router) (answer, error
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(interfaceOf(row, port)), nil
+	return api.OK(interfaceOf(row, port)), nil
 }
 
 func interfaceOf(row *Router, port *Port) object {
@@ -410,7 +412,7 @@ func (n *network) noteConnections(row *Router) {
 
 func (n *network) removeInterface(r *request, c caller, row *Router) (answer, error) {
 	var given interfaceBody
-	if err := r.decode(&given); err != nil {
+	if err := r.Decode(&given); err != nil {
 		return answer{}, err
 	}
 	port, err := n.interfacePort(row, given)
@@ -427,7 +429,7 @@ func (n *network) removeInterface(r *request, c caller, row *Router) (answer, er
 		return answer{}, err
 	}
 	n.noteConnections(row)
-	return ok(shown), nil
+	return api.OK(shown), nil
 }
 
 func (n *network) interfacePort(row *Router, given interfaceBody) (*Port, error) {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // longestTag is MAX_TAG_LEN of neutron's extensions/tagging.py.
@@ -14,14 +16,14 @@ func (k *kind[T]) tagOperations() []operation {
 	tags := networkPath + "/v2.0/" + k.path + "/{id}/tags"
 	return []operation{
 		k.serve("tag_list", "GET "+tags, k.tagged(func(r *request, row *T) (answer, error) {
-			return ok(object{"tags": listed(*k.standard(row).tags)}), nil
+			return api.OK(object{"tags": listed(*k.standard(row).tags)}), nil
 		})),
 		k.serve("tag_replace", "PUT "+tags, k.tagged(k.replaceTags)),
 		k.serve("tag_delete_all", "DELETE "+tags, k.tagged(func(_ *request, row *T) (answer, error) {
-			return noContent(), k.setTags(row, nil)
+			return api.NoContent(), k.setTags(row, nil)
 		})),
 		k.serve("tag_get", "GET "+tags+"/{tag}", k.tagged(func(r *request, row *T) (answer, error) {
-			return noContent(), k.checkTag(row, r.PathValue("tag"))
+			return api.NoContent(), k.checkTag(row, r.PathValue("tag"))
 		})),
 		k.serve("tag_add", "PUT "+tags+"/{tag}", k.tagged(k.addTag)),
 		k.serve("tag_delete", "DELETE "+tags+"/{tag}", k.tagged(k.deleteTag)),
@@ -69,7 +71,7 @@ func (k *kind[T]) checkTag(row *T, tag string) error {
 
 func (k *kind[T]) replaceTags(r *request, row *T) (answer, error) {
 	var given struct{ Tags []string }
-	if err := r.decode(&given); err != nil || given.Tags == nil {
+	if err := r.Decode(&given); err != nil || given.Tags == nil {
 		return answer{}, neutronBadRequest("InvalidInput", "Invalid input for operation: Invalid tags body.")
 	}
 	for i, tag := range given.Tags {
@@ -83,7 +85,7 @@ func (k *kind[T]) replaceTags(r *request, row *T) (answer, error) {
 	if err := k.setTags(row, given.Tags); err != nil {
 		return answer{}, err
 	}
-	return ok(object{"tags": given.Tags}), nil
+	return api.OK(object{"tags": given.Tags}), nil
 }
 
 func checkLength(tag string) error {
@@ -102,7 +104,7 @@ func (k *kind[T]) addTag(r *request, row *T) (answer, error) {
 	if !slices.Contains(tags, tag) {
 		tags = append(slices.Clip(tags), tag)
 	}
-	return answer{status: http.StatusCreated}, k.setTags(row, tags)
+	return answer{Status: http.StatusCreated}, k.setTags(row, tags)
 }
 
 func (k *kind[T]) deleteTag(r *request, row *T) (answer, error) {
@@ -111,5 +113,5 @@ func (k *kind[T]) deleteTag(r *request, row *T) (answer, error) {
 		return answer{}, err
 	}
 	kept := slices.DeleteFunc(slices.Clone(*k.standard(row).tags), func(other string) bool { return other == tag })
-	return noContent(), k.setTags(row, kept)
+	return api.NoContent(), k.setTags(row, kept)
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // Subport is a port of a trunk's.
@@ -255,7 +257,7 @@ func (n *network) editSubports(r *request, c caller, row *Trunk, edit func(old, 
 		Subports json.RawMessage `json:"sub_ports"`
 	}
 	var subports []Subport
-	if err := r.decode(&given); err != nil {
+	if err := r.Decode(&given); err != nil {
 		return answer{}, err
 	}
 	if err := json.Unmarshal(given.Subports, &subports); err != nil {
@@ -273,7 +275,7 @@ func (n *network) editSubports(r *request, c caller, row *Trunk, edit func(old, 
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(n.trunks.render(c, row, nil)), nil
+	return api.OK(n.trunks.render(c, row, nil)), nil
 }
 
 func (n *network) getSubports(r *request) (answer, error) {
@@ -281,5 +283,5 @@ func (n *network) getSubports(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(object{"sub_ports": listed(row.Subports)}), nil
+	return api.OK(object{"sub_ports": listed(row.Subports)}), nil
 }

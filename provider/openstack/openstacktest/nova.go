@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 const computePath = "/compute/v2.1"
@@ -129,20 +131,20 @@ func (s *Cloud) settleCompute(now time.Time) {
 // AddServer makes a server and returns its id. One with the same id is replaced. With [WithProvisioning] one in the status BUILD
 // becomes ACTIVE when its time has come.
 func (s *Cloud) AddServer(i Server) (id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	return s.addServer(i).ID
 }
 
 // addServer is called with the lock held.
 func (s *Cloud) addServer(given Server) *instance {
-	now := s.clock.Now()
+	now := s.state.Clock.Now()
 	s.compute.made++
 	i := &instance{Server: clone(given), number: s.compute.made}
 	if i.ID == "" {
-		i.ID = s.newID()
+		i.ID = s.state.NewID()
 	}
-	i.ProjectID = cmp.Or(i.ProjectID, s.identity.projects[0].id)
+	i.ProjectID = cmp.Or(i.ProjectID, s.state.DefaultProject)
 	i.AvailabilityZone = cmp.Or(i.AvailabilityZone, DefaultZone)
 	if i.Created.IsZero() {
 		i.Created = now
@@ -176,8 +178,8 @@ func clone(i Server) Server {
 
 // Servers are all servers of all projects, oldest first.
 func (s *Cloud) Servers() []Server {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.settle()
 	var all []Server
 	for _, i := range s.serversByAge() {
@@ -192,8 +194,8 @@ func (s *Cloud) serversByAge() []*instance {
 
 // UpdateServer changes a server; there is an error if there is none with this id. The change must not use the Cloud; the id stays.
 func (s *Cloud) UpdateServer(id string, change func(*Server)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.settle()
 	i := s.compute.servers[id]
 	if i == nil {
@@ -202,7 +204,7 @@ func (s *Cloud) UpdateServer(id string, change func(*Server)) error {
 	before, changed := i.Server, clone(i.Server)
 	change(&changed)
 	changed = clone(changed)
-	changed.ID, changed.Updated = id, s.clock.Now()
+	changed.ID, changed.Updated = id, s.state.Clock.Now()
 	i.Server = changed
 	s.compute.addZone(changed.AvailabilityZone)
 	if changed.Status != before.Status {
@@ -224,8 +226,8 @@ func (s *Cloud) SetServerStatus(id, status string) error {
 
 // DeleteServer deletes a server at once, with its ports; there is an error if there is none with this id.
 func (s *Cloud) DeleteServer(id string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	i := s.compute.servers[id]
 	if i == nil {
 		return noServer(id)
@@ -241,7 +243,7 @@ func (s *Cloud) removeServer(i *instance) {
 	delete(s.compute.servers, i.ID)
 	s.unplug(i)
 	i.Addresses = nil
-	i.setStatus("DELETED", s.clock.Now())
+	i.setStatus("DELETED", s.state.Clock.Now())
 	s.compute.deleted = append(s.compute.deleted, i)
 }
 
@@ -252,8 +254,8 @@ func (i *instance) setStatus(status string, at time.Time) {
 
 // AddZone makes an availability zone without any server.
 func (s *Cloud) AddZone(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.compute.addZone(name)
 }
 
@@ -268,7 +270,7 @@ func listZones(r *request) answer {
 	for _, zone := range slices.Sorted(slices.Values(r.server.compute.zones)) {
 		views = append(views, object{"zoneName": zone, "zoneState": object{"available": true}, "hosts": nil})
 	}
-	return ok(object{"availabilityZoneInfo": views})
+	return api.OK(object{"availabilityZoneInfo": views})
 }
 
 // onServer serves what is about one server. Another project's is not there.
@@ -277,7 +279,7 @@ func onServer(handle func(*request, *instance) answer) func(*request) answer {
 		id := r.PathValue("id")
 		i := r.server.compute.find(id)
 		if i == nil || !r.sees(i) {
-			return failure(ServiceCompute, http.StatusNotFound, "Instance "+id+" could not be found.")
+			return api.Failure(ServiceCompute, http.StatusNotFound, "Instance "+id+" could not be found.")
 		}
 		return handle(r, i)
 	}
@@ -291,7 +293,7 @@ func (c *compute) find(id string) *instance {
 	return c.servers[strings.ToLower(id)]
 }
 
-func (r *request) sees(i *instance) bool { return i.ProjectID == r.projectID() || r.isAdmin() }
+func (r *request) sees(i *instance) bool { return i.ProjectID == r.ProjectID() || r.IsAdmin() }
 
 // version is 4 or 6.
 func (a Address) version() int {

@@ -8,11 +8,13 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 func deleteServer(r *request, i *instance) answer {
 	r.server.removeServer(i)
-	return noContent()
+	return api.NoContent()
 }
 
 // updateServer takes a few attributes, and refuses others.
@@ -20,15 +22,15 @@ func updateServer(r *request, i *instance) answer {
 	var body struct {
 		Server map[string]json.RawMessage `json:"server"`
 	}
-	if err := r.decode(&body); err != nil {
-		return failure(ServiceCompute, http.StatusBadRequest, err.Error())
+	if err := r.Decode(&body); err != nil {
+		return api.Failure(ServiceCompute, http.StatusBadRequest, err.Error())
 	}
 	changed := i.Server
 	fields := map[string]*string{"name": &changed.Name, "accessIPv4": &changed.AccessIPv4, "accessIPv6": &changed.AccessIPv6}
 	for name, raw := range body.Server {
 		field, known := fields[name]
 		if !known {
-			return failure(ServiceCompute, http.StatusBadRequest, "Invalid input for field/attribute server. Value: "+string(raw)+
+			return api.Failure(ServiceCompute, http.StatusBadRequest, "Invalid input for field/attribute server. Value: "+string(raw)+
 				". Additional properties are not allowed ('"+name+"' was unexpected)")
 		}
 		if err := json.Unmarshal(raw, field); err != nil {
@@ -39,9 +41,9 @@ func updateServer(r *request, i *instance) answer {
 		return *refusal
 	}
 	i.Server = changed
-	i.Updated = r.server.clock.Now()
+	i.Updated = r.server.state.Clock.Now()
 	view := i.view(r)
-	if !r.version.atLeast(75) {
+	if !r.Version.AtLeast(75) {
 		// Before, what extensions had added was in the answers to GET only.
 		for name := range view {
 			if strings.HasPrefix(name, "OS-EXT-") || strings.HasPrefix(name, "OS-SRV-USG") || strings.HasPrefix(name, "os-extended-volumes") ||
@@ -50,7 +52,7 @@ func updateServer(r *request, i *instance) answer {
 			}
 		}
 	}
-	return ok(object{"server": view})
+	return api.OK(object{"server": view})
 }
 
 func checkServerAttributes(name, accessIPv4, accessIPv6 string) *answer {
@@ -73,7 +75,7 @@ func checkServerAttributes(name, accessIPv4, accessIPv6 string) *answer {
 
 // invalidAttribute is how Nova refuses what its schemas of bodies do not allow.
 func invalidAttribute(field, value, why string) answer {
-	return failure(ServiceCompute, http.StatusBadRequest, "Invalid input for field/attribute "+field+". Value: "+value+". "+why)
+	return api.Failure(ServiceCompute, http.StatusBadRequest, "Invalid input for field/attribute "+field+". Value: "+value+". "+why)
 }
 
 // action is a change of a server's status that a user asks for.
@@ -109,14 +111,14 @@ func actionNamed(name string) (action, bool) {
 // actOnServer does at once what takes Nova a while.
 func actOnServer(r *request, i *instance) answer {
 	var body map[string]json.RawMessage
-	if err := r.decode(&body); err != nil || len(body) != 1 {
-		return failure(ServiceCompute, http.StatusBadRequest, "Malformed request body")
+	if err := r.Decode(&body); err != nil || len(body) != 1 {
+		return api.Failure(ServiceCompute, http.StatusBadRequest, "Malformed request body")
 	}
 	name := slices.Collect(maps.Keys(body))[0]
 	if refusal := r.mayAct(i, name); refusal != nil {
 		return *refusal
 	}
-	accepted := answer{status: http.StatusAccepted}
+	accepted := answer{Status: http.StatusAccepted}
 	switch name {
 	case "lock", "unlock":
 		i.Locked = name == "lock"
@@ -133,15 +135,15 @@ func actOnServer(r *request, i *instance) answer {
 	}
 	a, known := actionNamed(name)
 	if !known {
-		return failure(ServiceCompute, http.StatusBadRequest, "There is no such action: "+name)
+		return api.Failure(ServiceCompute, http.StatusBadRequest, "There is no such action: "+name)
 	}
 	if !slices.Contains(a.from, i.Status) {
-		return failure(ServiceCompute, http.StatusConflict, fmt.Sprintf(
+		return api.Failure(ServiceCompute, http.StatusConflict, fmt.Sprintf(
 			"Cannot '%s' instance %s while it is in vm_state %s", a.verb, i.ID, i.state().vm))
 	}
-	i.setStatus(a.to, r.server.clock.Now())
+	i.setStatus(a.to, r.server.state.Clock.Now())
 	if name == "rescue" {
-		return ok(object{"adminPass": "password-" + i.ID})
+		return api.OK(object{"adminPass": "password-" + i.ID})
 	}
 	return accepted
 }
@@ -154,7 +156,7 @@ func (r *request) mayAct(i *instance, name string) *answer {
 	case "shelveOffload":
 		return r.byComputeAdmin("os-shelve:shelve_offload")
 	}
-	if i.Locked && name != "lock" && name != "unlock" && !r.isAdmin() {
+	if i.Locked && name != "lock" && name != "unlock" && !r.IsAdmin() {
 		return refuse(http.StatusConflict, "Instance "+i.ID+" is locked")
 	}
 	return nil
@@ -169,7 +171,7 @@ func (r *request) resetState(i *instance, raw json.RawMessage) answer {
 		return invalidAttribute("state", body.State, "'"+body.State+"' is not one of ['active', 'error']")
 	}
 	power := i.state().power
-	i.setStatus(strings.ToUpper(body.State), r.server.clock.Now())
+	i.setStatus(strings.ToUpper(body.State), r.server.state.Clock.Now())
 	i.PowerState, i.faultless = power, true
-	return answer{status: http.StatusAccepted}
+	return answer{Status: http.StatusAccepted}
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // serverBody is the body of POST /servers, as far as it is looked at.
@@ -24,8 +26,8 @@ type serverBody struct {
 
 func createServer(r *request) answer {
 	var body serverBody
-	if err := r.decode(&body); err != nil {
-		return failure(ServiceCompute, http.StatusBadRequest, err.Error())
+	if err := r.Decode(&body); err != nil {
+		return api.Failure(ServiceCompute, http.StatusBadRequest, err.Error())
 	}
 	given := body.Server
 	if refusal := r.checkNewServer(body); refusal != nil {
@@ -33,17 +35,17 @@ func createServer(r *request) answer {
 	}
 	flavor := r.server.findFlavor(given.FlavorRef)
 	if flavor == nil || !flavor.visibleTo(r) {
-		return failure(ServiceCompute, http.StatusBadRequest, "Flavor "+given.FlavorRef+" could not be found.")
+		return api.Failure(ServiceCompute, http.StatusBadRequest, "Flavor "+given.FlavorRef+" could not be found.")
 	}
 	if zone := given.AvailabilityZone; zone != "" && !slices.Contains(r.server.compute.zones, zone) {
-		return failure(ServiceCompute, http.StatusBadRequest, "The requested availability zone is not available")
+		return api.Failure(ServiceCompute, http.StatusBadRequest, "The requested availability zone is not available")
 	}
 	status := "ACTIVE"
 	if r.server.settings.provisioning > 0 {
 		status = "BUILD"
 	}
 	i := r.server.addServer(Server{
-		Name: given.Name, ProjectID: r.projectID(), Status: status, Flavor: flavor.ID, AvailabilityZone: given.AvailabilityZone,
+		Name: given.Name, ProjectID: r.ProjectID(), Status: status, Flavor: flavor.ID, AvailabilityZone: given.AvailabilityZone,
 		Metadata: given.Metadata, Tags: given.Tags, AccessIPv4: given.AccessIPv4, AccessIPv6: given.AccessIPv6,
 	})
 	if refusal := r.plug(i, given.Networks); refusal != nil {
@@ -52,7 +54,7 @@ func createServer(r *request) answer {
 		r.server.unplug(i)
 		return *refusal
 	}
-	return answer{status: http.StatusAccepted, body: object{"server": object{
+	return answer{Status: http.StatusAccepted, Body: object{"server": object{
 		"id": i.ID, "links": r.computeLinks("servers", i.ID), "OS-DCF:diskConfig": "MANUAL", "security_groups": []object{{"name": "default"}},
 		"adminPass": "password-" + i.ID,
 	}}}
@@ -68,11 +70,11 @@ func (r *request) checkNewServer(body serverBody) *answer {
 	switch {
 	case given.FlavorRef == "":
 		return missing("flavorRef")
-	case given.Tags != nil && !r.version.atLeast(52):
+	case given.Tags != nil && !r.Version.AtLeast(52):
 		return refuse(http.StatusBadRequest, "Invalid input for field/attribute server. Additional properties are not allowed ('tags' was unexpected)")
-	case given.Networks == nil && r.version.atLeast(37):
+	case given.Networks == nil && r.Version.AtLeast(37):
 		return missing("networks")
-	case !r.version.atLeast(37) && strings.HasPrefix(string(given.Networks), `"`):
+	case !r.Version.AtLeast(37) && strings.HasPrefix(string(given.Networks), `"`):
 		text := strings.Trim(string(given.Networks), `"`)
 		return refuse(http.StatusBadRequest, "Invalid input for field/attribute networks. Value: "+text+". '"+text+"' is not of type 'array'")
 	case given.Name == "":

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // A Flavor is a size of servers.
@@ -20,10 +22,10 @@ type Flavor struct {
 
 // AddFlavor makes a flavor and returns its id. One with the same id is replaced; the servers that have it keep what they have.
 func (s *Cloud) AddFlavor(f Flavor) (id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	if f.ID == "" {
-		f.ID = s.newID()
+		f.ID = s.state.NewID()
 	}
 	s.deleteFlavor(f.ID)
 	s.compute.flavors = append(s.compute.flavors, &f)
@@ -32,8 +34,8 @@ func (s *Cloud) AddFlavor(f Flavor) (id string) {
 
 // DeleteFlavor deletes the flavor with this id or name; there is an error if there is none. The servers that have it show it still.
 func (s *Cloud) DeleteFlavor(idOrName string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	if !s.deleteFlavor(idOrName) {
 		return fmt.Errorf("there is no flavor %s", idOrName)
 	}
@@ -55,12 +57,12 @@ func (s *Cloud) findFlavor(idOrName string) *Flavor {
 	return nil
 }
 
-func (f *Flavor) visibleTo(r *request) bool { return !f.Private || r.isAdmin() }
+func (f *Flavor) visibleTo(r *request) bool { return !f.Private || r.IsAdmin() }
 
 // flavorView is how a server shows its flavor: by id, and since microversion 2.47 by what it was made of.
 func (i *instance) flavorView(r *request) object {
 	f := i.flavor
-	if !r.version.atLeast(47) {
+	if !r.Version.AtLeast(47) {
 		return object{"id": f.ID, "links": r.computeLinks("flavors", f.ID)[1:]}
 	}
 	return object{
@@ -75,13 +77,13 @@ func (f *Flavor) view(r *request) object {
 		"OS-FLV-EXT-DATA:ephemeral": 0, "OS-FLV-DISABLED:disabled": false, "os-flavor-access:is_public": !f.Private,
 		"links": r.computeLinks("flavors", f.ID),
 	}
-	if r.version.atLeast(55) {
+	if r.Version.AtLeast(55) {
 		view["description"] = nil
 	}
-	if r.version.atLeast(61) {
+	if r.Version.AtLeast(61) {
 		view["extra_specs"] = mapped(f.ExtraSpecs)
 	}
-	if r.version.atLeast(75) {
+	if r.Version.AtLeast(75) {
 		view["swap"] = 0
 	}
 	return view
@@ -96,10 +98,10 @@ func getFlavor(r *request) answer {
 	id := r.PathValue("id")
 	for _, f := range r.server.compute.flavors {
 		if f.ID == id && f.visibleTo(r) {
-			return ok(object{"flavor": f.view(r)})
+			return api.OK(object{"flavor": f.view(r)})
 		}
 	}
-	return failure(ServiceCompute, http.StatusNotFound, "Flavor "+id+" could not be found.")
+	return api.Failure(ServiceCompute, http.StatusNotFound, "Flavor "+id+" could not be found.")
 }
 
 func listFlavors(r *request) answer { return r.listFlavors((*Flavor).brief) }
@@ -108,7 +110,7 @@ func listFlavorsInDetail(r *request) answer { return r.listFlavors((*Flavor).vie
 
 func (r *request) listFlavors(view func(*Flavor, *request) object) answer {
 	all := slices.DeleteFunc(slices.Clone(r.server.compute.flavors), func(f *Flavor) bool { return !f.visibleTo(r) })
-	page, links, refusal := paginate(r, ServiceCompute, all, func(f *Flavor) string { return f.ID })
+	page, links, refusal := api.Paginate(r.Request, ServiceCompute, all, func(f *Flavor) string { return f.ID })
 	if refusal != nil {
 		return *refusal
 	}
@@ -120,12 +122,12 @@ func (r *request) listFlavors(view func(*Flavor, *request) object) answer {
 	if len(links) > 0 {
 		body["flavors_links"] = links
 	}
-	return ok(body)
+	return api.OK(body)
 }
 
 // byComputeAdmin is the refusal to anybody but an administrator; nil for one. The rule is how Nova's policy calls what is asked for.
 func (r *request) byComputeAdmin(rule string) *answer {
-	if r.isAdmin() {
+	if r.IsAdmin() {
 		return nil
 	}
 	return refuse(http.StatusForbidden, "Policy doesn't allow os_compute_api:"+rule+" to be performed.")
@@ -146,24 +148,24 @@ func createFlavor(r *request) answer {
 			Public *bool  `json:"os-flavor-access:is_public"`
 		} `json:"flavor"`
 	}
-	if err := r.decode(&body); err != nil {
-		return failure(ServiceCompute, http.StatusBadRequest, err.Error())
+	if err := r.Decode(&body); err != nil {
+		return api.Failure(ServiceCompute, http.StatusBadRequest, err.Error())
 	}
 	given := body.Flavor
 	if given.ID == "" || given.ID == "auto" {
-		given.ID = r.server.newID()
+		given.ID = r.server.state.NewID()
 	}
 	if r.server.findFlavor(given.Name) != nil {
-		return failure(ServiceCompute, http.StatusConflict, "Flavor with name "+given.Name+" already exists.")
+		return api.Failure(ServiceCompute, http.StatusConflict, "Flavor with name "+given.Name+" already exists.")
 	}
 	if r.server.findFlavor(given.ID) != nil {
-		return failure(ServiceCompute, http.StatusConflict, "Flavor with ID "+given.ID+" already exists.")
+		return api.Failure(ServiceCompute, http.StatusConflict, "Flavor with ID "+given.ID+" already exists.")
 	}
 	made := &Flavor{
 		ID: given.ID, Name: given.Name, VCPUs: given.VCPUs, RAM: given.RAM, Disk: given.Disk, Private: given.Public != nil && !*given.Public,
 	}
 	r.server.compute.flavors = append(r.server.compute.flavors, made)
-	return ok(object{"flavor": made.view(r)})
+	return api.OK(object{"flavor": made.view(r)})
 }
 
 func deleteFlavor(r *request) answer {
@@ -171,7 +173,7 @@ func deleteFlavor(r *request) answer {
 		return *refusal
 	}
 	if id := r.PathValue("id"); !r.server.deleteFlavor(id) {
-		return failure(ServiceCompute, http.StatusNotFound, "Flavor "+id+" could not be found.")
+		return api.Failure(ServiceCompute, http.StatusNotFound, "Flavor "+id+" could not be found.")
 	}
-	return answer{status: http.StatusAccepted}
+	return answer{Status: http.StatusAccepted}
 }

@@ -3,6 +3,8 @@ package openstacktest
 import (
 	"net/http"
 	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // interfaceView is a port as Nova shows what is attached to a server.
@@ -10,7 +12,7 @@ func (r *request) interfaceView(p *Port) object {
 	view := object{
 		"port_id": p.ID, "net_id": p.NetworkID, "mac_addr": p.MACAddress, "port_state": p.Status, "fixed_ips": fixedIPs(listed(p.FixedIPs)),
 	}
-	if r.version.atLeast(70) {
+	if r.Version.AtLeast(70) {
 		view["tag"] = nil
 	}
 	return view
@@ -22,7 +24,7 @@ func listServerInterfaces(r *request, i *instance) answer {
 	for _, port := range r.server.network.portsOf(i.ID) {
 		views = append(views, r.interfaceView(port))
 	}
-	return ok(object{"interfaceAttachments": views})
+	return api.OK(object{"interfaceAttachments": views})
 }
 
 // onInterface serves what is about one port of a server.
@@ -33,12 +35,12 @@ func onInterface(handle func(*request, *instance, *Port) answer) func(*request, 
 				return handle(r, i, port)
 			}
 		}
-		return failure(ServiceCompute, http.StatusNotFound, "Port id "+r.PathValue("port")+" could not be found.")
+		return api.Failure(ServiceCompute, http.StatusNotFound, "Port id "+r.PathValue("port")+" could not be found.")
 	}
 }
 
 func getInterface(r *request, _ *instance, p *Port) answer {
-	return ok(object{"interfaceAttachment": r.interfaceView(p)})
+	return api.OK(object{"interfaceAttachment": r.interfaceView(p)})
 }
 
 // attachInterface gives a server one port more: one that is there, or a new one in a network.
@@ -52,8 +54,8 @@ func attachInterface(r *request, i *instance) answer {
 			} `json:"fixed_ips"`
 		} `json:"interfaceAttachment"`
 	}
-	if err := r.decode(&body); err != nil {
-		return failure(ServiceCompute, http.StatusBadRequest, err.Error())
+	if err := r.Decode(&body); err != nil {
+		return api.Failure(ServiceCompute, http.StatusBadRequest, err.Error())
 	}
 	wanted := requestedNetwork{UUID: body.Attachment.Network, Port: body.Attachment.Port}
 	if len(body.Attachment.FixedIPs) > 0 {
@@ -62,7 +64,7 @@ func attachInterface(r *request, i *instance) answer {
 	if wanted.UUID == "" && wanted.Port == "" {
 		networks, refusal := r.requestedNetworks(nil)
 		if refusal != nil || len(networks) == 0 {
-			return failure(ServiceCompute, http.StatusBadRequest, "Multiple possible networks found, use a Network ID to be more specific.")
+			return api.Failure(ServiceCompute, http.StatusBadRequest, "Multiple possible networks found, use a Network ID to be more specific.")
 		}
 		wanted = networks[0]
 	}
@@ -70,7 +72,7 @@ func attachInterface(r *request, i *instance) answer {
 		return *refusal
 	}
 	port := r.server.network.ports.rows[i.plugged[len(i.plugged)-1]]
-	return ok(object{"interfaceAttachment": r.interfaceView(port)})
+	return api.OK(object{"interfaceAttachment": r.interfaceView(port)})
 }
 
 // detachInterface deletes the port, unless the server was given it.
@@ -78,5 +80,5 @@ func detachInterface(r *request, i *instance, p *Port) answer {
 	r.server.release(i, p)
 	i.plugged = slices.DeleteFunc(i.plugged, func(id string) bool { return id == p.ID })
 	i.lent = slices.DeleteFunc(i.lent, func(id string) bool { return id == p.ID })
-	return answer{status: http.StatusAccepted}
+	return answer{Status: http.StatusAccepted}
 }

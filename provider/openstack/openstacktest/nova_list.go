@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 func listServers(r *request) answer { return r.listServers((*instance).brief) }
@@ -20,15 +22,15 @@ func (r *request) listServers(view func(*instance, *request) object) answer {
 	if refusal != nil {
 		return *refusal
 	}
-	if limit := r.query.Get("limit"); limit != "" && strings.Trim(limit, "0") == "" {
-		return ok(object{"servers": []object{}})
+	if limit := r.Query.Get("limit"); limit != "" && strings.Trim(limit, "0") == "" {
+		return api.OK(object{"servers": []object{}})
 	}
 	// The marker is a place in the list, also if it does not pass the filters (any more), and even if it was deleted meanwhile.
-	isMarker := func(i *instance) bool { return i.ID == r.query.Get("marker") && r.sees(i) }
+	isMarker := func(i *instance) bool { return i.ID == r.Query.Get("marker") && r.sees(i) }
 	all := slices.DeleteFunc(r.server.allServersByAge(), func(i *instance) bool { return !wanted(i) && !isMarker(i) })
 	// Nova's default order: created_at and id, both descending.
 	slices.Reverse(all)
-	page, links, refusal := paginate(r, ServiceCompute, all, func(i *instance) string { return i.ID })
+	page, links, refusal := api.Paginate(r.Request, ServiceCompute, all, func(i *instance) string { return i.ID })
 	if refusal != nil {
 		return *refusal
 	}
@@ -40,14 +42,14 @@ func (r *request) listServers(view func(*instance, *request) object) answer {
 	if len(links) > 0 {
 		body["servers_links"] = links
 	}
-	return ok(body)
+	return api.OK(body)
 }
 
 // takeLast: of a parameter that is given several times Nova takes the last, but for the few that may have several values.
 func (r *request) takeLast() {
-	for name, values := range r.query {
+	for name, values := range r.Query {
 		if !slices.Contains([]string{"status", "sort_key", "sort_dir"}, name) {
-			r.query[name] = values[len(values)-1:]
+			r.Query[name] = values[len(values)-1:]
 		}
 	}
 }
@@ -67,20 +69,20 @@ func (r *request) serverFilter() (func(*instance) bool, *answer) {
 	}
 	filters := []func(*instance) bool{inProject, r.statusFilter(), r.deletedFilter(), r.changesFilter(), r.tagFilter()}
 	for name, values := range r.valueFilters() {
-		if given, has := r.query[name]; has && r.mayFilterBy(name) {
+		if given, has := r.Query[name]; has && r.mayFilterBy(name) {
 			filters = append(filters, func(i *instance) bool { return slices.Contains(values(i), given[0]) })
 		}
 	}
-	if r.query.Has("name") {
-		pattern, err := compilePattern(r.query.Get("name"))
+	if r.Query.Has("name") {
+		pattern, err := compilePattern(r.Query.Get("name"))
 		if err != nil {
 			return nil, r.noPattern("name")
 		}
 		filters = append(filters, func(i *instance) bool { return pattern.MatchString(i.Name) })
 	}
 	for name, version := range map[string]int{"ip": 4, "ip6": 6} {
-		if r.query.Has(name) && r.mayFilterBy(name) {
-			filters = append(filters, r.addressFilter(r.query.Get(name), version))
+		if r.Query.Has(name) && r.mayFilterBy(name) {
+			filters = append(filters, r.addressFilter(r.Query.Get(name), version))
 		}
 	}
 	return func(i *instance) bool {
@@ -95,16 +97,16 @@ func (r *request) serverFilter() (func(*instance) bool, *answer) {
 
 // projectFilter shows a caller its project; an administrator all of them if it asks for all.
 func (r *request) projectFilter() (func(*instance) bool, *answer) {
-	own := func(i *instance) bool { return i.ProjectID == r.projectID() }
-	all := r.query.Get("all_tenants")
-	if !r.query.Has("all_tenants") || all == "0" || strings.EqualFold(all, "false") {
+	own := func(i *instance) bool { return i.ProjectID == r.ProjectID() }
+	all := r.Query.Get("all_tenants")
+	if !r.Query.Has("all_tenants") || all == "0" || strings.EqualFold(all, "false") {
 		return own, nil
 	}
 	if refusal := r.byComputeAdmin("servers:detail:get_all_tenants"); refusal != nil {
 		return nil, refusal
 	}
 	for _, name := range []string{"project_id", "tenant_id"} {
-		if wanted := r.query.Get(name); wanted != "" {
+		if wanted := r.Query.Get(name); wanted != "" {
 			return func(i *instance) bool { return i.ProjectID == wanted }, nil
 		}
 	}
@@ -113,7 +115,7 @@ func (r *request) projectFilter() (func(*instance) bool, *answer) {
 
 // statusFilter takes several statuses, in any case.
 func (r *request) statusFilter() func(*instance) bool {
-	wanted := r.query["status"]
+	wanted := r.Query["status"]
 	return func(i *instance) bool {
 		return len(wanted) == 0 || slices.ContainsFunc(wanted, func(s string) bool { return strings.EqualFold(s, i.Status) })
 	}
@@ -121,9 +123,9 @@ func (r *request) statusFilter() func(*instance) bool {
 
 // deletedFilter leaves out what is deleted, unless the query is for changes, or an administrator asks for it.
 func (r *request) deletedFilter() func(*instance) bool {
-	deleted := r.query.Get("deleted")
-	only := r.isAdmin() && (deleted == "1" || strings.EqualFold(deleted, "true"))
-	too := r.query.Has("changes-since") || r.query.Has("changes-before") && r.mayFilterBy("changes-before") || r.asksForDeleted()
+	deleted := r.Query.Get("deleted")
+	only := r.IsAdmin() && (deleted == "1" || strings.EqualFold(deleted, "true"))
+	too := r.Query.Has("changes-since") || r.Query.Has("changes-before") && r.mayFilterBy("changes-before") || r.asksForDeleted()
 	return func(i *instance) bool {
 		gone := r.server.compute.servers[i.ID] == nil
 		return gone && (only || too) || !gone && !only
@@ -131,13 +133,13 @@ func (r *request) deletedFilter() func(*instance) bool {
 }
 
 func (r *request) asksForDeleted() bool {
-	return slices.ContainsFunc(r.query["status"], func(s string) bool { return strings.EqualFold(s, "DELETED") })
+	return slices.ContainsFunc(r.Query["status"], func(s string) bool { return strings.EqualFold(s, "DELETED") })
 }
 
 // changesFilter: the times were checked before.
 func (r *request) changesFilter() func(*instance) bool {
-	since, err := time.Parse(time.RFC3339, r.query.Get("changes-since"))
-	before, err2 := time.Parse(time.RFC3339, r.query.Get("changes-before"))
+	since, err := time.Parse(time.RFC3339, r.Query.Get("changes-since"))
+	before, err2 := time.Parse(time.RFC3339, r.Query.Get("changes-before"))
 	upTo := err2 == nil && r.mayFilterBy("changes-before")
 	return func(i *instance) bool {
 		// Nova's database knows whole seconds.
@@ -148,13 +150,13 @@ func (r *request) changesFilter() func(*instance) bool {
 
 // tagFilter is there since microversion 2.26; before, the parameters are ignored.
 func (r *request) tagFilter() func(*instance) bool {
-	if !r.version.atLeast(26) {
+	if !r.Version.AtLeast(26) {
 		return func(*instance) bool { return true }
 	}
 	// fits tells whether the server has all of the tags, or any of them.
 	fits := func(parameter string, i *instance) (all, any bool) {
 		all = true
-		for tag := range strings.SplitSeq(r.query.Get(parameter), ",") {
+		for tag := range strings.SplitSeq(r.Query.Get(parameter), ",") {
 			has := slices.Contains(i.Tags, tag)
 			all, any = all && has, any || has
 		}
@@ -167,7 +169,7 @@ func (r *request) tagFilter() func(*instance) bool {
 			"not-tags":     func(all, _ bool) bool { return !all },
 			"not-tags-any": func(_, any bool) bool { return !any },
 		} {
-			if r.query.Has(parameter) && !passes(fits(parameter, i)) {
+			if r.Query.Has(parameter) && !passes(fits(parameter, i)) {
 				return false
 			}
 		}
@@ -178,14 +180,14 @@ func (r *request) tagFilter() func(*instance) bool {
 // mayFilterBy tells whether the caller's filter counts: an administrator's does, others' only if it is one of a few, which have become
 // more with the microversions. All else is ignored, not refused (nova/api/openstack/compute/servers.py, _get_server_search_options).
 func (r *request) mayFilterBy(name string) bool {
-	if r.isAdmin() {
+	if r.IsAdmin() {
 		return true
 	}
 	since, known := map[string]int{
 		"name": 1, "status": 1, "image": 1, "flavor": 1, "ip": 1, "changes-since": 1, "ip6": 5, "changes-before": 66, "locked": 73,
 		"availability_zone": 83, "power_state": 83, "task_state": 83, "vm_state": 83, "user_id": 83, "hostname": 90,
 	}[name]
-	return known && r.version.atLeast(since)
+	return known && r.Version.AtLeast(since)
 }
 
 func (r *request) valueFilters() map[string]func(*instance) []string {
@@ -220,6 +222,6 @@ func (s *Cloud) fixedAddresses(i *instance, version int) (texts []string) {
 }
 
 func refuse(status int, message string) *answer {
-	refusal := failure(ServiceCompute, status, message)
+	refusal := api.Failure(ServiceCompute, status, message)
 	return &refusal
 }

@@ -74,7 +74,7 @@ func (r *request) requestedNetworks(raw json.RawMessage) (networks []requestedNe
 		return nil, nil
 	case "", "null", `"auto"`:
 		for _, n := range r.server.network.networks.all() {
-			if n.ProjectID == r.projectID() && !n.External {
+			if n.ProjectID == r.ProjectID() && !n.External {
 				networks = append(networks, requestedNetwork{UUID: n.ID})
 			}
 		}

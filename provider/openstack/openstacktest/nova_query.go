@@ -10,27 +10,27 @@ import (
 // checkServerQuery refuses what Nova's schema of the query does not allow (nova/api/openstack/compute/schemas/servers.py), and the statuses
 // that it does not know. Since microversion 2.75 an unknown parameter is refused; before, it is ignored.
 func (r *request) checkServerQuery() *answer {
-	for name := range r.query {
-		if r.version.atLeast(75) && !slices.Contains(serverParameters(), name) && name[:min(1, len(name))] != "_" {
+	for name := range r.Query {
+		if r.Version.AtLeast(75) && !slices.Contains(serverParameters(), name) && name[:min(1, len(name))] != "_" {
 			return refuse(http.StatusBadRequest, "'"+name+"' does not match any of the regexes: '^_'")
 		}
 	}
-	if limit := r.query.Get("limit"); r.query.Has("limit") && !digits.MatchString(limit) {
+	if limit := r.Query.Get("limit"); r.Query.Has("limit") && !digits.MatchString(limit) {
 		return r.badParameter("limit", "'"+limit+"' does not match '^[0-9]*$'")
 	}
 	for _, name := range []string{"changes-since", "changes-before"} {
-		if !r.query.Has(name) || name == "changes-before" && !r.version.atLeast(66) {
+		if !r.Query.Has(name) || name == "changes-before" && !r.Version.AtLeast(66) {
 			continue
 		}
-		if _, err := time.Parse(time.RFC3339, r.query.Get(name)); err != nil {
-			return r.badParameter(name, "'"+r.query.Get(name)+"' is not a 'date-time'")
+		if _, err := time.Parse(time.RFC3339, r.Query.Get(name)); err != nil {
+			return r.badParameter(name, "'"+r.Query.Get(name)+"' is not a 'date-time'")
 		}
 	}
 	for _, name := range []string{"name", "ip", "ip6"} {
-		if !r.query.Has(name) {
+		if !r.Query.Has(name) {
 			continue
 		}
-		if _, err := compilePattern(r.query.Get(name)); err != nil || r.query.Get(name) == "" {
+		if _, err := compilePattern(r.Query.Get(name)); err != nil || r.Query.Get(name) == "" {
 			return r.noPattern(name)
 		}
 	}
@@ -41,22 +41,22 @@ var digits = regexp.MustCompile(`^[0-9]+$`)
 
 // checkStatuses: those that are deleted are the administrators' to see. A status that there is none of is an error since 2.38 only.
 func (r *request) checkStatuses() *answer {
-	if r.asksForDeleted() && !r.isAdmin() {
+	if r.asksForDeleted() && !r.IsAdmin() {
 		return refuse(http.StatusForbidden, "Only administrators may list deleted instances")
 	}
-	statuses := r.query["status"]
-	if len(statuses) > 0 && r.version.atLeast(38) && !slices.ContainsFunc(statuses, isStatus) {
+	statuses := r.Query["status"]
+	if len(statuses) > 0 && r.Version.AtLeast(38) && !slices.ContainsFunc(statuses, isStatus) {
 		return refuse(http.StatusBadRequest, "Invalid status value")
 	}
 	return nil
 }
 
 func (r *request) badParameter(name, why string) *answer {
-	return refuse(http.StatusBadRequest, "Invalid input for query parameters "+name+". Value: "+r.query.Get(name)+". "+why)
+	return refuse(http.StatusBadRequest, "Invalid input for query parameters "+name+". Value: "+r.Query.Get(name)+". "+why)
 }
 
 func (r *request) noPattern(name string) *answer {
-	return r.badParameter(name, "'"+r.query.Get(name)+"' is not a 'regex'")
+	return r.badParameter(name, "'"+r.Query.Get(name)+"' is not a 'regex'")
 }
 
 // compilePattern: Nova hands the pattern to MySQL, whose usual collation is blind to case. It may match anywhere in the value.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 func computeTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
@@ -16,7 +18,7 @@ func computeTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:0
 func (i *instance) view(r *request) object {
 	s := i.state()
 	view := object{
-		"id": i.ID, "name": i.Name, "status": i.Status, "tenant_id": i.ProjectID, "user_id": r.server.identity.ownerOf(i.ProjectID),
+		"id": i.ID, "name": i.Name, "status": i.Status, "tenant_id": i.ProjectID, "user_id": r.server.keystone.OwnerOf(i.ProjectID),
 		"metadata": mapped(i.Metadata), "image": object{"id": "image", "links": r.computeLinks("images", "image")},
 		"flavor": i.flavorView(r), "created": computeTime(i.Created), "updated": computeTime(i.Updated),
 		"addresses": r.server.addressViews(i), "accessIPv4": i.AccessIPv4, "accessIPv6": i.AccessIPv6,
@@ -32,28 +34,28 @@ func (i *instance) view(r *request) object {
 	if i.Status == "ERROR" && !i.faultless {
 		view["fault"] = object{"code": http.StatusInternalServerError, "created": computeTime(i.Updated), "message": "No valid host was found."}
 	}
-	if r.version.atLeast(9) {
+	if r.Version.AtLeast(9) {
 		view["locked"] = i.Locked
 	}
-	if r.version.atLeast(19) {
+	if r.Version.AtLeast(19) {
 		view["description"] = nil
 	}
-	if r.version.atLeast(26) {
+	if r.Version.AtLeast(26) {
 		view["tags"] = listed(i.Tags)
 	}
-	if r.version.atLeast(63) {
+	if r.Version.AtLeast(63) {
 		view["trusted_image_certificates"] = nil
 	}
-	if r.version.atLeast(71) && r.Method != http.MethodPost && r.PathValue("id") != "" {
+	if r.Version.AtLeast(71) && r.Method != http.MethodPost && r.PathValue("id") != "" {
 		view["server_groups"] = []string{}
 	}
-	if r.version.atLeast(73) {
+	if r.Version.AtLeast(73) {
 		view["locked_reason"] = nil
 	}
-	if r.version.atLeast(90) {
+	if r.Version.AtLeast(90) {
 		view["OS-EXT-SRV-ATTR:hostname"] = strings.ToLower(i.Name)
 	}
-	if r.isAdmin() {
+	if r.IsAdmin() {
 		i.showHost(view)
 	}
 	return view
@@ -123,21 +125,11 @@ func mapped(m map[string]string) map[string]string {
 
 // computeLinks point into the interface that the caller uses.
 func (r *request) computeLinks(kind, id string) []object {
-	base := r.server.URL() + r.interfacePrefix()
+	base := r.server.URL() + r.InterfacePrefix()
 	return []object{
 		{"rel": "self", "href": base + computePath + "/" + kind + "/" + id},
 		{"rel": "bookmark", "href": base + "/compute/" + kind + "/" + id},
 	}
-}
-
-// ownerOf is the user of a project.
-func (i *identity) ownerOf(projectID string) string {
-	for _, t := range i.trusts {
-		if t.project.id == projectID {
-			return t.trustor.id
-		}
-	}
-	return ""
 }
 
 // addressViews are the server's addresses by network. A server that is being built has none yet: Nova shows what it has cached.
@@ -162,7 +154,7 @@ func (s *Cloud) addressViews(i *instance) map[string][]object {
 	return views
 }
 
-func getServer(r *request, i *instance) answer { return ok(object{"server": i.view(r)}) }
+func getServer(r *request, i *instance) answer { return api.OK(object{"server": i.view(r)}) }
 
 func listServerAddresses(r *request, i *instance) answer {
 	views := map[string][]object{}
@@ -171,9 +163,9 @@ func listServerAddresses(r *request, i *instance) answer {
 			views[network] = append(views[network], object{"addr": a["addr"], "version": a["version"]})
 		}
 	}
-	return ok(object{"addresses": views})
+	return api.OK(object{"addresses": views})
 }
 
 func getServerMetadata(_ *request, i *instance) answer {
-	return ok(object{"metadata": mapped(i.Metadata)})
+	return api.OK(object{"metadata": mapped(i.Metadata)})
 }

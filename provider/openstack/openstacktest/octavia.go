@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 const loadBalancerPath = "/load-balancer"
@@ -200,16 +202,16 @@ func octaviaVersions(r *request) answer {
 			"links": []object{{"rel": "self", "href": r.server.URL() + loadBalancerPath + "/v2"}},
 		})
 	}
-	return ok(object{"versions": versions})
+	return api.OK(object{"versions": versions})
 }
 
 // octaviaVersion says nothing of its version.
-func octaviaVersion(*request) answer { return ok("v2") }
+func octaviaVersion(*request) answer { return api.OK("v2") }
 
 // octaviaBody is the object in a request's body.
 func octaviaBody(r *request, name string) (map[string]json.RawMessage, error) {
 	var body map[string]map[string]json.RawMessage
-	if err := r.decode(&body); err != nil {
+	if err := r.Decode(&body); err != nil {
 		return nil, octaviaRefusal(http.StatusBadRequest, "Request is not in valid JSON format: %s", err)
 	}
 	if body[name] == nil {
@@ -225,7 +227,7 @@ func octaviaBody(r *request, name string) (map[string]json.RawMessage, error) {
 
 // admitCaller refuses what is other projects'. The real service answers 403 here, not 404.
 func admitCaller(r *request, project string) error {
-	if !r.isAdmin() && r.projectID() != project {
+	if !r.IsAdmin() && r.ProjectID() != project {
 		return octaviaForbidden()
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 
 // LoadBalancers are all load balancers, of all projects, in the order in which they were made. Changing them changes nothing.
 func (s *Cloud) LoadBalancers() []LoadBalancer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.settle()
 	var all []LoadBalancer
 	for _, t := range s.loadBalancer.trees {
@@ -40,25 +40,25 @@ func (s *Cloud) LoadBalancer(idOrName string) (LoadBalancer, error) {
 // Zero values mean what they mean for the API: a listener without ConnectionLimit has no limit, one without timeouts has the defaults,
 // and a member without Weight has 1; for a member of weight 0 change it later.
 func (s *Cloud) AddLoadBalancer(lb LoadBalancer) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.settle()
 	if lb.ProjectID == "" {
-		lb.ProjectID = s.identity.projects[0].id
+		lb.ProjectID = s.state.DefaultProject
 	}
 	t := treeOf(lb)
 	if err := s.createTree(caller{project: lb.ProjectID, admin: true}, t); err != nil {
 		panic(fmt.Sprintf("openstacktest: add load balancer %s: %v", lb.Name, err))
 	}
-	t.complete(s.clock.Now(), nil)
+	t.complete(s.state.Clock.Now(), nil)
 	return t.ID
 }
 
 // ChangeLoadBalancer changes a load balancer and what is below it behind the API's back, by no rules and in no time: as an
 // operator in the database. Listeners, pools and members that the change leaves out are gone, new ones without an id get one.
 func (s *Cloud) ChangeLoadBalancer(id string, change func(*LoadBalancer)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.settle()
 	for i, t := range s.loadBalancer.trees {
 		if t.ID != id {
@@ -82,8 +82,8 @@ func (s *Cloud) ChangeLoadBalancer(id string, change func(*LoadBalancer)) error 
 
 // DeleteLoadBalancer deletes a load balancer and all below it at once, whatever its state, as somebody else does.
 func (s *Cloud) DeleteLoadBalancer(id string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.settle()
 	for _, t := range s.loadBalancer.trees {
 		if t.ID == id {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // octaviaError is a refusal of Octavia's. The texts are those of octavia/common/exceptions.py, and of WSME for what is wrong
@@ -77,11 +79,11 @@ func octaviaHandler(handle func(*request) (answer, error)) func(*request) answer
 			return result
 		case errors.As(err, &refusal) && refusal.early:
 			// The title is that of the exception that pecan falls back to, whatever the status is.
-			return answer{status: refusal.status, body: object{"code": refusal.status, "title": "Bad Request", "description": refusal.text}}
+			return answer{Status: refusal.status, Body: object{"code": refusal.status, "title": "Bad Request", "description": refusal.text}}
 		case errors.As(err, &refusal):
-			return loadBalancerFailure(refusal.status, refusal.text)
+			return api.LoadBalancerFailure(refusal.status, refusal.text)
 		default:
-			return loadBalancerFailure(http.StatusInternalServerError, err.Error())
+			return api.LoadBalancerFailure(http.StatusInternalServerError, err.Error())
 		}
 	}
 }

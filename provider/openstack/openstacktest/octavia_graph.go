@@ -195,7 +195,7 @@ func (s *Cloud) createTree(c caller, t *tree) error {
 		return err
 	}
 	if t.ID == "" {
-		t.ID = s.newID()
+		t.ID = s.state.NewID()
 	}
 	if err := s.makeVIP(t); err != nil {
 		return err
@@ -211,10 +211,10 @@ func (s *Cloud) createTree(c caller, t *tree) error {
 
 // begin makes the resources.
 func (s *Cloud) begin(t *tree) {
-	now := s.clock.Now()
+	now := s.state.Clock.Now()
 	for _, resource := range t.resources() {
 		if resource.ID == "" {
-			resource.ID = s.newID()
+			resource.ID = s.state.NewID()
 		}
 		s.born(t, resource)
 		t.set(resource, StatusPendingCreate, now)

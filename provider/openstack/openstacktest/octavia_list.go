@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // octaviaItem is what a list may hold: how it is shown, and by what else it is found.
@@ -20,7 +22,7 @@ func (i octaviaItem) id() string { return fmt.Sprint(i.shown["id"]) }
 // octaviaList answers with the page that the query asks for (octavia/api/common/pagination.py). attributes are those that can
 // be filtered and sorted by; parents are filters beside them.
 func octaviaList(r *request, name string, attributes object, items []octaviaItem, parents ...string) (answer, error) {
-	project := r.query.Get("project_id")
+	project := r.Query.Get("project_id")
 	if project != "" && admitCaller(r, project) != nil {
 		return answer{}, octaviaForbidden()
 	}
@@ -34,23 +36,23 @@ func octaviaList(r *request, name string, attributes object, items []octaviaItem
 	if err := admitPaging(r, items); err != nil {
 		return answer{}, err
 	}
-	page, links, refusal := paginate(r, ServiceLoadBalancer, items, octaviaItem.id)
+	page, links, refusal := api.Paginate(r.Request, ServiceLoadBalancer, items, octaviaItem.id)
 	if refusal != nil {
 		return *refusal, nil
 	}
 	shown := []object{}
 	for _, item := range page {
-		shown = append(shown, selectFields(item.shown, r.query["fields"]))
+		shown = append(shown, selectFields(item.shown, r.Query["fields"]))
 	}
 	if links == nil {
 		links = []object{}
 	}
-	return ok(object{name: shown, name + "_links": links}), nil
+	return api.OK(object{name: shown, name + "_links": links}), nil
 }
 
 // admitPaging speaks of a bad limit or marker as Octavia does.
 func admitPaging(r *request, items []octaviaItem) error {
-	if limit := r.query.Get("limit"); limit != "" {
+	if limit := r.Query.Get("limit"); limit != "" {
 		number, err := strconv.Atoi(limit)
 		if err != nil {
 			return octaviaEarly(http.StatusBadRequest, "Supplied pagination limit '%s' is not valid.", limit)
@@ -60,33 +62,11 @@ func admitPaging(r *request, items []octaviaItem) error {
 			return octaviaRefusal(http.StatusInternalServerError, "'>=' not supported between instances of 'int' and 'NoneType'")
 		}
 	}
-	marker := r.query.Get("marker")
+	marker := r.Query.Get("marker")
 	if marker != "" && !slices.ContainsFunc(items, func(i octaviaItem) bool { return i.id() == marker }) {
 		return octaviaRefusal(http.StatusBadRequest, "Supplied pagination marker '%s' is not valid.", marker)
 	}
 	return nil
-}
-
-// octaviaPageSize is how many items a page has at most (octavia/common/constants.py, DEFAULT_PAGE_SIZE).
-const octaviaPageSize = 1000
-
-// octaviaPageLinks: the links lose the filters and the fields, and have the limit that was used (octavia/api/common/pagination.py,
-// _make_links). Nothing in them is escaped.
-func octaviaPageLinks(r *request, first, last string, limit int, full bool) (links []object) {
-	query := "limit=" + strconv.Itoa(limit)
-	for _, key := range []string{"sort", "sort_key"} {
-		if asked := r.query.Get(key); asked != "" {
-			query += "&" + key + "=" + asked
-		}
-	}
-	address := r.server.URL() + r.URL.Path + "?" + query + "&marker="
-	if r.query.Has("marker") {
-		links = append(links, object{"rel": "previous", "href": address + first + "&page_reverse=True"})
-	}
-	if full {
-		links = append(links, object{"rel": "next", "href": address + last})
-	}
-	return links
 }
 
 func selectFields(shown object, fields []string) object {
@@ -105,12 +85,12 @@ func selectFields(shown object, fields []string) object {
 // filterItems refuses a filter that is no attribute, and so does Octavia (InvalidFilterArgument).
 func filterItems(r *request, attributes object, items []octaviaItem, parents []string) ([]octaviaItem, error) {
 	auxiliary := []string{"limit", "marker", "sort", "sort_key", "sort_dir", "fields", "page_reverse"}
-	for _, key := range sortedKeys(r.query) {
+	for _, key := range sortedKeys(r.Query) {
 		if slices.Contains(auxiliary, key) {
 			continue
 		}
 		var passes func(octaviaItem) bool
-		values := r.query[key]
+		values := r.Query[key]
 		_, isAttribute := attributes[key]
 		switch {
 		case strings.HasSuffix(key, "tags") || strings.HasSuffix(key, "tags-any"):
@@ -189,13 +169,13 @@ type sortKey struct {
 
 func sortKeys(r *request, attributes object) ([]sortKey, error) {
 	var pairs [][2]string
-	for _, pair := range splitList(r.query.Get("sort")) {
+	for _, pair := range splitList(r.Query.Get("sort")) {
 		name, direction, _ := strings.Cut(pair, ":")
 		pairs = append(pairs, [2]string{name, direction})
 	}
 	if len(pairs) == 0 {
-		directions := splitList(r.query.Get("sort_dir"))
-		for i, name := range splitList(r.query.Get("sort_key")) {
+		directions := splitList(r.Query.Get("sort_dir"))
+		for i, name := range splitList(r.Query.Get("sort_key")) {
 			direction := ""
 			if i < len(directions) {
 				direction = directions[i]

@@ -3,6 +3,8 @@ package openstacktest
 import (
 	"encoding/json"
 	"net/http"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 func listListeners(r *request) (answer, error) {
@@ -20,7 +22,7 @@ func getListener(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(object{"listener": selectFields(viewOf(r).listener(t, l), r.query["fields"])}), nil
+	return api.OK(object{"listener": selectFields(viewOf(r).listener(t, l), r.Query["fields"])}), nil
 }
 
 // parentID is the id of what a new resource is below, or another text; "" for none.
@@ -78,14 +80,14 @@ func createListener(r *request) (answer, error) {
 	s.add(t, &l.OctaviaResource)
 	t.listeners = append(t.listeners, l)
 	s.startWork(t, StatusPendingUpdate)
-	return created(object{"listener": view.listener(t, l)}), nil
+	return api.Created(object{"listener": view.listener(t, l)}), nil
 }
 
 // add makes a resource below a load balancer.
 func (s *Cloud) add(t *tree, resource *OctaviaResource) {
-	resource.ID = s.newID()
+	resource.ID = s.state.NewID()
 	s.born(t, resource)
-	t.set(resource, StatusPendingCreate, s.clock.Now())
+	t.set(resource, StatusPendingCreate, s.state.Clock.Now())
 }
 
 // admitDefaultPool: the pool is of the same load balancer, and its protocol fits.
@@ -130,7 +132,7 @@ func (s *Cloud) admitCertificates(l *Listener) error {
 	}
 	var bad []string
 	for _, ref := range refs {
-		if !s.keyManager.holds(ref) {
+		if !s.barbican.Holds(ref) {
 			bad = append(bad, ref)
 		}
 	}
@@ -166,9 +168,9 @@ func updateListener(r *request) (answer, error) {
 		return answer{}, err
 	}
 	*l = changed
-	t.set(&l.OctaviaResource, StatusPendingUpdate, s.clock.Now())
+	t.set(&l.OctaviaResource, StatusPendingUpdate, s.state.Clock.Now())
 	s.startWork(t, StatusPendingUpdate)
-	return ok(object{"listener": view.listener(t, l)}), nil
+	return api.OK(object{"listener": view.listener(t, l)}), nil
 }
 
 func (s *Cloud) admitChangedListener(t *tree, old, changed *Listener) error {
@@ -196,7 +198,7 @@ func deleteListener(r *request) (answer, error) {
 	if err := t.mutable(); err != nil {
 		return answer{}, err
 	}
-	t.set(&l.OctaviaResource, StatusPendingDelete, r.server.clock.Now())
+	t.set(&l.OctaviaResource, StatusPendingDelete, r.server.state.Clock.Now())
 	r.server.startWork(t, StatusPendingUpdate)
-	return noContent(), nil
+	return api.NoContent(), nil
 }

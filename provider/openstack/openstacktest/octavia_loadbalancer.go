@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 func listLoadBalancers(r *request) (answer, error) {
@@ -20,7 +22,7 @@ func getLoadBalancer(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(object{"loadbalancer": selectFields(viewOf(r).loadBalancer(t), r.query["fields"])}), nil
+	return api.OK(object{"loadbalancer": selectFields(viewOf(r).loadBalancer(t), r.Query["fields"])}), nil
 }
 
 func createLoadBalancer(r *request) (answer, error) {
@@ -33,7 +35,7 @@ func createLoadBalancer(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	t.ProjectID = r.projectID()
+	t.ProjectID = r.ProjectID()
 	for _, key := range []string{"tenant_id", "project_id"} {
 		if raw, present := given[key]; present && !isJSONNull(raw) {
 			_ = json.Unmarshal(raw, &t.ProjectID)
@@ -48,14 +50,14 @@ func createLoadBalancer(r *request) (answer, error) {
 	}
 	r.server.startWork(t, StatusPendingCreate)
 	view.full = true
-	return created(object{"loadbalancer": view.loadBalancer(t)}), nil
+	return api.Created(object{"loadbalancer": view.loadBalancer(t)}), nil
 }
 
 // givePoolIDs gives the pools, which have their names for ids so far, ids of their own.
 func givePoolIDs(s *Cloud, t *tree) {
 	for _, p := range t.pools {
 		listeners := t.listenersOf(p)
-		p.ID = s.newID()
+		p.ID = s.state.NewID()
 		for _, l := range listeners {
 			l.DefaultPoolID = p.ID
 		}
@@ -80,7 +82,7 @@ func updateLoadBalancer(r *request) (answer, error) {
 	}
 	t.LoadBalancer = changed
 	r.server.startWork(t, StatusPendingUpdate)
-	return ok(object{"loadbalancer": view.loadBalancer(t)}), nil
+	return api.OK(object{"loadbalancer": view.loadBalancer(t)}), nil
 }
 
 // deleteLoadBalancer refuses one with children with 400, not with 409.
@@ -89,14 +91,14 @@ func deleteLoadBalancer(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if !isTrue(r.query.Get("cascade")) && len(t.listeners)+len(t.pools) > 0 {
+	if !isTrue(r.Query.Get("cascade")) && len(t.listeners)+len(t.pools) > 0 {
 		return answer{}, octaviaInvalid("Cannot delete Load Balancer %s - it has children", t.ID)
 	}
 	if err := t.allows(StatusActive, StatusError); err != nil {
 		return answer{}, err
 	}
 	r.server.startWork(t, StatusPendingDelete)
-	return noContent(), nil
+	return api.NoContent(), nil
 }
 
 // isTrue is oslo_utils.strutils.bool_from_string.
@@ -110,7 +112,7 @@ func failOver(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if !r.isAdmin() && !r.server.settings.octavia.ownersFailOver {
+	if !r.IsAdmin() && !r.server.settings.octavia.ownersFailOver {
 		return answer{}, octaviaForbidden()
 	}
 	if err := t.allows(StatusActive, StatusError); err != nil {
@@ -121,7 +123,7 @@ func failOver(r *request) (answer, error) {
 	}
 	t.healing = true
 	r.server.startWork(t, StatusPendingUpdate)
-	return answer{status: http.StatusAccepted}, nil
+	return answer{Status: http.StatusAccepted}, nil
 }
 
 func getStatus(r *request) (answer, error) {
@@ -129,7 +131,7 @@ func getStatus(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(object{"statuses": object{"loadbalancer": t.statuses()}}), nil
+	return api.OK(object{"statuses": object{"loadbalancer": t.statuses()}}), nil
 }
 
 // getStatistics: nothing ever flows through a simulated load balancer.
@@ -148,7 +150,7 @@ func getListenerStatistics(r *request) (answer, error) {
 }
 
 func noTraffic() answer {
-	return ok(object{"stats": object{
+	return api.OK(object{"stats": object{
 		"active_connections": 0, "bytes_in": 0, "bytes_out": 0, "request_errors": 0, "total_connections": 0,
 	}})
 }

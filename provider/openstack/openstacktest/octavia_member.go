@@ -3,6 +3,8 @@ package openstacktest
 import (
 	"encoding/json"
 	"net/http"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 func listMembers(r *request) (answer, error) {
@@ -44,7 +46,7 @@ func getMember(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(object{"member": selectFields(viewOf(r).member(m), r.query["fields"])}), nil
+	return api.OK(object{"member": selectFields(viewOf(r).member(m), r.Query["fields"])}), nil
 }
 
 func createMember(r *request) (answer, error) {
@@ -77,9 +79,9 @@ func createMember(r *request) (answer, error) {
 	}
 	s.add(t, &m.OctaviaResource)
 	p.members = append(p.members, m)
-	t.pendPool(p, s.clock.Now())
+	t.pendPool(p, s.state.Clock.Now())
 	s.startPlumbing(t)
-	return created(object{"member": view.member(m)}), nil
+	return api.Created(object{"member": view.member(m)}), nil
 }
 
 // admitMemberSubnet: the subnet of a new member must be there.
@@ -121,12 +123,12 @@ func updateMember(r *request) (answer, error) {
 	if err := s.settings.octavia.provider(t.Provider).admitMember(&changed, t.addresses(), s.vipSubnet(t)); err != nil {
 		return answer{}, err
 	}
-	now := s.clock.Now()
+	now := s.state.Clock.Now()
 	*m = changed
 	t.set(&m.OctaviaResource, StatusPendingUpdate, now)
 	t.pendPool(p, now)
 	s.startWork(t, StatusPendingUpdate)
-	return ok(object{"member": view.member(m)}), nil
+	return api.OK(object{"member": view.member(m)}), nil
 }
 
 func deleteMember(r *request) (answer, error) {
@@ -137,11 +139,11 @@ func deleteMember(r *request) (answer, error) {
 	if err := t.mutablePool(p); err != nil {
 		return answer{}, err
 	}
-	now := r.server.clock.Now()
+	now := r.server.state.Clock.Now()
 	t.set(&m.OctaviaResource, StatusPendingDelete, now)
 	t.pendPool(p, now)
 	r.server.startPlumbing(t)
-	return noContent(), nil
+	return api.NoContent(), nil
 }
 
 // batch is what a change of all members comes to (MembersController.put).
@@ -153,7 +155,7 @@ type batch struct {
 
 // updateMembers makes the pool's members those of the body; those that are there, by address and port, are changed.
 func updateMembers(r *request) (answer, error) {
-	s, additive := r.server, isTrue(r.query.Get("additive_only"))
+	s, additive := r.server, isTrue(r.Query.Get("additive_only"))
 	t, p, err := poolOfMembers(r)
 	if err != nil {
 		return answer{}, err
@@ -174,18 +176,18 @@ func updateMembers(r *request) (answer, error) {
 	}
 	if len(b.added)+len(b.changed)+len(b.deleted) == 0 {
 		// Nothing is locked then.
-		return answer{status: http.StatusAccepted}, nil
+		return answer{Status: http.StatusAccepted}, nil
 	}
 	if err := s.admitMembers(callerOf(r), t, p, b); err != nil {
 		return answer{}, err
 	}
 	s.apply(t, p, b)
-	return answer{status: http.StatusAccepted}, nil
+	return answer{Status: http.StatusAccepted}, nil
 }
 
 func membersOf(r *request) ([]map[string]json.RawMessage, error) {
 	var body map[string]json.RawMessage
-	if err := r.decode(&body); err != nil {
+	if err := r.Decode(&body); err != nil {
 		return nil, octaviaRefusal(http.StatusBadRequest, "Request is not in valid JSON format: %s", err)
 	}
 	if !present(body, "members") {
@@ -277,7 +279,7 @@ func (s *Cloud) admitMembers(c caller, t *tree, p *poolTree, b batch) error {
 }
 
 func (s *Cloud) apply(t *tree, p *poolTree, b batch) {
-	now := s.clock.Now()
+	now := s.state.Clock.Now()
 	for m, changed := range b.changed {
 		*m = changed
 		t.set(&m.OctaviaResource, StatusPendingUpdate, now)

@@ -3,6 +3,8 @@ package openstacktest
 import (
 	"encoding/json"
 	"net/http"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 func listMonitors(r *request) (answer, error) {
@@ -22,7 +24,7 @@ func getMonitor(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(object{"healthmonitor": selectFields(viewOf(r).monitor(p), r.query["fields"])}), nil
+	return api.OK(object{"healthmonitor": selectFields(viewOf(r).monitor(p), r.Query["fields"])}), nil
 }
 
 func createMonitor(r *request) (answer, error) {
@@ -63,9 +65,9 @@ func createMonitor(r *request) (answer, error) {
 	}
 	s.add(t, &m.OctaviaResource)
 	p.monitor = m
-	t.pendPool(p, s.clock.Now())
+	t.pendPool(p, s.state.Clock.Now())
 	s.startWork(t, StatusPendingUpdate)
-	return created(object{"healthmonitor": view.monitor(p)}), nil
+	return api.Created(object{"healthmonitor": view.monitor(p)}), nil
 }
 
 func updateMonitor(r *request) (answer, error) {
@@ -90,12 +92,12 @@ func updateMonitor(r *request) (answer, error) {
 	if err := t.mutablePool(p); err != nil {
 		return answer{}, err
 	}
-	now := s.clock.Now()
+	now := s.state.Clock.Now()
 	*p.monitor = changed
 	t.set(&p.monitor.OctaviaResource, StatusPendingUpdate, now)
 	t.pendPool(p, now)
 	s.startWork(t, StatusPendingUpdate)
-	return ok(object{"healthmonitor": view.monitor(p)}), nil
+	return api.OK(object{"healthmonitor": view.monitor(p)}), nil
 }
 
 // admitMonitorChange refuses what is wrong just because it is in the body, or is not (_validate_update_hm).
@@ -120,9 +122,9 @@ func deleteMonitor(r *request) (answer, error) {
 	if err := t.mutablePool(p); err != nil {
 		return answer{}, err
 	}
-	now := r.server.clock.Now()
+	now := r.server.state.Clock.Now()
 	t.set(&p.monitor.OctaviaResource, StatusPendingDelete, now)
 	t.pendPool(p, now)
 	r.server.startWork(t, StatusPendingUpdate)
-	return noContent(), nil
+	return api.NoContent(), nil
 }

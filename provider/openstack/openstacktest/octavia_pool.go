@@ -3,6 +3,8 @@ package openstacktest
 import (
 	"encoding/json"
 	"net/http"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 func listPools(r *request) (answer, error) {
@@ -29,7 +31,7 @@ func getPool(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(object{"pool": selectFields(viewOf(r).pool(t, p), r.query["fields"])}), nil
+	return api.OK(object{"pool": selectFields(viewOf(r).pool(t, p), r.Query["fields"])}), nil
 }
 
 func createPool(r *request) (answer, error) {
@@ -80,9 +82,9 @@ func createPool(r *request) (answer, error) {
 	if l != nil {
 		l.DefaultPoolID = p.ID
 	}
-	t.pendListeners(p, s.clock.Now())
+	t.pendListeners(p, s.state.Clock.Now())
 	s.startWork(t, StatusPendingUpdate)
-	return created(object{"pool": view.pool(t, p)}), nil
+	return api.Created(object{"pool": view.pool(t, p)}), nil
 }
 
 // parentsOfPool are the load balancer and, if one is named, the listener.
@@ -158,9 +160,9 @@ func updatePool(r *request) (answer, error) {
 		return answer{}, err
 	}
 	p.Pool = changed
-	t.pendPool(p, s.clock.Now())
+	t.pendPool(p, s.state.Clock.Now())
 	s.startWork(t, StatusPendingUpdate)
-	return ok(object{"pool": view.pool(t, p)}), nil
+	return api.OK(object{"pool": view.pool(t, p)}), nil
 }
 
 // deletePool deletes the members and the monitor too; the listeners stay without a default pool.
@@ -172,9 +174,9 @@ func deletePool(r *request) (answer, error) {
 	if err := t.mutable(); err != nil {
 		return answer{}, err
 	}
-	now := r.server.clock.Now()
+	now := r.server.state.Clock.Now()
 	t.pendListeners(p, now)
 	t.set(&p.OctaviaResource, StatusPendingDelete, now)
 	r.server.startWork(t, StatusPendingUpdate)
-	return noContent(), nil
+	return api.NoContent(), nil
 }

@@ -3,6 +3,8 @@ package openstacktest
 import (
 	"net/netip"
 	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // octaviaProvider is a driver of Octavia's, as far as it refuses what Octavia itself allows.
@@ -127,10 +129,10 @@ type LoadBalancerFlavor struct {
 
 // AddLoadBalancerFlavor adds a flavor and returns its id.
 func (s *Cloud) AddLoadBalancerFlavor(f LoadBalancerFlavor) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	if f.ID == "" {
-		f.ID = s.newID()
+		f.ID = s.state.NewID()
 	}
 	setDefault(&f.Provider, s.settings.octavia.providerNames()[0])
 	s.loadBalancer.flavors = append(s.loadBalancer.flavors, f)
@@ -139,8 +141,8 @@ func (s *Cloud) AddLoadBalancerFlavor(f LoadBalancerFlavor) string {
 
 // AddLoadBalancerZone adds an availability zone of Octavia's.
 func (s *Cloud) AddLoadBalancerZone(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.loadBalancer.zones = append(s.loadBalancer.zones, name)
 }
 
@@ -195,10 +197,10 @@ func listProviders(r *request) (answer, error) {
 	providers := []object{}
 	for _, name := range r.server.settings.octavia.providerNames() {
 		shown := object{"name": name, "description": "The simulated " + name + " provider."}
-		providers = append(providers, selectFields(shown, r.query["fields"]))
+		providers = append(providers, selectFields(shown, r.Query["fields"]))
 	}
 	// The list is no list of rows: it has no pages (octavia/api/v2/controllers/provider.py).
-	return ok(object{"providers": providers}), nil
+	return api.OK(object{"providers": providers}), nil
 }
 
 func (f LoadBalancerFlavor) shown() object {
@@ -216,7 +218,7 @@ func listLoadBalancerFlavors(r *request) (answer, error) {
 func getLoadBalancerFlavor(r *request) (answer, error) {
 	for _, f := range r.server.loadBalancer.flavors {
 		if f.ID == r.PathValue("id") {
-			return ok(object{"flavor": f.shown()}), nil
+			return api.OK(object{"flavor": f.shown()}), nil
 		}
 	}
 	return answer{}, octaviaNotFound("Flavor", r.PathValue("id"))
@@ -239,5 +241,5 @@ func getLoadBalancerZone(r *request) (answer, error) {
 	if !slices.Contains(r.server.loadBalancer.zones, name) {
 		return answer{}, octaviaNotFound("Availability Zone", name)
 	}
-	return ok(object{"availability_zone": shownLoadBalancerZone(name)}), nil
+	return api.OK(object{"availability_zone": shownLoadBalancerZone(name)}), nil
 }

@@ -28,13 +28,13 @@ type provisioningRule struct {
 
 // Provision lets a rule apply to all work that begins from now on. Of several rules for a load balancer the first is used.
 func (s *Cloud) Provision(rule ProvisioningRule) (remove func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	added := &provisioningRule{ProvisioningRule: rule}
 	s.loadBalancer.rules = append(s.loadBalancer.rules, added)
 	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.state.Mu.Lock()
+		defer s.state.Mu.Unlock()
 		s.loadBalancer.rules = slices.DeleteFunc(s.loadBalancer.rules, func(r *provisioningRule) bool { return r == added })
 	}
 }
@@ -55,7 +55,7 @@ func (s *Cloud) takeProvisioningRule(t *tree) *provisioningRule {
 // Work that is under way on the load balancer is given up; it stays in a state PENDING until the state is set again.
 func (s *Cloud) SetProvisioningStatus(id, status string) error {
 	return s.changeResource(id, func(t *tree, resource *OctaviaResource) {
-		t.set(resource, status, s.clock.Now())
+		t.set(resource, status, s.state.Clock.Now())
 		if resource == &t.OctaviaResource {
 			t.work = nil
 		}
@@ -69,8 +69,8 @@ func (s *Cloud) SetOperatingStatus(id, status string) error {
 }
 
 func (s *Cloud) changeResource(id string, change func(*tree, *OctaviaResource)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.settle()
 	for _, t := range s.loadBalancer.trees {
 		for _, resource := range t.resources() {

@@ -1,5 +1,9 @@
 package openstacktest
 
+import (
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+)
+
 // The resources that a quota counts, as the API names them.
 const (
 	QuotaLoadBalancer  = "loadbalancer"
@@ -12,8 +16,8 @@ const (
 // SetLoadBalancerQuota limits how many resources, such as [QuotaListener], each project may have; -1 for any number, as it is
 // at first.
 func (s *Cloud) SetLoadBalancerQuota(resource string, limit int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.state.Mu.Lock()
+	defer s.state.Mu.Unlock()
 	s.loadBalancer.quotas[resource] = limit
 }
 
@@ -88,7 +92,7 @@ func getLoadBalancerQuota(r *request) (answer, error) {
 		}
 		quota[shownQuota(resource)] = limit
 	}
-	return ok(object{"quota": quota}), nil
+	return api.OK(object{"quota": quota}), nil
 }
 
 // shownQuota: two names have an underscore here, and only here.

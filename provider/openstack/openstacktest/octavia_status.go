@@ -17,7 +17,7 @@ type work struct {
 // startWork puts the load balancer into the state and lets the work begin. The caller has set the states of what is changed
 // below it.
 func (s *Cloud) startWork(t *tree, status string) {
-	now := s.clock.Now()
+	now := s.state.Clock.Now()
 	t.set(&t.OctaviaResource, status, now)
 	duration := s.settings.provisioning
 	w := &work{}

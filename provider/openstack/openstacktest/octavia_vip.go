@@ -158,7 +158,7 @@ func (s *Cloud) makeVIP(t *tree) error {
 	port, err := s.network.createPort(spec)
 	if err != nil {
 		return octaviaRefusal(http.StatusInternalServerError, "Provider '%s' reports error: %s\nNeutron server returns request_ids: ['req-%s']",
-			t.Provider, err, s.newID())
+			t.Provider, err, s.state.NewID())
 	}
 	t.VIPPortID, t.ownsPort = port.ID, true
 	t.VIPAddress = port.FixedIPs[0].Address
@@ -187,7 +187,7 @@ func (s *Cloud) takeVIP(t *tree) error {
 // (octavia/network/drivers/neutron/base.py, _add_security_group_to_port).
 func (s *Cloud) secureVIP(t *tree, port *Port) {
 	if t.Provider == ProviderAmphora {
-		port.SecurityGroups = []string{s.newID()}
+		port.SecurityGroups = []string{s.state.NewID()}
 	}
 }
 

@@ -6,24 +6,20 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/keystone"
 )
 
 type settings struct {
 	clock        clock.PassiveClock
 	latency      time.Duration
 	pageSize     int
-	tokenLife    time.Duration
-	tokenCache   time.Duration
 	provisioning time.Duration
 	creation     time.Duration
-	region       string
 	listener     net.Listener
 	tls          bool
 
-	// otherRegions and absent change the catalog.
-	otherRegions     []string
-	absent           []string
-	versionedNetwork bool
+	keystone keystone.Options
 	// computeMinor is the highest microversion of Nova's, 2.computeMinor.
 	computeMinor int
 
@@ -39,10 +35,9 @@ type settings struct {
 
 func defaultSettings() settings {
 	return settings{
-		clock:     clock.RealClock{},
-		pageSize:  -1,
-		tokenLife: time.Hour,
-		region:    "RegionOne",
+		clock:    clock.RealClock{},
+		pageSize: -1,
+		keystone: keystone.Options{TokenLife: time.Hour, Region: "RegionOne"},
 
 		computeMinor: 96,
 		callLimit:    100_000,
@@ -70,13 +65,15 @@ func WithLatency(latency time.Duration) Option { return func(s *settings) { s.la
 func WithPageSize(items int) Option { return func(s *settings) { s.pageSize = items } }
 
 // WithTokenLife sets how long a token is valid. Default 1 h, as Keystone's.
-func WithTokenLife(life time.Duration) Option { return func(s *settings) { s.tokenLife = life } }
+func WithTokenLife(life time.Duration) Option {
+	return func(s *settings) { s.keystone.TokenLife = life }
+}
 
 // WithTokenCache sets how long the services other than Keystone go on accepting a token that one of them has accepted, though it be
 // revoked meanwhile. Default 0: they refuse it at once, so that tests see what a client does then. It is 5 min in most clouds
 // (keystonemiddleware, token_cache_time).
 func WithTokenCache(duration time.Duration) Option {
-	return func(s *settings) { s.tokenCache = duration }
+	return func(s *settings) { s.keystone.TokenCache = duration }
 }
 
 // WithProvisioning sets how long a server is in state BUILD, and a load balancer in a state PENDING after each change. Default 0:
@@ -93,7 +90,7 @@ func WithCreationTime(duration time.Duration) Option {
 }
 
 // WithRegion names the region of the catalog. Default RegionOne.
-func WithRegion(name string) Option { return func(s *settings) { s.region = name } }
+func WithRegion(name string) Option { return func(s *settings) { s.keystone.Region = name } }
 
 // WithListener has the cloud listen there. Default: a free port of 127.0.0.1. The Cloud closes it.
 func WithListener(l net.Listener) Option { return func(s *settings) { s.listener = l } }
@@ -103,17 +100,19 @@ func WithTLS() Option { return func(s *settings) { s.tls = true } }
 
 // WithOtherRegion adds a region to the catalog, whose addresses lead nowhere: 404.
 func WithOtherRegion(name string) Option {
-	return func(s *settings) { s.otherRegions = append(s.otherRegions, name) }
+	return func(s *settings) { s.keystone.OtherRegions = append(s.keystone.OtherRegions, name) }
 }
 
 // WithoutService leaves a service out of the catalog, such as [ServiceLoadBalancer]. It is still served.
 func WithoutService(service string) Option {
-	return func(s *settings) { s.absent = append(s.absent, service) }
+	return func(s *settings) { s.keystone.Absent = append(s.keystone.Absent, service) }
 }
 
 // WithVersionedNetworkURL gives Neutron's address in the catalog with its version, /v2.0. Most clouds give it without, and
 // clients find out the version with a request of their own.
-func WithVersionedNetworkURL() Option { return func(s *settings) { s.versionedNetwork = true } }
+func WithVersionedNetworkURL() Option {
+	return func(s *settings) { s.keystone.VersionedNetwork = true }
+}
 
 // WithComputeMicroversion sets the highest microversion of Nova's that the cloud has, as 2.minor. Default 96, as in 2024.1.
 func WithComputeMicroversion(minor int) Option { return func(s *settings) { s.computeMinor = minor } }

@@ -1,4 +1,4 @@
-package openstacktest
+package keystone
 
 import (
 	"cmp"
@@ -6,31 +6,30 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// setUpUsers serves what an administrator does with users, and users with their application credentials.
-func (s *Cloud) setUpUsers(mux *http.ServeMux) {
-	operation := func(name, method, path string, handle func(*request) answer) operation {
-		return operation{service: ServiceIdentity, name: name, pattern: method + " " + identityPath + "/v3" + path, handle: handle}
+// userOperations are what administrators do with users, and users with their application
+// credentials.
+func (s *Service) userOperations() []api.Operation {
+	return []api.Operation{
+		s.operation("user_create", "POST", "/v3/users", byAdmin("create_user", createUser)),
+		s.operation("user_update", "PATCH", "/v3/users/{user}", byAdmin("update_user", onUser(updateUser))),
+		s.operation("user_delete", "DELETE", "/v3/users/{user}", byAdmin("delete_user", onUser(deleteUser))),
+		s.operation("role_list", "GET", "/v3/roles", byAdmin("list_roles", listRoles)),
+		s.operation("role_grant", "PUT", "/v3/projects/{project}/users/{user}/roles/{role}", byAdmin("create_grant", onUser(grantRole))),
+		s.operation("role_revoke", "DELETE", "/v3/projects/{project}/users/{user}/roles/{role}", byAdmin("revoke_grant", onUser(revokeRole))),
+		s.operation("application_credential_list", "GET", "/v3/users/{user}/application_credentials", byOwner(listApplicationCredentials)),
+		s.operation("application_credential_create", "POST", "/v3/users/{user}/application_credentials", byOwner(createApplicationCredential)),
+		s.operation("application_credential_delete", "DELETE", "/v3/users/{user}/application_credentials/{id}", byOwner(deleteApplicationCredential)),
 	}
-	s.register(
-		mux,
-		operation("user_create", "POST", "/users", byAdmin("create_user", createUser)),
-		operation("user_update", "PATCH", "/users/{user}", byAdmin("update_user", onUser(updateUser))),
-		operation("user_delete", "DELETE", "/users/{user}", byAdmin("delete_user", onUser(deleteUser))),
-		operation("role_list", "GET", "/roles", byAdmin("list_roles", listRoles)),
-		operation("role_grant", "PUT", "/projects/{project}/users/{user}/roles/{role}", byAdmin("create_grant", onUser(grantRole))),
-		operation("role_revoke", "DELETE", "/projects/{project}/users/{user}/roles/{role}", byAdmin("revoke_grant", onUser(revokeRole))),
-		operation("application_credential_list", "GET", "/users/{user}/application_credentials", byOwner(listApplicationCredentials)),
-		operation("application_credential_create", "POST", "/users/{user}/application_credentials", byOwner(createApplicationCredential)),
-		operation("application_credential_delete", "DELETE", "/users/{user}/application_credentials/{id}", byOwner(deleteApplicationCredential)),
-	)
 }
 
 // byAdmin serves administrators only. The action is how Keystone's policy calls it.
 func byAdmin(action string, handle func(*request) answer) func(*request) answer {
 	return func(r *request) answer {
-		if !r.isAdmin() {
+		if !r.IsAdmin() {
 			return forbiddenIdentity(action)
 		}
 		return handle(r)
@@ -38,7 +37,7 @@ func byAdmin(action string, handle func(*request) answer) func(*request) answer 
 }
 
 func forbiddenIdentity(action string) answer {
-	return identityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: identity:"+action+".")
+	return api.IdentityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: identity:"+action+".")
 }
 
 // onUser serves what is about one user.
@@ -46,7 +45,7 @@ func onUser(handle func(*request, *user) answer) func(*request) answer {
 	return func(r *request) answer {
 		u := r.server.findUser(userBody{ID: r.PathValue("user")})
 		if u == nil {
-			return identityFailure(http.StatusNotFound, "Could not find user: "+r.PathValue("user")+".")
+			return api.IdentityFailure(http.StatusNotFound, "Could not find user: "+r.PathValue("user")+".")
 		}
 		return handle(r, u)
 	}
@@ -74,7 +73,7 @@ func (r *request) userAttributes() (userAttributes, error) {
 	var body struct {
 		User userAttributes `json:"user"`
 	}
-	err := r.decode(&body)
+	err := r.Decode(&body)
 	return body.User, err
 }
 
@@ -85,18 +84,18 @@ func createUser(r *request) answer {
 	}
 	s := r.server
 	in := s.domainNamed(DefaultDomain)
-	for _, d := range s.identity.domains {
+	for _, d := range s.domains {
 		if d.id == given.DomainID {
 			in = d
 		}
 	}
 	if s.findUser(userBody{Name: given.Name, Domain: domainBody{ID: in.id}}) != nil {
-		return identityFailure(http.StatusConflict, "Conflict occurred attempting to store user - "+
+		return api.IdentityFailure(http.StatusConflict, "Conflict occurred attempting to store user - "+
 			"Duplicate entry found with name "+given.Name+" at domain ID "+in.id+".")
 	}
 	u := s.addUser(given.Name, in)
 	s.change(u, given)
-	return created(object{"user": u.account()})
+	return api.Created(object{"user": u.account()})
 }
 
 func updateUser(r *request, u *user) answer {
@@ -105,11 +104,11 @@ func updateUser(r *request, u *user) answer {
 		return malformed("Expecting to find valid JSON in request body.")
 	}
 	r.server.change(u, given)
-	return ok(object{"user": u.account()})
+	return api.OK(object{"user": u.account()})
 }
 
 // change: with another password, or disabled, a user's tokens are revoked.
-func (s *Cloud) change(u *user, given userAttributes) {
+func (s *Service) change(u *user, given userAttributes) {
 	u.name = cmp.Or(given.Name, u.name)
 	if given.Password != nil {
 		s.changePassword(u, *given.Password)
@@ -126,9 +125,9 @@ func deleteUser(r *request, u *user) answer {
 	s := r.server
 	s.deleteApplicationCredential(func(a *applicationCredential) bool { return a.user == u })
 	s.revoke(func(t *token) bool { return t.user == u })
-	s.identity.trusts = slices.DeleteFunc(s.identity.trusts, func(t *trust) bool { return t.trustor == u || t.trustee == u })
-	s.identity.users = slices.DeleteFunc(s.identity.users, func(other *user) bool { return other == u })
-	return noContent()
+	s.trusts = slices.DeleteFunc(s.trusts, func(t *trust) bool { return t.trustor == u || t.trustee == u })
+	s.users = slices.DeleteFunc(s.users, func(other *user) bool { return other == u })
+	return api.NoContent()
 }
 
 // account is the user as the API shows it, which is more than a token tells.
@@ -144,11 +143,11 @@ var roles = [...]string{"admin", "load-balancer_member", "member", "reader"}
 func listRoles(r *request) answer {
 	views := []object{}
 	for _, name := range roles {
-		if wanted := r.query.Get("name"); wanted == "" || wanted == name {
+		if wanted := r.Query.Get("name"); wanted == "" || wanted == name {
 			views = append(views, roleViews([]string{name})...)
 		}
 	}
-	return ok(object{"roles": views})
+	return api.OK(object{"roles": views})
 }
 
 func grantRole(r *request, u *user) answer {
@@ -168,20 +167,20 @@ func revokeRole(r *request, u *user) answer {
 func (r *request) onRole(do func(project, role string)) answer {
 	role := strings.TrimPrefix(r.PathValue("role"), "role-")
 	if !slices.Contains(roles[:], role) {
-		return identityFailure(http.StatusNotFound, "Could not find role: "+r.PathValue("role")+".")
+		return api.IdentityFailure(http.StatusNotFound, "Could not find role: "+r.PathValue("role")+".")
 	}
 	do(r.PathValue("project"), role)
-	return noContent()
+	return api.NoContent()
 }
 
 func listApplicationCredentials(r *request, u *user) answer {
 	views := []object{}
-	for _, a := range r.server.identity.applications {
+	for _, a := range r.server.applications {
 		if a.user == u {
 			views = append(views, a.view())
 		}
 	}
-	return ok(object{"application_credentials": views})
+	return api.OK(object{"application_credentials": views})
 }
 
 // createApplicationCredential: it is for the project that the caller acts in. This answer alone has the secret.
@@ -192,26 +191,26 @@ func createApplicationCredential(r *request, u *user) answer {
 			Secret string `json:"secret"`
 		} `json:"application_credential"`
 	}
-	if err := r.decode(&body); err != nil || body.Credential.Name == "" {
+	if err := r.Decode(&body); err != nil || body.Credential.Name == "" {
 		return malformed("Expecting to find name in application_credential.")
 	}
 	if r.token.project == nil {
 		return forbiddenIdentity("create_application_credential")
 	}
 	s := r.server
-	for _, a := range s.identity.applications {
+	for _, a := range s.applications {
 		if a.user == u && a.name == body.Credential.Name {
-			return identityFailure(http.StatusConflict, "Conflict occurred attempting to store application_credential - Duplicate entry found.")
+			return api.IdentityFailure(http.StatusConflict, "Conflict occurred attempting to store application_credential - Duplicate entry found.")
 		}
 	}
 	id := s.newIdentityID()
 	made := &applicationCredential{
 		id: id, name: body.Credential.Name, secret: cmp.Or(body.Credential.Secret, "application-secret-"+id), user: u, project: r.token.project,
 	}
-	s.identity.applications = append(s.identity.applications, made)
+	s.applications = append(s.applications, made)
 	view := made.view()
 	view["secret"] = made.secret
-	return created(object{"application_credential": view})
+	return api.Created(object{"application_credential": view})
 }
 
 func (a *applicationCredential) view() object {
@@ -224,7 +223,7 @@ func (a *applicationCredential) view() object {
 func deleteApplicationCredential(r *request, u *user) answer {
 	id := r.PathValue("id")
 	if !r.server.deleteApplicationCredential(func(a *applicationCredential) bool { return a.id == id && a.user == u }) {
-		return identityFailure(http.StatusNotFound, fmt.Sprintf("Could not find Application Credential: %s.", id))
+		return api.IdentityFailure(http.StatusNotFound, fmt.Sprintf("Could not find Application Credential: %s.", id))
 	}
-	return noContent()
+	return api.NoContent()
 }

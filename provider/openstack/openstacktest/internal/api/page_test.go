@@ -1,4 +1,4 @@
-package openstacktest
+package api
 
 import (
 	"fmt"
@@ -11,11 +11,11 @@ import (
 func pageOf(service, query string, pageSize int) string {
 	r := httptest.NewRequest("GET", "/list?"+query, nil)
 	values, _ := url.ParseQuery(query)
-	s := &Cloud{url: "http://cloud", pageSize: pageSize}
-	page, links, refusal := paginate(&request{Request: r, server: s, query: values}, service,
+	s := &State{URL: "http://cloud", PageSize: pageSize}
+	page, links, refusal := Paginate(&Request{Request: r, State: s, Query: values}, service,
 		[]string{"a", "b", "c", "d", "e"}, func(text string) string { return text })
 	if refusal != nil {
-		return fmt.Sprint(refusal.status)
+		return fmt.Sprint(refusal.Status)
 	}
 	text := fmt.Sprint(page)
 	for _, link := range links {

@@ -1,39 +1,40 @@
-package openstacktest
+package api
 
 import (
 	"net/http"
 	"strings"
 )
 
-// failure is an error in the form of the service.
-func failure(service string, status int, message string) answer {
+// Failure is an error in the form of the service.
+func Failure(service string, status int, message string) Answer {
 	// An invalid token is refused by keystonemiddleware, in front of the service and in Keystone's form.
 	if status == http.StatusUnauthorized {
-		return identityFailure(status, message)
+		return IdentityFailure(status, message)
 	}
 	switch service {
 	case ServiceCompute:
 		return computeFailure(status, message)
 	case ServiceNetwork:
-		return networkFailure(status, "HTTP"+strings.ReplaceAll(http.StatusText(status), " ", ""), message)
+		return NetworkFailure(status, "HTTP"+strings.ReplaceAll(http.StatusText(status), " ", ""), message)
 	case ServiceLoadBalancer:
-		return loadBalancerFailure(status, message)
+		return LoadBalancerFailure(status, message)
 	case ServiceKeyManager:
-		return answer{status: status, body: object{
+		return Answer{Status: status, Body: Object{
 			"code": status, "title": http.StatusText(status), "description": message,
 		}}
 	}
-	return identityFailure(status, message)
+	return IdentityFailure(status, message)
 }
 
-func identityFailure(status int, message string) answer {
-	return answer{status: status, body: object{"error": object{
+// IdentityFailure is an error in the form of Keystone.
+func IdentityFailure(status int, message string) Answer {
+	return Answer{Status: status, Body: Object{"error": Object{
 		"code": status, "title": http.StatusText(status), "message": message,
 	}}}
 }
 
 // computeFailure is in Nova's form, whose only key tells the kind (nova/api/openstack/wsgi.py, Fault).
-func computeFailure(status int, message string) answer {
+func computeFailure(status int, message string) Answer {
 	kind, known := map[int]string{
 		http.StatusBadRequest:            "badRequest",
 		http.StatusForbidden:             "forbidden",
@@ -49,19 +50,19 @@ func computeFailure(status int, message string) answer {
 	if !known {
 		kind = "computeFault"
 	}
-	return answer{status: status, body: object{kind: object{"code": status, "message": message}}}
+	return Answer{Status: status, Body: Object{kind: Object{"code": status, "message": message}}}
 }
 
-// networkFailure is in Neutron's form; kind is the name of Neutron's exception.
-func networkFailure(status int, kind, message string) answer {
-	return answer{status: status, body: object{"NeutronError": object{"type": kind, "message": message, "detail": ""}}}
+// NetworkFailure is in Neutron's form; kind is the name of Neutron's exception.
+func NetworkFailure(status int, kind, message string) Answer {
+	return Answer{Status: status, Body: Object{"NeutronError": Object{"type": kind, "message": message, "detail": ""}}}
 }
 
-// loadBalancerFailure is in Octavia's form, which it has from WSME.
-func loadBalancerFailure(status int, message string) answer {
+// LoadBalancerFailure is in Octavia's form, which it has from WSME.
+func LoadBalancerFailure(status int, message string) Answer {
 	code := "Client"
 	if status >= http.StatusInternalServerError {
 		code = "Server"
 	}
-	return answer{status: status, body: object{"faultcode": code, "faultstring": message, "debuginfo": nil}}
+	return Answer{Status: status, Body: Object{"faultcode": code, "faultstring": message, "debuginfo": nil}}
 }

@@ -1,4 +1,4 @@
-package openstacktest
+package api
 
 import (
 	"net/http"
@@ -11,7 +11,7 @@ import (
 // novaPageSize is Nova's [api] max_limit. Neutron and Octavia have no such limit unless they are given one (pagination_max_limit).
 const novaPageSize = 1000
 
-// paginate cuts out of all, which is in the list's order, the page that the query asks for with limit, marker (the id of the
+// Paginate cuts out of all, which is in the list's order, the page that the query asks for with limit, marker (the id of the
 // item before the page) and page_reverse (the page before the marker). A page holds at most as many items as the server
 // allows. The links are those for <resources>_links; none if there is nothing to link to.
 //
@@ -21,8 +21,8 @@ const novaPageSize = 1000
 // As with the real services a full page has a link to the next one, also when nothing is left: the next page is empty then.
 // Nova's view builder, Neutron's get_pagination_links and Octavia's pagination helper all compare the number of items
 // with the limit.
-func paginate[T any](r *request, service string, all []T, id func(T) string) (page []T, links []object, refusal *answer) {
-	limit, refusal := r.limit(service)
+func Paginate[T any](r *Request, service string, all []T, id func(T) string) (page []T, links []Object, refusal *Answer) {
+	limit, refusal := r.Limit(service)
 	if refusal != nil {
 		return nil, nil, refusal
 	}
@@ -31,10 +31,10 @@ func paginate[T any](r *request, service string, all []T, id func(T) string) (pa
 	}
 	reverse := r.reversed(service)
 	page = all
-	if marker := r.query.Get("marker"); marker != "" {
+	if marker := r.Query.Get("marker"); marker != "" {
 		at := slices.IndexFunc(all, func(item T) bool { return id(item) == marker })
 		if at < 0 {
-			bad := failure(service, http.StatusBadRequest, "marker ["+marker+"] not found")
+			bad := Failure(service, http.StatusBadRequest, "marker ["+marker+"] not found")
 			return nil, nil, &bad
 		}
 		page = all[at+1:]
@@ -55,8 +55,8 @@ func paginate[T any](r *request, service string, all []T, id func(T) string) (pa
 }
 
 // reversed tells whether the page before the marker is asked for. Octavia knows True only.
-func (r *request) reversed(service string) bool {
-	asked := r.query.Get("page_reverse")
+func (r *Request) reversed(service string) bool {
+	asked := r.Query.Get("page_reverse")
 	switch service {
 	case ServiceNetwork:
 		return strings.EqualFold(asked, "true")
@@ -66,7 +66,7 @@ func (r *request) reversed(service string) bool {
 	return false
 }
 
-func pageLinks[T any](r *request, service string, page []T, id func(T) string, limit int, reverse bool) (links []object) {
+func pageLinks[T any](r *Request, service string, page []T, id func(T) string, limit int, reverse bool) (links []Object) {
 	full, query := len(page) == limit, r.URL.Query()
 	if len(page) == 0 {
 		return emptyPageLinks(r, service, query, reverse)
@@ -84,27 +84,27 @@ func pageLinks[T any](r *request, service string, page []T, id func(T) string, l
 }
 
 // emptyPageLinks lead from beyond an end to the list's other side: Neutron's do, without a marker.
-func emptyPageLinks(r *request, service string, query url.Values, reverse bool) []object {
+func emptyPageLinks(r *Request, service string, query url.Values, reverse bool) []Object {
 	if service != ServiceNetwork {
 		return nil
 	}
 	if reverse {
-		return []object{r.pageLink(query, "next", "", false)}
+		return []Object{r.pageLink(query, "next", "", false)}
 	}
-	return []object{r.pageLink(query, "previous", "", true)}
+	return []Object{r.pageLink(query, "previous", "", true)}
 }
 
-// limit is how many items a page may have; 0: any number.
-func (r *request) limit(service string) (int, *answer) {
+// Limit is how many items a page may have; 0: any number.
+func (r *Request) Limit(service string) (int, *Answer) {
 	limit := 0
-	if text := r.query.Get("limit"); text != "" {
+	if text := r.Query.Get("limit"); text != "" {
 		var err error
 		if limit, err = strconv.Atoi(text); err != nil || limit < 0 {
-			bad := failure(service, http.StatusBadRequest, "Invalid input for field/attribute limit. Value: "+text+".")
+			bad := Failure(service, http.StatusBadRequest, "Invalid input for field/attribute limit. Value: "+text+".")
 			return 0, &bad
 		}
 	}
-	most := r.server.pageSize
+	most := r.State.PageSize
 	if most <= 0 && service == ServiceLoadBalancer {
 		most = octaviaPageSize
 	}
@@ -118,7 +118,7 @@ func (r *request) limit(service string) (int, *answer) {
 }
 
 // pageLink is a link to another page of the same list: a query with another marker.
-func (r *request) pageLink(query url.Values, rel, marker string, reverse bool) object {
+func (r *Request) pageLink(query url.Values, rel, marker string, reverse bool) Object {
 	query.Del("marker")
 	if marker != "" {
 		query.Set("marker", marker)
@@ -127,5 +127,27 @@ func (r *request) pageLink(query url.Values, rel, marker string, reverse bool) o
 	if reverse {
 		query.Set("page_reverse", "True")
 	}
-	return object{"rel": rel, "href": r.server.URL() + r.URL.Path + "?" + query.Encode()}
+	return Object{"rel": rel, "href": r.State.URL + r.URL.Path + "?" + query.Encode()}
+}
+
+// octaviaPageSize is how many items a page has at most (octavia/common/constants.py, DEFAULT_PAGE_SIZE).
+const octaviaPageSize = 1000
+
+// octaviaPageLinks: the links lose the filters and the fields, and have the limit that was used (octavia/api/common/pagination.py,
+// _make_links). Nothing in them is escaped.
+func octaviaPageLinks(r *Request, first, last string, limit int, full bool) (links []Object) {
+	query := "limit=" + strconv.Itoa(limit)
+	for _, key := range []string{"sort", "sort_key"} {
+		if asked := r.Query.Get(key); asked != "" {
+			query += "&" + key + "=" + asked
+		}
+	}
+	address := r.State.URL + r.URL.Path + "?" + query + "&marker="
+	if r.Query.Has("marker") {
+		links = append(links, Object{"rel": "previous", "href": address + first + "&page_reverse=True"})
+	}
+	if full {
+		links = append(links, Object{"rel": "next", "href": address + last})
+	}
+	return links
 }

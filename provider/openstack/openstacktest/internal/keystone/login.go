@@ -1,4 +1,4 @@
-package openstacktest
+package keystone
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // authBody is the body of POST /v3/auth/tokens.
@@ -59,17 +61,17 @@ type scopeBody struct {
 // createToken logs in. Most reasons why it cannot are the same 401.
 func createToken(r *request) answer {
 	var body authBody
-	if err := r.decode(&body); err != nil {
+	if err := r.Decode(&body); err != nil {
 		return malformed("Expecting to find valid JSON in request body.")
 	}
 	switch {
 	case body.Auth == nil:
 		return malformed("Expecting to find auth in request body.")
 	case body.Auth.Identity.Methods == nil:
-		return identityFailure(http.StatusBadRequest, "'methods' is a required property")
+		return api.IdentityFailure(http.StatusBadRequest, "'methods' is a required property")
 	}
 	for _, method := range body.Auth.Identity.Methods {
-		if !hasSection(r.body, method) {
+		if !hasSection(r.Body, method) {
 			return malformed("Expecting to find " + method + " in identity.")
 		}
 	}
@@ -96,12 +98,12 @@ func hasSection(body []byte, method string) bool {
 
 // malformed is Keystone's answer to a body in which something is missing.
 func malformed(what string) answer {
-	return identityFailure(http.StatusBadRequest, what+
+	return api.IdentityFailure(http.StatusBadRequest, what+
 		" The server could not comply with the request since it is either malformed or otherwise incorrect. The client is assumed to be in error.")
 }
 
 // refused is the 401 that does not say what is wrong.
-func (s *Cloud) refused() *answer {
+func (s *Service) refused() *answer {
 	a := s.unauthorized()
 	return &a
 }
@@ -109,23 +111,23 @@ func (s *Cloud) refused() *answer {
 func refusedAs(a answer) *answer { return &a }
 
 // issue makes the token valid.
-func (s *Cloud) issue(t *token) {
-	now := s.clock.Now()
-	for id, old := range s.identity.tokens {
+func (s *Service) issue(t *token) {
+	now := s.Clock.Now()
+	for id, old := range s.tokens {
 		if !now.Before(old.expires) {
-			delete(s.identity.tokens, id)
+			delete(s.tokens, id)
 		}
 	}
 	t.id, t.issued = s.newTokenID(), now
 	t.audit = append([]string{t.id[len(t.id)-22:]}, t.audit...)
 	if t.expires.IsZero() {
-		t.expires = now.Add(s.settings.tokenLife)
+		t.expires = now.Add(s.options.TokenLife)
 	}
-	s.identity.tokens[t.id] = t
+	s.tokens[t.id] = t
 }
 
 // identify finds who logs in. All methods that are named must agree.
-func (s *Cloud) identify(body authBody) (*token, *answer) {
+func (s *Service) identify(body authBody) (*token, *answer) {
 	t := &token{methods: body.Auth.Identity.Methods}
 	for _, method := range t.methods {
 		var (
@@ -157,16 +159,16 @@ func (s *Cloud) identify(body authBody) (*token, *answer) {
 }
 
 // unknownMethod tells which there are, unlike any other refusal.
-func (s *Cloud) unknownMethod() *answer {
+func (s *Service) unknownMethod() *answer {
 	a := s.unauthorized()
-	a.body = object{"error": object{
+	a.Body = object{"error": object{
 		"code": http.StatusUnauthorized, "title": "Unauthorized", "message": "Attempted to authenticate with an unsupported method.",
 		"identity": object{"methods": []string{"password", "token", "application_credential"}},
 	}}
 	return &a
 }
 
-func (s *Cloud) userWithPassword(b userBody) (*user, *answer) {
+func (s *Service) userWithPassword(b userBody) (*user, *answer) {
 	if b.ID == "" && b.Name == "" {
 		return nil, refusedAs(malformed("Expecting to find id or name in user."))
 	}
@@ -181,8 +183,8 @@ func (s *Cloud) userWithPassword(b userBody) (*user, *answer) {
 }
 
 // findUser finds a user by id, or by name and domain.
-func (s *Cloud) findUser(b userBody) *user {
-	for _, u := range s.identity.users {
+func (s *Service) findUser(b userBody) *user {
+	for _, u := range s.users {
 		if b.ID != "" && u.id == b.ID || b.ID == "" && u.name == b.Name && u.domain.is(b.Domain) {
 			return u
 		}
@@ -199,16 +201,16 @@ func (d *domain) is(b domainBody) bool {
 
 // userWithToken exchanges a token for another. It lives no longer than the first one, and neither a trust nor an application
 // credential can be left that way. A token that is not valid is not found: a 404, where all else that is wrong is a 401.
-func (s *Cloud) userWithToken(t *token, id string) (*user, *answer) {
+func (s *Service) userWithToken(t *token, id string) (*user, *answer) {
 	old := s.validToken(id)
 	switch {
 	case old == nil:
 		return nil, refusedAs(noToken(id))
 	case old.trust != nil:
-		return nil, refusedAs(identityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: "+
+		return nil, refusedAs(api.IdentityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: "+
 			"Using trust-scoped token to create another token. Create a new trust-scoped token instead."))
 	case old.application != nil:
-		return nil, refusedAs(identityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: "+
+		return nil, refusedAs(api.IdentityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: "+
 			"Using a delegated token to create another token is not allowed.."))
 	}
 	t.expires, t.audit = old.expires, old.audit[len(old.audit)-1:]
@@ -219,9 +221,9 @@ func (s *Cloud) userWithToken(t *token, id string) (*user, *answer) {
 // noToken tells a text that is no token from a token that is expired or revoked.
 func noToken(id string) answer {
 	if strings.HasPrefix(id, tokenPrefix) {
-		return identityFailure(http.StatusNotFound, "Failed to validate token")
+		return api.IdentityFailure(http.StatusNotFound, "Failed to validate token")
 	}
-	return identityFailure(http.StatusNotFound, "Could not recognize Fernet token")
+	return api.IdentityFailure(http.StatusNotFound, "Could not recognize Fernet token")
 }
 
 func union(a, b []string) []string {
@@ -231,12 +233,12 @@ func union(a, b []string) []string {
 }
 
 // userWithApplicationCredential: one that is asked for by id, and is not there, is a 404; by name it is a 401.
-func (s *Cloud) userWithApplicationCredential(t *token, body authBody) (*user, *answer) {
+func (s *Service) userWithApplicationCredential(t *token, body authBody) (*user, *answer) {
 	b := body.Auth.Identity.ApplicationCredential
 	if b.ID == "" && b.User == (userBody{}) {
 		return nil, refusedAs(malformed("Expecting to find user in application credential."))
 	}
-	for _, a := range s.identity.applications {
+	for _, a := range s.applications {
 		byID := b.ID != "" && a.id == b.ID
 		byName := b.ID == "" && a.name == b.Name && a.user == s.findUser(b.User)
 		if !byID && !byName {
@@ -249,13 +251,13 @@ func (s *Cloud) userWithApplicationCredential(t *token, body authBody) (*user, *
 		return a.user, nil
 	}
 	if b.ID != "" {
-		return nil, refusedAs(identityFailure(http.StatusNotFound, "Could not find Application Credential: "+b.ID+"."))
+		return nil, refusedAs(api.IdentityFailure(http.StatusNotFound, "Could not find Application Credential: "+b.ID+"."))
 	}
 	return nil, nil
 }
 
 // scope gives the token its project, if the user has a role there.
-func (s *Cloud) scope(t *token, raw json.RawMessage) *answer {
+func (s *Service) scope(t *token, raw json.RawMessage) *answer {
 	if t.application != nil {
 		return s.scopeToApplication(t, raw)
 	}
@@ -277,10 +279,10 @@ func (s *Cloud) scope(t *token, raw json.RawMessage) *answer {
 }
 
 // scopeToApplication: its project is its own, and asking for one, even that one, is refused, with the reason.
-func (s *Cloud) scopeToApplication(t *token, raw json.RawMessage) *answer {
+func (s *Service) scopeToApplication(t *token, raw json.RawMessage) *answer {
 	if raw != nil {
 		a := s.unauthorized()
-		a.body = object{"error": object{
+		a.Body = object{"error": object{
 			"code": http.StatusUnauthorized, "title": "Unauthorized", "identity": object{},
 			"message": "Error authenticating with application credential: Application credentials cannot request a scope.",
 		}}
@@ -301,11 +303,11 @@ func (b scopeBody) kinds() (n int) {
 	return n
 }
 
-func (s *Cloud) scopeToProject(t *token, id, name string, in domainBody) *answer {
+func (s *Service) scopeToProject(t *token, id, name string, in domainBody) *answer {
 	if id == "" && in == (domainBody{}) {
 		return refusedAs(malformed("Expecting to find domain in project."))
 	}
-	for _, p := range s.identity.projects {
+	for _, p := range s.projects {
 		if id != "" && p.id == id || id == "" && p.name == name && p.domain.is(in) {
 			if t.scopeTo(p) {
 				return nil
@@ -321,13 +323,13 @@ func (t *token) scopeTo(p *project) bool {
 }
 
 // scopeToTrust makes the trustee the trustor, as a trust with impersonation does. Another's trust is there, but forbidden.
-func (s *Cloud) scopeToTrust(t *token, id string) *answer {
-	for _, trust := range s.identity.trusts {
+func (s *Service) scopeToTrust(t *token, id string) *answer {
+	for _, trust := range s.trusts {
 		if trust.id != id {
 			continue
 		}
 		if trust.trustee != t.user || trust.trustor.disabled {
-			return refusedAs(identityFailure(http.StatusForbidden, "You are not authorized to perform the requested action."))
+			return refusedAs(api.IdentityFailure(http.StatusForbidden, "You are not authorized to perform the requested action."))
 		}
 		t.trust, t.user = trust, trust.trustor
 		if t.scopeTo(trust.project) {
@@ -340,14 +342,14 @@ func (s *Cloud) scopeToTrust(t *token, id string) *answer {
 // answer is the token as Keystone shows it.
 func (t *token) answer(r *request, status int) answer {
 	return answer{
-		status: status,
-		header: http.Header{"X-Subject-Token": {t.id}, "Vary": {"X-Auth-Token"}},
-		body:   object{"token": t.view(r.server, !r.query.Has("nocatalog"))},
+		Status: status,
+		Header: http.Header{"X-Subject-Token": {t.id}, "Vary": {"X-Auth-Token"}},
+		Body:   object{"token": t.view(r.server, !r.Query.Has("nocatalog"))},
 	}
 }
 
 // view leaves out the catalog of a token without a project: such a token has none.
-func (t *token) view(s *Cloud, withCatalog bool) object {
+func (t *token) view(s *Service, withCatalog bool) object {
 	view := object{
 		"methods":    t.methods,
 		"user":       t.user.view(),
@@ -400,7 +402,7 @@ func identityTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:
 func (r *request) onSubject(action string, handle func(*token) answer) answer {
 	id := r.Header.Get("X-Subject-Token")
 	if id == "" {
-		return identityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: identity:"+action+"_token.")
+		return api.IdentityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: identity:"+action+"_token.")
 	}
 	t := r.server.validToken(id)
 	if t == nil {
@@ -417,18 +419,18 @@ func getToken(r *request) answer {
 func deleteToken(r *request) answer {
 	return r.onSubject("revoke", func(t *token) answer {
 		t.revoked = true
-		return noContent()
+		return api.NoContent()
 	})
 }
 
 func listAuthProjects(r *request) answer {
 	views := []object{}
-	for _, p := range r.server.identity.projects {
+	for _, p := range r.server.projects {
 		if len(r.token.user.grants[p.id]) > 0 {
 			view := p.view()
 			view["domain_id"], view["enabled"] = p.domain.id, true
 			views = append(views, view)
 		}
 	}
-	return ok(object{"projects": views, "links": object{"next": nil, "previous": nil, "self": r.server.URL() + r.URL.Path}})
+	return api.OK(object{"projects": views, "links": object{"next": nil, "previous": nil, "self": r.server.URL + r.URL.Path}})
 }

@@ -1,4 +1,4 @@
-package openstacktest
+package keystone
 
 import (
 	"fmt"
@@ -21,12 +21,6 @@ const (
 
 // setting is a key of a configuration file with its value.
 type setting struct{ key, value string }
-
-// CloudConf is a complete cloud.conf that logs in to [DefaultProject]; see [Credentials.CloudConf].
-func (s *Cloud) CloudConf(method AuthMethod) string { return s.Credentials().CloudConf(method) }
-
-// CloudsYAML is a complete clouds.yaml that logs in to [DefaultProject]; see [Credentials.CloudsYAML].
-func (s *Cloud) CloudsYAML(method AuthMethod) string { return s.Credentials().CloudsYAML(method) }
 
 // CloudConf is a complete cloud.conf, the file of a cloud controller manager: the section Global, at whose end a caller may add
 // others. It panics for a method that there is none of.

@@ -1,4 +1,4 @@
-package openstacktest
+package keystone
 
 import (
 	"fmt"
@@ -36,21 +36,21 @@ type Credentials struct {
 }
 
 // AddProject makes a project with a user, an application credential of the user's, and a trust of the user's for another one.
-func (s *Cloud) AddProject(p Project) Credentials {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Service) AddProject(p Project) Credentials {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	return s.credentials(s.addProject(p))
 }
 
 // Credentials are those of [DefaultProject].
-func (s *Cloud) Credentials() Credentials {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.credentials(s.identity.projects[0])
+func (s *Service) Credentials() Credentials {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return s.credentials(s.projects[0])
 }
 
 // addProject is called with the lock held.
-func (s *Cloud) addProject(p Project) *project {
+func (s *Service) addProject(p Project) *project {
 	d := s.domainNamed(p.Domain)
 	made := &project{id: s.newIdentityID(), name: p.Name, domain: d}
 	roles := []string{"load-balancer_member", "member", "reader"}
@@ -61,29 +61,29 @@ func (s *Cloud) addProject(p Project) *project {
 	trustor.grants[made.id] = roles
 	trustee := s.addUser(p.Name+"-trustee", d)
 	id := s.newIdentityID()
-	s.identity.applications = append(s.identity.applications, &applicationCredential{
+	s.applications = append(s.applications, &applicationCredential{
 		id: id, name: p.Name + "-application", secret: "application-secret-" + id, user: trustor, project: made,
 	})
-	s.identity.trusts = append(s.identity.trusts, &trust{id: s.newIdentityID(), trustor: trustor, trustee: trustee, project: made})
-	s.identity.projects = append(s.identity.projects, made)
+	s.trusts = append(s.trusts, &trust{id: s.newIdentityID(), trustor: trustor, trustee: trustee, project: made})
+	s.projects = append(s.projects, made)
 	return made
 }
 
-func (s *Cloud) addUser(name string, d *domain) *user {
+func (s *Service) addUser(name string, d *domain) *user {
 	id := s.newIdentityID()
 	u := &user{id: id, name: name, password: "password-" + id, domain: d, grants: map[string][]string{}}
-	s.identity.users = append(s.identity.users, u)
+	s.users = append(s.users, u)
 	return u
 }
 
 // credentials is called with the lock held.
-func (s *Cloud) credentials(p *project) Credentials {
+func (s *Service) credentials(p *project) Credentials {
 	c := Credentials{
-		AuthURL: s.AuthURL(), Region: s.settings.region,
+		AuthURL: s.URL + Path + "/v3", Region: s.options.Region,
 		ProjectID: p.id, ProjectName: p.name, DomainID: p.domain.id, DomainName: p.domain.name,
-		CertificatePEM: s.certificatePEM(),
+		CertificatePEM: s.options.CertificatePEM(),
 	}
-	for _, t := range s.identity.trusts {
+	for _, t := range s.trusts {
 		if t.project == p {
 			c.UserID, c.Username, c.Password = t.trustor.id, t.trustor.name, t.trustor.password
 			c.TrustID, c.TrusteeID, c.TrusteeName, c.TrusteePassword = t.id, t.trustee.id, t.trustee.name, t.trustee.password
@@ -93,7 +93,7 @@ func (s *Cloud) credentials(p *project) Credentials {
 			c.Token = login.id
 		}
 	}
-	for _, a := range s.identity.applications {
+	for _, a := range s.applications {
 		if a.project == p {
 			c.ApplicationCredentialID, c.ApplicationCredentialName, c.ApplicationCredentialSecret = a.id, a.name, a.secret
 		}
@@ -102,16 +102,16 @@ func (s *Cloud) credentials(p *project) Credentials {
 }
 
 // RevokeTokens makes all tokens invalid that were issued so far; see [WithTokenCache].
-func (s *Cloud) RevokeTokens() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Service) RevokeTokens() {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.revoke(func(*token) bool { return true })
 }
 
 // ChangePassword gives the user with this id another password, and revokes the user's tokens, as Keystone does.
-func (s *Cloud) ChangePassword(userID, password string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Service) ChangePassword(userID, password string) error {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	u := s.findUser(userBody{ID: userID})
 	if u == nil {
 		return fmt.Errorf("change password: no user %s", userID)
@@ -121,9 +121,9 @@ func (s *Cloud) ChangePassword(userID, password string) error {
 }
 
 // DeleteApplicationCredential deletes it, and revokes the tokens that were issued for it.
-func (s *Cloud) DeleteApplicationCredential(id string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Service) DeleteApplicationCredential(id string) error {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if !s.deleteApplicationCredential(func(a *applicationCredential) bool { return a.id == id }) {
 		return fmt.Errorf("delete application credential: no %s", id)
 	}
@@ -131,13 +131,13 @@ func (s *Cloud) DeleteApplicationCredential(id string) error {
 }
 
 // changePassword, deleteApplicationCredential and revoke are called with the lock held.
-func (s *Cloud) changePassword(u *user, password string) {
+func (s *Service) changePassword(u *user, password string) {
 	u.password = password
 	s.revoke(func(t *token) bool { return t.user == u })
 }
 
-func (s *Cloud) deleteApplicationCredential(which func(*applicationCredential) bool) (found bool) {
-	s.identity.applications = slices.DeleteFunc(s.identity.applications, func(a *applicationCredential) bool {
+func (s *Service) deleteApplicationCredential(which func(*applicationCredential) bool) (found bool) {
+	s.applications = slices.DeleteFunc(s.applications, func(a *applicationCredential) bool {
 		if which(a) {
 			found = true
 			s.revoke(func(t *token) bool { return t.application == a })
@@ -148,10 +148,20 @@ func (s *Cloud) deleteApplicationCredential(which func(*applicationCredential) b
 	return found
 }
 
-func (s *Cloud) revoke(which func(*token) bool) {
-	for _, t := range s.identity.tokens {
+func (s *Service) revoke(which func(*token) bool) {
+	for _, t := range s.tokens {
 		if which(t) {
 			t.revoked = true
 		}
 	}
+}
+
+// OwnerOf returns the ID of the user of a project; "" without one.
+func (s *Service) OwnerOf(projectID string) string {
+	for _, t := range s.trusts {
+		if t.project.id == projectID {
+			return t.trustor.id
+		}
+	}
+	return ""
 }

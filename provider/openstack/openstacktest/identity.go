@@ -1,0 +1,61 @@
+package openstacktest
+
+import "github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/keystone"
+
+const (
+	// DefaultProject is the project of [Cloud.Credentials].
+	DefaultProject = keystone.DefaultProject
+	// DefaultDomain is the default domain of a [Project]. Its ID is "default", as in each OpenStack.
+	DefaultDomain = keystone.DefaultDomain
+	// CloudName is the name of the cloud in a clouds.yaml of [Credentials.CloudsYAML].
+	CloudName = keystone.CloudName
+)
+
+type (
+	// Project is a project with its domain. Admin gives its users the role admin.
+	Project = keystone.Project
+	// Credentials are all ways to log in to one project, as values and as configuration files.
+	Credentials = keystone.Credentials
+	// AuthMethod is a way to log in.
+	AuthMethod = keystone.AuthMethod
+)
+
+const (
+	// PasswordAuth logs in with the names of a user and a project and a password.
+	PasswordAuth = keystone.PasswordAuth
+	// TokenAuth uses an existing token, which cannot be renewed.
+	TokenAuth = keystone.TokenAuth
+	// ApplicationCredentialAuth logs in with the ID and the secret of an application credential.
+	ApplicationCredentialAuth = keystone.ApplicationCredentialAuth
+	// TrustAuth logs in with a trust and the password of its trustee.
+	TrustAuth = keystone.TrustAuth
+)
+
+// AuthURL is the versioned address of Keystone: the auth-url of cloud.conf.
+func (s *Cloud) AuthURL() string { return s.URL() + keystone.Path + "/v3" }
+
+// Credentials returns the credentials of [DefaultProject] with a new token.
+func (s *Cloud) Credentials() Credentials { return s.keystone.Credentials() }
+
+// AddProject adds a project with a user, an application credential of that user, and a trust
+// between that user and another one.
+func (s *Cloud) AddProject(p Project) Credentials { return s.keystone.AddProject(p) }
+
+// CloudConf returns a complete cloud.conf that logs in to [DefaultProject].
+func (s *Cloud) CloudConf(method AuthMethod) string { return s.Credentials().CloudConf(method) }
+
+// CloudsYAML returns a complete clouds.yaml that logs in to [DefaultProject].
+func (s *Cloud) CloudsYAML(method AuthMethod) string { return s.Credentials().CloudsYAML(method) }
+
+// RevokeTokens revokes all tokens that exist; see [WithTokenCache].
+func (s *Cloud) RevokeTokens() { s.keystone.RevokeTokens() }
+
+// ChangePassword changes the password of a user and revokes the user's tokens, as Keystone does.
+func (s *Cloud) ChangePassword(userID, password string) error {
+	return s.keystone.ChangePassword(userID, password)
+}
+
+// DeleteApplicationCredential deletes an application credential and revokes its tokens.
+func (s *Cloud) DeleteApplicationCredential(id string) error {
+	return s.keystone.DeleteApplicationCredential(id)
+}

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Microversion is a version of an API, such as 2.47.
+type Microversion struct{ Major, Minor int }
+
+func (v Microversion) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+
+// AtLeast compares with 2.minor.
+func (v Microversion) AtLeast(minor int) bool { return v.Minor >= minor }
+
+// The headers that name a Microversion of Nova's. The second one is from before there was one for all services.
+const (
+	microversionHeader     = "Openstack-Api-Version"
+	novaMicroversionHeader = "X-Openstack-Nova-Api-Version"
+)
+
+// RequestedMicroversion is as the client wrote it; "" for none.
+func RequestedMicroversion(r *http.Request) string {
+	for _, value := range r.Header.Values(microversionHeader) {
+		for one := range strings.SplitSeq(value, ",") {
+			if service, version, found := strings.Cut(strings.TrimSpace(one), " "); found && service == ServiceCompute {
+				return strings.TrimSpace(version)
+			}
+		}
+	}
+	return r.Header.Get(novaMicroversionHeader)
+}
+
+// Negotiate finds the Microversion for a request, or refuses it. Only Nova has any here.
+func Negotiate(service string, r *http.Request, newest int) (Microversion, *Answer) {
+	lowest, highest := Microversion{2, 1}, Microversion{2, newest}
+	requested := RequestedMicroversion(r)
+	switch {
+	case service != ServiceCompute || requested == "":
+		return lowest, nil
+	case requested == "latest":
+		return highest, nil
+	}
+	version, ok := parseMicroversion(requested)
+	if !ok {
+		refusal := Failure(service, http.StatusBadRequest,
+			"API Version String "+requested+" is of invalid format. Must be of format MajorNum.MinorNum.")
+		return Microversion{}, &refusal
+	}
+	if version.Major != 2 || version.Minor < lowest.Minor || version.Minor > highest.Minor {
+		// The headers name the version that there is none of.
+		refusal := WithMicroversion(service, version, Failure(service, http.StatusNotAcceptable, fmt.Sprintf(
+			"Version %s is not supported by the API. Minimum is %s and maximum is %s.", version, lowest, highest)))
+		return Microversion{}, &refusal
+	}
+	return version, nil
+}
+
+func parseMicroversion(text string) (Microversion, bool) {
+	major, minor, found := strings.Cut(text, ".")
+	if !found {
+		return Microversion{}, false
+	}
+	ma, err1 := strconv.ParseUint(major, 10, 16)
+	mi, err2 := strconv.ParseUint(minor, 10, 16)
+	return Microversion{int(ma), int(mi)}, err1 == nil && err2 == nil
+}
+
+// WithMicroversion says in the answer's header which Microversion it is of.
+func WithMicroversion(service string, v Microversion, a Answer) Answer {
+	if service != ServiceCompute {
+		return a
+	}
+	a.Header = a.Header.Clone()
+	if a.Header == nil {
+		a.Header = http.Header{}
+	}
+	a.Header.Set(microversionHeader, ServiceCompute+" "+v.String())
+	a.Header.Set(novaMicroversionHeader, v.String())
+	a.Header.Add("Vary", "OpenStack-API-Version, X-OpenStack-Nova-API-Version")
+	return a
+}

@@ -1,0 +1,2 @@
+// Package keystone is the simulated Keystone: users, projects, tokens and the catalog.
+package keystone

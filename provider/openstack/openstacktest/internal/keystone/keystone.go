@@ -1,0 +1,228 @@
+package keystone
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+)
+
+// Path is the path of Keystone.
+const Path = "/identity"
+
+// Names that a cloud has from its start.
+const (
+	// DefaultProject is the project of [Cloud.Credentials].
+	DefaultProject = "demo"
+	// DefaultDomain is the domain of projects that are given none; its id is "default", as in each OpenStack.
+	DefaultDomain = "Default"
+)
+
+// Options configure Keystone; package openstacktest documents them.
+type Options struct {
+	TokenLife, TokenCache time.Duration
+	Region                string
+	OtherRegions, Absent  []string
+	VersionedNetwork      bool
+	// CertificatePEM returns the certificate of the cloud; "" without TLS.
+	CertificatePEM func() string
+}
+
+// Service is Keystone.
+type Service struct {
+	*api.State
+	options Options
+
+	domains      []*domain
+	projects     []*project
+	users        []*user
+	applications []*applicationCredential
+	trusts       []*trust
+	tokens       map[string]*token
+	issued       uint64
+}
+
+// New returns a Keystone with [DefaultProject].
+func New(state *api.State, options Options) *Service {
+	s := &Service{
+		State: state, options: options, tokens: map[string]*token{},
+		domains: []*domain{{id: "default", name: DefaultDomain}},
+	}
+	state.DefaultProject = s.addProject(Project{Name: DefaultProject}).id
+	return s
+}
+
+type (
+	answer = api.Answer
+	object = api.Object
+)
+
+// request is a request to Keystone. The token is the caller's; nil for operations that need none.
+type request struct {
+	*api.Request
+	server *Service
+	token  *token
+}
+
+// operation is an operation of Keystone at a path below v3.
+func (s *Service) operation(
+	name, method, path string, handle func(*request) answer,
+) api.Operation {
+	return api.Operation{
+		Service: api.ServiceIdentity, Name: name, Pattern: method + " " + Path + path,
+		Handle: func(r *api.Request) answer {
+			return handle(&request{Request: r, server: s, token: s.tokens[r.Header.Get("X-Auth-Token")]})
+		},
+	}
+}
+
+func open(op api.Operation) api.Operation {
+	op.Open = true
+	return op
+}
+
+type domain struct{ id, name string }
+
+type project struct {
+	id, name string
+	domain   *domain
+}
+
+type user struct {
+	id, name, password string
+	domain             *domain
+	disabled           bool
+	// grants are the roles by project id.
+	grants map[string][]string
+}
+
+// applicationCredential lets a program log in as user, to one project.
+type applicationCredential struct {
+	id, name, secret string
+	user             *user
+	project          *project
+}
+
+// trust lets the trustee act in a project as the trustor.
+type trust struct {
+	id               string
+	trustor, trustee *user
+	project          *project
+}
+
+// token is a login. A nil project: it is not scoped, and good for nothing but Keystone.
+type token struct {
+	id              string
+	user            *user
+	project         *project
+	roles           []string
+	methods         []string
+	application     *applicationCredential
+	trust           *trust
+	issued, expires time.Time
+	// audit is the token's own audit id, and that of the login it goes back to.
+	audit []string
+	// revoked tokens are kept until they expire: services may have them in their caches. accepted is when one asked Keystone last.
+	revoked  bool
+	accepted time.Time
+}
+
+// Operations are the operations of Keystone.
+func (s *Service) Operations() []api.Operation {
+	return append([]api.Operation{
+		open(s.operation("version_list", "GET", "/{$}", identityVersions)),
+		open(s.operation("version_list", "GET", "", identityVersions)),
+		open(s.operation("version_get", "GET", "/v3/{$}", identityVersion)),
+		open(s.operation("version_get", "GET", "/v3", identityVersion)),
+		open(s.operation("token_create", "POST", "/v3/auth/tokens", createToken)),
+		s.operation("token_get", "GET", "/v3/auth/tokens", getToken),
+		s.operation("token_delete", "DELETE", "/v3/auth/tokens", deleteToken),
+		s.operation("catalog_get", "GET", "/v3/auth/catalog", getCatalog),
+		s.operation("auth_project_list", "GET", "/v3/auth/projects", listAuthProjects),
+	}, s.userOperations()...)
+}
+
+// newIdentityID makes an id as Keystone does: without hyphens.
+func (s *Service) newIdentityID() string { return strings.ReplaceAll(s.NewID(), "-", "") }
+
+// tokenPrefix is what Fernet tokens begin with in our time: the version and the first bytes of when they were made.
+const tokenPrefix = "gAAAAAB"
+
+// newTokenID makes an id that tells nothing, and that no other cloud has. The same calls give the same ids, but for the port.
+func (s *Service) newTokenID() string {
+	s.issued++
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s token %d", s.URL, s.issued))
+	return tokenPrefix + hex.EncodeToString(sum[:])
+}
+
+// domainNamed finds a domain, or makes it.
+func (s *Service) domainNamed(name string) *domain {
+	if name == "" {
+		name = DefaultDomain
+	}
+	for _, d := range s.domains {
+		if d.name == name {
+			return d
+		}
+	}
+	d := &domain{id: s.newIdentityID(), name: name}
+	s.domains = append(s.domains, d)
+	return d
+}
+
+// Authenticate finds the caller by the token of a request. The caller holds the lock.
+func (s *Service) Authenticate(service string, r *http.Request) (api.Caller, *api.Answer) {
+	id := r.Header.Get("X-Auth-Token")
+	t := s.validToken(id)
+	if service != api.ServiceIdentity {
+		t = s.tokenOfService(id)
+	}
+	if t == nil {
+		return api.Caller{}, s.refused()
+	}
+	if t.project == nil && service != api.ServiceIdentity {
+		refusal := api.Failure(service, http.StatusForbidden,
+			"Policy doesn't allow this to be performed without a project.")
+		return api.Caller{}, &refusal
+	}
+	caller := api.Caller{Admin: slices.Contains(t.roles, "admin")}
+	if t.project != nil {
+		caller.ProjectID = t.project.id
+	}
+	return caller, nil
+}
+
+// validToken is nil for a token that Keystone does not know, or no longer.
+func (s *Service) validToken(id string) *token {
+	t := s.tokens[id]
+	if t == nil || t.revoked || !s.Clock.Now().Before(t.expires) {
+		return nil
+	}
+	return t
+}
+
+// tokenOfService is what the services other than Keystone take for valid: they ask Keystone about a token, and remember the answer for
+// a while, all together (keystonemiddleware, token_cache_time and memcached_servers). So a token may outlive its revocation; see
+// [WithTokenCache].
+func (s *Service) tokenOfService(id string) *token {
+	t, now := s.tokens[id], s.Clock.Now()
+	if t != nil && !t.accepted.IsZero() && now.Before(t.expires) && now.Before(t.accepted.Add(s.options.TokenCache)) {
+		return t
+	}
+	if t = s.validToken(id); t != nil {
+		t.accepted = now
+	}
+	return t
+}
+
+// unauthorized is what Keystone answers to most that is wrong with a login: it does not say what.
+func (s *Service) unauthorized() answer {
+	a := api.IdentityFailure(http.StatusUnauthorized, "The request you have made requires authentication.")
+	a.Header = http.Header{"Www-Authenticate": {fmt.Sprintf("Keystone uri=%q", s.URL+Path)}}
+	return a
+}
