@@ -5,6 +5,7 @@ package settings
 import (
 	"cmp"
 	"math"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -35,13 +36,14 @@ func sections() []section {
 	}
 }
 
-func table() []row {
+// table is built once: every reconcile reads it.
+var table = sync.OnceValue(func() []row {
 	var all []row
 	for _, s := range sections() {
 		all = append(all, s.rows...)
 	}
 	return all
-}
+})
 
 // unlessEmpty is for options of a class: one that is not given leaves what is in [LoadBalancer].
 func unlessEmpty(value string) *string {
