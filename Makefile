@@ -58,6 +58,11 @@ test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	@echo "==> the demo, checked"
 	@$(MAKE) --no-print-directory demo CHECK=1
 
+.PHONY: soak
+soak: ## Run long random sequences of changes to load balancers, in about ten minutes
+	$(GO) test -count=1 -timeout 60m ./provider/openstack/internal/loadbalancer -run AnySequence -sequences 1000
+	$(GO) test -count=1 -timeout 60m ./provider/openstack/internal/loadbalancer/plan -run AnySequence -stories 100000
+
 .PHONY: test-drills
 test-drills: controlplane ## Run all drills of API server outages, in ten minutes, and write docs/reference/drills.md
 	FXCCM_DRILLS=all $(GO) test -v -count=1 -timeout 60m ./test/drills -update

@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,18 +10,20 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
+// More sequences are run by `make soak`.
+var sequences = flag.Uint64("sequences", 20, "how many random sequences to try")
+
 // Whatever the Service, the nodes and others in the cloud do, in whatever order: what there is in the end is what a new Service of this kind
 // gets, another pass writes nothing, and what is a user's is as it was.
 func TestAnySequence_Converges(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	for seed := range *sequences {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			s := newSequence(t, seed)
@@ -72,7 +75,6 @@ func newSequence(t *testing.T, seed uint64) *sequence {
 	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 	s := &sequence{Rand: rand.New(rand.NewPCG(seed, 2)), time: now, site: newSite(t, openstacktest.WithClock(now))}
 	// A cluster may have no nodes at times, and then they do not tell where a load balancer is to be.
-	s.kube = fake.NewClientset()
 	s.site.defaults.LoadBalancer.SubnetID = s.subnet
 	s.site.defaults.LoadBalancer.ManageSecurityGroups = seed%2 == 0
 	s.site.defaults.LoadBalancer.CreateMonitor = seed%3 == 0

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -22,7 +21,6 @@ import (
 func newCluster(t *testing.T, options ...openstacktest.Option) (*cluster, *v1.Node) {
 	t.Helper()
 	s := newSite(t, options...)
-	s.kube = fake.NewClientset()
 	return s.begin("cluster-1", s.kube), s.addNode("a")
 }
 
@@ -34,7 +32,7 @@ func TestD1_TwoClustersOfOneName_HaveALoadBalancerEach(t *testing.T) {
 	first.ensure(service, node)
 	firsts := s.LoadBalancers()[0]
 
-	s.kube = fake.NewClientset()
+	s.kube = newKube()
 	second := s.begin("cluster-2", s.kube)
 	same := s.addService("web", 80)
 	other := s.addNode("b")
@@ -60,7 +58,7 @@ func TestD3_AnnotationOfAnotherCluster_IsRefused(t *testing.T) {
 	first.ensure(s.addService("web", 80), node)
 	theirs := s.LoadBalancers()[0]
 
-	s.kube = fake.NewClientset()
+	s.kube = newKube()
 	second := s.begin("cluster-2", s.kube)
 	copied := s.addGuest(theirs.ID, "web", 80)
 	mark := s.mark()
@@ -155,7 +153,6 @@ func TestD7_UsersLoadBalancerWithoutFloatingIP_IsShared(t *testing.T) {
 func TestD14_LoadBalancerIsGone_FloatingIPAndSecurityGroupGoToo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.kube = fake.NewClientset()
 	s.defaults.LoadBalancer.ManageSecurityGroups = true
 	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
 	service := s.addService("web", 80)
@@ -289,8 +286,8 @@ func TestD44_TwoLoadBalancersOfOneService_OneStays(t *testing.T) {
 
 func TestEnsureAndUpdateAtOnce_AreOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	c, node := newCluster(t, openstacktest.WithProvisioning(30*time.Millisecond))
-	s := c.site
+	s, _ := newTickingSite(t, openstacktest.WithProvisioning(30*time.Millisecond))
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
 	service := s.addService("web", 80, 443)
 	c.ensure(service, node)
 	nodes := []*v1.Node{node, s.addNode("b"), s.addNode("c")}
@@ -423,7 +420,6 @@ func TestEnsure_MadeAnewAfterALongDeletion_KeepsItsAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			s.kube = fake.NewClientset()
 			s.AddLoadBalancerZone("second")
 			c := s.begin("cluster-1", s.kube)
 			// So that the first free address is not the one that it had.

@@ -249,7 +249,7 @@ func TestFailure_AfterEachRequest_IsMadeGood(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// To make one takes longer than all that is asked of it.
-			kube := fake.NewClientset()
+			kube := newKube()
 			phases := []string{"change"}
 			if strings.HasPrefix(name, "nothing") {
 				phases = []string{"creation", "deletion"}

@@ -1,22 +1,16 @@
 package loadbalancer
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/cloud-provider/api"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -32,29 +26,11 @@ func (l *LoadBalancers) remembered() string {
 
 const nothing = "0 memories, 0 names, 0 locks"
 
-// newSkipping is a cluster whose clock passes a minute in less than a second.
+// newSkipping is a cluster of internal load balancers whose clock goes on whenever somebody waits.
 func newSkipping(t *testing.T, options ...openstacktest.Option) *cluster {
 	t.Helper()
-	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
-	s := newSite(t, append(options, openstacktest.WithClock(now))...)
-	s.clock, s.kube = now, fake.NewClientset()
-	// The tracker of a fake client takes milliseconds for each object.
-	s.kube.PrependReactor("*", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if create, ok := action.(clienttesting.CreateAction); ok {
-			return true, create.GetObject(), nil
-		}
-		return true, &v1.Service{}, nil
-	})
+	s, _ := newTickingSite(t, options...)
 	s.defaults.LoadBalancer.SubnetID, s.defaults.LoadBalancer.InternalLB = s.subnet, true
-	ctx, cancel := context.WithCancel(t.Context())
-	var stepping sync.WaitGroup
-	stepping.Go(func() {
-		for ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
-			now.Step(100 * time.Millisecond)
-		}
-	})
-	t.Cleanup(func() { cancel(); stepping.Wait() })
 	return s.begin("cluster-1", s.kube)
 }
 
@@ -90,7 +66,7 @@ func waits(err error) error {
 }
 
 func TestMemory_OfServicesThatAreGone_IsFreed(t *testing.T) {
-	const many = 1000
+	const many = 20
 	for name, test := range map[string]struct {
 		change func(*v1.Service)
 		live   func(*cluster, *v1.Service) error
@@ -194,7 +170,6 @@ func TestMemory_UpdateAfterTheDeletion_LeavesNothing(t *testing.T) {
 func TestMemory_ServiceVanishesFromTheInformer_IsFreed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.kube = fake.NewClientset()
 	c, _ := watched(t, s)
 	service := s.addService("web", 80)
 	s.eventually("the provider sees the Service", func() bool { _, ok := c.objects.current(service); return ok })

@@ -1,7 +1,6 @@
 package loadbalancer
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,9 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/cloud-provider/api"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
@@ -59,18 +56,8 @@ func TestGet_AnnotationsOfALoadBalancerThatIsGone_AreLeftOfIt(t *testing.T) {
 // A plan of many steps takes many passes when Octavia takes its time with each. As long as it goes on the pauses between them do not grow.
 func TestEnsure_StepByStep_PausesDoNotGrow(t *testing.T) {
 	t.Parallel()
-	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
-	s := newSite(t, openstacktest.WithClock(now), openstacktest.WithProvisioning(10*time.Second))
-	s.clock, s.kube, s.defaults.LoadBalancer.SubnetID = now, fake.NewClientset(), s.subnet
-	ctx, cancel := context.WithCancel(t.Context())
-	var ticking sync.WaitGroup
-	ticking.Go(func() {
-		for ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
-			now.Step(100 * time.Millisecond)
-		}
-	})
-	t.Cleanup(func() { cancel(); ticking.Wait() })
+	s, now := newTickingSite(t, openstacktest.WithProvisioning(10*time.Second))
+	s.defaults.LoadBalancer.SubnetID = s.subnet
 	c := s.begin("cluster-1", s.kube)
 	service := s.addService("web", 1, 2, 3)
 	serve := func() {

@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -58,7 +57,6 @@ func (s *site) eventually(what string, so func() bool) {
 func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.kube = fake.NewClientset()
 	s.defaults.LoadBalancer.DriftPeriod = 200 * time.Millisecond
 	c, stop := watched(t, s)
 	first := s.register(s.addNode("a"))
@@ -126,7 +124,6 @@ func TestRepair_ThatIsNotDoneInOnePass_IsGoneOnWith(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			s.kube = fake.NewClientset()
 			s.defaults.LoadBalancer.DriftPeriod = 0
 			c, _ := watched(t, s)
 			s.register(s.addNode("a"))

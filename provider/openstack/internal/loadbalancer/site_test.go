@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/testr"
 	v1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
@@ -46,7 +48,7 @@ type site struct {
 func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
 	s := &site{
-		Cloud: openstacktest.NewCloud(options...), t: t, clock: clock.RealClock{},
+		Cloud: openstacktest.NewCloud(options...), t: t, kube: newKube(), clock: clock.RealClock{},
 		defaults: settings.Defaults{LoadBalancer: cloudconf.Default().LoadBalancer},
 	}
 	t.Cleanup(s.Close)
@@ -56,6 +58,26 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	s.AddSubnet(openstacktest.Subnet{NetworkID: s.external, CIDR: "203.0.113.0/24"})
 	s.AddRouter(openstacktest.Router{Name: "router", Subnets: []string{s.subnet}, ExternalNetworkID: s.external})
 	return s
+}
+
+// newTickingSite makes a site whose clock goes on whenever somebody waits for it.
+func newTickingSite(t *testing.T, options ...openstacktest.Option) (*site, *clocktesting.FakeClock) {
+	t.Helper()
+	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
+	s := newSite(t, append(options, openstacktest.WithClock(now))...)
+	s.clock = now
+	ctx, cancel := context.WithCancel(t.Context())
+	var ticking sync.WaitGroup
+	ticking.Go(func() {
+		for ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+			if now.HasWaiters() {
+				now.Step(100 * time.Millisecond)
+			}
+		}
+	})
+	t.Cleanup(func() { cancel(); ticking.Wait() })
+	return s, now
 }
 
 // cluster is a provider that serves one cluster, as of a term.

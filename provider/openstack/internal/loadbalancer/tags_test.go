@@ -155,8 +155,8 @@ func TestDelete_GuestWhosePartsOctaviaCannotDelete_IsNotDone(t *testing.T) {
 // Also without tags to take away, the last part is gone and not only asked to go.
 func TestDelete_GuestWhoseTagsAreGone_WaitsForItsEnd(t *testing.T) {
 	t.Parallel()
-	c, node := newCluster(t, openstacktest.WithProvisioning(200*time.Millisecond))
-	s := c.site
+	s, _ := newTickingSite(t, openstacktest.WithProvisioning(200*time.Millisecond))
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
 	id, guest := c.addUsers()
 	c.ensure(guest, node)
 	c.tagLate(id, "users")

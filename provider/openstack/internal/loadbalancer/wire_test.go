@@ -9,7 +9,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -18,7 +17,6 @@ import (
 func TestEnsure_NewExternalService_IsServed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, openstacktest.WithProvisioning(50*time.Millisecond))
-	s.kube = fake.NewClientset()
 	c := s.begin("cluster-1", s.kube)
 	service := s.addService("web", 80, 443)
 	status := c.ensure(service, s.addNode("a"), s.addNode("b"))
@@ -62,8 +60,7 @@ func polls(counts map[string]int) int {
 // D21: what is asked does not grow with ports and nodes, is asked once, and not again when nothing has changed.
 func TestEnsure_CountsOfRequests(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, openstacktest.WithProvisioning(50*time.Millisecond))
-	s.kube = fake.NewClientset()
+	s, _ := newTickingSite(t, openstacktest.WithProvisioning(50*time.Millisecond))
 	c := s.begin("cluster-1", s.kube)
 	var nodes []*v1.Node
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -97,7 +94,6 @@ func TestEnsure_CountsOfRequests(t *testing.T) {
 func TestEnsure_NodeComesOrGoes_OneMemberIsAskedFor(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.kube = fake.NewClientset()
 	c := s.begin("cluster-1", s.kube)
 	var nodes []*v1.Node
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -138,7 +134,6 @@ func TestDelete_TakesLong_OnlyTheLoadBalancerIsLookedAt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			s.kube = fake.NewClientset()
 			s.defaults.LoadBalancer.ManageSecurityGroups = true
 			c := s.begin("cluster-1", s.kube)
 			service := s.addService("web", 80)
@@ -171,7 +166,6 @@ func isOfAService(g openstacktest.SecurityGroup) bool { return strings.HasPrefix
 func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.kube = fake.NewClientset()
 	c := s.begin("cluster-1", s.kube)
 	nodes := []*v1.Node{s.addNode("a"), s.addNode("b")}
 	service := s.addService("web", 80)
@@ -210,7 +204,6 @@ func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
 func TestEnsure_RecreationWithOthersListenerInIt_ReadsBeforeItDeletes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.kube = fake.NewClientset()
 	s.AddLoadBalancerZone("second")
 	c := s.begin("cluster-1", s.kube)
 	node := s.addNode("a")
@@ -241,7 +234,6 @@ func TestEnsure_RecreationWithOthersListenerInIt_ReadsBeforeItDeletes(t *testing
 func TestEnsure_WhatStatusTreesHide_IsChangedAllTheSame(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.kube = fake.NewClientset()
 	s.defaults.LoadBalancer.CreateMonitor = true
 	c := s.begin("cluster-1", s.kube)
 	nodes := []*v1.Node{s.addNode("a"), s.addNode("b")}

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -12,17 +13,16 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-const (
-	// stories is how many are tried.
-	stories = 1000
-	// interruptions is how often the removal of a Service is tried, the last time to its end.
-	interruptions = 4
-)
+// More stories are run by `make soak`.
+var stories = flag.Uint64("stories", 300, "how many random stories to try")
+
+// interruptions is how often the removal of a Service is tried, the last time to its end.
+const interruptions = 4
 
 // From anything to anything, interrupted anywhere, with anything deleted or changed by others in between: in the end there is what should be,
 // nothing is left to do, and what is somebody else's is as it was.
 func TestChange_AnySequence_Converges(t *testing.T) {
-	for seed := range uint64(stories) {
+	for seed := range *stories {
 		story := newStory(seed)
 		for range 6 {
 			story.random()
