@@ -69,12 +69,12 @@ func (p *pass) tell(notes []plan.Notice) error {
 
 // execute takes the steps of a plan. What it makes becomes known to the Service, whatever comes of the rest.
 func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
-	p.config.Logger.V(4).Info("Plan for a load balancer", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
+	p.config.Logger.V(4).Info("Load balancer plan", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
 	created := p.claim.balancer == nil
-	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: p.claim.balancer, Patience: patience})
+	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: p.claim.balancer, Timeout: reconcileTimeout})
 	p.adopt(done)
 	p.remember(todo, done, created, err)
-	p.memory.bequeathed = bequeathed(p.memory.bequeathed, todo, done, err)
+	p.memory.inheritedVIP = inheritedVIP(p.memory.inheritedVIP, todo, done, err)
 	if len(done.Done) > 0 {
 		// It goes on, so the pause grows no longer: a plan of many steps takes many passes.
 		p.memory.waiting = time.Time{}
@@ -91,14 +91,14 @@ func (p *pass) execute(ctx context.Context, todo plan.Plan) error {
 	}
 	if p.claim.balancer.Status == balancer.PendingDelete {
 		p.memory.unsettle()
-		return p.wait("load balancer %s is being deleted; another is made when it is gone", p.claim.balancer.ID)
+		return p.wait("deleting load balancer %s; a new one is created after that", p.claim.balancer.ID)
 	}
 	return p.seeDone(ctx, created)
 }
 
-// bequeathed is where the load balancer is to be that takes the place of one that was deleted, whose address it is to have; nil if none is waited
+// inheritedVIP is where the load balancer is to be that takes the place of one that was deleted, whose address it is to have; nil if none is waited
 // for. Octavia deletes one for longer than a pass waits, and then it may be others' turn: before is what the last pass has kept.
-func bequeathed(before *balancer.VIP, todo plan.Plan, done apply.Result, err error) *balancer.VIP {
+func inheritedVIP(before *balancer.VIP, todo plan.Plan, done apply.Result, err error) *balancer.VIP {
 	deleted := slices.ContainsFunc(done.Done, func(step plan.Step) bool { _, is := step.(plan.DeleteLoadBalancer); return is })
 	deleting := done.LoadBalancer != nil && done.LoadBalancer.Status == balancer.PendingDelete
 	queued := errors.Is(err, apply.ErrQueued)
@@ -117,7 +117,7 @@ func bequeathed(before *balancer.VIP, todo plan.Plan, done apply.Result, err err
 
 // inherit has a new load balancer made with the address of the one that it replaces, if it is to be where that was.
 func (p *pass) inherit() {
-	vip, from := &p.desired.LoadBalancer.VIP, p.memory.bequeathed
+	vip, from := &p.desired.LoadBalancer.VIP, p.memory.inheritedVIP
 	if from != nil && vip.Address == "" && vip.PortID == "" && vip.SubnetID == from.SubnetID && vip.NetworkID == from.NetworkID {
 		vip.Address = from.Address
 	}
@@ -178,9 +178,9 @@ func (p *pass) handBack(err error) error {
 	case errors.As(err, &pending):
 		return p.wait("load balancer %s is %s", pending.LoadBalancerID, pending.Status)
 	case errors.Is(err, apply.ErrQueued):
-		return p.wait("its load balancer is not begun yet: %v", apply.ErrQueued)
+		return p.wait("the load balancer is %v", apply.ErrQueued)
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrChanged):
-		return later(shortestPause, "%v", err)
+		return later(minRetryDelay, "%v", err)
 	}
 	return err
 }
@@ -194,7 +194,7 @@ func (p *pass) seeDone(ctx context.Context, created bool) error {
 	if !lb.Status.Pending() {
 		return nil
 	}
-	is, err := p.config.Octavia.Settled(ctx, lb.ID, patience)
+	is, err := p.config.Octavia.Settled(ctx, lb.ID, reconcileTimeout)
 	switch {
 	case errors.Is(err, octavia.ErrPending):
 		return p.wait("load balancer %s is %s", lb.ID, is.Status)

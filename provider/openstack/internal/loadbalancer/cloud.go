@@ -44,7 +44,7 @@ func (p *pass) readFloatingIPs(ctx context.Context) error {
 	}
 	var since time.Time
 	if lb != nil && !p.repair {
-		since = p.changes.latest(p.identity.UID, p.config.Clock.Now().Add(-tick))
+		since = p.changes.latest(p.identity.UID, p.config.Clock.Now().Add(-listMaxAge))
 	}
 	var err error
 	p.floating, err = p.config.Neutron.FloatingIPsOf(ctx, query, since)
@@ -244,9 +244,9 @@ func (p *pass) status() *v1.LoadBalancerStatus {
 func (p *pass) dropDuplicates(ctx context.Context) error {
 	for i := range p.claim.duplicates {
 		duplicate := &p.claim.duplicates[i]
-		p.config.Logger.Info("A load balancer was made twice; one is deleted", "service", p.identity.Namespace+"/"+p.identity.Name, "loadBalancer", duplicate.ID)
+		p.config.Logger.Info("Deleting a duplicate load balancer", "service", p.identity.Namespace+"/"+p.identity.Name, "loadBalancer", duplicate.ID)
 		if err := p.removeOne(ctx, duplicate); err != nil {
-			return fmt.Errorf("delete load balancer %s, which was made twice: %w", duplicate.ID, err)
+			return fmt.Errorf("delete duplicate load balancer %s: %w", duplicate.ID, err)
 		}
 	}
 	return nil

@@ -435,7 +435,7 @@ func TestEnsure_MadeAnewAfterALongDeletion_KeepsItsAddress(t *testing.T) {
 			if err := s.DeleteLoadBalancer(other); err != nil {
 				t.Fatal(err)
 			}
-			s.Provision(openstacktest.ProvisioningRule{LoadBalancer: lb.Name, Times: 1, Duration: patience + time.Second})
+			s.Provision(openstacktest.ProvisioningRule{LoadBalancer: lb.Name, Times: 1, Duration: reconcileTimeout + time.Second})
 			service = s.now(service)
 			annotations("availability-zone", "second", "recreate", "true")(service)
 			s.update(service)

@@ -17,7 +17,7 @@ func (p *pass) locate(ctx context.Context) error {
 		return fmt.Errorf("learn the version of Octavia's API: %w", err)
 	}
 	// An older list serves to see whether Octavia is done, but not what is from before the last change that was made here.
-	age := tick
+	age := listMaxAge
 	if p.repair {
 		age = 0
 	}
@@ -72,7 +72,7 @@ func (p *pass) tellWhich(err error) error {
 	case p.claim.lost:
 		p.say(aboutIdentity, notice{
 			reason: "LoadBalancerLost", warning: true,
-			message: fmt.Sprintf("load balancer %s does not exist any more; another is made", p.settings.LoadBalancerID),
+			message: fmt.Sprintf("load balancer %s no longer exists; creating a new one", p.settings.LoadBalancerID),
 		})
 	default:
 		p.say(aboutIdentity)
@@ -88,12 +88,12 @@ func (p *pass) admitGuest() error {
 	}
 	if p.minor < 5 {
 		return &refusal{"LoadBalancerNotShared", fmt.Sprintf(
-			"load balancer %s cannot be shared: this Octavia (API 2.%d) has no tags to tell whose is what", lb.ID, p.minor)}
+			"load balancer %s cannot be shared: Octavia API 2.%d has no tags, which mark the owner of each part", lb.ID, p.minor)}
 	}
 	others := sharers(p.identity, lb)
 	if !slices.Contains(lb.Tags, p.identity.LoadBalancerName()) && len(others)+1 > p.settings.MaxShared {
 		return &refusal{"LoadBalancerNotShared", fmt.Sprintf(
-			"load balancer %s is shared by %d Services already; [LoadBalancer] max-shared-lb allows %d", lb.ID, len(others), p.settings.MaxShared)}
+			"load balancer %s is already shared by %d other Services; [LoadBalancer] max-shared-lb allows %d", lb.ID, len(others), p.settings.MaxShared)}
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func (l *LoadBalancers) SetInformers(factory informers.SharedInformerFactory) {
 	l.objects.set(services.Lister(), nodes.Lister(), func() bool { return servicesSynced() && nodesSynced() })
 	_, err := services.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: l.forgetDeleted})
 	if err != nil {
-		l.config.Logger.Error(err, "Services are not watched; what is remembered of one that loses its finalizer by hand stays until the term ends")
+		l.config.Logger.Error(err, "Watching Services failed; state of a Service whose finalizer is removed by hand stays until the term ends")
 	}
 	_, err = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { l.repairs.nodesMoved() },
@@ -31,7 +31,7 @@ func (l *LoadBalancers) SetInformers(factory informers.SharedInformerFactory) {
 		DeleteFunc: func(any) { l.repairs.nodesMoved() },
 	})
 	if err != nil {
-		l.config.Logger.Error(err, "Nodes are not watched; load balancers follow them when they are compared next")
+		l.config.Logger.Error(err, "Watching nodes failed; members follow node changes only at the next full comparison")
 	}
 }
 

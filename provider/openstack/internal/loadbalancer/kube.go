@@ -35,7 +35,7 @@ func (c *clusterUID) get(ctx context.Context) (string, error) {
 	}
 	namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("read the UID of namespace %s, which tells this cluster's load balancers from others': %w", metav1.NamespaceSystem, err)
+		return "", fmt.Errorf("read the UID of namespace %s, which identifies this cluster's load balancers: %w", metav1.NamespaceSystem, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -51,18 +51,18 @@ type Observer interface {
 
 // Pacing. None of it decides what is done.
 const (
-	// patience is how long a pass waits for Octavia, in all, before it is handed back.
-	patience = 4 * time.Second
-	// farewell is the same for a deletion. A deletion keeps a worker of the service controller
+	// reconcileTimeout is how long a pass waits for Octavia, in all, before it is handed back.
+	reconcileTimeout = 4 * time.Second
+	// deleteTimeout is the same for a deletion. A deletion keeps a worker of the service controller
 	// wherever it waits.
-	farewell = 10 * time.Second
-	// tick is how old a list of load balancers may be that tells whether one is ready.
-	tick = 2 * time.Second
+	deleteTimeout = 10 * time.Second
+	// listMaxAge is how old a list of load balancers may be that tells whether one is ready.
+	listMaxAge = 2 * time.Second
 	// A pass that is handed back comes again after a tenth of the time that it has been waited for, within these bounds.
-	shortestPause, longestPause = time.Second, 15 * time.Second
-	// complaint is after how long it is looked again whether the reason not to serve a Service still holds. A change of the Service is
+	minRetryDelay, maxRetryDelay = time.Second, 15 * time.Second
+	// refusalRecheck is after how long it is looked again whether the reason not to serve a Service still holds. A change of the Service is
 	// seen at once.
-	complaint = 5 * time.Minute
+	refusalRecheck = 5 * time.Minute
 )
 
 // LoadBalancers serves Services. It is safe for concurrent use. [LoadBalancers.Close] ends it.
@@ -172,7 +172,7 @@ func (l *LoadBalancers) ensure(ctx context.Context, r request) (*v1.LoadBalancer
 	defer unlock()
 	service, ok := l.objects.current(r.service)
 	if !ok {
-		return nil, fmt.Errorf("service %s/%s wants no load balancer any more", r.service.Namespace, r.service.Name)
+		return nil, fmt.Errorf("service %s/%s no longer requests a load balancer", r.service.Namespace, r.service.Name)
 	}
 	r.service = service
 	r.nodes = l.objects.nodesOr(r.nodes)

@@ -38,9 +38,9 @@ type memory struct {
 	// waitsFor is what was said then.
 	waitsFor string
 
-	// bequeathed is where the next load balancer is to be, with the address of the one that is being deleted for it; nil: nothing tells. If it cannot
+	// inheritedVIP is where the next load balancer is to be, with the address of the one that is being deleted for it; nil: nothing tells. If it cannot
 	// have that address, the pass that has tried forgets it.
-	bequeathed *balancer.VIP
+	inheritedVIP *balancer.VIP
 
 	// input is what the last decision was made of. A repair compares what it would become with other nodes.
 	input *desired.Input
@@ -182,7 +182,7 @@ func (c *changes) note(id string, now time.Time) {
 	if c.at == nil {
 		c.at = map[string]time.Time{}
 	}
-	maps.DeleteFunc(c.at, func(_ string, at time.Time) bool { return now.Sub(at) > 2*tick })
+	maps.DeleteFunc(c.at, func(_ string, at time.Time) bool { return now.Sub(at) > 2*listMaxAge })
 	c.at[id] = now
 }
 

@@ -53,7 +53,7 @@ func locateNamed(id balancer.Identity, service *v1.Service, named string, all []
 		c := locateUnnamed(id, service, all, tagged)
 		if c.balancer == nil && c.deleting == nil {
 			if !wasServed(service) {
-				return claim{}, &refusal{"LoadBalancerNotFound", fmt.Sprintf("there is no load balancer %s, which annotation %s names", named, settings.AnnotationLoadBalancerID)}
+				return claim{}, &refusal{"LoadBalancerNotFound", fmt.Sprintf("load balancer %s, named by annotation %s, does not exist", named, settings.AnnotationLoadBalancerID)}
 			}
 			c.lost = true
 		}
@@ -61,7 +61,7 @@ func locateNamed(id balancer.Identity, service *v1.Service, named string, all []
 	}
 	lb := all[i]
 	if other := balancer.ClusterOf(lb.Tags); other != "" && other != id.ClusterUID {
-		return claim{}, &refusal{"LoadBalancerOfOtherCluster", fmt.Sprintf("load balancer %s, which annotation %s names, belongs to another cluster (%s)", named, settings.AnnotationLoadBalancerID, other)}
+		return claim{}, &refusal{"LoadBalancerOfOtherCluster", fmt.Sprintf("load balancer %s, named by annotation %s, belongs to another cluster (%s)", named, settings.AnnotationLoadBalancerID, other)}
 	}
 	if !isOwn(id, lb, tagged) {
 		if lb.Status.Gone() {

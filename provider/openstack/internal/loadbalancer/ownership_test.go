@@ -82,7 +82,7 @@ func TestLocate(t *testing.T) {
 		"named: another cluster's, made by OCCM":  {named: "a", all: []balancer.LoadBalancer{of("a", "kube_service_prod_default_web", "kube_service_prod_default_web")}, want: "a", role: balancer.Guest},
 		"named: another cluster's, made by fxccm": {named: "a", all: []balancer.LoadBalancer{of("a", ownName, ownName, elsewhere, service)}, refused: "LoadBalancerOfOtherCluster"},
 		// D5.
-		"named: it does not exist any more":           {named: "a", served: true, lost: true},
+		"named: it no longer exists":                  {named: "a", served: true, lost: true},
 		"named: it never existed":                     {named: "a", refused: "LoadBalancerNotFound"},
 		"named: gone, and there is another":           {named: "a", served: true, all: []balancer.LoadBalancer{of("b", ownName, ours, service)}, want: "b", role: balancer.Owner},
 		"named: own, with a duplicate":                {named: "b", all: []balancer.LoadBalancer{old(of("a", ownName, ours, service)), of("b", ownName, ours, service)}, want: "b", role: balancer.Owner, duplicates: 1},

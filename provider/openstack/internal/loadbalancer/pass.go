@@ -72,7 +72,7 @@ func (p *pass) run(ctx context.Context) (*v1.LoadBalancerStatus, error) {
 func (p *pass) explain(err error) error {
 	var refused *refusal
 	if errors.As(err, &refused) {
-		return later(complaint, "%s", refused.message)
+		return later(refusalRecheck, "%s", refused.message)
 	}
 	return err
 }
@@ -95,7 +95,7 @@ func (p *pass) wait(format string, arguments ...any) error {
 // waitOn hands the pass back for the same reason as the last one.
 func (p *pass) waitOn() error {
 	waited := p.config.Clock.Since(p.memory.waiting)
-	return later(min(max(waited/10, shortestPause), longestPause), "%s", p.memory.waitsFor)
+	return later(min(max(waited/10, minRetryDelay), maxRetryDelay), "%s", p.memory.waitsFor)
 }
 
 // say tells whoever made the Service what there is to say about a topic.
@@ -153,7 +153,7 @@ func (p *pass) await(ctx context.Context) error {
 		return p.wait("load balancer %s is %s", lb.ID, lb.Status)
 	}
 	if lb := p.claim.deleting; lb != nil && p.claim.balancer == nil {
-		return p.wait("load balancer %s is being deleted; another is made when it is gone", lb.ID)
+		return p.wait("deleting load balancer %s; a new one is created after that", lb.ID)
 	}
 	if p.claim.balancer == nil && !p.create {
 		return fmt.Errorf("service %s/%s has no load balancer yet", p.service.Namespace, p.service.Name)
@@ -204,7 +204,7 @@ func (p *pass) decide(ctx context.Context) error {
 	case errors.As(err, &noNode):
 		return p.wait("%v", noNode)
 	case errors.As(err, &impossible):
-		return p.refuse(aboutPlaces, &refusal{"LoadBalancerImpossible", impossible.Message})
+		return p.refuse(aboutPlaces, &refusal{"UnsupportedConfiguration", impossible.Message})
 	case err != nil:
 		return err
 	}
@@ -212,11 +212,11 @@ func (p *pass) decide(ctx context.Context) error {
 	var cannot error
 	p.desired, notes, cannot = desired.Build(input)
 	if cannot != nil {
-		notes = append(notes, desired.Notice{Reason: "LoadBalancerImpossible", Message: cannot.Error(), Warning: true})
+		notes = append(notes, desired.Notice{Reason: "UnsupportedConfiguration", Message: cannot.Error(), Warning: true})
 	}
 	p.say(aboutDesired, said(notes)...)
 	if cannot != nil {
-		return &refusal{"LoadBalancerImpossible", cannot.Error()}
+		return &refusal{"UnsupportedConfiguration", cannot.Error()}
 	}
 	p.wish = desired.Hash(below(p.desired))
 	// Other nodes are put in when it is looked at again; these need not be kept until then.

@@ -150,7 +150,7 @@ func TestBequeathed_UntilTheNewOneIsBegun(t *testing.T) {
 		"the address cannot be had":    {kept, []plan.Step{create}, apply.Result{}, errors.New("in use"), false},
 		"the new one is made":          {nil, []plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove, create}, LoadBalancer: old}, nil, false},
 	} {
-		if got := bequeathed(test.before, plan.Plan{Steps: test.todo}, test.done, test.err); (got != nil && got.Address == "10.0.0.9") != test.want {
+		if got := inheritedVIP(test.before, plan.Plan{Steps: test.todo}, test.done, test.err); (got != nil && got.Address == "10.0.0.9") != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

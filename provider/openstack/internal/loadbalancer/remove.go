@@ -111,7 +111,7 @@ func (p *pass) remove(ctx context.Context) error {
 	if err := p.look(ctx); err != nil {
 		return err
 	}
-	end := p.config.Clock.Now().Add(farewell)
+	end := p.config.Clock.Now().Add(deleteTimeout)
 	if lb := p.claim.deleting; lb != nil && p.claim.balancer == nil {
 		// The pass that has asked for that has done the rest, unless it was interrupted; so it is soon enough to look when this is over.
 		if err := p.seeGone(ctx, lb, end); err != nil {
@@ -148,7 +148,7 @@ func (p *pass) removeOne(ctx context.Context, lb *balancer.LoadBalancer) error {
 		}
 	}
 	other.observed = balancer.Observed{LoadBalancer: lb, Role: balancer.Owner, FloatingIPs: other.floating}
-	return other.removeSeen(ctx, p.config.Clock.Now().Add(farewell))
+	return other.removeSeen(ctx, p.config.Clock.Now().Add(deleteTimeout))
 }
 
 // removeSeen removes what was observed. After end it waits no more.
@@ -160,8 +160,8 @@ func (p *pass) removeSeen(ctx context.Context, end time.Time) error {
 	p.silent = false
 	blocks := p.tell(todo.Notices)
 	lb := p.observed.LoadBalancer
-	p.config.Logger.V(4).Info("Plan of a removal", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
-	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: lb, Patience: max(0, end.Sub(p.config.Clock.Now()))})
+	p.config.Logger.V(4).Info("Load balancer deletion plan", "service", p.service.Namespace+"/"+p.service.Name, "plan", todo.String())
+	done, err := p.executor.Run(ctx, todo, apply.State{LoadBalancer: lb, Timeout: max(0, end.Sub(p.config.Clock.Now()))})
 	p.changes.note(p.identity.UID, p.config.Clock.Now())
 	if lb != nil {
 		p.changes.note(lb.ID, p.config.Clock.Now())
@@ -195,7 +195,7 @@ func (p *pass) seeGone(ctx context.Context, lb *balancer.LoadBalancer, end time.
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("load balancer %s was to be deleted and is %s", lb.ID, last.Status)
+	return fmt.Errorf("load balancer %s is %s after its deletion", lb.ID, last.Status)
 }
 
 // readContents reads what lies below the load balancer, also if it is to go as a whole: a guest's listeners tell of the guest when somebody has

@@ -20,13 +20,13 @@ import (
 
 // Pacing of repairs.
 const (
-	// crowd is how many load balancers are repaired at a time.
-	crowd = 8
-	// deepest is how many load balancers are read to the last field in a period, which takes a request for each of their ports: after a start
+	// workers is how many load balancers are repaired at a time.
+	workers = 8
+	// deepScanBatch is how many load balancers are read to the last field in a period, which takes a request for each of their ports: after a start
 	// none has been yet.
-	deepest = 20
-	// calm is how long nodes must have been left alone: changes come in bursts, and upstream's node sync does its part first.
-	calm = time.Second
+	deepScanBatch = 20
+	// nodeDebounce is how long nodes must have been left alone: changes come in bursts, and upstream's node sync does its part first.
+	nodeDebounce = time.Second
 	// A repair that failed is tried again after such a pause, which doubles.
 	firstRetry, lastRetry = 5 * time.Second, 5 * time.Minute
 )
@@ -83,7 +83,7 @@ func (r *repairs) start() {
 	}
 	r.begun.Do(func() {
 		r.alive.Go(r.watch)
-		for range crowd {
+		for range workers {
 			r.alive.Go(r.work)
 		}
 	})
@@ -128,7 +128,7 @@ func (r *repairs) nodesMoved() {
 func (r *repairs) watch() {
 	every := r.of.config.Defaults.LoadBalancer.DriftPeriod
 	// Without a period the timer is never looked at.
-	period := r.of.config.Clock.NewTimer(max(every, calm))
+	period := r.of.config.Clock.NewTimer(max(every, nodeDebounce))
 	defer period.Stop()
 	var due <-chan time.Time
 	if every > 0 {
@@ -142,7 +142,7 @@ func (r *repairs) watch() {
 			period.Reset(every)
 			r.ask(true)
 		case <-r.moved:
-			if !r.pause(calm) {
+			if !r.pause(nodeDebounce) {
 				return
 			}
 			r.ask(false)
@@ -166,11 +166,11 @@ func (r *repairs) ask(all bool) {
 	uids := r.of.memories.all()
 	for i, uid := range uids {
 		// Others each time.
-		deep := all && (i-r.turn+len(uids))%len(uids) < deepest
+		deep := all && (i-r.turn+len(uids))%len(uids) < deepScanBatch
 		r.queue.Add(repair{service: uid, all: all, deep: deep})
 	}
 	if all && len(uids) > 0 {
-		r.turn = (r.turn + deepest) % len(uids)
+		r.turn = (r.turn + deepScanBatch) % len(uids)
 	}
 }
 
@@ -195,7 +195,7 @@ func (r *repairs) settle(item repair, err error) {
 		item.begun = true
 		r.queue.AddAfter(item, max(wait.RetryAfter(), firstRetry))
 	default:
-		r.of.config.Logger.Error(err, "Repair of a load balancer failed; it is tried again", "service", r.of.memories.whose(item.service).String())
+		r.of.config.Logger.Error(err, "Load balancer reconcile failed; retrying", "service", r.of.memories.whose(item.service).String())
 		item.begun = true
 		r.queue.AddRateLimited(item)
 	}

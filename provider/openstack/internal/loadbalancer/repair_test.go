@@ -115,7 +115,7 @@ func TestRepair_ThatIsNotDoneInOnePass_IsGoneOnWith(t *testing.T) {
 	t.Parallel()
 	for name, hinder := range map[string]func(s *site, id string) (remove func()){
 		"a step takes long": func(s *site, id string) func() {
-			return s.Provision(openstacktest.ProvisioningRule{LoadBalancer: id, Times: 1, Duration: patience + time.Second})
+			return s.Provision(openstacktest.ProvisioningRule{LoadBalancer: id, Times: 1, Duration: reconcileTimeout + time.Second})
 		},
 		"the second step fails": func(s *site, _ string) func() {
 			return s.Inject(openstacktest.Fault{Operation: "loadbalancer_member_create", Skip: 1, Times: 1, Status: http.StatusInternalServerError})

@@ -138,7 +138,7 @@ func TestDelete_TakesLong_OnlyTheLoadBalancerIsLookedAt(t *testing.T) {
 			c := s.begin("cluster-1", s.kube)
 			service := s.addService("web", 80)
 			c.ensure(service, s.addNode("a"))
-			s.Provision(openstacktest.ProvisioningRule{LoadBalancer: s.LoadBalancers()[0].ID, Times: 1, Duration: farewell + 2*time.Second})
+			s.Provision(openstacktest.ProvisioningRule{LoadBalancer: s.LoadBalancers()[0].ID, Times: 1, Duration: deleteTimeout + 2*time.Second})
 			if others {
 				if err := c.config.Octavia.DeleteLoadBalancer(t.Context(), s.LoadBalancers()[0].ID, true); err != nil {
 					t.Fatal(err)

@@ -113,8 +113,8 @@ func New(config Config) *Executor {
 type State struct {
 	// LoadBalancer is what the plan was made for, as it was seen last: its ID, VIP, status and tags count. Nil: there is none.
 	LoadBalancer *balancer.LoadBalancer
-	// Patience is how long the run may wait for Octavia, in all. 0: it takes the steps that need no waiting.
-	Patience time.Duration
+	// Timeout is how long the run may wait for Octavia, in all. 0: it takes the steps that need no waiting.
+	Timeout time.Duration
 }
 
 // Result is what a run has done, whatever its error.
@@ -144,7 +144,7 @@ type Result struct {
 //
 // Anything else is what Octavia or Neutron has said.
 func (e *Executor) Run(ctx context.Context, p plan.Plan, start State) (Result, error) {
-	r := &run{Executor: e, end: e.clock.Now().Add(start.Patience), made: map[thing]string{}}
+	r := &run{Executor: e, end: e.clock.Now().Add(start.Timeout), made: map[thing]string{}}
 	if start.LoadBalancer != nil {
 		lb := *start.LoadBalancer
 		r.result.LoadBalancer = &lb

@@ -13,13 +13,13 @@ var (
 	// ErrFailed is of a step on a load balancer that is in ERROR.
 	ErrFailed = errors.New("in ERROR")
 	// ErrGone is of a step for what does not exist any more.
-	ErrGone = errors.New("it does not exist any more")
+	ErrGone = errors.New("it no longer exists")
 	// ErrChanged is of a step that would replace the load balancer's tags, or delete it, when they are not what the plan was made for.
-	ErrChanged = errors.New("somebody else has just changed its tags")
+	ErrChanged = errors.New("its tags were changed concurrently")
 	// ErrNotDeleted is of what is there after Octavia has deleted it.
 	ErrNotDeleted = errors.New("is not deleted")
 	// ErrQueued is of a load balancer that is not begun yet, since others are being made. No request was made for it.
-	ErrQueued = errors.New("others are being made, and Octavia makes one after the other")
+	ErrQueued = errors.New("queued: Octavia creates the load balancers of a project one at a time")
 )
 
 // StepError tells which step of a plan could not be taken. Those after it have not been tried.

@@ -47,7 +47,7 @@ func (r *run) askNeutron(ctx context.Context, step plan.Step) error {
 	case plan.RemoveGroup:
 		return r.neutron.RemoveGroup(ctx, s.Port, s.GroupID)
 	}
-	return fmt.Errorf("no step %T is known", step)
+	return fmt.Errorf("unknown step %T", step)
 }
 
 // createFloatingIP tries the subnets in their order, until one has an address left.
@@ -86,7 +86,7 @@ func (r *run) attachFloatingIP(ctx context.Context, s plan.AttachFloatingIP) err
 	attached := balancer.FloatingIP{ID: s.ID, Address: s.Address}
 	if s.ID == "" {
 		if r.result.FloatingIP == nil {
-			return errors.New("no earlier step has made the floating IP")
+			return errors.New("no earlier step created the floating IP")
 		}
 		attached = *r.result.FloatingIP
 	}
@@ -102,7 +102,7 @@ func (r *run) attachFloatingIP(ctx context.Context, s plan.AttachFloatingIP) err
 func (r *run) vipPort(ref plan.Ref) (string, error) {
 	lb := r.result.LoadBalancer
 	if lb == nil || lb.ID != r.loadBalancer(ref) || lb.VIP.PortID == "" {
-		return "", fmt.Errorf("the port of the load balancer %s is not known", r.loadBalancer(ref))
+		return "", fmt.Errorf("the VIP port of load balancer %s is unknown", r.loadBalancer(ref))
 	}
 	return lb.VIP.PortID, nil
 }
@@ -123,7 +123,7 @@ func (r *run) withGroup(ref plan.Ref, request func(id string) error) error {
 		id = r.group
 	}
 	if id == "" {
-		return errors.New("no earlier step has made the security group")
+		return errors.New("no earlier step created the security group")
 	}
 	return request(id)
 }

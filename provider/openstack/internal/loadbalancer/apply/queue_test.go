@@ -36,10 +36,10 @@ func newQueued() *queued {
 	return &queued{o, New(Config{Octavia: o}), make(chan error, 100)}
 }
 
-func (q *queued) begin(ctx context.Context, name string, patience time.Duration) {
+func (q *queued) begin(ctx context.Context, name string, timeout time.Duration) {
 	go func() {
 		step := plan.CreateLoadBalancer{LoadBalancer: balancer.LoadBalancer{Name: name}}
-		_, err := q.executor.Run(ctx, plan.Plan{Steps: []plan.Step{step}}, State{Patience: patience})
+		_, err := q.executor.Run(ctx, plan.Plan{Steps: []plan.Step{step}}, State{Timeout: timeout})
 		q.ended <- err
 	}()
 }

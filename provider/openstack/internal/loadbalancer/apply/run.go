@@ -64,7 +64,7 @@ func (r *run) mend(ctx context.Context, request func() error) error {
 	return r.attempt(ctx, request, true)
 }
 
-// attempt repeats the request while it is refused for the state of what it is for, and once if it is not known whether it is carried out: after
+// attempt repeats the request while it is refused for the state of what it is for, and once if its outcome is unknown: after
 // that, if it is.
 func (r *run) attempt(ctx context.Context, request func() error, mends bool) error {
 	for refusals := 0; ; refusals++ {
@@ -152,7 +152,7 @@ func (r *run) find(kind string, ref plan.Ref) (string, error) {
 	}
 	id, ok := r.made[thing{kind, ref.Made}]
 	if !ok {
-		return "", fmt.Errorf("no earlier step has made %s %s", kind, ref.Made)
+		return "", fmt.Errorf("no earlier step created %s %s", kind, ref.Made)
 	}
 	return id, nil
 }

@@ -202,7 +202,7 @@ func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
 	for name, story := range stories() {
 		s := newSite(t)
 		start, steps := story(s)
-		if _, err := s.run(start, patient, steps...); err != nil {
+		if _, err := s.run(start, unlimited, steps...); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		ends := slices.Clone(s.done)
@@ -214,7 +214,7 @@ func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
 					start, steps := story(s)
 					s.ForgetCalls()
 					s.Inject(openstacktest.Fault{Match: isChange, Skip: change, Times: 1, Status: http.StatusInternalServerError, AfterEffect: after})
-					done, err := s.run(start, patient, steps...)
+					done, err := s.run(start, unlimited, steps...)
 					at, _ := slices.BinarySearch(ends, change+1)
 					var failed *StepError
 					if !errors.As(err, &failed) {
@@ -242,7 +242,7 @@ func TestRun_FaultAtTheLook_StopsThere(t *testing.T) {
 	s.Inject(openstacktest.Fault{Operation: "loadbalancer_get", Status: http.StatusInternalServerError})
 	s.Inject(openstacktest.Fault{Operation: "loadbalancer_list", Status: http.StatusInternalServerError})
 	// Octavia takes no time here, which the answer to the creation tells: the pool is made, and then it is looked.
-	done, err := s.run(start, patient, steps...)
+	done, err := s.run(start, unlimited, steps...)
 	var failed *StepError
 	if !errors.As(err, &failed) || failed.Number != 4 || names(done.Done) != names(steps[:3]) {
 		t.Errorf("%v, done is\n%s", err, names(done.Done))
@@ -254,7 +254,7 @@ func TestRun_SlowOctavia_EachStepWaitsForTheOneBefore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSlowSite(t, 9*time.Second)
 			start, steps := story(s)
-			done, err := s.run(start, patient, steps...)
+			done, err := s.run(start, unlimited, steps...)
 			s.must(err)
 			if !done.Complete || s.refusals() != 0 {
 				t.Errorf("%d changes were refused, done is\n%s", s.refusals(), names(done.Done))
@@ -285,13 +285,13 @@ func TestRun_NewLoadBalancer_HasItsFloatingIPWhilePending(t *testing.T) {
 }
 
 func TestRun_PendingForEver_EndsWithTheStepThatWaits(t *testing.T) {
-	for _, patience := range []time.Duration{0, 4 * time.Second, 5 * time.Minute} {
-		t.Run(patience.String(), func(t *testing.T) {
+	for _, timeout := range []time.Duration{0, 4 * time.Second, 5 * time.Minute} {
+		t.Run(timeout.String(), func(t *testing.T) {
 			s := newSlowSite(t, time.Second)
 			s.Provision(openstacktest.ProvisioningRule{Never: true})
 			begin := s.clock.Now()
 			listener := plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()}
-			done, err := s.run(nil, patience,
+			done, err := s.run(nil, timeout,
 				plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s), Bare: true},
 				plan.CreateFloatingIP{LoadBalancer: lbRef(), Wanted: wantedIP(s)},
 				listener,
@@ -309,7 +309,7 @@ func TestRun_PendingForEver_EndsWithTheStepThatWaits(t *testing.T) {
 				t.Errorf("the result is %+v", done)
 			}
 			// The clock is turned by half seconds.
-			if took < patience || took > patience+time.Second {
+			if took < timeout || took > timeout+time.Second {
 				t.Errorf("it took %s", took)
 			}
 			if s.refusals() != 0 {
@@ -474,7 +474,7 @@ func TestRun_BusyPool_IsTriedWithPauses(t *testing.T) {
 		_, err := s.WaitForCall(t.Context(), func(c openstacktest.Call) bool { return c.Status == http.StatusConflict })
 		mended <- errors.Join(err, s.SetProvisioningStatus(pool, openstacktest.StatusActive))
 	}()
-	_, err = s.run(start, patient, step)
+	_, err = s.run(start, unlimited, step)
 	s.must(errors.Join(err, <-mended))
 	if m := s.is("lb").Pools[0].Members; len(m) != 1 || m[0].Name != "node-2" {
 		t.Errorf("the members are %+v", m)
@@ -485,7 +485,7 @@ func TestRun_BusyPool_IsTriedWithPauses(t *testing.T) {
 func TestRun_OtherConflict_IsAnError(t *testing.T) {
 	s := newSite(t)
 	start, lb := s.add("lb")
-	_, err := s.run(start, patient, plan.CreateListener{LoadBalancer: plan.Ref{ID: lb.ID}, Listener: tcpListener()})
+	_, err := s.run(start, unlimited, plan.CreateListener{LoadBalancer: plan.Ref{ID: lb.ID}, Listener: tcpListener()})
 	if err == nil || errors.Is(err, octavia.ErrPending) || !strings.Contains(err.Error(), "already using") || len(s.changes()) != 1 {
 		t.Errorf("%v; the requests are %v", err, s.operations())
 	}
@@ -494,7 +494,7 @@ func TestRun_OtherConflict_IsAnError(t *testing.T) {
 func TestRun_LoadBalancerInError_Stops(t *testing.T) {
 	s := newSlowSite(t, time.Second)
 	s.Provision(openstacktest.ProvisioningRule{Fail: true})
-	done, err := s.run(nil, patient,
+	done, err := s.run(nil, unlimited,
 		plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s), Bare: true},
 		plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()},
 		plan.CreatePool{LoadBalancer: lbRef(), Pool: tcpPool()},
@@ -518,12 +518,12 @@ func TestRun_LoadBalancerFoundInError_Stops(t *testing.T) {
 		s := newSite(t)
 		start, lb := s.add("lb")
 		s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusError))
-		if _, err := s.run(start, patient, step(lb)); !errors.Is(err, ErrFailed) || len(s.changes()) != 1 {
+		if _, err := s.run(start, unlimited, step(lb)); !errors.Is(err, ErrFailed) || len(s.changes()) != 1 {
 			t.Errorf("%s: %v; the requests are %v", name, err, s.operations())
 		}
 		s.ForgetCalls()
 		start.Status = balancer.Error
-		if _, err := s.run(start, patient, step(lb)); !errors.Is(err, ErrFailed) || len(s.Calls()) != 0 {
+		if _, err := s.run(start, unlimited, step(lb)); !errors.Is(err, ErrFailed) || len(s.Calls()) != 0 {
 			t.Errorf("%s, seen in ERROR: %v; the requests are %v", name, err, s.operations())
 		}
 	}
@@ -538,7 +538,7 @@ func TestRun_WhatMendsError_IsDoneInError(t *testing.T) {
 		start, lb := s.add("lb")
 		s.Provision(openstacktest.ProvisioningRule{Fail: true, Times: 1})
 		// The first change ends in ERROR, which is seen when the second one waits for it.
-		done, err := s.run(start, patient, plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}}, step(lb.ID))
+		done, err := s.run(start, unlimited, plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}}, step(lb.ID))
 		if err != nil || !done.Complete {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -562,7 +562,7 @@ func TestRun_WhatIsGone_IsErrGone(t *testing.T) {
 	} {
 		s := newSite(t)
 		start, _ := s.add("lb")
-		if _, err := s.run(start, patient, step, plan.UpdateLoadBalancer{ID: start.ID, Tags: []string{"a"}}); !errors.Is(err, ErrGone) || len(s.changes()) != 1 {
+		if _, err := s.run(start, unlimited, step, plan.UpdateLoadBalancer{ID: start.ID, Tags: []string{"a"}}); !errors.Is(err, ErrGone) || len(s.changes()) != 1 {
 			t.Errorf("%s: %v; the requests are %v", step, err, s.operations())
 		}
 	}
@@ -575,7 +575,7 @@ func TestRun_LoadBalancerGoneWhileWaitedFor_IsErrGone(t *testing.T) {
 	s.must(err)
 	start.Status = balancer.PendingUpdate
 	s.must(s.DeleteLoadBalancer(lb.ID))
-	if _, err := s.run(start, patient, plan.DeleteListener{ID: lb.Listeners[0].ID}); !errors.Is(err, ErrGone) {
+	if _, err := s.run(start, unlimited, plan.DeleteListener{ID: lb.Listeners[0].ID}); !errors.Is(err, ErrGone) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -600,7 +600,7 @@ func TestRun_TagsChangeMeanwhile_IsErrChanged(t *testing.T) {
 			} else {
 				s.after = given
 			}
-			done, err := s.run(start, patient, steps...)
+			done, err := s.run(start, unlimited, steps...)
 			if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), lb.ID) || names(done.Done) != names(wanted) || len(s.changes()) != len(wanted) {
 				t.Errorf("%s, %s: %v; done is\n%s", name, when, err, names(done.Done))
 			}
@@ -621,7 +621,7 @@ func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
 	start.Status, start.Tags = balancer.PendingUpdate, []string{"a"}
 	s.must(s.SetProvisioningStatus(listener, openstacktest.StatusError))
 	after := plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{}}
-	done, err := s.run(start, patient, plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{"other", listener, pool}}, after)
+	done, err := s.run(start, unlimited, plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{"other", listener, pool}}, after)
 	if !errors.Is(err, ErrNotDeleted) || len(done.Done) > 0 {
 		t.Fatalf("the error is %v; done is\n%s", err, names(done.Done))
 	}
@@ -633,10 +633,10 @@ func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
 	if now := s.is(lb.ID); now.ProvisioningStatus != openstacktest.StatusActive || !slices.Equal(now.Tags, []string{"a"}) {
 		t.Errorf("the load balancer is %s, with the tags %q", now.ProvisioningStatus, now.Tags)
 	}
-	_, err = s.run(s.seen(lb.ID), patient, plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{"other"}}, after)
+	_, err = s.run(s.seen(lb.ID), unlimited, plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{"other"}}, after)
 	s.must(err)
 	s.must(s.DeleteLoadBalancer(lb.ID))
-	if _, err := s.run(start, patient, plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{listener}}); !errors.Is(err, ErrGone) {
+	if _, err := s.run(start, unlimited, plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{listener}}); !errors.Is(err, ErrGone) {
 		t.Errorf("with the load balancer gone the error is %v", err)
 	}
 }
@@ -648,7 +648,7 @@ func TestDeleteLoadBalancer_Pending_IsWaitedFor(t *testing.T) {
 	s.must(err)
 	s.ForgetCalls()
 	start.Status, start.Tags = balancer.PendingUpdate, []string{"a"}
-	done, err := s.run(start, patient, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true})
+	done, err := s.run(start, unlimited, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true})
 	s.must(err)
 	if s.refusals() != 0 || len(s.changes()) != 1 || done.LoadBalancer.Status != balancer.PendingDelete {
 		t.Errorf("the requests are %v, the result is %+v", s.operations(), done)
@@ -692,7 +692,7 @@ func TestRecreation_WaitsUntilTheOldOneIsGone(t *testing.T) {
 	ip := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.outside, SubnetID: s.large, PortID: old.VIPPortID})
 	anew := wantedBalancer(s)
 	anew.VIP.Address = old.VIPAddress
-	done, err := s.run(start, patient,
+	done, err := s.run(start, unlimited,
 		plan.DetachFloatingIP{ID: ip},
 		plan.DeleteLoadBalancer{ID: old.ID, Cascade: true},
 		plan.CreateLoadBalancer{LoadBalancer: anew},
@@ -820,7 +820,7 @@ func TestRun_RefersToWhatWasNotMade_AsksNobody(t *testing.T) {
 	} {
 		s := newSite(t)
 		s.ForgetCalls()
-		if _, err := s.run(nil, patient, step); err == nil || len(s.Calls()) != 0 {
+		if _, err := s.run(nil, unlimited, step); err == nil || len(s.Calls()) != 0 {
 			t.Errorf("%s: %v; the requests are %v", step, err, s.operations())
 		}
 	}
@@ -866,7 +866,7 @@ func TestRun_CancelledWhileItWaits_EndsAtOnce(t *testing.T) {
 	go func() {
 		_, err := s.Run(ctx, plan.Plan{Steps: []plan.Step{
 			plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}}, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true},
-		}}, State{LoadBalancer: start, Patience: 1 << 62})
+		}}, State{LoadBalancer: start, Timeout: 1 << 62})
 		ended <- err
 	}()
 	soon(t, "it looks again and again", func() bool { return len(s.Calls()) > 5 })
@@ -891,7 +891,7 @@ func TestRun_CancelledBetweenAttempts_EndsAtOnce(t *testing.T) {
 	go func() {
 		_, err := s.Run(ctx, plan.Plan{Steps: []plan.Step{
 			plan.SetMembers{Pool: plan.Ref{ID: lb.Pools[0].ID}, Members: []balancer.Member{member("n", "10.0.0.102")}},
-		}}, State{LoadBalancer: start, Patience: patient})
+		}}, State{LoadBalancer: start, Timeout: unlimited})
 		ended <- err
 	}()
 	soon(t, "it pauses", stopped.HasWaiters)
@@ -917,7 +917,7 @@ func TestRun_ManyAtATime(t *testing.T) {
 				plan.CreateLoadBalancer{LoadBalancer: lb, Bare: true},
 				plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()},
 				plan.CreatePool{LoadBalancer: lbRef(), Listener: plan.Ref{Made: "listener_0"}, Pool: tcpPool()},
-			}}, State{Patience: patient})
+			}}, State{Timeout: unlimited})
 			answers <- answer{done, err}
 		}()
 	}
@@ -938,7 +938,7 @@ func TestRun_DoesNotChangeItsStart(t *testing.T) {
 	s := newSlowSite(t, time.Second)
 	start, lb := s.add("lb")
 	before := *start
-	_, err := s.run(start, patient, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}}, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true})
+	_, err := s.run(start, unlimited, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}}, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true})
 	s.must(err)
 	if start.Status != before.Status || start.ID != before.ID {
 		t.Errorf("it is %+v", start)

@@ -167,13 +167,13 @@ func (s *site) refusals() int {
 	return n
 }
 
-// patient is a run's patience that nothing outlasts.
-const patient = 24 * time.Hour
+// unlimited is a run's patience that nothing outlasts.
+const unlimited = 24 * time.Hour
 
 // run takes steps on the load balancer as it is, nil for none.
-func (s *site) run(lb *balancer.LoadBalancer, patience time.Duration, steps ...plan.Step) (Result, error) {
+func (s *site) run(lb *balancer.LoadBalancer, timeout time.Duration, steps ...plan.Step) (Result, error) {
 	s.t.Helper()
-	return s.Run(s.t.Context(), plan.Plan{Steps: steps}, State{LoadBalancer: lb, Patience: patience})
+	return s.Run(s.t.Context(), plan.Plan{Steps: steps}, State{LoadBalancer: lb, Timeout: timeout})
 }
 
 // add makes a load balancer with a port as somebody else would, and returns it as it is seen.

@@ -69,7 +69,7 @@ func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer)
 		case err != nil:
 			return err
 		default:
-			return fmt.Errorf("load balancer %s was to be deleted, and is %s", r.id(), r.status())
+			return fmt.Errorf("load balancer %s is %s after its deletion", r.id(), r.status())
 		}
 	}
 	ports := s.Ports

@@ -91,7 +91,7 @@ func creation(s *site) (*balancer.LoadBalancer, []plan.Step) {
 func (s *site) built() (*balancer.LoadBalancer, openstacktest.LoadBalancer) {
 	s.t.Helper()
 	_, steps := creation(s)
-	done, err := s.run(nil, patient, steps...)
+	done, err := s.run(nil, unlimited, steps...)
 	s.must(err)
 	if s.clock != nil {
 		for !isSettled(s.is(done.LoadBalancer.ID).ProvisioningStatus) {

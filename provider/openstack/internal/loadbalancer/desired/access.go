@@ -22,7 +22,7 @@ func (b *builder) clients() ([]string, error) {
 	asked := b.Settings.SourceRanges
 	if !b.keepsOut() {
 		if asked != nil {
-			b.warn(reasonRangesIgnored, "the source ranges are ignored, and everybody may connect: this load balancer's provider, or version of Octavia's API, cannot "+
+			b.warn(reasonRangesIgnored, "the source ranges are ignored and every client may connect: this provider or Octavia API version cannot "+
 				"keep anybody out (API 2.12 is needed, or provider ovn with manage-security-groups)")
 		}
 		return nil, nil
@@ -32,7 +32,7 @@ func (b *builder) clients() ([]string, error) {
 		if asked == nil {
 			return nil, nil
 		}
-		return nil, errors.New("source ranges for a load balancer of two families need Octavia API 2.27: this one cannot keep anybody out of it")
+		return nil, errors.New("source ranges on a dual-stack load balancer need Octavia API 2.27")
 	}
 	if asked == nil {
 		cidrs := make([]string, 0, len(b.families))
@@ -54,11 +54,11 @@ func (b *builder) clients() ([]string, error) {
 		}
 	}
 	if len(cidrs) == 0 {
-		return nil, fmt.Errorf("none of the source ranges (%s) is of the load balancer's family (%s), so nobody could connect",
+		return nil, fmt.Errorf("none of the source ranges (%s) is in the load balancer's IP family (%s); no client could connect",
 			strings.Join(others, ", "), b.familyNames())
 	}
 	if len(others) > 0 {
-		b.note(reasonRangesLeftOut, fmt.Sprintf("the load balancer has addresses of %s only, so the source ranges %s let nobody in",
+		b.note(reasonRangesLeftOut, fmt.Sprintf("the load balancer has only %s addresses; source ranges %s have no effect",
 			b.familyNames(), strings.Join(others, ", ")))
 	}
 	return sorted(cidrs), nil

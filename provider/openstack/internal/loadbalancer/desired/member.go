@@ -135,11 +135,11 @@ func (b *builder) sayIfNone(selected []Node, found []backend) {
 	switch {
 	case slices.ContainsFunc(found, func(each backend) bool { return !each.draining }) || len(b.Nodes) == 0:
 	case len(selected) == 0:
-		b.warn(reasonNoMembers, "the load balancer has no members: no node has the labels that the node selector asks for")
+		b.warn(reasonNoMembers, "the load balancer has no members: no node matches the node selector")
 	case !slices.ContainsFunc(selected, func(node Node) bool { return !node.Draining }):
-		b.warn(reasonNoMembers, "the load balancer has no members that take connections: all nodes are being removed")
+		b.warn(reasonNoMembers, "the load balancer has no active members: all nodes are being removed")
 	default:
-		b.warn(reasonNoMembers, "the load balancer has no members that take connections: no node has an "+string(b.family())+" address")
+		b.warn(reasonNoMembers, "the load balancer has no active members: no node has an "+string(b.family())+" address")
 	}
 }
 

@@ -36,7 +36,7 @@ func (b *builder) monitor(port v1.ServicePort) *balancer.Monitor {
 	case b.Features.SCTPMonitors:
 		m.Type = balancer.MonitorSCTP
 	default:
-		b.warn(reasonMonitorIgnored, "the members of port "+portName(port)+" are not checked: the load balancer's provider has no monitors for SCTP")
+		b.warn(reasonMonitorIgnored, "the members of port "+portName(port)+" have no health monitor: the provider supports none for SCTP")
 		return nil
 	}
 	return m
@@ -56,7 +56,7 @@ func (b *builder) isLocal() bool {
 
 func (b *builder) sayWhatIsUnchecked() {
 	if b.isLocal() && !b.Settings.Monitor {
-		b.warn(reasonUnchecked, "externalTrafficPolicy is Local, but the members are not checked, so part of the traffic goes to nodes that drop it; "+
+		b.warn(reasonUnchecked, "externalTrafficPolicy is Local, but the members have no health monitor: nodes without a local endpoint drop traffic; "+
 			"annotate the Service with loadbalancer.openstack.org/enable-health-monitor: \"true\"")
 	}
 }

@@ -72,7 +72,7 @@ func transport(port v1.ServicePort) string {
 func (b *builder) listenerProtocol(port v1.ServicePort) (string, error) {
 	carrier := transport(port)
 	if !slices.Contains([]string{balancer.TCP, balancer.UDP, balancer.SCTP}, carrier) {
-		return "", fmt.Errorf("protocol %q is not known to load balancers", carrier)
+		return "", fmt.Errorf("protocol %q is not supported", carrier)
 	}
 	protocol := b.Settings.ListenerProtocols.Of(port)
 	switch {
@@ -97,9 +97,9 @@ func (b *builder) admitProtocol(protocol, carrier string) error {
 	case balancer.Transport(protocol) != carrier:
 		return fmt.Errorf("a %s listener cannot serve it", protocol)
 	case protocol == balancer.TerminatedHTTPS && b.Settings.TLSContainer == "":
-		return fmt.Errorf("a %s listener needs a certificate, and no TLS container is named", protocol)
+		return fmt.Errorf("a %s listener needs a certificate, but no TLS container is configured", protocol)
 	case protocol != carrier && !b.Features.HTTP:
-		return fmt.Errorf("the load balancer's provider forwards packets as they are, and cannot serve %s", protocol)
+		return fmt.Errorf("the provider forwards packets unchanged and does not support %s", protocol)
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (b *builder) poolProtocol(listener string) (string, error) {
 	switch {
 	case proxy != "" && balancer.Transport(listener) == balancer.TCP:
 		if !b.Features.HTTP {
-			return "", fmt.Errorf("the load balancer's provider forwards packets as they are, and cannot speak the %s protocol", proxy)
+			return "", fmt.Errorf("the provider forwards packets unchanged and does not support the %s protocol", proxy)
 		}
 		return proxy, nil
 	case isHTTP(listener):
@@ -174,7 +174,7 @@ func (b *builder) algorithm() string {
 	switch {
 	case b.Features.OnlySourceIPPort:
 		if asked != "" && asked != sourceIPPort {
-			b.warn(reasonAlgorithmIgnored, "lb-method "+asked+" is ignored: the load balancer's provider has only "+sourceIPPort)
+			b.warn(reasonAlgorithmIgnored, "lb-method "+asked+" is ignored: the provider supports only "+sourceIPPort)
 		}
 		return sourceIPPort
 	case asked == "":

@@ -34,7 +34,7 @@ func (b *builder) securityGroup(clients []string) (*balancer.SecurityGroup, erro
 	for i, r := range rules {
 		prefix, err := netip.ParsePrefix(r.RemotePrefix)
 		if err != nil {
-			return nil, fmt.Errorf("the members' subnet is needed for the security group, and its CIDR is not known (%q)", r.RemotePrefix)
+			return nil, fmt.Errorf("the security group needs the CIDR of the members' subnet, which is unknown (%q)", r.RemotePrefix)
 		}
 		rules[i].EtherType = string(familyOf(prefix.Addr()))
 	}

@@ -58,7 +58,7 @@ func (a *API) readCertificate(ctx context.Context, ref string) error {
 	}
 	switch {
 	case gophercloud.ResponseCodeIs(err, http.StatusNotFound):
-		return fmt.Errorf("certificate %s: %w: the key manager has none of this id", ref, ErrNoCertificate)
+		return fmt.Errorf("certificate %s: %w: the key manager has no such container or secret", ref, ErrNoCertificate)
 	case err != nil:
 		return fmt.Errorf("certificate %s: %w", ref, err)
 	}

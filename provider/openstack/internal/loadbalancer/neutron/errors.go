@@ -21,11 +21,11 @@ var (
 	// ErrInUse: what should be deleted is still used.
 	ErrInUse = errors.New("still in use")
 	// ErrQuota: the project has as many as it may have.
-	ErrQuota = errors.New("the project's quota is used up")
+	ErrQuota = errors.New("the project's quota is exceeded")
 	// ErrNoCertificate: there is no certificate of that reference, or it is none.
 	ErrNoCertificate = errors.New("not found")
 	// ErrClosed is of what is asked after [API.Close].
-	ErrClosed = errors.New("the client of load balancers' networks is closed")
+	ErrClosed = errors.New("the Neutron client is closed")
 )
 
 // explain adds to an error of Neutron's what callers decide on. Statuses alone do not tell: a 409 is for an address in use, for a subnet

@@ -197,5 +197,5 @@ func (a *API) TagFloatingIP(ctx context.Context, id string, tags []string) error
 }
 
 func changedByOthers(doing string) error {
-	return fmt.Errorf("%s: others changed it %d times meanwhile", doing, maxStale)
+	return fmt.Errorf("%s: %d conflicts with concurrent changes", doing, maxStale)
 }

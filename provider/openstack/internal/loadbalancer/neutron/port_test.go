@@ -190,7 +190,7 @@ func TestAddGroup_AlwaysChangedByOthers_EndsWithAnError(t *testing.T) {
 	mine := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "mine"})
 	port := s.addPort("server")
 	s.Inject(openstacktest.Fault{Operation: "port_update", Status: http.StatusPreconditionFailed})
-	if err := s.AddGroup(t.Context(), portSeen(port, 1), mine); err == nil || !strings.Contains(err.Error(), "changed it 5 times") {
+	if err := s.AddGroup(t.Context(), portSeen(port, 1), mine); err == nil || !strings.Contains(err.Error(), "5 conflicts") {
 		t.Errorf("error %v", err)
 	}
 	if n := s.Counts()["port_update"]; n != maxStale {

@@ -32,7 +32,7 @@ func (a *API) replaceTags(ctx context.Context, collection, id string, tags []str
 	case has[extensionTags]:
 		return err
 	}
-	a.config.Logger.V(2).Info("Neutron knows no tags", "resource", collection, "id", id)
+	a.config.Logger.V(2).Info("Neutron has no tags extension", "resource", collection, "id", id)
 	return nil
 }
 

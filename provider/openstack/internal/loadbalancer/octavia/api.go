@@ -22,11 +22,11 @@ var (
 	// ErrNotFound is wrapped by the error for what does not exist, and for a load balancer that is DELETED.
 	ErrNotFound = errors.New("it does not exist")
 	// ErrForbidden is wrapped by the error for what belongs to another project.
-	ErrForbidden = errors.New("it belongs to another project, or Octavia's policy keeps it from this user")
+	ErrForbidden = errors.New("forbidden: it belongs to another project, or Octavia's policy denies access")
 	// ErrPending is wrapped by the error of [API.Settled] for a load balancer that Octavia is still at work on.
-	ErrPending = errors.New("the work on it is not done yet")
+	ErrPending = errors.New("it is still pending")
 	// ErrClosed is wrapped by the error of what is asked after [API.Close].
-	ErrClosed = errors.New("the client of load balancers is closed")
+	ErrClosed = errors.New("the Octavia client is closed")
 )
 
 // Config is what [New] needs. All must be set but Pause.

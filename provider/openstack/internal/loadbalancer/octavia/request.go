@@ -13,7 +13,7 @@ import (
 )
 
 // errNoAnswer is a success that is none: the body is not what the API answers.
-var errNoAnswer = errors.New("the answer is not the API's")
+var errNoAnswer = errors.New("unexpected response body")
 
 // get sends one request. What is not JSON, or cut off, is an error.
 func (a *API) get(ctx context.Context, path string, query url.Values, into any) error {

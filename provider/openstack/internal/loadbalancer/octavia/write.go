@@ -20,15 +20,15 @@ import (
 
 // ErrBusy is wrapped by the error of a change that Octavia refuses because of the state that the load balancer, or the pool, is in: it is
 // being changed already, or it is in ERROR. Nothing has been changed.
-var ErrBusy = errors.New("its state allows no change now")
+var ErrBusy = errors.New("it is immutable in its present state")
 
 // ErrQuota is wrapped by the error of a creation that would be one more than the project may have.
-var ErrQuota = errors.New("the project's quota is used up")
+var ErrQuota = errors.New("the project's quota is exceeded")
 
 // ErrUncertain is wrapped by the error of a deletion of which it is not known whether it is being carried out. Asked for again at once, Octavia
 // may carry it out twice: its worker fails at the second, and the load balancer stays PENDING_UPDATE for good (octavia 11.0.0,
 // controller/worker/v2/controller_worker.py, delete_pool). So the load balancer is to be looked at first.
-var ErrUncertain = errors.New("it is not known whether it is carried out")
+var ErrUncertain = errors.New("its outcome is unknown")
 
 // What is written is what fxccm means to have, and nothing else. A change that was cancelled, or whose answer was lost, may have been
 // carried out. All changes but those that say otherwise put the load balancer into a state PENDING.
@@ -222,7 +222,7 @@ func (a *API) write(ctx context.Context, doing string, request func(*gophercloud
 // writeTo makes a request whose address, or whose body, holds the id. Without one it would be for another resource.
 func (a *API) writeTo(ctx context.Context, doing, id string, request func(*gophercloud.ServiceClient) error) error {
 	if id == "" {
-		return fmt.Errorf("%s: its id is not known", doing)
+		return fmt.Errorf("%s: its ID is unknown", doing)
 	}
 	return a.write(ctx, doing+" "+id, request)
 }

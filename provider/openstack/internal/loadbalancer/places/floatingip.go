@@ -43,9 +43,9 @@ func (r *resolver) floatingSubnet(ctx context.Context) error {
 	case err != nil:
 		return err
 	case named != "" && named != subnet.NetworkID:
-		return impossible("subnet %s, which is named for floating IPs, is in network %s, and not in %s, which is named, too", subnet.ID, subnet.NetworkID, named)
+		return impossible("floating subnet %s is in network %s, not in the configured floating network %s", subnet.ID, subnet.NetworkID, named)
 	case subnet.IPv6:
-		return impossible("subnet %s, which is named for floating IPs, is of IPv6", subnet.ID)
+		return impossible("floating subnet %s is an IPv6 subnet; floating IPs are IPv4", subnet.ID)
 	}
 	r.places.FloatingNetworkID, r.places.FloatingSubnetIDs = subnet.NetworkID, []string{subnet.ID}
 	return nil
@@ -60,7 +60,7 @@ func (r *resolver) unseenFloatingSubnet(ctx context.Context) (err error) {
 		}
 	}
 	if network == "" {
-		return impossible("there is no subnet %s that the project sees, and no external network it could be in", r.Settings.FloatingSubnetID)
+		return impossible("floating subnet %s is not visible to the project, and there is no external network", r.Settings.FloatingSubnetID)
 	}
 	r.places.FloatingNetworkID, r.places.FloatingSubnetIDs = network, []string{r.Settings.FloatingSubnetID}
 	return nil
@@ -86,7 +86,7 @@ func (r *resolver) floatingSubnets(ctx context.Context) error {
 		}
 	}
 	if len(r.places.FloatingSubnetIDs) == 0 {
-		return impossible("none of the IPv4 subnets of network %s that the project sees (%d) has %s; those of a network of others can be named by their ids alone",
+		return impossible("none of the %[2]d IPv4 subnets of network %[1]s visible to the project has %[3]s; name a subnet of another project's network by its ID",
 			r.places.FloatingNetworkID, len(all), asked(pattern, tags))
 	}
 	return nil
@@ -95,10 +95,10 @@ func (r *resolver) floatingSubnets(ctx context.Context) error {
 func asked(pattern, tags string) string {
 	var all []string
 	if pattern != "" {
-		all = append(all, fmt.Sprintf("a name that fits %q", pattern))
+		all = append(all, fmt.Sprintf("a name matching %q", pattern))
 	}
 	if tags != "" {
-		all = append(all, fmt.Sprintf("tags that fit %q", tags))
+		all = append(all, fmt.Sprintf("tags matching %q", tags))
 	}
 	return strings.Join(all, " and ")
 }

@@ -30,7 +30,7 @@ func (r *resolver) member(ctx context.Context) error {
 		}
 	}
 	if id == "" {
-		return &NoNodeError{"the rules of its security group name the nodes' subnet"}
+		return &NoNodeError{"the security group rules contain the nodes' subnet"}
 	}
 	r.places.Member, err = r.namedSubnet(ctx, id)
 	return err

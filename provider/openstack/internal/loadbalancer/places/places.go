@@ -62,7 +62,7 @@ type NoNodeError struct {
 }
 
 func (e *NoNodeError) Error() string {
-	return "the load balancer waits for a first node with an address in OpenStack, because " + e.Why
+	return "waiting for the first node with an address in OpenStack, because " + e.Why
 }
 
 // ImpossibleError says why the settings do not fit the cloud: it is for who can change them. Nothing is gained by asking again soon.

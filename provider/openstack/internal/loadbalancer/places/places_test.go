@@ -92,7 +92,7 @@ func TestResolve_NoNodeYet_WaitsForOne(t *testing.T) {
 	for name, nodes := range map[string][]*v1.Node{"none": nil, "none that tells": {unnamed}, "none that may be a member": {excluded}} {
 		_, _, err := s.resolve(Input{Settings: settings.Settings{Internal: true}, Nodes: nodes})
 		var noNode *NoNodeError
-		if !errors.As(err, &noNode) || !strings.Contains(err.Error(), "waits for a first node") {
+		if !errors.As(err, &noNode) || !strings.Contains(err.Error(), "waiting for the first node") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -319,13 +319,13 @@ func TestResolve_DualStack(t *testing.T) {
 		},
 		"none, preferred": {
 			in:     Input{Settings: settings.Settings{NetworkID: s.front}, Service: prefer},
-			notice: "only IPv4 is served: network " + s.front + ", where the load balancer is, has no IPv6 subnet", calls: map[string]int{"subnet_list": 1},
+			notice: "only IPv4 is served: network " + s.front + " of the load balancer has no IPv6 subnet", calls: map[string]int{"subnet_list": 1},
 		},
 		"none, required": {
 			in: Input{Settings: settings.Settings{NetworkID: s.front}, Service: require}, impossible: "requires dual stack", calls: map[string]int{"subnet_list": 1},
 		},
 		"a port": {
-			in: Input{Settings: settings.Settings{PortID: "port", SubnetID: s.v4}, Service: prefer}, notice: "is not named", calls: none,
+			in: Input{Settings: settings.Settings{PortID: "port", SubnetID: s.v4}, Service: prefer}, notice: "is not configured", calls: none,
 		},
 		"existing with it":    {in: Input{Service: require, Existing: dual, Settings: settings.Settings{SubnetID: s.v4}}, want: s.v6, calls: none},
 		"existing without it": {in: Input{Service: require, Existing: existing(s.v4, s.nodes), Settings: settings.Settings{SubnetID: s.v4}}, calls: none},
@@ -416,7 +416,7 @@ func TestResolve_FloatingIP(t *testing.T) {
 			in:      Input{Settings: settings.Settings{FloatingNetworkID: "partners", FloatingSubnetID: hidden}},
 			network: "partners", subnets: []string{hidden}, calls: map[string]int{"subnet_list": 1},
 		},
-		"subnet of IPv6": {in: Input{Settings: settings.Settings{FloatingSubnetID: v6}}, impossible: "of IPv6", calls: map[string]int{"subnet_list": 1}},
+		"subnet of IPv6": {in: Input{Settings: settings.Settings{FloatingSubnetID: v6}}, impossible: "IPv6 subnet", calls: map[string]int{"subnet_list": 1}},
 		"pattern": {
 			in:      Input{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "public-*"}},
 			network: s.external, subnets: all, calls: map[string]int{"subnet_list": 1},
@@ -435,7 +435,7 @@ func TestResolve_FloatingIP(t *testing.T) {
 		},
 		"nothing fits": {
 			in:         Input{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "other-*", FloatingSubnetTags: "carol"}},
-			impossible: `(3) has a name that fits "other-*" and tags that fit "carol"`, calls: map[string]int{"subnet_list": 1},
+			impossible: `has a name matching "other-*" and tags matching "carol"`, calls: map[string]int{"subnet_list": 1},
 		},
 		"IPv6 fits": {
 			in:         Input{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "public-3"}},

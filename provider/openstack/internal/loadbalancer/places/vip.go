@@ -36,7 +36,7 @@ func (r *resolver) vip(ctx context.Context) error {
 		return err
 	}
 	if subnet == "" {
-		return &NoNodeError{"neither its subnet nor its network is named"}
+		return &NoNodeError{"neither a subnet nor a network is configured"}
 	}
 	r.places.VIP = balancer.VIP{SubnetID: subnet}
 	return nil
@@ -51,7 +51,7 @@ func (r *resolver) subnetOfNetwork(ctx context.Context) error {
 	}
 	subnet, err := r.firstSubnet(ctx, vip.NetworkID, v1.IPv6Protocol)
 	if err == nil && subnet == "" {
-		err = impossible("the Service is of IPv6, and network %s, which is named for load balancers, has no IPv6 subnet", vip.NetworkID)
+		err = impossible("the Service is IPv6, but the configured network %s has no IPv6 subnet", vip.NetworkID)
 	}
 	vip.SubnetID = subnet
 	return err
@@ -96,7 +96,7 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 	case subnet != "":
 		r.places.AdditionalVIPs = []balancer.VIP{{SubnetID: subnet}}
 	case policy != nil && *policy == v1.IPFamilyPolicyRequireDualStack:
-		return impossible("the Service requires dual stack, and %s", why)
+		return impossible("the Service requires dual stack, but %s", why)
 	default:
 		r.notices = append(r.notices, desired.Notice{
 			Reason: reasonSingleStack, Message: fmt.Sprintf("only %s is served: %s", r.families[0], why),
@@ -126,17 +126,17 @@ func (r *resolver) secondSubnet(ctx context.Context) (subnet, why string, err er
 		network = first.NetworkID
 	}
 	if network == "" {
-		return "", "the subnet of the second address is not named (with a port as the load balancer's, it must be)", nil
+		return "", "the subnet of the second address is not configured; a load balancer on a given port needs it", nil
 	}
 	subnet, err = r.firstSubnet(ctx, network, r.families[1])
-	return subnet, fmt.Sprintf("network %s, where the load balancer is, has no %s subnet", network, r.families[1]), err
+	return subnet, fmt.Sprintf("network %s of the load balancer has no %s subnet", network, r.families[1]), err
 }
 
 // namedSubnet is a subnet that must be there.
 func (r *resolver) namedSubnet(ctx context.Context, id string) (balancer.Subnet, error) {
 	subnet, err := r.cloud.Subnet(ctx, id)
 	if errors.Is(err, neutron.ErrNotFound) {
-		return balancer.Subnet{}, impossible("there is no subnet %s that the project sees", id)
+		return balancer.Subnet{}, impossible("subnet %s does not exist or is not visible to the project", id)
 	}
 	return subnet, err
 }

@@ -61,7 +61,7 @@ func (f *floating) useAny(want balancer.WantedFloatingIP) {
 // giveUpMoved: what somebody has made something else of is not the Service's any more. Another is made, but not before it is looked where.
 func (f *floating) giveUpMoved(want balancer.WantedFloatingIP) {
 	for _, ip := range f.moved {
-		f.notice(Notice{ReasonFloatingIP, fmt.Sprintf("floating IP %s, which was made for the Service, leads to port %s, and is left there", ip.Address, ip.PortID), want.NetworkID == ""})
+		f.notice(Notice{ReasonFloatingIP, fmt.Sprintf("floating IP %s of the Service was moved to port %s; leaving it there", ip.Address, ip.PortID), want.NetworkID == ""})
 		f.disown(ip)
 	}
 }
@@ -77,7 +77,7 @@ func (f *floating) useAsked(want balancer.WantedFloatingIP) {
 	i := slices.IndexFunc(f.is.FloatingIPs, isAt(want.Address))
 	switch {
 	case i >= 0 && f.is.FloatingIPs[i].PortID != "":
-		f.notice(Notice{ReasonFloatingIP, fmt.Sprintf("floating IP %s, which is asked for, leads to port %s", want.Address, f.is.FloatingIPs[i].PortID), true})
+		f.notice(Notice{ReasonFloatingIP, fmt.Sprintf("requested floating IP %s is in use by port %s", want.Address, f.is.FloatingIPs[i].PortID), true})
 		return
 	case i >= 0:
 		f.dropAttached(why)
@@ -87,7 +87,7 @@ func (f *floating) useAsked(want balancer.WantedFloatingIP) {
 			want.NetworkID = f.attached[0].NetworkID
 		}
 		if want.NetworkID == "" {
-			f.notice(Notice{ReasonFloatingIP, fmt.Sprintf("there is no floating IP %s, which is asked for, and no network to make it in", want.Address), true})
+			f.notice(Notice{ReasonFloatingIP, fmt.Sprintf("requested floating IP %s does not exist, and no network is known to create it in", want.Address), true})
 			return
 		}
 		f.createAsked(want, why)

@@ -99,7 +99,7 @@ func fulfils(is, want balancer.VIP) bool {
 func (c *changer) recreate(why []string) bool {
 	if hindrance := c.hindrance(); hindrance != "" {
 		// It serves all the same, unless it is in ERROR.
-		c.notice(Notice{ReasonOthers, fmt.Sprintf("load balancer %s is not made anew (%s): %s", c.is.LoadBalancer.ID, strings.Join(why, ", "), hindrance), c.is.LoadBalancer.Status == balancer.Error})
+		c.notice(Notice{ReasonOthers, fmt.Sprintf("load balancer %s is not recreated (%s): %s", c.is.LoadBalancer.ID, strings.Join(why, ", "), hindrance), c.is.LoadBalancer.Status == balancer.Error})
 		return false
 	}
 	old, served := *c.is.LoadBalancer, !c.failedAtOnce()
@@ -151,7 +151,7 @@ func (c *changer) hindrance() string {
 	for _, f := range c.is.FloatingIPs {
 		asked := sameAddress(f.Address, c.want.FloatingIP.Address)
 		if f.PortID != "" && f.PortID == c.is.LoadBalancer.VIP.PortID && !c.ownsFloatingIP(f) && !asked {
-			return fmt.Sprintf("floating IP %s was not made for the Service and would be lost; spec.loadBalancerIP: %s keeps it", f.Address, f.Address)
+			return fmt.Sprintf("floating IP %s was not created for the Service and would be lost; set spec.loadBalancerIP: %s to keep it", f.Address, f.Address)
 		}
 	}
 	return ""

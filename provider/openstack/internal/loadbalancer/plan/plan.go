@@ -145,7 +145,7 @@ func (c *changer) adjust() {
 func (c *changer) mend() {
 	lb := c.is.LoadBalancer
 	if c.role != balancer.Owner {
-		c.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s (%s), which is not the Service's own, is in ERROR", lb.ID, lb.Name), true})
+		c.notice(Notice{ReasonError, fmt.Sprintf("shared load balancer %s (%s) is in ERROR; only its owner can repair it", lb.ID, lb.Name), true})
 		return
 	}
 	if (c.want.Recreate || c.failedAtOnce()) && c.recreate([]string{"it is in ERROR"}) {
@@ -156,10 +156,10 @@ func (c *changer) mend() {
 	c.closeNodes()
 	if lb.Provider == balancer.ProviderOVN {
 		// ovn_octavia_provider has nothing to fail over.
-		c.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s is in ERROR, and its provider %s cannot build it anew; %s", lb.ID, lb.Provider, howToRecreate), true})
+		c.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s is in ERROR, and its provider %s supports no failover; %s", lb.ID, lb.Provider, howToRecreate), true})
 		return
 	}
-	c.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s is in ERROR and is failed over, which by default only administrators may; %s", lb.ID, howToRecreate), false})
+	c.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s is in ERROR; triggering a failover, which needs administrator rights by default; %s", lb.ID, howToRecreate), false})
 	c.add(FailoverLoadBalancer{lb.ID, lb.Name})
 }
 

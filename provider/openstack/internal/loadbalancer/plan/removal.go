@@ -106,7 +106,7 @@ func (r *remover) otherServices() []string {
 func (r *remover) leave() {
 	lb := r.is.LoadBalancer
 	if lb.Status == balancer.Error {
-		r.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s (%s) is in ERROR, so that nothing in it can be deleted", lb.ID, lb.Name), true})
+		r.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s (%s) is in ERROR; nothing in it can be deleted", lb.ID, lb.Name), true})
 		return
 	}
 	before := len(r.plan.Steps)
@@ -170,7 +170,7 @@ func (r *remover) floatingIPs(gone bool) {
 		case attached && !gone:
 			r.bequeath(f)
 		case f.PortID != "" && !attached:
-			r.notice(Notice{ReasonFloatingIP, fmt.Sprintf("floating IP %s, which was made for the Service, leads to port %s, and is left there", f.Address, f.PortID), false})
+			r.notice(Notice{ReasonFloatingIP, fmt.Sprintf("floating IP %s of the Service was moved to port %s; leaving it there", f.Address, f.PortID), false})
 			r.disown(f)
 		case r.options.KeepFloatingIP:
 			if attached {

@@ -269,7 +269,7 @@ func (s DeleteMember) String() string {
 }
 
 func (s SeeDeleted) String() string {
-	return fmt.Sprintf("see that what was deleted is gone from load balancer %s: %s", s.LoadBalancerID, strings.Join(s.IDs, ", "))
+	return fmt.Sprintf("verify deletions in load balancer %s: %s", s.LoadBalancerID, strings.Join(s.IDs, ", "))
 }
 
 func (s CreateFloatingIP) String() string {
