@@ -17,14 +17,14 @@ import (
 
 // remembered counts what is kept of Services.
 func (l *LoadBalancers) remembered() string {
-	l.memories.mu.Lock()
-	defer l.memories.mu.Unlock()
+	l.services.mu.Lock()
+	defer l.services.mu.Unlock()
 	l.locks.mu.Lock()
 	defer l.locks.mu.Unlock()
-	return fmt.Sprintf("%d memories, %d names, %d locks", len(l.memories.byUID), len(l.memories.whom), len(l.locks.held))
+	return fmt.Sprintf("%d states, %d names, %d locks", len(l.services.states), len(l.services.names), len(l.locks.held))
 }
 
-const nothing = "0 memories, 0 names, 0 locks"
+const nothing = "0 states, 0 names, 0 locks"
 
 // newSkipping is a cluster of internal load balancers whose clock goes on whenever somebody waits.
 func newSkipping(t *testing.T, options ...openstacktest.Option) *cluster {
@@ -87,7 +87,7 @@ func TestMemory_OfServicesThatAreGone_IsFreed(t *testing.T) {
 			if err := c.serve(service); err != nil {
 				return err
 			}
-			id := c.memories.peek(service.UID).balancer
+			id := c.services.peek(service.UID).loadBalancerID
 			c.site.Provision(openstacktest.ProvisioningRule{LoadBalancer: id, Times: 1, Never: true})
 			if err := c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", deleted(service)); waits(err) != nil {
 				return waits(err)
@@ -181,7 +181,7 @@ func TestMemory_ServiceVanishesFromTheInformer_IsFreed(t *testing.T) {
 	}
 	s.eventually("nothing is remembered", func() bool { return c.remembered() == nothing })
 
-	c.memories.of(types.UID("missed"))
+	c.services.state(types.UID("missed"))
 	c.forgetDeleted(cache.DeletedFinalStateUnknown{Obj: &v1.Service{ObjectMeta: metav1.ObjectMeta{UID: "missed"}}})
 	if got := c.remembered(); got != nothing {
 		t.Errorf("of a deletion that the watch has missed there are left %s", got)

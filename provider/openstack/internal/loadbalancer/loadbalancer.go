@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
@@ -70,8 +71,7 @@ type LoadBalancers struct {
 	config   Config
 	executor *apply.Executor
 	locks    locks
-	memories memories
-	changes  changes
+	services services
 	objects  objects
 	repairs  *repairs
 }
@@ -148,22 +148,7 @@ func identity(clusterName, clusterUID string, service *v1.Service) balancer.Iden
 	}
 }
 
-// request is what a pass is for.
-type request struct {
-	cluster string
-	service *v1.Service
-	nodes   []*v1.Node
-	// create: a load balancer is made if there is none.
-	create bool
-	// repair: nobody has asked for the pass; the load balancer may have changed all the same.
-	repair bool
-	// deep: all fields of all parts are compared, also those that a status tree does not show.
-	deep bool
-	// silent: nothing is told to the Service.
-	silent bool
-}
-
-// ensure is a pass.
+// ensure reconciles the Service.
 func (l *LoadBalancers) ensure(ctx context.Context, r request) (*v1.LoadBalancerStatus, error) {
 	unlock, _, err := l.locks.lock(ctx, "service "+string(r.service.UID))
 	if err != nil {
@@ -177,13 +162,19 @@ func (l *LoadBalancers) ensure(ctx context.Context, r request) (*v1.LoadBalancer
 	r.service = service
 	r.nodes = l.objects.nodesOr(r.nodes)
 	// Upstream's node sync may come after the deletion of a Service, and must leave nothing behind.
-	memory := l.memories.peek(service.UID)
+	state := l.services.peek(service.UID)
 	if r.create {
-		memory = l.memories.of(service.UID)
-		l.memories.introduce(service.UID, whom{r.cluster, service.Namespace, service.Name})
+		state = l.services.state(service.UID)
+		l.services.track(service.UID, serviceName{r.cluster, service.Namespace, service.Name})
 	}
 	l.repairs.start()
-	p := &pass{LoadBalancers: l, request: r, memory: memory}
-	defer p.release()
-	return p.run(ctx)
+	reconciler := &reconciler{LoadBalancers: l, request: r, state: state}
+	defer reconciler.close()
+	return reconciler.reconcile(ctx)
+}
+
+// forget frees all that is known of a Service that is gone.
+func (l *LoadBalancers) forget(uid types.UID) {
+	l.services.forget(uid)
+	l.cache().ForgetService(string(uid))
 }

@@ -27,30 +27,25 @@ type claim struct {
 	lost bool
 }
 
-// A refusal is a reason, for people, not to serve a Service until they have changed something.
-type refusal struct{ reason, message string }
-
-func (r *refusal) Error() string { return r.message }
-
 // clockSkew is how much later than Octavia's the clock of the API server may be.
 const clockSkew = time.Minute
 
-// locate finds the load balancer of a Service among all of the project. named is the id in the Service's annotation; "" for none.
+// claimOf finds the load balancer of a Service among all of the project. named is the id in the Service's annotation; "" for none.
 //
 // A load balancer is the Service's own if the tags say so or if it is as OCCM makes it, to the letter, and bears no tags of another. A name
 // alone proves nothing: clusters of the same name have load balancers of the same names in one project. Without the annotation, which OCCM
 // writes with the first success, it must also be younger than the Service.
-func locate(id balancer.Identity, service *v1.Service, named string, all []balancer.LoadBalancer, tagged bool) (claim, error) {
+func claimOf(id balancer.Identity, service *v1.Service, named string, all []balancer.LoadBalancer, tagged bool) (claim, error) {
 	if named != "" {
-		return locateNamed(id, service, named, all, tagged)
+		return claimNamed(id, service, named, all, tagged)
 	}
-	return locateUnnamed(id, service, all, tagged), nil
+	return claimUnnamed(id, service, all, tagged), nil
 }
 
-func locateNamed(id balancer.Identity, service *v1.Service, named string, all []balancer.LoadBalancer, tagged bool) (claim, error) {
+func claimNamed(id balancer.Identity, service *v1.Service, named string, all []balancer.LoadBalancer, tagged bool) (claim, error) {
 	i := slices.IndexFunc(all, func(lb balancer.LoadBalancer) bool { return lb.ID == named })
 	if i < 0 || all[i].Status == balancer.Deleted {
-		c := locateUnnamed(id, service, all, tagged)
+		c := claimUnnamed(id, service, all, tagged)
 		if c.balancer == nil && c.deleting == nil {
 			if !wasServed(service) {
 				return claim{}, &refusal{"LoadBalancerNotFound", fmt.Sprintf("load balancer %s, named by annotation %s, does not exist", named, settings.AnnotationLoadBalancerID)}
@@ -69,7 +64,7 @@ func locateNamed(id balancer.Identity, service *v1.Service, named string, all []
 		}
 		return claim{balancer: &lb, role: balancer.Guest}, nil
 	}
-	c := locateOwn(id, append([]balancer.LoadBalancer{lb}, others(all, i, func(other balancer.LoadBalancer) bool { return isTaggedOwn(id, other) })...))
+	c := claimOwn(id, append([]balancer.LoadBalancer{lb}, others(all, i, func(other balancer.LoadBalancer) bool { return isTaggedOwn(id, other) })...))
 	return c, nil
 }
 
@@ -83,7 +78,7 @@ func others(all []balancer.LoadBalancer, except int, are func(balancer.LoadBalan
 	return oldestFirst(found)
 }
 
-func locateUnnamed(id balancer.Identity, service *v1.Service, all []balancer.LoadBalancer, tagged bool) claim {
+func claimUnnamed(id balancer.Identity, service *v1.Service, all []balancer.LoadBalancer, tagged bool) claim {
 	// What the tags tell comes before what a name suggests: another cluster's may have the same.
 	for _, are := range []func(balancer.LoadBalancer) bool{
 		func(lb balancer.LoadBalancer) bool { return isTaggedOwn(id, lb) },
@@ -92,7 +87,7 @@ func locateUnnamed(id balancer.Identity, service *v1.Service, all []balancer.Loa
 		},
 	} {
 		if own := others(all, -1, are); len(own) > 0 {
-			return locateOwn(id, own)
+			return claimOwn(id, own)
 		}
 	}
 	// A guest whose annotation was lost.
@@ -105,8 +100,8 @@ func locateUnnamed(id balancer.Identity, service *v1.Service, all []balancer.Loa
 	return claim{}
 }
 
-// locateOwn makes the first one that lives the Service's. Only those that the tags show to be made for the Service are duplicates.
-func locateOwn(id balancer.Identity, own []balancer.LoadBalancer) claim {
+// claimOwn makes the first one that lives the Service's. Only those that the tags show to be made for the Service are duplicates.
+func claimOwn(id balancer.Identity, own []balancer.LoadBalancer) claim {
 	c := claim{role: balancer.Owner}
 	for _, lb := range own {
 		switch {

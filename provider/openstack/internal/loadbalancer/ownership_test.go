@@ -96,7 +96,7 @@ func TestLocate(t *testing.T) {
 			if test.served {
 				svc.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 			}
-			got, err := locate(whose, svc, test.named, test.all, !test.untagged)
+			got, err := claimOf(whose, svc, test.named, test.all, !test.untagged)
 			var refused *refusal
 			if errors.As(err, &refused) != (test.refused != "") || refused != nil && refused.reason != test.refused {
 				t.Fatalf("the answer is %v, want the reason %q", err, test.refused)

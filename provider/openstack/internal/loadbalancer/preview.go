@@ -24,50 +24,50 @@ type Preview struct {
 
 // Preview tells what would be done for a Service, or for its deletion if it is being deleted, and does nothing. All there is is compared.
 func (l *LoadBalancers) Preview(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (Preview, error) {
-	p := &pass{
+	r := &reconciler{
 		LoadBalancers: l,
 		request:       request{cluster: clusterName, service: service, nodes: nodes, create: true, repair: true, deep: true, silent: true},
-		memory:        newMemory(),
+		state:         newServiceState(),
 	}
-	defer p.release()
-	todo, err := p.foresee(ctx)
+	defer r.close()
+	todo, err := r.preview(ctx)
 	var refused *refusal
 	if err != nil && !errors.As(err, &refused) {
 		return Preview{}, err
 	}
-	preview := Preview{LoadBalancer: p.claim.balancer, Role: p.claim.role, Plan: todo, Refused: refused != nil}
-	for _, heard := range p.heard {
-		preview.Notices = append(preview.Notices, heard.reason+": "+heard.message)
+	preview := Preview{LoadBalancer: r.found.balancer, Role: r.found.role, Plan: todo, Refused: refused != nil}
+	for _, n := range r.notices {
+		preview.Notices = append(preview.Notices, n.reason+": "+n.message)
 	}
 	return preview, nil
 }
 
-// foresee is run without what follows from it.
-func (p *pass) foresee(ctx context.Context) (plan.Plan, error) {
-	if !wanted(p.service) {
-		if err := p.look(ctx); err != nil {
+// preview is reconcile, or delete, without acting.
+func (r *reconciler) preview(ctx context.Context) (plan.Plan, error) {
+	if !requestsLoadBalancer(r.service) {
+		if err := r.findAny(ctx); err != nil {
 			return plan.Plan{}, err
 		}
-		if err := p.lookBeside(ctx); err != nil {
+		is, err := r.observeBeside(ctx)
+		if err != nil {
 			return plan.Plan{}, err
 		}
-		if err := p.readContents(ctx); err != nil {
+		if err := r.observeAllContents(ctx, &is); err != nil {
 			return plan.Plan{}, err
 		}
-		todo := p.removal()
-		return todo, p.tell(todo.Notices)
+		todo := r.removal(is)
+		return todo, r.tellPlan(todo.Notices)
 	}
-	for _, step := range []func(context.Context) error{p.identify, p.read, p.locate, p.admit, p.decide} {
-		if err := step(ctx); err != nil {
-			return plan.Plan{}, err
-		}
-	}
-	want, err := p.observe(ctx)
+	want, err := r.prepare(ctx, func(context.Context) error { return nil })
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	todo := plan.Change(want, p.observed)
-	// What blocks does not keep the rest from being done.
-	_ = p.tell(todo.Notices)
+	is, err := r.observe(ctx, want, cached)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	todo := plan.Change(is.comparable(want), is.Observed)
+	// A notice that blocks does not keep the other steps from being taken.
+	_ = r.tellPlan(todo.Notices)
 	return todo, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/rescue"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 )
 
@@ -163,7 +164,7 @@ func (r *repairs) pause(d time.Duration) bool {
 }
 
 func (r *repairs) ask(all bool) {
-	uids := r.of.memories.all()
+	uids := r.of.services.tracked()
 	for i, uid := range uids {
 		// Others each time.
 		deep := all && (i-r.turn+len(uids))%len(uids) < deepScanBatch
@@ -195,7 +196,7 @@ func (r *repairs) settle(item repair, err error) {
 		item.begun = true
 		r.queue.AddAfter(item, max(wait.RetryAfter(), firstRetry))
 	default:
-		r.of.config.Logger.Error(err, "Load balancer reconcile failed; retrying", "service", r.of.memories.whose(item.service).String())
+		r.of.config.Logger.Error(err, "Load balancer reconcile failed; retrying", "service", r.of.services.name(item.service).String())
 		item.begun = true
 		r.queue.AddRateLimited(item)
 	}
@@ -219,13 +220,13 @@ func (r *repairs) do(item repair) error {
 
 // served finds a Service that upstream's controller has asked for, and has not asked to drop.
 func (l *LoadBalancers) served(uid types.UID) (service *v1.Service, cluster string, ok bool) {
-	who := l.memories.whose(uid)
+	who := l.services.name(uid)
 	services, _, synced := l.objects.listers()
 	if !synced || who.name == "" {
 		return nil, "", false
 	}
 	service, err := services.Services(who.namespace).Get(who.name)
-	if err != nil || service.UID != uid || !wanted(service) || !servicehelpers.HasLBFinalizer(service) {
+	if err != nil || service.UID != uid || !requestsLoadBalancer(service) || !servicehelpers.HasLBFinalizer(service) {
 		return nil, "", false
 	}
 	return service, who.cluster, true
@@ -238,12 +239,13 @@ func (l *LoadBalancers) stale(ctx context.Context, service *v1.Service) bool {
 		return false
 	}
 	defer unlock()
-	memory := l.memories.peek(service.UID)
-	if memory.input == nil || memory.settled == "" {
+	state := l.services.peek(service.UID)
+	applied := l.cache().Lookup(&balancer.LoadBalancer{ID: state.loadBalancerID}, string(service.UID)).State.Hash
+	if state.lastInput == nil || applied == "" {
 		return false
 	}
-	input := *memory.input
+	input := *state.lastInput
 	input.Nodes = desired.Candidates(l.objects.nodesOr(nil))
 	now, _, err := desired.Build(input)
-	return err != nil || desired.Hash(below(now)) != memory.settled
+	return err != nil || desired.Hash(below(now)) != applied
 }

@@ -24,6 +24,8 @@ func watched(t *testing.T, s *site) (c *cluster, stop chan struct{}) {
 	ending := make(chan struct{})
 	factory.Start(ending)
 	factory.WaitForCacheSync(ending)
+	<-s.watching
+	<-s.watching
 	t.Cleanup(func() {
 		close(ending)
 		factory.Shutdown()

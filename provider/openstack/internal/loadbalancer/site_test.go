@@ -35,6 +35,7 @@ type site struct {
 	*openstacktest.Cloud
 	t        *testing.T
 	kube     *fake.Clientset
+	watching <-chan struct{}
 	defaults settings.Defaults
 	clock    clock.Clock
 
@@ -48,9 +49,10 @@ type site struct {
 func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
 	s := &site{
-		Cloud: openstacktest.NewCloud(options...), t: t, kube: newKube(), clock: clock.RealClock{},
+		Cloud: openstacktest.NewCloud(options...), t: t, clock: clock.RealClock{},
 		defaults: settings.Defaults{LoadBalancer: cloudconf.Default().LoadBalancer},
 	}
+	s.kube, s.watching = newWatchableKube()
 	t.Cleanup(s.Close)
 	s.network = s.AddNetwork(openstacktest.Network{Name: "nodes"})
 	s.subnet = s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "10.0.0.0/16"})

@@ -49,7 +49,7 @@ type Octavia interface {
 	UpdateMember(ctx context.Context, poolID, id string, member balancer.Member) error
 	DeleteMember(ctx context.Context, poolID, id string) error
 
-	Contents(ctx context.Context, id string, depth octavia.Depth, updated time.Time) (octavia.Contents, error)
+	Contents(ctx context.Context, id string, depth octavia.Depth, updated time.Time) (balancer.Contents, error)
 }
 
 // Neutron is what is needed of package neutron.

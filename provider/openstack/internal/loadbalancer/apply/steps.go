@@ -185,7 +185,7 @@ func (r *run) deleteLoadBalancer(ctx context.Context, s plan.DeleteLoadBalancer)
 // seeDeleted waits until Octavia is done, and looks.
 func (r *run) seeDeleted(ctx context.Context, s plan.SeeDeleted) error {
 	err := r.settle(ctx, false)
-	var is octavia.Contents
+	var is balancer.Contents
 	if err == nil {
 		is, err = r.octavia.Contents(ctx, s.LoadBalancerID, octavia.InPart, time.Time{})
 	}

@@ -32,6 +32,12 @@ const (
 	Guest Role = "guest"
 )
 
+// Contents are the listeners and pools of a load balancer, whoever created them.
+type Contents struct {
+	Listeners []Listener
+	Pools     []Pool
+}
+
 // Listener returns the one with the id; nil for none.
 func (o *Observed) Listener(id string) *Listener {
 	for i := range o.Listeners {

@@ -65,7 +65,12 @@ type API struct {
 	surveyed *surveyed
 	// waiting is how many Settled calls are under way.
 	waiting int
+
+	cache Cache
 }
+
+// Cache is what the client knows of the contents of load balancers.
+func (a *API) Cache() *Cache { return &a.cache }
 
 // New makes no request.
 func New(c Config) *API {

@@ -21,12 +21,6 @@ const (
 	Full
 )
 
-// Contents are the listeners and pools of a load balancer, whoever made them.
-type Contents struct {
-	Listeners []balancer.Listener
-	Pools     []balancer.Pool
-}
-
 // Contents reads what is below a load balancer, all of it after the call. It is not one moment's: the listeners and pools are read
 // first, what is below the pools after them. The error wraps [ErrNotFound] if there is no such load balancer, and [ErrForbidden] if it is
 // another project's; when something below it goes away meanwhile it is another one.
@@ -34,33 +28,33 @@ type Contents struct {
 // Who asks at the same time as many others about other load balancers, or up to a minute later, shares lists of the project's listeners,
 // pools and monitors with them: the monitors are read fully then. Lists from before the call are used if updated, the load balancer's
 // UpdatedAt as the caller knows it, shows that nothing has changed since; the zero time never does.
-func (a *API) Contents(ctx context.Context, id string, depth Depth, updated time.Time) (Contents, error) {
+func (a *API) Contents(ctx context.Context, id string, depth Depth, updated time.Time) (balancer.Contents, error) {
 	c, err := a.contents(ctx, id, depth, updated)
 	if err != nil {
-		return Contents{}, fmt.Errorf("read what is below load balancer %q: %w", id, err)
+		return balancer.Contents{}, fmt.Errorf("read what is below load balancer %q: %w", id, err)
 	}
 	return c, nil
 }
 
-func (a *API) contents(ctx context.Context, id string, depth Depth, updated time.Time) (Contents, error) {
+func (a *API) contents(ctx context.Context, id string, depth Depth, updated time.Time) (balancer.Contents, error) {
 	if id == "" {
-		return Contents{}, ErrNotFound
+		return balancer.Contents{}, ErrNotFound
 	}
 	s := &survey{id: id}
 	found, known := a.recallSurvey(id, updated)
 	if known {
 		s.findings = found
 	} else if err := a.surveys.Ask(ctx, s); err != nil {
-		return Contents{}, err
+		return balancer.Contents{}, err
 	}
 	if s.err != nil {
-		return Contents{}, s.err
+		return balancer.Contents{}, s.err
 	}
 	told, err := a.known(ctx, s, depth)
 	if err != nil {
-		return Contents{}, err
+		return balancer.Contents{}, err
 	}
-	var c Contents
+	var c balancer.Contents
 	for i := range s.listeners {
 		c.Listeners = append(c.Listeners, s.listeners[i].value())
 	}
@@ -68,7 +62,7 @@ func (a *API) contents(ctx context.Context, id string, depth Depth, updated time
 		c.Pools = append(c.Pools, s.pools[i].value())
 	}
 	if err := a.readMembersOf(ctx, c.Pools, told); err != nil {
-		return Contents{}, err
+		return balancer.Contents{}, err
 	}
 	return c, a.readMonitorsOf(ctx, c.Pools, s, told)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-func (w *world) contents(id string, depth Depth) Contents {
+func (w *world) contents(id string, depth Depth) balancer.Contents {
 	w.t.Helper()
 	c, err := w.Contents(within(w.t), id, depth, time.Time{})
 	if err != nil {
@@ -65,14 +65,14 @@ func (w *world) rich() (id string) {
 }
 
 // richContents are all that there is of it.
-func (w *world) richContents(id string) Contents {
+func (w *world) richContents(id string) balancer.Contents {
 	w.t.Helper()
 	lb, err := w.cloud.LoadBalancer(id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	tags := []string{"b", "a"}
-	return Contents{
+	return balancer.Contents{
 		Listeners: []balancer.Listener{
 			{
 				ID: lb.Listeners[0].ID, Name: "web", Tags: tags, Protocol: "HTTP", Port: 80, PoolID: poolID("rich", 0), ConnectionLimit: 7,
@@ -126,14 +126,14 @@ func inPart(p balancer.Pool) balancer.Pool {
 	return p
 }
 
-func same(t *testing.T, got, want Contents) {
+func same(t *testing.T, got, want balancer.Contents) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", show(got), show(want))
 	}
 }
 
-func show(c Contents) string {
+func show(c balancer.Contents) string {
 	var text strings.Builder
 	for _, l := range c.Listeners {
 		fmt.Fprintf(&text, "%+v %+v\n", l, l.Timeouts)
@@ -202,9 +202,9 @@ func TestContents_Full_ReadsAllPages(t *testing.T) {
 }
 
 // everyContents reads all load balancers at the same time.
-func (w *world) everyContents(ids []string, depth Depth) []Contents {
+func (w *world) everyContents(ids []string, depth Depth) []balancer.Contents {
 	w.t.Helper()
-	all, errs := make([]Contents, len(ids)), make(chan error, len(ids))
+	all, errs := make([]balancer.Contents, len(ids)), make(chan error, len(ids))
 	for i, id := range ids {
 		go func() {
 			var err error
@@ -426,8 +426,8 @@ func TestContents_ChangeDuringALook_IsSeenByWhoAsksAfterIt(t *testing.T) {
 	w := newWorld(t)
 	id := w.add("lb", 1, 1)
 	open := w.gate.close()
-	before, after := make(chan Contents, 1), make(chan Contents, 1)
-	look := func(into chan<- Contents) {
+	before, after := make(chan balancer.Contents, 1), make(chan balancer.Contents, 1)
+	look := func(into chan<- balancer.Contents) {
 		c, err := w.Contents(t.Context(), id, InPart, time.Time{})
 		if err != nil {
 			t.Error(err)

@@ -8,8 +8,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// tick is how old an answer to those who wait may be, and how long they wait before they look again.
-const tick = 2 * time.Second
+// listMaxAge is how old a list may be that tells whether a load balancer is ready, and the pause between looks.
+const listMaxAge = 2 * time.Second
 
 // Settled waits until Octavia is not at work on a load balancer any more, and returns it as it is then: ACTIVE, or in ERROR.
 //
@@ -36,7 +36,7 @@ func (a *API) Settled(ctx context.Context, id string, limit time.Duration) (bala
 		if err := a.pause(ctx, min(a.interval(looks), left)); err != nil {
 			return balancer.LoadBalancer{}, err
 		}
-		lb, err = a.see(ctx, &look{id: id, newer: later(began, a.clock.Now().Add(-tick))})
+		lb, err = a.see(ctx, &look{id: id, newer: later(began, a.clock.Now().Add(-listMaxAge))})
 	}
 	if err != nil {
 		return balancer.LoadBalancer{}, err
@@ -47,9 +47,9 @@ func (a *API) Settled(ctx context.Context, id string, limit time.Duration) (bala
 // interval is the pause after so many looks.
 func (a *API) interval(looks int) time.Duration {
 	if looks > 1 || a.othersWait() {
-		return tick
+		return listMaxAge
 	}
-	return tick >> (2 - looks)
+	return listMaxAge >> (2 - looks)
 }
 
 func (a *API) wait() (done func()) {

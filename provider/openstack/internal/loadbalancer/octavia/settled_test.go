@@ -73,11 +73,11 @@ func TestSettled_Alone_AsksForTheOne(t *testing.T) {
 	s := w.settle(t.Context(), id, time.Minute)
 	for range 3 {
 		w.pausing(1)
-		w.clock.Step(tick)
+		w.clock.Step(listMaxAge)
 	}
 	w.pausing(1)
 	w.setStatus(balancer.Active, id)
-	w.clock.Step(tick)
+	w.clock.Step(listMaxAge)
 	if lb, err := s.result(t); lb.Status != balancer.Active || err != nil {
 		t.Errorf("%+v, %v", lb, err)
 	}
@@ -99,20 +99,20 @@ func TestSettled_ManyWaits_ShareOneListATick(t *testing.T) {
 	w.pausing(many)
 	for n := range 5 {
 		w.cloud.ForgetCalls()
-		w.clock.Step(tick)
+		w.clock.Step(listMaxAge)
 		w.pausing(many)
 		if t.Failed() {
-			t.Fatalf("at tick %d", n)
+			t.Fatalf("at listMaxAge %d", n)
 		}
 		w.calls(map[string]int{"loadbalancer_list": 1})
 	}
 	// Half of them are done, one of these in another way.
 	w.setStatus(balancer.Active, ids[:49]...)
 	w.setStatus(balancer.Error, ids[49])
-	w.clock.Step(tick)
+	w.clock.Step(listMaxAge)
 	w.pausing(many / 2)
 	w.setStatus(balancer.Active, ids[50:]...)
-	w.clock.Step(tick)
+	w.clock.Step(listMaxAge)
 	for n, s := range waits {
 		want := balancer.Active
 		if n == 49 {
@@ -134,13 +134,13 @@ func TestSettled_WaitsThatBeganAtOtherTimes_ShareOneListATick(t *testing.T) {
 		w.setStatus(balancer.PendingCreate, id)
 		waits = append(waits, w.settle(t.Context(), id, time.Hour))
 		w.pausing(n + 1)
-		w.clock.Step(tick / many)
+		w.clock.Step(listMaxAge / many)
 		w.pausing(n + 1)
 	}
 	const ticks = 5
 	w.cloud.ForgetCalls()
 	for range ticks * many {
-		w.clock.Step(tick / many)
+		w.clock.Step(listMaxAge / many)
 		w.pausing(many)
 	}
 	if calls := w.cloud.Counts(); calls["loadbalancer_list"] > ticks+1 || len(calls) != 1 {
@@ -190,7 +190,7 @@ func TestSettled_CallerGivesUp_EndsAtOnce(t *testing.T) {
 	}
 	w.pausing(1)
 	w.setStatus(balancer.Active, second)
-	w.clock.Step(tick)
+	w.clock.Step(listMaxAge)
 	if lb, err := staying.result(t); lb.ID != second || err != nil {
 		t.Errorf("who stayed gets %+v, %v", lb, err)
 	}
@@ -230,7 +230,7 @@ func TestSettled_LoadBalancerIsDeletedMeanwhile_IsErrNotFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.setStatus(balancer.Deleted, ids[1])
-	w.clock.Step(tick)
+	w.clock.Step(listMaxAge)
 	for _, s := range waits[:2] {
 		if lb, err := s.result(t); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%+v, %v; want %v", lb, err, ErrNotFound)
@@ -240,7 +240,7 @@ func TestSettled_LoadBalancerIsDeletedMeanwhile_IsErrNotFound(t *testing.T) {
 	if err := w.cloud.DeleteLoadBalancer(ids[2]); err != nil {
 		t.Fatal(err)
 	}
-	w.clock.Step(tick)
+	w.clock.Step(listMaxAge)
 	if _, err := waits[2].result(t); !errors.Is(err, ErrNotFound) {
 		t.Errorf("who waits alone gets %v", err)
 	}
@@ -257,11 +257,11 @@ func TestSettled_ListOfBeforeTheCall_IsNoAnswer(t *testing.T) {
 	w.setStatus(balancer.PendingUpdate, first, second)
 	waits := []*settling{w.settle(t.Context(), first, time.Hour), w.settle(t.Context(), second, time.Hour)}
 	w.pausing(2)
-	w.clock.Step(tick)
+	w.clock.Step(listMaxAge)
 	// In the list of before the calls both are ACTIVE.
 	w.pausing(2)
 	w.setStatus(balancer.Active, first, second)
-	w.clock.Step(tick)
+	w.clock.Step(listMaxAge)
 	for _, s := range waits {
 		if lb, err := s.result(t); lb.Status != balancer.Active || err != nil {
 			t.Errorf("%+v, %v", lb, err)
@@ -278,10 +278,10 @@ func TestSettled_AnotherProjects_IsAskedForItself(t *testing.T) {
 	w.setStatus(balancer.PendingUpdate, theirs)
 	waits := []*settling{w.settle(t.Context(), theirs, time.Hour), w.settle(t.Context(), theirs, time.Hour)}
 	w.pausing(2)
-	w.clock.Step(tick)
+	w.clock.Step(listMaxAge)
 	w.pausing(2)
 	w.setStatus(balancer.Active, theirs)
-	w.clock.Step(tick)
+	w.clock.Step(listMaxAge)
 	for _, s := range waits {
 		if lb, err := s.result(t); lb.Status != balancer.Active || err != nil {
 			t.Errorf("%+v, %v", lb, err)

@@ -133,6 +133,7 @@ func (a *API) list(ctx context.Context) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list load balancers: %w", err)
 	}
+	a.cache.forgetMissing(snapshot)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	// A list that took long may end after one that was begun later.

@@ -3,13 +3,68 @@ package loadbalancer
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 )
+
+// objects are the Services and nodes of the informers, if there are any.
+type objects struct {
+	mu       sync.RWMutex
+	services corelisters.ServiceLister
+	nodes    corelisters.NodeLister
+	synced   func() bool
+}
+
+// set gives the informers' listers. synced tells whether both are complete.
+func (o *objects) set(services corelisters.ServiceLister, nodes corelisters.NodeLister, synced func() bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.services, o.nodes, o.synced = services, nodes, synced
+}
+
+func (o *objects) listers() (corelisters.ServiceLister, corelisters.NodeLister, bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.services, o.nodes, o.synced != nil && o.synced()
+}
+
+// current is the Service as it is now, or as the caller has it if that is all that is known; false if it wants no load balancer.
+func (o *objects) current(service *v1.Service) (*v1.Service, bool) {
+	services, _, synced := o.listers()
+	if !synced {
+		return service, requestsLoadBalancer(service)
+	}
+	now, err := services.Services(service.Namespace).Get(service.Name)
+	if err != nil || now.UID != service.UID {
+		return nil, false
+	}
+	return now, requestsLoadBalancer(now)
+}
+
+// requestsLoadBalancer tells whether the Service requests a load balancer. Upstream's controller leaves those with a class to others; a host may have a
+// controller of its own for one, with this provider.
+func requestsLoadBalancer(service *v1.Service) bool {
+	return service.Spec.Type == v1.ServiceTypeLoadBalancer && service.DeletionTimestamp == nil
+}
+
+func (o *objects) nodesOr(given []*v1.Node) []*v1.Node {
+	_, nodes, synced := o.listers()
+	if !synced {
+		return given
+	}
+	all, err := nodes.List(labels.Everything())
+	if err != nil {
+		return given
+	}
+	return all
+}
 
 // SetInformers has Services and nodes read from informers, and load balancers repaired that do not fit the nodes any more. It is
 // called before the informers are started.
@@ -42,7 +97,7 @@ func (l *LoadBalancers) forgetDeleted(object any) {
 		object = last.Obj
 	}
 	if service, ok := object.(*v1.Service); ok {
-		l.memories.forget(service.UID)
+		l.forget(service.UID)
 	}
 }
 

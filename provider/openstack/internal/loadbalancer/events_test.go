@@ -6,7 +6,7 @@ import (
 )
 
 func TestNotices_AreSaidWhenTheyBecomeSo_AndNotAgain(t *testing.T) {
-	n := notices{}
+	n := events{}
 	bad, worse := notice{"Bad", "a is bad", true}, notice{"Bad", "b is bad", true}
 	waits := notice{"Waiting", "for Octavia", false}
 	steps := []struct {

@@ -1,0 +1,177 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+)
+
+// apply takes the steps of a plan. What it creates is written to the Service, whatever happens next.
+func (r *reconciler) apply(ctx context.Context, want wanted, is observed, todo plan.Plan) error {
+	r.config.Logger.V(4).Info("Load balancer plan", "service", r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
+	created := r.found.balancer == nil
+	done, err := r.executor.Run(ctx, todo, apply.State{LoadBalancer: r.found.balancer, Timeout: reconcileTimeout})
+	r.adopt(done)
+	r.remember(want, is, todo, done, err)
+	r.state.inheritedVIP = inheritedVIP(r.state.inheritedVIP, todo, done, err)
+	if len(done.Done) > 0 {
+		// A plan of many steps takes many reconciles: after progress the pause starts over.
+		r.state.waitingSince = time.Time{}
+	}
+	if errors.Is(err, apply.ErrChanged) && len(done.Done) == 0 {
+		// It may not be the Service's any more.
+		return r.retry(err)
+	}
+	if announced := r.announce(ctx); announced != nil {
+		err = errors.Join(err, announced)
+	}
+	if err != nil {
+		return r.retry(err)
+	}
+	lb := r.found.balancer
+	switch {
+	case lb.Status == balancer.PendingDelete:
+		r.cache().Invalidate(lb.ID, r.identity.UID)
+		return r.wait("deleting load balancer %s; a new one is created after that", lb.ID)
+	case created:
+		// A creation takes long: waiting for it here would keep other Services waiting.
+		return r.wait("load balancer %s is %s", lb.ID, lb.Status)
+	}
+	return r.waitUntilActive(ctx)
+}
+
+// adopt takes over what a run has created or deleted.
+func (r *reconciler) adopt(done apply.Result) {
+	r.found.balancer = done.LoadBalancer
+	if lb := done.LoadBalancer; lb != nil {
+		r.state.loadBalancerID = lb.ID
+	}
+	r.state.floatingIPs = nil
+	for _, step := range done.Done {
+		switch s := step.(type) {
+		case plan.DeleteFloatingIP:
+			r.dropFloatingIP(s.ID)
+		case plan.DetachFloatingIP:
+			r.dropFloatingIP(s.ID)
+		}
+	}
+	if ip := done.FloatingIP; ip != nil {
+		r.dropFloatingIP(ip.ID)
+		r.found.floatingIPs = append(r.found.floatingIPs, *ip)
+	}
+}
+
+func (r *reconciler) dropFloatingIP(id string) {
+	r.found.floatingIPs = slices.DeleteFunc(slices.Clone(r.found.floatingIPs), func(ip balancer.FloatingIP) bool { return ip.ID == id })
+}
+
+// remember caches what is known after a run, also if it has only come as far as Octavia's pace let it.
+func (r *reconciler) remember(want wanted, is observed, todo plan.Plan, done apply.Result, err error) {
+	lb := r.found.balancer
+	// Also a request that failed may have been carried out.
+	r.noteWrite(lb)
+	if lb == nil {
+		return
+	}
+	state, contents := octavia.AppliedState{}, (*balancer.Contents)(nil)
+	var pending *apply.PendingError
+	if err == nil || errors.As(err, &pending) {
+		switch {
+		case is.LoadBalancer != nil:
+			contents = plan.After(is.contents, done.Done)
+		case len(todo.Steps) > 0 && !want.Features.Serial:
+			contents = plan.AfterCreation(want.Desired, lb.Made)
+		}
+	}
+	if err == nil {
+		state = octavia.AppliedState{Hash: want.hash, Omitted: omitted(want.Desired)}
+	}
+	r.cache().Written(lb.ID, contents, r.identity.UID, state)
+}
+
+func (r *reconciler) noteWrite(lb *balancer.LoadBalancer) {
+	now := r.config.Clock.Now()
+	r.cache().NoteWrite(r.identity.UID, now)
+	if lb != nil {
+		r.cache().NoteWrite(lb.ID, now)
+	}
+}
+
+// finish is for a load balancer that is as wanted.
+func (r *reconciler) finish(ctx context.Context, want wanted, is observed) error {
+	lb := r.found.balancer
+	r.state.loadBalancerID = lb.ID
+	state := octavia.AppliedState{Hash: want.hash, Compared: r.deep, Omitted: omitted(want.Desired)}
+	r.cache().Store(lb, is.contents, r.identity.UID, state, r.config.Clock.Now())
+	return r.announce(ctx)
+}
+
+// inheritedVIP is the VIP of a load balancer that is to be recreated with its address; nil for none.
+// Octavia deletes for longer than a reconcile waits, and then other creations may come first: before
+// is what the last reconcile has kept.
+func inheritedVIP(before *balancer.VIP, todo plan.Plan, done apply.Result, err error) *balancer.VIP {
+	deleted := slices.ContainsFunc(done.Done, func(step plan.Step) bool { _, is := step.(plan.DeleteLoadBalancer); return is })
+	deleting := done.LoadBalancer != nil && done.LoadBalancer.Status == balancer.PendingDelete
+	queued := errors.Is(err, apply.ErrQueued)
+	for _, step := range todo.Steps[len(done.Done):] {
+		create, is := step.(plan.CreateLoadBalancer)
+		switch {
+		case is && deleted && (deleting || queued):
+			return &create.LoadBalancer.VIP
+		case is && queued:
+			// Its address may be one that the user takes back before the creation.
+			return before
+		}
+	}
+	return nil
+}
+
+// inherit has a new load balancer created with the address of the one that it replaces, if it is in
+// the same place.
+func (r *reconciler) inherit(want *wanted) {
+	vip, from := &want.LoadBalancer.VIP, r.state.inheritedVIP
+	if from != nil && vip.Address == "" && vip.PortID == "" && vip.SubnetID == from.SubnetID && vip.NetworkID == from.NetworkID {
+		vip.Address = from.Address
+	}
+}
+
+// retry makes a wait of an error that only says that Octavia is at work, or that there is news.
+func (r *reconciler) retry(err error) error {
+	var pending *apply.PendingError
+	switch {
+	case errors.As(err, &pending):
+		return r.wait("load balancer %s is %s", pending.LoadBalancerID, pending.Status)
+	case errors.Is(err, apply.ErrQueued):
+		return r.wait("the load balancer is %v", apply.ErrQueued)
+	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrChanged):
+		return retryAfter(minRetryDelay, "%v", err)
+	}
+	return err
+}
+
+// waitUntilActive returns nil when Octavia has done all.
+func (r *reconciler) waitUntilActive(ctx context.Context) error {
+	lb := r.found.balancer
+	if !lb.Status.Pending() {
+		return nil
+	}
+	is, err := r.config.Octavia.Settled(ctx, lb.ID, reconcileTimeout)
+	switch {
+	case errors.Is(err, octavia.ErrPending):
+		return r.wait("load balancer %s is %s", lb.ID, is.Status)
+	case err != nil:
+		return err
+	case is.Status != balancer.Active:
+		return fmt.Errorf("load balancer %s is %s after it was changed", lb.ID, is.Status)
+	}
+	r.found.balancer = &is
+	r.cache().Confirm(&is, r.config.Clock.Now())
+	return nil
+}

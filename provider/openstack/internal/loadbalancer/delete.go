@@ -1,0 +1,246 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+// GetLoadBalancer implements cloudprovider.LoadBalancer. There is a load balancer as long as anything is left of it: upstream's
+// controller deletes only what exists, and floating IPs and security groups outlive a load balancer that somebody else has deleted. So do
+// the annotations of a Service that stays, if the CCM was killed after the load balancer had gone.
+func (l *LoadBalancers) GetLoadBalancer(ctx context.Context, clusterName string, service *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
+	unlock, _, err := l.locks.lock(ctx, "service "+string(service.UID))
+	if err != nil {
+		return nil, false, err
+	}
+	defer unlock()
+	r := &reconciler{LoadBalancers: l, request: request{cluster: clusterName, service: service, silent: true}, state: l.services.peek(service.UID)}
+	defer r.close()
+	if err := r.findAny(ctx); err != nil {
+		return nil, false, err
+	}
+	switch {
+	case r.found.balancer != nil:
+		if err := r.readAllFloatingIPs(ctx); err != nil {
+			return nil, false, err
+		}
+		return r.status(), true, nil
+	case r.found.deleting != nil:
+		return &v1.LoadBalancerStatus{}, true, nil
+	}
+	is, err := r.observeBeside(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	left := len(is.FloatingIPs) > 0 || is.SecurityGroup != nil || hasStaleAnnotation(service)
+	if !left && !requestsLoadBalancer(service) {
+		// Upstream deletes nothing then: the Service was refused, or Octavia has finished meanwhile.
+		l.forget(service.UID)
+	}
+	return &v1.LoadBalancerStatus{}, left, nil
+}
+
+// EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer. It returns when all that was the Service's is gone, and has not been
+// only asked to go: nobody would look again.
+func (l *LoadBalancers) EnsureLoadBalancerDeleted(ctx context.Context, clusterName string, service *v1.Service) (err error) {
+	defer l.measure("loadbalancer_delete", &err)()
+	unlock, _, err := l.locks.lock(ctx, "service "+string(service.UID))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	l.services.untrack(service.UID)
+	r := &reconciler{LoadBalancers: l, request: request{cluster: clusterName, service: service, silent: true}, state: l.services.state(service.UID)}
+	defer r.close()
+	if err := r.delete(ctx); err != nil {
+		return explain(err)
+	}
+	if err := r.disown(ctx); err != nil {
+		return err
+	}
+	l.forget(service.UID)
+	return nil
+}
+
+// findAny finds the Service's load balancer, whether the Service requests one or not.
+func (r *reconciler) findAny(ctx context.Context) error {
+	if err := r.identify(ctx); err != nil {
+		return err
+	}
+	r.settings, _ = settings.Of(r.service, r.config.Defaults)
+	var refused *refusal
+	if err := r.find(ctx); errors.As(err, &refused) {
+		// The annotation names a load balancer that is not the Service's.
+		r.found.claim = claim{}
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// observeBeside reads what the Service has beside its load balancer.
+func (r *reconciler) observeBeside(ctx context.Context) (balancer.Observed, error) {
+	if err := r.readAllFloatingIPs(ctx); err != nil {
+		return balancer.Observed{}, err
+	}
+	is := balancer.Observed{LoadBalancer: r.found.balancer, Role: r.found.role, FloatingIPs: r.found.floatingIPs}
+	return is, r.observeGroup(ctx, balancer.Desired{}, &is)
+}
+
+func (r *reconciler) readAllFloatingIPs(ctx context.Context) (err error) {
+	r.found.floatingIPs, err = r.config.Neutron.FloatingIPsOf(ctx, r.floatingIPQuery(), time.Time{})
+	return err
+}
+
+// delete deletes what is the Service's, and waits until it is gone.
+func (r *reconciler) delete(ctx context.Context) error {
+	if err := r.findAny(ctx); err != nil {
+		return err
+	}
+	end := r.config.Clock.Now().Add(deleteTimeout)
+	if lb := r.found.deleting; lb != nil && r.found.balancer == nil {
+		// The reconcile that deleted it has done the rest, unless it was interrupted: reading that can
+		// wait until the load balancer is gone.
+		if err := r.waitUntilGone(ctx, lb, end); err != nil {
+			return err
+		}
+		r.found.deleting = nil
+	}
+	is, err := r.observeBeside(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.deleteObserved(ctx, is, end); err != nil {
+		return err
+	}
+	for i := range r.found.duplicates {
+		if err := r.deleteDuplicate(ctx, &r.found.duplicates[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteDuplicates deletes load balancers that were created twice, when the first is in service.
+func (r *reconciler) deleteDuplicates(ctx context.Context) error {
+	for i := range r.found.duplicates {
+		duplicate := &r.found.duplicates[i]
+		r.config.Logger.Info("Deleting a duplicate load balancer", "service", r.identity.Namespace+"/"+r.identity.Name, "loadBalancer", duplicate.ID)
+		if err := r.deleteDuplicate(ctx, duplicate); err != nil {
+			return fmt.Errorf("delete duplicate load balancer %s: %w", duplicate.ID, err)
+		}
+	}
+	return nil
+}
+
+// deleteDuplicate deletes one of them, with its floating IPs alone.
+func (r *reconciler) deleteDuplicate(ctx context.Context, lb *balancer.LoadBalancer) error {
+	other := *r
+	other.found.claim, other.found.floatingIPs = claim{balancer: lb, role: balancer.Owner}, nil
+	floating, err := r.config.Neutron.FloatingIPsOf(ctx, other.floatingIPQuery(), time.Time{})
+	if err != nil {
+		return err
+	}
+	is := balancer.Observed{LoadBalancer: lb, Role: balancer.Owner}
+	for _, ip := range floating {
+		if ip.PortID == lb.VIP.PortID {
+			is.FloatingIPs = append(is.FloatingIPs, ip)
+		}
+	}
+	return other.deleteObserved(ctx, is, r.config.Clock.Now().Add(deleteTimeout))
+}
+
+// deleteObserved deletes what was observed, and waits until end.
+func (r *reconciler) deleteObserved(ctx context.Context, is balancer.Observed, end time.Time) error {
+	if err := r.observeAllContents(ctx, &is); err != nil {
+		return err
+	}
+	todo := r.removal(is)
+	r.silent = false
+	blocked := r.tellPlan(todo.Notices)
+	lb := is.LoadBalancer
+	r.config.Logger.V(4).Info("Load balancer deletion plan", "service", r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
+	done, err := r.executor.Run(ctx, todo, apply.State{LoadBalancer: lb, Timeout: max(0, end.Sub(r.config.Clock.Now()))})
+	r.noteWrite(lb)
+	if err != nil {
+		return r.retry(err)
+	}
+	gone := r.found.deleting
+	for _, step := range done.Done {
+		if _, deleted := step.(plan.DeleteLoadBalancer); deleted {
+			gone = lb
+		}
+	}
+	if gone == nil {
+		return blocked
+	}
+	if err := r.waitUntilGone(ctx, gone, end); err != nil {
+		return err
+	}
+	return blocked
+}
+
+// waitUntilGone returns nil when a load balancer that is being deleted is gone. It waits until end.
+func (r *reconciler) waitUntilGone(ctx context.Context, lb *balancer.LoadBalancer, end time.Time) error {
+	last, err := r.config.Octavia.Settled(ctx, lb.ID, max(0, end.Sub(r.config.Clock.Now())))
+	switch {
+	case errors.Is(err, octavia.ErrNotFound):
+		return nil
+	case errors.Is(err, octavia.ErrPending):
+		return r.wait("load balancer %s is being deleted", lb.ID)
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("load balancer %s is %s after its deletion", lb.ID, last.Status)
+}
+
+// observeAllContents reads the contents also of a load balancer that is deleted as a whole: the
+// listeners of a guest show the guest when somebody has taken its tags from the load balancer.
+func (r *reconciler) observeAllContents(ctx context.Context, is *balancer.Observed) error {
+	lb := r.found.balancer
+	if lb == nil {
+		return nil
+	}
+	is.OtherServices = sharers(r.identity, lb)
+	contents, err := r.config.Octavia.Contents(ctx, lb.ID, octavia.InPart, time.Time{})
+	if errors.Is(err, octavia.ErrNotFound) {
+		is.LoadBalancer = nil
+		return nil
+	}
+	is.Listeners, is.Pools = contents.Listeners, contents.Pools
+	return err
+}
+
+func (r *reconciler) removal(is balancer.Observed) plan.Plan {
+	return plan.Removal(r.identity, is, plan.RemovalOptions{
+		KeepFloatingIP: r.settings.KeepFloatingIP, Cascade: r.settings.CascadeDelete, Tags: r.found.apiMinor >= 5,
+	})
+}
+
+// hasStaleAnnotation tells whether a Service that requests no load balancer has the address of one.
+func hasStaleAnnotation(service *v1.Service) bool {
+	return service.DeletionTimestamp == nil && !requestsLoadBalancer(service) && service.Annotations[settings.AnnotationLoadBalancerAddress] != ""
+}
+
+// disown removes what was written to the Service, unless it goes itself.
+func (r *reconciler) disown(ctx context.Context) error {
+	if r.service.DeletionTimestamp != nil {
+		return nil
+	}
+	gone := map[string]*string{settings.AnnotationLoadBalancerAddress: nil}
+	if r.found.role != balancer.Guest {
+		// A guest's was written by a user.
+		gone[settings.AnnotationLoadBalancerID] = nil
+	}
+	return r.annotate(ctx, r.service, gone)
+}

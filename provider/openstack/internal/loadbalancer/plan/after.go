@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+)
+
+// After predicts the contents of a load balancer after the steps. Nil: it cannot be told, because
+// the ID of something that was created is unknown, or because the contents before are.
+func After(before *balancer.Contents, steps []Step) *balancer.Contents {
+	if before == nil {
+		return nil
+	}
+	now := predicted{slices.Clone(before.Listeners), slices.Clone(before.Pools)}
+	for _, step := range steps {
+		if !now.take(step) {
+			return nil
+		}
+	}
+	return &balancer.Contents{Listeners: now.listeners, Pools: now.pools}
+}
+
+// AfterCreation predicts the contents of a load balancer that was created with all its ports. Nil:
+// not all IDs are known.
+func AfterCreation(want balancer.Desired, ids map[string]string) *balancer.Contents {
+	made := AsWanted(want)
+	for i := range made.Listeners {
+		l, p := &made.Listeners[i], &made.Pools[i]
+		l.ID, p.ID = ids[l.Name], ids[p.Name]
+		if l.ID == "" || p.ID == "" {
+			return nil
+		}
+		l.PoolID = p.ID
+		p.Members = slices.Clone(p.Members)
+		for i := range p.Members {
+			m := &p.Members[i]
+			m.ID, m.Status = ids[balancer.MadeMember(p.Name, m.Key())], balancer.Active
+		}
+		if p.Monitor == nil {
+			continue
+		}
+		monitor := *p.Monitor
+		if monitor.ID = ids[monitor.Name]; monitor.ID == "" {
+			return nil
+		}
+		monitor.Status = balancer.Active
+		p.Monitor = &monitor
+	}
+	return &made
+}
+
+// AsWanted are the contents of a load balancer that differs in nothing from the desired state. Its
+// names stand for its IDs.
+func AsWanted(want balancer.Desired) balancer.Contents {
+	var c balancer.Contents
+	for _, port := range want.Ports {
+		listener, pool := port.Listener, port.Pool
+		listener.ID, pool.ID = listener.Name, pool.Name
+		listener.PoolID = pool.ID
+		listener.Status, pool.Status = balancer.Active, balancer.Active
+		c.Listeners, c.Pools = append(c.Listeners, listener), append(c.Pools, pool)
+	}
+	return c
+}
+
+// predicted are listeners and pools that steps are applied to.
+type predicted struct {
+	listeners []balancer.Listener
+	pools     []balancer.Pool
+}
+
+// take does what a step does. False: it cannot be told.
+func (c *predicted) take(step Step) bool {
+	switch s := step.(type) {
+	case SetMembers:
+		i := c.pool(s.Pool.ID)
+		if i < 0 {
+			return false
+		}
+		c.pools[i].Members, c.pools[i].MembersInPart = replaced(c.pools[i].Members, s.Members), false
+		return true
+	case CreateMember:
+		i := c.pool(s.Pool.ID)
+		if i < 0 {
+			return false
+		}
+		m := s.Member
+		m.Status = balancer.Active
+		c.pools[i].Members = append(slices.Clip(c.pools[i].Members), m)
+		return true
+	case UpdateMember:
+		return c.member(s.PoolID, s.ID, func(members []balancer.Member, i int) []balancer.Member {
+			was := members[i]
+			members[i] = s.Member
+			members[i].ID, members[i].SubnetID, members[i].Status = was.ID, was.SubnetID, balancer.Active
+			return members
+		})
+	case DeleteMember:
+		return c.member(s.PoolID, s.ID, func(members []balancer.Member, i int) []balancer.Member {
+			return slices.Delete(members, i, i+1)
+		})
+	case UpdateListener:
+		i := slices.IndexFunc(c.listeners, func(l balancer.Listener) bool { return l.ID == s.ID })
+		if i < 0 || s.Pool.Made != "" {
+			return false
+		}
+		was := c.listeners[i]
+		c.listeners[i] = s.Listener
+		now := &c.listeners[i]
+		now.ID, now.PoolID, now.Status = was.ID, cmp.Or(s.Pool.ID, was.PoolID), balancer.Active
+		now.Name, now.Tags = cmp.Or(now.Name, was.Name), orElse(now.Tags, was.Tags)
+		now.AllowedCIDRs = orElse(now.AllowedCIDRs, was.AllowedCIDRs)
+		return true
+	case UpdatePool:
+		i := c.pool(s.ID)
+		if i < 0 {
+			return false
+		}
+		c.pools[i].Algorithm, c.pools[i].Persistence, c.pools[i].Status = s.Pool.Algorithm, s.Pool.Persistence, balancer.Active
+		return true
+	case UpdateLoadBalancer,
+		CreateFloatingIP, AttachFloatingIP, DetachFloatingIP, DeleteFloatingIP, TagFloatingIP,
+		CreateSecurityGroup, TagSecurityGroup, CreateRule, DeleteRule, AddGroup, RemoveGroup, DeleteSecurityGroup:
+		return true
+	}
+	return false
+}
+
+func (c *predicted) pool(id string) int {
+	return slices.IndexFunc(c.pools, func(p balancer.Pool) bool { return id != "" && p.ID == id })
+}
+
+// member changes a copy of the members of a pool, of which one has the id. False: none has.
+func (c *predicted) member(pool, id string, change func(members []balancer.Member, i int) []balancer.Member) bool {
+	p := c.pool(pool)
+	if p < 0 {
+		return false
+	}
+	m := slices.IndexFunc(c.pools[p].Members, func(m balancer.Member) bool { return m.ID == id })
+	if m < 0 {
+		return false
+	}
+	c.pools[p].Members = change(slices.Clone(c.pools[p].Members), m)
+	return true
+}
+
+// replaced are the members after a request for all of them. New ones have an id that is not known.
+func replaced(was, now []balancer.Member) []balancer.Member {
+	ids := make(map[balancer.MemberKey]string, len(was))
+	for _, m := range was {
+		ids[m.Key()] = m.ID
+	}
+	now = slices.Clone(now)
+	for i := range now {
+		now[i].ID, now[i].Status = ids[now[i].Key()], balancer.Active
+	}
+	return now
+}
+
+func orElse[T any](items, otherwise []T) []T {
+	if items == nil {
+		return otherwise
+	}
+	return items
+}

@@ -1,0 +1,109 @@
+package loadbalancer
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+)
+
+// serviceState is what outlives a reconcile of a Service: what it waits for, and what it was told.
+type serviceState struct {
+	// loadBalancerID is that of the load balancer that was last used; "" for none.
+	loadBalancerID string
+	// waitingSince is when the Service began to wait for waitingFor; zero if it does not wait.
+	waitingSince time.Time
+	waitingFor   string
+	// inheritedVIP is the VIP, with its address, of a load balancer that is being deleted to be
+	// recreated; nil for none. It is tried once.
+	inheritedVIP *balancer.VIP
+	// floatingIPs are those that were last seen; nil: they must be read.
+	floatingIPs *[]balancer.FloatingIP
+	// lastInput is what the last desired state was built from, without its nodes.
+	lastInput *desired.Input
+	// events were written for the Service.
+	events events
+}
+
+func newServiceState() *serviceState { return &serviceState{events: events{}} }
+
+// services are the Services that were asked for, and their states. A state is used under the lock
+// of its Service. It is safe for concurrent use.
+type services struct {
+	mu     sync.Mutex
+	states map[types.UID]*serviceState
+	// names are the Services that follow changes of the cloud and of nodes.
+	names map[types.UID]serviceName
+}
+
+// serviceName finds a Service by its UID.
+type serviceName struct{ cluster, namespace, name string }
+
+func (n serviceName) String() string { return n.namespace + "/" + n.name }
+
+// state creates the state of the Service if there is none.
+func (s *services) state(uid types.UID) *serviceState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.states == nil {
+		s.states = map[types.UID]*serviceState{}
+	}
+	if s.states[uid] == nil {
+		s.states[uid] = newServiceState()
+	}
+	return s.states[uid]
+}
+
+// peek returns the state of the Service, or one that is not kept.
+func (s *services) peek(uid types.UID) *serviceState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.states[uid]; known != nil {
+		return known
+	}
+	return newServiceState()
+}
+
+func (s *services) track(uid types.UID, name serviceName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names == nil {
+		s.names = map[types.UID]serviceName{}
+	}
+	s.names[uid] = name
+}
+
+// untrack is for a Service whose load balancer is being deleted.
+func (s *services) untrack(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.names, uid)
+}
+
+// name is the zero value for a Service that is not tracked.
+func (s *services) name(uid types.UID) serviceName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.names[uid]
+}
+
+// tracked are sorted.
+func (s *services) tracked() []types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.names))
+}
+
+// forget frees the state of a Service that is gone. A reconcile in progress keeps its state to its
+// end.
+func (s *services) forget(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.states, uid)
+	delete(s.names, uid)
+}
