@@ -1,10 +1,12 @@
-// Package loadbalancer serves Services of type LoadBalancer by Octavia.
+// Package loadbalancer serves Services of type LoadBalancer with Octavia.
 //
-// All that is done for a Service is done by a pass: the Service's load balancer is found, what it should be is decided (settings,
-// places, desired), what it is is read (octavia, neutron), the two are compared (plan), and the steps from one to the other are
-// taken (apply). EnsureLoadBalancer, UpdateLoadBalancer and the repairs that the provider makes on its own are the same pass; a
-// deletion differs in the plan alone.
+// A reconcile (reconcile.go) observes, decides, compares and applies: it finds the load balancer of
+// the Service (observe.go, ownership.go), decides what it should be (settings, places, desired),
+// reads what it is (octavia, neutron), compares the two (plan), and takes the steps from one to the
+// other (apply). EnsureLoadBalancer, UpdateLoadBalancer and the repairs of drift are the same
+// reconcile. A deletion differs in its plan alone.
 //
-// A pass does not wait for long. What Octavia is still at work on is handed back as an api.RetryError, and the next pass goes on from
-// what it finds; so a load balancer that is stuck holds nobody up.
+// Only the Octavia client caches what it has read, by load balancer and UpdatedAt. A reconcile does
+// not wait for long: while Octavia is at work it returns an api.RetryError, and the next one goes on
+// from what it finds. So a load balancer that is stuck delays no other.
 package loadbalancer
