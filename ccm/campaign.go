@@ -121,7 +121,7 @@ func (m *Manager) campaign(ctx context.Context) error {
 
 // stand runs the controllers that do not need the lease, until ctx ends.
 func (m *Manager) stand(ctx context.Context) error {
-	if len(m.enabled(true)) == 0 {
+	if len(m.enabled(false)) == 0 {
 		return nil
 	}
 	delay := retryBackoff(m.clock)
