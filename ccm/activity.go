@@ -8,21 +8,20 @@ import (
 	"github.com/fxccm/fxccm/internal/inflight"
 )
 
-// Activity is something of a term that has begun and has not ended: a call to the cloud, a request
-// that changes something in the API server, or a goroutine that runs a controller's or a provider's
-// code.
+// Activity is a call or a goroutine of a term that has not ended: a call to the cloud, a mutating
+// request to the API server, or a goroutine that runs a controller's or a provider's code.
 type Activity struct {
-	// Name is "call LoadBalancer.EnsureLoadBalancer", "call PATCH /api/v1/nodes/a", "controller mine",
-	// "start provider", and so on.
+	// Name is "call LoadBalancer.EnsureLoadBalancer", "call PATCH /api/v1/nodes/a", "controller
+	// mine", "start provider", and so on.
 	Name string `json:"name"`
 
 	// Object is the object of a call, such as "default/web" or a node's name. It may be empty.
 	Object string `json:"object,omitempty"`
 
-	// Since is when it began.
+	// Since is when the activity began.
 	Since time.Time `json:"since"`
 
-	// MayAct tells whether it can change the cluster or the cloud even when the term is over.
+	// MayAct reports whether the activity can still change the cluster or the cloud after the term.
 	MayAct bool `json:"mayAct,omitempty"`
 }
 
@@ -38,12 +37,14 @@ func describe(all []Activity, now time.Time) string {
 	return strings.Join(texts, ", ")
 }
 
-// activities returns what of the term has not ended: goroutines, then calls, the oldest first.
+// activities returns the term's unfinished goroutines and then its calls in flight, oldest first.
 func (t *Term) activities() []Activity {
 	var all []Activity
 	add := func(prefix string, found []inflight.Activity) {
 		for _, a := range found {
-			all = append(all, Activity{Name: prefix + a.Name, Object: a.Object, Since: a.Since, MayAct: a.MayAct})
+			all = append(all, Activity{
+				Name: prefix + a.Name, Object: a.Object, Since: a.Since, MayAct: a.MayAct,
+			})
 		}
 	}
 	add("", t.tasks.List())

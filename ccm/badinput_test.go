@@ -24,15 +24,6 @@ import (
 
 func seconds(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
 
-func idle(name string) ccm.Controller {
-	return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			<-ctx.Done()
-			return nil
-		}), nil
-	}}
-}
-
 // A wrong configuration is refused by New, with one sentence that names the thing at fault.
 func TestNew_BadInputIsRefusedByName(t *testing.T) {
 	cases := []struct {
@@ -147,7 +138,7 @@ func TestRun_BadPartsDegradeAndAreTriedAgain(t *testing.T) {
 		}, `cloud provider "stub": 401 from the identity service`},
 		{"provider is nil", func(p *ccm.Params) {
 			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { return nil, nil })}
-		}, `cloud provider "stub": its New returned neither a cloud nor an error`},
+		}, `cloud provider "stub": New returned neither a cloud nor an error`},
 		{"provider panics", func(p *ccm.Params) {
 			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { panic("index out of range") })}
 		}, "panic in build provider: index out of range"},
@@ -161,15 +152,15 @@ func TestRun_BadPartsDegradeAndAreTriedAgain(t *testing.T) {
 		}, "controller mine: no such device"},
 		{"controller is nil", func(p *ccm.Params) {
 			p.Controllers = []ccm.Controller{{Name: "mine", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) { return nil, nil }}}
-		}, "controller mine: its New returned neither a Runnable nor an error"},
+		}, "controller mine: New returned neither a Runnable nor an error"},
 		{"controller panics when built", func(p *ccm.Params) {
 			p.Controllers = []ccm.Controller{{Name: "mine", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) { panic("boom") }}}
 		}, "controller mine: panic in New: boom"},
 		{"controller returns at once", func(p *ccm.Params) {
-			p.Controllers = []ccm.Controller{returning("mine", nil)}
-		}, "controller mine: its Run returned without being asked to"},
+			p.Controllers = []ccm.Controller{controller("mine", func(context.Context) error { return nil })}
+		}, "controller mine: Run returned before the term ended"},
 		{"controller fails", func(p *ccm.Params) {
-			p.Controllers = []ccm.Controller{returning("mine", errors.New("lost my way"))}
+			p.Controllers = []ccm.Controller{controller("mine", func(context.Context) error { return errors.New("lost my way") })}
 		}, "controller mine: lost my way"},
 	}
 	for _, c := range cases {
@@ -178,11 +169,7 @@ func TestRun_BadPartsDegradeAndAreTriedAgain(t *testing.T) {
 			p := standaloneParams("mine")
 			p.Controllers = []ccm.Controller{idle("mine")}
 			c.spoil(&p)
-			m, err := ccm.New(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			stop := run(t, m)
+			m, stop := start(t, p)
 			status := eventually(t, m.Status, func(s ccm.Status) bool {
 				return s.State == ccm.StateDegraded && strings.Contains(s.Reason, c.want)
 			}, "degraded because of "+c.want)
@@ -197,12 +184,6 @@ func TestRun_BadPartsDegradeAndAreTriedAgain(t *testing.T) {
 	}
 }
 
-func returning(name string, err error) ccm.Controller {
-	return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(context.Context) error { return err }), nil
-	}}
-}
-
 // A controller that never returns is named, and the Manager refuses to run again while it is there.
 func TestRun_ControllerThatNeverReturnsIsReported(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -215,13 +196,9 @@ func TestRun_ControllerThatNeverReturnsIsReported(t *testing.T) {
 			return nil
 		}), nil
 	}}}
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := run(t, m)
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
-	err = stop()
+	m, stop := start(t, p)
+	waitReady(t, m)
+	err := stop()
 	var timedOut *ccm.DrainTimeoutError
 	if !errors.As(err, &timedOut) || len(timedOut.Running) != 1 || timedOut.Running[0].Name != "controller mine" {
 		t.Fatalf("Run returned %v, want a DrainTimeoutError that names the controller", err)
@@ -243,11 +220,7 @@ func TestRun_WrongCAIsToldInWords(t *testing.T) {
 	p.Controllers = []ccm.Controller{idle("mine")}
 	p.RESTConfig.Host = server.URL
 	p.RESTConfig.CAData = anotherCA(t)
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := run(t, m)
+	m, stop := start(t, p)
 	eventually(t, m.Status, func(s ccm.Status) bool {
 		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "not signed by the CA that the kubeconfig trusts")
 	}, "degraded because of the CA")

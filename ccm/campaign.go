@@ -10,34 +10,36 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Run campaigns and leads, term after term, until ctx ends; it returns when the last term has
+// Run campaigns and leads, term after term, until ctx ends. It returns when the last term has
 // drained. It can be called again after it has returned, but not while it runs.
 //
-// The error is nil when ctx ended and all has ended in time. Otherwise it is a *[DrainTimeoutError], also if something of an
-// earlier Run still runs, or says that Run is running already. Trouble that may pass is not an error: the API server, the cloud or RBAC fails, or a
-// term does not end within its drain timeout. Run keeps trying, and [Manager.Status] says why.
+// The error is nil if ctx ended and everything drained in time. It is a *[DrainTimeoutError] if a
+// term of this Run or of an earlier one has not ended. A second concurrent Run is an error, too.
+// Failures that can pass are not errors: the API server, the cloud or RBAC fails, or a term exceeds
+// its drain timeout. Run retries then, and [Manager.Status] has the reason.
 func (m *Manager) Run(ctx context.Context) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stood := make(chan error, 1)
-	go func() { stood <- m.stand(ctx) }()
+	replicaDone := make(chan error, 1)
+	go func() { replicaDone <- m.runReplicaControllers(ctx) }()
 	err := m.campaign(ctx)
 	select {
-	case standing := <-stood:
+	case replicaErr := <-replicaDone:
 		if err == nil {
-			err = standing
+			err = replicaErr
 		}
 	case <-afterDrainTimeout(err):
+		// Calls may act while another process leads, so the timeout is reported at once.
 		// Something may act while another process leads: that cannot wait for what else has to end.
 	}
 	m.finish(err)
 	return err
 }
 
-// afterDrainTimeout fires soon if err is a drain timeout, and never otherwise.
+// afterDrainTimeout returns a channel that fires soon if err is a drain timeout, and nil otherwise.
 func afterDrainTimeout(err error) <-chan time.Time {
 	if _, ok := errors.AsType[*DrainTimeoutError](err); ok {
 		return time.After(drainTimeoutReserve / 2)
@@ -59,8 +61,8 @@ func (m *Manager) begin() error {
 		m.done = make(chan struct{})
 	default:
 	}
-	m.running, m.err, m.leading, m.standing = true, nil, course{}, course{}
-	m.observed = m.measures.Begin()
+	m.running, m.err, m.leader, m.replica = true, nil, termSlot{}, termSlot{}
+	m.series = m.metricSet.Begin()
 	return nil
 }
 
@@ -69,20 +71,23 @@ func (m *Manager) finish(err error) {
 	defer m.mu.Unlock()
 	m.running, m.err = false, err
 	// They hold what was in the informers.
-	m.leading, m.standing = course{}, course{}
-	m.observed.End()
+	// The references to ended terms would keep the informers' caches in memory.
+	m.leader, m.replica = termSlot{}, termSlot{}
+	m.series.End()
 	m.connections.reset()
 	close(m.done)
 }
 
-// retryBackoff paces terms and controllers that fail: 1 s, doubling to 30 s, with jitter so that replicas do not
-// move together. One that has lasted two minutes starts it over.
+// retryBackoff paces retries of terms and controllers: 1 s, doubling to 30 s, with jitter so that
+// replicas do not retry together. It starts over after two minutes without a failure.
 func retryBackoff(clock clock.Clock) wait.DelayFunc {
-	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 30 * time.Second}.
-		DelayWithReset(clock, 2*time.Minute)
+	backoff := wait.Backoff{
+		Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 30 * time.Second,
+	}
+	return backoff.DelayWithReset(clock, 2*time.Minute)
 }
 
-// shortestTerm is the least time between the beginnings of two terms of which the first was lost.
+// shortestTerm is the least time between the starts of two terms, if the first lost its leadership.
 const shortestTerm = time.Second
 
 func (m *Manager) campaign(ctx context.Context) error {
@@ -91,12 +96,12 @@ func (m *Manager) campaign(ctx context.Context) error {
 		var began time.Time
 		err := m.elector.Elect(ctx, func(led context.Context, g Grant) error {
 			began = time.Now()
-			return m.newLeadingTerm(g).run(ctx, led)
+			return m.newLeaderTerm(g).run(ctx, led)
 		})
 		timedOut, isDrainTimeout := errors.AsType[*DrainTimeoutError](err)
 		switch {
 		case isDrainTimeout:
-			if err := m.recover(ctx, &m.leading, timedOut, delay()); err != nil {
+			if err := m.recoverFromDrainTimeout(ctx, &m.leader, timedOut, delay()); err != nil {
 				return err
 			}
 			continue
@@ -104,7 +109,9 @@ func (m *Manager) campaign(ctx context.Context) error {
 			return nil
 		case errors.Is(err, ErrLeadershipLost):
 			m.log.Info("Leadership lost, back to standby", "reason", err.Error())
-			m.setCourse(&m.leading, course{})
+			m.setSlot(&m.leader, termSlot{})
+			// An elector that grants lost leadership again and again must not keep the process
+			// busy.
 			// An elector that grants what it has lost must not keep the process busy.
 			select {
 			case <-time.After(time.Until(began.Add(shortestTerm))):
@@ -112,23 +119,23 @@ func (m *Manager) campaign(ctx context.Context) error {
 			}
 			continue
 		case err == nil:
-			err = errors.New("the elector gave up without a reason")
+			err = errors.New("the elector returned without an error")
 		}
-		m.pauseAfter(ctx, &m.leading, "Term failed", err, delay())
+		m.pauseAfter(ctx, &m.leader, "Term failed", err, delay())
 	}
 	return nil
 }
 
-// stand runs the controllers that do not need the lease, until ctx ends.
-func (m *Manager) stand(ctx context.Context) error {
+// runReplicaControllers runs the controllers without leader election until ctx ends.
+func (m *Manager) runReplicaControllers(ctx context.Context) error {
 	if len(m.enabled(false)) == 0 {
 		return nil
 	}
 	delay := retryBackoff(m.clock)
 	for ctx.Err() == nil {
-		err := m.newStandingTerm().run(ctx, context.WithoutCancel(ctx))
+		err := m.newReplicaTerm().run(ctx, context.WithoutCancel(ctx))
 		if timedOut, ok := errors.AsType[*DrainTimeoutError](err); ok {
-			if err := m.recover(ctx, &m.standing, timedOut, delay()); err != nil {
+			if err := m.recoverFromDrainTimeout(ctx, &m.replica, timedOut, delay()); err != nil {
 				return err
 			}
 			continue
@@ -136,14 +143,14 @@ func (m *Manager) stand(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		m.pauseAfter(ctx, &m.standing, "Controllers that run without the lease failed", err, delay())
+		m.pauseAfter(ctx, &m.replica, "Controllers without leader election failed", err, delay())
 	}
 	return nil
 }
 
 const (
-	// maxLeftBehind is how many ended terms may have goroutines that hang before no new term begins:
-	// each may hold memory, and a restart of the process is what helps then.
+	// maxLeftBehind limits the timed-out terms with stuck goroutines. Each may hold memory, so
+	// beyond the limit no new term begins; only a restart of the process helps then.
 	maxLeftBehind = 3
 
 	// minLeftBehindPause and recoveryCheck pace the recovery from a drain timeout.
@@ -151,17 +158,20 @@ const (
 	recoveryCheck      = 250 * time.Millisecond
 )
 
-// recover waits until a new term may follow one that did not end within its drain timeout: nothing
-// of the old term can act, and all of it has ended. What hangs without being able to act is left
-// behind after a pause, in which another replica can take the lease; but not from too many terms.
-// The error is timedOut when ctx ends before.
-func (m *Manager) recover(ctx context.Context, of *course, timedOut *DrainTimeoutError, pause time.Duration) error {
+// recoverFromDrainTimeout waits until a new term may follow one that exceeded its drain timeout.
+// Normally all of the old term has ended by then. Activities that hang but cannot act are left
+// behind after a pause in which another replica can take the lease, up to maxLeftBehind terms. The
+// error is timedOut if ctx ends first.
+func (m *Manager) recoverFromDrainTimeout(
+	ctx context.Context, slot *termSlot, timedOut *DrainTimeoutError, pause time.Duration,
+) error {
 	term := timedOut.term
 	m.mu.Lock()
-	*of = course{failure: &failure{err: timedOut}}
-	m.left = append(m.leftBehind(), term)
+	*slot = termSlot{failure: &failure{err: timedOut}}
+	m.timedOutTerms = append(m.leftBehind(), term)
 	m.mu.Unlock()
-	m.log.Error(timedOut, "Term did not end within its drain timeout; the lease is left to expire", "mayAct", timedOut.MayAct())
+	m.log.Error(timedOut, "Term did not end within its drain timeout; the lease is left to expire",
+		"mayAct", timedOut.MayAct())
 	if ctx.Err() != nil {
 		return timedOut
 	}
@@ -170,7 +180,7 @@ func (m *Manager) recover(ctx context.Context, of *course, timedOut *DrainTimeou
 	}
 	begun := time.Now()
 	leaveAfter := max(minLeftBehindPause, 2*m.config.LeaderElection.LeaseDuration.Duration)
-	err := wait.PollUntilContextCancel(ctx, recoveryCheck, true, func(context.Context) (bool, error) {
+	mayFollow := func(context.Context) (bool, error) {
 		waited := time.Since(begun)
 		switch {
 		case term.hasEnded():
@@ -179,21 +189,23 @@ func (m *Manager) recover(ctx context.Context, of *course, timedOut *DrainTimeou
 			return false, nil
 		}
 		return waited >= leaveAfter && m.countLeftBehind() < maxLeftBehind, nil
-	})
-	if err != nil {
+	}
+	if err := wait.PollUntilContextCancel(ctx, recoveryCheck, true, mayFollow); err != nil {
 		return timedOut
 	}
-	m.log.Info("Campaigning again after a drain timeout", "term", term.number, "leftBehind", describe(term.activities(), time.Now()))
+	m.log.Info("Campaigning again after a drain timeout", "term", term.number, "leftBehind",
+		describe(term.activities(), time.Now()))
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	*of, m.left = course{}, m.leftBehind() // an ended term holds what was in the informers
+	// The references to ended terms would keep the informers' caches in memory.
+	*slot, m.timedOutTerms = termSlot{}, m.leftBehind()
 	return nil
 }
 
-// leftBehind returns the terms that did not end within their drain timeout and have not ended since.
-// The lock is held.
+// leftBehind returns the terms that exceeded their drain timeout and have not ended since. The
+// Manager's lock is held.
 func (m *Manager) leftBehind() []*Term {
-	return slices.DeleteFunc(slices.Clone(m.left), (*Term).hasEnded)
+	return slices.DeleteFunc(slices.Clone(m.timedOutTerms), (*Term).hasEnded)
 }
 
 func (m *Manager) countLeftBehind() int {
@@ -202,18 +214,20 @@ func (m *Manager) countLeftBehind() int {
 	return len(m.leftBehind())
 }
 
-// pauseAfter makes a failure known, and waits before the next try.
-func (m *Manager) pauseAfter(ctx context.Context, of *course, what string, err error, pause time.Duration) {
+// pauseAfter publishes a failure, and waits for the next retry.
+func (m *Manager) pauseAfter(
+	ctx context.Context, slot *termSlot, what string, err error, pause time.Duration,
+) {
 	m.log.Error(err, what, "retryIn", pause)
-	m.setCourse(of, course{failure: &failure{err: err, retry: m.clock.Now().Add(pause)}})
+	m.setSlot(slot, termSlot{failure: &failure{err: err, retry: m.clock.Now().Add(pause)}})
 	select {
 	case <-m.clock.After(pause):
 	case <-ctx.Done():
 	}
 }
 
-func (m *Manager) setCourse(of *course, to course) {
+func (m *Manager) setSlot(slot *termSlot, to termSlot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	*of = to
+	*slot = to
 }

@@ -15,19 +15,22 @@ import (
 	"github.com/fxccm/fxccm/internal/guard"
 )
 
-// ClientBuilder gives the configuration of the client of a name, for a host that decides by name which identity, limits or transport a
-// client has. Names are the controllers' ("cloud-node-controller", "service-controller", …: upstream's client names, or what a host's
-// controller asks for), and those of the Manager itself: "cloud-controller-manager" (events, tokens), "leader-election" and
-// "shared-informers". It is asked for configurations, not for clients, because the fence of a term checks each of its clients.
+// ClientBuilder returns the configuration of the named client, for a host that decides by name
+// which identity, limits or transport a client has. Names are those of the controllers, such as
+// "cloud-node-controller" and "service-controller" (upstream's client names) or what a host's
+// controller asks for. The Manager's own are "cloud-controller-manager" (events, tokens),
+// "leader-election" and "shared-informers". The result is a configuration, not a client, because
+// the term's fence checks each of its clients.
 //
-// It must be safe for concurrent use, must not call back into the Manager, and should be quick. What it returns is copied.
+// It must be safe for concurrent use, must not call back into the Manager, and should be quick. The
+// result is copied.
 type ClientBuilder func(name string) (*rest.Config, error)
 
-// clientConfigs derives the configuration of each client. The Manager's own requests bypass the fence.
+// clientConfigs derives the configuration of each client. The fence checks none of them.
 type clientConfigs struct {
 	source ClientBuilder
 	common ClientConnectionConfig
-	// sameIdentity tells that all clients have the same credentials.
+	// sameIdentity reports whether all clients have the same credentials.
 	sameIdentity bool
 }
 
@@ -38,8 +41,10 @@ const (
 	informersClient = "shared-informers"
 )
 
-// newClientConfigs chooses where configurations come from: the host's source, the host's configuration, or the one that cfg describes.
-func newClientConfigs(source ClientBuilder, host *rest.Config, cfg ClientConnectionConfig) (*clientConfigs, error) {
+// newClientConfigs uses the host's builder, the host's configuration, or the one in cfg.
+func newClientConfigs(
+	source ClientBuilder, host *rest.Config, cfg ClientConnectionConfig,
+) (*clientConfigs, error) {
 	sameIdentity := source == nil
 	if sameIdentity {
 		base, err := loadConfig(host, cfg)
@@ -58,7 +63,7 @@ func newClientConfigs(source ClientBuilder, host *rest.Config, cfg ClientConnect
 	return &clientConfigs{source: source, common: cfg, sameIdentity: sameIdentity}, nil
 }
 
-// identity tells apart the credentials of clients.
+// identity distinguishes the credentials of clients.
 func (c *clientConfigs) identity(client string) string {
 	if c.sameIdentity {
 		return ""
@@ -74,26 +79,29 @@ func loadConfig(host *rest.Config, cfg ClientConnectionConfig) (*rest.Config, er
 	if cfg.Kubeconfig == "" && cfg.Master == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, &ConfigError{Fields: field.ErrorList{field.Required(path,
-				"no API server: hand in a *rest.Config, set --kubeconfig or --master, or run in a pod ("+err.Error()+")")}}
+			return nil, configError(field.Required(path,
+				fmt.Sprintf("no API server: supply a *rest.Config, set --kubeconfig or --master, "+
+					"or run in a pod (%v)", err)))
 		}
 		return config, nil
 	}
 	config, err := clientcmd.BuildConfigFromFlags(cfg.Master, cfg.Kubeconfig)
 	if err != nil {
-		return nil, &ConfigError{Fields: field.ErrorList{field.Invalid(path, cfg.Kubeconfig, "--kubeconfig: "+err.Error())}}
+		return nil, configError(field.Invalid(path, cfg.Kubeconfig, "--kubeconfig: "+err.Error()))
 	}
 	return config, nil
 }
 
-// named returns the configuration of one client, which is the caller's to change. What the host has left open is as Config says.
+// named returns a copy of one client's configuration. ClientConnectionConfig fills in what the host
+// left open.
 func (c *clientConfigs) named(name string) (*rest.Config, error) {
 	given, err := c.source(name)
 	if err != nil {
 		return nil, fmt.Errorf("client %q: %w", name, err)
 	}
 	if given == nil {
-		return nil, fmt.Errorf("client %q: the host's ClientBuilder returned neither a configuration nor an error", name)
+		return nil, fmt.Errorf("client %q: the host's ClientBuilder returned neither "+
+			"a configuration nor an error", name)
 	}
 	config := rest.CopyConfig(given)
 	if config.ContentType == "" {
@@ -113,12 +121,12 @@ func (c *clientConfigs) named(name string) (*rest.Config, error) {
 }
 
 // termClients makes the clients of one term. The term's fence checks all of them, and their
-// connections end with it. It is safe for concurrent use.
+// connections end with the term. It is safe for concurrent use.
 type termClients struct {
 	configs *clientConfigs
 	fence   func(http.RoundTripper) http.RoundTripper
 
-	// accounts gives clients the credentials of ServiceAccounts. Nil: they have the Manager's.
+	// accounts gives clients the credentials of ServiceAccounts. Nil: the Manager's credentials.
 	accounts *serviceAccounts
 
 	connections connections
@@ -147,21 +155,25 @@ func (c *termClients) config(name string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	// All controllers share the informers, which read as the Manager, as upstream's do. The Manager
+	// also requests the tokens.
 	// All controllers share the informers, which read as the Manager, as upstream's do. Tokens are
 	// requested as the Manager.
 	if c.accounts == nil || name == informersClient || name == ownClient {
 		return c.connections.client(config, c.configs.identity(name))
 	}
 	anonymous := rest.AnonymousClientConfig(config)
-	anonymous.QPS, anonymous.Burst, anonymous.RateLimiter = config.QPS, config.Burst, config.RateLimiter
-	if config, err = c.connections.client(anonymous, "anonymous "+c.configs.identity(name)); err != nil {
+	anonymous.QPS, anonymous.Burst = config.QPS, config.Burst
+	anonymous.RateLimiter = config.RateLimiter
+	config, err = c.connections.client(anonymous, "anonymous "+c.configs.identity(name))
+	if err != nil {
 		return nil, err
 	}
 	config.Wrap(c.accounts.authenticate(name))
 	return config, nil
 }
 
-// Client implements cloudprovider.ControllerClientBuilder. Clients of one name are one.
+// Client implements cloudprovider.ControllerClientBuilder. It returns one client for each name.
 func (c *termClients) Client(name string) (kubernetes.Interface, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,8 +192,8 @@ func (c *termClients) Client(name string) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// ConfigOrDie implements cloudprovider.ControllerClientBuilder. Upstream's ends the process; this
-// one panics with an error that the guard turns into the term's.
+// ConfigOrDie implements cloudprovider.ControllerClientBuilder. Upstream ends the process on an
+// error; this method panics with an error that the guard turns into the term's error.
 func (c *termClients) ConfigOrDie(name string) *rest.Config {
 	config, err := c.Config(name)
 	if err != nil {

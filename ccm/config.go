@@ -6,9 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Config is all that a user types: plain data, the same as flags (package options), YAML, or a Go
-// literal. Start from [DefaultConfig]; a zero Config is not valid. Names and meanings are those of
-// upstream's cloud-controller-manager flags, given in parentheses.
+// Config is the configuration that a user types: plain data, the same as flags (package options),
+// YAML, or a Go literal. Start from [DefaultConfig]; a zero Config is not valid. Names and meanings
+// are those of upstream's cloud-controller-manager flags, given in parentheses.
 type Config struct {
 	// ClusterName prefixes what the provider creates in the cloud (--cluster-name). Default
 	// "kubernetes". It must not be empty, and must not change over the life of a cluster.
@@ -22,31 +22,33 @@ type Config struct {
 	// (--configure-cloud-routes). Default true.
 	ConfigureCloudRoutes bool `json:"configureCloudRoutes"`
 
-	// Controllers says which controllers run (--controllers): "*" is all that are on by default,
-	// "name" turns one on, "-name" turns one off. Names and upstream's aliases are accepted.
-	// Default ["*"].
+	// Controllers selects the controllers that run (--controllers): "*" is all that are on by
+	// default, "name" turns one on, "-name" turns one off. Names and upstream's aliases are
+	// accepted. Default ["*"].
 	Controllers []string `json:"controllers"`
 
 	// ControllerStartInterval is the pause between the starts of two controllers
 	// (--controller-start-interval). Default 0.
 	ControllerStartInterval metav1.Duration `json:"controllerStartInterval"`
 
-	// MinResyncPeriod is the resync period of the informers (--min-resync-period); the real one is
-	// drawn between it and twice it, so that replicas do not resync together. Default 12h.
+	// MinResyncPeriod is the shortest resync period of the informers (--min-resync-period). The
+	// actual period is random, up to twice as long, so that replicas do not resync together.
+	// Default 12h.
 	MinResyncPeriod metav1.Duration `json:"minResyncPeriod"`
 
-	// CacheSyncTimeout ends a term whose informers have not synced by then; the next one is tried
-	// after a pause. Default 2m.
+	// CacheSyncTimeout limits the initial sync of a term's informers. When it expires, the term
+	// ends and is retried after a pause. Default 2m.
 	CacheSyncTimeout metav1.Duration `json:"cacheSyncTimeout"`
 
-	// DrainTimeout is how long the end of a term may take: until then every controller has
-	// returned and no call to the cloud or the API server is in flight, or a [DrainTimeoutError] says what
-	// goes on. A longer drain timeout only delays the report of stuck calls. On a stop, half of it is granted to calls in flight before
-	// they are cancelled. Default 8s. It should be shorter than the host's own stop timeout (fx: 15s).
+	// DrainTimeout limits the end of a term. By then every controller has returned and no call to
+	// the cloud or the API server is in flight, or a [DrainTimeoutError] names the stuck
+	// activities. A longer drain timeout only delays the report of stuck calls. On a stop, calls in
+	// flight get half of it before they are cancelled. Default 8s. It should be shorter than the
+	// host's own stop timeout (fx: 15s).
 	DrainTimeout metav1.Duration `json:"drainTimeout"`
 
-	// UseServiceAccountCredentials gives each controller a client of its own identity, the
-	// ServiceAccount kube-system/<client name> (--use-service-account-credentials). Default false.
+	// UseServiceAccountCredentials gives each controller its own identity, the ServiceAccount
+	// kube-system/<client name> (--use-service-account-credentials). Default false.
 	UseServiceAccountCredentials bool `json:"useServiceAccountCredentials"`
 
 	CloudProvider    CloudProviderConfig    `json:"cloudProvider"`
@@ -61,33 +63,33 @@ type Config struct {
 
 // CloudProviderConfig selects and configures the provider.
 type CloudProviderConfig struct {
-	// Name selects among the providers that the host has given (--cloud-provider). Default "":
-	// the only one.
+	// Name selects one of the providers that the host has given (--cloud-provider). Default "": the
+	// only one.
 	Name string `json:"name,omitempty"`
 
 	// ConfigFile is the path of the provider's own configuration (--cloud-config). Default "".
 	ConfigFile string `json:"configFile,omitempty"`
 
-	// ConfigStrict makes a provider refuse a ConfigFile with sections and keys that it does not know, instead of warning of them
+	// ConfigStrict makes unknown sections and keys in ConfigFile an error instead of a warning
 	// (--cloud-config-strict). Default true.
 	ConfigStrict bool `json:"configStrict"`
 
-	// UserAgents are put before the provider's own user agent in its requests to the cloud, one after the other
-	// (--user-agent, as openstack-cloud-controller-manager has it). Default none.
+	// UserAgents precede the provider's own user agent in its requests to the cloud (--user-agent,
+	// as in openstack-cloud-controller-manager). Default none.
 	UserAgents []string `json:"userAgents,omitempty"`
 
-	// StartTimeout is how long a term may take to build and start the provider and to build its controllers, which ask the
-	// provider what it serves (--cloud-provider-start-timeout). After it the term fails, so that another replica can lead.
-	// Default 2m, also if it is 0.
+	// StartTimeout limits how long a term builds and starts the provider and builds its
+	// controllers, which ask the provider for its interfaces (--cloud-provider-start-timeout). When
+	// it expires, the term fails, so that another replica can lead. Default 2m, also if it is 0.
 	StartTimeout metav1.Duration `json:"startTimeout"`
 
-	// AllowUntagged lets a provider run that has no cluster ID
-	// (--allow-untagged-cloud, deprecated upstream). Default false.
+	// AllowUntagged accepts a provider without a cluster ID (--allow-untagged-cloud, deprecated
+	// upstream). Default false.
 	AllowUntagged bool `json:"allowUntagged,omitempty"`
 }
 
-// ClientConnectionConfig says how to reach the API server when the host hands in no client
-// configuration of its own, and how every client of the Manager behaves.
+// ClientConnectionConfig configures the connection to the API server, for a host that gives no
+// client configuration of its own, and the behaviour of all clients of the Manager.
 type ClientConnectionConfig struct {
 	// Kubeconfig is the path of a kubeconfig file (--kubeconfig). Default "": the pod's own
 	// service account.
@@ -100,36 +102,36 @@ type ClientConnectionConfig struct {
 	// Default "application/vnd.kubernetes.protobuf".
 	ContentType string `json:"contentType"`
 
-	// QPS limits the requests per second of each client (--kube-api-qps). Default 0: no limit on
-	// the client, as any negative value; the server's priority and fairness governs.
+	// QPS limits the requests per second of each client (--kube-api-qps). Default 0, which is no
+	// limit, as any negative value: the server's priority and fairness limits requests.
 	QPS float32 `json:"qps"`
 
-	// Burst is how many requests may exceed QPS at once (--kube-api-burst). Ignored when there is no limit.
-	// Default 30.
+	// Burst is how many requests may exceed QPS at once (--kube-api-burst). It has no effect
+	// without a limit. Default 30.
 	Burst int `json:"burst"`
 }
 
 // LeaderElectionConfig configures the default [Elector], a coordination.k8s.io/v1 Lease.
 type LeaderElectionConfig struct {
-	// LeaderElect campaigns for the lease before acting (--leader-elect). Default true. False is for
-	// clusters that are certain to run a single replica.
+	// LeaderElect campaigns for the lease before acting (--leader-elect). Default true. False is
+	// only for clusters with a single replica.
 	LeaderElect bool `json:"leaderElect"`
 
-	// LeaseDuration is how long others wait after they last saw the lease renewed before they take
-	// it (--leader-elect-lease-duration). Whole seconds. Default 15s.
+	// LeaseDuration is how long a standby waits after the last renewal that it saw before it takes
+	// the lease (--leader-elect-lease-duration). Whole seconds. Default 15s.
 	LeaseDuration metav1.Duration `json:"leaseDuration"`
 
 	// RenewDeadline is how long the leader tries to renew before it gives up
 	// (--leader-elect-renew-deadline). Less than LeaseDuration. Default 10s.
 	RenewDeadline metav1.Duration `json:"renewDeadline"`
 
-	// RetryPeriod is the pause between two tries (--leader-elect-retry-period). RenewDeadline must be
-	// more than 1.2 times as long. Default 2s.
+	// RetryPeriod is the pause between two attempts (--leader-elect-retry-period). RenewDeadline
+	// must be more than 1.2 times as long. Default 2s.
 	RetryPeriod metav1.Duration `json:"retryPeriod"`
 
 	// ResourceName and ResourceNamespace name the lease (--leader-elect-resource-name,
-	// --leader-elect-resource-namespace). Default cloud-controller-manager in kube-system, as upstream, so that an
-	// upstream CCM and this one never act at the same time.
+	// --leader-elect-resource-namespace). Default cloud-controller-manager in kube-system, as
+	// upstream, so that an upstream CCM and this one never act at the same time.
 	ResourceName      string `json:"resourceName"`
 	ResourceNamespace string `json:"resourceNamespace"`
 
@@ -221,7 +223,8 @@ type RequestHeaderConfig struct {
 
 // AuthorizationConfig configures what callers of the secure port may do, by SubjectAccessReview.
 type AuthorizationConfig struct {
-	// Kubeconfig is used for SubjectAccessReviews (--authorization-kubeconfig). Default "": the Manager's.
+	// Kubeconfig is used for SubjectAccessReviews (--authorization-kubeconfig). Default "": the
+	// Manager's.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 
 	// AlwaysAllowPaths need no authorization (--authorization-always-allow-paths).
@@ -234,17 +237,20 @@ type AuthorizationConfig struct {
 	UnauthorizedCacheTTL metav1.Duration `json:"unauthorizedCacheTTL"`
 }
 
-// DefaultConfig returns upstream's defaults, but for concurrency and client-side throttling, whose
-// upstream defaults make a CCM slow (see docs/reference/flags.md).
+// DefaultConfig returns upstream's defaults, except for concurrency and client-side throttling,
+// whose upstream defaults make a CCM slow (see docs/reference/flags.md).
 func DefaultConfig() Config {
 	return Config{
 		ClusterName:          "kubernetes",
 		ConfigureCloudRoutes: true,
-		CloudProvider:        CloudProviderConfig{ConfigStrict: true, StartTimeout: duration(defaultStartTimeout)},
-		Controllers:          []string{"*"},
-		MinResyncPeriod:      duration(12 * time.Hour),
-		CacheSyncTimeout:     duration(2 * time.Minute),
-		DrainTimeout:         duration(8 * time.Second),
+		CloudProvider: CloudProviderConfig{
+			ConfigStrict: true,
+			StartTimeout: duration(defaultStartTimeout),
+		},
+		Controllers:      []string{"*"},
+		MinResyncPeriod:  duration(12 * time.Hour),
+		CacheSyncTimeout: duration(2 * time.Minute),
+		DrainTimeout:     duration(8 * time.Second),
 		ClientConnection: ClientConnectionConfig{
 			ContentType: "application/vnd.kubernetes.protobuf",
 			Burst:       30,

@@ -15,8 +15,7 @@ import (
 
 // connections makes the connections of some clients to the API server, so that they can be closed
 // together. client-go's own cache keeps one transport for all clients of the same settings in the
-// process, so without this an ended term would leave connections that idle for 90 s. It is safe for
-// concurrent use.
+// process, so an ended term would leave idle connections for 90 s. It is safe for concurrent use.
 type connections struct {
 	mu         sync.Mutex
 	transports map[string]http.RoundTripper
@@ -31,6 +30,7 @@ func (c *connections) client(config *rest.Config, identity string) (*rest.Config
 	if config.Transport != nil {
 		return config, nil // the host's, which owns its connections
 	}
+	// With the scheme, which depends on the TLS settings.
 	// With its scheme, which depends on the TLS settings.
 	address, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -66,12 +66,15 @@ func (c *connections) transport(config *rest.Config, identity string) (http.Roun
 	base.UserAgent, base.Timeout = "", 0
 	dial := base.Dial
 	if dial == nil {
-		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext // client-go's default
+		// client-go's default
+		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
 	dialer := newClosableDialer(dial)
 	base.Dial = dialer.dial
 	if base.Proxy == nil {
-		// The default, given as a function, keeps client-go from putting the transport into its cache.
+		// The default Proxy, given as a function, keeps client-go from caching the transport. The
+		// cache's keys hold the functions of their transports, and so would hold the term. The
+		// default, given as a function, keeps client-go from putting the transport into its cache.
 		// The keys of the cache hold the functions of their transports, and so would hold the term.
 		base.Proxy = http.ProxyFromEnvironment
 	}
@@ -87,7 +90,7 @@ func (c *connections) transport(config *rest.Config, identity string) (http.Roun
 	return transport, nil
 }
 
-// reset closes all connections. The next request makes a new one.
+// reset closes all connections. The next request opens a new one.
 func (c *connections) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +99,7 @@ func (c *connections) reset() {
 	}
 }
 
-// close closes all connections for good.
+// close closes all connections permanently.
 func (c *connections) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,8 +109,8 @@ func (c *connections) close() {
 	}
 }
 
-// closableDialer makes connections until it is closed. Timers of net/http hold it for up to 90 s
-// after the last connection was closed, so it must not hold the term.
+// closableDialer dials until it is closed. Timers of net/http hold it for up to 90 s after its last
+// connection was closed, so it must not hold the term.
 type closableDialer struct {
 	connections *connrotation.Dialer
 	closed      atomic.Bool
@@ -119,8 +122,8 @@ func newClosableDialer(dial connrotation.DialFunc) *closableDialer {
 	return &closableDialer{connections: connrotation.NewDialer(dial)}
 }
 
-// dial refuses a connection that was being made while all others were closed: net/http goes on
-// dialing after the request is cancelled, and would keep the connection for 90 s.
+// dial refuses a connection if all others were closed while it was being dialed. net/http continues
+// to dial after the request is cancelled, and would keep the connection for 90 s.
 func (d *closableDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	round := d.rounds.Load()
 	conn, err := d.connections.DialContext(ctx, network, address)

@@ -14,10 +14,10 @@ import (
 	"github.com/fxccm/fxccm/internal/cloudcontrollers"
 )
 
-// A Controller is a named thing that acts for as long as this process leads. It is built once a
-// term, so it need not survive one: what it keeps, the next term builds anew.
+// A Controller runs for as long as this process leads. Each term builds it again, so it keeps no
+// state between terms.
 type Controller struct {
-	// Name is what --controllers, logs and [Status] call it. Required, unique.
+	// Name identifies the controller in --controllers, logs and [Status]. Required, unique.
 	Name string
 
 	// Aliases are further names that --controllers accepts.
@@ -31,28 +31,32 @@ type Controller struct {
 	// Its Term has the number 0, its own clients and informers, and no Cloud (nil). Nil means true.
 	NeedLeaderElection *bool
 
-	// OnFailure says what follows when the controller fails. Default [EndTerm].
+	// OnFailure selects the reaction to a failure of the controller. Default [EndTerm].
 	OnFailure FailurePolicy
 
-	// upstreams tells that it is one of the four.
+	// upstreams marks the four controllers of upstream.
 	upstreams bool
 
-	// New builds the controller. ctx ends with the term. It is called before informers are
-	// started: it asks t.Informers() for those it needs, and does not wait for them. An error that wraps
-	// [ErrSkip] leaves the controller out of this term, with the error's text as reason; any other is a failure.
+	// New builds the controller. ctx ends with the term. New is called before informers are
+	// started: it requests them with t.Informers(), and must not wait for them. An error that wraps
+	// [ErrSkip] leaves the controller out of this term, with the error's text as reason. Any other
+	// error is a failure.
 	New func(ctx context.Context, t *Term) (Runnable, error)
 }
 
 // needsElection reports whether the controller runs in the leader only.
-func (c Controller) needsElection() bool { return c.NeedLeaderElection == nil || *c.NeedLeaderElection }
+func (c Controller) needsElection() bool {
+	return c.NeedLeaderElection == nil || *c.NeedLeaderElection
+}
 
 // A Runnable is a built [Controller].
 //
 // It may also have the methods of a [HealthChecker] and of a [Debuggable].
 type Runnable interface {
 	// Run is called when all informers have synced. It works until ctx ends, and returns when all
-	// its goroutines have ended. If it returns earlier it has failed, even without an error. When the term ends before Run was called, it is called with a ctx that has ended, so that it can give back
-	// what New has taken.
+	// its goroutines have ended. An earlier return is a failure, even without an error. If the term
+	// ends before Run was called, Run is called with an ended ctx, so that it can release what New
+	// acquired.
 	Run(ctx context.Context) error
 }
 
@@ -62,35 +66,38 @@ type RunnableFunc func(ctx context.Context) error
 // Run calls f.
 func (f RunnableFunc) Run(ctx context.Context) error { return f(ctx) }
 
-// HealthChecker is a [Runnable] that can tell whether it works. Without it a controller is healthy
-// while it runs.
+// HealthChecker is a [Runnable] that reports its own health. Other controllers are healthy while
+// they run.
 type HealthChecker interface {
 	// HealthCheck returns nil if the controller is healthy. It must not block.
 	HealthCheck(*http.Request) error
 }
 
-// Debuggable is a [Runnable] that can show its inside over HTTP. It is upstream's interface of this name (k8s.io/controller-manager).
+// Debuggable is a [Runnable] with an HTTP page for debugging. It is upstream's interface of this
+// name (k8s.io/controller-manager).
 type Debuggable interface {
-	// DebuggingHandler returns what answers below /debug/controllers/<name>/, with that prefix stripped; nil for nothing.
+	// DebuggingHandler serves /debug/controllers/<name>/, with that prefix stripped. Nil: not
+	// found.
 	DebuggingHandler() http.Handler
 }
 
-// FailurePolicy says what follows when a [Controller] fails: its New or Run returns an error or panics, or Run returns without having
-// been asked to.
+// FailurePolicy selects the reaction to a failed [Controller]: its New or Run returns an error or
+// panics, or Run returns before its context has ended.
 type FailurePolicy int
 
 const (
-	// EndTerm ends the term, and a new one is tried after a pause of 1 to 30 seconds. Nothing that the controllers share is
-	// then left in a state that only one of them knows.
+	// EndTerm ends the term. A new one follows after a pause of 1 to 30 seconds, so that all
+	// controllers start from the same state.
 	EndTerm FailurePolicy = iota
 
-	// RestartController builds and runs that controller anew, after a pause of 1 to 30 seconds, and leaves the others alone. The
-	// event handlers that it had registered with the term's informers are removed first.
+	// RestartController builds and runs only that controller again, after a pause of 1 to 30
+	// seconds. The event handlers that it had registered with the term's informers are removed
+	// first.
 	RestartController
 )
 
-// ErrSkip is wrapped by the error of [Controller.New] when there is nothing for the controller to
-// do. The error's text is the reason that [Status] shows.
+// ErrSkip is wrapped by the error of [Controller.New] if the controller has no work in this term.
+// The error's text is the reason that [Status] shows.
 var ErrSkip = errors.New("skipped")
 
 // builtin returns upstream's four controllers.
@@ -100,18 +107,23 @@ func builtin(cfg Config) []Controller {
 			return cloudcontrollers.CloudNode(t, cfg.Node.StatusUpdateFrequency.Duration,
 				cfg.Node.ConcurrentSyncs, cfg.Node.ConcurrentStatusUpdates)
 		})},
-		{Name: names.CloudNodeLifecycleController, New: build(func(t *Term) (cloudcontrollers.Run, error) {
-			return cloudcontrollers.CloudNodeLifecycle(t, cfg.NodeLifecycle.MonitorPeriod.Duration,
-				cfg.NodeLifecycle.ConcurrentSyncs)
-		})},
+		{
+			Name: names.CloudNodeLifecycleController,
+			New: build(func(t *Term) (cloudcontrollers.Run, error) {
+				return cloudcontrollers.CloudNodeLifecycle(t, cfg.NodeLifecycle.MonitorPeriod.Duration,
+					cfg.NodeLifecycle.ConcurrentSyncs)
+			}),
+		},
 		{Name: names.ServiceLBController, New: build(func(t *Term) (cloudcontrollers.Run, error) {
 			return cloudcontrollers.ServiceLB(t, cfg.Service.ConcurrentSyncs)
 		})},
 		{Name: names.NodeRouteController, New: build(func(t *Term) (cloudcontrollers.Run, error) {
 			if !cfg.ConfigureCloudRoutes {
-				return nil, fmt.Errorf("%w: configureCloudRoutes (--configure-cloud-routes) is false", ErrSkip)
+				const disabled = "configureCloudRoutes (--configure-cloud-routes) is false"
+				return nil, fmt.Errorf("%w: %s", ErrSkip, disabled)
 			}
-			return cloudcontrollers.NodeRoute(t, cfg.Route.ReconciliationPeriod.Duration, cfg.ClusterCIDR)
+			return cloudcontrollers.NodeRoute(t, cfg.Route.ReconciliationPeriod.Duration,
+				cfg.ClusterCIDR)
 		})},
 	}
 	for i := range four {
@@ -132,7 +144,9 @@ func aliases(name string) []string {
 	return found
 }
 
-func build(construct func(t *Term) (cloudcontrollers.Run, error)) func(context.Context, *Term) (Runnable, error) {
+func build(
+	construct func(t *Term) (cloudcontrollers.Run, error),
+) func(context.Context, *Term) (Runnable, error) {
 	return func(_ context.Context, t *Term) (Runnable, error) {
 		run, err := construct(t)
 		if errors.Is(err, cloudcontrollers.ErrNotServed) {
@@ -145,8 +159,8 @@ func build(construct func(t *Term) (cloudcontrollers.Run, error)) func(context.C
 	}
 }
 
-// joinControllers puts the host's controllers beside the four, in name order. Fx hands groups over in random order; names
-// make the order of start and of messages the same each time.
+// joinControllers adds the host's controllers to upstream's four, in name order. Fx passes groups
+// in random order; the names make the order of starts and of messages deterministic.
 func joinControllers(four, own []Controller) ([]Controller, error) {
 	var errs field.ErrorList
 	path := field.NewPath("controllers")
@@ -159,14 +173,17 @@ func joinControllers(four, own []Controller) ([]Controller, error) {
 			continue
 		}
 		if c.OnFailure != EndTerm && c.OnFailure != RestartController {
-			errs = append(errs, field.Invalid(path.Key(c.Name), c.OnFailure, "OnFailure must be EndTerm or RestartController"))
+			errs = append(errs, field.Invalid(path.Key(c.Name), c.OnFailure,
+				"OnFailure must be EndTerm or RestartController"))
 		}
 		if c.New == nil {
-			errs = append(errs, field.Required(path.Key(c.Name), "the controller given by the host has no New"))
+			errs = append(errs, field.Required(path.Key(c.Name),
+				"the controller given by the host has no New"))
 		}
 		for _, name := range append([]string{c.Name}, c.Aliases...) {
 			if owner, ok := taken[name]; ok {
-				errs = append(errs, field.Duplicate(path.Key(name), "name of "+owner+" and of "+c.Name))
+				errs = append(errs, field.Duplicate(path.Key(name),
+					"name of "+owner+" and of "+c.Name))
 			}
 			taken[name] = c.Name
 		}

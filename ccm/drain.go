@@ -8,7 +8,7 @@ import (
 )
 
 // StopBy returns a cause for cancelling the context of [Manager.Run] that shortens the drain: the
-// term ends by deadline, or a [DrainTimeoutError] says what goes on.
+// term ends by deadline, or a [DrainTimeoutError] names the stuck activities.
 //
 //	ctx, cancel := context.WithCancelCause(ctx)
 //	go manager.Run(ctx)
@@ -22,8 +22,8 @@ func (s *stopBy) Error() string {
 	return fmt.Sprintf("stop by %s", s.deadline.Format(time.TimeOnly))
 }
 
-// StopDeadline returns the deadline that a cause made by [StopBy] has put on the end of ctx, for what ends together with a
-// [Manager]. There is none before ctx has ended.
+// StopDeadline returns the deadline of an ended ctx whose cause was made by [StopBy], for parts of
+// a host that end together with a [Manager].
 func StopDeadline(ctx context.Context) (deadline time.Time, ok bool) {
 	var by *stopBy
 	if !errors.As(context.Cause(ctx), &by) {
@@ -32,7 +32,7 @@ func StopDeadline(ctx context.Context) (deadline time.Time, ok bool) {
 	return by.deadline, true
 }
 
-// drainDeadline is timeout from now, or earlier if stop was cancelled with StopBy.
+// drainDeadline is timeout from now, or the earlier deadline of StopBy.
 func drainDeadline(stop context.Context, timeout time.Duration) time.Time {
 	deadline := time.Now().Add(timeout)
 	if by, ok := StopDeadline(stop); ok && by.Before(deadline) {

@@ -11,51 +11,52 @@ type Elector interface {
 	// most one term.
 	//
 	// The context given to lead ends when leadership is lost, with a cause that wraps
-	// [ErrLeadershipLost]. It does not end with ctx: when ctx ends while lead runs, leadership is kept up until lead
-	// has returned, since lead watches ctx itself and needs the time to drain. Only then is
-	// leadership given back, and not at all if lead's error is a [*DrainTimeoutError]: something may still
-	// act.
+	// [ErrLeadershipLost]. It does not end with ctx: if ctx ends while lead runs, the elector keeps
+	// leadership until lead has returned, because lead watches ctx itself and needs the time to
+	// drain. Then the elector releases leadership, except if lead's error is a
+	// [*DrainTimeoutError], because some calls may still act.
 	//
-	// When ctx ends before leadership is won, Elect returns ctx's cause without calling lead.
+	// If ctx ends before leadership is won, Elect returns ctx's cause without calling lead.
 	Elect(ctx context.Context, lead func(ctx context.Context, g Grant) error) error
 }
 
 // A Grant is one stretch of leadership, as the elector knows it.
 type Grant struct {
-	// ValidUntil is the time after which this process must not act unless leadership has been
-	// renewed since, in which case a later time is returned. It must be safe for concurrent use and cheap: it is asked
-	// at each call. Nil: leadership does not expire by the clock.
+	// ValidUntil returns the time after which this process must not act. Each renewal moves it. It
+	// is called for each request, so it must be fast and safe for concurrent use. Nil: leadership
+	// does not expire by the clock.
 	ValidUntil func() time.Time
 
-	// LeaseExpiry is when another process may lead at the earliest, unless leadership has been renewed since; later than ValidUntil. When
-	// leadership is lost, calls that go on although they were cancelled are reported by a [DrainTimeoutError] before that time. It must be
-	// like ValidUntil. Nil: it is not known.
+	// LeaseExpiry returns the earliest time at which another process may lead, which is later than
+	// ValidUntil. Each renewal moves it. If leadership is lost, calls that continue after they were
+	// cancelled are reported by a [DrainTimeoutError] before that time. It must be fast and safe
+	// for concurrent use. Nil: the time is not known.
 	LeaseExpiry func() time.Time
 }
 
-// ElectionReporter is an [Elector] that can tell how the election stands. [Manager.Status] shows it.
+// ElectionReporter is an [Elector] that reports the state of its election, for [Manager.Status].
 type ElectionReporter interface {
 	// ElectionStatus is safe for concurrent use.
 	ElectionStatus() ElectionStatus
 }
 
-// ElectionStatus is how an election stands.
+// ElectionStatus is the state of an election.
 type ElectionStatus struct {
-	// Identity is this process's name in the election.
+	// Identity is the name of this process in the election.
 	Identity string `json:"identity,omitempty"`
 
-	// Leader is who leads, as far as is known.
+	// Leader is the identity of the current leader, as far as it is known.
 	Leader string `json:"leader,omitempty"`
 
-	// LastRenewal is when leadership was last renewed by this process.
+	// LastRenewal is when this process last renewed its leadership.
 	LastRenewal time.Time `json:"lastRenewal,omitzero"`
 
-	// Err is why the last attempt to look at, take or renew leadership failed; nil if it did not.
+	// Err is the error of the last attempt to read, take or renew leadership; nil if it succeeded.
 	Err error `json:"-"`
 }
 
-// AlwaysLead returns an [Elector] for a process that is certain to be the only one: it leads at
-// once, and never loses.
+// AlwaysLead returns an [Elector] for a process without other replicas: it leads at once, and never
+// loses leadership.
 func AlwaysLead() Elector { return &always{} }
 
 type always struct{}

@@ -47,11 +47,7 @@ func TestTerm_EndsByTheClockAndCancelsWhatIsInFlight(t *testing.T) {
 			return nil
 		}), nil
 	}}}
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := run(t, m)
+	_, stop := start(t, p)
 	select {
 	case err := <-answer:
 		if !errors.Is(err, context.Canceled) {

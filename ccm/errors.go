@@ -18,52 +18,55 @@ var ErrLeadershipLost = errors.New("leadership lost")
 // ErrStopped is the cause of a term context that ended because the Manager was asked to stop.
 var ErrStopped = errors.New("asked to stop")
 
-// ErrTermOver is wrapped by the error of a call to the API server or the cloud that was refused, or cancelled, because its term is over.
-// It says nothing about the called object, so a controller should not report it as a failure. It comes a moment before the term's
-// context ends.
+// ErrTermOver is wrapped by the error of a call to the API server or the cloud that was refused or
+// cancelled because its term is over. The error is unrelated to the called object, so a controller
+// should not report it as a failure. It can occur shortly before the term's context ends.
 var ErrTermOver = fence.ErrClosed
 
-// ConfigError says which fields of a [Config] are wrong. It does not go away by trying again.
+// ConfigError lists the invalid fields of a [Config]. Retrying does not help.
 type ConfigError struct {
 	Fields field.ErrorList
 }
 
-// Error names every field at fault.
+func configError(fields ...*field.Error) error { return &ConfigError{Fields: fields} }
+
+// Error names every invalid field.
 func (e *ConfigError) Error() string {
 	return "ccm: configuration: " + e.Fields.ToAggregate().Error()
 }
 
-// DrainTimeoutError says that a term did not end within its drain timeout. The lease is then not
-// released but left to expire.
+// DrainTimeoutError reports a term that exceeded its drain timeout. Its lease is not released, but
+// expires.
 //
-// While the Manager runs, the error is handed to [Params].OnDrainTimeout, and the Manager recovers
-// by itself: it campaigns again when nothing of the term can act any more. [Manager.Run] returns the
-// error only if the Manager was asked to stop.
+// While the Manager runs, [Params].OnDrainTimeout gets the error, and the Manager recovers by
+// itself: it campaigns again when no activity of the term can act any more. [Manager.Run] returns
+// the error only if the Manager was asked to stop.
 type DrainTimeoutError struct {
 	// Term is the number of the term.
 	Term uint64
 
-	// Running is what had not ended, the oldest first.
+	// Running are the activities that had not ended, oldest first.
 	Running []Activity
 
-	// term is the term that goes on; nil in an error that was not made by a Manager.
+	// term is nil in an error that was not made by a Manager.
 	term *Term
 	made time.Time
 }
 
-// Error names what was running, and for how long.
+// Error names the running activities and their ages.
 func (e *DrainTimeoutError) Error() string {
 	made := e.made
 	if made.IsZero() {
 		made = time.Now()
 	}
-	return fmt.Sprintf("ccm: term %d did not end within its drain timeout; still running: %s", e.Term, describe(e.Running, made))
+	return fmt.Sprintf("ccm: term %d did not end within its drain timeout; still running: %s",
+		e.Term, describe(e.Running, made))
 }
 
-// MayAct tells whether something of the term could still change the cluster or the cloud when the
-// timeout passed: a call to the cloud or a request to the API server that goes on although it was
-// cancelled. What only reads, and a controller that does not return, cannot act: all of its requests
-// are refused.
+// MayAct reports whether the term could still change the cluster or the cloud when the timeout
+// expired: a call to the cloud or a request to the API server continued although it was cancelled.
+// Reads, and a controller that does not return, cannot act, because the fence refuses all their
+// requests.
 func (e *DrainTimeoutError) MayAct() bool {
 	return slices.ContainsFunc(e.Running, func(a Activity) bool { return a.MayAct })
 }
@@ -77,6 +80,6 @@ func (e *DrainTimeoutError) Ended() <-chan struct{} {
 	return e.term.ended
 }
 
-// hasEnded tells whether all of the term has ended. It is false for an error that was not made by a
-// Manager.
+// hasEnded reports whether all of the term has ended. It is false for an error that was not made by
+// a Manager.
 func (e *DrainTimeoutError) hasEnded() bool { return e.term != nil && e.term.hasEnded() }

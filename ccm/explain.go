@@ -11,14 +11,15 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// explain puts an error into an operator's words: what is wrong, and what to look at.
+// explain adds the probable cause and the remedy to an error of the API server.
 func explain(err error) string {
 	advice := ""
 	var unknownCA x509.UnknownAuthorityError
 	var dns *net.DNSError
 	switch {
 	case apierrors.IsForbidden(err):
-		advice = "the CCM's identity lacks RBAC rules; the rules it needs are in example/deploy/rbac.yaml"
+		advice = "the CCM's identity lacks RBAC rules; " +
+			"the rules it needs are in example/deploy/rbac.yaml"
 	case apierrors.IsUnauthorized(err):
 		advice = "the API server does not accept the CCM's credentials"
 	case errors.As(err, &unknownCA):
@@ -28,7 +29,7 @@ func explain(err error) string {
 	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err):
 		advice = "the API server is down or its address is wrong"
 	case utilnet.IsTimeout(err), errors.Is(err, context.DeadlineExceeded):
-		advice = "no answer in time"
+		advice = "the API server did not answer in time"
 	}
 	if advice == "" {
 		return err.Error()

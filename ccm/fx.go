@@ -18,32 +18,32 @@ import (
 //   - a [Config] (fx.Supply),
 //   - one or more [Provider]s: a provider's own Module, [AsProvider], or fx.Provide of a
 //     constructor of a Provider,
-//   - [Controller]s beside the four: [AsController], or fx.Provide if there is one,
-//   - what is optional in [Params], if the app has it: a *rest.Config or a [ClientBuilder], an
+//   - [Controller]s in addition to upstream's four: [AsController], or fx.Provide for a single one,
+//   - the optional fields of [Params]: a *rest.Config or a [ClientBuilder], an
 //     informers.SharedInformerFactory, an [Elector], a logr.Logger, an [EventRecorderSource], a
 //     prometheus.Registerer, a clock.Clock,
-//   - a [DrainTimeoutPolicy], if the app has one,
+//   - an optional [DrainTimeoutPolicy],
 //
-// and gives it a *[Manager]. A wrong configuration is an error of fx.New. OnStart only starts the
-// Manager: it waits neither for the API server, nor for the cloud, nor for leadership. OnStop
-// drains within the hook's deadline, and its error names what has not ended.
+// and provides a *[Manager]. An invalid configuration is an error of fx.New. OnStart only starts
+// the Manager: it waits neither for the API server, nor for the cloud, nor for leadership. OnStop
+// drains within the hook's deadline, and its error names the activities that have not ended.
 //
-// fx.Supply gives an app a value under its concrete type. The module takes the common ones, too: a
-// *[HostElector], the elector of [AlwaysLead], a *prometheus.Registry, and functions with the
-// signatures of ClientBuilder, EventRecorderSource and DrainTimeoutPolicy. Any other value of an
-// interface needs fx.Annotate(value, fx.As(new(Elector))). If the app has a value of the interface,
-// too, that one counts. Two functions for one thing are an error.
+// fx.Supply gives an app a value under its concrete type. The module also takes the common concrete
+// types: a *[HostElector], the elector of [AlwaysLead], a *prometheus.Registry, and functions with
+// the signatures of ClientBuilder, EventRecorderSource and DrainTimeoutPolicy. Any other value of
+// an interface needs fx.Annotate(value, fx.As(new(Elector))). A value of the interface type has
+// precedence. Two functions for one input are an error.
 //
-// All inputs are optional to fx, which drops a constructor of an optional value without an error if
-// the app lacks what the constructor needs. The module then works without that value; only a missing
+// All inputs are optional to fx. If the app lacks a dependency of an optional value's constructor,
+// fx drops the constructor without an error, and the module works without the value. Only a missing
 // Config is an error.
 //
-// Of a host's informers the module starts those that the host has not started, and ends them with
-// OnStop. No informer can be started twice: an app that is started again needs a host that starts
-// all kinds itself. A start after a stop that timed out first waits, within the start's deadline,
-// until the earlier run has ended.
+// The module starts the host's informers that the host has not started, and ends them with OnStop.
+// An informer cannot be started twice, so a host that restarts its app starts all informers itself.
+// A start after a stop that timed out first waits, within the start's deadline, until the earlier
+// run has ended.
 //
-// Several Managers in one app are told apart by [Named].
+// [Named] distinguishes several Managers in one app.
 var Module = Named("").Module()
 
 // A NamedModule runs one of several Managers of an app, each with its own configuration, provider,
@@ -94,7 +94,7 @@ func needManager(*Manager) {}
 
 func needNamedManager(namedManager) {}
 
-// namedManager is the Manager of a NamedModule, as a type that only this module knows.
+// namedManager is the Manager of a NamedModule. Only that module has this type.
 type namedManager struct{ manager *Manager }
 
 func (m namedManager) get() *Manager { return m.manager }
@@ -117,7 +117,7 @@ const (
 	replacements     = "ccm.replacements"
 )
 
-// tag is a tag of fx with the module's name.
+// tag returns an fx tag with the module's name.
 func (n NamedModule) tag(more string) string {
 	if n.name == "" {
 		return more
@@ -125,7 +125,7 @@ func (n NamedModule) tag(more string) string {
 	return strings.TrimSpace(fmt.Sprintf(`name:"%s" %s`, n.name, more))
 }
 
-// group is a tag of fx with a value group of the module.
+// group returns an fx tag with a value group of the module.
 func (n NamedModule) group(name string) string {
 	return fmt.Sprintf(`group:"%s"`, n.groupName(name))
 }
@@ -138,8 +138,8 @@ func (n NamedModule) groupName(name string) string {
 }
 
 // annotate gives the result of a constructor a name or a group. fx.Annotated keeps the
-// constructor's own name in fx's errors, and takes functions only; what the host has annotated is
-// annotated further.
+// constructor's name in fx's errors, and takes functions only. A constructor that the host has
+// annotated is annotated again.
 func annotate(constructor any, as fx.Annotated, tag string) any {
 	if reflect.ValueOf(constructor).Kind() != reflect.Func {
 		return fx.Annotate(constructor, fx.ResultTags(tag))
@@ -164,8 +164,8 @@ func (n NamedModule) Supply(values ...any) fx.Option {
 	return fx.Supply(named...)
 }
 
-// Provide is fx.Provide of constructors of one value each, and perhaps an error, under the module's name. What they need themselves
-// they take without a name.
+// Provide is fx.Provide, under the module's name, of constructors that return one value and
+// optionally an error. The constructors' own dependencies have no name.
 func (n NamedModule) Provide(constructors ...any) fx.Option {
 	if n.name == "" {
 		return fx.Provide(constructors...)
@@ -196,9 +196,11 @@ func (n NamedModule) AsSurroundingHook(constructor any) any {
 func (n NamedModule) ReplaceProviders(given ...Provider) fx.Option {
 	return fx.Options(
 		fx.Supply(fx.Annotate(replacement{given}, fx.ResultTags(n.group(replacements)))),
+		// A decorator affects its own module only. There fx does not build the replaced providers.
 		// A decorator reaches no further than its module. Within its reach the replaced
 		// providers are not even built.
-		fx.Decorate(fx.Annotate(func() []Provider { return given }, fx.ResultTags(n.group(providers)))),
+		fx.Decorate(fx.Annotate(func() []Provider { return given },
+			fx.ResultTags(n.group(providers)))),
 	)
 }
 
@@ -213,56 +215,65 @@ func AsProvider(constructor any) any { return Named("").AsProvider(constructor) 
 // AsController annotates a constructor of a [Controller] for fx.Provide, like [AsProvider].
 func AsController(constructor any) any { return Named("").AsController(constructor) }
 
-// AsSurroundingHook annotates a constructor of an fx.Hook that surrounds the Manager: it starts before the Manager, and stops after the
-// Manager has drained, within what the stop's deadline leaves. Hooks stop in the reverse order of their start, and a hook that a
-// constructor appends because it needs the *[Manager] can only come after the Manager's own. The constructor must not need the
-// *Manager, therefore; the hook may use one that an fx.Invoke gives it. Package ccm/serving answers readiness probes during the drain
-// this way. Like [AsProvider], it must not be provided with fx.Private.
+// AsSurroundingHook annotates a constructor of an fx.Hook that surrounds the Manager. The hook
+// starts before the Manager. It stops after the Manager has drained, within the rest of the stop's
+// deadline. Package ccm/serving answers readiness probes during the drain this way.
+//
+// Fx stops hooks in the reverse order of their start, so a constructor that needs the *[Manager]
+// can only append hooks that start after it. The constructor must therefore not need the *Manager;
+// the hook may use one from an fx.Invoke. Like [AsProvider], it must not be provided with
+// fx.Private.
 func AsSurroundingHook(constructor any) any { return Named("").AsSurroundingHook(constructor) }
 
-// ReplaceProviders swaps all providers of an app for others, for tests. At the root of the app, or
-// in a module around that of the Manager, it also keeps the constructors of the replaced providers
-// from being called. In any other module they are called, and their results are not used. To call
-// it twice is an error of fx.New.
+// ReplaceProviders replaces all providers of an app, for tests. At the root of the app, or in a
+// module around that of the Manager, the constructors of the replaced providers are not called. In
+// any other module they are called, and their results are not used. A second call is an error of
+// fx.New.
 func ReplaceProviders(providers ...Provider) fx.Option {
 	return Named("").ReplaceProviders(providers...)
 }
 
-// A DrainTimeoutPolicy says what follows in an app when a term did not end within its drain timeout while the app runs. It is
-// called once for each such term, before another process may lead, and must not block. app ends the app.
+// A DrainTimeoutPolicy decides how an app reacts to a term that exceeded its drain timeout while
+// the app runs. It is called once for each such term, before another process may lead, and must not
+// block. app shuts the app down.
 //
-// Whatever the policy does, the Manager reports the state as degraded and campaigns again when the term can no longer act.
+// In all cases the Manager reports the state as degraded, and campaigns again when the term can no
+// longer act.
 type DrainTimeoutPolicy func(err *DrainTimeoutError, app fx.Shutdowner)
 
-// ExitDrainTimeout is the exit code that the policies of this package hand to fx.Shutdowner.
+// ExitDrainTimeout is the exit code that the policies of this package pass to fx.Shutdowner.
 const ExitDrainTimeout = 3
 
-// ShutDownIfActing is the default [DrainTimeoutPolicy]. It shuts the app down with [ExitDrainTimeout] if something of the term may
-// still change the cloud while another process leads, because only the end of the process surely ends that. Otherwise the app goes
-// on.
+// ShutDownIfActing is the default [DrainTimeoutPolicy]. It shuts the app down with
+// [ExitDrainTimeout] if calls of the term may still change the cloud while another process leads,
+// because only the end of the process stops them reliably. Otherwise the app continues.
 func ShutDownIfActing(err *DrainTimeoutError, app fx.Shutdowner) {
 	if err.MayAct() {
 		ShutDownOnDrainTimeout(err, app)
 	}
 }
 
-// ShutDownOnDrainTimeout is a [DrainTimeoutPolicy] that shuts the app down with [ExitDrainTimeout] in each case.
+// ShutDownOnDrainTimeout is a [DrainTimeoutPolicy] that always shuts the app down with
+// [ExitDrainTimeout].
 func ShutDownOnDrainTimeout(_ *DrainTimeoutError, app fx.Shutdowner) {
+	// Shutdown fails if no code waits for the app. Status and the liveness check still report the
+	// timeout.
 	// It fails if the app is not waited for; Status and the liveness check report the timeout then.
 	_ = app.Shutdown(fx.ExitCode(ExitDrainTimeout))
 }
 
-// KeepRunning is a [DrainTimeoutPolicy] for an app whose other parts matter more: the app goes on in each case. A call that may
-// act is in Status, readiness and liveness; it can change the cloud while another process leads, until it returns.
+// KeepRunning is a [DrainTimeoutPolicy] for an app with more important parts: the app always
+// continues. A call that may act shows in Status, readiness and liveness. Until it returns, it can
+// change the cloud while another process leads.
 func KeepRunning(*DrainTimeoutError, fx.Shutdowner) {}
 
-// stopReserve is the part of a stop hook's deadline that is left for the hooks after it.
+// stopReserve is the part of a stop hook's deadline for the hooks after it.
 const stopReserve = 500 * time.Millisecond
 
-// endPoll is the pause between two looks at whether the previous run has ended.
+// endPoll is the pause between two checks whether the previous run has ended.
 const endPoll = 20 * time.Millisecond
 
-// newManager makes the Manager of that name and ties it to the app's lifecycle.
+// newManager makes the named Manager and adds it to the app's lifecycle.
 func (in inputs) newManager(name string) (*Manager, error) {
 	policy, err := in.policy()
 	if err != nil {
@@ -290,16 +301,16 @@ func (in inputs) newManager(name string) (*Manager, error) {
 	return m, nil
 }
 
-// lifecycleHook ties a Manager to an app's lifecycle. An app may be started again after it has
-// stopped, so what belongs to one run is made in start.
+// lifecycleHook connects a Manager to an app's lifecycle. An app may start again after a stop, so
+// start makes what belongs to one run.
 type lifecycleHook struct {
 	manager *Manager
-	// reported is the last drain timeout that the policy was told.
+	// reported is the last drain timeout that the policy has received.
 	reported atomic.Pointer[DrainTimeoutError]
 
 	cancel context.CancelCauseFunc
 	done   chan error
-	// informers ends those of the host's informers that the Manager had to start.
+	// informers ends the host's informers that the Manager had to start.
 	informers     chan struct{}
 	stopInformers sync.Once
 }
@@ -313,9 +324,12 @@ func (h *lifecycleHook) start(startCtx context.Context) error {
 	h.cancel, h.done = cancel, make(chan error, 1)
 	go func(done chan<- error) {
 		err := h.manager.Run(ctx)
-		if timedOut, ok := errors.AsType[*DrainTimeoutError](err); ok && timedOut == h.reported.Load() {
-			// The policy knows of it. A stop that the policy asked for has nothing to add: fx's App.Run exits with 1 when a
-			// stop fails, whatever code was asked for.
+		if timedOut, ok := errors.AsType[*DrainTimeoutError](err); ok &&
+			timedOut == h.reported.Load() {
+			// The policy has received this error already. A stop that the policy requested must not
+			// fail because of it: fx's App.Run exits with 1 when a stop fails, instead of the
+			// requested code. The policy knows of it. A stop that the policy asked for has nothing
+			// to add: fx's App.Run exits with 1 when a stop fails, whatever code was asked for.
 			err = nil
 		}
 		done <- err
@@ -323,10 +337,11 @@ func (h *lifecycleHook) start(startCtx context.Context) error {
 	return nil
 }
 
-// awaitEnd waits for what an earlier run has left. A stop that timed out leaves a run that drains:
-// Run would refuse to begin beside it.
+// awaitEnd waits for an earlier run, which continues to drain after a stop that timed out. Run
+// would refuse to start beside it.
 func (h *lifecycleHook) awaitEnd(startCtx context.Context) error {
-	ctx, cancel := earlier(startCtx, stopReserve/2) // fx drops the error of a hook that uses its deadline up
+	// fx drops the error of a hook that uses its deadline up
+	ctx, cancel := earlier(startCtx, stopReserve/2)
 	defer cancel()
 	for {
 		status := h.manager.Status()
@@ -336,12 +351,13 @@ func (h *lifecycleHook) awaitEnd(startCtx context.Context) error {
 		select {
 		case <-time.After(endPoll):
 		case <-ctx.Done():
-			return stillRunning("cannot start because the previous run has not ended", status.Running, context.Cause(ctx))
+			return stillRunning("cannot start because the previous run has not ended",
+				status.Running, context.Cause(ctx))
 		}
 	}
 }
 
-// earlier ends before the deadline of ctx, if it has one.
+// earlier returns a context that ends before the deadline of ctx, if it has one.
 func earlier(ctx context.Context, reserve time.Duration) (context.Context, context.CancelFunc) {
 	if deadline, ok := ctx.Deadline(); ok {
 		return context.WithDeadline(ctx, deadline.Add(-reserve))
@@ -364,6 +380,7 @@ func (h *lifecycleHook) stop(stopCtx context.Context) error {
 	if deadline, ok := stopCtx.Deadline(); ok {
 		cause = StopBy(deadline.Add(-stopReserve))
 	}
+	// An API server that hangs can delay the release of the lease, which follows the drain.
 	// An API server that hangs can hold up the release of the lease, which comes after the
 	// drain.
 	stopCtx, cancel := earlier(stopCtx, stopReserve/2)
@@ -375,6 +392,7 @@ func (h *lifecycleHook) stop(stopCtx context.Context) error {
 		h.done = nil
 		return err
 	case <-stopCtx.Done():
-		return stillRunning("did not stop in time", h.manager.Status().Running, context.Cause(stopCtx))
+		return stillRunning("did not stop in time", h.manager.Status().Running,
+			context.Cause(stopCtx))
 	}
 }

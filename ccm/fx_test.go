@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/fx"
@@ -102,55 +102,42 @@ func TestModule_StartDoesNotWait(t *testing.T) {
 	}
 }
 
-// stubborn is a controller that ends only when the term and the test end it.
-func stubborn(name string, release <-chan struct{}) ccm.Controller {
-	return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			<-ctx.Done()
-			<-release
-			return nil
-		}), nil
-	}}
-}
-
-func TestModule_StopEndsWithinItsDeadlineAndNamesWhatRuns(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	release := make(chan struct{})
-	p := standaloneParams("mine")
-	p.Config.DrainTimeout = metav1.Duration{Duration: time.Hour}
-	var m *ccm.Manager
-	app := fx.New(host(p, supplyProvider(p.Providers[0]), supplyController(stubborn("mine", release)), fx.Populate(&m)))
+// startApp runs an app whose Manager runs controller "mine".
+func startApp(t *testing.T, p ccm.Params, mine ccm.Controller) (app *fx.App, m *ccm.Manager) {
+	t.Helper()
+	app = fx.New(host(p, supplyProvider(p.Providers[0]), supplyController(mine), fx.Populate(&m)))
 	if err := app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	err := app.Stop(ctx)
-	var timedOut *ccm.DrainTimeoutError
-	if !errors.As(err, &timedOut) || !strings.Contains(err.Error(), "controller mine") {
-		t.Errorf("Stop returned %v, want a DrainTimeoutError that names controller mine", err)
-	}
-	if ctx.Err() != nil {
-		t.Error("Stop used up the whole deadline; hooks of the host would be skipped")
-	}
-	close(release)
-	eventually(t, m.Status, func(s ccm.Status) bool { return len(s.Running) == 0 }, "the controller's end")
+	waitReady(t, m)
+	return app, m
 }
 
-// slow is a controller that ends only when it was asked to and the test has released it.
-func slow(name string, release <-chan struct{}) ccm.Controller {
-	return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			<-ctx.Done()
-			<-release
-			return nil
-		}), nil
-	}}
+func TestModule_StopWithAStuckController_ReturnsBeforeTheDeadlineAndNamesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		p := standaloneParams("mine")
+		p.Config.DrainTimeout = metav1.Duration{Duration: time.Hour}
+		app, m := startApp(t, p, stubborn("mine", release))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		err := app.Stop(ctx)
+		var timedOut *ccm.DrainTimeoutError
+		if !errors.As(err, &timedOut) || !strings.Contains(err.Error(), "controller mine") {
+			t.Errorf("Stop returned %v, want a DrainTimeoutError that names controller mine", err)
+		}
+		if ctx.Err() != nil {
+			t.Error("Stop used the whole deadline, so fx would skip the hooks of the host")
+		}
+		close(release)
+		synctest.Wait()
+		if s := m.Status(); len(s.Running) > 0 {
+			t.Errorf("still running: %v", s.Running)
+		}
+	})
 }
 
-// startAgain starts an app whose stop has timed out. Fx refuses as long as it is about to return
-// from the stop hooks.
+// startAgain starts an app whose stop has timed out. Fx refuses until its stop hooks have returned.
 func startAgain(ctx context.Context, app *fx.App) error {
 	for {
 		err := app.Start(ctx)
@@ -161,94 +148,96 @@ func startAgain(ctx context.Context, app *fx.App) error {
 	}
 }
 
-// drainingApp is an app whose stop has timed out: the Manager waits for controller "mine", which
-// ends when released.
+// drainingApp is an app whose stop has timed out. Its Manager waits for controller "mine", which
+// ends after release.
 func drainingApp(t *testing.T) (app *fx.App, m *ccm.Manager, release func()) {
 	t.Helper()
 	hold := make(chan struct{})
 	p := standaloneParams("mine")
 	p.Config.DrainTimeout = metav1.Duration{Duration: time.Hour}
-	app = fx.New(host(p, supplyProvider(p.Providers[0]), supplyController(slow("mine", hold)), fx.Populate(&m)))
-	if err := app.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
-	// Without a deadline the drain has its hour.
+	app, m = startApp(t, p, stubborn("mine", hold))
+	// Without a deadline of the context, the drain has an hour.
 	ctx, giveUp := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- app.Stop(ctx) }()
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.State == ccm.StateDraining }, "draining")
+	synctest.Wait()
+	if s := m.Status(); s.State != ccm.StateDraining {
+		t.Fatalf("after Stop was called: %+v", s)
+	}
 	giveUp()
 	if err := <-stopped; err == nil {
-		t.Fatal("Stop says that all has ended")
+		t.Fatal("Stop returned no error although the Manager drains")
 	}
-	return app, m, sync.OnceFunc(func() { close(hold) })
+	return app, m, func() { close(hold) }
 }
 
 func TestModule_StartedAgainWhileItDrains_WaitsForTheEnd(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	app, m, release := drainingApp(t)
-	defer release()
-	started := make(chan error, 1)
-	go func() { started <- startAgain(t.Context(), app) }()
-	select {
-	case err := <-started:
-		t.Fatalf("Start returned %v while the previous run drains", err)
-	case <-time.After(100 * time.Millisecond):
-	}
-	release()
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 2 }, "ready again")
-	if err := app.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		app, m, release := drainingApp(t)
+		started := make(chan error, 1)
+		go func() { started <- startAgain(t.Context(), app) }()
+		time.Sleep(time.Minute)
+		select {
+		case err := <-started:
+			t.Fatalf("Start returned %v while the previous run drains", err)
+		default:
+		}
+		release()
+		if err := <-started; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if s := m.Status(); !s.Ready || s.Term != 2 {
+			t.Errorf("after the second start: %+v", s)
+		}
+		if err := app.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
-func TestModule_StartedAgainWhileItDrains_NamesWhatRunsAtItsDeadline(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	app, m, release := drainingApp(t)
-	defer release()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	err := startAgain(ctx, app)
-	if err == nil || !strings.Contains(err.Error(), "the previous run has not ended; still running: controller mine") {
-		t.Errorf("Start returned %v, want an error that names controller mine", err)
-	}
-	release()
-	<-m.Done()
+func TestModule_StartedAgainWhileItDrains_NamesTheStuckControllerAtItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app, m, release := drainingApp(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := startAgain(ctx, app)
+		const want = "the previous run has not ended; still running: controller mine"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Start returned %v, want an error that names controller mine", err)
+		}
+		release()
+		<-m.Done()
+	})
 }
 
-// A term that was given up is waited for, too: Run refuses to begin beside it.
-func TestModule_StartedAgainAfterADrainTimeout_WaitsForWhatIsLeft(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	release := make(chan struct{})
-	p := standaloneParams("mine")
-	p.Config.DrainTimeout = metav1.Duration{Duration: 50 * time.Millisecond}
-	var m *ccm.Manager
-	app := fx.New(host(p, supplyProvider(p.Providers[0]), supplyController(slow("mine", release)), fx.Populate(&m)))
-	if err := app.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
-	var timedOut *ccm.DrainTimeoutError
-	if err := app.Stop(t.Context()); !errors.As(err, &timedOut) {
-		t.Fatalf("Stop returned %v, want a DrainTimeoutError", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if err := startAgain(ctx, app); err == nil || !strings.Contains(err.Error(), "still running: controller mine") {
-		t.Errorf("Start returned %v, want an error that names controller mine", err)
-	}
-	close(release)
-	if err := startAgain(t.Context(), app); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 2 }, "ready again")
-	if err := app.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
+// Run refuses to begin while a term is left behind, so a start waits for that term, too.
+func TestModule_StartedAgainAfterADrainTimeout_WaitsForTheTimedOutTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		app, m := startApp(t, standaloneParams("mine"), stubborn("mine", release))
+		var timedOut *ccm.DrainTimeoutError
+		if err := app.Stop(t.Context()); !errors.As(err, &timedOut) {
+			t.Fatalf("Stop returned %v, want a DrainTimeoutError", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := startAgain(ctx, app)
+		if err == nil || !strings.Contains(err.Error(), "still running: controller mine") {
+			t.Errorf("Start returned %v, want an error that names controller mine", err)
+		}
+		close(release)
+		if err := startAgain(t.Context(), app); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if s := m.Status(); !s.Ready || s.Term != 2 {
+			t.Errorf("after the second start: %+v", s)
+		}
+		if err := app.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestReplaceProviders_RealOneIsNotBuilt(t *testing.T) {

@@ -14,11 +14,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// inputs are the things that a module takes from an app. A [NamedModule] takes the fields with the
-// tag "named" under its name, and groups of its own.
+// inputs are the values that a module takes from an app. A [NamedModule] takes the fields with the
+// tag "named" under its name, and its own groups.
 //
-// fx.Supply knows a value by its concrete type, so that an interface alone would overlook what a
-// host most naturally supplies. Hence the second fields: they are used if the first is not given.
+// fx.Supply registers a value under its concrete type, so an interface alone would miss what hosts
+// usually supply. The second fields have the concrete types; they count if the first is not given.
 type inputs struct {
 	fx.In
 
@@ -52,10 +52,10 @@ type inputs struct {
 	PolicyFunc  func(*DrainTimeoutError, fx.Shutdowner) `optional:"true"`
 }
 
-// replacement is what [ReplaceProviders] puts in the place of all providers.
+// replacement holds the providers that [ReplaceProviders] substitutes.
 type replacement struct{ providers []Provider }
 
-// params are the Params of a Manager of that name.
+// params returns the Params of the named Manager.
 func (in inputs) params(name string) (Params, error) {
 	if reflect.ValueOf(in.Config).IsZero() {
 		return Params{}, errNoConfig(name)
@@ -107,7 +107,8 @@ func (in inputs) providers() ([]Provider, error) {
 	case 1:
 		return in.Replacements[0].providers, nil
 	default:
-		return nil, errors.New("ccm: the app calls ReplaceProviders more than once: keep one of the calls")
+		return nil, errors.New("ccm: the app calls ReplaceProviders more than once: " +
+			"keep one of the calls")
 	}
 	if in.Provider.Name != "" || in.Provider.New != nil {
 		return append(in.Providers, in.Provider), nil
@@ -146,7 +147,8 @@ func errNoConfig(name string) error {
 	if name != "" {
 		add = fmt.Sprintf("ccm.Named(%q).Supply(cfg)", name)
 	}
-	return fmt.Errorf("ccm: no Config in the app, or its constructor lacks a dependency: add %s with a cfg that began as ccm.DefaultConfig()", add)
+	return fmt.Errorf("ccm: no Config in the app, or its constructor lacks a dependency: "+
+		"add %s with a cfg that began as ccm.DefaultConfig()", add)
 }
 
 func errTwo(kind string) error {
@@ -155,15 +157,15 @@ func errTwo(kind string) error {
 
 const optionalTag = `optional:"true"`
 
-// gathered are the inputs of a [NamedModule], and a type that belongs to its module.
+// gathered are the inputs of a [NamedModule]. Only that module has this type.
 type gathered struct {
 	name   string
 	inputs inputs
 }
 
-// gather is a constructor of [gathered] for fx.Provide. The tags of inputs are those of the unnamed
-// Manager, and fx reads no others from a struct: so they become those of a function with a
-// parameter for each field.
+// gather returns a constructor of [gathered] for fx.Provide. The tags of inputs are those of the
+// unnamed Manager, and fx cannot change the tags of a struct. So gather makes a function with a
+// parameter for each field, and tags the parameters.
 func (n NamedModule) gather() any {
 	of := reflect.TypeFor[inputs]()
 	var types []reflect.Type

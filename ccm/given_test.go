@@ -73,9 +73,8 @@ func TestClients_AreAskedForByName(t *testing.T) {
 		config.Wrap(stamp(name).wrap)
 		return config, nil
 	}
-	m, err := ccm.New(p)
-	if err == nil {
-		t.Fatal("a controller that is not there was accepted")
+	if _, err := ccm.New(p); err == nil {
+		t.Fatal("New accepted an unknown controller")
 	}
 	results := make(chan error, 2)
 	p.Controllers = []ccm.Controller{{Name: "mine", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
@@ -92,27 +91,16 @@ func TestClients_AreAskedForByName(t *testing.T) {
 			return nil
 		}), nil
 	}}}
-	elector := ccm.AlwaysLead()
-	if m, err = ccm.New(p); err != nil { // with the default elector, to see its client
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	go func() { _ = m.Run(ctx) }()
+	_, stop := start(t, p) // with the default elector
 	eventually(t, agents, func(seen []string) bool {
 		return slices.ContainsFunc(seen, func(a string) bool {
 			return strings.HasPrefix(a, "leader-election ") && strings.HasSuffix(a, "/leader-election")
 		})
 	}, "a request of client leader-election")
-	stop()
-	<-m.Done()
+	_ = stop()
 
-	p.Elector = elector
-	if m, err = ccm.New(p); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop = context.WithCancel(t.Context())
-	defer stop()
-	go func() { _ = m.Run(ctx) }()
+	p.Elector = ccm.AlwaysLead()
+	_, stop = start(t, p)
 	if err := <-results; err == nil || !strings.Contains(err.Error(), `client "forbidden": no such identity`) {
 		t.Errorf("a client that the host refuses: %v", err)
 	}
@@ -120,8 +108,7 @@ func TestClients_AreAskedForByName(t *testing.T) {
 	eventually(t, agents, func(seen []string) bool {
 		return slices.ContainsFunc(seen, func(a string) bool { return strings.HasPrefix(a, "my-controller ") })
 	}, "a request of client my-controller")
-	stop()
-	<-m.Done()
+	_ = stop()
 }
 
 func TestClients_ThatAreMissingAreErrorsOfNew(t *testing.T) {
@@ -159,17 +146,11 @@ func TestEventRecorders_AreTheHosts(t *testing.T) {
 		t.Recorder("my-component").Event(nil, "Normal", "Hello", "from the term")
 		return nil, ccm.ErrSkip
 	}}}
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	go func() { _ = m.Run(ctx) }()
+	_, stop := start(t, p)
 	if event := <-recorder.Events; event != "Normal Hello from the term" {
 		t.Errorf("event %q", event)
 	}
-	stop()
-	<-m.Done()
+	_ = stop()
 	if !slices.Equal(components, []string{"my-component"}) {
 		t.Errorf("recorders were asked for %q", components)
 	}
@@ -184,12 +165,7 @@ func TestClock_IsTheHosts(t *testing.T) {
 	p := standaloneParams("mine")
 	p.Controllers = []ccm.Controller{idle("mine")}
 	p.Elector, p.Clock = e, clock
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	go func() { _ = m.Run(ctx) }()
+	m, stop := start(t, p)
 	host, lose := context.WithCancel(t.Context())
 	lent := make(chan error, 1)
 	go func() { lent <- e.Lead(host, ccm.Grant{ValidUntil: func() time.Time { return until }}) }()
@@ -198,8 +174,7 @@ func TestClock_IsTheHosts(t *testing.T) {
 	eventually(t, m.Status, func(s ccm.Status) bool { return s.Term > 1 || s.State == ccm.StateStandby }, "the end of the term")
 	lose()
 	<-lent
-	stop()
-	<-m.Done()
+	_ = stop()
 }
 
 func TestRegisterer_GetsTheMetricsOfEachManagerWhileItRuns(t *testing.T) {
@@ -295,7 +270,7 @@ func TestDrainTimeout_WhenNothingCanAct_TheManagerRecoversAndThePolicyDecides(t 
 			leading, lose := context.WithCancel(t.Context())
 			lent := make(chan error, 1)
 			go func() { lent <- e.Lead(leading, ccm.Grant{}) }()
-			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
+			waitReady(t, m)
 			lose()
 			stuck := func(s ccm.Status) bool {
 				return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "controller mine (") && len(s.Running) == 1 && !s.Running[0].MayAct
@@ -369,16 +344,12 @@ func TestErrTermOver_IsTheErrorOfInformersToo(t *testing.T) {
 		factory = t.Informers()
 		return ccm.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil }), nil
 	}}}
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := run(t, m)
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
+	m, stop := start(t, p)
+	waitReady(t, m)
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = factory.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{})
+	_, err := factory.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{})
 	if !errors.Is(err, ccm.ErrTermOver) {
 		t.Errorf("a handler is added after the term: %v, want ccm.ErrTermOver", err)
 	}

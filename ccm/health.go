@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// leaseWatchdogTolerance is how long after the end of its lease a leader may go on before its
-// health check fails, as upstream.
+// leaseWatchdogTolerance is how long a leader may act after the end of its lease before its health
+// check fails, as upstream.
 const leaseWatchdogTolerance = 20 * time.Second
 
-// A Check is a named health check. It has the shape of k8s.io/apiserver's healthz.HealthChecker, so it
-// can be used as one.
+// A Check is a named health check. It implements k8s.io/apiserver's healthz.HealthChecker.
 type Check struct {
 	name  string
 	check func(*http.Request) error
@@ -22,14 +21,14 @@ type Check struct {
 	detail func() string
 }
 
-// Name names the check; it is a part of a path such as /healthz/leaderElection.
+// Name is a part of a path such as /healthz/leaderElection.
 func (c Check) Name() string { return c.name }
 
-// Check returns nil if what it checks is healthy. The request may be nil. It does not block.
+// Check returns nil if the checked part is healthy. The request may be nil. It does not block.
 func (c Check) Check(r *http.Request) error { return c.check(r) }
 
-// Detail says in a few words what a passed check has found: "ok", or why nothing is wrong although
-// the controller does not run, such as "not running: standby". It does not block.
+// Detail describes the result of a passed check: "ok", or why a controller that does not run is
+// healthy, such as "not running: standby". It does not block.
 func (c Check) Detail(*http.Request) string {
 	if c.detail == nil {
 		return "ok"
@@ -37,16 +36,19 @@ func (c Check) Detail(*http.Request) string {
 	return c.detail()
 }
 
-// LivenessChecks tell whether the Manager works, and fail if a restart of the process would help:
+// LivenessChecks fail if a restart of the process would help:
 //
-//   - "leaderElection" fails when this process acts as leader although its lease ended long ago,
-//   - "drain" fails when what is left of ended terms has kept the Manager from campaigning for a minute,
-//   - each enabled controller has a check of its own name, which fails when the controller has failed or says itself that it is
-//     unhealthy. Its [Check.Detail] is "ok" only while the controller runs.
+//   - "leaderElection" fails if this process acts as leader although its lease ended long ago,
+//   - "drain" fails if timed-out terms have kept the Manager from campaigning for a minute,
+//   - each enabled controller has a check of its own name, which fails if the controller has failed
+//     or reports itself as unhealthy. Its [Check.Detail] is "ok" only while the controller runs.
 //
 // Waiting for leadership, for the API server or for the cloud is healthy: a restart would not help.
 func (m *Manager) LivenessChecks() []Check {
-	checks := []Check{{name: "leaderElection", check: m.checkLease}, {name: "drain", check: m.checkDrain}}
+	checks := []Check{
+		{name: "leaderElection", check: m.checkLease},
+		{name: "drain", check: m.checkDrain},
+	}
 	for _, c := range m.all {
 		if m.selected.enabled(c) {
 			checks = append(checks, Check{
@@ -59,9 +61,9 @@ func (m *Manager) LivenessChecks() []Check {
 	return checks
 }
 
-// ReadinessChecks tell whether the Manager leads or is ready to: "ccm" fails when it is stopped,
-// degraded, draining, or a term has not opened yet. Trouble that the provider reports is in its
-// detail, and does not make it fail: another replica would have the same cloud.
+// ReadinessChecks report whether the Manager leads or is ready to lead: "ccm" fails if the Manager
+// is stopped, degraded, draining, or opens a term. Problems that the provider reports are in its
+// detail. They do not make it fail, because another replica would have the same cloud.
 func (m *Manager) ReadinessChecks() []Check {
 	return []Check{{name: "ccm", check: m.checkReady, detail: m.readyDetail}}
 }
@@ -79,20 +81,22 @@ func (m *Manager) checkReady(*http.Request) error {
 	return errors.New(string(status.State))
 }
 
-// readyDetail lists the trouble that the provider reports, without the reasons: readiness is served
-// to anonymous callers, and Status is not.
+// readyDetail lists the problems that the provider reports, without their causes: readiness is
+// served to anonymous callers, and Status is not.
 func (m *Manager) readyDetail() string {
 	detail := "ok"
 	for _, trouble := range m.Status().Troubles {
-		detail += fmt.Sprintf("; trouble with %s since %s", trouble.Subject, trouble.Since.UTC().Format(time.RFC3339))
+		detail += fmt.Sprintf("; problem with %s since %s", trouble.Subject,
+			trouble.Since.UTC().Format(time.RFC3339))
 	}
 	return detail
 }
 
-// controllerDetail says what a controller does that has not failed, without reasons, like readyDetail.
+// controllerDetail describes a controller that has not failed. Like readyDetail, it omits reasons.
 func (m *Manager) controllerDetail(name string) string {
 	status := m.Status()
-	i := slices.IndexFunc(status.Controllers, func(c ControllerStatus) bool { return c.Name == name })
+	i := slices.IndexFunc(status.Controllers,
+		func(c ControllerStatus) bool { return c.Name == name })
 	state := status.Controllers[i].State
 	switch {
 	case state == ControllerRunning:
@@ -105,19 +109,20 @@ func (m *Manager) controllerDetail(name string) string {
 	return "not running: " + string(status.State)
 }
 
-// drainTolerance is how long what is left of ended terms may keep the Manager from campaigning
-// before its health check fails.
+// drainTolerance is how long timed-out terms may keep the Manager from campaigning before its
+// health check fails.
 const drainTolerance = time.Minute
 
 func (m *Manager) checkDrain(*http.Request) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, c := range []course{m.leading, m.standing} {
+	for _, c := range []termSlot{m.leader, m.replica} {
 		if c.failure == nil {
 			continue
 		}
 		timedOut, ok := errors.AsType[*DrainTimeoutError](c.failure.err)
-		if !ok || timedOut.term == nil || timedOut.term.hasEnded() || time.Since(timedOut.made) < drainTolerance {
+		if !ok || timedOut.term == nil || timedOut.term.hasEnded() ||
+			time.Since(timedOut.made) < drainTolerance {
 			continue
 		}
 		return errors.New(m.explain(timedOut))
@@ -127,12 +132,14 @@ func (m *Manager) checkDrain(*http.Request) error {
 
 func (m *Manager) checkLease(*http.Request) error {
 	status := m.Status()
-	if status.State != StateLeading && status.State != StateDraining || status.Election.LastRenewal.IsZero() {
+	if status.State != StateLeading && status.State != StateDraining ||
+		status.Election.LastRenewal.IsZero() {
 		return nil
 	}
 	limit := m.config.LeaderElection.LeaseDuration.Duration + leaseWatchdogTolerance
 	if since := time.Since(status.Election.LastRenewal); since > limit {
-		return fmt.Errorf("the lease was last renewed %s ago, and still something acts as leader", since.Round(time.Second))
+		return fmt.Errorf("the lease was last renewed %s ago, but this process still acts as leader",
+			since.Round(time.Second))
 	}
 	return nil
 }
@@ -150,7 +157,7 @@ func (m *Manager) openTerms() []*Term {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var open []*Term
-	for _, c := range []course{m.leading, m.standing} {
+	for _, c := range []termSlot{m.leader, m.replica} {
 		if c.term != nil {
 			open = append(open, c.term)
 		}
@@ -158,7 +165,8 @@ func (m *Manager) openTerms() []*Term {
 	return open
 }
 
-// check asks one controller of the term. One that has failed and is about to be restarted is not unhealthy: nobody else can do more.
+// check runs the health check of one controller. A failed controller that is about to restart is
+// healthy, because a restart of the process would not help more.
 func (s *termStatus) check(name string, r *http.Request) error {
 	s.mu.Lock()
 	status, runnable := s.controllers[name], s.runnables[name]
@@ -170,11 +178,13 @@ func (s *termStatus) check(name string, r *http.Request) error {
 	if !ok {
 		return nil
 	}
-	return protect("HealthCheck of controller "+name, func() error { return checker.HealthCheck(r) })
+	return protect("HealthCheck of controller "+name,
+		func() error { return checker.HealthCheck(r) })
 }
 
-// DebuggingHandler answers for the controllers that are [Debuggable] and run now: the path is the controller's name, a slash, and what
-// the controller gets to see, with a leading slash. Everything else is 404. It is safe for concurrent use.
+// DebuggingHandler serves the running controllers that are [Debuggable]. The path is the
+// controller's name and the path that the controller receives, such as /name/page. Other paths are
+// 404. It is safe for concurrent use.
 func (m *Manager) DebuggingHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, "/")
@@ -188,7 +198,8 @@ func (m *Manager) DebuggingHandler() http.Handler {
 	})
 }
 
-// debuggable finds the controller that the path begins with: the one with the longest name, since a name may hold slashes.
+// debuggable finds the controller with the longest name that is a prefix of path, because a name
+// may contain slashes.
 func (m *Manager) debuggable(path string) (name string, handler http.Handler) {
 	for _, term := range m.openTerms() {
 		for _, c := range term.enabled {

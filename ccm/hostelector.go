@@ -11,8 +11,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// HostElector is an [Elector] for a host that has an election of its own: the host calls [HostElector.Lead] when it has won, and
-// the Manager leads for as long as the host does. It is safe for concurrent use, and also an [ElectionReporter].
+// HostElector is an [Elector] for a host with its own election. The host calls [HostElector.Lead]
+// when it has won, and the Manager leads for as long as the host does. It is safe for concurrent
+// use, and also an [ElectionReporter].
 //
 // With controller-runtime's manager it is a Runnable that needs leader election:
 //
@@ -21,8 +22,9 @@ import (
 //	func (l leading) Start(ctx context.Context) error { return l.Lead(ctx, ccm.Grant{}) }
 //	func (leading) NeedLeaderElection() bool          { return true }
 //
-// Leadership is fenced as with the default elector, if the host's lock goes through [HostElector.Watch] or Lead is given a
-// [Grant.ValidUntil]. Without either, a process that was frozen past its lease can act until its election has noticed.
+// The fence works as with the default elector if the host wraps its lock with [HostElector.Watch]
+// or gives Lead a [Grant.ValidUntil]. Without either, a process that was frozen past its lease can
+// act until its election notices.
 //
 // One HostElector serves one Manager.
 type HostElector struct {
@@ -32,29 +34,30 @@ type HostElector struct {
 	// changed is closed and replaced whenever anything below changes.
 	changed chan struct{}
 	offer   *offer
-	// leading tells that a term runs. blocking is one that may still act after its drain timeout.
+	// leading reports whether a term runs, blocking is a timed-out term that may still act.
 	leading  bool
 	blocking *DrainTimeoutError
-	// watched is what Watch sees.
+	// watched is the validity of the lease that Watch observes.
 	watched Grant
-	// lose ends the term that runs.
+	// lose ends the running term.
 	lose context.CancelCauseFunc
 }
 
-// offerRecheck is how soon leadership is taken that was renewed after it had expired, which nobody tells.
+// offerRecheck limits the delay after an expired lease was renewed, because no event reports that.
 const offerRecheck = time.Second
 
-// offer is leadership that the host lends.
+// offer is the leadership that the host lends.
 type offer struct {
 	ctx   context.Context
 	grant Grant
-	// timedOut is why the offer is not taken again; so is that the lease was seen to be another's.
+	// timedOut, if not nil, or taken prevents another term on the offer. taken means that another
+	// process was seen to hold the lease.
 	timedOut *DrainTimeoutError
 	taken    bool
 }
 
-// good tells that a term may begin on the offer.
-func (o *offer) good() bool {
+// isUsable reports whether a term may begin on the offer.
+func (o *offer) isUsable() bool {
 	if o == nil || o.ctx.Err() != nil || o.timedOut != nil || o.taken {
 		return false
 	}
@@ -69,18 +72,21 @@ func NewHostElector() *HostElector {
 	return &HostElector{lease: &leaseRecord{clock: clock.RealClock{}}, changed: make(chan struct{})}
 }
 
-// Lead lends the host's leadership to the Manager until ctx ends, and returns when nothing of the Manager acts any more. The
-// host must hold its leadership until Lead has returned.
+// Lead lends the host's leadership to the Manager until ctx ends. It returns when no activity of
+// the Manager can act any more. The host must keep its leadership until Lead has returned.
 //
-// The end of ctx is a loss: the fence closes at once, and calls in flight are cancelled. A host that merely wants to stop ends the
-// Manager's Run first, so that calls in flight get their time, and ctx when it has returned. A term that fails by itself is
-// followed by another one after a pause, while Lead goes on.
+// The end of ctx is a loss of leadership: the fence closes at once, and calls in flight are
+// cancelled. A host that only stops ends the Manager's Run first, so that calls in flight can
+// finish, and ends ctx after Run has returned. A term that fails by itself is followed by another
+// one after a pause, while Lead continues.
 //
-// The error is nil if nothing of the Manager can act. It is a *[DrainTimeoutError] if something of the term may still act: leadership must
-// then not be released but left to expire, or the process ended. And it is an error to call Lead while another call has not returned, or
-// when a watched lock has not been won.
+// The error is nil if the Manager cannot act any more. It is a *[DrainTimeoutError] if some calls
+// of the term may still act: the host must then let its leadership expire instead of releasing it,
+// or end the process. It is also an error to call Lead while another call has not returned, or
+// before a watched lock was won.
 //
-// g tells how long leadership is valid; without ValidUntil it is what [HostElector.Watch] sees, or for ever.
+// g says how long leadership is valid. Without ValidUntil the validity comes from
+// [HostElector.Watch], or is unlimited.
 func (e *HostElector) Lead(ctx context.Context, g Grant) error {
 	mine := &offer{ctx: ctx, grant: g}
 	if err := e.begin(mine); err != nil {
@@ -103,11 +109,12 @@ func (e *HostElector) begin(o *offer) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.offer != nil {
-		return errors.New("ccm: leadership is lent to the Manager already")
+		return errors.New("ccm: Lead was called while another call has not returned")
 	}
 	if o.grant.ValidUntil == nil && e.watched.ValidUntil != nil {
 		if e.lease.snapshot().LastRenewal.IsZero() {
-			return errors.New("ccm: the lock that HostElector.Watch returned has not been written: give it to the host's elector instead of its own")
+			return errors.New("ccm: the lock that HostElector.Watch returned has not been written: " +
+				"the host's elector must use that lock instead of its own")
 		}
 		o.grant = e.watched
 	}
@@ -116,7 +123,8 @@ func (e *HostElector) begin(o *offer) error {
 	return nil
 }
 
-// wait asks cond, with the lock held, now and after each change and when one of the contexts ends, until it is true.
+// wait calls cond, with the lock held, now, after each change and when one of the contexts ends,
+// until it returns true.
 func (e *HostElector) wait(cond func() (bool, error), contexts ...context.Context) error {
 	for _, ctx := range contexts {
 		defer context.AfterFunc(ctx, func() {
@@ -147,7 +155,7 @@ func (e *HostElector) Elect(ctx context.Context, lead func(context.Context, Gran
 		if ctx.Err() != nil {
 			return true, context.Cause(ctx)
 		}
-		if !e.offer.good() {
+		if !e.offer.isUsable() {
 			return false, nil
 		}
 		taken, e.leading = e.offer, true
@@ -162,7 +170,8 @@ func (e *HostElector) Elect(ctx context.Context, lead func(context.Context, Gran
 	e.lose = lose
 	e.mu.Unlock()
 	defer context.AfterFunc(taken.ctx, func() {
-		lose(fmt.Errorf("%w: the host's leadership has ended: %w", ErrLeadershipLost, context.Cause(taken.ctx)))
+		lose(fmt.Errorf("%w: the host's leadership has ended: %w", ErrLeadershipLost,
+			context.Cause(taken.ctx)))
 	})()
 	err = lead(led, taken.grant)
 	e.ended(taken, err)
@@ -172,6 +181,7 @@ func (e *HostElector) Elect(ctx context.Context, lead func(context.Context, Gran
 func (e *HostElector) ended(taken *offer, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	// The lock that Watch has wrapped is not released while calls may still act.
 	// What may still act keeps the lock that Watch has wrapped from being released.
 	if timedOut, ok := errors.AsType[*DrainTimeoutError](err); ok && timedOut.MayAct() {
 		taken.timedOut, e.blocking = timedOut, timedOut
@@ -180,21 +190,27 @@ func (e *HostElector) ended(taken *offer, err error) {
 	e.notify()
 }
 
-// notify wakes all who wait. The lock is held.
+// notify wakes all waiting calls. The lock is held.
 func (e *HostElector) notify() {
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
 
-// Watch returns the lock of the host's own election, for the host to give to its elector instead: it sees when the lease is renewed,
-// and closes the fence by the clock when it has not been, or when another process is seen to have taken it, as the default elector does.
-// It also keeps a release back while a term runs. leaseDuration and renewDeadline are those that the host's election uses. Call it once, before Lead.
-func (e *HostElector) Watch(lock resourcelock.Interface, leaseDuration, renewDeadline time.Duration) resourcelock.Interface {
+// Watch wraps the lock of the host's own election. The host gives the result to its elector. As
+// with the default elector, the fence closes by the clock if the lease was not renewed, and at once
+// if another process has taken it. The lock refuses a release while a term runs. leaseDuration and
+// renewDeadline are those of the host's election. Call Watch once, before Lead.
+func (e *HostElector) Watch(
+	lock resourcelock.Interface, leaseDuration, renewDeadline time.Duration,
+) resourcelock.Interface {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.watched = e.lease.grant(leaseDuration, renewDeadline)
-	e.lease.identify(lock.Identity())
-	return &watchedLock{Interface: lock, record: e.lease, duration: leaseDuration, taken: e.taken, won: e.won, mayRelease: e.mayRelease}
+	e.lease.setIdentity(lock.Identity())
+	return &watchedLock{
+		Interface: lock, record: e.lease, duration: leaseDuration,
+		onLost: e.taken, onWon: e.won, mayRelease: e.mayRelease,
+	}
 }
 
 func (e *HostElector) taken(holder string) {
@@ -208,7 +224,8 @@ func (e *HostElector) taken(holder string) {
 	}
 }
 
-// won tells that the host holds its lease again, perhaps before its election has noticed that it did not.
+// won records that the host holds its lease again, perhaps before its election has noticed the
+// loss.
 func (e *HostElector) won() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -227,5 +244,5 @@ func (e *HostElector) mayRelease() error {
 	return nil
 }
 
-// ElectionStatus implements [ElectionReporter]. Without [HostElector.Watch] nothing is known of the election.
+// ElectionStatus implements [ElectionReporter]. Without [HostElector.Watch] it is empty.
 func (e *HostElector) ElectionStatus() ElectionStatus { return e.lease.snapshot() }

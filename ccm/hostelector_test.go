@@ -251,12 +251,7 @@ func TestHostElector_RunsAManager(t *testing.T) {
 	p := standaloneParams("mine")
 	p.Controllers = []ccm.Controller{idle("mine")}
 	p.Elector = e
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	go func() { _ = m.Run(ctx) }()
+	m, stop := start(t, p)
 	for round := uint64(1); round <= 3; round++ {
 		host, lose := context.WithCancel(t.Context())
 		lent := make(chan error, 1)
@@ -268,8 +263,7 @@ func TestHostElector_RunsAManager(t *testing.T) {
 		}
 		eventually(t, m.Status, func(s ccm.Status) bool { return s.State == ccm.StateStandby }, "standby")
 	}
-	stop()
-	<-m.Done()
+	_ = stop()
 }
 
 // memoryLock is a lock without an API server.

@@ -15,22 +15,27 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
-// SharedInformers are informers of the host. Controllers see them through a view that takes back, at the end of a term, what the term
-// has registered with them. They read under the host's identity, and with the host's selectors and transforms: a kind of which
-// controllers see only a part is a part of the cluster for them.
+// SharedInformers are informers of the host. Controllers use them through a view that removes, at
+// the end of a term, the handlers that the term has registered. The informers read under the host's
+// identity, and with the host's selectors and transforms. Controllers therefore regard a filtered
+// kind as if the filtered objects were all there are.
 type SharedInformers struct {
-	// Factory makes and holds the informers. Nil: there are none.
+	// Factory makes and holds the informers. Nil: each term makes its own.
 	Factory informers.SharedInformerFactory
 
-	// Stop ends, when it is closed, the informers that controllers needed and the host had not started: they are the host's like the
-	// others, and go on between terms, because an informer cannot be started twice. Required with Factory.
+	// Stop, when closed, ends the informers that controllers needed and the host had not started.
+	// They continue between terms, because an informer cannot be started twice. Required with
+	// Factory.
 	Stop <-chan struct{}
 }
 
-// makeInformers makes the term's informers. Nothing is started.
+// makeInformers makes the term's informers without starting them.
 func (t *Term) makeInformers() error {
+	// As in client-go, a panic in an event handler would otherwise end the process.
 	// Without this a panic in an event handler would end the process, as in client-go.
-	panics := informerview.WithPanicHandler(func(err error) { t.fail(fmt.Errorf("event handler: %w", err)) })
+	panics := informerview.WithPanicHandler(func(err error) {
+		t.fail(fmt.Errorf("event handler: %w", err))
+	})
 	if t.shared != nil {
 		t.informers = t.shared.View(t.resync(), panics, informerview.WithClock(t.clock))
 		return nil
@@ -39,7 +44,8 @@ func (t *Term) makeInformers() error {
 	if err != nil {
 		return err
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(informerview.ListingClient(client), t.resync(),
+	factory := informers.NewSharedInformerFactoryWithOptions(
+		informerview.ListingClient(client), t.resync(),
 		informers.WithTransform(t.transform()))
 	t.informers = informerview.New(factory, panics)
 	return nil
@@ -50,7 +56,8 @@ func (t *Term) resync() time.Duration {
 	return time.Duration(float64(t.config.MinResyncPeriod.Duration) * (1 + rand.Float64()))
 }
 
-// transform returns what keeps the informers small. If nobody but upstream's four controllers reads them, it leaves out more.
+// transform returns the function that reduces cached objects. It removes more if only upstream's
+// four controllers read them.
 func (t *Term) transform() cache.TransformFunc {
 	others := func(c Controller) bool { return !c.upstreams }
 	if slices.ContainsFunc(t.enabled, others) || t.cloud != nil && t.cloud.UsesInformers() {
@@ -59,7 +66,8 @@ func (t *Term) transform() cache.TransformFunc {
 	return stripForUpstream
 }
 
-// stripManagedFields drops what no controller reads and what is often half of an object.
+// stripManagedFields drops the managed fields, which no controller reads and which are often half
+// of an object.
 func stripManagedFields(obj any) (any, error) {
 	if accessor, err := meta.Accessor(obj); err == nil {
 		accessor.SetManagedFields(nil)
@@ -67,8 +75,9 @@ func stripManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// stripForUpstream also drops of a Node what upstream's four controllers do not look at, which is most of it. They write nodes by patches of
-// what they have changed, or read them from the API server before.
+// stripForUpstream also drops the parts of a Node that upstream's four controllers do not read,
+// which are most of it. These controllers patch only what they have changed, or read nodes from the
+// API server first.
 func stripForUpstream(obj any) (any, error) {
 	if node, ok := obj.(*corev1.Node); ok {
 		node.Status.Images, node.Status.Capacity, node.Status.Allocatable = nil, nil, nil
@@ -76,8 +85,8 @@ func stripForUpstream(obj any) (any, error) {
 	return stripManagedFields(obj)
 }
 
-// syncInformers starts the informers that were asked for and do not run yet, for as long as ctx, and waits for all of them to sync, until
-// life ends.
+// syncInformers starts the requested informers that do not run yet, and waits until all have synced
+// or life ends. The informers run until ctx ends.
 func (t *Term) syncInformers(ctx, life context.Context) error {
 	t.informers.StartWithContext(ctx)
 	syncing, stopSyncing := context.WithTimeoutCause(life, t.config.CacheSyncTimeout.Duration,
@@ -86,15 +95,15 @@ func (t *Term) syncInformers(ctx, life context.Context) error {
 	return t.informers.WaitForSync(syncing)
 }
 
-// scope is the term as one controller sees it: what it registers with informers can be taken back alone, by release. fail is told of
-// panics in its event handlers.
+// scope returns the term as one controller sees it: release removes only the handlers of that
+// controller. fail receives panics of its event handlers.
 func (t *Term) scope(fail func(error)) *Term {
 	own := *t
 	own.informers = t.informers.Scope(informerview.WithPanicHandler(fail))
 	return &own
 }
 
-// release takes back what a controller has registered with the term's informers.
+// release removes the handlers that a controller has registered with the term's informers.
 func (t *Term) release() { t.informers.Close() }
 
 func (t *Term) stopInformers() {
@@ -103,7 +112,6 @@ func (t *Term) stopInformers() {
 	}
 }
 
-// warnings are what an operator should know about the term.
 func (t *Term) warnings() []string {
 	all := append(t.status.retries(), t.panics.warnings()...)
 	if view := t.status.informers(); view != nil {

@@ -24,29 +24,36 @@ import (
 	"github.com/fxccm/fxccm/internal/events"
 )
 
-// minLeaseTimeout is the least time that a request to the lease gets.
+// minLeaseTimeout is the shortest timeout of a request to the lease.
 const minLeaseTimeout = time.Second
 
 // NewLeaseElector returns the default [Elector], on a coordination.k8s.io/v1 Lease. It is also an
 // [ElectionReporter]. cfg.Identity must be set. No request is made before Elect is called.
 //
-// It rests on client-go's LeaderElector, and differs from it where a term needs more:
+// It uses client-go's LeaderElector, and adds what a term needs:
 //
 //   - It releases the lease only when the term has drained.
-//   - If it may watch the lease, the leader notices within a moment that the lease was taken, deleted or edited. The term ends
-//     if another process has taken it; otherwise the leader writes the lease again. A standby notices a release as quickly.
-//   - A standby that has seen a live holder does not take a lease that was deleted or edited before the holder's lease duration is over.
+//   - With the right to watch the lease, the leader notices at once that the lease was taken,
+//     deleted or edited. If another process has taken it, the term ends; otherwise the leader
+//     restores the lease. A standby notices a release as quickly.
+//   - A standby that has seen a live holder does not take a deleted or edited lease before the
+//     holder's lease duration is over.
 //
-// Events of the lease say who leads, and who does not any more.
-func NewLeaseElector(config *rest.Config, cfg LeaderElectionConfig, log logr.Logger) (Elector, error) {
+// Events of the lease report who leads, and who stopped leading.
+func NewLeaseElector(
+	config *rest.Config, cfg LeaderElectionConfig, log logr.Logger,
+) (Elector, error) {
 	return newLeaseElector(config, cfg, log, clock.RealClock{}, nil, nil)
 }
 
-// newLeaseElector makes an elector that calls hung when a request was not answered in time.
+// newLeaseElector makes an elector that calls onTimeout when a request to the lease timed out.
 func newLeaseElector(
-	config *rest.Config, cfg LeaderElectionConfig, log logr.Logger, time clock.PassiveClock, recorders EventRecorderSource, hung func(),
+	config *rest.Config, cfg LeaderElectionConfig, log logr.Logger, time clock.PassiveClock,
+	recorders EventRecorderSource, onTimeout func(),
 ) (Elector, error) {
 	config = rest.CopyConfig(config)
+	// A request that hangs must leave time for another attempt before the renew deadline, as in
+	// resourcelock.NewFromKubeconfig.
 	// A request that hangs must leave time for another try before the renew deadline, as in
 	// resourcelock.NewFromKubeconfig.
 	config.Timeout = max(minLeaseTimeout, cfg.RenewDeadline.Duration/2)
@@ -68,7 +75,7 @@ func newLeaseElector(
 	record := &leaseRecord{clock: time, status: ElectionStatus{Identity: cfg.Identity}}
 	return &leaseElector{
 		cfg: cfg, client: client, watching: watching, recording: recording, recorders: recorders,
-		log: log.WithName("leader-election"), lease: record, hung: hung,
+		log: log.WithName("leader-election"), lease: record, onTimeout: onTimeout,
 	}, nil
 }
 
@@ -79,10 +86,10 @@ type leaseElector struct {
 	recording corev1.EventsGetter
 	recorders EventRecorderSource
 	log       logr.Logger
-	hung      func()
+	onTimeout func()
 
-	// lease outlives the campaigns: Status reports the last one, and a lease that is deleted between
-	// two campaigns may still have a holder.
+	// lease outlives the campaigns: Status reports the last one, and a lease that is deleted
+	// between two campaigns may still have a holder.
 	lease *leaseRecord
 }
 
@@ -94,6 +101,7 @@ func (e *leaseElector) Elect(ctx context.Context, lead func(context.Context, Gra
 	}
 	recorder := events.NewSporadic(e.recording, component)
 	err := e.elect(ctx, recorder, lead)
+	// A drain timeout is urgent: calls may act while another process leads.
 	// A drain timeout is urgent: something may act while another process leads.
 	if _, timedOut := errors.AsType[*DrainTimeoutError](err); !timedOut {
 		recorder.Wait()
@@ -101,8 +109,11 @@ func (e *leaseElector) Elect(ctx context.Context, lead func(context.Context, Gra
 	return err
 }
 
-func (e *leaseElector) elect(ctx context.Context, recorder resourcelock.EventRecorder, lead func(context.Context, Grant) error) error {
-	e.lease.forgetError()
+func (e *leaseElector) elect(
+	ctx context.Context, recorder resourcelock.EventRecorder,
+	lead func(context.Context, Grant) error,
+) error {
+	e.lease.clearError()
 	w := &leaseWatch{elector: e, released: make(chan struct{}, 1)}
 	stopWatching := w.start(context.WithoutCancel(ctx))
 	defer stopWatching()
@@ -121,28 +132,33 @@ func (e *leaseElector) elect(ctx context.Context, recorder resourcelock.EventRec
 	return err
 }
 
-// release gives the lease back if this process holds it. client-go's elector can do that too, but it does so whatever still runs, before it
-// says that it leads no more, and by who it believed to be the holder before: it would take the lease from another process
-// that has got it in the meantime.
+// release releases the lease if this process holds it. client-go's elector can release, too, but it
+// does so while activities still run, before it reports the loss, and by the holder that it
+// remembers. So it would take the lease from another process that has won it in the meantime.
 func (e *leaseElector) release(ctx context.Context, lock *watchedLock) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.RenewDeadline.Duration)
 	defer cancel()
 	for {
-		err := lock.giveBack(ctx)
+		err := lock.release(ctx)
 		switch {
 		case err == nil:
 			return
 		case !apierrors.IsConflict(err):
-			e.log.Error(err, "The lease could not be given back, and is left to expire")
+			e.log.Error(err,
+				"Cannot release the lease; another replica can take it when it expires")
 			return
 		}
+		// A renewal that was in flight came first: try again.
 		// A renewal that was on its way came first.
 	}
 }
 
-// win campaigns until the lease is won or ctx ends. client-go's elector looks at the lease only every one to 2.2 retry
-// periods. When the watch sees a release another campaign is begun, which looks at once.
-func (e *leaseElector) win(ctx context.Context, recorder resourcelock.EventRecorder, w *leaseWatch) (*campaign, error) {
+// win campaigns until the lease is won or ctx ends. client-go's elector reads the lease only every
+// 1 to 2.2 retry periods. When the watch sees a release, win starts another campaign, which reads
+// at once.
+func (e *leaseElector) win(
+	ctx context.Context, recorder resourcelock.EventRecorder, w *leaseWatch,
+) (*campaign, error) {
 	for {
 		c, err := e.campaign(ctx, recorder)
 		if err != nil {
@@ -151,12 +167,16 @@ func (e *leaseElector) win(ctx context.Context, recorder resourcelock.EventRecor
 		w.lock.Store(c.lock)
 		select {
 		case leading := <-c.won:
-			context.AfterFunc(leading, func() { c.lose(e.lost("it was not renewed", e.lastError())) })
+			context.AfterFunc(leading, func() {
+				c.lose(e.lost("it was not renewed", e.lastError()))
+			})
 			return c, nil
 		case <-w.released:
+			// If the elector has won at this moment, the next campaign finds itself the holder.
 			// If it has been won in this moment, the next campaign finds itself the holder.
 			c.end()
 		case <-ctx.Done():
+			// If the elector has won at this moment, the lease can be released: no term has begun.
 			// If it has been won in this moment it may be given back: nothing has begun.
 			c.end()
 			if c.lock.isHeld() {
@@ -170,25 +190,35 @@ func (e *leaseElector) win(ctx context.Context, recorder resourcelock.EventRecor
 // campaign is a run of client-go's elector.
 type campaign struct {
 	lock *watchedLock
-	// won receives the elector's context, which ends when it has given up renewing.
+	// won receives the elector's context, which ends when the elector gives up renewing.
 	won chan context.Context
 	// led ends when leadership is lost, with the reason.
 	led  context.Context
 	lose context.CancelCauseFunc
-	// end ends the elector and waits for it. It leaves the lease as it is.
+	// end ends the elector and waits for it. It does not change the lease.
 	end func()
 }
 
-// campaign begins one. It outlives ctx: it goes on renewing the lease while the term drains.
-func (e *leaseElector) campaign(ctx context.Context, recorder resourcelock.EventRecorder) (*campaign, error) {
+// campaign starts a campaign. It outlives ctx, because the lease is renewed while the term drains.
+func (e *leaseElector) campaign(
+	ctx context.Context, recorder resourcelock.EventRecorder,
+) (*campaign, error) {
 	c := &campaign{won: make(chan context.Context, 1)}
 	c.led, c.lose = context.WithCancelCause(context.WithoutCancel(ctx))
 	taken := func(holder string) { c.lose(e.lost(fmt.Sprintf("%q has taken it", holder), nil)) }
-	c.lock = &watchedLock{record: e.lease, duration: e.cfg.LeaseDuration.Duration, taken: taken, hung: e.hung, Interface: &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: e.cfg.ResourceNamespace, Name: e.cfg.ResourceName},
-		Client:     e.client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: e.cfg.Identity, EventRecorder: recorder},
-	}}
+	c.lock = &watchedLock{
+		record: e.lease, duration: e.cfg.LeaseDuration.Duration,
+		onLost: taken, onTimeout: e.onTimeout,
+		Interface: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{
+				Namespace: e.cfg.ResourceNamespace, Name: e.cfg.ResourceName,
+			},
+			Client: e.client,
+			LockConfig: resourcelock.ResourceLockConfig{
+				Identity: e.cfg.Identity, EventRecorder: recorder,
+			},
+		},
+	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:          c.lock,
 		LeaseDuration: e.cfg.LeaseDuration.Duration,
@@ -219,25 +249,26 @@ func (e *leaseElector) campaign(ctx context.Context, recorder resourcelock.Event
 
 // lost is the cause of a term's end. The second reason may be nil.
 func (e *leaseElector) lost(what string, why error) error {
-	err := fmt.Errorf("%w: lease %s/%s: %s", ErrLeadershipLost, e.cfg.ResourceNamespace, e.cfg.ResourceName, what)
+	err := fmt.Errorf("%w: lease %s/%s: %s", ErrLeadershipLost, e.cfg.ResourceNamespace,
+		e.cfg.ResourceName, what)
 	if why != nil {
 		err = fmt.Errorf("%w: %w", err, why)
 	}
 	return err
 }
 
-// leaseWatch watches the lease while this process campaigns and leads. Without the right to watch, it
-// only tries again: client-go's elector looks by itself, less often.
+// leaseWatch watches the lease while this process campaigns and leads. Without the right to watch,
+// it only retries, because client-go's elector polls the lease anyway, less often.
 type leaseWatch struct {
 	elector *leaseElector
-	// lock is that of the current campaign.
+	// lock is the lock of the current campaign.
 	lock atomic.Pointer[watchedLock]
-	// released receives when a standby has seen the holder release the lease.
+	// released receives when a standby has seen that the holder released the lease.
 	released chan struct{}
 	held     bool
 }
 
-// start watches until stop is called, which may be called more than once.
+// start watches until stop is called. stop may be called more than once.
 func (w *leaseWatch) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -255,14 +286,17 @@ func (w *leaseWatch) run(ctx context.Context) {
 	e := w.elector
 	selector := fields.OneTermEqualSelector("metadata.name", e.cfg.ResourceName).String()
 	for ctx.Err() == nil {
-		events, err := e.watching.Leases(e.cfg.ResourceNamespace).Watch(ctx, metav1.ListOptions{FieldSelector: selector})
+		events, err := e.watching.Leases(e.cfg.ResourceNamespace).Watch(ctx,
+			metav1.ListOptions{FieldSelector: selector})
 		if err != nil {
-			e.log.V(2).Info("Cannot watch the lease; a hand-over takes up to 2.2 retry periods", "reason", err.Error())
+			e.log.V(2).Info("Cannot watch the lease; a hand-over takes up to 2.2 retry periods",
+				"reason", err.Error())
 			events = watch.NewEmptyWatch()
 		}
 		for event := range events.ResultChan() {
-			if lease, ok := event.Object.(*apicoordinationv1.Lease); ok { // else an error of the watch, which ends it
-				w.saw(ctx, event.Type, resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec))
+			// else an error of the watch, which ends it
+			if lease, ok := event.Object.(*apicoordinationv1.Lease); ok {
+				w.handle(ctx, event.Type, resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec))
 			}
 		}
 		events.Stop()
@@ -273,18 +307,23 @@ func (w *leaseWatch) run(ctx context.Context) {
 	}
 }
 
-// saw reacts to a change of the lease.
-func (w *leaseWatch) saw(ctx context.Context, change watch.EventType, record *resourcelock.LeaderElectionRecord) {
+// handle reacts to a change of the lease.
+func (w *leaseWatch) handle(
+	ctx context.Context, change watch.EventType, record *resourcelock.LeaderElectionRecord,
+) {
 	e := w.elector
 	deleted := change == watch.Deleted
 	if !deleted {
-		e.lease.sawRecord(record, e.cfg.LeaseDuration.Duration)
+		e.lease.observeRecord(record, e.cfg.LeaseDuration.Duration)
 	}
 	if lock := w.lock.Load(); lock != nil && lock.isHeld() {
+		// The event may be older than this process's last write, so restore reads the lease again.
 		// The event may be older than what this process has written since, so repair looks itself.
-		if deleted || record.HolderIdentity != e.cfg.Identity || record.LeaseDurationSeconds != int(e.cfg.LeaseDuration.Duration/time.Second) {
-			if err := lock.repair(ctx); err != nil && ctx.Err() == nil {
-				e.log.Error(err, "The lease was deleted or edited, and could not be written again; the next renewal tries it")
+		if deleted || record.HolderIdentity != e.cfg.Identity ||
+			record.LeaseDurationSeconds != int(e.cfg.LeaseDuration.Duration/time.Second) {
+			if err := lock.restore(ctx); err != nil && ctx.Err() == nil {
+				e.log.Error(err,
+					"Cannot restore the deleted or edited lease; the next renewal retries")
 			}
 		}
 		w.held = true
@@ -302,5 +341,5 @@ func (w *leaseWatch) saw(ctx context.Context, change watch.EventType, record *re
 // ElectionStatus implements [ElectionReporter].
 func (e *leaseElector) ElectionStatus() ElectionStatus { return e.lease.snapshot() }
 
-// lastError is why the lease could not be renewed, as far as is known.
+// lastError is the known reason of a failed renewal.
 func (e *leaseElector) lastError() error { return e.lease.snapshot().Err }

@@ -16,38 +16,41 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// leaseRecord is what the requests to a lease have shown of it. It is safe for concurrent use.
+// leaseRecord is what this process knows of a lease from its requests. It is safe for concurrent
+// use.
 type leaseRecord struct {
 	clock clock.PassiveClock
 
 	mu     sync.Mutex
 	status ElectionStatus
-	// written is what this process wrote last, and seen what others see of that.
+	// written is the last record that this process wrote, seen its form as other processes see it.
 	written resourcelock.LeaderElectionRecord
 	seen    []byte
-	// other is the last other process that was seen to hold the lease; nil if it has released it.
+	// other is the last other process that held the lease. It is nil after that process's release.
 	other *otherHolder
 }
 
-// otherHolder is another process that was seen to hold the lease.
 type otherHolder struct {
 	record resourcelock.LeaderElectionRecord
-	// duration is the longest lease duration that it was seen with: an edit may have shortened that of
-	// the record, and the holder does not know.
+	// duration is the holder's longest lease duration that was seen. An edit may have shortened the
+	// duration in the record without the holder's knowledge.
 	duration time.Duration
-	// until is when it has lost its lease, unless it is seen to renew it.
+	// until is when the holder loses its lease unless it renews.
 	until time.Time
 }
 
-// isRelease tells whether a free record was written by a holder that released the lease, and not by
-// hand: client-go and this package write that it lasts a second from that moment.
+// isRelease reports whether a holder released the lease, rather than an edit by hand: client-go and
+// this package write a lease duration of one second from that moment.
 func isRelease(r *resourcelock.LeaderElectionRecord) bool {
-	return r.HolderIdentity == "" && r.LeaseDurationSeconds == 1 && !r.RenewTime.IsZero() && r.RenewTime.Equal(&r.AcquireTime)
+	return r.HolderIdentity == "" && r.LeaseDurationSeconds == 1 && !r.RenewTime.IsZero() &&
+		r.RenewTime.Equal(&r.AcquireTime)
 }
 
-// sawRecord remembers who else holds the lease, and until when. duration is that of this process's
-// own configuration: the least that is waited for.
-func (r *leaseRecord) sawRecord(seen *resourcelock.LeaderElectionRecord, duration time.Duration) {
+// observeRecord remembers the other holder of the lease and its expiry. duration is that of this
+// process's own configuration, the least to wait for.
+func (r *leaseRecord) observeRecord(
+	seen *resourcelock.LeaderElectionRecord, duration time.Duration,
+) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.other
@@ -55,8 +58,10 @@ func (r *leaseRecord) sawRecord(seen *resourcelock.LeaderElectionRecord, duratio
 	case isRelease(seen):
 		r.other = nil
 	case seen.HolderIdentity == "" || seen.HolderIdentity == r.status.Identity:
+		// The record names no other holder, so the knowledge of the last one stays valid.
 		// Nothing is known of another holder, so what was known of the last one holds.
 	case last != nil && last.record == *seen:
+		// The holder has not renewed.
 		// It has not renewed.
 	default:
 		duration = max(duration, time.Duration(seen.LeaseDurationSeconds)*time.Second)
@@ -72,8 +77,8 @@ func (r *leaseRecord) sawRecord(seen *resourcelock.LeaderElectionRecord, duratio
 	}
 }
 
-// mayLead returns the other process that may still lead by what was seen of its lease.
-func (r *leaseRecord) mayLead() (resourcelock.LeaderElectionRecord, bool) {
+// liveHolder returns the other process that may still lead, by its last renewal that was seen.
+func (r *leaseRecord) liveHolder() (resourcelock.LeaderElectionRecord, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.other == nil || !r.clock.Now().Before(r.other.until) {
@@ -98,27 +103,31 @@ func (r *leaseRecord) snapshot() ElectionStatus {
 
 // grant is the [Grant] of a lease, by the clock.
 //
-// Others may take the lease leaseDuration after they have seen the last renewal, and they have seen it after its request began here: it
-// is the begin of the request that counts. The elector gives up renewDeadline after the next try, which comes a retry period later. The
-// fence closes half-way between renewDeadline and leaseDuration: usually after the elector's own loss, which is told better, and with the other
-// half left for cancelled requests to die out on their way, and for clocks that do not run at the same rate. With the
-// defaults, 15 s, 10 s and 2 s, the elector gives up after 12 s, and the fence closes 12.5 s after the last renewal,
-// 2.5 s before anybody else may lead.
+// Other processes may take the lease leaseDuration after they have seen the last renewal. They have
+// seen it after its request began here, so the begin of the request counts. The elector gives up
+// renewDeadline after the next attempt, which is a retry period later. The fence closes half-way
+// between renewDeadline and leaseDuration. That is usually after the elector's own loss, which has
+// a better error text. The other half is left for cancelled requests to end, and for clocks that
+// run at different rates. With the defaults, 15 s, 10 s and 2 s, the elector gives up after 12 s.
+// The fence closes 12.5 s after the last renewal, 2.5 s before another process may lead.
 func (r *leaseRecord) grant(leaseDuration, renewDeadline time.Duration) Grant {
 	after := func(d time.Duration) func() time.Time {
 		return func() time.Time { return r.snapshot().LastRenewal.Add(d) }
 	}
-	return Grant{ValidUntil: after(renewDeadline + (leaseDuration-renewDeadline)/2), LeaseExpiry: after(leaseDuration)}
+	return Grant{
+		ValidUntil:  after(renewDeadline + (leaseDuration-renewDeadline)/2),
+		LeaseExpiry: after(leaseDuration),
+	}
 }
 
-func (r *leaseRecord) identify(identity string) {
+func (r *leaseRecord) setIdentity(identity string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.Identity = identity
 }
 
-// forgetError begins a campaign: the error of an earlier one says nothing about it.
-func (r *leaseRecord) forgetError() {
+// clearError begins a campaign: the error of an earlier campaign says nothing about it.
+func (r *leaseRecord) clearError() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.Err = nil
@@ -127,6 +136,7 @@ func (r *leaseRecord) forgetError() {
 func (r *leaseRecord) observe(leader string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// The end of the elector itself is not a failure.
 	// The elector's own end is not trouble.
 	if err == nil || !errors.Is(err, context.Canceled) {
 		r.status.Err = err
@@ -136,9 +146,10 @@ func (r *leaseRecord) observe(leader string, err error) {
 	}
 }
 
-// renewed records that this process wrote a record by a request that began at a time. Others notice a renewal because the record
-// differs, and its times have whole seconds: they do not notice a second renewal within a second.
-func (r *leaseRecord) renewed(record resourcelock.LeaderElectionRecord, at time.Time) {
+// recordRenewal records a record that this process wrote by a request that began at a time. Other
+// processes notice a renewal because the record differs. Its times have whole seconds, so they do
+// not notice a second renewal within a second.
+func (r *leaseRecord) recordRenewal(record resourcelock.LeaderElectionRecord, at time.Time) {
 	seen, err := json.Marshal(record)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,35 +160,37 @@ func (r *leaseRecord) renewed(record resourcelock.LeaderElectionRecord, at time.
 	r.seen, r.status.LastRenewal = seen, at
 }
 
-// watchedLock sees each request to a lease: it records failures and renewals, and who has taken the
-// lease. It keeps this process from taking a lease whose holder may still lead although the lease was
-// deleted or edited. It is safe for concurrent use.
+// watchedLock observes each request to a lease: it records failures, renewals, and the holder. It
+// refuses to take a deleted or edited lease whose holder may still lead. It is safe for concurrent
+// use.
 type watchedLock struct {
 	resourcelock.Interface
 	record *leaseRecord
 	// duration is the lease duration of this process's own configuration.
 	duration time.Duration
-	// taken is called when a lease that was held is seen to be another's.
-	taken func(holder string)
-	// won is called when the lease has been written by this process, which did not hold it before. It may be nil.
-	won func()
-	// mayRelease says why the lease must not be given back yet. Nil: the caller of the lock decides.
+	// onLost is called when another process is seen to hold a lease that was held.
+	onLost func(holder string)
+	// onWon is called when this process has written a lease that it did not hold. It may be nil.
+	onWon func()
+	// mayRelease returns why the lease must not be released yet. Nil: the caller of the lock
+	// decides.
 	mayRelease func() error
-	// hung is called when a request was not answered in time. It may be nil.
-	hung func()
+	// onTimeout is called when a request timed out. It may be nil.
+	onTimeout func()
 
-	// requests keeps requests apart, because the lock of client-go keeps the last answer in a field.
+	// requests serializes requests, because the lock of client-go keeps the last answer in a field.
 	requests sync.Mutex
 
 	mu sync.Mutex
-	// leader is who held the lease when it was last read, held that it was last written by this process.
+	// leader is the holder in the last answer. held reports whether this process wrote the lease
+	// last.
 	leader string
 	held   bool
 }
 
 var (
-	errNotDrained = errors.New("the lease is kept: the term has not drained")
-	errNotHolder  = errors.New("the lease is not ours to release: another process holds it")
+	errNotDrained = errors.New("the lease cannot be released: the term has not drained")
+	errNotHolder  = errors.New("the lease cannot be released: another process holds it")
 )
 
 func (l *watchedLock) isHeld() bool {
@@ -186,9 +199,9 @@ func (l *watchedLock) isHeld() bool {
 	return l.held
 }
 
-// read records who holds the lease. A lease without a holder that this process held was edited by
-// hand: the next renewal takes it back, unless another process was faster.
-func (l *watchedLock) read(leader string) {
+// recordHolder records the holder of the lease. If this process held the lease and it has no holder
+// now, it was edited by hand: the next renewal takes it back, unless another process is faster.
+func (l *watchedLock) recordHolder(leader string) {
 	l.mu.Lock()
 	lost := l.held && leader != "" && leader != l.Identity()
 	l.leader = leader
@@ -196,14 +209,14 @@ func (l *watchedLock) read(leader string) {
 		l.held = false
 	}
 	l.mu.Unlock()
-	if lost && l.taken != nil {
-		l.taken(leader)
+	if lost && l.onLost != nil {
+		l.onLost(leader)
 	}
 }
 
-// repair writes a held lease again that was deleted or edited by hand, unless another process has
-// taken it: then it is lost.
-func (l *watchedLock) repair(ctx context.Context) error {
+// restore writes a held lease again that was deleted or edited by hand. If another process has
+// taken it, the lease is lost.
+func (l *watchedLock) restore(ctx context.Context) error {
 	l.requests.Lock()
 	defer l.requests.Unlock()
 	last, _, err := l.get(ctx)
@@ -212,7 +225,8 @@ func (l *watchedLock) repair(ctx context.Context) error {
 		return ignoreNotFound(err)
 	}
 	record := l.record.lastWritten()
-	if !missing && last.HolderIdentity == l.Identity() && last.LeaseDurationSeconds == record.LeaseDurationSeconds {
+	if !missing && last.HolderIdentity == l.Identity() &&
+		last.LeaseDurationSeconds == record.LeaseDurationSeconds {
 		return nil
 	}
 	record.RenewTime = metav1.NewTime(l.record.clock.Now())
@@ -229,8 +243,9 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// giveBack makes the lease free, unless another holds it. The error is a conflict if it was written in between.
-func (l *watchedLock) giveBack(ctx context.Context) error {
+// release frees the lease, unless another process holds it. The error is a conflict if the lease
+// was written in between.
+func (l *watchedLock) release(ctx context.Context) error {
 	l.requests.Lock()
 	defer l.requests.Unlock()
 	last, _, err := l.get(ctx)
@@ -242,12 +257,15 @@ func (l *watchedLock) giveBack(ctx context.Context) error {
 	}
 	now := metav1.NewTime(l.record.clock.Now())
 	return l.write(ctx, resourcelock.LeaderElectionRecord{
-		LeaderTransitions: last.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+		LeaderTransitions:    last.LeaderTransitions,
+		LeaseDurationSeconds: 1,
+		RenewTime:            now,
+		AcquireTime:          now,
 	}, "update", l.Interface.Update)
 }
 
-// checkRelease says why the lease must not be released. It is for electors of client-go, which read the lease before they release it, but
-// look only at who they believed to be the holder before.
+// checkRelease returns why the lease must not be released. It guards against electors of client-go,
+// which read the lease before they release it, but check only the holder that they remember.
 func (l *watchedLock) checkRelease() error {
 	if l.mayRelease == nil {
 		return nil
@@ -263,8 +281,8 @@ func (l *watchedLock) checkRelease() error {
 	return nil
 }
 
-// Get implements resourcelock.Interface. A lease that was deleted, or edited to be free, this
-// process's, or shorter, looks like its last other holder's as long as that one may lead.
+// Get implements resourcelock.Interface. While the last other holder may lead, Get returns its
+// record even if the lease was deleted, or edited to be free, shorter, or this process's.
 func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	l.requests.Lock()
 	defer l.requests.Unlock()
@@ -272,21 +290,22 @@ func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 	if err != nil && !apierrors.IsNotFound(err) || l.isHeld() {
 		return record, raw, err
 	}
-	other, ok := l.record.mayLead()
-	if !ok || err == nil && record.HolderIdentity == other.HolderIdentity && record.LeaseDurationSeconds >= other.LeaseDurationSeconds {
+	other, ok := l.record.liveHolder()
+	if !ok || err == nil && record.HolderIdentity == other.HolderIdentity &&
+		record.LeaseDurationSeconds >= other.LeaseDurationSeconds {
 		return record, raw, err
 	}
 	raw, err = json.Marshal(other)
 	return &other, raw, err
 }
 
-// get reads the lease as it is. The lock of requests is held.
+// get reads the lease. The lock of requests is held.
 func (l *watchedLock) get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	switch {
 	case err == nil:
-		l.record.sawRecord(record, l.duration)
-		l.read(record.HolderIdentity)
+		l.record.observeRecord(record, l.duration)
+		l.recordHolder(record.HolderIdentity)
 		l.record.observe(record.HolderIdentity, nil)
 	case !apierrors.IsNotFound(err): // a lease that does not exist is created next
 		l.failed("read", err)
@@ -296,8 +315,8 @@ func (l *watchedLock) get(ctx context.Context) (*resourcelock.LeaderElectionReco
 
 func (l *watchedLock) failed(verb string, err error) {
 	l.record.observe("", fmt.Errorf("%s lease %s: %w", verb, l.Describe(), err))
-	if l.hung != nil && (utilnet.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded)) {
-		l.hung()
+	if l.onTimeout != nil && (utilnet.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded)) {
+		l.onTimeout()
 	}
 }
 
@@ -329,15 +348,17 @@ func (l *watchedLock) RecordEvent(text string) {
 
 // write writes the lease, but does not take it from a process that may still lead. The lock of
 // requests is held.
-func (l *watchedLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, verb string,
+func (l *watchedLock) write(
+	ctx context.Context, record resourcelock.LeaderElectionRecord, verb string,
 	send func(context.Context, resourcelock.LeaderElectionRecord) error,
 ) error {
 	mine := record.HolderIdentity == l.Identity()
-	if other, ok := l.record.mayLead(); ok && mine && !l.isHeld() {
+	if other, ok := l.record.liveHolder(); ok && mine && !l.isHeld() {
 		return fmt.Errorf("lease %s: %q may still lead", l.Describe(), other.HolderIdentity)
 	}
 	begun := l.record.clock.Now()
 	if err := send(ctx, record); err != nil {
+		// A conflict only means that another replica was faster, which is normal in an election.
 		// A conflict says that another replica was faster, which is what an election is about.
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			l.failed(verb, err)
@@ -346,14 +367,14 @@ func (l *watchedLock) write(ctx context.Context, record resourcelock.LeaderElect
 	}
 	l.record.observe(record.HolderIdentity, nil)
 	if mine {
-		l.record.renewed(record, begun)
+		l.record.recordRenewal(record, begun)
 	}
 	l.mu.Lock()
 	won := mine && !l.held
 	l.held = mine
 	l.mu.Unlock()
-	if won && l.won != nil {
-		l.won()
+	if won && l.onWon != nil {
+		l.onWon()
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func TestLock_Repair_WritesAgainUnlessAnotherHasTakenTheLease(t *testing.T) {
 			lease := &storedLease{identity: "leader"}
 			taken := ""
 			lock := &watchedLock{
-				Interface: lease, duration: 15 * time.Second, taken: func(holder string) { taken = holder },
+				Interface: lease, duration: 15 * time.Second, onLost: func(holder string) { taken = holder },
 				record: &leaseRecord{clock: clock, status: ElectionStatus{Identity: "leader"}},
 			}
 			if err := lock.Create(t.Context(), *by("leader", 15, now)); err != nil {
@@ -155,7 +155,7 @@ func TestLock_Repair_WritesAgainUnlessAnotherHasTakenTheLease(t *testing.T) {
 			}
 			lease.record = test.after
 			clock.SetTime(now.Add(time.Second))
-			if err := lock.repair(t.Context()); err != nil {
+			if err := lock.restore(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if test.lost {
@@ -179,7 +179,7 @@ func TestLock_Repair_WritesAgainUnlessAnotherHasTakenTheLease(t *testing.T) {
 func TestLock_RequestTimesOut_ConnectionsAreReset(t *testing.T) {
 	resets := 0
 	lock := &watchedLock{
-		Interface: failingLock{&storedLease{identity: "me"}}, hung: func() { resets++ },
+		Interface: failingLock{&storedLease{identity: "me"}}, onTimeout: func() { resets++ },
 		record: &leaseRecord{clock: clocktesting.NewFakePassiveClock(time.Now())},
 	}
 	if _, _, err := lock.Get(t.Context()); !errors.Is(err, context.DeadlineExceeded) || resets != 1 {

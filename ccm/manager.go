@@ -48,40 +48,41 @@ type Manager struct {
 	// onDrainTimeout may be nil.
 	onDrainTimeout func(*DrainTimeoutError)
 	metrics        *controllersmetrics.ControllerManagerMetrics
-	// measures are the Manager's own metrics, shared the host's informers if it has handed in some.
-	measures *metrics.Set
-	shared   *informerview.Shared
+	// metricSet are the Manager's own metrics.
+	metricSet *metrics.Set
+	// shared are the host's informers, if it has given any.
+	shared *informerview.Shared
 
 	mu      sync.Mutex
 	running bool
-	// done belongs to the run in progress, or to the last one, or to the first one to come.
+	// done belongs to the current run, to the last one, or to the first one that will come.
 	done  chan struct{}
 	err   error
 	terms uint64
-	// observed counts what happens in the run.
-	observed *metrics.Series
-	// left are terms that did not end within their drain timeout.
-	left []*Term
-	// leading are the terms of the election, standing those of the controllers that run without the lease.
-	leading, standing course
+	// series are the metrics of the run.
+	series *metrics.Series
+	// left are terms that exceeded their drain timeout.
+	timedOutTerms []*Term
+	// leader is the term that needs the lease, replica the term of the controllers that do not.
+	leader, replica termSlot
 }
 
-// course is what has become of the terms of one kind. The Manager's lock guards it.
-type course struct {
-	// term is open, drains, or has not drained.
+// termSlot is the state of the terms of one kind. The Manager's lock guards it.
+type termSlot struct {
+	// term is open, draining, or has exceeded its drain timeout.
 	term *Term
-	// failure is why there is no term; nil while nothing is wrong.
+	// failure is why there is no term. It is nil in normal operation.
 	failure *failure
 }
 
-// failure is why there is no term, and when one is tried again.
+// failure is why there is no term, and when the next one follows.
 type failure struct {
 	err   error
 	retry time.Time
 }
 
-// New checks everything that can be checked without a network, and returns a Manager that is
-// stopped. It starts nothing. An error is a *[ConfigError] that names the field at fault.
+// New checks everything that needs no network, and returns a stopped Manager. It starts nothing. An
+// error is a *[ConfigError] that names the invalid field.
 func New(p Params) (*Manager, error) {
 	if err := p.Config.Validate(); err != nil {
 		return nil, err
@@ -92,8 +93,9 @@ func New(p Params) (*Manager, error) {
 	}
 	if provider.Validate != nil {
 		if err := provider.Validate(p.Config); err != nil {
-			return nil, &ConfigError{Fields: field.ErrorList{field.Invalid(field.NewPath("cloudProvider", "configFile"), p.Config.CloudProvider.ConfigFile,
-				fmt.Sprintf("the cloud provider %q refuses it: %v", provider.Name, err))}}
+			return nil, configError(field.Invalid(field.NewPath("cloudProvider", "configFile"),
+				p.Config.CloudProvider.ConfigFile,
+				fmt.Sprintf("the cloud provider %q rejects it: %v", provider.Name, err)))
 		}
 	}
 	all, err := joinControllers(builtin(p.Config), p.Controllers)
@@ -145,16 +147,18 @@ func New(p Params) (*Manager, error) {
 	if err := m.makeOwnClient(); err != nil {
 		return nil, err
 	}
-	if m.measures, err = metrics.New(p.Registerer, m.name); err != nil {
+	if m.metricSet, err = metrics.New(p.Registerer, m.name); err != nil {
 		return nil, fmt.Errorf("ccm: %w", err)
 	}
 	if p.Informers.Factory != nil {
 		if p.Informers.Stop == nil {
-			return nil, &ConfigError{Fields: field.ErrorList{field.Required(field.NewPath("informers", "stop"),
-				"Params.Informers.Stop ends the informers that the Manager has to start")}}
+			return nil, configError(field.Required(field.NewPath("informers", "stop"),
+				"Params.Informers.Stop is needed to end the informers that the Manager starts"))
 		}
 		m.shared = informerview.NewShared(p.Informers.Factory, p.Informers.Stop)
 	}
+	// The name is a label of upstream's gauge of running controllers, which the whole process
+	// shares.
 	// The name is a label of upstream's gauge of running controllers, which is one for the process.
 	manager := "cloud-controller-manager"
 	if m.name != "" {
@@ -170,29 +174,31 @@ func New(p Params) (*Manager, error) {
 func (m *Manager) makeOwnClient() (err error) {
 	path := field.NewPath("clientConnection")
 	if m.rest, err = m.clients.named(ownClient); err != nil {
-		return &ConfigError{Fields: field.ErrorList{field.Invalid(path, ownClient, err.Error())}}
+		return configError(field.Invalid(path, ownClient, err.Error()))
 	}
 	config, err := m.connections.client(m.rest, m.clients.identity(ownClient))
 	if err == nil {
 		m.own, err = kubernetes.NewForConfig(config)
 	}
 	if err != nil {
-		return &ConfigError{Fields: field.ErrorList{field.Invalid(path, m.rest.Host, err.Error())}}
+		return configError(field.Invalid(path, m.rest.Host, err.Error()))
 	}
 	return nil
 }
 
-// checkRoutes rejects a route controller that was asked for by name and cannot work. One that is on only
-// by "*" is looked at when the provider has said whether it serves routes.
+// checkRoutes rejects a route controller that the user named and that cannot work. One enabled only
+// by "*" is checked when the provider has reported whether it serves routes.
 func checkRoutes(cfg Config, selected controllerSelection) error {
-	if !cfg.ConfigureCloudRoutes || cfg.ClusterCIDR != "" || !selected.named[names.NodeRouteController] {
+	if !cfg.ConfigureCloudRoutes || cfg.ClusterCIDR != "" ||
+		!selected.named[names.NodeRouteController] {
 		return nil
 	}
-	return &ConfigError{Fields: field.ErrorList{field.Required(field.NewPath("clusterCIDR"),
-		"needed by "+names.NodeRouteController+", which controllers (--controllers) names; see --cluster-cidr")}}
+	return configError(field.Required(field.NewPath("clusterCIDR"),
+		"needed by "+names.NodeRouteController+
+			", which controllers (--controllers) names; see --cluster-cidr"))
 }
 
-// identity is unique to a process and readable: the host name and a random part, as upstream's.
+// identity is unique and readable: the host name and a random suffix, as upstream's.
 func identity(cfg LeaderElectionConfig) string {
 	if cfg.Identity != "" {
 		return cfg.Identity
@@ -216,27 +222,30 @@ func (m *Manager) chooseElector() error {
 	cfg.Identity = m.identity
 	config, err := m.clients.named(leaseClient)
 	if err != nil {
-		return &ConfigError{Fields: field.ErrorList{field.Invalid(field.NewPath("clientConnection"), leaseClient, err.Error())}}
+		return configError(field.Invalid(field.NewPath("clientConnection"), leaseClient,
+			err.Error()))
 	}
 	var elector Elector
 	if config, err = m.connections.client(config, m.clients.identity(leaseClient)); err == nil {
-		elector, err = newLeaseElector(config, cfg, m.log, m.clock, m.recorders, m.connections.reset)
+		elector, err = newLeaseElector(config, cfg, m.log, m.clock, m.recorders,
+			m.connections.reset)
 	}
 	if err != nil {
-		return &ConfigError{Fields: field.ErrorList{field.Invalid(field.NewPath("leaderElection"), cfg.ResourceName, err.Error())}}
+		return configError(field.Invalid(field.NewPath("leaderElection"), cfg.ResourceName,
+			err.Error()))
 	}
 	m.elector = elector
 	return nil
 }
 
-// Name is Params.Name.
+// Name returns Params.Name.
 func (m *Manager) Name() string { return m.name }
 
 // Config returns the configuration that New was given.
 func (m *Manager) Config() Config { return m.config }
 
-// RESTConfig returns a copy of the client configuration of the Manager's own identity, for what
-// serves or tests a Manager. Its requests do not pass a fence.
+// RESTConfig returns a copy of the client configuration of the Manager's own identity, for code
+// that serves or tests a Manager. Its requests bypass the fence.
 func (m *Manager) RESTConfig() *rest.Config { return rest.CopyConfig(m.rest) }
 
 // enabled returns the enabled controllers that need leader election, or those that do not.
@@ -250,25 +259,25 @@ func (m *Manager) enabled(needElection bool) []Controller {
 	return on
 }
 
-// newLeadingTerm returns the term that a grant of leadership begins.
-func (m *Manager) newLeadingTerm(g Grant) *Term {
+// newLeaderTerm returns the term of a grant of leadership.
+func (m *Manager) newLeaderTerm(g Grant) *Term {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.terms++
 	t := m.newTerm(g, m.terms, m.log.WithValues("term", m.terms))
 	t.provider, t.enabled = &m.provider, m.enabled(true)
 	t.log.Info("Term begins", "identity", m.identity)
-	m.leading = course{term: t}
+	m.leader = termSlot{term: t}
 	return t
 }
 
-// newStandingTerm returns the term of those who need no leadership. It has no provider.
-func (m *Manager) newStandingTerm() *Term {
+// newReplicaTerm returns the term of the controllers that need no leadership. It has no provider.
+func (m *Manager) newReplicaTerm() *Term {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := m.newTerm(Grant{}, 0, m.log.WithValues("leaderElection", false))
 	t.enabled = m.enabled(false)
-	m.standing = course{term: t}
+	m.replica = termSlot{term: t}
 	return t
 }
 
@@ -280,7 +289,7 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 		log:         log,
 		fence:       gate,
 		metrics:     m.metrics,
-		observed:    m.observed,
+		series:      m.series,
 		shared:      m.shared,
 		leaseExpiry: g.LeaseExpiry,
 		identity:    m.identity,
@@ -289,16 +298,18 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 		registerer:  m.registerer,
 		tasks:       &inflight.Set{},
 		status:      newTermStatus(),
-		built:       &builtSet{},
+		built:       &builtControllers{},
 		events:      events.New(m.own.CoreV1()),
 		recorders:   m.recorders,
 		panics:      &panicLog{},
 		ended:       make(chan struct{}),
 		cleanedUp:   m.resetConnectionsAfterRun,
 	}
-	t.troubles = newTroubles(m.clock, t.observed.Trouble)
-	door := gate.Door(func() { t.observed.Refused(metrics.DoorKube) })
-	t.clients = &termClients{configs: m.clients, fence: door, clients: map[string]kubernetes.Interface{}}
+	t.troubles = newTroubles(m.clock, t.series.Trouble)
+	door := gate.Door(func() { t.series.Refused(metrics.DoorKube) })
+	t.clients = &termClients{
+		configs: m.clients, fence: door, clients: map[string]kubernetes.Interface{},
+	}
 	if m.config.UseServiceAccountCredentials {
 		t.clients.accounts = &serviceAccounts{
 			client: func() (kubernetes.Interface, error) { return t.clients.Client(ownClient) },
@@ -309,8 +320,8 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 	return t
 }
 
-// resetConnectionsAfterRun closes the Manager's own connections if Run has returned: a term that ends
-// later has sent its last events.
+// resetConnectionsAfterRun closes the Manager's own connections if Run has returned. A term that
+// ends later has sent its last events by then.
 func (m *Manager) resetConnectionsAfterRun() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -319,53 +330,57 @@ func (m *Manager) resetConnectionsAfterRun() {
 	}
 }
 
-// warnings are what an operator should know although the state is good. The lock is held.
+// warnings are problems that do not degrade the state. The lock is held.
 func (m *Manager) warnings() []string {
 	var all []string
-	if failed := m.standing.failure; failed != nil {
-		all = append(all, "controllers that run without the lease: "+m.explain(failed.err))
+	if failed := m.replica.failure; failed != nil {
+		all = append(all, "controllers without leader election: "+m.explain(failed.err))
 	}
-	for _, c := range []course{m.standing, m.leading} {
+	for _, c := range []termSlot{m.replica, m.leader} {
 		if c.term != nil {
 			all = append(all, c.term.warnings()...)
 		}
 	}
 	for _, term := range m.leftBehind() {
-		all = append(all, fmt.Sprintf("term %d did not end within its drain timeout; still running: %s",
-			term.number, describe(term.activities(), m.clock.Now())))
+		all = append(all,
+			fmt.Sprintf("term %d did not end within its drain timeout; still running: %s",
+				term.number, describe(term.activities(), m.clock.Now())))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// explain puts a failure into an operator's words, with the ages of what goes on now.
+// explain describes a failure for operators. The ages of running activities are current.
 func (m *Manager) explain(err error) string {
 	if timedOut, ok := errors.AsType[*DrainTimeoutError](err); ok && timedOut.term != nil {
 		running := timedOut.term.activities()
 		if len(running) == 0 {
-			return fmt.Sprintf("term %d ended after its drain timeout; campaigning again soon", timedOut.Term)
+			return fmt.Sprintf("term %d ended after its drain timeout; campaigning again soon",
+				timedOut.Term)
 		}
-		return fmt.Sprintf("term %d did not end within its drain timeout; campaigning again when it can no longer act; still running: %s",
+		return fmt.Sprintf("term %d did not end within its drain timeout; "+
+			"campaigning again when it can no longer act; still running: %s",
 			timedOut.Term, describe(running, m.clock.Now()))
 	}
 	return explain(err)
 }
 
-// Done is closed when Run returns: the one in progress, or the last one, or the first to come.
+// Done is closed when Run returns: the current run, or the last one, or the first one that will
+// come.
 func (m *Manager) Done() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.done
 }
 
-// Err is what the last Run returned; nil while it runs.
+// Err returns the result of the last Run. It is nil while Run runs.
 func (m *Manager) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.err
 }
 
-// Status tells what the Manager is doing.
+// Status returns a snapshot of the Manager.
 func (m *Manager) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -375,12 +390,13 @@ func (m *Manager) Status() Status {
 		if m.selected.enabled(c) {
 			state = ControllerWaiting
 		}
-		status.Controllers = append(status.Controllers, ControllerStatus{Name: c.Name, State: state})
+		status.Controllers = append(status.Controllers,
+			ControllerStatus{Name: c.Name, State: state})
 	}
 	if reporter, ok := m.elector.(ElectionReporter); ok {
 		status.Election = reporter.ElectionStatus()
 	}
-	for _, c := range []course{m.standing, m.leading} {
+	for _, c := range []termSlot{m.replica, m.leader} {
 		if c.term != nil {
 			c.term.status.fillControllers(&status)
 			status.Running = append(status.Running, c.term.activities()...)
@@ -389,9 +405,9 @@ func (m *Manager) Status() Status {
 	for _, term := range m.leftBehind() {
 		status.Running = append(status.Running, term.activities()...)
 	}
-	if m.leading.term != nil {
-		m.leading.term.status.fill(&status)
-		status.Troubles = m.leading.term.troubles.list()
+	if m.leader.term != nil {
+		m.leader.term.status.fill(&status)
+		status.Troubles = m.leader.term.troubles.list()
 	}
 	status.Warnings = m.warnings()
 	switch {
@@ -400,12 +416,14 @@ func (m *Manager) Status() Status {
 		if m.err != nil {
 			status.Reason = m.err.Error()
 		}
-	case m.leading.term != nil:
-	case m.leading.failure != nil:
-		failed := m.leading.failure
-		status.State, status.Reason, status.RetryAt = StateDegraded, m.explain(failed.err), failed.retry
+	case m.leader.term != nil:
+	case m.leader.failure != nil:
+		failed := m.leader.failure
+		status.State, status.RetryAt = StateDegraded, failed.retry
+		status.Reason = m.explain(failed.err)
 	case status.Election.Err != nil:
-		status.State, status.Reason = StateDegraded, explain(fmt.Errorf("leader election: %w", status.Election.Err))
+		status.State = StateDegraded
+		status.Reason = explain(fmt.Errorf("leader election: %w", status.Election.Err))
 	default:
 		status.State = StateStandby
 	}

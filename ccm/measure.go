@@ -7,10 +7,11 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
-// measurement tells the metrics what becomes of a term. Nil measures nothing: a term without the lease is none to them.
+// measurement records the metrics of a term. It is nil for a term without leader election, which
+// has no metrics.
 type measurement struct {
 	series *metrics.Series
-	// since is when the phase of the term began that is measured next: its opening, or its drain.
+	// since is the start of the phase that is measured next: the opening or the drain.
 	since time.Time
 }
 
@@ -18,9 +19,9 @@ func (t *Term) measure() *measurement {
 	if t.provider == nil {
 		return nil
 	}
-	t.observed.TermBegan()
-	t.observed.Leading(true)
-	return &measurement{series: t.observed, since: time.Now()}
+	t.series.TermBegan()
+	t.series.Leading(true)
+	return &measurement{series: t.series, since: time.Now()}
 }
 
 func (m *measurement) opened() {

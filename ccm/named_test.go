@@ -1,7 +1,6 @@
 package ccm_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -13,14 +12,6 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/fake"
 )
-
-// seen is a controller that tells the test about its term.
-func seen(name string, terms chan<- *ccm.Term) ccm.Controller {
-	return ccm.Controller{Name: name, New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-		terms <- t
-		return ccm.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil }), nil
-	}}
-}
 
 func TestNamed_TwoManagersInOneAppHaveTheirOwnOfEverything(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -37,7 +28,7 @@ func TestNamed_TwoManagersInOneAppHaveTheirOwnOfEverything(t *testing.T) {
 			module.Provide(func() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1/" + name} }),
 			fx.Provide(
 				module.AsProvider(func() ccm.Provider { return fake.New(fake.WithProviderName("cloud-" + name)).CCMProvider() }),
-				module.AsController(func() ccm.Controller { return seen("mine", terms[name]) }),
+				module.AsController(func() ccm.Controller { return observed("mine", terms[name]) }),
 			))
 	}
 	var both struct {

@@ -28,24 +28,8 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// runUntilCleanup runs a Manager in the bubble of a test.
-func runUntilCleanup(t *testing.T, p ccm.Params) *ccm.Manager {
-	t.Helper()
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	go func() { _ = m.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		<-m.Done()
-	})
-	return m
-}
-
-// recorded lets a test read the events of a Manager.
-func recorded(p *ccm.Params) *record.FakeRecorder {
+// recordEvents returns a recorder that receives the events of a Manager.
+func recordEvents(p *ccm.Params) *record.FakeRecorder {
 	recorder := record.NewFakeRecorder(100)
 	p.EventRecorders = func(string) record.EventRecorder { return recorder }
 	return recorder
@@ -91,8 +75,8 @@ func TestProviderStart_Hangs_TermFailsAndTheManagerTriesAgain(t *testing.T) {
 			}
 			return emptyCloud(), nil
 		})}
-		recorder := recorded(&p)
-		m := runUntilCleanup(t, p)
+		recorder := recordEvents(&p)
+		m, _ := start(t, p)
 		defer synctest.Wait()
 		defer close(release)
 
@@ -140,8 +124,8 @@ func TestProviderStart_HangsEachTime_FewTermsAreLeftBehindAndLivenessFails(t *te
 			}
 			return emptyCloud(), nil
 		})}
-		_ = recorded(&p)
-		m := runUntilCleanup(t, p)
+		_ = recordEvents(&p)
+		m, _ := start(t, p)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if n := built.Load(); n != 3 {
@@ -169,11 +153,7 @@ func (panickingCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) { panic(
 func TestProvider_PanicsWhenAskedForAnInterface_TermFails(t *testing.T) {
 	p := standaloneParams("service-lb-controller")
 	p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { return panickingCloud{emptyCloud()}, nil })}
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := run(t, m)
+	m, stop := start(t, p)
 	eventually(t, m.Status, func(s ccm.Status) bool {
 		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "panicked in LoadBalancer: no balancers today")
 	}, "the failed term")
@@ -187,7 +167,7 @@ func TestProvider_CallsPanicAgainAndAgain_StatusAndAnEventSayIt(t *testing.T) {
 	cloud.On(fake.ListRoutes).Panic("no routes today")
 	p := standaloneParams("mine")
 	p.Providers = []ccm.Provider{cloud.CCMProvider()}
-	recorder := recorded(&p)
+	recorder := recordEvents(&p)
 	p.Controllers = []ccm.Controller{{Name: "mine", New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
 		return ccm.RunnableFunc(func(ctx context.Context) error {
 			routes, _ := term.Cloud().Routes()
@@ -200,11 +180,7 @@ func TestProvider_CallsPanicAgainAndAgain_StatusAndAnEventSayIt(t *testing.T) {
 			return nil
 		}), nil
 	}}}
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := run(t, m)
+	m, stop := start(t, p)
 	eventually(t, m.Status, func(s ccm.Status) bool {
 		return s.Ready && len(s.Warnings) == 1 && strings.Contains(s.Warnings[0], "panicked 3 times in Routes.ListRoutes")
 	}, "a warning about the panics")
@@ -227,12 +203,8 @@ func TestReportTrouble_ShowsInStatusReadinessAndMetricUntilItIsWithdrawn(t *test
 		report = env.ReportTrouble
 		return emptyCloud(), nil
 	}}}
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := run(t, m)
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
+	m, stop := start(t, p)
+	waitReady(t, m)
 	begun := time.Now()
 	report("identity", errors.New("connection refused"))
 	report("identity", errors.New("connection refused again"))
@@ -245,7 +217,7 @@ func TestReportTrouble_ShowsInStatusReadinessAndMetricUntilItIsWithdrawn(t *test
 	if err := ready.Check(nil); err != nil {
 		t.Errorf("readiness fails: %v", err)
 	}
-	if detail := ready.Detail(nil); !strings.Contains(detail, "trouble with identity since ") || strings.Contains(detail, "refused") {
+	if detail := ready.Detail(nil); !strings.Contains(detail, "problem with identity since ") || strings.Contains(detail, "refused") {
 		t.Errorf("detail of readiness: %q", detail)
 	}
 	const page = `# HELP fxccm_cloud_trouble 1 while the cloud provider reports a problem of the cloud; Status says why and since when.
@@ -293,12 +265,7 @@ func TestStop_LeadershipIsLostWhileACallHangs_IsReportedBeforeAnotherMayLead(t *
 		}}}
 		elector := ccm.NewHostElector()
 		p.Elector = elector
-		m, err := ccm.New(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(context.Background())
-		go func() { _ = m.Run(ctx) }()
+		_, stop := start(t, p)
 		begun := time.Now()
 		free := begun.Add(15 * time.Second)
 		lent := make(chan error, 1)
@@ -309,11 +276,10 @@ func TestStop_LeadershipIsLostWhileACallHangs_IsReportedBeforeAnotherMayLead(t *
 			})
 		}()
 		synctest.Wait()
-		stop()
-		<-m.Done()
-		timedOut, ok := errors.AsType[*ccm.DrainTimeoutError](m.Err())
+		err := stop()
+		timedOut, ok := errors.AsType[*ccm.DrainTimeoutError](err)
 		if !ok || !timedOut.MayAct() || !strings.Contains(timedOut.Error(), "call LoadBalancer.EnsureLoadBalancer default/web") {
-			t.Fatalf("Run returned %v", m.Err())
+			t.Fatalf("Run returned %v", err)
 		}
 		if early := time.Until(free); early <= 0 || early > 5*time.Second {
 			t.Errorf("reported %s before another process may lead", early)
@@ -359,11 +325,7 @@ func TestTerm_ReadWithoutAContextHangs_TermEnds(t *testing.T) {
 			return nil
 		}), err
 	}}}
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := run(t, m)
+	_, stop := start(t, p)
 	<-arrived
 	if err := stop(); err != nil {
 		t.Errorf("Run returned %v", err)
@@ -385,11 +347,7 @@ func TestTerm_FetchOfATokenHangs_TermEnds(t *testing.T) {
 			return nil
 		}), err
 	}}}
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := run(t, m)
+	_, stop := start(t, p)
 	<-arrived
 	if err := stop(); err != nil {
 		t.Errorf("Run returned %v", err)
@@ -417,11 +375,7 @@ func TestRun_ManyTimes_LeavesNoConnection(t *testing.T) {
 				return nil
 			}), err
 		}}}
-		m, err := ccm.New(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := run(t, m)
+		_, stop := start(t, p)
 		<-answered
 		if err := stop(); err != nil {
 			t.Fatal(err)

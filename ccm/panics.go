@@ -21,7 +21,7 @@ type panicCount struct {
 	value string
 }
 
-// add counts a panic, and tells whether it is the first of its call in the term.
+// add counts a panic, and reports whether it is the first of its call in the term.
 func (l *panicLog) add(err *guard.PanicError) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,8 +51,8 @@ func (l *panicLog) warnings() []string {
 	return all
 }
 
-// panicked records a panic of the provider. A fatal one ends the term, because the provider's answer
-// decides which controllers there are.
+// panicked records a panic of the provider. A fatal panic ends the term, because the provider's
+// answer decides which controllers run.
 func (t *Term) panicked(err *guard.PanicError, fatal bool) {
 	if fatal {
 		t.fail(err)

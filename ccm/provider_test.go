@@ -36,12 +36,8 @@ func TestProvider_CloudIsClosedWithItsTermUnlessItIsStatic(t *testing.T) {
 			if c.static {
 				p.Providers = []ccm.Provider{ccm.StaticProvider(cloud)}
 			}
-			m, err := ccm.New(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			stop := run(t, m)
-			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
+			m, stop := start(t, p)
+			waitReady(t, m)
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
@@ -68,11 +64,7 @@ func TestProvider_IsToldWhoLeadsAndWhatFor(t *testing.T) {
 		got <- env
 		return emptyCloud(), nil
 	}}}
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := run(t, m)
+	_, stop := start(t, p)
 	env := <-got
 	if env.ClusterName != "c1" || env.ConfigFile != "/etc/cloud.conf" || env.Identity != "replica-a" || env.Term != 1 || env.Transport == nil {
 		t.Errorf("env: %+v", env)

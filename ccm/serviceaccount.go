@@ -21,24 +21,26 @@ import (
 )
 
 const (
-	// accountNamespace holds the ServiceAccounts of --use-service-account-credentials, as upstream's.
+	// accountNamespace contains the ServiceAccounts of --use-service-account-credentials, as
+	// upstream's.
 	accountNamespace = metav1.NamespaceSystem
 
-	// tokenLifetime is what upstream asks for; a fifth of it is kept as reserve.
+	// tokenLifetime is the lifetime that upstream requests. A token is renewed after four fifths of
+	// it.
 	tokenLifetime = time.Hour
 
-	// tokenTimeout bounds one fetch of a token, so that a request on a dead connection is tried again.
+	// tokenTimeout limits one token request, so that a request on a dead connection is retried.
 	tokenTimeout = 30 * time.Second
 )
 
-// serviceAccounts gives the clients of one term the tokens of ServiceAccounts that have the clients'
-// names. Tokens come from the TokenRequest API and are renewed when they are used. A ServiceAccount
-// that does not exist is created. The fence checks these requests too. It is safe for concurrent use.
+// serviceAccounts gives the clients of one term the tokens of ServiceAccounts with the clients'
+// names. Tokens come from the TokenRequest API and are renewed on use. Missing ServiceAccounts are
+// created. The fence checks these requests, too. It is safe for concurrent use.
 type serviceAccounts struct {
-	// client returns the client of the term that has the Manager's identity.
+	// client returns the term's client with the Manager's identity.
 	client func() (kubernetes.Interface, error)
 
-	// term ends the fetches in flight, which are among its tasks.
+	// term ends the token requests in flight, which belong to tasks.
 	term  context.Context
 	tasks *inflight.Set
 }
@@ -49,7 +51,7 @@ func (s *serviceAccounts) authenticate(account string) func(http.RoundTripper) h
 	return func(next http.RoundTripper) http.RoundTripper { return &tokenTransport{tokens, next} }
 }
 
-// tokenTransport adds tokens to requests. The library of OAuth fetches tokens without the context of
+// tokenTransport adds tokens to requests. The OAuth library fetches tokens without the context of
 // the request, so a request could not end while its token is fetched.
 type tokenTransport struct {
 	tokens *accountTokens
@@ -74,7 +76,7 @@ func (t *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper gives client-go the wrapped transport.
 func (t *tokenTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // accountTokens are the tokens of one ServiceAccount.
@@ -87,8 +89,8 @@ type accountTokens struct {
 	current *oauth2.Token
 }
 
-// get returns a valid token. Requests that need one at the same time share a fetch, and each waits
-// for it no longer than for its own context.
+// get returns a valid token. Concurrent calls share one token request. Each call waits no longer
+// than its own context.
 func (t *accountTokens) get(ctx context.Context) (*oauth2.Token, error) {
 	t.mu.Lock()
 	current := t.current
@@ -104,14 +106,15 @@ func (t *accountTokens) get(ctx context.Context) (*oauth2.Token, error) {
 		}
 		return result.Val.(*oauth2.Token), nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("token of ServiceAccount %s/%s: %w", accountNamespace, t.name, context.Cause(ctx))
+		return nil, fmt.Errorf("token of ServiceAccount %s/%s: %w", accountNamespace, t.name,
+			context.Cause(ctx))
 	}
 }
 
 func (t *accountTokens) fetch() (*oauth2.Token, error) {
 	defer t.accounts.tasks.Begin(inflight.Activity{Name: "fetch token of " + t.name})()
 	ctx, cancel := context.WithTimeoutCause(t.accounts.term, tokenTimeout,
-		errors.New("the API server has not issued a token in time"))
+		errors.New("the API server did not issue a token in time"))
 	defer cancel()
 	client, err := t.accounts.client()
 	if err != nil {
@@ -123,14 +126,19 @@ func (t *accountTokens) fetch() (*oauth2.Token, error) {
 	accounts := client.CoreV1().ServiceAccounts(accountNamespace)
 	answer, err := accounts.CreateToken(ctx, t.name, request, metav1.CreateOptions{})
 	if apierrors.IsNotFound(err) {
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: accountNamespace, Name: t.name}}
-		if _, err = accounts.Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+			Namespace: accountNamespace,
+			Name:      t.name,
+		}}
+		if _, err = accounts.Create(ctx, account, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("create ServiceAccount %s/%s: %w", accountNamespace, t.name, err)
 		}
 		answer, err = accounts.CreateToken(ctx, t.name, request, metav1.CreateOptions{})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("request a token of ServiceAccount %s/%s: %w", accountNamespace, t.name, err)
+		return nil, fmt.Errorf("request a token of ServiceAccount %s/%s: %w", accountNamespace,
+			t.name, err)
 	}
 	lifetime := time.Until(answer.Status.ExpirationTimestamp.Time)
 	token := &oauth2.Token{
@@ -144,7 +152,7 @@ func (t *accountTokens) fetch() (*oauth2.Token, error) {
 	return token, nil
 }
 
-// drop forgets a token that the API server has refused.
+// drop forgets a token that the API server has rejected.
 func (t *accountTokens) drop(refused *oauth2.Token) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,28 +8,28 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
-// State is what a [Manager] is doing.
+// State is the state of a [Manager].
 type State string
 
 // The states of a Manager.
 const (
 	// StateStopped: Run is not running.
 	StateStopped State = "stopped"
-	// StateStandby: campaigning; another process leads.
+	// StateStandby: campaigning while another process leads.
 	StateStandby State = "standby"
 	// StateLeading: a term is open. It is ready when Status.Ready is true.
 	StateLeading State = "leading"
 	// StateDraining: a term is ending.
 	StateDraining State = "draining"
-	// StateDegraded: something is wrong; Status.Reason says what, and it is tried again.
+	// StateDegraded: an operation failed and is retried; Status.Reason has the error.
 	StateDegraded State = "degraded"
 )
 
-// Status is a snapshot of a [Manager]. It holds nothing secret.
+// Status is a snapshot of a [Manager]. It contains no secrets.
 type Status struct {
 	State State `json:"state"`
 
-	// Reason says in an operator's words why the state is degraded, or why Run ended.
+	// Reason explains a degraded state, or why Run ended.
 	Reason string `json:"reason,omitempty"`
 
 	// RetryAt is when the next term is tried after one has failed.
@@ -38,45 +38,47 @@ type Status struct {
 	// Term is the number of the current term, or of the last one; 0 before the first.
 	Term uint64 `json:"term"`
 
-	// Ready tells that all informers of the term have synced and its controllers run.
+	// Ready reports whether the term's informers have synced and its controllers run.
 	Ready bool `json:"ready"`
 
-	// Step is what the opening of a term is at.
+	// Step is the current step of a term that opens.
 	Step string `json:"step,omitempty"`
 
 	// Provider is the name of the cloud provider.
 	Provider string `json:"provider"`
 
-	// Warnings tells what an operator should know although the state is good, in stable order.
+	// Warnings are problems that do not degrade the state, sorted.
 	Warnings []string `json:"warnings,omitempty"`
 
-	// Troubles are the problems of the cloud that the provider has reported, by [ProviderEnv].ReportTrouble, sorted by subject.
+	// Troubles are the problems that the provider has reported with [ProviderEnv].ReportTrouble,
+	// sorted by subject.
 	Troubles []TroubleStatus `json:"troubles,omitempty"`
 
 	Election    ElectionStatus     `json:"election"`
 	Controllers []ControllerStatus `json:"controllers"`
 
-	// Running are the goroutines and the calls in flight of the terms, those included that did not end within the drain timeout.
+	// Running are the unfinished goroutines and calls of all terms, including terms that exceeded
+	// their drain timeout.
 	Running []Activity `json:"running,omitempty"`
 }
 
-// ControllerState is what a controller is doing.
+// ControllerState is the state of a controller.
 type ControllerState string
 
 // The states of a controller.
 const (
 	// ControllerDisabled: left out by --controllers.
 	ControllerDisabled ControllerState = "disabled"
-	// ControllerWaiting: enabled, but there is no term, or it is still opening.
+	// ControllerWaiting: enabled, but there is no open term.
 	ControllerWaiting ControllerState = "waiting"
-	// ControllerSkipped: there is nothing for it to do in this term; Reason says why.
+	// ControllerSkipped: the controller has no work in this term; Reason explains it.
 	ControllerSkipped ControllerState = "skipped"
-	// ControllerRunning: its Run runs.
+	// ControllerRunning: the controller's Run is running.
 	ControllerRunning ControllerState = "running"
-	// ControllerFailed: it could not be built, or ended when it should not have; Reason says why. If RetryAt is set it is built
-	// anew then, else its term ends.
+	// ControllerFailed: New failed, or Run returned early; Reason has the error. If RetryAt is set,
+	// the controller is built again then, otherwise its term ends.
 	ControllerFailed ControllerState = "failed"
-	// ControllerStopped: it has ended with its term.
+	// ControllerStopped: ended with its term.
 	ControllerStopped ControllerState = "stopped"
 )
 
@@ -86,27 +88,31 @@ type ControllerStatus struct {
 	State  ControllerState `json:"state"`
 	Reason string          `json:"reason,omitempty"`
 
-	// RetryAt is when a controller that has failed is built anew within its term.
+	// RetryAt is when a failed controller restarts within its term.
 	RetryAt time.Time `json:"retryAt,omitzero"`
 
-	// Restarts counts how often the controller was built anew within its term.
+	// Restarts counts how often the controller was restarted within its term.
 	Restarts int `json:"restarts,omitempty"`
 }
 
-// termStatus is what a term tells about itself. It is safe for concurrent use.
+// termStatus collects the state of a term. It is safe for concurrent use.
 type termStatus struct {
 	mu      sync.Mutex
 	phase   State
 	step    string
 	isReady bool
-	// view are the term's informers, once they have been started.
+	// view are the term's informers after their start.
 	view        *informerview.View
 	controllers map[string]ControllerStatus
 	runnables   map[string]Runnable
 }
 
 func newTermStatus() *termStatus {
-	return &termStatus{phase: StateLeading, controllers: map[string]ControllerStatus{}, runnables: map[string]Runnable{}}
+	return &termStatus{
+		phase:       StateLeading,
+		controllers: map[string]ControllerStatus{},
+		runnables:   map[string]Runnable{},
+	}
 }
 
 func (s *termStatus) opening(step string) {
@@ -115,14 +121,14 @@ func (s *termStatus) opening(step string) {
 	s.step = step
 }
 
-// syncing lets fill tell what the informers are waiting for, or have come to.
+// syncing publishes the informers, so that fill can report their failures.
 func (s *termStatus) syncing(view *informerview.View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.step, s.view = "sync informers", view
 }
 
-// informers returns the term's, once they have been started.
+// informers returns the term's informers after their start.
 func (s *termStatus) informers() *informerview.View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,12 +147,15 @@ func (s *termStatus) draining() {
 	s.phase, s.step, s.view, s.isReady = StateDraining, "", nil, false
 }
 
-// running is said before a controller's goroutine begins, so that what is ready also runs.
+// running is called before a controller's goroutine begins, so that a ready term has running
+// controllers.
 func (s *termStatus) running(name string, r Runnable) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runnables[name] = r
-	s.controllers[name] = ControllerStatus{Name: name, State: ControllerRunning, Restarts: s.controllers[name].Restarts}
+	s.controllers[name] = ControllerStatus{
+		Name: name, State: ControllerRunning, Restarts: s.controllers[name].Restarts,
+	}
 }
 
 func (s *termStatus) controller(name string, state ControllerState, reason error) {
@@ -160,7 +169,7 @@ func (s *termStatus) controller(name string, state ControllerState, reason error
 	delete(s.runnables, name)
 }
 
-// retrying tells that a controller has failed and is built anew at a time.
+// retrying records that a controller has failed and restarts at a time.
 func (s *termStatus) retrying(name string, reason error, at time.Time) {
 	s.controller(name, ControllerFailed, reason)
 	s.mu.Lock()
@@ -171,7 +180,7 @@ func (s *termStatus) retrying(name string, reason error, at time.Time) {
 	s.controllers[name] = status
 }
 
-// runnable returns the controller of a name, if it runs.
+// runnable returns the named controller if it runs.
 func (s *termStatus) runnable(name string) (Runnable, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,24 +188,26 @@ func (s *termStatus) runnable(name string) (Runnable, bool) {
 	return r, ok
 }
 
-// retries are sentences about controllers that have failed and are built anew.
+// retries returns a warning for each failed controller that is about to restart.
 func (s *termStatus) retries() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string
 	for _, c := range s.controllers {
 		if !c.RetryAt.IsZero() {
-			all = append(all, fmt.Sprintf("controller %s failed and is restarted: %s", c.Name, c.Reason))
+			all = append(all,
+				fmt.Sprintf("controller %s failed and is restarting: %s", c.Name, c.Reason))
 		}
 	}
 	return all
 }
 
-// fill writes what the term knows into a snapshot.
+// fill adds the state of the term to a snapshot.
 func (s *termStatus) fill(status *Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status.State, status.Step, status.Ready = s.phase, s.step, s.isReady
+	// Synced informers cannot fail, except for the host's informers that the host has stopped.
 	// Those that have synced fail no more, but for a host's that the host has stopped.
 	if s.view != nil {
 		if err := s.view.Failure(); err != nil {
@@ -205,7 +216,7 @@ func (s *termStatus) fill(status *Status) {
 	}
 }
 
-// fillControllers writes what has become of the term's controllers into a snapshot.
+// fillControllers adds the states of the term's controllers to a snapshot.
 func (s *termStatus) fillControllers(status *Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

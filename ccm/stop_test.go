@@ -30,20 +30,9 @@ func TestStop_DoesNotWaitForAControllerThatWritesAllTheTime(t *testing.T) {
 			return nil
 		}), err
 	}}}
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	go func() { _ = m.Run(ctx) }()
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
-	stop()
-	select {
-	case <-m.Done():
-	case <-time.After(limit):
-		t.Fatalf("it drains for the sake of a controller that is always busy: %+v", m.Status())
-	}
-	if err := m.Err(); err != nil {
+	m, stop := start(t, p)
+	waitReady(t, m)
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
 }

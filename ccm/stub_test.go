@@ -13,13 +13,13 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// emptyCloud serves nothing.
+// emptyCloud is a cloud without interfaces.
 func emptyCloud(opts ...fake.Option) cloudprovider.Interface {
 	none := fake.Without(fake.InstancesV2, fake.Instances, fake.Zones, fake.LoadBalancer, fake.Routes, fake.Clusters)
 	return fake.New(append(opts, none, fake.WithProviderName("empty"))...).Provider()
 }
 
-// provider wraps a constructor that needs nothing.
+// provider returns a provider whose New calls build.
 func provider(build func() (cloudprovider.Interface, error)) ccm.Provider {
 	return ccm.Provider{Name: "stub", New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) { return build() }}
 }
@@ -27,8 +27,8 @@ func provider(build func() (cloudprovider.Interface, error)) ccm.Provider {
 // unreachable is an API server that refuses connections: port 1 is reserved and never served here.
 func unreachable() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
 
-// standaloneParams describes a Manager that always leads, runs only the named controllers, and talks to no API
-// server unless they do.
+// standaloneParams describes a Manager that always leads and runs only the named controllers. It
+// sends no requests of its own to an API server.
 func standaloneParams(controllers ...string) ccm.Params {
 	cfg := ccm.DefaultConfig()
 	cfg.LeaderElection.LeaderElect = false
@@ -42,10 +42,10 @@ func standaloneParams(controllers ...string) ccm.Params {
 	}
 }
 
-// limit is generous: it is reached only when the product hangs.
+// limit is generous: only a Manager that hangs exceeds it.
 const limit = 30 * time.Second
 
-// eventually waits until the condition holds, and otherwise tells what was last seen.
+// eventually waits until the condition holds. A failure shows the last value.
 func eventually[T any](t *testing.T, see func() T, want func(T) bool, what string) T {
 	t.Helper()
 	deadline := time.Now().Add(limit)
@@ -55,36 +55,75 @@ func eventually[T any](t *testing.T, see func() T, want func(T) bool, what strin
 			return seen
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s did not come about within %s; last seen: %+v", what, limit, seen)
+			t.Fatalf("no %s within %s; last value: %+v", what, limit, seen)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// run runs the Manager until the test ends, or until the returned function is called, which
-// returns what Run returned.
-func run(t *testing.T, m *ccm.Manager) (stop func() error) {
+// newManager returns a stopped Manager.
+func newManager(t *testing.T, p ccm.Params) *ccm.Manager {
 	t.Helper()
+	m, err := ccm.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// start runs a Manager until the test ends or calls stop, which returns the result of Run.
+func start(t *testing.T, p ccm.Params) (m *ccm.Manager, stop func() error) {
+	t.Helper()
+	m = newManager(t, p)
 	ctx, cancel := context.WithCancel(context.Background())
-	result := make(chan error, 1)
-	go func() { result <- m.Run(ctx) }()
-	stopped := false
+	go func() { _ = m.Run(ctx) }()
 	stop = func() error {
 		t.Helper()
-		stopped = true
 		cancel()
 		select {
-		case err := <-result:
-			return err
+		case <-m.Done():
+			return m.Err()
 		case <-time.After(limit):
-			t.Fatalf("Run has not returned %s after its context ended; status: %+v", limit, m.Status())
+			t.Fatalf("Run did not return within %s after its context ended; status: %+v", limit, m.Status())
 			return nil
 		}
 	}
-	t.Cleanup(func() {
-		if !stopped {
-			_ = stop()
-		}
+	t.Cleanup(func() { _ = stop() })
+	return m, stop
+}
+
+func waitReady(t *testing.T, m *ccm.Manager) {
+	t.Helper()
+	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "a ready term")
+}
+
+// controller returns a controller that runs a function.
+func controller(name string, run ccm.RunnableFunc) ccm.Controller {
+	build := func(context.Context, *ccm.Term) (ccm.Runnable, error) { return run, nil }
+	return ccm.Controller{Name: name, New: build}
+}
+
+// idle is a controller that waits for the end of its term.
+func idle(name string) ccm.Controller {
+	return controller(name, func(ctx context.Context) error {
+		<-ctx.Done()
+		return nil
 	})
-	return stop
+}
+
+// stubborn is a controller that ends after its term, when the test closes release.
+func stubborn(name string, release <-chan struct{}) ccm.Controller {
+	return controller(name, func(ctx context.Context) error {
+		<-ctx.Done()
+		<-release
+		return nil
+	})
+}
+
+// observed is an idle controller that sends its terms to the test.
+func observed(name string, terms chan<- *ccm.Term) ccm.Controller {
+	return ccm.Controller{Name: name, New: func(ctx context.Context, t *ccm.Term) (ccm.Runnable, error) {
+		terms <- t
+		return idle(name).New(ctx, t)
+	}}
 }

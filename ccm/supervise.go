@@ -13,52 +13,53 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// built is a controller that belongs to a term.
-type built struct {
+// builtController is a controller that belongs to a term.
+type builtController struct {
 	Controller
 	// scope is the term as this controller sees it.
 	scope *Term
-	// runnable is nil as long as New has failed.
+	// runnable is nil until New succeeds.
 	runnable Runnable
 	// err is why there is no runnable.
 	err     error
 	started bool
-	// panics are those of the controller's event handlers.
+	// panics receives a panic of the controller's event handlers.
 	panics chan error
 }
 
-// builtSet are the controllers of a term that were built. It is safe for concurrent use.
-type builtSet struct {
+// builtControllers are the controllers of a term. It is safe for concurrent use.
+type builtControllers struct {
 	mu  sync.Mutex
-	all []*built
+	all []*builtController
 }
 
-func (s *builtSet) add(b *built) {
+func (s *builtControllers) add(b *builtController) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, b)
 }
 
-func (s *builtSet) list() []*built {
+func (s *builtControllers) list() []*builtController {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.all)
 }
 
-func (s *builtSet) start(b *built) {
+func (s *builtControllers) start(b *builtController) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.started = true
 }
 
-// unstarted returns those that could be run and were not.
-func (s *builtSet) unstarted() []*built {
+// unstarted returns the controllers that have a runnable and were not started.
+func (s *builtControllers) unstarted() []*builtController {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(s.all), func(b *built) bool { return b.started || b.runnable == nil })
+	return slices.DeleteFunc(slices.Clone(s.all),
+		func(b *builtController) bool { return b.started || b.runnable == nil })
 }
 
-// buildControllers builds all that are enabled, in name order.
+// buildControllers builds the enabled controllers in name order.
 func (t *Term) buildControllers(ctx context.Context) error {
 	for _, c := range t.enabled {
 		b := t.build(ctx, c)
@@ -81,9 +82,9 @@ func (t *Term) skipped(c Controller, reason error) {
 	t.status.controller(c.Name, ControllerSkipped, reason)
 }
 
-// build builds a controller on a view of the term of its own.
-func (t *Term) build(ctx context.Context, c Controller) *built {
-	b := &built{Controller: c, panics: make(chan error, 1)}
+// build builds a controller with its own view of the term.
+func (t *Term) build(ctx context.Context, c Controller) *builtController {
+	b := &builtController{Controller: c, panics: make(chan error, 1)}
 	b.scope = t.scope(func(err error) {
 		select {
 		case b.panics <- err:
@@ -95,7 +96,7 @@ func (t *Term) build(ctx context.Context, c Controller) *built {
 		return err
 	})
 	if b.err == nil && b.runnable == nil {
-		b.err = errors.New("its New returned neither a Runnable nor an error")
+		b.err = errors.New("New returned neither a Runnable nor an error")
 	}
 	if b.err != nil {
 		b.runnable = nil
@@ -104,7 +105,7 @@ func (t *Term) build(ctx context.Context, c Controller) *built {
 	return b
 }
 
-// startControllers runs what was built, each in a goroutine of its own.
+// startControllers runs each built controller in its own goroutine.
 func (t *Term) startControllers(ctx, life context.Context) error {
 	for i, b := range t.built.list() {
 		if pause := t.config.ControllerStartInterval.Duration; i > 0 && pause > 0 {
@@ -125,8 +126,9 @@ func (t *Term) startControllers(ctx, life context.Context) error {
 	return nil
 }
 
-// supervise runs a controller until the term ends. A controller that ends before is restarted, or ends the term.
-func (t *Term) supervise(ctx context.Context, b *built) {
+// supervise runs a controller until the term ends. An earlier end restarts the controller, or ends
+// the term.
+func (t *Term) supervise(ctx context.Context, b *builtController) {
 	delay := retryBackoff(t.clock)
 	for {
 		err := b.err
@@ -148,7 +150,7 @@ func (t *Term) supervise(ctx context.Context, b *built) {
 			return
 		}
 		pause := delay()
-		t.log.Error(err, "Controller failed, and is restarted", "controller", b.Name, "retryIn", pause)
+		t.log.Error(err, "Controller failed; restarting it", "controller", b.Name, "retryIn", pause)
 		t.status.retrying(b.Name, err, t.clock.Now().Add(pause))
 		b.scope.release()
 		select {
@@ -159,10 +161,11 @@ func (t *Term) supervise(ctx context.Context, b *built) {
 	}
 }
 
-// runBuilt runs a controller to its end.
-func (t *Term) runBuilt(ctx context.Context, b *built) error {
+// runBuilt runs a controller until it ends.
+func (t *Term) runBuilt(ctx context.Context, b *builtController) error {
 	t.status.running(b.Name, b.runnable)
-	running, stop := context.WithCancelCause(klog.NewContext(ctx, t.log.WithValues("controller", b.Name)))
+	log := t.log.WithValues("controller", b.Name)
+	running, stop := context.WithCancelCause(klog.NewContext(ctx, log))
 	defer stop(nil)
 	watched := make(chan struct{})
 	go func() {
@@ -180,13 +183,14 @@ func (t *Term) runBuilt(ctx context.Context, b *built) error {
 	stop(nil)
 	<-watched
 	if err == nil {
-		err = errors.New("its Run returned without being asked to")
+		err = errors.New("Run returned before the term ended")
 	}
 	return err
 }
 
-// rebuild builds a controller again while the term goes on, and waits for the informers that nobody needed before.
-func (t *Term) rebuild(ctx context.Context, c Controller) *built {
+// rebuild builds a controller again within its term, and waits for informers that are new to the
+// term.
+func (t *Term) rebuild(ctx context.Context, c Controller) *builtController {
 	b := t.build(ctx, c)
 	if b.err != nil {
 		return b
@@ -198,16 +202,18 @@ func (t *Term) rebuild(ctx context.Context, c Controller) *built {
 	return b
 }
 
-// endUnstarted runs controllers that were built and not started, with a context that has ended: it is in Run that upstream's shut down the
-// work queues that their constructors have started.
-func (t *Term) endUnstarted(ctx context.Context, all ...*built) {
+// endUnstarted runs controllers that were built and not started, with an ended context: upstream's
+// controllers start work queues in their constructors, and shut them down in Run.
+func (t *Term) endUnstarted(ctx context.Context, all ...*builtController) {
+	// Upstream's messages about a start that ends at once would mislead.
 	// What upstream says of a start that ends at once would only mislead.
 	ended, end := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
 	end()
 	for _, b := range all {
 		t.spawn("controller "+b.Name, func() {
 			if err := protect("Run", func() error { return b.runnable.Run(ended) }); err != nil {
-				t.log.Error(err, "Controller that had not been started did not end cleanly", "controller", b.Name)
+				t.log.Error(err, "Controller without a start did not end cleanly",
+					"controller", b.Name)
 			}
 		})
 	}

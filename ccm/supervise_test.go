@@ -15,21 +15,18 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// manager runs a Manager of the given controllers in the bubble of a test.
-func manager(t *testing.T, controllers ...ccm.Controller) *ccm.Manager {
+// startControllers runs a Manager of the given controllers in the bubble of a test.
+func startControllers(t *testing.T, controllers ...ccm.Controller) *ccm.Manager {
 	t.Helper()
-	p := standaloneParams("*", "-cloud-node-controller", "-cloud-node-lifecycle-controller", "-service-lb-controller", "-node-route-controller")
-	p.Controllers = controllers
-	m, err := ccm.New(p)
-	if err != nil {
-		t.Fatal(err)
+	names := make([]string, 0, len(controllers))
+	for _, c := range controllers {
+		names = append(names, c.Name)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	go func() { _ = m.Run(ctx) }()
+	p := standaloneParams(names...)
+	p.Controllers = controllers
+	m, stop := start(t, p)
 	t.Cleanup(func() {
-		stop()
-		<-m.Done()
-		if err := m.Err(); err != nil {
+		if err := stop(); err != nil {
 			t.Errorf("Run returned %v", err)
 		}
 	})
@@ -73,18 +70,18 @@ func TestController_ThatFailsIsRestartedAloneIfSoWanted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var steady atomic.Int32
-				other := ccm.Controller{Name: "steady", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+				other := ccm.Controller{Name: "steady", New: func(ctx context.Context, t *ccm.Term) (ccm.Runnable, error) {
 					steady.Add(1)
-					return ccm.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil }), nil
+					return idle("steady").New(ctx, t)
 				}}
 				c, built := flaky("flaky", 2, fail)
-				m := manager(t, c, other)
+				m := startControllers(t, c, other)
 				time.Sleep(1100 * time.Millisecond)
 				synctest.Wait()
 				if s := statusOf(t, m, "flaky"); s.State != ccm.ControllerFailed || s.Reason == "" || s.RetryAt.Before(time.Now()) {
 					t.Errorf("after it has failed its status is %+v", s)
 				}
-				if w := m.Status().Warnings; len(w) != 1 || !strings.Contains(w[0], "controller flaky failed and is restarted") {
+				if w := m.Status().Warnings; len(w) != 1 || !strings.Contains(w[0], "controller flaky failed and is restarting") {
 					t.Errorf("warnings: %q", w)
 				}
 				for _, check := range m.LivenessChecks() {
@@ -109,7 +106,7 @@ func TestController_ThatFailsIsRestartedAloneIfSoWanted(t *testing.T) {
 func TestController_WhoseNewFailsIsBuiltAgainIfSoWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var built atomic.Int32
-		m := manager(t, idle("steady"), ccm.Controller{Name: "late", OnFailure: ccm.RestartController, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		m := startControllers(t, idle("steady"), ccm.Controller{Name: "late", OnFailure: ccm.RestartController, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
 			switch built.Add(1) {
 			case 1:
 				return nil, errors.New("not yet")
@@ -136,7 +133,7 @@ func TestController_ThatFailsEndsTheTermByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, built := flaky("fatal", 1, func() error { return errors.New("out of order") })
 		c.OnFailure = ccm.EndTerm
-		m := manager(t, c, idle("steady"))
+		m := startControllers(t, c, idle("steady"))
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
 		if s := m.Status(); s.State != ccm.StateDegraded || !strings.Contains(s.Reason, "controller fatal: out of order") {
@@ -153,19 +150,14 @@ func TestController_ThatFailsEndsTheTermByDefault(t *testing.T) {
 func TestController_WithoutLeaderElection_RunsInStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		terms := make(chan *ccm.Term, 10)
-		always := seen("always", terms)
+		always := observed("always", terms)
 		always.NeedLeaderElection = new(false)
 		leading := make(chan *ccm.Term, 10)
 		p := standaloneParams("always", "leading")
-		p.Controllers = []ccm.Controller{always, seen("leading", leading)}
+		p.Controllers = []ccm.Controller{always, observed("leading", leading)}
 		e := ccm.NewHostElector()
 		p.Elector = e
-		m, err := ccm.New(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		go func() { _ = m.Run(ctx) }()
+		m, stop := start(t, p)
 		synctest.Wait()
 		if s := m.Status(); s.State != ccm.StateStandby || statusOf(t, m, "always").State != ccm.ControllerRunning || statusOf(t, m, "leading").State != ccm.ControllerWaiting {
 			t.Errorf("in standby: %+v", s)
@@ -184,9 +176,7 @@ func TestController_WithoutLeaderElection_RunsInStandby(t *testing.T) {
 		if len(terms) != 0 || statusOf(t, m, "always").State != ccm.ControllerRunning || statusOf(t, m, "leading").State != ccm.ControllerWaiting {
 			t.Errorf("after leadership was lost: %+v", m.Status())
 		}
-		stop()
-		<-m.Done()
-		if err := m.Err(); err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -196,11 +186,11 @@ func TestController_WithoutLeaderElection_ThatFailsIsToldAndTriedAgain(t *testin
 	synctest.Test(t, func(t *testing.T) {
 		c, built := flaky("always", 1, func() error { return errors.New("out of order") })
 		c.NeedLeaderElection, c.OnFailure = new(false), ccm.EndTerm
-		m := manager(t, c, idle("leading"))
+		m := startControllers(t, c, idle("leading"))
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
 		s := m.Status()
-		if s.State != ccm.StateLeading || !s.Ready || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "run without the lease: controller always: out of order") {
+		if s.State != ccm.StateLeading || !s.Ready || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "without leader election: controller always: out of order") {
 			t.Errorf("after the failure: %+v", s)
 		}
 		time.Sleep(time.Minute)
@@ -218,18 +208,12 @@ func TestController_WithoutLeaderElection_ThatDoesNotEndIsADrainTimeout(t *testi
 		c.NeedLeaderElection = new(false)
 		p := standaloneParams("always", "leading")
 		p.Controllers = []ccm.Controller{c, idle("leading")}
-		m, err := ccm.New(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		go func() { _ = m.Run(ctx) }()
+		_, stop := start(t, p)
 		synctest.Wait()
-		stop()
-		<-m.Done()
+		err := stop()
 		var timedOut *ccm.DrainTimeoutError
-		if !errors.As(m.Err(), &timedOut) || len(timedOut.Running) != 1 || timedOut.Running[0].Name != "controller always" {
-			t.Errorf("Run returned %v", m.Err())
+		if !errors.As(err, &timedOut) || len(timedOut.Running) != 1 || timedOut.Running[0].Name != "controller always" {
+			t.Errorf("Run returned %v", err)
 		}
 		close(release)
 	})
@@ -251,7 +235,7 @@ func TestDebuggingHandler_AnswersForControllersThatRun(t *testing.T) {
 		}
 		always := shows("example.com/always")
 		always.NeedLeaderElection = new(false)
-		m := manager(t, shows("example.com"), always, idle("mute"))
+		m := startControllers(t, shows("example.com"), always, idle("mute"))
 		synctest.Wait()
 		for path, want := range map[string]string{
 			"/example.com/x/y":        "saw GET /x/y",

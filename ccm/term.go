@@ -29,24 +29,25 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
-// settle is how long nothing must have been in flight before a held fence counts as idle: the time
+// workGap is how long a held fence must be idle before the work counts as finished: the time
 // between two calls of one piece of work.
-const settle = 100 * time.Millisecond
+const workGap = 100 * time.Millisecond
 
 const (
-	// followUp is how long the writes may take that follow the last call to the cloud.
-	followUp = time.Second
+	// followUpTimeout limits the writes that follow the last call to the cloud.
+	followUpTimeout = time.Second
 
-	// drainTimeoutReserve is what is left, before another process may lead, for the host to act on a DrainTimeoutError.
+	// drainTimeoutReserve is the host's time to react to a DrainTimeoutError before another process
+	// may lead.
 	drainTimeoutReserve = 500 * time.Millisecond
 
-	// lateGrace is the time that cancelled calls get to return when another process may lead already: one that was frozen past its
-	// lease should not be given up for calls that are about to end.
+	// lateGrace is the time for cancelled calls to return if another process may lead already, so
+	// that a process that was frozen past its lease does not give up calls that are about to end.
 	lateGrace = 2 * time.Second
 )
 
-// A Term is one stretch of leadership. Everything that acts on the world lives in a term and dies with
-// it. Its methods are safe for concurrent use; what they return ends with the term.
+// A Term is one period of leadership. The provider, informers, clients and controllers belong to a
+// term and end with it. Its methods are safe for concurrent use; their results end with the term.
 type Term struct {
 	number   uint64
 	config   Config
@@ -58,86 +59,86 @@ type Term struct {
 	identity string
 	clock    clock.Clock
 
-	// manager and registerer are handed to the provider.
+	// manager and registerer are passed to the provider.
 	manager    string
 	registerer prometheus.Registerer
 
-	// provider is nil in a term without the lease.
+	// provider is nil in a term without leader election.
 	provider *Provider
 
-	// leaseExpiry is the Grant's.
 	leaseExpiry func() time.Time
 
-	// shared are the host's informers; nil: the term makes its own.
+	// shared are the host's informers. Nil: the term makes its own.
 	shared *informerview.Shared
 
-	// observed counts what happens in the term.
-	observed *metrics.Series
+	// series are the metrics of the run.
+	series *metrics.Series
 
-	// cloud is set when the provider has been built, informers when its clients have.
+	// cloud is set when the provider has been built, informers when their clients have.
 	cloud     *guard.Cloud
 	guarded   cloudprovider.Interface
 	informers *informerview.View
 
-	// tasks are the goroutines of the term that run other people's code.
+	// tasks are the goroutines of the term that run code of controllers and providers.
 	tasks  *inflight.Set
 	status *termStatus
-	built  *builtSet
+	built  *builtControllers
 
 	// fail ends the term with an error. It is set before the term opens.
 	fail context.CancelCauseFunc
 
-	// panics and troubles are what the provider has suffered and reported.
+	// panics and troubles are those of the provider.
 	panics   *panicLog
 	troubles *troubles
 
-	// ended is closed when all of the term has ended and was closed, right after cleanedUp was called.
+	// ended is closed when the whole term has ended, right after cleanedUp was called.
 	ended     chan struct{}
 	cleanedUp func()
 
-	// events do not pass the fence: those of the drain are sent too.
+	// events bypass the fence, so that events of the drain are sent, too.
 	events    *events.Broadcaster
 	recorders EventRecorderSource
 }
 
-// Number counts the terms of the Manager from 1. It is 0 for a controller that runs without the lease.
+// Number counts the terms of the Manager from 1. It is 0 for a controller without leader election.
 func (t *Term) Number() uint64 { return t.number }
 
-// Config is the Manager's configuration.
+// Config returns the Manager's configuration.
 func (t *Term) Config() Config { return t.config }
 
-// ClusterName is Config().ClusterName.
+// ClusterName returns Config().ClusterName.
 func (t *Term) ClusterName() string { return t.config.ClusterName }
 
-// Logger is the term's logger.
+// Logger returns the term's logger.
 func (t *Term) Logger() logr.Logger { return t.log }
 
-// Cloud is the provider. Its calls pass the term's fence, end with the term, and return panics as errors. It is nil for a controller
-// that runs without the lease.
+// Cloud returns the provider. The fence checks its calls, they end with the term, and they return
+// panics as errors. It is nil for a controller without leader election.
 func (t *Term) Cloud() cloudprovider.Interface { return t.guarded }
 
-// RESTConfig returns a client configuration for the named identity: a part of the user agent, or with
-// --use-service-account-credentials the ServiceAccount of that name in kube-system. Once the term is
-// over, requests that change something are refused, and reads end with the term's context.
+// RESTConfig returns a client configuration for the named identity. The name is a part of the user
+// agent, or with --use-service-account-credentials the ServiceAccount in kube-system. After the
+// term, mutating requests are refused, and reads end with the term's context.
 //
 // The configuration has a Transport, which the term's clients share, in place of TLS settings and
-// credentials. It serves clients of client-go; it cannot open connections of its own, as exec needs.
+// credentials. It works for clients of client-go. It cannot open its own connections, as exec
+// needs.
 func (t *Term) RESTConfig(name string) (*rest.Config, error) { return t.clients.Config(name) }
 
-// Client returns a client for the named identity, as RESTConfig.
+// Client returns a client with the configuration of RESTConfig.
 func (t *Term) Client(name string) (kubernetes.Interface, error) { return t.clients.Client(name) }
 
-// Informers are the term's shared informers. Ask for all that are needed in [Controller.New]: they
-// are started when every controller has been built.
+// Informers returns the term's shared informers. Request all needed informers in [Controller.New]:
+// they start when every controller has been built.
 func (t *Term) Informers() informers.SharedInformerFactory { return t.informers }
 
-// Metrics counts the controllers that run, as upstream's running_managed_controllers.
+// Metrics counts the running controllers, as upstream's running_managed_controllers.
 func (t *Term) Metrics() *controllersmetrics.ControllerManagerMetrics { return t.metrics }
 
 // Recorder returns an event recorder. source names the component in the events. Events recorded
-// until the end of the term's drain are sent; they do not pass the fence.
+// until the end of the term's drain are sent; they bypass the fence.
 //
-// With [Params].EventRecorders it is the host's.
+// With [Params].EventRecorders it is the host's recorder.
 func (t *Term) Recorder(source string) record.EventRecorder {
 	if t.recorders != nil {
 		return t.recorders(source)
@@ -145,12 +146,13 @@ func (t *Term) Recorder(source string) record.EventRecorder {
 	return t.events.Recorder(source)
 }
 
-// run is a term from beginning to end. stop is the Manager's context, led the elector's. The error
-// is why the term ended: it wraps ErrStopped, ErrLeadershipLost, what went wrong, or is a
+// run opens, runs and closes the term. stop is the Manager's context, led the elector's. The error
+// is why the term ended: it wraps ErrStopped, ErrLeadershipLost or a failure, or is a
 // *DrainTimeoutError.
 func (t *Term) run(stop, led context.Context) error {
 	ctx, cancel := context.WithCancelCause(klog.NewContext(context.WithoutCancel(stop), t.log))
 	defer cancel(nil)
+	// life ends for the first of several reasons.
 	// life ends with the first reason for the term to end.
 	life, end := context.WithCancelCause(context.Background())
 	defer end(nil)
@@ -163,7 +165,9 @@ func (t *Term) run(stop, led context.Context) error {
 		lose(cause)
 		end(cause)
 	})()
-	defer context.AfterFunc(stop, func() { end(fmt.Errorf("%w: %w", ErrStopped, context.Cause(stop))) })()
+	defer context.AfterFunc(stop, func() {
+		end(fmt.Errorf("%w: %w", ErrStopped, context.Cause(stop)))
+	})()
 	defer t.watchExpiry(func(cause error) {
 		lose(cause)
 		end(cause)
@@ -179,13 +183,15 @@ func (t *Term) run(stop, led context.Context) error {
 	<-life.Done()
 	cause := context.Cause(life)
 	if closed := t.fence.Cause(); closed != nil && !errors.Is(cause, ErrLeadershipLost) {
+		// A controller has failed on a refused call before the expiry was noticed.
 		// A controller has reported its refused call before the clock was looked at.
 		cause = fmt.Errorf("%w: %w", ErrLeadershipLost, closed)
 	}
 	if closed := t.fence.ClosedAt(); closed.IsZero() {
 		t.log.Info("Term ends", "reason", cause.Error())
 	} else {
-		t.log.Info("Term ends", "reason", cause.Error(), "fenceClosed", closed.Format(time.RFC3339Nano))
+		t.log.Info("Term ends", "reason", cause.Error(),
+			"fenceClosed", closed.Format(time.RFC3339Nano))
 	}
 	measure.drains()
 	err := t.close(ctx, cause, lost, drainDeadline(stop, t.config.DrainTimeout.Duration), cancel)
@@ -201,7 +207,7 @@ func (t *Term) run(stop, led context.Context) error {
 	return cause
 }
 
-// watchExpiry reports when leadership expires by the clock, whatever the elector has noticed, also
+// watchExpiry calls expired when leadership expires by the clock, independent of the elector, also
 // while the term drains. The returned function ends the watch.
 func (t *Term) watchExpiry(expired func(cause error)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -218,8 +224,8 @@ func (t *Term) watchExpiry(expired func(cause error)) (stop func()) {
 	}
 }
 
-// open takes the steps from a granted term to running controllers. It returns early when life
-// ends, or when the provider does not answer in time.
+// open builds and starts the provider, the informers and the controllers. It returns early if life
+// ends, or if the provider does not answer in time.
 func (t *Term) open(ctx, life context.Context) error {
 	timeout := cmp.Or(t.config.CloudProvider.StartTimeout.Duration, defaultStartTimeout)
 	starting, stop := context.WithTimeout(life, timeout)
@@ -249,9 +255,10 @@ func (t *Term) open(ctx, life context.Context) error {
 	return t.startControllers(ctx, life)
 }
 
-// startTimedOut is the error of a term whose provider did not answer in time.
+// startTimedOut returns the error of a provider that did not answer in time.
 func (t *Term) startTimedOut(step string, timeout time.Duration) error {
-	err := fmt.Errorf("step %q has not ended within %s (--cloud-provider-start-timeout)", step, timeout)
+	err := fmt.Errorf("step %q has not ended within %s (--cloud-provider-start-timeout)", step,
+		timeout)
 	if t.provider != nil {
 		err = fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)
 	}
@@ -259,7 +266,8 @@ func (t *Term) startTimedOut(step string, timeout time.Duration) error {
 	return err
 }
 
-// await runs other people's code, and stops waiting for it when ctx ends; the drain waits for it.
+// await runs code of controllers and providers, and stops waiting for it when ctx ends. The drain
+// waits for it.
 func (t *Term) await(ctx context.Context, name string, f func() error) error {
 	result := make(chan error, 1)
 	t.spawn(name, func() { result <- protect(name, f) })
@@ -307,18 +315,21 @@ func (t *Term) buildProvider(ctx context.Context) error {
 		Recorder:     t.Recorder,
 
 		ReportTrouble: t.troubles.report,
-		Transport:     t.fence.Door(func() { t.observed.Refused(metrics.DoorProvider) }),
+		Transport:     t.fence.Door(func() { t.series.Refused(metrics.DoorProvider) }),
 	})
 	if err != nil {
 		return fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)
 	}
 	if cloud == nil {
-		return fmt.Errorf("cloud provider %q: its New returned neither a cloud nor an error", t.provider.Name)
+		return fmt.Errorf("cloud provider %q: New returned neither a cloud nor an error",
+			t.provider.Name)
 	}
-	t.guarded, t.cloud = guard.New(cloud, t.fence, t.log, guard.WithObserver(t.observed), guard.WithPanics(t.panicked))
+	t.guarded, t.cloud = guard.New(cloud, t.fence, t.log, guard.WithObserver(t.series),
+		guard.WithPanics(t.panicked))
 	if !t.cloud.HasClusterID() && !t.config.CloudProvider.AllowUntagged {
-		return fmt.Errorf("cloud provider %q has no cluster ID; set it in the provider's configuration, "+
-			"or allow this with cloudProvider.allowUntagged (--allow-untagged-cloud)", t.provider.Name)
+		return fmt.Errorf("cloud provider %q has no cluster ID; "+
+			"set it in the provider's configuration, or allow this with "+
+			"cloudProvider.allowUntagged (--allow-untagged-cloud)", t.provider.Name)
 	}
 	return nil
 }
@@ -333,10 +344,13 @@ func (t *Term) startProvider(ctx context.Context) error {
 	return nil
 }
 
-// close ends the term. It returns nil when all of the term has ended and was closed. Otherwise the
-// error names what had not ended in time; what is left is closed when that has ended. ctx is that of
-// the controllers, which cancel ends.
-func (t *Term) close(ctx context.Context, cause error, lost context.Context, deadline time.Time, cancel context.CancelCauseFunc) error {
+// close ends the term. It returns nil when the whole term has ended. Otherwise the error names the
+// activities that exceeded the deadline, and the rest of the term is closed when they have ended.
+// ctx is the context of the controllers, which cancel ends.
+func (t *Term) close(
+	ctx context.Context, cause error, lost context.Context, deadline time.Time,
+	cancel context.CancelCauseFunc,
+) error {
 	t.status.draining()
 	drain, stop := context.WithDeadline(context.Background(), deadline)
 	defer stop()
@@ -346,6 +360,9 @@ func (t *Term) close(ctx context.Context, cause error, lost context.Context, dea
 		t.finishWork(grace)
 		stopGrace()
 	}
+	// The order matters: upstream's controllers write, with their own contexts, that a call was
+	// cancelled, and the fence must refuse these writes. Calls that end by their context need no
+	// refusal.
 	// In this order: upstream's controllers write, with contexts of their own, that a call was
 	// cancelled, which the fence must refuse; and what ended by the context needs no refusal.
 	t.fence.Close(cause)
@@ -369,25 +386,25 @@ func (t *Term) timedOut() error {
 	return &DrainTimeoutError{Term: t.number, Running: t.activities(), term: t, made: time.Now()}
 }
 
-// cleanUp waits until all of the term has ended, and then closes what it had. When a drain timeout
-// has been reported, it does not let a goroutine that hangs keep informers and their handlers.
+// cleanUp waits until the whole term has ended, and closes its parts. After a reported drain
+// timeout, a goroutine that hangs does not keep informers and their handlers.
 func (t *Term) cleanUp(ctx, reporting context.Context) {
 	defer close(t.ended)
-	forEver := context.Background()
-	_ = t.fence.WaitActing(forEver)
+	background := context.Background()
+	_ = t.fence.WaitActing(background)
 	_ = t.idle(reporting)
 	t.spawn("stop informers", t.stopInformers)
 	t.spawn("send events", t.events.Close)
-	_ = t.idle(forEver)
+	_ = t.idle(background)
 	t.endUnstarted(ctx, t.built.unstarted()...)
 	t.spawn("close provider", t.closeProvider)
-	_ = t.idle(forEver)
+	_ = t.idle(background)
 	t.clients.connections.close()
 	t.troubles.close()
 	t.cleanedUp()
 }
 
-// hasEnded tells whether all of the term has ended and was closed.
+// hasEnded reports whether the whole term has ended.
 func (t *Term) hasEnded() bool {
 	select {
 	case <-t.ended:
@@ -397,23 +414,25 @@ func (t *Term) hasEnded() bool {
 	}
 }
 
-// mayAct tells whether a call of the term that may change something is in flight.
+// mayAct reports whether a mutating call of the term is in flight.
 func (t *Term) mayAct() bool {
-	return slices.ContainsFunc(t.fence.InFlight(), func(a inflight.Activity) bool { return a.MayAct })
+	return slices.ContainsFunc(t.fence.InFlight(),
+		func(a inflight.Activity) bool { return a.MayAct })
 }
 
-// finishWork waits until the work that had begun when the fence was held has been done, or ctx ends; what is still in flight then is
-// cancelled. A call to the cloud is followed by writes that tell of it. A controller that writes all the time is not waited for.
+// finishWork waits until the work in flight at Hold is done, or ctx ends; the rest is then
+// cancelled. Writes to the API server follow a call to the cloud. A controller that writes all the
+// time is not waited for.
 func (t *Term) finishWork(ctx context.Context) {
 	_ = t.fence.WaitWork(ctx)
-	following, stop := context.WithTimeout(ctx, followUp)
+	following, stop := context.WithTimeout(ctx, followUpTimeout)
 	defer stop()
-	_ = t.fence.WaitQuiet(following, settle)
+	_ = t.fence.WaitQuiet(following, workGap)
 }
 
-// actingEnded waits until no call that may change something is in flight. When leadership is lost,
-// before the drain or during it, there is less time for that than for the rest: a call that goes on
-// although it was cancelled can act when another process leads, so the host must know before.
+// actingEnded waits until no mutating call is in flight. If leadership is lost, before or during
+// the drain, there is less time for that than for the rest: a cancelled call that continues can act
+// while another process leads, so the host must know before.
 func (t *Term) actingEnded(drain, lost context.Context) error {
 	leading, stop := context.WithCancel(drain)
 	defer stop()
@@ -436,16 +455,17 @@ func (t *Term) actingEnded(drain, lost context.Context) error {
 	return t.fence.WaitActing(drain)
 }
 
-// idle waits until no goroutine of the term runs and no call is in flight.
+// idle waits until the term has no running goroutine and no call in flight.
 func (t *Term) idle(ctx context.Context) error {
 	return errors.Join(t.tasks.Wait(ctx, 0, nil), t.fence.WaitQuiet(ctx, 0))
 }
 
-// warn records a Warning event on the lease, the only object that a term has.
+// warn records a Warning event on the lease, because a term has no object of its own.
 func (t *Term) warn(reason, message string) {
 	lease := &corev1.ObjectReference{
 		APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease",
-		Namespace: t.config.LeaderElection.ResourceNamespace, Name: t.config.LeaderElection.ResourceName,
+		Namespace: t.config.LeaderElection.ResourceNamespace,
+		Name:      t.config.LeaderElection.ResourceName,
 	}
 	t.Recorder(ownClient).Event(lease, corev1.EventTypeWarning, reason, message)
 }

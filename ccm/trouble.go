@@ -12,20 +12,21 @@ import (
 // maxTroubles bounds the subjects of one term, because each is a series of a metric.
 const maxTroubles = 32
 
-// TroubleStatus is a problem of the cloud that a provider has reported, for example that it cannot log in.
+// TroubleStatus is a problem of the cloud that a provider has reported, such as a failed login.
 type TroubleStatus struct {
-	// Subject is a short, constant name of what is in trouble, such as "identity" or "quota".
+	// Subject is a short, constant name of the affected part, such as "identity" or "quota".
 	Subject string `json:"subject"`
 	// Since is when the problem was first reported.
 	Since time.Time `json:"since"`
-	// Reason is the text of the error that was reported last.
+	// Reason is the text of the last reported error.
 	Reason string `json:"reason"`
 }
 
-// troubles are the problems that the provider of a term has reported and not withdrawn. They are safe for concurrent use.
+// troubles are the current problems that a term's provider has reported. They are safe for
+// concurrent use.
 type troubles struct {
 	clock clock.PassiveClock
-	// observe is called with the lock held when a subject comes (1) or goes (0).
+	// observe is called with the lock held when a problem appears or disappears.
 	observe func(subject string, present bool)
 
 	mu     sync.Mutex
@@ -52,7 +53,9 @@ func (t *troubles) report(subject string, cause error) {
 		found.Reason = cause.Error()
 		t.open[subject] = found
 	case len(t.open) < maxTroubles:
-		t.open[subject] = TroubleStatus{Subject: subject, Since: t.clock.Now(), Reason: cause.Error()}
+		t.open[subject] = TroubleStatus{
+			Subject: subject, Since: t.clock.Now(), Reason: cause.Error(),
+		}
 		t.observe(subject, true)
 	}
 }

@@ -14,20 +14,22 @@ import (
 	"github.com/fxccm/fxccm/internal/cloudcontrollers"
 )
 
-// leaseJitter is client-go's leaderelection.JitterFactor: RenewDeadline must exceed
-// RetryPeriod×leaseJitter for a renewal to be tried twice.
+// leaseJitter is client-go's leaderelection.JitterFactor. RenewDeadline must exceed
+// RetryPeriod×leaseJitter to leave time for a second renewal.
 const leaseJitter = 1.2
 
-// Validate returns a *[ConfigError] that names every field that is wrong, or nil. Names of controllers are
-// checked by [New], which knows the host's own.
+// Validate returns a *[ConfigError] that names every invalid field, or nil. [New] checks the names
+// of controllers, because it knows the host's own.
 func (c Config) Validate() error {
 	var errs field.ErrorList
 	if c.ClusterName == "" {
-		errs = append(errs, field.Required(field.NewPath("clusterName"), "must not be empty: load balancers and routes are named after it"))
+		errs = append(errs, field.Required(field.NewPath("clusterName"),
+			"must not be empty: load balancers and routes are named after it"))
 	}
 	if c.ClusterCIDR != "" {
 		if _, err := cloudcontrollers.ParseClusterCIDRs(c.ClusterCIDR); err != nil {
-			errs = append(errs, field.Invalid(field.NewPath("clusterCIDR"), c.ClusterCIDR, err.Error()))
+			errs = append(errs, field.Invalid(field.NewPath("clusterCIDR"), c.ClusterCIDR,
+				err.Error()))
 		}
 	}
 	errs = append(errs, notNegative("controllerStartInterval", c.ControllerStartInterval)...)
@@ -51,11 +53,14 @@ func (c Config) Validate() error {
 func (c CloudProviderConfig) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if c.StartTimeout.Duration < 0 {
-		errs = append(errs, field.Invalid(path.Child("startTimeout"), c.StartTimeout.Duration.String(), "must not be negative"))
+		errs = append(errs, field.Invalid(path.Child("startTimeout"),
+			c.StartTimeout.Duration.String(), "must not be negative"))
 	}
 	for i, agent := range c.UserAgents {
-		if strings.TrimSpace(agent) == "" || strings.ContainsFunc(agent, func(r rune) bool { return r < ' ' || r > '~' }) {
-			errs = append(errs, field.Invalid(path.Child("userAgents").Index(i), agent, "must be printable ASCII: it is put into a header of HTTP"))
+		if strings.TrimSpace(agent) == "" ||
+			strings.ContainsFunc(agent, func(r rune) bool { return r < ' ' || r > '~' }) {
+			errs = append(errs, field.Invalid(path.Child("userAgents").Index(i), agent,
+				"must be printable ASCII: it becomes part of an HTTP header"))
 		}
 	}
 	return errs
@@ -84,36 +89,46 @@ func (c LeaderElectionConfig) validate(path *field.Path) field.ErrorList {
 		errs = append(errs, field.Required(path.Child("resourceName"), "the lease needs a name"))
 	}
 	if c.ResourceNamespace == "" {
-		errs = append(errs, field.Required(path.Child("resourceNamespace"), "the lease needs a namespace"))
+		errs = append(errs, field.Required(path.Child("resourceNamespace"),
+			"the lease needs a namespace"))
 	}
 	if len(errs) > 0 {
 		return errs
 	}
 	if c.LeaseDuration.Duration%time.Second != 0 {
-		errs = append(errs, field.Invalid(path.Child("leaseDuration"), c.LeaseDuration.Duration.String(), "must be whole seconds: the Lease records nothing finer"))
+		errs = append(errs, field.Invalid(path.Child("leaseDuration"),
+			c.LeaseDuration.Duration.String(),
+			"must be whole seconds: the Lease records nothing finer"))
 	}
 	if c.LeaseDuration.Duration <= c.RenewDeadline.Duration {
-		errs = append(errs, field.Invalid(path.Child("leaseDuration"), c.LeaseDuration.Duration.String(),
+		errs = append(errs, field.Invalid(path.Child("leaseDuration"),
+			c.LeaseDuration.Duration.String(),
 			fmt.Sprintf("must be longer than renewDeadline (%s)", c.RenewDeadline.Duration)))
 	}
-	if least := time.Duration(leaseJitter * float64(c.RetryPeriod.Duration)); c.RenewDeadline.Duration <= least {
-		errs = append(errs, field.Invalid(path.Child("renewDeadline"), c.RenewDeadline.Duration.String(),
+	least := time.Duration(leaseJitter * float64(c.RetryPeriod.Duration))
+	if c.RenewDeadline.Duration <= least {
+		errs = append(errs, field.Invalid(path.Child("renewDeadline"),
+			c.RenewDeadline.Duration.String(),
 			fmt.Sprintf("must be longer than 1.2 times retryPeriod (%s)", least)))
 	}
 	return errs
 }
 
-// Validate checks what needs no file; package ccm/serving checks the rest. path is where c stands in the configuration.
+// Validate checks what needs no file; package ccm/serving checks the rest. path is where c stands
+// in the configuration.
 func (c ServingConfig) Validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if c.SecurePort < 0 || c.SecurePort > 65535 {
-		errs = append(errs, field.Invalid(path.Child("securePort"), c.SecurePort, "must be between 0 and 65535"))
+		errs = append(errs, field.Invalid(path.Child("securePort"), c.SecurePort,
+			"must be between 0 and 65535"))
 	}
 	if c.SecurePort != 0 && net.ParseIP(c.BindAddress) == nil {
-		errs = append(errs, field.Invalid(path.Child("bindAddress"), c.BindAddress, "must be an IP address"))
+		errs = append(errs, field.Invalid(path.Child("bindAddress"), c.BindAddress,
+			"must be an IP address"))
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
-		errs = append(errs, field.Invalid(path.Child("certFile"), c.CertFile, "certFile and keyFile must be given together"))
+		errs = append(errs, field.Invalid(path.Child("certFile"), c.CertFile,
+			"certFile and keyFile must be given together"))
 	}
 	return errs
 }
@@ -127,19 +142,20 @@ func aboveZero(path *field.Path, d metav1.Duration) field.ErrorList {
 
 func notNegative(name string, d metav1.Duration) field.ErrorList {
 	if d.Duration < 0 {
-		return field.ErrorList{field.Invalid(field.NewPath(name), d.Duration.String(), "must not be negative")}
+		return field.ErrorList{field.Invalid(field.NewPath(name), d.Duration.String(),
+			"must not be negative")}
 	}
 	return nil
 }
 
-// controllerSelection decides, from Config.Controllers, which controllers run. As upstream, an explicit name wins over
-// "*", and the first word on a name counts.
+// controllerSelection decides, from Config.Controllers, which controllers run. As upstream, an
+// explicit name overrides "*", and the first entry for a name counts.
 type controllerSelection struct {
 	all   bool
 	named map[string]bool
 }
 
-// selectControllers resolves aliases and rejects names that nobody has.
+// selectControllers resolves aliases and rejects unknown names.
 func selectControllers(entries []string, all []Controller) (controllerSelection, error) {
 	canonical := map[string]string{}
 	var known []string
@@ -159,7 +175,8 @@ func selectControllers(entries []string, all []Controller) (controllerSelection,
 		}
 		name, ok := canonical[strings.TrimPrefix(entry, "-")]
 		if !ok {
-			return sel, &ConfigError{Fields: field.ErrorList{field.NotSupported(field.NewPath("controllers").Index(i), entry, known)}}
+			return sel, configError(field.NotSupported(field.NewPath("controllers").Index(i), entry,
+				known))
 		}
 		if _, said := sel.named[name]; !said {
 			sel.named[name] = !strings.HasPrefix(entry, "-")

@@ -107,7 +107,7 @@ func TestWiring_AnObviousMeaning_IsUnderstood(t *testing.T) {
 				defer close(ended)
 				c.lead(ctx)
 			}()
-			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
+			waitReady(t, m)
 			if err := app.Stop(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -246,7 +246,7 @@ func TestWiring_ShutDownOnDrainTimeout_IsAPolicyWithoutConversion(t *testing.T) 
 	leading, lose := context.WithCancel(t.Context())
 	lent := make(chan error, 1)
 	go func() { lent <- elector.Lead(leading, ccm.Grant{}) }()
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "ready")
+	waitReady(t, m)
 	lose()
 	<-lent
 	if signal := <-ended; signal.ExitCode != ccm.ExitDrainTimeout {
