@@ -9,8 +9,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Quietly runs tests while what klog is told, thousands of lines of upstream's controllers, goes to a file. The end of it is shown if
-// the code is not 0.
+// Quietly runs tests while klog writes to a file, because upstream's controllers log thousands of
+// lines. The end of the file is shown if the code is not 0.
 func Quietly(run func() (code int)) (code int) {
 	dir, err := os.MkdirTemp("", "fxccm-suite-")
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 
 // Options tells how a suite is run. The zero value is a control plane without rules.
 type Options struct {
-	// Rules are the files with the RBAC rules that are applied before the tests run, relative to the package's folder.
+	// Rules are the files with the RBAC rules that are applied before the tests run, relative to the
+	// package's folder.
 	Rules []string
 	// ControlPlane is how the control plane is started.
 	ControlPlane controlplane.Options
@@ -33,15 +34,15 @@ type Suite struct {
 	*controlplane.ControlPlane
 	// Admin may do everything. It is the tests' own; the CCM never uses it.
 	Admin kubernetes.Interface
-	// Identity is the CCM's, which has the rights of the rules and no others; User is its name in the audit log.
+	// Identity is the CCM's, which has only the rights of the rules. User is its name in the audit log.
 	Identity *rest.Config
 	User     string
 	// Rules are those of the options.
 	Rules *rbac.Manifests
 }
 
-// Run starts the control plane into s, runs the tests, and stops it. The code is that of the process, for os.Exit. See
-// [Quietly] for what is logged.
+// Run starts the control plane into s, runs the tests, and stops it. The code is for os.Exit. See
+// [Quietly] for the logs.
 func Run(m *testing.M, s *Suite, o Options) (code int) {
 	return Quietly(func() int { return s.run(m, o) })
 }
