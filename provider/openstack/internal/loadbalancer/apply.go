@@ -13,7 +13,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-// apply takes the steps of a plan. What it creates is written to the Service, whatever happens next.
+// apply takes the steps of a plan. What it creates is written to the Service, whatever happens
+// next.
 func (r *reconciler) apply(ctx context.Context, want wanted, is observed, todo plan.Plan) error {
 	r.config.Logger.V(4).Info("Load balancer plan", "service", r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
 	created := r.found.balancer == nil
@@ -72,7 +73,8 @@ func (r *reconciler) dropFloatingIP(id string) {
 	r.found.floatingIPs = slices.DeleteFunc(slices.Clone(r.found.floatingIPs), func(ip balancer.FloatingIP) bool { return ip.ID == id })
 }
 
-// remember caches what is known after a run, also if it has only come as far as Octavia's pace let it.
+// remember caches what is known after a run, also if it has only come as far as Octavia's pace let
+// it.
 func (r *reconciler) remember(want wanted, is observed, todo plan.Plan, done apply.Result, err error) {
 	lb := r.found.balancer
 	// Also a request that failed may have been carried out.
@@ -113,9 +115,9 @@ func (r *reconciler) finish(ctx context.Context, want wanted, is observed) error
 	return r.announce(ctx)
 }
 
-// inheritedVIP is the VIP of a load balancer that is to be recreated with its address; nil for none.
-// Octavia deletes for longer than a reconcile waits, and then other creations may come first: before
-// is what the last reconcile has kept.
+// inheritedVIP is the VIP of a load balancer that is to be recreated with its address; nil for
+// none. Octavia deletes for longer than a reconcile waits, and then other creations may come first:
+// before is what the last reconcile has kept.
 func inheritedVIP(before *balancer.VIP, todo plan.Plan, done apply.Result, err error) *balancer.VIP {
 	deleted := slices.ContainsFunc(done.Done, func(step plan.Step) bool { _, is := step.(plan.DeleteLoadBalancer); return is })
 	deleting := done.LoadBalancer != nil && done.LoadBalancer.Status == balancer.PendingDelete

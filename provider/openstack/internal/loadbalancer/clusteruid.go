@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// clusterUID tells the cluster from all others: the UID of the namespace kube-system. It is asked for once.
+// clusterUID tells the cluster from all others: the UID of the namespace kube-system. It is asked
+// for once.
 type clusterUID struct {
 	kube func() (kubernetes.Interface, error)
 

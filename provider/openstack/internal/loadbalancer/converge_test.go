@@ -19,8 +19,9 @@ import (
 // More sequences are run by `make soak`.
 var sequences = flag.Uint64("sequences", 20, "how many random sequences to try")
 
-// Whatever the Service, the nodes and others in the cloud do, in whatever order: what there is in the end is what a new Service of this kind
-// gets, another pass writes nothing, and what is a user's is as it was.
+// Whatever the Service, the nodes and others in the cloud do, in whatever order: what there is in
+// the end is what a new Service of this kind gets, another pass writes nothing, and what is a
+// user's is as it was.
 func TestAnySequence_Converges(t *testing.T) {
 	t.Parallel()
 	for seed := range *sequences {
@@ -74,7 +75,8 @@ func newSequence(t *testing.T, seed uint64) *sequence {
 	// Octavia tells the time of a change to the second.
 	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 	s := &sequence{Rand: rand.New(rand.NewPCG(seed, 2)), time: now, site: newSite(t, openstacktest.WithClock(now))}
-	// A cluster may have no nodes at times, and then they do not tell where a load balancer is to be.
+	// A cluster may have no nodes at times, and then they do not tell where a load balancer is to
+	// be.
 	s.site.defaults.LoadBalancer.SubnetID = s.subnet
 	s.site.defaults.LoadBalancer.ManageSecurityGroups = seed%2 == 0
 	s.site.defaults.LoadBalancer.CreateMonitor = seed%3 == 0

@@ -366,7 +366,8 @@ func TestDeletion_GuestWhoseTagsSomebodyHasTaken_IsNotCutOff(t *testing.T) {
 	}
 }
 
-// The tree of statuses, from which a load balancer is read as a rule, does not show how a monitor checks.
+// The tree of statuses, from which a load balancer is read as a rule, does not show how a monitor
+// checks.
 func TestEnsure_MonitorsThatCheckOtherwise_AreChanged(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
@@ -413,7 +414,7 @@ func TestEnsure_GuestWhosePortIsTaken_LeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// Octavia deletes a load balancer for longer than a pass waits.
+// Octavia deletes a load balancer for longer than a reconcile waits.
 func TestEnsure_MadeAnewAfterALongDeletion_KeepsItsAddress(t *testing.T) {
 	t.Parallel()
 	for name, taken := range map[string]bool{"it is free": false, "somebody has taken it": true} {

@@ -15,9 +15,10 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// GetLoadBalancer implements cloudprovider.LoadBalancer. There is a load balancer as long as anything is left of it: upstream's
-// controller deletes only what exists, and floating IPs and security groups outlive a load balancer that somebody else has deleted. So do
-// the annotations of a Service that stays, if the CCM was killed after the load balancer had gone.
+// GetLoadBalancer implements cloudprovider.LoadBalancer. There is a load balancer as long as
+// anything is left of it: upstream's controller deletes only what exists, and floating IPs and
+// security groups outlive a load balancer that somebody else has deleted. So do the annotations of
+// a Service that stays, if the CCM was killed after the load balancer had gone.
 func (l *LoadBalancers) GetLoadBalancer(ctx context.Context, clusterName string, service *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
 	unlock, _, err := l.locks.lock(ctx, "service "+string(service.UID))
 	if err != nil {
@@ -44,14 +45,15 @@ func (l *LoadBalancers) GetLoadBalancer(ctx context.Context, clusterName string,
 	}
 	left := len(is.FloatingIPs) > 0 || is.SecurityGroup != nil || hasStaleAnnotation(service)
 	if !left && !requestsLoadBalancer(service) {
-		// Upstream deletes nothing then: the Service was refused, or Octavia has finished meanwhile.
+		// Upstream deletes nothing then: the Service was refused, or Octavia has finished
+		// meanwhile.
 		l.forget(service.UID)
 	}
 	return &v1.LoadBalancerStatus{}, left, nil
 }
 
-// EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer. It returns when all that was the Service's is gone, and has not been
-// only asked to go: nobody would look again.
+// EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer. It returns when all that was the
+// Service's is gone, and has not been only asked to go: nobody would look again.
 func (l *LoadBalancers) EnsureLoadBalancerDeleted(ctx context.Context, clusterName string, service *v1.Service) (err error) {
 	defer l.measure("loadbalancer_delete", &err)()
 	unlock, _, err := l.locks.lock(ctx, "service "+string(service.UID))
@@ -109,8 +111,8 @@ func (r *reconciler) delete(ctx context.Context) error {
 	}
 	end := r.config.Clock.Now().Add(deleteTimeout)
 	if lb := r.found.deleting; lb != nil && r.found.balancer == nil {
-		// The reconcile that deleted it has done the rest, unless it was interrupted: reading that can
-		// wait until the load balancer is gone.
+		// The reconcile that deleted it has done the rest, unless it was interrupted: reading that
+		// can wait until the load balancer is gone.
 		if err := r.waitUntilGone(ctx, lb, end); err != nil {
 			return err
 		}

@@ -7,6 +7,6 @@
 // reconcile. A deletion differs in its plan alone.
 //
 // Only the Octavia client caches what it has read, by load balancer and UpdatedAt. A reconcile does
-// not wait for long: while Octavia is at work it returns an api.RetryError, and the next one goes on
-// from what it finds. So a load balancer that is stuck delays no other.
+// not wait for long: while Octavia is at work it returns an api.RetryError, and the next one goes
+// on from what it finds. So a load balancer that is stuck delays no other.
 package loadbalancer

@@ -12,8 +12,8 @@ type notice struct {
 	warning         bool
 }
 
-// topic is what notices are about. Each pass comes to some of the topics, and says again all that
-// there is to say of them.
+// topic is what notices are about. Each reconcile comes to some of the topics, and says again all
+// that there is to say of them.
 type topic int
 
 const (

@@ -70,8 +70,9 @@ func stories() map[string]story {
 	}
 }
 
-// tell plays a story on a cloud of its own, up to the change and beyond, and then deletes the Service. fault is injected before the
-// change (or, if at is "creation" or "deletion", before that); nil: none is.
+// tell plays a story on a cloud of its own, up to the change and beyond, and then deletes the
+// Service. fault is injected before the change (or, if at is "creation" or "deletion", before
+// that); nil: none is.
 func tell(t *testing.T, kube *fake.Clientset, of story, at string, fault *openstacktest.Fault) (state string, writes int) {
 	t.Helper()
 	s := newSite(t)
@@ -185,7 +186,8 @@ func (s *site) picture() string {
 	return picture(s.Cloud, func(openstacktest.LoadBalancer) bool { return true })
 }
 
-// picture is what there is in the cloud of some load balancers and what belongs to load balancers, without ids.
+// picture is what there is in the cloud of some load balancers and what belongs to load balancers,
+// without ids.
 func picture(s *openstacktest.Cloud, of func(openstacktest.LoadBalancer) bool) string {
 	var lines []string
 	for _, lb := range s.LoadBalancers() {
@@ -241,8 +243,8 @@ func members(p openstacktest.Pool) string {
 	return strings.Join(all, " ") + " " + monitor
 }
 
-// A request that fails, with or without having been carried out, ends the pass. Whichever it is, the passes that follow make the same of
-// it, and the Service's deletion leaves nothing.
+// A request that fails, with or without having been carried out, ends the pass. Whichever it is,
+// the passes that follow make the same of it, and the Service's deletion leaves nothing.
 func TestFailure_AfterEachRequest_IsMadeGood(t *testing.T) {
 	t.Parallel()
 	for name, of := range stories() {

@@ -31,7 +31,8 @@ type Config struct {
 
 	// ClusterUID is that of the namespace kube-system. Nil: it is read by Kube.
 	ClusterUID func(context.Context) (string, error)
-	// Kube gives a client of the API server, whose requests end with the term. It is called for each use.
+	// Kube gives a client of the API server, whose requests end with the term. It is called for
+	// each use.
 	Kube func() (kubernetes.Interface, error)
 
 	Clock  clock.Clock
@@ -46,23 +47,25 @@ type Config struct {
 
 // Observer is told what is worth measuring. It must be safe for concurrent use, and return at once.
 type Observer interface {
-	// Reconciled is called after each pass with OCCM's name of the operation. That something is waited for is no error.
+	// Reconciled is called after each reconcile with OCCM's name of the operation. That something
+	// is waited for is no error.
 	Reconciled(operation string, err error, duration time.Duration)
 }
 
-// Pacing. None of it decides what is done.
+// Timeouts and delays. They change when something is done, not what.
 const (
-	// reconcileTimeout is how long a pass waits for Octavia, in all, before it is handed back.
+	// reconcileTimeout is how long a reconcile waits for Octavia in total.
 	reconcileTimeout = 4 * time.Second
-	// deleteTimeout is the same for a deletion. A deletion keeps a worker of the service controller
-	// wherever it waits.
+	// deleteTimeout is the same for a deletion. A deletion occupies a worker of the service
+	// controller wherever it waits.
 	deleteTimeout = 10 * time.Second
 	// listMaxAge is how old a list of load balancers may be that tells whether one is ready.
 	listMaxAge = 2 * time.Second
-	// A pass that is handed back comes again after a tenth of the time that it has been waited for, within these bounds.
+	// A waiting Service is retried after a tenth of the time that it has waited, within these
+	// bounds.
 	minRetryDelay, maxRetryDelay = time.Second, 15 * time.Second
-	// refusalRecheck is after how long it is looked again whether the reason not to serve a Service still holds. A change of the Service is
-	// seen at once.
+	// refusalRecheck is when a refused Service is checked again. A change of the Service is seen at
+	// once.
 	refusalRecheck = 5 * time.Minute
 )
 
@@ -93,7 +96,8 @@ func New(config Config) *LoadBalancers {
 	return l
 }
 
-// EndWith has no repairs made any more when the channel is closed: the term is about to end, and waits for what goes on.
+// EndWith has no repairs made any more when the channel is closed: the term is about to end, and
+// waits for what goes on.
 func (l *LoadBalancers) EndWith(stop <-chan struct{}) { l.repairs.endWith(stop) }
 
 // Close ends the repairs, and waits for those under way.
@@ -104,17 +108,19 @@ func (l *LoadBalancers) GetLoadBalancerName(_ context.Context, clusterName strin
 	return identity(clusterName, "", service).LoadBalancerName()
 }
 
-// EnsureLoadBalancer implements cloudprovider.LoadBalancer. A load balancer that is not ready yet is an api.RetryError.
+// EnsureLoadBalancer implements cloudprovider.LoadBalancer. A load balancer that is not ready yet
+// is an api.RetryError.
 //
-// If the provider has informers the nodes are theirs, and not the caller's: upstream's node sync and its service workers do not wait for
-// each other, so the older list of nodes may come last.
+// If the provider has informers the nodes are theirs, and not the caller's: upstream's node sync
+// and its service workers do not wait for each other, so the older list of nodes may come last.
 func (l *LoadBalancers) EnsureLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (status *v1.LoadBalancerStatus, err error) {
 	defer l.measure("loadbalancer_ensure", &err)()
 	return l.ensure(ctx, request{cluster: clusterName, service: service, nodes: nodes, create: true})
 }
 
-// UpdateLoadBalancer implements cloudprovider.LoadBalancer. It does what EnsureLoadBalancer does, but makes no load balancer: upstream's node
-// sync may come with a Service that has been deleted meanwhile.
+// UpdateLoadBalancer implements cloudprovider.LoadBalancer. It does what EnsureLoadBalancer does,
+// but makes no load balancer: upstream's node sync may come with a Service that has been deleted
+// meanwhile.
 func (l *LoadBalancers) UpdateLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (err error) {
 	defer l.measure("loadbalancer_update", &err)()
 	_, err = l.ensure(ctx, request{cluster: clusterName, service: service, nodes: nodes})

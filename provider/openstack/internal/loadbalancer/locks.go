@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// locks are one lock for each name, which can be waited for with a context. The zero value is of use.
+// locks are one lock for each name, which can be waited for with a context. The zero value is of
+// use.
 type locks struct {
 	mu   sync.Mutex
 	held map[string]*lock
@@ -17,7 +18,8 @@ type lock struct {
 	users int
 }
 
-// lock returns when the caller holds the lock of the name. waited tells whether somebody else held it.
+// lock returns when the caller holds the lock of the name. waited tells whether somebody else held
+// it.
 func (l *locks) lock(ctx context.Context, name string) (unlock func(), waited bool, err error) {
 	mine := l.enter(name)
 	select {

@@ -35,7 +35,8 @@ func (o *objects) listers() (corelisters.ServiceLister, corelisters.NodeLister, 
 	return o.services, o.nodes, o.synced != nil && o.synced()
 }
 
-// current is the Service as it is now, or as the caller has it if that is all that is known; false if it wants no load balancer.
+// current is the Service as it is now, or as the caller has it if that is all that is known; false
+// if it wants no load balancer.
 func (o *objects) current(service *v1.Service) (*v1.Service, bool) {
 	services, _, synced := o.listers()
 	if !synced {
@@ -48,8 +49,9 @@ func (o *objects) current(service *v1.Service) (*v1.Service, bool) {
 	return now, requestsLoadBalancer(now)
 }
 
-// requestsLoadBalancer tells whether the Service requests a load balancer. Upstream's controller leaves those with a class to others; a host may have a
-// controller of its own for one, with this provider.
+// requestsLoadBalancer tells whether the Service requests a load balancer. Upstream's controller
+// leaves those with a class to others; a host may have a controller of its own for one, with this
+// provider.
 func requestsLoadBalancer(service *v1.Service) bool {
 	return service.Spec.Type == v1.ServiceTypeLoadBalancer && service.DeletionTimestamp == nil
 }
@@ -66,8 +68,8 @@ func (o *objects) nodesOr(given []*v1.Node) []*v1.Node {
 	return all
 }
 
-// SetInformers has Services and nodes read from informers, and load balancers repaired that do not fit the nodes any more. It is
-// called before the informers are started.
+// SetInformers has Services and nodes read from informers, and load balancers repaired that do not
+// fit the nodes any more. It is called before the informers are started.
 func (l *LoadBalancers) SetInformers(factory informers.SharedInformerFactory) {
 	services, nodes := factory.Core().V1().Services(), factory.Core().V1().Nodes()
 	servicesSynced, nodesSynced := services.Informer().HasSynced, nodes.Informer().HasSynced
@@ -101,7 +103,8 @@ func (l *LoadBalancers) forgetDeleted(object any) {
 	}
 }
 
-// differ tells whether two states of a node may make different members. Most changes of a node are only news of its health.
+// differ tells whether two states of a node may make different members. Most changes of a node are
+// only news of its health.
 func differ(before, after *v1.Node) bool {
 	return before.UID != after.UID || before.Spec.ProviderID != after.Spec.ProviderID ||
 		!maps.Equal(before.Labels, after.Labels) || !slices.Equal(before.Status.Addresses, after.Status.Addresses) ||

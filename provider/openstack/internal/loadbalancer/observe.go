@@ -43,8 +43,8 @@ func (r *reconciler) find(ctx context.Context) error {
 	return r.tellFound(err)
 }
 
-// lockFound locks the load balancer, and looks again if another Service may have written to it since
-// the list was begun.
+// lockFound locks the load balancer, and looks again if another Service may have written to it
+// since the list was begun.
 func (r *reconciler) lockFound(ctx context.Context, begun time.Time) error {
 	id := r.found.balancer.ID
 	unlock, waited, err := r.locks.lock(ctx, "load balancer "+id)
@@ -160,8 +160,8 @@ type observed struct {
 	contents *balancer.Contents
 	// known is what the cache knew.
 	known octavia.Known
-	// read: the contents were read now. complete: they were read to the last field, if not known to be
-	// as wanted.
+	// read: the contents were read now. complete: they were read to the last field, if not known to
+	// be as wanted.
 	read, complete bool
 	// withoutGroup: the security group was not read, because nothing has changed.
 	withoutGroup bool

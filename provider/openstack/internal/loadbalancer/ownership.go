@@ -18,23 +18,25 @@ type claim struct {
 	// balancer is nil if there is none.
 	balancer *balancer.LoadBalancer
 	role     balancer.Role
-	// duplicates were also made for the Service: a request of a leader that was replaced while it was under way may have been carried
-	// out after its successor looked.
+	// duplicates were also made for the Service: a request of a leader that was replaced while it
+	// was under way may have been carried out after its successor looked.
 	duplicates []balancer.LoadBalancer
 	// deleting is one that was the Service's and is not gone yet; nil for none.
 	deleting *balancer.LoadBalancer
-	// lost: the Service was served by a load balancer that does not exist any more.
+	// lost: the Service was served by a load balancer that no longer exists.
 	lost bool
 }
 
 // clockSkew is how much later than Octavia's the clock of the API server may be.
 const clockSkew = time.Minute
 
-// claimOf finds the load balancer of a Service among all of the project. named is the id in the Service's annotation; "" for none.
+// claimOf finds the load balancer of a Service among all of the project. named is the id in the
+// Service's annotation; "" for none.
 //
-// A load balancer is the Service's own if the tags say so or if it is as OCCM makes it, to the letter, and bears no tags of another. A name
-// alone proves nothing: clusters of the same name have load balancers of the same names in one project. Without the annotation, which OCCM
-// writes with the first success, it must also be younger than the Service.
+// A load balancer is the Service's own if the tags say so or if it is as OCCM makes it, to the
+// letter, and bears no tags of another. A name alone proves nothing: clusters of the same name have
+// load balancers of the same names in one project. Without the annotation, which OCCM writes with
+// the first success, it must also be younger than the Service.
 func claimOf(id balancer.Identity, service *v1.Service, named string, all []balancer.LoadBalancer, tagged bool) (claim, error) {
 	if named != "" {
 		return claimNamed(id, service, named, all, tagged)
@@ -100,7 +102,8 @@ func claimUnnamed(id balancer.Identity, service *v1.Service, all []balancer.Load
 	return claim{}
 }
 
-// claimOwn makes the first one that lives the Service's. Only those that the tags show to be made for the Service are duplicates.
+// claimOwn makes the first one that lives the Service's. Only those that the tags show to be made
+// for the Service are duplicates.
 func claimOwn(id balancer.Identity, own []balancer.LoadBalancer) claim {
 	c := claim{role: balancer.Owner}
 	for _, lb := range own {
@@ -144,8 +147,8 @@ func isOwn(id balancer.Identity, lb balancer.LoadBalancer, tagged bool) bool {
 	return false
 }
 
-// isTaggedOwn tells whether the tags say that it was made for the Service. A guest's tags are the same, but not the name. The cluster's name in
-// it may have changed.
+// isTaggedOwn tells whether the tags say that it was made for the Service. A guest's tags are the
+// same, but not the name. The cluster's name in it may have changed.
 func isTaggedOwn(id balancer.Identity, lb balancer.LoadBalancer) bool {
 	if balancer.ClusterOf(lb.Tags) != id.ClusterUID || !slices.Contains(lb.Tags, id.ServiceTag()) {
 		return false
@@ -164,7 +167,8 @@ func isYounger(lb balancer.LoadBalancer, service *v1.Service) bool {
 	return !lb.CreatedAt.Before(service.CreationTimestamp.Add(-clockSkew))
 }
 
-// wasServed tells whether the Service had a load balancer that worked. OCCM leaves its annotations when the Service's type changes.
+// wasServed tells whether the Service had a load balancer that worked. OCCM leaves its annotations
+// when the Service's type changes.
 func wasServed(service *v1.Service) bool {
 	return len(service.Status.LoadBalancer.Ingress) > 0 || service.Annotations[settings.AnnotationLoadBalancerAddress] != ""
 }

@@ -22,7 +22,8 @@ type Preview struct {
 	Plan    plan.Plan
 }
 
-// Preview tells what would be done for a Service, or for its deletion if it is being deleted, and does nothing. All there is is compared.
+// Preview tells what would be done for a Service, or for its deletion if it is being deleted, and
+// does nothing. All there is is compared.
 func (l *LoadBalancers) Preview(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (Preview, error) {
 	r := &reconciler{
 		LoadBalancers: l,

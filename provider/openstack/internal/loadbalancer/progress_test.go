@@ -18,7 +18,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// The CCM was killed when the load balancer had gone, and the Service, which is of another type now, had not been told.
+// The CCM was killed when the load balancer had gone, and the Service, which is of another type
+// now, had not been told.
 func TestGet_AnnotationsOfALoadBalancerThatIsGone_AreLeftOfIt(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
@@ -53,7 +54,8 @@ func TestGet_AnnotationsOfALoadBalancerThatIsGone_AreLeftOfIt(t *testing.T) {
 	}
 }
 
-// A plan of many steps takes many passes when Octavia takes its time with each. As long as it goes on the pauses between them do not grow.
+// A plan of many steps takes many passes when Octavia takes its time with each. As long as it goes
+// on the pauses between them do not grow.
 func TestEnsure_StepByStep_PausesDoNotGrow(t *testing.T) {
 	t.Parallel()
 	s, now := newTickingSite(t, openstacktest.WithProvisioning(10*time.Second))
@@ -87,8 +89,8 @@ func TestEnsure_StepByStep_PausesDoNotGrow(t *testing.T) {
 	serve()
 }
 
-// Octavia makes the load balancers of a project one after the other, and tells of each when it is made. So a few are asked for at a time, and
-// each is made once.
+// Octavia makes the load balancers of a project one after the other, and tells of each when it is
+// made. So a few are asked for at a time, and each is made once.
 func TestEnsure_ManyAtOnce_AFewAreAskedForAtATime(t *testing.T) {
 	t.Parallel()
 	const many, few, creation = 12, 4, 50 * time.Millisecond
@@ -129,7 +131,8 @@ func TestEnsure_ManyAtOnce_AFewAreAskedForAtATime(t *testing.T) {
 	}
 }
 
-// The address of a load balancer that is made anew is kept while the old one goes, and while it is others' turn.
+// The address of a load balancer that is recreated is kept while the old one goes, and while it is
+// others' turn.
 func TestBequeathed_UntilTheNewOneIsBegun(t *testing.T) {
 	t.Parallel()
 	remove, create := plan.DeleteLoadBalancer{ID: "old"}, plan.CreateLoadBalancer{LoadBalancer: balancer.LoadBalancer{VIP: balancer.VIP{Address: "10.0.0.9"}}}

@@ -19,21 +19,23 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 )
 
-// Pacing of repairs.
+// Limits of repairs.
 const (
 	// workers is how many load balancers are repaired at a time.
 	workers = 8
-	// deepScanBatch is how many load balancers are read to the last field in a period, which takes a request for each of their ports: after a start
-	// none has been yet.
+	// deepScanBatch is how many load balancers are compared in all fields in a period. That takes a
+	// request for each of their ports.
 	deepScanBatch = 20
-	// nodeDebounce is how long nodes must have been left alone: changes come in bursts, and upstream's node sync does its part first.
+	// nodeDebounce is how long nodes must not have changed: changes come in bursts, and upstream's
+	// node sync does its part first.
 	nodeDebounce = time.Second
 	// A repair that failed is tried again after such a pause, which doubles.
 	firstRetry, lastRetry = 5 * time.Second, 5 * time.Minute
 )
 
-// repairs are the passes that nobody asked for. Upstream's service controller does not see what changes in the cloud, and of nodes only that
-// there are others: not their addresses, their labels (a Service may select by them), or that they are about to go.
+// repairs are the passes that nobody asked for. Upstream's service controller does not see what
+// changes in the cloud, and of nodes only that there are others: not their addresses, their labels
+// (a Service may select by them), or that they are about to go.
 //
 // They begin with the first pass that is asked for: before that nobody may act for Services here.
 type repairs struct {
@@ -61,7 +63,8 @@ type repair struct {
 	all bool
 	// deep: all fields of all parts are compared, if that was not done since something changed.
 	deep bool
-	// begun: an earlier pass has not come to its end, so there is something left to do, whatever nodes are like now.
+	// begun: an earlier reconcile has not come to its end, so there is something left to do,
+	// whatever nodes are like now.
 	begun bool
 }
 
@@ -202,7 +205,8 @@ func (r *repairs) settle(item repair, err error) {
 	}
 }
 
-// do makes a pass, unless the Service has gone, or nodes have changed in a way that does not matter and nothing is left of an earlier pass.
+// do makes a pass, unless the Service has gone, or nodes have changed in a way that does not matter
+// and nothing is left of an earlier reconcile.
 func (r *repairs) do(item repair) error {
 	service, cluster, ok := r.of.served(item.service)
 	if !ok || !item.all && !item.begun && !r.of.stale(r.ctx, service) {

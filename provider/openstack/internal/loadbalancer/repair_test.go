@@ -112,7 +112,8 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	}
 }
 
-// What a repair has begun it goes on with: Octavia may need longer for one step than a pass waits, and upstream knows nothing of it.
+// What a repair has begun it goes on with: Octavia may need longer for one step than a reconcile
+// waits, and upstream knows nothing of it.
 func TestRepair_ThatIsNotDoneInOnePass_IsGoneOnWith(t *testing.T) {
 	t.Parallel()
 	for name, hinder := range map[string]func(s *site, id string) (remove func()){

@@ -225,7 +225,7 @@ func (c *cluster) ensure(service *v1.Service, nodes ...*v1.Node) *v1.LoadBalance
 	return nil
 }
 
-// forgetList does what time would: the next pass sees the load balancers as they are.
+// forgetList does what time would: the next reconcile sees the load balancers as they are.
 func (c *cluster) forgetList() error {
 	_, err := c.config.Octavia.LoadBalancers(c.site.t.Context(), 0)
 	return err

@@ -44,8 +44,8 @@ func (s *site) tags(id string) []string {
 	return lb.Tags
 }
 
-// Who writes a load balancer's tags replaces all of them. A list of some moments ago, which is good enough to see whether Octavia is done, does
-// not show those that others have put there since.
+// Who writes a load balancer's tags replaces all of them. A list of some moments ago, which is good
+// enough to see whether Octavia is done, does not show those that others have put there since.
 func TestEnsure_TagsOfOthersSinceTheLastList_Stay(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)

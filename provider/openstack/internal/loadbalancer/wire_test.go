@@ -57,7 +57,8 @@ func polls(counts map[string]int) int {
 	return counts["loadbalancer_list"] + counts["loadbalancer_get"]
 }
 
-// D21: what is asked does not grow with ports and nodes, is asked once, and not again when nothing has changed.
+// D21: what is asked does not grow with ports and nodes, is asked once, and not again when nothing
+// has changed.
 func TestEnsure_CountsOfRequests(t *testing.T) {
 	t.Parallel()
 	s, _ := newTickingSite(t, openstacktest.WithProvisioning(50*time.Millisecond))
@@ -90,7 +91,8 @@ func TestEnsure_CountsOfRequests(t *testing.T) {
 	}
 }
 
-// A node that comes or goes is the work of one member to Octavia, whose id is known without another question; more than one are one request.
+// A node that comes or goes is the work of one member to Octavia, whose id is known without another
+// question; more than one are one request.
 func TestEnsure_NodeComesOrGoes_OneMemberIsAskedFor(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -126,8 +128,8 @@ func TestEnsure_NodeComesOrGoes_OneMemberIsAskedFor(t *testing.T) {
 	step("one of the two goes", map[string]int{"loadbalancer_members_update": 2}, nodes[2], nodes[3])
 }
 
-// While Octavia deletes a load balancer nothing else is asked for in each pass, and all is gone in the end, also when somebody
-// else has asked for the deletion.
+// While Octavia deletes a load balancer nothing else is asked for in each reconcile, and all is
+// gone in the end, also when somebody else has asked for the deletion.
 func TestDelete_TakesLong_OnlyTheLoadBalancerIsLookedAt(t *testing.T) {
 	t.Parallel()
 	for name, others := range map[string]bool{"by the Service's deletion": false, "by somebody else": true} {
@@ -162,7 +164,8 @@ func TestDelete_TakesLong_OnlyTheLoadBalancerIsLookedAt(t *testing.T) {
 
 func isOfAService(g openstacktest.SecurityGroup) bool { return strings.HasPrefix(g.Name, "lb-sg-") }
 
-// A typo in what counts only when a load balancer is made must not take the Service from its nodes, nor the load balancer from it.
+// A typo in what counts only when a load balancer is made must not take the Service from its nodes,
+// nor the load balancer from it.
 func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -200,7 +203,7 @@ func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
 	}
 }
 
-// D39, and the more so when a load balancer is made anew.
+// D39, and the more so when a load balancer is recreated.
 func TestEnsure_RecreationWithOthersListenerInIt_ReadsBeforeItDeletes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -1,11 +1,13 @@
-// Package apply carries out plans: it takes their steps one after another, and waits where Octavia needs it.
+// Package apply carries out plans: it takes their steps one after another, and waits where Octavia
+// needs it.
 //
-// Octavia changes one thing of a load balancer at a time, and refuses the next one until it is done. So before each step on the load balancer
-// the one before must be done, which takes from a second to minutes. Steps with Neutron wait for nothing, and after the last step nobody
-// waits.
+// Octavia changes one thing of a load balancer at a time, and refuses the next one until it is
+// done. So before each step on the load balancer the one before must be done, which takes from a
+// second to minutes. Steps with Neutron wait for nothing, and after the last step no caller waits.
 //
-// A run does not last: after its patience it ends with a [PendingError], and the rest of its plan is forgotten. What there is then is what the
-// next plan is made from. So nothing is ever undone, and no step needs to know of the runs before.
+// A run does not last: after its timeout it ends with a [PendingError], and the rest of its plan
+// is forgotten. What there is then is what the next plan is made from. So nothing is ever undone,
+// and no step needs to know of the runs before.
 package apply
 
 import (
@@ -73,7 +75,7 @@ type Neutron interface {
 type Config struct {
 	Octavia Octavia
 	Neutron Neutron
-	// Clock is what patience goes by. Default: the real one.
+	// Clock is what timeouts go by. Default: the real one.
 	Clock clock.Clock
 	// Logger tells each step that is done.
 	Logger logr.Logger
@@ -81,21 +83,24 @@ type Config struct {
 	Trouble *trouble.Report
 }
 
-// Executor carries out plans, many at a time. It keeps nothing between them. The caller sees to it that no two plans at a time are for one
-// load balancer.
+// Executor carries out plans, many at a time. It keeps nothing between them. The caller sees to it
+// that no two plans at a time are for one load balancer.
 type Executor struct {
 	octavia Octavia
 	neutron Neutron
 	clock   clock.Clock
 	logger  logr.Logger
 	trouble *trouble.Report
-	// making has an entry for each creation of a load balancer that Octavia has been asked for and has not answered.
+	// making has an entry for each creation of a load balancer that Octavia has been asked for and
+	// has not answered.
 	making chan struct{}
 }
 
-// maxMaking is how many load balancers are asked for at a time. Octavia answers when all below a load balancer is in its database, and holds the
-// project's quota until then: so it makes one after the other, and who comes last waits for all. More at a time would not be made sooner; but
-// an answer that takes longer than the client waits for it is lost, and a load balancer that no answer and no list yet tells of is made twice.
+// maxMaking is how many load balancers are asked for at a time. Octavia answers when all below a
+// load balancer is in its database, and holds the project's quota until then: so it makes one after
+// the other, and who comes last waits for all. More at a time would not be made sooner; but an
+// answer that takes longer than the client waits for it is lost, and a load balancer that no answer
+// and no list yet tells of is made twice.
 const maxMaking = 4
 
 // New makes no request.
@@ -111,18 +116,22 @@ func New(config Config) *Executor {
 
 // State is what a run begins with.
 type State struct {
-	// LoadBalancer is what the plan was made for, as it was seen last: its ID, VIP, status and tags count. Nil: there is none.
+	// LoadBalancer is what the plan was made for, as it was seen last: its ID, VIP, status and tags
+	// count. Nil: there is none.
 	LoadBalancer *balancer.LoadBalancer
-	// Timeout is how long the run may wait for Octavia, in all. 0: it takes the steps that need no waiting.
+	// Timeout is how long the run may wait for Octavia, in all. 0: it takes the steps that need no
+	// waiting.
 	Timeout time.Duration
 }
 
 // Result is what a run has done, whatever its error.
 type Result struct {
-	// LoadBalancer is the one that was made, or the one that the run began with, as it was seen last; after a step that changed it its
-	// status is PENDING, whether it still is or not. It is nil if there is none.
+	// LoadBalancer is the one that was made, or the one that the run began with, as it was seen
+	// last; after a step that changed it its status is PENDING, whether it still is or not. It is
+	// nil if there is none.
 	LoadBalancer *balancer.LoadBalancer
-	// FloatingIP is the one that was made, or attached. Of one that was attached only ID, Address and PortID are known. Nil: none was.
+	// FloatingIP is the one that was made, or attached. Of one that was attached only ID, Address
+	// and PortID are known. Nil: none was.
 	FloatingIP *balancer.FloatingIP
 	// Done are the steps that were taken. That of a [plan.CreateMember] has the member's id.
 	Done []plan.Step
@@ -130,16 +139,16 @@ type Result struct {
 	Complete bool
 }
 
-// Run takes the steps of a plan until one fails. Its errors are all a [StepError], and have in their chain, where the caller is to do
-// something about it:
+// Run takes the steps of a plan until one fails. Its errors are all a [StepError], and have in
+// their chain, where the caller is to do something about it:
 //
-//   - [PendingError]: Octavia is at work, and the patience is at its end. The next pass goes on.
-//   - [ErrQueued]: the load balancer is not begun, since others are, and the patience is at its end. The next pass begins anew.
+//   - [PendingError]: Octavia is at work, and the timeout is over. The next reconcile goes on.
+//   - [ErrQueued]: the load balancer is not begun, because others are, and the timeout is over. The next reconcile begins anew.
 //   - [ErrFailed]: the load balancer is in ERROR, and the step is none that mends it.
-//   - [ErrGone]: what the step is for does not exist any more. The next pass sees what there is.
-//   - [ErrChanged]: the load balancer's tags are not what they were, and the step would replace them, or delete it. The next pass sees what they
+//   - [ErrGone]: what the step is for no longer exists. The next reconcile sees what there is.
+//   - [ErrChanged]: the load balancer's tags are not what they were, and the step would replace them, or delete it. The next reconcile sees what they
 //     are. A plan with such a step does nothing at all if they have changed before it.
-//   - [ErrNotDeleted]: Octavia was asked to delete something, and it is there. The next pass asks again.
+//   - [ErrNotDeleted]: Octavia was asked to delete something, and it is there. The next reconcile asks again.
 //   - the error of ctx, as soon as it ends. The request that was under way may have been carried out.
 //
 // Anything else is what Octavia or Neutron has said.

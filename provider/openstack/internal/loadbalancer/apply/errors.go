@@ -12,13 +12,15 @@ import (
 var (
 	// ErrFailed is of a step on a load balancer that is in ERROR.
 	ErrFailed = errors.New("in ERROR")
-	// ErrGone is of a step for what does not exist any more.
+	// ErrGone is of a step for what no longer exists.
 	ErrGone = errors.New("it no longer exists")
-	// ErrChanged is of a step that would replace the load balancer's tags, or delete it, when they are not what the plan was made for.
+	// ErrChanged is of a step that would replace the load balancer's tags, or delete it, when they
+	// are not what the plan was made for.
 	ErrChanged = errors.New("its tags were changed concurrently")
 	// ErrNotDeleted is of what is there after Octavia has deleted it.
 	ErrNotDeleted = errors.New("is not deleted")
-	// ErrQueued is of a load balancer that is not begun yet, since others are being made. No request was made for it.
+	// ErrQueued is of a load balancer that is not begun yet, because others are being made. No
+	// request was made for it.
 	ErrQueued = errors.New("queued: Octavia creates the load balancers of a project one at a time")
 )
 
@@ -38,12 +40,13 @@ func (e *StepError) Error() string {
 // Unwrap is why.
 func (e *StepError) Unwrap() error { return e.err }
 
-// PendingError is of a step that would have to wait longer for Octavia than the run may. It is [octavia.ErrPending], too.
+// PendingError is of a step that would have to wait longer for Octavia than the run may. It is
+// [octavia.ErrPending], too.
 type PendingError struct {
 	// LoadBalancerID is what is waited for.
 	LoadBalancerID string
-	// Status is the last one that was seen. It is ACTIVE if Octavia refuses the step all the same, which it does while a pool is in ERROR, or is
-	// being changed.
+	// Status is the last one that was seen. It is ACTIVE if Octavia refuses the step all the same,
+	// which it does while a pool is in ERROR, or is being changed.
 	Status balancer.Status
 	// Waits is the step that waits.
 	Waits plan.Step

@@ -11,8 +11,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-// breath is the pause before a change that Octavia has refused twice, although the load balancer was ready: for there is more that can be busy
-// than the load balancer tells.
+// breath is the pause before a change that Octavia has refused twice, although the load balancer
+// was ready: for there is more that can be busy than the load balancer tells.
 const breath = time.Second
 
 // run is a plan on its way.
@@ -22,10 +22,12 @@ type run struct {
 	result Result
 	// step is the one that is being taken.
 	step plan.Step
-	// tags are the load balancer's as the plan, or a step of it, has them. fresh: they were seen to be so, and nothing was waited for since.
+	// tags are the load balancer's as the plan, or a step of it, has them. fresh: they were seen to
+	// be so, and nothing was waited for since.
 	tags  []string
 	fresh bool
-	// made are the ids of the listeners and pools that earlier steps have made, and group is that of the security group.
+	// made are the ids of the listeners and pools that earlier steps have made, and group is that
+	// of the security group.
 	made  map[thing]string
 	group string
 }
@@ -54,7 +56,8 @@ func (r *run) mark(status balancer.Status) {
 	}
 }
 
-// change makes a request that changes the load balancer, or what is below it, as soon as Octavia is done with what it is at.
+// change makes a request that changes the load balancer, or what is below it, as soon as Octavia is
+// done with what it is at.
 func (r *run) change(ctx context.Context, request func() error) error {
 	return r.attempt(ctx, request, false)
 }
@@ -64,8 +67,8 @@ func (r *run) mend(ctx context.Context, request func() error) error {
 	return r.attempt(ctx, request, true)
 }
 
-// attempt repeats the request while it is refused for the state of what it is for, and once if its outcome is unknown: after
-// that, if it is.
+// attempt repeats the request while it is refused for the state of what it is for, and once if its
+// outcome is unknown: after that, if it is.
 func (r *run) attempt(ctx context.Context, request func() error, mends bool) error {
 	for refusals := 0; ; refusals++ {
 		err := r.settle(ctx, mends)
@@ -88,13 +91,14 @@ func (r *run) attempt(ctx context.Context, request func() error, mends bool) err
 				return err
 			}
 		}
-		// It is not what it was when it was seen last. It is looked at once, even with no patience left.
+		// It is not what it was when it was seen last. It is looked at once, even with no patience
+		// left.
 		r.mark(balancer.PendingUpdate)
 	}
 }
 
-// settle waits until the load balancer is not PENDING. One that is not known to be is not looked at. In ERROR Octavia refuses all but what
-// mends it.
+// settle waits until the load balancer is not PENDING. One that is not known to be is not looked
+// at. In ERROR Octavia refuses all but what mends it.
 func (r *run) settle(ctx context.Context, mends bool) error {
 	if r.status().Pending() {
 		if err := r.wait(ctx); err != nil {

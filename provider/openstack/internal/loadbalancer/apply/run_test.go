@@ -197,7 +197,8 @@ func TestRun_LogsALineForEachStep(t *testing.T) {
 	}
 }
 
-// Whatever request of a plan fails, before it took effect or after: the error names its step, and nothing else is done.
+// Whatever request of a plan fails, before it took effect or after: the error names its step, and
+// nothing else is done.
 func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
 	for name, story := range stories() {
 		s := newSite(t)
@@ -241,7 +242,8 @@ func TestRun_FaultAtTheLook_StopsThere(t *testing.T) {
 	start, steps := creation(s)
 	s.Inject(openstacktest.Fault{Operation: "loadbalancer_get", Status: http.StatusInternalServerError})
 	s.Inject(openstacktest.Fault{Operation: "loadbalancer_list", Status: http.StatusInternalServerError})
-	// Octavia takes no time here, which the answer to the creation tells: the pool is made, and then it is looked.
+	// Octavia takes no time here, which the answer to the creation tells: the pool is made, and
+	// then it is looked.
 	done, err := s.run(start, unlimited, steps...)
 	var failed *StepError
 	if !errors.As(err, &failed) || failed.Number != 4 || names(done.Done) != names(steps[:3]) {
@@ -319,7 +321,7 @@ func TestRun_PendingForEver_EndsWithTheStepThatWaits(t *testing.T) {
 	}
 }
 
-// A run's patience is for all its waits together.
+// A run's timeout is for all its waits together.
 func TestRun_Patience_IsOneForAllWaits(t *testing.T) {
 	s := newSlowSite(t, 3*time.Second)
 	start, lb := s.add("lb")
@@ -342,7 +344,8 @@ func TestRun_Patience_IsOneForAllWaits(t *testing.T) {
 	}
 }
 
-// What is found busy, although it was not when it was seen, is waited for. Both of Octavia's texts mean that.
+// What is found busy, although it was not when it was seen, is waited for. Both of Octavia's texts
+// mean that.
 func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 	for name, step := range map[string]func(openstacktest.LoadBalancer) plan.Step{
 		"the load balancer itself": func(lb openstacktest.LoadBalancer) plan.Step {
@@ -378,7 +381,8 @@ func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 	}
 }
 
-// A deletion that may have been carried out is asked for again, but not before Octavia is done with what it is at.
+// A deletion that may have been carried out is asked for again, but not before Octavia is done with
+// what it is at.
 func TestRun_UncertainDeletion_IsLookedAtBeforeItIsAskedForAgain(t *testing.T) {
 	for name, fault := range map[string]openstacktest.Fault{
 		"502": {Status: http.StatusBadGateway}, "504, carried out": {Status: http.StatusGatewayTimeout, AfterEffect: true},
@@ -580,7 +584,8 @@ func TestRun_LoadBalancerGoneWhileWaitedFor_IsErrGone(t *testing.T) {
 	}
 }
 
-// A plan that ends with the load balancer's tags, or its deletion, takes time: what others have done until then counts.
+// A plan that ends with the load balancer's tags, or its deletion, takes time: what others have
+// done until then counts.
 func TestRun_TagsChangeMeanwhile_IsErrChanged(t *testing.T) {
 	for name, last := range map[string]func(id string) plan.Step{
 		"tags":     func(id string) plan.Step { return plan.UpdateLoadBalancer{ID: id, Tags: []string{}} },
@@ -611,7 +616,8 @@ func TestRun_TagsChangeMeanwhile_IsErrChanged(t *testing.T) {
 	}
 }
 
-// Octavia accepts a deletion, and tells only later whether it could delete: the load balancer is ACTIVE then, and what was to go is in ERROR.
+// Octavia accepts a deletion, and tells only later whether it could delete: the load balancer is
+// ACTIVE then, and what was to go is in ERROR.
 func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
 	s := newSlowSite(t, time.Second)
 	start, lb := s.add("lb")
@@ -830,7 +836,8 @@ type unknown struct{}
 
 func (unknown) String() string { return "do the unknown" }
 
-// A floating IP must not lead to another load balancer than the one that is meant, nor another one to it.
+// A floating IP must not lead to another load balancer than the one that is meant, nor another one
+// to it.
 func TestAttachFloatingIP_OfWhatIsNotKnown_IsAnError(t *testing.T) {
 	s := newSite(t)
 	start, _ := s.add("lb")

@@ -49,7 +49,8 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	return makeSite(t, nil, options...)
 }
 
-// newSlowSite makes a site in which Octavia takes its time for each change. Time goes on when somebody waits for it.
+// newSlowSite makes a site in which Octavia takes its time for each change. Time goes on when
+// somebody waits for it.
 func newSlowSite(t *testing.T, provisioning time.Duration, options ...openstacktest.Option) *site {
 	t.Helper()
 	c := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -167,7 +168,7 @@ func (s *site) refusals() int {
 	return n
 }
 
-// unlimited is a run's patience that nothing outlasts.
+// unlimited is a run's timeout that nothing outlasts.
 const unlimited = 24 * time.Hour
 
 // run takes steps on the load balancer as it is, nil for none.

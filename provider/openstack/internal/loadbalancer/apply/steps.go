@@ -60,7 +60,8 @@ func (r *run) take(ctx context.Context, step plan.Step) error {
 	return r.takeWithNeutron(ctx, step)
 }
 
-// createLoadBalancer waits for the one before to be gone, which may have the address that the new one is to have.
+// createLoadBalancer waits for the one before to be gone, which may have the address that the new
+// one is to have.
 func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer) error {
 	if r.status() == balancer.PendingDelete {
 		switch err := r.settle(ctx, false); {
@@ -110,8 +111,9 @@ func (r *run) queue(ctx context.Context) error {
 	}
 }
 
-// isFinal tells whether the step is for the whole load balancer and cannot be taken back: who writes its tags replaces all of them. What others have put
-// there since it was seen would be lost, and it may be another cluster's by now.
+// isFinal tells whether the step is for the whole load balancer and cannot be taken back: who
+// writes its tags replaces all of them. What others have put there since it was seen would be lost,
+// and it may be another cluster's by now.
 func isFinal(step plan.Step) bool {
 	switch step.(type) {
 	case plan.UpdateLoadBalancer, plan.DeleteLoadBalancer:
@@ -120,7 +122,8 @@ func isFinal(step plan.Step) bool {
 	return false
 }
 
-// seeTagsAhead is seeTags before the first step. That the load balancer is gone keeps nothing else from being done.
+// seeTagsAhead is seeTags before the first step. That the load balancer is gone keeps nothing else
+// from being done.
 func (r *run) seeTagsAhead(ctx context.Context) error {
 	if err := r.seeTags(ctx); !errors.Is(err, octavia.ErrNotFound) {
 		return err
@@ -128,7 +131,8 @@ func (r *run) seeTagsAhead(ctx context.Context) error {
 	return nil
 }
 
-// seeTags looks at the load balancer, unless it has just done so, and is ErrChanged if its tags are neither what they were nor what else they may be.
+// seeTags looks at the load balancer, unless it has just done so, and is ErrChanged if its tags are
+// neither what they were nor what else they may be.
 func (r *run) seeTags(ctx context.Context, or ...[]string) error {
 	if r.fresh || r.id() == "" {
 		return nil

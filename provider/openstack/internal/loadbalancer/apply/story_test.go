@@ -8,7 +8,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// Three plans that together have every step there is: one makes a load balancer piece by piece, one changes all of it, one takes it away.
+// Three plans that together have every step there is: one makes a load balancer piece by piece, one
+// changes all of it, one takes it away.
 
 func lbRef() plan.Ref    { return plan.LoadBalancerRef() }
 func groupRef() plan.Ref { return plan.GroupRef() }

@@ -1,5 +1,5 @@
-// Package balancer holds what a load balancer is, and what belongs to it, as it should be and as it is: plain values, that
-// whoever decides, reads or writes has in common.
+// Package balancer holds what a load balancer is, and what belongs to it, as it should be and as it
+// is: plain values, that whoever decides, reads or writes has in common.
 package balancer
 
 import (
@@ -24,14 +24,15 @@ type LoadBalancer struct {
 	// AdditionalVIPs are addresses beside the first, in the same network.
 	AdditionalVIPs []VIP
 
-	// Made are the ids of the listeners, pools and monitors that were made with it, by their names, and those of members, by [MadeMember]. Nil
-	// but in the answer to its creation.
+	// Made are the ids of the listeners, pools and monitors that were made with it, by their names,
+	// and those of members, by [MadeMember]. Nil but in the answer to its creation.
 	Made map[string]string
 
 	Status    Status
 	CreatedAt time.Time
-	// UpdatedAt is when the load balancer, or anything below it, last changed, to the second: each change of a listener, pool,
-	// member or monitor changes the load balancer's status. Zero: never.
+	// UpdatedAt is when the load balancer, or anything below it, last changed, to the second: each
+	// change of a listener, pool, member or monitor changes the load balancer's status. Zero:
+	// never.
 	UpdatedAt time.Time
 }
 
@@ -46,7 +47,8 @@ type VIP struct {
 // Status is Octavia's provisioning status.
 type Status string
 
-// The provisioning statuses. What is PENDING cannot be changed; a load balancer in ERROR can only be deleted or failed over.
+// The provisioning statuses. What is PENDING cannot be changed; a load balancer in ERROR can only
+// be deleted or failed over.
 const (
 	Active        Status = "ACTIVE"
 	Error         Status = "ERROR"
@@ -75,7 +77,8 @@ const (
 	ProxyV2         = "PROXYV2"
 )
 
-// Transport is the protocol below: TCP, UDP or SCTP. Two listeners of a load balancer have not both it and the port in common.
+// Transport is the protocol below: TCP, UDP or SCTP. Two listeners of a load balancer have not both
+// it and the port in common.
 func Transport(protocol string) string {
 	if protocol == UDP || protocol == SCTP {
 		return protocol
@@ -97,9 +100,10 @@ type Listener struct {
 	// Timeouts is nil if the cloud knows none.
 	Timeouts      *Timeouts
 	InsertHeaders map[string]string
-	// AllowedCIDRs are who may connect, sorted. Nil in one that is: nobody is kept out. Nil in one that should be: the cloud does not know
-	// it, and it is not compared. Everybody is 0.0.0.0/0, ::/0 or both there, by the VIPs' families, in so many words: as OCCM sends it, and as
-	// Octavia then gives it back.
+	// AllowedCIDRs are who may connect, sorted. Nil in one that is: nobody is kept out. Nil in one
+	// that should be: the cloud does not know it, and it is not compared. Everybody is 0.0.0.0/0,
+	// ::/0 or both there, by the VIPs' families, in so many words: as OCCM sends it, and as Octavia
+	// then gives it back.
 	AllowedCIDRs []string
 	TLSContainer string
 
@@ -124,8 +128,9 @@ type Timeouts struct {
 type Pool struct {
 	ID   string
 	Name string
-	// Tags are of pools that were made in an existing load balancer. OCCM's have none, and whose a pool is its listener tells; but one that
-	// is to take another's place has no listener at first. Nil in one that should be: they are left as they are.
+	// Tags are of pools that were made in an existing load balancer. OCCM's have none, and whose a
+	// pool is its listener tells; but one that is to take another's place has no listener at first.
+	// Nil in one that should be: they are left as they are.
 	Tags      []string
 	Protocol  string
 	Algorithm string
@@ -142,19 +147,23 @@ type Pool struct {
 	Status Status
 }
 
-// Member is a node's port, behind a pool. Two members of a pool have not both address and port in common.
+// Member is a node's port, behind a pool. Two members of a pool have not both address and port in
+// common.
 type Member struct {
 	ID      string
 	Name    string
 	Address string
 	Port    int
-	// SubnetID is where the address is reached. Empty in one that is: the VIP's subnet. Empty in one that should be: it does not matter,
-	// and is not compared. So an is-"" and a should-be of the VIP's subnet are the same, and OCCM, which names the subnet always, and fxccm
-	// agree on members that either has made.
+	// SubnetID is where the address is reached. Empty in one that is: the VIP's subnet. Empty in
+	// one that should be: it does not matter, and is not compared. So an is-"" and a should-be of
+	// the VIP's subnet are the same, and OCCM, which names the subnet always, and fxccm agree on
+	// members that either has made.
 	//
-	// A request leaves out what is the VIP's subnet, unless the member is there with another one: Octavia asks Neutron for each subnet that
-	// is named, one by one (octavia/api/v2/controllers/member.py, subnet_exists), takes the VIP's for a new member without, and lets a
-	// member that is there keep its own. A replacement of all members can change it, the PUT of one cannot.
+	// A request leaves out what is the VIP's subnet, unless the member is there with another one:
+	// Octavia asks Neutron for each subnet that is named, one by one
+	// (octavia/api/v2/controllers/member.py, subnet_exists), takes the VIP's for a new member
+	// without, and lets a member that is there keep its own. A replacement of all members can
+	// change it, the PUT of one cannot.
 	SubnetID string
 	// Weight is 0 for a member that gets no new connections, and 1 else.
 	Weight int
@@ -169,7 +178,8 @@ type Member struct {
 // Key identifies a member within its pool.
 func (m *Member) Key() MemberKey { return MemberKey{m.Address, m.Port} }
 
-// MadeMember is what a member of the pool of that name is called in [LoadBalancer.Made]: its own name is in other pools, too.
+// MadeMember is what a member of the pool of that name is called in [LoadBalancer.Made]: its own
+// name is in other pools, too.
 func MadeMember(pool string, member MemberKey) string {
 	return fmt.Sprintf("%s %s %d", pool, member.Address, member.Port)
 }

@@ -1,10 +1,12 @@
 package balancer
 
-// Desired is what a Service's load balancer, and what belongs to it, should be. It depends on nothing but the Service, the nodes, the
-// settings and what was looked up for them; two equal ones want the same.
+// Desired is what a Service's load balancer, and what belongs to it, should be. It depends on
+// nothing but the Service, the nodes, the settings and what was looked up for them; two equal ones
+// want the same.
 type Desired struct {
 	Identity Identity
-	// LoadBalancer is what is made if there is none, and what is compared if it is the Service's own.
+	// LoadBalancer is what is made if there is none, and what is compared if it is the Service's
+	// own.
 	LoadBalancer LoadBalancer
 	// Ports are in the order of the Service's.
 	Ports []Port
@@ -14,7 +16,8 @@ type Desired struct {
 	KeepFloatingIP bool
 	// SecurityGroup is nil if there should be none.
 	SecurityGroup *SecurityGroup
-	// Backends are the nodes that are members of any port, draining ones too: their ports bear the security group.
+	// Backends are the nodes that are members of any port, draining ones too: their ports bear the
+	// security group.
 	Backends []Backend
 	Features Features
 	// Recreate: what cannot be changed in an existing load balancer is changed by making it anew.
@@ -32,10 +35,11 @@ type Port struct {
 	Pool Pool
 }
 
-// WantedFloatingIP tells which floating IP a load balancer should have. One that it has stays, unless another address is asked for.
+// WantedFloatingIP tells which floating IP a load balancer should have. One that it has stays,
+// unless another address is asked for.
 type WantedFloatingIP struct {
-	// NetworkID is where a new one is made. Empty: none can be made; one that is there stays, and one that has the address asked for is
-	// attached.
+	// NetworkID is where a new one is made. Empty: none can be made; one that is there stays, and
+	// one that has the address asked for is attached.
 	NetworkID string
 	// SubnetIDs are tried in this order. Empty: Neutron chooses.
 	SubnetIDs []string

@@ -1,7 +1,7 @@
 package balancer
 
-// Features are what a load balancer's provider and the version of Octavia's API can do. They are made when both are known: a
-// cloud of which this could not be learned has no Features yet.
+// Features are what a load balancer's provider and the version of Octavia's API can do. They are
+// made when both are known: a cloud of which this could not be learned has no Features yet.
 type Features struct {
 	// Tags: API 2.5.
 	Tags bool
@@ -15,8 +15,9 @@ type Features struct {
 	AvailabilityZones bool
 	// AdditionalVIPs: API 2.26, not ovn.
 	AdditionalVIPs bool
-	// AllVIPsCIDRs: allowed_cidrs can be used with additional VIPs. API 2.27; Zed, whose API is 2.26, takes CIDRs of the first VIP's family alone
-	// (api/v2/controllers/listener.py), and then fails to open the amphora for them, so that the load balancer ends in ERROR.
+	// AllVIPsCIDRs: allowed_cidrs can be used with additional VIPs. API 2.27; Zed, whose API is
+	// 2.26, takes CIDRs of the first VIP's family alone (api/v2/controllers/listener.py), and then
+	// fails to open the amphora for them, so that the load balancer ends in ERROR.
 	AllVIPsCIDRs bool
 	// HTTPMonitors, of the health check node port: not ovn. Of UDP pools: API 2.16.
 	HTTPMonitors    bool
@@ -27,7 +28,8 @@ type Features struct {
 	HTTP bool
 	// Weights of members: not ovn, which has none.
 	Weights bool
-	// KeepsClientAddress: members see the client's address, so that a node's firewall can judge it (ovn).
+	// KeepsClientAddress: members see the client's address, so that a node's firewall can judge it
+	// (ovn).
 	KeepsClientAddress bool
 	// OnlySourceIPPort: there is no other algorithm (ovn).
 	OnlySourceIPPort bool
@@ -38,9 +40,9 @@ type Features struct {
 // ProviderOVN is Octavia's provider that forwards packets in Open vSwitch.
 const ProviderOVN = "ovn"
 
-// FeaturesOf tells what a provider can do with version 2.minor of the API. serial is what the operator says of the provider.
-// The numbers are those of Octavia's API reference, "API version history"; what ovn lacks is in
-// ovn_octavia_provider/driver.py.
+// FeaturesOf tells what a provider can do with version 2.minor of the API. serial is what the
+// operator says of the provider. The numbers are those of Octavia's API reference, "API version
+// history"; what ovn lacks is in ovn_octavia_provider/driver.py.
 func FeaturesOf(provider string, minor int, serial bool) Features {
 	ovn := provider == ProviderOVN
 	return Features{

@@ -18,8 +18,8 @@ type Identity struct {
 	UID string
 }
 
-// Names, descriptions and OCCM's tag are as OCCM makes them (pkg/openstack/loadbalancer.go, loadbalancer_sg.go), to the letter, so that
-// each finds what the other has made.
+// Names, descriptions and OCCM's tag are as OCCM makes them (pkg/openstack/loadbalancer.go,
+// loadbalancer_sg.go), to the letter, so that each finds what the other has made.
 
 // ServicePrefix begins the names that OCCM makes of Services, and with them its tags.
 const ServicePrefix = "kube_service_"
@@ -32,7 +32,8 @@ func (i Identity) LoadBalancerName() string {
 	return cut(fmt.Sprintf("%s%s_%s_%s", ServicePrefix, i.ClusterName, i.Namespace, i.Name))
 }
 
-// LegacyName is that of a load balancer that was made before names told of the cluster. It holds the Service's UID.
+// LegacyName is that of a load balancer that was made before names told of the cluster. It holds
+// the Service's UID.
 func (i Identity) LegacyName() string {
 	// As k8s.io/cloud-provider, DefaultLoadBalancerName: 32 characters at most.
 	name := "a" + strings.ReplaceAll(i.UID, "-", "")
@@ -70,7 +71,8 @@ func PoolName(index int, loadBalancer string) string { return part("pool", index
 // MonitorName is the name of the health monitor of the Service's port with this index.
 func MonitorName(index int, loadBalancer string) string { return part("monitor", index, loadBalancer) }
 
-// MemberName is the name of a member that is made by itself. One that is made together with others has its node's.
+// MemberName is the name of a member that is made by itself. One that is made together with others
+// has its node's.
 func MemberName(node, address string, port int) string {
 	return cut(fmt.Sprintf("member_%s_%s_%d", node, address, port))
 }
@@ -81,8 +83,8 @@ func part(kind string, index int, loadBalancer string) string {
 
 func cut(name string) string { return name[:min(len(name), nameLimit)] }
 
-// The tags by which fxccm knows what it has made or taken over. They hold what names do not: UIDs. Neutron's tags had at most 60
-// characters for long, and cannot hold a slash.
+// The tags by which fxccm knows what it has made or taken over. They hold what names do not: UIDs.
+// Neutron's tags had at most 60 characters for long, and cannot hold a slash.
 const (
 	clusterTag = "fxccm-cluster="
 	serviceTag = "fxccm-service="

@@ -27,12 +27,13 @@ type SecurityGroup struct {
 type Rule struct {
 	// ID is empty in one that should be.
 	ID string
-	// Direction is ingress or egress, EtherType IPv4 or IPv6, Protocol tcp, udp or sctp: in lower case, whatever Neutron says.
+	// Direction is ingress or egress, EtherType IPv4 or IPv6, Protocol tcp, udp or sctp: in lower
+	// case, whatever Neutron says.
 	Direction, EtherType, Protocol string
 	// PortMin and PortMax are 0 for all ports.
 	PortMin, PortMax int
-	// RemotePrefix is a CIDR without host bits; "" for everybody. In a rule that is for the members of a group it is neither, and no rule that
-	// is wanted is the same.
+	// RemotePrefix is a CIDR without host bits; "" for everybody. In a rule that is for the members
+	// of a group it is neither, and no rule that is wanted is the same.
 	RemotePrefix string
 }
 

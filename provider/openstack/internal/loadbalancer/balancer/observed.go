@@ -8,17 +8,19 @@ type Observed struct {
 	Role Role
 	// OtherServices are the names or UIDs in tags of the other Services that share it.
 	OtherServices []string
-	// NeverServed: the load balancer failed while it was being made, so that nobody can have used it.
+	// NeverServed: the load balancer failed while it was being made, so that nobody can have used
+	// it.
 	NeverServed bool
 	// Listeners and Pools are all of the load balancer's, whoever made them.
 	Listeners []Listener
 	Pools     []Pool
-	// FloatingIPs are those of the load balancer's VIP port, those that the tags say are the Service's, and the one that has the
-	// address that is asked for.
+	// FloatingIPs are those of the load balancer's VIP port, those that the tags say are the
+	// Service's, and the one that has the address that is asked for.
 	FloatingIPs []FloatingIP
 	// SecurityGroup is nil if there is none.
 	SecurityGroup *SecurityGroup
-	// NodePorts are those of the backends and those that bear the security group; nil if there is nothing to do with security groups.
+	// NodePorts are those of the backends and those that bear the security group; nil if there is
+	// nothing to do with security groups.
 	NodePorts []NodePort
 }
 

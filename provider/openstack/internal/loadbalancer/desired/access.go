@@ -15,9 +15,10 @@ const (
 
 // clients are the CIDRs of who may connect, sorted; nil if nobody can be kept out.
 //
-// If the Service names none they are everybody's, in so many words, as OCCM sends it. A range of a family of which the load balancer has no
-// address lets nobody in, and Octavia refuses it (_validate_cidr_compatible_with_vip), so it is left out. If none is left nobody may
-// connect, which Octavia cannot be told: an empty list means everybody.
+// If the Service names none they are everybody's, in so many words, as OCCM sends it. A range of a
+// family of which the load balancer has no address lets nobody in, and Octavia refuses it
+// (_validate_cidr_compatible_with_vip), so it is left out. If none is left nobody may connect,
+// which Octavia cannot be told: an empty list means everybody.
 func (b *builder) clients() ([]string, error) {
 	asked := b.Settings.SourceRanges
 	if !b.keepsOut() {

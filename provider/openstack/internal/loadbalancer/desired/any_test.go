@@ -15,7 +15,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// choices make an Input of bytes: each byte chooses one of some values. When there are none left the first is chosen.
+// choices make an Input of bytes: each byte chooses one of some values. When there are none left
+// the first is chosen.
 type choices []byte
 
 func (c *choices) below(n int) int {
@@ -200,7 +201,8 @@ func checkMembers(t *testing.T, d balancer.Desired) {
 	}
 }
 
-// checkProtocols: what Octavia takes together (VALID_LISTENER_POOL_PROTOCOL_MAP of octavia/common/constants.py), and what ovn takes at all.
+// checkProtocols: what Octavia takes together (VALID_LISTENER_POOL_PROTOCOL_MAP of
+// octavia/common/constants.py), and what ovn takes at all.
 func checkProtocols(t *testing.T, in Input, d balancer.Desired) {
 	pools := map[string][]string{
 		"TCP": {"TCP", "PROXY", "PROXYV2"}, "HTTP": {"HTTP", "PROXY", "PROXYV2"}, "TERMINATED_HTTPS": {"HTTP", "PROXY", "PROXYV2"},

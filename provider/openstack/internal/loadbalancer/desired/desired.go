@@ -1,4 +1,5 @@
-// Package desired decides what a Service's load balancer should be. It asks nobody and remembers nothing.
+// Package desired decides what a Service's load balancer should be. It asks nobody and remembers
+// nothing.
 package desired
 
 import (
@@ -18,10 +19,12 @@ type Input struct {
 	Settings settings.Settings
 	Features balancer.Features
 	Places   Places
-	// LoadBalancerName is that of the load balancer that the Service uses, whoever made it; "" if there is none yet. An owner's listeners, pools
-	// and monitors bear it, a guest's those of the Service's own, as with OCCM (loadbalancer.go, ensureOctaviaLoadBalancer).
+	// LoadBalancerName is that of the load balancer that the Service uses, whoever made it; "" if
+	// there is none yet. An owner's listeners, pools and monitors bear it, a guest's those of the
+	// Service's own, as with OCCM (loadbalancer.go, ensureOctaviaLoadBalancer).
 	LoadBalancerName string
-	// Guest: the load balancer was made for another Service, or by a user. Its addresses, its kind and its floating IP are their matter.
+	// Guest: the load balancer was made for another Service, or by a user. Its addresses, its kind
+	// and its floating IP are their matter.
 	Guest bool
 	// HasFloatingIP: the load balancer has one, so where one would be made was not looked up.
 	HasFloatingIP bool
@@ -29,12 +32,14 @@ type Input struct {
 
 // Places are what was looked up in the cloud.
 type Places struct {
-	// VIP is where the load balancer's address is, if the settings do not say so: of one that is to be made where it shall be, of one that
-	// is there where it is. Only subnet and network count.
+	// VIP is where the load balancer's address is, if the settings do not say so: of one that is to
+	// be made where it shall be, of one that is there where it is. Only subnet and network count.
 	VIP balancer.VIP
-	// AdditionalVIPs are for the second family of a dual-stack Service; of a load balancer that is there, those that it has.
+	// AdditionalVIPs are for the second family of a dual-stack Service; of a load balancer that is
+	// there, those that it has.
 	AdditionalVIPs []balancer.VIP
-	// Member is the members' subnet; the zero value if it need not be named. Its CIDR is needed for security groups.
+	// Member is the members' subnet; the zero value if it need not be named. Its CIDR is needed for
+	// security groups.
 	Member balancer.Subnet
 	// FloatingNetworkID and FloatingSubnetIDs are where a floating IP is made.
 	FloatingNetworkID string
@@ -50,10 +55,11 @@ type Notice struct {
 	Warning bool
 }
 
-// Build decides. An error says why the Service cannot be served as it is: it is for people, and so are the notices that come with it.
+// Build decides. An error says why the Service cannot be served as it is: it is for people, and so
+// are the notices that come with it.
 //
-// What a provider cannot do is an error where doing without would make public what was to be kept, or garble it: certificates, the
-// PROXY protocol, HTTP headers. All else is left out with a notice.
+// What a provider cannot do is an error where doing without would make public what was to be kept,
+// or garble it: certificates, the PROXY protocol, HTTP headers. All else is left out with a notice.
 func Build(in Input) (balancer.Desired, []Notice, error) {
 	b := &builder{Input: in, families: families(in)}
 	d, err := b.build()

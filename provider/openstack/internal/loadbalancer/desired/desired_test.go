@@ -94,8 +94,8 @@ func TestBuild_OldAPI_IsNotAskedForWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// The owner's load balancer may have been made under another cluster name. A guest's children bear the Service's own name: OCCM takes them
-// for its own by that, and would rename the monitors.
+// The owner's load balancer may have been made under another cluster name. A guest's children bear
+// the Service's own name: OCCM takes them for its own by that, and would rename the monitors.
 func TestBuild_ExistingLoadBalancer_ItsChildrenBearTheOwnersNameOrTheGuests(t *testing.T) {
 	const elsewhere, own = "kube_service_former_shop_web", "kube_service_kubernetes_shop_web"
 	for _, guest := range []bool{false, true} {

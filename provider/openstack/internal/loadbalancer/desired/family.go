@@ -6,7 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// families are those of the addresses that the load balancer has: the Service's first one, and the second if there is a VIP for it.
+// families are those of the addresses that the load balancer has: the Service's first one, and the
+// second if there is a VIP for it.
 func families(in Input) []v1.IPFamily {
 	wanted := in.Service.Spec.IPFamilies
 	if len(wanted) == 0 {

@@ -8,13 +8,14 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// Hash is equal for two that want the same, and only for them, in this version of fxccm. What Build leaves empty, the ids and statuses
-// of what is there, does not count. Nor does where a floating IP would be made, but that one could be: that is not looked up once
-// there is one.
+// Hash is equal for two that want the same, and only for them, in this version of fxccm. What Build
+// leaves empty, the ids and statuses of what is there, does not count. Nor does where a floating IP
+// would be made, but that one could be: that is not looked up once there is one.
 func Hash(d balancer.Desired) string {
 	d = plain(d)
 	hash := sha256.New()
-	// Plain values; neither their encoding nor the hash fails. Maps are encoded in the order of their keys.
+	// Plain values; neither their encoding nor the hash fails. Maps are encoded in the order of
+	// their keys.
 	_ = json.NewEncoder(hash).Encode(d)
 	return hex.EncodeToString(hash.Sum(nil))
 }

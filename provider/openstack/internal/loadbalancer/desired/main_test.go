@@ -27,7 +27,8 @@ func latest() balancer.Features { return balancer.FeaturesOf("amphora", 27, fals
 
 func ovn() balancer.Features { return balancer.FeaturesOf(balancer.ProviderOVN, 27, false) }
 
-// given is an external IPv4 Service with port 80/TCP and two nodes, in a cloud with all features, and then what the changes make of it.
+// given is an external IPv4 Service with port 80/TCP and two nodes, in a cloud with all features,
+// and then what the changes make of it.
 func given(changes ...func(*Input)) Input {
 	service := &v1.Service{}
 	service.Namespace, service.Name, service.UID = "shop", "web", serviceUID

@@ -50,7 +50,8 @@ func (b *builder) selected() []Node {
 	return selected
 }
 
-// backend is false for a node that is no member. What is draining is one of weight 0, where there are weights.
+// backend is false for a node that is no member. What is draining is one of weight 0, where there
+// are weights.
 func (b *builder) backend(node Node) (backend, bool) {
 	address, ok := memberAddress(node.Node, b.memberFamily())
 	if !ok || node.Draining && !b.Features.Weights {
@@ -75,7 +76,8 @@ func (b *builder) memberFamily() v1.IPFamily {
 	return b.family()
 }
 
-// memberAddress is where a node gets traffic: its first InternalIP of the family, else its first ExternalIP.
+// memberAddress is where a node gets traffic: its first InternalIP of the family, else its first
+// ExternalIP.
 func memberAddress(node *v1.Node, family v1.IPFamily) (string, bool) {
 	for _, kind := range []v1.NodeAddressType{v1.NodeInternalIP, v1.NodeExternalIP} {
 		for _, a := range node.Status.Addresses {
@@ -97,8 +99,9 @@ func serverID(node *v1.Node) string {
 	return id.ID
 }
 
-// withoutDoubles leaves one backend for each address: one that stays before one that is draining, as where a server was replaced,
-// and then the first by name. Octavia does not take two members of one address and port.
+// withoutDoubles leaves one backend for each address: one that stays before one that is draining,
+// as where a server was replaced, and then the first by name. Octavia does not take two members of
+// one address and port.
 func (b *builder) withoutDoubles(all []backend) []backend {
 	slices.SortFunc(all, func(x, y backend) int {
 		return cmp.Or(compareBools(x.draining, y.draining), cmp.Compare(x.Node, y.Node), cmp.Compare(x.Address, y.Address))
@@ -151,7 +154,8 @@ func nodesOf(backends []backend) []balancer.Backend {
 	return nodes
 }
 
-// members are the backends at a port; none if it has no node port (allocateLoadBalancerNodePorts: false).
+// members are the backends at a port; none if it has no node port (allocateLoadBalancerNodePorts:
+// false).
 func (b *builder) members(port v1.ServicePort, backends []backend) []balancer.Member {
 	if port.NodePort == 0 {
 		return nil

@@ -42,7 +42,8 @@ func (b *builder) monitor(port v1.ServicePort) *balancer.Monitor {
 	return m
 }
 
-// asksKubeProxy tells whether a port's members are asked at the health check node port whether they have endpoints of the Service.
+// asksKubeProxy tells whether a port's members are asked at the health check node port whether they
+// have endpoints of the Service.
 func (b *builder) asksKubeProxy(port v1.ServicePort) bool {
 	return b.Settings.Monitor && b.isLocal() && b.Features.HTTPMonitors &&
 		(transport(port) != balancer.UDP || b.Features.UDPHTTPMonitors)

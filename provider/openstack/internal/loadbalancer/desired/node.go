@@ -17,9 +17,9 @@ type Node struct {
 	Draining bool
 }
 
-// Candidates are the nodes that may be members: those of upstream's service controller (k8s.io/cloud-provider,
-// controllers/service/controller.go, stableNodeSetPredicates), ready or not, and as draining ones those that it leaves out because they
-// are being deleted.
+// Candidates are the nodes that may be members: those of upstream's service controller
+// (k8s.io/cloud-provider, controllers/service/controller.go, stableNodeSetPredicates), ready or
+// not, and as draining ones those that it leaves out because they are being deleted.
 func Candidates(nodes []*v1.Node) []Node {
 	var candidates []Node
 	for _, node := range nodes {

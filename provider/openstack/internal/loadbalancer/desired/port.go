@@ -68,7 +68,8 @@ func transport(port v1.ServicePort) string {
 	return string(port.Protocol)
 }
 
-// listenerProtocol: what the Service asks for as a whole is for its TCP ports; what it asks for a port replaces that.
+// listenerProtocol: what the Service asks for as a whole is for its TCP ports; what it asks for a
+// port replaces that.
 func (b *builder) listenerProtocol(port v1.ServicePort) (string, error) {
 	carrier := transport(port)
 	if !slices.Contains([]string{balancer.TCP, balancer.UDP, balancer.SCTP}, carrier) {
@@ -104,7 +105,8 @@ func (b *builder) admitProtocol(protocol, carrier string) error {
 	return nil
 }
 
-// headers are what is inserted into HTTP requests. They tell what a load balancer that is no proxy need not.
+// headers are what is inserted into HTTP requests. They tell what a load balancer that is no proxy
+// need not.
 func (b *builder) headers() map[string]string {
 	headers := map[string]string{}
 	for name, wanted := range map[string]bool{
@@ -119,8 +121,8 @@ func (b *builder) headers() map[string]string {
 	return headers
 }
 
-// listener says of timeouts, CIDRs and tags only what the cloud knows. Octavia takes headers and certificates from those alone that
-// understand them.
+// listener says of timeouts, CIDRs and tags only what the cloud knows. Octavia takes headers and
+// certificates from those alone that understand them.
 func (b *builder) listener(port v1.ServicePort, protocol string, clients []string) balancer.Listener {
 	s := b.Settings
 	l := balancer.Listener{
@@ -153,7 +155,8 @@ func isHTTP(protocol string) bool {
 	return protocol == balancer.HTTP || protocol == balancer.TerminatedHTTPS
 }
 
-// poolProtocol is how the members are spoken to. The PROXY protocol, which is of TCP, comes before all.
+// poolProtocol is how the members are spoken to. The PROXY protocol, which is of TCP, comes before
+// all.
 func (b *builder) poolProtocol(listener string) (string, error) {
 	proxy := b.Settings.ProxyProtocol
 	switch {
@@ -168,7 +171,8 @@ func (b *builder) poolProtocol(listener string) (string, error) {
 	return listener, nil
 }
 
-// algorithm: ovn has but one, which nobody need ask for. Another that is asked for there may be meant for other providers, in cloud.conf.
+// algorithm: ovn has but one, which nobody need ask for. Another that is asked for there may be
+// meant for other providers, in cloud.conf.
 func (b *builder) algorithm() string {
 	asked := b.Settings.Algorithm
 	switch {

@@ -11,7 +11,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// The rows are those of OCCM's tests of listeners and pools, but for UDP and SCTP ports, and what OCCM lacks.
+// The rows are those of OCCM's tests of listeners and pools, but for UDP and SCTP ports, and what
+// OCCM lacks.
 func TestPort_Protocols(t *testing.T) {
 	type asked = func(*settings.Settings)
 	tls := func(s *settings.Settings) { s.TLSContainer = certificate }

@@ -52,9 +52,9 @@ func (b *builder) tags() []string {
 	return b.Identity.Tags()
 }
 
-// vip is where the address is: where the settings say, and else where it was found that it shall be, or is. As with OCCM a port says
-// all. Of a network that is named alone the subnet is the one that was found in it, so that a load balancer that is made anew is of the same
-// family.
+// vip is where the address is: where the settings say, and else where it was found that it shall
+// be, or is. As with OCCM a port says all. Of a network that is named alone the subnet is the one
+// that was found in it, so that a load balancer that is recreated is of the same family.
 func (b *builder) vip() balancer.VIP {
 	asked, found := b.Settings, b.Places.VIP
 	switch {
@@ -105,7 +105,8 @@ func (b *builder) additionalVIPs() []balancer.VIP {
 	return nil
 }
 
-// address is the one that the Service asks for: the floating IP's of an external IPv4 Service, and else the VIP's; "" for any.
+// address is the one that the Service asks for: the floating IP's of an external IPv4 Service, and
+// else the VIP's; "" for any.
 func (b *builder) address() (string, error) {
 	asked := b.Settings.Address
 	if asked == "" {
@@ -126,7 +127,8 @@ func (b *builder) wantsFloatingIP() bool {
 	return !b.Settings.Internal && b.family() == v1.IPv4Protocol
 }
 
-// floatingIP is wanted by each external IPv4 Service, even if none can be made: one that is there stays.
+// floatingIP is wanted by each external IPv4 Service, even if none can be made: one that is there
+// stays.
 func (b *builder) floatingIP(address string) *balancer.WantedFloatingIP {
 	if b.Guest {
 		return nil

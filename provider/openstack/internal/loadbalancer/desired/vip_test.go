@@ -124,7 +124,7 @@ func TestFloatingIP(t *testing.T) {
 	if d.FloatingIP != nil {
 		t.Errorf("internal: %+v", d.FloatingIP)
 	}
-	// OCCM warns of it at each pass, and nobody has done anything wrong.
+	// OCCM warns of it at each reconcile, and nobody has done anything wrong.
 	d, notices = build(t, place, v6)
 	wantTold(t, notices, "LoadBalancerFloatingIPSkipped")
 	if d.FloatingIP != nil {

@@ -19,8 +19,9 @@ const certificatesAtATime = 4
 // certificate is what is known of a reference.
 type certificate struct{ err error }
 
-// CheckCertificate returns nil if Barbican has what the reference names, a container or a secret, and shows it to the project. The error wraps
-// [ErrNoCertificate] if there is no such thing, or cannot be. That it is there is remembered for 10 min. What is in it is not read.
+// CheckCertificate returns nil if Barbican has what the reference names, a container or a secret,
+// and shows it to the project. The error wraps [ErrNoCertificate] if there is no such thing, or
+// cannot be. That it is there is remembered for 10 min. What is in it is not read.
 func (a *API) CheckCertificate(ctx context.Context, ref string) error {
 	found, _, err := a.certificates.one(ctx, ref)
 	if err != nil {
@@ -38,7 +39,8 @@ func (a *API) readCertificates(ctx context.Context, refs []string) (map[string]c
 	return found, nil
 }
 
-// readCertificate asks the key manager of the cloud, whatever host the reference names: the token goes nowhere else.
+// readCertificate asks the key manager of the cloud, whatever host the reference names: the token
+// goes nowhere else.
 func (a *API) readCertificate(ctx context.Context, ref string) error {
 	kind, id, err := parseCertificateRef(ref)
 	if err != nil {

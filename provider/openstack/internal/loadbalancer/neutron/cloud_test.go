@@ -18,7 +18,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// site is a cloud with a network of nodes, behind a router to an external network, and what asks it.
+// site is a cloud with a network of nodes, behind a router to an external network, and what asks
+// it.
 type site struct {
 	*openstacktest.Cloud
 	*API

@@ -28,8 +28,9 @@ var (
 	ErrClosed = errors.New("the Neutron client is closed")
 )
 
-// explain adds to an error of Neutron's what callers decide on. Statuses alone do not tell: a 409 is for an address in use, for a subnet
-// without one, and for the quota. So it goes by the type, which is the name of the exception (neutron_lib/exceptions, neutron/ipam/exceptions.py).
+// explain adds to an error of Neutron's what callers decide on. Statuses alone do not tell: a 409
+// is for an address in use, for a subnet without one, and for the quota. So it goes by the type,
+// which is the name of the exception (neutron_lib/exceptions, neutron/ipam/exceptions.py).
 func explain(err error) error {
 	if known := kindOf(err); known != nil {
 		return fmt.Errorf("%w: %w", known, err)
@@ -84,7 +85,8 @@ func neutronError(body []byte) (kind, message string) {
 // isStale is the answer to a write whose revision is not the newest any more.
 func isStale(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed) }
 
-// isRefusal tells whether a request was refused for what is in it: it was not carried out, and will not be.
+// isRefusal tells whether a request was refused for what is in it: it was not carried out, and will
+// not be.
 func isRefusal(err error) bool {
 	var code gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &code) {

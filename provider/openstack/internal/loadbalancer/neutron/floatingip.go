@@ -36,13 +36,14 @@ func (f floatingIP) value() balancer.FloatingIP {
 	}
 }
 
-// FloatingIPs are all of the project, in the order of their ids, by one list, which is begun after the call. Whoever asks at the same time
-// gets the same list.
+// FloatingIPs are all of the project, in the order of their ids, by one list, which is begun after
+// the call. Whoever asks at the same time gets the same list.
 func (a *API) FloatingIPs(ctx context.Context) ([]balancer.FloatingIP, error) {
 	return a.FloatingIPsOf(ctx, nil, time.Time{})
 }
 
-// FloatingIPQuery tells which floating IPs are of interest: those to which any of it applies. What is empty applies to none.
+// FloatingIPQuery tells which floating IPs are of interest: those to which any of it applies. What
+// is empty applies to none.
 type FloatingIPQuery struct {
 	// PortIDs are the ports that they lead to.
 	PortIDs []string
@@ -50,7 +51,8 @@ type FloatingIPQuery struct {
 	Tag string
 	// Address is theirs.
 	Address string
-	// Description is theirs, to the letter: on a cloud without tags there is nothing else that tells whose they are.
+	// Description is theirs, to the letter: on a cloud without tags there is nothing else that
+	// tells whose they are.
 	Description string
 }
 
@@ -65,9 +67,10 @@ type floatingIPList struct {
 	all   []balancer.FloatingIP
 }
 
-// FloatingIPsOf are those of [API.FloatingIPs] that are of interest; nil: all. A list that was begun after the time since serves, too; the
-// zero time: only one that is begun after the call. It costs the same for one as for all: Neutron has no "or" between filters, so
-// even for one load balancer one list of the project is cheaper than a list for each filter.
+// FloatingIPsOf are those of [API.FloatingIPs] that are of interest; nil: all. A list that was
+// begun after the time since serves, too; the zero time: only one that is begun after the call. It
+// costs the same for one as for all: Neutron has no "or" between filters, so even for one load
+// balancer one list of the project is cheaper than a list for each filter.
 func (a *API) FloatingIPsOf(ctx context.Context, query *FloatingIPQuery, since time.Time) ([]balancer.FloatingIP, error) {
 	list := a.lastFloatingIPs.Load()
 	if list == nil || since.IsZero() || !list.begun.After(since) {
@@ -110,9 +113,10 @@ func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string]*floa
 	return map[string]*floatingIPList{"": list}, nil
 }
 
-// CreateFloatingIP makes a floating IP that leads to the port, with an address of the subnet ("": of any), or the one that is wanted, and tags
-// it: two requests. The error wraps [ErrNoAddress], [ErrAddressInUse] or [ErrQuota] for these. A floating IP with an id beside an
-// error was made, and could not be tagged.
+// CreateFloatingIP makes a floating IP that leads to the port, with an address of the subnet ("":
+// of any), or the one that is wanted, and tags it: two requests. The error wraps [ErrNoAddress],
+// [ErrAddressInUse] or [ErrQuota] for these. A floating IP with an id beside an error was made, and
+// could not be tagged.
 func (a *API) CreateFloatingIP(ctx context.Context, wanted balancer.WantedFloatingIP, subnetID, portID string) (balancer.FloatingIP, error) {
 	doing := "create floating IP in network " + wanted.NetworkID
 	if subnetID != "" {
@@ -142,8 +146,8 @@ func (a *API) CreateFloatingIP(ctx context.Context, wanted balancer.WantedFloati
 	return value, nil
 }
 
-// AttachFloatingIP lets a floating IP lead to the port. It takes it from nobody: one that leads to another port is [ErrAddressInUse], so
-// it looks first.
+// AttachFloatingIP lets a floating IP lead to the port. It takes it from nobody: one that leads to
+// another port is [ErrAddressInUse], so it looks first.
 func (a *API) AttachFloatingIP(ctx context.Context, id, portID string) error {
 	doing := fmt.Sprintf("attach floating IP %s to port %s", id, portID)
 	for range maxStale {

@@ -11,12 +11,13 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
 )
 
-// A lookup answers questions for things of one kind by their keys: those that are asked at the same time together, and for a while
-// those that were asked before from memory.
+// A lookup answers questions for things of one kind by their keys: those that are asked at the same
+// time together, and for a while those that were asked before from memory.
 //
 // An answer that is not from memory was begun after the question.
 type lookup[T any] struct {
-	// read looks keys up, each of which is there once, in order. What does not exist is missing in its answer.
+	// read looks keys up, each of which is there once, in order. What does not exist is missing in
+	// its answer.
 	read func(ctx context.Context, keys []string) (map[string]T, error)
 	// age is for how long an answer is remembered; 0: not at all.
 	age time.Duration

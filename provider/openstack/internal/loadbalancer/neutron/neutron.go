@@ -1,7 +1,9 @@
-// Package neutron reads and writes what a load balancer needs of Neutron: floating IPs, security groups, the ports of nodes, subnets
-// and external networks. It also asks Barbican for certificates.
+// Package neutron reads and writes what a load balancer needs of Neutron: floating IPs, security
+// groups, the ports of nodes, subnets and external networks. It also asks Barbican for
+// certificates.
 //
-// What many ask at the same moment is asked of Neutron once: 200 Services that are looked at together cost about as many requests as one.
+// What many ask at the same moment is asked of Neutron once: 200 Services that are looked at
+// together cost about as many requests as one.
 package neutron
 
 import (
@@ -20,10 +22,11 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// How long is remembered what changes only when somebody works on the cloud's networks. That a subnet, an address or a certificate was not
-// there is not remembered.
+// How long is remembered what changes only when somebody works on the cloud's networks. That a
+// subnet, an address or a certificate was not there is not remembered.
 const (
-	// subnetAge is for what cannot change in a subnet, such as its CIDR, and where a server's ports are.
+	// subnetAge is for what cannot change in a subnet, such as its CIDR, and where a server's ports
+	// are.
 	subnetAge = 10 * time.Minute
 	// networkAge is for lists of networks and subnets, with names and tags.
 	networkAge = time.Minute
@@ -44,7 +47,8 @@ type Config struct {
 	Logger logr.Logger
 }
 
-// API asks Neutron. It is safe for concurrent use. What it returns is the caller's own. [API.Close] ends it.
+// API asks Neutron. It is safe for concurrent use. What it returns is the caller's own. [API.Close]
+// ends it.
 type API struct {
 	config     Config
 	extensions *capability.Fact[capability.NetworkExtensions]

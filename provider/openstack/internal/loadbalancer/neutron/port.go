@@ -43,9 +43,11 @@ func (p port) value() balancer.NodePort {
 	return value
 }
 
-// NodePorts are the ports of servers, and those that bear the security group ("": none is asked for), whoever has them: a port that was
-// made before its server stays when that is deleted, and keeps its groups. They are in the order of their ids, each once, and as they are
-// after the call. What is asked at the same time is asked together, so that many Services of one cluster cost about as much as one.
+// NodePorts are the ports of servers, and those that bear the security group ("": none is asked
+// for), whoever has them: a port that was made before its server stays when that is deleted, and
+// keeps its groups. They are in the order of their ids, each once, and as they are after the call.
+// What is asked at the same time is asked together, so that many Services of one cluster cost about
+// as much as one.
 func (a *API) NodePorts(ctx context.Context, serverIDs []string, groupID string) ([]balancer.NodePort, error) {
 	var found []balancer.NodePort
 	add := func(ports []balancer.NodePort) {
@@ -83,8 +85,8 @@ func distinct(ids []string) []string {
 	return slices.Compact(ids)
 }
 
-// ServerAddresses are the fixed addresses of servers, by their ids. They are remembered for a while; a server that has none is missing, and
-// asked for again the next time.
+// ServerAddresses are the fixed addresses of servers, by their ids. They are remembered for a
+// while; a server that has none is missing, and asked for again the next time.
 func (a *API) ServerAddresses(ctx context.Context, serverIDs []string) (map[string][]balancer.Address, error) {
 	found, err := a.addresses.get(ctx, distinct(serverIDs)...)
 	if err != nil {
@@ -119,8 +121,9 @@ func (a *API) readGroupPorts(ctx context.Context, groupIDs []string) (map[string
 	return a.portsBy(ctx, "security_groups", groupIDs, func(p port) []string { return p.SecurityGroups })
 }
 
-// portsBy lists ports by an attribute, and sorts them by its values. A Neutron that does not know a filter ignores it (it does without the
-// extension filter-validation), and then there are ports of no value that was asked for.
+// portsBy lists ports by an attribute, and sorts them by its values. A Neutron that does not know a
+// filter ignores it (it does without the extension filter-validation), and then there are ports of
+// no value that was asked for.
 func (a *API) portsBy(ctx context.Context, attribute string, values []string, of func(port) []string) (map[string][]balancer.NodePort, error) {
 	all, err := listBy[port](ctx, a, "ports", "ports", attribute, values, url.Values{
 		"fields": {"id", "device_id", "fixed_ips", "security_groups", "port_security_enabled", "revision_number"},
@@ -151,7 +154,8 @@ func (a *API) port(ctx context.Context, id string) (balancer.NodePort, error) {
 	return found.value(), nil
 }
 
-// putGroups replaces the port's security groups, if its revision is still the given one. -1: come what may.
+// putGroups replaces the port's security groups, if its revision is still the given one. -1: come
+// what may.
 func (a *API) putGroups(ctx context.Context, id string, groups []string, revision int) error {
 	options := ports.UpdateOpts{SecurityGroups: &groups}
 	if revision >= 0 {

@@ -22,8 +22,9 @@ type groupEdit struct {
 	err   error
 }
 
-// AddGroup has the port bear the security group, beside those that it bears. port is as it was seen: if it has changed since it is read
-// again. Changes of one port that come at the same time are one request, as when a node comes into many Services.
+// AddGroup has the port bear the security group, beside those that it bears. port is as it was
+// seen: if it has changed since it is read again. Changes of one port that come at the same time
+// are one request, as when a node comes into many Services.
 func (a *API) AddGroup(ctx context.Context, port balancer.NodePort, groupID string) error {
 	return a.editGroup(ctx, &groupEdit{port: port, group: groupID, add: true})
 }
@@ -61,8 +62,8 @@ func (a *API) editGroups(ctx context.Context, edits []*groupEdit) {
 	}
 }
 
-// editPort makes changes of one port. If Neutron refuses them together, each is made by itself: one group that is gone must not keep the
-// others away.
+// editPort makes changes of one port. If Neutron refuses them together, each is made by itself: one
+// group that is gone must not keep the others away.
 func (a *API) editPort(ctx context.Context, edits []*groupEdit) {
 	err := a.tryEdit(ctx, edits)
 	if len(edits) == 1 || !isRefusal(err) {
@@ -76,8 +77,9 @@ func (a *API) editPort(ctx context.Context, edits []*groupEdit) {
 	}
 }
 
-// tryEdit starts from the newest state of the port that one of the callers has seen. A cloud that counts no revisions cannot tell whether
-// it still holds: there the port is read right before it is written.
+// tryEdit starts from the newest state of the port that one of the callers has seen. A cloud that
+// counts no revisions cannot tell whether it still holds: there the port is read right before it is
+// written.
 func (a *API) tryEdit(ctx context.Context, edits []*groupEdit) error {
 	is := slices.MaxFunc(edits, func(a, b *groupEdit) int { return cmp.Compare(a.port.Revision, b.port.Revision) }).port
 	seen := is.Revision >= 0

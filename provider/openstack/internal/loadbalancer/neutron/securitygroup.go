@@ -57,9 +57,10 @@ func (r rule) value() balancer.Rule {
 	}
 }
 
-// remote is the other side, as a CIDR in its usual form: no prefix and the prefix of all addresses are one to Neutron, which refuses the second
-// of two such rules. That of a rule for the members of a group is told in words: it lets fewer through
-// than the rule for everybody which it would look like, and is none that is wanted.
+// remote is the other side, as a CIDR in its usual form: no prefix and the prefix of all addresses
+// are one to Neutron, which refuses the second of two such rules. That of a rule for the members of
+// a group is told in words: it lets fewer through than the rule for everybody which it would look
+// like, and is none that is wanted.
 func (r rule) remote() string {
 	switch {
 	case r.RemoteGroupID != "":
@@ -90,7 +91,8 @@ func etherType(text string) string {
 	return text
 }
 
-// protocolName is the name of a protocol that may be told as its number, as who made the rule has told it.
+// protocolName is the name of a protocol that may be told as its number, as who made the rule has
+// told it.
 func protocolName(text string) string {
 	switch text {
 	case "6":
@@ -103,8 +105,9 @@ func protocolName(text string) string {
 	return strings.ToLower(text)
 }
 
-// SecurityGroup returns the project's security group of that name with its rules: the oldest, if several have it. Nil: there is none.
-// Groups that are asked for at the same time are asked for together.
+// SecurityGroup returns the project's security group of that name with its rules: the oldest, if
+// several have it. Nil: there is none. Groups that are asked for at the same time are asked for
+// together.
 func (a *API) SecurityGroup(ctx context.Context, name string) (*balancer.SecurityGroup, error) {
 	found, ok, err := a.groups.one(ctx, name)
 	if err != nil || !ok {
@@ -137,9 +140,10 @@ func (a *API) readSecurityGroups(ctx context.Context, names []string) (map[strin
 	return found, nil
 }
 
-// CreateSecurityGroup makes a security group without rules, and tags it. Neutron gives each new group two rules, by which everything may
-// leave; they are deleted, as OCCM does: what a node may send is not for its Services to say. A group with an id beside an error was made,
-// and is not as it should be.
+// CreateSecurityGroup makes a security group without rules, and tags it. Neutron gives each new
+// group two rules, by which everything may leave; they are deleted, as OCCM does: what a node may
+// send is not for its Services to say. A group with an id beside an error was made, and is not as
+// it should be.
 func (a *API) CreateSecurityGroup(ctx context.Context, group balancer.SecurityGroup) (balancer.SecurityGroup, error) {
 	var made securityGroup
 	err := a.request(ctx, "create security group "+group.Name, func(client *gophercloud.ServiceClient) (err error) {
@@ -171,7 +175,8 @@ func (a *API) TagSecurityGroup(ctx context.Context, id string, tags []string) er
 	return a.replaceTags(ctx, "security-groups", id, tags)
 }
 
-// DeleteSecurityGroup deletes a group that no port bears: else it is [ErrInUse]. One that is gone is deleted.
+// DeleteSecurityGroup deletes a group that no port bears: else it is [ErrInUse]. One that is gone
+// is deleted.
 func (a *API) DeleteSecurityGroup(ctx context.Context, id string) error {
 	return a.remove(ctx, "delete security group "+id, func(client *gophercloud.ServiceClient) error {
 		return groups.Delete(ctx, client, id).ExtractErr()

@@ -25,7 +25,8 @@ func (s subnet) value() balancer.Subnet {
 	return balancer.Subnet{ID: s.ID, Name: s.Name, NetworkID: s.NetworkID, CIDR: s.CIDR, Tags: s.Tags, IPv6: s.IPVersion == 6}
 }
 
-// Subnet returns a subnet; [ErrNotFound] if there is none that the project sees. It is remembered for 10 min.
+// Subnet returns a subnet; [ErrNotFound] if there is none that the project sees. It is remembered
+// for 10 min.
 func (a *API) Subnet(ctx context.Context, id string) (balancer.Subnet, error) {
 	found, ok, err := a.subnets.one(ctx, id)
 	switch {
@@ -38,7 +39,8 @@ func (a *API) Subnet(ctx context.Context, id string) (balancer.Subnet, error) {
 	return found, nil
 }
 
-// Subnets are those of a network that the project sees, in the order of their ids. They are remembered for 1 min, unless there are none.
+// Subnets are those of a network that the project sees, in the order of their ids. They are
+// remembered for 1 min, unless there are none.
 func (a *API) Subnets(ctx context.Context, networkID string) ([]balancer.Subnet, error) {
 	found, _, err := a.networks.one(ctx, networkID)
 	if err != nil {
@@ -90,9 +92,10 @@ type externalNetwork struct {
 
 func (n externalNetwork) identifier() string { return n.ID }
 
-// ExternalNetwork returns the id of the network that floating IPs are of if none is named: as with OCCM the first one, by id, that has a
-// subnet of IPv4, or whose subnets are hidden from the project, as those of external networks often are. "": there is none. The answer is
-// remembered for 1 min.
+// ExternalNetwork returns the id of the network that floating IPs are of if none is named: as with
+// OCCM the first one, by id, that has a subnet of IPv4, or whose subnets are hidden from the
+// project, as those of external networks often are. "": there is none. The answer is remembered for
+// 1 min.
 func (a *API) ExternalNetwork(ctx context.Context) (string, error) {
 	id, _, err := a.external.one(ctx, "")
 	return id, err
@@ -121,7 +124,8 @@ func (a *API) readExternalNetwork(ctx context.Context, _ []string) (map[string]s
 	return map[string]string{"": ""}, nil
 }
 
-// givesFloatingIPs tells whether a network may have an address of IPv4, as far as its subnets are seen.
+// givesFloatingIPs tells whether a network may have an address of IPv4, as far as its subnets are
+// seen.
 func givesFloatingIPs(n externalNetwork, seen []balancer.Subnet) bool {
 	if slices.ContainsFunc(seen, func(s balancer.Subnet) bool { return !s.IPv6 }) {
 		return true

@@ -13,8 +13,8 @@ import (
 // extensionTags gives resources tags, since Rocky (Networking API reference, "standard-attr-tag").
 const extensionTags = "standard-attr-tag"
 
-// replaceTags makes the tags what is given, by one request. A cloud that has no tags does without: whether it has is only asked when it
-// seems so, and if that is not known it is an error.
+// replaceTags makes the tags what is given, by one request. A cloud that has no tags does without:
+// whether it has is only asked when it seems so, and if that is not known it is an error.
 func (a *API) replaceTags(ctx context.Context, collection, id string, tags []string) error {
 	err := a.request(ctx, fmt.Sprintf("tag %s %s", collection, id), func(client *gophercloud.ServiceClient) error {
 		if len(tags) == 0 {

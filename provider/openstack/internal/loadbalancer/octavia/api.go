@@ -1,7 +1,7 @@
 // Package octavia reads load balancers from Octavia's API, and writes them.
 //
-// What many ask for at about the same time is asked of Octavia once. No answer is older than its question, but where the caller says how
-// old it may be.
+// What many ask for at about the same time is asked of Octavia once. No answer is older than its
+// question, but where the caller says how old it may be.
 package octavia
 
 import (
@@ -19,11 +19,13 @@ import (
 )
 
 var (
-	// ErrNotFound is wrapped by the error for what does not exist, and for a load balancer that is DELETED.
+	// ErrNotFound is wrapped by the error for what does not exist, and for a load balancer that is
+	// DELETED.
 	ErrNotFound = errors.New("it does not exist")
 	// ErrForbidden is wrapped by the error for what belongs to another project.
 	ErrForbidden = errors.New("forbidden: it belongs to another project, or Octavia's policy denies access")
-	// ErrPending is wrapped by the error of [API.Settled] for a load balancer that Octavia is still at work on.
+	// ErrPending is wrapped by the error of [API.Settled] for a load balancer that Octavia is still
+	// at work on.
 	ErrPending = errors.New("it is still pending")
 	// ErrClosed is wrapped by the error of what is asked after [API.Close].
 	ErrClosed = errors.New("the Octavia client is closed")
@@ -31,11 +33,13 @@ var (
 
 // Config is what [New] needs. All must be set but Pause.
 type Config struct {
-	// Client gives the client of Octavia. It is called for each request, and must keep what it builds.
+	// Client gives the client of Octavia. It is called for each request, and must keep what it
+	// builds.
 	Client func(context.Context) (*gophercloud.ServiceClient, error)
 	// Project is the id of the project that owns the load balancers.
 	Project func(context.Context) (string, error)
-	// Pause is how long Settled waits before it looks: who calls it has just had something changed, which takes a while. 0: it looks at once.
+	// Pause is how long Settled waits before it looks: who calls it has just had something changed,
+	// which takes a while. 0: it looks at once.
 	Pause  time.Duration
 	Clock  clock.Clock
 	Logger logr.Logger
@@ -82,8 +86,8 @@ func New(c Config) *API {
 	return a
 }
 
-// Close ends waits, cancels the requests that many share, and waits for their end. What is asked afterwards fails with [ErrClosed]. Another
-// call does nothing.
+// Close ends waits, cancels the requests that many share, and waits for their end. What is asked
+// afterwards fails with [ErrClosed]. Another call does nothing.
 func (a *API) Close() {
 	a.close.Do(func() { close(a.closing) })
 	a.looks.Close()

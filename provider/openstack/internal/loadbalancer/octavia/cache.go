@@ -97,7 +97,8 @@ func (c *Cache) Confirm(lb *balancer.LoadBalancer, now time.Time) {
 	}
 }
 
-// Store remembers that a load balancer is in a state of the Service. Nil contents: they were not read.
+// Store remembers that a load balancer is in a state of the Service. Nil contents: they were not
+// read.
 func (c *Cache) Store(lb *balancer.LoadBalancer, contents *balancer.Contents, service string, state AppliedState, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

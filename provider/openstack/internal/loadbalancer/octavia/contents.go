@@ -14,20 +14,23 @@ import (
 type Depth int
 
 const (
-	// InPart is what the status tree tells, with one request for all members and monitors: of a member its id, name, address and
-	// port, of a monitor its id, name and type. Octavia has more on a pool only that no listener has; that is read fully.
+	// InPart is what the status tree tells, with one request for all members and monitors: of a
+	// member its id, name, address and port, of a monitor its id, name and type. Octavia has more
+	// on a pool only that no listener has; that is read fully.
 	InPart Depth = iota
 	// Full is all. It takes a request for the members of each pool, and one for the monitors.
 	Full
 )
 
-// Contents reads what is below a load balancer, all of it after the call. It is not one moment's: the listeners and pools are read
-// first, what is below the pools after them. The error wraps [ErrNotFound] if there is no such load balancer, and [ErrForbidden] if it is
-// another project's; when something below it goes away meanwhile it is another one.
+// Contents reads what is below a load balancer, all of it after the call. It is not one moment's:
+// the listeners and pools are read first, what is below the pools after them. The error wraps
+// [ErrNotFound] if there is no such load balancer, and [ErrForbidden] if it is another project's;
+// when something below it goes away meanwhile it is another one.
 //
-// Who asks at the same time as many others about other load balancers, or up to a minute later, shares lists of the project's listeners,
-// pools and monitors with them: the monitors are read fully then. Lists from before the call are used if updated, the load balancer's
-// UpdatedAt as the caller knows it, shows that nothing has changed since; the zero time never does.
+// Who asks at the same time as many others about other load balancers, or up to a minute later,
+// shares lists of the project's listeners, pools and monitors with them: the monitors are read
+// fully then. Lists from before the call are used if updated, the load balancer's UpdatedAt as the
+// caller knows it, shows that nothing has changed since; the zero time never does.
 func (a *API) Contents(ctx context.Context, id string, depth Depth, updated time.Time) (balancer.Contents, error) {
 	c, err := a.contents(ctx, id, depth, updated)
 	if err != nil {
@@ -67,8 +70,8 @@ func (a *API) contents(ctx context.Context, id string, depth Depth, updated time
 	return c, a.readMonitorsOf(ctx, c.Pools, s, told)
 }
 
-// known is what the status tree tells; nil if all is to be read fully. Lists by a filter do not tell a load balancer that has nothing
-// below it from one that does not exist.
+// known is what the status tree tells; nil if all is to be read fully. Lists by a filter do not
+// tell a load balancer that has nothing below it from one that does not exist.
 func (a *API) known(ctx context.Context, s *survey, depth Depth) (tree, error) {
 	switch {
 	case depth == InPart:
@@ -80,7 +83,8 @@ func (a *API) known(ctx context.Context, s *survey, depth Depth) (tree, error) {
 	return nil, nil
 }
 
-// readMembersOf reads the members that the tree does not tell: the pool has no listener, or it got one only after the pools were read.
+// readMembersOf reads the members that the tree does not tell: the pool has no listener, or it got
+// one only after the pools were read.
 func (a *API) readMembersOf(ctx context.Context, pools []balancer.Pool, known tree) error {
 	var unknown []*balancer.Pool
 	for i := range pools {
@@ -99,7 +103,8 @@ func (a *API) readMembersOf(ctx context.Context, pools []balancer.Pool, known tr
 	return first(errs)
 }
 
-// readMonitorsOf takes from the tree what that tells, unless all of the monitors is known or must be read anyway.
+// readMonitorsOf takes from the tree what that tells, unless all of the monitors is known or must
+// be read anyway.
 func (a *API) readMonitorsOf(ctx context.Context, pools []balancer.Pool, s *survey, known tree) error {
 	var ids []string
 	full := s.monitors != nil

@@ -93,8 +93,8 @@ func orNil[T any](items []T) []T {
 	return items
 }
 
-// Get asks for one load balancer, with one request. The error wraps [ErrNotFound] if there is none, and [ErrForbidden] if it is
-// another project's.
+// Get asks for one load balancer, with one request. The error wraps [ErrNotFound] if there is none,
+// and [ErrForbidden] if it is another project's.
 func (a *API) Get(ctx context.Context, id string) (balancer.LoadBalancer, error) {
 	lb, err := a.getLoadBalancer(ctx, id)
 	if err != nil {

@@ -83,7 +83,8 @@ func (w *world) open(c openstacktest.Credentials) *API {
 	return a
 }
 
-// add makes a load balancer with so many ports, each with a pool of so many members and a monitor, and returns its id.
+// add makes a load balancer with so many ports, each with a pool of so many members and a monitor,
+// and returns its id.
 func (w *world) add(name string, ports, members int) (id string) {
 	w.t.Helper()
 	lb := openstacktest.LoadBalancer{OctaviaResource: openstacktest.OctaviaResource{Name: name}, VIPSubnetID: w.subnet}

@@ -39,7 +39,8 @@ func (s *shownMonitor) value() *balancer.Monitor {
 	}
 }
 
-// monitorQuestion asks for the health monitors of the project. The answer is everybody's, and is not changed.
+// monitorQuestion asks for the health monitors of the project. The answer is everybody's, and is
+// not changed.
 type monitorQuestion struct {
 	byID map[string]*shownMonitor
 	err  error
@@ -70,7 +71,8 @@ func (a *API) listMonitors(ctx context.Context) (map[string]*shownMonitor, error
 	return byID, nil
 }
 
-// readMonitors returns all that there is of the monitors with these ids, from a list of all if there is one. Nobody else has what it returns.
+// readMonitors returns all that there is of the monitors with these ids, from a list of all if
+// there is one. Nobody else has what it returns.
 func (a *API) readMonitors(ctx context.Context, ids []string, listed map[string]*shownMonitor) (map[string]*balancer.Monitor, error) {
 	if listed == nil {
 		var q monitorQuestion

@@ -32,9 +32,10 @@ func (a *API) get(ctx context.Context, path string, query url.Values, into any) 
 	return err
 }
 
-// isNotFound tells whether Octavia itself says that there is none: in the form of its errors, which is WSME's, or, of the pool on the way to
-// its members (PoolsController._lookup), oslo.middleware's with the text "Pool ... not found.". A 404 of a proxy, or of an address where no
-// Octavia is ("The resource could not be found."), says nothing.
+// isNotFound tells whether Octavia itself says that there is none: in the form of its errors, which
+// is WSME's, or, of the pool on the way to its members (PoolsController._lookup), oslo.middleware's
+// with the text "Pool ... not found.". A 404 of a proxy, or of an address where no Octavia is ("The
+// resource could not be found."), says nothing.
 func isNotFound(err error) bool {
 	var unexpected gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &unexpected) || unexpected.Actual != http.StatusNotFound {

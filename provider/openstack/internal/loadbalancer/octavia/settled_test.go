@@ -124,7 +124,8 @@ func TestSettled_ManyWaits_ShareOneListATick(t *testing.T) {
 	}
 }
 
-// Those who begin to wait at other times look at other times, but are content with the list of who looked before them.
+// Those who begin to wait at other times look at other times, but are content with the list of who
+// looked before them.
 func TestSettled_WaitsThatBeganAtOtherTimes_ShareOneListATick(t *testing.T) {
 	const many = 10
 	w := newWorld(t)

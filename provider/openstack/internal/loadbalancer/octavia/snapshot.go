@@ -42,8 +42,9 @@ func clone(lb balancer.LoadBalancer) balancer.LoadBalancer {
 	return lb
 }
 
-// LoadBalancers lists all load balancers of the project, but those that are DELETED. A list that was begun less than maxAge ago is
-// returned without a request; with 0 the list is begun after the call. Who asks at the same time as others shares a list with them.
+// LoadBalancers lists all load balancers of the project, but those that are DELETED. A list that
+// was begun less than maxAge ago is returned without a request; with 0 the list is begun after the
+// call. Who asks at the same time as others shares a list with them.
 func (a *API) LoadBalancers(ctx context.Context, maxAge time.Duration) (*Snapshot, error) {
 	l := &look{}
 	if maxAge > 0 {
@@ -110,8 +111,9 @@ func (a *API) answerLooks(ctx context.Context, asked []*look) {
 	}
 }
 
-// onlyOne returns the id of the load balancer that all look for, if a request for it is enough: "" if a list serves more. Whoever waits for
-// another one will look too, and is content with a list that is some moments old.
+// onlyOne returns the id of the load balancer that all look for, if a request for it is enough: ""
+// if a list serves more. Whoever waits for another one will look too, and is content with a list
+// that is some moments old.
 func (a *API) onlyOne(open []*look) string {
 	id := open[0].id
 	for _, l := range open {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// few is of how many load balancers the listeners and pools are asked for one by one: two requests each. Of more, two lists of all
-	// that the project has.
+	// few is of how many load balancers the listeners and pools are asked for one by one: two
+	// requests each. Of more, two lists of all that the project has.
 	few = 4
 	// width is how many requests are made at a time for one answer.
 	width = 8
@@ -22,7 +22,8 @@ const (
 type survey struct {
 	id string
 
-	// The answer, once the batch is done. It is shared with others who asked for the same, and is not changed.
+	// The answer, once the batch is done. It is shared with others who asked for the same, and is
+	// not changed.
 	findings
 	err error
 }
@@ -30,7 +31,8 @@ type survey struct {
 type findings struct {
 	listeners []shownListener
 	pools     []shownPool
-	// monitors are those of all load balancers by their ids, if many were asked about together; else nil.
+	// monitors are those of all load balancers by their ids, if many were asked about together;
+	// else nil.
 	monitors map[string]*shownMonitor
 }
 
@@ -42,11 +44,13 @@ type surveyed struct {
 	updated map[string]time.Time
 }
 
-// surveyAge is for how long the findings about the project serve those who come a little later, as they do after a start.
+// surveyAge is for how long the findings about the project serve those who come a little later, as
+// they do after a start.
 const surveyAge = time.Minute
 
-// recallSurvey answers from the last findings about the project. updated is the load balancer's UpdatedAt as the caller has seen it, before the
-// survey or after it: if it is what it was before the survey, nothing in the load balancer has changed in between.
+// recallSurvey answers from the last findings about the project. updated is the load balancer's
+// UpdatedAt as the caller has seen it, before the survey or after it: if it is what it was before
+// the survey, nothing in the load balancer has changed in between.
 func (a *API) recallSurvey(id string, updated time.Time) (findings, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -102,8 +106,8 @@ func (a *API) answerSurveys(ctx context.Context, asked []*survey) {
 	}
 }
 
-// surveyAll answers from lists of all that the project has, and returns the ids of which these have nothing: the load balancer may be
-// another project's, which an administrator may use.
+// surveyAll answers from lists of all that the project has, and returns the ids of which these have
+// nothing: the load balancer may be another project's, which an administrator may use.
 func (a *API) surveyAll(ctx context.Context, ids []string, answer func(string, findings, error)) (unknown []string) {
 	began := a.startSurvey()
 	all, err := a.surveyProject(ctx)
@@ -129,8 +133,8 @@ func (a *API) surveyAll(ctx context.Context, ids []string, answer func(string, f
 	return unknown
 }
 
-// surveyProject lists the monitors too. If each who asked did so when it comes to them, there would be many lists: they come to them at
-// different times.
+// surveyProject lists the monitors too. If each who asked did so when it comes to them, there would
+// be many lists: they come to them at different times.
 func (a *API) surveyProject(ctx context.Context) (findings, error) {
 	project, err := a.project(ctx)
 	if err != nil {
@@ -158,8 +162,8 @@ func (f findings) byLoadBalancer() map[string]findings {
 	return byID
 }
 
-// surveyOne looks itself at what belongs to the load balancer: an Octavia whose operator has switched filters off (allow_filtering)
-// shows all.
+// surveyOne looks itself at what belongs to the load balancer: an Octavia whose operator has
+// switched filters off (allow_filtering) shows all.
 func (a *API) surveyOne(ctx context.Context, id string) (findings, error) {
 	all, err := a.find(ctx, "loadbalancer_id", id)
 	if err != nil {

@@ -18,7 +18,8 @@ type branch struct {
 	monitor *balancer.Monitor
 }
 
-// shownTree is the status tree as Octavia shows it. What is nil is missing: Octavia shows all lists, also those that are empty.
+// shownTree is the status tree as Octavia shows it. What is nil is missing: Octavia shows all
+// lists, also those that are empty.
 type shownTree struct {
 	ID        string `json:"id"`
 	Listeners *[]struct {
@@ -26,15 +27,16 @@ type shownTree struct {
 	} `json:"listeners"`
 }
 
-// shownBranch has the monitor under a key that is neither the pool's own nor the one in gophercloud (octavia/api/v2/types/pool.py,
-// PoolStatusResponse).
+// shownBranch has the monitor under a key that is neither the pool's own nor the one in gophercloud
+// (octavia/api/v2/types/pool.py, PoolStatusResponse).
 type shownBranch struct {
 	ID      string         `json:"id"`
 	Members *[]shownMember `json:"members"`
 	Monitor *shownMonitor  `json:"health_monitor"`
 }
 
-// statusTree reads the members and monitors of all pools with one request. The error wraps ErrNotFound if there is no such load balancer.
+// statusTree reads the members and monitors of all pools with one request. The error wraps
+// ErrNotFound if there is no such load balancer.
 func (a *API) statusTree(ctx context.Context, id string) (tree, error) {
 	t, err := a.readTree(ctx, id)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 )
 
-// Version returns the minor number of the newest version of the API, 2.minor. It is remembered for an hour. When Octavia did not tell, the
-// error wraps capability.ErrUnknown: what it can do must not be guessed then.
+// Version returns the minor number of the newest version of the API, 2.minor. It is remembered for
+// an hour. When Octavia did not tell, the error wraps capability.ErrUnknown: what it can do must
+// not be guessed then.
 func (a *API) Version(ctx context.Context) (minor int, err error) {
 	minor, err = a.minor.Get(ctx)
 	if err != nil {

@@ -18,23 +18,28 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// ErrBusy is wrapped by the error of a change that Octavia refuses because of the state that the load balancer, or the pool, is in: it is
-// being changed already, or it is in ERROR. Nothing has been changed.
+// ErrBusy is wrapped by the error of a change that Octavia refuses because of the state that the
+// load balancer, or the pool, is in: it is being changed already, or it is in ERROR. Nothing has
+// been changed.
 var ErrBusy = errors.New("it is immutable in its present state")
 
 // ErrQuota is wrapped by the error of a creation that would be one more than the project may have.
 var ErrQuota = errors.New("the project's quota is exceeded")
 
-// ErrUncertain is wrapped by the error of a deletion of which it is not known whether it is being carried out. Asked for again at once, Octavia
-// may carry it out twice: its worker fails at the second, and the load balancer stays PENDING_UPDATE for good (octavia 11.0.0,
-// controller/worker/v2/controller_worker.py, delete_pool). So the load balancer is to be looked at first.
+// ErrUncertain is wrapped by the error of a deletion of which it is not known whether it is being
+// carried out. Asked for again at once, Octavia may carry it out twice: its worker fails at the
+// second, and the load balancer stays PENDING_UPDATE for good (octavia 11.0.0,
+// controller/worker/v2/controller_worker.py, delete_pool). So the load balancer is to be looked at
+// first.
 var ErrUncertain = errors.New("its outcome is unknown")
 
-// What is written is what fxccm means to have, and nothing else. A change that was cancelled, or whose answer was lost, may have been
-// carried out. All changes but those that say otherwise put the load balancer into a state PENDING.
+// What is written is what fxccm means to have, and nothing else. A change that was cancelled, or
+// whose answer was lost, may have been carried out. All changes but those that say otherwise put
+// the load balancer into a state PENDING.
 
-// CreateLoadBalancer makes a load balancer with all its ports in one request; nil: without any. Its VIP is there when it returns; all
-// the rest is when it is ACTIVE. A member's subnet that does not exist shows only then, by ERROR.
+// CreateLoadBalancer makes a load balancer with all its ports in one request; nil: without any. Its
+// VIP is there when it returns; all the rest is when it is ACTIVE. A member's subnet that does not
+// exist shows only then, by ERROR.
 func (a *API) CreateLoadBalancer(ctx context.Context, lb balancer.LoadBalancer, ports []balancer.Port) (balancer.LoadBalancer, error) {
 	var made balancer.LoadBalancer
 	err := a.write(ctx, "create load balancer "+lb.Name, func(client *gophercloud.ServiceClient) error {
@@ -63,15 +68,16 @@ func (a *API) UpdateLoadBalancer(ctx context.Context, id string, tags []string) 
 	})
 }
 
-// DeleteLoadBalancer has the load balancer deleted, with all below it if cascade. Without cascade one that has listeners or pools is refused.
-// One that does not exist is no error.
+// DeleteLoadBalancer has the load balancer deleted, with all below it if cascade. Without cascade
+// one that has listeners or pools is refused. One that does not exist is no error.
 func (a *API) DeleteLoadBalancer(ctx context.Context, id string, cascade bool) error {
 	return a.remove(ctx, "delete load balancer", id, func(client *gophercloud.ServiceClient) error {
 		return loadbalancers.Delete(ctx, client, id, loadbalancers.DeleteOpts{Cascade: cascade}).ExtractErr()
 	})
 }
 
-// FailoverLoadBalancer has what serves the load balancer built anew. By default only administrators may (403).
+// FailoverLoadBalancer has what serves the load balancer built anew. By default only administrators
+// may (403).
 func (a *API) FailoverLoadBalancer(ctx context.Context, id string) error {
 	return a.writeTo(ctx, "fail over load balancer", id, func(client *gophercloud.ServiceClient) error {
 		return loadbalancers.Failover(ctx, client, id).ExtractErr()
@@ -90,8 +96,9 @@ func (a *API) CreateListener(ctx context.Context, loadBalancerID string, listene
 	return id, err
 }
 
-// UpdateListener makes what can be changed of the listener what is given. Tags, timeouts, allowed CIDRs and TLS container stay as they are if
-// they are nil or "", and so does the default pool if poolID is "".
+// UpdateListener makes what can be changed of the listener what is given. Tags, timeouts, allowed
+// CIDRs and TLS container stay as they are if they are nil or "", and so does the default pool if
+// poolID is "".
 func (a *API) UpdateListener(ctx context.Context, id string, listener balancer.Listener, poolID string) error {
 	return a.writeTo(ctx, "update listener", id, func(client *gophercloud.ServiceClient) error {
 		return listeners.Update(ctx, client, id, listenerChange(listener, poolID)).Err
@@ -105,11 +112,12 @@ func (a *API) DeleteListener(ctx context.Context, id string) error {
 	})
 }
 
-// CreatePool makes a pool without members and monitor, and returns its id. It becomes the listener's default pool, if listenerID is not
-// "": the listener must have none.
+// CreatePool makes a pool without members and monitor, and returns its id. It becomes the
+// listener's default pool, if listenerID is not "": the listener must have none.
 //
-// Octavia takes a pool with members and monitor only as a part of a whole load balancer: in a request for a pool alone these attributes are
-// known, but nothing good comes of them (octavia/api/v2/controllers/pool.py, post).
+// Octavia takes a pool with members and monitor only as a part of a whole load balancer: in a
+// request for a pool alone these attributes are known, but nothing good comes of them
+// (octavia/api/v2/controllers/pool.py, post).
 func (a *API) CreatePool(ctx context.Context, loadBalancerID, listenerID string, pool balancer.Pool) (id string, err error) {
 	opts, parent, of := poolCreation(pool), loadBalancerID, "load balancer"
 	if listenerID != "" {
@@ -125,15 +133,16 @@ func (a *API) CreatePool(ctx context.Context, loadBalancerID, listenerID string,
 	return id, err
 }
 
-// UpdatePool makes the name, the algorithm and the persistence what is given, and the tags unless they are nil. A pool in ERROR is ACTIVE again after it.
+// UpdatePool makes the name, the algorithm and the persistence what is given, and the tags unless
+// they are nil. A pool in ERROR is ACTIVE again after it.
 func (a *API) UpdatePool(ctx context.Context, id string, pool balancer.Pool) error {
 	return a.writeTo(ctx, "update pool", id, func(client *gophercloud.ServiceClient) error {
 		return pools.Update(ctx, client, id, poolChange(pool)).Err
 	})
 }
 
-// DeletePool deletes the pool with its members and its monitor; a listener that it was the default of has none then. One that does not
-// exist is no error.
+// DeletePool deletes the pool with its members and its monitor; a listener that it was the default
+// of has none then. One that does not exist is no error.
 func (a *API) DeletePool(ctx context.Context, id string) error {
 	return a.remove(ctx, "delete pool", id, func(client *gophercloud.ServiceClient) error {
 		return pools.Delete(ctx, client, id).ExtractErr()
@@ -163,8 +172,9 @@ func (a *API) DeleteMonitor(ctx context.Context, id string) error {
 	})
 }
 
-// SetMembers makes the pool's members the given ones, by one request. Nothing changes, and nothing is PENDING, if there are none and
-// there were none. Each member's admin state is up after it, and it is not a backup, and is monitored at its own address.
+// SetMembers makes the pool's members the given ones, by one request. Nothing changes, and nothing
+// is PENDING, if there are none and there were none. Each member's admin state is up after it, and
+// it is not a backup, and is monitored at its own address.
 func (a *API) SetMembers(ctx context.Context, poolID string, members []balancer.Member) error {
 	return a.writeTo(ctx, fmt.Sprintf("set %d members of pool", len(members)), poolID, func(client *gophercloud.ServiceClient) error {
 		return pools.BatchUpdateMembers(ctx, client, poolID, memberBatch(members)).ExtractErr()
@@ -180,7 +190,8 @@ func (a *API) CreateMember(ctx context.Context, poolID string, member balancer.M
 	return id, err
 }
 
-// UpdateMember makes the name, the weight and the monitor port of a member what is given, and no backup of it unless it should be one.
+// UpdateMember makes the name, the weight and the monitor port of a member what is given, and no
+// backup of it unless it should be one.
 func (a *API) UpdateMember(ctx context.Context, poolID, id string, member balancer.Member) error {
 	minor, err := a.Version(ctx)
 	if err != nil {
@@ -219,7 +230,8 @@ func (a *API) write(ctx context.Context, doing string, request func(*gophercloud
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// writeTo makes a request whose address, or whose body, holds the id. Without one it would be for another resource.
+// writeTo makes a request whose address, or whose body, holds the id. Without one it would be for
+// another resource.
 func (a *API) writeTo(ctx context.Context, doing, id string, request func(*gophercloud.ServiceClient) error) error {
 	if id == "" {
 		return fmt.Errorf("%s: its ID is unknown", doing)
@@ -239,7 +251,8 @@ func (a *API) remove(ctx context.Context, doing, id string, request func(*gopher
 	return err
 }
 
-// isUncertain tells the errors that do not say whether a request was carried out: no answer, and what a proxy says that has got none.
+// isUncertain tells the errors that do not say whether a request was carried out: no answer, and
+// what a proxy says that has got none.
 func isUncertain(err error) bool {
 	if gophercloud.ResponseCodeIs(err, http.StatusBadGateway) || gophercloud.ResponseCodeIs(err, http.StatusGatewayTimeout) {
 		return true
@@ -262,8 +275,9 @@ func idOf(kind string, result gophercloud.Result) (string, error) {
 	return body[kind].ID, nil
 }
 
-// isBusy tells the conflicts that are about a state from those that are about what there is, such as another listener on the same port
-// (octavia/common/exceptions.py: ImmutableObject, and LBPendingStateError for the load balancer itself).
+// isBusy tells the conflicts that are about a state from those that are about what there is, such
+// as another listener on the same port (octavia/common/exceptions.py: ImmutableObject, and
+// LBPendingStateError for the load balancer itself).
 func isBusy(err error) bool {
 	return isRefusal(err, http.StatusConflict, "immutable") || isRefusal(err, http.StatusConflict, "invalid state")
 }

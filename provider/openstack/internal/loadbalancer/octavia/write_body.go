@@ -9,10 +9,12 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// The bodies of requests. The API refuses attributes that its version does not know, so what the cloud may not know is left out: what
-// is nil, and what is as it would be without being said. admin_state_up is never in them: it is the operator's.
+// The bodies of requests. The API refuses attributes that its version does not know, so what the
+// cloud may not know is left out: what is nil, and what is as it would be without being said.
+// admin_state_up is never in them: it is the operator's.
 
-// minorBackup is the version of the API that brought backup members (its reference, "API version history").
+// minorBackup is the version of the API that brought backup members (its reference, "API version
+// history").
 const minorBackup = 1
 
 func loadBalancerCreation(lb balancer.LoadBalancer, ports []balancer.Port) loadbalancers.CreateOpts {
@@ -110,8 +112,9 @@ func memberCreation(m balancer.Member) pools.CreateMemberOpts {
 	}
 }
 
-// memberBatch says all of a member that is meant: of one that is there already, what is not said is set back to its default, but for name
-// and subnet (octavia/api/v2/controllers/member.py, MembersController.put).
+// memberBatch says all of a member that is meant: of one that is there already, what is not said is
+// set back to its default, but for name and subnet (octavia/api/v2/controllers/member.py,
+// MembersController.put).
 func memberBatch(members []balancer.Member) []pools.BatchUpdateMemberOpts {
 	opts := []pools.BatchUpdateMemberOpts{}
 	for _, m := range members {
@@ -123,7 +126,8 @@ func memberBatch(members []balancer.Member) []pools.BatchUpdateMemberOpts {
 	return opts
 }
 
-// memberChange is the change of a single member, which leaves alone what it does not say. gophercloud's cannot say null.
+// memberChange is the change of a single member, which leaves alone what it does not say.
+// gophercloud's cannot say null.
 type memberChange struct {
 	balancer.Member
 	minor int

@@ -401,7 +401,8 @@ func TestWrites_OldAPI_SayNothingThatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// What the API knows is not guessed: with backup left out, a member that somebody has made a backup would stay one.
+// What the API knows is not guessed: with backup left out, a member that somebody has made a backup
+// would stay one.
 func TestUpdateMember_UnknownVersion_IsAnError(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()

@@ -22,7 +22,8 @@ import (
 
 var _ Cloud = (*neutron.API)(nil)
 
-// site is a cloud with a network of nodes, of both families, another network for load balancers, and an external one.
+// site is a cloud with a network of nodes, of both families, another network for load balancers,
+// and an external one.
 type site struct {
 	*openstacktest.Cloud
 	t     *testing.T

@@ -8,7 +8,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/namepattern"
 )
 
-// subnetFilter tells which subnets have a name and tags that are asked for; what is empty is not asked for.
+// subnetFilter tells which subnets have a name and tags that are asked for; what is empty is not
+// asked for.
 func subnetFilter(pattern, tags string) (func(balancer.Subnet) bool, error) {
 	hasName := func(string) bool { return true }
 	if pattern != "" {
@@ -24,9 +25,10 @@ func subnetFilter(pattern, tags string) (func(balancer.Subnet) bool, error) {
 	return func(s balancer.Subnet) bool { return hasName(s.Name) && hasTags(s.Tags) }, nil
 }
 
-// tagFilter reads floating-subnet-tags: tags with commas between them, of which a subnet has one or, after "&", all; "!" before both
-// negates. So "!a,b" is for subnets that have neither, and "!&a,b" for those that lack one, as OCCM documents it (asking Neutron, it takes
-// the one for the other).
+// tagFilter reads floating-subnet-tags: tags with commas between them, of which a subnet has one
+// or, after "&", all; "!" before both negates. So "!a,b" is for subnets that have neither, and
+// "!&a,b" for those that lack one, as OCCM documents it (asking Neutron, it takes the one for the
+// other).
 func tagFilter(text string) func([]string) bool {
 	rest, negated := strings.CutPrefix(text, "!")
 	rest, all := strings.CutPrefix(rest, "&")

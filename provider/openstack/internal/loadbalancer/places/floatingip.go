@@ -9,7 +9,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
-// floatingIP is where a floating IP is made, if one may be: of an external Service of IPv4 that has none.
+// floatingIP is where a floating IP is made, if one may be: of an external Service of IPv4 that has
+// none.
 func (r *resolver) floatingIP(ctx context.Context) error {
 	if r.Settings.Internal || r.Guest || r.HasFloatingIP || isIPv6(r.families[0]) {
 		return nil
@@ -32,8 +33,9 @@ func (r *resolver) floatingIP(ctx context.Context) error {
 	return r.floatingSubnets(ctx)
 }
 
-// floatingSubnet is the one that is named. It tells its network, if the project sees it: Neutron shows the subnets of an external network to
-// its owner, to administrators, and to those it is shared with, and makes floating IPs in them for everybody.
+// floatingSubnet is the one that is named. It tells its network, if the project sees it: Neutron
+// shows the subnets of an external network to its owner, to administrators, and to those it is
+// shared with, and makes floating IPs in them for everybody.
 func (r *resolver) floatingSubnet(ctx context.Context) error {
 	named := r.Settings.FloatingNetworkID
 	subnet, err := r.cloud.Subnet(ctx, r.Settings.FloatingSubnetID)
@@ -51,7 +53,8 @@ func (r *resolver) floatingSubnet(ctx context.Context) error {
 	return nil
 }
 
-// unseenFloatingSubnet takes the one that is named for one of the external network. If it is not, Neutron says so.
+// unseenFloatingSubnet takes the one that is named for one of the external network. If it is not,
+// Neutron says so.
 func (r *resolver) unseenFloatingSubnet(ctx context.Context) (err error) {
 	network := r.Settings.FloatingNetworkID
 	if network == "" {

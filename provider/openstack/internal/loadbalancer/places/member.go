@@ -13,7 +13,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 )
 
-// member is where the members are. More of it than the id is looked up for the rules of a security group only, which name its CIDR.
+// member is where the members are. More of it than the id is looked up for the rules of a security
+// group only, which name its CIDR.
 func (r *resolver) member(ctx context.Context) error {
 	id, err := r.memberSubnet(ctx)
 	if err != nil {
@@ -60,7 +61,8 @@ func (r *resolver) nodeSubnet(ctx context.Context) (string, error) {
 	return *r.byNode, nil
 }
 
-// findNodeSubnet asks for the first node, which is enough as a rule, and then for all others together.
+// findNodeSubnet asks for the first node, which is enough as a rule, and then for all others
+// together.
 func (r *resolver) findNodeSubnet(ctx context.Context) (string, error) {
 	nodes := r.located()
 	first := min(len(nodes), 1)
@@ -79,8 +81,9 @@ func (r *resolver) findNodeSubnet(ctx context.Context) (string, error) {
 	return firstOf(found), nil
 }
 
-// prefersOther tells whether another node's subnet would do better: that of the VIP, where that was chosen by a node. So a load balancer's
-// members do not change their subnet when the node leaves that was the first one when it was made.
+// prefersOther tells whether another node's subnet would do better: that of the VIP, where that was
+// chosen by a node. So a load balancer's members do not change their subnet when the node leaves
+// that was the first one when it was made.
 func (r *resolver) prefersOther(subnet string) bool {
 	return r.Existing != nil && !r.namesPlace() && subnet != r.Existing.VIP.SubnetID
 }
@@ -92,7 +95,8 @@ func firstOf(subnets []string) string {
 	return subnets[0]
 }
 
-// subnetsOf are the subnets of the nodes' addresses, of those that are ports', in the order of the nodes.
+// subnetsOf are the subnets of the nodes' addresses, of those that are ports', in the order of the
+// nodes.
 func (r *resolver) subnetsOf(ctx context.Context, nodes []located) ([]string, error) {
 	if len(nodes) == 0 {
 		return nil, nil
@@ -116,7 +120,8 @@ func (r *resolver) subnetsOf(ctx context.Context, nodes []located) ([]string, er
 	return subnets, nil
 }
 
-// located is a node of which it is known where it is: one without a provider ID, or without an address, tells nothing.
+// located is a node of which it is known where it is: one without a provider ID, or without an
+// address, tells nothing.
 type located struct {
 	name     string
 	draining bool
@@ -124,7 +129,8 @@ type located struct {
 	address  netip.Addr
 }
 
-// located are the nodes that may become members, by name, those last that are about to go. If the selector chooses none of them, any will do.
+// located are the nodes that may become members, by name, those last that are about to go. If the
+// selector chooses none of them, any will do.
 func (r *resolver) located() []located {
 	var all, selected []located
 	for _, node := range desired.Candidates(r.Nodes) {
@@ -154,7 +160,8 @@ func (r *resolver) located() []located {
 	return selected
 }
 
-// addressOf is where a node gets traffic: an InternalIP of the Service's family, or else an ExternalIP.
+// addressOf is where a node gets traffic: an InternalIP of the Service's family, or else an
+// ExternalIP.
 func (r *resolver) addressOf(node *v1.Node) (netip.Addr, bool) {
 	for _, kind := range []v1.NodeAddressType{v1.NodeInternalIP, v1.NodeExternalIP} {
 		for _, a := range node.Status.Addresses {

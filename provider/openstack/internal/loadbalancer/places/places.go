@@ -1,9 +1,11 @@
-// Package places finds where a load balancer's addresses, its members and its floating IP are to be.
+// Package places finds where a load balancer's addresses, its members and its floating IP are to
+// be.
 //
-// What the settings name is used. What nothing names is where the nodes are: the VIP of a new load balancer is in the subnet of a node's
-// address, and so are the members of any. An existing load balancer is where it is. So the answer is the same whatever it is asked for, when
-// a Service or when a node has changed, and before and after the load balancer is made; and if the settings name subnets, or the load
-// balancer is there, next to nothing is looked up.
+// What the settings name is used. What nothing names is where the nodes are: the VIP of a new load
+// balancer is in the subnet of a node's address, and so are the members of any. An existing load
+// balancer is where it is. So the answer is the same whatever it is asked for, when a Service or
+// when a node has changed, and before and after the load balancer is made; and if the settings name
+// subnets, or the load balancer is there, next to nothing is looked up.
 //
 // The members' subnet is the first of
 //
@@ -12,7 +14,8 @@
 //  3. that of a node's address: of the first node, by name, that has a port with it
 //  4. that of the VIP
 //
-// In 3, a load balancer whose place nothing names stays with the subnet of its VIP as long as any node is there.
+// In 3, a load balancer whose place nothing names stays with the subnet of its VIP as long as any
+// node is there.
 package places
 
 import (
@@ -47,7 +50,8 @@ type Input struct {
 	Nodes []*v1.Node
 	// Existing is the load balancer that the Service uses; nil if there is none yet.
 	Existing *balancer.LoadBalancer
-	// Guest: it was made for another Service, or by a user. Its addresses and its floating IP are their matter.
+	// Guest: it was made for another Service, or by a user. Its addresses and its floating IP are
+	// their matter.
 	Guest bool
 	// HasFloatingIP: where another would be made is not looked up.
 	HasFloatingIP bool
@@ -65,7 +69,8 @@ func (e *NoNodeError) Error() string {
 	return "waiting for the first node with an address in OpenStack, because " + e.Why
 }
 
-// ImpossibleError says why the settings do not fit the cloud: it is for who can change them. Nothing is gained by asking again soon.
+// ImpossibleError says why the settings do not fit the cloud: it is for who can change them.
+// Nothing is gained by asking again soon.
 type ImpossibleError struct{ Message string }
 
 func (e *ImpossibleError) Error() string { return e.Message }
@@ -74,7 +79,8 @@ func impossible(format string, arguments ...any) error {
 	return &ImpossibleError{fmt.Sprintf(format, arguments...)}
 }
 
-// Resolve looks up what nothing says. The error is a [*NoNodeError], an [*ImpossibleError], or the cloud's.
+// Resolve looks up what nothing says. The error is a [*NoNodeError], an [*ImpossibleError], or the
+// cloud's.
 func Resolve(ctx context.Context, cloud Cloud, in Input) (desired.Places, []desired.Notice, error) {
 	r := &resolver{Input: in, cloud: cloud, families: familiesOf(in.Service)}
 	for _, find := range []func(context.Context) error{r.vip, r.member, r.additionalVIPs, r.floatingIP} {

@@ -57,7 +57,8 @@ func TestResolve_NothingIsNamed_TheNodesSubnet(t *testing.T) {
 	s.wantCalls(none)
 }
 
-// OCCM's D9: it looks at the first node of a list in no order, and fails if that has no provider ID.
+// OCCM's D9: it looks at the first node of a list in no order, and fails if that has no provider
+// ID.
 func TestResolve_D9_NodesThatTellNothing_DoNotMakeItFail(t *testing.T) {
 	s := newSite(t)
 	unnamed := node("a", "10.0.0.10")
@@ -146,8 +147,9 @@ func TestResolve_SelectorChooses_TheSubnetIsOfAChosenNode(t *testing.T) {
 	}
 }
 
-// OCCM's D28: it takes another subnet for the members when a node changes than when the Service does. Here the question is the same for
-// both, and the answer also before and after the load balancer is made.
+// OCCM's D28: it takes another subnet for the members when a node changes than when the Service
+// does. Here the question is the same for both, and the answer also before and after the load
+// balancer is made.
 func TestResolve_D28_MemberSubnetIsTheSameBeforeAndAfter(t *testing.T) {
 	s := newSite(t)
 	nodes := []*v1.Node{s.addNode("a", "10.0.0.11")}
@@ -172,7 +174,8 @@ func TestResolve_D28_MemberSubnetIsTheSameBeforeAndAfter(t *testing.T) {
 	}
 }
 
-// OCCM's D8: with a network alone and managed security groups it looks up the subnet "", and crashes.
+// OCCM's D8: with a network alone and managed security groups it looks up the subnet "", and
+// crashes.
 func TestResolve_D8_NetworkAloneAndSecurityGroups(t *testing.T) {
 	s := newSite(t)
 	in := Input{Settings: settings.Settings{Internal: true, NetworkID: s.front, ManageSecurityGroups: true}}
@@ -407,7 +410,8 @@ func TestResolve_FloatingIP(t *testing.T) {
 			in:         Input{Settings: settings.Settings{FloatingNetworkID: s.front, FloatingSubnetID: second}},
 			impossible: "is in network " + s.external, calls: map[string]int{"subnet_list": 1},
 		},
-		// To Neutron it may well be there: an external network's are hidden from those who may have floating IPs in them.
+		// To Neutron it may well be there: an external network's are hidden from those who may have
+		// floating IPs in them.
 		"hidden subnet": {
 			in:      Input{Settings: settings.Settings{FloatingSubnetID: hidden}},
 			network: s.external, subnets: []string{hidden}, calls: map[string]int{"network_list": 1, "subnet_list": 2},

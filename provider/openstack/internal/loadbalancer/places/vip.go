@@ -42,8 +42,9 @@ func (r *resolver) vip(ctx context.Context) error {
 	return nil
 }
 
-// subnetOfNetwork chooses a subnet of IPv6 in a network that is named by itself: Octavia would choose one of IPv4, if there is one
-// (octavia/api/v2/controllers/load_balancer.py). An address that is asked for tells its subnet.
+// subnetOfNetwork chooses a subnet of IPv6 in a network that is named by itself: Octavia would
+// choose one of IPv4, if there is one (octavia/api/v2/controllers/load_balancer.py). An address
+// that is asked for tells its subnet.
 func (r *resolver) subnetOfNetwork(ctx context.Context) error {
 	vip := &r.places.VIP
 	if vip.SubnetID != "" || !isIPv6(r.families[0]) || r.Settings.Address != "" {
@@ -74,7 +75,8 @@ func (r *resolver) firstSubnet(ctx context.Context, networkID string, family v1.
 // reasonSingleStack is the same wherever a second family is not served.
 const reasonSingleStack = "LoadBalancerSingleStack"
 
-// additionalVIPs are for the second family of the Service. A load balancer gets them when it is made, or never.
+// additionalVIPs are for the second family of the Service. A load balancer gets them when it is
+// made, or never.
 func (r *resolver) additionalVIPs(ctx context.Context) error {
 	if len(r.families) < 2 || !r.Features.AdditionalVIPs {
 		return nil
@@ -105,7 +107,8 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 	return nil
 }
 
-// existingVIPs are those that the load balancer has, or, where it may differ from them, the one that is named.
+// existingVIPs are those that the load balancer has, or, where it may differ from them, the one
+// that is named.
 func (r *resolver) existingVIPs() []balancer.VIP {
 	has := r.Existing.AdditionalVIPs
 	named := r.Settings.AdditionalSubnetID
@@ -115,7 +118,8 @@ func (r *resolver) existingVIPs() []balancer.VIP {
 	return has
 }
 
-// secondSubnet is one of the second family in the VIP's network; "" and why, a clause, if there is none.
+// secondSubnet is one of the second family in the VIP's network; "" and why, a clause, if there is
+// none.
 func (r *resolver) secondSubnet(ctx context.Context) (subnet, why string, err error) {
 	network := r.places.VIP.NetworkID
 	if network == "" && r.places.VIP.SubnetID != "" {

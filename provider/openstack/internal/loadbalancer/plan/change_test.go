@@ -84,7 +84,8 @@ func TestD2_EveryField_IsComparedAndChanged(t *testing.T) {
 	}
 }
 
-// Whoever takes over a load balancer of another name renames nothing, so that no rename can go wrong.
+// Whoever takes over a load balancer of another name renames nothing, so that no rename can go
+// wrong.
 func TestD24_D25_LoadBalancerOfAnotherName_RenamesNothing(t *testing.T) {
 	for _, name := range []string{"kube_service_kube_shop_web", "kube_service_old_shop_web", "a1234567890"} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +132,8 @@ func TestD3_LoadBalancerOfOtherCluster_IsRefused(t *testing.T) {
 	wantNotice(t, p, plan.ReasonOtherCluster, true)
 }
 
-// Two listeners cannot have one port, so the one that cannot be changed goes before its successor comes. All that can be done before is.
+// Two listeners cannot have one port, so the one that cannot be changed goes before its successor
+// comes. All that can be done before is.
 func TestD6_ProtocolChange_DeletesBeforeItCreates(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -153,8 +155,8 @@ func TestD6_ProtocolChange_DeletesBeforeItCreates(t *testing.T) {
 	}
 }
 
-// A plan may end after each of its steps. What it leaves is gone on with, or cleared away, by a guest as well, whose pools OCCM has not
-// tagged.
+// A plan may end after each of its steps. What it leaves is gone on with, or cleared away, by a
+// guest as well, whose pools OCCM has not tagged.
 func TestChange_InterruptedAnywhere_TheNextPlanGoesOn(t *testing.T) {
 	for _, asGuest := range []bool{false, true} {
 		for _, to := range []string{balancer.HTTP, balancer.Proxy, balancer.UDP} {
@@ -312,7 +314,8 @@ func TestChange_ProvidersOfOneKind_AreTheSame(t *testing.T) {
 	}
 }
 
-// A load balancer that others use is not made anew, and neither is one whose floating IP would be forgotten if the plan were interrupted.
+// A load balancer that others use is not recreated, and neither is one whose floating IP would be
+// forgotten if the plan were interrupted.
 func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 	want := desire(recreate, func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "other" })
 	for _, test := range []struct {
@@ -381,7 +384,8 @@ func TestD13_NodeIsNoMemberAnyMore_ItsPortLosesTheGroup(t *testing.T) {
 	}
 }
 
-// A node without a provider ID, or without port security, keeps nothing from being done for the others.
+// A node without a provider ID, or without port security, keeps nothing from being done for the
+// others.
 func TestD9_NodeWithoutServerOrPortSecurity_IsLeftOut(t *testing.T) {
 	c := fresh()
 	c.nodePorts[0].PortSecurity = false
@@ -392,7 +396,8 @@ func TestD9_NodeWithoutServerOrPortSecurity_IsLeftOut(t *testing.T) {
 	}
 }
 
-// A second look finds nothing to do, with all that is known and with a part of it, for everything that there may be.
+// A second look finds nothing to do, with all that is known and with a part of it, for everything
+// that there may be.
 func TestD15_NothingHasChanged_NothingIsDone(t *testing.T) {
 	healthy := func(d *balancer.Desired) {
 		monitored(balancer.MonitorHTTP)(d)
@@ -417,7 +422,8 @@ func TestD15_NothingHasChanged_NothingIsDone(t *testing.T) {
 	}
 }
 
-// What cannot be seen of members and monitors in the status tree is not taken for something else; what can be is compared.
+// What cannot be seen of members and monitors in the status tree is not taken for something else;
+// what can be is compared.
 func TestChange_KnownInPart_OnlyWhatIsKnownIsCompared(t *testing.T) {
 	d := desire(onePort, monitored(balancer.MonitorTCP))
 	c := made(t, d)
@@ -574,7 +580,8 @@ func TestChange_PoolOfSomebodyElsesListener_IsLeft(t *testing.T) {
 	}
 }
 
-// Only what the Service's traffic does not need waits for what may fail: members are first, what is new is last.
+// Only what the Service's traffic does not need waits for what may fail: members are first, what is
+// new is last.
 func TestChange_Order_TrafficFirstNewLast(t *testing.T) {
 	lb := shop().LoadBalancerName()
 	c := made(t, desire(guarded, nodes("node-1", "node-2")))
@@ -620,7 +627,8 @@ func TestChange_NeverServed_IsMadeAnewWithoutLeave(t *testing.T) {
 	}
 }
 
-// The pool of a listener that is deleted by hand is used again, and so is what a listener that lost its pool has left.
+// The pool of a listener that is deleted by hand is used again, and so is what a listener that lost
+// its pool has left.
 func TestChange_Leftovers_AreUsedOrDeleted(t *testing.T) {
 	c := made(t, desire(onePort))
 	c.listeners[0].PoolID = ""
@@ -648,8 +656,8 @@ func TestChange_IsPure(t *testing.T) {
 	}
 }
 
-// OCCM's floating IP bears no tag. It is made known before it is taken off the load balancer, or the plan after an interruption would not
-// find it.
+// OCCM's floating IP bears no tag. It is made known before it is taken off the load balancer, or
+// the plan after an interruption would not find it.
 func TestChange_RecreateOfOCCMs_FloatingIPIsNotForgotten(t *testing.T) {
 	begin := made(t, desire(onePort))
 	begin.byOCCM()

@@ -30,9 +30,9 @@ func (c claims) byTags(tags []string) (own, told bool) {
 	return false, c.isOfOtherCluster(tags) || len(balancer.ServicesOf(tags)) > 0
 }
 
-// ownsListener: fxccm's tag, or OCCM's, makes a listener the Service's. One without tags is as old as an OCCM, or an Octavia, that knew none:
-// it is the owner's if its name is the one that OCCM gives. OCCM takes every listener without tags for the owner's, also one that a user has
-// made.
+// ownsListener: fxccm's tag, or OCCM's, makes a listener the Service's. One without tags is as old
+// as an OCCM, or an Octavia, that knew none: it is the owner's if its name is the one that OCCM
+// gives. OCCM takes every listener without tags for the owner's, also one that a user has made.
 func (c claims) ownsListener(l balancer.Listener) bool {
 	if own, told := c.byTags(l.Tags); told {
 		return own
@@ -72,7 +72,8 @@ func (c claims) isPart(prefix, name string, nameOf func(index int, loadBalancer 
 	return err == nil && index >= 0 && name == nameOf(index, c.loadBalancer)
 }
 
-// ownsFloatingIP: fxccm's tag makes a floating IP the Service's; without tags of anybody OCCM's description does.
+// ownsFloatingIP: fxccm's tag makes a floating IP the Service's; without tags of anybody OCCM's
+// description does.
 func (c claims) ownsFloatingIP(f balancer.FloatingIP) bool {
 	if own, told := c.byTags(f.Tags); told {
 		return own

@@ -98,7 +98,8 @@ func (c *cloud) observe(inPart bool) balancer.Observed {
 	return is
 }
 
-// run takes the first steps of a plan, and returns what the first one that is refused is refused for.
+// run takes the first steps of a plan, and returns what the first one that is refused is refused
+// for.
 func (c *cloud) run(p plan.Plan, steps int) error {
 	c.made = map[plan.Ref]string{}
 	for _, step := range p.Steps[:min(steps, len(p.Steps))] {

@@ -19,8 +19,9 @@ var stories = flag.Uint64("stories", 300, "how many random stories to try")
 // interruptions is how often the removal of a Service is tried, the last time to its end.
 const interruptions = 4
 
-// From anything to anything, interrupted anywhere, with anything deleted or changed by others in between: in the end there is what should be,
-// nothing is left to do, and what is somebody else's is as it was.
+// From anything to anything, interrupted anywhere, with anything deleted or changed by others in
+// between: in the end there is what should be, nothing is left to do, and what is somebody else's
+// is as it was.
 func TestChange_AnySequence_Converges(t *testing.T) {
 	for seed := range *stories {
 		story := newStory(seed)

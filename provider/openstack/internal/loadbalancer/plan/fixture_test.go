@@ -216,7 +216,8 @@ func visiting(name string, changes ...func(*balancer.Desired)) balancer.Desired 
 	}}, changes...)...)
 }
 
-// byOCCM makes of the cloud what OCCM leaves: only its own tags, and on the load balancer and the listeners alone.
+// byOCCM makes of the cloud what OCCM leaves: only its own tags, and on the load balancer and the
+// listeners alone.
 func (c *cloud) byOCCM() {
 	name := c.lb.Name
 	c.lb.Tags = []string{name}

@@ -7,9 +7,11 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// floatingIPs plans the floating IP of the load balancer. vipPort is "" if a port is made with the load balancer by this plan.
+// floatingIPs plans the floating IP of the load balancer. vipPort is "" if a port is made with the
+// load balancer by this plan.
 //
-// The floating IP belongs to the load balancer, and so to its owner: a guest only clears away what it had before.
+// The floating IP belongs to the load balancer, and so to its owner: a guest only clears away what
+// it had before.
 func (c *changer) floatingIPs(loadBalancer Ref, vipPort string) {
 	f := &floating{changer: c, loadBalancer: loadBalancer}
 	for _, ip := range c.is.FloatingIPs {
@@ -38,11 +40,13 @@ func (c *changer) floatingIPs(loadBalancer Ref, vipPort string) {
 type floating struct {
 	*changer
 	loadBalancer Ref
-	// attached lead to the load balancer, whoever made them; idle are the Service's that lead nowhere, and moved those that lead elsewhere.
+	// attached lead to the load balancer, whoever made them; idle are the Service's that lead
+	// nowhere, and moved those that lead elsewhere.
 	attached, idle, moved []balancer.FloatingIP
 }
 
-// useAny: one that is there stays. One that was the Service's, whose load balancer was replaced, comes back.
+// useAny: one that is there stays. One that was the Service's, whose load balancer was replaced,
+// comes back.
 func (f *floating) useAny(want balancer.WantedFloatingIP) {
 	switch {
 	case len(f.attached) > 0:
@@ -58,7 +62,8 @@ func (f *floating) useAny(want balancer.WantedFloatingIP) {
 	f.dropIdle("the load balancer has another")
 }
 
-// giveUpMoved: what somebody has made something else of is not the Service's any more. Another is made, but not before it is looked where.
+// giveUpMoved: what somebody has made something else of is not the Service's any more. Another is
+// made, but not before it is looked where.
 func (f *floating) giveUpMoved(want balancer.WantedFloatingIP) {
 	for _, ip := range f.moved {
 		f.notice(Notice{ReasonFloatingIP, fmt.Sprintf("floating IP %s of the Service was moved to port %s; leaving it there", ip.Address, ip.PortID), want.NetworkID == ""})
@@ -66,7 +71,8 @@ func (f *floating) giveUpMoved(want balancer.WantedFloatingIP) {
 	}
 }
 
-// useAsked: a new one is made before the old one is given up, for making one with an address takes a right that not everybody has.
+// useAsked: a new one is made before the old one is given up, for making one with an address takes
+// a right that not everybody has.
 func (f *floating) useAsked(want balancer.WantedFloatingIP) {
 	if i := slices.IndexFunc(f.attached, isAt(want.Address)); i >= 0 {
 		f.tagFloatingIP(f.attached[i], want.Tags)
@@ -116,15 +122,16 @@ func (f *floating) attach(ip balancer.FloatingIP, want balancer.WantedFloatingIP
 	f.idle = slices.DeleteFunc(slices.Clone(f.idle), func(other balancer.FloatingIP) bool { return other.ID == ip.ID })
 }
 
-// tagFloatingIP makes sure that one that was made for the Service is known as such. One that somebody else has made stays theirs.
+// tagFloatingIP makes sure that one that was made for the Service is known as such. One that
+// somebody else has made stays theirs.
 func (p *planner) tagFloatingIP(ip balancer.FloatingIP, want []string) {
 	if p.ownsFloatingIP(ip) && len(added(ip.Tags, want)) > 0 {
 		p.add(TagFloatingIP{ID: ip.ID, Address: ip.Address, Tags: merged(ip.Tags, want)})
 	}
 }
 
-// dropAttached takes the floating IP off the load balancer, so that it leads to a Service that is not to be reached so. It is only deleted if
-// it was made for the Service.
+// dropAttached takes the floating IP off the load balancer, so that it leads to a Service that is
+// not to be reached so. It is only deleted if it was made for the Service.
 func (f *floating) dropAttached(why string) {
 	for _, ip := range f.attached {
 		if f.ownsFloatingIP(ip) && !f.want.KeepFloatingIP {
@@ -144,7 +151,8 @@ func (f *floating) dropIdle(why string) {
 	}
 }
 
-// disown takes off the tags that make the floating IP a Service's, so that whoever uses it next does not lose it.
+// disown takes off the tags that make the floating IP a Service's, so that whoever uses it next
+// does not lose it.
 func (p *planner) disown(f balancer.FloatingIP) {
 	own := func(tag string) bool { return slices.Contains(p.id.NetworkTags(), tag) }
 	if slices.ContainsFunc(f.Tags, own) {

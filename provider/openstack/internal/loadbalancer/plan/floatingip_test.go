@@ -102,7 +102,8 @@ func TestChange_FloatingIPCannotBeHad_IsToldAndTheOldOneStays(t *testing.T) {
 	})
 }
 
-// A new address is there before the old one is given up; whatever is interrupted, nothing is left over.
+// A new address is there before the old one is given up; whatever is interrupted, nothing is left
+// over.
 func TestChange_AnotherAddress_InterruptedAnywhere(t *testing.T) {
 	begin, want := made(t, desire(onePort)), desire(onePort, asking("203.0.113.99"))
 	p := change(begin, want)
@@ -140,7 +141,8 @@ func TestChange_FloatingIPLeadsElsewhere_IsDisownedAndReplaced(t *testing.T) {
 	}
 }
 
-// The port that a user has made for the VIP may have kept its floating IP when the load balancer was deleted by hand.
+// The port that a user has made for the VIP may have kept its floating IP when the load balancer
+// was deleted by hand.
 func TestChange_UsersPortHasTheFloatingIP_ItStays(t *testing.T) {
 	at := func(d *balancer.Desired) { d.LoadBalancer.VIP = balancer.VIP{PortID: "port-user"} }
 	c := made(t, desire(onePort, at))

@@ -29,8 +29,8 @@ type feature struct {
 	stages []stage
 }
 
-// option is the story of something that a user may ask for: a Service that has it from the start, and one that gets it, has it changed and loses
-// it.
+// option is the story of something that a user may ask for: a Service that has it from the start,
+// and one that gets it, has it changed and loses it.
 func option(name string, with, changed func(*balancer.Desired), base ...func(*balancer.Desired)) feature {
 	of := func(more ...func(*balancer.Desired)) balancer.Desired {
 		return desire(append(append([]func(*balancer.Desired){onePort}, base...), more...)...)
@@ -116,7 +116,8 @@ func (s stage) plan(c *cloud) plan.Plan {
 	return change(c, s.want)
 }
 
-// waits tells whether the plan needs another one after it: what a failover, or another provider, leads to is seen later.
+// waits tells whether the plan needs another one after it: what a failover, or another provider,
+// leads to is seen later.
 func waits(p plan.Plan) bool {
 	if len(p.Steps) == 0 {
 		return false

@@ -23,7 +23,8 @@ func (c *changer) createLoadBalancer() {
 	c.add(CreateLoadBalancer{LoadBalancer: c.want.LoadBalancer, Ports: ports})
 }
 
-// tagLoadBalancer comes before all else: the tags keep an owner that leaves from deleting what its guests use.
+// tagLoadBalancer comes before all else: the tags keep an owner that leaves from deleting what its
+// guests use.
 func (c *changer) tagLoadBalancer() {
 	if !c.want.Features.Tags {
 		return
@@ -42,8 +43,8 @@ func (c *changer) noticeImmutable(changes []string) {
 		"this cannot be changed in a load balancer: %s; %s", strings.Join(changes, ", "), howToRecreate)})
 }
 
-// immutable are the differences that Octavia cannot mend (octavia/api/v2/types/load_balancer.py, LoadBalancerPUT). What is not asked for is
-// not compared, and a guest asks for nothing.
+// immutable are the differences that Octavia cannot mend (octavia/api/v2/types/load_balancer.py,
+// LoadBalancerPUT). What is not asked for is not compared, and a guest asks for nothing.
 func (c *changer) immutable() []string {
 	if c.role != balancer.Owner {
 		return nil
@@ -74,7 +75,8 @@ func (c *changer) immutable() []string {
 	return changes
 }
 
-// sameProvider: octavia and amphorav2 are names of amphora (Octavia's configuration reference, enabled_provider_drivers).
+// sameProvider: octavia and amphorav2 are names of amphora (Octavia's configuration reference,
+// enabled_provider_drivers).
 func sameProvider(a, b string) bool {
 	amphora := []string{"amphora", "amphorav2", "octavia"}
 	return a == b || slices.Contains(amphora, a) && slices.Contains(amphora, b)
@@ -95,7 +97,8 @@ func fulfils(is, want balancer.VIP) bool {
 
 // recreate makes the load balancer anew, and tells whether it may be.
 //
-// The floating IP is moved. A new load balancer has the address of the old one, if it can: who has been served by it may know it by heart.
+// The floating IP is moved. A new load balancer has the address of the old one, if it can: who has
+// been served by it may know it by heart.
 func (c *changer) recreate(why []string) bool {
 	if hindrance := c.hindrance(); hindrance != "" {
 		// It serves all the same, unless it is in ERROR.
@@ -106,7 +109,8 @@ func (c *changer) recreate(why []string) bool {
 	c.releaseFloatingIPs()
 	c.deleteLoadBalancer(c.want.Cascade, strings.Join(why, ", "))
 	if c.want.LoadBalancer.Provider != "" && !sameProvider(c.want.LoadBalancer.Provider, old.Provider) {
-		// What the other provider can do is another matter: what should be is decided again without this load balancer.
+		// What the other provider can do is another matter: what should be is decided again without
+		// this load balancer.
 		return true
 	}
 	if vip := &c.want.LoadBalancer.VIP; served && vip.Address == "" && vip.PortID == "" && isWithin(old.VIP, *vip) {
@@ -116,8 +120,9 @@ func (c *changer) recreate(why []string) bool {
 	return true
 }
 
-// releaseFloatingIPs takes them off by steps of their own, so that they do not depend on what becomes of the VIP port. Until they are
-// attached again they are known by their tags, or by being asked for.
+// releaseFloatingIPs takes them off by steps of their own, so that they do not depend on what
+// becomes of the VIP port. Until they are attached again they are known by their tags, or by being
+// asked for.
 func (c *changer) releaseFloatingIPs() {
 	port := c.is.LoadBalancer.VIP.PortID
 	c.is.FloatingIPs = slices.Clone(c.is.FloatingIPs)
@@ -140,7 +145,7 @@ func isWithin(is, want balancer.VIP) bool {
 	return (want.SubnetID == "" || want.SubnetID == is.SubnetID) && (want.NetworkID == "" || want.NetworkID == is.NetworkID)
 }
 
-// hindrance is why the load balancer must not be deleted and made anew; "" if it may be.
+// hindrance is why the load balancer must not be deleted and recreated; "" if it may be.
 func (c *changer) hindrance() string {
 	if others := c.others(); len(others) > 0 {
 		return "others use it: " + strings.Join(others, ", ")
@@ -187,7 +192,8 @@ func (p *planner) isUsed(pool string) bool {
 	return slices.ContainsFunc(p.is.Listeners, func(l balancer.Listener) bool { return l.PoolID == pool })
 }
 
-// deleteLoadBalancer deletes it with all that is in it. In ERROR nothing in it can be deleted by itself.
+// deleteLoadBalancer deletes it with all that is in it. In ERROR nothing in it can be deleted by
+// itself.
 func (p *planner) deleteLoadBalancer(cascade bool, why string) {
 	lb := p.is.LoadBalancer
 	cascade = cascade || lb.Status == balancer.Error

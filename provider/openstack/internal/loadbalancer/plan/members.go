@@ -97,8 +97,9 @@ func number(n int) string {
 	return fmt.Sprint(n)
 }
 
-// requested are the members as they are asked for: without the subnet where it is the VIP's, for Octavia asks Neutron for each that is named
-// (see [balancer.Member]). One that is there in another subnet has to hear of the right one.
+// requested are the members as they are asked for: without the subnet where it is the VIP's, for
+// Octavia asks Neutron for each that is named (see [balancer.Member]). One that is there in another
+// subnet has to hear of the right one.
 func requested(members []balancer.Member, there map[balancer.MemberKey]balancer.Member, vipSubnet string) []balancer.Member {
 	if len(members) == 0 {
 		return nil
@@ -147,9 +148,10 @@ func (d memberDifference) single() bool {
 	return true
 }
 
-// setMembers makes the members those that should be: all at once, or one by one for a provider that wants it so. New ones come before old
-// ones go. Where there is but one to be made, changed or deleted it is asked for by itself, for whatever is given in a request for all counts
-// as changed: a node that joins a pool of a thousand is the work of one to Octavia then, and not of a thousand.
+// setMembers makes the members those that should be: all at once, or one by one for a provider that
+// wants it so. New ones come before old ones go. Where there is but one to be made, changed or
+// deleted it is asked for by itself, for whatever is given in a request for all counts as changed:
+// a node that joins a pool of a thousand is the work of one to Octavia then, and not of a thousand.
 func (p *ports) setMembers(pool Ref, name string, d memberDifference) {
 	changes := d.texts()
 	if len(changes) == 0 {

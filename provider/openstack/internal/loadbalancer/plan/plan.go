@@ -1,15 +1,18 @@
-// Package plan compares what should be with what is, and tells the steps from one to the other, in order.
+// Package plan compares what should be with what is, and tells the steps from one to the other, in
+// order.
 //
-// It decides with values alone: the same two give the same plan. A plan may end after any of its steps, and the next one, made from what there
-// is then, goes on. So whatever a step leaves behind can be recognised as the Service's: a new pool bears its tags, a port's listener is
-// deleted after its pool.
+// It decides with values alone: the same two give the same plan. A plan may end after any of its
+// steps, and the next one, made from what there is then, goes on. So whatever a step leaves behind
+// can be recognised as the Service's: a new pool bears its tags, a port's listener is deleted after
+// its pool.
 //
-// What somebody else has made in a load balancer stays as it is: listeners that bear no tag of the Service, pools that such listeners use or
-// that nothing tells to be the Service's.
+// What somebody else has made in a load balancer stays as it is: listeners that bear no tag of the
+// Service, pools that such listeners use or that nothing tells to be the Service's.
 //
-// The order of the steps comes from what may fail. Who carries a plan out stops at the first step that fails, so what keeps the Service's
-// traffic going comes first (members), then what keeps others out (allowed_cidrs), then what is not wanted any more, which makes room in the
-// quotas, and then what is new.
+// The order of the steps comes from what may fail. Who carries a plan out stops at the first step
+// that fails, so what keeps the Service's traffic going comes first (members), then what keeps
+// others out (allowed_cidrs), then what is not wanted any more, which makes room in the quotas, and
+// then what is new.
 package plan
 
 import (
@@ -53,7 +56,8 @@ const (
 	ReasonOthers = "LoadBalancerUsedByOthers"
 )
 
-// Change tells how to make what is what should be. It makes no plan for a load balancer that is PENDING: the caller waits first.
+// Change tells how to make what is what should be. It makes no plan for a load balancer that is
+// PENDING: the caller waits first.
 func Change(want balancer.Desired, is balancer.Observed) Plan {
 	p := newPlanner(want.Identity, is)
 	c := changer{planner: p, want: want}
@@ -163,7 +167,8 @@ func (c *changer) mend() {
 	c.add(FailoverLoadBalancer{lb.ID, lb.Name})
 }
 
-// failedAtOnce tells whether the load balancer cannot have served anybody: none of its listeners was ever made.
+// failedAtOnce tells whether the load balancer cannot have served anybody: none of its listeners
+// was ever made.
 func (c *changer) failedAtOnce() bool {
 	if c.is.LoadBalancer.Status != balancer.Error {
 		return false

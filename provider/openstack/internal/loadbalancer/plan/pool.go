@@ -55,7 +55,8 @@ func timeoutChanges(want, is *balancer.Timeouts) []string {
 	return changes
 }
 
-// admitsSame: CIDRs that let everybody in are as good as none, which somebody else may have made of them.
+// admitsSame: CIDRs that let everybody in are as good as none, which somebody else may have made of
+// them.
 func (c *changer) admitsSame(a, b []string) bool {
 	if c.admitsAll(a) {
 		return c.admitsAll(b)
@@ -63,7 +64,8 @@ func (c *changer) admitsSame(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// admitsAll tells whether nobody who can reach an address of the load balancer is kept out. An empty list keeps nobody out.
+// admitsAll tells whether nobody who can reach an address of the load balancer is kept out. An
+// empty list keeps nobody out.
 func (c *changer) admitsAll(cidrs []string) bool {
 	if len(cidrs) == 0 {
 		return true
@@ -85,9 +87,11 @@ func (c *changer) admitsAll(cidrs []string) bool {
 	return true
 }
 
-// updatePool compares a pool and what is in it. mark: it also gets the Service's tags, since it is about to lose its listener.
+// updatePool compares a pool and what is in it. mark: it also gets the Service's tags, since it is
+// about to lose its listener.
 //
-// Members come first, for they are the traffic. In a pool in ERROR they cannot be changed before the pool is.
+// Members come first, for they are the traffic. In a pool in ERROR they cannot be changed before
+// the pool is.
 func (p *ports) updatePool(is *balancer.Pool, want balancer.Pool, mark bool) {
 	want.ID, want.Name, want.Tags = is.ID, is.Name, nil
 	changes := poolChanges(want, *is)

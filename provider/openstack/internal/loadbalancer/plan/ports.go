@@ -12,7 +12,8 @@ type slot struct {
 	want balancer.Port
 	// listener is nil if there is none.
 	listener *balancer.Listener
-	// pool is the one to use; nil if one is to be made. It is the listener's default pool, or one that an interrupted plan has left.
+	// pool is the one to use; nil if one is to be made. It is the listener's default pool, or one
+	// that an interrupted plan has left.
 	pool *balancer.Pool
 	// old is a pool that another takes the place of; nil for none.
 	old *balancer.Pool
@@ -83,8 +84,9 @@ func (c *changer) noticePortInUse(want balancer.Port, l balancer.Listener) {
 		"port %s is used by listener %s of load balancer %s, which is not the Service's", want.Name, l.ID, c.is.LoadBalancer.ID), true})
 }
 
-// isTurnedAway tells whether the Service, which would be a new guest, wants a port that somebody else's listener has. Then it does not join at
-// all: as with OCCM it gets none of its ports, and its tags, which count against max-shared-lb, are not put on the load balancer.
+// isTurnedAway tells whether the Service, which would be a new guest, wants a port that somebody
+// else's listener has. Then it does not join at all: as with OCCM it gets none of its ports, and
+// its tags, which count against max-shared-lb, are not put on the load balancer.
 func (c *changer) isTurnedAway() bool {
 	tags := c.is.LoadBalancer.Tags
 	if c.role != balancer.Guest || slices.Contains(tags, c.id.ServiceTag()) || slices.Contains(tags, c.id.LoadBalancerName()) {
@@ -102,7 +104,8 @@ func (c *changer) isTurnedAway() bool {
 	return collides
 }
 
-// assignPool finds the pool of the port's listener. One that is somebody else's listener's too, or another port's, is left to them.
+// assignPool finds the pool of the port's listener. One that is somebody else's listener's too, or
+// another port's, is left to them.
 func (p *ports) assignPool(s *slot) {
 	if s.listener == nil {
 		return
@@ -144,14 +147,15 @@ func (p *planner) isLeftover(pool balancer.Pool) bool {
 	return pool.Status != balancer.Deleted && p.ownsPool(pool) && !p.isUsed(pool.ID)
 }
 
-// update changes what is there and stays. Names stay as they are: they hold the port's index among the Service's, which says nothing to
-// traffic, and each rename would keep the load balancer busy.
+// update changes what is there and stays. Names stay as they are: they hold the port's index among
+// the Service's, which says nothing to traffic, and each rename would keep the load balancer busy.
 func (p *ports) update(s *slot) {
 	if s.isNew() {
 		return
 	}
 	if s.pool != nil && !s.isAside() {
-		// A listener that is made anew leaves its pool for a moment without one that tells whose it is.
+		// A listener that is recreated leaves its pool for a moment without one that tells whose it
+		// is.
 		p.updatePool(s.pool, s.want.Pool, s.isOther())
 	}
 	if !s.isOther() {
@@ -159,7 +163,8 @@ func (p *ports) update(s *slot) {
 	}
 }
 
-// updateListener compares the listener. pool is its new default pool; the zero value for the one it has.
+// updateListener compares the listener. pool is its new default pool; the zero value for the one it
+// has.
 func (p *ports) updateListener(s *slot, pool Ref) {
 	is, want := *s.listener, s.want.Listener
 	changes := p.listenerChanges(want, is)
@@ -183,8 +188,9 @@ func nameOf(ref Ref, pool balancer.Pool) string {
 	return "the new " + pool.Name
 }
 
-// create makes what is new, or takes the place of what cannot be changed. A pool is complete before a listener that serves has it. A
-// listener that cannot be changed must be deleted before the other can be made: two cannot have the same port.
+// create makes what is new, or takes the place of what cannot be changed. A pool is complete before
+// a listener that serves has it. A listener that cannot be changed must be deleted before the other
+// can be made: two cannot have the same port.
 func (p *ports) create(s *slot) {
 	switch {
 	case s.isNew() && s.pool == nil:
@@ -241,7 +247,8 @@ func (p *ports) createListener(s *slot, pool Ref) {
 	p.add(CreateListener{LoadBalancer: p.loadBalancer, Listener: s.want.Listener, Pool: pool})
 }
 
-// createPool makes a pool, of a load balancer or as the default pool of a listener, and what is in it.
+// createPool makes a pool, of a load balancer or as the default pool of a listener, and what is in
+// it.
 func (p *ports) createPool(want balancer.Pool, loadBalancer, listener Ref) {
 	if p.want.Features.Tags {
 		want.Tags = p.id.Tags()
@@ -262,7 +269,8 @@ func (p *ports) vipSubnet() string {
 	return p.is.LoadBalancer.VIP.SubnetID
 }
 
-// remove deletes what is not wanted any more, also what the Service's ports were before this plan's: the tags tell.
+// remove deletes what is not wanted any more, also what the Service's ports were before this
+// plan's: the tags tell.
 func (p *ports) remove(slots []*slot) {
 	kept := map[string]bool{}
 	for _, s := range slots {
@@ -273,11 +281,11 @@ func (p *ports) remove(slots []*slot) {
 	p.removeListeners(func(l balancer.Listener) bool { return !kept[l.ID] }, p.taken, "port not wanted any more")
 }
 
-// removeListeners deletes those of the Service's listeners that are unwanted, their pools, but for those in use, and the pools that
-// interrupted plans have left.
+// removeListeners deletes those of the Service's listeners that are unwanted, their pools, but for
+// those in use, and the pools that interrupted plans have left.
 //
-// The pool goes first: its listener tells whose it is. Octavia allows both orders, and whoever connects in between is turned away a little
-// later.
+// The pool goes first: its listener tells whose it is. Octavia allows both orders, and whoever
+// connects in between is turned away a little later.
 func (p *planner) removeListeners(unwanted func(balancer.Listener) bool, use map[string]bool, why string) {
 	use = p.stillUsed(unwanted, use)
 	for _, l := range p.is.Listeners {

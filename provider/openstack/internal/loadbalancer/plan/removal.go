@@ -14,13 +14,14 @@ type RemovalOptions struct {
 	KeepFloatingIP bool
 	// Cascade: a load balancer is deleted with its children by one request.
 	Cascade bool
-	// Tags: the cloud is known to have tags, so that what bears none is no other Service's. Else a load balancer is only deleted with its
-	// children if each of them shows that it is the Service's.
+	// Tags: the cloud is known to have tags, so that what bears none is no other Service's. Else a
+	// load balancer is only deleted with its children if each of them shows that it is the
+	// Service's.
 	Tags bool
 }
 
-// Removal tells how to remove all that belongs to the Service, and nothing else. What is not there any more keeps nothing else from being
-// removed.
+// Removal tells how to remove all that belongs to the Service, and nothing else. What is not there
+// any more keeps nothing else from being removed.
 func Removal(of balancer.Identity, is balancer.Observed, options RemovalOptions) Plan {
 	p := newPlanner(of, is)
 	r := remover{planner: p, options: options}
@@ -59,13 +60,14 @@ type remover struct {
 	vipPort string
 }
 
-// isLast tells whether the load balancer goes with the Service: it was made for it, and no other Service uses it.
+// isLast tells whether the load balancer goes with the Service: it was made for it, and no other
+// Service uses it.
 func (r *remover) isLast() bool {
 	return (r.role == balancer.Owner || r.isAbandoned()) && len(r.otherServices()) == 0
 }
 
-// isUncertain tells whether there is something in the load balancer of which it is not known that it is no Service's. What a user has added
-// goes with the load balancer.
+// isUncertain tells whether there is something in the load balancer of which it is not known that
+// it is no Service's. What a user has added goes with the load balancer.
 func (r *remover) isUncertain() bool {
 	others := r.others()
 	if len(others) == 0 || r.options.Tags {
@@ -76,8 +78,9 @@ func (r *remover) isUncertain() bool {
 	return true
 }
 
-// isAbandoned: the Service that the load balancer was made for left before this one, which is the last that used it. OCCM deletes it then,
-// too, going by the same name. One that a user has made is never deleted.
+// isAbandoned: the Service that the load balancer was made for left before this one, which is the
+// last that used it. OCCM deletes it then, too, going by the same name. One that a user has made is
+// never deleted.
 func (r *remover) isAbandoned() bool {
 	lb := r.is.LoadBalancer
 	own := func(l balancer.Listener) bool { return r.ownsListener(l) }
@@ -86,7 +89,8 @@ func (r *remover) isAbandoned() bool {
 	return r.isServices() && used && !strange && !slices.Contains(lb.Tags, lb.Name)
 }
 
-// otherServices are those that bear witness to themselves by a tag: of the load balancer, or of a listener.
+// otherServices are those that bear witness to themselves by a tag: of the load balancer, or of a
+// listener.
 func (r *remover) otherServices() []string {
 	var services []string
 	for _, other := range r.others() {
@@ -102,7 +106,8 @@ func (r *remover) otherServices() []string {
 	return services
 }
 
-// leave removes what is the Service's from a load balancer that stays. In ERROR nothing in it can be changed.
+// leave removes what is the Service's from a load balancer that stays. In ERROR nothing in it can
+// be changed.
 func (r *remover) leave() {
 	lb := r.is.LoadBalancer
 	if lb.Status == balancer.Error {
@@ -114,7 +119,8 @@ func (r *remover) leave() {
 	r.seeDeleted(r.plan.Steps[before:])
 }
 
-// seeDeleted adds a look at what the steps have deleted: nobody looks later, and when the tags are gone nothing tells whose it was.
+// seeDeleted adds a look at what the steps have deleted: nobody looks later, and when the tags are
+// gone nothing tells whose it was.
 func (r *remover) seeDeleted(steps []Step) {
 	var ids []string
 	for _, step := range steps {
@@ -160,7 +166,8 @@ func (r *remover) tagsWithout(tags []string) []string {
 	return left
 }
 
-// floatingIPs removes those that were made for the Service. One of a load balancer that stays serves who is left there.
+// floatingIPs removes those that were made for the Service. One of a load balancer that stays
+// serves who is left there.
 func (r *remover) floatingIPs(gone bool) {
 	for _, f := range r.is.FloatingIPs {
 		attached := f.PortID != "" && f.PortID == r.vipPort
@@ -190,7 +197,8 @@ func (r *remover) bequeath(f balancer.FloatingIP) {
 	}
 }
 
-// wasOwners tells whether a floating IP was made for the Service that the load balancer was made for, and has left: their descriptions agree.
+// wasOwners tells whether a floating IP was made for the Service that the load balancer was made
+// for, and has left: their descriptions agree.
 func (r *remover) wasOwners(f balancer.FloatingIP) bool {
 	lb := r.is.LoadBalancer
 	return r.role != balancer.Owner && balancer.ClusterOf(f.Tags) == r.id.ClusterUID && f.Description == "Floating IP for "+lb.Description

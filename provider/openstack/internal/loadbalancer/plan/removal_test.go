@@ -184,7 +184,8 @@ func TestRemoval_FloatingIPLeadsElsewhere_IsDisowned(t *testing.T) {
 	wantNotice(t, p, plan.ReasonFloatingIP, false)
 }
 
-// The floating IP of a load balancer that stays serves who stays. One that is to be kept is nobody's from then on.
+// The floating IP of a load balancer that stays serves who stays. One that is to be kept is
+// nobody's from then on.
 func TestRemoval_OwnerLeavesGuests_FloatingIPStays(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		c := withGuest(t, neighbour().Tags())
@@ -209,7 +210,8 @@ func TestRemoval_OwnerLeavesGuests_FloatingIPStays(t *testing.T) {
 	}
 }
 
-// A load balancer that a user has made is never deleted, and neither is one of a Service that may still come back to it.
+// A load balancer that a user has made is never deleted, and neither is one of a Service that may
+// still come back to it.
 func TestRemoval_LastGuest_DeletesOnlyWhatNobodyOwns(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -232,7 +234,8 @@ func TestRemoval_LastGuest_DeletesOnlyWhatNobodyOwns(t *testing.T) {
 	}
 }
 
-// In a load balancer in ERROR nothing can be deleted: a guest waits, and what is around it goes at once.
+// In a load balancer in ERROR nothing can be deleted: a guest waits, and what is around it goes at
+// once.
 func TestRemoval_GuestOfLoadBalancerInError_Waits(t *testing.T) {
 	c := shared(t)
 	c.carryOut(t, visiting(c.lb.Name, guarded))

@@ -7,7 +7,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// openNodes lets the load balancer through to the nodes, before they become members. A rule is made before another goes.
+// openNodes lets the load balancer through to the nodes, before they become members. A rule is made
+// before another goes.
 func (c *changer) openNodes() {
 	want, is := c.want.SecurityGroup, c.is.SecurityGroup
 	if want == nil {
@@ -42,7 +43,8 @@ func (c *changer) openNodes() {
 	}
 }
 
-// closeNodes takes the group off the ports of nodes that are no members any more, when they are none, and deletes it if it is not wanted.
+// closeNodes takes the group off the ports of nodes that are no members any more, when they are
+// none, and deletes it if it is not wanted.
 func (c *changer) closeNodes() {
 	is := c.is.SecurityGroup
 	switch {

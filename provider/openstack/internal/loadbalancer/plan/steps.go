@@ -4,7 +4,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// Step is one change, by one request (but where its doc comment says more). Its String is for people: one line, that begins with a verb.
+// Step is one change, by one request (but where its doc comment says more). Its String is for
+// people: one line, that begins with a verb.
 type Step interface {
 	String() string
 }
@@ -17,7 +18,8 @@ type Ref struct {
 	Made string
 }
 
-// LoadBalancerRef is what an earlier CreateLoadBalancer makes. A listener or pool that is made is referred to by its name.
+// LoadBalancerRef is what an earlier CreateLoadBalancer makes. A listener or pool that is made is
+// referred to by its name.
 func LoadBalancerRef() Ref { return Ref{Made: "load balancer"} }
 
 // GroupRef is what an earlier CreateSecurityGroup makes.
@@ -25,8 +27,8 @@ func GroupRef() Ref { return Ref{Made: "security group"} }
 
 // Steps with Octavia. Each waits until the load balancer has done what the one before has begun.
 type (
-	// CreateLoadBalancer makes a load balancer with all its ports, unless Bare. If the plan has deleted one before, that one is gone first:
-	// the new one may take over its address.
+	// CreateLoadBalancer makes a load balancer with all its ports, unless Bare. If the plan has
+	// deleted one before, that one is gone first: the new one may take over its address.
 	CreateLoadBalancer struct {
 		LoadBalancer balancer.LoadBalancer
 		Ports        []balancer.Port
@@ -47,7 +49,8 @@ type (
 		// Why is a clause for people.
 		Why string
 	}
-	// FailoverLoadBalancer has Octavia build it anew behind its address. By default only administrators may.
+	// FailoverLoadBalancer has Octavia build it anew behind its address. By default only
+	// administrators may.
 	FailoverLoadBalancer struct{ ID, Name string }
 
 	// CreateListener makes a listener whose default pool is Pool; none if that is the zero value.
@@ -67,22 +70,23 @@ type (
 	}
 	DeleteListener struct{ ID, Name, Why string }
 
-	// CreatePool makes a pool with nothing in it: Octavia takes one together with its members and its monitor only as part of a whole
-	// load balancer. It has Pool's tags, if there are any.
+	// CreatePool makes a pool with nothing in it: Octavia takes one together with its members and
+	// its monitor only as part of a whole load balancer. It has Pool's tags, if there are any.
 	CreatePool struct {
 		LoadBalancer Ref
 		// Listener is the one whose default pool it becomes; the zero value for none.
 		Listener Ref
 		Pool     balancer.Pool
 	}
-	// UpdatePool sends all that can be changed of the pool itself, its tags unless they are nil. A pool in ERROR is healed by it, and until
-	// then its members and its monitor cannot be changed.
+	// UpdatePool sends all that can be changed of the pool itself, its tags unless they are nil. A
+	// pool in ERROR is healed by it, and until then its members and its monitor cannot be changed.
 	UpdatePool struct {
 		ID      string
 		Pool    balancer.Pool
 		Changes []string
 	}
-	// DeletePool deletes its members and its monitor too. A listener whose default pool it was has none then.
+	// DeletePool deletes its members and its monitor too. A listener whose default pool it was has
+	// none then.
 	DeletePool struct{ ID, Name, Why string }
 
 	CreateMonitor struct {
@@ -104,7 +108,8 @@ type (
 		Members  []balancer.Member
 		Changes  []string
 	}
-	// CreateMember, UpdateMember and DeleteMember are for one that is alone, and for providers that change members one by one.
+	// CreateMember, UpdateMember and DeleteMember are for one that is alone, and for providers that
+	// change members one by one.
 	CreateMember struct {
 		Pool     Ref
 		PoolName string
@@ -117,8 +122,9 @@ type (
 	}
 	DeleteMember struct{ PoolID, PoolName, ID, Name, Why string }
 
-	// SeeDeleted changes nothing. It reads what is below the load balancer, and fails if something that was deleted is there: what Octavia was
-	// asked to delete, and could not, is in ERROR, and the load balancer is ACTIVE.
+	// SeeDeleted changes nothing. It reads what is below the load balancer, and fails if something
+	// that was deleted is there: what Octavia was asked to delete, and could not, is in ERROR, and
+	// the load balancer is ACTIVE.
 	SeeDeleted struct {
 		LoadBalancerID string
 		// IDs are those of listeners and pools.
@@ -128,10 +134,11 @@ type (
 
 // Steps with Neutron. They need not wait for the load balancer.
 type (
-	// CreateFloatingIP makes a floating IP for the load balancer's VIP port, and tags it: two requests. If Neutron refuses a subnet because
-	// it has no address left the next one is tried.
+	// CreateFloatingIP makes a floating IP for the load balancer's VIP port, and tags it: two
+	// requests. If Neutron refuses a subnet because it has no address left the next one is tried.
 	CreateFloatingIP struct {
-		// LoadBalancer is the zero value for a floating IP that leads nowhere yet: a later AttachFloatingIP sees to that.
+		// LoadBalancer is the zero value for a floating IP that leads nowhere yet: a later
+		// AttachFloatingIP sees to that.
 		LoadBalancer Ref
 		Wanted       balancer.WantedFloatingIP
 	}
@@ -149,8 +156,8 @@ type (
 		Tags        []string
 	}
 
-	// CreateSecurityGroup makes the group, without the rules that Neutron puts into a new one, and tags it. Its own rules are made by later
-	// steps.
+	// CreateSecurityGroup makes the group, without the rules that Neutron puts into a new one, and
+	// tags it. Its own rules are made by later steps.
 	CreateSecurityGroup struct{ Group balancer.SecurityGroup }
 	// TagSecurityGroup replaces its tags.
 	TagSecurityGroup struct {
@@ -165,7 +172,8 @@ type (
 		ID   string
 		Rule balancer.Rule
 	}
-	// AddGroup and RemoveGroup change the groups of a node's port, as of the revision that was seen.
+	// AddGroup and RemoveGroup change the groups of a node's port, as of the revision that was
+	// seen.
 	AddGroup struct {
 		Group Ref
 		Port  balancer.NodePort

@@ -10,7 +10,8 @@ import (
 // longest is how many changes the line of a step shows. There may be thousands of members.
 const longest = 8
 
-// String is the plan for people: one line a step, and below it, indented, what the step makes. What is not done comes last.
+// String is the plan for people: one line a step, and below it, indented, what the step makes. What
+// is not done comes last.
 func (p Plan) String() string {
 	var b strings.Builder
 	if len(p.Steps) == 0 {

@@ -15,7 +15,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// FuzzAnnotations gives each line, name=value, to a Service. Whatever it is, what comes out can be sent to Octavia or is told.
+// FuzzAnnotations gives each line, name=value, to a Service. Whatever it is, what comes out can be
+// sent to Octavia or is told.
 func FuzzAnnotations(f *testing.F) {
 	for _, seed := range []string{
 		"", "subnet-id=" + id1 + "\nclass=fast\nfloating-subnet=~^a", "health-monitor-delay=1\nhealth-monitor-timeout=9\nconnection-limit=-1",

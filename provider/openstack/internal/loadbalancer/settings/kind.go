@@ -35,15 +35,17 @@ func text() kind[string] {
 	}}
 }
 
-// tlsContainer is for the certificate. If what was to be encrypted would be served in clear because of a typo, it is not served.
+// tlsContainer is for the certificate. If what was to be encrypted would be served in clear because
+// of a typo, it is not served.
 func tlsContainer() kind[string] {
 	k := text()
 	k.typ, k.fatal = "URL", true
 	return k
 }
 
-// uuidKind is fatal, for whoever names a subnet or a load balancer does not want another one. OpenStack shows ids in lower case with
-// hyphens, and they are compared as texts; Octavia takes others, too (wsme.types.UuidType).
+// uuidKind is fatal, for whoever names a subnet or a load balancer does not want another one.
+// OpenStack shows ids in lower case with hyphens, and they are compared as texts; Octavia takes
+// others, too (wsme.types.UuidType).
 func uuidKind() kind[string] {
 	return kind[string]{
 		typ: "UUID", fatal: true, show: asIs,
@@ -186,7 +188,8 @@ func hostname() kind[string] {
 	}}
 }
 
-// nodeSelector is fatal: with another selector in its place, nodes would become members that should not.
+// nodeSelector is fatal: with another selector in its place, nodes would become members that should
+// not.
 func nodeSelector() kind[NodeSelector] {
 	return kind[NodeSelector]{
 		typ: "labels", fatal: true, show: NodeSelector.String,
@@ -235,7 +238,8 @@ func parseListenerProtocols(written string, of *v1.Service) (ListenerProtocols, 
 	return protocols, ""
 }
 
-// portsCalled are those of the Service with the name or else the number: a UDP port can have the number of a TCP port.
+// portsCalled are those of the Service with the name or else the number: a UDP port can have the
+// number of a TCP port.
 func portsCalled(name string, service *v1.Service) []v1.ServicePort {
 	var byName, byNumber []v1.ServicePort
 	for _, port := range service.Spec.Ports {
@@ -270,7 +274,8 @@ func protocolsOver(port v1.ServicePort) []string {
 	return []string{balancer.TCP, balancer.HTTP, balancer.HTTPS, balancer.TerminatedHTTPS}
 }
 
-// parseRanges reads CIDRs as the API server does. What is wrong is left out and returned, the first of it.
+// parseRanges reads CIDRs as the API server does. What is wrong is left out and returned, the first
+// of it.
 func parseRanges(written []string) (ranges []string, wrong string, ok bool) {
 	ranges, ok = []string{}, true
 	for _, element := range written {
@@ -286,7 +291,8 @@ func parseRanges(written []string) (ranges []string, wrong string, ok bool) {
 	return slices.Compact(ranges), wrong, ok
 }
 
-// isSecretRef tells whether Barbican can be asked for what a reference names: .../containers/<id> or .../secrets/<id>.
+// isSecretRef tells whether Barbican can be asked for what a reference names: .../containers/<id>
+// or .../secrets/<id>.
 func isSecretRef(ref string) bool {
 	kind := path.Base(path.Dir(ref))
 	return (kind == "containers" || kind == "secrets") && !strings.HasSuffix(ref, "/")

@@ -5,7 +5,8 @@ const Prefix = "loadbalancer.openstack.org/"
 
 // The annotations that are written, too. Both are OCCM's.
 const (
-	// AnnotationLoadBalancerID names the Service's load balancer. A user writes it to share one, or to have one adopted.
+	// AnnotationLoadBalancerID names the Service's load balancer. A user writes it to share one, or
+	// to have one adopted.
 	AnnotationLoadBalancerID = Prefix + "load-balancer-id"
 	// AnnotationLoadBalancerAddress shows its address.
 	AnnotationLoadBalancerAddress = Prefix + "load-balancer-address"

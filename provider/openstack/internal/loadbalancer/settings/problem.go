@@ -10,13 +10,15 @@ import (
 type Problem struct {
 	// Annotation is the full name, or the field of the spec.
 	Annotation string
-	// Value is what it says, cut if it is long, and printable. It is empty for an annotation that is not known.
+	// Value is what it says, cut if it is long, and printable. It is empty for an annotation that
+	// is not known.
 	Value string
 	// Why is a clause such as "not a number": what Value, or else Annotation, is.
 	Why string
 	// Fatal: the Service is not served until it is mended. Else the default holds in its place.
 	Fatal bool
-	// AtCreation: the value counts only when a load balancer is made. A Service that has one is served whatever it says.
+	// AtCreation: the value counts only when a load balancer is made. A Service that has one is
+	// served whatever it says.
 	AtCreation bool
 }
 

@@ -56,7 +56,8 @@ type setting[T any] struct {
 	entry
 	kind kind[T]
 	at   func(*Settings) *T
-	// The default is what the class says, if that is not nil, or else what cloud.conf says, or else otherwise.
+	// The default is what the class says, if that is not nil, or else what cloud.conf says, or else
+	// otherwise.
 	class     func(cloudconf.LoadBalancerClass) *T
 	conf      func(cloudconf.LoadBalancer) T
 	otherwise T

@@ -89,8 +89,8 @@ func (r *reader) internalByOrder() {
 	}
 }
 
-// floatingSubnetsOfOneSource: a subnet's id from here and a pattern from there do not belong together. Of one source, the id counts before
-// the others.
+// floatingSubnetsOfOneSource: a subnet's id from here and a pattern from there do not belong
+// together. Of one source, the id counts before the others.
 func (r *reader) floatingSubnetsOfOneSource() {
 	s := &r.settings
 	type source struct{ id, pattern, tags string }
@@ -135,7 +135,8 @@ func (r *reader) monitorTimesThatFit() {
 	s.MonitorDelay, s.MonitorTimeout = monitorTimes(r.conf)
 }
 
-// monitorTimes are cloud.conf's, as OCCM takes them: in whole seconds. If Octavia would not take them, OCCM's defaults.
+// monitorTimes are cloud.conf's, as OCCM takes them: in whole seconds. If Octavia would not take
+// them, OCCM's defaults.
 func monitorTimes(c cloudconf.LoadBalancer) (delay, timeout time.Duration) {
 	delay, timeout = c.MonitorDelay.Truncate(time.Second), c.MonitorTimeout.Truncate(time.Second)
 	if timeout < time.Second || delay < timeout || delay > math.MaxInt32*time.Second {
@@ -153,8 +154,9 @@ func retries(value, otherwise int) int {
 	return value
 }
 
-// certificateThatCanBeChecked: where certificates are looked for before they are used, one that cannot be looked for is not used, as with
-// OCCM. The one that cloud.conf names is the operator's matter.
+// certificateThatCanBeChecked: where certificates are looked for before they are used, one that
+// cannot be looked for is not used, as with OCCM. The one that cloud.conf names is the operator's
+// matter.
 func (r *reader) certificateThatCanBeChecked() {
 	said := r.says(annotationTLSContainer)
 	if r.settings.CheckCertificates && said != "" && len(said) <= longestText && !isSecretRef(said) {

@@ -1,5 +1,6 @@
-// Package settings reads what a Service's annotations, the LoadBalancerClass that they name, and [LoadBalancer] of cloud.conf say
-// about its load balancer. One table drives the reading, the checks and the reference page.
+// Package settings reads what a Service's annotations, the LoadBalancerClass that they name, and
+// [LoadBalancer] of cloud.conf say about its load balancer. One table drives the reading, the
+// checks and the reference page.
 package settings
 
 import (
@@ -10,26 +11,29 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// Settings are what holds for one Service, with all defaults and precedence applied: the annotation, or else the class, or else
-// cloud.conf. IDs are UUIDs in lower case with hyphens, unless cloud.conf has something else.
+// Settings are what holds for one Service, with all defaults and precedence applied: the
+// annotation, or else the class, or else cloud.conf. IDs are UUIDs in lower case with hyphens,
+// unless cloud.conf has something else.
 type Settings struct {
 	// Internal: no floating IP.
 	Internal bool
 
 	// Where the VIP is. All may be empty: it is then where the nodes are.
 	NetworkID, SubnetID, PortID string
-	// AdditionalSubnetID is where the second VIP of a dual-stack Service is; "": looked up in the VIP's network.
+	// AdditionalSubnetID is where the second VIP of a dual-stack Service is; "": looked up in the
+	// VIP's network.
 	AdditionalSubnetID string
 	// Address is spec.loadBalancerIP, in its canonical form.
 	Address string
-	// MemberSubnetID is where the members are: what the annotation, the class, and member-subnet-id or else subnet-id of cloud.conf
-	// say; "": looked up.
+	// MemberSubnetID is where the members are: what the annotation, the class, and member-subnet-id
+	// or else subnet-id of cloud.conf say; "": looked up.
 	MemberSubnetID string
 
 	// FloatingNetworkID is where a floating IP is made; "": looked up.
 	FloatingNetworkID string
-	// FloatingSubnetID, or else FloatingSubnet (a pattern) and FloatingSubnetTags, narrow that down. They are from one source: an
-	// annotation for one of them puts aside what the class and cloud.conf say about the others.
+	// FloatingSubnetID, or else FloatingSubnet (a pattern) and FloatingSubnetTags, narrow that
+	// down. They are from one source: an annotation for one of them puts aside what the class and
+	// cloud.conf say about the others.
 	FloatingSubnetID, FloatingSubnet, FloatingSubnetTags string
 	KeepFloatingIP                                       bool
 
@@ -37,12 +41,14 @@ type Settings struct {
 	Provider         string
 	FlavorID         string
 	AvailabilityZone string
-	// Algorithm is "" if nobody asked for one, or for no other than cloud.conf's default, ROUND_ROBIN.
+	// Algorithm is "" if nobody asked for one, or for no other than cloud.conf's default,
+	// ROUND_ROBIN.
 	Algorithm string
 
 	// ProxyProtocol is "", PROXY or PROXYV2.
 	ProxyProtocol string
-	// The headers that are inserted. With ProxyProtocol the listener inserts them all the same, as with OCCM: its pool speaks PROXY.
+	// The headers that are inserted. With ProxyProtocol the listener inserts them all the same, as
+	// with OCCM: its pool speaks PROXY.
 	XForwardedFor, XForwardedPort, XForwardedProto bool
 	TLSContainer                                   string
 	// ListenerProtocols are those that the annotation asks for.
@@ -54,12 +60,14 @@ type Settings struct {
 	TimeoutClientData, TimeoutMemberConnect, TimeoutMemberData, TimeoutTCPInspect int
 
 	Monitor bool
-	// MonitorDelay and MonitorTimeout are whole seconds, at least one. The timeout is not longer than the delay.
+	// MonitorDelay and MonitorTimeout are whole seconds, at least one. The timeout is not longer
+	// than the delay.
 	MonitorDelay, MonitorTimeout time.Duration
 	// From 1 to 10.
 	MonitorMaxRetries, MonitorMaxRetriesDown int
 
-	// SourceRanges are CIDRs in canonical form, sorted, of both families, each once. Nil: nobody has said anything, and everybody may connect.
+	// SourceRanges are CIDRs in canonical form, sorted, of both families, each once. Nil: nobody
+	// has said anything, and everybody may connect.
 	SourceRanges []string
 	// NodeSelector is what labels a member's node must have.
 	NodeSelector NodeSelector
@@ -85,8 +93,8 @@ type Defaults struct {
 
 // Of reads the Service. Problems are in the order of the reference page.
 //
-// With a fatal Problem, too, all other Settings are as the Service says, so that it can be deleted as it asks; a value that is
-// wrong is never taken, and wrong source ranges let nobody in.
+// With a fatal Problem, too, all other Settings are as the Service says, so that it can be deleted
+// as it asks; a value that is wrong is never taken, and wrong source ranges let nobody in.
 func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
 	r := &reader{service: service, conf: defaults.LoadBalancer, classes: defaults.Classes}
 	r.settings = ofCloudConf(defaults.LoadBalancer)
@@ -113,8 +121,9 @@ func ofCloudConf(c cloudconf.LoadBalancer) Settings {
 	}
 }
 
-// ListenerProtocols are the protocols of listeners by the name of the Service's port, or by its number if it has no name: then it is the
-// Service's only one. All are ports that the Service has, and protocols that fit them.
+// ListenerProtocols are the protocols of listeners by the name of the Service's port, or by its
+// number if it has no name: then it is the Service's only one. All are ports that the Service has,
+// and protocols that fit them.
 type ListenerProtocols map[string]string
 
 // Of is the protocol that was asked for; "" for none.

@@ -143,7 +143,8 @@ func TestOf_AnnotationIsRead(t *testing.T) {
 	}
 }
 
-// What is wrong leaves the default, and is told: fatally, if it would be unsafe to serve with the default.
+// What is wrong leaves the default, and is told: fatally, if it would be unsafe to serve with the
+// default.
 func TestOf_BadValueIsTold(t *testing.T) {
 	for _, c := range []struct {
 		name, value, why string
@@ -278,7 +279,8 @@ func TestOf_CloudConfIsTheDefault(t *testing.T) {
 	}
 }
 
-// Annotation, class, cloud.conf: in this order, for each option of a class, for internal and external Services.
+// Annotation, class, cloud.conf: in this order, for each option of a class, for internal and
+// external Services.
 func TestOf_AnnotationBeatsClassBeatsCloudConf(t *testing.T) {
 	for _, c := range []struct {
 		option string
@@ -321,7 +323,8 @@ func parsed(t *testing.T, content string) Defaults {
 	return Defaults{LoadBalancer: c.LoadBalancer, Classes: c.LoadBalancerClasses}
 }
 
-// Members are in cloud.conf's subnet-id, if nobody says where they are; a class's subnet-id is where its load balancers are.
+// Members are in cloud.conf's subnet-id, if nobody says where they are; a class's subnet-id is
+// where its load balancers are.
 func TestOf_MemberSubnet_FallsBackToSubnetOfCloudConf(t *testing.T) {
 	defaults := Defaults{
 		LoadBalancer: cloudconf.LoadBalancer{SubnetID: id1},
@@ -487,7 +490,8 @@ func TestOf_CertificateElsewhere(t *testing.T) {
 	}
 }
 
-// OCCM lets the PROXY protocol win for pools and has HTTP listeners; that is decided later, so both are there.
+// OCCM lets the PROXY protocol win for pools and has HTTP listeners; that is decided later, so both
+// are there.
 func TestOf_ProxyProtocolBesideHeaders_IsNoProblem(t *testing.T) {
 	got, problems := Of(short(map[string]string{"proxy-protocol": "v2", "x-forwarded-for": "true"}), presets())
 	if got.ProxyProtocol != "PROXYV2" || !got.XForwardedFor || len(problems) > 0 {

@@ -22,7 +22,8 @@ type section struct {
 	rows  []row
 }
 
-// sections list every annotation and field, in the order of the reference page. The class comes first: the others depend on it.
+// sections list every annotation and field, in the order of the reference page. The class comes
+// first: the others depend on it.
 func sections() []section {
 	return []section{
 		{"Where the load balancer is", place()},

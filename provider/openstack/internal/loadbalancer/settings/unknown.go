@@ -11,8 +11,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
 )
 
-// Unknown are the Service's annotations that look like ours and are not: most likely typos. They are sorted by name, have no Value, and
-// are never fatal: others may use the prefix, too.
+// Unknown are the Service's annotations that look like ours and are not: most likely typos. They
+// are sorted by name, have no Value, and are never fatal: others may use the prefix, too.
 func Unknown(service *v1.Service) []Problem {
 	var known, short []string
 	for _, row := range table() {
