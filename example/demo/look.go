@@ -15,7 +15,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// look reads what there is to see in the cluster and in the cloud.
+// look reads the state of the cluster and of the clouds.
 func (c *cluster) look(ctx context.Context) ([]table, error) {
 	nodes, err := c.nodes(ctx)
 	if err != nil {
@@ -29,7 +29,6 @@ func (c *cluster) look(ctx context.Context) ([]table, error) {
 		processTable(c.processes(), c.holder(ctx, leaseName), c.holder(ctx, hostLease)),
 		nodeTable(nodes, c.routeTo),
 		serviceTable(services.Items, c.backendOf),
-		callTable(c.openStack.callsTo),
 	}, nil
 }
 
@@ -40,7 +39,7 @@ func processTable(processes []*replica, leaders ...string) table {
 		if p := r.pid(); p != 0 {
 			pid = strconv.Itoa(p)
 		}
-		t.rows = append(t.rows, []cell{{text: r.name}, r.state(slices.Contains(leaders, r.name)), {text: pid}, {text: strconv.Itoa(r.port)}})
+		t.rows = append(t.rows, []string{r.name, r.state(slices.Contains(leaders, r.name)), pid, strconv.Itoa(r.port)})
 	}
 	return t
 }
@@ -48,30 +47,30 @@ func processTable(processes []*replica, leaders ...string) table {
 func nodeTable(nodes []corev1.Node, routeTo func(*corev1.Node) string) table {
 	t := table{heading: []string{"NODE", "STATE", "PROVIDER ID", "TYPE", "ZONE", "ADDRESS", "ROUTE"}}
 	for _, node := range nodes {
-		t.rows = append(t.rows, []cell{
-			{text: node.Name},
+		t.rows = append(t.rows, []string{
+			node.Name,
 			nodeState(&node),
-			{text: node.Spec.ProviderID},
-			{text: node.Labels[corev1.LabelInstanceTypeStable]},
-			{text: node.Labels[corev1.LabelTopologyZone]},
-			{text: internalIP(&node)},
-			{text: routeTo(&node)},
+			node.Spec.ProviderID,
+			node.Labels[corev1.LabelInstanceTypeStable],
+			node.Labels[corev1.LabelTopologyZone],
+			internalIP(&node),
+			routeTo(&node),
 		})
 	}
 	byName(t.rows)
 	return t
 }
 
-func nodeState(node *corev1.Node) cell {
+func nodeState(node *corev1.Node) string {
 	switch {
 	case isTainted(node):
-		return cell{"tainted", waiting}
+		return "tainted"
 	case hasTaint(node, cloudproviderapi.TaintNodeShutdown):
-		return cell{"shut down", bad}
+		return "shut down"
 	case !isReady(node):
-		return cell{"not ready", bad}
+		return "not ready"
 	}
-	return cell{"ready", good}
+	return "ready"
 }
 
 // isTainted tells whether a node waits to be initialised.
@@ -113,9 +112,9 @@ func (c *cluster) routeTo(node *corev1.Node) string {
 	return c.fake.routeTo(node)
 }
 
-// backend is what a Service has in a cloud; the zero value is nothing.
+// backend is a Service's load balancer in a cloud. The zero value means that it has none.
 type backend struct {
-	state   cell
+	state   string
 	members []string
 }
 
@@ -126,21 +125,15 @@ func (c *cluster) backendOf(service *corev1.Service) backend {
 	}
 	for _, b := range c.fake.LoadBalancers() {
 		if b.UID == service.UID {
-			return backend{cell{"fake", good}, b.Members}
+			return backend{"fake", b.Members}
 		}
 	}
 	return backend{}
 }
 
-// backend shows the members of the first pool: all pools have the same, but while they are changed.
+// backend shows the members of the first pool. Except during a change all pools have the same ones.
 func (o *openStack) backend(lb openstacktest.LoadBalancer) backend {
-	b := backend{state: cell{lb.ProvisioningStatus, waiting}}
-	switch lb.ProvisioningStatus {
-	case openstacktest.StatusActive:
-		b.state.mood = good
-	case openstacktest.StatusError:
-		b.state.mood = bad
-	}
+	b := backend{state: lb.ProvisioningStatus}
 	if len(lb.Pools) > 0 {
 		b.members = o.machineNames(memberAddresses(lb.Pools[0]))
 	}
@@ -153,12 +146,9 @@ func serviceTable(services []corev1.Service, backendOf func(*corev1.Service) bac
 		if service.Spec.Type != corev1.ServiceTypeLoadBalancer {
 			continue
 		}
-		address := cell{"pending", waiting}
-		if ip := ingressIP(&service); ip != "" {
-			address = cell{ip, good}
-		}
+		address := cmp.Or(ingressIP(&service), "pending")
 		has := backendOf(&service)
-		t.rows = append(t.rows, []cell{{text: service.Name}, address, has.state, {text: strings.Join(has.members, " ")}})
+		t.rows = append(t.rows, []string{service.Name, address, has.state, strings.Join(has.members, " ")})
 	}
 	byName(t.rows)
 	return t
@@ -171,19 +161,6 @@ func ingressIP(service *corev1.Service) string {
 	return ""
 }
 
-// callTable tells what OpenStack was asked for.
-func callTable(callsTo func(service string) tally) table {
-	t := table{heading: []string{"OPENSTACK", "CALLS", "OF WHICH"}, quiet: true}
-	for _, service := range []string{
-		openstacktest.ServiceIdentity, openstacktest.ServiceCompute, openstacktest.ServiceNetwork, openstacktest.ServiceLoadBalancer,
-	} {
-		if calls := callsTo(service); len(calls) > 0 {
-			t.rows = append(t.rows, []cell{{text: service}, {text: strconv.Itoa(calls.total())}, {text: calls.String()}})
-		}
-	}
-	return t
-}
-
-func byName(rows [][]cell) {
-	slices.SortFunc(rows, func(a, b []cell) int { return cmp.Compare(a[0].text, b[0].text) })
+func byName(rows [][]string) {
+	slices.SortFunc(rows, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
 }

@@ -1,9 +1,9 @@
-// Command demo shows the example binaries at work, as processes, on a real control plane with clouds that it serves itself: two
-// replicas of the standalone one on a simulated OpenStack, and then a host that has the cloud controller manager inside on
-// a fake cloud. Run it with
+// Command demo runs the example binaries as processes on a real control plane: two replicas of the
+// standalone binary on a simulated OpenStack, then a host that embeds the cloud controller manager,
+// on a fake cloud. Run it with
 //
-//	make demo            a table that changes in place; Ctrl-C ends it
-//	make demo CHECK=1    the same without a terminal: each step is verified, the exit code tells
+//	make demo            a line for each step and each change; Ctrl-C ends it
+//	make demo CHECK=1    only the steps; the exit code is 0 if all succeed
 package main
 
 import (
@@ -24,8 +24,8 @@ const (
 	// refreshPeriod is the time between two looks at the cluster.
 	refreshPeriod = 100 * time.Millisecond
 
-	// breath is what a person gets to read in between two steps.
-	breath = 2 * time.Second
+	// stepPause gives a reader time between two steps.
+	stepPause = 2 * time.Second
 
 	// failureTail is how many lines of each process's log are shown when a step has failed.
 	failureTail = 25
@@ -59,7 +59,7 @@ func run(binary, embedded string, check bool) error {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	// After the first signal the next one has its usual effect, for who does not want to wait; the children die with us.
+	// A second signal ends the demo immediately. Its child processes end with it.
 	interrupted, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer restore()
 	defer context.AfterFunc(interrupted, func() {
@@ -67,9 +67,9 @@ func run(binary, embedded string, check bool) error {
 		restore()
 	})()
 
-	d := &demo{cluster: c, display: chooseDisplay(os.Stdout, check, os.Getenv), unattended: check}
+	out := &display{out: os.Stdout, stepsOnly: check, begun: time.Now()}
+	d := &demo{cluster: c, display: out, unattended: check}
 	err = d.play(ctx)
-	d.display.end()
 	if errors.Is(err, errInterrupted) && !check {
 		fmt.Println("\nStopping the processes, API server and etcd.")
 		err = nil
@@ -85,7 +85,7 @@ func run(binary, embedded string, check bool) error {
 	return err
 }
 
-// logTails is the end of each process's log.
+// logTails returns the end of each process's log.
 func (c *cluster) logTails() string {
 	var out strings.Builder
 	for _, r := range c.processes() {
@@ -96,16 +96,11 @@ func (c *cluster) logTails() string {
 	return out.String()
 }
 
-// demo plays the steps and shows what comes of them.
+// demo runs the steps and shows their outcomes.
 type demo struct {
 	cluster    *cluster
-	display    display
+	display    *display
 	unattended bool
-
-	mu       sync.Mutex
-	tables   []table
-	outcomes []outcome
-	closing  []string
 }
 
 // play returns when all steps of a check are done, when one has failed, or when ctx ends.
@@ -129,34 +124,30 @@ func (d *demo) play(ctx context.Context) error {
 		watcher.Wait()
 		return d.take(ctx, ending())
 	}
-	d.set(func() {
-		d.closing = []string{"", "That was all; it goes on running for you to look around. Ctrl-C ends it."}
-	})
+	d.display.say("\nAll steps are done. The cluster keeps running for you to look around; Ctrl-C ends it.")
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-// take takes steps one after the other, until one fails.
+// take runs the steps in order, until one fails.
 func (d *demo) take(ctx context.Context, steps []step) error {
 	for _, s := range steps {
-		d.set(func() { d.outcomes = append(d.outcomes, outcome{name: s.name}) })
+		d.display.step(outcome{name: s.name})
 		begun := time.Now()
 		seen, err := s.within(ctx, d.cluster)
 		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx) // nothing has failed
 		}
-		d.set(func() {
-			o := &d.outcomes[len(d.outcomes)-1]
-			o.seen, o.state, o.took = seen, succeeded, time.Since(begun)
-			if err != nil {
-				o.seen, o.state = err.Error(), failed
-			}
-		})
+		o := outcome{name: s.name, seen: seen, state: succeeded, took: time.Since(begun)}
+		if err != nil {
+			o.seen, o.state = err.Error(), failed
+		}
+		d.display.step(o)
 		if err != nil {
 			return fmt.Errorf("failed at step %q: %w", s.name, err)
 		}
 		if !d.unattended {
-			if err := pause(ctx, breath); err != nil {
+			if err := pause(ctx, stepPause); err != nil {
 				return err
 			}
 		}
@@ -170,21 +161,14 @@ func (s step) within(ctx context.Context, c *cluster) (string, error) {
 	return s.do(ctx, c)
 }
 
-// set changes what is shown, and shows it.
-func (d *demo) set(change func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	change()
-	d.display.show(view{tables: d.tables, steps: append([]outcome(nil), d.outcomes...), closing: d.closing})
-}
-
-// watch looks at the cluster until ctx ends. When it cannot be read the last look stays: the steps say what is wrong.
+// watch shows the changes of the cluster until ctx ends. It ignores read errors, because a step
+// reports them.
 func (d *demo) watch(ctx context.Context) {
 	ticker := time.NewTicker(refreshPeriod)
 	defer ticker.Stop()
 	for {
 		if tables, err := d.cluster.look(ctx); err == nil {
-			d.set(func() { d.tables = tables })
+			d.display.observe(tables)
 		}
 		select {
 		case <-ticker.C:

@@ -233,14 +233,3 @@ func (t tally) String() string {
 
 // calls is what was called so far.
 func (o *openStack) calls() tally { return o.server.Counts() }
-
-// callsTo are those to one service.
-func (o *openStack) callsTo(service string) tally {
-	all := tally{}
-	for _, call := range o.server.Calls() {
-		if call.Service == service {
-			all[call.Operation]++
-		}
-	}
-	return all
-}

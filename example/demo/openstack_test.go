@@ -9,7 +9,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
-	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -89,21 +88,6 @@ func TestTally_TellsWhatWasCalledSince(t *testing.T) {
 	}
 	if some := got.only("server_get", "server_list", "router_get"); some.total() != 5 || some.String() != "4 server_get, 1 server_list" {
 		t.Errorf("%d calls: %s", some.total(), some)
-	}
-}
-
-func TestCallTable_HasTheServicesThatWereCalled(t *testing.T) {
-	calls := callTable(func(service string) tally {
-		if service == openstacktest.ServiceCompute {
-			return tally{"server_list": 2, "server_get": 1}
-		}
-		return nil
-	})
-	wantText(t, calls.lines(80, false), `
-OPENSTACK  CALLS  OF WHICH
-compute    3      2 server_list, 1 server_get`)
-	if told := changes(nil, []table{calls}); len(told) > 0 {
-		t.Errorf("it tells of calls, which are too many for that: %q", told)
 	}
 }
 

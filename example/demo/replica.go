@@ -137,22 +137,22 @@ func (r *replica) trouble() error {
 }
 
 // state is what a person sees of the process. leads tells that its name is in its lease.
-func (r *replica) state(leads bool) cell {
+func (r *replica) state(leads bool) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.process == nil:
-		return cell{"not started", neutral}
+		return "not started"
 	case r.hasExited() && r.code == 0:
-		return cell{"stopped, exit code 0", neutral}
+		return "stopped, exit code 0"
 	case r.hasExited():
-		return cell{fmt.Sprintf("ended, exit code %d", r.code), bad}
+		return fmt.Sprintf("ended, exit code %d", r.code)
 	case r.stopping:
-		return cell{"stopping", waiting}
+		return "stopping"
 	case leads:
-		return cell{"leads", good}
+		return "leads"
 	}
-	return cell{"stands by", neutral}
+	return "stands by"
 }
 
 // ready asks whether the replica leads or is ready to. The certificate is one that the replica has made
