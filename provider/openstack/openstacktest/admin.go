@@ -31,7 +31,7 @@ func (s *Cloud) setUpAdmin(mux *http.ServeMux) {
 		"POST /faults":             adminTakes(s.adminInject),
 		"DELETE /faults":           adminDoes(s.RemoveFaults),
 		"DELETE /faults/{id}":      s.adminRemoveFault,
-		"GET /servers":             func(*http.Request) (any, error) { return listed(s.Servers()), nil },
+		"GET /servers":             func(*http.Request) (any, error) { return api.NonNil(s.Servers()), nil },
 		"POST /servers":            adminTakes(func(_ *http.Request, i Server) (any, error) { return object{"id": s.AddServer(i)}, nil }),
 		"PUT /servers/{id}/status": adminTakes(s.adminSetStatus),
 		"DELETE /servers/{id}": func(r *http.Request) (any, error) {
@@ -99,7 +99,7 @@ func (s *Cloud) adminCalls(r *http.Request) (any, error) {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, fmt.Errorf("the pattern %q: %w", pattern, err)
 	}
-	return slices.DeleteFunc(listed(s.Calls()), func(c Call) bool { return !matches(pattern, c.Operation) }), nil
+	return slices.DeleteFunc(api.NonNil(s.Calls()), func(c Call) bool { return !matches(pattern, c.Operation) }), nil
 }
 
 // statusBody, latencyBody and pageSizeBody are what the requests to set these have.

@@ -13,6 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/barbican"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/keystone"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
 )
 
 // A Cloud is an OpenStack cloud in memory, listening on a loopback address. It is safe for concurrent use.
@@ -41,7 +42,7 @@ type Cloud struct {
 	keystone     *keystone.Service
 	barbican     *barbican.Service
 	compute      compute
-	network      network
+	network      *neutron.Service
 	loadBalancer loadBalancer
 }
 
@@ -52,6 +53,7 @@ func NewCloud(options ...Option) *Cloud {
 	for _, option := range options {
 		option(&s.settings)
 	}
+	s.state.Settle = s.settle
 	s.state.Clock, s.state.PageSize = s.settings.clock, s.settings.pageSize
 	s.latency, s.record.limit = s.settings.latency, s.settings.callLimit
 
@@ -75,7 +77,8 @@ func NewCloud(options ...Option) *Cloud {
 	s.registerAPI(mux, s.keystone.Operations()...)
 	s.registerAPI(mux, s.barbican.Operations()...)
 	s.setUpCompute(mux)
-	s.setUpNetwork(mux)
+	s.network = neutron.New(&s.state, s.settings.network)
+	s.registerAPI(mux, s.network.Operations()...)
 	s.setUpLoadBalancer(mux)
 	s.registerUnknown(mux)
 	if s.settings.admin {

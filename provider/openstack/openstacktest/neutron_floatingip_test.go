@@ -49,7 +49,7 @@ func TestFloatingIP_Lifecycle(t *testing.T) {
 func (s *Cloud) portsNow(deviceID string) []*Port {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
-	return s.network.portsOf(deviceID)
+	return s.network.PortsOf(deviceID)
 }
 
 func TestFloatingIP_ThatCannotBe_IsRefused(t *testing.T) {
@@ -82,24 +82,24 @@ func TestFloatingIP_ThatCannotBe_IsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(s.Ports())
-			neutron(t, s, http.MethodPost, "floatingips", `{"floatingip":{"floating_network_id":"`+at.external+`",`+c.attributes+`}}`).
+			askNeutron(t, s, http.MethodPost, "floatingips", `{"floatingip":{"floating_network_id":"`+at.external+`",`+c.attributes+`}}`).
 				refuses(c.status, c.kind, c.text)
 			if len(s.FloatingIPs()) != 1 || len(s.Ports()) != before {
 				t.Error("a refused request left something")
 			}
 		})
 	}
-	neutron(t, s, http.MethodPost, "floatingips",
+	askNeutron(t, s, http.MethodPost, "floatingips",
 		`{"floatingip":{"floating_network_id":"`+at.external+`","port_id":"`+two+`","fixed_ip_address":"10.0.0.51"}}`).succeeds(201, "floatingip")
 }
 
 func TestFloatingIP_PoolExhausted_IsConflict(t *testing.T) {
 	s := start(t)
 	external := s.AddNetwork(Network{External: true})
-	s.AddSubnet(Subnet{NetworkID: external, CIDR: "203.0.113.0/24", Pools: []AddressRange{{"203.0.113.10", "203.0.113.11"}}})
+	s.AddSubnet(Subnet{NetworkID: external, CIDR: "203.0.113.0/24", Pools: []AddressRange{{First: "203.0.113.10", Last: "203.0.113.11"}}})
 	second := s.AddSubnet(Subnet{NetworkID: external, CIDR: "198.51.100.0/30"})
 	create := func(more string) exchange {
-		return neutron(t, s, http.MethodPost, "floatingips", `{"floatingip":{"floating_network_id":"`+external+`"`+more+`}}`)
+		return askNeutron(t, s, http.MethodPost, "floatingips", `{"floatingip":{"floating_network_id":"`+external+`"`+more+`}}`)
 	}
 	for _, want := range []string{"203.0.113.10", "203.0.113.11"} {
 		if got := create("").succeeds(201, "floatingip")["floating_ip_address"]; got != want {
@@ -116,10 +116,10 @@ func TestFloatingIP_AddressChosen_ByAdministratorsOrByPolicy(t *testing.T) {
 	s := start(t, WithUserChosenAddresses())
 	at := newSite(s)
 	body := `{"floatingip":{"floating_network_id":"` + at.external + `","floating_ip_address":"203.0.113.77"}}`
-	if got := neutron(t, s, http.MethodPost, "floatingips", body).succeeds(201, "floatingip")["floating_ip_address"]; got != "203.0.113.77" {
+	if got := askNeutron(t, s, http.MethodPost, "floatingips", body).succeeds(201, "floatingip")["floating_ip_address"]; got != "203.0.113.77" {
 		t.Errorf("address %v", got)
 	}
-	neutron(t, s, http.MethodPost, "floatingips", body).refuses(409, "IpAddressAlreadyAllocated", "203.0.113.77")
+	askNeutron(t, s, http.MethodPost, "floatingips", body).refuses(409, "IpAddressAlreadyAllocated", "203.0.113.77")
 }
 
 func TestFloatingIP_FoundByItsAddressAndPort(t *testing.T) {
@@ -144,7 +144,7 @@ func TestFloatingIP_PortDeleted_StaysWithoutOne(t *testing.T) {
 	at := newSite(s)
 	port := s.AddPort(Port{NetworkID: at.internal})
 	s.AddFloatingIP(FloatingIP{NetworkID: at.external, PortID: port})
-	neutron(t, s, http.MethodDelete, "ports/"+port, "").succeeds(204, "")
+	askNeutron(t, s, http.MethodDelete, "ports/"+port, "").succeeds(204, "")
 	if ip := s.FloatingIPs()[0]; ip.PortID != "" || ip.FixedAddress != "" || ip.Status != "DOWN" || ip.RouterID != "" {
 		t.Errorf("floating IP %+v", ip)
 	}

@@ -24,7 +24,7 @@ func TestPort_WithoutAddresses_HasOneOfEachFamily(t *testing.T) {
 	s.AddSubnet(Subnet{NetworkID: at.internal, CIDR: "fd00:1::/64"})
 	s.AddSubnet(Subnet{NetworkID: at.internal, CIDR: "10.5.0.0/24", ServiceTypes: []string{"compute:other"}})
 	create := func(attributes string) []string {
-		return addressesOf(neutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`"`+attributes+`}}`).succeeds(201, "port"))
+		return addressesOf(askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`"`+attributes+`}}`).succeeds(201, "port"))
 	}
 	for _, c := range []struct {
 		attributes string
@@ -64,7 +64,7 @@ func TestPort_WithAddressItCannotHave_IsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(s.Ports())
-			neutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","fixed_ips":[`+c.fixed+`]}}`).
+			askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","fixed_ips":[`+c.fixed+`]}}`).
 				refuses(c.status, c.kind, c.text)
 			if len(s.Ports()) != before {
 				t.Error("there is a port of a refused request")
@@ -82,9 +82,9 @@ func TestPort_SubnetExhausted_IsConflictUntilAPortIsDeleted(t *testing.T) {
 		last = s.AddPort(Port{NetworkID: id})
 	}
 	body := `{"port":{"network_id":"` + id + `"}}`
-	neutron(t, s, http.MethodPost, "ports", body).refuses(409, "IpAddressGenerationFailure", "No more IP addresses available on network "+id)
-	neutron(t, s, http.MethodDelete, "ports/"+last, "").succeeds(204, "")
-	neutron(t, s, http.MethodPost, "ports", body).succeeds(201, "port")
+	askNeutron(t, s, http.MethodPost, "ports", body).refuses(409, "IpAddressGenerationFailure", "No more IP addresses available on network "+id)
+	askNeutron(t, s, http.MethodDelete, "ports/"+last, "").succeeds(204, "")
+	askNeutron(t, s, http.MethodPost, "ports", body).succeeds(201, "port")
 }
 
 func TestPort_Update_MovesAddressesAndStatus(t *testing.T) {
@@ -92,7 +92,7 @@ func TestPort_Update_MovesAddressesAndStatus(t *testing.T) {
 	at := newSite(s)
 	id := s.AddPort(Port{NetworkID: at.internal})
 	put := func(attributes string) map[string]any {
-		return neutron(t, s, http.MethodPut, "ports/"+id, `{"port":{`+attributes+`}}`).succeeds(200, "port")
+		return askNeutron(t, s, http.MethodPut, "ports/"+id, `{"port":{`+attributes+`}}`).succeeds(200, "port")
 	}
 	// That a user names a device binds the port to no host.
 	if got := put(`"device_id":"server","device_owner":"compute:az"`)["status"]; got != "DOWN" {
@@ -116,11 +116,11 @@ func TestPort_Update_MovesAddressesAndStatus(t *testing.T) {
 	put(`"fixed_ips":[{"ip_address":"10.0.0.50"}]`)
 	// The address is free again.
 	s.AddPort(Port{NetworkID: at.internal, FixedIPs: []FixedIP{{Address: "10.0.0.2"}}})
-	if got := len(neutron(t, s, http.MethodGet, "ports?device_id=server", "").names("ports")); got != 1 {
+	if got := len(askNeutron(t, s, http.MethodGet, "ports?device_id=server", "").names("ports")); got != 1 {
 		t.Errorf("%d ports of the device", got)
 	}
 	put(`"device_id":""`)
-	if got := len(neutron(t, s, http.MethodGet, "ports?device_id=server", "").names("ports")); got != 0 {
+	if got := len(askNeutron(t, s, http.MethodGet, "ports?device_id=server", "").names("ports")); got != 0 {
 		t.Errorf("%d ports of a device that has none", got)
 	}
 }
@@ -130,7 +130,7 @@ func TestAddressPairs_AreCheckedAndCompleted(t *testing.T) {
 	at := newSite(s)
 	id := s.AddPort(Port{NetworkID: at.internal, MACAddress: "fa:16:3e:00:00:aa"})
 	put := func(attributes string) exchange {
-		return neutron(t, s, http.MethodPut, "ports/"+id, `{"port":{`+attributes+`}}`)
+		return askNeutron(t, s, http.MethodPut, "ports/"+id, `{"port":{`+attributes+`}}`)
 	}
 	pairs := func(list string) exchange { return put(`"allowed_address_pairs":[` + list + `]`) }
 
@@ -163,7 +163,7 @@ func TestAddressPairs_AreCheckedAndCompleted(t *testing.T) {
 			c.answer.refuses(c.status, c.kind, c.text)
 		})
 	}
-	if got := fmt.Sprint(neutron(t, s, http.MethodGet, "ports/"+id, "").succeeds(200, "port")["allowed_address_pairs"]); got != want {
+	if got := fmt.Sprint(askNeutron(t, s, http.MethodGet, "ports/"+id, "").succeeds(200, "port")["allowed_address_pairs"]); got != want {
 		t.Errorf("refused changes have changed the pairs: %s", got)
 	}
 	put(`"port_security_enabled":false,"security_groups":[],"allowed_address_pairs":[]`).succeeds(200, "port")
@@ -174,11 +174,11 @@ func TestAddressPairs_AreCheckedAndCompleted(t *testing.T) {
 func TestPort_OfNetworkWithoutPortSecurity_HasNone(t *testing.T) {
 	s := start(t)
 	id := s.AddNetwork(Network{NoPortSecurity: true})
-	port := neutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+id+`"}}`).succeeds(201, "port")
+	port := askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+id+`"}}`).succeeds(201, "port")
 	if port["port_security_enabled"] != false || len(port["security_groups"].([]any)) != 0 {
 		t.Errorf("port security %v with groups %v", port["port_security_enabled"], port["security_groups"])
 	}
-	port = neutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+id+`","port_security_enabled":true}}`).succeeds(201, "port")
+	port = askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+id+`","port_security_enabled":true}}`).succeeds(201, "port")
 	if port["port_security_enabled"] != true {
 		t.Error("port security was asked for")
 	}
@@ -216,11 +216,11 @@ func TestPort_IfMatch_WithGophercloud(t *testing.T) {
 func TestPort_CreatedWithTags_HasNone(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
-	port := neutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","tags":["x"]}}`).succeeds(201, "port")
+	port := askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","tags":["x"]}}`).succeeds(201, "port")
 	if fmt.Sprint(port["tags"]) != "[]" {
 		t.Errorf("tags %v", port["tags"])
 	}
-	neutron(t, s, http.MethodPut, "ports/"+port["id"].(string), `{"port":{"tags":[]}}`).refuses(400, "HTTPBadRequest", "read-only attribute tags")
+	askNeutron(t, s, http.MethodPut, "ports/"+port["id"].(string), `{"port":{"tags":[]}}`).refuses(400, "HTTPBadRequest", "read-only attribute tags")
 }
 
 func TestFromOutside_ByTheRulesOfTheAPI(t *testing.T) {
@@ -268,13 +268,13 @@ func TestPort_InUse_IsNotDeleted(t *testing.T) {
 	at := newSite(s)
 	for _, port := range s.Ports() {
 		if port.DeviceOwner == OwnerInterface {
-			neutron(t, s, http.MethodDelete, "ports/"+port.ID, "").
+			askNeutron(t, s, http.MethodDelete, "ports/"+port.ID, "").
 				refuses(409, "ServicePortInUse", "cannot be deleted directly via the port API: has device owner network:router_interface")
 		}
 	}
 	s.AddPort(Port{NetworkID: at.internal})
-	neutron(t, s, http.MethodDelete, "networks/"+at.internal, "").refuses(409, "NetworkInUse", "one or more ports still in use")
-	neutron(t, s, http.MethodDelete, "subnets/"+at.subnet, "").refuses(409, "SubnetInUse", "have an IP allocation from this subnet")
+	askNeutron(t, s, http.MethodDelete, "networks/"+at.internal, "").refuses(409, "NetworkInUse", "one or more ports still in use")
+	askNeutron(t, s, http.MethodDelete, "subnets/"+at.subnet, "").refuses(409, "SubnetInUse", "have an IP allocation from this subnet")
 }
 
 func TestNetwork_Deleted_TakesItsSubnets(t *testing.T) {
@@ -282,7 +282,7 @@ func TestNetwork_Deleted_TakesItsSubnets(t *testing.T) {
 	id := s.AddNetwork(Network{})
 	s.AddSubnet(Subnet{NetworkID: id, CIDR: "10.0.0.0/24"})
 	s.AddPort(Port{NetworkID: id, DeviceOwner: "network:dhcp"})
-	neutron(t, s, http.MethodDelete, "networks/"+id, "").succeeds(204, "")
+	askNeutron(t, s, http.MethodDelete, "networks/"+id, "").succeeds(204, "")
 	if len(s.Subnets()) != 0 || len(s.Ports()) != 0 {
 		t.Errorf("left: %v %v", s.Subnets(), s.Ports())
 	}
@@ -302,7 +302,7 @@ func TestSubnet_Defaults(t *testing.T) {
 		if c.cidr == "fd00::/64" {
 			version = "6"
 		}
-		made := neutron(t, s, http.MethodPost, "subnets", `{"subnet":{"network_id":"`+id+`","ip_version":`+version+`,"cidr":"`+c.cidr+`"`+c.attributes+`}}`).
+		made := askNeutron(t, s, http.MethodPost, "subnets", `{"subnet":{"network_id":"`+id+`","ip_version":`+version+`,"cidr":"`+c.cidr+`"`+c.attributes+`}}`).
 			succeeds(201, "subnet")
 		subnet, err := subnets.Get(t.Context(), networkOf(t, s, s.Credentials()), made["id"].(string)).Extract()
 		if err != nil {
@@ -334,7 +334,7 @@ func TestSubnet_NotAsTheAPIWantsIt_IsRefused(t *testing.T) {
 		"network of others":    {`"ip_version":4,"cidr":"10.9.0.0/24","network_id":"` + at.external + `"`, 403, "PolicyNotAuthorized"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			neutron(t, s, http.MethodPost, "subnets", `{"subnet":{"network_id":"`+at.internal+`",`+c.attributes+`}}`).refuses(c.status, c.kind, "")
+			askNeutron(t, s, http.MethodPost, "subnets", `{"subnet":{"network_id":"`+at.internal+`",`+c.attributes+`}}`).refuses(c.status, c.kind, "")
 		})
 	}
 }
@@ -344,21 +344,21 @@ func TestService_WaysIn(t *testing.T) {
 	at := newSite(s)
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
-	n := &s.network
-	port, err := n.createPort(Port{NetworkID: at.internal, DeviceID: "lb-1", DeviceOwner: OwnerLoadBalancer, ProjectID: "p"})
+	n := s.network
+	port, err := n.CreatePort(Port{NetworkID: at.internal, DeviceID: "lb-1", DeviceOwner: OwnerLoadBalancer, ProjectID: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if of := n.portsOf("lb-1"); len(of) != 1 || of[0] != port {
+	if of := n.PortsOf("lb-1"); len(of) != 1 || of[0] != port {
 		t.Errorf("ports of the load balancer: %v", of)
 	}
-	if _, err := n.createPort(Port{NetworkID: at.internal, FixedIPs: port.FixedIPs}); err == nil {
+	if _, err := n.CreatePort(Port{NetworkID: at.internal, FixedIPs: port.FixedIPs}); err == nil {
 		t.Error("two ports have one address")
 	}
-	if err := n.deletePort(port.ID); err != nil || len(n.portsOf("lb-1")) != 0 {
-		t.Errorf("delete: %v, left %v", err, n.portsOf("lb-1"))
+	if err := n.RemovePort(port.ID); err != nil || len(n.PortsOf("lb-1")) != 0 {
+		t.Errorf("delete: %v, left %v", err, n.PortsOf("lb-1"))
 	}
-	if err := n.deletePort(port.ID); err == nil {
+	if err := n.RemovePort(port.ID); err == nil {
 		t.Error("a port was deleted twice")
 	}
 }

@@ -34,7 +34,7 @@ func TestRouter_HasGatewayAndInterfaces(t *testing.T) {
 	if !slices.Equal(owners, []string{OwnerInterface, OwnerGateway}) {
 		t.Errorf("ports of %q", owners)
 	}
-	neutron(t, s, http.MethodGet, "ports?device_id="+at.router+"&fields=device_owner", "").
+	askNeutron(t, s, http.MethodGet, "ports?device_id="+at.router+"&fields=device_owner", "").
 		is(200, `{"ports":[{"device_owner":"network:router_interface"}]}`)
 }
 
@@ -74,10 +74,10 @@ func TestRoutes_Put(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	put := func(routes string) exchange {
-		return neutron(t, s, http.MethodPut, "routers/"+at.router, `{"router":{"routes":`+routes+`}}`)
+		return askNeutron(t, s, http.MethodPut, "routers/"+at.router, `{"router":{"routes":`+routes+`}}`)
 	}
 	put(`[{"destination":"10.9.0.0/24","nexthop":"10.0.0.5"},{"destination":"10.9.1.0/24","nexthop":"203.0.113.9"}]`).succeeds(200, "router")
-	want := []Route{{"10.9.0.0/24", "10.0.0.5"}, {"10.9.1.0/24", "203.0.113.9"}}
+	want := []Route{{Destination: "10.9.0.0/24", NextHop: "10.0.0.5"}, {Destination: "10.9.1.0/24", NextHop: "203.0.113.9"}}
 	if got := s.Routes(at.router); !slices.Equal(got, want) {
 		t.Errorf("routes %v, want %v", got, want)
 	}
@@ -102,7 +102,7 @@ func TestRoutes_Put(t *testing.T) {
 	if got := s.Routes(at.router); len(got) != 0 {
 		t.Errorf("routes after null: %v", got)
 	}
-	neutron(t, s, http.MethodPost, "routers", `{"router":{"routes":[]}}`).refuses(400, "HTTPBadRequest", "'routes' not allowed in POST")
+	askNeutron(t, s, http.MethodPost, "routers", `{"router":{"routes":[]}}`).refuses(400, "HTTPBadRequest", "'routes' not allowed in POST")
 }
 
 func TestRoutes_TooMany_AreRefused(t *testing.T) {
@@ -110,12 +110,12 @@ func TestRoutes_TooMany_AreRefused(t *testing.T) {
 	at := newSite(s)
 	two := `{"router":{"routes":[{"destination":"10.9.0.0/24","nexthop":"10.0.0.5"},{"destination":"10.9.1.0/24","nexthop":"10.0.0.5"}]}}`
 	s.SetMaxRoutes(1)
-	neutron(t, s, http.MethodPut, "routers/"+at.router, two).refuses(400, "RoutesExhausted", "The number of routes exceeds the maximum 1.")
+	askNeutron(t, s, http.MethodPut, "routers/"+at.router, two).refuses(400, "RoutesExhausted", "The number of routes exceeds the maximum 1.")
 	s.SetMaxRoutes(0)
 	s.SetNetworkQuota("router_route", 1)
-	neutron(t, s, http.MethodPut, "routers/"+at.router+"/add_extraroutes", two).refuses(409, "OverQuota", "router_route")
+	askNeutron(t, s, http.MethodPut, "routers/"+at.router+"/add_extraroutes", two).refuses(409, "OverQuota", "router_route")
 	s.SetNetworkQuota("router_route", 2)
-	neutron(t, s, http.MethodPut, "routers/"+at.router, two).succeeds(200, "router")
+	askNeutron(t, s, http.MethodPut, "routers/"+at.router, two).succeeds(200, "router")
 }
 
 func TestExtraRoutes_AddAndRemove(t *testing.T) {
@@ -135,12 +135,12 @@ func TestExtraRoutes_AddAndRemove(t *testing.T) {
 		refused bool
 		want    []Route
 	}{
-		{name: "one", add: []routers.Route{one}, want: []Route{{"10.9.1.0/24", "10.0.0.5"}}},
-		{name: "again and another", add: []routers.Route{one, two}, want: []Route{{"10.9.1.0/24", "10.0.0.5"}, {"10.9.2.0/24", "10.0.0.6"}}},
-		{name: "a bad one spoils all", add: []routers.Route{other, bad}, refused: true, want: []Route{{"10.9.1.0/24", "10.0.0.5"}, {"10.9.2.0/24", "10.0.0.6"}}},
-		{name: "remove one and what is not there", remove: []routers.Route{two, bad}, want: []Route{{"10.9.1.0/24", "10.0.0.5"}}},
-		{name: "same destination", add: []routers.Route{other}, want: []Route{{"10.9.1.0/24", "10.0.0.5"}, {"10.9.1.0/24", "10.0.0.7"}}},
-		{name: "remove by both", remove: []routers.Route{{DestinationCIDR: "10.9.1.0/24", NextHop: "10.0.0.9"}}, want: []Route{{"10.9.1.0/24", "10.0.0.5"}, {"10.9.1.0/24", "10.0.0.7"}}},
+		{name: "one", add: []routers.Route{one}, want: []Route{{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"}}},
+		{name: "again and another", add: []routers.Route{one, two}, want: []Route{{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"}, {Destination: "10.9.2.0/24", NextHop: "10.0.0.6"}}},
+		{name: "a bad one spoils all", add: []routers.Route{other, bad}, refused: true, want: []Route{{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"}, {Destination: "10.9.2.0/24", NextHop: "10.0.0.6"}}},
+		{name: "remove one and what is not there", remove: []routers.Route{two, bad}, want: []Route{{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"}}},
+		{name: "same destination", add: []routers.Route{other}, want: []Route{{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"}, {Destination: "10.9.1.0/24", NextHop: "10.0.0.7"}}},
+		{name: "remove by both", remove: []routers.Route{{DestinationCIDR: "10.9.1.0/24", NextHop: "10.0.0.9"}}, want: []Route{{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"}, {Destination: "10.9.1.0/24", NextHop: "10.0.0.7"}}},
 	} {
 		before := s.Routers()[0]
 		var got *routers.Router
@@ -171,24 +171,24 @@ func TestExtraRoutes_Forms(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	path := "routers/" + at.router + "/add_extraroutes"
-	neutron(t, s, http.MethodPut, path, `{"router":{"routes":[{"destination":"x","nexthop":"10.0.0.5"}]}}`).refuses(400, "AddrFormatError", "invalid IPNetwork x")
-	neutron(t, s, http.MethodPut, path, `{"router":{"routes":[{"destination":"10.9.0.0/24","nexthop":"x"}]}}`).refuses(400, "AddrFormatError", "valid IP address from 'x'")
-	neutron(t, s, http.MethodPut, path, `{"routes":[]}`).refuses(400, "HTTPBadRequest", "Unable to find 'router'")
-	neutron(t, s, http.MethodPut, "routers/none/add_extraroutes", `{}`).refuses(404, "RouterNotFound", "none")
+	askNeutron(t, s, http.MethodPut, path, `{"router":{"routes":[{"destination":"x","nexthop":"10.0.0.5"}]}}`).refuses(400, "AddrFormatError", "invalid IPNetwork x")
+	askNeutron(t, s, http.MethodPut, path, `{"router":{"routes":[{"destination":"10.9.0.0/24","nexthop":"x"}]}}`).refuses(400, "AddrFormatError", "valid IP address from 'x'")
+	askNeutron(t, s, http.MethodPut, path, `{"routes":[]}`).refuses(400, "HTTPBadRequest", "Unable to find 'router'")
+	askNeutron(t, s, http.MethodPut, "routers/none/add_extraroutes", `{}`).refuses(404, "RouterNotFound", "none")
 	_ = s.SetExtension("extraroute-atomic", false)
-	neutron(t, s, http.MethodPut, path, `{"router":{"routes":[]}}`).refuses(404, "HTTPNotFound", "")
+	askNeutron(t, s, http.MethodPut, path, `{"router":{"routes":[]}}`).refuses(404, "HTTPNotFound", "")
 }
 
 func TestExtraRoutes_StaleRouteOfTheRouter_RefusesAllButItsRemoval(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
-	if err := s.SetRoutes(at.router, Route{"10.9.0.0/24", "192.0.2.1"}); err != nil {
+	if err := s.SetRoutes(at.router, Route{Destination: "10.9.0.0/24", NextHop: "192.0.2.1"}); err != nil {
 		t.Fatal(err)
 	}
 	path := "routers/" + at.router
-	neutron(t, s, http.MethodPut, path+"/add_extraroutes", `{"router":{"routes":[{"destination":"10.9.1.0/24","nexthop":"10.0.0.5"}]}}`).
+	askNeutron(t, s, http.MethodPut, path+"/add_extraroutes", `{"router":{"routes":[{"destination":"10.9.1.0/24","nexthop":"10.0.0.5"}]}}`).
 		refuses(400, "InvalidRoutes", "192.0.2.1")
-	neutron(t, s, http.MethodPut, path+"/remove_extraroutes", `{"router":{"routes":[{"destination":"10.9.0.0/24","nexthop":"192.0.2.1"}]}}`).
+	askNeutron(t, s, http.MethodPut, path+"/remove_extraroutes", `{"router":{"routes":[{"destination":"10.9.0.0/24","nexthop":"192.0.2.1"}]}}`).
 		succeeds(200, "router")
 }
 
@@ -245,24 +245,24 @@ func TestRoutes_PutInParallelForOneRevision_OneWins(t *testing.T) {
 func TestRouter_InUse_IsNotChanged(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
-	_ = s.SetRoutes(at.router, Route{"10.9.0.0/24", "10.0.0.5"})
+	_ = s.SetRoutes(at.router, Route{Destination: "10.9.0.0/24", NextHop: "10.0.0.5"})
 	path := "routers/" + at.router
-	neutron(t, s, http.MethodPut, path+"/remove_router_interface", `{"subnet_id":"`+at.subnet+`"}`).
+	askNeutron(t, s, http.MethodPut, path+"/remove_router_interface", `{"subnet_id":"`+at.subnet+`"}`).
 		refuses(409, "RouterInterfaceInUseByRoute", "required by one or more routes")
 	_ = s.SetRoutes(at.router)
 	port := s.AddPort(Port{NetworkID: at.internal})
 	ip := s.AddFloatingIP(FloatingIP{NetworkID: at.external, PortID: port})
-	neutron(t, s, http.MethodPut, path+"/remove_router_interface", `{"subnet_id":"`+at.subnet+`"}`).
+	askNeutron(t, s, http.MethodPut, path+"/remove_router_interface", `{"subnet_id":"`+at.subnet+`"}`).
 		refuses(409, "RouterInterfaceInUseByFloatingIP", "")
-	neutron(t, s, http.MethodPut, path, `{"router":{"external_gateway_info":null}}`).
+	askNeutron(t, s, http.MethodPut, path, `{"router":{"external_gateway_info":null}}`).
 		refuses(409, "RouterExternalGatewayInUseByFloatingIp", "required by one or more floating IPs")
-	neutron(t, s, http.MethodDelete, path, "").refuses(409, "RouterInUse", "has ports still attached: ")
+	askNeutron(t, s, http.MethodDelete, path, "").refuses(409, "RouterInUse", "has ports still attached: ")
 	if err := s.DeleteFloatingIP(ip); err != nil {
 		t.Fatal(err)
 	}
-	neutron(t, s, http.MethodPut, path, `{"router":{"external_gateway_info":null}}`).succeeds(200, "router")
-	neutron(t, s, http.MethodPut, path+"/remove_router_interface", `{"subnet_id":"`+at.subnet+`"}`).succeeds(200, "")
-	neutron(t, s, http.MethodDelete, path, "").succeeds(204, "")
+	askNeutron(t, s, http.MethodPut, path, `{"router":{"external_gateway_info":null}}`).succeeds(200, "router")
+	askNeutron(t, s, http.MethodPut, path+"/remove_router_interface", `{"subnet_id":"`+at.subnet+`"}`).succeeds(200, "")
+	askNeutron(t, s, http.MethodDelete, path, "").succeeds(204, "")
 	if got := s.Ports(); len(got) != 1 || got[0].ID != port {
 		t.Errorf("ports left: %+v", got)
 	}
@@ -291,10 +291,10 @@ func TestRouter_InterfaceErrors(t *testing.T) {
 		"port not its":  {"remove", `{"port_id":"` + used + `"}`, 404, "RouterInterfaceNotFound", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			neutron(t, s, http.MethodPut, "routers/"+at.router+"/"+c.action+"_router_interface", c.body).refuses(c.status, c.kind, c.text)
+			askNeutron(t, s, http.MethodPut, "routers/"+at.router+"/"+c.action+"_router_interface", c.body).refuses(c.status, c.kind, c.text)
 		})
 	}
-	neutron(t, s, http.MethodPost, "routers", `{"router":{"external_gateway_info":{"network_id":"`+at.internal+`"}}}`).
+	askNeutron(t, s, http.MethodPost, "routers", `{"router":{"external_gateway_info":{"network_id":"`+at.internal+`"}}}`).
 		refuses(400, "BadRequest", "is not an external network")
 	if got := len(s.Routers()); got != 1 {
 		t.Errorf("%d routers", got)

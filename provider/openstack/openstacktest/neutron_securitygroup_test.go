@@ -15,7 +15,7 @@ func TestSecurityGroup_Default_IsMadeWhenFirstNeeded(t *testing.T) {
 		t.Error("there is a group that nobody needed")
 	}
 	at := newSite(s)
-	port := neutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`"}}`).succeeds(201, "port")
+	port := askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`"}}`).succeeds(201, "port")
 	group := s.SecurityGroups()[0]
 	if got := port["security_groups"].([]any); group.Name != "default" || len(got) != 1 || got[0] != group.ID {
 		t.Errorf("the port has %v of %+v", got, s.SecurityGroups())
@@ -23,18 +23,18 @@ func TestSecurityGroup_Default_IsMadeWhenFirstNeeded(t *testing.T) {
 	if got := len(s.SecurityGroupRules()); got != 4 {
 		t.Errorf("%d rules of the default group, want 4", got)
 	}
-	neutron(t, s, http.MethodPost, "security-groups", `{"security_group":{"name":"default"}}`).
+	askNeutron(t, s, http.MethodPost, "security-groups", `{"security_group":{"name":"default"}}`).
 		refuses(409, "SecurityGroupDefaultAlreadyExists", "already exists")
-	neutron(t, s, http.MethodPut, "security-groups/"+group.ID, `{"security_group":{"name":"x"}}`).
+	askNeutron(t, s, http.MethodPut, "security-groups/"+group.ID, `{"security_group":{"name":"x"}}`).
 		refuses(409, "SecurityGroupCannotUpdateDefault", "not allowed")
-	neutron(t, s, http.MethodDelete, "ports/"+port["id"].(string), "").succeeds(204, "")
-	neutron(t, s, http.MethodDelete, "security-groups/"+group.ID, "").
+	askNeutron(t, s, http.MethodDelete, "ports/"+port["id"].(string), "").succeeds(204, "")
+	askNeutron(t, s, http.MethodDelete, "security-groups/"+group.ID, "").
 		refuses(409, "SecurityGroupCannotRemoveDefault", "Insufficient rights")
-	if got := neutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","security_groups":[]}}`).
+	if got := askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","security_groups":[]}}`).
 		succeeds(201, "port")["security_groups"].([]any); len(got) != 0 {
 		t.Errorf("groups %v of a port that wants none", got)
 	}
-	neutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","security_groups":["00000000-0000-4000-8000-00000000dead"]}}`).
+	askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","security_groups":["00000000-0000-4000-8000-00000000dead"]}}`).
 		refuses(404, "SecurityGroupNotFound", "Security group 00000000-0000-4000-8000-00000000dead does not exist")
 }
 
@@ -64,8 +64,8 @@ func TestSecurityGroup_Lifecycle(t *testing.T) {
 		t.Errorf("after a new rule: %v %+v", err, grown)
 	}
 	port := s.AddPort(Port{NetworkID: at.internal, SecurityGroups: []string{group.ID}})
-	neutron(t, s, http.MethodDelete, "security-groups/"+group.ID, "").refuses(409, "SecurityGroupInUse", "Security Group "+group.ID+" in use.")
-	neutron(t, s, http.MethodPut, "ports/"+port, `{"port":{"security_groups":[]}}`).succeeds(200, "port")
+	askNeutron(t, s, http.MethodDelete, "security-groups/"+group.ID, "").refuses(409, "SecurityGroupInUse", "Security Group "+group.ID+" in use.")
+	askNeutron(t, s, http.MethodPut, "ports/"+port, `{"port":{"security_groups":[]}}`).succeeds(200, "port")
 	if err := rules.Delete(t.Context(), client, rule.ID).ExtractErr(); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestSecurityGroupRule_NotAsTheAPIWantsIt_IsRefused(t *testing.T) {
 	group := s.AddSecurityGroup(SecurityGroup{Name: "g"})
 	s.AddSecurityGroupRule(SecurityGroupRule{SecurityGroupID: group, Direction: "ingress", Protocol: "tcp", PortMin: new(80), PortMax: new(80)})
 	create := func(attributes string) exchange {
-		return neutron(t, s, http.MethodPost, "security-group-rules",
+		return askNeutron(t, s, http.MethodPost, "security-group-rules",
 			`{"security_group_rule":{"security_group_id":"`+group+`","direction":"ingress",`+attributes+`}}`)
 	}
 	for name, c := range map[string]struct {
@@ -141,7 +141,7 @@ func TestSecurityGroupRules_SeveralInOneRequest_AllOrNone(t *testing.T) {
 		t.Errorf("%d rules, want %d", got, before+2)
 	}
 	path := "security-group-rules?security_group_id=" + group + "&port_range_min=443"
-	if got := neutron(t, s, http.MethodGet, path, "").names("security_group_rules"); !slices.Equal(got, []string{""}) {
+	if got := askNeutron(t, s, http.MethodGet, path, "").names("security_group_rules"); !slices.Equal(got, []string{""}) {
 		t.Errorf("found by port: %q", got)
 	}
 }

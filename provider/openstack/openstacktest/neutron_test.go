@@ -41,8 +41,8 @@ func as(t *testing.T, s *Cloud, c Credentials, method, path, body string, header
 	return send(t, s, method, "/networking/v2.0/"+path, body, append([]string{"X-Auth-Token", c.Token}, header...)...)
 }
 
-// neutron sends a request with a token of the default project.
-func neutron(t *testing.T, s *Cloud, method, path, body string, header ...string) exchange {
+// askNeutron sends a request with a token of the default project.
+func askNeutron(t *testing.T, s *Cloud, method, path, body string, header ...string) exchange {
 	t.Helper()
 	return as(t, s, s.Credentials(), method, path, body, header...)
 }
@@ -102,13 +102,13 @@ func TestVersions_NeedNoToken(t *testing.T) {
 	if got := send(t, s, http.MethodGet, "/networking/v2.0/ports", ""); got.status != http.StatusUnauthorized {
 		t.Errorf("ports without a token: %d, want 401", got.status)
 	}
-	if got := neutron(t, s, http.MethodGet, "", ""); got.status != http.StatusOK || !strings.Contains(string(got.body), `"networks"`) {
+	if got := askNeutron(t, s, http.MethodGet, "", ""); got.status != http.StatusOK || !strings.Contains(string(got.body), `"networks"`) {
 		t.Errorf("the root of v2.0: %d %s", got.status, got.body)
 	}
 }
 
 func TestPath_OfNoResource_IsNotFoundInNeutronsForm(t *testing.T) {
-	neutron(t, start(t), http.MethodGet, "bgp-speakers", "").refuses(http.StatusNotFound, "HTTPNotFound", "could not be found")
+	askNeutron(t, start(t), http.MethodGet, "bgp-speakers", "").refuses(http.StatusNotFound, "HTTPNotFound", "could not be found")
 }
 
 func TestExtensions_AreListedAndServedUnlessOff(t *testing.T) {
@@ -137,8 +137,8 @@ func TestExtensions_AreListedAndServedUnlessOff(t *testing.T) {
 			t.Errorf("extension %s: %v, want it to be there: %v", alias, err, want)
 		}
 	}
-	neutron(t, s, http.MethodGet, "extensions/extraroute", "").refuses(404, "HTTPNotFound", "Extension with alias extraroute does not exist")
-	neutron(t, s, http.MethodGet, "trunks", "").refuses(404, "HTTPNotFound", "could not be found")
+	askNeutron(t, s, http.MethodGet, "extensions/extraroute", "").refuses(404, "HTTPNotFound", "Extension with alias extraroute does not exist")
+	askNeutron(t, s, http.MethodGet, "trunks", "").refuses(404, "HTTPNotFound", "could not be found")
 }
 
 func TestExtensions_Off_TakeTheirAttributes(t *testing.T) {
@@ -158,7 +158,7 @@ func TestExtensions_Off_TakeTheirAttributes(t *testing.T) {
 	} {
 		t.Run(c.alias, func(t *testing.T) {
 			shows := func() bool {
-				_, found := neutron(t, s, http.MethodGet, c.path, "").succeeds(200, c.member)[c.attribute]
+				_, found := askNeutron(t, s, http.MethodGet, c.path, "").succeeds(200, c.member)[c.attribute]
 				return found
 			}
 			if !shows() {
@@ -172,7 +172,7 @@ func TestExtensions_Off_TakeTheirAttributes(t *testing.T) {
 				t.Errorf("%s is shown without the extension", c.attribute)
 			}
 			body := `{"` + c.member + `":{"` + c.attribute + `":` + c.value + `}}`
-			neutron(t, s, http.MethodPut, c.path, body).refuses(400, "HTTPBadRequest", "Unrecognized attribute(s) '"+c.attribute+"'")
+			askNeutron(t, s, http.MethodPut, c.path, body).refuses(400, "HTTPBadRequest", "Unrecognized attribute(s) '"+c.attribute+"'")
 		})
 	}
 	if err := s.SetExtension("no-such-extension", false); err == nil {
@@ -200,7 +200,7 @@ func TestBody_NotAsTheAPIWantsIt_IsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(s.Networks())
-			neutron(t, s, c.method, c.path, c.body).refuses(400, c.kind, c.text)
+			askNeutron(t, s, c.method, c.path, c.body).refuses(400, c.kind, c.text)
 			if after := len(s.Networks()); after != before {
 				t.Errorf("%d networks after a refused request, %d before", after, before)
 			}
@@ -276,15 +276,15 @@ func TestRevision_GrowsWithEachChangeAndOnlyThen(t *testing.T) {
 	at := newSite(s)
 	path := "networks/" + at.internal
 	revision := func() float64 {
-		return neutron(t, s, http.MethodGet, path, "").succeeds(200, "network")["revision_number"].(float64)
+		return askNeutron(t, s, http.MethodGet, path, "").succeeds(200, "network")["revision_number"].(float64)
 	}
 	first := revision()
-	neutron(t, s, http.MethodPut, path, `{"network":{"name":"nodes"}}`).succeeds(200, "network")
+	askNeutron(t, s, http.MethodPut, path, `{"network":{"name":"nodes"}}`).succeeds(200, "network")
 	if revision() != first {
 		t.Error("a change to the same name counted")
 	}
-	neutron(t, s, http.MethodPut, path, `{"network":{"name":"other"}}`).succeeds(200, "network")
-	neutron(t, s, http.MethodPut, path+"/tags/x", "").succeeds(201, "")
+	askNeutron(t, s, http.MethodPut, path, `{"network":{"name":"other"}}`).succeeds(200, "network")
+	askNeutron(t, s, http.MethodPut, path+"/tags/x", "").succeeds(201, "")
 	if revision() != first+2 {
 		t.Errorf("revision %v after a name and a tag, want %v", revision(), first+2)
 	}
@@ -296,26 +296,26 @@ func TestIfMatch_OfAnotherRevision_IsRefused(t *testing.T) {
 	for _, path := range []string{"networks/" + at.internal, "routers/" + at.router, "subnets/" + at.subnet} {
 		member := strings.TrimSuffix(strings.Split(path, "/")[0], "s")
 		change := func(name, match string) exchange {
-			return neutron(t, s, http.MethodPut, path, `{"`+member+`":{"name":"`+name+`"}}`, "If-Match", match)
+			return askNeutron(t, s, http.MethodPut, path, `{"`+member+`":{"name":"`+name+`"}}`, "If-Match", match)
 		}
 		match := func(revision float64) string {
 			text, _ := json.Marshal(revision)
 			return "revision_number=" + string(text)
 		}
-		current := neutron(t, s, http.MethodGet, path, "").succeeds(200, member)["revision_number"].(float64)
+		current := askNeutron(t, s, http.MethodGet, path, "").succeeds(200, member)["revision_number"].(float64)
 		change("a", match(current+1)).refuses(412, "RevisionNumberConstraintFailed", "but current revision is")
 		change("b", "revision_number=x").refuses(400, "BadRequest", "in the format of revision_number=<int>")
 		change("c", match(current)).succeeds(200, member)
 		change("d", match(current)).refuses(412, "RevisionNumberConstraintFailed", "Constrained to")
 		// What is in use is refused for that, first.
-		if answer := neutron(t, s, http.MethodDelete, path, "", "If-Match", match(current)); answer.status != http.StatusConflict {
+		if answer := askNeutron(t, s, http.MethodDelete, path, "", "If-Match", match(current)); answer.status != http.StatusConflict {
 			t.Errorf("%+v", answer)
 		}
 	}
 	port := "ports/" + s.AddPort(Port{NetworkID: at.internal})
-	neutron(t, s, http.MethodDelete, port, "", "If-Match", "revision_number=99").refuses(412, "RevisionNumberConstraintFailed", "")
+	askNeutron(t, s, http.MethodDelete, port, "", "If-Match", "revision_number=99").refuses(412, "RevisionNumberConstraintFailed", "")
 	_ = s.SetExtension("revision-if-match", false)
-	neutron(t, s, http.MethodPut, "networks/"+at.internal, `{"network":{"name":"x"}}`, "If-Match", "revision_number=99").succeeds(200, "network")
+	askNeutron(t, s, http.MethodPut, "networks/"+at.internal, `{"network":{"name":"x"}}`, "If-Match", "revision_number=99").succeeds(200, "network")
 }
 
 func TestQuota_Reached_IsConflict(t *testing.T) {
@@ -323,10 +323,10 @@ func TestQuota_Reached_IsConflict(t *testing.T) {
 	at := newSite(s)
 	s.SetNetworkQuota("floatingip", 1)
 	body := `{"floatingip":{"floating_network_id":"` + at.external + `"}}`
-	neutron(t, s, http.MethodPost, "floatingips", body).succeeds(201, "floatingip")
-	neutron(t, s, http.MethodPost, "floatingips", body).refuses(409, "OverQuota", "Quota exceeded for resources: ['floatingip'].")
+	askNeutron(t, s, http.MethodPost, "floatingips", body).succeeds(201, "floatingip")
+	askNeutron(t, s, http.MethodPost, "floatingips", body).refuses(409, "OverQuota", "Quota exceeded for resources: ['floatingip'].")
 	s.SetNetworkQuota("floatingip", -1)
-	neutron(t, s, http.MethodPost, "floatingips", body).succeeds(201, "floatingip")
+	askNeutron(t, s, http.MethodPost, "floatingips", body).succeeds(201, "floatingip")
 }
 
 func TestCloud_SameRequests_SameAnswers(t *testing.T) {
@@ -334,9 +334,9 @@ func TestCloud_SameRequests_SameAnswers(t *testing.T) {
 		s := start(t)
 		at := newSite(s)
 		for range 3 {
-			neutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","name":"p"}}`).succeeds(201, "port")
+			askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","name":"p"}}`).succeeds(201, "port")
 		}
-		body := string(neutron(t, s, http.MethodGet, "ports?fields=id&fields=fixed_ips&fields=mac_address", "").body)
+		body := string(askNeutron(t, s, http.MethodGet, "ports?fields=id&fields=fixed_ips&fields=mac_address", "").body)
 		return strings.ReplaceAll(body, s.URL(), "")
 	}
 	if first, second := run(), run(); first != second {

@@ -54,22 +54,22 @@ func TestTrunk_SubportsAreDetailsOfTheParent(t *testing.T) {
 		t.Errorf("subports %v, %v", got, err)
 	}
 
-	neutron(t, s, http.MethodDelete, "ports/"+parent, "").refuses(409, "PortInUseAsTrunkParent", parent)
-	neutron(t, s, http.MethodDelete, "ports/"+child, "").refuses(409, "PortInUseAsSubPort", child)
-	neutron(t, s, http.MethodPost, "trunks", `{"trunk":{"port_id":"`+parent+`"}}`).refuses(409, "ParentPortInUse", parent)
-	neutron(t, s, http.MethodPut, "trunks/"+id+"/add_subports", `{"sub_ports":[{"port_id":"`+at.router+`"}]}`).refuses(404, "PortNotFound", "")
+	askNeutron(t, s, http.MethodDelete, "ports/"+parent, "").refuses(409, "PortInUseAsTrunkParent", parent)
+	askNeutron(t, s, http.MethodDelete, "ports/"+child, "").refuses(409, "PortInUseAsSubPort", child)
+	askNeutron(t, s, http.MethodPost, "trunks", `{"trunk":{"port_id":"`+parent+`"}}`).refuses(409, "ParentPortInUse", parent)
+	askNeutron(t, s, http.MethodPut, "trunks/"+id+"/add_subports", `{"sub_ports":[{"port_id":"`+at.router+`"}]}`).refuses(404, "PortNotFound", "")
 	third := s.AddPort(Port{NetworkID: at.internal})
-	neutron(t, s, http.MethodPut, "trunks/"+id+"/add_subports", `{"sub_ports":[{"port_id":"`+third+`","segmentation_type":"vlan","segmentation_id":8}]}`).
+	askNeutron(t, s, http.MethodPut, "trunks/"+id+"/add_subports", `{"sub_ports":[{"port_id":"`+third+`","segmentation_type":"vlan","segmentation_id":8}]}`).
 		refuses(409, "DuplicateSubPort", "already in use on trunk")
-	neutron(t, s, http.MethodPost, "trunks", `{"trunk":{"port_id":"`+third+`","sub_ports":[{"port_id":"`+child+`","segmentation_id":1}]}}`).
+	askNeutron(t, s, http.MethodPost, "trunks", `{"trunk":{"port_id":"`+third+`","sub_ports":[{"port_id":"`+child+`","segmentation_id":1}]}}`).
 		refuses(409, "TrunkPortInUse", child)
 
 	if _, err := trunks.RemoveSubports(t.Context(), client, id, trunks.RemoveSubportsOpts{Subports: []trunks.RemoveSubport{{PortID: child}}}).Extract(); err != nil {
 		t.Fatal(err)
 	}
-	neutron(t, s, http.MethodDelete, "ports/"+child, "").succeeds(204, "")
-	neutron(t, s, http.MethodDelete, "trunks/"+id, "").succeeds(204, "")
-	neutron(t, s, http.MethodDelete, "ports/"+parent, "").succeeds(204, "")
+	askNeutron(t, s, http.MethodDelete, "ports/"+child, "").succeeds(204, "")
+	askNeutron(t, s, http.MethodDelete, "trunks/"+id, "").succeeds(204, "")
+	askNeutron(t, s, http.MethodDelete, "ports/"+parent, "").succeeds(204, "")
 }
 
 func TestTags_OfEachKind(t *testing.T) {
@@ -123,12 +123,12 @@ func TestTags_OfEachKind(t *testing.T) {
 				t.Errorf("tags %s after all were deleted", got)
 			}
 			path := collection + "/" + id + "/tags"
-			neutron(t, s, http.MethodDelete, path+"/z", "").refuses(404, "TagNotFound", "Tag z could not be found.")
-			neutron(t, s, http.MethodPut, collection+"/none/tags/z", "").refuses(404, "TagResourceNotFound", "none could not be found")
-			neutron(t, s, http.MethodPut, path, `{"tags":["a","a"]}`).refuses(400, "InvalidInput", "'a'")
-			neutron(t, s, http.MethodPut, path, `{"x":1}`).refuses(400, "InvalidInput", "Invalid tags body")
+			askNeutron(t, s, http.MethodDelete, path+"/z", "").refuses(404, "TagNotFound", "Tag z could not be found.")
+			askNeutron(t, s, http.MethodPut, collection+"/none/tags/z", "").refuses(404, "TagResourceNotFound", "none could not be found")
+			askNeutron(t, s, http.MethodPut, path, `{"tags":["a","a"]}`).refuses(400, "InvalidInput", "'a'")
+			askNeutron(t, s, http.MethodPut, path, `{"x":1}`).refuses(400, "InvalidInput", "Invalid tags body")
 		})
 	}
 	_ = s.SetExtension("standard-attr-tag", false)
-	neutron(t, s, http.MethodGet, "ports/"+port+"/tags", "").refuses(404, "HTTPNotFound", "")
+	askNeutron(t, s, http.MethodGet, "ports/"+port+"/tags", "").refuses(404, "HTTPNotFound", "")
 }

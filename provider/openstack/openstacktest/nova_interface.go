@@ -10,7 +10,7 @@ import (
 // interfaceView is a port as Nova shows what is attached to a server.
 func (r *request) interfaceView(p *Port) object {
 	view := object{
-		"port_id": p.ID, "net_id": p.NetworkID, "mac_addr": p.MACAddress, "port_state": p.Status, "fixed_ips": fixedIPs(listed(p.FixedIPs)),
+		"port_id": p.ID, "net_id": p.NetworkID, "mac_addr": p.MACAddress, "port_state": p.Status, "fixed_ips": api.NonNil(p.FixedIPs),
 	}
 	if r.Version.AtLeast(70) {
 		view["tag"] = nil
@@ -21,7 +21,7 @@ func (r *request) interfaceView(p *Port) object {
 // listServerInterfaces asks Neutron for the ports: they come in its order, not in that of the server's addresses.
 func listServerInterfaces(r *request, i *instance) answer {
 	views := []object{}
-	for _, port := range r.server.network.portsOf(i.ID) {
+	for _, port := range r.server.network.PortsOf(i.ID) {
 		views = append(views, r.interfaceView(port))
 	}
 	return api.OK(object{"interfaceAttachments": views})
@@ -30,7 +30,7 @@ func listServerInterfaces(r *request, i *instance) answer {
 // onInterface serves what is about one port of a server.
 func onInterface(handle func(*request, *instance, *Port) answer) func(*request, *instance) answer {
 	return func(r *request, i *instance) answer {
-		for _, port := range r.server.network.portsOf(i.ID) {
+		for _, port := range r.server.network.PortsOf(i.ID) {
 			if port.ID == r.PathValue("port") {
 				return handle(r, i, port)
 			}
@@ -71,7 +71,10 @@ func attachInterface(r *request, i *instance) answer {
 	if refusal := r.plugInto(i, wanted); refusal != nil {
 		return *refusal
 	}
-	port := r.server.network.ports.rows[i.plugged[len(i.plugged)-1]]
+	port, err := r.server.network.Port(i.plugged[len(i.plugged)-1])
+	if err != nil {
+		return api.Failure(ServiceCompute, http.StatusNotFound, err.Error())
+	}
 	return api.OK(object{"interfaceAttachment": r.interfaceView(port)})
 }
 

@@ -3,9 +3,10 @@ package openstacktest
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
 )
 
 // portsInOrder are a server's ports in the order in which it got them, which Nova keeps; others that claim to be its come last.
@@ -16,20 +17,20 @@ func (s *Cloud) portsInOrder(i *instance) []*Port {
 		}
 		return len(i.plugged)
 	}
-	ports := s.network.portsOf(i.ID)
+	ports := s.network.PortsOf(i.ID)
 	slices.SortStableFunc(ports, func(a, b *Port) int { return cmp.Compare(place(a), place(b)) })
 	return ports
 }
 
 // portAddresses are a server's addresses as Neutron has them: those of its ports, each followed by its floating IPs.
 func (s *Cloud) portAddresses(i *instance) (all []Address) {
-	n := &s.network
+	n := s.network
 	for _, port := range s.portsInOrder(i) {
 		name := port.NetworkID
-		if in, err := n.networks.find(port.NetworkID); err == nil {
+		if in, err := n.Network(port.NetworkID); err == nil {
 			name = in.Name
 		}
-		floating := n.floatingIPsOf(port.ID)
+		floating := n.FloatingIPsOf(port.ID)
 		for _, fixed := range port.FixedIPs {
 			all = append(all, Address{Network: name, Address: fixed.Address, MAC: port.MACAddress})
 			for _, ip := range floating {
@@ -73,7 +74,7 @@ func (r *request) requestedNetworks(raw json.RawMessage) (networks []requestedNe
 	case `"none"`:
 		return nil, nil
 	case "", "null", `"auto"`:
-		for _, n := range r.server.network.networks.all() {
+		for _, n := range r.server.network.AllNetworks() {
 			if n.ProjectID == r.ProjectID() && !n.External {
 				networks = append(networks, requestedNetwork{UUID: n.ID})
 			}
@@ -91,15 +92,15 @@ func (r *request) requestedNetworks(raw json.RawMessage) (networks []requestedNe
 
 // makePort makes a port that is deleted with the server.
 func (r *request) makePort(i *instance, wanted requestedNetwork) *answer {
-	n := &r.server.network
-	if _, err := n.networks.findFor(callerOf(r), wanted.UUID); err != nil {
+	n := r.server.network
+	if _, err := n.FindNetwork(r.Caller, wanted.UUID); err != nil {
 		return refuse(http.StatusBadRequest, "Network "+wanted.UUID+" could not be found.")
 	}
 	port := Port{ProjectID: i.ProjectID, NetworkID: wanted.UUID, DeviceID: i.ID, DeviceOwner: "compute:" + i.AvailabilityZone}
 	if wanted.FixedIP != "" {
 		port.FixedIPs = []FixedIP{{Address: wanted.FixedIP}}
 	}
-	made, err := n.createPort(port)
+	made, err := n.CreatePort(port)
 	if err != nil {
 		return refuseAsNeutron(err)
 	}
@@ -109,7 +110,7 @@ func (r *request) makePort(i *instance, wanted requestedNetwork) *answer {
 
 // lendPort gives the server a port that outlives it.
 func (r *request) lendPort(i *instance, id string) *answer {
-	port, err := r.server.network.ports.findFor(callerOf(r), id)
+	port, err := r.server.network.FindPort(r.Caller, id)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "Port id "+id+" could not be found.")
 	}
@@ -117,7 +118,7 @@ func (r *request) lendPort(i *instance, id string) *answer {
 		return refuse(http.StatusConflict, "Port "+id+" is still in use.")
 	}
 	i.plugged, i.lent = append(i.plugged, id), append(i.lent, id)
-	if err := r.server.bind(port, i.ID, "compute:"+i.AvailabilityZone); err != nil {
+	if err := r.server.network.BindPort(port, i.ID, "compute:"+i.AvailabilityZone); err != nil {
 		return refuseAsNeutron(err)
 	}
 	return nil
@@ -126,31 +127,23 @@ func (r *request) lendPort(i *instance, id string) *answer {
 // refuseAsNeutron is Nova's form of Neutron's refusal: a conflict stays one, all else is a bad request.
 func refuseAsNeutron(err error) *answer {
 	status := http.StatusBadRequest
-	var neutrons *neutronError
-	if errors.As(err, &neutrons) && neutrons.status == http.StatusConflict {
+	if neutron.IsConflict(err) {
 		status = http.StatusConflict
 	}
 	return refuse(status, err.Error())
 }
 
-func (s *Cloud) bind(port *Port, device, owner string) error {
-	return s.network.ports.change(neutronItself(), port, func(p *Port) error {
-		p.DeviceID, p.DeviceOwner = device, owner
-		return nil
-	})
-}
-
 // unplug deletes the ports of a server that is gone, and leaves those that were lent to it.
 func (s *Cloud) unplug(i *instance) {
-	for _, port := range s.network.portsOf(i.ID) {
+	for _, port := range s.network.PortsOf(i.ID) {
 		s.release(i, port)
 	}
 }
 
 func (s *Cloud) release(i *instance, port *Port) {
 	if slices.Contains(i.lent, port.ID) {
-		_ = s.bind(port, "", "")
+		_ = s.network.BindPort(port, "", "")
 	} else {
-		_ = s.network.deletePort(port.ID)
+		_ = s.network.RemovePort(port.ID)
 	}
 }

@@ -41,7 +41,7 @@ func (i *instance) view(r *request) object {
 		view["description"] = nil
 	}
 	if r.Version.AtLeast(26) {
-		view["tags"] = listed(i.Tags)
+		view["tags"] = api.NonNil(i.Tags)
 	}
 	if r.Version.AtLeast(63) {
 		view["trusted_image_certificates"] = nil

@@ -3,6 +3,8 @@ package openstacktest
 import (
 	"fmt"
 	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // LoadBalancers are all load balancers, of all projects, in the order in which they were made. Changing them changes nothing.
@@ -47,7 +49,7 @@ func (s *Cloud) AddLoadBalancer(lb LoadBalancer) string {
 		lb.ProjectID = s.state.DefaultProject
 	}
 	t := treeOf(lb)
-	if err := s.createTree(caller{project: lb.ProjectID, admin: true}, t); err != nil {
+	if err := s.createTree(api.Caller{ProjectID: lb.ProjectID, Admin: true}, t); err != nil {
 		panic(fmt.Sprintf("openstacktest: add load balancer %s: %v", lb.Name, err))
 	}
 	t.complete(s.state.Clock.Now(), nil)

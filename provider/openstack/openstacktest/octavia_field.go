@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // octaviaField is an attribute of a resource as the API has it: the types of octavia/api/v2/types.
@@ -220,8 +222,7 @@ func oneOf(values ...string) octaviaCheck {
 }
 
 func isUUID(s string) string {
-	digits := strings.ReplaceAll(s, "-", "")
-	if len(digits) != 32 || strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
+	if !api.IsUUID(s) {
 		return "Value should be UUID format"
 	}
 	return ""

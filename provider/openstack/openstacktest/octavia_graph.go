@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // A load balancer can be created with all that is below it in one request. A listener then has its pool in itself, or the
@@ -184,7 +186,7 @@ func (g graphReader) link() error {
 
 // createTree checks the load balancer and all below it, and then makes all of it or nothing. Ids are made for all that has
 // none. The caller starts the work.
-func (s *Cloud) createTree(c caller, t *tree) error {
+func (s *Cloud) createTree(c api.Caller, t *tree) error {
 	if err := s.placeVIP(c, &t.LoadBalancer); err != nil {
 		return err
 	}
@@ -237,7 +239,7 @@ func (s *Cloud) lacksSubnet(t *tree) bool {
 			if m.SubnetID == "" || m.ProvisioningStatus == StatusPendingDelete {
 				continue
 			}
-			if _, err := s.network.subnets.find(m.SubnetID); err != nil {
+			if _, err := s.network.Subnet(m.SubnetID); err != nil {
 				return true
 			}
 		}

@@ -85,7 +85,7 @@ func selectFields(shown object, fields []string) object {
 // filterItems refuses a filter that is no attribute, and so does Octavia (InvalidFilterArgument).
 func filterItems(r *request, attributes object, items []octaviaItem, parents []string) ([]octaviaItem, error) {
 	auxiliary := []string{"limit", "marker", "sort", "sort_key", "sort_dir", "fields", "page_reverse"}
-	for _, key := range sortedKeys(r.Query) {
+	for _, key := range api.SortedKeys(r.Query) {
 		if slices.Contains(auxiliary, key) {
 			continue
 		}

@@ -45,7 +45,7 @@ func createLoadBalancer(r *request) (answer, error) {
 		return answer{}, err
 	}
 	givePoolIDs(r.server, t)
-	if err := r.server.createTree(callerOf(r), t); err != nil {
+	if err := r.server.createTree(r.Caller, t); err != nil {
 		return answer{}, err
 	}
 	r.server.startWork(t, StatusPendingCreate)

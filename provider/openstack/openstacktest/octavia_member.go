@@ -65,7 +65,7 @@ func createMember(r *request) (answer, error) {
 	if err := admitMember(m); err != nil {
 		return answer{}, err
 	}
-	if err := s.admitMemberSubnet(callerOf(r), m); err != nil {
+	if err := s.admitMemberSubnet(r.Caller, m); err != nil {
 		return answer{}, err
 	}
 	if err := s.loadBalancer.admitMore(t.ProjectID, QuotaMember, "Member", 1); err != nil {
@@ -85,7 +85,7 @@ func createMember(r *request) (answer, error) {
 }
 
 // admitMemberSubnet: the subnet of a new member must be there.
-func (s *Cloud) admitMemberSubnet(c caller, m *Member) error {
+func (s *Cloud) admitMemberSubnet(c api.Caller, m *Member) error {
 	if m.SubnetID == "" {
 		return nil
 	}
@@ -178,7 +178,7 @@ func updateMembers(r *request) (answer, error) {
 		// Nothing is locked then.
 		return answer{Status: http.StatusAccepted}, nil
 	}
-	if err := s.admitMembers(callerOf(r), t, p, b); err != nil {
+	if err := s.admitMembers(r.Caller, t, p, b); err != nil {
 		return answer{}, err
 	}
 	s.apply(t, p, b)
@@ -253,7 +253,7 @@ func merged(old, given Member, fields map[string]json.RawMessage) Member {
 	return given
 }
 
-func (s *Cloud) admitMembers(c caller, t *tree, p *poolTree, b batch) error {
+func (s *Cloud) admitMembers(c api.Caller, t *tree, p *poolTree, b batch) error {
 	provider := s.settings.octavia.provider(t.Provider)
 	more := len(b.added) - len(b.deleted)
 	if err := s.loadBalancer.admitMore(t.ProjectID, QuotaMember, "Member", more); err != nil {

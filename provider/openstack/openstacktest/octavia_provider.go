@@ -90,7 +90,7 @@ func (p octaviaProvider) admitMember(m *Member, vips []string, vipSubnet *Subnet
 	if !slices.ContainsFunc(vips, sameFamily) {
 		return p.unsupported("OVN provider does not support mixing IPv4/IPv6 configuration within the same Load Balancer.")
 	}
-	if m.SubnetID == "" && (vipSubnet == nil || !vipSubnet.holds(address)) {
+	if m.SubnetID == "" && (vipSubnet == nil || !vipSubnet.Holds(address)) {
 		return p.unsupported("Subnet is required, or Loadbalancer associated with Pool must have a subnet, for Member creation " +
 			"with OVN Provider Driver if it is not the same as LB VIP subnet")
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // fitsListener is VALID_LISTENER_POOL_PROTOCOL_MAP of octavia/common/constants.py.
@@ -83,11 +85,11 @@ func admitHeaders(l *Listener, list string) error {
 		"X-SSL-Client-Verify", "X-SSL-Client-Has-Cert", "X-SSL-Client-DN", "X-SSL-Client-CN",
 		"X-SSL-Issuer", "X-SSL-Client-SHA1", "X-SSL-Client-Not-Before", "X-SSL-Client-Not-After",
 	}
-	for _, header := range sortedKeys(l.InsertHeaders) {
+	for _, header := range api.SortedKeys(l.InsertHeaders) {
 		switch {
 		case slices.Contains(plain, header):
 		case !slices.Contains(ssl, header):
-			return octaviaBadOption(fmt.Sprintf(list, pythonList(sortedKeys(l.InsertHeaders))), "insert_headers")
+			return octaviaBadOption(fmt.Sprintf(list, pythonList(api.SortedKeys(l.InsertHeaders))), "insert_headers")
 		case l.Protocol != protocolTerminated:
 			return octaviaBadOption(pythonList([]string{header}), l.Protocol+" protocol listener.")
 		}

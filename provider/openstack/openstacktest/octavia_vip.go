@@ -5,12 +5,14 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // The VIP of a load balancer is a port of Neutron's, which the user gives or Octavia makes.
 
 // placeVIP finds what the VIP lacks of port, network and subnet (LoadBalancersController._validate_vip_request_object).
-func (s *Cloud) placeVIP(c caller, lb *LoadBalancer) error {
+func (s *Cloud) placeVIP(c api.Caller, lb *LoadBalancer) error {
 	var err error
 	switch {
 	case lb.VIPPortID != "":
@@ -31,16 +33,16 @@ func (s *Cloud) placeVIP(c caller, lb *LoadBalancer) error {
 	return s.admitAdditionalVIPs(c, lb)
 }
 
-func (s *Cloud) subnetFor(c caller, id string) (*Subnet, error) {
-	subnet, err := s.network.subnets.findFor(c, id)
+func (s *Cloud) subnetFor(c api.Caller, id string) (*Subnet, error) {
+	subnet, err := s.network.FindSubnet(c, id)
 	if err != nil {
 		return nil, octaviaMissing("Subnet", id)
 	}
 	return subnet, nil
 }
 
-func (s *Cloud) placeByPort(c caller, lb *LoadBalancer) error {
-	port, err := s.network.ports.findFor(c, lb.VIPPortID)
+func (s *Cloud) placeByPort(c api.Caller, lb *LoadBalancer) error {
+	port, err := s.network.FindPort(c, lb.VIPPortID)
 	if err != nil {
 		return octaviaMissing("Port", lb.VIPPortID)
 	}
@@ -68,7 +70,7 @@ func (s *Cloud) placeByPort(c caller, lb *LoadBalancer) error {
 }
 
 // placeByPortAndSubnet takes the port's first address in the subnet, whichever is asked for.
-func (s *Cloud) placeByPortAndSubnet(c caller, lb *LoadBalancer, port *Port) error {
+func (s *Cloud) placeByPortAndSubnet(c api.Caller, lb *LoadBalancer, port *Port) error {
 	if _, err := s.subnetFor(c, lb.VIPSubnetID); err != nil {
 		return err
 	}
@@ -82,11 +84,11 @@ func (s *Cloud) placeByPortAndSubnet(c caller, lb *LoadBalancer, port *Port) err
 }
 
 // placeByNetwork chooses the subnet that holds the address; without one the first, of IPv4 if there is one.
-func (s *Cloud) placeByNetwork(c caller, lb *LoadBalancer) error {
-	if _, err := s.network.networks.findFor(c, lb.VIPNetworkID); err != nil {
+func (s *Cloud) placeByNetwork(c api.Caller, lb *LoadBalancer) error {
+	if _, err := s.network.FindNetwork(c, lb.VIPNetworkID); err != nil {
 		return octaviaMissing("Network", lb.VIPNetworkID)
 	}
-	subnets := slices.DeleteFunc(s.network.subnets.all(), func(subnet *Subnet) bool { return subnet.NetworkID != lb.VIPNetworkID })
+	subnets := slices.DeleteFunc(s.network.AllSubnets(), func(subnet *Subnet) bool { return subnet.NetworkID != lb.VIPNetworkID })
 	if lb.VIPSubnetID != "" {
 		if !slices.ContainsFunc(subnets, func(subnet *Subnet) bool { return subnet.ID == lb.VIPSubnetID }) {
 			return octaviaMissing("Subnet", lb.VIPSubnetID)
@@ -119,7 +121,7 @@ func (s *Cloud) placeByNetwork(c caller, lb *LoadBalancer) error {
 }
 
 // admitAdditionalVIPs: one address of each subnet, all of one network.
-func (s *Cloud) admitAdditionalVIPs(c caller, lb *LoadBalancer) error {
+func (s *Cloud) admitAdditionalVIPs(c api.Caller, lb *LoadBalancer) error {
 	used := []string{lb.VIPSubnetID}
 	for _, vip := range lb.AdditionalVIPs {
 		if slices.Contains(used, vip.SubnetID) {
@@ -128,7 +130,7 @@ func (s *Cloud) admitAdditionalVIPs(c caller, lb *LoadBalancer) error {
 		used = append(used, vip.SubnetID)
 	}
 	for _, vip := range lb.AdditionalVIPs {
-		subnet, err := s.network.subnets.findFor(c, vip.SubnetID)
+		subnet, err := s.network.FindSubnet(c, vip.SubnetID)
 		if err != nil {
 			// Nothing turns the network driver's error into an answer here (_validate_subnets_share_network_but_no_duplicates).
 			return octaviaRefusal(http.StatusInternalServerError, "subnet not found (subnet id: %s).", vip.SubnetID)
@@ -155,7 +157,7 @@ func (s *Cloud) makeVIP(t *tree) error {
 	for _, vip := range t.AdditionalVIPs {
 		spec.FixedIPs = append(spec.FixedIPs, FixedIP(vip))
 	}
-	port, err := s.network.createPort(spec)
+	port, err := s.network.CreatePort(spec)
 	if err != nil {
 		return octaviaRefusal(http.StatusInternalServerError, "Provider '%s' reports error: %s\nNeutron server returns request_ids: ['req-%s']",
 			t.Provider, err, s.state.NewID())
@@ -169,7 +171,7 @@ func (s *Cloud) makeVIP(t *tree) error {
 }
 
 func (s *Cloud) takeVIP(t *tree) error {
-	port, err := s.network.ports.find(t.VIPPortID)
+	port, err := s.network.Port(t.VIPPortID)
 	if err != nil {
 		return err
 	}
@@ -195,10 +197,10 @@ func (s *Cloud) secureVIP(t *tree, port *Port) {
 // security group: that of Octavia's is taken off, and those it had before are forgotten.
 func (s *Cloud) dropVIP(t *tree) {
 	if t.ownsPort {
-		_ = s.network.deletePort(t.VIPPortID)
+		_ = s.network.RemovePort(t.VIPPortID)
 		return
 	}
-	if port, err := s.network.ports.find(t.VIPPortID); err == nil && t.Provider == ProviderAmphora {
+	if port, err := s.network.Port(t.VIPPortID); err == nil && t.Provider == ProviderAmphora {
 		port.SecurityGroups = nil
 	}
 }
@@ -211,7 +213,7 @@ func (s *Cloud) forgetTree(t *tree) {
 
 // vipSubnet is nil when it is gone.
 func (s *Cloud) vipSubnet(t *tree) *Subnet {
-	subnet, err := s.network.subnets.find(t.VIPSubnetID)
+	subnet, err := s.network.Subnet(t.VIPSubnetID)
 	if err != nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/keystone"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
 )
 
 type settings struct {
@@ -28,7 +29,7 @@ type settings struct {
 	admin     bool
 
 	// network is what changes Neutron.
-	network networkSettings
+	network neutron.Options
 	// octavia is what changes Octavia.
 	octavia octaviaSettings
 }

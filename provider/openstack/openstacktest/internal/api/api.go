@@ -52,6 +52,8 @@ type State struct {
 	PageSize int
 	// DefaultProject is the ID of the project of resources that are added without one.
 	DefaultProject string
+	// Settle brings the cloud up to date with the clock. The caller holds Mu.
+	Settle func()
 
 	ids uint64
 }
@@ -181,4 +183,10 @@ func SortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// IsUUID reports whether a text is a UUID, with or without hyphens.
+func IsUUID(text string) bool {
+	digits := strings.ReplaceAll(text, "-", "")
+	return len(digits) == 32 && strings.Trim(digits, "0123456789abcdefABCDEF") == ""
 }

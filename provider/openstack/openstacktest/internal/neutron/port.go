@@ -1,4 +1,4 @@
-package openstacktest
+package neutron
 
 import (
 	"cmp"
@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // The device owners that Neutron itself, Nova and Octavia give ports.
@@ -68,20 +70,20 @@ func (p *Port) standard() standard {
 }
 
 // AddPort creates a port and returns its id. It panics if the cloud would refuse it.
-func (s *Cloud) AddPort(spec Port) string { return add(s, s.network.ports, spec) }
+func (n *Service) AddPort(spec Port) string { return add(n, n.ports, spec) }
 
 // Ports are all ports, of all projects, also Neutron's own ones, in the order of their ids.
-func (s *Cloud) Ports() []Port { return snapshot(s, s.network.ports) }
+func (n *Service) Ports() []Port { return snapshot(n, n.ports) }
 
 // UpdatePort changes a port, as somebody else does: by the API's rules.
-func (s *Cloud) UpdatePort(id string, change func(*Port)) error {
-	return update(s, s.network.ports, id, change)
+func (n *Service) UpdatePort(id string, change func(*Port)) error {
+	return update(n, n.ports, id, change)
 }
 
 // DeletePort deletes a port, as somebody else does. Its floating IP stays, without a port.
-func (s *Cloud) DeletePort(id string) error { return remove(s, s.network.ports, id) }
+func (n *Service) DeletePort(id string) error { return remove(n, n.ports, id) }
 
-func (n *network) portKind() *kind[Port] {
+func (n *Service) portKind() *kind[Port] {
 	k := &kind[Port]{
 		network: n, rows: map[string]*Port{},
 		member: "port", collection: "ports", path: "ports", operation: "port",
@@ -95,7 +97,7 @@ func (n *network) portKind() *kind[Port] {
 		index:    n.indexPort,
 	}
 	fixed := fieldOf("fixed_ips", func(row *Port) *[]FixedIP { return &row.FixedIPs })
-	fixed.get = func(row *Port) any { return fixedIPs(listed(row.FixedIPs)) }
+	fixed.get = func(row *Port) any { return fixedIPs(api.NonNil(row.FixedIPs)) }
 	mayPair := func(c caller, row *Port) bool { return c.admin || n.ownsNetworkOf(c, row) }
 	mayDisarm := func(c caller, row *Port) bool { return mayPair(c, row) || !row.NoPortSecurity }
 	standards := slices.DeleteFunc(standardAttributes((*Port).standard), func(a attribute[Port]) bool { return a.name == "tags" })
@@ -172,7 +174,7 @@ func pairsOf(raw json.RawMessage) ([]AddressPair, error) {
 	}
 	pairs := []AddressPair{}
 	for _, pair := range given {
-		for _, key := range sortedKeys(pair) {
+		for _, key := range api.SortedKeys(pair) {
 			if key != "ip_address" && key != "mac_address" {
 				return nil, neutronBadRequest("HTTPBadRequest", "Unrecognized attribute(s) '%s'", key)
 			}
@@ -209,19 +211,19 @@ func checkPair(pair AddressPair, before []AddressPair) error {
 	return nil
 }
 
-func (n *network) ownsNetworkOf(c caller, row *Port) bool {
+func (n *Service) ownsNetworkOf(c caller, row *Port) bool {
 	parent, exists := n.networks.rows[row.NetworkID]
 	return exists && n.networks.owns(c, parent)
 }
 
 // preparePort gives a new port what its network tells of it.
-func (n *network) preparePort(row *Port) {
+func (n *Service) preparePort(row *Port) {
 	if parent, exists := n.networks.rows[row.NetworkID]; exists {
 		row.NoPortSecurity = row.NoPortSecurity || parent.NoPortSecurity
 	}
 }
 
-func (n *network) admitPort(c caller, old, row *Port) error {
+func (n *Service) admitPort(c caller, old, row *Port) error {
 	parent, err := n.networks.findFor(c, row.NetworkID)
 	if err != nil {
 		return err
@@ -267,7 +269,7 @@ func portStatus(c caller, old, row *Port) string {
 }
 
 // admitSecurity holds together what needs port security: neutron's ML2 plugin, _check_update_has_security_groups and the like.
-func (n *network) admitSecurity(c caller, old, row *Port) error {
+func (n *Service) admitSecurity(c caller, old, row *Port) error {
 	if !n.has("security-group") {
 		return nil
 	}
@@ -294,7 +296,7 @@ func (n *network) admitSecurity(c caller, old, row *Port) error {
 // mostPairs is the default of Neutron's max_allowed_address_pair.
 const mostPairs = 10
 
-func (n *network) admitPairs(row *Port) error {
+func (n *Service) admitPairs(row *Port) error {
 	if len(row.AllowedPairs) == 0 {
 		return nil
 	}
@@ -325,7 +327,7 @@ func isAddressOrPrefix(text string) bool {
 	return errAddress == nil || errPrefix == nil
 }
 
-func (n *network) holdPort(c caller, row *Port) error {
+func (n *Service) holdPort(c caller, row *Port) error {
 	if !c.neutron {
 		switch row.DeviceOwner {
 		case OwnerInterface, OwnerGateway, OwnerFloatingIP:
@@ -336,8 +338,8 @@ func (n *network) holdPort(c caller, row *Port) error {
 	return n.checkTrunksOf(row)
 }
 
-func (n *network) dismissPort(_ caller, row *Port) error {
-	for _, ip := range n.floatingIPsOf(row.ID) {
+func (n *Service) dismissPort(_ caller, row *Port) error {
+	for _, ip := range n.FloatingIPsOf(row.ID) {
 		if err := n.floatingIPs.change(neutronItself(), ip, (*FloatingIP).dissociate); err != nil {
 			return err
 		}
@@ -345,7 +347,7 @@ func (n *network) dismissPort(_ caller, row *Port) error {
 	return nil
 }
 
-func (n *network) indexPort(old, row *Port) {
+func (n *Service) indexPort(old, row *Port) {
 	n.addresses.index(old, row)
 	if old != nil {
 		n.portsByDevice[old.DeviceID] = slices.DeleteFunc(n.portsByDevice[old.DeviceID], func(id string) bool { return id == old.ID })
@@ -360,8 +362,8 @@ func (n *network) indexPort(old, row *Port) {
 
 // The other services' ways in. They are called with the lock held.
 
-// portsOf are the ports of a server, a router or a load balancer, in the order of their ids.
-func (n *network) portsOf(deviceID string) []*Port {
+// PortsOf are the ports of a server, a router or a load balancer, in the order of their ids.
+func (n *Service) PortsOf(deviceID string) []*Port {
 	if deviceID == "" {
 		return nil
 	}
@@ -372,15 +374,15 @@ func (n *network) portsOf(deviceID string) []*Port {
 	return ports
 }
 
-// createPort creates a port for a service. An error is Neutron's refusal.
-func (n *network) createPort(spec Port) (*Port, error) {
+// CreatePort creates a port for a service. An error is Neutron's refusal.
+func (n *Service) CreatePort(spec Port) (*Port, error) {
 	row := cloned(spec)
 	n.preparePort(&row)
 	return &row, n.ports.insert(neutronItself(), &row)
 }
 
-// deletePort deletes a port for a service, whoever has it.
-func (n *network) deletePort(id string) error {
+// RemovePort deletes a port for a service, whoever has it.
+func (n *Service) RemovePort(id string) error {
 	row, err := n.ports.find(id)
 	if err != nil {
 		return err

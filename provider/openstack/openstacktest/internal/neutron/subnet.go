@@ -1,10 +1,12 @@
-package openstacktest
+package neutron
 
 import (
 	"encoding/json"
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // AddressRange are the addresses from First to Last, both included.
@@ -56,15 +58,15 @@ func (s *Subnet) standard() standard {
 }
 
 // AddSubnet creates a subnet and returns its id. It panics if the cloud would refuse it.
-func (s *Cloud) AddSubnet(spec Subnet) string { return add(s, s.network.subnets, spec) }
+func (n *Service) AddSubnet(spec Subnet) string { return add(n, n.subnets, spec) }
 
 // Subnets are all subnets, of all projects, in the order of their ids.
-func (s *Cloud) Subnets() []Subnet { return snapshot(s, s.network.subnets) }
+func (n *Service) Subnets() []Subnet { return snapshot(n, n.subnets) }
 
 // DeleteSubnet deletes a subnet, as somebody else does. It is an error if it is in use.
-func (s *Cloud) DeleteSubnet(id string) error { return remove(s, s.network.subnets, id) }
+func (n *Service) DeleteSubnet(id string) error { return remove(n, n.subnets, id) }
 
-func (n *network) subnetKind() *kind[Subnet] {
+func (n *Service) subnetKind() *kind[Subnet] {
 	administrators := func(c caller, _ *Subnet) bool { return c.admin }
 	k := &kind[Subnet]{
 		network: n, rows: map[string]*Subnet{},
@@ -93,9 +95,9 @@ func (n *network) subnetKind() *kind[Subnet] {
 		return setGateway(row, raw)
 	}
 	pools := fieldOf("allocation_pools", func(row *Subnet) *[]AddressRange { return &row.Pools })
-	pools.get = func(row *Subnet) any { return listed(row.Pools) }
+	pools.get = func(row *Subnet) any { return api.NonNil(row.Pools) }
 	hostRoutes := fieldOf("host_routes", func(row *Subnet) *[]Route { return &row.HostRoutes })
-	hostRoutes.get = func(row *Subnet) any { return listed(row.HostRoutes) }
+	hostRoutes.get = func(row *Subnet) any { return api.NonNil(row.HostRoutes) }
 	k.attributes = append(standardAttributes((*Subnet).standard),
 		fieldOf("network_id", func(row *Subnet) *string { return &row.NetworkID }).needed(),
 		fieldOf("ip_version", func(row *Subnet) *int { return &row.version }).needed(),
@@ -114,7 +116,7 @@ func (n *network) subnetKind() *kind[Subnet] {
 	return k
 }
 
-func (n *network) subnetIDs(networkID string) []string {
+func (n *Service) subnetIDs(networkID string) []string {
 	ids := []string{}
 	for _, subnet := range n.subnets.all() {
 		if subnet.NetworkID == networkID {
@@ -124,7 +126,7 @@ func (n *network) subnetIDs(networkID string) []string {
 	return ids
 }
 
-func (n *network) admitSubnet(c caller, old, row *Subnet) error {
+func (n *Service) admitSubnet(c caller, old, row *Subnet) error {
 	parent, err := n.networks.findFor(c, row.NetworkID)
 	if err != nil {
 		return err
@@ -234,7 +236,7 @@ func lastOf(prefix netip.Prefix) netip.Addr {
 	return last
 }
 
-func (n *network) holdSubnet(_ caller, row *Subnet) error {
+func (n *Service) holdSubnet(_ caller, row *Subnet) error {
 	for _, port := range n.ports.all() {
 		onSubnet := slices.ContainsFunc(port.FixedIPs, func(ip FixedIP) bool { return ip.SubnetID == row.ID })
 		if onSubnet && !isAutomatic(port) {

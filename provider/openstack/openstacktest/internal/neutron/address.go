@@ -1,4 +1,4 @@
-package openstacktest
+package neutron
 
 import (
 	"net/netip"
@@ -125,7 +125,7 @@ func (a addresses) choose(subnet *Subnet, also []FixedIP) (netip.Addr, bool) {
 }
 
 // allocate gives a port its addresses: those that it wants, nil for one of each family that the network has.
-func (n *network) allocate(c caller, port *Port, wanted []FixedIP) ([]FixedIP, error) {
+func (n *Service) allocate(c caller, port *Port, wanted []FixedIP) ([]FixedIP, error) {
 	if wanted == nil {
 		return n.allocateAny(port)
 	}
@@ -140,7 +140,7 @@ func (n *network) allocate(c caller, port *Port, wanted []FixedIP) ([]FixedIP, e
 	return given, nil
 }
 
-func (n *network) allocateAny(port *Port) ([]FixedIP, error) {
+func (n *Service) allocateAny(port *Port) ([]FixedIP, error) {
 	given := []FixedIP{}
 	for _, version := range []int{4, 6} {
 		candidates := 0
@@ -172,7 +172,7 @@ func (s *Subnet) serves(deviceOwner string) bool {
 	return len(s.ServiceTypes) == 0 || slices.Contains(s.ServiceTypes, deviceOwner)
 }
 
-func (n *network) allocateOne(c caller, port *Port, want FixedIP, also []FixedIP) (FixedIP, error) {
+func (n *Service) allocateOne(c caller, port *Port, want FixedIP, also []FixedIP) (FixedIP, error) {
 	if want.Address == "" {
 		subnet, err := n.subnetOn(c, port.NetworkID, want.SubnetID)
 		if err != nil {
@@ -201,7 +201,7 @@ func (n *network) allocateOne(c caller, port *Port, want FixedIP, also []FixedIP
 }
 
 // subnetOn finds a subnet that must be of the network.
-func (n *network) subnetOn(c caller, networkID, id string) (*Subnet, error) {
+func (n *Service) subnetOn(c caller, networkID, id string) (*Subnet, error) {
 	subnet, err := n.subnets.findFor(c, id)
 	if err != nil {
 		return nil, err
@@ -215,17 +215,17 @@ func (n *network) subnetOn(c caller, networkID, id string) (*Subnet, error) {
 }
 
 // subnetFor finds the subnet of an address: the one that is named, or any of the network's.
-func (n *network) subnetFor(c caller, networkID, id string, address netip.Addr) (*Subnet, error) {
+func (n *Service) subnetFor(c caller, networkID, id string, address netip.Addr) (*Subnet, error) {
 	if id != "" {
 		subnet, err := n.subnetOn(c, networkID, id)
-		if err == nil && !subnet.holds(address) {
+		if err == nil && !subnet.Holds(address) {
 			err = neutronBadRequest("InvalidIpForSubnet",
 				"IP address %s is not a valid IP for the specified subnet.", address)
 		}
 		return subnet, err
 	}
 	for _, subnet := range n.subnets.all() {
-		if subnet.NetworkID == networkID && subnet.holds(address) {
+		if subnet.NetworkID == networkID && subnet.Holds(address) {
 			return subnet, nil
 		}
 	}
@@ -234,7 +234,7 @@ func (n *network) subnetFor(c caller, networkID, id string, address netip.Addr) 
 }
 
 // holds tells whether a port can have the address, in a pool or not.
-func (s *Subnet) holds(address netip.Addr) bool {
+func (s *Subnet) Holds(address netip.Addr) bool {
 	prefix := netip.MustParsePrefix(s.CIDR)
 	if !prefix.Contains(address) {
 		return false

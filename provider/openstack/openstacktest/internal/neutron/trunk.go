@@ -1,4 +1,4 @@
-package openstacktest
+package neutron
 
 import (
 	"encoding/json"
@@ -40,15 +40,15 @@ func (t *Trunk) standard() standard {
 }
 
 // AddTrunk creates a trunk and returns its id. It panics if the cloud would refuse it.
-func (s *Cloud) AddTrunk(spec Trunk) string { return add(s, s.network.trunks, spec) }
+func (n *Service) AddTrunk(spec Trunk) string { return add(n, n.trunks, spec) }
 
 // Trunks are all trunks, of all projects, in the order of their ids.
-func (s *Cloud) Trunks() []Trunk { return snapshot(s, s.network.trunks) }
+func (n *Service) Trunks() []Trunk { return snapshot(n, n.trunks) }
 
 // DeleteTrunk deletes a trunk, as somebody else does. Its ports stay.
-func (s *Cloud) DeleteTrunk(id string) error { return remove(s, s.network.trunks, id) }
+func (n *Service) DeleteTrunk(id string) error { return remove(n, n.trunks, id) }
 
-func (n *network) trunkKind() *kind[Trunk] {
+func (n *Service) trunkKind() *kind[Trunk] {
 	k := &kind[Trunk]{
 		network: n, rows: map[string]*Trunk{},
 		member: "trunk", collection: "trunks", path: "trunks", operation: "trunk", extension: "trunk",
@@ -70,11 +70,11 @@ func (n *network) trunkKind() *kind[Trunk] {
 
 func subportsAttribute() attribute[Trunk] {
 	a := fieldOf("sub_ports", func(row *Trunk) *[]Subport { return &row.Subports })
-	a.get = func(row *Trunk) any { return listed(row.Subports) }
+	a.get = func(row *Trunk) any { return api.NonNil(row.Subports) }
 	return a
 }
 
-func (n *network) admitTrunk(c caller, old, row *Trunk) error {
+func (n *Service) admitTrunk(c caller, old, row *Trunk) error {
 	if old == nil {
 		if _, err := n.ports.findFor(c, row.PortID); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (n *network) admitTrunk(c caller, old, row *Trunk) error {
 }
 
 // checkSubport is as neutron's services/trunk/rules.py has it.
-func (n *network) checkSubport(row *Trunk, before []Subport, subport Subport) error {
+func (n *Service) checkSubport(row *Trunk, before []Subport, subport Subport) error {
 	switch {
 	case subport.PortID == row.PortID || n.isParent(subport.PortID):
 		return parentPortTaken(subport.PortID)
@@ -134,7 +134,7 @@ func (n *network) checkSubport(row *Trunk, before []Subport, subport Subport) er
 	return nil
 }
 
-func (n *network) isParent(portID string) bool {
+func (n *Service) isParent(portID string) bool {
 	return slices.ContainsFunc(n.trunks.all(), func(trunk *Trunk) bool { return trunk.PortID == portID })
 }
 
@@ -162,7 +162,7 @@ func subportInUse(portID, trunkID string) error {
 	return neutronConflict("PortInUseAsSubPort", "Port %s is currently a subport for trunk %s.", portID, trunkID)
 }
 
-func (n *network) trunkOfSubport(portID string) *Trunk {
+func (n *Service) trunkOfSubport(portID string) *Trunk {
 	for _, trunk := range n.trunks.all() {
 		if slices.ContainsFunc(trunk.Subports, func(subport Subport) bool { return subport.PortID == portID }) {
 			return trunk
@@ -172,7 +172,7 @@ func (n *network) trunkOfSubport(portID string) *Trunk {
 }
 
 // checkTrunksOf refuses to delete a port that a trunk needs.
-func (n *network) checkTrunksOf(port *Port) error {
+func (n *Service) checkTrunksOf(port *Port) error {
 	for _, trunk := range n.trunks.all() {
 		if trunk.PortID == port.ID {
 			return parentPortInUse(port.ID, trunk.ID)
@@ -184,7 +184,7 @@ func (n *network) checkTrunksOf(port *Port) error {
 	return nil
 }
 
-func (n *network) settleTrunk(_ caller, old, row *Trunk) error {
+func (n *Service) settleTrunk(_ caller, old, row *Trunk) error {
 	if old == nil {
 		return n.markSubports(nil, row.Subports)
 	}
@@ -192,7 +192,7 @@ func (n *network) settleTrunk(_ caller, old, row *Trunk) error {
 }
 
 // markSubports tells the ports that they are subports, or no longer.
-func (n *network) markSubports(old, subports []Subport) error {
+func (n *Service) markSubports(old, subports []Subport) error {
 	for _, group := range []struct {
 		subports []Subport
 		owner    string
@@ -215,7 +215,7 @@ func (n *network) markSubports(old, subports []Subport) error {
 }
 
 // trunkDetails is the attribute of a parent port: extension trunk-details. Other ports show null.
-func (n *network) trunkDetails() attribute[Port] {
+func (n *Service) trunkDetails() attribute[Port] {
 	return shown("trunk_details", func(row *Port) any {
 		for _, trunk := range n.trunks.all() {
 			if trunk.PortID != row.ID {
@@ -234,11 +234,11 @@ func (n *network) trunkDetails() attribute[Port] {
 	})
 }
 
-func (n *network) addSubports(r *request, c caller, row *Trunk) (answer, error) {
+func (n *Service) addSubports(r *request, c caller, row *Trunk) (answer, error) {
 	return n.editSubports(r, c, row, func(old, given []Subport) ([]Subport, error) { return slices.Concat(old, given), nil })
 }
 
-func (n *network) removeSubports(r *request, c caller, row *Trunk) (answer, error) {
+func (n *Service) removeSubports(r *request, c caller, row *Trunk) (answer, error) {
 	return n.editSubports(r, c, row, func(old, given []Subport) ([]Subport, error) {
 		left := slices.Clone(old)
 		for _, gone := range given {
@@ -252,7 +252,7 @@ func (n *network) removeSubports(r *request, c caller, row *Trunk) (answer, erro
 	})
 }
 
-func (n *network) editSubports(r *request, c caller, row *Trunk, edit func(old, given []Subport) ([]Subport, error)) (answer, error) {
+func (n *Service) editSubports(r *request, c caller, row *Trunk, edit func(old, given []Subport) ([]Subport, error)) (answer, error) {
 	var given struct {
 		Subports json.RawMessage `json:"sub_ports"`
 	}
@@ -278,10 +278,10 @@ func (n *network) editSubports(r *request, c caller, row *Trunk, edit func(old, 
 	return api.OK(n.trunks.render(c, row, nil)), nil
 }
 
-func (n *network) getSubports(r *request) (answer, error) {
+func (n *Service) getSubports(r *request) (answer, error) {
 	row, err := n.trunks.findFor(callerOf(r), r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
-	return api.OK(object{"sub_ports": listed(row.Subports)}), nil
+	return api.OK(object{"sub_ports": api.NonNil(row.Subports)}), nil
 }

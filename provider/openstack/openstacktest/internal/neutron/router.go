@@ -1,4 +1,4 @@
-package openstacktest
+package neutron
 
 import (
 	"encoding/json"
@@ -42,25 +42,25 @@ func (r *Router) standard() standard {
 }
 
 // AddRouter creates a router and returns its id. It panics if the cloud would refuse it. The routes are not checked, as those of
-// [Cloud.SetRoutes].
-func (s *Cloud) AddRouter(spec Router) string {
+// [Service.SetRoutes].
+func (n *Service) AddRouter(spec Router) string {
 	routes := spec.Routes
 	spec.Routes = nil
-	id := add(s, s.network.routers, spec)
-	if err := s.SetRoutes(id, routes...); err != nil {
+	id := add(n, n.routers, spec)
+	if err := n.SetRoutes(id, routes...); err != nil {
 		panic("openstacktest: " + err.Error())
 	}
 	return id
 }
 
 // Routers are all routers, of all projects, in the order of their ids.
-func (s *Cloud) Routers() []Router { return snapshot(s, s.network.routers) }
+func (n *Service) Routers() []Router { return snapshot(n, n.routers) }
 
 // Routes are the extra routes of a router, as its "routes" show them; none if there is no such router.
-func (s *Cloud) Routes(routerID string) []Route {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
-	row, err := s.network.routers.find(routerID)
+func (n *Service) Routes(routerID string) []Route {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	row, err := n.routers.find(routerID)
 	if err != nil {
 		return nil
 	}
@@ -69,56 +69,56 @@ func (s *Cloud) Routes(routerID string) []Route {
 
 // SetRoutes gives a router these routes and no others, as somebody else does, who is not held to the API's rules: a next hop may
 // be out of reach.
-func (s *Cloud) SetRoutes(routerID string, routes ...Route) error {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
-	row, err := s.network.routers.find(routerID)
+func (n *Service) SetRoutes(routerID string, routes ...Route) error {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	row, err := n.routers.find(routerID)
 	if err != nil {
 		return err
 	}
 	if !slices.Equal(row.Routes, routes) {
 		row.Routes = slices.Clone(routes)
-		s.network.routers.touch(row)
+		n.routers.touch(row)
 	}
 	return nil
 }
 
 // ConnectSubnet connects a router to a subnet, with the address of the subnet's gateway.
-func (s *Cloud) ConnectSubnet(routerID, subnetID string) error {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
-	row, err := s.network.routers.find(routerID)
+func (n *Service) ConnectSubnet(routerID, subnetID string) error {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	row, err := n.routers.find(routerID)
 	if err != nil {
 		return err
 	}
-	_, err = s.network.connectSubnet(neutronItself(), row, subnetID)
+	_, err = n.connectSubnet(neutronItself(), row, subnetID)
 	return err
 }
 
 // DeleteRouter deletes a router, as somebody else does, with its interfaces and routes.
-func (s *Cloud) DeleteRouter(id string) error {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
-	row, err := s.network.routers.find(id)
+func (n *Service) DeleteRouter(id string) error {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	row, err := n.routers.find(id)
 	if err != nil {
 		return err
 	}
-	for _, port := range s.network.portsOf(id) {
-		s.network.ports.forget(port)
+	for _, port := range n.PortsOf(id) {
+		n.ports.forget(port)
 	}
-	s.network.routers.forget(row)
+	n.routers.forget(row)
 	return nil
 }
 
 // SetMaxRoutes limits the routes of each router; more are refused with 400 RoutesExhausted, as with Neutron's max_routes, whose
-// default is 30. 0, which is the default here: no limit. For the limit of newer releases, a quota, see [Cloud.SetNetworkQuota].
-func (s *Cloud) SetMaxRoutes(routes int) {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
-	s.network.maxRoutes = routes
+// default is 30. 0, which is the default here: no limit. For the limit of newer releases, a quota, see [Service.SetNetworkQuota].
+func (n *Service) SetMaxRoutes(routes int) {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	n.maxRoutes = routes
 }
 
-func (n *network) routerKind() *kind[Router] {
+func (n *Service) routerKind() *kind[Router] {
 	k := &kind[Router]{
 		network: n, rows: map[string]*Router{},
 		member: "router", collection: "routers", path: "routers", operation: "router", extension: "router",
@@ -134,7 +134,7 @@ func (n *network) routerKind() *kind[Router] {
 		shown("status", func(*Router) any { return "ACTIVE" }),
 		n.gatewayAttribute().noFilter().of("ext-gw-mode"),
 		routesAttribute().later().noFilter().of("extraroute"),
-		shown("availability_zones", func(row *Router) any { return listed(row.AvailabilityZones) }).
+		shown("availability_zones", func(row *Router) any { return api.NonNil(row.AvailabilityZones) }).
 			noFilter().of("router_availability_zone"),
 		textsOf("availability_zone_hints", func(row *Router) *[]string { return &row.AvailabilityZones }).
 			noFilter().atCreation().of("router_availability_zone"),
@@ -149,7 +149,7 @@ type gatewayInfo struct {
 	FixedIPs   []FixedIP `json:"external_fixed_ips,omitempty"`
 }
 
-func (n *network) gatewayAttribute() attribute[Router] {
+func (n *Service) gatewayAttribute() attribute[Router] {
 	return attribute[Router]{
 		name: "external_gateway_info",
 		get: func(row *Router) any {
@@ -174,7 +174,7 @@ func (n *network) gatewayAttribute() attribute[Router] {
 	}
 }
 
-func (n *network) admitRouter(c caller, old, row *Router) error {
+func (n *Service) admitRouter(c caller, old, row *Router) error {
 	if old != nil && !slices.Equal(old.Routes, row.Routes) {
 		if err := n.checkRoutes(row, row.Routes); err != nil {
 			return err
@@ -210,7 +210,7 @@ func (n *network) admitRouter(c caller, old, row *Router) error {
 }
 
 // checkRoutesWithoutGateway refuses to take away the gateway that a route needs.
-func (n *network) checkRoutesWithoutGateway(row *Router) error {
+func (n *Service) checkRoutesWithoutGateway(row *Router) error {
 	var left []netip.Prefix
 	for _, id := range row.Subnets {
 		left = append(left, netip.MustParsePrefix(n.subnets.rows[id].CIDR))
@@ -224,13 +224,13 @@ func (n *network) checkRoutesWithoutGateway(row *Router) error {
 	return nil
 }
 
-func (n *network) gatewayInUse(routerID string) bool {
+func (n *Service) gatewayInUse(routerID string) bool {
 	return slices.ContainsFunc(n.floatingIPs.all(), func(ip *FloatingIP) bool { return ip.RouterID == routerID })
 }
 
 // settleRouter gives a router the port of its gateway, and a new one its interfaces. The gateway's port is of no project, so
 // that only administrators see it.
-func (n *network) settleRouter(c caller, old, row *Router) error {
+func (n *Service) settleRouter(c caller, old, row *Router) error {
 	if old == nil {
 		subnets := row.Subnets
 		row.Subnets = nil
@@ -243,7 +243,7 @@ func (n *network) settleRouter(c caller, old, row *Router) error {
 	if old != nil && old.ExternalNetworkID == row.ExternalNetworkID {
 		return nil
 	}
-	for _, port := range n.portsOf(row.ID) {
+	for _, port := range n.PortsOf(row.ID) {
 		if port.DeviceOwner == OwnerGateway {
 			n.ports.forget(port)
 		}
@@ -251,14 +251,14 @@ func (n *network) settleRouter(c caller, old, row *Router) error {
 	if row.ExternalNetworkID == "" {
 		return nil
 	}
-	_, err := n.createPort(Port{
-		NetworkID: row.ExternalNetworkID, DeviceID: row.ID, DeviceOwner: OwnerGateway, FixedIPs: listed(row.GatewayIPs),
+	_, err := n.CreatePort(Port{
+		NetworkID: row.ExternalNetworkID, DeviceID: row.ID, DeviceOwner: OwnerGateway, FixedIPs: api.NonNil(row.GatewayIPs),
 	})
 	return err
 }
 
-func (n *network) holdRouter(_ caller, row *Router) error {
-	for _, port := range n.portsOf(row.ID) {
+func (n *Service) holdRouter(_ caller, row *Router) error {
+	for _, port := range n.PortsOf(row.ID) {
 		if port.DeviceOwner != OwnerGateway {
 			return neutronConflict("RouterInUse", "Router %s has ports still attached: %s", row.ID, strings.Join(n.interfacesOf(row.ID), ", "))
 		}
@@ -266,17 +266,17 @@ func (n *network) holdRouter(_ caller, row *Router) error {
 	return nil
 }
 
-func (n *network) dismissRouter(_ caller, row *Router) error {
-	for _, port := range n.portsOf(row.ID) {
+func (n *Service) dismissRouter(_ caller, row *Router) error {
+	for _, port := range n.PortsOf(row.ID) {
 		n.ports.forget(port)
 	}
 	return nil
 }
 
 // interfacesOf are the ids of the ports of a router but that of its gateway.
-func (n *network) interfacesOf(routerID string) []string {
+func (n *Service) interfacesOf(routerID string) []string {
 	var ids []string
-	for _, port := range n.portsOf(routerID) {
+	for _, port := range n.PortsOf(routerID) {
 		if port.DeviceOwner != OwnerGateway {
 			ids = append(ids, port.ID)
 		}
@@ -285,7 +285,7 @@ func (n *network) interfacesOf(routerID string) []string {
 }
 
 // routerBetween is the router that leads from an internal subnet to an external network; nil for none.
-func (n *network) routerBetween(subnetID, externalID string) *Router {
+func (n *Service) routerBetween(subnetID, externalID string) *Router {
 	for _, router := range n.routers.all() {
 		if router.ExternalNetworkID == externalID && slices.Contains(router.Subnets, subnetID) {
 			return router
@@ -300,7 +300,7 @@ type interfaceBody struct {
 	PortID   string `json:"port_id"`
 }
 
-func (n *network) addInterface(r *request, c caller, row *Router) (answer, error) {
+func (n *Service) addInterface(r *request, c caller, row *Router) (answer, error) {
 	var given interfaceBody
 	if err := r.Decode(&given); err != nil {
 		return answer{}, err
@@ -334,7 +334,7 @@ func interfaceOf(row *Router, port *Port) object {
 	}
 }
 
-func (n *network) connectSubnet(c caller, row *Router, subnetID string) (*Port, error) {
+func (n *Service) connectSubnet(c caller, row *Router, subnetID string) (*Port, error) {
 	subnet, err := n.subnets.findFor(c, subnetID)
 	if err != nil {
 		return nil, err
@@ -345,7 +345,7 @@ func (n *network) connectSubnet(c caller, row *Router, subnetID string) (*Port, 
 	if err := n.checkConnection(row, subnet); err != nil {
 		return nil, err
 	}
-	port, err := n.createPort(Port{
+	port, err := n.CreatePort(Port{
 		NetworkID: subnet.NetworkID, ProjectID: row.ProjectID, DeviceID: row.ID, DeviceOwner: OwnerInterface,
 		FixedIPs: []FixedIP{{subnet.ID, subnet.Gateway}},
 	})
@@ -355,7 +355,7 @@ func (n *network) connectSubnet(c caller, row *Router, subnetID string) (*Port, 
 	return port, err
 }
 
-func (n *network) connectPort(c caller, row *Router, portID string) (*Port, error) {
+func (n *Service) connectPort(c caller, row *Router, portID string) (*Port, error) {
 	port, err := n.ports.findFor(c, portID)
 	if err != nil {
 		return nil, err
@@ -381,7 +381,7 @@ func (n *network) connectPort(c caller, row *Router, portID string) (*Port, erro
 	return port, err
 }
 
-func (n *network) checkConnection(row *Router, subnet *Subnet) error {
+func (n *Service) checkConnection(row *Router, subnet *Subnet) error {
 	for _, id := range row.Subnets {
 		if id == subnet.ID {
 			return neutronBadRequest("BadRequest", "Bad router request: Router already has a port on subnet %s.", id)
@@ -396,9 +396,9 @@ func (n *network) checkConnection(row *Router, subnet *Subnet) error {
 }
 
 // noteConnections keeps the list of a router's subnets up to date. A router's revision grows with its interfaces.
-func (n *network) noteConnections(row *Router) {
+func (n *Service) noteConnections(row *Router) {
 	subnets := []string{}
-	for _, port := range n.portsOf(row.ID) {
+	for _, port := range n.PortsOf(row.ID) {
 		if port.DeviceOwner == OwnerGateway {
 			continue
 		}
@@ -410,7 +410,7 @@ func (n *network) noteConnections(row *Router) {
 	n.routers.touch(row)
 }
 
-func (n *network) removeInterface(r *request, c caller, row *Router) (answer, error) {
+func (n *Service) removeInterface(r *request, c caller, row *Router) (answer, error) {
 	var given interfaceBody
 	if err := r.Decode(&given); err != nil {
 		return answer{}, err
@@ -425,15 +425,15 @@ func (n *network) removeInterface(r *request, c caller, row *Router) (answer, er
 		}
 	}
 	shown := interfaceOf(row, port)
-	if err := n.deletePort(port.ID); err != nil {
+	if err := n.RemovePort(port.ID); err != nil {
 		return answer{}, err
 	}
 	n.noteConnections(row)
 	return api.OK(shown), nil
 }
 
-func (n *network) interfacePort(row *Router, given interfaceBody) (*Port, error) {
-	for _, port := range n.portsOf(row.ID) {
+func (n *Service) interfacePort(row *Router, given interfaceBody) (*Port, error) {
+	for _, port := range n.PortsOf(row.ID) {
 		if port.DeviceOwner == OwnerGateway || (given.PortID != "" && given.PortID != port.ID) {
 			continue
 		}
@@ -448,7 +448,7 @@ func (n *network) interfacePort(row *Router, given interfaceBody) (*Port, error)
 	return nil, neutronNotFound("RouterInterfaceNotFoundForSubnet", "Router %s has no interface on subnet %s", row.ID, given.SubnetID)
 }
 
-func (n *network) checkDisconnection(row *Router, subnetID string) error {
+func (n *Service) checkDisconnection(row *Router, subnetID string) error {
 	prefix := netip.MustParsePrefix(n.subnets.rows[subnetID].CIDR)
 	for _, route := range row.Routes {
 		if hop, err := netip.ParseAddr(route.NextHop); err == nil && prefix.Contains(hop) {

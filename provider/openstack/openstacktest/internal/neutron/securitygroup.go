@@ -1,4 +1,4 @@
-package openstacktest
+package neutron
 
 import (
 	"encoding/json"
@@ -59,34 +59,34 @@ func (r *SecurityGroupRule) standard() standard {
 
 // AddSecurityGroup creates a security group, with the two rules for egress that each new one has, and returns its id. It panics
 // if the cloud would refuse it.
-func (s *Cloud) AddSecurityGroup(spec SecurityGroup) string {
-	return add(s, s.network.securityGroups, spec)
+func (n *Service) AddSecurityGroup(spec SecurityGroup) string {
+	return add(n, n.securityGroups, spec)
 }
 
 // AddSecurityGroupRule creates a rule and returns its id. It panics if the cloud would refuse it.
-func (s *Cloud) AddSecurityGroupRule(spec SecurityGroupRule) string {
-	return add(s, s.network.securityGroupRules, spec)
+func (n *Service) AddSecurityGroupRule(spec SecurityGroupRule) string {
+	return add(n, n.securityGroupRules, spec)
 }
 
 // SecurityGroups are all security groups, of all projects, in the order of their ids.
-func (s *Cloud) SecurityGroups() []SecurityGroup { return snapshot(s, s.network.securityGroups) }
+func (n *Service) SecurityGroups() []SecurityGroup { return snapshot(n, n.securityGroups) }
 
 // SecurityGroupRules are all rules, of all projects, in the order of their ids.
-func (s *Cloud) SecurityGroupRules() []SecurityGroupRule {
-	return snapshot(s, s.network.securityGroupRules)
+func (n *Service) SecurityGroupRules() []SecurityGroupRule {
+	return snapshot(n, n.securityGroupRules)
 }
 
 // DeleteSecurityGroup deletes a security group with its rules, as somebody else does. It is an error if it is in use.
-func (s *Cloud) DeleteSecurityGroup(id string) error { return remove(s, s.network.securityGroups, id) }
+func (n *Service) DeleteSecurityGroup(id string) error { return remove(n, n.securityGroups, id) }
 
 // DeleteSecurityGroupRule deletes a rule, as somebody else does.
-func (s *Cloud) DeleteSecurityGroupRule(id string) error {
-	return remove(s, s.network.securityGroupRules, id)
+func (n *Service) DeleteSecurityGroupRule(id string) error {
+	return remove(n, n.securityGroupRules, id)
 }
 
 const defaultGroupName = "default"
 
-func (n *network) securityGroupKind() *kind[SecurityGroup] {
+func (n *Service) securityGroupKind() *kind[SecurityGroup] {
 	k := &kind[SecurityGroup]{
 		network: n, rows: map[string]*SecurityGroup{},
 		member: "security_group", collection: "security_groups", path: "security-groups",
@@ -116,18 +116,18 @@ func (n *network) securityGroupKind() *kind[SecurityGroup] {
 	return k
 }
 
-func (n *network) rulesOf(groupID string) []*SecurityGroupRule {
+func (n *Service) rulesOf(groupID string) []*SecurityGroupRule {
 	return slices.DeleteFunc(n.securityGroupRules.all(), func(rule *SecurityGroupRule) bool { return rule.SecurityGroupID != groupID })
 }
 
 // expectDefaultGroup makes the group "default" of a project when it is first needed.
-func (n *network) expectDefaultGroup(project string) {
+func (n *Service) expectDefaultGroup(project string) {
 	if project != "" {
 		n.defaultGroup(project)
 	}
 }
 
-func (n *network) defaultGroup(project string) *SecurityGroup {
+func (n *Service) defaultGroup(project string) *SecurityGroup {
 	for _, group := range n.securityGroups.all() {
 		if group.ProjectID == project && group.Name == defaultGroupName {
 			return group
@@ -139,7 +139,7 @@ func (n *network) defaultGroup(project string) *SecurityGroup {
 	return group
 }
 
-func (n *network) admitSecurityGroup(c caller, old, row *SecurityGroup) error {
+func (n *Service) admitSecurityGroup(c caller, old, row *SecurityGroup) error {
 	renamed := old == nil || old.Name != row.Name
 	if renamed && row.Name == defaultGroupName && !c.neutron {
 		return neutronConflict("SecurityGroupDefaultAlreadyExists", "Default security group already exists.")
@@ -151,7 +151,7 @@ func (n *network) admitSecurityGroup(c caller, old, row *SecurityGroup) error {
 }
 
 // settleSecurityGroup gives a new group its rules: all may leave, and in a group "default" its members reach each other.
-func (n *network) settleSecurityGroup(_ caller, old, row *SecurityGroup) error {
+func (n *Service) settleSecurityGroup(_ caller, old, row *SecurityGroup) error {
 	if old != nil {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (n *network) settleSecurityGroup(_ caller, old, row *SecurityGroup) error {
 	return nil
 }
 
-func (n *network) holdSecurityGroup(c caller, row *SecurityGroup) error {
+func (n *Service) holdSecurityGroup(c caller, row *SecurityGroup) error {
 	for _, port := range n.ports.all() {
 		if slices.Contains(port.SecurityGroups, row.ID) {
 			return neutronConflict("SecurityGroupInUse", "Security Group %s in use.", row.ID)
@@ -182,7 +182,7 @@ func (n *network) holdSecurityGroup(c caller, row *SecurityGroup) error {
 	return nil
 }
 
-func (n *network) dismissSecurityGroup(_ caller, row *SecurityGroup) error {
+func (n *Service) dismissSecurityGroup(_ caller, row *SecurityGroup) error {
 	for _, rule := range n.securityGroupRules.all() {
 		if rule.SecurityGroupID == row.ID || rule.RemoteGroupID == row.ID {
 			n.securityGroupRules.forget(rule)
@@ -191,7 +191,7 @@ func (n *network) dismissSecurityGroup(_ caller, row *SecurityGroup) error {
 	return nil
 }
 
-func (n *network) securityGroupRuleKind() *kind[SecurityGroupRule] {
+func (n *Service) securityGroupRuleKind() *kind[SecurityGroupRule] {
 	type row = SecurityGroupRule
 	k := &kind[SecurityGroupRule]{
 		network: n, rows: map[string]*SecurityGroupRule{},
@@ -281,7 +281,7 @@ func protocols() []string {
 	}
 }
 
-func (n *network) admitRule(c caller, old, row *SecurityGroupRule) error {
+func (n *Service) admitRule(c caller, old, row *SecurityGroupRule) error {
 	group, err := n.securityGroups.findFor(c, row.SecurityGroupID)
 	if err != nil {
 		return err
@@ -439,7 +439,7 @@ func sameRule(a, b *SecurityGroupRule) bool {
 	return of(a) == of(b)
 }
 
-func (n *network) settleRule(_ caller, old, row *SecurityGroupRule) error {
+func (n *Service) settleRule(_ caller, old, row *SecurityGroupRule) error {
 	if old == nil {
 		n.touchGroup(row)
 	}
@@ -447,7 +447,7 @@ func (n *network) settleRule(_ caller, old, row *SecurityGroupRule) error {
 }
 
 // touchGroup counts a change of a group's rules as one of the group, as Neutron does.
-func (n *network) touchGroup(row *SecurityGroupRule) {
+func (n *Service) touchGroup(row *SecurityGroupRule) {
 	if group, exists := n.securityGroups.rows[row.SecurityGroupID]; exists {
 		n.securityGroups.touch(group)
 	}

@@ -1,4 +1,4 @@
-package openstacktest
+package neutron
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 func routesAttribute() attribute[Router] {
 	return attribute[Router]{
 		name: "routes",
-		get:  func(row *Router) any { return listed(row.Routes) },
+		get:  func(row *Router) any { return api.NonNil(row.Routes) },
 		set: func(row *Router, raw json.RawMessage) error {
 			routes, err := routesOf(raw)
 			if err != nil {
@@ -45,7 +45,7 @@ func routesOf(raw json.RawMessage) ([]Route, error) {
 		_, hasNextHop := route["nexthop"]
 		if !hasDestination || !hasNextHop || len(route) != 2 {
 			return nil, invalidInput("routes", fmt.Sprintf(
-				"Validation of dictionary's keys failed. Expected keys: {'destination', 'nexthop'} Provided keys: {'%s'}", strings.Join(sortedKeys(route), "', '")))
+				"Validation of dictionary's keys failed. Expected keys: {'destination', 'nexthop'} Provided keys: {'%s'}", strings.Join(api.SortedKeys(route), "', '")))
 		}
 		routes = append(routes, Route{route["destination"], route["nexthop"]})
 	}
@@ -69,7 +69,7 @@ func checkRoute(route Route) error {
 
 // checkRoutes checks all routes that a router is to have: each next hop is on a subnet of the router's, and is not the router.
 // The error names all routes, and not the one that is refused: neutron's extraroute_db, _validate_routes.
-func (n *network) checkRoutes(row *Router, routes []Route) error {
+func (n *Service) checkRoutes(row *Router, routes []Route) error {
 	prefixes, own := n.connected(row)
 	for _, route := range routes {
 		hop, err := netip.ParseAddr(route.NextHop)
@@ -109,8 +109,8 @@ func pythonRoute(route Route) string {
 }
 
 // connected are the subnets of all ports of a router, also of its gateway, and the router's addresses.
-func (n *network) connected(row *Router) (prefixes []netip.Prefix, own []netip.Addr) {
-	for _, port := range n.portsOf(row.ID) {
+func (n *Service) connected(row *Router) (prefixes []netip.Prefix, own []netip.Addr) {
+	for _, port := range n.PortsOf(row.ID) {
 		for _, ip := range port.FixedIPs {
 			prefixes = append(prefixes, netip.MustParsePrefix(n.subnets.rows[ip.SubnetID].CIDR))
 			own = append(own, netip.MustParseAddr(ip.Address))
@@ -142,7 +142,7 @@ func canonicalRoutes(old, routes []Route) []Route {
 // The atomic actions of the extension extraroute-atomic. Both compare the texts of routes, and check all routes that remain, so
 // that one bad route of a router refuses every change but its own removal: neutron's extraroute_db.
 
-func (n *network) addRoutes(r *request, c caller, row *Router) (answer, error) {
+func (n *Service) addRoutes(r *request, c caller, row *Router) (answer, error) {
 	return n.editRoutes(r, c, row, func(old, given []Route) []Route {
 		added := slices.Clone(old)
 		for _, route := range given {
@@ -154,13 +154,13 @@ func (n *network) addRoutes(r *request, c caller, row *Router) (answer, error) {
 	})
 }
 
-func (n *network) removeRoutes(r *request, c caller, row *Router) (answer, error) {
+func (n *Service) removeRoutes(r *request, c caller, row *Router) (answer, error) {
 	return n.editRoutes(r, c, row, func(old, given []Route) []Route {
 		return slices.DeleteFunc(slices.Clone(old), func(route Route) bool { return slices.Contains(given, route) })
 	})
 }
 
-func (n *network) editRoutes(r *request, c caller, row *Router, edit func(old, given []Route) []Route) (answer, error) {
+func (n *Service) editRoutes(r *request, c caller, row *Router, edit func(old, given []Route) []Route) (answer, error) {
 	if !n.has("extraroute-atomic") {
 		return answer{}, noSuchPath()
 	}

@@ -1,4 +1,4 @@
-package openstacktest
+package neutron
 
 import (
 	"fmt"
@@ -40,27 +40,20 @@ func extensionNeeds(alias string) []string {
 	return nil
 }
 
-// WithoutExtensions takes extensions from Neutron, by their aliases, and those that need them: "extraroute-atomic",
-// "allowed-address-pairs", "port-security", "trunk", "standard-attr-revisions", "filter-validation" and so on. Their attributes
-// and addresses are gone then, as with the real one. Default: all of the list of GET /v2.0/extensions are there.
-func WithoutExtensions(aliases ...string) Option {
-	return func(s *settings) { s.network.off = append(s.network.off, aliases...) }
-}
-
 // SetExtension gives Neutron an extension, or takes it, as an operator does who restarts it with another configuration. It is
 // an error if the cloud does not know the alias.
-func (s *Cloud) SetExtension(alias string, on bool) error {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
+func (n *Service) SetExtension(alias string, on bool) error {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
 	if !slices.Contains(networkExtensions(), alias) {
 		return fmt.Errorf("set extension: the cloud does not know %q", alias)
 	}
-	s.network.off[alias] = !on
+	n.off[alias] = !on
 	return nil
 }
 
 // has tells whether the cloud has an extension: it is not off, nor is one that it needs. The empty alias is the core.
-func (n *network) has(alias string) bool {
+func (n *Service) has(alias string) bool {
 	return !n.off[alias] && !slices.ContainsFunc(extensionNeeds(alias), func(needed string) bool { return n.off[needed] })
 }
 
@@ -69,7 +62,7 @@ func extension(alias string) object {
 	return object{"alias": alias, "name": alias, "description": "", "updated": "2016-09-10T10:00:00-00:00", "links": []any{}}
 }
 
-func (n *network) listExtensions(*request) answer {
+func (n *Service) listExtensions(*request) answer {
 	shown := []object{}
 	for _, alias := range networkExtensions() {
 		if n.has(alias) {
@@ -79,7 +72,7 @@ func (n *network) listExtensions(*request) answer {
 	return api.OK(object{"extensions": shown})
 }
 
-func (n *network) getExtension(r *request) (answer, error) {
+func (n *Service) getExtension(r *request) (answer, error) {
 	alias := r.PathValue("alias")
 	if !slices.Contains(networkExtensions(), alias) || !n.has(alias) {
 		return answer{}, neutronNotFound("HTTPNotFound", "Extension with alias %s does not exist", alias)

@@ -1,4 +1,4 @@
-package openstacktest
+package neutron
 
 import (
 	"cmp"
@@ -36,7 +36,7 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 
 	// The marker is a place in the sorted list, also if it does not pass the filters itself (any more). Deleted, it is none. Without a limit
 	// nobody looks at it.
-	limit, _ := r.Limit(ServiceNetwork)
+	limit, _ := r.Limit(api.ServiceNetwork)
 	if id := r.Query.Get("marker"); id != "" && limit > 0 {
 		marker, err := k.findFor(callerOf(r), id)
 		if err != nil {
@@ -47,7 +47,7 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 			rows = slices.Insert(rows, at, marker)
 		}
 	}
-	page, links, refusal := api.Paginate(r.Request, ServiceNetwork, rows, k.id)
+	page, links, refusal := api.Paginate(r, api.ServiceNetwork, rows, k.id)
 	if refusal != nil {
 		return nil, nil, &neutronError{refusal.Status, "BadRequest", "Bad limit request: Limit must be an integer 0 or greater and not '" + r.Query.Get("limit") + "'."}
 	}
@@ -57,7 +57,7 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 // filter is what the query asks for: all of its filters, and of the values of each at least one.
 func (k *kind[T]) filter(query url.Values) (passes func(*T) bool, err error) {
 	var tests []func(*T) bool
-	for _, name := range sortedKeys(query) {
+	for _, name := range api.SortedKeys(query) {
 		values := query[name]
 		switch name {
 		case "fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse":

@@ -1,7 +1,6 @@
-package openstacktest
+package neutron
 
 import (
-	"net/http"
 	"reflect"
 	"slices"
 
@@ -10,17 +9,24 @@ import (
 
 const networkPath = "/networking"
 
-// networkSettings are what options change of Neutron.
-type networkSettings struct {
-	// off are the extensions that it does not have.
-	off []string
-	// chosenAddresses lets all users choose the addresses of floating IPs.
-	chosenAddresses bool
+// Options configure Neutron; package openstacktest documents them.
+type Options struct {
+	// WithoutExtensions lists the aliases of extensions that are off.
+	WithoutExtensions   []string
+	UserChosenAddresses bool
 }
 
-// network is Neutron: all that it has, and its rules beyond one resource.
-type network struct {
-	server *Cloud
+type (
+	answer    = api.Answer
+	object    = api.Object
+	operation = api.Operation
+	request   = api.Request
+)
+
+// Service is Neutron.
+type Service struct {
+	*api.State
+	options Options
 
 	networks           *kind[Network]
 	subnets            *kind[Subnet]
@@ -44,26 +50,28 @@ type network struct {
 	maxRoutes     int
 }
 
-func (s *Cloud) setUpNetwork(mux *http.ServeMux) {
-	n := &s.network
-	*n = network{
-		server: s, addresses: newAddresses(), portsByDevice: map[string][]string{}, floatingByPort: map[string][]string{},
+// New returns an empty Neutron.
+func New(state *api.State, options Options) *Service {
+	n := &Service{
+		State: state, options: options, addresses: newAddresses(),
+		portsByDevice: map[string][]string{}, floatingByPort: map[string][]string{},
 		off: map[string]bool{}, quotas: map[string]int{}, projectQuotas: map[string]map[string]int{},
 	}
-	for _, alias := range s.settings.network.off {
+	for _, alias := range options.WithoutExtensions {
 		n.off[alias] = true
 	}
 	n.networks, n.subnets, n.ports = n.networkKind(), n.subnetKind(), n.portKind()
 	n.routers, n.floatingIPs, n.trunks = n.routerKind(), n.floatingIPKind(), n.trunkKind()
 	n.securityGroups, n.securityGroupRules = n.securityGroupKind(), n.securityGroupRuleKind()
-	s.register(mux, n.operations()...)
+	return n
 }
 
-func (n *network) operations() []operation {
+// Operations are the operations of Neutron.
+func (n *Service) Operations() []operation {
 	fixed := func(name, pattern string, handle func(*request) answer) operation {
-		return operation{service: ServiceNetwork, name: name, pattern: pattern, handle: handle}
+		return operation{Service: api.ServiceNetwork, Name: name, Pattern: pattern, Handle: handle}
 	}
-	open := func(op operation) operation { op.open = true; return op }
+	open := func(op operation) operation { op.Open = true; return op }
 	return slices.Concat(
 		[]operation{
 			open(fixed("version_list", "GET "+networkPath, networkVersions)),
@@ -110,10 +118,10 @@ func networkVersions(r *request) answer {
 
 // networkURL is an address of Neutron's, at the interface that the caller uses.
 func networkURL(r *request, path string) string {
-	return r.server.URL() + r.InterfacePrefix() + networkPath + "/v2.0/" + path
+	return r.State.URL + r.InterfacePrefix() + networkPath + "/v2.0/" + path
 }
 
-func (n *network) listResources(r *request) answer {
+func (n *Service) listResources(r *request) answer {
 	resources := []object{}
 	for _, collection := range []string{"network", "subnet", "port"} {
 		resources = append(resources, object{
@@ -124,38 +132,36 @@ func (n *network) listResources(r *request) answer {
 	return api.OK(object{"resources": resources})
 }
 
-// callerOf is who makes a request.
-func callerOf(r *request) caller { return caller{project: r.ProjectID(), admin: r.IsAdmin()} }
+// callerOf is the user of a request.
+func callerOf(r *request) caller { return callerFrom(r.Caller) }
 
-// WithUserChosenAddresses lets all users choose the address of a new floating IP, as operators do who change Neutron's policy.
-// Default: only administrators may, and all others get 403.
-func WithUserChosenAddresses() Option { return func(s *settings) { s.network.chosenAddresses = true } }
+func callerFrom(c api.Caller) caller { return caller{project: c.ProjectID, admin: c.Admin} }
 
 // SetNetworkQuota limits how many of a resource each project may have: "network", "subnet", "port", "router", "floatingip",
 // "security_group", "security_group_rule" or "trunk", or how many routes a router: "router_route". Users' requests for more are
 // refused with 409 OverQuota; what services and the methods of Cloud create counts, and is not refused. Default, and with a
 // limit below 0: no limit.
-func (s *Cloud) SetNetworkQuota(resource string, limit int) {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
+func (n *Service) SetNetworkQuota(resource string, limit int) {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
 	if limit < 0 {
-		delete(s.network.quotas, resource)
+		delete(n.quotas, resource)
 		return
 	}
-	s.network.quotas[resource] = limit
+	n.quotas[resource] = limit
 }
 
 // add creates a resource by the rules of the API, for the methods of Cloud.
-func add[T any](s *Cloud, k *kind[T], spec T) string {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
-	s.settle()
+func add[T any](n *Service, k *kind[T], spec T) string {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	n.Settle()
 	row := cloned(spec)
 	if k.prepare != nil {
 		k.prepare(&row)
 	}
 	if *k.standard(&row).project == "" {
-		*k.standard(&row).project = s.state.DefaultProject
+		*k.standard(&row).project = n.DefaultProject
 	}
 	if err := k.insert(neutronItself(), &row); err != nil {
 		panic("openstacktest: add " + k.member + ": " + err.Error())
@@ -163,10 +169,10 @@ func add[T any](s *Cloud, k *kind[T], spec T) string {
 	return k.id(&row)
 }
 
-func update[T any](s *Cloud, k *kind[T], id string, change func(*T)) error {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
-	s.settle()
+func update[T any](n *Service, k *kind[T], id string, change func(*T)) error {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	n.Settle()
 	row, err := k.find(id)
 	if err != nil {
 		return err
@@ -179,10 +185,10 @@ func update[T any](s *Cloud, k *kind[T], id string, change func(*T)) error {
 	})
 }
 
-func remove[T any](s *Cloud, k *kind[T], id string) error {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
-	s.settle()
+func remove[T any](n *Service, k *kind[T], id string) error {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	n.Settle()
 	row, err := k.find(id)
 	if err != nil {
 		return err
@@ -190,10 +196,10 @@ func remove[T any](s *Cloud, k *kind[T], id string) error {
 	return k.remove(neutronItself(), row)
 }
 
-func snapshot[T any](s *Cloud, k *kind[T]) []T {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
-	s.settle()
+func snapshot[T any](n *Service, k *kind[T]) []T {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	n.Settle()
 	rows := make([]T, 0, len(k.order))
 	for _, row := range k.all() {
 		rows = append(rows, cloned(*row))

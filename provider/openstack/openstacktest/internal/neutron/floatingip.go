@@ -1,4 +1,4 @@
-package openstacktest
+package neutron
 
 import (
 	"encoding/json"
@@ -39,20 +39,20 @@ func (f *FloatingIP) dissociate() error {
 }
 
 // AddFloatingIP creates a floating IP and returns its id. It panics if the cloud would refuse it.
-func (s *Cloud) AddFloatingIP(spec FloatingIP) string { return add(s, s.network.floatingIPs, spec) }
+func (n *Service) AddFloatingIP(spec FloatingIP) string { return add(n, n.floatingIPs, spec) }
 
 // FloatingIPs are all floating IPs, of all projects, in the order of their ids.
-func (s *Cloud) FloatingIPs() []FloatingIP { return snapshot(s, s.network.floatingIPs) }
+func (n *Service) FloatingIPs() []FloatingIP { return snapshot(n, n.floatingIPs) }
 
 // UpdateFloatingIP changes a floating IP, as somebody else does: by the API's rules.
-func (s *Cloud) UpdateFloatingIP(id string, change func(*FloatingIP)) error {
-	return update(s, s.network.floatingIPs, id, change)
+func (n *Service) UpdateFloatingIP(id string, change func(*FloatingIP)) error {
+	return update(n, n.floatingIPs, id, change)
 }
 
 // DeleteFloatingIP deletes a floating IP, as somebody else does.
-func (s *Cloud) DeleteFloatingIP(id string) error { return remove(s, s.network.floatingIPs, id) }
+func (n *Service) DeleteFloatingIP(id string) error { return remove(n, n.floatingIPs, id) }
 
-func (n *network) floatingIPKind() *kind[FloatingIP] {
+func (n *Service) floatingIPKind() *kind[FloatingIP] {
 	k := &kind[FloatingIP]{
 		network: n, rows: map[string]*FloatingIP{},
 		member: "floatingip", collection: "floatingips", path: "floatingips", operation: "floating_ip",
@@ -73,7 +73,7 @@ func (n *network) floatingIPKind() *kind[FloatingIP] {
 		dismiss: n.dismissFloatingIP,
 		index:   n.indexFloatingIP,
 	}
-	mayChoose := func(c caller, _ *FloatingIP) bool { return c.admin || n.server.settings.network.chosenAddresses }
+	mayChoose := func(c caller, _ *FloatingIP) bool { return c.admin || n.options.UserChosenAddresses }
 	k.attributes = append(standardAttributes((*FloatingIP).standard),
 		fieldOf("floating_network_id", func(row *FloatingIP) *string { return &row.NetworkID }).needed(),
 		fieldOf("floating_ip_address", func(row *FloatingIP) *string { return &row.Address }).atCreation().by(mayChoose),
@@ -87,7 +87,7 @@ func (n *network) floatingIPKind() *kind[FloatingIP] {
 	return k
 }
 
-func (n *network) portDetails(row *FloatingIP) any {
+func (n *Service) portDetails(row *FloatingIP) any {
 	port, exists := n.ports.rows[row.PortID]
 	if !exists {
 		return nil
@@ -98,7 +98,7 @@ func (n *network) portDetails(row *FloatingIP) any {
 	}
 }
 
-func (n *network) admitFloatingIP(c caller, old, row *FloatingIP) error {
+func (n *Service) admitFloatingIP(c caller, old, row *FloatingIP) error {
 	if old == nil {
 		external, err := n.networks.findFor(c, row.NetworkID)
 		if err != nil {
@@ -127,7 +127,7 @@ func floatingIPRefused(format string, arguments ...any) error {
 }
 
 // chooseFloatingAddress finds the address as that of a port, which settleFloatingIP creates then.
-func (n *network) chooseFloatingAddress(row *FloatingIP) error {
+func (n *Service) chooseFloatingAddress(row *FloatingIP) error {
 	wanted := []FixedIP{{SubnetID: row.SubnetID, Address: row.Address}}
 	if row.SubnetID == "" && row.Address == "" {
 		wanted = nil
@@ -146,7 +146,7 @@ func (n *network) chooseFloatingAddress(row *FloatingIP) error {
 }
 
 // associate checks the port of a floating IP: neutron's l3_db, _get_assoc_data and _internal_fip_assoc_data.
-func (n *network) associate(c caller, row *FloatingIP) error {
+func (n *Service) associate(c caller, row *FloatingIP) error {
 	port, err := n.ports.findFor(c, row.PortID)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (n *network) associate(c caller, row *FloatingIP) error {
 			"External network %s is not reachable from subnet %s.  Therefore, cannot associate Port %s with a Floating IP.",
 			row.NetworkID, fixed.SubnetID, row.PortID)
 	}
-	for _, other := range n.floatingIPsOf(row.PortID) {
+	for _, other := range n.FloatingIPsOf(row.PortID) {
 		if other.ID != row.ID && other.FixedAddress == fixed.Address && other.NetworkID == row.NetworkID {
 			return neutronConflict("FloatingIPPortAlreadyAssociated",
 				"Cannot associate floating IP %s (%s) with port %s using fixed IP %s, as that fixed IP already has a floating IP on external network %s.",
@@ -197,25 +197,25 @@ func fixedAddressOf(port *Port, wanted string) (FixedIP, error) {
 
 // settleFloatingIP creates the port that has the address on the external network. It is of no project, so that only
 // administrators see it.
-func (n *network) settleFloatingIP(_ caller, old, row *FloatingIP) error {
+func (n *Service) settleFloatingIP(_ caller, old, row *FloatingIP) error {
 	if old != nil {
 		return nil
 	}
-	_, err := n.createPort(Port{
+	_, err := n.CreatePort(Port{
 		NetworkID: row.NetworkID, DeviceID: row.ID, DeviceOwner: OwnerFloatingIP,
 		FixedIPs: []FixedIP{{row.SubnetID, row.Address}},
 	})
 	return err
 }
 
-func (n *network) dismissFloatingIP(_ caller, row *FloatingIP) error {
-	for _, port := range n.portsOf(row.ID) {
+func (n *Service) dismissFloatingIP(_ caller, row *FloatingIP) error {
+	for _, port := range n.PortsOf(row.ID) {
 		n.ports.forget(port)
 	}
 	return nil
 }
 
-func (n *network) indexFloatingIP(old, row *FloatingIP) {
+func (n *Service) indexFloatingIP(old, row *FloatingIP) {
 	if old != nil {
 		n.floatingByPort[old.PortID] = slices.DeleteFunc(n.floatingByPort[old.PortID], func(id string) bool { return id == old.ID })
 		if len(n.floatingByPort[old.PortID]) == 0 {
@@ -227,8 +227,8 @@ func (n *network) indexFloatingIP(old, row *FloatingIP) {
 	}
 }
 
-// floatingIPsOf are the floating IPs of a port, in the order of their ids. It is called with the lock held.
-func (n *network) floatingIPsOf(portID string) []*FloatingIP {
+// FloatingIPsOf are the floating IPs of a port, in the order of their ids. It is called with the lock held.
+func (n *Service) FloatingIPsOf(portID string) []*FloatingIP {
 	var ips []*FloatingIP
 	for _, id := range slices.Sorted(slices.Values(n.floatingByPort[portID])) {
 		ips = append(ips, n.floatingIPs.rows[id])

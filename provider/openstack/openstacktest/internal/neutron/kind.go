@@ -1,7 +1,6 @@
-package openstacktest
+package neutron
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -33,7 +32,7 @@ func neutronItself() caller { return caller{admin: true, neutron: true} }
 
 // kind is a kind of Neutron's resources: its attributes, its rules and what there is of it.
 type kind[T any] struct {
-	network *network
+	network *Service
 	// member and collection are the names in bodies, path that in addresses, operation that in [Call].
 	member, collection, path, operation string
 	// extension is the alias of the extension that serves it. Empty: the core.
@@ -138,12 +137,12 @@ func (k *kind[T]) insert(c caller, row *T) error {
 		return err
 	}
 	if *s.id == "" {
-		*s.id = k.network.server.state.NewID()
+		*s.id = k.network.NewID()
 	}
 	if _, exists := k.rows[*s.id]; exists {
 		return neutronConflict("Conflict", "%s %s already exists.", k.member, *s.id)
 	}
-	now := k.network.server.state.Clock.Now()
+	now := k.network.Clock.Now()
 	*s.created, *s.updated, *s.revision = now, now, 1
 	if k.admit != nil {
 		if err := k.admit(c, nil, row); err != nil {
@@ -199,7 +198,7 @@ func (k *kind[T]) change(c caller, row *T, apply func(*T) error) error {
 func (k *kind[T]) touch(row *T) {
 	s := k.standard(row)
 	*s.revision++
-	*s.updated = k.network.server.state.Clock.Now()
+	*s.updated = k.network.Clock.Now()
 }
 
 func (k *kind[T]) remove(c caller, row *T) error {
@@ -283,8 +282,8 @@ func (k *kind[T]) action(verb, name string, handle func(r *request, c caller, ro
 // serve is an operation of this kind: without the kind's extension there is nothing at the address.
 func (k *kind[T]) serve(verb, pattern string, handle func(*request) (answer, error)) operation {
 	return operation{
-		service: ServiceNetwork, name: k.operation + "_" + verb, pattern: pattern,
-		handle: neutronHandler(func(r *request) (answer, error) {
+		Service: api.ServiceNetwork, Name: k.operation + "_" + verb, Pattern: pattern,
+		Handle: neutronHandler(func(r *request) (answer, error) {
 			if !k.network.has(k.extension) {
 				return answer{}, noSuchPath()
 			}
@@ -471,7 +470,7 @@ func (k *kind[T]) fill(c caller, row *T, given map[string]json.RawMessage, verb 
 			return neutronBadRequest("HTTPBadRequest", "Failed to parse request. Required attribute '%s' not specified", a.name)
 		}
 	}
-	for _, name := range sortedKeys(given) {
+	for _, name := range api.SortedKeys(given) {
 		if isProject := name == "project_id" || name == "tenant_id"; isProject && verb == "create" {
 			continue
 		}
@@ -493,7 +492,7 @@ func (k *kind[T]) fill(c caller, row *T, given map[string]json.RawMessage, verb 
 			return err
 		}
 	}
-	for _, name := range sortedKeys(given) {
+	for _, name := range api.SortedKeys(given) {
 		if a := attributes[name]; a.allowed != nil && !a.allowed(c, row) {
 			rule := verb + "_" + k.member
 			return neutronForbidden("(rule:" + rule + " and rule:" + rule + ":" + name + ")")
@@ -526,13 +525,4 @@ func projectOf(c caller, given map[string]json.RawMessage) (string, error) {
 		return project, nil
 	}
 	return c.project, nil
-}
-
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

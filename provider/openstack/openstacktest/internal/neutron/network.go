@@ -1,8 +1,10 @@
-package openstacktest
+package neutron
 
 import (
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // OperatorProjectID is the project that owns external networks, which nobody can log in to.
@@ -39,15 +41,15 @@ func (n *Network) standard() standard {
 }
 
 // AddNetwork creates a network and returns its id. It panics if the cloud would refuse it.
-func (s *Cloud) AddNetwork(spec Network) string { return add(s, s.network.networks, spec) }
+func (n *Service) AddNetwork(spec Network) string { return add(n, n.networks, spec) }
 
 // Networks are all networks, of all projects, in the order of their ids.
-func (s *Cloud) Networks() []Network { return snapshot(s, s.network.networks) }
+func (n *Service) Networks() []Network { return snapshot(n, n.networks) }
 
 // DeleteNetwork deletes a network with its subnets, as somebody else does. It is an error if it is in use.
-func (s *Cloud) DeleteNetwork(id string) error { return remove(s, s.network.networks, id) }
+func (n *Service) DeleteNetwork(id string) error { return remove(n, n.networks, id) }
 
-func (n *network) networkKind() *kind[Network] {
+func (n *Service) networkKind() *kind[Network] {
 	mayShare := func(c caller, row *Network) bool { return c.admin || !row.Shared && !row.External }
 	k := &kind[Network]{
 		network: n, rows: map[string]*Network{},
@@ -74,7 +76,7 @@ func (n *network) networkKind() *kind[Network] {
 		fieldOf("router:external", func(row *Network) *bool { return &row.External }).by(mayShare).of("external-net"),
 		fieldOf("mtu", func(row *Network) *int { return &row.MTU }).of("net-mtu"),
 		unless("port_security_enabled", func(row *Network) *bool { return &row.NoPortSecurity }).of("port-security"),
-		shown("availability_zones", func(row *Network) any { return listed(row.AvailabilityZones) }).
+		shown("availability_zones", func(row *Network) any { return api.NonNil(row.AvailabilityZones) }).
 			noFilter().of("network_availability_zone"),
 		textsOf("availability_zone_hints", func(row *Network) *[]string { return &row.AvailabilityZones }).
 			noFilter().atCreation().of("network_availability_zone"),
@@ -89,7 +91,7 @@ func completeNetwork(row *Network) error {
 	return nil
 }
 
-func (n *network) holdNetwork(_ caller, row *Network) error {
+func (n *Service) holdNetwork(_ caller, row *Network) error {
 	for _, port := range n.ports.all() {
 		if port.NetworkID == row.ID && !isAutomatic(port) {
 			return neutronConflict("NetworkInUse",
@@ -99,7 +101,7 @@ func (n *network) holdNetwork(_ caller, row *Network) error {
 	return nil
 }
 
-func (n *network) dismissNetwork(_ caller, row *Network) error {
+func (n *Service) dismissNetwork(_ caller, row *Network) error {
 	for _, port := range n.ports.all() {
 		if port.NetworkID == row.ID {
 			n.ports.forget(port)

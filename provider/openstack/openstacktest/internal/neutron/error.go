@@ -1,4 +1,4 @@
-package openstacktest
+package neutron
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package openstacktest
+package neutron
 
 import (
 	"encoding/json"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // attribute is one attribute of a resource, as the API shows it, takes it and filters by it.
@@ -97,7 +99,7 @@ func checked[T any](a attribute[T], why func(string) string) attribute[T] {
 }
 
 func isNeutronID(text string) string {
-	if isUUID(text) != "" {
+	if !api.IsUUID(text) {
 		return "'" + text + "' is not a valid UUID"
 	}
 	return ""
@@ -138,21 +140,13 @@ func pythonText(raw json.RawMessage) string {
 // textsOf is a list of texts; the API never shows it as null.
 func textsOf[T any](name string, field func(*T) *[]string) attribute[T] {
 	a := fieldOf(name, field)
-	a.get = func(row *T) any { return listed(*field(row)) }
+	a.get = func(row *T) any { return api.NonNil(*field(row)) }
 	return a
 }
 
 // shown is an attribute that no request gives.
 func shown[T any](name string, get func(*T) any) attribute[T] {
 	return attribute[T]{name: name, get: get}
-}
-
-// listed is a list that is never null in JSON.
-func listed[V any](list []V) []V {
-	if list == nil {
-		return []V{}
-	}
-	return list
 }
 
 // standard are the attributes that most resources have: pointers to the fields of one. Nil: it has none.
@@ -184,7 +178,7 @@ func standardAttributes[T any](of func(*T) standard) []attribute[T] {
 		all = append(all, limited(fieldOf("name", func(row *T) *string { return of(row).name })))
 	}
 	if has.tags != nil {
-		all = append(all, shown("tags", func(row *T) any { return listed(*of(row).tags) }).of("standard-attr-tag"))
+		all = append(all, shown("tags", func(row *T) any { return api.NonNil(*of(row).tags) }).of("standard-attr-tag"))
 	}
 	return slices.Clip(all)
 }

@@ -1,4 +1,4 @@
-package openstacktest
+package neutron
 
 import (
 	"net/http"
@@ -12,7 +12,7 @@ func quotaResources() []string {
 }
 
 // quotaOf is how many of a resource a project may have; below 0: any number.
-func (n *network) quotaOf(project, resource string) int {
+func (n *Service) quotaOf(project, resource string) int {
 	if limit, given := n.projectQuotas[project][resource]; given {
 		return limit
 	}
@@ -22,7 +22,7 @@ func (n *network) quotaOf(project, resource string) int {
 	return -1
 }
 
-func (n *network) getQuota(r *request) (answer, error) {
+func (n *Service) getQuota(r *request) (answer, error) {
 	project := r.PathValue("project")
 	if c := callerOf(r); !c.admin && c.project != project {
 		return answer{}, neutronForbidden("rule:get_quota")
@@ -30,7 +30,7 @@ func (n *network) getQuota(r *request) (answer, error) {
 	return api.OK(object{"quota": n.quotasOf(project)}), nil
 }
 
-func (n *network) quotasOf(project string) map[string]int {
+func (n *Service) quotasOf(project string) map[string]int {
 	quotas := map[string]int{}
 	for _, resource := range quotaResources() {
 		quotas[resource] = n.quotaOf(project, resource)
@@ -38,7 +38,7 @@ func (n *network) quotasOf(project string) map[string]int {
 	return quotas
 }
 
-func (n *network) updateQuota(r *request) (answer, error) {
+func (n *Service) updateQuota(r *request) (answer, error) {
 	if !callerOf(r).admin {
 		return answer{}, neutronForbidden("rule:update_quota")
 	}
@@ -58,7 +58,7 @@ func (n *network) updateQuota(r *request) (answer, error) {
 	return api.OK(object{"quota": n.quotasOf(project)}), nil
 }
 
-func (n *network) deleteQuota(r *request) (answer, error) {
+func (n *Service) deleteQuota(r *request) (answer, error) {
 	if !callerOf(r).admin {
 		return answer{}, neutronForbidden("rule:delete_quota")
 	}
