@@ -85,8 +85,6 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 		{"no API server at all", func(p *ccm.Params) { p.RESTConfig = nil }, []string{"clientConnection.kubeconfig", "--kubeconfig"}},
 		{"endless QPS", func(p *ccm.Params) { p.Config.ClientConnection.QPS = float32(math.Inf(1)) }, []string{"clientConnection.qps"}},
 		{"QPS that is no number", func(p *ccm.Params) { p.Config.ClientConnection.QPS = float32(math.NaN()) }, []string{"clientConnection.qps"}},
-		{"port out of range", func(p *ccm.Params) { p.Config.Serving.SecurePort = 70000 }, []string{"serving.securePort"}},
-		{"certificate without key", func(p *ccm.Params) { p.Config.Serving.CertFile = "a.crt" }, []string{"serving.certFile", "keyFile"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -58,7 +58,6 @@ type Config struct {
 	NodeLifecycle    NodeLifecycleConfig    `json:"nodeLifecycle"`
 	Service          ServiceConfig          `json:"service"`
 	Route            RouteConfig            `json:"route"`
-	Serving          ServingConfig          `json:"serving"`
 }
 
 // CloudProviderConfig selects and configures the provider.
@@ -140,103 +139,6 @@ type LeaderElectionConfig struct {
 	Identity string `json:"identity,omitempty"`
 }
 
-// ServingConfig configures the secure port of package ccm/serving. Nothing is served unless the
-// host adds that package.
-type ServingConfig struct {
-	// BindAddress is the IP address to listen on (--bind-address). Default "0.0.0.0".
-	BindAddress string `json:"bindAddress"`
-
-	// SecurePort is the HTTPS port; 0 serves nothing (--secure-port). Default 10258.
-	SecurePort int `json:"securePort"`
-
-	// CertDirectory, CertFile and KeyFile give the serving certificate (--cert-dir,
-	// --tls-cert-file, --tls-private-key-file). Default: a self-signed one in memory.
-	CertDirectory string `json:"certDirectory,omitempty"`
-	CertFile      string `json:"certFile,omitempty"`
-	KeyFile       string `json:"keyFile,omitempty"`
-
-	// SNICertKeys are further certificates, each "cert,key" or "cert,key:pattern,pattern"
-	// (--tls-sni-cert-key).
-	SNICertKeys []string `json:"sniCertKeys,omitempty"`
-
-	// CipherSuites, CurvePreferences and MinTLSVersion restrict TLS by Go's names
-	// (--tls-cipher-suites, --tls-curve-preferences, --tls-min-version). Default: Go's own.
-	CipherSuites     []string `json:"cipherSuites,omitempty"`
-	CurvePreferences []int32  `json:"curvePreferences,omitempty"`
-	MinTLSVersion    string   `json:"minTLSVersion,omitempty"`
-
-	// DisableHTTP2 and HTTP2MaxStreams tune HTTP/2 (--disable-http2-serving,
-	// --http2-max-streams-per-connection; 0 is Go's default).
-	DisableHTTP2    bool `json:"disableHTTP2,omitempty"`
-	HTTP2MaxStreams int  `json:"http2MaxStreams,omitempty"`
-
-	// PermitPortSharing and PermitAddressSharing set SO_REUSEPORT and SO_REUSEADDR
-	// (--permit-port-sharing, --permit-address-sharing).
-	PermitPortSharing    bool `json:"permitPortSharing,omitempty"`
-	PermitAddressSharing bool `json:"permitAddressSharing,omitempty"`
-
-	// Profiling serves /debug/ on the secure port (--profiling). Default true.
-	Profiling bool `json:"profiling"`
-
-	// ContentionProfiling samples blocking for /debug/pprof/block (--contention-profiling).
-	// The setting is the process's, so only the standalone binary applies it. Default false.
-	ContentionProfiling bool `json:"contentionProfiling,omitempty"`
-
-	Authentication AuthenticationConfig `json:"authentication"`
-	Authorization  AuthorizationConfig  `json:"authorization"`
-}
-
-// AuthenticationConfig configures how callers of the secure port are authenticated: by client
-// certificate, by the API server's request headers, and by TokenReview.
-type AuthenticationConfig struct {
-	// Kubeconfig is used for TokenReviews (--authentication-kubeconfig). Default "": the Manager's.
-	Kubeconfig string `json:"kubeconfig,omitempty"`
-
-	// SkipLookup does not read kube-system/extension-apiserver-authentication
-	// (--authentication-skip-lookup). Default false.
-	SkipLookup bool `json:"skipLookup,omitempty"`
-
-	// TolerateLookupFailure goes on without it when it cannot be read
-	// (--authentication-tolerate-lookup-failure). Default false.
-	TolerateLookupFailure bool `json:"tolerateLookupFailure,omitempty"`
-
-	// TokenCacheTTL is how long a TokenReview's answer is kept
-	// (--authentication-token-webhook-cache-ttl). Default 10s.
-	TokenCacheTTL metav1.Duration `json:"tokenCacheTTL"`
-
-	// ClientCAFile authenticates client certificates (--client-ca-file).
-	ClientCAFile string `json:"clientCAFile,omitempty"`
-
-	// RequestHeader authenticates a front proxy (--requestheader-*).
-	RequestHeader RequestHeaderConfig `json:"requestHeader"`
-}
-
-// RequestHeaderConfig is the front proxy's part of [AuthenticationConfig].
-type RequestHeaderConfig struct {
-	ClientCAFile        string   `json:"clientCAFile,omitempty"`
-	AllowedNames        []string `json:"allowedNames,omitempty"`
-	UsernameHeaders     []string `json:"usernameHeaders"`
-	UIDHeaders          []string `json:"uidHeaders,omitempty"`
-	GroupHeaders        []string `json:"groupHeaders"`
-	ExtraHeaderPrefixes []string `json:"extraHeaderPrefixes"`
-}
-
-// AuthorizationConfig configures what callers of the secure port may do, by SubjectAccessReview.
-type AuthorizationConfig struct {
-	// Kubeconfig is used for SubjectAccessReviews (--authorization-kubeconfig). Default "": the
-	// Manager's.
-	Kubeconfig string `json:"kubeconfig,omitempty"`
-
-	// AlwaysAllowPaths need no authorization (--authorization-always-allow-paths).
-	// Default /healthz, /readyz, /livez.
-	AlwaysAllowPaths []string `json:"alwaysAllowPaths"`
-
-	// AuthorizedCacheTTL and UnauthorizedCacheTTL are how long answers are kept
-	// (--authorization-webhook-cache-authorized-ttl, -unauthorized-ttl). Default 10s each.
-	AuthorizedCacheTTL   metav1.Duration `json:"authorizedCacheTTL"`
-	UnauthorizedCacheTTL metav1.Duration `json:"unauthorizedCacheTTL"`
-}
-
 // DefaultConfig returns upstream's defaults, except for concurrency and client-side throttling,
 // whose upstream defaults make a CCM slow (see docs/reference/flags.md).
 func DefaultConfig() Config {
@@ -267,24 +169,6 @@ func DefaultConfig() Config {
 		NodeLifecycle: NodeLifecycleConfig{ConcurrentSyncs: 16, MonitorPeriod: duration(5 * time.Second)},
 		Service:       ServiceConfig{ConcurrentSyncs: 16},
 		Route:         RouteConfig{ReconciliationPeriod: duration(10 * time.Second)},
-		Serving: ServingConfig{
-			BindAddress: "0.0.0.0",
-			SecurePort:  10258,
-			Profiling:   true,
-			Authentication: AuthenticationConfig{
-				TokenCacheTTL: duration(10 * time.Second),
-				RequestHeader: RequestHeaderConfig{
-					UsernameHeaders:     []string{"x-remote-user"},
-					GroupHeaders:        []string{"x-remote-group"},
-					ExtraHeaderPrefixes: []string{"x-remote-extra-"},
-				},
-			},
-			Authorization: AuthorizationConfig{
-				AlwaysAllowPaths:     []string{"/healthz", "/readyz", "/livez"},
-				AuthorizedCacheTTL:   duration(10 * time.Second),
-				UnauthorizedCacheTTL: duration(10 * time.Second),
-			},
-		},
 	}
 }
 

@@ -3,7 +3,6 @@ package ccm
 import (
 	"fmt"
 	"math"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +42,6 @@ func (c Config) Validate() error {
 	errs = append(errs, c.NodeLifecycle.validate(field.NewPath("nodeLifecycle"))...)
 	errs = append(errs, c.Service.validate(field.NewPath("service"))...)
 	errs = append(errs, c.Route.validate(field.NewPath("route"))...)
-	errs = append(errs, c.Serving.Validate(field.NewPath("serving"))...)
 	if len(errs) == 0 {
 		return nil
 	}
@@ -110,25 +108,6 @@ func (c LeaderElectionConfig) validate(path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("renewDeadline"),
 			c.RenewDeadline.Duration.String(),
 			fmt.Sprintf("must be longer than 1.2 times retryPeriod (%s)", least)))
-	}
-	return errs
-}
-
-// Validate checks what needs no file; package ccm/serving checks the rest. path is where c stands
-// in the configuration.
-func (c ServingConfig) Validate(path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if c.SecurePort < 0 || c.SecurePort > 65535 {
-		errs = append(errs, field.Invalid(path.Child("securePort"), c.SecurePort,
-			"must be between 0 and 65535"))
-	}
-	if c.SecurePort != 0 && net.ParseIP(c.BindAddress) == nil {
-		errs = append(errs, field.Invalid(path.Child("bindAddress"), c.BindAddress,
-			"must be an IP address"))
-	}
-	if (c.CertFile == "") != (c.KeyFile == "") {
-		errs = append(errs, field.Invalid(path.Child("certFile"), c.CertFile,
-			"certFile and keyFile must be given together"))
 	}
 	return errs
 }

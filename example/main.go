@@ -17,6 +17,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving"
 	"github.com/fxccm/fxccm/controllers/persistentvolumelabel"
+	"github.com/fxccm/fxccm/options"
 	"github.com/fxccm/fxccm/provider/openstack"
 )
 
@@ -26,10 +27,10 @@ const stopReserve = 5 * time.Second
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // newApp is the whole cloud controller manager.
-func newApp(config ccm.Config) *fx.App {
+func newApp(config options.Configuration) *fx.App {
 	return fx.New(
 		// What a user can configure: from flags and a file (commandLine), or a literal in Go.
-		fx.Supply(config),
+		fx.Supply(config.Config, config.Serving),
 
 		// The cloud controller manager: leader election, informers, the four controllers. It takes its
 		// configuration and its provider from the app.
@@ -50,7 +51,7 @@ func newApp(config ccm.Config) *fx.App {
 		fx.Provide(func() prometheus.Registerer { return legacyregistry.Registerer() }),
 
 		// What is only about this program.
-		fx.StopTimeout(config.DrainTimeout.Duration+stopReserve),
+		fx.StopTimeout(config.Config.DrainTimeout.Duration+stopReserve),
 		fx.WithLogger(logEvents),
 	)
 }

@@ -63,7 +63,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err := ownProcess(completed); err != nil {
 		return fail(err)
 	}
-	app := newApp(completed.Config)
+	app := newApp(completed.Configuration)
 	if err := app.Err(); err != nil {
 		return fail(err)
 	}
@@ -83,7 +83,7 @@ func ownProcess(completed options.Completed) error {
 		return fmt.Errorf("--feature-gates: %w", err)
 	}
 	controllersmetrics.Register() // running_managed_controllers, as upstream
-	if serving := completed.Config.Serving; serving.Profiling && serving.ContentionProfiling {
+	if serving := completed.Serving; serving.Profiling && serving.ContentionProfiling {
 		runtime.SetBlockProfileRate(1)
 	}
 	return nil

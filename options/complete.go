@@ -14,8 +14,9 @@ import (
 
 // Completed is what a command line says.
 type Completed struct {
-	// Config is complete and valid, but for the names of controllers, which only [ccm.New] knows.
-	Config ccm.Config
+	// Configuration is complete and valid, except for the names of controllers, which only [ccm.New]
+	// knows, and the files of the secure port, which serving.New reads.
+	Configuration
 
 	// FeatureGates are those given with --feature-gates; see [ParseFeatureGates] for how to apply them.
 	FeatureGates map[string]bool
@@ -37,21 +38,21 @@ func (o *Options) Complete() (Completed, error) {
 	if err := errors.Join(append(refusals, o.validate(cfg)...)...); err != nil {
 		return Completed{}, err
 	}
-	return Completed{Config: cfg, FeatureGates: maps.Clone(o.featureGates), Warnings: warnings}, nil
+	return Completed{Configuration: cfg, FeatureGates: maps.Clone(o.featureGates), Warnings: warnings}, nil
 }
 
 // merge lets the file override the defaults, and the flags given override the file.
-func (o *Options) merge() (ccm.Config, error) {
+func (o *Options) merge() (Configuration, error) {
 	if o.configFile == "" {
-		return o.Config, nil
+		return o.Configuration, nil
 	}
-	cfg, err := loadOnto(o.Config, o.configFile)
+	cfg, err := loadOnto(o.Configuration, o.configFile)
 	if err != nil {
-		return ccm.Config{}, err
+		return Configuration{}, err
 	}
 	for _, b := range o.bound {
 		if b.flag.Changed && b.spec.carry != nil {
-			b.spec.carry(&cfg, &o.Config)
+			b.spec.carry(&cfg, &o.Configuration)
 		}
 	}
 	return cfg, nil
@@ -85,7 +86,7 @@ func (o *Options) settle() (warnings []string, refusals []error) {
 }
 
 // validate says of each value that is out of range where it was given.
-func (o *Options) validate(cfg ccm.Config) []error {
+func (o *Options) validate(cfg Configuration) []error {
 	err := cfg.Validate()
 	var invalid *ccm.ConfigError
 	if !errors.As(err, &invalid) {
@@ -104,13 +105,13 @@ func (o *Options) validate(cfg ccm.Config) []error {
 // source is where the value at path came from: its flag, if that was given or there is no file.
 func (o *Options) source(path string) string {
 	path, _, _ = strings.Cut(path, "[")
-	paths := leaves(&o.Config)
+	paths := leaves(&o.Configuration)
 	source := ""
 	if o.configFile != "" {
 		source = "configuration file " + o.configFile
 	}
 	for _, b := range o.bound {
-		if b.spec.field == nil || paths[b.spec.field(&o.Config)] != path {
+		if b.spec.field == nil || paths[b.spec.field(&o.Configuration)] != path {
 			continue
 		}
 		if b.flag.Changed || source == "" {

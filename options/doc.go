@@ -1,4 +1,4 @@
-// Package options reads a [ccm.Config] from the command line and from a YAML file.
+// Package options reads a [ccm.Config] and a serving.Config from the command line and from a YAML file.
 //
 // The flags are those of upstream's cloud-controller-manager: same names, meanings and defaults, but for
 // what [Differences] lists. A host with flags of its own gives ours a prefix:
@@ -7,10 +7,10 @@
 //	err := opts.AddFlags(cmd.Flags(), options.WithPrefix("ccm-")) // --ccm-leader-elect, …
 //	…
 //	completed, err := opts.Complete() // after the flags have been parsed
-//	fx.Supply(completed.Config)
+//	fx.Supply(completed.Config, completed.Serving)
 //
 // A value is taken from the first of these that gives it: a flag on the command line, the file that
-// --config names, [Options.Config], [ccm.DefaultConfig].
+// --config names, the [Options], [DefaultConfiguration].
 //
 // The package registers nothing, prints nothing, and sets no process-wide feature gate. Logging flags are
 // the program's: component-base binds them.

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/fxccm/fxccm/ccm"
 )
 
 // The page is written by `go generate ./options`.
@@ -46,13 +44,13 @@ A value is taken from the first of these that gives it:
 
 1. a flag on the command line, even if it is given its default;
 2. [the file](#configuration-file) that ` + "`--config`" + ` names;
-3. what the host put into ` + "`options.Options.Config`" + `;
+3. what the host put into ` + "`options.Options`" + `;
 4. the default.
 
 `)
 	o := New()
 	sets, _ := o.bind(newBinding(nil))
-	paths := leaves(&o.Config)
+	paths := leaves(&o.Configuration)
 	differences := map[string]Difference{}
 	for _, d := range Differences() {
 		differences[d.Flag] = d
@@ -63,7 +61,7 @@ A value is taken from the first of these that gives it:
 			flag := sets.FlagSets[group.name].Lookup(spec.name)
 			field := ""
 			if spec.field != nil {
-				field = code(paths[spec.field(&o.Config)])
+				field = code(paths[spec.field(&o.Configuration)])
 			}
 			fmt.Fprintf(&page, "| %s | %s | %s | %s | %s |\n", code("--"+spec.name), flag.Value.Type(),
 				defaultCell(flag.DefValue, differences[spec.name]), field, cell(spec.usage)+deprecatedCell(spec))
@@ -109,7 +107,7 @@ func differencesSection() string {
 }
 
 func fileSection() (string, error) {
-	defaults, err := Encode(ccm.DefaultConfig())
+	defaults, err := Encode(DefaultConfiguration())
 	if err != nil {
 		return "", err
 	}

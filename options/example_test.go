@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/options"
 )
 
@@ -45,7 +44,7 @@ controllers: ["*", "-route"]
 leaderElection:
   leaseDuration: 30s
 `))
-	fmt.Println(cfg.ClusterName, cfg.Controllers, cfg.LeaderElection.LeaseDuration.Duration, err)
+	fmt.Println(cfg.Config.ClusterName, cfg.Config.Controllers, cfg.Config.LeaderElection.LeaseDuration.Duration, err)
 
 	_, err = options.Decode([]byte(`
 apiVersion: fxccm.dev/v1alpha1
@@ -60,14 +59,14 @@ leaderElection:
 }
 
 func ExampleEncode() {
-	cfg := ccm.DefaultConfig()
-	cfg.ClusterName = "blue"
+	cfg := options.DefaultConfiguration()
+	cfg.Config.ClusterName = "blue"
 	data, err := options.Encode(cfg)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	again, err := options.Decode(data)
-	fmt.Println(again.ClusterName, err)
+	fmt.Println(again.Config.ClusterName, err)
 	// Output: blue <nil>
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/fxccm/fxccm/ccm"
 )
 
 // members yields the name in YAML and the value of each field of a struct, in the order of its
@@ -36,8 +34,8 @@ func isSection(v reflect.Value) bool {
 	return v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[metav1.Duration]()
 }
 
-// leaves returns the path of every value of a Config, such as node.concurrentSyncs, by its address.
-func leaves(cfg *ccm.Config) map[any]string {
+// leaves returns the path of every value of a Configuration, such as node.concurrentSyncs, by its address.
+func leaves(cfg *Configuration) map[any]string {
 	paths := map[any]string{}
 	var walk func(path string, v reflect.Value)
 	walk = func(path string, v reflect.Value) {

@@ -8,17 +8,15 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cloud-provider/names"
 	cliflag "k8s.io/component-base/cli/flag"
-
-	"github.com/fxccm/fxccm/ccm"
 )
 
 // Options is the command line of one Manager. Get one from [New], bind it with [Options.AddFlags] or
 // [Options.Flags], parse, and call [Options.Complete]. It is not safe for concurrent use.
 type Options struct {
-	// Config holds the defaults of the flags until they are bound, and what they were set to after
-	// they are parsed. A host may change it before it binds them. A file given with --config is not in
-	// it: [Options.Complete] returns the whole.
-	Config ccm.Config
+	// Configuration holds the defaults of the flags until they are bound, and the values of the flags
+	// after they are parsed. A host may change it before it binds them. It does not include the file
+	// given with --config: [Options.Complete] returns the whole.
+	Configuration
 
 	configFile   string
 	featureGates map[string]bool
@@ -31,8 +29,8 @@ type boundFlag struct {
 	flag *pflag.Flag
 }
 
-// New returns Options with the values of [ccm.DefaultConfig].
-func New() *Options { return &Options{Config: ccm.DefaultConfig()} }
+// New returns Options with the values of [DefaultConfiguration].
+func New() *Options { return &Options{Configuration: DefaultConfiguration()} }
 
 // FlagOption changes how flags are bound.
 type FlagOption func(*binding)

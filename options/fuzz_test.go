@@ -32,7 +32,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil || !equal(again, cfg) {
 			t.Errorf("%v\ngot  %+v\nwant %+v\nin\n%s", err, again, cfg, encoded)
 		}
-		if q := float64(cfg.ClientConnection.QPS); math.IsNaN(q) || math.IsInf(q, 0) {
+		if q := float64(cfg.Config.ClientConnection.QPS); math.IsNaN(q) || math.IsInf(q, 0) {
 			t.Errorf("qps is %v", q)
 		}
 	})

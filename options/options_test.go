@@ -53,8 +53,8 @@ func writeFile(t *testing.T, content string) string {
 
 func TestComplete_WithoutFlags_IsDefaultConfig(t *testing.T) {
 	got := mustComplete(t, nil)
-	if want := ccm.DefaultConfig(); !equal(got.Config, want) {
-		t.Errorf("got %+v, want %+v", got.Config, want)
+	if want := options.DefaultConfiguration(); !equal(got.Configuration, want) {
+		t.Errorf("got %+v, want %+v", got.Configuration, want)
 	}
 	if len(got.Warnings) > 0 || len(got.FeatureGates) > 0 {
 		t.Errorf("nothing was given, but there are warnings %q and feature gates %v", got.Warnings, got.FeatureGates)
@@ -68,21 +68,21 @@ func TestFlags_SetTheFieldTheyAreNamedFor(t *testing.T) {
 		"--tls-sni-cert-key=a.crt,a.key", "--tls-sni-cert-key=b.crt, b.key:*.example.com, example.com",
 		"--tls-curve-preferences=29,23", "--master=https://api:6443", "--use-service-account-credentials",
 		"--concurrent-node-syncs=5", "--drain-timeout=3s", "--leader-elect-identity=me",
-	}).Config
+	}).Configuration
 
-	want := ccm.DefaultConfig()
-	want.Controllers = []string{"*", "-route"}
-	want.ClusterCIDR = "10.0.0.0/16,fd00::/48"
-	want.ClientConnection.QPS, want.ClientConnection.Burst = 7.5, 9
-	want.ClientConnection.Master = "https://api:6443"
-	want.LeaderElection.LeaderElect, want.LeaderElection.Identity = false, "me"
-	want.NodeLifecycle.MonitorPeriod.Duration = 7 * time.Second
+	want := options.DefaultConfiguration()
+	want.Config.Controllers = []string{"*", "-route"}
+	want.Config.ClusterCIDR = "10.0.0.0/16,fd00::/48"
+	want.Config.ClientConnection.QPS, want.Config.ClientConnection.Burst = 7.5, 9
+	want.Config.ClientConnection.Master = "https://api:6443"
+	want.Config.LeaderElection.LeaderElect, want.Config.LeaderElection.Identity = false, "me"
+	want.Config.NodeLifecycle.MonitorPeriod.Duration = 7 * time.Second
 	want.Serving.BindAddress, want.Serving.SecurePort = "::1", 0
 	want.Serving.SNICertKeys = []string{"a.crt,a.key", "b.crt,b.key:*.example.com,example.com"}
 	want.Serving.CurvePreferences = []int32{29, 23}
-	want.UseServiceAccountCredentials = true
-	want.Node.ConcurrentSyncs = 5
-	want.DrainTimeout.Duration = 3 * time.Second
+	want.Config.UseServiceAccountCredentials = true
+	want.Config.Node.ConcurrentSyncs = 5
+	want.Config.DrainTimeout.Duration = 3 * time.Second
 	if !equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -118,8 +118,8 @@ func TestComplete_FlagWinsOverFile_FileOverHost_HostOverDefault(t *testing.T) {
 	if want := ccm.DefaultConfig().NodeLifecycle; cfg.NodeLifecycle != want {
 		t.Errorf("nobody gave node lifecycle, got %+v", cfg.NodeLifecycle)
 	}
-	if again, err := o.Complete(); err != nil || !equal(again.Config, cfg) {
-		t.Errorf("a second Complete differs: %+v, %v", again.Config, err)
+	if again, err := o.Complete(); err != nil || !equal(again.Configuration, got.Configuration) {
+		t.Errorf("a second Complete differs: %+v, %v", again.Configuration, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 // flagSpec is one flag: a row of the table that binding, validation, tests and the reference page share.
@@ -17,9 +18,9 @@ type flagSpec struct {
 	add func(set *pflag.FlagSet, o *Options, name, usage string)
 
 	// field is the address of what the flag sets, and carry copies it. Both are nil for a flag that
-	// sets nothing in Config.
-	field func(*ccm.Config) any
-	carry func(to, from *ccm.Config)
+	// sets nothing in a Configuration.
+	field func(*Configuration) any
+	carry func(to, from *Configuration)
 }
 
 type flagGroup struct {
@@ -30,16 +31,26 @@ type flagGroup struct {
 // binder is the shape of pflag's (*FlagSet).BoolVar and its like.
 type binder[T any] func(set *pflag.FlagSet, p *T, name string, value T, usage string)
 
-// sets is a flag that sets a field of Config; its default is what the field holds when it is bound.
+// sets is a flag that sets a field of the Manager's Config; its default is the field's value when it
+// is bound.
 func sets[T any](name string, bind binder[T], at func(*ccm.Config) *T, usage string) flagSpec {
+	return setsIn(name, bind, func(c *Configuration) *T { return at(&c.Config) }, usage)
+}
+
+// serves is a flag that sets a field of the secure port's Config.
+func serves[T any](name string, bind binder[T], at func(*servingconfig.Config) *T, usage string) flagSpec {
+	return setsIn(name, bind, func(c *Configuration) *T { return at(&c.Serving) }, usage)
+}
+
+func setsIn[T any](name string, bind binder[T], at func(*Configuration) *T, usage string) flagSpec {
 	return flagSpec{
 		name: name, usage: usage,
 		add: func(set *pflag.FlagSet, o *Options, name, usage string) {
-			p := at(&o.Config)
+			p := at(&o.Configuration)
 			bind(set, p, name, *p, usage)
 		},
-		field: func(c *ccm.Config) any { return at(c) },
-		carry: func(to, from *ccm.Config) { *at(to) = *at(from) },
+		field: func(c *Configuration) any { return at(c) },
+		carry: func(to, from *Configuration) { *at(to) = *at(from) },
 	}
 }
 
@@ -64,13 +75,14 @@ func flagTable(controllers []string) []flagGroup {
 	numbers32 := (*pflag.FlagSet).Int32SliceVar
 	type (
 		config   = ccm.Config
+		serving  = servingconfig.Config
 		duration = metav1.Duration
 	)
 	return []flagGroup{
 		{"debugging", []flagSpec{
-			sets("profiling", boolean, func(c *config) *bool { return &c.Serving.Profiling },
+			serves("profiling", boolean, func(c *serving) *bool { return &c.Profiling },
 				"Serve profiles of the process and debug pages of controllers under /debug/ on the secure port."),
-			sets("contention-profiling", boolean, func(c *config) *bool { return &c.Serving.ContentionProfiling },
+			serves("contention-profiling", boolean, func(c *serving) *bool { return &c.ContentionProfiling },
 				"Sample blocking for /debug/pprof/block, if --profiling is on."),
 		}},
 		{"leader-migration", []flagSpec{
@@ -190,65 +202,65 @@ func flagTable(controllers []string) []flagGroup {
 			upstreams("webhook-tls-sni-cert-key", certKeysVar, nil, "Not supported: the webhooks' further certificates."),
 		}},
 		{"secure serving", []flagSpec{
-			sets("bind-address", ipVar, func(c *config) *string { return &c.Serving.BindAddress },
+			serves("bind-address", ipVar, func(c *serving) *string { return &c.BindAddress },
 				"IP address to serve HTTPS on; 0.0.0.0 and :: are all addresses."),
-			sets("secure-port", number, func(c *config) *int { return &c.Serving.SecurePort },
+			serves("secure-port", number, func(c *serving) *int { return &c.SecurePort },
 				"Port to serve HTTPS on. 0: serve nothing."),
-			sets("disable-http2-serving", boolean, func(c *config) *bool { return &c.Serving.DisableHTTP2 },
+			serves("disable-http2-serving", boolean, func(c *serving) *bool { return &c.DisableHTTP2 },
 				"Serve without HTTP/2."),
-			sets("cert-dir", text, func(c *config) *string { return &c.Serving.CertDirectory },
+			serves("cert-dir", text, func(c *serving) *string { return &c.CertDirectory },
 				"Directory of the serving certificate; a self-signed one is written to it if it has none. Ignored if --tls-cert-file and --tls-private-key-file are given. Empty: a self-signed certificate in memory."),
-			sets("tls-cert-file", text, func(c *config) *string { return &c.Serving.CertFile },
+			serves("tls-cert-file", text, func(c *serving) *string { return &c.CertFile },
 				"File with the serving certificate (PEM), followed by those of its authorities."),
-			sets("tls-private-key-file", text, func(c *config) *string { return &c.Serving.KeyFile },
+			serves("tls-private-key-file", text, func(c *serving) *string { return &c.KeyFile },
 				"File with the private key (PEM) of --tls-cert-file."),
-			sets("tls-cipher-suites", list, func(c *config) *[]string { return &c.Serving.CipherSuites },
+			serves("tls-cipher-suites", list, func(c *serving) *[]string { return &c.CipherSuites },
 				"Cipher suites to allow, by Go's names (crypto/tls). Empty: Go's own choice."),
-			sets("tls-curve-preferences", numbers32, func(c *config) *[]int32 { return &c.Serving.CurvePreferences },
+			serves("tls-curve-preferences", numbers32, func(c *serving) *[]int32 { return &c.CurvePreferences },
 				"Key exchanges to allow, by Go's numbers (crypto/tls.CurveID), in any order. Empty: Go's own choice."),
-			sets("tls-min-version", text, func(c *config) *string { return &c.Serving.MinTLSVersion },
+			serves("tls-min-version", text, func(c *serving) *string { return &c.MinTLSVersion },
 				"Least TLS version: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13. Empty: Go's own choice."),
-			sets("tls-sni-cert-key", certKeysVar, func(c *config) *[]string { return &c.Serving.SNICertKeys },
+			serves("tls-sni-cert-key", certKeysVar, func(c *serving) *[]string { return &c.SNICertKeys },
 				"Further certificate as 'cert,key', or 'cert,key:name,name' to serve it under these names (*.example.com too) instead of its own. Repeat the flag for more."),
-			sets("http2-max-streams-per-connection", number, func(c *config) *int { return &c.Serving.HTTP2MaxStreams },
+			serves("http2-max-streams-per-connection", number, func(c *serving) *int { return &c.HTTP2MaxStreams },
 				"Streams that a client may open in one HTTP/2 connection. 0: Go's own choice."),
-			sets("permit-port-sharing", boolean, func(c *config) *bool { return &c.Serving.PermitPortSharing },
+			serves("permit-port-sharing", boolean, func(c *serving) *bool { return &c.PermitPortSharing },
 				"Let other processes listen on the same address and port (SO_REUSEPORT)."),
-			sets("permit-address-sharing", boolean, func(c *config) *bool { return &c.Serving.PermitAddressSharing },
+			serves("permit-address-sharing", boolean, func(c *serving) *bool { return &c.PermitAddressSharing },
 				"Listen even if the address is in use in part or waits to be freed (SO_REUSEADDR)."),
 		}},
 		{"authentication", []flagSpec{
-			sets("authentication-kubeconfig", text, func(c *config) *string { return &c.Serving.Authentication.Kubeconfig },
+			serves("authentication-kubeconfig", text, func(c *serving) *string { return &c.Authentication.Kubeconfig },
 				"Kubeconfig file to create TokenReviews with. Empty: the Manager's own client."),
-			sets("authentication-token-webhook-cache-ttl", durationVar, func(c *config) *duration { return &c.Serving.Authentication.TokenCacheTTL },
+			serves("authentication-token-webhook-cache-ttl", durationVar, func(c *serving) *duration { return &c.Authentication.TokenCacheTTL },
 				"How long the answer to a TokenReview is kept."),
-			sets("client-ca-file", text, func(c *config) *string { return &c.Serving.Authentication.ClientCAFile },
+			serves("client-ca-file", text, func(c *serving) *string { return &c.Authentication.ClientCAFile },
 				"File with the authorities (PEM) of client certificates; the caller is who the certificate's common name says."),
-			sets("requestheader-username-headers", list, func(c *config) *[]string { return &c.Serving.Authentication.RequestHeader.UsernameHeaders },
+			serves("requestheader-username-headers", list, func(c *serving) *[]string { return &c.Authentication.RequestHeader.UsernameHeaders },
 				"Request headers in which a front proxy names the user."),
-			sets("requestheader-uid-headers", list, func(c *config) *[]string { return &c.Serving.Authentication.RequestHeader.UIDHeaders },
+			serves("requestheader-uid-headers", list, func(c *serving) *[]string { return &c.Authentication.RequestHeader.UIDHeaders },
 				"Request headers in which a front proxy gives the user's UID."),
-			sets("requestheader-group-headers", list, func(c *config) *[]string { return &c.Serving.Authentication.RequestHeader.GroupHeaders },
+			serves("requestheader-group-headers", list, func(c *serving) *[]string { return &c.Authentication.RequestHeader.GroupHeaders },
 				"Request headers in which a front proxy names the user's groups."),
-			sets("requestheader-extra-headers-prefix", list, func(c *config) *[]string { return &c.Serving.Authentication.RequestHeader.ExtraHeaderPrefixes },
+			serves("requestheader-extra-headers-prefix", list, func(c *serving) *[]string { return &c.Authentication.RequestHeader.ExtraHeaderPrefixes },
 				"Prefixes of the request headers in which a front proxy says more about the user."),
-			sets("requestheader-client-ca-file", text, func(c *config) *string { return &c.Serving.Authentication.RequestHeader.ClientCAFile },
+			serves("requestheader-client-ca-file", text, func(c *serving) *string { return &c.Authentication.RequestHeader.ClientCAFile },
 				"File with the authorities (PEM) of a front proxy's certificate; without one its headers are not believed."),
-			sets("requestheader-allowed-names", list, func(c *config) *[]string { return &c.Serving.Authentication.RequestHeader.AllowedNames },
+			serves("requestheader-allowed-names", list, func(c *serving) *[]string { return &c.Authentication.RequestHeader.AllowedNames },
 				"Common names that a front proxy's certificate may have. Empty: any."),
-			sets("authentication-skip-lookup", boolean, func(c *config) *bool { return &c.Serving.Authentication.SkipLookup },
+			serves("authentication-skip-lookup", boolean, func(c *serving) *bool { return &c.Authentication.SkipLookup },
 				"Do not read the cluster's authentication configuration (kube-system/extension-apiserver-authentication)."),
-			sets("authentication-tolerate-lookup-failure", boolean, func(c *config) *bool { return &c.Serving.Authentication.TolerateLookupFailure },
+			serves("authentication-tolerate-lookup-failure", boolean, func(c *serving) *bool { return &c.Authentication.TolerateLookupFailure },
 				"Serve even if the cluster's authentication configuration cannot be read; callers may then be taken for anonymous."),
 		}},
 		{"authorization", []flagSpec{
-			sets("authorization-kubeconfig", text, func(c *config) *string { return &c.Serving.Authorization.Kubeconfig },
+			serves("authorization-kubeconfig", text, func(c *serving) *string { return &c.Authorization.Kubeconfig },
 				"Kubeconfig file to create SubjectAccessReviews with. Empty: the Manager's own client."),
-			sets("authorization-webhook-cache-authorized-ttl", durationVar, func(c *config) *duration { return &c.Serving.Authorization.AuthorizedCacheTTL },
+			serves("authorization-webhook-cache-authorized-ttl", durationVar, func(c *serving) *duration { return &c.Authorization.AuthorizedCacheTTL },
 				"How long a yes to a SubjectAccessReview is kept."),
-			sets("authorization-webhook-cache-unauthorized-ttl", durationVar, func(c *config) *duration { return &c.Serving.Authorization.UnauthorizedCacheTTL },
+			serves("authorization-webhook-cache-unauthorized-ttl", durationVar, func(c *serving) *duration { return &c.Authorization.UnauthorizedCacheTTL },
 				"How long a no to a SubjectAccessReview is kept."),
-			sets("authorization-always-allow-paths", list, func(c *config) *[]string { return &c.Serving.Authorization.AlwaysAllowPaths },
+			serves("authorization-always-allow-paths", list, func(c *serving) *[]string { return &c.Authorization.AlwaysAllowPaths },
 				"Paths that are served to anybody."),
 		}},
 		{"misc", []flagSpec{

@@ -5,12 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/fxccm/fxccm/ccm"
 )
 
 func TestTable_EveryFieldOfConfigHasExactlyOneFlag(t *testing.T) {
-	cfg := ccm.DefaultConfig()
+	cfg := DefaultConfiguration()
 	paths := leaves(&cfg)
 	flags := map[string]string{}
 	for _, group := range flagTable(nil) {

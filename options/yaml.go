@@ -9,8 +9,10 @@ import (
 	"reflect"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 // APIVersion and Kind head a configuration file.
@@ -19,56 +21,84 @@ const (
 	Kind       = "CloudControllerManagerConfiguration"
 )
 
+// Configuration is everything that flags and a configuration file set.
+type Configuration struct {
+	Config  ccm.Config           `json:",inline"`
+	Serving servingconfig.Config `json:"serving"`
+}
+
+// DefaultConfiguration returns [ccm.DefaultConfig] and serving.DefaultConfig.
+func DefaultConfiguration() Configuration {
+	return Configuration{Config: ccm.DefaultConfig(), Serving: servingconfig.Default()}
+}
+
+// Validate returns a *[ccm.ConfigError] that names every invalid field, or nil.
+func (c Configuration) Validate() error {
+	err := c.Config.Validate()
+	var invalid *ccm.ConfigError
+	if err != nil && !errors.As(err, &invalid) {
+		return err
+	}
+	fields := c.Serving.Validate(field.NewPath("serving"))
+	if invalid != nil {
+		fields = append(invalid.Fields, fields...)
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return &ccm.ConfigError{Fields: fields}
+}
+
 // document is a configuration file.
 type document struct {
-	APIVersion string     `json:"apiVersion"`
-	Kind       string     `json:"kind"`
-	Config     ccm.Config `json:",inline"`
+	APIVersion    string `json:"apiVersion"`
+	Kind          string `json:"kind"`
+	Configuration `json:",inline"`
 }
 
 // LoadFile reads a YAML file as [Decode] does. The error names the file.
-func LoadFile(path string) (ccm.Config, error) { return loadOnto(ccm.DefaultConfig(), path) }
+func LoadFile(path string) (Configuration, error) { return loadOnto(DefaultConfiguration(), path) }
 
-// Decode reads a Config from one YAML (or JSON) document that starts with
+// Decode reads a Configuration from one YAML (or JSON) document that starts with
 //
 //	apiVersion: fxccm.dev/v1alpha1
 //	kind: CloudControllerManagerConfiguration
 //
-// and gives fields of [ccm.Config] by their JSON names. A field that is absent or null keeps the value of
-// [ccm.DefaultConfig]; a list replaces the default list.
+// and gives fields of [ccm.Config], and below "serving" those of serving.Config, by their JSON names. A
+// field that is absent or null keeps its default; a list replaces the default list.
 //
 // Decode is strict: a field that is unknown, given twice or of another type is an error that names line
-// and field. It does not say whether values are in range: [ccm.Config.Validate] does.
-func Decode(data []byte) (ccm.Config, error) { return decodeOnto(ccm.DefaultConfig(), data) }
+// and field. It does not say whether values are in range: [Configuration.Validate] does.
+func Decode(data []byte) (Configuration, error) { return decodeOnto(DefaultConfiguration(), data) }
 
-func loadOnto(cfg ccm.Config, path string) (ccm.Config, error) {
+func loadOnto(cfg Configuration, path string) (Configuration, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return ccm.Config{}, fmt.Errorf("configuration file: %w", err)
+		return Configuration{}, fmt.Errorf("configuration file: %w", err)
 	}
 	cfg, err = decodeOnto(cfg, data)
 	if err != nil {
-		return ccm.Config{}, fmt.Errorf("configuration file %s: %w", path, err)
+		return Configuration{}, fmt.Errorf("configuration file %s: %w", path, err)
 	}
 	return cfg, nil
 }
 
-func decodeOnto(cfg ccm.Config, data []byte) (ccm.Config, error) {
+func decodeOnto(cfg Configuration, data []byte) (Configuration, error) {
 	root, err := parse(data)
 	if err != nil {
-		return ccm.Config{}, err
+		return Configuration{}, err
 	}
-	doc := document{Config: cfg}
+	doc := document{Configuration: cfg}
 	var d decoder
 	d.section("", root, reflect.ValueOf(&doc).Elem())
 	// In a file that is something else, every field would be unknown.
 	if doc.APIVersion != APIVersion || doc.Kind != Kind {
-		return ccm.Config{}, fmt.Errorf("apiVersion is %.80q and kind is %.80q: want %s and %s", doc.APIVersion, doc.Kind, APIVersion, Kind)
+		return Configuration{}, fmt.Errorf("apiVersion is %.80q and kind is %.80q: want %s and %s", doc.APIVersion, doc.Kind, APIVersion, Kind)
 	}
 	if err := errors.Join(d.errs...); err != nil {
-		return ccm.Config{}, err
+		return Configuration{}, err
 	}
-	return doc.Config, nil
+	return doc.Configuration, nil
 }
 
 // parse returns the mapping of the only document in data.
@@ -93,10 +123,10 @@ func parse(data []byte) (*yaml.Node, error) {
 	return first.Content[0], nil
 }
 
-// Encode writes every field of cfg as YAML that [Decode] reads back. Nothing in a Config is secret: it
+// Encode writes every field of cfg as YAML that [Decode] reads back. Nothing in a Configuration is secret: it
 // names files and does not hold what is in them.
-func Encode(cfg ccm.Config) ([]byte, error) {
-	root, err := encodeSection("", reflect.ValueOf(document{APIVersion: APIVersion, Kind: Kind, Config: cfg}))
+func Encode(cfg Configuration) ([]byte, error) {
+	root, err := encodeSection("", reflect.ValueOf(document{APIVersion: APIVersion, Kind: Kind, Configuration: cfg}))
 	if err != nil {
 		return nil, fmt.Errorf("encode configuration: %w", err)
 	}

@@ -8,12 +8,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/options"
 )
 
 // equal takes an empty list for no list.
-func equal(a, b ccm.Config) bool { return equality.Semantic.DeepEqual(a, b) }
+func equal(a, b options.Configuration) bool { return equality.Semantic.DeepEqual(a, b) }
 
 func TestDecode_WhatIsGivenReplacesTheDefault_TheRestStays(t *testing.T) {
 	got, err := options.Decode([]byte(header + `
@@ -34,12 +33,12 @@ node: ~
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := ccm.DefaultConfig()
-	want.ClusterName = "blue"
-	want.Controllers = []string{"*", "-route"}
-	want.DrainTimeout.Duration = 90 * time.Second
-	want.LeaderElection.LeaderElect = false
-	want.ClientConnection.QPS, want.ClientConnection.Burst = 12.5, 20
+	want := options.DefaultConfiguration()
+	want.Config.ClusterName = "blue"
+	want.Config.Controllers = []string{"*", "-route"}
+	want.Config.DrainTimeout.Duration = 90 * time.Second
+	want.Config.LeaderElection.LeaderElect = false
+	want.Config.ClientConnection.QPS, want.Config.ClientConnection.Burst = 12.5, 20
 	want.Serving.CurvePreferences = []int32{29}
 	want.Serving.Authentication.RequestHeader.UsernameHeaders = nil
 	if !equal(got, want) {
@@ -49,15 +48,15 @@ node: ~
 
 func TestDecode_ReadsJSONToo(t *testing.T) {
 	got, err := options.Decode([]byte(`{"apiVersion":"fxccm.dev/v1alpha1","kind":"CloudControllerManagerConfiguration","clusterName":"blue"}`))
-	if err != nil || got.ClusterName != "blue" {
-		t.Errorf("cluster name %q, %v", got.ClusterName, err)
+	if err != nil || got.Config.ClusterName != "blue" {
+		t.Errorf("cluster name %q, %v", got.Config.ClusterName, err)
 	}
 }
 
 func TestDecode_FollowsAnchors(t *testing.T) {
 	got, err := options.Decode([]byte(header + "node: {concurrentSyncs: &n 7}\nservice: {concurrentSyncs: *n}\n"))
-	if err != nil || got.Service.ConcurrentSyncs != 7 {
-		t.Errorf("service syncs %d, %v", got.Service.ConcurrentSyncs, err)
+	if err != nil || got.Config.Service.ConcurrentSyncs != 7 {
+		t.Errorf("service syncs %d, %v", got.Config.Service.ConcurrentSyncs, err)
 	}
 }
 
@@ -130,15 +129,15 @@ func TestLoadFile_ErrorsNameTheFile(t *testing.T) {
 		t.Errorf("a missing file: %v", err)
 	}
 	good := writeFile(t, header+"clusterName: blue")
-	if cfg, err := options.LoadFile(good); err != nil || cfg.ClusterName != "blue" {
-		t.Errorf("a good file: cluster name %q, %v", cfg.ClusterName, err)
+	if cfg, err := options.LoadFile(good); err != nil || cfg.Config.ClusterName != "blue" {
+		t.Errorf("a good file: cluster name %q, %v", cfg.Config.ClusterName, err)
 	}
 }
 
 func TestEncode_DecodesToTheSameConfig(t *testing.T) {
-	changed := ccm.DefaultConfig()
+	changed := options.DefaultConfiguration()
 	fill(reflect.ValueOf(&changed).Elem(), new(int))
-	for name, cfg := range map[string]ccm.Config{"default": ccm.DefaultConfig(), "zero": {}, "all changed": changed} {
+	for name, cfg := range map[string]options.Configuration{"default": options.DefaultConfiguration(), "zero": {}, "all changed": changed} {
 		data, err := options.Encode(cfg)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -177,8 +176,8 @@ func fill(v reflect.Value, n *int) {
 }
 
 func TestEncode_WhenAStringIsNotText_NamesTheField(t *testing.T) {
-	cfg := ccm.DefaultConfig()
-	cfg.Controllers = []string{"\xff"}
+	cfg := options.DefaultConfiguration()
+	cfg.Config.Controllers = []string{"\xff"}
 	if _, err := options.Encode(cfg); err == nil || !strings.Contains(err.Error(), "controllers: not valid UTF-8") {
 		t.Errorf("got %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 const ClusterCIDR = "10.244.0.0/16"
 
 // Config is [ccm.DefaultConfig] with values for tests: what upstream does every few seconds is done several times a
-// second, a lease that is free is taken within a quarter of a second, routes have a cluster CIDR, and no port is served. Only the
+// second, a lease that is free is taken within a quarter of a second, and routes have a cluster CIDR. Only the
 // time between two tries of the lease is shorter than by default, so a slow machine does not lose it.
 func Config() ccm.Config {
 	cfg := ccm.DefaultConfig()
@@ -20,6 +20,5 @@ func Config() ccm.Config {
 	cfg.NodeLifecycle.MonitorPeriod = metav1.Duration{Duration: 200 * time.Millisecond}
 	cfg.Route.ReconciliationPeriod = metav1.Duration{Duration: 500 * time.Millisecond}
 	cfg.LeaderElection.RetryPeriod = metav1.Duration{Duration: 250 * time.Millisecond}
-	cfg.Serving.SecurePort = 0
 	return cfg
 }

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving"
 )
 
 // reviewer is an API server that does nothing but review, by what the test says.
@@ -80,7 +80,7 @@ func (v *reviewer) change(f func()) {
 }
 
 // skipLookup leaves the cluster's ConfigMap alone.
-func skipLookup(c *ccm.Config) { c.Serving.Authentication.SkipLookup = true }
+func skipLookup(c *serving.Config) { c.Authentication.SkipLookup = true }
 
 func bearer(token string) string { return "Authorization: Bearer " + token }
 
@@ -109,9 +109,9 @@ func TestAccess_ByToken(t *testing.T) {
 
 func TestAccess_AnswersAreKeptForAWhile(t *testing.T) {
 	v := &reviewer{tokens: map[string]string{"good": "alice"}, mayRead: []string{"alice"}}
-	r := serveFor(t, v.start(t), func(c *ccm.Config) {
+	r := serveFor(t, v.start(t), func(c *serving.Config) {
 		skipLookup(c)
-		c.Serving.Authorization.UnauthorizedCacheTTL = metav1.Duration{Duration: time.Millisecond}
+		c.Authorization.UnauthorizedCacheTTL = metav1.Duration{Duration: time.Millisecond}
 	})
 	c := client(t, nil)
 	for range 5 {
@@ -164,8 +164,8 @@ func TestAccess_WithoutTheConfigMap_TokensAreKnown(t *testing.T) {
 
 func TestAccess_WhileTheLookupFails_ProtectedPathsSayWhy(t *testing.T) {
 	v := &reviewer{forbid: true}
-	strict, tolerant := serveFor(t, v.start(t), nil), serveFor(t, v.start(t), func(c *ccm.Config) {
-		c.Serving.Authentication.TolerateLookupFailure = true
+	strict, tolerant := serveFor(t, v.start(t), nil), serveFor(t, v.start(t), func(c *serving.Config) {
+		c.Authentication.TolerateLookupFailure = true
 	})
 	c := client(t, nil)
 	eventually(t, "the reason is told", func() bool {
@@ -189,9 +189,9 @@ func TestAccess_ByClientCertificate(t *testing.T) {
 	dir, ca, stranger := t.TempDir(), newAuthority(t, "clients"), newAuthority(t, "strangers")
 	v := &reviewer{mayRead: []string{"alice"}}
 	file := write(t, dir, "ca.crt", ca.pem)
-	r := serveFor(t, v.start(t), func(c *ccm.Config) {
+	r := serveFor(t, v.start(t), func(c *serving.Config) {
 		skipLookup(c)
-		c.Serving.Authentication.ClientCAFile = file
+		c.Authentication.ClientCAFile = file
 	})
 	with := func(p pair) *http.Client { return client(t, p.presents(t)) }
 	get(t, with(ca.client("alice")), r.Server, "/metrics").wants(t, http.StatusOK, "")
@@ -220,9 +220,9 @@ func TestAccess_ByClientCertificate(t *testing.T) {
 func TestAccess_ByFrontProxy(t *testing.T) {
 	dir, ca, clients := t.TempDir(), newAuthority(t, "proxies"), newAuthority(t, "clients")
 	v := &reviewer{mayRead: []string{"alice"}}
-	r := serveFor(t, v.start(t), func(c *ccm.Config) {
+	r := serveFor(t, v.start(t), func(c *serving.Config) {
 		skipLookup(c)
-		a := &c.Serving.Authentication
+		a := &c.Authentication
 		a.ClientCAFile = write(t, dir, "clients.crt", clients.pem)
 		a.RequestHeader.ClientCAFile = write(t, dir, "proxies.crt", ca.pem)
 		a.RequestHeader.AllowedNames = []string{"front-proxy"}
@@ -248,9 +248,9 @@ func TestAccess_ByFrontProxy(t *testing.T) {
 
 func TestAccess_OpenPaths(t *testing.T) {
 	v := &reviewer{}
-	r := serveFor(t, v.start(t), func(c *ccm.Config) {
+	r := serveFor(t, v.start(t), func(c *serving.Config) {
 		skipLookup(c)
-		c.Serving.Authorization.AlwaysAllowPaths = []string{"livez", "/healthz*"}
+		c.Authorization.AlwaysAllowPaths = []string{"livez", "/healthz*"}
 	})
 	c := client(t, nil)
 	for path, code := range map[string]int{
@@ -282,15 +282,13 @@ func TestAccess_OpenPaths(t *testing.T) {
 func TestAccess_CredentialsAreNotPassedOn(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	v := &reviewer{tokens: map[string]string{"good": "alice"}, mayRead: []string{"alice"}}
-	cfg := config(t)
-	skipLookup(&cfg)
 	watcher := &headerWatcher{seen: seen}
-	m := newManager(t, cfg, v.start(t), watcher.controller())
+	m := newManager(t, v.start(t), watcher.controller())
 	ctx, cancel := cancelable(t)
 	go func() { _ = m.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-m.Done() })
 	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
-	r := run(t, newServer(t, m))
+	r := run(t, newServer(t, m, skipLookup))
 	for _, path := range []string{"/healthz", "/healthz/watcher"} {
 		get(t, client(t, nil), r.Server, path, bearer("good"), "X-Remote-User: root", "X-Other: kept").wants(t, http.StatusOK, "ok")
 		headers := <-seen

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 const (
@@ -30,7 +30,7 @@ type accessReviews struct {
 	allowTTL, denyTTL time.Duration
 }
 
-func newAccessReviews(client authorizationclient.SubjectAccessReviewInterface, cfg ccm.AuthorizationConfig) *accessReviews {
+func newAccessReviews(client authorizationclient.SubjectAccessReviewInterface, cfg servingconfig.Authorization) *accessReviews {
 	return &accessReviews{
 		client:   client,
 		answers:  cache.NewLRUExpireCache(cachedReviews),

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// pairName names the files in ServingConfig.CertDirectory, as upstream.
+// pairName names the files in Config.CertDirectory, as upstream.
 const pairName = "cloud-controller-manager"
 
 // selfSignedLifetime is long: nobody is there to replace the certificate, and who trusts it has decided not to verify, or to trust

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 // A wrong configuration is refused before anything starts, with a sentence that names the field and the flag.
@@ -28,46 +29,46 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 
 	for _, c := range []struct {
 		name  string
-		spoil func(*ccm.ServingConfig)
+		spoil func(*serving.Config)
 		want  []string
 	}{
-		{"port out of range", func(c *ccm.ServingConfig) { c.SecurePort = 70000 }, []string{"serving.securePort", "70000"}},
-		{"address that is none", func(c *ccm.ServingConfig) { c.BindAddress = "here" }, []string{"serving.bindAddress", "here"}},
-		{"certificate without key", func(c *ccm.ServingConfig) { c.CertFile = cert }, []string{"serving.certFile", "together"}},
-		{"missing certificate", func(c *ccm.ServingConfig) { c.CertFile, c.KeyFile = missing, key }, []string{"serving.certFile", "--tls-cert-file", missing}},
-		{"key of another certificate", func(c *ccm.ServingConfig) { c.CertFile, c.KeyFile = cert, otherKey }, []string{"serving.certFile", "does not match"}},
-		{"certificate directory with half a pair", func(c *ccm.ServingConfig) { c.CertDirectory = lonely }, []string{"serving.certDirectory", "--cert-dir"}},
-		{"SNI without a key", func(c *ccm.ServingConfig) { c.SNICertKeys = []string{cert} }, []string{"serving.sniCertKeys[0]", "--tls-sni-cert-key"}},
-		{"SNI with a missing key", func(c *ccm.ServingConfig) {
+		{"port out of range", func(c *serving.Config) { c.SecurePort = 70000 }, []string{"serving.securePort", "70000"}},
+		{"address that is none", func(c *serving.Config) { c.BindAddress = "here" }, []string{"serving.bindAddress", "here"}},
+		{"certificate without key", func(c *serving.Config) { c.CertFile = cert }, []string{"serving.certFile", "together"}},
+		{"missing certificate", func(c *serving.Config) { c.CertFile, c.KeyFile = missing, key }, []string{"serving.certFile", "--tls-cert-file", missing}},
+		{"key of another certificate", func(c *serving.Config) { c.CertFile, c.KeyFile = cert, otherKey }, []string{"serving.certFile", "does not match"}},
+		{"certificate directory with half a pair", func(c *serving.Config) { c.CertDirectory = lonely }, []string{"serving.certDirectory", "--cert-dir"}},
+		{"SNI without a key", func(c *serving.Config) { c.SNICertKeys = []string{cert} }, []string{"serving.sniCertKeys[0]", "--tls-sni-cert-key"}},
+		{"SNI with a missing key", func(c *serving.Config) {
 			c.SNICertKeys = []string{cert + "," + key, cert + "," + missing + ":a.example"}
 		}, []string{"serving.sniCertKeys[1]", missing}},
-		{"unknown cipher suite", func(c *ccm.ServingConfig) { c.CipherSuites = []string{"TLS_AES_128_GCM_SHA256", "TLS_ROT13"} }, []string{"serving.cipherSuites[1]", "TLS_ROT13", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}},
-		{"cipher suites that HTTP/2 forbids", func(c *ccm.ServingConfig) { c.CipherSuites = []string{"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"} }, []string{"serving.cipherSuites", "--disable-http2-serving"}},
-		{"unknown TLS version", func(c *ccm.ServingConfig) { c.MinTLSVersion = "VersionTLS14" }, []string{"serving.minTLSVersion", "VersionTLS14", "VersionTLS13"}},
-		{"unknown curve", func(c *ccm.ServingConfig) { c.CurvePreferences = []int32{7} }, []string{"serving.curvePreferences", "--tls-curve-preferences", "7"}},
-		{"negative streams", func(c *ccm.ServingConfig) { c.HTTP2MaxStreams = -1 }, []string{"serving.http2MaxStreams"}},
-		{"missing client CA", func(c *ccm.ServingConfig) { c.Authentication.ClientCAFile = missing }, []string{"serving.authentication.clientCAFile", "--client-ca-file"}},
-		{"client CA without PEM", func(c *ccm.ServingConfig) { c.Authentication.ClientCAFile = garbage }, []string{"serving.authentication.clientCAFile", "no certificate"}},
-		{"missing proxy CA", func(c *ccm.ServingConfig) { c.Authentication.RequestHeader.ClientCAFile = missing }, []string{"serving.authentication.requestHeader.clientCAFile", "--requestheader-client-ca-file"}},
-		{"empty header name", func(c *ccm.ServingConfig) {
+		{"unknown cipher suite", func(c *serving.Config) { c.CipherSuites = []string{"TLS_AES_128_GCM_SHA256", "TLS_ROT13"} }, []string{"serving.cipherSuites[1]", "TLS_ROT13", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}},
+		{"cipher suites that HTTP/2 forbids", func(c *serving.Config) { c.CipherSuites = []string{"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"} }, []string{"serving.cipherSuites", "--disable-http2-serving"}},
+		{"unknown TLS version", func(c *serving.Config) { c.MinTLSVersion = "VersionTLS14" }, []string{"serving.minTLSVersion", "VersionTLS14", "VersionTLS13"}},
+		{"unknown curve", func(c *serving.Config) { c.CurvePreferences = []int32{7} }, []string{"serving.curvePreferences", "--tls-curve-preferences", "7"}},
+		{"negative streams", func(c *serving.Config) { c.HTTP2MaxStreams = -1 }, []string{"serving.http2MaxStreams"}},
+		{"missing client CA", func(c *serving.Config) { c.Authentication.ClientCAFile = missing }, []string{"serving.authentication.clientCAFile", "--client-ca-file"}},
+		{"client CA without PEM", func(c *serving.Config) { c.Authentication.ClientCAFile = garbage }, []string{"serving.authentication.clientCAFile", "no certificate"}},
+		{"missing proxy CA", func(c *serving.Config) { c.Authentication.RequestHeader.ClientCAFile = missing }, []string{"serving.authentication.requestHeader.clientCAFile", "--requestheader-client-ca-file"}},
+		{"empty header name", func(c *serving.Config) {
 			c.Authentication.RequestHeader.GroupHeaders = []string{"x-remote-group", " "}
 		}, []string{"serving.authentication.requestHeader.groupHeaders[1]", "--requestheader-group-headers"}},
-		{"proxy without a user header", func(c *ccm.ServingConfig) {
-			c.Authentication.RequestHeader = ccm.RequestHeaderConfig{ClientCAFile: write(t, dir, "ca", ca.pem)}
+		{"proxy without a user header", func(c *serving.Config) {
+			c.Authentication.RequestHeader = servingconfig.RequestHeader{ClientCAFile: write(t, dir, "ca", ca.pem)}
 		}, []string{"serving.authentication.requestHeader.usernameHeaders"}},
-		{"missing kubeconfig for authentication", func(c *ccm.ServingConfig) { c.Authentication.Kubeconfig = missing }, []string{"serving.authentication.kubeconfig", "--authentication-kubeconfig"}},
-		{"bad kubeconfig for authorization", func(c *ccm.ServingConfig) { c.Authorization.Kubeconfig = garbage }, []string{"serving.authorization.kubeconfig", "--authorization-kubeconfig"}},
-		{"path with a * in the middle", func(c *ccm.ServingConfig) { c.Authorization.AlwaysAllowPaths = []string{"/healthz", "/*/x"} }, []string{"serving.authorization.alwaysAllowPaths[1]", "--authorization-always-allow-paths"}},
-		{"negative time to live", func(c *ccm.ServingConfig) {
+		{"missing kubeconfig for authentication", func(c *serving.Config) { c.Authentication.Kubeconfig = missing }, []string{"serving.authentication.kubeconfig", "--authentication-kubeconfig"}},
+		{"bad kubeconfig for authorization", func(c *serving.Config) { c.Authorization.Kubeconfig = garbage }, []string{"serving.authorization.kubeconfig", "--authorization-kubeconfig"}},
+		{"path with a * in the middle", func(c *serving.Config) { c.Authorization.AlwaysAllowPaths = []string{"/healthz", "/*/x"} }, []string{"serving.authorization.alwaysAllowPaths[1]", "--authorization-always-allow-paths"}},
+		{"negative time to live", func(c *serving.Config) {
 			c.Authorization.AuthorizedCacheTTL = metav1.Duration{Duration: -time.Second}
 		}, []string{"serving.authorization.authorizedCacheTTL", "negative"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			cfg := config(t)
-			m := newManager(t, cfg, unreachable())
-			c.spoil(&cfg.Serving)
-			_, err := serving.New(m, cfg.Serving, serving.WithLogger(logr.Discard()))
+			m := newManager(t, unreachable())
+			cfg := serving.DefaultConfig()
+			c.spoil(&cfg)
+			_, err := serving.New(m, cfg, serving.WithLogger(logr.Discard()))
 			if wrong := (*ccm.ConfigError)(nil); !errors.As(err, &wrong) || len(wrong.Fields) != 1 {
 				t.Fatalf("want a *ccm.ConfigError of one field, got %T %v", err, err)
 			}
@@ -81,11 +82,11 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 }
 
 func TestNew_WithoutAPort_ServesNothing(t *testing.T) {
-	cfg := config(t)
-	cfg.Serving.SecurePort = 0
-	m := newManager(t, cfg, unreachable())
-	cfg.Serving.CertFile, cfg.Serving.KeyFile = "/nowhere/tls.crt", "/nowhere/tls.key"
-	s, err := serving.New(m, cfg.Serving, serving.WithLogger(logr.Discard()))
+	m := newManager(t, unreachable())
+	cfg := serving.DefaultConfig()
+	cfg.SecurePort = 0
+	cfg.CertFile, cfg.KeyFile = "/nowhere/tls.crt", "/nowhere/tls.key"
+	s, err := serving.New(m, cfg, serving.WithLogger(logr.Discard()))
 	if err != nil {
 		t.Fatalf("nothing is served, so no file is needed: %v", err)
 	}

@@ -1,7 +1,7 @@
 // Package serving puts the endpoints of a [ccm.Manager] on a secure port of their own, for a host that has none: HTTPS on
 // port 10258 as every cloud controller manager has it, with authentication and authorization delegated to the API server.
 //
-//	fx.New(ccm.Module, serving.Module, openstack.Module(), fx.Supply(cfg)).Run()
+//	fx.New(ccm.Module, serving.Module, openstack.Module(), fx.Supply(cfg, serving.DefaultConfig())).Run()
 //
 // Without fx, [New] and [Server.Run] do the same. A host with an HTTP server of its own needs neither: it mounts
 // ccm/serving/endpoints.

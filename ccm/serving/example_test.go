@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 
 	"github.com/go-logr/logr"
@@ -14,18 +13,6 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving"
 )
-
-// anyPort lets the examples run beside each other; a host leaves it to Config.Serving.
-func anyPort(ctx context.Context) (net.Listener, error) {
-	return (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-}
-
-func exampleConfig() ccm.Config {
-	cfg := ccm.DefaultConfig()
-	cfg.LeaderElection.LeaderElect = false
-	cfg.Controllers = nil
-	return cfg
-}
 
 // probe is what a kubelet does.
 func probe(s *serving.Server, path string) string {
@@ -45,8 +32,8 @@ func ExampleModule() {
 	app := fx.New(
 		ccm.Module,
 		serving.Module,
-		serving.Configure(serving.WithListener(anyPort)),
-		fx.Supply(exampleConfig(), unreachable()),
+		serving.Configure(serving.WithListener(anyPort)), // a host lets its configuration choose
+		fx.Supply(managerConfig(), serving.DefaultConfig(), unreachable()),
 		fx.Provide(
 			ccm.AsProvider(func() ccm.Provider { return ccm.StaticProvider(emptyCloud()) }),
 			logr.Discard,
@@ -67,15 +54,14 @@ func ExampleModule() {
 
 func ExampleServer_Run() {
 	log := logr.Discard()
-	cfg := exampleConfig()
 	manager, err := ccm.New(ccm.Params{
-		Config: cfg, Providers: []ccm.Provider{ccm.StaticProvider(emptyCloud())}, RESTConfig: unreachable(), Logger: &log,
+		Config: managerConfig(), Providers: []ccm.Provider{ccm.StaticProvider(emptyCloud())}, RESTConfig: unreachable(), Logger: &log,
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	server, err := serving.New(manager, cfg.Serving, serving.WithListener(anyPort), serving.WithLogger(log))
+	server, err := serving.New(manager, serving.DefaultConfig(), serving.WithListener(anyPort), serving.WithLogger(log))
 	if err != nil {
 		fmt.Println(err) // it names the field at fault
 		return

@@ -2,6 +2,8 @@ package serving
 
 import (
 	"context"
+	"errors"
+	"reflect"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,10 +13,10 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 )
 
-// Module serves the endpoints of the app's Manager on the secure port of its Config. It goes beside
+// Module serves the endpoints of the app's Manager on the secure port. It goes beside
 // [ccm.Module], in either order. It takes from the app
 //
-//   - the *[ccm.Manager],
+//   - the *[ccm.Manager] and a [Config],
 //   - options given with [Configure],
 //   - if there are any: a prometheus.Gatherer or else a *prometheus.Registry, whose metrics join
 //     the others, and a logr.Logger,
@@ -44,6 +46,7 @@ type fromAppParams struct {
 	fx.In
 
 	Manager     *ccm.Manager
+	Config      Config               `optional:"true"`
 	Options     []Option             `group:"ccm.serving.options"`
 	Gatherer    prometheus.Gatherer  `optional:"true"`
 	Registry    *prometheus.Registry `optional:"true"`
@@ -52,6 +55,9 @@ type fromAppParams struct {
 }
 
 func fromApp(p fromAppParams) (*Server, error) {
+	if reflect.ValueOf(p.Config).IsZero() {
+		return nil, errors.New("serving: no Config in the app: add fx.Supply(cfg) with a cfg that began as serving.DefaultConfig()")
+	}
 	var opts []Option
 	switch {
 	case p.Logger != nil:
@@ -65,7 +71,7 @@ func fromApp(p fromAppParams) (*Server, error) {
 	case p.Registry != nil:
 		opts = append(opts, WithEndpoints(endpoints.WithGatherers(p.Registry)))
 	}
-	return New(p.Manager, p.Manager.Config().Serving, append(opts, p.Options...)...)
+	return New(p.Manager, p.Config, append(opts, p.Options...)...)
 }
 
 // port ties a Server to an app's lifecycle. Its hook is made before the Manager and the Server, so that it surrounds the Manager's.

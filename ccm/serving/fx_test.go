@@ -21,11 +21,11 @@ import (
 )
 
 // app describes an fx app with a Manager and a Server.
-func app(cfg ccm.Config, modules fx.Option, more ...fx.Option) fx.Option {
+func app(cfg serving.Config, modules fx.Option, more ...fx.Option) fx.Option {
 	return fx.Options(
 		fx.NopLogger,
 		modules,
-		fx.Supply(cfg, unreachable()),
+		fx.Supply(managerConfig(), cfg, unreachable()),
 		fx.Provide(
 			func() logr.Logger { return logr.Discard() },
 			ccm.AsProvider(func() ccm.Provider { return ccm.StaticProvider(emptyCloud()) }),
@@ -34,7 +34,10 @@ func app(cfg ccm.Config, modules fx.Option, more ...fx.Option) fx.Option {
 	)
 }
 
-func both() fx.Option { return fx.Options(ccm.Module, serving.Module) }
+// both are the modules, with a free port.
+func both() fx.Option {
+	return fx.Options(ccm.Module, serving.Module, serving.Configure(serving.WithListener(anyPort)))
+}
 
 func start(t *testing.T, a *fx.App) {
 	t.Helper()
@@ -70,12 +73,11 @@ func TestModule_AnswersWhileTheManagerDrains_InWhateverOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			cfg := config(t)
-			cfg.Controllers = []string{"holder"}
 			release := make(chan struct{})
 			var s *serving.Server
 			var m *ccm.Manager
-			a := fx.New(app(cfg, modules, fx.Populate(&s, &m), fx.Provide(ccm.AsController(func() ccm.Controller { return holder(release) }))))
+			a := fx.New(app(serving.DefaultConfig(), modules, serving.Configure(serving.WithListener(anyPort)), fx.Populate(&s, &m),
+				fx.Replace(managerConfig("holder")), fx.Provide(ccm.AsController(func() ccm.Controller { return holder(release) }))))
 			start(t, a)
 			c := client(t, nil)
 			eventually(t, "/readyz is ok", func() bool {
@@ -106,11 +108,9 @@ func TestModule_WhenThePortIsTaken_NothingStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	cfg := config(t)
-	cfg.Serving.SecurePort = taken.Addr().(*net.TCPAddr).Port
 	var m *ccm.Manager
 	before := goleak.IgnoreCurrent()
-	a := fx.New(app(cfg, both(), fx.Populate(&m)))
+	a := fx.New(app(onPort(taken.Addr()), fx.Options(ccm.Module, serving.Module), fx.Populate(&m)))
 	err = a.Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), taken.Addr().String()) || !strings.Contains(err.Error(), "--secure-port") {
 		t.Errorf("Start must fail and name the address and the flag: %v", err)
@@ -125,8 +125,8 @@ func TestModule_WhenThePortIsTaken_NothingStarts(t *testing.T) {
 }
 
 func TestModule_WrongConfigurationIsAnErrorOfNew(t *testing.T) {
-	cfg := config(t)
-	cfg.Serving.Authentication.ClientCAFile = "/nowhere/ca.crt"
+	cfg := serving.DefaultConfig()
+	cfg.Authentication.ClientCAFile = "/nowhere/ca.crt"
 	err := fx.New(app(cfg, both())).Err()
 	if wrong := (*ccm.ConfigError)(nil); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "serving.authentication.clientCAFile") {
 		t.Errorf("want a *ccm.ConfigError that names the field, got %v", err)
@@ -136,7 +136,7 @@ func TestModule_WrongConfigurationIsAnErrorOfNew(t *testing.T) {
 func TestModule_StartStopStart(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	var s *serving.Server
-	a := fx.New(app(config(t), both(), fx.Populate(&s)))
+	a := fx.New(app(serving.DefaultConfig(), both(), fx.Populate(&s)))
 	for range 3 {
 		start(t, a)
 		c := client(t, nil)
@@ -161,7 +161,7 @@ func TestModule_StartDoesNotWaitForTheAPIServer(t *testing.T) {
 	defer mute.Close()
 	var s *serving.Server
 	api := &rest.Config{Host: "http://" + mute.Addr().String()}
-	a := fx.New(app(config(t), both(), fx.Populate(&s), fx.Replace(api)))
+	a := fx.New(app(serving.DefaultConfig(), both(), fx.Populate(&s), fx.Replace(api)))
 	before := goleak.IgnoreCurrent()
 	begun := time.Now()
 	start(t, a)
@@ -188,8 +188,8 @@ func TestModule_TakesOptionsAndMetricsOfTheHost(t *testing.T) {
 		r.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "x"}))
 		return r
 	}
-	cfg := config(t)
-	cfg.Serving.Authorization.AlwaysAllowPaths = []string{"*"}
+	cfg := serving.DefaultConfig()
+	cfg.Authorization.AlwaysAllowPaths = []string{"*"}
 	var s *serving.Server
 	a := fx.New(app(cfg, both(), fx.Populate(&s),
 		fx.Provide(func() prometheus.Gatherer { return gauge("host_gauge") }),
@@ -211,8 +211,8 @@ func TestModule_TakesOptionsAndMetricsOfTheHost(t *testing.T) {
 
 // With fx.Supply(registry) the Manager registers its metrics there, and the port serves them.
 func TestModule_ARegistryOfTheHost_IsServed(t *testing.T) {
-	cfg := config(t)
-	cfg.Serving.Authorization.AlwaysAllowPaths = []string{"*"}
+	cfg := serving.DefaultConfig()
+	cfg.Authorization.AlwaysAllowPaths = []string{"*"}
 	var s *serving.Server
 	a := fx.New(app(cfg, both(), fx.Populate(&s), fx.Supply(prometheus.NewRegistry())))
 	start(t, a)
@@ -229,11 +229,11 @@ func TestModule_ARegistryOfTheHost_IsServed(t *testing.T) {
 }
 
 func TestModule_WithoutAPort_LeavesTheManagerAlone(t *testing.T) {
-	cfg := config(t)
-	cfg.Serving.SecurePort = 0
+	cfg := serving.DefaultConfig()
+	cfg.SecurePort = 0
 	var s *serving.Server
 	var m *ccm.Manager
-	a := fx.New(app(cfg, both(), fx.Populate(&s, &m)))
+	a := fx.New(app(cfg, fx.Options(ccm.Module, serving.Module), fx.Populate(&s, &m)))
 	start(t, a)
 	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
 	if s.Addr() != nil {
@@ -245,7 +245,7 @@ func TestModule_WithoutAPort_LeavesTheManagerAlone(t *testing.T) {
 }
 
 func TestModule_IsComplete(t *testing.T) {
-	if err := fx.ValidateApp(app(config(t), both())); err != nil {
+	if err := fx.ValidateApp(app(serving.DefaultConfig(), both())); err != nil {
 		t.Error(err)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/serving"
 )
 
 // cluster is a real control plane with the rights that a CCM and a scraper are given.
@@ -122,9 +122,9 @@ func eventuallyAnswers(t *testing.T, c *http.Client, r *running, path string, co
 }
 
 // impatient keeps no answer, so that new rights count at once.
-func impatient(c *ccm.Config) {
-	c.Serving.Authentication.TokenCacheTTL = metav1.Duration{}
-	c.Serving.Authorization.AuthorizedCacheTTL, c.Serving.Authorization.UnauthorizedCacheTTL = metav1.Duration{}, metav1.Duration{}
+func impatient(c *serving.Config) {
+	c.Authentication.TokenCacheTTL = metav1.Duration{}
+	c.Authorization.AuthorizedCacheTTL, c.Authorization.UnauthorizedCacheTTL = metav1.Duration{}, metav1.Duration{}
 }
 
 func TestOnAPIServer_WhoMayAskIsDelegated(t *testing.T) {

@@ -23,16 +23,16 @@ import (
 // checked are the settings of a Manager's port whose API server is at the address.
 func checked(t *testing.T, address string) *settings {
 	t.Helper()
-	cfg := ccm.DefaultConfig()
-	cfg.Serving.Authentication.SkipLookup = true
+	cfg := DefaultConfig()
+	cfg.Authentication.SkipLookup = true
 	log := logr.Discard()
 	m, err := ccm.New(ccm.Params{
-		Config: cfg, Providers: []ccm.Provider{fake.New().CCMProvider()}, RESTConfig: &rest.Config{Host: address}, Logger: &log,
+		Config: ccm.DefaultConfig(), Providers: []ccm.Provider{fake.New().CCMProvider()}, RESTConfig: &rest.Config{Host: address}, Logger: &log,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := check(m, cfg.Serving, log)
+	s, err := check(m, cfg, log)
 	if err != nil {
 		t.Fatal(err)
 	}

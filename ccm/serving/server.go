@@ -17,6 +17,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 	"github.com/fxccm/fxccm/internal/inflight"
 )
 
@@ -33,6 +34,12 @@ const (
 	maxHeaderBytes    = 1 << 20
 )
 
+// Config configures the secure port.
+type Config = servingconfig.Config
+
+// DefaultConfig returns upstream's defaults.
+func DefaultConfig() Config { return servingconfig.Default() }
+
 // An Option changes what [New] makes.
 type Option func(*options)
 
@@ -47,7 +54,7 @@ func WithEndpoints(opts ...endpoints.Option) Option {
 	return func(o *options) { o.endpoints = append(o.endpoints, opts...) }
 }
 
-// WithListener takes what is served from listen, instead of opening ServingConfig's BindAddress and SecurePort. TLS is put on top.
+// WithListener takes what is served from listen, instead of opening [Config]'s BindAddress and SecurePort. TLS is put on top.
 // listen is called at each start, and again when a listener fails.
 func WithListener(listen func(context.Context) (net.Listener, error)) Option {
 	return func(o *options) { o.listen = listen }
@@ -71,7 +78,7 @@ type Server struct {
 // New checks cfg, reads its files, and returns a Server that is stopped. It opens no port and sends no request. An error
 // is a *[ccm.ConfigError] that names the field at fault. With SecurePort 0 the rest of cfg does not matter: the Server runs, and serves
 // nothing.
-func New(m *ccm.Manager, cfg ccm.ServingConfig, opts ...Option) (*Server, error) {
+func New(m *ccm.Manager, cfg Config, opts ...Option) (*Server, error) {
 	logger := klog.Background().WithName("ccm")
 	o := options{log: &logger}
 	for _, opt := range opts {
@@ -91,7 +98,7 @@ func New(m *ccm.Manager, cfg ccm.ServingConfig, opts ...Option) (*Server, error)
 	}
 	s.settings = settings
 	s.handler = endpoints.NewHandler(m, append([]endpoints.Option{
-		endpoints.WithProfiling(cfg.Profiling), endpoints.WithLogger(log),
+		endpoints.WithServingConfig(cfg), endpoints.WithProfiling(cfg.Profiling), endpoints.WithLogger(log),
 	}, o.endpoints...)...)
 	return s, nil
 }

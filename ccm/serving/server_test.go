@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -57,8 +59,7 @@ func (s *slow) controller() ccm.Controller {
 func serveSlow(t *testing.T, s *slow) *running {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
-	cfg := config(t)
-	m := newManager(t, cfg, unreachable(), s.controller())
+	m := newManager(t, unreachable(), s.controller())
 	ctx, cancel := cancelable(t)
 	go func() { _ = m.Run(ctx) }()
 	t.Cleanup(func() {
@@ -67,7 +68,7 @@ func serveSlow(t *testing.T, s *slow) *running {
 		goleak.VerifyNone(t, before)
 	})
 	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
-	return run(t, newServer(t, m))
+	return run(t, newServer(t, m, nil))
 }
 
 type outcome struct {
@@ -188,16 +189,25 @@ func TestStop_UnusedConnectionsDoNotHoldItUp(t *testing.T) {
 	}
 }
 
+// onPort is a configuration for the address.
+func onPort(addr net.Addr) serving.Config {
+	cfg := serving.DefaultConfig()
+	cfg.BindAddress, cfg.SecurePort = "127.0.0.1", addr.(*net.TCPAddr).Port
+	return cfg
+}
+
 func TestRun_WhenThePortIsTaken_SaysWhichAndByWhichFlag(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	cfg := config(t)
-	cfg.Serving.SecurePort = taken.Addr().(*net.TCPAddr).Port
 	before := goleak.IgnoreCurrent()
-	err = newServer(t, newManager(t, cfg, unreachable())).Run(t.Context())
+	s, err := serving.New(newManager(t, unreachable()), onPort(taken.Addr()), serving.WithLogger(logr.Discard()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Run(t.Context())
 	goleak.VerifyNone(t, before)
 	if err == nil {
 		t.Fatal("the port is taken, and Run has no error")
@@ -211,8 +221,7 @@ func TestRun_WhenThePortIsTaken_SaysWhichAndByWhichFlag(t *testing.T) {
 
 func TestRun_CanBeCalledAgain_AndNotTwiceAtATime(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	cfg := config(t)
-	s := newServer(t, newManager(t, cfg, unreachable()))
+	s := newServer(t, newManager(t, unreachable()), nil)
 	for range 3 {
 		r := run(t, s)
 		c := client(t, nil)
@@ -231,24 +240,10 @@ func TestRun_CanBeCalledAgain_AndNotTwiceAtATime(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-func TestRun_TwoServersInOneProcess(t *testing.T) {
-	blue := serve(t, func(c *ccm.Config) { c.ClusterName = "blue"; c.Serving.Authorization.AlwaysAllowPaths = []string{"/*"} })
-	green := serve(t, func(c *ccm.Config) {
-		c.ClusterName = "green"
-		c.Serving.Authorization.AlwaysAllowPaths = []string{"configz"}
-	})
-	get(t, client(t, nil), blue.Server, "/configz").wants(t, http.StatusOK, `"clusterName": "blue"`)
-	get(t, client(t, nil), green.Server, "/configz").wants(t, http.StatusOK, `"clusterName": "green"`)
-}
-
-func TestRun_SharesAPort_IfAllowed(t *testing.T) {
-	port := freePort(t)
-	share := func(c *ccm.Config) {
-		c.Serving.SecurePort, c.Serving.PermitPortSharing, c.Serving.PermitAddressSharing = port, true, true
-	}
-	one, two := serve(t, share), serve(t, share)
-	if one.Addr().String() != two.Addr().String() {
-		t.Errorf("%s and %s are not one address", one.Addr(), two.Addr())
+func TestRun_TwoServersInOneProcess_EachShowsItsConfiguration(t *testing.T) {
+	for _, path := range []string{"/*", "/configz"} {
+		s := serve(t, func(c *serving.Config) { c.Authorization.AlwaysAllowPaths = []string{path} })
+		get(t, client(t, nil), s.Server, "/configz").wants(t, http.StatusOK, fmt.Sprintf("%q", path))
 	}
 }
 

@@ -19,11 +19,12 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
-// settings is a ServingConfig that has been checked, with its files read.
+// settings is a Config that has been checked, with its files read.
 type settings struct {
-	cfg ccm.ServingConfig
+	cfg Config
 	log logr.Logger
 
 	minVersion uint16
@@ -44,7 +45,7 @@ type settings struct {
 }
 
 // check reads cfg. Its error names every field that is wrong.
-func check(m *ccm.Manager, cfg ccm.ServingConfig, log logr.Logger) (*settings, error) {
+func check(m *ccm.Manager, cfg Config, log logr.Logger) (*settings, error) {
 	c := &checker{settings: &settings{cfg: cfg, log: log}, path: field.NewPath("serving")}
 	c.errs = cfg.Validate(c.path)
 	c.checkTLS()
@@ -112,7 +113,7 @@ func (c *checker) checkCertificates() {
 		if c.main, err = loadKeyPair(c.log, c.cfg.CertFile, c.cfg.KeyFile); err != nil {
 			c.wrong(c.path.Child("certFile"), c.cfg.CertFile, "tls-cert-file, --tls-private-key-file", err)
 		}
-	case c.cfg.CertFile != "" || c.cfg.KeyFile != "": // ServingConfig.Validate has said so
+	case c.cfg.CertFile != "" || c.cfg.KeyFile != "": // Config.Validate has said so
 	case c.cfg.CertDirectory != "":
 		if c.main, err = c.pairInDirectory(); err != nil {
 			c.wrong(c.path.Child("certDirectory"), c.cfg.CertDirectory, "cert-dir", err)
@@ -169,7 +170,7 @@ func (c *checker) checkAuthentication(m *ccm.Manager) {
 	c.checkRequestHeader(cfg.RequestHeader, path.Child("requestHeader"))
 }
 
-func (c *checker) checkRequestHeader(cfg ccm.RequestHeaderConfig, path *field.Path) {
+func (c *checker) checkRequestHeader(cfg servingconfig.RequestHeader, path *field.Path) {
 	for _, list := range []struct {
 		name, flag string
 		values     []string

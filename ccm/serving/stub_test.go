@@ -42,29 +42,22 @@ func emptyCloud() cloudprovider.Interface { return fake.New(fake.WithProviderNam
 // unreachable is an API server that refuses connections: port 1 is reserved and never served here.
 func unreachable() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
 
-// config is that of a Manager that leads at once, and serves on a port of its own on the loopback address.
-func config(t *testing.T) ccm.Config {
-	t.Helper()
+// managerConfig is the configuration of a Manager that leads at once and runs the controllers.
+func managerConfig(controllers ...string) ccm.Config {
 	cfg := ccm.DefaultConfig()
 	cfg.LeaderElection.LeaderElect = false
-	cfg.Controllers = nil
-	cfg.Serving.BindAddress = "127.0.0.1"
-	cfg.Serving.SecurePort = freePort(t)
+	cfg.Controllers = controllers
 	return cfg
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+// anyPort listens on a free port of the loopback address.
+func anyPort(ctx context.Context) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 }
 
-func newManager(t *testing.T, cfg ccm.Config, api *rest.Config, controllers ...ccm.Controller) *ccm.Manager {
+func newManager(t *testing.T, api *rest.Config, controllers ...ccm.Controller) *ccm.Manager {
 	t.Helper()
+	cfg := managerConfig()
 	for _, c := range controllers {
 		cfg.Controllers = append(cfg.Controllers, c.Name)
 	}
@@ -78,9 +71,15 @@ func newManager(t *testing.T, cfg ccm.Config, api *rest.Config, controllers ...c
 	return m
 }
 
-func newServer(t *testing.T, m *ccm.Manager, opts ...serving.Option) *serving.Server {
+// newServer returns a Server on a free port, with a changed default configuration.
+func newServer(t *testing.T, m *ccm.Manager, change func(*serving.Config), opts ...serving.Option) *serving.Server {
 	t.Helper()
-	s, err := serving.New(m, m.Config().Serving, append([]serving.Option{serving.WithLogger(testr.New(t))}, opts...)...)
+	cfg := serving.DefaultConfig()
+	if change != nil {
+		change(&cfg)
+	}
+	opts = append([]serving.Option{serving.WithLogger(testr.New(t)), serving.WithListener(anyPort)}, opts...)
+	s, err := serving.New(m, cfg, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,12 +125,12 @@ func (r *running) stop(t *testing.T, cause error) error {
 }
 
 // serve makes and runs the Server of a new Manager on an API server that is not there. It checks that all of it ends with the test.
-func serve(t *testing.T, change func(*ccm.Config), opts ...serving.Option) *running {
+func serve(t *testing.T, change func(*serving.Config), opts ...serving.Option) *running {
 	t.Helper()
 	return serveFor(t, unreachable(), change, opts...)
 }
 
-func serveFor(t *testing.T, api *rest.Config, change func(*ccm.Config), opts ...serving.Option) *running {
+func serveFor(t *testing.T, api *rest.Config, change func(*serving.Config), opts ...serving.Option) *running {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
@@ -139,13 +138,9 @@ func serveFor(t *testing.T, api *rest.Config, change func(*ccm.Config), opts ...
 }
 
 // serveUnwatched is serveFor in a test that starts other things meanwhile; what is left is found when all tests have ended.
-func serveUnwatched(t *testing.T, api *rest.Config, change func(*ccm.Config), opts ...serving.Option) *running {
+func serveUnwatched(t *testing.T, api *rest.Config, change func(*serving.Config), opts ...serving.Option) *running {
 	t.Helper()
-	cfg := config(t)
-	if change != nil {
-		change(&cfg)
-	}
-	r := run(t, newServer(t, newManager(t, cfg, api), opts...))
+	r := run(t, newServer(t, newManager(t, api), change, opts...))
 	t.Cleanup(func() {
 		if err := r.stop(t, nil); err != nil {
 			t.Errorf("Run: %v", err)

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving"
 )
 
@@ -37,7 +36,7 @@ func TestTLS_WithoutFiles_ServesASelfSignedCertificate(t *testing.T) {
 
 func TestTLS_CertificateDirectory_KeepsWhatItMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
-	use := func(c *ccm.Config) { c.Serving.CertDirectory = dir }
+	use := func(c *serving.Config) { c.CertDirectory = dir }
 	first := shown(t, serve(t, use).Server, "")
 	second := shown(t, serve(t, use).Server, "")
 	if !first.Equal(second) {
@@ -59,9 +58,9 @@ func TestTLS_ChoosesTheCertificateByName(t *testing.T) {
 		return cert + "," + key
 	}
 	main, mainKey := ca.server("main").write(t, dir, "main")
-	s := serve(t, func(c *ccm.Config) {
-		c.Serving.CertFile, c.Serving.KeyFile = main, mainKey
-		c.Serving.SNICertKeys = []string{
+	s := serve(t, func(c *serving.Config) {
+		c.CertFile, c.KeyFile = main, mainKey
+		c.SNICertKeys = []string{
 			file("own", "own.example", "both.example"),
 			file("wild", "wild.example", "*.wild.example"),
 			file("given", "ignored.example") + ":both.example,exact.wild.example,127.0.0.2",
@@ -90,9 +89,9 @@ func TestTLS_WhenFilesChange_NewConnectionsSeeIt(t *testing.T) {
 	dir, ca := t.TempDir(), newAuthority(t, "ca")
 	main, mainKey := ca.server("main-1").write(t, dir, "main")
 	sni, sniKey := ca.server("sni-1", "sni.example").write(t, dir, "sni")
-	s := serve(t, func(c *ccm.Config) {
-		c.Serving.CertFile, c.Serving.KeyFile = main, mainKey
-		c.Serving.SNICertKeys = []string{sni + "," + sniKey}
+	s := serve(t, func(c *serving.Config) {
+		c.CertFile, c.KeyFile = main, mainKey
+		c.SNICertKeys = []string{sni + "," + sniKey}
 	})
 	for serverName, name := range map[string]string{"": "main", "sni.example": "sni"} {
 		if got := shown(t, s.Server, serverName).Subject.CommonName; got != name+"-1" {
@@ -132,13 +131,13 @@ func TestTLS_RestrictsVersionsSuitesAndCurves(t *testing.T) {
 	}
 	upTo12 := func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }
 
-	modern := serve(t, func(c *ccm.Config) { c.Serving.MinTLSVersion = "VersionTLS13" })
+	modern := serve(t, func(c *serving.Config) { c.MinTLSVersion = "VersionTLS13" })
 	if try(modern, upTo12) == nil {
 		t.Error("TLS 1.2 was accepted although 1.3 is the least")
 	}
 
 	// An RSA suite alone: the self-signed certificate must go with it.
-	suite := serve(t, func(c *ccm.Config) { c.Serving.CipherSuites = []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"} })
+	suite := serve(t, func(c *serving.Config) { c.CipherSuites = []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"} })
 	if err := try(suite, upTo12); err != nil {
 		t.Errorf("the one suite that is allowed was refused: %v", err)
 	}
@@ -149,7 +148,7 @@ func TestTLS_RestrictsVersionsSuitesAndCurves(t *testing.T) {
 		t.Error("a suite was accepted that is not allowed")
 	}
 
-	curve := serve(t, func(c *ccm.Config) { c.Serving.CurvePreferences = []int32{int32(tls.CurveP384)} })
+	curve := serve(t, func(c *serving.Config) { c.CurvePreferences = []int32{int32(tls.CurveP384)} })
 	if try(curve, func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519} }) == nil {
 		t.Error("a curve was accepted that is not allowed")
 	}
@@ -162,7 +161,7 @@ func TestTLS_HTTP2CanBeTurnedOff(t *testing.T) {
 	if a := get(t, client(t, nil), serve(t, nil).Server, "/healthz"); a.ProtoMajor != 2 {
 		t.Errorf("by default %s is spoken, want HTTP/2", a.Proto)
 	}
-	off := serve(t, func(c *ccm.Config) { c.Serving.DisableHTTP2 = true })
+	off := serve(t, func(c *serving.Config) { c.DisableHTTP2 = true })
 	if a := get(t, client(t, nil), off.Server, "/healthz"); a.ProtoMajor != 1 {
 		t.Errorf("HTTP/2 is off, yet %s is spoken", a.Proto)
 	}

@@ -38,8 +38,6 @@ func setGeneric(c *cpconfig.CloudControllerManagerConfiguration, cfg ccm.Config)
 	generic.MinResyncPeriod = cfg.MinResyncPeriod
 	generic.ControllerStartInterval = cfg.ControllerStartInterval
 	generic.Controllers = slices.Clone(cfg.Controllers)
-	generic.Debugging.EnableProfiling = cfg.Serving.Profiling
-	generic.Debugging.EnableContentionProfiling = cfg.Serving.ContentionProfiling
 
 	connection := &generic.ClientConnection
 	connection.Kubeconfig = cfg.ClientConnection.Kubeconfig

@@ -18,8 +18,8 @@ func TestComponentConfig_SaysWhatUpstreamsFlagsSay(t *testing.T) {
 	changed := []string{
 		"--cloud-provider=mycloud", "--cloud-config=/etc/cloud.conf", "--cluster-name=blue", "--cluster-cidr=10.0.0.0/8",
 		"--configure-cloud-routes=false", "--use-service-account-credentials", "--allow-untagged-cloud", "--route-reconciliation-period=17s",
-		"--controllers=*,-service-lb-controller", "--min-resync-period=5h", "--controller-start-interval=3s", "--profiling=false",
-		"--contention-profiling", "--kubeconfig=/etc/kube.conf", "--kube-api-content-type=application/json", "--kube-api-qps=33", "--kube-api-burst=44",
+		"--controllers=*,-service-lb-controller", "--min-resync-period=5h", "--controller-start-interval=3s",
+		"--kubeconfig=/etc/kube.conf", "--kube-api-content-type=application/json", "--kube-api-qps=33", "--kube-api-burst=44",
 		"--leader-elect=false", "--leader-elect-lease-duration=25s", "--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=4s",
 		"--leader-elect-resource-name=lock", "--leader-elect-resource-namespace=locks",
 		"--node-status-update-frequency=7m", "--node-monitor-period=9s", "--concurrent-node-lifecycle-syncs=5", "--concurrent-service-syncs=6",
@@ -111,6 +111,7 @@ func readByUpstream(t *testing.T, args []string) cpconfig.CloudControllerManager
 			t.Fatal(err)
 		}
 	}
+	c.Generic.Debugging.EnableProfiling = false // a Manager serves no profiles
 	c.NodeStatusUpdateFrequency = o.NodeStatusUpdateFrequency
 	return c
 }

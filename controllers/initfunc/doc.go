@@ -24,6 +24,7 @@
 //     [WithComponentConfig] for --allocate-node-cidrs and its like.
 //
 // Not set are SecureServing, LoopbackClientConfig, Authentication, Authorization and WebhookSecureServing: a Manager listens on no port.
+// For the same reason Generic.Debugging is off.
 //
 // All clients that the adapter makes for a controller, for its metadata informers and its RESTMapper too, have the
 // identity that ControllerInitContext.ClientName names, or the controller's name if that is empty. An InitFunc may ask the

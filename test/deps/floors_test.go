@@ -32,7 +32,7 @@ var floors = [][]tree{
 	},
 	{
 		{"ccm/ccmtest", []string{"ccm", "provider/fake"}},
-		{"options", []string{"ccm"}},
+		{"options", []string{"ccm", "ccm/serving"}},
 	},
 	{
 		{"ccm/serving", []string{"ccm", "internal"}},

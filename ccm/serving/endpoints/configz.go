@@ -5,18 +5,25 @@ import (
 	"strings"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 // configName is the key of the configuration in /configz. Upstream has one page for all components of a process, by name, out of a
 // registry that is the process's: of two Managers only one could be in it. Here each Manager has its own page of the same shape.
 const configName = "fxccm.dev"
 
-// configOf is what /configz shows. A Config holds paths of files with secrets, and no secrets, but for a password that somebody may
-// have written into the API server's address.
-func configOf(m *ccm.Manager) map[string]ccm.Config {
+// configuration is the value of configName.
+type configuration struct {
+	ccm.Config
+	Serving *servingconfig.Config `json:"serving,omitempty"`
+}
+
+// configOf returns the content of /configz. A configuration holds paths of files with secrets, but
+// no secrets, except for a password that a user may have written into the API server's address.
+func configOf(m *ccm.Manager, serving *servingconfig.Config) map[string]configuration {
 	cfg := m.Config()
 	cfg.ClientConnection.Master = withoutPassword(cfg.ClientConnection.Master)
-	return map[string]ccm.Config{configName: cfg}
+	return map[string]configuration{configName: {cfg, serving}}
 }
 
 func withoutPassword(address string) string {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 // An Option changes what [NewHandler] serves.
@@ -20,6 +21,7 @@ type Option func(*options)
 type options struct {
 	gatherers prometheus.Gatherers
 	profiling bool
+	serving   *servingconfig.Config
 	log       logr.Logger
 }
 
@@ -37,8 +39,14 @@ func WithOnlyGatherers(gatherers ...prometheus.Gatherer) Option {
 
 // WithProfiling says whether to serve /debug/. The default is false: profiles show the inside of
 // the whole process to everyone who may send requests, and recording one costs CPU time. Package
-// ccm/serving passes Config.Serving.Profiling (--profiling).
+// ccm/serving passes its Config.Profiling (--profiling).
 func WithProfiling(on bool) Option { return func(o *options) { o.profiling = on } }
+
+// WithServingConfig adds the configuration of the secure port to /configz, as package ccm/serving
+// does.
+func WithServingConfig(cfg servingconfig.Config) Option {
+	return func(o *options) { o.serving = &cfg }
+}
 
 // WithLogger is where failed checks (V(2)) and inconsistent metrics (V(2)) are told. The default is klog's.
 func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = log } }
@@ -59,7 +67,7 @@ func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
 	newHealth("readyz", m.ReadinessChecks(), o.log).install(mux)
 	mux.Handle("GET /metrics", metrics(o.gatherers, o.log))
 	mux.HandleFunc("GET /statusz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, statusOf(m)) })
-	mux.HandleFunc("GET /configz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, configOf(m)) })
+	mux.HandleFunc("GET /configz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, configOf(m, o.serving)) })
 	if o.profiling {
 		installProfiles(mux)
 		mux.Handle("/debug/controllers/", http.StripPrefix("/debug/controllers", m.DebuggingHandler()))

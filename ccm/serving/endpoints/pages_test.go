@@ -72,7 +72,6 @@ func TestConfigz_ShowsTheConfigurationAndNoSecret(t *testing.T) {
 	m := newManager(t, func(p *ccm.Params) {
 		p.Config.ClusterName = "blue"
 		p.Config.ClientConnection.Master = "https://admin:hunter2@10.0.0.1:6443"
-		p.Config.Serving.KeyFile, p.Config.Serving.CertFile = "/etc/ccm/tls.key", "/etc/ccm/tls.crt"
 	})
 	h := newHandler(m)
 	w := get(h, "/configz")
@@ -81,7 +80,7 @@ func TestConfigz_ShowsTheConfigurationAndNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg, ok := page["fxccm.dev"]
-	if !ok || len(page) != 1 || cfg.ClusterName != "blue" || cfg.Serving.KeyFile != "/etc/ccm/tls.key" || cfg.DrainTimeout != m.Config().DrainTimeout {
+	if !ok || len(page) != 1 || cfg.ClusterName != "blue" || cfg.DrainTimeout != m.Config().DrainTimeout {
 		t.Errorf("/configz does not show the configuration: %s", w.Body)
 	}
 	for _, path := range []string{"/configz", "/statusz"} {
@@ -141,7 +140,7 @@ func TestMetrics_JoinsUpstreamsWithTheHosts(t *testing.T) {
 }
 
 func TestProfiles_AreServedOnlyIfAskedFor(t *testing.T) {
-	m := newManager(t, func(p *ccm.Params) { p.Config.Serving.Profiling = true }) // it is of the secure port
+	m := newManager(t, nil)
 	for _, path := range []string{"/debug/pprof/heap", "/debug/pprof/", "/debug/controllers/x/"} {
 		if code := get(newHandler(m), path).Code; code != http.StatusNotFound {
 			t.Errorf("nothing was asked for, yet GET %s is %d", path, code)

@@ -34,7 +34,7 @@ func main() {
 	app := fx.New(
 		ccm.Module,
 		serving.Module,
-		fx.Supply(config),
+		fx.Supply(config.Config, config.Serving),
 		fx.Provide(ccm.AsProvider(func() ccm.Provider { return ccm.Provider{Name: "fake", New: openCloud} })),
 		openstack.Module(),
 		// Its metrics are served beside Kubernetes' own, as upstream's command serves them.
@@ -48,17 +48,17 @@ func main() {
 	app.Run()
 }
 
-func parse(args []string) (ccm.Config, error) {
+func parse(args []string) (options.Configuration, error) {
 	flags := pflag.NewFlagSet("fxccm", pflag.ContinueOnError)
 	opts := options.New()
 	if err := opts.AddFlags(flags); err != nil {
-		return ccm.Config{}, err
+		return options.Configuration{}, err
 	}
 	if err := flags.Parse(args); err != nil {
-		return ccm.Config{}, err
+		return options.Configuration{}, err
 	}
 	completed, err := opts.Complete()
-	return completed.Config, err
+	return completed.Configuration, err
 }
 
 // openCloud is called once a term.

@@ -46,7 +46,7 @@ type settings struct {
 	fault           fault
 }
 
-func parse(args []string) (config ccm.Config, s settings, err error) {
+func parse(args []string) (config options.Configuration, s settings, err error) {
 	opts := options.New()
 	flags := pflag.NewFlagSet("host", pflag.ContinueOnError)
 	for _, group := range opts.Flags().FlagSets {
@@ -60,7 +60,7 @@ func parse(args []string) (config ccm.Config, s settings, err error) {
 		return config, s, err
 	}
 	completed, err := opts.Complete()
-	return completed.Config, s, err
+	return completed.Configuration, s, err
 }
 
 // run is what a small host does: it starts the app, waits until it is asked to stop, and stops it.
@@ -72,14 +72,14 @@ func run(args []string) (code int, _ error) {
 	log := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil))
 	klog.SetLogger(log)
 	app := fx.New(
-		fx.Supply(config, s),
+		fx.Supply(config.Config, config.Serving, s),
 		fx.Supply(fx.Annotate(log)),
 		fx.Provide(newRESTConfig),
 		ccm.Module,
 		serving.Module,
 		fx.Provide(ccm.AsProvider(newProvider)),
 		sharedInformers(s),
-		fx.StopTimeout(config.DrainTimeout.Duration+5*time.Second),
+		fx.StopTimeout(config.Config.DrainTimeout.Duration+5*time.Second),
 		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
 	)
 	start, cancelStart := context.WithTimeout(context.Background(), app.StartTimeout())

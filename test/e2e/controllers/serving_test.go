@@ -42,7 +42,7 @@ func TestServing_ScraperWithATokenIsReviewedByTheAPIServer(t *testing.T) {
 // serve opens a secure port of the Manager until the test ends.
 func serve(t *testing.T, m *ccm.Manager) (address string) {
 	t.Helper()
-	server, err := serving.New(m, m.Config().Serving, serving.WithListener(func(ctx context.Context) (net.Listener, error) {
+	server, err := serving.New(m, serving.DefaultConfig(), serving.WithListener(func(ctx context.Context) (net.Listener, error) {
 		return (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	}))
 	if err != nil {
