@@ -9,7 +9,8 @@ import (
 	"github.com/fxccm/fxccm/options"
 )
 
-// Each mistake is made on the command line, then in a file; the answer is one sentence that names where.
+// Each mistake is made on the command line, then in a file; the answer is one sentence that names
+// where.
 func TestBadValue_OneSentenceNamesTheFlagOrTheField(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  string // separated by blanks

@@ -12,33 +12,35 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// Completed is what a command line says.
+// Completed is the result of a command line.
 type Completed struct {
-	// Configuration is complete and valid, except for the names of controllers, which only [ccm.New]
-	// knows, and the files of the secure port, which serving.New reads.
+	// Configuration is complete and valid, except for the names of controllers, which only
+	// [ccm.New] knows, and the files of the secure port, which serving.New reads.
 	Configuration
 
-	// FeatureGates are those given with --feature-gates; see [ParseFeatureGates] for how to apply them.
+	// FeatureGates has the gates of --feature-gates; see [ParseFeatureGates] for how to apply them.
 	FeatureGates map[string]bool
 
-	// Warnings are sentences for the log, each about a flag that was given and has no effect.
+	// Warnings are sentences for the log, each about a flag without effect.
 	Warnings []string
 }
 
-// Complete puts the flags, the file that --config names and the defaults together, and validates the
-// whole. Call it when the flags have been parsed; it does not change the Options. The error has one
-// sentence for each thing at fault, naming the flag, or the file and the field; errors.As finds a
-// *[ccm.ConfigError] in it when a value is out of range.
+// Complete merges the flags, the file of --config and the defaults, and validates the result. Call
+// it after the flags have been parsed; it does not change the Options. The error has one sentence
+// for each invalid value, with the flag, or the file and the field; errors.As finds a
+// *[ccm.ConfigError] in it if a value is out of range.
 func (o *Options) Complete() (Completed, error) {
 	cfg, err := o.merge()
 	if err != nil {
 		return Completed{}, err
 	}
-	warnings, refusals := o.settle()
+	warnings, refusals := o.checkUnused()
 	if err := errors.Join(append(refusals, o.validate(cfg)...)...); err != nil {
 		return Completed{}, err
 	}
-	return Completed{Configuration: cfg, FeatureGates: maps.Clone(o.featureGates), Warnings: warnings}, nil
+	return Completed{
+		Configuration: cfg, FeatureGates: maps.Clone(o.featureGates), Warnings: warnings,
+	}, nil
 }
 
 // merge lets the file override the defaults, and the flags given override the file.
@@ -58,8 +60,8 @@ func (o *Options) merge() (Configuration, error) {
 	return cfg, nil
 }
 
-// settle says what becomes of flags that set nothing.
-func (o *Options) settle() (warnings []string, refusals []error) {
+// checkUnused returns warnings and errors for flags that set nothing.
+func (o *Options) checkUnused() (warnings []string, refusals []error) {
 	differences := map[string]Difference{}
 	for _, d := range Differences() {
 		differences[d.Flag] = d
@@ -72,20 +74,23 @@ func (o *Options) settle() (warnings []string, refusals []error) {
 		value := b.flag.Value.String()
 		switch d := differences[b.spec.name]; {
 		case d.Kind == Ignored:
-			warnings = append(warnings, fmt.Sprintf("--%s has no effect: %s", b.flag.Name, binding{prefix: prefix}.text(d.Why)))
+			why := binding{prefix: prefix}.text(d.Why)
+			warnings = append(warnings, fmt.Sprintf("--%s has no effect: %s", b.flag.Name, why))
 		case d.Kind == Refused && value != b.flag.DefValue && !slices.Contains(d.Accepted, value):
-			refusals = append(refusals, fmt.Errorf("--%s=%s is not supported: %s", b.flag.Name, value, d.Why))
+			refusals = append(refusals,
+				fmt.Errorf("--%s=%s is not supported: %s", b.flag.Name, value, d.Why))
 		}
 	}
 	for _, gate := range featureGates() {
 		if _, given := o.featureGates[gate.name]; given && gate.ignored != "" {
-			warnings = append(warnings, fmt.Sprintf("feature gate %s has no effect: %s", gate.name, gate.ignored))
+			warnings = append(warnings,
+				fmt.Sprintf("feature gate %s has no effect: %s", gate.name, gate.ignored))
 		}
 	}
 	return warnings, refusals
 }
 
-// validate says of each value that is out of range where it was given.
+// validate returns an error for each value out of range, with its source.
 func (o *Options) validate(cfg Configuration) []error {
 	err := cfg.Validate()
 	var invalid *ccm.ConfigError
@@ -102,7 +107,7 @@ func (o *Options) validate(cfg Configuration) []error {
 	return errs
 }
 
-// source is where the value at path came from: its flag, if that was given or there is no file.
+// source returns the origin of the value at path: its flag, if the flag was given or no file was.
 func (o *Options) source(path string) string {
 	path, _, _ = strings.Cut(path, "[")
 	paths := leaves(&o.Configuration)
@@ -121,7 +126,7 @@ func (o *Options) source(path string) string {
 	return source
 }
 
-// valueError is a *ccm.ConfigError of one field, told in terms of what the user typed.
+// valueError is a *ccm.ConfigError of one field, with the source of the value.
 type valueError struct {
 	source string
 	field  *field.Error

@@ -11,8 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// decoder sets the fields of a struct from YAML. It goes on after an error, so that a file can be put
-// right in one go. It is stricter than the YAML library, which reads 1.7 into an integer and 5 into a string.
+// decoder sets the fields of a struct from YAML. It continues after an error, so that one run
+// reports all errors of a file. It is stricter than the YAML library, which reads 1.7 into an
+// integer and 5 into a string.
 type decoder struct{ errs []error }
 
 func (d *decoder) fail(node *yaml.Node, format string, args ...any) {
@@ -41,7 +42,7 @@ func (d *decoder) section(path string, node *yaml.Node, v reflect.Value) {
 		path := child(path, key.Value)
 		switch first := lines[key.Value]; {
 		case !ok:
-			d.fail(key, "unknown field %.80q: there are %s", path, strings.Join(known, ", "))
+			d.fail(key, "unknown field %.80q: known are %s", path, strings.Join(known, ", "))
 		case first != 0:
 			d.fail(key, "%s: given twice, first in line %d", path, first)
 		case isSection(field):
@@ -72,13 +73,14 @@ func (d *decoder) value(path string, node *yaml.Node, v reflect.Value) {
 	list := reflect.MakeSlice(v.Type(), len(node.Content), len(node.Content))
 	for i, item := range node.Content {
 		if item = resolve(item); !setScalar(list.Index(i), item) {
-			d.fail(item, "%s[%d]: want %s, got %s", path, i, wanted(v.Type().Elem()), describe(item))
+			d.fail(item, "%s[%d]: want %s, got %s",
+				path, i, wanted(v.Type().Elem()), describe(item))
 		}
 	}
 	v.Set(list)
 }
 
-// setScalar says whether the node is of v's type and in its range.
+// setScalar reports whether the node has v's type and is in its range.
 func setScalar(v reflect.Value, node *yaml.Node) bool {
 	if node.Kind != yaml.ScalarNode {
 		return false
@@ -103,7 +105,8 @@ func setScalar(v reflect.Value, node *yaml.Node) bool {
 		return true
 	case *float32:
 		var n float64
-		if tag != "!!int" && tag != "!!float" || node.Decode(&n) != nil || math.IsNaN(n) || math.IsInf(n, 0) || v.OverflowFloat(n) {
+		isNumber := (tag == "!!int" || tag == "!!float") && node.Decode(&n) == nil
+		if !isNumber || math.IsNaN(n) || math.IsInf(n, 0) || v.OverflowFloat(n) {
 			return false
 		}
 		*p = float32(n)
@@ -145,10 +148,12 @@ func describe(node *yaml.Node) string {
 	}
 }
 
-func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" }
+func isNull(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null"
+}
 
-// resolve follows an alias to its anchor. What is there may hold the alias, but the depth of a walk is
-// that of the struct.
+// resolve follows an alias to its anchor. An anchor that contains its own alias does not loop,
+// because the decoder goes no deeper than the struct.
 func resolve(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias

@@ -1,7 +1,8 @@
-// Package options reads a [ccm.Config] and a serving.Config from the command line and from a YAML file.
+// Package options reads a [ccm.Config] and a serving.Config from the command line and from a YAML
+// file.
 //
-// The flags are those of upstream's cloud-controller-manager: same names, meanings and defaults, but for
-// what [Differences] lists. A host with flags of its own gives ours a prefix:
+// The flags are those of upstream's cloud-controller-manager: same names, meanings and defaults,
+// except for [Differences]. A host with flags of its own gives ours a prefix:
 //
 //	opts := options.New()
 //	err := opts.AddFlags(cmd.Flags(), options.WithPrefix("ccm-")) // --ccm-leader-elect, …
@@ -9,11 +10,11 @@
 //	completed, err := opts.Complete() // after the flags have been parsed
 //	fx.Supply(completed.Config, completed.Serving)
 //
-// A value is taken from the first of these that gives it: a flag on the command line, the file that
-// --config names, the [Options], [DefaultConfiguration].
+// The first source that sets a value wins: a flag on the command line, the file that --config
+// names, the [Options], [DefaultConfiguration].
 //
-// The package registers nothing, prints nothing, and sets no process-wide feature gate. Logging flags are
-// the program's: component-base binds them.
+// The package registers nothing, prints nothing, and sets no process-wide feature gate. Logging
+// flags belong to the program: component-base binds them.
 package options
 
 //go:generate env UPDATE_DOCS=1 go test -count=1 -run ^TestFlagsPage_IsUpToDate$ .

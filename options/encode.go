@@ -16,7 +16,8 @@ func encodeSection(path string, v reflect.Value) (*yaml.Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		mapping.Content = append(mapping.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, value)
+		key := &yaml.Node{Kind: yaml.ScalarNode, Value: name}
+		mapping.Content = append(mapping.Content, key, value)
 	}
 	return mapping, nil
 }
@@ -39,7 +40,7 @@ func encodeMember(path string, v reflect.Value) (*yaml.Node, error) {
 	return &node, nil
 }
 
-// isBinary says whether the YAML library made base64 of a string that is not text.
+// isBinary reports whether the YAML library encoded a string that is not text as base64.
 func isBinary(node *yaml.Node) bool {
 	if node.ShortTag() == "!!binary" {
 		return true

@@ -13,26 +13,26 @@ import (
 // featureGate is a gate that k8s.io/controller-manager/pkg/features/register registers.
 type featureGate struct {
 	name, meaning string
-	// refused says why the gate cannot be turned on, ignored why it has no effect.
+	// refused explains why the gate cannot be enabled, ignored why it has no effect.
 	refused, ignored string
 }
 
-// featureGates lists the gates that --feature-gates takes. All are off by default, as upstream.
+// featureGates lists the gates of --feature-gates. All are off by default, like upstream.
 func featureGates() []featureGate {
 	return []featureGate{
 		{
 			name:    string(features.CloudControllerManagerWatchBasedRoutesReconciliation),
-			meaning: "Routes are reconciled when nodes change, not by the clock.",
+			meaning: "Routes are reconciled when nodes change, not periodically.",
 		},
 		{
 			name:    string(features.CloudControllerManagerWebhook),
-			meaning: "Cannot be turned on.",
+			meaning: "Cannot be enabled.",
 			refused: "webhooks are not served",
 		},
 		{
 			name:    string(features.ControllerManagerReleaseLeaderElectionLockOnExit),
 			meaning: "No effect.",
-			ignored: "the lease is always released once the term has drained",
+			ignored: "the lease is always released after the term has drained",
 		},
 	}
 }
@@ -45,12 +45,12 @@ func gatesHelp() string {
 	return strings.Join(known, " ")
 }
 
-// ParseFeatureGates reads a list like "A=true,B=false", the value of --feature-gates. It returns what the
-// list gives and no more; of a gate given twice the last counts. The error names the gate at fault:
-// unknown, not a boolean, or one that cannot be turned on.
+// ParseFeatureGates reads a list like "A=true,B=false", the value of --feature-gates. It returns
+// only the gates of the list; if a gate is repeated, the last value wins. The error names the gate
+// that is unknown, has no boolean value, or cannot be enabled.
 //
-// Gates are the process's (k8s.io/apiserver/pkg/util/feature), so only a program may set them, before it
-// starts a Manager:
+// Gates belong to the process (k8s.io/apiserver/pkg/util/feature), so only a program may set them,
+// before it starts a Manager:
 //
 //	utilfeature.DefaultMutableFeatureGate.SetFromMap(completed.FeatureGates)
 func ParseFeatureGates(list string) (map[string]bool, error) {
@@ -62,7 +62,8 @@ func ParseFeatureGates(list string) (map[string]bool, error) {
 		name, value, found := strings.Cut(pair, "=")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		if !found {
-			return nil, fmt.Errorf("feature gate %q has no value: give %s=true or %s=false", name, name, name)
+			return nil, fmt.Errorf("feature gate %q has no value: write %s=true or %s=false",
+				name, name, name)
 		}
 		gate, err := knownGate(name)
 		if err != nil {
@@ -70,10 +71,10 @@ func ParseFeatureGates(list string) (map[string]bool, error) {
 		}
 		on, err := strconv.ParseBool(value)
 		if err != nil {
-			return nil, fmt.Errorf("feature gate %s is set to %q: give true or false", name, value)
+			return nil, fmt.Errorf("feature gate %s is set to %q: write true or false", name, value)
 		}
 		if on && gate.refused != "" {
-			return nil, fmt.Errorf("feature gate %s cannot be turned on: %s", name, gate.refused)
+			return nil, fmt.Errorf("feature gate %s cannot be enabled: %s", name, gate.refused)
 		}
 		gates[name] = on
 	}
@@ -88,10 +89,11 @@ func knownGate(name string) (featureGate, error) {
 		}
 		known = append(known, gate.name)
 	}
-	return featureGate{}, fmt.Errorf("unknown feature gate %q: known are %s", name, strings.Join(known, ", "))
+	return featureGate{}, fmt.Errorf("unknown feature gate %q: known are %s",
+		name, strings.Join(known, ", "))
 }
 
-// gatesValue is --feature-gates; a flag given again adds to it.
+// gatesValue is --feature-gates; a repeated flag adds gates.
 type gatesValue struct{ gates *map[string]bool }
 
 func (v gatesValue) Set(list string) error {
@@ -109,7 +111,7 @@ func (v gatesValue) Set(list string) error {
 func (v gatesValue) Type() string { return "mapStringBool" }
 
 func (v gatesValue) String() string {
-	if v.gates == nil { // pflag asks the zero value too
+	if v.gates == nil { // pflag calls it on the zero value too
 		return ""
 	}
 	var pairs []string

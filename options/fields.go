@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// members yields the name in YAML and the value of each field of a struct, in the order of its
-// declaration; those of an inlined struct stand in its place.
+// members yields the YAML name and the value of each field of a struct in the order of declaration,
+// with the fields of an inlined struct in its place.
 func members(v reflect.Value) iter.Seq2[string, reflect.Value] {
 	return func(yield func(string, reflect.Value) bool) {
 		for i := range v.NumField() {
@@ -29,12 +29,13 @@ func members(v reflect.Value) iter.Seq2[string, reflect.Value] {
 	}
 }
 
-// isSection says whether a field groups others. A metav1.Duration is a struct, but a value.
+// isSection reports whether a field groups others. A metav1.Duration is a struct, but a value.
 func isSection(v reflect.Value) bool {
 	return v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[metav1.Duration]()
 }
 
-// leaves returns the path of every value of a Configuration, such as node.concurrentSyncs, by its address.
+// leaves maps the address of every value of a Configuration to its path, such as
+// node.concurrentSyncs.
 func leaves(cfg *Configuration) map[any]string {
 	paths := map[any]string{}
 	var walk func(path string, v reflect.Value)

@@ -10,12 +10,12 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// Options is the command line of one Manager. Get one from [New], bind it with [Options.AddFlags] or
-// [Options.Flags], parse, and call [Options.Complete]. It is not safe for concurrent use.
+// Options is the command line of one Manager. Get one from [New], bind it with [Options.AddFlags]
+// or [Options.Flags], parse, and call [Options.Complete]. It is not safe for concurrent use.
 type Options struct {
-	// Configuration holds the defaults of the flags until they are bound, and the values of the flags
-	// after they are parsed. A host may change it before it binds them. It does not include the file
-	// given with --config: [Options.Complete] returns the whole.
+	// Configuration holds the defaults of the flags until they are bound, and the values of the
+	// flags after they are parsed. A host may change it before it binds them. It does not include
+	// the file given with --config: [Options.Complete] returns the whole.
 	Configuration
 
 	configFile   string
@@ -32,7 +32,7 @@ type boundFlag struct {
 // New returns Options with the values of [DefaultConfiguration].
 func New() *Options { return &Options{Configuration: DefaultConfiguration()} }
 
-// FlagOption changes how flags are bound.
+// FlagOption configures the binding of flags.
 type FlagOption func(*binding)
 
 type binding struct {
@@ -40,7 +40,7 @@ type binding struct {
 	controllers []string
 }
 
-// WithPrefix puts prefix, such as "ccm-", before the name of every flag, so that a host keeps its own
+// WithPrefix adds a prefix, such as "ccm-", to the name of every flag, so that a host keeps its own
 // --leader-elect. Default "".
 func WithPrefix(prefix string) FlagOption {
 	return func(b *binding) { b.prefix = prefix }
@@ -53,7 +53,8 @@ func WithControllers(names ...string) FlagOption {
 
 func newBinding(opts []FlagOption) binding {
 	b := binding{controllers: []string{
-		names.CloudNodeController, names.CloudNodeLifecycleController, names.ServiceLBController, names.NodeRouteController,
+		names.CloudNodeController, names.CloudNodeLifecycleController,
+		names.ServiceLBController, names.NodeRouteController,
 	}}
 	for _, opt := range opts {
 		opt(&b)
@@ -61,10 +62,10 @@ func newBinding(opts []FlagOption) binding {
 	return b
 }
 
-// text puts the prefix before the flags that a text speaks of.
+// text adds the prefix to the flags in a text.
 func (b binding) text(s string) string { return strings.ReplaceAll(s, "--", "--"+b.prefix) }
 
-// AddFlags adds every flag to fs. It returns an error, and adds nothing, if fs already has one of them.
+// AddFlags adds every flag to fs. If fs already has one of them, it adds none and returns an error.
 func (o *Options) AddFlags(fs *pflag.FlagSet, opts ...FlagOption) error {
 	b := newBinding(opts)
 	sets, bound := o.bind(b)
@@ -76,7 +77,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet, opts ...FlagOption) error {
 	}
 	if len(taken) > 0 {
 		slices.Sort(taken)
-		return fmt.Errorf("options: the flag set %q already has %s: bind the cloud controller manager's flags under a prefix (options.WithPrefix) other than %q",
+		return fmt.Errorf("options: the flag set %q already has %s: "+
+			"use a prefix (options.WithPrefix) other than %q",
 			fs.Name(), strings.Join(taken, ", "), b.prefix)
 	}
 	for _, name := range sets.Order {
@@ -87,8 +89,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet, opts ...FlagOption) error {
 }
 
 // Flags returns every flag in upstream's named groups, for a help text in sections
-// (cliflag.PrintSections). The caller adds the groups to the set that it parses; pflag's AddFlagSet drops
-// a flag whose name is taken without a word, so [Options.AddFlags] is the safer way.
+// (cliflag.PrintSections). The caller adds the groups to its flag set. [Options.AddFlags] is safer,
+// because pflag's AddFlagSet silently drops a flag whose name is in use.
 func (o *Options) Flags(opts ...FlagOption) cliflag.NamedFlagSets {
 	sets, bound := o.bind(newBinding(opts))
 	o.bound = append(o.bound, bound...)
@@ -99,7 +101,7 @@ func (o *Options) bind(b binding) (cliflag.NamedFlagSets, []boundFlag) {
 	sets := cliflag.NamedFlagSets{FlagSets: map[string]*pflag.FlagSet{}}
 	var bound []boundFlag
 	for _, group := range flagTable(b.controllers) {
-		// NamedFlagSets.FlagSet would make a set that exits the process when parsing fails.
+		// NamedFlagSets.FlagSet would create a set that exits the process on a parse error.
 		set := pflag.NewFlagSet(group.name, pflag.ContinueOnError)
 		for _, spec := range group.flags {
 			name := b.prefix + spec.name

@@ -116,7 +116,7 @@ func TestComplete_FlagWinsOverFile_FileOverHost_HostOverDefault(t *testing.T) {
 		t.Errorf("the host's own default is lost: cluster name %q", cfg.ClusterName)
 	}
 	if want := ccm.DefaultConfig().NodeLifecycle; cfg.NodeLifecycle != want {
-		t.Errorf("nobody gave node lifecycle, got %+v", cfg.NodeLifecycle)
+		t.Errorf("no source sets node lifecycle, got %+v", cfg.NodeLifecycle)
 	}
 	if again, err := o.Complete(); err != nil || !equal(again.Configuration, got.Configuration) {
 		t.Errorf("a second Complete differs: %+v, %v", again.Configuration, err)
@@ -143,7 +143,7 @@ func TestWithPrefix_EveryFlagHasIt_AndHelpSpeaksOfThatName(t *testing.T) {
 			t.Errorf("--%s has no prefix", f.Name)
 		}
 		if strings.Contains(strings.ReplaceAll(f.Usage, "--ccm-", ""), "--") {
-			t.Errorf("the help of --%s speaks of a flag without prefix: %s", f.Name, f.Usage)
+			t.Errorf("the help of --%s names a flag without prefix: %s", f.Name, f.Usage)
 		}
 	})
 	if err := fs.Parse([]string{"--leader-elect", "--ccm-leader-elect=false"}); err != nil {
@@ -270,8 +270,8 @@ func TestFeatureGates_AreReturnedAndAddUp(t *testing.T) {
 func TestFeatureGates_WhenWrong_OneSentenceSaysWhy(t *testing.T) {
 	for value, want := range map[string]string{
 		"NoSuchGate=true":                     `unknown feature gate "NoSuchGate": known are CloudControllerManagerWatchBasedRoutesReconciliation, CloudControllerManagerWebhook`,
-		"CloudControllerManagerWebhook=true":  "CloudControllerManagerWebhook cannot be turned on: webhooks are not served",
-		"CloudControllerManagerWebhook=maybe": `CloudControllerManagerWebhook is set to "maybe": give true or false`,
+		"CloudControllerManagerWebhook=true":  "CloudControllerManagerWebhook cannot be enabled: webhooks are not served",
+		"CloudControllerManagerWebhook=maybe": `CloudControllerManagerWebhook is set to "maybe": write true or false`,
 		"CloudControllerManagerWebhook":       `"CloudControllerManagerWebhook" has no value`,
 		"=true":                               `unknown feature gate ""`,
 	} {

@@ -93,7 +93,7 @@ func TestFlags_AreUpstreamsButForDeclaredDifferences(t *testing.T) {
 	}
 	for name := range declared {
 		if _, ok := ours[name]; !ok {
-			t.Errorf("Differences speaks of --%s, which does not exist", name)
+			t.Errorf("Differences names --%s, which does not exist", name)
 		}
 	}
 }

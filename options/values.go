@@ -11,9 +11,11 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// This file binds upstream's flag types to fields whose Go type is another.
+// This file binds upstream's flag types to fields of other Go types.
 
-func durationVar(set *pflag.FlagSet, p *metav1.Duration, name string, value metav1.Duration, usage string) {
+func durationVar(
+	set *pflag.FlagSet, p *metav1.Duration, name string, value metav1.Duration, usage string,
+) {
 	set.DurationVar(&p.Duration, name, value.Duration, usage)
 }
 
@@ -44,7 +46,7 @@ func ipVar(set *pflag.FlagSet, p *string, name, value, usage string) {
 
 type ipValue string
 
-// Set keeps the default when given nothing, as pflag does.
+// Set keeps the default for an empty value, like pflag.
 func (v *ipValue) Set(s string) error {
 	if s == "" {
 		return nil
@@ -59,7 +61,7 @@ func (v *ipValue) Set(s string) error {
 func (v *ipValue) Type() string   { return "ip" }
 func (v *ipValue) String() string { return string(*v) }
 
-// certKeysVar is a list of "cert,key" or "cert,key:name,name", one a flag.
+// certKeysVar is a list of "cert,key" or "cert,key:name,name", one for each flag.
 func certKeysVar(set *pflag.FlagSet, p *[]string, name string, value []string, usage string) {
 	*p = value
 	set.Var(&certKeysValue{pairs: p}, name, usage)
@@ -70,7 +72,7 @@ type certKeysValue struct {
 	given bool
 }
 
-// Set replaces the default the first time, and adds to it from then on.
+// Set replaces the default at the first call, and appends after that.
 func (v *certKeysValue) Set(s string) error {
 	var pair cliflag.NamedCertKey
 	if err := pair.Set(s); err != nil {
@@ -84,7 +86,7 @@ func (v *certKeysValue) Set(s string) error {
 }
 func (v *certKeysValue) Type() string { return "namedCertKey" }
 func (v *certKeysValue) String() string {
-	if v.pairs == nil { // pflag asks the zero value too
+	if v.pairs == nil { // pflag calls it on the zero value too
 		return "[]"
 	}
 	return "[" + strings.Join(*v.pairs, ";") + "]"

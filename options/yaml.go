@@ -64,11 +64,11 @@ func LoadFile(path string) (Configuration, error) { return loadOnto(DefaultConfi
 //	apiVersion: fxccm.dev/v1alpha1
 //	kind: CloudControllerManagerConfiguration
 //
-// and gives fields of [ccm.Config], and below "serving" those of serving.Config, by their JSON names. A
-// field that is absent or null keeps its default; a list replaces the default list.
+// and gives fields of [ccm.Config], and below "serving" those of serving.Config, by their JSON
+// names. A field that is absent or null keeps its default; a list replaces the default list.
 //
-// Decode is strict: a field that is unknown, given twice or of another type is an error that names line
-// and field. It does not say whether values are in range: [Configuration.Validate] does.
+// Decode is strict: an unknown field, a repeated field or a wrong type is an error that names line
+// and field. Decode does not check ranges: [Configuration.Validate] does.
 func Decode(data []byte) (Configuration, error) { return decodeOnto(DefaultConfiguration(), data) }
 
 func loadOnto(cfg Configuration, path string) (Configuration, error) {
@@ -91,9 +91,10 @@ func decodeOnto(cfg Configuration, data []byte) (Configuration, error) {
 	doc := document{Configuration: cfg}
 	var d decoder
 	d.section("", root, reflect.ValueOf(&doc).Elem())
-	// In a file that is something else, every field would be unknown.
+	// In a file of another kind, every field would be unknown.
 	if doc.APIVersion != APIVersion || doc.Kind != Kind {
-		return Configuration{}, fmt.Errorf("apiVersion is %.80q and kind is %.80q: want %s and %s", doc.APIVersion, doc.Kind, APIVersion, Kind)
+		return Configuration{}, fmt.Errorf("apiVersion is %.80q and kind is %.80q: want %s and %s",
+			doc.APIVersion, doc.Kind, APIVersion, Kind)
 	}
 	if err := errors.Join(d.errs...); err != nil {
 		return Configuration{}, err
@@ -107,26 +108,30 @@ func parse(data []byte) (*yaml.Node, error) {
 	var first, second yaml.Node
 	switch err := documents.Decode(&first); {
 	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("empty: it must start with apiVersion: %s and kind: %s", APIVersion, Kind)
+		return nil, fmt.Errorf("empty: it must start with apiVersion: %s and kind: %s",
+			APIVersion, Kind)
 	case err != nil:
 		return nil, fmt.Errorf("not YAML: %w", err)
 	}
 	switch err := documents.Decode(&second); {
 	case err == nil:
-		return nil, fmt.Errorf("line %d: a second document starts: only one is possible", second.Line)
+		return nil, fmt.Errorf("line %d: a second document starts: only one is allowed",
+			second.Line)
 	case !errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("not YAML: %w", err)
 	}
 	if len(first.Content) != 1 || first.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("not a mapping: it must start with apiVersion: %s and kind: %s", APIVersion, Kind)
+		return nil, fmt.Errorf("not a mapping: it must start with apiVersion: %s and kind: %s",
+			APIVersion, Kind)
 	}
 	return first.Content[0], nil
 }
 
-// Encode writes every field of cfg as YAML that [Decode] reads back. Nothing in a Configuration is secret: it
-// names files and does not hold what is in them.
+// Encode writes every field of cfg as YAML that [Decode] reads. A Configuration has no secrets: it
+// has the names of files, not their content.
 func Encode(cfg Configuration) ([]byte, error) {
-	root, err := encodeSection("", reflect.ValueOf(document{APIVersion: APIVersion, Kind: Kind, Configuration: cfg}))
+	doc := document{APIVersion: APIVersion, Kind: Kind, Configuration: cfg}
+	root, err := encodeSection("", reflect.ValueOf(doc))
 	if err != nil {
 		return nil, fmt.Errorf("encode configuration: %w", err)
 	}

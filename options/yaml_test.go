@@ -62,8 +62,8 @@ func TestDecode_FollowsAnchors(t *testing.T) {
 
 func TestDecode_WhenWrong_SaysLineFieldAndWhatIsWanted(t *testing.T) {
 	for name, c := range map[string]struct{ yaml, want string }{
-		"unknown field":          {header + "clusterNam: x", `line 3: unknown field "clusterNam": there are apiVersion, kind, clusterName, `},
-		"unknown nested field":   {header + "node:\n  concurrentSync: 1", `line 4: unknown field "node.concurrentSync": there are concurrentSyncs, concurrentStatusUpdates, statusUpdateFrequency`},
+		"unknown field":          {header + "clusterNam: x", `line 3: unknown field "clusterNam": known are apiVersion, kind, clusterName, `},
+		"unknown nested field":   {header + "node:\n  concurrentSync: 1", `line 4: unknown field "node.concurrentSync": known are concurrentSyncs, concurrentStatusUpdates, statusUpdateFrequency`},
 		"field in another case":  {header + "clustername: x", `line 3: unknown field "clustername"`},
 		"merge key":              {header + "node: {<<: {concurrentSyncs: 1}}", `line 3: unknown field "node.<<"`},
 		"duplicate":              {header + "clusterName: a\nclusterName: b", "line 4: clusterName: given twice, first in line 3"},
@@ -95,7 +95,7 @@ func TestDecode_WhenWrong_SaysLineFieldAndWhatIsWanted(t *testing.T) {
 		"only comments":          {"# nothing\n", "empty: it must start with"},
 		"a scalar":               {"hello", "not a mapping: it must start with"},
 		"not YAML":               {header + "\tnode: 1", "not YAML: yaml: line "},
-		"two documents":          {header + "---\n" + header, "line 3: a second document starts: only one is possible"},
+		"two documents":          {header + "---\n" + header, "line 3: a second document starts: only one is allowed"},
 		"broken second document": {header + "---\n{", "not YAML: yaml: line "},
 	} {
 		t.Run(name, func(t *testing.T) {

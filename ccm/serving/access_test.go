@@ -145,7 +145,7 @@ func TestAccess_WhenReviewsAreForbidden_SaysWhatRBACLacks(t *testing.T) {
 			t.Errorf("a stranger gets to know what the API server said: %s", a.body)
 		}
 	}
-	// Open paths ask nobody, whatever a probe carries.
+	// Open paths need no review, even if a probe carries a token.
 	get(t, c, r.Server, "/healthz", bearer("good")).wants(t, http.StatusOK, "ok")
 
 	v.change(func() { v.forbid, v.tokens, v.mayRead = false, map[string]string{"good": "alice"}, []string{"alice"} })
@@ -202,7 +202,7 @@ func TestAccess_ByClientCertificate(t *testing.T) {
 	v.change(func() { v.forbid = true })
 	get(t, with(ca.client("root", "system:masters")), r.Server, "/metrics").wants(t, http.StatusOK, "")
 
-	// A server's certificate is none for clients, and an expired one is none at all.
+	// Server certificates and expired certificates do not authenticate a client.
 	server := ca.issue("alice", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })
 	get(t, with(server), r.Server, "/metrics").wants(t, http.StatusUnauthorized, "")
 	expired := ca.issue("alice", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
@@ -235,7 +235,7 @@ func TestAccess_ByFrontProxy(t *testing.T) {
 
 	// Headers are worth nothing without the proxy's certificate.
 	for name, c := range map[string]*http.Client{
-		"nobody":                     client(t, nil),
+		"no certificate":             client(t, nil),
 		"a client":                   client(t, clients.client("front-proxy").presents(t)),
 		"a proxy of another name":    client(t, ca.client("imposter").presents(t)),
 		"a client of another's name": client(t, clients.client("bob").presents(t)),
@@ -314,7 +314,8 @@ func equalJSON(t *testing.T, a, b any) bool {
 	return string(left) == string(right)
 }
 
-// The cache of tokens asks on when a caller has gone. A stop must neither wait for that nor leave it behind.
+// The cache of tokens asks on when a caller has gone. A stop must neither wait for that nor leave
+// it behind.
 func TestStop_EndsReviewsThatNobodyWaitsFor(t *testing.T) {
 	asked, release := make(chan struct{}, 1), make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,30 +18,34 @@ import (
 )
 
 const (
-	// cachedReviews is how many answers are kept, and cachedReviewSize how long a question may be: it is the caller who writes it.
+	// cachedReviews limits the number of cached results, and cachedReviewSize the length of a
+	// cached request in bytes: the client chooses the path.
 	cachedReviews    = 8192
 	cachedReviewSize = 10_000
 )
 
-// accessReviews asks the API server what a user may do, by SubjectAccessReview.
+// accessReviews authorizes users by SubjectAccessReview.
 type accessReviews struct {
 	client            authorizationclient.SubjectAccessReviewInterface
-	answers           *cache.LRUExpireCache
+	results           *cache.LRUExpireCache
 	allowTTL, denyTTL time.Duration
 }
 
-func newAccessReviews(client authorizationclient.SubjectAccessReviewInterface, cfg servingconfig.Authorization) *accessReviews {
+func newAccessReviews(
+	client authorizationclient.SubjectAccessReviewInterface, cfg servingconfig.Authorization,
+) *accessReviews {
 	return &accessReviews{
 		client:   client,
-		answers:  cache.NewLRUExpireCache(cachedReviews),
+		results:  cache.NewLRUExpireCache(cachedReviews),
 		allowTTL: cfg.AuthorizedCacheTTL.Duration,
 		denyTTL:  cfg.UnauthorizedCacheTTL.Duration,
 	}
 }
 
-// allowed tells whether u may do verb on path. The error is an [unavailable].
+// allowed reports whether u may use verb on path. An error is an [unavailable].
 func (a *accessReviews) allowed(ctx context.Context, u user.Info, verb, path string) (bool, error) {
-	// The API server allows this group everything before it looks at any rule; asking would only fail when it is away.
+	// The API server allows this group everything. Without a review, its members can send requests
+	// while the API server is down.
 	if slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup) {
 		return true, nil
 	}
@@ -55,22 +59,26 @@ func (a *accessReviews) allowed(ctx context.Context, u user.Info, verb, path str
 	for key, values := range u.GetExtra() {
 		spec.Extra[key] = values
 	}
-	question, err := json.Marshal(spec)
+	request, err := json.Marshal(spec)
 	if err != nil {
 		return false, &unavailable{what: "encode a SubjectAccessReview", err: err}
 	}
-	if answer, ok := a.answers.Get(string(question)); ok {
-		return answer.(bool), nil
+	if result, ok := a.results.Get(string(request)); ok {
+		return result.(bool), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	review, err := a.client.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	review := &authorizationv1.SubjectAccessReview{Spec: spec}
+	review, err = a.client.Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return false, &unavailable{what: "create subjectaccessreviews.authorization.k8s.io", needs: delegatorRole, err: err}
+		return false, &unavailable{
+			what:  "create subjectaccessreviews.authorization.k8s.io",
+			needs: delegatorRole, err: err,
+		}
 	}
 	allowed := review.Status.Allowed && !review.Status.Denied
-	if len(question) <= cachedReviewSize {
-		a.answers.Add(string(question), allowed, a.ttl(allowed))
+	if len(request) <= cachedReviewSize {
+		a.results.Add(string(request), allowed, a.ttl(allowed))
 	}
 	return allowed, nil
 }
@@ -82,7 +90,7 @@ func (a *accessReviews) ttl(allowed bool) time.Duration {
 	return a.denyTTL
 }
 
-// openPaths are served to everybody: exact paths, and prefixes that end in *.
+// openPaths need no authorization: exact paths, and prefixes that end in *.
 type openPaths struct {
 	exact, prefixes []string
 }
@@ -92,7 +100,7 @@ func (o *openPaths) add(text string) error {
 	prefix, isPrefix := strings.CutSuffix(text, "*")
 	switch {
 	case strings.Contains(prefix, "*"):
-		return fmt.Errorf("only the end may be a *")
+		return fmt.Errorf("a * is allowed only at the end")
 	case isPrefix:
 		o.prefixes = append(o.prefixes, prefix)
 	default:
@@ -103,5 +111,7 @@ func (o *openPaths) add(text string) error {
 
 func (o *openPaths) has(path string) bool {
 	return slices.Contains(o.exact, path) ||
-		slices.ContainsFunc(o.prefixes, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+		slices.ContainsFunc(o.prefixes, func(prefix string) bool {
+			return strings.HasPrefix(path, prefix)
+		})
 }

@@ -26,8 +26,8 @@ import (
 // pairName names the files in Config.CertDirectory, as upstream.
 const pairName = "cloud-controller-manager"
 
-// selfSignedLifetime is long: nobody is there to replace the certificate, and who trusts it has decided not to verify, or to trust
-// this very one.
+// selfSignedLifetime is long because no component replaces the certificate. Clients either skip
+// verification or trust this certificate alone.
 const selfSignedLifetime = 10 * 365 * 24 * time.Hour
 
 func loadKeyPair(log logr.Logger, certFile, keyFile string) (*reloaded[*tls.Certificate], error) {
@@ -42,8 +42,8 @@ func pairFiles(dir string) (certFile, keyFile string) {
 	return filepath.Join(dir, pairName+".crt"), filepath.Join(dir, pairName+".key")
 }
 
-// selfSigned makes a certificate that signs itself, for this host. ECDSA takes no time; RSA is for those who allow no other cipher
-// suites.
+// selfSigned creates a self-signed certificate for this host. Its key is ECDSA, which is fast to
+// generate, unless the allowed cipher suites need RSA.
 func selfSigned(bind net.IP, useRSA bool) (certPEM, keyPEM []byte, err error) {
 	key, err := generateKey(useRSA)
 	if err != nil {
@@ -55,11 +55,12 @@ func selfSigned(bind net.IP, useRSA bool) (certPEM, keyPEM []byte, err error) {
 	}
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber:          serial,
-		Subject:               pkix.Name{CommonName: fmt.Sprintf("%s@%d", pairName, now.Unix())},
-		NotBefore:             now.Add(-time.Hour), // clocks differ
-		NotAfter:              now.Add(selfSignedLifetime),
-		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageCertSign,
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: fmt.Sprintf("%s@%d", pairName, now.Unix())},
+		NotBefore:    now.Add(-time.Hour), // clocks may differ
+		NotAfter:     now.Add(selfSignedLifetime),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment |
+			x509.KeyUsageCertSign,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 		IsCA:                  true,
@@ -79,7 +80,8 @@ func selfSigned(bind net.IP, useRSA bool) (certPEM, keyPEM []byte, err error) {
 	if keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key); err != nil {
 		return nil, nil, err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: certutil.CertificateBlockType, Bytes: der}), keyPEM, nil
+	certPEM = pem.EncodeToMemory(&pem.Block{Type: certutil.CertificateBlockType, Bytes: der})
+	return certPEM, keyPEM, nil
 }
 
 func generateKey(useRSA bool) (crypto.Signer, error) {
@@ -98,7 +100,7 @@ type caBundle struct {
 func parseCAs(content []byte) (*caBundle, error) {
 	certificates, err := certutil.ParseCertsPEM(content)
 	if err != nil {
-		return nil, errors.New("it holds no certificate in PEM")
+		return nil, errors.New("no PEM certificate found")
 	}
 	bundle := &caBundle{certificates: certificates, pool: x509.NewCertPool()}
 	for _, c := range certificates {
@@ -108,5 +110,6 @@ func parseCAs(content []byte) (*caBundle, error) {
 }
 
 func loadCAs(log logr.Logger, file string) (*reloaded[*caBundle], error) {
-	return load(log, func(contents [][]byte) (*caBundle, error) { return parseCAs(contents[0]) }, file)
+	parse := func(contents [][]byte) (*caBundle, error) { return parseCAs(contents[0]) }
+	return load(log, parse, file)
 }

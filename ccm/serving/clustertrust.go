@@ -21,33 +21,33 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
-// The ConfigMap in which kube-apiserver publishes whom it trusts, for servers that delegate to it. Everybody who may read it has the Role
-// extension-apiserver-authentication-reader of the same namespace.
+// The ConfigMap in which kube-apiserver publishes its trusted CAs and front proxy, for servers that
+// delegate authentication. The Role extension-apiserver-authentication-reader allows reading it.
 const (
 	clusterTrustNamespace = metav1.NamespaceSystem
 	clusterTrustConfigMap = "extension-apiserver-authentication"
 	clusterTrustName      = "ConfigMap " + clusterTrustNamespace + "/" + clusterTrustConfigMap
 )
 
-// lookupTimeout is how long one reading may take.
+// lookupTimeout limits one read of the ConfigMap.
 const lookupTimeout = 10 * time.Second
 
-// clusterTrust follows the ConfigMap. It is safe for concurrent use.
+// clusterTrust is the content of the ConfigMap, which it watches. It is safe for concurrent use.
 type clusterTrust struct {
 	client kubernetes.Interface
 	log    logr.Logger
 
 	mu      sync.Mutex
-	current *trust // nil until it could be read
-	reason  string // why not
-	logged  string
+	current *trust // nil until the first successful read
+	reason  string // why the last read failed
+	logged  string // the last logged error
 }
 
 func newClusterTrust(client kubernetes.Interface, log logr.Logger) *clusterTrust {
 	return &clusterTrust{client: client, log: log, reason: "not read yet"}
 }
 
-// trusted is what the ConfigMap said when it was last read.
+// trusted returns the last valid content of the ConfigMap.
 func (c *clusterTrust) trusted() trust {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *clusterTrust) trusted() trust {
 	return *c.current
 }
 
-// missing says why the ConfigMap has not been read; "" if it has.
+// missing explains why the ConfigMap has not been read, or returns "" after a successful read.
 func (c *clusterTrust) missing() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,10 +67,12 @@ func (c *clusterTrust) missing() string {
 	return "cannot authenticate yet: " + clusterTrustName + ": " + c.reason
 }
 
-// follow reads the ConfigMap as often as it takes, then watches it, until ctx ends.
+// follow retries to read the ConfigMap until it succeeds, then watches it until ctx ends.
 func (c *clusterTrust) follow(ctx context.Context) {
 	ctx = klog.NewContext(ctx, c.log)
-	delay := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 5 * time.Second}.DelayFunc()
+	delay := wait.Backoff{
+		Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 5 * time.Second,
+	}.DelayFunc()
 	for !c.read(ctx) {
 		select {
 		case <-time.After(delay()):
@@ -78,19 +80,22 @@ func (c *clusterTrust) follow(ctx context.Context) {
 			return
 		}
 	}
-	// k8s.io/apiserver's ConfigMapCAController would also follow it, but its Run does not wait
-	// for the informer.
-	informer := coreinformers.NewFilteredConfigMapInformer(informerview.ListingClient(c.client), clusterTrustNamespace, 0, cache.Indexers{},
+	// The controllers of k8s.io/apiserver/pkg/server/dynamiccertificates also watch this ConfigMap,
+	// but their Run returns before their goroutines end, and they log to klog.
+	informer := coreinformers.NewFilteredConfigMapInformer(
+		informerview.ListingClient(c.client), clusterTrustNamespace, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, clusterTrustConfigMap).String()
+			o.FieldSelector = fields.OneTermEqualSelector(
+				metav1.ObjectNameField, clusterTrustConfigMap).String()
 		})
-	// What it says stays in force when it is deleted.
+	// After a deletion of the ConfigMap its last content stays in use.
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { c.changed(obj) },
 		UpdateFunc: func(_, obj any) { c.changed(obj) },
 	})
 	if err != nil {
-		c.log.Error(err, "Changes will not be seen", "of", clusterTrustName)
+		c.log.Error(err, "Cannot watch the ConfigMap; changes take effect after a restart",
+			"configMap", clusterTrustName)
 		return
 	}
 	informer.RunWithContext(ctx)
@@ -99,17 +104,22 @@ func (c *clusterTrust) follow(ctx context.Context) {
 func (c *clusterTrust) read(ctx context.Context) bool {
 	timed, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	cm, err := c.client.CoreV1().ConfigMaps(clusterTrustNamespace).Get(timed, clusterTrustConfigMap, metav1.GetOptions{})
+	cm, err := c.client.CoreV1().ConfigMaps(clusterTrustNamespace).
+		Get(timed, clusterTrustConfigMap, metav1.GetOptions{})
 	switch {
 	case ctx.Err() != nil:
 		return false
 	case apierrors.IsNotFound(err):
-		// A cluster need not have it; then only tokens are known. If it comes later, it is seen.
-		c.log.Info("There is none: client certificates are not accepted", "missing", clusterTrustName)
+		// A cluster may lack the ConfigMap. The watch below notices a later creation.
+		c.log.Info("ConfigMap not found; client certificate authentication is disabled",
+			"configMap", clusterTrustName)
 		c.set(trust{})
 		return true
 	case err != nil:
-		err = &unavailable{what: "get it", needs: "the rules of Role extension-apiserver-authentication-reader", err: err}
+		err = &unavailable{
+			what:  "get it",
+			needs: "the rules of Role extension-apiserver-authentication-reader", err: err,
+		}
 		c.failed(err, plain(err))
 		return false
 	}
@@ -118,7 +128,7 @@ func (c *clusterTrust) read(ctx context.Context) bool {
 		c.failed(err, err.Error())
 		return false
 	}
-	c.log.Info("Read whom the cluster trusts", "from", clusterTrustName)
+	c.log.Info("Read the cluster's authentication configuration", "configMap", clusterTrustName)
 	c.set(t)
 	return true
 }
@@ -130,7 +140,8 @@ func (c *clusterTrust) changed(obj any) {
 	}
 	t, err := parseTrust(cm)
 	if err != nil {
-		c.log.Error(err, "A change is not understood; what was said before stays in force", "of", clusterTrustName)
+		c.log.Error(err, "Invalid change of the ConfigMap; keeping the previous configuration",
+			"configMap", clusterTrustName)
 		return
 	}
 	c.set(t)
@@ -142,14 +153,15 @@ func (c *clusterTrust) set(t trust) {
 	c.current = &t
 }
 
-// failed tells the same trouble once. reason is what callers get to know.
+// failed logs a new error, and not its repetitions. reason is shown to clients.
 func (c *clusterTrust) failed(err error, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reason = reason
 	if text := err.Error(); text != c.logged {
 		c.logged = text
-		c.log.Error(err, "Cannot read whom the cluster trusts; callers of protected paths get 503 until it works", "from", clusterTrustName)
+		c.log.Error(err, "Cannot read the cluster's authentication configuration; "+
+			"protected paths return 503 until a retry succeeds", "configMap", clusterTrustName)
 	}
 }
 
@@ -179,7 +191,7 @@ func parseTrust(cm *corev1.ConfigMap) (trust, error) {
 	} {
 		if text := cm.Data[key]; text != "" {
 			if err := json.Unmarshal([]byte(text), list); err != nil {
-				return trust{}, fmt.Errorf("key %s: it is not a list of texts in JSON", key)
+				return trust{}, fmt.Errorf("key %s: not a JSON list of strings", key)
 			}
 		}
 	}

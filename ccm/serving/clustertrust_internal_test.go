@@ -69,7 +69,7 @@ func TestParseTrust_NamesTheKeyThatIsWrong(t *testing.T) {
 	}
 }
 
-// Half a proxy's trust would be worse than none: with the CA but without the allowed names, anybody it has signed could be anybody.
+// With a proxy's CA but without its allowed names, any client of the CA could claim any user name.
 func TestClusterTrust_AChangeThatIsWrongChangesNothing(t *testing.T) {
 	ca := aCertificate(t)
 	c := newClusterTrust(nil, logr.Discard())

@@ -16,7 +16,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
-// A wrong configuration is refused before anything starts, with a sentence that names the field and the flag.
+// A wrong configuration is refused before anything starts, with a sentence that names the field and
+// the flag.
 func TestNew_BadInputIsRefusedByName(t *testing.T) {
 	dir := t.TempDir()
 	ca := newAuthority(t, "ca")
@@ -33,7 +34,7 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 		want  []string
 	}{
 		{"port out of range", func(c *serving.Config) { c.SecurePort = 70000 }, []string{"serving.securePort", "70000"}},
-		{"address that is none", func(c *serving.Config) { c.BindAddress = "here" }, []string{"serving.bindAddress", "here"}},
+		{"invalid address", func(c *serving.Config) { c.BindAddress = "here" }, []string{"serving.bindAddress", "here"}},
 		{"certificate without key", func(c *serving.Config) { c.CertFile = cert }, []string{"serving.certFile", "together"}},
 		{"missing certificate", func(c *serving.Config) { c.CertFile, c.KeyFile = missing, key }, []string{"serving.certFile", "--tls-cert-file", missing}},
 		{"key of another certificate", func(c *serving.Config) { c.CertFile, c.KeyFile = cert, otherKey }, []string{"serving.certFile", "does not match"}},
@@ -48,7 +49,7 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 		{"unknown curve", func(c *serving.Config) { c.CurvePreferences = []int32{7} }, []string{"serving.curvePreferences", "--tls-curve-preferences", "7"}},
 		{"negative streams", func(c *serving.Config) { c.HTTP2MaxStreams = -1 }, []string{"serving.http2MaxStreams"}},
 		{"missing client CA", func(c *serving.Config) { c.Authentication.ClientCAFile = missing }, []string{"serving.authentication.clientCAFile", "--client-ca-file"}},
-		{"client CA without PEM", func(c *serving.Config) { c.Authentication.ClientCAFile = garbage }, []string{"serving.authentication.clientCAFile", "no certificate"}},
+		{"client CA without PEM", func(c *serving.Config) { c.Authentication.ClientCAFile = garbage }, []string{"serving.authentication.clientCAFile", "no PEM certificate"}},
 		{"missing proxy CA", func(c *serving.Config) { c.Authentication.RequestHeader.ClientCAFile = missing }, []string{"serving.authentication.requestHeader.clientCAFile", "--requestheader-client-ca-file"}},
 		{"empty header name", func(c *serving.Config) {
 			c.Authentication.RequestHeader.GroupHeaders = []string{"x-remote-group", " "}

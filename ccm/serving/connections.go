@@ -8,8 +8,9 @@ import (
 	"github.com/fxccm/fxccm/internal/inflight"
 )
 
-// connections follows the connections of an http.Server, so that their goroutines can be waited for, and so that a connection that has
-// not sent a request yet does not hold up a shutdown: http.Server.Shutdown gives it five seconds.
+// connections tracks the connections of an http.Server, so that a stop can wait for their
+// goroutines and close connections without a request at once: http.Server.Shutdown gives them five
+// seconds.
 type connections struct {
 	tasks *inflight.Set
 
@@ -27,7 +28,7 @@ func newConnections(tasks *inflight.Set) *connections {
 	return &connections{tasks: tasks, open: map[net.Conn]*connection{}}
 }
 
-// changed is an http.Server's ConnState.
+// changed implements http.Server.ConnState.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +50,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// refuse closes all connections that have not sent a request, and those to come.
+// refuse closes all connections that have not sent a request, and all new ones.
 func (c *connections) refuse() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,7 +29,9 @@ import (
 var Module = fx.Module("ccm-serving",
 	fx.Provide(
 		newPort,
-		ccm.AsSurroundingHook(func(p *port) fx.Hook { return fx.Hook{OnStart: p.start, OnStop: p.stop} }),
+		ccm.AsSurroundingHook(func(p *port) fx.Hook {
+			return fx.Hook{OnStart: p.start, OnStop: p.stop}
+		}),
 		fromApp,
 	),
 	fx.Invoke(func(p *port, s *Server) { p.server = s }),
@@ -74,7 +76,8 @@ func fromApp(p fromAppParams) (*Server, error) {
 	return New(p.Manager, p.Config, append(opts, p.Options...)...)
 }
 
-// port ties a Server to an app's lifecycle. Its hook is made before the Manager and the Server, so that it surrounds the Manager's.
+// port ties a Server to an app's lifecycle. Its hook is created before the Manager and the Server,
+// so that it surrounds the Manager's hook.
 type port struct {
 	server *Server
 	run    *run

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// gate lets through who may ask. Refusals are answered as the API server would: a metav1.Status.
+// gate authenticates and authorizes requests. Like the API server, it answers refusals with a
+// metav1.Status.
 type gate struct {
 	identities *identities
 	open       openPaths
@@ -24,8 +25,7 @@ type gate struct {
 // ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if g.open.has(r.URL.Path) {
-		// Nobody's name matters here, and the API server may be away: that is when a probe must not fail. So it is not asked for a
-		// review of credentials that a probe may carry.
+		// A probe must not fail while the API server is down, so its credentials are not reviewed.
 		g.pass(w, r, isAnonymous(r))
 		return
 	}
@@ -33,16 +33,18 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, reason)
 		return
 	}
-	who, err := g.identities.who(r)
+	who, err := g.identities.authenticate(r)
 	if err != nil {
-		g.unknown(w, r, err)
+		g.refuseUnauthenticated(w, r, err)
 		return
 	}
 	verb := strings.ToLower(r.Method)
 	allowed, err := g.identities.access.allowed(r.Context(), who, verb, r.URL.Path)
 	if err != nil {
-		g.log.V(1).Info("Access could not be reviewed", "user", who.GetName(), "path", r.URL.Path, "reason", err.Error())
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "cannot authorize: "+plain(err))
+		g.log.V(1).Info("Cannot authorize a request",
+			"user", who.GetName(), "path", r.URL.Path, "reason", err.Error())
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
+			"cannot authorize: "+plain(err))
 		return
 	}
 	if !allowed {
@@ -55,17 +57,18 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.pass(w, r, who.GetName() == user.Anonymous)
 }
 
-func (g *gate) unknown(w http.ResponseWriter, r *http.Request, err error) {
+func (g *gate) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, err error) {
 	closeAfter(w, r, true)
-	g.log.V(1).Info("Caller could not be authenticated", "path", r.URL.Path, "reason", err.Error())
+	g.log.V(1).Info("Cannot authenticate a request", "path", r.URL.Path, "reason", err.Error())
 	if u := (*unavailable)(nil); errors.As(err, &u) {
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "cannot authenticate: "+plain(err))
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
+			"cannot authenticate: "+plain(err))
 		return
 	}
 	refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
 }
 
-// pass serves without the caller's credentials: health checks of controllers get to see the request.
+// pass removes the client's credentials, because health checks of controllers see the request.
 func (g *gate) pass(w http.ResponseWriter, r *http.Request, anonymous bool) {
 	closeAfter(w, r, anonymous)
 	r.Header.Del("Authorization")
@@ -77,12 +80,13 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request, anonymous bool) {
 	g.next.ServeHTTP(w, r)
 }
 
-// isAnonymous guesses from what a request carries.
+// isAnonymous reports whether a request carries no credentials.
 func isAnonymous(r *http.Request) bool {
 	return r.Header.Get("Authorization") == "" && (r.TLS == nil || len(r.TLS.PeerCertificates) == 0)
 }
 
-// closeAfter keeps strangers from holding connections of HTTP/2, which is costly to serve (CVE-2023-44487), as k8s.io/apiserver.
+// closeAfter closes HTTP/2 connections of anonymous clients after the response, because many
+// streams of a connection are costly to serve (CVE-2023-44487). k8s.io/apiserver does the same.
 func closeAfter(w http.ResponseWriter, r *http.Request, anonymous bool) {
 	if anonymous && r.ProtoMajor == 2 {
 		w.Header().Set("Connection", "close")
@@ -95,7 +99,7 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{ // it fails when the client has gone
+	_ = json.NewEncoder(w).Encode(metav1.Status{ // an error means that the client is gone
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure,
 		Message:  message,
@@ -104,15 +108,17 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	})
 }
 
-// plain says why the API server could not be asked, to a caller who is not known: no addresses. The log has it all.
+// plain explains a failed review without addresses, because the client is not authenticated. The
+// log has the whole error.
 func plain(err error) string {
-	u := &unavailable{what: "ask"}
+	u := &unavailable{what: "review the request"}
 	errors.As(err, &u)
 	switch {
 	case errors.Is(err, errTooManyReviews):
 		return "too many requests wait for a review by the API server; try again later"
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("the cloud controller manager is not allowed by RBAC to %s: it needs %s", u.what, u.needs)
+		return fmt.Sprintf("the cloud controller manager is not allowed by RBAC to %s: it needs %s",
+			u.what, u.needs)
 	case apierrors.IsUnauthorized(err):
 		return "the API server does not accept the cloud controller manager's credentials"
 	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:

@@ -21,7 +21,8 @@ import (
 	"github.com/fxccm/fxccm/internal/inflight"
 )
 
-// trust is whom to believe: who signs client certificates, and which front proxy names users. What is nil is not believed.
+// trust holds the CAs of client certificates and the front proxy. A nil field disables that way to
+// authenticate.
 type trust struct {
 	clients *caBundle
 	proxy   *proxyTrust
@@ -29,23 +30,26 @@ type trust struct {
 
 type proxyTrust struct {
 	ca *caBundle
-	// allowedNames are the proxy's own; empty: any that ca has signed.
-	allowedNames                                                   []string
+	// allowedNames are common names of the proxy's certificate; empty allows all that ca signed.
+	allowedNames []string
+
 	usernameHeaders, uidHeaders, groupHeaders, extraHeaderPrefixes []string
 }
 
-// identities finds out who asks, and whether he may. It belongs to one run.
+// identities authenticates and authorizes clients. It belongs to one run.
 type identities struct {
 	settings *settings
-	// cluster is nil when nothing has to be read from the cluster.
+	// cluster is nil if the configuration needs nothing from the cluster.
 	cluster *clusterTrust
 	chain   authenticator.Request
 	access  *accessReviews
 	clients []*http.Client
 }
 
-// identities builds what a run needs. No request is made.
-func (s *settings) identities(tasks *inflight.Set, background context.Context) (*identities, error) {
+// identities returns the identities of a run. It sends no request.
+func (s *settings) identities(
+	tasks *inflight.Set, background context.Context,
+) (*identities, error) {
 	i := &identities{settings: s}
 	forTokens, err := i.client(s.authentication)
 	if err != nil {
@@ -58,14 +62,17 @@ func (s *settings) identities(tasks *inflight.Set, background context.Context) (
 	if !s.cfg.Authentication.SkipLookup && (s.clientCA == nil || s.proxyCA == nil) {
 		i.cluster = newClusterTrust(forTokens, s.log)
 	}
-	tokens := &tokenReviews{client: forTokens.AuthenticationV1().TokenReviews(), tasks: tasks, background: background}
+	tokens := &tokenReviews{
+		client: forTokens.AuthenticationV1().TokenReviews(), tasks: tasks, background: background,
+	}
 	ttl := s.cfg.Authentication.TokenCacheTTL.Duration
 	i.chain = group.NewAuthenticatedGroupAdder(chain{
 		authenticator.RequestFunc(i.byProxy),
 		x509request.NewDynamic(i.verifyClient, x509request.CommonNameUserConversion),
 		bearertoken.New(cache.New(tokens, false, ttl, ttl)),
 	})
-	i.access = newAccessReviews(forAccess.AuthorizationV1().SubjectAccessReviews(), s.cfg.Authorization)
+	reviews := forAccess.AuthorizationV1().SubjectAccessReviews()
+	i.access = newAccessReviews(reviews, s.cfg.Authorization)
 	return i, nil
 }
 
@@ -78,7 +85,8 @@ func (i *identities) client(config *rest.Config) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfigAndClient(config, transport)
 }
 
-// close gives back idle connections. client-go may share them with other clients of the same configuration, which open new ones.
+// close closes idle connections. client-go may share them with other clients of the same
+// configuration, which then open new ones.
 func (i *identities) close() {
 	for _, client := range i.clients {
 		closeIdle(client.Transport)
@@ -94,7 +102,7 @@ func closeIdle(transport http.RoundTripper) {
 	}
 }
 
-// missing says why nobody can be known yet; "" if all is there.
+// missing explains why clients cannot be authenticated yet, or returns "".
 func (i *identities) missing() string {
 	if i.cluster == nil || i.settings.cfg.Authentication.TolerateLookupFailure {
 		return ""
@@ -102,20 +110,22 @@ func (i *identities) missing() string {
 	return i.cluster.missing()
 }
 
-// who returns the one who asks. An error that is an [unavailable] says that it could not be found out; any other that a credential is
-// no good.
-func (i *identities) who(r *http.Request) (user.Info, error) {
+// authenticate returns the user of a request. An [unavailable] error means that the API server did
+// not review the credentials, any other error that the credentials are invalid.
+func (i *identities) authenticate(r *http.Request) (user.Info, error) {
 	answer, ok, err := i.chain.AuthenticateRequest(r)
 	switch {
 	case err != nil:
 		return nil, err
 	case !ok:
-		return &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}, nil
+		return &user.DefaultInfo{
+			Name: user.Anonymous, Groups: []string{user.AllUnauthenticated},
+		}, nil
 	}
 	return answer.User, nil
 }
 
-// trusted is whom to believe at this moment: files come first, the cluster fills in.
+// trusted returns the current trust. Files override the ConfigMap of the cluster.
 func (i *identities) trusted() trust {
 	var t trust
 	if i.cluster != nil {
@@ -138,8 +148,8 @@ func (i *identities) trusted() trust {
 	return t
 }
 
-// byProxy believes the headers of a front proxy. The authenticator is made for each request, so that its CA and the names it allows are of
-// one moment.
+// byProxy authenticates by the headers of a front proxy. It creates an authenticator for each
+// request, so that the CA and the allowed names are consistent.
 func (i *identities) byProxy(r *http.Request) (*authenticator.Response, bool, error) {
 	p := i.trusted().proxy
 	if p == nil {
@@ -148,8 +158,9 @@ func (i *identities) byProxy(r *http.Request) (*authenticator.Response, bool, er
 	list := func(values []string) headerrequest.StringSliceProvider {
 		return headerrequest.StaticStringSlice(values)
 	}
-	return headerrequest.NewDynamicVerifyOptionsSecure(x509request.StaticVerifierFn(p.ca.verify()),
-		list(p.allowedNames), list(p.usernameHeaders), list(p.uidHeaders), list(p.groupHeaders), list(p.extraHeaderPrefixes),
+	return headerrequest.NewDynamicVerifyOptionsSecure(
+		x509request.StaticVerifierFn(p.ca.verify()), list(p.allowedNames), list(p.usernameHeaders),
+		list(p.uidHeaders), list(p.groupHeaders), list(p.extraHeaderPrefixes),
 	).AuthenticateRequest(r)
 }
 
@@ -162,15 +173,18 @@ func (i *identities) verifyClient() (x509.VerifyOptions, bool) {
 }
 
 func (b *caBundle) verify() x509.VerifyOptions {
-	return x509.VerifyOptions{Roots: b.pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	return x509.VerifyOptions{
+		Roots: b.pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
 }
 
 func (i *identities) asksForCertificates() bool {
 	return i.cluster != nil || i.settings.clientCA != nil || i.settings.proxyCA != nil
 }
 
-// hint tells clients whose certificates would be believed, so that one with several can choose.
-func (i *identities) hint() *x509.CertPool {
+// acceptedCAs returns the CAs of client certificates, so that a client with several certificates
+// can choose.
+func (i *identities) acceptedCAs() *x509.CertPool {
 	t := i.trusted()
 	pool := x509.NewCertPool()
 	if t.clients != nil {
@@ -186,8 +200,8 @@ func (i *identities) hint() *x509.CertPool {
 	return pool
 }
 
-// chain asks one authenticator after the other; the first that knows the caller decides. Other than k8s.io/apiserver's union its error
-// can be looked into.
+// chain calls one authenticator after the other; the first success decides. Unlike the error of
+// k8s.io/apiserver's union, its error works with errors.As.
 type chain []authenticator.Request
 
 // AuthenticateRequest implements authenticator.Request.

@@ -112,7 +112,8 @@ func (c *cluster) token(ctx context.Context, name string) string {
 	return answer.Status.Token
 }
 
-// eventuallyAnswers asks until the answer has the code and holds the text: API servers take a moment to see new rights.
+// eventuallyAnswers asks until the answer has the code and holds the text: API servers take a
+// moment to see new rights.
 func eventuallyAnswers(t *testing.T, c *http.Client, r *running, path string, code int, text string, headers ...string) {
 	t.Helper()
 	eventually(t, "GET "+path+" is "+http.StatusText(code), func() bool {
@@ -141,8 +142,8 @@ func TestOnAPIServer_WhoMayAskIsDelegated(t *testing.T) {
 	t.Run("by client certificate", func(t *testing.T) {
 		eventuallyAnswers(t, c.user("scraper"), r, "/metrics", http.StatusOK, "go_goroutines")
 		get(t, c.user("scraper"), r.Server, "/configz").wants(t, http.StatusForbidden, "scraper")
-		get(t, c.user("somebody"), r.Server, "/metrics").wants(t, http.StatusForbidden, "somebody")
-		get(t, c.user("somebody", "system:masters"), r.Server, "/configz").wants(t, http.StatusOK, "fxccm.dev")
+		get(t, c.user("stranger"), r.Server, "/metrics").wants(t, http.StatusForbidden, "stranger")
+		get(t, c.user("stranger", "system:masters"), r.Server, "/configz").wants(t, http.StatusOK, "fxccm.dev")
 		stranger := newAuthority(t, "another cluster").client("scraper")
 		get(t, client(t, insist(t, stranger)), r.Server, "/metrics").wants(t, http.StatusUnauthorized, "Unauthorized")
 	})
@@ -164,7 +165,8 @@ func TestOnAPIServer_WhoMayAskIsDelegated(t *testing.T) {
 			return err
 		}))
 		eventually(t, "its client is known", func() bool {
-			// Each attempt needs a connection of its own: the certificate is asked for when it is made.
+			// Each attempt needs a connection of its own: the server requests the certificate
+			// during the handshake.
 			a, err := tryGet(client(t, insist(t, ca.client("scraper"))), r.Server, "/metrics")
 			return err == nil && a.StatusCode == http.StatusOK
 		})
@@ -207,7 +209,7 @@ func TestOnAPIServer_WhenItIsDownAtStart_ProbesAreAnswered_AndTheRestWhenItIsBac
 	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusOK, "go_goroutines")
 	eventuallyAnswers(t, other, r, "/metrics", http.StatusOK, "go_goroutines", token)
 
-	// Later it is known whom to trust, and an outage is told as such.
+	// After the ConfigMap has been read, the errors name the outage.
 	c.must(c.StopAPIServer(ctx))
 	get(t, other, r.Server, "/metrics", token).wants(t, http.StatusServiceUnavailable, "cannot authenticate: the API server cannot be reached")
 	get(t, scraper, r.Server, "/metrics").wants(t, http.StatusServiceUnavailable, "cannot authorize: the API server cannot be reached")

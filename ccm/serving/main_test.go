@@ -6,5 +6,5 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Nothing of any server may be left when all tests have ended.
+// A server must not leave a goroutine behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

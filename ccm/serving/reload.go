@@ -12,12 +12,16 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// recheck is how old the knowledge of a file may be.
-const recheck = time.Second
+// recheckInterval limits how often files are read again.
+const recheckInterval = time.Second
 
-// reloaded is what some files hold together, parsed. The files are looked at when the value is asked for, at most once in recheck:
-// there is nothing to watch them, nothing to stop, and a Secret that the kubelet swaps in is in use with the next connection. What cannot be
-// read or parsed changes nothing: a certificate is often replaced before its key.
+// reloaded is the parsed content of files. A get reads the files again, at most once in
+// recheckInterval: no goroutine watches them, and the next connection uses a Secret that the
+// kubelet replaced. If a file cannot be read or parsed, the previous value stays in use, because a
+// certificate is often replaced before its key.
+//
+// k8s.io/apiserver/pkg/server/dynamiccertificates reloads files too, with goroutines that outlive
+// its Run and with klog for its logs.
 type reloaded[T any] struct {
 	paths []string
 	parse func(contents [][]byte) (T, error)
@@ -25,35 +29,37 @@ type reloaded[T any] struct {
 
 	value atomic.Pointer[T]
 
-	// mu is held by the one who looks; the others go on with the value at hand.
+	// mu is held while the files are read; concurrent calls of get return the current value.
 	mu       sync.Mutex
 	contents [][]byte
-	looked   time.Time
-	trouble  string
+	readAt   time.Time
+	logged   string // the last logged error
 }
 
 // load reads the files for the first time.
-func load[T any](log logr.Logger, parse func([][]byte) (T, error), paths ...string) (*reloaded[T], error) {
+func load[T any](
+	log logr.Logger, parse func([][]byte) (T, error), paths ...string,
+) (*reloaded[T], error) {
 	r := &reloaded[T]{paths: paths, parse: parse, log: log}
-	_, err := r.look()
-	r.looked = time.Now()
+	_, err := r.read()
+	r.readAt = time.Now()
 	return r, err
 }
 
-// get returns what the files hold.
+// get returns the current value.
 func (r *reloaded[T]) get() T {
 	if r.mu.TryLock() {
-		if time.Since(r.looked) >= recheck {
-			changed, err := r.look()
+		if time.Since(r.readAt) >= recheckInterval {
+			changed, err := r.read()
 			r.report(changed, err)
-			r.looked = time.Now()
+			r.readAt = time.Now()
 		}
 		r.mu.Unlock()
 	}
 	return *r.value.Load()
 }
 
-func (r *reloaded[T]) look() (changed bool, err error) {
+func (r *reloaded[T]) read() (changed bool, err error) {
 	contents := make([][]byte, len(r.paths))
 	for i, path := range r.paths {
 		if contents[i], err = os.ReadFile(path); err != nil {
@@ -72,17 +78,17 @@ func (r *reloaded[T]) look() (changed bool, err error) {
 	return true, nil
 }
 
-// report tells of trouble once, not at each connection.
+// report logs a reload and a new error, and not the repetitions of an error.
 func (r *reloaded[T]) report(changed bool, err error) {
-	trouble := ""
+	failure := ""
 	if err != nil {
-		trouble = err.Error()
+		failure = err.Error()
 	}
 	switch {
-	case trouble != "" && trouble != r.trouble:
-		r.log.Error(err, "Files could not be read again; what they held before stays in use", "files", r.paths)
+	case failure != "" && failure != r.logged:
+		r.log.Error(err, "Reload failed; keeping the previous certificates", "files", r.paths)
 	case changed:
-		r.log.Info("Files were read again", "files", r.paths)
+		r.log.Info("Reloaded certificates", "files", r.paths)
 	}
-	r.trouble = trouble
+	r.logged = failure
 }

@@ -8,18 +8,17 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// The limits of each kind of review, per second and at once, are those of k8s.io/apiserver's
-// delegated authentication and authorization: anyone who reaches the port can send a different
-// token with each request, and no cache helps against that.
+// The limits of each kind of review are those of k8s.io/apiserver's delegated authentication and
+// authorization. A client can send a different token with each request, which no cache can limit.
 const (
 	reviewQPS   = 200
 	reviewBurst = 400
 )
 
-// errTooManyReviews is wrapped by the error of a review that could not be sent in time.
+// errTooManyReviews means that a review was not sent in time.
 var errTooManyReviews = errors.New("too many reviews are waiting")
 
-// reviewLimiter is a limit whose error differs from those of the API server.
+// reviewLimiter wraps its error so that callers can tell it from those of the API server.
 type reviewLimiter struct{ flowcontrol.RateLimiter }
 
 func newReviewLimiter() flowcontrol.RateLimiter {

@@ -22,13 +22,14 @@ import (
 )
 
 const (
-	// stopGrace is what requests in flight get to end in when nobody has set a deadline.
+	// stopGrace is the time for requests in flight to finish if the stop has no deadline.
 	stopGrace = 5 * time.Second
 
-	// stopReserve is the part of a deadline in which requests that did not end are cut off and waited for.
+	// stopReserve is the part of a deadline in which the remaining requests are cancelled and
+	// awaited.
 	stopReserve = 200 * time.Millisecond
 
-	// As k8s.io/apiserver, so that what works with one component works with the other.
+	// The values of k8s.io/apiserver.
 	idleTimeout       = 90 * time.Second
 	readHeaderTimeout = 32 * time.Second
 	maxHeaderBytes    = 1 << 20
@@ -40,7 +41,7 @@ type Config = servingconfig.Config
 // DefaultConfig returns upstream's defaults.
 func DefaultConfig() Config { return servingconfig.Default() }
 
-// An Option changes what [New] makes.
+// An Option configures a [Server].
 type Option func(*options)
 
 type options struct {
@@ -54,17 +55,18 @@ func WithEndpoints(opts ...endpoints.Option) Option {
 	return func(o *options) { o.endpoints = append(o.endpoints, opts...) }
 }
 
-// WithListener takes what is served from listen, instead of opening [Config]'s BindAddress and SecurePort. TLS is put on top.
-// listen is called at each start, and again when a listener fails.
+// WithListener serves the listeners that listen returns, with TLS on top, instead of BindAddress
+// and SecurePort of [Config]. listen is called at each start, and again after a listener has
+// failed.
 func WithListener(listen func(context.Context) (net.Listener, error)) Option {
 	return func(o *options) { o.listen = listen }
 }
 
-// WithLogger is the logger. The default is klog's.
+// WithLogger sets the logger. The default is klog's.
 func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = &log } }
 
-// A Server serves the endpoints of a Manager on a secure port. It can be run again after it has ended. Its methods are safe for
-// concurrent use.
+// A Server serves the endpoints of a Manager on a secure port. It can run again after Run has
+// returned. Its methods are safe for concurrent use.
 type Server struct {
 	settings *settings
 	handler  http.Handler
@@ -75,9 +77,9 @@ type Server struct {
 	run *run
 }
 
-// New checks cfg, reads its files, and returns a Server that is stopped. It opens no port and sends no request. An error
-// is a *[ccm.ConfigError] that names the field at fault. With SecurePort 0 the rest of cfg does not matter: the Server runs, and serves
-// nothing.
+// New validates cfg, reads its files, and returns a stopped Server. It opens no port and sends no
+// request. An error is a *[ccm.ConfigError] that names the invalid field. With SecurePort 0 the
+// other fields are ignored: the Server runs without a port.
 func New(m *ccm.Manager, cfg Config, opts ...Option) (*Server, error) {
 	logger := klog.Background().WithName("ccm")
 	o := options{log: &logger}
@@ -98,17 +100,19 @@ func New(m *ccm.Manager, cfg Config, opts ...Option) (*Server, error) {
 	}
 	s.settings = settings
 	s.handler = endpoints.NewHandler(m, append([]endpoints.Option{
-		endpoints.WithServingConfig(cfg), endpoints.WithProfiling(cfg.Profiling), endpoints.WithLogger(log),
+		endpoints.WithServingConfig(cfg), endpoints.WithProfiling(cfg.Profiling),
+		endpoints.WithLogger(log),
 	}, o.endpoints...)...)
 	return s, nil
 }
 
-// Run serves until ctx ends. It returns at once if the port cannot be opened, with an error that names the address and the flag;
-// later trouble with it is told in the log, and the port opened again.
+// Run serves until ctx ends. If the port cannot be opened, Run returns an error at once that names
+// the address and the flag. If the listener fails later, Run logs the error and opens the port
+// again.
 //
-// When ctx ends no new connection is accepted, and requests in flight get the time to end: until the deadline of the cause
-// [ccm.StopBy], or 5 seconds. Then they are cut off. All goroutines have ended when Run returns; if a request's handler has not, the
-// error names it.
+// When ctx ends, Run accepts no new connections. Requests in flight may finish until the deadline
+// of the cause [ccm.StopBy], or for 5 seconds; then they are cancelled. All goroutines have ended
+// when Run returns; if the handler of a request has not, the error names it.
 func (s *Server) Run(ctx context.Context) error {
 	r, err := s.start(ctx)
 	if err != nil {
@@ -124,7 +128,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return r.stop(stopping)
 }
 
-// Addr is the address that is served, or nil when none is.
+// Addr returns the address of the port, or nil while it is closed.
 func (s *Server) Addr() net.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,14 +148,14 @@ type run struct {
 
 	// tasks are the goroutines and the requests.
 	tasks inflight.Set
-	// background ends when the last request has ended, or was cut off.
+	// background ends after the last request has finished or was cancelled.
 	background context.Context
 	end        context.CancelFunc
-	// release gives back what the run holds besides goroutines.
+	// release closes idle connections to the API server.
 	release func()
 }
 
-// start opens the port and returns when it is served.
+// start opens the port and serves it in the background.
 func (s *Server) start(ctx context.Context) (*run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,12 +187,16 @@ func (r *run) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	cfg := r.server.settings.cfg
 	r.addr, r.release, r.conns = listener.Addr(), identities.close, newConnections(&r.tasks)
+	gate := &gate{
+		identities: identities, open: r.server.settings.open, next: r.server.handler, log: r.log,
+	}
 	r.http = &http.Server{
-		Handler:           r.track(&gate{identities: identities, open: r.server.settings.open, next: r.server.handler, log: r.log}),
+		Handler:           r.track(gate),
 		TLSConfig:         r.server.settings.tlsConfig(certificates, identities),
 		Protocols:         r.server.settings.protocols(),
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: r.server.settings.cfg.HTTP2MaxStreams},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: cfg.HTTP2MaxStreams},
 		MaxHeaderBytes:    maxHeaderBytes,
 		IdleTimeout:       idleTimeout,
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -200,7 +208,7 @@ func (r *run) open(ctx context.Context) error {
 	if identities.cluster != nil {
 		r.spawn("reader of "+clusterTrustName, func() { identities.cluster.follow(r.background) })
 	}
-	r.log.Info("Serving securely", "address", r.addr.String())
+	r.log.Info("Opened the secure port", "address", r.addr.String())
 	return nil
 }
 
@@ -220,9 +228,12 @@ func (r *run) track(next http.Handler) http.Handler {
 	})
 }
 
-// serve accepts until the server is shut down. A listener that fails is not the end: the Manager goes on, and so must its probes.
+// serve accepts connections until the server is shut down. It replaces a failed listener, because
+// the Manager still runs and needs its probes.
 func (r *run) serve(listener net.Listener) {
-	delay := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 10 * time.Second}.DelayFunc()
+	delay := wait.Backoff{
+		Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 10 * time.Second,
+	}.DelayFunc()
 	for {
 		addr := listener.Addr().String()
 		err := r.http.ServeTLS(listener, "", "")
@@ -231,7 +242,8 @@ func (r *run) serve(listener net.Listener) {
 		}
 		_ = listener.Close()
 		for err != nil {
-			r.log.Error(err, "The port is not served; it is opened again", "address", addr)
+			r.log.Error(err, "Listener of the secure port failed; opening it again",
+				"address", addr)
 			select {
 			case <-time.After(delay()):
 			case <-r.background.Done():
@@ -240,7 +252,7 @@ func (r *run) serve(listener net.Listener) {
 			listener, err = r.server.listen(r.background)
 		}
 		r.moved(listener.Addr())
-		r.log.Info("Serving securely again", "address", listener.Addr().String())
+		r.log.Info("Opened the secure port again", "address", listener.Addr().String())
 	}
 }
 
@@ -250,7 +262,8 @@ func (r *run) moved(addr net.Addr) {
 	r.addr = addr
 }
 
-// stop ends the run by the deadline of ctx: requests in flight get all of it but a reserve.
+// stop ends the run by the deadline of ctx. Requests in flight may finish until stopReserve before
+// the deadline.
 func (r *run) stop(ctx context.Context) error {
 	defer r.forget()
 	if r.http != nil {
@@ -260,10 +273,11 @@ func (r *run) stop(ctx context.Context) error {
 	err := r.tasks.Wait(ctx, 0, nil)
 	r.release()
 	if err != nil {
-		return fmt.Errorf("serving: did not stop in time; still running: %s: %w", strings.Join(r.tasks.Names(), ", "), err)
+		return fmt.Errorf("serving: did not stop in time; still running: %s: %w",
+			strings.Join(r.tasks.Names(), ", "), err)
 	}
 	if r.http != nil {
-		r.log.Info("Stopped serving")
+		r.log.Info("Closed the secure port")
 	}
 	return nil
 }
@@ -276,8 +290,8 @@ func (r *run) shutdown(ctx context.Context) {
 	defer cancel()
 	r.conns.refuse()
 	if err := r.http.Shutdown(graceful); err != nil {
-		r.log.Info("Requests did not end in time and are cut off", "running", r.tasks.Names())
-		r.end() // before the connections close, so that handlers see why
+		r.log.Info("Cancelling requests that did not finish in time", "running", r.tasks.Names())
+		r.end() // before the connections close, so that handlers see the cancellation
 		_ = r.http.Close()
 	}
 }
@@ -288,7 +302,8 @@ func (r *run) forget() {
 	r.server.run = nil
 }
 
-// errorLog takes what net/http has to say. Handshakes that fail are the other side's trouble: a port scan would fill the log.
+// errorLog is the log of net/http. Failed handshakes are logged at V(5) only, because a port scan
+// would fill the log.
 type errorLog struct{ log logr.Logger }
 
 func (l errorLog) Write(p []byte) (int, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving"
 )
 
-// slow is a controller whose health check is held up by the test: a request that takes its time.
+// slow is a controller whose health check is held up by the test: a slow request.
 type slow struct {
 	asked   chan struct{} // one for each check that has begun
 	release chan struct{}
@@ -165,8 +165,8 @@ func TestStop_WhenAHandlerDoesNotEnd_TheErrorNamesIt(t *testing.T) {
 	<-inFlight
 }
 
-// http.Server.Shutdown waits five seconds for a connection that has sent nothing. A load balancer that only connects would hold up each
-// stop.
+// http.Server.Shutdown waits five seconds for a connection that has sent nothing. A load balancer
+// that only connects would hold up each stop.
 func TestStop_UnusedConnectionsDoNotHoldItUp(t *testing.T) {
 	r := serve(t, nil)
 	silent, err := net.Dial("tcp", r.Addr().String())
@@ -257,7 +257,7 @@ func TestRun_WhenTheListenerFails_ItIsOpenedAgain(t *testing.T) {
 		defer mu.Unlock()
 		if len(opened) == 1 && refusals > 0 {
 			refusals--
-			return nil, errors.New("no port to be had")
+			return nil, errors.New("no port available")
 		}
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 		opened = append(opened, l)
@@ -282,7 +282,7 @@ func TestRun_StopsWhileThePortCannotBeOpenedAgain(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if first != nil {
-			return nil, errors.New("no port to be had")
+			return nil, errors.New("no port available")
 		}
 		var err error
 		first, err = (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")

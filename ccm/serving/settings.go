@@ -22,7 +22,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
-// settings is a Config that has been checked, with its files read.
+// settings is a validated Config with the content of its files.
 type settings struct {
 	cfg Config
 	log logr.Logger
@@ -31,20 +31,20 @@ type settings struct {
 	ciphers    []uint16
 	curves     []tls.CurveID
 
-	// main is the serving certificate, if files of it are given.
+	// main is the serving certificate from files, or nil.
 	main *reloaded[*tls.Certificate]
 	sni  []namedCertificate
 
-	// clientCA and proxyCA are nil if no files are given: then the cluster says whom to trust.
+	// clientCA and proxyCA are nil without files; then the ConfigMap of the cluster has the CAs.
 	clientCA, proxyCA *reloaded[*caBundle]
 
-	// authentication and authorization are the clients for reviews.
+	// authentication and authorization configure the clients for reviews.
 	authentication, authorization *rest.Config
 
 	open openPaths
 }
 
-// check reads cfg. Its error names every field that is wrong.
+// check validates cfg and reads its files. Its error names every invalid field.
 func check(m *ccm.Manager, cfg Config, log logr.Logger) (*settings, error) {
 	c := &checker{settings: &settings{cfg: cfg, log: log}, path: field.NewPath("serving")}
 	c.errs = cfg.Validate(c.path)
@@ -65,43 +65,49 @@ type checker struct {
 	errs field.ErrorList
 }
 
-// wrong adds an error. A flag is named because most people know the field by it.
-func (c *checker) wrong(path *field.Path, value any, flag string, err error) {
+// invalid adds an error that names the flag too, because most users know the field by it.
+func (c *checker) invalid(path *field.Path, value any, flag string, err error) {
 	c.errs = append(c.errs, field.Invalid(path, value, "--"+flag+": "+err.Error()))
 }
 
 func (c *checker) checkTLS() {
 	var err error
 	if c.minVersion, err = cliflag.TLSVersion(c.cfg.MinTLSVersion); err != nil {
-		c.wrong(c.path.Child("minTLSVersion"), c.cfg.MinTLSVersion, "tls-min-version",
+		c.invalid(c.path.Child("minTLSVersion"), c.cfg.MinTLSVersion, "tls-min-version",
 			fmt.Errorf("not one of %s", strings.Join(cliflag.TLSPossibleVersions(), ", ")))
 	}
 	for i, name := range c.cfg.CipherSuites {
 		ids, err := cliflag.TLSCipherSuites([]string{name})
 		if err != nil {
-			c.wrong(c.path.Child("cipherSuites").Index(i), name, "tls-cipher-suites",
-				fmt.Errorf("unknown; good ones are %s", strings.Join(cliflag.PreferredTLSCipherNames(), ", ")))
+			c.invalid(c.path.Child("cipherSuites").Index(i), name, "tls-cipher-suites",
+				fmt.Errorf("unknown; secure ones are %s",
+					strings.Join(cliflag.PreferredTLSCipherNames(), ", ")))
 		}
 		c.ciphers = append(c.ciphers, ids...)
 		if slices.Contains(cliflag.InsecureTLSCipherNames(), name) {
-			c.log.Info("An insecure cipher suite is allowed", "cipherSuite", name)
+			c.log.Info("Insecure cipher suite is allowed", "cipherSuite", name)
 		}
 	}
 	if c.curves, err = cliflag.TLSCurvePreferences(c.cfg.CurvePreferences); err != nil {
-		c.wrong(c.path.Child("curvePreferences"), c.cfg.CurvePreferences, "tls-curve-preferences", err)
+		c.invalid(c.path.Child("curvePreferences"), c.cfg.CurvePreferences,
+			"tls-curve-preferences", err)
 	}
 	if c.lacksHTTP2Cipher() {
-		c.wrong(c.path.Child("cipherSuites"), c.cfg.CipherSuites, "tls-cipher-suites", errors.New(
+		c.invalid(c.path.Child("cipherSuites"), c.cfg.CipherSuites, "tls-cipher-suites", errors.New(
 			"HTTP/2 needs TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256; add one, or set --disable-http2-serving"))
 	}
 	if c.cfg.HTTP2MaxStreams < 0 {
-		c.errs = append(c.errs, field.Invalid(c.path.Child("http2MaxStreams"), c.cfg.HTTP2MaxStreams, "must not be negative; 0 is Go's default"))
+		c.errs = append(c.errs, field.Invalid(
+			c.path.Child("http2MaxStreams"), c.cfg.HTTP2MaxStreams,
+			"must not be negative; 0 is Go's default"))
 	}
 }
 
-// lacksHTTP2Cipher tells that net/http would refuse to serve (RFC 9113, 9.2.2). TLS 1.3 has suites of its own.
+// lacksHTTP2Cipher reports whether net/http would refuse to serve (RFC 9113, 9.2.2). TLS 1.3 has
+// suites of its own.
 func (c *checker) lacksHTTP2Cipher() bool {
-	return !c.cfg.DisableHTTP2 && len(c.ciphers) > 0 && len(c.ciphers) == len(c.cfg.CipherSuites) && c.minVersion < tls.VersionTLS13 &&
+	return !c.cfg.DisableHTTP2 && c.minVersion < tls.VersionTLS13 &&
+		len(c.ciphers) > 0 && len(c.ciphers) == len(c.cfg.CipherSuites) &&
 		!slices.Contains(c.ciphers, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256) &&
 		!slices.Contains(c.ciphers, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)
 }
@@ -111,31 +117,32 @@ func (c *checker) checkCertificates() {
 	switch {
 	case c.cfg.CertFile != "" && c.cfg.KeyFile != "":
 		if c.main, err = loadKeyPair(c.log, c.cfg.CertFile, c.cfg.KeyFile); err != nil {
-			c.wrong(c.path.Child("certFile"), c.cfg.CertFile, "tls-cert-file, --tls-private-key-file", err)
+			c.invalid(c.path.Child("certFile"), c.cfg.CertFile,
+				"tls-cert-file, --tls-private-key-file", err)
 		}
-	case c.cfg.CertFile != "" || c.cfg.KeyFile != "": // Config.Validate has said so
+	case c.cfg.CertFile != "" || c.cfg.KeyFile != "": // Config.Validate reports it
 	case c.cfg.CertDirectory != "":
 		if c.main, err = c.pairInDirectory(); err != nil {
-			c.wrong(c.path.Child("certDirectory"), c.cfg.CertDirectory, "cert-dir", err)
+			c.invalid(c.path.Child("certDirectory"), c.cfg.CertDirectory, "cert-dir", err)
 		}
 	}
 	for i, text := range c.cfg.SNICertKeys {
 		path := c.path.Child("sniCertKeys").Index(i)
 		named, err := parseNamedCertificate(text)
 		if err != nil {
-			c.wrong(path, text, "tls-sni-cert-key", err)
+			c.invalid(path, text, "tls-sni-cert-key", err)
 			continue
 		}
 		pair, err := loadKeyPair(c.log, named.CertFile, named.KeyFile)
 		if err != nil {
-			c.wrong(path, text, "tls-sni-cert-key", err)
+			c.invalid(path, text, "tls-sni-cert-key", err)
 			continue
 		}
 		c.sni = append(c.sni, namedCertificate{pair: pair, names: named.Names})
 	}
 }
 
-// pairInDirectory reads a certificate that is there already; nil if there is none.
+// pairInDirectory reads an existing certificate of the directory; nil if it has no certificate.
 func (s *settings) pairInDirectory() (*reloaded[*tls.Certificate], error) {
 	certFile, keyFile := pairFiles(s.cfg.CertDirectory)
 	there, err := certutil.CanReadCertAndKey(certFile, keyFile)
@@ -150,10 +157,12 @@ func (c *checker) checkSockets() {
 		return
 	}
 	if c.cfg.PermitPortSharing {
-		c.errs = append(c.errs, field.Forbidden(c.path.Child("permitPortSharing"), "--permit-port-sharing: this operating system cannot share a port"))
+		c.errs = append(c.errs, field.Forbidden(c.path.Child("permitPortSharing"),
+			"--permit-port-sharing: this operating system cannot share a port"))
 	}
 	if c.cfg.PermitAddressSharing {
-		c.errs = append(c.errs, field.Forbidden(c.path.Child("permitAddressSharing"), "--permit-address-sharing: this operating system cannot share an address"))
+		c.errs = append(c.errs, field.Forbidden(c.path.Child("permitAddressSharing"),
+			"--permit-address-sharing: this operating system cannot share an address"))
 	}
 }
 
@@ -162,10 +171,11 @@ func (c *checker) checkAuthentication(m *ccm.Manager) {
 	var err error
 	if cfg.ClientCAFile != "" {
 		if c.clientCA, err = loadCAs(c.log, cfg.ClientCAFile); err != nil {
-			c.wrong(path.Child("clientCAFile"), cfg.ClientCAFile, "client-ca-file", err)
+			c.invalid(path.Child("clientCAFile"), cfg.ClientCAFile, "client-ca-file", err)
 		}
 	}
-	c.authentication = c.client(m, path.Child("kubeconfig"), cfg.Kubeconfig, "authentication-kubeconfig")
+	c.authentication = c.client(
+		m, path.Child("kubeconfig"), cfg.Kubeconfig, "authentication-kubeconfig")
 	c.notNegative(path.Child("tokenCacheTTL"), cfg.TokenCacheTTL.Duration)
 	c.checkRequestHeader(cfg.RequestHeader, path.Child("requestHeader"))
 }
@@ -183,7 +193,8 @@ func (c *checker) checkRequestHeader(cfg servingconfig.RequestHeader, path *fiel
 	} {
 		for i, value := range list.values {
 			if strings.TrimSpace(value) == "" {
-				c.errs = append(c.errs, field.Required(path.Child(list.name).Index(i), "--"+list.flag+": an empty value"))
+				c.errs = append(c.errs, field.Required(
+					path.Child(list.name).Index(i), "--"+list.flag+": an empty value"))
 			}
 		}
 	}
@@ -191,22 +202,25 @@ func (c *checker) checkRequestHeader(cfg servingconfig.RequestHeader, path *fiel
 		return
 	}
 	if len(cfg.UsernameHeaders) == 0 {
-		c.errs = append(c.errs, field.Required(path.Child("usernameHeaders"), "--requestheader-username-headers: --requestheader-client-ca-file needs at least one"))
+		c.errs = append(c.errs, field.Required(path.Child("usernameHeaders"),
+			"--requestheader-username-headers: --requestheader-client-ca-file needs at least one"))
 	}
 	var err error
 	if c.proxyCA, err = loadCAs(c.log, cfg.ClientCAFile); err != nil {
-		c.wrong(path.Child("clientCAFile"), cfg.ClientCAFile, "requestheader-client-ca-file", err)
+		c.invalid(path.Child("clientCAFile"), cfg.ClientCAFile, "requestheader-client-ca-file", err)
 	}
 }
 
 func (c *checker) checkAuthorization(m *ccm.Manager) {
 	cfg, path := c.cfg.Authorization, c.path.Child("authorization")
-	c.authorization = c.client(m, path.Child("kubeconfig"), cfg.Kubeconfig, "authorization-kubeconfig")
+	c.authorization = c.client(
+		m, path.Child("kubeconfig"), cfg.Kubeconfig, "authorization-kubeconfig")
 	c.notNegative(path.Child("authorizedCacheTTL"), cfg.AuthorizedCacheTTL.Duration)
 	c.notNegative(path.Child("unauthorizedCacheTTL"), cfg.UnauthorizedCacheTTL.Duration)
 	for i, text := range cfg.AlwaysAllowPaths {
 		if err := c.open.add(text); err != nil {
-			c.wrong(path.Child("alwaysAllowPaths").Index(i), text, "authorization-always-allow-paths", err)
+			c.invalid(path.Child("alwaysAllowPaths").Index(i), text,
+				"authorization-always-allow-paths", err)
 		}
 	}
 }
@@ -217,32 +231,36 @@ func (c *checker) notNegative(path *field.Path, d time.Duration) {
 	}
 }
 
-// client is the configuration for reviews: that of a kubeconfig, or the Manager's.
-func (c *checker) client(m *ccm.Manager, path *field.Path, kubeconfig, flag string) *rest.Config {
+// client returns the configuration of the kubeconfig, or the Manager's, for reviews.
+func (c *checker) client(
+	m *ccm.Manager, path *field.Path, kubeconfig, flag string,
+) *rest.Config {
 	config := m.RESTConfig()
 	if kubeconfig != "" {
 		var err error
 		if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
-			c.wrong(path, kubeconfig, flag, err)
+			c.invalid(path, kubeconfig, flag, err)
 			return nil
 		}
-		config.ContentType, config.AcceptContentTypes = m.RESTConfig().ContentType, m.RESTConfig().AcceptContentTypes
-		config.UserAgent = m.RESTConfig().UserAgent
+		from := m.RESTConfig()
+		config.ContentType, config.AcceptContentTypes = from.ContentType, from.AcceptContentTypes
+		config.UserAgent = from.UserAgent
 	}
 	config.RateLimiter = newReviewLimiter()
-	// Each request has a limit of its own; this one would end watches.
+	// Each request has its own timeout; this one would end watches.
 	config.Timeout = 0
 	config.UserAgent += "/serving"
 	return config
 }
 
-// certificates makes the serving certificate if there is none.
+// certificates creates a self-signed serving certificate if no files are configured.
 func (s *settings) certificates() (*certificates, error) {
 	main := s.main
 	if main == nil && s.cfg.CertDirectory != "" && s.cfg.CertFile == "" {
 		var err error
 		if main, err = s.certificateInDirectory(); err != nil {
-			return nil, fmt.Errorf("serving: certificate in %s (--cert-dir): %w", s.cfg.CertDirectory, err)
+			return nil, fmt.Errorf(
+				"serving: certificate in %s (--cert-dir): %w", s.cfg.CertDirectory, err)
 		}
 	}
 	if main != nil {
@@ -250,7 +268,7 @@ func (s *settings) certificates() (*certificates, error) {
 	}
 	pair, err := s.certificateInMemory()
 	if err != nil {
-		return nil, fmt.Errorf("serving: make a self-signed certificate: %w", err)
+		return nil, fmt.Errorf("serving: create a self-signed certificate: %w", err)
 	}
 	return &certificates{main: func() *tls.Certificate { return &pair }, sni: s.sni}, nil
 }
@@ -263,7 +281,8 @@ func (s *settings) certificateInMemory() (tls.Certificate, error) {
 	return tls.X509KeyPair(certPEM, keyPEM)
 }
 
-// certificateInDirectory makes a certificate and keeps it for the next start, or takes the one that an earlier start has made.
+// certificateInDirectory reads the certificate of the directory, or creates it for this and later
+// starts.
 func (s *settings) certificateInDirectory() (*reloaded[*tls.Certificate], error) {
 	if pair, err := s.pairInDirectory(); pair != nil || err != nil {
 		return pair, err
@@ -282,7 +301,7 @@ func (s *settings) certificateInDirectory() (*reloaded[*tls.Certificate], error)
 	return loadKeyPair(s.log, certFile, keyFile)
 }
 
-// needsRSA tells that no allowed cipher suite of TLS 1.2 goes with an ECDSA certificate.
+// needsRSA reports whether no allowed cipher suite of TLS 1.2 works with an ECDSA certificate.
 func (s *settings) needsRSA() bool {
 	return len(s.ciphers) > 0 && !slices.ContainsFunc(s.ciphers, func(id uint16) bool {
 		return strings.Contains(tls.CipherSuiteName(id), "_ECDSA_")
@@ -296,8 +315,8 @@ func (s *settings) protocols() *http.Protocols {
 	return &p
 }
 
-// tlsConfig asks for client certificates if anybody's would be believed, and never insists: tokens are as good. The authenticators
-// verify.
+// tlsConfig requests client certificates if a CA may be trusted, and does not require them, because
+// clients may use tokens. The authenticators verify the certificates.
 func (s *settings) tlsConfig(shown *certificates, who *identities) *tls.Config {
 	config := &tls.Config{
 		MinVersion:       s.minVersion,
@@ -316,7 +335,7 @@ func (s *settings) tlsConfig(shown *certificates, who *identities) *tls.Config {
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		current := config.Clone()
 		current.GetConfigForClient = nil
-		current.ClientCAs = who.hint()
+		current.ClientCAs = who.acceptedCAs()
 		return current, nil
 	}
 	return config

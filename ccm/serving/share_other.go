@@ -4,7 +4,7 @@ package serving
 
 import "syscall"
 
-// canShare is false: on Windows SO_REUSEADDR lets any process take a port that is in use.
+// canShare is false: on Windows SO_REUSEADDR lets any process take a used port.
 const canShare = false
 
 func shareSocket(bool, bool) func(network, addr string, conn syscall.RawConn) error { return nil }

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canShare tells whether this system knows SO_REUSEPORT and a harmless SO_REUSEADDR.
+// canShare reports whether this system has SO_REUSEPORT and a safe SO_REUSEADDR.
 const canShare = true
 
-// shareSocket is a net.ListenConfig's Control.
+// shareSocket returns a net.ListenConfig.Control.
 func shareSocket(port, address bool) func(network, addr string, conn syscall.RawConn) error {
 	var options []int
 	if port {

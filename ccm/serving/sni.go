@@ -10,7 +10,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// certificates chooses what a client is shown.
+// certificates selects the serving certificate of a connection.
 type certificates struct {
 	main func() *tls.Certificate
 	sni  []namedCertificate
@@ -22,8 +22,9 @@ type namedCertificate struct {
 	names []string
 }
 
-// forClient is a tls.Config's GetCertificate. An exact name wins over a wildcard, a name given with the flag over one that stands in a
-// certificate, an earlier flag over a later one; as k8s.io/apiserver. A client that names nobody is known by the address it has called.
+// forClient implements tls.Config.GetCertificate. As in k8s.io/apiserver, an exact name wins over a
+// wildcard, a name in the flag over a name in a certificate, and an earlier flag over a later one.
+// Without a server name, the address of the connection selects the certificate.
 func (c *certificates) forClient(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	names := []string{strings.TrimSuffix(hello.ServerName, ".")}
 	if names[0] == "" {
@@ -33,10 +34,12 @@ func (c *certificates) forClient(hello *tls.ClientHelloInfo) (*tls.Certificate, 
 	} else {
 		names = append(names, "*")
 	}
+	sources := []func(namedCertificate) []string{namedCertificate.flagNames, namedCertificate.own}
 	for _, name := range names {
-		for _, byName := range []func(namedCertificate) []string{namedCertificate.given, namedCertificate.own} {
+		matches := func(n string) bool { return strings.EqualFold(n, name) }
+		for _, namesOf := range sources {
 			for _, candidate := range c.sni {
-				if slices.ContainsFunc(byName(candidate), func(n string) bool { return strings.EqualFold(n, name) }) {
+				if slices.ContainsFunc(namesOf(candidate), matches) {
 					return candidate.pair.get(), nil
 				}
 			}
@@ -45,10 +48,10 @@ func (c *certificates) forClient(hello *tls.ClientHelloInfo) (*tls.Certificate, 
 	return c.main(), nil
 }
 
-func (n namedCertificate) given() []string { return n.names }
+func (n namedCertificate) flagNames() []string { return n.names }
 
-// own are the names in the certificate, if none were given. IP addresses in it do not count: a certificate that happens to hold one
-// must not take the place of the main one.
+// own returns the names in the certificate, unless the flag has names. IP addresses do not count,
+// because a certificate with an address must not replace the main certificate.
 func (n namedCertificate) own() []string {
 	if len(n.names) > 0 {
 		return nil

@@ -124,7 +124,8 @@ func (r *running) stop(t *testing.T, cause error) error {
 	}
 }
 
-// serve makes and runs the Server of a new Manager on an API server that is not there. It checks that all of it ends with the test.
+// serve makes and runs the Server of a new Manager on an API server that is not there. It checks
+// that all of it ends with the test.
 func serve(t *testing.T, change func(*serving.Config), opts ...serving.Option) *running {
 	t.Helper()
 	return serveFor(t, unreachable(), change, opts...)
@@ -137,7 +138,8 @@ func serveFor(t *testing.T, api *rest.Config, change func(*serving.Config), opts
 	return serveUnwatched(t, api, change, opts...)
 }
 
-// serveUnwatched is serveFor in a test that starts other things meanwhile; what is left is found when all tests have ended.
+// serveUnwatched is serveFor in a test that starts other things meanwhile; what is left is found
+// when all tests have ended.
 func serveUnwatched(t *testing.T, api *rest.Config, change func(*serving.Config), opts ...serving.Option) *running {
 	t.Helper()
 	r := run(t, newServer(t, newManager(t, api), change, opts...))
@@ -149,7 +151,8 @@ func serveUnwatched(t *testing.T, api *rest.Config, change func(*serving.Config)
 	return r
 }
 
-// client is a caller of a Server, whose certificate it does not verify. Its connections are closed with the test.
+// client is a caller of a Server, whose certificate it does not verify. Its connections are closed
+// with the test.
 func client(t *testing.T, change func(*tls.Config)) *http.Client {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true}
@@ -326,7 +329,8 @@ func cancelable(t *testing.T) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// eventuallyStays checks again and again, for longer than files are believed without a look at them.
+// eventuallyStays checks again and again, for longer than files are believed without a look at
+// them.
 func eventuallyStays(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2500 * time.Millisecond); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {

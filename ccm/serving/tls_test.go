@@ -27,7 +27,7 @@ func TestTLS_WithoutFiles_ServesASelfSignedCertificate(t *testing.T) {
 	cert := shown(t, s.Server, "")
 	pool := x509.NewCertPool()
 	pool.AddCert(cert)
-	// Somebody who trusts this certificate can verify the server by name and by address.
+	// A client that trusts this certificate can verify the server by name and by address.
 	for _, name := range []string{"localhost", "127.0.0.1"} {
 		c := client(t, func(c *tls.Config) { c.InsecureSkipVerify, c.RootCAs, c.ServerName = false, pool, name })
 		get(t, c, s.Server, "/healthz").wants(t, http.StatusOK, "ok")
@@ -159,10 +159,10 @@ func TestTLS_RestrictsVersionsSuitesAndCurves(t *testing.T) {
 
 func TestTLS_HTTP2CanBeTurnedOff(t *testing.T) {
 	if a := get(t, client(t, nil), serve(t, nil).Server, "/healthz"); a.ProtoMajor != 2 {
-		t.Errorf("by default %s is spoken, want HTTP/2", a.Proto)
+		t.Errorf("the default protocol is %s, want HTTP/2", a.Proto)
 	}
 	off := serve(t, func(c *serving.Config) { c.DisableHTTP2 = true })
 	if a := get(t, client(t, nil), off.Server, "/healthz"); a.ProtoMajor != 1 {
-		t.Errorf("HTTP/2 is off, yet %s is spoken", a.Proto)
+		t.Errorf("HTTP/2 is off, yet the protocol is %s", a.Proto)
 	}
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/fxccm/fxccm/internal/inflight"
 )
 
-// reviewTimeout is how long a review may take, as k8s.io/apiserver.
+// reviewTimeout limits a review, as in k8s.io/apiserver.
 const reviewTimeout = 10 * time.Second
 
 // tokenReviews is an authenticator of bearer tokens by TokenReview.
 type tokenReviews struct {
 	client authenticationclient.TokenReviewInterface
 
-	// A cache in front asks in goroutines of its own, which outlive the request: so the run counts and ends them.
+	// The cache of k8s.io/apiserver calls from goroutines that outlive the request, so the run
+	// tracks and cancels them.
 	tasks      *inflight.Set
 	background context.Context
 }
@@ -30,16 +31,21 @@ type tokenReviews struct {
 var _ authenticator.Token = (*tokenReviews)(nil)
 
 // AuthenticateToken implements authenticator.Token.
-func (t *tokenReviews) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+func (t *tokenReviews) AuthenticateToken(
+	ctx context.Context, token string,
+) (*authenticator.Response, bool, error) {
 	defer t.tasks.Begin(inflight.Activity{Name: "TokenReview"})()
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	defer context.AfterFunc(t.background, cancel)()
 
-	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	review := &authenticationv1.TokenReview{}
+	review.Spec.Token = token
 	answer, err := t.client.Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return nil, false, &unavailable{what: "create tokenreviews.authentication.k8s.io", needs: delegatorRole, err: err}
+		return nil, false, &unavailable{
+			what: "create tokenreviews.authentication.k8s.io", needs: delegatorRole, err: err,
+		}
 	}
 	if !answer.Status.Authenticated {
 		if answer.Status.Error != "" {
@@ -52,13 +58,14 @@ func (t *tokenReviews) AuthenticateToken(ctx context.Context, token string) (*au
 	for key, values := range u.Extra {
 		extra[key] = values
 	}
-	return &authenticator.Response{User: &user.DefaultInfo{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: extra}}, true, nil
+	info := &user.DefaultInfo{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: extra}
+	return &authenticator.Response{User: info}, true, nil
 }
 
 // delegatorRole allows the reviews of tokens and of access.
 const delegatorRole = "the rules of ClusterRole system:auth-delegator"
 
-// unavailable is what the API server could not be asked, which RBAC role allows it, and why it failed.
+// unavailable is a failed request to the API server, with the RBAC role that allows it.
 type unavailable struct {
 	what, needs string
 	err         error

@@ -8,8 +8,9 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
-// configName is the key of the configuration in /configz. Upstream has one page for all components of a process, by name, out of a
-// registry that is the process's: of two Managers only one could be in it. Here each Manager has its own page of the same shape.
+// configName is the key of the configuration in /configz. Upstream shows all components of a
+// process on one page, from a global registry that could hold only one Manager. Here each Manager
+// has its own page of the same shape.
 const configName = "fxccm.dev"
 
 // configuration is the value of configName.
@@ -32,7 +33,7 @@ func withoutPassword(address string) string {
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return "(withheld: it has a user, and is not a URL)"
+		return "(withheld: has a user, but is not a URL)"
 	}
 	return u.Redacted()
 }

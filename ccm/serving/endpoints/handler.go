@@ -15,7 +15,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
-// An Option changes what [NewHandler] serves.
+// An Option configures [NewHandler].
 type Option func(*options)
 
 type options struct {
@@ -25,20 +25,20 @@ type options struct {
 	log       logr.Logger
 }
 
-// WithGatherers adds metrics to /metrics: a host's registry, a provider's. A series that an earlier gatherer has given already is
-// left out, so that it does no harm when several report on the same process.
+// WithGatherers adds metrics to /metrics, such as the host's registry. Duplicates of a series are
+// dropped, so several gatherers may report on the same process.
 func WithGatherers(gatherers ...prometheus.Gatherer) Option {
 	return func(o *options) { o.gatherers = append(o.gatherers, gatherers...) }
 }
 
-// WithOnlyGatherers makes these the only metrics at /metrics. Without it they begin with component-base's legacyregistry, which
-// holds those of upstream's controllers and is shared by the whole process.
+// WithOnlyGatherers replaces the metrics of /metrics. The default is component-base's
+// legacyregistry, which has those of upstream's controllers and is shared by the whole process.
 func WithOnlyGatherers(gatherers ...prometheus.Gatherer) Option {
 	return func(o *options) { o.gatherers = append(prometheus.Gatherers{}, gatherers...) }
 }
 
-// WithProfiling says whether to serve /debug/. The default is false: profiles show the inside of
-// the whole process to everyone who may send requests, and recording one costs CPU time. Package
+// WithProfiling serves /debug/. The default is false: profiles show the internals of the whole
+// process to every client, and recording one costs CPU time. Package
 // ccm/serving passes its Config.Profiling (--profiling).
 func WithProfiling(on bool) Option { return func(o *options) { o.profiling = on } }
 
@@ -48,11 +48,13 @@ func WithServingConfig(cfg servingconfig.Config) Option {
 	return func(o *options) { o.serving = &cfg }
 }
 
-// WithLogger is where failed checks (V(2)) and inconsistent metrics (V(2)) are told. The default is klog's.
+// WithLogger sets the logger of failed checks and inconsistent metrics, both at V(2). The default
+// is klog's.
 func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = log } }
 
-// NewHandler returns the endpoints of m. Paths are absolute: a host that mounts them elsewhere strips its prefix. Only GET and
-// HEAD are answered, but for what controllers answer themselves below /debug/controllers/. The handler is safe for concurrent use, and needs not be closed.
+// NewHandler returns the endpoints of m. Paths are absolute: a host that mounts them elsewhere
+// strips its prefix. Only GET and HEAD are allowed, except below /debug/controllers/, where the
+// controllers decide. The handler is safe for concurrent use, and needs no cleanup.
 func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
 	o := options{
 		gatherers: prometheus.Gatherers{legacyregistry.DefaultGatherer},
@@ -66,17 +68,22 @@ func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
 	newHealth("livez", m.LivenessChecks(), o.log).install(mux)
 	newHealth("readyz", m.ReadinessChecks(), o.log).install(mux)
 	mux.Handle("GET /metrics", metrics(o.gatherers, o.log))
-	mux.HandleFunc("GET /statusz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, statusOf(m)) })
-	mux.HandleFunc("GET /configz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, configOf(m, o.serving)) })
+	mux.HandleFunc("GET /statusz", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, statusOf(m))
+	})
+	mux.HandleFunc("GET /configz", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, configOf(m, o.serving))
+	})
 	if o.profiling {
 		installProfiles(mux)
-		mux.Handle("/debug/controllers/", http.StripPrefix("/debug/controllers", m.DebuggingHandler()))
+		const prefix = "/debug/controllers"
+		mux.Handle(prefix+"/", http.StripPrefix(prefix, m.DebuggingHandler()))
 	}
 	return canonical(mux)
 }
 
-// canonical answers 404 to paths that http.ServeMux would redirect to their clean form: it knows nothing of a prefix that the host
-// has stripped.
+// canonical returns 404 for paths that http.ServeMux would redirect to their clean form, because
+// the mux does not know the prefix that the host has stripped.
 func canonical(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		clean := path.Clean(r.URL.Path)
@@ -96,9 +103,9 @@ func canonical(next http.Handler) http.Handler {
 func writeJSON(w http.ResponseWriter, v any) {
 	body, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		http.Error(w, "encode the answer: "+err.Error(), http.StatusInternalServerError)
+		http.Error(w, "encode the response: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(body, '\n')) // it fails when the client has gone
+	_, _ = w.Write(append(body, '\n')) // an error means that the client is gone
 }

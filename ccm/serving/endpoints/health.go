@@ -11,12 +11,11 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// health serves some checks under a name as the components of Kubernetes do, so that the same
-// probes and the same eyes can read it: /<name> is 200 "ok" or 500 and a list; ?verbose lists
-// always; ?exclude=check leaves one out; /<name>/<check> is one of them.
+// health serves checks under a name like the components of Kubernetes: /<name> is 200 "ok" or 500
+// and a list; ?verbose always lists; ?exclude=check skips a check; /<name>/<check> is one check.
 //
-// The list withholds why a check failed, because everyone may see it; the check's own path shows
-// it.
+// The list withholds the reason of a failure, because it is public; the path of the check shows the
+// reason.
 type health struct {
 	name   string
 	checks []check
@@ -29,8 +28,8 @@ type check interface {
 	Check(*http.Request) error
 }
 
-// detailed is a check with more to say than "ok" when it passes, in words that everyone may see: a
-// controller that does not run is healthy, too.
+// detailed is a check with a public detail when it passes: a controller that does not run is
+// healthy, too.
 type detailed interface {
 	Detail(*http.Request) string
 }
@@ -43,8 +42,7 @@ func newHealth(name string, checks []ccm.Check, log logr.Logger) health {
 	return h
 }
 
-// passed returns the list's words for a check that has passed: one line, "ok" unless the check says
-// more.
+// passed returns the line of a check that has passed: its detail, or "ok".
 func passed(c check, r *http.Request) string {
 	if d, ok := c.(detailed); ok {
 		if detail := strings.Join(strings.Fields(d.Detail(r)), " "); detail != "" {
@@ -66,13 +64,16 @@ func (h health) all(w http.ResponseWriter, r *http.Request) {
 	failed := false
 	for _, check := range h.checks {
 		if slices.Contains(exclude, check.Name()) {
-			exclude = slices.DeleteFunc(slices.Clone(exclude), func(name string) bool { return name == check.Name() })
+			exclude = slices.DeleteFunc(slices.Clone(exclude), func(name string) bool {
+				return name == check.Name()
+			})
 			fmt.Fprintf(&list, "[+]%s excluded: ok\n", check.Name())
 			continue
 		}
 		if err := check.Check(r); err != nil {
 			failed = true
-			h.log.V(2).Info("Health check failed", "endpoint", h.name, "check", check.Name(), "reason", err.Error())
+			h.log.V(2).Info("Health check failed",
+				"endpoint", h.name, "check", check.Name(), "reason", err.Error())
 			fmt.Fprintf(&list, "[-]%s failed: reason withheld\n", check.Name())
 			continue
 		}

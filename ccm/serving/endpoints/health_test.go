@@ -30,14 +30,14 @@ func TestHealth_AnswersAsComponentsOfKubernetesDo(t *testing.T) {
 		{"/healthz?exclude=example.com/stuck", ok, "ok"},
 		{"/healthz?exclude=example.com/stuck&exclude=steady&verbose", ok, "[+]leaderElection ok\n[+]drain ok\n[+]example.com/stuck excluded: ok\n[+]steady excluded: ok\nhealthz check passed\n"},
 		{
-			"/healthz?verbose&exclude=example.com/stuck&exclude=nobody&exclude=another", ok,
+			"/healthz?verbose&exclude=example.com/stuck&exclude=unknown&exclude=another", ok,
 			"[+]leaderElection ok\n[+]drain ok\n[+]example.com/stuck excluded: ok\n[+]steady ok\n" +
-				"warn: some health checks cannot be excluded: no matches for \"another\",\"nobody\"\nhealthz check passed\n",
+				"warn: some health checks cannot be excluded: no matches for \"another\",\"unknown\"\nhealthz check passed\n",
 		},
 		{"/healthz/steady", ok, "ok"},
 		{"/livez/leaderElection", ok, "ok"},
 		{"/healthz/example.com/stuck", bad, "internal server error: " + errSick.Error() + "\n"},
-		{"/healthz/nobody", http.StatusNotFound, "404 page not found\n"},
+		{"/healthz/unknown", http.StatusNotFound, "404 page not found\n"},
 		{"/healthz/", http.StatusNotFound, "404 page not found\n"},
 		{"/healthz/ccm", http.StatusNotFound, "404 page not found\n"},
 		{"/readyz", ok, "ok"},

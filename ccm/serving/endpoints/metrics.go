@@ -10,8 +10,8 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// metrics serves all gatherers as one. Registries of one process often overlap (go_*, process_*), and one collector may fail: that
-// must not cost all the others, so what is inconsistent is left out.
+// metrics serves all gatherers as one. Registries of one process often overlap (go_*, process_*),
+// and a collector may fail: such metrics are dropped, and all others are served.
 func metrics(gatherers prometheus.Gatherers, log logr.Logger) http.Handler {
 	return promhttp.HandlerFor(gatherers, promhttp.HandlerOpts{
 		ErrorLog:         metricsLog{log},
@@ -24,5 +24,5 @@ func metrics(gatherers prometheus.Gatherers, log logr.Logger) http.Handler {
 type metricsLog struct{ log logr.Logger }
 
 func (l metricsLog) Println(v ...any) {
-	l.log.V(2).Info("Metrics are not complete", "reason", fmt.Sprint(v...))
+	l.log.V(2).Info("Incomplete metrics", "reason", fmt.Sprint(v...))
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// Mount puts the endpoints of a Manager of an fx app on the app's *http.ServeMux, below prefix: "/ccm" makes /ccm/healthz, "" makes
-// /healthz. ccm.Named("") is the Manager of [ccm.Module]. A prefix that is not a path, or that is taken, is an error of fx.New.
+// Mount puts the endpoints of a Manager of an fx app on the app's *http.ServeMux, below prefix:
+// "/ccm" makes /ccm/healthz, "" makes /healthz. ccm.Named("") is the Manager of [ccm.Module]. An
+// invalid prefix, or one in use, is an error of fx.New.
 func Mount(of ccm.NamedModule, prefix string, opts ...Option) fx.Option {
 	return fx.Invoke(fx.Annotate(
 		func(mux *http.ServeMux, m *ccm.Manager) error { return mount(mux, m, prefix, opts) },
@@ -19,11 +20,13 @@ func Mount(of ccm.NamedModule, prefix string, opts ...Option) fx.Option {
 }
 
 func mount(mux *http.ServeMux, m *ccm.Manager, prefix string, opts []Option) (err error) {
-	if prefix != "" && (!strings.HasPrefix(prefix, "/") || strings.HasSuffix(prefix, "/") || strings.ContainsAny(prefix, "{} ")) {
+	valid := strings.HasPrefix(prefix, "/") && !strings.HasSuffix(prefix, "/") &&
+		!strings.ContainsAny(prefix, "{} ")
+	if prefix != "" && !valid {
 		return fmt.Errorf("mount the endpoints of the cloud controller manager: %q is not a prefix such as /ccm", prefix)
 	}
 	defer func() {
-		// A mux has no other way to say that a pattern is taken.
+		// A mux panics if a pattern is registered twice.
 		if r := recover(); r != nil {
 			err = fmt.Errorf("mount the endpoints of the cloud controller manager at %q: %v", prefix, r)
 		}

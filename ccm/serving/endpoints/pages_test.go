@@ -29,7 +29,7 @@ func (hopeless) Elect(ctx context.Context, _ func(context.Context, ccm.Grant) er
 
 func (hopeless) ElectionStatus() ccm.ElectionStatus {
 	return ccm.ElectionStatus{
-		Identity: "me", Leader: "somebody", LastRenewal: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Identity: "me", Leader: "another", LastRenewal: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		Err: errors.New("update lease kube-system/x: the server is on fire"),
 	}
 }
@@ -58,12 +58,12 @@ func TestStatusz_TellsTheStatusAndWhyTheElectionFails(t *testing.T) {
 	if page.State != ccm.StateDegraded || page.Provider != "empty" || len(page.Controllers) == 0 || !strings.Contains(page.Reason, "on fire") {
 		t.Errorf("/statusz lacks what Status has: %s", w.Body)
 	}
-	if e := page.Election; e.Identity != "me" || e.Leader != "somebody" || e.LastRenewal.IsZero() || !strings.Contains(e.Error, "on fire") {
+	if e := page.Election; e.Identity != "me" || e.Leader != "another" || e.LastRenewal.IsZero() || !strings.Contains(e.Error, "on fire") {
 		t.Errorf("/statusz lacks the election: %s", w.Body)
 	}
 	// A program can read the page as a Status.
 	var plain ccm.Status
-	if err := json.Unmarshal(w.Body.Bytes(), &plain); err != nil || plain.Election.Leader != "somebody" {
+	if err := json.Unmarshal(w.Body.Bytes(), &plain); err != nil || plain.Election.Leader != "another" {
 		t.Errorf("/statusz does not decode as a ccm.Status: %v, %+v", err, plain)
 	}
 }
@@ -143,7 +143,7 @@ func TestProfiles_AreServedOnlyIfAskedFor(t *testing.T) {
 	m := newManager(t, nil)
 	for _, path := range []string{"/debug/pprof/heap", "/debug/pprof/", "/debug/controllers/x/"} {
 		if code := get(newHandler(m), path).Code; code != http.StatusNotFound {
-			t.Errorf("nothing was asked for, yet GET %s is %d", path, code)
+			t.Errorf("profiling is off, yet GET %s is %d", path, code)
 		}
 	}
 	h := newHandler(m, endpoints.WithProfiling(true))
@@ -198,7 +198,7 @@ func TestProfiles_WhenTheCallerGoes_TheRecordingEnds(t *testing.T) {
 	}
 }
 
-// What a host mounts must neither lead out of the prefix nor into another path.
+// A mounted handler must not redirect out of its prefix or to another path.
 func TestHandler_UnderAPrefix(t *testing.T) {
 	m := newManager(t, nil)
 	mux := http.NewServeMux()
@@ -217,7 +217,8 @@ func TestHandler_UnderAPrefix(t *testing.T) {
 	}
 }
 
-// A host that has an HTTP server of its own links neither an API server, nor what puts profiles on the default mux.
+// A host that has an HTTP server of its own links neither an API server, nor what puts profiles on
+// the default mux.
 func TestImports_NoAPIServer(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// installProfiles serves what `go tool pprof` and `go tool trace` fetch. net/http/pprof would do the same, but its import alone puts
-// its handlers on http.DefaultServeMux: a host that serves that one would find its profiles in public. The command line, which
-// net/http/pprof shows too, is the host's and not shown.
+// installProfiles serves the profiles for `go tool pprof` and `go tool trace`. net/http/pprof would
+// do the same, but its import registers its handlers on http.DefaultServeMux, which a host may
+// serve in public. Unlike net/http/pprof, the handlers do not show the host's command line.
 func installProfiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof", func(w http.ResponseWriter, _ *http.Request) {
 		// Relative: the host may have stripped a prefix.
@@ -21,7 +21,8 @@ func installProfiles(mux *http.ServeMux) {
 		w.WriteHeader(http.StatusMovedPermanently)
 	})
 	mux.HandleFunc("GET /debug/pprof/{$}", listProfiles)
-	mux.HandleFunc("GET /debug/pprof/profile", recording(30*time.Second, pprof.StartCPUProfile, pprof.StopCPUProfile))
+	mux.HandleFunc("GET /debug/pprof/profile",
+		recording(30*time.Second, pprof.StartCPUProfile, pprof.StopCPUProfile))
 	mux.HandleFunc("GET /debug/pprof/trace", recording(time.Second, trace.Start, trace.Stop))
 	mux.HandleFunc("GET /debug/pprof/{profile}", writeProfile)
 }
@@ -34,14 +35,18 @@ func listProfiles(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// recording serves a recording of ?seconds, or of the default length. A process makes one of a kind at a time.
-func recording(defaultLength time.Duration, start func(io.Writer) error, stop func()) http.HandlerFunc {
+// recording serves a recording of ?seconds, or of the default length. A process can make only one
+// recording of a kind at a time.
+func recording(
+	defaultLength time.Duration, start func(io.Writer) error, stop func(),
+) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		length := defaultLength
 		if text := r.URL.Query().Get("seconds"); text != "" {
 			seconds, err := strconv.ParseFloat(text, 64)
 			if err != nil || !(seconds > 0 && seconds <= 3600) {
-				http.Error(w, fmt.Sprintf("seconds=%q is not a number above 0 and up to 3600", text), http.StatusBadRequest)
+				reason := fmt.Sprintf("seconds=%q is not a number above 0 and up to 3600", text)
+				http.Error(w, reason, http.StatusBadRequest)
 				return
 			}
 			length = time.Duration(seconds * float64(time.Second))
@@ -72,7 +77,8 @@ func writeProfile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if query.Has("seconds") {
-		http.Error(w, "profile "+name+" is a snapshot; seconds is for profile and trace", http.StatusBadRequest)
+		http.Error(w, "profile "+name+" is a snapshot; seconds is for profile and trace",
+			http.StatusBadRequest)
 		return
 	}
 	debug := 0
@@ -90,5 +96,5 @@ func writeProfile(w http.ResponseWriter, r *http.Request) {
 	if debug > 0 {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	}
-	_ = profile.WriteTo(w, debug) // it fails when the client has gone
+	_ = profile.WriteTo(w, debug) // an error means that the client is gone
 }

@@ -2,7 +2,8 @@ package endpoints
 
 import "github.com/fxccm/fxccm/ccm"
 
-// status is what /statusz shows: [ccm.Status] in its own JSON, and why the election does not go well as a text.
+// status is the content of /statusz: [ccm.Status] as JSON, with the error of the election as a
+// text.
 type status struct {
 	ccm.Status
 	// Election takes the place of Status.Election.

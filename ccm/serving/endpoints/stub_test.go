@@ -52,7 +52,7 @@ func (w *worker) controller(name string) ccm.Controller {
 	return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) { return w, nil }}
 }
 
-// newManager makes a Manager that leads as soon as it runs, and needs no API server: there is none at its address.
+// newManager makes a Manager that leads as soon as it runs. No API server listens at its address.
 func newManager(t *testing.T, change func(*ccm.Params), controllers ...ccm.Controller) *ccm.Manager {
 	t.Helper()
 	cfg := ccm.DefaultConfig()

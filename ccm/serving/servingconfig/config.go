@@ -1,5 +1,5 @@
-// Package servingconfig holds the configuration of the secure port. It is apart from package serving so
-// that package options can read it without linking k8s.io/apiserver.
+// Package servingconfig holds the configuration of the secure port. It is apart from package
+// serving so that package options can read it without linking k8s.io/apiserver.
 package servingconfig
 
 import (
