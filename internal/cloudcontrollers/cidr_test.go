@@ -39,15 +39,20 @@ func TestParseClusterCIDRs_SaysWhichRuleIsBroken(t *testing.T) {
 		"fd00::/56,fd01::/56":         "one IP family",
 		"10.1.0.0/16,fd00::/56,::/64": "3 CIDRs",
 	} {
-		if _, err := cloudcontrollers.ParseClusterCIDRs(list); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := cloudcontrollers.ParseClusterCIDRs(list); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: want an error that says %q, got: %v", list, want, err)
 		}
 	}
 }
 
-// Whatever is typed, upstream's route controller must get one or two networks of different families, or nothing.
+// Whatever is typed, upstream's route controller must get one or two networks of different
+// families, or nothing.
 func FuzzParseClusterCIDRs(f *testing.F) {
-	for _, seed := range []string{"10.244.0.0/16", "10.244.0.0/16,fd00::/56", "::ffff:10.0.0.0/112,10.0.0.0/8", ",", "010.1.2.3/8"} {
+	for _, seed := range []string{
+		"10.244.0.0/16", "10.244.0.0/16,fd00::/56",
+		"::ffff:10.0.0.0/112,10.0.0.0/8", ",", "010.1.2.3/8",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, list string) {

@@ -11,8 +11,8 @@ import (
 // CloudNode builds the cloud-node-controller: it initialises nodes that carry the taint
 // node.cloudprovider.kubernetes.io/uninitialized, and keeps the addresses of all nodes.
 //
-// It initialises syncs nodes at once, and refreshes the addresses of statusUpdates nodes at once;
-// 0 is syncs. Its Run returns when ctx ends, while each of upstream's workers may still be busy with
+// It initialises syncs nodes at once, and refreshes the addresses of statusUpdates nodes at once; 0
+// is syncs. Its Run returns when ctx ends, while each of upstream's workers may still be busy with
 // one node.
 func CloudNode(
 	t Term, statusUpdateFrequency time.Duration, syncs, statusUpdates int32,

@@ -7,8 +7,8 @@ import (
 	"k8s.io/cloud-provider/controllers/nodelifecycle"
 )
 
-// CloudNodeLifecycle builds the cloud-node-lifecycle-controller: it deletes nodes that are not ready and whose
-// instance is gone, and taints those whose instance is shut down.
+// CloudNodeLifecycle builds the cloud-node-lifecycle-controller: it deletes nodes that are not
+// ready and whose instance is gone, and taints those whose instance is shut down.
 func CloudNodeLifecycle(t Term, monitorPeriod time.Duration, syncs int32) (Run, error) {
 	if err := servesInstances(t.Cloud()); err != nil {
 		return nil, err
@@ -18,8 +18,8 @@ func CloudNodeLifecycle(t Term, monitorPeriod time.Duration, syncs int32) (Run, 
 		return nil, err
 	}
 	nodes := t.Informers().Core().V1().Nodes()
-	// Upstream takes only the lister, which would leave the informer unknown to a factory that is
-	// started before the lister is asked for.
+	// Upstream takes only the lister, so a factory that starts before the first call of Lister
+	// would not know the informer.
 	nodes.Informer()
 	controller, err := nodelifecycle.NewCloudNodeLifecycleController(
 		nodes, client, t.Cloud(), monitorPeriod, int(syncs),

@@ -2,5 +2,6 @@
 // can build them, check beforehand what they need, and wait for their end.
 //
 // Each constructor asks the provider first and returns [ErrNotServed] when the provider lacks what
-// the controller needs: upstream's own constructors leak goroutines or end the process in that case.
+// the controller needs: upstream's own constructors leak goroutines or end the process in that
+// case.
 package cloudcontrollers

@@ -22,14 +22,16 @@ func NodeRoute(t Term, period time.Duration, clusterCIDR string) (Run, error) {
 	}
 	cidrs, err := ParseClusterCIDRs(clusterCIDR)
 	if err != nil {
-		return nil, fmt.Errorf("clusterCIDR (--cluster-cidr): %w; it is needed because the provider serves routes. "+
-			"If they are not wanted, set configureCloudRoutes (--configure-cloud-routes) to false", err)
+		return nil, fmt.Errorf(
+			"clusterCIDR (--cluster-cidr): %w; it is needed because the provider serves routes. "+
+				"If they are not wanted, set configureCloudRoutes (--configure-cloud-routes) to false", err)
 	}
 	client, err := t.Client(routeClient)
 	if err != nil {
 		return nil, err
 	}
-	controller, err := routecontroller.New(routes, client, t.Informers().Core().V1().Nodes(), t.ClusterName(), cidrs)
+	controller, err := routecontroller.New(routes, client, t.Informers().Core().V1().Nodes(),
+		t.ClusterName(), cidrs)
 	if err != nil {
 		return nil, err
 	}

@@ -10,25 +10,24 @@ import (
 // ServiceLB builds the service-lb-controller: it keeps a load balancer for every Service of type
 // LoadBalancer that has no load balancer class.
 //
-// A cloud that has not finished yet says so by an error around an [api.RetryError], which tells
-// when to call again. To upstream that is an error like any other: a Warning event and a line in
-// the log each time. Here it is neither:
+// A cloud that has not finished returns an error that wraps an [api.RetryError], which says when to
+// call again. Upstream would log it and write a Warning event each time. Here it is no failure:
 //
-//   - After EnsureLoadBalancer the Service waits without a worker. EnsureLoadBalancer is called
-//     again at the time that the error tells, and upstream goes on when the answer is another one.
+//   - After EnsureLoadBalancer the Service waits without a worker. EnsureLoadBalancer is repeated
+//     after the time in the error. After any other answer upstream takes over again.
 //   - After UpdateLoadBalancer the load balancer is ensured.
-//   - EnsureLoadBalancerDeleted, and GetLoadBalancer before it, are called again for a minute,
-//     during which the Service keeps a worker. After that the error is an error like any other:
-//     upstream has no other way to keep a Service that is being deleted.
+//   - EnsureLoadBalancerDeleted, and GetLoadBalancer before it, are repeated for a minute, during
+//     which the Service keeps a worker. Then the error goes to upstream, which has no other way to
+//     keep a Service that is being deleted.
 //
-// Upstream's event EnsuringLoadBalancer comes with the beginning and the end of a wait, and with
-// each change of the Service meanwhile. What keeps a Service waiting is for the provider to tell.
+// Upstream writes its event EnsuringLoadBalancer when a wait begins and when it ends, and after
+// each change of the Service meanwhile. The provider reports why a Service waits.
 //
-// No more than syncs calls for Services, and as many UpdateLoadBalancer for nodes,
-// run at the same time. That many deletions can wait without delaying other Services.
+// At most syncs calls for Services and as many UpdateLoadBalancer for nodes are in flight at once.
+// That many deletions can wait without delaying other Services.
 //
-// Its Run returns when ctx has ended and no Service waits any more, while upstream's workers may
-// still be busy with one Service each.
+// Its Run returns when ctx has ended and no Service waits any more, while each of upstream's
+// workers may still be busy with one Service.
 func ServiceLB(t Term, syncs int32) (Run, error) {
 	balancers, ok := t.Cloud().LoadBalancer()
 	// Asked here because upstream's constructor leaks two queues when the answer is no.
@@ -40,20 +39,22 @@ func ServiceLB(t Term, syncs int32) (Run, error) {
 		return nil, err
 	}
 	core := t.Informers().Core().V1()
-	waiting := newWaitingBalancers(balancers, core.Services().Lister(), int(syncs))
+	retrying := newRetryingBalancers(balancers, core.Services().Lister(), int(syncs))
 	controller, err := servicecontroller.New(
-		waitingCloud{t.Cloud(), waiting}, client, waitingServices{core.Services(), waiting}, core.Nodes(), t.ClusterName(),
+		retryingCloud{t.Cloud(), retrying}, client,
+		serviceInformer{core.Services(), retrying}, core.Nodes(), t.ClusterName(),
 		nil, // not used by upstream (0.37)
 	)
 	if err != nil {
 		return nil, err
 	}
-	if waiting.queue == nil {
-		return nil, errors.New("upstream's service controller has not registered for Services in the way that is known (0.37)")
+	if retrying.queue == nil {
+		return nil, errors.New(
+			"upstream's service controller did not register an event handler for Services as in version 0.37")
 	}
 	return func(ctx context.Context) error {
 		controller.Run(ctx, 2*int(syncs), t.Metrics())
-		waiting.close()
+		retrying.close()
 		return nil
 	}, nil
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // ErrNotServed is wrapped by a constructor's error when the provider does not serve what the
-// controller needs. The rest of the error's text says what is missing. It is a reason to leave the controller out, not a
-// failure.
+// controller needs. The rest of the error's text says what is missing. It is a reason to leave the
+// controller out, not a failure.
 var ErrNotServed = errors.New("not served by the provider")
 
 // Run works until its context ends. It returns earlier only with an error.

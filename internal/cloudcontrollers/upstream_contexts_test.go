@@ -20,18 +20,20 @@ import (
 var withoutContext = map[string]string{
 	"k8s.io/cloud-provider/controllers/service: Controller.lockedUpdateLoadBalancerHosts UpdateLoadBalancer": "cloud",
 	"k8s.io/cloud-provider/controllers/service: Controller.lockedUpdateLoadBalancerHosts GetLoadBalancer":    "cloud",
-	"k8s.io/cloud-provider/node/helpers: addOrUpdateLabelsOnNode Get":                                        "read",
-	"k8s.io/cloud-provider/node/helpers: addOrUpdateLabelsOnNode Patch":                                      "write",
-	"k8s.io/cloud-provider/node/helpers: AddOrUpdateTaintOnNode Get":                                         "read",
-	"k8s.io/cloud-provider/node/helpers: PatchNodeTaints Patch":                                              "write",
-	"k8s.io/cloud-provider/node/helpers: RemoveTaintOffNode Get":                                             "read",
-	"k8s.io/cloud-provider/service/helpers: PatchService Patch":                                              "write",
-	"k8s.io/component-helpers/node/util: PatchNodeStatus Patch":                                              "write",
-	"k8s.io/component-helpers/node/util: SetNodeCondition PatchStatus":                                       "write",
+
+	"k8s.io/cloud-provider/node/helpers: addOrUpdateLabelsOnNode Get":   "read",
+	"k8s.io/cloud-provider/node/helpers: addOrUpdateLabelsOnNode Patch": "write",
+	"k8s.io/cloud-provider/node/helpers: AddOrUpdateTaintOnNode Get":    "read",
+	"k8s.io/cloud-provider/node/helpers: PatchNodeTaints Patch":         "write",
+	"k8s.io/cloud-provider/node/helpers: RemoveTaintOffNode Get":        "read",
+	"k8s.io/cloud-provider/service/helpers: PatchService Patch":         "write",
+	"k8s.io/component-helpers/node/util: PatchNodeStatus Patch":         "write",
+	"k8s.io/component-helpers/node/util: SetNodeCondition PatchStatus":  "write",
 }
 
 func TestUpstream_CallsWithoutTheControllersContext_AreKnown(t *testing.T) {
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}}\t{{.Dir}}\t{{join .GoFiles \",\"}}", ".")
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f",
+		"{{.ImportPath}}\t{{.Dir}}\t{{join .GoFiles \",\"}}", ".")
 	out, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +42,8 @@ func TestUpstream_CallsWithoutTheControllersContext_AreKnown(t *testing.T) {
 	scanned := 0
 	for line := range bytes.Lines(out) {
 		fields := strings.Split(strings.TrimSpace(string(line)), "\t")
-		if len(fields) != 3 || !strings.HasPrefix(fields[0], "k8s.io/cloud-provider") && !strings.HasPrefix(fields[0], "k8s.io/component-helpers") {
+		if len(fields) != 3 || !strings.HasPrefix(fields[0], "k8s.io/cloud-provider") &&
+			!strings.HasPrefix(fields[0], "k8s.io/component-helpers") {
 			continue
 		}
 		for name := range strings.SplitSeq(fields[2], ",") {
@@ -100,7 +103,8 @@ func isNoContext(arg ast.Expr) bool {
 		return false
 	}
 	pkg, ok := selector.X.(*ast.Ident)
-	return ok && pkg.Name == "context" && (selector.Sel.Name == "TODO" || selector.Sel.Name == "Background")
+	return ok && pkg.Name == "context" &&
+		(selector.Sel.Name == "TODO" || selector.Sel.Name == "Background")
 }
 
 func functionName(f *ast.FuncDecl) string {
