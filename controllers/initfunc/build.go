@@ -69,7 +69,8 @@ func (a adapter) start(ctx context.Context, t term, env *environment) (ccm.Runna
 	case err != nil:
 		return nil, fmt.Errorf("its InitFunc: %w", err)
 	case !started:
-		return nil, fmt.Errorf("%w: its InitFunc did not start it; the log may tell why", ccm.ErrSkip)
+		return nil, fmt.Errorf("%w: its InitFunc did not start it; the log may tell why",
+			ccm.ErrSkip)
 	}
 	return newRunnable(env, controller), nil
 }

@@ -23,19 +23,22 @@ var errBroken = errors.New("broken")
 
 func TestBuild_NotStartedIsSkippedAndGivenBack(t *testing.T) {
 	var given initialized
-	_, err := adapter{name: "ipam", constructor: constructorOf(answering(&given, nil, false, nil))}.build(t.Context(), newStubTerm(t))
+	_, err := adapter{name: "ipam", constructor: constructorOf(answering(&given, nil, false,
+		nil))}.build(t.Context(), newStubTerm(t))
 	if !errors.Is(err, ccm.ErrSkip) {
 		t.Errorf("error is %v, want one that says the controller is skipped", err)
 	}
 	if given.ctx.Err() == nil || !given.released() {
-		t.Errorf("context ended: %v, InformersStarted closed: %v; goroutines of a controller that was left out would stay",
+		t.Errorf(
+			"context ended: %v, InformersStarted closed: %v; goroutines of a controller that was left out would stay",
 			given.ctx.Err(), given.released())
 	}
 }
 
 func TestBuild_ErrorOfTheInitFuncIsTheTerms(t *testing.T) {
 	var given initialized
-	_, err := adapter{name: "ipam", constructor: constructorOf(answering(&given, nil, true, errBroken))}.build(t.Context(), newStubTerm(t))
+	_, err := adapter{name: "ipam", constructor: constructorOf(answering(&given, nil, true,
+		errBroken))}.build(t.Context(), newStubTerm(t))
 	if !errors.Is(err, errBroken) || errors.Is(err, ccm.ErrSkip) {
 		t.Errorf("error is %v, want the InitFunc's", err)
 	}
@@ -46,7 +49,9 @@ func TestBuild_ErrorOfTheInitFuncIsTheTerms(t *testing.T) {
 
 func TestBuild_PanicOfTheInitFuncGivesEverythingBack(t *testing.T) {
 	var given initialized
-	panics := func(ctx context.Context, cc cmapp.ControllerContext) (controller.Interface, bool, error) {
+	panics := func(ctx context.Context, cc cmapp.ControllerContext) (controller.Interface, bool,
+		error,
+	) {
 		given = initialized{ctx: ctx, context: cc}
 		panic(errBroken)
 	}
@@ -58,12 +63,14 @@ func TestBuild_PanicOfTheInitFuncGivesEverythingBack(t *testing.T) {
 			t.Error("the panic has left the context or InformersStarted open")
 		}
 	}()
-	_, err := adapter{name: "ipam", constructor: constructorOf(panics)}.build(t.Context(), newStubTerm(t))
+	_, err := adapter{name: "ipam", constructor: constructorOf(panics)}.build(t.Context(),
+		newStubTerm(t))
 	t.Errorf("no panic, but %v", err)
 }
 
 func TestBuild_ConstructorWithoutInitFuncIsAnError(t *testing.T) {
-	_, err := adapter{name: "ipam", constructor: constructorOf(nil)}.build(t.Context(), newStubTerm(t))
+	_, err := adapter{name: "ipam", constructor: constructorOf(nil)}.build(t.Context(),
+		newStubTerm(t))
 	if err == nil || !strings.Contains(err.Error(), "no InitFunc") {
 		t.Errorf("error is %v", err)
 	}
@@ -78,13 +85,21 @@ func TestBuild_InitFuncFindsEverythingItIsPromised(t *testing.T) {
 	var given initialized
 	constructor := app.ControllerInitFuncConstructor{
 		InitContext: app.ControllerInitContext{ClientName: "mycloud-ipam"},
-		Constructor: func(ic app.ControllerInitContext, c *config.CompletedConfig, provider cloudprovider.Interface) app.InitFunc {
+		Constructor: func(
+			ic app.ControllerInitContext, c *config.CompletedConfig,
+			provider cloudprovider.Interface,
+		) app.InitFunc {
 			initContext, completed, cloud = ic, c, provider
 			return answering(&given, nil, true, nil)
 		},
 	}
-	allocate := func(c *cpconfig.CloudControllerManagerConfiguration) { c.KubeCloudShared.AllocateNodeCIDRs = true }
-	a := adapter{name: "ipam", constructor: constructor, configure: []func(*cpconfig.CloudControllerManagerConfiguration){allocate}}
+	allocate := func(c *cpconfig.CloudControllerManagerConfiguration) {
+		c.KubeCloudShared.AllocateNodeCIDRs = true
+	}
+	a := adapter{
+		name: "ipam", constructor: constructor,
+		configure: []func(*cpconfig.CloudControllerManagerConfiguration){allocate},
+	}
 	run, err := a.build(t.Context(), term)
 	if err != nil {
 		t.Fatal(err)
@@ -96,10 +111,12 @@ func TestBuild_InitFuncFindsEverythingItIsPromised(t *testing.T) {
 	}
 	shared := completed.ComponentConfig.KubeCloudShared
 	if shared.ClusterName != "blue" || !shared.AllocateNodeCIDRs {
-		t.Errorf("cluster name %q, allocate node CIDRs %v", shared.ClusterName, shared.AllocateNodeCIDRs)
+		t.Errorf("cluster name %q, allocate node CIDRs %v", shared.ClusterName,
+			shared.AllocateNodeCIDRs)
 	}
 	if completed.Kubeconfig.Host != "http://mycloud-ipam" {
-		t.Errorf("the configuration is for %s, want the identity that the client name names", completed.Kubeconfig.Host)
+		t.Errorf("the configuration is for %s, want the identity that the client name names",
+			completed.Kubeconfig.Host)
 	}
 	cc := given.context
 	for what, missing := range map[string]bool{
@@ -139,7 +156,8 @@ func TestBuild_ClientThatCannotBeMadeEndsTheTermAndNotTheProcess(t *testing.T) {
 			return err
 		},
 		"ClientOrDie": func(cc cmapp.ControllerContext) error {
-			_, err := cc.ClientBuilder.ClientOrDie("refused").CoreV1().Nodes().Get(t.Context(), "a", metav1.GetOptions{})
+			_, err := cc.ClientBuilder.ClientOrDie("refused").CoreV1().Nodes().Get(t.Context(), "a",
+				metav1.GetOptions{})
 			return err
 		},
 		"DiscoveryClientOrDie": func(cc cmapp.ControllerContext) error {
@@ -150,11 +168,14 @@ func TestBuild_ClientThatCannotBeMadeEndsTheTermAndNotTheProcess(t *testing.T) {
 	for method, ask := range asks {
 		t.Run(method, func(t *testing.T) {
 			var used error
-			insists := func(_ context.Context, cc cmapp.ControllerContext) (controller.Interface, bool, error) {
+			insists := func(_ context.Context, cc cmapp.ControllerContext) (controller.Interface,
+				bool, error,
+			) {
 				used = ask(cc)
 				return nil, true, nil
 			}
-			_, err := adapter{name: "ipam", constructor: constructorOf(insists)}.build(t.Context(), term)
+			_, err := adapter{name: "ipam", constructor: constructorOf(insists)}.build(t.Context(),
+				term)
 			if !errors.Is(err, errBroken) {
 				t.Errorf("error is %v, want what is wrong with the client", err)
 			}
@@ -167,7 +188,8 @@ func TestBuild_ClientThatCannotBeMadeEndsTheTermAndNotTheProcess(t *testing.T) {
 
 func TestRun_InformersStartedIsClosedUntilTheTermIsOver(t *testing.T) {
 	var given initialized
-	run, err := adapter{name: "ipam", constructor: constructorOf(answering(&given, nil, true, nil))}.build(t.Context(), newStubTerm(t))
+	run, err := adapter{name: "ipam", constructor: constructorOf(answering(&given, nil, true,
+		nil))}.build(t.Context(), newStubTerm(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,13 +209,15 @@ func TestRun_InformersStartedIsClosedUntilTheTermIsOver(t *testing.T) {
 
 func TestRun_AfterTheEndOfTheTermGivesEverythingBack(t *testing.T) {
 	var given initialized
-	run, err := adapter{name: "ipam", constructor: constructorOf(answering(&given, nil, true, nil))}.build(t.Context(), newStubTerm(t))
+	run, err := adapter{name: "ipam", constructor: constructorOf(answering(&given, nil, true,
+		nil))}.build(t.Context(), newStubTerm(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended(t, run)
 	if given.ctx.Err() == nil || !given.released() {
-		t.Errorf("context ended: %v, InformersStarted closed: %v", given.ctx.Err(), given.released())
+		t.Errorf("context ended: %v, InformersStarted closed: %v", given.ctx.Err(),
+			given.released())
 	}
 }
 
@@ -240,7 +264,8 @@ func TestRunnable_TellsWhatItsControllerTells(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var given initialized
-			run, err := adapter{name: c.name, constructor: constructorOf(answering(&given, c.controller, true, nil))}.build(t.Context(), newStubTerm(t))
+			run, err := adapter{name: c.name, constructor: constructorOf(answering(&given,
+				c.controller, true, nil))}.build(t.Context(), newStubTerm(t))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,14 +12,16 @@ import (
 	"k8s.io/controller-manager/pkg/clientbuilder"
 )
 
-// What upstream's builder grants a client for discovery, which asks seldom and then for much: requests a second, and at once.
+// What upstream's builder grants a client for discovery, which asks seldom and then for much:
+// requests a second, and at once.
 const (
 	discoveryQPS   = 20
 	discoveryBurst = 200
 )
 
-// clients gives an InitFunc the clients of its term. Methods that upstream lets end the process, because they cannot return an error, return a
-// client whose every request fails. It is safe for concurrent use.
+// clients gives an InitFunc the clients of its term. Methods that upstream lets end the process,
+// because they cannot return an error, return a client whose every request fails. It is safe for
+// concurrent use.
 type clients struct {
 	term term
 
@@ -64,7 +66,8 @@ func (c *clients) ConfigOrDie(name string) *rest.Config {
 func (c *clients) ClientOrDie(name string) kubernetes.Interface {
 	client, err := c.Client(name)
 	if err != nil {
-		return kubernetes.NewForConfigOrDie(c.failing(err)) // this configuration has nothing that could be wrong
+		// this configuration has nothing that could be wrong
+		return kubernetes.NewForConfigOrDie(c.failing(err))
 	}
 	return client
 }
@@ -83,7 +86,11 @@ func (c *clients) failing(err error) *rest.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failures = append(c.failures, err)
-	return &rest.Config{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, err })}
+	return &rest.Config{Transport: roundTripper(func(*http.Request) (*http.Response,
+		error,
+	) {
+		return nil, err
+	})}
 }
 
 // failure is what went wrong in methods that cannot return an error.

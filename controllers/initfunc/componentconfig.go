@@ -10,11 +10,15 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// componentConfig says in upstream's words what cfg says. What cfg does not have keeps upstream's default.
-func componentConfig(cfg ccm.Config, provider string) (cpconfig.CloudControllerManagerConfiguration, error) {
+// componentConfig says in upstream's words what cfg says. What cfg does not have keeps upstream's
+// default.
+func componentConfig(
+	cfg ccm.Config, provider string,
+) (cpconfig.CloudControllerManagerConfiguration, error) {
 	defaults, err := cpoptions.NewDefaultComponentConfig()
 	if err != nil {
-		return cpconfig.CloudControllerManagerConfiguration{}, fmt.Errorf("upstream's default configuration: %w", err)
+		return cpconfig.CloudControllerManagerConfiguration{}, fmt.Errorf(
+			"upstream's default configuration: %w", err)
 	}
 	c := *defaults
 	setGeneric(&c, cfg)

@@ -16,17 +16,26 @@ import (
 // What both sides read from the same command line must be the same to an InitFunc.
 func TestComponentConfig_SaysWhatUpstreamsFlagsSay(t *testing.T) {
 	changed := []string{
-		"--cloud-provider=mycloud", "--cloud-config=/etc/cloud.conf", "--cluster-name=blue", "--cluster-cidr=10.0.0.0/8",
-		"--configure-cloud-routes=false", "--use-service-account-credentials", "--allow-untagged-cloud", "--route-reconciliation-period=17s",
-		"--controllers=*,-service-lb-controller", "--min-resync-period=5h", "--controller-start-interval=3s",
-		"--kubeconfig=/etc/kube.conf", "--kube-api-content-type=application/json", "--kube-api-qps=33", "--kube-api-burst=44",
-		"--leader-elect=false", "--leader-elect-lease-duration=25s", "--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=4s",
+		"--cloud-provider=mycloud", "--cloud-config=/etc/cloud.conf", "--cluster-name=blue",
+		"--cluster-cidr=10.0.0.0/8",
+		"--configure-cloud-routes=false", "--use-service-account-credentials",
+		"--allow-untagged-cloud", "--route-reconciliation-period=17s",
+		"--controllers=*,-service-lb-controller", "--min-resync-period=5h",
+		"--controller-start-interval=3s",
+		"--kubeconfig=/etc/kube.conf",
+		"--kube-api-content-type=application/json", "--kube-api-qps=33", "--kube-api-burst=44",
+		"--leader-elect=false", "--leader-elect-lease-duration=25s",
+		"--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=4s",
 		"--leader-elect-resource-name=lock", "--leader-elect-resource-namespace=locks",
-		"--node-status-update-frequency=7m", "--node-monitor-period=9s", "--concurrent-node-lifecycle-syncs=5", "--concurrent-service-syncs=6",
+		"--node-status-update-frequency=7m", "--node-monitor-period=9s",
+		"--concurrent-node-lifecycle-syncs=5", "--concurrent-service-syncs=6",
 	}
 	cases := map[string][]string{
 		"status updates derived": append([]string{"--concurrent-node-syncs=3"}, changed...),
-		"status updates given":   append([]string{"--concurrent-node-syncs=3", "--concurrent-node-status-updates=2"}, changed...),
+		"status updates given": append([]string{
+			"--concurrent-node-syncs=3",
+			"--concurrent-node-status-updates=2",
+		}, changed...),
 	}
 	for name, args := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -38,11 +47,13 @@ func TestComponentConfig_SaysWhatUpstreamsFlagsSay(t *testing.T) {
 	}
 }
 
-// Where nothing is said the two differ in the defaults that fxccm has of its own, and in nothing else.
+// Without flags the two differ in fxccm's own defaults, and in nothing
+// else.
 func TestComponentConfig_DefaultsAreUpstreamsButForOurs(t *testing.T) {
 	args := []string{"--cloud-provider=mycloud"}
 	ours, theirs := readByUs(t, args), readByUpstream(t, args)
-	theirs.NodeController.ConcurrentNodeSyncs, theirs.NodeController.ConcurrentNodeStatusUpdates = 32, 32
+	theirs.NodeController.ConcurrentNodeSyncs, theirs.NodeController.ConcurrentNodeStatusUpdates =
+		32, 32
 	theirs.NodeLifecycleController.ConcurrentNodeLifecycleSyncs = 16
 	theirs.ServiceController.ConcurrentServiceSyncs = 16
 	theirs.Generic.ClientConnection.QPS = -1 // no limit
@@ -57,7 +68,8 @@ func TestComponentConfig_NamesTheOnlyProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := c.KubeCloudShared.CloudProvider.Name; got != "only" {
-		t.Errorf("the provider is called %q; nobody has chosen one, and the only one is used", got)
+		t.Errorf("the provider is called %q; no name is configured, so the only provider is used",
+			got)
 	}
 }
 
@@ -98,7 +110,8 @@ func readByUpstream(t *testing.T, args []string) cpconfig.CloudControllerManager
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	// What upstream does with these parts of its options when it starts (options.ApplyTo), without listener and clients.
+	// What upstream does with these parts of its options when it starts (options.ApplyTo), without
+	// listener and clients.
 	var c cpconfig.CloudControllerManagerConfiguration
 	for _, apply := range []func() error{
 		func() error { return o.Generic.ApplyTo(&c.Generic, all, nil, nil) },

@@ -25,11 +25,13 @@ func WithAliases(aliases ...string) Option {
 	return func(s *settings) { s.aliases = append(s.aliases, aliases...) }
 }
 
-// DisabledByDefault leaves the controller out unless --controllers names it. So does its name in app.ControllersDisabledByDefault.
+// DisabledByDefault leaves the controller out unless --controllers names it. So does its name in
+// app.ControllersDisabledByDefault.
 func DisabledByDefault() Option { return func(s *settings) { s.disabled = true } }
 
-// WithComponentConfig changes the configuration that the InitFunc finds in its CompletedConfig, and nothing else. It is for what [ccm.Config]
-// does not have, such as KubeCloudShared.AllocateNodeCIDRs. change is called once a term, with a value of that term. The
+// WithComponentConfig changes the configuration that the InitFunc finds in its CompletedConfig, and
+// nothing else. It is for what [ccm.Config] does not have, such as
+// KubeCloudShared.AllocateNodeCIDRs. change is called once a term, with a value of that term. The
 // option may be given several times.
 func WithComponentConfig(change func(*cpconfig.CloudControllerManagerConfiguration)) Option {
 	return func(s *settings) { s.configure = append(s.configure, change) }
@@ -37,7 +39,9 @@ func WithComponentConfig(change func(*cpconfig.CloudControllerManagerConfigurati
 
 // Controller adapts one controller. The name is for --controllers, logs and [ccm.Status]. A
 // constructor without function is an error of [ccm.New].
-func Controller(name string, constructor app.ControllerInitFuncConstructor, opts ...Option) ccm.Controller {
+func Controller(
+	name string, constructor app.ControllerInitFuncConstructor, opts ...Option,
+) ccm.Controller {
 	s := settings{disabled: app.ControllersDisabledByDefault.Has(name)}
 	for _, opt := range opts {
 		opt(&s)
@@ -54,10 +58,14 @@ func Controller(name string, constructor app.ControllerInitFuncConstructor, opts
 	return c
 }
 
-// Controllers adapts what app.NewCloudControllerManagerCommand takes: constructors by name, and names by alias, such as
-// names.CCMControllerAliases(). Aliases of names that are not among the constructors are ignored, and either may be nil. The options apply to
-// every one. The controllers come back in name order.
-func Controllers(constructors map[string]app.ControllerInitFuncConstructor, aliases map[string]string, opts ...Option) []ccm.Controller {
+// Controllers adapts what app.NewCloudControllerManagerCommand takes: constructors by name, and
+// names by alias, such as names.CCMControllerAliases(). Aliases of names that are not among the
+// constructors are ignored, and either may be nil. The options apply to every one. The controllers
+// come back in name order.
+func Controllers(
+	constructors map[string]app.ControllerInitFuncConstructor,
+	aliases map[string]string, opts ...Option,
+) []ccm.Controller {
 	adapted := make([]ccm.Controller, 0, len(constructors))
 	for _, name := range slices.Sorted(maps.Keys(constructors)) {
 		c := Controller(name, constructors[name], opts...)

@@ -22,8 +22,12 @@ import (
 
 // idle is the constructor of a controller that has nothing to do.
 var idle = app.ControllerInitFuncConstructor{
-	Constructor: func(app.ControllerInitContext, *config.CompletedConfig, cloudprovider.Interface) app.InitFunc {
-		return func(context.Context, genericcontrollermanager.ControllerContext) (controller.Interface, bool, error) {
+	Constructor: func(
+		app.ControllerInitContext, *config.CompletedConfig, cloudprovider.Interface,
+	) app.InitFunc {
+		return func(context.Context, genericcontrollermanager.ControllerContext) (
+			controller.Interface, bool, error,
+		) {
 			return nil, true, nil
 		}
 	},
@@ -42,8 +46,14 @@ func manager(controllers ...ccm.Controller) (*ccm.Manager, error) {
 }
 
 func TestControllers_AreNamedAsUpstreamNamesThem(t *testing.T) {
-	constructors := map[string]app.ControllerInitFuncConstructor{"b-controller": idle, "a-controller": idle}
-	aliases := map[string]string{"bb": "b-controller", "b": "b-controller", "service": "service-lb-controller"}
+	constructors := map[string]app.ControllerInitFuncConstructor{
+		"b-controller": idle,
+		"a-controller": idle,
+	}
+	aliases := map[string]string{
+		"bb": "b-controller", "b": "b-controller",
+		"service": "service-lb-controller",
+	}
 	got := initfunc.Controllers(constructors, aliases)
 	if len(got) != 2 || got[0].Name != "a-controller" || got[1].Name != "b-controller" {
 		t.Fatalf("controllers are %+v", got)
@@ -52,12 +62,13 @@ func TestControllers_AreNamedAsUpstreamNamesThem(t *testing.T) {
 		t.Errorf("aliases are %v and %v", got[0].Aliases, got[1].Aliases)
 	}
 	if got[0].DisabledByDefault || got[1].DisabledByDefault {
-		t.Error("a controller is disabled by default, and nobody said so")
+		t.Error("a controller is disabled by default without DisabledByDefault")
 	}
 }
 
 func TestController_OptionsAreTheControllers(t *testing.T) {
-	c := initfunc.Controller("ipam", idle, initfunc.WithAliases("nodeipam"), initfunc.WithAliases("ranges"), initfunc.DisabledByDefault())
+	c := initfunc.Controller("ipam", idle, initfunc.WithAliases("nodeipam"),
+		initfunc.WithAliases("ranges"), initfunc.DisabledByDefault())
 	if !c.DisabledByDefault || !slices.Equal(c.Aliases, []string{"nodeipam", "ranges"}) {
 		t.Errorf("disabled by default: %v, aliases: %v", c.DisabledByDefault, c.Aliases)
 	}
@@ -65,13 +76,15 @@ func TestController_OptionsAreTheControllers(t *testing.T) {
 
 func TestController_WithoutFunctionIsRefusedByName(t *testing.T) {
 	_, err := manager(initfunc.Controller("ipam", app.ControllerInitFuncConstructor{}))
-	if err == nil || !strings.Contains(err.Error(), "ipam") || !strings.Contains(err.Error(), "no New") {
+	if err == nil || !strings.Contains(err.Error(), "ipam") ||
+		!strings.Contains(err.Error(), "no New") {
 		t.Errorf("error is %v, want one that names the controller and what it lacks", err)
 	}
 }
 
 func TestControllers_NameOfOneOfTheFourIsRefused(t *testing.T) {
-	_, err := manager(initfunc.Controllers(app.DefaultInitFuncConstructors, names.CCMControllerAliases())...)
+	_, err := manager(initfunc.Controllers(app.DefaultInitFuncConstructors,
+		names.CCMControllerAliases())...)
 	if err == nil || !strings.Contains(err.Error(), names.CloudNodeController) {
 		t.Errorf("error is %v, want one that names the controllers which are there twice", err)
 	}

@@ -54,10 +54,12 @@ type environment struct {
 	letGo func()
 }
 
-// newEnvironment makes all that an InitFunc is given, and the context that it gets. It starts nothing and asks the API server for
-// nothing. ctx is the term's; identity names the clients that the InitFunc does not name itself.
+// newEnvironment makes all that an InitFunc is given, and the context that it gets. It starts
+// nothing and asks the API server for nothing. ctx is the term's; identity names the clients that
+// the InitFunc does not name itself.
 func newEnvironment(
-	ctx context.Context, t term, identity string, component cpconfig.CloudControllerManagerConfiguration,
+	ctx context.Context, t term, identity string,
+	component cpconfig.CloudControllerManagerConfiguration,
 ) (*environment, context.Context, error) {
 	own, err := t.RESTConfig(identity)
 	if err != nil {
@@ -67,19 +69,24 @@ func newEnvironment(
 	if err != nil {
 		return nil, nil, fmt.Errorf("client %q: %w", identity, err)
 	}
-	// Informers that controllers share live as long as the term, and not only as long as this controller.
+	// Informers that controllers share live as long as the term, and not only as long as this
+	// controller.
 	typed := newTypedInformers(ctx, t.Informers())
 	ctx, cancel := context.WithCancel(ctx)
-	env := &environment{clients: &clients{term: t}, events: &broadcaster{recorder: t.Recorder}, cancel: cancel}
+	env := &environment{
+		clients: &clients{term: t}, events: &broadcaster{recorder: t.Recorder},
+		cancel: cancel,
+	}
 	env.completed = (&config.Config{
 		ComponentConfig:  component,
 		Client:           client,
 		Kubeconfig:       own,
 		EventBroadcaster: env.events,
-		EventRecorder:    env.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: cpoptions.CloudControllerManagerUserAgent}),
-		ClientBuilder:    env.clients,
-		VersionedClient:  client,
-		SharedInformers:  typed,
+		EventRecorder: env.events.NewRecorder(scheme.Scheme,
+			corev1.EventSource{Component: cpoptions.CloudControllerManagerUserAgent}),
+		ClientBuilder:   env.clients,
+		VersionedClient: client,
+		SharedInformers: typed,
 	}).Complete()
 	if err := env.fillContext(ctx, t, own, typed); err != nil {
 		cancel()
@@ -89,7 +96,9 @@ func newEnvironment(
 }
 
 // fillContext makes what is in ControllerContext. ctx is that of the InitFunc.
-func (e *environment) fillContext(ctx context.Context, t term, own *rest.Config, typed typedInformers) (err error) {
+func (e *environment) fillContext(
+	ctx context.Context, t term, own *rest.Config, typed typedInformers,
+) (err error) {
 	resync := app.ResyncPeriod(e.completed)
 	if e.metadata, err = newMetadataInformers(ctx, own, resync()); err != nil {
 		return err
@@ -115,7 +124,8 @@ func (e *environment) fillContext(ctx context.Context, t term, own *rest.Config,
 // end gives everything back, and waits for it.
 func (e *environment) end() {
 	e.cancel()
-	// Who waits for nothing else would wait for ever. They find their context ended.
+	// A goroutine that waits only for InformersStarted would wait forever. It finds its context
+	// ended.
 	e.letGo()
 	e.metadata.Shutdown()
 	e.events.Shutdown()

@@ -12,9 +12,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// broadcaster is the term's recorder in the shape of CompletedConfig.EventBroadcaster. What is recorded with it is sent by
-// the term, until the end of its drain; what watches it is served by a broadcaster of client-go's, which is made when
-// something does. It is safe for concurrent use.
+// broadcaster is the term's recorder in the shape of CompletedConfig.EventBroadcaster. The term
+// sends the recorded events, until the end of its drain. Watchers are served by a broadcaster of
+// client-go, which exists once there is a watcher. It is safe for concurrent use.
 type broadcaster struct {
 	// recorder returns the term's recorder for the named component.
 	recorder func(component string) record.EventRecorder
@@ -27,28 +27,40 @@ type broadcaster struct {
 var _ record.EventBroadcaster = (*broadcaster)(nil)
 
 // NewRecorder implements record.EventBroadcaster. The source's Host is left out.
-func (b *broadcaster) NewRecorder(scheme *runtime.Scheme, source corev1.EventSource) record.EventRecorderLogger {
-	return &recorder{broadcaster: b, scheme: scheme, source: source, term: b.recorder(source.Component)}
+func (b *broadcaster) NewRecorder(
+	scheme *runtime.Scheme, source corev1.EventSource,
+) record.EventRecorderLogger {
+	return &recorder{
+		broadcaster: b, scheme: scheme, source: source,
+		term: b.recorder(source.Component),
+	}
 }
 
-// StartRecordingToSink implements record.EventBroadcaster. It does nothing, since the term sends all events.
+// StartRecordingToSink implements record.EventBroadcaster. It does nothing, because the term sends
+// all events.
 func (b *broadcaster) StartRecordingToSink(record.EventSink) watch.Interface {
 	return watch.NewEmptyWatch()
 }
 
 // StartEventWatcher implements record.EventBroadcaster.
 func (b *broadcaster) StartEventWatcher(handle func(*corev1.Event)) watch.Interface {
-	return b.watch(func(events record.EventBroadcaster) watch.Interface { return events.StartEventWatcher(handle) })
+	return b.watch(func(events record.EventBroadcaster) watch.Interface {
+		return events.StartEventWatcher(handle)
+	})
 }
 
 // StartLogging implements record.EventBroadcaster.
 func (b *broadcaster) StartLogging(logf func(format string, args ...any)) watch.Interface {
-	return b.watch(func(events record.EventBroadcaster) watch.Interface { return events.StartLogging(logf) })
+	return b.watch(func(events record.EventBroadcaster) watch.Interface {
+		return events.StartLogging(logf)
+	})
 }
 
 // StartStructuredLogging implements record.EventBroadcaster.
 func (b *broadcaster) StartStructuredLogging(verbosity klog.Level) watch.Interface {
-	return b.watch(func(events record.EventBroadcaster) watch.Interface { return events.StartStructuredLogging(verbosity) })
+	return b.watch(func(events record.EventBroadcaster) watch.Interface {
+		return events.StartStructuredLogging(verbosity)
+	})
 }
 
 func (b *broadcaster) watch(start func(record.EventBroadcaster) watch.Interface) watch.Interface {
@@ -73,12 +85,12 @@ func (b *broadcaster) Shutdown() {
 	b.shutDown = true
 }
 
-// tell lets those who watch know of an event. There are none as a rule.
+// tell passes an event to the watchers, if there are any.
 func (b *broadcaster) tell(event func(record.EventBroadcaster)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.watched != nil && !b.shutDown {
-		event(b.watched) // which does not wait for anybody
+		event(b.watched) // does not wait for watchers
 	}
 }
 
@@ -96,20 +108,27 @@ func (r *recorder) Event(object runtime.Object, eventtype, reason, message strin
 }
 
 // Eventf implements record.EventRecorder.
-func (r *recorder) Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any) {
+func (r *recorder) Eventf(
+	object runtime.Object, eventtype, reason, messageFmt string, args ...any,
+) {
 	r.AnnotatedEventf(object, nil, eventtype, reason, messageFmt, args...)
 }
 
 // AnnotatedEventf implements record.EventRecorder.
-func (r *recorder) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
+func (r *recorder) AnnotatedEventf(
+	object runtime.Object, annotations map[string]string,
+	eventtype, reason, messageFmt string, args ...any,
+) {
 	message := fmt.Sprintf(messageFmt, args...)
-	// The term's recorder knows the built-in kinds only. If this scheme does not know the object either, that one says so in its log.
+	// The term's recorder knows the built-in kinds only. If this scheme does not know the object
+	// either, the term's recorder logs an error.
 	if known, err := reference.GetReference(r.scheme, object); err == nil {
 		object = known
 	}
 	r.term.AnnotatedEventf(object, annotations, eventtype, reason, "%s", message)
 	r.broadcaster.tell(func(events record.EventBroadcaster) {
-		events.NewRecorder(r.scheme, r.source).AnnotatedEventf(object, annotations, eventtype, reason, "%s", message)
+		events.NewRecorder(r.scheme, r.source).AnnotatedEventf(object, annotations, eventtype,
+			reason, "%s", message)
 	})
 }
 

@@ -14,11 +14,15 @@ import (
 func TestRecorder_KnowsTheKindsOfItsScheme(t *testing.T) {
 	scheme := runtime.NewScheme()
 	// A kind that client-go's scheme does not know; its Go type does not matter.
-	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.test", Version: "v1", Kind: "Gadget"}, &corev1.Node{})
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{
+		Group: "example.test", Version: "v1",
+		Kind: "Gadget",
+	}, &corev1.Node{})
 	events := &recorded{}
 	b := &broadcaster{recorder: func(string) record.EventRecorder { return events }}
 	b.NewRecorder(scheme, corev1.EventSource{Component: "ipam"}).
-		Event(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "g"}}, corev1.EventTypeNormal, "Made", "100% done")
+		Event(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "g"}}, corev1.EventTypeNormal,
+			"Made", "100% done")
 	if len(events.objects) != 1 {
 		t.Fatalf("%d events, want one", len(events.objects))
 	}
@@ -40,14 +44,16 @@ func TestBroadcaster_ServesThoseWhoWatchUntilItIsShutDown(t *testing.T) {
 	seen := make(chan *corev1.Event, 1)
 	b.StartEventWatcher(func(e *corev1.Event) { seen <- e })
 	r.Eventf(about, corev1.EventTypeWarning, "Seen", "%d of %d", 1, 2)
-	if e := <-seen; e.Reason != "Seen" || e.Message != "1 of 2" || e.Source.Component != "ipam" || e.InvolvedObject.Name != "a" {
+	if e := <-seen; e.Reason != "Seen" || e.Message != "1 of 2" || e.Source.Component != "ipam" ||
+		e.InvolvedObject.Name != "a" {
 		t.Errorf("the watcher saw %+v", e)
 	}
 	b.Shutdown()
 	r.Event(about, corev1.EventTypeNormal, "Late", "")
 	b.StartLogging(t.Logf).Stop()
 	b.Shutdown()
-	if want := []string{"Unseen", "Seen", "Late"}; len(events.reasons) != 3 || events.reasons[2] != want[2] {
-		t.Errorf("the term was told of %v, want %v", events.reasons, want)
+	if want := []string{"Unseen", "Seen", "Late"}; len(events.reasons) != 3 ||
+		events.reasons[2] != want[2] {
+		t.Errorf("the term has the events %v, want %v", events.reasons, want)
 	}
 }

@@ -22,9 +22,12 @@ import (
 
 // startNodeIPAM is a controller's start function as it is in a program of upstream's kind.
 func startNodeIPAM(
-	initContext app.ControllerInitContext, completedConfig *config.CompletedConfig, _ cloudprovider.Interface,
+	initContext app.ControllerInitContext, completedConfig *config.CompletedConfig,
+	_ cloudprovider.Interface,
 ) app.InitFunc {
-	return func(ctx context.Context, controllerContext genericcontrollermanager.ControllerContext) (controller.Interface, bool, error) {
+	return func(ctx context.Context, controllerContext genericcontrollermanager.ControllerContext) (
+		controller.Interface, bool, error,
+	) {
 		if !completedConfig.ComponentConfig.KubeCloudShared.AllocateNodeCIDRs {
 			return nil, false, nil
 		}
@@ -36,7 +39,7 @@ func startNodeIPAM(
 	}
 }
 
-// What a program gave to app.NewCloudControllerManagerCommand, a Manager runs.
+// A Manager runs the constructors that a program gave to app.NewCloudControllerManagerCommand.
 func Example() {
 	constructors := map[string]app.ControllerInitFuncConstructor{
 		"node-ipam-controller": {
@@ -53,7 +56,7 @@ func Example() {
 		Config:    cfg,
 		Providers: []ccm.Provider{fake.New().CCMProvider()},
 		Controllers: initfunc.Controllers(constructors, aliases,
-			// ccm.Config has no --allocate-node-cidrs, so the program says so itself.
+			// ccm.Config has no --allocate-node-cidrs, so the program sets the field itself.
 			initfunc.WithComponentConfig(func(c *cpconfig.CloudControllerManagerConfiguration) {
 				c.KubeCloudShared.AllocateNodeCIDRs = true
 			})),
@@ -77,8 +80,8 @@ func Example() {
 	// service-lb-controller disabled
 }
 
-// A controller that stands in for one of the Manager's four has a name of its own, and the Manager's is turned off. Here, with fx,
-// the stand-in is upstream's own node controller.
+// A controller that stands in for one of the Manager's four has a name of its own, and the
+// Manager's is turned off. Here, with fx, the stand-in is upstream's own node controller.
 func ExampleController() {
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"*", "-" + names.CloudNodeController}

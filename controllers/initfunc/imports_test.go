@@ -6,10 +6,11 @@ import (
 	"testing"
 )
 
-// Who does not import this package must not get upstream's command.
+// A program that does not import this package must not link upstream's command.
 func TestImports_StayInThisPackage(t *testing.T) {
 	const self, command = "github.com/fxccm/fxccm/controllers/initfunc", "k8s.io/cloud-provider/app"
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`,
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-f",
+		`{{.ImportPath}} {{join .Deps " "}}`,
 		"./ccm/...", "./controllers/...", "./options/...", "./provider/...", "./internal/...")
 	cmd.Dir = "../.."
 	out, err := cmd.Output()
@@ -30,6 +31,7 @@ func TestImports_StayInThisPackage(t *testing.T) {
 		}
 	}
 	if !linked {
-		t.Errorf("go list does not find %s in %s: this test looks at the wrong thing", command, self)
+		t.Errorf("go list does not find %s in %s: this test looks at the wrong thing", command,
+			self)
 	}
 }

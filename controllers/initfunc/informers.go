@@ -14,15 +14,19 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
-// typedInformers are the shared informers of a term. What is started once can not be started again, so an InitFunc that
-// starts them with a channel of its own must not be able to end those that others use too.
+// typedInformers are the shared informers of a term. A started informer cannot be started again,
+// so an InitFunc that starts them with a channel of its own must not be able to end those that
+// others use too.
 type typedInformers struct {
 	informers.SharedInformerFactory
 	start func()
 }
 
 func newTypedInformers(ctx context.Context, shared informers.SharedInformerFactory) typedInformers {
-	return typedInformers{SharedInformerFactory: shared, start: func() { shared.StartWithContext(ctx) }}
+	return typedInformers{
+		SharedInformerFactory: shared,
+		start:                 func() { shared.StartWithContext(ctx) },
+	}
 }
 
 // Start implements informers.SharedInformerFactory. The informers run until the term is over.
@@ -37,19 +41,26 @@ type metadataInformers struct {
 	start func()
 }
 
-func newMetadataInformers(ctx context.Context, cfg *rest.Config, resync time.Duration) (metadataInformers, error) {
+func newMetadataInformers(
+	ctx context.Context, cfg *rest.Config, resync time.Duration,
+) (metadataInformers, error) {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
 		return metadataInformers{}, fmt.Errorf("client for metadata: %w", err)
 	}
-	factory := metadatainformer.NewSharedInformerFactoryWithOptions(listingClient{Interface: client}, resync,
+	factory := metadatainformer.NewSharedInformerFactoryWithOptions(
+		listingClient{Interface: client}, resync,
 		metadatainformer.WithTransform(stripManagedFields))
-	// Start returns as soon as it has started a goroutine for each informer; Shutdown waits for these.
-	return metadataInformers{SharedInformerFactory: factory, start: func() { factory.Start(ctx.Done()) }}, nil
+	// Start returns as soon as it has started a goroutine for each informer; Shutdown waits for
+	// these.
+	return metadataInformers{
+		SharedInformerFactory: factory,
+		start:                 func() { factory.Start(ctx.Done()) },
+	}, nil
 }
 
-// Start implements metadatainformer.SharedInformerFactory. The informers run until the term is over: Shutdown waits for them, and whatever
-// channel they are given may never be closed.
+// Start implements metadatainformer.SharedInformerFactory. The informers run until the term is
+// over: Shutdown waits for them, and whatever channel they are given may never be closed.
 func (i metadataInformers) Start(<-chan struct{}) { i.start() }
 
 // listingClient is a client for metadata whose informers begin with a list.
@@ -58,7 +69,8 @@ type listingClient struct {
 	informerview.Listing
 }
 
-// stripManagedFields drops what is often half of an object's metadata, as the term's typed informers do.
+// stripManagedFields drops what is often half of an object's metadata, as the term's typed
+// informers do.
 func stripManagedFields(obj any) (any, error) {
 	if accessor, err := meta.Accessor(obj); err == nil {
 		accessor.SetManagedFields(nil)

@@ -43,6 +43,7 @@ func TestTypedInformers_RunUntilTheEndOfTheTermWhoeverStartsThem(t *testing.T) {
 
 func TestMetadataInformers_BeginWithAList(t *testing.T) {
 	if !watchlist.DoesClientNotSupportWatchListSemantics(listingClient{}) {
-		t.Error("client-go would ask for a watch-list, and hold the end of a term up while that is refused")
+		t.Error(
+			"client-go would ask for a watch-list, and hold the end of a term up while that is refused")
 	}
 }

@@ -33,7 +33,8 @@ func allocating(c *cpconfig.CloudControllerManagerConfiguration) {
 	c.KubeCloudShared.AllocateNodeCIDRs = true
 }
 
-// podRanges are the constructors of a third party's command. made gets each controller that is made.
+// podRanges are the constructors of a third party's command. made gets each controller that is
+// made.
 func podRanges(made chan<- *podRangeController) map[string]app.ControllerInitFuncConstructor {
 	return map[string]app.ControllerInitFuncConstructor{"pod-range-controller": {
 		InitContext: app.ControllerInitContext{ClientName: "mycloud-pod-range-controller"},
@@ -54,13 +55,16 @@ func waitPodRange(t *testing.T, c *ccmtest.CCM, node string) {
 func TestController_WrittenForUpstreamWorksInEachTerm(t *testing.T) {
 	addKind(t, "Pool", "blue")
 	made := make(chan *podRangeController, 10)
-	controllers := initfunc.Controllers(podRanges(made), map[string]string{"pod-range": "pod-range-controller"},
+	controllers := initfunc.Controllers(podRanges(made),
+		map[string]string{"pod-range": "pod-range-controller"},
 		initfunc.WithComponentConfig(allocating))
-	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithControllers(controllers...), only("pod-range"))
+	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithControllers(controllers...),
+		only("pod-range"))
 	c.WaitReady()
 
 	// It has waited for InformersStarted, and knows the pools from a metadata informer.
-	ccmtest.CreateNode(t, c.Client, ccmtest.ReadyNode("node-a", ccmtest.NodeLabel(poolLabel, "blue")))
+	ccmtest.CreateNode(t, c.Client,
+		ccmtest.ReadyNode("node-a", ccmtest.NodeLabel(poolLabel, "blue")))
 	waitPodRange(t, c, "node-a")
 	waitEvent(t, c, "node-a", "PodRangeGiven")
 
@@ -69,7 +73,8 @@ func TestController_WrittenForUpstreamWorksInEachTerm(t *testing.T) {
 		t.Errorf("unhealthy: %v", err)
 	}
 	first.sick.Store(true)
-	if err := health(t, c, "pod-range-controller"); err == nil || err.Error() != "no range is left" {
+	if err := health(t, c, "pod-range-controller"); err == nil ||
+		err.Error() != "no range is left" {
 		t.Errorf("health is %v, want what the controller says of itself", err)
 	}
 
@@ -79,7 +84,8 @@ func TestController_WrittenForUpstreamWorksInEachTerm(t *testing.T) {
 	}
 	c.Elector.Lead()
 	c.WaitReady()
-	ccmtest.CreateNode(t, c.Client, ccmtest.ReadyNode("node-b", ccmtest.NodeLabel(poolLabel, "blue")))
+	ccmtest.CreateNode(t, c.Client,
+		ccmtest.ReadyNode("node-b", ccmtest.NodeLabel(poolLabel, "blue")))
 	waitPodRange(t, c, "node-b")
 	if second := <-made; second == first {
 		t.Error("the second term has the controller of the first")
@@ -92,21 +98,25 @@ func TestController_WrittenForUpstreamWorksInEachTerm(t *testing.T) {
 
 func TestController_MapsAKindThatIsAddedWhileItRuns(t *testing.T) {
 	addKind(t, "Pool")
-	controllers := initfunc.Controllers(podRanges(make(chan *podRangeController, 10)), nil, initfunc.WithComponentConfig(allocating))
-	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithControllers(controllers...), only("pod-range-controller"))
+	controllers := initfunc.Controllers(podRanges(make(chan *podRangeController, 10)), nil,
+		initfunc.WithComponentConfig(allocating))
+	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithControllers(controllers...),
+		only("pod-range-controller"))
 	c.WaitReady()
 	count := func(node, kind, want string) {
 		t.Helper()
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, kindAnnotation, kind)
-		if _, err := c.Client.CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := c.Client.CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, patch,
+			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		ccmtest.WaitNode(t, c.Client, node, "says how many there are of "+kind, func(n *corev1.Node) error {
-			if got := n.Annotations[countAnnotation]; got != want {
-				return fmt.Errorf("it says %q, want %s", got, want)
-			}
-			return nil
-		})
+		ccmtest.WaitNode(t, c.Client, node, "says how many there are of "+kind,
+			func(n *corev1.Node) error {
+				if got := n.Annotations[countAnnotation]; got != want {
+					return fmt.Errorf("it says %q, want %s", got, want)
+				}
+				return nil
+			})
 	}
 	ccmtest.CreateNode(t, c.Client, ccmtest.ReadyNode("node-a"))
 	count("node-a", "Pool", "0") // the mapper knows the API server now
@@ -118,20 +128,30 @@ func TestController_MapsAKindThatIsAddedWhileItRuns(t *testing.T) {
 func TestController_HasTheIdentityThatItsClientNameNames(t *testing.T) {
 	addKind(t, "Pool", "blue")
 	before := cluster.Audit().Mark()
-	controllers := initfunc.Controllers(podRanges(make(chan *podRangeController, 10)), nil, initfunc.WithComponentConfig(allocating))
-	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithControllers(controllers...), only("pod-range-controller"),
+	controllers := initfunc.Controllers(podRanges(make(chan *podRangeController, 10)), nil,
+		initfunc.WithComponentConfig(allocating))
+	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithControllers(controllers...),
+		only("pod-range-controller"),
 		ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.UseServiceAccountCredentials = true }))
 	allowServiceAccounts(t, c)
 	c.WaitReady()
-	ccmtest.CreateNode(t, c.Client, ccmtest.ReadyNode("node-a", ccmtest.NodeLabel(poolLabel, "blue")))
+	ccmtest.CreateNode(t, c.Client,
+		ccmtest.ReadyNode("node-a", ccmtest.NodeLabel(poolLabel, "blue")))
 	waitPodRange(t, c, "node-a")
 
-	account := controlplane.ByUser(controlplane.ServiceAccountUser("kube-system", "mycloud-pod-range-controller"))
+	account := controlplane.ByUser(controlplane.ServiceAccountUser("kube-system",
+		"mycloud-pod-range-controller"))
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
 	defer cancel()
 	for what, request := range map[string][]controlplane.Filter{
-		"the InitFunc's client": {account, controlplane.ByResource("", "nodes"), controlplane.ByVerb("patch")},
-		"its metadata informer": {account, controlplane.ByResource(pools.Group, pools.Resource), controlplane.ByVerb("list")},
+		"the InitFunc's client": {
+			account, controlplane.ByResource("", "nodes"),
+			controlplane.ByVerb("patch"),
+		},
+		"its metadata informer": {
+			account, controlplane.ByResource(pools.Group, pools.Resource),
+			controlplane.ByVerb("list"),
+		},
 	} {
 		if _, err := cluster.Audit().Wait(ctx, before, 1, request...); err != nil {
 			t.Errorf("%s has not asked under its ServiceAccount: %v", what, err)
@@ -146,14 +166,21 @@ func allowServiceAccounts(t *testing.T, c *ccmtest.CCM) {
 	bindings := c.Client.RbacV1().ClusterRoleBindings()
 	all := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "upstream-test"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:kube-system"}},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: "cluster-admin",
+		},
+		Subjects: []rbacv1.Subject{{
+			APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind,
+			Name: "system:serviceaccounts:kube-system",
+		}},
 	}
 	if _, err := bindings.Create(t.Context(), all, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := bindings.Delete(context.Background(), all.Name, metav1.DeleteOptions{}); err != nil {
+		if err := bindings.Delete(context.Background(), all.Name,
+			metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -161,7 +188,8 @@ func allowServiceAccounts(t *testing.T, c *ccmtest.CCM) {
 
 func TestController_NotStartedIsSkippedWithAReason(t *testing.T) {
 	controllers := initfunc.Controllers(podRanges(nil), nil) // --allocate-node-cidrs is not set
-	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithControllers(controllers...), only("pod-range-controller"))
+	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithControllers(controllers...),
+		only("pod-range-controller"))
 	status := c.WaitReady()
 	got := statusOf(status, "pod-range-controller")
 	if got.State != ccm.ControllerSkipped || got.Reason == "" {
@@ -173,12 +201,18 @@ func TestController_NotStartedIsSkippedWithAReason(t *testing.T) {
 // The kind of its metadata informer does not exist, and never will.
 func TestController_ThatNeverSyncsHoldsNothingUp(t *testing.T) {
 	before := cluster.Audit().Mark()
-	controllers := initfunc.Controllers(podRanges(make(chan *podRangeController, 10)), nil, initfunc.WithComponentConfig(allocating))
-	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithControllers(controllers...), only("pod-range-controller"))
+	controllers := initfunc.Controllers(podRanges(make(chan *podRangeController, 10)), nil,
+		initfunc.WithComponentConfig(allocating))
+	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithControllers(controllers...),
+		only("pod-range-controller"))
 	c.WaitReady()
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
 	defer cancel()
-	refused := []controlplane.Filter{controlplane.ByUser(c.User()), controlplane.ByResource(pools.Group, pools.Resource), controlplane.ByCode(http.StatusNotFound)}
+	refused := []controlplane.Filter{
+		controlplane.ByUser(c.User()),
+		controlplane.ByResource(pools.Group,
+			pools.Resource), controlplane.ByCode(http.StatusNotFound),
+	}
 	if _, err := cluster.Audit().Wait(ctx, before, 1, refused...); err != nil {
 		t.Fatalf("wait until the informer has asked for what there is not: %v", err)
 	}
@@ -201,7 +235,8 @@ func upstreams() map[string]app.ControllerInitFuncConstructor {
 func startUpstreams(t *testing.T, cloud *fake.Cloud) *ccmtest.CCM {
 	t.Helper()
 	constructors := upstreams()
-	return ccmtest.StartApp(t, cluster, cloud, ccmtest.WithControllers(initfunc.Controllers(constructors, nil)...),
+	return ccmtest.StartApp(t, cluster, cloud,
+		ccmtest.WithControllers(initfunc.Controllers(constructors, nil)...),
 		only(slices.Sorted(maps.Keys(constructors))...))
 }
 
@@ -219,14 +254,16 @@ func TestUpstreamsFour_RunACluster(t *testing.T) {
 			t.Errorf("%s is %s (%s), want it to run", name, got.State, got.Reason)
 		}
 	}
-	ccmtest.CreateNode(t, c.Client, ccmtest.TaintedNode("node-a", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	ccmtest.CreateNode(t, c.Client,
+		ccmtest.TaintedNode("node-a", ccmtest.NodePodCIDRs("10.244.1.0/24")))
 	ccmtest.WaitNodeInitialized(t, c.Client, "node-a")
 	ccmtest.WaitNodeAddress(t, c.Client, "node-a", corev1.NodeInternalIP)
 	ccmtest.WaitRoute(t, cloud, "node-a", "10.244.1.0/24")
 	ccmtest.CreateService(t, c.Client, ccmtest.LoadBalancerService("web"))
 	ccmtest.WaitServiceAddress(t, c.Client, "default", "web")
 	// Before Nodes change again: upstream's service controller races with itself when both do.
-	if err := c.Client.CoreV1().Services("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+	if err := c.Client.CoreV1().Services("default").Delete(t.Context(), "web",
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ccmtest.WaitServiceGone(t, c.Client, "default", "web")
@@ -247,17 +284,20 @@ func TestUpstreamsFour_RunACluster(t *testing.T) {
 	c.VerifyNoLeaks()
 }
 
-// What the provider does not serve upstream skips too, but its service controller leaves the two queues behind that it has made before it
-// asks. The Manager's own asks first.
+// Upstream, too, skips the controllers that the provider does not serve, but its service controller
+// leaves the two queues behind that it has made before it asks. The Manager's own asks first.
 func TestUpstreamsFour_WithoutLoadBalancersOneIsSkippedAndLeavesItsQueues(t *testing.T) {
 	c := startUpstreams(t, fake.New(fake.Without(fake.LoadBalancer)))
 	status := c.WaitReady()
-	if got := statusOf(status, "upstream-"+names.ServiceLBController); got.State != ccm.ControllerSkipped {
+	if got := statusOf(status,
+		"upstream-"+names.ServiceLBController); got.State != ccm.ControllerSkipped {
 		t.Errorf("the service controller is %s (%s), want it skipped", got.State, got.Reason)
 	}
 	c.VerifyNoLeaks(ccmtest.Ignoring(
-		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*delayingType[...]).waitingLoop"),
-		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"),
+		goleak.IgnoreTopFunction(
+			"k8s.io/client-go/util/workqueue.(*delayingType[...]).waitingLoop"),
+		goleak.IgnoreTopFunction(
+			"k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"),
 	))
 }
 
@@ -284,18 +324,21 @@ func health(t *testing.T, c *ccmtest.CCM, name string) error {
 
 func waitEvent(t *testing.T, c *ccmtest.CCM, object, reason string) {
 	t.Helper()
-	ccmtest.Eventually(t, "event "+reason+" of "+object+" is recorded", func(ctx context.Context) (struct{}, error) {
-		events, err := c.Client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return struct{}{}, err
-		}
-		for _, e := range events.Items {
-			if e.Reason == reason && e.InvolvedObject.Name == object && e.Source.Component == "cloud-controller-manager" {
-				return struct{}{}, nil
+	ccmtest.Eventually(t, "event "+reason+" of "+object+" is recorded",
+		func(ctx context.Context) (struct{}, error) {
+			events, err := c.Client.CoreV1().Events(metav1.NamespaceDefault).List(ctx,
+				metav1.ListOptions{})
+			if err != nil {
+				return struct{}{}, err
 			}
-		}
-		return struct{}{}, fmt.Errorf("%d other events", len(events.Items))
-	})
+			for _, e := range events.Items {
+				if e.Reason == reason && e.InvolvedObject.Name == object &&
+					e.Source.Component == "cloud-controller-manager" {
+					return struct{}{}, nil
+				}
+			}
+			return struct{}{}, fmt.Errorf("%d other events", len(events.Items))
+		})
 }
 
 func notReady(t *testing.T, c *ccmtest.CCM, name string) {
@@ -305,7 +348,8 @@ func notReady(t *testing.T, c *ccmtest.CCM, name string) {
 		t.Fatal(err)
 	}
 	patch := `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`
-	if _, err := c.Client.CoreV1().Nodes().PatchStatus(t.Context(), node.Name, []byte(patch)); err != nil {
+	if _, err := c.Client.CoreV1().Nodes().PatchStatus(t.Context(), node.Name,
+		[]byte(patch)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -41,7 +41,8 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// keptLog is klog's output, which upstream's controllers write without asking for a logger. It is of interest when a test fails.
+// keptLog is klog's output, which upstream's controllers write without asking for a logger. It is
+// of interest when a test fails.
 type keptLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -57,5 +58,6 @@ func (l *keptLog) print() {
 	const last = 100
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fmt.Fprintf(os.Stderr, "the last of what went to klog:\n%s\n", strings.Join(l.lines[max(0, len(l.lines)-last):], "\n"))
+	fmt.Fprintf(os.Stderr, "the last of what went to klog:\n%s\n",
+		strings.Join(l.lines[max(0, len(l.lines)-last):], "\n"))
 }

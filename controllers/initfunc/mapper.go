@@ -16,13 +16,16 @@ import (
 const (
 	// mapperReset is how old a mapping can get before the API server is asked again, as upstream.
 	mapperReset = 30 * time.Second
-	// missRefresh is how old discovery must be for a kind that it does not know to be looked for again.
+	// missRefresh is how old discovery must be for a kind that it does not know to be looked for
+	// again.
 	missRefresh = 2 * time.Second
 )
 
-// newMapper returns a RESTMapper that asks the API server when it is first used. Its requests end with ctx: its methods take none, and
-// while one waits for an answer a reset waits too.
-func newMapper(ctx context.Context, cfg *rest.Config) (*restmapper.DeferredDiscoveryRESTMapper, error) {
+// newMapper returns a RESTMapper that asks the API server when it is first used. Its requests end
+// with ctx: its methods take none, and while one waits for an answer a reset waits too.
+func newMapper(
+	ctx context.Context, cfg *rest.Config,
+) (*restmapper.DeferredDiscoveryRESTMapper, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(endingWith(ctx))
 	client, err := discovery.NewDiscoveryClientForConfig(cfg)
@@ -32,9 +35,10 @@ func newMapper(ctx context.Context, cfg *rest.Config) (*restmapper.DeferredDisco
 	return restmapper.NewDeferredDiscoveryRESTMapperWithContext(newDiscovery(client, time.Now)), nil
 }
 
-// agingDiscovery is a cache of discovery that says it is not fresh when it is older than missRefresh. The mapper then looks again for what it has not
-// found. Client-go's own cache is fresh for ever once it is filled, so that a kind added later does not exist for it; and never if the API
-// server has told of no group at all, so that the mapper asks without end.
+// agingDiscovery is a cache of discovery that says it is not fresh when it is older than
+// missRefresh. The mapper then looks again for what it has not found. Client-go's own cache is
+// fresh for ever once it is filled, so that a kind added later does not exist for it; and never if
+// the API server has listed no group at all, so that the mapper asks without end.
 type agingDiscovery struct {
 	discovery.CachedDiscoveryInterfaceWithContext
 	now func() time.Time
@@ -43,16 +47,23 @@ type agingDiscovery struct {
 	filled time.Time
 }
 
-func newDiscovery(client discovery.DiscoveryInterfaceWithContext, now func() time.Time) *agingDiscovery {
-	return &agingDiscovery{CachedDiscoveryInterfaceWithContext: memory.NewMemCacheClientWithContext(client), now: now}
+func newDiscovery(
+	client discovery.DiscoveryInterfaceWithContext, now func() time.Time,
+) *agingDiscovery {
+	cached := memory.NewMemCacheClientWithContext(client)
+	return &agingDiscovery{CachedDiscoveryInterfaceWithContext: cached, now: now}
 }
 
 // ServerGroupsAndResourcesWithContext is what the mapper is filled with.
-func (d *agingDiscovery) ServerGroupsAndResourcesWithContext(ctx context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
-	groups, resources, err := d.CachedDiscoveryInterfaceWithContext.ServerGroupsAndResourcesWithContext(ctx)
+func (d *agingDiscovery) ServerGroupsAndResourcesWithContext(
+	ctx context.Context,
+) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	cached := d.CachedDiscoveryInterfaceWithContext
+	groups, resources, err := cached.ServerGroupsAndResourcesWithContext(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	// The end of a slow answer, so that the mapper does not find it old at once and ask again for ever.
+	// The end of a slow answer, so that the mapper does not find it old at once and ask again for
+	// ever.
 	d.filled = d.now()
 	return groups, resources, err
 }

@@ -25,15 +25,23 @@ var gadget = schema.GroupKind{Group: "example.test", Kind: "Gadget"}
 func gadgets() *metav1.APIResourceList {
 	return &metav1.APIResourceList{
 		GroupVersion: "example.test/v1",
-		APIResources: []metav1.APIResource{{Name: "gadgets", SingularName: "gadget", Kind: "Gadget", Group: "example.test", Version: "v1"}},
+		APIResources: []metav1.APIResource{{
+			Name: "gadgets", SingularName: "gadget", Kind: "Gadget",
+			Group: "example.test", Version: "v1",
+		}},
 	}
 }
 
 // mapperOver returns a mapper with a clock of the test's own.
-func mapperOver(server *fakediscovery.FakeDiscovery) (_ *restmapper.DeferredDiscoveryRESTMapper, age func(time.Duration)) {
+func mapperOver(
+	server *fakediscovery.FakeDiscovery,
+) (_ *restmapper.DeferredDiscoveryRESTMapper, age func(time.Duration)) {
 	var passed atomic.Int64
-	cached := newDiscovery(discovery.ToDiscoveryInterfaceWithContext(server), func() time.Time { return time.Unix(0, passed.Load()) })
-	return restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached), func(d time.Duration) { passed.Add(int64(d)) }
+	cached := newDiscovery(discovery.ToDiscoveryInterfaceWithContext(server),
+		func() time.Time { return time.Unix(0, passed.Load()) })
+	return restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached), func(d time.Duration) {
+		passed.Add(int64(d))
+	}
 }
 
 func TestMapper_FindsAKindThatIsAddedLater(t *testing.T) {
@@ -57,7 +65,8 @@ func TestMapper_FindsAKindThatIsAddedLater(t *testing.T) {
 }
 
 func TestMapper_UnknownKindIsLookedForOnce(t *testing.T) {
-	server := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{gadgets()}}}
+	resources := []*metav1.APIResourceList{gadgets()}
+	server := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: resources}}
 	mapper, age := mapperOver(server)
 	if _, err := mapper.RESTMapping(gadget); err != nil {
 		t.Fatal(err)
@@ -65,7 +74,10 @@ func TestMapper_UnknownKindIsLookedForOnce(t *testing.T) {
 	once := len(server.Actions())
 	age(time.Hour)
 	for range 10 {
-		if _, err := mapper.RESTMapping(schema.GroupKind{Group: "example.test", Kind: "Nothing"}); !meta.IsNoMatchError(err) {
+		if _, err := mapper.RESTMapping(schema.GroupKind{
+			Group: "example.test",
+			Kind:  "Nothing",
+		}); !meta.IsNoMatchError(err) {
 			t.Fatalf("got %v, want no match", err)
 		}
 	}

@@ -32,8 +32,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The controller in this file is a third party's: it is written for upstream's command and knows nothing of fxccm. It gives pod ranges
-// to nodes, from the pool that their label names, and notes on a node how many objects there are of the kind that an annotation names.
+// The controller in this file is a third party's: it is written for upstream's command and knows
+// nothing of fxccm. It gives pod ranges to nodes, from the pool that their label names, and notes
+// on a node how many objects there are of the kind that an annotation names.
 
 const (
 	poolLabel       = "example.test/pool"
@@ -56,10 +57,17 @@ type podRangeController struct {
 	sick              atomic.Bool
 }
 
-// startPodRangeController has the shape of app.StartServiceControllerWrapper and its like. made is told of each controller that is made.
+// startPodRangeController has the shape of app.StartServiceControllerWrapper and its like. made is
+// called with each controller that is built.
 func startPodRangeController(made func(*podRangeController)) app.InitFuncConstructor {
-	return func(initContext app.ControllerInitContext, completedConfig *config.CompletedConfig, _ cloudprovider.Interface) app.InitFunc {
-		return func(ctx context.Context, controllerContext genericcontrollermanager.ControllerContext) (controller.Interface, bool, error) {
+	return func(
+		initContext app.ControllerInitContext, completedConfig *config.CompletedConfig,
+		_ cloudprovider.Interface,
+	) app.InitFunc {
+		return func(
+			ctx context.Context, controllerContext genericcontrollermanager.ControllerContext) (
+			controller.Interface, bool, error,
+		) {
 			if !completedConfig.ComponentConfig.KubeCloudShared.AllocateNodeCIDRs {
 				klog.Warning("--allocate-node-cidrs is not set. Will not give pod ranges.")
 				return nil, false, nil
@@ -76,7 +84,8 @@ func startPodRangeController(made func(*podRangeController)) app.InitFuncConstru
 }
 
 func newPodRangeController(
-	initContext app.ControllerInitContext, completedConfig *config.CompletedConfig, controllerContext genericcontrollermanager.ControllerContext,
+	initContext app.ControllerInitContext, completedConfig *config.CompletedConfig,
+	controllerContext genericcontrollermanager.ControllerContext,
 ) (*podRangeController, error) {
 	nodes := controllerContext.InformerFactory.Core().V1().Nodes()
 	ofPools, err := controllerContext.ObjectOrMetadataInformerFactory.ForResource(pools)
@@ -91,7 +100,8 @@ func newPodRangeController(
 		nodesSynced:       nodes.Informer().HasSynced,
 		pools:             ofPools.Lister(),
 		poolsSynced:       ofPools.Informer().HasSynced,
-		queue:             workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.DefaultTypedControllerRateLimiter[string]()),
 	}
 	_, err = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { c.queue.Add(obj.(*corev1.Node).Name) },
@@ -145,9 +155,11 @@ func (c *podRangeController) giveRange(ctx context.Context, node *corev1.Node) e
 		return fmt.Errorf("pool of node %s: %w", node.Name, err)
 	}
 	podRange := fmt.Sprintf("10.244.%d.0/24", c.given.Add(1))
-	err := c.patch(ctx, node, map[string]any{"spec": map[string]any{"podCIDR": podRange, "podCIDRs": []string{podRange}}})
+	err := c.patch(ctx, node,
+		map[string]any{"spec": map[string]any{"podCIDR": podRange, "podCIDRs": []string{podRange}}})
 	if err == nil {
-		c.recorder.Eventf(node, corev1.EventTypeNormal, "PodRangeGiven", "Node has pod range %s", podRange)
+		c.recorder.Eventf(node, corev1.EventTypeNormal, "PodRangeGiven", "Node has pod range %s",
+			podRange)
 	}
 	return err
 }
@@ -157,11 +169,13 @@ func (c *podRangeController) count(ctx context.Context, node *corev1.Node) error
 	if !ok {
 		return nil
 	}
-	mapping, err := c.controllerContext.RESTMapper.RESTMapping(schema.GroupKind{Group: "example.test", Kind: kind})
+	mapping, err := c.controllerContext.RESTMapper.RESTMapping(
+		schema.GroupKind{Group: "example.test", Kind: kind})
 	if err != nil {
 		return err
 	}
-	objects, err := c.controllerContext.ObjectOrMetadataInformerFactory.ForResource(mapping.Resource)
+	objects, err := c.controllerContext.ObjectOrMetadataInformerFactory.ForResource(
+		mapping.Resource)
 	if err != nil {
 		return err
 	}
@@ -178,15 +192,21 @@ func (c *podRangeController) count(ctx context.Context, node *corev1.Node) error
 	if node.Annotations[countAnnotation] == count {
 		return nil
 	}
-	return c.patch(ctx, node, map[string]any{"metadata": map[string]any{"annotations": map[string]any{countAnnotation: count}}})
+	return c.patch(ctx, node,
+		map[string]any{"metadata": map[string]any{
+			"annotations": map[string]any{countAnnotation: count},
+		}})
 }
 
-func (c *podRangeController) patch(ctx context.Context, node *corev1.Node, change map[string]any) error {
+func (c *podRangeController) patch(
+	ctx context.Context, node *corev1.Node, change map[string]any,
+) error {
 	patch, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
-	_, err = c.client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	_, err = c.client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{})
 	return err
 }
 
@@ -206,5 +226,8 @@ func (c *podRangeController) Check(*http.Request) error {
 
 // DebuggingHandler implements controller.Debuggable.
 func (c *podRangeController) DebuggingHandler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "%d ranges given", c.given.Load()) })
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w,
+			"%d ranges given", c.given.Load())
+	})
 }

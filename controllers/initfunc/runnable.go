@@ -39,8 +39,8 @@ func newRunnable(env *environment, c controller.Interface) ccm.Runnable {
 	return r
 }
 
-// Run lets the controller go on, and gives everything back when ctx has ended. It waits for the metadata informers, not for the
-// goroutines of the InitFunc, which nobody knows.
+// Run lets the controller go on, and gives everything back when ctx has ended. It waits for the
+// metadata informers, not for the goroutines of the InitFunc, which the adapter does not know.
 func (r *runnable) Run(ctx context.Context) error {
 	defer r.env.end()
 	// A reset waits for a mapping that waits for the API server.

@@ -58,9 +58,12 @@ func (t *stubTerm) RESTConfig(name string) (*rest.Config, error) {
 	if name == "refused" {
 		return nil, t.refuse
 	}
-	return &rest.Config{Host: "http://" + name, Transport: roundTripper(func(*http.Request) (*http.Response, error) {
-		return nil, errors.New("no API server here")
-	})}, nil
+	return &rest.Config{
+		Host: "http://" + name,
+		Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+			return nil, errors.New("no API server here")
+		}),
+	}, nil
 }
 
 func (t *stubTerm) Client(name string) (kubernetes.Interface, error) {
@@ -79,7 +82,9 @@ type recorded struct {
 	reasons []string
 }
 
-func (r *recorded) AnnotatedEventf(object runtime.Object, _ map[string]string, _, reason, _ string, _ ...any) {
+func (r *recorded) AnnotatedEventf(
+	object runtime.Object, _ map[string]string, _, reason, _ string, _ ...any,
+) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.objects, r.reasons = append(r.objects, object), append(r.reasons, reason)
@@ -89,7 +94,9 @@ func (r *recorded) AnnotatedEventf(object runtime.Object, _ map[string]string, _
 func constructorOf(f app.InitFunc) app.ControllerInitFuncConstructor {
 	return app.ControllerInitFuncConstructor{
 		InitContext: app.ControllerInitContext{ClientName: "tested"},
-		Constructor: func(app.ControllerInitContext, *config.CompletedConfig, cloudprovider.Interface) app.InitFunc {
+		Constructor: func(
+			app.ControllerInitContext, *config.CompletedConfig, cloudprovider.Interface,
+		) app.InitFunc {
 			return f
 		},
 	}
@@ -101,9 +108,11 @@ type initialized struct {
 	context cmapp.ControllerContext
 }
 
-// answering is an InitFunc that remembers what it was given and returns the rest.
+// answering is an InitFunc that records its arguments and returns the rest.
 func answering(given *initialized, c controller.Interface, started bool, err error) app.InitFunc {
-	return func(ctx context.Context, cc cmapp.ControllerContext) (controller.Interface, bool, error) {
+	return func(ctx context.Context, cc cmapp.ControllerContext) (controller.Interface, bool,
+		error,
+	) {
 		*given = initialized{ctx: ctx, context: cc}
 		return c, started, err
 	}

@@ -24,11 +24,13 @@ func hasLabels(pv *corev1.PersistentVolume, keys ...string) bool {
 	})
 }
 
-// patchFor is the merge patch that gives a volume the provider's labels, and the node affinity that follows from them if it has none. It is
-// nil if there is nothing to change. The error says which label makes no sense.
+// patchFor is the merge patch that gives a volume the provider's labels, and the node affinity that
+// follows from them if it has none. It is nil if there is nothing to change. The error says which
+// label makes no sense.
 func patchFor(pv *corev1.PersistentVolume, labels map[string]string) ([]byte, error) {
 	labels = maps.Clone(labels)
-	// A cloud without regions may have an empty one to tell. No node has such a label, so no node could use the volume.
+	// A cloud without regions may have an empty one to tell. No node has such a label, so no node
+	// could use the volume.
 	maps.DeleteFunc(labels, func(_, value string) bool { return value == "" })
 	if len(labels) == 0 {
 		return nil, nil
@@ -40,8 +42,9 @@ func patchFor(pv *corev1.PersistentVolume, labels map[string]string) ([]byte, er
 	change := patch{}
 	change.Metadata.ResourceVersion = pv.ResourceVersion
 	change.Metadata.Labels = labels
-	// The API server takes an affinity only where there is none (ValidatePersistentVolumeUpdate in k8s.io/kubernetes; the gate
-	// MutablePVNodeAffinity, alpha in 1.37, would lift that). Who has set one knows where the volume can be used.
+	// The API server accepts an affinity only for a volume without one
+	// (ValidatePersistentVolumeUpdate in k8s.io/kubernetes; the gate MutablePVNodeAffinity, alpha
+	// in 1.37, would lift that). An existing affinity says where the volume can be used.
 	switch {
 	case pv.Spec.NodeAffinity == nil:
 		change.Spec = &spec{NodeAffinity: affinity}
@@ -54,7 +57,8 @@ func patchFor(pv *corev1.PersistentVolume, labels map[string]string) ([]byte, er
 // patch is what is sent of a PersistentVolume.
 type patch struct {
 	Metadata struct {
-		// ResourceVersion makes the API server refuse the patch (409) if the volume is not the one any more that was looked at.
+		// ResourceVersion makes the API server refuse the patch (409) if the volume is not the one
+		// any more that was looked at.
 		ResourceVersion string            `json:"resourceVersion"`
 		Labels          map[string]string `json:"labels"`
 	} `json:"metadata"`
@@ -83,19 +87,26 @@ func affinityTo(labels map[string]string) (*corev1.VolumeNodeAffinity, error) {
 			return nil, err
 		}
 		term.MatchExpressions = append(term.MatchExpressions,
-			corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values})
+			corev1.NodeSelectorRequirement{
+				Key: key, Operator: corev1.NodeSelectorOpIn,
+				Values: values,
+			})
 	}
-	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}, nil
+	terms := []corev1.NodeSelectorTerm{term}
+	required := &corev1.NodeSelector{NodeSelectorTerms: terms}
+	return &corev1.VolumeNodeAffinity{Required: required}, nil
 }
 
-// valuesOf are the values of which a node must have one. A volume that is in several zones names them in one label, as "a__b".
+// valuesOf are the values of which a node must have one. A volume that is in several zones names
+// them in one label, as "a__b".
 func valuesOf(key, value string) ([]string, error) {
 	if key != corev1.LabelTopologyZone && key != corev1.LabelFailureDomainBetaZone {
 		return []string{value}, nil
 	}
 	zones, err := volumehelpers.LabelZonesToSet(value)
 	if err != nil {
-		return nil, fmt.Errorf("the cloud provider's label %s=%s makes no sense: %w", key, value, err)
+		return nil, fmt.Errorf("the cloud provider's label %s=%s makes no sense: %w", key, value,
+			err)
 	}
 	return zones.List(), nil
 }

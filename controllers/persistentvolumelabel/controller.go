@@ -22,44 +22,53 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// Name is what --controllers and Status call the controller. It is made by upstream's rule: the resource in one word, without shortcuts.
+// Name is what --controllers and Status call the controller. It is made by upstream's rule: the
+// resource in one word, without shortcuts.
 const Name = "persistentvolume-label-controller"
 
 // Alias is the short form of [Name] that --controllers accepts too.
 const Alias = "persistentvolume-label"
 
-// ReasonFailed is the reason of the events, of type Warning, that tell why a PersistentVolume has not been labelled yet.
+// ReasonFailed is the reason of the events, of type Warning, that tell why a PersistentVolume has
+// not been labelled yet.
 const ReasonFailed = "LabelingFailed"
 
 const (
-	// clientName is the identity of the controller: a ServiceAccount in kube-system with --use-service-account-credentials, a part of the
-	// user agent otherwise. It was upstream's, so RBAC rules that a cluster may still have for it apply.
+	// clientName is the identity of the controller: a ServiceAccount in kube-system with
+	// --use-service-account-credentials, a part of the user agent otherwise. It was upstream's, so
+	// RBAC rules that a cluster may still have for it apply.
 	clientName = "pvl-controller"
 
 	// workers is how many volumes are asked about at once; upstream's number.
 	workers = 5
 
-	// A volume that fails is tried again after firstRetry, then after twice as long each time, up to lastRetry. The first is long enough for
-	// the cache to have seen what caused a conflict.
+	// A volume that fails is tried again after firstRetry, then after twice as long each time, up
+	// to lastRetry. The first is long enough for the cache to have seen what caused a conflict.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 5 * time.Minute
 )
 
-// Controller returns the controller, for [ccm.AsController] or ccm.Params. It is off unless --controllers names it.
+// Controller returns the controller, for [ccm.AsController] or ccm.Params. It is off unless
+// --controllers names it.
 //
-// It looks at PersistentVolumes that lack the label of a zone or that of a region, asks the provider for the labels of each, and writes
-// these, over other values if there are any, in one patch. The same patch restricts spec.nodeAffinity to nodes with such labels, if the
-// PersistentVolume has no node affinity: the API server does not let it be changed. A label of several zones, "a__b", becomes a choice
-// between them. What is labelled already, by whomever, is left alone, and so is what is being deleted. A provider that does not know a
-// volume answers without labels; then nothing is done.
-//
-// What fails is tried again, with pauses from 200 ms to 5 minutes. From the second try on the reason is told in an event of the
+// It looks at PersistentVolumes that lack the label of a zone or that of a region, asks the
+// provider for the labels of each, and writes these, over other values if there are any, in one
+// patch. The same patch restricts spec.nodeAffinity to nodes with such labels, if the
+// PersistentVolume has no node affinity: the API server does not let it be changed. A label of
+// several zones, "a__b", becomes a choice between them. A label that the volume has already is left
+// alone, and so is a PersistentVolume that is being deleted. A provider that does not know a volume
+// answers without labels; then nothing is done. A failed PersistentVolume is retried, with pauses
+// from 200 ms to 5 minutes. From the second try on the reason is told in an event of the
 // PersistentVolume: each reason once, and five at most until it succeeds or the term ends.
 //
-// The provider must be a cloudprovider.PVLabeler; otherwise the controller is skipped. Beside the rules that every Manager needs it
-// needs to list, watch and patch persistentvolumes: see example/deploy/persistentvolumelabel.yaml.
+// The provider must be a cloudprovider.PVLabeler; otherwise the controller is skipped. Beside the
+// rules that every Manager needs it needs to list, watch and patch persistentvolumes: see
+// example/deploy/persistentvolumelabel.yaml.
 func Controller() ccm.Controller {
-	return ccm.Controller{Name: Name, Aliases: []string{Alias}, DisabledByDefault: true, New: newController}
+	return ccm.Controller{
+		Name: Name, Aliases: []string{Alias}, DisabledByDefault: true,
+		New: newController,
+	}
 }
 
 // controller labels PersistentVolumes during one term.
@@ -70,17 +79,21 @@ type controller struct {
 	events  record.EventRecorder
 	metrics *controllersmetrics.ControllerManagerMetrics
 
-	// queue holds names, not objects: a name that is added twice is worked on once, with what is known then.
+	// queue holds names, not objects: a name that is added twice is worked on once, with what is
+	// known then.
 	queue    workqueue.TypedRateLimitingInterface[string]
 	failures *failures
 }
 
 // newController is called in each term, before the informers are started.
 func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-	// First of all, since an informer that has been asked for is started, and needs rights, even if nobody uses it.
+	// This check comes first, because a requested informer is started, and needs rights, even
+	// without a use.
 	labeler, ok := t.Cloud().(cloudprovider.PVLabeler)
 	if !ok {
-		return nil, fmt.Errorf("%w: cloud provider %q is no PVLabeler, so it has no labels for volumes", ccm.ErrSkip, t.Cloud().ProviderName())
+		return nil, fmt.Errorf(
+			"%w: cloud provider %q is no PVLabeler, so it has no labels for volumes",
+			ccm.ErrSkip, t.Cloud().ProviderName())
 	}
 	client, err := t.Client(clientName)
 	if err != nil {
@@ -100,12 +113,18 @@ func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: Name}, // of the queue's metrics
 		),
 	}
-	// A volume is added when it is first seen without labels: in the informer's first list, when it is made, and when somebody takes its
-	// labels away. Other changes do not matter, because what is in the cloud can not be exchanged for something else.
-	_, err = informer.TypedInformer().AddTypedEventHandler(coreinformers.PersistentVolumeFilteringHandler{
-		FilterFunc: lacksLabels,
-		Handler:    coreinformers.PersistentVolumeHandlerFuncs{AddFunc: func(pv *corev1.PersistentVolume) { c.queue.Add(pv.Name) }},
-	})
+	// A volume is added when it is first seen without labels: in the informer's first list, when it
+	// is made, and when its labels are removed. Other changes do not matter, because what
+	// is in the cloud can not be exchanged for something else.
+	_, err = informer.TypedInformer().AddTypedEventHandler(
+		coreinformers.PersistentVolumeFilteringHandler{
+			FilterFunc: lacksLabels,
+			Handler: coreinformers.PersistentVolumeHandlerFuncs{AddFunc: func(
+				pv *corev1.PersistentVolume,
+			) {
+				c.queue.Add(pv.Name)
+			}},
+		})
 	if err != nil {
 		c.queue.ShutDown() // without a Runnable there is no Run
 		return nil, fmt.Errorf("register for PersistentVolumes: %w", err)
@@ -138,7 +157,8 @@ func (c *controller) next(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(name)
-	// A queue that is shut down first hands out all that it holds. The next term sees these volumes anew.
+	// A queue that is shut down first hands out all that it holds. The next term sees these volumes
+	// again.
 	if ctx.Err() != nil {
 		return false
 	}
@@ -148,8 +168,9 @@ func (c *controller) next(ctx context.Context) bool {
 		c.failures.forget(name)
 		return true
 	}
-	klog.FromContext(ctx).V(2).Info("PersistentVolume could not be labelled, will be tried again", "persistentVolume", name, "reason", err.Error())
-	// A conflict is no failure: somebody was faster, and what they wrote is looked at now.
+	klog.FromContext(ctx).V(2).Info("PersistentVolume could not be labelled, will be tried again",
+		"persistentVolume", name, "reason", err.Error())
+	// A conflict is no failure: another client has written the volume, which is read again now.
 	if !apierrors.IsConflict(err) {
 		c.failures.note(name, err)
 	}
@@ -157,7 +178,8 @@ func (c *controller) next(ctx context.Context) bool {
 	return true
 }
 
-// sync brings one volume to where it should be. It may be called at any time, and any number of times.
+// sync brings one volume to where it should be. It may be called at any time, and any number of
+// times.
 func (c *controller) sync(ctx context.Context, name string) error {
 	pv, err := c.volumes.Get(name)
 	if apierrors.IsNotFound(err) || err == nil && !lacksLabels(pv) {
@@ -166,12 +188,12 @@ func (c *controller) sync(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("read from the cache: %w", err)
 	}
-	// Told not when it happens, but when the term has gone on to the next try: the end of a term makes calls fail a moment before ctx
-	// ends, and that is nobody's concern.
+	// Told not when it happens, but when the term has gone on to the next try: the end of a term
+	// makes calls fail a moment before ctx ends, and that is no failure of the volume.
 	if reason, untold := c.failures.untold(name); untold {
 		c.events.Event(pv, corev1.EventTypeWarning, ReasonFailed, reason)
 	}
-	// The cache's object belongs to everybody, and a provider might change what it is given.
+	// The object in the cache is shared, and a provider might change its argument.
 	labels, err := c.labeler.GetLabelsForVolume(ctx, pv.DeepCopy())
 	if err != nil {
 		return fmt.Errorf("ask the cloud provider for the labels of the volume: %w", err)
@@ -185,13 +207,15 @@ func (c *controller) sync(ctx context.Context, name string) error {
 
 func (c *controller) write(ctx context.Context, name string, patch []byte) error {
 	// Not an update: that would drop the fields that this version of the API does not know.
-	_, err := c.client.CoreV1().PersistentVolumes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Name})
+	_, err := c.client.CoreV1().PersistentVolumes().Patch(ctx, name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: Name})
 	switch {
 	case apierrors.IsNotFound(err): // deleted meanwhile
 		return nil
 	case err != nil:
 		return fmt.Errorf("write the labels: %w", err)
 	}
-	klog.FromContext(ctx).Info("PersistentVolume labelled", "persistentVolume", name, "patch", string(patch))
+	klog.FromContext(ctx).Info("PersistentVolume labelled", "persistentVolume", name, "patch",
+		string(patch))
 	return nil
 }

@@ -37,7 +37,8 @@ func TestVolumes_ThereBeforeAndMadeAfterTheStart_AreLabelledInOnePatchEach(t *te
 	}
 	settle(t, app)
 	for _, name := range names {
-		if got := writes(t, mark, name); len(got) != 1 || got[0].Verb != "patch" || got[0].Code != http.StatusOK {
+		if got := writes(t, mark, name); len(got) != 1 || got[0].Verb != "patch" ||
+			got[0].Code != http.StatusOK {
 			t.Errorf("%s was written by %v, want one patch", name, got)
 		}
 		if got := len(calls(cloud, name)); got != 1 {
@@ -51,13 +52,20 @@ func TestVolumes_ThereBeforeAndMadeAfterTheStart_AreLabelledInOnePatchEach(t *te
 func TestVolumes_ThatHaveLabelsOrWhoseOwnerIsUnknown_AreLeftAlone(t *testing.T) {
 	mark := suite.cp.Audit().Mark()
 	cloud := fake.New()
-	labels := create(t, "labelled", labelled(map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r"}))
-	beta := create(t, "beta", labelled(map[string]string{corev1.LabelFailureDomainBetaZone: "z", corev1.LabelFailureDomainBetaRegion: "r"}))
+	labels := create(t, "labelled",
+		labelled(map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r"}))
+	beta := create(t, "beta", labelled(map[string]string{
+		corev1.LabelFailureDomainBetaZone:   "z",
+		corev1.LabelFailureDomainBetaRegion: "r",
+	}))
 	unknown := create(t, "unknown")
 	empty := create(t, "empty")
 	deleted := create(t, "deleted")
 	remove(t, deleted) // and it waits for its finalizer
-	app := start(t, cloud, ccmtest.WithProvider(answers{unknown: nil, empty: {corev1.LabelTopologyZone: ""}}.provider(cloud)))
+	app := start(t, cloud, ccmtest.WithProvider(answers{
+		unknown: nil,
+		empty:   {corev1.LabelTopologyZone: ""},
+	}.provider(cloud)))
 	waitCalls(t, cloud, unknown, 1)
 	waitCalls(t, cloud, empty, 1)
 	settle(t, app)
@@ -87,13 +95,50 @@ func TestLabels_OfEveryKind_BecomeAffinity(t *testing.T) {
 		answer, want map[string]string
 		affinity     string
 	}{
-		{"several-zones", nil, map[string]string{zone: "b__a", region: "r"}, nil, "region in r and zone in a,b"},
-		{"beta", nil, map[string]string{betaZone: "b__a", betaRegion: "r"}, nil, "region in r and zone in a,b"},
-		{"zone-alone", nil, map[string]string{zone: "a", region: ""}, map[string]string{zone: "a"}, "zone in a"},
-		{"further", nil, map[string]string{zone: "a", region: "r", "example.com/tier": "fast__1"}, nil, "tier in fast__1 and region in r and zone in a"},
-		{"others-stay", map[string]string{"app": "db"}, map[string]string{zone: "a"}, map[string]string{"app": "db", zone: "a"}, "zone in a"},
-		{"wrong-zone", map[string]string{zone: "x"}, map[string]string{zone: "a", region: "r"}, map[string]string{zone: "a", region: "r"}, "region in r and zone in a"},
-		{"only-affinity", map[string]string{zone: "a"}, map[string]string{zone: "a"}, map[string]string{zone: "a"}, "zone in a"},
+		{
+			"several-zones", nil,
+			map[string]string{zone: "b__a", region: "r"},
+			nil,
+			"region in r and zone in a,b",
+		},
+		{
+			"beta", nil,
+			map[string]string{betaZone: "b__a", betaRegion: "r"},
+			nil,
+			"region in r and zone in a,b",
+		},
+		{
+			"zone-alone", nil,
+			map[string]string{zone: "a", region: ""},
+			map[string]string{zone: "a"},
+			"zone in a",
+		},
+		{
+			"further", nil,
+			map[string]string{zone: "a", region: "r", "example.com/tier": "fast__1"},
+			nil, "tier in fast__1 and region in r and zone in a",
+		},
+		{
+			"others-stay",
+			map[string]string{"app": "db"},
+			map[string]string{zone: "a"},
+			map[string]string{"app": "db", zone: "a"},
+			"zone in a",
+		},
+		{
+			"wrong-zone",
+			map[string]string{zone: "x"},
+			map[string]string{zone: "a", region: "r"},
+			map[string]string{zone: "a", region: "r"},
+			"region in r and zone in a",
+		},
+		{
+			"only-affinity",
+			map[string]string{zone: "a"},
+			map[string]string{zone: "a"},
+			map[string]string{zone: "a"},
+			"zone in a",
+		},
 	}
 	given := answers{}
 	names := map[string]string{}
@@ -108,22 +153,30 @@ func TestLabels_OfEveryKind_BecomeAffinity(t *testing.T) {
 		}
 		name := names[c.name]
 		waitLabels(t, name, c.want)
-		ccmtest.Eventually(t, fmt.Sprintf("the affinity of %s is %q", name, c.affinity), seen(t, c.affinity, func() string { return affinity(get(t, name)) }))
+		ccmtest.Eventually(t, fmt.Sprintf("the affinity of %s is %q", name, c.affinity),
+			seen(t, c.affinity, func() string { return affinity(get(t, name)) }))
 	}
 }
 
-// The API server refuses to change an affinity, so a patch that tried to would never get the labels in.
+// The API server refuses to change an affinity, so a patch that tried to would never get the labels
+// in.
 func TestVolumes_ThatHaveAnAffinity_GetLabelsAlone(t *testing.T) {
 	mark := suite.cp.Audit().Mark()
 	cloud := fake.New()
 	in := func(key string, values ...string) corev1.NodeSelectorTerm {
-		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}}}
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key:      key,
+			Operator: corev1.NodeSelectorOpIn, Values: values,
+		}}}
 	}
-	mixed := &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-		in(corev1.LabelTopologyZone, "other"), in("example.com/rack", "1", "2"),
-	}}}
+	mixed := &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{
+			in(corev1.LabelTopologyZone, "other"), in("example.com/rack", "1", "2"),
+		},
+	}}
 	name := create(t, "mixed", restricted(mixed))
-	half := create(t, "half", restricted(mixed), labelled(map[string]string{corev1.LabelTopologyZone: "region-1a"}))
+	half := create(t, "half", restricted(mixed),
+		labelled(map[string]string{corev1.LabelTopologyZone: "region-1a"}))
 	const before = "zone in other or rack in 1,2"
 	app := start(t, cloud, ccmtest.WithProvider(answers{}.provider(cloud)))
 	for _, volume := range []string{name, half} {
@@ -136,9 +189,11 @@ func TestVolumes_ThatHaveAnAffinity_GetLabelsAlone(t *testing.T) {
 		t.Errorf("%d patches, want one each: %v", len(got), got)
 	}
 	// The rule itself, for the day on which an API server lifts it.
-	err := change(t, name, `{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"Exists"}]}]}}}}`)
+	err := change(t, name,
+		`{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"Exists"}]}]}}}}`)
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "nodeAffinity") {
-		t.Errorf("the API server answers a change of an affinity with %v, want that it is immutable", err)
+		t.Errorf(
+			"the API server answers a change of an affinity with %v, want that it is immutable", err)
 	}
 }
 
@@ -160,8 +215,9 @@ func TestVolume_ThatIsChangedWhileTheCloudIsAsked_IsLookedAtAgain(t *testing.T) 
 	name := create(t, "conflict")
 	app := start(t, cloud)
 	waitCalls(t, cloud, name, 1)
-	// Somebody else knows better where it can be used.
-	err := change(t, name, `{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"example.com/rack","operator":"In","values":["1"]}]}]}}}}`)
+	// The volume has an affinity already, which stays.
+	err := change(t, name,
+		`{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"example.com/rack","operator":"In","values":["1"]}]}]}}}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +274,9 @@ func TestFailure_IsTriedAgainAndToldOnce(t *testing.T) {
 		reason string
 	}{
 		{
-			"error", func(s fake.FaultBuilder) func() { return s.Fail(errors.New("quota of the volume API exceeded")) }, nil,
+			"error", func(s fake.FaultBuilder) func() {
+				return s.Fail(errors.New("quota of the volume API exceeded"))
+			}, nil,
 			"ask the cloud provider for the labels of the volume: quota of the volume API exceeded",
 		},
 		{
@@ -251,8 +309,11 @@ func TestFailure_IsTriedAgainAndToldOnce(t *testing.T) {
 	start(t, cloud, ccmtest.WithProvider(given.provider(cloud)))
 	for i, c := range cases {
 		event := waitEvent(t, names[i], c.reason)
-		if event.Type != corev1.EventTypeWarning || event.Reason != persistentvolumelabel.ReasonFailed || event.Source.Component != persistentvolumelabel.Name {
-			t.Errorf("%s: the event is a %s %s of %s", c.name, event.Type, event.Reason, event.Source.Component)
+		if event.Type != corev1.EventTypeWarning ||
+			event.Reason != persistentvolumelabel.ReasonFailed ||
+			event.Source.Component != persistentvolumelabel.Name {
+			t.Errorf("%s: the event is a %s %s of %s", c.name, event.Type, event.Reason,
+				event.Source.Component)
 		}
 		waitCalls(t, cloud, names[i], 4)
 	}
@@ -269,7 +330,8 @@ func TestFailure_IsTriedAgainAndToldOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(events) != 1 || events[0].Count != 1 {
-			t.Errorf("%s: failed %d times and told by %d events, want one", c.name, len(calls(cloud, names[i]))-1, len(events))
+			t.Errorf("%s: failed %d times and told by %d events, want one", c.name,
+				len(calls(cloud, names[i]))-1, len(events))
 		}
 	}
 }
@@ -288,7 +350,8 @@ func TestFailure_WithAnotherReason_IsToldToo(t *testing.T) {
 func TestLeadershipLost_WhileTheCloudIsAsked_NothingIsWrittenUntilTheNextTerm(t *testing.T) {
 	mark := suite.cp.Audit().Mark()
 	cloud := fake.New()
-	// The cloud answers after the end of the term, and does not care that nobody waits. More volumes wait than there are workers.
+	// The cloud answers after the end of the term, although no caller waits. More
+	// volumes wait than there are workers.
 	release := cloud.On(fake.GetLabelsForVolume).IgnoringContext().Hang()
 	var names []string
 	for range 30 {
@@ -310,7 +373,10 @@ func TestLeadershipLost_WhileTheCloudIsAsked_NothingIsWrittenUntilTheNextTerm(t 
 		t.Errorf("the term did not end in order: %v", got.Err)
 	}
 	first := app.Caller(1)
-	if got := cloud.Calls(fake.CallFilter{Method: fake.GetLabelsForVolume, Caller: first}.Matches); len(got) != 5 {
+	if got := cloud.Calls(fake.CallFilter{
+		Method: fake.GetLabelsForVolume,
+		Caller: first,
+	}.Matches); len(got) != 5 {
 		t.Errorf("the cloud was asked %d times after the end of the term", len(got)-5)
 	}
 	for _, name := range names {
@@ -333,7 +399,8 @@ func TestLeadershipLost_WhileTheCloudIsAsked_NothingIsWrittenUntilTheNextTerm(t 
 	app.VerifyNoLeaks()
 }
 
-// Events do not pass the fence, and the end of a term reaches calls before it reaches the controller.
+// Events do not pass the fence, and the end of a term reaches calls before it reaches the
+// controller.
 func TestLeadershipLost_WhileAVolumeIsTriedAgain_TheEndIsNotToldAsAFailure(t *testing.T) {
 	cloud := fake.New()
 	name := create(t, "failing")
@@ -348,7 +415,7 @@ func TestLeadershipLost_WhileAVolumeIsTriedAgain_TheEndIsNotToldAsAFailure(t *te
 		t.Fatal(err)
 	}
 	if len(events) != 1 || !strings.HasSuffix(events[0].Message, "no route to the cloud") {
-		t.Errorf("the events are %v, want one that tells of the cloud's failure", events)
+		t.Errorf("the events are %v, want one that reports the cloud's failure", events)
 	}
 }
 
@@ -385,7 +452,8 @@ func TestController_IsOffUnlessNamed(t *testing.T) {
 			mark := suite.cp.Audit().Mark()
 			cloud := fake.New()
 			name := create(t, "named")
-			app := start(t, cloud, ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.Controllers = c.controllers }))
+			app := start(t, cloud,
+				ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.Controllers = c.controllers }))
 			if got := stateOf(app.WaitReady()); got.State != c.want {
 				t.Errorf("the controller is %+v, want %s", got, c.want)
 			}
@@ -403,7 +471,8 @@ func TestController_WithoutALabeler_IsSkippedWithTheReason(t *testing.T) {
 	name := create(t, "unserved")
 	app := start(t, fake.New(fake.Without(fake.PVLabeler)))
 	got := stateOf(app.WaitReady())
-	if got.State != ccm.ControllerSkipped || !strings.Contains(got.Reason, `cloud provider "fake" is no PVLabeler`) {
+	if got.State != ccm.ControllerSkipped ||
+		!strings.Contains(got.Reason, `cloud provider "fake" is no PVLabeler`) {
 		t.Errorf("the controller is %+v, want that it is skipped for lack of a PVLabeler", got)
 	}
 	untouched(t, mark, app, name)
@@ -413,7 +482,8 @@ func TestController_WithoutALabeler_IsSkippedWithTheReason(t *testing.T) {
 func untouched(t *testing.T, since controlplane.Mark, app *ccmtest.CCM, name string) {
 	t.Helper()
 	app.Stop()
-	records, err := suite.cp.Audit().Since(since, controlplane.ByUser(suite.user), controlplane.ByResource("", "persistentvolumes"))
+	records, err := suite.cp.Audit().Since(since, controlplane.ByUser(suite.user),
+		controlplane.ByResource("", "persistentvolumes"))
 	if err != nil {
 		t.Fatal(err)
 	}

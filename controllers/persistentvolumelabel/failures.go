@@ -5,11 +5,12 @@ import (
 	"sync"
 )
 
-// maxTold bounds the events of one volume: a message that holds, say, the ID of a request is a new one each time.
+// maxTold bounds the events of one volume: a message that holds, say, the ID of a request is a new
+// one each time.
 const maxTold = 5
 
-// failures remembers why volumes are tried again, and what has been told of it. A volume is in it as long as it is tried again. It is safe
-// for concurrent use.
+// failures remembers why volumes are retried, and which failures have been reported. A volume is in
+// it as long as it is tried again. It is safe for concurrent use.
 type failures struct {
 	mu      sync.Mutex
 	volumes map[string]*failure

@@ -24,19 +24,25 @@ import (
 )
 
 // home are the labels that the fake cloud gives to all volumes.
-var home = map[string]string{corev1.LabelTopologyRegion: "region-1", corev1.LabelTopologyZone: "region-1a"}
+var home = map[string]string{
+	corev1.LabelTopologyRegion: "region-1",
+	corev1.LabelTopologyZone:   "region-1a",
+}
 
 // answers are the labels of volumes that are elsewhere, by the name of the PersistentVolume.
 type answers map[string]map[string]string
 
-// labeler is the fake cloud's provider with these answers. The fake cloud still records the calls, and makes them fail.
+// labeler is the fake cloud's provider with these answers. The fake cloud still records the calls,
+// and makes them fail.
 type labeler struct {
 	cloudprovider.Interface
 	cloudprovider.PVLabeler
 	answers answers
 }
 
-func (l labeler) GetLabelsForVolume(ctx context.Context, pv *corev1.PersistentVolume) (map[string]string, error) {
+func (l labeler) GetLabelsForVolume(
+	ctx context.Context, pv *corev1.PersistentVolume,
+) (map[string]string, error) {
 	labels, err := l.PVLabeler.GetLabelsForVolume(ctx, pv)
 	// A provider may do what it likes with what it is given.
 	pv.Labels, pv.Spec.NodeAffinity = map[string]string{"scribbled": "on"}, nil
@@ -48,17 +54,20 @@ func (l labeler) GetLabelsForVolume(ctx context.Context, pv *corev1.PersistentVo
 
 func (a answers) provider(cloud *fake.Cloud) ccm.Provider {
 	provider := cloud.CCMProvider()
-	return ccm.Provider{Name: provider.Name, New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-		opened, err := provider.New(ctx, env)
-		if err != nil {
-			return nil, err
-		}
-		inner, ok := opened.(cloudprovider.PVLabeler)
-		if !ok {
-			return nil, errors.New("the fake cloud does not serve PVLabeler")
-		}
-		return labeler{opened, inner, a}, nil
-	}}
+	return ccm.Provider{
+		Name: provider.Name,
+		New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			opened, err := provider.New(ctx, env)
+			if err != nil {
+				return nil, err
+			}
+			inner, ok := opened.(cloudprovider.PVLabeler)
+			if !ok {
+				return nil, errors.New("the fake cloud does not serve PVLabeler")
+			}
+			return labeler{opened, inner, a}, nil
+		},
+	}
 }
 
 // start runs a CCM with the controller and no other, under the shipped rules.
@@ -69,7 +78,9 @@ func start(t *testing.T, cloud *fake.Cloud, opts ...ccmtest.Option) *ccmtest.CCM
 	return ccmtest.StartManager(t, suite.cp, cloud, append([]ccmtest.Option{
 		ccmtest.WithIdentity(suite.identity),
 		ccmtest.WithControllers(persistentvolumelabel.Controller()),
-		ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.Controllers = []string{persistentvolumelabel.Name} }),
+		ccmtest.WithConfig(func(cfg *ccm.Config) {
+			cfg.Controllers = []string{persistentvolumelabel.Name}
+		}),
 	}, opts...)...)
 }
 
@@ -84,8 +95,8 @@ func restricted(affinity *corev1.VolumeNodeAffinity) volumeOption {
 	return func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinity }
 }
 
-// create makes a PersistentVolume as an administrator writes it, and removes it when the test is over. It returns its name, which begins with
-// prefix.
+// create makes a PersistentVolume as an administrator writes it, and removes it when the test is
+// over. It returns its name, which begins with prefix.
 func create(t *testing.T, prefix string, opts ...volumeOption) string {
 	t.Helper()
 	pv := &corev1.PersistentVolume{
@@ -94,14 +105,18 @@ func create(t *testing.T, prefix string, opts ...volumeOption) string {
 			Capacity:    corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{
-				CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: "volume-of-" + prefix},
+				CSI: &corev1.CSIPersistentVolumeSource{
+					Driver:       "csi.example.com",
+					VolumeHandle: "volume-of-" + prefix,
+				},
 			},
 		},
 	}
 	for _, opt := range opts {
 		opt(pv)
 	}
-	if _, err := suite.admin.CoreV1().PersistentVolumes().Create(t.Context(), pv, metav1.CreateOptions{}); err != nil {
+	if _, err := suite.admin.CoreV1().PersistentVolumes().Create(t.Context(), pv,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -111,10 +126,12 @@ func create(t *testing.T, prefix string, opts ...volumeOption) string {
 	return pv.Name
 }
 
-// remove asks for the deletion. Admission has given every PersistentVolume a finalizer, so it stays until letGo.
+// remove asks for the deletion. Admission has given every PersistentVolume a finalizer, so it stays
+// until letGo.
 func remove(t *testing.T, name string) {
 	t.Helper()
-	err := suite.admin.CoreV1().PersistentVolumes().Delete(context.Background(), name, metav1.DeleteOptions{})
+	err := suite.admin.CoreV1().PersistentVolumes().Delete(context.Background(), name,
+		metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
@@ -123,7 +140,8 @@ func remove(t *testing.T, name string) {
 // letGo takes the finalizers away, as kube-controller-manager does when no Pod uses the volume.
 func letGo(t *testing.T, name string) {
 	t.Helper()
-	_, err := suite.admin.CoreV1().PersistentVolumes().Patch(context.Background(), name, types.MergePatchType,
+	_, err := suite.admin.CoreV1().PersistentVolumes().Patch(context.Background(), name,
+		types.MergePatchType,
 		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
@@ -142,20 +160,22 @@ func get(t *testing.T, name string) *corev1.PersistentVolume {
 // change applies a merge patch as an administrator.
 func change(t *testing.T, name, patch string) error {
 	t.Helper()
-	_, err := suite.admin.CoreV1().PersistentVolumes().Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := suite.admin.CoreV1().PersistentVolumes().Patch(t.Context(), name,
+		types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	return err
 }
 
 // waitLabels waits until the volume has exactly these labels, and returns it.
 func waitLabels(t *testing.T, name string, want map[string]string) *corev1.PersistentVolume {
 	t.Helper()
-	return ccmtest.Eventually(t, fmt.Sprintf("PersistentVolume %s has the labels %v", name, want), func(ctx context.Context) (*corev1.PersistentVolume, error) {
-		pv, err := suite.admin.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
-		if err == nil && !maps.Equal(pv.Labels, want) {
-			err = fmt.Errorf("labels %v", pv.Labels)
-		}
-		return pv, err
-	})
+	return ccmtest.Eventually(t, fmt.Sprintf("PersistentVolume %s has the labels %v", name, want),
+		func(ctx context.Context) (*corev1.PersistentVolume, error) {
+			pv, err := suite.admin.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+			if err == nil && !maps.Equal(pv.Labels, want) {
+				err = fmt.Errorf("labels %v", pv.Labels)
+			}
+			return pv, err
+		})
 }
 
 // affinity is what nodes a volume can be used on, in short: "zone in a,b and region in r or …".
@@ -168,7 +188,8 @@ func affinity(pv *corev1.PersistentVolume) string {
 		var all []string
 		for _, e := range term.MatchExpressions {
 			_, key, _ := strings.Cut(e.Key, "/")
-			all = append(all, fmt.Sprintf("%s %s %s", key, strings.ToLower(string(e.Operator)), strings.Join(e.Values, ",")))
+			all = append(all, fmt.Sprintf("%s %s %s", key, strings.ToLower(string(e.Operator)),
+				strings.Join(e.Values, ",")))
 		}
 		terms = append(terms, strings.Join(all, " and "))
 	}
@@ -177,11 +198,13 @@ func affinity(pv *corev1.PersistentVolume) string {
 
 const atHome = "region in region-1 and zone in region-1a"
 
-// writes are what the CCM has tried to change about volumes since the mark; of those with the names, if there are any.
+// writes are what the CCM has tried to change about volumes since the mark; of those with the
+// names, if there are any.
 func writes(t *testing.T, since controlplane.Mark, names ...string) []controlplane.AuditRecord {
 	t.Helper()
 	filters := []controlplane.Filter{
-		controlplane.ByUser(suite.user), controlplane.ByResource("", "persistentvolumes"), controlplane.Mutating(),
+		controlplane.ByUser(suite.user), controlplane.ByResource("",
+			"persistentvolumes"), controlplane.Mutating(),
 	}
 	if len(names) > 0 {
 		filters = append(filters, controlplane.ByName(names...))
@@ -193,10 +216,12 @@ func writes(t *testing.T, since controlplane.Mark, names ...string) []controlpla
 	return records
 }
 
-// settle returns when the CCM has done with all volumes that were there before, and its requests are in the audit log. It stops the CCM.
+// settle returns when the CCM has done with all volumes that were there before, and its requests
+// are in the audit log. It stops the CCM.
 func settle(t *testing.T, app *ccmtest.CCM) {
 	t.Helper()
-	// Volumes are taken up in the order in which they came, and a stop lets come to an end what has been taken up.
+	// Volumes are taken up in the order in which they came, and a stop lets come to an end what has
+	// been taken up.
 	waitLabels(t, create(t, "last"), home)
 	app.Stop()
 	since := suite.cp.Audit().Mark()
@@ -216,12 +241,13 @@ func calls(cloud *fake.Cloud, volume string) []fake.Call {
 // waitCalls waits until there are n calls about the volume.
 func waitCalls(t *testing.T, cloud *fake.Cloud, volume string, n int) {
 	t.Helper()
-	ccmtest.WaitCloud(t, cloud, fmt.Sprintf("it was asked %d times about %s", n, volume), func() error {
-		if got := len(calls(cloud, volume)); got < n {
-			return fmt.Errorf("%d times", got)
-		}
-		return nil
-	})
+	ccmtest.WaitCloud(t, cloud, fmt.Sprintf("it was asked %d times about %s", n, volume),
+		func() error {
+			if got := len(calls(cloud, volume)); got < n {
+				return fmt.Errorf("%d times", got)
+			}
+			return nil
+		})
 }
 
 // eventsOf are the events about the volume. Events of what belongs to no namespace are in default.
@@ -238,20 +264,21 @@ func eventsOf(ctx context.Context, name string) ([]corev1.Event, error) {
 // waitEvent waits for an event about the volume whose message contains text.
 func waitEvent(t *testing.T, name, text string) corev1.Event {
 	t.Helper()
-	return ccmtest.Eventually(t, fmt.Sprintf("an event of %s says %q", name, text), func(ctx context.Context) (corev1.Event, error) {
-		events, err := eventsOf(ctx, name)
-		if err != nil {
-			return corev1.Event{}, err
-		}
-		var seen []string
-		for _, e := range events {
-			if strings.Contains(e.Message, text) {
-				return e, nil
+	return ccmtest.Eventually(t, fmt.Sprintf("an event of %s says %q", name, text),
+		func(ctx context.Context) (corev1.Event, error) {
+			events, err := eventsOf(ctx, name)
+			if err != nil {
+				return corev1.Event{}, err
 			}
-			seen = append(seen, e.Message)
-		}
-		return corev1.Event{}, fmt.Errorf("events say %q", seen)
-	})
+			var seen []string
+			for _, e := range events {
+				if strings.Contains(e.Message, text) {
+					return e, nil
+				}
+				seen = append(seen, e.Message)
+			}
+			return corev1.Event{}, fmt.Errorf("events say %q", seen)
+		})
 }
 
 func noEvents(t *testing.T, name string) {

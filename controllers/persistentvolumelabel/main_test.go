@@ -16,7 +16,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
 )
 
-// suite is what all tests share. They run one after another and remove their volumes, since these belong to the whole cluster.
+// suite is what all tests share. They run one after another and remove their volumes, since these
+// belong to the whole cluster.
 var suite struct {
 	cp *controlplane.ControlPlane
 	// admin is the tests' own; the controller has identity, and user is its name in the audit log.
@@ -33,7 +34,7 @@ const (
 func TestMain(m *testing.M) { os.Exit(runSuite(m)) }
 
 func runSuite(m *testing.M) (code int) {
-	klog.SetLogger(klog.Logger{}) // client-go tells of failed watches, which some tests provoke
+	klog.SetLogger(klog.Logger{}) // client-go logs failed watches, which some tests provoke
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cp, err := controlplane.Start(ctx, controlplane.Options{})
@@ -77,8 +78,9 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 	return err
 }
 
-// compareRules holds what the controllers of the tests have asked of the API server against the rules: none may be missing in the two
-// files together, and none superfluous in the controller's own.
+// compareRules compares the requests of the controllers to the API server with the
+// rules: none may be missing in the two files together, and none superfluous in the controller's
+// own.
 func compareRules() int {
 	own, err := rbac.Load(ownRules)
 	if err != nil {

@@ -12,11 +12,13 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// flushLimit bounds the wait for events that the API server does not take: they matter less than a hand-over.
+// flushLimit bounds the wait for events that the API server does not take: they matter less than a
+// hand-over.
 const flushLimit = time.Second
 
-// Broadcaster sends events to the API server. Unlike client-go's, which drops what is queued when it is shut down, it sends that first.
-// It starts nothing before the first recorder is asked for. It is safe for concurrent use.
+// Broadcaster sends events to the API server. Unlike client-go's, which drops what is queued when
+// it is shut down, it sends that first. It starts nothing before the first call of Recorder.
+// It is safe for concurrent use.
 type Broadcaster struct {
 	sink *sink
 
@@ -34,14 +36,14 @@ func New(client typedcorev1.EventsGetter) *Broadcaster {
 	}}
 }
 
-// Recorder records events of the named component. What is recorded after Close is dropped.
+// Recorder records events of the named component. Events that are recorded after Close are dropped.
 func (b *Broadcaster) Recorder(component string) record.EventRecorderLogger {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.broadcaster == nil {
 		b.broadcaster = record.NewBroadcaster()
 		if b.closed {
-			b.broadcaster.Shutdown() // nobody would do it later
+			b.broadcaster.Shutdown() // no later call would do it
 		} else {
 			b.broadcaster.StartRecordingToSink(b.sink)
 		}
@@ -49,7 +51,8 @@ func (b *Broadcaster) Recorder(component string) record.EventRecorderLogger {
 	return b.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
 }
 
-// Close waits until what was recorded has been sent, a second at most, and ends the Broadcaster. It must be called once.
+// Close waits until what was recorded has been sent, a second at most, and ends the Broadcaster. It
+// must be called once.
 func (b *Broadcaster) Close() {
 	b.mu.Lock()
 	broadcaster := b.broadcaster
@@ -58,7 +61,8 @@ func (b *Broadcaster) Close() {
 	if broadcaster == nil {
 		return
 	}
-	// Events are sent one after the other, so when this one's turn has come the others have been sent. The sink keeps it.
+	// Events are sent one after the other, so when this one's turn has come the others have been
+	// sent. The sink keeps it.
 	mark := &corev1.ObjectReference{Kind: "Flush", Name: b.sink.last}
 	b.Recorder("").Event(mark, corev1.EventTypeNormal, "Flush", "")
 	limit := time.NewTimer(flushLimit)

@@ -7,8 +7,8 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// Sporadic records events of a component that has few: it keeps a Broadcaster, whose channels take 64 KiB, only until an event has been
-// sent. It is safe for concurrent use.
+// Sporadic records events of a component that has few: it keeps a Broadcaster, whose channels take
+// 64 KiB, only until an event has been sent. It is safe for concurrent use.
 type Sporadic struct {
 	client    typedcorev1.EventsGetter
 	component string

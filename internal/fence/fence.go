@@ -15,7 +15,8 @@ import (
 	"github.com/fxccm/fxccm/internal/inflight"
 )
 
-// ErrClosed is wrapped by the error of a call that comes after the fence was closed, or was cancelled by its closing.
+// ErrClosed is wrapped by the error of a call that comes after the fence was closed, or was
+// cancelled by its closing.
 var ErrClosed = errors.New("the term is over")
 
 // A Fence is open, then perhaps held, then closed, then over; it never opens again. All methods
@@ -41,9 +42,9 @@ type Fence struct {
 	closedAt time.Time
 }
 
-// New returns an open fence. expiry tells until when calls may be made by the clock; nil, or a zero time, is
-// for ever. It is asked at each call, so that a process which was frozen past it cannot act before anything
-// else has noticed.
+// New returns an open fence. expiry tells until when calls may be made by the clock; nil, or a zero
+// time, is for ever. It is asked at each call, so that a process which was frozen past it cannot
+// act before anything else has noticed.
 func New(expiry func() time.Time, clock clock.Clock) *Fence {
 	f := &Fence{expiry: expiry, clock: clock, held: make(chan struct{})}
 	f.closed, f.close = context.WithCancelCause(context.Background())
@@ -55,7 +56,9 @@ func New(expiry func() time.Time, clock clock.Clock) *Fence {
 // Enter admits a call, or refuses it with an error that wraps ErrClosed. The returned context has
 // ctx's values and ends with ctx or when the fence closes; done must be called when the call has
 // returned.
-func (f *Fence) Enter(ctx context.Context, call inflight.Activity) (_ context.Context, done func(), _ error) {
+func (f *Fence) Enter(
+	ctx context.Context, call inflight.Activity,
+) (_ context.Context, done func(), _ error) {
 	ended, err := f.admit(call)
 	if err != nil {
 		return nil, nil, err
@@ -69,7 +72,9 @@ func (f *Fence) Enter(ctx context.Context, call inflight.Activity) (_ context.Co
 
 // EnterWhenOpen is Enter, but while the fence is held the call waits until the fence closes or
 // ctx ends. It is for calls that begin a piece of work, as opposed to those that finish one.
-func (f *Fence) EnterWhenOpen(ctx context.Context, call inflight.Activity) (context.Context, func(), error) {
+func (f *Fence) EnterWhenOpen(
+	ctx context.Context, call inflight.Activity,
+) (context.Context, func(), error) {
 	select {
 	case <-f.held:
 		select {
@@ -122,9 +127,10 @@ func (f *Fence) closeIfExpired() {
 	}
 }
 
-// remaining is how long calls may be made yet, unless leadership is renewed. Go's monotonic clock stands still while the machine is
-// suspended, and the wall clock may be set back: the one that says it is later is believed. A wall clock that is set forward by more
-// than what was left costs a term, which is the smaller evil.
+// remaining is how long calls may be made yet, unless leadership is renewed. Go's monotonic clock
+// stands still while the machine is suspended, and the wall clock may be set back: the one that
+// says it is later is believed. A wall clock that is set forward by more than what was left costs a
+// term, which is the smaller evil.
 func (f *Fence) remaining() time.Duration {
 	const forEver = 1<<63 - 1
 	if f.expiry == nil {
@@ -196,14 +202,16 @@ func (f *Fence) shut(cause error) {
 // WhileOpen returns a context that ends when the fence closes, with the cause of the close.
 func (f *Fence) WhileOpen() context.Context { return f.closed }
 
-// ClosedAt is when the fence was closed: no call was admitted later. It is zero as long as it is not.
+// ClosedAt is when the fence was closed: no call was admitted later. It is zero as long as it is
+// not.
 func (f *Fence) ClosedAt() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.closedAt
 }
 
-// Cause is why the fence was closed: an error that wraps ErrClosed. It is nil as long as the fence is not.
+// Cause is why the fence was closed: an error that wraps ErrClosed. It is nil as long as the fence
+// is not.
 func (f *Fence) Cause() error { return context.Cause(f.closed) }
 
 // InFlight returns the calls that have not returned, the oldest first.
@@ -211,10 +219,14 @@ func (f *Fence) InFlight() []inflight.Activity { return f.calls.List() }
 
 // WaitWork waits until no call that begins a piece of work is in flight, or ctx ends. While the
 // fence is held there are no new ones.
-func (f *Fence) WaitWork(ctx context.Context) error { return f.calls.Wait(ctx, 0, inflight.BeginsWork) }
+func (f *Fence) WaitWork(ctx context.Context) error {
+	return f.calls.Wait(ctx, 0, inflight.BeginsWork)
+}
 
 // WaitActing waits until no call that may change anything is in flight, or ctx ends.
-func (f *Fence) WaitActing(ctx context.Context) error { return f.calls.Wait(ctx, 0, inflight.MayAct) }
+func (f *Fence) WaitActing(ctx context.Context) error {
+	return f.calls.Wait(ctx, 0, inflight.MayAct)
+}
 
 // WaitQuiet waits until no call has been in flight for the length of quiet, or ctx ends. With
 // quiet > 0 it bridges the gap between the calls of one piece of work, such as a load balancer

@@ -39,10 +39,12 @@ func TestClose_RefusesNewCallsAndCancelsThoseInFlight(t *testing.T) {
 	}
 	f.Close(errLost)
 	<-ctx.Done()
-	if cause := context.Cause(ctx); !errors.Is(cause, errLost) || !errors.Is(cause, fence.ErrClosed) {
+	if cause := context.Cause(ctx); !errors.Is(cause, errLost) ||
+		!errors.Is(cause, fence.ErrClosed) {
 		t.Errorf("call in flight was cancelled because of %v", cause)
 	}
-	if _, _, err := f.Enter(t.Context(), change("delete")); !errors.Is(err, fence.ErrClosed) || !strings.Contains(err.Error(), "delete refused") {
+	if _, _, err := f.Enter(t.Context(), change("delete")); !errors.Is(err, fence.ErrClosed) ||
+		!strings.Contains(err.Error(), "delete refused") {
 		t.Errorf("new call got %v, want a refusal that names it", err)
 	}
 	done()
@@ -92,7 +94,8 @@ func TestEnter_IsRefusedOnceLeadershipHasExpiredByTheClock(t *testing.T) {
 	}
 }
 
-// suspended is the clock of a machine that was suspended: the wall clock has gone on and the monotonic clock has not.
+// suspended is the clock of a machine that was suspended: the wall clock has gone on and the
+// monotonic clock has not.
 type suspended struct {
 	clock.RealClock
 	slept time.Duration
@@ -111,12 +114,14 @@ func TestEnter_IsRefusedWhenTheMachineWasSuspendedPastTheLease(t *testing.T) {
 	if left := until.Sub(suspended{slept: time.Minute}.Now()); left < 9*time.Second {
 		t.Fatalf("the test's clock is wrong: its monotonic part says that %s are left", left)
 	}
-	if _, done, err := fence.New(expiry, suspended{slept: 9 * time.Second}).Enter(t.Context(), change("in time")); err != nil {
+	if _, done, err := fence.New(expiry, suspended{slept: 9 * time.Second}).Enter(t.Context(),
+		change("in time")); err != nil {
 		t.Error(err)
 	} else {
 		done()
 	}
-	if _, _, err := fence.New(expiry, suspended{slept: time.Minute}).Enter(t.Context(), change("late")); !errors.Is(err, fence.ErrClosed) {
+	if _, _, err := fence.New(expiry, suspended{slept: time.Minute}).Enter(t.Context(),
+		change("late")); !errors.Is(err, fence.ErrClosed) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 }
@@ -126,7 +131,8 @@ func TestCloseOnExpiry_CancelsCallsInFlightWhenLeadershipIsNotRenewed(t *testing
 		var renewed atomic.Pointer[time.Time]
 		renew := func() { now := time.Now(); renewed.Store(&now) }
 		renew()
-		f := fence.New(func() time.Time { return renewed.Load().Add(10 * time.Second) }, clock.RealClock{})
+		f := fence.New(func() time.Time { return renewed.Load().Add(10 * time.Second) },
+			clock.RealClock{})
 		go f.CloseOnExpiry(t.Context())
 		ctx, done, err := f.Enter(t.Context(), change("slow"))
 		if err != nil {
@@ -142,7 +148,8 @@ func TestCloseOnExpiry_CancelsCallsInFlightWhenLeadershipIsNotRenewed(t *testing
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if !errors.Is(context.Cause(ctx), fence.ErrClosed) || !errors.Is(f.Cause(), fence.ErrClosed) {
+		if !errors.Is(context.Cause(ctx), fence.ErrClosed) ||
+			!errors.Is(f.Cause(), fence.ErrClosed) {
 			t.Errorf("not cancelled 11 s after the last renewal: %v", context.Cause(ctx))
 		}
 	})
@@ -222,7 +229,8 @@ func TestTransport_ReadsPassAndWritesAreRefusedAfterClose(t *testing.T) {
 	f := fence.New(nil, clock.RealClock{})
 	client := &http.Client{Transport: f.Transport(base)}
 	send := func(method string) error {
-		req, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/nodes/a", strings.NewReader("{}"))
+		req, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/nodes/a",
+			strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +248,10 @@ func TestTransport_ReadsPassAndWritesAreRefusedAfterClose(t *testing.T) {
 		t.Errorf("in flight after the response was read: %v", n)
 	}
 	f.Close(errLost)
-	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+	for _, method := range []string{
+		http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete,
+	} {
 		if err := send(method); !errors.Is(err, fence.ErrClosed) {
 			t.Errorf("%s after close: %v, want a refusal", method, err)
 		}
@@ -288,14 +299,15 @@ func TestTransport_EndReads_EndsReadsAndTheirBodies(t *testing.T) {
 	for name, answers := range map[string]bool{"no answer": false, "a body that stays open": true} {
 		t.Run(name, func(t *testing.T) {
 			arrived := make(chan struct{})
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if answers {
-					w.WriteHeader(http.StatusOK)
-					_ = http.NewResponseController(w).Flush()
-				}
-				close(arrived)
-				<-r.Context().Done()
-			}))
+			server := httptest.NewServer(
+				http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if answers {
+						w.WriteHeader(http.StatusOK)
+						_ = http.NewResponseController(w).Flush()
+					}
+					close(arrived)
+					<-r.Context().Done()
+				}))
 			defer server.Close()
 			base := &http.Transport{}
 			defer base.CloseIdleConnections()

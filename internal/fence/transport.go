@@ -11,7 +11,9 @@ import (
 )
 
 // Transport is a [Fence.Door] that does not report refused requests.
-func (f *Fence) Transport(next http.RoundTripper) http.RoundTripper { return f.Door(func() {})(next) }
+func (f *Fence) Transport(next http.RoundTripper) http.RoundTripper {
+	return f.Door(func() {})(next)
+}
 
 // Door returns a door for HTTP. Requests that may change something are checked by the fence, and
 // count as in flight until their response body is closed or read to its end. GET, HEAD and OPTIONS

@@ -15,13 +15,13 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
-type nobody struct{}
+type noObserver struct{}
 
-func (nobody) CallStarted(string, string)                            {}
-func (nobody) CallEnded(string, string, guard.Result, time.Duration) {}
-func (nobody) CallRefused(string, string)                            {}
+func (noObserver) CallStarted(string, string)                            {}
+func (noObserver) CallEnded(string, string, guard.Result, time.Duration) {}
+func (noObserver) CallRefused(string, string)                            {}
 
-// What the guard adds to a call, beside the same call without it.
+// The benchmark compares a guarded call with the same call without the guard.
 func BenchmarkCall(b *testing.B) {
 	set, err := metrics.New(prometheus.NewRegistry(), "bench")
 	if err != nil {
@@ -33,9 +33,13 @@ func BenchmarkCall(b *testing.B) {
 	for _, c := range []struct {
 		name     string
 		observer guard.Observer
-	}{{"guarded", nil}, {"observed by nobody", nobody{}}, {"counted and timed", series}} {
+	}{{"guarded", nil}, {"with an observer that does nothing", noObserver{}}, {
+		"counted and timed",
+		series,
+	}} {
 		b.Run(c.name, func(b *testing.B) {
-			g, _ := guard.New(&cloud{}, fence.New(nil, clock.RealClock{}), logr.Discard(), guard.WithObserver(c.observer))
+			g, _ := guard.New(&cloud{}, fence.New(nil, clock.RealClock{}), logr.Discard(),
+				guard.WithObserver(c.observer))
 			benchCall(b, g)
 		})
 	}

@@ -10,7 +10,8 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// everything is a cloud that serves all interfaces, or none. Each of its methods asks answer what to return beside its results.
+// everything is a cloud that serves all interfaces, or none. Each of its methods asks answer what
+// to return beside its results.
 type everything struct {
 	none   bool
 	answer func(ctx context.Context, method string) error
@@ -22,7 +23,9 @@ func (e everything) Initialize(cloudprovider.ControllerClientBuilder, <-chan str
 	e.ask("Initialize")
 }
 func (e everything) SetInformers(informers.SharedInformerFactory) { e.ask("SetInformers") }
-func (e everything) Close() error                                 { return e.answer(context.Background(), "Close") }
+func (e everything) Close() error {
+	return e.answer(context.Background(), "Close")
+}
 
 func (e everything) HasClusterID() bool { e.ask("HasClusterID"); return true }
 
@@ -43,7 +46,10 @@ func (e everything) InstancesV2() (cloudprovider.InstancesV2, bool) {
 	return allInstancesV2{e}, !e.none
 }
 
-func (e everything) Zones() (cloudprovider.Zones, bool) { e.ask("Zones"); return allZones{e}, !e.none }
+func (e everything) Zones() (cloudprovider.Zones, bool) {
+	e.ask("Zones")
+	return allZones{e}, !e.none
+}
 
 func (e everything) Clusters() (cloudprovider.Clusters, bool) {
 	e.ask("Clusters")
@@ -55,13 +61,17 @@ func (e everything) Routes() (cloudprovider.Routes, bool) {
 	return allRoutes{e}, !e.none
 }
 
-func (e everything) GetLabelsForVolume(ctx context.Context, _ *v1.PersistentVolume) (map[string]string, error) {
+func (e everything) GetLabelsForVolume(
+	ctx context.Context, _ *v1.PersistentVolume,
+) (map[string]string, error) {
 	return map[string]string{"zone": "a"}, e.answer(ctx, "GetLabelsForVolume")
 }
 
 type allBalancers struct{ everything }
 
-func (a allBalancers) GetLoadBalancer(ctx context.Context, _ string, _ *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
+func (a allBalancers) GetLoadBalancer(
+	ctx context.Context, _ string, _ *v1.Service,
+) (*v1.LoadBalancerStatus, bool, error) {
 	return &v1.LoadBalancerStatus{}, true, a.answer(ctx, "GetLoadBalancer")
 }
 
@@ -70,15 +80,21 @@ func (a allBalancers) GetLoadBalancerName(ctx context.Context, _ string, _ *v1.S
 	return "name"
 }
 
-func (a allBalancers) EnsureLoadBalancer(ctx context.Context, _ string, _ *v1.Service, _ []*v1.Node) (*v1.LoadBalancerStatus, error) {
+func (a allBalancers) EnsureLoadBalancer(
+	ctx context.Context, _ string, _ *v1.Service, _ []*v1.Node,
+) (*v1.LoadBalancerStatus, error) {
 	return &v1.LoadBalancerStatus{}, a.answer(ctx, "EnsureLoadBalancer")
 }
 
-func (a allBalancers) UpdateLoadBalancer(ctx context.Context, _ string, _ *v1.Service, _ []*v1.Node) error {
+func (a allBalancers) UpdateLoadBalancer(
+	ctx context.Context, _ string, _ *v1.Service, _ []*v1.Node,
+) error {
 	return a.answer(ctx, "UpdateLoadBalancer")
 }
 
-func (a allBalancers) EnsureLoadBalancerDeleted(ctx context.Context, _ string, _ *v1.Service) error {
+func (a allBalancers) EnsureLoadBalancerDeleted(
+	ctx context.Context, _ string, _ *v1.Service,
+) error {
 	return a.answer(ctx, "EnsureLoadBalancerDeleted")
 }
 
@@ -92,17 +108,23 @@ func (a allInstancesV2) InstanceShutdown(ctx context.Context, _ *v1.Node) (bool,
 	return true, a.answer(ctx, "InstanceShutdown")
 }
 
-func (a allInstancesV2) InstanceMetadata(ctx context.Context, _ *v1.Node) (*cloudprovider.InstanceMetadata, error) {
+func (a allInstancesV2) InstanceMetadata(
+	ctx context.Context, _ *v1.Node,
+) (*cloudprovider.InstanceMetadata, error) {
 	return &cloudprovider.InstanceMetadata{ProviderID: "id"}, a.answer(ctx, "InstanceMetadata")
 }
 
 type allInstances struct{ everything }
 
-func (a allInstances) NodeAddresses(ctx context.Context, _ types.NodeName) ([]v1.NodeAddress, error) {
+func (a allInstances) NodeAddresses(
+	ctx context.Context, _ types.NodeName,
+) ([]v1.NodeAddress, error) {
 	return []v1.NodeAddress{{}}, a.answer(ctx, "NodeAddresses")
 }
 
-func (a allInstances) NodeAddressesByProviderID(ctx context.Context, _ string) ([]v1.NodeAddress, error) {
+func (a allInstances) NodeAddressesByProviderID(
+	ctx context.Context, _ string,
+) ([]v1.NodeAddress, error) {
 	return []v1.NodeAddress{{}}, a.answer(ctx, "NodeAddressesByProviderID")
 }
 
@@ -144,7 +166,9 @@ func (a allZones) GetZoneByProviderID(ctx context.Context, _ string) (cloudprovi
 	return cloudprovider.Zone{Region: "r"}, a.answer(ctx, "GetZoneByProviderID")
 }
 
-func (a allZones) GetZoneByNodeName(ctx context.Context, _ types.NodeName) (cloudprovider.Zone, error) {
+func (a allZones) GetZoneByNodeName(
+	ctx context.Context, _ types.NodeName,
+) (cloudprovider.Zone, error) {
 	return cloudprovider.Zone{Region: "r"}, a.answer(ctx, "GetZoneByNodeName")
 }
 
@@ -203,7 +227,8 @@ func methods(g cloudprovider.Interface) []method {
 	} {
 		for n := range served.as.NumMethod() {
 			name := served.as.Method(n).Name
-			list = append(list, method{served.as.Name(), name, reflect.ValueOf(served.what).MethodByName(name)})
+			list = append(list,
+				method{served.as.Name(), name, reflect.ValueOf(served.what).MethodByName(name)})
 		}
 	}
 	return list
@@ -214,7 +239,8 @@ func (m method) hasError() bool {
 	return m.f.Type().Out(m.f.Type().NumOut()-1) == reflect.TypeFor[error]()
 }
 
-// call calls the method with ctx, a node where it wants one, and zero values. results are those before the error.
+// call calls the method with ctx, a node where it wants one, and zero values. results are those
+// before the error.
 func (m method) call(ctx context.Context) (results []reflect.Value, err error) {
 	args := []reflect.Value{reflect.ValueOf(ctx)}
 	for n := 1; n < m.f.Type().NumIn(); n++ {

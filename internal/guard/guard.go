@@ -31,9 +31,9 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("cloud provider panicked in %s: %v", e.Call, e.Value)
 }
 
-// Cloud is a guarded cloudprovider.Interface. What the provider does not serve the Cloud does not
-// serve either. Errors of the provider are returned as they are, since callers compare some of
-// them by identity. A Cloud is safe for concurrent use if the provider is.
+// Cloud is a guarded cloudprovider.Interface. It serves the interfaces that the provider serves. It
+// returns the provider's errors unchanged, because callers compare some of them by identity. A
+// Cloud is safe for concurrent use if the provider is.
 type Cloud struct {
 	real  cloudprovider.Interface
 	calls caller
@@ -61,34 +61,41 @@ func WithPanics(report func(err *PanicError, fatal bool)) Option {
 
 // New guards a provider for the term of the fence. The result also is a cloudprovider.PVLabeler if
 // the provider is one.
-func New(real cloudprovider.Interface, f *fence.Fence, log logr.Logger, options ...Option) (cloudprovider.Interface, *Cloud) {
+func New(
+	real cloudprovider.Interface, f *fence.Fence, log logr.Logger, options ...Option,
+) (cloudprovider.Interface, *Cloud) {
 	calls := caller{fence: f, log: log}
 	for _, option := range options {
 		option(&calls)
 	}
-	// Each interface is asked for once: some providers make network calls to answer, and a "no" must not turn into a
-	// "yes" while a controller that was left out for it is not there.
+	// The guard asks for each interface once: some providers make network calls to answer, and
+	// after a "no" a controller was left out, so the answer must not become "yes".
 	c := &Cloud{
 		real:  real,
 		calls: calls,
-		loadBalancer: ask(calls, "LoadBalancer", real.LoadBalancer, func(lb cloudprovider.LoadBalancer) cloudprovider.LoadBalancer {
-			return loadBalancer{lb, calls}
-		}),
-		instances: ask(calls, "Instances", real.Instances, func(i cloudprovider.Instances) cloudprovider.Instances {
-			return instances{i, calls}
-		}),
-		instancesV2: ask(calls, "InstancesV2", real.InstancesV2, func(i cloudprovider.InstancesV2) cloudprovider.InstancesV2 {
-			return instancesV2{i, calls}
-		}),
+		loadBalancer: ask(calls, "LoadBalancer", real.LoadBalancer,
+			func(lb cloudprovider.LoadBalancer) cloudprovider.LoadBalancer {
+				return loadBalancer{lb, calls}
+			}),
+		instances: ask(calls, "Instances", real.Instances,
+			func(i cloudprovider.Instances) cloudprovider.Instances {
+				return instances{i, calls}
+			}),
+		instancesV2: ask(calls, "InstancesV2", real.InstancesV2,
+			func(i cloudprovider.InstancesV2) cloudprovider.InstancesV2 {
+				return instancesV2{i, calls}
+			}),
 		zones: ask(calls, "Zones", real.Zones, func(z cloudprovider.Zones) cloudprovider.Zones {
 			return zones{z, calls}
 		}),
-		clusters: ask(calls, "Clusters", real.Clusters, func(cl cloudprovider.Clusters) cloudprovider.Clusters {
-			return clusters{cl, calls}
-		}),
-		routes: ask(calls, "Routes", real.Routes, func(r cloudprovider.Routes) cloudprovider.Routes {
-			return routes{r, calls}
-		}),
+		clusters: ask(calls, "Clusters", real.Clusters,
+			func(cl cloudprovider.Clusters) cloudprovider.Clusters {
+				return clusters{cl, calls}
+			}),
+		routes: ask(calls, "Routes", real.Routes,
+			func(r cloudprovider.Routes) cloudprovider.Routes {
+				return routes{r, calls}
+			}),
 	}
 	if labeler, ok := real.(cloudprovider.PVLabeler); ok {
 		return struct {
@@ -116,10 +123,14 @@ func ask[T any](calls caller, name string, real func() (T, bool), wrap func(T) T
 	})
 }
 
-// Start initialises the provider with what upstream gives it, in upstream's order: Initialize, then SetInformers if
-// the provider is an InformerUser. A panic is returned as an error.
-func (c *Cloud) Start(clients cloudprovider.ControllerClientBuilder, stop <-chan struct{}, factory informers.SharedInformerFactory) error {
-	if err := c.calls.protect("Initialize", func() error { c.real.Initialize(clients, stop); return nil }); err != nil {
+// Start initialises the provider with what upstream gives it, in upstream's order: Initialize, then
+// SetInformers if the provider is an InformerUser. A panic is returned as an error.
+func (c *Cloud) Start(
+	clients cloudprovider.ControllerClientBuilder, stop <-chan struct{},
+	factory informers.SharedInformerFactory,
+) error {
+	if err := c.calls.protect("Initialize",
+		func() error { c.real.Initialize(clients, stop); return nil }); err != nil {
 		return err
 	}
 	user, ok := c.real.(cloudprovider.InformerUser)
@@ -158,13 +169,15 @@ func (c *Cloud) Routes() (cloudprovider.Routes, bool) { return c.routes() }
 
 // ProviderName implements cloudprovider.Interface.
 func (c *Cloud) ProviderName() (name string) {
-	_ = c.calls.protectFatal("ProviderName", func() error { name = c.real.ProviderName(); return nil })
+	_ = c.calls.protectFatal("ProviderName",
+		func() error { name = c.real.ProviderName(); return nil })
 	return name
 }
 
 // HasClusterID implements cloudprovider.Interface.
 func (c *Cloud) HasClusterID() (has bool) {
-	_ = c.calls.protectFatal("HasClusterID", func() error { has = c.real.HasClusterID(); return nil })
+	_ = c.calls.protectFatal("HasClusterID",
+		func() error { has = c.real.HasClusterID(); return nil })
 	return has
 }
 
@@ -223,7 +236,8 @@ func (c caller) panicked(name string, value any) error {
 			return fmt.Errorf("%s: %w", name, wanted)
 		}
 	}
-	c.log.Error(nil, "Cloud provider panicked", "call", name, "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+	c.log.Error(nil, "Cloud provider panicked", "call", name, "panic", fmt.Sprint(value), "stack",
+		string(debug.Stack()))
 	err := &PanicError{Call: name, Value: value}
 	if c.panics != nil {
 		c.panics(err, false)
@@ -231,8 +245,8 @@ func (c caller) panicked(name string, value any) error {
 	return err
 }
 
-// A ClientError is what a term's client builder panics with where upstream's ends the process: its ...OrDie methods
-// have no other way to fail.
+// A ClientError is what a term's client builder panics with where upstream's ends the process: its
+// ...OrDie methods have no other way to fail.
 type ClientError struct {
 	Client string
 	Err    error
@@ -255,7 +269,9 @@ func writes(name, object string) inflight.Activity {
 }
 
 // call makes one call that returns a value. The error of the provider is returned as it is.
-func call[T any](ctx context.Context, c caller, what inflight.Activity, f func(context.Context) (T, error)) (result T, err error) {
+func call[T any](
+	ctx context.Context, c caller, what inflight.Activity, f func(context.Context) (T, error),
+) (result T, err error) {
 	ctx, done, err := c.fence.EnterWhenOpen(ctx, what)
 	if err != nil {
 		c.refused(what.Name)
@@ -278,8 +294,11 @@ func (c caller) refused(name string) {
 }
 
 // do is call without a value.
-func do(ctx context.Context, c caller, what inflight.Activity, f func(context.Context) error) error {
-	_, err := call(ctx, c, what, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+func do(
+	ctx context.Context, c caller, what inflight.Activity, f func(context.Context) error,
+) error {
+	_, err := call(ctx, c, what,
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	return err
 }
 
@@ -288,8 +307,11 @@ type pvLabeler struct {
 	caller
 }
 
-func (p pvLabeler) GetLabelsForVolume(ctx context.Context, pv *v1.PersistentVolume) (map[string]string, error) {
-	return call(ctx, p.caller, reads("PVLabeler.GetLabelsForVolume", ""), func(ctx context.Context) (map[string]string, error) {
-		return p.real.GetLabelsForVolume(ctx, pv)
-	})
+func (p pvLabeler) GetLabelsForVolume(
+	ctx context.Context, pv *v1.PersistentVolume,
+) (map[string]string, error) {
+	return call(ctx, p.caller, reads("PVLabeler.GetLabelsForVolume", ""),
+		func(ctx context.Context) (map[string]string, error) {
+			return p.real.GetLabelsForVolume(ctx, pv)
+		})
 }

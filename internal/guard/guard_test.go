@@ -35,17 +35,21 @@ func (c *cloud) Initialize(b cloudprovider.ControllerClientBuilder, _ <-chan str
 	c.initialize(b)
 }
 
-func (c *cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return balancer{cloud: c}, true }
-func (c *cloud) InstancesV2() (cloudprovider.InstancesV2, bool)   { return instances{c}, true }
-func (c *cloud) Instances() (cloudprovider.Instances, bool)       { return nil, false }
-func (c *cloud) Routes() (cloudprovider.Routes, bool)             { return c.routes() }
+func (c *cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
+	return balancer{cloud: c}, true
+}
+func (c *cloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return instances{c}, true }
+func (c *cloud) Instances() (cloudprovider.Instances, bool)     { return nil, false }
+func (c *cloud) Routes() (cloudprovider.Routes, bool)           { return c.routes() }
 
 type balancer struct {
 	cloudprovider.LoadBalancer
 	*cloud
 }
 
-func (b balancer) UpdateLoadBalancer(ctx context.Context, _ string, _ *v1.Service, _ []*v1.Node) error {
+func (b balancer) UpdateLoadBalancer(
+	ctx context.Context, _ string, _ *v1.Service, _ []*v1.Node,
+) error {
 	return b.update(ctx)
 }
 
@@ -53,7 +57,9 @@ type instances struct{ *cloud }
 
 func (i instances) InstanceExists(context.Context, *v1.Node) (bool, error)   { return true, nil }
 func (i instances) InstanceShutdown(context.Context, *v1.Node) (bool, error) { return false, nil }
-func (i instances) InstanceMetadata(ctx context.Context, _ *v1.Node) (*cloudprovider.InstanceMetadata, error) {
+func (i instances) InstanceMetadata(
+	ctx context.Context, _ *v1.Node,
+) (*cloudprovider.InstanceMetadata, error) {
 	return i.metadata(ctx)
 }
 
@@ -68,7 +74,9 @@ func (r routes) ListRoutes(context.Context, string) ([]*cloudprovider.Route, err
 
 type volumeCloud struct{ *cloud }
 
-func (volumeCloud) GetLabelsForVolume(context.Context, *v1.PersistentVolume) (map[string]string, error) {
+func (volumeCloud) GetLabelsForVolume(
+	context.Context, *v1.PersistentVolume,
+) (map[string]string, error) {
 	return map[string]string{"zone": "a"}, nil
 }
 
@@ -84,7 +92,8 @@ func node() *v1.Node { return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}
 func TestGuard_ErrorsPassThroughAsTheyAre(t *testing.T) {
 	retry := api.NewRetryError("not yet", time.Minute)
 	for _, want := range []error{
-		cloudprovider.InstanceNotFound, cloudprovider.DiskNotFound, cloudprovider.NotImplemented, cloudprovider.ImplementedElsewhere,
+		cloudprovider.InstanceNotFound, cloudprovider.DiskNotFound, cloudprovider.NotImplemented,
+		cloudprovider.ImplementedElsewhere,
 		retry, fmt.Errorf("provisioning: %w", retry), errors.New("quota"),
 	} {
 		g, _, _ := guarded(everything{answer: func(context.Context, string) error { return want }})
@@ -98,7 +107,9 @@ func TestGuard_ErrorsPassThroughAsTheyAre(t *testing.T) {
 
 func TestGuard_ResultsPassThroughWithAndWithoutError(t *testing.T) {
 	for _, answer := range []error{nil, errors.New("only half of it")} {
-		g, _, _ := guarded(everything{answer: func(context.Context, string) error { return answer }})
+		g, _, _ := guarded(everything{answer: func(context.Context, string) error {
+			return answer
+		}})
 		for _, m := range methods(g) {
 			results, err := m.call(t.Context())
 			if m.hasError() && err != answer {
@@ -106,7 +117,8 @@ func TestGuard_ResultsPassThroughWithAndWithoutError(t *testing.T) {
 			}
 			for n, result := range results {
 				if result.IsZero() {
-					t.Errorf("%s: result %d of the provider has been lost, with the error %v", m, n, answer)
+					t.Errorf("%s: result %d of the provider has been lost, with the error %v", m, n,
+						answer)
 				}
 			}
 		}
@@ -189,7 +201,10 @@ func TestGuard_CallOfAnyMethodEndsWithTheTerm(t *testing.T) {
 
 func TestGuard_ServesWhatTheProviderServes(t *testing.T) {
 	for _, none := range []bool{false, true} {
-		g, _, _ := guarded(everything{none: none, answer: func(context.Context, string) error { return nil }})
+		g, _, _ := guarded(everything{
+			none:   none,
+			answer: func(context.Context, string) error { return nil },
+		})
 		lb, lbServed := g.LoadBalancer()
 		i, iServed := g.Instances()
 		v2, v2Served := g.InstancesV2()
@@ -205,7 +220,8 @@ func TestGuard_ServesWhatTheProviderServes(t *testing.T) {
 			"Routes":       {rServed, r != nil},
 		} {
 			if served.ok == none || served.there == none {
-				t.Errorf("%s: the provider serves it: %v, the guard: %v (not nil: %v)", name, !none, served.ok, served.there)
+				t.Errorf("%s: the provider serves it: %v, the guard: %v (not nil: %v)", name, !none,
+					served.ok, served.there)
 			}
 		}
 		if !g.HasClusterID() || g.ProviderName() != "everything" {
@@ -216,7 +232,12 @@ func TestGuard_ServesWhatTheProviderServes(t *testing.T) {
 
 func TestGuard_KeepsWhatTheProviderDoesNotServe(t *testing.T) {
 	asked := 0
-	g, _, _ := guarded(&cloud{routes: func() (cloudprovider.Routes, bool) { asked++; return nil, false }})
+	g, _, _ := guarded(&cloud{routes: func() (cloudprovider.Routes,
+		bool,
+	) {
+		asked++
+		return nil, false
+	}})
 	if _, ok := g.Instances(); ok {
 		t.Error("Instances is served, although the provider has none")
 	}
@@ -272,11 +293,13 @@ func TestGuard_PanicOfAnyMethodIsAnErrorThatNamesIt(t *testing.T) {
 	panics = true
 	var panicked *guard.PanicError
 	for _, m := range list {
-		if _, err := m.call(t.Context()); m.hasError() && (!errors.As(err, &panicked) || panicked.Call != m.String()) {
+		if _, err := m.call(t.Context()); m.hasError() &&
+			(!errors.As(err, &panicked) || panicked.Call != m.String()) {
 			t.Errorf("%s: got %v, want a PanicError that names it", m, err)
 		}
 	}
-	if err := c.Start(nil, nil, informers.NewSharedInformerFactory(nil, 0)); !errors.As(err, &panicked) || panicked.Call != "Initialize" {
+	if err := c.Start(nil, nil, informers.NewSharedInformerFactory(nil, 0)); !errors.As(err,
+		&panicked) || panicked.Call != "Initialize" {
 		t.Errorf("Start: %v", err)
 	}
 	if err := c.Close(); !errors.As(err, &panicked) || panicked.Call != "Close" {
@@ -292,7 +315,11 @@ func TestGuard_PanicOfAnyMethodIsAnErrorThatNamesIt(t *testing.T) {
 
 func TestGuard_RouteThatIsNilIsAnError(t *testing.T) {
 	list := []*cloudprovider.Route{{Name: "a"}, nil}
-	g, _, _ := guarded(&cloud{routes: func() (cloudprovider.Routes, bool) { return routes{list: list}, true }})
+	g, _, _ := guarded(&cloud{routes: func() (cloudprovider.Routes,
+		bool,
+	) {
+		return routes{list: list}, true
+	}})
 	r, _ := g.Routes()
 	if got, err := r.ListRoutes(t.Context(), ""); err == nil {
 		t.Errorf("got %v without an error; upstream would dereference each", got)
@@ -304,7 +331,11 @@ func TestGuard_RouteThatIsNilIsAnError(t *testing.T) {
 }
 
 func TestGuard_NoMetadataAndNoErrorIsAnError(t *testing.T) {
-	g, _, _ := guarded(&cloud{metadata: func(context.Context) (*cloudprovider.InstanceMetadata, error) { return nil, nil }})
+	g, _, _ := guarded(&cloud{metadata: func(context.Context) (*cloudprovider.InstanceMetadata,
+		error,
+	) {
+		return nil, nil
+	}})
 	i, _ := g.InstancesV2()
 	if m, err := i.InstanceMetadata(t.Context(), node()); err == nil {
 		t.Errorf("got %v without an error; upstream would dereference it", m)
@@ -326,23 +357,30 @@ func TestGuard_CallInFlightEndsWithTheFence(t *testing.T) {
 	if err := <-result; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if err := lb.UpdateLoadBalancer(context.TODO(), "c", nil, nil); !errors.Is(err, fence.ErrClosed) {
+	if err := lb.UpdateLoadBalancer(context.TODO(), "c", nil, nil); !errors.Is(err,
+		fence.ErrClosed) {
 		t.Errorf("call after the end got %v, want a refusal", err)
 	}
 }
 
 func TestStart_InitializesBeforeItGivesInformers(t *testing.T) {
 	var asked []string
-	_, c, _ := guarded(everything{answer: func(_ context.Context, method string) error { asked = append(asked, method); return nil }})
+	_, c, _ := guarded(everything{answer: func(_ context.Context, method string) error {
+		asked = append(asked, method)
+		return nil
+	}})
 	if err := c.Start(nil, nil, informers.NewSharedInformerFactory(nil, 0)); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(asked, []string{"Initialize", "SetInformers"}) {
-		t.Errorf("the provider was asked for %v", asked)
+		t.Errorf("the provider had the calls %v", asked)
 	}
 	initialized := false
-	_, plain, _ := guarded(&cloud{initialize: func(cloudprovider.ControllerClientBuilder) { initialized = true }})
-	if err := plain.Start(nil, nil, informers.NewSharedInformerFactory(nil, 0)); err != nil || !initialized {
+	_, plain, _ := guarded(&cloud{initialize: func(cloudprovider.ControllerClientBuilder) {
+		initialized = true
+	}})
+	if err := plain.Start(nil, nil, informers.NewSharedInformerFactory(nil, 0)); err != nil ||
+		!initialized {
 		t.Errorf("a provider without SetInformers: initialized %v, %v", initialized, err)
 	}
 }
@@ -357,7 +395,9 @@ func (failingClients) ConfigOrDie(name string) *rest.Config {
 func (failingClients) Client(string) (kubernetes.Interface, error) { return nil, nil }
 
 func TestStart_ClientThatCannotBeMadeIsAnError(t *testing.T) {
-	_, c, _ := guarded(&cloud{initialize: func(b cloudprovider.ControllerClientBuilder) { b.ConfigOrDie("cloud") }})
+	_, c, _ := guarded(&cloud{initialize: func(b cloudprovider.ControllerClientBuilder) {
+		b.ConfigOrDie("cloud")
+	}})
 	err := c.Start(failingClients{}, nil, informers.NewSharedInformerFactory(nil, 0))
 	var wanted *guard.ClientError
 	if !errors.As(err, &wanted) || wanted.Client != "cloud" {

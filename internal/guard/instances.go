@@ -15,27 +15,33 @@ type instancesV2 struct {
 }
 
 func (i instancesV2) InstanceExists(ctx context.Context, node *v1.Node) (bool, error) {
-	return call(ctx, i.caller, reads("InstancesV2.InstanceExists", nodeName(node)), func(ctx context.Context) (bool, error) {
-		return i.real.InstanceExists(ctx, node)
-	})
+	return call(ctx, i.caller, reads("InstancesV2.InstanceExists", nodeName(node)),
+		func(ctx context.Context) (bool, error) {
+			return i.real.InstanceExists(ctx, node)
+		})
 }
 
 func (i instancesV2) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, error) {
-	return call(ctx, i.caller, reads("InstancesV2.InstanceShutdown", nodeName(node)), func(ctx context.Context) (bool, error) {
-		return i.real.InstanceShutdown(ctx, node)
-	})
+	return call(ctx, i.caller, reads("InstancesV2.InstanceShutdown", nodeName(node)),
+		func(ctx context.Context) (bool, error) {
+			return i.real.InstanceShutdown(ctx, node)
+		})
 }
 
 // InstanceMetadata never returns nil without an error: upstream's node controller dereferences it
 // when it refreshes addresses, which ends the process.
-func (i instancesV2) InstanceMetadata(ctx context.Context, node *v1.Node) (*cloudprovider.InstanceMetadata, error) {
-	return call(ctx, i.caller, reads("InstancesV2.InstanceMetadata", nodeName(node)), func(ctx context.Context) (*cloudprovider.InstanceMetadata, error) {
-		metadata, err := i.real.InstanceMetadata(ctx, node)
-		if metadata == nil && err == nil {
-			return nil, fmt.Errorf("cloud provider returned neither metadata nor an error for node %s", node.Name)
-		}
-		return metadata, err
-	})
+func (i instancesV2) InstanceMetadata(
+	ctx context.Context, node *v1.Node,
+) (*cloudprovider.InstanceMetadata, error) {
+	return call(ctx, i.caller, reads("InstancesV2.InstanceMetadata", nodeName(node)),
+		func(ctx context.Context) (*cloudprovider.InstanceMetadata, error) {
+			metadata, err := i.real.InstanceMetadata(ctx, node)
+			if metadata == nil && err == nil {
+				return nil, fmt.Errorf(
+					"cloud provider returned neither metadata nor an error for node %s", node.Name)
+			}
+			return metadata, err
+		})
 }
 
 type instances struct {
@@ -43,58 +49,77 @@ type instances struct {
 	caller
 }
 
-func (i instances) NodeAddresses(ctx context.Context, name types.NodeName) ([]v1.NodeAddress, error) {
-	return call(ctx, i.caller, reads("Instances.NodeAddresses", string(name)), func(ctx context.Context) ([]v1.NodeAddress, error) {
-		return i.real.NodeAddresses(ctx, name)
-	})
+func (i instances) NodeAddresses(
+	ctx context.Context, name types.NodeName,
+) ([]v1.NodeAddress, error) {
+	return call(ctx, i.caller, reads("Instances.NodeAddresses", string(name)),
+		func(ctx context.Context) ([]v1.NodeAddress, error) {
+			return i.real.NodeAddresses(ctx, name)
+		})
 }
 
-func (i instances) NodeAddressesByProviderID(ctx context.Context, providerID string) ([]v1.NodeAddress, error) {
-	return call(ctx, i.caller, reads("Instances.NodeAddressesByProviderID", providerID), func(ctx context.Context) ([]v1.NodeAddress, error) {
-		return i.real.NodeAddressesByProviderID(ctx, providerID)
-	})
+func (i instances) NodeAddressesByProviderID(
+	ctx context.Context, providerID string,
+) ([]v1.NodeAddress, error) {
+	return call(ctx, i.caller, reads("Instances.NodeAddressesByProviderID", providerID),
+		func(ctx context.Context) ([]v1.NodeAddress, error) {
+			return i.real.NodeAddressesByProviderID(ctx, providerID)
+		})
 }
 
 func (i instances) InstanceID(ctx context.Context, name types.NodeName) (string, error) {
-	return call(ctx, i.caller, reads("Instances.InstanceID", string(name)), func(ctx context.Context) (string, error) {
-		return i.real.InstanceID(ctx, name)
-	})
+	return call(ctx, i.caller, reads("Instances.InstanceID", string(name)),
+		func(ctx context.Context) (string, error) {
+			return i.real.InstanceID(ctx, name)
+		})
 }
 
 func (i instances) InstanceType(ctx context.Context, name types.NodeName) (string, error) {
-	return call(ctx, i.caller, reads("Instances.InstanceType", string(name)), func(ctx context.Context) (string, error) {
-		return i.real.InstanceType(ctx, name)
-	})
+	return call(ctx, i.caller, reads("Instances.InstanceType", string(name)),
+		func(ctx context.Context) (string, error) {
+			return i.real.InstanceType(ctx, name)
+		})
 }
 
-func (i instances) InstanceTypeByProviderID(ctx context.Context, providerID string) (string, error) {
-	return call(ctx, i.caller, reads("Instances.InstanceTypeByProviderID", providerID), func(ctx context.Context) (string, error) {
-		return i.real.InstanceTypeByProviderID(ctx, providerID)
-	})
+func (i instances) InstanceTypeByProviderID(
+	ctx context.Context, providerID string,
+) (string, error) {
+	return call(ctx, i.caller, reads("Instances.InstanceTypeByProviderID", providerID),
+		func(ctx context.Context) (string, error) {
+			return i.real.InstanceTypeByProviderID(ctx, providerID)
+		})
 }
 
 func (i instances) AddSSHKeyToAllInstances(ctx context.Context, user string, keyData []byte) error {
-	return do(ctx, i.caller, writes("Instances.AddSSHKeyToAllInstances", ""), func(ctx context.Context) error {
-		return i.real.AddSSHKeyToAllInstances(ctx, user, keyData)
-	})
+	return do(ctx, i.caller, writes("Instances.AddSSHKeyToAllInstances", ""),
+		func(ctx context.Context) error {
+			return i.real.AddSSHKeyToAllInstances(ctx, user, keyData)
+		})
 }
 
 func (i instances) CurrentNodeName(ctx context.Context, hostname string) (types.NodeName, error) {
-	return call(ctx, i.caller, reads("Instances.CurrentNodeName", hostname), func(ctx context.Context) (types.NodeName, error) {
-		return i.real.CurrentNodeName(ctx, hostname)
-	})
+	return call(ctx, i.caller, reads("Instances.CurrentNodeName", hostname),
+		func(ctx context.Context) (types.NodeName, error) {
+			return i.real.CurrentNodeName(ctx, hostname)
+		})
 }
 
-func (i instances) InstanceExistsByProviderID(ctx context.Context, providerID string) (bool, error) {
-	return call(ctx, i.caller, reads("Instances.InstanceExistsByProviderID", providerID), func(ctx context.Context) (bool, error) {
-		return i.real.InstanceExistsByProviderID(ctx, providerID)
-	})
+func (i instances) InstanceExistsByProviderID(
+	ctx context.Context, providerID string,
+) (bool, error) {
+	return call(ctx, i.caller, reads("Instances.InstanceExistsByProviderID", providerID),
+		func(ctx context.Context) (bool, error) {
+			return i.real.InstanceExistsByProviderID(ctx, providerID)
+		})
 }
 
-func (i instances) InstanceShutdownByProviderID(ctx context.Context, providerID string) (bool, error) {
-	return call(ctx, i.caller, reads("Instances.InstanceShutdownByProviderID", providerID), func(ctx context.Context) (bool, error) {
-		return i.real.InstanceShutdownByProviderID(ctx, providerID)
-	})
+func (i instances) InstanceShutdownByProviderID(
+	ctx context.Context, providerID string,
+) (bool, error) {
+	return call(ctx, i.caller, reads("Instances.InstanceShutdownByProviderID", providerID),
+		func(ctx context.Context) (bool, error) {
+			return i.real.InstanceShutdownByProviderID(ctx, providerID)
+		})
 }
 
 type zones struct {
@@ -106,16 +131,22 @@ func (z zones) GetZone(ctx context.Context) (cloudprovider.Zone, error) {
 	return call(ctx, z.caller, reads("Zones.GetZone", ""), z.real.GetZone)
 }
 
-func (z zones) GetZoneByProviderID(ctx context.Context, providerID string) (cloudprovider.Zone, error) {
-	return call(ctx, z.caller, reads("Zones.GetZoneByProviderID", providerID), func(ctx context.Context) (cloudprovider.Zone, error) {
-		return z.real.GetZoneByProviderID(ctx, providerID)
-	})
+func (z zones) GetZoneByProviderID(
+	ctx context.Context, providerID string,
+) (cloudprovider.Zone, error) {
+	return call(ctx, z.caller, reads("Zones.GetZoneByProviderID", providerID),
+		func(ctx context.Context) (cloudprovider.Zone, error) {
+			return z.real.GetZoneByProviderID(ctx, providerID)
+		})
 }
 
-func (z zones) GetZoneByNodeName(ctx context.Context, name types.NodeName) (cloudprovider.Zone, error) {
-	return call(ctx, z.caller, reads("Zones.GetZoneByNodeName", string(name)), func(ctx context.Context) (cloudprovider.Zone, error) {
-		return z.real.GetZoneByNodeName(ctx, name)
-	})
+func (z zones) GetZoneByNodeName(
+	ctx context.Context, name types.NodeName,
+) (cloudprovider.Zone, error) {
+	return call(ctx, z.caller, reads("Zones.GetZoneByNodeName", string(name)),
+		func(ctx context.Context) (cloudprovider.Zone, error) {
+			return z.real.GetZoneByNodeName(ctx, name)
+		})
 }
 
 func nodeName(node *v1.Node) string {

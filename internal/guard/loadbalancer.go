@@ -12,20 +12,25 @@ type loadBalancer struct {
 	caller
 }
 
-func (l loadBalancer) GetLoadBalancer(ctx context.Context, clusterName string, service *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
+func (l loadBalancer) GetLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service,
+) (*v1.LoadBalancerStatus, bool, error) {
 	type answer struct {
 		status *v1.LoadBalancerStatus
 		exists bool
 	}
-	a, err := call(ctx, l.caller, reads("LoadBalancer.GetLoadBalancer", key(service)), func(ctx context.Context) (a answer, err error) {
-		a.status, a.exists, err = l.real.GetLoadBalancer(ctx, clusterName, service)
-		return a, err
-	})
+	a, err := call(ctx, l.caller, reads("LoadBalancer.GetLoadBalancer", key(service)),
+		func(ctx context.Context) (a answer, err error) {
+			a.status, a.exists, err = l.real.GetLoadBalancer(ctx, clusterName, service)
+			return a, err
+		})
 	return a.status, a.exists, err
 }
 
 // GetLoadBalancerName bypasses the fence: it computes a name, and has no error to return.
-func (l loadBalancer) GetLoadBalancerName(ctx context.Context, clusterName string, service *v1.Service) (name string) {
+func (l loadBalancer) GetLoadBalancerName(
+	ctx context.Context, clusterName string, service *v1.Service,
+) (name string) {
 	_ = l.run(ctx, "LoadBalancer.GetLoadBalancerName", func() error {
 		name = l.real.GetLoadBalancerName(ctx, clusterName, service)
 		return nil
@@ -33,22 +38,31 @@ func (l loadBalancer) GetLoadBalancerName(ctx context.Context, clusterName strin
 	return name
 }
 
-func (l loadBalancer) EnsureLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (*v1.LoadBalancerStatus, error) {
-	return call(ctx, l.caller, writes("LoadBalancer.EnsureLoadBalancer", key(service)), func(ctx context.Context) (*v1.LoadBalancerStatus, error) {
-		return l.real.EnsureLoadBalancer(ctx, clusterName, service, nodes)
-	})
+func (l loadBalancer) EnsureLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
+) (*v1.LoadBalancerStatus, error) {
+	return call(ctx, l.caller, writes("LoadBalancer.EnsureLoadBalancer", key(service)),
+		func(ctx context.Context) (*v1.LoadBalancerStatus, error) {
+			return l.real.EnsureLoadBalancer(ctx, clusterName, service, nodes)
+		})
 }
 
-func (l loadBalancer) UpdateLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) error {
-	return do(ctx, l.caller, writes("LoadBalancer.UpdateLoadBalancer", key(service)), func(ctx context.Context) error {
-		return l.real.UpdateLoadBalancer(ctx, clusterName, service, nodes)
-	})
+func (l loadBalancer) UpdateLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
+) error {
+	return do(ctx, l.caller, writes("LoadBalancer.UpdateLoadBalancer", key(service)),
+		func(ctx context.Context) error {
+			return l.real.UpdateLoadBalancer(ctx, clusterName, service, nodes)
+		})
 }
 
-func (l loadBalancer) EnsureLoadBalancerDeleted(ctx context.Context, clusterName string, service *v1.Service) error {
-	return do(ctx, l.caller, writes("LoadBalancer.EnsureLoadBalancerDeleted", key(service)), func(ctx context.Context) error {
-		return l.real.EnsureLoadBalancerDeleted(ctx, clusterName, service)
-	})
+func (l loadBalancer) EnsureLoadBalancerDeleted(
+	ctx context.Context, clusterName string, service *v1.Service,
+) error {
+	return do(ctx, l.caller, writes("LoadBalancer.EnsureLoadBalancerDeleted", key(service)),
+		func(ctx context.Context) error {
+			return l.real.EnsureLoadBalancerDeleted(ctx, clusterName, service)
+		})
 }
 
 // key names a Service as kubectl does. The argument is the caller's and may be nil, as in the

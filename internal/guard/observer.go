@@ -12,19 +12,23 @@ import (
 	"github.com/fxccm/fxccm/internal/fence"
 )
 
-// An Observer is told of every call. iface is the name of an interface of k8s.io/cloud-provider, or "Cloud" for
-// cloudprovider.Interface itself and for what a cloud has beside it: SetInformers and Close. Its methods are called by
-// the goroutine of the call, so they must be safe for concurrent use, and must not block.
+// An Observer gets every call. iface is the name of an interface of k8s.io/cloud-provider, or
+// "Cloud" for cloudprovider.Interface itself and for what a cloud has beside it: SetInformers and
+// Close. Its methods are called by the goroutine of the call, so they must be safe for concurrent
+// use, and must not block.
 type Observer interface {
-	// CallStarted tells that a call has passed the fence. CallEnded follows, whatever the provider does.
+	// CallStarted reports a call that has passed the fence. CallEnded follows, whatever the
+	// provider does.
 	CallStarted(iface, method string)
-	// CallEnded tells how a call that has started ended. The duration is the provider's: it begins behind the fence.
+	// CallEnded reports the result of a call that has started. The duration is the provider's: it
+	// begins behind the fence.
 	CallEnded(iface, method string, result Result, duration time.Duration)
-	// CallRefused tells of a call that did not pass the fence, so that neither of the others will.
+	// CallRefused reports a call that the fence refused. Neither of the other methods is called for
+	// it.
 	CallRefused(iface, method string)
 }
 
-// A Result is what came of a call, in a word.
+// A Result classifies how a call ended.
 type Result string
 
 // All results.
@@ -32,15 +36,16 @@ const (
 	OK       Result = "ok"
 	Failed   Result = "error"
 	NotFound Result = "not_found"
-	// NotImplemented is for what the provider leaves to nobody, or to somebody else.
+	// NotImplemented: the provider does not implement the call, or leaves it to another controller.
 	NotImplemented Result = "not_implemented"
-	// Retry is the provider's wish to be asked again after a time.
+	// Retry: the provider asks for another call after a time.
 	Retry    Result = "retry"
 	Panicked Result = "panic"
-	// Cancelled calls failed since the term, or their caller's patience, ended while they were in flight. A timeout of the
-	// provider's own is Failed.
+	// Cancelled calls failed because the term or the caller's context ended while they were in
+	// flight. A timeout of the provider's own is Failed.
 	Cancelled Result = "cancelled"
-	// Refused calls came when the term was over, or waited for its end while it drained. They were not made.
+	// Refused calls arrived after the end of the term, or waited while it drained. They were not
+	// made.
 	Refused Result = "refused"
 )
 
@@ -49,7 +54,8 @@ func Results() []Result {
 	return []Result{OK, Failed, NotFound, NotImplemented, Retry, Panicked, Cancelled, Refused}
 }
 
-// resultOf goes by what upstream's controllers look for in an error, in its whole chain. ctx is that of the call.
+// resultOf goes by what upstream's controllers look for in an error, in its whole chain. ctx is
+// that of the call.
 func resultOf(ctx context.Context, err error) Result {
 	switch {
 	case err == nil:
@@ -58,7 +64,8 @@ func resultOf(ctx context.Context, err error) Result {
 		return Panicked
 	case errors.Is(err, cloudprovider.InstanceNotFound), errors.Is(err, cloudprovider.DiskNotFound):
 		return NotFound
-	case errors.Is(err, cloudprovider.NotImplemented), errors.Is(err, cloudprovider.ImplementedElsewhere):
+	case errors.Is(err, cloudprovider.NotImplemented), errors.Is(err,
+		cloudprovider.ImplementedElsewhere):
 		return NotImplemented
 	case is[*api.RetryError](err):
 		return Retry

@@ -60,7 +60,7 @@ func (o *observer) CallRefused(iface, method string) {
 	o.ended = append(o.ended, observed{iface, method, guard.Refused})
 }
 
-// take returns what has ended since the last time. Nothing may be in flight.
+// take returns the calls that have ended since the last take. No call may be in flight.
 func (o *observer) take(t *testing.T) []observed {
 	t.Helper()
 	o.mu.Lock()
@@ -80,7 +80,9 @@ func (o *observer) want(t *testing.T, want ...observed) {
 	}
 }
 
-func observedCloud(real cloudprovider.Interface) (cloudprovider.Interface, *guard.Cloud, *fence.Fence, *observer) {
+func observedCloud(
+	real cloudprovider.Interface,
+) (cloudprovider.Interface, *guard.Cloud, *fence.Fence, *observer) {
 	f, o := fence.New(nil, clock.RealClock{}), &observer{}
 	g, c := guard.New(real, f, logr.Discard(), guard.WithObserver(o))
 	return g, c, f, o
@@ -126,7 +128,8 @@ func TestObserver_IsToldOfEveryMethod(t *testing.T) {
 	if err := c.Close(); !errors.Is(err, quota) {
 		t.Errorf("Close: %v", err)
 	}
-	o.want(t, observed{"Cloud", "Initialize", guard.OK}, observed{"Cloud", "SetInformers", guard.OK},
+	o.want(t, observed{"Cloud", "Initialize", guard.OK},
+		observed{"Cloud", "SetInformers", guard.OK},
 		observed{"Cloud", "HasClusterID", guard.OK}, observed{"Cloud", "ProviderName", guard.OK},
 		observed{"Cloud", "Close", guard.Failed})
 	answer = nil
@@ -142,7 +145,10 @@ func TestObserver_IsToldOfEveryMethod(t *testing.T) {
 }
 
 func TestObserver_IsToldOnceOfEachQuestionForAnInterface(t *testing.T) {
-	g, _, _, o := observedCloud(everything{none: true, answer: func(context.Context, string) error { return nil }})
+	g, _, _, o := observedCloud(everything{
+		none:   true,
+		answer: func(context.Context, string) error { return nil },
+	})
 	for range 2 {
 		g.LoadBalancer()
 		g.Instances()
@@ -152,7 +158,10 @@ func TestObserver_IsToldOnceOfEachQuestionForAnInterface(t *testing.T) {
 		g.Routes()
 	}
 	var want []observed
-	for _, method := range []string{"LoadBalancer", "Instances", "InstancesV2", "Zones", "Clusters", "Routes"} {
+	for _, method := range []string{
+		"LoadBalancer", "Instances", "InstancesV2", "Zones", "Clusters",
+		"Routes",
+	} {
 		want = append(want, observed{"Cloud", method, guard.OK})
 	}
 	o.want(t, want...)
@@ -160,7 +169,10 @@ func TestObserver_IsToldOnceOfEachQuestionForAnInterface(t *testing.T) {
 
 func TestObserver_ResultIsWhatCallersLookForInTheError(t *testing.T) {
 	retry := api.NewRetryError("busy", time.Second)
-	deeply := func(err error) error { return fmt.Errorf("ensure: %w", errors.Join(errors.New("first"), err)) }
+	deeply := func(err error) error {
+		return fmt.Errorf("ensure: %w",
+			errors.Join(errors.New("first"), err))
+	}
 	for _, c := range []struct {
 		err  error
 		want guard.Result
@@ -202,7 +214,11 @@ func TestObserver_WhenTheCallerEnds_TheCallIsCancelled(t *testing.T) {
 		"asks to be asked": {api.NewRetryError("busy", time.Second), guard.Retry},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		g, _, _, o := observedCloud(&cloud{update: func(ctx context.Context) error { cancel(); <-ctx.Done(); return c.err }})
+		g, _, _, o := observedCloud(&cloud{update: func(ctx context.Context) error {
+			cancel()
+			<-ctx.Done()
+			return c.err
+		}})
 		lb, _ := g.LoadBalancer()
 		o.take(t)
 		_ = lb.UpdateLoadBalancer(ctx, "", nil, nil)
@@ -213,7 +229,10 @@ func TestObserver_WhenTheCallerEnds_TheCallIsCancelled(t *testing.T) {
 }
 
 func TestObserver_NeitherMetadataNorErrorIsAnError(t *testing.T) {
-	g, _, _, o := observedCloud(&cloud{metadata: func(context.Context) (*cloudprovider.InstanceMetadata, error) { return nil, nil }})
+	g, _, _, o := observedCloud(
+		&cloud{metadata: func(context.Context) (*cloudprovider.InstanceMetadata, error) {
+			return nil, nil
+		}})
 	i, _ := g.InstancesV2()
 	o.take(t)
 	_, _ = i.InstanceMetadata(t.Context(), node())
@@ -235,12 +254,16 @@ func TestObserver_CallCutOffByTheFenceIsCancelled_AndTheNextRefused(t *testing.T
 	f.Close(errors.New("lost"))
 	<-result
 	_ = lb.UpdateLoadBalancer(context.TODO(), "", nil, nil)
-	o.want(t, observed{"LoadBalancer", "UpdateLoadBalancer", guard.Cancelled}, observed{"LoadBalancer", "UpdateLoadBalancer", guard.Refused})
+	o.want(t, observed{"LoadBalancer", "UpdateLoadBalancer", guard.Cancelled},
+		observed{"LoadBalancer", "UpdateLoadBalancer", guard.Refused})
 }
 
 func TestObserver_TimeOfACallIsTheProviders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, _, _, o := observedCloud(&cloud{update: func(context.Context) error { time.Sleep(3 * time.Second); return nil }})
+		g, _, _, o := observedCloud(&cloud{update: func(context.Context) error {
+			time.Sleep(3 * time.Second)
+			return nil
+		}})
 		lb, _ := g.LoadBalancer()
 		o.take(t)
 		_ = lb.UpdateLoadBalancer(t.Context(), "", nil, nil)
@@ -252,11 +275,16 @@ func TestObserver_TimeOfACallIsTheProviders(t *testing.T) {
 
 func TestObserver_WaitingAtAHeldFenceIsNoCall(t *testing.T) {
 	for name, end := range map[string]func(*fence.Fence, context.CancelFunc){
-		"the term ends":   func(f *fence.Fence, _ context.CancelFunc) { f.Close(errors.New("stopped")) },
+		"the term ends": func(f *fence.Fence, _ context.CancelFunc) {
+			f.Close(errors.New("stopped"))
+		},
 		"the caller ends": func(_ *fence.Fence, cancel context.CancelFunc) { cancel() },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			g, _, f, o := observedCloud(&cloud{update: func(context.Context) error { t.Error("the call was made"); return nil }})
+			g, _, f, o := observedCloud(&cloud{update: func(context.Context) error {
+				t.Error("the call was made")
+				return nil
+			}})
 			lb, _ := g.LoadBalancer()
 			o.take(t)
 			ctx, cancel := context.WithCancel(t.Context())

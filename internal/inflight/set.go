@@ -15,11 +15,12 @@ type Activity struct {
 	Name string
 	// Object says which object it is about, such as "default/web". It may be empty.
 	Object string
-	// Since is when it began. Begin sets it.
+	// Since holds the time of its start; Begin sets it.
 	Since time.Time
 	// MayAct tells that it can change the cluster or the cloud.
 	MayAct bool
-	// BeginsWork tells that it is the first call of a piece of work, as opposed to one that finishes it.
+	// BeginsWork tells that it is the first call of a piece of work, as opposed to one that
+	// finishes it.
 	BeginsWork bool
 }
 
@@ -68,7 +69,8 @@ func (s *Set) List() []Activity {
 		all = append(all, *a)
 	}
 	slices.SortFunc(all, func(a, b Activity) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Object, b.Object))
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Object, b.Object))
 	})
 	return all
 }

@@ -37,7 +37,7 @@ func TestSharedView_OnARealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *t
 		t.Fatal(err)
 	}
 	if !cache.WaitFor(ctx, "", ofHost.HasSyncedChecker()) {
-		t.Fatal("the host's handler has not been told of the nodes")
+		t.Fatal("the host's handler has got no notification of the nodes")
 	}
 	shared := informerview.NewShared(factory, stop)
 
@@ -47,7 +47,8 @@ func TestSharedView_OnARealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *t
 		r, never := &recorder{}, &recorder{}
 		add(t, view.Core().V1().Nodes().Informer(), r)
 		add(t, view.Core().V1().Nodes().Informer(), never, 0)
-		// Of services the host has not asked: the first term starts their informer, which all share.
+		// Of services the host has not asked: the first term starts their informer, which all
+		// share.
 		ofServices := &recorder{}
 		services = view.Core().V1().Services().Informer()
 		add(t, services, ofServices)
@@ -65,12 +66,13 @@ func TestSharedView_OnARealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *t
 		waitTold(t, never, "add "+name)
 		view.Shutdown()
 		// A goroutine that has said that it is done may still be seen for a moment.
-		ccmtest.Eventually(t, "only the host's handler is left", func(context.Context) (int, error) {
-			if left := goroutines(listening); left != 1 {
-				return left, fmt.Errorf("%d handlers", left)
-			}
-			return 1, nil
-		})
+		ccmtest.Eventually(t, "only the host's handler is left",
+			func(context.Context) (int, error) {
+				if left := goroutines(listening); left != 1 {
+					return left, fmt.Errorf("%d handlers", left)
+				}
+				return 1, nil
+			})
 		if got := goroutines(ticking); got != 0 {
 			t.Errorf("after the term %d tickers are left", got)
 		}
@@ -78,9 +80,10 @@ func TestSharedView_OnARealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *t
 		never.take()
 		ofServices.take()
 
-		// What the host is told of now would have reached the handlers of the term.
+		// A notification that the host gets now would have reached the handlers of the term.
 		update := []byte(`{"metadata":{"labels":{"after":"the-term"}}}`)
-		if _, err := client.CoreV1().Nodes().Patch(ctx, name, "application/merge-patch+json", update, metav1.PatchOptions{}); err != nil {
+		if _, err := client.CoreV1().Nodes().Patch(ctx, name, "application/merge-patch+json",
+			update, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		waitTold(t, hosts, "update "+name)
@@ -106,14 +109,15 @@ func TestSharedView_OnARealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *t
 // waitTold waits until the handler has been told all of this.
 func waitTold(t *testing.T, r *recorder, want ...string) {
 	t.Helper()
-	ccmtest.Eventually(t, fmt.Sprintf("the handler is told %q", want), func(context.Context) (string, error) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, event := range want {
-			if !slices.Contains(r.events, event) {
-				return "", fmt.Errorf("it was told %q", r.events)
+	ccmtest.Eventually(t, fmt.Sprintf("the handler is told %q", want),
+		func(context.Context) (string, error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for _, event := range want {
+				if !slices.Contains(r.events, event) {
+					return "", fmt.Errorf("it was told %q", r.events)
+				}
 			}
-		}
-		return "", nil
-	})
+			return "", nil
+		})
 }

@@ -46,7 +46,9 @@ func TestSharedView_UsedByManyAtOnce_LeavesNothingBehind(t *testing.T) {
 						if err := informer.RemoveEventHandler(handle); err != nil {
 							t.Error(err)
 						}
-						if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{}); err != nil && !errors.Is(err, informerview.ErrTermOver) {
+						if _, err := informer.AddEventHandler(
+							cache.ResourceEventHandlerFuncs{}); err != nil &&
+							!errors.Is(err, informerview.ErrTermOver) {
 							t.Error(err)
 						}
 						view.StartWithContext(t.Context())
@@ -82,7 +84,7 @@ func TestSharedView_UsedByManyAtOnce_LeavesNothingBehind(t *testing.T) {
 					t.Error("a handler was told two things at once")
 				}
 			}
-			// Each is told of ten nodes, and a second later again.
+			// Each handler gets ten nodes, and gets them again a second later.
 			if told < 20*len(all)/2 {
 				t.Errorf("%d handlers were told %d things, expected more", len(all), told)
 			}

@@ -25,8 +25,8 @@ import (
 	"k8s.io/client-go/informers/storagemigration"
 )
 
-// The groups of client-go's factory, each built on the view so that its informers are asked for through the view. View does not embed a
-// factory: a group that a later client-go adds does not compile until it is here.
+// The groups of client-go's factory, built on the view, which then provides their informers. View
+// embeds no factory, so that a group which a later client-go adds is a compile error here.
 
 // Admissionregistration implements informers.SharedInformerFactory.
 func (v *View) Admissionregistration() admissionregistration.Interface {

@@ -28,7 +28,8 @@ func (r resource) informer() cache.SharedIndexInformer {
 }
 
 func (r resource) typedInformer() cache.SharedIndexInformer {
-	return r.value.MethodByName("TypedInformer").Call(nil)[0].Interface().(cache.SharedIndexInformer)
+	typed := r.value.MethodByName("TypedInformer").Call(nil)[0].Interface()
+	return typed.(cache.SharedIndexInformer)
 }
 
 func (r resource) list() reflect.Value {
@@ -46,22 +47,26 @@ func (r resource) object() metav1.Object {
 func resources(t *testing.T, factory informers.SharedInformerFactory) []resource {
 	t.Helper()
 	var found []resource
-	each := func(of reflect.Type, value reflect.Value, visit func(name string, result reflect.Value)) {
+	each := func(of reflect.Type, value reflect.Value, visit func(
+		name string, result reflect.Value),
+	) {
 		for i := range of.NumMethod() {
 			m := of.Method(i)
-			if m.Type.NumIn() == 0 && m.Type.NumOut() == 1 && m.Type.Out(0).Kind() == reflect.Interface &&
+			if m.Type.NumIn() == 0 && m.Type.NumOut() == 1 &&
+				m.Type.Out(0).Kind() == reflect.Interface &&
 				strings.HasPrefix(m.Type.Out(0).PkgPath(), "k8s.io/client-go/informers/") {
 				visit(m.Name, value.MethodByName(m.Name).Call(nil)[0])
 			}
 		}
 	}
-	each(reflect.TypeFor[informers.SharedInformerFactory](), reflect.ValueOf(factory), func(group string, v reflect.Value) {
-		each(v.Type(), v, func(version string, v reflect.Value) {
-			each(v.Type(), v, func(name string, v reflect.Value) {
-				found = append(found, resource{group + "." + version + "." + name, v})
+	each(reflect.TypeFor[informers.SharedInformerFactory](), reflect.ValueOf(factory),
+		func(group string, v reflect.Value) {
+			each(v.Type(), v, func(version string, v reflect.Value) {
+				each(v.Type(), v, func(name string, v reflect.Value) {
+					found = append(found, resource{group + "." + version + "." + name, v})
+				})
 			})
 		})
-	})
 	if len(found) < 60 {
 		t.Fatalf("only %d typed accessors were found", len(found))
 	}
@@ -92,8 +97,12 @@ func TestTypedAccessors_InformersAndListersComeFromTheView(t *testing.T) {
 			}
 			view.Shutdown()
 			for _, r := range ofView {
-				for _, informer := range []cache.SharedIndexInformer{r.informer(), r.typedInformer()} {
-					if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{}); err == nil {
+				for _, informer := range []cache.SharedIndexInformer{
+					r.informer(),
+					r.typedInformer(),
+				} {
+					if _, err := informer.AddEventHandler(
+						cache.ResourceEventHandlerFuncs{}); err == nil {
 						t.Errorf("%s: the informer takes handlers of a term that is over", r.name)
 					}
 				}
@@ -108,7 +117,9 @@ type onlyByResource struct {
 	t *testing.T
 }
 
-func (f onlyByResource) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+func (f onlyByResource) InformerFor(
+	obj runtime.Object, newFunc internalinterfaces.NewInformerFunc,
+) cache.SharedIndexInformer {
 	f.t.Errorf("the informer of %T was made without the factory's namespace and list options", obj)
 	return f.SharedInformerFactory.InformerFor(obj, newFunc)
 }
@@ -152,8 +163,10 @@ func TestForResource_EveryKindComesFromTheView(t *testing.T) {
 		t.Errorf("the lister lists %d objects (error %v), expected 1", len(objects), err)
 	}
 	view.Shutdown()
-	if _, err := generic.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{}); !errors.Is(err, informerview.ErrTermOver) {
-		t.Errorf("AddEventHandler after the term: error %v, expected %v", err, informerview.ErrTermOver)
+	if _, err := generic.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{}); !errors.Is(
+		err, informerview.ErrTermOver) {
+		t.Errorf("AddEventHandler after the term: error %v, expected %v", err,
+			informerview.ErrTermOver)
 	}
 	if _, err := view.ForResource(unknownResource); err == nil {
 		t.Error("ForResource of a resource that client-go does not know: no error")

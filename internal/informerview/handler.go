@@ -10,33 +10,37 @@ import (
 	"github.com/fxccm/fxccm/internal/rescue"
 )
 
-// registration is an event handler of a view. It stands between the informer and the handler: what it passes on it passes one by one, and
-// nothing when it has been removed or its view is over.
+// registration is an event handler of a view, between the informer and the handler of the caller.
+// It delivers notifications one at a time, and none after it was removed or its view has ended.
 type registration struct {
 	informer *informer
 	handler  cache.ResourceEventHandler
-	// period is that of the view's own resync; 0 for none.
+	// period is the period of the view's own resync; 0 for none.
 	period time.Duration
-	// handle is the informer's.
+	// handle is the registration at the informer.
 	handle cache.ResourceEventHandlerRegistration
 
 	once    sync.Once
 	removed chan struct{}
 
-	// turn holds an element while the handler is told something. It is a lock; as a channel, testing/synctest sees who waits for it.
-	turn chan struct{}
-	// known is what the handler has been told of last, kept for the view's resync.
-	known map[cache.ObjectName]any
+	// delivering holds an element while a notification is delivered. It is a lock; a channel,
+	// because testing/synctest recognises goroutines that wait for one.
+	delivering chan struct{}
+	// lastSeen holds the last delivered state of each object, for the view's resync.
+	lastSeen map[cache.ObjectName]any
 }
 
-func newRegistration(i *informer, handler cache.ResourceEventHandler, period time.Duration) *registration {
+func newRegistration(
+	i *informer, handler cache.ResourceEventHandler, period time.Duration,
+) *registration {
 	return &registration{
 		informer: i, handler: handler, period: period,
-		removed: make(chan struct{}), turn: make(chan struct{}, 1), known: map[cache.ObjectName]any{},
+		removed: make(chan struct{}), delivering: make(chan struct{},
+			1), lastSeen: map[cache.ObjectName]any{},
 	}
 }
 
-// String keeps client-go from printing what is inside, which changes meanwhile.
+// String prevents client-go from printing the fields, which change concurrently.
 func (r *registration) String() string { return fmt.Sprintf("for %s", r.informer.source.name) }
 
 // HasSynced implements cache.ResourceEventHandlerRegistration.
@@ -55,40 +59,41 @@ func (r *registration) ShutdownChan() <-chan struct{} {
 
 // OnAdd implements cache.ResourceEventHandler.
 func (r *registration) OnAdd(obj any, isInInitialList bool) {
-	r.tell(func() {
-		r.learn(obj)
+	r.deliver(func() {
+		r.setLastSeen(obj)
 		r.handler.OnAdd(obj, isInInitialList)
 	})
 }
 
 // OnUpdate implements cache.ResourceEventHandler.
 func (r *registration) OnUpdate(before, after any) {
-	r.tell(func() {
-		r.learn(after)
+	r.deliver(func() {
+		r.setLastSeen(after)
 		r.handler.OnUpdate(before, after)
 	})
 }
 
 // OnDelete implements cache.ResourceEventHandler.
 func (r *registration) OnDelete(obj any) {
-	r.tell(func() {
+	r.deliver(func() {
 		if name, err := nameOfDeleted(obj); err == nil {
-			delete(r.known, name)
+			delete(r.lastSeen, name)
 		}
 		r.handler.OnDelete(obj)
 	})
 }
 
-func (r *registration) learn(obj any) {
+func (r *registration) setLastSeen(obj any) {
 	if r.period == 0 {
 		return
 	}
 	if name, err := cache.ObjectToName(obj); err == nil {
-		r.known[name] = obj
+		r.lastSeen[name] = obj
 	}
 }
 
-// nameOfDeleted is the name of an object, or of one whose deletion was missed and which is known by its key alone.
+// nameOfDeleted returns the name of a deleted object. After a missed deletion only its key is
+// known.
 func nameOfDeleted(obj any) (cache.ObjectName, error) {
 	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		return cache.ParseObjectName(unknown.Key)
@@ -96,11 +101,11 @@ func nameOfDeleted(obj any) (cache.ObjectName, error) {
 	return cache.ObjectToName(obj)
 }
 
-// resync tells the handler of all it knows. An object that it is told of or that goes meanwhile is told as it is then.
+// resync delivers every object that the handler knows, in its state at that moment.
 func (r *registration) resync() {
 	for _, name := range r.names() {
-		r.tell(func() {
-			if obj, ok := r.known[name]; ok {
+		r.deliver(func() {
+			if obj, ok := r.lastSeen[name]; ok {
 				r.handler.OnUpdate(obj, obj)
 			}
 		})
@@ -108,16 +113,16 @@ func (r *registration) resync() {
 }
 
 func (r *registration) names() []cache.ObjectName {
-	defer r.take()()
-	names := make([]cache.ObjectName, 0, len(r.known))
-	for name := range r.known {
+	defer r.lock()()
+	names := make([]cache.ObjectName, 0, len(r.lastSeen))
+	for name := range r.lastSeen {
 		names = append(names, name)
 	}
 	return names
 }
 
-func (r *registration) tell(notification func()) {
-	defer r.take()()
+func (r *registration) deliver(notification func()) {
+	defer r.lock()()
 	if r.over() {
 		return
 	}
@@ -135,30 +140,33 @@ func (r *registration) tell(notification func()) {
 	})
 }
 
-// take waits until the handler is not being told anything, and lets nobody else tell it anything until the returned function is called.
-func (r *registration) take() (end func()) {
-	r.turn <- struct{}{}
-	return func() { <-r.turn }
+// lock waits until no notification is being delivered, and prevents new ones until unlock is
+// called.
+func (r *registration) lock() (unlock func()) {
+	r.delivering <- struct{}{}
+	return func() { <-r.delivering }
 }
 
 func (r *registration) over() bool { return closed(r.removed) || closed(r.informer.view.done) }
 
-// remove lets no further notification begin. It does not wait for one that is under way: the handler may remove itself.
+// remove prevents further notifications. It does not wait for one in flight: the handler may remove
+// itself.
 func (r *registration) remove() error {
 	r.once.Do(func() { close(r.removed) })
 	r.informer.view.root.ticker.drop(r)
 	return r.informer.source.informer.RemoveEventHandler(r.handle)
 }
 
-// gone tells that wait would return at once.
-func (r *registration) gone() bool {
-	return closed(r.removed) && closed(r.ShutdownChan()) && len(r.turn) == 0
+// isRemoved reports whether wait would return at once.
+func (r *registration) isRemoved() bool {
+	return closed(r.removed) && closed(r.ShutdownChan()) && len(r.delivering) == 0
 }
 
-// wait returns when the handler is not told anything any more and the informer's goroutines for it have ended.
+// wait returns when no notification is in flight and the informer's goroutines for the handler have
+// ended.
 func (r *registration) wait() {
-	end := r.take()
-	r.known = nil
-	end()
+	unlock := r.lock()
+	r.lastSeen = nil
+	unlock()
 	<-r.ShutdownChan()
 }

@@ -39,7 +39,8 @@ type host struct {
 	stop    chan struct{}
 }
 
-// newHost makes a host that resyncs with the period and has started nothing. It is to be called in a bubble, and stopped by it.
+// newHost makes a host that resyncs with the period and has started nothing. It is to be called in
+// a bubble, and stopped by it.
 func newHost(t *testing.T, resync time.Duration, opts ...informers.SharedInformerOption) *host {
 	t.Helper()
 	h := &host{t: t, client: fake.NewClientset(), stop: make(chan struct{})}
@@ -71,7 +72,8 @@ func (h *host) createNode(name string) { createNode(h.t, h.client, name) }
 func createNode(t *testing.T, client kubernetes.Interface, name string) {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := client.CoreV1().Nodes().Create(context.Background(), node, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Nodes().Create(context.Background(), node,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	settle(t)
@@ -79,7 +81,8 @@ func createNode(t *testing.T, client kubernetes.Interface, name string) {
 
 func (h *host) deleteNode(name string) {
 	h.t.Helper()
-	if err := h.client.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+	if err := h.client.CoreV1().Nodes().Delete(context.Background(), name,
+		metav1.DeleteOptions{}); err != nil {
 		h.t.Fatal(err)
 	}
 	settle(h.t)
@@ -90,7 +93,8 @@ func settle(t *testing.T) {
 	synctest.Wait()
 }
 
-// recorder is an event handler that notes what it is told, and whether it is told two things at once.
+// recorder is an event handler that notes what it is told, and whether it is told two things at
+// once.
 type recorder struct {
 	mu     sync.Mutex
 	events []string
@@ -158,7 +162,10 @@ func (r *recorder) expect(t *testing.T, when string, want ...string) {
 	}
 }
 
-func add(t *testing.T, informer cache.SharedInformer, handler cache.ResourceEventHandler, period ...time.Duration) cache.ResourceEventHandlerRegistration {
+func add(
+	t *testing.T, informer cache.SharedInformer,
+	handler cache.ResourceEventHandler, period ...time.Duration,
+) cache.ResourceEventHandlerRegistration {
 	t.Helper()
 	var (
 		handle cache.ResourceEventHandlerRegistration

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// informer is a source as a view hands it out. It does not embed one: a way to add handlers that a later client-go brings does not compile
-// until it is here.
+// informer is a source as a view hands it out. It embeds no informer, so that a method which a
+// later client-go adds is a compile error here.
 type informer struct {
 	view    *View
 	source  *source
@@ -24,17 +24,23 @@ func newInformer(v *View, s *source) *informer {
 }
 
 // AddEventHandler implements cache.SharedInformer.
-func (i *informer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+func (i *informer) AddEventHandler(
+	handler cache.ResourceEventHandler,
+) (cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }
 
 // AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
-func (i *informer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+func (i *informer) AddEventHandlerWithResyncPeriod(
+	handler cache.ResourceEventHandler, period time.Duration,
+) (cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{ResyncPeriod: &period})
 }
 
 // AddEventHandlerWithOptions implements cache.SharedInformer. The handler is removed with the view.
-func (i *informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+func (i *informer) AddEventHandlerWithOptions(
+	handler cache.ResourceEventHandler, options cache.HandlerOptions,
+) (cache.ResourceEventHandlerRegistration, error) {
 	if err := i.view.ended(); err != nil {
 		return nil, i.refuse(err)
 	}
@@ -50,7 +56,7 @@ func (i *informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler
 		return nil, err
 	}
 	r.handle = handle
-	if err := i.view.remember(r); err != nil {
+	if err := i.view.addHandler(r); err != nil {
 		_ = r.remove() // the handler is the informer's: it cannot fail
 		r.wait()
 		return nil, i.refuse(err)
@@ -62,21 +68,23 @@ func (i *informer) refuse(err error) error {
 	return fmt.Errorf("add event handler to informer of %s: %w", i.source.name, err)
 }
 
-// RemoveEventHandler implements cache.SharedInformer. It takes the handler of any view of this informer.
+// RemoveEventHandler implements cache.SharedInformer. It takes the handler of any view of this
+// informer.
 func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
 	switch {
 	case !ok:
 		return i.source.informer.RemoveEventHandler(handle)
 	case r.informer.source != i.source:
-		// As in client-go, what is not there need not be removed.
+		// As in client-go, removing an unknown handler is no error.
 		return nil
 	}
 	return r.remove()
 }
 
-// AddIndexers implements cache.SharedIndexInformer. An indexer that a view or a scope which has ended had added is still there, with the
-// function of that time, and is accepted again: such a function must depend on nothing but the object.
+// AddIndexers implements cache.SharedIndexInformer. An informer keeps an indexer after the view
+// that added it has ended, with its function, and accepts it again: the function must depend only
+// on the object.
 func (i *informer) AddIndexers(indexers cache.Indexers) error {
 	if err := i.view.ended(); err != nil {
 		return fmt.Errorf("add indexers to informer of %s: %w", i.source.name, err)
@@ -89,25 +97,33 @@ func (i *informer) GetIndexer() cache.Indexer { return i.indexer }
 
 // SetWatchErrorHandler implements cache.SharedInformer.
 func (i *informer) SetWatchErrorHandler(handler cache.WatchErrorHandler) error {
-	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { handler(r, err) })
+	return i.SetWatchErrorHandlerWithContext(
+		func(_ context.Context, r *cache.Reflector, err error) {
+			handler(r, err)
+		})
 }
 
-// SetWatchErrorHandlerWithContext implements cache.SharedInformer. The handler is called until the view is over.
-func (i *informer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
-	return i.source.informer.SetWatchErrorHandlerWithContext(i.source.watching(func(ctx context.Context, r *cache.Reflector, err error) {
-		if closed(i.view.done) {
-			cache.DefaultWatchErrorHandler(ctx, r, err)
-			return
-		}
-		handler(ctx, r, err)
-	}))
+// SetWatchErrorHandlerWithContext implements cache.SharedInformer. The handler is called until the
+// view ends.
+func (i *informer) SetWatchErrorHandlerWithContext(
+	handler cache.WatchErrorHandlerWithContext,
+) error {
+	return i.source.informer.SetWatchErrorHandlerWithContext(
+		i.source.recordingWatchErrors(func(ctx context.Context, r *cache.Reflector, err error) {
+			if closed(i.view.done) {
+				cache.DefaultWatchErrorHandler(ctx, r, err)
+				return
+			}
+			handler(ctx, r, err)
+		}))
 }
 
 // Run implements cache.SharedInformer, as [informer.RunWithContext].
 func (i *informer) Run(stopCh <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stopCh)) }
 
-// RunWithContext implements cache.SharedInformer. Others share the informer: it is started as [View.StartWithContext] of a scope does, and
-// goes on when this returns, which is when ctx ends or the view is over.
+// RunWithContext implements cache.SharedInformer. The informer is shared: it is started like with
+// [View.StartWithContext] of a scope, and keeps running when this returns, which is when ctx or the
+// view ends.
 func (i *informer) RunWithContext(ctx context.Context) {
 	if i.view.ended() != nil {
 		return
@@ -129,14 +145,17 @@ func (i *informer) GetController() cache.Controller { return i.source.informer.G
 func (i *informer) HasSynced() bool { return i.source.informer.HasSynced() }
 
 // HasSyncedChecker implements cache.SharedInformer.
-func (i *informer) HasSyncedChecker() cache.DoneChecker { return i.source.informer.HasSyncedChecker() }
+func (i *informer) HasSyncedChecker() cache.DoneChecker {
+	return i.source.informer.HasSyncedChecker()
+}
 
 // LastSyncResourceVersion implements cache.SharedInformer.
 func (i *informer) LastSyncResourceVersion() string {
 	return i.source.informer.LastSyncResourceVersion()
 }
 
-// SetTransform implements cache.SharedInformer. What is set on an informer of the host's that does not run yet stays after the term.
+// SetTransform implements cache.SharedInformer. A transform of an informer of the host stays after
+// the term.
 func (i *informer) SetTransform(f cache.TransformFunc) error {
 	return i.source.informer.SetTransform(f)
 }
@@ -144,7 +163,7 @@ func (i *informer) SetTransform(f cache.TransformFunc) error {
 // IsStopped implements cache.SharedInformer.
 func (i *informer) IsStopped() bool { return i.source.informer.IsStopped() }
 
-// indexer lets indexers that are added to it be added as through its informer.
+// indexer adds indexers through its informer.
 type indexer struct {
 	cache.Indexer
 

@@ -38,10 +38,11 @@ func TestRemoveEventHandler_ByTheCaller_EndsItsNotifications(t *testing.T) {
 		removing = add(t, informer, byItself)
 		settle(t)
 		if !handle.HasSynced() || !cache.IsDone(handle.HasSyncedChecker()) {
-			t.Error("the handler has been told of everything, and does not count as synced")
+			t.Error("the handler has got all objects, and does not count as synced")
 		}
 		// Through the informer of another scope, and through the typed one.
-		if err := view.Scope().Core().V1().Nodes().TypedInformer().RemoveEventHandler(handle); err != nil {
+		if err := view.Scope().Core().V1().Nodes().TypedInformer().RemoveEventHandler(
+			handle); err != nil {
 			t.Fatal(err)
 		}
 		if err := cache.ShutDownEventHandler(informer, shutting); err != nil {
@@ -75,7 +76,8 @@ func TestAddIndexers_OfAnEarlierTerm_IsAcceptedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
-		if err := h.factory.Core().V1().Nodes().Informer().AddIndexers(cache.Indexers{"host": byName}); err != nil {
+		if err := h.factory.Core().V1().Nodes().Informer().AddIndexers(
+			cache.Indexers{"host": byName}); err != nil {
 			t.Fatal(err)
 		}
 		h.createNode("a")
@@ -85,16 +87,24 @@ func TestAddIndexers_OfAnEarlierTerm_IsAcceptedAgain(t *testing.T) {
 			if err := informer.AddIndexers(cache.Indexers{"term": byName}); err != nil {
 				t.Errorf("an indexer of the term: %v", err)
 			}
-			if err := informer.GetIndexer().AddIndexers(cache.Indexers{"direct": byName}); err != nil {
+			if err := informer.GetIndexer().AddIndexers(
+				cache.Indexers{"direct": byName}); err != nil {
 				t.Errorf("an indexer of the term, added to the index itself: %v", err)
 			}
 			for _, name := range []string{"term", "direct"} {
-				if found, err := informer.GetIndexer().ByIndex(name, "a"); err != nil || len(found) != 1 {
-					t.Errorf("index %q finds %d nodes (error %v), expected 1", name, len(found), err)
+				if found, err := informer.GetIndexer().ByIndex(name, "a"); err != nil ||
+					len(found) != 1 {
+					t.Errorf("index %q finds %d nodes (error %v), expected 1", name, len(found),
+						err)
 				}
 			}
-			expectError(t, "the host's indexer", informer.AddIndexers(cache.Indexers{"host": byName}), "informer of nodes", "indexer conflict")
-			expectError(t, "twice in a term", informer.AddIndexers(cache.Indexers{"term": byName, "new": byName}), "indexer conflict")
+			expectError(t, "the host's indexer",
+				informer.AddIndexers(
+					cache.Indexers{"host": byName}), "informer of nodes", "indexer conflict")
+			expectError(t, "twice in a term", informer.AddIndexers(cache.Indexers{
+				"term": byName,
+				"new":  byName,
+			}), "indexer conflict")
 			if _, ok := informer.GetIndexer().GetIndexers()["new"]; ok {
 				t.Error("of indexers that are refused, one has been added")
 			}
@@ -107,10 +117,13 @@ func TestAddIndexers_WhenAScopeHasEnded_AreAcceptedAgain(t *testing.T) {
 	view := informerview.New(informers.NewSharedInformerFactory(fake.NewClientset(), 0))
 	for range 2 {
 		scope := view.Scope()
-		if err := scope.Core().V1().Nodes().Informer().AddIndexers(cache.Indexers{"x": byName}); err != nil {
+		if err := scope.Core().V1().Nodes().Informer().AddIndexers(
+			cache.Indexers{"x": byName}); err != nil {
 			t.Error(err)
 		}
-		expectError(t, "while the scope lives", view.Core().V1().Nodes().Informer().AddIndexers(cache.Indexers{"x": byName}), "indexer conflict")
+		expectError(t, "while the scope lives",
+			view.Core().V1().Nodes().Informer().AddIndexers(
+				cache.Indexers{"x": byName}), "indexer conflict")
 		scope.Close()
 	}
 	view.Shutdown()
@@ -123,7 +136,8 @@ func TestStartedInformer_TakesNoTransformAndNoWatchErrorHandler(t *testing.T) {
 		view := h.shared.View(0)
 		informer := view.Core().V1().Nodes().Informer()
 		expectError(t, "SetTransform", informer.SetTransform(nil), "already started")
-		expectError(t, "SetWatchErrorHandler", informer.SetWatchErrorHandler(func(*cache.Reflector, error) {}), "already started")
+		expectError(t, "SetWatchErrorHandler",
+			informer.SetWatchErrorHandler(func(*cache.Reflector, error) {}), "already started")
 		view.Shutdown()
 	})
 }
@@ -132,12 +146,14 @@ func TestSetWatchErrorHandler_IsCalledUntilTheTermEnds_AndTheViewStillKnowsWhy(t
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
 		defer h.end()
-		h.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, errors.New("etcd is away")
-		})
+		h.client.PrependReactor("list", "nodes",
+			func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, errors.New("etcd is away")
+			})
 		view := h.shared.View(0)
 		called := make(chan error, 1000)
-		if err := view.Core().V1().Nodes().Informer().SetWatchErrorHandler(func(_ *cache.Reflector, err error) { called <- err }); err != nil {
+		if err := view.Core().V1().Nodes().Informer().SetWatchErrorHandler(
+			func(_ *cache.Reflector, err error) { called <- err }); err != nil {
 			t.Fatal(err)
 		}
 		view.Start(nil)

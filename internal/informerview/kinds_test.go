@@ -8,7 +8,10 @@ import (
 
 var (
 	nodesResource   = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	unknownResource = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	unknownResource = schema.GroupVersionResource{
+		Group: "example.com", Version: "v1",
+		Resource: "widgets",
+	}
 )
 
 // knownResources are all kinds of client-go, as resources.

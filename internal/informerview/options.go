@@ -18,9 +18,11 @@ func apply(opts []Option) options {
 	return o
 }
 
-// WithClock is the clock of the view's own resyncs; the real one by default. Scopes have that of their view.
+// WithClock sets the clock of the view's own resyncs. The default is the real clock. Scopes have
+// the clock of their view.
 func WithClock(c clock.Clock) Option { return func(o *options) { o.clock = c } }
 
-// WithPanicHandler is told of panics in event handlers, which then go on with the next notification; it must return soon and may be
-// called concurrently. Without it a panic ends the process, as in client-go.
+// WithPanicHandler sets the function that gets panics of event handlers as errors. The event
+// handler continues with the next notification. The function must return soon and may be called
+// concurrently. Without it a panic ends the process, as in client-go.
 func WithPanicHandler(f func(error)) Option { return func(o *options) { o.panicked = f } }

@@ -10,12 +10,14 @@ import (
 const (
 	// never is client-go's period for a handler that wants no resync.
 	never time.Duration = 0
-	// minimumResync is the shortest period, as in client-go's informers (tools/cache: minimumResyncPeriod).
+	// minimumResync is the shortest period, as in client-go's informers (tools/cache:
+	// minimumResyncPeriod).
 	minimumResync = time.Second
 )
 
-// ticker resyncs the handlers of a view, each at its own period, without jitter as client-go's informers. One goroutine watches the clock
-// while there are handlers to resync; each resync has another, so that a handler which hangs delays no other one.
+// ticker resyncs the handlers of a view, each at its own period, without jitter as client-go's
+// informers. One goroutine watches the clock while there are handlers to resync; each resync has
+// its own goroutine, so a handler that hangs delays no other.
 type ticker struct {
 	clock clock.Clock
 
@@ -57,7 +59,7 @@ func (t *ticker) drop(r *registration) {
 	t.notify()
 }
 
-// used tells whether there has ever been a handler to resync.
+// used reports whether there has ever been a handler to resync.
 func (t *ticker) used() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +73,7 @@ func (t *ticker) notify() {
 	}
 }
 
-// wait returns when no resync is under way. Nothing may be added any more, and everything must have been dropped.
+// wait returns when no resync is in flight. The caller has dropped all handlers and adds none.
 func (t *ticker) wait() { t.goroutines.Wait() }
 
 func (t *ticker) run() {
@@ -89,7 +91,8 @@ func (t *ticker) run() {
 	}
 }
 
-// next begins the resyncs that are due, and returns how long it is to the following one. The goroutine ends when there is none.
+// next starts the resyncs that are due, and returns the time until the following one. The goroutine
+// ends without a following one.
 func (t *ticker) next() (pause time.Duration, more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +111,7 @@ func (t *ticker) next() (pause time.Duration, more bool) {
 	return pause, more
 }
 
-// begin resyncs a handler, unless it is still at its last resync.
+// begin resyncs a handler, unless its last resync is still in flight.
 func (t *ticker) begin(r *registration) {
 	if t.busy[r] {
 		return

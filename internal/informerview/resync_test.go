@@ -15,9 +15,13 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
-// However the host's informers resync, the term's handlers have the periods that they were added with.
+// However the host's informers resync, the term's handlers have the periods that they were added
+// with.
 func TestResync_EachHandlerHasItsOwnPeriod(t *testing.T) {
-	for name, ofHost := range map[string]time.Duration{"host never resyncs": 0, "host resyncs twice a day": 12 * time.Hour, "host resyncs each second": time.Second} {
+	for name, ofHost := range map[string]time.Duration{
+		"host never resyncs":       0,
+		"host resyncs twice a day": 12 * time.Hour, "host resyncs each second": time.Second,
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := runningHost(t, ofHost)
@@ -39,10 +43,12 @@ func TestResync_EachHandlerHasItsOwnPeriod(t *testing.T) {
 				time.Sleep(time.Second)
 				half.expect(t, "after the period", "resync a", "resync b")
 				time.Sleep(90 * time.Second)
-				half.expect(t, "after three more", slices.Repeat([]string{"resync a", "resync b"}, 3)...)
+				half.expect(t, "after three more",
+					slices.Repeat([]string{"resync a", "resync b"}, 3)...)
 				plain.expect(t, "after the view's period", "resync a", "resync b")
 				never.expect(t, "without a period")
-				tooOften.expect(t, "two minutes at the shortest period, a second", slices.Repeat([]string{"resync a", "resync b"}, 120)...)
+				tooOften.expect(t, "two minutes at the shortest period, a second",
+					slices.Repeat([]string{"resync a", "resync b"}, 120)...)
 				view.Shutdown()
 			})
 		})
@@ -98,13 +104,15 @@ func TestResync_OfObjectsThatAreGone_IsNotTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
 		defer h.end()
-		// The host's watch tells nothing: what happens is found by the list that follows when it has expired.
+		// The host's watch tells nothing: what happens is found by the list that follows when it
+		// has expired.
 		watches := make(chan *watch.FakeWatcher, 10)
-		h.client.PrependWatchReactor("nodes", func(clienttesting.Action) (bool, watch.Interface, error) {
-			w := watch.NewFake()
-			watches <- w
-			return true, w, nil
-		})
+		h.client.PrependWatchReactor("nodes",
+			func(clienttesting.Action) (bool, watch.Interface, error) {
+				w := watch.NewFake()
+				watches <- w
+				return true, w, nil
+			})
 		h.createNode("a")
 		h.createNode("b")
 		view := h.shared.View(time.Minute)
@@ -189,10 +197,12 @@ func TestResync_WhenAHandlerHangs_IsNotToldAgain_AndOthersAre(t *testing.T) {
 		// The resync that was due while it hung goes on; the new object comes with the next.
 		time.Sleep(time.Minute)
 		settle(t)
-		if got := atAdd.take(); !slices.Contains(got, "add b") || !slices.Contains(got, "resync b") {
+		if got := atAdd.take(); !slices.Contains(got, "add b") ||
+			!slices.Contains(got, "resync b") {
 			t.Errorf("after it has hung the handler was told %q", got)
 		}
-		if got := atResync.take(); !slices.Contains(got, "add b") || !slices.Contains(got, "resync b") {
+		if got := atResync.take(); !slices.Contains(got, "add b") ||
+			!slices.Contains(got, "resync b") {
 			t.Errorf("after it has hung the handler was told %q", got)
 		}
 		if atAdd.twice.Load() || atResync.twice.Load() {

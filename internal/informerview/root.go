@@ -21,21 +21,23 @@ type root struct {
 	sources *sources
 	ticker  *ticker
 
-	// host: the factory is somebody else's.
+	// host: the factory belongs to the host.
 	host bool
 	// resync is the default period of handlers on a host's informers.
 	resync time.Duration
 
 	mu sync.Mutex
-	// asked are the informers that the view waits for.
-	asked map[*source]struct{}
-	// running and lasting: the view has started its own informers, which end with lasting. A host's may be started any time.
-	running bool
-	lasting <-chan struct{}
+	// requested are the informers that the view waits for.
+	requested map[*source]struct{}
+	// running and informersDone: the view has started its own informers, which end when
+	// informersDone is closed. Informers of a host may be started at any time.
+	running       bool
+	informersDone <-chan struct{}
 }
 
 func (r *root) informerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) *source {
-	return r.ask(r.sources.of(r.factory.InformerFor(obj, newFunc), nameOf(obj), reflect.TypeOf(obj)))
+	return r.request(r.sources.of(r.factory.InformerFor(obj, newFunc), nameOf(obj),
+		reflect.TypeOf(obj)))
 }
 
 func (r *root) forResource(resource schema.GroupVersionResource) (*source, error) {
@@ -43,37 +45,38 @@ func (r *root) forResource(resource schema.GroupVersionResource) (*source, error
 	if err != nil {
 		return nil, err
 	}
-	return r.ask(r.sources.of(generic.Informer(), resource.Resource, objectOf(resource))), nil
+	return r.request(r.sources.of(generic.Informer(), resource.Resource, objectOf(resource))), nil
 }
 
-func (r *root) ask(s *source) *source {
+func (r *root) request(s *source) *source {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.asked == nil {
-		r.asked = map[*source]struct{}{}
+	if r.requested == nil {
+		r.requested = map[*source]struct{}{}
 	}
-	r.asked[s] = struct{}{}
+	r.requested[s] = struct{}{}
 	return s
 }
 
-func (r *root) askedFor() []*source {
+func (r *root) requestedSources() []*source {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	asked := make([]*source, 0, len(r.asked))
-	for s := range r.asked {
+	asked := make([]*source, 0, len(r.requested))
+	for s := range r.requested {
 		asked = append(asked, s)
 	}
 	return asked
 }
 
-// start starts what has been asked for. The factory alone knows what it has started: an informer that two start at once would panic.
+// start starts the requested informers through the factory, which knows what it has started: an
+// informer that is started twice panics.
 func (r *root) start(ctx context.Context, scoped bool) {
-	asked := r.askedFor()
+	asked := r.requestedSources()
 	if r.host {
-		if closed(r.lasting) || len(r.unstarted(asked)) == 0 {
+		if closed(r.informersDone) || len(r.unstarted(asked)) == 0 {
 			return
 		}
-		r.factory.StartWithContext(wait.ContextForChannel(r.lasting))
+		r.factory.StartWithContext(wait.ContextForChannel(r.informersDone))
 	} else if !r.startOwn(ctx, scoped) {
 		return
 	}
@@ -83,32 +86,35 @@ func (r *root) start(ctx context.Context, scoped bool) {
 }
 
 func (r *root) startOwn(ctx context.Context, scoped bool) bool {
-	lasting, running := r.lifetime(ctx, scoped)
+	informersDone, running := r.lifetime(ctx, scoped)
 	switch {
-	case !running || closed(lasting):
+	case !running || closed(informersDone):
 		return false
 	case scoped:
-		ctx = klog.NewContext(wait.ContextForChannel(lasting), klog.FromContext(ctx))
+		ctx = klog.NewContext(wait.ContextForChannel(informersDone), klog.FromContext(ctx))
 	}
 	r.factory.StartWithContext(ctx)
 	return true
 }
 
-// lifetime returns what the term's own informers end with: the context that the view was first started with.
-func (r *root) lifetime(ctx context.Context, scoped bool) (lasting <-chan struct{}, running bool) {
+// lifetime returns the channel that ends the term's own informers: that of the context with which
+// the view was first started.
+func (r *root) lifetime(
+	ctx context.Context, scoped bool,
+) (informersDone <-chan struct{}, running bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !scoped && !r.running {
-		r.running, r.lasting = true, ctx.Done()
+		r.running, r.informersDone = true, ctx.Done()
 	}
-	return r.lasting, r.running
+	return r.informersDone, r.running
 }
 
-// unstarted returns the sources that nobody has started.
+// unstarted returns the sources that have not been started.
 func (r *root) unstarted(sources []*source) []*source {
 	ended, end := context.WithCancel(context.Background())
 	end()
-	// What is asked of a factory with a context that has ended is which informers it has started.
+	// With a context that has ended, the factory returns at once which informers it has started.
 	started := r.factory.WaitForCacheSyncWithContext(ended).Synced
 	var left []*source
 	for _, s := range sources {

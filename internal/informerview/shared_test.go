@@ -31,7 +31,8 @@ func TestSharedView_WhenTheTermEnds_ItsHandlersAreGoneAndTheHostsGoOn(t *testing
 			plain, periodic, optional := &recorder{}, &recorder{}, &recorder{}
 			add(t, informer, plain)
 			add(t, informer, periodic, 30*time.Second)
-			if _, err := informer.AddEventHandlerWithOptions(optional, cache.HandlerOptions{ResyncPeriod: new(time.Minute)}); err != nil {
+			if _, err := informer.AddEventHandlerWithOptions(optional,
+				cache.HandlerOptions{ResyncPeriod: new(time.Minute)}); err != nil {
 				t.Fatal(err)
 			}
 			view.Start(nil)
@@ -56,17 +57,23 @@ func TestSharedView_WhenTheTermEnds_ItsHandlersAreGoneAndTheHostsGoOn(t *testing
 			if informer.IsStopped() || !informer.HasSynced() {
 				t.Error("the host's informer does not go on after the term")
 			}
-			if _, err := informer.AddEventHandler(plain); !errors.Is(err, informerview.ErrTermOver) {
-				t.Errorf("AddEventHandler after the term: error %v, expected %v", err, informerview.ErrTermOver)
+			if _, err := informer.AddEventHandler(plain); !errors.Is(err,
+				informerview.ErrTermOver) {
+				t.Errorf("AddEventHandler after the term: error %v, expected %v", err,
+					informerview.ErrTermOver)
 			}
-			if err := informer.AddIndexers(cache.Indexers{"x": byName}); !errors.Is(err, informerview.ErrTermOver) {
-				t.Errorf("AddIndexers after the term: error %v, expected %v", err, informerview.ErrTermOver)
+			if err := informer.AddIndexers(cache.Indexers{"x": byName}); !errors.Is(err,
+				informerview.ErrTermOver) {
+				t.Errorf("AddIndexers after the term: error %v, expected %v", err,
+					informerview.ErrTermOver)
 			}
 		}
 	})
 }
 
-func TestSharedView_WhenTheTermEndsWhileAHandlerIsTold_NothingIsToldOnceShutdownHasReturned(t *testing.T) {
+func TestSharedView_WhenTheTermEndsWhileAHandlerIsTold_NothingIsToldOnceShutdownHasReturned(
+	t *testing.T,
+) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
@@ -181,7 +188,9 @@ func TestSharedView_WhenTheHostHasStoppedAnInformer_SaysSoAtOnce(t *testing.T) {
 		view.Start(nil)
 		expectError(t, "WaitForSync", view.WaitForSync(t.Context()), want)
 		expectError(t, "Failure", view.Failure(), want)
-		expectError(t, "AddIndexers", view.Core().V1().Nodes().Informer().AddIndexers(cache.Indexers{}), "informer of nodes", "stopped")
+		expectError(t, "AddIndexers",
+			view.Core().V1().Nodes().Informer().AddIndexers(
+				cache.Indexers{}), "informer of nodes", "stopped")
 		if waited := time.Since(before); waited > 0 {
 			t.Errorf("it took %s", waited)
 		}
@@ -192,9 +201,10 @@ func TestSharedView_WhenTheHostHasStoppedAnInformer_SaysSoAtOnce(t *testing.T) {
 func TestSharedView_WhenTheHostStopsWhileTheTermWaits_TheWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
-		h.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, errors.New("etcd is away")
-		})
+		h.client.PrependReactor("list", "nodes",
+			func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, errors.New("etcd is away")
+			})
 		h.factory.Core().V1().Nodes().Informer()
 		h.factory.Start(h.stop)
 		view := h.shared.View(0)
@@ -220,9 +230,10 @@ func TestSharedView_WhenListsFail_TellsWhyInEveryTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
 		defer h.end()
-		h.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, errors.New("etcd is away")
-		})
+		h.client.PrependReactor("list", "nodes",
+			func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, errors.New("etcd is away")
+			})
 		for range 2 {
 			view := h.shared.View(0)
 			// Asked for in three ways, it is one informer.
@@ -287,16 +298,18 @@ func TestSharedView_WaitForCacheSync_WaitsForWhatTheTermAskedForAlone(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
 		defer h.end()
-		h.client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, errors.New("forbidden")
-		})
+		h.client.PrependReactor("list", "pods",
+			func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, errors.New("forbidden")
+			})
 		h.factory.Core().V1().Nodes().Informer()
 		h.factory.Core().V1().Pods().Informer()
 		h.factory.Start(h.stop)
 		view := h.shared.View(0)
 		view.Core().V1().Nodes().Informer()
 		view.Core().V1().Services().Informer() // not started: not waited for
-		if result := view.WaitForCacheSyncWithContext(t.Context()); result.AsError() != nil || len(result.Synced) != 1 {
+		if result := view.WaitForCacheSyncWithContext(t.Context()); result.AsError() != nil ||
+			len(result.Synced) != 1 {
 			t.Errorf("result %+v, expected nodes alone, synced", result)
 		}
 		view.Core().V1().Pods().Informer()
@@ -322,7 +335,8 @@ func TestSharedView_WithAHostOfOneNamespace_ListsThatAlone(t *testing.T) {
 		}
 		for _, action := range h.client.Actions() {
 			if action.GetVerb() == "list" && action.GetNamespace() != "apps" {
-				t.Errorf("services are listed in namespace %q, expected that of the host's factory", action.GetNamespace())
+				t.Errorf("services are listed in namespace %q, expected that of the host's factory",
+					action.GetNamespace())
 			}
 		}
 		view.Shutdown()

@@ -24,8 +24,8 @@ type sources struct {
 
 func newSources() *sources { return &sources{known: map[any]*source{}} }
 
-// of returns the one source of the informer. An informer is known by its store: of the informer itself client-go's typed accessors return
-// another wrapper with each call.
+// of returns the one source of the informer. An informer is identified by its store, because
+// client-go's typed accessors return a new wrapper of the informer with each call.
 func (s *sources) of(informer cache.SharedIndexInformer, name string, object reflect.Type) *source {
 	var identity any = informer.GetStore()
 	if !reflect.ValueOf(identity).Comparable() {
@@ -36,20 +36,24 @@ func (s *sources) of(informer cache.SharedIndexInformer, name string, object ref
 	if known := s.known[identity]; known != nil {
 		return known
 	}
-	added := &source{informer: informer, name: name, object: object, indexers: map[string]<-chan struct{}{}}
+	added := &source{
+		informer: informer, name: name, object: object,
+		indexers: map[string]<-chan struct{}{},
+	}
 	added.observe()
 	s.known[identity] = added
 	return added
 }
 
-// source is an informer of a factory, and what is known of it.
+// source is an informer of a factory, with its state.
 type source struct {
 	informer cache.SharedIndexInformer
 	// name is the resource, such as nodes.
 	name string
-	// object is the type that the factory has the informer by; nil if it cannot be told.
+	// object is the type by which the factory keeps the informer; nil if it is unknown.
 	object reflect.Type
-	// unobserved tells that it ran already when it was first asked for: why it fails is known to its owner alone.
+	// unobserved: the informer was running when it was first requested, so only its owner learns
+	// why it fails.
 	unobserved bool
 
 	mu sync.Mutex
@@ -57,19 +61,24 @@ type source struct {
 	started bool
 	// lastError is why the last list or watch failed.
 	lastError error
-	// indexers are those that were added through views: until the channel is closed they are in use.
+	// indexers holds the indexers that were added through views. Each is in use until its channel
+	// is closed.
 	indexers map[string]<-chan struct{}
 }
 
-// observe sees the errors of lists and watches from now on, unless the informer runs already.
+// observe records errors of lists and watches, unless the informer is running already.
 func (s *source) observe() {
-	err := s.informer.SetWatchErrorHandlerWithContext(s.watching(cache.DefaultWatchErrorHandler))
+	err := s.informer.SetWatchErrorHandlerWithContext(
+		s.recordingWatchErrors(cache.DefaultWatchErrorHandler))
 	s.unobserved = err != nil
 	s.started = s.unobserved
 }
 
-// watching is a handler of watch errors that notes them before it calls next.
-func (s *source) watching(next cache.WatchErrorHandlerWithContext) cache.WatchErrorHandlerWithContext {
+// recordingWatchErrors returns a handler of watch errors that records each error and then calls
+// next.
+func (s *source) recordingWatchErrors(
+	next cache.WatchErrorHandlerWithContext,
+) cache.WatchErrorHandlerWithContext {
 	return func(ctx context.Context, r *cache.Reflector, err error) {
 		s.failed(err)
 		next(ctx, r, err)
@@ -104,8 +113,8 @@ func (s *source) hasStarted() bool {
 	return s.started
 }
 
-// addIndexers adds indexers that user, a channel that it closes at its end, needs. An informer cannot lose an indexer: one that was added
-// for a user who has ended is there already.
+// addIndexers adds indexers that user, a channel that it closes at its end, needs. An informer
+// cannot lose an indexer: one that was added for a user who has ended is there already.
 func (s *source) addIndexers(user <-chan struct{}, indexers cache.Indexers) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +144,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// resourcesOf returns what objects of this type may be served as.
+// resourcesOf returns the resources that may serve objects of this type.
 func resourcesOf(obj runtime.Object) []schema.GroupVersionResource {
 	kinds, _, err := scheme.Scheme.ObjectKinds(obj)
 	if err != nil {
@@ -149,10 +158,12 @@ func resourcesOf(obj runtime.Object) []schema.GroupVersionResource {
 	return resources
 }
 
-// objectOf returns the type of the resource's objects, nil if it is none of client-go's.
+// objectOf returns the type of the resource's objects, nil for a resource that client-go does not
+// know.
 func objectOf(resource schema.GroupVersionResource) reflect.Type {
 	for kind, object := range scheme.Scheme.KnownTypes(resource.GroupVersion()) {
-		if plural, _ := meta.UnsafeGuessKindToResource(resource.GroupVersion().WithKind(kind)); plural == resource {
+		if plural, _ := meta.UnsafeGuessKindToResource(
+			resource.GroupVersion().WithKind(kind)); plural == resource {
 			return reflect.PointerTo(object)
 		}
 	}

@@ -13,13 +13,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// lookAgain is how often a wait looks for informers that have been stopped, of which client-go tells nobody.
-const lookAgain = time.Second
+// stopPollInterval is how often a wait checks for stopped informers, because client-go sends no
+// signal for them.
+const stopPollInterval = time.Second
 
-// WaitForSync waits until every informer that the term has asked for has synced, or ctx ends. The error names those that have not, and
-// why. An informer that has been stopped is an error at once: it will never sync, nor follow what changes.
+// WaitForSync waits until every informer that the term has requested has synced, or ctx ends. The
+// error names the informers that have not synced, and why. A stopped informer is an error at once:
+// it never syncs.
 func (v *View) WaitForSync(ctx context.Context) error {
-	asked := v.root.askedFor()
+	asked := v.root.requestedSources()
 	checkers := make([]cache.DoneChecker, 0, len(asked))
 	for _, s := range asked {
 		checkers = append(checkers, s.informer.HasSyncedChecker())
@@ -28,7 +30,7 @@ func (v *View) WaitForSync(ctx context.Context) error {
 		if err := v.stopped(); err != nil {
 			return err
 		}
-		if waitFor(ctx, lookAgain, checkers) {
+		if waitFor(ctx, stopPollInterval, checkers) {
 			return nil
 		}
 	}
@@ -44,21 +46,23 @@ func waitFor(ctx context.Context, limit time.Duration, checkers []cache.DoneChec
 	return cache.WaitFor(ctx, "", checkers...)
 }
 
-// Problem names the informers that have not synced or have been stopped, and why as far as is known; nil if there are none.
+// Problem names the informers that have not synced or have been stopped, and why if that is known.
+// It is nil when all have synced.
 func (v *View) Problem() error {
 	return v.explain(func(s *source) error {
 		switch err := v.failure(s); {
 		case err != nil || s.informer.HasSynced():
 			return err
 		case s.unobserved:
-			return fmt.Errorf("informer of %s has not synced yet; only the host, which has started it, can tell why", s.name)
+			return fmt.Errorf(
+				"informer of %s has not synced yet; only the host, which has started it, knows why", s.name)
 		default:
 			return fmt.Errorf("informer of %s has not synced yet", s.name)
 		}
 	})
 }
 
-// Failure is Problem without the informers that are merely not done yet.
+// Failure is Problem without the informers that are still syncing.
 func (v *View) Failure() error { return v.explain(v.failure) }
 
 func (v *View) failure(s *source) error {
@@ -78,21 +82,23 @@ func (v *View) stopped() error { return v.explain(v.root.stopped) }
 func (r *root) stopped(s *source) error {
 	stopped := s.informer.IsStopped()
 	switch {
-	case r.host && !stopped && closed(r.lasting) && !s.informer.HasSynced():
+	case r.host && !stopped && closed(r.informersDone) && !s.informer.HasSynced():
 		return fmt.Errorf("informer of %s has not synced, and the host ends its informers", s.name)
 	case !stopped:
 		return nil
 	case r.host:
-		return fmt.Errorf("informer of %s has been stopped; a stopped informer cannot be started again: "+
-			"stop the host's informers after the Manager, or hand in a factory whose informers run", s.name)
+		return fmt.Errorf(
+			"informer of %s has been stopped; a stopped informer cannot be started again: "+
+				"stop the host's informers after the Manager, or hand in a factory whose informers run", s.name)
 	default:
 		return fmt.Errorf("informer of %s has been stopped", s.name)
 	}
 }
 
-// explain joins what describe says of the informers that the term has asked for, by name.
+// explain joins the errors that describe returns for the requested informers, in the order of
+// names.
 func (v *View) explain(describe func(*source) error) error {
-	asked := v.root.askedFor()
+	asked := v.root.requestedSources()
 	slices.SortFunc(asked, func(a, b *source) int { return strings.Compare(a.name, b.name) })
 	var errs []error
 	for _, s := range asked {
@@ -101,17 +107,19 @@ func (v *View) explain(describe func(*source) error) error {
 	return errors.Join(errs...)
 }
 
-// WaitForCacheSync implements informers.SharedInformerFactory, as [View.WaitForCacheSyncWithContext].
+// WaitForCacheSync implements informers.SharedInformerFactory, as
+// [View.WaitForCacheSyncWithContext].
 func (v *View) WaitForCacheSync(stopCh <-chan struct{}) map[reflect.Type]bool {
 	return v.WaitForCacheSyncWithContext(wait.ContextForChannel(stopCh)).Synced
 }
 
-// WaitForCacheSyncWithContext implements informers.SharedInformerFactory. It waits for the informers that the term has asked for and that
-// have been started, not for others of the host's.
+// WaitForCacheSyncWithContext implements informers.SharedInformerFactory. It waits for the
+// informers that the term has requested and that have been started, not for others of the host.
 func (v *View) WaitForCacheSyncWithContext(ctx context.Context) cache.SyncResult {
-	asked := v.root.askedFor()
+	asked := v.root.requestedSources()
 	unstarted := v.root.unstarted(asked)
-	started := slices.DeleteFunc(asked, func(s *source) bool { return slices.Contains(unstarted, s) })
+	started := slices.DeleteFunc(asked,
+		func(s *source) bool { return slices.Contains(unstarted, s) })
 	var checkers []cache.DoneChecker
 	for _, s := range started {
 		checkers = append(checkers, s.informer.HasSyncedChecker())

@@ -1,8 +1,8 @@
-// Package informerview gives a term its shared informers: it remembers why those that have not synced have not, and takes the term's event
-// handlers away when the term is over.
+// Package informerview gives a term its shared informers: it records why an informer has not
+// synced, and removes the term's event handlers when the term ends.
 //
-// A [View] stands in front of a factory, of the term's own or of the host's ([Shared]). A [View.Scope] is a part of it that can be ended
-// alone, such as a controller that is built anew.
+// A [View] stands in front of a factory, of the term's own or of the host's ([Shared]). A
+// [View.Scope] is a part of it that can be ended alone, such as a controller that restarts.
 package informerview
 
 import (
@@ -21,23 +21,23 @@ import (
 	"github.com/fxccm/fxccm/internal/fence"
 )
 
-// What a view answers when it has ended.
+// Errors of a view that has ended.
 var (
-	// ErrTermOver: [View.Shutdown] has been called. It is the fence's error, so that a
-	// controller has one error to look for.
+	// ErrTermOver: [View.Shutdown] has been called. It is the fence's error, so that a controller
+	// has one error to check.
 	ErrTermOver = fence.ErrClosed
 	// ErrScopeOver: [View.Close] has been called on a scope, and the term goes on.
 	ErrScopeOver = errors.New("this part of the term is over")
 )
 
-// View is a SharedInformerFactory for one term, or for a part of one. It is safe for concurrent use.
-//
-// Handlers that are added through it are removed with it, and are told nothing after that.
+// View is a SharedInformerFactory for one term, or for a part of one. It is safe for concurrent
+// use.
+// Handlers that are added through it are removed with it, and get no notification after that.
 type View struct {
 	root     *root
 	parent   *View
 	panicked func(error)
-	// done is closed when the view is over.
+	// done is closed when the view ends.
 	done chan struct{}
 	end  sync.Once
 
@@ -50,7 +50,7 @@ type View struct {
 
 var _ informers.SharedInformerFactory = (*View)(nil)
 
-// New returns a view of a factory of the term's own, which is shut down with it.
+// New returns a view of the term's own factory, which is shut down with the view.
 func New(factory informers.SharedInformerFactory, opts ...Option) *View {
 	o := apply(opts)
 	return newView(&root{factory: factory, sources: newSources(), ticker: newTicker(o.clock)}, o)
@@ -67,8 +67,8 @@ func newView(root *root, o options) *View {
 	}
 }
 
-// Scope returns a part of the view that can be ended alone, with [View.Close]. Its informers are the view's: they are waited for and live
-// with it, whatever the scope starts them with.
+// Scope returns a part of the view that can be ended alone, with [View.Close]. Its informers belong
+// to the view: they end with the view, whatever context the scope starts them with.
 func (v *View) Scope(opts ...Option) *View {
 	o := apply(opts)
 	if o.panicked == nil {
@@ -79,7 +79,7 @@ func (v *View) Scope(opts ...Option) *View {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.over != nil {
-		scope.mark(v.over)
+		scope.markOver(v.over)
 		return scope
 	}
 	v.scopes[scope] = struct{}{}
@@ -87,12 +87,16 @@ func (v *View) Scope(opts ...Option) *View {
 }
 
 // InformerFor implements informers.SharedInformerFactory.
-func (v *View) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+func (v *View) InformerFor(
+	obj runtime.Object, newFunc internalinterfaces.NewInformerFunc,
+) cache.SharedIndexInformer {
 	return v.informer(v.root.informerFor(obj, newFunc))
 }
 
 // ForResource implements informers.SharedInformerFactory.
-func (v *View) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
+func (v *View) ForResource(
+	resource schema.GroupVersionResource,
+) (informers.GenericInformer, error) {
 	source, err := v.root.forResource(resource)
 	if err != nil {
 		return nil, err
@@ -118,20 +122,22 @@ func (v *View) informer(s *source) *informer {
 // Start implements informers.SharedInformerFactory, as [View.StartWithContext].
 func (v *View) Start(stopCh <-chan struct{}) { v.StartWithContext(wait.ContextForChannel(stopCh)) }
 
-// StartWithContext starts the informers that have been asked for and that nobody has started. It may be called again when more were asked
-// for.
+// StartWithContext starts the requested informers that have not been started. It may be called
+// again after more were requested.
 //
-// Informers of the term's own run until ctx ends. What a scope starts runs as long as what its view has started, and only once the view
-// has started: the term's informers must not end with one controller. Informers of the host run until the host stops them.
+// Informers of the term's own run until ctx ends. Informers that a scope starts run as long as
+// those of the view, and start only after the view has started, because the term's informers must
+// not end with one controller. Informers of the host run until the host stops them.
 func (v *View) StartWithContext(ctx context.Context) {
 	if v.ended() == nil {
 		v.root.start(ctx, v.parent != nil)
 	}
 }
 
-// Shutdown ends the term: it removes all event handlers and waits until none of them runs and none is told anything any more. Informers of
-// the term's own are waited for, and must have been stopped before or while it waits; those of the host go on. On a scope it is
-// [View.Close]. It may be called several times, and not from an event handler.
+// Shutdown ends the term: it removes all event handlers and waits for the notifications in flight.
+// It also waits for the term's own informers, which the caller must stop; informers of the host
+// keep running. On a scope it is [View.Close]. It may be called several times, and not from an
+// event handler.
 func (v *View) Shutdown() {
 	if v.parent != nil {
 		v.Close()
@@ -144,27 +150,28 @@ func (v *View) Shutdown() {
 	}
 }
 
-// Close removes the event handlers of this part of the term and waits until none of them runs and none is told anything any more. The rest
-// goes on. It may be called several times, and not from an event handler.
+// Close removes the event handlers of this part of the term and waits for the notifications in
+// flight. The rest of the term continues. It may be called several times, and not from an event
+// handler.
 func (v *View) Close() {
 	if v.parent == nil {
 		v.finish(ErrTermOver)
 		return
 	}
 	v.finish(ErrScopeOver)
-	v.parent.forget(v)
+	v.parent.removeScope(v)
 }
 
 // finish ends the view and its scopes.
 func (v *View) finish(why error) {
-	v.mark(why)
+	v.markOver(why)
 	v.end.Do(func() {
-		scopes, handlers := v.left()
+		scopes, handlers := v.scopesAndHandlers()
 		for _, scope := range scopes {
 			scope.finish(why)
 		}
 		for _, r := range handlers {
-			// It fails only for what is not one of the informer's handlers.
+			// It fails only for a handler of another informer.
 			_ = r.remove()
 		}
 		for _, r := range handlers {
@@ -173,21 +180,21 @@ func (v *View) finish(why error) {
 	})
 }
 
-// mark lets the view and its scopes be over: from now on they accept nothing, and no notification begins.
-func (v *View) mark(why error) {
+// markOver ends the view and its scopes: they accept no handlers, and no notification starts.
+func (v *View) markOver(why error) {
 	v.mu.Lock()
 	if v.over == nil {
 		v.over = why
 		close(v.done)
 	}
 	v.mu.Unlock()
-	scopes, _ := v.left()
+	scopes, _ := v.scopesAndHandlers()
 	for _, scope := range scopes {
-		scope.mark(why)
+		scope.markOver(why)
 	}
 }
 
-func (v *View) left() (scopes []*View, handlers []*registration) {
+func (v *View) scopesAndHandlers() (scopes []*View, handlers []*registration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for scope := range v.scopes {
@@ -199,22 +206,22 @@ func (v *View) left() (scopes []*View, handlers []*registration) {
 	return scopes, handlers
 }
 
-// ended tells why the view is over, nil if it is not.
+// ended returns why the view has ended, nil if it has not.
 func (v *View) ended() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.over
 }
 
-// remember keeps a handler until the view is over, and resyncs it.
-func (v *View) remember(r *registration) error {
+// addHandler keeps a handler until the view ends, and resyncs it.
+func (v *View) addHandler(r *registration) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.over != nil {
 		return v.over
 	}
-	// Those that were removed may still have been running then.
-	maps.DeleteFunc(v.handlers, func(r *registration, _ struct{}) bool { return r.gone() })
+	// A handler may have been running when it was removed.
+	maps.DeleteFunc(v.handlers, func(r *registration, _ struct{}) bool { return r.isRemoved() })
 	v.handlers[r] = struct{}{}
 	if r.period > 0 {
 		v.root.ticker.add(r)
@@ -222,17 +229,20 @@ func (v *View) remember(r *registration) error {
 	return nil
 }
 
-func (v *View) forget(scope *View) {
+func (v *View) removeScope(scope *View) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.scopes, scope)
 }
 
-// typed is what the typed accessors ask for their informers. It asks the factory by resource, which makes an informer with the namespace
-// and the list options that the factory was made with; those of the accessors are the view's, which has none.
+// typed is the factory that the typed accessors get. It requests informers by resource, so that
+// they have the namespace and the list options of the factory; the accessors would use those of the
+// view, which has none.
 type typed struct{ *View }
 
-func (t typed) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+func (t typed) InformerFor(
+	obj runtime.Object, newFunc internalinterfaces.NewInformerFunc,
+) cache.SharedIndexInformer {
 	for _, resource := range resourcesOf(obj) {
 		if source, err := t.root.forResource(resource); err == nil {
 			return t.informer(source)

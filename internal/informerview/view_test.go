@@ -47,7 +47,8 @@ func TestOwnView_WhenTheTermEnds_InformersAndHandlersEnd(t *testing.T) {
 			t.Error("the term's informer has not been stopped with it")
 		}
 		if _, err := informer.AddEventHandler(plain); !errors.Is(err, informerview.ErrTermOver) {
-			t.Errorf("AddEventHandler after the term: error %v, expected %v", err, informerview.ErrTermOver)
+			t.Errorf("AddEventHandler after the term: error %v, expected %v", err,
+				informerview.ErrTermOver)
 		}
 	})
 }
@@ -70,23 +71,28 @@ func TestOwnView_StartedAgain_StartsWhatWasAskedForSince(t *testing.T) {
 		if err := view.WaitForSync(ctx); err != nil {
 			t.Fatal(err)
 		}
-		client.PrependReactor("list", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, errors.New("forbidden")
-		})
+		client.PrependReactor("list", "services",
+			func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, errors.New("forbidden")
+			})
 		view.Core().V1().Services().Informer()
-		expectError(t, "an informer that has not been started", view.Problem(), "informer of services has not synced yet")
+		expectError(t, "an informer that has not been started", view.Problem(),
+			"informer of services has not synced yet")
 		view.StartWithContext(ctx)
 		limited, stop := context.WithTimeout(ctx, 5*time.Second)
 		defer stop()
-		expectError(t, "WaitForSync", view.WaitForSync(limited), "informer of services has not synced: ", "forbidden")
+		expectError(t, "WaitForSync", view.WaitForSync(limited),
+			"informer of services has not synced: ", "forbidden")
 		cancel()
 		view.Shutdown()
 	})
 }
 
-// A controller that is rebuilt in a term has new handlers; the old one's are told nothing any more, and the others go on.
+// A controller that is rebuilt in a term has new handlers; the old one's are told nothing any more,
+// and the others go on.
 func TestScope_IsEndedAlone(t *testing.T) {
-	for name, make := range map[string]func(t *testing.T) (client *fake.Clientset, view *informerview.View, end func()){
+	for name, make := range map[string]func(t *testing.T) (client *fake.Clientset,
+		view *informerview.View, end func()){
 		"own factory": func(t *testing.T) (*fake.Clientset, *informerview.View, func()) {
 			client, view := ownView(12 * time.Hour)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -137,8 +143,10 @@ func TestScope_IsEndedAlone(t *testing.T) {
 					inner.expect(t, "after the scope around its own")
 					others.expect(t, "after another scope", "add "+name)
 					for _, over := range []*informerview.View{scope, nested, scope.Scope()} {
-						if _, err := over.Core().V1().Nodes().Informer().AddEventHandler(r); !errors.Is(err, informerview.ErrScopeOver) {
-							t.Errorf("AddEventHandler after the scope: error %v, expected %v", err, informerview.ErrScopeOver)
+						if _, err := over.Core().V1().Nodes().Informer().AddEventHandler(
+							r); !errors.Is(err, informerview.ErrScopeOver) {
+							t.Errorf("AddEventHandler after the scope: error %v, expected %v", err,
+								informerview.ErrScopeOver)
 						}
 					}
 					names = append(names, name)

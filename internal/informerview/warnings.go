@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Warnings returns what an operator should know of a host's informers, one sentence each, sorted; none for informers of the term's own.
+// Warnings returns sentences for the operator about the host's informers, sorted; none for the
+// term's own informers.
 func (v *View) Warnings() []string {
 	if !v.root.host {
 		return nil
@@ -25,10 +26,10 @@ func (v *View) Warnings() []string {
 	return warnings
 }
 
-// unobserved names the informers whose failures are the host's alone.
+// unobserved names the informers whose failures only the host can see.
 func (v *View) unobserved() []string {
 	var names []string
-	for _, s := range v.root.askedFor() {
+	for _, s := range v.root.requestedSources() {
 		if s.unobserved {
 			names = append(names, s.name)
 		}

@@ -17,29 +17,33 @@ type Vec interface {
 
 // Vecs are the metrics of a [Group].
 type Vecs interface {
-	// Owned are those whose series belong to a Manager, by the label "manager", and go with it. Common are all others.
+	// Owned are those whose series belong to a Manager, by the label "manager", and go with it.
+	// Common are all others.
 	Owned() []Vec
 	Common() []Vec
 }
 
-// A Group is metrics that are registered together, and shared by all Managers that are given the same registerer. It is one
-// collector, so that the registerer has all of them or none, and hands out the group that is there already, with what is known of who
-// uses it.
+// A Group is metrics that are registered together, and shared by all Managers that are given the
+// same registerer. It is one collector, so that the registerer has all of them or none, and returns
+// the registered group, with its users.
 type Group[V Vecs] struct {
 	vecs V
 
-	// mu is held for reading while a series changes, so that none is made of a name that has been deleted.
+	// mu is held for reading while a series changes, so that none is made of a name that has been
+	// deleted.
 	mu    sync.RWMutex
 	names map[string]*name
 }
 
-// name is a Manager's, or that of several of the same name. When the last of them ends, its series are deleted.
+// name is a Manager's, or that of several of the same name. When the last of them ends, its series
+// are deleted.
 type name struct {
 	users   int
 	deleted bool
 }
 
-// Share returns the group of a registerer, which has it afterwards. Groups of one type are the same group. Nil registers nowhere.
+// Share returns the group of a registerer, which has it afterwards. Groups of one type are the same
+// group. Nil registers nowhere.
 func Share[V Vecs](registerer prometheus.Registerer, vecs V) (*Group[V], error) {
 	g := &Group[V]{vecs: vecs, names: map[string]*name{}}
 	if registerer == nil {
@@ -77,14 +81,17 @@ func (g *Group[V]) each(do func(Vec)) {
 }
 
 // Describe implements prometheus.Collector.
-func (g *Group[V]) Describe(descs chan<- *prometheus.Desc) { g.each(func(v Vec) { v.Describe(descs) }) }
+func (g *Group[V]) Describe(descs chan<- *prometheus.Desc) {
+	g.each(func(v Vec) { v.Describe(descs) })
+}
 
 // Collect implements prometheus.Collector.
 func (g *Group[V]) Collect(metrics chan<- prometheus.Metric) {
 	g.each(func(v Vec) { v.Collect(metrics) })
 }
 
-// Begin begins the use of a group by a Manager. begin makes the series that are to be there at once.
+// Begin begins the use of a group by a Manager. begin makes the series that are to be there at
+// once.
 func (g *Group[V]) Begin(manager string, begin func(V)) *Owner[V] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -107,8 +114,9 @@ type Owner[V Vecs] struct {
 	ended bool
 }
 
-// Record changes series that have not been deleted. An owner that has ended is still told of what it has begun, as long as another one
-// of the name keeps the series: it has been counted as begun. Several may record at once.
+// Record changes series that have not been deleted. An owner that has ended may still record the
+// end of a call, as long as another owner of the name keeps the series, because its start was
+// counted. Several may record at once.
 func (o *Owner[V]) Record(change func(V)) {
 	o.group.mu.RLock()
 	defer o.group.mu.RUnlock()
@@ -117,7 +125,7 @@ func (o *Owner[V]) Record(change func(V)) {
 	}
 }
 
-// Alone changes series of an owner that has not ended, while nobody else does.
+// Alone changes series of an owner that has not ended, while no other owner does.
 func (o *Owner[V]) Alone(change func(V)) {
 	o.group.mu.Lock()
 	defer o.group.mu.Unlock()
@@ -126,8 +134,8 @@ func (o *Owner[V]) Alone(change func(V)) {
 	}
 }
 
-// End ends the use: end takes back what holds only while it lasts. The series are deleted, unless another owner of the name is left.
-// Another call does nothing.
+// End ends the use: end takes back what holds only while it lasts. The series are deleted, unless
+// another owner of the name is left. Another call does nothing.
 func (o *Owner[V]) End(end func(V)) {
 	g := o.group
 	g.mu.Lock()
@@ -149,7 +157,10 @@ func (o *Owner[V]) End(end func(V)) {
 
 // Histogram makes the vector of a metric of that type.
 func (m Metric) Histogram() *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: m.Name, Help: m.Help, Buckets: m.Buckets}, m.labelNames())
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: m.Name, Help: m.Help,
+		Buckets: m.Buckets,
+	}, m.labelNames())
 }
 
 // Gauge makes the vector of a metric of that type.
@@ -159,5 +170,6 @@ func (m Metric) Gauge() *prometheus.GaugeVec {
 
 // Counter makes the vector of a metric of that type.
 func (m Metric) Counter() *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.labelNames())
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help},
+		m.labelNames())
 }

@@ -19,7 +19,9 @@ type routesCloud struct {
 	deleteRoute func(context.Context) error
 }
 
-func (c routesCloud) Routes() (cloudprovider.Routes, bool) { return cloudRoutes{routesCloud: c}, true }
+func (c routesCloud) Routes() (cloudprovider.Routes, bool) {
+	return cloudRoutes{routesCloud: c}, true
+}
 
 type cloudRoutes struct {
 	cloudprovider.Routes
@@ -47,8 +49,11 @@ func TestCallsOfAGuardedCloud_AreCountedByResult(t *testing.T) {
 		_ = routes.DeleteRoute(context.TODO(), "", nil)
 	}
 	wantValue(t, registry, 0, "fxccm_cloud_calls_in_flight", call...)
-	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds", append(call, "result", "cancelled")...)
-	wantValue(t, registry, 2, "fxccm_cloud_call_duration_seconds", append(call, "result", "refused")...)
+	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds",
+		append(call, "result", "cancelled")...)
+	wantValue(t, registry, 2, "fxccm_cloud_call_duration_seconds",
+		append(call, "result", "refused")...)
 	wantValue(t, registry, 2, "fxccm_fence_refused_total", "door", "cloud")
-	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds", "interface", "Cloud", "method", "Routes", "result", "ok")
+	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds", "interface", "Cloud", "method",
+		"Routes", "result", "ok")
 }

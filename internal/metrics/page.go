@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Page is the part of a reference page that tells of the metrics of a table, as Markdown.
+// Page is the part of a reference page that lists the metrics of a table, as Markdown.
 func Page(table []Metric) string {
 	var page strings.Builder
 	page.WriteString("| metric | type | |\n|---|---|---|\n")
@@ -20,7 +20,8 @@ func Page(table []Metric) string {
 			fmt.Fprintf(&page, "| `%s` | %s | %s |\n", l.Name, codes(l.Values), l.Help)
 		}
 		if len(m.Buckets) > 0 {
-			fmt.Fprintf(&page, "\nBuckets, in seconds: %s.\n", strings.Join(numbers(m.Buckets), ", "))
+			fmt.Fprintf(&page, "\nBuckets, in seconds: %s.\n",
+				strings.Join(numbers(m.Buckets), ", "))
 		}
 	}
 	return page.String()

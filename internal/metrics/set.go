@@ -14,8 +14,9 @@ type Set struct {
 	group   *Group[*collectors]
 }
 
-// New makes sure that the registerer has the metrics, which all Managers that it is given to share. There are no series
-// before [Set.Begin]. Nil registers nowhere. The error names the manager, or the metric that the registerer refuses.
+// New makes sure that the registerer has the metrics, which all Managers that it is given to share.
+// There are no series before [Set.Begin]. Nil registers nowhere. The error names the manager, or
+// the metric that the registerer refuses.
 func New(registerer prometheus.Registerer, manager string) (*Set, error) {
 	if err := CheckManager(manager); err != nil {
 		return nil, err
@@ -27,15 +28,16 @@ func New(registerer prometheus.Registerer, manager string) (*Set, error) {
 	return &Set{manager: manager, group: group}, nil
 }
 
-// Begin begins the series of one run of the Manager. Those whose labels are known beforehand are there at once, with 0.
+// Begin begins the series of one run of the Manager. Those whose labels are known beforehand are
+// there at once, with 0.
 func (s *Set) Begin() *Series {
 	series := &Series{manager: s.manager}
 	series.owner = s.group.Begin(s.manager, series.zero)
 	return series
 }
 
-// Series counts and times one run of a Manager, as a [guard.Observer] and by the methods that tell of its terms. It is
-// safe for concurrent use. What comes when the series have been deleted is not counted.
+// Series counts and times one run of a Manager, as a [guard.Observer] and by methods for its terms.
+// It is safe for concurrent use. Calls after the series have been deleted are not counted.
 type Series struct {
 	manager string
 	owner   *Owner[*collectors]
@@ -85,11 +87,13 @@ func (s *Series) TermBegan() {
 
 // TermOpened tells how long it took from the beginning of a term until its controllers ran.
 func (s *Series) TermOpened(after time.Duration) {
-	s.owner.Record(func(c *collectors) { c.termOpenDuration.WithLabelValues(s.manager).Observe(after.Seconds()) })
+	s.owner.Record(func(c *collectors) {
+		c.termOpenDuration.WithLabelValues(s.manager).Observe(after.Seconds())
+	})
 }
 
-// TermEnded counts the end of a term, and tells how long it took from the reason for it until nothing of the term acted any more,
-// or until that was given up.
+// TermEnded counts the end of a term, and tells how long it took from the reason for it until
+// nothing of the term acted any more, or until that was given up.
 func (s *Series) TermEnded(reason EndReason, drain time.Duration) {
 	s.owner.Record(func(c *collectors) {
 		c.termsEnded.WithLabelValues(s.manager, string(reason)).Inc()
@@ -97,9 +101,13 @@ func (s *Series) TermEnded(reason EndReason, drain time.Duration) {
 	})
 }
 
-// Refused counts what the fence refused at a door. The guard's refusals come by [Series.CallRefused].
+// Refused counts what the fence refused at a door. The guard's refusals come by
+// [Series.CallRefused].
 func (s *Series) Refused(door Door) {
-	s.owner.Record(func(c *collectors) { c.fenceRefused.WithLabelValues(s.manager, string(door)).Inc() })
+	s.owner.Record(func(c *collectors) {
+		c.fenceRefused.WithLabelValues(s.manager,
+			string(door)).Inc()
+	})
 }
 
 // Trouble reports whether the provider reports a problem of the cloud.
@@ -116,14 +124,18 @@ func (s *Series) Trouble(subject string, present bool) {
 
 // CallStarted implements [guard.Observer].
 func (s *Series) CallStarted(iface, method string) {
-	s.owner.Record(func(c *collectors) { c.callsInFlight.WithLabelValues(s.manager, iface, method).Inc() })
+	s.owner.Record(func(c *collectors) {
+		c.callsInFlight.WithLabelValues(s.manager, iface,
+			method).Inc()
+	})
 }
 
 // CallEnded implements [guard.Observer].
 func (s *Series) CallEnded(iface, method string, result guard.Result, duration time.Duration) {
 	s.owner.Record(func(c *collectors) {
 		c.callsInFlight.WithLabelValues(s.manager, iface, method).Dec()
-		c.callDuration.WithLabelValues(s.manager, iface, method, string(result)).Observe(duration.Seconds())
+		c.callDuration.WithLabelValues(s.manager, iface, method,
+			string(result)).Observe(duration.Seconds())
 	})
 }
 

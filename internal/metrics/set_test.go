@@ -16,8 +16,8 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
-// value is that of the series with these labels, given as name and value in turn, or 0 and false if there is none. Of a histogram it
-// is the count.
+// value is that of the series with these labels, given as name and value in turn, or 0 and false if
+// no series has them. Of a histogram it is the count.
 func value(t *testing.T, g prometheus.Gatherer, metric string, labels ...string) (float64, bool) {
 	t.Helper()
 	for _, series := range gather(t, g)[metric].GetMetric() {
@@ -100,14 +100,17 @@ func TestSeries_CountWhatTheyAreTold(t *testing.T) {
 	wantValue(t, registry, 2, "fxccm_cloud_calls_in_flight", call...)
 	series.CallEnded("Routes", "ListRoutes", guard.Retry, 1500*time.Millisecond)
 	wantValue(t, registry, 1, "fxccm_cloud_calls_in_flight", call...)
-	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds", append(call, "result", "retry")...)
-	histogram := gather(t, registry)["fxccm_cloud_call_duration_seconds"].GetMetric()[0].GetHistogram()
+	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds",
+		append(call, "result", "retry")...)
+	histogram := gather(t,
+		registry)["fxccm_cloud_call_duration_seconds"].GetMetric()[0].GetHistogram()
 	if histogram.GetSampleSum() != 1.5 {
 		t.Errorf("a call of 1.5 s took %v s", histogram.GetSampleSum())
 	}
 	series.CallRefused("Routes", "ListRoutes")
 	wantValue(t, registry, 1, "fxccm_cloud_calls_in_flight", call...)
-	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds", append(call, "result", "refused")...)
+	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds",
+		append(call, "result", "refused")...)
 	wantValue(t, registry, 1, "fxccm_fence_refused_total", "door", "cloud")
 }
 
@@ -123,7 +126,8 @@ func TestManagers_ThatComeAndGoLeaveNothing(t *testing.T) {
 		if n := len(gather(t, registry)["fxccm_leading"].GetMetric()); n != 50 {
 			t.Errorf("%d of 50 Managers are seen", n)
 		}
-		wantValue(t, registry, 1, "fxccm_terms_total", "manager", "cluster-49") // anew in the second round
+		// again in the second round
+		wantValue(t, registry, 1, "fxccm_terms_total", "manager", "cluster-49")
 		running[0].End()
 		if _, ok := value(t, registry, "fxccm_leading", "manager", "cluster-0"); ok {
 			t.Error("the Manager that ended is still seen")
@@ -197,7 +201,8 @@ func TestNew_SharesTheRegistererThroughItsWrappers(t *testing.T) {
 			wrapped := prometheus.WrapRegistererWith(prometheus.Labels{"region": region}, registry)
 			newSet(t, wrapped, manager).Begin().TermBegan()
 		}
-		newSet(t, prometheus.WrapRegistererWithPrefix("host_", registry), manager).Begin().TermBegan()
+		newSet(t, prometheus.WrapRegistererWithPrefix("host_", registry),
+			manager).Begin().TermBegan()
 	}
 	wantValue(t, registry, 1, "fxccm_terms_total", "manager", "b", "region", "south")
 	wantValue(t, registry, 1, "host_fxccm_terms_total", "manager", "b")
@@ -235,9 +240,13 @@ func TestNew_WhenRegistrationFails_NamesWhatIsWrong(t *testing.T) {
 		manager    string
 		want       string
 	}{
-		"another metric of the name": {taken(prometheus.NewGauge(prometheus.GaugeOpts{Name: "fxccm_leading", Help: "x"})), "m", "fxccm_leading"},
+		"another metric of the name": {taken(prometheus.NewGauge(
+			prometheus.GaugeOpts{Name: "fxccm_leading", Help: "x"})), "m", "fxccm_leading"},
 		"the same metric of another": {taken(prometheus.NewCounterVec(
-			prometheus.CounterOpts{Name: "fxccm_terms_total", Help: help}, []string{"manager"})), "m", "fxccm_terms_total"},
+			prometheus.CounterOpts{
+				Name: "fxccm_terms_total",
+				Help: help,
+			}, []string{"manager"})), "m", "fxccm_terms_total"},
 		"registerer with an error": {refusing{}, "m", "full"},
 		"manager is not UTF-8":     {prometheus.NewRegistry(), "m\xff", `"m\xff"`},
 	} {

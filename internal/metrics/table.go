@@ -50,7 +50,7 @@ func callDuration() Metric {
 				"term was over, and were not made: they take 0 s.",
 			Values: texts(guard.Results()),
 		}},
-		Help: "Duration of calls of the cloud provider. What a call waits while its term drains does not count.",
+		Help: "Duration of calls of the cloud provider. The wait of a call while its term drains is not counted.",
 		// A look into a cache, a request, a load balancer that is being built.
 		Buckets: []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300},
 	}
@@ -146,7 +146,10 @@ func cloudTrouble() Metric {
 }
 
 func managerLabel() Label {
-	return Label{Name: "manager", Help: "The name of the Manager. Managers of one name share their series."}
+	return Label{
+		Name: "manager",
+		Help: "The name of the Manager. Managers of one name share their series.",
+	}
 }
 
 func interfaceLabel() Label {
@@ -154,7 +157,8 @@ func interfaceLabel() Label {
 		Name: "interface",
 		Help: "An interface of k8s.io/cloud-provider; Cloud for the methods of the cloud itself.",
 		Values: []string{
-			"Cloud", "Clusters", "Instances", "InstancesV2", "LoadBalancer", "PVLabeler", "Routes", "Zones",
+			"Cloud", "Clusters", "Instances", "InstancesV2", "LoadBalancer", "PVLabeler", "Routes",
+			"Zones",
 		},
 	}
 }

@@ -42,7 +42,10 @@ func everything(s *metrics.Series) {
 	s.Leading(true)
 	s.TermBegan()
 	s.TermOpened(2 * time.Second)
-	for _, reason := range []metrics.EndReason{metrics.Stopped, metrics.Lost, metrics.Failed, metrics.DrainTimedOut} {
+	for _, reason := range []metrics.EndReason{
+		metrics.Stopped, metrics.Lost, metrics.Failed,
+		metrics.DrainTimedOut,
+	} {
 		s.TermEnded(reason, time.Second)
 	}
 	for _, door := range []metrics.Door{metrics.DoorKube, metrics.DoorProvider} {

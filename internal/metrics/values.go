@@ -9,7 +9,8 @@ const (
 	Stopped EndReason = "stopped"
 	// Lost terms ended because leadership was lost.
 	Lost EndReason = "lost"
-	// Failed terms ended because something of theirs failed: the provider, the informers, a controller.
+	// Failed terms ended because something of theirs failed: the provider, the informers, a
+	// controller.
 	Failed EndReason = "failed"
 	// DrainTimedOut terms had something that did not end, whatever else was the reason.
 	DrainTimedOut EndReason = "drain_timeout"

@@ -11,7 +11,8 @@ import (
 )
 
 func TestPanic_PanicBecomesAnError_AndAnErrorIsReturnedAsItIs(t *testing.T) {
-	if err := rescue.Panic(func() error { panic("boom") }); err == nil || err.Error() != "panic: boom" {
+	if err := rescue.Panic(func() error { panic("boom") }); err == nil ||
+		err.Error() != "panic: boom" {
 		t.Errorf("after a panic: %v", err)
 	}
 	failed := errors.New("failed")

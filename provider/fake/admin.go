@@ -54,8 +54,9 @@ func (c *Client) SetLatency(ctx context.Context, d time.Duration) error {
 	return c.do(ctx, http.MethodPut, "latency", nil, latencyBody{max(d, 0).String()}, nil)
 }
 
-// Inject is [Cloud.Inject]. Of Err only what [Dial]'s callers can tell apart arrives: the sentinels of
-// k8s.io/cloud-provider and package context, *api.RetryError, errors around these, and else the text.
+// Inject is [Cloud.Inject]. Of Err only what [Dial]'s callers can tell apart arrives: the sentinels
+// of k8s.io/cloud-provider and package context, *api.RetryError, errors around these, and else the
+// text.
 func (c *Client) Inject(ctx context.Context, f Fault) (id int, err error) {
 	var answer injected
 	err = c.do(ctx, http.MethodPost, "faults", nil, f, &answer)
@@ -106,7 +107,9 @@ func (c *Client) Stats(ctx context.Context) (Stats, error) {
 	return get[Stats](ctx, c, "stats", nil)
 }
 
-func get[T any](ctx context.Context, c *Client, path string, query url.Values) (answer T, err error) {
+func get[T any](
+	ctx context.Context, c *Client, path string, query url.Values,
+) (answer T, err error) {
 	err = c.do(ctx, http.MethodGet, path, query, nil, &answer)
 	return answer, err
 }

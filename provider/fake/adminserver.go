@@ -12,24 +12,56 @@ import (
 // addAdmin serves what a test does to a cloud, as opposed to a provider.
 func (c *Cloud) addAdmin(mux *http.ServeMux) {
 	for pattern, serve := range map[string]endpoint{
-		"GET /v1/instances":               func(*http.Request) (any, error) { return c.Instances(), nil },
-		"POST /v1/instances":              change(func(all []Instance) (any, error) { return nil, c.AddInstances(all...) }),
+		"GET /v1/instances": func(*http.Request) (any,
+			error,
+		) {
+			return c.Instances(), nil
+		},
+		"POST /v1/instances": change(func(all []Instance) (any,
+			error,
+		) {
+			return nil, c.AddInstances(all...)
+		}),
 		"DELETE /v1/instances/{name}":     onInstance(c.RemoveInstance),
 		"POST /v1/instances/{name}/stop":  onInstance(c.StopInstance),
 		"POST /v1/instances/{name}/start": onInstance(c.StartInstance),
-		"GET /v1/loadbalancers":           func(*http.Request) (any, error) { return c.LoadBalancers(), nil },
-		"GET /v1/routes":                  func(*http.Request) (any, error) { return c.Routes(), nil },
-		"POST /v1/routes":                 change(func(all []Route) (any, error) { return nil, c.AddRoutes(all...) }),
-		"PUT /v1/latency":                 change(c.putLatency),
-		"GET /v1/faults":                  func(*http.Request) (any, error) { return c.Faults(), nil },
-		"POST /v1/faults":                 change(c.postFault),
-		"DELETE /v1/faults/{id}":          c.deleteFault,
-		"DELETE /v1/faults":               done(c.ClearFaults),
-		"GET /v1/calls":                   c.getCalls,
-		"GET /v1/calls/wait":              c.waitForCall,
-		"DELETE /v1/calls":                done(c.ResetCalls),
-		"GET /v1/concurrent-calls":        func(*http.Request) (any, error) { return c.ConcurrentCalls(), nil },
-		"GET /v1/stats":                   func(*http.Request) (any, error) { return c.Stats(), nil },
+		"GET /v1/loadbalancers": func(*http.Request) (any,
+			error,
+		) {
+			return c.LoadBalancers(), nil
+		},
+		"GET /v1/routes": func(*http.Request) (any,
+			error,
+		) {
+			return c.Routes(), nil
+		},
+		"POST /v1/routes": change(func(all []Route) (any,
+			error,
+		) {
+			return nil, c.AddRoutes(all...)
+		}),
+		"PUT /v1/latency": change(c.putLatency),
+		"GET /v1/faults": func(*http.Request) (any,
+			error,
+		) {
+			return c.Faults(), nil
+		},
+		"POST /v1/faults":        change(c.postFault),
+		"DELETE /v1/faults/{id}": c.deleteFault,
+		"DELETE /v1/faults":      done(c.ClearFaults),
+		"GET /v1/calls":          c.getCalls,
+		"GET /v1/calls/wait":     c.waitForCall,
+		"DELETE /v1/calls":       done(c.ResetCalls),
+		"GET /v1/concurrent-calls": func(*http.Request) (any,
+			error,
+		) {
+			return c.ConcurrentCalls(), nil
+		},
+		"GET /v1/stats": func(*http.Request) (any,
+			error,
+		) {
+			return c.Stats(), nil
+		},
 	} {
 		mux.Handle(pattern, serve)
 	}
@@ -124,13 +156,17 @@ func (c *Cloud) waitForCall(r *http.Request) (any, error) {
 func (f CallFilter) query() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{
-		"method": string(f.Method), "interface": string(f.Interface), "caller": f.Caller, "object": f.Object,
+		"method": string(f.Method), "interface": string(f.Interface), "caller": f.Caller,
+		"object": f.Object,
 	} {
 		if value != "" {
 			q.Set(name, value)
 		}
 	}
-	for name, value := range map[string]bool{"mutating": f.Mutating, "finished": f.Finished, "failed": f.Failed} {
+	for name, value := range map[string]bool{
+		"mutating": f.Mutating, "finished": f.Finished,
+		"failed": f.Failed,
+	} {
 		if value {
 			q.Set(name, "true")
 		}
@@ -150,15 +186,20 @@ func filterFrom(r *http.Request) (CallFilter, error) {
 	if f.Interface != "" && f.Interface != Core && !slices.Contains(optional(), f.Interface) {
 		return f, fmt.Errorf("there is no interface %q", f.Interface)
 	}
-	for name, into := range map[string]*bool{"mutating": &f.Mutating, "finished": &f.Finished, "failed": &f.Failed} {
+	for name, into := range map[string]*bool{
+		"mutating": &f.Mutating, "finished": &f.Finished,
+		"failed": &f.Failed,
+	} {
 		if !q.Has(name) {
 			continue
 		}
 		value, err := strconv.ParseBool(q.Get(name))
 		if err != nil {
-			return f, fmt.Errorf("the query parameter %s is %q, neither true nor false", name, q.Get(name))
+			return f, fmt.Errorf("the query parameter %s is %q, neither true nor false", name,
+				q.Get(name))
 		}
 		*into = value
 	}
-	return f, allowQuery(r, "method", "interface", "caller", "object", "mutating", "finished", "failed")
+	return f, allowQuery(r, "method", "interface", "caller", "object", "mutating", "finished",
+		"failed")
 }

@@ -21,8 +21,8 @@ type Call struct {
 	Caller    string    `json:"caller"`
 	Interface Interface `json:"interface"`
 	Method    Method    `json:"method"`
-	// Object is what the call is about: a node's name (also where it was given by provider ID), a Service's
-	// namespace/name, a route's target node, a volume, a cluster, or "".
+	// Object is what the call is about: a node's name (also where it was given by provider ID), a
+	// Service's namespace/name, a route's target node, a volume, a cluster, or "".
 	Object string `json:"object,omitempty"`
 	// Mutating calls change something in the cloud.
 	Mutating bool `json:"mutating,omitempty"`
@@ -62,8 +62,8 @@ func (f CallFilter) Matches(call Call) bool {
 		(!f.Failed || call.Err != "")
 }
 
-// ConcurrentCalls is a moment at which two callers were changing the cloud at once. With one leader at
-// a time, and terms that end before the next begins, there are none.
+// ConcurrentCalls is a mutating call that began while another caller had mutating calls in flight.
+// With one leader at a time, and terms that end before the next begins, it never happens.
 type ConcurrentCalls struct {
 	// Call is the one that began while others were in flight.
 	Call Call `json:"call"`
@@ -95,9 +95,9 @@ func (c *Cloud) Calls(where ...func(Call) bool) []Call {
 	return slices.DeleteFunc(calls, func(call Call) bool { return !all(where, call) })
 }
 
-// WaitForCall waits for a call for which every predicate holds, and returns the first. Calls that are already recorded
-// count, see [Cloud.ResetCalls]; a call is looked at when it begins and again when it ends. The
-// predicates may use the Cloud. The error, when ctx ends first, wraps ctx's.
+// WaitForCall waits for a call for which every predicate holds, and returns the first. Calls that
+// are already recorded count, see [Cloud.ResetCalls]; a call is looked at when it begins and again
+// when it ends. The predicates may use the Cloud. The error, when ctx ends first, wraps ctx's.
 func (c *Cloud) WaitForCall(ctx context.Context, where ...func(Call) bool) (Call, error) {
 	var seen uint64
 	for {
@@ -112,19 +112,21 @@ func (c *Cloud) WaitForCall(ctx context.Context, where ...func(Call) bool) (Call
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return Call{}, fmt.Errorf("wait for a call to the fake cloud, not among the %d recorded: %w", total, ctx.Err())
+			return Call{}, fmt.Errorf(
+				"wait for a call to the fake cloud, not among the %d recorded: %w", total, ctx.Err())
 		}
 	}
 }
 
-// ConcurrentCalls returns each beginning of a mutating call while a mutating call of another caller was
-// in flight.
+// ConcurrentCalls returns each beginning of a mutating call while a mutating call of another caller
+// was in flight.
 func (c *Cloud) ConcurrentCalls() []ConcurrentCalls { return c.record.concurrentCalls() }
 
 // Stats returns the counts.
 func (c *Cloud) Stats() Stats { return c.record.stats() }
 
-// ResetCalls forgets all calls that have ended, all overlaps, and all counts. Calls in flight stay in the record.
+// ResetCalls forgets all calls that have ended, all concurrent calls, and all counts. Calls in
+// flight stay in the record.
 func (c *Cloud) ResetCalls() { c.record.reset() }
 
 func all(where []func(Call) bool, call Call) bool {
@@ -240,8 +242,8 @@ func (r *record) noteConcurrent(call Call) {
 	r.overlaps = trim(append(r.overlaps, ConcurrentCalls{Call: call, With: with}), r.limit)
 }
 
-// changedSince copies the calls that began or ended after revision, and tells the present revision and how
-// many calls are recorded in all.
+// changedSince copies the calls that began or ended after revision, and tells the present revision
+// and how many calls are recorded in all.
 func (r *record) changedSince(revision uint64) (calls []Call, now uint64, total int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -281,7 +283,8 @@ func (r *record) reset() {
 	}
 }
 
-// trim forgets the oldest quarter when there are more than limit: a whole quarter, so that it is seldom done.
+// trim forgets the oldest quarter when there are more than limit: a whole quarter, so that it is
+// seldom done.
 func trim[T any](all []T, limit int) []T {
 	if len(all) <= limit {
 		return all

@@ -81,46 +81,56 @@ func everyMethod(ctx context.Context, t *testing.T, p cloudprovider.Interface) {
 	if err := errors.Join(errs...); err != nil {
 		t.Errorf("some calls failed: %v", err)
 	}
-	if err := instances.AddSSHKeyToAllInstances(ctx, "core", nil); err != cloudprovider.NotImplemented {
+	if err := instances.AddSSHKeyToAllInstances(ctx, "core",
+		nil); err != cloudprovider.NotImplemented {
 		t.Errorf("AddSSHKeyToAllInstances fails with %v, want NotImplemented", err)
 	}
 }
 
 func TestCalls_RecordEveryMethodOnce(t *testing.T) {
-	onBoth(t, []Option{WithCluster("c", "192.0.2.1")}, func(t *testing.T, cloud *Cloud, open opener) {
-		add(t, cloud, machine)
-		everyMethod(t.Context(), t, open(WithCaller("x")))
-		objects := map[Interface]string{
-			Core: "", InformerUser: "", InstancesV2: "node-1", Instances: "node-1", Zones: "node-1",
-			LoadBalancer: "default/web", Routes: "node-1", Clusters: "c", PVLabeler: "pv-1",
-		}
-		exceptions := map[Method]string{GetZone: "", ListRoutes: "", ListClusters: "", AddSSHKeyToAllInstances: "core"}
-		for m, op := range operations {
-			calls := cloud.Calls(CallFilter{Method: m}.Matches)
-			if len(calls) != 1 {
-				t.Errorf("%s was recorded %d times, want once", m, len(calls))
-				continue
+	onBoth(t, []Option{WithCluster("c", "192.0.2.1")},
+		func(t *testing.T, cloud *Cloud, open opener) {
+			add(t, cloud, machine)
+			everyMethod(t.Context(), t, open(WithCaller("x")))
+			objects := map[Interface]string{
+				Core: "", InformerUser: "", InstancesV2: "node-1", Instances: "node-1",
+				Zones:        "node-1",
+				LoadBalancer: "default/web", Routes: "node-1", Clusters: "c", PVLabeler: "pv-1",
 			}
-			object, except := exceptions[m]
-			if !except {
-				object = objects[op.of]
+			exceptions := map[Method]string{
+				GetZone: "", ListRoutes: "", ListClusters: "",
+				AddSSHKeyToAllInstances: "core",
 			}
-			call := calls[0]
-			if call.Object != object || call.Caller != "x" || call.Interface != op.of || !call.Finished || call.CtxDone || call.Ended.Before(call.Started) {
-				t.Errorf("the record of %s, about %q, is %+v", m, object, call)
+			for m, op := range operations {
+				calls := cloud.Calls(CallFilter{Method: m}.Matches)
+				if len(calls) != 1 {
+					t.Errorf("%s was recorded %d times, want once", m, len(calls))
+					continue
+				}
+				object, except := exceptions[m]
+				if !except {
+					object = objects[op.of]
+				}
+				call := calls[0]
+				if call.Object != object || call.Caller != "x" || call.Interface != op.of ||
+					!call.Finished || call.CtxDone || call.Ended.Before(call.Started) {
+					t.Errorf("the record of %s, about %q, is %+v", m, object, call)
+				}
+				mutating := strings.HasPrefix(string(m), "Ensure") ||
+					strings.HasPrefix(string(m), "Update") ||
+					strings.HasPrefix(string(m), "Create") ||
+					strings.HasPrefix(string(m), "Delete") ||
+					strings.HasPrefix(string(m), "Add")
+				if call.Mutating != mutating {
+					t.Errorf("%s is recorded as mutating: %v", m, call.Mutating)
+				}
 			}
-			mutating := strings.HasPrefix(string(m), "Ensure") || strings.HasPrefix(string(m), "Update") ||
-				strings.HasPrefix(string(m), "Create") || strings.HasPrefix(string(m), "Delete") || strings.HasPrefix(string(m), "Add")
-			if call.Mutating != mutating {
-				t.Errorf("%s is recorded as mutating: %v", m, call.Mutating)
+			for n, call := range cloud.Calls() {
+				if call.Seq != uint64(n+1) {
+					t.Errorf("call number %d has the number %d", n+1, call.Seq)
+				}
 			}
-		}
-		for n, call := range cloud.Calls() {
-			if call.Seq != uint64(n+1) {
-				t.Errorf("call number %d has the number %d", n+1, call.Seq)
-			}
-		}
-	})
+		})
 }
 
 func TestCalls_AreFiltered(t *testing.T) {
@@ -152,7 +162,8 @@ func TestCalls_AreFiltered(t *testing.T) {
 			t.Errorf("%+v chooses %v, want %v", c.filter, got, c.want)
 		}
 	}
-	if got := cloud.Calls(CallFilter{Failed: true}.Matches)[0].Err; got != cloudprovider.InstanceNotFound.Error() {
+	if got := cloud.Calls(
+		CallFilter{Failed: true}.Matches)[0].Err; got != cloudprovider.InstanceNotFound.Error() {
 		t.Errorf("the recorded error is %q", got)
 	}
 }
@@ -169,11 +180,14 @@ func TestWaitForCall_SeesACallBeginAndEnd(t *testing.T) {
 		})
 		call, err := cloud.WaitForCall(t.Context(), CallFilter{Method: EnsureLoadBalancer}.Matches)
 		if err != nil || call.Finished || time.Since(began) != time.Second {
-			t.Errorf("after %s the call is %+v, %v; want it as it begins", time.Since(began), call, err)
+			t.Errorf("after %s the call is %+v, %v; want it as it begins", time.Since(began), call,
+				err)
 		}
-		call, err = cloud.WaitForCall(t.Context(), CallFilter{Finished: true}.Matches, func(c Call) bool { return len(cloud.Calls()) > 0 && c.Seq == 1 })
+		call, err = cloud.WaitForCall(t.Context(), CallFilter{Finished: true}.Matches,
+			func(c Call) bool { return len(cloud.Calls()) > 0 && c.Seq == 1 })
 		if err != nil || !call.Finished || time.Since(began) != time.Minute+time.Second {
-			t.Errorf("after %s the call is %+v, %v; want it as it ends", time.Since(began), call, err)
+			t.Errorf("after %s the call is %+v, %v; want it as it ends", time.Since(began), call,
+				err)
 		}
 		calls.Wait()
 	})
@@ -186,7 +200,8 @@ func TestWaits_EndWithTheirContext(t *testing.T) {
 	if _, err := cloud.WaitForCall(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("WaitForCall answers %v", err)
 	}
-	if err := cloud.WaitUntil(ctx, func() bool { return false }); !errors.Is(err, context.Canceled) {
+	if err := cloud.WaitUntil(ctx, func() bool { return false }); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("WaitUntil answers %v", err)
 	}
 }
@@ -196,7 +211,9 @@ func TestWaitUntil_AsksAgainAfterEveryChange(t *testing.T) {
 		"an instance added": func(c *Cloud) error { return c.AddInstances(Instance{Name: "b"}) },
 		"one stopped":       func(c *Cloud) error { return c.StopInstance("a") },
 		"one removed":       func(c *Cloud) error { return c.RemoveInstance("a") },
-		"a route added":     func(c *Cloud) error { return c.AddRoutes(Route{DestinationCIDR: "10.0.0.0/8"}) },
+		"a route added": func(c *Cloud) error {
+			return c.AddRoutes(Route{DestinationCIDR: "10.0.0.0/8"})
+		},
 	} {
 		cloud := New()
 		add(t, cloud, Instance{Name: "a"})
@@ -228,23 +245,27 @@ func TestConcurrentCalls_WhenTwoCallersChangeTheCloudAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := open(WithCaller("b"))
-		if _, err := routesOf(t, b).ListRoutes(t.Context(), "c"); err != nil || len(cloud.ConcurrentCalls()) != 0 {
+		if _, err := routesOf(t, b).ListRoutes(t.Context(), "c"); err != nil ||
+			len(cloud.ConcurrentCalls()) != 0 {
 			t.Errorf("reading is counted as an overlap: %v, %v", cloud.ConcurrentCalls(), err)
 		}
 		if err := ensure(t.Context(), t, b); err != nil {
 			t.Fatal(err)
 		}
 		overlaps := cloud.ConcurrentCalls()
-		if len(overlaps) != 1 || overlaps[0].Call.Caller != "b" || len(overlaps[0].With) != 1 || overlaps[0].With[0].Caller != "a" {
+		if len(overlaps) != 1 || overlaps[0].Call.Caller != "b" || len(overlaps[0].With) != 1 ||
+			overlaps[0].With[0].Caller != "a" {
 			t.Errorf("the overlaps are %+v, want b during a", overlaps)
 		}
 		stats := cloud.Stats()
-		if stats.InFlight != 1 || stats.MaxMutatingCallers != 2 || stats.Callers["a"].InFlight != 1 || stats.Methods[EnsureLoadBalancer] != 2 {
+		if stats.InFlight != 1 || stats.MaxMutatingCallers != 2 ||
+			stats.Callers["a"].InFlight != 1 || stats.Methods[EnsureLoadBalancer] != 2 {
 			t.Errorf("the counts are %+v", stats)
 		}
 		release()
 		calls.Wait()
-		if stats := cloud.Stats(); stats.InFlight != 0 || stats.Callers["a"] != (CallerStats{Calls: 1, MaxInFlight: 1}) {
+		if stats := cloud.Stats(); stats.InFlight != 0 ||
+			stats.Callers["a"] != (CallerStats{Calls: 1, MaxInFlight: 1}) {
 			t.Errorf("at the end the counts are %+v", stats)
 		}
 	})
@@ -259,7 +280,8 @@ func TestConcurrentCalls_WhenOneCallerComesAfterTheOther_AreNone(t *testing.T) {
 		}
 		calls.Wait()
 	}
-	if overlaps := cloud.ConcurrentCalls(); len(overlaps) != 0 || cloud.Stats().MaxMutatingCallers != 1 {
+	if overlaps := cloud.ConcurrentCalls(); len(overlaps) != 0 ||
+		cloud.Stats().MaxMutatingCallers != 1 {
 		t.Errorf("the overlaps are %v, the counts %+v", overlaps, cloud.Stats())
 	}
 }
@@ -277,7 +299,10 @@ func TestResetCalls_ForgetsAllButTheCallsInFlight(t *testing.T) {
 			t.Errorf("the calls are %+v, want the one in flight", got)
 		}
 		want := Stats{
-			Methods: map[Method]int{EnsureLoadBalancer: 1}, Callers: map[string]CallerStats{"x": {1, 1, 1}},
+			Methods: map[Method]int{EnsureLoadBalancer: 1}, Callers: map[string]CallerStats{"x": {
+				1,
+				1, 1,
+			}},
 			InFlight: 1, MaxMutatingCallers: 1,
 		}
 		if got := cloud.Stats(); !reflect.DeepEqual(got, want) {
@@ -298,62 +323,70 @@ func TestCallLimit_TheOldestAreForgottenAndStillCounted(t *testing.T) {
 		_ = ensure(t.Context(), t, p)
 	}
 	calls := cloud.Calls()
-	if len(calls) > 8 || len(calls) < 6 || calls[len(calls)-1].Seq != 100 || cloud.Stats().Methods[EnsureLoadBalancer] != 100 {
-		t.Errorf("of 100 calls %d are kept, the last is %d, and %d are counted", len(calls), calls[len(calls)-1].Seq, cloud.Stats().Methods[EnsureLoadBalancer])
+	if len(calls) > 8 || len(calls) < 6 || calls[len(calls)-1].Seq != 100 ||
+		cloud.Stats().Methods[EnsureLoadBalancer] != 100 {
+		t.Errorf("of 100 calls %d are kept, the last is %d, and %d are counted", len(calls),
+			calls[len(calls)-1].Seq, cloud.Stats().Methods[EnsureLoadBalancer])
 	}
 }
 
 func TestCloud_IsSafeForConcurrentUse(t *testing.T) {
-	onBoth(t, []Option{WithCluster("c", "192.0.2.1")}, func(t *testing.T, cloud *Cloud, open opener) {
-		add(t, cloud, machine)
-		ctx, cancel := context.WithCancel(t.Context())
-		var readers sync.WaitGroup
-		readers.Go(func() {
-			for ctx.Err() == nil {
-				cloud.Calls()
-				cloud.Stats()
-				cloud.ConcurrentCalls()
-				cloud.Faults()
-				cloud.LoadBalancers()
-				cloud.Routes()
-				cloud.Instances()
-				cloud.On(Master).For("nobody").Fail(errBroken)()
-			}
-		})
-		readers.Go(func() {
-			_ = cloud.WaitUntil(ctx, func() bool { return false })
-		})
-		var callers sync.WaitGroup
-		for n := range 4 {
-			callers.Go(func() {
-				p := open(WithCaller(fmt.Sprint(n)))
-				for round := range 20 {
-					web := serviceNamed(fmt.Sprintf("web-%d", n))
-					if _, err := balancersOf(t, p).EnsureLoadBalancer(ctx, "c", web, nodesNamed("node-1")); err != nil {
-						t.Error(err)
-					}
-					if _, err := instancesOf(t, p).InstanceMetadata(ctx, nodeNamed("node-1")); err != nil {
-						t.Error(err)
-					}
-					name := fmt.Sprintf("node-%d-%d", n, round)
-					if err := cloud.AddInstances(Instance{Name: name}); err != nil {
-						t.Error(err)
-					}
-					route := &cloudprovider.Route{TargetNode: "node-1", DestinationCIDR: fmt.Sprintf("10.%d.%d.0/24", n, round)}
-					if err := routesOf(t, p).CreateRoute(ctx, "c", "hint", route); err != nil {
-						t.Error(err)
-					}
-					if err := cloud.RemoveInstance(name); err != nil {
-						t.Error(err)
-					}
+	onBoth(t, []Option{WithCluster("c", "192.0.2.1")},
+		func(t *testing.T, cloud *Cloud, open opener) {
+			add(t, cloud, machine)
+			ctx, cancel := context.WithCancel(t.Context())
+			var readers sync.WaitGroup
+			readers.Go(func() {
+				for ctx.Err() == nil {
+					cloud.Calls()
+					cloud.Stats()
+					cloud.ConcurrentCalls()
+					cloud.Faults()
+					cloud.LoadBalancers()
+					cloud.Routes()
+					cloud.Instances()
+					cloud.On(Master).For("unknown").Fail(errBroken)()
 				}
 			})
-		}
-		callers.Wait()
-		cancel()
-		readers.Wait()
-		if b, r := len(cloud.LoadBalancers()), len(cloud.Routes()); b != 4 || r != 80 {
-			t.Errorf("the cloud has %d load balancers and %d routes, want 4 and 80", b, r)
-		}
-	})
+			readers.Go(func() {
+				_ = cloud.WaitUntil(ctx, func() bool { return false })
+			})
+			var callers sync.WaitGroup
+			for n := range 4 {
+				callers.Go(func() {
+					p := open(WithCaller(fmt.Sprint(n)))
+					for round := range 20 {
+						web := serviceNamed(fmt.Sprintf("web-%d", n))
+						if _, err := balancersOf(t, p).EnsureLoadBalancer(ctx, "c", web,
+							nodesNamed("node-1")); err != nil {
+							t.Error(err)
+						}
+						if _, err := instancesOf(t, p).InstanceMetadata(ctx,
+							nodeNamed("node-1")); err != nil {
+							t.Error(err)
+						}
+						name := fmt.Sprintf("node-%d-%d", n, round)
+						if err := cloud.AddInstances(Instance{Name: name}); err != nil {
+							t.Error(err)
+						}
+						route := &cloudprovider.Route{
+							TargetNode:      "node-1",
+							DestinationCIDR: fmt.Sprintf("10.%d.%d.0/24", n, round),
+						}
+						if err := routesOf(t, p).CreateRoute(ctx, "c", "hint", route); err != nil {
+							t.Error(err)
+						}
+						if err := cloud.RemoveInstance(name); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			callers.Wait()
+			cancel()
+			readers.Wait()
+			if b, r := len(cloud.LoadBalancers()), len(cloud.Routes()); b != 4 || r != 80 {
+				t.Errorf("the cloud has %d load balancers and %d routes, want 4 and 80", b, r)
+			}
+		})
 }

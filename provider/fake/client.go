@@ -17,11 +17,12 @@ import (
 
 var errClientClosed = errors.New("the client of the fake cloud is closed")
 
-// A Client is the other end of [Cloud.Handler]: it opens providers on a cloud in another process, and does to the cloud what
-// a test there could do. All methods are safe for concurrent use.
+// A Client is the other end of [Cloud.Handler]: it opens providers on a cloud in another process,
+// and does to the cloud what a test there could do. All methods are safe for concurrent use.
 //
-// A call's context travels: when it ends, the connection is cut and the call in the cloud cancelled. A call
-// that is scripted to ignore its context goes on in the cloud while the provider's caller gets the context's error.
+// A call's context travels: when it ends, the connection is cut and the call in the cloud
+// cancelled. A call that is scripted to ignore its context goes on in the cloud while the
+// provider's caller gets the context's error.
 type Client struct {
 	base      *url.URL
 	transport http.RoundTripper
@@ -36,23 +37,27 @@ type Client struct {
 // A DialOption configures a [Client]; see [Dial].
 type DialOption func(*Client)
 
-// WithTransport sends all requests through rt. Requests that change the cloud are POST, PUT and DELETE, those that only read
-// are GET. The default is a transport of the client's own, without a proxy.
+// WithTransport sends all requests through rt. Requests that change the cloud are POST, PUT and
+// DELETE, those that only read are GET. The default is a transport of the client's own, without a
+// proxy.
 func WithTransport(rt http.RoundTripper) DialOption { return func(c *Client) { c.transport = rt } }
 
-// Dial reaches the cloud that is served at address, such as "http://127.0.0.1:8080", and asks it once what it is called
-// and which interfaces it serves. ctx bounds only that. The client must be closed.
+// Dial reaches the cloud that is served at address, such as "http://127.0.0.1:8080", and asks it
+// once what it is called and which interfaces it serves. ctx bounds only that. The client must be
+// closed.
 func Dial(ctx context.Context, address string, opts ...DialOption) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("dial the fake cloud: %q is not an address such as http://127.0.0.1:8080", address)
+		return nil, fmt.Errorf(
+			"dial the fake cloud: %q is not an address such as http://127.0.0.1:8080", address)
 	}
 	c := &Client{base: base, inFlight: map[*context.CancelCauseFunc]struct{}{}}
 	for _, opt := range opts {
 		opt(c)
 	}
 	if c.transport == nil {
-		// As many connections stay open as a term has workers; the default of two would make new ones all the time.
+		// As many connections stay open as a term has workers; the default of two would make new
+		// ones all the time.
 		c.transport = &http.Transport{MaxIdleConnsPerHost: 256}
 	}
 	if err := c.do(ctx, http.MethodGet, "cloud", nil, nil, &c.info); err != nil {
@@ -62,13 +67,14 @@ func Dial(ctx context.Context, address string, opts ...DialOption) (*Client, err
 	return c, nil
 }
 
-// Provider opens a provider on the cloud, as [Cloud.Provider] does. What the options run, runs in this process.
+// Provider opens a provider on the cloud, as [Cloud.Provider] does. Functions in the options run in
+// this process.
 func (c *Client) Provider(opts ...ProviderOption) cloudprovider.Interface {
 	return newProvider(c, c.info, opts)
 }
 
-// Close cancels the requests in flight, waits for them, and closes idle connections. Later requests fail. It may be called
-// more than once.
+// Close cancels the requests in flight, waits for them, and closes idle connections. Later requests
+// fail. It may be called more than once.
 func (c *Client) Close() {
 	c.mu.Lock()
 	for cancel := range c.inFlight {
@@ -96,7 +102,9 @@ func closeIdleConnections(rt http.RoundTripper) {
 }
 
 // call implements backend.
-func (c *Client) call(ctx context.Context, caller string, method Method, args arguments) (results, error) {
+func (c *Client) call(
+	ctx context.Context, caller string, method Method, args arguments,
+) (results, error) {
 	// Asked here, too, so that the error does not depend on where the cloud is.
 	if _, err := operationFor(method, args); err != nil {
 		return results{}, err
@@ -160,7 +168,9 @@ func (c *Client) enter(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-func (c *Client) roundTrip(ctx context.Context, verb, path string, query url.Values, in, out any) error {
+func (c *Client) roundTrip(
+	ctx context.Context, verb, path string, query url.Values, in, out any,
+) error {
 	target := c.base.JoinPath("v1", path)
 	target.RawQuery = query.Encode()
 	var body io.Reader
@@ -191,7 +201,8 @@ func (c *Client) roundTrip(ctx context.Context, verb, path string, query url.Val
 		return nil
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return fmt.Errorf("the answer of %s is not that of a fake cloud: %w", c.base.Redacted(), err)
+		return fmt.Errorf("the answer of %s is not that of a fake cloud: %w", c.base.Redacted(),
+			err)
 	}
 	return nil
 }

@@ -21,7 +21,9 @@ import (
 
 func TestClient_WhenTheContextEnds_CancelsTheCallInTheCloud(t *testing.T) {
 	calls := map[Method]func(context.Context, cloudprovider.Interface) error{
-		EnsureLoadBalancer: func(ctx context.Context, p cloudprovider.Interface) error { return ensure(ctx, t, p) },
+		EnsureLoadBalancer: func(ctx context.Context, p cloudprovider.Interface) error {
+			return ensure(ctx, t, p)
+		},
 		InstanceExists: func(ctx context.Context, p cloudprovider.Interface) error {
 			_, err := instancesOf(t, p).InstanceExists(ctx, nodeNamed("a"))
 			return err
@@ -47,7 +49,8 @@ func TestClient_WhenTheContextEnds_CancelsTheCallInTheCloud(t *testing.T) {
 			}
 			got, err := cloud.WaitForCall(within(t), CallFilter{Method: m, Finished: true}.Matches)
 			if err != nil || got.Err != context.Canceled.Error() || exists(cloud) {
-				t.Errorf("%s: in the cloud it is %+v, %v, and the load balancer exists: %v", what, got, err, exists(cloud))
+				t.Errorf("%s: in the cloud it is %+v, %v, and the load balancer exists: %v", what,
+					got, err, exists(cloud))
 			}
 		}
 	}
@@ -114,19 +117,22 @@ func TestClient_WhenTheTransportRefuses_ReturnsItsError(t *testing.T) {
 	refused := errors.New("the term is over")
 	cloud := New()
 	over := false
-	client := dial(t, cloud, WithTransport(transportFunc(func(req *http.Request) (*http.Response, error) {
-		if over {
-			return nil, refused
-		}
-		return http.DefaultTransport.RoundTrip(req)
-	})))
+	client := dial(t, cloud,
+		WithTransport(transportFunc(func(req *http.Request) (*http.Response, error) {
+			if over {
+				return nil, refused
+			}
+			return http.DefaultTransport.RoundTrip(req)
+		})))
 	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	over = true
-	if err := ensure(t.Context(), t, client.Provider()); !errors.Is(err, refused) || !strings.Contains(err.Error(), "EnsureLoadBalancer") {
+	if err := ensure(t.Context(), t, client.Provider()); !errors.Is(err, refused) ||
+		!strings.Contains(err.Error(), "EnsureLoadBalancer") {
 		t.Errorf("the call answers %v", err)
 	}
 	web := serviceNamed("web")
-	if name := balancersOf(t, client.Provider()).GetLoadBalancerName(t.Context(), "c", web); name != cloudprovider.DefaultLoadBalancerName(web) {
+	if name := balancersOf(t, client.Provider()).GetLoadBalancerName(t.Context(), "c",
+		web); name != cloudprovider.DefaultLoadBalancerName(web) {
 		t.Errorf("without the cloud the name is %q", name)
 	}
 }
@@ -174,7 +180,8 @@ func TestDial_WhenThereIsNoFakeCloud_SaysSo(t *testing.T) {
 		other.URL + "/broken": "418",
 	} {
 		client, err := Dial(within(t), address)
-		if err == nil || client != nil || !strings.Contains(err.Error(), why) || !strings.HasPrefix(err.Error(), "dial the fake cloud") {
+		if err == nil || client != nil || !strings.Contains(err.Error(), why) ||
+			!strings.HasPrefix(err.Error(), "dial the fake cloud") {
 			t.Errorf("%q: the answer is %v, want %q", address, err, why)
 		}
 	}
@@ -230,18 +237,23 @@ func TestClient_DoesToTheCloudWhatATestThereCouldDo(t *testing.T) {
 		t.Error("b was not started")
 	}
 	must(client.RemoveInstance(ctx, "b"))
-	if err := client.RemoveInstance(ctx, "b/../c"); err == nil || !strings.Contains(err.Error(), `"b/../c"`) {
+	if err := client.RemoveInstance(ctx, "b/../c"); err == nil ||
+		!strings.Contains(err.Error(), `"b/../c"`) {
 		t.Errorf("removing an instance that is not there answers %v", err)
 	}
 
 	must(ensure(ctx, t, client.Provider(WithCaller("x"))))
 	balancers, err := client.LoadBalancers(ctx)
 	same("load balancers", balancers, cloud.LoadBalancers(), err)
-	must(client.AddRoutes(ctx, Route{Cluster: "c", TargetNode: "node-1", DestinationCIDR: "10.0.0.0/24", Blackhole: true}))
+	must(client.AddRoutes(ctx,
+		Route{Cluster: "c", TargetNode: "node-1", DestinationCIDR: "10.0.0.0/24", Blackhole: true}))
 	routes, err := client.Routes(ctx)
 	same("routes", routes, cloud.Routes(), err)
 
-	calls, err := client.Calls(ctx, CallFilter{Method: EnsureLoadBalancer, Interface: LoadBalancer, Caller: "x", Object: "default/web", Mutating: true, Finished: true})
+	calls, err := client.Calls(ctx, CallFilter{
+		Method: EnsureLoadBalancer, Interface: LoadBalancer,
+		Caller: "x", Object: "default/web", Mutating: true, Finished: true,
+	})
 	same("calls", calls, cloud.Calls(), err)
 	none, err := client.Calls(ctx, CallFilter{Failed: true})
 	same("failed calls", none, []Call{}, err)
@@ -286,7 +298,10 @@ func TestClient_InjectsFaults(t *testing.T) {
 	cloud := New()
 	client, ctx := dial(t, cloud), within(t)
 	faults := []Fault{
-		{Methods: []Method{EnsureLoadBalancer, Master}, Object: "o", Caller: "c", Times: 3, Delay: 1500 * time.Millisecond, Err: cloudprovider.InstanceNotFound},
+		{
+			Methods: []Method{EnsureLoadBalancer, Master}, Object: "o", Caller: "c", Times: 3,
+			Delay: 1500 * time.Millisecond, Err: cloudprovider.InstanceNotFound,
+		},
 		{Hang: true, IgnoreContext: true, AfterEffect: true},
 		{Panic: "boom"},
 		{Panic: ""},
@@ -295,8 +310,8 @@ func TestClient_InjectsFaults(t *testing.T) {
 		{Err: errors.New("plain")},
 	}
 	for n, f := range faults {
-		f.Caller = "nobody"
-		faults[n].Caller = "nobody"
+		f.Caller = "unknown"
+		faults[n].Caller = "unknown"
 		if id, err := client.Inject(ctx, f); err != nil || id != n+1 {
 			t.Fatalf("injecting %+v answers %d, %v", f, id, err)
 		}
@@ -307,19 +322,22 @@ func TestClient_InjectsFaults(t *testing.T) {
 	}
 	for n, here := range cloud.Faults() {
 		if !reflect.DeepEqual(here.Fault, faults[n]) || !reflect.DeepEqual(there[n], here) {
-			t.Errorf("fault %+v is %+v in the cloud and comes back as %+v", faults[n], here, there[n])
+			t.Errorf("fault %+v is %+v in the cloud and comes back as %+v", faults[n], here,
+				there[n])
 		}
 	}
 	if err := client.ClearFault(ctx, 2); err != nil || len(cloud.Faults()) != len(faults)-1 {
 		t.Errorf("clearing one answers %v and leaves %v", err, cloud.Faults())
 	}
-	if err := client.ClearFault(ctx, 2); err == nil || !strings.Contains(err.Error(), "no fault 2") {
+	if err := client.ClearFault(ctx, 2); err == nil ||
+		!strings.Contains(err.Error(), "no fault 2") {
 		t.Errorf("clearing it again answers %v", err)
 	}
 	if err := client.ClearFaults(ctx); err != nil || len(cloud.Faults()) != 0 {
 		t.Errorf("clearing all answers %v and leaves %v", err, cloud.Faults())
 	}
-	if _, err := client.Inject(ctx, Fault{Times: -1, Hang: true}); err == nil || !strings.Contains(err.Error(), "negative") {
+	if _, err := client.Inject(ctx, Fault{Times: -1, Hang: true}); err == nil ||
+		!strings.Contains(err.Error(), "negative") {
 		t.Errorf("a fault that makes no sense is answered with %v", err)
 	}
 }
@@ -328,7 +346,8 @@ func TestClient_WhenTheAnswerIsMalformed_SaysSo(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/v1/cloud":
-			_, _ = io.WriteString(w, `{"providerName":"fake","supported":["LoadBalancer","Routes"]}`)
+			_, _ = io.WriteString(w,
+				`{"providerName":"fake","supported":["LoadBalancer","Routes"]}`)
 		case "/v1/call/ListRoutes":
 			_, _ = io.WriteString(w, `{"error":{"kind":"Fatal"}}`)
 		default:
@@ -341,10 +360,12 @@ func TestClient_WhenTheAnswerIsMalformed_SaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if err := ensure(t.Context(), t, client.Provider()); err == nil || !strings.Contains(err.Error(), "not that of a fake cloud") {
+	if err := ensure(t.Context(), t, client.Provider()); err == nil ||
+		!strings.Contains(err.Error(), "not that of a fake cloud") {
 		t.Errorf("the call answers %v", err)
 	}
-	if _, err := routesOf(t, client.Provider()).ListRoutes(t.Context(), "c"); err == nil || !strings.Contains(err.Error(), `"Fatal" is unknown`) {
+	if _, err := routesOf(t, client.Provider()).ListRoutes(t.Context(), "c"); err == nil ||
+		!strings.Contains(err.Error(), `"Fatal" is unknown`) {
 		t.Errorf("the call answers %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 const defaultCallLimit = 100_000
 
 // A Cloud is the state of a cloud, how it behaves, and a record of who asked it what. Any number of
-// providers can be opened on it. All methods are safe for concurrent use; a Cloud has no goroutines and
-// needs no closing.
+// providers can be opened on it. All methods are safe for concurrent use; a Cloud has no goroutines
+// and needs no closing.
 type Cloud struct {
 	// Set once by New.
 	name, region, zone string
@@ -36,7 +36,8 @@ type Cloud struct {
 	ingressIPv6  *pool
 }
 
-// New makes an empty cloud in which everything works at once. It panics with a sentence if an option is nonsense.
+// New makes an empty cloud in which everything works at once. It panics with a sentence if an
+// option is nonsense.
 func New(opts ...Option) *Cloud {
 	c := &Cloud{
 		name: "fake", region: "region-1", zone: "region-1a",
@@ -50,7 +51,8 @@ func New(opts ...Option) *Cloud {
 		balancers:    map[balancerKey]*Balancer{},
 		routes:       map[routeKey]Route{},
 		hosts:        newPool("10.240.0.0/16"),
-		// The ranges for documentation and for benchmarks: RFC 5737, RFC 2544, RFC 3849. None of them is routed.
+		// The ranges for documentation and for benchmarks: RFC 5737, RFC 2544, RFC 3849. None of
+		// them is routed.
 		ingressIPv4: newPool("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "198.18.0.0/15"),
 		ingressIPv6: newPool("2001:db8::/64"),
 	}
@@ -65,8 +67,8 @@ func New(opts ...Option) *Cloud {
 }
 
 // WaitUntil waits until cond holds, which it asks now and after every change: a call that began or
-// ended, or a change of the cloud's instances, load balancers or routes. cond is called without a lock and may use the Cloud.
-// The error, when ctx ends first, wraps ctx's.
+// ended, or a change of the cloud's instances, load balancers or routes. cond is called without a
+// lock and may use the Cloud. The error, when ctx ends first, wraps ctx's.
 func (c *Cloud) WaitUntil(ctx context.Context, cond func() bool) error {
 	for {
 		// Taken before the question, so that no change between the two is missed.
@@ -102,8 +104,11 @@ func (c *Cloud) info() info {
 	}
 }
 
-// call is the one path of every call, whether it comes from a provider in this process or over HTTP.
-func (c *Cloud) call(ctx context.Context, caller string, method Method, args arguments) (_ results, err error) {
+// call is the one path of every call, whether it comes from a provider in this process or over
+// HTTP.
+func (c *Cloud) call(
+	ctx context.Context, caller string, method Method, args arguments,
+) (_ results, err error) {
 	op, err := operationFor(method, args)
 	if err != nil {
 		return results{}, err
@@ -116,7 +121,8 @@ func (c *Cloud) call(ctx context.Context, caller string, method Method, args arg
 		Mutating:  op.mutating,
 		CtxDone:   ctx.Err() != nil,
 	}
-	// Before anybody can see the call: who waits for it, and then makes another, finds its fault used.
+	// Before the call is visible: a test that waits for the call and then makes another finds the
+	// fault used.
 	before := c.faults.take(begun, false)
 	entry := c.record.begin(begun)
 	returned := false
@@ -132,8 +138,10 @@ func (c *Cloud) call(ctx context.Context, caller string, method Method, args arg
 	return res, err
 }
 
-// perform does what the scripts say before the effect, then the effect, then what they say after.
-func (c *Cloud) perform(ctx context.Context, op operation, before plan, call Call, args arguments) (results, error) {
+// perform applies the faults before the effect, then the effect, then the faults after it.
+func (c *Cloud) perform(
+	ctx context.Context, op operation, before plan, call Call, args arguments,
+) (results, error) {
 	if before.ignoreContext() {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -157,7 +165,7 @@ func (c *Cloud) perform(ctx context.Context, op operation, before plan, call Cal
 	return res, nil
 }
 
-// signal wakes everybody who waits for a change.
+// signal wakes all goroutines that wait for a change.
 type signal struct {
 	mu sync.Mutex
 	ch chan struct{}

@@ -16,7 +16,10 @@ import (
 )
 
 func web() *v1.Service {
-	return &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "6f1c"}}
+	return &v1.Service{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "web",
+		UID: "6f1c",
+	}}
 }
 
 func node(name string) *v1.Node {
@@ -36,7 +39,8 @@ func Example() {
 	fmt.Println(metadata.ProviderID, metadata.Zone, err)
 
 	balancers, _ := provider.LoadBalancer()
-	status, err := balancers.EnsureLoadBalancer(ctx, "kubernetes", web(), []*v1.Node{node("node-1")})
+	status, err := balancers.EnsureLoadBalancer(ctx, "kubernetes", web(),
+		[]*v1.Node{node("node-1")})
 	fmt.Println(status.Ingress[0].IP, err)
 
 	fmt.Println(cloud.LoadBalancers()[0].Members)
@@ -49,7 +53,8 @@ func Example() {
 func ExampleCloud_On() {
 	ctx := context.Background()
 	cloud := fake.New()
-	cloud.On(fake.EnsureLoadBalancer).For("default/web").Times(1).Fail(api.NewRetryError("still building", 5*time.Second))
+	cloud.On(fake.EnsureLoadBalancer).For("default/web").Times(1).Fail(
+		api.NewRetryError("still building", 5*time.Second))
 
 	balancers, _ := cloud.Provider().LoadBalancer()
 	for range 2 {
@@ -80,7 +85,8 @@ func ExampleFaultBuilder_Hang() {
 
 	waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	call, err := cloud.WaitForCall(waiting, fake.CallFilter{Method: fake.EnsureLoadBalancer, Object: "default/web"}.Matches)
+	call, err := cloud.WaitForCall(waiting,
+		fake.CallFilter{Method: fake.EnsureLoadBalancer, Object: "default/web"}.Matches)
 	fmt.Println(call.Caller, "has finished:", call.Finished, err)
 	release()
 	fmt.Println(<-done)
@@ -109,7 +115,8 @@ func ExampleCloud_ConcurrentCalls() {
 	<-done
 
 	for _, overlap := range cloud.ConcurrentCalls() {
-		fmt.Println(overlap.Call.Caller, "began", overlap.Call.Method, "during", overlap.With[0].Method, "of", overlap.With[0].Caller)
+		fmt.Println(overlap.Call.Caller, "began", overlap.Call.Method, "during",
+			overlap.With[0].Method, "of", overlap.With[0].Caller)
 	}
 	// Output:
 	// new leader began EnsureLoadBalancer during EnsureLoadBalancer of old leader

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// A Fault changes what becomes of some calls. [Cloud.On] is the convenient way to make one; as plain data it can be sent to
-// another process ([Client.Inject]).
+// A Fault changes how some calls behave. [Cloud.On] is the convenient way to make one; as
+// plain data it can be sent to another process ([Client.Inject]).
 //
-// Of the faults that fit a call each takes part, in the order in which they were injected, up to
-// and including the first that has an Err, a Panic or a ReturnZero. A fault waits for its Delay first and then,
-// if Hang, until it is cleared.
+// Each fault that matches a call takes part, in the order in which they were injected, up to
+// and including the first that has an Err, a Panic or a ReturnZero. A fault waits for its Delay
+// first and then, if Hang, until it is cleared.
 type Fault struct {
-	// Which calls: those of any of Methods (empty means all methods), about Object and by Caller ("" means any; see
-	// [Call]), the next Times of them (0 means until cleared).
+	// Which calls: those of any of Methods (empty means all methods), about Object and by Caller
+	// ("" means any; see [Call]), the next Times of them (0 means until cleared).
 	Methods []Method
 	Object  string
 	Caller  string
@@ -28,7 +28,7 @@ type Fault struct {
 	// Hang waits until the fault is cleared.
 	Hang bool
 
-	// At most one of these three is set. The call then ends so, instead of doing its work.
+	// At most one of these three is set. The call then ends this way, instead of doing its work.
 
 	// Err is returned, as it is.
 	Err error
@@ -38,7 +38,8 @@ type Fault struct {
 	// *LoadBalancerStatus, no routes, false.
 	ReturnZero bool
 
-	// IgnoreContext makes the call deaf to its context, from its beginning (with AfterEffect: from then) to its end.
+	// IgnoreContext makes the call ignore its context, from its beginning (with AfterEffect: from
+	// then) to its end.
 	IgnoreContext bool
 	// AfterEffect lets the call do its work first: the cloud has changed, and then the answer is
 	// late, or lost.
@@ -67,7 +68,8 @@ func (f Fault) validate() error {
 		return errors.New("fault: more than one of error, panic and zero results is set")
 	}
 	if ends == 0 && f.Delay == 0 && !f.Hang && !f.IgnoreContext {
-		return errors.New("fault: it does nothing: no delay, hang, error, panic, zero results, or ignoring of the context")
+		return errors.New(
+			"fault: it does nothing: no delay, hang, error, panic, zero results, or ignoring of the context")
 	}
 	return nil
 }
@@ -88,8 +90,8 @@ type ActiveFault struct {
 	Used int `json:"used"`
 }
 
-// Inject adds a fault after those that are there, and returns the ID to clear it by. The error says what is wrong
-// with the fault.
+// Inject adds a fault after the existing ones, and returns its ID for ClearFault. An invalid fault
+// is an error.
 func (c *Cloud) Inject(f Fault) (id int, err error) {
 	if err := f.validate(); err != nil {
 		return 0, err
@@ -97,8 +99,7 @@ func (c *Cloud) Inject(f Fault) (id int, err error) {
 	return c.faults.add(f), nil
 }
 
-// ClearFault removes a fault and lets calls go on that hang in it. The error says if there is none of that
-// ID.
+// ClearFault removes a fault and releases the calls that hang in it. An unknown ID is an error.
 func (c *Cloud) ClearFault(id int) error {
 	if !c.faults.remove(id) {
 		return fmt.Errorf("there is no fault %d; it was used up or cleared", id)
@@ -106,14 +107,15 @@ func (c *Cloud) ClearFault(id int) error {
 	return nil
 }
 
-// ClearFaults removes all faults and lets calls go on that hang in them.
+// ClearFaults removes all faults and releases the calls that hang in them.
 func (c *Cloud) ClearFaults() { c.faults.removeAll() }
 
 // Faults returns the active faults in order. Fault.Methods is not to be written to.
 func (c *Cloud) Faults() []ActiveFault { return c.faults.active() }
 
 // SetLatency makes every call to the cloud take d from now on; the default is 0. It does not apply
-// to Initialize, SetInformers, GetLoadBalancerName and CurrentNodeName, for which a provider does not ask its cloud. A negative d is 0.
+// to Initialize, SetInformers, GetLoadBalancerName and CurrentNodeName, for which a provider does
+// not ask its cloud. A negative d is 0.
 func (c *Cloud) SetLatency(d time.Duration) { c.faults.setLatency(d) }
 
 // faults holds what calls have to go through.

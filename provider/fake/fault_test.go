@@ -65,7 +65,8 @@ func TestFail_UntilTakenBack(t *testing.T) {
 func TestFail_WithWhatCallersCompare_ArrivesAsTheSame(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, cloud *Cloud, open opener) {
 		for _, sentinel := range []error{
-			cloudprovider.InstanceNotFound, cloudprovider.NotImplemented, cloudprovider.ImplementedElsewhere,
+			cloudprovider.InstanceNotFound, cloudprovider.NotImplemented,
+			cloudprovider.ImplementedElsewhere,
 			cloudprovider.DiskNotFound, context.Canceled, context.DeadlineExceeded,
 		} {
 			cloud.On(EnsureLoadBalancer).Times(1).Fail(sentinel)
@@ -74,18 +75,21 @@ func TestFail_WithWhatCallersCompare_ArrivesAsTheSame(t *testing.T) {
 			}
 			cloud.On(EnsureLoadBalancer).Times(1).Fail(fmt.Errorf("around: %w", sentinel))
 			err := ensure(t.Context(), t, open())
-			if err == sentinel || !errors.Is(err, sentinel) || err.Error() != "around: "+sentinel.Error() {
+			if err == sentinel || !errors.Is(err, sentinel) ||
+				err.Error() != "around: "+sentinel.Error() {
 				t.Errorf("an error around %v arrives as %v", sentinel, err)
 			}
 		}
 		for text, retry := range map[string]error{
-			"busy":         api.NewRetryError("busy", 1500*time.Millisecond),
-			"around: busy": fmt.Errorf("around: %w", api.NewRetryError("busy", 1500*time.Millisecond)),
+			"busy": api.NewRetryError("busy", 1500*time.Millisecond),
+			"around: busy": fmt.Errorf("around: %w",
+				api.NewRetryError("busy", 1500*time.Millisecond)),
 		} {
 			cloud.On(EnsureLoadBalancer).Times(1).Fail(retry)
 			err := ensure(t.Context(), t, open())
 			var got *api.RetryError
-			if !errors.As(err, &got) || got.RetryAfter() != 1500*time.Millisecond || got.Error() != "busy" || err.Error() != text {
+			if !errors.As(err, &got) || got.RetryAfter() != 1500*time.Millisecond ||
+				got.Error() != "busy" || err.Error() != text {
 				t.Errorf("the RetryError %q arrives as %v, with %v", text, err, got)
 			}
 		}
@@ -100,22 +104,40 @@ func TestScript_ChoosesByMethodObjectAndCaller(t *testing.T) {
 	cloud := New()
 	add(t, cloud, Instance{Name: "a"}, Instance{Name: "b"})
 	cloud.On(InstanceExists, InstanceShutdown).For("a").By("x").Fail(errBroken)
-	x, y := instancesOf(t, cloud.Provider(WithCaller("x"))), instancesOf(t, cloud.Provider(WithCaller("y")))
+	x, y := instancesOf(t, cloud.Provider(WithCaller("x"))), instancesOf(t,
+		cloud.Provider(WithCaller("y")))
 	ctx := t.Context()
 	for _, c := range []struct {
 		what string
 		ask  func() error
 		want error
 	}{
-		{"the first method", func() error { _, err := x.InstanceExists(ctx, nodeNamed("a")); return err }, errBroken},
-		{"the second method", func() error { _, err := x.InstanceShutdown(ctx, nodeNamed("a")); return err }, errBroken},
+		{"the first method", func() error {
+			_,
+				err := x.InstanceExists(ctx, nodeNamed("a"))
+			return err
+		}, errBroken},
+		{"the second method", func() error {
+			_,
+				err := x.InstanceShutdown(ctx, nodeNamed("a"))
+			return err
+		}, errBroken},
 		{"the object by provider ID", func() error {
 			_, err := x.InstanceExists(ctx, nodeWithID("", "fake://region-1/a"))
 			return err
 		}, errBroken},
-		{"another method", func() error { _, err := x.InstanceMetadata(ctx, nodeNamed("a")); return err }, nil},
-		{"another object", func() error { _, err := x.InstanceExists(ctx, nodeNamed("b")); return err }, nil},
-		{"another caller", func() error { _, err := y.InstanceExists(ctx, nodeNamed("a")); return err }, nil},
+		{
+			"another method",
+			func() error { _, err := x.InstanceMetadata(ctx, nodeNamed("a")); return err }, nil,
+		},
+		{
+			"another object",
+			func() error { _, err := x.InstanceExists(ctx, nodeNamed("b")); return err }, nil,
+		},
+		{
+			"another caller",
+			func() error { _, err := y.InstanceExists(ctx, nodeNamed("a")); return err }, nil,
+		},
 	} {
 		if err := c.ask(); err != c.want {
 			t.Errorf("%s: the answer is %v, want %v", c.what, err, c.want)
@@ -132,7 +154,8 @@ func TestScript_ForAllMethods(t *testing.T) {
 	if err := ensure(t.Context(), t, cloud.Provider()); err != errBroken {
 		t.Errorf("EnsureLoadBalancer answers %v", err)
 	}
-	if name := balancersOf(t, cloud.Provider()).GetLoadBalancerName(t.Context(), "c", serviceNamed("web")); name != cloudprovider.DefaultLoadBalancerName(serviceNamed("web")) {
+	if name := balancersOf(t, cloud.Provider()).GetLoadBalancerName(t.Context(), "c",
+		serviceNamed("web")); name != cloudprovider.DefaultLoadBalancerName(serviceNamed("web")) {
 		t.Errorf("GetLoadBalancerName, which cannot fail, answers %q", name)
 	}
 }
@@ -167,7 +190,8 @@ func TestLatency_AppliesToWhatAsksTheCloud(t *testing.T) {
 		if took := time.Since(began); took != 0 {
 			t.Errorf("what does not ask the cloud took %s", took)
 		}
-		if _, err := routesOf(t, p).ListRoutes(t.Context(), "c"); err != nil || time.Since(began) != time.Second {
+		if _, err := routesOf(t, p).ListRoutes(t.Context(), "c"); err != nil ||
+			time.Since(began) != time.Second {
 			t.Errorf("ListRoutes took %s, %v; want 1s", time.Since(began), err)
 		}
 	})
@@ -190,8 +214,10 @@ func TestDelayAndLatency_EndWithTheContext_AndNothingHappened(t *testing.T) {
 			if exists(cloud) {
 				t.Error("the cancelled call made a load balancer")
 			}
-			if err := ensure(ctx, t, cloud.Provider()); err != context.DeadlineExceeded || !cloud.Calls()[1].CtxDone || cloud.Calls()[0].CtxDone {
-				t.Errorf("a call with a dead context answers %v and is recorded as %v", err, cloud.Calls()[1])
+			if err := ensure(ctx, t, cloud.Provider()); err != context.DeadlineExceeded ||
+				!cloud.Calls()[1].CtxDone || cloud.Calls()[0].CtxDone {
+				t.Errorf("a call with a dead context answers %v and is recorded as %v", err,
+					cloud.Calls()[1])
 			}
 		}
 	})
@@ -204,8 +230,10 @@ func TestIgnoringContext_GoesOnAndHasItsEffect(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		if err := ensure(ctx, t, cloud.Provider()); err != nil || time.Since(began) != 61*time.Second || !exists(cloud) {
-			t.Errorf("it answers %v after %s, the load balancer exists: %v", err, time.Since(began), exists(cloud))
+		if err := ensure(ctx, t, cloud.Provider()); err != nil ||
+			time.Since(began) != 61*time.Second || !exists(cloud) {
+			t.Errorf("it answers %v after %s, the load balancer exists: %v", err, time.Since(began),
+				exists(cloud))
 		}
 	})
 }
@@ -220,11 +248,13 @@ func TestHang_WaitsForItsRelease(t *testing.T) {
 			cloud.ResetCalls()
 			hung := cloud.On(EnsureLoadBalancer).Times(1).Hang()
 			done := inBackground(func() error { return ensure(t.Context(), t, open()) })
-			if _, err := cloud.WaitForCall(within(t), CallFilter{Method: EnsureLoadBalancer}.Matches); err != nil {
+			if _, err := cloud.WaitForCall(within(t),
+				CallFilter{Method: EnsureLoadBalancer}.Matches); err != nil {
 				t.Fatal(err)
 			}
 			// It hung once; others pass.
-			if _, err := balancersOf(t, open()).EnsureLoadBalancer(t.Context(), "c", serviceNamed("other"), nil); err != nil {
+			if _, err := balancersOf(t, open()).EnsureLoadBalancer(t.Context(), "c",
+				serviceNamed("other"), nil); err != nil {
 				t.Error(err)
 			}
 			select {
@@ -286,14 +316,18 @@ func TestReturnZero_IsNilNil(t *testing.T) {
 		add(t, cloud, machine)
 		cloud.On().ReturnZero()
 		p, ctx := open(), t.Context()
-		if got, err := instancesOf(t, p).InstanceMetadata(ctx, nodeNamed("node-1")); got != nil || err != nil {
+		if got, err := instancesOf(t, p).InstanceMetadata(ctx, nodeNamed("node-1")); got != nil ||
+			err != nil {
 			t.Errorf("InstanceMetadata answers %v, %v", got, err)
 		}
-		if got, err := instancesOf(t, p).InstanceExists(ctx, nodeNamed("node-1")); got || err != nil {
+		if got, err := instancesOf(t, p).InstanceExists(ctx, nodeNamed("node-1")); got ||
+			err != nil {
 			t.Errorf("InstanceExists answers %v, %v", got, err)
 		}
-		if got, err := balancersOf(t, p).EnsureLoadBalancer(ctx, "c", serviceNamed("web"), nil); got != nil || err != nil || exists(cloud) {
-			t.Errorf("EnsureLoadBalancer answers %v, %v; the load balancer exists: %v", got, err, exists(cloud))
+		if got, err := balancersOf(t, p).EnsureLoadBalancer(ctx, "c", serviceNamed("web"),
+			nil); got != nil || err != nil || exists(cloud) {
+			t.Errorf("EnsureLoadBalancer answers %v, %v; the load balancer exists: %v", got, err,
+				exists(cloud))
 		}
 		if got, err := routesOf(t, p).ListRoutes(ctx, "c"); len(got) != 0 || err != nil {
 			t.Errorf("ListRoutes answers %v, %v", got, err)
@@ -308,13 +342,15 @@ func TestReturnZero_IsNilNil(t *testing.T) {
 func TestAfterEffect_TheCloudHasChangedWhenTheAnswerIsLost(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, cloud *Cloud, open opener) {
 		cloud.On(EnsureLoadBalancer).AfterEffect().Times(1).Fail(errBroken)
-		if err := ensure(t.Context(), t, open()); err == nil || err.Error() != "broken" || !exists(cloud) {
+		if err := ensure(t.Context(), t, open()); err == nil || err.Error() != "broken" ||
+			!exists(cloud) {
 			t.Errorf("the call answers %v, and the load balancer exists: %v", err, exists(cloud))
 		}
 		// The state is there to be seen while the answer hangs.
 		cloud.On(EnsureLoadBalancerDeleted).AfterEffect().Hang()
 		done := inBackground(func() error {
-			return balancersOf(t, open()).EnsureLoadBalancerDeleted(t.Context(), "c", serviceNamed("web"))
+			return balancersOf(t, open()).EnsureLoadBalancerDeleted(t.Context(), "c",
+				serviceNamed("web"))
 		})
 		if err := cloud.WaitUntil(within(t), func() bool { return !exists(cloud) }); err != nil {
 			t.Error(err)
@@ -329,9 +365,11 @@ func TestAfterEffect_TheCloudHasChangedWhenTheAnswerIsLost(t *testing.T) {
 func TestAfterEffect_WhenTheCallFailsByItself_IsNotUsed(t *testing.T) {
 	cloud := New()
 	cloud.On(UpdateLoadBalancer).AfterEffect().Times(1).Fail(errBroken)
-	err := balancersOf(t, cloud.Provider()).UpdateLoadBalancer(t.Context(), "c", serviceNamed("web"), nil)
+	err := balancersOf(t, cloud.Provider()).UpdateLoadBalancer(t.Context(), "c",
+		serviceNamed("web"), nil)
 	if err == errBroken || len(cloud.Faults()) != 1 {
-		t.Errorf("a call without an effect answers %v and leaves the faults %v", err, cloud.Faults())
+		t.Errorf("a call without an effect answers %v and leaves the faults %v", err,
+			cloud.Faults())
 	}
 }
 
@@ -343,8 +381,10 @@ func TestFaults_AreGoneThroughInOrderUntilOneEndsTheCall(t *testing.T) {
 		cloud.On(EnsureLoadBalancer).Delay(time.Minute)
 		for n, want := range []time.Duration{time.Second, time.Minute + time.Second} {
 			began := time.Now()
-			if err := ensure(t.Context(), t, cloud.Provider()); (err == errBroken) != (n == 0) || time.Since(began) != want {
-				t.Errorf("call %d answers %v after %s, want it after %s", n+1, err, time.Since(began), want)
+			if err := ensure(t.Context(), t, cloud.Provider()); (err == errBroken) != (n == 0) ||
+				time.Since(began) != want {
+				t.Errorf("call %d answers %v after %s, want it after %s", n+1, err,
+					time.Since(began), want)
 			}
 		}
 	})

@@ -12,7 +12,8 @@ import "time"
 // return a changed copy.
 //
 // For a combination inject several faults: a call goes through all that match it, in order, until
-// one of them ends the call. A fault that makes no sense, such as Times(-1), panics with the reason.
+// one of them ends the call. A fault that makes no sense, such as Times(-1), panics with the
+// reason.
 type FaultBuilder struct {
 	cloud *Cloud
 	fault Fault

@@ -26,8 +26,8 @@ type Instance struct {
 	// Zone and Region default to the cloud's; see [WithRegion].
 	Zone   string `json:"zone,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Addresses default, when nil, to the name as Hostname and an InternalIP of 10.240.0.0/16; or, when the instance replaces another,
-	// to that one's. An empty slice means none.
+	// Addresses default, when nil, to the name as Hostname and an InternalIP of 10.240.0.0/16; or,
+	// when the instance replaces another, to that one's. An empty slice means none.
 	Addresses []v1.NodeAddress `json:"addresses"`
 	// AdditionalLabels are put on the node when it is initialised.
 	AdditionalLabels map[string]string `json:"additionalLabels,omitempty"`
@@ -41,8 +41,8 @@ func (i Instance) copy() Instance {
 	return i
 }
 
-// AddInstances adds instances, each in place of any that has its name. If one of them is wrong none is added,
-// and the error says which and why.
+// AddInstances adds instances, each in place of any that has its name. If one of them is wrong none
+// is added, and the error says which and why.
 func (c *Cloud) AddInstances(instances ...Instance) error {
 	defer c.changes.notify()
 	c.mu.Lock()
@@ -72,7 +72,8 @@ func (c *Cloud) withDefaults(i Instance) Instance {
 	i.Type = cmp.Or(i.Type, "standard")
 	i.Zone = cmp.Or(i.Zone, c.zone)
 	i.Region = cmp.Or(i.Region, c.region)
-	i.ProviderID = cmp.Or(i.ProviderID, ProviderID{Provider: c.name, Region: i.Region, Name: i.Name}.String())
+	i.ProviderID = cmp.Or(i.ProviderID,
+		ProviderID{Provider: c.name, Region: i.Region, Name: i.Name}.String())
 	return i
 }
 
@@ -88,7 +89,8 @@ func (c *Cloud) validate(i Instance, added []Instance) error {
 	}
 	for _, other := range added {
 		if other.Name == i.Name || other.ProviderID == i.ProviderID {
-			return fmt.Errorf("instance %q, added with it, has the same name or provider ID", other.Name)
+			return fmt.Errorf("instance %q, added with it, has the same name or provider ID",
+				other.Name)
 		}
 	}
 	return nil
@@ -107,12 +109,15 @@ func (c *Cloud) address(i *Instance) error {
 	if err != nil {
 		return err
 	}
-	i.Addresses = []v1.NodeAddress{{Type: v1.NodeHostName, Address: i.Name}, {Type: v1.NodeInternalIP, Address: ip}}
+	i.Addresses = []v1.NodeAddress{
+		{Type: v1.NodeHostName, Address: i.Name},
+		{Type: v1.NodeInternalIP, Address: ip},
+	}
 	return nil
 }
 
-// RemoveInstance makes the instance vanish; routes to it turn into blackholes. The error says if
-// there is none of that name.
+// RemoveInstance makes the instance vanish; routes to it turn into blackholes. An unknown name is
+// an error.
 func (c *Cloud) RemoveInstance(name string) error {
 	return c.changeInstance(name, func(i Instance) {
 		delete(c.instances, name)
@@ -123,8 +128,7 @@ func (c *Cloud) RemoveInstance(name string) error {
 	})
 }
 
-// StopInstance shuts the instance down: it exists, but does not run. The error says if there is none of
-// that name.
+// StopInstance shuts the instance down: it exists, but does not run. An unknown name is an error.
 func (c *Cloud) StopInstance(name string) error { return c.setShutdown(name, true) }
 
 // StartInstance undoes [Cloud.StopInstance].
@@ -168,8 +172,8 @@ func (c *Cloud) Instances() []Instance {
 	return all
 }
 
-// nodeRef names a node. Once a node has a provider ID, that alone says which instance is its: the name may
-// have passed to another.
+// nodeRef names a node. Once a node has a provider ID, that alone says which instance is its: the
+// name may have passed to another.
 type nodeRef struct {
 	Name       string `json:"name,omitempty"`
 	ProviderID string `json:"providerID,omitempty"`
@@ -182,8 +186,8 @@ func refTo(node *v1.Node) nodeRef {
 	return nodeRef{Name: node.Name, ProviderID: node.Spec.ProviderID}
 }
 
-// find looks the instance of a node up. A provider ID of another cloud is an error, not an absence: a node
-// is deleted when its instance is absent.
+// find looks the instance of a node up. A provider ID of another cloud is an error, not an absence:
+// a node is deleted when its instance is absent.
 func (c *Cloud) find(ref nodeRef) (Instance, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,7 +208,8 @@ func (c *Cloud) isOwn(providerID string) error {
 		return err
 	}
 	if id.Provider != c.name {
-		return fmt.Errorf("provider ID %q is not of this cloud, whose IDs begin with %s://", providerID, c.name)
+		return fmt.Errorf("provider ID %q is not of this cloud, whose IDs begin with %s://",
+			providerID, c.name)
 	}
 	return nil
 }
@@ -242,11 +247,13 @@ func (c *Cloud) describeInstance(a arguments) (results, error) {
 	return results{Instance: &i}, nil
 }
 
-func (c *Cloud) addSSHKey(arguments) (results, error) { return results{}, cloudprovider.NotImplemented }
+func (c *Cloud) addSSHKey(arguments) (results, error) {
+	return results{}, cloudprovider.NotImplemented
+}
 
 func (c *Cloud) currentNodeName(a arguments) (results, error) { return results{Text: a.Name}, nil }
 
-// instance is the instance of the answer, or an empty one for an answer that is scripted to be nil.
+// instance is the instance of the answer, or an empty one after ReturnZero.
 func (r results) instance() Instance {
 	if r.Instance == nil {
 		return Instance{}
@@ -277,7 +284,9 @@ func (p *provider) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, e
 }
 
 // InstanceMetadata implements cloudprovider.InstancesV2.
-func (p *provider) InstanceMetadata(ctx context.Context, node *v1.Node) (*cloudprovider.InstanceMetadata, error) {
+func (p *provider) InstanceMetadata(
+	ctx context.Context, node *v1.Node,
+) (*cloudprovider.InstanceMetadata, error) {
 	r, err := p.call(ctx, InstanceMetadata, arguments{Node: refTo(node)})
 	if err != nil || r.Instance == nil {
 		return nil, err
@@ -293,13 +302,17 @@ func (p *provider) InstanceMetadata(ctx context.Context, node *v1.Node) (*cloudp
 }
 
 // NodeAddresses implements cloudprovider.Instances.
-func (p *provider) NodeAddresses(ctx context.Context, name types.NodeName) ([]v1.NodeAddress, error) {
+func (p *provider) NodeAddresses(
+	ctx context.Context, name types.NodeName,
+) ([]v1.NodeAddress, error) {
 	r, err := p.call(ctx, NodeAddresses, named(name))
 	return r.instance().Addresses, err
 }
 
 // NodeAddressesByProviderID implements cloudprovider.Instances.
-func (p *provider) NodeAddressesByProviderID(ctx context.Context, providerID string) ([]v1.NodeAddress, error) {
+func (p *provider) NodeAddressesByProviderID(
+	ctx context.Context, providerID string,
+) ([]v1.NodeAddress, error) {
 	r, err := p.call(ctx, NodeAddressesByProviderID, identified(providerID))
 	return r.instance().Addresses, err
 }
@@ -318,13 +331,15 @@ func (p *provider) InstanceType(ctx context.Context, name types.NodeName) (strin
 }
 
 // InstanceTypeByProviderID implements cloudprovider.Instances.
-func (p *provider) InstanceTypeByProviderID(ctx context.Context, providerID string) (string, error) {
+func (p *provider) InstanceTypeByProviderID(
+	ctx context.Context, providerID string,
+) (string, error) {
 	r, err := p.call(ctx, InstanceTypeByProviderID, identified(providerID))
 	return r.instance().Type, err
 }
 
-// AddSSHKeyToAllInstances implements cloudprovider.Instances: it is not implemented, as in most clouds. The key
-// goes nowhere.
+// AddSSHKeyToAllInstances implements cloudprovider.Instances: it is not implemented, as in most
+// clouds. The key goes nowhere.
 func (p *provider) AddSSHKeyToAllInstances(ctx context.Context, user string, _ []byte) error {
 	_, err := p.call(ctx, AddSSHKeyToAllInstances, arguments{Name: user})
 	return err
@@ -337,17 +352,23 @@ func (p *provider) CurrentNodeName(ctx context.Context, hostname string) (types.
 }
 
 // InstanceExistsByProviderID implements cloudprovider.Instances.
-func (p *provider) InstanceExistsByProviderID(ctx context.Context, providerID string) (bool, error) {
+func (p *provider) InstanceExistsByProviderID(
+	ctx context.Context, providerID string,
+) (bool, error) {
 	r, err := p.call(ctx, InstanceExistsByProviderID, identified(providerID))
 	return r.Yes, err
 }
 
 // InstanceShutdownByProviderID implements cloudprovider.Instances.
-func (p *provider) InstanceShutdownByProviderID(ctx context.Context, providerID string) (bool, error) {
+func (p *provider) InstanceShutdownByProviderID(
+	ctx context.Context, providerID string,
+) (bool, error) {
 	r, err := p.call(ctx, InstanceShutdownByProviderID, identified(providerID))
 	return r.instance().Shutdown, err
 }
 
 func named(name types.NodeName) arguments { return arguments{Node: nodeRef{Name: string(name)}} }
 
-func identified(providerID string) arguments { return arguments{Node: nodeRef{ProviderID: providerID}} }
+func identified(providerID string) arguments {
+	return arguments{Node: nodeRef{ProviderID: providerID}}
+}

@@ -12,7 +12,10 @@ import (
 
 var machine = Instance{
 	Name: "node-1", Type: "large", Zone: "zone-x", Region: "region-x",
-	Addresses:        []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.0.0.1"}, {Type: v1.NodeInternalIP, Address: "fd00::1"}},
+	Addresses: []v1.NodeAddress{
+		{Type: v1.NodeInternalIP, Address: "10.0.0.1"},
+		{Type: v1.NodeInternalIP, Address: "fd00::1"},
+	},
 	AdditionalLabels: map[string]string{"example.org/rack": "r7"},
 }
 
@@ -51,16 +54,19 @@ func TestInstancesV2_WhenStopped_ExistAndAreShutDown(t *testing.T) {
 		if err := cloud.StopInstance("node-1"); err != nil {
 			t.Fatal(err)
 		}
-		if down, err := instances.InstanceShutdown(t.Context(), nodeNamed("node-1")); !down || err != nil {
+		if down, err := instances.InstanceShutdown(t.Context(), nodeNamed("node-1")); !down ||
+			err != nil {
 			t.Errorf("after StopInstance, shutdown is %v, %v", down, err)
 		}
-		if exists, err := instances.InstanceExists(t.Context(), nodeNamed("node-1")); !exists || err != nil {
+		if exists, err := instances.InstanceExists(t.Context(), nodeNamed("node-1")); !exists ||
+			err != nil {
 			t.Errorf("after StopInstance, exists is %v, %v", exists, err)
 		}
 		if err := cloud.StartInstance("node-1"); err != nil {
 			t.Fatal(err)
 		}
-		if down, err := instances.InstanceShutdown(t.Context(), nodeNamed("node-1")); down || err != nil {
+		if down, err := instances.InstanceShutdown(t.Context(), nodeNamed("node-1")); down ||
+			err != nil {
 			t.Errorf("after StartInstance, shutdown is %v, %v", down, err)
 		}
 	})
@@ -72,16 +78,19 @@ func TestInstancesV2_WhenAbsent_AreNotFound(t *testing.T) {
 		if err := cloud.RemoveInstance("node-1"); err != nil {
 			t.Fatal(err)
 		}
-		// Another of the same name takes its place: a node with the old provider ID is not its node.
+		// Another of the same name takes its place: a node with the old provider ID is not its
+		// node.
 		add(t, cloud, Instance{Name: "node-1", Region: "region-y"})
 		instances, node := instancesOf(t, open()), nodeWithID("node-1", machineID)
 		if exists, err := instances.InstanceExists(t.Context(), node); exists || err != nil {
 			t.Errorf("exists is %v, %v", exists, err)
 		}
-		if _, err := instances.InstanceShutdown(t.Context(), node); err != cloudprovider.InstanceNotFound {
+		if _, err := instances.InstanceShutdown(t.Context(),
+			node); err != cloudprovider.InstanceNotFound {
 			t.Errorf("shutdown fails with %v, want InstanceNotFound", err)
 		}
-		if got, err := instances.InstanceMetadata(t.Context(), node); got != nil || err != cloudprovider.InstanceNotFound {
+		if got, err := instances.InstanceMetadata(t.Context(), node); got != nil ||
+			err != cloudprovider.InstanceNotFound {
 			t.Errorf("metadata is %v, %v, want nil and InstanceNotFound", got, err)
 		}
 	})
@@ -90,7 +99,10 @@ func TestInstancesV2_WhenAbsent_AreNotFound(t *testing.T) {
 func TestInstancesV2_WhenTheNodeIsNotOfThisCloud_FailInsteadOfReportingAbsence(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, _ *Cloud, open opener) {
 		instances := instancesOf(t, open())
-		for _, id := range []string{"aws://eu-1/i-123", "fake://no-slash", "fake:///node", "nonsense"} {
+		for _, id := range []string{
+			"aws://eu-1/i-123", "fake://no-slash", "fake:///node",
+			"nonsense",
+		} {
 			exists, err := instances.InstanceExists(t.Context(), nodeWithID("node-1", id))
 			if err == nil || exists || !strings.Contains(err.Error(), id) {
 				t.Errorf("%s: exists is %v, %v; want an error that quotes the ID", id, exists, err)
@@ -116,24 +128,56 @@ func TestInstances_TellTheSameOneByOne(t *testing.T) {
 		}
 		ctx := t.Context()
 		for what, ask := range map[string]func() (any, error){
-			"addresses":       func() (any, error) { return instances.NodeAddresses(ctx, "node-1") },
-			"addresses by ID": func() (any, error) { return instances.NodeAddressesByProviderID(ctx, machineID) },
-			"ID":              func() (any, error) { return cloudprovider.GetInstanceProviderID(ctx, p, "node-1") },
-			"type":            func() (any, error) { return instances.InstanceType(ctx, "node-1") },
-			"type by ID":      func() (any, error) { return instances.InstanceTypeByProviderID(ctx, machineID) },
-			"current node":    func() (any, error) { n, err := instances.CurrentNodeName(ctx, "host"); return string(n), err },
-			"exists by ID":    func() (any, error) { return instances.InstanceExistsByProviderID(ctx, machineID) },
-			"shutdown by ID":  func() (any, error) { return instances.InstanceShutdownByProviderID(ctx, machineID) },
+			"addresses": func() (any,
+				error,
+			) {
+				return instances.NodeAddresses(ctx, "node-1")
+			},
+			"addresses by ID": func() (any,
+				error,
+			) {
+				return instances.NodeAddressesByProviderID(ctx, machineID)
+			},
+			"ID": func() (any,
+				error,
+			) {
+				return cloudprovider.GetInstanceProviderID(ctx, p, "node-1")
+			},
+			"type": func() (any, error) { return instances.InstanceType(ctx, "node-1") },
+			"type by ID": func() (any,
+				error,
+			) {
+				return instances.InstanceTypeByProviderID(ctx, machineID)
+			},
+			"current node": func() (any,
+				error,
+			) {
+				n, err := instances.CurrentNodeName(ctx, "host")
+				return string(n), err
+			},
+			"exists by ID": func() (any,
+				error,
+			) {
+				return instances.InstanceExistsByProviderID(ctx, machineID)
+			},
+			"shutdown by ID": func() (any,
+				error,
+			) {
+				return instances.InstanceShutdownByProviderID(ctx, machineID)
+			},
 		} {
 			want := map[string]any{
-				"addresses": machine.Addresses, "addresses by ID": machine.Addresses, "ID": machineID,
-				"type": "large", "type by ID": "large", "current node": "host", "exists by ID": true, "shutdown by ID": true,
+				"addresses": machine.Addresses, "addresses by ID": machine.Addresses,
+				"ID":   machineID,
+				"type": "large", "type by ID": "large", "current node": "host",
+				"exists by ID": true, "shutdown by ID": true,
 			}[what]
 			if got, err := ask(); err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("%s is %v, %v; want %v", what, got, err, want)
 			}
 		}
-		if err := instances.AddSSHKeyToAllInstances(ctx, "core", []byte("ssh-ed25519 AAAA")); err != cloudprovider.NotImplemented {
+		if err := instances.AddSSHKeyToAllInstances(ctx, "core",
+			[]byte("ssh-ed25519 AAAA")); err != cloudprovider.NotImplemented {
 			t.Errorf("AddSSHKeyToAllInstances fails with %v, want NotImplemented", err)
 		}
 	})
@@ -144,45 +188,73 @@ func TestInstances_WhenAbsent_AreNotFound(t *testing.T) {
 		instances, _ := open().Instances()
 		ctx := t.Context()
 		for what, ask := range map[string]func() error{
-			"NodeAddresses":                func() error { _, err := instances.NodeAddresses(ctx, "node-1"); return err },
-			"NodeAddressesByProviderID":    func() error { _, err := instances.NodeAddressesByProviderID(ctx, machineID); return err },
-			"InstanceID":                   func() error { _, err := instances.InstanceID(ctx, "node-1"); return err },
-			"InstanceType":                 func() error { _, err := instances.InstanceType(ctx, "node-1"); return err },
-			"InstanceTypeByProviderID":     func() error { _, err := instances.InstanceTypeByProviderID(ctx, machineID); return err },
-			"InstanceShutdownByProviderID": func() error { _, err := instances.InstanceShutdownByProviderID(ctx, machineID); return err },
+			"NodeAddresses": func() error {
+				_,
+					err := instances.NodeAddresses(ctx, "node-1")
+				return err
+			},
+			"NodeAddressesByProviderID": func() error {
+				_,
+					err := instances.NodeAddressesByProviderID(ctx, machineID)
+				return err
+			},
+			"InstanceID": func() error {
+				_,
+					err := instances.InstanceID(ctx, "node-1")
+				return err
+			},
+			"InstanceType": func() error {
+				_,
+					err := instances.InstanceType(ctx, "node-1")
+				return err
+			},
+			"InstanceTypeByProviderID": func() error {
+				_,
+					err := instances.InstanceTypeByProviderID(ctx, machineID)
+				return err
+			},
+			"InstanceShutdownByProviderID": func() error {
+				_,
+					err := instances.InstanceShutdownByProviderID(ctx, machineID)
+				return err
+			},
 		} {
 			if err := ask(); err != cloudprovider.InstanceNotFound {
 				t.Errorf("%s fails with %v, want InstanceNotFound", what, err)
 			}
 		}
-		if exists, err := instances.InstanceExistsByProviderID(ctx, machineID); exists || err != nil {
+		if exists, err := instances.InstanceExistsByProviderID(ctx, machineID); exists ||
+			err != nil {
 			t.Errorf("exists is %v, %v", exists, err)
 		}
 	})
 }
 
 func TestZones_AreTheInstancesOrTheClouds(t *testing.T) {
-	onBoth(t, []Option{WithRegion("here", "here-b")}, func(t *testing.T, cloud *Cloud, open opener) {
-		add(t, cloud, machine)
-		zones, ok := open().Zones()
-		if !ok {
-			t.Fatal("the provider has no zones")
-		}
-		ctx := t.Context()
-		if zone, err := zones.GetZone(ctx); err != nil || zone != (cloudprovider.Zone{FailureDomain: "here-b", Region: "here"}) {
-			t.Errorf("the own zone is %v, %v", zone, err)
-		}
-		want := cloudprovider.Zone{FailureDomain: "zone-x", Region: "region-x"}
-		if zone, err := zones.GetZoneByNodeName(ctx, "node-1"); err != nil || zone != want {
-			t.Errorf("the zone by name is %v, %v", zone, err)
-		}
-		if zone, err := zones.GetZoneByProviderID(ctx, machineID); err != nil || zone != want {
-			t.Errorf("the zone by provider ID is %v, %v", zone, err)
-		}
-		if _, err := zones.GetZoneByNodeName(ctx, "other"); err != cloudprovider.InstanceNotFound {
-			t.Errorf("the zone of an absent instance fails with %v, want InstanceNotFound", err)
-		}
-	})
+	onBoth(t, []Option{WithRegion("here", "here-b")},
+		func(t *testing.T, cloud *Cloud, open opener) {
+			add(t, cloud, machine)
+			zones, ok := open().Zones()
+			if !ok {
+				t.Fatal("the provider has no zones")
+			}
+			ctx := t.Context()
+			if zone, err := zones.GetZone(ctx); err != nil ||
+				zone != (cloudprovider.Zone{FailureDomain: "here-b", Region: "here"}) {
+				t.Errorf("the own zone is %v, %v", zone, err)
+			}
+			want := cloudprovider.Zone{FailureDomain: "zone-x", Region: "region-x"}
+			if zone, err := zones.GetZoneByNodeName(ctx, "node-1"); err != nil || zone != want {
+				t.Errorf("the zone by name is %v, %v", zone, err)
+			}
+			if zone, err := zones.GetZoneByProviderID(ctx, machineID); err != nil || zone != want {
+				t.Errorf("the zone by provider ID is %v, %v", zone, err)
+			}
+			if _, err := zones.GetZoneByNodeName(ctx,
+				"other"); err != cloudprovider.InstanceNotFound {
+				t.Errorf("the zone of an absent instance fails with %v, want InstanceNotFound", err)
+			}
+		})
 }
 
 func TestAddInstances_FillsInDefaults(t *testing.T) {
@@ -191,7 +263,10 @@ func TestAddInstances_FillsInDefaults(t *testing.T) {
 	a, _ := cloud.Instance("a")
 	want := Instance{
 		Name: "a", ProviderID: "acme://r/a", Type: "standard", Zone: "z", Region: "r",
-		Addresses: []v1.NodeAddress{{Type: v1.NodeHostName, Address: "a"}, {Type: v1.NodeInternalIP, Address: "10.240.0.1"}},
+		Addresses: []v1.NodeAddress{
+			{Type: v1.NodeHostName, Address: "a"},
+			{Type: v1.NodeInternalIP, Address: "10.240.0.1"},
+		},
 	}
 	if !reflect.DeepEqual(a, want) {
 		t.Errorf("the instance is %+v, want %+v", a, want)
@@ -207,11 +282,14 @@ func TestAddInstances_WhenTheNameIsTaken_Replaces(t *testing.T) {
 	before, _ := cloud.Instance("a")
 	add(t, cloud, Instance{Name: "a", ProviderID: "fake://r/new", Type: "small"})
 	after, _ := cloud.Instance("a")
-	if after.Type != "small" || after.ProviderID != "fake://r/new" || !reflect.DeepEqual(after.Addresses, before.Addresses) {
-		t.Errorf("after %+v the replacement is %+v; want its own type and ID, and the addresses kept", before, after)
+	if after.Type != "small" || after.ProviderID != "fake://r/new" ||
+		!reflect.DeepEqual(after.Addresses, before.Addresses) {
+		t.Errorf(
+			"after %+v the replacement is %+v; want its own type and ID, and the addresses kept", before, after)
 	}
 	instances := instancesOf(t, cloud.Provider())
-	if exists, err := instances.InstanceExists(t.Context(), nodeWithID("a", "fake://r/old")); exists || err != nil {
+	if exists, err := instances.InstanceExists(t.Context(),
+		nodeWithID("a", "fake://r/old")); exists || err != nil {
 		t.Errorf("the replaced provider ID exists: %v, %v", exists, err)
 	}
 	if len(cloud.Instances()) != 1 {
@@ -230,7 +308,8 @@ func TestAddInstances_WhenOneIsWrong_AddsNoneAndSaysWhy(t *testing.T) {
 		cloud := New()
 		add(t, cloud, Instance{Name: "x"})
 		err := cloud.AddInstances(Instance{Name: "a"}, wrong)
-		if err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), wrong.Name) {
+		if err == nil || !strings.Contains(err.Error(), why) ||
+			!strings.Contains(err.Error(), wrong.Name) {
 			t.Errorf("the error is %v; want one that names %q and says %q", err, wrong.Name, why)
 		}
 		if n := len(cloud.Instances()); n != 1 {
@@ -260,7 +339,10 @@ func TestReadState_IsACopy(t *testing.T) {
 }
 
 func TestParseProviderID_RefusesAnythingElse(t *testing.T) {
-	for _, text := range []string{"", "fake://", "fake://r", "fake:///n", "fake://r/", "://r/n", "fake://r/n/m", "fake:/r/n", "fake://r /n", "fäke://r/n"} {
+	for _, text := range []string{
+		"", "fake://", "fake://r", "fake:///n", "fake://r/", "://r/n",
+		"fake://r/n/m", "fake:/r/n", "fake://r /n", "fäke://r/n",
+	} {
 		if id, err := ParseProviderID(text); err == nil {
 			t.Errorf("%q is accepted as %+v", text, id)
 		}
@@ -268,7 +350,10 @@ func TestParseProviderID_RefusesAnythingElse(t *testing.T) {
 }
 
 func FuzzParseProviderID(f *testing.F) {
-	for _, seed := range []string{"fake://region-1/node-1", "", "fake://", "aws:///eu/i-1", "a://b/c://d/e"} {
+	for _, seed := range []string{
+		"fake://region-1/node-1", "", "fake://", "aws:///eu/i-1",
+		"a://b/c://d/e",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -282,7 +367,10 @@ func FuzzParseProviderID(f *testing.F) {
 		if id.String() != text {
 			t.Errorf("%q came back as %q", text, id)
 		}
-		if err := New(WithProviderName(id.Provider)).AddInstances(Instance{Name: "n", ProviderID: text}); err != nil {
+		if err := New(WithProviderName(id.Provider)).AddInstances(Instance{
+			Name:       "n",
+			ProviderID: text,
+		}); err != nil {
 			t.Errorf("%q parses but no instance can have it: %v", text, err)
 		}
 	})
@@ -297,7 +385,10 @@ func TestVolumes_AreInTheOwnZone(t *testing.T) {
 		volume := &v1.PersistentVolume{}
 		volume.Name = "pv-1"
 		got, err := labeler.GetLabelsForVolume(t.Context(), volume)
-		want := map[string]string{v1.LabelTopologyRegion: "region-1", v1.LabelTopologyZone: "region-1a"}
+		want := map[string]string{
+			v1.LabelTopologyRegion: "region-1",
+			v1.LabelTopologyZone:   "region-1a",
+		}
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("the labels are %v, %v; want %v", got, err, want)
 		}
@@ -308,19 +399,23 @@ func TestVolumes_AreInTheOwnZone(t *testing.T) {
 }
 
 func TestClusters_AreThoseConfigured(t *testing.T) {
-	onBoth(t, []Option{WithCluster("b", "192.0.2.2"), WithCluster("a", "192.0.2.1")}, func(t *testing.T, _ *Cloud, open opener) {
-		clusters, ok := open().Clusters()
-		if !ok {
-			t.Fatal("the provider has no clusters")
-		}
-		if got, err := clusters.ListClusters(t.Context()); err != nil || !reflect.DeepEqual(got, []string{"a", "b"}) {
-			t.Errorf("the clusters are %v, %v", got, err)
-		}
-		if got, err := clusters.Master(t.Context(), "b"); err != nil || got != "192.0.2.2" {
-			t.Errorf("the master is %q, %v", got, err)
-		}
-		if _, err := clusters.Master(t.Context(), "c"); err == nil || errors.Is(err, cloudprovider.NotImplemented) || !strings.Contains(err.Error(), `"c"`) {
-			t.Errorf("the master of an unknown cluster fails with %v", err)
-		}
-	})
+	onBoth(t, []Option{WithCluster("b", "192.0.2.2"), WithCluster("a", "192.0.2.1")},
+		func(t *testing.T, _ *Cloud, open opener) {
+			clusters, ok := open().Clusters()
+			if !ok {
+				t.Fatal("the provider has no clusters")
+			}
+			if got, err := clusters.ListClusters(t.Context()); err != nil ||
+				!reflect.DeepEqual(got, []string{"a", "b"}) {
+				t.Errorf("the clusters are %v, %v", got, err)
+			}
+			if got, err := clusters.Master(t.Context(), "b"); err != nil || got != "192.0.2.2" {
+				t.Errorf("the master is %q, %v", got, err)
+			}
+			if _, err := clusters.Master(t.Context(), "c"); err == nil ||
+				errors.Is(err, cloudprovider.NotImplemented) ||
+				!strings.Contains(err.Error(), `"c"`) {
+				t.Errorf("the master of an unknown cluster fails with %v", err)
+			}
+		})
 }

@@ -20,8 +20,9 @@ type Balancer struct {
 	// Service is the namespace/name of the Service, UID its UID.
 	Service string    `json:"service"`
 	UID     types.UID `json:"uid"`
-	// Ingress holds one address for each IP family, in the order of the Service's ipFamilies (IPv4 if it has none). They
-	// are of 192.0.2.0/24, then 198.51.100.0/24, 203.0.113.0/24 and 198.18.0.0/15; and of 2001:db8::/64.
+	// Ingress holds one address for each IP family, in the order of the Service's ipFamilies (IPv4
+	// if it has none). They are of 192.0.2.0/24, then 198.51.100.0/24, 203.0.113.0/24 and
+	// 198.18.0.0/15; and of 2001:db8::/64.
 	Ingress []string `json:"ingress"`
 	// Members are the names of the nodes, sorted.
 	Members []string `json:"members"`
@@ -49,7 +50,8 @@ func (c *Cloud) LoadBalancers() []Balancer {
 		all = append(all, b.copy())
 	}
 	slices.SortFunc(all, func(a, b Balancer) int {
-		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Service, b.Service), cmp.Compare(a.UID, b.UID))
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Service, b.Service),
+			cmp.Compare(a.UID, b.UID))
 	})
 	return all
 }
@@ -120,7 +122,10 @@ func (c *Cloud) ensureLoadBalancer(a arguments) (results, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := keyOf(a)
-	b := Balancer{Name: key.name, Cluster: key.cluster, Service: a.Service.key(), UID: a.Service.UID}
+	b := Balancer{
+		Name: key.name, Cluster: key.cluster, Service: a.Service.key(),
+		UID: a.Service.UID,
+	}
 	if existing, ok := c.balancers[key]; ok {
 		b.Ingress = existing.Ingress
 	}
@@ -167,7 +172,8 @@ func (c *Cloud) addressFamilies(before []string, families []v1.IPFamily) ([]stri
 		}
 		addresses, taken = append(addresses, address), append(taken, address)
 	}
-	giveBack(slices.DeleteFunc(slices.Clone(before), func(a string) bool { return slices.Contains(addresses, a) }))
+	giveBack(slices.DeleteFunc(slices.Clone(before),
+		func(a string) bool { return slices.Contains(addresses, a) }))
 	return addresses, nil
 }
 
@@ -188,7 +194,8 @@ func (c *Cloud) updateLoadBalancer(a arguments) (results, error) {
 	defer c.mu.Unlock()
 	b, ok := c.balancers[keyOf(a)]
 	if !ok {
-		return results{}, fmt.Errorf("load balancer %s of service %s does not exist", a.Service.balancerName(), a.Service.key())
+		return results{}, fmt.Errorf("load balancer %s of service %s does not exist",
+			a.Service.balancerName(), a.Service.key())
 	}
 	b.Members = slices.Sorted(slices.Values(a.Nodes))
 	return results{}, nil
@@ -215,14 +222,19 @@ func (p *provider) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
 }
 
 // GetLoadBalancer implements cloudprovider.LoadBalancer.
-func (p *provider) GetLoadBalancer(ctx context.Context, clusterName string, service *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
-	r, err := p.call(ctx, GetLoadBalancer, arguments{Cluster: clusterName, Service: identify(service)})
+func (p *provider) GetLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service,
+) (*v1.LoadBalancerStatus, bool, error) {
+	r, err := p.call(ctx, GetLoadBalancer,
+		arguments{Cluster: clusterName, Service: identify(service)})
 	return r.status(), r.Yes, err
 }
 
 // GetLoadBalancerName implements cloudprovider.LoadBalancer. It cannot report an error; after one,
 // it works the name out by itself.
-func (p *provider) GetLoadBalancerName(ctx context.Context, clusterName string, service *v1.Service) string {
+func (p *provider) GetLoadBalancerName(
+	ctx context.Context, clusterName string, service *v1.Service,
+) string {
 	ref := identify(service)
 	r, err := p.call(ctx, GetLoadBalancerName, arguments{Cluster: clusterName, Service: ref})
 	if err != nil {
@@ -232,24 +244,33 @@ func (p *provider) GetLoadBalancerName(ctx context.Context, clusterName string, 
 }
 
 // EnsureLoadBalancer implements cloudprovider.LoadBalancer.
-func (p *provider) EnsureLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (*v1.LoadBalancerStatus, error) {
-	r, err := p.call(ctx, EnsureLoadBalancer, arguments{Cluster: clusterName, Service: describe(service), Nodes: namesOf(nodes)})
+func (p *provider) EnsureLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
+) (*v1.LoadBalancerStatus, error) {
+	r, err := p.call(ctx, EnsureLoadBalancer,
+		arguments{Cluster: clusterName, Service: describe(service), Nodes: namesOf(nodes)})
 	return r.status(), err
 }
 
 // UpdateLoadBalancer implements cloudprovider.LoadBalancer.
-func (p *provider) UpdateLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) error {
-	_, err := p.call(ctx, UpdateLoadBalancer, arguments{Cluster: clusterName, Service: identify(service), Nodes: namesOf(nodes)})
+func (p *provider) UpdateLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
+) error {
+	_, err := p.call(ctx, UpdateLoadBalancer,
+		arguments{Cluster: clusterName, Service: identify(service), Nodes: namesOf(nodes)})
 	return err
 }
 
 // EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer.
-func (p *provider) EnsureLoadBalancerDeleted(ctx context.Context, clusterName string, service *v1.Service) error {
-	_, err := p.call(ctx, EnsureLoadBalancerDeleted, arguments{Cluster: clusterName, Service: identify(service)})
+func (p *provider) EnsureLoadBalancerDeleted(
+	ctx context.Context, clusterName string, service *v1.Service,
+) error {
+	_, err := p.call(ctx, EnsureLoadBalancerDeleted,
+		arguments{Cluster: clusterName, Service: identify(service)})
 	return err
 }
 
-// status is the load balancer's status, or nil if there is none or the answer is scripted to be nil.
+// status is the load balancer's status, or nil without a load balancer or after ReturnZero.
 func (r results) status() *v1.LoadBalancerStatus {
 	if r.Ingress == nil {
 		return nil

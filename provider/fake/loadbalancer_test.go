@@ -17,7 +17,8 @@ func TestLoadBalancer_LivesFromEnsureToDelete(t *testing.T) {
 		web.Annotations = map[string]string{"example.org/size": "big"}
 		ctx := t.Context()
 
-		if status, exists, err := balancers.GetLoadBalancer(ctx, "c", web); status != nil || exists || err != nil {
+		if status, exists, err := balancers.GetLoadBalancer(ctx, "c", web); status != nil ||
+			exists || err != nil {
 			t.Errorf("before Ensure it is %v, %v, %v", status, exists, err)
 		}
 		status, err := balancers.EnsureLoadBalancer(ctx, "c", web, nodesNamed("b", "a"))
@@ -25,13 +26,18 @@ func TestLoadBalancer_LivesFromEnsureToDelete(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(status, want) {
 			t.Fatalf("Ensure answers %v, %v; want %v", status, err, want)
 		}
-		if status, exists, err := balancers.GetLoadBalancer(ctx, "c", web); !exists || err != nil || !reflect.DeepEqual(status, want) {
+		if status, exists, err := balancers.GetLoadBalancer(ctx, "c", web); !exists || err != nil ||
+			!reflect.DeepEqual(status, want) {
 			t.Errorf("after Ensure it is %v, %v, %v", status, exists, err)
 		}
 		got, _ := cloud.LoadBalancer("default/web")
 		if wanted := (Balancer{
-			Name: cloudprovider.DefaultLoadBalancerName(web), Cluster: "c", Service: "default/web", UID: web.UID,
-			Ingress: []string{"192.0.2.1"}, Members: []string{"a", "b"}, Ports: web.Spec.Ports, Annotations: web.Annotations,
+			Name: cloudprovider.DefaultLoadBalancerName(web), Cluster: "c", Service: "default/web",
+			UID:     web.UID,
+			Ingress: []string{"192.0.2.1"}, Members: []string{
+				"a",
+				"b",
+			}, Ports: web.Spec.Ports, Annotations: web.Annotations,
 		}); !reflect.DeepEqual(got, wanted) {
 			t.Errorf("the cloud has %+v, want %+v", got, wanted)
 		}
@@ -42,7 +48,8 @@ func TestLoadBalancer_LivesFromEnsureToDelete(t *testing.T) {
 		if err := balancers.UpdateLoadBalancer(ctx, "c", web, nodesNamed("c")); err != nil {
 			t.Error(err)
 		}
-		if got, _ := cloud.LoadBalancer("default/web"); !reflect.DeepEqual(got.Members, []string{"c"}) || len(got.Ports) != 1 {
+		if got, _ := cloud.LoadBalancer("default/web"); !reflect.DeepEqual(got.Members,
+			[]string{"c"}) || len(got.Ports) != 1 {
 			t.Errorf("after Update the cloud has %+v", got)
 		}
 
@@ -54,7 +61,8 @@ func TestLoadBalancer_LivesFromEnsureToDelete(t *testing.T) {
 		if left := cloud.LoadBalancers(); len(left) != 0 {
 			t.Errorf("after the deletion the cloud has %v", left)
 		}
-		if err := balancers.UpdateLoadBalancer(ctx, "c", web, nil); err == nil || !strings.Contains(err.Error(), "default/web does not exist") {
+		if err := balancers.UpdateLoadBalancer(ctx, "c", web, nil); err == nil ||
+			!strings.Contains(err.Error(), "default/web does not exist") {
 			t.Errorf("an Update after the deletion answers %v", err)
 		}
 	})
@@ -65,7 +73,8 @@ func TestLoadBalancer_WhenEnsuredAgain_KeepsItsAddresses(t *testing.T) {
 	balancers, ctx := balancersOf(t, cloud.Provider()), t.Context()
 	ensure := func(name string, families ...v1.IPFamily) []string {
 		t.Helper()
-		if _, err := balancers.EnsureLoadBalancer(ctx, "c", serviceNamed(name, families...), nil); err != nil {
+		if _, err := balancers.EnsureLoadBalancer(ctx, "c", serviceNamed(name, families...),
+			nil); err != nil {
 			t.Fatal(err)
 		}
 		b, _ := cloud.LoadBalancer("default/" + name)
@@ -91,8 +100,10 @@ func TestLoadBalancer_WhenEnsuredAgain_KeepsItsAddresses(t *testing.T) {
 
 func TestLoadBalancer_WhenTheFamilyIsUnknown_FailsAndTakesNoAddress(t *testing.T) {
 	cloud := New()
-	_, err := balancersOf(t, cloud.Provider()).EnsureLoadBalancer(t.Context(), "c", serviceNamed("web", v1.IPv4Protocol, "IPX"), nil)
-	if err == nil || !strings.Contains(err.Error(), "default/web") || !strings.Contains(err.Error(), `"IPX"`) {
+	_, err := balancersOf(t, cloud.Provider()).EnsureLoadBalancer(t.Context(), "c",
+		serviceNamed("web", v1.IPv4Protocol, "IPX"), nil)
+	if err == nil || !strings.Contains(err.Error(), "default/web") ||
+		!strings.Contains(err.Error(), `"IPX"`) {
 		t.Errorf("the error is %v", err)
 	}
 	if len(cloud.LoadBalancers()) != 0 || len(cloud.ingressIPv4.used) != 0 {
@@ -115,7 +126,8 @@ func TestLoadBalancer_BelongsToOneServiceUIDOfOneCluster(t *testing.T) {
 	if _, exists, _ := balancers.GetLoadBalancer(ctx, "d", web); exists {
 		t.Error("another cluster finds the load balancer")
 	}
-	if _, _, err := balancers.GetLoadBalancer(ctx, "c", &v1.Service{}); err == nil || !strings.Contains(err.Error(), "UID") {
+	if _, _, err := balancers.GetLoadBalancer(ctx, "c", &v1.Service{}); err == nil ||
+		!strings.Contains(err.Error(), "UID") {
 		t.Errorf("a Service without UID is answered with %v", err)
 	}
 	if _, err := balancers.EnsureLoadBalancer(ctx, "c", nil, []*v1.Node{nil}); err == nil {
@@ -138,7 +150,8 @@ func TestPool_GoesThroughAllItsRangesAndThenSaysSo(t *testing.T) {
 	}
 	want := []string{
 		"192.0.2.1", "192.0.2.2",
-		"198.51.100.1", "198.51.100.2", "198.51.100.3", "198.51.100.4", "198.51.100.5", "198.51.100.6",
+		"198.51.100.1", "198.51.100.2", "198.51.100.3", "198.51.100.4", "198.51.100.5",
+		"198.51.100.6",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the pool gave %v, want %v", got, want)

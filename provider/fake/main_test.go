@@ -26,7 +26,8 @@ func within(t *testing.T) context.Context {
 // opener opens providers on a cloud, in this process or over HTTP.
 type opener func(...ProviderOption) cloudprovider.Interface
 
-// onBoth runs a test of behaviour with a provider in memory and with one over HTTP, each on a cloud of its own.
+// onBoth runs a test of behaviour with a provider in memory and with one over HTTP, each on a cloud
+// of its own.
 func onBoth(t *testing.T, opts []Option, test func(t *testing.T, cloud *Cloud, open opener)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) {
@@ -97,7 +98,10 @@ func serviceNamed(name string, families ...v1.IPFamily) *v1.Service {
 	s := &v1.Service{}
 	s.Namespace, s.Name, s.UID = "default", name, types.UID("uid-of-"+name)
 	s.Spec.IPFamilies = families
-	s.Spec.Ports = []v1.ServicePort{{Name: "http", Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080}}
+	s.Spec.Ports = []v1.ServicePort{{
+		Name: "http", Protocol: v1.ProtocolTCP, Port: 80,
+		NodePort: 30080,
+	}}
 	return s
 }
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// An Interface names one of the interfaces of k8s.io/cloud-provider. All are served unless [Without]
-// takes them away.
+// An Interface names one of the interfaces of k8s.io/cloud-provider. All are served unless
+// [Without] takes them away.
 type Interface string
 
 // The interfaces, named as in k8s.io/cloud-provider.
@@ -25,14 +25,17 @@ const (
 
 // optional are the interfaces a cloud may lack.
 func optional() []Interface {
-	return []Interface{InformerUser, InstancesV2, Instances, Zones, LoadBalancer, Routes, Clusters, PVLabeler}
+	return []Interface{
+		InformerUser, InstancesV2, Instances, Zones, LoadBalancer, Routes, Clusters,
+		PVLabeler,
+	}
 }
 
 // A Method names a method of one of the interfaces; a method's name belongs to one interface only.
 type Method string
 
-// The methods that are recorded and can be scripted. The questions that have no context and no error, such as HasClusterID and
-// the ones for the interfaces themselves, are not among them.
+// The methods that are recorded and can be scripted. The questions that have no context and no
+// error, such as HasClusterID and the ones for the interfaces themselves, are not among them.
 const (
 	Initialize Method = "Initialize"
 
@@ -82,7 +85,8 @@ func (m Method) Mutating() bool { return operations[m].mutating }
 type operation struct {
 	of       Interface
 	mutating bool
-	// local methods are answered by a real provider without asking its cloud; the cloud's latency does not apply.
+	// local methods are answered by a real provider without asking its cloud; the cloud's latency
+	// does not apply.
 	local bool
 	// check refuses arguments with which the method makes no sense; nil accepts all.
 	check func(arguments) error
@@ -97,38 +101,104 @@ var operations = map[Method]operation{
 	Initialize:   {of: Core, local: true, object: noObject, serve: nothing},
 	SetInformers: {of: InformerUser, local: true, object: noObject, serve: nothing},
 
-	InstanceExists:   {of: InstancesV2, check: needsNode, object: nodeObject, serve: (*Cloud).instanceExists},
-	InstanceShutdown: {of: InstancesV2, check: needsNode, object: nodeObject, serve: (*Cloud).describeInstance},
-	InstanceMetadata: {of: InstancesV2, check: needsNode, object: nodeObject, serve: (*Cloud).describeInstance},
+	InstanceExists: {
+		of: InstancesV2, check: needsNode, object: nodeObject,
+		serve: (*Cloud).instanceExists,
+	},
+	InstanceShutdown: {
+		of: InstancesV2, check: needsNode, object: nodeObject,
+		serve: (*Cloud).describeInstance,
+	},
+	InstanceMetadata: {
+		of: InstancesV2, check: needsNode, object: nodeObject,
+		serve: (*Cloud).describeInstance,
+	},
 
-	NodeAddresses:                {of: Instances, check: needsNode, object: nodeObject, serve: (*Cloud).describeInstance},
-	NodeAddressesByProviderID:    {of: Instances, check: needsProviderID, object: nodeObject, serve: (*Cloud).describeInstance},
-	InstanceID:                   {of: Instances, check: needsNode, object: nodeObject, serve: (*Cloud).describeInstance},
-	InstanceType:                 {of: Instances, check: needsNode, object: nodeObject, serve: (*Cloud).describeInstance},
-	InstanceTypeByProviderID:     {of: Instances, check: needsProviderID, object: nodeObject, serve: (*Cloud).describeInstance},
-	AddSSHKeyToAllInstances:      {of: Instances, mutating: true, object: nameObject, serve: (*Cloud).addSSHKey},
-	CurrentNodeName:              {of: Instances, local: true, object: nameObject, serve: (*Cloud).currentNodeName},
-	InstanceExistsByProviderID:   {of: Instances, check: needsProviderID, object: nodeObject, serve: (*Cloud).instanceExists},
-	InstanceShutdownByProviderID: {of: Instances, check: needsProviderID, object: nodeObject, serve: (*Cloud).describeInstance},
+	NodeAddresses: {
+		of: Instances, check: needsNode, object: nodeObject,
+		serve: (*Cloud).describeInstance,
+	},
+	NodeAddressesByProviderID: {
+		of: Instances, check: needsProviderID, object: nodeObject,
+		serve: (*Cloud).describeInstance,
+	},
+	InstanceID: {
+		of: Instances, check: needsNode, object: nodeObject,
+		serve: (*Cloud).describeInstance,
+	},
+	InstanceType: {
+		of: Instances, check: needsNode, object: nodeObject,
+		serve: (*Cloud).describeInstance,
+	},
+	InstanceTypeByProviderID: {
+		of: Instances, check: needsProviderID, object: nodeObject,
+		serve: (*Cloud).describeInstance,
+	},
+	AddSSHKeyToAllInstances: {
+		of: Instances, mutating: true, object: nameObject,
+		serve: (*Cloud).addSSHKey,
+	},
+	CurrentNodeName: {
+		of: Instances, local: true, object: nameObject,
+		serve: (*Cloud).currentNodeName,
+	},
+	InstanceExistsByProviderID: {
+		of: Instances, check: needsProviderID, object: nodeObject,
+		serve: (*Cloud).instanceExists,
+	},
+	InstanceShutdownByProviderID: {
+		of: Instances, check: needsProviderID, object: nodeObject,
+		serve: (*Cloud).describeInstance,
+	},
 
-	GetZone:             {of: Zones, object: noObject, serve: (*Cloud).ownZone},
-	GetZoneByProviderID: {of: Zones, check: needsProviderID, object: nodeObject, serve: (*Cloud).describeInstance},
-	GetZoneByNodeName:   {of: Zones, check: needsNode, object: nodeObject, serve: (*Cloud).describeInstance},
+	GetZone: {of: Zones, object: noObject, serve: (*Cloud).ownZone},
+	GetZoneByProviderID: {
+		of: Zones, check: needsProviderID, object: nodeObject,
+		serve: (*Cloud).describeInstance,
+	},
+	GetZoneByNodeName: {
+		of: Zones, check: needsNode, object: nodeObject,
+		serve: (*Cloud).describeInstance,
+	},
 
-	GetLoadBalancer:           {of: LoadBalancer, check: needsService, object: serviceObject, serve: (*Cloud).getLoadBalancer},
-	GetLoadBalancerName:       {of: LoadBalancer, local: true, check: needsService, object: serviceObject, serve: (*Cloud).getLoadBalancerName},
-	EnsureLoadBalancer:        {of: LoadBalancer, mutating: true, check: needsService, object: serviceObject, serve: (*Cloud).ensureLoadBalancer},
-	UpdateLoadBalancer:        {of: LoadBalancer, mutating: true, check: needsService, object: serviceObject, serve: (*Cloud).updateLoadBalancer},
-	EnsureLoadBalancerDeleted: {of: LoadBalancer, mutating: true, check: needsService, object: serviceObject, serve: (*Cloud).ensureLoadBalancerDeleted},
+	GetLoadBalancer: {
+		of: LoadBalancer, check: needsService, object: serviceObject,
+		serve: (*Cloud).getLoadBalancer,
+	},
+	GetLoadBalancerName: {
+		of: LoadBalancer, local: true, check: needsService,
+		object: serviceObject, serve: (*Cloud).getLoadBalancerName,
+	},
+	EnsureLoadBalancer: {
+		of: LoadBalancer, mutating: true, check: needsService,
+		object: serviceObject, serve: (*Cloud).ensureLoadBalancer,
+	},
+	UpdateLoadBalancer: {
+		of: LoadBalancer, mutating: true, check: needsService,
+		object: serviceObject, serve: (*Cloud).updateLoadBalancer,
+	},
+	EnsureLoadBalancerDeleted: {
+		of: LoadBalancer, mutating: true, check: needsService,
+		object: serviceObject, serve: (*Cloud).ensureLoadBalancerDeleted,
+	},
 
-	ListRoutes:  {of: Routes, object: noObject, serve: (*Cloud).listRoutes},
-	CreateRoute: {of: Routes, mutating: true, check: needsTarget, object: targetObject, serve: (*Cloud).createRoute},
-	DeleteRoute: {of: Routes, mutating: true, check: needsDestination, object: targetObject, serve: (*Cloud).deleteRoute},
+	ListRoutes: {of: Routes, object: noObject, serve: (*Cloud).listRoutes},
+	CreateRoute: {
+		of: Routes, mutating: true, check: needsTarget, object: targetObject,
+		serve: (*Cloud).createRoute,
+	},
+	DeleteRoute: {
+		of: Routes, mutating: true, check: needsDestination, object: targetObject,
+		serve: (*Cloud).deleteRoute,
+	},
 
 	ListClusters: {of: Clusters, object: noObject, serve: (*Cloud).listClusters},
 	Master:       {of: Clusters, object: clusterObject, serve: (*Cloud).master},
 
-	GetLabelsForVolume: {of: PVLabeler, check: needsName, object: nameObject, serve: (*Cloud).labelsForVolume},
+	GetLabelsForVolume: {
+		of: PVLabeler, check: needsName, object: nameObject,
+		serve: (*Cloud).labelsForVolume,
+	},
 }
 
 // operationFor looks m up and checks its arguments, so that whatever comes later can trust them.
@@ -145,8 +215,8 @@ func operationFor(m Method, args arguments) (operation, error) {
 	return op, nil
 }
 
-// arguments are what a method is told. They hold what the cloud makes use of, and little else, so that they
-// travel cheaply.
+// arguments are what a method is told. They hold what the cloud makes use of, and little else, so
+// that they travel cheaply.
 type arguments struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Node is a node by name, by provider ID, or both.
@@ -198,7 +268,8 @@ func needsProviderID(a arguments) error {
 
 func needsService(a arguments) error {
 	if a.Service.UID == "" {
-		return fmt.Errorf("service %q has no UID, which its load balancer is named after", a.Service.key())
+		return fmt.Errorf("service %q has no UID, which its load balancer is named after",
+			a.Service.key())
 	}
 	return nil
 }

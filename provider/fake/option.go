@@ -14,18 +14,21 @@ type Option func(*Cloud)
 func WithProviderName(name string) Option {
 	return func(c *Cloud) {
 		if !isWord(name) {
-			panic(fmt.Sprintf("fake: provider name %q is not made of letters, digits, '.', '_' and '-'", name))
+			panic(fmt.Sprintf(
+				"fake: provider name %q is not made of letters, digits, '.', '_' and '-'", name))
 		}
 		c.name = name
 	}
 }
 
-// WithRegion sets the region and the zone of instances that name none, and of the machine that asks GetZone.
-// The defaults are "region-1" and "region-1a".
+// WithRegion sets the region and the zone of instances that name none, and of the machine that asks
+// GetZone. The defaults are "region-1" and "region-1a".
 func WithRegion(region, zone string) Option {
 	return func(c *Cloud) {
 		if !isWord(region) || !isWord(zone) {
-			panic(fmt.Sprintf("fake: region %q or zone %q is not made of letters, digits, '.', '_' and '-'", region, zone))
+			panic(
+				fmt.Sprintf(
+					"fake: region %q or zone %q is not made of letters, digits, '.', '_' and '-'", region, zone))
 		}
 		c.region, c.zone = region, zone
 	}
@@ -50,16 +53,18 @@ func Without(interfaces ...Interface) Option {
 // WithoutClusterID makes HasClusterID answer false.
 func WithoutClusterID() Option { return func(c *Cloud) { c.hasClusterID = false } }
 
-// WithCluster adds a cluster for the Clusters interface to tell of, with the address of its master. The
-// default is none. Load balancers and routes belong to whatever cluster name callers give; it need not be one of these.
+// WithCluster adds a cluster to the Clusters interface, with the address of its master. Without it
+// the list is empty. Load balancers and routes belong to whatever cluster name callers give; it
+// need not be one of these.
 func WithCluster(name, master string) Option { return func(c *Cloud) { c.clusters[name] = master } }
 
 // WithRouteNodeAddresses makes routes remember the addresses of their node, and say so
-// (cloudprovider.Route.EnableNodeAddresses): the route controller then replaces a route whose node's addresses changed.
+// (cloudprovider.Route.EnableNodeAddresses): the route controller then replaces a route whose
+// node's addresses changed.
 func WithRouteNodeAddresses() Option { return func(c *Cloud) { c.routeNodeAddresses = true } }
 
-// WithCallLimit sets how many calls, and how many overlaps, the cloud remembers before it forgets the oldest quarter.
-// The default is 100,000, some 20 MB.
+// WithCallLimit sets how many calls, and how many concurrent calls, the cloud remembers before it
+// forgets the oldest quarter. The default is 100,000, some 20 MB.
 func WithCallLimit(n int) Option {
 	return func(c *Cloud) {
 		if n < 4 {

@@ -8,8 +8,8 @@ import (
 
 var errNoAddressLeft = errors.New("the fake cloud has no address left")
 
-// pool hands out addresses of its ranges in order, the first and last of each range excepted. A returned
-// address comes round again only after the others, as in a busy cloud.
+// pool hands out addresses of its ranges in order, the first and last of each range excepted. A
+// returned address comes round again only after the others, as in a busy cloud.
 type pool struct {
 	ranges []netip.Prefix
 	// in is the range that last lies in; last is the address looked at last.
@@ -57,7 +57,7 @@ func (p *pool) advance() {
 	}
 }
 
-// capacity is the number of addresses that can be handed out, as far as anybody will want to count.
+// capacity is the number of addresses that can be handed out, cut off at a large one.
 func (p *pool) capacity() int {
 	n := 0
 	for _, r := range p.ranges {
@@ -69,5 +69,6 @@ func (p *pool) capacity() int {
 // covers tells whether the address lies in one of the ranges.
 func (p *pool) covers(address string) bool {
 	addr, err := netip.ParseAddr(address)
-	return err == nil && slices.ContainsFunc(p.ranges, func(r netip.Prefix) bool { return r.Contains(addr) })
+	return err == nil && slices.ContainsFunc(p.ranges,
+		func(r netip.Prefix) bool { return r.Contains(addr) })
 }

@@ -13,8 +13,8 @@ type backend interface {
 	call(ctx context.Context, caller string, method Method, args arguments) (results, error)
 }
 
-// provider is one view of a cloud. It turns the interfaces' methods into calls, and answers into their
-// results; all else happens in the Cloud.
+// provider is one view of a cloud. It turns the interfaces' methods into calls, and answers into
+// their results; all else happens in the Cloud.
 type provider struct {
 	backend backend
 	info    info
@@ -31,13 +31,16 @@ type ProviderOption func(*provider)
 // each process a name of its own, such as "replica-a/term-3". The default is "".
 func WithCaller(caller string) ProviderOption { return func(p *provider) { p.caller = caller } }
 
-// WithInitialize runs f in Initialize, after the call is recorded. It is the place to start what a test
-// wants its provider to run until stop is closed.
-func WithInitialize(f func(builder cloudprovider.ControllerClientBuilder, stop <-chan struct{})) ProviderOption {
+// WithInitialize runs f in Initialize, after the call is recorded. It is the place to start what a
+// test wants its provider to run until stop is closed.
+func WithInitialize(
+	f func(builder cloudprovider.ControllerClientBuilder, stop <-chan struct{}),
+) ProviderOption {
 	return func(p *provider) { p.initialize = f }
 }
 
-// WithSetInformers runs f in SetInformers, after the call is recorded. It is the place to register event handlers.
+// WithSetInformers runs f in SetInformers, after the call is recorded. It is the place to register
+// event handlers.
 func WithSetInformers(f func(informers.SharedInformerFactory)) ProviderOption {
 	return func(p *provider) { p.setInformers = f }
 }
@@ -96,8 +99,8 @@ func (p *provider) ProviderName() string { return p.info.ProviderName }
 // HasClusterID implements cloudprovider.Interface.
 func (p *provider) HasClusterID() bool { return p.info.HasClusterID }
 
-// Initialize implements cloudprovider.Interface. It cannot report an error: after one, what [WithInitialize] gave
-// is not run.
+// Initialize implements cloudprovider.Interface. It cannot report an error: after one, what
+// [WithInitialize] gave is not run.
 func (p *provider) Initialize(builder cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
 	_, err := p.call(wait.ContextForChannel(stop), Initialize, arguments{})
 	if err == nil && p.initialize != nil {

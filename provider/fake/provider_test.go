@@ -21,7 +21,8 @@ func served(p cloudprovider.Interface) map[Interface]bool {
 	_, informerUser := p.(cloudprovider.InformerUser)
 	_, labeler := p.(cloudprovider.PVLabeler)
 	return map[Interface]bool{
-		InstancesV2: instancesV2, Instances: instances, Zones: zones, LoadBalancer: balancers, Routes: routes,
+		InstancesV2: instancesV2, Instances: instances, Zones: zones, LoadBalancer: balancers,
+		Routes:   routes,
 		Clusters: clusters, InformerUser: informerUser, PVLabeler: labeler,
 	}
 }
@@ -65,11 +66,13 @@ func TestProvider_TellsItsNameAndClusterID(t *testing.T) {
 			t.Errorf("it is called %q, with a cluster ID: %v", p.ProviderName(), p.HasClusterID())
 		}
 	})
-	onBoth(t, []Option{WithProviderName("acme"), WithoutClusterID()}, func(t *testing.T, _ *Cloud, open opener) {
-		if p := open(); p.ProviderName() != "acme" || p.HasClusterID() {
-			t.Errorf("it is called %q, with a cluster ID: %v", p.ProviderName(), p.HasClusterID())
-		}
-	})
+	onBoth(t, []Option{WithProviderName("acme"), WithoutClusterID()},
+		func(t *testing.T, _ *Cloud, open opener) {
+			if p := open(); p.ProviderName() != "acme" || p.HasClusterID() {
+				t.Errorf("it is called %q, with a cluster ID: %v", p.ProviderName(),
+					p.HasClusterID())
+			}
+		})
 }
 
 func TestProvider_InitializeAndSetInformers_AreRecordedAndRunTheTestsFunctions(t *testing.T) {
@@ -81,7 +84,10 @@ func TestProvider_InitializeAndSetInformers_AreRecordedAndRunTheTestsFunctions(t
 			WithInitialize(func(_ cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
 				ran, gotStop = append(ran, "Initialize"), stop
 			}),
-			WithSetInformers(func(f informers.SharedInformerFactory) { ran, gotFactory = append(ran, "SetInformers"), f }))
+			WithSetInformers(func(f informers.SharedInformerFactory) {
+				ran,
+					gotFactory = append(ran, "SetInformers"), f
+			}))
 
 		stop := make(chan struct{})
 		defer close(stop)
@@ -89,10 +95,14 @@ func TestProvider_InitializeAndSetInformers_AreRecordedAndRunTheTestsFunctions(t
 		p.Initialize(nil, stop)
 		p.(cloudprovider.InformerUser).SetInformers(factory)
 		if len(ran) != 2 || gotFactory != factory || gotStop != (<-chan struct{})(stop) {
-			t.Errorf("%v ran, with what they should be given: %v, %v", ran, gotFactory == factory, gotStop == (<-chan struct{})(stop))
+			t.Errorf("%v ran, with what they should be given: %v, %v", ran, gotFactory == factory,
+				gotStop == (<-chan struct{})(stop))
 		}
 		for n, m := range []Method{Initialize, SetInformers} {
-			if calls := cloud.Calls(CallFilter{Method: m, Caller: "x", Finished: true}.Matches); len(calls) != 1 || calls[0].Seq != uint64(n+1) {
+			if calls := cloud.Calls(CallFilter{
+				Method: m, Caller: "x",
+				Finished: true,
+			}.Matches); len(calls) != 1 || calls[0].Seq != uint64(n+1) {
 				t.Errorf("the record of %s is %v", m, calls)
 			}
 		}
@@ -106,7 +116,9 @@ func TestProvider_WhenInitializeFails_TheTestsFunctionDoesNotRun(t *testing.T) {
 		WithInitialize(func(cloudprovider.ControllerClientBuilder, <-chan struct{}) {
 			t.Error("it ran after Initialize failed")
 		}),
-		WithSetInformers(func(informers.SharedInformerFactory) { t.Error("it ran after SetInformers failed") }))
+		WithSetInformers(func(informers.SharedInformerFactory) {
+			t.Error("it ran after SetInformers failed")
+		}))
 	p.Initialize(nil, nil)
 	p.(cloudprovider.InformerUser).SetInformers(nil)
 }

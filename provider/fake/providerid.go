@@ -18,12 +18,13 @@ type ProviderID struct {
 // String is the text form, as in a node's spec.providerID.
 func (id ProviderID) String() string { return id.Provider + "://" + id.Region + "/" + id.Name }
 
-// ParseProviderID reads the text form. The error quotes what it was given.
+// ParseProviderID reads the text form. The error quotes the text.
 func ParseProviderID(text string) (ProviderID, error) {
 	provider, rest, ok := strings.Cut(text, "://")
 	region, name, slash := strings.Cut(rest, "/")
 	if !ok || !slash || !isWord(provider) || !isWord(region) || !isWord(name) {
-		return ProviderID{}, fmt.Errorf("provider ID %q is not of the form <provider>://<region>/<name>", text)
+		return ProviderID{}, fmt.Errorf(
+			"provider ID %q is not of the form <provider>://<region>/<name>", text)
 	}
 	return ProviderID{Provider: provider, Region: region, Name: name}, nil
 }
@@ -31,7 +32,8 @@ func ParseProviderID(text string) (ProviderID, error) {
 func isWord(s string) bool {
 	for _, r := range s {
 		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '.', r == '_', r == '-':
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r &&
+			r <= '9', r == '.', r == '_', r == '-':
 		default:
 			return false
 		}

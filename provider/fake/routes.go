@@ -14,12 +14,12 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// A Route sends a range of addresses to a node. A cluster has at most one route to a destination, as in any
-// route table.
+// A Route sends a range of addresses to a node. A cluster has at most one route to a destination,
+// as in any route table.
 type Route struct {
 	Cluster string `json:"cluster,omitempty"`
-	// Name is <cluster>-<name hint>-<destination>, with '-' for the '/' of the destination, for upstream gives
-	// the routes of a dual-stack node the same hint.
+	// Name is <cluster>-<name hint>-<destination>, with '-' for the '/' of the destination, for
+	// upstream gives the routes of a dual-stack node the same hint.
 	Name       string `json:"name,omitempty"`
 	TargetNode string `json:"targetNode,omitempty"`
 	// TargetNodeAddresses are kept only [WithRouteNodeAddresses].
@@ -39,7 +39,8 @@ func (r Route) copy() Route {
 func (r Route) destination() (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(r.DestinationCIDR)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("the destination %q of a route to node %q is not a CIDR", r.DestinationCIDR, r.TargetNode)
+		return netip.Prefix{}, fmt.Errorf("the destination %q of a route to node %q is not a CIDR",
+			r.DestinationCIDR, r.TargetNode)
 	}
 	return prefix.Masked(), nil
 }
@@ -70,9 +71,9 @@ func needsTarget(a arguments) error {
 	return needsDestination(a)
 }
 
-// AddRoutes puts routes into the cloud that nobody created through a provider, such as leftovers and blackholes,
-// each in place of any with its cluster and destination. Nodes without an instance are
-// accepted. If one of them is wrong none is added, and the error says which and why.
+// AddRoutes puts routes into the cloud that no provider created, such as leftovers
+// and blackholes, each in place of any with its cluster and destination. Nodes without an instance
+// are accepted. If one of them is wrong none is added, and the error says which and why.
 func (c *Cloud) AddRoutes(routes ...Route) error {
 	defer c.changes.notify()
 	c.mu.Lock()
@@ -134,10 +135,12 @@ func (c *Cloud) createRoute(a arguments) (results, error) {
 		return results{}, err
 	}
 	if _, ok := c.instances[r.TargetNode]; !ok {
-		return results{}, fmt.Errorf("create route to %s via node %q: %w", r.DestinationCIDR, r.TargetNode, cloudprovider.InstanceNotFound)
+		return results{}, fmt.Errorf("create route to %s via node %q: %w", r.DestinationCIDR,
+			r.TargetNode, cloudprovider.InstanceNotFound)
 	}
 	if other, ok := c.routes[key]; ok && other.TargetNode != r.TargetNode {
-		return results{}, fmt.Errorf("create route to %s via node %q: route %s leads there via node %q", r.DestinationCIDR, r.TargetNode, other.Name, other.TargetNode)
+		return results{}, fmt.Errorf(
+			"create route to %s via node %q: route %s leads there via node %q", r.DestinationCIDR, r.TargetNode, other.Name, other.TargetNode)
 	}
 	c.routes[key] = r
 	return results{}, nil
@@ -167,7 +170,9 @@ func (p *provider) Routes() (cloudprovider.Routes, bool) {
 }
 
 // ListRoutes implements cloudprovider.Routes.
-func (p *provider) ListRoutes(ctx context.Context, clusterName string) ([]*cloudprovider.Route, error) {
+func (p *provider) ListRoutes(
+	ctx context.Context, clusterName string,
+) ([]*cloudprovider.Route, error) {
 	r, err := p.call(ctx, ListRoutes, arguments{Cluster: clusterName})
 	var routes []*cloudprovider.Route
 	for _, route := range r.Routes {
@@ -184,13 +189,18 @@ func (p *provider) ListRoutes(ctx context.Context, clusterName string) ([]*cloud
 }
 
 // CreateRoute implements cloudprovider.Routes. The target node must have an instance.
-func (p *provider) CreateRoute(ctx context.Context, clusterName, nameHint string, route *cloudprovider.Route) error {
-	_, err := p.call(ctx, CreateRoute, arguments{Cluster: clusterName, NameHint: nameHint, Route: routeFrom(route)})
+func (p *provider) CreateRoute(
+	ctx context.Context, clusterName, nameHint string, route *cloudprovider.Route,
+) error {
+	_, err := p.call(ctx, CreateRoute,
+		arguments{Cluster: clusterName, NameHint: nameHint, Route: routeFrom(route)})
 	return err
 }
 
 // DeleteRoute implements cloudprovider.Routes. Deleting a route that is gone is no error.
-func (p *provider) DeleteRoute(ctx context.Context, clusterName string, route *cloudprovider.Route) error {
+func (p *provider) DeleteRoute(
+	ctx context.Context, clusterName string, route *cloudprovider.Route,
+) error {
 	_, err := p.call(ctx, DeleteRoute, arguments{Cluster: clusterName, Route: routeFrom(route)})
 	return err
 }

@@ -16,7 +16,10 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 		routes, ctx := routesOf(t, open()), t.Context()
 		// A node of a dual-stack cluster: two routes with one hint.
 		for _, cidr := range []string{"10.0.1.0/24", "fd00:1::/64"} {
-			route := &cloudprovider.Route{TargetNode: "a", DestinationCIDR: cidr, TargetNodeAddresses: []v1.NodeAddress{{Address: "10.1.1.1"}}}
+			route := &cloudprovider.Route{
+				TargetNode: "a", DestinationCIDR: cidr,
+				TargetNodeAddresses: []v1.NodeAddress{{Address: "10.1.1.1"}},
+			}
 			// Twice: the second finds nothing to do.
 			for range 2 {
 				if err := routes.CreateRoute(ctx, "c", "uid", route); err != nil {
@@ -50,7 +53,8 @@ func TestRoutes_WhenTheInstanceIsGone_AreBlackholes(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, cloud *Cloud, open opener) {
 		add(t, cloud, Instance{Name: "a"})
 		routes, ctx := routesOf(t, open()), t.Context()
-		if err := routes.CreateRoute(ctx, "c", "uid", &cloudprovider.Route{TargetNode: "a", DestinationCIDR: "10.0.1.0/24"}); err != nil {
+		if err := routes.CreateRoute(ctx, "c", "uid",
+			&cloudprovider.Route{TargetNode: "a", DestinationCIDR: "10.0.1.0/24"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := cloud.RemoveInstance("a"); err != nil {
@@ -70,7 +74,8 @@ func TestCreateRoute_RefusesWhatACloudRefuses(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, cloud *Cloud, open opener) {
 		add(t, cloud, Instance{Name: "a"}, Instance{Name: "b"})
 		routes, ctx := routesOf(t, open()), t.Context()
-		if err := routes.CreateRoute(ctx, "c", "uid", &cloudprovider.Route{TargetNode: "a", DestinationCIDR: "10.0.1.0/24"}); err != nil {
+		if err := routes.CreateRoute(ctx, "c", "uid",
+			&cloudprovider.Route{TargetNode: "a", DestinationCIDR: "10.0.1.0/24"}); err != nil {
 			t.Fatal(err)
 		}
 		for why, route := range map[string]*cloudprovider.Route{
@@ -80,11 +85,13 @@ func TestCreateRoute_RefusesWhatACloudRefuses(t *testing.T) {
 			"no target node":              {DestinationCIDR: "10.0.3.0/24"},
 			`"" has no`:                   nil,
 		} {
-			if err := routes.CreateRoute(ctx, "c", "uid", route); err == nil || !strings.Contains(err.Error(), why) {
+			if err := routes.CreateRoute(ctx, "c", "uid", route); err == nil ||
+				!strings.Contains(err.Error(), why) {
 				t.Errorf("%v is answered with %v, want %q", route, err, why)
 			}
 		}
-		err := routes.CreateRoute(ctx, "c", "uid", &cloudprovider.Route{TargetNode: "ghost", DestinationCIDR: "10.0.2.0/24"})
+		err := routes.CreateRoute(ctx, "c", "uid",
+			&cloudprovider.Route{TargetNode: "ghost", DestinationCIDR: "10.0.2.0/24"})
 		if !errors.Is(err, cloudprovider.InstanceNotFound) {
 			t.Errorf("the error for a node without instance is %v and not InstanceNotFound", err)
 		}
@@ -96,11 +103,15 @@ func TestRoutes_WithNodeAddresses_RememberThem(t *testing.T) {
 		add(t, cloud, Instance{Name: "a"})
 		routes, ctx := routesOf(t, open()), t.Context()
 		addresses := []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.1.1.1"}}
-		if err := routes.CreateRoute(ctx, "c", "uid", &cloudprovider.Route{TargetNode: "a", TargetNodeAddresses: addresses, DestinationCIDR: "10.0.1.0/24"}); err != nil {
+		if err := routes.CreateRoute(ctx, "c", "uid", &cloudprovider.Route{
+			TargetNode:          "a",
+			TargetNodeAddresses: addresses, DestinationCIDR: "10.0.1.0/24",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := routes.ListRoutes(ctx, "c")
-		if err != nil || len(got) != 1 || !got[0].EnableNodeAddresses || !reflect.DeepEqual(got[0].TargetNodeAddresses, addresses) {
+		if err != nil || len(got) != 1 || !got[0].EnableNodeAddresses ||
+			!reflect.DeepEqual(got[0].TargetNodeAddresses, addresses) {
 			t.Errorf("the routes are %+v, %v", got, err)
 		}
 	})
@@ -108,18 +119,23 @@ func TestRoutes_WithNodeAddresses_RememberThem(t *testing.T) {
 
 func TestDeleteRoute_WhenTheRouteWasReplaced_LeavesTheNewOne(t *testing.T) {
 	cloud := New()
-	if err := cloud.AddRoutes(Route{Cluster: "c", Name: "new", TargetNode: "a", DestinationCIDR: "10.0.1.0/24"}); err != nil {
+	if err := cloud.AddRoutes(Route{
+		Cluster: "c", Name: "new", TargetNode: "a",
+		DestinationCIDR: "10.0.1.0/24",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	old := &cloudprovider.Route{Name: "old", TargetNode: "b", DestinationCIDR: "10.0.1.0/24"}
-	if err := routesOf(t, cloud.Provider()).DeleteRoute(t.Context(), "c", old); err != nil || len(cloud.Routes()) != 1 {
+	if err := routesOf(t, cloud.Provider()).DeleteRoute(t.Context(), "c", old); err != nil ||
+		len(cloud.Routes()) != 1 {
 		t.Errorf("deleting the old route answers %v and leaves %v", err, cloud.Routes())
 	}
 }
 
 func TestAddRoutes_WhenOneIsWrong_AddsNoneAndSaysWhy(t *testing.T) {
 	cloud := New()
-	err := cloud.AddRoutes(Route{Cluster: "c", DestinationCIDR: "10.0.1.0/24"}, Route{Name: "bad", DestinationCIDR: "x"})
+	err := cloud.AddRoutes(Route{Cluster: "c", DestinationCIDR: "10.0.1.0/24"},
+		Route{Name: "bad", DestinationCIDR: "x"})
 	if err == nil || !strings.Contains(err.Error(), `"bad"`) || len(cloud.Routes()) != 0 {
 		t.Errorf("the answer is %v and the routes are %v", err, cloud.Routes())
 	}

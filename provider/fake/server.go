@@ -14,10 +14,11 @@ import (
 // maxBody bounds a request's body, in bytes. Ten thousand instances need 3 MB.
 const maxBody = 16 << 20
 
-// Handler serves the cloud to other processes; see [Dial] for the other end, and the package documentation for the protocol.
-// It has neither authentication nor encryption: serve it on a loopback address.
+// Handler serves the cloud to other processes; see [Dial] for the other end, and the package
+// documentation for the protocol. It has neither authentication nor encryption: serve it on a
+// loopback address.
 //
-// A call whose client goes away is cancelled. One that hangs and ignores its context holds its
+// A call whose client goes away is cancelled. A call that hangs and ignores its context holds its
 // connection until it is released: call ClearFaults before closing the server.
 func (c *Cloud) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -26,13 +27,16 @@ func (c *Cloud) Handler() http.Handler {
 	mux.Handle("POST /v1/call/{method}", endpoint(c.serveCall))
 	c.addAdmin(mux)
 	mux.Handle("/", endpoint(func(r *http.Request) (any, error) {
-		return nil, &statusError{http.StatusNotFound, fmt.Errorf("the fake cloud does not serve %s %s", r.Method, r.URL.Path)}
+		return nil, &statusError{
+			http.StatusNotFound,
+			fmt.Errorf("the fake cloud does not serve %s %s", r.Method, r.URL.Path),
+		}
 	}))
 	return mux
 }
 
-// serveCall makes a provider's call. What the provider returns, errors and panics included, is an answer
-// with status 200; only requests that are no call are refused.
+// serveCall makes a provider's call. The provider's results, errors and panics are answers with
+// status 200; only requests that are no call are refused.
 func (c *Cloud) serveCall(r *http.Request) (any, error) {
 	method := Method(r.PathValue("method"))
 	args, err := readArguments(r, method)
@@ -67,7 +71,10 @@ func (c *Cloud) answerCall(r *http.Request, method Method, args arguments) (answ
 // the two a method uses is fixed, so that whoever sits in between can tell what changes the cloud.
 func readArguments(r *http.Request, method Method) (args arguments, err error) {
 	if want := verbOf(method); method.Interface() != "" && r.Method != want {
-		return args, &statusError{http.StatusMethodNotAllowed, fmt.Errorf("%s is called with %s", method, want)}
+		return args, &statusError{
+			http.StatusMethodNotAllowed,
+			fmt.Errorf("%s is called with %s", method, want),
+		}
 	}
 	if r.Method == http.MethodPost {
 		if err := allowQuery(r, "caller"); err != nil {
@@ -111,8 +118,8 @@ func allowQuery(r *http.Request, names ...string) error {
 	return nil
 }
 
-// endpoint answers with a value as JSON, or with 204 for nil. An error is answered with its status, by default 400,
-// and its text.
+// endpoint answers with a value as JSON, or with 204 for nil. An error is answered with its status,
+// by default 400, and its text.
 type endpoint func(*http.Request) (any, error)
 
 // statusError is an error with an HTTP status of its own.
@@ -142,7 +149,8 @@ func (e endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := json.Marshal(value)
 	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written as JSON"}`)
+		status, body = http.StatusInternalServerError, []byte(
+			`{"error":"the answer cannot be written as JSON"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

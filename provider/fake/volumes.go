@@ -8,14 +8,19 @@ import (
 
 // labelsForVolume puts every volume into the cloud's own zone.
 func (c *Cloud) labelsForVolume(arguments) (results, error) {
-	return results{Labels: map[string]string{v1.LabelTopologyRegion: c.region, v1.LabelTopologyZone: c.zone}}, nil
+	return results{Labels: map[string]string{
+		v1.LabelTopologyRegion: c.region,
+		v1.LabelTopologyZone:   c.zone,
+	}}, nil
 }
 
 // volumeLabeler is what a provider has more when PVLabeler is served.
 type volumeLabeler struct{ labels *provider }
 
 // GetLabelsForVolume implements cloudprovider.PVLabeler.
-func (l volumeLabeler) GetLabelsForVolume(ctx context.Context, pv *v1.PersistentVolume) (map[string]string, error) {
+func (l volumeLabeler) GetLabelsForVolume(
+	ctx context.Context, pv *v1.PersistentVolume,
+) (map[string]string, error) {
 	var args arguments
 	if pv != nil {
 		args.Name = pv.Name

@@ -21,7 +21,8 @@ type reply struct {
 	Panic *string    `json:"panic,omitempty"`
 }
 
-// sentinels are the errors that callers compare with, and their names on the wire. It is never written.
+// sentinels are the errors that callers compare with, and their names on the wire. It is never
+// written.
 var sentinels = []struct {
 	kind string
 	err  error
@@ -36,14 +37,15 @@ var sentinels = []struct {
 
 const retryKind = "Retry"
 
-// wireError is an error on the wire. A sentinel arrives as itself, so that == holds; an error around a sentinel or
-// around an *api.RetryError arrives as one that wraps it.
+// wireError is an error on the wire. A sentinel arrives as itself, so that == holds; an error
+// around a sentinel or around an *api.RetryError arrives as one that wraps it.
 type wireError struct {
 	// Kind is the name of a sentinel, or Retry, or "" for any other error.
 	Kind string `json:"kind,omitempty"`
 	// Message is the text of the error; it may be omitted for a sentinel.
 	Message string `json:"message,omitempty"`
-	// RetryAfter, such as "5s", is that of an *api.RetryError, and RetryMessage its text when the error is one around it.
+	// RetryAfter, such as "5s", is that of an *api.RetryError, and RetryMessage its text when the
+	// error is one around it.
 	RetryAfter   string `json:"retryAfter,omitempty"`
 	RetryMessage string `json:"retryMessage,omitempty"`
 }
@@ -73,7 +75,7 @@ func encodeError(err error) *wireError {
 	return w
 }
 
-// decode returns the error that was encoded. malformed says that w is none.
+// decode returns the error that was encoded. malformed reports that w does not hold an error.
 func (w *wireError) decode() (_, malformed error) {
 	switch w.Kind {
 	case "":
@@ -84,7 +86,8 @@ func (w *wireError) decode() (_, malformed error) {
 	case retryKind:
 		after, err := time.ParseDuration(w.RetryAfter)
 		if err != nil {
-			return nil, fmt.Errorf("an error's retryAfter %q is not a duration such as \"5s\"", w.RetryAfter)
+			return nil, fmt.Errorf("an error's retryAfter %q is not a duration such as \"5s\"",
+				w.RetryAfter)
 		}
 		if w.RetryMessage == "" {
 			return api.NewRetryError(w.Message, after), nil
@@ -128,7 +131,8 @@ type wireFault struct {
 	AfterEffect   bool       `json:"afterEffect,omitempty"`
 }
 
-// MarshalJSON writes durations as text ("1.5s"), errors by kind and message, and a panic's value as text.
+// MarshalJSON writes durations as text ("1.5s"), errors by kind and message, and a panic's value as
+// text.
 func (f Fault) MarshalJSON() ([]byte, error) {
 	w := wireFault{
 		Methods: f.Methods, Object: f.Object, Caller: f.Caller, Times: f.Times,

@@ -23,12 +23,16 @@ func (p *provider) GetZone(ctx context.Context) (cloudprovider.Zone, error) {
 }
 
 // GetZoneByProviderID implements cloudprovider.Zones.
-func (p *provider) GetZoneByProviderID(ctx context.Context, providerID string) (cloudprovider.Zone, error) {
+func (p *provider) GetZoneByProviderID(
+	ctx context.Context, providerID string,
+) (cloudprovider.Zone, error) {
 	return p.zone(ctx, GetZoneByProviderID, identified(providerID))
 }
 
 // GetZoneByNodeName implements cloudprovider.Zones.
-func (p *provider) GetZoneByNodeName(ctx context.Context, nodeName types.NodeName) (cloudprovider.Zone, error) {
+func (p *provider) GetZoneByNodeName(
+	ctx context.Context, nodeName types.NodeName,
+) (cloudprovider.Zone, error) {
 	return p.zone(ctx, GetZoneByNodeName, named(nodeName))
 }
 

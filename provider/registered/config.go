@@ -9,7 +9,8 @@ import (
 	"os"
 )
 
-// maxConfig bounds what is read into the host's memory if --cloud-config names some other file, in bytes.
+// maxConfig bounds what is read into the host's memory if --cloud-config names some other file, in
+// bytes.
 const maxConfig = 4 << 20
 
 // config is what a factory is given.
@@ -26,8 +27,8 @@ func (c config) String() string {
 	return "from the configuration file " + c.path
 }
 
-// openConfig reads the file to its end, so that what may be wrong with the file is known apart from what may be wrong
-// with its content. Errors name the path; they hold nothing of the content.
+// openConfig reads the file to its end, so that what may be wrong with the file is known apart from
+// what may be wrong with its content. Errors name the path; they hold nothing of the content.
 func openConfig(path string) (config, error) {
 	if path == "" {
 		return config{}, nil
@@ -44,9 +45,13 @@ func readConfig(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// To open a pipe that nobody writes to would hang, and what is written comes once, not once a term.
+	// Opening a pipe without a writer would hang, and what is written comes once, not once a
+	// term.
 	if info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("it is a pipe or a socket, and cannot be read again in the next term")}
+		return nil, &fs.PathError{
+			Op: "read", Path: path,
+			Err: errors.New("it is a pipe or a socket, and cannot be read again in the next term"),
+		}
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -58,7 +63,10 @@ func readConfig(path string) ([]byte, error) {
 		return nil, err
 	}
 	if len(content) > maxConfig {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it is larger than %d MiB", maxConfig>>20)}
+		return nil, &fs.PathError{
+			Op: "read", Path: path,
+			Err: fmt.Errorf("it is larger than %d MiB", maxConfig>>20),
+		}
 	}
 	return content, nil
 }

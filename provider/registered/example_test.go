@@ -17,9 +17,10 @@ import (
 // registerAcme is what a provider's package does when a program imports it.
 func registerAcme() {
 	if !cloudprovider.IsCloudProvider("acme") {
-		cloudprovider.RegisterCloudProvider("acme", func(io.Reader) (cloudprovider.Interface, error) {
-			return fake.New(fake.WithProviderName("acme")).Provider(), nil
-		})
+		cloudprovider.RegisterCloudProvider("acme",
+			func(io.Reader) (cloudprovider.Interface, error) {
+				return fake.New(fake.WithProviderName("acme")).Provider(), nil
+			})
 	}
 }
 
@@ -48,7 +49,8 @@ func ExampleProvider() {
 	cloud, err := registered.Provider("acme").New(context.Background(), ccm.ProviderEnv{})
 	fmt.Println(cloud.ProviderName(), err)
 
-	_, err = registered.Provider("acme").New(context.Background(), ccm.ProviderEnv{ConfigFile: "/etc/kubernetes/missing.conf"})
+	_, err = registered.Provider("acme").New(context.Background(),
+		ccm.ProviderEnv{ConfigFile: "/etc/kubernetes/missing.conf"})
 	fmt.Println(err)
 	// Output:
 	// acme <nil>

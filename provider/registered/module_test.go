@@ -52,7 +52,7 @@ func TestModule_UnderANameThatIsNone_IsAnErrorOfFxNew(t *testing.T) {
 	for name, want := range map[string]string{
 		"":             "needs the name",
 		"external":     "give the name of the cloud",
-		"nobody-knows": `no cloud provider is registered under the name "nobody-knows"`,
+		"unregistered": `no cloud provider is registered under the name "unregistered"`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newApp("", registered.Module(name))

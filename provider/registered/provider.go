@@ -12,12 +12,14 @@ import (
 	"github.com/fxccm/fxccm/internal/rescue"
 )
 
-// Provider is the provider that is registered under the name, for a [ccm.Manager]. Its configuration is read from
-// [ccm.ProviderEnv].ConfigFile; without one the factory is given nil, as upstream does.
+// Provider is the provider that is registered under the name, for a [ccm.Manager]. Its
+// configuration is read from [ccm.ProviderEnv].ConfigFile; without one the factory is given nil, as
+// upstream does.
 //
-// The name is looked up in each term: a provider that is not registered, a file that cannot be read, and a factory that fails, panics or
-// returns nothing are errors of the provider's New, after which the Manager tries again. [Module] finds a wrong name earlier.
-// New does not outlive its context by its own doing, but a factory cannot be interrupted.
+// The name is looked up in each term: a provider that is not registered, a file that cannot be
+// read, and a factory that fails, panics or returns nothing are errors of the provider's New, after
+// which the Manager tries again. [Module] finds a wrong name earlier. New does not outlive its
+// context by its own doing, but a factory cannot be interrupted.
 func Provider(name string) ccm.Provider {
 	return ccm.Provider{
 		Name: name,
@@ -44,13 +46,16 @@ func build(ctx context.Context, name string, env ccm.ProviderEnv) (cloudprovider
 	case err != nil:
 		return nil, fmt.Errorf("build it %s: %w", cfg, err)
 	case cloud == nil:
-		return nil, fmt.Errorf("build it %s: its factory returned neither a cloud nor an error", cfg)
+		return nil, fmt.Errorf("build it %s: its factory returned neither a cloud nor an error",
+			cfg)
 	}
 	return cloud, nil
 }
 
 // runFactory turns a panic of the factory into an error. The registry unlocks itself then.
-func (c config) runFactory(name string, env ccm.ProviderEnv) (cloud cloudprovider.Interface, err error) {
+func (c config) runFactory(
+	name string, env ccm.ProviderEnv,
+) (cloud cloudprovider.Interface, err error) {
 	err = rescue.Call(func() (err error) {
 		cloud, err = cloudprovider.GetCloudProvider(name, c.reader)
 		return err
@@ -68,8 +73,9 @@ func check(name string) error {
 	case name == "":
 		return errors.New("a registered cloud provider needs the name that it is registered under")
 	case cloudprovider.IsExternal(name):
-		return fmt.Errorf("%q is no cloud provider: it tells kubelets that a cloud controller manager runs, "+
-			"and this is one; give the name of the cloud", name)
+		return fmt.Errorf(
+			"%q is no cloud provider: it tells kubelets that a cloud controller manager runs, "+
+				"and this is one; give the name of the cloud", name)
 	case !cloudprovider.IsCloudProvider(name):
 		return fmt.Errorf("no cloud provider is registered under the name %q: "+
 			"the program has to import the package that registers it, and names are case-sensitive", name)

@@ -36,7 +36,8 @@ func register(t *testing.T, factory cloudprovider.Factory) (name string) {
 
 // build is a term's beginning.
 func build(name, configFile string) (cloudprovider.Interface, error) {
-	return registered.Provider(name).New(context.Background(), ccm.ProviderEnv{ConfigFile: configFile})
+	return registered.Provider(name).New(context.Background(),
+		ccm.ProviderEnv{ConfigFile: configFile})
 }
 
 // wants fails the test unless the error's text has all of the parts and nothing of the secret.
@@ -82,7 +83,8 @@ func TestProvider_GivesTheConfigurationFileToTheFactory_AnewInEachTerm(t *testin
 	path := filepath.Join(t.TempDir(), "cloud.conf")
 	p := registered.Provider(name)
 	if p.Name != name {
-		t.Errorf("the provider is called %q, want %q: it is what --cloud-provider says", p.Name, name)
+		t.Errorf("the provider is called %q, want %q: it is what --cloud-provider says", p.Name,
+			name)
 	}
 	for term, content := range []string{"region = one", "region = two", ""} {
 		write(t, path, content)
@@ -128,10 +130,16 @@ func TestProvider_WhenTheFactoryReturnsNothing_SaysSo(t *testing.T) {
 }
 
 func TestProvider_WhenTheFactoryPanics_IsAnError_AndOthersCanStillBeBuilt(t *testing.T) {
-	panics := register(t, func(io.Reader) (cloudprovider.Interface, error) { panic("no such zone") })
-	works := register(t, func(io.Reader) (cloudprovider.Interface, error) { return fake.New().Provider(), nil })
+	panics := register(t,
+		func(io.Reader) (cloudprovider.Interface, error) { panic("no such zone") })
+	works := register(t, func(io.Reader) (cloudprovider.Interface,
+		error,
+	) {
+		return fake.New().Provider(), nil
+	})
 	var logged bytes.Buffer
-	env := ccm.ProviderEnv{Logger: funcr.New(func(_, args string) { logged.WriteString(args) }, funcr.Options{})}
+	env := ccm.ProviderEnv{Logger: funcr.New(func(_, args string) { logged.WriteString(args) },
+		funcr.Options{})}
 	cloud, err := registered.Provider(panics).New(t.Context(), env)
 	wants(t, err, "factory panicked: no such zone")
 	if cloud != nil {
@@ -149,7 +157,7 @@ func TestProvider_UnderANameThatIsNone_SaysWhatToDo(t *testing.T) {
 	for name, want := range map[string]string{
 		"":             "needs the name",
 		"external":     "give the name of the cloud",
-		"nobody-knows": "import the package",
+		"unregistered": "import the package",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := build(name, "")
@@ -182,12 +190,14 @@ func TestProvider_WhenItsTermHasEnded_DoesNotAskTheFactory(t *testing.T) {
 	name := register(t, never(t))
 	ctx, end := context.WithCancelCause(t.Context())
 	end(ccm.ErrLeadershipLost)
-	if _, err := registered.Provider(name).New(ctx, ccm.ProviderEnv{}); !errors.Is(err, ccm.ErrLeadershipLost) {
+	if _, err := registered.Provider(name).New(ctx, ccm.ProviderEnv{}); !errors.Is(err,
+		ccm.ErrLeadershipLost) {
 		t.Errorf("New returned %v, want the end of the term", err)
 	}
 }
 
-// A factory that hangs holds the lock of the registry. What came after it must not act when its own term has meanwhile ended.
+// A factory that hangs holds the lock of the registry. What came after it must not act when its own
+// term has meanwhile ended.
 func TestProvider_WhenItsTermEndsBehindAFactoryThatHangs_DoesNotAskItsOwn(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	hangs := register(t, func(io.Reader) (cloudprovider.Interface, error) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Nobody writes to the pipe: to open it would hang for ever.
+// The pipe has no writer: opening it would hang forever.
 func TestProvider_WhenTheFileIsAPipe_SaysThatItCannotBeReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

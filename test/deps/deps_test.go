@@ -12,28 +12,41 @@ import (
 
 const module = "github.com/fxccm/fxccm"
 
-// What a host links is what it imports and all that this imports. kinds are groups of packages, each with all below it, that no package
-// of the library may bring along unless it is excepted.
+// A host links the packages that it imports and all their dependencies. kinds are groups of
+// packages, each with all below it, that no package of the library may bring along unless it is
+// excepted.
 var kinds = map[string][]string{
-	"the API server's machinery":      {"k8s.io/apiserver"},
-	"storage and RPC":                 {"go.etcd.io/etcd", "google.golang.org/grpc"},
-	"upstream's command":              {"k8s.io/cloud-provider/app", "k8s.io/cloud-provider/options"},
-	"what only our tests need":        {"k8s.io/kubernetes", "sigs.k8s.io/controller-runtime", "go.uber.org/goleak", "testing"},
-	"handlers on the default mux":     {"net/http/pprof", "golang.org/x/net/trace"},
-	"the flag --version on import":    {"k8s.io/component-base/version/verflag"},
-	"a claim on client-go's metrics":  {"k8s.io/component-base/metrics/prometheus/clientgo", "k8s.io/component-base/metrics/prometheus/workqueue", "k8s.io/component-base/metrics/prometheus/restclient"},
+	"the API server's machinery": {"k8s.io/apiserver"},
+	"storage and RPC":            {"go.etcd.io/etcd", "google.golang.org/grpc"},
+	"upstream's command": {
+		"k8s.io/cloud-provider/app",
+		"k8s.io/cloud-provider/options",
+	},
+	"what only our tests need": {
+		"k8s.io/kubernetes", "sigs.k8s.io/controller-runtime",
+		"go.uber.org/goleak", "testing",
+	},
+	"handlers on the default mux":  {"net/http/pprof", "golang.org/x/net/trace"},
+	"the flag --version on import": {"k8s.io/component-base/version/verflag"},
+	"a claim on client-go's metrics": {
+		"k8s.io/component-base/metrics/prometheus/clientgo",
+		"k8s.io/component-base/metrics/prometheus/workqueue",
+		"k8s.io/component-base/metrics/prometheus/restclient",
+	},
 	"a registry of configurations":    {"k8s.io/component-base/configz"},
 	"the command line of this module": {module + "/example"},
 }
 
-// exceptions say which packages may bring what all the same. They hold for the package alone, not for those below it, and a package
-// that imports an excepted one is not excepted.
+// exceptions say which packages may bring what all the same. They hold for the package alone, not
+// for those below it, and a package that imports an excepted one is not excepted.
 var exceptions = map[string][]string{
-	// The secure port delegates authentication and authorization with the API server's own code; see also its own test.
+	// The secure port delegates authentication and authorization with the API server's own code;
+	// see also its own test.
 	module + "/ccm/serving": {"the API server's machinery"},
 	// Runs what was written for upstream's command, whose types it cannot do without.
 	module + "/controllers/initfunc": {
-		"the API server's machinery", "storage and RPC", "upstream's command", "handlers on the default mux", "the flag --version on import",
+		"the API server's machinery", "storage and RPC", "upstream's command",
+		"handlers on the default mux", "the flag --version on import",
 		"a claim on client-go's metrics", "a registry of configurations",
 	},
 	// For tests of hosts.
@@ -42,7 +55,8 @@ var exceptions = map[string][]string{
 	module + "/ccm/ccmtest/rbac":         {"what only our tests need"},
 }
 
-// The route controller reads the process's feature gate, which lives in a small package of the API server's.
+// The route controller reads the process's feature gate, which lives in a small package of the API
+// server's.
 const tolerated = "k8s.io/apiserver/pkg/util/feature"
 
 // Every package of the library is looked at, those of tomorrow too.
@@ -54,9 +68,18 @@ func TestLibrary_BringsNoMoreThanItNeeds(t *testing.T) {
 
 func TestJudge_TellsWhatIsBroughtAndWhatIsExceptedInVain(t *testing.T) {
 	found := judge(map[string][]string{
-		module + "/ccm":                  {"fmt", tolerated, "k8s.io/apiserver/pkg/server", "testing/fstest", "k8s.io/apiserverfoo"},
-		module + "/controllers/initfunc": {"k8s.io/cloud-provider/app", "k8s.io/apiserver/pkg/server", "sigs.k8s.io/controller-runtime/pkg/log"},
-		module + "/provider/new":         {module + "/controllers/initfunc", "k8s.io/cloud-provider/app"},
+		module + "/ccm": {
+			"fmt", tolerated, "k8s.io/apiserver/pkg/server",
+			"testing/fstest", "k8s.io/apiserverfoo",
+		},
+		module + "/controllers/initfunc": {
+			"k8s.io/cloud-provider/app",
+			"k8s.io/apiserver/pkg/server", "sigs.k8s.io/controller-runtime/pkg/log",
+		},
+		module + "/provider/new": {
+			module + "/controllers/initfunc",
+			"k8s.io/cloud-provider/app",
+		},
 	})
 	for _, want := range []string{
 		"github.com/fxccm/fxccm/ccm brings the API server's machinery: k8s.io/apiserver/pkg/server",
@@ -70,7 +93,8 @@ func TestJudge_TellsWhatIsBroughtAndWhatIsExceptedInVain(t *testing.T) {
 		}
 	}
 	for _, problem := range found {
-		if strings.Contains(problem, tolerated) || strings.Contains(problem, "apiserverfoo") || strings.Contains(problem, "upstream brings upstream's command") {
+		if strings.Contains(problem, tolerated) || strings.Contains(problem, "apiserverfoo") ||
+			strings.Contains(problem, "upstream brings upstream's command") {
 			t.Errorf("told without need: %s", problem)
 		}
 	}
@@ -87,16 +111,19 @@ func TestLibrary_ModuleDoesNotRequireWhatOnlyTestsBuild(t *testing.T) {
 	}
 }
 
-// judge returns a sentence for each thing that is wrong with packages and all that each of them depends on.
+// judge returns a sentence for each thing that is wrong with packages and all that each of them
+// depends on.
 func judge(packages map[string][]string) []string {
 	var problems []string
 	for _, pkg := range slices.Sorted(maps.Keys(packages)) {
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-			brought := slices.DeleteFunc(slices.Clone(packages[pkg]), func(dep string) bool { return dep == tolerated || !belowAny(dep, kinds[kind]) })
+			brought := slices.DeleteFunc(slices.Clone(packages[pkg]),
+				func(dep string) bool { return dep == tolerated || !belowAny(dep, kinds[kind]) })
 			excepted := slices.Contains(exceptions[pkg], kind)
 			switch {
 			case excepted && len(brought) == 0:
-				problems = append(problems, fmt.Sprintf("%s is excepted for %s and does not bring it", pkg, kind))
+				problems = append(problems,
+					fmt.Sprintf("%s is excepted for %s and does not bring it", pkg, kind))
 			case !excepted && len(brought) > 0:
 				for _, dep := range brought {
 					problems = append(problems, fmt.Sprintf("%s brings %s: %s", pkg, kind, dep))
@@ -123,9 +150,12 @@ func dependencies(t *testing.T) map[string][]string {
 			packages[pkg] = strings.Fields(deps)
 		}
 	}
-	for _, pkg := range []string{"/ccm", "/ccm/serving/endpoints", "/controllers/initfunc", "/options", "/provider/fake", "/internal/fence"} {
+	for _, pkg := range []string{
+		"/ccm", "/ccm/serving/endpoints", "/controllers/initfunc",
+		"/options", "/provider/fake", "/internal/fence",
+	} {
 		if len(packages[module+pkg]) == 0 {
-			t.Fatalf("go list did not tell of %s", module+pkg)
+			t.Fatalf("go list did not list %s", module+pkg)
 		}
 	}
 	return packages

@@ -64,7 +64,7 @@ func TestFloors_PackagesImportOnlyTreesBelowTheirOwn(t *testing.T) {
 	}
 }
 
-// Only package openstack is a provider of package ccm. What is below it knows nothing of Managers.
+// Only package openstack is a provider of package ccm. The packages below it know no Manager.
 func TestFloors_BelowProviderOpenStackNothingImportsCCM(t *testing.T) {
 	const root = "provider/openstack"
 	for pkg, imports := range directImports(t) {
@@ -118,7 +118,8 @@ func TestFloors_DiagramIsUpToDate(t *testing.T) {
 		return
 	}
 	if os.Getenv("UPDATE_DOCS") == "" {
-		t.Fatalf("%s does not show the floors of this test; run: go generate ./test/deps", floorsPage)
+		t.Fatalf("%s does not show the floors of this test; run: go generate ./test/deps",
+			floorsPage)
 	}
 	if err := os.WriteFile(floorsPage, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
@@ -146,7 +147,8 @@ func checkFloors(table [][]tree, packages map[string][]string) []string {
 			used[[2]string{from, to}] = true
 			if to != from && !slices.Contains(allowed[from], to) {
 				problems = append(problems,
-					fmt.Sprintf("%s imports %s, which is not declared for tree %s", pkg, imported, from))
+					fmt.Sprintf("%s imports %s, which is not declared for tree %s", pkg, imported,
+						from))
 			}
 		}
 	}
@@ -154,11 +156,13 @@ func checkFloors(table [][]tree, packages map[string][]string) []string {
 		for _, to := range imports {
 			if level[to] <= level[from] {
 				problems = append(problems,
-					fmt.Sprintf("tree %s declares an import of %s, which is not below it", from, to))
+					fmt.Sprintf("tree %s declares an import of %s, which is not below it", from,
+						to))
 			}
 			if !used[[2]string{from, to}] {
 				problems = append(problems,
-					fmt.Sprintf("tree %s declares an import of %s, which no package needs", from, to))
+					fmt.Sprintf("tree %s declares an import of %s, which no package needs", from,
+						to))
 			}
 		}
 	}
@@ -166,7 +170,7 @@ func checkFloors(table [][]tree, packages map[string][]string) []string {
 	return problems
 }
 
-// treeOf returns the innermost tree that a package belongs to, "" if there is none.
+// treeOf returns the innermost tree that a package belongs to, "" for a package outside of all.
 func treeOf(pkg string, trees map[string]int) string {
 	found := ""
 	for dir := range trees {
