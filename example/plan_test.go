@@ -90,7 +90,7 @@ func TestPlan_OfFiles_TellsAndDoesNothing(t *testing.T) {
 	}
 
 	clusterIP := strings.ReplaceAll(aService, "LoadBalancer", "ClusterIP")
-	if code, stdout, stderr := planned(t, cloud, clusterIP, fmt.Sprintf(nodeList, server)); code != exitClean || !strings.Contains(stdout, "Nothing would be done") {
+	if code, stdout, stderr := planned(t, cloud, clusterIP, fmt.Sprintf(nodeList, server)); code != exitClean || !strings.Contains(stdout, "No changes") {
 		t.Errorf("a Service that wants none: exit code %d, %q, %q", code, stdout, stderr)
 	}
 	bad := strings.ReplaceAll(aService, "uid:", `annotations: {loadbalancer.openstack.org/class: gold}, uid:`)

@@ -21,7 +21,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
-// balancing is the load balancers and what they are made with.
+// balancing is the load balancers and their clients.
 type balancing struct {
 	octavia   *octavia.API
 	neutron   *neutron.API
@@ -29,40 +29,52 @@ type balancing struct {
 
 	mu      sync.Mutex
 	clients cloudprovider.ControllerClientBuilder
-	// factory is nil until there are informers, and again when they are in use.
+	// factory is nil before SetInformers, and after its informers are used.
 	factory informers.SharedInformerFactory
 }
 
-// newBalancing makes no request. clusterUID may be nil: the API server is asked.
-func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients, series *metrics.Series, trouble *trouble.Report, clusterUID func(context.Context) (string, error)) *balancing {
+// newBalancing sends no request. If clusterUID is nil, it is read from the API server.
+func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients,
+	series *metrics.Series, trouble *trouble.Report,
+	clusterUID func(context.Context) (string, error),
+) *balancing {
 	b := &balancing{
-		octavia: octavia.New(octavia.Config{Client: clients.LoadBalancer, Project: clients.Project, Pause: firstLook, Clock: env.Clock, Logger: env.Logger}),
+		octavia: octavia.New(octavia.Config{
+			Client: clients.LoadBalancer, Project: clients.Project,
+			Pause: firstLook, Clock: env.Clock, Logger: env.Logger,
+		}),
 		neutron: neutron.New(neutron.Config{
-			Client: clients.Network, KeyManager: clients.KeyManager, Project: clients.Project, Clock: env.Clock, Logger: env.Logger,
+			Client: clients.Network, KeyManager: clients.KeyManager, Project: clients.Project,
+			Clock: env.Clock, Logger: env.Logger,
 		}),
 	}
 	b.balancers = loadbalancer.New(loadbalancer.Config{
 		Octavia:    b.octavia,
 		Neutron:    b.neutron,
 		ClusterUID: clusterUID,
-		Defaults:   settings.Defaults{LoadBalancer: cfg.LoadBalancer, Classes: cfg.LoadBalancerClasses},
-		Kube:       b.kube,
-		Clock:      env.Clock,
-		Logger:     env.Logger,
-		Recorder:   env.Recorder(component),
-		Observer:   series,
-		Trouble:    trouble,
+		Defaults: settings.Defaults{
+			LoadBalancer: cfg.LoadBalancer,
+			Classes:      cfg.LoadBalancerClasses,
+		},
+		Kube:     b.kube,
+		Clock:    env.Clock,
+		Logger:   env.Logger,
+		Recorder: env.Recorder(component),
+		Observer: series,
+		Trouble:  trouble,
 	})
 	return b
 }
 
-// firstLook is how long after a change Octavia is first asked whether it is done. Few are sooner.
+// firstLook is the delay before the first poll of a change in Octavia. Few changes are faster.
 const firstLook = time.Second
 
-// clientName is what the provider's requests to the API server are made as: its service account, where each controller has one.
+// clientName is the user agent and service account of the provider's requests to the API server.
 const clientName = "cloud-provider-openstack"
 
-func (b *balancing) initialize(clients cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
+func (b *balancing) initialize(clients cloudprovider.ControllerClientBuilder,
+	stop <-chan struct{},
+) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.clients = clients
@@ -76,7 +88,8 @@ func (b *balancing) kube() (kubernetes.Interface, error) {
 	clients := b.clients
 	b.mu.Unlock()
 	if clients == nil {
-		return nil, errors.New("the provider has not been initialised: it has no client of the API server")
+		return nil, errors.New("the provider is not initialized and has no client of the API " +
+			"server")
 	}
 	return clients.Client(clientName)
 }
@@ -87,7 +100,8 @@ func (b *balancing) setInformers(factory informers.SharedInformerFactory) {
 	b.factory = factory
 }
 
-// serve is asked for by whoever will call the load balancers, before informers start. Who serves no Services need not watch any.
+// serve is called before informers start by the host that will use the load balancers. Without it,
+// no Services are watched.
 func (b *balancing) serve() cloudprovider.LoadBalancer {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -34,7 +34,7 @@ var (
 	_ cloudprovider.InformerUser = (*cloud)(nil)
 )
 
-// open makes the clients, and asks nothing of OpenStack.
+// open creates the clients and sends no request.
 func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	loaded, err := s.load(env.ConfigFile, env.ConfigStrict)
 	if err != nil {
@@ -42,7 +42,7 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	}
 	env = complete(env)
 	for _, warning := range loaded.Warnings {
-		env.Logger.Info("Cloud configuration", "warning", warning.String())
+		env.Logger.Info("Problem in the cloud configuration", "warning", warning.String())
 	}
 	set, err := metrics.New(env.Registerer, env.Manager)
 	if err != nil {
@@ -67,7 +67,7 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	return newCloud(loaded.Config, env, clients, series, trouble), nil
 }
 
-// complete puts in what a caller other than a Manager may leave out.
+// complete sets the fields that callers other than a Manager may omit.
 func complete(env ccm.ProviderEnv) ccm.ProviderEnv {
 	if env.Clock == nil {
 		env.Clock = clock.RealClock{}
@@ -78,7 +78,8 @@ func complete(env ccm.ProviderEnv) ccm.ProviderEnv {
 	return env
 }
 
-// reload reads the configuration again, for the login and the connections. Nil: it is not in a file.
+// reload reads the configuration again, for the login and the connections. It is nil if the
+// configuration is not a file.
 func (s source) reload(env ccm.ProviderEnv) func(context.Context) (cloudconf.Config, error) {
 	if s.given != nil {
 		return nil
@@ -89,7 +90,9 @@ func (s source) reload(env ccm.ProviderEnv) func(context.Context) (cloudconf.Con
 	}
 }
 
-func newCloud(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients, series *metrics.Series, trouble *trouble.Report) *cloud {
+func newCloud(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients,
+	series *metrics.Series, trouble *trouble.Report,
+) *cloud {
 	c := &cloud{
 		clients: clients,
 		series:  series,
@@ -121,13 +124,13 @@ func newCloud(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients
 	return c
 }
 
-// component is the source of events, by OCCM's name.
+// component is the source of events, as in OCCM.
 const component = "cloud-provider-openstack"
 
 // ProviderName implements cloudprovider.Interface.
 func (c *cloud) ProviderName() string { return Name }
 
-// HasClusterID implements cloudprovider.Interface. As OCCM's it is always true.
+// HasClusterID implements cloudprovider.Interface. It is true, as in OCCM.
 func (c *cloud) HasClusterID() bool { return true }
 
 // Initialize implements cloudprovider.Interface.
@@ -140,7 +143,7 @@ func (c *cloud) Initialize(clients cloudprovider.ControllerClientBuilder, stop <
 // SetInformers implements cloudprovider.InformerUser.
 func (c *cloud) SetInformers(factory informers.SharedInformerFactory) {
 	nodes := factory.Core().V1().Nodes()
-	// Asked for here, so that it is started with the others.
+	// Requested here, so that the factory starts it with the others.
 	synced := nodes.Informer().HasSynced
 	c.setNodes(nodes.Lister(), synced)
 	if c.balancing != nil {
@@ -158,13 +161,15 @@ func (c *cloud) setNodes(lister corelisters.NodeLister, synced func() bool) {
 // InstancesV2 implements cloudprovider.Interface.
 func (c *cloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return c.instances.V2(), true }
 
-// Instances implements cloudprovider.Interface, for hosts that call it: upstream's controllers prefer InstancesV2.
+// Instances implements cloudprovider.Interface, for hosts that call it: upstream's controllers
+// prefer InstancesV2.
 func (c *cloud) Instances() (cloudprovider.Instances, bool) { return c.instances.V1(), true }
 
 // Zones implements cloudprovider.Interface, for hosts that call it.
 func (c *cloud) Zones() (cloudprovider.Zones, bool) { return c.instances.Zones(), true }
 
-// Routes implements cloudprovider.Interface. They are served if a router is configured; whether Neutron can is seen when they are used.
+// Routes implements cloudprovider.Interface. They are served if a router is configured. If Neutron
+// lacks the extension, each call fails.
 func (c *cloud) Routes() (cloudprovider.Routes, bool) {
 	if c.routes == nil {
 		return nil, false
@@ -172,8 +177,8 @@ func (c *cloud) Routes() (cloudprovider.Routes, bool) {
 	return c.routes, true
 }
 
-// LoadBalancer implements cloudprovider.Interface. They are served unless [LoadBalancer] enabled is false; whether there is an Octavia is
-// seen when they are used.
+// LoadBalancer implements cloudprovider.Interface. They are served unless enabled is false. If
+// there is no Octavia, each call fails.
 func (c *cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
 	if c.balancing == nil {
 		return nil, false
@@ -181,10 +186,10 @@ func (c *cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
 	return c.balancing.serve(), true
 }
 
-// Clusters implements cloudprovider.Interface. It is not served.
+// Clusters implements cloudprovider.Interface. They are not supported.
 func (c *cloud) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
 
-// Close ends what goes on for the term, when it has drained.
+// Close ends the term's background work. It is called after the term drained.
 func (c *cloud) Close() error {
 	if c.balancing != nil {
 		c.balancing.close()

@@ -9,8 +9,9 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// Module gives the provider to an fx app with ccm.Module. If the app has a *[cloudconf.Config], that is the configuration; else it is the
-// file that ccm.Config names. For an instance of several, give [Provider] by the AsProvider of the instance.
+// Module adds the provider to an fx app with ccm.Module. A *[cloudconf.Config] in the app is the
+// configuration; otherwise it is the file in ccm.Config. With several CCMs in one app, pass
+// [Provider] to the AsProvider of a CCM.
 func Module(opts ...Option) fx.Option {
 	return fx.Module("provider/openstack", fx.Provide(ccm.AsProvider(func(app struct {
 		fx.In

@@ -21,35 +21,36 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/metrics"
 )
 
-// PreviewInput is what [Preview] needs. All must be set but where it is said.
+// PreviewInput is the input of [Preview]. All fields are required unless they say otherwise.
 type PreviewInput struct {
 	Config cloudconf.Config
 	// ClusterName is --cluster-name.
 	ClusterName string
-	// ClusterUID is the UID of the cluster's namespace kube-system, which is in the tags of what belongs to the cluster.
+	// ClusterUID is the UID of the namespace kube-system, which tags the objects of the cluster.
 	ClusterUID string
-	// Service is what the load balancer is for. One that is being deleted, or of another type, is to have none.
+	// Service is the Service of the load balancer. If it is being deleted, or is of another type,
+	// the load balancer would be deleted.
 	Service *v1.Service
-	// Nodes are all of the cluster, in any order.
+	// Nodes are all nodes of the cluster in any order.
 	Nodes []*v1.Node
-	// Logger may be the zero value.
+	// Logger is optional.
 	Logger logr.Logger
 }
 
-// LoadBalancerPreview is what would be done for a Service.
+// LoadBalancerPreview says what the provider would do for a Service.
 type LoadBalancerPreview struct {
-	// LoadBalancer says what the Service has.
+	// LoadBalancer describes the current load balancer of the Service.
 	LoadBalancer string
 	// Notices are the events that the Service would get.
 	Notices []string
-	// Refused: the Service would not be served, for the reason in the notices.
+	// Refused: the provider would not serve the Service, for the reason in the notices.
 	Refused bool
-	// Steps are the requests that would be made, in this order; what one makes is told in lines below its first. None: all is as it
-	// should be.
+	// Steps are the requests in order; further lines of a step list what it creates. Empty: the
+	// load balancer is up to date.
 	Steps []string
 }
 
-// String is the whole, in lines for people.
+// String formats the preview for people.
 func (p LoadBalancerPreview) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Load balancer: %s\n", p.LoadBalancer)
@@ -58,9 +59,9 @@ func (p LoadBalancerPreview) String() string {
 	}
 	switch {
 	case p.Refused:
-		b.WriteString("Nothing would be done: the Service is refused.\n")
+		b.WriteString("No changes: the Service is refused.\n")
 	case len(p.Steps) == 0:
-		b.WriteString("Nothing would be done: all is as it should be.\n")
+		b.WriteString("No changes: the load balancer is up to date.\n")
 	default:
 		fmt.Fprintf(&b, "Steps: %d\n", len(p.Steps))
 	}
@@ -70,21 +71,22 @@ func (p LoadBalancerPreview) String() string {
 	return b.String()
 }
 
-// Preview tells what the provider would do for a Service, from what it finds in OpenStack, and does nothing: of its requests only those that
-// read are let through, and the login.
+// Preview computes what the provider would do for a Service with the current state of OpenStack. It
+// changes nothing: except for the login, it sends only read requests.
 func Preview(ctx context.Context, in PreviewInput) (LoadBalancerPreview, error) {
 	if in.ClusterUID == "" || in.Service == nil {
-		return LoadBalancerPreview{}, errors.New("the UID of the cluster and the Service must be given")
+		return LoadBalancerPreview{}, errors.New("the cluster UID and the Service are required")
 	}
 	if !in.Config.LoadBalancer.Enabled {
-		return LoadBalancerPreview{}, errors.New("[LoadBalancer] enabled is false: no load balancers are served")
+		return LoadBalancerPreview{},
+			errors.New("load balancers are disabled: [LoadBalancer] enabled is false")
 	}
 	problems, err := cloudconf.Classify(cloudconf.Validate(in.Config), false)
 	if err != nil {
 		return LoadBalancerPreview{}, err
 	}
 	for _, warning := range problems {
-		in.Logger.Info("Cloud configuration", "warning", warning.String())
+		in.Logger.Info("Problem in the cloud configuration", "warning", warning.String())
 	}
 	set, err := metrics.New(nil, "")
 	if err != nil {
@@ -93,7 +95,7 @@ func Preview(ctx context.Context, in PreviewInput) (LoadBalancerPreview, error) 
 	series := set.Begin()
 	defer series.End()
 	clients, err := client.New(in.Config, client.Options{
-		Transport: func(next http.RoundTripper) http.RoundTripper { return onlyReads{next} },
+		Transport: func(next http.RoundTripper) http.RoundTripper { return readOnly{next} },
 		Logger:    in.Logger,
 		Observer:  series,
 	})
@@ -101,7 +103,9 @@ func Preview(ctx context.Context, in PreviewInput) (LoadBalancerPreview, error) 
 		return LoadBalancerPreview{}, err
 	}
 	b := newBalancing(in.Config, ccm.ProviderEnv{
-		Clock: clock.RealClock{}, Logger: in.Logger, Recorder: func(string) record.EventRecorder { return nil },
+		Clock: clock.RealClock{}, Logger: in.Logger, Recorder: func(string) record.EventRecorder {
+			return nil
+		},
 	}, clients, series, nil, func(context.Context) (string, error) { return in.ClusterUID, nil })
 	defer func() {
 		b.close()
@@ -115,9 +119,13 @@ func Preview(ctx context.Context, in PreviewInput) (LoadBalancerPreview, error) 
 }
 
 func shown(preview loadbalancer.Preview) LoadBalancerPreview {
-	p := LoadBalancerPreview{LoadBalancer: "none", Notices: preview.Notices, Refused: preview.Refused}
+	p := LoadBalancerPreview{
+		LoadBalancer: "none", Notices: preview.Notices,
+		Refused: preview.Refused,
+	}
 	if lb := preview.LoadBalancer; lb != nil {
-		p.LoadBalancer = fmt.Sprintf("%s (%s), %s; the Service is its %s", lb.Name, lb.ID, lb.Status, preview.Role)
+		p.LoadBalancer = fmt.Sprintf("%s (%s), %s; the Service is its %s", lb.Name, lb.ID,
+			lb.Status, preview.Role)
 	}
 	for _, step := range preview.Plan.Steps {
 		p.Steps = append(p.Steps, plan.Text(step))
@@ -125,17 +133,17 @@ func shown(preview loadbalancer.Preview) LoadBalancerPreview {
 	return p
 }
 
-// onlyReads lets nothing through that might change something.
-type onlyReads struct{ next http.RoundTripper }
+// readOnly refuses requests that may change something.
+type readOnly struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (o onlyReads) RoundTrip(r *http.Request) (*http.Response, error) {
+func (o readOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 	login := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/auth/tokens")
 	if !login && !slices.Contains([]string{http.MethodGet, http.MethodHead}, r.Method) {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
-		return nil, fmt.Errorf("%s %s would change something, and this is a preview", r.Method, r.URL.Path)
+		return nil, fmt.Errorf("a preview must not send %s %s", r.Method, r.URL.Path)
 	}
 	return o.next.RoundTrip(r)
 }

@@ -14,21 +14,23 @@ import (
 // Name is the name of the provider: --cloud-provider=openstack.
 const Name = "openstack"
 
-// An Option changes what [Provider] and [Module] make.
+// Option configures [Provider] and [Module].
 type Option func(*source)
 
-// WithConfig gives the configuration as data, instead of a file. It is an error to name a file in ccm.Config, too. Credentials do not
-// change then while the provider lives, but certificates and keys are read anew when their files change.
+// WithConfig sets the configuration as data. Naming a file in ccm.Config, too, is an error.
+// Credentials then never change, but certificates and keys are read again when their files change.
 func WithConfig(cfg cloudconf.Config) Option { return func(s *source) { s.given = &cfg } }
 
-// WithEnvironment lets the variables that OCCM heeds count, see [cloudconf.Options]: os.Getenv in a program of its own. Default: none
-// are read, since the environment is the host's.
+// WithEnvironment supports the environment variables of OCCM, see [cloudconf.Options]. Pass
+// os.Getenv in a program of its own. By default no variable is read, because the environment
+// belongs to the host.
 func WithEnvironment(getenv func(string) string) Option {
 	return func(s *source) { s.environment = getenv }
 }
 
-// Provider is OpenStack as the provider of a [ccm.Manager]. Its configuration is the cloud.conf that ccm.Config names
-// (--cloud-config), or that of [WithConfig]. It is checked by ccm.New, and read anew in each term and when it changes.
+// Provider is OpenStack as the provider of a [ccm.Manager]. Its configuration is the cloud.conf in
+// ccm.Config (--cloud-config), or that of [WithConfig]. ccm.New validates it. The provider reads it
+// at the start of each term and when the file changes.
 func Provider(opts ...Option) ccm.Provider {
 	var s source
 	for _, opt := range opts {
@@ -46,22 +48,26 @@ func Provider(opts ...Option) ccm.Provider {
 	}
 }
 
-// source is where the configuration comes from.
+// source is the origin of the configuration.
 type source struct {
 	given       *cloudconf.Config
 	environment func(string) string
 }
 
-// load reads the configuration. The error tells all that is wrong with it, and no secret.
+// load reads the configuration. The error contains all problems and no secret.
 func (s source) load(path string, strict bool) (cloudconf.Loaded, error) {
 	switch {
 	case s.given != nil && path != "":
-		return cloudconf.Loaded{}, fmt.Errorf("the host has given a configuration, and a file is named too (%s): there can be only one", path)
+		return cloudconf.Loaded{},
+			fmt.Errorf("the host set a configuration and the file %s, but only one of them is "+
+				"allowed", path)
 	case s.given != nil:
 		warnings, err := cloudconf.Classify(cloudconf.Validate(*s.given), strict)
 		return cloudconf.Loaded{Config: *s.given, Warnings: warnings}, err
 	case path == "":
-		return cloudconf.Loaded{}, errors.New("there is no configuration: name a cloud.conf with --cloud-config (cloudProvider.configFile)")
+		return cloudconf.Loaded{},
+			errors.New("no configuration: set --cloud-config (cloudProvider.configFile) to a " +
+				"cloud.conf")
 	}
 	return cloudconf.Load(path, cloudconf.Options{Strict: strict, Environment: s.environment})
 }

@@ -33,14 +33,19 @@ func write(t *testing.T, content string) (path string) {
 func params(path string, opts ...openstack.Option) ccm.Params {
 	cfg := ccm.DefaultConfig()
 	cfg.CloudProvider.ConfigFile = path
-	return ccm.Params{Config: cfg, Providers: []ccm.Provider{openstack.Provider(opts...)}, RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}}
+	return ccm.Params{
+		Config: cfg, Providers: []ccm.Provider{openstack.Provider(opts...)},
+		RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"},
+	}
 }
 
-const complete = "[Global]\nauth-url = https://keystone.example/v3\napplication-credential-id = a\napplication-credential-secret = s3cret\n"
+const complete = "[Global]\nauth-url = https://keystone.example/v3\napplication-credential-id = " +
+	"a\napplication-credential-secret = s3cret\n"
 
 func TestConfiguration_IsCheckedByNew(t *testing.T) {
 	data := cloudconf.Default()
-	data.Global.AuthURL, data.Global.ApplicationCredentialID, data.Global.ApplicationCredentialSecret = "https://keystone.example/v3", "a", "s3cret"
+	data.Global.AuthURL, data.Global.ApplicationCredentialID,
+		data.Global.ApplicationCredentialSecret = "https://keystone.example/v3", "a", "s3cret"
 	incomplete := data
 	incomplete.Global.AuthURL = ""
 	missing := filepath.Join(t.TempDir(), "none")
@@ -56,9 +61,15 @@ func TestConfiguration_IsCheckedByNew(t *testing.T) {
 		{"nothing", params(""), []string{"--cloud-config"}},
 		{"no such file", params(missing), []string{missing, "no such file"}},
 		{"both", params(write(t, complete), openstack.WithConfig(data)), []string{"only one"}},
-		{"a key that is misspelt", params(write(t, complete+"usrname = x\n")), []string{"cloudProvider.configFile", "line 5", "usrname", "username"}},
+		{
+			"a key that is misspelt", params(write(t, complete+"usrname = x\n")),
+			[]string{"cloudProvider.configFile", "line 5", "usrname", "username"},
+		},
 		{"the same, not strict", lax, nil},
-		{"data that lacks something", params("", openstack.WithConfig(incomplete)), []string{"auth-url"}},
+		{
+			"data that lacks something", params("", openstack.WithConfig(incomplete)),
+			[]string{"auth-url"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ccm.New(c.params)
@@ -80,7 +91,8 @@ func TestConfiguration_IsCheckedByNew(t *testing.T) {
 func TestModule_TakesTheConfigurationOfTheApp(t *testing.T) {
 	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
-	loaded, err := cloudconf.Read([]byte(cloud.CloudConf(openstacktest.PasswordAuth)), cloudconf.Options{Strict: true})
+	loaded, err := cloudconf.Read([]byte(cloud.CloudConf(openstacktest.PasswordAuth)),
+		cloudconf.Options{Strict: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,9 +131,12 @@ func open(t *testing.T, path string, env ccm.ProviderEnv) cloudprovider.Interfac
 func TestOpen_AsksNothing(t *testing.T) {
 	sim := openstacktest.NewCloud()
 	defer sim.Close()
-	cloud := open(t, write(t, sim.CloudConf(openstacktest.PasswordAuth)+"[Route]\nrouter-id = 7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f\n"), ccm.ProviderEnv{})
+	cloud := open(t, write(t,
+		sim.CloudConf(openstacktest.PasswordAuth)+"[Route]\nrouter-id = "+
+			"7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f\n"), ccm.ProviderEnv{})
 	for name, served := range map[string]bool{
-		"InstancesV2": second(cloud.InstancesV2()), "Instances": second(cloud.Instances()), "Zones": second(cloud.Zones()), "Routes": second(cloud.Routes()),
+		"InstancesV2": second(cloud.InstancesV2()), "Instances": second(cloud.Instances()),
+		"Zones": second(cloud.Zones()), "Routes": second(cloud.Routes()),
 	} {
 		if !served {
 			t.Errorf("%s is not served", name)
@@ -150,18 +165,23 @@ func TestCloud_CountsItsRequestsForItsManager(t *testing.T) {
 	id := sim.AddServer(openstacktest.Server{Name: "node-1"})
 	path := write(t, sim.CloudConf(openstacktest.PasswordAuth))
 	registry := prometheus.NewPedanticRegistry()
-	east := open(t, path, ccm.ProviderEnv{Manager: "east", Registerer: registry, UserAgents: []string{"acme/1"}})
+	east := open(t, path, ccm.ProviderEnv{
+		Manager: "east", Registerer: registry,
+		UserAgents: []string{"acme/1"},
+	})
 	west := open(t, path, ccm.ProviderEnv{Manager: "west", Registerer: registry})
 	for _, cloud := range []cloudprovider.Interface{east, east, west} {
 		instances, _ := cloud.InstancesV2()
 		node := &corev1.Node{}
 		node.Name, node.Spec.ProviderID = "node-1", "openstack:///"+id
-		if exists, err := instances.InstanceExists(context.Background(), node); !exists || err != nil {
+		if exists, err := instances.InstanceExists(context.Background(), node); !exists ||
+			err != nil {
 			t.Fatalf("exists: %t, %v", exists, err)
 		}
 	}
 	for _, manager := range []string{"east", "west"} {
-		if got := requests(t, registry, manager, "server_get") + requests(t, registry, manager, "server_list"); got < 1 {
+		if got := requests(t, registry, manager, "server_get") +
+			requests(t, registry, manager, "server_list"); got < 1 {
 			t.Errorf("%s has made %v requests for servers", manager, got)
 		}
 	}

@@ -40,7 +40,9 @@ func newWatchtower(t *testing.T, more string) *watchtower {
 	w := &watchtower{t: t, clock: clocktesting.NewFakeClock(time.Now()), open: map[string]error{}}
 	w.Cloud = openstacktest.NewCloud(openstacktest.WithClock(w.clock))
 	t.Cleanup(w.Close)
-	w.cloud = open(t, write(t, w.CloudConf(openstacktest.PasswordAuth)+"[Client]\nmax-retries = 0\n"+more), ccm.ProviderEnv{ReportTrouble: w.report, Clock: w.clock})
+	w.cloud = open(t, write(t,
+		w.CloudConf(openstacktest.PasswordAuth)+"[Client]\nmax-retries = 0\n"+more),
+		ccm.ProviderEnv{ReportTrouble: w.report, Clock: w.clock})
 	return w
 }
 
@@ -142,9 +144,12 @@ func TestTrouble_InstancesVanish_UntilMostAreBack(t *testing.T) {
 	}
 	w.wantNone()
 	w.Inject(openstacktest.Fault{Operation: "server_*", Status: http.StatusNotFound})
-	w.Inject(openstacktest.Fault{Operation: "server_list", Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
-		return http.StatusOK, []byte(`{"servers": []}`)
-	}})
+	w.Inject(openstacktest.Fault{
+		Operation: "server_list",
+		Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
+			return http.StatusOK, []byte(`{"servers": []}`)
+		},
+	})
 	for range 3 {
 		w.clock.Step(time.Minute)
 		if err := w.exist(nodes...); err == nil {
@@ -164,7 +169,10 @@ func TestTrouble_InstancesVanish_UntilMostAreBack(t *testing.T) {
 // builder gives the provider a client of an API server.
 type builder struct{ kubernetes.Interface }
 
-func (b builder) Config(string) (*rest.Config, error)         { return nil, errors.New("there is none") }
+func (b builder) Config(string) (*rest.Config, error) {
+	return nil,
+		errors.New("there is none")
+}
 func (b builder) ConfigOrDie(string) *rest.Config             { return nil }
 func (b builder) Client(string) (kubernetes.Interface, error) { return b, nil }
 func (b builder) ClientOrDie(string) kubernetes.Interface     { return b }
@@ -176,7 +184,10 @@ func TestTrouble_QuotaIsUsedUp_UntilACreationOfThatKindSucceeds(t *testing.T) {
 	subnet := w.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/16"})
 	public := w.AddNetwork(openstacktest.Network{Name: "public", External: true})
 	w.AddSubnet(openstacktest.Subnet{NetworkID: public, CIDR: "203.0.113.0/24"})
-	w.AddRouter(openstacktest.Router{Name: "router", Subnets: []string{subnet}, ExternalNetworkID: public})
+	w.AddRouter(openstacktest.Router{
+		Name: "router", Subnets: []string{subnet},
+		ExternalNetworkID: public,
+	})
 
 	kube := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "cluster-1"}})
 	w.cloud.Initialize(builder{kube}, nil)
@@ -186,11 +197,16 @@ func TestTrouble_QuotaIsUsedUp_UntilACreationOfThatKindSucceeds(t *testing.T) {
 			Annotations: map[string]string{"loadbalancer.openstack.org/subnet-id": subnet},
 		},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeLoadBalancer, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
-			Ports: []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, NodePort: 30080}},
+			Type:       corev1.ServiceTypeLoadBalancer,
+			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+			Ports: []corev1.ServicePort{{
+				Name: "http", Protocol: corev1.ProtocolTCP,
+				Port: 80, NodePort: 30080,
+			}},
 		},
 	}
-	if _, err := kube.CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+	if _, err := kube.CoreV1().Services("default").
+		Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	balancers, _ := w.cloud.LoadBalancer()

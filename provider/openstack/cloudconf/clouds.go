@@ -11,9 +11,11 @@ import (
 	"strings"
 )
 
-// takeClouds fills what cloud.conf leaves open from the cloud that it names in clouds.yaml, the file of OpenStack's command line
-// clients: https://docs.openstack.org/openstacksdk/latest/user/config/configuration.html. secure.yaml adds to it, and what is in
-// both is secure.yaml's; clouds-public.yaml holds what a cloud's profile stands for, and is the weakest.
+// takeClouds fills the options that cloud.conf leaves empty from a cloud in clouds.yaml, the file
+// of the OpenStack command line clients:
+// https://docs.openstack.org/openstacksdk/latest/user/config/configuration.html. Values in
+// secure.yaml take precedence over clouds.yaml; clouds-public.yaml has the lowest precedence and
+// contains the profiles that a cloud may name.
 func (d *document) takeClouds(o Options) {
 	c := cloudsReader{document: d, options: o}
 	clouds := c.openClouds()
@@ -33,7 +35,8 @@ func (d *document) takeClouds(o Options) {
 	if profile := cloud.profile(); profile.value != "" {
 		public := c.open("clouds-public", beside)
 		if public == nil || public.cloud("public-clouds", profile.value) == nil {
-			c.tell(Error, profile, "profile", "names a cloud that is not in clouds-public.yaml")
+			c.report(Error, profile, "profile",
+				"names a cloud that does not exist in clouds-public.yaml")
 			return
 		}
 		cloud = cloud.over(public.entry("public-clouds", profile.value))
@@ -42,25 +45,29 @@ func (d *document) takeClouds(o Options) {
 	c.take(c.inRegion(cloud))
 }
 
-// A cloudsReader reads clouds.yaml and the files that belong to it.
+// cloudsReader reads clouds.yaml, secure.yaml and clouds-public.yaml.
 type cloudsReader struct {
 	*document
 	options Options
 }
 
-// tell adds a problem about a setting.
-func (c *cloudsReader) tell(severity Severity, s setting, key, text string) {
-	c.problems = append(c.problems, Problem{Severity: severity, File: s.file, Line: s.line, Section: s.section, Key: key, Text: text})
+// report adds a problem of a setting.
+func (c *cloudsReader) report(severity Severity, s setting, key, text string) {
+	c.problems = append(c.problems, Problem{
+		Severity: severity, File: s.file, Line: s.line,
+		Section: s.section, Key: key, Text: text,
+	})
 }
 
-// tellOption adds a problem about an option of [Global].
-func (c *cloudsReader) tellOption(severity Severity, key, text string) {
+// reportOption adds a problem of an option of [Global].
+func (c *cloudsReader) reportOption(severity Severity, key, text string) {
 	at := c.origins[origin{header("Global", ""), key}]
-	c.tell(severity, setting{section: header("Global", ""), file: at.file, line: at.line}, key, text)
+	c.report(severity, setting{section: header("Global", ""), file: at.file, line: at.line}, key,
+		text)
 }
 
-// openClouds opens the clouds.yaml that is named, or else the first that is found. OCCM searches even if the one that is named
-// does not exist.
+// openClouds opens the clouds.yaml that is configured, or else the first that is found. As in OCCM,
+// it searches even if the configured file does not exist.
 func (c *cloudsReader) openClouds() *cloudsFile {
 	global := &c.config.Global
 	if global.CloudsFile == "" {
@@ -70,17 +77,19 @@ func (c *cloudsReader) openClouds() *cloudsFile {
 		if file, found := c.read(path); found {
 			return file
 		}
-		c.tellOption(Mistake, "clouds-file", "names a file that does not exist; others are searched for")
+		c.reportOption(Mistake, "clouds-file",
+			"names a file that does not exist; searching the default locations")
 	}
 	known := len(c.problems)
 	file := c.open("clouds", "")
 	if file == nil && known == len(c.problems) {
-		c.tellOption(Error, "use-clouds", "is set and there is no clouds.yaml")
+		c.reportOption(Error, "use-clouds", "is set, but no clouds.yaml exists")
 	}
 	return file
 }
 
-// open reads the first file of a kind that there is: beside another, or in the usual places.
+// open reads the first existing file of a kind: next to another file, or in the default
+// directories.
 func (c *cloudsReader) open(kind, beside string) *cloudsFile {
 	dirs := c.options.CloudsDirs
 	if dirs == nil {
@@ -107,7 +116,8 @@ func cloudsDirs() []string {
 	return append(dirs, "/etc/openstack")
 }
 
-// read returns no file, and found, if there is one that cannot be read: that has been told, and no other is taken in its place.
+// read returns nil and true if the file exists but is unreadable: the problem is reported, and no
+// other file replaces it.
 func (c *cloudsReader) read(path string) (file *cloudsFile, found bool) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +125,10 @@ func (c *cloudsReader) read(path string) (file *cloudsFile, found bool) {
 	}
 	c.files = append(c.files, path)
 	if err != nil {
-		c.problems = append(c.problems, Problem{Severity: Error, File: path, Text: "cannot be read: " + reason(err)})
+		c.problems = append(c.problems, Problem{
+			Severity: Error, File: path,
+			Text: "cannot be read: " + reason(err),
+		})
 		return nil, true
 	}
 	file, problem := parseClouds(path, content)
@@ -125,7 +138,7 @@ func (c *cloudsReader) read(path string) (file *cloudsFile, found bool) {
 	return file, true
 }
 
-// reason is an error of the file system without the path, which is told already.
+// reason is a file system error without the path, which the Problem already has.
 func reason(err error) string {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {
@@ -134,7 +147,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// choose names the cloud: the one that cloud.conf names, or else the only one.
+// choose returns the cloud that cloud.conf names, or else the only one.
 func (c *cloudsReader) choose(clouds, secure *cloudsFile) (string, bool) {
 	global := &c.config.Global
 	if global.Cloud == "" {
@@ -150,23 +163,28 @@ func (c *cloudsReader) choose(clouds, secure *cloudsFile) (string, bool) {
 	case global.Cloud == "" && len(names) == 1:
 		return names[0], true
 	case len(names) == 0:
-		c.tellOption(Error, "cloud", fmt.Sprintf("is in no clouds: %s has none", clouds.path))
+		c.reportOption(Error, "cloud", fmt.Sprintf("cannot be chosen: %s contains no clouds",
+			clouds.path))
 	case global.Cloud == "":
-		c.tellOption(Error, "cloud", fmt.Sprintf("is missing, and %s has several: %s", clouds.path, strings.Join(names, ", ")))
+		c.reportOption(Error, "cloud", fmt.Sprintf("is missing, and %s contains several clouds: %s",
+			clouds.path, strings.Join(names, ", ")))
 	default:
-		c.tellOption(Error, "cloud", fmt.Sprintf("is not in %s, which has %s%s", clouds.path, strings.Join(names, ", "), guess(global.Cloud, names)))
+		c.reportOption(Error, "cloud", fmt.Sprintf("does not exist in %s, which contains %s%s",
+			clouds.path, strings.Join(names, ", "), guess(global.Cloud, names)))
 	}
 	return "", false
 }
 
-// inRegion adds what the cloud says of its region: the one that cloud.conf names, or that the cloud itself does, or the only one.
+// inRegion adds the values of a region: the region that cloud.conf names, or that the cloud names,
+// or the only one.
 func (c *cloudsReader) inRegion(cloud cloudEntry) cloudEntry {
 	name := c.config.Global.Region
 	if name == "" {
 		name = cloud.settings["region_name"].value
 	}
 	if name == "" && len(cloud.regions) > 1 {
-		c.tellOption(Mistake, "region", "is missing, and clouds.yaml has several for the cloud")
+		c.reportOption(Mistake, "region",
+			"is missing, and clouds.yaml has several regions for the cloud")
 	}
 	for _, region := range cloud.regions {
 		if region.name != name && (name != "" || len(cloud.regions) > 1) {
@@ -174,13 +192,16 @@ func (c *cloudsReader) inRegion(cloud cloudEntry) cloudEntry {
 		}
 		c.problems = append(c.problems, region.problems...)
 		merged := region.over(cloud)
-		merged.settings["region_name"] = setting{value: region.name, file: region.file, line: region.line}
+		merged.settings["region_name"] = setting{
+			value: region.name,
+			file:  region.file, line: region.line,
+		}
 		return merged
 	}
 	return cloud
 }
 
-// take sets the options that cloud.conf has left open.
+// take sets the options that cloud.conf leaves empty.
 func (c *cloudsReader) take(cloud cloudEntry) {
 	all := place{Config: &c.config}
 	cloud.unify()
@@ -199,19 +220,19 @@ func (c *cloudsReader) take(cloud cloudEntry) {
 		}
 		c.origins[at] = position{s.file, s.line}
 		if f := o.read(all, s.value, false); f != nil {
-			c.tell(f.severity, s, o.clouds, f.text)
+			c.report(f.severity, s, o.clouds, f.text)
 		}
 	}
 	c.authType(cloud.settings["auth_type"])
 	c.defaultDomain(cloud.settings["auth.default_domain"].value)
 }
 
-// verify is the reverse of tls-insecure, which is false in cloud.conf only if it is there.
+// verify is the opposite of tls-insecure. A tls-insecure in cloud.conf has precedence.
 func (c *cloudsReader) verify(s setting) {
 	at := origin{header("Global", ""), "tls-insecure"}
 	verify, ok := words()[strings.ToLower(s.value)]
 	if !ok {
-		c.tell(Error, s, "verify", "wants true or false")
+		c.report(Error, s, "verify", "must be true or false")
 	}
 	if _, given := c.origins[at]; !given && ok {
 		c.config.Global.TLSInsecure = !verify
@@ -223,11 +244,12 @@ func (c *cloudsReader) authType(s setting) {
 	switch s.value {
 	case "", "password", "v3password", "token", "v3token", "v3applicationcredential":
 	default:
-		c.tell(Mistake, s, "auth_type", "is not supported: password, v3password, token, v3token and v3applicationcredential are")
+		c.report(Mistake, s, "auth_type",
+			"is not supported; use password, v3password, token, v3token or v3applicationcredential")
 	}
 }
 
-// defaultDomain is the id of the domain where none is named.
+// defaultDomain sets the domain ID where no domain is named.
 func (c *cloudsReader) defaultDomain(id string) {
 	g := &c.config.Global
 	if domainID, domainName := g.UserDomain(); domainID == "" && domainName == "" {

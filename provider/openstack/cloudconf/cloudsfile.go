@@ -12,34 +12,35 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
 )
 
-// A cloudsFile is a clouds.yaml, secure.yaml or clouds-public.yaml.
+// cloudsFile is a clouds.yaml, secure.yaml or clouds-public.yaml.
 type cloudsFile struct {
 	path string
 	root *yaml.Node
 }
 
-// A setting is a scalar with its whereabouts.
+// setting is a scalar with its position.
 type setting struct {
 	value         string
 	file, section string
 	line          int
 }
 
-// A cloudEntry is what a file says of a cloud: its own scalars by their names, and those of auth as auth.name.
+// cloudEntry is a cloud in a file: its scalars by name, and those of auth as auth.name.
 type cloudEntry struct {
 	settings map[string]setting
 	regions  []regionEntry
 	problems []Problem
 }
 
-// A regionEntry is what differs in a region.
+// regionEntry has the values that differ in a region.
 type regionEntry struct {
 	cloudEntry
 	name, file string
 	line       int
 }
 
-// parseClouds reads YAML. What the YAML parser says is not passed on but for the line: it quotes what it has read.
+// parseClouds reads YAML. It takes only the line from an error of the YAML parser, because the
+// error quotes the file.
 func parseClouds(path string, content []byte) (*cloudsFile, *Problem) {
 	file := &cloudsFile{path: path}
 	problem := &Problem{Severity: Error, File: path, Text: "is not YAML"}
@@ -59,7 +60,7 @@ func parseClouds(path string, content []byte) (*cloudsFile, *Problem) {
 	}
 	file.root = resolve(document.Content[0])
 	if file.root.Kind != yaml.MappingNode {
-		problem.Text = "wants a mapping with clouds"
+		problem.Text = "must be a mapping that contains clouds"
 		return nil, problem
 	}
 	return file, nil
@@ -73,13 +74,14 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// A member of a mapping.
+// member is a key of a mapping with its value.
 type member struct {
 	key, value *yaml.Node
 }
 
-// members are those of a mapping in their order, and those of the mappings that it merges, which are weaker. No mapping is gone
-// through twice, so that one that merges itself does no harm.
+// members are the members of a mapping in order, then those of the mappings that it merges, which
+// have lower precedence. Each mapping is visited once, so a mapping that merges itself does no
+// harm.
 func members(mapping *yaml.Node) []member {
 	var own, merged []member
 	seen := map[*yaml.Node]bool{}
@@ -115,7 +117,8 @@ func members(mapping *yaml.Node) []member {
 	return own
 }
 
-// child is a member's value, the last if there are several as in YAML libraries that allow it.
+// child is the value of a member. If a key occurs several times, the last one counts, as in other
+// YAML libraries.
 func child(mapping *yaml.Node, key string) *yaml.Node {
 	var found *yaml.Node
 	if mapping != nil {
@@ -128,7 +131,7 @@ func child(mapping *yaml.Node, key string) *yaml.Node {
 	return found
 }
 
-// names are the clouds' in their order.
+// names are the names of the clouds in order.
 func (f *cloudsFile) names(group string) []string {
 	var names []string
 	if clouds := child(f.root, group); clouds != nil {
@@ -154,12 +157,12 @@ func (f *cloudsFile) entry(group, name string) cloudEntry {
 	return f.read(cloud, section)
 }
 
-// read takes a cloud's or a region's mapping apart.
+// read parses the mapping of a cloud or a region.
 func (f *cloudsFile) read(cloud *yaml.Node, section string) cloudEntry {
 	entry := cloudEntry{settings: map[string]setting{}}
 	if cloud.Kind != yaml.MappingNode {
 		if !null(cloud) {
-			entry.tell(Error, f, cloud, section, "", "wants a mapping")
+			entry.report(Error, f, cloud, section, "", "must be a mapping")
 		}
 		return entry
 	}
@@ -168,7 +171,7 @@ func (f *cloudsFile) read(cloud *yaml.Node, section string) cloudEntry {
 		if auth.Kind == yaml.MappingNode {
 			f.scalars(&entry, auth, section+".auth", "auth.")
 		} else {
-			entry.tell(Error, f, auth, section, "auth", "wants a mapping")
+			entry.report(Error, f, auth, section, "auth", "must be a mapping")
 		}
 	}
 	if regions := child(cloud, "regions"); regions != nil {
@@ -177,22 +180,26 @@ func (f *cloudsFile) read(cloud *yaml.Node, section string) cloudEntry {
 	return entry
 }
 
-// scalars collects those of a mapping, and tells of keys that are unknown.
+// scalars collects the scalars of a mapping and reports unknown keys.
 func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, prefix string) {
 	seen := map[string]bool{}
 	for _, m := range members(mapping) {
-		// openstacksdk takes "-" for "_" in keys.
+		// openstacksdk treats "-" as "_" in keys.
 		written := m.key.Value
 		key := prefix + strings.ReplaceAll(written, "-", "_")
 		if seen[key] {
-			entry.tell(Mistake, f, m.key, section, written, "is there twice; the last counts")
+			entry.report(Mistake, f, m.key, section, written, "occurs twice; the last one counts")
 		}
 		seen[key] = true
 		known, scalar := cloudsKey(key)
 		switch {
 		case !known:
-			p := Problem{Severity: Mistake, File: f.path, Line: m.key.Line, Section: section, Key: written, Unknown: true}
-			if near := nearest.Name(key, cloudsKeys()); near != "" && strings.HasPrefix(near, prefix) {
+			p := Problem{
+				Severity: Mistake, File: f.path, Line: m.key.Line, Section: section,
+				Key: written, Unknown: true,
+			}
+			if near := nearest.Name(key, cloudsKeys()); near != "" &&
+				strings.HasPrefix(near, prefix) {
 				p.Text = didYouMean(strings.TrimPrefix(near, prefix))
 			}
 			entry.problems = append(entry.problems, p)
@@ -200,14 +207,17 @@ func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, pre
 		case null(m.value):
 			delete(entry.settings, key)
 		case m.value.Kind != yaml.ScalarNode:
-			entry.tell(Error, f, m.value, section, written, "wants a single value")
+			entry.report(Error, f, m.value, section, written, "must be a single value")
 		default:
-			entry.settings[key] = setting{value: m.value.Value, file: f.path, section: section, line: m.value.Line}
+			entry.settings[key] = setting{
+				value: m.value.Value, file: f.path, section: section,
+				line: m.value.Line,
+			}
 		}
 	}
 }
 
-// regions are names, or mappings of a name and of values that differ from the cloud's.
+// regions are names, or mappings of a name and the values that differ from the cloud's.
 func (f *cloudsFile) regions(list *yaml.Node, section string) []regionEntry {
 	var regions []regionEntry
 	for _, item := range list.Content {
@@ -219,7 +229,8 @@ func (f *cloudsFile) regions(list *yaml.Node, section string) []regionEntry {
 				region.name = name.Value
 			}
 			if values := child(item, "values"); values != nil {
-				region.cloudEntry = f.read(values, fmt.Sprintf("%s.regions.%s.values", section, region.name))
+				region.cloudEntry = f.read(values,
+					fmt.Sprintf("%s.regions.%s.values", section, region.name))
 			}
 		}
 		if region.name != "" {
@@ -229,13 +240,18 @@ func (f *cloudsFile) regions(list *yaml.Node, section string) []regionEntry {
 	return regions
 }
 
-func (e *cloudEntry) tell(severity Severity, f *cloudsFile, at *yaml.Node, section, key, text string) {
-	e.problems = append(e.problems, Problem{Severity: severity, File: f.path, Line: at.Line, Section: section, Key: key, Text: text})
+func (e *cloudEntry) report(severity Severity, f *cloudsFile, at *yaml.Node, section,
+	key, text string,
+) {
+	e.problems = append(e.problems, Problem{
+		Severity: severity, File: f.path, Line: at.Line,
+		Section: section, Key: key, Text: text,
+	})
 }
 
 func null(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// over lays an entry over a weaker one. What is empty does not count.
+// over merges an entry with one of lower precedence. Empty values do not count.
 func (e cloudEntry) over(weaker cloudEntry) cloudEntry {
 	merged := cloudEntry{
 		settings: maps.Clone(weaker.settings),
@@ -250,7 +266,7 @@ func (e cloudEntry) over(weaker cloudEntry) cloudEntry {
 	return merged
 }
 
-// profile names the public cloud that the entry builds on.
+// profile names the public cloud on which the entry is based.
 func (e cloudEntry) profile() setting {
 	if s := e.settings["profile"]; s.value != "" {
 		return s
@@ -258,7 +274,7 @@ func (e cloudEntry) profile() setting {
 	return e.settings["cloud"]
 }
 
-// unify puts values where the table looks for them that have another name, too.
+// unify copies the values of alternative keys to the keys of the table.
 func (e cloudEntry) unify() {
 	for key, other := range map[string]string{
 		"endpoint_type":     "interface",
@@ -272,7 +288,7 @@ func (e cloudEntry) unify() {
 	}
 }
 
-// cloudsKeys are the keys that have an effect, those of auth with auth. before them.
+// cloudsKeys are the keys that have an effect, those of auth with the prefix auth.
 func cloudsKeys() []string {
 	keys := []string{
 		"auth", "auth_type", "cloud", "profile", "regions", "interface",
@@ -286,8 +302,8 @@ func cloudsKeys() []string {
 	return keys
 }
 
-// cloudsKey tells whether a key is known, and whether it has one value that is used. Many are known that are for other programs:
-// the file is shared with them.
+// cloudsKey tells whether a key is known, and whether it has one value that is used. The file is
+// shared, so many known keys are for other programs.
 func cloudsKey(key string) (known, scalar bool) {
 	if slices.Contains(cloudsKeys(), key) {
 		return true, key != "auth" && key != "regions"
@@ -297,17 +313,23 @@ func cloudsKey(key string) (known, scalar bool) {
 		return slices.Contains([]string{"system_scope", "allow_reauth", "passcode"}, name), false
 	}
 	for _, ending := range []string{
-		"_api_version", "_endpoint_override", "_endpoint", "_interface", "_endpoint_type", "_region_name", "_service_type", "_service_name",
-		"_default_microversion", "_min_version", "_max_version", "_status_code_retries", "_connect_retries", "_connect_retry_delay", "_status_code_retry_delay",
+		"_api_version", "_endpoint_override", "_endpoint", "_interface", "_endpoint_type",
+		"_region_name", "_service_type", "_service_name",
+		"_default_microversion", "_min_version", "_max_version", "_status_code_retries",
+		"_connect_retries", "_connect_retry_delay", "_status_code_retry_delay",
 	} {
 		if strings.HasSuffix(name, ending) {
 			return true, false
 		}
 	}
 	return slices.Contains([]string{
-		"api_timeout", "block_storage_endpoint_override", "client_config_file", "disable_vendor_agent", "external_network", "floating_ip_source",
-		"force_ipv4", "image_api_use_tasks", "image_format", "internal_network", "message", "nat_destination", "networks", "password_callback",
-		"prefer_ipv6", "private", "requires_floating_ip", "secgroup_source", "statsd", "status", "use_external_network", "use_internal_network",
-		"vendor_hook", "domain_id", "domain_name", "app_name", "app_version", "cache", "metrics", "rate_limit", "log_level", "split_loggers",
+		"api_timeout", "block_storage_endpoint_override", "client_config_file",
+		"disable_vendor_agent", "external_network", "floating_ip_source",
+		"force_ipv4", "image_api_use_tasks", "image_format", "internal_network", "message",
+		"nat_destination", "networks", "password_callback",
+		"prefer_ipv6", "private", "requires_floating_ip", "secgroup_source", "statsd", "status",
+		"use_external_network", "use_internal_network",
+		"vendor_hook", "domain_id", "domain_name", "app_name", "app_version", "cache", "metrics",
+		"rate_limit", "log_level", "split_loggers",
 	}, name), false
 }

@@ -1,10 +1,12 @@
-// Package cloudconf is the configuration of the OpenStack provider: plain data that a host fills in, or that is read from
-// cloud.conf, the file of openstack-cloud-controller-manager (OCCM), and from clouds.yaml.
+// Package cloudconf is the configuration of the OpenStack provider. A host fills in a [Config], or
+// the package reads it from cloud.conf, the file of openstack-cloud-controller-manager (OCCM), and
+// from clouds.yaml.
 package cloudconf
 
 import "time"
 
-// Config is all that the provider is told. Start from [Default]: the zero value of a field is a value, not its default.
+// Config is the configuration of the provider. Start from [Default], because the zero value of a
+// field is a value and not its default.
 type Config struct {
 	Global       Global
 	Networking   Networking
@@ -14,30 +16,30 @@ type Config struct {
 	Route               Route
 	Metadata            Metadata
 
-	// Client and Instances are fxccm's own. OCCM takes no notice of their sections.
+	// Client and Instances exist only in fxccm. OCCM ignores these sections.
 	Client    Client
 	Instances Instances
 }
 
-// Global tells where the cloud is, and who logs in.
+// Global is the address of the cloud and the login.
 type Global struct {
 	AuthURL string
 
-	// A user, by id, or by name and domain, with a password.
+	// The user, by ID, or by name and domain, with a password.
 	UserID   string
 	Username string
 	Password Secret
 
-	// The project, by id, or by name and domain.
+	// The project, by ID, or by name and domain.
 	TenantID   string
 	TenantName string
 
-	// A trust, which takes the place of the project, and the user to whom it was given, if that is not the user above.
+	// A trust, which replaces the project, and the trustee if it is not the user above.
 	TrustID         string
 	TrusteeID       string
 	TrusteePassword Secret
 
-	// The domain of user and project, and those of each if they differ.
+	// The common domain of user and project, and the domain of each if they differ.
 	DomainID         string
 	DomainName       string
 	TenantDomainID   string
@@ -45,43 +47,44 @@ type Global struct {
 	UserDomainID     string
 	UserDomainName   string
 
-	// An application credential, by id, or by name and user.
+	// An application credential, by ID, or by name and user.
 	ApplicationCredentialID     string
 	ApplicationCredentialName   string
 	ApplicationCredentialSecret Secret
 
-	// Token is one that Keystone has issued. It cannot be renewed.
+	// Token was issued by Keystone. It cannot be renewed.
 	Token Secret
 
 	Region string
 	// EndpointType is public, internal or admin. Empty is public.
 	EndpointType string
 
-	// The authorities that the cloud's certificates are checked against, as a file or as PEM. Empty: the system's.
+	// The authorities that sign the certificates of the cloud, as a file or as PEM. Empty: those of
+	// the system.
 	CAFile         string
 	CAFileContents string
-	// TLSInsecure leaves the cloud's certificates unchecked.
+	// TLSInsecure disables the verification of the cloud's certificates.
 	TLSInsecure bool
-	// The certificate that the client shows, and its key.
+	// The client certificate and its key.
 	CertFile string
 	KeyFile  string
 
-	// UseClouds takes from clouds.yaml what is not set here.
+	// UseClouds fills empty options from clouds.yaml.
 	UseClouds  bool
 	CloudsFile string
 	Cloud      string
 }
 
-// Networking tells which addresses of an instance become addresses of its node.
+// Networking selects the addresses of an instance that become addresses of its node.
 type Networking struct {
 	IPv6SupportDisabled  bool
 	PublicNetworkNames   []string
 	InternalNetworkNames []string
-	// AddressSortOrder holds CIDRs; addresses in the first one come first.
+	// AddressSortOrder lists CIDRs; addresses in the first one come first.
 	AddressSortOrder []string
 }
 
-// LoadBalancer holds the defaults of Services of type LoadBalancer.
+// LoadBalancer has the defaults of Services of type LoadBalancer.
 type LoadBalancer struct {
 	Enabled                        bool
 	LBVersion                      string
@@ -112,12 +115,12 @@ type LoadBalancer struct {
 	ProviderRequiresSerialAPICalls bool
 	DefaultTLSContainerRef         string
 
-	// DriftPeriod is how often load balancers are compared with what they should be, without anything having changed in the cluster.
-	// 0: never. OCCM has no such thing.
+	// DriftPeriod is the interval at which load balancers are checked for drift without a change in
+	// the cluster. 0 disables the check. OCCM has no such option.
 	DriftPeriod time.Duration
 }
 
-// LoadBalancerClass replaces some defaults of the Services that name it.
+// LoadBalancerClass overrides some defaults for the Services that name the class.
 type LoadBalancerClass struct {
 	FloatingNetworkID  string
 	FloatingSubnetID   string
@@ -128,41 +131,45 @@ type LoadBalancerClass struct {
 	MemberSubnetID     string
 }
 
-// Route names the router whose routes lead to the pods.
+// Route names the router that gets the routes to the pods.
 type Route struct {
-	// RouterID is the router. Empty: the provider serves no routes.
+	// RouterID is the ID of the router. Empty: the provider serves no routes.
 	RouterID string
 }
 
-// Metadata holds what OCCM keeps in a section of that name.
+// Metadata is OCCM's section of that name.
 type Metadata struct {
-	// SearchOrder is checked and has no other effect, as in OCCM.
+	// SearchOrder is validated and has no other effect, as in OCCM.
 	SearchOrder string
-	// RequestTimeout bounds one attempt of one request to OpenStack. Default 60 s.
+	// RequestTimeout limits one attempt of one request to OpenStack. The default is 60 s.
 	RequestTimeout time.Duration
 }
 
-// Client tells how requests are made.
+// Client limits requests to OpenStack.
 type Client struct {
-	// RequestRate is how many requests are begun a second, over time, and RequestBurst how many at once.
+	// RequestRate is the average number of requests per second, and RequestBurst the number of
+	// requests at once.
 	RequestRate  float64
 	RequestBurst int
-	// MaxRetries is how often a request is made again that was refused for the moment.
+	// MaxRetries limits the retries of a request after a transient failure.
 	MaxRetries int
 }
 
-// Instances tells how servers are looked up.
+// Instances controls how servers are looked up.
 type Instances struct {
 	// Regional writes provider IDs with the region: openstack://region/id.
 	Regional bool
-	// MetadataMaxAge bounds the age of what a node's metadata (addresses, type, zone) is taken from.
+	// MetadataMaxAge limits the age of cached data for node metadata (addresses, type, zone).
 	MetadataMaxAge time.Duration
-	// StatusMaxAge bounds the age of what answers whether an instance exists or is shut down.
+	// StatusMaxAge limits the age of cached data that says whether an instance exists or is shut
+	// down.
 	StatusMaxAge time.Duration
-	// AbsenceConfirmation is how far apart the two answers must be that an instance does not exist before it is believed.
+	// AbsenceConfirmation is the minimum time between the two responses that confirm that an
+	// instance does not exist.
 	AbsenceConfirmation time.Duration
-	// VanishedNumber and VanishedShare: if at least so many known instances, and more than such a share of them (0 to 1), are
-	// absent, none of them is reported as deleted.
+	// VanishedNumber and VanishedShare configure the mass deletion guard. If at least
+	// VanishedNumber known instances are absent, and more than VanishedShare of them (0 to 1), none
+	// of them is reported as deleted.
 	VanishedNumber int
 	VanishedShare  float64
 }

@@ -2,7 +2,7 @@ package cloudconf
 
 import "time"
 
-// Default is what holds where nothing is said: for OCCM's options OCCM's defaults.
+// Default is the configuration of an empty file: OCCM's defaults for OCCM's options.
 func Default() Config {
 	return Config{
 		LoadBalancer: LoadBalancer{

@@ -24,7 +24,7 @@ func TestCloudConfPage_IsUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s does not say what the options are; run: go generate ./provider/openstack/cloudconf", path)
+		t.Errorf("%s is out of date; run: go generate ./provider/openstack/cloudconf", path)
 	}
 }
 
@@ -59,8 +59,8 @@ func page() string {
 
 <!-- Generated from package provider/openstack/cloudconf; change it there and run: go generate ./provider/openstack/cloudconf -->
 
-The OpenStack provider reads the file of openstack-cloud-controller-manager (OCCM): every key of OCCM has its name, its meaning and its
-default, but for [the differences](#differences-from-occm). A host can do without files, and fill in a ` + "`cloudconf.Config`" + `.
+The OpenStack provider reads the file of openstack-cloud-controller-manager (OCCM): keys, meanings and defaults
+are those of OCCM, except for [the differences](#differences-from-occm). A host can also fill in a ` + "`cloudconf.Config`" + ` instead.
 
 ` + "```ini\n" + example + "```\n")
 	p.WriteString(syntax)
@@ -72,11 +72,13 @@ default, but for [the differences](#differences-from-occm). A host can do withou
 		}
 		fmt.Fprintf(&p, "\n## [%s]\n\n%s", title, s.meaning)
 		if s.own {
-			p.WriteString(" fxccm's own: OCCM takes no notice of it.")
+			p.WriteString(" This section exists only in fxccm; OCCM ignores it.")
 		}
 		p.WriteString("\n\n| key | type | default | |\n|---|---|---|---|\n")
 		for _, o := range s.options {
-			fmt.Fprintf(&p, "| `%s` | %s | %s | %s |\n", o.key, o.typ, defaultCell(o, place{Config: &defaults, class: &LoadBalancerClass{}}), meaningCell(o))
+			fmt.Fprintf(&p, "| `%s` | %s | %s | %s |\n", o.key, o.typ,
+				defaultCell(o, place{Config: &defaults, class: &LoadBalancerClass{}}),
+				meaningCell(o))
 		}
 	}
 	p.WriteString(cloudsSection())
@@ -87,19 +89,19 @@ default, but for [the differences](#differences-from-occm). A host can do withou
 const syntax = `
 ## Syntax
 
-The format is that of [gcfg](https://pkg.go.dev/gopkg.in/gcfg.v1), which OCCM reads it with.
+The format is that of [gcfg](https://pkg.go.dev/gopkg.in/gcfg.v1), the parser of OCCM.
 
-* Names of sections and keys are written in any case, with ` + "`-`" + ` and not with ` + "`_`" + `.
-* ` + "`#`" + ` and ` + "`;`" + ` begin a comment, in a value too, unless they are in quotes: ` + "`password = a#b`" + ` is the password ` + "`a`" + `.
-* In quotes, ` + "`\\\\`" + `, ` + "`\\\"`" + `, ` + "`\\n`" + ` and ` + "`\\t`" + ` are escapes. Outside of quotes, ` + "`\\`" + ` is an error but at the end of a line, where the value goes on in the next.
-* True is written ` + "`true`, `yes`, `on` or `1`" + `, or by the key alone; false is ` + "`false`, `no`, `off` or `0`" + `. Only ` + "`tls-insecure`" + ` differs.
-* A duration is written ` + "`5s`" + ` or ` + "`1m30s`" + `. A number alone is seconds.
-* A key that is there again replaces what it was; a repeatable one adds to it, and alone, without ` + "`=`" + `, empties it.
+* Names of sections and keys are case-insensitive, and use ` + "`-`" + ` instead of ` + "`_`" + `.
+* ` + "`#`" + ` and ` + "`;`" + ` start a comment, even in a value, unless they are in quotes: ` + "`password = a#b`" + ` is the password ` + "`a`" + `.
+* In quotes, ` + "`\\\\`" + `, ` + "`\\\"`" + `, ` + "`\\n`" + ` and ` + "`\\t`" + ` are escapes. Outside of quotes, ` + "`\\`" + ` is an error, except at the end of a line: the value then continues in the next line.
+* True is ` + "`true`, `yes`, `on` or `1`" + `, or the key alone; false is ` + "`false`, `no`, `off` or `0`" + `. ` + "`tls-insecure`" + ` accepts only ` + "`true`" + `.
+* A duration is written as as ` + "`5s`" + ` or ` + "`1m30s`" + `. A number alone is seconds.
+* Repeating a key overrides it. Repeatable keys append; written without ` + "`=`" + `, they clear the list.
 
-All that is wrong is told at once, with file and line, and no value is ever repeated.
+fxccm reports all problems at once, with file and line. A report never quotes a value.
 
-In **strict mode** what is most likely a mistake is refused: unknown keys and sections, and values that OCCM takes and fails with later.
-Otherwise it is a warning, and whatever OCCM takes is taken with the same meaning.
+In **strict mode** fxccm refuses probable mistakes: unknown keys and sections, and values that OCCM accepts and fails with later.
+Otherwise they are warnings, and fxccm accepts what OCCM accepts, with the same meaning.
 `
 
 func cloudsSection() string {
@@ -107,10 +109,10 @@ func cloudsSection() string {
 	s.WriteString(`
 ## clouds.yaml
 
-With ` + "`use-clouds = true`" + `, what cloud.conf leaves open is taken from
-[clouds.yaml](https://docs.openstack.org/openstacksdk/latest/user/config/configuration.html), key by key. It is the file that
+With ` + "`use-clouds = true`" + `, options that cloud.conf leaves empty are read from
+[clouds.yaml](https://docs.openstack.org/openstacksdk/latest/user/config/configuration.html), key by key. The file is the one that
 ` + "`clouds-file`" + ` names, or the first ` + "`clouds.yaml` or `clouds.yml`" + ` in the working directory, ` + "`~/.config/openstack` and `/etc/openstack`" + `.
-` + "`secure.yaml`" + ` is searched beside it and then there, and beats it. ` + "`clouds-public.yaml`" + ` is searched likewise if the cloud has a ` + "`profile`" + `, and is the weakest.
+` + "`secure.yaml`" + ` is searched next to it and then in these directories, and takes precedence. ` + "`clouds-public.yaml`" + ` is searched in the same way if the cloud has a ` + "`profile`" + `, and has the lowest precedence.
 
 | clouds.yaml | cloud.conf |
 |---|---|
@@ -119,11 +121,12 @@ With ` + "`use-clouds = true`" + `, what cloud.conf leaves open is taken from
 		if o.clouds == "" {
 			continue
 		}
-		fmt.Fprintf(&s, "| `%s` | `%s`%s |\n", o.clouds, o.key, map[string]string{"verify": ", reversed", "endpoint_type": ""}[o.clouds])
+		fmt.Fprintf(&s, "| `%s` | `%s`%s |\n", o.clouds, o.key,
+			map[string]string{"verify": ", reversed", "endpoint_type": ""}[o.clouds])
 	}
 	s.WriteString(`
-` + "`interface`" + ` stands in for ` + "`endpoint_type`" + `, and ` + "`auth.default_domain`" + ` for domains that are not named. Of ` + "`regions`" + `, the values of the region that is
-chosen beat the cloud's; if there is only one, it is chosen. Keys that other programs read from the file have no effect.
+` + "`interface`" + ` is an alternative to ` + "`endpoint_type`" + `, and ` + "`auth.default_domain`" + ` applies where no domain is named. In ` + "`regions`" + `, the values of the
+selected region override those of the cloud; a single region is selected by default. Keys of other programs have no effect.
 `)
 	return s.String()
 }
@@ -131,27 +134,27 @@ chosen beat the cloud's; if there is only one, it is chosen. Keys that other pro
 const rest = `
 ## Environment
 
-The library reads no environment variable by itself. A host hands in a function that does (` + "`cloudconf.Options.Environment`" + `); then
-what OCCM takes from there is taken:
+The library does not read the environment by itself. A host can supply a function that does (` + "`cloudconf.Options.Environment`" + `).
+fxccm then supports these variables of OCCM:
 
 | variable | |
 |---|---|
-| ` + "`OS_CCM_REGIONAL`" + ` | ` + "`true`" + ` is ` + "`regional = true`" + `, if the file does not say. |
-| ` + "`OCCM_WAIT_LB_ACTIVE_STEPS`" + ` | No effect, which is said: load balancers are waited for without a limit. |
-| ` + "`OS_CLIENT_CONFIG_FILE`" + ` | ` + "`clouds-file`" + `, if the file does not say. |
-| ` + "`OS_CLOUD`" + ` | ` + "`cloud`" + `, if the file does not say. |
+| ` + "`OS_CCM_REGIONAL`" + ` | ` + "`true`" + ` sets ` + "`regional = true`" + `, if the file does not set it. |
+| ` + "`OCCM_WAIT_LB_ACTIVE_STEPS`" + ` | Has no effect, and fxccm logs a warning: it waits for load balancers without a limit. |
+| ` + "`OS_CLIENT_CONFIG_FILE`" + ` | Sets ` + "`clouds-file`" + `, if the file does not set it. |
+| ` + "`OS_CLOUD`" + ` | Sets ` + "`cloud`" + `, if the file does not set it. |
 
 ## Differences from OCCM
 
-* Nothing is accepted in silence: unknown keys and sections are warnings, or errors in strict mode.
-* A login that cannot work, or a ` + "`search-order`, `lb-version` or `os-endpoint-type`" + ` that is none, is refused when the file is read, with the reason.
+* Unknown keys and sections are warnings, or errors in strict mode. OCCM ignores them.
+* A login that cannot work, or a ` + "`search-order`, `lb-version` or `os-endpoint-type`" + ` that is invalid, is refused when the file is read, with the reason.
 * A duration may be a number alone, in seconds. OCCM refuses it.
-* The long form of ` + "`os-endpoint-type`, `publicURL`" + ` and so on, is known.
-* Each domain of user and project is taken as a pair of id and name: with ` + "`user-domain-id` and `domain-name`" + `, the user's domain is the former.
-  Where an id and a name of the same are given, the id counts. OCCM refuses some of these.
-* From clouds.yaml, ` + "`verify`, `auth.trust_id`, `auth.default_domain` and `regions`" + ` are taken, too.
-* secure.yaml and clouds-public.yaml are searched beside clouds.yaml first, and secure.yaml counts even if no cloud is named.
-* If the file that ` + "`clouds-file`" + ` names does not exist, others are searched for with a warning; in strict mode that is an error.
+* The long form of ` + "`os-endpoint-type`, `publicURL`" + ` and so on, is accepted.
+* The domains of user and project are pairs of ID and name: with ` + "`user-domain-id` and `domain-name`" + `, the user's domain is the former.
+  If both ID and name of an object are set, the ID counts. OCCM refuses some of these.
+* From clouds.yaml, ` + "`verify`, `auth.trust_id`, `auth.default_domain` and `regions`" + ` are supported, too.
+* secure.yaml and clouds-public.yaml are searched next to clouds.yaml first, and secure.yaml counts even if no cloud is named.
+* If the file that ` + "`clouds-file`" + ` names does not exist, the default directories are searched, with a warning. In strict mode this is an error.
 `
 
 func defaultCell(o option, p place) string {

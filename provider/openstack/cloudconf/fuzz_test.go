@@ -14,9 +14,12 @@ func FuzzCloudConf(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, content := range []string{
-		"", string(full), login, "[Global]\npassword = \"a\\\\\\\"\\n\\t\"\nuse-clouds\n", "[LoadBalancerClass \"a\\\"\\\\\"]\nsubnet-id = x \\\n y\n",
-		"[Networking]\npublic-network-name = a\npublic-network-name\npublic-network-name =\n", "[a\n]\n\xff\x00\ufeff\\", "[Global]\r\nusername = a\\\r\nb\r\n",
-		"[Client]\nrequest-rate = 1e-3\n[Instances]\nvanished-share = NaN\n[LoadBalancer]\nmonitor-delay = 1\nmonitor-max-retries = 0x1_0\n",
+		"", string(full), login, "[Global]\npassword = \"a\\\\\\\"\\n\\t\"\nuse-clouds\n",
+		"[LoadBalancerClass \"a\\\"\\\\\"]\nsubnet-id = x \\\n y\n",
+		"[Networking]\npublic-network-name = a\npublic-network-name\npublic-network-name =\n",
+		"[a\n]\n\xff\x00\ufeff\\", "[Global]\r\nusername = a\\\r\nb\r\n",
+		"[Client]\nrequest-rate = 1e-3\n[Instances]\nvanished-share = " +
+			"NaN\n[LoadBalancer]\nmonitor-delay = 1\nmonitor-max-retries = 0x1_0\n",
 	} {
 		f.Add(content)
 	}
@@ -25,7 +28,8 @@ func FuzzCloudConf(f *testing.F) {
 		content = "[Global]\npassword = " + secret + "\ntoken = \"" + secret + content
 		strict, _, strictError := Parse([]byte(content), Options{Strict: true})
 		lax, warnings, err := Parse([]byte(content), Options{})
-		if text := told(append(warnings, refused(t, err)...)); strings.Contains(text, secret) && strings.Count(content, secret) == 2 {
+		if text := told(append(warnings, refused(t, err)...)); strings.Contains(text, secret) &&
+			strings.Count(content, secret) == 2 {
 			t.Errorf("a secret was told: %s", text)
 		}
 		if strictError == nil && (err != nil || !same(strict, lax)) {
@@ -47,13 +51,15 @@ func FuzzCloudConf(f *testing.F) {
 		if err != nil || !same(again, lax) {
 			t.Errorf("from\n%s\nwas read %+v (%v), want %+v", text, again, err, lax)
 		}
-		if without, err := Render(lax); err != nil || strings.Contains(without, secret) && strings.Count(content, secret) == 2 {
+		if without, err := Render(lax); err != nil || strings.Contains(without, secret) &&
+			strings.Count(content, secret) == 2 {
 			t.Errorf("written without secrets was\n%s(%v)", without, err)
 		}
 	})
 }
 
-// same takes NaN for equal to itself, and a list of nothing for none: neither can be told apart in a file.
+// same takes NaN for equal to itself, and a list of nothing for none: neither can be told apart in
+// a file.
 func same(a, b Config) bool {
 	for _, c := range []*Config{&a, &b} {
 		for _, number := range []*float64{&c.Client.RequestRate, &c.Instances.VanishedShare} {
@@ -67,14 +73,18 @@ func same(a, b Config) bool {
 
 func FuzzCloudsYAML(f *testing.F) {
 	for _, content := range []string{
-		"", aCloud, "clouds: &c\n  <<: *c\n  prod: &p {<<: [*p, *c], auth: *p}\n", "clouds: {prod: {regions: [a, {name: b, values: {verify: no}}]}}",
-		"clouds:\n  prod:\n    profile: prod\n    auth: [x]\n", "a: *hunter2", "clouds: [{prod: 1}]", "? [a]\n: b\n", "clouds: {? {a: b} : c}", "---\n---\n", "%YAML 1.1\n---\n!!binary x",
+		"", aCloud, "clouds: &c\n  <<: *c\n  prod: &p {<<: [*p, *c], auth: *p}\n",
+		"clouds: {prod: {regions: [a, {name: b, values: {verify: no}}]}}",
+		"clouds:\n  prod:\n    profile: prod\n    auth: [x]\n", "a: *hunter2",
+		"clouds: [{prod: 1}]", "? [a]\n: b\n", "clouds: {? {a: b} : c}", "---\n---\n",
+		"%YAML 1.1\n---\n!!binary x",
 	} {
 		f.Add(content)
 	}
 	f.Fuzz(func(t *testing.T, content string) {
 		const secret = "qX7-s3cr3t-Zw9"
-		file, problem := parseClouds("clouds.yaml", []byte("clouds: {other: {auth: {password: "+secret+"}}}\n"+content))
+		file, problem := parseClouds("clouds.yaml",
+			[]byte("clouds: {other: {auth: {password: "+secret+"}}}\n"+content))
 		again, second := parseClouds("clouds.yaml", []byte(content))
 		for _, p := range []*Problem{problem, second} {
 			if p != nil && strings.Contains(p.String(), secret) {
@@ -96,7 +106,10 @@ func FuzzCloudsYAML(f *testing.F) {
 
 // take goes the way of takeClouds from what a file says to a Config.
 func take(t *testing.T, file *cloudsFile, entry cloudEntry) {
-	c := cloudsReader{document: parse([]byte("[Global]\nuse-clouds\n"), ""), options: Options{CloudsDirs: []string{}}}
+	c := cloudsReader{
+		document: parse([]byte("[Global]\nuse-clouds\n"), ""),
+		options:  Options{CloudsDirs: []string{}},
+	}
 	merged := entry.over(entry)
 	merged.profile()
 	c.take(c.inRegion(merged))
@@ -107,7 +120,8 @@ func take(t *testing.T, file *cloudsFile, entry cloudEntry) {
 		}
 	}
 	for _, p := range c.problems {
-		if password := string(c.config.Global.Password); len(password) > 12 && strings.Contains(p.Text, password) {
+		if password := string(c.config.Global.Password); len(password) > 12 &&
+			strings.Contains(p.Text, password) {
 			t.Errorf("a secret was told: %s", p)
 		}
 	}

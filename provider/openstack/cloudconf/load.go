@@ -10,14 +10,14 @@ import (
 // Loaded is a configuration that was read from files.
 type Loaded struct {
 	Config Config
-	// Warnings are the problems that it was not refused for.
+	// Warnings are the problems for which it was not refused.
 	Warnings []Problem
-	// Files are those that it depends on: the ones that were read, and the certificates and the key that it names. When one
-	// changes, so may the login or the connections.
+	// Files are all files that were read, and the certificate and key files that the configuration
+	// names. The login or the connections may change when one of them changes.
 	Files []string
 }
 
-// Load reads the cloud.conf at path as [Read] does.
+// Load reads the cloud.conf at path, as [Read] does.
 func Load(path string, o Options) (Loaded, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -31,8 +31,9 @@ func Load(path string, o Options) (Loaded, error) {
 	return loaded, err
 }
 
-// Read reads the text of a cloud.conf, takes what it leaves open from clouds.yaml if it says so, and validates the whole. The error
-// is a [Problems] and tells all that is wrong. With an error, Loaded has the warnings only.
+// Read parses the text of a cloud.conf, fills it from clouds.yaml if use-clouds is set, and
+// validates the result. The error is a [Problems] with all reasons. With an error, Loaded has only
+// the warnings.
 func Read(content []byte, o Options) (Loaded, error) {
 	d := parse(content, o.Path)
 	d.takeEnvironment(o)
@@ -46,7 +47,10 @@ func Read(content []byte, o Options) (Loaded, error) {
 	if err != nil {
 		return Loaded{Warnings: warnings}, err
 	}
-	return Loaded{Config: d.config, Warnings: warnings, Files: append(d.files, d.config.Global.files()...)}, nil
+	return Loaded{
+		Config: d.config, Warnings: warnings,
+		Files: append(d.files, d.config.Global.files()...),
+	}, nil
 }
 
 func (d *document) takeEnvironment(o Options) {
@@ -55,18 +59,23 @@ func (d *document) takeEnvironment(o Options) {
 	}
 	const steps = "OCCM_WAIT_LB_ACTIVE_STEPS"
 	if o.environment(steps) != "" {
-		d.problems = append(d.problems, Problem{Severity: Warning, Section: "the environment", Key: steps, Text: "has no effect: load balancers are waited for without a limit"})
+		d.problems = append(d.problems, Problem{
+			Severity: Warning, Section: "the environment",
+			Key: steps, Text: "has no effect: the provider waits for load balancers without a " +
+				"limit",
+		})
 	}
 }
 
-// complete puts OCCM's defaults where an empty value stands for them.
+// complete sets OCCM's defaults where an empty value stands for them.
 func (d *document) complete() {
 	m, defaults := &d.config.Metadata, Default().Metadata
 	m.SearchOrder = cmp.Or(m.SearchOrder, defaults.SearchOrder)
 	m.RequestTimeout = cmp.Or(m.RequestTimeout, defaults.RequestTimeout)
 }
 
-// validate adds what Validate finds, with the lines of what it is about. What could not be read is not called missing.
+// validate adds the problems of Validate, with their lines. A value that could not be parsed is not
+// reported as missing.
 func (d *document) validate() {
 	unread, brokenLine := map[string]bool{}, false
 	for _, p := range d.problems {
@@ -89,7 +98,7 @@ func (d *document) validate() {
 	}
 }
 
-// files are those that the client reads.
+// files are the files that the client reads.
 func (g Global) files() []string {
 	var files []string
 	for _, file := range []string{g.CAFile, g.CertFile, g.KeyFile} {

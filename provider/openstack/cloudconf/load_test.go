@@ -20,7 +20,10 @@ func TestLoad_NamesTheFilesThatItDependsOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{filepath.Join(dir, "cloud.conf"), filepath.Join(dir, "clouds.yaml"), filepath.Join(dir, "secure.yaml"), "/ca.pem", "/cert.pem", "/key.pem"}
+	want := []string{
+		filepath.Join(dir, "cloud.conf"), filepath.Join(dir, "clouds.yaml"),
+		filepath.Join(dir, "secure.yaml"), "/ca.pem", "/cert.pem", "/key.pem",
+	}
 	if !slices.Equal(loaded.Files, want) {
 		t.Errorf("files are %q, want %q", loaded.Files, want)
 	}
@@ -37,7 +40,8 @@ func TestLoad_ErrorsNameFileAndLine(t *testing.T) {
 	dir, o := inDir(t, map[string]string{"cloud.conf": login + "[Foo]\n[Route]\nrouter-id = x\n"})
 	path := filepath.Join(dir, "cloud.conf")
 	loaded, err := Load(path, o)
-	want := "unknown section [Foo] (PATH line 6)\nrouter-id in [Route] (PATH line 8): must be a UUID"
+	want := "unknown section [Foo] (PATH line 6)\nrouter-id in [Route] (PATH line 8): must be a " +
+		"UUID"
 	if got := strings.ReplaceAll(told(refused(t, err)), path, "PATH"); got != want {
 		t.Errorf("refused for\n%s\nwant\n%s", got, want)
 	}
@@ -57,10 +61,15 @@ func TestLoad_ErrorsNameFileAndLine(t *testing.T) {
 // What could not be read is not called missing besides.
 func TestRead_DoesNotFollowUpOnWhatCouldNotBeRead(t *testing.T) {
 	for content, want := range map[string]string{
-		"[Global]\nauth-url\nuser-id = u\npassword = p\ntenant-id = t\n":                "auth-url in [Global] (line 2): wants a value",
-		"[Global]\nauth-url = https://k\nuser-id = u\npassword = \"p\ntenant-id = t\n":  "line 4: has a quote that is not closed",
-		"[Global\nauth-url = https://k\nuser-id = u\npassword = p\ntenant-id = t\n":     `line 1: wants "]" at the end of a section's header`,
-		login + "[Metadata]\nrequest-timeout = soon\n[LoadBalancer]\nmax-shared-lb = x": "request-timeout in [Metadata] (line 7): wants a duration: 5s, 1m30s\nmax-shared-lb in [LoadBalancer] (line 9): wants a whole number",
+		"[Global]\nauth-url\nuser-id = u\npassword = p\ntenant-id = " +
+			"t\n": "auth-url in [Global] (line 2): needs a value",
+		"[Global]\nauth-url = https://k\nuser-id = u\npassword = \"p\ntenant-id = " +
+			"t\n": "line 4: has a quote that is not closed",
+		"[Global\nauth-url = https://k\nuser-id = u\npassword = p\ntenant-id = " +
+			"t\n": `line 1: needs "]" at the end of a section header`,
+		login + "[Metadata]\nrequest-timeout = soon\n[LoadBalancer]\nmax-shared-lb = " +
+			"x": "request-timeout in [Metadata] (line 7): must be a duration such as 5s or " +
+			"1m30s\nmax-shared-lb in [LoadBalancer] (line 9): must be a whole number",
 	} {
 		_, err := Read([]byte(content), Options{Strict: true})
 		if got := told(refused(t, err)); got != want {
@@ -70,7 +79,8 @@ func TestRead_DoesNotFollowUpOnWhatCouldNotBeRead(t *testing.T) {
 }
 
 func TestRead_EmptyValuesStandForOCCMsDefaults(t *testing.T) {
-	loaded, err := Read([]byte(login+"[Metadata]\nsearch-order =\nrequest-timeout = 0s\n"), Options{Strict: true})
+	loaded, err := Read([]byte(login+"[Metadata]\nsearch-order =\nrequest-timeout = 0s\n"),
+		Options{Strict: true})
 	if err != nil || loaded.Config.Metadata != Default().Metadata {
 		t.Errorf("read was %+v (%v), want the defaults", loaded.Config.Metadata, err)
 	}
@@ -87,29 +97,40 @@ func TestRead_TakesTheEnvironmentThatItIsGiven(t *testing.T) {
 		{regional: "false"},
 		{conf: "[Instances]\nregional = false\n", regional: "true"},
 		{conf: "[Instances]\nregional\n", regional: "false", want: true},
-		{steps: "7", told: "OCCM_WAIT_LB_ACTIVE_STEPS in the environment: has no effect: load balancers are waited for without a limit"},
+		{steps: "7", told: "OCCM_WAIT_LB_ACTIVE_STEPS in the environment: has no effect: the " +
+			"provider waits for load balancers without a limit"},
 	} {
 		o := Options{Environment: func(name string) string {
-			return map[string]string{"OS_CCM_REGIONAL": test.regional, "OCCM_WAIT_LB_ACTIVE_STEPS": test.steps}[name]
+			return map[string]string{
+				"OS_CCM_REGIONAL":           test.regional,
+				"OCCM_WAIT_LB_ACTIVE_STEPS": test.steps,
+			}[name]
 		}}
 		loaded, err := Read([]byte(login+test.conf), o)
-		if err != nil || loaded.Config.Instances.Regional != test.want || told(loaded.Warnings) != test.told {
-			t.Errorf("%+v: regional %t, warnings %q, error %v", test, loaded.Config.Instances.Regional, told(loaded.Warnings), err)
+		if err != nil || loaded.Config.Instances.Regional != test.want ||
+			told(loaded.Warnings) != test.told {
+			t.Errorf("%+v: regional %t, warnings %q, error %v", test,
+				loaded.Config.Instances.Regional, told(loaded.Warnings), err)
 		}
 	}
 }
 
 // The environment of the process is not looked at, whatever is in it.
 func TestRead_LeavesTheProcessEnvironmentAlone(t *testing.T) {
-	dir, o := inDir(t, map[string]string{"clouds.yaml": aCloud, "theirs.yaml": "clouds: {theirs: {auth: {auth_url: https://theirs}}}"})
+	dir, o := inDir(t, map[string]string{
+		"clouds.yaml": aCloud,
+		"theirs.yaml": "clouds: {theirs: {auth: {auth_url: https://theirs}}}",
+	})
 	for name, value := range map[string]string{
-		"OS_CLIENT_CONFIG_FILE": filepath.Join(dir, "theirs.yaml"), "OS_CLOUD": "theirs", "OS_AUTH_URL": "https://theirs", "OS_PASSWORD": "theirs",
+		"OS_CLIENT_CONFIG_FILE": filepath.Join(dir, "theirs.yaml"), "OS_CLOUD": "theirs",
+		"OS_AUTH_URL": "https://theirs", "OS_PASSWORD": "theirs",
 		"OS_CCM_REGIONAL": "true", "OCCM_WAIT_LB_ACTIVE_STEPS": "7",
 	} {
 		t.Setenv(name, value)
 	}
 	before := os.Environ()
-	loaded, err := Read([]byte("[Global]\nuse-clouds\nclouds-file = "+filepath.Join(dir, "clouds.yaml")), o)
+	loaded, err := Read([]byte("[Global]\nuse-clouds\nclouds-file = "+filepath.Join(dir,
+		"clouds.yaml")), o)
 	if err != nil {
 		t.Fatal(err)
 	}

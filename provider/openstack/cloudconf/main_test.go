@@ -11,7 +11,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // login is what a cloud.conf cannot do without.
-const login = "[Global]\nauth-url = https://keystone.example:5000/v3\nuser-id = u1\npassword = hunter2\ntenant-id = p1\n"
+const login = "[Global]\nauth-url = https://keystone.example:5000/v3\nuser-id = u1\npassword = " +
+	"hunter2\ntenant-id = p1\n"
 
 // told are problems in a line each.
 func told(problems []Problem) string {

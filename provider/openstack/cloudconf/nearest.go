@@ -6,7 +6,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
 )
 
-// guess completes a message with the candidate that was probably meant, if one is near.
+// guess appends the candidate that was probably meant, if one is close.
 func guess(word string, candidates []string) string {
 	if near := nearest.Name(word, candidates); near != "" {
 		return "; " + didYouMean(near)

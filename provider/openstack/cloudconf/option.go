@@ -10,43 +10,43 @@ import (
 	"time"
 )
 
-// A section is a part of the table of options.
+// section is a section of cloud.conf in the table of options.
 type section struct {
 	name    string
 	meaning string
-	// named sections can be there several times, with a name in quotes each.
+	// named sections may occur several times, each with a name in quotes.
 	named bool
-	// own sections are fxccm's; OCCM takes no notice of them.
+	// own sections are fxccm's. OCCM ignores them.
 	own     bool
 	options []option
 }
 
-// An option is a row of the table that reading, validation, rendering and the reference page share.
+// option is a row of the table. Parsing, validation, rendering and the reference page use it.
 type option struct {
 	key     string
 	typ     string
 	meaning string
 	secret  bool
-	// clouds is where clouds.yaml has it, below the cloud's name.
+	// clouds is the key of the same setting in clouds.yaml, below the name of the cloud.
 	clouds string
-	// elsewhere are the names that other tools have for it.
+	// elsewhere lists the names of this option in other tools.
 	elsewhere []string
 
-	// read sets the field from what is written in a file, if it can be.
+	// read parses a value from a file into the field.
 	read func(p place, written string, bare bool) *finding
-	// write gives the field as it is written, once for each time that the key is there.
+	// write returns the values of the field, one for each time that the key is written.
 	write func(p place) []string
-	// rules bind the value, whoever has set it.
+	// rules check the value, no matter where it came from.
 	rules []boundRule
 }
 
-// A place is where an option's field is: in the Config or, for an option of a load balancer class, in that.
+// place is where the field of an option is: in the Config, or in a load balancer class.
 type place struct {
 	*Config
 	class *LoadBalancerClass
 }
 
-// A finding is a Problem without its whereabouts.
+// finding is a Problem without its position.
 type finding struct {
 	severity Severity
 	text     string
@@ -55,33 +55,33 @@ type finding struct {
 func mistake(text string) *finding { return &finding{Mistake, text} }
 func wrong(text string) *finding   { return &finding{Error, text} }
 
-// A rule is what a value must be.
+// rule checks a value.
 type rule[T any] struct {
-	// typ narrows the option's type, and says tells the rule, for the reference page. Both can be empty.
+	// typ is a more precise type, and says is a sentence for the reference page. Both may be empty.
 	typ, says string
-	judge     func(T) *finding
+	check     func(T) *finding
 }
 
 type boundRule struct {
 	says  string
-	judge func(place) *finding
+	check func(place) *finding
 }
 
 func bind[T any](at func(place) *T, rules []rule[T]) []boundRule {
 	var bound []boundRule
 	for _, r := range rules {
-		bound = append(bound, boundRule{r.says, func(p place) *finding { return r.judge(*at(p)) }})
+		bound = append(bound, boundRule{r.says, func(p place) *finding { return r.check(*at(p)) }})
 	}
 	return bound
 }
 
-// inClouds names the key of clouds.yaml.
+// inClouds sets the key of clouds.yaml.
 func (o option) inClouds(key string) option {
 	o.clouds = key
 	return o
 }
 
-// known names what the option is called elsewhere, so that who writes that is told.
+// known lists names of the option in other tools, so that a user of those names gets a hint.
 func (o option) known(names ...string) option {
 	o.elsewhere = names
 	return o
@@ -92,7 +92,7 @@ func text(key string, at func(place) *string, meaning string, rules ...rule[stri
 		key: key, typ: "text", meaning: meaning, rules: bind(at, rules),
 		read: func(p place, written string, bare bool) *finding {
 			if bare {
-				return wrong("wants a value")
+				return wrong("needs a value")
 			}
 			*at(p) = written
 			return nil
@@ -111,7 +111,7 @@ func secret(key string, at func(place) *Secret, meaning string) option {
 	return o
 }
 
-// texts is given once for each of its elements.
+// texts is a repeatable option with one element per line.
 func texts(key string, at func(place) *[]string, meaning string, rules ...rule[[]string]) option {
 	return option{
 		key: key, typ: "text, repeatable", meaning: meaning, rules: bind(at, rules),
@@ -127,13 +127,13 @@ func texts(key string, at func(place) *[]string, meaning string, rules ...rule[[
 	}
 }
 
-// list is given once, with commas between its elements.
+// list is an option with elements between commas.
 func list(key string, at func(place) *[]string, meaning string, rules ...rule[[]string]) option {
 	return option{
-		key: key, typ: "list with commas", meaning: meaning, rules: bind(at, rules),
+		key: key, typ: "comma-separated list", meaning: meaning, rules: bind(at, rules),
 		read: func(p place, written string, bare bool) *finding {
 			if bare {
-				return wrong("wants a value")
+				return wrong("needs a value")
 			}
 			*at(p) = elements(written)
 			return nil
@@ -142,7 +142,7 @@ func list(key string, at func(place) *[]string, meaning string, rules ...rule[[]
 	}
 }
 
-// elements are those of a list with commas, without the blanks around them.
+// elements splits a list at its commas and trims the elements.
 func elements(list string) []string {
 	if strings.TrimSpace(list) == "" {
 		return nil
@@ -154,23 +154,29 @@ func elements(list string) []string {
 	return all
 }
 
-// word is a text without blanks, which OCCM takes apart with fmt's scanner. Its values are normalised by as.
-func word(key string, at func(place) *string, as func(string) string, meaning string, rules ...rule[string]) option {
+// word is a text without blanks. OCCM parses it with fmt's scanner. normalize is applied to the
+// value.
+func word(key string, at func(place) *string, normalize func(string) string, meaning string,
+	rules ...rule[string],
+) option {
 	o := text(key, at, meaning, rules...)
 	o.read = func(p place, written string, bare bool) *finding {
 		words := strings.Fields(written)
 		if bare || len(words) != 1 || strings.Contains(written, "\n") {
-			return wrong("wants one word")
+			return wrong("must be one word")
 		}
-		*at(p) = as(words[0])
+		*at(p) = normalize(words[0])
 		return nil
 	}
 	return o
 }
 
-// words are gcfg's for yes and no.
+// words are the Boolean words of gcfg.
 func words() map[string]bool {
-	return map[string]bool{"true": true, "yes": true, "on": true, "1": true, "false": false, "no": false, "off": false, "0": false}
+	return map[string]bool{
+		"true": true, "yes": true, "on": true, "1": true, "false": false,
+		"no": false, "off": false, "0": false,
+	}
 }
 
 func truth(key string, at func(place) *bool, meaning string) option {
@@ -179,7 +185,7 @@ func truth(key string, at func(place) *bool, meaning string) option {
 		read: func(p place, written string, bare bool) *finding {
 			value, ok := words()[strings.ToLower(written)]
 			if !ok && !bare {
-				return wrong("wants true or false (yes, on, 1; no, off, 0)")
+				return wrong("must be true or false (yes, on, 1; no, off, 0)")
 			}
 			*at(p) = value || bare
 			return nil
@@ -188,17 +194,18 @@ func truth(key string, at func(place) *bool, meaning string) option {
 	}
 }
 
-// exactTruth is true for nothing but "true". OCCM reads a text there and takes whatever else for false; to take "yes" for true would
-// turn checks off that OCCM makes.
+// exactTruth is true only for "true". OCCM reads a text here and treats every other value as false.
+// Treating "yes" as true would disable checks that OCCM makes.
 func exactTruth(key string, at func(place) *bool, meaning string) option {
 	o := truth(key, at, meaning)
 	o.read = func(p place, written string, bare bool) *finding {
 		if bare {
-			return wrong("wants true or false")
+			return wrong("must be true or false")
 		}
 		*at(p) = written == "true"
-		if value, ok := words()[strings.ToLower(written)]; !*at(p) && written != "" && (value || !ok) {
-			return mistake(`is true for nothing but "true", and taken for false here`)
+		if value, ok := words()[strings.ToLower(written)]; !*at(p) &&
+			written != "" && (value || !ok) {
+			return mistake(`is treated as false; only "true" enables it`)
 		}
 		return nil
 	}
@@ -211,7 +218,7 @@ func number(key string, at func(place) *int, meaning string, rules ...rule[int])
 		read: func(p place, written string, bare bool) *finding {
 			value, err := parseNumber(written)
 			if err != nil || bare {
-				return wrong("wants a whole number")
+				return wrong("must be a whole number")
 			}
 			*at(p) = value
 			return nil
@@ -220,7 +227,7 @@ func number(key string, at func(place) *int, meaning string, rules ...rule[int])
 	}
 }
 
-// parseNumber knows hexadecimal numbers by 0x, as gcfg does. A leading 0 means nothing.
+// parseNumber accepts hexadecimal numbers with 0x, as gcfg does. A leading 0 has no meaning.
 func parseNumber(written string) (int, error) {
 	written = strings.TrimSpace(written)
 	base := 10
@@ -237,7 +244,7 @@ func count(key string, at func(place) *int, meaning string, rules ...rule[int]) 
 	read := o.read
 	o.read = func(p place, written string, bare bool) *finding {
 		if strings.ContainsAny(written, "+-") {
-			return wrong("wants a whole number without a sign")
+			return wrong("must be a whole number without a sign")
 		}
 		return read(p, written, bare)
 	}
@@ -250,7 +257,7 @@ func real(key string, at func(place) *float64, meaning string, rules ...rule[flo
 		read: func(p place, written string, bare bool) *finding {
 			value, err := strconv.ParseFloat(written, 64)
 			if err != nil || bare {
-				return wrong("wants a number")
+				return wrong("must be a number")
 			}
 			*at(p) = value
 			return nil
@@ -259,7 +266,9 @@ func real(key string, at func(place) *float64, meaning string, rules ...rule[flo
 	}
 }
 
-func duration(key string, at func(place) *time.Duration, meaning string, rules ...rule[time.Duration]) option {
+func duration(key string, at func(place) *time.Duration, meaning string,
+	rules ...rule[time.Duration],
+) option {
 	return option{
 		key: key, typ: "duration", meaning: meaning, rules: bind(at, rules),
 		read: func(p place, written string, bare bool) *finding {
@@ -268,7 +277,7 @@ func duration(key string, at func(place) *time.Duration, meaning string, rules .
 			}
 			value, err := time.ParseDuration(written)
 			if err != nil || bare {
-				return wrong("wants a duration: 5s, 1m30s")
+				return wrong("must be a duration such as 5s or 1m30s")
 			}
 			*at(p) = value
 			return nil
@@ -277,35 +286,43 @@ func duration(key string, at func(place) *time.Duration, meaning string, rules .
 	}
 }
 
-// oneOf is for a text that has few values. Empty stands for a default that is not named.
+// oneOf accepts a fixed set of values. An empty value stands for an unnamed default.
 func oneOf(severity Severity, values ...string) rule[string] {
-	shown := strings.Join(slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" }), ", ")
+	shown := strings.Join(slices.DeleteFunc(slices.Clone(values), func(v string) bool {
+		return v == ""
+	}), ", ")
 	says := "One of " + shown
 	if severity == Warning {
-		says = "Known are " + shown
+		says = "Known values: " + shown
 	}
-	return rule[string]{says: says, judge: func(value string) *finding {
+	return rule[string]{says: says, check: func(value string) *finding {
 		if slices.Contains(values, value) {
 			return nil
 		}
-		return &finding{severity, "is none of " + shown + guess(value, values)}
+		if severity == Warning {
+			return &finding{severity, "is not one of the known values " + shown +
+				guess(value, values)}
+		}
+		return &finding{severity, "must be one of " + shown + guess(value, values)}
 	}}
 }
 
 // between includes both ends.
 func between[T int | float64 | time.Duration](severity Severity, low, high T) rule[T] {
 	shown := fmt.Sprintf("from %s to %s", short(low), short(high))
-	return rule[T]{says: "From " + strings.TrimPrefix(shown, "from "), judge: func(value T) *finding {
-		if value >= low && value <= high {
-			return nil
-		}
-		return &finding{severity, "must be " + shown}
-	}}
+	return rule[T]{
+		says: "From " + strings.TrimPrefix(shown, "from "),
+		check: func(value T) *finding {
+			if value >= low && value <= high {
+				return nil
+			}
+			return &finding{severity, "must be " + shown}
+		},
+	}
 }
 
-// atLeast has no upper end.
 func atLeast[T int | float64 | time.Duration](severity Severity, low T) rule[T] {
-	return rule[T]{says: "At least " + short(low), judge: func(value T) *finding {
+	return rule[T]{says: "At least " + short(low), check: func(value T) *finding {
 		if value >= low {
 			return nil
 		}
@@ -313,7 +330,7 @@ func atLeast[T int | float64 | time.Duration](severity Severity, low T) rule[T] 
 	}}
 }
 
-// short shows a number or a duration: 1h, not 1h0m0s.
+// short formats a number or a duration: 1h instead of 1h0m0s.
 func short(v any) string {
 	d, ok := v.(time.Duration)
 	if !ok {
@@ -329,7 +346,6 @@ func short(v any) string {
 	return shown
 }
 
-// keys are those of a section.
 func (s section) keys() []string {
 	var keys []string
 	for _, o := range s.options {
@@ -338,7 +354,7 @@ func (s section) keys() []string {
 	return keys
 }
 
-// places are those in which a section's options are in c, by the names of the sections.
+// places returns the places of a section's options in c, by section name.
 func (s section) places(c *Config) map[string]place {
 	if !s.named {
 		return map[string]place{"": {Config: c}}
@@ -350,10 +366,10 @@ func (s section) places(c *Config) map[string]place {
 	return all
 }
 
-// names of a section's places, in order.
+// names returns the names of a section's places in order.
 func names(places map[string]place) []string { return slices.Sorted(maps.Keys(places)) }
 
-// header is how a section is written.
+// header is the header line of a section.
 func header(section, name string) string {
 	if name == "" {
 		return "[" + section + "]"

@@ -7,23 +7,24 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
 )
 
-// Options tell how a configuration is read.
+// Options control how a configuration is read.
 type Options struct {
-	// Strict refuses what is most likely a mistake: what OCCM does not know, and values with which it fails later or does something
-	// else than what is written. Otherwise whatever OCCM takes is taken, with the same meaning and with warnings.
+	// Strict refuses probable mistakes: what OCCM does not know, and values with which OCCM fails
+	// later or does something unexpected. Otherwise fxccm accepts what OCCM accepts, with the same
+	// meaning, and returns warnings.
 	Strict bool
-	// Path names the content in messages.
+	// Path is the file name in messages.
 	Path string
-	// Environment gives variables by name, empty if there is none: os.Getenv, for a program that wants what OCCM takes from there.
-	// Nil is an empty environment. These are asked for:
+	// Environment returns a variable, or "" if it is not set. Set it to os.Getenv to support the
+	// variables that OCCM reads. Nil is an empty environment. The variables are:
 	//
-	//	OS_CCM_REGIONAL              "true" is regional = true, if the file does not say
-	//	OCCM_WAIT_LB_ACTIVE_STEPS    has no effect, which is said
-	//	OS_CLIENT_CONFIG_FILE        clouds-file, if the file does not say
-	//	OS_CLOUD                     cloud, if the file does not say and use-clouds is set
+	//	OS_CCM_REGIONAL              "true" sets regional, if the file does not
+	//	OCCM_WAIT_LB_ACTIVE_STEPS    has no effect; a warning says so
+	//	OS_CLIENT_CONFIG_FILE        sets clouds-file, if the file does not
+	//	OS_CLOUD                     sets cloud, if the file does not and use-clouds is set
 	Environment func(string) string
-	// CloudsDirs are searched for clouds.yaml and what belongs to it. Nil is the working directory, ~/.config/openstack and
-	// /etc/openstack.
+	// CloudsDirs are searched for clouds.yaml, secure.yaml and clouds-public.yaml. Nil: the working
+	// directory, ~/.config/openstack and /etc/openstack.
 	CloudsDirs []string
 }
 
@@ -34,8 +35,9 @@ func (o Options) environment(name string) string {
 	return o.Environment(name)
 }
 
-// Parse reads the text of a cloud.conf over [Default]. It looks into no other file and at no variable, and does not judge values
-// beyond their types: see [Read] and [Validate]. An error is a [Problems] and tells all that is wrong, not the first.
+// Parse reads the text of a cloud.conf over [Default]. It reads no other file and no variable, and
+// checks only the types of values: see [Read] and [Validate]. The error is a [Problems] with all
+// reasons.
 func Parse(content []byte, o Options) (config Config, warnings []Problem, err error) {
 	d := parse(content, o.Path)
 	warnings, err = Classify(d.problems, o.Strict)
@@ -45,7 +47,7 @@ func Parse(content []byte, o Options) (config Config, warnings []Problem, err er
 	return d.config, warnings, nil
 }
 
-// A document is a configuration with what is known of where it came from.
+// document is a configuration with the origin of each option.
 type document struct {
 	config   Config
 	origins  map[origin]position
@@ -53,7 +55,7 @@ type document struct {
 	files    []string
 }
 
-// An origin is an option in a section, as Problems name them.
+// origin is an option in a section, as Problems name them.
 type origin struct{ section, key string }
 
 type position struct {
@@ -91,20 +93,24 @@ func parse(content []byte, path string) *document {
 	return r.document
 }
 
-// A reader puts statements where the table says.
+// reader applies statements to the options of the table.
 type reader struct {
 	*document
 	table   []section
 	classes map[string]*LoadBalancerClass
 
-	// What the last header has opened. Without a section, the statements that follow are skipped: the header has been told.
+	// The section of the last header. Nil: statements are skipped, because the header is already
+	// reported.
 	section *section
 	at      place
 	shown   string
 }
 
 func (r *reader) problem(line int, key string, f finding) {
-	r.problems = append(r.problems, Problem{Severity: f.severity, Line: line, Section: r.shown, Key: key, Text: f.text})
+	r.problems = append(r.problems, Problem{
+		Severity: f.severity, Line: line, Section: r.shown,
+		Key: key, Text: f.text,
+	})
 }
 
 func (r *reader) header(s statement) {
@@ -125,13 +131,16 @@ func (r *reader) header(s statement) {
 	switch {
 	case r.section.named:
 		if s.name == "" {
-			r.problem(s.line, "", *mistake(fmt.Sprintf(`wants a name: [%s "name"]`, r.section.name)))
+			r.problem(s.line, "", *mistake(fmt.Sprintf(`needs a name: [%s "name"]`,
+				r.section.name)))
 		}
 		if r.classes[s.name] == nil {
 			r.classes[s.name] = &LoadBalancerClass{}
 		}
 	case s.name != "":
-		r.problem(s.line, "", *mistake(fmt.Sprintf("takes no name, and is skipped; write [%s]", r.section.name)))
+		r.problem(s.line, "",
+			*mistake(fmt.Sprintf("has no name; the section is ignored, write [%s]",
+				r.section.name)))
 		r.section = nil
 		return
 	}
@@ -177,7 +186,8 @@ func sectionNames(table []section) []string {
 	return names
 }
 
-// ofOtherTools tells of sections that other programs have in the same file, and that OCCM had.
+// ofOtherTools is about sections that other programs read from the same file, and sections that
+// OCCM dropped.
 func ofOtherTools(section string) string {
 	switch strings.ToLower(section) {
 	case "blockstorage":
@@ -191,14 +201,15 @@ func ofOtherTools(section string) string {
 func (r *reader) unknownKey(s statement) {
 	p := Problem{Severity: Mistake, Line: s.line, Section: r.shown, Key: s.key, Unknown: true}
 	if r.section.name == "LoadBalancer" && strings.EqualFold(s.key, "use-octavia") {
-		p.Severity, p.Unknown, p.Text = Warning, false, "has no effect: load balancers are always Octavia's"
+		p.Severity, p.Unknown, p.Text = Warning, false,
+			"has no effect: load balancers are always created in Octavia"
 	} else {
 		p.Text = r.meant(s.key)
 	}
 	r.problems = append(r.problems, p)
 }
 
-// meant guesses what was meant by a key that is unknown in the section.
+// meant guesses the key that an unknown key stands for.
 func (r *reader) meant(key string) string {
 	for _, o := range r.section.options {
 		for _, name := range o.elsewhere {

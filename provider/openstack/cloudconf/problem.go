@@ -7,36 +7,38 @@ import (
 	"strings"
 )
 
-// Severity tells what becomes of a configuration that has a [Problem].
+// Severity decides whether a [Problem] refuses the configuration.
 type Severity int
 
 const (
-	// Warning is worth telling, and never refused.
+	// Warning is never refused.
 	Warning Severity = iota
-	// Mistake is most likely not what was meant. OCCM takes it, so it is refused in strict mode only, and a warning otherwise.
+	// Mistake is probably unintended. OCCM accepts it. It is refused in strict mode and is a
+	// warning otherwise.
 	Mistake
-	// Error is always refused: OCCM refuses it too, or fails with it later, or it is about an option of fxccm's own.
+	// Error is always refused: OCCM refuses it too or fails with it later, or the option is fxccm's
+	// own.
 	Error
 )
 
-// A Problem is something in a configuration that is wrong, or that will surprise. It names options and never repeats a value, so
-// that it may be logged whatever was written in place of what.
+// Problem is an error or a surprise in a configuration. It names options and never quotes a value,
+// so it is safe to log even if a secret was written in the wrong place.
 type Problem struct {
 	Severity Severity
-	// File is empty if the content was not read from a file, or the Problem is not about a place in one. Line counts from 1, and is
-	// 0 if unknown.
+	// File is empty if the content did not come from a file. Line counts from 1; 0 is unknown.
 	File string
 	Line int
-	// Section is where Key is, as written in the file: [LoadBalancer], or clouds.prod.auth. One or both can be empty.
+	// Section contains Key: [LoadBalancer], or clouds.prod.auth. Both may be empty.
 	Section string
 	Key     string
-	// Unknown means that there is no such Key or, if that is empty, no such Section.
+	// Unknown: there is no such Key or, if Key is empty, no such Section.
 	Unknown bool
-	// Text is what is wrong, or what to do.
+	// Text says what is wrong or what to do.
 	Text string
 }
 
-// String tells all in one line: unknown key "subnet-idd" in [LoadBalancer] (line 7): did you mean "subnet-id"?
+// String is one line: unknown key "subnet-idd" in [LoadBalancer] (line 7): did you mean
+// "subnet-id"?
 func (p Problem) String() string {
 	subject, place := p.subject(), p.place()
 	switch {
@@ -83,25 +85,26 @@ func (p Problem) place() string {
 	return strings.TrimPrefix(fmt.Sprintf("%s line %d", p.File, p.Line), " ")
 }
 
-// Problems are all that a configuration was refused for, a line each.
+// Problems are the reasons why a configuration is refused.
 type Problems []Problem
 
-// maxTold keeps the error short if the file is not what it should be at all.
-const maxTold = 50
+// maxShown limits the error, for example if the file is of another kind.
+const maxShown = 50
 
-// Error implements error.
+// Error implements error, with one line per problem.
 func (p Problems) Error() string {
 	var lines []string
-	for _, problem := range p[:min(len(p), maxTold)] {
+	for _, problem := range p[:min(len(p), maxShown)] {
 		lines = append(lines, problem.String())
 	}
-	if more := len(p) - maxTold; more > 0 {
+	if more := len(p) - maxShown; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// Classify parts problems by what becomes of them. The error is a [Problems]; it is nil if nothing is refused.
+// Classify splits problems into warnings and refusals. The error is a [Problems]; it is nil if
+// nothing is refused.
 func Classify(problems []Problem, strict bool) (warnings []Problem, err error) {
 	limit := Error
 	if strict {
@@ -121,10 +124,11 @@ func Classify(problems []Problem, strict bool) (warnings []Problem, err error) {
 	return warnings, err
 }
 
-// byLine sorts problems as a reader meets them in the files, those without a line last.
+// byLine sorts problems by their position in the files, problems without a line last.
 func byLine(problems []Problem) {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
-		return cmp.Or(boolean(a.Line == 0)-boolean(b.Line == 0), strings.Compare(a.File, b.File), a.Line-b.Line)
+		return cmp.Or(boolean(a.Line == 0)-boolean(b.Line == 0),
+			strings.Compare(a.File, b.File), a.Line-b.Line)
 	})
 }
 

@@ -8,10 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Render writes a configuration as cloud.conf, without its secrets. What is as in [Default] is left out.
+// Render writes a configuration as cloud.conf, without secrets and without values that equal
+// [Default].
 func Render(c Config) (string, error) { return render(c, false) }
 
-// RenderWithSecrets writes all of a configuration, so that [Parse] reads the same from it.
+// RenderWithSecrets is Render with secrets: [Parse] reads the same configuration from it.
 func RenderWithSecrets(c Config) (string, error) { return render(c, true) }
 
 func render(c Config, secrets bool) (string, error) {
@@ -20,8 +21,8 @@ func render(c Config, secrets bool) (string, error) {
 	for _, section := range table() {
 		places := section.places(&c)
 		for _, name := range names(places) {
-			without := place{Config: &defaults, class: &LoadBalancerClass{}}
-			lines, err := section.lines(places[name], without, secrets)
+			defaultPlace := place{Config: &defaults, class: &LoadBalancerClass{}}
+			lines, err := section.lines(places[name], defaultPlace, secrets)
 			if err != nil {
 				return "", err
 			}
@@ -41,16 +42,16 @@ func render(c Config, secrets bool) (string, error) {
 	return text.String(), nil
 }
 
-// lines are those of a section, without those that are the same elsewhere.
-func (s section) lines(p, without place, secrets bool) ([]string, error) {
+// lines are the section's assignments that differ from the defaults.
+func (s section) lines(p, defaults place, secrets bool) ([]string, error) {
 	var lines []string
 	for _, o := range s.options {
 		values := o.write(p)
-		if slices.Equal(values, o.write(without)) {
+		if slices.Equal(values, o.write(defaults)) {
 			continue
 		}
 		if o.secret && !secrets {
-			lines = append(lines, "# "+o.key+" is left out")
+			lines = append(lines, "# "+o.key+" is omitted")
 			continue
 		}
 		for _, value := range values {
@@ -69,20 +70,22 @@ func (s section) title(name string) (string, error) {
 		return "[" + s.name + "]", nil
 	}
 	if !utf8.ValidString(name) || strings.ContainsAny(name, "\x00\n") {
-		return "", fmt.Errorf("write [%s]: the format has no way to write its name", s.name)
+		return "", fmt.Errorf("write [%s]: the format cannot express its name", s.name)
 	}
-	return fmt.Sprintf(`[%s "%s"]`, s.name, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name)), nil
+	return fmt.Sprintf(`[%s "%s"]`, s.name, strings.NewReplacer(`\`, `\\`, `"`, `\"`).
+		Replace(name)), nil
 }
 
-// quote writes a value so that it is read as it is.
+// quote writes a value so that it is read back unchanged.
 func quote(value string) (string, error) {
 	if !utf8.ValidString(value) || strings.ContainsAny(value, "\x00\r") {
-		return "", errors.New("the format has no way to write a carriage return, a NUL or what is not UTF-8")
+		return "", errors.New("the format cannot express a carriage return, a NUL or invalid UTF-8")
 	}
 	if value != "" && strings.Trim(value, plain) == "" {
 		return value, nil
 	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(value) + `"`, nil
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).
+		Replace(value) + `"`, nil
 }
 
 // plain are the characters that need no quotes.

@@ -44,7 +44,7 @@ func TestRender_WritesWhatDiffersFromTheDefaults(t *testing.T) {
 	want := `[Global]
 auth-url = https://keystone
 username = "a b"
-# password is left out
+# password is omitted
 
 [LoadBalancer]
 internal-lb = true
@@ -59,7 +59,7 @@ internal-lb = true
 func TestRender_SecretsOnlyOnRequest(t *testing.T) {
 	c := Default()
 	c.Global.Password, c.Global.TrusteePassword, c.Global.ApplicationCredentialSecret, c.Global.Token = "s3cr3t", "s3cr3t", "s3cr3t", "s3cr3t"
-	if got, err := Render(c); err != nil || strings.Contains(got, "s3cr3t") || strings.Count(got, "is left out") != 4 {
+	if got, err := Render(c); err != nil || strings.Contains(got, "s3cr3t") || strings.Count(got, "is omitted") != 4 {
 		t.Errorf("written was\n%s(%v)", got, err)
 	}
 	if got, err := RenderWithSecrets(c); err != nil || strings.Count(got, "s3cr3t") != 4 {

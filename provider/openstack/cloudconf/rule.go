@@ -16,18 +16,19 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/namepattern"
 )
 
-// keystoneURL is what no request can be made without. What is wrong with it is not quoted: a URL may hold a password.
+// keystoneURL checks the URL without which no request is possible. Findings do not quote it,
+// because a URL may contain a password.
 func keystoneURL() rule[string] {
-	return rule[string]{typ: "URL", judge: func(value string) *finding {
+	return rule[string]{typ: "URL", check: func(value string) *finding {
 		if value == "" {
-			return nil // told with the login
+			return nil // loginProblems reports it
 		}
 		u, err := url.Parse(value)
 		switch {
 		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 			return wrong("must be an http or https URL")
 		case u.User != nil:
-			return mistake("must not hold a user and a password")
+			return mistake("must not contain a user or a password")
 		case u.RawQuery != "" || u.Fragment != "":
 			return mistake("must not have a query or a fragment")
 		}
@@ -37,7 +38,7 @@ func keystoneURL() rule[string] {
 
 // uuidRule is for the IDs of Neutron and Octavia, which are UUIDs with hyphens.
 func uuidRule() rule[string] {
-	return rule[string]{typ: "UUID", judge: func(value string) *finding {
+	return rule[string]{typ: "UUID", check: func(value string) *finding {
 		if value == "" || isUUID(value) {
 			return nil
 		}
@@ -50,31 +51,33 @@ func isUUID(value string) bool {
 	return err == nil && len(value) == len(id.String())
 }
 
-// identifier is for ids of Keystone, which may be UUIDs with or without hyphens, "default", and with a directory behind it 64
-// hexadecimal digits. They become parts of URLs.
+// identifier is for the IDs of Keystone, which become parts of URLs. They may be UUIDs with or
+// without hyphens, "default", and 64 hexadecimal digits if Keystone uses a directory service.
 func identifier() rule[string] {
-	return rule[string]{typ: "id", judge: func(value string) *finding {
-		if strings.ContainsFunc(value, func(c rune) bool { return c == '/' || unicode.IsSpace(c) }) {
-			return mistake(`must be an id, without blanks and "/"`)
+	return rule[string]{typ: "id", check: func(value string) *finding {
+		if strings.ContainsFunc(value, func(c rune) bool {
+			return c == '/' || unicode.IsSpace(c)
+		}) {
+			return mistake(`must be an ID without blanks and "/"`)
 		}
 		return nil
 	}}
 }
 
 func pem() rule[string] {
-	return rule[string]{typ: "PEM", judge: func(value string) *finding {
+	return rule[string]{typ: "PEM", check: func(value string) *finding {
 		if value != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(value)) {
-			return wrong("must hold a certificate as PEM")
+			return wrong("must contain a certificate in PEM format")
 		}
 		return nil
 	}}
 }
 
 func cidrs() rule[[]string] {
-	return rule[[]string]{judge: func(values []string) *finding {
+	return rule[[]string]{check: func(values []string) *finding {
 		for _, value := range values {
 			if _, _, err := net.ParseCIDR(value); err != nil {
-				return mistake("must be CIDRs with commas between them; what is none is skipped")
+				return mistake("must be comma-separated CIDRs; other items are ignored")
 			}
 		}
 		return nil
@@ -82,34 +85,35 @@ func cidrs() rule[[]string] {
 }
 
 func noneEmpty() rule[[]string] {
-	return rule[[]string]{judge: func(values []string) *finding {
+	return rule[[]string]{check: func(values []string) *finding {
 		if slices.Contains(values, "") {
-			return mistake("must not be empty; no network has such a name")
+			return mistake("must not be empty, because no network has an empty name")
 		}
 		return nil
 	}}
 }
 
-// subnetPattern is for floating-subnet: a name with wildcards or, after "~", a regular expression; "!" before both negates.
+// subnetPattern is for floating-subnet; see package namepattern.
 func subnetPattern() rule[string] {
-	return rule[string]{judge: func(value string) *finding {
+	return rule[string]{check: func(value string) *finding {
 		switch err := namepattern.Check(value); {
 		case errors.Is(err, namepattern.ErrTooLarge):
-			return mistake("must take less memory: " + namepattern.ErrTooLarge.Error())
+			return mistake("needs too much memory: " + namepattern.ErrTooLarge.Error())
 		case err != nil && strings.HasPrefix(strings.TrimPrefix(value, "!"), "~"):
-			return mistake(`must be a regular expression after "~"`)
+			return mistake(`must be a valid regular expression after "~"`)
 		}
 		return nil
 	}}
 }
 
-// labels is for node-selector: key=value or key, with commas between them.
 func labels() rule[string] {
-	return rule[string]{judge: func(value string) *finding {
+	return rule[string]{check: func(value string) *finding {
 		for _, term := range elements(value) {
 			key, wanted, _ := strings.Cut(term, "=")
-			if len(validation.IsQualifiedName(strings.TrimSpace(key))) > 0 || len(validation.IsValidLabelValue(strings.TrimSpace(wanted))) > 0 {
-				return mistake("must be labels, as key=value or key, with commas between them; no node has such a label")
+			if len(validation.IsQualifiedName(strings.TrimSpace(key))) > 0 ||
+				len(validation.IsValidLabelValue(strings.TrimSpace(wanted))) > 0 {
+				return mistake("must be comma-separated labels, each as key=value or key; no " +
+					"node can have this label")
 			}
 		}
 		return nil
@@ -117,7 +121,7 @@ func labels() rule[string] {
 }
 
 func domain() rule[string] {
-	return rule[string]{typ: "domain name", judge: func(value string) *finding {
+	return rule[string]{typ: "domain name", check: func(value string) *finding {
 		if value != "" && len(validation.IsDNS1123Subdomain(value)) > 0 {
 			return mistake("must be a domain name")
 		}
@@ -125,28 +129,34 @@ func domain() rule[string] {
 	}}
 }
 
-// wholeSeconds is for what Octavia takes in seconds.
+// wholeSeconds is for times that Octavia takes in seconds.
 func wholeSeconds() rule[time.Duration] {
-	return rule[time.Duration]{says: "Whole seconds, at least 1s", judge: func(value time.Duration) *finding {
-		if value < time.Second || value%time.Second != 0 {
-			return mistake("must be whole seconds, at least 1s")
-		}
-		return nil
-	}}
+	return rule[time.Duration]{
+		says: "Whole seconds, at least 1s",
+		check: func(value time.Duration) *finding {
+			if value < time.Second || value%time.Second != 0 {
+				return mistake("must be whole seconds, at least 1s")
+			}
+			return nil
+		},
+	}
 }
 
-// searchOrder is refused by OCCM, too, although nothing depends on it.
+// searchOrder is checked because OCCM refuses it too, although nothing depends on it.
 func searchOrder() rule[string] {
-	return rule[string]{says: "One or both of configDrive and metadataService, with a comma between them", judge: func(value string) *finding {
-		all := elements(value)
-		for _, source := range all {
-			if source != "configDrive" && source != "metadataService" {
-				all = nil
+	return rule[string]{
+		says: "configDrive, metadataService or both, separated by a comma",
+		check: func(value string) *finding {
+			all := elements(value)
+			for _, source := range all {
+				if source != "configDrive" && source != "metadataService" {
+					all = nil
+				}
 			}
-		}
-		if len(all) < 1 || len(all) > 2 {
-			return wrong("must be one or both of configDrive and metadataService, with a comma between them")
-		}
-		return nil
-	}}
+			if len(all) < 1 || len(all) > 2 {
+				return wrong("must be configDrive, metadataService or both, separated by a comma")
+			}
+			return nil
+		},
+	}
 }

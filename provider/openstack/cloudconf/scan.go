@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// A statement is a section's header or an assignment in cloud.conf.
+// statement is a section header or an assignment in cloud.conf.
 type statement struct {
 	line int
 
-	// A header has a section, and may have a name. One that cannot be read has no section.
+	// A header has a section and may have a name. A malformed header has no section.
 	header        bool
 	section, name string
 
@@ -19,15 +19,15 @@ type statement struct {
 	bare       bool
 }
 
-// scan reads the syntax of gopkg.in/gcfg.v1, which is that of OCCM's files, and tells of everything that gcfg refuses; test/gcfg
-// holds it to that. After a mistake it goes on in the next line.
+// scan reads the syntax of gopkg.in/gcfg.v1, the format of OCCM's files. It reports everything that
+// gcfg refuses; test/gcfg compares the two. After a problem it continues with the next line.
 //
 //	[section]                 names: letters, digits and "-", in any case; the first is a letter
 //	[section "name"]          in a name \" and \\ are escapes
-//	key = value               # or ; begins a comment, blanks around the value are dropped
+//	key = value               # or ; starts a comment; blanks around the value are dropped
 //	key = "a value"           in quotes \" \\ \n \t are escapes, and nothing is dropped
-//	key = a long \            a line may go on in the next
-//	key                       without a value, which turns a switch on and empties a list
+//	key = a long \            the value continues in the next line
+//	key                       without a value: sets a Boolean and clears a list
 func scan(content string) ([]statement, []Problem) {
 	s := scanner{rest: content, line: 1, wrong: map[int]bool{}}
 	s.encoding()
@@ -46,7 +46,7 @@ type scanner struct {
 	inSection  bool
 }
 
-// encoding takes out what no text has: gcfg refuses both everywhere, even in comments.
+// encoding replaces invalid UTF-8 and NULs, which gcfg refuses even in comments.
 func (s *scanner) encoding() {
 	for i, line := range strings.Split(s.rest, "\n") {
 		switch {
@@ -60,12 +60,12 @@ func (s *scanner) encoding() {
 		s.rest = strings.ReplaceAll(strings.ToValidUTF8(s.rest, "\ufffd"), "\x00", "\ufffd")
 	}
 	if strings.HasPrefix(s.rest, "\ufeff") {
-		s.problem(1, "begins with a byte order mark; save it without")
+		s.problem(1, "begins with a byte order mark; save the file without it")
 		s.rest = strings.TrimPrefix(s.rest, "\ufeff")
 	}
 }
 
-// problem tells the first thing that is wrong with a line.
+// problem reports only the first problem of a line.
 func (s *scanner) problem(line int, text string) {
 	if s.wrong[line] {
 		return
@@ -89,7 +89,7 @@ func (s *scanner) statement() {
 	case unicode.IsLetter(c):
 		assignment, wrong := s.assignment()
 		if wrong == "" && !s.inSection {
-			wrong = "stands before the first section"
+			wrong = "is before the first section"
 		}
 		assignment.line = line
 		if wrong == "" {
@@ -98,7 +98,7 @@ func (s *scanner) statement() {
 		s.endOfLine(line, wrong)
 		return
 	default:
-		s.endOfLine(line, "is neither a section, nor a key, nor a comment")
+		s.endOfLine(line, "is not a section, a key or a comment")
 		return
 	}
 	s.endOfLine(line, "")
@@ -109,7 +109,7 @@ func (s *scanner) header() (statement, string) {
 	s.advance()
 	s.skipBlanks()
 	if !unicode.IsLetter(s.peek()) {
-		return broken, `wants a section's name after "["`
+		return broken, `needs a section name after "["`
 	}
 	read := statement{header: true, section: s.identifier()}
 	s.skipBlanks()
@@ -122,17 +122,17 @@ func (s *scanner) header() (statement, string) {
 		s.skipBlanks()
 	}
 	if s.peek() != ']' {
-		return broken, `wants "]" at the end of a section's header`
+		return broken, `needs "]" at the end of a section header`
 	}
 	s.advance()
 	s.skipBlanks()
 	if !s.atEnd() {
-		return broken, `has something after "]"`
+		return broken, `has text after "]"`
 	}
 	return read, ""
 }
 
-// sectionName reads what is in quotes in a header.
+// sectionName reads the quoted name in a header.
 func (s *scanner) sectionName() (name, wrong string) {
 	s.advance()
 	var text strings.Builder
@@ -151,7 +151,7 @@ func (s *scanner) sectionName() (name, wrong string) {
 			s.advance()
 			c = s.peek()
 			if c != '\\' && c != '"' {
-				return "", `has an escape in a name that is neither \\ nor \"`
+				return "", `has an invalid escape in a name; use \\ or \"`
 			}
 		}
 		text.WriteRune(c)
@@ -171,7 +171,7 @@ func (s *scanner) assignment() (statement, string) {
 	case '_':
 		return read, `has a "_" in a key; keys are written with "-"`
 	default:
-		return read, `wants "=" after a key`
+		return read, `needs "=" after a key`
 	}
 	s.advance()
 	s.skipBlanks()
@@ -180,8 +180,8 @@ func (s *scanner) assignment() (statement, string) {
 	return read, wrong
 }
 
-// value reads up to the end of the line or a comment. Its blanks at the end do not count unless they are in quotes, and a carriage
-// return never does.
+// value reads up to the end of the line or a comment. Its blanks at the end do not count unless
+// they are in quotes, and a carriage return never does.
 func (s *scanner) value() (value, wrong string) {
 	var text strings.Builder
 	counts, quoted := 0, false
@@ -218,7 +218,7 @@ func (s *scanner) escape(quoted bool) (text, wrong string) {
 	if quoted {
 		read, ok := map[rune]string{'\\': `\`, '"': `"`, 'n': "\n", 't': "\t"}[s.peek()]
 		if !ok {
-			return "", `has an escape that is none of \\ \" \n \t`
+			return "", `has an invalid escape; use \\ \" \n or \t`
 		}
 		s.advance()
 		return read, ""
@@ -236,7 +236,9 @@ func (s *scanner) escape(quoted bool) (text, wrong string) {
 }
 
 func (s *scanner) identifier() string {
-	end := strings.IndexFunc(s.rest, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '-' })
+	end := strings.IndexFunc(s.rest, func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '-'
+	})
 	if end < 0 {
 		end = len(s.rest)
 	}
@@ -245,7 +247,8 @@ func (s *scanner) identifier() string {
 	return name
 }
 
-// endOfLine tells what is wrong with a statement that began in a line, and skips what is left of the line that it has come to.
+// endOfLine reports a problem of the statement that began in a line, and skips the rest of the
+// current line.
 func (s *scanner) endOfLine(line int, wrong string) {
 	if wrong != "" {
 		s.problem(line, wrong)
@@ -263,10 +266,10 @@ func (s *scanner) skipBlanks() { s.rest = strings.TrimLeftFunc(s.rest, blank) }
 
 func blank(c rune) bool { return c == ' ' || c == '\t' || c == '\r' }
 
-// atEnd means that nothing but a comment is left of the line.
+// atEnd: the rest of the line is empty or a comment.
 func (s *scanner) atEnd() bool { return s.rest == "" || strings.ContainsRune("\n;#", s.peek()) }
 
-// peek is the next character. At the end there is none; it is told as one that means nothing.
+// peek is the next character, or utf8.RuneError at the end.
 func (s *scanner) peek() rune {
 	c, _ := utf8.DecodeRuneInString(s.rest)
 	return c

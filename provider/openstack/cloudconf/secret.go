@@ -2,13 +2,13 @@ package cloudconf
 
 import "log/slog"
 
-// Secret is a text that is never printed: not by fmt, not by JSON or YAML, not by a logger. Convert it to a string to use it.
+// Secret is a text that fmt, JSON, YAML and loggers never print. Convert it to a string to use it.
 type Secret string
 
-// redacted stands in the place of a secret.
+// redacted replaces a secret in output.
 const redacted = "[redacted]"
 
-// String implements fmt.Stringer. It tells only whether there is one.
+// String implements fmt.Stringer. It shows only whether the secret is set.
 func (s Secret) String() string {
 	if s == "" {
 		return ""

@@ -27,9 +27,13 @@ func TestSecret_IsNotPrinted(t *testing.T) {
 		}
 		out.Write(text)
 	}
-	slog.New(slog.NewTextHandler(&out, nil)).Info("read", "config", c, "password", c.Global.Password)
-	slog.New(slog.NewJSONHandler(&out, nil)).Info("read", "config", c, "password", c.Global.Password)
-	funcr.New(func(_, args string) { out.WriteString(args) }, funcr.Options{}).Info("read", "config", c, "password", c.Global.Password)
+	slog.New(slog.NewTextHandler(&out, nil)).
+		Info("read", "config", c, "password", c.Global.Password)
+	slog.New(slog.NewJSONHandler(&out, nil)).
+		Info("read", "config", c, "password", c.Global.Password)
+	funcr.New(func(_, args string) {
+		out.WriteString(args)
+	}, funcr.Options{}).Info("read", "config", c, "password", c.Global.Password)
 	if got := out.String(); strings.Contains(got, "hunter2") || !strings.Contains(got, "ccm") {
 		t.Errorf("printed was %s", got)
 	}

@@ -47,7 +47,10 @@ func pointers(o option, p place) []any {
 		}
 	}
 	var set []any
-	for _, of := range []reflect.Value{reflect.ValueOf(p.Config).Elem(), reflect.ValueOf(p.class).Elem()} {
+	for _, of := range []reflect.Value{
+		reflect.ValueOf(p.Config).Elem(),
+		reflect.ValueOf(p.class).Elem(),
+	} {
 		for _, field := range leaves("", of) {
 			if !reflect.ValueOf(field).Elem().IsZero() {
 				set = append(set, field)
@@ -82,7 +85,8 @@ func TestTable_KeysAreUniqueAndExplained(t *testing.T) {
 		}
 		for _, o := range s.options {
 			if seen[o.key] || o.meaning == "" || o.key != strings.ToLower(o.key) {
-				t.Errorf("[%s] %s is there twice, not in lower case, or not explained", s.name, o.key)
+				t.Errorf("[%s] %s is there twice, not in lower case, or not explained", s.name,
+					o.key)
 			}
 			seen[o.key] = true
 		}
@@ -114,7 +118,10 @@ func TestDefault(t *testing.T) {
 			t.Errorf("%s is %v, want %v", what, is.got, is.want)
 		}
 	}
-	c.Global = Global{AuthURL: "https://keystone.example", UserID: "u", Password: "p", TenantID: "t"}
+	c.Global = Global{
+		AuthURL: "https://keystone.example", UserID: "u",
+		Password: "p", TenantID: "t",
+	}
 	if problems := Validate(c); len(problems) > 0 {
 		t.Errorf("with a login, the defaults have problems:\n%s", told(problems))
 	}

@@ -1,7 +1,8 @@
 package cloudconf
 
-// Validate tells all that is wrong or surprising in a configuration, whoever has made it. [Classify] says what is to be refused.
-// What only the cloud knows, such as whether a network exists, is not looked at, nor are the files that it names.
+// Validate returns all problems of a configuration, no matter where it came from; [Classify] says
+// which of them refuse it. Validate reads no files and sends no requests, so it does not know
+// whether, for example, a network exists.
 func Validate(c Config) []Problem {
 	problems := c.valueProblems()
 	problems = append(problems, c.Global.loginProblems()...)
@@ -9,7 +10,7 @@ func Validate(c Config) []Problem {
 	return append(problems, c.LoadBalancer.problems()...)
 }
 
-// valueProblems are those of each value for itself.
+// valueProblems checks each value by itself.
 func (c *Config) valueProblems() []Problem {
 	var problems []Problem
 	for _, section := range table() {
@@ -18,7 +19,7 @@ func (c *Config) valueProblems() []Problem {
 			p := problemsOf{section: header(section.name, name)}
 			for _, option := range section.options {
 				for _, rule := range option.rules {
-					if f := rule.judge(places[name]); f != nil {
+					if f := rule.check(places[name]); f != nil {
 						p.add(f.severity, option.key, f.text)
 					}
 				}
@@ -38,10 +39,10 @@ func (g Global) transportProblems() []Problem {
 		p.add(Mistake, "key-file", "has no effect without cert-file")
 	}
 	if g.CAFile != "" && g.CAFileContents != "" {
-		p.add(Mistake, "cafilecontents", "has no effect beside ca-file")
+		p.add(Mistake, "cafilecontents", "has no effect because ca-file is set")
 	}
 	if !g.UseClouds && (g.CloudsFile != "" || g.Cloud != "") {
-		p.add(Mistake, "use-clouds", "is not set; without it, clouds-file and cloud have no effect")
+		p.add(Mistake, "use-clouds", "is not set, so clouds-file and cloud have no effect")
 	}
 	return p.problems
 }
@@ -53,7 +54,8 @@ func (l LoadBalancer) problems() []Problem {
 		p.add(Mistake, "monitor-timeout", "must be less than monitor-delay")
 	}
 	if l.LBProvider == "ovn" && l.LBMethod != "SOURCE_IP_PORT" {
-		p.add(Warning, "lb-method", "must be SOURCE_IP_PORT for the ovn provider, which knows no other")
+		p.add(Warning, "lb-method",
+			"must be SOURCE_IP_PORT, the only method that the ovn provider supports")
 	}
 	return p.problems
 }

@@ -166,15 +166,15 @@ func testNames(t *testing.T, p *project.Project, upper project.Server) {
 		t.Errorf("NODE-1 is %+v, %v; want %s", got, err, upper.ID)
 	}
 	for name, says := range map[string]string{
-		"twin":   "several servers have the name of the node",
-		"node.1": "the instance is missing, which is yet to be confirmed",
-		"node":   "the instance is missing, which is yet to be confirmed",
+		"twin":   "several servers have the name of node",
+		"node.1": "the instance is missing; waiting for confirmation",
+		"node":   "the instance is missing; waiting for confirmation",
 	} {
 		if got, err := instancesOf(t, c).InstanceMetadata(t.Context(), nodeWithID(name, "")); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s is %+v, %v; want %q", name, got, err, says)
 		}
 	}
-	if _, err := instancesOf(t, c).InstanceMetadata(t.Context(), newNode("node.1", "")); err == nil || !strings.Contains(err.Error(), "no server is the node's") {
+	if _, err := instancesOf(t, c).InstanceMetadata(t.Context(), newNode("node.1", "")); err == nil || !strings.Contains(err.Error(), "no server matches the node") {
 		t.Errorf("a new node without a server: %v", err)
 	}
 	// Hosts whose kubelets are named by the ids of their servers.

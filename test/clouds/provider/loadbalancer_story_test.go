@@ -312,7 +312,7 @@ func isWait(err error) bool {
 }
 
 // isSlow tells a request that OpenStack has not answered in time: what becomes of it the next pass sees.
-func isSlow(err error) bool { return strings.Contains(err.Error(), "no complete answer within") }
+func isSlow(err error) bool { return strings.Contains(err.Error(), "no complete response within") }
 
 // insist makes passes until one has nothing left to do. Errors other than waits are passed to failed, which may be nil: then they end it.
 func (s *story) insist(ctx context.Context, what string, pass func() error, failed func(error)) error {

@@ -59,7 +59,7 @@ func askNova(t *testing.T, c cloudprovider.Interface) error {
 
 // novaAnswered tells that Nova denied the server. Else the error is the login's.
 func novaAnswered(err error) bool {
-	return err == nil || strings.Contains(err.Error(), "the instance is missing, which is yet to be confirmed")
+	return err == nil || strings.Contains(err.Error(), "the instance is missing; waiting for confirmation")
 }
 
 // traffic is what was on the wire: method, the end of the path, status.

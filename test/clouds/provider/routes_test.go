@@ -294,7 +294,7 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 		if !strings.Contains(failed.Error(), "no port has the address of the next hop 10.0.1.99") {
 			t.Errorf("a node without a port: %v", failed)
 		}
-		if err := r.create("b", "10.244.8.0/24"); err == nil || !strings.Contains(err.Error(), "is not of this cluster") {
+		if err := r.create("b", "10.244.8.0/24"); err == nil || !strings.Contains(err.Error(), "does not belong to this cluster") {
 			t.Errorf("a route to a destination that is somebody else's: %v", err)
 		}
 		if calls := p.Wire.Since(mark, changes); len(calls) != 0 {

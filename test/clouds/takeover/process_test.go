@@ -230,7 +230,7 @@ func (o *occm) wantPlan(conf, kubeconfig string, services []*corev1.Service, abo
 				o.t.Errorf("fxccm plan tells of %q:\n%s", step, out)
 			}
 		}
-		if nothing := strings.Contains(out, "Nothing would be done"); nothing != (about == "") {
+		if nothing := strings.Contains(out, "No changes"); nothing != (about == "") {
 			o.t.Errorf("fxccm plan tells\n%s", out)
 		}
 	}

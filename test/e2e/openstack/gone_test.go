@@ -239,10 +239,10 @@ func TestGone_ManyAtOnce_IsToldOnce(t *testing.T) {
 		}
 		return true, nil
 	})
-	if told := r.log.linesWith("Too many instances have vanished at once"); len(told) != 1 {
+	if told := r.log.linesWith("Mass deletion guard active: too many instances are missing"); len(told) != 1 {
 		t.Errorf("that too many have vanished was told %d times, want once:\n%s", len(told), strings.Join(told, "\n"))
 	}
-	if told := r.log.linesWith("No longer are too many instances absent"); len(told) > 0 {
+	if told := r.log.linesWith("Mass deletion guard lifted"); len(told) > 0 {
 		t.Errorf("it was told to be over: %q", told)
 	}
 	for _, node := range gone {
@@ -270,7 +270,7 @@ func TestGone_ManyReadyOnesToo_IsToldOnce(t *testing.T) {
 		}
 		return true, nil
 	})
-	if told := r.log.linesWith("No longer are too many instances absent"); len(told) > 0 {
+	if told := r.log.linesWith("Mass deletion guard lifted"); len(told) > 0 {
 		t.Errorf("it was told to be over, %d times: %q", len(told), told[0])
 	}
 	wantUntouched(t, lone)

@@ -33,7 +33,7 @@ func TestKeystone_DownAtTheStart_IsWaitedForAndTold(t *testing.T) {
 	}{
 		"refusing":    {openstacktest.Fault{Drop: true}, "EOF"},
 		"unavailable": {openstacktest.Fault{Status: http.StatusServiceUnavailable}, "503"},
-		"misled":      {openstacktest.Fault{Status: http.StatusNotFound, Body: "<html>nothing here</html>"}, "not an answer of Keystone's"},
+		"misled":      {openstacktest.Fault{Status: http.StatusNotFound, Body: "<html>nothing here</html>"}, "the response is not from Keystone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -46,10 +46,10 @@ func TestKeystone_DownAtTheStart_IsWaitedForAndTold(t *testing.T) {
 			s.waitCalls(0, 4, func(c openstacktest.Call) bool { return c.Service == openstacktest.ServiceIdentity }, "Keystone is asked")
 			// The login is told as what it is, by the Manager's log and by upstream's controller.
 			ccmtest.Eventually(t, "the log tells of the login", func(context.Context) (bool, error) {
-				if lines := r.log.linesWith("login to OpenStack failed", "log in to Keystone", s.AuthURL(), s.Credentials().Username, test.tells); len(lines) > 0 {
+				if lines := r.log.linesWith("Login to OpenStack failed", "log in to Keystone", s.AuthURL(), s.Credentials().Username, test.tells); len(lines) > 0 {
 					return true, nil
 				}
-				return false, fmt.Errorf("%q", r.log.linesWith("login"))
+				return false, fmt.Errorf("%q", r.log.linesWith("ogin"))
 			})
 			ccmtest.Eventually(t, "a minute is over", func(context.Context) (bool, error) {
 				if passed := r.clock.Since(began); passed < patience {
@@ -86,10 +86,10 @@ func TestKeystone_RefusingThePassword_IsToldUntilItIsRight(t *testing.T) {
 	tainted(t, m.name)
 	s.waitCalls(0, 3, operations("token_create"), "a login is tried")
 	ccmtest.Eventually(t, "the log tells why", func(context.Context) (bool, error) {
-		if lines := r.log.linesWith("login to OpenStack failed", right.Username, "401 Unauthorized", "requires authentication"); len(lines) > 0 {
+		if lines := r.log.linesWith("Login to OpenStack failed", right.Username, "401 Unauthorized", "requires authentication"); len(lines) > 0 {
 			return true, nil
 		}
-		return false, fmt.Errorf("%q", r.log.linesWith("login"))
+		return false, fmt.Errorf("%q", r.log.linesWith("ogin"))
 	})
 	s.must(s.ChangePassword(right.UserID, right.Password))
 	initialised(t, m.name)
@@ -168,7 +168,7 @@ func TestCredentials_ReplacedInTheFile_AreUsedWithoutARestart(t *testing.T) {
 			},
 				"the new password is tried")
 			ccmtest.Eventually(t, "the log tells of it", func(context.Context) (bool, error) {
-				if lines := r.log.linesWith("new configuration of OpenStack does not do", "401"); len(lines) > 0 {
+				if lines := r.log.linesWith("Reload of the configuration of OpenStack failed", "401"); len(lines) > 0 {
 					return true, nil
 				}
 				return false, fmt.Errorf("%q", r.log.linesWith("configuration"))
@@ -182,7 +182,7 @@ func TestCredentials_ReplacedInTheFile_AreUsedWithoutARestart(t *testing.T) {
 			tainted(t, third.name)
 			initialised(t, third.name)
 			ccmtest.Eventually(t, "the log tells that it is in use", func(context.Context) (bool, error) {
-				if lines := r.log.linesWith("new configuration of OpenStack is in use"); len(lines) > 0 {
+				if lines := r.log.linesWith("Reloaded the configuration of OpenStack"); len(lines) > 0 {
 					return true, nil
 				}
 				return false, fmt.Errorf("%q", r.log.linesWith("configuration"))
@@ -192,7 +192,7 @@ func TestCredentials_ReplacedInTheFile_AreUsedWithoutARestart(t *testing.T) {
 			// A file that cannot be read changes nothing.
 			conf.write("[Global\n")
 			ccmtest.Eventually(t, "the log tells of the broken file", func(context.Context) (bool, error) {
-				if lines := r.log.linesWith("new configuration of OpenStack does not do", "line 1"); len(lines) > 0 {
+				if lines := r.log.linesWith("Reload of the configuration of OpenStack failed", "line 1"); len(lines) > 0 {
 					return true, nil
 				}
 				return false, fmt.Errorf("%q", r.log.linesWith("configuration"))

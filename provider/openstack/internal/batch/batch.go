@@ -33,7 +33,8 @@ type Batches[Q any] struct {
 
 	mu     sync.Mutex
 	closed bool
-	// open collects calls; it may be nil. latest is the batch that started last, nil if it has ended.
+	// open collects calls; it may be nil. latest is the batch that started last, nil if it has
+	// ended.
 	open, latest *batch[Q]
 	running      sync.WaitGroup
 	cancelAll    map[*batch[Q]]context.CancelFunc

@@ -1,7 +1,7 @@
-// Package capability remembers what a cloud can do.
+// Package capability caches properties of a cloud.
 //
-// Whether it can is yes, no or unknown. A cloud that did not answer has not said no: who asked is told that it is unknown, and asks
-// again later. So a cloud that is down while a provider starts costs nothing but time.
+// A property is yes, no or unknown. If the cloud does not respond, the property is unknown, and
+// later calls ask again. So a cloud that is down while the provider starts only causes a delay.
 package capability
 
 import (
@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrUnknown is in the chain of the errors that [Fact.Get] returns when the cloud was asked and has not answered.
-var ErrUnknown = errors.New("what the cloud can do is not known yet")
+// ErrUnknown is wrapped by the errors of [Fact.Get] after a failed request to the cloud.
+var ErrUnknown = errors.New("the capabilities of the cloud are unknown")
 
 // Defaults of [Options].
 const (
@@ -23,37 +23,38 @@ const (
 	DefaultRetry = time.Second
 )
 
-// Options are how long answers are remembered. The zero value is of use.
+// Options control the cache. The zero value has the defaults.
 type Options struct {
-	// Clock tells the time. Nil: the real one.
+	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
-	// Life is after how long the cloud is asked again about what it has answered, yes or no: an operator may have upgraded it. Until there is a
-	// newer answer the old one holds, whatever happens. 0: [DefaultLife].
+	// Life is how long a response is valid; the cloud may be upgraded. An expired response stays in
+	// use until a new one arrives. 0: [DefaultLife].
 	Life time.Duration
-	// Retry is how long a failure is remembered, so that hundreds of callers at once do not each ask a cloud that is down.
-	// 0: [DefaultRetry].
+	// Retry is how long a failure is cached, so that concurrent callers do not each query a cloud
+	// that is down. 0: [DefaultRetry].
 	Retry time.Duration
 }
 
-// A Fact is something about a cloud that changes only when somebody works on it: whether it has an extension, the versions of an API. It is
+// Fact is a property of a cloud that changes rarely, such as its extensions or API versions. It is
 // safe for concurrent use.
 type Fact[T any] struct {
 	ask     func(context.Context) (T, error)
 	options Options
 
-	// asking holds one token, which who asks the cloud has taken. Unlike a mutex, it can be waited for with a context.
+	// asking holds a token while a request is in flight. Unlike a mutex, a context can end the
+	// wait.
 	asking chan struct{}
 
 	mu      sync.Mutex
 	known   bool
 	value   T
 	failure error
-	// answered is when value was learned, failed is when failure was.
+	// answered is the time of value, failed that of failure.
 	answered, failed time.Time
 }
 
-// New returns a fact that is learned by ask, when somebody wants it for the first time. At most one ask runs at a time, with the context of
-// one of the callers.
+// New returns a fact that ask reads on first use. At most one ask runs at a time, with the context
+// of one caller.
 func New[T any](ask func(context.Context) (T, error), options Options) *Fact[T] {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -67,8 +68,8 @@ func New[T any](ask func(context.Context) (T, error), options Options) *Fact[T] 
 	return &Fact[T]{ask: ask, options: options, asking: make(chan struct{}, 1)}
 }
 
-// Get returns the fact, and asks the cloud for it if need be. The error is the context's, or has [ErrUnknown] and what the cloud said in
-// its chain.
+// Get returns the fact, and reads it if needed. The error is that of the context, or wraps
+// [ErrUnknown] and the cause.
 func (f *Fact[T]) Get(ctx context.Context) (T, error) {
 	if value, err, ok := f.remembered(); ok {
 		return value, err
@@ -80,7 +81,7 @@ func (f *Fact[T]) Get(ctx context.Context) (T, error) {
 		var none T
 		return none, ctx.Err()
 	}
-	// Somebody else may have asked while this caller waited.
+	// Another caller may have asked in the meantime.
 	if value, err, ok := f.remembered(); ok {
 		return value, err
 	}
@@ -88,7 +89,7 @@ func (f *Fact[T]) Get(ctx context.Context) (T, error) {
 	return f.learn(ctx, value, err)
 }
 
-// remembered is what can be answered without asking the cloud.
+// remembered returns a valid cached result.
 func (f *Fact[T]) remembered() (value T, err error, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,7 +113,7 @@ func (f *Fact[T]) learn(ctx context.Context, value T, err error) (T, error) {
 		return value, nil
 	}
 	err = fmt.Errorf("%w: %w", ErrUnknown, err)
-	// That a caller gave up says nothing about the cloud.
+	// A cancelled request says nothing about the cloud.
 	if ctx.Err() == nil {
 		f.failure, f.failed = err, f.options.Clock.Now()
 	}

@@ -9,12 +9,14 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions"
 )
 
-// NetworkExtensions are the aliases of the extensions that a cloud's network service has.
+// NetworkExtensions are the aliases of Neutron's extensions.
 type NetworkExtensions map[string]bool
 
-// Network returns the fact which extensions a cloud's network service has. It costs one request. client is asked for the service's client
-// each time.
-func Network(client func(context.Context) (*gophercloud.ServiceClient, error), options Options) *Fact[NetworkExtensions] {
+// Network returns the extensions of a cloud's Neutron. Each read is one request with a client from
+// the function client.
+func Network(client func(context.Context) (*gophercloud.ServiceClient, error),
+	options Options,
+) *Fact[NetworkExtensions] {
 	return New(func(ctx context.Context) (NetworkExtensions, error) {
 		service, err := client(ctx)
 		if err != nil {
@@ -28,7 +30,9 @@ func Network(client func(context.Context) (*gophercloud.ServiceClient, error), o
 	}, options)
 }
 
-func networkExtensions(ctx context.Context, client *gophercloud.ServiceClient) (NetworkExtensions, error) {
+func networkExtensions(ctx context.Context, client *gophercloud.ServiceClient) (NetworkExtensions,
+	error,
+) {
 	page, err := extensions.List(client).AllPages(ctx)
 	if err != nil {
 		return nil, err
@@ -37,9 +41,9 @@ func networkExtensions(ctx context.Context, client *gophercloud.ServiceClient) (
 	if err != nil {
 		return nil, err
 	}
-	// Every Neutron has some: this is not Neutron's answer.
+	// Every Neutron has extensions, so this is not its response.
 	if len(all) == 0 {
-		return nil, errors.New("the answer has none")
+		return nil, errors.New("the response has no extensions")
 	}
 	found := NetworkExtensions{}
 	for _, e := range all {

@@ -14,12 +14,14 @@ import (
 func TestNetwork_TellsWhatTheServiceHas_AndNothingOfAnAnswerThatIsNone(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"extensions":[{"alias":"router","name":"Router"},{"alias":"extraroute"}]}`: "",
-		`{"extensions":[]}`: "the answer has none",
-		`{}`:                "the answer has none",
+		`{"extensions":[]}`: "the response has no extensions",
+		`{}`:                "the response has no extensions",
 		`<html>`:            "invalid character",
 	} {
 		t.Run(body, func(t *testing.T) {
-			service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+				r *http.Request,
+			) {
 				if r.URL.Path != "/extensions" {
 					t.Errorf("%s was asked for", r.URL.Path)
 				}
@@ -30,12 +32,19 @@ func TestNetwork_TellsWhatTheServiceHas_AndNothingOfAnAnswerThatIsNone(t *testin
 			transport := &http.Transport{}
 			defer transport.CloseIdleConnections()
 			provider := &gophercloud.ProviderClient{HTTPClient: http.Client{Transport: transport}}
-			client := &gophercloud.ServiceClient{ProviderClient: provider, Endpoint: service.URL + "/"}
-			has, err := Network(func(context.Context) (*gophercloud.ServiceClient, error) { return client, nil }, Options{}).Get(t.Context())
+			client := &gophercloud.ServiceClient{
+				ProviderClient: provider,
+				Endpoint:       service.URL + "/",
+			}
+			has, err := Network(func(context.Context) (*gophercloud.ServiceClient, error) {
+				return client, nil
+			}, Options{}).Get(t.Context())
 			switch {
-			case want == "" && (err != nil || len(has) != 2 || !has["router"] || !has["extraroute"]):
+			case want == "" && (err != nil || len(has) != 2 || !has["router"] ||
+				!has["extraroute"]):
 				t.Errorf("%v, %v", has, err)
-			case want != "" && (!errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), want)):
+			case want != "" && (!errors.Is(err, ErrUnknown) ||
+				!strings.Contains(err.Error(), want)):
 				t.Errorf("error %v, want that it is unknown, and %q", err, want)
 			}
 		})
@@ -44,7 +53,8 @@ func TestNetwork_TellsWhatTheServiceHas_AndNothingOfAnAnswerThatIsNone(t *testin
 
 func TestNetwork_NoClient_IsUnknown(t *testing.T) {
 	none := func(context.Context) (*gophercloud.ServiceClient, error) { return nil, errDown }
-	if has, err := Network(none, Options{}).Get(t.Context()); !errors.Is(err, ErrUnknown) || !errors.Is(err, errDown) {
+	if has, err := Network(none, Options{}).Get(t.Context()); !errors.Is(err, ErrUnknown) ||
+		!errors.Is(err, errDown) {
 		t.Errorf("%v, %v", has, err)
 	}
 }

@@ -17,10 +17,11 @@ import (
 	"github.com/fxccm/fxccm/internal/fence"
 )
 
-// maxAnswer bounds an answer, in bytes: a thousand servers, which is Nova's longest page, are less than a tenth of it.
-const maxAnswer = 128 << 20
+// maxBody limits a response body, in bytes. Nova's longest page, a thousand servers, needs less
+// than a tenth of it.
+const maxBody = 128 << 20
 
-// call is what a request is for.
+// call is the service and operation of a request.
 type call struct{ service, operation string }
 
 type callKey struct{}
@@ -34,9 +35,9 @@ func callOf(ctx context.Context) call {
 	return c
 }
 
-// attempts sends a request once, and returns when the whole answer is in memory. So the time limit covers a slow body too, a
-// body that breaks off is an error of this attempt and can be tried again, and no answer that somebody forgets to close holds
-// a connection.
+// attempts sends a request once and returns when the whole response is in memory. So the timeout
+// includes a slow body, a truncated body is an error that can be retried, and an unclosed body
+// holds no connection.
 type attempts struct {
 	next     http.RoundTripper
 	timeout  time.Duration
@@ -52,29 +53,35 @@ func (a *attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer stop()
 	a.observer.RequestStarted(what.service)
 	start := a.clock.Now()
-	resp, err := answer(a.next, req.WithContext(ctx))
+	resp, err := roundTrip(a.next, req.WithContext(ctx))
 	if err != nil && ctx.Err() != nil {
-		// The transport tells that the context ended; the caller is told why.
+		// The transport reports only that the context ended; return the cause.
 		err = context.Cause(ctx)
 	}
 	code, duration := codeOf(resp, err), a.clock.Since(start)
 	a.observer.RequestEnded(what.service, what.operation, code, duration)
-	a.logger.V(6).Info("request to OpenStack", "operation", what.operation, "method", req.Method, "url", req.URL.Redacted(),
+	a.logger.V(6).Info("Request to OpenStack", "operation", what.operation, "method", req.Method,
+		"url", req.URL.Redacted(),
 		"code", code, "duration", duration)
 	return resp, err
 }
 
-// timeoutError tells that an attempt took too long. It is not context.DeadlineExceeded, which would be the caller's own limit.
+// timeoutError is the timeout of one attempt. It differs from context.DeadlineExceeded, the
+// deadline of the caller.
 type timeoutError struct{ after time.Duration }
 
-func (e *timeoutError) Error() string { return fmt.Sprintf("no complete answer within %s", e.after) }
+func (e *timeoutError) Error() string {
+	return fmt.Sprintf("no complete response within %s", e.after)
+}
 
-// Timeout makes it a net.Error's.
+// Timeout implements net.Error.
 func (e *timeoutError) Timeout() bool { return true }
 
-// withTimeout is context.WithTimeout with a clock of one's own. stop ends the context and waits for what looks at the clock.
-// 0 is no limit.
-func withTimeout(parent context.Context, c clock.Clock, limit time.Duration) (_ context.Context, stop func()) {
+// withTimeout is context.WithTimeout on an injected clock. stop cancels the context and waits for
+// the goroutine that watches the clock. A limit of 0 disables the timeout.
+func withTimeout(parent context.Context, c clock.Clock,
+	limit time.Duration,
+) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	if limit <= 0 {
 		return ctx, func() { cancel(nil) }
@@ -96,12 +103,12 @@ func withTimeout(parent context.Context, c clock.Clock, limit time.Duration) (_ 
 	}
 }
 
-func answer(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+func roundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	resp, err := next.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
-	body, err := readAll(resp, maxAnswer)
+	body, err := readAll(resp, maxBody)
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +119,11 @@ func answer(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// brokenAnswer is an answer that is there, and of no use. It is not asked for again: what makes such an answer, a proxy that shows a
-// page of its own for instance, will do so again.
-type brokenAnswer struct{ what string }
+// invalidResponse is a complete but unusable response. It is not retried, because its source, for
+// example a proxy with its own error page, would send it again.
+type invalidResponse struct{ what string }
 
-func (e *brokenAnswer) Error() string { return e.what }
+func (e *invalidResponse) Error() string { return e.what }
 
 func readAll(resp *http.Response, limit int64) ([]byte, error) {
 	defer func() { _ = resp.Body.Close() }()
@@ -126,16 +133,17 @@ func readAll(resp *http.Response, limit int64) ([]byte, error) {
 	}
 	n, err := io.Copy(&body, io.LimitReader(resp.Body, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("the answer (%s) broke off: %w", resp.Status, err)
+		return nil, fmt.Errorf("the response (%s) is truncated: %w", resp.Status, err)
 	}
 	if n > limit {
-		return nil, &brokenAnswer{fmt.Sprintf("the answer (%s) has more than %d MiB", resp.Status, limit>>20)}
+		return nil, &invalidResponse{fmt.Sprintf("the response (%s) is larger than %d MiB",
+			resp.Status, limit>>20)}
 	}
 	return body.Bytes(), nil
 }
 
-// checkJSON refuses what cannot be JSON where JSON was asked for. gophercloud would only say that it met a strange character. The
-// answer itself is not told: it may be anything.
+// checkJSON refuses a body that cannot be JSON where JSON was requested. gophercloud would only
+// report an invalid character. The error does not quote the body, which may contain anything.
 func checkJSON(req *http.Request, resp *http.Response, body []byte) error {
 	if resp.StatusCode >= http.StatusBadRequest || req.Header.Get("Accept") != "application/json" {
 		return nil
@@ -149,9 +157,10 @@ func checkJSON(req *http.Request, resp *http.Response, body []byte) error {
 	}
 	kind := resp.Header.Get("Content-Type")
 	if kind == "" {
-		kind = "of no known kind"
+		kind = "of unknown type"
 	}
-	return &brokenAnswer{fmt.Sprintf("the answer (%s) is not JSON but %s: it may be a proxy's, or the address is not the service's",
+	return &invalidResponse{fmt.Sprintf("the response (%s) is not JSON but %s: a proxy may have "+
+		"sent it, or the endpoint is wrong",
 		resp.Status, kind)}
 }
 
@@ -160,9 +169,9 @@ func setBody(resp *http.Response, body []byte) {
 	resp.ContentLength = int64(len(body))
 }
 
-// peek returns the body, and leaves it in the answer.
+// peek returns the body and keeps it readable.
 func peek(resp *http.Response) []byte {
-	// The body is in memory: this cannot fail.
+	// The body is in memory, so this cannot fail.
 	body, _ := io.ReadAll(resp.Body)
 	setBody(resp, body)
 	return body
@@ -177,18 +186,20 @@ func codeOf(resp *http.Response, err error) string {
 		return codeTimeout
 	case errors.Is(err, fence.ErrClosed):
 		return codeRefused
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrClosed):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, ErrClosed):
 		return codeCancelled
 	}
 	return codeError
 }
 
-// sameService keeps requests, and the token in them, with the service that they are meant for: gophercloud's client would follow
-// a redirect to anywhere, and make a GET of a POST.
+// sameService restricts redirects to the same service, so that the token does not leak.
+// gophercloud's client would follow a redirect to any host and turn a POST into a GET.
 func sameService(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	read := first.Method == http.MethodGet || first.Method == http.MethodHead
-	if !read || len(via) >= 5 || req.URL.Scheme != first.URL.Scheme || !strings.EqualFold(req.URL.Host, first.URL.Host) {
+	if !read || len(via) >= 5 || req.URL.Scheme != first.URL.Scheme ||
+		!strings.EqualFold(req.URL.Host, first.URL.Host) {
 		return http.ErrUseLastResponse
 	}
 	return nil

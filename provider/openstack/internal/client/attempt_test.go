@@ -58,9 +58,10 @@ func TestTimeLimit_CoversTheWholeAnswer(t *testing.T) {
 			}
 			clock.Step(2 * time.Second)
 			err := <-done
-			wantError(t, cfg, err, "no complete answer within 1m0s")
+			wantError(t, cfg, err, "no complete response within 1m0s")
 			var timeout net.Error
-			if !errors.As(err, &timeout) || !timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+			if !errors.As(err, &timeout) || !timeout.Timeout() ||
+				errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v is not a timeout of the request, as opposed to the caller's", err)
 			}
 			if got := f.observed.Requests(); got[len(got)-1] != "network port_list timeout" {
@@ -90,7 +91,8 @@ func TestAnswer_ThatIsNotJSON_IsNamed(t *testing.T) {
 		_, _ = w.Write([]byte("<html>Please log in to the network</html>"))
 	})
 	f := open(t, cfg)
-	wantError(t, cfg, get(within(t), f.Clients, "ports"), "/network/v2.0/ports", "200 OK", "not JSON but text/html")
+	wantError(t, cfg, get(within(t), f.Clients, "ports"), "/network/v2.0/ports", "200 OK",
+		"not JSON but text/html")
 	if n := s.count("/ports"); n != 1 {
 		t.Errorf("made %d times: the page will be there again", n)
 	}
@@ -116,13 +118,16 @@ func TestAnswer_ThatIsEmptyOrAList_IsJSONEnough(t *testing.T) {
 
 func TestReadAll_HasALimit(t *testing.T) {
 	answer := func(length int64) *http.Response {
-		return &http.Response{Status: "200 OK", ContentLength: length, Body: io.NopCloser(strings.NewReader("0123456789"))}
+		return &http.Response{
+			Status: "200 OK", ContentLength: length,
+			Body: io.NopCloser(strings.NewReader("0123456789")),
+		}
 	}
 	for _, length := range []int64{-1, 10, 1 << 40} {
 		if body, err := readAll(answer(length), 10); err != nil || string(body) != "0123456789" {
 			t.Errorf("10 bytes of 10, announced %d: %q, %v", length, body, err)
 		}
-		var broken *brokenAnswer
+		var broken *invalidResponse
 		if _, err := readAll(answer(length), 9); !errors.As(err, &broken) {
 			t.Errorf("10 bytes of at most 9, announced %d: %v", length, err)
 		}
@@ -131,9 +136,10 @@ func TestReadAll_HasALimit(t *testing.T) {
 
 func TestReplay_SendsTheSameBodyAgain(t *testing.T) {
 	req := httptest.NewRequest("POST", "http://x/y", nil)
-	req.Body, req.GetBody = io.NopCloser(strings.NewReader("used up")), func() (io.ReadCloser, error) {
-		return io.NopCloser(strings.NewReader("again")), nil
-	}
+	req.Body, req.GetBody = io.NopCloser(strings.NewReader("used up")),
+		func() (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader("again")), nil
+		}
 	again, err := replay(req)
 	if err != nil {
 		t.Fatal(err)
@@ -176,12 +182,14 @@ func TestRedirect_IsFollowedWithinTheServiceOnly(t *testing.T) {
 		t.Errorf("within the service: %v", err)
 	}
 	for _, method := range []string{"GET", "POST"} {
-		if err := send(within(t), f.Clients, method, "away", map[string]any{}); !gophercloud.ResponseCodeIs(err, http.StatusTemporaryRedirect) {
+		if err := send(within(t), f.Clients, method, "away",
+			map[string]any{}); !gophercloud.ResponseCodeIs(err, http.StatusTemporaryRedirect) {
 			t.Errorf("%s to another host: %v, want the answer itself", method, err)
 		}
 	}
 	// A POST would become a GET that changes nothing.
-	if err := send(within(t), f.Clients, "POST", "here", map[string]any{}); !gophercloud.ResponseCodeIs(err, http.StatusFound) {
+	if err := send(within(t), f.Clients, "POST", "here",
+		map[string]any{}); !gophercloud.ResponseCodeIs(err, http.StatusFound) {
 		t.Errorf("POST: %v, want the answer itself", err)
 	}
 	if len(reached) != 0 {
@@ -204,9 +212,13 @@ func TestRateLimit(t *testing.T) {
 			}
 		})
 	}
-	until(t, "the burst is through", func() bool { return s.count("/ports") == 3 && clock.Waiters() == 5 })
+	until(t, "the burst is through", func() bool {
+		return s.count("/ports") == 3 && clock.Waiters() == 5
+	})
 	start := clock.Now()
-	advance(t, clock, 100*time.Millisecond, "all requests are through", func() bool { return s.count("/ports") == 8 })
+	advance(t, clock, 100*time.Millisecond, "all requests are through", func() bool {
+		return s.count("/ports") == 8
+	})
 	all.Wait()
 	if took := clock.Since(start); took < 5*time.Second {
 		t.Errorf("5 requests beyond the burst took %s at one a second", took)
@@ -247,7 +259,10 @@ func TestRateLimit_WaitEndsWithTheCallersContextAndWithClose(t *testing.T) {
 
 func TestRateLimit_TurnThatNobodyTakesIsTheNextOnes(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
-	l := &limits{limiter: newLimiter(cloudconf.Client{RequestRate: 1, RequestBurst: 1}), clock: clock, observer: nobody{}}
+	l := &limits{
+		limiter: newLimiter(cloudconf.Client{RequestRate: 1, RequestBurst: 1}),
+		clock:   clock, observer: noObserver{},
+	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := l.wait(t.Context()); err != nil {
@@ -293,7 +308,10 @@ func TestConnections_AreUsedAgainAndGoneAfterClose(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-	until(t, "all connections are closed", func() bool { _, left := s.connections(); return left == 0 })
+	until(t, "all connections are closed", func() bool {
+		_, left := s.connections()
+		return left == 0
+	})
 }
 
 func TestUserAgent(t *testing.T) {

@@ -5,13 +5,13 @@ import (
 	"net/http"
 )
 
-// authenticated sends the requests to one service, with a token that is valid.
+// authenticated sends requests to one service with a valid token.
 type authenticated struct {
 	clients *Clients
 	service string
 }
 
-// RoundTrip implements http.RoundTripper. The answer is in memory when it returns.
+// RoundTrip implements http.RoundTripper. It returns when the whole response is in memory.
 func (a *authenticated) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, done, err := a.clients.enter(req.Context())
 	if err != nil {
@@ -28,17 +28,18 @@ func (a *authenticated) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	again, err := replay(req)
 	if err != nil {
-		// The caller is told what the service said.
+		// The body cannot be sent again; return the response of the service.
 		return resp, nil
 	}
 	renewed, _, err := a.clients.send(again, used)
-	if errors.Is(err, errRenewedEnough) {
+	if errors.Is(err, errRenewalLimit) {
 		return resp, nil
 	}
 	return renewed, err
 }
 
-// send sends a request with a token that is not the stale one, and tells which it was.
+// send sends a request with a token other than the stale one, and returns the identity that it
+// used.
 func (c *Clients) send(req *http.Request, stale *identity) (*http.Response, *identity, error) {
 	g, who, err := c.login(req.Context(), stale)
 	if err != nil {

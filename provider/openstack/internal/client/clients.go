@@ -1,5 +1,5 @@
-// Package client is the way to OpenStack: it logs in, and makes clients of the services whose requests are authenticated,
-// limited, repeated, measured, and stopped when the term is over.
+// Package client creates the clients of the OpenStack services. It logs in, and authenticates,
+// limits, retries, measures and, after the term, refuses their requests.
 package client
 
 import (
@@ -21,26 +21,28 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
-// ErrClosed is wrapped by the error of whatever is asked of Clients that have been closed.
+// ErrClosed is wrapped by all errors of closed Clients.
 var ErrClosed = errors.New("the clients of OpenStack are closed")
 
-// Options are what Clients need beside the configuration. All are optional.
+// Options are the optional dependencies of Clients.
 type Options struct {
-	// Transport wraps what makes the connections: the term's fence. An error of the wrapper that wraps fence.ErrClosed is final.
+	// Transport wraps the HTTP transport in the fence of the term. An error that wraps
+	// fence.ErrClosed is not retried.
 	Transport func(http.RoundTripper) http.RoundTripper
-	// UserAgents are put before "fxccm" in the header User-Agent.
+	// UserAgents precede "fxccm" in the header User-Agent.
 	UserAgents []string
 	Logger     logr.Logger
 	Observer   Observer
-	// Trouble receives the outcome of logins. It may be nil.
+	// Trouble receives the results of logins. It may be nil.
 	Trouble *trouble.Report
-	// Clock is what limits and pauses go by. Default: the real one.
+	// Clock is the clock of limits and pauses. Default: the real one.
 	Clock clock.Clock
 
-	// Reload reads the configuration anew. It is called when one of Files, or of the certificates and keys that the
-	// configuration names, has changed. Nil: the configuration stays, and only certificates and keys are read anew.
+	// Reload reads the configuration again. Clients call it when one of Files, or of the
+	// certificate and key files in the configuration, has changed. Nil: only certificates and keys
+	// are read again.
 	Reload func(context.Context) (cloudconf.Config, error)
-	// Files are those that Reload reads.
+	// Files are the files that Reload reads.
 	Files []string
 
 	random func() float64
@@ -51,7 +53,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Transport = func(next http.RoundTripper) http.RoundTripper { return next }
 	}
 	if o.Observer == nil {
-		o.Observer = nobody{}
+		o.Observer = noObserver{}
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -60,8 +62,11 @@ func (o Options) withDefaults() (Options, error) {
 		o.random = rand.Float64
 	}
 	for _, agent := range o.UserAgents {
-		if agent == "" || strings.ContainsFunc(agent, func(r rune) bool { return r < ' ' || r > '~' }) {
-			return o, fmt.Errorf("user agent %q cannot be put into a header", agent)
+		if agent == "" || strings.ContainsFunc(agent, func(r rune) bool {
+			return r < ' ' || r > '~'
+		}) {
+			return o, fmt.Errorf("user agent %q contains characters that are not allowed in a "+
+				"header", agent)
 		}
 	}
 	return o, nil
@@ -73,21 +78,22 @@ func (o Options) userAgent() gophercloud.UserAgent {
 	return agent
 }
 
-// Clients are the clients of one cloud's services. They share nothing with others in the process, and are safe for concurrent use.
+// Clients are the clients of one cloud's services. Several Clients share no state. They are safe
+// for concurrent use.
 //
-// A request passes, from the outside to the inside:
+// A request passes these layers, from the outside to the inside:
 //
-//  1. the token; if the service refuses it, a new one is got and the request is made again, once;
-//  2. repetition of what could not be carried out for the moment;
-//  3. the rate limit, for each attempt;
-//  4. the time limit, the measurement and the log of one attempt, which ends with the last byte of the answer;
-//  5. Options.Transport, the fence;
-//  6. the connections, with the proxy that the environment names.
+// 1. the token; if the service rejects it, fxccm gets a new token and sends the request once more;
+// 2. retries after transient failures;
+// 3. the rate limit, for each attempt;
+// 4. timeout, metrics and log of one attempt, until the last byte of the response;
+// 5. Options.Transport, the fence;
+// 6. the HTTP transport, with the proxy of the environment.
 //
 // A login passes 2 to 6.
 type Clients struct {
 	options Options
-	// closing ends when Close is called.
+	// closing is cancelled by Close.
 	closing context.Context
 	close   context.CancelCauseFunc
 	watcher sync.WaitGroup
@@ -97,8 +103,8 @@ type Clients struct {
 	requests sync.WaitGroup
 }
 
-// New checks the configuration as far as that needs no network, and reads the files of certificates and keys. It logs in
-// when the first client is asked for. The caller closes the Clients.
+// New checks the configuration without the network, and reads certificate and key files. The first
+// client that is requested logs in. The caller must Close the Clients.
 func New(cfg cloudconf.Config, o Options) (*Clients, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -118,28 +124,29 @@ func New(cfg cloudconf.Config, o Options) (*Clients, error) {
 	return c, nil
 }
 
-// Compute returns the client of Nova. It is the same as long as nothing changes, and must not be changed: set the Microversion
-// of a copy. The error wraps [ErrNoService] if there is no Nova, and is a [*LoginError] if nobody is logged in.
+// Compute returns the client of Nova. It stays the same until the configuration changes and must
+// not be modified: set the Microversion on a copy. The error wraps [ErrNoService] if the catalog
+// has no Nova, and is a [*LoginError] if the login failed.
 func (c *Clients) Compute(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	return c.service(ctx, serviceCompute, openstack.NewComputeV2)
 }
 
-// Network returns the client of Neutron, as Compute does that of Nova.
+// Network returns the client of Neutron; see Compute.
 func (c *Clients) Network(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	return c.service(ctx, serviceNetwork, openstack.NewNetworkV2)
 }
 
-// LoadBalancer returns the client of Octavia, as Compute does that of Nova.
+// LoadBalancer returns the client of Octavia; see Compute.
 func (c *Clients) LoadBalancer(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	return c.service(ctx, serviceLoadBalancer, openstack.NewLoadBalancerV2)
 }
 
-// KeyManager returns the client of Barbican, as Compute does that of Nova.
+// KeyManager returns the client of Barbican; see Compute.
 func (c *Clients) KeyManager(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	return c.service(ctx, serviceKeyManager, openstack.NewKeyManagerV1)
 }
 
-// Project is the id of the project that the token is for.
+// Project is the ID of the project of the token.
 func (c *Clients) Project(ctx context.Context) (string, error) {
 	g, who, err := c.login(ctx, nil)
 	if err != nil {
@@ -147,20 +154,21 @@ func (c *Clients) Project(ctx context.Context) (string, error) {
 	}
 	c.release(g)
 	if who.project == "" {
-		return "", errors.New("the login to OpenStack is for no project: set tenant-id, or tenant-name and its domain")
+		return "", errors.New("the token has no project: set tenant-id, or tenant-name and its " +
+			"domain")
 	}
 	return who.project, nil
 }
 
-// Region is the one that the configuration names; "" if it names none.
+// Region is the configured region; "" if there is none.
 func (c *Clients) Region() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.current.config.Global.Region
 }
 
-// Close cancels what is in flight, waits for it, and closes the connections. Nothing goes on in the background afterwards. Another
-// call does nothing.
+// Close cancels all requests, waits for their end and closes the connections. It can be called
+// several times.
 func (c *Clients) Close() error {
 	c.mu.Lock()
 	c.close(ErrClosed)
@@ -175,9 +183,12 @@ func (c *Clients) Close() error {
 	return nil
 }
 
-type constructor func(*gophercloud.ProviderClient, gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)
+type constructor func(*gophercloud.ProviderClient,
+	gophercloud.EndpointOpts) (*gophercloud.ServiceClient, error)
 
-func (c *Clients) service(ctx context.Context, service string, build constructor) (*gophercloud.ServiceClient, error) {
+func (c *Clients) service(ctx context.Context, service string,
+	build constructor,
+) (*gophercloud.ServiceClient, error) {
 	g, who, err := c.login(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -200,17 +211,21 @@ func (c *Clients) service(ctx context.Context, service string, build constructor
 	return made, nil
 }
 
-// provider is gophercloud's part of a service's client. It has neither a token nor a way to renew one: that is the transport's.
-// So it never changes, and may be used by many at once.
+// provider is gophercloud's part of a service client. The transport handles the token, so the
+// provider never changes and is safe for concurrent use.
 func (c *Clients) provider(service, endpoint string) *gophercloud.ProviderClient {
 	return &gophercloud.ProviderClient{
-		HTTPClient:      http.Client{Transport: &authenticated{clients: c, service: service}, CheckRedirect: sameService},
+		HTTPClient: http.Client{
+			Transport:     &authenticated{clients: c, service: service},
+			CheckRedirect: sameService,
+		},
 		UserAgent:       c.options.userAgent(),
 		EndpointLocator: func(gophercloud.EndpointOpts) (string, error) { return endpoint, nil },
 	}
 }
 
-// login returns the generation that goes now, and who is logged in. The caller releases the generation, unless there is an error.
+// login returns the current generation and its identity. The caller releases the generation unless
+// there is an error.
 func (c *Clients) login(ctx context.Context, stale *identity) (*generation, *identity, error) {
 	for {
 		g := c.acquire()
@@ -235,7 +250,8 @@ func (c *Clients) acquire() *generation {
 	return c.current
 }
 
-// release tells whether the generation has been replaced. The last one to leave such a one closes its connections.
+// release tells whether the generation was replaced. The last user of a replaced generation closes
+// its connections.
 func (c *Clients) release(g *generation) (replaced bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +262,7 @@ func (c *Clients) release(g *generation) (replaced bool) {
 	return g != c.current
 }
 
-// replace has all requests go the new way that begin from now on.
+// replace switches new requests to the next generation.
 func (c *Clients) replace(next *generation) {
 	c.mu.Lock()
 	old := c.current
@@ -255,7 +271,7 @@ func (c *Clients) replace(next *generation) {
 	c.retire(old)
 }
 
-// retire is called when no request begins any more.
+// retire is called when no new request uses the generation.
 func (c *Clients) retire(g *generation) {
 	g.session.end()
 	c.mu.Lock()
@@ -267,7 +283,7 @@ func (c *Clients) retire(g *generation) {
 	}
 }
 
-// enter lets a request begin. ctx ends when the Clients are closed.
+// enter registers a request. The returned context is cancelled when the Clients are closed.
 func (c *Clients) enter(ctx context.Context) (_ context.Context, done func(), _ error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

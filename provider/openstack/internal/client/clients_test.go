@@ -30,11 +30,15 @@ func listPorts(ctx context.Context, c *Clients) error {
 	return err
 }
 
-// OCCM makes new clients for each call of a controller, and each of them asks Neutron for its versions (D46).
+// OCCM makes new clients for each call of a controller, and each of them asks Neutron for its
+// versions (D46).
 func TestClients_AreMadeOnceAndAskNothing_D46(t *testing.T) {
 	cloud, cfg := simulator(t)
 	f := open(t, cfg)
-	for _, of := range []func(context.Context) (*gophercloud.ServiceClient, error){f.Compute, f.Network, f.LoadBalancer, f.KeyManager} {
+	for _, of := range []func(context.Context) (*gophercloud.ServiceClient, error){
+		f.Compute,
+		f.Network, f.LoadBalancer, f.KeyManager,
+	} {
 		first, err := of(within(t))
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +70,8 @@ func TestClients_OfEachService(t *testing.T) {
 			for _, endpointType := range []string{"", "internal", "admin"} {
 				cfg.Global.EndpointType = endpointType
 				f := open(t, cfg)
-				if err := errors.Join(listServers(within(t), f.Clients), listPorts(within(t), f.Clients)); err != nil {
+				if err := errors.Join(listServers(within(t), f.Clients),
+					listPorts(within(t), f.Clients)); err != nil {
 					t.Errorf("interface %q: %v", endpointType, err)
 				}
 				balancers, err := f.LoadBalancer(within(t))
@@ -74,7 +79,8 @@ func TestClients_OfEachService(t *testing.T) {
 					t.Fatal(err)
 				}
 				var list any
-				if _, err := balancers.Get(within(t), balancers.ServiceURL("lbaas", "loadbalancers"), &list, nil); err != nil {
+				if _, err := balancers.Get(within(t),
+					balancers.ServiceURL("lbaas", "loadbalancers"), &list, nil); err != nil {
 					t.Error(err)
 				}
 			}
@@ -174,7 +180,8 @@ func TestCopyOfAClient_MayHaveAMicroversion(t *testing.T) {
 	}
 }
 
-// OCCM keeps Octavia's version in a variable of the process, which clouds share and races write (D23).
+// OCCM keeps Octavia's version in a variable of the process, which clouds share and races write
+// (D23).
 func TestTwoClouds_ShareNothing_D23(t *testing.T) {
 	one, configOne := simulator(t, openstacktest.WithRegion("one"))
 	two, configTwo := simulator(t, openstacktest.WithRegion("two"))
@@ -183,7 +190,8 @@ func TestTwoClouds_ShareNothing_D23(t *testing.T) {
 	for range 20 {
 		for _, c := range []*Clients{a.Clients, b.Clients} {
 			all.Go(func() {
-				if err := errors.Join(listServers(within(t), c), listPorts(within(t), c)); err != nil {
+				if err := errors.Join(listServers(within(t), c),
+					listPorts(within(t), c)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -214,7 +222,8 @@ func TestFence_WhatItRefusesIsNotTriedAgain(t *testing.T) {
 	}
 	gate.Close(errors.New("lost"))
 	cloud.ForgetCalls()
-	if err := send(within(t), f.Clients, "PUT", "routers/1", map[string]any{}); !errors.Is(err, fence.ErrClosed) {
+	if err := send(within(t), f.Clients, "PUT", "routers/1",
+		map[string]any{}); !errors.Is(err, fence.ErrClosed) {
 		t.Errorf("PUT: %v, want the fence's refusal", err)
 	}
 	if err := listServers(within(t), f.Clients); err != nil {
@@ -232,7 +241,8 @@ func TestFence_WhatItRefusesIsNotTriedAgain(t *testing.T) {
 			t.Errorf("%s %s reached the cloud", call.Method, call.Path)
 		}
 	}
-	if requests := f.observed.Requests(); !slices.Contains(requests, "network router_update refused") {
+	if requests := f.observed.Requests(); !slices.Contains(requests,
+		"network router_update refused") {
 		t.Errorf("observed %v", requests)
 	}
 }
@@ -276,12 +286,16 @@ func TestClose_CancelsWhatIsInFlightAndRefusesTheRest(t *testing.T) {
 			if _, err := f.Project(t.Context()); !errors.Is(err, ErrClosed) {
 				t.Errorf("project afterwards: %v, want ErrClosed", err)
 			}
-			until(t, "all connections are closed", func() bool { _, left := s.connections(); return left == 0 })
+			until(t, "all connections are closed", func() bool {
+				_, left := s.connections()
+				return left == 0
+			})
 		})
 	}
 }
 
-// A connection of HTTP/2 is busy a little longer than its last request, so that closing those that are idle may pass over it. That is by chance.
+// A connection of HTTP/2 is busy a little longer than its last request, so that closing those that
+// are idle may pass over it. That is by chance.
 func TestClose_HTTP2_LeavesNoConnection(t *testing.T) {
 	for name, end := range map[string]func(f fixture, cancel context.CancelCauseFunc){
 		"closed": func(f fixture, _ context.CancelCauseFunc) {
@@ -313,7 +327,10 @@ func TestClose_HTTP2_LeavesNoConnection(t *testing.T) {
 				if err := <-done; !errors.Is(err, ErrClosed) {
 					t.Errorf("in flight: %v, want ErrClosed", err)
 				}
-				until(t, fmt.Sprintf("all connections are closed, number %d", i), func() bool { _, left := s.connections(); return left == 0 })
+				until(t, fmt.Sprintf("all connections are closed, number %d", i), func() bool {
+					_, left := s.connections()
+					return left == 0
+				})
 				cancel(nil)
 			}
 		})
@@ -323,7 +340,10 @@ func TestClose_HTTP2_LeavesNoConnection(t *testing.T) {
 // A connection may be made for a request that has ended before it was.
 func TestClose_ConnectionThatComesLate_IsClosed(t *testing.T) {
 	s, cfg := newStub(t, status(200))
-	g, err := newGeneration(cfg, Options{Clock: clock.RealClock{}, Transport: func(next http.RoundTripper) http.RoundTripper { return next }})
+	g, err := newGeneration(cfg, Options{
+		Clock:     clock.RealClock{},
+		Transport: func(next http.RoundTripper) http.RoundTripper { return next },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +352,10 @@ func TestClose_ConnectionThatComesLate_IsClosed(t *testing.T) {
 	if !errors.Is(err, ErrClosed) {
 		t.Errorf("there is connection %v, error %v", conn, err)
 	}
-	until(t, "all connections are closed", func() bool { _, left := s.connections(); return left == 0 })
+	until(t, "all connections are closed", func() bool {
+		_, left := s.connections()
+		return left == 0
+	})
 }
 
 func TestClose_AClientThatSomebodyKeptIsRefused(t *testing.T) {
@@ -345,7 +368,8 @@ func TestClose_AClientThatSomebodyKeptIsRefused(t *testing.T) {
 	if err := errors.Join(f.Close(), f.Close()); err != nil {
 		t.Error(err)
 	}
-	if _, err := network.Get(within(t), network.ServiceURL("ports"), nil, nil); !errors.Is(err, ErrClosed) {
+	if _, err := network.Get(within(t), network.ServiceURL("ports"), nil,
+		nil); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v, want ErrClosed", err)
 	}
 	if n := s.count("/ports"); n != 0 {
@@ -357,22 +381,33 @@ func TestProject_WithoutOneIsAnError(t *testing.T) {
 	s, cfg := newStub(t, status(200))
 	s.answerLogins(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Subject-Token", "stub-token-1")
-		reply(w, 201, map[string]any{"token": map[string]any{"expires_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}})
+		reply(w, 201, map[string]any{"token": map[string]any{"expires_at": time.Now().
+			Add(time.Hour).UTC().Format(time.RFC3339)}})
 	})
 	f := open(t, cfg)
 	_, err := f.Project(within(t))
 	wantError(t, cfg, err, "tenant-id")
 }
 
-// Secrets must not come out, whatever goes wrong: each of these has its log and its errors searched.
+// Secrets must not come out, whatever goes wrong: each of these has its log and its errors
+// searched.
 func TestSecrets_StayWhereTheyAre(t *testing.T) {
 	cloud, _ := simulator(t)
 	c := cloud.Credentials()
 	for name, global := range map[string]cloudconf.Global{
-		"password":               {UserID: c.UserID, Password: cloudconf.Secret(c.Password), TenantID: c.ProjectID},
-		"token":                  {Token: cloudconf.Secret(c.Token)},
-		"application credential": {ApplicationCredentialID: c.ApplicationCredentialID, ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret)},
-		"trust":                  {TrustID: c.TrustID, TrusteeID: c.TrusteeID, TrusteePassword: cloudconf.Secret(c.TrusteePassword)},
+		"password": {
+			UserID: c.UserID, Password: cloudconf.Secret(c.Password),
+			TenantID: c.ProjectID,
+		},
+		"token": {Token: cloudconf.Secret(c.Token)},
+		"application credential": {
+			ApplicationCredentialID:     c.ApplicationCredentialID,
+			ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret),
+		},
+		"trust": {
+			TrustID: c.TrustID, TrusteeID: c.TrusteeID,
+			TrusteePassword: cloudconf.Secret(c.TrusteePassword),
+		},
 	} {
 		for fault, injected := range map[string]openstacktest.Fault{
 			"refused":  {Status: 401},
@@ -380,7 +415,10 @@ func TestSecrets_StayWhereTheyAre(t *testing.T) {
 			"dropped":  {Drop: true},
 			"cut":      {Truncate: 20},
 			"no login": {Service: openstacktest.ServiceIdentity, Status: 403},
-			"strange":  {Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) { return 200, []byte("hello") }},
+			"strange": {Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
+				return 200,
+					[]byte("hello")
+			}},
 		} {
 			t.Run(name+" "+fault, func(t *testing.T) {
 				defer cloud.Inject(injected)()

@@ -14,18 +14,18 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// credentials are what Keystone is told at a login.
+// credentials are the parameters of a login.
 type credentials struct {
 	authURL *url.URL
 	options tokens.AuthOptions
-	// who logs in, and to what: for messages.
+	// who describes the user and scope in messages.
 	who string
-	// secrets are what must not be in any message.
+	// secrets are removed from messages.
 	secrets []string
 }
 
-// newCredentials takes from the configuration who logs in, in the order in which gophercloud, and so OCCM, looks: with a password, a
-// token, an application credential. A trust is used with a password. The error names the keys of cloud.conf.
+// newCredentials chooses the credentials in the order of gophercloud and OCCM: password, token,
+// application credential. A trust is used with a password. The error names the keys of cloud.conf.
 func newCredentials(g cloudconf.Global) (credentials, error) {
 	authURL, err := parseAuthURL(g.AuthURL)
 	if err != nil {
@@ -45,7 +45,7 @@ func newCredentials(g cloudconf.Global) (credentials, error) {
 	case g.Token != "":
 		c.options.TokenID = string(g.Token)
 		c.options.Scope = scope(g)
-		c.who = "the holder of a token"
+		c.who = "the owner of the token"
 	case g.ApplicationCredentialID != "":
 		c.options.ApplicationCredentialID = g.ApplicationCredentialID
 		c.options.ApplicationCredentialSecret = string(g.ApplicationCredentialSecret)
@@ -54,15 +54,17 @@ func newCredentials(g cloudconf.Global) (credentials, error) {
 		c.options = user(userID, g)
 		c.options.ApplicationCredentialName = g.ApplicationCredentialName
 		c.options.ApplicationCredentialSecret = string(g.ApplicationCredentialSecret)
-		c.who = fmt.Sprintf("application credential %q of %s", g.ApplicationCredentialName, describeUser(c.options))
+		c.who = fmt.Sprintf("application credential %q of %s", g.ApplicationCredentialName,
+			describeUser(c.options))
 	default:
-		return credentials{}, errors.New("there is nothing to log in with: set password, token, or application-credential-id " +
-			"(or -name) and -secret")
+		return credentials{},
+			errors.New("no credentials: set password, token, or application-credential-id " +
+				"(or -name) and -secret")
 	}
 	return c, c.check()
 }
 
-// check has gophercloud make the request, which tells what is missing.
+// check lets gophercloud build the request, which reports missing values.
 func (c credentials) check() error {
 	options := c.options
 	asked, err := options.ToTokenV3ScopeMap()
@@ -79,13 +81,14 @@ func parseAuthURL(text string) (*url.URL, error) {
 	if text == "" {
 		return nil, errors.New("auth-url is not set")
 	}
-	// The error of url.Parse has the URL in it, with whatever password.
+	// The error of url.Parse quotes the URL, which may contain a password.
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, errors.New("auth-url is not an address that begins with http:// or https://")
+		return nil, errors.New("auth-url is not a URL that begins with http:// or https://")
 	}
 	if isVersion2(u.Path) {
-		return nil, errors.New("auth-url ends with v2.0: that version of Keystone's API is gone since OpenStack Queens, set the one that ends with v3")
+		return nil, errors.New("auth-url ends with v2.0: OpenStack Queens removed that version " +
+			"of Keystone's API; set the URL that ends with v3")
 	}
 	return u, nil
 }
@@ -95,7 +98,7 @@ func isVersion2(path string) bool {
 	return len(segments) > 0 && slices.Contains([]string{"v2", "v2.0"}, segments[len(segments)-1])
 }
 
-// user is the user by id, or by name and domain.
+// user is the user by ID, or by name and domain.
 func user(id string, g cloudconf.Global) tokens.AuthOptions {
 	if id != "" {
 		return tokens.AuthOptions{UserID: id}
@@ -104,7 +107,8 @@ func user(id string, g cloudconf.Global) tokens.AuthOptions {
 	return tokens.AuthOptions{Username: g.Username, DomainID: domainID, DomainName: domainName}
 }
 
-// scope is the trust, or else the project by id or by name and domain. Without either Keystone takes the user's default project.
+// scope is the trust, or else the project by ID, or by name and domain. Without either, Keystone
+// uses the default project of the user.
 func scope(g cloudconf.Global) tokens.Scope {
 	switch {
 	case g.TrustID != "":
@@ -118,8 +122,8 @@ func scope(g cloudconf.Global) tokens.Scope {
 	return tokens.Scope{}
 }
 
-// domain is the one that is given, or else the common one. Keystone takes an id or a name, not both: the id is the one that
-// cannot change.
+// domain is the specific domain, or else the common one. Keystone accepts either an ID or a name:
+// the ID wins because it cannot change.
 func domain(id, name string, g cloudconf.Global) (string, string) {
 	if id == "" && name == "" {
 		id, name = g.DomainID, g.DomainName
@@ -139,12 +143,15 @@ func describeUser(o tokens.AuthOptions) string {
 
 func secretsOf(g cloudconf.Global) []string {
 	var all []string
-	for _, secret := range []cloudconf.Secret{g.Password, g.TrusteePassword, g.ApplicationCredentialSecret, g.Token} {
+	for _, secret := range []cloudconf.Secret{
+		g.Password, g.TrusteePassword,
+		g.ApplicationCredentialSecret, g.Token,
+	} {
 		if secret == "" {
 			continue
 		}
 		all = append(all, string(secret))
-		// As it is in the request, should Keystone or something on the way quote that.
+		// In JSON form, in case Keystone or a proxy quotes the request.
 		if quoted, err := json.Marshal(string(secret)); err == nil {
 			all = append(all, string(quoted[1:len(quoted)-1]))
 		}
@@ -152,7 +159,7 @@ func secretsOf(g cloudconf.Global) []string {
 	return all
 }
 
-// scrub takes the secrets out of a text that somebody else wrote.
+// scrub removes the secrets from a text of another program.
 func (c credentials) scrub(text string) string {
 	for _, secret := range c.secrets {
 		text = strings.ReplaceAll(text, secret, "[redacted]")

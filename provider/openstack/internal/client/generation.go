@@ -18,24 +18,24 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// generation is all that is made of one configuration: connections, and who is logged in. A new configuration makes a new one,
-// while requests of the old one come to their end.
+// generation is everything that depends on one configuration: connections and login. A new
+// configuration creates a new generation, while requests of the old one finish.
 type generation struct {
 	config       cloudconf.Config
 	availability string
 	transport    *http.Transport
 	connections  *connections
-	// http is the way to OpenStack, but for the token; see [Clients] for its parts.
+	// http is the pipeline without the token; see [Clients].
 	http    http.RoundTripper
 	session *session
 
-	// What follows is guarded by Clients.mu. users are the requests that go this way.
+	// Guarded by Clients.mu. users counts the requests in flight.
 	services map[string]*gophercloud.ServiceClient
 	users    int
 	retired  bool
 }
 
-// newGeneration reads the files of certificates and keys that the configuration names, and asks no network.
+// newGeneration reads the certificate and key files of the configuration and sends no request.
 func newGeneration(cfg cloudconf.Config, o Options) (*generation, error) {
 	who, err := newCredentials(cfg.Global)
 	if err != nil {
@@ -55,33 +55,36 @@ func newGeneration(cfg cloudconf.Config, o Options) (*generation, error) {
 		http:     newPipeline(cfg, o, transport),
 		services: map[string]*gophercloud.ServiceClient{},
 	}
-	door := &keystone{credentials: who, http: g.http, userAgent: o.userAgent()}
-	g.session = newSession(door.login, o)
+	k := &keystone{credentials: who, http: g.http, userAgent: o.userAgent()}
+	g.session = newSession(k.login, o)
 	return g, nil
 }
 
-// newPipeline is what each request goes through, with the token or to get one; from the outside to the inside.
+// newPipeline builds the layers that requests and logins pass, from the outside to the inside.
 func newPipeline(cfg cloudconf.Config, o Options, transport http.RoundTripper) http.RoundTripper {
 	return &retries{
-		max: cfg.Client.MaxRetries, clock: o.Clock, random: o.random, observer: o.Observer, logger: o.Logger,
+		max: cfg.Client.MaxRetries, clock: o.Clock, random: o.random,
+		observer: o.Observer, logger: o.Logger,
 		next: &limits{
 			limiter: newLimiter(cfg.Client), clock: o.Clock, observer: o.Observer,
 			next: &attempts{
-				timeout: cfg.Metadata.RequestTimeout, clock: o.Clock, observer: o.Observer, logger: o.Logger,
+				timeout: cfg.Metadata.RequestTimeout, clock: o.Clock,
+				observer: o.Observer, logger: o.Logger,
 				next: o.Transport(transport),
 			},
 		},
 	}
 }
 
-// disconnect closes all connections, for good. It is called when no request is under way, but its connection may be busy for a moment yet, if it is
-// one of HTTP/2, or may still be made: closing those that are idle is not enough.
+// disconnect closes all connections for good. It is called when no request is in flight, but an
+// HTTP/2 connection may still be busy, and another may still be dialled, so closing idle
+// connections is not enough.
 func (g *generation) disconnect() {
 	g.transport.CloseIdleConnections()
 	g.connections.close()
 }
 
-// connections makes connections, until it is closed. It knows those that are open.
+// connections dials until it is closed, and tracks the open connections.
 type connections struct {
 	dialer *connrotation.Dialer
 	closed atomic.Bool
@@ -95,7 +98,7 @@ func newConnections() *connections {
 func (c *connections) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := c.dialer.DialContext(ctx, network, address)
 	if err == nil && c.closed.Load() {
-		// It may have come after all were closed.
+		// close may have run while this connection was dialled.
 		_ = conn.Close()
 		return nil, ErrClosed
 	}
@@ -118,7 +121,7 @@ func newTransport(g cloudconf.Global, c *connections) (*http.Transport, error) {
 		TLSClientConfig:     secure,
 		TLSHandshakeTimeout: 10 * time.Second,
 		ForceAttemptHTTP2:   true,
-		// net/http keeps 2 connections to a host, and makes a new one for each request beyond that.
+		// The default of net/http is 2 idle connections per host.
 		MaxIdleConns:        100,
 		MaxIdleConnsPerHost: 32,
 		IdleConnTimeout:     90 * time.Second,
@@ -136,11 +139,11 @@ func newTLS(g cloudconf.Global) (*tls.Config, error) {
 			return nil, fmt.Errorf("ca-file: %w", err)
 		}
 		if !secure.RootCAs.AppendCertsFromPEM(authorities) {
-			return nil, fmt.Errorf("ca-file: no certificate in PEM in %s", g.CAFile)
+			return nil, fmt.Errorf("ca-file: %s contains no PEM certificate", g.CAFile)
 		}
 	}
 	if g.CAFileContents != "" && !secure.RootCAs.AppendCertsFromPEM([]byte(g.CAFileContents)) {
-		return nil, errors.New("cafilecontents: no certificate in PEM")
+		return nil, errors.New("cafilecontents: contains no PEM certificate")
 	}
 	switch {
 	case g.CertFile != "" && g.KeyFile != "":
@@ -150,7 +153,7 @@ func newTLS(g cloudconf.Global) (*tls.Config, error) {
 		}
 		secure.Certificates = []tls.Certificate{own}
 	case g.CertFile != "" || g.KeyFile != "":
-		return nil, errors.New("cert-file and key-file belong together: one of them is not set")
+		return nil, errors.New("cert-file and key-file must both be set or both be empty")
 	}
 	return secure, nil
 }

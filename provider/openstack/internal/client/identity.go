@@ -12,14 +12,15 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 )
 
-// ErrNoService is wrapped by the error of a client of a service that Keystone's catalog does not have, in this region and for
-// this interface. The catalog is looked at again after each login.
+// ErrNoService is wrapped by the error of a client whose service is missing in Keystone's catalog,
+// in this region and for this interface. Each login reads the catalog again.
 var ErrNoService = errors.New("not in Keystone's catalog")
 
-// ErrNoRegion is wrapped by the error of a client of a service that is there in several regions, of which none is configured.
+// ErrNoRegion is wrapped by the error of a client whose service has several regions while none is
+// configured.
 var ErrNoRegion = errors.New("no region is configured")
 
-// identity is what Keystone issued. It does not change.
+// identity is a token with its data. It is immutable.
 type identity struct {
 	token   string
 	project string
@@ -27,14 +28,16 @@ type identity struct {
 	catalog []tokens.CatalogEntry
 }
 
-// endpoint is the address of a service, with / at its end, in the form that gophercloud's constructors take: of Nova with the
-// version, of the others without.
+// endpoint is the address of a service with a trailing /, in the form that gophercloud's
+// constructors expect: with the version for Nova, without it for the others.
 //
-// gophercloud finds the version out with a request, each time that a client is made, under no context
-// (openstack/client.go, v3auth), and puts a second v2.0 behind one that the catalog has (NewNetworkV2). There is nothing to find out:
-// each of these services has had one major version for ten years, at a path that is part of its API.
+// gophercloud would discover the version with a request for each new client, without a context
+// (openstack/client.go, v3auth), and append a second v2.0 to an address that already has one
+// (NewNetworkV2). Discovery is not needed: each of these services has had one major version for ten
+// years, at a path that is part of its API.
 //
-// Without a region there must be one only: OCCM takes the first that comes, and finds none of the nodes' servers if it is another one.
+// Without a configured region the catalog must have only one. OCCM takes the first one, and finds
+// no servers if that is the wrong region.
 func (i *identity) endpoint(service, availability, region string) (string, error) {
 	var regions []string
 	address, found := "", false
@@ -61,9 +64,11 @@ func (i *identity) endpoint(service, availability, region string) (string, error
 	case address != "":
 		return shape(service, address)
 	case len(regions) > 0:
-		return "", fmt.Errorf("service %s in region %q: %w: it has the regions %q", service, region, ErrNoService, regions)
+		return "", fmt.Errorf("service %s in region %q: %w: it has the regions %q", service, region,
+			ErrNoService, regions)
 	case found:
-		return "", fmt.Errorf("service %s: its %s interface is %w", service, availability, ErrNoService)
+		return "", fmt.Errorf("service %s: its %s interface is %w", service,
+			availability, ErrNoService)
 	}
 	return "", fmt.Errorf("service %s: %w", service, ErrNoService)
 }
@@ -71,7 +76,8 @@ func (i *identity) endpoint(service, availability, region string) (string, error
 func shape(service, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return "", fmt.Errorf("the address of service %s in Keystone's catalog is none: %q", service, address)
+		return "", fmt.Errorf("the address of service %s in Keystone's catalog is invalid: %q",
+			service, address)
 	}
 	segments := split(u.Path)
 	versioned := slices.IndexFunc(segments, isVersion) >= 0
@@ -86,7 +92,8 @@ func shape(service, address string) (string, error) {
 	return u.String(), nil
 }
 
-// availability is the interface as the catalog names it. OCCM hands on what is written; publicURL is the old way to write it.
+// availability is the interface as the catalog names it. publicURL is an old form that OCCM passes
+// on.
 func availability(endpointType string) (string, error) {
 	switch name := strings.TrimSuffix(strings.ToLower(endpointType), "url"); name {
 	case "":
@@ -94,5 +101,5 @@ func availability(endpointType string) (string, error) {
 	case "public", "internal", "admin":
 		return name, nil
 	}
-	return "", fmt.Errorf("os-endpoint-type %q is none of public, internal, admin", endpointType)
+	return "", fmt.Errorf("os-endpoint-type %q must be public, internal or admin", endpointType)
 }

@@ -12,7 +12,10 @@ func TestShape_OfAddressesAsClouds_HaveThem(t *testing.T) {
 	for _, c := range []struct{ service, address, want string }{
 		{serviceCompute, "http://host:8774/v2.1", "http://host:8774/v2.1/"},
 		{serviceCompute, "http://host:8774/v2.1/", "http://host:8774/v2.1/"},
-		{serviceCompute, "http://host:8774/v2/3f1c9a366a0c4f0e", "http://host:8774/v2/3f1c9a366a0c4f0e/"},
+		{
+			serviceCompute, "http://host:8774/v2/3f1c9a366a0c4f0e",
+			"http://host:8774/v2/3f1c9a366a0c4f0e/",
+		},
 		{serviceCompute, "https://host/compute", "https://host/compute/v2.1/"},
 		{serviceNetwork, "http://host:9696", "http://host:9696/"},
 		{serviceNetwork, "http://host:9696/", "http://host:9696/"},
@@ -39,7 +42,10 @@ func TestEndpoint_OfRegionAndInterface(t *testing.T) {
 		{Type: "volume"},
 		{Type: serviceNetwork, Endpoints: []tokens.Endpoint{
 			{Interface: "public", Region: "north", RegionID: "north", URL: "http://north"},
-			{Interface: "internal", Region: "south", RegionID: "south", URL: "http://internal.south"},
+			{
+				Interface: "internal", Region: "south", RegionID: "south",
+				URL: "http://internal.south",
+			},
 			{Interface: "public", Region: "the south", RegionID: "south", URL: "http://south"},
 		}},
 		{Type: serviceKeyManager},
@@ -50,11 +56,14 @@ func TestEndpoint_OfRegionAndInterface(t *testing.T) {
 		{"internal", "south", "http://internal.south/"},
 		{"internal", "", "http://internal.south/"},
 	} {
-		if got, err := who.endpoint(serviceNetwork, c.availability, c.region); err != nil || got != c.want {
-			t.Errorf("%s interface in %q: %s, %v, want %s", c.availability, c.region, got, err, c.want)
+		if got, err := who.endpoint(serviceNetwork, c.availability, c.region); err != nil ||
+			got != c.want {
+			t.Errorf("%s interface in %q: %s, %v, want %s", c.availability,
+				c.region, got, err, c.want)
 		}
 	}
-	if _, err := who.endpoint(serviceNetwork, "public", ""); !errors.Is(err, ErrNoRegion) || !strings.Contains(err.Error(), `"north" "south"`) {
+	if _, err := who.endpoint(serviceNetwork, "public", ""); !errors.Is(err, ErrNoRegion) ||
+		!strings.Contains(err.Error(), `"north" "south"`) {
 		t.Errorf("of several regions without a choice: %v, want ErrNoRegion that names them", err)
 	}
 	for _, c := range []struct{ service, availability, region, text string }{
@@ -63,15 +72,18 @@ func TestEndpoint_OfRegionAndInterface(t *testing.T) {
 		{serviceKeyManager, "public", "", "its public interface"},
 		{serviceLoadBalancer, "public", "", "service load-balancer"},
 	} {
-		if _, err := who.endpoint(c.service, c.availability, c.region); !errors.Is(err, ErrNoService) || !strings.Contains(err.Error(), c.text) {
-			t.Errorf("%s in %q: %v, want ErrNoService that tells %q", c.service, c.region, err, c.text)
+		if _, err := who.endpoint(c.service, c.availability, c.region); !errors.Is(err,
+			ErrNoService) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s in %q: %v, want ErrNoService that tells %q", c.service,
+				c.region, err, c.text)
 		}
 	}
 }
 
 func TestAvailability_AsTheConfigurationMayWriteIt(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "public", "public": "public", "publicURL": "public", "internal": "internal", "internalURL": "internal", "Admin": "admin", "adminURL": "admin",
+		"": "public", "public": "public", "publicURL": "public", "internal": "internal",
+		"internalURL": "internal", "Admin": "admin", "adminURL": "admin",
 	} {
 		if got, err := availability(text); err != nil || got != want {
 			t.Errorf("%q: %q, %v, want %q", text, got, err, want)

@@ -15,21 +15,21 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/utils"
 )
 
-// A LoginError tells why Keystone issued no token. It holds no secret.
+// LoginError says why Keystone issued no token. It contains no secret.
 //
-// It unwraps to what went wrong on the way, such as an error of the network, and never to gophercloud's error for a status: a 404 of
-// Keystone must not be taken for the 404 of a server.
+// It unwraps to the cause, such as a network error, but never to gophercloud's error for a status:
+// a 404 of Keystone must not be taken for the 404 of a server.
 type LoginError struct {
-	// URL is where, and Who as whom.
+	// URL is the address of Keystone, Who the user.
 	URL, Who string
-	// Status is what Keystone answered; 0 if it did not.
+	// Status is the status of Keystone's response; 0 without a response.
 	Status int
-	// Message is Keystone's, or tells what is wrong with its answer.
+	// Message is Keystone's message, or describes its response.
 	Message string
-	// Err is why there was no answer; nil if there was one.
+	// Err is why there was no response; nil if there was one.
 	Err error
 
-	// issued tells that the token in the configuration is what did not do.
+	// issued: the token of the configuration was refused.
 	issued bool
 }
 
@@ -44,7 +44,7 @@ func (e *LoginError) Error() string {
 		text.WriteString(": " + e.Message)
 	}
 	if e.Refused() && e.issued {
-		text.WriteString(" (a token that is given in the configuration cannot be renewed: it may have expired)")
+		text.WriteString(" (the token in the configuration cannot be renewed and may have expired)")
 	}
 	return text.String()
 }
@@ -52,18 +52,19 @@ func (e *LoginError) Error() string {
 // Unwrap returns Err.
 func (e *LoginError) Unwrap() error { return e.Err }
 
-// Refused tells whether Keystone said no, so that trying again is of no use before something changes.
+// Refused tells whether Keystone refused the login, so that a retry does not help.
 func (e *LoginError) Refused() bool {
-	return e.Status >= 400 && e.Status < 500 && e.Status != http.StatusTooManyRequests && e.Status != http.StatusRequestTimeout
+	return e.Status >= 400 && e.Status < 500 && e.Status != http.StatusTooManyRequests &&
+		e.Status != http.StatusRequestTimeout
 }
 
-// keystone logs in, with the same credentials each time.
+// keystone logs in with one set of credentials.
 type keystone struct {
 	credentials credentials
 	http        http.RoundTripper
 	userAgent   gophercloud.UserAgent
 
-	// endpoint is the address of Keystone's API once it is known, with / at its end.
+	// endpoint is the address of Keystone's API with a trailing /, once it is known.
 	mu       sync.Mutex
 	endpoint string
 }
@@ -91,7 +92,7 @@ func (k *keystone) login(ctx context.Context) (*identity, error) {
 	return issued, nil
 }
 
-// toKeystone says what the requests of a login are.
+// toKeystone adds the call to the requests of a login.
 type toKeystone struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -100,7 +101,7 @@ func (t toKeystone) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req.WithContext(withCall(req.Context(), what)))
 }
 
-// find asks Keystone for the address of version 3, once, if auth-url has no version.
+// find discovers the address of API version 3, once, if auth-url has no version.
 func (k *keystone) find(ctx context.Context, provider *gophercloud.ProviderClient) (string, error) {
 	k.mu.Lock()
 	known := k.endpoint
@@ -113,7 +114,8 @@ func (k *keystone) find(ctx context.Context, provider *gophercloud.ProviderClien
 	if err != nil {
 		return "", err
 	}
-	// Keystone behind a proxy that ends TLS often tells its address without: the password must not go there.
+	// Keystone behind a TLS proxy often reports its address with http: the password must not go
+	// there.
 	if k.credentials.authURL.Scheme == "https" && !strings.HasPrefix(endpoint, "https:") {
 		endpoint = provider.IdentityBase + "v3/"
 	}
@@ -126,7 +128,7 @@ func (k *keystone) find(ctx context.Context, provider *gophercloud.ProviderClien
 func (k *keystone) issue(ctx context.Context, v3 *gophercloud.ServiceClient) (*identity, error) {
 	options := k.credentials.options
 	if options.TokenID != "" && options.Scope == (tokens.Scope{}) {
-		// There is nothing to ask for: the token is good as it is, if Keystone says so.
+		// Without a scope the token is used as it is, if Keystone accepts it.
 		v3.SetToken(options.TokenID)
 		result := tokens.Get(ctx, v3, options.TokenID)
 		return read(options.TokenID, result.Err, result)
@@ -135,7 +137,7 @@ func (k *keystone) issue(ctx context.Context, v3 *gophercloud.ServiceClient) (*i
 	return read(result.Header.Get("X-Subject-Token"), result.Err, result)
 }
 
-// issuedToken is what Keystone tells of a token.
+// issuedToken is Keystone's description of a token.
 type issuedToken interface {
 	ExtractToken() (*tokens.Token, error)
 	ExtractProject() (*tokens.Project, error)
@@ -147,19 +149,19 @@ func read(id string, err error, result issuedToken) (*identity, error) {
 		return nil, err
 	}
 	if id == "" {
-		return nil, errors.New("the answer has no token")
+		return nil, errors.New("the response has no token")
 	}
 	token, err := result.ExtractToken()
 	if err != nil {
-		return nil, errors.New("the answer is not that of Keystone")
+		return nil, errors.New("the response is not from Keystone")
 	}
 	project, err := result.ExtractProject()
 	if err != nil {
-		return nil, errors.New("the answer's project cannot be read")
+		return nil, errors.New("the project in the response is unreadable")
 	}
 	catalog, err := result.ExtractServiceCatalog()
 	if err != nil {
-		return nil, errors.New("the answer's catalog cannot be read")
+		return nil, errors.New("the catalog in the response is unreadable")
 	}
 	made := &identity{token: id, expires: token.ExpiresAt, catalog: catalog.Entries}
 	if project != nil {
@@ -169,7 +171,10 @@ func read(id string, err error, result issuedToken) (*identity, error) {
 }
 
 func (k *keystone) failure(err error) error {
-	e := &LoginError{URL: k.credentials.authURL.Redacted(), Who: k.credentials.who, issued: k.credentials.options.TokenID != ""}
+	e := &LoginError{
+		URL: k.credentials.authURL.Redacted(), Who: k.credentials.who,
+		issued: k.credentials.options.TokenID != "",
+	}
 	var answered gophercloud.ErrUnexpectedResponseCode
 	if errors.As(err, &answered) {
 		e.Status = answered.Actual
@@ -181,7 +186,7 @@ func (k *keystone) failure(err error) error {
 	return e
 }
 
-// keystoneMessage is what Keystone said, or "" if the answer is somebody else's.
+// keystoneMessage is the message of Keystone's error body.
 func keystoneMessage(body []byte) string {
 	var said struct {
 		Error struct {
@@ -189,7 +194,7 @@ func keystoneMessage(body []byte) string {
 		} `json:"error"`
 	}
 	if json.Unmarshal(body, &said) != nil {
-		return "not an answer of Keystone's: look at auth-url, and what is between"
+		return "the response is not from Keystone: check auth-url and proxies"
 	}
 	const longest = 500
 	message := strings.TrimSpace(said.Error.Message)

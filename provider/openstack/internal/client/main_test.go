@@ -46,7 +46,9 @@ func until(t *testing.T, what string, condition func() bool) {
 }
 
 // advance has the time pass until the condition holds.
-func advance(t *testing.T, clock *clocktesting.FakeClock, step time.Duration, what string, condition func() bool) {
+func advance(t *testing.T, clock *clocktesting.FakeClock, step time.Duration, what string,
+	condition func() bool,
+) {
 	t.Helper()
 	until(t, what, func() bool {
 		if condition() {
@@ -65,7 +67,8 @@ type fixture struct {
 	config   cloudconf.Config
 }
 
-// open makes Clients that pause for no time, unless the test says otherwise, and looks for secrets in all they log.
+// open makes Clients that pause for no time, unless the test says otherwise, and looks for secrets
+// in all they log.
 func open(t *testing.T, cfg cloudconf.Config, change ...func(*Options)) fixture {
 	t.Helper()
 	f := fixture{logs: &logs{}, observed: &observed{}, config: cfg}
@@ -97,7 +100,8 @@ func noSecret(t *testing.T, cfg cloudconf.Config, what, text string) {
 			t.Errorf("%s has the secret %q in it: %s", what, secret, text)
 		}
 	}
-	if strings.Contains(strings.ToLower(text), "x-auth-token") || strings.Contains(text, "stub-token") {
+	if strings.Contains(strings.ToLower(text), "x-auth-token") ||
+		strings.Contains(text, "stub-token") {
 		t.Errorf("%s has a token in it: %s", what, text)
 	}
 }
@@ -186,7 +190,9 @@ func (o *observed) copy(list *[]string) []string {
 }
 
 // simulator starts a cloud, and says how to log in to it with a password.
-func simulator(t *testing.T, options ...openstacktest.Option) (*openstacktest.Cloud, cloudconf.Config) {
+func simulator(t *testing.T, options ...openstacktest.Option) (*openstacktest.Cloud,
+	cloudconf.Config,
+) {
 	t.Helper()
 	cloud := openstacktest.NewCloud(options...)
 	t.Cleanup(cloud.Close)
@@ -198,7 +204,8 @@ func configFor(c openstacktest.Credentials) cloudconf.Config {
 	cfg.Client.RequestRate = 0
 	cfg.Global = cloudconf.Global{
 		AuthURL: c.AuthURL, Region: c.Region, CAFileContents: c.CertificatePEM,
-		Username: c.Username, Password: cloudconf.Secret(c.Password), DomainName: c.DomainName, TenantName: c.ProjectName,
+		Username: c.Username, Password: cloudconf.Secret(c.Password), DomainName: c.DomainName,
+		TenantName: c.ProjectName,
 	}
 	return cfg
 }
@@ -236,11 +243,16 @@ func newStubHTTP2(t *testing.T, service http.HandlerFunc) (*stub, cloudconf.Conf
 		s.EnableHTTP2 = true
 		s.StartTLS()
 	})
-	cfg.Global.CAFileContents = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	cfg.Global.CAFileContents = string(pem.EncodeToMemory(&pem.Block{
+		Type:  "CERTIFICATE",
+		Bytes: s.Certificate().Raw,
+	}))
 	return s, cfg
 }
 
-func startStub(t *testing.T, service http.HandlerFunc, start func(*httptest.Server)) (*stub, cloudconf.Config) {
+func startStub(t *testing.T, service http.HandlerFunc, start func(*httptest.Server)) (*stub,
+	cloudconf.Config,
+) {
 	t.Helper()
 	s := &stub{t: t, service: service}
 	s.Server = httptest.NewUnstartedServer(s)

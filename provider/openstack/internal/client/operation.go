@@ -14,12 +14,12 @@ const (
 	serviceKeyManager   = "key-manager"
 )
 
-// operation names what a request asks for, as <resource>_<verb> with OCCM's names: server_list, router_get. It is one of a fixed
-// number of names, whatever the path: <service>_other is what is not known.
+// operation names a request as <resource>_<verb> with OCCM's names, such as server_list. The set of
+// names is finite: an unknown request is <service>_other.
 func operation(service, method, path string) string {
 	segments := split(path)
 	versioned := false
-	// A service may lie below a path that itself looks like a version.
+	// A path before the API may look like a version, too.
 	for i, segment := range segments {
 		if !isVersion(segment) {
 			continue
@@ -58,7 +58,7 @@ func split(path string) []string {
 	return segments
 }
 
-// isVersion tells whether a segment of a path is a version such as v3 or v2.0.
+// isVersion tells whether a path segment is a version such as v3 or v2.0.
 func isVersion(segment string) bool {
 	number, ok := strings.CutPrefix(segment, "v")
 	if !ok || number == "" || number[0] == '.' {
@@ -67,12 +67,12 @@ func isVersion(segment string) bool {
 	return strings.Trim(number, "0123456789.") == "" && strings.Count(number, ".") <= 1
 }
 
-// known is "" for what the tables do not have. segments are what follows the version.
+// known is "" for unknown requests. segments follow the version.
 func known(service, method string, segments []string) string {
 	if name := lookUp(service, method, segments); name != "" {
 		return name
 	}
-	// Nova's older addresses have the project after the version.
+	// Older addresses of Nova have the project after the version.
 	if service == serviceCompute && len(segments) > 1 {
 		return lookUp(service, method, segments[1:])
 	}
@@ -99,7 +99,7 @@ func lookUp(service, method string, segments []string) string {
 	return ""
 }
 
-// fits tells whether segments are those of a path in which * is any one.
+// fits tells whether segments match a path, in which * is any segment.
 func fits(path string, segments []string) bool {
 	n := 0
 	for want := range strings.SplitSeq(path, "/") {
@@ -111,7 +111,7 @@ func fits(path string, segments []string) bool {
 	return n == len(segments)
 }
 
-// resource is what has a collection at a path, and each item of it below.
+// resource has a collection at a path, and its items below.
 type resource struct{ path, name string }
 
 func (r resource) operation(method string, segments []string) string {
@@ -132,7 +132,7 @@ func (r resource) operation(method string, segments []string) string {
 		case http.MethodDelete:
 			return r.name + "_delete"
 		}
-	// Neutron keeps the tags of all its resources alike.
+	// All resources of Neutron have the same API for tags.
 	case fits(r.path+"/*/tags", segments):
 		switch method {
 		case http.MethodGet:
@@ -196,7 +196,7 @@ func resources(service string) []resource {
 	return nil
 }
 
-// single is an operation that is no resource's usual one.
+// single is an operation that does not follow the pattern of resources.
 type single struct{ method, path, operation string }
 
 func singular(service string) []single {

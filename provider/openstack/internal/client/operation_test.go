@@ -12,7 +12,10 @@ func TestOperation_HasOCCMsNames(t *testing.T) {
 		{serviceCompute, "GET", "/v2.1/servers", "server_list"},
 		{serviceCompute, "GET", "/compute/v2.1/servers/detail", "server_list"},
 		{serviceCompute, "GET", "/v2.1/servers" + id, "server_get"},
-		{serviceCompute, "GET", "/v2/0123456789abcdef0123456789abcdef/servers/detail", "server_list"},
+		{
+			serviceCompute, "GET", "/v2/0123456789abcdef0123456789abcdef/servers/detail",
+			"server_list",
+		},
 		{serviceCompute, "GET", "/v2.1/servers" + id + "/os-interface", "server_os_interface_list"},
 		{serviceCompute, "GET", "/v2.1/flavors" + id, "flavor_get"},
 		{serviceCompute, "POST", "/v2.1/servers" + id + "/action", "compute_other"},
@@ -26,8 +29,14 @@ func TestOperation_HasOCCMsNames(t *testing.T) {
 		{serviceNetwork, "GET", "/v2.0/subnets" + id, "subnet_get"},
 		{serviceNetwork, "GET", "/v2.0/routers" + id, "router_get"},
 		{serviceNetwork, "PUT", "/v2.0/routers" + id, "router_update"},
-		{serviceNetwork, "PUT", "/v2.0/routers" + id + "/add_extraroutes", "router_add_extraroutes"},
-		{serviceNetwork, "PUT", "/v2.0/routers" + id + "/remove_extraroutes", "router_remove_extraroutes"},
+		{
+			serviceNetwork, "PUT", "/v2.0/routers" + id + "/add_extraroutes",
+			"router_add_extraroutes",
+		},
+		{
+			serviceNetwork, "PUT", "/v2.0/routers" + id + "/remove_extraroutes",
+			"router_remove_extraroutes",
+		},
 		{serviceNetwork, "POST", "/v2.0/floatingips", "floating_ip_create"},
 		{serviceNetwork, "POST", "/v2.0/security-groups", "security_group_create"},
 		{serviceNetwork, "DELETE", "/v2.0/security-group-rules" + id, "security_group_rule_delete"},
@@ -35,17 +44,41 @@ func TestOperation_HasOCCMsNames(t *testing.T) {
 		{serviceNetwork, "GET", "/v2.0/trunks", "trunk_list"},
 		{serviceNetwork, "GET", "/networking/", "version_list"},
 		{serviceNetwork, "DELETE", "/v2.0/agents" + id, "network_other"},
-		{serviceLoadBalancer, "POST", "/load-balancer/v2.0/lbaas/loadbalancers", "loadbalancer_create"},
+		{
+			serviceLoadBalancer, "POST", "/load-balancer/v2.0/lbaas/loadbalancers",
+			"loadbalancer_create",
+		},
 		{serviceLoadBalancer, "GET", "/v2/lbaas/loadbalancers" + id, "loadbalancer_get"},
-		{serviceLoadBalancer, "GET", "/v2.0/lbaas/loadbalancers" + id + "/status", "loadbalancer_status_get"},
-		{serviceLoadBalancer, "PUT", "/v2.0/lbaas/loadbalancers" + id + "/failover", "loadbalancer_failover"},
+		{
+			serviceLoadBalancer, "GET", "/v2.0/lbaas/loadbalancers" + id + "/status",
+			"loadbalancer_status_get",
+		},
+		{
+			serviceLoadBalancer, "PUT", "/v2.0/lbaas/loadbalancers" + id + "/failover",
+			"loadbalancer_failover",
+		},
 		{serviceLoadBalancer, "POST", "/v2.0/lbaas/listeners", "loadbalancer_listener_create"},
 		{serviceLoadBalancer, "PUT", "/v2.0/lbaas/pools" + id, "loadbalancer_pool_update"},
-		{serviceLoadBalancer, "GET", "/v2.0/lbaas/pools" + id + "/members", "loadbalancer_member_list"},
-		{serviceLoadBalancer, "PUT", "/v2.0/lbaas/pools" + id + "/members", "loadbalancer_members_update"},
-		{serviceLoadBalancer, "POST", "/v2.0/lbaas/pools" + id + "/members", "loadbalancer_member_create"},
-		{serviceLoadBalancer, "DELETE", "/v2.0/lbaas/pools" + id + "/members" + id, "loadbalancer_member_delete"},
-		{serviceLoadBalancer, "GET", "/v2.0/lbaas/healthmonitors" + id, "loadbalancer_healthmonitor_get"},
+		{
+			serviceLoadBalancer, "GET", "/v2.0/lbaas/pools" + id + "/members",
+			"loadbalancer_member_list",
+		},
+		{
+			serviceLoadBalancer, "PUT", "/v2.0/lbaas/pools" + id + "/members",
+			"loadbalancer_members_update",
+		},
+		{
+			serviceLoadBalancer, "POST", "/v2.0/lbaas/pools" + id + "/members",
+			"loadbalancer_member_create",
+		},
+		{
+			serviceLoadBalancer, "DELETE", "/v2.0/lbaas/pools" + id + "/members" + id,
+			"loadbalancer_member_delete",
+		},
+		{
+			serviceLoadBalancer, "GET", "/v2.0/lbaas/healthmonitors" + id,
+			"loadbalancer_healthmonitor_get",
+		},
 		{serviceLoadBalancer, "GET", "/load-balancer/", "version_list"},
 		{serviceKeyManager, "GET", "/v1/secrets" + id, "secret_get"},
 		{serviceKeyManager, "GET", "/v1/secrets" + id + "/payload", "secret_payload_get"},
@@ -75,7 +108,8 @@ func FuzzOperation(f *testing.F) {
 			t.Fatalf("%q is no name", name)
 		}
 		// The names are made of the tables' words alone.
-		if name == "other" || strings.HasPrefix(name, "version_") || strings.HasSuffix(name, "_other") {
+		if name == "other" || strings.HasPrefix(name, "version_") ||
+			strings.HasSuffix(name, "_other") {
 			return
 		}
 		for _, s := range singular(service) {

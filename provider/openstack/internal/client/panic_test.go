@@ -48,7 +48,9 @@ func TestReload_ThatPanics_LeavesTheOldOneInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, file, "two")
-	advance(t, clock, watchEvery, "it is in the log", func() bool { return strings.Contains(f.logs.String(), "boom") })
+	advance(t, clock, watchEvery, "it is in the log", func() bool {
+		return strings.Contains(f.logs.String(), "boom")
+	})
 	if err := listServers(within(t), f.Clients); err != nil {
 		t.Error(err)
 	}

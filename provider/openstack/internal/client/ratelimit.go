@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// limits lets a request wait until the rate limit has room for it.
+// limits delays requests to the rate limit.
 type limits struct {
 	next     http.RoundTripper
 	limiter  *rate.Limiter
@@ -19,7 +19,7 @@ type limits struct {
 	observer Observer
 }
 
-// newLimiter limits nothing for a rate of 0.
+// newLimiter returns a limiter without a limit for a rate of 0.
 func newLimiter(c cloudconf.Client) *rate.Limiter {
 	if c.RequestRate <= 0 {
 		return rate.NewLimiter(rate.Inf, 0)
@@ -45,14 +45,14 @@ func (l *limits) wait(ctx context.Context) error {
 	}
 	defer func() { l.observer.RateLimitWaited(l.clock.Since(now)) }()
 	if err := pause(ctx, l.clock, delay); err != nil {
-		// Somebody else takes the turn.
+		// Give the slot to another request.
 		turn.CancelAt(l.clock.Now())
 		return err
 	}
 	return nil
 }
 
-// pause waits, unless ctx ends before. The error is why it did.
+// pause waits for d, or until ctx ends, and then returns its cause.
 func pause(ctx context.Context, c clock.Clock, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)

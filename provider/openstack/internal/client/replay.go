@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// replay returns the request with its body from the beginning, for another attempt. An http.RoundTripper must not change the
-// request that it is given.
+// replay returns the request with a rewound body for another attempt. An http.RoundTripper must not
+// modify its request.
 func replay(req *http.Request) (*http.Request, error) {
 	again := req.Clone(req.Context())
 	if req.Body == nil || req.Body == http.NoBody {
@@ -23,12 +23,12 @@ func replay(req *http.Request) (*http.Request, error) {
 	return again, nil
 }
 
-// replayable tells whether replay succeeds, as far as that can be known.
 func replayable(req *http.Request) bool {
 	return req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 }
 
-// closeBody must be called when a request is not handed on: http.RoundTripper closes the body in any case.
+// closeBody must be called for a request that is not sent: http.RoundTripper always closes the
+// body.
 func closeBody(req *http.Request) {
 	if req.Body != nil {
 		_ = req.Body.Close()

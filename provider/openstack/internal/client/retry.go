@@ -18,15 +18,16 @@ import (
 )
 
 const (
-	// The pause before the n-th repetition is a random part of firstPause * 2^n, at most longestPause. It is fully random, so that those
-	// who were refused together do not come back together.
-	firstPause   = 200 * time.Millisecond
-	longestPause = 10 * time.Second
-	// retryTime bounds all attempts of a request: none begins later than that after the first one.
+	// The pause before retry n is a random part of firstPause * 2^n, and at most maxPause. It is
+	// fully random to spread the retries of concurrent requests.
+	firstPause = 200 * time.Millisecond
+	maxPause   = 10 * time.Second
+	// retryTime limits all attempts of a request: no attempt starts later than this after the first
+	// one.
 	retryTime = time.Minute
 )
 
-// retries makes requests again that OpenStack could not carry out for the moment; see [retryReason].
+// retries repeats requests after transient failures; see [retryReason].
 type retries struct {
 	next     http.RoundTripper
 	max      int
@@ -48,13 +49,14 @@ func (r *retries) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 		now := r.clock.Now()
-		wait := backoff(firstPause, longestPause, n, r.random()) + retryAfter(resp, now)
+		wait := backoff(firstPause, maxPause, n, r.random()) + retryAfter(resp, now)
 		if now.Add(wait).After(end) {
 			return resp, err
 		}
-		r.logger.V(2).Info("request to OpenStack is made again", "operation", callOf(ctx).operation, "reason", reason, "after", wait)
+		r.logger.V(2).Info("Retrying request to OpenStack", "operation", callOf(ctx).operation,
+			"reason", reason, "after", wait)
 		if ended := pause(ctx, r.clock, wait); ended != nil {
-			return nil, fmt.Errorf("wait to make the request again, which ended with %s: %w", outcome(resp, err), ended)
+			return nil, fmt.Errorf("wait to retry after %s: %w", outcome(resp, err), ended)
 		}
 		r.observer.RequestRetried(reason)
 		if attempt, err = replay(req); err != nil {
@@ -63,23 +65,27 @@ func (r *retries) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// retryReason tells why a request may be made again; "" if it must not, or if there is no use in it.
+// retryReason returns why a request may be retried; "" if it must not be.
 //
-//   - 429 and 503 say that the request was not carried out. So does 409 if it is for an immutable resource: that is how Octavia, and
-//     Neutron's drivers, refuse to change what they are changing already. Other conflicts are the caller's to resolve.
-//   - No answer, 502 and 504 do not say whether it was carried out. It is made again if that does no harm: all reads, and PUT
-//     and DELETE, which OpenStack's services carry out twice with the same result (a DELETE is answered with 404 then, which every
-//     caller takes for success). A POST would make two things. A failover is a PUT that does its work each time. Of two DELETEs at once of
-//     what is in a load balancer, Octavia's worker fails at the second, and the load balancer stays PENDING_UPDATE for good; the caller
-//     waits for the first.
-//   - 500 is more often a defect than a passing state. A read is worth another try, a change is not.
-//   - A connection that could not be made has not carried anything.
+//   - 429 and 503 mean that the request was not executed. So does 409 for an immutable resource:
+//     Octavia and Neutron's drivers send it while they change the object. Other conflicts are for
+//     the caller.
+//   - After no response, 502 or 504 it is unknown whether the request was executed. It is retried
+//     if that is harmless: reads, PUT and DELETE, which OpenStack executes twice with the same
+//     result (the second DELETE returns 404, which all callers accept). A POST would create two
+//     objects. A failover is a PUT that does its work each time. After two concurrent DELETEs of a
+//     child of a load balancer, Octavia's worker fails at the second and the load balancer stays
+//     PENDING_UPDATE forever; the caller waits for the first.
+//   - 500 is more often a defect than transient. Reads are retried, changes are not.
+//   - A failed dial has executed nothing.
 //
-// What the fence has refused, or the caller has given up, is over.
+// Requests that the fence refused or the caller cancelled are not retried.
 func retryReason(req *http.Request, resp *http.Response, err error) string {
 	read := req.Method == http.MethodGet || req.Method == http.MethodHead
-	repeatable := read || req.Method == http.MethodDelete && callOf(req.Context()).service != serviceLoadBalancer ||
-		req.Method == http.MethodPut && !strings.HasSuffix(strings.TrimSuffix(req.URL.Path, "/"), "/failover")
+	repeatable := read || req.Method == http.MethodDelete && callOf(req.Context()).
+		service != serviceLoadBalancer ||
+		req.Method == http.MethodPut && !strings.HasSuffix(strings.TrimSuffix(req.URL.Path, "/"),
+			"/failover")
 	if err != nil {
 		return retryError(err, repeatable)
 	}
@@ -106,7 +112,7 @@ func retryReason(req *http.Request, resp *http.Response, err error) string {
 func retryError(err error, repeatable bool) string {
 	var (
 		timeout     *timeoutError
-		broken      *brokenAnswer
+		broken      *invalidResponse
 		certificate *tls.CertificateVerificationError
 		dial        *net.OpError
 	)
@@ -125,14 +131,14 @@ func retryError(err error, repeatable bool) string {
 	return ""
 }
 
-// immutable tells whether a conflict is with a change that is being made: "Load Balancer ... is immutable and cannot be updated."
-// (octavia/common/exceptions.py, ImmutableObject).
+// immutable tells whether a conflict is caused by a change in progress: "Load Balancer ... is
+// immutable and cannot be updated." (octavia/common/exceptions.py, ImmutableObject).
 func immutable(body []byte) bool {
 	const most = 64 << 10
 	return strings.Contains(strings.ToLower(string(body[:min(len(body), most)])), "immutable")
 }
 
-// retryAfter is how long the answer asks to wait (RFC 9110, 10.2.3): seconds, or a date.
+// retryAfter is the value of Retry-After (RFC 9110, 10.2.3): seconds, or a date.
 func retryAfter(resp *http.Response, now time.Time) time.Duration {
 	if resp == nil {
 		return 0
@@ -147,7 +153,7 @@ func retryAfter(resp *http.Response, now time.Time) time.Duration {
 	return 0
 }
 
-// backoff is a random part of first * 2^n, at most longest.
+// backoff is a random part of first * 2^n, and at most longest.
 func backoff(first, longest time.Duration, n int, random float64) time.Duration {
 	whole := longest
 	if n < 30 && first<<n < longest {

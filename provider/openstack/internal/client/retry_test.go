@@ -28,13 +28,19 @@ func TestRetryReason(t *testing.T) {
 	)
 	status := func(code int, body string) func() (*http.Response, error) {
 		return func() (*http.Response, error) {
-			return &http.Response{StatusCode: code, Body: io.NopCloser(bytes.NewBufferString(body))}, nil
+			return &http.Response{
+				StatusCode: code,
+				Body:       io.NopCloser(bytes.NewBufferString(body)),
+			}, nil
 		}
 	}
 	failure := func(err error) func() (*http.Response, error) {
 		return func() (*http.Response, error) { return nil, err }
 	}
-	dial := failure(fmt.Errorf("x: %w", &net.OpError{Op: "dial", Err: errors.New("connection refused")}))
+	dial := failure(fmt.Errorf("x: %w", &net.OpError{
+		Op:  "dial",
+		Err: errors.New("connection refused"),
+	}))
 	reset := failure(&net.OpError{Op: "read", Err: errors.New("connection reset by peer")})
 	all := []string{"GET", "HEAD", "PUT", "DELETE", "POST", "PATCH"}
 	repeatable := []string{"GET", "HEAD", "PUT", "DELETE"}
@@ -63,7 +69,7 @@ func TestRetryReason(t *testing.T) {
 		{"closed", failure(ErrClosed), "", nil},
 		{"caller gave up", failure(context.Canceled), "", nil},
 		{"caller's time is over", failure(context.DeadlineExceeded), "", nil},
-		{"not JSON", failure(&brokenAnswer{"x"}), "", nil},
+		{"not JSON", failure(&invalidResponse{"x"}), "", nil},
 		{"certificate", failure(&tls.CertificateVerificationError{Err: errors.New("x")}), "", nil},
 	} {
 		for _, method := range all {
@@ -83,14 +89,23 @@ func TestRetryReason(t *testing.T) {
 			}
 		}
 	}
-	deletion, _ := http.NewRequestWithContext(withCall(t.Context(), call{service: serviceLoadBalancer}), "DELETE", "http://x/v2.0/lbaas/pools/1", nil)
+	deletion, _ := http.NewRequestWithContext(withCall(t.Context(),
+		call{service: serviceLoadBalancer}), "DELETE", "http://x/v2.0/lbaas/pools/1", nil)
 	for _, c := range []struct {
 		outcome func() (*http.Response, error)
 		reason  string
-	}{{status(502, ""), ""}, {status(504, ""), ""}, {reset, ""}, {failure(&timeoutError{time.Second}), ""}, {status(503, ""), "503"}, {dial, "connection"}} {
+	}{
+		{status(502, ""), ""},
+		{status(504, ""), ""},
+		{reset, ""},
+		{failure(&timeoutError{time.Second}), ""},
+		{status(503, ""), "503"},
+		{dial, "connection"},
+	} {
 		resp, err := c.outcome()
 		if got := retryReason(deletion, resp, err); got != c.reason {
-			t.Errorf("a deletion in a load balancer that ended with %s is made again because of %q, want %q", outcome(resp, err), got, c.reason)
+			t.Errorf("a deletion in a load balancer that ended with %s is made again because of "+
+				"%q, want %q", outcome(resp, err), got, c.reason)
 		}
 	}
 	failover, _ := http.NewRequest("PUT", "http://x/v2.0/lbaas/loadbalancers/1/failover", nil)
@@ -124,7 +139,10 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestBackoff_GrowsToItsLimit(t *testing.T) {
-	for n, want := range map[int]time.Duration{0: time.Second, 1: 2 * time.Second, 4: 16 * time.Second, 5: 30 * time.Second, 29: 30 * time.Second, 1000: 30 * time.Second} {
+	for n, want := range map[int]time.Duration{
+		0: time.Second, 1: 2 * time.Second,
+		4: 16 * time.Second, 5: 30 * time.Second, 29: 30 * time.Second, 1000: 30 * time.Second,
+	} {
 		if got := backoff(time.Second, 30*time.Second, n, 1); got != want {
 			t.Errorf("after %d: %s, want %s", n, got, want)
 		}
@@ -157,7 +175,8 @@ func status(code int, header ...string) http.HandlerFunc {
 }
 
 func immutableAnswer(w http.ResponseWriter, _ *http.Request) {
-	reply(w, http.StatusConflict, map[string]any{"faultstring": "Load Balancer 1 is immutable and cannot be updated."})
+	reply(w, http.StatusConflict,
+		map[string]any{"faultstring": "Load Balancer 1 is immutable and cannot be updated."})
 }
 
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
@@ -178,7 +197,10 @@ func TestRequest_RefusedForTheMoment_IsMadeAgain_D20(t *testing.T) {
 			t.Errorf("attempt %d had the body %q, want %q", i, r.body, want)
 		}
 	}
-	want := []string{"identity token_create 201", "network network_other 409", "network network_other 429", "network network_other 503", "network network_other 201"}
+	want := []string{
+		"identity token_create 201", "network network_other 409",
+		"network network_other 429", "network network_other 503", "network network_other 201",
+	}
 	if got := f.observed.Requests(); !slices.Equal(got, want) {
 		t.Errorf("observed %v, want each attempt: %v", got, want)
 	}
@@ -189,12 +211,14 @@ func TestRequest_RefusedForTheMoment_IsMadeAgain_D20(t *testing.T) {
 
 func TestConflict_ThatIsTheCallersToResolve_IsReturnedWithItsBody(t *testing.T) {
 	s, cfg := newStub(t, func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusConflict, map[string]any{"NeutronError": map[string]any{"type": "RouterInUse"}})
+		reply(w, http.StatusConflict,
+			map[string]any{"NeutronError": map[string]any{"type": "RouterInUse"}})
 	})
 	f := open(t, cfg)
 	err := send(within(t), f.Clients, "PUT", "routers/1", map[string]any{})
 	var conflict gophercloud.ErrUnexpectedResponseCode
-	if !errors.As(err, &conflict) || conflict.Actual != http.StatusConflict || !bytes.Contains(conflict.Body, []byte("RouterInUse")) {
+	if !errors.As(err, &conflict) || conflict.Actual != http.StatusConflict ||
+		!bytes.Contains(conflict.Body, []byte("RouterInUse")) {
 		t.Errorf("got %v, want Neutron's conflict", err)
 	}
 	if n := s.count("/routers/1"); n != 1 {
@@ -207,7 +231,8 @@ func TestRequest_ThatNeverSucceeds_IsGivenUpAfterMaxRetries(t *testing.T) {
 		s, cfg := newStub(t, immutableAnswer)
 		cfg.Client.MaxRetries = retries
 		f := open(t, cfg)
-		if err := send(within(t), f.Clients, "DELETE", "x", nil); !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+		if err := send(within(t), f.Clients, "DELETE", "x", nil); !gophercloud.ResponseCodeIs(err,
+			http.StatusConflict) {
 			t.Errorf("got %v, want the conflict", err)
 		}
 		if n := s.count("/x"); n != 1+retries {
@@ -219,7 +244,9 @@ func TestRequest_ThatNeverSucceeds_IsGivenUpAfterMaxRetries(t *testing.T) {
 func TestRetryAfter_IsWaitedFor(t *testing.T) {
 	for name, header := range map[string]func(time.Time) string{
 		"seconds": func(time.Time) string { return "20" },
-		"date":    func(now time.Time) string { return now.Add(20 * time.Second).UTC().Format(http.TimeFormat) },
+		"date": func(now time.Time) string {
+			return now.Add(20 * time.Second).UTC().Format(http.TimeFormat)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
@@ -241,8 +268,14 @@ func TestRetryAfter_IsWaitedFor(t *testing.T) {
 			f := open(t, cfg, func(o *Options) { o.Clock = clock })
 			done := make(chan error, 1)
 			go func() { done <- get(within(t), f.Clients, "ports") }()
-			until(t, "the first attempt is made", func() bool { mu.Lock(); defer mu.Unlock(); return len(at) == 1 })
-			advance(t, clock, time.Second, "the second attempt is made", func() bool { return len(done) == 1 })
+			until(t, "the first attempt is made", func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(at) == 1
+			})
+			advance(t, clock, time.Second, "the second attempt is made", func() bool {
+				return len(done) == 1
+			})
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
@@ -256,7 +289,8 @@ func TestRetryAfter_IsWaitedFor(t *testing.T) {
 func TestRetryAfter_LongerThanAnybodyWaits_IsTheCallers(t *testing.T) {
 	s, cfg := newStub(t, status(503, "Retry-After", "3600"))
 	f := open(t, cfg)
-	if err := get(within(t), f.Clients, "ports"); !gophercloud.ResponseCodeIs(err, http.StatusServiceUnavailable) {
+	if err := get(within(t), f.Clients, "ports"); !gophercloud.ResponseCodeIs(err,
+		http.StatusServiceUnavailable) {
 		t.Errorf("got %v, want the refusal at once", err)
 	}
 	if n := s.count("/ports"); n != 1 {

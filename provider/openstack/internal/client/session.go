@@ -17,23 +17,25 @@ import (
 )
 
 const (
-	// After a failed login the next one is not tried before half to all of firstLoginPause * 2^n has passed, at most longestLoginPause.
-	firstLoginPause   = time.Second
-	longestLoginPause = 30 * time.Second
-	// A service that refuses valid tokens must not cost a login for each request: so many in a row, then one in the time.
+	// After a failed login, the next one waits for half to all of firstLoginPause * 2^n, and at
+	// most maxLoginPause.
+	firstLoginPause = time.Second
+	maxLoginPause   = 30 * time.Second
+	// A service that rejects valid tokens must not cause a login for each request: fxccm renews
+	// renewalBurst times in a row, then once in renewalEvery.
 	renewalBurst = 5
 	renewalEvery = 10 * time.Second
 )
 
 var (
-	errSessionEnded  = errors.New("the login was given up")
-	errRenewedEnough = errors.New("the token has been renewed often enough")
+	errSessionEnded = errors.New("the login was cancelled")
+	errRenewalLimit = errors.New("the token was renewed too often")
 )
 
-// session has a valid token. It logs in when the first one asks, and again when one who used the token finds that it is not valid
-// any more. All who ask at the same time share one login, and wait for it no longer than their contexts allow; it goes on without
-// them. A failure is remembered for a while, so that a Keystone in trouble is not asked by everybody in turn. It is safe for
-// concurrent use.
+// session holds a valid token. It logs in for the first caller, and again when a service rejects
+// the token. Concurrent callers share one login and wait for it only as long as their contexts
+// allow; the login continues without them. A failure is remembered for a while, so a failing
+// Keystone does not get a request from every caller. session is safe for concurrent use.
 type session struct {
 	login    func(context.Context) (*identity, error)
 	clock    clock.Clock
@@ -55,19 +57,20 @@ type session struct {
 type loginAttempt struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
-	// What came of it, once done is closed.
+	// The result, valid once done is closed.
 	identity *identity
 	err      error
 }
 
 func newSession(login func(context.Context) (*identity, error), o Options) *session {
 	return &session{
-		login: login, clock: o.Clock, random: o.random, observer: o.Observer, logger: o.Logger, trouble: o.Trouble,
+		login: login, clock: o.Clock, random: o.random, observer: o.Observer, logger: o.Logger,
+		trouble:  o.Trouble,
 		renewals: rate.NewLimiter(rate.Every(renewalEvery), renewalBurst),
 	}
 }
 
-// identity is one that is not stale, which is one that a service has refused; nil: any.
+// identity returns an identity other than stale, which a service has rejected. stale may be nil.
 func (s *session) identity(ctx context.Context, stale *identity) (*identity, error) {
 	known, attempt, err := s.join(ctx, stale)
 	if attempt == nil {
@@ -81,7 +84,7 @@ func (s *session) identity(ctx context.Context, stale *identity) (*identity, err
 	}
 }
 
-// join returns what is known, or the login to wait for.
+// join returns the known identity, or the login to wait for.
 func (s *session) join(ctx context.Context, stale *identity) (*identity, *loginAttempt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,14 +97,15 @@ func (s *session) join(ctx context.Context, stale *identity) (*identity, *loginA
 	case s.attempt != nil:
 		return nil, s.attempt, nil
 	case s.failure != nil && now.Before(s.notUntil):
-		return nil, nil, fmt.Errorf("%w (not tried again for another %s)", s.failure, s.notUntil.Sub(now).Round(100*time.Millisecond))
+		return nil, nil, fmt.Errorf("%w (next attempt in %s)", s.failure, s.notUntil.Sub(now).
+			Round(100*time.Millisecond))
 	case s.current != nil && !s.renewals.AllowN(now, 1):
-		return nil, nil, errRenewedEnough
+		return nil, nil, errRenewalLimit
 	}
 	renewal := s.current != nil
 	s.current = nil
 	s.attempt = &loginAttempt{done: make(chan struct{})}
-	// The login is not the first caller's alone: it does not end with that one.
+	// All callers share the login, so it does not end with the first caller's context.
 	shared, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.attempt.cancel = cancel
 	go s.carryOut(shared, s.attempt, renewal)
@@ -134,19 +138,20 @@ func (s *session) succeeded(i *identity, renewal bool) {
 	s.current, s.failure, s.failures = i, nil, 0
 	s.trouble.Login(nil)
 	if renewal {
-		s.logger.V(2).Info("logged in to OpenStack again", "project", i.project, "expires", i.expires)
+		s.logger.V(2).Info("Renewed the token of OpenStack", "project", i.project,
+			"expires", i.expires)
 	} else {
-		s.logger.Info("logged in to OpenStack", "project", i.project, "expires", i.expires)
+		s.logger.Info("Logged in to OpenStack", "project", i.project, "expires", i.expires)
 	}
 }
 
 // failed is called with the lock held.
 func (s *session) failed(err error) {
-	wait := backoff(firstLoginPause, longestLoginPause, s.failures, 0.5+s.random()/2)
+	wait := backoff(firstLoginPause, maxLoginPause, s.failures, 0.5+s.random()/2)
 	s.failures++
 	s.failure, s.notUntil = err, s.clock.Now().Add(wait)
 	s.trouble.Login(err)
-	s.logger.Error(err, "login to OpenStack failed", "failures", s.failures, "notTriedAgainFor", wait)
+	s.logger.Error(err, "Login to OpenStack failed", "failures", s.failures, "retryAfter", wait)
 }
 
 func loginResult(err error) string {
@@ -160,14 +165,14 @@ func loginResult(err error) string {
 	return loginFailed
 }
 
-// loggedIn tells whether there is a token that is good for all that is known.
+// loggedIn tells whether there is a token that no service has rejected.
 func (s *session) loggedIn() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current != nil
 }
 
-// end gives up a login that is going on, and waits for it. There is none afterwards.
+// end cancels a running login and waits for its end. No login starts afterwards.
 func (s *session) end() {
 	s.mu.Lock()
 	s.ended = true

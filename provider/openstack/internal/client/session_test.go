@@ -33,21 +33,60 @@ func TestLogin_ByEachMethod(t *testing.T) {
 	cloud, _ := simulator(t)
 	c := cloud.Credentials()
 	for name, global := range map[string]cloudconf.Global{
-		"password, names":                    {Username: c.Username, Password: cloudconf.Secret(c.Password), DomainName: c.DomainName, TenantName: c.ProjectName},
-		"password, domains apart":            {Username: c.Username, Password: cloudconf.Secret(c.Password), UserDomainID: c.DomainID, TenantName: c.ProjectName, TenantDomainName: c.DomainName},
-		"password, ids":                      {UserID: c.UserID, Password: cloudconf.Secret(c.Password), TenantID: c.ProjectID, DomainName: c.DomainName},
-		"password, id before name":           {UserID: c.UserID, Username: c.Username, Password: cloudconf.Secret(c.Password), TenantID: c.ProjectID},
-		"token":                              {Token: cloudconf.Secret(c.Token)},
-		"token, project":                     {Token: cloudconf.Secret(c.Token), TenantID: c.ProjectID, Username: c.Username, DomainName: c.DomainName},
-		"application credential":             {ApplicationCredentialID: c.ApplicationCredentialID, ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret), TenantID: c.ProjectID},
-		"application credential, user id":    {ApplicationCredentialName: c.ApplicationCredentialName, ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret), UserID: c.UserID},
-		"application credential, user name":  {ApplicationCredentialName: c.ApplicationCredentialName, ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret), Username: c.Username, UserDomainName: c.DomainName},
-		"trust, user":                        {TrustID: c.TrustID, UserID: c.TrusteeID, Password: cloudconf.Secret(c.TrusteePassword)},
-		"trust, user by name":                {TrustID: c.TrustID, Username: c.TrusteeName, DomainID: c.DomainID, Password: cloudconf.Secret(c.TrusteePassword)},
-		"trust, trustee beside the user":     {TrustID: c.TrustID, TrusteeID: c.TrusteeID, TrusteePassword: cloudconf.Secret(c.TrusteePassword), Username: c.Username, Password: cloudconf.Secret(c.Password), DomainID: c.DomainID, TenantID: c.ProjectID},
-		"password, default domain for names": {Username: c.Username, Password: cloudconf.Secret(c.Password), DomainID: c.DomainID, DomainName: c.DomainName, TenantName: c.ProjectName},
+		"password, names": {
+			Username: c.Username,
+			Password: cloudconf.Secret(c.Password), DomainName: c.DomainName,
+			TenantName: c.ProjectName,
+		},
+		"password, domains apart": {
+			Username: c.Username,
+			Password: cloudconf.Secret(c.Password), UserDomainID: c.DomainID,
+			TenantName: c.ProjectName, TenantDomainName: c.DomainName,
+		},
+		"password, ids": {
+			UserID:   c.UserID,
+			Password: cloudconf.Secret(c.Password), TenantID: c.ProjectID,
+			DomainName: c.DomainName,
+		},
+		"password, id before name": {
+			UserID: c.UserID, Username: c.Username,
+			Password: cloudconf.Secret(c.Password), TenantID: c.ProjectID,
+		},
+		"token": {Token: cloudconf.Secret(c.Token)},
+		"token, project": {
+			Token:    cloudconf.Secret(c.Token),
+			TenantID: c.ProjectID, Username: c.Username, DomainName: c.DomainName,
+		},
+		"application credential": {
+			ApplicationCredentialID:     c.ApplicationCredentialID,
+			ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret),
+			TenantID:                    c.ProjectID,
+		},
+		"application credential, user id":   {ApplicationCredentialName: c.ApplicationCredentialName, ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret), UserID: c.UserID},
+		"application credential, user name": {ApplicationCredentialName: c.ApplicationCredentialName, ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret), Username: c.Username, UserDomainName: c.DomainName},
+		"trust, user": {
+			TrustID: c.TrustID, UserID: c.TrusteeID,
+			Password: cloudconf.Secret(c.TrusteePassword),
+		},
+		"trust, user by name": {
+			TrustID: c.TrustID, Username: c.TrusteeName,
+			DomainID: c.DomainID, Password: cloudconf.Secret(c.TrusteePassword),
+		},
+		"trust, trustee beside the user": {
+			TrustID: c.TrustID, TrusteeID: c.TrusteeID,
+			TrusteePassword: cloudconf.Secret(c.TrusteePassword), Username: c.Username,
+			Password: cloudconf.Secret(c.Password), DomainID: c.DomainID, TenantID: c.ProjectID,
+		},
+		"password, default domain for names": {
+			Username: c.Username,
+			Password: cloudconf.Secret(c.Password), DomainID: c.DomainID, DomainName: c.DomainName,
+			TenantName: c.ProjectName,
+		},
 	} {
-		for _, authURL := range []string{cloud.AuthURL(), cloud.AuthURL() + "/", strings.TrimSuffix(cloud.AuthURL(), "/v3")} {
+		for _, authURL := range []string{
+			cloud.AuthURL(), cloud.AuthURL() + "/",
+			strings.TrimSuffix(cloud.AuthURL(), "/v3"),
+		} {
 			t.Run(name+" at "+authURL[len(cloud.URL()):], func(t *testing.T) {
 				cfg := cloudconf.Default()
 				cfg.Client.RequestRate = 0
@@ -70,26 +109,45 @@ func TestLogin_ByEachMethod(t *testing.T) {
 
 func TestNew_RefusesWhatCannotWork(t *testing.T) {
 	secret := cloudconf.Secret("s3cr3t-value")
-	whole := cloudconf.Global{AuthURL: "http://keystone/v3", UserID: "u", Password: secret, TenantID: "p"}
+	whole := cloudconf.Global{
+		AuthURL: "http://keystone/v3", UserID: "u",
+		Password: secret, TenantID: "p",
+	}
 	for name, c := range map[string]struct {
 		change func(*cloudconf.Global)
 		text   string
 	}{
-		"no address":       {func(g *cloudconf.Global) { g.AuthURL = "" }, "auth-url"},
-		"no http":          {func(g *cloudconf.Global) { g.AuthURL = "keystone:5000" }, "auth-url"},
-		"wrong address":    {func(g *cloudconf.Global) { g.AuthURL = "http://u:s3cr3t-value@%zz/" }, "auth-url"},
-		"Keystone v2":      {func(g *cloudconf.Global) { g.AuthURL = "http://keystone/v2.0/" }, "v2.0"},
-		"no credentials":   {func(g *cloudconf.Global) { g.Password = "" }, "application-credential"},
-		"no user":          {func(g *cloudconf.Global) { g.UserID = "" }, "UserID"},
-		"no user's domain": {func(g *cloudconf.Global) { g.UserID, g.Username = "", "bob" }, "Domain"},
+		"no address": {func(g *cloudconf.Global) { g.AuthURL = "" }, "auth-url"},
+		"no http":    {func(g *cloudconf.Global) { g.AuthURL = "keystone:5000" }, "auth-url"},
+		"wrong address": {func(g *cloudconf.Global) {
+			g.AuthURL = "http://u:s3cr3t-value@%zz/"
+		}, "auth-url"},
+		"Keystone v2": {func(g *cloudconf.Global) {
+			g.AuthURL = "http://keystone/v2.0/"
+		}, "v2.0"},
+		"no credentials": {func(g *cloudconf.Global) {
+			g.Password = ""
+		}, "application-credential"},
+		"no user": {func(g *cloudconf.Global) { g.UserID = "" }, "UserID"},
+		"no user's domain": {func(g *cloudconf.Global) {
+			g.UserID, g.Username = "", "bob"
+		}, "Domain"},
 		"no project's domain": {func(g *cloudconf.Global) {
 			g.TenantID, g.TenantName = "", "demo"
 		}, "Domain"},
-		"credential without secret": {func(g *cloudconf.Global) { g.Password, g.ApplicationCredentialID = "", "x" }, "Secret"},
-		"interface":                 {func(g *cloudconf.Global) { g.EndpointType = "private" }, "os-endpoint-type"},
-		"no authority":              {func(g *cloudconf.Global) { g.CAFile = "/does/not/exist" }, "ca-file"},
-		"authority without PEM":     {func(g *cloudconf.Global) { g.CAFileContents = "x" }, "cafilecontents"},
-		"half a certificate":        {func(g *cloudconf.Global) { g.CertFile = "x" }, "key-file"},
+		"credential without secret": {func(g *cloudconf.Global) {
+			g.Password, g.ApplicationCredentialID = "", "x"
+		}, "Secret"},
+		"interface": {func(g *cloudconf.Global) {
+			g.EndpointType = "private"
+		}, "os-endpoint-type"},
+		"no authority": {func(g *cloudconf.Global) {
+			g.CAFile = "/does/not/exist"
+		}, "ca-file"},
+		"authority without PEM": {func(g *cloudconf.Global) {
+			g.CAFileContents = "x"
+		}, "cafilecontents"},
+		"half a certificate": {func(g *cloudconf.Global) { g.CertFile = "x" }, "key-file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := cloudconf.Default()
@@ -151,7 +209,8 @@ func TestToken_ThatIsNoLongerValid_IsRenewedOnceForAll(t *testing.T) {
 
 func TestToken_ThatExpires_IsRenewed(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
-	cloud, cfg := simulator(t, openstacktest.WithClock(clock), openstacktest.WithTokenLife(time.Hour))
+	cloud, cfg := simulator(t, openstacktest.WithClock(clock),
+		openstacktest.WithTokenLife(time.Hour))
 	f := open(t, cfg)
 	for range 4 {
 		if err := listServers(within(t), f.Clients); err != nil {
@@ -175,7 +234,8 @@ func TestRequest_RefusedForItsToken_IsMadeAgainWithItsBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := s.seen("/ports")
-	if len(seen) != 2 || seen[0].body != `{"port":"a"}` || seen[1].body != seen[0].body || seen[0].token == seen[1].token {
+	if len(seen) != 2 || seen[0].body != `{"port":"a"}` || seen[1].body != seen[0].body ||
+		seen[0].token == seen[1].token {
 		t.Errorf("the service saw %+v, want the same body with another token", seen)
 	}
 }
@@ -184,7 +244,8 @@ func TestService_ThatRefusesEveryToken_CostsFewLogins(t *testing.T) {
 	s, cfg := newStub(t, status(http.StatusUnauthorized))
 	f := open(t, cfg)
 	for range 50 {
-		if err := get(within(t), f.Clients, "ports"); !gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
+		if err := get(within(t), f.Clients, "ports"); !gophercloud.ResponseCodeIs(err,
+			http.StatusUnauthorized) {
 			t.Fatalf("got %v, want the service's refusal", err)
 		}
 	}
@@ -195,21 +256,29 @@ func TestService_ThatRefusesEveryToken_CostsFewLogins(t *testing.T) {
 
 func TestLogin_WithAnIssuedTokenThatExpired_SaysSo(t *testing.T) {
 	cloud, cfg := simulator(t)
-	for name, tenant := range map[string]string{"as it is": "", "for a project": cloud.Credentials().ProjectID} {
+	for name, tenant := range map[string]string{
+		"as it is":      "",
+		"for a project": cloud.Credentials().ProjectID,
+	} {
 		t.Run(name, func(t *testing.T) {
 			issued := cloudconf.Secret(cloud.Credentials().Token)
-			cfg.Global = cloudconf.Global{AuthURL: cfg.Global.AuthURL, Region: cfg.Global.Region, Token: issued, TenantID: tenant}
+			cfg.Global = cloudconf.Global{
+				AuthURL: cfg.Global.AuthURL, Region: cfg.Global.Region,
+				Token: issued, TenantID: tenant,
+			}
 			f := open(t, cfg)
 			if err := listServers(within(t), f.Clients); err != nil {
 				t.Fatal(err)
 			}
 			cloud.RevokeTokens()
-			wantError(t, cfg, listServers(within(t), f.Clients), "log in to Keystone", "cannot be renewed")
+			wantError(t, cfg, listServers(within(t), f.Clients), "log in to Keystone",
+				"cannot be renewed")
 		})
 	}
 }
 
-// OCCM logs in when it starts, and exits if that fails; afterwards a failure of these calls means "unsupported" to it for good.
+// OCCM logs in when it starts, and exits if that fails; afterwards a failure of these calls means
+// "unsupported" to it for good.
 func TestKeystone_DownAndBack_NeedsNoRestart_D37(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	s, cfg := newStub(t, status(200))
@@ -220,7 +289,8 @@ func TestKeystone_DownAndBack_NeedsNoRestart_D37(t *testing.T) {
 		var all sync.WaitGroup
 		for range 100 {
 			all.Go(func() {
-				wantError(t, cfg, get(within(t), f.Clients, "ports"), "log in to Keystone", "500 Internal Server Error")
+				wantError(t, cfg, get(within(t), f.Clients, "ports"), "log in to Keystone",
+					"500 Internal Server Error")
 			})
 		}
 		all.Wait()
@@ -244,7 +314,7 @@ func TestKeystone_DownAndBack_NeedsNoRestart_D37(t *testing.T) {
 	if got := f.observed.Logins(); got[0] != loginFailed || got[len(got)-1] != loginOK {
 		t.Errorf("observed %v", got)
 	}
-	if n := strings.Count(f.logs.String(), "login to OpenStack failed"); n != 7 {
+	if n := strings.Count(f.logs.String(), "Login to OpenStack failed"); n != 7 {
 		t.Errorf("%d failures are in the log, want one for each login", n)
 	}
 }
@@ -289,7 +359,9 @@ func TestLoginError_TellsWhatKeystoneSaid_D40(t *testing.T) {
 	cfg.Global.Password = "wr0ng-password"
 	f := open(t, cfg)
 	err := listServers(within(t), f.Clients)
-	wantError(t, cfg, err, "log in to Keystone ("+cloud.AuthURL()+")", `user "`+cfg.Global.Username+`"`, "401 Unauthorized", "The request you have made requires authentication")
+	wantError(t, cfg, err, "log in to Keystone ("+cloud.AuthURL()+")",
+		`user "`+cfg.Global.Username+`"`, "401 Unauthorized",
+		"The request you have made requires authentication")
 	var login *LoginError
 	if !errors.As(err, &login) || !login.Refused() || login.Status != 401 {
 		t.Errorf("got %#v, want a refusal", err)
@@ -307,7 +379,8 @@ func TestLoginError_IsNeverTakenForAServersNotFound(t *testing.T) {
 	err := get(within(t), f.Clients, "ports")
 	wantError(t, cfg, err, "404 Not Found")
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-		t.Error("to a lookup this says that the server does not exist, and its node would be deleted")
+		t.Error("to a lookup this says that the server does not exist, and its node would be " +
+			"deleted")
 	}
 }
 
@@ -316,13 +389,21 @@ func TestKeystone_ThatAnswersNonsense(t *testing.T) {
 		answer http.HandlerFunc
 		text   string
 	}{
-		"HTML":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); _, _ = w.Write([]byte("<html>")) }, "not JSON"},
-		"HTML, 404": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404); _, _ = w.Write([]byte("<html>")) }, "not an answer of Keystone's"},
+		"HTML": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(201)
+			_, _ = w.Write([]byte("<html>"))
+		}, "not JSON"},
+		"HTML, 404": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(404)
+			_, _ = w.Write([]byte("<html>"))
+		}, "not an answer of Keystone's"},
 		"broken JSON": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(201)
 			_, _ = w.Write([]byte(`{"token": {`))
 		}, "unexpected EOF"},
-		"no token": {func(w http.ResponseWriter, _ *http.Request) { reply(w, 201, map[string]any{"token": map[string]any{}}) }, "no token"},
+		"no token": {func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, 201, map[string]any{"token": map[string]any{}})
+		}, "no token"},
 		"wrong types": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Subject-Token", "t")
 			reply(w, 201, map[string]any{"token": map[string]any{"catalog": "x"}})
@@ -344,7 +425,8 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	var body any
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	text, _ := json.Marshal(body)
-	reply(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"message": "cannot do " + string(text)}})
+	reply(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"message": "cannot do " +
+		string(text)}})
 }
 
 func TestVersion3_IsWhereKeystoneSays(t *testing.T) {
@@ -385,7 +467,8 @@ func TestVersion3_IsFoundWithoutLeavingTLS(t *testing.T) {
 
 func TestCredentials_ArePreferredAsInGophercloud(t *testing.T) {
 	g := cloudconf.Global{
-		AuthURL: "http://k/v3", UserID: "u", Password: "p", Token: "t", ApplicationCredentialID: "a", ApplicationCredentialSecret: "s", TenantID: "x",
+		AuthURL: "http://k/v3", UserID: "u", Password: "p", Token: "t",
+		ApplicationCredentialID: "a", ApplicationCredentialSecret: "s", TenantID: "x",
 	}
 	for _, want := range []string{"password", "token", "application_credential"} {
 		c, err := newCredentials(g)

@@ -16,23 +16,24 @@ import (
 )
 
 const (
-	// Files are looked at, instead of waiting to be told: a Secret that is mounted changes by a link to another directory, which a
-	// watch of the file does not see.
+	// Files are polled: a mounted Secret changes by a link to another directory, which a watch of
+	// the file does not see.
 	watchEvery = 10 * time.Second
-	// What is in the files and does not do is tried again all the same, since it may have been OpenStack that was not ready for it. The
-	// pauses double up to the longest: a login that is refused too often may lock the user.
-	longestWatchPause = 5 * time.Minute
+	// A refused configuration is retried, because OpenStack may not have been ready for it. The
+	// pauses double up to maxWatchPause: too many failed logins may lock the user.
+	maxWatchPause = 5 * time.Minute
 )
 
-// watch takes over the configuration when the files have changed.
+// watch reloads the configuration when its files change.
 type watch struct {
 	clients *Clients
 	clock   clock.Clock
 	logger  logr.Logger
 
-	// seen is what is in use.
+	// seen is the fingerprint of the files in use.
 	seen string
-	// refused is what did not do, the last time of tries, and is not tried again before notUntil.
+	// refused is the fingerprint of the files whose reload failed. They are not retried before
+	// notUntil.
 	refused  string
 	tries    int
 	notUntil time.Time
@@ -45,19 +46,19 @@ func (w *watch) run(ctx context.Context) {
 			return nil
 		})
 		if err != nil {
-			w.logger.Error(err, "look at the configuration of OpenStack")
+			w.logger.Error(err, "Checking the configuration files of OpenStack failed")
 		}
 	}
 }
 
 func (w *watch) look(ctx context.Context) {
-	// It is taken before the files are read: what changes in between is found the next time.
+	// Taken before the files are read: a change in between is found in the next round.
 	found := fingerprint(watched(w.clients.options, w.clients.configuration()))
 	if found == w.seen {
 		w.refused = ""
 		return
 	}
-	// With nobody logged in there is nothing to lose, and nothing is asked of Keystone here.
+	// Without a login there is nothing to lose, and the reload sends no request to Keystone.
 	if found == w.refused && w.clock.Now().Before(w.notUntil) && w.clients.loggedIn() {
 		return
 	}
@@ -65,7 +66,7 @@ func (w *watch) look(ctx context.Context) {
 	switch {
 	case err == nil:
 		w.seen, w.refused = found, ""
-		w.logger.Info("new configuration of OpenStack is in use")
+		w.logger.Info("Reloaded the configuration of OpenStack")
 	case ctx.Err() == nil:
 		w.refuse(found, err)
 	}
@@ -75,10 +76,11 @@ func (w *watch) refuse(found string, err error) {
 	if found != w.refused {
 		w.refused, w.tries = found, 0
 	}
-	wait := backoff(watchEvery, longestWatchPause, w.tries, 1)
+	wait := backoff(watchEvery, maxWatchPause, w.tries, 1)
 	w.tries++
 	w.notUntil = w.clock.Now().Add(wait)
-	w.logger.Error(err, "new configuration of OpenStack does not do; the one before stays in use", "triedAgainIn", wait)
+	w.logger.Error(err, "Reload of the configuration of OpenStack failed; keeping the previous "+
+		"configuration", "retryAfter", wait)
 }
 
 func (c *Clients) configuration() cloudconf.Config {
@@ -87,7 +89,8 @@ func (c *Clients) configuration() cloudconf.Config {
 	return c.current.config
 }
 
-// reload makes a new generation. If somebody is logged in, the new one must be able to log in as well before it is used.
+// reload creates a new generation. If the current one is logged in, the new one must log in before
+// it is used.
 func (c *Clients) reload(ctx context.Context) error {
 	cfg := c.configuration()
 	if c.options.Reload != nil {
@@ -117,7 +120,7 @@ func (c *Clients) loggedIn() bool {
 	return now.session.loggedIn()
 }
 
-// watched are the files that matter.
+// watched are the files that are polled.
 func watched(o Options, cfg cloudconf.Config) []string {
 	files := slices.Clone(o.Files)
 	for _, file := range []string{cfg.Global.CAFile, cfg.Global.CertFile, cfg.Global.KeyFile} {
@@ -129,7 +132,7 @@ func watched(o Options, cfg cloudconf.Config) []string {
 	return slices.Compact(files)
 }
 
-// fingerprint differs when a file has changed, has come or has gone.
+// fingerprint changes when a file changes, appears or disappears.
 func fingerprint(files []string) string {
 	hash := sha256.New()
 	for _, file := range files {

@@ -95,11 +95,18 @@ func TestReload_OfThePassword_WhileRequestsFlow_D42(t *testing.T) {
 	if err := cloud.ChangePassword(cloud.Credentials().UserID, "n3w-password"); err != nil {
 		t.Fatal(err)
 	}
-	// Keystone has revoked the old tokens, so that the next look at the files is not put off any longer.
-	until(t, "the old login is over", func() bool { mu.Lock(); defer mu.Unlock(); return len(failures) > 0 })
+	// Keystone has revoked the old tokens, so that the next look at the files is not put off any
+	// longer.
+	until(t, "the old login is over", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(failures) > 0
+	})
 	until(t, "the watch waits", clock.HasWaiters)
 	clock.Step(watchEvery)
-	until(t, "the new configuration is in use", func() bool { return strings.Contains(f.logs.String(), "is in use") })
+	until(t, "the new configuration is in use", func() bool {
+		return strings.Contains(f.logs.String(), "is in use")
+	})
 	if err := listServers(within(t), f.Clients); err != nil {
 		t.Errorf("with the new password: %v", err)
 	}
@@ -110,7 +117,8 @@ func TestReload_OfThePassword_WhileRequestsFlow_D42(t *testing.T) {
 			t.Errorf("a request failed otherwise than for the password: %s", failure)
 		}
 	}
-	noSecret(t, cloudconf.Config{Global: cloudconf.Global{Password: "n3w-password"}}, "log", f.logs.String())
+	noSecret(t, cloudconf.Config{Global: cloudconf.Global{Password: "n3w-password"}},
+		"log", f.logs.String())
 }
 
 func TestReload_ThatFails_LeavesTheOldOneInUse(t *testing.T) {
@@ -121,7 +129,9 @@ func TestReload_ThatFails_LeavesTheOldOneInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, file, "")
-	advance(t, clock, watchEvery, "it is in the log", func() bool { return strings.Contains(f.logs.String(), "does not do") })
+	advance(t, clock, watchEvery, "it is in the log", func() bool {
+		return strings.Contains(f.logs.String(), "does not do")
+	})
 	if err := listServers(within(t), f.Clients); err != nil {
 		t.Error(err)
 	}
@@ -145,7 +155,9 @@ func TestReload_OfAWrongPassword_IsTriedLessAndLessOften(t *testing.T) {
 	write(t, file, "wr0ng-password")
 	start := clock.Now()
 	tried := func() int { return cloud.Counts()["token_create"] - 1 }
-	advance(t, clock, watchEvery, "an hour has passed", func() bool { return clock.Since(start) > time.Hour })
+	advance(t, clock, watchEvery, "an hour has passed", func() bool {
+		return clock.Since(start) > time.Hour
+	})
 	// 10, 20, 40, 80, 160 s and then every 300 s.
 	if n := tried(); n < 2 || n > 20 {
 		t.Errorf("tried %d times in an hour, which may lock the user", n)
@@ -163,7 +175,9 @@ func TestReload_WithoutALogin_TakesWhateverComes(t *testing.T) {
 	f, file := watching(t, cfg, clock)
 	wantError(t, cfg, listServers(within(t), f.Clients), "401")
 	write(t, file, string(right))
-	advance(t, clock, watchEvery, "the new configuration is in use", func() bool { return strings.Contains(f.logs.String(), "is in use") })
+	advance(t, clock, watchEvery, "the new configuration is in use", func() bool {
+		return strings.Contains(f.logs.String(), "is in use")
+	})
 	if err := listServers(within(t), f.Clients); err != nil {
 		t.Error(err)
 	}
@@ -197,7 +211,9 @@ func TestReload_OfTheAuthority_OfAMountedSecret(t *testing.T) {
 	if err := errors.Join(os.Symlink("right", swapped), os.Rename(swapped, link)); err != nil {
 		t.Fatal(err)
 	}
-	advance(t, clock, watchEvery, "the new authority is in use", func() bool { return strings.Contains(f.logs.String(), "is in use") })
+	advance(t, clock, watchEvery, "the new authority is in use", func() bool {
+		return strings.Contains(f.logs.String(), "is in use")
+	})
 	if err := listServers(within(t), f.Clients); err != nil {
 		t.Errorf("with the right authority: %v", err)
 	}
@@ -211,8 +227,12 @@ func selfSigned(t *testing.T) (certificate, key string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true,
+		ExtKeyUsage: []x509.ExtKeyUsage{
+			x509.ExtKeyUsageClientAuth,
+			x509.ExtKeyUsageServerAuth,
+		},
 	}
 	made, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {

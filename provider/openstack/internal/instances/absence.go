@@ -2,30 +2,30 @@ package instances
 
 import "time"
 
-// absences remembers which instances Nova has denied, until it shows them again. It is not safe for concurrent use.
+// absences records the instances that Nova denied, until Nova returns them again. It is not safe
+// for concurrent use.
 type absences struct {
-	// confirmation is how far apart two denials must be that are believed.
+	// confirmation is the minimum time between the two denials that confirm an absence.
 	confirmation time.Duration
 	entries      map[string]absence
 }
 
-// absence is of one instance.
 type absence struct {
-	// first and last are when Nova was asked and denied it. Zero: a list lacked it only.
+	// first and last are the times of Nova's denials. Zero: only a list lacked the instance.
 	first, last time.Time
-	// seen is when it was last found to be missing, in whatever way.
+	// seen is when the instance was last missing in a list or a direct response.
 	seen time.Time
 }
 
-// oldDenial is what does not count any more: nobody has asked since, so that there may have been signs of life.
+// oldDenial is the age at which a denial expires, because the instance may have existed in between.
 const oldDenial = time.Hour
 
 func newAbsences(confirmation time.Duration) *absences {
 	return &absences{confirmation: confirmation, entries: map[string]absence{}}
 }
 
-// deny notes that Nova was asked at a time and denied the instance, and tells whether that is believed: it denied it before, long
-// enough ago, and has not shown it since.
+// deny records that Nova denied the instance, and tells whether the absence is confirmed: Nova
+// denied it before, long enough ago, and has not returned it since.
 func (a *absences) deny(key string, at time.Time) bool {
 	e := a.entries[key]
 	if e.first.IsZero() || at.Sub(e.last) > oldDenial {
@@ -36,28 +36,28 @@ func (a *absences) deny(key string, at time.Time) bool {
 	return e.last.Sub(e.first) >= a.confirmation
 }
 
-// begin has the next denial be the first one.
+// begin makes the next denial the first one.
 func (a *absences) begin(key string) {
 	e := a.entries[key]
 	e.first, e.last = time.Time{}, time.Time{}
 	a.entries[key] = e
 }
 
-// beginAll is begin for all.
+// beginAll is begin for all instances.
 func (a *absences) beginAll() {
 	for key := range a.entries {
 		a.begin(key)
 	}
 }
 
-// suspect notes that a list lacked the instance.
+// suspect records that a list lacked the instance.
 func (a *absences) suspect(key string, at time.Time) {
 	e := a.entries[key]
 	e.seen = later(e.seen, at)
 	a.entries[key] = e
 }
 
-// live notes a sign of life, and tells whether the instance was missing.
+// live records that the instance exists, and tells whether it was missing.
 func (a *absences) live(key string) bool {
 	_, missing := a.entries[key]
 	delete(a.entries, key)
@@ -69,7 +69,7 @@ func (a *absences) has(key string) bool {
 	return ok
 }
 
-// forget drops what was not missing since a time.
+// forget drops instances that were not missing since a time.
 func (a *absences) forget(before time.Time) {
 	for key, e := range a.entries {
 		if e.seen.Before(before) {
@@ -78,8 +78,9 @@ func (a *absences) forget(before time.Time) {
 	}
 }
 
-// due is when Nova must have been asked, at the earliest, for a denial to tell something new. Until a second one counts, the
-// first one is repeated. Then it must be of no greater age, unless none of them is believed anyway (refused).
+// due is the earliest time of a request whose denial counts. Until a second denial can confirm the
+// absence, the first one is reused. Then the response must not be older than age, unless the mass
+// deletion guard withholds it anyway (refused).
 func (a *absences) due(key string, now time.Time, age time.Duration, refused bool) time.Time {
 	e := a.entries[key]
 	second := e.first.Add(a.confirmation)

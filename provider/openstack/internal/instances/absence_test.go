@@ -20,13 +20,37 @@ func TestAbsences(t *testing.T) {
 		{"once", []step{{"deny", 0, false}}},
 		{"twice, too soon", []step{{"deny", 0, false}, {"deny", 9, false}}},
 		{"twice, far enough apart", []step{{"deny", 0, false}, {"deny", 10, true}}},
-		{"often, far enough apart in all", []step{{"deny", 0, false}, {"deny", 6, false}, {"deny", 12, true}}},
+		{"often, far enough apart in all", []step{
+			{"deny", 0, false},
+			{"deny", 6, false},
+			{"deny", 12, true},
+		}},
 		{"the same answer, told again later", []step{{"deny", 0, false}, {"deny", 0, false}}},
-		{"an older answer does not undo a newer one", []step{{"deny", 0, false}, {"deny", 10, true}, {"deny", 5, true}}},
-		{"a sign of life between", []step{{"deny", 0, false}, {"live", 5, false}, {"deny", 10, false}, {"deny", 20, true}}},
-		{"begun again", []step{{"deny", 0, false}, {"begin", 5, false}, {"deny", 10, false}, {"deny", 20, true}}},
-		{"lacking in a list is no denial", []step{{"suspect", 0, false}, {"deny", 10, false}, {"deny", 20, true}}},
-		{"so far apart that much may have been between", []step{{"deny", 0, false}, {"deny", 3601, false}, {"deny", 3611, true}}},
+		{
+			"an older answer does not undo a newer one",
+			[]step{{"deny", 0, false}, {"deny", 10, true}, {"deny", 5, true}},
+		},
+		{"a sign of life between", []step{
+			{"deny", 0, false},
+			{"live", 5, false},
+			{"deny", 10, false},
+			{"deny", 20, true},
+		}},
+		{"begun again", []step{
+			{"deny", 0, false},
+			{"begin", 5, false},
+			{"deny", 10, false},
+			{"deny", 20, true},
+		}},
+		{"lacking in a list is no denial", []step{
+			{"suspect", 0, false},
+			{"deny", 10, false},
+			{"deny", 20, true},
+		}},
+		{
+			"so far apart that much may have been between",
+			[]step{{"deny", 0, false}, {"deny", 3601, false}, {"deny", 3611, true}},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAbsences(10 * time.Second)
@@ -55,7 +79,8 @@ func TestAbsences_Due(t *testing.T) {
 	check := func(now int, refused bool, want int, why string) {
 		t.Helper()
 		if got := a.due("x", at(now), 4*time.Second, refused); !got.Equal(at(want)) {
-			t.Errorf("due at %d s = %d s, want %d s: %s", now, int(got.Sub(start).Seconds()), want, why)
+			t.Errorf("due at %d s = %d s, want %d s: %s", now,
+				int(got.Sub(start).Seconds()), want, why)
 		}
 	}
 	check(0, false, -4, "any answer of the usual age")

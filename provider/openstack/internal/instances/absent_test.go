@@ -38,15 +38,18 @@ func TestDeletedServer_DeniedTwice_IsAbsent(t *testing.T) {
 	if w.exists(node) {
 		t.Error("the instance still exists after two denials")
 	}
-	if shutdown, err := w.V2().InstanceShutdown(t.Context(), node); shutdown || err != cloudprovider.InstanceNotFound { // Upstream's contract is identity.
+	if shutdown, err := w.V2().InstanceShutdown(t.Context(), node); shutdown ||
+		err != cloudprovider.InstanceNotFound { // Upstream's contract is identity.
 		t.Errorf("shut down: %t, %v", shutdown, err)
 	}
-	if metadata, err := w.V2().InstanceMetadata(t.Context(), node); metadata != nil || err != cloudprovider.InstanceNotFound { // Upstream's contract is identity.
+	if metadata, err := w.V2().InstanceMetadata(t.Context(), node); metadata != nil ||
+		err != cloudprovider.InstanceNotFound { // Upstream's contract is identity.
 		t.Errorf("metadata %+v, %v", metadata, err)
 	}
 }
 
-// An alarm that watches the number must not ring for ever for a node that was deleted as it should be.
+// An alarm that watches the number must not ring for ever for a node that was deleted as it should
+// be.
 func TestAbsentInstances_AreNoneAgainWhenTheNodeIsGone(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(2)
@@ -70,7 +73,10 @@ func TestAbsentInstances_AreNoneAgainWhenTheNodeIsGone(t *testing.T) {
 func TestD35_OneDenial_IsNotBelieved(t *testing.T) {
 	w := newWorld(t)
 	node := w.addNodes(1)[0]
-	w.cloud.Inject(openstacktest.Fault{Operation: "server_get", Status: http.StatusNotFound, Times: 1})
+	w.cloud.Inject(openstacktest.Fault{
+		Operation: "server_get",
+		Status:    http.StatusNotFound, Times: 1,
+	})
 	w.doubts(node, ErrAbsenceUnconfirmed)
 	w.pass(w.options.AbsenceConfirmation)
 	if !w.exists(node) {
@@ -87,7 +93,8 @@ func TestD35_ReadyNode_IsASignOfLife(t *testing.T) {
 	node := w.addNodes(1)[0]
 	w.delete(node)
 	for range 5 {
-		if _, err := w.V2().InstanceMetadata(t.Context(), withReady(node, v1.ConditionTrue)); !errors.Is(err, ErrAbsenceUnconfirmed) {
+		if _, err := w.V2().InstanceMetadata(t.Context(),
+			withReady(node, v1.ConditionTrue)); !errors.Is(err, ErrAbsenceUnconfirmed) {
 			t.Errorf("metadata of a ready node: %v", err)
 		}
 		w.pass(w.options.AbsenceConfirmation)
@@ -114,7 +121,9 @@ func TestD32_NodeKnownByNameOnly_IsAbsentOnceItsServerIs(t *testing.T) {
 	}{
 		{"asked about before", func(*v1.Node, string) {}, true},
 		{"never asked about before", func(*v1.Node, string) {}, false},
-		{"the machine tells its UUID", func(n *v1.Node, id string) { n.Status.NodeInfo.SystemUUID = strings.ToUpper(id) }, false},
+		{"the machine tells its UUID", func(n *v1.Node, id string) {
+			n.Status.NodeInfo.SystemUUID = strings.ToUpper(id)
+		}, false},
 		{"named by its id", func(n *v1.Node, id string) { n.Name = id }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -137,16 +146,22 @@ func TestD32_NodeKnownByNameOnly_IsAbsentOnceItsServerIs(t *testing.T) {
 
 func TestD32_RenamedServer_Exists(t *testing.T) {
 	for name, known := range map[string]func(w *world, node *v1.Node, id string){
-		"its name was seen":            func(w *world, node *v1.Node, _ string) { w.exists(node) },
-		"the machine tells its UUID":   func(_ *world, node *v1.Node, id string) { node.Status.NodeInfo.SystemUUID = id },
-		"with a provider ID, not even": func(_ *world, node *v1.Node, id string) { node.Spec.ProviderID = "openstack:///" + id },
+		"its name was seen": func(w *world, node *v1.Node, _ string) { w.exists(node) },
+		"the machine tells its UUID": func(_ *world, node *v1.Node, id string) {
+			node.Status.NodeInfo.SystemUUID = id
+		},
+		"with a provider ID, not even": func(_ *world, node *v1.Node, id string) {
+			node.Spec.ProviderID = "openstack:///" + id
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			id := w.addServer("node-1")
 			node := nodeOf("node-1", "")
 			known(w, node, id)
-			if err := w.cloud.UpdateServer(id, func(i *openstacktest.Server) { i.Name = "renamed" }); err != nil {
+			if err := w.cloud.UpdateServer(id, func(i *openstacktest.Server) {
+				i.Name = "renamed"
+			}); err != nil {
 				t.Fatal(err)
 			}
 			for range 3 {
@@ -155,7 +170,8 @@ func TestD32_RenamedServer_Exists(t *testing.T) {
 					t.Error("the instance does not exist, although only its name has changed")
 				}
 			}
-			if _, err := w.V2().InstanceMetadata(t.Context(), node); node.Spec.ProviderID == "" && !errors.Is(err, ErrUnmatched) {
+			if _, err := w.V2().InstanceMetadata(t.Context(), node); node.Spec.ProviderID == "" &&
+				!errors.Is(err, ErrUnmatched) {
 				t.Errorf("metadata: %v, want %v", err, ErrUnmatched)
 			}
 		})
@@ -176,8 +192,8 @@ func TestD32_EmptyList_ProvesNothing(t *testing.T) {
 	}
 }
 
-// A node may be registered before its server is to be seen, or under another name. Upstream asks whether it exists, for it is not
-// ready yet, and would delete it.
+// A node may be registered before its server is to be seen, or under another name. Upstream asks
+// whether it exists, for it is not ready yet, and would delete it.
 func TestNewNode_WithoutServer_IsNotAbsentWhileItsKubeletLives(t *testing.T) {
 	w := newWorld(t)
 	node := newNode("node-1")
@@ -208,29 +224,44 @@ func TestNewNode_WithoutServer_IsAbsentOnceItsKubeletIsSilent(t *testing.T) {
 // Whatever goes wrong with Nova, no node is deleted.
 func TestFaults_NobodyIsAbsent(t *testing.T) {
 	rewrite := func(body string) func(openstacktest.Call, int, []byte) (int, []byte) {
-		return func(openstacktest.Call, int, []byte) (int, []byte) { return http.StatusOK, []byte(body) }
+		return func(openstacktest.Call, int, []byte) (int,
+			[]byte,
+		) {
+			return http.StatusOK, []byte(body)
+		}
 	}
 	for name, fault := range map[string]openstacktest.Fault{
-		"500":                        {Status: http.StatusInternalServerError},
-		"503":                        {Status: http.StatusServiceUnavailable},
-		"403":                        {Status: http.StatusForbidden},
-		"401":                        {Status: http.StatusUnauthorized},
-		"404 of a proxy":             {Status: http.StatusNotFound, Body: "<html>404 Not Found</html>"},
-		"404 of another service":     {Status: http.StatusNotFound, Body: `{"NeutronError": {"type": "x"}}`},
-		"404 of no API":              {Status: http.StatusNotFound, Body: "404 page not found"},
-		"connection closed":          {Drop: true},
-		"cut off":                    {Truncate: 10},
-		"not JSON":                   {Rewrite: rewrite("<html>")},
-		"empty object":               {Rewrite: rewrite("{}")},
-		"null":                       {Rewrite: rewrite("null")},
-		"nulls":                      {Rewrite: rewrite(`{"server": null, "servers": null}`)},
-		"wrong types":                {Rewrite: rewrite(`{"server": [], "servers": {}}`)},
-		"an error in a success":      {Rewrite: rewrite(`{"itemNotFound": {"code": 404}}`)},
-		"another server":             {Rewrite: rewrite(`{"server": {"id": "x", "name": "x"}, "servers": [{"id": ""}]}`)},
-		"lists are empty":            {Operation: "server_list", Rewrite: rewrite(`{"servers": []}`)},
+		"500": {Status: http.StatusInternalServerError},
+		"503": {Status: http.StatusServiceUnavailable},
+		"403": {Status: http.StatusForbidden},
+		"401": {Status: http.StatusUnauthorized},
+		"404 of a proxy": {
+			Status: http.StatusNotFound,
+			Body:   "<html>404 Not Found</html>",
+		},
+		"404 of another service": {
+			Status: http.StatusNotFound,
+			Body:   `{"NeutronError": {"type": "x"}}`,
+		},
+		"404 of no API":         {Status: http.StatusNotFound, Body: "404 page not found"},
+		"connection closed":     {Drop: true},
+		"cut off":               {Truncate: 10},
+		"not JSON":              {Rewrite: rewrite("<html>")},
+		"empty object":          {Rewrite: rewrite("{}")},
+		"null":                  {Rewrite: rewrite("null")},
+		"nulls":                 {Rewrite: rewrite(`{"server": null, "servers": null}`)},
+		"wrong types":           {Rewrite: rewrite(`{"server": [], "servers": {}}`)},
+		"an error in a success": {Rewrite: rewrite(`{"itemNotFound": {"code": 404}}`)},
+		"another server":        {Rewrite: rewrite(`{"server": {"id": "x", "name": "x"}, "servers": [{"id": ""}]}`)},
+		"lists are empty": {
+			Operation: "server_list",
+			Rewrite:   rewrite(`{"servers": []}`),
+		},
 		"lists are empty, gets fail": {Rewrite: emptyLists},
 		"lists are short":            {Operation: "server_list", Rewrite: shorten},
-		"lists are short, gets 404 HTML": {Rewrite: func(c openstacktest.Call, status int, body []byte) (int, []byte) {
+		"lists are short, gets 404 HTML": {Rewrite: func(c openstacktest.Call, status int,
+			body []byte,
+		) (int, []byte) {
 			if c.Operation == "server_get" {
 				return http.StatusNotFound, []byte("<html>")
 			}
@@ -247,10 +278,12 @@ func TestFaults_NobodyIsAbsent(t *testing.T) {
 				w.cloud.Inject(fault)
 				for range 8 {
 					forEach(nodes, 8, func(node *v1.Node) {
-						if exists, err := w.V2().InstanceExists(within(t), node); !exists && err == nil {
+						if exists, err := w.V2().
+							InstanceExists(within(t), node); !exists && err == nil {
 							t.Errorf("the instance of %s is absent", node.Name)
 						}
-						if _, err := w.V2().InstanceMetadata(within(t), node); errors.Is(err, cloudprovider.InstanceNotFound) {
+						if _, err := w.V2().InstanceMetadata(within(t), node); errors.Is(err,
+							cloudprovider.InstanceNotFound) {
 							t.Errorf("the instance of %s is not found", node.Name)
 						}
 					})
@@ -261,7 +294,8 @@ func TestFaults_NobodyIsAbsent(t *testing.T) {
 				for range 3 {
 					w.pass(5 * time.Second)
 					forEach(nodes, 8, func(node *v1.Node) {
-						if exists, err := w.V2().InstanceExists(within(t), node); !exists || err != nil {
+						if exists, err := w.V2().
+							InstanceExists(within(t), node); !exists || err != nil {
 							t.Errorf("after the fault %s exists = %t, %v", node.Name, exists, err)
 						}
 					})
@@ -303,7 +337,8 @@ func TestHang_NobodyWaitsBeyondTheirContext(t *testing.T) {
 	forEach(nodes, 20, func(node *v1.Node) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
-		if exists, err := w.V2().InstanceExists(ctx, node); exists || !errors.Is(err, context.DeadlineExceeded) {
+		if exists, err := w.V2().InstanceExists(ctx, node); exists ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("exists = %t, %v", exists, err)
 		}
 	})
@@ -329,7 +364,8 @@ func TestEmptyList_IsNotFollowedByARequestForEachServer(t *testing.T) {
 	}
 }
 
-// Nova's lists leave out what is in a cell that is down, or deleted softly. Those servers all get their turn.
+// Nova's lists leave out what is in a cell that is down, or deleted softly. Those servers all get
+// their turn.
 func TestServersThatListsLeaveOut_AreAskedForInTurn(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(30)
@@ -353,37 +389,44 @@ func TestServersThatListsLeaveOut_AreAskedForInTurn(t *testing.T) {
 func TestVanished_WrongProject_IsRefused(t *testing.T) {
 	for _, count := range []int{3, 200} {
 		for _, clusterKnown := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%d nodes, clusterKnown=%t", count, clusterKnown), func(t *testing.T) {
-				w := newWorld(t)
-				nodes := w.addNodes(count)
-				w.Instances = w.open(w.cloud.AddProject(openstacktest.Project{Name: "other"}))
-				if clusterKnown {
-					w.cluster(nodes...)
-				}
-				for range 10 {
-					forEach(nodes, 16, func(node *v1.Node) {
-						if exists, err := w.V2().InstanceExists(t.Context(), node); exists || err == nil {
-							t.Errorf("exists = %t, %v", exists, err)
-						}
-					})
-					w.pass(6 * time.Second)
-				}
-				absent, refused, _ := w.observed.values()
-				if absent != count || refused == 0 {
-					t.Errorf("absent = %d, refused = %d; want %d and some", absent, refused, count)
-				}
-				if got, want := len(w.events.Events), min(count, eventsPerEpisode); got != want {
-					t.Errorf("%d events, want %d: once for a node, and %d at most", got, want, eventsPerEpisode)
-				}
-				if event := <-w.events.Events; !strings.HasPrefix(event, "Warning InstancesVanished Nova knows no server") {
-					t.Errorf("event %q", event)
-				}
-			})
+			t.Run(fmt.Sprintf("%d nodes, clusterKnown=%t", count, clusterKnown),
+				func(t *testing.T) {
+					w := newWorld(t)
+					nodes := w.addNodes(count)
+					w.Instances = w.open(w.cloud.AddProject(openstacktest.Project{Name: "other"}))
+					if clusterKnown {
+						w.cluster(nodes...)
+					}
+					for range 10 {
+						forEach(nodes, 16, func(node *v1.Node) {
+							if exists, err := w.V2().
+								InstanceExists(t.Context(), node); exists || err == nil {
+								t.Errorf("exists = %t, %v", exists, err)
+							}
+						})
+						w.pass(6 * time.Second)
+					}
+					absent, refused, _ := w.observed.values()
+					if absent != count || refused == 0 {
+						t.Errorf("absent = %d, refused = %d; want %d and some",
+							absent, refused, count)
+					}
+					if got, want := len(w.events.Events),
+						min(count, eventsPerEpisode); got != want {
+						t.Errorf("%d events, want %d: once for a node, and %d at most", got,
+							want, eventsPerEpisode)
+					}
+					if event := <-w.events.Events; !strings.HasPrefix(event,
+						"Warning InstancesVanished Nova knows no server") {
+						t.Errorf("event %q", event)
+					}
+				})
 		}
 	}
 }
 
-// Although only one node is asked about, that the others' servers are missing too says that something is wrong.
+// Although only one node is asked about, that the others' servers are missing too says that
+// something is wrong.
 func TestVanished_OneNodeNotReadyInAWrongProject_IsRefused(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(20)
@@ -407,12 +450,15 @@ func TestVanished_EndsWhenTheServersAreBack(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(9)
 	w.cluster(nodes...)
-	remove := w.cloud.Inject(openstacktest.Fault{Service: openstacktest.ServiceCompute, Rewrite: func(c openstacktest.Call, _ int, _ []byte) (int, []byte) {
-		if c.Operation == "server_list" {
-			return http.StatusOK, []byte(`{"servers": []}`)
-		}
-		return http.StatusNotFound, []byte(`{"itemNotFound": {"code": 404}}`)
-	}})
+	remove := w.cloud.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceCompute,
+		Rewrite: func(c openstacktest.Call, _ int, _ []byte) (int, []byte) {
+			if c.Operation == "server_list" {
+				return http.StatusOK, []byte(`{"servers": []}`)
+			}
+			return http.StatusNotFound, []byte(`{"itemNotFound": {"code": 404}}`)
+		},
+	})
 	ask := func(node *v1.Node) (bool, error) { return w.V2().InstanceExists(t.Context(), node) }
 	for range 4 {
 		for _, node := range nodes {

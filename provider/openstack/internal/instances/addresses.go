@@ -12,19 +12,21 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// metadataHostname is the key of a server's metadata that holds its hostname.
+// metadataHostname is the key of the hostname in a server's metadata.
 const metadataHostname = "hostname"
 
-// nodeAddresses are a node's addresses, in the order in which OCCM gives them, since kubelets and users take the first of a type:
+// nodeAddresses are a node's addresses in the order of OCCM, because kubelets and users take the
+// first of a type:
 //
-//  1. the fixed addresses of the ports that are ACTIVE, in the order of the ports: InternalIP
+//  1. fixed addresses of ACTIVE ports, in the order of the ports: InternalIP
 //  2. accessIPv4 and accessIPv6: ExternalIP
-//  3. the hostname of the server's metadata: Hostname
-//  4. the addresses of the server and of its trunks' subports, by the names of their networks: floating ones and those in a public
-//     network ExternalIP, those in an internal one InternalIP
+//  3. the hostname in the server's metadata: Hostname
+//  4. addresses of the server and of its trunks' subports, sorted by network name: floating IPs and
+//     addresses in a public network ExternalIP, addresses in an internal network InternalIP
 //
-// An address in a public network is not internal too, and one in neither kind of network is left out, if the internal ones are named.
-// Last, addresses are sorted by [cloudconf.Networking.AddressSortOrder].
+// An address in a public network is not internal, too. If internal networks are configured,
+// addresses in other networks are omitted. Finally, addresses are sorted by
+// [cloudconf.Networking.AddressSortOrder].
 func nodeAddresses(s *server, ports []port, options cloudconf.Networking) []v1.NodeAddress {
 	list := addressList{withoutIPv6: options.IPv6SupportDisabled}
 	for _, p := range ports {
@@ -36,7 +38,7 @@ func nodeAddresses(s *server, ports []port, options cloudconf.Networking) []v1.N
 		}
 	}
 	if s.AccessIPv4 != "" {
-		// OCCM does not ask whether it is an IPv4 address, so neither is it taken for IPv6 here.
+		// Like OCCM, do not check the family.
 		list.append(v1.NodeExternalIP, s.AccessIPv4)
 	}
 	if s.AccessIPv6 != "" && !options.IPv6SupportDisabled {
@@ -48,7 +50,8 @@ func nodeAddresses(s *server, ports []port, options cloudconf.Networking) []v1.N
 	byNetwork := addressesByNetwork(s, ports)
 	for _, network := range slices.Sorted(maps.Keys(byNetwork)) {
 		public := slices.Contains(options.PublicNetworkNames, network)
-		internal := len(options.InternalNetworkNames) == 0 || slices.Contains(options.InternalNetworkNames, network)
+		internal := len(options.InternalNetworkNames) == 0 ||
+			slices.Contains(options.InternalNetworkNames, network)
 		for _, a := range byNetwork[network] {
 			switch {
 			case a.Type == addressFloating:
@@ -66,7 +69,8 @@ func nodeAddresses(s *server, ports []port, options cloudconf.Networking) []v1.N
 	return sortAddresses(list.addresses, parseSortOrder(options.AddressSortOrder))
 }
 
-// addressesByNetwork are those that Nova tells, and after them those of the subports, of which Nova knows nothing.
+// addressesByNetwork are Nova's addresses, followed by those of subports, which Nova does not
+// return.
 func addressesByNetwork(s *server, ports []port) map[string][]address {
 	all := map[string][]address{}
 	for network, addresses := range s.Addresses {
@@ -75,20 +79,21 @@ func addressesByNetwork(s *server, ports []port) map[string][]address {
 	for _, p := range ports {
 		for _, sub := range p.subports {
 			for _, ip := range sub.addresses {
-				all[sub.network] = append(all[sub.network], address{Address: ip, Type: addressFixed})
+				all[sub.network] = append(all[sub.network],
+					address{Address: ip, Type: addressFixed})
 			}
 		}
 	}
 	return all
 }
 
-// addressList holds each address once for a type.
+// addressList has no duplicates of address and type.
 type addressList struct {
 	withoutIPv6 bool
 	addresses   []v1.NodeAddress
 }
 
-// add leaves IPv6 out if it is not wanted.
+// add omits IPv6 addresses if IPv6 is disabled.
 func (l *addressList) add(kind v1.NodeAddressType, text string) {
 	if l.withoutIPv6 && net.ParseIP(text).To4() == nil {
 		return
@@ -104,10 +109,12 @@ func (l *addressList) append(kind v1.NodeAddressType, text string) {
 
 // remove removes an address of any type.
 func (l *addressList) remove(text string) {
-	l.addresses = slices.DeleteFunc(l.addresses, func(a v1.NodeAddress) bool { return a.Address == text })
+	l.addresses = slices.DeleteFunc(l.addresses, func(a v1.NodeAddress) bool {
+		return a.Address == text
+	})
 }
 
-// parseSortOrder leaves out what is no CIDR.
+// parseSortOrder omits invalid CIDRs.
 func parseSortOrder(order []string) []*net.IPNet {
 	var cidrs []*net.IPNet
 	for _, text := range order {
@@ -118,7 +125,8 @@ func parseSortOrder(order []string) []*net.IPNet {
 	return cidrs
 }
 
-// sortPriority is the higher the earlier the CIDR stands in the order that holds the address; 0 if there is none.
+// sortPriority is highest for addresses in the first CIDR of the order, and 0 for addresses in
+// none.
 func sortPriority(order []*net.IPNet, text string) int {
 	ip := net.ParseIP(text)
 	if ip == nil {
@@ -131,7 +139,7 @@ func sortPriority(order []*net.IPNet, text string) int {
 	return len(order) - at
 }
 
-// sortAddresses puts the addresses of the first CIDR first, and so on, ascending within a CIDR; all others follow as they are.
+// sortAddresses sorts by CIDR and ascending within a CIDR; other addresses follow unchanged.
 func sortAddresses(addresses []v1.NodeAddress, order []*net.IPNet) []v1.NodeAddress {
 	slices.SortStableFunc(addresses, func(a, b v1.NodeAddress) int {
 		priority := sortPriority(order, a.Address)

@@ -9,9 +9,13 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-func internalIP(a string) v1.NodeAddress { return v1.NodeAddress{Type: v1.NodeInternalIP, Address: a} }
+func internalIP(a string) v1.NodeAddress {
+	return v1.NodeAddress{Type: v1.NodeInternalIP, Address: a}
+}
 
-func externalIP(a string) v1.NodeAddress { return v1.NodeAddress{Type: v1.NodeExternalIP, Address: a} }
+func externalIP(a string) v1.NodeAddress {
+	return v1.NodeAddress{Type: v1.NodeExternalIP, Address: a}
+}
 
 func hostname(a string) v1.NodeAddress { return v1.NodeAddress{Type: v1.NodeHostName, Address: a} }
 
@@ -46,7 +50,8 @@ func richServer() *server {
 
 func TestNodeAddresses(t *testing.T) {
 	head := []v1.NodeAddress{
-		internalIP("10.0.0.32"), internalIP("10.0.0.31"), externalIP("203.0.113.7"), externalIP("2001:db8:7::7"),
+		internalIP("10.0.0.32"), internalIP("10.0.0.31"), externalIP("203.0.113.7"),
+		externalIP("2001:db8:7::7"),
 		hostname("a1-yinvcez57-0-bvynoyawrhcg-kube-minion-fg5i4jwcc2yy"),
 	}
 	withoutHostname := head[:4:4]
@@ -61,12 +66,14 @@ func TestNodeAddresses(t *testing.T) {
 		{
 			name:  "order: ports, access addresses, hostname, then the rest by network",
 			ports: private, options: cloudconf.Networking{PublicNetworkNames: []string{"public"}},
-			want: append(slices.Clone(head), externalIP("198.51.100.36"), externalIP("198.51.100.35"), externalIP("2001:db8:1::35")),
+			want: append(slices.Clone(head), externalIP("198.51.100.36"),
+				externalIP("198.51.100.35"), externalIP("2001:db8:1::35")),
 		},
 		{
 			name:  "without a public network all but floating addresses are internal",
 			ports: private,
-			want:  append(slices.Clone(head), externalIP("198.51.100.36"), internalIP("198.51.100.35"), internalIP("2001:db8:1::35")),
+			want: append(slices.Clone(head), externalIP("198.51.100.36"),
+				internalIP("198.51.100.35"), internalIP("2001:db8:1::35")),
 		},
 		{
 			name: "CustomPublicNetwork",
@@ -76,25 +83,33 @@ func TestNodeAddresses(t *testing.T) {
 				delete(s.Addresses, "public")
 			},
 			ports: private, options: cloudconf.Networking{PublicNetworkNames: []string{"pub-net"}},
-			want: append(slices.Clone(withoutHostname), externalIP("198.51.100.36"), externalIP("198.51.100.35"), externalIP("2001:db8:1::35")),
+			want: append(slices.Clone(withoutHostname), externalIP("198.51.100.36"),
+				externalIP("198.51.100.35"), externalIP("2001:db8:1::35")),
 		},
 		{
-			name:    "IntersectingFixedIP: a port's address in a public network is only external",
-			change:  func(s *server) { s.Metadata = nil },
-			ports:   append(slices.Clone(private), activePort("198.51.100.35"), activePort("2001:db8:1::35")),
+			name:   "IntersectingFixedIP: a port's address in a public network is only external",
+			change: func(s *server) { s.Metadata = nil },
+			ports: append(slices.Clone(private), activePort("198.51.100.35"),
+				activePort("2001:db8:1::35")),
 			options: cloudconf.Networking{PublicNetworkNames: []string{"public"}},
-			want:    append(slices.Clone(withoutHostname), externalIP("198.51.100.36"), externalIP("198.51.100.35"), externalIP("2001:db8:1::35")),
+			want: append(slices.Clone(withoutHostname), externalIP("198.51.100.36"),
+				externalIP("198.51.100.35"), externalIP("2001:db8:1::35")),
 		},
 		{
-			name: "MultipleCustomInternalNetworks: other networks are left out, floating addresses are not",
+			name: "MultipleCustomInternalNetworks: other networks are left out, floating " +
+				"addresses are not",
 			change: func(s *server) {
 				s.Metadata = nil
 				s.Addresses["also-private"] = fixed("10.0.0.64")
 				s.Addresses["pub-net"] = s.Addresses["public"]
 				delete(s.Addresses, "public")
 			},
-			ports:   append(slices.Clone(private), activePort("10.0.0.64"), activePort("198.51.100.35")),
-			options: cloudconf.Networking{InternalNetworkNames: []string{"private", "also-private"}},
+			ports: append(slices.Clone(private), activePort("10.0.0.64"),
+				activePort("198.51.100.35")),
+			options: cloudconf.Networking{InternalNetworkNames: []string{
+				"private",
+				"also-private",
+			}},
 			want: []v1.NodeAddress{
 				internalIP("10.0.0.32"), internalIP("10.0.0.31"), internalIP("10.0.0.64"),
 				externalIP("203.0.113.7"), externalIP("2001:db8:7::7"), externalIP("198.51.100.36"),
@@ -109,23 +124,33 @@ func TestNodeAddresses(t *testing.T) {
 			ports:   append(slices.Clone(private), activePort("10.0.0.64")),
 			options: cloudconf.Networking{InternalNetworkNames: []string{"also-private"}},
 			want: []v1.NodeAddress{
-				internalIP("10.0.0.64"), externalIP("203.0.113.7"), externalIP("2001:db8:7::7"), externalIP("198.51.100.36"),
+				internalIP("10.0.0.64"), externalIP("203.0.113.7"), externalIP("2001:db8:7::7"),
+				externalIP("198.51.100.36"),
 			},
 		},
 		{
-			name:    "a public network wins over an internal one of the same name",
-			change:  func(s *server) { *s = server{Addresses: map[string][]address{"both": fixed("10.0.0.1")}} },
-			ports:   []port{activePort("10.0.0.1")},
-			options: cloudconf.Networking{PublicNetworkNames: []string{"both"}, InternalNetworkNames: []string{"both"}},
-			want:    []v1.NodeAddress{externalIP("10.0.0.1")},
+			name: "a public network wins over an internal one of the same name",
+			change: func(s *server) {
+				*s = server{Addresses: map[string][]address{"both": fixed("10.0.0.1")}}
+			},
+			ports: []port{activePort("10.0.0.1")},
+			options: cloudconf.Networking{
+				PublicNetworkNames:   []string{"both"},
+				InternalNetworkNames: []string{"both"},
+			},
+			want: []v1.NodeAddress{externalIP("10.0.0.1")},
 		},
 		{
-			name:    "IPv6Disabled",
-			change:  func(s *server) { s.Metadata = nil },
-			ports:   append(slices.Clone(private), activePort("2001:db8:2::1", "10.0.0.33")),
-			options: cloudconf.Networking{PublicNetworkNames: []string{"public"}, IPv6SupportDisabled: true},
+			name:   "IPv6Disabled",
+			change: func(s *server) { s.Metadata = nil },
+			ports:  append(slices.Clone(private), activePort("2001:db8:2::1", "10.0.0.33")),
+			options: cloudconf.Networking{
+				PublicNetworkNames:  []string{"public"},
+				IPv6SupportDisabled: true,
+			},
 			want: []v1.NodeAddress{
-				internalIP("10.0.0.32"), internalIP("10.0.0.31"), internalIP("10.0.0.33"), externalIP("203.0.113.7"),
+				internalIP("10.0.0.32"), internalIP("10.0.0.31"), internalIP("10.0.0.33"),
+				externalIP("203.0.113.7"),
 				externalIP("198.51.100.36"), externalIP("198.51.100.35"),
 			},
 		},
@@ -133,35 +158,54 @@ func TestNodeAddresses(t *testing.T) {
 			name:  "AddressSortOrder",
 			ports: private,
 			options: cloudconf.Networking{
-				PublicNetworkNames: []string{"public"}, AddressSortOrder: []string{"10.0.0.0/8", "198.51.100.0/24", "2001:db8::/32", "oops"},
+				PublicNetworkNames: []string{"public"},
+				AddressSortOrder: []string{
+					"10.0.0.0/8", "198.51.100.0/24",
+					"2001:db8::/32", "oops",
+				},
 			},
 			want: []v1.NodeAddress{
-				internalIP("10.0.0.31"), internalIP("10.0.0.32"), externalIP("198.51.100.35"), externalIP("198.51.100.36"),
-				externalIP("2001:db8:1::35"), externalIP("2001:db8:7::7"), externalIP("203.0.113.7"),
+				internalIP("10.0.0.31"), internalIP("10.0.0.32"), externalIP("198.51.100.35"),
+				externalIP("198.51.100.36"),
+				externalIP("2001:db8:1::35"), externalIP("2001:db8:7::7"),
+				externalIP("203.0.113.7"),
 				hostname("a1-yinvcez57-0-bvynoyawrhcg-kube-minion-fg5i4jwcc2yy"),
 			},
 		},
 		{
-			name:   "ports that are not active count only as far as Nova tells their addresses",
-			change: func(s *server) { *s = server{Addresses: map[string][]address{"private": fixed("10.0.0.1")}} },
-			ports:  []port{{Status: "DOWN", FixedIPs: []fixedIP{{"10.0.0.1"}, {"10.0.0.2"}}}},
-			want:   []v1.NodeAddress{internalIP("10.0.0.1")},
+			name: "ports that are not active count only as far as Nova tells their addresses",
+			change: func(s *server) {
+				*s = server{Addresses: map[string][]address{"private": fixed("10.0.0.1")}}
+			},
+			ports: []port{{Status: "DOWN", FixedIPs: []fixedIP{{"10.0.0.1"}, {"10.0.0.2"}}}},
+			want:  []v1.NodeAddress{internalIP("10.0.0.1")},
 		},
 		{
-			name:   "subports are in the networks of their names, after Nova's addresses",
-			change: func(s *server) { *s = server{Addresses: map[string][]address{"b": fixed("10.0.0.1")}} },
-			ports: []port{{Status: portActive, FixedIPs: []fixedIP{{"10.0.0.1"}}, subports: []subport{
-				{"b", []string{"10.0.0.9"}}, {"a", []string{"10.0.1.1", "10.0.1.2"}}, {"pub", []string{"198.51.100.1"}},
-			}}},
+			name: "subports are in the networks of their names, after Nova's addresses",
+			change: func(s *server) {
+				*s = server{Addresses: map[string][]address{"b": fixed("10.0.0.1")}}
+			},
+			ports: []port{{
+				Status: portActive, FixedIPs: []fixedIP{{"10.0.0.1"}},
+				subports: []subport{
+					{"b", []string{"10.0.0.9"}},
+					{"a", []string{"10.0.1.1", "10.0.1.2"}},
+					{"pub", []string{"198.51.100.1"}},
+				},
+			}},
 			options: cloudconf.Networking{PublicNetworkNames: []string{"pub"}},
 			want: []v1.NodeAddress{
-				internalIP("10.0.0.1"), internalIP("10.0.1.1"), internalIP("10.0.1.2"), internalIP("10.0.0.9"), externalIP("198.51.100.1"),
+				internalIP("10.0.0.1"), internalIP("10.0.1.1"), internalIP("10.0.1.2"),
+				internalIP("10.0.0.9"), externalIP("198.51.100.1"),
 			},
 		},
 		{
 			name: "the same address twice is one, of two types it is two",
 			change: func(s *server) {
-				*s = server{AccessIPv4: "10.0.0.1", Addresses: map[string][]address{"a": fixed("10.0.0.1", "10.0.0.1")}}
+				*s = server{
+					AccessIPv4: "10.0.0.1",
+					Addresses:  map[string][]address{"a": fixed("10.0.0.1", "10.0.0.1")},
+				}
 			},
 			ports: []port{activePort("10.0.0.1", "10.0.0.1")},
 			want:  []v1.NodeAddress{internalIP("10.0.0.1"), externalIP("10.0.0.1")},
@@ -205,7 +249,10 @@ func TestParseSortOrder_LeavesOutWhatIsNoCIDR(t *testing.T) {
 
 func TestSortPriority_IsHigherForAnEarlierCIDR(t *testing.T) {
 	order := parseSortOrder([]string{"10.0.0.0/8", "2001:db8::/32"})
-	for text, want := range map[string]int{"10.1.2.3": 2, "2001:db8::1": 1, "192.0.2.1": 0, "node-1": 0, "": 0} {
+	for text, want := range map[string]int{
+		"10.1.2.3": 2, "2001:db8::1": 1, "192.0.2.1": 0,
+		"node-1": 0, "": 0,
+	} {
 		if got := sortPriority(order, text); got != want {
 			t.Errorf("sortPriority(%q) = %d, want %d", text, got, want)
 		}
@@ -214,9 +261,12 @@ func TestSortPriority_IsHigherForAnEarlierCIDR(t *testing.T) {
 
 func TestSortAddresses(t *testing.T) {
 	given := []v1.NodeAddress{
-		internalIP("10.0.0.32"), internalIP("172.16.0.1"), externalIP("50.56.176.37"), externalIP("50.56.176.36"), hostname("node"),
-		internalIP("10.0.0.31"), externalIP("2001:db8:b::1"), internalIP("192.168.0.2"), internalIP("192.168.0.1"),
-		externalIP("50.56.175.1"), externalIP("2001:db8:a::1"), internalIP("fd00::2"), internalIP("fd00::1"), internalIP("10.0.0.4"),
+		internalIP("10.0.0.32"), internalIP("172.16.0.1"), externalIP("50.56.176.37"),
+		externalIP("50.56.176.36"), hostname("node"),
+		internalIP("10.0.0.31"), externalIP("2001:db8:b::1"), internalIP("192.168.0.2"),
+		internalIP("192.168.0.1"),
+		externalIP("50.56.175.1"), externalIP("2001:db8:a::1"), internalIP("fd00::2"),
+		internalIP("fd00::1"), internalIP("10.0.0.4"),
 	}
 	for _, c := range []struct {
 		name  string
@@ -224,24 +274,42 @@ func TestSortAddresses(t *testing.T) {
 		want  []v1.NodeAddress
 	}{
 		{"nothing to sort by", []string{"10.0.0.0"}, given},
-		{"one IPv4 network first, by number and not by text", []string{"10.0.0.0/8"}, []v1.NodeAddress{
-			internalIP("10.0.0.4"), internalIP("10.0.0.31"), internalIP("10.0.0.32"), internalIP("172.16.0.1"), externalIP("50.56.176.37"),
-			externalIP("50.56.176.36"), hostname("node"), externalIP("2001:db8:b::1"), internalIP("192.168.0.2"), internalIP("192.168.0.1"),
-			externalIP("50.56.175.1"), externalIP("2001:db8:a::1"), internalIP("fd00::2"), internalIP("fd00::1"),
-		}},
+		{
+			"one IPv4 network first, by number and not by text",
+			[]string{"10.0.0.0/8"},
+			[]v1.NodeAddress{
+				internalIP("10.0.0.4"), internalIP("10.0.0.31"), internalIP("10.0.0.32"),
+				internalIP("172.16.0.1"), externalIP("50.56.176.37"),
+				externalIP("50.56.176.36"), hostname("node"), externalIP("2001:db8:b::1"),
+				internalIP("192.168.0.2"), internalIP("192.168.0.1"),
+				externalIP("50.56.175.1"), externalIP("2001:db8:a::1"), internalIP("fd00::2"),
+				internalIP("fd00::1"),
+			},
+		},
 		{"one IPv6 network first", []string{"2001:db8::/32"}, []v1.NodeAddress{
-			externalIP("2001:db8:a::1"), externalIP("2001:db8:b::1"), internalIP("10.0.0.32"), internalIP("172.16.0.1"),
-			externalIP("50.56.176.37"), externalIP("50.56.176.36"), hostname("node"), internalIP("10.0.0.31"), internalIP("192.168.0.2"),
-			internalIP("192.168.0.1"), externalIP("50.56.175.1"), internalIP("fd00::2"), internalIP("fd00::1"), internalIP("10.0.0.4"),
+			externalIP("2001:db8:a::1"), externalIP("2001:db8:b::1"), internalIP("10.0.0.32"),
+			internalIP("172.16.0.1"),
+			externalIP("50.56.176.37"), externalIP("50.56.176.36"), hostname("node"),
+			internalIP("10.0.0.31"), internalIP("192.168.0.2"),
+			internalIP("192.168.0.1"), externalIP("50.56.175.1"), internalIP("fd00::2"),
+			internalIP("fd00::1"), internalIP("10.0.0.4"),
 		}},
-		{"several, of which a wider one comes last", []string{"50.56.176.0/24", "fd00::/8", "10.0.0.0/8", "50.56.0.0/16"}, []v1.NodeAddress{
-			externalIP("50.56.176.36"), externalIP("50.56.176.37"), internalIP("fd00::1"), internalIP("fd00::2"), internalIP("10.0.0.4"),
-			internalIP("10.0.0.31"), internalIP("10.0.0.32"), externalIP("50.56.175.1"), internalIP("172.16.0.1"), hostname("node"),
-			externalIP("2001:db8:b::1"), internalIP("192.168.0.2"), internalIP("192.168.0.1"), externalIP("2001:db8:a::1"),
-		}},
+		{
+			"several, of which a wider one comes last",
+			[]string{"50.56.176.0/24", "fd00::/8", "10.0.0.0/8", "50.56.0.0/16"},
+			[]v1.NodeAddress{
+				externalIP("50.56.176.36"), externalIP("50.56.176.37"), internalIP("fd00::1"),
+				internalIP("fd00::2"), internalIP("10.0.0.4"),
+				internalIP("10.0.0.31"), internalIP("10.0.0.32"), externalIP("50.56.175.1"),
+				internalIP("172.16.0.1"), hostname("node"),
+				externalIP("2001:db8:b::1"), internalIP("192.168.0.2"), internalIP("192.168.0.1"),
+				externalIP("2001:db8:a::1"),
+			},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := sortAddresses(slices.Clone(given), parseSortOrder(c.order)); !slices.Equal(got, c.want) {
+			if got := sortAddresses(slices.Clone(given),
+				parseSortOrder(c.order)); !slices.Equal(got, c.want) {
 				t.Errorf("sorted\n%v, want\n%v", got, c.want)
 			}
 		})

@@ -28,7 +28,8 @@ func TestThousandNodesInitialised(t *testing.T) {
 				}
 				forEach(nodes, way.workers, func(node *v1.Node) {
 					metadata, err := w.V2().InstanceMetadata(t.Context(), node)
-					if err != nil || len(metadata.NodeAddresses) != 1 || metadata.ProviderID == "" || metadata.InstanceType == "" {
+					if err != nil || len(metadata.NodeAddresses) != 1 ||
+						metadata.ProviderID == "" || metadata.InstanceType == "" {
 						t.Errorf("metadata of %s: %+v, %v", node.Name, metadata, err)
 					}
 				})
@@ -38,7 +39,8 @@ func TestThousandNodesInitialised(t *testing.T) {
 	}
 }
 
-// way is how a controller asks: with so many workers, and whether the nodes of the cluster are known besides.
+// way is how a controller asks: with so many workers, and whether the nodes of the cluster are
+// known besides.
 type way struct {
 	workers      int
 	clusterKnown bool
@@ -59,7 +61,8 @@ func TestStatusPassOverThousandNodes(t *testing.T) {
 			for range 2 {
 				w.cloud.ForgetCalls()
 				forEach(nodes, way.workers, func(node *v1.Node) {
-					if metadata, err := w.V2().InstanceMetadata(t.Context(), node); err != nil || len(metadata.NodeAddresses) != 1 {
+					if metadata, err := w.V2().InstanceMetadata(t.Context(), node); err != nil ||
+						len(metadata.NodeAddresses) != 1 {
 						t.Errorf("metadata of %s: %+v, %v", node.Name, metadata, err)
 					}
 				})
@@ -80,10 +83,12 @@ func TestFiveHundredNodesNotReadyForAMinute(t *testing.T) {
 			}
 			for range 12 {
 				forEach(nodes[:500], way.workers, func(node *v1.Node) {
-					if exists, err := w.V2().InstanceExists(t.Context(), node); !exists || err != nil {
+					if exists, err := w.V2().
+						InstanceExists(t.Context(), node); !exists || err != nil {
 						t.Errorf("%s exists: %t, %v", node.Name, exists, err)
 					}
-					if shutdown, err := w.V2().InstanceShutdown(t.Context(), node); shutdown || err != nil {
+					if shutdown, err := w.V2().
+						InstanceShutdown(t.Context(), node); shutdown || err != nil {
 						t.Errorf("%s is shut down: %t, %v", node.Name, shutdown, err)
 					}
 				})
@@ -107,7 +112,8 @@ func TestFewNodes_AreAskedForDirectly(t *testing.T) {
 		w.pass(5 * time.Second)
 	}
 	w.exactly(map[string]int{"server_get": 20})
-	if _, _, sources := w.observed.values(); sources[SourceDirect] != 20 || sources[SourceCache] != 20 || sources[SourceList] != 0 {
+	if _, _, sources := w.observed.values(); sources[SourceDirect] != 20 ||
+		sources[SourceCache] != 20 || sources[SourceList] != 0 {
 		t.Errorf("sources %v", sources)
 	}
 }

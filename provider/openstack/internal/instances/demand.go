@@ -2,27 +2,27 @@ package instances
 
 import "time"
 
-// purpose is what a question is asked for. Upstream asks for each in a way of its own, which tells how much more will be asked.
+// purpose is the reason of a question. It tells how many more will follow.
 type purpose int
 
 const (
-	// status: whether an instance exists and runs. Asked of all nodes that are not ready, every 5 s.
+	// status: existence and power state, every 5 s for all nodes that are not ready.
 	status purpose = iota
-	// initialise: the metadata of a node that has just come.
+	// initialise: the metadata of a new node.
 	initialise
-	// refresh: the metadata of a node that is long there. Asked of all nodes, one after the other, every 5 min.
+	// refresh: the metadata of all nodes, one after the other, every 5 min.
 	refresh
-	// describe: one property of a node, without its addresses. Upstream asks so only where it knows no InstancesV2.
+	// describe: one property of a node, without addresses. Only hosts without InstancesV2 use it.
 	describe
 )
 
-// The time after which what was asked for a purpose is not expected to be asked again.
+// How long a question for a purpose counts as demand.
 const (
 	soon      = 15 * time.Second
 	nextRound = 10 * time.Minute
 )
 
-// needsPorts: addresses are of ports.
+// needsPorts: the question needs addresses.
 func (p purpose) needsPorts() bool { return p == initialise || p == refresh }
 
 func (p purpose) memory() time.Duration {
@@ -32,7 +32,8 @@ func (p purpose) memory() time.Duration {
 	return soon
 }
 
-// few is how many servers are asked for directly, rather than by a list, whatever the list costs. A refresh never comes alone.
+// few is the number of servers for which direct requests are used, no matter what a list costs. A
+// refresh never comes alone.
 func (p purpose) few() int {
 	if p == refresh {
 		return 1
@@ -40,11 +41,10 @@ func (p purpose) few() int {
 	return 3
 }
 
-// demand remembers what was asked for. Upstream may ask one by one, with no two questions at a time: then nothing but the
-// past says that a list is worth its price.
+// demand records recent questions. Upstream may ask sequentially, so only recent demand shows
+// whether a list is cheaper.
 type demand map[purpose]map[string]time.Time
 
-// note remembers that key is asked for.
 func (d demand) note(p purpose, key string, now time.Time) {
 	if d[p] == nil {
 		d[p] = map[string]time.Time{}
@@ -52,7 +52,7 @@ func (d demand) note(p purpose, key string, now time.Time) {
 	d[p][key] = now
 }
 
-// expected is how many different servers are asked for about now. It forgets what is past.
+// expected is the number of different servers in recent questions. It drops expired ones.
 func (d demand) expected(p purpose, now time.Time) int {
 	for key, at := range d[p] {
 		if now.Sub(at) > p.memory() {
@@ -62,7 +62,7 @@ func (d demand) expected(p purpose, now time.Time) int {
 	return len(d[p])
 }
 
-// wants tells whether a server's addresses were asked for.
+// wants tells whether a recent question needs the server's addresses.
 func (d demand) wants(key string) bool {
 	_, refreshed := d[refresh][key]
 	_, initialised := d[initialise][key]

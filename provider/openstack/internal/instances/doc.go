@@ -1,9 +1,11 @@
-// Package instances tells what Nova and Neutron know of the servers that are nodes: whether they exist, whether they run, and
-// their addresses, type and place.
+// Package instances looks up the servers of nodes in Nova and Neutron: existence, state, addresses,
+// type and zone.
 //
-// Upstream's controllers ask for one node at a time, and for a thousand of them within seconds. What they ask together is answered
-// together: by a few direct requests, or by one list of the servers and one of the ports ([lookups]).
+// Upstream's controllers ask for one node at a time, and for a thousand of them within seconds.
+// Concurrent calls are served together, with a few direct requests or with one list of the servers
+// and one of the ports ([lookups]).
 //
-// A node is deleted when its instance is said to be absent. So that is said late: after Nova itself has denied the server twice,
-// some time apart ([absences]), and never if a large part of all instances has vanished at once ([Instances.vanished]).
+// Upstream deletes a node whose instance is reported as absent. So an absence is reported only
+// after Nova itself has denied the server twice, some time apart ([absences]), and never while a
+// large share of all instances is absent ([Instances.vanished]).
 package instances

@@ -10,7 +10,8 @@ import (
 //go:generate env UPDATE_DOCS=1 go test -count=1 -run ^TestStates_AreDocumented .
 
 func TestStates_AreDocumented(t *testing.T) {
-	const path, begin, end = "../../../../docs/explanation/openstack.md", "| status | the node | |\n|---|---|---|\n", "\nA status that is not listed"
+	const path, begin, end = "../../../../docs/explanation/openstack.md",
+		"| status | the node | |\n|---|---|---|\n", "\nA status that is not listed"
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +37,8 @@ func TestStates_AreDocumented(t *testing.T) {
 		return
 	}
 	if os.Getenv("UPDATE_DOCS") == "" {
-		t.Fatalf("%s does not say what the code does; run: go generate ./provider/openstack/internal/instances", path)
+		t.Fatalf("%s does not say what the code does; run: go generate "+
+			"./provider/openstack/internal/instances", path)
 	}
 	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

@@ -21,50 +21,52 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
-// ErrClosed is returned for what is asked after [Instances.Close].
-var ErrClosed = errors.New("the lookups of instances are closed")
+// ErrClosed is returned after [Instances.Close].
+var ErrClosed = errors.New("the instance lookups are closed")
 
-// Config is what [New] needs. All must be set but where it is said.
+// Config has the dependencies of [New]. All fields are required unless they say otherwise.
 type Config struct {
-	// Compute and Network give the clients of Nova and Neutron. They are called for each request, and must keep what they build:
-	// to build one may take a request.
+	// Compute and Network return the clients of Nova and Neutron. They are called for each request
+	// and must cache the client, because building one may need a request.
 	Compute, Network func(context.Context) (*gophercloud.ServiceClient, error)
-	// Project is the id of the project that owns the nodes' ports.
+	// Project is the ID of the project that owns the nodes' ports.
 	Project func(context.Context) (string, error)
 
 	Options    cloudconf.Instances
 	Networking cloudconf.Networking
-	// Region is written to the nodes' labels, and to provider IDs if the options say so.
+	// Region is the region label of nodes, and part of provider IDs if Options.Regional is set.
 	Region string
 
 	Clock  clock.PassiveClock
 	Logger logr.Logger
-	// Recorder writes events on nodes. Nil: none.
+	// Recorder writes events on nodes. It may be nil.
 	Recorder record.EventRecorder
-	// Observer measures. Nil: nothing does.
+	// Observer measures lookups. It may be nil.
 	Observer Observer
-	// Trouble receives a report when too many instances are absent. It may be nil.
+	// Trouble receives reports of the mass deletion guard. It may be nil.
 	Trouble *trouble.Report
 }
 
-// Observer is told what is worth measuring. It must be safe for concurrent use, and return at once.
+// Observer measures lookups. It must be safe for concurrent use and must not block.
 type Observer interface {
-	// AbsentInstances is how many known nodes have no instance now, confirmed or not.
+	// AbsentInstances sets the number of known nodes without an instance, confirmed or not.
 	AbsentInstances(count int)
-	// AbsenceRefused is called for each answer that an instance is absent that was not given, since too many are.
+	// AbsenceRefused counts a response "absent" that the mass deletion guard withheld.
 	AbsenceRefused()
-	// Lookup is called for each answer from memory, each list, and each direct request, with one of the Source constants.
+	// Lookup counts a response from the cache, a list, or a direct request, by the Source
+	// constants.
 	Lookup(source string)
 }
 
-// Where answers come from.
+// Sources of responses.
 const (
 	SourceCache  = "cache"
 	SourceList   = "list"
 	SourceDirect = "direct"
 )
 
-// Instances looks up the instances of nodes. It is safe for concurrent use. [Instances.Close] ends it.
+// Instances looks up the instances of nodes. It is safe for concurrent use. The caller must
+// [Instances.Close] it.
 type Instances struct {
 	options    cloudconf.Instances
 	networking cloudconf.Networking
@@ -77,35 +79,37 @@ type Instances struct {
 	lookups    *lookups
 	types      *instanceTypes
 
-	// mu is taken before that of the lookups, where both are.
+	// mu is locked before the lock of lookups.
 	mu          sync.Mutex
 	nodes       corev1.NodeLister
 	nodesSynced func() bool
 	absences    *absences
-	// seen are the instances that were asked about, by key, and matched the servers that were found by nodes' names.
+	// seen are the instances that callers asked for, by key; matched are the servers found by
+	// nodes' names.
 	seen, matched map[string]seenInstance
 	swept         time.Time
-	// absent is the last census', and counted when that was.
+	// absent is the result of the last count of absent instances, at the time counted.
 	absent  int
 	counted time.Time
-	// episode is nil unless too many instances are absent.
+	// episode is set while the mass deletion guard is active.
 	episode *episode
 }
 
-// New makes no request.
+// New sends no request.
 func New(c Config) *Instances {
 	i := &Instances{
 		options: c.Options, networking: c.Networking, region: c.Region,
-		clock: c.Clock, logger: c.Logger, recorder: c.Recorder, observer: c.Observer, trouble: c.Trouble,
+		clock: c.Clock, logger: c.Logger, recorder: c.Recorder, observer: c.Observer,
+		trouble:  c.Trouble,
 		absences: newAbsences(c.Options.AbsenceConfirmation),
 		seen:     map[string]seenInstance{}, matched: map[string]seenInstance{},
 	}
 	if i.observer == nil {
-		i.observer = nobody{}
+		i.observer = noObserver{}
 	}
 	for _, cidr := range c.Networking.AddressSortOrder {
 		if _, _, err := net.ParseCIDR(cidr); err != nil {
-			c.Logger.Info("Ignoring an item of address-sort-order that is no CIDR", "item", cidr)
+			c.Logger.Info("Ignoring an invalid CIDR in address-sort-order", "item", cidr)
 		}
 	}
 	api := &nova{client: c.Compute, clock: c.Clock}
@@ -113,29 +117,34 @@ func New(c Config) *Instances {
 		nova: api, neutron: &neutron{client: c.Network}, project: c.Project,
 		clock: c.Clock, logger: c.Logger, observe: i.observer.Lookup, upcoming: i.upcoming,
 		statusAge: c.Options.StatusMaxAge, networkAge: c.Options.MetadataMaxAge,
-		keep:   2 * max(c.Options.StatusMaxAge, c.Options.MetadataMaxAge, c.Options.AbsenceConfirmation),
+		keep: 2 * max(c.Options.StatusMaxAge, c.Options.MetadataMaxAge,
+			c.Options.AbsenceConfirmation),
 		demand: demand{}, memory: newMemory(),
 	}
 	i.lookups.batches = batch.New(ErrClosed, i.lookups.answer)
-	i.types = &instanceTypes{nova: api, clock: c.Clock, retry: c.Options.MetadataMaxAge, known: map[flavor]knownType{}}
+	i.types = &instanceTypes{
+		nova: api, clock: c.Clock, retry: c.Options.MetadataMaxAge,
+		known: map[flavor]knownType{},
+	}
 	i.types.batches = batch.New(ErrClosed, i.types.answer)
 	return i
 }
 
-// SetNodes tells the nodes of the cluster, once synced says so. Without them those that were asked about are taken for all.
+// SetNodes sets the nodes of the cluster, which count once synced returns true. Without them, the
+// nodes that callers asked for count as all nodes.
 func (i *Instances) SetNodes(nodes corev1.NodeLister, synced func() bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.nodes, i.nodesSynced = nodes, synced
 }
 
-// Close cancels the requests that are under way and waits for their end. What is asked afterwards fails with [ErrClosed].
+// Close cancels all requests and waits for their end. Later calls return [ErrClosed].
 func (i *Instances) Close() {
 	i.lookups.close()
 	i.types.batches.Close()
 }
 
-// upcoming is of how many nodes upstream will ask for a purpose.
+// upcoming is the number of nodes for which upstream will ask.
 func (i *Instances) upcoming(p purpose) int {
 	i.mu.Lock()
 	nodes, synced := i.nodes, i.nodesSynced
@@ -156,7 +165,7 @@ func (i *Instances) upcoming(p purpose) int {
 	return count
 }
 
-// isAskedFor is what upstream's node and node lifecycle controllers do.
+// isAskedFor tells whether upstream's node and node lifecycle controllers ask for the node.
 func isAskedFor(node *v1.Node, p purpose) bool {
 	switch p {
 	case status:
@@ -168,9 +177,8 @@ func isAskedFor(node *v1.Node, p purpose) bool {
 	return p == refresh && !isNew(node)
 }
 
-// nobody observes.
-type nobody struct{}
+type noObserver struct{}
 
-func (nobody) AbsentInstances(int) {}
-func (nobody) AbsenceRefused()     {}
-func (nobody) Lookup(string)       {}
+func (noObserver) AbsentInstances(int) {}
+func (noObserver) AbsenceRefused()     {}
+func (noObserver) Lookup(string)       {}

@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// labelValue makes a text fit for a label's value, as OCCM does: each run of other characters becomes a dash. OCCM cuts it to the
-// length allowed after it has trimmed it, so that its label may end with a dash, which the API server refuses.
+// labelValue makes a text a valid label value, as OCCM does: each run of invalid characters becomes
+// a dash. OCCM truncates after it trims, so its label may end with a dash, which the API server
+// refuses.
 func labelValue(text string) string {
 	var fit strings.Builder
 	unfit := false
@@ -28,7 +29,8 @@ func labelValue(text string) string {
 }
 
 func isLabelByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.'
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' ||
+		c == '_' || c == '.'
 }
 
 func isLabelValue(text string) bool { return len(validation.IsValidLabelValue(text)) == 0 }

@@ -7,20 +7,22 @@ import (
 	"time"
 )
 
-// Errors that say why a node's instance is not reported as absent although it was not found. All leave the node as it is.
+// Reasons why a missing instance is not reported as absent. The node stays unchanged.
 var (
-	// ErrAbsenceUnconfirmed: Nova is asked once more, after a while.
-	ErrAbsenceUnconfirmed = errors.New("the instance is missing, which is yet to be confirmed")
-	// ErrInstancesVanished: more instances are absent than is believed. See the limits in config.Instances.
-	ErrInstancesVanished = errors.New("the instance is missing, as too many others are at once: none of them is believed to be deleted")
-	// ErrUnmatched: the node has never had an instance, and its kubelet runs somewhere.
-	ErrUnmatched = errors.New("no server is the node's")
+	// ErrAbsenceUnconfirmed: a second request to Nova, after a while, has to confirm the absence.
+	ErrAbsenceUnconfirmed = errors.New("the instance is missing; waiting for confirmation")
+	// ErrInstancesVanished: the mass deletion guard is active. See the limits in
+	// cloudconf.Instances.
+	ErrInstancesVanished = errors.New("the instance is missing, but too many are missing at " +
+		"once: mass deletion guard is active")
+	// ErrUnmatched: the node never had an instance, and its kubelet is running.
+	ErrUnmatched = errors.New("no server matches the node")
 )
 
-// errAbsent: the instance is known to be absent.
+// errAbsent: the absence is confirmed.
 var errAbsent = errors.New("the instance does not exist")
 
-// locate finds the instance of a node. The error is errAbsent if there is certainly none.
+// locate finds the instance of a node. The error is errAbsent if it certainly does not exist.
 func (i *Instances) locate(ctx context.Context, s subject, p purpose) (outcome, error) {
 	found, err := i.search(ctx, s, p)
 	if err != nil {
@@ -37,7 +39,8 @@ func (i *Instances) locate(ctx context.Context, s subject, p purpose) (outcome, 
 	return outcome{}, i.deny(ctx, s, found.at)
 }
 
-// search asks for the node's server: by its provider ID, else by its name. No servers: Nova has denied all that could be the node's.
+// search finds the node's server by its provider ID, else by its name. No servers: Nova denied all
+// candidates.
 func (i *Instances) search(ctx context.Context, s subject, p purpose) (outcome, error) {
 	if s.id != "" {
 		return i.find(ctx, s, p, question{id: s.id})
@@ -60,22 +63,24 @@ func (i *Instances) search(ctx context.Context, s subject, p purpose) (outcome, 
 		case !p.needsPorts() || id == s.nameAsID():
 			return other, nil
 		default:
-			// It tells that the instance lives, but not that the node is what it says: only names and provider IDs do.
-			return outcome{}, fmt.Errorf("%w: none has its name; server %s, which seems to be its, is named %s: rename it, or give the "+
-				"kubelet a provider ID", ErrUnmatched, id, other.servers[0].Name)
+			// The server exists, but only a name or a provider ID proves that it is the node's.
+			return outcome{},
+				fmt.Errorf("%w: no server has its name; server %s has its ID but is named %s: "+
+					"rename it, or set "+
+					"--provider-id of the kubelet", ErrUnmatched, id, other.servers[0].Name)
 		}
 	}
 	return named, nil
 }
 
-// nameAsID is the node's name, if it is an id: hosts that set kubelet's --hostname-override do so.
+// nameAsID is the node's name if it is an ID, as with kubelet's --hostname-override.
 func (s subject) nameAsID() string {
 	id, _ := parseUUID(s.name)
 	return id
 }
 
-// otherIDs are ids that may be those of a server that is not found by the node's name: its name, the one that had this name
-// before it was renamed, and the one that the machine claims to be.
+// otherIDs are candidates if no server has the node's name: the name itself, the server that had
+// this name before it was renamed, and the machine's system UUID.
 func (i *Instances) otherIDs(s subject) []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -88,7 +93,7 @@ func (i *Instances) otherIDs(s subject) []string {
 	return ids
 }
 
-// find asks one question for a node. A server that Nova shows as deleted is none.
+// find asks one question for a node. A server with status DELETED does not count.
 func (i *Instances) find(ctx context.Context, s subject, p purpose, q question) (outcome, error) {
 	now := i.clock.Now()
 	q.purpose, q.ports = p, p.needsPorts()
@@ -99,7 +104,8 @@ func (i *Instances) find(ctx context.Context, s subject, p purpose, q question) 
 	i.mu.Unlock()
 	switch p {
 	case status:
-		q.found, q.unlisted = now.Add(-i.options.StatusMaxAge), now.Add(-i.options.AbsenceConfirmation)
+		q.found, q.unlisted = now.Add(-i.options.StatusMaxAge),
+			now.Add(-i.options.AbsenceConfirmation)
 	case refresh, describe:
 		q.found = now.Add(-i.options.MetadataMaxAge)
 	case initialise:
@@ -112,21 +118,23 @@ func (i *Instances) find(ctx context.Context, s subject, p purpose, q question) 
 	return found, err
 }
 
-// sinceRegistered is what a new node's metadata may be taken from: an answer from before the node was registered might show a server
-// that was yet to get its addresses. The clocks may differ; so a very young one will do as well.
+// sinceRegistered is the earliest time of data for a new node's metadata: before the registration,
+// the server may not have had its addresses. Clocks may differ, so very recent data is accepted,
+// too.
 func (i *Instances) sinceRegistered(s subject, now time.Time) time.Time {
-	return later(now.Add(-i.options.MetadataMaxAge), earlier(s.created, now.Add(-i.options.StatusMaxAge)))
+	return later(now.Add(-i.options.MetadataMaxAge),
+		earlier(s.created, now.Add(-i.options.StatusMaxAge)))
 }
 
-// deny weighs that Nova has denied the instance, at a time. It returns errAbsent if that is to be believed.
+// deny evaluates a denial by Nova. It returns errAbsent if the absence is confirmed.
 func (i *Instances) deny(ctx context.Context, s subject, at time.Time) error {
 	i.mu.Lock()
 	refusing := i.episode != nil
 	i.mu.Unlock()
 	if refusing {
-		// It is by a young list that the episode goes on, or ends.
+		// Only a recent list ends the episode.
 		if err := i.checkList(ctx, s); err != nil {
-			return fmt.Errorf("find out whether %s is missing: %w", s, err)
+			return fmt.Errorf("check whether %s is missing: %w", s, err)
 		}
 	}
 	believed, err := i.weigh(s, at)
@@ -144,10 +152,10 @@ func (i *Instances) deny(ctx context.Context, s subject, at time.Time) error {
 	}
 	if i.vanished() {
 		i.observer.AbsenceRefused()
-		i.tell(s)
+		i.recordVanished(s)
 		return fmt.Errorf("%s: %w", s, ErrInstancesVanished)
 	}
-	i.logger.Info("An instance does not exist any more", "node", s.name, "server", s.id)
+	i.logger.Info("Instance no longer exists", "node", s.name, "server", s.id)
 	return errAbsent
 }
 
@@ -156,7 +164,7 @@ func (i *Instances) weigh(s subject, at time.Time) (believed bool, err error) {
 	defer i.mu.Unlock()
 	confirmed := i.absences.deny(s.key(), at)
 	if s.ready {
-		// A sign of life, from the kubelet.
+		// The kubelet is alive.
 		i.absences.begin(s.key())
 	}
 	wasRefusing := i.episode != nil
@@ -166,7 +174,7 @@ func (i *Instances) weigh(s subject, at time.Time) (believed bool, err error) {
 		return false, ErrUnmatched
 	case refused:
 		i.observer.AbsenceRefused()
-		i.tell(s)
+		i.recordVanished(s)
 		return false, ErrInstancesVanished
 	case s.ready || wasRefusing || !confirmed:
 		return false, ErrAbsenceUnconfirmed
@@ -174,12 +182,12 @@ func (i *Instances) weigh(s subject, at time.Time) (believed bool, err error) {
 	return true, nil
 }
 
-// checkList has a young list of all servers be there. It tells whether this is the cloud that the cluster is in: whether the servers of
-// the nodes that nobody asks about are missing too, so that not even one node is deleted when a wrong project has none of
-// them. Where too few nodes are known for that, none is asked for.
+// checkList makes sure that there is a recent list of all servers. If the servers of other nodes
+// are missing, too, this is probably the wrong project, and not even one node is deleted. Below
+// vanished-number known nodes no list is needed.
 //
-// A node without any id is judged by a list, the one of its name. An empty list of all servers says that lists are not to be
-// trusted now, or that there is nothing to lose by waiting.
+// A node without any ID is judged by a list, the one of its name. If the list of all servers is
+// empty, lists are not trusted.
 func (i *Instances) checkList(ctx context.Context, s subject) error {
 	byListOnly := s.id == "" && len(i.otherIDs(s)) == 0
 	i.mu.Lock()
@@ -188,15 +196,16 @@ func (i *Instances) checkList(ctx context.Context, s subject) error {
 	if !enough && !byListOnly {
 		return nil
 	}
-	list, err := i.lookups.find(ctx, &question{list: true, found: i.clock.Now().Add(-i.options.AbsenceConfirmation)})
+	list, err := i.lookups.find(ctx, &question{list: true, found: i.clock.Now().
+		Add(-i.options.AbsenceConfirmation)})
 	if err == nil && byListOnly && len(list.servers) == 0 {
-		return fmt.Errorf("%w: the list of all servers is empty", ErrAbsenceUnconfirmed)
+		return fmt.Errorf("%w: Nova returned an empty server list", ErrAbsenceUnconfirmed)
 	}
 	return err
 }
 
-// isUnmatched tells whether the node is one that the cloud has not initialised, and of which no server was ever found. A
-// misspelt name must not have it deleted.
+// isUnmatched: the cloud has not initialized the node, and no server ever matched it. A wrong name
+// must not delete the node.
 func (i *Instances) isUnmatched(s subject) bool {
 	_, matched := i.matched[s.name]
 	return s.new && s.id == "" && !matched
@@ -207,11 +216,11 @@ func (i *Instances) suspect(s subject) {
 	defer i.mu.Unlock()
 	i.absences.suspect(s.key(), i.clock.Now())
 	if i.vanished() {
-		i.tell(s)
+		i.recordVanished(s)
 	}
 }
 
-// live notes that the instance is there.
+// live records that the instance exists.
 func (i *Instances) live(s subject, found *server) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

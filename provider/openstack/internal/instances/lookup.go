@@ -14,35 +14,36 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
 )
 
-// question asks for servers, and is answered by a batch.
+// question asks for servers. A batch answers it.
 type question struct {
-	// One of these: the server with this id, those with this name, or only that the list of servers is there.
+	// Exactly one is set: the ID of a server, a name, or list for the list of all servers.
 	id, name string
 	list     bool
-	// ports asks for the ports too.
+	// ports requests the ports, too.
 	ports   bool
 	purpose purpose
-	// found and missing are when Nova must have been asked, at the earliest, to tell a server, or that there is none.
+	// found and missing are the earliest request times of a response that contains a server, or
+	// denies it.
 	found, missing time.Time
-	// unlisted is the same for a server that is there although lists leave it out. Zero: as found.
+	// unlisted is the earliest time for a server that exists although lists omit it. Zero: as
+	// found.
 	unlisted time.Time
 
-	// The answer, once the batch is done.
+	// The result, valid when the batch is done.
 	outcome outcome
 	err     error
 }
 
-// outcome is what Nova and Neutron know.
+// outcome is the result of a lookup.
 type outcome struct {
-	// servers are empty if Nova denied that there is one.
+	// servers is empty if Nova denied the server.
 	servers []*server
-	// ports are those of the first server, if they were asked for.
+	// ports are those of the first server, if requested.
 	ports []port
-	// at is when Nova was asked.
+	// at is the time of the request to Nova.
 	at time.Time
 }
 
-// key is what the question is about.
 func (q *question) key() string {
 	if q.id != "" {
 		return idKey(q.id)
@@ -53,30 +54,35 @@ func (q *question) key() string {
 func idKey(id string) string     { return "id " + id }
 func nameKey(name string) string { return "name " + name }
 
-// errUnlisted is returned for what a list lacks, when many direct requests were made already to ask for such.
-var errUnlisted = errors.New("the list of servers lacks it, and Nova is yet to be asked for it directly")
+// errUnlisted is returned for a server that a list lacks when the limit of direct requests is used
+// up.
+var errUnlisted = errors.New("the server list lacks it; a direct request to Nova is pending")
 
 const (
-	// directWidth is how many direct requests are made at a time.
+	// directWidth limits concurrent direct requests.
 	directWidth = 8
-	// confirmations is how many servers that a list lacks are asked for directly within [lookups.confirmationPeriod].
+	// confirmations limits the direct requests for unlisted servers within
+	// [lookups.confirmationPeriod].
 	confirmations = 10
-	// leastConfirmationPeriod holds where little is remembered.
+	// leastConfirmationPeriod applies if cached data expires earlier.
 	leastConfirmationPeriod = 4 * time.Second
 )
 
-// lookups answers questions from what is remembered, or by asking Nova and Neutron for many at once. It is safe for concurrent use.
+// lookups answers questions from the cache, or with requests that serve many questions at once. It
+// is safe for concurrent use.
 type lookups struct {
 	nova    *nova
 	neutron *neutron
 	project func(context.Context) (string, error)
 	clock   clock.PassiveClock
 	logger  logr.Logger
-	// observe is told where each answer came from: see the Source constants.
+	// observe counts the sources of responses: see the Source constants.
 	observe func(source string)
-	// upcoming is how many questions are known to come for a purpose. It is not called with the lock held.
+	// upcoming is the number of questions that will follow for a purpose. It is called without the
+	// lock.
 	upcoming func(purpose) int
-	// statusAge is how old an answer about a status may be, networkAge one about a network; after keep all is forgotten.
+	// statusAge limits the age of a cached status, networkAge that of a network; cached data is
+	// dropped after keep.
 	statusAge, networkAge, keep time.Duration
 
 	batches *batch.Batches[*question]
@@ -84,11 +90,11 @@ type lookups struct {
 	mu     sync.Mutex
 	demand demand
 	memory memory
-	// confirmed is when servers were asked for directly that the list lacked.
+	// confirmed has the times of direct requests for unlisted servers.
 	confirmed []time.Time
 }
 
-// find answers a question. It waits no longer than ctx.
+// find answers a question, or returns when ctx ends.
 func (l *lookups) find(ctx context.Context, q *question) (outcome, error) {
 	if known, ok := l.remember(q); ok {
 		l.observe(SourceCache)
@@ -109,7 +115,8 @@ func (l *lookups) remember(q *question) (outcome, bool) {
 	return l.memory.answer(q)
 }
 
-// answer is the work of a batch: servers, then their ports. What one question failed of does not concern the others.
+// answer serves a batch: first the servers, then their ports. The failure of one question does not
+// affect others.
 func (l *lookups) answer(ctx context.Context, questions []*question) {
 	many := l.areMany(questions)
 	l.answerServers(ctx, questions, many)
@@ -123,13 +130,13 @@ func (l *lookups) answer(ctx context.Context, questions []*question) {
 		}
 		var ok bool
 		if q.outcome, ok = l.memory.answer(q); !ok {
-			q.err = fmt.Errorf("look up %s: it changed meanwhile", q.key())
+			q.err = fmt.Errorf("look up %s: it changed during the lookup", q.key())
 		}
 	}
 	l.memory.forget(l.clock.Now().Add(-l.keep))
 }
 
-// areMany chooses by the number of requests: one for each server that is about to be asked for, or the pages of a list.
+// areMany chooses the cheaper way: one request for each expected server, or the pages of a list.
 func (l *lookups) areMany(questions []*question) bool {
 	upcoming := map[purpose]int{}
 	for _, q := range questions {
@@ -171,11 +178,13 @@ func (l *lookups) withoutServers(questions []*question) []*question {
 	})
 }
 
-// listHelps tells whether a new list can answer one of the questions: it must be newer than the one that is there.
+// listHelps tells whether a new list can answer one of the questions.
 func (l *lookups) listHelps(open []*question) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(open, func(q *question) bool { return q.found.After(l.memory.list.at) || l.memory.list.at.IsZero() })
+	return slices.ContainsFunc(open, func(q *question) bool {
+		return q.found.After(l.memory.list.at) || l.memory.list.at.IsZero()
+	})
 }
 
 func (l *lookups) listServers(ctx context.Context) error {
@@ -192,8 +201,8 @@ func (l *lookups) listServers(ctx context.Context) error {
 	return nil
 }
 
-// askDirectly asks for each server by itself. If a list has just lacked many of them, only some are: the list may be wrong, but
-// a thousand requests are no answer to that.
+// askDirectly sends a request for each server. If a new list lacks many of them, their number is
+// limited, because the list may be wrong.
 func (l *lookups) askDirectly(ctx context.Context, open []*question, limited bool) {
 	byKey := map[string][]*question{}
 	var keys []string
@@ -223,7 +232,9 @@ func (l *lookups) mayConfirm() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now()
-	l.confirmed = slices.DeleteFunc(l.confirmed, func(at time.Time) bool { return now.Sub(at) >= l.confirmationPeriod() })
+	l.confirmed = slices.DeleteFunc(l.confirmed, func(at time.Time) bool {
+		return now.Sub(at) >= l.confirmationPeriod()
+	})
 	if len(l.confirmed) >= confirmations {
 		return false
 	}
@@ -231,7 +242,7 @@ func (l *lookups) mayConfirm() bool {
 	return true
 }
 
-// confirmationPeriod is about a round of upstream's questions.
+// confirmationPeriod is about one interval of upstream's controllers.
 func (l *lookups) confirmationPeriod() time.Duration {
 	return max(l.statusAge, leastConfirmationPeriod)
 }
@@ -258,14 +269,14 @@ func (l *lookups) askOne(ctx context.Context, q *question) error {
 	return nil
 }
 
-// showsSince tells whether Nova has shown a server after a time.
+// showsSince tells whether a response since a time contains the server.
 func (l *lookups) showsSince(id, name string, since time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.memory.knowsSince(id, name, since)
 }
 
-// lacks tells which of the nodes neither the last list holds nor any newer answer.
+// lacks tells which nodes are neither in the last list nor in a newer response.
 func (l *lookups) lacks(nodes []knownNode) []bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -65,7 +65,10 @@ func newWorldOn(t *testing.T, options []openstacktest.Option, variations ...vari
 		t: t, clock: clocktesting.NewFakePassiveClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)),
 		observed: &observed{sources: map[string]int{}}, events: record.NewFakeRecorder(1000),
 	}
-	w.cloud = openstacktest.NewCloud(append([]openstacktest.Option{openstacktest.WithClock(w.clock), openstacktest.WithTokenLife(1000 * time.Hour)}, options...)...)
+	w.cloud = openstacktest.NewCloud(append([]openstacktest.Option{
+		openstacktest.WithClock(w.clock),
+		openstacktest.WithTokenLife(1000 * time.Hour),
+	}, options...)...)
 	t.Cleanup(w.cloud.Close)
 	w.network = w.addNetwork("private", "10.0.0.0/16")
 	w.Instances = w.open(w.cloud.Credentials(), variations...)
@@ -84,7 +87,8 @@ func (w *world) open(c openstacktest.Credentials, variations ...variation) *Inst
 	}
 	client.HTTPClient = http.Client{Transport: w.gate}
 	if err := openstack.Authenticate(within(w.t), client, gophercloud.AuthOptions{
-		IdentityEndpoint: c.AuthURL, UserID: c.UserID, Password: c.Password, Scope: &gophercloud.AuthScope{ProjectID: c.ProjectID},
+		IdentityEndpoint: c.AuthURL, UserID: c.UserID, Password: c.Password,
+		Scope: &gophercloud.AuthScope{ProjectID: c.ProjectID},
 	}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -121,7 +125,10 @@ func (w *world) addNetwork(name, cidr string) (id string) {
 // addServer makes a server with a port.
 func (w *world) addServer(name string) (id string) {
 	id = w.cloud.AddServer(openstacktest.Server{Name: name})
-	w.cloud.AddPort(openstacktest.Port{NetworkID: w.network, DeviceID: id, DeviceOwner: openstacktest.OwnerCompute})
+	w.cloud.AddPort(openstacktest.Port{
+		NetworkID: w.network, DeviceID: id,
+		DeviceOwner: openstacktest.OwnerCompute,
+	})
 	return id
 }
 
@@ -221,7 +228,10 @@ func withReady(node *v1.Node, status v1.ConditionStatus) *v1.Node {
 // newNode has no provider ID and is not initialised.
 func newNode(name string) *v1.Node {
 	node := nodeOf(name, "")
-	node.Spec.Taints = []v1.Taint{{Key: cloudproviderapi.TaintExternalCloudProvider, Effect: v1.TaintEffectNoSchedule}}
+	node.Spec.Taints = []v1.Taint{{
+		Key:    cloudproviderapi.TaintExternalCloudProvider,
+		Effect: v1.TaintEffectNoSchedule,
+	}}
 	return node
 }
 

@@ -2,12 +2,13 @@ package instances
 
 import "time"
 
-// memory is what Nova and Neutron have told, and when they were asked. A newer answer takes the place of an older one.
+// memory caches the responses of Nova and Neutron with the times of the requests. A newer response
+// replaces an older one.
 type memory struct {
 	byID   map[string]serverRecord
 	byName map[string]nameRecord
 	list   listing
-	// ports are by server.
+	// ports are keyed by server ID.
 	ports map[string]portRecord
 	// portList is when all ports of the project were listed.
 	portList time.Time
@@ -18,21 +19,21 @@ type serverRecord struct {
 	// server is nil if Nova denied it.
 	server *server
 	at     time.Time
-	// direct: it was asked for by its id or name.
+	// direct: the request was for this ID or name.
 	direct bool
 }
 
-// nameRecord is the answer to a direct question for a name.
+// nameRecord is the response to a direct request for a name.
 type nameRecord struct {
 	ids []string
 	at  time.Time
 }
 
-// listing is the last list of all servers. It proves that a server is there, but never that it is not: Nova's lists leave out
-// the servers of cells that are down, and those that are deleted softly.
+// listing is the last list of all servers. It proves that a server exists, but not that one is
+// absent: Nova's lists omit the servers of cells that are down, and soft-deleted ones.
 type listing struct {
 	at time.Time
-	// calls is how many requests it took.
+	// calls is the number of requests of the list.
 	calls   int
 	servers []*server
 	byName  map[string][]string
@@ -55,7 +56,9 @@ func newMemory() memory {
 	}
 }
 
-func (m *memory) putServer(id string, s *server, at time.Time) { m.put(id, serverRecord{s, at, true}) }
+func (m *memory) putServer(id string, s *server, at time.Time) {
+	m.put(id, serverRecord{s, at, true})
+}
 
 func (m *memory) put(id string, r serverRecord) {
 	if old, ok := m.byID[id]; !ok || !r.at.Before(old.at) {
@@ -79,7 +82,10 @@ func (m *memory) putList(servers []*server, at time.Time, calls int) {
 	if at.Before(m.list.at) {
 		return
 	}
-	m.list = listing{at: at, calls: calls, servers: servers, byName: make(map[string][]string, len(servers))}
+	m.list = listing{
+		at: at, calls: calls, servers: servers,
+		byName: make(map[string][]string, len(servers)),
+	}
 	for _, s := range servers {
 		m.put(s.ID, serverRecord{s, at, false})
 		if s.exists() {
@@ -88,7 +94,7 @@ func (m *memory) putList(servers []*server, at time.Time, calls int) {
 	}
 }
 
-// answer is the whole answer to a question, if what is remembered is new enough.
+// answer returns the result of a question if the cached data is recent enough.
 func (m *memory) answer(q *question) (outcome, bool) {
 	known, ok := m.servers(q)
 	if !ok || !q.ports || len(known.servers) == 0 {
@@ -102,11 +108,12 @@ func (m *memory) answer(q *question) (outcome, bool) {
 	return known, true
 }
 
-// servers is the answer without the ports.
+// servers is answer without the ports.
 func (m *memory) servers(q *question) (outcome, bool) {
 	switch {
 	case q.list:
-		return outcome{servers: m.list.servers, at: m.list.at}, !m.list.at.IsZero() && !m.list.at.Before(q.found)
+		return outcome{servers: m.list.servers, at: m.list.at}, !m.list.at.IsZero() &&
+			!m.list.at.Before(q.found)
 	case q.id != "":
 		return m.serverByID(q)
 	}
@@ -126,16 +133,18 @@ func (m *memory) serverByID(q *question) (outcome, bool) {
 	return outcome{}, false
 }
 
-// outlastsList: a server that lists leave out must be asked for directly. Such an answer counts for longer, lest a few such servers
-// use up all direct requests.
+// outlastsList: a server that lists omit needs direct requests. Their responses are valid for
+// longer, so that a few such servers do not exhaust the direct requests.
 func (m *memory) outlastsList(q *question, r serverRecord) bool {
 	return !q.unlisted.IsZero() && r.direct && !r.at.Before(q.unlisted) && m.list.at.After(r.at)
 }
 
-// serversByName prefers the newer one of the direct answer and the list. A server that was denied since is asked for anew.
+// serversByName uses the newer of direct response and list. A server that was denied since then is
+// requested again.
 func (m *memory) serversByName(q *question) (outcome, bool) {
 	direct, asked := m.byName[q.name]
-	if asked && len(direct.ids) == 0 && !direct.at.Before(q.missing) && (m.list.at.Before(direct.at) || len(m.list.byName[q.name]) == 0) {
+	if asked && len(direct.ids) == 0 && !direct.at.Before(q.missing) &&
+		(m.list.at.Before(direct.at) || len(m.list.byName[q.name]) == 0) {
 		return outcome{at: direct.at}, true
 	}
 	ids, at := m.list.byName[q.name], m.list.at
@@ -156,17 +165,18 @@ func (m *memory) serversByName(q *question) (outcome, bool) {
 	return known, true
 }
 
-// knowsSince tells whether Nova has shown the server when it was asked at that time or later.
+// knowsSince tells whether a response since a time contains the server.
 func (m *memory) knowsSince(id, name string, since time.Time) bool {
 	if id != "" {
 		record := m.byID[id]
 		return record.server != nil && record.server.exists() && !record.at.Before(since)
 	}
 	record := m.byName[name]
-	return len(record.ids) > 0 && !record.at.Before(since) || len(m.list.byName[name]) > 0 && !m.list.at.Before(since)
+	return len(record.ids) > 0 && !record.at.Before(since) || len(m.list.byName[name]) > 0 &&
+		!m.list.at.Before(since)
 }
 
-// forget drops what was asked before a time.
+// forget drops responses to requests before a time.
 func (m *memory) forget(before time.Time) {
 	for id, r := range m.byID {
 		if r.at.Before(before) {

@@ -13,7 +13,6 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
-// port is what is read of a port.
 type port struct {
 	ID        string    `json:"id"`
 	DeviceID  string    `json:"device_id"`
@@ -22,7 +21,7 @@ type port struct {
 	FixedIPs  []fixedIP `json:"fixed_ips"`
 	Trunk     *trunk    `json:"trunk_details"`
 
-	// subports are those of the trunk, once they are looked up.
+	// subports are those of the trunk, after their lookup.
 	subports []subport
 }
 
@@ -30,14 +29,14 @@ type fixedIP struct {
 	Address string `json:"ip_address"`
 }
 
-// trunk is of the extension trunk-details.
+// trunk is from the extension trunk-details.
 type trunk struct {
 	Subports []struct {
 		PortID string `json:"port_id"`
 	} `json:"sub_ports"`
 }
 
-// subport is what a server has of a VLAN of its trunk.
+// subport is the server's port in a VLAN of its trunk.
 type subport struct {
 	network   string
 	addresses []string
@@ -45,12 +44,11 @@ type subport struct {
 
 const portActive = "ACTIVE"
 
-// neutron makes the requests to Neutron. It is safe for concurrent use.
+// neutron sends requests to Neutron. It is safe for concurrent use.
 type neutron struct {
 	client func(context.Context) (*gophercloud.ServiceClient, error)
 }
 
-// projectPorts lists the ports of a project.
 func (n *neutron) projectPorts(ctx context.Context, project string) ([]port, error) {
 	return n.ports(ctx, "project_id", []string{project})
 }
@@ -60,27 +58,29 @@ func (n *neutron) portsOf(ctx context.Context, servers []string) ([]port, error)
 	return n.ports(ctx, "device_id", servers)
 }
 
-// portsByID lists ports by their ids.
 func (n *neutron) portsByID(ctx context.Context, ids []string) ([]port, error) {
 	return n.ports(ctx, "id", ids)
 }
 
-// ports come in the order of their ids. That is the order in which Neutron lists them (it ends each sort with the primary key), but
-// it promises none; a node's addresses must not change their order for that.
+// ports are sorted by ID, so that a node's addresses keep their order. Neutron lists them in this
+// order (each sort ends with the primary key), but does not guarantee it.
 func (n *neutron) ports(ctx context.Context, attribute string, values []string) ([]port, error) {
 	fields := []string{"id", "device_id", "network_id", "status", "fixed_ips", "trunk_details"}
-	all, err := list(ctx, n, "ports", fields, attribute, values, func(p *port) string { return p.ID })
+	all, err := list(ctx, n, "ports", fields, attribute, values, func(p *port) string {
+		return p.ID
+	})
 	slices.SortStableFunc(all, func(a, b port) int { return cmp.Compare(a.ID, b.ID) })
 	return all, err
 }
 
-// networkNames are the names of networks by their ids.
+// networkNames are the names of networks by ID.
 func (n *neutron) networkNames(ctx context.Context, ids []string) (map[string]string, error) {
 	type network struct {
 		ID   string `json:"id"`
 		Name string `json:"name"`
 	}
-	all, err := list(ctx, n, "networks", []string{"id", "name"}, "id", ids, func(n *network) string { return n.ID })
+	all, err := list(ctx, n, "networks", []string{"id", "name"}, "id", ids,
+		func(n *network) string { return n.ID })
 	if err != nil {
 		return nil, err
 	}
@@ -91,12 +91,16 @@ func (n *neutron) networkNames(ctx context.Context, ids []string) (map[string]st
 	return names, nil
 }
 
-// list reads these fields of what has one of the values of an attribute. name is what it is called in the URL and in the answers.
-func list[T any](ctx context.Context, n *neutron, name string, fields []string, attribute string, values []string, id func(*T) string) ([]T, error) {
-	all, err := pages.AllBy(ctx, name, attribute, values, url.Values{"fields": fields}, id, func(ctx context.Context, query url.Values) (body map[string]json.RawMessage, err error) {
-		err = n.get(ctx, name, query, &body)
-		return body, err
-	})
+// list returns the objects whose attribute has one of the values. name is the collection in the URL
+// and the response.
+func list[T any](ctx context.Context, n *neutron, name string, fields []string, attribute string,
+	values []string, id func(*T) string,
+) ([]T, error) {
+	all, err := pages.AllBy(ctx, name, attribute, values, url.Values{"fields": fields}, id,
+		func(ctx context.Context, query url.Values) (body map[string]json.RawMessage, err error) {
+			err = n.get(ctx, name, query, &body)
+			return body, err
+		})
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", name, err)
 	}

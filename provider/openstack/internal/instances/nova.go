@@ -18,7 +18,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
-// server is what is read of a server: Nova's "Show Server Details".
+// server has the fields of Nova's "Show Server Details" that are used.
 type server struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
@@ -28,18 +28,17 @@ type server struct {
 	AccessIPv4 string `json:"accessIPv4"`
 	AccessIPv6 string `json:"accessIPv6"`
 	Flavor     flavor `json:"flavor"`
-	// Addresses are by the names of the networks.
+	// Addresses are by network name.
 	Addresses map[string][]address `json:"addresses"`
 	Metadata  map[string]string    `json:"metadata"`
 }
 
-// flavor is what a server tells of its flavor: the name since microversion 2.47, the id before.
+// flavor is a server's flavor: its name since microversion 2.47, its ID before.
 type flavor struct {
 	ID           string `json:"id"`
 	OriginalName string `json:"original_name"`
 }
 
-// address is one of a server's.
 type address struct {
 	Address string `json:"addr"`
 	Type    string `json:"OS-EXT-IPS:type"`
@@ -50,18 +49,19 @@ const (
 	addressFloating = "floating"
 )
 
-// errNoAnswer is a success that is none: the body is not what the API answers.
-var errNoAnswer = errors.New("the answer is not the API's")
+// errNoAnswer is a successful response whose body does not follow the API.
+var errNoAnswer = errors.New("the response does not follow the API")
 
 const (
-	// embeddedFlavor is the first microversion in which a server tells the name of its flavor, as it was when it was made. There is
-	// no other way to know that of a flavor that is deleted, or of another project's.
+	// embeddedFlavor is the first microversion whose servers contain the name of their flavor.
+	// There is no other way to get the name of a flavor that was deleted or belongs to another
+	// project.
 	embeddedFlavor = "2.47"
-	// refusalLife is how long a refused microversion is not tried again. Novas are upgraded.
+	// refusalLife is how long a refused microversion is not used. Nova may be upgraded.
 	refusalLife = time.Hour
 )
 
-// nova makes the requests to Nova. It is safe for concurrent use.
+// nova sends requests to Nova. It is safe for concurrent use.
 type nova struct {
 	client func(context.Context) (*gophercloud.ServiceClient, error)
 	clock  clock.PassiveClock
@@ -70,7 +70,7 @@ type nova struct {
 	refused time.Time
 }
 
-// get asks in the microversion that embeds flavors, if Nova has it.
+// get uses the microversion that embeds flavors, if Nova supports it.
 func (n *nova) get(ctx context.Context, path string, query url.Values, into any) error {
 	if !n.isOld() {
 		err := n.getAt(ctx, embeddedFlavor, path, query, into)
@@ -90,7 +90,9 @@ func (n *nova) isOld() bool {
 	return !n.refused.IsZero() && n.clock.Since(n.refused) < refusalLife
 }
 
-func (n *nova) getAt(ctx context.Context, microversion, path string, query url.Values, into any) error {
+func (n *nova) getAt(ctx context.Context, microversion, path string,
+	query url.Values, into any,
+) error {
 	client, err := n.client(ctx)
 	if err != nil {
 		return err
@@ -100,17 +102,20 @@ func (n *nova) getAt(ctx context.Context, microversion, path string, query url.V
 	return get(ctx, &versioned, path, query, into)
 }
 
-// get sends one request. What is not JSON, or cut off, is an error.
-func get(ctx context.Context, client *gophercloud.ServiceClient, path string, query url.Values, into any) error {
+// get sends one request. A body that is truncated or not JSON is an error.
+func get(ctx context.Context, client *gophercloud.ServiceClient, path string,
+	query url.Values, into any,
+) error {
 	address := client.ServiceURL(path)
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
-	_, err := client.Get(ctx, address, into, &gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
+	_, err := client.Get(ctx, address, into,
+		&gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
 	return err
 }
 
-// server asks for one server; isNotFound tells whether Nova denies it.
+// server returns one server; isNotFound tells whether Nova denied it.
 func (n *nova) server(ctx context.Context, id string) (*server, error) {
 	s, err := n.showServer(ctx, n.get, id)
 	if err != nil {
@@ -134,7 +139,7 @@ func (n *nova) showServer(ctx context.Context, get getter, id string) (*server, 
 	return body.Server, nil
 }
 
-// servers lists those of the project, and tells how many requests that took.
+// servers lists the project's servers, and returns the number of requests.
 func (n *nova) servers(ctx context.Context) (all []*server, calls int, err error) {
 	all, calls, err = n.listServers(ctx, url.Values{})
 	if err != nil {
@@ -143,7 +148,8 @@ func (n *nova) servers(ctx context.Context) (all []*server, calls int, err error
 	return all, calls, nil
 }
 
-// serversNamed lists those that have exactly this name. The filter is a regular expression, which MySQL matches blind to case.
+// serversNamed lists the servers with exactly this name. The filter is a regular expression, which
+// MySQL matches case-insensitively.
 func (n *nova) serversNamed(ctx context.Context, name string) ([]*server, error) {
 	all, _, err := n.listServers(ctx, url.Values{"name": {"^" + regexp.QuoteMeta(name) + "$"}})
 	if err != nil {
@@ -152,7 +158,9 @@ func (n *nova) serversNamed(ctx context.Context, name string) ([]*server, error)
 	return namedExactly(all, name), nil
 }
 
-func (n *nova) listServers(ctx context.Context, query url.Values) (all []*server, calls int, err error) {
+func (n *nova) listServers(ctx context.Context, query url.Values) (all []*server,
+	calls int, err error,
+) {
 	all, err = pages.All(ctx, "servers", query, func(s **server) string {
 		if *s == nil {
 			return ""
@@ -166,9 +174,11 @@ func (n *nova) listServers(ctx context.Context, query url.Values) (all []*server
 	return all, calls, err
 }
 
-// flavorID is the id of a server's flavor, which only old microversions tell.
+// flavorID is the ID of a server's flavor, which only old microversions return.
 func (n *nova) flavorID(ctx context.Context, serverID string) (string, error) {
-	s, err := n.showServer(ctx, func(ctx context.Context, path string, query url.Values, into any) error {
+	s, err := n.showServer(ctx, func(ctx context.Context, path string,
+		query url.Values, into any,
+	) error {
 		return n.getAt(ctx, "", path, query, into)
 	}, serverID)
 	if err != nil {
@@ -177,7 +187,7 @@ func (n *nova) flavorID(ctx context.Context, serverID string) (string, error) {
 	return s.Flavor.ID, nil
 }
 
-// flavorName is the name of a flavor; isNotFound tells whether there is none.
+// flavorName is the name of a flavor; isNotFound tells whether it does not exist.
 func (n *nova) flavorName(ctx context.Context, id string) (string, error) {
 	var body struct {
 		Flavor *struct {
@@ -194,7 +204,7 @@ func (n *nova) flavorName(ctx context.Context, id string) (string, error) {
 	return body.Flavor.Name, nil
 }
 
-// isNotFound tells whether Nova itself says that there is none. A 404 of a proxy, or of an address where no Nova is, says nothing.
+// isNotFound tells whether Nova itself returned the 404, and not a proxy or another server.
 func isNotFound(err error) bool {
 	var unexpected gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &unexpected) || unexpected.Actual != http.StatusNotFound {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// answerPorts looks up the ports of the servers that were found, where they are asked for: all of the project's, or those of the
-// few servers.
+// answerPorts looks up the ports of the found servers: all ports of the project, or those of a few
+// servers.
 func (l *lookups) answerPorts(ctx context.Context, questions []*question, many bool) {
 	open := l.withoutPorts(questions)
 	var incomplete []string
@@ -47,15 +47,17 @@ func (l *lookups) withoutPorts(questions []*question) []portQuestion {
 	return open
 }
 
-// portListHelps: servers without ports in a list that is new enough are asked for by themselves.
+// portListHelps: servers that lack ports in a recent list need their own request.
 func (l *lookups) portListHelps(open []portQuestion) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(open, func(q portQuestion) bool { return q.found.After(l.memory.portList) || l.memory.portList.IsZero() })
+	return slices.ContainsFunc(open, func(q portQuestion) bool {
+		return q.found.After(l.memory.portList) || l.memory.portList.IsZero()
+	})
 }
 
-// listPorts lists the project's ports. A port of a server may be another project's, and then it is not among them. So servers for
-// which Nova tells addresses that no port has are incomplete, and to be asked for by themselves: all that are likely to be wanted.
+// listPorts lists the project's ports. A server may have ports of another project, which the list
+// lacks. Servers with addresses that no port has are incomplete and need their own request.
 func (l *lookups) listPorts(ctx context.Context) (incomplete []string, err error) {
 	project, err := l.project(ctx)
 	if err != nil {
@@ -72,7 +74,7 @@ func (l *lookups) listPorts(ctx context.Context) (incomplete []string, err error
 		byServer[p.DeviceID] = append(byServer[p.DeviceID], p)
 	}
 	complete, incomplete := l.sortOut(byServer)
-	// Those whose subports fail are still to be asked for, and fail then.
+	// Servers whose subports failed are requested again and fail then.
 	_, _ = l.storePorts(ctx, complete, all, at)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,12 +82,15 @@ func (l *lookups) listPorts(ctx context.Context) (incomplete []string, err error
 	return incomplete, nil
 }
 
-// mostIncomplete is for how many servers of the project ports are asked for at once whether they are nodes or not: in 27 requests.
-const mostIncomplete = 1000
+// maxIncomplete limits the incomplete servers whose ports are requested whether they are nodes or
+// not; 1000 need 27 requests.
+const maxIncomplete = 1000
 
-// sortOut tells the ports of the servers that are known, and the servers that lack some. If these are very many, only those are told
-// that were asked about.
-func (l *lookups) sortOut(byServer map[string][]port) (complete map[string][]port, incomplete []string) {
+// sortOut returns the ports of complete servers, and the incomplete servers. If these are too many,
+// only those in demand are returned.
+func (l *lookups) sortOut(byServer map[string][]port) (complete map[string][]port,
+	incomplete []string,
+) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	complete = map[string][]port{}
@@ -98,16 +103,17 @@ func (l *lookups) sortOut(byServer map[string][]port) (complete map[string][]por
 			incomplete = append(incomplete, id)
 		}
 	}
-	if len(incomplete) > mostIncomplete {
+	if len(incomplete) > maxIncomplete {
 		incomplete = slices.DeleteFunc(incomplete, func(id string) bool {
-			return !l.demand.wants(idKey(id)) && !l.demand.wants(nameKey(l.memory.byID[id].server.Name))
+			return !l.demand.wants(idKey(id)) &&
+				!l.demand.wants(nameKey(l.memory.byID[id].server.Name))
 		})
 	}
 	slices.Sort(incomplete)
 	return complete, incomplete
 }
 
-// hasPortsForAll tells whether all fixed addresses of the server are a port's.
+// hasPortsForAll tells whether a port has each fixed address of the server.
 func hasPortsForAll(s *server, ports []port) bool {
 	has := map[string]bool{}
 	for _, p := range ports {
@@ -125,7 +131,7 @@ func hasPortsForAll(s *server, ports []port) bool {
 	return true
 }
 
-// askForPorts asks for the ports of the servers of questions, and of more.
+// askForPorts requests the ports of the questions' servers and of more servers.
 func (l *lookups) askForPorts(ctx context.Context, open []portQuestion, more []string) {
 	ids := slices.Clone(more)
 	for _, q := range open {
@@ -144,8 +150,10 @@ func (l *lookups) askForPorts(ctx context.Context, open []portQuestion, more []s
 	}
 }
 
-// askFor asks for the ports of servers. If there is an error, it is that of the servers that failed; nil: all.
-func (l *lookups) askFor(ctx context.Context, servers []string) (failed map[string]bool, err error) {
+// askFor requests the ports of servers. An error concerns the failed servers; nil: all.
+func (l *lookups) askFor(ctx context.Context,
+	servers []string,
+) (failed map[string]bool, err error) {
 	l.observe(SourceDirect)
 	at := l.clock.Now()
 	all, err := l.neutron.portsOf(ctx, servers)
@@ -162,9 +170,11 @@ func (l *lookups) askFor(ctx context.Context, servers []string) (failed map[stri
 	return l.storePorts(ctx, byServer, all, at)
 }
 
-// storePorts remembers ports, with the subports of their trunks. Those of a server whose subports could not be read are not
-// remembered, and it failed: without them the node would lose addresses for a while.
-func (l *lookups) storePorts(ctx context.Context, byServer map[string][]port, known []port, at time.Time) (failed map[string]bool, err error) {
+// storePorts caches ports with the subports of their trunks. A server whose subports are unreadable
+// fails, because the node would lose addresses otherwise.
+func (l *lookups) storePorts(ctx context.Context, byServer map[string][]port, known []port,
+	at time.Time,
+) (failed map[string]bool, err error) {
 	trunks := map[string]bool{}
 	for id, ports := range byServer {
 		trunks[id] = slices.ContainsFunc(ports, hasSubports)

@@ -7,27 +7,28 @@ import (
 	"github.com/google/uuid"
 )
 
-// ProviderName is the name of the provider, and the scheme of its provider IDs.
+// ProviderName is the name of the provider and the scheme of its provider IDs.
 const ProviderName = "openstack"
 
 const scheme = ProviderName + "://"
 
-// A ProviderID names the server of a node, in spec.providerID. Its text is openstack:///<id>, or openstack://<region>/<id>.
+// ProviderID is a node's spec.providerID: openstack:///<id> or openstack://<region>/<id>.
 type ProviderID struct {
-	// Region is empty if it is not told.
+	// Region may be empty.
 	Region string
-	// ID is the server's.
+	// ID is the server ID.
 	ID string
 }
 
-// String is the text.
+// String implements fmt.Stringer.
 func (p ProviderID) String() string { return scheme + p.path() }
 
-// path is the text without the scheme: what cloudprovider.Instances calls an instance ID.
+// path is the text without the scheme: the instance ID of cloudprovider.Instances.
 func (p ProviderID) path() string { return p.Region + "/" + p.ID }
 
-// ParseProviderID reads the text. The scheme may be missing, as it was in old clusters
-// (https://github.com/kubernetes/kubernetes/issues/85731): /<id> and <region>/<id>, and <id> alone if it is a UUID.
+// ParseProviderID parses a provider ID. Old clusters lack the scheme
+// (https://github.com/kubernetes/kubernetes/issues/85731): /<id>, <region>/<id>, or <id> alone if
+// it is a UUID.
 func ParseProviderID(text string) (ProviderID, error) {
 	if id, ok := parseUUID(text); ok {
 		return ProviderID{ID: id}, nil
@@ -50,7 +51,8 @@ func ParseProviderID(text string) (ProviderID, error) {
 }
 
 func malformedProviderID(text string) error {
-	return fmt.Errorf("provider ID %q is neither of the form %s<region>/<id> nor %s/<id>", text, scheme, scheme)
+	return fmt.Errorf("provider ID %q must have the form %s<region>/<id> or %s/<id>",
+		text, scheme, scheme)
 }
 
 // parseUUID reads a UUID in the form 8-4-4-4-12 and returns it in lower case: IDs are compared as

@@ -26,11 +26,15 @@ func TestParseProviderID(t *testing.T) {
 
 func TestParseProviderID_Malformed_IsAnErrorThatQuotesIt(t *testing.T) {
 	for _, text := range []string{
-		"", "testInstanceID", "openstack://testInstanceID", "openstack://us-east-1-testInstanceID", "openstack:///", "openstack://",
-		"openstack://" + someUUID, "other-provider:///testInstanceID", "OpenStack:///id", "openstack://a/b/c", "/", "region/", "a/b/c",
-		someUUID + "0", "0b8a1c4e_3b1d-4f6a-9a53-6a6a0e2d7f10", "gb8a1c4e-3b1d-4f6a-9a53-6a6a0e2d7f10",
+		"", "testInstanceID", "openstack://testInstanceID", "openstack://us-east-1-testInstanceID",
+		"openstack:///", "openstack://",
+		"openstack://" + someUUID, "other-provider:///testInstanceID", "OpenStack:///id",
+		"openstack://a/b/c", "/", "region/", "a/b/c",
+		someUUID + "0", "0b8a1c4e_3b1d-4f6a-9a53-6a6a0e2d7f10",
+		"gb8a1c4e-3b1d-4f6a-9a53-6a6a0e2d7f10",
 	} {
-		if got, err := ParseProviderID(text); err == nil || !strings.Contains(err.Error(), `"`+text+`"`) {
+		if got, err := ParseProviderID(text); err == nil ||
+			!strings.Contains(err.Error(), `"`+text+`"`) {
 			t.Errorf("ParseProviderID(%q) = %+v, %v; want an error that quotes it", text, got, err)
 		}
 	}
@@ -38,7 +42,8 @@ func TestParseProviderID_Malformed_IsAnErrorThatQuotesIt(t *testing.T) {
 
 func FuzzProviderID(f *testing.F) {
 	for _, text := range []string{
-		"openstack:///" + someUUID, "openstack://RegionOne/" + someUUID, "/id", "region/id", someUUID, "id", "openstack://id", "aws:///i-1",
+		"openstack:///" + someUUID, "openstack://RegionOne/" + someUUID, "/id", "region/id",
+		someUUID, "id", "openstack://id", "aws:///i-1",
 	} {
 		f.Add(text)
 	}
@@ -51,7 +56,8 @@ func FuzzProviderID(f *testing.F) {
 			t.Errorf("ParseProviderID(%q) = %+v", text, id)
 		}
 		if again, err := ParseProviderID(id.String()); err != nil || again != id {
-			t.Errorf("ParseProviderID(%q) = %+v, but its text %q gives %+v, %v", text, id, id, again, err)
+			t.Errorf("ParseProviderID(%q) = %+v, but its text %q gives %+v, %v", text,
+				id, id, again, err)
 		}
 	})
 }

@@ -2,46 +2,59 @@ package instances
 
 import "slices"
 
-// A State is what a node is told of its server's status.
+// State is the effect of a server status on its node.
 type State struct {
-	// Status is Nova's.
+	// Status is Nova's status.
 	Status string
-	// Exists: the node is kept. Shutdown: it is tainted as shut down while it is not ready.
+	// Exists: the node is kept. Shutdown: the node is tainted as shut down while it is not ready.
 	Exists, Shutdown bool
-	// Why says what led to it.
+	// Why explains the effect.
 	Why string
 }
 
-// States is what follows from each status that Nova's API knows. A status that is not here is taken for a running server: a node
-// whose server might run is neither deleted nor tainted.
+// States lists the statuses of Nova's API. Any other status counts as running, because a node whose
+// server may be running is neither deleted nor tainted.
 //
 // A server in ERROR is shut down if its power state says so; see [server.shutdown].
 func States() []State {
 	return []State{
 		{"ACTIVE", true, false, "It runs."},
-		{"BUILD", true, false, "It is being made, and runs soon."},
-		{"REBOOT", true, false, "It runs again soon."},
-		{"HARD_REBOOT", true, false, "It runs again soon."},
+		{"BUILD", true, false, "It is being created and will run soon."},
+		{"REBOOT", true, false, "It will run again soon."},
+		{"HARD_REBOOT", true, false, "It will run again soon."},
 		{"PASSWORD", true, false, "It runs; its password is being changed."},
-		{"REBUILD", true, false, "It is given another image, and runs again soon."},
-		{"MIGRATING", true, false, "It runs, or soon does on another host."},
-		{"RESIZE", true, false, "It is moved to another flavor, and runs again soon."},
-		{"VERIFY_RESIZE", true, false, "It runs, and waits for the resize to be confirmed."},
-		{"REVERT_RESIZE", true, false, "It is moved back to its old flavor, and runs again soon."},
-		{"RESCUE", true, false, "It runs, although from another image."},
-		{"UNKNOWN", true, false, "Nova does not know; it might run."},
-		{"ERROR", true, false, "Its last action failed; it might run, unless its power state is SHUTDOWN or CRASHED."},
+		{"REBUILD", true, false, "It is rebuilt with another image and will run again soon."},
+		{"MIGRATING", true, false, "It runs, or will run soon on another host."},
+		{"RESIZE", true, false, "It is resized and will run again soon."},
+		{"VERIFY_RESIZE", true, false, "It runs; the resize must be confirmed."},
+		{"REVERT_RESIZE", true, false, "It is resized back and will run again soon."},
+		{"RESCUE", true, false, "It runs from a rescue image."},
+		{"UNKNOWN", true, false, "Nova does not know the status; it may be running."},
+		{
+			"ERROR", true, false,
+			"Its last action failed; it may be running, unless its power state is SHUTDOWN or " +
+				"CRASHED.",
+		},
 		{"SHUTOFF", true, true, "It is switched off."},
-		{"SUSPENDED", true, true, "Its memory is on the host's disk; it does not run until it is resumed."},
+		{
+			"SUSPENDED", true, true,
+			"Its memory is on the host's disk; it does not run until it is resumed.",
+		},
 		{"PAUSED", true, true, "Its memory is kept; it does not run until it is resumed."},
 		{"SHELVED", true, true, "It is switched off and kept as an image; it can be unshelved."},
-		{"SHELVED_OFFLOADED", true, true, "It is on no host and kept as an image; it can be unshelved."},
-		{"SOFT_DELETED", true, true, "It is switched off and can be restored until Nova reclaims it; then it is gone."},
-		{"DELETED", false, false, "It is gone: as if Nova had not found it."},
+		{
+			"SHELVED_OFFLOADED", true, true,
+			"It is on no host and kept as an image; it can be unshelved.",
+		},
+		{
+			"SOFT_DELETED", true, true,
+			"It is switched off and can be restored until Nova reclaims it; then it is gone.",
+		},
+		{"DELETED", false, false, "It does not exist: the same as a 404 of Nova."},
 	}
 }
 
-// The power states of a server that does not run: nova/compute/power_state.py.
+// Power states of a stopped server: nova/compute/power_state.py.
 const (
 	powerShutdown = 4
 	powerCrashed  = 6

@@ -37,7 +37,8 @@ func TestState(t *testing.T) {
 	} {
 		s := &server{Status: c.status, PowerState: c.power}
 		if got := [2]bool{s.exists(), s.shutdown()}; got != c.want {
-			t.Errorf("status %q, power state %d: exists, shutdown = %v, want %v", c.status, c.power, got, c.want)
+			t.Errorf("status %q, power state %d: exists, shutdown = %v, want %v", c.status,
+				c.power, got, c.want)
 		}
 	}
 }

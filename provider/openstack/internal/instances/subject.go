@@ -8,27 +8,31 @@ import (
 	cloudproviderapi "k8s.io/cloud-provider/api"
 )
 
-// subject is a node as far as its instance is concerned.
+// subject is a node with the data that identifies its instance.
 type subject struct {
-	// id is the server's, by the node's provider ID. Empty: the node has none, and is known by its name only.
+	// id is the server ID in the node's provider ID. Empty: only the name is known.
 	id   string
 	name string
-	// systemUUID is what the machine says of itself. With libvirt it is the server's id.
+	// systemUUID is the machine's system UUID. With libvirt it is the server ID.
 	systemUUID string
 	created    time.Time
-	// new: the cloud has not initialised the node yet.
+	// new: the cloud has not initialized the node.
 	new bool
-	// ready: the kubelet says that the node is ready. silent: the kubelet has said nothing for a while.
+	// ready: the kubelet reports the node as ready. silent: the kubelet stopped reporting.
 	ready, silent bool
-	// node is nil if it is known by its provider ID or name only.
+	// node is nil if only a provider ID or name is known.
 	node *v1.Node
 }
 
 func (i *Instances) subjectOf(node *v1.Node) (subject, error) {
-	s := subject{name: node.Name, created: node.CreationTimestamp.Time, new: isNew(node), node: node}
+	s := subject{
+		name: node.Name, created: node.CreationTimestamp.Time,
+		new: isNew(node), node: node,
+	}
 	s.systemUUID, _ = parseUUID(node.Status.NodeInfo.SystemUUID)
 	if condition := readyCondition(node); condition != nil {
-		s.ready, s.silent = condition.Status == v1.ConditionTrue, condition.Status == v1.ConditionUnknown
+		s.ready, s.silent = condition.Status == v1.ConditionTrue,
+			condition.Status == v1.ConditionUnknown
 	}
 	if node.Spec.ProviderID == "" {
 		return s, nil
@@ -38,19 +42,21 @@ func (i *Instances) subjectOf(node *v1.Node) (subject, error) {
 	return s, err
 }
 
-// subjectWithID refuses the provider ID of another region: of its servers nothing is known here.
+// subjectWithID refuses the provider ID of another region, whose servers are invisible here.
 func (i *Instances) subjectWithID(providerID string) (subject, error) {
 	id, err := ParseProviderID(providerID)
 	if err != nil {
 		return subject{}, err
 	}
 	if id.Region != "" && id.Region != i.region {
-		return subject{}, fmt.Errorf("provider ID %q is of region %q, and this is region %q", providerID, id.Region, i.region)
+		return subject{},
+			fmt.Errorf("provider ID %q belongs to region %q, but the configured region is %q",
+				providerID, id.Region, i.region)
 	}
 	return subject{id: id.ID}, nil
 }
 
-// key is what the instance is remembered by.
+// key identifies the instance in caches.
 func (s subject) key() string {
 	if s.id != "" {
 		return idKey(s.id)

@@ -8,9 +8,11 @@ import (
 
 func hasSubports(p port) bool { return p.Trunk != nil && len(p.Trunk.Subports) > 0 }
 
-// resolveSubports looks up what the trunks of ports lead to: the subports, unless they are among those that are known already,
-// and the names of their networks. A subport or a network that Neutron does not show to us is left out, as there is none.
-func (l *lookups) resolveSubports(ctx context.Context, byServer map[string][]port, known []port) error {
+// resolveSubports looks up the subports of trunks that are not in known, and the names of their
+// networks. Subports and networks without access are omitted.
+func (l *lookups) resolveSubports(ctx context.Context, byServer map[string][]port,
+	known []port,
+) error {
 	wanted := map[string]bool{}
 	for _, ports := range byServer {
 		for _, p := range ports {
@@ -42,7 +44,9 @@ func (l *lookups) resolveSubports(ctx context.Context, byServer map[string][]por
 	return nil
 }
 
-func (l *lookups) portsWithID(ctx context.Context, wanted map[string]bool, known []port) (map[string]port, error) {
+func (l *lookups) portsWithID(ctx context.Context, wanted map[string]bool,
+	known []port,
+) (map[string]port, error) {
 	found := map[string]port{}
 	for _, p := range known {
 		if wanted[p.ID] {
@@ -62,7 +66,7 @@ func (l *lookups) portsWithID(ctx context.Context, wanted map[string]bool, known
 	return found, err
 }
 
-// namesOf are the names of the networks of ports, by id.
+// namesOf are the names of the ports' networks by ID.
 func (l *lookups) namesOf(ctx context.Context, ports map[string]port) (map[string]string, error) {
 	now := l.clock.Now()
 	names := map[string]string{}

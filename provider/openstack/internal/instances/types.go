@@ -13,15 +13,15 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
 )
 
-// flavorLife is how long what is known of a flavor holds: neither its name nor its id can be changed.
+// flavorLife is how long a flavor is cached. Its name and ID never change.
 const flavorLife = time.Hour
 
-// instanceTypes tells the instance type of servers: the name of the flavor, or its id if the name is no label, as OCCM does. It is
-// safe for concurrent use.
+// instanceTypes returns the instance type of servers: the flavor's name, or its ID if the name is
+// not a valid label, as in OCCM. It is safe for concurrent use.
 type instanceTypes struct {
 	nova  *nova
 	clock clock.PassiveClock
-	// retry is how long it is believed that a flavor cannot be read.
+	// retry is how long an unreadable flavor is cached.
 	retry time.Duration
 
 	batches *batch.Batches[*typeQuestion]
@@ -40,7 +40,8 @@ type typeQuestion struct {
 	err    error
 }
 
-// of makes a request for the first server of a flavor only, and for none if the server itself tells a name that is a label.
+// of sends a request only for the first server of a flavor, and none if the server contains a name
+// that is a valid label.
 func (t *instanceTypes) of(ctx context.Context, s *server) (string, error) {
 	if name := s.Flavor.OriginalName; name != "" && isLabelValue(name) {
 		return name, nil
@@ -77,7 +78,9 @@ func (t *instanceTypes) answer(ctx context.Context, questions []*typeQuestion) {
 	}
 }
 
-func (t *instanceTypes) ask(ctx context.Context, s *server) (name string, life time.Duration, err error) {
+func (t *instanceTypes) ask(ctx context.Context, s *server) (name string,
+	life time.Duration, err error,
+) {
 	if s.Flavor.OriginalName != "" {
 		id, err := t.nova.flavorID(ctx, s.ID)
 		return cmp.Or(labelValue(id), labelValue(s.Flavor.OriginalName)), flavorLife, err
@@ -88,7 +91,7 @@ func (t *instanceTypes) ask(ctx context.Context, s *server) (name string, life t
 	name, err = t.nova.flavorName(ctx, s.Flavor.ID)
 	switch {
 	case isNotFound(err) || gophercloud.ResponseCodeIs(err, http.StatusForbidden):
-		// The flavor is deleted, or another project's. The server still has it.
+		// The flavor was deleted or belongs to another project.
 		return labelValue(s.Flavor.ID), t.retry, nil
 	case err != nil:
 		return "", 0, err

@@ -8,13 +8,15 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// V1 returns the instances in the form that came before [Instances.V2], for hosts that still ask so.
+// V1 implements the older interface, before [Instances.V2], for hosts that still use it.
 func (i *Instances) V1() cloudprovider.Instances { return instancesV1{i} }
 
 type instancesV1 struct{ *Instances }
 
 // NodeAddresses implements cloudprovider.Instances.
-func (i instancesV1) NodeAddresses(ctx context.Context, name types.NodeName) ([]v1.NodeAddress, error) {
+func (i instancesV1) NodeAddresses(ctx context.Context,
+	name types.NodeName,
+) ([]v1.NodeAddress, error) {
 	metadata, err := i.metadata(ctx, subject{name: string(name)})
 	if err != nil {
 		return nil, err
@@ -23,7 +25,9 @@ func (i instancesV1) NodeAddresses(ctx context.Context, name types.NodeName) ([]
 }
 
 // NodeAddressesByProviderID implements cloudprovider.Instances.
-func (i instancesV1) NodeAddressesByProviderID(ctx context.Context, providerID string) ([]v1.NodeAddress, error) {
+func (i instancesV1) NodeAddressesByProviderID(ctx context.Context,
+	providerID string,
+) ([]v1.NodeAddress, error) {
 	metadata, err := i.metadataByProviderID(ctx, providerID)
 	if err != nil {
 		return nil, err
@@ -31,8 +35,8 @@ func (i instancesV1) NodeAddressesByProviderID(ctx context.Context, providerID s
 	return metadata.NodeAddresses, nil
 }
 
-// InstanceID implements cloudprovider.Instances: it is the provider ID without openstack://, which upstream puts in front again
-// (cloudprovider.GetInstanceProviderID).
+// InstanceID implements cloudprovider.Instances: the provider ID without openstack://, which
+// upstream adds again (cloudprovider.GetInstanceProviderID).
 func (i instancesV1) InstanceID(ctx context.Context, name types.NodeName) (string, error) {
 	found, err := i.locate(ctx, subject{name: string(name)}, status)
 	if err != nil {
@@ -47,7 +51,9 @@ func (i instancesV1) InstanceType(ctx context.Context, name types.NodeName) (str
 }
 
 // InstanceTypeByProviderID implements cloudprovider.Instances.
-func (i instancesV1) InstanceTypeByProviderID(ctx context.Context, providerID string) (string, error) {
+func (i instancesV1) InstanceTypeByProviderID(ctx context.Context,
+	providerID string,
+) (string, error) {
 	s, err := i.subjectWithID(providerID)
 	if err != nil {
 		return "", err
@@ -63,18 +69,21 @@ func (i *Instances) instanceType(ctx context.Context, s subject) (string, error)
 	return i.types.of(ctx, found.servers[0])
 }
 
-// AddSSHKeyToAllInstances implements cloudprovider.Instances: Nova takes keys only for new servers.
+// AddSSHKeyToAllInstances implements cloudprovider.Instances. Nova accepts keys only for new
+// servers.
 func (i instancesV1) AddSSHKeyToAllInstances(context.Context, string, []byte) error {
 	return cloudprovider.NotImplemented
 }
 
-// CurrentNodeName implements cloudprovider.Instances: it is the hostname.
+// CurrentNodeName implements cloudprovider.Instances: the hostname.
 func (i instancesV1) CurrentNodeName(_ context.Context, hostname string) (types.NodeName, error) {
 	return types.NodeName(hostname), nil
 }
 
 // InstanceExistsByProviderID implements cloudprovider.Instances.
-func (i instancesV1) InstanceExistsByProviderID(ctx context.Context, providerID string) (bool, error) {
+func (i instancesV1) InstanceExistsByProviderID(ctx context.Context,
+	providerID string,
+) (bool, error) {
 	s, err := i.subjectWithID(providerID)
 	if err != nil {
 		return false, err
@@ -83,7 +92,9 @@ func (i instancesV1) InstanceExistsByProviderID(ctx context.Context, providerID 
 }
 
 // InstanceShutdownByProviderID implements cloudprovider.Instances.
-func (i instancesV1) InstanceShutdownByProviderID(ctx context.Context, providerID string) (bool, error) {
+func (i instancesV1) InstanceShutdownByProviderID(ctx context.Context,
+	providerID string,
+) (bool, error) {
 	s, err := i.subjectWithID(providerID)
 	if err != nil {
 		return false, err
@@ -91,7 +102,9 @@ func (i instancesV1) InstanceShutdownByProviderID(ctx context.Context, providerI
 	return i.shutdown(ctx, s)
 }
 
-func (i *Instances) metadataByProviderID(ctx context.Context, providerID string) (*cloudprovider.InstanceMetadata, error) {
+func (i *Instances) metadataByProviderID(ctx context.Context,
+	providerID string,
+) (*cloudprovider.InstanceMetadata, error) {
 	s, err := i.subjectWithID(providerID)
 	if err != nil {
 		return nil, err

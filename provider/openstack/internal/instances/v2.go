@@ -8,12 +8,13 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// V2 returns the instances as upstream's controllers use them.
+// V2 implements the interface that upstream's controllers use.
 func (i *Instances) V2() cloudprovider.InstancesV2 { return instancesV2{i} }
 
 type instancesV2 struct{ *Instances }
 
-// InstanceExists is false only if the instance is certainly gone: upstream deletes the node then. An error leaves it.
+// InstanceExists returns false only if the instance certainly does not exist: upstream then deletes
+// the node. An error keeps the node.
 func (i instancesV2) InstanceExists(ctx context.Context, node *v1.Node) (bool, error) {
 	s, err := i.subjectOf(node)
 	if err != nil {
@@ -22,7 +23,7 @@ func (i instancesV2) InstanceExists(ctx context.Context, node *v1.Node) (bool, e
 	return i.exists(ctx, s)
 }
 
-// InstanceShutdown tells whether the instance does not run; see [States].
+// InstanceShutdown tells whether the instance is not running; see [States].
 func (i instancesV2) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, error) {
 	s, err := i.subjectOf(node)
 	if err != nil {
@@ -31,8 +32,10 @@ func (i instancesV2) InstanceShutdown(ctx context.Context, node *v1.Node) (bool,
 	return i.shutdown(ctx, s)
 }
 
-// InstanceMetadata tells what the node is to know of its instance.
-func (i instancesV2) InstanceMetadata(ctx context.Context, node *v1.Node) (*cloudprovider.InstanceMetadata, error) {
+// InstanceMetadata implements cloudprovider.InstancesV2.
+func (i instancesV2) InstanceMetadata(ctx context.Context,
+	node *v1.Node,
+) (*cloudprovider.InstanceMetadata, error) {
 	s, err := i.subjectOf(node)
 	if err != nil {
 		return nil, err
@@ -56,7 +59,9 @@ func (i *Instances) shutdown(ctx context.Context, s subject) (bool, error) {
 	return found.servers[0].shutdown(), nil
 }
 
-func (i *Instances) metadata(ctx context.Context, s subject) (*cloudprovider.InstanceMetadata, error) {
+func (i *Instances) metadata(ctx context.Context,
+	s subject,
+) (*cloudprovider.InstanceMetadata, error) {
 	p := refresh
 	if s.new {
 		p = initialise
@@ -71,8 +76,9 @@ func (i *Instances) metadata(ctx context.Context, s subject) (*cloudprovider.Ins
 		if p == initialise {
 			return nil, err
 		}
-		// Of a node that is initialised upstream takes only the addresses, and they are worth more than the type.
-		i.logger.V(2).Info("The instance type is unknown", "node", s.name, "server", server.ID, "error", err.Error())
+		// For an initialized node, upstream uses only the addresses.
+		i.logger.V(2).Info("Instance type unknown", "node", s.name, "server", server.ID,
+			"error", err.Error())
 	}
 	return &cloudprovider.InstanceMetadata{
 		ProviderID:    i.providerID(server).String(),
@@ -90,7 +96,7 @@ func (i *Instances) providerID(s *server) ProviderID {
 	return ProviderID{ID: s.ID}
 }
 
-// asUpstream returns the very error that upstream and others compare with.
+// asUpstream returns the sentinel error that upstream compares with.
 func asUpstream(err error) error {
 	if errors.Is(err, errAbsent) {
 		return cloudprovider.InstanceNotFound

@@ -8,31 +8,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// EventVanished is the reason of the events on nodes that are kept although their instances are absent.
+// EventVanished is the reason of events on nodes that the mass deletion guard keeps.
 const EventVanished = "InstancesVanished"
 
-// eventsPerEpisode bounds the nodes that are told.
+// eventsPerEpisode limits the events of one episode.
 const eventsPerEpisode = 10
 
-// episode is the time in which more instances are absent than is believed: Nova answers, but for another project, or from a
-// database that was restored, or without some of its cells. It ends when few enough are absent: they are back, or an operator has
-// deleted nodes (kubectl delete node), or raised the limits.
+// episode is a period in which the mass deletion guard is active. Nova may answer for another
+// project, from a restored database, or without some of its cells. The episode ends when few enough
+// instances are absent: they are back, or an operator deleted nodes or raised the limits.
 type episode struct {
 	told map[string]bool
 }
 
-// knownNode is a node of which it is known which instance it has.
+// knownNode is a node whose instance is known.
 type knownNode struct{ key, id, name string }
 
-// census is how many of the known instances are absent.
+// census counts the absent instances.
 type census struct{ known, absent int }
 
-// tooMany tells whether so many at once are rather a fault of the cloud than the truth.
+// tooMany tells whether the mass deletion guard must be active.
 func (c census) tooMany(number int, share float64) bool {
 	return c.absent >= number && float64(c.absent) > share*float64(c.known)
 }
 
-// vanished takes the census, and tells whether an absence is not believed. It is called with the lock held.
+// vanished counts the absent instances and tells whether the mass deletion guard is active. It is
+// called with the lock held.
 func (i *Instances) vanished() bool {
 	nodes := i.knownNodes()
 	c := census{known: len(nodes)}
@@ -51,27 +52,29 @@ func (i *Instances) vanished() bool {
 	switch {
 	case refused && i.episode == nil:
 		i.episode = &episode{told: map[string]bool{}}
-		i.logger.Info("Too many instances have vanished at once; no node is reported as deleted", "absent", c.absent, "known", c.known)
+		i.logger.Info("Mass deletion guard active: too many instances are missing, no node is "+
+			"deleted", "absent", c.absent, "known", c.known)
 	case !refused && i.episode != nil:
 		i.episode = nil
-		// What was denied meanwhile proves nothing: the cloud has only just come to its senses.
+		// Denials during the episode confirm nothing.
 		i.absences.beginAll()
 		i.trouble.AbsenceOver()
-		i.logger.Info("No longer are too many instances absent", "absent", c.absent, "known", c.known)
+		i.logger.Info("Mass deletion guard lifted", "absent", c.absent, "known", c.known)
 	}
 	return refused
 }
 
-// recountAfter is how long a census stands that has found some absent: their nodes are deleted without a word.
+// recountAfter is how long a count with absent instances is valid: their nodes may be deleted at
+// any time.
 const recountAfter = time.Second
 
-// outdated tells whether fewer may be absent than the last census has found. It is called with the lock held.
+// outdated tells whether the count must be repeated. It is called with the lock held.
 func (i *Instances) outdated() bool {
 	return i.absent > 0 && i.clock.Since(i.counted) >= recountAfter
 }
 
-// knownNodes are the nodes of the cluster, or those that were asked about if the cluster's are not known. Nodes that have never had
-// an instance do not count.
+// knownNodes are the nodes of the cluster or, before they are synced, those that callers asked for.
+// Nodes that never had an instance do not count.
 func (i *Instances) knownNodes() []knownNode {
 	var known []knownNode
 	if i.nodes == nil || !i.nodesSynced() {
@@ -93,7 +96,7 @@ func (i *Instances) knownNodes() []knownNode {
 	return known
 }
 
-// nodeNameOf is what a list is asked for: the name only where there is no id.
+// nodeNameOf is the name to search a list for: empty if there is an ID.
 func nodeNameOf(s subject) string {
 	if s.id != "" {
 		return ""
@@ -101,31 +104,37 @@ func nodeNameOf(s subject) string {
 	return s.name
 }
 
-// tell puts an event on a node, once in an episode. It is called with the lock held.
-func (i *Instances) tell(s subject) {
-	if i.recorder == nil || s.name == "" || i.episode == nil || i.episode.told[s.name] || len(i.episode.told) >= eventsPerEpisode {
+// recordVanished writes an event on a node, once per episode. It is called with the lock held.
+func (i *Instances) recordVanished(s subject) {
+	if i.recorder == nil || s.name == "" || i.episode == nil || i.episode.told[s.name] ||
+		len(i.episode.told) >= eventsPerEpisode {
 		return
 	}
 	i.episode.told[s.name] = true
-	reference := &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: s.name, UID: types.UID(s.name)}
+	reference := &v1.ObjectReference{
+		APIVersion: "v1", Kind: "Node", Name: s.name,
+		UID: types.UID(s.name),
+	}
 	if s.node != nil {
 		reference.UID = s.node.UID
 	}
 	i.recorder.Eventf(reference, v1.EventTypeWarning, EventVanished,
-		"Nova knows no %s, but so many instances have vanished at once that the node is kept. "+
-			"If it is gone, delete the node, or raise vanished-number or vanished-share", s)
+		"Nova does not find %s, but too many instances are missing at once: the node is kept. "+
+			"If the instance is gone, delete the node, or raise vanished-number or vanished-share",
+		s)
 }
 
-// seenInstance is an instance that was asked about.
+// seenInstance is an instance that a caller asked for.
 type seenInstance struct {
 	id, name string
 	at       time.Time
 }
 
-// seenLife is how long an instance counts as known that nobody asks about: far longer than upstream's rounds.
+// seenLife is how long an instance counts as known after the last call, much longer than upstream's
+// intervals.
 const seenLife = 24 * time.Hour
 
-// see notes that an instance is asked about. It is called with the lock held.
+// see records a call for an instance. It is called with the lock held.
 func (i *Instances) see(s subject, now time.Time) {
 	if !i.isUnmatched(s) {
 		i.seen[s.key()] = seenInstance{s.id, nodeNameOf(s), now}

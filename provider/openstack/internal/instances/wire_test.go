@@ -20,10 +20,17 @@ import (
 
 func TestMetadata(t *testing.T) {
 	w := newWorld(t)
-	id := w.cloud.AddServer(openstacktest.Server{Name: "node-1", AvailabilityZone: "AZ 1", AccessIPv4: "203.0.113.1"})
-	w.cloud.AddPort(openstacktest.Port{NetworkID: w.network, DeviceID: id, FixedIPs: []openstacktest.FixedIP{{Address: "10.0.0.9"}}})
+	id := w.cloud.AddServer(openstacktest.Server{
+		Name: "node-1", AvailabilityZone: "AZ 1",
+		AccessIPv4: "203.0.113.1",
+	})
+	w.cloud.AddPort(openstacktest.Port{
+		NetworkID: w.network, DeviceID: id,
+		FixedIPs: []openstacktest.FixedIP{{Address: "10.0.0.9"}},
+	})
 	want := &cloudprovider.InstanceMetadata{
-		ProviderID: "openstack:///" + id, InstanceType: "m1.small", Zone: "AZ-1", Region: "RegionOne",
+		ProviderID: "openstack:///" + id, InstanceType: "m1.small", Zone: "AZ-1",
+		Region:        "RegionOne",
 		NodeAddresses: []v1.NodeAddress{internalIP("10.0.0.9"), externalIP("203.0.113.1")},
 	}
 	for name, node := range map[string]*v1.Node{
@@ -51,7 +58,8 @@ func withProviderID(id string) *v1.Node {
 func TestMetadata_Regional(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.Options.Regional = true })
 	id := w.addServer("node-1")
-	if got, want := w.metadata(newNode("node-1")).ProviderID, "openstack://RegionOne/"+id; got != want {
+	if got, want := w.metadata(newNode("node-1")).ProviderID,
+		"openstack://RegionOne/"+id; got != want {
 		t.Errorf("provider ID %q, want %q", got, want)
 	}
 	if got, err := w.V1().InstanceID(t.Context(), "node-1"); got != "RegionOne/"+id || err != nil {
@@ -61,9 +69,13 @@ func TestMetadata_Regional(t *testing.T) {
 
 func TestProviderIDOfAnotherRegion_IsAnErrorAndNoAbsence(t *testing.T) {
 	w := newWorld(t)
-	for _, id := range []string{"openstack://RegionTwo/" + someUUID, "aws:///zone/i-0", "openstack://" + someUUID, "nonsense"} {
+	for _, id := range []string{
+		"openstack://RegionTwo/" + someUUID, "aws:///zone/i-0",
+		"openstack://" + someUUID, "nonsense",
+	} {
 		for range 3 {
-			if exists, err := w.V2().InstanceExists(t.Context(), withProviderID(id)); exists || err == nil {
+			if exists, err := w.V2().InstanceExists(t.Context(), withProviderID(id)); exists ||
+				err == nil {
 				t.Errorf("%s: exists = %t, %v", id, exists, err)
 			}
 			w.pass(time.Minute)
@@ -78,7 +90,8 @@ func TestName_MatchesExactly(t *testing.T) {
 		w.addServer(name)
 	}
 	for _, name := range []string{"node-1", "node.1.example.org", "node.1"} {
-		if exists, err := w.V2().InstanceExists(t.Context(), nodeOf(name, "")); exists || err == nil {
+		if exists, err := w.V2().InstanceExists(t.Context(), nodeOf(name, "")); exists ||
+			err == nil {
 			t.Errorf("%s: exists = %t, %v", name, exists, err)
 		}
 	}
@@ -97,7 +110,8 @@ func TestName_OfSeveralServers_IsAnError(t *testing.T) {
 		twin := newNode("twin")
 		w.cluster(append(nodes, twin)...)
 		_, err := w.V2().InstanceMetadata(t.Context(), twin)
-		if !errors.Is(err, ErrSeveral) || !strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), second) {
+		if !errors.Is(err, ErrSeveral) || !strings.Contains(err.Error(), first) ||
+			!strings.Contains(err.Error(), second) {
 			t.Errorf("with %d others: %v; want an error that names both servers", others, err)
 		}
 		w.doubts(twin, ErrSeveral)
@@ -142,7 +156,9 @@ func TestD34_ServerInError_IsShutDownByItsPowerState(t *testing.T) {
 	w := newWorld(t)
 	node := w.addNodes(1)[0]
 	for power, want := range map[int]bool{1: false, 4: true, 6: true} {
-		if err := w.cloud.UpdateServer(idOf(node), func(i *openstacktest.Server) { i.Status, i.PowerState = "ERROR", power }); err != nil {
+		if err := w.cloud.UpdateServer(idOf(node), func(i *openstacktest.Server) {
+			i.Status, i.PowerState = "ERROR", power
+		}); err != nil {
 			t.Fatal(err)
 		}
 		w.pass(time.Minute)
@@ -162,21 +178,46 @@ func TestD33_DeletedFlavor_BlocksNothing(t *testing.T) {
 		want   string
 	}{
 		{"known by its name", 90, openstacktest.Flavor{ID: "f1", Name: "big"}, nil, "big"},
-		{"deleted", 90, openstacktest.Flavor{ID: "f1", Name: "big"}, func(s *openstacktest.Cloud) error { return s.DeleteFlavor("f1") }, "big"},
+		{
+			"deleted", 90,
+			openstacktest.Flavor{ID: "f1", Name: "big"},
+			func(s *openstacktest.Cloud) error { return s.DeleteFlavor("f1") }, "big",
+		},
 		{"private", 90, openstacktest.Flavor{ID: "f1", Name: "big", Private: true}, nil, "big"},
 		{"no label", 90, openstacktest.Flavor{ID: "f1", Name: "big one"}, nil, "f1"},
-		{"no label and deleted", 90, openstacktest.Flavor{ID: "f1", Name: "big one"}, func(s *openstacktest.Cloud) error { return s.DeleteFlavor("f1") }, "f1"},
+		{
+			"no label and deleted", 90,
+			openstacktest.Flavor{ID: "f1", Name: "big one"},
+			func(s *openstacktest.Cloud) error { return s.DeleteFlavor("f1") }, "f1",
+		},
 		{"old Nova", 46, openstacktest.Flavor{ID: "f1", Name: "big"}, nil, "big"},
-		{"old Nova, deleted", 46, openstacktest.Flavor{ID: "f1", Name: "big"}, func(s *openstacktest.Cloud) error { return s.DeleteFlavor("f1") }, "f1"},
-		{"old Nova, private", 1, openstacktest.Flavor{ID: "f1", Name: "big", Private: true}, nil, "f1"},
+		{
+			"old Nova, deleted", 46,
+			openstacktest.Flavor{ID: "f1", Name: "big"},
+			func(s *openstacktest.Cloud) error { return s.DeleteFlavor("f1") }, "f1",
+		},
+		{
+			"old Nova, private", 1,
+			openstacktest.Flavor{ID: "f1", Name: "big", Private: true},
+			nil,
+			"f1",
+		},
 		{"old Nova, no label", 1, openstacktest.Flavor{ID: "f1", Name: "big one"}, nil, "f1"},
-		{"old Nova, id no label either", 1, openstacktest.Flavor{ID: "f 1", Name: "big one"}, nil, "f-1"},
+		{
+			"old Nova, id no label either", 1,
+			openstacktest.Flavor{ID: "f 1", Name: "big one"},
+			nil,
+			"f-1",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorldOn(t, []openstacktest.Option{openstacktest.WithComputeMicroversion(c.minor)})
+			w := newWorldOn(t,
+				[]openstacktest.Option{openstacktest.WithComputeMicroversion(c.minor)})
 			w.cloud.AddFlavor(c.flavor)
 			id := w.addServer("node-1")
-			if err := w.cloud.UpdateServer(id, func(i *openstacktest.Server) { i.Flavor = c.flavor.ID }); err != nil {
+			if err := w.cloud.UpdateServer(id, func(i *openstacktest.Server) {
+				i.Flavor = c.flavor.ID
+			}); err != nil {
 				t.Fatal(err)
 			}
 			if c.gone != nil {
@@ -186,7 +227,8 @@ func TestD33_DeletedFlavor_BlocksNothing(t *testing.T) {
 			}
 			metadata := w.metadata(newNode("node-1"))
 			if metadata.InstanceType != c.want || len(metadata.NodeAddresses) != 1 {
-				t.Errorf("instance type %q, addresses %v; want %q and one", metadata.InstanceType, metadata.NodeAddresses, c.want)
+				t.Errorf("instance type %q, addresses %v; want %q and one", metadata.InstanceType,
+					metadata.NodeAddresses, c.want)
 			}
 		})
 	}
@@ -197,7 +239,8 @@ func TestOldNova_IsAskedForItsMicroversionOnce(t *testing.T) {
 	nodes := w.addNodes(100)
 	w.cluster(nodes...)
 	forEach(nodes, 8, func(node *v1.Node) {
-		if metadata, err := w.V2().InstanceMetadata(t.Context(), node); err != nil || metadata.InstanceType != "m1.small" {
+		if metadata, err := w.V2().InstanceMetadata(t.Context(), node); err != nil ||
+			metadata.InstanceType != "m1.small" {
 			t.Errorf("metadata %+v, %v", metadata, err)
 		}
 	})
@@ -207,7 +250,10 @@ func TestOldNova_IsAskedForItsMicroversionOnce(t *testing.T) {
 func TestFlavorThatCannotBeRead_HoldsUpOnlyNewNodes(t *testing.T) {
 	w := newWorldOn(t, []openstacktest.Option{openstacktest.WithComputeMicroversion(46)})
 	id := w.addServer("node-1")
-	w.cloud.Inject(openstacktest.Fault{Operation: "flavor_get", Status: http.StatusInternalServerError})
+	w.cloud.Inject(openstacktest.Fault{
+		Operation: "flavor_get",
+		Status:    http.StatusInternalServerError,
+	})
 	if metadata, err := w.V2().InstanceMetadata(t.Context(), newNode("node-1")); err == nil {
 		t.Errorf("a new node would get no or a wrong type for ever: %+v", metadata)
 	}
@@ -250,7 +296,11 @@ func TestTrunk_SubportsAreAddresses(t *testing.T) {
 					nodes = nodes[:1]
 				}
 				for n, node := range nodes {
-					want := []v1.NodeAddress{internalIP(fmt.Sprintf("10.0.0.%d", 10+n)), internalIP(fmt.Sprintf("10.1.0.%d", 10+n)), internalIP(fmt.Sprintf("10.2.0.%d", 10+n))}
+					want := []v1.NodeAddress{
+						internalIP(fmt.Sprintf("10.0.0.%d", 10+n)),
+						internalIP(fmt.Sprintf("10.1.0.%d", 10+n)),
+						internalIP(fmt.Sprintf("10.2.0.%d", 10+n)),
+					}
 					if got := w.metadata(node).NodeAddresses; !slices.Equal(got, want) {
 						t.Errorf("addresses of %s: %v, want %v", node.Name, got, want)
 					}
@@ -270,7 +320,8 @@ func worldWithTrunks(t *testing.T, foreign bool) (*world, []*v1.Node) {
 	vlans := []string{w.addNetwork("vlan-1", "10.1.0.0/16"), w.addNetwork("vlan-2", "10.2.0.0/16")}
 	subportsOf := ""
 	if foreign {
-		// Another project's ports in our networks are seen, but are not in the list of our project's.
+		// Another project's ports in our networks are seen, but are not in the list of our
+		// project's.
 		subportsOf = w.cloud.AddProject(openstacktest.Project{Name: "other"}).ProjectID
 	}
 	var nodes []*v1.Node
@@ -285,7 +336,9 @@ func worldWithTrunks(t *testing.T, foreign bool) (*world, []*v1.Node) {
 		}
 		trunk := openstacktest.Trunk{PortID: port(w.network, "10.0.0", id, "")}
 		for v, vlan := range vlans {
-			trunk.Subports = append(trunk.Subports, openstacktest.Subport{PortID: port(vlan, fmt.Sprintf("10.%d.0", v+1), "", subportsOf), SegmentationID: 100 + v})
+			trunk.Subports = append(trunk.Subports,
+				openstacktest.Subport{PortID: port(vlan, fmt.Sprintf("10.%d.0", v+1), "",
+					subportsOf), SegmentationID: 100 + v})
 		}
 		w.cloud.AddTrunk(trunk)
 		nodes = append(nodes, nodeOf(name, id))
@@ -302,12 +355,16 @@ func TestTrunk_SubportThatCannotBeRead_IsAnError(t *testing.T) {
 		if many {
 			w.cluster(append(nodes, plain)...)
 		}
-		remove := w.cloud.Inject(openstacktest.Fault{Operation: "network_list", Status: http.StatusInternalServerError})
+		remove := w.cloud.Inject(openstacktest.Fault{
+			Operation: "network_list",
+			Status:    http.StatusInternalServerError,
+		})
 		if metadata, err := w.V2().InstanceMetadata(t.Context(), nodes[0]); err == nil {
 			t.Errorf("many=%t: metadata %+v, want an error", many, metadata)
 		}
 		if metadata := w.metadata(plain); len(metadata.NodeAddresses) != 1 {
-			t.Errorf("many=%t: a server without a trunk has the addresses %v", many, metadata.NodeAddresses)
+			t.Errorf("many=%t: a server without a trunk has the addresses %v", many,
+				metadata.NodeAddresses)
 		}
 		remove()
 		if metadata := w.metadata(nodes[0]); len(metadata.NodeAddresses) != 3 {
@@ -316,7 +373,8 @@ func TestTrunk_SubportThatCannotBeRead_IsAnError(t *testing.T) {
 	}
 }
 
-// Neutron shows ports in our networks, and those of our servers, whosever they are; but a list of our project's ports lacks them.
+// Neutron shows ports in our networks, and those of our servers, whosever they are; but a list of
+// our project's ports lacks them.
 func TestPortsOfAnotherProject_AreFound(t *testing.T) {
 	w := newWorld(t)
 	other := w.cloud.AddProject(openstacktest.Project{Name: "other"}).ProjectID
@@ -356,14 +414,18 @@ func TestPorts_NeutronFails_IsAnErrorForAddressesOnly(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(10)
 	w.cluster(nodes...)
-	w.cloud.Inject(openstacktest.Fault{Operation: "port_list", Status: http.StatusInternalServerError})
+	w.cloud.Inject(openstacktest.Fault{
+		Operation: "port_list",
+		Status:    http.StatusInternalServerError,
+	})
 	if metadata, err := w.V2().InstanceMetadata(t.Context(), nodes[0]); err == nil {
 		t.Errorf("metadata %+v without ports", metadata)
 	}
 	if !w.exists(nodes[0]) {
 		t.Error("the instance does not exist")
 	}
-	if zone, err := w.Zones().GetZoneByProviderID(t.Context(), nodes[0].Spec.ProviderID); err != nil || zone.FailureDomain != "nova" {
+	if zone, err := w.Zones().GetZoneByProviderID(t.Context(),
+		nodes[0].Spec.ProviderID); err != nil || zone.FailureDomain != "nova" {
 		t.Errorf("zone %+v, %v", zone, err)
 	}
 }
@@ -439,10 +501,12 @@ func TestV1(t *testing.T) {
 	id := w.addServer("node-1")
 	providerID := "openstack:///" + id
 	ctx, v1Instances := t.Context(), w.V1()
-	if addresses, err := v1Instances.NodeAddresses(ctx, "node-1"); len(addresses) != 1 || err != nil {
+	if addresses, err := v1Instances.NodeAddresses(ctx, "node-1"); len(addresses) != 1 ||
+		err != nil {
 		t.Errorf("NodeAddresses: %v, %v", addresses, err)
 	}
-	if addresses, err := v1Instances.NodeAddressesByProviderID(ctx, providerID); len(addresses) != 1 || err != nil {
+	if addresses, err := v1Instances.NodeAddressesByProviderID(ctx,
+		providerID); len(addresses) != 1 || err != nil {
 		t.Errorf("NodeAddressesByProviderID: %v, %v", addresses, err)
 	}
 	if got, err := v1Instances.InstanceID(ctx, "node-1"); got != "/"+id || err != nil {
@@ -451,13 +515,16 @@ func TestV1(t *testing.T) {
 	if got, err := v1Instances.InstanceType(ctx, "node-1"); got != "m1.small" || err != nil {
 		t.Errorf("InstanceType: %q, %v", got, err)
 	}
-	if got, err := v1Instances.InstanceTypeByProviderID(ctx, providerID); got != "m1.small" || err != nil {
+	if got, err := v1Instances.InstanceTypeByProviderID(ctx, providerID); got != "m1.small" ||
+		err != nil {
 		t.Errorf("InstanceTypeByProviderID: %q, %v", got, err)
 	}
-	if got, err := v1Instances.CurrentNodeName(ctx, "host"); got != types.NodeName("host") || err != nil {
+	if got, err := v1Instances.CurrentNodeName(ctx, "host"); got != types.NodeName("host") ||
+		err != nil {
 		t.Errorf("CurrentNodeName: %q, %v", got, err)
 	}
-	if err := v1Instances.AddSSHKeyToAllInstances(ctx, "user", nil); !errors.Is(err, cloudprovider.NotImplemented) {
+	if err := v1Instances.AddSSHKeyToAllInstances(ctx, "user", nil); !errors.Is(err,
+		cloudprovider.NotImplemented) {
 		t.Errorf("AddSSHKeyToAllInstances: %v", err)
 	}
 	if got, err := v1Instances.InstanceExistsByProviderID(ctx, providerID); !got || err != nil {
@@ -475,7 +542,8 @@ func TestV1(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.pass(time.Minute)
-	if got, err := v1Instances.InstanceExistsByProviderID(ctx, providerID); got || !errors.Is(err, ErrAbsenceUnconfirmed) {
+	if got, err := v1Instances.InstanceExistsByProviderID(ctx, providerID); got ||
+		!errors.Is(err, ErrAbsenceUnconfirmed) {
 		t.Errorf("InstanceExistsByProviderID once it is deleted: %t, %v", got, err)
 	}
 	if _, err := v1Instances.InstanceID(ctx, "node-1"); !errors.Is(err, ErrAbsenceUnconfirmed) {
@@ -485,7 +553,8 @@ func TestV1(t *testing.T) {
 	if got, err := v1Instances.InstanceExistsByProviderID(ctx, providerID); got || err != nil {
 		t.Errorf("InstanceExistsByProviderID once that is confirmed: %t, %v", got, err)
 	}
-	if _, err := v1Instances.InstanceID(ctx, "node-1"); err != cloudprovider.InstanceNotFound { // Upstream's contract is identity.
+	if _, err := v1Instances.InstanceID(ctx,
+		"node-1"); err != cloudprovider.InstanceNotFound { // Upstream's contract is identity.
 		t.Errorf("InstanceID once that is confirmed: %v", err)
 	}
 }
@@ -497,7 +566,8 @@ func TestZones(t *testing.T) {
 	if got, err := w.Zones().GetZoneByNodeName(t.Context(), "node-1"); got != want || err != nil {
 		t.Errorf("by name: %+v, %v", got, err)
 	}
-	if got, err := w.Zones().GetZoneByProviderID(t.Context(), "openstack:///"+id); got != want || err != nil {
+	if got, err := w.Zones().GetZoneByProviderID(t.Context(), "openstack:///"+id); got != want ||
+		err != nil {
 		t.Errorf("by provider ID: %+v, %v", got, err)
 	}
 	if _, err := w.Zones().GetZone(t.Context()); !errors.Is(err, cloudprovider.NotImplemented) {
@@ -508,10 +578,14 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// Nothing may be remembered at all, if the options say so; what is asked at the same time is still answered together.
+// Nothing may be remembered at all, if the options say so; what is asked at the same time is still
+// answered together.
 func TestNoAge_EachAnswerIsNew(t *testing.T) {
 	w := newWorld(t, func(c *Config) {
-		c.Options = cloudconf.Instances{AbsenceConfirmation: time.Second, VanishedNumber: 3, VanishedShare: 0.5}
+		c.Options = cloudconf.Instances{
+			AbsenceConfirmation: time.Second, VanishedNumber: 3,
+			VanishedShare: 0.5,
+		}
 	})
 	nodes := w.addNodes(10)
 	for range 2 {

@@ -8,19 +8,23 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// Zones returns where instances are, in the form that came before [Instances.V2].
+// Zones implements the older interface, before [Instances.V2].
 func (i *Instances) Zones() cloudprovider.Zones { return zones{i} }
 
 type zones struct{ *Instances }
 
-// GetZone would be of the machine that asks, which need not be a server of this cloud. Only kubelets with a cloud provider of their
-// own asked for it.
+// GetZone is not supported: this process may not run in the cloud. Only kubelets with an in-tree
+// provider used it.
 func (z zones) GetZone(context.Context) (cloudprovider.Zone, error) {
-	return cloudprovider.Zone{}, fmt.Errorf("the zone of a process that need not run in the cloud: %w", cloudprovider.NotImplemented)
+	return cloudprovider.Zone{},
+		fmt.Errorf("get the zone of this process, which may not run in the cloud: %w",
+			cloudprovider.NotImplemented)
 }
 
 // GetZoneByProviderID implements cloudprovider.Zones.
-func (z zones) GetZoneByProviderID(ctx context.Context, providerID string) (cloudprovider.Zone, error) {
+func (z zones) GetZoneByProviderID(ctx context.Context,
+	providerID string,
+) (cloudprovider.Zone, error) {
 	s, err := z.subjectWithID(providerID)
 	if err != nil {
 		return cloudprovider.Zone{}, err
@@ -29,7 +33,9 @@ func (z zones) GetZoneByProviderID(ctx context.Context, providerID string) (clou
 }
 
 // GetZoneByNodeName implements cloudprovider.Zones.
-func (z zones) GetZoneByNodeName(ctx context.Context, name types.NodeName) (cloudprovider.Zone, error) {
+func (z zones) GetZoneByNodeName(ctx context.Context,
+	name types.NodeName,
+) (cloudprovider.Zone, error) {
 	return z.zone(ctx, subject{name: string(name)})
 }
 
@@ -38,5 +44,6 @@ func (z zones) zone(ctx context.Context, s subject) (cloudprovider.Zone, error) 
 	if err != nil {
 		return cloudprovider.Zone{}, asUpstream(err)
 	}
-	return cloudprovider.Zone{FailureDomain: labelValue(found.servers[0].Zone), Region: z.region}, nil
+	return cloudprovider.Zone{FailureDomain: labelValue(found.servers[0].Zone), Region: z.region},
+		nil
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
-// collectors are the metrics of the provider.
 type collectors struct {
 	requestDuration  *prometheus.HistogramVec
 	requestsInFlight *prometheus.GaugeVec
@@ -53,7 +52,8 @@ func (c *collectors) Owned() []metrics.Vec {
 	}
 }
 
-// Common implements [metrics.Vecs]: the metrics with OCCM's names, whose series belong to no Manager. They stay.
+// Common implements [metrics.Vecs]: the metrics with OCCM's names, which no Manager owns and which
+// stay.
 func (c *collectors) Common() []metrics.Vec {
 	return []metrics.Vec{
 		c.occmRequestDuration, c.occmRequests, c.occmRequestErrors,

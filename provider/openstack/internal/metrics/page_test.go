@@ -30,6 +30,7 @@ They are registered where [those of the Manager](metrics.md) are. Series are the
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s does not say what the code does; run: go generate ./provider/openstack/internal/metrics", path)
+		t.Errorf("%s does not say what the code does; run: go generate "+
+			"./provider/openstack/internal/metrics", path)
 	}
 }

@@ -9,14 +9,15 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
-// A Set is the place of one Manager's cloud in a registerer. It is safe for concurrent use.
+// Set registers the metrics of one Manager's cloud. It is safe for concurrent use.
 type Set struct {
 	manager string
 	group   *metrics.Group[*collectors]
 }
 
-// New makes sure that the registerer has the metrics, which all clouds that it is given to share. There are no series
-// before [Set.Begin]. Nil registers nowhere. The error names the manager, or the metric that the registerer refuses.
+// New registers the metrics, which all clouds with this registerer share. Series start with
+// [Set.Begin]. A nil registerer registers nothing. The error names the Manager or the metric that
+// the registerer refuses.
 func New(registerer prometheus.Registerer, manager string) (*Set, error) {
 	if err := metrics.CheckManager(manager); err != nil {
 		return nil, err
@@ -28,20 +29,19 @@ func New(registerer prometheus.Registerer, manager string) (*Set, error) {
 	return &Set{manager: manager, group: group}, nil
 }
 
-// Begin begins the series of one cloud, which lives for a term. Those whose labels are known beforehand are there at once, with 0.
+// Begin starts the series of one cloud for a term. Series with known labels start at 0.
 func (s *Set) Begin() *Series {
 	series := &Series{manager: s.manager}
 	series.owner = s.group.Begin(s.manager, series.zero)
 	return series
 }
 
-// Series counts and times what one cloud does. It is safe for concurrent use. What comes when the series have been deleted is
-// not counted.
+// Series measures one cloud. It is safe for concurrent use. Calls after End have no effect.
 type Series struct {
 	manager string
 	owner   *metrics.Owner[*collectors]
 
-	// absent is changed by the owner alone.
+	// absent is only changed by the owner.
 	absent int
 }
 
@@ -65,20 +65,23 @@ func (s *Series) zero(c *collectors) {
 	}
 }
 
-// End deletes the series, unless another cloud of the same name lives. Another call does nothing. The metrics with OCCM's names
-// stay: they do not tell whose they are.
+// End deletes the series, unless another cloud of the same Manager is open. It can be called
+// several times. Metrics with OCCM's names stay, because they have no owner.
 func (s *Series) End() { s.owner.End(func(c *collectors) { s.setAbsent(c, 0) }) }
 
-// RequestStarted tells that a request is on its way to a service.
+// RequestStarted counts a request in flight.
 func (s *Series) RequestStarted(service string) {
-	s.owner.Record(func(c *collectors) { c.requestsInFlight.WithLabelValues(s.manager, service).Inc() })
+	s.owner.Record(func(c *collectors) {
+		c.requestsInFlight.WithLabelValues(s.manager, service).Inc()
+	})
 }
 
-// RequestEnded tells what came of a request that was started.
+// RequestEnded records the result of a started request.
 func (s *Series) RequestEnded(service, operation, code string, duration time.Duration) {
 	s.owner.Record(func(c *collectors) {
 		c.requestsInFlight.WithLabelValues(s.manager, service).Dec()
-		c.requestDuration.WithLabelValues(s.manager, service, operation, code).Observe(duration.Seconds())
+		c.requestDuration.WithLabelValues(s.manager, service, operation, code).
+			Observe(duration.Seconds())
 		if service != "identity" {
 			c.occmRequest(operation, code, duration)
 		}
@@ -95,44 +98,48 @@ func (c *collectors) occmRequest(operation, code string, duration time.Duration)
 	}
 }
 
-// RequestRetried counts a request that is made again.
+// RequestRetried counts a retry.
 func (s *Series) RequestRetried(reason string) {
-	s.owner.Record(func(c *collectors) { c.requestRetries.WithLabelValues(s.manager, reason).Inc() })
+	s.owner.Record(func(c *collectors) {
+		c.requestRetries.WithLabelValues(s.manager, reason).Inc()
+	})
 }
 
-// LoggedIn counts an attempt to log in.
+// LoggedIn counts a login.
 func (s *Series) LoggedIn(result string) {
 	s.owner.Record(func(c *collectors) { c.logins.WithLabelValues(s.manager, result).Inc() })
 }
 
-// RateLimitWaited tells how long a request waited for the client's own rate limit.
+// RateLimitWaited records a wait for the client-side rate limit.
 func (s *Series) RateLimitWaited(duration time.Duration) {
-	s.owner.Record(func(c *collectors) { c.rateLimitWait.WithLabelValues(s.manager).Observe(duration.Seconds()) })
+	s.owner.Record(func(c *collectors) {
+		c.rateLimitWait.WithLabelValues(s.manager).Observe(duration.Seconds())
+	})
 }
 
-// Lookup counts a lookup of an instance by where its answer came from: cache, list or direct.
+// Lookup counts a lookup of an instance by its source: cache, list or direct.
 func (s *Series) Lookup(source string) {
 	s.owner.Record(func(c *collectors) { c.lookups.WithLabelValues(s.manager, source).Inc() })
 }
 
-// AbsenceRefused counts an absence that was not believed.
+// AbsenceRefused counts a deletion that the mass deletion guard prevented.
 func (s *Series) AbsenceRefused() {
 	s.owner.Record(func(c *collectors) { c.absenceRefused.WithLabelValues(s.manager).Inc() })
 }
 
-// AbsentInstances tells how many nodes have no instance. There are none before it is told.
+// AbsentInstances sets the number of nodes without an instance.
 func (s *Series) AbsentInstances(n int) {
 	s.owner.Alone(func(c *collectors) { s.setAbsent(c, n) })
 }
 
-// setAbsent adds, since there may be several clouds of the name.
+// setAbsent adds the difference, because several clouds may share the series.
 func (s *Series) setAbsent(c *collectors, n int) {
 	c.absentInstances.WithLabelValues(s.manager).Add(float64(n - s.absent))
 	s.absent = n
 }
 
-// Reconciled tells what came of a call that changes a load balancer: loadbalancer_ensure, loadbalancer_update or
-// loadbalancer_delete.
+// Reconciled records a call that changes a load balancer: loadbalancer_ensure, loadbalancer_update
+// or loadbalancer_delete.
 func (s *Series) Reconciled(operation string, err error, duration time.Duration) {
 	s.owner.Record(func(c *collectors) {
 		c.occmReconcileDuration.WithLabelValues(operation).Observe(duration.Seconds())

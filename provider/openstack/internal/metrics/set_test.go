@@ -41,8 +41,8 @@ func gather(t *testing.T, g prometheus.Gatherer) map[string]*dto.MetricFamily {
 	return families
 }
 
-// value is that of the series with these labels, given as name and value in turn, or 0 and false if there is none. Of a
-// histogram it is the count.
+// value is that of the series with these labels, given as name and value in turn, or 0 and false if
+// there is none. Of a histogram it is the count.
 func value(t *testing.T, g prometheus.Gatherer, metric string, labels ...string) (float64, bool) {
 	t.Helper()
 	for _, series := range gather(t, g)[metric].GetMetric() {
@@ -82,11 +82,17 @@ func want(t *testing.T, g prometheus.Gatherer, want float64, metric string, labe
 
 // everything makes each series happen.
 func everything(s *metrics.Series) {
-	for _, service := range []string{"compute", "identity", "key-manager", "load-balancer", "network"} {
+	for _, service := range []string{
+		"compute", "identity", "key-manager",
+		"load-balancer", "network",
+	} {
 		s.RequestStarted(service)
 		s.RequestEnded(service, "server_list", "200", time.Second)
 	}
-	for _, reason := range []string{"409", "429", "500", "502", "503", "504", "connection", "timeout"} {
+	for _, reason := range []string{
+		"409", "429", "500", "502", "503", "504",
+		"connection", "timeout",
+	} {
 		s.RequestRetried(reason)
 	}
 	for _, result := range []string{"ok", "refused", "failed"} {
@@ -98,7 +104,10 @@ func everything(s *metrics.Series) {
 	}
 	s.AbsenceRefused()
 	s.AbsentInstances(1)
-	for _, operation := range []string{"loadbalancer_delete", "loadbalancer_ensure", "loadbalancer_update"} {
+	for _, operation := range []string{
+		"loadbalancer_delete", "loadbalancer_ensure",
+		"loadbalancer_update",
+	} {
 		s.Reconciled(operation, errors.New("no"), time.Second)
 	}
 }
@@ -131,8 +140,10 @@ func TestTable_IsWhatIsGathered(t *testing.T) {
 		}
 		for _, l := range m.Labels {
 			got := slices.Sorted(maps.Keys(values[l.Name]))
-			if len(got) == 0 || (len(l.Values) > 0 && !slices.Equal(got, slices.Sorted(slices.Values(l.Values)))) {
-				t.Errorf("%s{%s}: gathered values %v, the table says %v", m.Name, l.Name, got, l.Values)
+			if len(got) == 0 || (len(l.Values) > 0 &&
+				!slices.Equal(got, slices.Sorted(slices.Values(l.Values)))) {
+				t.Errorf("%s{%s}: gathered values %v, the table says %v", m.Name,
+					l.Name, got, l.Values)
 			}
 			if l.Help == "" {
 				t.Errorf("%s: label %s is not explained", m.Name, l.Name)
@@ -200,15 +211,19 @@ func TestSeries_CountWhatTheyAreTold(t *testing.T) {
 	s.RequestStarted("compute")
 	s.RequestEnded("compute", "server_get", "200", 2*time.Second)
 	want(t, registry, 1, "fxccm_openstack_requests_in_flight", "service", "compute")
-	want(t, registry, 1, "fxccm_openstack_request_duration_seconds", "operation", "server_get", "code", "200", "manager", "m")
+	want(t, registry, 1, "fxccm_openstack_request_duration_seconds", "operation", "server_get",
+		"code", "200", "manager", "m")
 	s.AbsentInstances(5)
 	s.AbsentInstances(3)
 	want(t, registry, 3, "fxccm_openstack_absent_instances")
 	s.Reconciled("loadbalancer_ensure", nil, time.Second)
 	s.Reconciled("loadbalancer_ensure", errors.New("no"), time.Second)
-	want(t, registry, 2, "cloudprovider_openstack_reconcile_total", "operation", "loadbalancer_ensure")
-	want(t, registry, 1, "cloudprovider_openstack_reconcile_errors_total", "operation", "loadbalancer_ensure")
-	want(t, registry, 2, "cloudprovider_openstack_reconcile_duration_seconds", "operation", "loadbalancer_ensure")
+	want(t, registry, 2, "cloudprovider_openstack_reconcile_total", "operation",
+		"loadbalancer_ensure")
+	want(t, registry, 1, "cloudprovider_openstack_reconcile_errors_total", "operation",
+		"loadbalancer_ensure")
+	want(t, registry, 2, "cloudprovider_openstack_reconcile_duration_seconds", "operation",
+		"loadbalancer_ensure")
 }
 
 func TestRequests_UnderOCCMsNames(t *testing.T) {
@@ -303,7 +318,8 @@ func TestNew_WithoutRegistererCounts(t *testing.T) {
 func TestNew_NamesTheMetricThatIsInTheWay(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "openstack_api_requests_total", Help: "x"}))
-	if _, err := metrics.New(registry, "m"); err == nil || !strings.Contains(err.Error(), "openstack_api_requests_total") {
+	if _, err := metrics.New(registry, "m"); err == nil ||
+		!strings.Contains(err.Error(), "openstack_api_requests_total") {
 		t.Errorf("got %v, want an error that names the metric", err)
 	}
 	if _, err := metrics.New(nil, "\xff"); err == nil {

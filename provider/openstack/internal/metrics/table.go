@@ -1,5 +1,5 @@
-// Package metrics counts and times what the OpenStack provider does, as Prometheus metrics: fxccm's own, and those of
-// openstack-cloud-controller-manager (OCCM), which dashboards of its users are made for.
+// Package metrics has the Prometheus metrics of the OpenStack provider: fxccm's own, and those of
+// openstack-cloud-controller-manager (OCCM) for existing dashboards.
 package metrics
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
-// Table lists all metrics, in the form of the Manager's. The collectors are made from it.
+// Table lists all metrics. The collectors are created from it.
 func Table() []metrics.Metric {
 	return []metrics.Metric{
 		requestDuration(), requestsInFlight(), requestRetries(), logins(), rateLimitWait(),
@@ -24,11 +24,13 @@ func requestDuration() metrics.Metric {
 		Type: metrics.Histogram,
 		Labels: []metrics.Label{managerLabel(), serviceLabel(), operationLabel(), {
 			Name: "code",
-			Help: "The status of the answer; timeout if there was none in time, cancelled if the caller or the term ended, refused if " +
-				"the term was over, and error for everything else, such as a connection that is refused.",
+			Help: "The status of the response; timeout if there was none in time, cancelled if " +
+				"the caller or the term ended, refused if " +
+				"the term was over, and error for other failures, such as a refused connection.",
 		}},
-		Help: "Duration of requests to OpenStack, until the whole answer is there. A request that is made again counts again, and " +
-			"each page of a list. What a request waits for the client's own rate limit does not count.",
+		Help: "Duration of requests to OpenStack, including the response body. Each retry and " +
+			"each page of a list counts. " +
+			"The wait for the client-side rate limit does not count.",
 		Buckets: []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
 	}
 }
@@ -38,7 +40,7 @@ func requestsInFlight() metrics.Metric {
 		Name:   "fxccm_openstack_requests_in_flight",
 		Type:   metrics.Gauge,
 		Labels: []metrics.Label{managerLabel(), serviceLabel()},
-		Help:   "Requests to OpenStack that have not been answered yet.",
+		Help:   "Requests to OpenStack in flight.",
 	}
 }
 
@@ -48,11 +50,12 @@ func requestRetries() metrics.Metric {
 		Type: metrics.Counter,
 		Labels: []metrics.Label{managerLabel(), {
 			Name: "reason",
-			Help: "What came of the request before: the status of its answer (409: what was to be changed was immutable), no complete " +
-				"answer, or none in time.",
+			Help: "The result of the previous attempt: the status of its response (409: the " +
+				"object was immutable), connection if the " +
+				"response was incomplete, or timeout.",
 			Values: retryReasons(),
 		}},
-		Help: "Requests to OpenStack that were made again since OpenStack could not carry them out for the moment.",
+		Help: "Retries of requests to OpenStack after transient failures.",
 	}
 }
 
@@ -61,8 +64,9 @@ func logins() metrics.Metric {
 		Name: "fxccm_openstack_logins_total",
 		Type: metrics.Counter,
 		Labels: []metrics.Label{managerLabel(), {
-			Name:   "result",
-			Help:   "Whether Keystone issued a token, refused to, or could not be asked.",
+			Name: "result",
+			Help: "ok if Keystone issued a token, refused if it refused to, failed if it was " +
+				"unavailable.",
 			Values: loginResults(),
 		}},
 		Help: "Logins to OpenStack.",
@@ -71,10 +75,11 @@ func logins() metrics.Metric {
 
 func rateLimitWait() metrics.Metric {
 	return metrics.Metric{
-		Name:    "fxccm_openstack_rate_limit_wait_seconds",
-		Type:    metrics.Histogram,
-		Labels:  []metrics.Label{managerLabel()},
-		Help:    "Time that requests to OpenStack waited for the client's own rate limit. Those that need not wait do not count.",
+		Name:   "fxccm_openstack_rate_limit_wait_seconds",
+		Type:   metrics.Histogram,
+		Labels: []metrics.Label{managerLabel()},
+		Help: "Time that requests to OpenStack waited for the client-side rate limit. " +
+			"Requests that do not wait do not count.",
 		Buckets: []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60},
 	}
 }
@@ -84,8 +89,9 @@ func lookups() metrics.Metric {
 		Name: "fxccm_openstack_lookups_total",
 		Type: metrics.Counter,
 		Labels: []metrics.Label{managerLabel(), {
-			Name:   "source",
-			Help:   "Where the answer came from: what was known already, a list of all servers, or a request for this one.",
+			Name: "source",
+			Help: "The source of the result: the cache, a list of all servers, or a direct " +
+				"request for one server.",
 			Values: lookupSources(),
 		}},
 		Help: "Lookups of instances.",
@@ -97,7 +103,7 @@ func absentInstances() metrics.Metric {
 		Name:   "fxccm_openstack_absent_instances",
 		Type:   metrics.Gauge,
 		Labels: []metrics.Label{managerLabel()},
-		Help:   "Nodes whose instances OpenStack does not know.",
+		Help:   "Nodes whose instances OpenStack does not find.",
 	}
 }
 
@@ -106,7 +112,8 @@ func absenceRefused() metrics.Metric {
 		Name:   "fxccm_openstack_absence_refused_total",
 		Type:   metrics.Counter,
 		Labels: []metrics.Label{managerLabel()},
-		Help:   "Answers that an instance does not exist which were not believed since too many instances were absent at once.",
+		Help: "Deletions of nodes that the mass deletion guard prevented, because too many " +
+			"instances were absent at once.",
 	}
 }
 
@@ -125,7 +132,8 @@ func occmRequests() metrics.Metric {
 		Name:   "openstack_api_requests_total",
 		Type:   metrics.Counter,
 		Labels: []metrics.Label{requestLabel()},
-		Help:   "Requests to OpenStack, under OCCM's name. Other than there, each page of a list counts, and each time that a request is made again.",
+		Help: "Requests to OpenStack, under OCCM's name. Unlike in OCCM, each page of a list " +
+			"and each retry counts.",
 	}
 }
 
@@ -134,8 +142,9 @@ func occmRequestErrors() metrics.Metric {
 		Name:   "openstack_api_request_errors_total",
 		Type:   metrics.Counter,
 		Labels: []metrics.Label{requestLabel()},
-		Help: "Requests to OpenStack that failed, under OCCM's name. Other than there, it is no error that what is looked for or " +
-			"to be deleted does not exist.",
+		Help: "Requests to OpenStack that failed, under OCCM's name. Unlike in OCCM, a 404 of a " +
+			"read or a " +
+			"deletion is not an error.",
 	}
 }
 
@@ -145,9 +154,10 @@ func occmReconcileDuration() metrics.Metric {
 		Type:   metrics.Histogram,
 		Labels: []metrics.Label{reconcileLabel()},
 		Help:   "Duration of calls that change load balancers, under OCCM's name.",
-		// OCCM's, as a heat map over both needs the same.
+		// The same as OCCM's, so that heat maps can show both.
 		Buckets: []float64{
-			0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 7.5, 10, 12.5, 15, 17.5, 20, 22.5, 25, 27.5, 30, 50, 75, 100, 1000,
+			0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 7.5, 10, 12.5, 15, 17.5, 20, 22.5, 25, 27.5,
+			30, 50, 75, 100, 1000,
 		},
 	}
 }
@@ -166,12 +176,15 @@ func occmReconcileErrors() metrics.Metric {
 		Name:   "cloudprovider_openstack_reconcile_errors_total",
 		Type:   metrics.Counter,
 		Labels: []metrics.Label{reconcileLabel()},
-		Help:   "Calls that change load balancers and failed, under OCCM's name.",
+		Help:   "Failed calls that change load balancers, under OCCM's name.",
 	}
 }
 
 func managerLabel() metrics.Label {
-	return metrics.Label{Name: "manager", Help: "The name of the Manager. Managers of one name share their series."}
+	return metrics.Label{
+		Name: "manager",
+		Help: "The name of the Manager. Managers with the same name share series.",
+	}
 }
 
 func serviceLabel() metrics.Label {
@@ -185,14 +198,16 @@ func serviceLabel() metrics.Label {
 func operationLabel() metrics.Label {
 	return metrics.Label{
 		Name: "operation",
-		Help: "What was asked for, as `<resource>_<verb>`, such as `server_list`. `<service>_other` is what fxccm does not know.",
+		Help: "The operation as `<resource>_<verb>`, such as `server_list`. Unknown operations " +
+			"are `<service>_other`.",
 	}
 }
 
 func requestLabel() metrics.Label {
 	return metrics.Label{
 		Name: "request",
-		Help: "What was asked for, as `<resource>_<verb>`. The requests of all Managers count together. Logins do not count.",
+		Help: "The operation as `<resource>_<verb>`. The requests of all Managers count " +
+			"together. Logins do not count.",
 	}
 }
 

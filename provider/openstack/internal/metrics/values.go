@@ -14,7 +14,8 @@ func reconcileOperations() []string {
 	return []string{"loadbalancer_delete", "loadbalancer_ensure", "loadbalancer_update"}
 }
 
-// occmRequest is OCCM's name of an operation: it does not tell the ways apart in which a router's routes are changed.
+// occmRequest is OCCM's name of an operation, which is the same for all changes of a router's
+// routes.
 func occmRequest(operation string) string {
 	switch operation {
 	case "router_add_extraroutes", "router_remove_extraroutes":
@@ -23,10 +24,11 @@ func occmRequest(operation string) string {
 	return operation
 }
 
-// failed tells whether an answer is an error. That something does not exist is none if that is what was asked, or what is wanted.
+// failed tells whether a response is an error. A 404 is none for reads and deletions.
 func failed(operation, code string) bool {
 	if code == "404" {
-		return !strings.HasSuffix(operation, "_get") && !strings.HasSuffix(operation, "_list") && !strings.HasSuffix(operation, "_delete")
+		return !strings.HasSuffix(operation, "_get") && !strings.HasSuffix(operation, "_list") &&
+			!strings.HasSuffix(operation, "_delete")
 	}
 	return !strings.HasPrefix(code, "2") && !strings.HasPrefix(code, "3")
 }

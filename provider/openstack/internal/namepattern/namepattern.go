@@ -13,21 +13,20 @@ import (
 	"strings"
 )
 
-// largest is the most that a pattern may come to: a unit for each instruction of the compiled
-// expression, and one for each bound of a range of characters. A unit takes less than 100 bytes.
-// \pL has 1,300.
-const largest = 20_000
+// maxSize limits the size of a compiled pattern: one unit for each instruction and one for each
+// bound of a character range. A unit takes less than 100 bytes. \pL has 1,300.
+const maxSize = 20_000
 
 // ErrTooLarge is the error of a pattern that takes too much memory when it is compiled.
 var ErrTooLarge = errors.New("the regular expression is too large: repeat fewer things less often")
 
-// Check tells whether [Compile] can read a pattern. It compiles nothing.
+// Check tells whether [Compile] accepts a pattern, without compiling it.
 func Check(pattern string) error {
 	_, _, err := read(pattern)
 	return err
 }
 
-// Compile returns what tells whether a name fits.
+// Compile returns a function that matches names.
 func Compile(pattern string) (fits func(name string) bool, err error) {
 	text, negated, err := read(pattern)
 	if err != nil {
@@ -40,8 +39,7 @@ func Compile(pattern string) (fits func(name string) bool, err error) {
 	return func(name string) bool { return expression.MatchString(name) != negated }, nil
 }
 
-// read returns the pattern's regular expression, which is one by itself: nothing that is put around
-// it changes what it means.
+// read returns the pattern as a self-contained regular expression.
 func read(pattern string) (text string, negated bool, err error) {
 	rest, negated := strings.CutPrefix(pattern, "!")
 	text, isExpression := strings.CutPrefix(rest, "~")
@@ -49,7 +47,7 @@ func read(pattern string) (text string, negated bool, err error) {
 		text = wildcardExpression(text)
 	}
 	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err == nil && size(parsed) > largest {
+	if err == nil && size(parsed) > maxSize {
 		err = ErrTooLarge
 	}
 	if err != nil {
@@ -58,8 +56,8 @@ func read(pattern string) (text string, negated bool, err error) {
 	return text, negated, nil
 }
 
-// size is what an expression comes to when repetitions are written out, as they are in the compiled
-// one. It does not overflow: what is repeated more than 1000 times, all in all, does not parse.
+// size is the size of an expression with its repetitions expanded, as in the compiled form. It does
+// not overflow, because the parser refuses more than 1000 repetitions in total.
 func size(expression *syntax.Regexp) int {
 	sum := 1 + len(expression.Rune)
 	for _, sub := range expression.Sub {

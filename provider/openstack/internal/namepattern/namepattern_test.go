@@ -11,7 +11,10 @@ import (
 
 func TestCompile_Negated_FitsTheOthers(t *testing.T) {
 	const name = "test-123"
-	for _, pattern := range []string{"test-*", "~test-.*", "other*", "~other.*", "*", "~.*", "test-123", "x"} {
+	for _, pattern := range []string{
+		"test-*", "~test-.*", "other*", "~other.*", "*",
+		"~.*", "test-123", "x",
+	} {
 		is, err := namepattern.Compile(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +37,8 @@ func TestCompile_Negated_FitsTheOthers(t *testing.T) {
 
 // large are patterns that fit into an annotation, and take from 1 to 128 MiB.
 var large = []string{
-	`~\pL{1000}`, `~(?i)[\pL\pN]{500}`, `!~(\pL{30}){30}`, `~(((a{10}){10}){10}){1}\pL{999}`, `~` + strings.Repeat(`\pL{1000}`, 28), `~(?:\PC?){1000}`,
+	`~\pL{1000}`, `~(?i)[\pL\pN]{500}`, `!~(\pL{30}){30}`, `~(((a{10}){10}){10}){1}\pL{999}`, `~` +
+		strings.Repeat(`\pL{1000}`, 28), `~(?:\PC?){1000}`,
 	`~` + strings.Repeat(`(?:.{1000})`, 22), `~\pL{20,}`, `~(\pL{10}){3,9}`,
 }
 
@@ -60,7 +64,10 @@ func TestCompile_LargeExpression_IsRefusedWithoutBeingCompiled(t *testing.T) {
 			t.Errorf("%q: error %v", pattern, err)
 		}
 	}
-	for _, pattern := range []string{`~[a-z]{3,64}`, `~public-(\d{1,3}\.){3}0`, `~\pL\pN*`, `~(?i)(prod|stage)-[a-z0-9-]{1,63}`} {
+	for _, pattern := range []string{
+		`~[a-z]{3,64}`, `~public-(\d{1,3}\.){3}0`, `~\pL\pN*`,
+		`~(?i)(prod|stage)-[a-z0-9-]{1,63}`,
+	} {
 		if err := namepattern.Check(pattern); err != nil {
 			t.Errorf("%q: %v", pattern, err)
 		}
@@ -69,14 +76,18 @@ func TestCompile_LargeExpression_IsRefusedWithoutBeingCompiled(t *testing.T) {
 
 func TestCompile_Malformed_IsAnError(t *testing.T) {
 	for _, pattern := range []string{"~(", "!~[", "~a)(b", "[a", "{a,b", "!{a", "~(?P<x"} {
-		if _, err := namepattern.Compile(pattern); err == nil || !strings.Contains(err.Error(), "pattern") {
+		if _, err := namepattern.Compile(pattern); err == nil ||
+			!strings.Contains(err.Error(), "pattern") {
 			t.Errorf("%q: error %v", pattern, err)
 		}
 	}
 }
 
 func FuzzCompile(f *testing.F) {
-	for _, pattern := range []string{"test-*", "~test-.*", "!~(a|b)", "{a,b}?", "[a-c]", "~a)(b", "!", "~", `\E*`, "a\nb", "[]", "{,}", "[^a]", "[a-"} {
+	for _, pattern := range []string{
+		"test-*", "~test-.*", "!~(a|b)", "{a,b}?", "[a-c]", "~a)(b",
+		"!", "~", `\E*`, "a\nb", "[]", "{,}", "[^a]", "[a-",
+	} {
 		f.Add(pattern, "test-1")
 	}
 	for _, pattern := range large {
@@ -99,7 +110,8 @@ func FuzzCompile(f *testing.F) {
 			}
 		}
 		// A name without anything special fits itself and nothing else.
-		if pattern != "" && !strings.ContainsAny(pattern, `!~*?[]{}`) && isText(pattern) && isText(name) {
+		if pattern != "" && !strings.ContainsAny(pattern, `!~*?[]{}`) &&
+			isText(pattern) && isText(name) {
 			if fits(name) != (name == pattern) {
 				t.Errorf("%q of %q: %v", pattern, name, fits(name))
 			}

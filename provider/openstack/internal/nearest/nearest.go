@@ -1,9 +1,10 @@
-// Package nearest guesses which name was meant by one that does not exist.
+// Package nearest finds the known name that is most similar to an unknown one.
 package nearest
 
 import "strings"
 
-// Name is the candidate that differs least from a word, without regard to case; "" if all differ in more than a third of it.
+// Name is the most similar candidate, ignoring case; "" if all differ in more than a third of the
+// word.
 func Name(word string, candidates []string) string {
 	word = strings.ToLower(word)
 	best, least := "", max(1, len(word)/3)+1
@@ -15,10 +16,10 @@ func Name(word string, candidates []string) string {
 	return best
 }
 
-// maxCompared bounds the work for a word that is no name of anything.
+// maxCompared limits the work for long words.
 const maxCompared = 64
 
-// distance is how many characters must be put in, taken out or replaced to make b of a.
+// distance is the number of insertions, deletions and replacements that turn a into b.
 func distance(a, b string) int {
 	from, to := []rune(a), []rune(b)
 	if len(from) > maxCompared {

@@ -1,4 +1,4 @@
-// Package pages reads lists that OpenStack's services cut into pages, to their end.
+// Package pages reads paginated lists of OpenStack services to their end.
 package pages
 
 import (
@@ -10,19 +10,23 @@ import (
 	"net/url"
 )
 
-// ErrNoAnswer is of an answer that is not the service's, whatever its status. An empty one would be taken for "there are none".
-var ErrNoAnswer = errors.New("the answer is not a list of the service's")
+// ErrNoAnswer is a response that the service did not send, whatever its status. Treating it as an
+// empty list would mean "there are none".
+var ErrNoAnswer = errors.New("the response is not a list of the service")
 
-// A Reader makes the request for one page, and returns the members of the answer's body.
+// Reader requests one page and returns the members of its body.
 type Reader func(ctx context.Context, query url.Values) (map[string]json.RawMessage, error)
 
-// All reads all pages of a list, and returns each item once, in the order of the pages. name is the member of the body that holds the
-// items, id returns an item's, which none lacks.
+// All reads all pages of a list and returns each item once, in order. name is the member of the
+// body with the items; id returns the ID of an item.
 //
-// Of a link to the next page only the marker is followed. The links of some services have none of the filters, so that they lead to
-// everybody's items; and their host is what the service believes to be its own, which may be wrong behind a proxy, and gets no token. A
-// list that cannot be read to its end is an error.
-func All[T any](ctx context.Context, name string, query url.Values, id func(*T) string, read Reader) ([]T, error) {
+// Only the marker of a link to the next page is used. The links of some services lack the filters,
+// so they lead to the items of all projects. Their host is what the service believes to be its own,
+// which may be wrong behind a proxy, and must not get the token. A list that cannot be read to its
+// end is an error.
+func All[T any](ctx context.Context, name string, query url.Values, id func(*T) string,
+	read Reader,
+) ([]T, error) {
 	query = maps.Clone(query)
 	if query == nil {
 		query = url.Values{}
@@ -52,15 +56,18 @@ func All[T any](ctx context.Context, name string, query url.Values, id func(*T) 
 		case marker == "":
 			return all, nil
 		case len(all) == before:
-			return nil, fmt.Errorf("%w: a page repeats what was before it", ErrNoAnswer)
+			return nil, fmt.Errorf("%w: a page repeats the previous one", ErrNoAnswer)
 		}
 		query.Set("marker", marker)
 	}
 }
 
-// AllBy is All of what has one of the values of an attribute: Neutron takes a filter that is repeated for "or". It asks for as many values
-// at a time as a URL may hold, and without values it asks nothing.
-func AllBy[T any](ctx context.Context, name, attribute string, values []string, query url.Values, id func(*T) string, read Reader) ([]T, error) {
+// AllBy is All for the objects whose attribute has one of the values: Neutron treats a repeated
+// filter as "or". Each request has as many values as its URL allows. Without values, AllBy sends no
+// request.
+func AllBy[T any](ctx context.Context, name, attribute string, values []string, query url.Values,
+	id func(*T) string, read Reader,
+) ([]T, error) {
 	var all []T
 	for _, some := range chunks(attribute, values) {
 		asked := url.Values{attribute: some}
@@ -74,10 +81,11 @@ func AllBy[T any](ctx context.Context, name, attribute string, values []string, 
 	return all, nil
 }
 
-// queryLimit keeps a request's query below 2,000 bytes, whatever it asks for: the usual limits of servers and proxies begin at 4,000.
+// queryLimit keeps a query below 2,000 bytes: the usual limits of servers and proxies start at
+// 4,000.
 const queryLimit = 1800
 
-// chunks are the values in parts, each of which makes a query of at most queryLimit bytes, or is a single value.
+// chunks splits the values into queries of at most queryLimit bytes, or of a single value.
 func chunks(attribute string, values []string) [][]string {
 	var parts [][]string
 	length := 0
@@ -99,7 +107,7 @@ func itemsOf[T any](raw json.RawMessage, id func(*T) string) ([]T, error) {
 	if err := json.Unmarshal(raw, &items); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
-	// An empty list is not null.
+	// null is not an empty list.
 	if items == nil {
 		return nil, ErrNoAnswer
 	}
@@ -111,7 +119,7 @@ func itemsOf[T any](raw json.RawMessage, id func(*T) string) ([]T, error) {
 	return items, nil
 }
 
-// nextMarker reads the links of a page; "" on the last. A service that cuts nothing into pages has none.
+// nextMarker is "" on the last page. A service without pagination sends no links.
 func nextMarker(raw json.RawMessage) (string, error) {
 	if raw == nil {
 		return "", nil

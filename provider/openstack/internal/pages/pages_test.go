@@ -38,11 +38,13 @@ func TestAll_ReadsToTheEnd_WithItsOwnFilters(t *testing.T) {
 	if want := []thing{{"a"}, {"b"}, {"c"}}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("it has read %v, %v; want %v", got, err, want)
 	}
-	if want := []string{"project_id=p", "marker=b&project_id=p"}; !slices.Equal(asked, want) || query.Has("marker") {
+	if want := []string{"project_id=p", "marker=b&project_id=p"}; !slices.Equal(asked, want) ||
+		query.Has("marker") {
 		t.Errorf("it has asked for %q, want %q, and the caller's query is %v", asked, want, query)
 	}
 	asked = nil
-	if got, err := All(t.Context(), "things", nil, id, from(&asked, `{"things": []}`)); err != nil || len(got) > 0 {
+	if got, err := All(t.Context(), "things", nil, id,
+		from(&asked, `{"things": []}`)); err != nil || len(got) > 0 {
 		t.Errorf("an empty list is %v, %v", got, err)
 	}
 }
@@ -58,16 +60,19 @@ func TestAll_WhatIsNoList_IsAnError(t *testing.T) {
 		`{"things": [{"id": "a"}], "things_links": [{"rel":"next","href":"\u007f"}]}`: "link",
 	} {
 		var asked []string
-		if got, err := All(t.Context(), "things", nil, id, from(&asked, body)); !errors.Is(err, ErrNoAnswer) || !strings.Contains(err.Error(), want) || got != nil {
+		if got, err := All(t.Context(), "things", nil, id, from(&asked, body)); !errors.Is(err,
+			ErrNoAnswer) || !strings.Contains(err.Error(), want) || got != nil {
 			t.Errorf("%s: %v, %v; want an error with %q", body, got, err, want)
 		}
 	}
 	var asked []string
 	again := `{"things": [{"id": "a"}], "things_links": [{"rel": "next", "href": "?marker=a"}]}`
-	if _, err := All(t.Context(), "things", nil, id, from(&asked, again, again, again)); !errors.Is(err, ErrNoAnswer) || len(asked) != 2 {
+	if _, err := All(t.Context(), "things", nil, id,
+		from(&asked, again, again, again)); !errors.Is(err, ErrNoAnswer) || len(asked) != 2 {
 		t.Errorf("a list without end: %v after %d pages", err, len(asked))
 	}
-	if _, err := All(t.Context(), "things", nil, id, from(&asked)); err == nil || errors.Is(err, ErrNoAnswer) {
+	if _, err := All(t.Context(), "things", nil, id, from(&asked)); err == nil ||
+		errors.Is(err, ErrNoAnswer) {
 		t.Errorf("a request that fails: %v", err)
 	}
 }
@@ -84,7 +89,8 @@ func TestAllBy_AsksForAsManyAsAURLHolds_AndLosesNothing(t *testing.T) {
 		func(_ context.Context, query url.Values) (map[string]json.RawMessage, error) {
 			requests++
 			some := query["device_id"]
-			if text := query.Encode(); len(text) > 2000 && len(some) > 1 || query.Get("fields") != "id" {
+			if text := query.Encode(); len(text) > 2000 && len(some) > 1 ||
+				query.Get("fields") != "id" {
 				t.Errorf("the query for %d values is of %d bytes: %s", len(some), len(text), text)
 			}
 			if query.Has("marker") {
@@ -97,7 +103,8 @@ func TestAllBy_AsksForAsManyAsAURLHolds_AndLosesNothing(t *testing.T) {
 			}, nil
 		})
 	if err != nil || !slices.Equal(got, values) || len(all) != requests/2 {
-		t.Errorf("%d requests asked for %d values, want %d, and have found %d, %v", requests, len(got), len(values), len(all), err)
+		t.Errorf("%d requests asked for %d values, want %d, and have found %d, %v", requests,
+			len(got), len(values), len(all), err)
 	}
 	if requests > 2*16 {
 		t.Errorf("%d values take %d requests", len(values), requests)
@@ -106,7 +113,8 @@ func TestAllBy_AsksForAsManyAsAURLHolds_AndLosesNothing(t *testing.T) {
 	if err != nil || len(all) > 0 {
 		t.Errorf("of nothing it has found %v, %v", all, err)
 	}
-	all, err = AllBy(t.Context(), "things", "device_id", values, nil, id, from(new([]string), `{"things": [{"id": "a"}]}`))
+	all, err = AllBy(t.Context(), "things", "device_id", values, nil, id,
+		from(new([]string), `{"things": [{"id": "a"}]}`))
 	if err == nil || all != nil {
 		t.Errorf("of a part alone it has found %v, %v", all, err)
 	}

@@ -16,17 +16,17 @@ import (
 	"github.com/gophercloud/gophercloud/v2/pagination"
 )
 
-// api is what is asked of Neutron, one method a request.
+// api sends requests to Neutron.
 type api struct {
 	network  func(context.Context) (*gophercloud.ServiceClient, error)
 	routerID string
 }
 
-// router is a router as Neutron shows it.
+// router is a router in Neutron's API.
 type router struct {
 	ID     string          `json:"id"`
 	Routes []routers.Route `json:"routes"`
-	// Revision is nil when the cloud does not count revisions.
+	// Revision is nil if the cloud has no revision numbers.
 	Revision *int `json:"revision_number"`
 	Gateway  struct {
 		NetworkID string    `json:"network_id"`
@@ -34,7 +34,7 @@ type router struct {
 	} `json:"external_gateway_info"`
 }
 
-// port is a port as Neutron shows it.
+// port is a port in Neutron's API.
 type port struct {
 	ID          string    `json:"id"`
 	NetworkID   string    `json:"network_id"`
@@ -42,7 +42,7 @@ type port struct {
 	DeviceOwner string    `json:"device_owner"`
 	MAC         string    `json:"mac_address"`
 	FixedIPs    []fixedIP `json:"fixed_ips"`
-	// PortSecurity is nil when the cloud has no such thing.
+	// PortSecurity is nil if the cloud has no port security.
 	PortSecurity *bool               `json:"port_security_enabled"`
 	Pairs        []ports.AddressPair `json:"allowed_address_pairs"`
 	Revision     *int                `json:"revision_number"`
@@ -53,7 +53,7 @@ type fixedIP struct {
 	Address  string `json:"ip_address"`
 }
 
-// portFields are the fields of port: the others are not sent.
+// portFields are the requested fields of a port.
 func portFields() []string {
 	return []string{
 		"id", "network_id", "device_id", "device_owner", "mac_address", "fixed_ips",
@@ -70,33 +70,37 @@ func (a *api) router(ctx context.Context) (*router, error) {
 	return found, a.wrap("get", err)
 }
 
-// addRoutes adds routes to the router, those that are there already without effect, and returns the router as it is then.
+// addRoutes adds the routes that the router lacks and returns the updated router.
 func (a *api) addRoutes(ctx context.Context, add []routers.Route) (*router, error) {
 	client, err := a.network(ctx)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := a.extract(extraroutes.Add(ctx, client, a.routerID, extraroutes.Opts{Routes: &add}).Result)
+	changed, err := a.extract(extraroutes.Add(ctx, client, a.routerID,
+		extraroutes.Opts{Routes: &add}).Result)
 	return changed, a.wrap("add routes to", err)
 }
 
-// removeRoutes removes routes from the router, those that are not there without effect, and returns the router as it is then.
+// removeRoutes removes the routes that the router has and returns the updated router.
 func (a *api) removeRoutes(ctx context.Context, remove []routers.Route) (*router, error) {
 	client, err := a.network(ctx)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := a.extract(extraroutes.Remove(ctx, client, a.routerID, extraroutes.Opts{Routes: &remove}).Result)
+	changed, err := a.extract(extraroutes.Remove(ctx, client, a.routerID,
+		extraroutes.Opts{Routes: &remove}).Result)
 	return changed, a.wrap("remove routes from", err)
 }
 
-// putRoutes replaces the router's routes, if its revision is still the given one. Without a revision, come what may.
+// putRoutes replaces the router's routes if its revision is the given one. A nil revision makes the
+// write unconditional.
 func (a *api) putRoutes(ctx context.Context, all []routers.Route, revision *int) (*router, error) {
 	client, err := a.network(ctx)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := a.extract(routers.Update(ctx, client, a.routerID, routers.UpdateOpts{Routes: &all, RevisionNumber: revision}).Result)
+	changed, err := a.extract(routers.Update(ctx, client, a.routerID,
+		routers.UpdateOpts{Routes: &all, RevisionNumber: revision}).Result)
 	return changed, a.wrap("replace the routes of", err)
 }
 
@@ -108,7 +112,7 @@ func (a *api) extract(result gophercloud.Result) (*router, error) {
 		return nil, err
 	}
 	if body.Router == nil || body.Router.ID == "" {
-		return nil, errors.New("the answer has no router")
+		return nil, errors.New("the response has no router")
 	}
 	return body.Router, nil
 }
@@ -120,14 +124,16 @@ func (a *api) wrap(doing string, err error) error {
 	return fmt.Errorf("%s router %s: %w", doing, a.routerID, err)
 }
 
-// interfaces are the router's own ports.
+// interfaces are the ports of the router.
 func (a *api) interfaces(ctx context.Context) ([]port, error) {
 	found, err := a.ports(ctx, url.Values{"device_id": {a.routerID}})
 	return found, a.wrap("list ports of", err)
 }
 
 // portsAt are the ports on the networks that have one of the addresses.
-func (a *api) portsAt(ctx context.Context, networks []string, addresses []netip.Addr) ([]port, error) {
+func (a *api) portsAt(ctx context.Context, networks []string,
+	addresses []netip.Addr,
+) ([]port, error) {
 	query := url.Values{"network_id": networks}
 	for _, address := range addresses {
 		query.Add("fixed_ips", "ip_address="+address.String())
@@ -138,7 +144,7 @@ func (a *api) portsAt(ctx context.Context, networks []string, addresses []netip.
 
 type portQuery url.Values
 
-// ToPortListQuery implements ports.ListOptsBuilder, which has no repeated filters otherwise.
+// ToPortListQuery implements ports.ListOptsBuilder, whose own options cannot repeat a filter.
 func (q portQuery) ToPortListQuery() (string, error) { return "?" + url.Values(q).Encode(), nil }
 
 func (a *api) ports(ctx context.Context, query url.Values) ([]port, error) {
@@ -148,14 +154,15 @@ func (a *api) ports(ctx context.Context, query url.Values) ([]port, error) {
 	}
 	query["fields"] = portFields()
 	var all []port
-	err = ports.List(client, portQuery(query)).EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
-		var found []port
-		if err := ports.ExtractPortsInto(page, &found); err != nil {
-			return false, err
-		}
-		all = append(all, found...)
-		return true, nil
-	})
+	err = ports.List(client, portQuery(query)).
+		EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
+			var found []port
+			if err := ports.ExtractPortsInto(page, &found); err != nil {
+				return false, err
+			}
+			all = append(all, found...)
+			return true, nil
+		})
 	return all, err
 }
 
@@ -171,13 +178,17 @@ func (a *api) port(ctx context.Context, id string) (port, error) {
 	return found, nil
 }
 
-// putPairs replaces the port's allowed address pairs, if its revision is still the given one. Without a revision, come what may.
-func (a *api) putPairs(ctx context.Context, id string, pairs []ports.AddressPair, revision *int) error {
+// putPairs replaces the port's allowed address pairs if its revision is the given one. A nil
+// revision makes the write unconditional.
+func (a *api) putPairs(ctx context.Context, id string, pairs []ports.AddressPair,
+	revision *int,
+) error {
 	client, err := a.network(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = extractPort(ports.Update(ctx, client, id, ports.UpdateOpts{AllowedAddressPairs: &pairs, RevisionNumber: revision}).Result)
+	_, err = extractPort(ports.Update(ctx, client, id,
+		ports.UpdateOpts{AllowedAddressPairs: &pairs, RevisionNumber: revision}).Result)
 	if err != nil {
 		return fmt.Errorf("change the allowed address pairs of port %s: %w", id, err)
 	}
@@ -192,31 +203,36 @@ func extractPort(result gophercloud.Result) (port, error) {
 		return port{}, err
 	}
 	if body.Port.ID == "" {
-		return port{}, errors.New("the answer has no port")
+		return port{}, errors.New("the response has no port")
 	}
 	return body.Port, nil
 }
 
-// isStale is the answer to a write whose revision is not the newest any more.
-func isStale(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed) }
+// isStale: the revision of a conditional write is out of date.
+func isStale(err error) bool {
+	return gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed)
+}
 
-// blames tells whether Neutron refused a request for what is in it, so that without a part of it the rest might pass. 401, 403 and 404 are
-// about the caller and the router, 409, 412 and 429 about the moment.
-func blames(err error) bool {
+// isBadRequest tells whether Neutron refused the content of a request, so that parts of it may
+// succeed. 401, 403 and 404 are about the credentials and the router; 409, 412 and 429 are
+// transient.
+func isBadRequest(err error) bool {
 	var code gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &code) {
 		return false
 	}
 	switch code.Actual {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout,
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
+		http.StatusRequestTimeout,
 		http.StatusConflict, http.StatusPreconditionFailed, http.StatusTooManyRequests:
 		return isFull(err)
 	}
 	return code.Actual >= 400 && code.Actual < 500
 }
 
-// isFull is the answer to a route more than a router may have. That is a 400 for the setting max_routes, 30 by default, and a 409 for the
-// quota of newer releases; both codes have other meanings as well.
+// isFull: the router has the maximum number of routes. Neutron returns 400 for the setting
+// max_routes (default 30), and newer releases 409 for the quota; both codes have other meanings,
+// too.
 func isFull(err error) bool {
 	var code gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &code) {
@@ -232,7 +248,7 @@ func neutronErrorType(body []byte) string {
 			Type string `json:"type"`
 		} `json:"NeutronError"`
 	}
-	// Other bodies, such as a proxy's page, have no type.
+	// Other bodies, such as the page of a proxy, have no type.
 	_ = json.Unmarshal(body, &failure)
 	return failure.NeutronError.Type
 }

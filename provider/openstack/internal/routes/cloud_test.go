@@ -45,7 +45,10 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 // addPort adds the port of a server with these addresses, and returns its id.
 func (s *site) addPort(server string, addresses ...string) string {
 	s.t.Helper()
-	p := openstacktest.Port{NetworkID: s.network, DeviceID: server, DeviceOwner: openstacktest.OwnerCompute, FixedIPs: []openstacktest.FixedIP{}}
+	p := openstacktest.Port{
+		NetworkID: s.network, DeviceID: server,
+		DeviceOwner: openstacktest.OwnerCompute, FixedIPs: []openstacktest.FixedIP{},
+	}
 	for _, a := range addresses {
 		subnet := s.v4
 		if strings.Contains(a, ":") {
@@ -60,7 +63,9 @@ func (s *site) addPort(server string, addresses ...string) string {
 func (s *site) pairs(address string) []string {
 	pairs := []string{}
 	for _, p := range s.Ports() {
-		if slices.ContainsFunc(p.FixedIPs, func(ip openstacktest.FixedIP) bool { return ip.Address == address }) {
+		if slices.ContainsFunc(p.FixedIPs, func(ip openstacktest.FixedIP) bool {
+			return ip.Address == address
+		}) {
 			for _, pair := range p.AllowedPairs {
 				pairs = append(pairs, pair.Address)
 			}
@@ -79,7 +84,8 @@ func (s *site) wantRoutes(names ...string) {
 	slices.Sort(got)
 	names = slices.Sorted(slices.Values(names))
 	if !slices.Equal(got, names) {
-		s.t.Errorf("the router has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(names, "\n"))
+		s.t.Errorf("the router has\n%s\nwant\n%s", strings.Join(got, "\n"),
+			strings.Join(names, "\n"))
 	}
 }
 
@@ -100,7 +106,8 @@ func (s *site) wantCounts(want map[string]int) {
 	got := s.Counts()
 	for operation, n := range want {
 		if got[operation] != n {
-			s.t.Errorf("%s was called %d times, want %d; all calls: %v", operation, got[operation], n, got)
+			s.t.Errorf("%s was called %d times, want %d; all calls: %v", operation,
+				got[operation], n, got)
 		}
 	}
 }
@@ -121,7 +128,10 @@ type cluster struct {
 func newCluster(t *testing.T, s *site, c clock.Clock) *cluster {
 	t.Helper()
 	client := networkClient(t, s.Cloud)
-	cl := &cluster{site: s, nodes: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), synced: true}
+	cl := &cluster{
+		site: s, nodes: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
+		synced: true,
+	}
 	cl.Routes = New(Config{
 		Network:  func(context.Context) (*gophercloud.ServiceClient, error) { return client, nil },
 		RouterID: s.router, Clock: c, Logger: testr.New(t),
@@ -138,13 +148,15 @@ func networkClient(t *testing.T, s *openstacktest.Cloud) *gophercloud.ServiceCli
 	t.Helper()
 	credentials := s.Credentials()
 	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
-		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID, Password: credentials.Password, TenantID: credentials.ProjectID,
+		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID,
+		Password: credentials.Password, TenantID: credentials.ProjectID,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(provider.HTTPClient.CloseIdleConnections)
-	client, err := openstack.NewNetworkV2(provider, gophercloud.EndpointOpts{Region: credentials.Region})
+	client, err := openstack.NewNetworkV2(provider,
+		gophercloud.EndpointOpts{Region: credentials.Region})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +229,8 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// atOnce does something with each, as many at a time as upstream's controller, and returns the errors by place.
+// atOnce does something with each, as many at a time as upstream's controller, and returns the
+// errors by place.
 func atOnce(routes []*cloudprovider.Route, do func(*cloudprovider.Route) error) []error {
 	errs := make([]error, len(routes))
 	tokens := make(chan struct{}, 200)
@@ -247,7 +260,8 @@ func withoutAtomic() openstacktest.Option {
 	return openstacktest.WithoutExtensions(extensionExtraRouteAtomic)
 }
 
-// onBoth runs a test on a cloud where single routes can be written, and on one where only whole lists can.
+// onBoth runs a test on a cloud where single routes can be written, and on one where only whole
+// lists can.
 func onBoth(t *testing.T, test func(*testing.T, *site)) {
 	t.Helper()
 	t.Run("atomic", func(t *testing.T) { test(t, newSite(t)) })

@@ -1,34 +1,37 @@
-// Package routes keeps the routes to the pods of a cluster in a Neutron router, for upstream's route controller.
+// Package routes keeps the routes to the pods of a cluster in a Neutron router, for upstream's
+// route controller.
 //
-// # Whose a route is
+// # Ownership
 //
-// A router's route is a destination and a next hop, and nothing else: it cannot be marked. So it is told by its next hop.
+// A route of a router is a destination and a next hop. It has no tags, so the next hop decides:
 //
-//   - The next hop is an InternalIP of a node: the route is ours and right.
-//   - The route was ours and right since this process began, and is not any more: the node has another address now, or is gone. It is
-//     deleted.
-//   - The next hop is the address of no port on the router's networks that is attached to something: nobody is there. The route is a
-//     blackhole and is deleted, if it is within the cluster's CIDRs: that is what upstream's controller looks at.
-//   - Anything else is somebody else's, such as that of another cluster on the same router. It is not listed and never touched, even if the
-//     clusters' CIDRs overlap.
+//   - The next hop is an InternalIP of a node: the cluster owns the route.
+//   - The cluster owned the route since this process started, and the node now has another address
+//     or is gone: the route is deleted.
+//   - No port with a device on the router's networks has the address of the next hop: the route is
+//     a blackhole. It is deleted if it is in the cluster's CIDRs, because upstream's controller
+//     looks only at these.
+//   - Any other route is foreign, for example of another cluster on the same router. It is not
+//     listed and never changed, even if the CIDRs of the clusters overlap.
 //
-// After a restart, a route that was left behind by a node object that is gone, while its server lives, looks like somebody else's. It stays until
-// the server is gone. A new node that is given the same pod CIDR meanwhile gets no route but an error that says so: we rather
-// leave a route too many than break somebody's traffic. Ports of other projects on a shared network cannot be seen; a next hop there
-// looks like nobody's.
+// After a restart, the route of a deleted node whose server still runs looks foreign. It stays
+// until the server is deleted. A new node with the same pod CIDR then gets an error that says so
+// instead of a route: an extra route is better than broken traffic. Ports of other projects on a
+// shared network are invisible, so a next hop there looks like a blackhole.
 //
-// # What is written, and in which order
+// # Order of writes
 //
-// A node's port must be allowed to send from the pod CIDR (Neutron's allowed address pairs, unless the port has no port security). To
-// create a route the pair is written first and the route last; to delete it, too. So the route in the router is the record of
-// what is to be done: whatever fails, and whenever the process dies, there is nothing to unwind. The controller's next pass finds
-// the route missing or still there, calls again, and what is done already is not written again.
+// The port of a node must be allowed to send from the pod CIDR (Neutron's allowed address pairs,
+// unless port security is off). A creation writes the pair first and the route last; a deletion,
+// too. So the route in the router records what is to be done, and no failure or crash leaves
+// anything to undo. The next reconciliation finds the route missing or still there, calls again,
+// and skips what is done.
 //
-// Changes of the router that are asked for at about the same time are written together.
+// Concurrent changes of the router are written together.
 //
-// # What is read
+// # Caching
 //
-// [Routes.ListRoutes] answers from a copy of the router that is at most a minute old. Our own changes are in it at once, by the answer
-// to the write. What others change is seen after at most a minute; before anything is written, a copy of more than 10 s is
-// read again.
+// [Routes.ListRoutes] answers from a copy of the router that is at most a minute old. Writes of
+// this process update the copy at once. Changes by others are visible after at most a minute; a
+// write reads the router again if the copy is older than 10 s.
 package routes

@@ -5,12 +5,13 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// listing is what upstream's controller is told of the router's routes.
+// listing returns the router's routes for upstream's controller.
 //
-// The controller deletes blackholes, and routes whose destination is not a pod CIDR of their target node, both only within the cluster's
-// CIDRs. It compares the addresses of the target node with those that the route has (EnableNodeAddresses), and finishes
-// deleting before it creates if the first route says so. A route that leads to its node by any of its InternalIPs is right: that
-// the addresses have changed their order does not interrupt traffic.
+// Within the cluster's CIDRs, the controller deletes blackholes and routes whose destination is not
+// a pod CIDR of their target node. It compares the addresses of the target node with those of the
+// route (EnableNodeAddresses), and completes deletions before creations if the first route says so.
+// A route to any InternalIP of its node is correct, so a new order of the addresses does not
+// interrupt traffic.
 func listing(all []entry, k knowledge) []*cloudprovider.Route {
 	listed := make([]*cloudprovider.Route, 0, len(all))
 	for _, e := range all {
@@ -24,9 +25,12 @@ func listing(all []entry, k knowledge) []*cloudprovider.Route {
 	return listed
 }
 
-// describe is nil for what is not ours to list.
+// describe is nil for foreign routes.
 func describe(r route, k knowledge) *cloudprovider.Route {
-	listed := &cloudprovider.Route{Name: r.String(), DestinationCIDR: r.destination.String(), EnableNodeAddresses: true}
+	listed := &cloudprovider.Route{
+		Name: r.String(), DestinationCIDR: r.destination.String(),
+		EnableNodeAddresses: true,
+	}
 	switch o := k.owner(r); o.standing {
 	case ours:
 		node := k.nodes.byName[o.node]

@@ -10,7 +10,8 @@ import (
 )
 
 func TestListing(t *testing.T) {
-	a := node("a", []string{"10.0.0.1", "10.0.9.1", "fd00::1", "external:192.0.2.1"}, "10.244.1.0/24", "fd00:0:0:1::/64")
+	a := node("a", []string{"10.0.0.1", "10.0.9.1", "fd00::1", "external:192.0.2.1"},
+		"10.244.1.0/24", "fd00:0:0:1::/64")
 	b := node("b", []string{"10.0.0.2"}, "10.244.2.0/24")
 	homeless := node("homeless", nil, "10.244.3.0/24")
 	// old and b are of one address: a server was replaced.
@@ -23,38 +24,82 @@ func TestListing(t *testing.T) {
 			mustRoute(t, "10.244.3.0/24 via 10.0.0.3"):  "homeless",
 			mustRoute(t, "10.244.5.0/24 via 10.0.0.66"): "gone",
 		},
-		alive: map[netip.Addr]bool{netip.MustParseAddr("10.0.0.66"): true, netip.MustParseAddr("10.0.0.99"): false},
+		alive: map[netip.Addr]bool{
+			netip.MustParseAddr("10.0.0.66"): true,
+			netip.MustParseAddr("10.0.0.99"): false,
+		},
 	}
 	for name, test := range map[string]struct{ route, want string }{
-		"to a node":                               {"10.244.1.0/24 via 10.0.0.1", "10.244.1.0/24 to a, 4 addresses"},
-		"by another InternalIP of it":             {"10.244.1.0/24 via 10.0.9.1", "10.244.1.0/24 to a, 4 addresses"},
-		"of IPv6, written as the node does":       {"fd00:0000:0000:0001::/64 via FD00::1", "fd00:0:0:1::/64 to a, 4 addresses"},
-		"that is no pod CIDR of the node":         {"10.244.77.0/24 via 10.0.0.1", "10.244.77.0/24 to a, 4 addresses"},
-		"to two nodes of one address, by CIDR":    {"10.244.2.0/24 via 10.0.0.2", "10.244.2.0/24 to b, 1 addresses"},
-		"to two nodes of one address, the other":  {"10.244.4.0/24 via 10.0.0.2", "10.244.4.0/24 to 0-old, 1 addresses"},
-		"by an external address of a node":        {"10.244.1.0/24 via 192.0.2.1", "10.244.1.0/24 blackhole"},
-		"by the address that a node had":          {"10.244.1.0/24 via 10.0.0.81", "10.244.1.0/24 blackhole"},
-		"to a node that has no address now":       {"10.244.3.0/24 via 10.0.0.3", "10.244.3.0/24 to homeless, 0 addresses"},
-		"to a node that is gone, its server not":  {"10.244.5.0/24 via 10.0.0.66", "10.244.5.0/24 to gone, 0 addresses"},
-		"to nobody":                               {"10.244.6.0/24 via 10.0.0.99", "10.244.6.0/24 blackhole"},
-		"to somebody else":                        {"10.244.6.0/24 via 10.0.0.66", ""},
-		"to somebody of whom nothing is known":    {"10.244.6.0/24 via 10.0.0.67", ""},
-		"that cannot be read":                     {"10.244.6.0/24 via x", ""},
-		"with bits of the host, as others write":  {"10.244.1.7/24 via 10.0.0.1", "10.244.1.0/24 to a, 4 addresses"},
-		"of everything to a gateway that is dead": {"0.0.0.0/0 via 10.0.0.99", "0.0.0.0/0 blackhole"},
+		"to a node": {
+			"10.244.1.0/24 via 10.0.0.1",
+			"10.244.1.0/24 to a, 4 addresses",
+		},
+		"by another InternalIP of it": {
+			"10.244.1.0/24 via 10.0.9.1",
+			"10.244.1.0/24 to a, 4 addresses",
+		},
+		"of IPv6, written as the node does": {
+			"fd00:0000:0000:0001::/64 via FD00::1",
+			"fd00:0:0:1::/64 to a, 4 addresses",
+		},
+		"that is no pod CIDR of the node": {
+			"10.244.77.0/24 via 10.0.0.1",
+			"10.244.77.0/24 to a, 4 addresses",
+		},
+		"to two nodes of one address, by CIDR": {
+			"10.244.2.0/24 via 10.0.0.2",
+			"10.244.2.0/24 to b, 1 addresses",
+		},
+		"to two nodes of one address, the other": {
+			"10.244.4.0/24 via 10.0.0.2",
+			"10.244.4.0/24 to 0-old, 1 addresses",
+		},
+		"by an external address of a node": {
+			"10.244.1.0/24 via 192.0.2.1",
+			"10.244.1.0/24 blackhole",
+		},
+		"by the address that a node had": {
+			"10.244.1.0/24 via 10.0.0.81",
+			"10.244.1.0/24 blackhole",
+		},
+		"to a node that has no address now": {
+			"10.244.3.0/24 via 10.0.0.3",
+			"10.244.3.0/24 to homeless, 0 addresses",
+		},
+		"to a node that is gone, its server not": {
+			"10.244.5.0/24 via 10.0.0.66",
+			"10.244.5.0/24 to gone, 0 addresses",
+		},
+		"to nobody": {
+			"10.244.6.0/24 via 10.0.0.99",
+			"10.244.6.0/24 blackhole",
+		},
+		"to somebody else":                     {"10.244.6.0/24 via 10.0.0.66", ""},
+		"to somebody of whom nothing is known": {"10.244.6.0/24 via 10.0.0.67", ""},
+		"that cannot be read":                  {"10.244.6.0/24 via x", ""},
+		"with bits of the host, as others write": {
+			"10.244.1.7/24 via 10.0.0.1",
+			"10.244.1.0/24 to a, 4 addresses",
+		},
+		"of everything to a gateway that is dead": {
+			"0.0.0.0/0 via 10.0.0.99",
+			"0.0.0.0/0 blackhole",
+		},
 	} {
 		var got []string
 		for _, r := range listing(found(t, test.route), k) {
 			target := "blackhole"
 			if !r.Blackhole {
-				target = fmt.Sprintf("to %s, %d addresses", r.TargetNode, len(r.TargetNodeAddresses))
+				target = fmt.Sprintf("to %s, %d addresses", r.TargetNode,
+					len(r.TargetNodeAddresses))
 			} else if r.TargetNode != "" {
 				t.Errorf("%s: a blackhole has the target %s", name, r.TargetNode)
 			}
 			if !r.EnableNodeAddresses {
 				t.Errorf("%s: the controller would not wait for deletions", name)
 			}
-			if parsed, err := parseName(r.Name); err != nil || parsed != found(t, test.route)[0].route {
+			if parsed, err := parseName(r.Name); err != nil ||
+				parsed != found(t, test.route)[0].route {
 				t.Errorf("%s: the name is %q", name, r.Name)
 			}
 			got = append(got, r.DestinationCIDR+" "+target)
@@ -70,7 +115,8 @@ func TestStrangers_AreLookedUpOnceEach(t *testing.T) {
 		nodes: indexNodes([]*v1.Node{node("a", []string{"10.0.0.1"})}),
 		alive: map[netip.Addr]bool{netip.MustParseAddr("10.0.0.99"): false},
 	}
-	got := k.strangers(found(t, "10.1.0.0/24 via 10.0.0.1", "10.2.0.0/24 via 10.0.0.9", "10.3.0.0/24 via 10.0.0.9", "10.4.0.0/24 via 10.0.0.99", "x via y"))
+	got := k.strangers(found(t, "10.1.0.0/24 via 10.0.0.1", "10.2.0.0/24 via 10.0.0.9",
+		"10.3.0.0/24 via 10.0.0.9", "10.4.0.0/24 via 10.0.0.99", "x via y"))
 	if fmt.Sprint(got) != "[10.0.0.9 10.0.0.99]" {
 		t.Errorf("the strangers are %v", got)
 	}

@@ -10,8 +10,8 @@ import (
 // nodeIndex finds nodes by name and by address.
 type nodeIndex struct {
 	byName map[string]*v1.Node
-	// internal has the InternalIPs, among which next hops are chosen. Two nodes may have one address: a server that was replaced, and
-	// its successor. other has all other addresses.
+	// internal has the InternalIPs, which are next hops. Two nodes may share one: a replaced server
+	// and its successor. other has all other addresses.
 	internal map[netip.Addr][]*v1.Node
 	other    map[netip.Addr]bool
 }
@@ -38,7 +38,8 @@ func indexNodes(nodes []*v1.Node) nodeIndex {
 	return index
 }
 
-// at is the node that has the address as InternalIP. Of several, that to which the destination belongs; else the first by name.
+// at is the node with this InternalIP. Of several nodes, the one with the pod CIDR wins, then the
+// first by name.
 func (x nodeIndex) at(address netip.Addr, destination netip.Prefix) *v1.Node {
 	var found *v1.Node
 	for _, node := range x.internal[address] {
@@ -52,7 +53,7 @@ func (x nodeIndex) at(address netip.Addr, destination netip.Prefix) *v1.Node {
 	return found
 }
 
-// nextHopTo is the address of a node that routes to a destination lead to: the first InternalIP of the destination's family.
+// nextHopTo is the next hop of routes to a node: its first InternalIP of the destination's family.
 func nextHopTo(node *v1.Node, destination netip.Prefix) (netip.Addr, error) {
 	if address, ok := firstInternal(node, destination.Addr().Is4()); ok {
 		return address, nil
@@ -61,7 +62,8 @@ func nextHopTo(node *v1.Node, destination netip.Prefix) (netip.Addr, error) {
 	if destination.Addr().Is4() {
 		family = v1.IPv4Protocol
 	}
-	return netip.Addr{}, fmt.Errorf("node %s has no InternalIP of family %s for the destination %s", node.Name, family, destination)
+	return netip.Addr{}, fmt.Errorf("node %s has no InternalIP of family %s for the destination %s",
+		node.Name, family, destination)
 }
 
 func firstInternal(node *v1.Node, is4 bool) (netip.Addr, bool) {
@@ -76,8 +78,8 @@ func firstInternal(node *v1.Node, is4 bool) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// podCIDR tells whether the destination is one of the node's pod CIDRs, and how the node writes it: upstream's controller compares them
-// as texts.
+// podCIDR tells whether the destination is a pod CIDR of the node, and returns the node's spelling,
+// because upstream's controller compares texts.
 func podCIDR(node *v1.Node, destination netip.Prefix) (string, bool) {
 	for _, cidr := range node.Spec.PodCIDRs {
 		if prefix, err := parseDestination(cidr); err == nil && prefix == destination {

@@ -4,41 +4,40 @@ import (
 	"net/netip"
 )
 
-// standing is what a route is to us.
+// standing is the relation of a route to this cluster.
 type standing int
 
 const (
-	// foreign is somebody else's, or may be.
+	// foreign belongs, or may belong, to another cluster.
 	foreign standing = iota
 	// ours leads to a node.
 	ours
-	// stale was ours, or leads to a node by an address that is none for next hops.
+	// stale was ours, or leads to an address of a node that is not a next hop.
 	stale
 	// orphan was ours, and its node is gone.
 	orphan
-	// dead leads nowhere.
+	// dead leads to no device.
 	dead
 )
 
-// owner is whose a route is.
 type owner struct {
 	standing
 	// node is the name of the node, for ours and orphan.
 	node string
-	// claimed is true when that node has the destination among its pod CIDRs.
+	// claimed: the destination is a pod CIDR of the node.
 	claimed bool
 }
 
-// knowledge is what routes are judged by.
+// knowledge is the data that decides on ownership.
 type knowledge struct {
 	nodes nodeIndex
-	// known are routes that were ours and right since this process began, with the name of the node.
+	// known maps routes that were ours since the process started to their nodes.
 	known map[route]string
-	// alive are addresses of which it was looked up whether somebody is there.
+	// alive tells for looked-up addresses whether a device has them.
 	alive map[netip.Addr]bool
 }
 
-// owner judges a route. What is not known for sure is foreign.
+// owner determines the owner of a route. A route without a certain owner is foreign.
 func (k knowledge) owner(r route) owner {
 	if node := k.nodes.at(r.nextHop, r.destination); node != nil {
 		_, claimed := podCIDR(node, r.destination)
@@ -56,7 +55,7 @@ func (k knowledge) owner(r route) owner {
 	return owner{standing: foreign}
 }
 
-// former judges a route that was a node's.
+// former determines the owner of a route that was ours.
 func (k knowledge) former(r route, name string) owner {
 	node, ok := k.nodes.byName[name]
 	if !ok {
@@ -65,12 +64,12 @@ func (k knowledge) former(r route, name string) owner {
 	if _, ok := firstInternal(node, r.nextHop.Is4()); ok {
 		return owner{standing: stale}
 	}
-	// It has no address at all, such as a node that has just registered anew. That is no reason to cut off its pods.
+	// A node that has just registered again has no address yet. Its pods stay connected.
 	_, claimed := podCIDR(node, r.destination)
 	return owner{ours, name, claimed}
 }
 
-// strangers are the next hops of which somebody has to look up whether anybody is there.
+// strangers are the next hops that must be looked up.
 func (k knowledge) strangers(all []entry) []netip.Addr {
 	var strangers []netip.Addr
 	seen := map[netip.Addr]bool{}

@@ -11,27 +11,31 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 )
 
-// ErrNoPort is in the chain of the error of a route to a node whose address no port on the router's networks has.
+// ErrNoPort is wrapped by the error of a route to a node whose address no port on the router's
+// networks has.
 var ErrNoPort = errors.New("no port has the address of the next hop")
 
-// pairWrites bounds how many ports are written at the same time.
+// pairWrites limits concurrent writes of ports.
 const pairWrites = 16
 
-// addressPairs allows the ports of nodes to send from pod CIDRs.
+// addressPairs lets the ports of nodes send from pod CIDRs.
 type addressPairs struct {
 	api    *api
 	finder *portFinder
 	// writes holds a token for each write in flight.
 	writes chan struct{}
-	// locks keep writes to one port from each other: a dual-stack node's two routes lead to one.
+	// locks serialize the writes of one port: the two routes of a dual-stack node use the same one.
 	locks keyedLocks
 }
 
 func newAddressPairs(a *api, f *portFinder) *addressPairs {
-	return &addressPairs{api: a, finder: f, writes: make(chan struct{}, pairWrites), locks: keyedLocks{held: map[string]*keyedLock{}}}
+	return &addressPairs{
+		api: a, finder: f, writes: make(chan struct{}, pairWrites),
+		locks: keyedLocks{held: map[string]*keyedLock{}},
+	}
 }
 
-// allow makes sure that the port that has the next hop's address may send from the destination.
+// allow lets the port with the next hop's address send from the destination.
 func (a *addressPairs) allow(ctx context.Context, r route) error {
 	found, err := a.finder.find(ctx, r.nextHop)
 	if err != nil {
@@ -40,30 +44,38 @@ func (a *addressPairs) allow(ctx context.Context, r route) error {
 	switch len(found) {
 	case 0:
 		a.finder.forget()
-		return fmt.Errorf("%w %s on the networks of router %s", ErrNoPort, r.nextHop, a.api.routerID)
+		return fmt.Errorf("%w %s on the networks of router %s", ErrNoPort,
+			r.nextHop, a.api.routerID)
 	case 1:
-		return a.change(ctx, found[0], func(p port) ([]ports.AddressPair, bool) { return withPair(p, r.destination) })
+		return a.change(ctx, found[0], func(p port) ([]ports.AddressPair, bool) {
+			return withPair(p, r.destination)
+		})
 	default:
-		return fmt.Errorf("%d ports have the address %s on the subnets of router %s", len(found), r.nextHop, a.api.routerID)
+		return fmt.Errorf("%d ports have the address %s on the subnets of router %s", len(found),
+			r.nextHop, a.api.routerID)
 	}
 }
 
-// revoke makes sure that no port that has the next hop's address has the pair that allow has given it. That there is no port is no error.
+// revoke removes the pair that allow added. A missing port is no error.
 func (a *addressPairs) revoke(ctx context.Context, r route) error {
 	found, err := a.finder.find(ctx, r.nextHop)
 	if err != nil {
 		return err
 	}
 	for _, p := range found {
-		if err := a.change(ctx, p, func(p port) ([]ports.AddressPair, bool) { return withoutPair(p, r.destination) }); err != nil {
+		if err := a.change(ctx, p, func(p port) ([]ports.AddressPair, bool) {
+			return withoutPair(p, r.destination)
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// change writes what decide says, unless that is nothing, and asks again whenever somebody else was first.
-func (a *addressPairs) change(ctx context.Context, p port, decide func(port) ([]ports.AddressPair, bool)) error {
+// change writes the pairs that decide returns, and retries after concurrent changes.
+func (a *addressPairs) change(ctx context.Context, p port,
+	decide func(port) ([]ports.AddressPair, bool),
+) error {
 	if _, needed := decide(p); !needed {
 		return nil
 	}
@@ -79,7 +91,7 @@ func (a *addressPairs) change(ctx context.Context, p port, decide func(port) ([]
 		return ctx.Err()
 	}
 	for attempt := range maxStale {
-		// Without a revision the write is not conditional: then the port is read right before.
+		// Without a revision the write is unconditional, so read the port right before it.
 		if attempt > 0 || p.Revision == nil {
 			if p, err = a.api.port(ctx, p.ID); err != nil {
 				return err
@@ -93,25 +105,30 @@ func (a *addressPairs) change(ctx context.Context, p port, decide func(port) ([]
 			return err
 		}
 	}
-	return fmt.Errorf("port %s was changed by others %d times meanwhile: %w", p.ID, maxStale, err)
+	return fmt.Errorf("other clients changed port %s during all %d attempts: %w",
+		p.ID, maxStale, err)
 }
 
-// withPair is the port's pairs with one for the destination. None is needed if the port has no port security, or a pair that covers it.
+// withPair adds a pair for the destination. It is not needed if port security is off or another
+// pair covers it.
 func withPair(p port, destination netip.Prefix) ([]ports.AddressPair, bool) {
 	if p.PortSecurity != nil && !*p.PortSecurity {
 		return nil, false
 	}
 	for _, pair := range p.Pairs {
 		allowed, ok := pairRange(pair)
-		if ok && isOwnMAC(p, pair) && allowed.Bits() <= destination.Bits() && allowed.Contains(destination.Addr()) {
+		if ok && isOwnMAC(p, pair) && allowed.Bits() <= destination.Bits() &&
+			allowed.Contains(destination.Addr()) {
 			return nil, false
 		}
 	}
-	// Without a MAC address Neutron takes the port's.
-	return append(p.Pairs[:len(p.Pairs):len(p.Pairs)], ports.AddressPair{IPAddress: destination.String()}), true
+	// Without a MAC address Neutron uses that of the port.
+	return append(p.Pairs[:len(p.Pairs):len(p.Pairs)],
+		ports.AddressPair{IPAddress: destination.String()}), true
 }
 
-// withoutPair is the port's pairs without that for exactly the destination and the port's own MAC address: others are not ours.
+// withoutPair removes the pair for exactly the destination and the port's MAC address; other pairs
+// are foreign.
 func withoutPair(p port, destination netip.Prefix) ([]ports.AddressPair, bool) {
 	left := make([]ports.AddressPair, 0, len(p.Pairs))
 	for _, pair := range p.Pairs {
@@ -123,7 +140,7 @@ func withoutPair(p port, destination netip.Prefix) ([]ports.AddressPair, bool) {
 	return left, len(left) < len(p.Pairs)
 }
 
-// pairRange is what a pair allows: a CIDR, or a single address.
+// pairRange is the CIDR or the address of a pair.
 func pairRange(pair ports.AddressPair) (netip.Prefix, bool) {
 	if prefix, err := parseDestination(pair.IPAddress); err == nil {
 		return prefix, true
@@ -139,7 +156,7 @@ func isOwnMAC(p port, pair ports.AddressPair) bool {
 	return pair.MACAddress == "" || strings.EqualFold(pair.MACAddress, p.MAC)
 }
 
-// keyedLocks are locks by name that can be waited for with a context.
+// keyedLocks are locks by key whose wait a context can end.
 type keyedLocks struct {
 	mu   sync.Mutex
 	held map[string]*keyedLock

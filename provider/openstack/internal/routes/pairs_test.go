@@ -26,16 +26,52 @@ func TestWithPair(t *testing.T) {
 		wanted string
 		want   []ports.AddressPair
 	}{
-		"none yet":                       {port{MAC: "aa"}, "10.244.1.0/24", pairsOf("10.244.1.0/24")},
-		"beside others":                  {port{MAC: "aa", Pairs: pairsOf("10.9.0.1 aa")}, "10.244.1.0/24", pairsOf("10.9.0.1 aa", "10.244.1.0/24")},
-		"there":                          {port{MAC: "AA", Pairs: pairsOf("10.244.1.0/24 aa")}, "10.244.1.0/24", nil},
-		"covered":                        {port{MAC: "aa", Pairs: pairsOf("10.244.0.0/16")}, "10.244.1.0/24", nil},
-		"covered by everything":          {port{MAC: "aa", Pairs: pairsOf("::/0 aa")}, "fd00:1::/64", nil},
-		"everything of the other family": {port{MAC: "aa", Pairs: pairsOf("0.0.0.0/0 aa")}, "fd00:1::/64", pairsOf("0.0.0.0/0 aa", "fd00:1::/64")},
-		"a part of it":                   {port{MAC: "aa", Pairs: pairsOf("10.244.1.0/25 aa", "10.244.1.3 aa")}, "10.244.1.0/24", pairsOf("10.244.1.0/25 aa", "10.244.1.3 aa", "10.244.1.0/24")},
-		"another MAC address's":          {port{MAC: "aa", Pairs: pairsOf("10.244.1.0/24 bb")}, "10.244.1.0/24", pairsOf("10.244.1.0/24 bb", "10.244.1.0/24")},
-		"no port security":               {port{MAC: "aa", PortSecurity: &off}, "10.244.1.0/24", nil},
-		"unreadable":                     {port{MAC: "aa", Pairs: pairsOf("x aa")}, "10.244.1.0/24", pairsOf("x aa", "10.244.1.0/24")},
+		"none yet": {
+			port{MAC: "aa"},
+			"10.244.1.0/24",
+			pairsOf("10.244.1.0/24"),
+		},
+		"beside others": {
+			port{MAC: "aa", Pairs: pairsOf("10.9.0.1 aa")},
+			"10.244.1.0/24", pairsOf("10.9.0.1 aa", "10.244.1.0/24"),
+		},
+		"there": {
+			port{MAC: "AA", Pairs: pairsOf("10.244.1.0/24 aa")},
+			"10.244.1.0/24", nil,
+		},
+		"covered": {
+			port{MAC: "aa", Pairs: pairsOf("10.244.0.0/16")},
+			"10.244.1.0/24", nil,
+		},
+		"covered by everything": {
+			port{MAC: "aa", Pairs: pairsOf("::/0 aa")},
+			"fd00:1::/64", nil,
+		},
+		"everything of the other family": {
+			port{MAC: "aa", Pairs: pairsOf("0.0.0.0/0 aa")},
+			"fd00:1::/64", pairsOf("0.0.0.0/0 aa", "fd00:1::/64"),
+		},
+		"a part of it": {
+			port{
+				MAC:   "aa",
+				Pairs: pairsOf("10.244.1.0/25 aa", "10.244.1.3 aa"),
+			},
+			"10.244.1.0/24",
+			pairsOf("10.244.1.0/25 aa", "10.244.1.3 aa", "10.244.1.0/24"),
+		},
+		"another MAC address's": {
+			port{MAC: "aa", Pairs: pairsOf("10.244.1.0/24 bb")},
+			"10.244.1.0/24", pairsOf("10.244.1.0/24 bb", "10.244.1.0/24"),
+		},
+		"no port security": {
+			port{MAC: "aa", PortSecurity: &off},
+			"10.244.1.0/24", nil,
+		},
+		"unreadable": {
+			port{MAC: "aa", Pairs: pairsOf("x aa")},
+			"10.244.1.0/24",
+			pairsOf("x aa", "10.244.1.0/24"),
+		},
 	} {
 		before := slices.Clone(test.port.Pairs)
 		got, needed := withPair(test.port, netip.MustParsePrefix(test.wanted))
@@ -53,8 +89,14 @@ func TestWithoutPair(t *testing.T) {
 		port port
 		want []ports.AddressPair
 	}{
-		"none":                  {port{MAC: "aa"}, nil},
-		"there":                 {port{MAC: "aa", Pairs: pairsOf("10.9.0.1 aa", "10.244.1.0/24 AA", "10.9.0.2 aa")}, pairsOf("10.9.0.1 aa", "10.9.0.2 aa")},
+		"none": {port{MAC: "aa"}, nil},
+		"there": {
+			port{
+				MAC:   "aa",
+				Pairs: pairsOf("10.9.0.1 aa", "10.244.1.0/24 AA", "10.9.0.2 aa"),
+			},
+			pairsOf("10.9.0.1 aa", "10.9.0.2 aa"),
+		},
 		"the last one":          {port{MAC: "aa", Pairs: pairsOf("10.244.1.0/24")}, pairsOf()},
 		"a wider one stays":     {port{MAC: "aa", Pairs: pairsOf("10.244.0.0/16 aa")}, nil},
 		"another MAC address's": {port{MAC: "aa", Pairs: pairsOf("10.244.1.0/24 bb")}, nil},

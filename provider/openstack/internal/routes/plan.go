@@ -6,30 +6,33 @@ import (
 	"net/netip"
 )
 
-// ErrConflict is in the chain of the error of a route that cannot be created, since a route to its destination is there that is
-// not ours to replace.
-var ErrConflict = errors.New("there is another route to the destination")
+// ErrConflict is wrapped by the error of a route that cannot be created because a route to its
+// destination exists that must not be replaced.
+var ErrConflict = errors.New("another route to the destination exists")
 
-// change is what a caller wants of the router.
+// change is a requested change of the router.
 type change struct {
 	route
-	// node is whose route it is to be. Empty: the route is to be removed.
+	// node is the owner of the new route. Empty: the route is removed.
 	node string
 }
 
 func (c change) removes() bool { return c.node == "" }
 
-// step is what has to be done together for some of the changes.
+// step is a set of edits that belong together.
 type step struct {
 	remove []entry
 	add    []route
-	// changes are the indexes of the changes that want it.
+	// changes are the indexes of the changes that need the step.
 	changes []int
 }
 
-// plan decides what has to be done to a router in which routes were found: first the removals, then the creations, each in the order of the
-// changes. A change that needs nothing is in no step; one that must not be is in refused.
-func plan(changes []change, found []entry, ownerOf func(route) owner) (removals, creations []step, refused map[int]error) {
+// plan computes the edits of a router: first the removals, then the creations, each in the order of
+// the changes. A change that needs no edit is in no step; refused has the changes that must not be
+// made.
+func plan(changes []change, found []entry, ownerOf func(route) owner) (removals, creations []step,
+	refused map[int]error,
+) {
 	p := planner{
 		left: map[netip.Prefix][]entry{}, ownerOf: ownerOf,
 		removal: map[route]int{}, creation: map[netip.Prefix]creation{}, refused: map[int]error{},
@@ -53,18 +56,18 @@ func plan(changes []change, found []entry, ownerOf func(route) owner) (removals,
 }
 
 type planner struct {
-	// left are the routes that the removals leave, by destination.
+	// left are the routes that remain after the removals, by destination.
 	left    map[netip.Prefix][]entry
 	ownerOf func(route) owner
 
 	removals, creations []step
-	// removal and creation are what is planned already, for changes that want the same.
+	// removal and creation are the planned edits, which later changes can share.
 	removal  map[route]int
 	creation map[netip.Prefix]creation
 	refused  map[int]error
 }
 
-// creation is a route that is there or will be. Its step is -1 when nothing has to be done.
+// creation is an existing or planned route. step is -1 if no edit is needed.
 type creation struct {
 	change
 	step int
@@ -116,10 +119,12 @@ func (p *planner) planCreation(i int, c change) {
 	p.creations = append(p.creations, s)
 }
 
-// join has two changes that want the same route share the work. Of two that do not, the second is refused.
+// join shares a step between two changes that want the same route. Of two different routes, the
+// second is refused.
 func (p *planner) join(i int, c change, earlier creation) {
 	if earlier.change != c {
-		p.refused[i] = fmt.Errorf("%w %s: node %s is being given one", ErrConflict, c.destination, earlier.node)
+		p.refused[i] = fmt.Errorf("%w %s: a route to node %s is being created", ErrConflict,
+			c.destination, earlier.node)
 		return
 	}
 	if earlier.step >= 0 {
@@ -127,13 +132,15 @@ func (p *planner) join(i int, c change, earlier creation) {
 	}
 }
 
-// mayReplace decides on a route that stands in the way of a creation.
+// mayReplace decides whether a creation may replace a route.
 func mayReplace(r route, o owner, c change) error {
 	switch {
 	case o.standing == foreign:
-		return fmt.Errorf("%w %s: the one via %s is not of this cluster", ErrConflict, r.destination, r.nextHop)
+		return fmt.Errorf("%w %s: the one via %s does not belong to this cluster", ErrConflict,
+			r.destination, r.nextHop)
 	case o.standing == ours && o.claimed && o.node != c.node:
-		return fmt.Errorf("%w %s: the one via %s is of node %s, which has the same pod CIDR", ErrConflict, r.destination, r.nextHop, o.node)
+		return fmt.Errorf("%w %s: the one via %s belongs to node %s, which has the same pod CIDR",
+			ErrConflict, r.destination, r.nextHop, o.node)
 	}
 	return nil
 }

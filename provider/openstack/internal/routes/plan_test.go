@@ -61,13 +61,17 @@ func show(steps []step) (shown []string) {
 }
 
 func TestPlan(t *testing.T) {
-	// Node a is alive and has 10.244.1.0/24; b has 10.244.2.0/24; 10.0.0.66 is somebody else's; nobody is at 10.0.0.99.
+	// Node a is alive and has 10.244.1.0/24; b has 10.244.2.0/24; 10.0.0.66 is somebody else's;
+	// nobody is at 10.0.0.99.
 	k := knowledge{
 		nodes: indexNodes([]*v1.Node{
 			node("a", []string{"10.0.0.1"}, "10.244.1.0/24", "fd00:1::/64"),
 			node("b", []string{"10.0.0.2"}, "10.244.2.0/24"),
 		}),
-		alive: map[netip.Addr]bool{netip.MustParseAddr("10.0.0.66"): true, netip.MustParseAddr("10.0.0.99"): false},
+		alive: map[netip.Addr]bool{
+			netip.MustParseAddr("10.0.0.66"): true,
+			netip.MustParseAddr("10.0.0.99"): false,
+		},
 	}
 	add := func(name, node string) change { return change{mustRoute(t, name), node} }
 	remove := func(name string) change { return change{route: mustRoute(t, name)} }
@@ -87,8 +91,11 @@ func TestPlan(t *testing.T) {
 			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a")},
 		},
 		"the same route twice": {
-			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a"), add("10.244.1.0/24 via 10.0.0.1", "a")},
-			want:    "+10.244.1.0/24 via 10.0.0.1 [0 1]",
+			changes: []change{
+				add("10.244.1.0/24 via 10.0.0.1", "a"),
+				add("10.244.1.0/24 via 10.0.0.1", "a"),
+			},
+			want: "+10.244.1.0/24 via 10.0.0.1 [0 1]",
 		},
 		"a route of a node that has no such pod CIDR any more is replaced": {
 			found:   []string{"10.244.1.0/24 via 10.0.0.2"},
@@ -106,41 +113,60 @@ func TestPlan(t *testing.T) {
 			want:    "-10.244.1.0/24 via 10.0.0.99 [0]",
 		},
 		"somebody else's route is not replaced": {
-			found:   []string{"10.244.1.0/24 via 10.0.0.66"},
-			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a"), add("10.244.2.0/24 via 10.0.0.2", "b")},
-			want:    "+10.244.2.0/24 via 10.0.0.2 [1]",
-			refused: "0: there is another route to the destination 10.244.1.0/24: the one via 10.0.0.66 is not of this cluster",
+			found: []string{"10.244.1.0/24 via 10.0.0.66"},
+			changes: []change{
+				add("10.244.1.0/24 via 10.0.0.1", "a"),
+				add("10.244.2.0/24 via 10.0.0.2", "b"),
+			},
+			want: "+10.244.2.0/24 via 10.0.0.2 [1]",
+			refused: "0: another route to the destination exists 10.244.1.0/24: the one via " +
+				"10.0.0.66 does not belong to this cluster",
 		},
 		"nor one of which nothing is known": {
 			found:   []string{"10.244.1.0/24 via 10.0.0.67"},
 			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a")},
-			refused: "0: there is another route to the destination 10.244.1.0/24: the one via 10.0.0.67 is not of this cluster",
+			refused: "0: another route to the destination exists 10.244.1.0/24: the one via " +
+				"10.0.0.67 does not belong to this cluster",
 		},
 		"nor that of a node that has the same pod CIDR": {
 			found:   []string{"10.244.2.0/24 via 10.0.0.2"},
 			changes: []change{add("10.244.2.0/24 via 10.0.0.1", "a")},
-			refused: "0: there is another route to the destination 10.244.2.0/24: the one via 10.0.0.2 is of node b, which has the same pod CIDR",
+			refused: "0: another route to the destination exists 10.244.2.0/24: the one via " +
+				"10.0.0.2 belongs to node b, which has the same pod CIDR",
 		},
 		"of two nodes with one pod CIDR the first gets it": {
-			changes: []change{add("10.244.7.0/24 via 10.0.0.1", "a"), add("10.244.7.0/24 via 10.0.0.2", "b")},
-			want:    "+10.244.7.0/24 via 10.0.0.1 [0]",
-			refused: "1: there is another route to the destination 10.244.7.0/24: node a is being given one",
+			changes: []change{
+				add("10.244.7.0/24 via 10.0.0.1", "a"),
+				add("10.244.7.0/24 via 10.0.0.2", "b"),
+			},
+			want: "+10.244.7.0/24 via 10.0.0.1 [0]",
+			refused: "1: another route to the destination exists 10.244.7.0/24: node a is being " +
+				"created",
 		},
 		"a removal": {
-			found:   []string{"10.244.1.0/24 via 10.0.0.1", "10.244.1.0/24 via 10.0.0.66"},
-			changes: []change{remove("10.244.1.0/24 via 10.0.0.1"), remove("10.244.1.0/24 via 10.0.0.1")},
-			want:    "-10.244.1.0/24 via 10.0.0.1 [0 1]",
+			found: []string{"10.244.1.0/24 via 10.0.0.1", "10.244.1.0/24 via 10.0.0.66"},
+			changes: []change{
+				remove("10.244.1.0/24 via 10.0.0.1"),
+				remove("10.244.1.0/24 via 10.0.0.1"),
+			},
+			want: "-10.244.1.0/24 via 10.0.0.1 [0 1]",
 		},
 		"a removal of what is gone": {changes: []change{remove("10.244.1.0/24 via 10.0.0.1")}},
 		"removals come before creations": {
-			found:   []string{"10.244.1.0/24 via 10.0.0.2"},
-			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a"), remove("10.244.1.0/24 via 10.0.0.2")},
-			want:    "-10.244.1.0/24 via 10.0.0.2 [1]; +10.244.1.0/24 via 10.0.0.1 [0]",
+			found: []string{"10.244.1.0/24 via 10.0.0.2"},
+			changes: []change{
+				add("10.244.1.0/24 via 10.0.0.1", "a"),
+				remove("10.244.1.0/24 via 10.0.0.2"),
+			},
+			want: "-10.244.1.0/24 via 10.0.0.2 [1]; +10.244.1.0/24 via 10.0.0.1 [0]",
 		},
 		"what is removed and created is created": {
-			found:   []string{"10.244.1.0/24 via 10.0.0.1"},
-			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a"), remove("10.244.1.0/24 via 10.0.0.1")},
-			want:    "-10.244.1.0/24 via 10.0.0.1 [1]; +10.244.1.0/24 via 10.0.0.1 [0]",
+			found: []string{"10.244.1.0/24 via 10.0.0.1"},
+			changes: []change{
+				add("10.244.1.0/24 via 10.0.0.1", "a"),
+				remove("10.244.1.0/24 via 10.0.0.1"),
+			},
+			want: "-10.244.1.0/24 via 10.0.0.1 [1]; +10.244.1.0/24 via 10.0.0.1 [0]",
 		},
 		"how it is written does not matter": {
 			found:   []string{"FD00:0001:0::/64 via FD00:0::1"},
@@ -154,7 +180,8 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			removals, creations, refused := plan(test.changes, found(t, test.found...), k.owner)
-			if got := strings.Join(append(show(removals), show(creations)...), "; "); got != test.want {
+			if got := strings.Join(append(show(removals), show(creations)...),
+				"; "); got != test.want {
 				t.Errorf("the plan is %q\n      want %q", got, test.want)
 			}
 			var errs []string
@@ -176,10 +203,19 @@ func TestNextHopTo_IsTheFirstInternalIPOfTheFamily(t *testing.T) {
 		addresses        []string
 		destination, via string
 	}{
-		"IPv4":                {[]string{"external:192.0.2.1", "10.0.0.1", "10.0.0.2"}, "10.244.1.0/24", "10.0.0.1"},
-		"IPv4 after IPv6":     {[]string{"fd00::1", "10.0.0.1"}, "10.244.1.0/24", "10.0.0.1"},
-		"IPv6":                {[]string{"10.0.0.1", "fd00::1", "fd00::2"}, "fd00:1::/64", "fd00::1"},
-		"not an address":      {[]string{"host", "fe80::1%eth0", "10.0.0.1"}, "10.244.1.0/24", "10.0.0.1"},
+		"IPv4": {
+			[]string{"external:192.0.2.1", "10.0.0.1", "10.0.0.2"},
+			"10.244.1.0/24", "10.0.0.1",
+		},
+		"IPv4 after IPv6": {[]string{"fd00::1", "10.0.0.1"}, "10.244.1.0/24", "10.0.0.1"},
+		"IPv6": {
+			[]string{"10.0.0.1", "fd00::1", "fd00::2"},
+			"fd00:1::/64", "fd00::1",
+		},
+		"not an address": {
+			[]string{"host", "fe80::1%eth0", "10.0.0.1"},
+			"10.244.1.0/24", "10.0.0.1",
+		},
 		"none of the family":  {[]string{"10.0.0.1", "external:fd00::1"}, "fd00:1::/64", ""},
 		"no address":          {nil, "10.244.1.0/24", ""},
 		"IPv4 mapped to IPv6": {[]string{"::ffff:10.0.0.1"}, "10.244.1.0/24", "10.0.0.1"},

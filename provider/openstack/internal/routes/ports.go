@@ -13,22 +13,24 @@ import (
 )
 
 const (
-	// interfacesAge is after how long the router's ports are read again even if its revision has not changed.
+	// interfacesAge is the interval at which the router's ports are read even if its revision is
+	// unchanged.
 	interfacesAge = time.Hour
-	// addressesPerList keeps the URL of a list short: a web server takes 8 KiB, and an IPv6 address makes up to 65 of them.
+	// addressesPerList limits the length of a URL: web servers accept 8 KiB, and an IPv6 address
+	// needs up to 65 bytes.
 	addressesPerList = 64
 
 	ownerGateway = "network:router_gateway"
 	ownerHA      = "network:router_ha_interface"
 )
 
-// surroundings are where next hops of the router can be: on the subnets that it has an interface in.
+// surroundings are the networks and subnets of the router's interfaces, where its next hops are.
 type surroundings struct {
 	networks []string
 	subnets  map[string]bool
 }
 
-// surroundingsOf takes a router and its ports. Only an administrator sees the port of the gateway, so that is taken from the router.
+// surroundingsOf takes the gateway from the router, because only an administrator sees its port.
 func surroundingsOf(r *router, interfaces []port) surroundings {
 	s := surroundings{subnets: map[string]bool{}}
 	add := func(network string, addresses []fixedIP) {
@@ -41,7 +43,7 @@ func surroundingsOf(r *router, interfaces []port) surroundings {
 	}
 	add(r.Gateway.NetworkID, r.Gateway.FixedIPs)
 	for _, p := range interfaces {
-		// The network among the replicas of a highly available router is nobody's next hop.
+		// The network between the replicas of a highly available router has no next hops.
 		if p.DeviceOwner != ownerGateway && p.DeviceOwner != ownerHA {
 			add(p.NetworkID, p.FixedIPs)
 		}
@@ -70,7 +72,7 @@ type lookup struct {
 	err     error
 }
 
-// portFinder finds ports by the address of a next hop: one list for all that are asked for at about the same time.
+// portFinder finds ports by the address of a next hop, with one list for concurrent calls.
 type portFinder struct {
 	api    *api
 	router *routerCache
@@ -90,7 +92,7 @@ func newPortFinder(a *api, r *routerCache, c clock.PassiveClock) *portFinder {
 	return f
 }
 
-// find returns the ports that have the address, as they are now.
+// find returns the ports that have the address now.
 func (f *portFinder) find(ctx context.Context, address netip.Addr) ([]port, error) {
 	l := &lookup{address: address}
 	if err := f.asked.Ask(ctx, l); err != nil {
@@ -112,8 +114,11 @@ func (f *portFinder) run(ctx context.Context, lookups []*lookup) {
 	}
 }
 
-// list returns the ports that have any of the addresses, each once: one that has several of them is in the answers to several requests.
-func (f *portFinder) list(ctx context.Context, addresses []netip.Addr) (*surroundings, []port, error) {
+// list returns the ports that have any of the addresses, each once, although several requests may
+// return it.
+func (f *portFinder) list(ctx context.Context,
+	addresses []netip.Addr,
+) (*surroundings, []port, error) {
 	around, err := f.surroundings(ctx)
 	if err != nil || len(around.networks) == 0 {
 		return around, nil, err
@@ -127,11 +132,11 @@ func (f *portFinder) list(ctx context.Context, addresses []netip.Addr) (*surroun
 		}
 		all = append(all, found...)
 	}
-	return around, once(all), nil
+	return around, deduplicate(all), nil
 }
 
-// once keeps the last that was read of each port.
-func once(all []port) []port {
+// deduplicate keeps the last version of each port.
+func deduplicate(all []port) []port {
 	byID := make(map[string]int, len(all))
 	kept := all[:0:0]
 	for _, p := range all {
@@ -165,7 +170,8 @@ func (f *portFinder) surroundings(ctx context.Context) (*surroundings, error) {
 	return &around, nil
 }
 
-// remembered is of use as long as nobody has given the router another interface. Neutron counts that as a new revision of the router.
+// remembered is valid until the router gets a new interface, which increases the revision of the
+// router.
 func (f *portFinder) remembered(s *snapshot) *surroundings {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,17 +183,18 @@ func (f *portFinder) remembered(s *snapshot) *surroundings {
 	return nil
 }
 
-// forget has the router's interfaces be read anew: a port was not found that should be there, or it matters that none is.
+// forget drops the cached interfaces.
 func (f *portFinder) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.around = nil
 }
 
-// isAttached tells whether a port belongs to a server or another device. The ports of a server that is gone are gone, too, or have none.
+// isAttached tells whether a port belongs to a device. The ports of a deleted server are deleted or
+// have none.
 func isAttached(p port) bool { return p.DeviceID != "" }
 
-// neighbours remembers whether anybody is at the address of a next hop.
+// neighbours caches whether a device has the address of a next hop.
 type neighbours struct {
 	finder *portFinder
 	clock  clock.PassiveClock
@@ -205,7 +212,7 @@ func newNeighbours(f *portFinder, c clock.PassiveClock) *neighbours {
 	return &neighbours{finder: f, clock: c, alive: map[netip.Addr]sighting{}}
 }
 
-// look makes sure that what is known of each address is younger than age, and forgets all others.
+// look refreshes addresses whose data is older than age, and drops all other addresses.
 func (n *neighbours) look(ctx context.Context, addresses []netip.Addr, age time.Duration) error {
 	unknown := n.keep(addresses, age)
 	if len(unknown) == 0 {
@@ -224,8 +231,8 @@ func (n *neighbours) look(ctx context.Context, addresses []netip.Addr, age time.
 	return nil
 }
 
-// keep returns the addresses of which too little is known. When one of them is to be looked up all are: that is as cheap, and the answers stay of
-// the same age.
+// keep returns the addresses to look up: all of them if one is too old, which costs the same and
+// keeps the data at one age.
 func (n *neighbours) keep(addresses []netip.Addr, age time.Duration) (unknown []netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -245,7 +252,6 @@ func (n *neighbours) keep(addresses []netip.Addr, age time.Duration) (unknown []
 	return nil
 }
 
-// known is what is known of each address.
 func (n *neighbours) known() map[netip.Addr]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,24 +8,24 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
 )
 
-// route is a route in canonical form, so that routes can be compared.
+// route is a route in canonical form, so that routes are comparable.
 type route struct {
 	destination netip.Prefix
 	nextHop     netip.Addr
 }
 
-// via stands between destination and next hop in the name of a route.
+// via separates destination and next hop in the name of a route.
 const via = " via "
 
-// String is also the name that upstream's controller knows the route by.
+// String is also the route's name in upstream's controller.
 func (r route) String() string { return r.destination.String() + via + r.nextHop.String() }
 
-// raw is the route as Neutron takes it.
+// raw is the route in Neutron's form.
 func (r route) raw() routers.Route {
 	return routers.Route{DestinationCIDR: r.destination.String(), NextHop: r.nextHop.String()}
 }
 
-// parseName is the opposite of [route.String].
+// parseName is the inverse of [route.String].
 func parseName(name string) (route, error) {
 	destination, nextHop, ok := strings.Cut(name, via)
 	if !ok {
@@ -46,7 +46,7 @@ func parseRoute(destination, nextHop string) (route, error) {
 	return route{prefix, address}, nil
 }
 
-// parseDestination sets the bits of the host to zero: Neutron refuses others.
+// parseDestination clears the host bits, because Neutron refuses others.
 func parseDestination(cidr string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil || prefix.Addr().Is4In6() {
@@ -63,12 +63,12 @@ func parseAddress(text string) (netip.Addr, error) {
 	return address.Unmap(), nil
 }
 
-// entry is a route as it was found in a router.
+// entry is a route of a router.
 type entry struct {
 	route
-	// stored is how Neutron wrote it.
+	// stored is the form that Neutron returned.
 	stored routers.Route
-	// foreign is true for what we cannot read. It is written back as it was.
+	// foreign: the route is unreadable. It is written back unchanged.
 	foreign bool
 }
 

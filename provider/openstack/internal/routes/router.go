@@ -8,11 +8,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// snapshot is a router at a time. It is not changed once it is made.
+// snapshot is an immutable state of the router.
 type snapshot struct {
 	*router
 	entries []entry
-	// read is when it was asked for.
+	// read is when the request was sent.
 	read time.Time
 }
 
@@ -20,15 +20,16 @@ type snapshot struct {
 type routerCache struct {
 	api   *api
 	clock clock.PassiveClock
-	// failureLife is how long a failure to read is remembered, so that hundreds of callers at once do not each ask a cloud that is down.
+	// failureLife is how long a failed read is cached, so that concurrent callers do not each query
+	// a cloud that is down.
 	failureLife time.Duration
 
-	// reading holds one token, which who reads has taken.
+	// reading holds a token while a read is in flight.
 	reading chan struct{}
 
 	mu     sync.Mutex
 	latest *snapshot
-	// writes counts what was learned of writes, so that a read knows whether there was one meanwhile.
+	// writes counts writes, so that a read detects a concurrent one.
 	writes  uint64
 	failure error
 	failed  time.Time
@@ -38,7 +39,7 @@ func newRouterCache(a *api, c clock.PassiveClock) *routerCache {
 	return &routerCache{api: a, clock: c, failureLife: time.Second, reading: make(chan struct{}, 1)}
 }
 
-// get returns a snapshot that is younger than age; with 0, one that is read now.
+// get returns a snapshot younger than age; 0 always reads.
 func (r *routerCache) get(ctx context.Context, age time.Duration) (*snapshot, error) {
 	if s, err := r.remembered(age); s != nil || err != nil {
 		return s, err
@@ -49,7 +50,7 @@ func (r *routerCache) get(ctx context.Context, age time.Duration) (*snapshot, er
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	// Somebody else may have read while this caller waited.
+	// Another caller may have read the router in the meantime.
 	if s, err := r.remembered(age); s != nil || err != nil {
 		return s, err
 	}
@@ -59,7 +60,8 @@ func (r *routerCache) get(ctx context.Context, age time.Duration) (*snapshot, er
 		r.learnFailure(ctx, err)
 		return nil, err
 	}
-	return r.learnRead(before, &snapshot{router: found, entries: entries(found.Routes), read: now}), nil
+	return r.learnRead(before, &snapshot{router: found, entries: entries(found.Routes), read: now}),
+		nil
 }
 
 func (r *routerCache) remembered(age time.Duration) (*snapshot, error) {
@@ -75,7 +77,7 @@ func (r *routerCache) remembered(age time.Duration) (*snapshot, error) {
 	return nil, nil
 }
 
-// newest is the latest snapshot, however old. It may be nil.
+// newest is the latest snapshot of any age, or nil.
 func (r *routerCache) newest() *snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +91,7 @@ func (r *routerCache) writesSoFar() uint64 {
 }
 
 func (r *routerCache) learnFailure(ctx context.Context, err error) {
-	// That a caller gave up says nothing about the cloud.
+	// A cancelled read says nothing about the cloud.
 	if ctx.Err() != nil {
 		return
 	}
@@ -98,7 +100,7 @@ func (r *routerCache) learnFailure(ctx context.Context, err error) {
 	r.failure, r.failed = err, r.clock.Now()
 }
 
-// learnRead does not keep what was read when there was a write meanwhile: it may be from before that.
+// learnRead discards a read during which there was a write, because it may be older.
 func (r *routerCache) learnRead(writesBefore uint64, s *snapshot) *snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +114,7 @@ func (r *routerCache) learnRead(writesBefore uint64, s *snapshot) *snapshot {
 	return s
 }
 
-// learn takes the router as a write has left it.
+// learn caches the response of a write.
 func (r *routerCache) learn(changed *router) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +123,7 @@ func (r *routerCache) learn(changed *router) {
 	r.latest = &snapshot{router: changed, entries: entries(changed.Routes), read: r.clock.Now()}
 }
 
-// forget is called when it is not known what a write has done.
+// forget is called when the result of a write is unknown.
 func (r *routerCache) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,12 +20,13 @@ import (
 )
 
 var (
-	// ErrNoRoutes is returned by every method when the cloud has said that its routers have no routes of their own.
-	ErrNoRoutes = errors.New("the network service has neither the extension " + extensionExtraRoute + " nor " + extensionExtraRouteAtomic)
-	// ErrNodesUnknown is returned by every method until the nodes are known.
-	ErrNodesUnknown = errors.New("the nodes are not known yet")
-	// ErrForeign is in the chain of the error of a deletion of a route that is not this cluster's.
-	ErrForeign = errors.New("the route is not of this cluster")
+	// ErrNoRoutes is returned by every method if the cloud's routers do not support routes.
+	ErrNoRoutes = errors.New("Neutron has neither the extension " + extensionExtraRoute + " nor " +
+		extensionExtraRouteAtomic)
+	// ErrNodesUnknown is returned by every method until the node informer is synced.
+	ErrNodesUnknown = errors.New("the nodes are not synced yet")
+	// ErrForeign is wrapped by the error of a deletion of another cluster's route.
+	ErrForeign = errors.New("the route does not belong to this cluster")
 
 	errClosed = errors.New("the provider's routes are closed")
 )
@@ -33,13 +34,12 @@ var (
 // maxAge limits the age of the router copy that ListRoutes answers from.
 const maxAge = time.Minute
 
-// Config is what a [Routes] needs.
+// Config has the dependencies of [Routes].
 type Config struct {
-	// Network is asked for the client of the network service each time.
-	Network func(context.Context) (*gophercloud.ServiceClient, error)
-	// RouterID is the router.
+	// Network returns the client of Neutron. It is called for each request.
+	Network  func(context.Context) (*gophercloud.ServiceClient, error)
 	RouterID string
-	// Clock tells the time. Nil: the real one.
+	// Clock defaults to the real clock.
 	Clock  clock.Clock
 	Logger logr.Logger
 }
@@ -57,13 +57,13 @@ type Routes struct {
 	mu     sync.Mutex
 	lister corelisters.NodeLister
 	synced func() bool
-	// known are the routes of the router that were ours and right once, with the node's name.
+	// known maps the routes that this cluster owned since the process started to their nodes.
 	known map[route]string
 }
 
 var _ cloudprovider.Routes = (*Routes)(nil)
 
-// New asks nothing of the cloud. The caller has to Close what it returns.
+// New sends no request. The caller must Close the Routes.
 func New(c Config) *Routes {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
@@ -75,27 +75,30 @@ func New(c Config) *Routes {
 	r.finder = newPortFinder(a, r.router, c.Clock)
 	r.neighbours = newNeighbours(r.finder, c.Clock)
 	r.pairs = newAddressPairs(a, r.finder)
-	w := &writer{api: a, router: r.router, extensions: r.extensions.Get, ownerOf: r.ownerOf, log: c.Logger}
+	w := &writer{
+		api: a, router: r.router, extensions: r.extensions.Get,
+		ownerOf: r.ownerOf, log: c.Logger,
+	}
 	r.writes = batch.NewSerial(errClosed, w.run)
 	return r
 }
 
-// Close cancels what is being done, and waits for it; what is asked for afterwards is refused. It takes no longer than requests take to be
-// cancelled, and 10 s when something has to be taken back.
+// Close cancels all operations, waits for them and refuses new ones. It takes as long as requests
+// need to be cancelled, or 10 s if conflicting routes must be removed.
 func (r *Routes) Close() {
 	r.writes.Close()
 	r.finder.asked.Close()
 }
 
-// SetNodes tells where nodes are looked up. Before synced is true they are taken for unknown.
+// SetNodes sets the node lister. All methods fail until synced returns true.
 func (r *Routes) SetNodes(lister corelisters.NodeLister, synced func() bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lister, r.synced = lister, synced
 }
 
-// ListRoutes implements cloudprovider.Routes. Routes that are not of this cluster are not listed; the name of the cluster is of no account. An idle
-// cluster costs one request a minute, or two when there are routes of others.
+// ListRoutes implements cloudprovider.Routes. It omits foreign routes and ignores the cluster name.
+// An idle cluster costs one request per minute, or two if the router has foreign routes.
 func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
 	if err := r.ready(ctx); err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
@@ -111,7 +114,7 @@ func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rou
 	if err := r.neighbours.look(ctx, k.strangers(found.entries), maxAge); err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
-	// Requests take time: what is told of the nodes has to be of now.
+	// Requests take time, so read the nodes again.
 	if k, err = r.knowledge(); err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
@@ -119,13 +122,15 @@ func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rou
 	return listing(found.entries, k), nil
 }
 
-// CreateRoute implements cloudprovider.Routes. The next hop is the node's first InternalIP of the destination's family. A route of ours to the
-// destination that leads elsewhere is replaced; if it is somebody else's, the error has [ErrConflict] in its chain.
+// CreateRoute implements cloudprovider.Routes. The next hop is the node's first InternalIP of the
+// destination's family. An own route to the destination with another next hop is replaced; for a
+// foreign one the error wraps [ErrConflict].
 func (r *Routes) CreateRoute(ctx context.Context, _, _ string, wanted *cloudprovider.Route) error {
 	arrived := r.writes.Expect()
 	defer arrived()
 	if err := r.create(ctx, wanted, arrived); err != nil {
-		return fmt.Errorf("create route to %s via node %s: %w", wanted.DestinationCIDR, wanted.TargetNode, err)
+		return fmt.Errorf("create route to %s via node %s: %w", wanted.DestinationCIDR,
+			wanted.TargetNode, err)
 	}
 	return nil
 }
@@ -138,7 +143,7 @@ func (r *Routes) create(ctx context.Context, wanted *cloudprovider.Route, arrive
 	if err := r.ready(ctx); err != nil {
 		return err
 	}
-	// Not to give the port a pair for nothing.
+	// Refuse conflicts before the port gets an address pair.
 	found, err := r.router.get(ctx, maxAge)
 	if err != nil {
 		return err
@@ -187,8 +192,8 @@ func (r *Routes) creation(wanted *cloudprovider.Route) (change, error) {
 	return change{route{destination, nextHop}, node.Name}, nil
 }
 
-// DeleteRoute implements cloudprovider.Routes. A route that is gone is no error. The address pair of a blackhole stays: whose the port is
-// that has the address now, if any, is not known.
+// DeleteRoute implements cloudprovider.Routes. A missing route is no error. The address pair of a
+// blackhole stays, because the port that has the address now may belong to anyone.
 func (r *Routes) DeleteRoute(ctx context.Context, _ string, listed *cloudprovider.Route) error {
 	arrived := r.writes.Expect()
 	defer arrived()
@@ -202,7 +207,7 @@ func (r *Routes) delete(ctx context.Context, listed *cloudprovider.Route, arrive
 	if err := r.ready(ctx); err != nil {
 		return err
 	}
-	all, err := r.meant(ctx, listed)
+	all, err := r.targets(ctx, listed)
 	if err != nil {
 		return err
 	}
@@ -222,8 +227,9 @@ func (r *Routes) delete(ctx context.Context, listed *cloudprovider.Route, arrive
 	return nil
 }
 
-// meant are the routes that the caller means: that which ListRoutes has named; without a name, those to the destination that are the node's.
-func (r *Routes) meant(ctx context.Context, listed *cloudprovider.Route) ([]route, error) {
+// targets are the routes to delete: the route that ListRoutes named or, without a name, those of
+// the node to the destination.
+func (r *Routes) targets(ctx context.Context, listed *cloudprovider.Route) ([]route, error) {
 	destination, err := parseDestination(listed.DestinationCIDR)
 	if err != nil {
 		return nil, err
@@ -237,14 +243,15 @@ func (r *Routes) meant(ctx context.Context, listed *cloudprovider.Route) ([]rout
 	}
 	var all []route
 	for _, e := range found.entries {
-		if !e.foreign && e.destination == destination && r.ownerOf(e.route).node == string(listed.TargetNode) {
+		if !e.foreign && e.destination == destination && r.ownerOf(e.route).
+			node == string(listed.TargetNode) {
 			all = append(all, e.route)
 		}
 	}
 	return all, nil
 }
 
-// mayDelete looks once more: since the route was listed, somebody may have come to live at a next hop where nobody was.
+// mayDelete checks again whether a port now has the address of the next hop.
 func (r *Routes) mayDelete(ctx context.Context, one route) error {
 	if r.isKnown(one) {
 		return nil
@@ -252,20 +259,21 @@ func (r *Routes) mayDelete(ctx context.Context, one route) error {
 	if s := r.ownerOf(one).standing; s != foreign && s != dead {
 		return nil
 	}
-	r.finder.forget() // the router may have a new interface, too
+	r.finder.forget() // the router may have a new interface
 	found, err := r.finder.find(ctx, one.nextHop)
 	if err != nil {
 		return err
 	}
 	for _, p := range found {
 		if isAttached(p) {
-			return fmt.Errorf("%w: its next hop %s is the address of port %s", ErrForeign, one.nextHop, p.ID)
+			return fmt.Errorf("%w: its next hop %s is the address of port %s",
+				ErrForeign, one.nextHop, p.ID)
 		}
 	}
 	return nil
 }
 
-// isKnown tells whether a route was ours and right once.
+// isKnown tells whether the cluster owned the route since the process started.
 func (r *Routes) isKnown(one route) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -273,8 +281,10 @@ func (r *Routes) isKnown(one route) bool {
 	return known
 }
 
-// ifPairs does something about address pairs if the cloud has them.
-func (r *Routes) ifPairs(ctx context.Context, one route, do func(context.Context, route) error) error {
+// ifPairs calls do if the cloud supports address pairs.
+func (r *Routes) ifPairs(ctx context.Context, one route,
+	do func(context.Context, route) error,
+) error {
 	has, err := r.extensions.Get(ctx)
 	if err != nil || !hasAddressPairs(has) {
 		return err
@@ -282,7 +292,7 @@ func (r *Routes) ifPairs(ctx context.Context, one route, do func(context.Context
 	return do(ctx, one)
 }
 
-// ready tells whether there is anything to be done about routes.
+// ready returns an error if routes cannot be served.
 func (r *Routes) ready(ctx context.Context) error {
 	if _, err := r.nodes(); err != nil {
 		return err
@@ -306,7 +316,7 @@ func (r *Routes) nodes() (corelisters.NodeLister, error) {
 	return r.lister, nil
 }
 
-// knowledge is what is known now.
+// knowledge is a snapshot of the data that decides on ownership.
 func (r *Routes) knowledge() (knowledge, error) {
 	lister, err := r.nodes()
 	if err != nil {
@@ -318,10 +328,13 @@ func (r *Routes) knowledge() (knowledge, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return knowledge{nodes: indexNodes(nodes), known: maps.Clone(r.known), alive: r.neighbours.known()}, nil
+	return knowledge{
+		nodes: indexNodes(nodes), known: maps.Clone(r.known),
+		alive: r.neighbours.known(),
+	}, nil
 }
 
-// ownerOf judges one route by what is known now.
+// ownerOf determines the owner of one route with current data.
 func (r *Routes) ownerOf(one route) owner {
 	k, err := r.knowledge()
 	if err != nil {
@@ -330,7 +343,7 @@ func (r *Routes) ownerOf(one route) owner {
 	return k.owner(one)
 }
 
-// keepKnown remembers the routes that are ours and right, and forgets those that are not in the router any more.
+// keepKnown records the owned routes and drops those that the router no longer has.
 func (r *Routes) keepKnown(found []entry, k knowledge) {
 	there := make(map[route]bool, len(found))
 	r.mu.Lock()

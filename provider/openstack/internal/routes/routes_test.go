@@ -28,12 +28,14 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 			c.must(c.create("a", "fd00:1::/64"))
 		}
 		s.wantRoutes("10.244.1.0/24 via 10.0.0.11", "fd00:1::/64 via fd00::11")
-		if got := s.pairs("10.0.0.11"); !slices.Equal(got, []string{"10.244.1.0/24", "fd00:1::/64"}) {
+		if got := s.pairs("10.0.0.11"); !slices.Equal(got,
+			[]string{"10.244.1.0/24", "fd00:1::/64"}) {
 			t.Errorf("the port may send from %v", got)
 		}
 		listed := c.list()
 		for _, name := range []string{"10.244.1.0/24 via 10.0.0.11", "fd00:1::/64 via fd00::11"} {
-			if r := listed[name]; len(listed) != 2 || r == nil || r.TargetNode != "a" || r.Blackhole || len(r.TargetNodeAddresses) != 2 {
+			if r := listed[name]; len(listed) != 2 || r == nil || r.TargetNode != "a" ||
+				r.Blackhole || len(r.TargetNodeAddresses) != 2 {
 				t.Fatalf("listed are %+v", listed)
 			}
 		}
@@ -71,7 +73,9 @@ func TestCreateRoute_500AtOnce_IsFewWrites(t *testing.T) {
 		c := newCluster(t, s, nil)
 		wanted := c.addNodes(500)
 		s.ForgetCalls()
-		errs := atOnce(wanted, func(r *cloudprovider.Route) error { return c.CreateRoute(t.Context(), "cluster", "", r) })
+		errs := atOnce(wanted, func(r *cloudprovider.Route) error {
+			return c.CreateRoute(t.Context(), "cluster", "", r)
+		})
 		if failed := failures(errs); len(failed) > 0 {
 			t.Fatalf("%d routes failed, the first with: %v", len(failed), errs[failed[0]])
 		}
@@ -83,7 +87,8 @@ func TestCreateRoute_500AtOnce_IsFewWrites(t *testing.T) {
 		}
 		counts := s.Counts()
 		if counts["port_update"] != 500 || counts["port_get"] != 0 || counts["port_list"] > 40 {
-			t.Errorf("the ports were found in %d lists and %d gets, and written %d times", counts["port_list"], counts["port_get"], counts["port_update"])
+			t.Errorf("the ports were found in %d lists and %d gets, and written %d times",
+				counts["port_list"], counts["port_get"], counts["port_update"])
 		}
 		t.Logf("500 routes: %v", counts)
 
@@ -92,7 +97,9 @@ func TestCreateRoute_500AtOnce_IsFewWrites(t *testing.T) {
 		for _, r := range c.list() {
 			listed = append(listed, r)
 		}
-		errs = atOnce(listed, func(r *cloudprovider.Route) error { return c.DeleteRoute(t.Context(), "cluster", r) })
+		errs = atOnce(listed, func(r *cloudprovider.Route) error {
+			return c.DeleteRoute(t.Context(), "cluster", r)
+		})
 		if failed := failures(errs); len(failed) > 0 || len(listed) != 500 {
 			t.Fatalf("of %d routes %d were not deleted", len(listed), len(failed))
 		}
@@ -103,7 +110,8 @@ func TestCreateRoute_500AtOnce_IsFewWrites(t *testing.T) {
 	})
 }
 
-// So many addresses are asked for in several requests, and a port of both families is in the answers to two of them.
+// So many addresses are asked for in several requests, and a port of both families is in the
+// answers to two of them.
 func TestCreateRoute_ManyDualStackNodesAtOnce_EachHasBoth(t *testing.T) {
 	c := newCluster(t, newSite(t), nil)
 	const nodes = addressesPerList
@@ -111,10 +119,13 @@ func TestCreateRoute_ManyDualStackNodesAtOnce_EachHasBoth(t *testing.T) {
 	for i := range nodes {
 		name := fmt.Sprintf("node-%02d", i)
 		v4, v6 := fmt.Sprintf("10.244.%d.0/24", i), fmt.Sprintf("fd00:244:%x::/64", i)
-		c.addNode(name, []string{fmt.Sprintf("10.0.10.%d", i+1), fmt.Sprintf("fd00::%x", i+0x100)}, v4, v6)
+		c.addNode(name, []string{fmt.Sprintf("10.0.10.%d", i+1), fmt.Sprintf("fd00::%x", i+0x100)},
+			v4, v6)
 		wanted = append(wanted, routeTo(name, v4), routeTo(name, v6))
 	}
-	for i, err := range atOnce(wanted, func(r *cloudprovider.Route) error { return c.CreateRoute(t.Context(), "cluster", "", r) }) {
+	for i, err := range atOnce(wanted, func(r *cloudprovider.Route) error {
+		return c.CreateRoute(t.Context(), "cluster", "", r)
+	}) {
 		if err != nil {
 			t.Errorf("%s: %v", wanted[i].DestinationCIDR, err)
 		}
@@ -133,7 +144,8 @@ func TestListRoutes_Idle_CostsOneRequestAMinute_OrTwoWithForeignRoutes(t *testin
 		if foreign {
 			s.addPort("other", "10.0.0.66")
 			// A router's gateway out of the cluster, where nobody is; and somebody else's server.
-			s.setRoutes("10.244.1.0/24 via 10.0.0.11", "192.168.0.0/16 via 10.0.0.99", "10.245.0.0/24 via 10.0.0.66")
+			s.setRoutes("10.244.1.0/24 via 10.0.0.11", "192.168.0.0/16 via 10.0.0.99",
+				"10.245.0.0/24 via 10.0.0.66")
 		}
 		pass := func(seconds int) {
 			for range seconds / 10 {
@@ -149,7 +161,8 @@ func TestListRoutes_Idle_CostsOneRequestAMinute_OrTwoWithForeignRoutes(t *testin
 			total += n
 		}
 		if total != 10*want {
-			t.Errorf("with foreign routes %t, ten minutes cost %v, want %d", foreign, s.Counts(), 10*want)
+			t.Errorf("with foreign routes %t, ten minutes cost %v, want %d", foreign,
+				s.Counts(), 10*want)
 		}
 	}
 }
@@ -183,11 +196,15 @@ func TestCreateRoute_OneBadNextHopAmongMany_FailsAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		c := newCluster(t, s, nil)
 		wanted := c.addNodes(40)
-		// A port on the network, but on a subnet that the router is not connected to: without address pairs nobody looks.
+		// A port on the network, but on a subnet that the router is not connected to: without
+		// address pairs nobody looks.
 		c.must(s.SetExtension(extensionAddressPairs, false))
 		c.setNode(node("node-017", []string{"172.16.0.1"}, wanted[17].DestinationCIDR))
-		errs := atOnce(wanted, func(r *cloudprovider.Route) error { return c.CreateRoute(t.Context(), "cluster", "", r) })
-		if failed := failures(errs); !slices.Equal(failed, []int{17}) || !strings.Contains(errs[17].Error(), "the nexthop is not connected with router") {
+		errs := atOnce(wanted, func(r *cloudprovider.Route) error {
+			return c.CreateRoute(t.Context(), "cluster", "", r)
+		})
+		if failed := failures(errs); !slices.Equal(failed, []int{17}) ||
+			!strings.Contains(errs[17].Error(), "the nexthop is not connected with router") {
 			t.Errorf("%v failed: %v", failed, errs)
 		}
 		if got := len(s.Routes(s.router)); got != 39 {
@@ -206,9 +223,12 @@ func TestCreateRoute_RouterIsFull_TakesWhatFitsInFewWrites(t *testing.T) {
 			limit(s)
 			c := newCluster(t, s, nil)
 			wanted := c.addNodes(100)
-			errs := atOnce(wanted, func(r *cloudprovider.Route) error { return c.CreateRoute(t.Context(), "cluster", "", r) })
+			errs := atOnce(wanted, func(r *cloudprovider.Route) error {
+				return c.CreateRoute(t.Context(), "cluster", "", r)
+			})
 			if failed := failures(errs); len(failed) != 70 || len(s.Routes(s.router)) != 30 {
-				t.Errorf("%d failed and the router has %d routes", len(failed), len(s.Routes(s.router)))
+				t.Errorf("%d failed and the router has %d routes", len(failed),
+					len(s.Routes(s.router)))
 			}
 			if n := s.routerWrites(); n > 60 {
 				t.Errorf("the router was written %d times", n)
@@ -230,9 +250,13 @@ func TestCreateRoute_ForeignWriters_NoUpdateIsLost(t *testing.T) {
 		}
 		done := make(chan []error)
 		go func() {
-			done <- atOnce(theirs, func(r *cloudprovider.Route) error { return others.CreateRoute(t.Context(), "other", "", r) })
+			done <- atOnce(theirs, func(r *cloudprovider.Route) error {
+				return others.CreateRoute(t.Context(), "other", "", r)
+			})
 		}()
-		errs := atOnce(wanted, func(r *cloudprovider.Route) error { return mine.CreateRoute(t.Context(), "mine", "", r) })
+		errs := atOnce(wanted, func(r *cloudprovider.Route) error {
+			return mine.CreateRoute(t.Context(), "mine", "", r)
+		})
 		errs = append(errs, <-done...)
 		if failed := failures(errs); len(failed) > 0 {
 			t.Errorf("%d failed, the first with %v", len(failed), errs[failed[0]])
@@ -258,13 +282,16 @@ func TestCreateRoute_SomebodyElseIsFirst_IsTriedAgainOnTheNewState(t *testing.T)
 }
 
 func TestCreateRoute_NoRevisions_ReadsRightBeforeItWrites(t *testing.T) {
-	s := newSite(t, openstacktest.WithoutExtensions(extensionExtraRouteAtomic, "standard-attr-revisions"))
+	s := newSite(t, openstacktest.WithoutExtensions(extensionExtraRouteAtomic,
+		"standard-attr-revisions"))
 	c := newCluster(t, s, nil)
 	wanted := c.addNodes(50)
 	c.list()
 	s.addPort("other", "10.0.0.66")
 	s.setRoutes("192.168.0.0/16 via 10.0.0.66")
-	errs := atOnce(wanted, func(r *cloudprovider.Route) error { return c.CreateRoute(t.Context(), "cluster", "", r) })
+	errs := atOnce(wanted, func(r *cloudprovider.Route) error {
+		return c.CreateRoute(t.Context(), "cluster", "", r)
+	})
 	if failed := failures(errs); len(failed) > 0 {
 		t.Fatalf("%d failed, the first with %v", len(failed), errs[failed[0]])
 	}
@@ -282,7 +309,10 @@ func TestPortFails_NothingIsWrong_AndTheNextPassRepairs(t *testing.T) {
 		s.addPort("other", "10.0.0.66")
 		s.setRoutes("192.168.0.0/16 via 10.0.0.66", "192.169.0.0/16 via 10.0.0.66")
 
-		heal := s.Inject(openstacktest.Fault{Operation: "port_update", Status: http.StatusInternalServerError})
+		heal := s.Inject(openstacktest.Fault{
+			Operation: "port_update",
+			Status:    http.StatusInternalServerError,
+		})
 		if err := c.create("a", "10.244.1.0/24"); err == nil {
 			t.Error("the port failed and the route did not")
 		}
@@ -291,16 +321,26 @@ func TestPortFails_NothingIsWrong_AndTheNextPassRepairs(t *testing.T) {
 		c.must(c.create("a", "10.244.1.0/24"))
 		c.must(c.create("b", "10.244.2.0/24"))
 
-		all := []string{"192.168.0.0/16 via 10.0.0.66", "192.169.0.0/16 via 10.0.0.66", "10.244.1.0/24 via 10.0.0.11", "10.244.2.0/24 via 10.0.0.12"}
+		all := []string{
+			"192.168.0.0/16 via 10.0.0.66", "192.169.0.0/16 via 10.0.0.66",
+			"10.244.1.0/24 via 10.0.0.11", "10.244.2.0/24 via 10.0.0.12",
+		}
 		listed := c.list()["10.244.1.0/24 via 10.0.0.11"]
-		heal = s.Inject(openstacktest.Fault{Operation: "port_update", Status: http.StatusInternalServerError})
+		heal = s.Inject(openstacktest.Fault{
+			Operation: "port_update",
+			Status:    http.StatusInternalServerError,
+		})
 		if err := c.DeleteRoute(t.Context(), "cluster", listed); err == nil {
 			t.Error("the port failed and the deletion did not")
 		}
 		s.wantRoutes(all...)
 		heal()
-		// The port is done, the router fails: the route stays listed, so that the controller calls again.
-		heal = s.Inject(openstacktest.Fault{Operation: "router_*", Match: isWrite, Status: http.StatusInternalServerError})
+		// The port is done, the router fails: the route stays listed, so that the controller calls
+		// again.
+		heal = s.Inject(openstacktest.Fault{
+			Operation: "router_*", Match: isWrite,
+			Status: http.StatusInternalServerError,
+		})
 		if err := c.DeleteRoute(t.Context(), "cluster", listed); err == nil {
 			t.Error("the router failed and the deletion did not")
 		}
@@ -321,7 +361,10 @@ func TestRouterWrite_AnswerIsLost_IsReadAgain(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		c := newCluster(t, s, nil)
 		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
-		s.Inject(openstacktest.Fault{Operation: "router_*", Match: isWrite, AfterEffect: true, Status: http.StatusBadGateway, Times: 1})
+		s.Inject(openstacktest.Fault{
+			Operation: "router_*", Match: isWrite, AfterEffect: true,
+			Status: http.StatusBadGateway, Times: 1,
+		})
 		if err := c.create("a", "10.244.1.0/24"); err == nil {
 			t.Error("the router failed and the route did not")
 		}
@@ -337,9 +380,13 @@ func TestCloudDownAtStart_IsAnError_AndNeverUnsupported(t *testing.T) {
 	s, clock := newSite(t), fakeClock()
 	c := newCluster(t, s, clock)
 	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
-	heal := s.Inject(openstacktest.Fault{Operation: "network_extension_*", Status: http.StatusServiceUnavailable})
+	heal := s.Inject(openstacktest.Fault{
+		Operation: "network_extension_*",
+		Status:    http.StatusServiceUnavailable,
+	})
 	for range 50 {
-		if _, err := c.ListRoutes(t.Context(), "cluster"); !errors.Is(err, capability.ErrUnknown) || errors.Is(err, ErrNoRoutes) {
+		if _, err := c.ListRoutes(t.Context(), "cluster"); !errors.Is(err, capability.ErrUnknown) ||
+			errors.Is(err, ErrNoRoutes) {
 			t.Fatalf("the error is %v", err)
 		}
 		if err := c.create("a", "10.244.1.0/24"); !errors.Is(err, capability.ErrUnknown) {
@@ -361,7 +408,10 @@ func TestNoExtraRoutes_EveryCallSaysSo(t *testing.T) {
 	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
 	for range 3 {
 		_, err := c.ListRoutes(t.Context(), "cluster")
-		for _, err := range []error{err, c.create("a", "10.244.1.0/24"), c.DeleteRoute(t.Context(), "cluster", routeTo("a", "10.244.1.0/24"))} {
+		for _, err := range []error{
+			err, c.create("a", "10.244.1.0/24"),
+			c.DeleteRoute(t.Context(), "cluster", routeTo("a", "10.244.1.0/24")),
+		} {
 			if !errors.Is(err, ErrNoRoutes) {
 				t.Errorf("the error is %v", err)
 			}
@@ -380,7 +430,10 @@ func TestNodesUnknown_NothingIsListedNorDone(t *testing.T) {
 	c.synced = false
 	s.setRoutes("10.244.1.0/24 via 10.0.0.99")
 	_, err := c.ListRoutes(t.Context(), "cluster")
-	for _, err := range []error{err, c.create("a", "10.244.1.0/24"), c.DeleteRoute(t.Context(), "cluster", routeTo("", "10.244.1.0/24"))} {
+	for _, err := range []error{
+		err, c.create("a", "10.244.1.0/24"),
+		c.DeleteRoute(t.Context(), "cluster", routeTo("", "10.244.1.0/24")),
+	} {
 		if !errors.Is(err, ErrNodesUnknown) {
 			t.Errorf("the error is %v", err)
 		}
@@ -409,7 +462,8 @@ func TestCreateRoute_SaysWhatIsWrong(t *testing.T) {
 		t.Error("a cluster without nodes creates a route")
 	}
 	other := newCluster(t, s, nil)
-	if _, err := other.ListRoutes(t.Context(), "cluster"); err == nil || !strings.Contains(err.Error(), "get router "+s.router) {
+	if _, err := other.ListRoutes(t.Context(), "cluster"); err == nil ||
+		!strings.Contains(err.Error(), "get router "+s.router) {
 		t.Errorf("without the router the error is %v", err)
 	}
 	s.wantRoutes()
@@ -430,7 +484,10 @@ func TestForeignRoutes_AreNeitherListedNorTouched(t *testing.T) {
 		if got := s.pairs("10.0.0.11"); len(got) != 0 {
 			t.Errorf("for a route that could not be, the port was given %v", got)
 		}
-		foreign := &cloudprovider.Route{Name: "10.244.9.0/24 via 10.0.0.66", DestinationCIDR: "10.244.9.0/24", Blackhole: true}
+		foreign := &cloudprovider.Route{
+			Name:            "10.244.9.0/24 via 10.0.0.66",
+			DestinationCIDR: "10.244.9.0/24", Blackhole: true,
+		}
 		if err := c.DeleteRoute(t.Context(), "cluster", foreign); !errors.Is(err, ErrForeign) {
 			t.Errorf("the deletion of a foreign route is answered with %v", err)
 		}
@@ -461,7 +518,10 @@ func TestBlackhole_IsListedAndRemoved(t *testing.T) {
 	c := newCluster(t, s, nil)
 	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
 	// A port that nothing has, such as one that was made beforehand for a server that is gone.
-	s.AddPort(openstacktest.Port{NetworkID: s.network, FixedIPs: []openstacktest.FixedIP{{SubnetID: s.v4, Address: "10.0.0.98"}}})
+	s.AddPort(openstacktest.Port{
+		NetworkID: s.network,
+		FixedIPs:  []openstacktest.FixedIP{{SubnetID: s.v4, Address: "10.0.0.98"}},
+	})
 	s.setRoutes("10.244.8.0/24 via 10.0.0.98", "10.244.9.0/24 via 10.0.0.99")
 	listed := c.list()
 	if len(listed) != 2 {
@@ -474,7 +534,8 @@ func TestBlackhole_IsListedAndRemoved(t *testing.T) {
 	}
 	// Before it is deleted, somebody comes to live there.
 	s.addPort("other", "10.0.0.99")
-	if err := c.DeleteRoute(t.Context(), "cluster", listed["10.244.9.0/24 via 10.0.0.99"]); !errors.Is(err, ErrForeign) {
+	if err := c.DeleteRoute(t.Context(), "cluster",
+		listed["10.244.9.0/24 via 10.0.0.99"]); !errors.Is(err, ErrForeign) {
 		t.Errorf("the deletion of what is a route to somebody else now is answered with %v", err)
 	}
 	c.must(c.DeleteRoute(t.Context(), "cluster", listed["10.244.8.0/24 via 10.0.0.98"]))
@@ -523,7 +584,8 @@ func TestNodeChangesItsAddress_TheOldRouteIsABlackhole(t *testing.T) {
 	// That a node has no address for a moment is no reason to delete anything.
 	c.list()
 	c.setNode(node("a", nil, "10.244.1.0/24"))
-	if r := c.list()["10.244.1.0/24 via 10.0.0.21"]; r == nil || r.Blackhole || r.TargetNode != "a" {
+	if r := c.list()["10.244.1.0/24 via 10.0.0.21"]; r == nil || r.Blackhole ||
+		r.TargetNode != "a" {
 		t.Errorf("listed is %+v", r)
 	}
 }
@@ -535,7 +597,9 @@ func TestAddressPairs_AreWrittenOnlyWhereTheyAreNeeded(t *testing.T) {
 		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
 		for _, p := range s.Ports() {
 			if p.DeviceID == "server-of-a" {
-				c.must(s.UpdatePort(p.ID, func(p *openstacktest.Port) { p.NoPortSecurity, p.SecurityGroups = true, []string{} }))
+				c.must(s.UpdatePort(p.ID, func(p *openstacktest.Port) {
+					p.NoPortSecurity, p.SecurityGroups = true, []string{}
+				}))
 			}
 		}
 		c.must(c.create("a", "10.244.1.0/24"))
@@ -583,14 +647,21 @@ func TestAddressPairs_SomebodyElseWritesThePort_NothingIsLost(t *testing.T) {
 			}
 			// Right before our first write somebody else adds a pair.
 			if name == "revisions" {
-				s.Inject(openstacktest.Fault{Operation: "port_list", Times: 1, Skip: 1, Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
-					return status, []byte(strings.Replace(string(body), `"revision_number":`, `"revision_number":9`, 1))
-				}})
+				s.Inject(openstacktest.Fault{
+					Operation: "port_list", Times: 1, Skip: 1,
+					Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
+						return status, []byte(strings.Replace(string(body), `"revision_number":`,
+							`"revision_number":9`, 1))
+					},
+				})
 			}
 			c.must(s.UpdatePort(id, func(p *openstacktest.Port) {
 				p.AllowedPairs = []openstacktest.AddressPair{{Address: "10.9.9.9"}}
 			}))
-			errs := atOnce([]*cloudprovider.Route{routeTo("a", "10.244.1.0/24"), routeTo("a", "fd00:1::/64")}, func(r *cloudprovider.Route) error {
+			errs := atOnce([]*cloudprovider.Route{
+				routeTo("a", "10.244.1.0/24"),
+				routeTo("a", "fd00:1::/64"),
+			}, func(r *cloudprovider.Route) error {
 				return c.CreateRoute(t.Context(), "cluster", "", r)
 			})
 			if failed := failures(errs); len(failed) > 0 {
@@ -601,7 +672,10 @@ func TestAddressPairs_SomebodyElseWritesThePort_NothingIsLost(t *testing.T) {
 			if !slices.Equal(got, []string{"10.244.1.0/24", "10.9.9.9", "fd00:1::/64"}) {
 				t.Errorf("the port has %v", got)
 			}
-			if name == "revisions" && !slices.ContainsFunc(s.Calls(), func(c openstacktest.Call) bool { return c.Status == http.StatusPreconditionFailed }) {
+			if name == "revisions" && !slices.ContainsFunc(s.Calls(),
+				func(c openstacktest.Call) bool {
+					return c.Status == http.StatusPreconditionFailed
+				}) {
 				t.Error("no write came too late: the test shows nothing")
 			}
 		})
@@ -617,12 +691,16 @@ func TestCallerGivesUp_TheOthersGetTheirRoutes(t *testing.T) {
 	ctx, giveUp := context.WithCancel(t.Context())
 	first := make(chan error, 1)
 	go func() { first <- c.CreateRoute(ctx, "cluster", "", wanted[0]) }()
-	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool { return call.Operation == "router_add_extraroutes" }); err != nil {
+	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool {
+		return call.Operation == "router_add_extraroutes"
+	}); err != nil {
 		t.Fatal(err)
 	}
 	others := make(chan []error, 1)
 	go func() {
-		others <- atOnce(wanted[1:], func(r *cloudprovider.Route) error { return c.CreateRoute(t.Context(), "cluster", "", r) })
+		others <- atOnce(wanted[1:], func(r *cloudprovider.Route) error {
+			return c.CreateRoute(t.Context(), "cluster", "", r)
+		})
 	}()
 	// The write hangs, and ends only because its only caller gives up.
 	giveUp()
@@ -644,7 +722,9 @@ func TestClose_EndsWhatHangs(t *testing.T) {
 	s.Inject(openstacktest.Fault{Operation: "router_add_extraroutes", Hang: true})
 	done := make(chan error, 1)
 	go func() { done <- c.create("a", "10.244.1.0/24") }()
-	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool { return call.Operation == "router_add_extraroutes" }); err != nil {
+	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool {
+		return call.Operation == "router_add_extraroutes"
+	}); err != nil {
 		t.Fatal(err)
 	}
 	c.Close()
@@ -688,7 +768,9 @@ func TestListRoutes_Cancelled_ReturnsAtOnce(t *testing.T) {
 			done <- err
 		}()
 	}
-	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool { return call.Operation == "router_get" }); err != nil {
+	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool {
+		return call.Operation == "router_get"
+	}); err != nil {
 		t.Fatal(err)
 	}
 	giveUp()
@@ -708,7 +790,9 @@ func TestCreateRoute_OnePortHangs_TheOthersWaitForItOnlyAWhile(t *testing.T) {
 	ctx, giveUp := context.WithCancel(t.Context())
 	slow := make(chan error, 1)
 	go func() { slow <- c.CreateRoute(ctx, "cluster", "", wanted[0]) }()
-	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool { return call.Operation == "port_update" }); err != nil {
+	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool {
+		return call.Operation == "port_update"
+	}); err != nil {
 		t.Fatal(err)
 	}
 	quick := make(chan error, 1)
@@ -729,10 +813,14 @@ func TestCreateRoute_SomebodyUndoesItEachTime_IsAnErrorAfterAFewTries(t *testing
 	s := newSite(t)
 	c := newCluster(t, s, nil)
 	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
-	s.Inject(openstacktest.Fault{Operation: "router_add_extraroutes", Rewrite: func(_ openstacktest.Call, status int, _ []byte) (int, []byte) {
-		return status, []byte(`{"router": {"id": "` + s.router + `", "routes": []}}`)
-	}})
-	if err := c.create("a", "10.244.1.0/24"); err == nil || !strings.Contains(err.Error(), "is being changed by others") {
+	s.Inject(openstacktest.Fault{
+		Operation: "router_add_extraroutes",
+		Rewrite: func(_ openstacktest.Call, status int, _ []byte) (int, []byte) {
+			return status, []byte(`{"router": {"id": "` + s.router + `", "routes": []}}`)
+		},
+	})
+	if err := c.create("a", "10.244.1.0/24"); err == nil ||
+		!strings.Contains(err.Error(), "other clients keep changing") {
 		t.Errorf("the error is %v", err)
 	}
 	s.wantCounts(map[string]int{"router_add_extraroutes": maxRounds})
@@ -750,16 +838,21 @@ func TestAnswersThatAreNone_AreErrors(t *testing.T) {
 			s := newSite(t)
 			c := newCluster(t, s, nil)
 			c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
-			heal := s.Inject(openstacktest.Fault{Operation: operation, Rewrite: func(_ openstacktest.Call, status int, _ []byte) (int, []byte) {
-				return status, []byte(body)
-			}})
+			heal := s.Inject(openstacktest.Fault{
+				Operation: operation,
+				Rewrite: func(_ openstacktest.Call, status int, _ []byte) (int, []byte) {
+					return status, []byte(body)
+				},
+			})
 			if err := c.create("a", "10.244.1.0/24"); err == nil {
 				t.Error("the route was created")
 			} else {
 				t.Log(err)
 			}
 			heal()
-			eventually(t, "the failure is forgotten and the route created", func() bool { return c.create("a", "10.244.1.0/24") == nil })
+			eventually(t, "the failure is forgotten and the route created", func() bool {
+				return c.create("a", "10.244.1.0/24") == nil
+			})
 			s.wantRoutes("10.244.1.0/24 via 10.0.0.11")
 		})
 	}

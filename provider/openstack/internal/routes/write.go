@@ -14,19 +14,20 @@ import (
 )
 
 const (
-	// planAge is how old a snapshot may be that changes are planned on.
+	// planAge limits the age of a snapshot on which changes are planned.
 	planAge = 10 * time.Second
-	// maxEdits bounds how often the router is written for one batch. One culprit among 500 routes is found in 19.
+	// maxEdits limits the writes of the router in one batch. One bad route among 500 is found in
+	// 19.
 	maxEdits = 64
-	// maxRounds bounds how often a batch is looked at again, because somebody else has changed the router meanwhile.
+	// maxRounds limits how often a batch is planned again after a concurrent change of the router.
 	maxRounds = 3
-	// maxStale bounds how often one write is tried again, because somebody else was first.
+	// maxStale limits the retries of a write whose revision is out of date.
 	maxStale = 10
-	// undoTime is how long it may take to undo what has turned out to be wrong, also when nobody waits for it any more.
-	undoTime = 10 * time.Second
+	// undoTimeout limits the removal of conflicting routes, also after all callers have left.
+	undoTimeout = 10 * time.Second
 )
 
-var errAbandoned = errors.New("the caller has given up")
+var errAbandoned = errors.New("the caller cancelled the change")
 
 // writer writes batches of changes to the router.
 type writer struct {
@@ -37,22 +38,23 @@ type writer struct {
 	log        logr.Logger
 }
 
-// run carries out one batch.
+// run executes one batch.
 //
-// After the writing it looks again, at the router as the last write has left it: Neutron lets two routes have one destination, so
-// another may have been created by somebody else since the look before. Then ours is taken back.
+// After the write it checks the router again. Neutron accepts two routes with the same destination,
+// so another client may have created one since the last read. run then removes the route that it
+// added.
 func (w *writer) run(ctx context.Context, calls []*call) {
-	j := &job{writer: w, calls: calls, unsettled: make([]int, len(calls)), added: map[int]bool{}}
+	j := &job{writer: w, calls: calls, pending: make([]int, len(calls)), added: map[int]bool{}}
 	for i := range calls {
-		j.unsettled[i] = i
+		j.pending[i] = i
 	}
 	for round := range maxRounds {
 		s, err := w.router.get(ctx, planAge)
 		if err != nil {
 			if round == 0 {
-				j.fail(j.unsettled, err)
+				j.fail(j.pending, err)
 			}
-			return // in a later round all is written, and nobody has said that it is wrong
+			return // the batch is written; only the check for conflicts is missing
 		}
 		removals, creations := j.plan(ctx, s)
 		if len(removals) == 0 && len(creations) == 0 {
@@ -60,7 +62,7 @@ func (w *writer) run(ctx context.Context, calls []*call) {
 		}
 		j.apply(ctx, removals)
 		j.apply(ctx, creations)
-		j.settleRemovals()
+		j.dropRemovals()
 	}
 	j.failUnfinished()
 }
@@ -82,15 +84,15 @@ func (c *call) isAbandoned() bool {
 	}
 }
 
-// job is one batch on its way.
+// job is a batch in progress.
 type job struct {
 	*writer
 	calls []*call
-	// unsettled are the calls that have not failed, added those whose route we have added.
-	unsettled []int
-	added     map[int]bool
-	edits     int
-	// full is set once the router has no room for another route.
+	// pending are the calls that have not failed, added those whose route was added.
+	pending []int
+	added   map[int]bool
+	edits   int
+	// full is set when the router has no room for another route.
 	full error
 }
 
@@ -98,27 +100,28 @@ func (j *job) fail(indexes []int, err error) {
 	for _, i := range indexes {
 		j.calls[i].err = err
 	}
-	j.settle()
+	j.dropFailed()
 }
 
-func (j *job) settle() {
+func (j *job) dropFailed() {
 	var left []int
-	for _, i := range j.unsettled {
+	for _, i := range j.pending {
 		if j.calls[i].err == nil {
 			left = append(left, i)
 		}
 	}
-	j.unsettled = left
+	j.pending = left
 }
 
-// settleRemovals leaves only creations to be looked at again. What has been removed may have been created since, in this very batch.
-func (j *job) settleRemovals() {
-	j.unsettled = slices.DeleteFunc(j.unsettled, func(i int) bool { return j.calls[i].removes() })
+// dropRemovals leaves only creations for the next round, because this batch may have created a
+// removed route again.
+func (j *job) dropRemovals() {
+	j.pending = slices.DeleteFunc(j.pending, func(i int) bool { return j.calls[i].removes() })
 }
 
-// plan plans what is unsettled, and refuses what must not be.
+// plan plans the pending calls and fails those that are refused.
 func (j *job) plan(ctx context.Context, s *snapshot) (removals, creations []step) {
-	indexes := j.unsettled
+	indexes := j.pending
 	changes := make([]change, len(indexes))
 	for at, i := range indexes {
 		changes[at] = j.calls[i].change
@@ -134,34 +137,35 @@ func (j *job) plan(ctx context.Context, s *snapshot) (removals, creations []step
 	var undo []route
 	for at, err := range refused {
 		i := indexes[at]
-		j.log.V(2).Info("Refused a route", "destination", j.calls[i].destination, "nextHop", j.calls[i].nextHop, "reason", err.Error())
+		j.log.V(2).Info("Refused to create a route", "destination", j.calls[i].destination,
+			"nextHop", j.calls[i].nextHop, "reason", err.Error())
 		j.calls[i].err = err
 		if j.added[i] {
 			undo = append(undo, j.calls[i].route)
 		}
 	}
-	j.settle()
+	j.dropFailed()
 	j.undo(ctx, undo)
 	return removals, creations
 }
 
-// undo removes exactly the routes that this batch has added.
+// undo removes routes that this batch added.
 func (j *job) undo(ctx context.Context, added []route) {
 	if len(added) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	s := step{}
 	for _, r := range added {
 		s.remove = append(s.remove, entry{route: r, stored: r.raw()})
 	}
 	if err := j.edit(ctx, []step{s}); err != nil {
-		j.log.Error(err, "Could not take back routes that are in conflict with others", "routes", added)
+		j.log.Error(err, "Failed to remove routes that conflict with others", "routes", added)
 	}
 }
 
-// apply carries out steps together. When Neutron finds fault with them they are halved, until the culprit is alone.
+// apply executes steps together. If Neutron refuses their content, it bisects them.
 func (j *job) apply(ctx context.Context, steps []step) {
 	steps = j.wanted(steps)
 	if len(steps) == 0 {
@@ -171,7 +175,7 @@ func (j *job) apply(ctx context.Context, steps []step) {
 	switch {
 	case err == nil:
 		j.noteAdded(steps)
-	case len(steps) == 1 || !blames(err):
+	case len(steps) == 1 || !isBadRequest(err):
 		if isFull(err) {
 			j.full = err
 		}
@@ -185,13 +189,14 @@ func (j *job) apply(ctx context.Context, steps []step) {
 
 func (j *job) tryEdit(ctx context.Context, steps []step) error {
 	if j.edits >= maxEdits {
-		return fmt.Errorf("router %s was not written, for too many routes of %d were refused", j.api.routerID, len(j.calls))
+		return fmt.Errorf("router %s was not changed: Neutron refused too many of %d routes",
+			j.api.routerID, len(j.calls))
 	}
 	j.edits++
 	return j.edit(ctx, steps)
 }
 
-// wanted leaves out the steps that have failed already, and those that nobody waits for any more.
+// wanted fails the steps that cannot succeed or that no caller waits for, and returns the others.
 func (j *job) wanted(steps []step) []step {
 	var wanted []step
 	for _, s := range steps {
@@ -222,14 +227,14 @@ func (j *job) failSteps(steps []step, err error) {
 	}
 }
 
-// failUnfinished is for calls that somebody else has undone each time.
+// failUnfinished fails the calls that other clients have undone in each round.
 func (j *job) failUnfinished() {
 	s := j.router.newest()
 	if s == nil {
 		return
 	}
 	removals, creations := j.plan(context.Background(), s)
-	err := fmt.Errorf("router %s is being changed by others, too", j.api.routerID)
+	err := fmt.Errorf("other clients keep changing router %s", j.api.routerID)
 	j.failSteps(removals, err)
 	j.failSteps(creations, err)
 }
@@ -242,7 +247,7 @@ func (j *job) noteAdded(steps []step) {
 	}
 }
 
-// edit carries out steps as one change of the router.
+// edit executes steps as one change of the router.
 func (j *job) edit(ctx context.Context, steps []step) error {
 	has, err := j.extensions(ctx)
 	if err != nil {
@@ -256,14 +261,14 @@ func (j *job) edit(ctx context.Context, steps []step) error {
 	} else {
 		err = j.editPlain(ctx, steps)
 	}
-	// A refusal has changed nothing. After anything else we do not know.
-	if err != nil && !blames(err) {
+	// A refused request changed nothing. After other errors the state of the router is unknown.
+	if err != nil && !isBadRequest(err) {
 		j.router.forget()
 	}
 	return err
 }
 
-// editAtomic has Neutron add and remove single routes: whatever others do at the same time is not lost.
+// editAtomic adds and removes single routes, so concurrent changes by others are not lost.
 func (w *writer) editAtomic(ctx context.Context, steps []step) error {
 	remove, add := w.difference(w.router.newest(), steps)
 	if len(remove) > 0 {
@@ -283,8 +288,9 @@ func (w *writer) editAtomic(ctx context.Context, steps []step) error {
 	return nil
 }
 
-// editPlain replaces all routes at once, and begins anew when the router's revision shows that somebody else has changed it. A cloud that does
-// not count revisions cannot tell; then changes are only safe from each other within this process, and the router is read right before.
+// editPlain replaces all routes, and retries if the router's revision shows a concurrent change.
+// Without revision numbers it reads the router right before the write, and changes are safe only
+// within this process.
 func (w *writer) editPlain(ctx context.Context, steps []step) error {
 	age := planAge
 	for range maxStale {
@@ -309,15 +315,17 @@ func (w *writer) editPlain(ctx context.Context, steps []step) error {
 		}
 		age = 0
 	}
-	return fmt.Errorf("router %s was changed by others %d times meanwhile", w.api.routerID, maxStale)
+	return fmt.Errorf("other clients changed router %s during all %d attempts",
+		w.api.routerID, maxStale)
 }
 
 func (w *writer) learn(changed *router, added, removed int) {
 	w.router.learn(changed)
-	w.log.Info("Changed the routes of the router", "router", w.api.routerID, "added", added, "removed", removed, "routes", len(changed.Routes))
+	w.log.Info("Changed the routes of the router", "router", w.api.routerID, "added", added,
+		"removed", removed, "routes", len(changed.Routes))
 }
 
-// difference is what is still to be done of the steps. Without a snapshot it is all.
+// difference is what remains to be done of the steps: all of it without a snapshot.
 func (w *writer) difference(s *snapshot, steps []step) (remove, add []routers.Route) {
 	stored, there := map[routers.Route]bool{}, map[route]bool{}
 	if s != nil {
@@ -340,7 +348,7 @@ func (w *writer) difference(s *snapshot, steps []step) (remove, add []routers.Ro
 	return remove, add
 }
 
-// replaced keeps the order of what stays, and what it cannot read.
+// replaced keeps the order of the remaining routes, including unreadable ones.
 func replaced(all, remove, add []routers.Route) []routers.Route {
 	gone := map[routers.Route]bool{}
 	for _, r := range remove {

@@ -1,4 +1,4 @@
-// Package trouble reports problems of the cloud that are not the error of one call.
+// Package trouble reports failures of the cloud that affect more than one call.
 package trouble
 
 import (
@@ -11,21 +11,21 @@ import (
 
 // The subjects.
 const (
-	// Identity: Keystone cannot be reached, or refuses the login.
+	// Identity: Keystone is unavailable or refuses the login.
 	Identity = "identity"
-	// Instances: so many instances are absent at once that no node is deleted.
+	// Instances: the mass deletion guard is active.
 	Instances = "instances"
-	// Quota: a creation was refused because a quota of the project is used up.
+	// Quota: a creation failed because a quota of the project is exceeded.
 	Quota = "quota"
 )
 
-// Report passes on what is wrong, and that it is right again. It is safe for concurrent use. Nil
-// reports nothing.
+// Report passes failures, and their ends, to the host. It is safe for concurrent use. A nil Report
+// does nothing.
 type Report struct {
 	report func(subject string, cause error)
 
 	mu sync.Mutex
-	// quotas are those that are used up, by what is counted.
+	// quotas are the exceeded quotas, by the name of the objects.
 	quotas map[string]error
 }
 
@@ -37,29 +37,31 @@ func New(report func(subject string, cause error)) *Report {
 	return &Report{report: report, quotas: map[string]error{}}
 }
 
-// Login reports what came of a login. The error must hold no secret.
+// Login reports the result of a login. The error must contain no secret.
 func (r *Report) Login(err error) {
 	if r != nil {
 		r.report(Identity, err)
 	}
 }
 
-// Absence reports that so many of the known instances are absent, and that this is not believed.
+// Absence reports that the mass deletion guard is active.
 func (r *Report) Absence(absent, known int) {
 	if r != nil {
-		r.report(Instances, fmt.Errorf("%d of %d instances are not found by Nova; no node is deleted until most of them are found again", absent, known))
+		r.report(Instances,
+			fmt.Errorf("Nova does not find %d of %d instances; no node is deleted until most of "+
+				"them are back", absent, known))
 	}
 }
 
-// AbsenceOver reports that no more instances are absent than is believed.
+// AbsenceOver reports that the mass deletion guard is lifted.
 func (r *Report) AbsenceOver() {
 	if r != nil {
 		r.report(Instances, nil)
 	}
 }
 
-// Creation reports what came of a creation. counted is the plural of what was to be created, and
-// isQuota tells whether the error is that of a quota: any other error changes nothing.
+// Creation reports the result of a creation. counted is the plural name of the objects. Only quota
+// errors (isQuota) and successes change the report.
 func (r *Report) Creation(counted string, err error, isQuota bool) {
 	if r == nil || err != nil && !isQuota {
 		return
@@ -79,6 +81,6 @@ func (r *Report) Creation(counted string, err error, isQuota bool) {
 	for _, counted := range slices.Sorted(maps.Keys(r.quotas)) {
 		all = append(all, r.quotas[counted])
 	}
-	// In order: the lock is held.
+	// The lock keeps the reports in order.
 	r.report(Quota, errors.Join(all...))
 }
