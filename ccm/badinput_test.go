@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -24,27 +25,79 @@ import (
 
 func seconds(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
 
-// A wrong configuration is refused by New, with one sentence that names the thing at fault.
-func TestNew_BadInputIsRefusedByName(t *testing.T) {
+func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 	cases := []struct {
 		name  string
 		spoil func(*ccm.Params)
 		want  []string
 	}{
 		{"zero config", func(p *ccm.Params) { p.Config = ccm.Config{} }, []string{"clusterName"}},
-		{"unknown controller", func(p *ccm.Params) { p.Config.Controllers = []string{"*", "-sevice"} }, []string{"controllers[1]", `"-sevice"`, "service-lb-controller"}},
-		{"duplicate controller", func(p *ccm.Params) { p.Controllers = []ccm.Controller{idle("mine"), idle("mine")} }, []string{"controllers[mine]", "Duplicate"}},
-		{"controller with the name of a built-in one", func(p *ccm.Params) { p.Controllers = []ccm.Controller{idle("route")} }, []string{"controllers[route]", "node-route-controller"}},
-		{"controller without a name", func(p *ccm.Params) { p.Controllers = []ccm.Controller{idle("")} }, []string{"controllers", "no Name"}},
-		{"controller without a constructor", func(p *ccm.Params) { p.Controllers = []ccm.Controller{{Name: "mine"}} }, []string{"controllers[mine]", "no New"}},
-		{"empty cluster name", func(p *ccm.Params) { p.Config.ClusterName = "" }, []string{"clusterName", "Required"}},
-		{"negative node concurrency", func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = -1 }, []string{"node.concurrentSyncs", "-1"}},
-		{"zero node concurrency", func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = 0 }, []string{"node.concurrentSyncs"}},
-		{"negative status updates", func(p *ccm.Params) { p.Config.Node.ConcurrentStatusUpdates = -2 }, []string{"node.concurrentStatusUpdates"}},
-		{"zero lifecycle concurrency", func(p *ccm.Params) { p.Config.NodeLifecycle.ConcurrentSyncs = 0 }, []string{"nodeLifecycle.concurrentSyncs"}},
-		{"zero service concurrency", func(p *ccm.Params) { p.Config.Service.ConcurrentSyncs = 0 }, []string{"service.concurrentSyncs"}},
-		{"zero monitor period", func(p *ccm.Params) { p.Config.NodeLifecycle.MonitorPeriod = seconds(0) }, []string{"nodeLifecycle.monitorPeriod"}},
-		{"zero drain timeout", func(p *ccm.Params) { p.Config.DrainTimeout = seconds(0) }, []string{"drainTimeout"}},
+		{"unknown controller", func(p *ccm.Params) {
+			p.Config.Controllers = []string{
+				"*",
+				"-sevice",
+			}
+		}, []string{"controllers[1]", `"-sevice"`, "service-lb-controller"}},
+		{
+			"duplicate controller",
+			func(p *ccm.Params) {
+				p.Controllers = []ccm.Controller{
+					idle("mine"),
+					idle("mine"),
+				}
+			},
+			[]string{"controllers[mine]", "Duplicate"},
+		},
+		{
+			"controller with the name of a built-in one",
+			func(p *ccm.Params) { p.Controllers = []ccm.Controller{idle("route")} },
+			[]string{"controllers[route]", "node-route-controller"},
+		},
+		{
+			"controller without a name",
+			func(p *ccm.Params) { p.Controllers = []ccm.Controller{idle("")} },
+			[]string{"controllers", "no Name"},
+		},
+		{
+			"controller without a constructor",
+			func(p *ccm.Params) { p.Controllers = []ccm.Controller{{Name: "mine"}} },
+			[]string{"controllers[mine]", "no New"},
+		},
+		{
+			"empty cluster name", func(p *ccm.Params) { p.Config.ClusterName = "" },
+			[]string{"clusterName", "Required"},
+		},
+		{
+			"negative node concurrency", func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = -1 },
+			[]string{"node.concurrentSyncs", "-1"},
+		},
+		{
+			"zero node concurrency", func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = 0 },
+			[]string{"node.concurrentSyncs"},
+		},
+		{
+			"negative status updates",
+			func(p *ccm.Params) { p.Config.Node.ConcurrentStatusUpdates = -2 },
+			[]string{"node.concurrentStatusUpdates"},
+		},
+		{
+			"zero lifecycle concurrency",
+			func(p *ccm.Params) { p.Config.NodeLifecycle.ConcurrentSyncs = 0 },
+			[]string{"nodeLifecycle.concurrentSyncs"},
+		},
+		{
+			"zero service concurrency", func(p *ccm.Params) { p.Config.Service.ConcurrentSyncs = 0 },
+			[]string{"service.concurrentSyncs"},
+		},
+		{
+			"zero monitor period",
+			func(p *ccm.Params) { p.Config.NodeLifecycle.MonitorPeriod = seconds(0) },
+			[]string{"nodeLifecycle.monitorPeriod"},
+		},
+		{
+			"zero drain timeout", func(p *ccm.Params) { p.Config.DrainTimeout = seconds(0) },
+			[]string{"drainTimeout"},
+		},
 		{"lease shorter than renewal", func(p *ccm.Params) {
 			p.Config.LeaderElection.LeaderElect = true
 			p.Config.LeaderElection.LeaseDuration = seconds(5)
@@ -61,30 +114,90 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 			p.Config.LeaderElection.LeaderElect = true
 			p.Config.LeaderElection.ResourceName = ""
 		}, []string{"leaderElection.resourceName"}},
-		{"bad CIDR", func(p *ccm.Params) { p.Config.ClusterCIDR = "10.244.0.0" }, []string{"clusterCIDR", `"10.244.0.0" is not a CIDR`}},
-		{"two CIDRs of one family", func(p *ccm.Params) { p.Config.ClusterCIDR = "10.1.0.0/16,10.2.0.0/16" }, []string{"clusterCIDR", "one IP family"}},
-		{"three CIDRs", func(p *ccm.Params) { p.Config.ClusterCIDR = "10.1.0.0/16,fd00::/56,10.2.0.0/16" }, []string{"clusterCIDR", "3 CIDRs"}},
-		{"route controller asked for without CIDR", func(p *ccm.Params) { p.Config.Controllers = []string{"route"} }, []string{"clusterCIDR", "--cluster-cidr", "node-route-controller"}},
-		{"no provider", func(p *ccm.Params) { p.Providers = nil }, []string{"cloudProvider.name", "no cloud provider"}},
+		{
+			"bad CIDR", func(p *ccm.Params) { p.Config.ClusterCIDR = "10.244.0.0" },
+			[]string{"clusterCIDR", `"10.244.0.0" is not a CIDR`},
+		},
+		{
+			"two CIDRs of one family",
+			func(p *ccm.Params) { p.Config.ClusterCIDR = "10.1.0.0/16,10.2.0.0/16" },
+			[]string{"clusterCIDR", "one IP family"},
+		},
+		{
+			"three CIDRs",
+			func(p *ccm.Params) { p.Config.ClusterCIDR = "10.1.0.0/16,fd00::/56,10.2.0.0/16" },
+			[]string{"clusterCIDR", "3 CIDRs"},
+		},
+		{
+			"route controller asked for without CIDR",
+			func(p *ccm.Params) { p.Config.Controllers = []string{"route"} },
+			[]string{"clusterCIDR", "--cluster-cidr", "node-route-controller"},
+		},
+		{
+			"no provider", func(p *ccm.Params) { p.Providers = nil },
+			[]string{"cloudProvider.name", "no cloud provider"},
+		},
 		{"two providers", func(p *ccm.Params) {
-			p.Providers = append(p.Providers, provider(func() (cloudprovider.Interface, error) { return emptyCloud(), nil }))
+			p.Providers = append(p.Providers,
+				provider(func() (cloudprovider.Interface, error) { return emptyCloud(), nil }))
 		}, []string{"several cloud providers", "empty, stub", "--cloud-provider"}},
-		{"two providers of one name", func(p *ccm.Params) { p.Providers = append(p.Providers, p.Providers[0]) }, []string{"cloudProvider.name", `"empty"`}},
-		{"unknown provider", func(p *ccm.Params) { p.Config.CloudProvider.Name = "clowd" }, []string{"cloudProvider.name", `"clowd"`, `"empty"`}},
-		{"user agent with a line break", func(p *ccm.Params) { p.Config.CloudProvider.UserAgents = []string{"a", "b\nc: d"} }, []string{"cloudProvider.userAgents[1]", "header"}},
-		{"user agent without a text", func(p *ccm.Params) { p.Config.CloudProvider.UserAgents = []string{" "} }, []string{"cloudProvider.userAgents[0]"}},
+		{
+			"two providers of one name",
+			func(p *ccm.Params) {
+				p.Providers = append(p.Providers,
+					p.Providers[0])
+			},
+			[]string{"cloudProvider.name", `"empty"`},
+		},
+		{
+			"unknown provider", func(p *ccm.Params) { p.Config.CloudProvider.Name = "clowd" },
+			[]string{"cloudProvider.name", `"clowd"`, `"empty"`},
+		},
+		{
+			"user agent with a line break",
+			func(p *ccm.Params) {
+				p.Config.CloudProvider.UserAgents = []string{
+					"a",
+					"b\nc: d",
+				}
+			},
+			[]string{"cloudProvider.userAgents[1]", "header"},
+		},
+		{
+			"user agent without a text",
+			func(p *ccm.Params) { p.Config.CloudProvider.UserAgents = []string{" "} },
+			[]string{"cloudProvider.userAgents[0]"},
+		},
 		{"provider's file", func(p *ccm.Params) {
 			p.Config.CloudProvider.ConfigFile = "/etc/cloud.conf"
-			p.Providers[0].Validate = func(c ccm.Config) error { return fmt.Errorf("line 3 of %s", c.CloudProvider.ConfigFile) }
+			p.Providers[0].Validate = func(c ccm.Config) error {
+				return fmt.Errorf("line 3 of %s",
+					c.CloudProvider.ConfigFile)
+			}
 		}, []string{"cloudProvider.configFile", `"empty"`, "line 3 of /etc/cloud.conf"}},
-		{"nil static provider", func(p *ccm.Params) { p.Providers = []ccm.Provider{ccm.StaticProvider(nil)} }, []string{"lacks Name or New"}},
+		{
+			"nil static provider",
+			func(p *ccm.Params) { p.Providers = []ccm.Provider{ccm.StaticProvider(nil)} },
+			[]string{"lacks Name or New"},
+		},
 		{"kubeconfig missing", func(p *ccm.Params) {
 			p.RESTConfig = nil
 			p.Config.ClientConnection.Kubeconfig = "/nowhere/kubeconfig"
 		}, []string{"clientConnection.kubeconfig", "/nowhere/kubeconfig", "no such file"}},
-		{"no API server at all", func(p *ccm.Params) { p.RESTConfig = nil }, []string{"clientConnection.kubeconfig", "--kubeconfig"}},
-		{"endless QPS", func(p *ccm.Params) { p.Config.ClientConnection.QPS = float32(math.Inf(1)) }, []string{"clientConnection.qps"}},
-		{"QPS that is no number", func(p *ccm.Params) { p.Config.ClientConnection.QPS = float32(math.NaN()) }, []string{"clientConnection.qps"}},
+		{
+			"no API server at all", func(p *ccm.Params) { p.RESTConfig = nil },
+			[]string{"clientConnection.kubeconfig", "--kubeconfig"},
+		},
+		{
+			"endless QPS",
+			func(p *ccm.Params) { p.Config.ClientConnection.QPS = float32(math.Inf(1)) },
+			[]string{"clientConnection.qps"},
+		},
+		{
+			"QPS that is no number",
+			func(p *ccm.Params) { p.Config.ClientConnection.QPS = float32(math.NaN()) },
+			[]string{"clientConnection.qps"},
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -108,7 +221,7 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestNew_MalformedKubeconfigIsRefused(t *testing.T) {
+func TestNew_MalformedKubeconfig_ErrorNamesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(path, []byte("clusters: {"), 0o600); err != nil {
 		t.Fatal(err)
@@ -117,14 +230,15 @@ func TestNew_MalformedKubeconfigIsRefused(t *testing.T) {
 	p.RESTConfig = nil
 	p.Config.ClientConnection.Kubeconfig = path
 	_, err := ccm.New(p)
-	if err == nil || !strings.Contains(err.Error(), "clientConnection.kubeconfig") || !strings.Contains(err.Error(), path) {
+	if err == nil || !strings.Contains(err.Error(), "clientConnection.kubeconfig") ||
+		!strings.Contains(err.Error(), path) {
 		t.Errorf("want an error that names the field and the file, got: %v", err)
 	}
 }
 
-// What can only be seen when a term opens does not end the process or the Manager: it is degraded,
-// says why, and tries again.
-func TestRun_BadPartsDegradeAndAreTriedAgain(t *testing.T) {
+// Errors that occur when a term opens end neither the process nor the Manager: it is degraded and
+// retries.
+func TestRun_BrokenProviderOrController_DegradesAndRetries(t *testing.T) {
 	errBuilt := errors.New("401 from the identity service")
 	cases := []struct {
 		name  string
@@ -132,84 +246,116 @@ func TestRun_BadPartsDegradeAndAreTriedAgain(t *testing.T) {
 		want  string
 	}{
 		{"provider fails", func(p *ccm.Params) {
-			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { return nil, errBuilt })}
+			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface,
+				error,
+			) {
+				return nil, errBuilt
+			})}
 		}, `cloud provider "stub": 401 from the identity service`},
 		{"provider is nil", func(p *ccm.Params) {
-			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { return nil, nil })}
+			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface,
+				error,
+			) {
+				return nil, nil
+			})}
 		}, `cloud provider "stub": New returned neither a cloud nor an error`},
 		{"provider panics", func(p *ccm.Params) {
-			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { panic("index out of range") })}
+			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface,
+				error,
+			) {
+				panic("index out of range")
+			})}
 		}, "panic in build provider: index out of range"},
 		{"provider has no cluster ID", func(p *ccm.Params) {
 			p.Providers = []ccm.Provider{ccm.StaticProvider(emptyCloud(fake.WithoutClusterID()))}
 		}, "--allow-untagged-cloud"},
 		{"controller cannot be built", func(p *ccm.Params) {
-			p.Controllers = []ccm.Controller{{Name: "mine", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-				return nil, errors.New("no such device")
-			}}}
+			p.Controllers = []ccm.Controller{{
+				Name: "mine",
+				New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+					return nil, errors.New("no such device")
+				},
+			}}
 		}, "controller mine: no such device"},
 		{"controller is nil", func(p *ccm.Params) {
-			p.Controllers = []ccm.Controller{{Name: "mine", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) { return nil, nil }}}
+			p.Controllers = []ccm.Controller{{
+				Name: "mine",
+				New:  func(context.Context, *ccm.Term) (ccm.Runnable, error) { return nil, nil },
+			}}
 		}, "controller mine: New returned neither a Runnable nor an error"},
 		{"controller panics when built", func(p *ccm.Params) {
-			p.Controllers = []ccm.Controller{{Name: "mine", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) { panic("boom") }}}
+			p.Controllers = []ccm.Controller{{
+				Name: "mine",
+				New:  func(context.Context, *ccm.Term) (ccm.Runnable, error) { panic("boom") },
+			}}
 		}, "controller mine: panic in New: boom"},
 		{"controller returns at once", func(p *ccm.Params) {
-			p.Controllers = []ccm.Controller{controller("mine", func(context.Context) error { return nil })}
+			p.Controllers = []ccm.Controller{controller("mine",
+				func(context.Context) error { return nil })}
 		}, "controller mine: Run returned before the term ended"},
 		{"controller fails", func(p *ccm.Params) {
-			p.Controllers = []ccm.Controller{controller("mine", func(context.Context) error { return errors.New("lost my way") })}
+			p.Controllers = []ccm.Controller{controller("mine",
+				func(context.Context) error { return errors.New("lost my way") })}
 		}, "controller mine: lost my way"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			p := standaloneParams("mine")
-			p.Controllers = []ccm.Controller{idle("mine")}
-			c.spoil(&p)
-			m, stop := start(t, p)
-			status := eventually(t, m.Status, func(s ccm.Status) bool {
-				return s.State == ccm.StateDegraded && strings.Contains(s.Reason, c.want)
-			}, "degraded because of "+c.want)
-			if status.RetryAt.IsZero() {
-				t.Errorf("status does not say when it is tried again: %+v", status)
-			}
-			eventually(t, m.Status, func(s ccm.Status) bool { return s.Term >= 2 }, "a second term")
-			if err := stop(); err != nil {
-				t.Errorf("Run returned %v, want nil: it was asked to stop and all has ended", err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				p := standaloneParams("mine")
+				p.Controllers = []ccm.Controller{idle("mine")}
+				c.spoil(&p)
+				m, stop := start(t, p)
+				status := eventually(t, m.Status, func(s ccm.Status) bool {
+					return s.State == ccm.StateDegraded && strings.Contains(s.Reason, c.want)
+				}, "degraded because of "+c.want)
+				if status.RetryAt.IsZero() {
+					t.Errorf("status does not say when it is tried again: %+v", status)
+				}
+				eventually(t, m.Status, func(s ccm.Status) bool { return s.Term >= 2 },
+					"a second term")
+				if err := stop(); err != nil {
+					t.Errorf("Run returned %v, want nil: it was asked to stop and all has ended",
+						err)
+				}
+			})
 		})
 	}
 }
 
-// A controller that never returns is named, and the Manager refuses to run again while it is there.
-func TestRun_ControllerThatNeverReturnsIsReported(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	release := make(chan struct{})
-	p := standaloneParams("mine")
-	p.Config.DrainTimeout = metav1.Duration{Duration: 300 * time.Millisecond}
-	p.Controllers = []ccm.Controller{{Name: "mine", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(context.Context) error {
-			<-release
-			return nil
-		}), nil
-	}}}
-	m, stop := start(t, p)
-	waitReady(t, m)
-	err := stop()
-	var timedOut *ccm.DrainTimeoutError
-	if !errors.As(err, &timedOut) || len(timedOut.Running) != 1 || timedOut.Running[0].Name != "controller mine" {
-		t.Fatalf("Run returned %v, want a DrainTimeoutError that names the controller", err)
-	}
-	if again := m.Run(context.Background()); !errors.As(again, &timedOut) {
-		t.Errorf("second Run returned %v while the first term still runs, want a DrainTimeoutError", again)
-	}
-	close(release)
-	eventually(t, m.Status, func(s ccm.Status) bool { return len(s.Running) == 0 }, "the controller's end")
+// The Manager refuses to run again while the controller of the earlier run has not returned.
+func TestRun_ControllerNeverReturns_ErrorNamesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		p := standaloneParams("mine")
+		p.Config.DrainTimeout = metav1.Duration{Duration: 300 * time.Millisecond}
+		p.Controllers = []ccm.Controller{{
+			Name: "mine",
+			New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+				return ccm.RunnableFunc(func(context.Context) error {
+					<-release
+					return nil
+				}), nil
+			},
+		}}
+		m, stop := start(t, p)
+		waitReady(t, m)
+		err := stop()
+		var timedOut *ccm.DrainTimeoutError
+		if !errors.As(err, &timedOut) || len(timedOut.Running) != 1 ||
+			timedOut.Running[0].Name != "controller mine" {
+			t.Fatalf("Run returned %v, want a DrainTimeoutError that names the controller", err)
+		}
+		if again := m.Run(context.Background()); !errors.As(again, &timedOut) {
+			t.Errorf("second Run returned %v while the first term still runs, want a DrainTimeoutError", again)
+		}
+		close(release)
+		eventually(t, m.Status, func(s ccm.Status) bool { return len(s.Running) == 0 },
+			"the controller's end")
+	})
 }
 
-// A server with a certificate of another CA is a matter for the operator, not for an exit.
-func TestRun_WrongCAIsToldInWords(t *testing.T) {
+// A server with a certificate of another CA degrades the Manager.
+func TestRun_WrongCA_StatusExplainsIt(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
@@ -220,14 +366,15 @@ func TestRun_WrongCAIsToldInWords(t *testing.T) {
 	p.RESTConfig.CAData = anotherCA(t)
 	m, stop := start(t, p)
 	eventually(t, m.Status, func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "not signed by the CA that the kubeconfig trusts")
+		return s.State == ccm.StateDegraded &&
+			strings.Contains(s.Reason, "not signed by the CA that the kubeconfig trusts")
 	}, "degraded because of the CA")
 	if err := stop(); err != nil {
 		t.Errorf("Run returned %v", err)
 	}
 }
 
-// anotherCA is a valid certificate that has signed nothing here.
+// anotherCA returns a CA that has signed no certificate of the test.
 func anotherCA(t *testing.T) []byte {
 	t.Helper()
 	certificate, _, err := cert.GenerateSelfSignedCertKey("elsewhere", nil, nil)
@@ -237,8 +384,8 @@ func anotherCA(t *testing.T) []byte {
 	return certificate
 }
 
-// The order of words on one name is upstream's: the first counts.
-func TestNew_FirstWordOnAControllerCounts(t *testing.T) {
+// As upstream, the first entry for a name counts.
+func TestNew_ControllerListedTwice_FirstEntryCounts(t *testing.T) {
 	p := standaloneParams("-service", "*", "service-lb-controller", "-mine")
 	p.Controllers = []ccm.Controller{idle("mine")}
 	m, err := ccm.New(p)

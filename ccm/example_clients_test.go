@@ -12,8 +12,9 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// A host that reaches its API server in a way of its own says so with a client configuration. What it leaves open (limits, encoding)
-// is as Config.ClientConnection says; each client adds its name to the user agent.
+// A host with its own connection to the API server gives a client configuration.
+// Config.ClientConnection supplies missing limits and the encoding. Each client adds its name to
+// the user agent.
 func ExampleParams_restConfig() {
 	m, err := ccm.New(ccm.Params{
 		Config:    ccm.DefaultConfig(),
@@ -32,7 +33,7 @@ func ExampleParams_restConfig() {
 	// Output: my-control-plane/1.0/cloud-controller-manager
 }
 
-// A host that has an identity for each client gives them by name.
+// A host with an identity for each client gives them by name.
 func ExampleClientBuilder() {
 	identities := map[string]string{
 		"cloud-controller-manager": "token-1",
@@ -65,7 +66,8 @@ func ExampleClientBuilder() {
 	// ccm: configuration: clientConnection: Invalid value: "leader-election": client "leader-election": it is not in the vault
 }
 
-// A client configuration may carry a transport of the host's own, such as a tunnel to a hosted control plane.
+// A client configuration may have the host's own transport, such as a tunnel to a hosted control
+// plane.
 func ExampleParams_transport() {
 	log := logr.Discard()
 	config := &rest.Config{Host: "http://cluster-17.internal"}

@@ -55,7 +55,8 @@ func (c *nodeCounter) DebuggingHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "added:", c.added.Load()) })
 }
 
-// A host's own controller stands beside the four. --controllers knows it by its name and its aliases.
+// A host's own controller stands beside the four. --controllers knows it by its name and its
+// aliases.
 func ExampleController() {
 	counter := func() ccm.Controller {
 		return ccm.Controller{Name: "node-counter", Aliases: []string{"counter"}, New: newNodeCounter}
@@ -86,7 +87,7 @@ func ExampleController() {
 	// service-lb-controller is disabled
 }
 
-// What every replica does needs no lease: it runs for as long as the Manager, whoever leads.
+// A controller for every replica needs no leader election: it runs for as long as the Manager.
 func ExampleController_withoutLease() {
 	var stop context.CancelFunc
 	probe := ccm.Controller{Name: "probe", NeedLeaderElection: new(false), New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
@@ -120,7 +121,7 @@ func ExampleController_withoutLease() {
 	// <nil> 0
 }
 
-// A controller that may fail alone is built anew, and leaves the others their work. Its event handlers are removed before.
+// A controller with this policy restarts alone. Its event handlers are removed first.
 func ExampleRestartController() {
 	var (
 		stop  context.CancelFunc
@@ -161,7 +162,8 @@ func ExampleRestartController() {
 	// <nil>
 }
 
-// A controller can show its inside. Package ccm/serving/endpoints serves it at /debug/controllers/<name>/.
+// A controller can have a page for debugging. Package ccm/serving/endpoints serves it at
+// /debug/controllers/<name>/.
 func ExampleManager_DebuggingHandler() {
 	m, err := ccm.New(ccm.Params{
 		Config:      ccm.DefaultConfig(),

@@ -15,19 +15,22 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// deaf is a controller that does not end when it should. It calls running when it runs.
+// deaf returns a controller that ignores the end of its term. It calls running when it runs.
 func deaf(running func(), release <-chan struct{}) ccm.Controller {
-	return ccm.Controller{Name: "deaf", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(context.Context) error {
-			running()
-			<-release
-			return nil
-		}), nil
-	}}
+	return ccm.Controller{
+		Name: "deaf",
+		New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+			return ccm.RunnableFunc(func(context.Context) error {
+				running()
+				<-release
+				return nil
+			}), nil
+		},
+	}
 }
 
-// The host decides what follows when a term does not end within its drain timeout. This policy alerts
-// its operator and ends the process, whatever has not ended.
+// The host decides how to react to a term that exceeds its drain timeout. This policy alerts the
+// operator and ends the process in all cases.
 func ExampleDrainTimeoutPolicy() {
 	policy := ccm.DrainTimeoutPolicy(func(err *ccm.DrainTimeoutError, app fx.Shutdowner) {
 		fmt.Println("alert: still running:", err.Running)
@@ -52,6 +55,7 @@ func ExampleDrainTimeoutPolicy() {
 	}
 	ended := app.Wait()
 
+	// No call can act any more, so the host may release its leadership.
 	// Nothing that may act is left, so the host may release its leadership.
 	fmt.Println("leadership ended:", elector.Lead(leading, ccm.Grant{}))
 	fmt.Println("exit code", (<-ended).ExitCode)
@@ -63,7 +67,7 @@ func ExampleDrainTimeoutPolicy() {
 	// exit code 3
 }
 
-// A host whose other parts matter more goes on without its cloud controller manager.
+// A host with more important parts continues without its cloud controller manager.
 func ExampleKeepRunning() {
 	app := fx.Options(
 		ccm.Module,
@@ -75,7 +79,7 @@ func ExampleKeepRunning() {
 	// Output: complete: true
 }
 
-// A host without fx sees in Run's error what has not ended. The leadership that the Manager had is left to expire.
+// A host without fx finds the stuck activities in Run's error. The Manager's lease expires.
 func ExampleDrainTimeoutError() {
 	release := make(chan struct{})
 	ctx, stop := context.WithCancel(context.Background())

@@ -17,19 +17,22 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// announces is a controller that tells when it works.
+// announces returns a controller that prints its term.
 func announces(done func()) ccm.Controller {
-	return ccm.Controller{Name: "announces", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			fmt.Println("leads in term", t.Number())
-			done()
-			<-ctx.Done()
-			return nil
-		}), nil
-	}}
+	return ccm.Controller{
+		Name: "announces",
+		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				fmt.Println("leads in term", t.Number())
+				done()
+				<-ctx.Done()
+				return nil
+			}), nil
+		},
+	}
 }
 
-// A host that has an election of its own lends its leadership, and does not give it away before Lead has returned.
+// A host with its own election lends its leadership, and keeps it until Lead has returned.
 func ExampleHostElector() {
 	elector := ccm.NewHostElector()
 	cfg := ccm.DefaultConfig()
@@ -68,8 +71,9 @@ func ExampleHostElector() {
 	// may be given away: true
 }
 
-// With client-go's elector, the lock goes through Watch: then a process that was frozen past its lease does not act, and the lease
-// is not released while something of the term runs. The Manager is stopped first, so that calls in flight get their time.
+// A host with client-go's elector wraps the lock with Watch. Then a process that was frozen past
+// its lease does not act, and the lease is not released while a term runs. The Manager stops first,
+// so that calls in flight can finish.
 func ExampleHostElector_Watch() {
 	const leaseDuration, renewDeadline, retryPeriod = 15 * time.Second, 10 * time.Second, 2 * time.Second
 	client := clientset.NewClientset() // a real host's is of kubernetes.NewForConfig
@@ -107,7 +111,10 @@ func ExampleHostElector_Watch() {
 			LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
 			ReleaseOnCancel: true,
 			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: func(leading context.Context) { _ = elector.Lead(leading, ccm.Grant{}) },
+				OnStartedLeading: func(leading context.Context) {
+					_ = elector.Lead(leading,
+						ccm.Grant{})
+				},
 				OnStoppedLeading: func() {},
 			},
 		})
@@ -116,7 +123,8 @@ func ExampleHostElector_Watch() {
 	fmt.Println("the Manager has ended with", m.Run(manager))
 	stopElection()
 	<-ended
-	lease, err := client.CoordinationV1().Leases("kube-system").Get(context.Background(), "my-control-plane", metav1.GetOptions{})
+	lease, err := client.CoordinationV1().Leases("kube-system").Get(context.Background(),
+		"my-control-plane", metav1.GetOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -128,7 +136,7 @@ func ExampleHostElector_Watch() {
 	// the lease is held by ""
 }
 
-// A host that is certain to be the only one needs no election.
+// A host without other replicas needs no election.
 func ExampleAlwaysLead() {
 	app := fx.Options(
 		ccm.Module,

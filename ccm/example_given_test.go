@@ -21,7 +21,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// A host that has a mux serves health, metrics and status there. Without fx: endpoints.NewHandler.
+// A host with a mux serves health, metrics and status there. Without fx: endpoints.NewHandler.
 func ExampleModule_mux() {
 	mux := http.NewServeMux()
 	app := fx.New(fx.NopLogger,
@@ -45,7 +45,8 @@ func ExampleModule_mux() {
 	// /ccm/readyz 500
 }
 
-// A host's logger is told of terms by name and number; --v and klog's other flags have no say in it.
+// The host's logger gets the Manager's name and the number of the term. The flag --v and klog's
+// other flags do not affect it.
 func ExampleParams_logger() {
 	log := funcr.New(func(prefix, args string) { fmt.Println(prefix, args) }, funcr.Options{})
 	cfg := ccm.DefaultConfig()
@@ -56,14 +57,17 @@ func ExampleParams_logger() {
 		Name:      "east",
 		Config:    cfg,
 		Providers: []ccm.Provider{fake.New().CCMProvider()},
-		Controllers: []ccm.Controller{{Name: "greets", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-			return ccm.RunnableFunc(func(ctx context.Context) error {
-				t.Logger().Info("Hello")
-				stop() // here it ends with this
-				<-ctx.Done()
-				return nil
-			}), nil
-		}}},
+		Controllers: []ccm.Controller{{
+			Name: "greets",
+			New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+				return ccm.RunnableFunc(func(ctx context.Context) error {
+					t.Logger().Info("Hello")
+					stop() // here it ends with this
+					<-ctx.Done()
+					return nil
+				}), nil
+			},
+		}},
 		RESTConfig: &rest.Config{Host: "https://127.0.0.1:6443"},
 		Elector:    ccm.AlwaysLead(),
 		Logger:     &log, // with fx: fx.Supply(log)
@@ -83,9 +87,10 @@ func ExampleParams_logger() {
 	// ccm "level"=0 "msg"="Term has drained" "manager"="east" "term"=1
 }
 
-// Events of the Manager and its own controllers go where the host's go.
+// The host receives the events of the Manager and of its own controllers.
 func ExampleEventRecorderSource() {
-	recorder := record.NewFakeRecorder(1) // a real host has a record.EventBroadcaster, or controller-runtime's manager
+	// a real host has a record.EventBroadcaster, or controller-runtime's manager
+	recorder := record.NewFakeRecorder(1)
 	recorders := ccm.EventRecorderSource(func(component string) record.EventRecorder {
 		fmt.Println("recorder of", component)
 		return recorder
@@ -96,10 +101,13 @@ func ExampleEventRecorderSource() {
 	m, err := ccm.New(ccm.Params{
 		Config:    cfg,
 		Providers: []ccm.Provider{fake.New().CCMProvider()},
-		Controllers: []ccm.Controller{{Name: "greets", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-			t.Recorder("greeter").Event(nil, "Normal", "Greeting", "Hello")
-			return nil, ccm.ErrSkip
-		}}},
+		Controllers: []ccm.Controller{{
+			Name: "greets",
+			New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+				t.Recorder("greeter").Event(nil, "Normal", "Greeting", "Hello")
+				return nil, ccm.ErrSkip
+			},
+		}},
 		RESTConfig:     &rest.Config{Host: "https://127.0.0.1:6443"},
 		Elector:        ccm.AlwaysLead(),
 		Logger:         &log,
@@ -119,7 +127,8 @@ func ExampleEventRecorderSource() {
 	// Normal Greeting Hello
 }
 
-// Metrics are registered where the host's are. Several Managers share a registerer, and are told apart by the label manager.
+// Metrics are registered with the host's registry. The label "manager" distinguishes Managers that
+// share a registry.
 func ExampleParams_registerer() {
 	registry := prometheus.NewRegistry()
 	elector := ccm.NewHostElector()
@@ -162,7 +171,7 @@ func ExampleParams_registerer() {
 	// <nil>
 }
 
-// A test of a host lets time pass at will: by this clock leadership expires, and what has failed is tried again.
+// A host's test controls the time: leadership expires and retries follow by this clock.
 func ExampleParams_clock() {
 	now := clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 	app := fx.Options(

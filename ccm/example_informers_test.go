@@ -17,10 +17,11 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// The host's informers serve the controllers, too: there is no second watch and no second cache. They go on when a term is over,
-// and when the Manager has stopped.
+// The host's informers also serve the controllers, without a second watch or cache. They continue
+// after a term and after the Manager's end.
 func ExampleSharedInformers() {
-	client := clientset.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}) // a real host's is of kubernetes.NewForConfig
+	// a real host's is of kubernetes.NewForConfig
+	client := clientset.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
 	factory := informers.NewSharedInformerFactory(client, 0)
 	nodes := factory.Core().V1().Nodes().Informer() // what the host itself has a use for
 	host, stopHost := context.WithCancel(context.Background())
@@ -29,16 +30,19 @@ func ExampleSharedInformers() {
 	factory.StartWithContext(host)
 
 	var stop context.CancelFunc
-	lists := ccm.Controller{Name: "lists", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-		lister := t.Informers().Core().V1().Nodes().Lister()
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			all, err := lister.List(labels.Everything())
-			fmt.Println("the controller sees", len(all), "node")
-			stop() // here it ends with this
-			<-ctx.Done()
-			return err
-		}), nil
-	}}
+	lists := ccm.Controller{
+		Name: "lists",
+		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			lister := t.Informers().Core().V1().Nodes().Lister()
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				all, err := lister.List(labels.Everything())
+				fmt.Println("the controller sees", len(all), "node")
+				stop() // here it ends with this
+				<-ctx.Done()
+				return err
+			}), nil
+		},
+	}
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"lists"}
 	log := logr.Discard()
@@ -49,7 +53,8 @@ func ExampleSharedInformers() {
 		RESTConfig:  &rest.Config{Host: "https://127.0.0.1:6443"},
 		Elector:     ccm.AlwaysLead(),
 		Logger:      &log,
-		// With fx: fx.Provide(func(…) informers.SharedInformerFactory { … }). What the host has not started ends with the app then.
+		// With fx: fx.Provide(func(…) informers.SharedInformerFactory { … }). What the host has not
+		// started ends with the app then.
 		Informers: ccm.SharedInformers{Factory: factory, Stop: host.Done()},
 	})
 	if err != nil {
@@ -67,13 +72,13 @@ func ExampleSharedInformers() {
 	// the host's informer has stopped: false
 }
 
-// zonedCloud is a cloud that wants to know all nodes.
+// zonedCloud is a cloud that reads all nodes.
 type zonedCloud struct {
 	cloudprovider.Interface
 	nodes func() int
 }
 
-// SetInformers makes it a cloudprovider.InformerUser. What it registers is removed when the term is over.
+// SetInformers makes it a cloudprovider.InformerUser. Its handlers are removed when the term ends.
 func (c *zonedCloud) SetInformers(factory informers.SharedInformerFactory) {
 	lister := factory.Core().V1().Nodes().Lister()
 	c.nodes = func() int {
@@ -82,11 +87,15 @@ func (c *zonedCloud) SetInformers(factory informers.SharedInformerFactory) {
 	}
 }
 
-// A provider that is a cloudprovider.InformerUser gets the term's informers before controllers are built.
+// A provider that is a cloudprovider.InformerUser gets the term's informers before controllers are
+// built.
 func ExampleProvider_informerUser() {
-	provider := ccm.Provider{Name: "zoned", New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) {
-		return &zonedCloud{Interface: fake.New().Provider()}, nil // once a term
-	}}
+	provider := ccm.Provider{
+		Name: "zoned",
+		New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			return &zonedCloud{Interface: fake.New().Provider()}, nil // once a term
+		},
+	}
 	m, err := ccm.New(ccm.Params{
 		Config: ccm.DefaultConfig(), Providers: []ccm.Provider{provider}, RESTConfig: &rest.Config{Host: "https://127.0.0.1:6443"},
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// A few Managers that are known beforehand are a module each, under a name. All that belongs to one is given under its name.
+// Managers that are known in advance are one module each. All values of a Manager have its name.
 func ExampleNamed() {
 	app := fx.Options()
 	for _, site := range []string{"east", "west"} {
@@ -45,7 +45,8 @@ func ExampleNamed() {
 	// west runs cluster west with cloud-west
 }
 
-// Many Managers, or some that come and go, are made with New: each runs in a goroutine of its own, and is stopped by its context.
+// A host that adds and removes Managers makes them with New. Each runs in its own goroutine until
+// its context ends.
 func ExampleNew_many() {
 	log := logr.Discard()
 	ctx, stop := context.WithCancel(context.Background())

@@ -12,7 +12,8 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// A host without fx: New says what is wrong with the configuration, Run works until its context ends.
+// A host without fx calls New, which reports configuration errors, and Run, which works until its
+// context ends.
 func Example() {
 	cfg := ccm.DefaultConfig()
 	cfg.LeaderElection.LeaderElect = false // a real host leaves this on
@@ -52,7 +53,7 @@ func Example() {
 	// ended with <nil> and is stopped
 }
 
-// A wrong configuration is an error that names the field, before anything has been started.
+// An invalid configuration is an error that names the field.
 func ExampleNew_badConfiguration() {
 	cfg := ccm.DefaultConfig()
 	cfg.Service.ConcurrentSyncs = 0
@@ -63,7 +64,7 @@ func ExampleNew_badConfiguration() {
 	// ccm: configuration: service.concurrentSyncs: Invalid value: 0: must be at least 1
 }
 
-// A host with fx: the module, a provider, a configuration, and whatever the host has already.
+// A host with fx adds the module, a provider, a configuration, and its own values.
 func ExampleModule() {
 	cfg := ccm.DefaultConfig()
 	cfg.ClusterCIDR = "10.244.0.0/16"

@@ -16,7 +16,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// host is the part of an app that a host writes; it always leads and runs controller "mine".
+// host returns an app whose Manager always leads and runs controller "mine".
 func host(p ccm.Params, options ...fx.Option) fx.Option {
 	return fx.Options(
 		ccm.Module,
@@ -34,14 +34,14 @@ func supplyController(c ccm.Controller) fx.Option {
 	return fx.Provide(ccm.AsController(func() ccm.Controller { return c }))
 }
 
-func TestModule_GraphIsComplete(t *testing.T) {
+func TestModule_Graph_IsComplete(t *testing.T) {
 	p := standaloneParams("*")
 	if err := fx.ValidateApp(host(p, supplyProvider(p.Providers[0]))); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestModule_BadInputIsAnErrorOfNew(t *testing.T) {
+func TestModule_InvalidInput_IsAnErrorOfNew(t *testing.T) {
 	p := standaloneParams("*")
 	cases := map[string]struct {
 		app  fx.Option
@@ -49,10 +49,16 @@ func TestModule_BadInputIsAnErrorOfNew(t *testing.T) {
 	}{
 		"no provider": {host(p), "no cloud provider was given"},
 		"several providers": {
-			host(p, supplyProvider(p.Providers[0]), supplyProvider(provider(func() (cloudprovider.Interface, error) { return emptyCloud(), nil }))),
+			host(p, supplyProvider(p.Providers[0]),
+				supplyProvider(provider(func() (cloudprovider.Interface,
+					error,
+				) {
+					return emptyCloud(), nil
+				}))),
 			"several cloud providers",
 		},
-		"duplicate controller": {host(p, supplyProvider(p.Providers[0]), supplyController(idle("mine")), supplyController(idle("mine"))), "controllers[mine]"},
+		"duplicate controller": {host(p, supplyProvider(p.Providers[0]),
+			supplyController(idle("mine")), supplyController(idle("mine"))), "controllers[mine]"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -65,16 +71,18 @@ func TestModule_BadInputIsAnErrorOfNew(t *testing.T) {
 	}
 }
 
-func TestModule_CanBeStartedAgain(t *testing.T) {
+func TestModule_StartedAgainAfterAStop_Runs(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	p := standaloneParams("mine")
 	var m *ccm.Manager
-	app := fx.New(host(p, supplyProvider(p.Providers[0]), supplyController(idle("mine")), fx.Populate(&m)))
+	app := fx.New(host(p, supplyProvider(p.Providers[0]), supplyController(idle("mine")),
+		fx.Populate(&m)))
 	for round := uint64(1); round <= 3; round++ {
 		if err := app.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == round }, "ready")
+		eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == round },
+			"ready")
 		if err := app.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -84,8 +92,8 @@ func TestModule_CanBeStartedAgain(t *testing.T) {
 	}
 }
 
-// OnStart must not wait for what may be down: here the API server and the provider.
-func TestModule_StartDoesNotWait(t *testing.T) {
+// OnStart must not wait for the API server or the provider.
+func TestModule_StartWithoutAPIServer_ReturnsAtOnce(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	p := standaloneParams("*")
 	p.Config.LeaderElection.LeaderElect = true
@@ -95,7 +103,8 @@ func TestModule_StartDoesNotWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, m.Status, func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "the API server is down or its address is wrong")
+		return s.State == ccm.StateDegraded &&
+			strings.Contains(s.Reason, "the API server is down or its address is wrong")
 	}, "degraded because of the API server")
 	if err := app.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -240,7 +249,7 @@ func TestModule_StartedAgainAfterADrainTimeout_WaitsForTheTimedOutTerm(t *testin
 	})
 }
 
-func TestReplaceProviders_RealOneIsNotBuilt(t *testing.T) {
+func TestReplaceProviders_ReplacedProvider_IsNotBuilt(t *testing.T) {
 	p := standaloneParams("mine")
 	built := false
 	var m *ccm.Manager
@@ -261,8 +270,8 @@ func TestReplaceProviders_RealOneIsNotBuilt(t *testing.T) {
 	}
 }
 
-// BenchmarkModule_Start measures what a host's start pays: fx's OnStart of the module, with an API
-// server that does not answer. It is to stay below 10 ms.
+// BenchmarkModule_Start measures the module's OnStart with an API server that does not answer. It
+// must stay below 10 ms.
 func BenchmarkModule_Start(b *testing.B) {
 	p := standaloneParams("*")
 	p.Config.LeaderElection.LeaderElect = true

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,7 +27,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 )
 
-// requests is an API server that only remembers who asked.
+// requests returns an API server that records the client of each request.
 func requests(t *testing.T) (*httptest.Server, func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -45,7 +46,7 @@ func requests(t *testing.T) (*httptest.Server, func() []string) {
 	}
 }
 
-// stamp marks requests with the name of their client.
+// stamp adds the name of their client to requests.
 type stamp string
 
 func (s stamp) wrap(next http.RoundTripper) http.RoundTripper {
@@ -60,7 +61,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestClients_AreAskedForByName(t *testing.T) {
+func TestClientBuilder_Clients_AreRequestedByName(t *testing.T) {
 	server, agents := requests(t)
 	p := standaloneParams("mine")
 	p.Config.LeaderElection.LeaderElect = true
@@ -77,45 +78,54 @@ func TestClients_AreAskedForByName(t *testing.T) {
 		t.Fatal("New accepted an unknown controller")
 	}
 	results := make(chan error, 2)
-	p.Controllers = []ccm.Controller{{Name: "mine", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-		_, err := t.Client("forbidden")
-		results <- err
-		client, err := t.Client("my-controller")
-		if err != nil {
-			return nil, err
-		}
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			_, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	p.Controllers = []ccm.Controller{{
+		Name: "mine",
+		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			_, err := t.Client("forbidden")
 			results <- err
-			<-ctx.Done()
-			return nil
-		}), nil
-	}}}
+			client, err := t.Client("my-controller")
+			if err != nil {
+				return nil, err
+			}
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				_, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+				results <- err
+				<-ctx.Done()
+				return nil
+			}), nil
+		},
+	}}
 	_, stop := start(t, p) // with the default elector
 	eventually(t, agents, func(seen []string) bool {
 		return slices.ContainsFunc(seen, func(a string) bool {
-			return strings.HasPrefix(a, "leader-election ") && strings.HasSuffix(a, "/leader-election")
+			return strings.HasPrefix(a, "leader-election ") &&
+				strings.HasSuffix(a, "/leader-election")
 		})
 	}, "a request of client leader-election")
 	_ = stop()
 
 	p.Elector = ccm.AlwaysLead()
 	_, stop = start(t, p)
-	if err := <-results; err == nil || !strings.Contains(err.Error(), `client "forbidden": no such identity`) {
+	if err := <-results; err == nil ||
+		!strings.Contains(err.Error(), `client "forbidden": no such identity`) {
 		t.Errorf("a client that the host refuses: %v", err)
 	}
 	<-results
 	eventually(t, agents, func(seen []string) bool {
-		return slices.ContainsFunc(seen, func(a string) bool { return strings.HasPrefix(a, "my-controller ") })
+		return slices.ContainsFunc(seen,
+			func(a string) bool { return strings.HasPrefix(a, "my-controller ") })
 	}, "a request of client my-controller")
 	_ = stop()
 }
 
-func TestClients_ThatAreMissingAreErrorsOfNew(t *testing.T) {
+func TestClientBuilder_NoConfiguration_IsAnErrorOfNew(t *testing.T) {
 	for name, source := range map[string]ccm.ClientBuilder{
-		"nothing":  func(string) (*rest.Config, error) { return nil, nil },
-		"an error": func(string) (*rest.Config, error) { return nil, errors.New("no such identity") },
-		"no host":  func(string) (*rest.Config, error) { return &rest.Config{Host: "://"}, nil },
+		"nothing": func(string) (*rest.Config, error) { return nil, nil },
+		"an error": func(string) (*rest.Config, error) {
+			return nil,
+				errors.New("no such identity")
+		},
+		"no host": func(string) (*rest.Config, error) { return &rest.Config{Host: "://"}, nil },
 	} {
 		p := standaloneParams("*")
 		p.Clients = source
@@ -126,7 +136,7 @@ func TestClients_ThatAreMissingAreErrorsOfNew(t *testing.T) {
 	}
 }
 
-func TestInformers_WithoutTheirEndAreAnErrorOfNew(t *testing.T) {
+func TestSharedInformers_WithoutStop_AreAnErrorOfNew(t *testing.T) {
 	p := standaloneParams("*")
 	p.Informers.Factory = informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	if _, err := ccm.New(p); err == nil || !strings.Contains(err.Error(), "informers.stop") {
@@ -134,7 +144,7 @@ func TestInformers_WithoutTheirEndAreAnErrorOfNew(t *testing.T) {
 	}
 }
 
-func TestEventRecorders_AreTheHosts(t *testing.T) {
+func TestEventRecorders_HostsRecorder_ReceivesEvents(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	var components []string
 	p := standaloneParams("mine")
@@ -142,10 +152,13 @@ func TestEventRecorders_AreTheHosts(t *testing.T) {
 		components = append(components, component)
 		return recorder
 	}
-	p.Controllers = []ccm.Controller{{Name: "mine", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-		t.Recorder("my-component").Event(nil, "Normal", "Hello", "from the term")
-		return nil, ccm.ErrSkip
-	}}}
+	p.Controllers = []ccm.Controller{{
+		Name: "mine",
+		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			t.Recorder("my-component").Event(nil, "Normal", "Hello", "from the term")
+			return nil, ccm.ErrSkip
+		},
+	}}
 	_, stop := start(t, p)
 	if event := <-recorder.Events; event != "Normal Hello from the term" {
 		t.Errorf("event %q", event)
@@ -156,28 +169,35 @@ func TestEventRecorders_AreTheHosts(t *testing.T) {
 	}
 }
 
-// A fake clock lets leadership expire without waiting for it.
-func TestClock_IsTheHosts(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	clock := clocktesting.NewFakeClock(time.Now())
-	until := clock.Now().Add(time.Hour)
-	e := ccm.NewHostElector()
-	p := standaloneParams("mine")
-	p.Controllers = []ccm.Controller{idle("mine")}
-	p.Elector, p.Clock = e, clock
-	m, stop := start(t, p)
-	host, lose := context.WithCancel(t.Context())
-	lent := make(chan error, 1)
-	go func() { lent <- e.Lead(host, ccm.Grant{ValidUntil: func() time.Time { return until }}) }()
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 1 }, "ready")
-	clock.Step(2 * time.Hour)
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.Term > 1 || s.State == ccm.StateStandby }, "the end of the term")
-	lose()
-	<-lent
-	_ = stop()
+// A fake clock makes leadership expire at once.
+func TestClock_LeadershipExpiresByIt_TermEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := clocktesting.NewFakeClock(time.Now())
+		until := clock.Now().Add(time.Hour)
+		e := ccm.NewHostElector()
+		p := standaloneParams("mine")
+		p.Controllers = []ccm.Controller{idle("mine")}
+		p.Elector, p.Clock = e, clock
+		m, stop := start(t, p)
+		host, lose := context.WithCancel(t.Context())
+		lent := make(chan error, 1)
+		go func() {
+			lent <- e.Lead(host,
+				ccm.Grant{ValidUntil: func() time.Time { return until }})
+		}()
+		eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 1 }, "ready")
+		clock.Step(2 * time.Hour)
+		eventually(t, m.Status, func(s ccm.Status) bool {
+			return s.Term > 1 ||
+				s.State == ccm.StateStandby
+		}, "the end of the term")
+		lose()
+		<-lent
+		_ = stop()
+	})
 }
 
-func TestRegisterer_GetsTheMetricsOfEachManagerWhileItRuns(t *testing.T) {
+func TestRegisterer_TwoManagers_HaveSeriesWhileTheyRun(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	series := func(name string) []string {
 		t.Helper()
@@ -213,7 +233,8 @@ func TestRegisterer_GetsTheMetricsOfEachManagerWhileItRuns(t *testing.T) {
 		go func() { _ = m.Run(ctx) }()
 		all = append(all, m)
 	}
-	eventually(t, func() []string { return series("fxccm_leading") }, func(s []string) bool { return slices.Equal(s, []string{"east", "west"}) }, "both lead")
+	eventually(t, func() []string { return series("fxccm_leading") },
+		func(s []string) bool { return slices.Equal(s, []string{"east", "west"}) }, "both lead")
 	stop()
 	for _, m := range all {
 		<-m.Done()
@@ -231,8 +252,8 @@ func TestRegisterer_GetsTheMetricsOfEachManagerWhileItRuns(t *testing.T) {
 	}
 }
 
-// A controller that does not return cannot act: the default policy leaves the host alone.
-func TestDrainTimeout_WhenNothingCanAct_TheManagerRecoversAndThePolicyDecides(t *testing.T) {
+// A controller that does not return cannot act, so the default policy does not shut the host down.
+func TestDrainTimeout_NoCallCanAct_ManagerRecoversAndPolicyDecides(t *testing.T) {
 	type answer struct {
 		policy   ccm.DrainTimeoutPolicy
 		exitCode int
@@ -256,7 +277,8 @@ func TestDrainTimeout_WhenNothingCanAct_TheManagerRecoversAndThePolicyDecides(t 
 			e := ccm.NewHostElector()
 			var m *ccm.Manager
 			options := []fx.Option{
-				supplyProvider(p.Providers[0]), supplyController(stubborn("mine", release)), fx.Populate(&m),
+				supplyProvider(p.Providers[0]), supplyController(stubborn("mine",
+					release)), fx.Populate(&m),
 				fx.Supply(fx.Annotate(e, fx.As(new(ccm.Elector)))),
 			}
 			if want.policy != nil {
@@ -273,7 +295,9 @@ func TestDrainTimeout_WhenNothingCanAct_TheManagerRecoversAndThePolicyDecides(t 
 			waitReady(t, m)
 			lose()
 			stuck := func(s ccm.Status) bool {
-				return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "controller mine (") && len(s.Running) == 1 && !s.Running[0].MayAct
+				return s.State == ccm.StateDegraded &&
+					strings.Contains(s.Reason, "controller mine (") && len(s.Running) == 1 &&
+					!s.Running[0].MayAct
 			}
 			eventually(t, m.Status, stuck, "degraded, naming the controller")
 			if want.ends {
@@ -290,10 +314,14 @@ func TestDrainTimeout_WhenNothingCanAct_TheManagerRecoversAndThePolicyDecides(t 
 				t.Errorf("the host's election got %v, although nothing can act", err)
 			}
 			close(release)
-			eventually(t, m.Status, func(s ccm.Status) bool { return s.State == ccm.StateStandby && len(s.Warnings) == 0 }, "recovered")
+			eventually(t, m.Status, func(s ccm.Status) bool {
+				return s.State == ccm.StateStandby &&
+					len(s.Warnings) == 0
+			}, "recovered")
 			leading, lose = context.WithCancel(t.Context())
 			go func() { lent <- e.Lead(leading, ccm.Grant{}) }()
-			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 2 }, "the next term")
+			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 2 },
+				"the next term")
 			if err := app.Stop(context.Background()); err != nil {
 				t.Errorf("Stop returned %v", err)
 			}
@@ -308,10 +336,11 @@ func TestDrainTimeout_WhenNothingCanAct_TheManagerRecoversAndThePolicyDecides(t 
 	}
 }
 
-func TestMount_PutsTheEndpointsOnTheHostsMux(t *testing.T) {
+func TestMount_Prefixes_EndpointsAreOnTheHostsMux(t *testing.T) {
 	p := standaloneParams("mine")
 	app := func(mux *http.ServeMux, options ...fx.Option) *fx.App {
-		return fx.New(host(p, append(options, fx.Supply(mux), supplyProvider(p.Providers[0]), supplyController(idle("mine")))...))
+		return fx.New(host(p, append(options, fx.Supply(mux), supplyProvider(p.Providers[0]),
+			supplyController(idle("mine")))...))
 	}
 	for _, prefix := range []string{"", "/ccm", "/a/b"} {
 		mux := http.NewServeMux()
@@ -325,25 +354,31 @@ func TestMount_PutsTheEndpointsOnTheHostsMux(t *testing.T) {
 		}
 	}
 	for _, prefix := range []string{"ccm", "/ccm/", "/", "/{x}", "/a b"} {
-		if err := app(http.NewServeMux(), endpoints.Mount(ccm.Named(""), prefix)).Err(); err == nil || !strings.Contains(err.Error(), "is not a prefix") {
+		if err := app(http.NewServeMux(),
+			endpoints.Mount(ccm.Named(""), prefix)).Err(); err == nil ||
+			!strings.Contains(err.Error(), "is not a prefix") {
 			t.Errorf("prefix %q: %v", prefix, err)
 		}
 	}
 	taken := http.NewServeMux()
 	taken.Handle("/ccm/", http.NotFoundHandler())
-	if err := app(taken, endpoints.Mount(ccm.Named(""), "/ccm")).Err(); err == nil || !strings.Contains(err.Error(), `at "/ccm"`) {
+	if err := app(taken, endpoints.Mount(ccm.Named(""), "/ccm")).Err(); err == nil ||
+		!strings.Contains(err.Error(), `at "/ccm"`) {
 		t.Errorf("a prefix that is taken: %v", err)
 	}
 }
 
-// A controller that outlives its term has one error to look for, whatever it calls.
-func TestErrTermOver_IsTheErrorOfInformersToo(t *testing.T) {
+// A controller that outlives its term gets the same error from informers as from clients.
+func TestErrTermOver_HandlerAddedAfterTheTerm_IsRefused(t *testing.T) {
 	p := standaloneParams("mine")
 	var factory informers.SharedInformerFactory
-	p.Controllers = []ccm.Controller{{Name: "mine", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-		factory = t.Informers()
-		return ccm.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil }), nil
-	}}}
+	p.Controllers = []ccm.Controller{{
+		Name: "mine",
+		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			factory = t.Informers()
+			return ccm.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil }), nil
+		},
+	}}
 	m, stop := start(t, p)
 	waitReady(t, m)
 	if err := stop(); err != nil {

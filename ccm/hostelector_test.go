@@ -9,21 +9,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// elect runs the elector as a Manager does, and tells of each term.
-func elect(ctx context.Context, e ccm.Elector, lead func(context.Context, ccm.Grant) error) <-chan error {
+// elect starts the elector as a Manager does, and returns its result.
+func elect(
+	ctx context.Context, e ccm.Elector, lead func(context.Context, ccm.Grant) error,
+) <-chan error {
 	result := make(chan error, 1)
 	go func() { result <- e.Elect(ctx, lead) }()
 	return result
 }
 
-func TestHostElector_LeadsAsLongAsTheHost(t *testing.T) {
+func TestHostElector_HostLeads_TermLastsAsLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ccm.NewHostElector()
 		began := make(chan struct{})
@@ -59,7 +60,7 @@ func TestHostElector_LeadsAsLongAsTheHost(t *testing.T) {
 	})
 }
 
-func TestHostElector_TermAfterTermWhileTheHostLeads(t *testing.T) {
+func TestHostElector_TermsFailWhileTheHostLeads_AreFollowedByOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ccm.NewHostElector()
 		host, lose := context.WithCancel(t.Context())
@@ -67,7 +68,12 @@ func TestHostElector_TermAfterTermWhileTheHostLeads(t *testing.T) {
 		go func() { lent <- e.Lead(host, ccm.Grant{}) }()
 		failure := errors.New("the API server is down")
 		for range 3 {
-			if err := <-elect(t.Context(), e, func(context.Context, ccm.Grant) error { return failure }); !errors.Is(err, failure) {
+			if err := <-elect(t.Context(), e,
+				func(context.Context,
+					ccm.Grant,
+				) error {
+					return failure
+				}); !errors.Is(err, failure) {
 				t.Fatalf("Elect returned %v", err)
 			}
 		}
@@ -83,7 +89,8 @@ func TestHostElector_TermAfterTermWhileTheHostLeads(t *testing.T) {
 		host, lose = context.WithCancel(t.Context())
 		defer lose()
 		go func() { lent <- e.Lead(host, ccm.Grant{}) }()
-		if err := <-elect(t.Context(), e, func(context.Context, ccm.Grant) error { return failure }); !errors.Is(err, failure) {
+		if err := <-elect(t.Context(), e,
+			func(context.Context, ccm.Grant) error { return failure }); !errors.Is(err, failure) {
 			t.Errorf("the second time Elect returned %v", err)
 		}
 		lose()
@@ -95,15 +102,23 @@ func TestHostElector_DrainTimeoutIsTheHostsToKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ccm.NewHostElector()
 		lock := e.Watch(&memoryLock{identity: "me"}, 15*time.Second, 10*time.Second)
-		if err := e.Lead(t.Context(), ccm.Grant{}); err == nil || !strings.Contains(err.Error(), "has not been written") {
+		if err := e.Lead(t.Context(), ccm.Grant{}); err == nil ||
+			!strings.Contains(err.Error(), "has not been written") {
 			t.Errorf("a lock that nobody uses was trusted: %v", err)
 		}
-		if err := lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me", RenewTime: metav1.Now()}); err != nil {
+		if err := lock.Create(t.Context(),
+			resourcelock.LeaderElectionRecord{
+				HolderIdentity: "me",
+				RenewTime:      metav1.Now(),
+			}); err != nil {
 			t.Fatal(err)
 		}
 		lent := make(chan error, 1)
 		go func() { lent <- e.Lead(t.Context(), ccm.Grant{}) }()
-		want := &ccm.DrainTimeoutError{Term: 1, Running: []ccm.Activity{{Name: "call LoadBalancer.EnsureLoadBalancer", MayAct: true}}}
+		want := &ccm.DrainTimeoutError{
+			Term:    1,
+			Running: []ccm.Activity{{Name: "call LoadBalancer.EnsureLoadBalancer", MayAct: true}},
+		}
 		<-elect(t.Context(), e, func(context.Context, ccm.Grant) error { return want })
 		if err := <-lent; !errors.Is(err, want) {
 			t.Errorf("Lead returned %v, want what has not drained", err)
@@ -144,10 +159,12 @@ func TestHostElector_WatchedLockGivesTheClockAndIsHeldUntilDrained(t *testing.T)
 		go func() { lent <- e.Lead(host, ccm.Grant{}) }()
 		result := elect(t.Context(), e, func(_ context.Context, g ccm.Grant) error {
 			if until := g.ValidUntil(); until.Sub(acquired) != 12500*time.Millisecond {
-				t.Errorf("leadership is valid for %s after the lock was taken, want 12.5 s", until.Sub(acquired))
+				t.Errorf("leadership is valid for %s after the lock was taken, want 12.5 s",
+					until.Sub(acquired))
 			}
 			if free := g.LeaseExpiry(); free.Sub(acquired) != 15*time.Second {
-				t.Errorf("another may lead %s after the lock was taken, want 15 s", free.Sub(acquired))
+				t.Errorf("another may lead %s after the lock was taken, want 15 s",
+					free.Sub(acquired))
 			}
 			time.Sleep(300 * time.Millisecond)
 			if err := lock.Update(t.Context(), record()); err != nil {
@@ -161,7 +178,8 @@ func TestHostElector_WatchedLockGivesTheClockAndIsHeldUntilDrained(t *testing.T)
 				t.Error(err)
 			}
 			if until := g.ValidUntil(); until.Sub(acquired) != 14500*time.Millisecond {
-				t.Errorf("after a renewal leadership is valid for %s, want 14.5 s", until.Sub(acquired))
+				t.Errorf("after a renewal leadership is valid for %s, want 14.5 s",
+					until.Sub(acquired))
 			}
 			if _, _, err := lock.Get(t.Context()); err != nil {
 				t.Error(err)
@@ -172,7 +190,8 @@ func TestHostElector_WatchedLockGivesTheClockAndIsHeldUntilDrained(t *testing.T)
 			return nil
 		})
 		<-result
-		if s := e.ElectionStatus(); s.Identity != "me" || s.Leader != "me" || s.LastRenewal.IsZero() {
+		if s := e.ElectionStatus(); s.Identity != "me" || s.Leader != "me" ||
+			s.LastRenewal.IsZero() {
 			t.Errorf("status of the election: %+v", s)
 		}
 		lose()
@@ -183,12 +202,16 @@ func TestHostElector_WatchedLockGivesTheClockAndIsHeldUntilDrained(t *testing.T)
 	})
 }
 
-func TestHostElector_EndsTheTermWhenAnotherHasTakenTheWatchedLock(t *testing.T) {
+func TestHostElector_AnotherProcessTakesTheWatchedLock_TermEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ccm.NewHostElector()
 		inner := &memoryLock{identity: "me"}
 		lock := e.Watch(inner, 15*time.Second, 10*time.Second)
-		if err := lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me", RenewTime: metav1.Now()}); err != nil {
+		if err := lock.Create(t.Context(),
+			resourcelock.LeaderElectionRecord{
+				HolderIdentity: "me",
+				RenewTime:      metav1.Now(),
+			}); err != nil {
 			t.Fatal(err)
 		}
 		host, lose := context.WithCancel(t.Context())
@@ -199,13 +222,15 @@ func TestHostElector_EndsTheTermWhenAnotherHasTakenTheWatchedLock(t *testing.T) 
 			return context.Cause(ctx)
 		})
 		synctest.Wait()
-		if err := inner.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "another"}); err != nil {
+		if err := inner.Update(t.Context(),
+			resourcelock.LeaderElectionRecord{HolderIdentity: "another"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := lock.Get(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-result; !errors.Is(err, ccm.ErrLeadershipLost) || !strings.Contains(err.Error(), `"another" has taken`) {
+		if err := <-result; !errors.Is(err, ccm.ErrLeadershipLost) ||
+			!strings.Contains(err.Error(), `"another" has taken`) {
 			t.Errorf("the term ended with %v", err)
 		}
 		// The host gets it back before its own election has noticed anything.
@@ -233,7 +258,8 @@ func TestHostElector_EndsTheTermWhenAnotherHasTakenTheWatchedLock(t *testing.T) 
 			t.Error(err)
 		}
 		// It must not be taken from another one.
-		if err := inner.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "another"}); err != nil {
+		if err := inner.Update(t.Context(),
+			resourcelock.LeaderElectionRecord{HolderIdentity: "another"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := lock.Get(t.Context()); err != nil {
@@ -245,28 +271,31 @@ func TestHostElector_EndsTheTermWhenAnotherHasTakenTheWatchedLock(t *testing.T) 
 	})
 }
 
-func TestHostElector_RunsAManager(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	e := ccm.NewHostElector()
-	p := standaloneParams("mine")
-	p.Controllers = []ccm.Controller{idle("mine")}
-	p.Elector = e
-	m, stop := start(t, p)
-	for round := uint64(1); round <= 3; round++ {
-		host, lose := context.WithCancel(t.Context())
-		lent := make(chan error, 1)
-		go func() { lent <- e.Lead(host, ccm.Grant{}) }()
-		eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == round }, "ready")
-		lose()
-		if err := <-lent; err != nil {
-			t.Fatal(err)
+func TestHostElector_HostLeadsThreeTimes_ManagerRunsThreeTerms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := ccm.NewHostElector()
+		p := standaloneParams("mine")
+		p.Controllers = []ccm.Controller{idle("mine")}
+		p.Elector = e
+		m, stop := start(t, p)
+		for round := uint64(1); round <= 3; round++ {
+			host, lose := context.WithCancel(t.Context())
+			lent := make(chan error, 1)
+			go func() { lent <- e.Lead(host, ccm.Grant{}) }()
+			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == round },
+				"ready")
+			lose()
+			if err := <-lent; err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, m.Status, func(s ccm.Status) bool { return s.State == ccm.StateStandby },
+				"standby")
 		}
-		eventually(t, m.Status, func(s ccm.Status) bool { return s.State == ccm.StateStandby }, "standby")
-	}
-	_ = stop()
+		_ = stop()
+	})
 }
 
-// memoryLock is a lock without an API server.
+// memoryLock is a lock in memory.
 type memoryLock struct {
 	identity string
 

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Informers leave out most of a Node only where nobody but upstream's controllers can miss it.
-func TestTransform_KeepsWholeNodesForTheHostsControllers(t *testing.T) {
+// Informers drop most of a Node only if upstream's controllers are the only readers.
+func TestTransform_HostsControllers_ReceiveWholeNodes(t *testing.T) {
 	resources := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 	for name, c := range map[string]struct {
 		enabled []Controller
@@ -33,9 +33,11 @@ func TestTransform_KeepsWholeNodesForTheHostsControllers(t *testing.T) {
 			}
 			node := obj.(*corev1.Node)
 			if node.ManagedFields != nil || len(node.Status.Addresses) != 1 {
-				t.Errorf("managed fields %v, addresses %v", node.ManagedFields, node.Status.Addresses)
+				t.Errorf("managed fields %v, addresses %v", node.ManagedFields,
+					node.Status.Addresses)
 			}
-			if whole := node.Status.Images != nil && node.Status.Capacity != nil && node.Status.Allocatable != nil; whole != c.whole {
+			if whole := node.Status.Images != nil && node.Status.Capacity != nil &&
+				node.Status.Allocatable != nil; whole != c.whole {
 				t.Errorf("the node is whole: %t, want %t: %+v", whole, c.whole, node.Status)
 			}
 		})

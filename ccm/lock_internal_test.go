@@ -14,7 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// storedLease is a lease as the API server has it; nil if there is no lease.
+// storedLease is a lease in memory. A nil record means that the lease does not exist.
 type storedLease struct {
 	identity string
 	record   *resourcelock.LeaderElectionRecord
@@ -50,14 +50,15 @@ func (l *storedLease) RecordEvent(string) {}
 func (l *storedLease) Identity() string   { return l.identity }
 func (l *storedLease) Describe() string   { return "kube-system/x" }
 
-// by is a lease that a process has just renewed.
+// by returns a lease that a process has just renewed.
 func by(identity string, seconds int, at time.Time) *resourcelock.LeaderElectionRecord {
 	return &resourcelock.LeaderElectionRecord{
 		HolderIdentity: identity, LeaseDurationSeconds: seconds, AcquireTime: metav1.NewTime(at.Add(-time.Minute)), RenewTime: metav1.NewTime(at),
 	}
 }
 
-// A standby waits out the lease duration of a holder that it has seen, whatever is done to the lease by hand.
+// A standby waits for the lease duration of a holder that it has seen, even if the lease is deleted
+// or edited by hand.
 func TestLock_LeaseDeletedOrEdited_StandbyWaitsForTheLastHolder(t *testing.T) {
 	begin := time.Unix(1_000_000, 0)
 	edited := func(edit func(*resourcelock.LeaderElectionRecord)) *resourcelock.LeaderElectionRecord {
@@ -71,21 +72,28 @@ func TestLock_LeaseDeletedOrEdited_StandbyWaitsForTheLastHolder(t *testing.T) {
 		// change, which comes after 5 s, looks like a renewal if there is a holder.
 		free time.Duration
 	}{
-		"deleted":        {nil, 15 * time.Second},
-		"released":       {&resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1, AcquireTime: metav1.NewTime(begin), RenewTime: metav1.NewTime(begin)}, 0},
+		"deleted": {nil, 15 * time.Second},
+		"released": {&resourcelock.LeaderElectionRecord{
+			LeaseDurationSeconds: 1,
+			AcquireTime:          metav1.NewTime(begin), RenewTime: metav1.NewTime(begin),
+		}, 0},
 		"holder removed": {edited(func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "" }), 15 * time.Second},
 		"names standby":  {edited(func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "standby" }), 15 * time.Second},
 		"other holder":   {edited(func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "ghost" }), 20 * time.Second},
 		"shorter":        {edited(func(r *resourcelock.LeaderElectionRecord) { r.LeaseDurationSeconds = 1 }), 20 * time.Second},
 		"in the past": {edited(func(r *resourcelock.LeaderElectionRecord) {
-			r.RenewTime, r.AcquireTime = metav1.NewTime(time.Unix(0, 0)), metav1.NewTime(time.Unix(0, 0))
+			r.RenewTime, r.AcquireTime = metav1.NewTime(time.Unix(0,
+				0)), metav1.NewTime(time.Unix(0, 0))
 		}), 20 * time.Second},
 		"emptied": {&resourcelock.LeaderElectionRecord{}, 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(begin)
 			lease := &storedLease{identity: "standby", record: by("leader", 15, begin)}
-			lock := &watchedLock{Interface: lease, duration: 10 * time.Second, record: &leaseRecord{clock: clock, status: ElectionStatus{Identity: "standby"}}}
+			lock := &watchedLock{
+				Interface: lease, duration: 10 * time.Second,
+				record: &leaseRecord{clock: clock, status: ElectionStatus{Identity: "standby"}},
+			}
 			if _, _, err := lock.Get(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +108,8 @@ func TestLock_LeaseDeletedOrEdited_StandbyWaitsForTheLastHolder(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if seen.HolderIdentity == "standby" && lock.record.other != nil && clock.Now().Before(lock.record.other.until) {
+				if seen.HolderIdentity == "standby" && lock.record.other != nil &&
+					clock.Now().Before(lock.record.other.until) {
 					t.Errorf("client-go's elector is shown that it holds the lease: %+v", seen)
 				}
 				return lock.Update(t.Context(), *mine)
@@ -125,8 +134,8 @@ func TestLock_LeaseDeletedOrEdited_StandbyWaitsForTheLastHolder(t *testing.T) {
 	}
 }
 
-// The leader writes its lease again after a deletion or an edit, and is lost if another has it.
-func TestLock_Repair_WritesAgainUnlessAnotherHasTakenTheLease(t *testing.T) {
+// The leader restores its lease after a deletion or an edit. It loses the lease to another holder.
+func TestLock_Restore_WritesTheLeaseUnlessAnotherProcessHoldsIt(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	edited := func(edit func(*resourcelock.LeaderElectionRecord)) *resourcelock.LeaderElectionRecord {
 		record := *by("leader", 15, now)
@@ -168,21 +177,23 @@ func TestLock_Repair_WritesAgainUnlessAnotherHasTakenTheLease(t *testing.T) {
 				}
 				return
 			}
-			if r := lease.record; taken != "" || r == nil || r.HolderIdentity != "leader" || r.LeaseDurationSeconds != 15 || !r.RenewTime.Time.Equal(clock.Now()) {
+			if r := lease.record; taken != "" || r == nil || r.HolderIdentity != "leader" ||
+				r.LeaseDurationSeconds != 15 || !r.RenewTime.Time.Equal(clock.Now()) {
 				t.Errorf("taken by %q, the lease is %+v", taken, r)
 			}
 		})
 	}
 }
 
-// A request to the lease that hangs is a reason to make new connections.
+// A timeout of a lease request resets the connections.
 func TestLock_RequestTimesOut_ConnectionsAreReset(t *testing.T) {
 	resets := 0
 	lock := &watchedLock{
 		Interface: failingLock{&storedLease{identity: "me"}}, onTimeout: func() { resets++ },
 		record: &leaseRecord{clock: clocktesting.NewFakePassiveClock(time.Now())},
 	}
-	if _, _, err := lock.Get(t.Context()); !errors.Is(err, context.DeadlineExceeded) || resets != 1 {
+	if _, _, err := lock.Get(t.Context()); !errors.Is(err, context.DeadlineExceeded) ||
+		resets != 1 {
 		t.Errorf("%d resets after %v", resets, err)
 	}
 }

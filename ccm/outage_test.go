@@ -42,7 +42,8 @@ func mustHaveEvent(t *testing.T, recorder *record.FakeRecorder, parts ...string)
 		select {
 		case event := <-recorder.Events:
 			seen = append(seen, event)
-			if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(event, part) }) {
+			if !slices.ContainsFunc(parts,
+				func(part string) bool { return !strings.Contains(event, part) }) {
 				return
 			}
 		default:
@@ -63,7 +64,7 @@ func check(t *testing.T, all []ccm.Check, name string) ccm.Check {
 	return ccm.Check{}
 }
 
-func TestProviderStart_Hangs_TermFailsAndTheManagerTriesAgain(t *testing.T) {
+func TestProviderStart_Hangs_TermFailsAndIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var built atomic.Int32
@@ -84,25 +85,31 @@ func TestProviderStart_Hangs_TermFailsAndTheManagerTriesAgain(t *testing.T) {
 		if s := m.Status(); s.Step != "build provider" || s.Ready {
 			t.Errorf("at first: %+v", s)
 		}
-		if detail := check(t, m.LivenessChecks(), "mine").Detail(nil); detail != "not running: leading: build provider" {
+		if detail := check(t, m.LivenessChecks(),
+			"mine").Detail(nil); detail != "not running: leading: build provider" {
 			t.Errorf("the check of a controller that does not run says %q", detail)
 		}
 		time.Sleep(2*time.Minute + time.Second)
 		synctest.Wait()
-		mustHaveEvent(t, recorder, "Warning ProviderStartTimeout", `"build provider" has not ended within 2m0s`)
+		mustHaveEvent(t, recorder, "Warning ProviderStartTimeout",
+			`"build provider" has not ended within 2m0s`)
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
-		if s := m.Status(); s.State != ccm.StateDegraded || !strings.Contains(s.Reason, "build provider (2m9s)") {
+		if s := m.Status(); s.State != ccm.StateDegraded ||
+			!strings.Contains(s.Reason, "build provider (2m9s)") {
 			t.Errorf("after the drain timeout: %+v", s)
 		}
 		time.Sleep(15 * time.Second)
 		if n := built.Load(); n != 1 {
-			t.Errorf("the provider was built %d times while another replica should get the lease", n)
+			t.Errorf("the provider was built %d times while another replica should get the lease",
+				n)
 		}
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		s := m.Status()
-		if !s.Ready || s.Term != 2 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "term 1") || !strings.Contains(s.Warnings[0], "build provider") {
+		if !s.Ready || s.Term != 2 || len(s.Warnings) != 1 ||
+			!strings.Contains(s.Warnings[0], "term 1") ||
+			!strings.Contains(s.Warnings[0], "build provider") {
 			t.Errorf("later: %+v", s)
 		}
 		if detail := check(t, m.LivenessChecks(), "mine").Detail(nil); detail != "ok" {
@@ -111,7 +118,7 @@ func TestProviderStart_Hangs_TermFailsAndTheManagerTriesAgain(t *testing.T) {
 	})
 }
 
-// Each term that hangs costs memory, and a restart of the process is what helps then.
+// Each term that hangs costs memory, and only a restart of the process helps.
 func TestProviderStart_HangsEachTime_FewTermsAreLeftBehindAndLivenessFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -131,7 +138,8 @@ func TestProviderStart_HangsEachTime_FewTermsAreLeftBehindAndLivenessFails(t *te
 		if n := built.Load(); n != 3 {
 			t.Errorf("the provider was built %d times, want 3", n)
 		}
-		if err := check(t, m.LivenessChecks(), "drain").Check(nil); err == nil || !strings.Contains(err.Error(), "build provider") {
+		if err := check(t, m.LivenessChecks(), "drain").Check(nil); err == nil ||
+			!strings.Contains(err.Error(), "build provider") {
 			t.Errorf("liveness: %v", err)
 		}
 		close(release)
@@ -148,61 +156,82 @@ func TestProviderStart_HangsEachTime_FewTermsAreLeftBehindAndLivenessFails(t *te
 
 type panickingCloud struct{ cloudprovider.Interface }
 
-func (panickingCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) { panic("no balancers today") }
+func (panickingCloud) LoadBalancer() (cloudprovider.LoadBalancer,
+	bool,
+) {
+	panic("no balancers today")
+}
 
 func TestProvider_PanicsWhenAskedForAnInterface_TermFails(t *testing.T) {
-	p := standaloneParams("service-lb-controller")
-	p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { return panickingCloud{emptyCloud()}, nil })}
-	m, stop := start(t, p)
-	eventually(t, m.Status, func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "panicked in LoadBalancer: no balancers today")
-	}, "the failed term")
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		p := standaloneParams("service-lb-controller")
+		p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface,
+			error,
+		) {
+			return panickingCloud{emptyCloud()}, nil
+		})}
+		m, stop := start(t, p)
+		eventually(t, m.Status, func(s ccm.Status) bool {
+			return s.State == ccm.StateDegraded &&
+				strings.Contains(s.Reason, "panicked in LoadBalancer: no balancers today")
+		}, "the failed term")
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
-func TestProvider_CallsPanicAgainAndAgain_StatusAndAnEventSayIt(t *testing.T) {
-	cloud := fake.New()
-	cloud.On(fake.ListRoutes).Panic("no routes today")
-	p := standaloneParams("mine")
-	p.Providers = []ccm.Provider{cloud.CCMProvider()}
-	recorder := recordEvents(&p)
-	p.Controllers = []ccm.Controller{{Name: "mine", New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			routes, _ := term.Cloud().Routes()
-			for range 3 {
-				if _, err := routes.ListRoutes(ctx, "c"); err == nil {
-					return errors.New("no error")
-				}
-			}
-			<-ctx.Done()
-			return nil
-		}), nil
-	}}}
-	m, stop := start(t, p)
-	eventually(t, m.Status, func(s ccm.Status) bool {
-		return s.Ready && len(s.Warnings) == 1 && strings.Contains(s.Warnings[0], "panicked 3 times in Routes.ListRoutes")
-	}, "a warning about the panics")
-	mustHaveEvent(t, recorder, "Warning ProviderPanicked", "Routes.ListRoutes", "no routes today")
-	if len(recorder.Events) > 0 {
-		t.Errorf("there is another event: %s", <-recorder.Events)
-	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+func TestProvider_CallsPanicRepeatedly_StatusAndOneEventReportIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cloud := fake.New()
+		cloud.On(fake.ListRoutes).Panic("no routes today")
+		p := standaloneParams("mine")
+		p.Providers = []ccm.Provider{cloud.CCMProvider()}
+		recorder := recordEvents(&p)
+		p.Controllers = []ccm.Controller{{
+			Name: "mine",
+			New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+				return ccm.RunnableFunc(func(ctx context.Context) error {
+					routes, _ := term.Cloud().Routes()
+					for range 3 {
+						if _, err := routes.ListRoutes(ctx, "c"); err == nil {
+							return errors.New("no error")
+						}
+					}
+					<-ctx.Done()
+					return nil
+				}), nil
+			},
+		}}
+		m, stop := start(t, p)
+		eventually(t, m.Status, func(s ccm.Status) bool {
+			return s.Ready && len(s.Warnings) == 1 &&
+				strings.Contains(s.Warnings[0], "panicked 3 times in Routes.ListRoutes")
+		}, "a warning about the panics")
+		mustHaveEvent(t, recorder, "Warning ProviderPanicked", "Routes.ListRoutes",
+			"no routes today")
+		if len(recorder.Events) > 0 {
+			t.Errorf("there is another event: %s", <-recorder.Events)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
-func TestReportTrouble_ShowsInStatusReadinessAndMetricUntilItIsWithdrawn(t *testing.T) {
+func TestReportTrouble_Problem_ShowsInStatusReadinessAndMetricUntilItEnds(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	var report func(string, error)
 	p := standaloneParams("mine")
 	p.Registerer = registry
 	p.Controllers = []ccm.Controller{idle("mine")}
-	p.Providers = []ccm.Provider{{Name: "stub", New: func(_ context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-		report = env.ReportTrouble
-		return emptyCloud(), nil
-	}}}
+	p.Providers = []ccm.Provider{{
+		Name: "stub",
+		New: func(_ context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			report = env.ReportTrouble
+			return emptyCloud(), nil
+		},
+	}}
 	m, stop := start(t, p)
 	waitReady(t, m)
 	begun := time.Now()
@@ -210,14 +239,16 @@ func TestReportTrouble_ShowsInStatusReadinessAndMetricUntilItIsWithdrawn(t *test
 	report("identity", errors.New("connection refused again"))
 	report("quota", errors.New("no more load balancers"))
 	s := m.Status()
-	if len(s.Troubles) != 2 || s.Troubles[0].Subject != "identity" || s.Troubles[0].Reason != "connection refused again" || s.Troubles[0].Since.Before(begun) {
+	if len(s.Troubles) != 2 || s.Troubles[0].Subject != "identity" ||
+		s.Troubles[0].Reason != "connection refused again" || s.Troubles[0].Since.Before(begun) {
 		t.Errorf("troubles: %+v", s.Troubles)
 	}
 	ready := m.ReadinessChecks()[0]
 	if err := ready.Check(nil); err != nil {
 		t.Errorf("readiness fails: %v", err)
 	}
-	if detail := ready.Detail(nil); !strings.Contains(detail, "problem with identity since ") || strings.Contains(detail, "refused") {
+	if detail := ready.Detail(nil); !strings.Contains(detail, "problem with identity since ") ||
+		strings.Contains(detail, "refused") {
 		t.Errorf("detail of readiness: %q", detail)
 	}
 	const page = `# HELP fxccm_cloud_trouble 1 while the cloud provider reports a problem of the cloud; Status says why and since when.
@@ -225,14 +256,16 @@ func TestReportTrouble_ShowsInStatusReadinessAndMetricUntilItIsWithdrawn(t *test
 fxccm_cloud_trouble{manager="",subject="identity"} %d
 fxccm_cloud_trouble{manager="",subject="quota"} 1
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(page, 1)), "fxccm_cloud_trouble"); err != nil {
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(page, 1)),
+		"fxccm_cloud_trouble"); err != nil {
 		t.Error(err)
 	}
 	report("identity", nil)
 	if s := m.Status(); len(s.Troubles) != 1 {
 		t.Errorf("after one was withdrawn: %+v", s.Troubles)
 	}
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(page, 0)), "fxccm_cloud_trouble"); err != nil {
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(page, 0)),
+		"fxccm_cloud_trouble"); err != nil {
 		t.Error(err)
 	}
 	for i := range 100 {
@@ -247,7 +280,8 @@ fxccm_cloud_trouble{manager="",subject="quota"} 1
 	report("late", errors.New("x")) // must not panic
 }
 
-// A process that stops may lose its lease while a call still ends: whoever waits must know before another process leads.
+// A process that stops may lose its lease while a call ends. The caller must know before another
+// process leads.
 func TestStop_LeadershipIsLostWhileACallHangs_IsReportedBeforeAnotherMayLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := fake.New()
@@ -255,14 +289,21 @@ func TestStop_LeadershipIsLostWhileACallHangs_IsReportedBeforeAnotherMayLead(t *
 		p := standaloneParams("mine")
 		p.Config.DrainTimeout = metav1.Duration{Duration: time.Hour}
 		p.Providers = []ccm.Provider{cloud.CCMProvider()}
-		p.Controllers = []ccm.Controller{{Name: "mine", New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
-			return ccm.RunnableFunc(func(ctx context.Context) error {
-				balancers, _ := term.Cloud().LoadBalancer()
-				_, _ = balancers.EnsureLoadBalancer(ctx, "c", &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}}, nil)
-				<-ctx.Done()
-				return nil
-			}), nil
-		}}}
+		p.Controllers = []ccm.Controller{{
+			Name: "mine",
+			New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+				return ccm.RunnableFunc(func(ctx context.Context) error {
+					balancers, _ := term.Cloud().LoadBalancer()
+					_, _ = balancers.EnsureLoadBalancer(ctx, "c",
+						&v1.Service{ObjectMeta: metav1.ObjectMeta{
+							Namespace: "default", Name: "web",
+							UID: "1",
+						}}, nil)
+					<-ctx.Done()
+					return nil
+				}), nil
+			},
+		}}
 		elector := ccm.NewHostElector()
 		p.Elector = elector
 		_, stop := start(t, p)
@@ -278,7 +319,9 @@ func TestStop_LeadershipIsLostWhileACallHangs_IsReportedBeforeAnotherMayLead(t *
 		synctest.Wait()
 		err := stop()
 		timedOut, ok := errors.AsType[*ccm.DrainTimeoutError](err)
-		if !ok || !timedOut.MayAct() || !strings.Contains(timedOut.Error(), "call LoadBalancer.EnsureLoadBalancer default/web") {
+		if !ok || !timedOut.MayAct() ||
+			!strings.Contains(timedOut.Error(),
+				"call LoadBalancer.EnsureLoadBalancer default/web") {
 			t.Fatalf("Run returned %v", err)
 		}
 		if early := time.Until(free); early <= 0 || early > 5*time.Second {
@@ -292,8 +335,10 @@ func TestStop_LeadershipIsLostWhileACallHangs_IsReportedBeforeAnotherMayLead(t *
 	})
 }
 
-// hanging is an API server that accepts requests and does not answer those that hang selects.
-func hanging(t *testing.T, hang func(*http.Request) bool) (config *rest.Config, arrived chan string) {
+// hanging returns an API server that does not answer the requests that hang selects.
+func hanging(
+	t *testing.T, hang func(*http.Request) bool,
+) (config *rest.Config, arrived chan string) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) }) // after the server has closed
@@ -311,20 +356,25 @@ func hanging(t *testing.T, hang func(*http.Request) bool) (config *rest.Config, 
 	return &rest.Config{Host: server.URL}, arrived
 }
 
-// Upstream reads with context.TODO(). Such a read must not keep the term, or it would be a reason for the drain policy.
+// Upstream reads with context.TODO(). Such a read must end with the term instead of exceeding its
+// drain timeout.
 func TestTerm_ReadWithoutAContextHangs_TermEnds(t *testing.T) {
 	config, arrived := hanging(t, func(r *http.Request) bool { return r.Method == http.MethodGet })
 	p := standaloneParams("mine")
 	p.RESTConfig = config
-	p.Controllers = []ccm.Controller{{Name: "mine", New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
-		client, err := term.Client("mine")
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			if _, err := client.CoreV1().Nodes().Get(context.TODO(), "a", metav1.GetOptions{}); !errors.Is(err, ccm.ErrTermOver) {
-				t.Errorf("the read ended with %v", err)
-			}
-			return nil
-		}), err
-	}}}
+	p.Controllers = []ccm.Controller{{
+		Name: "mine",
+		New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+			client, err := term.Client("mine")
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				if _, err := client.CoreV1().Nodes().Get(context.TODO(), "a",
+					metav1.GetOptions{}); !errors.Is(err, ccm.ErrTermOver) {
+					t.Errorf("the read ended with %v", err)
+				}
+				return nil
+			}), err
+		},
+	}}
 	_, stop := start(t, p)
 	<-arrived
 	if err := stop(); err != nil {
@@ -332,21 +382,26 @@ func TestTerm_ReadWithoutAContextHangs_TermEnds(t *testing.T) {
 	}
 }
 
-// A request that waits for a token must end with the term, and the fetch of the token, too.
+// A request that waits for a token ends with the term, and so does the token request.
 func TestTerm_FetchOfATokenHangs_TermEnds(t *testing.T) {
-	config, arrived := hanging(t, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/token") })
+	config, arrived := hanging(t,
+		func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/token") })
 	p := standaloneParams("mine")
 	p.RESTConfig = config
 	p.Config.UseServiceAccountCredentials = true
-	p.Controllers = []ccm.Controller{{Name: "mine", New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
-		client, err := term.Client("mine")
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			if err := client.CoreV1().Nodes().Delete(context.TODO(), "a", metav1.DeleteOptions{}); err == nil {
-				t.Error("the request succeeded")
-			}
-			return nil
-		}), err
-	}}}
+	p.Controllers = []ccm.Controller{{
+		Name: "mine",
+		New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+			client, err := term.Client("mine")
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				if err := client.CoreV1().Nodes().Delete(context.TODO(), "a",
+					metav1.DeleteOptions{}); err == nil {
+					t.Error("the request succeeded")
+				}
+				return nil
+			}), err
+		},
+	}}
 	_, stop := start(t, p)
 	<-arrived
 	if err := stop(); err != nil {
@@ -354,7 +409,7 @@ func TestTerm_FetchOfATokenHangs_TermEnds(t *testing.T) {
 	}
 }
 
-// Plain goleak counts the goroutines of connections that idle, too.
+// goleak also finds the goroutines of idle connections.
 func TestRun_ManyTimes_LeavesNoConnection(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -363,18 +418,25 @@ func TestRun_ManyTimes_LeavesNoConnection(t *testing.T) {
 	defer server.Close()
 	for range 100 {
 		p := standaloneParams("mine")
-		p.RESTConfig = &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: caOf(server)}}
+		p.RESTConfig = &rest.Config{
+			Host:            server.URL,
+			TLSClientConfig: rest.TLSClientConfig{CAData: caOf(server)},
+		}
 		answered := make(chan struct{})
-		p.Controllers = []ccm.Controller{{Name: "mine", New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
-			client, err := term.Client("mine")
-			return ccm.RunnableFunc(func(ctx context.Context) error {
-				_, _ = client.CoreV1().Nodes().Get(ctx, "a", metav1.GetOptions{})
-				term.Recorder("mine").Event(&v1.ObjectReference{Kind: "Node", Name: "a"}, v1.EventTypeNormal, "Seen", "")
-				close(answered)
-				<-ctx.Done()
-				return nil
-			}), err
-		}}}
+		p.Controllers = []ccm.Controller{{
+			Name: "mine",
+			New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+				client, err := term.Client("mine")
+				return ccm.RunnableFunc(func(ctx context.Context) error {
+					_, _ = client.CoreV1().Nodes().Get(ctx, "a", metav1.GetOptions{})
+					term.Recorder("mine").Event(&v1.ObjectReference{Kind: "Node", Name: "a"},
+						v1.EventTypeNormal, "Seen", "")
+					close(answered)
+					<-ctx.Done()
+					return nil
+				}), err
+			},
+		}}
 		_, stop := start(t, p)
 		<-answered
 		if err := stop(); err != nil {
@@ -383,7 +445,7 @@ func TestRun_ManyTimes_LeavesNoConnection(t *testing.T) {
 	}
 }
 
-// caOf is what a client needs to trust a server of httptest.
+// caOf returns the CA of a server of httptest.
 func caOf(server *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }

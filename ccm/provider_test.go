@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus"
 	cloudprovider "k8s.io/cloud-provider"
@@ -21,8 +22,8 @@ func (c closingCloud) Close() error {
 	return nil
 }
 
-// A cloud that was built for a term is closed with it; one that the host has built is the host's.
-func TestProvider_CloudIsClosedWithItsTermUnlessItIsStatic(t *testing.T) {
+// A term closes the cloud that was built for it. The host closes a cloud that it has built.
+func TestProvider_TermEnds_CloudIsClosedUnlessStatic(t *testing.T) {
 	for name, c := range map[string]struct {
 		static bool
 		want   int32
@@ -32,7 +33,11 @@ func TestProvider_CloudIsClosedWithItsTermUnlessItIsStatic(t *testing.T) {
 			cloud := closingCloud{Interface: emptyCloud(), closed: &closed}
 			p := standaloneParams("mine")
 			p.Controllers = []ccm.Controller{idle("mine")}
-			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) { return cloud, nil })}
+			p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface,
+				error,
+			) {
+				return cloud, nil
+			})}
 			if c.static {
 				p.Providers = []ccm.Provider{ccm.StaticProvider(cloud)}
 			}
@@ -48,31 +53,37 @@ func TestProvider_CloudIsClosedWithItsTermUnlessItIsStatic(t *testing.T) {
 	}
 }
 
-// What a provider needs to know of its term.
-func TestProvider_IsToldWhoLeadsAndWhatFor(t *testing.T) {
-	got := make(chan ccm.ProviderEnv, 1)
-	p := standaloneParams("mine")
-	p.Config.CloudProvider.ConfigFile = "/etc/cloud.conf"
-	p.Config.CloudProvider.ConfigStrict = true
-	p.Config.CloudProvider.UserAgents = []string{"acme/1"}
-	p.Config.ClusterName = "c1"
-	p.Name = "east"
-	p.Registerer = prometheus.NewRegistry()
-	p.Config.LeaderElection.Identity = "replica-a"
-	p.Controllers = []ccm.Controller{idle("mine")}
-	p.Providers = []ccm.Provider{{Name: "stub", New: func(_ context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-		got <- env
-		return emptyCloud(), nil
-	}}}
-	_, stop := start(t, p)
-	env := <-got
-	if env.ClusterName != "c1" || env.ConfigFile != "/etc/cloud.conf" || env.Identity != "replica-a" || env.Term != 1 || env.Transport == nil {
-		t.Errorf("env: %+v", env)
-	}
-	if !env.ConfigStrict || len(env.UserAgents) != 1 || env.Manager != "east" || env.Registerer != p.Registerer || env.Clock == nil || env.Recorder("stub") == nil {
-		t.Errorf("env: %+v", env)
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+func TestProvider_New_ReceivesItsEnvironment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := make(chan ccm.ProviderEnv, 1)
+		p := standaloneParams("mine")
+		p.Config.CloudProvider.ConfigFile = "/etc/cloud.conf"
+		p.Config.CloudProvider.ConfigStrict = true
+		p.Config.CloudProvider.UserAgents = []string{"acme/1"}
+		p.Config.ClusterName = "c1"
+		p.Name = "east"
+		p.Registerer = prometheus.NewRegistry()
+		p.Config.LeaderElection.Identity = "replica-a"
+		p.Controllers = []ccm.Controller{idle("mine")}
+		p.Providers = []ccm.Provider{{
+			Name: "stub",
+			New: func(_ context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+				got <- env
+				return emptyCloud(), nil
+			},
+		}}
+		_, stop := start(t, p)
+		env := <-got
+		if env.ClusterName != "c1" || env.ConfigFile != "/etc/cloud.conf" ||
+			env.Identity != "replica-a" || env.Term != 1 || env.Transport == nil {
+			t.Errorf("env: %+v", env)
+		}
+		if !env.ConfigStrict || len(env.UserAgents) != 1 || env.Manager != "east" ||
+			env.Registerer != p.Registerer || env.Clock == nil || env.Recorder("stub") == nil {
+			t.Errorf("env: %+v", env)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -15,13 +15,21 @@ import (
 
 // emptyCloud is a cloud without interfaces.
 func emptyCloud(opts ...fake.Option) cloudprovider.Interface {
-	none := fake.Without(fake.InstancesV2, fake.Instances, fake.Zones, fake.LoadBalancer, fake.Routes, fake.Clusters)
+	none := fake.Without(fake.InstancesV2, fake.Instances, fake.Zones, fake.LoadBalancer,
+		fake.Routes, fake.Clusters)
 	return fake.New(append(opts, none, fake.WithProviderName("empty"))...).Provider()
 }
 
 // provider returns a provider whose New calls build.
 func provider(build func() (cloudprovider.Interface, error)) ccm.Provider {
-	return ccm.Provider{Name: "stub", New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) { return build() }}
+	return ccm.Provider{
+		Name: "stub",
+		New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface,
+			error,
+		) {
+			return build()
+		},
+	}
 }
 
 // unreachable is an API server that refuses connections: port 1 is reserved and never served here.
@@ -84,7 +92,8 @@ func start(t *testing.T, p ccm.Params) (m *ccm.Manager, stop func() error) {
 		case <-m.Done():
 			return m.Err()
 		case <-time.After(limit):
-			t.Fatalf("Run did not return within %s after its context ended; status: %+v", limit, m.Status())
+			t.Fatalf("Run did not return within %s after its context ended; status: %+v", limit,
+				m.Status())
 			return nil
 		}
 	}
@@ -122,8 +131,11 @@ func stubborn(name string, release <-chan struct{}) ccm.Controller {
 
 // observed is an idle controller that sends its terms to the test.
 func observed(name string, terms chan<- *ccm.Term) ccm.Controller {
-	return ccm.Controller{Name: name, New: func(ctx context.Context, t *ccm.Term) (ccm.Runnable, error) {
-		terms <- t
-		return idle(name).New(ctx, t)
-	}}
+	return ccm.Controller{
+		Name: name,
+		New: func(ctx context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			terms <- t
+			return idle(name).New(ctx, t)
+		},
+	}
 }

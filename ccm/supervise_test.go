@@ -44,23 +44,26 @@ func statusOf(t *testing.T, m *ccm.Manager, name string) ccm.ControllerStatus {
 	return ccm.ControllerStatus{}
 }
 
-// flaky fails as often as told, in the given way, and works then.
+// flaky returns a controller that fails the given number of times before it works.
 func flaky(name string, failures int, fail func() error) (ccm.Controller, *atomic.Int32) {
 	var built atomic.Int32
-	return ccm.Controller{Name: name, OnFailure: ccm.RestartController, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		n := int(built.Add(1))
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			if n <= failures {
-				time.Sleep(time.Second)
-				return fail()
-			}
-			<-ctx.Done()
-			return nil
-		}), nil
-	}}, &built
+	return ccm.Controller{
+		Name: name, OnFailure: ccm.RestartController,
+		New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+			n := int(built.Add(1))
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				if n <= failures {
+					time.Sleep(time.Second)
+					return fail()
+				}
+				<-ctx.Done()
+				return nil
+			}), nil
+		},
+	}, &built
 }
 
-func TestController_ThatFailsIsRestartedAloneIfSoWanted(t *testing.T) {
+func TestController_RestartPolicy_RestartsOnlyTheFailedController(t *testing.T) {
 	ways := map[string]func() error{
 		"an error":       func() error { return errors.New("out of order") },
 		"a panic":        func() error { panic("out of order") },
@@ -70,31 +73,39 @@ func TestController_ThatFailsIsRestartedAloneIfSoWanted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var steady atomic.Int32
-				other := ccm.Controller{Name: "steady", New: func(ctx context.Context, t *ccm.Term) (ccm.Runnable, error) {
-					steady.Add(1)
-					return idle("steady").New(ctx, t)
-				}}
+				other := ccm.Controller{
+					Name: "steady",
+					New: func(ctx context.Context, t *ccm.Term) (ccm.Runnable, error) {
+						steady.Add(1)
+						return idle("steady").New(ctx, t)
+					},
+				}
 				c, built := flaky("flaky", 2, fail)
 				m := startControllers(t, c, other)
 				time.Sleep(1100 * time.Millisecond)
 				synctest.Wait()
-				if s := statusOf(t, m, "flaky"); s.State != ccm.ControllerFailed || s.Reason == "" || s.RetryAt.Before(time.Now()) {
+				if s := statusOf(t, m, "flaky"); s.State != ccm.ControllerFailed ||
+					s.Reason == "" || s.RetryAt.Before(time.Now()) {
 					t.Errorf("after it has failed its status is %+v", s)
 				}
-				if w := m.Status().Warnings; len(w) != 1 || !strings.Contains(w[0], "controller flaky failed and is restarting") {
+				if w := m.Status().Warnings; len(w) != 1 ||
+					!strings.Contains(w[0], "controller flaky failed and is restarting") {
 					t.Errorf("warnings: %q", w)
 				}
 				for _, check := range m.LivenessChecks() {
 					if err := check.Check(nil); err != nil {
-						t.Errorf("%s is unhealthy while it waits for its restart: %v", check.Name(), err)
+						t.Errorf("%s is unhealthy while it waits for its restart: %v", check.Name(),
+							err)
 					}
 				}
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				if s := statusOf(t, m, "flaky"); s.State != ccm.ControllerRunning || s.Restarts != 2 || !s.RetryAt.IsZero() {
+				if s := statusOf(t, m, "flaky"); s.State != ccm.ControllerRunning ||
+					s.Restarts != 2 || !s.RetryAt.IsZero() {
 					t.Errorf("when it works its status is %+v", s)
 				}
-				if built.Load() != 3 || steady.Load() != 1 || m.Status().Term != 1 || len(m.Status().Warnings) != 0 {
+				if built.Load() != 3 || steady.Load() != 1 || m.Status().Term != 1 ||
+					len(m.Status().Warnings) != 0 {
 					t.Errorf("flaky was built %d times and steady %d times in term %d, want 3, 1, 1; warnings %q",
 						built.Load(), steady.Load(), m.Status().Term, m.Status().Warnings)
 				}
@@ -103,20 +114,24 @@ func TestController_ThatFailsIsRestartedAloneIfSoWanted(t *testing.T) {
 	}
 }
 
-func TestController_WhoseNewFailsIsBuiltAgainIfSoWanted(t *testing.T) {
+func TestController_RestartPolicyAndFailingNew_IsBuiltAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var built atomic.Int32
-		m := startControllers(t, idle("steady"), ccm.Controller{Name: "late", OnFailure: ccm.RestartController, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-			switch built.Add(1) {
-			case 1:
-				return nil, errors.New("not yet")
-			case 2:
-				panic("not yet")
-			case 3:
-				return nil, nil
-			}
-			return nil, fmt.Errorf("%w: after all there is nothing to do", ccm.ErrSkip)
-		}})
+		m := startControllers(t, idle("steady"),
+			ccm.Controller{
+				Name: "late", OnFailure: ccm.RestartController,
+				New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+					switch built.Add(1) {
+					case 1:
+						return nil, errors.New("not yet")
+					case 2:
+						panic("not yet")
+					case 3:
+						return nil, nil
+					}
+					return nil, fmt.Errorf("%w: after all there is nothing to do", ccm.ErrSkip)
+				},
+			})
 		synctest.Wait()
 		if s := m.Status(); !s.Ready {
 			t.Errorf("the term is not ready: %+v", s)
@@ -129,14 +144,15 @@ func TestController_WhoseNewFailsIsBuiltAgainIfSoWanted(t *testing.T) {
 	})
 }
 
-func TestController_ThatFailsEndsTheTermByDefault(t *testing.T) {
+func TestController_FailureByDefault_EndsTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, built := flaky("fatal", 1, func() error { return errors.New("out of order") })
 		c.OnFailure = ccm.EndTerm
 		m := startControllers(t, c, idle("steady"))
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
-		if s := m.Status(); s.State != ccm.StateDegraded || !strings.Contains(s.Reason, "controller fatal: out of order") {
+		if s := m.Status(); s.State != ccm.StateDegraded ||
+			!strings.Contains(s.Reason, "controller fatal: out of order") {
 			t.Errorf("after the failure: %+v", s)
 		}
 		time.Sleep(time.Minute)
@@ -159,7 +175,9 @@ func TestController_WithoutLeaderElection_RunsInStandby(t *testing.T) {
 		p.Elector = e
 		m, stop := start(t, p)
 		synctest.Wait()
-		if s := m.Status(); s.State != ccm.StateStandby || statusOf(t, m, "always").State != ccm.ControllerRunning || statusOf(t, m, "leading").State != ccm.ControllerWaiting {
+		if s := m.Status(); s.State != ccm.StateStandby ||
+			statusOf(t, m, "always").State != ccm.ControllerRunning ||
+			statusOf(t, m, "leading").State != ccm.ControllerWaiting {
 			t.Errorf("in standby: %+v", s)
 		}
 		if term := <-terms; term.Number() != 0 || term.Cloud() != nil || term.Informers() == nil {
@@ -173,7 +191,8 @@ func TestController_WithoutLeaderElection_RunsInStandby(t *testing.T) {
 		}
 		lose()
 		synctest.Wait()
-		if len(terms) != 0 || statusOf(t, m, "always").State != ccm.ControllerRunning || statusOf(t, m, "leading").State != ccm.ControllerWaiting {
+		if len(terms) != 0 || statusOf(t, m, "always").State != ccm.ControllerRunning ||
+			statusOf(t, m, "leading").State != ccm.ControllerWaiting {
 			t.Errorf("after leadership was lost: %+v", m.Status())
 		}
 		if err := stop(); err != nil {
@@ -182,7 +201,7 @@ func TestController_WithoutLeaderElection_RunsInStandby(t *testing.T) {
 	})
 }
 
-func TestController_WithoutLeaderElection_ThatFailsIsToldAndTriedAgain(t *testing.T) {
+func TestController_WithoutLeaderElectionFails_IsReportedAndRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, built := flaky("always", 1, func() error { return errors.New("out of order") })
 		c.NeedLeaderElection, c.OnFailure = new(false), ccm.EndTerm
@@ -190,18 +209,21 @@ func TestController_WithoutLeaderElection_ThatFailsIsToldAndTriedAgain(t *testin
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
 		s := m.Status()
-		if s.State != ccm.StateLeading || !s.Ready || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "without leader election: controller always: out of order") {
+		if s.State != ccm.StateLeading || !s.Ready || len(s.Warnings) != 1 ||
+			!strings.Contains(s.Warnings[0],
+				"without leader election: controller always: out of order") {
 			t.Errorf("after the failure: %+v", s)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s := m.Status(); built.Load() != 2 || s.Term != 1 || len(s.Warnings) != 0 || statusOf(t, m, "always").State != ccm.ControllerRunning {
+		if s := m.Status(); built.Load() != 2 || s.Term != 1 || len(s.Warnings) != 0 ||
+			statusOf(t, m, "always").State != ccm.ControllerRunning {
 			t.Errorf("later: %+v, built %d times", s, built.Load())
 		}
 	})
 }
 
-func TestController_WithoutLeaderElection_ThatDoesNotEndIsADrainTimeout(t *testing.T) {
+func TestController_WithoutLeaderElectionHangs_IsADrainTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		c := stubborn("always", release)
@@ -212,26 +234,34 @@ func TestController_WithoutLeaderElection_ThatDoesNotEndIsADrainTimeout(t *testi
 		synctest.Wait()
 		err := stop()
 		var timedOut *ccm.DrainTimeoutError
-		if !errors.As(err, &timedOut) || len(timedOut.Running) != 1 || timedOut.Running[0].Name != "controller always" {
+		if !errors.As(err, &timedOut) || len(timedOut.Running) != 1 ||
+			timedOut.Running[0].Name != "controller always" {
 			t.Errorf("Run returned %v", err)
 		}
 		close(release)
 	})
 }
 
-// debuggable is a Runnable that shows the path it was asked for.
+// debuggable serves the path of the request.
 type debuggable struct{ ccm.RunnableFunc }
 
 func (debuggable) DebuggingHandler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "saw ", r.Method, " ", r.URL.Path) })
+	return http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request,
+	) {
+		fmt.Fprint(w, "saw ", r.Method, " ", r.URL.Path)
+	})
 }
 
-func TestDebuggingHandler_AnswersForControllersThatRun(t *testing.T) {
+func TestDebuggingHandler_RunningControllers_AreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shows := func(name string) ccm.Controller {
-			return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-				return debuggable{func(ctx context.Context) error { <-ctx.Done(); return nil }}, nil
-			}}
+			return ccm.Controller{
+				Name: name,
+				New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+					return debuggable{func(ctx context.Context) error { <-ctx.Done(); return nil }}, nil
+				},
+			}
 		}
 		always := shows("example.com/always")
 		always.NeedLeaderElection = new(false)

@@ -20,8 +20,8 @@ import (
 
 func cloudNamed(name string) ccm.Provider { return fake.New(fake.WithProviderName(name)).CCMProvider() }
 
-// An app may give a value in another form than the one that the module's documentation names first.
-func TestWiring_AnObviousMeaning_IsUnderstood(t *testing.T) {
+// An app may give a value under another type than the one that the module asks fx for.
+func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
 	registry, elector := prometheus.NewRegistry(), ccm.NewHostElector()
 	asked := make(chan string, 100)
 	note := func(name string) (*rest.Config, error) {
@@ -41,7 +41,8 @@ func TestWiring_AnObviousMeaning_IsUnderstood(t *testing.T) {
 		want func(*ccm.Manager) bool
 	}{
 		"ReplaceProviders in another module": {
-			fx.Options(supplyProvider(cloudNamed("real")), fx.Module("tests", ccm.ReplaceProviders(cloudNamed("replaced")))),
+			fx.Options(supplyProvider(cloudNamed("real")),
+				fx.Module("tests", ccm.ReplaceProviders(cloudNamed("replaced")))),
 			func(m *ccm.Manager) bool { return m.Status().Provider == "replaced" },
 		},
 		"ReplaceProviders and a plain Provider": {
@@ -53,11 +54,13 @@ func TestWiring_AnObviousMeaning_IsUnderstood(t *testing.T) {
 			func(m *ccm.Manager) bool { return m.Status().Provider == "plain" },
 		},
 		"a plain Controller": {
-			fx.Options(fx.Supply(cloudNamed("cloud")), fx.Provide(func() ccm.Controller { return idle("plain") })),
+			fx.Options(fx.Supply(cloudNamed("cloud")),
+				fx.Provide(func() ccm.Controller { return idle("plain") })),
 			func(m *ccm.Manager) bool { return holds(m, "plain") },
 		},
 		"a plain Controller and one of the group": {
-			fx.Options(fx.Supply(cloudNamed("cloud"), idle("plain")), supplyController(idle("grouped"))),
+			fx.Options(fx.Supply(cloudNamed("cloud"), idle("plain")),
+				supplyController(idle("grouped"))),
 			func(m *ccm.Manager) bool { return holds(m, "plain") && holds(m, "grouped") },
 		},
 		"a *prometheus.Registry": {
@@ -69,7 +72,10 @@ func TestWiring_AnObviousMeaning_IsUnderstood(t *testing.T) {
 		},
 		"a function as ClientBuilder": {
 			fx.Supply(cloudNamed("cloud"), note),
-			func(m *ccm.Manager) bool { return <-asked != "" && strings.HasSuffix(m.RESTConfig().Host, "/by-name") },
+			func(m *ccm.Manager) bool {
+				return <-asked != "" &&
+					strings.HasSuffix(m.RESTConfig().Host, "/by-name")
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,16 +94,24 @@ func TestWiring_AnObviousMeaning_IsUnderstood(t *testing.T) {
 		elector fx.Option
 		lead    func(context.Context)
 	}{
-		"a *HostElector":   {fx.Supply(elector), func(ctx context.Context) { _ = elector.Lead(ctx, ccm.Grant{}) }},
-		"AlwaysLead's":     {fx.Supply(ccm.AlwaysLead()), func(context.Context) {}},
-		"one as interface": {fx.Options(fx.Supply(elector), fx.Provide(ccm.AlwaysLead)), func(context.Context) {}},
+		"a *HostElector": {
+			fx.Supply(elector),
+			func(ctx context.Context) { _ = elector.Lead(ctx, ccm.Grant{}) },
+		},
+		"AlwaysLead's": {fx.Supply(ccm.AlwaysLead()), func(context.Context) {}},
+		"one as interface": {
+			fx.Options(fx.Supply(elector), fx.Provide(ccm.AlwaysLead)),
+			func(context.Context) {},
+		},
 	} {
 		t.Run("an Elector: "+name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			p := standaloneParams("mine")
-			p.Config.LeaderElection.LeaderElect = true // the default elector would not lead: there is no API server
+			// the default elector would not lead: there is no API server
+			p.Config.LeaderElection.LeaderElect = true
 			var m *ccm.Manager
-			app := fx.New(host(p, c.elector, fx.Supply(cloudNamed("cloud"), idle("mine")), fx.Populate(&m)))
+			app := fx.New(host(p, c.elector, fx.Supply(cloudNamed("cloud"), idle("mine")),
+				fx.Populate(&m)))
 			if err := app.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -120,11 +134,15 @@ func TestWiring_AnObviousMeaning_IsUnderstood(t *testing.T) {
 func TestWiring_AFunctionAsEventRecorderSource_IsUsed(t *testing.T) {
 	recorder := record.NewFakeRecorder(1)
 	p := standaloneParams("mine")
-	greets := ccm.Controller{Name: "mine", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-		t.Recorder("x").Event(nil, "Normal", "Hello", "there")
-		return nil, ccm.ErrSkip
-	}}
-	app := fx.New(host(p, fx.Supply(cloudNamed("cloud"), greets, func(string) record.EventRecorder { return recorder })))
+	greets := ccm.Controller{
+		Name: "mine",
+		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			t.Recorder("x").Event(nil, "Normal", "Hello", "there")
+			return nil, ccm.ErrSkip
+		},
+	}
+	app := fx.New(host(p, fx.Supply(cloudNamed("cloud"), greets,
+		func(string) record.EventRecorder { return recorder })))
 	if err := app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -138,8 +156,7 @@ func TestWiring_AFunctionAsEventRecorderSource_IsUsed(t *testing.T) {
 	}
 }
 
-// A value without an obvious meaning is refused with a sentence that says what to do.
-func TestWiring_AMistake_IsRefusedWithOneSentence(t *testing.T) {
+func TestWiring_InvalidApp_ErrorSaysWhatToChange(t *testing.T) {
 	east := ccm.Named("east")
 	boom := errors.New("the host's own trouble")
 	cloud := fx.Supply(cloudNamed("cloud"))
@@ -165,17 +182,21 @@ func TestWiring_AMistake_IsRefusedWithOneSentence(t *testing.T) {
 			"or its constructor lacks a dependency",
 		},
 		"a Config for another module": {
-			fx.Options(east.Module(), fx.Supply(own.Config, own.Logger), fx.Provide(east.AsProvider(func() ccm.Provider { return cloudNamed("cloud") }))),
+			fx.Options(east.Module(), fx.Supply(own.Config, own.Logger),
+				fx.Provide(east.AsProvider(func() ccm.Provider { return cloudNamed("cloud") }))),
 			`manager "east": ccm: no Config in the app, or its constructor lacks a dependency: ` +
 				`add ccm.Named("east").Supply(cfg) with a cfg that began as ccm.DefaultConfig()`,
 		},
 		"no provider": {module(fx.Supply(own.Config)), noProvider},
 		"no provider of a named module": {
-			fx.Options(east.Module(), east.Supply(own.Config, own.RESTConfig), fx.Supply(own.Logger), cloud),
+			fx.Options(east.Module(), east.Supply(own.Config, own.RESTConfig),
+				fx.Supply(own.Logger), cloud),
 			`manager "east": ccm: configuration: cloudProvider.name: Required value: ` + noProvider,
 		},
 		"two replacements of the providers": {
-			module(cloud, fx.Supply(own.Config), fx.Module("a", ccm.ReplaceProviders(cloudNamed("a"))), fx.Module("b", ccm.ReplaceProviders(cloudNamed("b")))),
+			module(cloud, fx.Supply(own.Config),
+				fx.Module("a", ccm.ReplaceProviders(cloudNamed("a"))), fx.Module("b",
+					ccm.ReplaceProviders(cloudNamed("b")))),
 			"ccm: the app calls ReplaceProviders more than once: keep one of the calls",
 		},
 		"two electors": {
@@ -183,12 +204,17 @@ func TestWiring_AMistake_IsRefusedWithOneSentence(t *testing.T) {
 			"ccm: the app has two values for ccm.Elector: keep one of them",
 		},
 		"two policies": {
-			module(cloud, fx.Supply(own.Config, ccm.KeepRunning, ccm.DrainTimeoutPolicy(ccm.ShutDownOnDrainTimeout))),
+			module(cloud, fx.Supply(own.Config, ccm.KeepRunning,
+				ccm.DrainTimeoutPolicy(ccm.ShutDownOnDrainTimeout))),
 			"ccm: the app has two values for ccm.DrainTimeoutPolicy: keep one of them",
 		},
 		"two sources of clients": {
-			module(cloud, fx.Supply(own.Config, func(string) (*rest.Config, error) { return own.RESTConfig, nil },
-				ccm.ClientBuilder(func(string) (*rest.Config, error) { return own.RESTConfig, nil }))),
+			module(cloud, fx.Supply(own.Config,
+				func(string) (*rest.Config, error) { return own.RESTConfig, nil },
+				ccm.ClientBuilder(func(string) (*rest.Config, error) {
+					return own.RESTConfig,
+						nil
+				}))),
 			"ccm: the app has two values for ccm.ClientBuilder: keep one of them",
 		},
 		"two sources of recorders": {
@@ -197,11 +223,16 @@ func TestWiring_AMistake_IsRefusedWithOneSentence(t *testing.T) {
 			"ccm: the app has two values for ccm.EventRecorderSource: keep one of them",
 		},
 		"a host's constructor that fails": {
-			fx.Options(ccm.Module, cloud, fx.Supply(own.Config), fx.Provide(func() (*rest.Config, error) { return nil, boom })),
+			fx.Options(ccm.Module, cloud, fx.Supply(own.Config),
+				fx.Provide(func() (*rest.Config, error) { return nil, boom })),
 			boom.Error(),
 		},
 		"a provider that cannot be made": {
-			module(fx.Supply(own.Config), fx.Provide(ccm.AsProvider(func() (ccm.Provider, error) { return ccm.Provider{}, boom }))),
+			module(fx.Supply(own.Config),
+				fx.Provide(ccm.AsProvider(func() (ccm.Provider, error) {
+					return ccm.Provider{},
+						boom
+				}))),
 			boom.Error(),
 		},
 	} {
@@ -211,26 +242,29 @@ func TestWiring_AMistake_IsRefusedWithOneSentence(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("want an error that says %q, got: %v", c.want, err)
 			}
-			if strings.Contains(err.Error(), "makeFuncStub") || !strings.Contains(err.Error(), `"github.com/fxccm/fxccm/ccm".`) {
+			if strings.Contains(err.Error(), "makeFuncStub") ||
+				!strings.Contains(err.Error(), `"github.com/fxccm/fxccm/ccm".`) {
 				t.Errorf("the error does not name the functions that it is about: %v", err)
 			}
 		})
 	}
 }
 
-// A named module needs fx.Annotate, which hides a constructor's name in fx's errors. The host's
-// constructors keep theirs.
-func TestWiring_OfANamedInstance_ErrorsNameTheHostsConstructor(t *testing.T) {
+// A named module needs fx.Annotate, which hides a constructor's name in fx's errors. The names of
+// the host's constructors stay visible.
+func TestWiring_NamedModule_ErrorsNameTheHostsConstructor(t *testing.T) {
 	east, p, boom := ccm.Named("east"), standaloneParams("*"), errors.New("the host's own trouble")
 	err := fx.New(fx.NopLogger, east.Module(), east.Supply(p.Config), fx.Supply(p.Logger),
 		east.Provide(func() (*rest.Config, error) { return nil, boom })).Err()
-	if err == nil || !strings.Contains(err.Error(), "TestWiring_OfANamedInstance_ErrorsNameTheHostsConstructor") || !errors.Is(err, boom) ||
-		!strings.HasPrefix(err.Error(), `could not build arguments for function "github.com/fxccm/fxccm/ccm".`) {
+	if err == nil || !strings.Contains(err.Error(),
+		"TestWiring_NamedModule_ErrorsNameTheHostsConstructor") || !errors.Is(err, boom) ||
+		!strings.HasPrefix(err.Error(),
+			`could not build arguments for function "github.com/fxccm/fxccm/ccm".`) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// The policies can be supplied as they are.
+// The policies need no conversion.
 func TestWiring_ShutDownOnDrainTimeout_IsAPolicyWithoutConversion(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	release := make(chan struct{})
@@ -238,7 +272,8 @@ func TestWiring_ShutDownOnDrainTimeout_IsAPolicyWithoutConversion(t *testing.T) 
 	p.Config.DrainTimeout = metav1.Duration{Duration: 50 * time.Millisecond}
 	elector := ccm.NewHostElector()
 	var m *ccm.Manager
-	app := fx.New(host(p, fx.Supply(cloudNamed("cloud"), elector, stubborn("mine", release), ccm.ShutDownOnDrainTimeout), fx.Populate(&m)))
+	app := fx.New(host(p, fx.Supply(cloudNamed("cloud"), elector, stubborn("mine", release),
+		ccm.ShutDownOnDrainTimeout), fx.Populate(&m)))
 	if err := app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
