@@ -20,5 +20,7 @@ func Allowed() []Allowance {
 		{module + "provider/fake", "plan.play", RulePanic, "the panic that a test has asked for"},
 		{module + "provider/fake", "Client.call", RulePanic, "the panic that a test has asked for, in the caller's process"},
 		{module + "provider/openstack/openstacktest", Anywhere, RulePanic, "a mistake in the source of a test, told where it is made, as net/http/httptest does"},
+		{module + "provider/openstack/openstacktest/internal/keystone", Anywhere, RulePanic, "a mistake in the source of a test, told where it is made, as net/http/httptest does"},
+		{module + "provider/openstack/openstacktest/internal/neutron", Anywhere, RulePanic, "a mistake in the source of a test, told where it is made, as net/http/httptest does"},
 	}
 }

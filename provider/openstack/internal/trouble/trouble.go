@@ -48,7 +48,7 @@ func (r *Report) Login(err error) {
 func (r *Report) Absence(absent, known int) {
 	if r != nil {
 		r.report(Instances,
-			fmt.Errorf("Nova does not find %d of %d instances; no node is deleted until most of "+
+			fmt.Errorf("%d of %d instances are missing in Nova; no node is deleted until most of "+
 				"them are back", absent, known))
 	}
 }
