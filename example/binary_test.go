@@ -370,7 +370,7 @@ func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 			[]string{apiServer, "--cloud-config=" + writeFile(t, "cloud.yaml", "endpont: http://127.0.0.1:1\n")},
 			[]string{"--cloud-config", "cloud.yaml", "endpont"},
 		},
-		"no cloud.conf":                 {[]string{apiServer, "--cloud-provider=openstack"}, []string{"--cloud-config", "no configuration: set --cloud-config"}},
+		"no cloud.conf":                 {[]string{apiServer, "--cloud-provider=openstack"}, []string{"--cloud-config", "no configuration"}},
 		"misspelt key in cloud.conf":    {[]string{apiServer, "--cloud-provider=openstack", "--cloud-config=" + cloudConf}, []string{"--cloud-config", "cloud.conf line 3", "usrname", "username"}},
 		"certificate that is not there": {[]string{apiServer, "--tls-cert-file=/a.crt", "--tls-private-key-file=/a.key"}, []string{"--tls-cert-file", "/a.crt"}},
 		"certificate without key":       {[]string{apiServer, "--tls-cert-file=/a.crt"}, []string{"--tls-cert-file"}},

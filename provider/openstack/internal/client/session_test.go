@@ -298,7 +298,7 @@ func TestKeystone_DownAndBack_NeedsNoRestart_D37(t *testing.T) {
 			t.Errorf("%d logins were tried for %d times 100 requests", n, i+1)
 		}
 		clock.Step(pause*time.Millisecond - 1)
-		wantError(t, cfg, get(within(t), f.Clients, "ports"), "not tried again")
+		wantError(t, cfg, get(within(t), f.Clients, "ports"), "next attempt in")
 		if n := s.count("/auth/tokens"); n != i+1 {
 			t.Errorf("a login was tried before %s ms had passed", pause)
 		}
@@ -396,7 +396,7 @@ func TestKeystone_ThatAnswersNonsense(t *testing.T) {
 		"HTML, 404": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(404)
 			_, _ = w.Write([]byte("<html>"))
-		}, "not an answer of Keystone's"},
+		}, "the response is not from Keystone"},
 		"broken JSON": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(201)
 			_, _ = w.Write([]byte(`{"token": {`))

@@ -85,7 +85,8 @@ func TestReload_OfThePassword_WhileRequestsFlow_D42(t *testing.T) {
 	// The new password is in the file before Keystone knows it: the old one goes on.
 	write(t, file, "n3w-password")
 	advance(t, clock, watchEvery, "the new configuration has been tried often", func() bool {
-		return strings.Count(f.logs.String(), "does not do") >= 4
+		return strings.Count(f.logs.String(),
+			"Reload of the configuration of OpenStack failed") >= 4
 	})
 	mu.Lock()
 	if len(failures) != 0 {
@@ -105,7 +106,7 @@ func TestReload_OfThePassword_WhileRequestsFlow_D42(t *testing.T) {
 	until(t, "the watch waits", clock.HasWaiters)
 	clock.Step(watchEvery)
 	until(t, "the new configuration is in use", func() bool {
-		return strings.Contains(f.logs.String(), "is in use")
+		return strings.Contains(f.logs.String(), "Reloaded the configuration of OpenStack")
 	})
 	if err := listServers(within(t), f.Clients); err != nil {
 		t.Errorf("with the new password: %v", err)
@@ -130,7 +131,7 @@ func TestReload_ThatFails_LeavesTheOldOneInUse(t *testing.T) {
 	}
 	write(t, file, "")
 	advance(t, clock, watchEvery, "it is in the log", func() bool {
-		return strings.Contains(f.logs.String(), "does not do")
+		return strings.Contains(f.logs.String(), "Reload of the configuration of OpenStack failed")
 	})
 	if err := listServers(within(t), f.Clients); err != nil {
 		t.Error(err)
@@ -176,7 +177,7 @@ func TestReload_WithoutALogin_TakesWhateverComes(t *testing.T) {
 	wantError(t, cfg, listServers(within(t), f.Clients), "401")
 	write(t, file, string(right))
 	advance(t, clock, watchEvery, "the new configuration is in use", func() bool {
-		return strings.Contains(f.logs.String(), "is in use")
+		return strings.Contains(f.logs.String(), "Reloaded the configuration of OpenStack")
 	})
 	if err := listServers(within(t), f.Clients); err != nil {
 		t.Error(err)
@@ -212,7 +213,7 @@ func TestReload_OfTheAuthority_OfAMountedSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	advance(t, clock, watchEvery, "the new authority is in use", func() bool {
-		return strings.Contains(f.logs.String(), "is in use")
+		return strings.Contains(f.logs.String(), "Reloaded the configuration of OpenStack")
 	})
 	if err := listServers(within(t), f.Clients); err != nil {
 		t.Errorf("with the right authority: %v", err)
@@ -294,7 +295,7 @@ func TestReload_DoesNotBreakWhatIsInFlight(t *testing.T) {
 	// Not longer: a request is not made again after a minute.
 	until(t, "the watch waits", clock.HasWaiters)
 	clock.Step(watchEvery)
-	until(t, "the new configuration is in use", func() bool { return strings.Contains(f.logs.String(), "is in use") })
+	until(t, "the new configuration is in use", func() bool { return strings.Contains(f.logs.String(), "Reloaded the configuration of OpenStack") })
 	if err := get(within(t), f.Clients, "ports"); err != nil {
 		t.Error(err)
 	}
@@ -327,7 +328,7 @@ func TestReload_TokenRefusedMeanwhile_GoesOnWithTheNewLogin(t *testing.T) {
 	go func() { done <- get(within(t), f.Clients, "slow") }()
 	until(t, "it is on its way", func() bool { return s.count("/slow") == 1 })
 	write(t, file, "n3w-password")
-	advance(t, clock, watchEvery, "the new configuration is in use", func() bool { return strings.Contains(f.logs.String(), "is in use") })
+	advance(t, clock, watchEvery, "the new configuration is in use", func() bool { return strings.Contains(f.logs.String(), "Reloaded the configuration of OpenStack") })
 	close(release)
 	if err := <-done; err != nil {
 		t.Error(err)

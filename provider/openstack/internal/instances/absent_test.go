@@ -417,7 +417,7 @@ func TestVanished_WrongProject_IsRefused(t *testing.T) {
 							want, eventsPerEpisode)
 					}
 					if event := <-w.events.Events; !strings.HasPrefix(event,
-						"Warning InstancesVanished Nova knows no server") {
+						"Warning InstancesVanished Nova does not find server") {
 						t.Errorf("event %q", event)
 					}
 				})

@@ -140,8 +140,8 @@ func TestPlan(t *testing.T) {
 				add("10.244.7.0/24 via 10.0.0.2", "b"),
 			},
 			want: "+10.244.7.0/24 via 10.0.0.1 [0]",
-			refused: "1: another route to the destination exists 10.244.7.0/24: node a is being " +
-				"created",
+			refused: "1: another route to the destination exists 10.244.7.0/24: a route to node a is " +
+				"being created",
 		},
 		"a removal": {
 			found: []string{"10.244.1.0/24 via 10.0.0.1", "10.244.1.0/24 via 10.0.0.66"},
