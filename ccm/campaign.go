@@ -33,7 +33,6 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 	case <-afterDrainTimeout(err):
 		// Calls may act while another process leads, so the timeout is reported at once.
-		// Something may act while another process leads: that cannot wait for what else has to end.
 	}
 	m.finish(err)
 	return err
@@ -70,7 +69,6 @@ func (m *Manager) finish(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running, m.err = false, err
-	// They hold what was in the informers.
 	// The references to ended terms would keep the informers' caches in memory.
 	m.leader, m.replica = termSlot{}, termSlot{}
 	m.series.End()
@@ -112,7 +110,6 @@ func (m *Manager) campaign(ctx context.Context) error {
 			m.setSlot(&m.leader, termSlot{})
 			// An elector that grants lost leadership again and again must not keep the process
 			// busy.
-			// An elector that grants what it has lost must not keep the process busy.
 			select {
 			case <-time.After(time.Until(began.Add(shortestTerm))):
 			case <-ctx.Done():

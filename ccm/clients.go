@@ -157,8 +157,6 @@ func (c *termClients) config(name string) (*rest.Config, error) {
 	}
 	// All controllers share the informers, which read as the Manager, as upstream's do. The Manager
 	// also requests the tokens.
-	// All controllers share the informers, which read as the Manager, as upstream's do. Tokens are
-	// requested as the Manager.
 	if c.accounts == nil || name == informersClient || name == ownClient {
 		return c.connections.client(config, c.configs.identity(name))
 	}

@@ -31,7 +31,6 @@ func (c *connections) client(config *rest.Config, identity string) (*rest.Config
 		return config, nil // the host's, which owns its connections
 	}
 	// With the scheme, which depends on the TLS settings.
-	// With its scheme, which depends on the TLS settings.
 	address, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, err

@@ -56,7 +56,6 @@ func ExampleDrainTimeoutPolicy() {
 	ended := app.Wait()
 
 	// No call can act any more, so the host may release its leadership.
-	// Nothing that may act is left, so the host may release its leadership.
 	fmt.Println("leadership ended:", elector.Lead(leading, ccm.Grant{}))
 	fmt.Println("exit code", (<-ended).ExitCode)
 	close(release)

@@ -197,8 +197,6 @@ func (n NamedModule) ReplaceProviders(given ...Provider) fx.Option {
 	return fx.Options(
 		fx.Supply(fx.Annotate(replacement{given}, fx.ResultTags(n.group(replacements)))),
 		// A decorator affects its own module only. There fx does not build the replaced providers.
-		// A decorator reaches no further than its module. Within its reach the replaced
-		// providers are not even built.
 		fx.Decorate(fx.Annotate(func() []Provider { return given },
 			fx.ResultTags(n.group(providers)))),
 	)
@@ -258,7 +256,6 @@ func ShutDownIfActing(err *DrainTimeoutError, app fx.Shutdowner) {
 func ShutDownOnDrainTimeout(_ *DrainTimeoutError, app fx.Shutdowner) {
 	// Shutdown fails if no code waits for the app. Status and the liveness check still report the
 	// timeout.
-	// It fails if the app is not waited for; Status and the liveness check report the timeout then.
 	_ = app.Shutdown(fx.ExitCode(ExitDrainTimeout))
 }
 
@@ -381,8 +378,6 @@ func (h *lifecycleHook) stop(stopCtx context.Context) error {
 		cause = StopBy(deadline.Add(-stopReserve))
 	}
 	// An API server that hangs can delay the release of the lease, which follows the drain.
-	// An API server that hangs can hold up the release of the lease, which comes after the
-	// drain.
 	stopCtx, cancel := earlier(stopCtx, stopReserve/2)
 	defer cancel()
 	h.cancel(cause)

@@ -182,7 +182,6 @@ func (e *HostElector) ended(taken *offer, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	// The lock that Watch has wrapped is not released while calls may still act.
-	// What may still act keeps the lock that Watch has wrapped from being released.
 	if timedOut, ok := errors.AsType[*DrainTimeoutError](err); ok && timedOut.MayAct() {
 		taken.timedOut, e.blocking = timedOut, timedOut
 	}

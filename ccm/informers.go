@@ -32,7 +32,6 @@ type SharedInformers struct {
 // makeInformers makes the term's informers without starting them.
 func (t *Term) makeInformers() error {
 	// As in client-go, a panic in an event handler would otherwise end the process.
-	// Without this a panic in an event handler would end the process, as in client-go.
 	panics := informerview.WithPanicHandler(func(err error) {
 		t.fail(fmt.Errorf("event handler: %w", err))
 	})

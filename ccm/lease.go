@@ -54,8 +54,6 @@ func newLeaseElector(
 	config = rest.CopyConfig(config)
 	// A request that hangs must leave time for another attempt before the renew deadline, as in
 	// resourcelock.NewFromKubeconfig.
-	// A request that hangs must leave time for another try before the renew deadline, as in
-	// resourcelock.NewFromKubeconfig.
 	config.Timeout = max(minLeaseTimeout, cfg.RenewDeadline.Duration/2)
 	// The lease must be renewed however busy the rest is.
 	config.QPS, config.RateLimiter = -1, nil
@@ -102,7 +100,6 @@ func (e *leaseElector) Elect(ctx context.Context, lead func(context.Context, Gra
 	recorder := events.NewSporadic(e.recording, component)
 	err := e.elect(ctx, recorder, lead)
 	// A drain timeout is urgent: calls may act while another process leads.
-	// A drain timeout is urgent: something may act while another process leads.
 	if _, timedOut := errors.AsType[*DrainTimeoutError](err); !timedOut {
 		recorder.Wait()
 	}
@@ -149,7 +146,6 @@ func (e *leaseElector) release(ctx context.Context, lock *watchedLock) {
 			return
 		}
 		// A renewal that was in flight came first: try again.
-		// A renewal that was on its way came first.
 	}
 }
 
@@ -173,11 +169,9 @@ func (e *leaseElector) win(
 			return c, nil
 		case <-w.released:
 			// If the elector has won at this moment, the next campaign finds itself the holder.
-			// If it has been won in this moment, the next campaign finds itself the holder.
 			c.end()
 		case <-ctx.Done():
 			// If the elector has won at this moment, the lease can be released: no term has begun.
-			// If it has been won in this moment it may be given back: nothing has begun.
 			c.end()
 			if c.lock.isHeld() {
 				e.release(ctx, c.lock)
@@ -318,7 +312,6 @@ func (w *leaseWatch) handle(
 	}
 	if lock := w.lock.Load(); lock != nil && lock.isHeld() {
 		// The event may be older than this process's last write, so restore reads the lease again.
-		// The event may be older than what this process has written since, so repair looks itself.
 		if deleted || record.HolderIdentity != e.cfg.Identity ||
 			record.LeaseDurationSeconds != int(e.cfg.LeaseDuration.Duration/time.Second) {
 			if err := lock.restore(ctx); err != nil && ctx.Err() == nil {

@@ -59,10 +59,8 @@ func (r *leaseRecord) observeRecord(
 		r.other = nil
 	case seen.HolderIdentity == "" || seen.HolderIdentity == r.status.Identity:
 		// The record names no other holder, so the knowledge of the last one stays valid.
-		// Nothing is known of another holder, so what was known of the last one holds.
 	case last != nil && last.record == *seen:
 		// The holder has not renewed.
-		// It has not renewed.
 	default:
 		duration = max(duration, time.Duration(seen.LeaseDurationSeconds)*time.Second)
 		now := &otherHolder{record: *seen, duration: duration}
@@ -137,7 +135,6 @@ func (r *leaseRecord) observe(leader string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// The end of the elector itself is not a failure.
-	// The elector's own end is not trouble.
 	if err == nil || !errors.Is(err, context.Canceled) {
 		r.status.Err = err
 	}
@@ -359,7 +356,6 @@ func (l *watchedLock) write(
 	begun := l.record.clock.Now()
 	if err := send(ctx, record); err != nil {
 		// A conflict only means that another replica was faster, which is normal in an election.
-		// A conflict says that another replica was faster, which is what an election is about.
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			l.failed(verb, err)
 		}

@@ -159,7 +159,6 @@ func New(p Params) (*Manager, error) {
 	}
 	// The name is a label of upstream's gauge of running controllers, which the whole process
 	// shares.
-	// The name is a label of upstream's gauge of running controllers, which is one for the process.
 	manager := "cloud-controller-manager"
 	if m.name != "" {
 		manager += "/" + m.name

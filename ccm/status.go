@@ -208,7 +208,6 @@ func (s *termStatus) fill(status *Status) {
 	defer s.mu.Unlock()
 	status.State, status.Step, status.Ready = s.phase, s.step, s.isReady
 	// Synced informers cannot fail, except for the host's informers that the host has stopped.
-	// Those that have synced fail no more, but for a host's that the host has stopped.
 	if s.view != nil {
 		if err := s.view.Failure(); err != nil {
 			status.State, status.Reason = StateDegraded, explain(err)

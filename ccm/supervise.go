@@ -206,7 +206,6 @@ func (t *Term) rebuild(ctx context.Context, c Controller) *builtController {
 // controllers start work queues in their constructors, and shut them down in Run.
 func (t *Term) endUnstarted(ctx context.Context, all ...*builtController) {
 	// Upstream's messages about a start that ends at once would mislead.
-	// What upstream says of a start that ends at once would only mislead.
 	ended, end := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
 	end()
 	for _, b := range all {

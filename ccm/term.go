@@ -27,6 +27,7 @@ import (
 	"github.com/fxccm/fxccm/internal/inflight"
 	"github.com/fxccm/fxccm/internal/informerview"
 	"github.com/fxccm/fxccm/internal/metrics"
+	"github.com/fxccm/fxccm/internal/rescue"
 )
 
 // workGap is how long a held fence must be idle before the work counts as finished: the time
@@ -153,7 +154,6 @@ func (t *Term) run(stop, led context.Context) error {
 	ctx, cancel := context.WithCancelCause(klog.NewContext(context.WithoutCancel(stop), t.log))
 	defer cancel(nil)
 	// life ends for the first of several reasons.
-	// life ends with the first reason for the term to end.
 	life, end := context.WithCancelCause(context.Background())
 	defer end(nil)
 	// lost ends when leadership is lost, which may be after life has ended: while the term drains.
@@ -184,7 +184,6 @@ func (t *Term) run(stop, led context.Context) error {
 	cause := context.Cause(life)
 	if closed := t.fence.Cause(); closed != nil && !errors.Is(cause, ErrLeadershipLost) {
 		// A controller has failed on a refused call before the expiry was noticed.
-		// A controller has reported its refused call before the clock was looked at.
 		cause = fmt.Errorf("%w: %w", ErrLeadershipLost, closed)
 	}
 	if closed := t.fence.ClosedAt(); closed.IsZero() {
@@ -288,13 +287,10 @@ func (t *Term) spawn(name string, f func()) {
 }
 
 // protect turns a panic of f into an error.
-func protect(name string, f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic in %s: %v", name, r)
-		}
-	}()
-	return f()
+func protect(name string, f func() error) error {
+	return rescue.Call(f, func(value any) error {
+		return fmt.Errorf("panic in %s: %v", name, value)
+	})
 }
 
 func (t *Term) buildProvider(ctx context.Context) error {
@@ -363,8 +359,6 @@ func (t *Term) close(
 	// The order matters: upstream's controllers write, with their own contexts, that a call was
 	// cancelled, and the fence must refuse these writes. Calls that end by their context need no
 	// refusal.
-	// In this order: upstream's controllers write, with contexts of their own, that a call was
-	// cancelled, which the fence must refuse; and what ended by the context needs no refusal.
 	t.fence.Close(cause)
 	cancel(cause)
 	t.fence.EndReads(cause)

@@ -47,7 +47,7 @@ type Release struct {
 
 var _ ccm.Elector = (*ManualElector)(nil)
 
-// NewManualElector returns an elector that lets nobody lead until [ManualElector.Lead] is called.
+// NewManualElector returns an elector that grants no leadership until [ManualElector.Lead] is called.
 func NewManualElector() *ManualElector {
 	return &ManualElector{changed: make(chan struct{})}
 }
@@ -62,7 +62,7 @@ func (e *ManualElector) Lead() {
 	e.notify()
 }
 
-// Lose takes leadership away, and nobody leads until [ManualElector.Lead] is called again. The
+// Lose takes leadership away until [ManualElector.Lead] is called again. The
 // term is told by its context, whose cause wraps [ccm.ErrLeadershipLost] and, if it is not nil, cause.
 // It does not wait; see [ManualElector.WaitReleased].
 func (e *ManualElector) Lose(cause error) {

@@ -53,7 +53,7 @@ func closing(cfg *rest.Config) LeakOption {
 	return func(c *leakCheck) { c.configs = append(c.configs, cfg) }
 }
 
-// VerifyNoLeaks fails the test if goroutines are left that nobody waits for. It is to be called at the end of a test, when what
+// VerifyNoLeaks fails the test if goroutines are left. It is to be called at the end of a test, when what
 // was tested has been stopped; [CCM.VerifyNoLeaks] does both. It waits a while for goroutines that are
 // about to end. Ignored are only those that live for the process by design:
 //

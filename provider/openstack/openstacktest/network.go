@@ -70,12 +70,12 @@ func (s *Cloud) AddFloatingIP(spec FloatingIP) string { return s.network.AddFloa
 // FloatingIPs are all floating IPs, of all projects, in the order of their ids.
 func (s *Cloud) FloatingIPs() []FloatingIP { return s.network.FloatingIPs() }
 
-// UpdateFloatingIP changes a floating IP, as somebody else does: by the API's rules.
+// UpdateFloatingIP changes a floating IP, as another client does: by the API's rules.
 func (s *Cloud) UpdateFloatingIP(id string, change func(*FloatingIP)) error {
 	return s.network.UpdateFloatingIP(id, change)
 }
 
-// DeleteFloatingIP deletes a floating IP, as somebody else does.
+// DeleteFloatingIP deletes a floating IP, as another client does.
 func (s *Cloud) DeleteFloatingIP(id string) error { return s.network.DeleteFloatingIP(id) }
 
 // AddNetwork creates a network and returns its id. It panics if the cloud would refuse it.
@@ -84,7 +84,7 @@ func (s *Cloud) AddNetwork(spec Network) string { return s.network.AddNetwork(sp
 // Networks are all networks, of all projects, in the order of their ids.
 func (s *Cloud) Networks() []Network { return s.network.Networks() }
 
-// DeleteNetwork deletes a network with its subnets, as somebody else does. It is an error if it is in use.
+// DeleteNetwork deletes a network with its subnets, as another client does. It is an error if it is in use.
 func (s *Cloud) DeleteNetwork(id string) error { return s.network.DeleteNetwork(id) }
 
 // SetNetworkQuota limits how many of a resource each project may have: "network", "subnet", "port", "router", "floatingip",
@@ -101,12 +101,12 @@ func (s *Cloud) AddPort(spec Port) string { return s.network.AddPort(spec) }
 // Ports are all ports, of all projects, also Neutron's own ones, in the order of their ids.
 func (s *Cloud) Ports() []Port { return s.network.Ports() }
 
-// UpdatePort changes a port, as somebody else does: by the API's rules.
+// UpdatePort changes a port, as another client does: by the API's rules.
 func (s *Cloud) UpdatePort(id string, change func(*Port)) error {
 	return s.network.UpdatePort(id, change)
 }
 
-// DeletePort deletes a port, as somebody else does. Its floating IP stays, without a port.
+// DeletePort deletes a port, as another client does. Its floating IP stays, without a port.
 func (s *Cloud) DeletePort(id string) error { return s.network.DeletePort(id) }
 
 // AddRouter creates a router and returns its id. It panics if the cloud would refuse it. The routes are not checked, as those of
@@ -119,7 +119,7 @@ func (s *Cloud) Routers() []Router { return s.network.Routers() }
 // Routes are the extra routes of a router, as its "routes" show them; none if there is no such router.
 func (s *Cloud) Routes(routerID string) []Route { return s.network.Routes(routerID) }
 
-// SetRoutes gives a router these routes and no others, as somebody else does, who is not held to the API's rules: a next hop may
+// SetRoutes gives a router these routes and no others, as another client does, who is not held to the API's rules: a next hop may
 // be out of reach.
 func (s *Cloud) SetRoutes(routerID string, routes ...Route) error {
 	return s.network.SetRoutes(routerID, routes...)
@@ -130,7 +130,7 @@ func (s *Cloud) ConnectSubnet(routerID, subnetID string) error {
 	return s.network.ConnectSubnet(routerID, subnetID)
 }
 
-// DeleteRouter deletes a router, as somebody else does, with its interfaces and routes.
+// DeleteRouter deletes a router, as another client does, with its interfaces and routes.
 func (s *Cloud) DeleteRouter(id string) error { return s.network.DeleteRouter(id) }
 
 // SetMaxRoutes limits the routes of each router; more are refused with 400 RoutesExhausted, as with Neutron's max_routes, whose
@@ -154,10 +154,10 @@ func (s *Cloud) SecurityGroups() []SecurityGroup { return s.network.SecurityGrou
 // SecurityGroupRules are all rules, of all projects, in the order of their ids.
 func (s *Cloud) SecurityGroupRules() []SecurityGroupRule { return s.network.SecurityGroupRules() }
 
-// DeleteSecurityGroup deletes a security group with its rules, as somebody else does. It is an error if it is in use.
+// DeleteSecurityGroup deletes a security group with its rules, as another client does. It is an error if it is in use.
 func (s *Cloud) DeleteSecurityGroup(id string) error { return s.network.DeleteSecurityGroup(id) }
 
-// DeleteSecurityGroupRule deletes a rule, as somebody else does.
+// DeleteSecurityGroupRule deletes a rule, as another client does.
 func (s *Cloud) DeleteSecurityGroupRule(id string) error {
 	return s.network.DeleteSecurityGroupRule(id)
 }
@@ -168,7 +168,7 @@ func (s *Cloud) AddSubnet(spec Subnet) string { return s.network.AddSubnet(spec)
 // Subnets are all subnets, of all projects, in the order of their ids.
 func (s *Cloud) Subnets() []Subnet { return s.network.Subnets() }
 
-// DeleteSubnet deletes a subnet, as somebody else does. It is an error if it is in use.
+// DeleteSubnet deletes a subnet, as another client does. It is an error if it is in use.
 func (s *Cloud) DeleteSubnet(id string) error { return s.network.DeleteSubnet(id) }
 
 // AddTrunk creates a trunk and returns its id. It panics if the cloud would refuse it.
@@ -177,5 +177,5 @@ func (s *Cloud) AddTrunk(spec Trunk) string { return s.network.AddTrunk(spec) }
 // Trunks are all trunks, of all projects, in the order of their ids.
 func (s *Cloud) Trunks() []Trunk { return s.network.Trunks() }
 
-// DeleteTrunk deletes a trunk, as somebody else does. Its ports stay.
+// DeleteTrunk deletes a trunk, as another client does. Its ports stay.
 func (s *Cloud) DeleteTrunk(id string) error { return s.network.DeleteTrunk(id) }

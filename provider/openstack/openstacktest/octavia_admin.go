@@ -82,7 +82,7 @@ func (s *Cloud) ChangeLoadBalancer(id string, change func(*LoadBalancer)) error 
 	return fmt.Errorf("load balancing: no load balancer %s", id)
 }
 
-// DeleteLoadBalancer deletes a load balancer and all below it at once, whatever its state, as somebody else does.
+// DeleteLoadBalancer deletes a load balancer and all below it at once, whatever its state, as another client does.
 func (s *Cloud) DeleteLoadBalancer(id string) error {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()

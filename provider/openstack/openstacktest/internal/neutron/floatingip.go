@@ -44,12 +44,12 @@ func (n *Service) AddFloatingIP(spec FloatingIP) string { return add(n, n.floati
 // FloatingIPs are all floating IPs, of all projects, in the order of their ids.
 func (n *Service) FloatingIPs() []FloatingIP { return snapshot(n, n.floatingIPs) }
 
-// UpdateFloatingIP changes a floating IP, as somebody else does: by the API's rules.
+// UpdateFloatingIP changes a floating IP, as another client does: by the API's rules.
 func (n *Service) UpdateFloatingIP(id string, change func(*FloatingIP)) error {
 	return update(n, n.floatingIPs, id, change)
 }
 
-// DeleteFloatingIP deletes a floating IP, as somebody else does.
+// DeleteFloatingIP deletes a floating IP, as another client does.
 func (n *Service) DeleteFloatingIP(id string) error { return remove(n, n.floatingIPs, id) }
 
 func (n *Service) floatingIPKind() *kind[FloatingIP] {

@@ -46,7 +46,7 @@ func (n *Service) AddNetwork(spec Network) string { return add(n, n.networks, sp
 // Networks are all networks, of all projects, in the order of their ids.
 func (n *Service) Networks() []Network { return snapshot(n, n.networks) }
 
-// DeleteNetwork deletes a network with its subnets, as somebody else does. It is an error if it is in use.
+// DeleteNetwork deletes a network with its subnets, as another client does. It is an error if it is in use.
 func (n *Service) DeleteNetwork(id string) error { return remove(n, n.networks, id) }
 
 func (n *Service) networkKind() *kind[Network] {

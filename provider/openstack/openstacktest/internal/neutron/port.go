@@ -75,12 +75,12 @@ func (n *Service) AddPort(spec Port) string { return add(n, n.ports, spec) }
 // Ports are all ports, of all projects, also Neutron's own ones, in the order of their ids.
 func (n *Service) Ports() []Port { return snapshot(n, n.ports) }
 
-// UpdatePort changes a port, as somebody else does: by the API's rules.
+// UpdatePort changes a port, as another client does: by the API's rules.
 func (n *Service) UpdatePort(id string, change func(*Port)) error {
 	return update(n, n.ports, id, change)
 }
 
-// DeletePort deletes a port, as somebody else does. Its floating IP stays, without a port.
+// DeletePort deletes a port, as another client does. Its floating IP stays, without a port.
 func (n *Service) DeletePort(id string) error { return remove(n, n.ports, id) }
 
 func (n *Service) portKind() *kind[Port] {

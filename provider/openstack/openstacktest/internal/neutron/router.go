@@ -67,7 +67,7 @@ func (n *Service) Routes(routerID string) []Route {
 	return slices.Clone(row.Routes)
 }
 
-// SetRoutes gives a router these routes and no others, as somebody else does, who is not held to the API's rules: a next hop may
+// SetRoutes gives a router these routes and no others, as another client does, who is not held to the API's rules: a next hop may
 // be out of reach.
 func (n *Service) SetRoutes(routerID string, routes ...Route) error {
 	n.Mu.Lock()
@@ -95,7 +95,7 @@ func (n *Service) ConnectSubnet(routerID, subnetID string) error {
 	return err
 }
 
-// DeleteRouter deletes a router, as somebody else does, with its interfaces and routes.
+// DeleteRouter deletes a router, as another client does, with its interfaces and routes.
 func (n *Service) DeleteRouter(id string) error {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()

@@ -76,10 +76,10 @@ func (n *Service) SecurityGroupRules() []SecurityGroupRule {
 	return snapshot(n, n.securityGroupRules)
 }
 
-// DeleteSecurityGroup deletes a security group with its rules, as somebody else does. It is an error if it is in use.
+// DeleteSecurityGroup deletes a security group with its rules, as another client does. It is an error if it is in use.
 func (n *Service) DeleteSecurityGroup(id string) error { return remove(n, n.securityGroups, id) }
 
-// DeleteSecurityGroupRule deletes a rule, as somebody else does.
+// DeleteSecurityGroupRule deletes a rule, as another client does.
 func (n *Service) DeleteSecurityGroupRule(id string) error {
 	return remove(n, n.securityGroupRules, id)
 }

@@ -63,7 +63,7 @@ func (n *Service) AddSubnet(spec Subnet) string { return add(n, n.subnets, spec)
 // Subnets are all subnets, of all projects, in the order of their ids.
 func (n *Service) Subnets() []Subnet { return snapshot(n, n.subnets) }
 
-// DeleteSubnet deletes a subnet, as somebody else does. It is an error if it is in use.
+// DeleteSubnet deletes a subnet, as another client does. It is an error if it is in use.
 func (n *Service) DeleteSubnet(id string) error { return remove(n, n.subnets, id) }
 
 func (n *Service) subnetKind() *kind[Subnet] {

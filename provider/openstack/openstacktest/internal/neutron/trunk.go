@@ -45,7 +45,7 @@ func (n *Service) AddTrunk(spec Trunk) string { return add(n, n.trunks, spec) }
 // Trunks are all trunks, of all projects, in the order of their ids.
 func (n *Service) Trunks() []Trunk { return snapshot(n, n.trunks) }
 
-// DeleteTrunk deletes a trunk, as somebody else does. Its ports stay.
+// DeleteTrunk deletes a trunk, as another client does. Its ports stay.
 func (n *Service) DeleteTrunk(id string) error { return remove(n, n.trunks, id) }
 
 func (n *Service) trunkKind() *kind[Trunk] {
