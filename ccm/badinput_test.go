@@ -23,7 +23,9 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-func seconds(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
+func seconds(n int) metav1.Duration {
+	return metav1.Duration{Duration: time.Duration(n) * time.Second}
+}
 
 func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 	cases := []struct {
@@ -86,7 +88,8 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 			[]string{"nodeLifecycle.concurrentSyncs"},
 		},
 		{
-			"zero service concurrency", func(p *ccm.Params) { p.Config.Service.ConcurrentSyncs = 0 },
+			"zero service concurrency",
+			func(p *ccm.Params) { p.Config.Service.ConcurrentSyncs = 0 },
 			[]string{"service.concurrentSyncs"},
 		},
 		{
@@ -346,7 +349,9 @@ func TestRun_ControllerNeverReturns_ErrorNamesIt(t *testing.T) {
 			t.Fatalf("Run returned %v, want a DrainTimeoutError that names the controller", err)
 		}
 		if again := m.Run(context.Background()); !errors.As(again, &timedOut) {
-			t.Errorf("second Run returned %v while the first term still runs, want a DrainTimeoutError", again)
+			t.Errorf(
+				"second Run returned %v while the first term still runs, want a DrainTimeoutError",
+				again)
 		}
 		close(release)
 		eventually(t, m.Status, func(s ccm.Status) bool { return len(s.Running) == 0 },

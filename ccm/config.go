@@ -165,10 +165,16 @@ func DefaultConfig() Config {
 			ResourceName:      "cloud-controller-manager",
 			ResourceNamespace: "kube-system",
 		},
-		Node:          NodeConfig{ConcurrentSyncs: 32, StatusUpdateFrequency: duration(5 * time.Minute)},
-		NodeLifecycle: NodeLifecycleConfig{ConcurrentSyncs: 16, MonitorPeriod: duration(5 * time.Second)},
-		Service:       ServiceConfig{ConcurrentSyncs: 16},
-		Route:         RouteConfig{ReconciliationPeriod: duration(10 * time.Second)},
+		Node: NodeConfig{
+			ConcurrentSyncs:       32,
+			StatusUpdateFrequency: duration(5 * time.Minute),
+		},
+		NodeLifecycle: NodeLifecycleConfig{
+			ConcurrentSyncs: 16,
+			MonitorPeriod:   duration(5 * time.Second),
+		},
+		Service: ServiceConfig{ConcurrentSyncs: 16},
+		Route:   RouteConfig{ReconciliationPeriod: duration(10 * time.Second)},
 	}
 }
 

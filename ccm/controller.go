@@ -110,7 +110,8 @@ func builtin(cfg Config) []Controller {
 		{
 			Name: names.CloudNodeLifecycleController,
 			New: build(func(t *Term) (cloudcontrollers.Run, error) {
-				return cloudcontrollers.CloudNodeLifecycle(t, cfg.NodeLifecycle.MonitorPeriod.Duration,
+				return cloudcontrollers.CloudNodeLifecycle(t,
+					cfg.NodeLifecycle.MonitorPeriod.Duration,
 					cfg.NodeLifecycle.ConcurrentSyncs)
 			}),
 		},

@@ -41,8 +41,8 @@ type ServiceConfig struct {
 // RouteConfig configures the node-route-controller.
 type RouteConfig struct {
 	// ReconciliationPeriod is the time between two reconciliations (--route-reconciliation-period).
-	// Default 10s. Ignored when the feature gate CloudControllerManagerWatchBasedRoutesReconciliation
-	// is on.
+	// Default 10s. Ignored when the feature gate
+	// CloudControllerManagerWatchBasedRoutesReconciliation is on.
 	ReconciliationPeriod metav1.Duration `json:"reconciliationPeriod"`
 }
 

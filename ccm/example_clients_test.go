@@ -78,7 +78,8 @@ func ExampleParams_transport() {
 		})
 	})
 	_, err := ccm.New(ccm.Params{
-		Config: ccm.DefaultConfig(), Providers: []ccm.Provider{fake.New().CCMProvider()}, RESTConfig: config, Logger: &log,
+		Config: ccm.DefaultConfig(), Providers: []ccm.Provider{fake.New().CCMProvider()},
+		RESTConfig: config, Logger: &log,
 	})
 	fmt.Println("complete:", err == nil) // New makes no request
 	// Output: complete: true

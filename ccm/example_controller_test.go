@@ -18,7 +18,8 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// nodeCounter is a controller of a host: it counts the Nodes that are added while this process leads.
+// nodeCounter is a controller of a host: it counts the Nodes that are added while this process
+// leads.
 type nodeCounter struct{ added atomic.Int64 }
 
 // newNodeCounter builds it anew in each term. What it asks the term for ends with the term.
@@ -27,12 +28,15 @@ func newNodeCounter(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 		return nil, fmt.Errorf("%w: there is nothing to count", ccm.ErrSkip)
 	}
 	c := &nodeCounter{}
-	_, err := t.Informers().Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) {
-			c.added.Add(1)
-			t.Recorder("node-counter").Event(obj.(*corev1.Node), corev1.EventTypeNormal, "Counted", "One more")
-		},
-	})
+	_, err := t.Informers().Core().V1().Nodes().Informer().AddEventHandler(
+		cache.ResourceEventHandlerFuncs{
+			AddFunc: func(obj any) {
+				c.added.Add(1)
+				t.Recorder("node-counter").Event(obj.(*corev1.Node), corev1.EventTypeNormal,
+					"Counted",
+					"One more")
+			},
+		})
 	return c, err
 }
 
@@ -52,14 +56,19 @@ func (c *nodeCounter) HealthCheck(*http.Request) error {
 
 // DebuggingHandler answers below /debug/controllers/node-counter/.
 func (c *nodeCounter) DebuggingHandler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "added:", c.added.Load()) })
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "added:", c.added.Load())
+	})
 }
 
 // A host's own controller stands beside the four. --controllers knows it by its name and its
 // aliases.
 func ExampleController() {
 	counter := func() ccm.Controller {
-		return ccm.Controller{Name: "node-counter", Aliases: []string{"counter"}, New: newNodeCounter}
+		return ccm.Controller{
+			Name: "node-counter", Aliases: []string{"counter"},
+			New: newNodeCounter,
+		}
 	}
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"*", "-service", "-route"}
@@ -90,14 +99,17 @@ func ExampleController() {
 // A controller for every replica needs no leader election: it runs for as long as the Manager.
 func ExampleController_withoutLease() {
 	var stop context.CancelFunc
-	probe := ccm.Controller{Name: "probe", NeedLeaderElection: new(false), New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			fmt.Println("works in standby; the cloud belongs to who leads:", t.Cloud() == nil)
-			stop() // here it ends with this
-			<-ctx.Done()
-			return nil
-		}), nil
-	}}
+	probe := ccm.Controller{
+		Name: "probe", NeedLeaderElection: new(false),
+		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				fmt.Println("works in standby; the cloud belongs to who leads:", t.Cloud() == nil)
+				stop() // here it ends with this
+				<-ctx.Done()
+				return nil
+			}), nil
+		},
+	}
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"probe"}
 	log := logr.Discard()
@@ -127,18 +139,21 @@ func ExampleRestartController() {
 		stop  context.CancelFunc
 		built int
 	)
-	flaky := ccm.Controller{Name: "flaky", OnFailure: ccm.RestartController, New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-		built++
-		if built == 1 {
-			return nil, errors.New("its peer is not there yet")
-		}
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			fmt.Println("runs when it was built", built, "times, in term", t.Number())
-			stop() // here it ends with this
-			<-ctx.Done()
-			return nil
-		}), nil
-	}}
+	flaky := ccm.Controller{
+		Name: "flaky", OnFailure: ccm.RestartController,
+		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			built++
+			if built == 1 {
+				return nil, errors.New("its peer is not there yet")
+			}
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				fmt.Println("runs when it was built", built, "times, in term", t.Number())
+				stop() // here it ends with this
+				<-ctx.Done()
+				return nil
+			}), nil
+		},
+	}
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"flaky"}
 	log := logr.Discard()

@@ -75,7 +75,8 @@ func ExampleHostElector() {
 // its lease does not act, and the lease is not released while a term runs. The Manager stops first,
 // so that calls in flight can finish.
 func ExampleHostElector_Watch() {
-	const leaseDuration, renewDeadline, retryPeriod = 15 * time.Second, 10 * time.Second, 2 * time.Second
+	const leaseDuration, renewDeadline, retryPeriod = 15 * time.Second, 10 * time.Second,
+		2 * time.Second
 	client := clientset.NewClientset() // a real host's is of kubernetes.NewForConfig
 	elector := ccm.NewHostElector()
 	lock := elector.Watch(&resourcelock.LeaseLock{

@@ -97,7 +97,8 @@ func ExampleProvider_informerUser() {
 		},
 	}
 	m, err := ccm.New(ccm.Params{
-		Config: ccm.DefaultConfig(), Providers: []ccm.Provider{provider}, RESTConfig: &rest.Config{Host: "https://127.0.0.1:6443"},
+		Config: ccm.DefaultConfig(), Providers: []ccm.Provider{provider},
+		RESTConfig: &rest.Config{Host: "https://127.0.0.1:6443"},
 	})
 	if err != nil {
 		fmt.Println(err)

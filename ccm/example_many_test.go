@@ -23,8 +23,12 @@ func ExampleNamed() {
 		app = fx.Options(app,
 			module.Module(),
 			module.Supply(cfg),
-			module.Provide(func() *rest.Config { return &rest.Config{Host: "https://" + site + ".internal:6443"} }),
-			fx.Provide(module.AsProvider(func() ccm.Provider { return fake.New(fake.WithProviderName("cloud-" + site)).CCMProvider() })),
+			module.Provide(func() *rest.Config {
+				return &rest.Config{Host: "https://" + site + ".internal:6443"}
+			}),
+			fx.Provide(module.AsProvider(func() ccm.Provider {
+				return fake.New(fake.WithProviderName("cloud-" + site)).CCMProvider()
+			})),
 		)
 	}
 	// Who needs a Manager asks for it by its name.
@@ -60,13 +64,16 @@ func ExampleNew_many() {
 		cfg := ccm.DefaultConfig()
 		cfg.ClusterName = name
 		cfg.Controllers = []string{"tells"} // a real host leaves this out
-		tells := ccm.Controller{Name: "tells", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-			return ccm.RunnableFunc(func(ctx context.Context) error {
-				leading <- t.ClusterName()
-				<-ctx.Done()
-				return nil
-			}), nil
-		}}
+		tells := ccm.Controller{
+			Name: "tells",
+			New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+				return ccm.RunnableFunc(func(ctx context.Context) error {
+					leading <- t.ClusterName()
+					<-ctx.Done()
+					return nil
+				}), nil
+			},
+		}
 		m, err := ccm.New(ccm.Params{
 			Name:        name,
 			Config:      cfg,

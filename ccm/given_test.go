@@ -376,7 +376,10 @@ func TestErrTermOver_HandlerAddedAfterTheTerm_IsRefused(t *testing.T) {
 		Name: "mine",
 		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 			factory = t.Informers()
-			return ccm.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil }), nil
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				<-ctx.Done()
+				return nil
+			}), nil
 		},
 	}}
 	m, stop := start(t, p)
@@ -384,7 +387,8 @@ func TestErrTermOver_HandlerAddedAfterTheTerm_IsRefused(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := factory.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{})
+	_, err := factory.Core().V1().Nodes().Informer().AddEventHandler(
+		cache.ResourceEventHandlerFuncs{})
 	if !errors.Is(err, ccm.ErrTermOver) {
 		t.Errorf("a handler is added after the term: %v, want ccm.ErrTermOver", err)
 	}

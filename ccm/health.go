@@ -138,7 +138,8 @@ func (m *Manager) checkLease(*http.Request) error {
 	}
 	limit := m.config.LeaderElection.LeaseDuration.Duration + leaseWatchdogTolerance
 	if since := time.Since(status.Election.LastRenewal); since > limit {
-		return fmt.Errorf("the lease was last renewed %s ago, but this process still acts as leader",
+		return fmt.Errorf(
+			"the lease was last renewed %s ago, but this process still acts as leader",
 			since.Round(time.Second))
 	}
 	return nil

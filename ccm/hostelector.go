@@ -113,8 +113,9 @@ func (e *HostElector) begin(o *offer) error {
 	}
 	if o.grant.ValidUntil == nil && e.watched.ValidUntil != nil {
 		if e.lease.snapshot().LastRenewal.IsZero() {
-			return errors.New("ccm: the lock that HostElector.Watch returned has not been written: " +
-				"the host's elector must use that lock instead of its own")
+			return errors.New(
+				"ccm: the lock that HostElector.Watch returned has not been written: " +
+					"the host's elector must use that lock instead of its own")
 		}
 		o.grant = e.watched
 	}

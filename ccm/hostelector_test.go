@@ -171,7 +171,8 @@ func TestHostElector_WatchedLockGivesTheClockAndIsHeldUntilDrained(t *testing.T)
 				t.Error(err)
 			}
 			if until := g.ValidUntil(); until.Sub(acquired) != 12500*time.Millisecond {
-				t.Errorf("a renewal that others cannot see, since times in the lease have seconds, made leadership valid for %s", until.Sub(acquired))
+				t.Errorf(
+					"a renewal that others cannot see, since times in the lease have seconds, made leadership valid for %s", until.Sub(acquired))
 			}
 			time.Sleep(1700 * time.Millisecond)
 			if err := lock.Update(t.Context(), record()); err != nil {

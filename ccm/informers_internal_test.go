@@ -24,8 +24,9 @@ func TestTransform_HostsControllers_ReceiveWholeNodes(t *testing.T) {
 			obj, err := term.transform()(&corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}},
 				Status: corev1.NodeStatus{
-					Images: []corev1.ContainerImage{{}}, Capacity: resources, Allocatable: resources,
-					Addresses: []corev1.NodeAddress{{Address: "192.0.2.1"}},
+					Images: []corev1.ContainerImage{{}}, Capacity: resources,
+					Allocatable: resources,
+					Addresses:   []corev1.NodeAddress{{Address: "192.0.2.1"}},
 				},
 			})
 			if err != nil {

@@ -53,7 +53,8 @@ func (l *storedLease) Describe() string   { return "kube-system/x" }
 // by returns a lease that a process has just renewed.
 func by(identity string, seconds int, at time.Time) *resourcelock.LeaderElectionRecord {
 	return &resourcelock.LeaderElectionRecord{
-		HolderIdentity: identity, LeaseDurationSeconds: seconds, AcquireTime: metav1.NewTime(at.Add(-time.Minute)), RenewTime: metav1.NewTime(at),
+		HolderIdentity: identity, LeaseDurationSeconds: seconds,
+		AcquireTime: metav1.NewTime(at.Add(-time.Minute)), RenewTime: metav1.NewTime(at),
 	}
 }
 
@@ -156,7 +157,9 @@ func TestLock_Restore_WritesTheLeaseUnlessAnotherProcessHoldsIt(t *testing.T) {
 			lease := &storedLease{identity: "leader"}
 			taken := ""
 			lock := &watchedLock{
-				Interface: lease, duration: 15 * time.Second, onLost: func(holder string) { taken = holder },
+				Interface: lease, duration: 15 * time.Second, onLost: func(holder string) {
+					taken = holder
+				},
 				record: &leaseRecord{clock: clock, status: ElectionStatus{Identity: "leader"}},
 			}
 			if err := lock.Create(t.Context(), *by("leader", 15, now)); err != nil {

@@ -30,7 +30,9 @@ func TestNamed_TwoModules_ShareNoInput(t *testing.T) {
 					name}
 			}),
 			fx.Provide(
-				module.AsProvider(func() ccm.Provider { return fake.New(fake.WithProviderName("cloud-" + name)).CCMProvider() }),
+				module.AsProvider(func() ccm.Provider {
+					return fake.New(fake.WithProviderName("cloud-" + name)).CCMProvider()
+				}),
 				module.AsController(func() ccm.Controller { return observed("mine", terms[name]) }),
 			))
 	}

@@ -32,7 +32,8 @@ func TestStop_ControllerWritesAllTheTime_IsNotWaitedFor(t *testing.T) {
 			client, err := t.Client("busy")
 			return ccm.RunnableFunc(func(ctx context.Context) error {
 				for ctx.Err() == nil {
-					_, _ = client.CoreV1().Nodes().Patch(ctx, "n", types.MergePatchType, []byte("{}"),
+					_, _ = client.CoreV1().Nodes().Patch(ctx, "n", types.MergePatchType,
+						[]byte("{}"),
 						metav1.PatchOptions{})
 				}
 				return nil

@@ -106,7 +106,8 @@ func TestController_RestartPolicy_RestartsOnlyTheFailedController(t *testing.T) 
 				}
 				if built.Load() != 3 || steady.Load() != 1 || m.Status().Term != 1 ||
 					len(m.Status().Warnings) != 0 {
-					t.Errorf("flaky was built %d times and steady %d times in term %d, want 3, 1, 1; warnings %q",
+					t.Errorf(
+						"flaky was built %d times and steady %d times in term %d, want 3, 1, 1; warnings %q",
 						built.Load(), steady.Load(), m.Status().Term, m.Status().Warnings)
 				}
 			})
@@ -259,7 +260,10 @@ func TestDebuggingHandler_RunningControllers_AreServed(t *testing.T) {
 			return ccm.Controller{
 				Name: name,
 				New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-					return debuggable{func(ctx context.Context) error { <-ctx.Done(); return nil }}, nil
+					return debuggable{func(ctx context.Context) error {
+						<-ctx.Done()
+						return nil
+					}}, nil
 				},
 			}
 		}

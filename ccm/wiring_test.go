@@ -18,7 +18,9 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-func cloudNamed(name string) ccm.Provider { return fake.New(fake.WithProviderName(name)).CCMProvider() }
+func cloudNamed(name string) ccm.Provider {
+	return fake.New(fake.WithProviderName(name)).CCMProvider()
+}
 
 // An app may give a value under another type than the one that the module asks fx for.
 func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
@@ -67,7 +69,8 @@ func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
 			fx.Options(fx.Supply(cloudNamed("cloud"), registry)),
 			// The name is taken only if the Manager has registered its own.
 			func(*ccm.Manager) bool {
-				return registry.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "fxccm_leading"})) != nil
+				return registry.Register(
+					prometheus.NewGauge(prometheus.GaugeOpts{Name: "fxccm_leading"})) != nil
 			},
 		},
 		"a function as ClientBuilder": {

@@ -47,7 +47,8 @@ func TestRefresh_TellsOfCodeFromNowhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, errs := refresh(test.page)
-			if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), test.want) {
+			if err := errors.Join(errs...); err == nil ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
@@ -74,7 +75,8 @@ func refresh(page string) (string, []error) {
 		case !isCode && source != nil:
 			errs = append(errs, fmt.Errorf("%d: no Go code follows what says where it is from", i))
 		case isCode && source == nil:
-			errs = append(errs, fmt.Errorf("%d: Go code needs a line before it that says where it is from", i+1))
+			errs = append(errs,
+				fmt.Errorf("%d: Go code needs a line before it that says where it is from", i+1))
 		}
 		if isCode && source != nil {
 			code, err := snippet(source[1], strings.Fields(source[2]))
@@ -200,7 +202,8 @@ func endOfExample(file *ast.File, d *ast.FuncDecl) token.Pos {
 	return d.Body.Rbrace
 }
 
-// dedent takes away what all lines are indented by, the marks of parts, and empty lines at both ends.
+// dedent takes away what all lines are indented by, the marks of parts, and empty lines at both
+// ends.
 func dedent(code string) string {
 	var lines []string
 	indent := -1
@@ -209,7 +212,8 @@ func dedent(code string) string {
 			continue
 		}
 		lines = append(lines, strings.TrimRight(line, "\t "))
-		if text := strings.TrimLeft(line, "\t"); text != "" && (indent < 0 || len(line)-len(text) < indent) {
+		if text := strings.TrimLeft(line, "\t"); text != "" &&
+			(indent < 0 || len(line)-len(text) < indent) {
 			indent = len(line) - len(text)
 		}
 	}

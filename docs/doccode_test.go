@@ -31,7 +31,8 @@ func TestDocCode_Compiles(t *testing.T) {
 		for _, block := range codeBlocks(t, file) {
 			found++
 			if err := check(path.Dir(file), block.code); err != nil {
-				t.Errorf("%s: the code in the comment at line %d does not compile:\n%v\n%s", file, block.line, err, block.code)
+				t.Errorf("%s: the code in the comment at line %d does not compile:\n%v\n%s", file,
+					block.line, err, block.code)
 			}
 		}
 	}
@@ -52,14 +53,16 @@ func TestDocCode_ThatDoesNotCompile_IsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := check("ccm", c.code)
-			if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+			if (c.want == "") != (err == nil) || err != nil &&
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
 	}
 	for text, want := range map[string]bool{
 		"cfg := ccm.DefaultConfig()": true, "app.Run()": true, "func TestX(t *testing.T) {": true,
-		"/healthz  does it work?": false, "[ccm.Status] as JSON": false, "key: value": false, `{"times": 2}`: false,
+		"/healthz  does it work?": false, "[ccm.Status] as JSON": false, "key: value": false,
+		`{"times": 2}`: false,
 	} {
 		if isGo.MatchString(text) != want {
 			t.Errorf("%q is taken for Go: %t", text, !want)
@@ -137,7 +140,8 @@ type codeBlock struct {
 func codeBlocks(t *testing.T, file string) []codeBlock {
 	t.Helper()
 	files := token.NewFileSet()
-	parsed, err := parser.ParseFile(files, filepath.Join(root, file), nil, parser.ParseComments|parser.SkipObjectResolution)
+	parsed, err := parser.ParseFile(files, filepath.Join(root, file), nil,
+		parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,17 +166,18 @@ func publicFiles(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, dir := range []string{"ccm", "controllers", "options", "provider"} {
-		err := fs.WalkDir(os.DirFS(root), dir, func(name string, entry fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case entry.IsDir() && (entry.Name() == "internal" || entry.Name() == "testdata"):
-				return fs.SkipDir
-			case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"):
-				all = append(all, name)
-			}
-			return nil
-		})
+		err := fs.WalkDir(os.DirFS(root), dir,
+			func(name string, entry fs.DirEntry, err error) error {
+				switch {
+				case err != nil:
+					return err
+				case entry.IsDir() && (entry.Name() == "internal" || entry.Name() == "testdata"):
+					return fs.SkipDir
+				case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"):
+					all = append(all, name)
+				}
+				return nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,13 +195,16 @@ func newCodeChecker(t *testing.T) func(dir, code string) error {
 	}
 	exports := exportData(t, slices.Sorted(maps.Values(all)))
 	files := token.NewFileSet()
-	from := importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	from := importer.ForCompiler(files, "gc",
+		func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	header := "package doc\n"
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		header += fmt.Sprintf("import %s %q\n", name, all[name])
 	}
 	return func(dir, code string) error {
-		parsed, err := parser.ParseFile(files, "doc.go", header+whole(surroundings[""]+"\n"+surroundings[dir], code), parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(files, "doc.go",
+			header+whole(surroundings[""]+"\n"+surroundings[dir], code),
+			parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
@@ -230,7 +238,9 @@ func whole(surroundings, code string) string {
 // exports.
 func exportData(t *testing.T, paths []string) map[string]string {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, paths...)...)
+	list := exec.CommandContext(t.Context(), "go",
+		append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"},
+			paths...)...)
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	if err != nil {

@@ -59,7 +59,8 @@ func keep(t *testing.T, page, want string) {
 	}
 }
 
-// firstDifference is the number of the first line in which two texts differ; 0 if they are the same.
+// firstDifference is the number of the first line in which two texts differ; 0 if they are the
+// same.
 func firstDifference(a, b string) int {
 	if a == b {
 		return 0

@@ -27,10 +27,11 @@ func Example_controllerOptions() {
 	}
 	// docs: begin options
 	probe := ccm.Controller{
-		Name:               "probe",
-		Aliases:            []string{"pr"},        // --controllers knows these, too
-		DisabledByDefault:  true,                  // until --controllers names it
-		NeedLeaderElection: new(false),            // in every replica, whoever leads; its Term.Cloud is nil
+		Name:              "probe",
+		Aliases:           []string{"pr"}, // --controllers knows these, too
+		DisabledByDefault: true,           // until --controllers names it
+		// in every replica, whoever leads; its Term.Cloud is nil
+		NeedLeaderElection: new(false),
 		OnFailure:          ccm.RestartController, // its failures are its own
 		New:                newProbe,
 	}
@@ -38,7 +39,9 @@ func Example_controllerOptions() {
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"pr"}
 	app := fx.New(fx.NopLogger, ccm.Module, fake.Module(fake.New()), fx.Supply(cfg, silence()),
-		fx.Provide(hostRESTConfig, ccm.AlwaysLead, ccm.AsController(func() ccm.Controller { return probe })))
+		fx.Provide(hostRESTConfig, ccm.AlwaysLead, ccm.AsController(func() ccm.Controller {
+			return probe
+		})))
 	if err := app.Start(context.Background()); err != nil {
 		fmt.Println(err)
 		return

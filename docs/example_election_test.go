@@ -28,7 +28,8 @@ func Example_election() {
 
 	// docs: begin lend
 	elector := ccm.NewHostElector()
-	lock := elector.Watch(hostLock, 15*time.Second, 10*time.Second) // lease duration and renew deadline of the host's election
+	// lease duration and renew deadline of the host's election
+	lock := elector.Watch(hostLock, 15*time.Second, 10*time.Second)
 	// docs: end
 	manager, err := ccm.New(ccm.Params{
 		Elector:     elector,
@@ -58,7 +59,8 @@ func Example_election() {
 				OnStartedLeading: func(leading context.Context) {
 					// Beside it starts what else of the host needs leadership.
 					if err := elector.Lead(leading, ccm.Grant{}); err != nil {
-						log.Error(err, "The cloud controller manager did not end with the host's leadership")
+						log.Error(err,
+							"The cloud controller manager did not end with the host's leadership")
 					}
 				},
 				OnStoppedLeading: func() {}, // the process need not end
@@ -76,7 +78,8 @@ func Example_election() {
 	// docs: end
 	<-ended
 	fmt.Println(<-ran, manager.Status().Term)
-	lease, err := client.CoordinationV1().Leases("kube-system").Get(context.Background(), "my-control-plane", metav1.GetOptions{})
+	lease, err := client.CoordinationV1().Leases("kube-system").Get(context.Background(),
+		"my-control-plane", metav1.GetOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return

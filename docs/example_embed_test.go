@@ -28,9 +28,10 @@ func Example_embed() {
 
 	fx.New(
 		ccm.Module,
-		fake.Module(cloud),                    // a cloud provider
-		fx.Supply(cfg),                        // what a user configures
-		fx.Provide(hostRESTConfig),            // your *rest.Config; without it: kubeconfig, or the pod's service account
+		fake.Module(cloud), // a cloud provider
+		fx.Supply(cfg),     // what a user configures
+		// your *rest.Config; without it: kubeconfig, or the pod's service account
+		fx.Provide(hostRESTConfig),
 		fx.Provide(ccm.AsController(newMine)), // your controllers, if you have any
 	).Run()
 	// docs: end
@@ -55,8 +56,12 @@ func hostFlags(args []string) (options.Completed, error) {
 }
 
 func Example_flags() {
-	completed, err := hostFlags([]string{"--leader-elect=false", "--ccm-cluster-cidr=10.244.0.0/16", "--ccm-concurrent-service-syncs=4"})
-	fmt.Println(completed.Config.ClusterCIDR, completed.Config.Service.ConcurrentSyncs, completed.Config.LeaderElection.LeaderElect, err)
+	completed, err := hostFlags([]string{
+		"--leader-elect=false", "--ccm-cluster-cidr=10.244.0.0/16",
+		"--ccm-concurrent-service-syncs=4",
+	})
+	fmt.Println(completed.Config.ClusterCIDR, completed.Config.Service.ConcurrentSyncs,
+		completed.Config.LeaderElection.LeaderElect, err)
 
 	_, err = hostFlags([]string{"--ccm-concurrent-service-syncs=0"})
 	fmt.Println(err)
@@ -84,7 +89,8 @@ func Example_handIn() {
 
 		fx.Supply(log),      // a logr.Logger
 		fx.Supply(registry), // a *prometheus.Registry
-		fx.Supply(mux),      // an *http.ServeMux: /ccm/healthz, /ccm/readyz, /ccm/metrics, /ccm/statusz, …
+		// an *http.ServeMux: /ccm/healthz, /ccm/readyz, /ccm/metrics, /ccm/statusz, …
+		fx.Supply(mux),
 		endpoints.Mount(ccm.Named(""), "/ccm", endpoints.WithGatherers(registry)),
 
 		fx.StopTimeout(cfg.DrainTimeout.Duration+5*time.Second),
@@ -106,7 +112,8 @@ func Example_handIn() {
 func reportsState(lifecycle fx.Lifecycle, manager *ccm.Manager, log logr.Logger) {
 	lifecycle.Append(fx.StopHook(func() {
 		status := manager.Status()
-		log.Info("Cloud controller manager", "state", status.State, "reason", status.Reason, "term", status.Term)
+		log.Info("Cloud controller manager", "state", status.State, "reason", status.Reason, "term",
+			status.Term)
 	}))
 }
 
@@ -115,15 +122,19 @@ func reportsState(lifecycle fx.Lifecycle, manager *ccm.Manager, log logr.Logger)
 func Example_status() {
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = nil
-	app := fx.New(fx.NopLogger, ccm.Module, fake.Module(fake.New()), fx.Supply(cfg, logr.Discard(), silence()),
+	app := fx.New(fx.NopLogger, ccm.Module, fake.Module(fake.New()),
+		fx.Supply(cfg, logr.Discard(), silence()),
 		fx.Provide(hostRESTConfig), fx.Invoke(reportsState))
 	fmt.Println(app.Start(context.Background()), app.Stop(context.Background()))
 	// Output: <nil> <nil>
 }
 
-func runCCM(ctx context.Context, cfg ccm.Config, provider ccm.Provider, restConfig *rest.Config) error {
+func runCCM(
+	ctx context.Context, cfg ccm.Config, provider ccm.Provider, restConfig *rest.Config,
+) error {
 	// docs: begin run
-	m, err := ccm.New(ccm.Params{Config: cfg, Providers: []ccm.Provider{provider}, RESTConfig: restConfig})
+	m, err := ccm.New(
+		ccm.Params{Config: cfg, Providers: []ccm.Provider{provider}, RESTConfig: restConfig})
 	if err != nil {
 		return err // names the field that is wrong; nothing has been started
 	}
@@ -215,6 +226,7 @@ func exitCode(err error) int {
 }
 
 func Example_exitCode() {
-	fmt.Println(exitCode(nil), exitCode(&ccm.DrainTimeoutError{}), exitCode(errors.New("the port is taken")))
+	fmt.Println(exitCode(nil), exitCode(&ccm.DrainTimeoutError{}),
+		exitCode(errors.New("the port is taken")))
 	// Output: 0 3 1
 }

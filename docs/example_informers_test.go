@@ -18,7 +18,9 @@ import (
 // docs: begin factory
 
 // newFactory makes the host's informers, which run as long as the app.
-func newFactory(lifecycle fx.Lifecycle, client kubernetes.Interface) informers.SharedInformerFactory {
+func newFactory(
+	lifecycle fx.Lifecycle, client kubernetes.Interface,
+) informers.SharedInformerFactory {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	factory.Core().V1().Nodes().Informer() // what the host itself has a use for
 	running, stop := context.WithCancel(context.Background())
@@ -48,7 +50,8 @@ func Example_sharedInformers() {
 	}
 	others := fx.Options(
 		fx.Provide(func() kubernetes.Interface { return client }),
-		fx.NopLogger, fake.Module(fake.New()), fx.Supply(onlyAnnounces(), silence()), fx.Provide(hostRESTConfig, ccm.AlwaysLead),
+		fx.NopLogger, fake.Module(fake.New()), fx.Supply(onlyAnnounces(), silence()),
+		fx.Provide(hostRESTConfig, ccm.AlwaysLead),
 		fx.Provide(ccm.AsController(func() ccm.Controller { return wants })),
 	)
 	// docs: begin share-fx

@@ -18,34 +18,43 @@ import (
 
 // docs: begin notice
 
-// newTeller is a controller that tells the host when this process leads, and why it does not any more.
+// newTeller is a controller that tells the host when this process leads, and why it does not any
+// more.
 func newTeller(log logr.Logger) ccm.Controller {
-	return ccm.Controller{Name: "teller", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			log.Info("We lead", "term", t.Number())
-			<-ctx.Done()
-			why := context.Cause(ctx)
-			log.Info("We do not lead any more", "lost", errors.Is(why, ccm.ErrLeadershipLost), "why", why.Error())
-			return nil
-		}), nil
-	}}
+	return ccm.Controller{
+		Name: "teller",
+		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				log.Info("We lead", "term", t.Number())
+				<-ctx.Done()
+				why := context.Cause(ctx)
+				log.Info("We do not lead any more", "lost", errors.Is(why, ccm.ErrLeadershipLost),
+					"why", why.Error())
+				return nil
+			}), nil
+		},
+	}
 }
 
 // docs: end
 
 // docs: begin exit-on-loss
 
-// newExitOnLoss is a controller that ends the program when leadership is lost, as upstream's command does.
+// newExitOnLoss is a controller that ends the program when leadership is lost, as upstream's
+// command does.
 func newExitOnLoss(app fx.Shutdowner) ccm.Controller {
-	return ccm.Controller{Name: "exit-on-loss", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			<-ctx.Done()
-			if errors.Is(context.Cause(ctx), ccm.ErrLeadershipLost) {
-				return app.Shutdown(fx.ExitCode(1))
-			}
-			return nil
-		}), nil
-	}}
+	return ccm.Controller{
+		Name: "exit-on-loss",
+		New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				<-ctx.Done()
+				if errors.Is(context.Cause(ctx), ccm.ErrLeadershipLost) {
+					return app.Shutdown(fx.ExitCode(1))
+				}
+				return nil
+			}), nil
+		},
+	}
 }
 
 // docs: end
@@ -63,7 +72,8 @@ func newLossyHost(drainTimeout time.Duration, own string, opts ...fx.Option) los
 	cfg.Controllers = append(cfg.Controllers, own)
 	cfg.DrainTimeout = metav1.Duration{Duration: drainTimeout}
 	h.App = fx.New(fx.NopLogger, ccm.Module, fake.Module(fake.New()),
-		fx.Supply(cfg, silence(), fx.Annotate(h.elector, fx.As(new(ccm.Elector)))), fx.Provide(hostRESTConfig),
+		fx.Supply(cfg, silence(), fx.Annotate(h.elector, fx.As(new(ccm.Elector)))),
+		fx.Provide(hostRESTConfig),
 		fx.Provide(ccm.AsController(func() ccm.Controller {
 			return announces(func(*ccm.Term, error) { close(h.leads) }, nothing)
 		})),
@@ -103,7 +113,9 @@ func Example_exitOnLoss() {
 func Example_notice() {
 	var told []string
 	host := newLossyHost(time.Minute, "teller", fx.Provide(ccm.AsController(func() ccm.Controller {
-		return newTeller(funcr.New(func(_, text string) { told = append(told, text) }, funcr.Options{}))
+		return newTeller(funcr.New(func(_, text string) {
+			told = append(told, text)
+		}, funcr.Options{}))
 	})))
 	if err := host.Start(context.Background()); err != nil {
 		fmt.Println(err)
@@ -127,18 +139,23 @@ func alertOnly(alert func(string)) ccm.DrainTimeoutPolicy {
 // docs: end
 
 func newDeaf(release <-chan struct{}) ccm.Controller {
-	return ccm.Controller{Name: "deaf", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(context.Context) error {
-			<-release
-			return nil
-		}), nil
-	}}
+	return ccm.Controller{
+		Name: "deaf",
+		New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+			return ccm.RunnableFunc(func(context.Context) error {
+				<-release
+				return nil
+			}), nil
+		},
+	}
 }
 
 func Example_policy() {
 	release, alerts := make(chan struct{}), make(chan string, 1)
 	alert := func(text string) { alerts <- text }
-	host := newLossyHost(time.Second, "deaf", fx.Provide(ccm.AsController(func() ccm.Controller { return newDeaf(release) })),
+	host := newLossyHost(time.Second, "deaf", fx.Provide(ccm.AsController(func() ccm.Controller {
+		return newDeaf(release)
+	})),
 		// docs: begin policy-fx
 		fx.Supply(alertOnly(alert)), // or fx.Supply(ccm.KeepRunning)
 		// docs: end
@@ -185,7 +202,9 @@ func runApp(app *fx.App) (exitCode int) {
 func Example_runApp() {
 	release := make(chan struct{})
 	var app fx.Shutdowner
-	host := newLossyHost(time.Second, "deaf", fx.Provide(ccm.AsController(func() ccm.Controller { return newDeaf(release) })), fx.Populate(&app))
+	host := newLossyHost(time.Second, "deaf", fx.Provide(ccm.AsController(func() ccm.Controller {
+		return newDeaf(release)
+	})), fx.Populate(&app))
 	go func() { _ = host.elector.Lead(context.Background(), ccm.Grant{}) }()
 	go func() {
 		<-host.leads

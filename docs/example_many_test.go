@@ -68,13 +68,15 @@ func Example_fleet() {
 	f := &fleet{
 		params: func(cluster string) ccm.Params {
 			return ccm.Params{
-				Name:        cluster,
-				Config:      onlyAnnounces(),
-				Providers:   []ccm.Provider{fake.New().CCMProvider()},
-				Controllers: []ccm.Controller{announces(func(*ccm.Term, error) { leads <- cluster }, nothing)},
-				RESTConfig:  &rest.Config{Host: "https://" + cluster + ".internal:6443"},
-				Elector:     ccm.AlwaysLead(),
-				Logger:      &log,
+				Name:      cluster,
+				Config:    onlyAnnounces(),
+				Providers: []ccm.Provider{fake.New().CCMProvider()},
+				Controllers: []ccm.Controller{announces(func(*ccm.Term, error) {
+					leads <- cluster
+				}, nothing)},
+				RESTConfig: &rest.Config{Host: "https://" + cluster + ".internal:6443"},
+				Elector:    ccm.AlwaysLead(),
+				Logger:     &log,
 			}
 		},
 		undrained: func(cluster string, err error) { fmt.Println(cluster, err) },

@@ -11,33 +11,40 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// What the hosts of the examples have: an API server that nobody is at, and a controller that ends the program when it works.
+// What the hosts of the examples have: an API server that nobody is at, and a controller that ends
+// the program when it works.
 
 func hostRESTConfig() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
 
 func newMine(app fx.Shutdowner) ccm.Controller {
-	return ccm.Controller{Name: "mine", NeedLeaderElection: new(false), New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			fmt.Println("mine runs")
-			if err := app.Shutdown(); err != nil {
-				return err
-			}
-			<-ctx.Done()
-			return nil
-		}), nil
-	}}
+	return ccm.Controller{
+		Name: "mine", NeedLeaderElection: new(false),
+		New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				fmt.Println("mine runs")
+				if err := app.Shutdown(); err != nil {
+					return err
+				}
+				<-ctx.Done()
+				return nil
+			}), nil
+		},
+	}
 }
 
 // announces is a controller that tells when the Manager leads, and when it does not any more.
 func announces(leading, ended func(*ccm.Term, error)) ccm.Controller {
-	return ccm.Controller{Name: "announces", New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			leading(t, nil)
-			<-ctx.Done()
-			ended(t, context.Cause(ctx))
-			return nil
-		}), nil
-	}}
+	return ccm.Controller{
+		Name: "announces",
+		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				leading(t, nil)
+				<-ctx.Done()
+				ended(t, context.Cause(ctx))
+				return nil
+			}), nil
+		},
+	}
 }
 
 func nothing(*ccm.Term, error) {}
@@ -48,7 +55,8 @@ func silence() *logr.Logger {
 	return &log
 }
 
-// onlyAnnounces is a configuration in which the four controllers, which need an API server, are off.
+// onlyAnnounces is a configuration in which the four controllers, which need an API server, are
+// off.
 func onlyAnnounces() ccm.Config {
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"announces"}

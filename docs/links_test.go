@@ -48,7 +48,8 @@ var (
 func links(page string) []link {
 	var all []link
 	for i, line := range prose(page) {
-		for _, found := range linkTarget.FindAllStringSubmatch(codeSpan.ReplaceAllString(line, ""), -1) {
+		for _, found := range linkTarget.FindAllStringSubmatch(codeSpan.ReplaceAllString(line, ""),
+			-1) {
 			all = append(all, link{line: i + 1, target: found[1] + found[2]})
 		}
 	}

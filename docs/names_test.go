@@ -39,7 +39,8 @@ var (
 	namedFlag  = regexp.MustCompile(`^--([a-z][a-z-]+)`)
 )
 
-// What a page names in code is there: `ccm.New`, `ccm.Term.Cloud`, and without the package, which is ccm then, `Params.Clock`.
+// What a page names in code is there: `ccm.New`, `ccm.Term.Cloud`, and without the package, which
+// is ccm then, `Params.Clock`.
 func TestNames_Exist(t *testing.T) {
 	known := map[string]map[string]bool{}
 	for name, dir := range packages {

@@ -147,7 +147,11 @@ func (b *logBuffer) String() string {
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, log: &logBuffer{}, port: freePort(t), exited: make(chan struct{})}
-	p.cmd = exec.Command(binary(t), append([]string{"--cloud-provider=fake", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", p.port)}, args...)...)
+	p.cmd = exec.Command(binary(t),
+		append([]string{
+			"--cloud-provider=fake", "--bind-address=127.0.0.1",
+			fmt.Sprintf("--secure-port=%d", p.port),
+		}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -185,7 +189,8 @@ func (p *process) wait() int {
 	}
 }
 
-// get asks the secure port; its certificate is one that it has made for itself. config says as whom.
+// get asks the secure port; its certificate is one that it has made for itself. config says as
+// whom.
 func (p *process) get(path string, config *rest.Config) (int, string, error) {
 	settings := &tls.Config{InsecureSkipVerify: true}
 	if config != nil {
@@ -195,7 +200,10 @@ func (p *process) get(path string, config *rest.Config) (int, string, error) {
 		}
 		settings.Certificates = []tls.Certificate{pair}
 	}
-	client := &http.Client{Timeout: limit, Transport: &http.Transport{TLSClientConfig: settings, DisableKeepAlives: true}}
+	client := &http.Client{
+		Timeout:   limit,
+		Transport: &http.Transport{TLSClientConfig: settings, DisableKeepAlives: true},
+	}
 	resp, err := client.Get(fmt.Sprintf("https://127.0.0.1:%d%s", p.port, path))
 	if err != nil {
 		return 0, "", err
@@ -225,7 +233,8 @@ func (p *process) eventually(what string, cond func() (string, bool)) {
 		}
 		select {
 		case <-p.exited:
-			p.t.Fatalf("the binary has ended with code %d before %s", p.cmd.ProcessState.ExitCode(), what)
+			p.t.Fatalf("the binary has ended with code %d before %s", p.cmd.ProcessState.ExitCode(),
+				what)
 		case <-time.After(20 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
@@ -297,7 +306,8 @@ func (w *world) launch(t *testing.T, args ...string) *process {
 
 func (w *world) holder(t *testing.T) string {
 	t.Helper()
-	lease, err := w.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), account, metav1.GetOptions{})
+	lease, err := w.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), account,
+		metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,14 +323,19 @@ func TestHelp_ShowsEveryFlagInItsGroup(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q, want 0 and nothing", got.code, got.stderr)
 	}
 	for _, group := range []string{
-		"Debugging", "Leader-migration", "Generic", "Cloud-node-controller", "Cloud-node-lifecycle-controller", "Service-lb-controller",
-		"Webhook", "Webhook serving", "Secure serving", "Authentication", "Authorization", "Misc", "Global",
+		"Debugging", "Leader-migration", "Generic", "Cloud-node-controller",
+		"Cloud-node-lifecycle-controller", "Service-lb-controller",
+		"Webhook", "Webhook serving", "Secure serving", "Authentication", "Authorization", "Misc",
+		"Global",
 	} {
 		if !strings.Contains(got.stdout, "\n"+group+" flags:\n") {
 			t.Errorf("the help has no group %q", group)
 		}
 	}
-	for _, flag := range []string{"--cloud-provider", "--leader-elect ", "--secure-port", "--config ", "--logging-format", "--vmodule", "-v, --v", "--version", "-h, --help"} {
+	for _, flag := range []string{
+		"--cloud-provider", "--leader-elect ", "--secure-port",
+		"--config ", "--logging-format", "--vmodule", "-v, --v", "--version", "-h, --help",
+	} {
 		if !strings.Contains(got.stdout, flag) {
 			t.Errorf("the help does not show %s", flag)
 		}
@@ -329,7 +344,10 @@ func TestHelp_ShowsEveryFlagInItsGroup(t *testing.T) {
 
 func TestVersion_SaysWhatWasBuilt(t *testing.T) {
 	got := execute(t, "--version")
-	if got.code != 0 || got.stderr != "" || !regexp.MustCompile(`^fxccm \S+ \(commit .*k8s\.io/cloud-provider v0\.\d+\.\d+, go1\..*\)\n$`).MatchString(got.stdout) {
+	if got.code != 0 || got.stderr != "" ||
+		!regexp.MustCompile(
+			`^fxccm \S+ \(commit .*k8s\.io/cloud-provider v0\.\d+\.\d+, go1\..*\)\n$`).MatchString(
+			got.stdout) {
 		t.Errorf("exit code %d, stderr %q, stdout %q", got.code, got.stderr, got.stdout)
 	}
 }
@@ -337,17 +355,24 @@ func TestVersion_SaysWhatWasBuilt(t *testing.T) {
 // What is wrong is said in a sentence that names the flag or the file, and nothing else is.
 func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 	apiServer := "--master=http://127.0.0.1:1"
-	cloudConf := writeFile(t, "cloud.conf", "[Global]\nauth-url = https://keystone.example/v3\nusrname = ccm\n"+
-		"application-credential-id = 1\napplication-credential-secret = s3cret\n")
+	cloudConf := writeFile(t, "cloud.conf",
+		"[Global]\nauth-url = https://keystone.example/v3\nusrname = ccm\n"+
+			"application-credential-id = 1\napplication-credential-secret = s3cret\n")
 	cases := map[string]struct {
 		args []string
 		want []string
 	}{
-		"unknown flag":           {[]string{"--replicas=2"}, []string{"unknown flag: --replicas"}},
-		"argument":               {[]string{"start"}, []string{`want flags only, got "start"`}},
-		"not a number":           {[]string{"--concurrent-node-syncs=many"}, []string{"--concurrent-node-syncs", "many"}},
-		"out of range":           {[]string{"--concurrent-service-syncs=0"}, []string{"--concurrent-service-syncs", "at least 1"}},
-		"durations in disorder":  {[]string{"--leader-elect-renew-deadline=20s", "--leader-elect-lease-duration=15s"}, []string{"--leader-elect-lease-duration", "renewDeadline"}},
+		"unknown flag": {[]string{"--replicas=2"}, []string{"unknown flag: --replicas"}},
+		"argument":     {[]string{"start"}, []string{`want flags only, got "start"`}},
+		"not a number": {[]string{"--concurrent-node-syncs=many"}, []string{"--concurrent-node-syncs", "many"}},
+		"out of range": {[]string{"--concurrent-service-syncs=0"}, []string{"--concurrent-service-syncs", "at least 1"}},
+		"durations in disorder": {
+			[]string{
+				"--leader-elect-renew-deadline=20s",
+				"--leader-elect-lease-duration=15s",
+			},
+			[]string{"--leader-elect-lease-duration", "renewDeadline"},
+		},
 		"unknown feature gate":   {[]string{"--feature-gates=Teleport=true"}, []string{"--feature-gates", "Teleport"}},
 		"refused flag":           {[]string{"--enable-leader-migration"}, []string{"--enable-leader-migration", "not supported"}},
 		"bad CIDR":               {[]string{apiServer, "--cluster-cidr=10.0.0.0"}, []string{"--cluster-cidr", "10.0.0.0"}},
@@ -362,18 +387,32 @@ func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 		"malformed kubeconfig":   {[]string{"--kubeconfig=" + writeFile(t, "kubeconfig", "clusters: 7")}, []string{"--kubeconfig"}},
 		"no configuration file":  {[]string{"--config=/does/not/exist"}, []string{"configuration file", "/does/not/exist"}},
 		"unknown field in configuration": {
-			[]string{"--config=" + writeFile(t, "config.yaml", "apiVersion: fxccm.dev/v1alpha1\nkind: CloudControllerManagerConfiguration\nclusterNam: blue\n")},
+			[]string{"--config=" +
+				writeFile(t, "config.yaml",
+					"apiVersion: fxccm.dev/v1alpha1\nkind: CloudControllerManagerConfiguration\nclusterNam: blue\n")},
 			[]string{"config.yaml", "clusterNam", "line 3"},
 		},
 		"no cloud configuration": {[]string{apiServer, "--cloud-config=/does/not/exist"}, []string{"--cloud-config", "/does/not/exist"}},
 		"unknown field in cloud configuration": {
-			[]string{apiServer, "--cloud-config=" + writeFile(t, "cloud.yaml", "endpont: http://127.0.0.1:1\n")},
+			[]string{
+				apiServer,
+				"--cloud-config=" + writeFile(t, "cloud.yaml", "endpont: http://127.0.0.1:1\n"),
+			},
 			[]string{"--cloud-config", "cloud.yaml", "endpont"},
 		},
-		"no cloud.conf":                 {[]string{apiServer, "--cloud-provider=openstack"}, []string{"--cloud-config", "no configuration"}},
-		"misspelt key in cloud.conf":    {[]string{apiServer, "--cloud-provider=openstack", "--cloud-config=" + cloudConf}, []string{"--cloud-config", "cloud.conf line 3", "usrname", "username"}},
-		"certificate that is not there": {[]string{apiServer, "--tls-cert-file=/a.crt", "--tls-private-key-file=/a.key"}, []string{"--tls-cert-file", "/a.crt"}},
-		"certificate without key":       {[]string{apiServer, "--tls-cert-file=/a.crt"}, []string{"--tls-cert-file"}},
+		"no cloud.conf": {[]string{apiServer, "--cloud-provider=openstack"}, []string{"--cloud-config", "no configuration"}},
+		"misspelt key in cloud.conf": {
+			[]string{
+				apiServer, "--cloud-provider=openstack",
+				"--cloud-config=" + cloudConf,
+			},
+			[]string{"--cloud-config", "cloud.conf line 3", "usrname", "username"},
+		},
+		"certificate that is not there": {[]string{
+			apiServer, "--tls-cert-file=/a.crt",
+			"--tls-private-key-file=/a.key",
+		}, []string{"--tls-cert-file", "/a.crt"}},
+		"certificate without key": {[]string{apiServer, "--tls-cert-file=/a.crt"}, []string{"--tls-cert-file"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -391,7 +430,8 @@ func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 			}
 			for _, noise := range []string{"fx.", "dig", "goroutine", ".go:", "s3cret"} {
 				if strings.Contains(got.stderr, noise) {
-					t.Errorf("the sentence speaks of the program's insides, or of secrets (%q): %s", noise, got.stderr)
+					t.Errorf("the sentence speaks of the program's insides, or of secrets (%q): %s",
+						noise, got.stderr)
 				}
 			}
 		})
@@ -405,11 +445,14 @@ func TestPortInUse_IsASentenceAndExitCode1(t *testing.T) {
 	}
 	defer func() { _ = listener.Close() }()
 	port := listener.Addr().(*net.TCPAddr).Port
-	got := execute(t, "--cloud-provider=fake", "--master=http://127.0.0.1:1", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port))
+	got := execute(t, "--cloud-provider=fake", "--master=http://127.0.0.1:1",
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port))
 	lines := strings.Split(strings.TrimSpace(got.stderr), "\n")
 	last := lines[len(lines)-1]
-	if got.code != 1 || !strings.HasPrefix(last, "fxccm: ") || !strings.Contains(last, fmt.Sprint(port)) || !strings.Contains(last, "--secure-port") {
-		t.Errorf("exit code %d, last line %q; want 1, and a sentence with --secure-port and %d", got.code, last, port)
+	if got.code != 1 || !strings.HasPrefix(last, "fxccm: ") ||
+		!strings.Contains(last, fmt.Sprint(port)) || !strings.Contains(last, "--secure-port") {
+		t.Errorf("exit code %d, last line %q; want 1, and a sentence with --secure-port and %d",
+			got.code, last, port)
 	}
 }
 
@@ -421,20 +464,28 @@ func TestBinary_LeadsWorksAndHandsBackTheLease(t *testing.T) {
 	}
 	p := w.launch(t, "--logging-format=json", "--v=4", "--leader-elect-identity=replica-a")
 
-	for _, probe := range []*corev1.Probe{container(t).StartupProbe, container(t).LivenessProbe, container(t).ReadinessProbe} {
-		if probe.HTTPGet.Scheme != corev1.URISchemeHTTPS || probe.HTTPGet.Port.StrVal != container(t).Ports[0].Name {
+	for _, probe := range []*corev1.Probe{
+		container(t).StartupProbe, container(t).LivenessProbe,
+		container(t).ReadinessProbe,
+	} {
+		if probe.HTTPGet.Scheme != corev1.URISchemeHTTPS ||
+			probe.HTTPGet.Port.StrVal != container(t).Ports[0].Name {
 			t.Errorf("a probe asks %+v, want HTTPS on the container's port", probe.HTTPGet)
 		}
 		p.awaitAnswer(probe.HTTPGet.Path, http.StatusOK)
 	}
 
-	ccmtest.CreateNode(t, w.client, ccmtest.TaintedNode("node-1", ccmtest.NodePodCIDRs("10.200.1.0/24")))
+	ccmtest.CreateNode(t, w.client,
+		ccmtest.TaintedNode("node-1", ccmtest.NodePodCIDRs("10.200.1.0/24")))
 	node := ccmtest.WaitNodeInitialized(t, w.client, "node-1")
-	if node.Spec.ProviderID != "fake://region-1/node-1" || node.Labels[corev1.LabelTopologyZone] != "region-1b" {
-		t.Errorf("the node has provider ID %q and zone %q", node.Spec.ProviderID, node.Labels[corev1.LabelTopologyZone])
+	if node.Spec.ProviderID != "fake://region-1/node-1" ||
+		node.Labels[corev1.LabelTopologyZone] != "region-1b" {
+		t.Errorf("the node has provider ID %q and zone %q", node.Spec.ProviderID,
+			node.Labels[corev1.LabelTopologyZone])
 	}
 	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("web"))
-	if address := ccmtest.WaitServiceAddress(t, w.client, metav1.NamespaceDefault, "web"); address != "192.0.2.1" {
+	if address := ccmtest.WaitServiceAddress(t, w.client, metav1.NamespaceDefault,
+		"web"); address != "192.0.2.1" {
 		t.Errorf("the Service has the address %s, want the cloud's", address)
 	}
 	if got := w.holder(t); got != "replica-a" {
@@ -461,15 +512,19 @@ func TestBinary_OnOpenStack(t *testing.T) {
 	id := sim.AddServer(openstacktest.Server{Name: "node-1", AvailabilityZone: "north-1"})
 	w := newWorld(t)
 	p := w.launch(t, "--cloud-provider=openstack",
-		"--cloud-config="+writeFile(t, "cloud.conf", sim.CloudConf(openstacktest.ApplicationCredentialAuth)))
+		"--cloud-config="+
+			writeFile(t, "cloud.conf", sim.CloudConf(openstacktest.ApplicationCredentialAuth)))
 
 	ccmtest.CreateNode(t, w.client, ccmtest.TaintedNode("node-1"))
 	node := ccmtest.WaitNodeInitialized(t, w.client, "node-1")
-	if want := "openstack://north/" + id; node.Spec.ProviderID != want || node.Labels[corev1.LabelTopologyZone] != "north-1" {
-		t.Errorf("the node has provider ID %q and zone %q, want %q and north-1", node.Spec.ProviderID, node.Labels[corev1.LabelTopologyZone], want)
+	if want := "openstack://north/" + id; node.Spec.ProviderID != want ||
+		node.Labels[corev1.LabelTopologyZone] != "north-1" {
+		t.Errorf("the node has provider ID %q and zone %q, want %q and north-1",
+			node.Spec.ProviderID, node.Labels[corev1.LabelTopologyZone], want)
 	}
 	status, body, err := p.get("/metrics", w.cp.RESTConfig())
-	if want := "fxccm_openstack_request_duration_seconds_count{"; err != nil || status != http.StatusOK || !strings.Contains(body, want) {
+	if want := "fxccm_openstack_request_duration_seconds_count{"; err != nil ||
+		status != http.StatusOK || !strings.Contains(body, want) {
 		t.Errorf("/metrics answers %d %v, and lacks %s", status, err, want)
 	}
 	p.signal(syscall.SIGTERM)
@@ -487,7 +542,8 @@ func wantMetrics(t *testing.T, w *world, p *process) {
 		t.Fatalf("/metrics as administrator: %d %v", status, err)
 	}
 	for _, want := range []string{
-		`workqueue_depth{name="service"`, `leader_election_master_status{name="cloud-controller-manager"} 1`,
+		`workqueue_depth{name="service"`,
+		`leader_election_master_status{name="cloud-controller-manager"} 1`,
 		"rest_client_requests_total{", "running_managed_controllers{",
 	} {
 		if !strings.Contains(body, want) {
@@ -499,7 +555,8 @@ func wantMetrics(t *testing.T, w *world, p *process) {
 	}
 }
 
-// Every line is an object with a time and a message: from Kubernetes' libraries, fx, and the standard library alike.
+// Every line is an object with a time and a message: from Kubernetes' libraries, fx, and the
+// standard library alike.
 func wantJSONLog(t *testing.T, log string) {
 	t.Helper()
 	said := map[string]bool{}
@@ -510,13 +567,17 @@ func wantJSONLog(t *testing.T, log string) {
 			TS  *float64 `json:"ts"`
 			Msg *string  `json:"msg"`
 		}
-		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil || entry.TS == nil || entry.Msg == nil {
+		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil || entry.TS == nil ||
+			entry.Msg == nil {
 			t.Errorf("this line of the log is not a JSON entry (%v): %s", err, lines.Text())
 			continue
 		}
 		said[*entry.Msg] = true
 	}
-	for _, want := range []string{"Starting", "Term begins", "Term is ready", "Term has drained", "Stopped", "provided"} {
+	for _, want := range []string{
+		"Starting", "Term begins", "Term is ready", "Term has drained",
+		"Stopped", "provided",
+	} {
 		if !said[want] {
 			t.Errorf("the log does not say %q", want)
 		}
@@ -535,7 +596,8 @@ func wantNothingDenied(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	for _, r := range denied {
-		t.Errorf("the rules in deploy/rbac.yaml do not allow %s %s %s", r.Verb, r.ResourcePath(), r.Name)
+		t.Errorf("the rules in deploy/rbac.yaml do not allow %s %s %s", r.Verb, r.ResourcePath(),
+			r.Name)
 	}
 }
 
@@ -550,19 +612,22 @@ func TestBinary_RunsWithoutAnAPIServer(t *testing.T) {
 	}
 }
 
-// hang makes the creation of a load balancer hang until the cloud's faults are cleared, and waits until it does.
+// hang makes the creation of a load balancer hang until the cloud's faults are cleared, and waits
+// until it does.
 func (w *world) hang(t *testing.T) {
 	t.Helper()
 	w.cloud.On(fake.EnsureLoadBalancer).Hang()
 	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("web"))
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	if _, err := w.cloud.WaitForCall(ctx, func(c fake.Call) bool { return c.Method == fake.EnsureLoadBalancer }); err != nil {
+	if _, err := w.cloud.WaitForCall(ctx,
+		func(c fake.Call) bool { return c.Method == fake.EnsureLoadBalancer }); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Without the time to drain nobody knows whether the call still acts: the code tells, and the lease is left to expire.
+// Without the time to drain nobody knows whether the call still acts: the code tells, and the lease
+// is left to expire.
 func TestDrainTimeout_IsExitCode3AndKeepsTheLease(t *testing.T) {
 	w := newWorld(t)
 	p := w.launch(t, "--drain-timeout=1ns", "--leader-elect-identity=replica-a")

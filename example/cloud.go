@@ -16,19 +16,20 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// fakeCloud is --cloud-provider=fake: a cloud in memory, in this process or in another one that serves it.
+// fakeCloud is --cloud-provider=fake: a cloud in memory, in this process or in another one that
+// serves it.
 var fakeCloud = fx.Module("fake-cloud", fx.Provide(ccm.AsProvider(newFakeProvider)))
 
 const fakeName = "fake"
 
 // fakeConfig is the file that --cloud-config names, YAML or JSON.
 type fakeConfig struct {
-	// Endpoint is where a fake cloud is served, such as http://127.0.0.1:8080. Empty: the cloud is in
-	// this process, and ends with it.
+	// Endpoint is where a fake cloud is served, such as http://127.0.0.1:8080. Empty: the cloud is
+	// in this process, and ends with it.
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// Instances are the machines of a cloud in this process. Empty: none, so that new nodes stay tainted, and
-	// nodes that are not ready are deleted.
+	// Instances are the machines of a cloud in this process. Empty: none, so that new nodes stay
+	// tainted, and nodes that are not ready are deleted.
 	Instances []fake.Instance `json:"instances,omitempty"`
 }
 
@@ -39,21 +40,24 @@ func newFakeProvider() ccm.Provider {
 		_, err := readFakeConfig(config.CloudProvider.ConfigFile)
 		return err
 	}
-	return ccm.Provider{Name: fakeName, Validate: validate, New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-		cfg, err := readFakeConfig(env.ConfigFile)
-		if err != nil {
-			return nil, err
-		}
-		caller := fake.WithCaller(fake.TermCaller(env.Identity, env.Term))
-		if cfg.Endpoint == "" {
-			cloud, err := own.open(cfg.Instances)
+	return ccm.Provider{
+		Name: fakeName, Validate: validate,
+		New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			cfg, err := readFakeConfig(env.ConfigFile)
 			if err != nil {
 				return nil, err
 			}
-			return cloud.Provider(caller), nil
-		}
-		return dialCloud(ctx, cfg.Endpoint, env.Transport, caller)
-	}}
+			caller := fake.WithCaller(fake.TermCaller(env.Identity, env.Term))
+			if cfg.Endpoint == "" {
+				cloud, err := own.open(cfg.Instances)
+				if err != nil {
+					return nil, err
+				}
+				return cloud.Provider(caller), nil
+			}
+			return dialCloud(ctx, cfg.Endpoint, env.Transport, caller)
+		},
+	}
 }
 
 // ownCloud is the cloud in this process. It outlives the terms, as a cloud does.
@@ -76,14 +80,19 @@ func (o *ownCloud) open(instances []fake.Instance) (*fake.Cloud, error) {
 	return cloud, nil
 }
 
-// dialled is a provider on a cloud in another process. The Manager closes it when the term has drained.
+// dialled is a provider on a cloud in another process. The Manager closes it when the term has
+// drained.
 type dialled struct {
 	cloudprovider.Interface
 	client *fake.Client
 }
 
-func dialCloud(ctx context.Context, endpoint string, fence func(http.RoundTripper) http.RoundTripper, opts ...fake.ProviderOption) (cloudprovider.Interface, error) {
-	client, err := fake.Dial(ctx, endpoint, fake.WithTransport(fence(&http.Transport{MaxIdleConnsPerHost: 256})))
+func dialCloud(
+	ctx context.Context, endpoint string, fence func(http.RoundTripper) http.RoundTripper,
+	opts ...fake.ProviderOption,
+) (cloudprovider.Interface, error) {
+	client, err := fake.Dial(ctx, endpoint,
+		fake.WithTransport(fence(&http.Transport{MaxIdleConnsPerHost: 256})))
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +117,8 @@ func readFakeConfig(path string) (fakeConfig, error) {
 	}
 	err = yaml.UnmarshalStrict(data, &cfg)
 	if err == nil && cfg.Endpoint != "" && len(cfg.Instances) > 0 {
-		err = errors.New("endpoint and instances exclude each other: the instances are those of the cloud at the endpoint")
+		err = errors.New(
+			"endpoint and instances exclude each other: the instances are those of the cloud at the endpoint")
 	}
 	if err != nil {
 		return cfg, fmt.Errorf("read the configuration of the fake cloud: %s: %w", path, err)

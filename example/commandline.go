@@ -36,7 +36,8 @@ func newCommandLine() *commandLine {
 	c.groups.FlagSets["global"] = c.globalFlags()
 
 	c.all = pflag.NewFlagSet("fxccm", pflag.ContinueOnError)
-	c.all.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // as upstream: --cluster_name is --cluster-name
+	// as upstream: --cluster_name is --cluster-name
+	c.all.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	c.all.Usage = func() {}
 	for _, name := range c.groups.Order {
 		c.all.AddFlagSet(c.groups.FlagSets[name])
@@ -53,13 +54,15 @@ func (c *commandLine) globalFlags() *pflag.FlagSet {
 	return set
 }
 
-// parse reads the arguments. Warnings about deprecated flags go to warnings. The error names the flag at fault.
+// parse reads the arguments. Warnings about deprecated flags go to warnings. The error names the
+// flag at fault.
 func (c *commandLine) parse(args []string, warnings io.Writer) error {
 	c.all.SetOutput(warnings)
 	if err := c.all.Parse(args); err != nil {
 		return err
 	}
-	if rest := slices.DeleteFunc(c.all.Args(), func(arg string) bool { return arg == "" }); len(rest) > 0 {
+	if rest := slices.DeleteFunc(c.all.Args(),
+		func(arg string) bool { return arg == "" }); len(rest) > 0 {
 		return fmt.Errorf("want flags only, got %q: see --help", strings.Join(rest, " "))
 	}
 	return nil

@@ -93,7 +93,8 @@ func strictly(t *testing.T, object *unstructured.Unstructured) runtime.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object,
+		typed, true); err != nil {
 		t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
 	}
 	return typed
@@ -114,14 +115,16 @@ func TestManifests_AreAcceptedByTheAPIServer(t *testing.T) {
 	// A Deployment is accepted with a template that no Pod can be made of: admission looks at Pods.
 	client := kubernetes.NewForConfigOrDie(cp.RESTConfig())
 	for _, account := range only[corev1.ServiceAccount](t) {
-		if _, err := client.CoreV1().ServiceAccounts(account.Namespace).Create(t.Context(), &account, metav1.CreateOptions{}); err != nil {
+		if _, err := client.CoreV1().ServiceAccounts(account.Namespace).Create(t.Context(),
+			&account, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	template := deployment(t).Spec.Template
 	template.GenerateName = "cloud-controller-manager-"
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	made, err := client.CoreV1().Pods(deployment(t).Namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	made, err := client.CoreV1().Pods(deployment(t).Namespace).Create(t.Context(), pod,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		t.Fatalf("the Deployment's Pod: %v", err)
 	}
@@ -152,11 +155,13 @@ func TestManifests_AreAllInTheKustomization(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(kustomization.Resources)
-	want := slices.DeleteFunc(manifests(t), func(name string) bool { return slices.Contains(optional, name) })
+	want := slices.DeleteFunc(manifests(t),
+		func(name string) bool { return slices.Contains(optional, name) })
 	if !slices.Equal(kustomization.Resources, want) {
 		t.Errorf("the kustomization lists %v, want %v", kustomization.Resources, want)
 	}
-	if image := container(t).Image; len(kustomization.Images) != 1 || kustomization.Images[0].Name != image {
+	if image := container(t).Image; len(kustomization.Images) != 1 ||
+		kustomization.Images[0].Name != image {
 		t.Errorf("the kustomization replaces images %v, want just %s", kustomization.Images, image)
 	}
 }
@@ -182,7 +187,8 @@ func TestManifests_GiveFlagsThatTheBinaryAccepts(t *testing.T) {
 		t.Error("two replicas without leader election would both act")
 	}
 	grace := deployment(t).Spec.Template.Spec.TerminationGracePeriodSeconds
-	if stop := completed.Config.DrainTimeout.Duration + stopReserve; grace == nil || float64(*grace) <= stop.Seconds() {
+	if stop := completed.Config.DrainTimeout.Duration + stopReserve; grace == nil ||
+		float64(*grace) <= stop.Seconds() {
 		t.Errorf("the Pod is killed after %v s, before a stop of up to %s is over", grace, stop)
 	}
 }
@@ -194,14 +200,18 @@ func TestManifests_CloudConfigIsWhereTheFlagSays(t *testing.T) {
 		t.Fatalf("the Deployment runs on the cloud %s, want %s", flags.Name, openstack.Name)
 	}
 	mounts, volumes := container(t).VolumeMounts, deployment(t).Spec.Template.Spec.Volumes
-	if len(mounts) != 1 || len(volumes) != 1 || volumes[0].Secret == nil || mounts[0].Name != volumes[0].Name {
+	if len(mounts) != 1 || len(volumes) != 1 || volumes[0].Secret == nil ||
+		mounts[0].Name != volumes[0].Name {
 		t.Fatalf("want one Secret that is mounted, got volumes %v and mounts %v", volumes, mounts)
 	}
 	if mounts[0].SubPath != "" || mounts[0].SubPathExpr != "" || len(volumes[0].Secret.Items) > 0 {
-		t.Errorf("want the whole Secret mounted as a folder, where its changes are seen, got %+v of %+v", mounts[0], volumes[0].Secret)
+		t.Errorf(
+			"want the whole Secret mounted as a folder, where its changes are seen, got %+v of %+v",
+			mounts[0], volumes[0].Secret)
 	}
 	if folder := filepath.Dir(flags.ConfigFile); mounts[0].MountPath != folder {
-		t.Errorf("the Secret is mounted at %s, and --cloud-config names a file in %s", mounts[0].MountPath, folder)
+		t.Errorf("the Secret is mounted at %s, and --cloud-config names a file in %s",
+			mounts[0].MountPath, folder)
 	}
 	content := cloudConf(t)
 	loaded, err := cloudconf.Read([]byte(content), cloudconf.Options{Strict: true})
@@ -209,8 +219,11 @@ func TestManifests_CloudConfigIsWhereTheFlagSays(t *testing.T) {
 		t.Errorf("the provider has something against cloud.conf: %v %v", err, loaded.Warnings)
 	}
 	// What is commented out is one step from being in use.
-	if _, err := cloudconf.Read([]byte(uncommented(content)), cloudconf.Options{Strict: true}); err != nil {
-		t.Errorf("the provider has something against cloud.conf, with all that is commented out: %v", err)
+	if _, err := cloudconf.Read([]byte(uncommented(content)),
+		cloudconf.Options{Strict: true}); err != nil {
+		t.Errorf(
+			"the provider has something against cloud.conf, with all that is commented out: %v",
+			err)
 	}
 }
 
@@ -227,9 +240,11 @@ func flags(t *testing.T) ccm.CloudProviderConfig {
 // cloudConf is the file that the Deployment's Pods have.
 func cloudConf(t *testing.T) string {
 	t.Helper()
-	name, key := deployment(t).Spec.Template.Spec.Volumes[0].Secret.SecretName, filepath.Base(flags(t).ConfigFile)
+	name, key := deployment(t).Spec.Template.Spec.Volumes[0].Secret.SecretName,
+		filepath.Base(flags(t).ConfigFile)
 	for _, secret := range only[corev1.Secret](t) {
-		if content, ok := secret.StringData[key]; ok && secret.Name == name && secret.Namespace == deployment(t).Namespace {
+		if content, ok := secret.StringData[key]; ok && secret.Name == name &&
+			secret.Namespace == deployment(t).Namespace {
 			return content
 		}
 	}
@@ -237,21 +252,27 @@ func cloudConf(t *testing.T) string {
 	return ""
 }
 
-// uncommented turns the lines into options and sections that are written as comments without a blank: #key = value. What has to
-// be the id of something gets one.
+// uncommented turns the lines into options and sections that are written as comments without a
+// blank: #key = value. What has to be the id of something gets one.
 func uncommented(conf string) string {
 	conf = regexp.MustCompile(`(?m)^#([a-z[])`).ReplaceAllString(conf, "$1")
-	return regexp.MustCompile(`(?m)^(router-id = ).*$`).ReplaceAllString(conf, "${1}7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f")
+	return regexp.MustCompile(`(?m)^(router-id = ).*$`).ReplaceAllString(conf,
+		"${1}7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f")
 }
 
 func TestManifests_BindingsAreOfTheDeploymentsServiceAccount(t *testing.T) {
-	want := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: deployment(t).Namespace, Name: deployment(t).Spec.Template.Spec.ServiceAccountName}
+	want := rbacv1.Subject{
+		Kind: rbacv1.ServiceAccountKind, Namespace: deployment(t).Namespace,
+		Name: deployment(t).Spec.Template.Spec.ServiceAccountName,
+	}
 	if want.Name == "" {
 		t.Fatal("the Deployment names no ServiceAccount")
 	}
 	accounts := only[corev1.ServiceAccount](t)
-	if len(accounts) != 1 || accounts[0].Name != want.Name || accounts[0].Namespace != want.Namespace {
-		t.Errorf("the manifests make the ServiceAccounts %v, want just %s/%s", accounts, want.Namespace, want.Name)
+	if len(accounts) != 1 || accounts[0].Name != want.Name ||
+		accounts[0].Namespace != want.Namespace {
+		t.Errorf("the manifests make the ServiceAccounts %v, want just %s/%s", accounts,
+			want.Namespace, want.Name)
 	}
 	var subjects []rbacv1.Subject
 	for _, b := range only[rbacv1.ClusterRoleBinding](t) {
@@ -301,15 +322,16 @@ func TestManifests_ReplicasTolerateNodesThatAreNotSetUp(t *testing.T) {
 	} {
 		taint := corev1.Taint{Key: key, Value: "true", Effect: corev1.TaintEffectNoSchedule}
 		if !slices.ContainsFunc(tolerations, func(tol corev1.Toleration) bool {
-			return tol.Key == taint.Key && tol.Operator == corev1.TolerationOpExists && tol.Effect == taint.Effect
+			return tol.Key == taint.Key && tol.Operator == corev1.TolerationOpExists &&
+				tol.Effect == taint.Effect
 		}) {
 			t.Errorf("the Pods do not tolerate %s", taint.ToString())
 		}
 	}
 }
 
-// There is no engine to build the image with: binary runs the line of the Dockerfile that builds, and all tests use what
-// comes of it.
+// There is no engine to build the image with: binary runs the line of the Dockerfile that builds,
+// and all tests use what comes of it.
 func TestDockerfile_StartsWhatItBuilds(t *testing.T) {
 	if got := execute(t, "--version"); got.code != 0 {
 		t.Errorf("what the Dockerfile builds ends with exit code %d", got.code)
@@ -325,7 +347,9 @@ func TestDockerfile_StartsWhatItBuilds(t *testing.T) {
 	}
 	user := regexp.MustCompile(`(?m)^USER (\d+):(\d+)$`).FindStringSubmatch(string(data))
 	pod := deployment(t).Spec.Template.Spec.SecurityContext
-	if user == nil || user[1] == "0" || pod.RunAsUser == nil || fmt.Sprint(*pod.RunAsUser) != user[1] {
-		t.Errorf("the image runs as %v and the Pod as %v, want the same user, and not root", user, pod.RunAsUser)
+	if user == nil || user[1] == "0" || pod.RunAsUser == nil ||
+		fmt.Sprint(*pod.RunAsUser) != user[1] {
+		t.Errorf("the image runs as %v and the Pod as %v, want the same user, and not root", user,
+			pod.RunAsUser)
 	}
 }

@@ -17,8 +17,8 @@ import (
 // eventLevel is the verbosity at which fx tells what it builds, starts and stops.
 const eventLevel = 4
 
-// startLogging applies the logging flags to klog, which all of Kubernetes logs to. It can be done once
-// in a process.
+// startLogging applies the logging flags to klog, which all of Kubernetes logs to. It can be done
+// once in a process.
 func startLogging(c *logsapi.LoggingConfiguration) error {
 	var errs []error
 	for _, invalid := range logsapi.Validate(c, nil, nil) {
@@ -56,7 +56,8 @@ func loggingFlag(field string) string {
 // logEvents writes fx's own events to the log. Its errors are not more important than the rest: run
 // reports what comes of them.
 func logEvents() fxevent.Logger {
-	events := &fxevent.SlogLogger{Logger: slog.New(logr.ToSlogHandler(klog.Background().WithName("fx").V(eventLevel)))}
+	events := &fxevent.SlogLogger{Logger: slog.New(
+		logr.ToSlogHandler(klog.Background().WithName("fx").V(eventLevel)))}
 	events.UseErrorLevel(slog.LevelInfo)
 	return events
 }

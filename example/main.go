@@ -1,4 +1,5 @@
-// Command fxccm is a standalone cloud controller manager, and the shortest complete use of the library.
+// Command fxccm is a standalone cloud controller manager, and the shortest complete use of the
+// library.
 //
 // Read newApp first: an fx app of three modules is all it takes. The rest of this folder is what a
 // program of its own needs and a host has already: a command line, logs, signals, exit codes.
@@ -32,12 +33,12 @@ func newApp(config options.Configuration) *fx.App {
 		// What a user can configure: from flags and a file (commandLine), or a literal in Go.
 		fx.Supply(config.Config, config.Serving),
 
-		// The cloud controller manager: leader election, informers, the four controllers. It takes its
-		// configuration and its provider from the app.
+		// The cloud controller manager: leader election, informers, the four controllers. It takes
+		// its configuration and its provider from the app.
 		ccm.Module,
 
-		// The secure port: /healthz, /livez, /readyz, /metrics. A program with a server of its own leaves
-		// this out.
+		// The secure port: /healthz, /livez, /readyz, /metrics. A program with a server of its own
+		// leaves this out.
 		serving.Module,
 
 		// The clouds that it can run on, a line each; --cloud-provider chooses.
@@ -47,7 +48,8 @@ func newApp(config options.Configuration) *fx.App {
 		// A controller beside the four. This one is off unless --controllers names it.
 		fx.Provide(ccm.AsController(persistentvolumelabel.Controller)),
 
-		// Its metrics, and those of the cloud, join those of upstream's controllers, which the secure port serves.
+		// Its metrics, and those of the cloud, join those of upstream's controllers, which the
+		// secure port serves.
 		fx.Provide(func() prometheus.Registerer { return legacyregistry.Registerer() }),
 
 		// What is only about this program.

@@ -50,12 +50,18 @@ func newPlanLine() *planLine {
 	p := &planLine{flags: pflag.NewFlagSet("fxccm plan", pflag.ContinueOnError)}
 	p.flags.Usage = func() {}
 	p.flags.StringVar(&p.cloudConfig, "cloud-config", "", "The cloud.conf.")
-	p.flags.BoolVar(&p.strict, "cloud-config-strict", true, "Whether what is unknown in the cloud.conf is an error.")
-	p.flags.StringVar(&p.kubeconfig, "kubeconfig", "", "The way to the cluster. Not needed if all is in files.")
-	p.flags.StringVar(&p.serviceFile, "service-file", "", "A file with the Service, instead of its name.")
-	p.flags.StringVar(&p.nodeFile, "node-file", "", "A file with the nodes, as one list or several documents. Default: those of the cluster.")
-	p.flags.StringVar(&p.clusterName, "cluster-name", "kubernetes", "The name that the cloud controller manager runs with.")
-	p.flags.StringVar(&p.clusterUID, "cluster-uid", "", "The UID of the namespace kube-system. Default: that of the cluster.")
+	p.flags.BoolVar(&p.strict, "cloud-config-strict", true,
+		"Whether what is unknown in the cloud.conf is an error.")
+	p.flags.StringVar(&p.kubeconfig, "kubeconfig", "",
+		"The way to the cluster. Not needed if all is in files.")
+	p.flags.StringVar(&p.serviceFile, "service-file", "",
+		"A file with the Service, instead of its name.")
+	p.flags.StringVar(&p.nodeFile, "node-file", "",
+		"A file with the nodes, as one list or several documents. Default: those of the cluster.")
+	p.flags.StringVar(&p.clusterName, "cluster-name", "kubernetes",
+		"The name that the cloud controller manager runs with.")
+	p.flags.StringVar(&p.clusterUID, "cluster-uid", "",
+		"The UID of the namespace kube-system. Default: that of the cluster.")
 	p.flags.BoolVarP(&p.help, "help", "h", false, "Show this help and exit.")
 	return p
 }
@@ -74,7 +80,8 @@ func (p *planLine) parse(args []string) error {
 	case (p.service == "") == (p.serviceFile == ""):
 		return errors.New("want the name of a Service or --service-file, and not both")
 	case p.kubeconfig == "" && (p.serviceFile == "" || p.nodeFile == "" || p.clusterUID == ""):
-		return errors.New("--kubeconfig must be given, unless --service-file, --node-file and --cluster-uid are")
+		return errors.New(
+			"--kubeconfig must be given, unless --service-file, --node-file and --cluster-uid are")
 	}
 	return nil
 }
@@ -102,7 +109,8 @@ func runPlan(args []string, stdout, stderr io.Writer) int {
 }
 
 func (p *planLine) run(ctx context.Context, stdout, stderr io.Writer) error {
-	loaded, err := cloudconf.Load(p.cloudConfig, cloudconf.Options{Strict: p.strict, Environment: os.Getenv})
+	loaded, err := cloudconf.Load(p.cloudConfig,
+		cloudconf.Options{Strict: p.strict, Environment: os.Getenv})
 	if err != nil {
 		return err
 	}
@@ -118,11 +126,13 @@ func (p *planLine) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "Service %s/%s, %d nodes\n%s", input.Service.Namespace, input.Service.Name, len(input.Nodes), preview)
+	_, err = fmt.Fprintf(stdout, "Service %s/%s, %d nodes\n%s", input.Service.Namespace,
+		input.Service.Name, len(input.Nodes), preview)
 	return err
 }
 
-// read takes the Service and the nodes from files as far as there are some, and the rest from the cluster.
+// read takes the Service and the nodes from files as far as there are some, and the rest from the
+// cluster.
 func (p *planLine) read(ctx context.Context) (openstack.PreviewInput, error) {
 	in := openstack.PreviewInput{ClusterUID: p.clusterUID}
 	if p.serviceFile != "" {
@@ -162,7 +172,8 @@ func (p *planLine) complete(ctx context.Context, in *openstack.PreviewInput) err
 		return err
 	}
 	if in.ClusterUID == "" {
-		namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem,
+			metav1.GetOptions{})
 		if err != nil {
 			return fmt.Errorf("read the UID of namespace %s: %w", metav1.NamespaceSystem, err)
 		}
@@ -173,15 +184,18 @@ func (p *planLine) complete(ctx context.Context, in *openstack.PreviewInput) err
 		if !found {
 			namespace, name = metav1.NamespaceDefault, p.service
 		}
-		if in.Service, err = client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
+		if in.Service, err = client.CoreV1().Services(namespace).Get(ctx, name,
+			metav1.GetOptions{}); err != nil {
 			return fmt.Errorf("read the Service: %w", err)
 		}
 	} else if in.Service.UID == "" {
 		// The one that the file is to replace tells whose the load balancer is.
-		there, err := client.CoreV1().Services(in.Service.Namespace).Get(ctx, in.Service.Name, metav1.GetOptions{})
+		there, err := client.CoreV1().Services(in.Service.Namespace).Get(ctx, in.Service.Name,
+			metav1.GetOptions{})
 		switch {
 		case err == nil:
-			in.Service.UID, in.Service.CreationTimestamp, in.Service.Status = there.UID, there.CreationTimestamp, there.Status
+			in.Service.UID, in.Service.CreationTimestamp, in.Service.Status = there.UID,
+				there.CreationTimestamp, there.Status
 		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("read the Service: %w", err)
 		}
@@ -226,7 +240,9 @@ func fromFile[T any](path, kind string) ([]*T, error) {
 		for _, object := range objects {
 			wanted, ok := any(object).(*T)
 			if !ok {
-				return nil, fmt.Errorf("%s holds a %s, want %s", path, object.GetObjectKind().GroupVersionKind().Kind, kind)
+				return nil,
+					fmt.Errorf("%s holds a %s, want %s", path,
+						object.GetObjectKind().GroupVersionKind().Kind, kind)
 			}
 			found = append(found, wanted)
 		}

@@ -39,7 +39,9 @@ items:
 `
 
 // planned runs "fxccm plan" for files with these contents.
-func planned(t *testing.T, cloud *openstacktest.Cloud, service, nodes string, more ...string) (code int, stdout, stderr string) {
+func planned(
+	t *testing.T, cloud *openstacktest.Cloud, service, nodes string, more ...string,
+) (code int, stdout, stderr string) {
 	t.Helper()
 	dir := t.TempDir()
 	file := func(name, content string) string {
@@ -50,8 +52,10 @@ func planned(t *testing.T, cloud *openstacktest.Cloud, service, nodes string, mo
 		return path
 	}
 	args := append([]string{
-		"plan", "--cloud-config=" + file("cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)), "--cluster-uid=cluster-1",
-		"--service-file=" + file("service.yaml", service), "--node-file=" + file("nodes.yaml", nodes),
+		"plan", "--cloud-config=" + file("cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)),
+		"--cluster-uid=cluster-1",
+		"--service-file=" + file("service.yaml", service),
+		"--node-file=" + file("nodes.yaml", nodes),
 	}, more...)
 	var out, err bytes.Buffer
 	code = run(args, &out, &err)
@@ -66,7 +70,10 @@ func TestPlan_OfFiles_TellsAndDoesNothing(t *testing.T) {
 	external := cloud.AddNetwork(openstacktest.Network{Name: "public", External: true})
 	cloud.AddSubnet(openstacktest.Subnet{NetworkID: external, CIDR: "203.0.113.0/24"})
 	server := cloud.AddServer(openstacktest.Server{Name: "a"})
-	cloud.AddPort(openstacktest.Port{NetworkID: network, DeviceID: server, FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: "10.0.0.10"}}})
+	cloud.AddPort(openstacktest.Port{
+		NetworkID: network, DeviceID: server,
+		FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: "10.0.0.10"}},
+	})
 
 	code, stdout, stderr := planned(t, cloud, aService, fmt.Sprintf(nodeList, server))
 	if code != exitClean {
@@ -74,7 +81,8 @@ func TestPlan_OfFiles_TellsAndDoesNothing(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Service default/web, 1 nodes\nLoad balancer: none\nSteps: 2\n",
-		"1. create load balancer kube_service_kubernetes_default_web", "10.0.0.10 port 30080", "2. create a floating IP in network " + external,
+		"1. create load balancer kube_service_kubernetes_default_web", "10.0.0.10 port 30080",
+		"2. create a floating IP in network " + external,
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("it lacks %q:\n%s", want, stdout)
@@ -90,11 +98,16 @@ func TestPlan_OfFiles_TellsAndDoesNothing(t *testing.T) {
 	}
 
 	clusterIP := strings.ReplaceAll(aService, "LoadBalancer", "ClusterIP")
-	if code, stdout, stderr := planned(t, cloud, clusterIP, fmt.Sprintf(nodeList, server)); code != exitClean || !strings.Contains(stdout, "No changes") {
+	if code, stdout, stderr := planned(t, cloud, clusterIP,
+		fmt.Sprintf(nodeList, server)); code != exitClean ||
+		!strings.Contains(stdout, "No changes") {
 		t.Errorf("a Service that wants none: exit code %d, %q, %q", code, stdout, stderr)
 	}
-	bad := strings.ReplaceAll(aService, "uid:", `annotations: {loadbalancer.openstack.org/class: gold}, uid:`)
-	if code, stdout, stderr := planned(t, cloud, bad, fmt.Sprintf(nodeList, server)); code != exitClean || !strings.Contains(stdout, "the Service is refused") || !strings.Contains(stdout, "gold") {
+	bad := strings.ReplaceAll(aService, "uid:",
+		`annotations: {loadbalancer.openstack.org/class: gold}, uid:`)
+	if code, stdout, stderr := planned(t, cloud, bad,
+		fmt.Sprintf(nodeList, server)); code != exitClean ||
+		!strings.Contains(stdout, "the Service is refused") || !strings.Contains(stdout, "gold") {
 		t.Errorf("a Service that is refused: exit code %d, %q, %q", code, stdout, stderr)
 	}
 }
@@ -107,14 +120,20 @@ func TestPlan_OfACluster(t *testing.T) {
 	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
 	subnet := cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
 	server := cloud.AddServer(openstacktest.Server{Name: "a"})
-	cloud.AddPort(openstacktest.Port{NetworkID: network, DeviceID: server, FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: "10.0.0.10"}}})
-	node := ccmtest.CreateNode(t, w.client, ccmtest.ReadyNode("a", ccmtest.NodeProviderID("openstack:///"+server)))
+	cloud.AddPort(openstacktest.Port{
+		NetworkID: network, DeviceID: server,
+		FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: "10.0.0.10"}},
+	})
+	node := ccmtest.CreateNode(t, w.client,
+		ccmtest.ReadyNode("a", ccmtest.NodeProviderID("openstack:///"+server)))
 	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.0.0.10"}}
-	if _, err := w.client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+	if _, err := w.client.CoreV1().Nodes().UpdateStatus(t.Context(), node,
+		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	service := ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("planned"))
-	system, err := w.client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	system, err := w.client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem,
+		metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,22 +143,32 @@ func TestPlan_OfACluster(t *testing.T) {
 	}
 	var stdout, stderr bytes.Buffer
 	code := run([]string{
-		"plan", "--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)), "--kubeconfig=" + kubeconfig, "default/planned",
+		"plan",
+		"--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)),
+		"--kubeconfig=" + kubeconfig, "default/planned",
 	}, &stdout, &stderr)
-	for _, want := range []string{"Service default/planned, 1 nodes", "member a 10.0.0.10", "fxccm-cluster=" + string(system.UID), "fxccm-service=" + string(service.UID)} {
+	for _, want := range []string{
+		"Service default/planned, 1 nodes", "member a 10.0.0.10",
+		"fxccm-cluster=" + string(system.UID), "fxccm-service=" + string(service.UID),
+	} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("exit code %d, it lacks %q:\n%s%s", code, want, &stdout, &stderr)
 		}
 	}
-	now, err := w.client.CoreV1().Services("default").Get(t.Context(), "planned", metav1.GetOptions{})
-	if err != nil || now.ResourceVersion != service.ResourceVersion || len(cloud.LoadBalancers()) > 0 {
+	now, err := w.client.CoreV1().Services("default").Get(t.Context(), "planned",
+		metav1.GetOptions{})
+	if err != nil || now.ResourceVersion != service.ResourceVersion ||
+		len(cloud.LoadBalancers()) > 0 {
 		t.Errorf("the Service was changed, or there are load balancers: %v", err)
 	}
 	stdout.Reset()
 	stderr.Reset()
 	if code := run([]string{
-		"plan", "--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)), "--kubeconfig=" + kubeconfig, "nowhere",
-	}, &stdout, &stderr); code != exitFailed || !strings.Contains(stderr.String(), `"nowhere" not found`) {
+		"plan",
+		"--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)),
+		"--kubeconfig=" + kubeconfig, "nowhere",
+	}, &stdout, &stderr); code != exitFailed ||
+		!strings.Contains(stderr.String(), `"nowhere" not found`) {
 		t.Errorf("a Service that does not exist: exit code %d, %q, %q", code, &stdout, &stderr)
 	}
 }
@@ -166,8 +195,10 @@ func TestPlan_BadInput_IsToldClearly(t *testing.T) {
 		"a bad kubeconfig": {aService, nodeList, []string{"--kubeconfig=nowhere"}, "--kubeconfig"},
 	} {
 		code, stdout, stderr := planned(t, cloud, test.service, test.nodes, test.more...)
-		if code != exitFailed || stdout != "" || !strings.Contains(stderr, test.want) || !strings.HasPrefix(stderr, "fxccm plan: ") {
-			t.Errorf("%s: exit code %d, it says %q and %q, want %q", name, code, stdout, stderr, test.want)
+		if code != exitFailed || stdout != "" || !strings.Contains(stderr, test.want) ||
+			!strings.HasPrefix(stderr, "fxccm plan: ") {
+			t.Errorf("%s: exit code %d, it says %q and %q, want %q", name, code, stdout, stderr,
+				test.want)
 		}
 	}
 	if calls := cloud.Calls(); len(calls) > 0 {

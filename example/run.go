@@ -89,8 +89,8 @@ func ownProcess(completed options.Completed) error {
 	return nil
 }
 
-// start starts the app. What has started before an error is stopped again: fx would try that with the context
-// of the start, which may be over.
+// start starts the app. What has started before an error is stopped again: fx would try that with
+// the context of the start, which may be over.
 func start(app *fx.App) error {
 	ctx, cancel := context.WithTimeout(context.Background(), app.StartTimeout())
 	defer cancel()
@@ -129,8 +129,8 @@ func serve(app *fx.App) int {
 	return asked.ExitCode
 }
 
-// exitOnNextSignal is for whoever does not want to wait for the drain. The goroutine lasts as long as the
-// process.
+// exitOnNextSignal is for whoever does not want to wait for the drain. The goroutine lasts as long
+// as the process.
 func exitOnNextSignal() {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)

@@ -9,8 +9,8 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// sentences are what an error says to who has typed the command, one for each thing at fault. Which of fx's constructors
-// met it is of no interest to them.
+// sentences are what an error says to who has typed the command, one for each thing at fault. Which
+// of fx's constructors met it is of no interest to them.
 func sentences(err error) []string {
 	err = dig.RootCause(err)
 	// The very error, and not one that says more around it: package options names the flag already.
@@ -29,8 +29,8 @@ func sentences(err error) []string {
 	return all
 }
 
-// flagOf is the flag that sets a field of ccm.Config. Package options names it in all that it can check; these
-// are the fields that only the app can.
+// flagOf is the flag that sets a field of ccm.Config. Package options names it in all that it can
+// check; these are the fields that only the app can.
 func flagOf(field string) string {
 	field, _, _ = strings.Cut(field, "[")
 	return map[string]string{

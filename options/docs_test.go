@@ -56,15 +56,19 @@ A value is taken from the first of these that gives it:
 		differences[d.Flag] = d
 	}
 	for _, group := range flagTable(newBinding(nil).controllers) {
-		fmt.Fprintf(&page, "## %s\n\n| flag | type | default | field in the file | |\n|---|---|---|---|---|\n", capital(group.name))
+		fmt.Fprintf(&page,
+			"## %s\n\n| flag | type | default | field in the file | |\n|---|---|---|---|---|\n",
+			capital(group.name))
 		for _, spec := range group.flags {
 			flag := sets.FlagSets[group.name].Lookup(spec.name)
 			field := ""
 			if spec.field != nil {
 				field = code(paths[spec.field(&o.Configuration)])
 			}
-			fmt.Fprintf(&page, "| %s | %s | %s | %s | %s |\n", code("--"+spec.name), flag.Value.Type(),
-				defaultCell(flag.DefValue, differences[spec.name]), field, cell(spec.usage)+deprecatedCell(spec))
+			fmt.Fprintf(&page, "| %s | %s | %s | %s | %s |\n", code("--"+spec.name),
+				flag.Value.Type(),
+				defaultCell(flag.DefValue, differences[spec.name]), field,
+				cell(spec.usage)+deprecatedCell(spec))
 		}
 		page.WriteString("\n")
 	}

@@ -19,7 +19,8 @@ func ExampleOptions_AddFlags() {
 		fmt.Println(err)
 		return
 	}
-	if err := flags.Parse([]string{"--ccm-controllers=*,-route", "--ccm-allocate-node-cidrs"}); err != nil {
+	if err := flags.Parse(
+		[]string{"--ccm-controllers=*,-route", "--ccm-allocate-node-cidrs"}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -44,7 +45,8 @@ controllers: ["*", "-route"]
 leaderElection:
   leaseDuration: 30s
 `))
-	fmt.Println(cfg.Config.ClusterName, cfg.Config.Controllers, cfg.Config.LeaderElection.LeaseDuration.Duration, err)
+	fmt.Println(cfg.Config.ClusterName, cfg.Config.Controllers,
+		cfg.Config.LeaderElection.LeaseDuration.Duration, err)
 
 	_, err = options.Decode([]byte(`
 apiVersion: fxccm.dev/v1alpha1

@@ -10,9 +10,12 @@ import (
 
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
-		"", header, header + "node: {concurrentSyncs: 1}", header + "controllers: &a [*a]", header + "x: *y",
-		header + "node: &n {<<: *n}", header + "clusterName: !!binary aGk=", header + "clientConnection: {qps: 1e39}",
-		header + "? [a]\n: b", "--- \n--- \n", header + "drainTimeout: 1h\nclusterName: |\n  a\n  b\n",
+		"", header, header + "node: {concurrentSyncs: 1}", header + "controllers: &a [*a]",
+		header + "x: *y",
+		header + "node: &n {<<: *n}", header + "clusterName: !!binary aGk=",
+		header + "clientConnection: {qps: 1e39}",
+		header + "? [a]\n: b", "--- \n--- \n",
+		header + "drainTimeout: 1h\nclusterName: |\n  a\n  b\n",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -40,7 +43,8 @@ func FuzzDecode(f *testing.F) {
 
 func FuzzParseFeatureGates(f *testing.F) {
 	for _, seed := range []string{
-		"", ",", "=", "A=true", "CloudControllerManagerWebhook=0", "CloudControllerManagerWebhook=1",
+		"", ",", "=", "A=true", "CloudControllerManagerWebhook=0",
+		"CloudControllerManagerWebhook=1",
 		"CloudControllerManagerWatchBasedRoutesReconciliation=T, CloudControllerManagerWebhook=F",
 	} {
 		f.Add(seed)

@@ -57,16 +57,20 @@ func TestComplete_WithoutFlags_IsDefaultConfig(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got.Configuration, want)
 	}
 	if len(got.Warnings) > 0 || len(got.FeatureGates) > 0 {
-		t.Errorf("nothing was given, but there are warnings %q and feature gates %v", got.Warnings, got.FeatureGates)
+		t.Errorf("nothing was given, but there are warnings %q and feature gates %v", got.Warnings,
+			got.FeatureGates)
 	}
 }
 
 func TestFlags_SetTheFieldTheyAreNamedFor(t *testing.T) {
 	got := mustComplete(t, []string{
-		"--controllers=*,-route", "--cluster-cidr=10.0.0.0/16,fd00::/48", "--kube-api-qps=7.5", "--kube-api-burst=9",
+		"--controllers=*,-route", "--cluster-cidr=10.0.0.0/16,fd00::/48", "--kube-api-qps=7.5",
+		"--kube-api-burst=9",
 		"--leader-elect=false", "--node-monitor-period=7s", "--bind-address=::1", "--secure-port=0",
-		"--tls-sni-cert-key=a.crt,a.key", "--tls-sni-cert-key=b.crt, b.key:*.example.com, example.com",
-		"--tls-curve-preferences=29,23", "--master=https://api:6443", "--use-service-account-credentials",
+		"--tls-sni-cert-key=a.crt,a.key",
+		"--tls-sni-cert-key=b.crt, b.key:*.example.com, example.com",
+		"--tls-curve-preferences=29,23", "--master=https://api:6443",
+		"--use-service-account-credentials",
 		"--concurrent-node-syncs=5", "--drain-timeout=3s", "--leader-elect-identity=me",
 	}).Configuration
 
@@ -97,8 +101,12 @@ func TestComplete_FlagWinsOverFile_FileOverHost_HostOverDefault(t *testing.T) {
 	if err := o.AddFlags(fs, options.WithPrefix("ccm-")); err != nil {
 		t.Fatal(err)
 	}
-	file := writeFile(t, header+"node: {concurrentSyncs: 3}\nservice: {concurrentSyncs: 3}\ncontrollers: [route]\n")
-	if err := fs.Parse([]string{"--ccm-concurrent-service-syncs=4", "--ccm-config", file, "--ccm-controllers=service"}); err != nil {
+	file := writeFile(t,
+		header+"node: {concurrentSyncs: 3}\nservice: {concurrentSyncs: 3}\ncontrollers: [route]\n")
+	if err := fs.Parse([]string{
+		"--ccm-concurrent-service-syncs=4", "--ccm-config", file,
+		"--ccm-controllers=service",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := o.Complete()
@@ -107,7 +115,8 @@ func TestComplete_FlagWinsOverFile_FileOverHost_HostOverDefault(t *testing.T) {
 	}
 	cfg := got.Config
 	if cfg.Service.ConcurrentSyncs != 4 || !slices.Equal(cfg.Controllers, []string{"service"}) {
-		t.Errorf("the flags were given 4 and [service], got %d and %q", cfg.Service.ConcurrentSyncs, cfg.Controllers)
+		t.Errorf("the flags were given 4 and [service], got %d and %q", cfg.Service.ConcurrentSyncs,
+			cfg.Controllers)
 	}
 	if cfg.Node.ConcurrentSyncs != 3 {
 		t.Errorf("the file gives 3 node syncs, got %d", cfg.Node.ConcurrentSyncs)
@@ -127,7 +136,8 @@ func TestComplete_FlagGivenItsDefault_StillWinsOverFile(t *testing.T) {
 	file := writeFile(t, header+"service: {concurrentSyncs: 3}\n")
 	got := mustComplete(t, []string{"--concurrent-service-syncs=16", "--config=" + file})
 	if got.Config.Service.ConcurrentSyncs != 16 {
-		t.Errorf("--concurrent-service-syncs=16 was given, got %d", got.Config.Service.ConcurrentSyncs)
+		t.Errorf("--concurrent-service-syncs=16 was given, got %d",
+			got.Config.Service.ConcurrentSyncs)
 	}
 }
 
@@ -151,7 +161,8 @@ func TestWithPrefix_EveryFlagHasIt_AndHelpSpeaksOfThatName(t *testing.T) {
 	}
 	got, err := o.Complete()
 	if err != nil || got.Config.LeaderElection.LeaderElect || !*own {
-		t.Errorf("the host's --leader-elect is %t and ours %t (%v), want true and false", *own, got.Config.LeaderElection.LeaderElect, err)
+		t.Errorf("the host's --leader-elect is %t and ours %t (%v), want true and false", *own,
+			got.Config.LeaderElection.LeaderElect, err)
 	}
 }
 
@@ -181,7 +192,10 @@ func TestAddFlags_WhenTheHostHasAFlag_SaysWhichAndAddsNone(t *testing.T) {
 	if err == nil {
 		t.Fatal("a clash was not noticed")
 	}
-	for _, word := range []string{"my-control-plane", "--kubeconfig, --leader-elect", "WithPrefix"} {
+	for _, word := range []string{
+		"my-control-plane", "--kubeconfig, --leader-elect",
+		"WithPrefix",
+	} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("%q does not say %q", err, word)
 		}
@@ -195,7 +209,8 @@ func TestAddFlags_WhenTheHostNormalisesNames_NoticesAClash(t *testing.T) {
 	fs := pflag.NewFlagSet("host", pflag.ContinueOnError)
 	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	fs.Bool("leader_elect", true, "")
-	if err := options.New().AddFlags(fs); err == nil || !strings.Contains(err.Error(), "--leader-elect") {
+	if err := options.New().AddFlags(fs); err == nil ||
+		!strings.Contains(err.Error(), "--leader-elect") {
 		t.Errorf("leader_elect is leader-elect in this set, but: %v", err)
 	}
 }
@@ -205,7 +220,8 @@ func TestFlags_GroupsPrintAsSections(t *testing.T) {
 	cliflag.PrintSections(&help, options.New().Flags(options.WithControllers("my-controller")), 0)
 	for _, want := range []string{
 		"Leader-migration flags:", "Generic flags:", "Secure serving flags:", "Misc flags:",
-		"service-lb-controller, node-route-controller, my-controller", "CloudControllerManagerWatchBasedRoutesReconciliation",
+		"service-lb-controller, node-route-controller, my-controller",
+		"CloudControllerManagerWatchBasedRoutesReconciliation",
 	} {
 		if !strings.Contains(help.String(), want) {
 			t.Errorf("the help does not say %q", want)
@@ -225,11 +241,15 @@ func TestComplete_WhatHasNoEffect_IsAWarningThatNamesTheFlag(t *testing.T) {
 		}
 	}
 	got := mustComplete(t, []string{"--ccm-node-sync-period=10s"}, options.WithPrefix("ccm-"))
-	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "see --ccm-node-monitor-period") {
+	if len(got.Warnings) != 1 ||
+		!strings.Contains(got.Warnings[0], "see --ccm-node-monitor-period") {
 		t.Errorf("with a prefix, the warnings are %q", got.Warnings)
 	}
-	got = mustComplete(t, []string{"--feature-gates=ControllerManagerReleaseLeaderElectionLockOnExit=true"})
-	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "ControllerManagerReleaseLeaderElectionLockOnExit has no effect") {
+	got = mustComplete(t,
+		[]string{"--feature-gates=ControllerManagerReleaseLeaderElectionLockOnExit=true"})
+	if len(got.Warnings) != 1 ||
+		!strings.Contains(got.Warnings[0],
+			"ControllerManagerReleaseLeaderElectionLockOnExit has no effect") {
 		t.Errorf("a gate without effect: warnings are %q", got.Warnings)
 	}
 }
@@ -237,32 +257,44 @@ func TestComplete_WhatHasNoEffect_IsAWarningThatNamesTheFlag(t *testing.T) {
 func TestComplete_WhatIsNotSupported_IsRefusedByName(t *testing.T) {
 	for _, arg := range []string{
 		"--enable-leader-migration=true", "--leader-migration-config=/etc/migration.yaml",
-		"--leader-elect-resource-lock=endpointsleases", "--webhooks=*", "--webhook-secure-port=9443",
-		"--webhook-bind-address=127.0.0.1", "--webhook-disable-http2-serving=true", "--webhook-cert-dir=/c",
-		"--webhook-tls-cert-file=c", "--webhook-tls-private-key-file=k", "--webhook-tls-cipher-suites=TLS_AES_128_GCM_SHA256",
-		"--webhook-tls-curve-preferences=29", "--webhook-tls-min-version=VersionTLS13", "--webhook-tls-sni-cert-key=c,k",
+		"--leader-elect-resource-lock=endpointsleases", "--webhooks=*",
+		"--webhook-secure-port=9443",
+		"--webhook-bind-address=127.0.0.1", "--webhook-disable-http2-serving=true",
+		"--webhook-cert-dir=/c",
+		"--webhook-tls-cert-file=c", "--webhook-tls-private-key-file=k",
+		"--webhook-tls-cipher-suites=TLS_AES_128_GCM_SHA256",
+		"--webhook-tls-curve-preferences=29", "--webhook-tls-min-version=VersionTLS13",
+		"--webhook-tls-sni-cert-key=c,k",
 	} {
 		name, _, _ := strings.Cut(arg, "=")
 		_, err := complete([]string{arg})
-		if err == nil || !strings.HasPrefix(err.Error(), name+"=") || !strings.Contains(err.Error(), "is not supported: ") {
+		if err == nil || !strings.HasPrefix(err.Error(), name+"=") ||
+			!strings.Contains(err.Error(), "is not supported: ") {
 			t.Errorf("%s: %v", arg, err)
 		}
 	}
 	// The same flags, asking for what is done anyway.
 	mustComplete(t, []string{
-		"--enable-leader-migration=false", "--leader-migration-config=", "--leader-elect-resource-lock=leases",
-		"--webhook-secure-port=0", "--webhook-bind-address=0.0.0.0", "--webhook-disable-http2-serving=false",
+		"--enable-leader-migration=false", "--leader-migration-config=",
+		"--leader-elect-resource-lock=leases",
+		"--webhook-secure-port=0", "--webhook-bind-address=0.0.0.0",
+		"--webhook-disable-http2-serving=false",
 	})
 }
 
 func TestFeatureGates_AreReturnedAndAddUp(t *testing.T) {
 	const routes = "CloudControllerManagerWatchBasedRoutesReconciliation"
-	got := mustComplete(t, []string{"--feature-gates", " " + routes + " = true ,", "--feature-gates=CloudControllerManagerWebhook=false"})
+	got := mustComplete(t,
+		[]string{
+			"--feature-gates", " " + routes + " = true ,",
+			"--feature-gates=CloudControllerManagerWebhook=false",
+		})
 	if !got.FeatureGates[routes] || len(got.FeatureGates) != 2 || len(got.Warnings) > 0 {
 		t.Errorf("feature gates are %v, warnings %q", got.FeatureGates, got.Warnings)
 	}
 	got.FeatureGates[routes] = false
-	if again := mustComplete(t, []string{"--feature-gates=" + routes + "=true"}); !again.FeatureGates[routes] {
+	if again := mustComplete(t,
+		[]string{"--feature-gates=" + routes + "=true"}); !again.FeatureGates[routes] {
 		t.Error("two command lines share their feature gates")
 	}
 }
@@ -276,7 +308,8 @@ func TestFeatureGates_WhenWrong_OneSentenceSaysWhy(t *testing.T) {
 		"=true":                               `unknown feature gate ""`,
 	} {
 		_, err := complete([]string{"--ccm-feature-gates=" + value}, options.WithPrefix("ccm-"))
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--ccm-feature-gates") {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "--ccm-feature-gates") {
 			t.Errorf("%q: %v", value, err)
 		}
 	}
@@ -296,7 +329,8 @@ func TestUserAgent(t *testing.T) {
 		{"with a comma", []string{"--user-agent=acme/1,2"}, []string{"acme/1,2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := mustComplete(t, c.args).Config.CloudProvider.UserAgents; !slices.Equal(got, c.want) {
+			if got := mustComplete(t, c.args).Config.CloudProvider.UserAgents; !slices.Equal(got,
+				c.want) {
 				t.Errorf("%q is %q, want %q", c.args, got, c.want)
 			}
 		})

@@ -74,7 +74,8 @@ func TestFlags_AreUpstreamsButForDeclaredDifferences(t *testing.T) {
 				name, got.Deprecated != "", got.Hidden, want.Deprecated != "", want.Hidden)
 		}
 		if ourGroups[name] != theirGroups[name] {
-			t.Errorf("--%s is in the group %q, upstream in %q", name, ourGroups[name], theirGroups[name])
+			t.Errorf("--%s is in the group %q, upstream in %q", name, ourGroups[name],
+				theirGroups[name])
 		}
 		switch {
 		case d.Kind == options.Default:
@@ -83,7 +84,8 @@ func TestFlags_AreUpstreamsButForDeclaredDifferences(t *testing.T) {
 					name, got.DefValue, want.DefValue, d.Ours, d.Upstream)
 			}
 		case got.DefValue != want.DefValue:
-			t.Errorf("--%s defaults to %q, upstream to %q, and Differences does not say so", name, got.DefValue, want.DefValue)
+			t.Errorf("--%s defaults to %q, upstream to %q, and Differences does not say so", name,
+				got.DefValue, want.DefValue)
 		}
 	}
 	for name := range ours {

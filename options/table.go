@@ -190,8 +190,9 @@ func flagTable(controllers []string) []flagGroup {
 			upstreams("node-sync-period", durationVar, duration{},
 				"No effect, as upstream.").deprecate("it has no effect."),
 			{
-				name:  "feature-gates",
-				usage: "Feature gates to set, as name=true or name=false separated by commas. " + gatesHelp(),
+				name: "feature-gates",
+				usage: "Feature gates to set, as name=true or name=false separated by commas. " +
+					gatesHelp(),
 				add: func(set *pflag.FlagSet, o *Options, name, usage string) {
 					set.Var(gatesValue{&o.featureGates}, name, usage)
 				},

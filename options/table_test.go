@@ -43,7 +43,8 @@ func TestTable_AFlagThatSetsNothingIsAccountedFor(t *testing.T) {
 		for _, spec := range group.flags {
 			dropped := kinds[spec.name] == Ignored || kinds[spec.name] == Refused
 			if sets := spec.field != nil || slices.Contains(own, spec.name); sets == dropped {
-				t.Errorf("--%s: sets something: %t; declared ignored or refused: %t", spec.name, sets, dropped)
+				t.Errorf("--%s: sets something: %t; declared ignored or refused: %t", spec.name,
+					sets, dropped)
 			}
 			if !strings.HasSuffix(spec.usage, ".") || strings.Contains(spec.usage, "`") {
 				t.Errorf("the help of --%s is not a plain sentence: %s", spec.name, spec.usage)

@@ -47,14 +47,17 @@ node: ~
 }
 
 func TestDecode_ReadsJSONToo(t *testing.T) {
-	got, err := options.Decode([]byte(`{"apiVersion":"fxccm.dev/v1alpha1","kind":"CloudControllerManagerConfiguration","clusterName":"blue"}`))
+	got, err := options.Decode(
+		[]byte(
+			`{"apiVersion":"fxccm.dev/v1alpha1","kind":"CloudControllerManagerConfiguration","clusterName":"blue"}`))
 	if err != nil || got.Config.ClusterName != "blue" {
 		t.Errorf("cluster name %q, %v", got.Config.ClusterName, err)
 	}
 }
 
 func TestDecode_FollowsAnchors(t *testing.T) {
-	got, err := options.Decode([]byte(header + "node: {concurrentSyncs: &n 7}\nservice: {concurrentSyncs: *n}\n"))
+	got, err := options.Decode(
+		[]byte(header + "node: {concurrentSyncs: &n 7}\nservice: {concurrentSyncs: *n}\n"))
 	if err != nil || got.Config.Service.ConcurrentSyncs != 7 {
 		t.Errorf("service syncs %d, %v", got.Config.Service.ConcurrentSyncs, err)
 	}
@@ -62,19 +65,25 @@ func TestDecode_FollowsAnchors(t *testing.T) {
 
 func TestDecode_WhenWrong_SaysLineFieldAndWhatIsWanted(t *testing.T) {
 	for name, c := range map[string]struct{ yaml, want string }{
-		"unknown field":          {header + "clusterNam: x", `line 3: unknown field "clusterNam": known are apiVersion, kind, clusterName, `},
-		"unknown nested field":   {header + "node:\n  concurrentSync: 1", `line 4: unknown field "node.concurrentSync": known are concurrentSyncs, concurrentStatusUpdates, statusUpdateFrequency`},
-		"field in another case":  {header + "clustername: x", `line 3: unknown field "clustername"`},
-		"merge key":              {header + "node: {<<: {concurrentSyncs: 1}}", `line 3: unknown field "node.<<"`},
-		"duplicate":              {header + "clusterName: a\nclusterName: b", "line 4: clusterName: given twice, first in line 3"},
-		"nested duplicate":       {header + "node:\n  concurrentSyncs: 1\n  concurrentSyncs: 2", "line 5: node.concurrentSyncs: given twice, first in line 4"},
-		"duplicate section":      {header + "node: {}\nnode: {}", "line 4: node: given twice, first in line 3"},
-		"duplicate header":       {header + "kind: CloudControllerManagerConfiguration", "line 3: kind: given twice, first in line 2"},
-		"string for number":      {header + "node: {concurrentSyncs: many}", `line 3: node.concurrentSyncs: want a whole number, got "many"`},
-		"quoted number":          {header + `node: {concurrentSyncs: "5"}`, `line 3: node.concurrentSyncs: want a whole number, got "5"`},
-		"fraction":               {header + "node: {concurrentSyncs: 1.5}", "line 3: node.concurrentSyncs: want a whole number, got 1.5"},
-		"number out of range":    {header + "node: {concurrentSyncs: 3000000000}", "line 3: node.concurrentSyncs: want a whole number, got 3000000000"},
-		"number beyond 64 bits":  {header + "serving: {securePort: 99999999999999999999}", "line 3: serving.securePort: want a whole number, got 99999999999999999999"},
+		"unknown field": {header + "clusterNam: x", `line 3: unknown field "clusterNam": known are apiVersion, kind, clusterName, `},
+		"unknown nested field": {
+			header + "node:\n  concurrentSync: 1",
+			`line 4: unknown field "node.concurrentSync": known are concurrentSyncs, concurrentStatusUpdates, statusUpdateFrequency`,
+		},
+		"field in another case": {header + "clustername: x", `line 3: unknown field "clustername"`},
+		"merge key":             {header + "node: {<<: {concurrentSyncs: 1}}", `line 3: unknown field "node.<<"`},
+		"duplicate":             {header + "clusterName: a\nclusterName: b", "line 4: clusterName: given twice, first in line 3"},
+		"nested duplicate":      {header + "node:\n  concurrentSyncs: 1\n  concurrentSyncs: 2", "line 5: node.concurrentSyncs: given twice, first in line 4"},
+		"duplicate section":     {header + "node: {}\nnode: {}", "line 4: node: given twice, first in line 3"},
+		"duplicate header":      {header + "kind: CloudControllerManagerConfiguration", "line 3: kind: given twice, first in line 2"},
+		"string for number":     {header + "node: {concurrentSyncs: many}", `line 3: node.concurrentSyncs: want a whole number, got "many"`},
+		"quoted number":         {header + `node: {concurrentSyncs: "5"}`, `line 3: node.concurrentSyncs: want a whole number, got "5"`},
+		"fraction":              {header + "node: {concurrentSyncs: 1.5}", "line 3: node.concurrentSyncs: want a whole number, got 1.5"},
+		"number out of range":   {header + "node: {concurrentSyncs: 3000000000}", "line 3: node.concurrentSyncs: want a whole number, got 3000000000"},
+		"number beyond 64 bits": {
+			header + "serving: {securePort: 99999999999999999999}",
+			"line 3: serving.securePort: want a whole number, got 99999999999999999999",
+		},
 		"not a number":           {header + "clientConnection: {qps: .nan}", "line 3: clientConnection.qps: want a number, got .nan"},
 		"infinite":               {header + "clientConnection: {qps: .inf}", "line 3: clientConnection.qps: want a number, got .inf"},
 		"number for string":      {header + "clusterName: 5", "line 3: clusterName: want a string, got 5"},
@@ -114,7 +123,8 @@ func TestDecode_WhenWrong_SaysLineFieldAndWhatIsWanted(t *testing.T) {
 }
 
 func TestDecode_ReportsAllMistakesAtOnce(t *testing.T) {
-	_, err := options.Decode([]byte(header + "clusterNam: x\ndrainTimeout: 8\nnode: {concurrentSyncs: a, b: 1}\n"))
+	_, err := options.Decode(
+		[]byte(header + "clusterNam: x\ndrainTimeout: 8\nnode: {concurrentSyncs: a, b: 1}\n"))
 	if err == nil || strings.Count(err.Error(), "\n") != 3 {
 		t.Errorf("four mistakes, but: %v", err)
 	}
@@ -122,10 +132,12 @@ func TestDecode_ReportsAllMistakesAtOnce(t *testing.T) {
 
 func TestLoadFile_ErrorsNameTheFile(t *testing.T) {
 	broken := writeFile(t, header+"clusterNam: x")
-	if _, err := options.LoadFile(broken); err == nil || !strings.HasPrefix(err.Error(), "configuration file "+broken+": line 3: ") {
+	if _, err := options.LoadFile(broken); err == nil ||
+		!strings.HasPrefix(err.Error(), "configuration file "+broken+": line 3: ") {
 		t.Errorf("a broken file: %v", err)
 	}
-	if _, err := options.LoadFile("/does/not/exist.yaml"); err == nil || !strings.Contains(err.Error(), "open /does/not/exist.yaml") {
+	if _, err := options.LoadFile("/does/not/exist.yaml"); err == nil ||
+		!strings.Contains(err.Error(), "open /does/not/exist.yaml") {
 		t.Errorf("a missing file: %v", err)
 	}
 	good := writeFile(t, header+"clusterName: blue")
@@ -178,7 +190,8 @@ func fill(v reflect.Value, n *int) {
 func TestEncode_WhenAStringIsNotText_NamesTheField(t *testing.T) {
 	cfg := options.DefaultConfiguration()
 	cfg.Config.Controllers = []string{"\xff"}
-	if _, err := options.Encode(cfg); err == nil || !strings.Contains(err.Error(), "controllers: not valid UTF-8") {
+	if _, err := options.Encode(cfg); err == nil ||
+		!strings.Contains(err.Error(), "controllers: not valid UTF-8") {
 		t.Errorf("got %v", err)
 	}
 }

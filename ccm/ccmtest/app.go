@@ -13,7 +13,9 @@ func (p *parts) app(t testing.TB) fx.Option {
 	t.Helper()
 	controllers := fx.Options()
 	for _, c := range p.controllers {
-		controllers = fx.Options(controllers, fx.Provide(ccm.AsController(func() ccm.Controller { return c })))
+		controllers = fx.Options(controllers, fx.Provide(ccm.AsController(func() ccm.Controller {
+			return c
+		})))
 	}
 	extra := fx.Options(controllers, fx.Options(p.extra...))
 	if len(p.host) > 0 {
@@ -28,14 +30,17 @@ func (p *parts) app(t testing.TB) fx.Option {
 	)
 }
 
-// hostApp is a host's app with the cloud, the API server and the election swapped. fx can replace only
-// what is provided, and provide only what is not, and a host may or may not have a *rest.Config and an Elector: the first
-// combination that makes a valid app is the right one. Validation runs no constructor.
+// hostApp is a host's app with the cloud, the API server and the election swapped. fx can replace
+// only what is provided, and provide only what is not, and a host may or may not have a
+// *rest.Config and an Elector: the first combination that makes a valid app is the right one.
+// Validation runs no constructor.
 func (p *parts) hostApp(t testing.TB, host fx.Option) fx.Option {
 	t.Helper()
 	host = fx.Options(host,
 		ccm.ReplaceProviders(p.chosen),
-		fx.Decorate(func(cfg ccm.Config) ccm.Config { return p.hostConfig(cfg, p.ccm.Identity, p.chosen) }),
+		fx.Decorate(func(cfg ccm.Config) ccm.Config {
+			return p.hostConfig(cfg, p.ccm.Identity, p.chosen)
+		}),
 	)
 	var first error
 	for _, server := range []fx.Option{fx.Replace(p.ccm.config), fx.Supply(p.ccm.config)} {

@@ -18,8 +18,8 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// A CCM is a cloud controller manager under test. It is started by [StartApp] or [StartManager], and
-// stopped when the test is over. Its methods are for the test's goroutine.
+// A CCM is a cloud controller manager under test. It is started by [StartApp] or [StartManager],
+// and stopped when the test is over. Its methods are for the test's goroutine.
 type CCM struct {
 	// Manager is what is tested.
 	Manager *ccm.Manager
@@ -49,9 +49,10 @@ type runner interface {
 	stop() error
 }
 
-// StartApp starts a CCM as an fx app (fxtest) with [ccm.Module], the fake cloud, [Config], and a [ManualElector] that lets
-// it lead at once; options change each of these. It does not wait until the CCM leads: see [CCM.WaitReady]. The app is stopped when
-// the test is over; the test fails if it does not stop in order.
+// StartApp starts a CCM as an fx app (fxtest) with [ccm.Module], the fake cloud, [Config], and a
+// [ManualElector] that lets it lead at once; options change each of these. It does not wait until
+// the CCM leads: see [CCM.WaitReady]. The app is stopped when the test is over; the test fails if
+// it does not stop in order.
 func StartApp(t testing.TB, cluster Cluster, cloud *fake.Cloud, opts ...Option) *CCM {
 	t.Helper()
 	p := prepare(t, cluster, cloud, opts)
@@ -65,7 +66,8 @@ func StartManager(t testing.TB, cluster Cluster, cloud *fake.Cloud, opts ...Opti
 	t.Helper()
 	p := prepare(t, cluster, cloud, opts)
 	if len(p.host)+len(p.extra) > 0 {
-		t.Fatal("ccmtest.WithHost and ccmtest.WithFx are for StartApp: a Manager without fx has no use for them")
+		t.Fatal(
+			"ccmtest.WithHost and ccmtest.WithFx are for StartApp: a Manager without fx has no use for them")
 	}
 	manager, err := ccm.New(ccm.Params{
 		Config:      p.config(p.ccm.Identity),
@@ -133,7 +135,8 @@ func (p *parts) begin(t testing.TB, manager *ccm.Manager, run runner) *CCM {
 	return c
 }
 
-// Start starts the CCM, again if it was stopped. It returns at once. The test fails if that is not possible.
+// Start starts the CCM, again if it was stopped. It returns at once. The test fails if that is not
+// possible.
 func (c *CCM) Start() {
 	c.t.Helper()
 	if c.running {
@@ -145,8 +148,8 @@ func (c *CCM) Start() {
 	c.running = true
 }
 
-// Stop stops the CCM and returns when its term, if there was one, has drained. It does nothing if the CCM does not run. The test
-// fails, and goes on, if the CCM does not stop in order.
+// Stop stops the CCM and returns when its term, if there was one, has drained. It does nothing if
+// the CCM does not run. The test fails, and goes on, if the CCM does not stop in order.
 func (c *CCM) Stop() {
 	c.t.Helper()
 	if err := c.TryStop(); err != nil {
@@ -154,7 +157,8 @@ func (c *CCM) Stop() {
 	}
 }
 
-// TryStop is Stop for a CCM that is expected not to stop in order: it returns the error, such as a [*ccm.DrainTimeoutError].
+// TryStop is Stop for a CCM that is expected not to stop in order: it returns the error, such as a
+// [*ccm.DrainTimeoutError].
 func (c *CCM) TryStop() error {
 	if !c.running {
 		return nil
@@ -179,7 +183,8 @@ func (c *CCM) WaitState(state ccm.State) ccm.Status {
 	return WaitState(c.t, c.Manager, state)
 }
 
-// Caller is the name under which the cloud records the calls of one term of this CCM, see [fake.TermCaller].
+// Caller is the name under which the cloud records the calls of one term of this CCM, see
+// [fake.TermCaller].
 func (c *CCM) Caller(term uint64) string { return fake.TermCaller(c.Identity, term) }
 
 // User is the name by which the API server knows the CCM: that of its requests in an audit log.
@@ -202,15 +207,16 @@ func askForUser(cfg *rest.Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx,
+		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
 	return review.Status.UserInfo.Username, nil
 }
 
-// VerifyNoLeaks stops the CCM and checks that nothing of it is left: see the function [VerifyNoLeaks]. What ran
-// before the CCM was made does not count.
+// VerifyNoLeaks stops the CCM and checks that nothing of it is left: see the function
+// [VerifyNoLeaks]. What ran before the CCM was made does not count.
 func (c *CCM) VerifyNoLeaks(opts ...LeakOption) {
 	c.t.Helper()
 	c.Stop()
@@ -249,7 +255,8 @@ func (r *managerRunner) start() error {
 func (r *managerRunner) stop() error {
 	r.cancel()
 	// Run ends at the latest when the drain timeout is over.
-	ctx, cancel := context.WithTimeout(context.Background(), r.manager.Config().DrainTimeout.Duration+WaitLimit)
+	ctx, cancel := context.WithTimeout(context.Background(),
+		r.manager.Config().DrainTimeout.Duration+WaitLimit)
 	defer cancel()
 	select {
 	case err := <-r.result:

@@ -7,8 +7,9 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// WaitCloud waits until cond returns nil, which it asks now and after every call to the cloud and every change of it. cond's error says
-// what is missing, and what completes the sentence "waited in vain until …". It fails the test after [WaitLimit].
+// WaitCloud waits until cond returns nil, which it asks now and after every call to the cloud and
+// every change of it. cond's error says what is missing, and what completes the sentence "waited in
+// vain until …". It fails the test after [WaitLimit].
 func WaitCloud(t testing.TB, cloud *fake.Cloud, what string, cond func() error) {
 	t.Helper()
 	ctx, cancel := limited(t)
@@ -23,9 +24,11 @@ func WaitCloud(t testing.TB, cloud *fake.Cloud, what string, cond func() error) 
 	}
 }
 
-// WaitCall waits for a call to the cloud for which every predicate holds, and returns the first. Calls that
-// are recorded already count; see [fake.Cloud.ResetCalls].
-func WaitCall(t testing.TB, cloud *fake.Cloud, what string, where ...func(fake.Call) bool) fake.Call {
+// WaitCall waits for a call to the cloud for which every predicate holds, and returns the first.
+// Calls that are recorded already count; see [fake.Cloud.ResetCalls].
+func WaitCall(
+	t testing.TB, cloud *fake.Cloud, what string, where ...func(fake.Call) bool,
+) fake.Call {
 	t.Helper()
 	ctx, cancel := limited(t)
 	defer cancel()
@@ -40,16 +43,17 @@ func WaitCall(t testing.TB, cloud *fake.Cloud, what string, where ...func(fake.C
 func WaitRoute(t testing.TB, cloud *fake.Cloud, node, cidr string) fake.Route {
 	t.Helper()
 	var found fake.Route
-	WaitCloud(t, cloud, fmt.Sprintf("there is a route for %s to node %s", cidr, node), func() error {
-		routes := cloud.Routes()
-		for _, route := range routes {
-			if route.TargetNode == node && route.DestinationCIDR == cidr && !route.Blackhole {
-				found = route
-				return nil
+	WaitCloud(t, cloud, fmt.Sprintf("there is a route for %s to node %s", cidr, node),
+		func() error {
+			routes := cloud.Routes()
+			for _, route := range routes {
+				if route.TargetNode == node && route.DestinationCIDR == cidr && !route.Blackhole {
+					found = route
+					return nil
+				}
 			}
-		}
-		return fmt.Errorf("the routes are %+v", routes)
-	})
+			return fmt.Errorf("the routes are %+v", routes)
+		})
 	return found
 }
 

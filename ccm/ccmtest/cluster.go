@@ -14,8 +14,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 )
 
-// A Cluster is an API server to test against. [*controlplane.ControlPlane] is one; [ClusterAt] makes
-// one of any other.
+// A Cluster is an API server to test against. [*controlplane.ControlPlane] is one; [ClusterAt]
+// makes one of any other.
 type Cluster interface {
 	// RESTConfig is an administrator.
 	RESTConfig() *rest.Config
@@ -28,7 +28,8 @@ type userMaker interface {
 	UserConfig(user string, groups ...string) (*rest.Config, error)
 }
 
-// ClusterAt is the API server that an administrator reaches by cfg: one that envtest has started, a kind cluster, …
+// ClusterAt is the API server that an administrator reaches by cfg: one that envtest has started, a
+// kind cluster, …
 func ClusterAt(cfg *rest.Config) Cluster { return clusterAt{cfg} }
 
 type clusterAt struct{ cfg *rest.Config }
@@ -55,7 +56,8 @@ func administrator(cluster Cluster, name string) (*rest.Config, error) {
 	return cluster.RESTConfig(), nil
 }
 
-// userOf is the user name of a client certificate. It is "" if cfg identifies in another way: only the API server knows then.
+// userOf is the user name of a client certificate. It is "" if cfg identifies in another way: only
+// the API server knows then.
 func userOf(cfg *rest.Config) (string, error) {
 	data := cfg.CertData
 	if len(data) == 0 && cfg.CertFile != "" {

@@ -1,6 +1,7 @@
-// Package ccmtest is what a host needs to test its own program with fxccm inside: a cloud controller
-// manager on a real API server, with a cloud in memory, leadership in the test's hand, waits that say what they saw, and a check that
-// nothing is left behind. No cloud, no cluster, no container is needed.
+// Package ccmtest is what a host needs to test its own program with fxccm inside: a cloud
+// controller manager on a real API server, with a cloud in memory, leadership in the test's hand,
+// waits that say what they saw, and a check that nothing is left behind. No cloud, no cluster, no
+// container is needed.
 //
 // # A first test
 //
@@ -22,30 +23,34 @@
 //		app.VerifyNoLeaks()
 //	}
 //
-// [StartApp] returns at once, as an fx app's start does; what follows waits for what it needs. All that the test has started or created
-// is gone when the test is over. A host without fx calls [StartManager] instead.
+// [StartApp] returns at once, as an fx app's start does; what follows waits for what it needs. All
+// that the test has started or created is gone when the test is over. A host without fx calls
+// [StartManager] instead.
 //
-// A package with many tests starts the control plane once, in TestMain, with controlplane.Start. An API server of another kind, such as
-// envtest's, is given by [ClusterAt].
+// A package with many tests starts the control plane once, in TestMain, with controlplane.Start. An
+// API server of another kind, such as envtest's, is given by [ClusterAt].
 //
 // # Your own app
 //
-// [WithHost] takes what your main function gives to fx.New and swaps three things: the providers, which are not even
-// built, for the fake cloud; the client configuration; the election. Everything else is yours: configuration, controllers, hooks.
+// [WithHost] takes what your main function gives to fx.New and swaps three things: the providers,
+// which are not even built, for the fake cloud; the client configuration; the election. Everything
+// else is yours: configuration, controllers, hooks.
 //
 //	app := ccmtest.StartApp(t, cp, cloud, ccmtest.WithHost(myprogram.Options()...))
 //
-// Who would rather write the app down in the test uses [ccm.ReplaceProviders] with fake.Cloud.CCMProvider. Beware
-// of fx.Decorate with a function that takes what it replaces: fx builds the real one first, and that may log in to a cloud.
+// Who would rather write the app down in the test uses [ccm.ReplaceProviders] with
+// fake.Cloud.CCMProvider. Beware of fx.Decorate with a function that takes what it replaces: fx
+// builds the real one first, and that may log in to a cloud.
 //
 // # Waiting
 //
-// Nothing sleeps. [WaitNode], [WaitService] and their kin watch the API server, [WaitCloud], [WaitCall] and [WaitRoute] the
-// cloud; [WaitStatus] and the general [Eventually] ask again and again. Each fails the test after [WaitLimit] with what it last saw. The
-// cloud can be told to fail, to be slow or to hang: see package provider/fake.
+// Nothing sleeps. [WaitNode], [WaitService] and their kin watch the API server, [WaitCloud],
+// [WaitCall] and [WaitRoute] the cloud; [WaitStatus] and the general [Eventually] ask again and
+// again. Each fails the test after [WaitLimit] with what it last saw. The cloud can be told to
+// fail, to be slow or to hang: see package provider/fake.
 //
-// To see that something does not happen, let something else happen by which it must have: another CCM that acts on the same Node,
-// for example, or a later request of the test's own.
+// To see that something does not happen, let something else happen by which it must have: another
+// CCM that acts on the same Node, for example, or a later request of the test's own.
 //
 // # Leadership
 //
@@ -56,17 +61,20 @@
 //	app.Elector.Lead()
 //	app.WaitReady()
 //
-// With [WithLease] it campaigns for its lease as in production, and two of them in one test hand it over to each other.
+// With [WithLease] it campaigns for its lease as in production, and two of them in one test hand it
+// over to each other.
 //
 // # Rights
 //
-// The CCM may do everything unless it is given an identity with [WithIdentity]. Give it the one that your program has in
-// a cluster, with the rules that you ship ([ApplyRBAC]), and a missing rule fails the test. controlplane.AuditLog tells what the
-// CCM, known there as [CCM.User], has asked of the API server.
+// The CCM may do everything unless it is given an identity with [WithIdentity]. Give it the one
+// that your program has in a cluster, with the rules that you ship ([ApplyRBAC]), and a missing
+// rule fails the test. controlplane.AuditLog tells what the CCM, known there as [CCM.User], has
+// asked of the API server.
 //
 // # The race detector
 //
-// k8s.io/cloud-provider v0.37 has a data race of its own in the service controller, between its workers for Services and the one
-// for Nodes. A test that changes Services of type LoadBalancer and adds or removes Nodes at the same time may fail with -race, whatever
-// the test and this library do. Keep the two apart, in time or in two tests, or run such a test without -race.
+// k8s.io/cloud-provider v0.37 has a data race of its own in the service controller, between its
+// workers for Services and the one for Nodes. A test that changes Services of type LoadBalancer and
+// adds or removes Nodes at the same time may fail with -race, whatever the test and this library
+// do. Keep the two apart, in time or in two tests, or run such a test without -race.
 package ccmtest

@@ -37,24 +37,26 @@ type Release struct {
 	Number int
 
 	// Drained tells that leadership was free for others: nothing of the term acted any more. It is
-	// false when the term ended with a [*ccm.DrainTimeoutError]; a lease would then be left to expire.
+	// false when the term ended with a [*ccm.DrainTimeoutError]; a lease would then be left to
+	// expire.
 	Drained bool
 
-	// Err is why the term ended: it wraps [ccm.ErrLeadershipLost], [ccm.ErrStopped], what went wrong
-	// in the term, or is a *ccm.DrainTimeoutError.
+	// Err is why the term ended: it wraps [ccm.ErrLeadershipLost], [ccm.ErrStopped], what went
+	// wrong in the term, or is a *ccm.DrainTimeoutError.
 	Err error
 }
 
 var _ ccm.Elector = (*ManualElector)(nil)
 
-// NewManualElector returns an elector that grants no leadership until [ManualElector.Lead] is called.
+// NewManualElector returns an elector that grants no leadership until [ManualElector.Lead] is
+// called.
 func NewManualElector() *ManualElector {
 	return &ManualElector{changed: make(chan struct{})}
 }
 
-// Lead lets the Manager that campaigns lead, now and, as a free lease would, again and again after a term has
-// ended by itself or by a stop; until [ManualElector.Lose] is called or a term does not drain.
-// It does not wait; see [ManualElector.WaitLeading].
+// Lead lets the Manager that campaigns lead, now and, as a free lease would, again and again after
+// a term has ended by itself or by a stop; until [ManualElector.Lose] is called or a term does not
+// drain. It does not wait; see [ManualElector.WaitLeading].
 func (e *ManualElector) Lead() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -62,9 +64,9 @@ func (e *ManualElector) Lead() {
 	e.notify()
 }
 
-// Lose takes leadership away until [ManualElector.Lead] is called again. The
-// term is told by its context, whose cause wraps [ccm.ErrLeadershipLost] and, if it is not nil, cause.
-// It does not wait; see [ManualElector.WaitReleased].
+// Lose takes leadership away until [ManualElector.Lead] is called again. The term is told by its
+// context, whose cause wraps [ccm.ErrLeadershipLost] and, if it is not nil, cause. It does not
+// wait; see [ManualElector.WaitReleased].
 func (e *ManualElector) Lose(cause error) {
 	if cause == nil {
 		cause = errors.New("the test said so")
@@ -79,9 +81,10 @@ func (e *ManualElector) Lose(cause error) {
 }
 
 // ExpireClock puts the time until which leadership is valid into the past, for the rest of this
-// stretch of leadership, and tells nobody: what happens to a process that is frozen for longer than its
-// lease, in the moment in which it is thawed. The term ends when it notices by itself, at its first call, and nobody leads until
-// [ManualElector.Lead] is called again: another would have taken the lease. It does nothing if nobody leads.
+// stretch of leadership, and tells nobody: what happens to a process that is frozen for longer than
+// its lease, in the moment in which it is thawed. The term ends when it notices by itself, at its
+// first call, and nobody leads until [ManualElector.Lead] is called again: another would have taken
+// the lease. It does nothing if nobody leads.
 func (e *ManualElector) ExpireClock() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,9 +106,9 @@ func (e *ManualElector) WaitLeading(t testing.TB) {
 	e.wait(t, "leadership is held", func() bool { return e.current != nil })
 }
 
-// WaitReleased waits until leadership that was held is not held any more, and tells how it ended: the last stretch, if
-// there were several. After [ManualElector.Lose] that means that the term is over in every respect. It
-// fails the test after [WaitLimit].
+// WaitReleased waits until leadership that was held is not held any more, and tells how it ended:
+// the last stretch, if there were several. After [ManualElector.Lose] that means that the term is
+// over in every respect. It fails the test after [WaitLimit].
 func (e *ManualElector) WaitReleased(t testing.TB) Release {
 	t.Helper()
 	var last Release
@@ -150,7 +153,9 @@ func (e *ManualElector) describe() string {
 }
 
 // Elect implements [ccm.Elector].
-func (e *ManualElector) Elect(ctx context.Context, lead func(context.Context, ccm.Grant) error) error {
+func (e *ManualElector) Elect(
+	ctx context.Context, lead func(context.Context, ccm.Grant) error,
+) error {
 	led, lose := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer lose(nil)
 	held, err := e.win(ctx, lose)

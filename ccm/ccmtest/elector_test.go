@@ -11,7 +11,9 @@ import (
 )
 
 // candidate campaigns once in the background; lead says what it does with leadership.
-func candidate(ctx context.Context, e ccm.Elector, lead func(context.Context, ccm.Grant) error) <-chan error {
+func candidate(
+	ctx context.Context, e ccm.Elector, lead func(context.Context, ccm.Grant) error,
+) <-chan error {
 	result := make(chan error, 1)
 	go func() { result <- e.Elect(ctx, lead) }()
 	return result
@@ -87,7 +89,8 @@ func TestManualElector_Lose_TellsTheCauseAndWaitsForTheTerm(t *testing.T) {
 	})
 	e.WaitLeading(t)
 	e.Lose(partition)
-	if cause := receive(t, causes); !errors.Is(cause, ccm.ErrLeadershipLost) || !errors.Is(cause, partition) {
+	if cause := receive(t, causes); !errors.Is(cause, ccm.ErrLeadershipLost) ||
+		!errors.Is(cause, partition) {
 		t.Errorf("the term was told %v", cause)
 	}
 	if !e.Leading() {
@@ -120,7 +123,8 @@ func TestManualElector_WhenContextEnds_KeepsLeadershipUntilTheTermHasDrained(t *
 	}
 	close(drain)
 	if release := e.WaitReleased(t); release.Err != nil {
-		t.Errorf("the context of the term ended with %v; it ends only when leadership is lost", release.Err)
+		t.Errorf("the context of the term ended with %v; it ends only when leadership is lost",
+			release.Err)
 	}
 }
 
@@ -164,7 +168,8 @@ func TestManualElector_AfterADrainTimeout_LeadershipIsNotGivenBack(t *testing.T)
 	e := ccmtest.NewManualElector()
 	e.Lead()
 	timedOut := &ccm.DrainTimeoutError{Term: 1, Running: []ccm.Activity{{Name: "controller x"}}}
-	if err := e.Elect(t.Context(), func(context.Context, ccm.Grant) error { return timedOut }); !errors.Is(err, timedOut) {
+	if err := e.Elect(t.Context(),
+		func(context.Context, ccm.Grant) error { return timedOut }); !errors.Is(err, timedOut) {
 		t.Errorf("Elect returned %v", err)
 	}
 	if release := e.WaitReleased(t); release.Drained || !errors.Is(release.Err, timedOut) {
@@ -231,9 +236,11 @@ func TestManualElector_ExpireClock_EndsTheValidityOfThisStretchOnly(t *testing.T
 
 func TestManualElector_WaitsSayWhatTheySaw(t *testing.T) {
 	e := ccmtest.NewManualElector()
-	wantFailure(t, func(t testing.TB) { e.WaitLeading(t) }, "leadership is held", "Lead was not called")
+	wantFailure(t, func(t testing.TB) { e.WaitLeading(t) }, "leadership is held",
+		"Lead was not called")
 	e.Lead()
-	wantFailure(t, func(t testing.TB) { e.WaitReleased(t) }, "leadership is given back", "nobody campaigns")
+	wantFailure(t, func(t testing.TB) { e.WaitReleased(t) }, "leadership is given back",
+		"nobody campaigns")
 	ctx, stop := context.WithCancel(t.Context())
 	result := candidate(ctx, e, untilLost(ctx))
 	e.WaitLeading(t)

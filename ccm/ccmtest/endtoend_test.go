@@ -23,7 +23,8 @@ func TestStartApp_NodeGoesThroughItsWholeLife(t *testing.T) {
 		}
 	}
 
-	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	ccmtest.CreateNode(t, app.Client,
+		ccmtest.TaintedNode("node-a", ccmtest.NodePodCIDRs("10.244.1.0/24")))
 	node := ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
 	if node.Spec.ProviderID != "fake://region-1/node-a" {
 		t.Errorf("providerID is %q", node.Spec.ProviderID)
@@ -47,14 +48,17 @@ func TestStartManager_ServiceGetsItsAddressAndLosesItsLoadBalancer(t *testing.T)
 	cloud := fake.New()
 	c := ccmtest.StartManager(t, cluster, cloud)
 	c.WaitReady()
-	ccmtest.CreateService(t, c.Client, ccmtest.LoadBalancerService("web", ccmtest.ServicePorts(80, 443)))
+	ccmtest.CreateService(t, c.Client,
+		ccmtest.LoadBalancerService("web", ccmtest.ServicePorts(80, 443)))
 	address := ccmtest.WaitServiceAddress(t, c.Client, "default", "web")
 	balancer, ok := cloud.LoadBalancer("default/web")
-	if !ok || len(balancer.Ingress) != 1 || balancer.Ingress[0] != address || len(balancer.Ports) != 2 {
+	if !ok || len(balancer.Ingress) != 1 || balancer.Ingress[0] != address ||
+		len(balancer.Ports) != 2 {
 		t.Errorf("the Service says %s, the cloud has %+v", address, balancer)
 	}
 
-	if err := c.Client.CoreV1().Services("default").Delete(t.Context(), "web", deleteNow); err != nil {
+	if err := c.Client.CoreV1().Services("default").Delete(t.Context(), "web",
+		deleteNow); err != nil {
 		t.Fatal(err)
 	}
 	ccmtest.WaitServiceGone(t, c.Client, "default", "web")
@@ -64,8 +68,8 @@ func TestStartManager_ServiceGetsItsAddressAndLosesItsLoadBalancer(t *testing.T)
 	c.VerifyNoLeaks()
 }
 
-// witness is another CCM, with a cloud of its own, that acts on the node: when it has, whoever else would act has had the same reason
-// and as much time.
+// witness is another CCM, with a cloud of its own, that acts on the node: when it has, whoever else
+// would act has had the same reason and as much time.
 func witness(t *testing.T, node string) {
 	t.Helper()
 	other := ccmtest.StartManager(t, cluster, cloudWith(t, node))
@@ -87,14 +91,16 @@ func TestLeadershipLost_NothingIsDoneUntilItIsWonAgain(t *testing.T) {
 	}
 	app.WaitState(ccm.StateStandby)
 	cloud.ResetCalls()
-	// A request that was in flight when leadership was lost has been cut off, and may be recorded only now.
+	// A request that was in flight when leadership was lost has been cut off, and may be recorded
+	// only now.
 	over := time.Now()
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-b"))
 	witness(t, "node-b")
 	if calls := cloud.Calls(); len(calls) > 0 {
 		t.Errorf("the cloud was called without leadership: %+v", calls)
 	}
-	requests, err := cluster.Audit().All(controlplane.ByUser(app.User()), controlplane.ReceivedAfter(over))
+	requests, err := cluster.Audit().All(controlplane.ByUser(app.User()),
+		controlplane.ReceivedAfter(over))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +117,8 @@ func TestLeadershipLost_NothingIsDoneUntilItIsWonAgain(t *testing.T) {
 	if calls := cloud.Calls(fake.CallFilter{Caller: app.Caller(1)}.Matches); len(calls) > 0 {
 		t.Errorf("the first term called the cloud after it was over: %+v", calls)
 	}
-	if calls := cloud.Calls(fake.CallFilter{Caller: app.Caller(2), Object: "node-c"}.Matches); len(calls) == 0 {
+	if calls := cloud.Calls(fake.CallFilter{Caller: app.Caller(2), Object: "node-c"}.Matches); len(
+		calls) == 0 {
 		t.Error("the second term did not ask the cloud for node-c")
 	}
 	app.VerifyNoLeaks()
@@ -131,7 +138,8 @@ func TestClockExpired_NothingIsChangedAlthoughNobodyHasToldTheTerm(t *testing.T)
 	if calls := cloud.Calls(fake.CallFilter{Object: "node-a"}.Matches); len(calls) > 0 {
 		t.Errorf("the cloud was called after the clock had expired: %+v", calls)
 	}
-	writes, err := cluster.Audit().All(controlplane.ByUser(app.User()), controlplane.ReceivedAfter(over), controlplane.Mutating())
+	writes, err := cluster.Audit().All(controlplane.ByUser(app.User()),
+		controlplane.ReceivedAfter(over), controlplane.Mutating())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +147,8 @@ func TestClockExpired_NothingIsChangedAlthoughNobodyHasToldTheTerm(t *testing.T)
 		t.Errorf("the API server was written to after the clock had expired: %v", writes)
 	}
 	// What it has tried, and what was refused, has told the term that it is over.
-	if released := app.Elector.WaitReleased(t); !released.Drained || !errors.Is(released.Err, ccm.ErrLeadershipLost) {
+	if released := app.Elector.WaitReleased(t); !released.Drained ||
+		!errors.Is(released.Err, ccm.ErrLeadershipLost) {
 		t.Errorf("the term ended as %+v, want it drained after the loss of leadership", released)
 	}
 	app.VerifyNoLeaks()

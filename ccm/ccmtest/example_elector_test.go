@@ -12,7 +12,8 @@ import (
 
 // testLoss would be called TestLoss, and take a *testing.T.
 func testLoss(t testing.TB) {
-	app := ccmtest.StartApp(t, cluster, fake.New()) // cluster is a control plane that the tests of a package share
+	// cluster is a control plane that the tests of a package share
+	app := ccmtest.StartApp(t, cluster, fake.New())
 	app.WaitReady()
 
 	app.Elector.Lose(errors.New("the lease was not renewed"))

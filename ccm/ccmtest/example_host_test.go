@@ -30,7 +30,8 @@ func testHost(t testing.TB) {
 	fmt.Println("ready with provider", app.WaitReady().Provider)
 }
 
-// A host tests the very app that its main function runs; only the cloud, the API server and the election are the test's.
+// A host tests the very app that its main function runs; only the cloud, the API server and the
+// election are the test's.
 func ExampleWithHost() {
 	asTest(testHost)
 	// Output: ready with provider fake

@@ -25,7 +25,8 @@ func testNodes(t testing.TB) {
 	app.VerifyNoLeaks()
 }
 
-// The first test of a host: a node that a kubelet has registered is initialised from what the cloud says.
+// The first test of a host: a node that a kubelet has registered is initialised from what the cloud
+// says.
 func Example() {
 	asTest(testNodes)
 	// Output: fake://region-1/node-1 zone-b

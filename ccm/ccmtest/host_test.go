@@ -36,23 +36,32 @@ func (h *host) options(more ...fx.Option) []fx.Option {
 		fx.Provide(func() ccm.Config {
 			cfg := ccm.DefaultConfig()
 			cfg.ClusterName = "the-host"
-			cfg.CloudProvider = ccm.CloudProviderConfig{Name: "real", ConfigFile: "/etc/real/cloud.conf"}
+			cfg.CloudProvider = ccm.CloudProviderConfig{
+				Name:       "real",
+				ConfigFile: "/etc/real/cloud.conf",
+			}
 			cfg.Controllers = []string{"cloud-node", "greeter"}
 			return cfg
 		}),
 		fx.Provide(ccm.AsProvider(func() (ccm.Provider, error) {
 			h.realProvider = true
-			return ccm.Provider{Name: "real", New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) {
-				return nil, errors.New("there is no real cloud in a test")
-			}}, nil
+			return ccm.Provider{
+				Name: "real",
+				New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) {
+					return nil, errors.New("there is no real cloud in a test")
+				},
+			}, nil
 		})),
 		fx.Provide(ccm.AsController(func() ccm.Controller {
-			return ccm.Controller{Name: "greeter", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-				return ccm.RunnableFunc(func(ctx context.Context) error {
-					<-ctx.Done()
-					return nil
-				}), nil
-			}}
+			return ccm.Controller{
+				Name: "greeter",
+				New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+					return ccm.RunnableFunc(func(ctx context.Context) error {
+						<-ctx.Done()
+						return nil
+					}), nil
+				},
+			}
 		})),
 	}, more...)
 }
@@ -68,7 +77,9 @@ func (h *host) restConfig() fx.Option {
 func TestWithHost_TheCloudIsSwappedAndTheRestIsTheHosts(t *testing.T) {
 	cases := map[string]func(h *host) []fx.Option{
 		"host without client configuration": func(h *host) []fx.Option { return h.options() },
-		"host with client configuration":    func(h *host) []fx.Option { return h.options(h.restConfig()) },
+		"host with client configuration": func(h *host) []fx.Option {
+			return h.options(h.restConfig())
+		},
 		"host with elector and client configuration": func(h *host) []fx.Option {
 			return h.options(h.restConfig(), fx.Provide(ccm.AlwaysLead))
 		},
@@ -76,7 +87,8 @@ func TestWithHost_TheCloudIsSwappedAndTheRestIsTheHosts(t *testing.T) {
 	for name, options := range cases {
 		t.Run(name, func(t *testing.T) {
 			var h host
-			app := ccmtest.StartApp(t, cluster, cloudWith(t, "node-a"), ccmtest.WithHost(options(&h)...))
+			app := ccmtest.StartApp(t, cluster, cloudWith(t, "node-a"),
+				ccmtest.WithHost(options(&h)...))
 			status := app.WaitReady()
 			ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
 			ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
@@ -88,16 +100,19 @@ func TestWithHost_TheCloudIsSwappedAndTheRestIsTheHosts(t *testing.T) {
 				t.Errorf("what the test replaces was built all the same: %+v", h)
 			}
 			if status.Provider != "fake" || app.Manager.Config().ClusterName != "the-host" {
-				t.Errorf("provider %s, cluster name %s", status.Provider, app.Manager.Config().ClusterName)
+				t.Errorf("provider %s, cluster name %s", status.Provider,
+					app.Manager.Config().ClusterName)
 			}
-			if calls := app.Cloud.Calls(fake.CallFilter{Caller: app.Caller(1)}.Matches); len(calls) == 0 {
+			if calls := app.Cloud.Calls(fake.CallFilter{Caller: app.Caller(1)}.Matches); len(
+				calls) == 0 {
 				t.Errorf("the cloud was not called as %s", app.Caller(1))
 			}
 			running := map[string]ccm.ControllerState{}
 			for _, c := range status.Controllers {
 				running[c.Name] = c.State
 			}
-			if running["greeter"] != ccm.ControllerRunning || running["service-lb-controller"] != ccm.ControllerDisabled {
+			if running["greeter"] != ccm.ControllerRunning ||
+				running["service-lb-controller"] != ccm.ControllerDisabled {
 				t.Errorf("the controllers are %v, want those that the host has chosen", running)
 			}
 		})
@@ -107,10 +122,12 @@ func TestWithHost_TheCloudIsSwappedAndTheRestIsTheHosts(t *testing.T) {
 func TestWithHost_ConfigCanBeChangedAndTheAppLookedInto(t *testing.T) {
 	var h host
 	var cfg ccm.Config
-	app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithHost(h.options()...), ccmtest.WithFx(fx.Populate(&cfg)),
+	app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithHost(h.options()...),
+		ccmtest.WithFx(fx.Populate(&cfg)),
 		ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.Controllers = []string{"greeter"} }))
 	app.WaitReady()
-	if len(cfg.Controllers) != 1 || cfg.ClusterName != "the-host" || cfg.LeaderElection.Identity != app.Identity {
+	if len(cfg.Controllers) != 1 || cfg.ClusterName != "the-host" ||
+		cfg.LeaderElection.Identity != app.Identity {
 		t.Errorf("the configuration is %+v", cfg)
 	}
 	app.VerifyNoLeaks()
@@ -126,7 +143,8 @@ func TestStart_WhatCannotBeStartedIsSaidInASentence(t *testing.T) {
 		},
 		"host without the module": {
 			func(t testing.TB) {
-				ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithHost(fx.Supply(ccm.DefaultConfig())))
+				ccmtest.StartApp(t, cluster, fake.New(),
+					ccmtest.WithHost(fx.Supply(ccm.DefaultConfig())))
 			}, "the options given to ccmtest.WithHost make no valid app",
 		},
 		"host for a manager": {
@@ -136,12 +154,15 @@ func TestStart_WhatCannotBeStartedIsSaidInASentence(t *testing.T) {
 		},
 		"bad configuration of a manager": {
 			func(t testing.TB) {
-				ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.ClusterName = "" }))
+				ccmtest.StartManager(t, cluster, fake.New(),
+					ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.ClusterName = "" }))
 			}, "clusterName",
 		},
 		"bad configuration of an app": {
 			func(t testing.TB) {
-				ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.ClusterName = "" }))
+				ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithConfig(func(cfg *ccm.Config) {
+					cfg.ClusterName = ""
+				}))
 			}, "clusterName",
 		},
 	}
@@ -165,7 +186,8 @@ func TestFakeModule_MakesAValidApp(t *testing.T) {
 func TestFakeModule_EachTermHasAViewOfItsOwn(t *testing.T) {
 	cloud := fake.New()
 	var manager *ccm.Manager
-	app := fx.New(ccm.Module, fake.Module(cloud), fx.NopLogger, fx.Supply(ccmtest.Config(), cluster.RESTConfig()), fx.Populate(&manager),
+	app := fx.New(ccm.Module, fake.Module(cloud), fx.NopLogger,
+		fx.Supply(ccmtest.Config(), cluster.RESTConfig()), fx.Populate(&manager),
 		fx.Decorate(func(cfg ccm.Config) ccm.Config {
 			cfg.LeaderElection.LeaderElect = false
 			cfg.LeaderElection.Identity = "me"
@@ -179,7 +201,8 @@ func TestFakeModule_EachTermHasAViewOfItsOwn(t *testing.T) {
 		if err := app.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if calls := cloud.Calls(fake.CallFilter{Caller: caller, Method: fake.Initialize}.Matches); len(calls) != 1 {
+		if calls := cloud.Calls(
+			fake.CallFilter{Caller: caller, Method: fake.Initialize}.Matches); len(calls) != 1 {
 			t.Errorf("Initialize was called %d times as %s, want once", len(calls), caller)
 		}
 	}
@@ -198,7 +221,8 @@ func TestWithIdentity_TheCCMMayDoWhatItsRulesAllow(t *testing.T) {
 		return ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.Controllers = []string{controller} })
 	}
 	t.Run("allowed", func(t *testing.T) {
-		app := ccmtest.StartApp(t, cluster, cloudWith(t, "node-a"), ccmtest.WithIdentity(identity), only("cloud-node"))
+		app := ccmtest.StartApp(t, cluster, cloudWith(t, "node-a"), ccmtest.WithIdentity(identity),
+			only("cloud-node"))
 		ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
 		ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
 		ccmtest.WaitNodeAddress(t, app.Client, "node-a", corev1.NodeInternalIP)
@@ -208,9 +232,11 @@ func TestWithIdentity_TheCCMMayDoWhatItsRulesAllow(t *testing.T) {
 		app.VerifyNoLeaks()
 	})
 	t.Run("forbidden", func(t *testing.T) {
-		app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithIdentity(identity), only("service"))
+		app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithIdentity(identity),
+			only("service"))
 		status := app.WaitState(ccm.StateDegraded)
-		if !strings.Contains(status.Reason, "RBAC") || !strings.Contains(status.Reason, "services") {
+		if !strings.Contains(status.Reason, "RBAC") ||
+			!strings.Contains(status.Reason, "services") {
 			t.Errorf("the reason is %q, want it to name RBAC and services", status.Reason)
 		}
 		app.VerifyNoLeaks()
@@ -227,7 +253,8 @@ func TestWithIdentity_UnderTheShippedRulesEverythingWorks(t *testing.T) {
 	begun := time.Now()
 	cloud := cloudWith(t, "node-a")
 	app := ccmtest.StartApp(t, cluster, cloud, ccmtest.WithIdentity(identity), ccmtest.WithLease())
-	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a", ccmtest.NodePodCIDRs("10.244.3.0/24")))
+	ccmtest.CreateNode(t, app.Client,
+		ccmtest.TaintedNode("node-a", ccmtest.NodePodCIDRs("10.244.3.0/24")))
 	ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
 	ccmtest.WaitNodeAddress(t, app.Client, "node-a", corev1.NodeInternalIP)
 	ccmtest.WaitRoute(t, cloud, "node-a", "10.244.3.0/24")
@@ -240,7 +267,8 @@ func TestWithIdentity_UnderTheShippedRulesEverythingWorks(t *testing.T) {
 	ccmtest.CreateService(t, app.Client, ccmtest.LoadBalancerService("web"))
 	ccmtest.WaitServiceAddress(t, app.Client, "default", "web")
 	app.VerifyNoLeaks()
-	denied, err := cluster.Audit().All(controlplane.ByUser(app.User()), controlplane.ReceivedAfter(begun), controlplane.Denied())
+	denied, err := cluster.Audit().All(controlplane.ByUser(app.User()),
+		controlplane.ReceivedAfter(begun), controlplane.Denied())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,15 +291,20 @@ func TestApplyRBAC_BadManifestsAreNamed(t *testing.T) {
 		}
 		wantFailure(t, func(t testing.TB) { ccmtest.ApplyRBAC(t, client, path) }, c.want, name)
 	}
-	wantFailure(t, func(t testing.TB) { ccmtest.ApplyRBAC(t, client, filepath.Join(dir, "absent.yaml")) }, "absent.yaml")
+	wantFailure(t, func(t testing.TB) {
+		ccmtest.ApplyRBAC(t, client, filepath.Join(dir, "absent.yaml"))
+	}, "absent.yaml")
 }
 
-// An API server of which nothing is known but how an administrator reaches it: envtest's, for example.
+// An API server of which nothing is known but how an administrator reaches it: envtest's, for
+// example.
 func TestClusterAt_TheCCMIsTheAdministrator(t *testing.T) {
 	app := ccmtest.StartApp(t, ccmtest.ClusterAt(cluster.RESTConfig()), cloudWith(t, "node-a"))
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
 	ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
-	writes, err := cluster.Audit().All(controlplane.ByUser(app.User()), controlplane.ByResource("", "nodes"), controlplane.ByName("node-a"), controlplane.Mutating())
+	writes, err := cluster.Audit().All(controlplane.ByUser(app.User()),
+		controlplane.ByResource("", "nodes"), controlplane.ByName("node-a"),
+		controlplane.Mutating())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,13 +326,15 @@ func TestUser_WhenTheIdentityIsAToken_TheAPIServerIsAsked(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	request, err := accounts.CreateToken(t.Context(), account.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	request, err := accounts.CreateToken(t.Context(), account.Name,
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	identity := rest.AnonymousClientConfig(cluster.RESTConfig())
 	identity.BearerToken = request.Status.Token
-	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithIdentity(identity), ccmtest.WithoutStart())
+	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithIdentity(identity),
+		ccmtest.WithoutStart())
 	if user := c.User(); user != controlplane.ServiceAccountUser("default", "with-token") {
 		t.Errorf("the user is %q", user)
 	}

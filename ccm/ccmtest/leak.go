@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// leakLimit is how long goroutines that are about to end may take: upstream's workers are not awaited by their
-// controllers, and end a moment after them.
+// leakLimit is how long goroutines that are about to end may take: upstream's workers are not
+// awaited by their controllers, and end a moment after them.
 const leakLimit = 15 * time.Second
 
 // A LeakOption changes what [VerifyNoLeaks] looks at.
@@ -27,11 +27,14 @@ type leakCheck struct {
 func processWide() []goleak.Option {
 	return []goleak.Option{
 		// Waits for the end of an etcd or a kube-apiserver, which the tests of a package may share.
-		goleak.IgnoreAnyFunction("github.com/fxccm/fxccm/ccm/ccmtest/controlplane.startProcess.func1"),
-		// client-go shares one transport among all clients of an identity, for the process, and keeps its idle HTTP/2 connections for a
-		// minute and a half. A request on such a connection has a goroutine of its own, doRequest, which is not ignored.
+		goleak.IgnoreAnyFunction(
+			"github.com/fxccm/fxccm/ccm/ccmtest/controlplane.startProcess.func1"),
+		// client-go shares one transport among all clients of an identity, for the process, and
+		// keeps its idle HTTP/2 connections for a minute and a half. A request on such a connection
+		// has a goroutine of its own, doRequest, which is not ignored.
 		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*ClientConn).readLoop"),
-		// klog flushes its log files with one goroutine for the process, once somebody has asked it to.
+		// klog flushes its log files with one goroutine for the process, once somebody has asked it
+		// to.
 		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
 	}
 }
@@ -47,15 +50,15 @@ func IgnoringCurrent() LeakOption {
 	return Ignoring(goleak.IgnoreCurrent())
 }
 
-// closing closes the idle connections of clients of the configuration, for servers that speak HTTP/1 only. A connection that
-// somebody uses stays open, and is found.
+// closing closes the idle connections of clients of the configuration, for servers that speak
+// HTTP/1 only. A connection that somebody uses stays open, and is found.
 func closing(cfg *rest.Config) LeakOption {
 	return func(c *leakCheck) { c.configs = append(c.configs, cfg) }
 }
 
-// VerifyNoLeaks fails the test if goroutines are left. It is to be called at the end of a test, when what
-// was tested has been stopped; [CCM.VerifyNoLeaks] does both. It waits a while for goroutines that are
-// about to end. Ignored are only those that live for the process by design:
+// VerifyNoLeaks fails the test if goroutines are left. It is to be called at the end of a test,
+// when what was tested has been stopped; [CCM.VerifyNoLeaks] does both. It waits a while for
+// goroutines that are about to end. Ignored are only those that live for the process by design:
 //
 //   - the readers of HTTP/2 connections, which client-go keeps and shares; not the requests on them
 //   - the one of klog that flushes logs

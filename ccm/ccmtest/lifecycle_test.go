@@ -31,7 +31,8 @@ func TestApp_WhenStartedAgain_WorksAgain(t *testing.T) {
 		ccmtest.WaitNodeInitialized(t, app.Client, node)
 		app.Stop()
 		app.WaitState(ccm.StateStopped)
-		if release := app.Elector.WaitReleased(t); !release.Drained || !errors.Is(release.Err, ccm.ErrStopped) || release.Number != round+1 {
+		if release := app.Elector.WaitReleased(t); !release.Drained ||
+			!errors.Is(release.Err, ccm.ErrStopped) || release.Number != round+1 {
 			t.Errorf("round %d ended with %+v", round+1, release)
 		}
 		app.VerifyNoLeaks()
@@ -111,13 +112,15 @@ func TestStart_WhenTheAPIServerNeverAnswers_ReturnsAndStopsInOrder(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			server := newSilentServer(t)
 			app := ccmtest.StartApp(t, cluster, fake.New(), elect,
-				ccmtest.WithIdentity(&rest.Config{Host: "http://" + server.listener.Addr().String()}))
-			ccmtest.Eventually(t, "the CCM has connected to its API server", func(context.Context) (struct{}, error) {
-				if server.connections() == 0 {
-					return struct{}{}, errors.New("no connection")
-				}
-				return struct{}{}, nil
-			})
+				ccmtest.WithIdentity(
+					&rest.Config{Host: "http://" + server.listener.Addr().String()}))
+			ccmtest.Eventually(t, "the CCM has connected to its API server",
+				func(context.Context) (struct{}, error) {
+					if server.connections() == 0 {
+						return struct{}{}, errors.New("no connection")
+					}
+					return struct{}{}, nil
+				})
 			if status := app.Manager.Status(); status.Ready {
 				t.Errorf("the CCM is ready without an API server: %+v", status)
 			}
@@ -133,7 +136,8 @@ func TestAPIServerDown_TheCCMSaysSoAndRecovers(t *testing.T) {
 	}
 	cloud := cloudWith(t, "node-a")
 	app := ccmtest.StartApp(t, own, cloud)
-	if status := app.WaitState(ccm.StateDegraded); !strings.Contains(status.Reason, "the API server is down or its address is wrong") {
+	if status := app.WaitState(ccm.StateDegraded); !strings.Contains(status.Reason,
+		"the API server is down or its address is wrong") {
 		t.Errorf("the reason is %q", status.Reason)
 	}
 	if err := own.StartAPIServer(t.Context()); err != nil {
@@ -145,9 +149,11 @@ func TestAPIServerDown_TheCCMSaysSoAndRecovers(t *testing.T) {
 	app.VerifyNoLeaks()
 }
 
-// A start that fails has built controllers that it never runs; upstream's end what they have started only in Run.
+// A start that fails has built controllers that it never runs; upstream's end what they have
+// started only in Run.
 func TestStopBeforeInformersHaveSynced_LeavesNothing(t *testing.T) {
-	app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithIdentity(&rest.Config{Host: "https://127.0.0.1:1"}))
+	app := ccmtest.StartApp(t, cluster, fake.New(),
+		ccmtest.WithIdentity(&rest.Config{Host: "https://127.0.0.1:1"}))
 	status := app.WaitState(ccm.StateDegraded)
 	if !strings.Contains(status.Reason, "informer of") {
 		t.Errorf("the reason is %q, want it to name the informers", status.Reason)
@@ -158,18 +164,23 @@ func TestStopBeforeInformersHaveSynced_LeavesNothing(t *testing.T) {
 func TestTermsThatFail_AreToldTriedAgainAndLeaveNothing(t *testing.T) {
 	var tries atomic.Int32
 	// By its name it is built after upstream's, which are built and never run then.
-	late := ccm.Controller{Name: "zz-late", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		if tries.Add(1) < 3 {
-			return nil, errors.New("not yet")
-		}
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			<-ctx.Done()
-			return nil
-		}), nil
-	}}
+	late := ccm.Controller{
+		Name: "zz-late",
+		New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+			if tries.Add(1) < 3 {
+				return nil, errors.New("not yet")
+			}
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				<-ctx.Done()
+				return nil
+			}), nil
+		},
+	}
 	app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithControllers(late))
-	if status := app.WaitState(ccm.StateDegraded); !strings.Contains(status.Reason, "controller zz-late: not yet") || status.RetryAt.IsZero() {
-		t.Errorf("the status is %+v, want a reason that names the controller, and when it is tried again", status)
+	if status := app.WaitState(ccm.StateDegraded); !strings.Contains(status.Reason,
+		"controller zz-late: not yet") || status.RetryAt.IsZero() {
+		t.Errorf(
+			"the status is %+v, want a reason that names the controller, and when it is tried again", status)
 	}
 	if status := app.WaitReady(); status.Term != 3 || status.Reason != "" {
 		t.Errorf("ready with %+v, want term 3 and no reason", status)
@@ -216,9 +227,10 @@ func TestTwoAppsWithOneLease_OneActsAndTheOtherTakesOver(t *testing.T) {
 	first, second := apps[leader], apps[1-leader]
 	ccmtest.CreateNode(t, first.Client, ccmtest.TaintedNode("node-a"))
 	ccmtest.WaitNodeInitialized(t, first.Client, "node-a")
-	standby := ccmtest.WaitStatus(t, second.Manager, "the other knows who leads", func(s ccm.Status) bool {
-		return s.Election.Leader == first.Identity
-	})
+	standby := ccmtest.WaitStatus(t, second.Manager, "the other knows who leads",
+		func(s ccm.Status) bool {
+			return s.Election.Leader == first.Identity
+		})
 	if standby.State != ccm.StateStandby {
 		t.Errorf("the other is %s: %+v", standby.State, standby)
 	}
@@ -236,12 +248,15 @@ func TestTwoAppsWithOneLease_OneActsAndTheOtherTakesOver(t *testing.T) {
 
 func TestDrainTimeout_IsReportedAndLeadershipIsNotGivenBack(t *testing.T) {
 	release := make(chan struct{})
-	stuck := ccm.Controller{Name: "stuck", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(context.Context) error {
-			<-release
-			return nil
-		}), nil
-	}}
+	stuck := ccm.Controller{
+		Name: "stuck",
+		New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+			return ccm.RunnableFunc(func(context.Context) error {
+				<-release
+				return nil
+			}), nil
+		},
+	}
 	app := ccmtest.StartApp(t, cluster, fake.New(),
 		ccmtest.WithControllers(stuck),
 		ccmtest.WithConfig(func(cfg *ccm.Config) {
@@ -253,7 +268,8 @@ func TestDrainTimeout_IsReportedAndLeadershipIsNotGivenBack(t *testing.T) {
 	app.Elector.Lose(nil)
 	ended := app.Elector.WaitReleased(t)
 	var timedOut *ccm.DrainTimeoutError
-	if ended.Drained || !errors.As(ended.Err, &timedOut) || !strings.Contains(ended.Err.Error(), "controller stuck") {
+	if ended.Drained || !errors.As(ended.Err, &timedOut) ||
+		!strings.Contains(ended.Err.Error(), "controller stuck") {
 		t.Errorf("the term ended with %+v, want it not drained, naming controller stuck", ended)
 	}
 	app.WaitState(ccm.StateDegraded)

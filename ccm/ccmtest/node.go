@@ -16,22 +16,29 @@ import (
 // A NodeOption changes the Node that [TaintedNode] or [ReadyNode] makes.
 type NodeOption func(*corev1.Node)
 
-// TaintedNode is a Node as a kubelet with --cloud-provider=external registers it: it bears the taint
-// node.cloudprovider.kubernetes.io/uninitialized, has neither provider ID nor addresses but its name, and
-// is Ready. The cloud should have an instance of that name: the lifecycle controller deletes a Node that is
-// not Ready and has none.
+// TaintedNode is a Node as a kubelet with --cloud-provider=external registers it: it bears the
+// taint node.cloudprovider.kubernetes.io/uninitialized, has neither provider ID nor addresses but
+// its name, and is Ready. The cloud should have an instance of that name: the lifecycle controller
+// deletes a Node that is not Ready and has none.
 func TaintedNode(name string, opts ...NodeOption) *corev1.Node {
-	taint := NodeTaint(cloudproviderapi.TaintExternalCloudProvider, "true", corev1.TaintEffectNoSchedule)
+	taint := NodeTaint(cloudproviderapi.TaintExternalCloudProvider, "true",
+		corev1.TaintEffectNoSchedule)
 	return ReadyNode(name, append([]NodeOption{taint}, opts...)...)
 }
 
 // ReadyNode is a Node without taints that is Ready. It has no provider ID; see [NodeProviderID].
 func ReadyNode(name string, opts ...NodeOption) *corev1.Node {
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   name,
+			Labels: map[string]string{corev1.LabelHostname: name},
+		},
 		Status: corev1.NodeStatus{
-			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}},
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}},
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}},
+			Conditions: []corev1.NodeCondition{{
+				Type:   corev1.NodeReady,
+				Status: corev1.ConditionTrue, Reason: "KubeletReady",
+			}},
 		},
 	}
 	for _, opt := range opts {
@@ -40,8 +47,8 @@ func ReadyNode(name string, opts ...NodeOption) *corev1.Node {
 	return node
 }
 
-// NodeNotReady makes the condition Ready False, as when the kubelet is gone: the lifecycle controller
-// asks the cloud for such Nodes.
+// NodeNotReady makes the condition Ready False, as when the kubelet is gone: the lifecycle
+// controller asks the cloud for such Nodes.
 func NodeNotReady() NodeOption {
 	return func(n *corev1.Node) {
 		for i := range n.Status.Conditions {
@@ -75,8 +82,8 @@ func NodeProviderID(id string) NodeOption {
 	return func(n *corev1.Node) { n.Spec.ProviderID = id }
 }
 
-// NodePodCIDRs sets spec.podCIDR and spec.podCIDRs, as the allocator of kube-controller-manager does: the route controller writes a
-// route to the Node for each.
+// NodePodCIDRs sets spec.podCIDR and spec.podCIDRs, as the allocator of kube-controller-manager
+// does: the route controller writes a route to the Node for each.
 func NodePodCIDRs(cidrs ...string) NodeOption {
 	return func(n *corev1.Node) {
 		n.Spec.PodCIDRs = cidrs
@@ -86,7 +93,8 @@ func NodePodCIDRs(cidrs ...string) NodeOption {
 	}
 }
 
-// CreateNode creates the Node, and deletes it when the test is over. It fails the test if it cannot.
+// CreateNode creates the Node, and deletes it when the test is over. It fails the test if it
+// cannot.
 func CreateNode(t testing.TB, client kubernetes.Interface, node *corev1.Node) *corev1.Node {
 	t.Helper()
 	ctx, cancel := limited(t)
@@ -99,52 +107,63 @@ func CreateNode(t testing.TB, client kubernetes.Interface, node *corev1.Node) *c
 	t.Cleanup(func() {
 		ctx, cancel := limited(t)
 		defer cancel()
-		if err := client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{}); unexpected(err) {
+		if err := client.CoreV1().Nodes().Delete(ctx, node.Name,
+			metav1.DeleteOptions{}); unexpected(err) {
 			t.Errorf("delete Node %s: %v", node.Name, err)
 		}
 	})
 	return created
 }
 
-// WaitNode waits until cond returns nil for the Node, and returns the Node. cond gets nil when there is
-// no such Node, and its error says what the Node lacks. what completes the sentence "waited in vain until …". It fails the test
-// after [WaitLimit], with the Node that was last seen.
-func WaitNode(t testing.TB, client kubernetes.Interface, name, what string, cond func(*corev1.Node) error) *corev1.Node {
+// WaitNode waits until cond returns nil for the Node, and returns the Node. cond gets nil when
+// there is no such Node, and its error says what the Node lacks. what completes the sentence
+// "waited in vain until …". It fails the test after [WaitLimit], with the Node that was last seen.
+func WaitNode(
+	t testing.TB, client kubernetes.Interface, name, what string, cond func(*corev1.Node) error,
+) *corev1.Node {
 	t.Helper()
 	return waitFor(t, nodes(client), name, what, cond)
 }
 
 // WaitNodeInitialized waits until the Node exists and bears no taint
-// node.cloudprovider.kubernetes.io/uninitialized, and returns it. Its provider ID and labels are set
-// then; its addresses follow a moment later, see [WaitNodeAddress].
+// node.cloudprovider.kubernetes.io/uninitialized, and returns it. Its provider ID and labels are
+// set then; its addresses follow a moment later, see [WaitNodeAddress].
 func WaitNodeInitialized(t testing.TB, client kubernetes.Interface, name string) *corev1.Node {
 	t.Helper()
-	return WaitNode(t, client, name, fmt.Sprintf("Node %s is initialised", name), func(n *corev1.Node) error {
-		if n == nil {
-			return errAbsent
-		}
-		if slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == cloudproviderapi.TaintExternalCloudProvider }) {
-			return fmt.Errorf("it bears the taint %s", cloudproviderapi.TaintExternalCloudProvider)
-		}
-		return nil
-	})
+	return WaitNode(t, client, name, fmt.Sprintf("Node %s is initialised", name),
+		func(n *corev1.Node) error {
+			if n == nil {
+				return errAbsent
+			}
+			if slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
+				return taint.Key == cloudproviderapi.TaintExternalCloudProvider
+			}) {
+				return fmt.Errorf("it bears the taint %s",
+					cloudproviderapi.TaintExternalCloudProvider)
+			}
+			return nil
+		})
 }
 
 // WaitNodeAddress waits until the Node has an address of the type, and returns the first.
-func WaitNodeAddress(t testing.TB, client kubernetes.Interface, name string, kind corev1.NodeAddressType) string {
+func WaitNodeAddress(
+	t testing.TB, client kubernetes.Interface, name string, kind corev1.NodeAddressType,
+) string {
 	t.Helper()
 	var found string
-	WaitNode(t, client, name, fmt.Sprintf("Node %s has an address of type %s", name, kind), func(n *corev1.Node) error {
-		if n == nil {
-			return errAbsent
-		}
-		i := slices.IndexFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == kind })
-		if i < 0 {
-			return fmt.Errorf("its addresses are %v", n.Status.Addresses)
-		}
-		found = n.Status.Addresses[i].Address
-		return nil
-	})
+	WaitNode(t, client, name, fmt.Sprintf("Node %s has an address of type %s", name, kind),
+		func(n *corev1.Node) error {
+			if n == nil {
+				return errAbsent
+			}
+			i := slices.IndexFunc(n.Status.Addresses,
+				func(a corev1.NodeAddress) bool { return a.Type == kind })
+			if i < 0 {
+				return fmt.Errorf("its addresses are %v", n.Status.Addresses)
+			}
+			found = n.Status.Addresses[i].Address
+			return nil
+		})
 	return found
 }
 

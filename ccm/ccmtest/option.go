@@ -23,16 +23,18 @@ type options struct {
 	unstarted   bool
 }
 
-// WithConfig changes the configuration: [Config], or with [WithHost] the host's own. It may be given several times.
+// WithConfig changes the configuration: [Config], or with [WithHost] the host's own. It may be
+// given several times.
 func WithConfig(change func(*ccm.Config)) Option {
 	return func(o *options) { o.configure = append(o.configure, change) }
 }
 
-// WithIdentity makes the CCM known to the API server as cfg says, and thereby restricts it to what RBAC allows it: see
-// [ApplyRBAC]. The default is a user of its own who may do everything.
+// WithIdentity makes the CCM known to the API server as cfg says, and thereby restricts it to what
+// RBAC allows it: see [ApplyRBAC]. The default is a user of its own who may do everything.
 func WithIdentity(cfg *rest.Config) Option { return func(o *options) { o.identity = cfg } }
 
-// WithElector lets e decide when the CCM leads. The default is a [ManualElector] that lets it lead at once.
+// WithElector lets e decide when the CCM leads. The default is a [ManualElector] that lets it lead
+// at once.
 func WithElector(e ccm.Elector) Option { return func(o *options) { o.elector = e } }
 
 // WithLease lets the CCM campaign for its lease, as in production.
@@ -46,17 +48,23 @@ func WithControllers(controllers ...ccm.Controller) Option {
 	return func(o *options) { o.controllers = append(o.controllers, controllers...) }
 }
 
-// WithFx adds to the app what a test needs there: fx.Populate, fx.Supply of a double, …. It is not for [StartManager].
-func WithFx(opts ...fx.Option) Option { return func(o *options) { o.extra = append(o.extra, opts...) } }
+// WithFx adds to the app what a test needs there: fx.Populate, fx.Supply of a double, …. It is not
+// for [StartManager].
+func WithFx(opts ...fx.Option) Option {
+	return func(o *options) { o.extra = append(o.extra, opts...) }
+}
 
-// WithHost makes the app from the options of a host's own: what its main function gives to fx.New, with
-// ccm.Module among it. Its providers are replaced by the fake cloud, without being built; its *rest.Config and its
-// ccm.Elector, if it has any, by those of the test. The configuration stays the host's, but for the name and the file of the
-// cloud provider and the name in the election; WithConfig changes more.
+// WithHost makes the app from the options of a host's own: what its main function gives to fx.New,
+// with ccm.Module among it. Its providers are replaced by the fake cloud, without being built; its
+// *rest.Config and its ccm.Elector, if it has any, by those of the test. The configuration stays
+// the host's, but for the name and the file of the cloud provider and the name in the election;
+// WithConfig changes more.
 //
-// What is replaced has to be visible at the root of the app: fx hides what a module provides with fx.Private.
-// It is not for [StartManager].
-func WithHost(opts ...fx.Option) Option { return func(o *options) { o.host = append(o.host, opts...) } }
+// What is replaced has to be visible at the root of the app: fx hides what a module provides with
+// fx.Private. It is not for [StartManager].
+func WithHost(opts ...fx.Option) Option {
+	return func(o *options) { o.host = append(o.host, opts...) }
+}
 
 // WithoutStart leaves it to the test to call [CCM.Start].
 func WithoutStart() Option { return func(o *options) { o.unstarted = true } }

@@ -68,13 +68,16 @@ func servicePort(port int32) corev1.ServicePort {
 	}
 }
 
-// CreateService creates the Service, and deletes it when the test is over, by force if no service controller runs
-// any more that would take its finalizer away. It fails the test if it cannot.
-func CreateService(t testing.TB, client kubernetes.Interface, service *corev1.Service) *corev1.Service {
+// CreateService creates the Service, and deletes it when the test is over, by force if no service
+// controller runs any more that would take its finalizer away. It fails the test if it cannot.
+func CreateService(
+	t testing.TB, client kubernetes.Interface, service *corev1.Service,
+) *corev1.Service {
 	t.Helper()
 	ctx, cancel := limited(t)
 	defer cancel()
-	created, err := client.CoreV1().Services(service.Namespace).Create(ctx, service, metav1.CreateOptions{})
+	created, err := client.CoreV1().Services(service.Namespace).Create(ctx, service,
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("create Service %s/%s: %v", service.Namespace, service.Name, err)
 		return nil
@@ -89,7 +92,9 @@ func CreateService(t testing.TB, client kubernetes.Interface, service *corev1.Se
 	return created
 }
 
-func removeService(ctx context.Context, client kubernetes.Interface, service *corev1.Service) error {
+func removeService(
+	ctx context.Context, client kubernetes.Interface, service *corev1.Service,
+) error {
 	services := client.CoreV1().Services(service.Namespace)
 	if err := services.Delete(ctx, service.Name, metav1.DeleteOptions{}); unexpected(err) {
 		return err
@@ -100,54 +105,63 @@ func removeService(ctx context.Context, client kubernetes.Interface, service *co
 	if err != nil {
 		return err
 	}
-	_, err = services.Patch(ctx, service.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	_, err = services.Patch(ctx, service.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{})
 	if unexpected(err) {
 		return fmt.Errorf("take its finalizer away: %w", err)
 	}
 	return nil
 }
 
-// WaitService waits until cond returns nil for the Service, and returns the Service. cond gets nil when
-// there is no such Service, and its error says what the Service lacks. what completes the sentence "waited in vain until …".
-// It fails the test after [WaitLimit], with the Service that was last seen.
-func WaitService(t testing.TB, client kubernetes.Interface, namespace, name, what string, cond func(*corev1.Service) error) *corev1.Service {
+// WaitService waits until cond returns nil for the Service, and returns the Service. cond gets nil
+// when there is no such Service, and its error says what the Service lacks. what completes the
+// sentence "waited in vain until …". It fails the test after [WaitLimit], with the Service that was
+// last seen.
+func WaitService(
+	t testing.TB, client kubernetes.Interface, namespace, name, what string,
+	cond func(*corev1.Service) error,
+) *corev1.Service {
 	t.Helper()
 	return waitFor(t, services(client, namespace), name, what, cond)
 }
 
-// WaitServiceAddress waits until the Service has an address of a load balancer, and returns the first: an IP address, or a
-// host name.
+// WaitServiceAddress waits until the Service has an address of a load balancer, and returns the
+// first: an IP address, or a host name.
 func WaitServiceAddress(t testing.TB, client kubernetes.Interface, namespace, name string) string {
 	t.Helper()
 	var found string
-	WaitService(t, client, namespace, name, fmt.Sprintf("Service %s/%s has an address", namespace, name), func(s *corev1.Service) error {
-		if s == nil {
-			return errAbsent
-		}
-		i := slices.IndexFunc(s.Status.LoadBalancer.Ingress, func(i corev1.LoadBalancerIngress) bool { return i.IP != "" || i.Hostname != "" })
-		if i < 0 {
-			return fmt.Errorf("its status has no load balancer")
-		}
-		ingress := s.Status.LoadBalancer.Ingress[i]
-		found = ingress.IP
-		if found == "" {
-			found = ingress.Hostname
-		}
-		return nil
-	})
+	WaitService(t, client, namespace, name,
+		fmt.Sprintf("Service %s/%s has an address", namespace, name),
+		func(s *corev1.Service) error {
+			if s == nil {
+				return errAbsent
+			}
+			i := slices.IndexFunc(s.Status.LoadBalancer.Ingress,
+				func(i corev1.LoadBalancerIngress) bool { return i.IP != "" || i.Hostname != "" })
+			if i < 0 {
+				return fmt.Errorf("its status has no load balancer")
+			}
+			ingress := s.Status.LoadBalancer.Ingress[i]
+			found = ingress.IP
+			if found == "" {
+				found = ingress.Hostname
+			}
+			return nil
+		})
 	return found
 }
 
-// WaitServiceGone waits until there is no Service of the name: after a deletion, its load balancer is
-// gone then too.
+// WaitServiceGone waits until there is no Service of the name: after a deletion, its load balancer
+// is gone then too.
 func WaitServiceGone(t testing.TB, client kubernetes.Interface, namespace, name string) {
 	t.Helper()
-	WaitService(t, client, namespace, name, fmt.Sprintf("Service %s/%s is gone", namespace, name), func(s *corev1.Service) error {
-		if s != nil {
-			return fmt.Errorf("it exists")
-		}
-		return nil
-	})
+	WaitService(t, client, namespace, name, fmt.Sprintf("Service %s/%s is gone", namespace, name),
+		func(s *corev1.Service) error {
+			if s != nil {
+				return fmt.Errorf("it exists")
+			}
+			return nil
+		})
 }
 
 func services(client kubernetes.Interface, namespace string) kind[corev1.Service] {

@@ -7,14 +7,16 @@ import (
 )
 
 // WaitLimit is how long every wait of this package goes on before it fails the test. It is
-// generous: what is waited for usually takes milliseconds, and the limit is only for what
-// never comes. A test that has less time left (go test -timeout) waits shorter, so that it can still say what it waited for.
+// generous: what is waited for usually takes milliseconds, and the limit is only for what never
+// comes. A test that has less time left (go test -timeout) waits shorter, so that it can still say
+// what it waited for.
 const WaitLimit = time.Minute
 
 const (
 	// pollInterval is for what cannot be watched.
 	pollInterval = 20 * time.Millisecond
-	// reportTime is what is left of a test's time to report a wait that was in vain, and to clean up.
+	// reportTime is what is left of a test's time to report a wait that was in vain, and to clean
+	// up.
 	reportTime = 5 * time.Second
 )
 
@@ -30,8 +32,8 @@ func limited(t testing.TB) (context.Context, context.CancelFunc) {
 }
 
 // Eventually asks probe again and again until it returns no error, and returns its value. After
-// [WaitLimit] it fails the test with the last error, which should say what was seen instead. what completes the sentence
-// "waited in vain until …". The context given to probe ends at the limit.
+// [WaitLimit] it fails the test with the last error, which should say what was seen instead. what
+// completes the sentence "waited in vain until …". The context given to probe ends at the limit.
 func Eventually[T any](t testing.TB, what string, probe func(ctx context.Context) (T, error)) T {
 	t.Helper()
 	ctx, cancel := limited(t)

@@ -37,7 +37,8 @@ func TestEventually_ReturnsTheValueOrTellsTheLastError(t *testing.T) {
 		t.Errorf("got %d", got)
 	}
 	wantFailure(t, func(t testing.TB) {
-		ccmtest.Eventually(t, "pigs fly", func(context.Context) (int, error) { return 0, errors.New("one walks") })
+		ccmtest.Eventually(t, "pigs fly",
+			func(context.Context) (int, error) { return 0, errors.New("one walks") })
 	}, "waited in vain until pigs fly", "one walks")
 }
 
@@ -45,7 +46,8 @@ func TestEventually_ReturnsTheValueOrTellsTheLastError(t *testing.T) {
 func TestWaits_WhenInVain_TellWhatTheyLastSaw(t *testing.T) {
 	client := clientOf(t, cluster.RESTConfig())
 	ccmtest.CreateNode(t, client, ccmtest.TaintedNode("in-vain"))
-	ccmtest.CreateService(t, client, ccmtest.LoadBalancerService("in-vain", ccmtest.ServiceClass("example.com/other")))
+	ccmtest.CreateService(t, client,
+		ccmtest.LoadBalancerService("in-vain", ccmtest.ServiceClass("example.com/other")))
 	cloud := cloudWith(t, "in-vain")
 	cases := map[string]struct {
 		wait func(t testing.TB)
@@ -53,14 +55,20 @@ func TestWaits_WhenInVain_TellWhatTheyLastSaw(t *testing.T) {
 	}{
 		"node": {
 			func(t testing.TB) { ccmtest.WaitNodeInitialized(t, client, "in-vain") },
-			[]string{"Node in-vain is initialised", "it bears the taint node.cloudprovider.kubernetes.io/uninitialized", "kubernetes.io/hostname: in-vain"},
+			[]string{
+				"Node in-vain is initialised",
+				"it bears the taint node.cloudprovider.kubernetes.io/uninitialized",
+				"kubernetes.io/hostname: in-vain",
+			},
 		},
 		"no node": {
 			func(t testing.TB) { ccmtest.WaitNodeInitialized(t, client, "nowhere") },
 			[]string{"Node nowhere is initialised", "it does not exist"},
 		},
 		"address of node": {
-			func(t testing.TB) { ccmtest.WaitNodeAddress(t, client, "in-vain", corev1.NodeInternalIP) },
+			func(t testing.TB) {
+				ccmtest.WaitNodeAddress(t, client, "in-vain", corev1.NodeInternalIP)
+			},
 			[]string{"has an address of type InternalIP", "{Hostname in-vain}"},
 		},
 		"gone": {
@@ -69,7 +77,10 @@ func TestWaits_WhenInVain_TellWhatTheyLastSaw(t *testing.T) {
 		},
 		"service": {
 			func(t testing.TB) { ccmtest.WaitServiceAddress(t, client, "default", "in-vain") },
-			[]string{"Service default/in-vain has an address", "its status has no load balancer", "loadBalancerClass: example.com/other"},
+			[]string{
+				"Service default/in-vain has an address", "its status has no load balancer",
+				"loadBalancerClass: example.com/other",
+			},
 		},
 		"service gone": {
 			func(t testing.TB) { ccmtest.WaitServiceGone(t, client, "default", "in-vain") },
@@ -81,13 +92,15 @@ func TestWaits_WhenInVain_TellWhatTheyLastSaw(t *testing.T) {
 		},
 		"call": {
 			func(t testing.TB) {
-				ccmtest.WaitCall(t, cloud, "somebody asks", fake.CallFilter{Method: fake.InstanceMetadata}.Matches)
+				ccmtest.WaitCall(t, cloud, "somebody asks",
+					fake.CallFilter{Method: fake.InstanceMetadata}.Matches)
 			},
 			[]string{"somebody asks", "the cloud's counts"},
 		},
 		"no API server": {
 			func(t testing.TB) {
-				ccmtest.WaitNodeGone(t, clientOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), "in-vain")
+				ccmtest.WaitNodeGone(t, clientOf(t, &rest.Config{Host: "https://127.0.0.1:1"}),
+					"in-vain")
 			},
 			[]string{"Node in-vain is gone", "connection refused"},
 		},
@@ -115,15 +128,16 @@ func TestWaitNode_WhenTheAPIServerIsRestarted_GoesOn(t *testing.T) {
 	result := make(chan *corev1.Node, 1)
 	go func() {
 		seen := 0
-		result <- ccmtest.WaitNode(t, client, "node-a", "the node is marked", func(n *corev1.Node) error {
-			if seen++; seen == 1 {
-				close(looked)
-			}
-			if n == nil || n.Labels["marked"] == "" {
-				return errors.New("it is not")
-			}
-			return nil
-		})
+		result <- ccmtest.WaitNode(t, client, "node-a", "the node is marked",
+			func(n *corev1.Node) error {
+				if seen++; seen == 1 {
+					close(looked)
+				}
+				if n == nil || n.Labels["marked"] == "" {
+					return errors.New("it is not")
+				}
+				return nil
+			})
 	}()
 	<-looked
 	if err := own.StopAPIServer(t.Context()); err != nil {
@@ -132,23 +146,27 @@ func TestWaitNode_WhenTheAPIServerIsRestarted_GoesOn(t *testing.T) {
 	if err := own.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	node := ccmtest.Eventually(t, "the node is marked by the test", func(ctx context.Context) (*corev1.Node, error) {
-		n, err := client.CoreV1().Nodes().Get(ctx, "node-a", getNow)
-		if err != nil {
-			return nil, err
-		}
-		n.Labels["marked"] = "yes"
-		return client.CoreV1().Nodes().Update(ctx, n, updateNow)
-	})
+	node := ccmtest.Eventually(t, "the node is marked by the test",
+		func(ctx context.Context) (*corev1.Node, error) {
+			n, err := client.CoreV1().Nodes().Get(ctx, "node-a", getNow)
+			if err != nil {
+				return nil, err
+			}
+			n.Labels["marked"] = "yes"
+			return client.CoreV1().Nodes().Update(ctx, n, updateNow)
+		})
 	if got := receive(t, result); got.ResourceVersion != node.ResourceVersion {
 		t.Errorf("the wait returned version %s, want %s", got.ResourceVersion, node.ResourceVersion)
 	}
 }
 
 func TestBuilders_MakeWhatTheirOptionsSay(t *testing.T) {
-	node := ccmtest.TaintedNode("a", ccmtest.NodeNotReady(), ccmtest.NodePodCIDRs("10.244.1.0/24", "fd00::/64"),
-		ccmtest.NodeLabel("l", "1"), ccmtest.NodeAnnotation("n", "2"), ccmtest.NodeProviderID("fake://r/a"))
-	if node.Spec.PodCIDR != "10.244.1.0/24" || len(node.Spec.PodCIDRs) != 2 || node.Labels["l"] != "1" ||
+	node := ccmtest.TaintedNode("a", ccmtest.NodeNotReady(),
+		ccmtest.NodePodCIDRs("10.244.1.0/24", "fd00::/64"),
+		ccmtest.NodeLabel("l", "1"), ccmtest.NodeAnnotation("n", "2"),
+		ccmtest.NodeProviderID("fake://r/a"))
+	if node.Spec.PodCIDR != "10.244.1.0/24" || len(node.Spec.PodCIDRs) != 2 ||
+		node.Labels["l"] != "1" ||
 		node.Annotations["n"] != "2" || node.Spec.ProviderID != "fake://r/a" ||
 		node.Status.Conditions[0].Status != corev1.ConditionFalse || len(node.Spec.Taints) != 1 {
 		t.Errorf("the node is %+v", node)
@@ -156,8 +174,10 @@ func TestBuilders_MakeWhatTheirOptionsSay(t *testing.T) {
 	if taints := ccmtest.ReadyNode("b").Spec.Taints; len(taints) > 0 {
 		t.Errorf("a ready node has taints: %+v", taints)
 	}
-	service := ccmtest.LoadBalancerService("s", ccmtest.ServiceNamespace("n"), ccmtest.ServicePorts(1, 2), ccmtest.ServiceAnnotation("a", "b"))
-	if service.Namespace != "n" || len(service.Spec.Ports) != 2 || service.Annotations["a"] != "b" || service.Spec.Type != corev1.ServiceTypeLoadBalancer {
+	service := ccmtest.LoadBalancerService("s", ccmtest.ServiceNamespace("n"),
+		ccmtest.ServicePorts(1, 2), ccmtest.ServiceAnnotation("a", "b"))
+	if service.Namespace != "n" || len(service.Spec.Ports) != 2 ||
+		service.Annotations["a"] != "b" || service.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		t.Errorf("the service is %+v", service)
 	}
 }
@@ -172,7 +192,8 @@ func TestVerifyNoLeaks_FindsAGoroutineThatIsLeft(t *testing.T) {
 	}()
 	failing := &failingTest{TB: t}
 	ccmtest.VerifyNoLeaks(failing, before)
-	if said := strings.Join(failing.messages, "\n"); !strings.Contains(said, "TestVerifyNoLeaks_FindsAGoroutineThatIsLeft") {
+	if said := strings.Join(failing.messages, "\n"); !strings.Contains(said,
+		"TestVerifyNoLeaks_FindsAGoroutineThatIsLeft") {
 		t.Errorf("a goroutine is left, and the check said %q", said)
 	}
 	close(release)

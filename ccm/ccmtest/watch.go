@@ -15,8 +15,9 @@ import (
 
 // kind reads objects of one kind from the API server.
 type kind[T any] struct {
-	name  string
-	list  func(ctx context.Context, opts metav1.ListOptions) (items []T, resourceVersion string, err error)
+	name string
+	list func(ctx context.Context, opts metav1.ListOptions) (items []T, resourceVersion string,
+		err error)
 	watch func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
@@ -50,7 +51,8 @@ func waitFor[T any](t testing.TB, k kind[T], name, what string, cond func(*T) er
 
 // follow lists and watches the object until the condition holds, the watch ends, or ctx does.
 func (k kind[T]) follow(ctx context.Context, name string, seen *sight[T]) (holds bool, err error) {
-	opts := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
+	opts := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name",
+		name).String()}
 	items, version, err := k.list(ctx, opts)
 	if err != nil {
 		return false, fmt.Errorf("read %s %s: %w", k.name, name, err)

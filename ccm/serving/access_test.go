@@ -34,7 +34,10 @@ func (v *reviewer) start(t *testing.T) *rest.Config {
 	t.Helper()
 	s := httptest.NewServer(v)
 	t.Cleanup(s.Close)
-	return &rest.Config{Host: s.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	return &rest.Config{
+		Host:          s.URL,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+	}
 }
 
 func (v *reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +47,8 @@ func (v *reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.forbid {
 		w.WriteHeader(http.StatusForbidden)
 		_ = json.NewEncoder(w).Encode(metav1.Status{
-			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonForbidden, Code: 403,
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure",
+			Reason: metav1.StatusReasonForbidden, Code: 403,
 			Message: "10.9.8.7 is a secret address",
 		})
 		return
@@ -55,9 +59,13 @@ func (v *reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&review)
 		v.tokenAsk++
 		if user, ok := v.tokens[review.Spec.Token]; ok {
-			review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{
-				Username: user, UID: "7", Groups: []string{"readers"}, Extra: map[string]authenticationv1.ExtraValue{"scope": {"x"}},
-			}}
+			review.Status = authenticationv1.TokenReviewStatus{
+				Authenticated: true,
+				User: authenticationv1.UserInfo{
+					Username: user, UID: "7", Groups: []string{"readers"},
+					Extra: map[string]authenticationv1.ExtraValue{"scope": {"x"}},
+				},
+			}
 		} else {
 			review.Status.Error = "no such token"
 		}
@@ -85,20 +93,29 @@ func skipLookup(c *serving.Config) { c.Authentication.SkipLookup = true }
 func bearer(token string) string { return "Authorization: Bearer " + token }
 
 func TestAccess_ByToken(t *testing.T) {
-	v := &reviewer{tokens: map[string]string{"good": "alice", "other": "bob"}, mayRead: []string{"alice"}}
+	v := &reviewer{
+		tokens:  map[string]string{"good": "alice", "other": "bob"},
+		mayRead: []string{"alice"},
+	}
 	r := serveFor(t, v.start(t), skipLookup)
 	c := client(t, nil)
 
 	get(t, c, r.Server, "/metrics", bearer("good")).wants(t, http.StatusOK, "go_goroutines")
-	get(t, c, r.Server, "/metrics", bearer("other")).wants(t, http.StatusForbidden, `User \"bob\" cannot get path \"/metrics\"`)
-	get(t, c, r.Server, "/metrics", bearer("forged")).wants(t, http.StatusUnauthorized, `"reason":"Unauthorized"`)
-	get(t, c, r.Server, "/metrics").wants(t, http.StatusForbidden, `User \"system:anonymous\" cannot get path \"/metrics\"`)
+	get(t, c, r.Server, "/metrics", bearer("other")).wants(t, http.StatusForbidden,
+		`User \"bob\" cannot get path \"/metrics\"`)
+	get(t, c, r.Server, "/metrics", bearer("forged")).wants(t, http.StatusUnauthorized,
+		`"reason":"Unauthorized"`)
+	get(t, c, r.Server, "/metrics").wants(t, http.StatusForbidden,
+		`User \"system:anonymous\" cannot get path \"/metrics\"`)
 	get(t, c, r.Server, "/nothing", bearer("good")).wants(t, http.StatusNotFound, "404")
 
 	want := authorizationv1.SubjectAccessReviewSpec{
 		User: "alice", UID: "7", Groups: []string{"readers", "system:authenticated"},
-		Extra:                 map[string]authorizationv1.ExtraValue{"scope": {"x"}},
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
+		Extra: map[string]authorizationv1.ExtraValue{"scope": {"x"}},
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{
+			Path: "/metrics",
+			Verb: "get",
+		},
 	}
 	v.change(func() {
 		if got := v.accesses[0]; !equalJSON(t, got, want) {
@@ -119,7 +136,8 @@ func TestAccess_AnswersAreKeptForAWhile(t *testing.T) {
 	}
 	v.change(func() {
 		if v.tokenAsk != 1 || len(v.accesses) != 1 {
-			t.Errorf("for five requests the API server reviewed %d tokens and %d accesses, want one each", v.tokenAsk, len(v.accesses))
+			t.Errorf(
+				"for five requests the API server reviewed %d tokens and %d accesses, want one each", v.tokenAsk, len(v.accesses))
 		}
 	})
 	// A refusal is not kept longer than it was told.
@@ -148,7 +166,9 @@ func TestAccess_WhenReviewsAreForbidden_SaysWhatRBACLacks(t *testing.T) {
 	// Open paths need no review, even if a probe carries a token.
 	get(t, c, r.Server, "/healthz", bearer("good")).wants(t, http.StatusOK, "ok")
 
-	v.change(func() { v.forbid, v.tokens, v.mayRead = false, map[string]string{"good": "alice"}, []string{"alice"} })
+	v.change(func() {
+		v.forbid, v.tokens, v.mayRead = false, map[string]string{"good": "alice"}, []string{"alice"}
+	})
 	get(t, c, r.Server, "/metrics", bearer("good")).wants(t, http.StatusOK, "")
 }
 
@@ -164,25 +184,32 @@ func TestAccess_WithoutTheConfigMap_TokensAreKnown(t *testing.T) {
 
 func TestAccess_WhileTheLookupFails_ProtectedPathsSayWhy(t *testing.T) {
 	v := &reviewer{forbid: true}
-	strict, tolerant := serveFor(t, v.start(t), nil), serveFor(t, v.start(t), func(c *serving.Config) {
-		c.Authentication.TolerateLookupFailure = true
-	})
+	strict, tolerant := serveFor(t, v.start(t), nil),
+		serveFor(t, v.start(t), func(c *serving.Config) {
+			c.Authentication.TolerateLookupFailure = true
+		})
 	c := client(t, nil)
 	eventually(t, "the reason is told", func() bool {
 		a := get(t, c, strict.Server, "/metrics")
-		return a.StatusCode == http.StatusServiceUnavailable && strings.Contains(a.body, "extension-apiserver-authentication-reader") &&
+		return a.StatusCode == http.StatusServiceUnavailable &&
+			strings.Contains(a.body, "extension-apiserver-authentication-reader") &&
 			strings.Contains(a.body, "ConfigMap kube-system/extension-apiserver-authentication")
 	})
-	get(t, c, strict.Server, "/readyz?verbose").wants(t, http.StatusInternalServerError, "ccm failed") // the Manager does not run
-	get(t, c, tolerant.Server, "/metrics").wants(t, http.StatusServiceUnavailable, "subjectaccessreviews")
+	// the Manager does not run
+	get(t, c, strict.Server, "/readyz?verbose").wants(t, http.StatusInternalServerError,
+		"ccm failed")
+	get(t, c, tolerant.Server, "/metrics").wants(t, http.StatusServiceUnavailable,
+		"subjectaccessreviews")
 
 	away := serve(t, nil)
 	eventually(t, "that the API server is away is told", func() bool {
 		a := get(t, c, away.Server, "/metrics")
-		return a.StatusCode == http.StatusServiceUnavailable && strings.Contains(a.body, "cannot be reached")
+		return a.StatusCode == http.StatusServiceUnavailable &&
+			strings.Contains(a.body, "cannot be reached")
 	})
 	get(t, c, away.Server, "/livez").wants(t, http.StatusOK, "ok")
-	get(t, c, away.Server, "/healthz/leaderElection").wants(t, http.StatusServiceUnavailable, "") // not open: it tells reasons
+	// not open: it tells reasons
+	get(t, c, away.Server, "/healthz/leaderElection").wants(t, http.StatusServiceUnavailable, "")
 }
 
 func TestAccess_ByClientCertificate(t *testing.T) {
@@ -200,21 +227,27 @@ func TestAccess_ByClientCertificate(t *testing.T) {
 
 	// The group that may do anything needs no review.
 	v.change(func() { v.forbid = true })
-	get(t, with(ca.client("root", "system:masters")), r.Server, "/metrics").wants(t, http.StatusOK, "")
+	get(t, with(ca.client("root", "system:masters")), r.Server, "/metrics").wants(t, http.StatusOK,
+		"")
 
 	// Server certificates and expired certificates do not authenticate a client.
-	server := ca.issue("alice", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })
+	server := ca.issue("alice", func(c *x509.Certificate) {
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	})
 	get(t, with(server), r.Server, "/metrics").wants(t, http.StatusUnauthorized, "")
-	expired := ca.issue("alice", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
+	expired := ca.issue("alice",
+		func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
 	get(t, with(expired), r.Server, "/metrics").wants(t, http.StatusUnauthorized, "")
 
 	// The CA is replaced.
 	write(t, dir, "ca.crt", stranger.pem)
 	eventually(t, "the new CA is believed", func() bool {
-		return get(t, with(stranger.client("root", "system:masters")), r.Server, "/metrics").StatusCode == http.StatusOK
+		return get(t, with(stranger.client("root", "system:masters")), r.Server,
+			"/metrics").StatusCode == http.StatusOK
 	})
 	// A client sends no certificate of a CA that the server does not name; this one insists.
-	get(t, client(t, insist(t, ca.client("root", "system:masters"))), r.Server, "/metrics").wants(t, http.StatusUnauthorized, "")
+	get(t, client(t, insist(t, ca.client("root", "system:masters"))), r.Server, "/metrics").wants(t,
+		http.StatusUnauthorized, "")
 }
 
 func TestAccess_ByFrontProxy(t *testing.T) {
@@ -290,9 +323,11 @@ func TestAccess_CredentialsAreNotPassedOn(t *testing.T) {
 	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
 	r := run(t, newServer(t, m, skipLookup))
 	for _, path := range []string{"/healthz", "/healthz/watcher"} {
-		get(t, client(t, nil), r.Server, path, bearer("good"), "X-Remote-User: root", "X-Other: kept").wants(t, http.StatusOK, "ok")
+		get(t, client(t, nil), r.Server, path, bearer("good"), "X-Remote-User: root",
+			"X-Other: kept").wants(t, http.StatusOK, "ok")
 		headers := <-seen
-		if headers.Get("Authorization") != "" || headers.Get("X-Remote-User") != "" || headers.Get("X-Other") != "kept" {
+		if headers.Get("Authorization") != "" || headers.Get("X-Remote-User") != "" ||
+			headers.Get("X-Other") != "kept" {
 			t.Errorf("GET %s: the check sees %v", path, headers)
 		}
 	}
@@ -319,7 +354,8 @@ func equalJSON(t *testing.T, a, b any) bool {
 func TestStop_EndsReviewsThatNobodyWaitsFor(t *testing.T) {
 	asked, release := make(chan struct{}, 1), make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // a server sees that its client has gone when it has read what it sent
+		// a server sees that its client has gone when it has read what it sent
+		_, _ = io.Copy(io.Discard, r.Body)
 		asked <- struct{}{}
 		select {
 		case <-r.Context().Done():
@@ -329,7 +365,8 @@ func TestStop_EndsReviewsThatNobodyWaitsFor(t *testing.T) {
 	t.Cleanup(func() { close(release); api.Close() })
 	r := serveFor(t, &rest.Config{Host: api.URL}, skipLookup)
 	ctx, goAway := cancelable(t)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.Addr().String()+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"https://"+r.Addr().String()+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

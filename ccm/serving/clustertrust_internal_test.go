@@ -12,7 +12,10 @@ import (
 )
 
 func published(data map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: clusterTrustNamespace, Name: clusterTrustConfigMap}, Data: data}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: clusterTrustNamespace,
+		Name:      clusterTrustConfigMap,
+	}, Data: data}
 }
 
 func aCertificate(t *testing.T) string {
@@ -40,15 +43,18 @@ func TestParseTrust_ReadsWhatKubeAPIServerPublishes(t *testing.T) {
 	}
 	p := got.proxy
 	if got.clients == nil || len(got.clients.certificates) != 2 || p == nil || p.ca == nil ||
-		!slices.Equal(p.allowedNames, []string{"front-proxy-client"}) || !slices.Equal(p.usernameHeaders, []string{"X-Remote-User"}) ||
-		!slices.Equal(p.uidHeaders, []string{"X-Remote-Uid"}) || !slices.Equal(p.groupHeaders, []string{"X-Remote-Group"}) ||
+		!slices.Equal(p.allowedNames, []string{"front-proxy-client"}) ||
+		!slices.Equal(p.usernameHeaders, []string{"X-Remote-User"}) ||
+		!slices.Equal(p.uidHeaders, []string{"X-Remote-Uid"}) ||
+		!slices.Equal(p.groupHeaders, []string{"X-Remote-Group"}) ||
 		!slices.Equal(p.extraHeaderPrefixes, []string{"X-Remote-Extra-"}) {
 		t.Errorf("got %+v, proxy %+v", got, p)
 	}
 }
 
 func TestParseTrust_WhatIsNotPublishedIsNotTrusted(t *testing.T) {
-	got, err := parseTrust(published(map[string]string{"requestheader-username-headers": `["X-Remote-User"]`}))
+	got, err := parseTrust(
+		published(map[string]string{"requestheader-username-headers": `["X-Remote-User"]`}))
 	if err != nil || got.clients != nil || got.proxy != nil {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -57,13 +63,15 @@ func TestParseTrust_WhatIsNotPublishedIsNotTrusted(t *testing.T) {
 func TestParseTrust_NamesTheKeyThatIsWrong(t *testing.T) {
 	ca := aCertificate(t)
 	for key, value := range map[string]string{
-		"client-ca-file":               "none",
-		"requestheader-client-ca-file": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})),
-		"requestheader-allowed-names":  "front-proxy-client",
+		"client-ca-file": "none",
+		"requestheader-client-ca-file": string(
+			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})),
+		"requestheader-allowed-names": "front-proxy-client",
 	} {
 		data := map[string]string{"client-ca-file": ca, "requestheader-client-ca-file": ca}
 		data[key] = value
-		if _, err := parseTrust(published(data)); err == nil || !strings.Contains(err.Error(), key) {
+		if _, err := parseTrust(published(data)); err == nil ||
+			!strings.Contains(err.Error(), key) {
 			t.Errorf("%s=%q: %v", key, value, err)
 		}
 	}
@@ -76,13 +84,25 @@ func TestClusterTrust_AChangeThatIsWrongChangesNothing(t *testing.T) {
 	if c.missing() == "" {
 		t.Error("nothing was read, and nothing is missing")
 	}
-	c.changed(published(map[string]string{"requestheader-client-ca-file": ca, "requestheader-allowed-names": `["proxy"]`}))
+	c.changed(
+		published(map[string]string{
+			"requestheader-client-ca-file": ca,
+			"requestheader-allowed-names":  `["proxy"]`,
+		}))
 	if c.missing() != "" {
 		t.Errorf("all was read, and %q", c.missing())
 	}
 	before := c.trusted()
-	c.changed(published(map[string]string{"requestheader-client-ca-file": ca, "requestheader-allowed-names": `proxy`}))
-	c.changed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: clusterTrustNamespace, Name: "another"}})
+	c.changed(
+		published(map[string]string{
+			"requestheader-client-ca-file": ca,
+			"requestheader-allowed-names":  `proxy`,
+		}))
+	c.changed(
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: clusterTrustNamespace,
+			Name:      "another",
+		}})
 	if after := c.trusted(); after.proxy != before.proxy {
 		t.Errorf("trust has changed from %+v to %+v", before.proxy, after.proxy)
 	}

@@ -43,23 +43,80 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 		{"SNI with a missing key", func(c *serving.Config) {
 			c.SNICertKeys = []string{cert + "," + key, cert + "," + missing + ":a.example"}
 		}, []string{"serving.sniCertKeys[1]", missing}},
-		{"unknown cipher suite", func(c *serving.Config) { c.CipherSuites = []string{"TLS_AES_128_GCM_SHA256", "TLS_ROT13"} }, []string{"serving.cipherSuites[1]", "TLS_ROT13", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}},
-		{"cipher suites that HTTP/2 forbids", func(c *serving.Config) { c.CipherSuites = []string{"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"} }, []string{"serving.cipherSuites", "--disable-http2-serving"}},
-		{"unknown TLS version", func(c *serving.Config) { c.MinTLSVersion = "VersionTLS14" }, []string{"serving.minTLSVersion", "VersionTLS14", "VersionTLS13"}},
+		{
+			"unknown cipher suite", func(c *serving.Config) {
+				c.CipherSuites = []string{"TLS_AES_128_GCM_SHA256", "TLS_ROT13"}
+			},
+			[]string{
+				"serving.cipherSuites[1]", "TLS_ROT13",
+				"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+			},
+		},
+		{"cipher suites that HTTP/2 forbids", func(c *serving.Config) {
+			c.CipherSuites = []string{"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"}
+		}, []string{"serving.cipherSuites", "--disable-http2-serving"}},
+		{
+			"unknown TLS version", func(c *serving.Config) { c.MinTLSVersion = "VersionTLS14" },
+			[]string{"serving.minTLSVersion", "VersionTLS14", "VersionTLS13"},
+		},
 		{"unknown curve", func(c *serving.Config) { c.CurvePreferences = []int32{7} }, []string{"serving.curvePreferences", "--tls-curve-preferences", "7"}},
 		{"negative streams", func(c *serving.Config) { c.HTTP2MaxStreams = -1 }, []string{"serving.http2MaxStreams"}},
-		{"missing client CA", func(c *serving.Config) { c.Authentication.ClientCAFile = missing }, []string{"serving.authentication.clientCAFile", "--client-ca-file"}},
-		{"client CA without PEM", func(c *serving.Config) { c.Authentication.ClientCAFile = garbage }, []string{"serving.authentication.clientCAFile", "no PEM certificate"}},
-		{"missing proxy CA", func(c *serving.Config) { c.Authentication.RequestHeader.ClientCAFile = missing }, []string{"serving.authentication.requestHeader.clientCAFile", "--requestheader-client-ca-file"}},
-		{"empty header name", func(c *serving.Config) {
-			c.Authentication.RequestHeader.GroupHeaders = []string{"x-remote-group", " "}
-		}, []string{"serving.authentication.requestHeader.groupHeaders[1]", "--requestheader-group-headers"}},
+		{
+			"missing client CA", func(c *serving.Config) { c.Authentication.ClientCAFile = missing },
+			[]string{"serving.authentication.clientCAFile", "--client-ca-file"},
+		},
+		{
+			"client CA without PEM",
+			func(c *serving.Config) {
+				c.Authentication.ClientCAFile = garbage
+			},
+			[]string{"serving.authentication.clientCAFile", "no PEM certificate"},
+		},
+		{
+			"missing proxy CA", func(c *serving.Config) {
+				c.Authentication.RequestHeader.ClientCAFile = missing
+			},
+			[]string{
+				"serving.authentication.requestHeader.clientCAFile",
+				"--requestheader-client-ca-file",
+			},
+		},
+		{
+			"empty header name", func(c *serving.Config) {
+				c.Authentication.RequestHeader.GroupHeaders = []string{"x-remote-group", " "}
+			},
+			[]string{
+				"serving.authentication.requestHeader.groupHeaders[1]",
+				"--requestheader-group-headers",
+			},
+		},
 		{"proxy without a user header", func(c *serving.Config) {
-			c.Authentication.RequestHeader = servingconfig.RequestHeader{ClientCAFile: write(t, dir, "ca", ca.pem)}
+			c.Authentication.RequestHeader = servingconfig.RequestHeader{ClientCAFile: write(t, dir,
+				"ca", ca.pem)}
 		}, []string{"serving.authentication.requestHeader.usernameHeaders"}},
-		{"missing kubeconfig for authentication", func(c *serving.Config) { c.Authentication.Kubeconfig = missing }, []string{"serving.authentication.kubeconfig", "--authentication-kubeconfig"}},
-		{"bad kubeconfig for authorization", func(c *serving.Config) { c.Authorization.Kubeconfig = garbage }, []string{"serving.authorization.kubeconfig", "--authorization-kubeconfig"}},
-		{"path with a * in the middle", func(c *serving.Config) { c.Authorization.AlwaysAllowPaths = []string{"/healthz", "/*/x"} }, []string{"serving.authorization.alwaysAllowPaths[1]", "--authorization-always-allow-paths"}},
+		{
+			"missing kubeconfig for authentication",
+			func(c *serving.Config) {
+				c.Authentication.Kubeconfig = missing
+			},
+			[]string{"serving.authentication.kubeconfig", "--authentication-kubeconfig"},
+		},
+		{
+			"bad kubeconfig for authorization",
+			func(c *serving.Config) {
+				c.Authorization.Kubeconfig = garbage
+			},
+			[]string{"serving.authorization.kubeconfig", "--authorization-kubeconfig"},
+		},
+		{
+			"path with a * in the middle", func(c *serving.Config) {
+				c.Authorization.AlwaysAllowPaths = []string{"/healthz", "/*/x"}
+			},
+			[]string{
+				"serving.authorization.alwaysAllowPaths[1]",
+				"--authorization-always-allow-paths",
+			},
+		},
 		{"negative time to live", func(c *serving.Config) {
 			c.Authorization.AuthorizedCacheTTL = metav1.Duration{Duration: -time.Second}
 		}, []string{"serving.authorization.authorizedCacheTTL", "negative"}},

@@ -55,13 +55,15 @@ func ExampleModule() {
 func ExampleServer_Run() {
 	log := logr.Discard()
 	manager, err := ccm.New(ccm.Params{
-		Config: managerConfig(), Providers: []ccm.Provider{ccm.StaticProvider(emptyCloud())}, RESTConfig: unreachable(), Logger: &log,
+		Config: managerConfig(), Providers: []ccm.Provider{ccm.StaticProvider(emptyCloud())},
+		RESTConfig: unreachable(), Logger: &log,
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	server, err := serving.New(manager, serving.DefaultConfig(), serving.WithListener(anyPort), serving.WithLogger(log))
+	server, err := serving.New(manager, serving.DefaultConfig(), serving.WithListener(anyPort),
+		serving.WithLogger(log))
 	if err != nil {
 		fmt.Println(err) // it names the field at fault
 		return

@@ -58,7 +58,9 @@ type fromAppParams struct {
 
 func fromApp(p fromAppParams) (*Server, error) {
 	if reflect.ValueOf(p.Config).IsZero() {
-		return nil, errors.New("serving: no Config in the app: add fx.Supply(cfg) with a cfg that began as serving.DefaultConfig()")
+		return nil,
+			errors.New(
+				"serving: no Config in the app: add fx.Supply(cfg) with a cfg that began as serving.DefaultConfig()")
 	}
 	var opts []Option
 	switch {

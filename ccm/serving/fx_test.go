@@ -57,13 +57,16 @@ func stop(t *testing.T, a *fx.App) error {
 
 // holder is a controller that keeps the Manager in its drain.
 func holder(release <-chan struct{}) ccm.Controller {
-	return ccm.Controller{Name: "holder", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			<-ctx.Done()
-			<-release
-			return nil
-		}), nil
-	}}
+	return ccm.Controller{
+		Name: "holder",
+		New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				<-ctx.Done()
+				<-release
+				return nil
+			}), nil
+		},
+	}
 }
 
 func TestModule_AnswersWhileTheManagerDrains_InWhateverOrder(t *testing.T) {
@@ -76,8 +79,10 @@ func TestModule_AnswersWhileTheManagerDrains_InWhateverOrder(t *testing.T) {
 			release := make(chan struct{})
 			var s *serving.Server
 			var m *ccm.Manager
-			a := fx.New(app(serving.DefaultConfig(), modules, serving.Configure(serving.WithListener(anyPort)), fx.Populate(&s, &m),
-				fx.Replace(managerConfig("holder")), fx.Provide(ccm.AsController(func() ccm.Controller { return holder(release) }))))
+			a := fx.New(app(serving.DefaultConfig(), modules,
+				serving.Configure(serving.WithListener(anyPort)), fx.Populate(&s, &m),
+				fx.Replace(managerConfig("holder")),
+				fx.Provide(ccm.AsController(func() ccm.Controller { return holder(release) }))))
 			start(t, a)
 			c := client(t, nil)
 			eventually(t, "/readyz is ok", func() bool {
@@ -87,7 +92,8 @@ func TestModule_AnswersWhileTheManagerDrains_InWhateverOrder(t *testing.T) {
 
 			stopped := make(chan error, 1)
 			go func() { stopped <- stop(t, a) }()
-			eventually(t, "the Manager drains", func() bool { return m.Status().State == ccm.StateDraining })
+			eventually(t, "the Manager drains",
+				func() bool { return m.Status().State == ccm.StateDraining })
 			get(t, c, s, "/readyz").wants(t, http.StatusInternalServerError, "[-]ccm failed")
 			get(t, c, s, "/healthz").wants(t, http.StatusOK, "ok")
 			close(release)
@@ -112,7 +118,8 @@ func TestModule_WhenThePortIsTaken_NothingStarts(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	a := fx.New(app(onPort(taken.Addr()), fx.Options(ccm.Module, serving.Module), fx.Populate(&m)))
 	err = a.Start(t.Context())
-	if err == nil || !strings.Contains(err.Error(), taken.Addr().String()) || !strings.Contains(err.Error(), "--secure-port") {
+	if err == nil || !strings.Contains(err.Error(), taken.Addr().String()) ||
+		!strings.Contains(err.Error(), "--secure-port") {
 		t.Errorf("Start must fail and name the address and the flag: %v", err)
 	}
 	if status := m.Status(); status.State != ccm.StateStopped || status.Term != 0 {
@@ -128,7 +135,8 @@ func TestModule_WrongConfigurationIsAnErrorOfNew(t *testing.T) {
 	cfg := serving.DefaultConfig()
 	cfg.Authentication.ClientCAFile = "/nowhere/ca.crt"
 	err := fx.New(app(cfg, both())).Err()
-	if wrong := (*ccm.ConfigError)(nil); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "serving.authentication.clientCAFile") {
+	if wrong := (*ccm.ConfigError)(nil); !errors.As(err, &wrong) ||
+		!strings.Contains(err.Error(), "serving.authentication.clientCAFile") {
 		t.Errorf("want a *ccm.ConfigError that names the field, got %v", err)
 	}
 }

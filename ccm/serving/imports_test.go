@@ -15,8 +15,10 @@ func TestImports_AreFew(t *testing.T) {
 	}
 	for _, pkg := range strings.Fields(string(out)) {
 		for _, unwanted := range []string{
-			"go.etcd.io/", "google.golang.org/grpc", "github.com/google/cel-go/", "k8s.io/apiserver/pkg/server", "k8s.io/cloud-provider/app",
-			"k8s.io/cloud-provider/options", "k8s.io/component-base/configz", "net/http/pprof", "golang.org/x/net/trace",
+			"go.etcd.io/", "google.golang.org/grpc", "github.com/google/cel-go/",
+			"k8s.io/apiserver/pkg/server", "k8s.io/cloud-provider/app",
+			"k8s.io/cloud-provider/options", "k8s.io/component-base/configz", "net/http/pprof",
+			"golang.org/x/net/trace",
 		} {
 			if strings.HasPrefix(pkg, unwanted) {
 				t.Errorf("imports %s", pkg)

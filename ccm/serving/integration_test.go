@@ -59,15 +59,21 @@ func (c *cluster) user(name string, groups ...string) *http.Client {
 	return client(c.t, pair{config.CertData, config.KeyData}.presents(c.t))
 }
 
-var ccmSubject = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: "cloud-controller-manager"}
+var ccmSubject = rbacv1.Subject{
+	Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem,
+	Name: "cloud-controller-manager",
+}
 
 // allowReviews and allowLookup give the CCM the roles that the package names.
 func (c *cluster) allowReviews(ctx context.Context) {
 	c.t.Helper()
 	_, err := c.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "ccm:auth-delegator"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
-		Subjects:   []rbacv1.Subject{ccmSubject},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: "system:auth-delegator",
+		},
+		Subjects: []rbacv1.Subject{ccmSubject},
 	}, metav1.CreateOptions{})
 	c.must(err)
 }
@@ -76,8 +82,11 @@ func (c *cluster) allowLookup(ctx context.Context) {
 	c.t.Helper()
 	_, err := c.admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "ccm:authentication-reader"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
-		Subjects:   []rbacv1.Subject{ccmSubject},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "Role",
+			Name: "extension-apiserver-authentication-reader",
+		},
+		Subjects: []rbacv1.Subject{ccmSubject},
 	}, metav1.CreateOptions{})
 	c.must(err)
 }
@@ -87,12 +96,18 @@ func (c *cluster) allowScraping(ctx context.Context, user string) {
 	c.t.Helper()
 	_, err := c.admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "scraper"},
-		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
+		Rules: []rbacv1.PolicyRule{{
+			NonResourceURLs: []string{"/metrics"},
+			Verbs:           []string{"get"},
+		}},
 	}, metav1.CreateOptions{})
 	c.must(err)
 	_, err = c.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "scraper"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "scraper"},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: "scraper",
+		},
 		Subjects: []rbacv1.Subject{
 			{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user},
 			{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: "prometheus"},
@@ -105,16 +120,20 @@ func (c *cluster) allowScraping(ctx context.Context, user string) {
 func (c *cluster) token(ctx context.Context, name string) string {
 	c.t.Helper()
 	accounts := c.admin.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
-	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := accounts.Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	c.must(err)
-	answer, err := accounts.CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	answer, err := accounts.CreateToken(ctx, name, &authenticationv1.TokenRequest{},
+		metav1.CreateOptions{})
 	c.must(err)
 	return answer.Status.Token
 }
 
 // eventuallyAnswers asks until the answer has the code and holds the text: API servers take a
 // moment to see new rights.
-func eventuallyAnswers(t *testing.T, c *http.Client, r *running, path string, code int, text string, headers ...string) {
+func eventuallyAnswers(
+	t *testing.T, c *http.Client, r *running, path string, code int, text string, headers ...string,
+) {
 	t.Helper()
 	eventually(t, "GET "+path+" is "+http.StatusText(code), func() bool {
 		a, err := tryGet(c, r.Server, path, headers...)
@@ -125,13 +144,15 @@ func eventuallyAnswers(t *testing.T, c *http.Client, r *running, path string, co
 // impatient keeps no answer, so that new rights count at once.
 func impatient(c *serving.Config) {
 	c.Authentication.TokenCacheTTL = metav1.Duration{}
-	c.Authorization.AuthorizedCacheTTL, c.Authorization.UnauthorizedCacheTTL = metav1.Duration{}, metav1.Duration{}
+	c.Authorization.AuthorizedCacheTTL, c.Authorization.UnauthorizedCacheTTL = metav1.Duration{},
+		metav1.Duration{}
 }
 
 func TestOnAPIServer_WhoMayAskIsDelegated(t *testing.T) {
 	ctx := t.Context()
 	c := newCluster(t)
-	ccmtest.ApplyRBAC(t, c.admin, "../../example/deploy/rbac.yaml") // the rules that are shipped must do
+	// the rules that are shipped must do
+	ccmtest.ApplyRBAC(t, c.admin, "../../example/deploy/rbac.yaml")
 	c.allowScraping(ctx, "scraper")
 	r := serveUnwatched(t, c.ccm(), impatient)
 	anonymous := client(t, nil)
@@ -143,14 +164,19 @@ func TestOnAPIServer_WhoMayAskIsDelegated(t *testing.T) {
 		eventuallyAnswers(t, c.user("scraper"), r, "/metrics", http.StatusOK, "go_goroutines")
 		get(t, c.user("scraper"), r.Server, "/configz").wants(t, http.StatusForbidden, "scraper")
 		get(t, c.user("stranger"), r.Server, "/metrics").wants(t, http.StatusForbidden, "stranger")
-		get(t, c.user("stranger", "system:masters"), r.Server, "/configz").wants(t, http.StatusOK, "fxccm.dev")
+		get(t, c.user("stranger", "system:masters"), r.Server, "/configz").wants(t, http.StatusOK,
+			"fxccm.dev")
 		stranger := newAuthority(t, "another cluster").client("scraper")
-		get(t, client(t, insist(t, stranger)), r.Server, "/metrics").wants(t, http.StatusUnauthorized, "Unauthorized")
+		get(t, client(t, insist(t, stranger)), r.Server, "/metrics").wants(t,
+			http.StatusUnauthorized, "Unauthorized")
 	})
 	t.Run("by token", func(t *testing.T) {
-		eventuallyAnswers(t, anonymous, r, "/metrics", http.StatusOK, "go_goroutines", bearer(c.token(ctx, "prometheus")))
-		get(t, anonymous, r.Server, "/metrics", bearer(c.token(ctx, "another"))).wants(t, http.StatusForbidden, "system:serviceaccount:default:another")
-		get(t, anonymous, r.Server, "/metrics", bearer("forged")).wants(t, http.StatusUnauthorized, "Unauthorized")
+		eventuallyAnswers(t, anonymous, r, "/metrics", http.StatusOK, "go_goroutines",
+			bearer(c.token(ctx, "prometheus")))
+		get(t, anonymous, r.Server, "/metrics", bearer(c.token(ctx, "another"))).wants(t,
+			http.StatusForbidden, "system:serviceaccount:default:another")
+		get(t, anonymous, r.Server, "/metrics", bearer("forged")).wants(t, http.StatusUnauthorized,
+			"Unauthorized")
 	})
 	t.Run("by a CA that the cluster has come to trust", func(t *testing.T) {
 		ca := newAuthority(t, "second CA")
@@ -182,9 +208,11 @@ func TestOnAPIServer_WhenRBACIsMissing_ItIsNamed_AndSeenWhenGranted(t *testing.T
 	scraper := c.user("scraper")
 
 	get(t, scraper, r.Server, "/livez").wants(t, http.StatusOK, "ok")
-	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusServiceUnavailable, "extension-apiserver-authentication-reader")
+	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusServiceUnavailable,
+		"extension-apiserver-authentication-reader")
 	c.allowLookup(ctx)
-	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusServiceUnavailable, "needs the rules of ClusterRole system:auth-delegator")
+	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusServiceUnavailable,
+		"needs the rules of ClusterRole system:auth-delegator")
 	c.allowReviews(ctx)
 	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusOK, "go_goroutines")
 }
@@ -192,7 +220,8 @@ func TestOnAPIServer_WhenRBACIsMissing_ItIsNamed_AndSeenWhenGranted(t *testing.T
 func TestOnAPIServer_WhenItIsDownAtStart_ProbesAreAnswered_AndTheRestWhenItIsBack(t *testing.T) {
 	ctx := t.Context()
 	c := newCluster(t)
-	ccmtest.ApplyRBAC(t, c.admin, "../../example/deploy/rbac.yaml") // the rules that are shipped must do
+	// the rules that are shipped must do
+	ccmtest.ApplyRBAC(t, c.admin, "../../example/deploy/rbac.yaml")
 	c.allowScraping(ctx, "scraper")
 	token := bearer(c.token(ctx, "prometheus"))
 	c.must(c.StopAPIServer(ctx))
@@ -202,7 +231,8 @@ func TestOnAPIServer_WhenItIsDownAtStart_ProbesAreAnswered_AndTheRestWhenItIsBac
 	get(t, other, r.Server, "/healthz").wants(t, http.StatusOK, "ok")
 	get(t, other, r.Server, "/healthz", token).wants(t, http.StatusOK, "ok")
 	for _, headers := range [][]string{nil, {token}} {
-		eventuallyAnswers(t, other, r, "/metrics", http.StatusServiceUnavailable, "the API server cannot be reached", headers...)
+		eventuallyAnswers(t, other, r, "/metrics", http.StatusServiceUnavailable,
+			"the API server cannot be reached", headers...)
 	}
 
 	c.must(c.StartAPIServer(ctx))
@@ -211,9 +241,12 @@ func TestOnAPIServer_WhenItIsDownAtStart_ProbesAreAnswered_AndTheRestWhenItIsBac
 
 	// After the ConfigMap has been read, the errors name the outage.
 	c.must(c.StopAPIServer(ctx))
-	get(t, other, r.Server, "/metrics", token).wants(t, http.StatusServiceUnavailable, "cannot authenticate: the API server cannot be reached")
-	get(t, scraper, r.Server, "/metrics").wants(t, http.StatusServiceUnavailable, "cannot authorize: the API server cannot be reached")
-	get(t, c.user("root", "system:masters"), r.Server, "/statusz").wants(t, http.StatusOK, `"state"`)
+	get(t, other, r.Server, "/metrics", token).wants(t, http.StatusServiceUnavailable,
+		"cannot authenticate: the API server cannot be reached")
+	get(t, scraper, r.Server, "/metrics").wants(t, http.StatusServiceUnavailable,
+		"cannot authorize: the API server cannot be reached")
+	get(t, c.user("root", "system:masters"), r.Server, "/statusz").wants(t, http.StatusOK,
+		`"state"`)
 	get(t, other, r.Server, "/livez").wants(t, http.StatusOK, "ok")
 	c.must(c.StartAPIServer(ctx))
 	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusOK, "go_goroutines")

@@ -15,7 +15,8 @@ func (s *settings) listen(ctx context.Context) (net.Listener, error) {
 	}
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("serving: cannot open %s (--bind-address, --secure-port): %w", address, err)
+		return nil,
+			fmt.Errorf("serving: cannot open %s (--bind-address, --secure-port): %w", address, err)
 	}
 	return listener, nil
 }

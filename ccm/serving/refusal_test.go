@@ -27,14 +27,18 @@ func (f *refuser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if strings.HasSuffix(r.URL.Path, "/configmaps/extension-apiserver-authentication") {
 		_ = json.NewEncoder(w).Encode(corev1.ConfigMap{
-			TypeMeta:   metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "extension-apiserver-authentication"},
+			TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: metav1.NamespaceSystem,
+				Name:      "extension-apiserver-authentication",
+			},
 		})
 		return
 	}
 	w.WriteHeader(f.code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(f.code),
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Code: int32(f.code),
 		Reason: map[int]metav1.StatusReason{
 			http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
 			http.StatusForbidden:           metav1.StatusReasonForbidden,
@@ -47,15 +51,22 @@ func (f *refuser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // After the second refusal client-go pauses for 1.6 seconds or more before it tries again: a stop
 // with a nearer deadline has to interrupt the pause.
 func TestStop_WhileTheAPIServerRefusesToBeFollowed_EndsAtOnce(t *testing.T) {
-	for _, code := range []int{http.StatusTooManyRequests, http.StatusForbidden, http.StatusInternalServerError} {
+	for _, code := range []int{
+		http.StatusTooManyRequests, http.StatusForbidden,
+		http.StatusInternalServerError,
+	} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
 			t.Parallel()
 			api := &refuser{code: code}
 			server := httptest.NewServer(api)
 			defer server.Close()
-			config := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+			config := &rest.Config{
+				Host:          server.URL,
+				ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+			}
 			r := serveUnwatched(t, config, nil)
-			eventually(t, "the API server has refused twice", func() bool { return api.refused.Load() >= 2 })
+			eventually(t, "the API server has refused twice",
+				func() bool { return api.refused.Load() >= 2 })
 			if err := r.stop(t, ccm.StopBy(time.Now().Add(1200*time.Millisecond))); err != nil {
 				t.Error(err)
 			}

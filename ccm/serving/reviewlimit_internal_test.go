@@ -27,7 +27,8 @@ func checked(t *testing.T, address string) *settings {
 	cfg.Authentication.SkipLookup = true
 	log := logr.Discard()
 	m, err := ccm.New(ccm.Params{
-		Config: ccm.DefaultConfig(), Providers: []ccm.Provider{fake.New().CCMProvider()}, RESTConfig: &rest.Config{Host: address}, Logger: &log,
+		Config: ccm.DefaultConfig(), Providers: []ccm.Provider{fake.New().CCMProvider()},
+		RESTConfig: &rest.Config{Host: address}, Logger: &log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,10 @@ func TestReviews_HaveTheLimitsOfUpstream(t *testing.T) {
 	if s.authentication.RateLimiter == s.authorization.RateLimiter {
 		t.Error("reviews of tokens use up the limit of reviews of access")
 	}
-	for name, config := range map[string]*rest.Config{"authentication": s.authentication, "authorization": s.authorization} {
+	for name, config := range map[string]*rest.Config{
+		"authentication": s.authentication,
+		"authorization":  s.authorization,
+	} {
 		limiter := config.RateLimiter
 		if limiter == nil {
 			t.Errorf("%s has no limit", name)
@@ -113,7 +117,8 @@ func TestReviews_OfRandomTokens_ReachTheAPIServerNoFasterThanTheLimit(t *testing
 	}
 	wg.Wait()
 	if asked.Load() != allowed || turnedAway.Load() != callers-allowed {
-		t.Errorf("%d tokens: the API server reviewed %d and the limit refused %d callers; want %d and %d",
+		t.Errorf(
+			"%d tokens: the API server reviewed %d and the limit refused %d callers; want %d and %d",
 			callers, asked.Load(), turnedAway.Load(), allowed, callers-allowed)
 	}
 }

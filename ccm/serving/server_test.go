@@ -28,7 +28,10 @@ type slow struct {
 }
 
 func newSlow() *slow {
-	return &slow{asked: make(chan struct{}, 10), release: make(chan struct{}), cut: make(chan error, 10)}
+	return &slow{
+		asked: make(chan struct{}, 10), release: make(chan struct{}),
+		cut: make(chan error, 10),
+	}
 }
 
 func (s *slow) Run(ctx context.Context) error {
@@ -52,7 +55,10 @@ func (s *slow) HealthCheck(r *http.Request) error {
 }
 
 func (s *slow) controller() ccm.Controller {
-	return ccm.Controller{Name: "slow", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) { return s, nil }}
+	return ccm.Controller{
+		Name: "slow",
+		New:  func(context.Context, *ccm.Term) (ccm.Runnable, error) { return s, nil },
+	}
 }
 
 // serveSlow runs a Server whose /healthz takes until the test releases it.
@@ -100,7 +106,8 @@ func TestStop_RequestsInFlightEnd_AndConnectionsAreClosed(t *testing.T) {
 			c, idle := client(t, nil), client(t, nil)
 			protocol.change(c.Transport.(*http.Transport))
 			protocol.change(idle.Transport.(*http.Transport))
-			get(t, idle, r.Server, "/readyz").wants(t, http.StatusOK, "ok") // its connection is kept alive
+			// its connection is kept alive
+			get(t, idle, r.Server, "/readyz").wants(t, http.StatusOK, "ok")
 			inFlight := getAsync(c, r.Server, "/healthz")
 			<-s.asked
 
@@ -139,7 +146,8 @@ func TestStop_AtTheDeadline_RequestsAreCutOff(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	if took := time.Since(begun); took < 500*time.Millisecond || took > 5*time.Second {
-		t.Errorf("Run ended %s after the stop, want it to use the second it was given, and not much more", took)
+		t.Errorf(
+			"Run ended %s after the stop, want it to use the second it was given, and not much more", took)
 	}
 	select {
 	case <-s.cut:
@@ -203,7 +211,8 @@ func TestRun_WhenThePortIsTaken_SaysWhichAndByWhichFlag(t *testing.T) {
 	}
 	defer taken.Close()
 	before := goleak.IgnoreCurrent()
-	s, err := serving.New(newManager(t, unreachable()), onPort(taken.Addr()), serving.WithLogger(logr.Discard()))
+	s, err := serving.New(newManager(t, unreachable()), onPort(taken.Addr()),
+		serving.WithLogger(logr.Discard()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +221,10 @@ func TestRun_WhenThePortIsTaken_SaysWhichAndByWhichFlag(t *testing.T) {
 	if err == nil {
 		t.Fatal("the port is taken, and Run has no error")
 	}
-	for _, want := range []string{taken.Addr().String(), "--secure-port", "--bind-address", "in use"} {
+	for _, want := range []string{
+		taken.Addr().String(), "--secure-port", "--bind-address",
+		"in use",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q: %v", want, err)
 		}
@@ -227,7 +239,8 @@ func TestRun_CanBeCalledAgain_AndNotTwiceAtATime(t *testing.T) {
 		c := client(t, nil)
 		get(t, c, s, "/healthz").wants(t, http.StatusOK, "ok")
 		c.CloseIdleConnections()
-		if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "already running") {
+		if err := s.Run(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "already running") {
 			t.Errorf("a second Run at a time: %v", err)
 		}
 		if err := r.stop(t, nil); err != nil {
@@ -243,7 +256,8 @@ func TestRun_CanBeCalledAgain_AndNotTwiceAtATime(t *testing.T) {
 func TestRun_TwoServersInOneProcess_EachShowsItsConfiguration(t *testing.T) {
 	for _, path := range []string{"/*", "/configz"} {
 		s := serve(t, func(c *serving.Config) { c.Authorization.AlwaysAllowPaths = []string{path} })
-		get(t, client(t, nil), s.Server, "/configz").wants(t, http.StatusOK, fmt.Sprintf("%q", path))
+		get(t, client(t, nil), s.Server, "/configz").wants(t, http.StatusOK,
+			fmt.Sprintf("%q", path))
 	}
 }
 

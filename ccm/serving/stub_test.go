@@ -37,7 +37,9 @@ import (
 const limit = 30 * time.Second
 
 // emptyCloud has no machines.
-func emptyCloud() cloudprovider.Interface { return fake.New(fake.WithProviderName("empty")).Provider() }
+func emptyCloud() cloudprovider.Interface {
+	return fake.New(fake.WithProviderName("empty")).Provider()
+}
 
 // unreachable is an API server that refuses connections: port 1 is reserved and never served here.
 func unreachable() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
@@ -63,7 +65,8 @@ func newManager(t *testing.T, api *rest.Config, controllers ...ccm.Controller) *
 	}
 	log := logr.Discard()
 	m, err := ccm.New(ccm.Params{
-		Config: cfg, Providers: []ccm.Provider{ccm.StaticProvider(emptyCloud())}, Controllers: controllers, RESTConfig: api, Logger: &log,
+		Config: cfg, Providers: []ccm.Provider{ccm.StaticProvider(emptyCloud())},
+		Controllers: controllers, RESTConfig: api, Logger: &log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -72,13 +75,16 @@ func newManager(t *testing.T, api *rest.Config, controllers ...ccm.Controller) *
 }
 
 // newServer returns a Server on a free port, with a changed default configuration.
-func newServer(t *testing.T, m *ccm.Manager, change func(*serving.Config), opts ...serving.Option) *serving.Server {
+func newServer(
+	t *testing.T, m *ccm.Manager, change func(*serving.Config), opts ...serving.Option,
+) *serving.Server {
 	t.Helper()
 	cfg := serving.DefaultConfig()
 	if change != nil {
 		change(&cfg)
 	}
-	opts = append([]serving.Option{serving.WithLogger(testr.New(t)), serving.WithListener(anyPort)}, opts...)
+	opts = append([]serving.Option{serving.WithLogger(testr.New(t)), serving.WithListener(anyPort)},
+		opts...)
 	s, err := serving.New(m, cfg, opts...)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +137,9 @@ func serve(t *testing.T, change func(*serving.Config), opts ...serving.Option) *
 	return serveFor(t, unreachable(), change, opts...)
 }
 
-func serveFor(t *testing.T, api *rest.Config, change func(*serving.Config), opts ...serving.Option) *running {
+func serveFor(
+	t *testing.T, api *rest.Config, change func(*serving.Config), opts ...serving.Option,
+) *running {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
@@ -140,7 +148,9 @@ func serveFor(t *testing.T, api *rest.Config, change func(*serving.Config), opts
 
 // serveUnwatched is serveFor in a test that starts other things meanwhile; what is left is found
 // when all tests have ended.
-func serveUnwatched(t *testing.T, api *rest.Config, change func(*serving.Config), opts ...serving.Option) *running {
+func serveUnwatched(
+	t *testing.T, api *rest.Config, change func(*serving.Config), opts ...serving.Option,
+) *running {
 	t.Helper()
 	r := run(t, newServer(t, newManager(t, api), change, opts...))
 	t.Cleanup(func() {
@@ -205,7 +215,8 @@ func tryGet(c *http.Client, s *serving.Server, path string, headers ...string) (
 func (a answer) wants(t *testing.T, code int, text string) {
 	t.Helper()
 	if a.StatusCode != code || !strings.Contains(a.body, text) {
-		t.Errorf("GET %s is %d %q, want %d with %q", a.Request.URL.Path, a.StatusCode, a.body, code, text)
+		t.Errorf("GET %s is %d %q, want %d with %q", a.Request.URL.Path, a.StatusCode, a.body, code,
+			text)
 	}
 }
 
@@ -232,7 +243,8 @@ type pair struct{ cert, key []byte }
 func newAuthority(t *testing.T, name string) *authority {
 	t.Helper()
 	template := template(name)
-	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true,
+		x509.KeyUsageCertSign
 	a := &authority{t: t, key: newKey(t)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
 	if err != nil {
@@ -333,7 +345,8 @@ func cancelable(t *testing.T) (context.Context, context.CancelFunc) {
 // them.
 func eventuallyStays(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(2500 * time.Millisecond); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(2500 * time.Millisecond); time.Now().Before(
+		deadline); time.Sleep(100 * time.Millisecond) {
 		if !condition() {
 			t.Fatalf("not always: %s", what)
 		}
@@ -348,7 +361,9 @@ func insist(t *testing.T, p pair) func(*tls.Config) {
 		t.Fatal(err)
 	}
 	return func(c *tls.Config) {
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &certificate, nil
+		}
 	}
 }
 
@@ -366,5 +381,8 @@ func (w *headerWatcher) HealthCheck(r *http.Request) error {
 }
 
 func (w *headerWatcher) controller() ccm.Controller {
-	return ccm.Controller{Name: "watcher", New: func(context.Context, *ccm.Term) (ccm.Runnable, error) { return w, nil }}
+	return ccm.Controller{
+		Name: "watcher",
+		New:  func(context.Context, *ccm.Term) (ccm.Runnable, error) { return w, nil },
+	}
 }

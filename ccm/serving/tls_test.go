@@ -14,7 +14,8 @@ import (
 // shown is the certificate that a new connection gets to see.
 func shown(t *testing.T, s *serving.Server, serverName string) *x509.Certificate {
 	t.Helper()
-	conn, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{ServerName: serverName, InsecureSkipVerify: true})
+	conn, err := tls.Dial("tcp", s.Addr().String(),
+		&tls.Config{ServerName: serverName, InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatalf("connect for %q: %v", serverName, err)
 	}
@@ -29,7 +30,9 @@ func TestTLS_WithoutFiles_ServesASelfSignedCertificate(t *testing.T) {
 	pool.AddCert(cert)
 	// A client that trusts this certificate can verify the server by name and by address.
 	for _, name := range []string{"localhost", "127.0.0.1"} {
-		c := client(t, func(c *tls.Config) { c.InsecureSkipVerify, c.RootCAs, c.ServerName = false, pool, name })
+		c := client(t, func(c *tls.Config) {
+			c.InsecureSkipVerify, c.RootCAs, c.ServerName = false, pool, name
+		})
 		get(t, c, s.Server, "/healthz").wants(t, http.StatusOK, "ok")
 	}
 }
@@ -107,13 +110,16 @@ func TestTLS_WhenFilesChange_NewConnectionsSeeIt(t *testing.T) {
 	write(t, dir, "main.crt", ca.server("main-3").cert)
 	write(t, dir, "sni.crt", []byte("garbage"))
 	eventuallyStays(t, "the old certificates are shown", func() bool {
-		return shown(t, s.Server, "").Subject.CommonName == "main-2" && shown(t, s.Server, "sni.example").Subject.CommonName == "sni-2"
+		return shown(t, s.Server, "").Subject.CommonName == "main-2" &&
+			shown(t, s.Server, "sni.example").Subject.CommonName == "sni-2"
 	})
 	if err := os.Remove(main); err != nil {
 		t.Fatal(err)
 	}
 	ca.server("sni-4", "sni.example").write(t, dir, "sni")
-	eventually(t, "the repaired certificate is shown", func() bool { return shown(t, s.Server, "sni.example").Subject.CommonName == "sni-4" })
+	eventually(t, "the repaired certificate is shown", func() bool {
+		return shown(t, s.Server, "sni.example").Subject.CommonName == "sni-4"
+	})
 	if got := shown(t, s.Server, "").Subject.CommonName; got != "main-2" {
 		t.Errorf("the file was removed, and %q is shown", got)
 	}
@@ -137,7 +143,9 @@ func TestTLS_RestrictsVersionsSuitesAndCurves(t *testing.T) {
 	}
 
 	// An RSA suite alone: the self-signed certificate must go with it.
-	suite := serve(t, func(c *serving.Config) { c.CipherSuites = []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"} })
+	suite := serve(t, func(c *serving.Config) {
+		c.CipherSuites = []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}
+	})
 	if err := try(suite, upTo12); err != nil {
 		t.Errorf("the one suite that is allowed was refused: %v", err)
 	}
@@ -148,11 +156,13 @@ func TestTLS_RestrictsVersionsSuitesAndCurves(t *testing.T) {
 		t.Error("a suite was accepted that is not allowed")
 	}
 
-	curve := serve(t, func(c *serving.Config) { c.CurvePreferences = []int32{int32(tls.CurveP384)} })
+	curve := serve(t,
+		func(c *serving.Config) { c.CurvePreferences = []int32{int32(tls.CurveP384)} })
 	if try(curve, func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519} }) == nil {
 		t.Error("a curve was accepted that is not allowed")
 	}
-	if err := try(curve, func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP384} }); err != nil {
+	if err := try(curve,
+		func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP384} }); err != nil {
 		t.Errorf("the one curve that is allowed was refused: %v", err)
 	}
 }

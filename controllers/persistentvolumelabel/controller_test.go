@@ -193,7 +193,8 @@ func TestVolumes_ThatHaveAnAffinity_GetLabelsAlone(t *testing.T) {
 		`{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"Exists"}]}]}}}}`)
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "nodeAffinity") {
 		t.Errorf(
-			"the API server answers a change of an affinity with %v, want that it is immutable", err)
+			"the API server answers a change of an affinity with %v, want that it is immutable",
+			err)
 	}
 }
 

@@ -33,14 +33,18 @@ func createBalanced(ctx context.Context, c *cluster) (string, error) {
 	if c.web, err = c.awaitBalanced(ctx); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s has %s, a floating IP, after %.1f s, of which Octavia took %s; %d nodes are members; OpenStack was asked for %s",
-		balancedApp, c.web.address, time.Since(begun).Seconds(), provisioning, nodeCount, c.openStack.calls().since(before)), nil
+	return fmt.Sprintf(
+		"%s has %s, a floating IP, after %.1f s, of which Octavia took %s; %d nodes are members; OpenStack was asked for %s",
+		balancedApp, c.web.address, time.Since(begun).Seconds(), provisioning, nodeCount,
+		c.openStack.calls().since(before)), nil
 }
 
-// awaitBalanced waits until the Service has the floating IP of a load balancer that is ready, and whose members are the nodes.
+// awaitBalanced waits until the Service has the floating IP of a load balancer that is ready, and
+// whose members are the nodes.
 func (c *cluster) awaitBalanced(ctx context.Context) (has served, err error) {
 	err = c.until(ctx, func(ctx context.Context) error {
-		service, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, balancedApp, metav1.GetOptions{})
+		service, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, balancedApp,
+			metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -50,8 +54,10 @@ func (c *cluster) awaitBalanced(ctx context.Context) (has served, err error) {
 		}
 		has = served{lb.ID, ingressIP(service)}
 		return errors.Join(
-			expect("the state of the load balancer", lb.ProvisioningStatus, openstacktest.StatusActive),
-			expect("the address of Service "+balancedApp, has.address, c.openStack.floatingIPOf(lb)),
+			expect("the state of the load balancer", lb.ProvisioningStatus,
+				openstacktest.StatusActive),
+			expect("the address of Service "+balancedApp, has.address,
+				c.openStack.floatingIPOf(lb)),
 			expectNot("the address of Service "+balancedApp, has.address, ""),
 			c.expectMembers(ctx, lb),
 		)
@@ -72,46 +78,55 @@ func (c *cluster) expectMembers(ctx context.Context, lb openstacktest.LoadBalanc
 	slices.Sort(want)
 	for _, pool := range lb.Pools {
 		if got := memberAddresses(pool); !slices.Equal(got, want) {
-			return fmt.Errorf("the members of the load balancer are %v, and the nodes %v", got, want)
+			return fmt.Errorf("the members of the load balancer are %v, and the nodes %v", got,
+				want)
 		}
 	}
 	return expectNot("the number of pools", len(lb.Pools), 0)
 }
 
-// expectBalanced tells whether the Service has what it had from the beginning, and all nodes are members now.
+// expectBalanced tells whether the Service has what it had from the beginning, and all nodes are
+// members now.
 func (c *cluster) expectBalanced(ctx context.Context) error {
 	has, err := c.awaitBalanced(ctx)
 	if err != nil {
 		return err
 	}
-	made := c.openStack.calls().only("loadbalancer_create", "floating_ip_create", "loadbalancer_delete", "floating_ip_delete")
+	made := c.openStack.calls().only("loadbalancer_create", "floating_ip_create",
+		"loadbalancer_delete", "floating_ip_delete")
 	return errors.Join(
 		expect("the load balancer of Service "+balancedApp, has, c.web),
-		expect("what was made and deleted for it", made.String(), tally{"loadbalancer_create": 1, "floating_ip_create": 1}.String()),
+		expect("what was made and deleted for it", made.String(),
+			tally{"loadbalancer_create": 1, "floating_ip_create": 1}.String()),
 	)
 }
 
 func deleteBalanced(ctx context.Context, c *cluster) (string, error) {
 	before := c.openStack.calls()
-	if err := c.client.CoreV1().Services(metav1.NamespaceDefault).Delete(ctx, balancedApp, metav1.DeleteOptions{}); err != nil {
+	if err := c.client.CoreV1().Services(metav1.NamespaceDefault).Delete(ctx, balancedApp,
+		metav1.DeleteOptions{}); err != nil {
 		return "", fmt.Errorf("delete Service %s: %w", balancedApp, err)
 	}
 	err := c.until(ctx, func(ctx context.Context) error {
-		services, err := c.client.CoreV1().Services(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+		services, err := c.client.CoreV1().Services(metav1.NamespaceDefault).List(ctx,
+			metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
-		there := slices.ContainsFunc(services.Items, func(s corev1.Service) bool { return s.Name == balancedApp })
+		there := slices.ContainsFunc(services.Items,
+			func(s corev1.Service) bool { return s.Name == balancedApp })
 		return expect("that Service "+balancedApp+" is there", there, false)
 	})
 	if err != nil {
 		return "", err
 	}
 	// Its finalizer has gone last, so now nobody will delete anything any more.
-	if err := expect("what is in Octavia and Neutron", c.openStack.holdings(), c.unserved); err != nil {
+	if err := expect("what is in Octavia and Neutron", c.openStack.holdings(),
+		c.unserved); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("no load balancer, floating IP, security group or port is left in Octavia and Neutron; OpenStack was asked for %s",
+	return fmt.Sprintf(
+		"no load balancer, floating IP, security group or port is left in Octavia and Neutron; OpenStack was asked for %s",
 		c.openStack.calls().since(before)), nil
 }
 
@@ -119,9 +134,13 @@ func deleteBalanced(ctx context.Context, c *cluster) (string, error) {
 type holdings struct{ balancers, floatingIPs, securityGroups, ports int }
 
 func (o *openStack) holdings() holdings {
-	h := holdings{balancers: len(o.server.LoadBalancers()), floatingIPs: len(o.server.FloatingIPs())}
+	h := holdings{
+		balancers:   len(o.server.LoadBalancers()),
+		floatingIPs: len(o.server.FloatingIPs()),
+	}
 	for _, group := range o.server.SecurityGroups() {
-		if group.Name != "default" { // which each project has from the first time that somebody looks
+		// which each project has from the first time that somebody looks
+		if group.Name != "default" {
 			h.securityGroups++
 		}
 	}

@@ -12,8 +12,11 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// balanced adds a load balancer of the Service with this UID, with the machines as members, and a floating IP.
-func (o *openStack) balanced(t *testing.T, uid string, machines ...string) openstacktest.LoadBalancer {
+// balanced adds a load balancer of the Service with this UID, with the machines as members, and a
+// floating IP.
+func (o *openStack) balanced(
+	t *testing.T, uid string, machines ...string,
+) openstacktest.LoadBalancer {
 	t.Helper()
 	pool := openstacktest.Pool{Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN"}
 	for _, name := range machines {
@@ -21,7 +24,8 @@ func (o *openStack) balanced(t *testing.T, uid string, machines ...string) opens
 		if err != nil {
 			t.Fatal(err)
 		}
-		pool.Members = append(pool.Members, openstacktest.Member{Address: m.address, ProtocolPort: 30080})
+		pool.Members = append(pool.Members,
+			openstacktest.Member{Address: m.address, ProtocolPort: 30080})
 	}
 	lb := openstacktest.LoadBalancer{VIPNetworkID: o.network, Pools: []openstacktest.Pool{pool}}
 	lb.Tags = []string{"fxccm-service=" + uid}
@@ -34,7 +38,10 @@ func (o *openStack) balanced(t *testing.T, uid string, machines ...string) opens
 }
 
 func webService(address string) *corev1.Service {
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "one"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "one"},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
+	}
 	if address != "" {
 		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: address}}
 	}
@@ -79,7 +86,8 @@ func TestServiceTable_ShowsTheStateAndTheMachinesBehindIt(t *testing.T) {
 			t.Errorf("rows of the Service: %q, want %q", got, want)
 		}
 	}
-	if has := (&cluster{openStack: newOpenStack(t), fake: newFakeCloud()}).backendOf(webService("")); has.state != "" || has.members != nil {
+	if has := (&cluster{openStack: newOpenStack(t), fake: newFakeCloud()}).backendOf(
+		webService("")); has.state != "" || has.members != nil {
 		t.Errorf("a Service that no cloud knows has %+v", has)
 	}
 }
@@ -95,14 +103,20 @@ func TestHoldings_CountWhatAServiceMayHaveAndNoMachines(t *testing.T) {
 	o.server.AddSecurityGroup(openstacktest.SecurityGroup{Name: "web"})
 	got := o.holdings()
 	// The load balancer and the floating IP have a port each.
-	want := holdings{before.balancers + 1, before.floatingIPs + 1, before.securityGroups + 1, before.ports + 2}
+	want := holdings{
+		before.balancers + 1, before.floatingIPs + 1, before.securityGroups + 1,
+		before.ports + 2,
+	}
 	if got != want {
 		t.Errorf("with a load balancer there is %+v, want %+v", got, want)
 	}
 }
 
 func TestMemberAddresses_AreSorted(t *testing.T) {
-	pool := openstacktest.Pool{Members: []openstacktest.Member{{Address: "10.0.0.3"}, {Address: "10.0.0.2"}}}
+	pool := openstacktest.Pool{Members: []openstacktest.Member{
+		{Address: "10.0.0.3"},
+		{Address: "10.0.0.2"},
+	}}
 	if got := memberAddresses(pool); !slices.Equal(got, []string{"10.0.0.2", "10.0.0.3"}) {
 		t.Errorf("they are %v", got)
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// cloud is what the steps need of either cloud: of OpenStack, on which the replicas run, and of the fake one of the host.
+// cloud is what the steps need of either cloud: of OpenStack, on which the replicas run, and of the
+// fake one of the host.
 type cloud interface {
 	// machine is what a node's machine has; there is an error if there is none of that name.
 	machine(name string) (machine, error)
@@ -39,7 +40,8 @@ func newFakeCloud() fakeCloud {
 }
 
 func (f fakeCloud) addMachine(name string) error {
-	return f.AddInstances(fake.Instance{Name: name, Zone: zoneOf(len(f.Instances())), Type: machineType})
+	return f.AddInstances(
+		fake.Instance{Name: name, Zone: zoneOf(len(f.Instances())), Type: machineType})
 }
 
 func (f fakeCloud) machine(name string) (machine, error) {
@@ -47,7 +49,10 @@ func (f fakeCloud) machine(name string) (machine, error) {
 	if !ok {
 		return machine{}, fmt.Errorf("the fake cloud has no machine %s", name)
 	}
-	m := machine{providerID: instance.ProviderID, kind: instance.Type, region: instance.Region, zone: instance.Zone}
+	m := machine{
+		providerID: instance.ProviderID, kind: instance.Type, region: instance.Region,
+		zone: instance.Zone,
+	}
 	for _, address := range instance.Addresses {
 		if address.Type == corev1.NodeInternalIP {
 			m.address = address.Address

@@ -27,17 +27,20 @@ const (
 	leaseName   = "cloud-controller-manager"
 	clusterCIDR = "10.200.0.0/16"
 
-	// cloudLatency makes a call to the cloud take about as long as one to a real one, so that something is to be seen.
+	// cloudLatency makes a call to the cloud take about as long as one to a real one, so that
+	// something is to be seen.
 	cloudLatency = 100 * time.Millisecond
 
 	pollPeriod = 50 * time.Millisecond
 )
 
-// cluster is all that the demo runs: a control plane, two replicas on OpenStack, and a host on a fake cloud.
+// cluster is all that the demo runs: a control plane, two replicas on OpenStack, and a host on a
+// fake cloud.
 type cluster struct {
 	dir      string
 	replicas []*replica
-	// host is the binary of somebody else's control plane, with the cloud controller manager inside.
+	// host is the binary of somebody else's control plane, with the cloud controller manager
+	// inside.
 	host *replica
 	fake fakeCloud
 
@@ -97,28 +100,33 @@ func executable(flag, path string) (string, error) {
 // newReplica says all that differs from the manifests.
 func (c *cluster) newReplica(name, binary string, port int) *replica {
 	url := fmt.Sprintf("https://127.0.0.1:%d/readyz", port)
-	return &replica{name: name, binary: binary, port: port, readyURL: url, log: c.file(name + ".log"), args: []string{
-		"--kubeconfig=" + c.file("ccm.kubeconfig"),
-		"--cloud-provider=openstack",
-		"--cloud-config=" + c.file("cloud.conf"),
-		"--user-agent=" + name, // so that OpenStack's record tells who has called
-		"--cluster-cidr=" + clusterCIDR,
-		"--leader-elect-identity=" + name,
-		"--leader-elect-retry-period=" + retryPeriod.String(),
-		"--bind-address=127.0.0.1",
-		"--secure-port=" + strconv.Itoa(port),
-		"--v=2",
-		// Nobody wants to watch for ten seconds what is decided by the clock.
-		"--route-reconciliation-period=1s",
-		"--node-monitor-period=500ms",
-	}}
+	return &replica{
+		name: name, binary: binary, port: port, readyURL: url,
+		log: c.file(name + ".log"), args: []string{
+			"--kubeconfig=" + c.file("ccm.kubeconfig"),
+			"--cloud-provider=openstack",
+			"--cloud-config=" + c.file("cloud.conf"),
+			"--user-agent=" + name, // so that OpenStack's record tells who has called
+			"--cluster-cidr=" + clusterCIDR,
+			"--leader-elect-identity=" + name,
+			"--leader-elect-retry-period=" + retryPeriod.String(),
+			"--bind-address=127.0.0.1",
+			"--secure-port=" + strconv.Itoa(port),
+			"--v=2",
+			// Nobody wants to watch for ten seconds what is decided by the clock.
+			"--route-reconciliation-period=1s",
+			"--node-monitor-period=500ms",
+		},
+	}
 }
 
 func (c *cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
-// startControlPlane starts etcd and kube-apiserver, and puts the rules into it that the binary is shipped with.
+// startControlPlane starts etcd and kube-apiserver, and puts the rules into it that the binary is
+// shipped with.
 func (c *cluster) startControlPlane(ctx context.Context) (err error) {
-	if c.controlPlane, err = controlplane.Start(ctx, controlplane.Options{LogDir: c.file("control-plane")}); err != nil {
+	if c.controlPlane, err = controlplane.Start(ctx,
+		controlplane.Options{LogDir: c.file("control-plane")}); err != nil {
 		return err
 	}
 	admin := c.controlPlane.RESTConfig()
@@ -172,8 +180,8 @@ func (c *cluster) startReplicas() error {
 	return nil
 }
 
-// stopProcesses stops those that run, at once, so that none takes over from the other. It is an error if one does not end with
-// exit code 0.
+// stopProcesses stops those that run, at once, so that none takes over from the other. It is an
+// error if one does not end with exit code 0.
 func stopProcesses(processes ...*replica) error {
 	errs := make([]error, len(processes))
 	var stopped sync.WaitGroup
@@ -190,7 +198,8 @@ func stopProcesses(processes ...*replica) error {
 	return errors.Join(errs...)
 }
 
-// stop ends all that was started, and removes the folder unless its logs are worth keeping. It can be called again.
+// stop ends all that was started, and removes the folder unless its logs are worth keeping. It can
+// be called again.
 func (c *cluster) stop(ctx context.Context, keepLogs bool) error {
 	errs := []error{stopProcesses(c.processes()...)}
 	if c.controlPlane != nil {
@@ -210,7 +219,8 @@ func (c *cluster) stop(ctx context.Context, keepLogs bool) error {
 
 // holder is who leads by a lease, or "".
 func (c *cluster) holder(ctx context.Context, lease string) string {
-	read, err := c.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, lease, metav1.GetOptions{})
+	read, err := c.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, lease,
+		metav1.GetOptions{})
 	if err != nil || read.Spec.HolderIdentity == nil {
 		return ""
 	}
@@ -228,7 +238,8 @@ func (c *cluster) leaderAndOther(ctx context.Context) (leader, other *replica, e
 	return nil, nil, fmt.Errorf("no replica leads: the lease names %q", holder)
 }
 
-// until waits until cond returns nil. When the context ends first, or a process does, the error is that, and cond's last.
+// until waits until cond returns nil. When the context ends first, or a process does, the error is
+// that, and cond's last.
 func (c *cluster) until(ctx context.Context, cond func(ctx context.Context) error) error {
 	ticker := time.NewTicker(pollPeriod)
 	defer ticker.Stop()

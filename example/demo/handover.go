@@ -56,9 +56,13 @@ func stopLeader(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	if took > handOverLimit {
-		return "", fmt.Errorf("%s took over after %.1f s, which is not a hand-over but a lease that expired", other.name, took.Seconds())
+		return "",
+			fmt.Errorf(
+				"%s took over after %.1f s, which is not a hand-over but a lease that expired",
+				other.name, took.Seconds())
 	}
-	return fmt.Sprintf("%s leads %.1f s after the SIGTERM, which %s has drained in; that one ended with exit code %d",
+	return fmt.Sprintf(
+		"%s leads %.1f s after the SIGTERM, which %s has drained in; that one ended with exit code %d",
 		other.name, took.Seconds(), leader.name, last.code), nil
 }
 
@@ -78,7 +82,8 @@ func workAgain(ctx context.Context, c *cluster) (string, error) {
 	if err := c.expectBalanced(ctx); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s is initialised, has its route, and is a member of the load balancer, which is still the same; OpenStack was asked for %s",
+	return fmt.Sprintf(
+		"%s is initialised, has its route, and is a member of the load balancer, which is still the same; OpenStack was asked for %s",
 		lateNode, c.openStack.calls().since(before)), nil
 }
 
@@ -91,7 +96,8 @@ func startStopped(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	err = c.until(ctx, func(ctx context.Context) error {
-		return errors.Join(other.ready(ctx), expect("the holder of the lease", c.holder(ctx, leaseName), leader.name))
+		return errors.Join(other.ready(ctx),
+			expect("the holder of the lease", c.holder(ctx, leaseName), leader.name))
 	})
 	if err != nil {
 		return "", err

@@ -34,19 +34,23 @@ const (
 	strandedApp   = "chat"
 )
 
-// newHost says how the host is started. Its own flags have no prefix, those of the cloud controller manager in it have one.
+// newHost says how the host is started. Its own flags have no prefix, those of the cloud controller
+// manager in it have one.
 func (c *cluster) newHost(binary string, port int) *replica {
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	return &replica{name: "host", binary: binary, port: port, readyURL: "http://" + address + "/ccm/readyz", log: c.file("host.log"), args: []string{
-		"--kubeconfig=" + c.file("host.kubeconfig"),
-		"--listen=" + address,
-		"--leader-elect-identity=host",
-		"--leader-elect-retry-period=1s",
-		"--ccm-cloud-config=" + c.file("cloud.yaml"),
-		"--ccm-cluster-cidr=" + clusterCIDR,
-		"--ccm-route-reconciliation-period=1s",
-		"--ccm-node-monitor-period=1s",
-	}}
+	return &replica{
+		name: "host", binary: binary, port: port,
+		readyURL: "http://" + address + "/ccm/readyz", log: c.file("host.log"), args: []string{
+			"--kubeconfig=" + c.file("host.kubeconfig"),
+			"--listen=" + address,
+			"--leader-elect-identity=host",
+			"--leader-elect-retry-period=1s",
+			"--ccm-cloud-config=" + c.file("cloud.yaml"),
+			"--ccm-cluster-cidr=" + clusterCIDR,
+			"--ccm-route-reconciliation-period=1s",
+			"--ccm-node-monitor-period=1s",
+		},
+	}
 }
 
 func (c *cluster) hostURL() string { return fmt.Sprintf("http://127.0.0.1:%d", c.host.port) }
@@ -69,7 +73,8 @@ func (c *cluster) prepareHost(ctx context.Context) error {
 		}
 		objects = append(objects, object)
 	}
-	if err := deploy.Create(ctx, c.controlPlane.RESTConfig(), metav1.CreateOptions{}, objects...); err != nil {
+	if err := deploy.Create(ctx, c.controlPlane.RESTConfig(), metav1.CreateOptions{},
+		objects...); err != nil {
 		return err
 	}
 	identity, err := c.controlPlane.ServiceAccountConfig(metav1.NamespaceSystem, hostAccount)
@@ -79,7 +84,8 @@ func (c *cluster) prepareHost(ctx context.Context) error {
 	return controlplane.WriteKubeconfig(c.file("host.kubeconfig"), identity)
 }
 
-// startHost comes after the end of the replicas: their leases are two, so that both would act at once.
+// startHost comes after the end of the replicas: their leases are two, so that both would act at
+// once.
 func startHost(ctx context.Context, c *cluster) (string, error) {
 	if err := c.changeClouds(ctx); err != nil {
 		return "", err
@@ -101,14 +107,16 @@ func startHost(ctx context.Context, c *cluster) (string, error) {
 			return "", err
 		}
 	}
-	return fmt.Sprintf("process %d leads, term 1; its %d nodes are initialised, and its own reconciler has labelled the namespaces", c.host.pid(), hostNodeCount), nil
+	return fmt.Sprintf(
+		"process %d leads, term 1; its %d nodes are initialised, and its own reconciler has labelled the namespaces", c.host.pid(), hostNodeCount), nil
 }
 
 func hostNodeName(i int) string { return fmt.Sprintf("vm-%d", i) }
 
 // changeClouds has the machines of the fake cloud take the place of those of OpenStack.
 func (c *cluster) changeClouds(ctx context.Context) error {
-	if err := c.client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := c.client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("delete the nodes of OpenStack: %w", err)
 	}
 	for i := range hostNodeCount {
@@ -120,7 +128,8 @@ func (c *cluster) changeClouds(ctx context.Context) error {
 	return nil
 }
 
-// takeLease writes another name into the host's lease. What then comes up in cluster and cloud has to wait.
+// takeLease writes another name into the host's lease. What then comes up in cluster and cloud has
+// to wait.
 func takeLease(ctx context.Context, c *cluster) (string, error) {
 	pid := c.host.pid()
 	if err := c.writeHostLease(ctx, stranger); err != nil {
@@ -144,12 +153,16 @@ func takeLease(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	if calls := c.fake.Calls()[last:]; len(calls) > 0 {
-		return "", fmt.Errorf("the host called the cloud without the lease, %d times, such as: %+v", len(calls), calls[0])
+		return "",
+			fmt.Errorf("the host called the cloud without the lease, %d times, such as: %+v",
+				len(calls), calls[0])
 	}
-	if err := errors.Join(expect("the host's pid", c.host.pid(), pid), c.awaitHost(ctx, ccm.StateStandby, 1)); err != nil {
+	if err := errors.Join(expect("the host's pid", c.host.pid(), pid),
+		c.awaitHost(ctx, ccm.StateStandby, 1)); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("process %d lives on; %s and Service %s wait, and no call goes to the cloud", pid, strandedNode, strandedApp), nil
+	return fmt.Sprintf("process %d lives on; %s and Service %s wait, and no call goes to the cloud",
+		pid, strandedNode, strandedApp), nil
 }
 
 func giveLeaseBack(ctx context.Context, c *cluster) (string, error) {
@@ -173,7 +186,8 @@ func giveLeaseBack(ctx context.Context, c *cluster) (string, error) {
 	if err := expect("the host's pid", c.host.pid(), pid); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("still process %d, term 2; %s is initialised, Service %s has %s", pid, strandedNode, strandedApp, address), nil
+	return fmt.Sprintf("still process %d, term 2; %s is initialised, Service %s has %s", pid,
+		strandedNode, strandedApp, address), nil
 }
 
 func endHost(ctx context.Context, c *cluster) (string, error) {
@@ -210,7 +224,8 @@ func (c *cluster) writeHostLease(ctx context.Context, holder string) error {
 	return nil
 }
 
-// awaitHost waits until the host says that the cloud controller manager in it is in a state and a term.
+// awaitHost waits until the host says that the cloud controller manager in it is in a state and a
+// term.
 func (c *cluster) awaitHost(ctx context.Context, state ccm.State, term uint64) error {
 	return c.until(ctx, func(ctx context.Context) error {
 		status, err := c.hostStatus(ctx)
@@ -248,6 +263,7 @@ func (c *cluster) awaitReconciled(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		return expectNot("the Pod Security level of namespace "+name, namespace.Labels["pod-security.kubernetes.io/enforce"], "")
+		return expectNot("the Pod Security level of namespace "+name,
+			namespace.Labels["pod-security.kubernetes.io/enforce"], "")
 	})
 }

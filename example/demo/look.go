@@ -39,13 +39,17 @@ func processTable(processes []*replica, leaders ...string) table {
 		if p := r.pid(); p != 0 {
 			pid = strconv.Itoa(p)
 		}
-		t.rows = append(t.rows, []string{r.name, r.state(slices.Contains(leaders, r.name)), pid, strconv.Itoa(r.port)})
+		t.rows = append(t.rows,
+			[]string{r.name, r.state(slices.Contains(leaders, r.name)), pid, strconv.Itoa(r.port)})
 	}
 	return t
 }
 
 func nodeTable(nodes []corev1.Node, routeTo func(*corev1.Node) string) table {
-	t := table{heading: []string{"NODE", "STATE", "PROVIDER ID", "TYPE", "ZONE", "ADDRESS", "ROUTE"}}
+	t := table{heading: []string{
+		"NODE", "STATE", "PROVIDER ID", "TYPE", "ZONE", "ADDRESS",
+		"ROUTE",
+	}}
 	for _, node := range nodes {
 		t.rows = append(t.rows, []string{
 			node.Name,
@@ -148,7 +152,8 @@ func serviceTable(services []corev1.Service, backendOf func(*corev1.Service) bac
 		}
 		address := cmp.Or(ingressIP(&service), "pending")
 		has := backendOf(&service)
-		t.rows = append(t.rows, []string{service.Name, address, has.state, strings.Join(has.members, " ")})
+		t.rows = append(t.rows,
+			[]string{service.Name, address, has.state, strings.Join(has.members, " ")})
 	}
 	byName(t.rows)
 	return t

@@ -25,16 +25,22 @@ func lookBack(_ context.Context, c *cluster) (string, error) {
 	}
 	// There was one hand-over: a third turn is that of a replica which has not waited for it.
 	if turns := c.openStack.turns(c.replicas); len(turns) != len(c.replicas) {
-		return "", fmt.Errorf("OpenStack was called by %v, one after the other: want each replica once", turns)
+		return "",
+			fmt.Errorf("OpenStack was called by %v, one after the other: want each replica once",
+				turns)
 	}
 	if overlaps := c.fake.ConcurrentCalls(); len(overlaps) > 0 {
-		return "", fmt.Errorf("two terms changed the fake cloud at the same time %d times, such as: %+v", len(overlaps), overlaps[0])
+		return "",
+			fmt.Errorf("two terms changed the fake cloud at the same time %d times, such as: %+v",
+				len(overlaps), overlaps[0])
 	}
-	return fmt.Sprintf("%d requests to the API server under the rules of rbac.yaml, %d to OpenStack, %d to the fake cloud; the only node that was deleted is %s",
+	return fmt.Sprintf(
+		"%d requests to the API server under the rules of rbac.yaml, %d to OpenStack, %d to the fake cloud; the only node that was deleted is %s",
 		requests, c.openStack.calls().total(), len(c.fake.Calls()), lostNode), nil
 }
 
-// requestsOf counts the requests of an account. It is an error if there is none, or if one was forbidden.
+// requestsOf counts the requests of an account. It is an error if there is none, or if one was
+// forbidden.
 func (c *cluster) requestsOf(account string) (int, error) {
 	user := controlplane.ByUser(controlplane.ServiceAccountUser(metav1.NamespaceSystem, account))
 	all, err := c.controlPlane.Audit().All(user)
@@ -42,7 +48,10 @@ func (c *cluster) requestsOf(account string) (int, error) {
 		return 0, err
 	}
 	if len(all) == 0 {
-		return 0, fmt.Errorf("the audit log has no request of %s: the processes were not who they should be", account)
+		return 0,
+			fmt.Errorf(
+				"the audit log has no request of %s: the processes were not who they should be",
+				account)
 	}
 	denied, err := c.controlPlane.Audit().All(user, controlplane.Denied())
 	if err != nil {
@@ -50,7 +59,10 @@ func (c *cluster) requestsOf(account string) (int, error) {
 	}
 	if len(denied) > 0 {
 		record := denied[0]
-		return 0, fmt.Errorf("%d requests of %s were forbidden by the rules in rbac.yaml, such as: %s %s %s", len(denied), account, record.Verb, record.ResourcePath(), record.Name)
+		return 0,
+			fmt.Errorf(
+				"%d requests of %s were forbidden by the rules in rbac.yaml, such as: %s %s %s",
+				len(denied), account, record.Verb, record.ResourcePath(), record.Name)
 	}
 	return len(all), nil
 }

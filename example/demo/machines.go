@@ -26,9 +26,13 @@ func joinNodes(ctx context.Context, c *cluster) (string, error) {
 	}
 	asked := c.openStack.calls().since(before)
 	if servers := asked.only("server_list", "server_get"); servers.total() > nodeCount {
-		return "", fmt.Errorf("the servers of %d nodes were asked for more often than once each: %s", nodeCount, servers)
+		return "",
+			fmt.Errorf("the servers of %d nodes were asked for more often than once each: %s",
+				nodeCount, servers)
 	}
-	return fmt.Sprintf("%d nodes have provider ID, type, zone and address; OpenStack was asked for %s", nodeCount, asked), nil
+	return fmt.Sprintf(
+		"%d nodes have provider ID, type, zone and address; OpenStack was asked for %s", nodeCount,
+		asked), nil
 }
 
 func awaitNodeRoutes(ctx context.Context, c *cluster) (string, error) {
@@ -41,17 +45,22 @@ func awaitNodeRoutes(ctx context.Context, c *cluster) (string, error) {
 	}
 	for _, node := range nodes {
 		may, err := c.openStack.mayUse(node.Name, node.Spec.PodCIDR)
-		if err := errors.Join(err, expect("that the port of "+node.Name+" may send from its pods' addresses", may, true)); err != nil {
+		if err := errors.Join(err,
+			expect("that the port of "+node.Name+" may send from its pods' addresses", may,
+				true)); err != nil {
 			return "", err
 		}
 	}
-	return fmt.Sprintf("%d routes in the router, and each port may send from its pods' addresses: %s",
-		len(nodes), c.openStack.calls().only("router_add_extraroutes", "router_update", "port_update")), nil
+	return fmt.Sprintf(
+		"%d routes in the router, and each port may send from its pods' addresses: %s",
+		len(nodes),
+		c.openStack.calls().only("router_add_extraroutes", "router_update", "port_update")), nil
 }
 
 // stopMachine switches a machine off and on again.
 func stopMachine(ctx context.Context, c *cluster) (string, error) {
-	if err := errors.Join(c.openStack.setStatus(stoppedNode, "SHUTOFF"), c.silence(ctx, stoppedNode)); err != nil {
+	if err := errors.Join(c.openStack.setStatus(stoppedNode, "SHUTOFF"),
+		c.silence(ctx, stoppedNode)); err != nil {
 		return "", err
 	}
 	begun := time.Now()
@@ -59,13 +68,16 @@ func stopMachine(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	tainted := time.Since(begun)
-	if err := errors.Join(c.openStack.setStatus(stoppedNode, "ACTIVE"), c.wake(ctx, stoppedNode)); err != nil {
+	if err := errors.Join(c.openStack.setStatus(stoppedNode, "ACTIVE"),
+		c.wake(ctx, stoppedNode)); err != nil {
 		return "", err
 	}
 	if err := c.awaitShutdownTaint(ctx, stoppedNode, false); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s had the taint after %.1f s, and stayed; with the machine running again it is gone", stoppedNode, tainted.Seconds()), nil
+	return fmt.Sprintf(
+		"%s had the taint after %.1f s, and stayed; with the machine running again it is gone",
+		stoppedNode, tainted.Seconds()), nil
 }
 
 func (c *cluster) awaitShutdownTaint(ctx context.Context, name string, want bool) error {
@@ -74,11 +86,13 @@ func (c *cluster) awaitShutdownTaint(ctx context.Context, name string, want bool
 		if err != nil {
 			return err
 		}
-		return expect("that "+name+" is tainted as shut down", hasTaint(node, cloudproviderapi.TaintNodeShutdown), want)
+		return expect("that "+name+" is tainted as shut down",
+			hasTaint(node, cloudproviderapi.TaintNodeShutdown), want)
 	})
 }
 
-// loseMachine takes a machine away. What a cluster sees of that at first is a kubelet that has gone silent.
+// loseMachine takes a machine away. What a cluster sees of that at first is a kubelet that has gone
+// silent.
 func loseMachine(ctx context.Context, c *cluster) (string, error) {
 	before := c.openStack.calls()
 	lost, err := c.client.CoreV1().Nodes().Get(ctx, lostNode, metav1.GetOptions{})
@@ -86,7 +100,8 @@ func loseMachine(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	begun := time.Now()
-	if err := errors.Join(c.openStack.removeMachine(lostNode), c.silence(ctx, lostNode)); err != nil {
+	if err := errors.Join(c.openStack.removeMachine(lostNode),
+		c.silence(ctx, lostNode)); err != nil {
 		return "", err
 	}
 	err = c.until(ctx, func(ctx context.Context) error {
@@ -102,7 +117,9 @@ func loseMachine(ctx context.Context, c *cluster) (string, error) {
 	}
 	deleted := time.Since(begun)
 	if deleted < absenceConfirmation {
-		return "", fmt.Errorf("the node %s was deleted after %s: Nova cannot have said twice, %s apart, that its machine is gone", lostNode, deleted, absenceConfirmation)
+		return "",
+			fmt.Errorf(
+				"the node %s was deleted after %s: Nova cannot have said twice, %s apart, that its machine is gone", lostNode, deleted, absenceConfirmation)
 	}
 	err = c.until(ctx, func(context.Context) error {
 		return expect("the route to the pods of "+lostNode, c.openStack.routeTo(lost), "")
@@ -113,6 +130,7 @@ func loseMachine(ctx context.Context, c *cluster) (string, error) {
 	if err := c.expectBalanced(ctx); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s was deleted after %.1f s, then its route, and it is no member any more; OpenStack was asked for %s",
+	return fmt.Sprintf(
+		"%s was deleted after %.1f s, then its route, and it is no member any more; OpenStack was asked for %s",
 		lostNode, deleted.Seconds(), c.openStack.calls().since(before)), nil
 }

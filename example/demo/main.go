@@ -124,7 +124,8 @@ func (d *demo) play(ctx context.Context) error {
 		watcher.Wait()
 		return d.take(ctx, ending())
 	}
-	d.display.say("\nAll steps are done. The cluster keeps running for you to look around; Ctrl-C ends it.")
+	d.display.say(
+		"\nAll steps are done. The cluster keeps running for you to look around; Ctrl-C ends it.")
 	<-ctx.Done()
 	return context.Cause(ctx)
 }

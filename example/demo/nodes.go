@@ -20,8 +20,8 @@ func (c *cluster) nodes(ctx context.Context) ([]corev1.Node, error) {
 	return all.Items, nil
 }
 
-// join registers a node as a kubelet with --cloud-provider=external does. Its pods' addresses come from the
-// kube-controller-manager in a real cluster.
+// join registers a node as a kubelet with --cloud-provider=external does. Its pods' addresses come
+// from the kube-controller-manager in a real cluster.
 func (c *cluster) join(ctx context.Context, name string, number int) error {
 	node := ccmtest.TaintedNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.200.%d.0/24", number)))
 	if _, err := c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
@@ -30,7 +30,8 @@ func (c *cluster) join(ctx context.Context, name string, number int) error {
 	return nil
 }
 
-// silence is what the node controller of the kube-controller-manager says of a kubelet that it does not hear from.
+// silence is what the node controller of the kube-controller-manager says of a kubelet that it does
+// not hear from.
 func (c *cluster) silence(ctx context.Context, name string) error {
 	return c.setReady(ctx, name, corev1.ConditionFalse)
 }
@@ -92,7 +93,8 @@ func (c *cluster) awaitRoutes(ctx context.Context, in cloud) error {
 		for _, node := range nodes {
 			if err := errors.Join(
 				expect("the route of "+node.Name, in.routeTo(&node), node.Spec.PodCIDR),
-				expect("condition NetworkUnavailable of "+node.Name, condition(&node, corev1.NodeNetworkUnavailable), corev1.ConditionFalse),
+				expect("condition NetworkUnavailable of "+node.Name,
+					condition(&node, corev1.NodeNetworkUnavailable), corev1.ConditionFalse),
 			); err != nil {
 				return err
 			}

@@ -15,13 +15,16 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// openStack is the cloud of the replicas: a simulated one, in this process. Its methods are safe for concurrent use.
+// openStack is the cloud of the replicas: a simulated one, in this process. Its methods are safe
+// for concurrent use.
 type openStack struct {
 	server  *openstacktest.Cloud
 	network string
-	// router is the one whose routes lead to the pods, outside the network of its gateway and of floating IPs.
+	// router is the one whose routes lead to the pods, outside the network of its gateway and of
+	// floating IPs.
 	router, outside string
-	// ours is the project in which the replicas log in, and elsewhere another one, of which they see nothing.
+	// ours is the project in which the replicas log in, and elsewhere another one, of which they
+	// see nothing.
 	ours, elsewhere string
 }
 
@@ -32,7 +35,8 @@ func serveOpenStack() (*openStack, error) {
 		return nil, fmt.Errorf("serve OpenStack: %w", err)
 	}
 	server := openstacktest.NewCloud(
-		openstacktest.WithListener(listener), openstacktest.WithRegion(region), openstacktest.WithLatency(cloudLatency),
+		openstacktest.WithListener(listener), openstacktest.WithRegion(region),
+		openstacktest.WithLatency(cloudLatency),
 		// For whoever looks around with curl.
 		openstacktest.WithAdmin(),
 	)
@@ -43,11 +47,13 @@ func serveOpenStack() (*openStack, error) {
 		ours:      server.Credentials().ProjectID,
 		elsewhere: server.AddProject(openstacktest.Project{Name: "elsewhere"}).ProjectID,
 	}
-	server.AddSubnet(openstacktest.Subnet{Name: "outside", NetworkID: o.outside, CIDR: "203.0.113.0/24"})
+	server.AddSubnet(
+		openstacktest.Subnet{Name: "outside", NetworkID: o.outside, CIDR: "203.0.113.0/24"})
 	o.router = server.AddRouter(openstacktest.Router{Name: "router", ExternalNetworkID: o.outside})
 	server.Provision(openstacktest.ProvisioningRule{Duration: provisioning})
 	server.AddFlavor(openstacktest.Flavor{Name: machineType, VCPUs: 4, RAM: 8192, Disk: 80})
-	subnet := server.AddSubnet(openstacktest.Subnet{Name: "nodes", NetworkID: o.network, CIDR: "10.0.0.0/16"})
+	subnet := server.AddSubnet(
+		openstacktest.Subnet{Name: "nodes", NetworkID: o.network, CIDR: "10.0.0.0/16"})
 	if err := server.ConnectSubnet(o.router, subnet); err != nil {
 		server.Close()
 		return nil, fmt.Errorf("serve OpenStack: %w", err)
@@ -86,8 +92,10 @@ const (
 // addMachine makes a server with a port.
 func (o *openStack) addMachine(name string) {
 	zone := zoneOf(len(o.server.Servers()))
-	id := o.server.AddServer(openstacktest.Server{Name: name, AvailabilityZone: zone, Flavor: machineType})
-	o.server.AddPort(openstacktest.Port{NetworkID: o.network, DeviceID: id, DeviceOwner: machineOwner + zone})
+	id := o.server.AddServer(
+		openstacktest.Server{Name: name, AvailabilityZone: zone, Flavor: machineType})
+	o.server.AddPort(
+		openstacktest.Port{NetworkID: o.network, DeviceID: id, DeviceOwner: machineOwner + zone})
 }
 
 // find finds the server of a machine.
@@ -120,7 +128,8 @@ func (o *openStack) machine(name string) (machine, error) {
 		return machine{}, err
 	}
 	return machine{
-		providerID: "openstack:///" + server.ID, kind: server.Flavor, region: region, zone: server.AvailabilityZone,
+		providerID: "openstack:///" + server.ID, kind: server.Flavor, region: region,
+		zone:    server.AvailabilityZone,
 		address: port.FixedIPs[0].Address,
 	}, nil
 }
@@ -142,15 +151,16 @@ func (o *openStack) removeMachine(name string) error {
 	return o.server.DeleteServer(server.ID)
 }
 
-// hideMachines moves all machines into another project. For who asks that is the same as a login to the wrong one, or a Nova
-// that has lost its database.
+// hideMachines moves all machines into another project. For who asks that is the same as a login to
+// the wrong one, or a Nova that has lost its database.
 func (o *openStack) hideMachines() error { return o.moveMachines(o.elsewhere) }
 
 func (o *openStack) bringMachinesBack() error { return o.moveMachines(o.ours) }
 
 func (o *openStack) moveMachines(project string) error {
 	for _, server := range o.server.Servers() {
-		if err := o.server.UpdateServer(server.ID, func(i *openstacktest.Server) { i.ProjectID = project }); err != nil {
+		if err := o.server.UpdateServer(server.ID,
+			func(i *openstacktest.Server) { i.ProjectID = project }); err != nil {
 			return err
 		}
 	}
@@ -174,10 +184,12 @@ func (o *openStack) mayUse(name, podCIDR string) (bool, error) {
 		return false, err
 	}
 	port, err := o.portOf(server.ID)
-	return slices.ContainsFunc(port.AllowedPairs, func(p openstacktest.AddressPair) bool { return p.Address == podCIDR }), err
+	return slices.ContainsFunc(port.AllowedPairs,
+		func(p openstacktest.AddressPair) bool { return p.Address == podCIDR }), err
 }
 
-// turns are the replicas that called, one after the other. Each request tells by what --user-agent has put into it.
+// turns are the replicas that called, one after the other. Each request tells by what --user-agent
+// has put into it.
 func (o *openStack) turns(replicas []*replica) []string {
 	var all []string
 	for _, call := range o.server.Calls() {
@@ -223,7 +235,8 @@ func (t tally) total() (calls int) {
 
 // String names each operation, the most frequent ones first.
 func (t tally) String() string {
-	operations := slices.SortedFunc(maps.Keys(t), func(a, b string) int { return cmp.Or(t[b]-t[a], cmp.Compare(a, b)) })
+	operations := slices.SortedFunc(maps.Keys(t),
+		func(a, b string) int { return cmp.Or(t[b]-t[a], cmp.Compare(a, b)) })
 	told := make([]string, 0, len(operations))
 	for _, operation := range operations {
 		told = append(told, fmt.Sprintf("%d %s", t[operation], operation))

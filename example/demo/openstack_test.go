@@ -33,7 +33,9 @@ func TestCloudConf_IsWhatTheProviderReads(t *testing.T) {
 	if err != nil || len(loaded.Warnings) > 0 {
 		t.Fatal(err, loaded.Warnings)
 	}
-	if got := loaded.Config; got.Route.RouterID != o.router || got.Instances.AbsenceConfirmation != absenceConfirmation || got.Instances.StatusMaxAge != statusMaxAge {
+	if got := loaded.Config; got.Route.RouterID != o.router ||
+		got.Instances.AbsenceConfirmation != absenceConfirmation ||
+		got.Instances.StatusMaxAge != statusMaxAge {
 		t.Errorf("it says %+v and %+v", got.Route, got.Instances)
 	}
 	if got := loaded.Config.LoadBalancer.FloatingNetworkID; got != o.outside {
@@ -86,7 +88,8 @@ func TestTally_TellsWhatWasCalledSince(t *testing.T) {
 	if want := "4 server_get, 1 port_list, 1 server_list"; got.String() != want {
 		t.Errorf("it tells %q, want %q", got, want)
 	}
-	if some := got.only("server_get", "server_list", "router_get"); some.total() != 5 || some.String() != "4 server_get, 1 server_list" {
+	if some := got.only("server_get", "server_list", "router_get"); some.total() != 5 ||
+		some.String() != "4 server_get, 1 server_list" {
 		t.Errorf("%d calls: %s", some.total(), some)
 	}
 }
@@ -94,8 +97,12 @@ func TestTally_TellsWhatWasCalledSince(t *testing.T) {
 func TestTurns_AreThoseOfReplicasAlone(t *testing.T) {
 	o := newOpenStack(t)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for _, agent := range []string{"replica-a fxccm/1", "replica-a fxccm/1", "replica-b fxccm/1", "curl/8", "replica-b fxccm/1", "replica-a fxccm/1"} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, o.server.AuthURL(), nil)
+	for _, agent := range []string{
+		"replica-a fxccm/1", "replica-a fxccm/1", "replica-b fxccm/1",
+		"curl/8", "replica-b fxccm/1", "replica-a fxccm/1",
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, o.server.AuthURL(),
+			nil)
 		if err != nil {
 			t.Fatal(err)
 		}

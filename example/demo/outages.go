@@ -16,14 +16,18 @@ import (
 
 // Steps in which OpenStack is in trouble. Who believes it then deletes nodes whose machines run.
 
-// failLogins has Keystone fail, and no service know the token that is in use, while the machine of a silent node is looked for.
+// failLogins has Keystone fail, and no service know the token that is in use, while the machine of
+// a silent node is looked for.
 func failLogins(ctx context.Context, c *cluster) (string, error) {
 	before, err := c.nodes(ctx)
 	if err != nil {
 		return "", err
 	}
 	since := c.openStack.calls()
-	repair := c.openStack.server.Inject(openstacktest.Fault{Service: openstacktest.ServiceIdentity, Status: http.StatusInternalServerError})
+	repair := c.openStack.server.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceIdentity,
+		Status:  http.StatusInternalServerError,
+	})
 	defer repair()
 	c.openStack.server.RevokeTokens()
 	if err := c.silence(ctx, silentNode); err != nil {
@@ -42,7 +46,8 @@ func failLogins(ctx context.Context, c *cluster) (string, error) {
 	if err := errors.Join(c.wake(ctx, silentNode), c.expectNodes(ctx, before)); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s was silent and nobody could log in: all %d nodes are there, and it goes on by itself (%s)",
+	return fmt.Sprintf(
+		"%s was silent and nobody could log in: all %d nodes are there, and it goes on by itself (%s)",
 		silentNode, len(before), c.openStack.calls().since(since)), nil
 }
 
@@ -91,7 +96,8 @@ func hideMachines(ctx context.Context, c *cluster) (string, error) {
 	if err := c.expectNodes(ctx, before); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("all nodes were silent, and Nova knew none of their machines (%s): all %d nodes are there and members, with an event %s",
+	return fmt.Sprintf(
+		"all nodes were silent, and Nova knew none of their machines (%s): all %d nodes are there and members, with an event %s",
 		denied, len(before), vanished), nil
 }
 
@@ -99,7 +105,8 @@ func hideMachines(ctx context.Context, c *cluster) (string, error) {
 const vanished = "InstancesVanished"
 
 func (c *cluster) expectVanishedEvent(ctx context.Context) error {
-	events, err := c.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + vanished})
+	events, err := c.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx,
+		metav1.ListOptions{FieldSelector: "reason=" + vanished})
 	if err != nil {
 		return err
 	}
@@ -107,10 +114,13 @@ func (c *cluster) expectVanishedEvent(ctx context.Context) error {
 }
 
 // awaitCalls waits until OpenStack has been called as often, for one of the operations.
-func (c *cluster) awaitCalls(ctx context.Context, since tally, times int, operations ...string) error {
+func (c *cluster) awaitCalls(
+	ctx context.Context, since tally, times int, operations ...string,
+) error {
 	return c.until(ctx, func(context.Context) error {
 		if calls := c.openStack.calls().since(since).only(operations...).total(); calls < times {
-			return fmt.Errorf("OpenStack was called %d times for %v, want %d", calls, operations, times)
+			return fmt.Errorf("OpenStack was called %d times for %v, want %d", calls, operations,
+				times)
 		}
 		return nil
 	})

@@ -21,8 +21,8 @@ import (
 // stopLimit is more than the binary takes to drain; after it a replica is killed.
 const stopLimit = 30 * time.Second
 
-// A replica is an example binary as a process of its own. It can be started again after it has ended. Its methods are
-// safe for concurrent use.
+// A replica is an example binary as a process of its own. It can be started again after it has
+// ended. Its methods are safe for concurrent use.
 type replica struct {
 	name   string
 	binary string
@@ -33,7 +33,8 @@ type replica struct {
 	readyURL string
 
 	mu sync.Mutex
-	// process is nil before the first start. exited is closed when it has ended, and code is its exit code then.
+	// process is nil before the first start. exited is closed when it has ended, and code is its
+	// exit code then.
 	process *os.Process
 	exited  chan struct{}
 	code    int
@@ -80,8 +81,8 @@ func (r *replica) start() error {
 	return nil
 }
 
-// stop sends SIGTERM, waits until the process has ended, and returns its exit code. One that does not end is killed, which
-// is an error. There is nothing to stop before the first start.
+// stop sends SIGTERM, waits until the process has ended, and returns its exit code. One that does
+// not end is killed, which is an error. There is nothing to stop before the first start.
 func (r *replica) stop() (code int, err error) {
 	r.mu.Lock()
 	process, exited := r.process, r.exited
@@ -155,8 +156,8 @@ func (r *replica) state(leads bool) string {
 	return "stands by"
 }
 
-// ready asks whether the replica leads or is ready to. The certificate is one that the replica has made
-// for itself, which nobody has told us.
+// ready asks whether the replica leads or is ready to. The certificate is one that the replica has
+// made for itself, which nobody has told us.
 func (r *replica) ready(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
@@ -173,7 +174,8 @@ func (r *replica) ready(ctx context.Context) error {
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s is not ready: %s answers %d: %s", r.name, r.readyURL, resp.StatusCode, strings.TrimSpace(string(body)))
+		err = fmt.Errorf("%s is not ready: %s answers %d: %s", r.name, r.readyURL, resp.StatusCode,
+			strings.TrimSpace(string(body)))
 	}
 	return err
 }

@@ -31,17 +31,20 @@ func createServices(ctx context.Context, c *cluster) (string, error) {
 }
 
 func (c *cluster) createService(ctx context.Context, name string) error {
-	_, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Create(ctx, ccmtest.LoadBalancerService(name), metav1.CreateOptions{})
+	_, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Create(ctx,
+		ccmtest.LoadBalancerService(name), metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create Service %s: %w", name, err)
 	}
 	return nil
 }
 
-// awaitAddress waits until a Service has the address of the load balancer in the cloud, which leads to all nodes.
+// awaitAddress waits until a Service has the address of the load balancer in the cloud, which leads
+// to all nodes.
 func (c *cluster) awaitAddress(ctx context.Context, name string) (address string, err error) {
 	err = c.until(ctx, func(ctx context.Context) error {
-		service, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
+		service, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, name,
+			metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

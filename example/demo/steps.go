@@ -71,7 +71,8 @@ func prepareControlPlane(ctx context.Context, c *cluster) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ask the API server for its version: %w", err)
 	}
-	return fmt.Sprintf("Kubernetes %s at %s", version.GitVersion, c.controlPlane.RESTConfig().Host), nil
+	return fmt.Sprintf("Kubernetes %s at %s", version.GitVersion, c.controlPlane.RESTConfig().Host),
+		nil
 }
 
 func prepareClouds(_ context.Context, c *cluster) (string, error) {
@@ -81,7 +82,8 @@ func prepareClouds(_ context.Context, c *cluster) (string, error) {
 	for i := range nodeCount {
 		c.openStack.addMachine(nodeName(i + 1))
 	}
-	return fmt.Sprintf("OpenStack with %d machines at %s, and a fake cloud; a call takes %s", nodeCount, c.openStack.server.URL(), cloudLatency), nil
+	return fmt.Sprintf("OpenStack with %d machines at %s, and a fake cloud; a call takes %s",
+		nodeCount, c.openStack.server.URL(), cloudLatency), nil
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
@@ -100,7 +102,8 @@ func endAll(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	for _, pid := range pids {
-		if process, err := os.FindProcess(pid); err == nil && process.Signal(syscall.Signal(0)) == nil {
+		if process, err := os.FindProcess(pid); err == nil &&
+			process.Signal(syscall.Signal(0)) == nil {
 			return "", fmt.Errorf("the process %d of the control plane still runs", pid)
 		}
 	}

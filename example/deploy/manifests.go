@@ -1,5 +1,5 @@
-// Package deploy holds the Kubernetes manifests of the example binary, for programs that put them into a cluster: the demo, and
-// tests.
+// Package deploy holds the Kubernetes manifests of the example binary, for programs that put them
+// into a cluster: the demo, and tests.
 package deploy
 
 import (
@@ -57,9 +57,12 @@ func Read(name string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Create creates objects in the cluster that config leads to. opts may say that nothing is to be stored. The API server
-// refuses fields that it does not know.
-func Create(ctx context.Context, config *rest.Config, opts metav1.CreateOptions, objects ...*unstructured.Unstructured) error {
+// Create creates objects in the cluster that config leads to. opts may say that nothing is to be
+// stored. The API server refuses fields that it does not know.
+func Create(
+	ctx context.Context, config *rest.Config, opts metav1.CreateOptions,
+	objects ...*unstructured.Unstructured,
+) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
@@ -80,7 +83,8 @@ func Create(ctx context.Context, config *rest.Config, opts metav1.CreateOptions,
 		if err != nil {
 			return err
 		}
-		if _, err := client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, opts); err != nil {
+		if _, err := client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx,
+			object, opts); err != nil {
 			return fmt.Errorf("create %s %s: %w", kind.Kind, object.GetName(), err)
 		}
 	}

@@ -23,14 +23,15 @@ const (
 	censusNamespace = "kube-system"
 )
 
-// nodeCensus is a controller beside the four: it keeps the number of nodes in each zone in the ConfigMap kube-system/node-census.
-// --ccm-controllers=*,-node-census turns it off.
+// nodeCensus is a controller beside the four: it keeps the number of nodes in each zone in the
+// ConfigMap kube-system/node-census. --ccm-controllers=*,-node-census turns it off.
 func nodeCensus() ccm.Controller {
 	// What it does is of no importance to the others, so that its failure is not to end the term.
 	return ccm.Controller{Name: censusName, OnFailure: ccm.RestartController, New: newCensus}
 }
 
-// census lasts for a term: its client is refused when the term is over, and its handler is taken back from the host's informer.
+// census lasts for a term: its client is refused when the term is over, and its handler is taken
+// back from the host's informer.
 type census struct {
 	client  kubernetes.Interface
 	nodes   listers.NodeLister
@@ -101,7 +102,8 @@ func (c *census) count() (map[string]string, error) {
 }
 
 func (c *census) write(ctx context.Context, counted map[string]string) error {
-	_, err := c.client.CoreV1().ConfigMaps(censusNamespace).Apply(ctx, applycorev1.ConfigMap(censusName, censusNamespace).WithData(counted),
+	_, err := c.client.CoreV1().ConfigMaps(censusNamespace).Apply(ctx,
+		applycorev1.ConfigMap(censusName, censusNamespace).WithData(counted),
 		metav1.ApplyOptions{FieldManager: censusName, Force: true})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("write ConfigMap %s/%s: %w", censusNamespace, censusName, err)

@@ -20,8 +20,8 @@ type cloudConfig struct {
 	Endpoint string `json:"endpoint"`
 }
 
-// newCloud is the provider: a fake cloud that another process serves. The file is read at once, so that what is wrong with it is
-// said at the start and not when leadership is won.
+// newCloud is the provider: a fake cloud that another process serves. The file is read at once, so
+// that what is wrong with it is said at the start and not when leadership is won.
 func newCloud(config ccm.Config) (ccm.Provider, error) {
 	if _, err := readCloudConfig(config.CloudProvider.ConfigFile); err != nil {
 		return ccm.Provider{}, err
@@ -29,17 +29,22 @@ func newCloud(config ccm.Config) (ccm.Provider, error) {
 	return ccm.Provider{Name: "fake", New: openCloud}, nil
 }
 
-// openCloud is called once a term. What goes through env.Transport is refused when the term is over.
+// openCloud is called once a term. What goes through env.Transport is refused when the term is
+// over.
 func openCloud(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	config, err := readCloudConfig(env.ConfigFile)
 	if err != nil {
 		return nil, err
 	}
-	client, err := fake.Dial(ctx, config.Endpoint, fake.WithTransport(env.Transport(&http.Transport{MaxIdleConnsPerHost: 64})))
+	client, err := fake.Dial(ctx, config.Endpoint,
+		fake.WithTransport(env.Transport(&http.Transport{MaxIdleConnsPerHost: 64})))
 	if err != nil {
 		return nil, err
 	}
-	return &cloud{client.Provider(fake.WithCaller(fake.TermCaller(env.Identity, env.Term))), client}, nil
+	return &cloud{
+		client.Provider(fake.WithCaller(fake.TermCaller(env.Identity, env.Term))),
+		client,
+	}, nil
 }
 
 // cloud is closed by the Manager when the term has drained.

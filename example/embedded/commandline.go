@@ -17,8 +17,8 @@ import (
 	"github.com/fxccm/fxccm/options"
 )
 
-// prefix goes before each flag of the cloud controller manager. Without it --leader-elect, --kubeconfig and others would
-// be two flags of one name, and AddFlags would refuse them.
+// prefix goes before each flag of the cloud controller manager. Without it --leader-elect,
+// --kubeconfig and others would be two flags of one name, and AddFlags would refuse them.
 const prefix = "ccm-"
 
 // rbac is what the program may do in its cluster.
@@ -54,28 +54,40 @@ type election struct {
 func parse(args []string) (commandLine, error) {
 	var cmd commandLine
 	flags := pflag.NewFlagSet("fxccm-embedded", pflag.ContinueOnError)
-	flags.StringVar(&cmd.host.kubeconfig, "kubeconfig", "", "How to reach the API server. Empty: as a pod does.")
-	flags.StringVar(&cmd.host.listen, "listen", "127.0.0.1:8090", "Where to serve /healthz, /nodes, /metrics, and /ccm/.")
-	flags.BoolVar(&cmd.printRBAC, "print-rbac", false, "Print what the program may do in its cluster, for kubectl apply, and exit.")
+	flags.StringVar(&cmd.host.kubeconfig, "kubeconfig", "",
+		"How to reach the API server. Empty: as a pod does.")
+	flags.StringVar(&cmd.host.listen, "listen", "127.0.0.1:8090",
+		"Where to serve /healthz, /nodes, /metrics, and /ccm/.")
+	flags.BoolVar(&cmd.printRBAC, "print-rbac", false,
+		"Print what the program may do in its cluster, for kubectl apply, and exit.")
 	e := &cmd.host.election
-	flags.BoolVar(&e.enabled, "leader-elect", true, "Act only while holding the lease "+leaseNamespace+"/"+leaseName+".")
-	flags.StringVar(&e.identity, "leader-elect-identity", "", "The name in the lease. Empty: the host name and a random part.")
-	flags.DurationVar(&e.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "After it another may take a lease that is not renewed.")
-	flags.DurationVar(&e.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "After it a leader that can not renew gives up.")
-	flags.DurationVar(&e.retryPeriod, "leader-elect-retry-period", 2*time.Second, "The pause between two tries.")
+	flags.BoolVar(&e.enabled, "leader-elect", true,
+		"Act only while holding the lease "+leaseNamespace+"/"+leaseName+".")
+	flags.StringVar(&e.identity, "leader-elect-identity", "",
+		"The name in the lease. Empty: the host name and a random part.")
+	flags.DurationVar(&e.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"After it another may take a lease that is not renewed.")
+	flags.DurationVar(&e.renewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"After it a leader that can not renew gives up.")
+	flags.DurationVar(&e.retryPeriod, "leader-elect-retry-period", 2*time.Second,
+		"The pause between two tries.")
 
 	manager := options.New()
-	// With the host by default. --ccm-leader-elect lets it have a lease of its own, and lead in another replica than the host.
+	// With the host by default. --ccm-leader-elect lets it have a lease of its own, and lead in
+	// another replica than the host.
 	manager.Config.LeaderElection.LeaderElect = false
-	if err := manager.AddFlags(flags, options.WithPrefix(prefix), options.WithControllers(censusName)); err != nil {
+	if err := manager.AddFlags(flags, options.WithPrefix(prefix),
+		options.WithControllers(censusName)); err != nil {
 		return cmd, err
 	}
-	flags.Lookup(prefix + "leader-elect").Usage = "Hold a lease of its own before acting. Without this flag the cloud controller manager acts when the host leads."
+	flags.Lookup(prefix +
+		"leader-elect").Usage = "Hold a lease of its own before acting. Without this flag the cloud controller manager acts when the host leads."
 	if err := flags.Parse(args); err != nil {
 		return cmd, err
 	}
 	if flags.NArg() > 0 {
-		return cmd, fmt.Errorf("want flags only, got %q: see --help", strings.Join(flags.Args(), " "))
+		return cmd,
+			fmt.Errorf("want flags only, got %q: see --help", strings.Join(flags.Args(), " "))
 	}
 	completed, err := manager.Complete()
 	if err := errors.Join(e.complete(), notUsed(flags), err); err != nil {
@@ -85,12 +97,19 @@ func parse(args []string) (commandLine, error) {
 	return cmd, nil
 }
 
-// notUsed refuses flags of what the host gives to the cloud controller manager instead: they would do nothing.
+// notUsed refuses flags of what the host gives to the cloud controller manager instead: they would
+// do nothing.
 func notUsed(flags *pflag.FlagSet) error {
 	var errs []error
-	for name, instead := range map[string]string{"kubeconfig": "kubeconfig", "master": "kubeconfig", "secure-port": "listen", "bind-address": "listen"} {
+	for name, instead := range map[string]string{
+		"kubeconfig": "kubeconfig", "master": "kubeconfig",
+		"secure-port": "listen", "bind-address": "listen",
+	} {
 		if flags.Changed(prefix + name) {
-			errs = append(errs, fmt.Errorf("--%s%s has no effect here: the cloud controller manager shares what --%s says", prefix, name, instead))
+			errs = append(errs,
+				fmt.Errorf(
+					"--%s%s has no effect here: the cloud controller manager shares what --%s says",
+					prefix, name, instead))
 		}
 	}
 	return errors.Join(errs...)
@@ -98,8 +117,10 @@ func notUsed(flags *pflag.FlagSet) error {
 
 // complete fills in the identity, and says what client-go's elector would refuse later.
 func (e *election) complete() error {
-	if e.leaseDuration <= e.renewDeadline || e.renewDeadline <= e.retryPeriod*12/10 || e.retryPeriod <= 0 || e.leaseDuration%time.Second != 0 {
-		return fmt.Errorf("--leader-elect-lease-duration (%s) must be in whole seconds and more than --leader-elect-renew-deadline (%s), and that more than 1.2 times --leader-elect-retry-period (%s)",
+	if e.leaseDuration <= e.renewDeadline || e.renewDeadline <= e.retryPeriod*12/10 ||
+		e.retryPeriod <= 0 || e.leaseDuration%time.Second != 0 {
+		return fmt.Errorf(
+			"--leader-elect-lease-duration (%s) must be in whole seconds and more than --leader-elect-renew-deadline (%s), and that more than 1.2 times --leader-elect-retry-period (%s)",
 			e.leaseDuration, e.renewDeadline, e.retryPeriod)
 	}
 	if e.identity != "" {

@@ -29,7 +29,8 @@ func TestLeaderElect_IsTheHostsAndWithThePrefixTheCloudControllerManagers(t *tes
 		t.Run(name, func(t *testing.T) {
 			cmd := parsed(t, c.args...)
 			if cmd.host.election.enabled != c.host || cmd.ccm.LeaderElection.LeaderElect != c.ccm {
-				t.Errorf("the host elects: %t, the cloud controller manager elects: %t; want %t and %t",
+				t.Errorf(
+					"the host elects: %t, the cloud controller manager elects: %t; want %t and %t",
 					cmd.host.election.enabled, cmd.ccm.LeaderElection.LeaderElect, c.host, c.ccm)
 			}
 		})
@@ -38,8 +39,10 @@ func TestLeaderElect_IsTheHostsAndWithThePrefixTheCloudControllerManagers(t *tes
 
 func TestRetryPeriod_OfOneDoesNotTouchTheOther(t *testing.T) {
 	cmd := parsed(t, "--leader-elect-retry-period=1s", "--ccm-leader-elect-retry-period=3s")
-	if cmd.host.election.retryPeriod != time.Second || cmd.ccm.LeaderElection.RetryPeriod.Duration != 3*time.Second {
-		t.Errorf("the host has %s, the cloud controller manager %s", cmd.host.election.retryPeriod, cmd.ccm.LeaderElection.RetryPeriod.Duration)
+	if cmd.host.election.retryPeriod != time.Second ||
+		cmd.ccm.LeaderElection.RetryPeriod.Duration != 3*time.Second {
+		t.Errorf("the host has %s, the cloud controller manager %s", cmd.host.election.retryPeriod,
+			cmd.ccm.LeaderElection.RetryPeriod.Duration)
 	}
 }
 
@@ -70,7 +73,8 @@ func TestBadFlags_AreNamed(t *testing.T) {
 }
 
 func TestIdentity_IsUniqueByDefault(t *testing.T) {
-	if a, b := parsed(t).host.election.identity, parsed(t).host.election.identity; a == b || a == "" {
+	if a, b := parsed(t).host.election.identity,
+		parsed(t).host.election.identity; a == b || a == "" {
 		t.Errorf("two processes are called %q and %q", a, b)
 	}
 }

@@ -39,7 +39,8 @@ const (
 	identity = "host-under-test"
 )
 
-// world is a control plane, a cloud in this process, and the program as a process under the rules that it is shipped with.
+// world is a control plane, a cloud in this process, and the program as a process under the rules
+// that it is shipped with.
 type world struct {
 	t      *testing.T
 	cp     *controlplane.ControlPlane
@@ -54,7 +55,10 @@ type world struct {
 
 func newWorld(t *testing.T, args ...string) *world {
 	t.Helper()
-	w := &world{t: t, cp: controlplane.ForTest(t), cloud: fake.New(), log: &logBuffer{}, exited: make(chan struct{})}
+	w := &world{
+		t: t, cp: controlplane.ForTest(t), cloud: fake.New(), log: &logBuffer{},
+		exited: make(chan struct{}),
+	}
 	w.client = kubernetes.NewForConfigOrDie(w.cp.RESTConfig())
 	ccmtest.ApplyRBAC(t, w.client, "../deploy/rbac.yaml")
 	ccmtest.ApplyRBAC(t, w.client, "rbac.yaml")
@@ -80,7 +84,8 @@ func newWorld(t *testing.T, args ...string) *world {
 	w.url = "http://" + address
 	w.launch(append([]string{
 		"--kubeconfig=" + kubeconfig, "--listen=" + address, "--leader-elect-identity=" + identity,
-		"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms",
+		"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s",
+		"--leader-elect-retry-period=500ms",
 		"--ccm-cloud-config=" + cloudConfig, "--ccm-cluster-cidr=10.200.0.0/16",
 		"--ccm-route-reconciliation-period=500ms", "--ccm-node-monitor-period=500ms",
 	}, args...))
@@ -122,7 +127,8 @@ func (w *world) terminate() int {
 	}
 }
 
-// lives fails the test if the process has ended. There is no other one that could have taken its place: nobody starts one.
+// lives fails the test if the process has ended. There is no other one that could have taken its
+// place: nobody starts one.
 func (w *world) lives() {
 	w.t.Helper()
 	select {
@@ -157,50 +163,57 @@ func (w *world) get(ctx context.Context, path string) (string, error) {
 // awaitState waits until /ccm/statusz shows a state and a term; a term that leads must be ready.
 func (w *world) awaitState(state ccm.State, term uint64) {
 	w.t.Helper()
-	ccmtest.Eventually(w.t, fmt.Sprintf("/ccm/statusz shows %q in term %d", state, term), func(ctx context.Context) (string, error) {
-		body, err := w.get(ctx, "/ccm/statusz")
-		if err != nil {
-			return "", err
-		}
-		var status ccm.Status
-		if err := json.Unmarshal([]byte(body), &status); err != nil {
-			return "", err
-		}
-		if status.State != state || status.Term != term || status.Ready != (state == ccm.StateLeading) {
-			return "", fmt.Errorf("it shows %s", body)
-		}
-		return body, nil
-	})
+	ccmtest.Eventually(w.t, fmt.Sprintf("/ccm/statusz shows %q in term %d", state, term),
+		func(ctx context.Context) (string, error) {
+			body, err := w.get(ctx, "/ccm/statusz")
+			if err != nil {
+				return "", err
+			}
+			var status ccm.Status
+			if err := json.Unmarshal([]byte(body), &status); err != nil {
+				return "", err
+			}
+			if status.State != state || status.Term != term ||
+				status.Ready != (state == ccm.StateLeading) {
+				return "", fmt.Errorf("it shows %s", body)
+			}
+			return body, nil
+		})
 }
 
 // awaitPage waits until a page of the host is what it should be.
 func (w *world) awaitPage(path, want string) {
 	w.t.Helper()
-	ccmtest.Eventually(w.t, fmt.Sprintf("%s is %q", path, want), func(ctx context.Context) (string, error) {
-		got, err := w.get(ctx, path)
-		if err == nil && got != want {
-			err = fmt.Errorf("it is %q", got)
-		}
-		return got, err
-	})
+	ccmtest.Eventually(w.t, fmt.Sprintf("%s is %q", path, want),
+		func(ctx context.Context) (string, error) {
+			got, err := w.get(ctx, path)
+			if err == nil && got != want {
+				err = fmt.Errorf("it is %q", got)
+			}
+			return got, err
+		})
 }
 
-// awaitCensus waits until the host's controller beside the four has counted so many nodes in the zone region-1a.
+// awaitCensus waits until the host's controller beside the four has counted so many nodes in the
+// zone region-1a.
 func (w *world) awaitCensus(want string) {
 	w.t.Helper()
-	ccmtest.Eventually(w.t, "the ConfigMap node-census counts "+want, func(ctx context.Context) (string, error) {
-		census, err := w.client.CoreV1().ConfigMaps(censusNamespace).Get(ctx, censusName, metav1.GetOptions{})
-		if err == nil && census.Data["region-1a"] != want {
-			err = fmt.Errorf("it has %v", census.Data)
-		}
-		return "", err
-	})
+	ccmtest.Eventually(w.t, "the ConfigMap node-census counts "+want,
+		func(ctx context.Context) (string, error) {
+			census, err := w.client.CoreV1().ConfigMaps(censusNamespace).Get(ctx, censusName,
+				metav1.GetOptions{})
+			if err == nil && census.Data["region-1a"] != want {
+				err = fmt.Errorf("it has %v", census.Data)
+			}
+			return "", err
+		})
 }
 
 func (w *world) createNamespace(name string) {
 	w.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := w.client.CoreV1().Namespaces().Create(w.t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+	if _, err := w.client.CoreV1().Namespaces().Create(w.t.Context(), namespace,
+		metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -216,16 +229,18 @@ func (w *world) podSecurityOf(ctx context.Context, name string) (string, error) 
 // awaitReconciled waits until the reconciler has labelled a namespace.
 func (w *world) awaitReconciled(name string) {
 	w.t.Helper()
-	ccmtest.Eventually(w.t, "the reconciler has labelled namespace "+name, func(ctx context.Context) (string, error) {
-		level, err := w.podSecurityOf(ctx, name)
-		if err == nil && level != podSecurityLevel {
-			err = fmt.Errorf("its label is %q", level)
-		}
-		return level, err
-	})
+	ccmtest.Eventually(w.t, "the reconciler has labelled namespace "+name,
+		func(ctx context.Context) (string, error) {
+			level, err := w.podSecurityOf(ctx, name)
+			if err == nil && level != podSecurityLevel {
+				err = fmt.Errorf("its label is %q", level)
+			}
+			return level, err
+		})
 }
 
-// works has every part do something: the reconciler, the four, and the controller beside them. count is how many nodes there are then.
+// works has every part do something: the reconciler, the four, and the controller beside them.
+// count is how many nodes there are then.
 func (w *world) works(name string, pods string, count int) {
 	w.t.Helper()
 	w.addNode(name, pods)
@@ -252,14 +267,16 @@ func (w *world) worked(name, pods string, count int) {
 }
 
 func (w *world) holder(ctx context.Context) (string, error) {
-	lease, err := w.client.CoordinationV1().Leases(leaseNamespace).Get(ctx, leaseName, metav1.GetOptions{})
+	lease, err := w.client.CoordinationV1().Leases(leaseNamespace).Get(ctx, leaseName,
+		metav1.GetOptions{})
 	if err != nil {
 		return "", err
 	}
 	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
 }
 
-// writeHolder writes a name into the lease, as another process would that takes it; "" gives it back.
+// writeHolder writes a name into the lease, as another process would that takes it; "" gives it
+// back.
 func (w *world) writeHolder(name string) {
 	w.t.Helper()
 	leases := w.client.CoordinationV1().Leases(leaseNamespace)
@@ -272,7 +289,8 @@ func (w *world) writeHolder(name string) {
 		lease.Spec.LeaseDurationSeconds = ptr.To(int32(3600)) // it does not expire within the test
 		if name == "" {
 			// In the form of a release; another edit would be waited out.
-			lease.Spec.AcquireTime, lease.Spec.LeaseDurationSeconds = lease.Spec.RenewTime, ptr.To(int32(1))
+			lease.Spec.AcquireTime, lease.Spec.LeaseDurationSeconds = lease.Spec.RenewTime,
+				ptr.To(int32(1))
 		}
 		_, err = leases.Update(w.t.Context(), lease, metav1.UpdateOptions{})
 		return err
@@ -285,7 +303,8 @@ func (w *world) writeHolder(name string) {
 // nothingDenied asks the API server's record whether rbac.yaml was enough.
 func (w *world) nothingDenied() {
 	w.t.Helper()
-	user := controlplane.ByUser(controlplane.ServiceAccountUser(metav1.NamespaceSystem, "control-plane"))
+	user := controlplane.ByUser(
+		controlplane.ServiceAccountUser(metav1.NamespaceSystem, "control-plane"))
 	denied, err := w.cp.Audit().All(user, controlplane.Denied())
 	if err != nil {
 		w.t.Fatal(err)
@@ -343,7 +362,8 @@ func TestLeaseTaken_ProcessStandsByAndLeadsAgain(t *testing.T) {
 	w.nothingDenied()
 }
 
-// Controller-runtime notices by itself that it could not renew. It says so without waiting for its reconcilers, and cannot be started again.
+// Controller-runtime notices by itself that it could not renew. It says so without waiting for its
+// reconcilers, and cannot be started again.
 func TestAPIServerGone_ProcessLeadsAgainWhenItIsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -370,7 +390,8 @@ func TestAPIServerGone_ProcessLeadsAgainWhenItIsBack(t *testing.T) {
 	}
 }
 
-// The cloud controller manager stops before the manager of controller-runtime, which renews the lease meanwhile: a stop is not a loss.
+// The cloud controller manager stops before the manager of controller-runtime, which renews the
+// lease meanwhile: a stop is not a loss.
 func TestSIGTERM_CallInFlightGetsItsTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -400,7 +421,10 @@ func TestMetrics_OfBothAreServedAndDoNotClash(t *testing.T) {
 	w.createNamespace("first")
 	w.awaitReconciled("first")
 	for path, want := range map[string][]string{
-		"/metrics":     {"controller_runtime_reconcile_total", "fxccm_leading", "workqueue_adds_total", `leader_election_master_status{name="control-plane"} 1`},
+		"/metrics": {
+			"controller_runtime_reconcile_total", "fxccm_leading",
+			"workqueue_adds_total", `leader_election_master_status{name="control-plane"} 1`,
+		},
 		"/ccm/metrics": {"running_managed_controllers", "go_goroutines"},
 	} {
 		page, err := w.get(t.Context(), path)
@@ -432,20 +456,24 @@ func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 		"--cluster-cidr=10.0.0.0/8":                "unknown flag: --cluster-cidr",
 		"--leader-elect=false --ccm-kubeconfig=me": "--ccm-kubeconfig has no effect",
 	} {
-		kubeconfig, cloudConfig := filepath.Join(t.TempDir(), "kubeconfig"), filepath.Join(t.TempDir(), "cloud.yaml")
+		kubeconfig, cloudConfig := filepath.Join(t.TempDir(), "kubeconfig"),
+			filepath.Join(t.TempDir(), "cloud.yaml")
 		if err := errors.Join(
 			controlplane.WriteKubeconfig(kubeconfig, &rest.Config{Host: "http://127.0.0.1:1"}),
 			os.WriteFile(cloudConfig, []byte("endpoint: http://127.0.0.1:1\n"), 0o600),
 		); err != nil {
 			t.Fatal(err)
 		}
-		all := append([]string{"--kubeconfig=" + kubeconfig, "--ccm-cloud-config=" + cloudConfig}, strings.Fields(args)...)
+		all := append([]string{"--kubeconfig=" + kubeconfig, "--ccm-cloud-config=" + cloudConfig},
+			strings.Fields(args)...)
 		ctx, cancel := context.WithTimeout(t.Context(), exitLimit)
 		out, err := exec.CommandContext(ctx, binary, all...).CombinedOutput()
 		cancel()
 		exit := (*exec.ExitError)(nil)
-		if !errors.As(err, &exit) || exit.ExitCode() != 1 || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), want) {
-			t.Errorf("%s: %v, want exit code 1 and one line that says %q, got:\n%s", args, err, want, out)
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 ||
+			strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v, want exit code 1 and one line that says %q, got:\n%s", args, err,
+				want, out)
 		}
 	}
 }

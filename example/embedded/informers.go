@@ -12,18 +12,22 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// sharedInformers are the host's own: they run for as long as the process, whoever leads. The cloud controller manager takes the
-// factory from the app, so that nodes and Services are watched and kept once, and takes back its handlers when a term ends.
+// sharedInformers are the host's own: they run for as long as the process, whoever leads. The cloud
+// controller manager takes the factory from the app, so that nodes and Services are watched and
+// kept once, and takes back its handlers when a term ends.
 //
-// Controller-runtime has a cache of its own, which ends with its manager. The reconciler does not use these informers: what it would
-// register with them could not be taken back after a loss.
+// Controller-runtime has a cache of its own, which ends with its manager. The reconciler does not
+// use these informers: what it would register with them could not be taken back after a loss.
 var sharedInformers = fx.Module("informers",
 	fx.Provide(newInformers),
 	fx.Invoke(serveNodes),
 )
 
-func newInformers(lifecycle fx.Lifecycle, config *rest.Config) (informers.SharedInformerFactory, error) {
-	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), "shared-informers"))
+func newInformers(
+	lifecycle fx.Lifecycle, config *rest.Config,
+) (informers.SharedInformerFactory, error) {
+	client, err := kubernetes.NewForConfig(
+		rest.AddUserAgent(rest.CopyConfig(config), "shared-informers"))
 	if err != nil {
 		return nil, fmt.Errorf("client for the informers: %w", err)
 	}

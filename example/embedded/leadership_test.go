@@ -45,7 +45,8 @@ func TestStrictLock_EndsLeadershipWhenTheLeaseIsSeenToBeAnothers(t *testing.T) {
 	if cause != nil {
 		t.Errorf("a lease that was never held was lost: %v", cause)
 	}
-	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
+	if err := lock.Update(t.Context(),
+		resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
 		t.Fatal(err)
 	}
 	look()
@@ -60,9 +61,12 @@ func TestStrictLock_EndsLeadershipWhenTheLeaseIsSeenToBeAnothers(t *testing.T) {
 }
 
 func TestStrictLock_OwnReleaseIsNoLoss(t *testing.T) {
-	lock := &strictLock{Interface: &memoryLock{}, taken: func(err error) { t.Errorf("lost: %v", err) }}
+	lock := &strictLock{Interface: &memoryLock{}, taken: func(err error) {
+		t.Errorf("lost: %v", err)
+	}}
 	for _, holder := range []string{"me", ""} {
-		if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: holder}); err != nil {
+		if err := lock.Update(t.Context(),
+			resourcelock.LeaderElectionRecord{HolderIdentity: holder}); err != nil {
 			t.Fatal(err)
 		}
 	}

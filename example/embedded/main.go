@@ -1,7 +1,9 @@
-// Command fxccm-embedded is a small control plane of somebody else's, with the cloud controller manager inside.
+// Command fxccm-embedded is a small control plane of somebody else's, with the cloud controller
+// manager inside.
 //
-// Read newApp first: what a host has anyway, and the few lines that the cloud controller manager adds to it. Then leadership.go: how
-// a host with controller-runtime lives on when it has lost its lease.
+// Read newApp first: what a host has anyway, and the few lines that the cloud controller manager
+// adds to it. Then leadership.go: how a host with controller-runtime lives on when it has lost its
+// lease.
 //
 //	fxccm-embedded --kubeconfig=admin.conf --ccm-cloud-config=cloud.yaml --ccm-cluster-cidr=10.200.0.0/16
 package main
@@ -23,33 +25,38 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 )
 
-// newApp is the whole program. Fx starts what is here from top to bottom and stops it from bottom to top: the cloud controller
-// manager first, while the lease is still renewed, so that its calls in flight get their time; then controller-runtime's manager,
-// which gives the lease back; and the server last, so that it answers probes to the end.
+// newApp is the whole program. Fx starts what is here from top to bottom and stops it from bottom
+// to top: the cloud controller manager first, while the lease is still renewed, so that its calls
+// in flight get their time; then controller-runtime's manager, which gives the lease back; and the
+// server last, so that it answers probes to the end.
 func newApp(flags hostFlags, config ccm.Config, log logr.Logger) *fx.App {
 	return fx.New(
 		fx.Supply(flags, log),
 		fx.Provide(newRESTConfig),
 
-		// The host: its HTTP server, its informers, controller-runtime's manager with its election and its reconciler.
+		// The host: its HTTP server, its informers, controller-runtime's manager with its election
+		// and its reconciler.
 		server,
 		sharedInformers,
 		leadership,
 
-		// The cloud controller manager beside it. From the app it takes what the host has anyway: *rest.Config, logr.Logger,
-		// informers.SharedInformerFactory, and the Elector that leadership provides.
+		// The cloud controller manager beside it. From the app it takes what the host has anyway:
+		// *rest.Config, logr.Logger, informers.SharedInformerFactory, and the Elector that
+		// leadership provides.
 		ccm.Module,
 		fx.Supply(config),
 		fx.Provide(ccm.AsProvider(newCloud)),
 
-		// A controller of the host's own that acts only while the lease is held, behind the same fence as the four.
+		// A controller of the host's own that acts only while the lease is held, behind the same
+		// fence as the four.
 		fx.Provide(ccm.AsController(nodeCensus)),
 
 		// Its endpoints, on the host's mux: /ccm/healthz, /ccm/statusz, /ccm/metrics and others.
 		endpoints.Mount(ccm.Named(""), "/ccm"),
 
-		// Its metrics, in the registry that controller-runtime has. Those of upstream's controllers are in another one, which
-		// /ccm/metrics serves: both have go_* and process_*, so that one page of both would have series twice.
+		// Its metrics, in the registry that controller-runtime has. Those of upstream's controllers
+		// are in another one, which /ccm/metrics serves: both have go_* and process_*, so that one
+		// page of both would have series twice.
 		fx.Provide(func() prometheus.Registerer { return ctrlmetrics.Registry }),
 
 		// A stop has time for the drain and for controller-runtime's, one after the other.
@@ -60,8 +67,9 @@ func newApp(flags hostFlags, config ccm.Config, log logr.Logger) *fx.App {
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run returns the exit code: 0 after a stop in order, 1 if something was wrong from the start, 3 (ccm.ExitDrainTimeout) if something
-// that needs leadership did not end. The last is from fx.Shutdowner, and app.Run exits with it itself.
+// run returns the exit code: 0 after a stop in order, 1 if something was wrong from the start, 3
+// (ccm.ExitDrainTimeout) if something that needs leadership did not end. The last is from
+// fx.Shutdowner, and app.Run exits with it itself.
 func run(args []string) int {
 	cmd, err := parse(args)
 	switch {

@@ -9,22 +9,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// podSecurity is the label by which the API server chooses the Pod Security Standard of a namespace.
+// podSecurity is the label by which the API server chooses the Pod Security Standard of a
+// namespace.
 const (
 	podSecurity      = "pod-security.kubernetes.io/enforce"
 	podSecurityLevel = "baseline"
 )
 
-// namespaceReconciler is the host's own reconciler: a namespace that says nothing about the security of its pods gets a label
-// that does.
+// namespaceReconciler is the host's own reconciler: a namespace that says nothing about the
+// security of its pods gets a label that does.
 type namespaceReconciler struct{ client.Client }
 
 func addNamespaceReconciler(m ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(m).Named("namespaces").For(&corev1.Namespace{}).Complete(&namespaceReconciler{m.GetClient()})
+	return ctrl.NewControllerManagedBy(m).Named("namespaces").For(&corev1.Namespace{}).Complete(
+		&namespaceReconciler{m.GetClient()})
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *namespaceReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *namespaceReconciler) Reconcile(
+	ctx context.Context, request ctrl.Request,
+) (ctrl.Result, error) {
 	var namespace corev1.Namespace
 	if err := r.Get(ctx, request.NamespacedName, &namespace); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -23,12 +23,13 @@ func setFeatureGates(gates map[string]bool) error {
 	return nil
 }
 
-// registerMetrics puts running_managed_controllers into the registry of upstream's controllers. The metrics of work queues, API clients
-// and leader election are of hooks that a process has only once; controller-runtime has taken them when it was imported.
+// registerMetrics puts running_managed_controllers into the registry of upstream's controllers. The
+// metrics of work queues, API clients and leader election are of hooks that a process has only
+// once; controller-runtime has taken them when it was imported.
 func registerMetrics() { controllersmetrics.Register() }
 
-// startLogging returns the host's logger. Upstream's controllers write to klog and controller-runtime to a logger of its own: both get
-// this one.
+// startLogging returns the host's logger. Upstream's controllers write to klog and
+// controller-runtime to a logger of its own: both get this one.
 func startLogging() logr.Logger {
 	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))
 	klog.SetLoggerWithOptions(log, klog.ContextualLogger(true))
@@ -36,7 +37,8 @@ func startLogging() logr.Logger {
 	return log
 }
 
-// logEvents writes what fx has to say of starts and stops that fail. What is wrong before that, run says in a sentence.
+// logEvents writes what fx has to say of starts and stops that fail. What is wrong before that, run
+// says in a sentence.
 func logEvents(log logr.Logger) fxevent.Logger {
 	events := &fxevent.SlogLogger{Logger: slog.New(logr.ToSlogHandler(log.WithName("fx")))}
 	events.UseLogLevel(slog.LevelDebug)

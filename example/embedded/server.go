@@ -14,8 +14,8 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// server is the host's HTTP server. Others add their pages to the mux. It is for a trusted network: package ccm/serving shows
-// what it takes to serve to others.
+// server is the host's HTTP server. Others add their pages to the mux. It is for a trusted network:
+// package ccm/serving shows what it takes to serve to others.
 var server = fx.Module("server",
 	fx.Provide(newMux),
 	fx.Invoke(serve),
@@ -23,13 +23,18 @@ var server = fx.Module("server",
 
 func newMux() *http.ServeMux {
 	mux := http.NewServeMux()
-	// The process lives, whoever leads: a probe that asked for leadership would have it killed for losing that.
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	// The process lives, whoever leads: a probe that asked for leadership would have it killed for
+	// losing that.
+	mux.HandleFunc("GET /healthz",
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{}))
 	return mux
 }
 
-func serve(lifecycle fx.Lifecycle, shutdown fx.Shutdowner, flags hostFlags, mux *http.ServeMux, log logr.Logger) {
+func serve(
+	lifecycle fx.Lifecycle, shutdown fx.Shutdowner, flags hostFlags, mux *http.ServeMux,
+	log logr.Logger,
+) {
 	log = log.WithName("server")
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan struct{})
@@ -44,7 +49,8 @@ func serve(lifecycle fx.Lifecycle, shutdown fx.Shutdowner, flags hostFlags, mux 
 				defer close(done)
 				if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 					log.Error(err, "The server has failed")
-					_ = shutdown.Shutdown(fx.ExitCode(1)) // it fails only when the app stops already
+					// it fails only when the app stops already
+					_ = shutdown.Shutdown(fx.ExitCode(1))
 				}
 			}()
 			return nil

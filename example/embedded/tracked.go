@@ -12,10 +12,11 @@ import (
 )
 
 // errStillRunning: something that needs leadership runs without it.
-var errStillRunning = errors.New("a reconciler or another runnable has not ended although leadership has")
+var errStillRunning = errors.New(
+	"a reconciler or another runnable has not ended although leadership has")
 
-// tracked is controller-runtime's manager, and knows when what was added to it has ended. A controller's Start returns when its last
-// reconciliation has.
+// tracked is controller-runtime's manager, and knows when what was added to it has ended. A
+// controller's Start returns when its last reconciliation has.
 type tracked struct {
 	ctrl.Manager
 	// running is read-locked by each runnable for as long as it runs.
@@ -23,7 +24,9 @@ type tracked struct {
 }
 
 // Add implements manager.Manager.
-func (t *tracked) Add(r manager.Runnable) error { return t.Manager.Add(trackedRunnable{r, &t.running}) }
+func (t *tracked) Add(r manager.Runnable) error {
+	return t.Manager.Add(trackedRunnable{r, &t.running})
+}
 
 // waitEnded waits until all has ended; the error is errStillRunning if it does not within limit.
 func (t *tracked) waitEnded(limit time.Duration) error {
@@ -53,7 +56,8 @@ func (r trackedRunnable) Start(ctx context.Context) error {
 	return r.Runnable.Start(ctx)
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable. What does not say needs it, as for controller-runtime.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. What does not say needs it, as for
+// controller-runtime.
 func (r trackedRunnable) NeedLeaderElection() bool {
 	says, ok := r.Runnable.(manager.LeaderElectionRunnable)
 	return !ok || says.NeedLeaderElection()

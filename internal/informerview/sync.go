@@ -55,7 +55,8 @@ func (v *View) Problem() error {
 			return err
 		case s.unobserved:
 			return fmt.Errorf(
-				"informer of %s has not synced yet; only the host, which has started it, knows why", s.name)
+				"informer of %s has not synced yet; only the host, which has started it, knows why",
+				s.name)
 		default:
 			return fmt.Errorf("informer of %s has not synced yet", s.name)
 		}

@@ -113,7 +113,8 @@ func (c *Cloud) WaitForCall(ctx context.Context, where ...func(Call) bool) (Call
 		case <-changed:
 		case <-ctx.Done():
 			return Call{}, fmt.Errorf(
-				"wait for a call to the fake cloud, not among the %d recorded: %w", total, ctx.Err())
+				"wait for a call to the fake cloud, not among the %d recorded: %w", total,
+				ctx.Err())
 		}
 	}
 }

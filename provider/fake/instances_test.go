@@ -285,7 +285,8 @@ func TestAddInstances_WhenTheNameIsTaken_Replaces(t *testing.T) {
 	if after.Type != "small" || after.ProviderID != "fake://r/new" ||
 		!reflect.DeepEqual(after.Addresses, before.Addresses) {
 		t.Errorf(
-			"after %+v the replacement is %+v; want its own type and ID, and the addresses kept", before, after)
+			"after %+v the replacement is %+v; want its own type and ID, and the addresses kept",
+			before, after)
 	}
 	instances := instancesOf(t, cloud.Provider())
 	if exists, err := instances.InstanceExists(t.Context(),

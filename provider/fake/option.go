@@ -28,7 +28,8 @@ func WithRegion(region, zone string) Option {
 		if !isWord(region) || !isWord(zone) {
 			panic(
 				fmt.Sprintf(
-					"fake: region %q or zone %q is not made of letters, digits, '.', '_' and '-'", region, zone))
+					"fake: region %q or zone %q is not made of letters, digits, '.', '_' and '-'",
+					region, zone))
 		}
 		c.region, c.zone = region, zone
 	}

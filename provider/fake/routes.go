@@ -140,7 +140,8 @@ func (c *Cloud) createRoute(a arguments) (results, error) {
 	}
 	if other, ok := c.routes[key]; ok && other.TargetNode != r.TargetNode {
 		return results{}, fmt.Errorf(
-			"create route to %s via node %q: route %s leads there via node %q", r.DestinationCIDR, r.TargetNode, other.Name, other.TargetNode)
+			"create route to %s via node %q: route %s leads there via node %q", r.DestinationCIDR,
+			r.TargetNode, other.Name, other.TargetNode)
 	}
 	c.routes[key] = r
 	return results{}, nil

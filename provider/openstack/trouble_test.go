@@ -189,7 +189,11 @@ func TestTrouble_QuotaIsUsedUp_UntilACreationOfThatKindSucceeds(t *testing.T) {
 		ExternalNetworkID: public,
 	})
 
-	kube := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "cluster-1"}})
+	kube := fake.NewClientset(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: metav1.NamespaceSystem,
+			UID:  "cluster-1",
+		}})
 	w.cloud.Initialize(builder{kube}, nil)
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{

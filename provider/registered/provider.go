@@ -78,7 +78,8 @@ func check(name string) error {
 				"and this is one; give the name of the cloud", name)
 	case !cloudprovider.IsCloudProvider(name):
 		return fmt.Errorf("no cloud provider is registered under the name %q: "+
-			"the program has to import the package that registers it, and names are case-sensitive", name)
+			"the program has to import the package that registers it, and names are case-sensitive",
+			name)
 	}
 	return nil
 }

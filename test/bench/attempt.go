@@ -7,14 +7,16 @@ import (
 	"runtime"
 )
 
-// An attempt is what package project needs of a test (project.T), in a program: what was made in it is removed when it ends, however it ends.
+// An attempt is what package project needs of a test (project.T), in a program: what was made in it
+// is removed when it ends, however it ends.
 type attempt struct {
 	ctx      context.Context
 	errs     []error
 	cleanups []func()
 }
 
-// attemptTo does something in an attempt, on a goroutine of its own, which may be ended by Fatal. It returns when everything is removed again.
+// attemptTo does something in an attempt, on a goroutine of its own, which may be ended by Fatal.
+// It returns when everything is removed again.
 func attemptTo(ctx context.Context, do func(*attempt) error) error {
 	a, done := &attempt{ctx: ctx}, make(chan struct{})
 	go func() {
@@ -28,7 +30,8 @@ func attemptTo(ctx context.Context, do func(*attempt) error) error {
 	return errors.Join(a.errs...)
 }
 
-// cleanUp calls what was given to Cleanup, the last first: all of it, even if one of them ends the goroutine.
+// cleanUp calls what was given to Cleanup, the last first: all of it, even if one of them ends the
+// goroutine.
 func (a *attempt) cleanUp() {
 	if len(a.cleanups) == 0 {
 		return

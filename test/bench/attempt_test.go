@@ -28,7 +28,10 @@ func TestAttempt_WhatWasMadeIsRemovedHoweverItEnds(t *testing.T) {
 			var removed []string
 			err := attemptTo(t.Context(), func(a *attempt) error {
 				a.Cleanup(func() { removed = append(removed, "project") })
-				a.Cleanup(func() { removed = append(removed, "server"); a.Fatalf("it cannot be deleted") })
+				a.Cleanup(func() {
+					removed = append(removed, "server")
+					a.Fatalf("it cannot be deleted")
+				})
 				a.Cleanup(func() { removed = append(removed, "port") })
 				return test.end(a)
 			})

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// backlogRounds is how often a backlog is cleared at most, and slowTrial how long one may take to be repeated: what takes
-	// minutes does not get more certain by it.
+	// backlogRounds is how often a backlog is cleared at most, and slowTrial how long one may take
+	// to be repeated: what takes minutes does not get more certain by it.
 	backlogRounds = 3
 	slowTrial     = 30 * time.Second
 	// backends is how many nodes there are behind a load balancer.
@@ -45,7 +45,8 @@ func nodeBacklog(size int) backlog {
 	}
 }
 
-// serviceBacklog is Services of type LoadBalancer that have just been made, in a cluster of a few nodes that are long initialised.
+// serviceBacklog is Services of type LoadBalancer that have just been made, in a cluster of a few
+// nodes that are long initialised.
 func serviceBacklog(size int) backlog {
 	return backlog{
 		things: "Services", size: size,
@@ -54,7 +55,10 @@ func serviceBacklog(size int) backlog {
 			for i := range backends {
 				node := newNode(fmt.Sprintf("backend-%02d", i))
 				node.Spec.Taints = nil
-				node.Spec.ProviderID = fake.ProviderID{Provider: "fake", Region: "region-1", Name: node.Name}.String()
+				node.Spec.ProviderID = fake.ProviderID{
+					Provider: "fake", Region: "region-1",
+					Name: node.Name,
+				}.String()
 				nodes = append(nodes, node)
 			}
 			if err := t.addNodes(ctx, nodes); err != nil {
@@ -82,11 +86,12 @@ func (t *trial) addNodes(ctx context.Context, nodes []*corev1.Node) error {
 	return t.bench.cluster.createNodes(ctx, nodes...)
 }
 
-// measureBacklog measures how long the candidates take, from when they lead, to do all that waits, and how much memory
-// they have used by then.
+// measureBacklog measures how long the candidates take, from when they lead, to do all that waits,
+// and how much memory they have used by then.
 func (b *bench) measureBacklog(ctx context.Context, work backlog) error {
 	for _, latency := range b.settings.latencies {
-		took := row{title: fmt.Sprintf("%d %s, cloud calls of %s", work.size, work.things, latencyText(latency)), unit: seconds}
+		took := row{title: fmt.Sprintf("%d %s, cloud calls of %s", work.size, work.things,
+			latencyText(latency)), unit: seconds}
 		if latency == targetLatency {
 			took.target = backlogTarget
 		}
@@ -104,7 +109,8 @@ func (b *bench) measureBacklog(ctx context.Context, work backlog) error {
 				}
 				b.results.add(took, c.name, done)
 				b.results.add(memory, c.name, sample{value: float64(peak) / (1 << 20)})
-				b.progress.say(fmt.Sprintf("%s takes %s and %.0f MiB", title, done.text(seconds), float64(peak)/(1<<20)))
+				b.progress.say(fmt.Sprintf("%s takes %s and %.0f MiB", title, done.text(seconds),
+					float64(peak)/(1<<20)))
 				slow[c.name] = done.value > slowTrial.Seconds()
 			}
 		}
@@ -113,7 +119,9 @@ func (b *bench) measureBacklog(ctx context.Context, work backlog) error {
 }
 
 // clearBacklog is one trial. Not to finish within the limit is a result and no error.
-func (b *bench) clearBacklog(ctx context.Context, c candidate, work backlog, latency time.Duration, title string) (took sample, peak int64, _ error) {
+func (b *bench) clearBacklog(
+	ctx context.Context, c candidate, work backlog, latency time.Duration, title string,
+) (took sample, peak int64, _ error) {
 	err := b.trial(ctx, latency, func(ctx context.Context, t *trial) error {
 		if err := work.create(ctx, t); err != nil {
 			return fmt.Errorf("create %d %s: %w", work.size, work.things, err)
@@ -143,14 +151,18 @@ func (b *bench) clearBacklog(ctx context.Context, c candidate, work backlog, lat
 		}
 		to, waitErr := all.wait()
 		if waitErr != nil && !errors.Is(waitErr, errLimit) {
-			return fmt.Errorf("wait for %d %s, of which %d are done: %w", work.size, work.things, finished, waitErr)
+			return fmt.Errorf("wait for %d %s, of which %d are done: %w", work.size, work.things,
+				finished, waitErr)
 		}
 		if peak, err = p.peakMemory(); err != nil {
 			return err
 		}
 		took = sample{value: to.Sub(from).Seconds()}
 		if waitErr != nil {
-			took = sample{value: b.settings.limit.Seconds(), unfinished: true, done: finished, of: work.size}
+			took = sample{
+				value: b.settings.limit.Seconds(), unfinished: true, done: finished,
+				of: work.size,
+			}
 		}
 		return nil
 	})

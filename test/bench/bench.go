@@ -52,7 +52,8 @@ func (b *bench) writeFiles() (err error) {
 	if b.dir, err = os.MkdirTemp("", "fxccm-bench-"); err != nil {
 		return fmt.Errorf("make a folder for the logs: %w", err)
 	}
-	b.kubeconfig, b.cloudConfig = filepath.Join(b.dir, "kubeconfig"), filepath.Join(b.dir, "cloud.conf")
+	b.kubeconfig, b.cloudConfig = filepath.Join(b.dir, "kubeconfig"),
+		filepath.Join(b.dir, "cloud.conf")
 	account, err := b.cluster.account()
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// calls are requests that have reached OpenStack, as the simulator has recorded them. Each page of a list is one, and so are logins,
-// questions for versions, and what is asked again.
+// calls are requests that have reached OpenStack, as the simulator has recorded them. Each page of
+// a list is one, and so are logins, questions for versions, and what is asked again.
 type calls []openstacktest.Call
 
 // within are those of the time after the first one.

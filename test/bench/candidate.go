@@ -26,16 +26,17 @@ const (
 	ours     = "fxccm"
 )
 
-// candidates are the columns of the tables. Upstream has its default flags, and so has fxccm. The tuned
-// one shows what upstream's program does with fxccm's defaults for concurrency and client-side throttling: it is there for
-// honesty, and has no target.
+// candidates are the columns of the tables. Upstream has its default flags, and so has fxccm. The
+// tuned one shows what upstream's program does with fxccm's defaults for concurrency and
+// client-side throttling: it is there for honesty, and has no target.
 func candidates() []candidate {
 	defaults := ccm.DefaultConfig()
 	return []candidate{
 		{name: upstream, program: "upstream"},
 		{name: tuned, program: "upstream", backlogOnly: true, flags: []string{
 			fmt.Sprintf("--concurrent-node-syncs=%d", defaults.Node.ConcurrentSyncs),
-			fmt.Sprintf("--concurrent-node-lifecycle-syncs=%d", defaults.NodeLifecycle.ConcurrentSyncs),
+			fmt.Sprintf("--concurrent-node-lifecycle-syncs=%d",
+				defaults.NodeLifecycle.ConcurrentSyncs),
 			fmt.Sprintf("--concurrent-service-syncs=%d", defaults.Service.ConcurrentSyncs),
 			"--kube-api-qps=-1", // upstream's word for no limit
 		}},

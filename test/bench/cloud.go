@@ -33,7 +33,9 @@ func serveCloud() (*cloudServer, error) {
 	s := &cloudServer{address: "http://" + listener.Addr().String(), done: make(chan error, 1)}
 	s.renew(0)
 	s.server = &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.current.Load().handler.ServeHTTP(w, r) }),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.current.Load().handler.ServeHTTP(w, r)
+		}),
 		ReadHeaderTimeout: 10 * time.Second,
 	}
 	go func() { s.done <- s.server.Serve(listener) }()

@@ -57,10 +57,12 @@ func (c *cluster) prepare(ctx context.Context) (err error) {
 	if c.client, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
-	if _, err := c.client.RbacV1().ClusterRoles().Create(ctx, newRole(), metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.RbacV1().ClusterRoles().Create(ctx, newRole(),
+		metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	if _, err := c.client.RbacV1().ClusterRoleBindings().Create(ctx, newRoleBinding(), metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.RbacV1().ClusterRoleBindings().Create(ctx, newRoleBinding(),
+		metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: serviceNamespace}}
@@ -82,22 +84,27 @@ func (c *cluster) createNodes(ctx context.Context, nodes ...*corev1.Node) error 
 
 func (c *cluster) createServices(ctx context.Context, services ...*corev1.Service) error {
 	return inParallel(ctx, services, func(ctx context.Context, service *corev1.Service) error {
-		_, err := c.client.CoreV1().Services(service.Namespace).Create(ctx, service, metav1.CreateOptions{})
+		_, err := c.client.CoreV1().Services(service.Namespace).Create(ctx, service,
+			metav1.CreateOptions{})
 		return err
 	})
 }
 
-// reset removes what a trial has left, the lease included, so that the next candidate finds what the one before it has found.
+// reset removes what a trial has left, the lease included, so that the next candidate finds what
+// the one before it has found.
 func (c *cluster) reset(ctx context.Context) error {
 	services, err := c.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("reset the cluster: %w", err)
 	}
-	made := slices.DeleteFunc(services.Items, func(s corev1.Service) bool { return s.Spec.Type != corev1.ServiceTypeLoadBalancer })
+	made := slices.DeleteFunc(services.Items, func(s corev1.Service) bool {
+		return s.Spec.Type != corev1.ServiceTypeLoadBalancer
+	})
 	if err := inParallel(ctx, made, c.deleteService); err != nil {
 		return fmt.Errorf("reset the cluster: %w", err)
 	}
-	if err := c.client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := c.client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("reset the cluster: delete the nodes: %w", err)
 	}
 	namespaces, err := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
@@ -112,11 +119,13 @@ func (c *cluster) reset(ctx context.Context) error {
 
 // resetNamespace deletes the lease, if it is here, and all events.
 func (c *cluster) resetNamespace(ctx context.Context, namespace corev1.Namespace) error {
-	err := c.client.CoordinationV1().Leases(namespace.Name).Delete(ctx, ccmLease().Name, metav1.DeleteOptions{})
+	err := c.client.CoordinationV1().Leases(namespace.Name).Delete(ctx, ccmLease().Name,
+		metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the lease in %s: %w", namespace.Name, err)
 	}
-	err = c.client.CoreV1().Events(namespace.Name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	err = c.client.CoreV1().Events(namespace.Name).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("delete the events in %s: %w", namespace.Name, err)
 	}
@@ -126,7 +135,8 @@ func (c *cluster) resetNamespace(ctx context.Context, namespace corev1.Namespace
 // deleteService takes the finalizer off first: whoever would do that has been stopped.
 func (c *cluster) deleteService(ctx context.Context, service corev1.Service) error {
 	services := c.client.CoreV1().Services(service.Namespace)
-	_, err := services.Patch(ctx, service.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err := services.Patch(ctx, service.Name, types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	if err != nil {
 		return err
 	}
@@ -134,7 +144,8 @@ func (c *cluster) deleteService(ctx context.Context, service corev1.Service) err
 }
 
 const (
-	// calmWindow is how long etcd and kube-apiserver must be calm, and calmShare of one core is what they may use then.
+	// calmWindow is how long etcd and kube-apiserver must be calm, and calmShare of one core is
+	// what they may use then.
 	calmWindow = 500 * time.Millisecond
 	calmShare  = 0.25
 	// calmLimit is how long it may take.
@@ -145,7 +156,8 @@ const (
 
 // settle waits until etcd and kube-apiserver have nothing more to do.
 func (c *cluster) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, calmLimit, fmt.Errorf("etcd and kube-apiserver were still busy after %s", calmLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, calmLimit,
+		fmt.Errorf("etcd and kube-apiserver were still busy after %s", calmLimit))
 	defer cancel()
 	for {
 		before, err := c.cpuTime()
@@ -174,11 +186,14 @@ func (c *cluster) cpuTime() (total time.Duration, _ error) {
 		if err != nil {
 			return 0, fmt.Errorf("see how busy the control plane is: %w", err)
 		}
-		// The name of the program, in parentheses, may hold anything; utime and stime are the 12th and 13th field after it (proc(5)).
+		// The name of the program, in parentheses, may hold anything; utime and stime are the 12th
+		// and 13th field after it (proc(5)).
 		_, text, _ := strings.Cut(string(data), ") ")
 		fields := strings.Fields(text)
 		if len(fields) < 13 {
-			return 0, fmt.Errorf("see how busy the control plane is: /proc/%d/stat is not as expected", pid)
+			return 0,
+				fmt.Errorf("see how busy the control plane is: /proc/%d/stat is not as expected",
+					pid)
 		}
 		for _, field := range fields[11:13] {
 			ticks, err := strconv.ParseInt(field, 10, 64)

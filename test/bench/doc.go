@@ -1,9 +1,12 @@
-// Program bench measures fxccm beside upstream's own cloud controller manager: on one machine, in one run, on the same real API
-// server and the same fake cloud, each in a process of its own. It prints a table, and writes it as a page of the documentation.
+// Program bench measures fxccm beside upstream's own cloud controller manager: on one machine, in
+// one run, on the same real API server and the same fake cloud, each in a process of its own. It
+// prints a table, and writes it as a page of the documentation.
 //
-// A trial is one measurement: the cluster and the cloud are emptied, the API server is left to settle, what there is to do is
-// created, and then the process under test is started. Everything is timed here, by what a watch on the API server shows, so that nobody has to be
-// believed about himself.
+// A trial is one measurement: the cluster and the cloud are emptied, the API server is left to
+// settle, what there is to do is created, and then the process under test is started. Everything is
+// timed here, by what a watch on the API server shows, so that nobody has to be believed about
+// himself.
 //
-// On a simulated OpenStack fxccm is measured alone: what counts there is how often it asks, which the cloud records.
+// On a simulated OpenStack fxccm is measured alone: what counts there is how often it asks, which
+// the cloud records.
 package main

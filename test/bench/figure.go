@@ -31,7 +31,10 @@ func (f figure) operations() string {
 
 // countOf is a figure of a number of calls.
 func countOf(title string, counted calls, target float64, occm cost) figure {
-	return figure{title: title, value: float64(len(counted)), unit: count, target: target, calls: counted, occm: occm}
+	return figure{
+		title: title, value: float64(len(counted)), unit: count, target: target,
+		calls: counted, occm: occm,
+	}
 }
 
 func (f figure) text() string {

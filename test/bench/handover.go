@@ -11,15 +11,24 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// measureHandover measures how long a cluster is without a leader when the leader of two replicas is asked to end, as in every
-// rolling update: from SIGTERM until the other holds the lease, and until it has initialised a node that registers meanwhile.
+// measureHandover measures how long a cluster is without a leader when the leader of two replicas
+// is asked to end, as in every rolling update: from SIGTERM until the other holds the lease, and
+// until it has initialised a node that registers meanwhile.
 func measureHandover(ctx context.Context, b *bench) error {
-	toLease := row{title: "Hand-over: SIGTERM → other replica holds the lease", target: handoverTarget, unit: seconds}
-	toWork := row{title: "Hand-over: SIGTERM → it has initialised a node", target: handoverTarget, unit: seconds}
+	toLease := row{
+		title:  "Hand-over: SIGTERM → other replica holds the lease",
+		target: handoverTarget, unit: seconds,
+	}
+	toWork := row{
+		title: "Hand-over: SIGTERM → it has initialised a node", target: handoverTarget,
+		unit: seconds,
+	}
 	retry := ccm.DefaultConfig().LeaderElection.RetryPeriod.Duration
 	for round := range b.settings.rounds {
-		// How long it takes depends on when, between two renewals, the leader is asked. The rounds are spread over that time.
-		moment := time.Duration((float64(round) + 0.5) / float64(b.settings.rounds) * float64(retry))
+		// How long it takes depends on when, between two renewals, the leader is asked. The rounds
+		// are spread over that time.
+		moment := time.Duration(
+			(float64(round) + 0.5) / float64(b.settings.rounds) * float64(retry))
 		for _, c := range candidates() {
 			if c.backlogOnly {
 				continue
@@ -32,8 +41,10 @@ func measureHandover(ctx context.Context, b *bench) error {
 				}
 				b.results.add(toLease, c.name, sample{value: led.Seconds()})
 				b.results.add(toWork, c.name, sample{value: worked.Seconds()})
-				b.progress.say(fmt.Sprintf("hand-over, round %d: the other %s holds the lease after %.2f s, and has initialised a node after %.2f s",
-					round+1, c.name, led.Seconds(), worked.Seconds()))
+				b.progress.say(
+					fmt.Sprintf(
+						"hand-over, round %d: the other %s holds the lease after %.2f s, and has initialised a node after %.2f s",
+						round+1, c.name, led.Seconds(), worked.Seconds()))
 				return nil
 			})
 			if err != nil {
@@ -44,9 +55,12 @@ func measureHandover(ctx context.Context, b *bench) error {
 	return nil
 }
 
-func timeHandover(ctx context.Context, t *trial, c candidate, moment time.Duration) (led, worked time.Duration, err error) {
+func timeHandover(
+	ctx context.Context, t *trial, c candidate, moment time.Duration,
+) (led, worked time.Duration, err error) {
 	cluster := t.bench.cluster
-	if err := t.cloud.AddInstances(fake.Instance{Name: "first"}, fake.Instance{Name: "next"}); err != nil {
+	if err := t.cloud.AddInstances(fake.Instance{Name: "first"},
+		fake.Instance{Name: "next"}); err != nil {
 		return 0, 0, err
 	}
 	leader, holder, err := t.startLeader(ctx, c)
@@ -95,7 +109,8 @@ func timeHandover(ctx context.Context, t *trial, c candidate, moment time.Durati
 	return takenAt.Sub(asked), workedAt.Sub(asked), nil
 }
 
-// startLeader starts the first replica and returns when it has initialised a node: all of it runs then.
+// startLeader starts the first replica and returns when it has initialised a node: all of it runs
+// then.
 func (t *trial) startLeader(ctx context.Context, c candidate) (_ *replica, holder string, _ error) {
 	cluster := t.bench.cluster
 	if err := cluster.createNodes(ctx, newNode("first")); err != nil {
@@ -123,8 +138,9 @@ func (t *trial) startLeader(ctx context.Context, c candidate) (_ *replica, holde
 	return leader, holder, err
 }
 
-// startStandby starts the second replica and returns when that one has had a look at the lease. It does that as soon as it serves; that is
-// not seen from here, so two renewals of the leader's are waited for.
+// startStandby starts the second replica and returns when that one has had a look at the lease. It
+// does that as soon as it serves; that is not seen from here, so two renewals of the leader's are
+// waited for.
 func (t *trial) startStandby(ctx context.Context, c candidate, holder string) error {
 	standby, err := t.start(c)
 	if err != nil {
@@ -136,7 +152,8 @@ func (t *trial) startStandby(ctx context.Context, c candidate, holder string) er
 	renewals := -1 // the first time seen is no renewal
 	var last time.Time
 	renewed, err := t.bench.cluster.watchLease(ctx, func(lease *coordinationv1.Lease) bool {
-		if lease.Spec.RenewTime != nil && holderOf(lease) == holder && !lease.Spec.RenewTime.Time.Equal(last) {
+		if lease.Spec.RenewTime != nil && holderOf(lease) == holder &&
+			!lease.Spec.RenewTime.Time.Equal(last) {
 			last = lease.Spec.RenewTime.Time
 			renewals++
 		}

@@ -15,14 +15,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requestMetric is the histogram in which fxccm counts its requests to OpenStack that were answered, underwayMetric the gauge of those that are not
-// yet.
+// requestMetric is the histogram in which fxccm counts its requests to OpenStack that were
+// answered, underwayMetric the gauge of those that are not yet.
 const (
 	requestMetric  = "fxccm_openstack_request_duration_seconds"
 	underwayMetric = "fxccm_openstack_requests_in_flight"
 )
 
-// A requestKind is what was asked of which service, and what came of it: the status of the answer, or a word if there was none.
+// A requestKind is what was asked of which service, and what came of it: the status of the answer,
+// or a word if there was none.
 type requestKind struct{ service, operation, code string }
 
 // A tally is how many requests there were of a kind, and how long they took together.
@@ -38,11 +39,15 @@ func (t tally) mean() time.Duration {
 	return t.took / time.Duration(t.count)
 }
 
-// tallies are requests as fxccm has counted them itself: each page of a list, and each time that one was made again.
+// tallies are requests as fxccm has counted them itself: each page of a list, and each time that
+// one was made again.
 type tallies map[requestKind]tally
 
-// readTallies asks a process that serves its metrics at the address, also for how many requests are underway.
-func readTallies(ctx context.Context, address string, admin *rest.Config) (_ tallies, underway int, _ error) {
+// readTallies asks a process that serves its metrics at the address, also for how many requests are
+// underway.
+func readTallies(
+	ctx context.Context, address string, admin *rest.Config,
+) (_ tallies, underway int, _ error) {
 	body, err := openMetrics(ctx, address, admin)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read fxccm's count of its requests: %w", err)
@@ -66,7 +71,8 @@ func parseTallies(metrics io.Reader) (_ tallies, underway int, _ error) {
 		for _, label := range series.GetLabel() {
 			labels[label.GetName()] = label.GetValue()
 		}
-		h, kind := series.GetHistogram(), requestKind{labels["service"], labels["operation"], labels["code"]}
+		h, kind := series.GetHistogram(),
+			requestKind{labels["service"], labels["operation"], labels["code"]}
 		all[kind] = tally{
 			count: all[kind].count + int(h.GetSampleCount()),
 			took:  all[kind].took + time.Duration(h.GetSampleSum()*float64(time.Second)),
@@ -107,7 +113,8 @@ func (t tallies) kinds() []requestKind {
 		if t[a].count != t[b].count {
 			return t[b].count - t[a].count
 		}
-		return strings.Compare(a.service+" "+a.operation+" "+a.code, b.service+" "+b.operation+" "+b.code)
+		return strings.Compare(a.service+" "+a.operation+" "+a.code,
+			b.service+" "+b.operation+" "+b.code)
 	})
 }
 

@@ -22,8 +22,9 @@ const (
 // A serviceLog is where a service of the lab notes each request that it has answered.
 type serviceLog struct {
 	service, file string
-	// of tells whether a line is a request of the project's user. Neutron and Nova note the project. uWSGI, which serves Keystone and Octavia,
-	// does not: there it is everybody's but the benchmark's own.
+	// of tells whether a line is a request of the project's user. Neutron and Nova note the
+	// project. uWSGI, which serves Keystone and Octavia, does not: there it is everybody's but the
+	// benchmark's own.
 	of func(line, project string) bool
 }
 
@@ -43,7 +44,8 @@ func serviceLogs() []serviceLog {
 	}
 }
 
-// uwsgiLine is uWSGI's own format: "[pid: 1|...] 127.0.0.1 () {...} [Sat Nov 21 20:43:24 2026] GET /path => generated 36 bytes in 10 msecs ...".
+// uwsgiLine is uWSGI's own format: "[pid: 1|...] 127.0.0.1 () {...} [Sat Nov 21 20:43:24 2026] GET
+// /path => generated 36 bytes in 10 msecs ...".
 var uwsgiLine = regexp.MustCompile(`^\[pid: .*\] ([A-Z]+) (\S+) => generated `)
 
 func uwsgiRequest(line string) (method, path string, ok bool) {
@@ -54,9 +56,11 @@ func uwsgiRequest(line string) (method, path string, ok bool) {
 	return found[1], found[2], true
 }
 
-// eventletLine is that of oslo.log with a request of Eventlet's server in it:
-// "... INFO neutron.wsgi [None req-<id> <user> <project> ...] 127.0.0.1 "GET /path HTTP/1.1" status: 200 ...".
-var eventletLine = regexp.MustCompile(`wsgi(?:\.server)? \[\S+ req-\S+ \S+ (\S+) [^]]*\] \S+ "[A-Z]+ \S+ HTTP/1\.[01]" status: `)
+// eventletLine is that of oslo.log with a request of Eventlet's server in it: "... INFO
+// neutron.wsgi [None req-<id> <user> <project> ...] 127.0.0.1 "GET /path HTTP/1.1" status: 200
+// ...".
+var eventletLine = regexp.MustCompile(
+	`wsgi(?:\.server)? \[\S+ req-\S+ \S+ (\S+) [^]]*\] \S+ "[A-Z]+ \S+ HTTP/1\.[01]" status: `)
 
 func isEventletRequestOf(line, project string) bool {
 	found := eventletLine.FindStringSubmatch(line)

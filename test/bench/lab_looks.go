@@ -11,11 +11,12 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// lookInterval is how long it is from one look at Octavia to the next: what is told of its own time is as exact as that.
+// lookInterval is how long it is from one look at Octavia to the next: what is told of its own time
+// is as exact as that.
 const lookInterval = 500 * time.Millisecond
 
-// looksPath is what the benchmark itself asks Octavia for while it counts. fxccm asks for its fields in another order, so its lists can be told
-// from these.
+// looksPath is what the benchmark itself asks Octavia for while it counts. fxccm asks for its
+// fields in another order, so its lists can be told from these.
 const looksPath = "/lbaas/loadbalancers?fields=provisioning_status&fields=id"
 
 // A look is what Octavia said of all load balancers of the project.
@@ -143,7 +144,8 @@ func (o *octavia) stop() looks {
 // looks are one after the other.
 type looks []look
 
-// pending is how long at least one load balancer was, how long all were together, each for itself, and how many ever were.
+// pending is how long at least one load balancer was, how long all were together, each for itself,
+// and how many ever were.
 func (l looks) pending() (any, together time.Duration, balancers int) {
 	ever := map[string]bool{}
 	for i := range max(0, len(l)-1) {

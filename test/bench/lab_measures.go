@@ -34,17 +34,18 @@ func (t *labTrial) measureInitialise(ctx context.Context) error {
 	if err := t.bench.cluster.settle(ctx); err != nil {
 		return err
 	}
-	f, err := t.measure(ctx, fmt.Sprintf("%d nodes initialised", n), func() (begun, done time.Time, _ error) {
-		all, err := t.watchNodes(ctx, n, isInitialised)
-		if err != nil {
+	f, err := t.measure(ctx, fmt.Sprintf("%d nodes initialised", n),
+		func() (begun, done time.Time, _ error) {
+			all, err := t.watchNodes(ctx, n, isInitialised)
+			if err != nil {
+				return begun, done, err
+			}
+			if begun, err = t.lead(ctx); err != nil {
+				return begun, done, err
+			}
+			done, err = all.wait()
 			return begun, done, err
-		}
-		if begun, err = t.lead(ctx); err != nil {
-			return begun, done, err
-		}
-		done, err = all.wait()
-		return begun, done, err
-	}, nothing)
+		}, nothing)
 	if err != nil {
 		return err
 	}
@@ -55,8 +56,9 @@ func (t *labTrial) measureInitialise(ctx context.Context) error {
 // nothing is left to do if the cluster says so.
 func nothing(context.Context) error { return nil }
 
-// measureStatusPass is of a process that has made a pass before, and makes the next one sooner than usual: each server has got another address, so
-// that it is seen when it begins and when it is over.
+// measureStatusPass is of a process that has made a pass before, and makes the next one sooner than
+// usual: each server has got another address, so that it is seen when it begins and when it is
+// over.
 func (t *labTrial) measureStatusPass(ctx context.Context) error {
 	n := t.bench.settings.labNodes
 	if _, err := t.lead(ctx, "--node-status-update-frequency="+statusPeriod.String()); err != nil {
@@ -69,21 +71,22 @@ func (t *labTrial) measureStatusPass(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("give the servers addresses: %w", err)
 	}
-	f, err := t.measure(ctx, fmt.Sprintf("Addresses of %d nodes refreshed", n), func() (begun, done time.Time, _ error) {
-		var first time.Time
-		all, err := t.watchNodes(ctx, n, func(node *corev1.Node) bool {
-			is := hasNodeAddress(node, corev1.NodeExternalIP, access[node.Name])
-			if is && first.IsZero() {
-				first = time.Now()
+	f, err := t.measure(ctx, fmt.Sprintf("Addresses of %d nodes refreshed", n),
+		func() (begun, done time.Time, _ error) {
+			var first time.Time
+			all, err := t.watchNodes(ctx, n, func(node *corev1.Node) bool {
+				is := hasNodeAddress(node, corev1.NodeExternalIP, access[node.Name])
+				if is && first.IsZero() {
+					first = time.Now()
+				}
+				return is
+			})
+			if err != nil {
+				return begun, done, err
 			}
-			return is
-		})
-		if err != nil {
-			return begun, done, err
-		}
-		done, err = all.wait()
-		return first, done, err
-	}, nothing)
+			done, err = all.wait()
+			return first, done, err
+		}, nothing)
 	if err != nil {
 		return err
 	}
@@ -117,7 +120,8 @@ func (t *labTrial) measureOne(ctx context.Context) error {
 
 func (t *labTrial) measureMany(ctx context.Context) error {
 	n := t.bench.settings.labServices
-	f, err := t.measureMade(ctx, fmt.Sprintf("%d Services of %d ports made", n, balancerPorts), t.services()...)
+	f, err := t.measureMade(ctx, fmt.Sprintf("%d Services of %d ports made", n, balancerPorts),
+		t.services()...)
 	if err != nil {
 		return err
 	}
@@ -126,7 +130,9 @@ func (t *labTrial) measureMany(ctx context.Context) error {
 }
 
 // measureMade is from when the Services are created until all have an address.
-func (t *labTrial) measureMade(ctx context.Context, title string, services ...*corev1.Service) (labFigure, error) {
+func (t *labTrial) measureMade(
+	ctx context.Context, title string, services ...*corev1.Service,
+) (labFigure, error) {
 	f, err := t.measure(ctx, title, func() (begun, done time.Time, _ error) {
 		all, err := t.watchServed(ctx, services)
 		if err != nil {
@@ -152,9 +158,11 @@ func (t *labTrial) measureNothingToDo(ctx context.Context) error {
 	n := t.bench.settings.labServices
 	title := fmt.Sprintf("Nothing to do: %d Services are annotated", n)
 	f, err := t.measureEvents(ctx, title, ensuredReason, n, nothing, func() error {
-		return inParallel(ctx, t.services(), func(ctx context.Context, service *corev1.Service) error {
-			return t.patchService(ctx, service.Name, `{"metadata":{"annotations":{"bench.example.com/note":"again"}}}`)
-		})
+		return inParallel(ctx, t.services(),
+			func(ctx context.Context, service *corev1.Service) error {
+				return t.patchService(ctx, service.Name,
+					`{"metadata":{"annotations":{"bench.example.com/note":"again"}}}`)
+			})
 	})
 	if err != nil {
 		return err
@@ -169,7 +177,8 @@ func (t *labTrial) measureRestart(ctx context.Context) error {
 		return err
 	}
 	n := t.bench.settings.labServices
-	title := fmt.Sprintf("Nothing to do: restart with %d Services and %d nodes", n, t.bench.settings.labNodes)
+	title := fmt.Sprintf("Nothing to do: restart with %d Services and %d nodes", n,
+		t.bench.settings.labNodes)
 	f, err := t.measure(ctx, title, func() (begun, done time.Time, _ error) {
 		all, err := t.watchEvents(ctx, ensuredReason, n)
 		if err != nil {
@@ -201,13 +210,18 @@ func (t *labTrial) measurePortAdded(ctx context.Context) error {
 	const port = balancerPorts + 1
 	name := t.services()[0].Name
 	more := newServiceOf(name, port).Spec.Ports[balancerPorts]
-	f, err := t.measureEvents(ctx, "A port added to a Service", ensuredReason, 1, t.poolsHave(t.pools(), t.bench.settings.labNodes), func() error {
-		return t.patchService(ctx, name, fmt.Sprintf(`{"spec":{"ports":[{"name":%q,"port":%d,"targetPort":%d}]}}`, more.Name, more.Port, more.Port))
-	})
+	f, err := t.measureEvents(ctx, "A port added to a Service", ensuredReason, 1,
+		t.poolsHave(t.pools(), t.bench.settings.labNodes), func() error {
+			return t.patchService(ctx, name,
+				fmt.Sprintf(`{"spec":{"ports":[{"name":%q,"port":%d,"targetPort":%d}]}}`, more.Name,
+					more.Port, more.Port))
+		})
 	if err != nil {
 		return err
 	}
-	if writes := f.requests.only(func(k requestKind) bool { return k.service == balancerService && k.isWrite() }).sum(); writes.count > 0 {
+	if writes := f.requests.only(func(k requestKind) bool {
+		return k.service == balancerService && k.isWrite()
+	}).sum(); writes.count > 0 {
 		t.alone.change = f.pending / time.Duration(writes.count)
 	}
 	t.noteLab(f.by(occmPortAdded(balancerPorts, t.alone.change)))
@@ -220,9 +234,11 @@ func (t *labTrial) pools() int { return t.bench.settings.labServices*balancerPor
 // measureNodeJoins is from when a node registers until it is a member of each pool.
 func (t *labTrial) measureNodeJoins(ctx context.Context) error {
 	n, s := t.bench.settings.labNodes, t.bench.settings.labServices
-	f, err := t.measureNodes(ctx, fmt.Sprintf("A node added, %d load balancers of %d ports", s, balancerPorts), t.poolsHave(t.pools(), n+1), func() error {
-		return t.bench.cluster.createNodes(ctx, t.cloud.nodes()[n])
-	})
+	f, err := t.measureNodes(ctx,
+		fmt.Sprintf("A node added, %d load balancers of %d ports", s, balancerPorts),
+		t.poolsHave(t.pools(), n+1), func() error {
+			return t.bench.cluster.createNodes(ctx, t.cloud.nodes()[n])
+		})
 	if err != nil {
 		return err
 	}
@@ -230,15 +246,18 @@ func (t *labTrial) measureNodeJoins(ctx context.Context) error {
 	return nil
 }
 
-// measureNodeGone is from when a node whose server was deleted is not ready any more until it is a member of no pool.
+// measureNodeGone is from when a node whose server was deleted is not ready any more until it is a
+// member of no pool.
 func (t *labTrial) measureNodeGone(ctx context.Context) error {
 	n, s := t.bench.settings.labNodes, t.bench.settings.labServices
 	gone := t.cloud.servers[n]
 	t.cloud.User().Delete(project.Compute, "/servers/"+gone.ID)
 	t.cloud.WaitServer(gone.ID, "")
-	f, err := t.measureNodes(ctx, fmt.Sprintf("A node's server gone, %d load balancers of %d ports", s, balancerPorts), t.poolsHave(t.pools(), n), func() error {
-		return t.silence(ctx, gone.Name)
-	})
+	f, err := t.measureNodes(ctx,
+		fmt.Sprintf("A node's server gone, %d load balancers of %d ports", s, balancerPorts),
+		t.poolsHave(t.pools(), n), func() error {
+			return t.silence(ctx, gone.Name)
+		})
 	if err != nil {
 		return err
 	}
@@ -256,8 +275,10 @@ func namesOf(servers []project.Server) map[string]bool {
 
 // silence has a node look as if nothing had been heard of its kubelet for a while.
 func (t *labTrial) silence(ctx context.Context, name string) error {
-	_, err := t.bench.cluster.client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType,
-		[]byte(`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}]}}`), metav1.PatchOptions{}, "status")
+	_, err := t.bench.cluster.client.CoreV1().Nodes().Patch(ctx, name,
+		types.StrategicMergePatchType,
+		[]byte(
+			`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}]}}`), metav1.PatchOptions{}, "status")
 	if err != nil {
 		return fmt.Errorf("let node %s be not ready: %w", name, err)
 	}
@@ -299,8 +320,12 @@ func (t *labTrial) measureServicesDeleted(ctx context.Context, title string) (la
 	}, nothing)
 }
 
-// measureEvents is from a change until there has been such an event on so many Services because of it, and nothing is left to do.
-func (t *labTrial) measureEvents(ctx context.Context, title, reason string, services int, left func(context.Context) error, change func() error) (labFigure, error) {
+// measureEvents is from a change until there has been such an event on so many Services because of
+// it, and nothing is left to do.
+func (t *labTrial) measureEvents(
+	ctx context.Context, title, reason string, services int, left func(context.Context) error,
+	change func() error,
+) (labFigure, error) {
 	return t.measure(ctx, title, func() (begun, done time.Time, _ error) {
 		all, err := t.watchEvents(ctx, reason, services)
 		if err != nil {
@@ -315,9 +340,12 @@ func (t *labTrial) measureEvents(ctx context.Context, title, reason string, serv
 	}, left)
 }
 
-// measureNodes is from a change of nodes until the pools are as they should be. Events do not tell: a Service whose load balancer was busy is
-// ensured, and another is updated, perhaps before there was something to do.
-func (t *labTrial) measureNodes(ctx context.Context, title string, left func(context.Context) error, change func() error) (labFigure, error) {
+// measureNodes is from a change of nodes until the pools are as they should be. Events do not tell:
+// a Service whose load balancer was busy is ensured, and another is updated, perhaps before there
+// was something to do.
+func (t *labTrial) measureNodes(
+	ctx context.Context, title string, left func(context.Context) error, change func() error,
+) (labFigure, error) {
 	return t.measure(ctx, title, func() (begun, done time.Time, _ error) {
 		begun = time.Now()
 		err := change()
@@ -326,7 +354,8 @@ func (t *labTrial) measureNodes(ctx context.Context, title string, left func(con
 }
 
 func (t *labTrial) patchService(ctx context.Context, name, patch string) error {
-	_, err := t.bench.cluster.client.CoreV1().Services(serviceNamespace).Patch(ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := t.bench.cluster.client.CoreV1().Services(serviceNamespace).Patch(ctx, name,
+		types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("change service %s: %w", name, err)
 	}

@@ -31,7 +31,8 @@ func (r labResult) labTable() (header []string, lines [][]string) {
 			pending, each = secondsText(f.pending)+" s", secondsText(f.pendingEach)+" s"
 		}
 		lines = append(lines, []string{
-			f.title, secondsText(f.took) + " s", pending, each, strconv.Itoa(all.count), fmt.Sprintf("%.3f s", all.mean().Seconds()),
+			f.title, secondsText(f.took) + " s", pending, each, strconv.Itoa(all.count),
+			fmt.Sprintf("%.3f s", all.mean().Seconds()),
 			f.occm.text(count), f.occm.formula, f.occmTime.text(seconds), f.occmTime.formula,
 		})
 	}
@@ -47,7 +48,11 @@ func (r labResult) kindTable() (header []string, lines [][]string) {
 		title := f.title
 		for _, kind := range f.requests.kinds() {
 			t := f.requests[kind]
-			lines = append(lines, []string{title, kind.service, kind.operation, kind.code, strconv.Itoa(t.count), fmt.Sprintf("%.3f s", t.mean().Seconds())})
+			lines = append(lines,
+				[]string{
+					title, kind.service, kind.operation, kind.code, strconv.Itoa(t.count),
+					fmt.Sprintf("%.3f s", t.mean().Seconds()),
+				})
 			title = ""
 		}
 	}
@@ -63,7 +68,9 @@ func (r labResult) logTable() (header []string, lines [][]string) {
 	for _, f := range r.figures {
 		cells := []string{f.title}
 		for _, l := range serviceLogs() {
-			counted := f.requests.only(func(k requestKind) bool { return k.service == l.service && k.isAnswered() }).sum().count
+			counted := f.requests.only(func(k requestKind) bool {
+				return k.service == l.service && k.isAnswered()
+			}).sum().count
 			cells = append(cells, fmt.Sprintf("%d / %d", counted, f.logged[l.service]))
 		}
 		lines = append(lines, cells)
@@ -72,7 +79,8 @@ func (r labResult) logTable() (header []string, lines [][]string) {
 }
 
 func (r labResult) terminal() string {
-	return terminalTable(r.labTable()) + "\n" + terminalTable(r.kindTable()) + "\nfxccm's count / lines in the services' logs\n" + terminalTable(r.logTable())
+	return terminalTable(r.labTable()) + "\n" + terminalTable(r.kindTable()) +
+		"\nfxccm's count / lines in the services' logs\n" + terminalTable(r.logTable())
 }
 
 // labMarkdown is the page on the real OpenStack.
@@ -83,10 +91,13 @@ func (r report) labMarkdown() string {
 
 	write("# Calls and seconds on a real OpenStack\n")
 	write("<!-- Written by `make bench SCENARIOS=lab`. Do not edit. -->\n")
-	write("Whole fxccm on a real kube-apiserver and a real OpenStack, a [lab](how-to/test-on-a-real-openstack.md) of Debian's packages: how often it asks, and how")
-	write("long all takes, with %d nodes and %d Services of %d ports. OpenStack is real, its amphorae are not: **what Octavia needs here is not what a",
+	write(
+		"Whole fxccm on a real kube-apiserver and a real OpenStack, a [lab](how-to/test-on-a-real-openstack.md) of Debian's packages: how often it asks, and how")
+	write(
+		"long all takes, with %d nodes and %d Services of %d ports. OpenStack is real, its amphorae are not: **what Octavia needs here is not what a",
 		r.settings.labNodes, r.settings.labServices, balancerPorts)
-	write("cloud needs in which virtual machines boot.** openstack-cloud-controller-manager (OCCM) is not measured: its numbers are computed, as told below.\n")
+	write(
+		"cloud needs in which virtual machines boot.** openstack-cloud-controller-manager (OCCM) is not measured: its numbers are computed, as told below.\n")
 	text.WriteString(markdownTable(lab.labTable()))
 	write("\n## The calls, by operation\n")
 	text.WriteString(markdownTable(lab.kindTable()))
@@ -96,11 +107,13 @@ func (r report) labMarkdown() string {
 	write("\n## How it is measured\n")
 	fmt.Fprintf(&text, howTheLabIsMeasured, settleTime, lookInterval, statusPeriod)
 	write("\n## How OCCM's calls are computed\n")
-	fmt.Fprintf(&text, howOCCMIsComputedOnTheLab, occmRevision, balancerPorts, r.settings.labServices, occmMonitors, occmFirstPause, occmPauseFactor)
+	fmt.Fprintf(&text, howOCCMIsComputedOnTheLab, occmRevision, balancerPorts,
+		r.settings.labServices, occmMonitors, occmFirstPause, occmPauseFactor)
 	write("\n## Where it was measured\n")
 	text.WriteString(r.measuredOn())
 	write("\nThe OpenStack is Zed, of Debian 12: %s.\n", strings.Join(lab.packages, ", "))
-	write("`make openstack-lab bench SCENARIOS=lab` writes this page again, in a quarter of an hour.")
+	write(
+		"`make openstack-lab bench SCENARIOS=lab` writes this page again, in a quarter of an hour.")
 	return text.String()
 }
 

@@ -55,7 +55,10 @@ func TestTallies_AreReadFromTheMetricsThatFxccmServes(t *testing.T) {
 
 func TestTallies_SinceIsWhatHasBeenAddedAndNothingElse(t *testing.T) {
 	before := tallies{listed: {2, time.Second}, loggedIn: {1, time.Second}}
-	after := tallies{listed: {5, 4 * time.Second}, loggedIn: {1, time.Second}, refused: {1, time.Second}}
+	after := tallies{
+		listed: {5, 4 * time.Second}, loggedIn: {1, time.Second},
+		refused: {1, time.Second},
+	}
 	want := tallies{listed: {3, 3 * time.Second}, refused: {1, time.Second}}
 	if got := after.since(before); !maps.Equal(got, want) {
 		t.Errorf("since then there were %v, want %v", got, want)
@@ -67,7 +70,8 @@ func TestTallies_SinceIsWhatHasBeenAddedAndNothingElse(t *testing.T) {
 
 func TestRequestKind_WhatIsAWriteAndWhatIsAnswered(t *testing.T) {
 	for kind, want := range map[requestKind]struct{ write, answered bool }{
-		listed: {false, true}, loggedIn: {false, true}, replaced: {true, true}, refused: {true, true}, cut: {false, false},
+		listed: {false, true}, loggedIn: {false, true}, replaced: {true, true},
+		refused: {true, true}, cut: {false, false},
 		{networkService, "floating_ip_tag_replace", "200"}:   {true, true},
 		{balancerService, "loadbalancer_status", "200"}:      {false, true},
 		{computeService, "server_get", "404"}:                {false, true},
@@ -106,7 +110,8 @@ func TestLogs_TheRequestsOfTheProjectAfterTheMarkAreCounted(t *testing.T) {
 	appendAll := func() {
 		t.Helper()
 		for name, text := range labLog {
-			file, err := os.OpenFile(filepath.Join(folder, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			file, err := os.OpenFile(filepath.Join(folder, name),
+				os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 			if err == nil {
 				_, err = file.WriteString(text + "\n")
 				err = firstError(err, file.Close())
@@ -121,12 +126,18 @@ func TestLogs_TheRequestsOfTheProjectAfterTheMarkAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{identityService: 0, computeService: 0, networkService: 0, balancerService: 0}
+	want := map[string]int{
+		identityService: 0, computeService: 0, networkService: 0,
+		balancerService: 0,
+	}
 	if got, err := countLogged(folder, mark, "theproject"); err != nil || !maps.Equal(got, want) {
 		t.Errorf("nothing has happened, and counted is %v, %v", got, err)
 	}
 	appendAll()
-	want = map[string]int{identityService: 1, computeService: 1, networkService: 2, balancerService: 2}
+	want = map[string]int{
+		identityService: 1, computeService: 1, networkService: 2,
+		balancerService: 2,
+	}
 	if got, err := countLogged(folder, mark, "theproject"); err != nil || !maps.Equal(got, want) {
 		t.Errorf("counted is %v, %v, want %v", got, err, want)
 	}
@@ -159,7 +170,8 @@ func TestLooks_TellHowLongOctaviaIsAtWork(t *testing.T) {
 	}
 	any, together, balancers := all.pending()
 	if any != 3*time.Second || together != 4*time.Second || balancers != 2 {
-		t.Errorf("at work for %s, %s at %d load balancers, want 3s, 4s at 2", any, together, balancers)
+		t.Errorf("at work for %s, %s at %d load balancers, want 3s, 4s at 2", any, together,
+			balancers)
 	}
 	if rest := all.rest(); !rest.Equal(at.Add(6 * time.Second)) {
 		t.Errorf("at rest after %s, want 6s", rest.Sub(at))
@@ -179,13 +191,16 @@ func TestOCCM_FormulasForTheLab(t *testing.T) {
 	}{
 		"made, ready at once": {of(occmMade(1, 3, 0)), 18, 0, "(7 + W + 4 + 2 P + M) × S = (7 + 1 + 4 + 2 × 3 + 0) × 1", ""},
 		"20 made, ready after 2 s": {
-			of(occmMade(20, 3, 2*time.Second)), 400, 44, "(7 + W + 4 + 2 P + M) × S = (7 + 3 + 4 + 2 × 3 + 0) × 20", "20 × 2.2 s",
+			of(occmMade(20, 3, 2*time.Second)), 400, 44,
+			"(7 + W + 4 + 2 P + M) × S = (7 + 3 + 4 + 2 × 3 + 0) × 20", "20 × 2.2 s",
 		},
 		"a port more, ready after 1 s": {
-			of(occmPortAdded(3, time.Second)), 21, 3, "4 + 2 (P + 1) + M + 3 (1 + W) = 4 + 2 × 4 + 0 + 3 × (1 + 2)", "3 × 1.0 s",
+			of(occmPortAdded(3, time.Second)), 21, 3,
+			"4 + 2 (P + 1) + M + 3 (1 + W) = 4 + 2 × 4 + 0 + 3 × (1 + 2)", "3 × 1.0 s",
 		},
 		"members of 20, ready after 1 s": {
-			of(occmMembers(20, 3, time.Second)), 340, 60, "(2 + P (3 + W) + M) × L = (2 + 3 × (3 + 2) + 0) × 20", "60 × 1.0 s",
+			of(occmMembers(20, 3, time.Second)), 340, 60,
+			"(2 + P (3 + W) + M) × L = (2 + 3 × (3 + 2) + 0) × 20", "60 × 1.0 s",
 		},
 		"20 deleted, gone after 1 s": {of(occmDeleted(20, time.Second)), 180, 20, "(7 + Wd) × S = (7 + 2) × 20", "20 × 1.0 s"},
 		"1 deleted, gone at once":    {of(occmDeleted(1, 0)), 8, 0, "(7 + Wd) × S = (7 + 1) × 1", ""},
@@ -193,10 +208,12 @@ func TestOCCM_FormulasForTheLab(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := test.costs
 			if math.Abs(c.calls.value-test.calls) > 0.01 || c.calls.formula != test.formula {
-				t.Errorf("OCCM needs %v by %q, want %v by %q", c.calls.value, c.calls.formula, test.calls, test.formula)
+				t.Errorf("OCCM needs %v by %q, want %v by %q", c.calls.value, c.calls.formula,
+					test.calls, test.formula)
 			}
 			if math.Abs(c.pauses.value-test.pauses) > 0.01 || c.pauses.formula != test.waited {
-				t.Errorf("OCCM waits %v by %q, want %v by %q", c.pauses.value, c.pauses.formula, test.pauses, test.waited)
+				t.Errorf("OCCM waits %v by %q, want %v by %q", c.pauses.value, c.pauses.formula,
+					test.pauses, test.waited)
 			}
 		})
 	}
@@ -205,16 +222,24 @@ func TestOCCM_FormulasForTheLab(t *testing.T) {
 func TestLab_ThePageShowsCallsTimesAndWhatTheServicesHaveNoted(t *testing.T) {
 	calls, pauses := occmMembers(2, 3, time.Second)
 	f := labFigure{
-		title: "A node added", took: 3 * time.Second, pending: 2 * time.Second, pendingEach: 1500 * time.Millisecond,
-		requests: tallies{replaced: {6, 3 * time.Second}, refused: {1, 400 * time.Millisecond}, listed: {1, 100 * time.Millisecond}, cut: {1, 0}},
-		logged:   map[string]int{computeService: 1, balancerService: 7},
+		title: "A node added", took: 3 * time.Second, pending: 2 * time.Second,
+		pendingEach: 1500 * time.Millisecond,
+		requests: tallies{
+			replaced: {6, 3 * time.Second}, refused: {1, 400 * time.Millisecond},
+			listed: {1, 100 * time.Millisecond}, cut: {1, 0},
+		},
+		logged: map[string]int{computeService: 1, balancerService: 7},
 	}.by(calls, pauses)
-	if got, want := f.kindsText(), "loadbalancer_members_update 6, server_list 1, loadbalancer_list 1 (error), loadbalancer_members_update 1 (409)"; got != want {
+	if got, want := f.kindsText(),
+		"loadbalancer_members_update 6, server_list 1, loadbalancer_list 1 (error), loadbalancer_members_update 1 (409)"; got != want {
 		t.Errorf("the calls are told as %q, want %q", got, want)
 	}
 	results := newResults()
 	results.lab = &labResult{packages: []string{"python3-octavia 11.0.0"}, figures: []labFigure{f}}
-	page := report{settings: settings{labNodes: 50, labServices: 20}, results: results}.labMarkdown()
+	page := report{
+		settings: settings{labNodes: 50, labServices: 20},
+		results:  results,
+	}.labMarkdown()
 	for _, want := range []string{
 		"50 nodes and 20 Services of 3 ports",
 		"| A node added | 3.00 s | 2.00 s | 1.50 s | 9 | 0.389 s | 34 | (2 + P (3 + W) + M) × L = (2 + 3 × (3 + 2) + 0) × 2 | ≥ 6.00 s | 6 × 1.0 s |",
@@ -238,14 +263,16 @@ func TestLab_IsLeftOutWhereThereIsNoneUnlessItWasAskedFor(t *testing.T) {
 	folder := t.TempDir()
 	lab := func(address string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, "lab.json"), []byte(`{"auth_url": "`+address+`"}`), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, "lab.json"),
+			[]byte(`{"auth_url": "`+address+`"}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	check := func(why string, there bool) {
 		t.Helper()
 		for _, asked := range []bool{false, true} {
-			got, err := withoutLab(t.Context(), settings{scenarios: []string{"start", labScenario}, asked: asked})
+			got, err := withoutLab(t.Context(),
+				settings{scenarios: []string{"start", labScenario}, asked: asked})
 			if slices.Contains(got, labScenario) != there || (err != nil) != (asked && !there) {
 				t.Errorf("%s, asked for %v: measured are %q, %v", why, asked, got, err)
 			}

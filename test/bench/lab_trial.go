@@ -13,8 +13,8 @@ type labTrial struct {
 	cloud *labCloud
 	// running is the process that is measured; nil if none is.
 	running *replica
-	// alone is what Octavia needed while it had nothing else to do: for a new load balancer, one change of it, its deletion. From it is
-	// computed how often OCCM would ask.
+	// alone is what Octavia needed while it had nothing else to do: for a new load balancer, one
+	// change of it, its deletion. From it is computed how often OCCM would ask.
 	alone struct{ creation, change, deletion time.Duration }
 }
 
@@ -23,7 +23,8 @@ type labFigure struct {
 	title string
 	// took is until all was as it should be, in the cluster and in Octavia.
 	took time.Duration
-	// pending is how long of that Octavia was at work, pendingEach how long at each load balancer: it may have been at several at once.
+	// pending is how long of that Octavia was at work, pendingEach how long at each load balancer:
+	// it may have been at several at once.
 	pending, pendingEach time.Duration
 	requests             tallies
 	// logged is how many requests the services have noted, by service.
@@ -38,14 +39,16 @@ func (f labFigure) by(calls, time cost) labFigure {
 	return f
 }
 
-// start starts fxccm as it is by default, but for what it does by the clock, which would be counted with whatever is measured meanwhile.
+// start starts fxccm as it is by default, but for what it does by the clock, which would be counted
+// with whatever is measured meanwhile.
 func (t *labTrial) startCCM(flags ...string) error {
 	config, err := t.cloud.writeConfig(t.bench.dir)
 	if err != nil {
 		return err
 	}
 	t.running, err = t.start(candidate{name: ours, program: "fxccm", flags: append([]string{
-		"--cloud-provider=openstack", "--cloud-config=" + config, "--node-status-update-frequency=" + neverPeriod.String(),
+		"--cloud-provider=openstack", "--cloud-config=" + config,
+		"--node-status-update-frequency=" + neverPeriod.String(),
 	}, flags...)})
 	return err
 }
@@ -76,15 +79,18 @@ func (t *labTrial) stopCCM(ctx context.Context) error {
 	return t.bench.cluster.settle(ctx)
 }
 
-// tallies are what the process has counted so far, also how many requests are underway; nothing if there is none.
+// tallies are what the process has counted so far, also how many requests are underway; nothing if
+// there is none.
 func (t *labTrial) tallies(ctx context.Context) (_ tallies, underway int, _ error) {
 	if t.running == nil {
 		return tallies{}, 0, nil
 	}
-	return readTallies(ctx, fmt.Sprintf("https://127.0.0.1:%d", t.running.port), t.bench.cluster.plane.RESTConfig())
+	return readTallies(ctx, fmt.Sprintf("https://127.0.0.1:%d", t.running.port),
+		t.bench.cluster.plane.RESTConfig())
 }
 
-// awaitQuiet waits until fxccm has asked nothing for a while, and tells what it has asked until then.
+// awaitQuiet waits until fxccm has asked nothing for a while, and tells what it has asked until
+// then.
 func (t *labTrial) awaitQuiet(ctx context.Context) (tallies, error) {
 	t.bench.progress.update(t.title + ": waiting until nothing more is asked")
 	last, since := -1, time.Now()
@@ -105,10 +111,12 @@ func (t *labTrial) awaitQuiet(ctx context.Context) (tallies, error) {
 	}
 }
 
-// measure counts what is asked while something is done, and until nothing has been asked for a while after that. do returns when it began, and
-// when the cluster showed that it was done; left, what OpenStack shows not to be done yet, which it is asked when all is quiet.
+// measure counts what is asked while something is done, and until nothing has been asked for a
+// while after that. do returns when it began, and when the cluster showed that it was done; left,
+// what OpenStack shows not to be done yet, which it is asked when all is quiet.
 func (t *labTrial) measure(
-	ctx context.Context, title string, do func() (begun, done time.Time, _ error), left func(context.Context) error,
+	ctx context.Context, title string, do func() (begun, done time.Time, _ error),
+	left func(context.Context) error,
 ) (f labFigure, err error) {
 	t.title, f.title = title, title
 	logs, project := filepath.Join(labFolder(), "log"), t.cloud.ID
@@ -150,8 +158,11 @@ func (t *labTrial) measure(
 	return f, nil
 }
 
-// awaitDone waits until nothing is left to do, and tells what has been asked until then. Between two steps of a longer work it may be quiet, too.
-func (t *labTrial) awaitDone(ctx context.Context, watched *octavia, done time.Time, left func(context.Context) error) (tallies, error) {
+// awaitDone waits until nothing is left to do, and tells what has been asked until then. Between
+// two steps of a longer work it may be quiet, too.
+func (t *labTrial) awaitDone(
+	ctx context.Context, watched *octavia, done time.Time, left func(context.Context) error,
+) (tallies, error) {
 	for end := time.Now().Add(t.bench.settings.limit); ; done = time.Now() {
 		if err := watched.awaitRest(ctx, done); err != nil {
 			return nil, err
@@ -170,5 +181,6 @@ func (t *labTrial) awaitDone(ctx context.Context, watched *octavia, done time.Ti
 // noteLab keeps a figure, and tells it.
 func (t *labTrial) noteLab(f labFigure) {
 	t.bench.results.lab.figures = append(t.bench.results.lab.figures, f)
-	t.bench.progress.say(fmt.Sprintf("lab: %s: %s s, %d calls (%s)", f.title, secondsText(f.took), f.requests.sum().count, f.kindsText()))
+	t.bench.progress.say(fmt.Sprintf("lab: %s: %s s, %d calls (%s)", f.title, secondsText(f.took),
+		f.requests.sum().count, f.kindsText()))
 }

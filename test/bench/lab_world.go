@@ -15,7 +15,8 @@ import (
 // serversAtOnce is how many servers are asked for before it is told how many there are.
 const serversAtOnce = 8
 
-// labCloud is a project in the lab, with the servers of a cluster's nodes and one more, whose node joins later.
+// labCloud is a project in the lab, with the servers of a cluster's nodes and one more, whose node
+// joins later.
 type labCloud struct {
 	*project.Project
 	servers []project.Server
@@ -41,9 +42,11 @@ func newLabCloud(a *attempt, b *bench) *labCloud {
 func (c *labCloud) writeConfig(dir string) (path string, _ error) {
 	path = filepath.Join(dir, "lab.conf")
 	global := c.Config().Global
-	text := fmt.Sprintf("[Global]\nauth-url = %s\nregion = %s\nusername = %s\npassword = %s\ndomain-name = %s\ntenant-name = %s\n"+
-		"[LoadBalancer]\nsubnet-id = %s\nfloating-network-id = %s\ndrift-period = 0\n",
-		global.AuthURL, global.Region, global.Username, string(global.Password), global.DomainName, global.TenantName,
+	text := fmt.Sprintf(
+		"[Global]\nauth-url = %s\nregion = %s\nusername = %s\npassword = %s\ndomain-name = %s\ntenant-name = %s\n"+
+			"[LoadBalancer]\nsubnet-id = %s\nfloating-network-id = %s\ndrift-period = 0\n",
+		global.AuthURL, global.Region, global.Username, string(global.Password), global.DomainName,
+		global.TenantName,
 		c.Subnets[4], c.Public)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("write the configuration of the cloud: %w", err)
@@ -59,7 +62,8 @@ func (c *labCloud) nodes() (all []*corev1.Node) {
 	return all
 }
 
-// giveAccessAddresses gives each of the first n servers an address for the outer world, and tells which by the server's name.
+// giveAccessAddresses gives each of the first n servers an address for the outer world, and tells
+// which by the server's name.
 func (c *labCloud) giveAccessAddresses(ctx context.Context, n int) (map[string]string, error) {
 	access, api := map[string]string{}, c.User().API()
 	indexes := make([]int, n)
@@ -68,7 +72,8 @@ func (c *labCloud) giveAccessAddresses(ctx context.Context, n int) (map[string]s
 	}
 	return access, inParallel(ctx, indexes, func(ctx context.Context, i int) error {
 		body := project.Object{"server": project.Object{"accessIPv4": accessAddress(i)}}
-		answer, err := api.Do(ctx, http.MethodPut, project.Compute, "/servers/"+c.servers[i].ID, body)
+		answer, err := api.Do(ctx, http.MethodPut, project.Compute, "/servers/"+c.servers[i].ID,
+			body)
 		if err == nil && answer.Status != http.StatusOK {
 			err = fmt.Errorf("%s", answer)
 		}
@@ -79,7 +84,8 @@ func (c *labCloud) giveAccessAddresses(ctx context.Context, n int) (map[string]s
 // poolsPath is asked for by nobody else.
 const poolsPath = "/lbaas/pools?fields=members&fields=id"
 
-// poolSizes are how many members each pool has. To Octavia this is no small question, so it is asked only when it is quiet.
+// poolSizes are how many members each pool has. To Octavia this is no small question, so it is
+// asked only when it is quiet.
 func (c *labCloud) poolSizes(ctx context.Context) (sizes []int, _ error) {
 	answer, err := c.User().API().Do(ctx, http.MethodGet, project.LoadBalancer, poolsPath, nil)
 	if err != nil {

@@ -21,7 +21,8 @@ type machine struct {
 	cores     int
 	memory    string
 	kernel    string
-	// load is the load average of the last minute when the benchmark began: what else the machine did.
+	// load is the load average of the last minute when the benchmark began: what else the machine
+	// did.
 	load string
 }
 

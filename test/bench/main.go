@@ -62,31 +62,46 @@ func parse(args []string) (settings, error) {
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	flags.IntVar(&s.nodes, "nodes", 1000, "nodes that wait to be initialised")
 	flags.IntVar(&s.services, "services", 200, "Services that wait for a load balancer")
-	flags.DurationSliceVar(&s.latencies, "latencies", []time.Duration{0, targetLatency}, "how long a call to the cloud takes, one set of trials each")
-	flags.IntVar(&s.rounds, "rounds", 5, "trials of each start and hand-over; nodes and services have at most 3")
-	flags.IntVar(&s.managers, "managers", 21, "Managers in one process, to measure what each after the first costs")
-	flags.DurationVar(&s.rest, "rest", 150*time.Second, "wait before memory at rest is measured; Go collects garbage at least every two minutes")
+	flags.DurationSliceVar(&s.latencies, "latencies", []time.Duration{0, targetLatency},
+		"how long a call to the cloud takes, one set of trials each")
+	flags.IntVar(&s.rounds, "rounds", 5,
+		"trials of each start and hand-over; nodes and services have at most 3")
+	flags.IntVar(&s.managers, "managers", 21,
+		"Managers in one process, to measure what each after the first costs")
+	flags.DurationVar(&s.rest, "rest", 150*time.Second,
+		"wait before memory at rest is measured; Go collects garbage at least every two minutes")
 	flags.IntVar(&s.notReady, "not-ready", 500, "OpenStack: nodes that are not ready")
 	flags.IntVar(&s.routes, "routes", 500, "OpenStack: routes to create, and to watch over")
-	flags.IntVar(&s.balancers, "balancers", 100, "OpenStack: Services that wait while Octavia is slow or refuses, and that get a new node")
+	flags.IntVar(&s.balancers, "balancers", 100,
+		"OpenStack: Services that wait while Octavia is slow or refuses, and that get a new node")
 	flags.IntVar(&s.labNodes, "lab-nodes", 50, "real OpenStack: nodes, each with a server")
-	flags.IntVar(&s.labServices, "lab-services", 20, "real OpenStack: Services, each with a load balancer")
-	flags.DurationVar(&s.idle, "idle", 3*time.Minute, "OpenStack: how long calls are counted while routes are as they should be")
-	flags.DurationVar(&s.limit, "limit", 15*time.Minute, "give a trial up after this time, and report that")
-	flags.StringSliceVar(&s.scenarios, "scenarios", scenarioNames(), "what to measure; "+labScenario+" is left out by default where there is no lab")
-	flags.BoolVar(&quick, "quick", false, "100 nodes, 20 services, one round, 6 managers and a rest of 10 seconds, 50 nodes not ready, 50 routes that are idle for a minute, 10 load balancers; on a real OpenStack 5 nodes and 2 Services: "+
-		"to try the benchmark itself")
-	flags.StringVar(&s.programs, "programs", "", "folder of the programs fxccm and upstream (default: where this program is)")
-	flags.StringVar(&s.out, "out", "", "also write to this file, as Markdown, how fxccm is beside upstream's command")
-	flags.StringVar(&s.outOpenStack, "out-openstack", "", "also write to this file, as Markdown, what the scenario openstack has counted")
-	flags.StringVar(&s.outLab, "out-lab", "", "also write to this file, as Markdown, what the scenario lab has measured")
+	flags.IntVar(&s.labServices, "lab-services", 20,
+		"real OpenStack: Services, each with a load balancer")
+	flags.DurationVar(&s.idle, "idle", 3*time.Minute,
+		"OpenStack: how long calls are counted while routes are as they should be")
+	flags.DurationVar(&s.limit, "limit", 15*time.Minute,
+		"give a trial up after this time, and report that")
+	flags.StringSliceVar(&s.scenarios, "scenarios", scenarioNames(),
+		"what to measure; "+labScenario+" is left out by default where there is no lab")
+	flags.BoolVar(&quick, "quick", false,
+		"100 nodes, 20 services, one round, 6 managers and a rest of 10 seconds, 50 nodes not ready, 50 routes that are idle for a minute, 10 load balancers; on a real OpenStack 5 nodes and 2 Services: "+
+			"to try the benchmark itself")
+	flags.StringVar(&s.programs, "programs", "",
+		"folder of the programs fxccm and upstream (default: where this program is)")
+	flags.StringVar(&s.out, "out", "",
+		"also write to this file, as Markdown, how fxccm is beside upstream's command")
+	flags.StringVar(&s.outOpenStack, "out-openstack", "",
+		"also write to this file, as Markdown, what the scenario openstack has counted")
+	flags.StringVar(&s.outLab, "out-lab", "",
+		"also write to this file, as Markdown, what the scenario lab has measured")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
 	s.asked = flags.Changed("scenarios")
 	if quick {
 		for name, value := range map[string]string{
-			"nodes": "100", "services": "20", "rounds": "1", "managers": "6", "rest": "10s", "not-ready": "50", "routes": "50", "idle": "1m", "balancers": "10",
+			"nodes": "100", "services": "20", "rounds": "1", "managers": "6", "rest": "10s",
+			"not-ready": "50", "routes": "50", "idle": "1m", "balancers": "10",
 			"lab-nodes": "5", "lab-services": "2",
 		} {
 			if !flags.Changed(name) {
@@ -113,13 +128,16 @@ func (s *settings) validate(extra []string) error {
 		}
 	}
 	if s.managers < 2 {
-		return fmt.Errorf("--managers=%d: to measure what each after the first costs there must be at least 2", s.managers)
+		return fmt.Errorf(
+			"--managers=%d: to measure what each after the first costs there must be at least 2",
+			s.managers)
 	}
 	if s.rest < 0 {
 		return fmt.Errorf("--rest=%s: it is negative", s.rest)
 	}
 	if s.routes > mostRoutes {
-		return fmt.Errorf("--routes=%d: there is room for the pods of %d nodes", s.routes, mostRoutes)
+		return fmt.Errorf("--routes=%d: there is room for the pods of %d nodes", s.routes,
+			mostRoutes)
 	}
 	if s.idle < time.Minute {
 		return fmt.Errorf("--idle=%s: calls a minute are counted for a minute at least", s.idle)
@@ -134,11 +152,14 @@ func (s *settings) validate(extra []string) error {
 	}
 	for _, name := range s.scenarios {
 		if !slices.Contains(scenarioNames(), name) {
-			return fmt.Errorf("--scenarios: there is no %q; there are %s", name, strings.Join(scenarioNames(), ", "))
+			return fmt.Errorf("--scenarios: there is no %q; there are %s", name,
+				strings.Join(scenarioNames(), ", "))
 		}
 	}
 	if runtime.GOOS != "linux" {
-		return fmt.Errorf("the benchmark reads peak memory and load from /proc, so it runs on Linux, not on %s", runtime.GOOS)
+		return fmt.Errorf(
+			"the benchmark reads peak memory and load from /proc, so it runs on Linux, not on %s",
+			runtime.GOOS)
 	}
 	if s.programs == "" {
 		own, err := os.Executable()
@@ -173,7 +194,10 @@ func run(ctx context.Context, s settings) (err error) {
 			return fmt.Errorf("%s: %w", sc.name, err)
 		}
 	}
-	page := report{settings: s, machine: machine, versions: b.versions, begun: begun, took: time.Since(begun), results: b.results}
+	page := report{
+		settings: s, machine: machine, versions: b.versions, begun: begun,
+		took: time.Since(begun), results: b.results,
+	}
 	fmt.Printf("\n%s", page.terminal())
 	if len(b.results.rows) > 0 {
 		err = writePage(s.out, page.markdown())
@@ -187,7 +211,8 @@ func run(ctx context.Context, s settings) (err error) {
 	return err
 }
 
-// withoutLab are the scenarios that there is what they need for: that there is no lab is an error only where it was asked for.
+// withoutLab are the scenarios that there is what they need for: that there is no lab is an error
+// only where it was asked for.
 func withoutLab(ctx context.Context, s settings) ([]string, error) {
 	if !slices.Contains(s.scenarios, labScenario) {
 		return s.scenarios, nil
@@ -200,7 +225,8 @@ func withoutLab(ctx context.Context, s settings) ([]string, error) {
 		return nil, err
 	}
 	fmt.Printf("The scenario %s is left out: %s\n", labScenario, err)
-	return slices.DeleteFunc(slices.Clone(s.scenarios), func(name string) bool { return name == labScenario }), nil
+	return slices.DeleteFunc(slices.Clone(s.scenarios),
+		func(name string) bool { return name == labScenario }), nil
 }
 
 // writePage writes nothing if no path is given.

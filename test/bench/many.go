@@ -26,11 +26,13 @@ const (
 	manyRounds = 3
 )
 
-// measureMany measures what one more cluster costs: a process of upstream's, or a Manager more in a process of ours. The latter is the
-// difference between a process with many and a process with one, by the number of those that it has more.
+// measureMany measures what one more cluster costs: a process of upstream's, or a Manager more in a
+// process of ours. The latter is the difference between a process with many and a process with one,
+// by the number of those that it has more.
 func measureMany(ctx context.Context, b *bench) error {
 	for round := range min(b.settings.rounds, manyRounds) {
-		err := b.trial(ctx, 0, func(ctx context.Context, t *trial) error { return t.runMany(ctx, round+1) })
+		err := b.trial(ctx, 0,
+			func(ctx context.Context, t *trial) error { return t.runMany(ctx, round+1) })
 		if err != nil {
 			return err
 		}
@@ -51,7 +53,8 @@ func (t *trial) runMany(ctx context.Context, round int) (err error) {
 	}
 	total := many + 2
 	for i := range total {
-		b.progress.update(fmt.Sprintf("many Managers, round %d: cluster %d of %d is made", round, i+1, total))
+		b.progress.update(
+			fmt.Sprintf("many Managers, round %d: cluster %d of %d is made", round, i+1, total))
 		p, err := b.openPart(ctx, fmt.Sprintf("part-%02d", i), managerNodes, managerServices)
 		if err != nil {
 			return err
@@ -62,7 +65,8 @@ func (t *trial) runMany(ctx context.Context, round int) (err error) {
 		return err
 	}
 	nodes, err := b.cluster.watchNodes(ctx, total*managerNodes, func(done int) {
-		b.progress.update(fmt.Sprintf("many Managers, round %d: %d of %d nodes", round, done, total*managerNodes))
+		b.progress.update(
+			fmt.Sprintf("many Managers, round %d: %d of %d nodes", round, done, total*managerNodes))
 	})
 	if err != nil {
 		return err
@@ -110,7 +114,8 @@ func (r *manyRun) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// measureRuns measures the three processes at rest: upstream's, ours with one Manager, and ours with many.
+// measureRuns measures the three processes at rest: upstream's, ours with one Manager, and ours
+// with many.
 func (t *trial) measureRuns(ctx context.Context, round int, when string, runs []*manyRun) error {
 	if err := t.rest(ctx, round); err != nil {
 		return err
@@ -150,13 +155,14 @@ func (b *bench) restart(ctx context.Context, runs []*manyRun) error {
 	}
 	for p, holder := range before {
 		b.progress.update("many Managers: who was started again waits for the lease of " + p.name)
-		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-			lease, err := b.cluster.partLease(ctx, p)
-			if err != nil {
-				return false, err
-			}
-			return isHeld(lease) && holderOf(lease) != holder, nil
-		})
+		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 2*time.Minute, true,
+			func(ctx context.Context) (bool, error) {
+				lease, err := b.cluster.partLease(ctx, p)
+				if err != nil {
+					return false, err
+				}
+				return isHeld(lease) && holderOf(lease) != holder, nil
+			})
 		if err != nil {
 			return fmt.Errorf("wait for the lease of %s: %w", p.name, err)
 		}
@@ -165,7 +171,8 @@ func (b *bench) restart(ctx context.Context, runs []*manyRun) error {
 }
 
 func (c *cluster) partLease(ctx context.Context, p *part) (*coordinationv1.Lease, error) {
-	lease, err := c.client.CoordinationV1().Leases(p.name).Get(ctx, ccmLease().Name, metav1.GetOptions{})
+	lease, err := c.client.CoordinationV1().Leases(p.name).Get(ctx, ccmLease().Name,
+		metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the lease of %s: %w", p.name, err)
 	}
@@ -176,7 +183,8 @@ func (c *cluster) partLease(ctx context.Context, p *part) (*coordinationv1.Lease
 func (t *trial) rest(ctx context.Context, round int) error {
 	left := t.bench.settings.rest
 	for ; left > 0; left -= time.Second {
-		t.bench.progress.update(fmt.Sprintf("many Managers, round %d: all is done; measured in %s", round, left))
+		t.bench.progress.update(
+			fmt.Sprintf("many Managers, round %d: all is done; measured in %s", round, left))
 		select {
 		case <-time.After(min(left, time.Second)):
 		case <-ctx.Done():
@@ -217,7 +225,8 @@ func (t *trial) startManagers(_ context.Context, parts []*part) (*process, strin
 	}
 	var clusters []cluster
 	for _, p := range parts {
-		clusters = append(clusters, cluster{Name: p.name, Kubeconfig: p.kubeconfig, Cloud: p.cloud.address})
+		clusters = append(clusters,
+			cluster{Name: p.name, Kubeconfig: p.kubeconfig, Cloud: p.cloud.address})
 	}
 	data, err := json.Marshal(clusters)
 	if err != nil {
@@ -232,32 +241,52 @@ func (t *trial) startManagers(_ context.Context, parts []*part) (*process, strin
 		return nil, "", err
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	p, err := t.startProgram(fmt.Sprintf("%s with %d Managers", ours, len(parts)), manyProgram, "--clusters="+list, "--address="+address, "--apart="+apart.String())
+	p, err := t.startProgram(fmt.Sprintf("%s with %d Managers", ours, len(parts)), manyProgram,
+		"--clusters="+list, "--address="+address, "--apart="+apart.String())
 	return p, "http://" + address, err
 }
 
 func (b *bench) addMany(round int, when string, alone, one, further usage) {
-	subject := fmt.Sprintf("cluster of %d nodes and %d Services, %s", managerNodes, managerServices, when)
+	subject := fmt.Sprintf("cluster of %d nodes and %d Services, %s", managerNodes, managerServices,
+		when)
 	for _, what := range []struct {
 		title  string
 		unit   unit
 		target float64
 		of     func(usage) float64
 	}{
-		{"memory at rest", mebibytes, furtherTarget, func(u usage) float64 { return u.resident / (1 << 20) }},
-		{"memory at rest that is its own", mebibytes, noTarget, func(u usage) float64 { return u.private / (1 << 20) }},
+		{
+			"memory at rest", mebibytes, furtherTarget,
+			func(u usage) float64 { return u.resident / (1 << 20) },
+		},
+		{
+			"memory at rest that is its own", mebibytes, noTarget,
+			func(u usage) float64 { return u.private / (1 << 20) },
+		},
 		{"peak memory", mebibytes, noTarget, func(u usage) float64 { return u.peak / (1 << 20) }},
-		{"Go heap at rest", mebibytes, noTarget, func(u usage) float64 { return u.heap / (1 << 20) }},
+		{
+			"Go heap at rest", mebibytes, noTarget,
+			func(u usage) float64 { return u.heap / (1 << 20) },
+		},
 		{"goroutines", count, noTarget, func(u usage) float64 { return u.goroutines }},
-		{"connections to the API server", count, noTarget, func(u usage) float64 { return u.connections }},
+		{
+			"connections to the API server", count, noTarget,
+			func(u usage) float64 { return u.connections },
+		},
 	} {
-		at := row{title: fmt.Sprintf("One more %s: %s", subject, what.title), unit: what.unit, target: what.target}
+		at := row{
+			title: fmt.Sprintf("One more %s: %s", subject, what.title), unit: what.unit,
+			target: what.target,
+		}
 		b.results.add(at, upstream, sample{value: what.of(alone)})
 		b.results.add(at, ours, sample{value: what.of(further)})
 	}
 	first := row{title: fmt.Sprintf("First %s: memory at rest", subject), unit: mebibytes}
 	b.results.add(first, upstream, sample{value: alone.resident / (1 << 20)})
 	b.results.add(first, ours, sample{value: one.resident / (1 << 20)})
-	b.progress.say(fmt.Sprintf("many Managers, round %d, %s: one more cluster takes %s %.1f MiB, and %s %.2f MiB, %.0f goroutines, %.0f connections",
-		round, when, upstream, alone.resident/(1<<20), ours, further.resident/(1<<20), further.goroutines, further.connections))
+	b.progress.say(
+		fmt.Sprintf(
+			"many Managers, round %d, %s: one more cluster takes %s %.1f MiB, and %s %.2f MiB, %.0f goroutines, %.0f connections",
+			round, when, upstream, alone.resident/(1<<20), ours, further.resident/(1<<20),
+			further.goroutines, further.connections))
 }

@@ -15,8 +15,9 @@ import (
 
 // usage is what a process needs to run.
 type usage struct {
-	// resident is the memory that the process has resident, private the part of it that it shares with nobody, peak the most it
-	// has had resident; all in bytes. They are VmRSS, RssAnon and VmHWM of proc(5).
+	// resident is the memory that the process has resident, private the part of it that it shares
+	// with nobody, peak the most it has had resident; all in bytes. They are VmRSS, RssAnon and
+	// VmHWM of proc(5).
 	resident, private, peak float64
 	// heap is what is in the Go heap, garbage included; in bytes.
 	heap float64
@@ -27,7 +28,8 @@ type usage struct {
 // minus is what u has more than v.
 func (u usage) minus(v usage) usage {
 	return usage{
-		resident: u.resident - v.resident, private: u.private - v.private, peak: u.peak - v.peak, heap: u.heap - v.heap,
+		resident: u.resident - v.resident, private: u.private - v.private, peak: u.peak - v.peak,
+		heap:       u.heap - v.heap,
 		goroutines: u.goroutines - v.goroutines, connections: u.connections - v.connections,
 	}
 }
@@ -40,9 +42,11 @@ func (u usage) over(n float64) usage {
 	}
 }
 
-// measure looks at the process from outside, and asks it at the address for what only it knows: with the administrator's certificate
-// where that is needed.
-func (p *process) measure(ctx context.Context, address string, admin *rest.Config, parts []*part) (u usage, err error) {
+// measure looks at the process from outside, and asks it at the address for what only it knows:
+// with the administrator's certificate where that is needed.
+func (p *process) measure(
+	ctx context.Context, address string, admin *rest.Config, parts []*part,
+) (u usage, err error) {
 	memory, err := p.memory()
 	if err != nil {
 		return u, err
@@ -61,7 +65,8 @@ func (p *process) measure(ctx context.Context, address string, admin *rest.Confi
 	return u, nil
 }
 
-// openMetrics asks a process for what it serves, with the administrator's certificate where that is needed.
+// openMetrics asks a process for what it serves, with the administrator's certificate where that is
+// needed.
 func openMetrics(ctx context.Context, address string, admin *rest.Config) (io.ReadCloser, error) {
 	certificate, err := tls.X509KeyPair(admin.CertData, admin.KeyData)
 	if err != nil {
@@ -69,7 +74,10 @@ func openMetrics(ctx context.Context, address string, admin *rest.Config) (io.Re
 	}
 	// The server's certificate is one that the process has signed for itself.
 	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{certificate}}, DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{
+			InsecureSkipVerify: true,
+			Certificates:       []tls.Certificate{certificate},
+		}, DisableKeepAlives: true,
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/metrics", nil)
 	if err != nil {
@@ -88,7 +96,9 @@ func openMetrics(ctx context.Context, address string, admin *rest.Config) (io.Re
 }
 
 // readMetrics reads the metrics without labels that a process serves.
-func readMetrics(ctx context.Context, address string, admin *rest.Config) (map[string]float64, error) {
+func readMetrics(
+	ctx context.Context, address string, admin *rest.Config,
+) (map[string]float64, error) {
 	body, err := openMetrics(ctx, address, admin)
 	if err != nil {
 		return nil, err

@@ -19,11 +19,14 @@ const (
 	imagesPerNode = 20
 )
 
-// newNode is a node as a kubelet registers it that runs with --cloud-provider=external: it has the taint, and otherwise all that
-// makes real nodes as large as they are. It is ready, so that the lifecycle controller has no reason to ask the cloud for it.
+// newNode is a node as a kubelet registers it that runs with --cloud-provider=external: it has the
+// taint, and otherwise all that makes real nodes as large as they are. It is ready, so that the
+// lifecycle controller has no reason to ask the cloud for it.
 func newNode(name string) *corev1.Node {
 	now := metav1.NewTime(time.Now())
-	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) corev1.NodeCondition {
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus,
+		reason string,
+	) corev1.NodeCondition {
 		return corev1.NodeCondition{
 			Type: kind, Status: status, Reason: reason, Message: "kubelet says so: " + reason,
 			LastHeartbeatTime: now, LastTransitionTime: now,
@@ -39,25 +42,33 @@ func newNode(name string) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name,
 			Labels: map[string]string{
-				corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+				corev1.LabelHostname: name, corev1.LabelOSStable: "linux",
+				corev1.LabelArchStable:  "amd64",
 				"node.example.com/pool": "workers",
 			},
 		},
 		Spec: corev1.NodeSpec{
-			Taints: []corev1.Taint{{Key: cloudproviderapi.TaintExternalCloudProvider, Value: "true", Effect: corev1.TaintEffectNoSchedule}},
+			Taints: []corev1.Taint{{
+				Key: cloudproviderapi.TaintExternalCloudProvider, Value: "true",
+				Effect: corev1.TaintEffectNoSchedule,
+			}},
 		},
 		Status: corev1.NodeStatus{
 			Capacity: resources, Allocatable: resources,
 			Conditions: []corev1.NodeCondition{
-				condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory"),
-				condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure"),
+				condition(corev1.NodeMemoryPressure, corev1.ConditionFalse,
+					"KubeletHasSufficientMemory"),
+				condition(corev1.NodeDiskPressure, corev1.ConditionFalse,
+					"KubeletHasNoDiskPressure"),
 				condition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID"),
 				condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady"),
 			},
 			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}},
 			NodeInfo: corev1.NodeSystemInfo{
-				MachineID: name, SystemUUID: name, BootID: name, KernelVersion: "6.12.0", OSImage: "Linux",
-				ContainerRuntimeVersion: "containerd://2.2.0", KubeletVersion: "v1.37.1", OperatingSystem: "linux", Architecture: "amd64",
+				MachineID: name, SystemUUID: name, BootID: name, KernelVersion: "6.12.0",
+				OSImage:                 "Linux",
+				ContainerRuntimeVersion: "containerd://2.2.0", KubeletVersion: "v1.37.1",
+				OperatingSystem: "linux", Architecture: "amd64",
 			},
 		},
 	}
@@ -81,7 +92,10 @@ func isInitialised(node *corev1.Node) bool {
 
 func newService(name string) *corev1.Service {
 	port := func(name string, number int32) corev1.ServicePort {
-		return corev1.ServicePort{Name: name, Port: number, TargetPort: intstr.FromInt32(8000 + number)}
+		return corev1.ServicePort{
+			Name: name, Port: number,
+			TargetPort: intstr.FromInt32(8000 + number),
+		}
 	}
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: serviceNamespace, Name: name},
@@ -93,10 +107,12 @@ func newService(name string) *corev1.Service {
 	}
 }
 
-func hasAddress(service *corev1.Service) bool { return len(service.Status.LoadBalancer.Ingress) > 0 }
+func hasAddress(service *corev1.Service) bool {
+	return len(service.Status.LoadBalancer.Ingress) > 0
+}
 
-// accountName is the ServiceAccount, in kube-system, that the candidates act as. It is no administrator: for one of those, priority and
-// fairness does not apply.
+// accountName is the ServiceAccount, in kube-system, that the candidates act as. It is no
+// administrator: for one of those, priority and fairness does not apply.
 const accountName = "cloud-controller-manager"
 
 // newRole allows what a cloud controller manager does.
@@ -115,7 +131,8 @@ func newRole() *rbacv1.ClusterRole {
 			rule("", []string{"namespaces"}, "get"),
 			rule("", []string{"events"}, "create", "patch", "update"),
 			rule("events.k8s.io", []string{"events"}, "create", "patch", "update"),
-			rule("coordination.k8s.io", []string{"leases"}, "get", "list", "watch", "create", "update"),
+			rule("coordination.k8s.io", []string{"leases"}, "get", "list", "watch", "create",
+				"update"),
 			rule("authentication.k8s.io", []string{"tokenreviews"}, "create"),
 			rule("authorization.k8s.io", []string{"subjectaccessreviews"}, "create"),
 		},
@@ -125,7 +142,13 @@ func newRole() *rbacv1.ClusterRole {
 func newRoleBinding() *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "bench:" + accountName},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "bench:" + accountName},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: accountName}},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: "bench:" + accountName,
+		},
+		Subjects: []rbacv1.Subject{{
+			Kind:      rbacv1.ServiceAccountKind,
+			Namespace: metav1.NamespaceSystem, Name: accountName,
+		}},
 	}
 }

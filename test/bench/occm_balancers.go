@@ -13,24 +13,30 @@ const (
 )
 
 const (
-	// occmCreationCalls are those for a new external Service whose subnet and external network are named, beside the polls of the wait:
-	// two lists by name, the creation, the listeners, the floating IPs of the port, a new one, and the security groups of a name.
+	// occmCreationCalls are those for a new external Service whose subnet and external network are
+	// named, beside the polls of the wait: two lists by name, the creation, the listeners, the
+	// floating IPs of the port, a new one, and the security groups of a name.
 	occmCreationCalls = 7
-	// occmEnsureCalls are those to ensure a load balancer that is as it should be: the load balancer, its listeners, the floating IPs of its
-	// port, the security groups of a name; and for each port a list of all pools and one of a pool's members.
+	// occmEnsureCalls are those to ensure a load balancer that is as it should be: the load
+	// balancer, its listeners, the floating IPs of its port, the security groups of a name; and for
+	// each port a list of all pools and one of a pool's members.
 	occmEnsureCalls, occmEnsurePortCalls = 4, 2
-	// occmUpdateCalls are those when nodes have changed: the load balancer and its listeners; and for each port, beside the polls, a list of
-	// all pools, one of a pool's members, and the change.
+	// occmUpdateCalls are those when nodes have changed: the load balancer and its listeners; and
+	// for each port, beside the polls, a list of all pools, one of a pool's members, and the
+	// change.
 	occmUpdateCalls, occmUpdatePortCalls = 2, 3
-	// occmMonitors is how many pools have a health monitor, each of which costs a call more to ensure: none by default.
+	// occmMonitors is how many pools have a health monitor, each of which costs a call more to
+	// ensure: none by default.
 	occmMonitors = 0
 
-	// It waits for a load balancer by asking for it at once, and then after pauses of which each is longer than the one before.
+	// It waits for a load balancer by asking for it at once, and then after pauses of which each is
+	// longer than the one before.
 	occmFirstPause  = time.Second
 	occmPauseFactor = 1.2
 )
 
-// occmWait is how often it asks for a load balancer that is ready after a time, and how long its pauses are in all.
+// occmWait is how often it asks for a load balancer that is ready after a time, and how long its
+// pauses are in all.
 func occmWait(ready, latency time.Duration) (polls int, pauses time.Duration) {
 	pause := occmFirstPause
 	for {
@@ -50,19 +56,24 @@ func occmEnsureFormula(ports int) (letters, numbers string) {
 		fmt.Sprintf("%d + %d × %d + %d", occmEnsureCalls, occmEnsurePortCalls, ports, occmMonitors)
 }
 
-// occmNewService is for a new Service: it annotates the Service, and ensures it again because its annotations have changed.
+// occmNewService is for a new Service: it annotates the Service, and ensures it again because its
+// annotations have changed.
 func occmNewService(ports int) cost {
 	letters, numbers := occmEnsureFormula(ports)
 	return cost{
-		value:   float64(occmCreationCalls + occmEnsure(ports)),
-		formula: fmt.Sprintf("%d, and %s for its own annotation = %d + %s; beside W polls", occmCreationCalls, letters, occmCreationCalls, numbers),
-		source:  occmBalancers,
+		value: float64(occmCreationCalls + occmEnsure(ports)),
+		formula: fmt.Sprintf("%d, and %s for its own annotation = %d + %s; beside W polls",
+			occmCreationCalls, letters, occmCreationCalls, numbers),
+		source: occmBalancers,
 	}
 }
 
 func occmNothingToDo(ports int) cost {
 	letters, numbers := occmEnsureFormula(ports)
-	return cost{value: float64(occmEnsure(ports)), formula: letters + " = " + numbers, source: occmBalancers}
+	return cost{
+		value: float64(occmEnsure(ports)), formula: letters + " = " + numbers,
+		source: occmBalancers,
+	}
 }
 
 // occmRestart is for the first look at Services that are served already.
@@ -89,13 +100,15 @@ func occmUpdate(ports, polls int) int {
 	return occmUpdateCalls + (occmUpdatePortCalls+polls)*ports + occmMonitors
 }
 
-// occmNodeAdded is for load balancers each of whose pools gets a member, which takes Octavia as long as it says.
+// occmNodeAdded is for load balancers each of whose pools gets a member, which takes Octavia as
+// long as it says.
 func occmNodeAdded(balancers, ports int, change, latency time.Duration) cost {
 	polls, _ := occmWait(change, latency)
 	return cost{
 		value: float64(balancers * occmUpdate(ports, polls)),
 		formula: fmt.Sprintf("(%d + P (%d + W) + M) × L = (%d + %d × (%d + %d) + %d) × %d",
-			occmUpdateCalls, occmUpdatePortCalls, occmUpdateCalls, ports, occmUpdatePortCalls, polls, occmMonitors, balancers),
+			occmUpdateCalls, occmUpdatePortCalls, occmUpdateCalls, ports, occmUpdatePortCalls,
+			polls, occmMonitors, balancers),
 		source: occmBalancers,
 	}
 }
@@ -106,19 +119,23 @@ func occmNodeAddedTime(balancers, ports int, change, latency time.Duration) cost
 	_, pauses := occmWait(change, latency)
 	return cost{
 		value: calls*latency.Seconds() + float64(balancers*ports)*pauses.Seconds(), atLeast: true,
-		formula: fmt.Sprintf("%.0f calls of %s and %d waits of %.1f s, one after the other", calls, latencyText(latency), balancers*ports, pauses.Seconds()),
-		source:  occmWaits,
+		formula: fmt.Sprintf("%.0f calls of %s and %d waits of %.1f s, one after the other", calls,
+			latencyText(latency), balancers*ports, pauses.Seconds()),
+		source: occmWaits,
 	}
 }
 
-// occmServed is until its one worker has served all of many new Services: the second look at each comes after that.
+// occmServed is until its one worker has served all of many new Services: the second look at each
+// comes after that.
 func occmServed(services int, creation, latency time.Duration) cost {
 	polls, pauses := occmWait(creation, latency)
 	calls := services * (occmCreationCalls + polls)
 	return cost{
 		value: float64(calls)*latency.Seconds() + float64(services)*pauses.Seconds(), atLeast: true,
-		formula: fmt.Sprintf("(%d + W) × S = (%d + %d) × %d calls of %s and %d waits of %.1f s, one after the other",
-			occmCreationCalls, occmCreationCalls, polls, services, latencyText(latency), services, pauses.Seconds()),
+		formula: fmt.Sprintf(
+			"(%d + W) × S = (%d + %d) × %d calls of %s and %d waits of %.1f s, one after the other",
+			occmCreationCalls, occmCreationCalls, polls, services, latencyText(latency), services,
+			pauses.Seconds()),
 		source: occmWaits,
 	}
 }

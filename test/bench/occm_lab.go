@@ -5,14 +5,17 @@ import (
 	"time"
 )
 
-// What OCCM needs on the lab: the formulas are those of occm_balancers.go, with W and Wd from what Octavia was seen to need for a load balancer
-// when it had nothing else to do. Of its time is only told what is sure: in the pauses between its polls it does nothing else.
+// What OCCM needs on the lab: the formulas are those of occm_balancers.go, with W and Wd from what
+// Octavia was seen to need for a load balancer when it had nothing else to do. Of its time is only
+// told what is sure: in the pauses between its polls it does nothing else.
 
 const (
-	// occmDeletionCalls are those to delete a load balancer, beside the polls of the wait: for the controller, the load balancer and the
-	// floating IPs of its port; and then both again, the deletion of the two, and the security groups of a name.
+	// occmDeletionCalls are those to delete a load balancer, beside the polls of the wait: for the
+	// controller, the load balancer and the floating IPs of its port; and then both again, the
+	// deletion of the two, and the security groups of a name.
 	occmDeletionCalls = 7
-	// occmPartCalls is how many changes a new port is to a load balancer: a listener, a pool, and the pool's members.
+	// occmPartCalls is how many changes a new port is to a load balancer: a listener, a pool, and
+	// the pool's members.
 	occmPartCalls = 3
 )
 
@@ -21,9 +24,10 @@ func occmMade(services, ports int, creation time.Duration) (calls, pauses cost) 
 	polls, pause := occmWait(creation, 0)
 	letters, numbers := occmEnsureFormula(ports)
 	return cost{
-		value:   float64(services * (occmCreationCalls + polls + occmEnsure(ports))),
-		formula: fmt.Sprintf("(%d + W + %s) × S = (%d + %d + %s) × %d", occmCreationCalls, letters, occmCreationCalls, polls, numbers, services),
-		source:  occmBalancers,
+		value: float64(services * (occmCreationCalls + polls + occmEnsure(ports))),
+		formula: fmt.Sprintf("(%d + W + %s) × S = (%d + %d + %s) × %d", occmCreationCalls, letters,
+			occmCreationCalls, polls, numbers, services),
+		source: occmBalancers,
 	}, occmPauses(services, pause)
 }
 
@@ -32,8 +36,10 @@ func occmPortAdded(ports int, change time.Duration) (calls, pauses cost) {
 	polls, pause := occmWait(change, 0)
 	return cost{
 		value: float64(occmEnsure(ports+1) + occmPartCalls*(1+polls)),
-		formula: fmt.Sprintf("%d + %d (P + 1) + M + %d (1 + W) = %d + %d × %d + %d + %d × (1 + %d)", occmEnsureCalls, occmEnsurePortCalls,
-			occmPartCalls, occmEnsureCalls, occmEnsurePortCalls, ports+1, occmMonitors, occmPartCalls, polls),
+		formula: fmt.Sprintf("%d + %d (P + 1) + M + %d (1 + W) = %d + %d × %d + %d + %d × (1 + %d)",
+			occmEnsureCalls, occmEnsurePortCalls,
+			occmPartCalls, occmEnsureCalls, occmEnsurePortCalls, ports+1, occmMonitors,
+			occmPartCalls, polls),
 		source: occmBalancers,
 	}, occmPauses(occmPartCalls, pause)
 }
@@ -47,9 +53,10 @@ func occmMembers(balancers, ports int, change time.Duration) (calls, pauses cost
 func occmDeleted(services int, deletion time.Duration) (calls, pauses cost) {
 	polls, pause := occmWait(deletion, 0)
 	return cost{
-		value:   float64(services * (occmDeletionCalls + polls)),
-		formula: fmt.Sprintf("(%d + Wd) × S = (%d + %d) × %d", occmDeletionCalls, occmDeletionCalls, polls, services),
-		source:  occmBalancers,
+		value: float64(services * (occmDeletionCalls + polls)),
+		formula: fmt.Sprintf("(%d + Wd) × S = (%d + %d) × %d", occmDeletionCalls, occmDeletionCalls,
+			polls, services),
+		source: occmBalancers,
 	}, occmPauses(services, pause)
 }
 

@@ -24,8 +24,8 @@ const (
 )
 
 const (
-	// statusPeriod is that of refreshing all nodes' addresses, so that two rounds need not be waited for as long as they usually are
-	// apart. It is longer than fxccm remembers, by default.
+	// statusPeriod is that of refreshing all nodes' addresses, so that two rounds need not be
+	// waited for as long as they usually are apart. It is longer than fxccm remembers, by default.
 	statusPeriod = 40 * time.Second
 	// neverPeriod keeps that out of where something else is measured.
 	neverPeriod = 24 * time.Hour
@@ -33,8 +33,9 @@ const (
 	notReadyTime = time.Minute
 )
 
-// measureOpenStack measures what fxccm asks of OpenStack, and nobody else: what OCCM asks is computed. The trials are made once, for
-// counts hardly vary. In each only one controller runs, so that no other's calls are counted.
+// measureOpenStack measures what fxccm asks of OpenStack, and nobody else: what OCCM asks is
+// computed. The trials are made once, for counts hardly vary. In each only one controller runs, so
+// that no other's calls are counted.
 func measureOpenStack(ctx context.Context, b *bench) error {
 	for _, c := range openStackChapters() {
 		b.results.begin(c.title)
@@ -56,61 +57,85 @@ type openStackChapter struct {
 func openStackChapters() []openStackChapter {
 	type measures = []func(context.Context, *bench) error
 	return []openStackChapter{
-		{"Nodes and routes", measures{measureInitialise, measureStatusPass, measureNotReady, measureIdleRoutes, measureRoutes}},
-		{"Load balancers", measures{measureNewServices, measureRestart, measureNodeAdded, measureServed, measureRefused}},
+		{
+			"Nodes and routes",
+			measures{
+				measureInitialise, measureStatusPass, measureNotReady, measureIdleRoutes,
+				measureRoutes,
+			},
+		},
+		{
+			"Load balancers",
+			measures{
+				measureNewServices, measureRestart, measureNodeAdded, measureServed,
+				measureRefused,
+			},
+		},
 	}
 }
 
-// measureInitialise counts what is asked from the start of the process until all nodes that wait are initialised, and how long that takes from when
-// it leads.
+// measureInitialise counts what is asked from the start of the process until all nodes that wait
+// are initialised, and how long that takes from when it leads.
 func measureInitialise(ctx context.Context, b *bench) error {
 	n := b.settings.nodes
 	title := fmt.Sprintf("%d nodes initialised", n)
 	return b.onOpenStack(ctx, title, n, func(ctx context.Context, t *openStackTrial) error {
 		took, err := t.run(ctx, t.cloud.newNodes(), isInitialised,
-			"--controllers="+names.CloudNodeController, "--node-status-update-frequency="+neverPeriod.String())
+			"--controllers="+names.CloudNodeController,
+			"--node-status-update-frequency="+neverPeriod.String())
 		if err != nil {
 			return err
 		}
 		t.note(countOf(title+": calls", t.cloud.recorded(), initialiseCallsTarget, occmNodes(n)))
-		t.note(figure{title: title + ": time", value: took.Seconds(), unit: seconds, target: initialiseTimeTarget, occm: occmNodesTime(n, targetLatency)})
+		t.note(figure{
+			title: title + ": time", value: took.Seconds(), unit: seconds,
+			target: initialiseTimeTarget, occm: occmNodesTime(n, targetLatency),
+		})
 		return nil
 	})
 }
 
-// measureStatusPass counts what is asked to refresh the addresses of all nodes. That a pass is whole is seen from the nodes: all of them get
-// another address in it.
+// measureStatusPass counts what is asked to refresh the addresses of all nodes. That a pass is
+// whole is seen from the nodes: all of them get another address in it.
 func measureStatusPass(ctx context.Context, b *bench) error {
 	n := b.settings.nodes
 	title := fmt.Sprintf("Addresses of %d nodes refreshed", n)
 	return b.onOpenStack(ctx, title, n, func(ctx context.Context, t *openStackTrial) error {
-		_, err := t.run(ctx, t.cloud.oldNodes(), func(node *corev1.Node) bool { return hasNodeAddress(node, corev1.NodeInternalIP, "") },
-			"--controllers="+names.CloudNodeController, "--node-status-update-frequency="+statusPeriod.String())
+		_, err := t.run(ctx, t.cloud.oldNodes(), func(node *corev1.Node) bool {
+			return hasNodeAddress(node, corev1.NodeInternalIP, "")
+		},
+			"--controllers="+names.CloudNodeController,
+			"--node-status-update-frequency="+statusPeriod.String())
 		if err != nil {
 			return err
 		}
 		access := map[string]string{}
 		for i, s := range t.cloud.servers {
 			access[s.name] = accessAddress(i)
-			if err := t.cloud.UpdateServer(s.id, func(in *openstacktest.Server) { in.AccessIPv4 = access[s.name] }); err != nil {
+			if err := t.cloud.UpdateServer(s.id,
+				func(in *openstacktest.Server) { in.AccessIPv4 = access[s.name] }); err != nil {
 				return err
 			}
 		}
 		t.cloud.ForgetCalls()
-		all, err := t.watch(ctx, func(node *corev1.Node) bool { return hasNodeAddress(node, corev1.NodeExternalIP, access[node.Name]) })
+		all, err := t.watch(ctx, func(node *corev1.Node) bool {
+			return hasNodeAddress(node, corev1.NodeExternalIP, access[node.Name])
+		})
 		if err != nil {
 			return err
 		}
 		if _, err := all.wait(); err != nil {
 			return fmt.Errorf("wait for the next pass: %w", err)
 		}
-		t.note(countOf(title+": calls of a pass", t.cloud.recorded(), statusCallsTarget, occmNodes(n)))
+		t.note(
+			countOf(title+": calls of a pass", t.cloud.recorded(), statusCallsTarget, occmNodes(n)))
 		return nil
 	})
 }
 
-// measureNotReady counts what is asked in a minute, from the first call on, because of nodes that are not ready. Their servers are there, so none
-// of them may be deleted; at the end one server is deleted, and its node must be, to see that nodes were looked at all the time.
+// measureNotReady counts what is asked in a minute, from the first call on, because of nodes that
+// are not ready. Their servers are there, so none of them may be deleted; at the end one server is
+// deleted, and its node must be, to see that nodes were looked at all the time.
 func measureNotReady(ctx context.Context, b *bench) error {
 	n := b.settings.notReady
 	title := fmt.Sprintf("%d nodes not ready", n)
@@ -121,7 +146,8 @@ func measureNotReady(ctx context.Context, b *bench) error {
 		if _, err := t.startCCM("--controllers=" + names.CloudNodeLifecycleController); err != nil {
 			return err
 		}
-		if _, err := t.cloud.WaitForCall(ctx, func(openstacktest.Call) bool { return true }); err != nil {
+		if _, err := t.cloud.WaitForCall(ctx,
+			func(openstacktest.Call) bool { return true }); err != nil {
 			return fmt.Errorf("wait for the first call: %w", err)
 		}
 		if err := t.letPass(ctx, notReadyTime); err != nil {
@@ -153,7 +179,8 @@ func (t *openStackTrial) deleteOne(ctx context.Context, wanted map[string]bool) 
 	}
 	t.bench.progress.update(t.title + ": one server is deleted, and its node is to be")
 	for {
-		nodes, err := t.bench.cluster.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: nameIs(gone.name)})
+		nodes, err := t.bench.cluster.client.CoreV1().Nodes().List(ctx,
+			metav1.ListOptions{FieldSelector: nameIs(gone.name)})
 		if err != nil {
 			return fmt.Errorf("wait for node %s to be deleted: %w", gone.name, err)
 		}
@@ -171,8 +198,8 @@ func nameIs(name string) string {
 	return fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 }
 
-// measureIdleRoutes counts what is asked while all routes are as they should be. At the end one is removed, and must come back, to see that they
-// were looked at all the time.
+// measureIdleRoutes counts what is asked while all routes are as they should be. At the end one is
+// removed, and must come back, to see that they were looked at all the time.
 func measureIdleRoutes(ctx context.Context, b *bench) error {
 	n, idle := b.settings.routes, b.settings.idle
 	title := fmt.Sprintf("%d routes, nothing to do for %s", n, idle)
@@ -208,15 +235,16 @@ func (t *openStackTrial) removeOne(ctx context.Context) error {
 	}
 	t.bench.progress.update(t.title + ": one route is removed, and is to be created again")
 	t.cloud.ForgetCalls()
-	_, err := t.cloud.WaitForCall(ctx, func(call openstacktest.Call) bool { return isWriteOf("router", call) })
+	_, err := t.cloud.WaitForCall(ctx,
+		func(call openstacktest.Call) bool { return isWriteOf("router", call) })
 	if err != nil {
 		return err
 	}
 	return t.cloud.checkRoutes()
 }
 
-// measureRoutes counts what is asked from the start of the process until all nodes that wait for a route have one, and how long that takes from when
-// it leads.
+// measureRoutes counts what is asked from the start of the process until all nodes that wait for a
+// route have one, and how long that takes from when it leads.
 func measureRoutes(ctx context.Context, b *bench) error {
 	n := b.settings.routes
 	title := fmt.Sprintf("%d routes created", n)
@@ -229,8 +257,10 @@ func measureRoutes(ctx context.Context, b *bench) error {
 		if err := t.cloud.checkRoutes(); err != nil {
 			return err
 		}
-		t.note(countOf(title+": writes of the router", all.writesOf("router"), routerWritesTarget, occmRouterWrites(n)))
-		t.note(countOf(title+": writes of ports", all.writesOf("port"), noTarget, occmPortWrites(n)))
+		t.note(countOf(title+": writes of the router", all.writesOf("router"), routerWritesTarget,
+			occmRouterWrites(n)))
+		t.note(
+			countOf(title+": writes of ports", all.writesOf("port"), noTarget, occmPortWrites(n)))
 		t.note(countOf(title+": all calls", all, noTarget, occmCreatedRoutes(n)))
 		t.note(figure{title: title + ": time", value: took.Seconds(), unit: seconds})
 		return nil
@@ -238,5 +268,8 @@ func measureRoutes(ctx context.Context, b *bench) error {
 }
 
 func routeFlags() []string {
-	return []string{"--controllers=" + names.NodeRouteController, "--configure-cloud-routes=true", "--cluster-cidr=" + podsCIDR}
+	return []string{
+		"--controllers=" + names.NodeRouteController, "--configure-cloud-routes=true",
+		"--cluster-cidr=" + podsCIDR,
+	}
 }

@@ -26,13 +26,16 @@ func TestOCCM_FormulasOfLoadBalancersGiveWhatItsProviderWasSeenToDo(t *testing.T
 		"restart, 200 Services":  {occmRestart(200, 3), 2000, "(4 + 2 P + M) × S = (4 + 2 × 3 + 0) × 200"},
 		"time of the restart":    {occmRestartTime(200, 3, latency), 100, "2000 calls, one after the other, of 50 ms"},
 		"node added, ready at once": {
-			occmNodeAdded(1, 5, 0, latency), 22, "(2 + P (3 + W) + M) × L = (2 + 5 × (3 + 1) + 0) × 1",
+			occmNodeAdded(1, 5, 0, latency), 22,
+			"(2 + P (3 + W) + M) × L = (2 + 5 × (3 + 1) + 0) × 1",
 		},
 		"node added, 100 load balancers": {
-			occmNodeAdded(100, 3, time.Second, latency), 1700, "(2 + P (3 + W) + M) × L = (2 + 3 × (3 + 2) + 0) × 100",
+			occmNodeAdded(100, 3, time.Second, latency), 1700,
+			"(2 + P (3 + W) + M) × L = (2 + 3 × (3 + 2) + 0) × 100",
 		},
 		"time of the node": {
-			occmNodeAddedTime(100, 3, time.Second, latency), 385, "1700 calls of 50 ms and 300 waits of 1.0 s, one after the other",
+			occmNodeAddedTime(100, 3, time.Second, latency), 385,
+			"1700 calls of 50 ms and 300 waits of 1.0 s, one after the other",
 		},
 		"100 Services, 30 s each": {
 			occmServed(100, 30*time.Second, latency), 3310.04,
@@ -41,7 +44,8 @@ func TestOCCM_FormulasOfLoadBalancersGiveWhatItsProviderWasSeenToDo(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			if math.Abs(test.cost.value-test.want) > 0.01 || test.cost.formula != test.formula {
-				t.Errorf("OCCM needs %v by %q, want %v by %q", test.cost.value, test.cost.formula, test.want, test.formula)
+				t.Errorf("OCCM needs %v by %q, want %v by %q", test.cost.value, test.cost.formula,
+					test.want, test.formula)
 			}
 			if test.cost.source == "" {
 				t.Error("nobody can check it: the source is missing")
@@ -60,8 +64,11 @@ func TestOCCM_WaitsByAskingAtOnceAndThenAfterPausesThatGrow(t *testing.T) {
 		2 * time.Second:         {3, 2200 * time.Millisecond},
 		3500 * time.Millisecond: {4, 3640 * time.Millisecond},
 	} {
-		if polls, pauses := occmWait(ready, 50*time.Millisecond); polls != want.polls || pauses != want.pauses {
-			t.Errorf("for what is ready after %s it asks %d times, with pauses of %s, want %d and %s", ready, polls, pauses, want.polls, want.pauses)
+		if polls, pauses := occmWait(ready, 50*time.Millisecond); polls != want.polls ||
+			pauses != want.pauses {
+			t.Errorf(
+				"for what is ready after %s it asks %d times, with pauses of %s, want %d and %s",
+				ready, polls, pauses, want.polls, want.pauses)
 		}
 	}
 }
@@ -92,7 +99,8 @@ func TestCalls_BusiestTimeIsThatOfAnyBeginning(t *testing.T) {
 	at := time.Now()
 	var all calls
 	for _, second := range []float64{0, 1, 9.5, 10, 10.5, 19.4, 19.5, 40} {
-		all = append(all, openstacktest.Call{Time: at.Add(time.Duration(second * float64(time.Second)))})
+		all = append(all,
+			openstacktest.Call{Time: at.Add(time.Duration(second * float64(time.Second)))})
 	}
 	// From 9.5 s on, what comes after 10 s is not among them.
 	if got := all.busiest(10 * time.Second); got != 0.4 {
@@ -106,7 +114,9 @@ func TestCalls_BusiestTimeIsThatOfAnyBeginning(t *testing.T) {
 func TestMostRequests_AreWhatTheSettingsAllow(t *testing.T) {
 	// 20 a second for 10 s and the time on the way, and 50 at once.
 	if got := mostRequests(); got != 25.5 {
-		t.Errorf("by its settings fxccm may make %v requests a second in the busiest time, want 25.5", got)
+		t.Errorf(
+			"by its settings fxccm may make %v requests a second in the busiest time, want 25.5",
+			got)
 	}
 }
 
@@ -135,7 +145,8 @@ func TestReport_ShowsWhatWasNotCountedBeside(t *testing.T) {
 	if strings.Contains(page, "%!") {
 		t.Error("the page is not filled in everywhere")
 	}
-	if text := r.terminal(); !strings.Contains(text, "New Service: loadbalancer_create 1; beside: loadbalancer_list 2\n") {
+	if text := r.terminal(); !strings.Contains(text,
+		"New Service: loadbalancer_create 1; beside: loadbalancer_list 2\n") {
 		t.Errorf("the text for the terminal lacks them:\n%s", text)
 	}
 }
@@ -151,17 +162,23 @@ func TestWorld_CheckOfLoadBalancersSeesWhatIsMissingAndWhatIsTooMuch(t *testing.
 			pool := openstacktest.Pool{Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN"}
 			pool.ID = fmt.Sprintf("%s-%d", service, i)
 			for j := range members {
-				pool.Members = append(pool.Members, openstacktest.Member{Address: fmt.Sprintf("10.0.1.%d", j+1), ProtocolPort: 80})
+				pool.Members = append(pool.Members,
+					openstacktest.Member{Address: fmt.Sprintf("10.0.1.%d", j+1), ProtocolPort: 80})
 			}
 			lb.Pools = append(lb.Pools, pool)
-			lb.Listeners = append(lb.Listeners, openstacktest.Listener{Protocol: "TCP", ProtocolPort: 80 + i, DefaultPoolID: pool.ID})
+			lb.Listeners = append(lb.Listeners,
+				openstacktest.Listener{
+					Protocol: "TCP", ProtocolPort: 80 + i,
+					DefaultPoolID: pool.ID,
+				})
 		}
 		id := cloud.AddLoadBalancer(lb)
 		made, err := cloud.LoadBalancer(id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		cloud.AddFloatingIP(openstacktest.FloatingIP{NetworkID: cloud.outside, PortID: made.VIPPortID})
+		cloud.AddFloatingIP(
+			openstacktest.FloatingIP{NetworkID: cloud.outside, PortID: made.VIPPortID})
 		return id
 	}
 	expect := func(want string) {
@@ -194,7 +211,9 @@ func TestWorld_CheckOfLoadBalancersSeesWhatIsMissingAndWhatIsTooMuch(t *testing.
 			t.Fatal(err)
 		}
 	}
-	change(first, func(lb *openstacktest.LoadBalancer) { lb.Pools[1].Members = lb.Pools[1].Members[:1] })
+	change(first, func(lb *openstacktest.LoadBalancer) {
+		lb.Pools[1].Members = lb.Pools[1].Members[:1]
+	})
 	expect("has a pool of 1 members instead of 2")
 	change(first, func(lb *openstacktest.LoadBalancer) { lb.Listeners = lb.Listeners[:2] })
 	expect("has 2 listeners and 3 pools for 3 ports")
@@ -235,7 +254,8 @@ func TestWorld_CloudConfIsWhatTheProviderReads(t *testing.T) {
 		if err != nil || len(loaded.Warnings) > 0 {
 			t.Fatal(err, loaded.Warnings)
 		}
-		if lb := loaded.Config.LoadBalancer; lb.SubnetID != cloud.subnet || lb.FloatingNetworkID != cloud.outside {
+		if lb := loaded.Config.LoadBalancer; lb.SubnetID != cloud.subnet ||
+			lb.FloatingNetworkID != cloud.outside {
 			t.Errorf("it says %+v", lb)
 		}
 	}

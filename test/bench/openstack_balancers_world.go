@@ -30,8 +30,8 @@ func newServiceOf(name string, ports int) *corev1.Service {
 	return service
 }
 
-// checkBalancers is an error unless each Service has a load balancer of its own that is ready, with a pool of all members for each
-// port, and a floating IP that leads to it.
+// checkBalancers is an error unless each Service has a load balancer of its own that is ready, with
+// a pool of all members for each port, and a floating IP that leads to it.
 func (o *openStack) checkBalancers(services []*corev1.Service, members int) error {
 	bySuffix := map[string]openstacktest.LoadBalancer{}
 	for _, lb := range o.LoadBalancers() {
@@ -55,11 +55,13 @@ func (o *openStack) checkBalancers(services []*corev1.Service, members int) erro
 			return fmt.Errorf("the load balancer of service %s %w", service.Name, err)
 		}
 		if ips := floating[lb.VIPPortID]; ips != 1 {
-			return fmt.Errorf("the load balancer of service %s has %d floating IPs", service.Name, ips)
+			return fmt.Errorf("the load balancer of service %s has %d floating IPs", service.Name,
+				ips)
 		}
 	}
 	if len(bySuffix) != len(services) {
-		return fmt.Errorf("there are %d load balancers for %d Services", len(bySuffix), len(services))
+		return fmt.Errorf("there are %d load balancers for %d Services", len(bySuffix),
+			len(services))
 	}
 	return nil
 }
@@ -70,7 +72,8 @@ func checkBalancer(lb openstacktest.LoadBalancer, ports, members int) error {
 		return fmt.Errorf("is %s", lb.ProvisioningStatus)
 	}
 	if len(lb.Listeners) != ports || len(lb.Pools) != ports {
-		return fmt.Errorf("has %d listeners and %d pools for %d ports", len(lb.Listeners), len(lb.Pools), ports)
+		return fmt.Errorf("has %d listeners and %d pools for %d ports", len(lb.Listeners),
+			len(lb.Pools), ports)
 	}
 	for _, pool := range lb.Pools {
 		if len(pool.Members) != members {

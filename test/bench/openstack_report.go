@@ -13,10 +13,15 @@ import (
 func (c chapter) terminal() string {
 	var lines [][]string
 	for _, f := range c.figures {
-		lines = append(lines, []string{f.title, f.text(), f.targetText(), f.verdict(), f.occm.text(f.unit), f.occm.formula, f.occm.source})
+		lines = append(lines,
+			[]string{
+				f.title, f.text(), f.targetText(), f.verdict(), f.occm.text(f.unit),
+				f.occm.formula, f.occm.source,
+			})
 	}
 	var text strings.Builder
-	text.WriteString(terminalTable([]string{"", ours, "target", "", "OCCM, computed", "", ""}, lines))
+	text.WriteString(
+		terminalTable([]string{"", ours, "target", "", "OCCM, computed", "", ""}, lines))
 	for _, f := range c.figures {
 		if operations := f.operations(); operations != "" {
 			fmt.Fprintf(&text, "%s: %s\n", f.title, operations)
@@ -29,7 +34,11 @@ func (c chapter) markdown() string {
 	var text strings.Builder
 	var lines [][]string
 	for _, f := range c.figures {
-		lines = append(lines, []string{f.title, f.text(), f.targetText(), f.verdict(), f.occm.text(f.unit), f.occm.formulaMarkdown()})
+		lines = append(lines,
+			[]string{
+				f.title, f.text(), f.targetText(), f.verdict(), f.occm.text(f.unit),
+				f.occm.formulaMarkdown(),
+			})
 	}
 	fmt.Fprintf(&text, "## %s\n\n", c.title)
 	text.WriteString(markdownTable([]string{"", ours, "target", "", "OCCM, computed", "by"}, lines))
@@ -51,7 +60,8 @@ func (r report) openStackMarkdown() string {
 
 	write("# Calls to OpenStack\n")
 	write("<!-- Written by `make bench`. Do not edit. -->\n")
-	write("How often fxccm asks OpenStack, beside openstack-cloud-controller-manager (OCCM). fxccm is measured. OCCM is not: its numbers are")
+	write(
+		"How often fxccm asks OpenStack, beside openstack-cloud-controller-manager (OCCM). fxccm is measured. OCCM is not: its numbers are")
 	write("computed, as told below.\n")
 	for _, c := range r.results.chapters {
 		write("%s", c.markdown())
@@ -61,7 +71,8 @@ func (r report) openStackMarkdown() string {
 	write("\n## How OCCM's calls are computed\n")
 	text.WriteString(r.occmMarkdown() + "\n" + r.occmBalancersMarkdown())
 	write("\n## Where it was measured\n")
-	text.WriteString(r.measuredOn() + "\n`make bench SCENARIOS=openstack` writes this page again, in twelve minutes.\n")
+	text.WriteString(r.measuredOn() +
+		"\n`make bench SCENARIOS=openstack` writes this page again, in twelve minutes.\n")
 	return text.String()
 }
 
@@ -70,7 +81,8 @@ func (r report) callsMarkdown() string {
 	defaults := cloudconf.Default()
 	return fmt.Sprintf(howCallsAreCounted,
 		latencyText(targetLatency), openStackPage,
-		statusPeriod, ccm.DefaultConfig().Node.StatusUpdateFrequency.Duration, defaults.Instances.MetadataMaxAge,
+		statusPeriod, ccm.DefaultConfig().Node.StatusUpdateFrequency.Duration,
+		defaults.Instances.MetadataMaxAge,
 		r.settings.idle, defaults.Client.RequestRate, defaults.Client.RequestBurst,
 	)
 }
@@ -79,7 +91,8 @@ func (r report) callsMarkdown() string {
 func (r report) balancersMarkdown() string {
 	c := cloudconf.Default().Client
 	return fmt.Sprintf(howBalancersAreCounted,
-		settleTime, creationTime, r.settings.services, fewNodes, changeTime, refusedOneOf, tooMany, refusedFor,
+		settleTime, creationTime, r.settings.services, fewNodes, changeTime, refusedOneOf, tooMany,
+		refusedFor,
 		busyWindow, c.RequestRate, c.RequestBurst,
 	)
 }
@@ -99,14 +112,16 @@ func (r report) occmMarkdown() string {
 		occmRevision, subports,
 		occmNodes(nodes).value*(occmNodeCalls-occmNodeDiscovery)/occmNodeCalls,
 		status.value*(occmStatusCalls-occmStatusDiscovery)/occmStatusCalls,
-		latencyText(targetLatency), time.Minute/targetLatency, notReady, occmRoundTime(notReady, targetLatency), occmMonitorPeriod,
+		latencyText(targetLatency), time.Minute/targetLatency, notReady,
+		occmRoundTime(notReady, targetLatency), occmMonitorPeriod,
 	)
 }
 
 // occmBalancersMarkdown tells where its numbers for load balancers come from.
 func (r report) occmBalancersMarkdown() string {
 	polls, pauses := occmWait(slowCreationTime, targetLatency)
-	return fmt.Sprintf(howOCCMBalancersAreComputed, occmFirstPause, occmPauseFactor, slowCreationTime, polls, pauses.Seconds(), occmMonitors)
+	return fmt.Sprintf(howOCCMBalancersAreComputed, occmFirstPause, occmPauseFactor,
+		slowCreationTime, polls, pauses.Seconds(), occmMonitors)
 }
 
 const howCallsAreCounted = `Each measurement is a process of fxccm's on an empty cluster and on a new cloud: [openstacktest](../provider/openstack/openstacktest), an

@@ -27,7 +27,8 @@ func TestOCCM_FormulasGiveWhatItsProviderWasSeenToDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.cost.value != test.want || test.cost.formula != test.formula {
-				t.Errorf("OCCM needs %v by %q, want %v by %q", test.cost.value, test.cost.formula, test.want, test.formula)
+				t.Errorf("OCCM needs %v by %q, want %v by %q", test.cost.value, test.cost.formula,
+					test.want, test.formula)
 			}
 			if test.cost.source == "" {
 				t.Error("nobody can check it: the source is missing")
@@ -102,8 +103,10 @@ func TestFigure_IsJudgedByItsTarget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := test.figure
-			if f.text() != test.text || f.targetText() != test.target || f.verdict() != test.verdict {
-				t.Errorf("the figure is %q, %q, %q, want %q, %q, %q", f.text(), f.targetText(), f.verdict(), test.text, test.target, test.verdict)
+			if f.text() != test.text || f.targetText() != test.target ||
+				f.verdict() != test.verdict {
+				t.Errorf("the figure is %q, %q, %q, want %q, %q, %q", f.text(), f.targetText(),
+					f.verdict(), test.text, test.target, test.verdict)
 			}
 		})
 	}
@@ -111,22 +114,29 @@ func TestFigure_IsJudgedByItsTarget(t *testing.T) {
 
 func TestStatusPass_CannotBeServedFromMemory(t *testing.T) {
 	if remembered := cloudconf.Default().Instances.MetadataMaxAge; statusPeriod <= remembered {
-		t.Errorf("passes are %s apart, and fxccm remembers for %s: the second one might ask for nothing", statusPeriod, remembered)
+		t.Errorf(
+			"passes are %s apart, and fxccm remembers for %s: the second one might ask for nothing",
+			statusPeriod, remembered)
 	}
 }
 
-// openStackReport is one of a figure of calls, one of a time, and one that OCCM's value is not known of.
+// openStackReport is one of a figure of calls, one of a time, and one that OCCM's value is not
+// known of.
 func openStackReport() report {
 	results := newResults()
 	results.begin("Nodes and routes")
 	for _, f := range []figure{
-		countOf("500 routes created: writes of the router", someCalls().writesOf("router"), 2, occmRouterWrites(500)),
+		countOf("500 routes created: writes of the router", someCalls().writesOf("router"), 2,
+			occmRouterWrites(500)),
 		{title: "1000 nodes initialised: time", value: 4, unit: seconds, target: 20, occm: occmNodesTime(1000, targetLatency)},
 		{title: "500 routes created: time", value: 27, unit: seconds},
 	} {
 		results.note(f)
 	}
-	return report{results: results, begun: time.Now(), settings: settings{nodes: 1000, notReady: 500, routes: 500, idle: 3 * time.Minute}}
+	return report{
+		results: results, begun: time.Now(),
+		settings: settings{nodes: 1000, notReady: 500, routes: 500, idle: 3 * time.Minute},
+	}
 }
 
 func TestReport_ShowsCallsToOpenStackWithAllThatIsNeededToCheckThem(t *testing.T) {
@@ -213,10 +223,14 @@ func TestWorld_CheckOfRoutesSeesWhatIsMissingAndWhatIsTooMuch(t *testing.T) {
 	expect("no route to 10.128.0.0/24")
 	must(cloud.giveRoutes())
 	expect("")
-	must(cloud.SetRoutes(cloud.router, append(cloud.routes(), openstacktest.Route{Destination: "192.0.2.0/24", NextHop: "10.0.0.9"})...))
+	must(
+		cloud.SetRoutes(cloud.router,
+			append(cloud.routes(),
+				openstacktest.Route{Destination: "192.0.2.0/24", NextHop: "10.0.0.9"})...))
 	expect("4 routes instead of 3")
 	must(cloud.SetRoutes(cloud.router, cloud.routes()...))
-	must(cloud.UpdatePort(cloud.servers[1].port, func(p *openstacktest.Port) { p.AllowedPairs = nil }))
+	must(cloud.UpdatePort(cloud.servers[1].port,
+		func(p *openstacktest.Port) { p.AllowedPairs = nil }))
 	expect("the port of node-0001 allows []")
 }
 
@@ -236,7 +250,8 @@ func TestWorld_CheckOfNodesSeesWhatIsMissingAndWhatIsTooMuch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := checkNodes(test.found, wanted)
-			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			if (err == nil) != (test.want == "") || err != nil &&
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("the check says %v, want %q", err, test.want)
 			}
 		})
@@ -247,19 +262,22 @@ func TestWorld_NodesAreWhatTheirMeasurementNeeds(t *testing.T) {
 	cloud := newOpenStack(1)
 	defer cloud.Close()
 	id, address := cloud.servers[0].id, cloud.servers[0].address
-	fresh, old, silent, pods := cloud.newNodes()[0], cloud.oldNodes()[0], cloud.silentNodes()[0], cloud.podNodes()[0]
+	fresh, old, silent, pods := cloud.newNodes()[0], cloud.oldNodes()[0], cloud.silentNodes()[0],
+		cloud.podNodes()[0]
 	if isInitialised(fresh) || fresh.Spec.ProviderID != "" {
 		t.Error("a new node is initialised already")
 	}
 	for _, node := range []*corev1.Node{old, silent, pods} {
 		if !isInitialised(node) || node.Spec.ProviderID != "openstack:///"+id {
-			t.Errorf("a node is not initialised as it should be: its provider ID is %q", node.Spec.ProviderID)
+			t.Errorf("a node is not initialised as it should be: its provider ID is %q",
+				node.Spec.ProviderID)
 		}
 	}
 	if hasNodeAddress(old, corev1.NodeInternalIP, "") {
 		t.Error("a node whose addresses are yet to be written has one")
 	}
-	if !hasNodeAddress(pods, corev1.NodeInternalIP, address) || pods.Spec.PodCIDR == "" || hasRoute(pods) {
+	if !hasNodeAddress(pods, corev1.NodeInternalIP, address) || pods.Spec.PodCIDR == "" ||
+		hasRoute(pods) {
 		t.Error("a node that waits for its route is not as it should be")
 	}
 	for _, condition := range silent.Status.Conditions {

@@ -19,7 +19,8 @@ type openStackTrial struct {
 
 // onOpenStack is a trial. Not to finish within the limit is a result and no error.
 func (b *bench) onOpenStack(
-	ctx context.Context, title string, servers int, body func(context.Context, *openStackTrial) error, options ...openstacktest.Option,
+	ctx context.Context, title string, servers int,
+	body func(context.Context, *openStackTrial) error, options ...openstacktest.Option,
 ) error {
 	err := b.trial(ctx, 0, func(ctx context.Context, t *trial) error {
 		t.title = title
@@ -46,8 +47,11 @@ func (b *bench) onOpenStack(
 	return nil
 }
 
-// run creates nodes, starts fxccm, and returns when all nodes are so. It tells how long that took from when the Lease named a holder.
-func (t *openStackTrial) run(ctx context.Context, nodes []*corev1.Node, isSo func(*corev1.Node) bool, flags ...string) (time.Duration, error) {
+// run creates nodes, starts fxccm, and returns when all nodes are so. It tells how long that took
+// from when the Lease named a holder.
+func (t *openStackTrial) run(
+	ctx context.Context, nodes []*corev1.Node, isSo func(*corev1.Node) bool, flags ...string,
+) (time.Duration, error) {
 	if err := t.prepare(ctx, nodes); err != nil {
 		return 0, err
 	}

@@ -19,13 +19,15 @@ const (
 	podsCIDR    = "10.128.0.0/12"
 	// mostRoutes is how many nodes have room in it.
 	mostRoutes = 1 << 12
-	// accessBase is the first of the addresses that servers have in the outer world: RFC 2544 keeps them for benchmarks.
+	// accessBase is the first of the addresses that servers have in the outer world: RFC 2544 keeps
+	// them for benchmarks.
 	accessBase = "198.18.0.0"
 	// openStackPage is the most items that a list of the cloud has on a page.
 	openStackPage = 1000
 )
 
-// openStack is a simulated cloud with the servers of a cluster's nodes, and a router between them and the outer world.
+// openStack is a simulated cloud with the servers of a cluster's nodes, and a router between them
+// and the outer world.
 type openStack struct {
 	*openstacktest.Cloud
 	servers []server
@@ -42,17 +44,26 @@ type server struct {
 }
 
 func newOpenStack(servers int, more ...openstacktest.Option) *openStack {
-	options := append([]openstacktest.Option{openstacktest.WithPageSize(openStackPage), openstacktest.WithLatency(targetLatency)}, more...)
+	options := append([]openstacktest.Option{
+		openstacktest.WithPageSize(openStackPage),
+		openstacktest.WithLatency(targetLatency),
+	}, more...)
 	cloud := &openStack{Cloud: openstacktest.NewCloud(options...)}
 	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
 	cloud.subnet = cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: nodesCIDR})
 	cloud.outside = cloud.AddNetwork(openstacktest.Network{Name: "outside", External: true})
 	cloud.AddSubnet(openstacktest.Subnet{NetworkID: cloud.outside, CIDR: outsideCIDR})
-	cloud.router = cloud.AddRouter(openstacktest.Router{Name: "router", ExternalNetworkID: cloud.outside, Subnets: []string{cloud.subnet}})
+	cloud.router = cloud.AddRouter(openstacktest.Router{
+		Name:              "router",
+		ExternalNetworkID: cloud.outside, Subnets: []string{cloud.subnet},
+	})
 	for i := range servers {
 		s := server{name: fmt.Sprintf("node-%04d", i), pods: podCIDR(i)}
 		s.id = cloud.AddServer(openstacktest.Server{Name: s.name})
-		s.port = cloud.AddPort(openstacktest.Port{NetworkID: network, DeviceID: s.id, DeviceOwner: openstacktest.OwnerCompute})
+		s.port = cloud.AddPort(openstacktest.Port{
+			NetworkID: network, DeviceID: s.id,
+			DeviceOwner: openstacktest.OwnerCompute,
+		})
 		cloud.servers = append(cloud.servers, s)
 	}
 	addresses := map[string]string{}
@@ -83,7 +94,8 @@ func accessAddress(i int) string {
 func (o *openStack) writeConfig(dir, more string) (path string, _ error) {
 	path = filepath.Join(dir, "openstack.conf")
 	text := o.CloudConf(openstacktest.PasswordAuth) + "\n[Route]\nrouter-id = " + o.router +
-		"\n[LoadBalancer]\nsubnet-id = " + o.subnet + "\nfloating-network-id = " + o.outside + "\n" + more
+		"\n[LoadBalancer]\nsubnet-id = " + o.subnet + "\nfloating-network-id = " + o.outside +
+		"\n" + more
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("write the configuration of the cloud: %w", err)
 	}
@@ -104,7 +116,9 @@ func (o *openStack) routes() (all []openstacktest.Route) {
 // giveRoutes lets the cloud have all routes of the cluster, and what the ports need for them.
 func (o *openStack) giveRoutes() error {
 	for _, s := range o.servers {
-		err := o.UpdatePort(s.port, func(p *openstacktest.Port) { p.AllowedPairs = []openstacktest.AddressPair{{Address: s.pods}} })
+		err := o.UpdatePort(s.port, func(p *openstacktest.Port) {
+			p.AllowedPairs = []openstacktest.AddressPair{{Address: s.pods}}
+		})
 		if err != nil {
 			return fmt.Errorf("prepare the ports: %w", err)
 		}
@@ -115,7 +129,8 @@ func (o *openStack) giveRoutes() error {
 	return nil
 }
 
-// checkRoutes is an error unless the cloud has exactly the routes of the cluster, and each port allows the pods of its node.
+// checkRoutes is an error unless the cloud has exactly the routes of the cluster, and each port
+// allows the pods of its node.
 func (o *openStack) checkRoutes() error {
 	there := map[openstacktest.Route]bool{}
 	for _, route := range o.Routes(o.router) {
@@ -124,7 +139,8 @@ func (o *openStack) checkRoutes() error {
 	wanted := o.routes()
 	for _, route := range wanted {
 		if !there[route] {
-			return fmt.Errorf("the router has no route to %s via %s", route.Destination, route.NextHop)
+			return fmt.Errorf("the router has no route to %s via %s", route.Destination,
+				route.NextHop)
 		}
 	}
 	if len(there) != len(wanted) {
@@ -164,7 +180,8 @@ func (o *openStack) podNodes() []*corev1.Node {
 	return o.nodes(func(s server, node *corev1.Node) {
 		initialised(s, node)
 		node.Spec.PodCIDR, node.Spec.PodCIDRs = s.pods, []string{s.pods}
-		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: s.address})
+		node.Status.Addresses = append(node.Status.Addresses,
+			corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: s.address})
 	})
 }
 
@@ -181,7 +198,8 @@ func initialised(s server, node *corev1.Node) {
 	node.Spec.Taints, node.Spec.ProviderID = nil, "openstack:///"+s.id
 }
 
-// hasNodeAddress tells whether a node has any address of a kind; with one given, whether it has that.
+// hasNodeAddress tells whether a node has any address of a kind; with one given, whether it has
+// that.
 func hasNodeAddress(node *corev1.Node, kind corev1.NodeAddressType, address string) bool {
 	for _, a := range node.Status.Addresses {
 		if a.Type == kind && (address == "" || a.Address == address) {

@@ -15,7 +15,8 @@ import (
 	"github.com/fxccm/fxccm/test/many/endpoint"
 )
 
-// A part of the cluster is shown to one candidate as if it were a cluster of its own, at an endpoint of its own, with a cloud of its own.
+// A part of the cluster is shown to one candidate as if it were a cluster of its own, at an
+// endpoint of its own, with a cloud of its own.
 type part struct {
 	name       string
 	endpoint   *endpoint.Endpoint
@@ -24,7 +25,9 @@ type part struct {
 }
 
 // openPart fills a part with nodes that have just registered and with Services that wait.
-func (b *bench) openPart(ctx context.Context, name string, nodes, services int) (_ *part, err error) {
+func (b *bench) openPart(
+	ctx context.Context, name string, nodes, services int,
+) (_ *part, err error) {
 	p := &part{name: name, kubeconfig: filepath.Join(b.dir, name+".kubeconfig")}
 	defer func() {
 		if err != nil {
@@ -60,7 +63,8 @@ func (p *part) close() (err error) {
 
 func (c *cluster) fillPart(ctx context.Context, p *part, nodes, services int) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
-	if _, err := c.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := c.client.CoreV1().Namespaces().Create(ctx, namespace,
+		metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create the namespace %s: %w", p.name, err)
 	}
 	var registered []*corev1.Node

@@ -29,8 +29,11 @@ type process struct {
 	asked bool
 }
 
-// startProcess starts the program at path. died is called when the process ends before it was asked to.
-func startProcess(name, path string, args []string, log string, died func(error)) (*process, error) {
+// startProcess starts the program at path. died is called when the process ends before it was asked
+// to.
+func startProcess(
+	name, path string, args []string, log string, died func(error),
+) (*process, error) {
 	out, err := os.Create(log)
 	if err != nil {
 		return nil, fmt.Errorf("make the log of %s: %w", name, err)
@@ -41,7 +44,8 @@ func startProcess(name, path string, args []string, log string, died func(error)
 	started := make(chan error)
 	go func() {
 		defer close(p.done)
-		// The parent death signal comes when the thread ends that has started the child (prctl(2)), so that thread is kept.
+		// The parent death signal comes when the thread ends that has started the child (prctl(2)),
+		// so that thread is kept.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		p.started = time.Now()
@@ -52,7 +56,8 @@ func startProcess(name, path string, args []string, log string, died func(error)
 			return
 		}
 		if err := p.cmd.Wait(); !p.wasAsked() {
-			died(fmt.Errorf("%s ended by itself (%s); the end of its log:\n%s", name, exitText(err), p.logTail()))
+			died(fmt.Errorf("%s ended by itself (%s); the end of its log:\n%s", name, exitText(err),
+				p.logTail()))
 		}
 	}()
 	if err := <-started; err != nil {
@@ -88,8 +93,8 @@ func (p *process) signal(s os.Signal) error {
 	return nil
 }
 
-// stop asks the process to end, kills it after grace, and returns when it has ended. To have to kill
-// it is an error, unless there was no grace.
+// stop asks the process to end, kills it after grace, and returns when it has ended. To have to
+// kill it is an error, unless there was no grace.
 func (p *process) stop(grace time.Duration) error {
 	if grace <= 0 {
 		return p.kill()
@@ -101,7 +106,9 @@ func (p *process) stop(grace time.Duration) error {
 	case <-p.done:
 		return nil
 	case <-time.After(grace):
-		return errors.Join(p.kill(), fmt.Errorf("%s did not end within %s of SIGTERM; the end of its log:\n%s", p.name, grace, p.logTail()))
+		return errors.Join(p.kill(),
+			fmt.Errorf("%s did not end within %s of SIGTERM; the end of its log:\n%s", p.name,
+				grace, p.logTail()))
 	}
 }
 

@@ -89,11 +89,14 @@ func (r report) markdown() string {
 
 	write("# Benchmarks\n")
 	write("<!-- Written by `make bench`. Do not edit. -->\n")
-	write("fxccm beside upstream's own cloud controller manager: on one machine, in one run, on the same real API server and the same")
+	write(
+		"fxccm beside upstream's own cloud controller manager: on one machine, in one run, on the same real API server and the same")
 	write("fake cloud, each in a process of its own. Values are medians; less is better.\n")
 	page.WriteString(markdownTable(header(), r.table()))
-	write("\n**upstream** is the command of `k8s.io/cloud-provider/app` %s as its sample wires it, with its default flags. **fxccm** has its", r.versions.upstream)
-	write("default flags, too. **upstream, tuned** is upstream's command with fxccm's defaults for concurrency and no limit on the client's")
+	write(
+		"\n**upstream** is the command of `k8s.io/cloud-provider/app` %s as its sample wires it, with its default flags. **fxccm** has its", r.versions.upstream)
+	write(
+		"default flags, too. **upstream, tuned** is upstream's command with fxccm's defaults for concurrency and no limit on the client's")
 	write("requests (`%s`);", strings.Join(tunedFlags(), " "))
 	write("it has no target, and is left out where these flags make no difference.\n")
 
@@ -102,7 +105,8 @@ func (r report) markdown() string {
 	page.WriteString("\n" + howToReproduce)
 
 	write("\n## All measurements\n")
-	page.WriteString(markdownTable(append([]string{""}, header()[1:len(candidates())+1]...), r.samples()))
+	page.WriteString(
+		markdownTable(append([]string{""}, header()[1:len(candidates())+1]...), r.samples()))
 	return page.String()
 }
 
@@ -112,12 +116,16 @@ func (r report) measuredOn() string {
 	write := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	write("| measured on | |\n|---|---|")
 	write("| date | %s, in %s |", r.begun.UTC().Format(time.DateOnly), r.took.Round(time.Second))
-	write("| machine | %s, %d cores, %s of memory |", r.machine.processor, r.machine.cores, r.machine.memory)
+	write("| machine | %s, %d cores, %s of memory |", r.machine.processor, r.machine.cores,
+		r.machine.memory)
 	write("| system | %s; load average before: %s |", r.machine.kernel, r.machine.load)
-	write("| versions | fxccm %s; %s; kube-apiserver %s; etcd %s |", r.versions.fxccm, r.versions.golang, r.versions.kubernetes, r.versions.etcd)
+	write("| versions | fxccm %s; %s; kube-apiserver %s; etcd %s |", r.versions.fxccm,
+		r.versions.golang, r.versions.kubernetes, r.versions.etcd)
 	write("")
-	write("Everything runs on these cores at once: the process under test, kube-apiserver, etcd, the cloud and the one who watches. What is")
-	write("fast is limited by that, and would be faster in a cluster; what is slow waits, and would not.")
+	write(
+		"Everything runs on these cores at once: the process under test, kube-apiserver, etcd, the cloud and the one who watches. What is")
+	write(
+		"fast is limited by that, and would be faster in a cluster; what is slow waits, and would not.")
 	return text.String()
 }
 
@@ -132,7 +140,8 @@ func tunedFlags() []string {
 
 func markdownTable(header []string, lines [][]string) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "| %s |\n|---|%s\n", strings.Join(header, " | "), strings.Repeat("---:|", len(header)-1))
+	fmt.Fprintf(&text, "| %s |\n|---|%s\n", strings.Join(header, " | "),
+		strings.Repeat("---:|", len(header)-1))
 	for _, cells := range lines {
 		fmt.Fprintf(&text, "| %s |\n", strings.Join(cells, " | "))
 	}

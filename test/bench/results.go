@@ -30,7 +30,8 @@ type row struct {
 // A sample is one measurement.
 type sample struct {
 	value float64
-	// unfinished is set when the limit was reached; value is the limit then, and done of all were finished.
+	// unfinished is set when the limit was reached; value is the limit then, and done of all were
+	// finished.
 	unfinished bool
 	done, of   int
 }
@@ -54,7 +55,8 @@ func (s sample) text(u unit) string {
 type results struct {
 	rows    []row
 	samples map[row]map[string][]sample
-	// chapters are of fxccm on the simulated OpenStack, lab is of the real one; nil if it was not measured.
+	// chapters are of fxccm on the simulated OpenStack, lab is of the real one; nil if it was not
+	// measured.
 	chapters []chapter
 	lab      *labResult
 }

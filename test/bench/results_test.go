@@ -27,7 +27,8 @@ func TestMedian_IsTheMiddleSampleAndOfTwoTheLower(t *testing.T) {
 				r.add(at, ours, sample{value: value})
 			}
 			if got, ok := r.median(at, ours); !ok || got.value != test.want {
-				t.Errorf("the median of %v is %v (%v), want %v", test.samples, got.value, ok, test.want)
+				t.Errorf("the median of %v is %v (%v), want %v", test.samples, got.value, ok,
+					test.want)
 			}
 			if _, ok := r.median(at, upstream); ok {
 				t.Error("a candidate without samples has a median")
@@ -90,7 +91,10 @@ func TestReport_ShowsWhatDidNotFinish(t *testing.T) {
 	r.add(at, upstream, sample{value: 900, unfinished: true, done: 17, of: 1000})
 	r.add(at, ours, sample{value: 6.5})
 	page := report{results: r, begun: time.Now()}
-	for name, text := range map[string]string{"terminal": page.terminal(), "page": page.markdown()} {
+	for name, text := range map[string]string{
+		"terminal": page.terminal(),
+		"page":     page.markdown(),
+	} {
 		if !strings.Contains(text, "not in 900 s (17 of 1000)") {
 			t.Errorf("the %s does not say how far upstream came:\n%s", name, text)
 		}
@@ -99,11 +103,23 @@ func TestReport_ShowsWhatDidNotFinish(t *testing.T) {
 
 func TestReport_ShowsWhatOneMoreClusterCosts(t *testing.T) {
 	b := &bench{results: newResults(), progress: newProgress(os.Stderr)}
-	process := usage{resident: 80 << 20, private: 20 << 20, peak: 81 << 20, heap: 10 << 20, goroutines: 120, connections: 2}
-	many := usage{resident: 125 << 20, private: 95 << 20, peak: 150 << 20, heap: 50 << 20, goroutines: 2000, connections: 21}
-	one := usage{resident: 45 << 20, private: 15 << 20, peak: 50 << 20, heap: 10 << 20, goroutines: 100, connections: 1}
+	process := usage{
+		resident: 80 << 20, private: 20 << 20, peak: 81 << 20, heap: 10 << 20,
+		goroutines: 120, connections: 2,
+	}
+	many := usage{
+		resident: 125 << 20, private: 95 << 20, peak: 150 << 20, heap: 50 << 20,
+		goroutines: 2000, connections: 21,
+	}
+	one := usage{
+		resident: 45 << 20, private: 15 << 20, peak: 50 << 20, heap: 10 << 20,
+		goroutines: 100, connections: 1,
+	}
 	b.addMany(1, "started again", process, one, many.minus(one).over(20))
-	page := report{results: b.results, begun: time.Now(), settings: settings{managers: 21, rest: 150 * time.Second}}.markdown()
+	page := report{
+		results: b.results, begun: time.Now(),
+		settings: settings{managers: 21, rest: 150 * time.Second},
+	}.markdown()
 	for _, want := range []string{
 		"memory at rest | 80 MiB |  | 4.00 MiB | 0.050 | ≤ 0.05 | passed |",
 		"memory at rest that is its own | 20 MiB |  | 4.00 MiB | 0.200 |",
@@ -150,6 +166,7 @@ func TestCommandLine_QuickDoesNotOverrideWhatIsGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.nodes != 7 || s.services != 20 || s.rounds != 1 {
-		t.Errorf("there are %d nodes, %d services, %d rounds, want 7, 20, 1", s.nodes, s.services, s.rounds)
+		t.Errorf("there are %d nodes, %d services, %d rounds, want 7, 20, 1", s.nodes, s.services,
+			s.rounds)
 	}
 }

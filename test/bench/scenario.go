@@ -14,7 +14,9 @@ type scenario struct {
 func scenarios() []scenario {
 	return []scenario{
 		{"start", measureStart},
-		{"nodes", func(ctx context.Context, b *bench) error { return b.measureBacklog(ctx, nodeBacklog(b.settings.nodes)) }},
+		{"nodes", func(ctx context.Context, b *bench) error {
+			return b.measureBacklog(ctx, nodeBacklog(b.settings.nodes))
+		}},
 		{"services", func(ctx context.Context, b *bench) error {
 			return b.measureBacklog(ctx, serviceBacklog(b.settings.services))
 		}},

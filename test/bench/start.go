@@ -10,11 +10,17 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// measureStart measures how long a process takes, on an empty cluster without a lease, until it leads and until it has done
-// its first piece of work: to initialise the one node that waits.
+// measureStart measures how long a process takes, on an empty cluster without a lease, until it
+// leads and until it has done its first piece of work: to initialise the one node that waits.
 func measureStart(ctx context.Context, b *bench) error {
-	toLease := row{title: "Start: process begins → it holds the lease", target: noWorseTarget, unit: seconds}
-	toWork := row{title: "Start: process begins → first node initialised", target: noWorseTarget, unit: seconds}
+	toLease := row{
+		title: "Start: process begins → it holds the lease", target: noWorseTarget,
+		unit: seconds,
+	}
+	toWork := row{
+		title: "Start: process begins → first node initialised", target: noWorseTarget,
+		unit: seconds,
+	}
 	for round := range b.settings.rounds {
 		for _, c := range candidates() {
 			if c.backlogOnly {
@@ -27,8 +33,10 @@ func measureStart(ctx context.Context, b *bench) error {
 				}
 				b.results.add(toLease, c.name, sample{value: led.Seconds()})
 				b.results.add(toWork, c.name, sample{value: worked.Seconds()})
-				b.progress.say(fmt.Sprintf("start, round %d: %s holds the lease after %.2f s, and has initialised a node after %.2f s",
-					round+1, c.name, led.Seconds(), worked.Seconds()))
+				b.progress.say(
+					fmt.Sprintf(
+						"start, round %d: %s holds the lease after %.2f s, and has initialised a node after %.2f s",
+						round+1, c.name, led.Seconds(), worked.Seconds()))
 				return nil
 			})
 			if err != nil {

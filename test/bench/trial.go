@@ -23,7 +23,8 @@ const stopGrace = 30 * time.Second
 // errLimit is the cause that a trial's context ends with when it takes too long.
 var errLimit = errors.New("the limit of a trial was reached")
 
-// A trial is one measurement: an empty cluster, an empty cloud, and the processes that are started in it.
+// A trial is one measurement: an empty cluster, an empty cloud, and the processes that are started
+// in it.
 type trial struct {
 	bench     *bench
 	cloud     *fake.Cloud
@@ -35,14 +36,18 @@ type trial struct {
 	after func() error
 }
 
-// trial resets everything, runs body, and ends what body has started. The context that body gets ends when a process dies, or
-// with errLimit.
-func (b *bench) trial(ctx context.Context, latency time.Duration, body func(context.Context, *trial) error) error {
+// trial resets everything, runs body, and ends what body has started. The context that body gets
+// ends when a process dies, or with errLimit.
+func (b *bench) trial(
+	ctx context.Context, latency time.Duration, body func(context.Context, *trial) error,
+) error {
 	return b.trialWithin(ctx, b.settings.limit, latency, body)
 }
 
 // trialWithin is a trial with a limit of its own.
-func (b *bench) trialWithin(ctx context.Context, limit, latency time.Duration, body func(context.Context, *trial) error) (err error) {
+func (b *bench) trialWithin(
+	ctx context.Context, limit, latency time.Duration, body func(context.Context, *trial) error,
+) (err error) {
 	if err := b.cluster.reset(ctx); err != nil {
 		return err
 	}
@@ -128,7 +133,8 @@ func (r *replica) awaitServing(ctx context.Context) error {
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/healthz", r.port), nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+			fmt.Sprintf("https://127.0.0.1:%d/healthz", r.port), nil)
 		if err != nil {
 			return err
 		}
@@ -146,8 +152,8 @@ func (r *replica) awaitServing(ctx context.Context) error {
 	}
 }
 
-// Ports are taken from below those that the system hands out by itself (from 32768 on Linux): one of these could be taken by anybody between
-// our look at it and the bind of the process under test.
+// Ports are taken from below those that the system hands out by itself (from 32768 on Linux): one
+// of these could be taken by anybody between our look at it and the bind of the process under test.
 const (
 	firstPort    = 20000
 	lastPort     = 31999

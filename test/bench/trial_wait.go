@@ -17,9 +17,11 @@ func (t *trial) watchServed(ctx context.Context, services []*corev1.Service) (*s
 	for _, service := range services {
 		wanted[service.Name] = true
 	}
-	source := cache.NewListWatchFromClient(t.bench.cluster.client.CoreV1().RESTClient(), "services", serviceNamespace, fields.Everything())
+	source := cache.NewListWatchFromClient(t.bench.cluster.client.CoreV1().RESTClient(), "services",
+		serviceNamespace, fields.Everything())
 	return watchFor(ctx, source, countUntil(len(services), func(done int) {
-		t.bench.progress.update(fmt.Sprintf("%s: %d of %d Services are served", t.title, done, len(services)))
+		t.bench.progress.update(
+			fmt.Sprintf("%s: %d of %d Services are served", t.title, done, len(services)))
 	}, func(service *corev1.Service) bool { return wanted[service.Name] && hasAddress(service) }))
 }
 
@@ -34,22 +36,28 @@ func (t *trial) watchEnsured(ctx context.Context, services int) (*sight, error) 
 // watchEvents waits until there has been such an event on so many Services from now on.
 func (t *trial) watchEvents(ctx context.Context, reason string, services int) (*sight, error) {
 	client := t.bench.cluster.client.CoreV1()
-	err := client.Events(serviceNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	err := client.Events(serviceNamespace).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("delete the events: %w", err)
 	}
 	done := map[string]bool{}
-	source := cache.NewListWatchFromClient(client.RESTClient(), "events", serviceNamespace, fields.OneTermEqualSelector("reason", reason))
+	source := cache.NewListWatchFromClient(client.RESTClient(), "events", serviceNamespace,
+		fields.OneTermEqualSelector("reason", reason))
 	return watchFor(ctx, source, func(event *corev1.Event) bool {
 		done[event.InvolvedObject.Name] = true
-		t.bench.progress.update(fmt.Sprintf("%s: %s on %d of %d Services", t.title, reason, len(done), services))
+		t.bench.progress.update(
+			fmt.Sprintf("%s: %s on %d of %d Services", t.title, reason, len(done), services))
 		return len(done) == services
 	})
 }
 
 // watchNodes waits until n nodes are so.
-func (t *trial) watchNodes(ctx context.Context, n int, isSo func(*corev1.Node) bool) (*sight, error) {
-	source := cache.NewListWatchFromClient(t.bench.cluster.client.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll, fields.Everything())
+func (t *trial) watchNodes(
+	ctx context.Context, n int, isSo func(*corev1.Node) bool,
+) (*sight, error) {
+	source := cache.NewListWatchFromClient(t.bench.cluster.client.CoreV1().RESTClient(), "nodes",
+		metav1.NamespaceAll, fields.Everything())
 	return watchFor(ctx, source, countUntil(n, func(done int) {
 		t.bench.progress.update(fmt.Sprintf("%s: %d of %d", t.title, done, n))
 	}, isSo))

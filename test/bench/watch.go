@@ -28,15 +28,18 @@ type sight struct {
 	err  error
 }
 
-// wait returns when it has been seen; the error, when it has not, is the cause that the watch's context ended with.
+// wait returns when it has been seen; the error, when it has not, is the cause that the watch's
+// context ended with.
 func (s *sight) wait() (time.Time, error) {
 	<-s.done
 	return s.at, s.err
 }
 
-// watchFor looks at all objects of a kind, now and whenever one changes, until seen says that this is it. It returns when the
-// watch has begun. ctx must end: it ends the watch.
-func watchFor[T runtime.Object](ctx context.Context, source *cache.ListWatch, seen func(T) bool) (*sight, error) {
+// watchFor looks at all objects of a kind, now and whenever one changes, until seen says that this
+// is it. It returns when the watch has begun. ctx must end: it ends the watch.
+func watchFor[T runtime.Object](
+	ctx context.Context, source *cache.ListWatch, seen func(T) bool,
+) (*sight, error) {
 	list, err := source.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("begin a watch: %w", err)
@@ -60,14 +63,15 @@ func watchFor[T runtime.Object](ctx context.Context, source *cache.ListWatch, se
 	}
 	go func() {
 		defer close(s.done)
-		_, err := watchtools.Until(ctx, accessor.GetResourceVersion(), source, func(event watch.Event) (bool, error) {
-			object, ok := event.Object.(T)
-			if !ok || event.Type == watch.Deleted || !seen(object) {
-				return false, nil
-			}
-			s.at = time.Now()
-			return true, nil
-		})
+		_, err := watchtools.Until(ctx, accessor.GetResourceVersion(), source,
+			func(event watch.Event) (bool, error) {
+				object, ok := event.Object.(T)
+				if !ok || event.Type == watch.Deleted || !seen(object) {
+					return false, nil
+				}
+				s.at = time.Now()
+				return true, nil
+			})
 		if err != nil {
 			s.err = err
 			if ctx.Err() != nil {
@@ -79,34 +83,47 @@ func watchFor[T runtime.Object](ctx context.Context, source *cache.ListWatch, se
 }
 
 // watchLease waits for a state of the lease.
-func (c *cluster) watchLease(ctx context.Context, seen func(*coordinationv1.Lease) bool) (*sight, error) {
+func (c *cluster) watchLease(
+	ctx context.Context, seen func(*coordinationv1.Lease) bool,
+) (*sight, error) {
 	lease := ccmLease()
-	return watchFor(ctx, cache.NewListWatchFromClient(c.client.CoordinationV1().RESTClient(), "leases", lease.Namespace,
-		fields.OneTermEqualSelector(metav1.ObjectNameField, lease.Name)), seen)
+	return watchFor(ctx,
+		cache.NewListWatchFromClient(c.client.CoordinationV1().RESTClient(), "leases",
+			lease.Namespace,
+			fields.OneTermEqualSelector(metav1.ObjectNameField, lease.Name)), seen)
 }
 
 // watchNodes waits until want nodes are initialised, and tells progress how many are.
-func (c *cluster) watchNodes(ctx context.Context, want int, progress func(done int)) (*sight, error) {
-	source := cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll, fields.Everything())
+func (c *cluster) watchNodes(
+	ctx context.Context, want int, progress func(done int),
+) (*sight, error) {
+	source := cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "nodes",
+		metav1.NamespaceAll, fields.Everything())
 	return watchFor(ctx, source, countUntil(want, progress, isInitialised))
 }
 
 // watchServices waits until want Services have an address, and tells progress how many have.
-func (c *cluster) watchServices(ctx context.Context, want int, progress func(done int)) (*sight, error) {
-	source := cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "services", serviceNamespace, fields.Everything())
+func (c *cluster) watchServices(
+	ctx context.Context, want int, progress func(done int),
+) (*sight, error) {
+	source := cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "services",
+		serviceNamespace, fields.Everything())
 	return watchFor(ctx, source, countUntil(want, progress, hasAddress))
 }
 
-// watchAllServices waits until want Services of all namespaces have an address. Their names must be different.
+// watchAllServices waits until want Services of all namespaces have an address. Their names must be
+// different.
 func (c *cluster) watchAllServices(ctx context.Context, want int) (*sight, error) {
-	source := cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "services", metav1.NamespaceAll, fields.Everything())
+	source := cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "services",
+		metav1.NamespaceAll, fields.Everything())
 	return watchFor(ctx, source, countUntil(want, func(int) {}, hasAddress))
 }
 
 // watchNode waits until one node is initialised.
 func (c *cluster) watchNode(ctx context.Context, name string) (*sight, error) {
-	return watchFor(ctx, cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll,
-		fields.OneTermEqualSelector(metav1.ObjectNameField, name)), isInitialised)
+	return watchFor(ctx,
+		cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll,
+			fields.OneTermEqualSelector(metav1.ObjectNameField, name)), isInitialised)
 }
 
 // countUntil says yes when want different objects are so.

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// leadsWithin is when the cloud controller manager should lead again after the end of an outage. The table shows what took longer;
-	// a test fails after leadsAtLast, because the machine may be busy.
+	// leadsWithin is when the cloud controller manager should lead again after the end of an
+	// outage. The table shows what took longer; a test fails after leadsAtLast, because the machine
+	// may be busy.
 	leadsWithin = 10 * time.Second
 	leadsAtLast = time.Minute
 )
@@ -72,14 +73,19 @@ func cells() (chosen []cell) {
 
 // inSpread chooses few cells in which each outage, each situation and each topology occurs.
 func inSpread(outage, situation, topology int) bool {
-	return situation < len(outages) && outage == situation && topology == situation%len(topologies) ||
-		situation >= len(outages) && outage == situation-len(outages) && topology == situation%len(topologies) ||
+	return situation < len(outages) && outage == situation &&
+		topology == situation%len(topologies) ||
+		situation >= len(outages) && outage == situation-len(outages) &&
+			topology == situation%len(topologies) ||
 		// A read that hangs while nothing can be read.
 		outage == 0 && situation == 1 && topology == 2
 }
 
 // lanes let so many cells run at once. A kube-apiserver that is frozen is one cell's alone.
-var lanes = struct{ shared, frozen chan struct{} }{make(chan struct{}, atOnce()), make(chan struct{}, 1)}
+var lanes = struct{ shared, frozen chan struct{} }{
+	make(chan struct{}, atOnce()),
+	make(chan struct{}, 1),
+}
 
 func atOnce() int {
 	if n, err := strconv.Atoi(os.Getenv("FXCCM_DRILLS_PARALLEL")); err == nil && n > 0 {
@@ -154,7 +160,8 @@ func (c cell) run(t *testing.T, w *world, r *result) {
 	}
 	for _, m := range w.members {
 		if !m.Running() {
-			r.complain(t, fmt.Sprintf("exit code %d", m.ExitCode()), "%s has ended with code %d", m.Name, m.ExitCode())
+			r.complain(t, fmt.Sprintf("exit code %d", m.ExitCode()), "%s has ended with code %d",
+				m.Name, m.ExitCode())
 		}
 	}
 	if err == nil {
@@ -234,14 +241,16 @@ func (c cell) goOn(t *testing.T, w *world, r *result, healthy footprint) {
 func (w *world) lastToBegin() (last *member) {
 	var at time.Time
 	for _, m := range w.members {
-		if begun := w.entries(m, replica.TermBegins); len(begun) > 0 && begun[len(begun)-1].At.After(at) {
+		if begun := w.entries(m, replica.TermBegins); len(begun) > 0 &&
+			begun[len(begun)-1].At.After(at) {
 			last, at = m, begun[len(begun)-1].At
 		}
 	}
 	return last
 }
 
-// leadsAgain waits until a member leads, and returns how long after the end of the outage its term was ready: 0 if it was before.
+// leadsAgain waits until a member leads, and returns how long after the end of the outage its term
+// was ready: 0 if it was before.
 func (w *world) leadsAgain(over time.Time) (after time.Duration, _ error) {
 	err := within(time.Until(over.Add(leadsAtLast)), func() error {
 		if !slices.ContainsFunc(w.members, func(m *member) bool { return m.Running() }) {

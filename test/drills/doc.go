@@ -1,25 +1,29 @@
-// Package drills runs outages of the API server against real processes, in each situation in which a term may be, and in each topology
-// in which the library is used:
+// Package drills runs outages of the API server against real processes, in each situation in which
+// a term may be, and in each topology in which the library is used:
 //
 //	outage x situation x topology
 //
-// One such combination is a cell. A cell has a cluster of its own, that is a part of a kube-apiserver (package test/many/endpoint), a
-// cloud, and one or two processes, each with a way of its own to the API server that is broken with package netfault. It shows that
+// One such combination is a cell. A cell has a cluster of its own, that is a part of a
+// kube-apiserver (package test/many/endpoint), a cloud, and one or two processes, each with a way
+// of its own to the API server that is broken with package netfault. It shows that
 //
-//   - no mutating call, to the cloud or the API server, is made after the fence of a term has closed,
+//   - no mutating call, to the cloud or the API server, is made after the fence of a term has
+//     closed,
 //   - no two terms act at once,
 //   - the processes live,
-//   - the cloud controller manager leads again within seconds of the end of the outage, and new work is done,
+//   - the cloud controller manager leads again within seconds of the end of the outage, and new
+//     work is done,
 //   - the processes have no more goroutines and connections than before.
 //
-// The evidence is that of package invariants: the API server's audit log, the cloud's record, and of what the processes say only when
-// their fences have closed.
+// The evidence is that of package invariants: the API server's audit log, the cloud's record, and
+// of what the processes say only when their fences have closed.
 //
-// A plain "go test" runs cells in which each outage, each situation and each topology occurs. FXCCM_DRILLS=all runs all cells, which takes
-// ten minutes, and -update writes the result to docs/reference/drills.md; "make test-drills" does both.
+// A plain "go test" runs cells in which each outage, each situation and each topology occurs.
+// FXCCM_DRILLS=all runs all cells, which takes ten minutes, and -update writes the result to
+// docs/reference/drills.md; "make test-drills" does both.
 //
-// The lease drills delete and edit the lease of two replicas whose controllers call the cloud as fast as they can, also with a candidate
-// of client-go's own.
+// The lease drills delete and edit the lease of two replicas whose controllers call the cloud as
+// fast as they can, also with a candidate of client-go's own.
 //
 // Needs Linux: processes are frozen.
 package drills

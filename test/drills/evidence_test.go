@@ -14,8 +14,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// transit is how much later than the closing of the fence a request may be stamped that the fence had let pass before: it was on its
-// way to a process that had to be scheduled to read its clock.
+// transit is how much later than the closing of the fence a request may be stamped that the fence
+// had let pass before: it was on its way to a process that had to be scheduled to read its clock.
 const transit = time.Second
 
 // An act is a mutating call, to the cloud or the API server.
@@ -26,14 +26,16 @@ type act struct {
 }
 
 func (a act) String() string {
-	return fmt.Sprintf("%s: %s from %s to %s", a.by.Name, a.what, a.begin.Format("15:04:05.000000"), a.end.Format("15:04:05.000000"))
+	return fmt.Sprintf("%s: %s from %s to %s", a.by.Name, a.what, a.begin.Format("15:04:05.000000"),
+		a.end.Format("15:04:05.000000"))
 }
 
-// acts are all mutating calls of the members, in the order in which they began. Left out is what bypasses the fence: events, the lease,
-// and the questions that the secure port asks about its callers.
+// acts are all mutating calls of the members, in the order in which they began. Left out is what
+// bypasses the fence: events, the lease, and the questions that the secure port asks about its
+// callers.
 //
-// One thing no fence in a process can do: keep back a request that it has let pass, and that waits in the socket of a frozen API server. It
-// has been cancelled, and is left out if it had no effect.
+// One thing no fence in a process can do: keep back a request that it has let pass, and that waits
+// in the socket of a frozen API server. It has been cancelled, and is left out if it had no effect.
 func (w *world) acts() ([]act, error) {
 	var all []act
 	for _, call := range w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches) {
@@ -43,7 +45,12 @@ func (w *world) acts() ([]act, error) {
 				if !call.Finished {
 					end = time.Now()
 				}
-				all = append(all, act{m, machine.earliest(call.Started), machine.earliest(end), fmt.Sprintf("%s %s of %s (%s)", call.Caller, call.Method, call.Object, call.Err)})
+				all = append(all,
+					act{
+						m, machine.earliest(call.Started), machine.earliest(end),
+						fmt.Sprintf("%s %s of %s (%s)", call.Caller, call.Method, call.Object,
+							call.Err),
+					})
 			}
 		}
 	}
@@ -79,7 +86,8 @@ func (w *world) late() ([]act, error) {
 	for _, m := range w.members {
 		for _, gap := range w.gaps(m) {
 			for _, a := range all {
-				if a.by == m && a.begin.After(gap.from.Add(transit)) && (gap.until.IsZero() || a.begin.Before(gap.until)) {
+				if a.by == m && a.begin.After(gap.from.Add(transit)) &&
+					(gap.until.IsZero() || a.begin.Before(gap.until)) {
 					late = append(late, a)
 				}
 			}
@@ -91,7 +99,8 @@ func (w *world) late() ([]act, error) {
 // A span is a stretch of time; a zero until is for ever.
 type span struct{ from, until time.Time }
 
-// gaps are when no fence of the member was open: from the end of each term to the beginning of its next one.
+// gaps are when no fence of the member was open: from the end of each term to the beginning of its
+// next one.
 func (w *world) gaps(m *member) (all []span) {
 	closed := false
 	for _, e := range w.entries(m, replica.TermBegins, replica.TermEnds, replica.TermDrained) {
@@ -103,7 +112,8 @@ func (w *world) gaps(m *member) (all []span) {
 			closed = false
 		case closed:
 		case e.Message == replica.TermEnds && e.Closed.IsZero():
-			// Not for the loss of the lease: calls in flight get their time, and what has drained does not act.
+			// Not for the loss of the lease: calls in flight get their time, and what has drained
+			// does not act.
 		default:
 			from := e.Closed
 			if from.IsZero() {
@@ -115,20 +125,24 @@ func (w *world) gaps(m *member) (all []span) {
 	return all
 }
 
-// A tenure is a time in which the lease was a member's, and valid, by the API server's record: from the moment at which it had got it, or
-// got it back, until the lease had not been renewed for its duration, or another had got it.
+// A tenure is a time in which the lease was a member's, and valid, by the API server's record: from
+// the moment at which it had got it, or got it back, until the lease had not been renewed for its
+// duration, or another had got it.
 type tenure struct {
 	span
 	holder string
 }
 
 func (w *world) tenures() (history []tenure, _ error) {
-	writes, err := w.plane.Audit().Since(w.mark, controlplane.ByNamespace(w.name), controlplane.ByResource("coordination.k8s.io", "leases"),
-		controlplane.ByVerb("create", "update"), controlplane.ByCode(http.StatusOK, http.StatusCreated))
+	writes, err := w.plane.Audit().Since(w.mark, controlplane.ByNamespace(w.name),
+		controlplane.ByResource("coordination.k8s.io", "leases"),
+		controlplane.ByVerb("create", "update"),
+		controlplane.ByCode(http.StatusOK, http.StatusCreated))
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(writes, func(a, b controlplane.AuditRecord) int { return a.Time.Compare(b.Time) })
+	slices.SortFunc(writes,
+		func(a, b controlplane.AuditRecord) int { return a.Time.Compare(b.Time) })
 	for _, write := range writes {
 		holder, _, _ := strings.Cut(write.UserAgent, "/")
 		expires := write.Time.Add(replica.QuickLease().Duration)
@@ -144,7 +158,8 @@ func (w *world) tenures() (history []tenure, _ error) {
 	return history, nil
 }
 
-// unled are the acts of members that did not have a valid lease when they began, or not any more when they ended.
+// unled are the acts of members that did not have a valid lease when they began, or not any more
+// when they ended.
 func (w *world) unled() ([]act, error) {
 	history, err := w.tenures()
 	if err != nil {

@@ -14,11 +14,12 @@ import (
 )
 
 const (
-	// leakLimit is for what ends by itself: an idle HTTP/2 connection of client-go's after a minute and a half.
+	// leakLimit is for what ends by itself: an idle HTTP/2 connection of client-go's after a minute
+	// and a half.
 	leakLimit = 100 * time.Second
 
-	// tolerance is by how much the number of goroutines, or of connections, may differ: a worker that is just doing something, a connection that
-	// is kept for reuse.
+	// tolerance is by how much the number of goroutines, or of connections, may differ: a worker
+	// that is just doing something, a connection that is kept for reuse.
 	tolerance = 4
 )
 
@@ -62,7 +63,8 @@ func (w *world) atRest() (healthy footprint) {
 		if healthy, err = w.footprint(); err != nil {
 			return err
 		}
-		if again, err := w.leader(w.t.Context()); err != nil || again != leader || len(w.begun()) != begun {
+		if again, err := w.leader(w.t.Context()); err != nil || again != leader ||
+			len(w.begun()) != begun {
 			return errors.Join(errors.New("another term has begun"), err)
 		}
 		return nil
@@ -98,11 +100,13 @@ func (f footprint) compare(now footprint) error {
 			more = append(more, fmt.Sprintf("%+d %s", d, what))
 		}
 	}
-	return fmt.Errorf("%d goroutines and %d connections are left, before the outage there were %d and %d; more: %s",
+	return fmt.Errorf(
+		"%d goroutines and %d connections are left, before the outage there were %d and %d; more: %s",
 		now.total(), now.connections, f.total(), f.connections, strings.Join(more, "; "))
 }
 
-// transient are the functions of goroutines that belong to connections: those that are kept for reuse, and that on which was asked.
+// transient are the functions of goroutines that belong to connections: those that are kept for
+// reuse, and that on which was asked.
 var transient = []string{
 	"net/http.(*persistConn).",
 	"net/http.(*http2ClientConn).readLoop",
@@ -118,7 +122,8 @@ var transient = []string{
 // countGoroutines counts the stacks of a goroutine profile by what has started them.
 func countGoroutines(counts map[string]int, stacks string) {
 	for stack := range strings.SplitSeq(stacks, "\n\n") {
-		if slices.ContainsFunc(transient, func(function string) bool { return strings.Contains(stack, function) }) {
+		if slices.ContainsFunc(transient,
+			func(function string) bool { return strings.Contains(stack, function) }) {
 			continue
 		}
 		_, by, created := strings.Cut(stack, "created by ")

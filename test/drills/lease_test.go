@@ -52,14 +52,16 @@ var edits = []change{
 		l.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(time.Hour)))
 	}},
 	{"another holder, renewed an hour ago", func(l *coordinationv1.LeaseSpec, _, _ string) {
-		l.HolderIdentity, l.RenewTime = ptr.To("another"), ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Hour)))
+		l.HolderIdentity, l.RenewTime = ptr.To("another"),
+			ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Hour)))
 	}},
 	{"no holder and a duration of 1 s", func(l *coordinationv1.LeaseSpec, _, _ string) {
 		l.HolderIdentity, l.LeaseDurationSeconds = ptr.To(""), ptr.To[int32](1)
 	}},
 }
 
-// extent is how much of the lease drills runs: in how many clusters at once, and how many deletions and edits there are in each.
+// extent is how much of the lease drills runs: in how many clusters at once, and how many deletions
+// and edits there are in each.
 func extent() (clusters, each int) {
 	if all() {
 		return 5, 10
@@ -67,7 +69,8 @@ func extent() (clusters, each int) {
 	return 2, 3
 }
 
-// Two replicas call the cloud as fast as they can, and the lease is deleted and edited at random moments.
+// Two replicas call the cloud as fast as they can, and the lease is deleted and edited at random
+// moments.
 func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 	t.Parallel()
 	clusters, each := extent()
@@ -87,7 +90,8 @@ func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 				for n := range each {
 					changes = append(changes, deletion, edits[(i*each+n)%len(edits)])
 				}
-				random.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
+				random.Shuffle(len(changes),
+					func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
 				w.disturb(random, changes)
 				seen[i] = overlapOf(w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches))
 				for i, example := range seen[i].examples {
@@ -104,14 +108,16 @@ func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 		}
 	})
 	total := sum(seen...)
-	results.addLease("fxccm and fxccm", fmt.Sprintf("%d deletions, %d edits", clusters*each, clusters*each), total)
+	results.addLease("fxccm and fxccm",
+		fmt.Sprintf("%d deletions, %d edits", clusters*each, clusters*each), total)
 	if total.calls > 0 {
-		t.Errorf("%d of %d mutating calls were made while another term made some, during %s", total.calls, total.of, total.time)
+		t.Errorf("%d of %d mutating calls were made while another term made some, during %s",
+			total.calls, total.of, total.time)
 	}
 }
 
-// A candidate of client-go's own, in a program that does not know fxccm, takes a lease that is deleted at once. Two of them do
-// the same to each other, and it must not be worse with fxccm.
+// A candidate of client-go's own, in a program that does not know fxccm, takes a lease that is
+// deleted at once. Two of them do the same to each other, and it must not be worse with fxccm.
 func TestLease_DeletedBesideClientGo_IsNoWorseThanClientGoAlone(t *testing.T) {
 	t.Parallel()
 	_, each := extent()
@@ -144,8 +150,10 @@ func TestLease_DeletedBesideClientGo_IsNoWorseThanClientGoAlone(t *testing.T) {
 	results.addLease("fxccm and client-go", deletions, withFxccm)
 	results.addLease("client-go and client-go", deletions, alone)
 	// What client-go does to itself depends on the moments of the deletions.
-	if margin := alone.time/2 + time.Duration(each)*100*time.Millisecond; withFxccm.time > alone.time+margin {
-		t.Errorf("beside fxccm two terms act at once for %s, client-go beside itself for %s", withFxccm.time, alone.time)
+	if margin := alone.time/2 +
+		time.Duration(each)*100*time.Millisecond; withFxccm.time > alone.time+margin {
+		t.Errorf("beside fxccm two terms act at once for %s, client-go beside itself for %s",
+			withFxccm.time, alone.time)
 	}
 }
 
@@ -162,7 +170,8 @@ func (w *world) startRival(name string) *member {
 		fmt.Sprintf("--workers=%d", busyServices),
 		"--pause=" + busyPauses.String(),
 	}, replica.QuickLease().Flags()...)
-	m.Replica = &replica.Replica{Process: replica.StartProcess(w.t, w.dir, name, programs.rival, flags...)}
+	m.Replica = &replica.Replica{Process: replica.StartProcess(w.t, w.dir, name, programs.rival,
+		flags...)}
 	w.members = append(w.members, m)
 	return m
 }
@@ -181,7 +190,8 @@ func (w *world) disturb(random *rand.Rand, changes []change) {
 	}
 }
 
-// awaitBusy waits until, after the moment, one term alone has called the cloud for a second. It returns the member whose term that is.
+// awaitBusy waits until, after the moment, one term alone has called the cloud for a second. It
+// returns the member whose term that is.
 func (w *world) awaitBusy(after time.Time) (busy *member) {
 	w.t.Helper()
 	if err := within(patience, func() error {
@@ -191,12 +201,15 @@ func (w *world) awaitBusy(after time.Time) (busy *member) {
 		}
 		var callers []string
 		var last time.Time
-		for _, call := range w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches, func(call fake.Call) bool { return call.Started.After(since) }) {
+		for _, call := range w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches,
+			func(call fake.Call) bool { return call.Started.After(since) }) {
 			callers, last = append(callers, call.Caller), call.Started
 		}
 		slices.Sort(callers)
-		if callers = slices.Compact(callers); len(callers) != 1 || time.Since(last) > 500*time.Millisecond {
-			return fmt.Errorf("the cloud is called by %q, the last time %s ago", callers, time.Since(last))
+		if callers = slices.Compact(callers); len(callers) != 1 ||
+			time.Since(last) > 500*time.Millisecond {
+			return fmt.Errorf("the cloud is called by %q, the last time %s ago", callers,
+				time.Since(last))
 		}
 		for _, m := range w.members {
 			if m.isOf(callers[0]) {
@@ -239,9 +252,11 @@ func (w *world) change(c change, leader *member) error {
 	})
 }
 
-// An overlap is how much two terms acted at once. A term acts from the beginning of its first call to the end of its last one.
+// An overlap is how much two terms acted at once. A term acts from the beginning of its first call
+// to the end of its last one.
 type overlap struct {
-	// calls are those of a term that ended after another term had begun to act, of all that there were.
+	// calls are those of a term that ended after another term had begun to act, of all that there
+	// were.
 	calls, of int
 	// time is how long that went on.
 	time     time.Duration
@@ -271,10 +286,15 @@ func overlapOf(calls []fake.Call) (o overlap) {
 			}
 			o.time += both
 			for _, call := range calls {
-				if call.Caller == earlier && endOf(call).After(first[later]) && call.Started.Before(last[later]) {
+				if call.Caller == earlier && endOf(call).After(first[later]) &&
+					call.Started.Before(last[later]) {
 					o.calls++
-					o.examples = append(o.examples, fmt.Sprintf("%s calls %s of %s from %s to %s, and %s acts since %s", call.Caller, call.Method,
-						call.Object, call.Started.Format(time.StampMicro), endOf(call).Format(time.StampMicro), later, first[later].Format(time.StampMicro)))
+					o.examples = append(o.examples,
+						fmt.Sprintf("%s calls %s of %s from %s to %s, and %s acts since %s",
+							call.Caller, call.Method,
+							call.Object, call.Started.Format(time.StampMicro),
+							endOf(call).Format(time.StampMicro), later,
+							first[later].Format(time.StampMicro)))
 				}
 			}
 		}
@@ -305,11 +325,17 @@ func TestOverlapOf_CountsCallsOfATermThatIsNotOver(t *testing.T) {
 		return fake.Call{Caller: caller, Started: at(from), Ended: at(to), Finished: true}
 	}
 	// Calls need not be in flight at once for two terms to act at once.
-	o := overlapOf([]fake.Call{call("a/1", 0, 10), call("b/1", 20, 30), call("a/1", 40, 50), call("b/1", 60, 70), call("c/1", 70, 80)})
+	o := overlapOf([]fake.Call{
+		call("a/1", 0, 10), call("b/1", 20, 30), call("a/1", 40, 50),
+		call("b/1", 60, 70), call("c/1", 70, 80),
+	})
 	if o.calls != 1 || o.time != 30*time.Millisecond || o.of != 5 || o.terms != 3 {
 		t.Errorf("the overlap is %+v, want 1 call of 5 during 30 ms, of 3 terms", o)
 	}
-	if o := overlapOf([]fake.Call{call("a/1", 0, 10), call("b/1", 10, 30), call("a/2", 30, 40)}); o.calls != 0 || o.time != 0 {
+	if o := overlapOf([]fake.Call{
+		call("a/1", 0, 10), call("b/1", 10, 30),
+		call("a/2", 30, 40),
+	}); o.calls != 0 || o.time != 0 {
 		t.Errorf("the overlap of terms one after the other is %+v", o)
 	}
 }

@@ -49,10 +49,12 @@ func runSuite(m *testing.M) (code int) {
 			code = max(code, suite.Failed(err))
 		}
 	}()
-	if err := replica.Build(filepath.Join("..", ".."), dir, "./example", "./test/drills/host", "./test/drills/rival"); err != nil {
+	if err := replica.Build(filepath.Join("..", ".."), dir, "./example", "./test/drills/host",
+		"./test/drills/rival"); err != nil {
 		return suite.Failed(err)
 	}
-	programs.ccm, programs.host, programs.rival = filepath.Join(dir, "example"), filepath.Join(dir, "host"), filepath.Join(dir, "rival")
+	programs.ccm, programs.host, programs.rival = filepath.Join(dir, "example"),
+		filepath.Join(dir, "host"), filepath.Join(dir, "rival")
 	observing, stop := context.WithCancel(context.Background())
 	defer stop()
 	go machine.observe(observing)

@@ -11,9 +11,11 @@ import (
 )
 
 const (
-	// outageLasts is longer than a term may take to end: the lease's duration, and then the drain timeout.
+	// outageLasts is longer than a term may take to end: the lease's duration, and then the drain
+	// timeout.
 	outageLasts = 10 * time.Second
-	// standbyHeals is when the way of a replica that stood by is whole again: it can take over while the leader is still cut off.
+	// standbyHeals is when the way of a replica that stood by is whole again: it can take over
+	// while the leader is still cut off.
 	standbyHeals = 4 * time.Second
 
 	drainTimeout = 4 * time.Second
@@ -22,7 +24,8 @@ const (
 // An outage is a way in which the API server cannot be used.
 type outage struct {
 	name string
-	// fault is that of a way to the API server. It is not used if the outage is one of the API server itself.
+	// fault is that of a way to the API server. It is not used if the outage is one of the API
+	// server itself.
 	fault netfault.Fault
 	// resolves, if true, means that names are not known any more while the fault lasts.
 	resolves bool

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// drilled is the group that the users of all cells are in, and the name of what it may do beside the shipped rules.
+	// drilled is the group that the users of all cells are in, and the name of what it may do
+	// beside the shipped rules.
 	drilled = "fxccm:drilled"
 
 	// shipped is the name of the ClusterRole that the example is shipped with.
@@ -70,25 +71,37 @@ func (p *plane) start(ctx context.Context) (err error) {
 	return p.admit(ctx)
 }
 
-// admit gives the cells' users, and the ServiceAccounts of their controllers, the shipped rules; and what a cluster of one's own would
-// have in kube-system. That they keep to their part is the endpoints' business.
+// admit gives the cells' users, and the ServiceAccounts of their controllers, the shipped rules;
+// and what a cluster of one's own would have in kube-system. That they keep to their part is the
+// endpoints' business.
 func (p *plane) admit(ctx context.Context) error {
-	rights := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: drilled}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "get", "update", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"serviceaccounts", "serviceaccounts/token"}, Verbs: []string{"create"}},
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}},
-	}}
-	if _, err := p.admin.RbacV1().ClusterRoles().Create(ctx, rights, metav1.CreateOptions{}); err != nil {
+	rights := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: drilled},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "get", "update", "watch"}},
+			{APIGroups: []string{""}, Resources: []string{"serviceaccounts", "serviceaccounts/token"}, Verbs: []string{"create"}},
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}},
+		},
+	}
+	if _, err := p.admin.RbacV1().ClusterRoles().Create(ctx, rights,
+		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create the rules of the cells: %w", err)
 	}
 	for _, group := range []string{drilled, "system:serviceaccounts:" + metav1.NamespaceSystem} {
 		for _, role := range []string{drilled, shipped} {
 			binding := &rbacv1.ClusterRoleBinding{
 				ObjectMeta: metav1.ObjectMeta{GenerateName: "drills-"},
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
+				RoleRef: rbacv1.RoleRef{
+					APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+					Name: role,
+				},
+				Subjects: []rbacv1.Subject{{
+					APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind,
+					Name: group,
+				}},
 			}
-			if _, err := p.admin.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+			if _, err := p.admin.RbacV1().ClusterRoleBindings().Create(ctx, binding,
+				metav1.CreateOptions{}); err != nil {
 				return fmt.Errorf("bind %s to %s: %w", role, group, err)
 			}
 		}
@@ -107,7 +120,8 @@ func (p *plane) freeze() error {
 
 func (p *plane) thaw() error { return syscall.Kill(p.APIServerPID(), syscall.SIGCONT) }
 
-// within asks probe again and again until it returns nil, for as long as limit. The error is the last one of probe.
+// within asks probe again and again until it returns nil, for as long as limit. The error is the
+// last one of probe.
 func within(limit time.Duration, probe func() error) error {
 	deadline := time.Now().Add(limit)
 	for {

@@ -25,8 +25,9 @@ func hangs() (hangs, startTimeout time.Duration) {
 	return 40 * time.Second, 8 * time.Second
 }
 
-// The provider of one replica does not come up, and does not hear that it should stop. A replica whose provider does leads in its place;
-// the other one stands by as soon as its provider has come to itself, and leads when it is its turn.
+// The provider of one replica does not come up, and does not hear that it should stop. A replica
+// whose provider does leads in its place; the other one stands by as soon as its provider has come
+// to itself, and leads when it is its turn.
 func TestProvider_DoesNotStart_TheStandbyLeads(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"hanging-new", "hanging-initialize"} {
@@ -52,7 +53,8 @@ func TestProvider_DoesNotStart_TheStandbyLeads(t *testing.T) {
 			took := w.entries(leader, replica.TermReady)[0].At.Sub(begun)
 			t.Logf("%s leads %s after the other has won the lease", leader.Name, took)
 			if leader != healthy || took > limit+leadsAtLast {
-				t.Errorf("%s leads after %s, want %s after %s", leader.Name, took, healthy.Name, limit)
+				t.Errorf("%s leads after %s, want %s after %s", leader.Name, took, healthy.Name,
+					limit)
 			}
 			w.awaitServed()
 
@@ -77,8 +79,8 @@ func TestProvider_DoesNotStart_TheStandbyLeads(t *testing.T) {
 	}
 }
 
-// A call to the cloud goes on although it was cancelled, and its host leaves it to the default what follows: the process ends before another
-// replica leads.
+// A call to the cloud goes on although it was cancelled, and its host leaves it to the default what
+// follows: the process ends before another replica leads.
 func TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads(t *testing.T) {
 	t.Parallel()
 	lane(t)
@@ -112,7 +114,8 @@ func TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads(t *tes
 	w.wantNothingLate()
 }
 
-// wantNothingLate fails the test for each mutating call without an open fence, or without the lease.
+// wantNothingLate fails the test for each mutating call without an open fence, or without the
+// lease.
 func (w *world) wantNothingLate() {
 	w.t.Helper()
 	late, err := w.late()

@@ -18,8 +18,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// cloudTakes is how long the cloud takes for a call during which an outage begins: the call succeeds while the term is valid, and what is
-// to be written then cannot be.
+// cloudTakes is how long the cloud takes for a call during which an outage begins: the call
+// succeeds while the term is valid, and what is to be written then cannot be.
 const cloudTakes = 700 * time.Millisecond
 
 // A situation is what a term is doing when the outage begins.
@@ -42,7 +42,8 @@ var situations = []situation{
 	}},
 	{name: "Service being ensured", bring: func(w *world, begin func()) {
 		service := w.nextService()
-		w.inFlight(fake.EnsureLoadBalancer, w.name+"/"+service.Name, func() { w.create(service) }, begin)
+		w.inFlight(fake.EnsureLoadBalancer, w.name+"/"+service.Name, func() { w.create(service) },
+			begin)
 	}},
 	{name: "route being created", bring: func(w *world, begin func()) {
 		node := w.nextNode()
@@ -56,7 +57,8 @@ var situations = []situation{
 
 func shutOffOne(w *world) { w.shutOff(w.nodes[0]) }
 
-// inFlight has a call of the method about an object take its time, and begins the outage when it is in flight.
+// inFlight has a call of the method about an object take its time, and begins the outage when it is
+// in flight.
 func (w *world) inFlight(method fake.Method, object string, cause, begin func()) {
 	w.t.Helper()
 	w.cloud.On(method).For(object).Times(1).Delay(cloudTakes)
@@ -69,14 +71,15 @@ func (w *world) awaitInFlight(method fake.Method, object string, begin func()) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	call := fake.CallFilter{Method: method, Object: object}
-	if _, err := w.cloud.WaitForCall(ctx, call.Matches, func(call fake.Call) bool { return !call.Finished }); err != nil {
+	if _, err := w.cloud.WaitForCall(ctx, call.Matches,
+		func(call fake.Call) bool { return !call.Finished }); err != nil {
 		w.t.Fatal(err)
 	}
 	begin()
 }
 
-// expireTokens has the API server take tokens of ServiceAccounts for expired. The outage begins when the first is to be replaced: the
-// request for it is not answered.
+// expireTokens has the API server take tokens of ServiceAccounts for expired. The outage begins
+// when the first is to be replaced: the request for it is not answered.
 func expireTokens(w *world, begin func()) {
 	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/token") {
@@ -93,12 +96,14 @@ func expireTokens(w *world, begin func()) {
 	})
 }
 
-// relist ends all watches, and answers those that are begun then that they are too old. The outage begins when an informer lists again.
+// relist ends all watches, and answers those that are begun then that they are too old. The outage
+// begins when an informer lists again.
 func relist(w *world, begin func()) {
 	var expired atomic.Bool
 	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {
 		query := r.URL.Query()
-		listed := strings.HasSuffix(r.URL.Path, "/nodes") || strings.HasSuffix(r.URL.Path, "/services")
+		listed := strings.HasSuffix(r.URL.Path, "/nodes") ||
+			strings.HasSuffix(r.URL.Path, "/services")
 		switch {
 		case !listed || r.Method != http.MethodGet:
 			return false
@@ -120,7 +125,8 @@ func relist(w *world, begin func()) {
 	}
 }
 
-// loseTerm refuses renewals until the term ends, and returns when it does. Reads of nodes take their time meanwhile.
+// loseTerm refuses renewals until the term ends, and returns when it does. Reads of nodes take
+// their time meanwhile.
 func loseTerm(w *world) {
 	w.t.Helper()
 	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {

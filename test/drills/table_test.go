@@ -21,7 +21,8 @@ type result struct {
 	wrong []string
 	// unfinished cells have failed before there was a result.
 	unfinished bool
-	// leads tells that the cloud controller manager led again; led is how long after the end of the outage the cloud controller manager led again.
+	// leads tells that the cloud controller manager led again; led is how long after the end of the
+	// outage the cloud controller manager led again.
 	leads          bool
 	led            time.Duration
 	late, overlaps int
@@ -70,7 +71,9 @@ func (l *list) add(r *result) {
 func (l *list) addLease(candidates, changes string, o overlap) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.leases = append(l.leases, fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f s |", candidates, changes, o.terms, o.of, o.calls, o.time.Seconds()))
+	l.leases = append(l.leases,
+		fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f s |", candidates, changes, o.terms, o.of,
+			o.calls, o.time.Seconds()))
 }
 
 // report prints the results, and writes them to the page if asked to.
@@ -103,7 +106,9 @@ func tables(all []*result, leases []string) string {
 	for i, c := range cells() {
 		order[c.String()] = i
 	}
-	slices.SortFunc(all, func(a, b *result) int { return order[a.cell.String()] - order[b.cell.String()] })
+	slices.SortFunc(all, func(a, b *result) int {
+		return order[a.cell.String()] - order[b.cell.String()]
+	})
 	var page strings.Builder
 	ok := 0
 	for _, r := range all {
@@ -112,13 +117,15 @@ func tables(all []*result, leases []string) string {
 		}
 	}
 	fmt.Fprintf(&page, "## Outages\n\n%d of %d cells are ok.\n\n", ok, len(all))
-	page.WriteString("| outage | situation | topology | result | leads again after | mutating calls after the fence | overlaps |\n|---|---|---|---|---|---|---|\n")
+	page.WriteString(
+		"| outage | situation | topology | result | leads again after | mutating calls after the fence | overlaps |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range all {
 		led := "never"
 		if r.leads {
 			led = fmt.Sprintf("%.1f s", r.led.Seconds())
 		}
-		fmt.Fprintf(&page, "| %s | %s | %s | %s | %s | %d | %d |\n", r.cell.outage.name, r.cell.situation.name, r.cell.topology.name,
+		fmt.Fprintf(&page, "| %s | %s | %s | %s | %s | %d | %d |\n", r.cell.outage.name,
+			r.cell.situation.name, r.cell.topology.name,
 			r.verdict(), led, r.late, r.overlaps)
 	}
 	if len(leases) > 0 {

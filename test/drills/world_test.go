@@ -87,7 +87,10 @@ func treated(by *atomic.Pointer[treatment], next http.Handler) http.Handler {
 
 func newWorld(t *testing.T, p *plane, name string) *world {
 	t.Helper()
-	w := &world{t: t, name: name, plane: p, dir: logDir(t), cloud: fake.New(fake.WithCallLimit(1_000_000))}
+	w := &world{
+		t: t, name: name, plane: p, dir: logDir(t),
+		cloud: fake.New(fake.WithCallLimit(1_000_000)),
+	}
 	w.mark = p.Audit().Mark()
 	server := httptest.NewServer(treated(&w.cloudTreat, w.cloud.Handler()))
 	t.Cleanup(func() {
@@ -101,7 +104,8 @@ func newWorld(t *testing.T, p *plane, name string) *world {
 		t.Fatal(err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := p.admin.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+	if _, err := p.admin.CoreV1().Namespaces().Create(t.Context(), namespace,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -126,7 +130,8 @@ func logDir(t *testing.T) string {
 	return dir
 }
 
-// connect opens a way to the API server for a process of that name, and returns the path of its kubeconfig.
+// connect opens a way to the API server for a process of that name, and returns the path of its
+// kubeconfig.
 func (w *world) connect(name string) (*member, string) {
 	w.t.Helper()
 	as, err := w.plane.UserConfig("ccm:"+w.name, drilled)
@@ -190,7 +195,8 @@ func (w *world) start(name, program string, args ...string) *member {
 
 // leader is the member that holds the lease and whose term is ready.
 func (w *world) leader(ctx context.Context) (*member, error) {
-	lease, err := w.plane.admin.CoordinationV1().Leases(w.name).Get(ctx, leaseName, metav1.GetOptions{})
+	lease, err := w.plane.admin.CoordinationV1().Leases(w.name).Get(ctx, leaseName,
+		metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +206,9 @@ func (w *world) leader(ctx context.Context) (*member, error) {
 	case i < 0:
 		return nil, fmt.Errorf("the lease names %q", holder)
 	case !w.members[i].Running():
-		return nil, fmt.Errorf("the lease names %s, which has ended with code %d", holder, w.members[i].ExitCode())
+		return nil,
+			fmt.Errorf("the lease names %s, which has ended with code %d", holder,
+				w.members[i].ExitCode())
 	}
 	return w.members[i], w.members[i].Leads()
 }
@@ -232,7 +240,8 @@ func (w *world) nextNode() *corev1.Node {
 
 func (w *world) register(node *corev1.Node) {
 	w.t.Helper()
-	if _, err := w.plane.admin.CoreV1().Nodes().Create(w.t.Context(), node, metav1.CreateOptions{}); err != nil {
+	if _, err := w.plane.admin.CoreV1().Nodes().Create(w.t.Context(), node,
+		metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -241,25 +250,29 @@ func (w *world) addNode() { w.register(w.nextNode()) }
 
 // nextService returns a Service of type LoadBalancer that is to be created.
 func (w *world) nextService() *corev1.Service {
-	service := ccmtest.LoadBalancerService(fmt.Sprintf("web-%02d", len(w.services)), ccmtest.ServiceNamespace(w.name))
+	service := ccmtest.LoadBalancerService(fmt.Sprintf("web-%02d", len(w.services)),
+		ccmtest.ServiceNamespace(w.name))
 	w.services = append(w.services, service.Name)
 	return service
 }
 
 func (w *world) create(service *corev1.Service) {
 	w.t.Helper()
-	if _, err := w.plane.admin.CoreV1().Services(w.name).Create(w.t.Context(), service, metav1.CreateOptions{}); err != nil {
+	if _, err := w.plane.admin.CoreV1().Services(w.name).Create(w.t.Context(), service,
+		metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 func (w *world) addService() { w.create(w.nextService()) }
 
-// load creates Services that are never done: the leader changes the cloud for each of them all the time, which takes no API server.
+// load creates Services that are never done: the leader changes the cloud for each of them all the
+// time, which takes no API server.
 func (w *world) load(services int, takes, pauses time.Duration) {
 	w.t.Helper()
 	for i := range services {
-		service := ccmtest.LoadBalancerService(fmt.Sprintf("busy-%02d", i), ccmtest.ServiceNamespace(w.name))
+		service := ccmtest.LoadBalancerService(fmt.Sprintf("busy-%02d", i),
+			ccmtest.ServiceNamespace(w.name))
 		script := w.cloud.On(fake.EnsureLoadBalancer).For(w.name + "/" + service.Name)
 		if takes > 0 {
 			script.Delay(takes)
@@ -305,10 +318,12 @@ func (w *world) shutOff(name string) {
 }
 
 func hasTaint(node *corev1.Node, key string) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
+	return slices.ContainsFunc(node.Spec.Taints,
+		func(taint corev1.Taint) bool { return taint.Key == key })
 }
 
-// served is nil when all nodes are initialised and have their route, and all Services have their load balancer.
+// served is nil when all nodes are initialised and have their route, and all Services have their
+// load balancer.
 func (w *world) served(ctx context.Context) error {
 	routed := map[string]bool{}
 	for _, route := range w.cloud.Routes() {
@@ -319,7 +334,8 @@ func (w *world) served(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case hasTaint(node, cloudproviderapi.TaintExternalCloudProvider) || node.Spec.ProviderID == "":
+		case hasTaint(node, cloudproviderapi.TaintExternalCloudProvider) ||
+			node.Spec.ProviderID == "":
 			return fmt.Errorf("node %s is not initialised", name)
 		case !routed[name]:
 			return fmt.Errorf("node %s has no route", name)

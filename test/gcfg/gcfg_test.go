@@ -1,5 +1,5 @@
-// Package gcfg_test holds the reader of cloud.conf to gopkg.in/gcfg.v1, which OCCM reads it with: what gcfg takes is read to the same
-// values, and what gcfg refuses is refused.
+// Package gcfg_test holds the reader of cloud.conf to gopkg.in/gcfg.v1, which OCCM reads it with:
+// what gcfg takes is read to the same values, and what gcfg refuses is refused.
 package gcfg_test
 
 import (
@@ -148,7 +148,8 @@ func compare(content string) string {
 	theirs := defaults()
 	theirError := gcfg.FatalOnly(gcfg.ReadStringInto(&theirs, content))
 	ours, _, ourError := cloudconf.Parse([]byte(content), cloudconf.Options{})
-	if onlyOwn(ourError) || theirs.LoadBalancer.MonitorMaxRetries > math.MaxInt || theirs.LoadBalancer.MonitorMaxRetriesDown > math.MaxInt {
+	if onlyOwn(ourError) || theirs.LoadBalancer.MonitorMaxRetries > math.MaxInt ||
+		theirs.LoadBalancer.MonitorMaxRetriesDown > math.MaxInt {
 		return ""
 	}
 	switch {
@@ -163,14 +164,19 @@ func compare(content string) string {
 	sections := reflect.ValueOf(theirs)
 	for i := range sections.NumField() {
 		if name := sections.Type().Field(i).Name; name != "LoadBalancerClass" {
-			told = append(told, differences(name, sections.Field(i), reflect.ValueOf(ours).FieldByName(name))...)
+			told = append(told,
+				differences(name, sections.Field(i), reflect.ValueOf(ours).FieldByName(name))...)
 		}
 	}
 	if len(theirs.LoadBalancerClass) != len(ours.LoadBalancerClasses) {
-		told = append(told, fmt.Sprintf("classes are %v, gcfg's %v", ours.LoadBalancerClasses, theirs.LoadBalancerClass))
+		told = append(told,
+			fmt.Sprintf("classes are %v, gcfg's %v", ours.LoadBalancerClasses,
+				theirs.LoadBalancerClass))
 	}
 	for name, class := range theirs.LoadBalancerClass {
-		told = append(told, differences("class "+name, reflect.ValueOf(*class), reflect.ValueOf(ours.LoadBalancerClasses[name]))...)
+		told = append(told,
+			differences("class "+name, reflect.ValueOf(*class),
+				reflect.ValueOf(ours.LoadBalancerClasses[name]))...)
 	}
 	return strings.Join(told, "\n")
 }
@@ -178,7 +184,9 @@ func compare(content string) string {
 // onlyOwn means that it was refused for nothing but sections that gcfg takes no notice of.
 func onlyOwn(err error) bool {
 	problems, ok := err.(cloudconf.Problems)
-	return ok && !slices.ContainsFunc(problems, func(p cloudconf.Problem) bool { return p.Section != "[Client]" && p.Section != "[Instances]" })
+	return ok && !slices.ContainsFunc(problems, func(p cloudconf.Problem) bool {
+		return p.Section != "[Client]" && p.Section != "[Instances]"
+	})
 }
 
 func differences(section string, theirs, ours reflect.Value) []string {
@@ -201,7 +209,10 @@ func meaning(name string, value any) any {
 	case uint:
 		return int(v)
 	case word:
-		long := map[word]string{"publicURL": "public", "internalURL": "internal", "adminURL": "admin"}
+		long := map[word]string{
+			"publicURL": "public", "internalURL": "internal",
+			"adminURL": "admin",
+		}
 		if short, ok := long[v]; ok {
 			return short
 		}
@@ -232,32 +243,43 @@ func plain(v reflect.Value) any {
 	return v.Interface()
 }
 
-// seeds are contents that reach every corner of the format, and every key with values of every type.
+// seeds are contents that reach every corner of the format, and every key with values of every
+// type.
 func seeds(f interface{ Fatal(...any) }) []string {
 	all := []string{
-		"", "\n", "[a]", "[a\n", "[", "]", "[]", "[a]]", "[a \"b\"]", "[a \"b\" ; c\n]", "[ a\t\"b\\\"\\\\c\"\t] # d", "[a \"\"]", "[a \"b", "[a \"\\n\"]", "[a\"b\"]",
-		"a = b", "[1]", "[a-b]\n-c = 1", "[ü]\nß = 1\n[ſ]", "[global]\nuſername = ſ\npaSSWord = K", "\ufeff[Global]", "[Global]\n\u2028region = x",
+		"", "\n", "[a]", "[a\n", "[", "]", "[]", "[a]]", "[a \"b\"]", "[a \"b\" ; c\n]",
+		"[ a\t\"b\\\"\\\\c\"\t] # d", "[a \"\"]", "[a \"b", "[a \"\\n\"]", "[a\"b\"]",
+		"a = b", "[1]", "[a-b]\n-c = 1", "[ü]\nß = 1\n[ſ]", "[global]\nuſername = ſ\npaSSWord = K",
+		"\ufeff[Global]", "[Global]\n\u2028region = x",
 		"[LoadBalancerClass]\nsubnet-id = a\n[LoadBalancerClass \"a\"]\n[loadbalancerclass \"a\"]\nSUBNET-ID = b\n[LoadBalancerClass \"A\rb\"]\nx",
 		"[Global \"x\"]\npassword\nuse-clouds = maybe\n[Foo]\nmonitor-delay\n",
 		"[Networking]\npublic-network-name = a\npublic-network-name\npublic-network-name = \npublic-network-name = b;c\naddress-sort-order = \" 10.0.0.0/8 ,, x\"",
 	}
 	values := []string{
-		"", "=", "= a", "= \"a b\" ", "= \" a\" b ", "= a # b", "= \"a # b\" ; c", "= a\\\n  b", "= a \\\r\n b \\\n", "= \\\"", "= \\\r\"", "= a\\b", "= \"a", "= \"a\nb\"",
-		"= \"\\n\\t\\\\\\\"\"", "= \"\\\n\"", "= a\rb ", "\r= \r a \r", "= \"a\rb\"", "= a = b [c]", "= \x00", "= \xff", "= \ufffd", "= ü \u00a0", "b = a", "= a\\", "_b = a",
+		"", "=", "= a", "= \"a b\" ", "= \" a\" b ", "= a # b", "= \"a # b\" ; c", "= a\\\n  b",
+		"= a \\\r\n b \\\n", "= \\\"", "= \\\r\"", "= a\\b", "= \"a", "= \"a\nb\"",
+		"= \"\\n\\t\\\\\\\"\"", "= \"\\\n\"", "= a\rb ", "\r= \r a \r", "= \"a\rb\"", "= a = b [c]",
+		"= \x00", "= \xff", "= \ufffd", "= ü \u00a0", "b = a", "= a\\", "_b = a",
 		"= true", "= True", "= yes", "= ON", "= 1", "= 0", "= off", "= \"no \"",
-		"= 7", "= 007", "= 0x1F", "= 0X1f", "= -0x1", "= 0x", "= 0x_1_0", "= 1_0", "= +7", "= -7", "= \" 7\t\"", "= 7 7", "= 18446744073709551615", "= 99999999999999999999",
+		"= 7", "= 007", "= 0x1F", "= 0X1f", "= -0x1", "= 0x", "= 0x_1_0", "= 1_0", "= +7", "= -7",
+		"= \" 7\t\"", "= 7 7", "= 18446744073709551615", "= 99999999999999999999",
 		"= 5s", "= 1h2m3.5s", "= -5s", "= 5", "= +5", "= .5s", "= 5 s", "= 99999999999",
-		"= internal", "= \" internal \"", "= \"a b\"", "= \"a\\n\"", "= \"\\na\"", "= internalURL", "= \u00a0a\u00a0", "= \"a\\tb\"",
+		"= internal", "= \" internal \"", "= \"a b\"", "= \"a\\n\"", "= \"\\na\"", "= internalURL",
+		"= \u00a0a\u00a0", "= \"a\\tb\"",
 	}
 	keys := []string{
-		"Global password", "Global use-clouds", "Global os-endpoint-type", "Global tls-insecure", "Global CAFileContents", "Global ca-file-contents", "Global nothing",
-		"LoadBalancer monitor-delay", "LoadBalancer monitor-max-retries", "LoadBalancer max-shared-lb", "LoadBalancer lb-provider",
-		"Networking public-network-name", "Networking address-sort-order", "Metadata request-timeout", "Foo bar",
+		"Global password", "Global use-clouds", "Global os-endpoint-type", "Global tls-insecure",
+		"Global CAFileContents", "Global ca-file-contents", "Global nothing",
+		"LoadBalancer monitor-delay", "LoadBalancer monitor-max-retries",
+		"LoadBalancer max-shared-lb", "LoadBalancer lb-provider",
+		"Networking public-network-name", "Networking address-sort-order",
+		"Metadata request-timeout", "Foo bar",
 	}
 	for _, key := range keys {
 		section, name, _ := strings.Cut(key, " ")
 		for _, value := range values {
-			all = append(all, fmt.Sprintf("[%s]\n%s %s", section, name, value), fmt.Sprintf("[%s]\n%s%s\nregion = x\n", section, name, value))
+			all = append(all, fmt.Sprintf("[%s]\n%s %s", section, name, value),
+				fmt.Sprintf("[%s]\n%s%s\nregion = x\n", section, name, value))
 		}
 	}
 	// The corpus of the package's own target.
@@ -299,8 +321,10 @@ func TestCompare_TellsOfDifferences(t *testing.T) {
 	theirs, ours := defaults(), cloudconf.Default()
 	ours.LoadBalancer.LBMethod, ours.LoadBalancer.MonitorDelay = "x", 1
 	ours.Global.Password = "x"
-	told := differences("LoadBalancer", reflect.ValueOf(theirs.LoadBalancer), reflect.ValueOf(ours.LoadBalancer))
-	told = append(told, differences("Global", reflect.ValueOf(theirs.Global), reflect.ValueOf(ours.Global))...)
+	told := differences("LoadBalancer", reflect.ValueOf(theirs.LoadBalancer),
+		reflect.ValueOf(ours.LoadBalancer))
+	told = append(told,
+		differences("Global", reflect.ValueOf(theirs.Global), reflect.ValueOf(ours.Global))...)
 	if len(told) != 3 {
 		t.Errorf("told was %q, want three differences", told)
 	}

@@ -51,22 +51,28 @@ func TestRESTConfig_UserAgentAndRateLimitAreTheHosts(t *testing.T) {
 		}, err
 	})
 	cloud := newCloud(t, "limits-1")
-	app := startApp(t, cloud, ccmtest.WithIdentity(config), ccmtest.WithLease(), ccmtest.WithControllers(busy), only("busy", "cloud-node"),
+	app := startApp(t, cloud, ccmtest.WithIdentity(config), ccmtest.WithLease(),
+		ccmtest.WithControllers(busy), only("busy", "cloud-node"),
 		// What the host's configuration says counts, not the Config.
-		ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.ClientConnection.QPS, cfg.ClientConnection.Burst = 1000, 1000 }))
+		ccmtest.WithConfig(func(cfg *ccm.Config) {
+			cfg.ClientConnection.QPS, cfg.ClientConnection.Burst = 1000, 1000
+		}))
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("limits-1"))
 	ccmtest.WaitNodeInitialized(t, app.Client, "limits-1")
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	asked := waitRequests(t, gets, controlplane.ByUserAgent("/1.2/busy"))
-	slices.SortFunc(asked, func(a, b controlplane.AuditRecord) int { return a.Time.Compare(b.Time) })
+	slices.SortFunc(asked,
+		func(a, b controlplane.AuditRecord) int { return a.Time.Compare(b.Time) })
 	if took := asked[gets-1].Time.Sub(asked[0].Time); took < (gets-1)*time.Second/qps*9/10 {
 		t.Errorf("%d requests with a limit of %d a second came within %s", gets, qps, took)
 	}
 	all := requests(t, controlplane.ByUserAgent("/1.2/"))
-	if missing := lacks(agents(all), "leader-election", "shared-informers", "node-controller", "busy"); len(missing) > 0 {
-		t.Errorf("no request has the host's user agent and the name of the client %q; there are %q", missing, agents(all))
+	if missing := lacks(agents(all), "leader-election", "shared-informers", "node-controller",
+		"busy"); len(missing) > 0 {
+		t.Errorf("no request has the host's user agent and the name of the client %q; there are %q",
+			missing, agents(all))
 	}
 	for _, r := range all {
 		if r.User != shared.User {
@@ -78,7 +84,8 @@ func TestRESTConfig_UserAgentAndRateLimitAreTheHosts(t *testing.T) {
 // getNodes makes n requests.
 func getNodes(ctx context.Context, client kubernetes.Interface, n int) error {
 	for range n {
-		if _, err := client.CoreV1().Nodes().Get(ctx, "there-is-none", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := client.CoreV1().Nodes().Get(ctx, "there-is-none",
+			metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("get a Node that does not exist: %w", err)
 		}
 	}
@@ -122,8 +129,8 @@ func (a *accounts) supply() ccmtest.Option {
 	return ccmtest.WithFx(fx.Supply(ccm.ClientBuilder(a.config)))
 }
 
-// patchingConfigMap changes a ConfigMap again and again, as the client of the name. It does so every 150 ms: a stop waits for a tenth of a
-// second in which nothing is in flight.
+// patchingConfigMap changes a ConfigMap again and again, as the client of the name. It does so
+// every 150 ms: a stop waits for a tenth of a second in which nothing is in flight.
 func patchingConfigMap(controllerName, clientName, configMap string) ccm.Controller {
 	return controller(controllerName, func(term *ccm.Term) (ccm.RunnableFunc, error) {
 		client, err := term.Client(clientName)
@@ -144,7 +151,8 @@ func patchingConfigMap(controllerName, clientName, configMap string) ccm.Control
 
 func patchConfigMap(ctx context.Context, client kubernetes.Interface, name string) error {
 	patch := fmt.Appendf(nil, `{"data":{"at":%q}}`, time.Now().Format(time.RFC3339Nano))
-	_, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Patch(ctx, name,
+		types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }
 
@@ -153,11 +161,14 @@ func TestClientBuilder_EachNameIsTheIdentityThatTheHostGave(t *testing.T) {
 	source := &accounts{t: t}
 	cloud := newCloud(t, "named-1")
 	createConfigMap(t, "named-1")
-	app := startApp(t, cloud, source.supply(), ccmtest.WithLease(), ccmtest.WithControllers(patchingConfigMap("mine", "my-controller", "named-1")))
-	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("named-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	app := startApp(t, cloud, source.supply(), ccmtest.WithLease(),
+		ccmtest.WithControllers(patchingConfigMap("mine", "my-controller", "named-1")))
+	ccmtest.CreateNode(t, app.Client,
+		ccmtest.TaintedNode("named-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
 	ccmtest.WaitNodeAddress(t, app.Client, "named-1", "InternalIP")
 	ccmtest.WaitRoute(t, cloud, "named-1", "10.244.1.0/24")
-	waitRequests(t, 1, controlplane.ByUserAgent("/route-controller"), controlplane.ByResource("", "nodes/status"))
+	waitRequests(t, 1, controlplane.ByUserAgent("/route-controller"),
+		controlplane.ByResource("", "nodes/status"))
 	service := ccmtest.CreateService(t, app.Client, ccmtest.LoadBalancerService("named-1"))
 	ccmtest.WaitServiceAddress(t, app.Client, service.Namespace, service.Name)
 	waitRequests(t, 1, controlplane.ByUserAgent("/my-controller"), controlplane.Mutating())
@@ -191,19 +202,26 @@ func TestClientBuilder_ThatFailsForOneController_LeavesTheOthersAlone(t *testing
 	createConfigMap(t, "broken-1")
 	cloud := newCloud(t, "broken-1")
 	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("broken-1"))
-	app := startApp(t, cloud, source.supply(), ccmtest.WithControllers(mine), only("cloud-node", "mine"))
+	app := startApp(t, cloud, source.supply(), ccmtest.WithControllers(mine),
+		only("cloud-node", "mine"))
 	app.WaitReady()
-	failed := waitController(t, app.Manager, "mine", func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerFailed })
-	if want := `client "my-controller": ` + errNoIdentity.Error(); !strings.Contains(failed.Reason, want) || failed.RetryAt.IsZero() {
-		t.Errorf("the status of the controller is %+v, want the reason %q and another try", failed, want)
+	failed := waitController(t, app.Manager, "mine",
+		func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerFailed })
+	if want := `client "my-controller": ` +
+		errNoIdentity.Error(); !strings.Contains(failed.Reason, want) || failed.RetryAt.IsZero() {
+		t.Errorf("the status of the controller is %+v, want the reason %q and another try", failed,
+			want)
 	}
-	if w := app.Manager.Status().Warnings; len(w) != 1 || !strings.Contains(w[0], errNoIdentity.Error()) {
+	if w := app.Manager.Status().Warnings; len(w) != 1 ||
+		!strings.Contains(w[0], errNoIdentity.Error()) {
 		t.Errorf("warnings: %q", w)
 	}
 	ccmtest.WaitNodeInitialized(t, app.Client, "broken-1")
 	source.setBroken()
-	waitController(t, app.Manager, "mine", func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerRunning })
-	waitRequests(t, 1, controlplane.ByUserAgent("/my-controller"), controlplane.ByVerb("patch"), controlplane.ByCode(200))
+	waitController(t, app.Manager, "mine",
+		func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerRunning })
+	waitRequests(t, 1, controlplane.ByUserAgent("/my-controller"), controlplane.ByVerb("patch"),
+		controlplane.ByCode(200))
 	if s := app.Manager.Status(); s.Term != 1 || !s.Ready || len(s.Warnings) != 0 {
 		t.Errorf("after the host has found the identity: %+v", s)
 	}
@@ -215,7 +233,8 @@ func TestClientBuilder_ThatFailsForOneOfTheFour_DegradesUntilItHeals(t *testing.
 	cloud := newCloud(t, "degraded-1")
 	app := startApp(t, cloud, source.supply())
 	status := app.WaitState(ccm.StateDegraded)
-	if want := `client "service-controller": ` + errNoIdentity.Error(); !strings.Contains(status.Reason, want) || status.RetryAt.IsZero() {
+	if want := `client "service-controller": ` +
+		errNoIdentity.Error(); !strings.Contains(status.Reason, want) || status.RetryAt.IsZero() {
 		t.Errorf("status: %+v, want the reason %q and another try", status, want)
 	}
 	source.setBroken()
@@ -242,7 +261,9 @@ func TestServiceAccountCredentials_AreForControllersOfTheHostToo(t *testing.T) {
 	app.WaitReady()
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("account-1"))
 	ccmtest.WaitNodeInitialized(t, app.Client, "account-1")
-	waitRequests(t, 1, controlplane.ByUser(controlplane.ServiceAccountUser("kube-system", "my-controller")), controlplane.ByVerb("patch"))
+	waitRequests(t, 1,
+		controlplane.ByUser(controlplane.ServiceAccountUser("kube-system", "my-controller")),
+		controlplane.ByVerb("patch"))
 
 	// The fence stands before these clients, too.
 	app.Elector.Lose(errors.New("the test wants it"))

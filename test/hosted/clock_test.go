@@ -40,7 +40,9 @@ func TestClock_OfTheHostSaysHowLateItIs(t *testing.T) {
 	if !inThatYear(status.Election.LastRenewal) {
 		t.Errorf("the lease was renewed at %s", status.Election.LastRenewal)
 	}
-	failed := waitController(t, m, "flaky", func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerFailed && !s.RetryAt.IsZero() })
+	failed := waitController(t, m, "flaky", func(s ccm.ControllerStatus) bool {
+		return s.State == ccm.ControllerFailed && !s.RetryAt.IsZero()
+	})
 	if !inThatYear(failed.RetryAt) {
 		t.Errorf("it is tried again at %s", failed.RetryAt)
 	}
@@ -57,7 +59,8 @@ func TestClock_OfTheHostSaysHowLateItIs(t *testing.T) {
 		}
 		return s.Ready && s.Term == 2
 	})
-	if got := said.containing(`"msg"="Term ends"`, "leadership expired without a renewal"); len(got) != 1 {
+	if got := said.containing(`"msg"="Term ends"`,
+		"leadership expired without a renewal"); len(got) != 1 {
 		t.Errorf("the end of the term was told like this: %q", said.containing(`"msg"="Term ends"`))
 	}
 }

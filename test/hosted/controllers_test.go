@@ -48,7 +48,8 @@ func (i *inspected) HealthCheck(*http.Request) error {
 
 func (i *inspected) DebuggingHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := i.maps.ByNamespace(metav1.NamespaceDefault).Get(strings.TrimPrefix(r.URL.Path, "/")); err != nil {
+		if _, err := i.maps.ByNamespace(metav1.NamespaceDefault).Get(
+			strings.TrimPrefix(r.URL.Path, "/")); err != nil {
 			http.Error(w, err.Error(), http.StatusNotFound)
 			return
 		}
@@ -57,13 +58,16 @@ func (i *inspected) DebuggingHandler() http.Handler {
 }
 
 func newInspected(sick chan struct{}) ccm.Controller {
-	return ccm.Controller{Name: "inspected", New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
-		maps, err := term.Informers().ForResource(configMaps)
-		if err != nil {
-			return nil, err
-		}
-		return &inspected{sick: sick, maps: maps.Lister()}, nil
-	}}
+	return ccm.Controller{
+		Name: "inspected",
+		New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+			maps, err := term.Informers().ForResource(configMaps)
+			if err != nil {
+				return nil, err
+			}
+			return &inspected{sick: sick, maps: maps.Lister()}, nil
+		},
+	}
 }
 
 func TestControllers_OfAValueGroup_AreSwitchedByName(t *testing.T) {
@@ -82,12 +86,17 @@ func TestControllers_OfAValueGroup_AreSwitchedByName(t *testing.T) {
 	} {
 		t.Run(switches, func(t *testing.T) {
 			t.Parallel()
-			app := startApp(t, newCloud(t), group, only(strings.Split(switches+","+fourOff, ",")...))
+			app := startApp(t, newCloud(t), group,
+				only(strings.Split(switches+","+fourOff, ",")...))
 			app.WaitReady()
-			if got := [2]ccm.ControllerState{statusOf(t, app.Manager, "usual").State, statusOf(t, app.Manager, "example.com/optional").State}; got != want {
+			if got := [2]ccm.ControllerState{
+				statusOf(t, app.Manager, "usual").State,
+				statusOf(t, app.Manager, "example.com/optional").State,
+			}; got != want {
 				t.Errorf("with --controllers=%s they are %q, want %q", switches, got, want)
 			}
-			code, _ := get(endpoints.NewHandler(app.Manager, endpoints.WithProfiling(true)), "/healthz/example.com/optional")
+			code, _ := get(endpoints.NewHandler(app.Manager, endpoints.WithProfiling(true)),
+				"/healthz/example.com/optional")
 			if enabled := want[1] == ccm.ControllerRunning; enabled != (code == http.StatusOK) {
 				t.Errorf("its health check answers %d", code)
 			}
@@ -110,7 +119,8 @@ func TestControllers_TellTheirHealthAndShowTheirInside(t *testing.T) {
 		t.Errorf("its debugging handler answers %d %s", code, body)
 	}
 	close(sick)
-	if code, body := get(pages, "/healthz/inspected"); code != http.StatusInternalServerError || !strings.Contains(body, "the queue does not move") {
+	if code, body := get(pages, "/healthz/inspected"); code != http.StatusInternalServerError ||
+		!strings.Contains(body, "the queue does not move") {
 		t.Errorf("sick, it answers %d %s", code, body)
 	}
 	if code, _ := get(pages, "/livez"); code != http.StatusInternalServerError {
@@ -134,13 +144,16 @@ func TestControllers_WithoutLeaderElection_WorkInAReplicaThatStandsBy(t *testing
 	leader, standby := newCloud(t), newCloud(t)
 	first := startApp(t, leader, only("leads"), ccmtest.WithControllers(idle("leads")))
 	first.WaitReady()
-	app := startApp(t, standby, only("everywhere", "leads"), ccmtest.WithControllers(everywhere, idle("leads")),
+	app := startApp(t, standby, only("everywhere", "leads"),
+		ccmtest.WithControllers(everywhere, idle("leads")),
 		ccmtest.WithElector(first.Elector)) // it is the first one's
-	waitController(t, app.Manager, "everywhere", func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerRunning })
+	waitController(t, app.Manager, "everywhere",
+		func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerRunning })
 	createConfigMap(t, objectName(t))
 	seen := <-built
 	seen[1].wait(t, "add "+objectName(t), 1)
-	if s := app.Manager.Status(); s.State != ccm.StateStandby || statusOf(t, app.Manager, "leads").State != ccm.ControllerWaiting {
+	if s := app.Manager.Status(); s.State != ccm.StateStandby ||
+		statusOf(t, app.Manager, "leads").State != ccm.ControllerWaiting {
 		t.Errorf("the replica that stands by: %+v", s)
 	}
 	if calls := standby.Calls(); len(calls) > 0 {
@@ -154,7 +167,8 @@ func TestControllers_WithoutLeaderElection_WorkInAReplicaThatStandsBy(t *testing
 	if len(built) > 0 || statusOf(t, app.Manager, "everywhere").Restarts != 0 {
 		t.Error("the controller was built anew")
 	}
-	if got := requests(t, controlplane.ByResource("", "configmaps"), controlplane.ByVerb("watch")); len(got) != 1 {
+	if got := requests(t, controlplane.ByResource("", "configmaps"),
+		controlplane.ByVerb("watch")); len(got) != 1 {
 		t.Errorf("ConfigMaps were watched by %d requests, want 1: %v", len(got), got)
 	}
 }
@@ -182,7 +196,8 @@ func TestControllers_RestartedAlone_SeeEverythingAnew(t *testing.T) {
 				}), nil
 			}
 			p := params(t, newCloud(t), leading())
-			p.Controllers, p.Config.Controllers = []ccm.Controller{flaky, idle("steady")}, []string{"flaky", "steady"}
+			p.Controllers, p.Config.Controllers = []ccm.Controller{flaky, idle("steady")},
+				[]string{"flaky", "steady"}
 			if !own {
 				p.Informers = startProgram(t).informers()
 			}
@@ -208,7 +223,9 @@ func TestControllers_RestartedAlone_SeeEverythingAnew(t *testing.T) {
 			if s := m.Status(); s.Term != 1 || statusOf(t, m, "steady").Restarts != 0 {
 				t.Errorf("the others were disturbed: %+v", s)
 			}
-			waitController(t, m, "flaky", func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerRunning && s.Restarts == 1 })
+			waitController(t, m, "flaky", func(s ccm.ControllerStatus) bool {
+				return s.State == ccm.ControllerRunning && s.Restarts == 1
+			})
 		})
 	}
 }
@@ -228,18 +245,23 @@ func TestEventHandlers_ThatPanic_DoNotEndTheProcess(t *testing.T) {
 		t.Parallel()
 		name := objectName(t)
 		fragile := controller("fragile", func(term *ccm.Term) (ccm.RunnableFunc, error) {
-			_, err := term.Informers().Core().V1().ConfigMaps().Informer().AddEventHandler(panicking(name))
+			_, err := term.Informers().Core().V1().ConfigMaps().Informer().AddEventHandler(
+				panicking(name))
 			return untilEnd, err
 		})
 		fragile.OnFailure = ccm.RestartController
-		app := startApp(t, newCloud(t), only("fragile", "steady"), ccmtest.WithControllers(fragile, idle("steady")))
+		app := startApp(t, newCloud(t), only("fragile", "steady"),
+			ccmtest.WithControllers(fragile, idle("steady")))
 		app.WaitReady()
 		createConfigMap(t, name)
-		failed := waitController(t, app.Manager, "fragile", func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerFailed })
-		if !strings.Contains(failed.Reason, "panic in an event handler of configmaps: cannot bear "+name) {
+		failed := waitController(t, app.Manager, "fragile",
+			func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerFailed })
+		if !strings.Contains(failed.Reason,
+			"panic in an event handler of configmaps: cannot bear "+name) {
 			t.Errorf("its reason is %q", failed.Reason)
 		}
-		if s := app.Manager.Status(); s.Term != 1 || !s.Ready || statusOf(t, app.Manager, "steady").State != ccm.ControllerRunning {
+		if s := app.Manager.Status(); s.Term != 1 || !s.Ready ||
+			statusOf(t, app.Manager, "steady").State != ccm.ControllerRunning {
 			t.Errorf("the others were disturbed: %+v", s)
 		}
 	})
@@ -248,14 +270,18 @@ func TestEventHandlers_ThatPanic_DoNotEndTheProcess(t *testing.T) {
 		name := objectName(t)
 		cloud := newCloud(t)
 		app := startApp(t, cloud, only("steady"), ccmtest.WithControllers(idle("steady")),
-			ccmtest.WithProvider(cloud.CCMProvider(fake.WithSetInformers(func(factory informers.SharedInformerFactory) {
-				if _, err := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(panicking(name)); err != nil {
-					panic(err)
-				}
-			}))))
+			ccmtest.WithProvider(
+				cloud.CCMProvider(
+					fake.WithSetInformers(func(factory informers.SharedInformerFactory) {
+						if _, err := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(
+							panicking(name)); err != nil {
+							panic(err)
+						}
+					}))))
 		app.WaitReady()
 		createConfigMap(t, name)
-		status := ccmtest.WaitStatus(t, app.Manager, "the term has failed", func(s ccm.Status) bool { return s.State == ccm.StateDegraded })
+		status := ccmtest.WaitStatus(t, app.Manager, "the term has failed",
+			func(s ccm.Status) bool { return s.State == ccm.StateDegraded })
 		if !strings.Contains(status.Reason, "cannot bear "+name) || status.RetryAt.IsZero() {
 			t.Errorf("status: %+v", status)
 		}

@@ -27,9 +27,10 @@ func TestDrainTimeout_TheHostDecidesWhatFollows(t *testing.T) {
 	for name, want := range map[string]decision{
 		"by default the app ends": {fx.Options(), ccm.ExitDrainTimeout},
 		"it stays down":           {fx.Supply(ccm.KeepRunning), 0},
-		"it does as it likes": {fx.Supply(ccm.DrainTimeoutPolicy(func(_ *ccm.DrainTimeoutError, app fx.Shutdowner) {
-			_ = app.Shutdown(fx.ExitCode(42))
-		})), 42},
+		"it does as it likes": {fx.Supply(
+			ccm.DrainTimeoutPolicy(func(_ *ccm.DrainTimeoutError, app fx.Shutdowner) {
+				_ = app.Shutdown(fx.ExitCode(42))
+			})), 42},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,24 +41,30 @@ func TestDrainTimeout_TheHostDecidesWhatFollows(t *testing.T) {
 			cfg.DrainTimeout = metav1.Duration{Duration: 200 * time.Millisecond}
 			var m *ccm.Manager
 			app := fx.New(fx.NopLogger, ccm.Module, fake.Module(cloud), want.policy,
-				fx.Supply(cfg, identity(t), logr.Discard(), fx.Annotate(elector, fx.As(new(ccm.Elector)))),
-				fx.Provide(ccm.AsController(func() ccm.Controller { return balancing("balancing") })), fx.Populate(&m))
+				fx.Supply(cfg, identity(t), logr.Discard(),
+					fx.Annotate(elector, fx.As(new(ccm.Elector)))),
+				fx.Provide(ccm.AsController(func() ccm.Controller {
+					return balancing("balancing")
+				})), fx.Populate(&m))
 			if err := app.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			ends := app.Wait()
-			ccmtest.WaitCall(t, cloud, "a call hangs", fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
+			ccmtest.WaitCall(t, cloud, "a call hangs",
+				fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
 			elector.Lose(errors.New("the test wants it"))
 			if elector.WaitReleased(t).Drained {
 				t.Error("leadership was given back although a call is in flight")
 			}
 			stuck := func(s ccm.Status) bool {
-				return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "call LoadBalancer.EnsureLoadBalancer default/")
+				return s.State == ccm.StateDegraded &&
+					strings.Contains(s.Reason, "call LoadBalancer.EnsureLoadBalancer default/")
 			}
 			ccmtest.WaitStatus(t, m, "the call is named", stuck)
 			if want.exitCode != 0 {
 				if signal := <-ends; signal.ExitCode != want.exitCode {
-					t.Errorf("the app ends with exit code %d, want %d", signal.ExitCode, want.exitCode)
+					t.Errorf("the app ends with exit code %d, want %d", signal.ExitCode,
+						want.exitCode)
 				}
 			}
 			if m.ReadinessChecks()[0].Check(nil) == nil {

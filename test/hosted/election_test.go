@@ -27,7 +27,8 @@ func TestElection_ByDefaultIsTheLease(t *testing.T) {
 	cloud := newCloud(t, "lease-1")
 	app := startApp(t, cloud, ccmtest.WithLease())
 	status := app.WaitReady()
-	if status.Election.Identity != app.Identity || status.Election.Leader != app.Identity || status.Election.LastRenewal.IsZero() {
+	if status.Election.Identity != app.Identity || status.Election.Leader != app.Identity ||
+		status.Election.LastRenewal.IsZero() {
 		t.Errorf("the election stands like this: %+v", status.Election)
 	}
 	if got := holder(t, "cloud-controller-manager"); got != app.Identity {
@@ -48,7 +49,8 @@ func TestElection_AlwaysLeadAsksForNoLease(t *testing.T) {
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("always-1"))
 	ccmtest.WaitNodeInitialized(t, app.Client, "always-1")
 	app.Stop()
-	if asked := requests(t, controlplane.ByResource("coordination.k8s.io", "leases")); len(asked) > 0 {
+	if asked := requests(t,
+		controlplane.ByResource("coordination.k8s.io", "leases")); len(asked) > 0 {
 		t.Errorf("requests to leases: %v", asked)
 	}
 }
@@ -79,11 +81,12 @@ func TestElection_ByHand_LostAndWonAgain(t *testing.T) {
 	}
 }
 
-// The periods of the host's own election. The fence closes 3 s after the last renewal, when the elector itself gives up 2 to 2.2 s after
-// it has tried in vain for the first time.
+// The periods of the host's own election. The fence closes 3 s after the last renewal, when the
+// elector itself gives up 2 to 2.2 s after it has tried in vain for the first time.
 const (
-	leaseDuration, renewDeadline, retryPeriod = 4 * time.Second, 2 * time.Second, 200 * time.Millisecond
-	validFor                                  = 3 * time.Second
+	leaseDuration, renewDeadline, retryPeriod = 4 * time.Second, 2 * time.Second,
+		200 * time.Millisecond
+	validFor = 3 * time.Second
 )
 
 // election is a host's own, with client-go's LeaderElector, that leads a Manager.
@@ -216,7 +219,8 @@ func (n *network) heal() {
 // holder is who holds a lease.
 func holder(t *testing.T, lease string) string {
 	t.Helper()
-	l, err := shared.Admin.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), lease, metav1.GetOptions{})
+	l, err := shared.Admin.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), lease,
+		metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,12 +229,14 @@ func holder(t *testing.T, lease string) string {
 
 // balancing is a controller that makes a load balancer again and again.
 func balancing(name string) ccm.Controller {
-	service := ccmtest.LoadBalancerService(name, func(s *corev1.Service) { s.UID = types.UID(name) })
+	service := ccmtest.LoadBalancerService(name,
+		func(s *corev1.Service) { s.UID = types.UID(name) })
 	return controller(name, func(term *ccm.Term) (ccm.RunnableFunc, error) {
 		balancers, _ := term.Cloud().LoadBalancer()
 		return func(ctx context.Context) error {
 			for ctx.Err() == nil {
-				if _, err := balancers.EnsureLoadBalancer(ctx, term.ClusterName(), service, nil); err != nil && ctx.Err() == nil {
+				if _, err := balancers.EnsureLoadBalancer(ctx, term.ClusterName(), service,
+					nil); err != nil && ctx.Err() == nil {
 					return err
 				}
 				select {
@@ -243,23 +249,29 @@ func balancing(name string) ccm.Controller {
 	})
 }
 
-// elected runs a Manager with two controllers that change the cloud and the cluster all the time, led by the election.
+// elected runs a Manager with two controllers that change the cloud and the cluster all the time,
+// led by the election.
 func elected(t *testing.T, e *election, cloud *fake.Cloud) (m *ccm.Manager, stop func() error) {
 	t.Helper()
 	name := objectName(t)
 	createConfigMap(t, name)
 	p := params(t, cloud, e.elector)
 	p.Config.Controllers = []string{"cloud", "cluster"}
-	p.Controllers = []ccm.Controller{balancing("cloud"), patchingConfigMap("cluster", "cluster", name)}
+	p.Controllers = []ccm.Controller{
+		balancing("cloud"),
+		patchingConfigMap("cluster", "cluster", name),
+	}
 	m, stop = run(t, p)
 	ccmtest.WaitReady(t, m)
-	ccmtest.WaitCall(t, cloud, "the load balancer is made", fake.CallFilter{Method: fake.EnsureLoadBalancer, Finished: true}.Matches)
+	ccmtest.WaitCall(t, cloud, "the load balancer is made",
+		fake.CallFilter{Method: fake.EnsureLoadBalancer, Finished: true}.Matches)
 	waitRequests(t, 1, controlplane.ByUserAgent("/cluster"), controlplane.ByVerb("patch"))
 	return m, stop
 }
 
-// wantNothingSince checks that nothing was begun to change between two times. The controller of the cluster makes one request after the other: that
-// which the fence has cancelled on its way may reach the server a little later, which gives it up then.
+// wantNothingSince checks that nothing was begun to change between two times. The controller of the
+// cluster makes one request after the other: that which the fence has cancelled on its way may
+// reach the server a little later, which gives it up then.
 func wantNothingSince(t *testing.T, cloud *fake.Cloud, from, to time.Time) {
 	t.Helper()
 	within := func(at time.Time) bool { return at.After(from) && at.Before(to) }
@@ -286,7 +298,8 @@ func TestHostElection_LostWhenRenewalsFail_AndWonAgain(t *testing.T) {
 	t.Parallel()
 	cloud, e := newCloud(t), campaign(t)
 	m, _ := elected(t, e, cloud)
-	if s := m.Status().Election; s.Identity != "host-1" || s.Leader != "host-1" || s.LastRenewal.IsZero() {
+	if s := m.Status().Election; s.Identity != "host-1" || s.Leader != "host-1" ||
+		s.LastRenewal.IsZero() {
 		t.Errorf("the election stands like this: %+v", s)
 	}
 	e.network.fail()
@@ -294,25 +307,30 @@ func TestHostElection_LostWhenRenewalsFail_AndWonAgain(t *testing.T) {
 		t.Errorf("Lead returned %v", err)
 	}
 	lost := time.Now()
-	if s := ccmtest.WaitState(t, m, ccm.StateDegraded); s.Term != 1 || !strings.Contains(s.Reason, "the cable is cut") {
+	if s := ccmtest.WaitState(t, m, ccm.StateDegraded); s.Term != 1 ||
+		!strings.Contains(s.Reason, "the cable is cut") {
 		t.Errorf("without leadership: %+v", s)
 	}
 	e.network.heal()
 	again := time.Now()
-	ccmtest.WaitStatus(t, m, "the second term is ready", func(s ccm.Status) bool { return s.Ready && s.Term == 2 })
+	ccmtest.WaitStatus(t, m, "the second term is ready",
+		func(s ccm.Status) bool { return s.Ready && s.Term == 2 })
 	wantNothingSince(t, cloud, lost, again)
 }
 
-// The host's election is frozen, as a process is that is stopped or swapped out; the Manager, which is not, ends by the clock before
-// anybody else may lead.
+// The host's election is frozen, as a process is that is stopped or swapped out; the Manager, which
+// is not, ends by the clock before anybody else may lead.
 func TestHostElection_WhenItIsFrozen_TheFenceClosesByTheClock(t *testing.T) {
 	t.Parallel()
 	cloud, e := newCloud(t), campaign(t)
 	m, _ := elected(t, e, cloud)
 	cloud.On(fake.EnsureLoadBalancer).Hang()
-	cut := ccmtest.WaitCall(t, cloud, "a call hangs", func(c fake.Call) bool { return c.Method == fake.EnsureLoadBalancer && !c.Finished })
+	cut := ccmtest.WaitCall(t, cloud, "a call hangs", func(c fake.Call) bool {
+		return c.Method == fake.EnsureLoadBalancer && !c.Finished
+	})
 	e.network.freeze()
-	cut = ccmtest.WaitCall(t, cloud, "the call in flight is cancelled", func(c fake.Call) bool { return c.Seq == cut.Seq && c.Finished })
+	cut = ccmtest.WaitCall(t, cloud, "the call in flight is cancelled",
+		func(c fake.Call) bool { return c.Seq == cut.Seq && c.Finished })
 	valid := e.elector.ElectionStatus().LastRenewal.Add(validFor)
 	if late := cut.Ended.Sub(valid); late < 0 || late > time.Second {
 		t.Errorf("the call in flight ended %s after leadership was valid", late)
@@ -331,7 +349,8 @@ func TestHostElection_WhenItIsFrozen_TheFenceClosesByTheClock(t *testing.T) {
 		return nil, nil
 	})
 	if s := m.Status(); s.Ready || s.Term != 1 {
-		t.Errorf("a second after the fence was closed, while the host cannot know of it, the Manager is in term %d, want 1; ready: %t", s.Term, s.Ready)
+		t.Errorf(
+			"a second after the fence was closed, while the host cannot know of it, the Manager is in term %d, want 1; ready: %t", s.Term, s.Ready)
 	}
 	thawed := time.Now()
 	e.network.heal()
@@ -347,13 +366,16 @@ func TestHostElection_LockIsKeptWhileACallIsInFlight(t *testing.T) {
 	cloud, e := newCloud(t), campaign(t)
 	m, stop := elected(t, e, cloud)
 	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
-	call := ccmtest.WaitCall(t, cloud, "a call hangs", func(c fake.Call) bool { return c.Method == fake.EnsureLoadBalancer && !c.Finished })
+	call := ccmtest.WaitCall(t, cloud, "a call hangs", func(c fake.Call) bool {
+		return c.Method == fake.EnsureLoadBalancer && !c.Finished
+	})
 
 	// The wrong order: the host gives up its leadership without stopping the Manager.
 	// client-go's elector reads the lease to release it, and not to renew it.
 	gaveUp := time.Now()
 	e.stop()
-	waitRequests(t, 1, controlplane.ByUserAgent("/election"), controlplane.ByVerb("get"), controlplane.ReceivedAfter(gaveUp))
+	waitRequests(t, 1, controlplane.ByUserAgent("/election"), controlplane.ByVerb("get"),
+		controlplane.ReceivedAfter(gaveUp))
 	ccmtest.WaitState(t, m, ccm.StateDraining)
 	select {
 	case err := <-e.lent:

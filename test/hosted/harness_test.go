@@ -36,7 +36,8 @@ func newCloud(t *testing.T, instances ...string) *fake.Cloud {
 	return cloud
 }
 
-// agent is the beginning of the user agent of all clients of a test: its name, and which run of it this is (go test -count).
+// agent is the beginning of the user agent of all clients of a test: its name, and which run of it
+// this is (go test -count).
 func agent(t *testing.T) string {
 	runs.Lock()
 	defer runs.Unlock()
@@ -51,7 +52,8 @@ func agent(t *testing.T) string {
 	return fmt.Sprintf("%s/run-%03d", t.Name(), number)
 }
 
-// identity is the CCM's, with the test's name in the user agent: that tells its requests from those of other tests.
+// identity is the CCM's, with the test's name in the user agent: that tells its requests from those
+// of other tests.
 func identity(t *testing.T) *rest.Config {
 	cfg := rest.CopyConfig(shared.Identity)
 	cfg.UserAgent = agent(t)
@@ -77,11 +79,13 @@ func params(t *testing.T, cloud *fake.Cloud, elector ccm.Elector) ccm.Params {
 	cfg := ccmtest.Config()
 	cfg.LeaderElection.Identity = t.Name()
 	return ccm.Params{
-		Config: cfg, Providers: []ccm.Provider{cloud.CCMProvider()}, RESTConfig: identity(t), Elector: elector, Logger: &log,
+		Config: cfg, Providers: []ccm.Provider{cloud.CCMProvider()}, RESTConfig: identity(t),
+		Elector: elector, Logger: &log,
 	}
 }
 
-// run runs a Manager until the test ends, or until the returned function is called, which returns what Run returned.
+// run runs a Manager until the test ends, or until the returned function is called, which returns
+// what Run returned.
 func run(t *testing.T, p ccm.Params) (m *ccm.Manager, stop func() error) {
 	t.Helper()
 	m, err := ccm.New(p)
@@ -115,15 +119,19 @@ func leading() *ccmtest.ManualElector {
 	return e
 }
 
-// controller is a controller of a host: build may ask the term for what it needs, and returns what runs.
+// controller is a controller of a host: build may ask the term for what it needs, and returns what
+// runs.
 func controller(name string, build func(t *ccm.Term) (ccm.RunnableFunc, error)) ccm.Controller {
-	return ccm.Controller{Name: name, New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-		run, err := build(t)
-		if err != nil {
-			return nil, err
-		}
-		return run, nil
-	}}
+	return ccm.Controller{
+		Name: name,
+		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
+			run, err := build(t)
+			if err != nil {
+				return nil, err
+			}
+			return run, nil
+		},
+	}
 }
 
 // untilEnd is a controller's Run that does nothing.
@@ -150,15 +158,18 @@ func statusOf(t *testing.T, m *ccm.Manager, name string) ccm.ControllerStatus {
 }
 
 // waitController waits until the condition holds for the status of one controller.
-func waitController(t *testing.T, m *ccm.Manager, name string, cond func(ccm.ControllerStatus) bool) ccm.ControllerStatus {
+func waitController(
+	t *testing.T, m *ccm.Manager, name string, cond func(ccm.ControllerStatus) bool,
+) ccm.ControllerStatus {
 	t.Helper()
-	return ccmtest.Eventually(t, "controller "+name+" is as wanted", func(context.Context) (ccm.ControllerStatus, error) {
-		status := statusOf(t, m, name)
-		if !cond(status) {
-			return status, fmt.Errorf("%+v", status)
-		}
-		return status, nil
-	})
+	return ccmtest.Eventually(t, "controller "+name+" is as wanted",
+		func(context.Context) (ccm.ControllerStatus, error) {
+			status := statusOf(t, m, name)
+			if !cond(status) {
+				return status, fmt.Errorf("%+v", status)
+			}
+			return status, nil
+		})
 }
 
 // objectName is the test's name as that of an object.
@@ -181,7 +192,8 @@ func waitRequests(t *testing.T, n int, filters ...controlplane.Filter) []control
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
 	defer cancel()
-	records, err := shared.Audit().Wait(ctx, controlplane.Mark{}, n, append(filters, controlplane.ByUserAgent(agent(t)))...)
+	records, err := shared.Audit().Wait(ctx, controlplane.Mark{}, n,
+		append(filters, controlplane.ByUserAgent(agent(t)))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +204,9 @@ func waitRequests(t *testing.T, n int, filters ...controlplane.Filter) []control
 func createConfigMap(t *testing.T, name string) {
 	t.Helper()
 	maps := shared.Admin.CoreV1().ConfigMaps(metav1.NamespaceDefault)
-	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := maps.Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -252,12 +266,13 @@ func (w *witness) count() int {
 // wait waits until it was told of this n times.
 func (w *witness) wait(t *testing.T, what string, n int) {
 	t.Helper()
-	ccmtest.Eventually(t, fmt.Sprintf("a handler is told %d times: %s", n, what), func(context.Context) (int, error) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.told[what] < n {
-			return 0, fmt.Errorf("it was told: %v", w.told)
-		}
-		return w.told[what], nil
-	})
+	ccmtest.Eventually(t, fmt.Sprintf("a handler is told %d times: %s", n, what),
+		func(context.Context) (int, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.told[what] < n {
+				return 0, fmt.Errorf("it was told: %v", w.told)
+			}
+			return w.told[what], nil
+		})
 }

@@ -44,7 +44,10 @@ func startProgram(t *testing.T) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &program{factory: informers.NewSharedInformerFactory(client, 0), nodes: &witness{}, lasting: make(chan struct{})}
+	p := &program{
+		factory: informers.NewSharedInformerFactory(client, 0), nodes: &witness{},
+		lasting: make(chan struct{}),
+	}
 	if _, err := p.factory.Core().V1().Nodes().Informer().AddEventHandler(p.nodes); err != nil {
 		t.Fatal(err)
 	}
@@ -67,16 +70,19 @@ func (p *program) informers() ccm.SharedInformers {
 func (p *program) waitConfigMap(t *testing.T, name string) {
 	t.Helper()
 	lister := p.factory.Core().V1().ConfigMaps().Lister().ConfigMaps(metav1.NamespaceDefault)
-	ccmtest.Eventually(t, "the host's informer knows ConfigMap "+name, func(context.Context) (*corev1.ConfigMap, error) { return lister.Get(name) })
+	ccmtest.Eventually(t, "the host's informer knows ConfigMap "+name,
+		func(context.Context) (*corev1.ConfigMap, error) { return lister.Get(name) })
 }
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
-// watching is a controller with event handlers for Nodes and, by its resource, ConfigMaps. Each term it sends what it sees with.
+// watching is a controller with event handlers for Nodes and, by its resource, ConfigMaps. Each
+// term it sends what it sees with.
 func watching(name string, built chan<- [2]*witness) ccm.Controller {
 	return controller(name, func(term *ccm.Term) (ccm.RunnableFunc, error) {
 		seen := [2]*witness{{}, {}}
-		if _, err := term.Informers().Core().V1().Nodes().Informer().AddEventHandler(seen[0]); err != nil {
+		if _, err := term.Informers().Core().V1().Nodes().Informer().AddEventHandler(
+			seen[0]); err != nil {
 			return nil, err
 		}
 		maps, err := term.Informers().ForResource(configMaps)
@@ -93,8 +99,10 @@ func watching(name string, built chan<- [2]*witness) ccm.Controller {
 
 func touchNode(t *testing.T, name string) {
 	t.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"hosted.test/at":%q}}}`, time.Now().Format(time.RFC3339Nano))
-	if _, err := shared.Admin.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"hosted.test/at":%q}}}`,
+		time.Now().Format(time.RFC3339Nano))
+	if _, err := shared.Admin.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -107,7 +115,8 @@ func lose(t *testing.T, e *ccmtest.ManualElector) {
 	}
 }
 
-// The four controllers and one of the host's work on the host's informers for two terms, and the host does not notice when they are gone.
+// The four controllers and one of the host's work on the host's informers for two terms, and the
+// host does not notice when they are gone.
 func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	host := startProgram(t)
 	cloud := newCloud(t, "shared-1", "shared-2", "shared-3")
@@ -125,8 +134,10 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	ccmtest.WaitServiceAddress(t, shared.Admin, service.Namespace, service.Name)
 	// The host's informers do not resync; the Manager does, and says so.
 	first[0].wait(t, "resync shared-1", 1)
-	wantWarnings(t, m, "Informers are the host's", "driven by the Manager's own ticker", "is not known for nodes")
-	if err := shared.Admin.CoreV1().Services(service.Namespace).Delete(t.Context(), service.Name, metav1.DeleteOptions{}); err != nil {
+	wantWarnings(t, m, "Informers are the host's", "driven by the Manager's own ticker",
+		"is not known for nodes")
+	if err := shared.Admin.CoreV1().Services(service.Namespace).Delete(t.Context(), service.Name,
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ccmtest.WaitServiceGone(t, shared.Admin, service.Namespace, service.Name)
@@ -135,13 +146,15 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	told := [2]int{first[0].count(), first[1].count()}
 	calls := len(cloud.Calls())
 	createConfigMap(t, "between-terms")
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("shared-2", ccmtest.NodePodCIDRs("10.244.12.0/24")))
+	ccmtest.CreateNode(t, shared.Admin,
+		ccmtest.TaintedNode("shared-2", ccmtest.NodePodCIDRs("10.244.12.0/24")))
 	touchNode(t, "shared-1")
 	host.nodes.wait(t, "add shared-2", 1)
 	host.waitConfigMap(t, "between-terms")
 
 	elector.Lead()
-	ccmtest.WaitStatus(t, m, "the second term is ready", func(s ccm.Status) bool { return s.Ready && s.Term == 2 })
+	ccmtest.WaitStatus(t, m, "the second term is ready",
+		func(s ccm.Status) bool { return s.Ready && s.Term == 2 })
 	second := <-built
 	second[0].wait(t, "add shared-1", 1)
 	second[0].wait(t, "add shared-2", 1)
@@ -149,7 +162,8 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	worksOnNode(t, cloud, "shared-2", "")
 	second[0].wait(t, "resync shared-2", 1)
 	if got := [2]int{first[0].count(), first[1].count()}; got != told {
-		t.Errorf("handlers of the first term were told of %v things after its end", []int{got[0] - told[0], got[1] - told[1]})
+		t.Errorf("handlers of the first term were told of %v things after its end",
+			[]int{got[0] - told[0], got[1] - told[1]})
 	}
 	for _, call := range cloud.Calls()[calls:] {
 		if call.Caller == fake.TermCaller(t.Name(), 1) {
@@ -166,7 +180,8 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	host.nodes.wait(t, "add shared-3", 1)
 	host.waitConfigMap(t, "after-the-run")
 	if got := [2]int{second[0].count(), second[1].count()}; got != told {
-		t.Errorf("handlers of the second term were told of %v things after the end of the run", []int{got[0] - told[0], got[1] - told[1]})
+		t.Errorf("handlers of the second term were told of %v things after the end of the run",
+			[]int{got[0] - told[0], got[1] - told[1]})
 	}
 	for _, resource := range []string{"nodes", "services", "configmaps"} {
 		wantOneWatch(t, resource)
@@ -198,7 +213,8 @@ func wantWarnings(t *testing.T, m *ccm.Manager, want ...string) {
 func wantOneWatch(t *testing.T, resource string) {
 	t.Helper()
 	count := map[string]int{}
-	for _, r := range requests(t, controlplane.ByResource("", resource), controlplane.ByVerb("list", "watch")) {
+	for _, r := range requests(t, controlplane.ByResource("", resource),
+		controlplane.ByVerb("list", "watch")) {
 		if r.User != hostUser {
 			t.Errorf("%s is not asked for by the host: %s", resource, r)
 		}
@@ -206,7 +222,8 @@ func wantOneWatch(t *testing.T, resource string) {
 	}
 	// A stream of events that begins with what there is takes the place of a list.
 	if count["watch"] != 1 || count["list"] > 1 {
-		t.Errorf("the host has listed %s %d times and watched them %d times, want once", resource, count["list"], count["watch"])
+		t.Errorf("the host has listed %s %d times and watched them %d times, want once", resource,
+			count["list"], count["watch"])
 	}
 }
 
@@ -232,7 +249,10 @@ func TestInformerUser_WhatTheProviderRegistersEndsWithTheTerm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cloud, elector := newCloud(t), leading()
-			user := &informerUser{make(chan informers.SharedInformerFactory, 2), make(chan *witness, 2)}
+			user := &informerUser{
+				make(chan informers.SharedInformerFactory, 2),
+				make(chan *witness, 2),
+			}
 			p := params(t, cloud, elector)
 			p.Controllers, p.Config.Controllers = []ccm.Controller{idle("mine")}, []string{"mine"}
 			p.Providers = []ccm.Provider{user.provider(cloud)}
@@ -248,7 +268,8 @@ func TestInformerUser_WhatTheProviderRegistersEndsWithTheTerm(t *testing.T) {
 			lose(t, elector)
 			told := first.count()
 			createConfigMap(t, kind+"-2")
-			if _, err := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(first); err == nil {
+			if _, err := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(
+				first); err == nil {
 				t.Error("a handler could be registered after the term")
 			}
 
@@ -261,28 +282,33 @@ func TestInformerUser_WhatTheProviderRegistersEndsWithTheTerm(t *testing.T) {
 			second.wait(t, "add "+kind+"-1", 1)
 			second.wait(t, "add "+kind+"-2", 1)
 			if got := first.count(); got != told {
-				t.Errorf("the handler of the first term was told of %d things after its end", got-told)
+				t.Errorf("the handler of the first term was told of %d things after its end",
+					got-told)
 			}
 		})
 	}
 }
 
-// In an fx app, what the CCM had to start ends with the app, and what the host has started does not.
+// In an fx app, what the CCM had to start ends with the app, and what the host has started does
+// not.
 func TestHostInformers_InAnApp_OnlyThoseThatTheCCMStartedEndWithIt(t *testing.T) {
 	t.Parallel()
 	host := startProgram(t)
 	built := make(chan [2]*witness, 1)
 	app := startApp(t, newCloud(t), only("mine"), ccmtest.WithControllers(watching("mine", built)),
-		ccmtest.WithFx(fx.Supply(fx.Annotate(host.factory, fx.As(new(informers.SharedInformerFactory))))))
+		ccmtest.WithFx(
+			fx.Supply(fx.Annotate(host.factory, fx.As(new(informers.SharedInformerFactory))))))
 	app.WaitReady()
 	app.Stop()
-	maps, nodes := host.factory.Core().V1().ConfigMaps().Informer(), host.factory.Core().V1().Nodes().Informer()
-	ccmtest.Eventually(t, "the informer that the CCM has started has stopped", func(context.Context) (cache.SharedIndexInformer, error) {
-		if !maps.IsStopped() {
-			return maps, errors.New("it runs")
-		}
-		return maps, nil
-	})
+	maps, nodes := host.factory.Core().V1().ConfigMaps().Informer(),
+		host.factory.Core().V1().Nodes().Informer()
+	ccmtest.Eventually(t, "the informer that the CCM has started has stopped",
+		func(context.Context) (cache.SharedIndexInformer, error) {
+			if !maps.IsStopped() {
+				return maps, errors.New("it runs")
+			}
+			return maps, nil
+		})
 	if nodes.IsStopped() {
 		t.Error("the host's informer has stopped, too")
 	}
@@ -296,7 +322,8 @@ func TestHostInformers_InAnAppThatIsStartedAgain(t *testing.T) {
 	host.factory.StartWithContext(t.Context())
 	built := make(chan [2]*witness, 2)
 	app := startApp(t, newCloud(t), only("mine"), ccmtest.WithControllers(watching("mine", built)),
-		ccmtest.WithFx(fx.Supply(fx.Annotate(host.factory, fx.As(new(informers.SharedInformerFactory))))))
+		ccmtest.WithFx(
+			fx.Supply(fx.Annotate(host.factory, fx.As(new(informers.SharedInformerFactory))))))
 	app.WaitReady()
 	first := <-built
 	app.Stop()

@@ -48,7 +48,8 @@ func (l *lines) containing(parts ...string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(l.all), func(line string) bool {
-		return slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })
+		return slices.ContainsFunc(parts,
+			func(part string) bool { return !strings.Contains(line, part) })
 	})
 }
 
@@ -83,7 +84,8 @@ func (w *tokenWatch) wrap(next http.RoundTripper) http.RoundTripper {
 // tokenIdentity is an identity by a token, as a pod has it.
 func tokenIdentity(t *testing.T, namespace, name string) *rest.Config {
 	t.Helper()
-	request, err := shared.Admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	request, err := shared.Admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name,
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,12 +115,17 @@ func TestLogger_OfTheHostIsToldWhoAndWhen_AndNothingSecret(t *testing.T) {
 			return untilEnd(ctx)
 		}, nil
 	})
-	p.Controllers = []ccm.Controller{talks, patchingConfigMap("patches", "my-controller", objectName(t))}
+	p.Controllers = []ccm.Controller{
+		talks,
+		patchingConfigMap("patches", "my-controller", objectName(t)),
+	}
 	p.Config.Controllers = []string{"talks", "patches", "route"}
 	p.Config.ClusterCIDR = ""
 	p.Config.ConfigureCloudRoutes = false // it is skipped
 	build := p.Providers[0].New
-	p.Providers[0].New = func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+	p.Providers[0].New = func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface,
+		error,
+	) {
 		env.Logger.Info("A provider is built")
 		return build(ctx, env)
 	}
@@ -134,15 +141,18 @@ func TestLogger_OfTheHostIsToldWhoAndWhen_AndNothingSecret(t *testing.T) {
 
 	for _, term := range []string{`"term"=1`, `"term"=2`} {
 		for _, message := range []string{
-			"Term begins", "A provider is built", "A controller is built", "A controller runs", "Controller skipped", "Term is ready", "Term ends", "Term has drained",
+			"Term begins", "A provider is built", "A controller is built", "A controller runs",
+			"Controller skipped", "Term is ready", "Term ends", "Term has drained",
 		} {
 			if got := said.containing(`"msg"="`+message+`"`, term); len(got) != 1 {
-				t.Errorf("%q was logged %d times with %s, want once: %q", message, len(got), term, got)
+				t.Errorf("%q was logged %d times with %s, want once: %q", message, len(got), term,
+					got)
 			}
 		}
 	}
 	for _, line := range said.containing() {
-		if !strings.Contains(line, `"manager"="east"`) || !strings.Contains(line, `"cluster"="blue"`) || !strings.HasPrefix(line, "ccm") {
+		if !strings.Contains(line, `"manager"="east"`) ||
+			!strings.Contains(line, `"cluster"="blue"`) || !strings.HasPrefix(line, "ccm") {
 			t.Errorf("a line lacks the names of the Manager and the host: %s", line)
 		}
 	}
@@ -156,7 +166,8 @@ func TestLogger_OfTheHostIsToldWhoAndWhen_AndNothingSecret(t *testing.T) {
 	}
 }
 
-// The host's recorders get the events of the election and of the host's controllers, and they alone send them.
+// The host's recorders get the events of the election and of the host's controllers, and they alone
+// send them.
 func TestEventRecorders_OfTheHostSendWhatTheManagerAndItsControllersRecord(t *testing.T) {
 	cfg, err := shared.ControlPlane.UserConfig(hostUser)
 	if err != nil {
@@ -168,7 +179,8 @@ func TestEventRecorders_OfTheHostSendWhatTheManagerAndItsControllersRecord(t *te
 		t.Fatal(err)
 	}
 	broadcaster := record.NewBroadcaster()
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	broadcaster.StartRecordingToSink(
+		&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	t.Cleanup(broadcaster.Shutdown)
 	node := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("recorded-1"))
 	greets := controller("greets", func(term *ccm.Term) (ccm.RunnableFunc, error) {
@@ -182,14 +194,19 @@ func TestEventRecorders_OfTheHostSendWhatTheManagerAndItsControllersRecord(t *te
 	}
 	m, stop := run(t, p)
 	ccmtest.WaitReady(t, m)
-	for reason, component := range map[string]string{"Greeting": "greeter", "LeaderElection": "cloud-controller-manager"} {
-		ccmtest.Eventually(t, "there is an event of "+component, func(ctx context.Context) (*corev1.EventList, error) {
-			events, err := shared.Admin.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason + ",source=" + component})
-			if err == nil && len(events.Items) == 0 {
-				err = errors.New("there is none")
-			}
-			return events, err
-		})
+	for reason, component := range map[string]string{
+		"Greeting":       "greeter",
+		"LeaderElection": "cloud-controller-manager",
+	} {
+		ccmtest.Eventually(t, "there is an event of "+component,
+			func(ctx context.Context) (*corev1.EventList, error) {
+				events, err := shared.Admin.CoreV1().Events("").List(ctx,
+					metav1.ListOptions{FieldSelector: "reason=" + reason + ",source=" + component})
+				if err == nil && len(events.Items) == 0 {
+					err = errors.New("there is none")
+				}
+				return events, err
+			})
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)

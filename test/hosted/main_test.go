@@ -1,9 +1,10 @@
-// Package hosted_test runs the cloud controller manager inside hosts that hand in what they have already: clients, informers, an election,
-// a mux, a logger, metrics, controllers. It runs on a real API server, under the shipped RBAC rules and what testdata/rbac.yaml adds for
-// the hosts, and looks at what reaches the API server and the cloud.
+// Package hosted_test runs the cloud controller manager inside hosts that hand in what they have
+// already: clients, informers, an election, a mux, a logger, metrics, controllers. It runs on a
+// real API server, under the shipped RBAC rules and what testdata/rbac.yaml adds for the hosts, and
+// looks at what reaches the API server and the cloud.
 //
-// Tests in which the four controllers work come one after the other, since Nodes belong to the whole cluster. Those with controllers of
-// their own run in parallel.
+// Tests in which the four controllers work come one after the other, since Nodes belong to the
+// whole cluster. Those with controllers of their own run in parallel.
 package hosted_test
 
 import (
@@ -36,9 +37,13 @@ var runs struct {
 
 func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, &shared, suite.Options{
-		Rules:   rules(),
-		Prepare: func(ctx context.Context, s *suite.Suite) error { return waitForRules(ctx, s.Admin) },
-		Check:   func(s *suite.Suite) error { return errors.Join(nothingDenied(s.ControlPlane), nothingLeft()) },
+		Rules: rules(),
+		Prepare: func(ctx context.Context, s *suite.Suite) error {
+			return waitForRules(ctx, s.Admin)
+		},
+		Check: func(s *suite.Suite) error {
+			return errors.Join(nothingDenied(s.ControlPlane), nothingLeft())
+		},
 	}))
 }
 
@@ -48,26 +53,32 @@ func rules() []string { return []string{"../../example/deploy/rbac.yaml", "testd
 // waitForRules waits until the API server goes by the rules that were applied last.
 func waitForRules(ctx context.Context, admin kubernetes.Interface) error {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               controlplane.ServiceAccountUser("hosts", "route-controller"),
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "patch", Resource: "nodes", Subresource: "status"},
+		User: controlplane.ServiceAccountUser("hosts", "route-controller"),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "patch", Resource: "nodes",
+			Subresource: "status",
+		},
 	}}
-	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		answer, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		return err == nil && answer.Status.Allowed, err
-	})
+	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true,
+		func(ctx context.Context) (bool, error) {
+			answer, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, review,
+				metav1.CreateOptions{})
+			return err == nil && answer.Status.Allowed, err
+		})
 	if err != nil {
 		return fmt.Errorf("wait until the API server goes by the rules: %w", err)
 	}
 	return nil
 }
 
-// nothingLeft tells which goroutines are left when all tests are over, but for those that client-go, klog and package controlplane keep for
-// the whole process.
+// nothingLeft tells which goroutines are left when all tests are over, but for those that
+// client-go, klog and package controlplane keep for the whole process.
 func nothingLeft() (err error) {
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
 		err = goleak.Find(
 			goleak.IgnoreTopFunction("testing.(*M).startAlarm"),
-			goleak.IgnoreAnyFunction("github.com/fxccm/fxccm/ccm/ccmtest/controlplane.startProcess.func1"),
+			goleak.IgnoreAnyFunction(
+				"github.com/fxccm/fxccm/ccm/ccmtest/controlplane.startProcess.func1"),
 			goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*ClientConn).readLoop"),
 			goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
 		)

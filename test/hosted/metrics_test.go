@@ -35,13 +35,15 @@ func prober(nodes ...string) ccm.Controller {
 // callKey names the series of calls.
 type callKey struct{ iface, method, result string }
 
-// counted is how often the registry says that each call was made. Left out are questions that the fake cloud keeps no record of.
+// counted is how often the registry says that each call was made. Left out are questions that the
+// fake cloud keeps no record of.
 func counted(t *testing.T, registry prometheus.Gatherer) map[callKey]int {
 	t.Helper()
 	calls := map[callKey]int{}
 	for _, m := range family(t, registry, "fxccm_cloud_call_duration_seconds") {
 		key := callKey{label(m, "interface"), label(m, "method"), label(m, "result")}
-		if iface := fake.Method(key.method).Interface(); iface == "" || key.method == string(fake.GetLoadBalancerName) {
+		if iface := fake.Method(key.method).Interface(); iface == "" ||
+			key.method == string(fake.GetLoadBalancerName) {
 			continue
 		}
 		calls[key] = int(m.GetHistogram().GetSampleCount())
@@ -76,7 +78,8 @@ func label(m *dto.Metric, name string) string {
 // recorded is how often the cloud was called, by its own record.
 func recorded(cloud *fake.Cloud) map[callKey]int {
 	results := map[string]string{
-		"": "ok", "panicked": "panic", "instance not found": "not_found", "busy": "retry", "context canceled": "cancelled",
+		"": "ok", "panicked": "panic", "instance not found": "not_found", "busy": "retry",
+		"context canceled": "cancelled",
 	}
 	calls := map[callKey]int{}
 	for _, call := range cloud.Calls() {
@@ -98,20 +101,25 @@ func recorded(cloud *fake.Cloud) map[callKey]int {
 
 func TestMetrics_CountTheCallsOfTheCloudAsTheCloudDoes(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	cloud := newCloud(t, "metric-1", "probe-ok", "probe-error", "probe-retry", "probe-panic", "probe-hang")
+	cloud := newCloud(t, "metric-1", "probe-ok", "probe-error", "probe-retry", "probe-panic",
+		"probe-hang")
 	cloud.On(fake.InstanceMetadata).For("probe-error").Fail(errors.New("no luck"))
 	cloud.On(fake.InstanceMetadata).For("probe-retry").Fail(api.NewRetryError("busy", time.Second))
 	cloud.On(fake.InstanceMetadata).For("probe-panic").Panic("no nerves")
 	cloud.On(fake.InstanceMetadata).For("probe-hang").Hang()
-	app := startApp(t, cloud, ccmtest.WithFx(fx.Supply(fx.Annotate(registry, fx.As(new(prometheus.Registerer))))),
-		ccmtest.WithControllers(prober("probe-ok", "probe-absent", "probe-error", "probe-retry", "probe-panic", "probe-hang")))
+	app := startApp(t, cloud,
+		ccmtest.WithFx(fx.Supply(fx.Annotate(registry, fx.As(new(prometheus.Registerer))))),
+		ccmtest.WithControllers(prober("probe-ok", "probe-absent", "probe-error", "probe-retry",
+			"probe-panic", "probe-hang")))
 	app.WaitReady()
-	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("metric-1", ccmtest.NodePodCIDRs("10.244.31.0/24")))
+	ccmtest.CreateNode(t, app.Client,
+		ccmtest.TaintedNode("metric-1", ccmtest.NodePodCIDRs("10.244.31.0/24")))
 	ccmtest.WaitNodeAddress(t, app.Client, "metric-1", corev1.NodeInternalIP)
 	ccmtest.WaitRoute(t, cloud, "metric-1", "10.244.31.0/24")
 	service := ccmtest.CreateService(t, app.Client, ccmtest.LoadBalancerService("metrics"))
 	ccmtest.WaitServiceAddress(t, app.Client, service.Namespace, service.Name)
-	ccmtest.WaitCall(t, cloud, "a call hangs", func(c fake.Call) bool { return c.Object == "probe-hang" })
+	ccmtest.WaitCall(t, cloud, "a call hangs",
+		func(c fake.Call) bool { return c.Object == "probe-hang" })
 	// Without a term nothing is counted any more, and the series stay as long as the Manager runs.
 	lose(t, app.Elector)
 
@@ -121,9 +129,11 @@ func TestMetrics_CountTheCallsOfTheCloudAsTheCloudDoes(t *testing.T) {
 			t.Errorf("the cloud has no record of InstanceMetadata with result %s", result)
 		}
 	}
-	maps.DeleteFunc(got, func(key callKey, _ int) bool { return key.result == "refused" }) // the cloud does not know of them
+	// the cloud does not know of them
+	maps.DeleteFunc(got, func(key callKey, _ int) bool { return key.result == "refused" })
 	if !maps.Equal(got, want) {
-		t.Errorf("the calls are counted as\n%s, the cloud has recorded\n%s", table(got), table(want))
+		t.Errorf("the calls are counted as\n%s, the cloud has recorded\n%s", table(got),
+			table(want))
 	}
 	for _, m := range family(t, registry, "fxccm_cloud_calls_in_flight") {
 		if n := m.GetGauge().GetValue(); n != 0 {

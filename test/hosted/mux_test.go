@@ -31,17 +31,21 @@ func page(t *testing.T, server *httptest.Server, path string) (code int, body st
 	return response.StatusCode, string(text)
 }
 
-// The host's mux serves pages of its own, and below a prefix those of the CCM; with them, its registry.
+// The host's mux serves pages of its own, and below a prefix those of the CCM; with them, its
+// registry.
 func TestMux_OfTheHostServesTheCCMBelowAPrefix(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "the host is well") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "the host is well")
+	})
 	registry := prometheus.NewRegistry()
 	createConfigMap(t, objectName(t))
 	app := startApp(t, newCloud(t), only("inspected"), ccmtest.WithControllers(newInspected(nil)),
 		ccmtest.WithElector(ccmtest.NewManualElector()),
 		ccmtest.WithFx(fx.Supply(mux, fx.Annotate(registry, fx.As(new(prometheus.Registerer)))),
-			endpoints.Mount(ccm.Named(""), "/ccm", endpoints.WithOnlyGatherers(registry), endpoints.WithProfiling(true))))
+			endpoints.Mount(ccm.Named(""), "/ccm", endpoints.WithOnlyGatherers(registry),
+				endpoints.WithProfiling(true))))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	want := func(path string, code int, text string) {
@@ -66,7 +70,8 @@ func TestMux_OfTheHostServesTheCCMBelowAPrefix(t *testing.T) {
 	want("/ccm/metrics", http.StatusOK, `fxccm_leading{manager=""} 1`)
 	_, body := page(t, server, "/ccm/statusz")
 	var status ccm.Status
-	if err := json.Unmarshal([]byte(body), &status); err != nil || status.State != ccm.StateLeading || status.Term != 1 {
+	if err := json.Unmarshal([]byte(body), &status); err != nil ||
+		status.State != ccm.StateLeading || status.Term != 1 {
 		t.Errorf("/ccm/statusz is %s (%v)", body, err)
 	}
 	app.Stop()
@@ -84,7 +89,8 @@ func TestHandler_ServesAManagerWithoutFx(t *testing.T) {
 	server := httptest.NewServer(endpoints.NewHandler(m))
 	t.Cleanup(server.Close)
 	for path, want := range map[string]int{
-		"/readyz": http.StatusOK, "/livez/inspected": http.StatusOK, "/configz": http.StatusOK, "/debug/controllers/inspected/x": http.StatusNotFound,
+		"/readyz": http.StatusOK, "/livez/inspected": http.StatusOK, "/configz": http.StatusOK,
+		"/debug/controllers/inspected/x": http.StatusNotFound,
 	} {
 		if code, body := page(t, server, path); code != want {
 			t.Errorf("GET %s is %d %s, want %d", path, code, body, want)

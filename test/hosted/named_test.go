@@ -53,7 +53,8 @@ func (s *site) options() fx.Option {
 		fx.Provide(module.AsProvider(func() ccm.Provider { return s.cloud.CCMProvider() })))
 }
 
-// Two clusters on two clouds, which do not know of each other, in one app. Each has a Node and a Service of the same names.
+// Two clusters on two clouds, which do not know of each other, in one app. Each has a Node and a
+// Service of the same names.
 func TestNamed_TwoClustersOnTwoCloudsInOneApp(t *testing.T) {
 	t.Parallel()
 	second := controlplane.ForTest(t)
@@ -72,14 +73,16 @@ func TestNamed_TwoClustersOnTwoCloudsInOneApp(t *testing.T) {
 	var said lines
 	registry := prometheus.NewPedanticRegistry()
 	app := fx.New(fx.NopLogger, east.options(), west.options(),
-		fx.Supply(said.logger(), fx.Annotate(registry, fx.As(new(prometheus.Registerer)))), fx.Populate(&both))
+		fx.Supply(said.logger(), fx.Annotate(registry, fx.As(new(prometheus.Registerer)))),
+		fx.Populate(&both))
 	if err := app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	managers := map[*site]*ccm.Manager{east: both.East, west: both.West}
 	for s, m := range managers {
 		ccmtest.WaitReady(t, m)
-		ccmtest.CreateNode(t, s.client, ccmtest.TaintedNode("twin", ccmtest.NodePodCIDRs("10.244.41.0/24")))
+		ccmtest.CreateNode(t, s.client,
+			ccmtest.TaintedNode("twin", ccmtest.NodePodCIDRs("10.244.41.0/24")))
 	}
 	for s := range managers {
 		node := ccmtest.WaitNodeInitialized(t, s.client, "twin")
@@ -101,7 +104,8 @@ func TestNamed_TwoClustersOnTwoCloudsInOneApp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for s, m := range managers {
-		if status := m.Status(); status.State != ccm.StateStopped || len(status.Running) > 0 || m.Err() != nil {
+		if status := m.Status(); status.State != ccm.StateStopped || len(status.Running) > 0 ||
+			m.Err() != nil {
 			t.Errorf("%s after the stop: %+v, %v", s.name, status, m.Err())
 		}
 		if n := s.cloud.Stats().InFlight; n != 0 {
@@ -125,7 +129,8 @@ func (s *site) wantOwnOnly(t *testing.T) {
 		t.Errorf("there are no requests to %s", s.name)
 	}
 	for _, r := range records {
-		if !strings.Contains(r.UserAgent, "/"+s.name+"/") || r.Decision != controlplane.DecisionAllow {
+		if !strings.Contains(r.UserAgent, "/"+s.name+"/") ||
+			r.Decision != controlplane.DecisionAllow {
 			t.Errorf("a request of another, or one that was not allowed: %s", r)
 		}
 	}

@@ -25,7 +25,8 @@ type patient struct {
 func newPatient(t *testing.T, w *world, kubeconfig string) *patient {
 	t.Helper()
 	w.latency(t, 100*time.Millisecond)
-	// Addresses that could not be written are written with the next refresh of all, for which the default is five minutes.
+	// Addresses that could not be written are written with the next refresh of all, for which the
+	// default is five minutes.
 	r := w.start(t, launch{
 		name: "replica-a", lease: usualLease, kubeconfig: kubeconfig, serve: true,
 		args: []string{"--node-status-update-frequency=5s"},
@@ -36,7 +37,8 @@ func newPatient(t *testing.T, w *world, kubeconfig string) *patient {
 	return &patient{world: w, replica: r, healthy: w.atRest(t, r)}
 }
 
-// atRest is the least that the replica has within a time in which idle connections are closed: now and then it has a little to do.
+// atRest is the least that the replica has within a time in which idle connections are closed: now
+// and then it has a little to do.
 func (w *world) atRest(t *testing.T, r *replica.Replica) replica.Footprint {
 	t.Helper()
 	var least replica.Footprint
@@ -48,7 +50,10 @@ func (w *world) atRest(t *testing.T, r *replica.Replica) replica.Footprint {
 		if least == (replica.Footprint{}) {
 			least = now
 		}
-		least = replica.Footprint{Goroutines: min(least.Goroutines, now.Goroutines), Files: min(least.Files, now.Files)}
+		least = replica.Footprint{
+			Goroutines: min(least.Goroutines, now.Goroutines),
+			Files:      min(least.Files, now.Files),
+		}
 	}
 	return least
 }
@@ -60,8 +65,9 @@ const (
 	// resting is more than the cloud and the API server let a connection idle.
 	resting = 6 * time.Second
 
-	// tolerance is by how much a replica.Footprint may differ at rest: connections that are kept for reuse, and the goroutines that serve them. Each
-	// trouble is a hundred failed requests and more.
+	// tolerance is by how much a replica.Footprint may differ at rest: connections that are kept
+	// for reuse, and the goroutines that serve them. Each trouble is a hundred failed requests and
+	// more.
 	tolerance = 16
 )
 
@@ -72,12 +78,14 @@ func (p *patient) wantRecovered(t *testing.T) {
 	var now replica.Footprint
 	replica.Eventually(t, "the replica is as small as it was", func() error {
 		now = p.atRest(t, p.replica)
-		if now.Goroutines > p.healthy.Goroutines+tolerance || now.Files > p.healthy.Files+tolerance {
+		if now.Goroutines > p.healthy.Goroutines+tolerance ||
+			now.Files > p.healthy.Files+tolerance {
 			return fmt.Errorf("it has %+v, before the trouble it had %+v", now, p.healthy)
 		}
 		return nil
 	})
-	t.Logf("at rest before the trouble %+v, after it %+v; term %d", p.healthy, now, p.replica.Term(t))
+	t.Logf("at rest before the trouble %+v, after it %+v; term %d", p.healthy, now,
+		p.replica.Term(t))
 	if !p.replica.Running() {
 		t.Errorf("the process has ended with code %d", p.replica.ExitCode())
 	}
@@ -147,8 +155,8 @@ func TestStormOfErrors_NoWorkIsLostAndNothingLeaks(t *testing.T) {
 	p.wantRecovered(t)
 }
 
-// A storm answers two of five requests with an error, half of these with advice when to come again, and every third after the request
-// has had its effect.
+// A storm answers two of five requests with an error, half of these with advice when to come again,
+// and every third after the request has had its effect.
 type storm struct {
 	codes []int
 
@@ -159,7 +167,10 @@ type storm struct {
 
 func newStorm() *storm {
 	return &storm{
-		codes:    []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusTooManyRequests},
+		codes: []int{
+			http.StatusInternalServerError, http.StatusServiceUnavailable,
+			http.StatusTooManyRequests,
+		},
 		rand:     rand.New(rand.NewPCG(1, 2)),
 		answered: map[int]int{},
 	}

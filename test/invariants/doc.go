@@ -1,7 +1,8 @@
-// Package invariants proves at the wire what the library promises of a term and its fence. Its tests run the example binary as processes,
-// against a real kube-apiserver and etcd, under exactly the RBAC rules it is shipped with; the cloud is a process of its own that the
-// replicas share. What was done, when and by whom is read from the API server's audit log and from the cloud's record, never from what the
-// library says of itself.
+// Package invariants proves at the wire what the library promises of a term and its fence. Its
+// tests run the example binary as processes, against a real kube-apiserver and etcd, under exactly
+// the RBAC rules it is shipped with; the cloud is a process of its own that the replicas share.
+// What was done, when and by whom is read from the API server's audit log and from the cloud's
+// record, never from what the library says of itself.
 //
 //	I1  After the fence has closed, nothing of the term changes anything.
 //	        TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore
@@ -29,12 +30,14 @@
 //
 // # When the fence has closed
 //
-// Where it can be had, a test takes a moment that needs no word of the process: all workers wait for the cloud, so that nothing is just being
-// sent, and the count of what is sent begins before leadership is lost. Else the closing time is the time of the log line "Term
-// ends", which the process writes right after the fence has closed, never before.
+// Where it can be had, a test takes a moment that needs no word of the process: all workers wait
+// for the cloud, so that nothing is just being sent, and the count of what is sent begins before
+// leadership is lost. Else the closing time is the time of the log line "Term ends", which the
+// process writes right after the fence has closed, never before.
 //
-// Requests are a replica's by their user agent, which begins with the name it was started under; calls to the cloud by
-// their caller, which is identity and term. All processes read one clock, that of the machine.
+// Requests are a replica's by their user agent, which begins with the name it was started under;
+// calls to the cloud by their caller, which is identity and term. All processes read one clock,
+// that of the machine.
 //
 // Needs Linux: processes are frozen, and counted in /proc.
 package invariants

@@ -16,11 +16,14 @@ import (
 
 // by chooses the requests of a replica: its user agent begins with its name.
 func by(r *replica.Replica) controlplane.Filter {
-	return func(record controlplane.AuditRecord) bool { return strings.HasPrefix(record.UserAgent, r.Name+"/") }
+	return func(record controlplane.AuditRecord) bool {
+		return strings.HasPrefix(record.UserAgent, r.Name+"/")
+	}
 }
 
-// ofTerm chooses what passes the fence: requests that change something, other than events, the lease, and the questions that the secure
-// port asks about its callers, all of which a replica may send without leading.
+// ofTerm chooses what passes the fence: requests that change something, other than events, the
+// lease, and the questions that the secure port asks about its callers, all of which a replica may
+// send without leading.
 func ofTerm(record controlplane.AuditRecord) bool {
 	switch record.Resource {
 	case "events", "leases", "tokenreviews", "subjectaccessreviews":
@@ -50,7 +53,8 @@ func (w *world) activity(t *testing.T, r *replica.Replica, caller string) (activ
 	return activity{len(records), stats.Callers[caller].Calls, stats.Callers[caller].InFlight}, err
 }
 
-// wantSilence fails the test for each mutating request and call of the replica after a moment and before another. A zero until is for ever.
+// wantSilence fails the test for each mutating request and call of the replica after a moment and
+// before another. A zero until is for ever.
 func (w *world) wantSilence(t *testing.T, r *replica.Replica, after, until time.Time) {
 	t.Helper()
 	w.wantNone(t, r, after, until, func(bool) bool { return true })
@@ -62,9 +66,13 @@ func (w *world) wantNothingDone(t *testing.T, r *replica.Replica, after, until t
 	w.wantNone(t, r, after, until, func(succeeded bool) bool { return succeeded })
 }
 
-func (w *world) wantNone(t *testing.T, r *replica.Replica, after, until time.Time, counts func(succeeded bool) bool) {
+func (w *world) wantNone(
+	t *testing.T, r *replica.Replica, after, until time.Time, counts func(succeeded bool) bool,
+) {
 	t.Helper()
-	between := func(at time.Time) bool { return at.After(after) && (until.IsZero() || at.Before(until)) }
+	between := func(at time.Time) bool {
+		return at.After(after) && (until.IsZero() || at.Before(until))
+	}
 	shown := 0
 	complain := func(format string, args ...any) {
 		t.Helper()
@@ -78,8 +86,10 @@ func (w *world) wantNone(t *testing.T, r *replica.Replica, after, until time.Tim
 		}
 	}
 	for _, call := range w.calls(t, fake.CallFilter{Mutating: true}) {
-		if strings.HasPrefix(call.Caller, r.Name+"/") && between(call.Started) && counts(call.Finished && call.Err == "") {
-			complain("%s too late: %s calls %s of %s", call.Started.Sub(after), call.Caller, call.Method, call.Object)
+		if strings.HasPrefix(call.Caller, r.Name+"/") && between(call.Started) &&
+			counts(call.Finished && call.Err == "") {
+			complain("%s too late: %s calls %s of %s", call.Started.Sub(after), call.Caller,
+				call.Method, call.Object)
 		}
 	}
 	if shown > 5 {
@@ -87,8 +97,9 @@ func (w *world) wantNone(t *testing.T, r *replica.Replica, after, until time.Tim
 	}
 }
 
-// A tenure is the time in which the lease was a replica's by the API server's record: from the moment at which it had got it to the
-// one at which another did. Whether it was still valid in all of that time is another question.
+// A tenure is the time in which the lease was a replica's by the API server's record: from the
+// moment at which it had got it to the one at which another did. Whether it was still valid in all
+// of that time is another question.
 type tenure struct {
 	holder      string
 	from, until time.Time
@@ -98,9 +109,11 @@ type tenure struct {
 func (w *world) tenures(t *testing.T) []tenure {
 	t.Helper()
 	var history []tenure
-	writes := w.requests(t, controlplane.ByResource("coordination.k8s.io", "leases"), controlplane.ByVerb("create", "update"),
+	writes := w.requests(t, controlplane.ByResource("coordination.k8s.io", "leases"),
+		controlplane.ByVerb("create", "update"),
 		controlplane.ByCode(http.StatusOK, http.StatusCreated))
-	slices.SortFunc(writes, func(a, b controlplane.AuditRecord) int { return a.Time.Compare(b.Time) })
+	slices.SortFunc(writes,
+		func(a, b controlplane.AuditRecord) int { return a.Time.Compare(b.Time) })
 	for _, write := range writes {
 		holder, _, _ := strings.Cut(write.UserAgent, "/")
 		last := len(history) - 1
@@ -119,18 +132,20 @@ func (e tenure) covers(holder string, begin, end time.Time) bool {
 	return e.holder == holder && !begin.Before(e.from) && (e.until.IsZero() || !end.After(e.until))
 }
 
-// wantOneTermAtATime holds every mutating request and call against the history of the lease: each began when its replica had the lease,
-// and ended before another got it.
+// wantOneTermAtATime holds every mutating request and call against the history of the lease: each
+// began when its replica had the lease, and ended before another got it.
 func (w *world) wantOneTermAtATime(t *testing.T) {
 	t.Helper()
 	history := w.tenures(t)
 	within := func(holder string, begin, end time.Time) bool {
-		return slices.ContainsFunc(history, func(e tenure) bool { return e.covers(holder, begin, end) })
+		return slices.ContainsFunc(history,
+			func(e tenure) bool { return e.covers(holder, begin, end) })
 	}
 	replicas := w.all()
 	for _, record := range w.requests(t, ofTerm) {
 		holder, _, _ := strings.Cut(record.UserAgent, "/")
-		if !slices.ContainsFunc(replicas, func(r *replica.Replica) bool { return r.Name == holder }) {
+		if !slices.ContainsFunc(replicas,
+			func(r *replica.Replica) bool { return r.Name == holder }) {
 			continue // the test's own
 		}
 		if !within(holder, record.Time, record.Done) {
@@ -144,7 +159,8 @@ func (w *world) wantOneTermAtATime(t *testing.T) {
 			end = time.Now()
 		}
 		if !within(holder, call.Started, end) {
-			t.Errorf("a call without the lease: %s calls %s of %s from %s to %s", call.Caller, call.Method, call.Object,
+			t.Errorf("a call without the lease: %s calls %s of %s from %s to %s", call.Caller,
+				call.Method, call.Object,
 				call.Started.Format(time.StampMicro), end.Format(time.StampMicro))
 		}
 	}
@@ -153,6 +169,7 @@ func (w *world) wantOneTermAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range overlaps {
-		t.Errorf("two terms changed the cloud at once: %s called %s while %s was in %s", o.Call.Caller, o.Call.Method, o.With[0].Caller, o.With[0].Method)
+		t.Errorf("two terms changed the cloud at once: %s called %s while %s was in %s",
+			o.Call.Caller, o.Call.Method, o.With[0].Caller, o.With[0].Method)
 	}
 }

@@ -15,23 +15,28 @@ import (
 const (
 	freezes   = 10
 	frozenFor = time.Minute
-	// workers of each controller are fewer than the work of a batch, so that some of it is in flight and some in the queue.
+	// workers of each controller are fewer than the work of a batch, so that some of it is in
+	// flight and some in the queue.
 	workers = 6
 	batch   = 16
 )
 
-// Ten leaders one after another are frozen for a minute each, while the next has taken over. What each has in flight then succeeds in the
-// cloud, so when it wakes all of its workers have an answer at once, and want to write it down; more work is in its queues. All that keeps
-// them from it is the fence, by the clock: nothing has told the process yet that its time is over.
+// Ten leaders one after another are frozen for a minute each, while the next has taken over. What
+// each has in flight then succeeds in the cloud, so when it wakes all of its workers have an answer
+// at once, and want to write it down; more work is in its queues. All that keeps them from it is
+// the fence, by the clock: nothing has told the process yet that its time is over.
 //
-// A leader is frozen when all of its workers wait for the cloud, since there is one thing that no fence in a process can do: keep back a
-// request that it has let pass, and that the freeze has caught on its way to the socket. It is sent when the process wakes.
+// A leader is frozen when all of its workers wait for the cloud, since there is one thing that no
+// fence in a process can do: keep back a request that it has let pass, and that the freeze has
+// caught on its way to the socket. It is sent when the process wakes.
 func TestFrozenLeader_ChangesNothingWhenItWakes(t *testing.T) {
 	w := newWorld(t, longLane)
 	for i := range freezes + 1 {
-		w.start(t, launch{name: fmt.Sprintf("replica-%d", i), lease: replica.QuickLease(), args: []string{
-			fmt.Sprintf("--concurrent-service-syncs=%d", workers), fmt.Sprintf("--concurrent-node-syncs=%d", workers),
-		}})
+		w.start(t,
+			launch{name: fmt.Sprintf("replica-%d", i), lease: replica.QuickLease(), args: []string{
+				fmt.Sprintf("--concurrent-service-syncs=%d", workers),
+				fmt.Sprintf("--concurrent-node-syncs=%d", workers),
+			}})
 	}
 	var frozen []*frozenReplica
 	for range freezes {
@@ -47,7 +52,9 @@ func TestFrozenLeader_ChangesNothingWhenItWakes(t *testing.T) {
 	for _, f := range frozen {
 		w.wantSilence(t, f.Replica, f.since, time.Time{})
 		if got := f.Term(t); got != 1 || !f.Running() {
-			t.Errorf("%s is in its term %d and runs: %t; want it to live and stand by after its first", f.Name, got, f.Running())
+			t.Errorf(
+				"%s is in its term %d and runs: %t; want it to live and stand by after its first",
+				f.Name, got, f.Running())
 		}
 	}
 
@@ -58,7 +65,8 @@ func TestFrozenLeader_ChangesNothingWhenItWakes(t *testing.T) {
 	}
 	w.addWork(t, 4, 4)
 	if heir := w.awaitLeader(t, last); heir.Term(t) != 2 {
-		t.Errorf("%s leads in its term %d, want one that was frozen in its first", heir.Name, heir.Term(t))
+		t.Errorf("%s leads in its term %d, want one that was frozen in its first", heir.Name,
+			heir.Term(t))
 	}
 	w.awaitConvergence(t)
 	w.wantOneTermAtATime(t)
@@ -77,20 +85,21 @@ func replicasOf(frozen []*frozenReplica) (all []*replica.Replica) {
 	return all
 }
 
-// freezeAtWork gives the leader more work than it has workers, and freezes it when all of them wait for the cloud, which answers while
-// the process stands still.
+// freezeAtWork gives the leader more work than it has workers, and freezes it when all of them wait
+// for the cloud, which answers while the process stands still.
 func (w *world) freezeAtWork(t *testing.T, leader *replica.Replica) *frozenReplica {
 	t.Helper()
 	caller := leader.Caller(leader.Term(t))
 	release := w.inject(t, fake.Fault{Caller: caller, Hang: true})
 	w.addWork(t, batch, batch)
-	busy := replica.Steadily(t, "all workers of "+leader.Name+" wait for the cloud", 400*time.Millisecond, func() (activity, error) {
-		seen, err := w.activity(t, leader, caller)
-		if err == nil && seen.inFlight < 2*workers {
-			err = fmt.Errorf("%d calls are in flight", seen.inFlight)
-		}
-		return seen, err
-	})
+	busy := replica.Steadily(t, "all workers of "+leader.Name+" wait for the cloud",
+		400*time.Millisecond, func() (activity, error) {
+			seen, err := w.activity(t, leader, caller)
+			if err == nil && seen.inFlight < 2*workers {
+				err = fmt.Errorf("%d calls are in flight", seen.inFlight)
+			}
+			return seen, err
+		})
 	leader.Freeze(t)
 	f := &frozenReplica{Replica: leader, since: time.Now()}
 	left, err := w.backlog(t.Context())
@@ -98,16 +107,18 @@ func (w *world) freezeAtWork(t *testing.T, leader *replica.Replica) *frozenRepli
 		t.Fatal(err)
 	}
 	if left.nodes+left.services <= busy.inFlight {
-		t.Errorf("%s was frozen with %d calls in flight and nothing in its queues", leader.Name, busy.inFlight)
+		t.Errorf("%s was frozen with %d calls in flight and nothing in its queues", leader.Name,
+			busy.inFlight)
 	}
 	release()
-	replica.Eventually(t, "the cloud has answered what "+leader.Name+" had in flight", func() error {
-		seen, err := w.activity(t, leader, caller)
-		if err == nil && seen.inFlight > 0 {
-			err = fmt.Errorf("%d calls are in flight", seen.inFlight)
-		}
-		return err
-	})
+	replica.Eventually(t, "the cloud has answered what "+leader.Name+" had in flight",
+		func() error {
+			seen, err := w.activity(t, leader, caller)
+			if err == nil && seen.inFlight > 0 {
+				err = fmt.Errorf("%d calls are in flight", seen.inFlight)
+			}
+			return err
+		})
 	return f
 }
 

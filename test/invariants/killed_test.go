@@ -16,7 +16,8 @@ const (
 	replicasRun = 3
 )
 
-// Twenty leaders one after another are killed in the middle of their work, and three replicas run at any time.
+// Twenty leaders one after another are killed in the middle of their work, and three replicas run
+// at any time.
 func TestKilledLeaders_NeverTwoTermsAtOnceAndNothingIsLostOrMadeTwice(t *testing.T) {
 	w := newWorld(t, longLane)
 	w.latency(t, 150*time.Millisecond)
@@ -35,13 +36,15 @@ func TestKilledLeaders_NeverTwoTermsAtOnceAndNothingIsLostOrMadeTwice(t *testing
 	w.wantNothingMadeTwice(t)
 	// On a busy machine a leader may also lose its lease by itself.
 	if terms := len(w.tenures(t)); terms < kills+1 {
-		t.Errorf("the lease was won %d times, want at least %d: once by each that was killed, and by the last", terms, kills+1)
+		t.Errorf(
+			"the lease was won %d times, want at least %d: once by each that was killed, and by the last", terms, kills+1)
 	}
 }
 
 func (w *world) startNext(t *testing.T) *replica.Replica {
 	t.Helper()
-	return w.start(t, launch{name: fmt.Sprintf("replica-%d", len(w.all())), lease: replica.QuickLease()})
+	return w.start(t,
+		launch{name: fmt.Sprintf("replica-%d", len(w.all())), lease: replica.QuickLease()})
 }
 
 // awaitBusyLeader waits until whoever leads is just changing something in the cloud.
@@ -51,7 +54,8 @@ func (w *world) awaitBusyLeader(t *testing.T) *replica.Replica {
 	idleSince := time.Now()
 	replica.Eventually(t, "the leader changes something in the cloud", func() error {
 		leader := w.awaitLeader(t)
-		calls, err := w.cloud.Calls(t.Context(), fake.CallFilter{Caller: leader.Caller(leader.Term(t)), Mutating: true})
+		calls, err := w.cloud.Calls(t.Context(),
+			fake.CallFilter{Caller: leader.Caller(leader.Term(t)), Mutating: true})
 		if err != nil {
 			return err
 		}

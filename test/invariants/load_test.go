@@ -22,7 +22,8 @@ import (
 // creators is how many objects a test makes at once.
 const creators = 8
 
-// addWork makes so many new Nodes, whose machines the cloud has, and Services. All Nodes have a range of pod addresses.
+// addWork makes so many new Nodes, whose machines the cloud has, and Services. All Nodes have a
+// range of pod addresses.
 func (w *world) addWork(t *testing.T, nodes, services int) {
 	t.Helper()
 	var work []func(context.Context) error
@@ -33,7 +34,8 @@ func (w *world) addWork(t *testing.T, nodes, services int) {
 		w.nodes = append(w.nodes, name)
 		machines = append(machines, fake.Instance{Name: name})
 		// 1024 ranges of 64 addresses.
-		node := ccmtest.TaintedNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.200.%d.%d/26", i/4, i%4*64)))
+		node := ccmtest.TaintedNode(name,
+			ccmtest.NodePodCIDRs(fmt.Sprintf("10.200.%d.%d/26", i/4, i%4*64)))
 		work = append(work, func(ctx context.Context) error {
 			_, err := w.admin.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 			return err
@@ -44,7 +46,8 @@ func (w *world) addWork(t *testing.T, nodes, services int) {
 		w.services = append(w.services, name)
 		service := ccmtest.LoadBalancerService(name)
 		work = append(work, func(ctx context.Context) error {
-			_, err := w.admin.CoreV1().Services(service.Namespace).Create(ctx, service, metav1.CreateOptions{})
+			_, err := w.admin.CoreV1().Services(service.Namespace).Create(ctx, service,
+				metav1.CreateOptions{})
 			return err
 		})
 	}
@@ -122,11 +125,15 @@ func (w *world) nodeBacklog(ctx context.Context, left *backlog) error {
 	}
 	for _, n := range list.Items {
 		switch {
-		case slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == cloudproviderapi.TaintExternalCloudProvider }):
-			left.node("node %s bears the taint %s", n.Name, cloudproviderapi.TaintExternalCloudProvider)
+		case slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
+			return taint.Key == cloudproviderapi.TaintExternalCloudProvider
+		}):
+			left.node("node %s bears the taint %s", n.Name,
+				cloudproviderapi.TaintExternalCloudProvider)
 		case n.Spec.ProviderID == "":
 			left.node("node %s has no provider ID", n.Name)
-		case !slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP }):
+		case !slices.ContainsFunc(n.Status.Addresses,
+			func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP }):
 			left.node("node %s has no address", n.Name)
 		case routed[n.Name] != n.Spec.PodCIDR:
 			left.node("node %s has the route %q, not %q", n.Name, routed[n.Name], n.Spec.PodCIDR)
@@ -165,7 +172,8 @@ func (w *world) serviceBacklog(ctx context.Context, left *backlog) error {
 		case len(ingress) != 1 || ingress[0].IP != b.Ingress[0]:
 			left.service("service %s tells the addresses %v, not %v", s.Name, ingress, b.Ingress)
 		case len(b.Members) != len(w.nodes):
-			left.service("the load balancer of service %s has %d members of %d", s.Name, len(b.Members), len(w.nodes))
+			left.service("the load balancer of service %s has %d members of %d", s.Name,
+				len(b.Members), len(w.nodes))
 		}
 	}
 	if wanted != len(w.services) {
@@ -177,18 +185,21 @@ func (w *world) serviceBacklog(ctx context.Context, left *backlog) error {
 // awaitConvergence waits until there is no backlog.
 func (w *world) awaitConvergence(t *testing.T) {
 	t.Helper()
-	replica.Eventually(t, "all nodes are initialised and all Services have their load balancer", func() error {
-		left, err := w.backlog(t.Context())
-		if err == nil && !left.empty() {
-			err = fmt.Errorf("%d nodes and %d Services are left: %w", left.nodes, left.services, left.example)
-		}
-		return err
-	})
+	replica.Eventually(t, "all nodes are initialised and all Services have their load balancer",
+		func() error {
+			left, err := w.backlog(t.Context())
+			if err == nil && !left.empty() {
+				err = fmt.Errorf("%d nodes and %d Services are left: %w", left.nodes, left.services,
+					left.example)
+			}
+			return err
+		})
 }
 
-// wantNothingMadeTwice is for a world in which no Service and no Node was deleted: then each has one load balancer or one route, which is still
-// the first one. That a load balancer is asked for several times is upstream's way: each term does so for all, and a term for one whose
-// members could not be updated.
+// wantNothingMadeTwice is for a world in which no Service and no Node was deleted: then each has
+// one load balancer or one route, which is still the first one. That a load balancer is asked for
+// several times is upstream's way: each term does so for all, and a term for one whose members
+// could not be updated.
 func (w *world) wantNothingMadeTwice(t *testing.T) {
 	t.Helper()
 	balancers, err := w.cloud.LoadBalancers(t.Context())
@@ -207,10 +218,12 @@ func (w *world) wantNothingMadeTwice(t *testing.T) {
 			owner[key] = b.Name
 		}
 	}
-	// The cloud keeps what it has until it is told to delete it, so what was never deleted was made once.
+	// The cloud keeps what it has until it is told to delete it, so what was never deleted was made
+	// once.
 	for _, method := range []fake.Method{fake.EnsureLoadBalancerDeleted, fake.DeleteRoute} {
 		for _, call := range w.calls(t, fake.CallFilter{Method: method}) {
-			t.Errorf("%s deleted what nobody wanted to be deleted: %s of %s", call.Caller, method, call.Object)
+			t.Errorf("%s deleted what nobody wanted to be deleted: %s of %s", call.Caller, method,
+				call.Object)
 		}
 	}
 	routes := map[string]string{}
@@ -219,7 +232,8 @@ func (w *world) wantNothingMadeTwice(t *testing.T) {
 			continue
 		}
 		if other, made := routes[call.Object]; made {
-			t.Errorf("the route to %s was made by %s and again by %s", call.Object, other, call.Caller)
+			t.Errorf("the route to %s was made by %s and again by %s", call.Object, other,
+				call.Caller)
 		}
 		routes[call.Object] = call.Caller
 	}

@@ -17,17 +17,18 @@ const (
 	manyNodes    = 500
 	manyServices = 200
 
-	// transit is how much later than the closing of the fence a request may be stamped that the fence had let pass before: it was on
-	// its way to a process that had to be scheduled to read its clock.
+	// transit is how much later than the closing of the fence a request may be stamped that the
+	// fence had let pass before: it was on its way to a process that had to be scheduled to read
+	// its clock.
 	transit = time.Second
-	// longTransit is the same where the machine is so busy that requests queue up on their way. They are cancelled there: what comes later than
-	// transit must not have succeeded.
+	// longTransit is the same where the machine is so busy that requests queue up on their way.
+	// They are cancelled there: what comes later than transit must not have succeeded.
 	longTransit = 3 * time.Second
 )
 
-// Another holder is written into the lease while every worker waits for the cloud and hundreds of objects are queued behind them. Nothing is
-// just being sent then, so the count begins before the loss and needs no allowance: whatever is sent at all was sent after the fence
-// had closed.
+// Another holder is written into the lease while every worker waits for the cloud and hundreds of
+// objects are queued behind them. Nothing is just being sent then, so the count begins before the
+// loss and needs no allowance: whatever is sent at all was sent after the fence had closed.
 func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
 	w := newWorld(t, shortLane)
 	r := w.start(t, launch{name: "replica-a", lease: steadyLease})
@@ -35,13 +36,14 @@ func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
 	caller := r.Caller(1)
 	release := w.inject(t, fake.Fault{Caller: caller, Hang: true})
 	w.addWork(t, manyNodes, manyServices)
-	busy := replica.Steadily(t, "all workers wait for the cloud", 500*time.Millisecond, func() (activity, error) {
-		seen, err := w.activity(t, r, caller)
-		if err == nil && seen.inFlight < 16+32 {
-			err = fmt.Errorf("%d calls are in flight", seen.inFlight)
-		}
-		return seen, err
-	})
+	busy := replica.Steadily(t, "all workers wait for the cloud", 500*time.Millisecond,
+		func() (activity, error) {
+			seen, err := w.activity(t, r, caller)
+			if err == nil && seen.inFlight < 16+32 {
+				err = fmt.Errorf("%d calls are in flight", seen.inFlight)
+			}
+			return seen, err
+		})
 	left, err := w.backlog(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -55,13 +57,17 @@ func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
 	ended := r.AwaitEntry(t, 1, replica.TermEnds)
 	r.AwaitEntry(t, 1, replica.TermDrained)
 	r.AwaitEntry(t, 1, replica.Standby)
-	t.Logf("%d calls were in flight; the term ended %s after another had taken the lease: %s", busy.inFlight, ended.At.Sub(before), ended.Reason)
-	// The next renewal shows it: that it is not waited until the renew deadline is over is what the reason tells.
+	t.Logf("%d calls were in flight; the term ended %s after another had taken the lease: %s",
+		busy.inFlight, ended.At.Sub(before), ended.Reason)
+	// The next renewal shows it: that it is not waited until the renew deadline is over is what the
+	// reason tells.
 	if !strings.Contains(ended.Reason, `"foreigner" has taken it`) {
-		t.Errorf("the term ended because of %q, want that the foreigner has taken the lease", ended.Reason)
+		t.Errorf("the term ended because of %q, want that the foreigner has taken the lease",
+			ended.Reason)
 	}
 	// Long enough for a queue to be drained, and for a call to be tried again.
-	replica.Steadily(t, "no process acts", 3*time.Second, func() (activity, error) { return w.activity(t, r, caller) })
+	replica.Steadily(t, "no process acts", 3*time.Second,
+		func() (activity, error) { return w.activity(t, r, caller) })
 	w.wantSilence(t, r, before, time.Time{})
 
 	release()
@@ -69,8 +75,8 @@ func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
 	w.wantBackInOffice(t, r, before)
 }
 
-// wantBackInOffice waits until the same process leads again and has done all work, and holds the time between the terms against the
-// record.
+// wantBackInOffice waits until the same process leads again and has done all work, and holds the
+// time between the terms against the record.
 func (w *world) wantBackInOffice(t *testing.T, r *replica.Replica, lost time.Time) {
 	t.Helper()
 	again := r.AwaitEntry(t, 2, replica.TermBegins)
@@ -110,12 +116,14 @@ func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
 			inFlight++
 		}
 	}
-	t.Logf("the term ended with %d calls in flight, %d nodes and %d Services to be done: %s", inFlight, left.nodes, left.services, ended.Reason)
+	t.Logf("the term ended with %d calls in flight, %d nodes and %d Services to be done: %s",
+		inFlight, left.nodes, left.services, ended.Reason)
 	if inFlight == 0 || left.nodes+left.services < 100 {
 		t.Errorf("want the term to end in the middle of its work")
 	}
 	r.AwaitEntry(t, 1, replica.Standby)
-	replica.Steadily(t, "no process acts", longTransit, func() (activity, error) { return w.activity(t, r, r.Caller(1)) })
+	replica.Steadily(t, "no process acts", longTransit,
+		func() (activity, error) { return w.activity(t, r, r.Caller(1)) })
 	w.wantNothingDone(t, r, ended.Closed.Add(transit), time.Time{})
 	w.wantSilence(t, r, ended.Closed.Add(longTransit), time.Time{})
 

@@ -21,13 +21,15 @@ func TestMain(m *testing.M) { os.Exit(runSuite(m)) }
 
 func runSuite(m *testing.M) (code int) {
 	flag.Parse()
-	// The tests wait for leases to expire, most of the time; how many of them run at once is up to the lanes.
+	// The tests wait for leases to expire, most of the time; how many of them run at once is up to
+	// the lanes.
 	if err := flag.Set("test.parallel", "64"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	klog.LogToStderr(false)
-	klog.SetOutput(discard{}) // the test's own clients complain of an API server that a test has stopped
+	// the test's own clients complain of an API server that a test has stopped
+	klog.SetOutput(discard{})
 	dir, err := os.MkdirTemp("", "fxccm-invariants-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -47,7 +49,8 @@ func runSuite(m *testing.M) (code int) {
 }
 
 func build(dir string) error {
-	if err := replica.Build(filepath.Join("..", ".."), dir, "./example", "./test/invariants/fakecloud", "./test/invariants/stubborn"); err != nil {
+	if err := replica.Build(filepath.Join("..", ".."), dir, "./example",
+		"./test/invariants/fakecloud", "./test/invariants/stubborn"); err != nil {
 		return err
 	}
 	programs.ccm = filepath.Join(dir, "example")

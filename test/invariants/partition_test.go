@@ -15,8 +15,9 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// A leader that the API server cannot be reached by any more, but the cloud can, has nobody to tell it that another leads. It goes by the
-// clock: its last call has ended before another may take the lease.
+// A leader that the API server cannot be reached by any more, but the cloud can, has nobody to tell
+// it that another leads. It goes by the clock: its last call has ended before another may take the
+// lease.
 func TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads(t *testing.T) {
 	w := newWorld(t, shortLane)
 	w.latency(t, 200*time.Millisecond)
@@ -26,7 +27,11 @@ func TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads(t *testing.T) {
 	second := w.start(t, launch{name: "replica-b", lease: exactLease})
 
 	// The cloud is busy: load balancers are asked for again and again, which takes no API server.
-	busy := w.inject(t, fake.Fault{Methods: []fake.Method{fake.EnsureLoadBalancer}, Err: api.NewRetryError("busy", 100*time.Millisecond)})
+	busy := w.inject(t,
+		fake.Fault{
+			Methods: []fake.Method{fake.EnsureLoadBalancer},
+			Err:     api.NewRetryError("busy", 100*time.Millisecond),
+		})
 	w.addWork(t, 5, 40)
 	caller := fake.CallFilter{Caller: first.Caller(1), Method: fake.EnsureLoadBalancer}
 	replica.Eventually(t, "the leader tries each load balancer for the third time", func() error {
@@ -50,7 +55,8 @@ func TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads(t *testing.T) {
 	}
 	// As the new holder's clock had it, before it asked for the lease.
 	acquired := lease.Spec.AcquireTime.Time
-	// Others may take the lease that long after they have seen a renewal, which is after it has reached the API server.
+	// Others may take the lease that long after they have seen a renewal, which is after it has
+	// reached the API server.
 	expires := w.lastRenewal(t, first).Add(exactLease.Duration)
 	if acquired.Before(expires) {
 		t.Errorf("the lease was taken at %s, before it expired at %s", acquired, expires)
@@ -59,7 +65,8 @@ func TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads(t *testing.T) {
 	after := 0
 	for _, call := range w.calls(t, fake.CallFilter{Caller: first.Caller(1)}) {
 		if !call.Finished || call.Ended.After(expires) {
-			t.Errorf("a call of the one that is cut off goes on when another may lead: %s of %s from %s to %s, the lease expired at %s",
+			t.Errorf(
+				"a call of the one that is cut off goes on when another may lead: %s of %s from %s to %s, the lease expired at %s",
 				call.Method, call.Object, call.Started, call.Ended, expires)
 		}
 		if call.Ended.After(last.Ended) {
@@ -72,7 +79,8 @@ func TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads(t *testing.T) {
 	if after < 20 {
 		t.Errorf("the leader made only %d calls after it was cut off: that proves nothing", after)
 	}
-	t.Logf("%d calls after the cut; the last began %s and ended %s after it; the lease expired %s after it, and was taken %s after it",
+	t.Logf(
+		"%d calls after the cut; the last began %s and ended %s after it; the lease expired %s after it, and was taken %s after it",
 		after, last.Started.Sub(cut), last.Ended.Sub(cut), expires.Sub(cut), acquired.Sub(cut))
 	first.AwaitEntry(t, 1, replica.Standby)
 
@@ -84,14 +92,18 @@ func TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads(t *testing.T) {
 	w.wantOneTermAtATime(t)
 	w.wantNothingMadeTwice(t)
 	if !first.Running() || first.Term(t) != 1 {
-		t.Errorf("the one that was cut off runs: %t, in term %d; want it to live and stand by", first.Running(), first.Term(t))
+		t.Errorf("the one that was cut off runs: %t, in term %d; want it to live and stand by",
+			first.Running(), first.Term(t))
 	}
 }
 
-// lastRenewal is when the last request of the replica that renewed the lease reached the API server.
+// lastRenewal is when the last request of the replica that renewed the lease reached the API
+// server.
 func (w *world) lastRenewal(t *testing.T, r *replica.Replica) (at time.Time) {
 	t.Helper()
-	for _, record := range w.requests(t, by(r), controlplane.ByResource("coordination.k8s.io", "leases"), controlplane.ByVerb("create", "update")) {
+	for _, record := range w.requests(t, by(r),
+		controlplane.ByResource("coordination.k8s.io", "leases"),
+		controlplane.ByVerb("create", "update")) {
 		if record.Code < 300 && record.Time.After(at) {
 			at = record.Time
 		}

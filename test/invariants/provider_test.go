@@ -17,21 +17,34 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// Each of the four controllers meets a provider that panics in its process, and one that answers (nil, nil).
+// Each of the four controllers meets a provider that panics in its process, and one that answers
+// (nil, nil).
 func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 	w := newWorld(t, shortLane)
-	r := w.start(t, launch{name: "replica-a", lease: usualLease, args: []string{"--node-status-update-frequency=1s"}})
+	r := w.start(t,
+		launch{
+			name: "replica-a", lease: usualLease,
+			args: []string{"--node-status-update-frequency=1s"},
+		})
 	w.awaitLeader(t)
 	w.addWork(t, 3, 0)
 	w.awaitConvergence(t)
 	// The lifecycle controller asks only for nodes that are not ready.
 	w.markNotReady(t, w.nodes[0])
 
-	methods := []fake.Method{fake.EnsureLoadBalancer, fake.InstanceMetadata, fake.CreateRoute, fake.ListRoutes, fake.InstanceExists}
-	for _, method := range methods {
-		w.inject(t, fake.Fault{Methods: []fake.Method{method}, Times: 2, Panic: "the provider's " + string(method) + " is broken"})
+	methods := []fake.Method{
+		fake.EnsureLoadBalancer, fake.InstanceMetadata, fake.CreateRoute,
+		fake.ListRoutes, fake.InstanceExists,
 	}
-	w.inject(t, fake.Fault{Methods: []fake.Method{fake.InstanceMetadata}, Times: 3, ReturnZero: true})
+	for _, method := range methods {
+		w.inject(t,
+			fake.Fault{
+				Methods: []fake.Method{method}, Times: 2,
+				Panic: "the provider's " + string(method) + " is broken",
+			})
+	}
+	w.inject(t,
+		fake.Fault{Methods: []fake.Method{fake.InstanceMetadata}, Times: 3, ReturnZero: true})
 	w.addWork(t, 5, 5)
 	replica.Eventually(t, "all panics have happened", func() error {
 		if !r.Running() {
@@ -45,7 +58,8 @@ func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 	})
 	w.awaitConvergence(t)
 	if !r.Running() || r.Term(t) != 1 || r.Leads() != nil {
-		t.Errorf("the process runs: %t, in term %d: %v; want it to lead in its first term", r.Running(), r.Term(t), r.Leads())
+		t.Errorf("the process runs: %t, in term %d: %v; want it to lead in its first term",
+			r.Running(), r.Term(t), r.Leads())
 	}
 	said, err := r.Entries(replica.Panicked)
 	if err != nil {
@@ -78,7 +92,8 @@ func (w *world) markNotReady(t *testing.T, name string) {
 func (w *world) wantEvent(t *testing.T, reason, part string) {
 	t.Helper()
 	replica.Eventually(t, "an event tells that "+part, func() error {
-		events, err := w.admin.CoreV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
+		events, err := w.admin.CoreV1().Events(metav1.NamespaceAll).List(t.Context(),
+			metav1.ListOptions{FieldSelector: "reason=" + reason})
 		if err != nil {
 			return err
 		}
@@ -91,24 +106,33 @@ func (w *world) wantEvent(t *testing.T, reason, part string) {
 	})
 }
 
-// startStubborn starts a host whose provider does not hear the end of a context, waits until a call hangs in it, and starts a replica of
-// the example that stands by.
-func (w *world) startStubborn(t *testing.T, lease replica.LeaseTimes, kubeconfig string, args ...string) (stubborn, heir *replica.Replica) {
+// startStubborn starts a host whose provider does not hear the end of a context, waits until a call
+// hangs in it, and starts a replica of the example that stands by.
+func (w *world) startStubborn(
+	t *testing.T, lease replica.LeaseTimes, kubeconfig string, args ...string,
+) (stubborn, heir *replica.Replica) {
 	t.Helper()
 	stubborn = w.start(t, launch{
-		name: "stubborn", program: programs.stubborn, lease: lease, kubeconfig: kubeconfig, args: args,
+		name: "stubborn", program: programs.stubborn, lease: lease, kubeconfig: kubeconfig,
+		args: args,
 	})
 	w.awaitLeader(t)
 	heir = w.start(t, launch{name: "heir", lease: lease})
-	w.inject(t, fake.Fault{Methods: []fake.Method{fake.EnsureLoadBalancer}, Caller: stubborn.Caller(1), Hang: true})
+	w.inject(t,
+		fake.Fault{
+			Methods: []fake.Method{fake.EnsureLoadBalancer}, Caller: stubborn.Caller(1),
+			Hang: true,
+		})
 	w.addWork(t, 0, 3)
 	w.awaitMutatingCall(t, stubborn)
 	return stubborn, heir
 }
 
-// wantDrainTimeout checks the end of a process with a call that does not: reported, by the exit code, too; the lease kept; and the next one
-// leads when it has expired.
-func (w *world) wantDrainTimeout(t *testing.T, times replica.LeaseTimes, stubborn, heir *replica.Replica) {
+// wantDrainTimeout checks the end of a process with a call that does not: reported, by the exit
+// code, too; the lease kept; and the next one leads when it has expired.
+func (w *world) wantDrainTimeout(
+	t *testing.T, times replica.LeaseTimes, stubborn, heir *replica.Replica,
+) {
 	t.Helper()
 	if code := stubborn.Wait(t); code != ccm.ExitDrainTimeout {
 		t.Errorf("exit code %d, want %d", code, ccm.ExitDrainTimeout)
@@ -122,7 +146,8 @@ func (w *world) wantDrainTimeout(t *testing.T, times replica.LeaseTimes, stubbor
 		t.Fatal(err)
 	}
 	renewed := lease.Spec.RenewTime.Time
-	if log := stubborn.Tail(20); !strings.Contains(log, "did not end within its drain timeout") || !strings.Contains(log, "call LoadBalancer.EnsureLoadBalancer") {
+	if log := stubborn.Tail(20); !strings.Contains(log, "did not end within its drain timeout") ||
+		!strings.Contains(log, "call LoadBalancer.EnsureLoadBalancer") {
 		t.Errorf("its log does not name the call that still ran:\n%s", log)
 	}
 	w.awaitLeader(t, stubborn)
@@ -130,9 +155,12 @@ func (w *world) wantDrainTimeout(t *testing.T, times replica.LeaseTimes, stubbor
 		t.Fatal(err)
 	}
 	waited := lease.Spec.AcquireTime.Sub(renewed)
-	t.Logf("the process had gone %s after its last renewal; the next one took the lease %s after it", gone.Sub(renewed), waited)
+	t.Logf(
+		"the process had gone %s after its last renewal; the next one took the lease %s after it",
+		gone.Sub(renewed), waited)
 	if waited < times.Duration {
-		t.Errorf("%s took the lease %s after its last renewal, before it had expired", heir.Name, waited)
+		t.Errorf("%s took the lease %s after its last renewal, before it had expired", heir.Name,
+			waited)
 	}
 	w.awaitConvergence(t)
 	w.wantOneTermAtATime(t)
@@ -145,8 +173,8 @@ func TestDrainTimeoutOfStop_IsReportedAndTheLeaseExpires(t *testing.T) {
 	w.wantDrainTimeout(t, patientLease, stubborn, heir)
 }
 
-// Nobody has asked the process to end: it does so by itself, because nothing else ends the call. The drain timeout is the default, which is
-// longer than what is left of the lease.
+// Nobody has asked the process to end: it does so by itself, because nothing else ends the call.
+// The drain timeout is the default, which is longer than what is left of the lease.
 func TestDrainTimeoutOfLoss_EndsTheProcessBeforeAnotherLeads(t *testing.T) {
 	w := newWorld(t, shortLane)
 	wire := w.startWire(t, "stubborn")

@@ -15,8 +15,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 )
 
-// An apiProxy stands between one replica and the API server, and can answer in its place. It speaks for the replica's identity, so
-// the replica needs none.
+// An apiProxy stands between one replica and the API server, and can answer in its place. It speaks
+// for the replica's identity, so the replica needs none.
 type apiProxy struct {
 	kubeconfig string
 	treat      atomic.Pointer[treatment]
@@ -45,7 +45,8 @@ func (w *world) startAPIProxy(t *testing.T, name string) *apiProxy {
 	t.Cleanup(release)
 	p := &apiProxy{}
 	p.set(nil)
-	proxy, err := netfault.ListenHTTP(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { p.serve(rw, r, forward) }))
+	proxy, err := netfault.ListenHTTP(
+		http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { p.serve(rw, r, forward) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,8 @@ func (p *apiProxy) serve(rw http.ResponseWriter, r *http.Request, forward http.H
 	http.Error(rw, "the test answers so", v.status)
 }
 
-// A wire is a proxy below HTTP that can be cut: then nothing arrives any more, in either direction, and no one is told.
+// A wire is a proxy below HTTP that can be cut: then nothing arrives any more, in either direction,
+// and no one is told.
 type wire struct {
 	*netfault.Proxy
 	kubeconfig string

@@ -11,15 +11,29 @@ import (
 )
 
 var (
-	// steadyLease is long enough for a machine that is busy with hundreds of objects to renew it in time.
-	steadyLease = replica.LeaseTimes{Duration: 8 * time.Second, Renew: 6 * time.Second, Retry: 500 * time.Millisecond}
+	// steadyLease is long enough for a machine that is busy with hundreds of objects to renew it in
+	// time.
+	steadyLease = replica.LeaseTimes{
+		Duration: 8 * time.Second, Renew: 6 * time.Second,
+		Retry: 500 * time.Millisecond,
+	}
 	// patientLease leaves time between the end of a term by the clock and the expiry of its lease.
-	patientLease = replica.LeaseTimes{Duration: 9 * time.Second, Renew: 6 * time.Second, Retry: 1100 * time.Millisecond}
-	// exactLease is renewed less than once a second: those who wait for a lease compare its renewals to the second (client-go's
-	// LeaderElectionRecord), so of two in one second they count the first.
-	exactLease = replica.LeaseTimes{Duration: 5 * time.Second, Renew: 3 * time.Second, Retry: 1100 * time.Millisecond}
+	patientLease = replica.LeaseTimes{
+		Duration: 9 * time.Second, Renew: 6 * time.Second,
+		Retry: 1100 * time.Millisecond,
+	}
+	// exactLease is renewed less than once a second: those who wait for a lease compare its
+	// renewals to the second (client-go's LeaderElectionRecord), so of two in one second they count
+	// the first.
+	exactLease = replica.LeaseTimes{
+		Duration: 5 * time.Second, Renew: 3 * time.Second,
+		Retry: 1100 * time.Millisecond,
+	}
 	// usualLease is the default.
-	usualLease = replica.LeaseTimes{Duration: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second}
+	usualLease = replica.LeaseTimes{
+		Duration: 15 * time.Second, Renew: 10 * time.Second,
+		Retry: 2 * time.Second,
+	}
 )
 
 // launch says how a replica is started.

@@ -14,8 +14,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// A leader that is asked to stop in the middle of its work finishes what it has begun, gives the lease back with nothing in flight, and the
-// next one leads within two retry periods.
+// A leader that is asked to stop in the middle of its work finishes what it has begun, gives the
+// lease back with nothing in flight, and the next one leads within two retry periods.
 func TestGracefulStop_HandsOverAtOnceAndWithNothingInFlight(t *testing.T) {
 	w := newWorld(t, shortLane)
 	w.latency(t, 300*time.Millisecond)
@@ -33,14 +33,19 @@ func TestGracefulStop_HandsOverAtOnceAndWithNothingInFlight(t *testing.T) {
 	w.awaitLeader(t, first)
 
 	release, acquire := w.handOver(t, first, second)
-	t.Logf("the lease was released %s after the signal, and taken %s later", release.Time.Sub(asked), acquire.Time.Sub(release.Done))
+	t.Logf("the lease was released %s after the signal, and taken %s later",
+		release.Time.Sub(asked), acquire.Time.Sub(release.Done))
 	if took := acquire.Time.Sub(release.Done); took > 2*usualLease.Retry {
-		t.Errorf("the other took the lease %s after its release, want two retry periods (%s) at most", took, 2*usualLease.Retry)
+		t.Errorf(
+			"the other took the lease %s after its release, want two retry periods (%s) at most",
+			took, 2*usualLease.Retry)
 	}
 	finished := 0
 	for _, call := range w.calls(t, fake.CallFilter{Caller: first.Caller(1)}) {
 		if !call.Finished || call.Ended.After(release.Time) {
-			t.Errorf("in flight when the lease was released: %s of %s, from %s to %s, released at %s", call.Method, call.Object, call.Started, call.Ended, release.Time)
+			t.Errorf(
+				"in flight when the lease was released: %s of %s, from %s to %s, released at %s",
+				call.Method, call.Object, call.Started, call.Ended, release.Time)
 		}
 		if call.Started.Before(asked) && call.Ended.After(asked) && call.Err == "" {
 			finished++
@@ -51,7 +56,8 @@ func TestGracefulStop_HandsOverAtOnceAndWithNothingInFlight(t *testing.T) {
 	}
 	for _, record := range w.requests(t, by(first), ofTerm) {
 		if record.Done.After(release.Time) {
-			t.Errorf("a request at or after the release of the lease at %s: %s", release.Time, record)
+			t.Errorf("a request at or after the release of the lease at %s: %s", release.Time,
+				record)
 		}
 	}
 	w.awaitConvergence(t)
@@ -59,10 +65,14 @@ func TestGracefulStop_HandsOverAtOnceAndWithNothingInFlight(t *testing.T) {
 	w.wantNothingMadeTwice(t)
 }
 
-// handOver finds the last request of one replica for the lease, which released it, and the first of the next that got it.
-func (w *world) handOver(t *testing.T, from, to *replica.Replica) (release, acquire controlplane.AuditRecord) {
+// handOver finds the last request of one replica for the lease, which released it, and the first of
+// the next that got it.
+func (w *world) handOver(
+	t *testing.T, from, to *replica.Replica,
+) (release, acquire controlplane.AuditRecord) {
 	t.Helper()
-	for _, record := range w.requests(t, controlplane.ByResource("coordination.k8s.io", "leases"), controlplane.ByVerb("update"), controlplane.ByCode(http.StatusOK)) {
+	for _, record := range w.requests(t, controlplane.ByResource("coordination.k8s.io", "leases"),
+		controlplane.ByVerb("update"), controlplane.ByCode(http.StatusOK)) {
 		switch name, _, _ := strings.Cut(record.UserAgent, "/"); {
 		case name == from.Name:
 			release = record
@@ -71,7 +81,8 @@ func (w *world) handOver(t *testing.T, from, to *replica.Replica) (release, acqu
 		}
 	}
 	if release.ID == "" || acquire.ID == "" || !acquire.Time.After(release.Time) {
-		t.Fatalf("want a release and then a take-over of the lease, got %s and %s", release, acquire)
+		t.Fatalf("want a release and then a take-over of the lease, got %s and %s", release,
+			acquire)
 	}
 	return release, acquire
 }

@@ -31,7 +31,8 @@ const (
 	clusterCIDR = "10.200.0.0/16"
 )
 
-// A lane lets so many worlds exist at once: one for each token in it. A control plane takes 320 MiB and, at work, a core.
+// A lane lets so many worlds exist at once: one for each token in it. A control plane takes 320 MiB
+// and, at work, a core.
 type lane chan struct{}
 
 func newLane(tokens int) lane {
@@ -49,11 +50,13 @@ var (
 	shortLane = newLane(2)
 )
 
-// A world is what the replicas of one test work in: a control plane, and a cloud in a process of its own.
+// A world is what the replicas of one test work in: a control plane, and a cloud in a process of
+// its own.
 type world struct {
 	cp    *controlplane.ControlPlane
 	admin kubernetes.Interface
-	// identity is the ServiceAccount that the example is shipped with, under exactly the rules it is shipped with.
+	// identity is the ServiceAccount that the example is shipped with, under exactly the rules it
+	// is shipped with.
 	identity *rest.Config
 	cloud    *fake.Client
 	// dir holds the logs of the processes.
@@ -155,7 +158,8 @@ func (w *world) calls(t *testing.T, filter fake.CallFilter) []fake.Call {
 }
 
 func (w *world) lease(ctx context.Context) (*coordinationv1.Lease, error) {
-	return w.admin.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, account, metav1.GetOptions{})
+	return w.admin.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, account,
+		metav1.GetOptions{})
 }
 
 // holder is whose name is in the lease.
@@ -196,8 +200,8 @@ func (w *world) all() []*replica.Replica {
 	return slices.Clone(w.replicas)
 }
 
-// foreignLeader writes another holder into the lease, and renews it until stop is called, or the test is over. It then leaves the lease
-// to expire.
+// foreignLeader writes another holder into the lease, and renews it until stop is called, or the
+// test is over. It then leaves the lease to expire.
 func (w *world) foreignLeader(t *testing.T, name string) (stop func()) {
 	t.Helper()
 	write := func(ctx context.Context) error {
@@ -206,10 +210,12 @@ func (w *world) foreignLeader(t *testing.T, name string) (stop func()) {
 			return err
 		}
 		if ptr.Deref(lease.Spec.HolderIdentity, "") != name {
-			lease.Spec.HolderIdentity, lease.Spec.AcquireTime = ptr.To(name), ptr.To(metav1.NowMicro())
+			lease.Spec.HolderIdentity, lease.Spec.AcquireTime = ptr.To(name),
+				ptr.To(metav1.NowMicro())
 		}
 		lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
-		_, err = w.admin.CoordinationV1().Leases(lease.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
+		_, err = w.admin.CoordinationV1().Leases(lease.Namespace).Update(ctx, lease,
+			metav1.UpdateOptions{})
 		return err
 	}
 	replica.Eventually(t, "the lease names "+name, func() error { return write(t.Context()) })

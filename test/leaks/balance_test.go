@@ -21,26 +21,35 @@ type balance struct {
 	before  ccmtest.LeakOption
 	cloud   *cloud
 	tunnels []*netfault.Proxy
-	// configs are those whose idle connections client-go keeps, for a minute and a half, for whoever comes next.
+	// configs are those whose idle connections client-go keeps, for a minute and a half, for
+	// whoever comes next.
 	configs []*rest.Config
 	heap    []uint64
 }
 
 // newBalance remembers what runs now. tunnels lead to API servers.
-func newBalance(t *testing.T, c *cloud, configs []*rest.Config, tunnels ...*netfault.Proxy) *balance {
-	return &balance{t: t, before: ccmtest.IgnoringCurrent(), cloud: c, configs: configs, tunnels: tunnels}
+func newBalance(
+	t *testing.T, c *cloud, configs []*rest.Config, tunnels ...*netfault.Proxy,
+) *balance {
+	return &balance{
+		t: t, before: ccmtest.IgnoringCurrent(), cloud: c, configs: configs,
+		tunnels: tunnels,
+	}
 }
 
-// check fails the test if something is left. To an API server one connection may be: client-go shares it among all clients of an
-// identity, and closes it when it has been idle for a minute and a half. That it is idle is shown by closing it here; with the
-// connection gone, no goroutine may be left.
+// check fails the test if something is left. To an API server one connection may be: client-go
+// shares it among all clients of an identity, and closes it when it has been idle for a minute and
+// a half. That it is idle is shown by closing it here; with the connection gone, no goroutine may
+// be left.
 func (b *balance) check(when string, connections int) {
 	b.t.Helper()
-	settle(b.t, when+": connections to the cloud are closed", func() error { return atMost(0, b.cloud.wire.Connections()) })
+	settle(b.t, when+": connections to the cloud are closed",
+		func() error { return atMost(0, b.cloud.wire.Connections()) })
 	if opened, closed := b.cloud.opened.Load(), b.cloud.closed.Load(); opened != closed {
 		b.t.Errorf("%s: %d providers were built, %d closed", when, opened, closed)
 	}
-	settle(b.t, when+": connections to the API server are shared", func() error { return atMost(connections, b.connections()) })
+	settle(b.t, when+": connections to the API server are shared",
+		func() error { return atMost(connections, b.connections()) })
 	settle(b.t, when+": connections to the API server are idle", func() error {
 		b.closeIdle()
 		return atMost(0, b.connections())
@@ -66,7 +75,8 @@ func (b *balance) closeIdle() {
 // weigh adds the size of the heap to the record.
 func (b *balance) weigh() { b.heap = append(b.heap, heapInUse()) }
 
-// checkHeap fails the test if the record of the heap grows too much. term is what the CCM holds while it leads.
+// checkHeap fails the test if the record of the heap grows too much. term is what the CCM holds
+// while it leads.
 func (b *balance) checkHeap(term uint64) {
 	b.t.Helper()
 	b.t.Logf("heap at quiet moments, in KiB: %v; a term holds %d KiB", kibibytes(b.heap), term>>10)
@@ -75,10 +85,11 @@ func (b *balance) checkHeap(term uint64) {
 	}
 }
 
-// grown compares the end of a record with its beginning. What a round allocates is garbage after it, but the heap is never quite the
-// same: caches fill slowly, and net/http2 keeps the buffers of a closed connection for half a minute. So of two weighings the lower one
-// counts, and the whole may grow by two terms. In a record of twenty rounds that shows a leak of an eighth of a term in each, such as a
-// client or an event handler with what it refers to.
+// grown compares the end of a record with its beginning. What a round allocates is garbage after
+// it, but the heap is never quite the same: caches fill slowly, and net/http2 keeps the buffers of
+// a closed connection for half a minute. So of two weighings the lower one counts, and the whole
+// may grow by two terms. In a record of twenty rounds that shows a leak of an eighth of a term in
+// each, such as a client or an event handler with what it refers to.
 func grown(heap []uint64, term uint64) error {
 	n := len(heap)
 	if n < 4 {
@@ -86,7 +97,9 @@ func grown(heap []uint64, term uint64) error {
 	}
 	first, last := min(heap[0], heap[1]), min(heap[n-2], heap[n-1])
 	if last > first+2*term {
-		return fmt.Errorf("the heap has grown from %d to %d KiB, by more than two terms of %d KiB each: %v", first>>10, last>>10, term>>10, kibibytes(heap))
+		return fmt.Errorf(
+			"the heap has grown from %d to %d KiB, by more than two terms of %d KiB each: %v",
+			first>>10, last>>10, term>>10, kibibytes(heap))
 	}
 	return nil
 }

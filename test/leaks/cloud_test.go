@@ -42,15 +42,22 @@ type dialled struct {
 }
 
 // dial opens a provider on the cloud. hooks may be nil.
-func (c *cloud) dial(ctx context.Context, env ccm.ProviderEnv, opts ...fake.ProviderOption) (*dialled, error) {
-	client, err := fake.Dial(ctx, "http://"+c.wire.Addr(), fake.WithTransport(env.Transport(&http.Transport{MaxIdleConnsPerHost: 64})))
+func (c *cloud) dial(
+	ctx context.Context, env ccm.ProviderEnv, opts ...fake.ProviderOption,
+) (*dialled, error) {
+	client, err := fake.Dial(ctx, "http://"+c.wire.Addr(),
+		fake.WithTransport(env.Transport(&http.Transport{MaxIdleConnsPerHost: 64})))
 	if err != nil {
 		return nil, err
 	}
 	c.opened.Add(1)
-	opts = append([]fake.ProviderOption{fake.WithCaller(fake.TermCaller(env.Identity, env.Term))}, opts...)
+	opts = append([]fake.ProviderOption{fake.WithCaller(fake.TermCaller(env.Identity, env.Term))},
+		opts...)
 	provider := client.Provider(opts...)
-	return &dialled{Interface: provider, InformerUser: provider.(cloudprovider.InformerUser), cloud: c, client: client}, nil
+	return &dialled{
+		Interface: provider, InformerUser: provider.(cloudprovider.InformerUser),
+		cloud: c, client: client,
+	}, nil
 }
 
 // Close is called by the Manager when the term has drained.
@@ -62,11 +69,14 @@ func (d *dialled) Close() error {
 
 // provider dials anew in each term.
 func (c *cloud) provider(opts ...fake.ProviderOption) ccm.Provider {
-	return ccm.Provider{Name: "fake", New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-		provider, err := c.dial(ctx, env, opts...)
-		if err != nil {
-			return nil, err
-		}
-		return provider, nil
-	}}
+	return ccm.Provider{
+		Name: "fake",
+		New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			provider, err := c.dial(ctx, env, opts...)
+			if err != nil {
+				return nil, err
+			}
+			return provider, nil
+		},
+	}
 }

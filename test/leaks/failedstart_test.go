@@ -79,19 +79,24 @@ func (a *attempts) make(ctx context.Context) error {
 	} else {
 		stop()
 	}
-	// What stands still must not go on before the end has been noticed: that would be another failure.
-	err = errors.Join(err, a.await(ctx, "the end is noticed", func(s ccm.Status) bool { return !a.until(s) }))
+	// What stands still must not go on before the end has been noticed: that would be another
+	// failure.
+	err = errors.Join(err,
+		a.await(ctx, "the end is noticed", func(s ccm.Status) bool { return !a.until(s) }))
 	if !a.timesOut {
 		close(let)
 	}
 	if a.loses {
-		err = errors.Join(err, a.await(ctx, "it stands by", func(s ccm.Status) bool { return s.State == ccm.StateStandby }))
+		err = errors.Join(err,
+			a.await(ctx, "it stands by",
+				func(s ccm.Status) bool { return s.State == ccm.StateStandby }))
 	}
 	stop()
 	err = errors.Join(err, a.outcome(<-result))
 	if a.timesOut {
 		close(let)
-		err = errors.Join(err, a.await(ctx, "all has ended", func(s ccm.Status) bool { return len(s.Running) == 0 }))
+		err = errors.Join(err,
+			a.await(ctx, "all has ended", func(s ccm.Status) bool { return len(s.Running) == 0 }))
 	}
 	return err
 }
@@ -122,11 +127,13 @@ func (a *attempts) await(ctx context.Context, what string, cond func(ccm.Status)
 // told is a start that has failed with the reason, and will be tried again.
 func told(reason string) func(ccm.Status) bool {
 	return func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded && !s.RetryAt.IsZero() && strings.Contains(s.Reason, reason)
+		return s.State == ccm.StateDegraded && !s.RetryAt.IsZero() &&
+			strings.Contains(s.Reason, reason)
 	}
 }
 
-// campaigning is a Manager without leadership, whether a request for the lease has failed by now or not.
+// campaigning is a Manager without leadership, whether a request for the lease has failed by now or
+// not.
 func campaigning(s ccm.Status) bool {
 	return s.State == ccm.StateStandby || strings.Contains(s.Reason, "leader election: read lease")
 }
@@ -147,38 +154,53 @@ func starting(s ccm.Status) bool {
 }
 
 // provides changes how the provider is built.
-func provides(build func(ctx context.Context, a *attempts, env ccm.ProviderEnv) (cloudprovider.Interface, error)) func(*attempts, *ccm.Params) {
+func provides(
+	build func(ctx context.Context, a *attempts, env ccm.ProviderEnv) (cloudprovider.Interface,
+		error),
+) func(*attempts, *ccm.Params) {
 	return func(a *attempts, p *ccm.Params) {
-		p.Providers = []ccm.Provider{{Name: "fake", New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-			return build(ctx, a, env)
-		}}}
+		p.Providers = []ccm.Provider{{
+			Name: "fake",
+			New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+				return build(ctx, a, env)
+			},
+		}}
 	}
 }
 
 // dials builds the provider with hooks.
 func dials(hooks func(a *attempts) []fake.ProviderOption) func(*attempts, *ccm.Params) {
-	return provides(func(ctx context.Context, a *attempts, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+	return provides(func(ctx context.Context, a *attempts,
+		env ccm.ProviderEnv,
+	) (cloudprovider.Interface, error) {
 		return a.cloud.dial(ctx, env, hooks(a)...)
 	})
 }
 
-func initializes(f func(a *attempts, builder cloudprovider.ControllerClientBuilder, stop <-chan struct{})) func(*attempts, *ccm.Params) {
+func initializes(
+	f func(a *attempts, builder cloudprovider.ControllerClientBuilder, stop <-chan struct{}),
+) func(*attempts, *ccm.Params) {
 	return dials(func(a *attempts) []fake.ProviderOption {
-		return []fake.ProviderOption{fake.WithInitialize(func(b cloudprovider.ControllerClientBuilder, stop <-chan struct{}) { f(a, b, stop) })}
+		return []fake.ProviderOption{fake.WithInitialize(
+			func(b cloudprovider.ControllerClientBuilder, stop <-chan struct{}) { f(a, b, stop) })}
 	})
 }
 
 func setsInformers(f func(a *attempts)) func(*attempts, *ccm.Params) {
 	return dials(func(a *attempts) []fake.ProviderOption {
-		return []fake.ProviderOption{fake.WithSetInformers(func(factory informers.SharedInformerFactory) {
-			factory.Core().V1().Nodes().Informer()
-			f(a)
-		})}
+		return []fake.ProviderOption{fake.WithSetInformers(
+			func(factory informers.SharedInformerFactory) {
+				factory.Core().V1().Nodes().Informer()
+				f(a)
+			})}
 	})
 }
 
-// controls adds a controller; its name comes after those of the others, so that they have been built.
-func controls(build func(ctx context.Context, term *ccm.Term) (ccm.Runnable, error)) func(*attempts, *ccm.Params) {
+// controls adds a controller; its name comes after those of the others, so that they have been
+// built.
+func controls(
+	build func(ctx context.Context, term *ccm.Term) (ccm.Runnable, error),
+) func(*attempts, *ccm.Params) {
 	return func(_ *attempts, p *ccm.Params) {
 		p.Controllers = append(p.Controllers, ccm.Controller{Name: "zz-last", New: build})
 	}
@@ -207,8 +229,12 @@ func campaigns(_ *attempts, p *ccm.Params) { p.Elector = nil }
 var (
 	errTest = errors.New("as the test wants it")
 	// brief ends the wait for informers soon, endless does not.
-	brief   = configures(func(c *ccm.Config) { c.CacheSyncTimeout = metav1.Duration{Duration: 200 * time.Millisecond} })
-	endless = configures(func(c *ccm.Config) { c.CacheSyncTimeout = metav1.Duration{Duration: time.Hour} })
+	brief = configures(func(c *ccm.Config) {
+		c.CacheSyncTimeout = metav1.Duration{Duration: 200 * time.Millisecond}
+	})
+	endless = configures(func(c *ccm.Config) {
+		c.CacheSyncTimeout = metav1.Duration{Duration: time.Hour}
+	})
 	// unserved asks for an informer of what the API server does not serve by default.
 	unserved = controls(func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
 		term.Informers().Storage().V1beta1().VolumeAttributesClasses().Informer()
@@ -216,44 +242,92 @@ var (
 	})
 )
 
-// failures are all kinds. nobody has no rights, down is where nothing listens, frozen an API server that takes requests and never answers.
+// failures are all kinds. nobody has no rights, down is where nothing listens, frozen an API server
+// that takes requests and never answers.
 func failures(nobody, down, frozen *rest.Config) []failure {
 	kinds := []failure{
-		{name: "provider returns an error", until: told(errTest.Error()), breaks: provides(func(context.Context, *attempts, ccm.ProviderEnv) (cloudprovider.Interface, error) {
-			return nil, errTest
-		})},
-		{name: "provider panics", until: told("panic in build provider"), breaks: provides(func(context.Context, *attempts, ccm.ProviderEnv) (cloudprovider.Interface, error) {
-			panic(errTest)
-		})},
-		{name: "provider is nil", until: told("neither a cloud nor an error"), breaks: provides(func(context.Context, *attempts, ccm.ProviderEnv) (cloudprovider.Interface, error) {
-			return nil, nil
-		})},
-		{name: "provider has no cluster ID", until: told("has no cluster ID"), breaks: provides(func(ctx context.Context, a *attempts, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-			provider, err := a.cloud.dial(ctx, env)
-			return untagged{provider}, err
-		})},
-		{name: "Initialize panics", until: told("panicked in Initialize"), breaks: initializes(func(*attempts, cloudprovider.ControllerClientBuilder, <-chan struct{}) { panic(errTest) })},
-		{name: "Initialize asks for a client that cannot be", until: told("a client needs a name"), breaks: initializes(func(_ *attempts, b cloudprovider.ControllerClientBuilder, _ <-chan struct{}) {
-			b.ClientOrDie("")
-		})},
+		{
+			name: "provider returns an error", until: told(errTest.Error()),
+			breaks: provides(
+				func(context.Context, *attempts, ccm.ProviderEnv) (cloudprovider.Interface, error) {
+					return nil, errTest
+				}),
+		},
+		{
+			name: "provider panics", until: told("panic in build provider"),
+			breaks: provides(
+				func(context.Context, *attempts, ccm.ProviderEnv) (cloudprovider.Interface, error) {
+					panic(errTest)
+				}),
+		},
+		{
+			name: "provider is nil", until: told("neither a cloud nor an error"),
+			breaks: provides(
+				func(context.Context, *attempts, ccm.ProviderEnv) (cloudprovider.Interface, error) {
+					return nil, nil
+				}),
+		},
+		{
+			name: "provider has no cluster ID", until: told("has no cluster ID"),
+			breaks: provides(func(ctx context.Context, a *attempts,
+				env ccm.ProviderEnv,
+			) (cloudprovider.Interface, error) {
+				provider, err := a.cloud.dial(ctx, env)
+				return untagged{provider}, err
+			}),
+		},
+		{
+			name: "Initialize panics", until: told("panicked in Initialize"),
+			breaks: initializes(func(*attempts, cloudprovider.ControllerClientBuilder,
+				<-chan struct{},
+			) {
+				panic(errTest)
+			}),
+		},
+		{
+			name: "Initialize asks for a client that cannot be", until: told("a client needs a name"),
+			breaks: initializes(
+				func(_ *attempts, b cloudprovider.ControllerClientBuilder, _ <-chan struct{}) {
+					b.ClientOrDie("")
+				}),
+		},
 		{name: "SetInformers panics", until: told("panicked in SetInformers"), breaks: setsInformers(func(*attempts) { panic(errTest) })},
-		{name: "controller returns an error", until: told(errTest.Error()), breaks: controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) { return nil, errTest })},
+		{
+			name: "controller returns an error", until: told(errTest.Error()),
+			breaks: controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+				return nil, errTest
+			}),
+		},
 		{name: "controller panics", until: told("panic in"), breaks: controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) { panic(errTest) })},
-		{name: "controller is nil", until: told("neither a Runnable nor an error"), breaks: controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) { return nil, nil })},
-		{name: "controller ends at once", until: told(errTest.Error()), breaks: controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-			return ccm.RunnableFunc(func(context.Context) error { return errTest }), nil
-		})},
+		{
+			name: "controller is nil", until: told("neither a Runnable nor an error"),
+			breaks: controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+				return nil, nil
+			}),
+		},
+		{
+			name: "controller ends at once", until: told(errTest.Error()),
+			breaks: controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+				return ccm.RunnableFunc(func(context.Context) error { return errTest }), nil
+			}),
+		},
 		{name: "RBAC is missing", until: told("lacks RBAC rules"), breaks: both(reaches(nobody), brief)},
 		{name: "informer never syncs", until: told("informer of volumeattributesclasses has not synced"), breaks: both(unserved, brief)},
 		{name: "API server is down", until: told("the API server is down"), breaks: both(reaches(down), brief)},
 		{name: "API server is frozen", until: told("has not synced"), breaks: both(reaches(frozen), brief)},
-		{name: "campaign without an API server", until: func(s ccm.Status) bool { return s.State == ccm.StateDegraded }, breaks: both(reaches(down), campaigns)},
+		{name: "campaign without an API server", until: func(s ccm.Status) bool {
+			return s.State == ccm.StateDegraded
+		}, breaks: both(reaches(down), campaigns)},
 		{name: "campaign without RBAC", until: func(s ccm.Status) bool { return s.State == ccm.StateDegraded }, breaks: both(reaches(nobody), campaigns)},
 		{name: "campaign at a frozen API server", until: campaigning, breaks: both(reaches(frozen), campaigns)},
 		{
 			name: "provider ignores the end", until: inStep("build provider"), timesOut: true,
-			breaks: both(configures(func(c *ccm.Config) { c.DrainTimeout = metav1.Duration{Duration: 200 * time.Millisecond} }),
-				provides(func(_ context.Context, a *attempts, _ ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			breaks: both(configures(func(c *ccm.Config) {
+				c.DrainTimeout = metav1.Duration{Duration: 200 * time.Millisecond}
+			}),
+				provides(func(_ context.Context, a *attempts,
+					_ ccm.ProviderEnv,
+				) (cloudprovider.Interface, error) {
 					a.standStill()
 					return nil, errTest
 				})),
@@ -271,25 +345,47 @@ func failures(nobody, down, frozen *rest.Config) []failure {
 // standingStill are starts that end while they are at a step.
 func standingStill() []failure {
 	return []failure{
-		{name: "provider is being built", until: inStep("build provider"), breaks: provides(func(_ context.Context, a *attempts, _ ccm.ProviderEnv) (cloudprovider.Interface, error) {
-			a.standStill()
-			return nil, errTest
-		})},
-		{name: "provider is built too late", until: inStep("build provider"), breaks: provides(func(ctx context.Context, a *attempts, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-			provider, err := a.cloud.dial(ctx, env)
-			a.standStill()
-			return provider, err
-		})},
-		{name: "Initialize", until: inStep("start provider"), breaks: initializes(func(a *attempts, _ cloudprovider.ControllerClientBuilder, _ <-chan struct{}) { a.standStill() })},
-		{name: "SetInformers", until: inStep("start provider"), breaks: setsInformers((*attempts).standStill)},
-		{name: "controllers are being built", until: inStep("build controllers"), breaks: func(a *attempts, p *ccm.Params) {
-			controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		{
+			name: "provider is being built", until: inStep("build provider"),
+			breaks: provides(func(_ context.Context, a *attempts,
+				_ ccm.ProviderEnv,
+			) (cloudprovider.Interface, error) {
 				a.standStill()
 				return nil, errTest
-			})(a, p)
-		}},
+			}),
+		},
+		{
+			name: "provider is built too late", until: inStep("build provider"),
+			breaks: provides(func(ctx context.Context, a *attempts,
+				env ccm.ProviderEnv,
+			) (cloudprovider.Interface, error) {
+				provider, err := a.cloud.dial(ctx, env)
+				a.standStill()
+				return provider, err
+			}),
+		},
+		{
+			name: "Initialize", until: inStep("start provider"),
+			breaks: initializes(func(a *attempts, _ cloudprovider.ControllerClientBuilder,
+				_ <-chan struct{},
+			) {
+				a.standStill()
+			}),
+		},
+		{name: "SetInformers", until: inStep("start provider"), breaks: setsInformers((*attempts).standStill)},
+		{
+			name: "controllers are being built", until: inStep("build controllers"),
+			breaks: func(a *attempts, p *ccm.Params) {
+				controls(func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+					a.standStill()
+					return nil, errTest
+				})(a, p)
+			},
+		},
 		{name: "informers sync", until: inStep("sync informers"), breaks: both(unserved, endless)},
-		{name: "controllers start", until: starting, breaks: configures(func(c *ccm.Config) { c.ControllerStartInterval = metav1.Duration{Duration: time.Hour} })},
+		{name: "controllers start", until: starting, breaks: configures(func(c *ccm.Config) {
+			c.ControllerStartInterval = metav1.Duration{Duration: time.Hour}
+		})},
 	}
 }
 
@@ -361,11 +457,13 @@ func makeAll(t *testing.T, all []*attempts) {
 // freezer is an API server that takes every request and answers none.
 func freezer(t *testing.T) (*rest.Config, *netfault.Proxy) {
 	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	server := httptest.NewUnstartedServer(
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	return through(t, &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	return through(t,
+		&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 }
 
 // measureTerm is how much memory a term holds that leads.

@@ -1,6 +1,7 @@
 //go:build !race
 
-// Upstream's service controller races with itself when nodes and Services come together (see test/e2e/controllers/churn_test.go).
+// Upstream's service controller races with itself when nodes and Services come together (see
+// test/e2e/controllers/churn_test.go).
 
 package leaks
 
@@ -46,7 +47,8 @@ type leader struct {
 	// fail makes the test's controller end by itself.
 	fail chan error
 
-	// current is the term that may have event handlers called; late counts calls to those of others.
+	// current is the term that may have event handlers called; late counts calls to those of
+	// others.
 	current, seen, late atomic.Int64
 
 	mu    sync.Mutex
@@ -55,11 +57,15 @@ type leader struct {
 
 func newLeader(t *testing.T, change ...func(*ccm.Params)) *leader {
 	t.Helper()
-	l := &leader{t: t, cloud: newCloud(t), elector: ccmtest.NewManualElector(), fail: make(chan error)}
+	l := &leader{
+		t: t, cloud: newCloud(t), elector: ccmtest.NewManualElector(),
+		fail: make(chan error),
+	}
 	l.config, l.api = through(t, shared.Identity)
-	p := params(l.config, l.elector, l.cloud.provider(fake.WithSetInformers(func(f informers.SharedInformerFactory) {
-		l.watch(f, l.current.Load())
-	})))
+	p := params(l.config, l.elector,
+		l.cloud.provider(fake.WithSetInformers(func(f informers.SharedInformerFactory) {
+			l.watch(f, l.current.Load())
+		})))
 	p.Controllers = []ccm.Controller{{Name: "witness", New: l.newWitness}}
 	for _, f := range change {
 		f(&p)
@@ -80,10 +86,14 @@ func params(cfg *rest.Config, elector ccm.Elector, provider ccm.Provider) ccm.Pa
 	config.NodeLifecycle.MonitorPeriod = metav1.Duration{Duration: 200 * time.Millisecond}
 	config.Route.ReconciliationPeriod = metav1.Duration{Duration: 200 * time.Millisecond}
 	log := logr.Discard()
-	return ccm.Params{Config: config, Providers: []ccm.Provider{provider}, RESTConfig: cfg, Elector: elector, Logger: &log}
+	return ccm.Params{
+		Config: config, Providers: []ccm.Provider{provider}, RESTConfig: cfg,
+		Elector: elector, Logger: &log,
+	}
 }
 
-// newWitness is a controller that remembers its term without holding it, and ends when the test says so.
+// newWitness is a controller that remembers its term without holding it, and ends when the test
+// says so.
 func (l *leader) newWitness(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
 	l.mu.Lock()
 	l.terms = append(l.terms, weak.Make(term))
@@ -113,7 +123,9 @@ func (l *leader) watch(f informers.SharedInformerFactory, stretch int64) {
 		}
 	}
 	_, err := f.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { event() }, UpdateFunc: func(any, any) { event() }, DeleteFunc: func(any) { event() },
+		AddFunc: func(any) {
+			event()
+		}, UpdateFunc: func(any, any) { event() }, DeleteFunc: func(any) { event() },
 	})
 	if err != nil {
 		l.t.Errorf("register an event handler: %v", err)
@@ -150,8 +162,8 @@ type end struct {
 	wraps error
 }
 
-// cycle are the ways in which terms end. The last of them ends the Run, too, and with it the pause that grows from one controller's
-// error to the next.
+// cycle are the ways in which terms end. The last of them ends the Run, too, and with it the pause
+// that grows from one controller's error to the next.
 func cycle(round int) []end {
 	failure := errors.New("the controller had enough")
 	if round%2 == 1 {
@@ -165,7 +177,8 @@ func cycle(round int) []end {
 	}
 }
 
-// lead leads for one round: four terms with work in each. It returns when the Run has ended. whileReady is called in the last of them.
+// lead leads for one round: four terms with work in each. It returns when the Run has ended.
+// whileReady is called in the last of them.
 func (l *leader) lead(round int, whileReady func()) {
 	l.t.Helper()
 	l.run()
@@ -183,19 +196,21 @@ func (l *leader) lead(round int, whileReady func()) {
 		if !release.Drained || end.wraps != nil && !errors.Is(release.Err, end.wraps) {
 			l.t.Fatalf("the term that ended %s was released as %+v", end.name, release)
 		}
-		// From here on no event handler of the term may be called. The next term begins later: after an error there is a pause.
+		// From here on no event handler of the term may be called. The next term begins later:
+		// after an error there is a pause.
 		l.current.Add(1)
 		begun()
 		l.removeNode(name)
 	}
 }
 
-// work has each controller do something, and waits for it. A Service is made and deleted before the Nodes change: upstream's service
-// controller has a data race between the two.
+// work has each controller do something, and waits for it. A Service is made and deleted before the
+// Nodes change: upstream's service controller has a data race between the two.
 func (l *leader) work(name string) {
 	l.t.Helper()
 	services := shared.Admin.CoreV1().Services("default")
-	if _, err := services.Create(l.t.Context(), ccmtest.LoadBalancerService(name), metav1.CreateOptions{}); err != nil {
+	if _, err := services.Create(l.t.Context(), ccmtest.LoadBalancerService(name),
+		metav1.CreateOptions{}); err != nil {
 		l.t.Fatal(err)
 	}
 	ccmtest.WaitServiceAddress(l.t, shared.Admin, "default", name)
@@ -214,7 +229,8 @@ func (l *leader) begin(name string) (cleanUp func()) {
 	l.t.Helper()
 	takeBack := l.cloud.On(fake.InstanceMetadata).For(name).Delay(300 * time.Millisecond)
 	l.addNode(ccmtest.TaintedNode(name))
-	ccmtest.WaitCall(l.t, l.cloud.Cloud, "the new node is asked for", fake.CallFilter{Method: fake.InstanceMetadata, Object: name}.Matches)
+	ccmtest.WaitCall(l.t, l.cloud.Cloud, "the new node is asked for",
+		fake.CallFilter{Method: fake.InstanceMetadata, Object: name}.Matches)
 	return func() {
 		takeBack()
 		l.removeNode(name)
@@ -226,7 +242,8 @@ func (l *leader) addNode(node *corev1.Node) {
 	if err := l.cloud.AddInstances(fake.Instance{Name: node.Name}); err != nil {
 		l.t.Fatal(err)
 	}
-	if _, err := shared.Admin.CoreV1().Nodes().Create(l.t.Context(), node, metav1.CreateOptions{}); err != nil {
+	if _, err := shared.Admin.CoreV1().Nodes().Create(l.t.Context(), node,
+		metav1.CreateOptions{}); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -234,7 +251,8 @@ func (l *leader) addNode(node *corev1.Node) {
 // removeNode removes it from the cluster and the cloud. It may be gone.
 func (l *leader) removeNode(name string) {
 	l.t.Helper()
-	if err := shared.Admin.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := shared.Admin.CoreV1().Nodes().Delete(context.Background(), name,
+		metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		l.t.Error(err)
 	}
 	if err := l.cloud.RemoveInstance(name); err != nil {
@@ -242,14 +260,16 @@ func (l *leader) removeNode(name string) {
 	}
 }
 
-// fillCluster makes Nodes that are large, until the test ends, so that what a term holds is large beside what everything else does.
+// fillCluster makes Nodes that are large, until the test ends, so that what a term holds is large
+// beside what everything else does.
 func (l *leader) fillCluster() {
 	l.t.Helper()
 	const nodes, size = 50, 40 << 10
 	for i := range nodes {
 		name := fmt.Sprintf("heavy-%d", i)
 		l.addNode(ccmtest.ReadyNode(name, ccmtest.NodeProviderID("fake://region-1/"+name),
-			ccmtest.NodeAnnotation("example.com/ballast", strings.Repeat(string(rune('a'+i%26)), size))))
+			ccmtest.NodeAnnotation("example.com/ballast",
+				strings.Repeat(string(rune('a'+i%26)), size))))
 	}
 	l.t.Cleanup(func() {
 		for i := range nodes {
@@ -302,30 +322,35 @@ func TestTerms_TwentyThatLeadAndEnd_LeaveNothingBehind(t *testing.T) {
 		t.Errorf("%d terms have led, want %d", got, 4*(rounds+1))
 	}
 	if l.seen.Load() == 0 || l.late.Load() > 0 {
-		t.Errorf("of %d events %d were told to event handlers of terms that were over", l.seen.Load(), l.late.Load())
+		t.Errorf("of %d events %d were told to event handlers of terms that were over",
+			l.seen.Load(), l.late.Load())
 	}
 	if kept := l.remembered(); kept > 0 {
-		t.Errorf("%d terms are still held by something, want none but the last, of which the Manager tells", kept)
+		t.Errorf(
+			"%d terms are still held by something, want none but the last, of which the Manager tells", kept)
 	}
 }
 
-// A stopped Manager may be kept for long, by a host that starts it again one day: it must not keep the caches of its last term.
+// A stopped Manager may be kept for long, by a host that starts it again one day: it must not keep
+// the caches of its last term.
 func TestStop_LetsGoOfTheLastTerm(t *testing.T) {
 	l := newLeader(t)
 	l.lead(0, func() {})
 	if kept := l.remembered(); kept > 0 {
-		t.Errorf("%d terms are held by a Manager that is stopped; its state is %s", kept, l.manager.Status().State)
+		t.Errorf("%d terms are held by a Manager that is stopped; its state is %s", kept,
+			l.manager.Status().State)
 	}
 }
 
-// A host that reaches its API server in a way of its own gives a Dial. For client-go each client is then one of its own, with its own
-// connections; a term must not leave them behind.
+// A host that reaches its API server in a way of its own gives a Dial. For client-go each client is
+// then one of its own, with its own connections; a term must not leave them behind.
 func TestTerms_WithADialOfTheHosts_LeaveNoConnectionsBehind(t *testing.T) {
 	l := newLeader(t, func(p *ccm.Params) { p.RESTConfig.Dial = (&net.Dialer{}).DialContext })
 	l.connectionsStay()
 }
 
-// With --use-service-account-credentials the clients of a term have no client certificate, so they share no connection with the Manager.
+// With --use-service-account-credentials the clients of a term have no client certificate, so they
+// share no connection with the Manager.
 func TestTerms_WithServiceAccountCredentials_LeaveNoConnectionsBehind(t *testing.T) {
 	for _, account := range []string{"node-controller", "service-controller", "route-controller"} {
 		bindClusterAdmin(t, account)
@@ -339,7 +364,8 @@ func TestTerms_WithServiceAccountCredentials_LeaveNoConnectionsBehind(t *testing
 	l.connectionsStay()
 }
 
-// connectionsStay leads for some rounds and fails the test if connections to the API server get more from one to the next.
+// connectionsStay leads for some rounds and fails the test if connections to the API server get
+// more from one to the next.
 func (l *leader) connectionsStay() {
 	l.t.Helper()
 	l.lead(0, func() {})
@@ -348,28 +374,39 @@ func (l *leader) connectionsStay() {
 	for round := range 2 {
 		l.lead(round+1, func() {})
 	}
-	// client-go keeps a connection for a minute and a half for whoever comes next, so there may be one more at one moment than at
-	// another. A connection that each term leaves behind would be eight more.
-	settle(l.t, fmt.Sprintf("after %d terms hardly more connections are open than after 4", l.led()), func() error {
-		// A call of the last term that was cancelled may still refer to its client when the garbage is collected for the first time.
-		heapInUse()
-		return atMost(first+1, l.api.Connections())
-	})
+	// client-go keeps a connection for a minute and a half for whoever comes next, so there may be
+	// one more at one moment than at another. A connection that each term leaves behind would be
+	// eight more.
+	settle(l.t,
+		fmt.Sprintf("after %d terms hardly more connections are open than after 4", l.led()),
+		func() error {
+			// A call of the last term that was cancelled may still refer to its client when the garbage
+			// is collected for the first time.
+			heapInUse()
+			return atMost(first+1, l.api.Connections())
+		})
 }
 
 func bindClusterAdmin(t *testing.T, account string) {
 	t.Helper()
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "leaks-" + account},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "kube-system", Name: account}},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: "cluster-admin",
+		},
+		Subjects: []rbacv1.Subject{{
+			Kind: "ServiceAccount", Namespace: "kube-system",
+			Name: account,
+		}},
 	}
 	bindings := shared.Admin.RbacV1().ClusterRoleBindings()
 	if _, err := bindings.Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := bindings.Delete(context.Background(), binding.Name, metav1.DeleteOptions{}); err != nil {
+		if err := bindings.Delete(context.Background(), binding.Name,
+			metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})

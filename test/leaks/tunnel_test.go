@@ -9,7 +9,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 )
 
-// tunnelTo opens a tunnel to the server at the address until the test ends. It counts the connections that are open.
+// tunnelTo opens a tunnel to the server at the address until the test ends. It counts the
+// connections that are open.
 func tunnelTo(t *testing.T, target string) *netfault.Proxy {
 	t.Helper()
 	tunnel, err := netfault.Listen(target)

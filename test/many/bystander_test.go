@@ -32,7 +32,8 @@ type bystanders struct {
 	marks map[*plane]controlplane.Mark
 }
 
-// watch begins to watch clusters that lead. Some of them are in the middle of a call to the cloud: for a node that registers.
+// watch begins to watch clusters that lead. Some of them are in the middle of a call to the cloud:
+// for a node that registers.
 func watch(t *testing.T, clusters []*cluster) *bystanders {
 	t.Helper()
 	w := &bystanders{t: t, marks: map[*plane]controlplane.Mark{}}
@@ -59,8 +60,8 @@ func (b bystander) slow(call fake.Call) bool {
 	return call.Method == fake.InstanceMetadata && call.Object == b.name+"-slow"
 }
 
-// verify waits until all leases have been renewed a few times, and fails the test if anything has happened: another term, a
-// renewal that was missed or failed, a call that was cancelled.
+// verify waits until all leases have been renewed a few times, and fails the test if anything has
+// happened: another term, a renewal that was missed or failed, a call that was cancelled.
 func (w *bystanders) verify() {
 	w.t.Helper()
 	for _, b := range w.all {
@@ -86,7 +87,8 @@ func (w *bystanders) verifyElection(b bystander) {
 	last := renewals[0].Time
 	for _, r := range append(renewals[1:], controlplane.AuditRecord{Time: time.Now(), Code: 200}) {
 		if pause := r.Time.Sub(last); pause >= 2*period {
-			w.t.Errorf("%s missed a renewal: the next came %s after the one of %s, want every %s", b.name, pause, last.Format(time.TimeOnly), period)
+			w.t.Errorf("%s missed a renewal: the next came %s after the one of %s, want every %s",
+				b.name, pause, last.Format(time.TimeOnly), period)
 		}
 		last = r.Time
 	}
@@ -97,7 +99,8 @@ func (w *bystanders) verifyElection(b bystander) {
 	}
 	status := b.first.Status()
 	if status.State != ccm.StateLeading || !status.Ready || status.Term != b.term {
-		w.t.Errorf("%s is %s in term %d (%s), want it to lead in term %d as before", b.name, status.State, status.Term, status.Reason, b.term)
+		w.t.Errorf("%s is %s in term %d (%s), want it to lead in term %d as before", b.name,
+			status.State, status.Term, status.Reason, b.term)
 	}
 }
 
@@ -106,7 +109,8 @@ func (w *bystanders) waitRenewals(b bystander) (renewals []controlplane.AuditRec
 	w.t.Helper()
 	for limit := time.Now().Add(ccmtest.WaitLimit); len(renewals) < renewalsSeen; {
 		if time.Now().After(limit) {
-			w.t.Fatalf("%s has renewed its lease %d times in %s", b.name, len(renewals), ccmtest.WaitLimit)
+			w.t.Fatalf("%s has renewed its lease %d times in %s", b.name, len(renewals),
+				ccmtest.WaitLimit)
 		}
 		if renewals != nil {
 			time.Sleep(100 * time.Millisecond)

@@ -34,13 +34,14 @@ type fleet struct {
 	clusters []*cluster
 }
 
-// newFleet makes the clusters, each with two nodes that have registered and, where the service controller runs, a Service that waits.
-// No Manager runs. name tells the fleets of tests apart.
+// newFleet makes the clusters, each with two nodes that have registered and, where the service
+// controller runs, a Service that waits. No Manager runs. name tells the fleets of tests apart.
 func newFleet(t *testing.T, name string) *fleet {
 	t.Helper()
 	f := &fleet{t: t}
 	for i := range size {
-		f.clusters = append(f.clusters, &cluster{t: t, name: fmt.Sprintf("%s-%02d", name, i), plane: &shared[i%planes]})
+		f.clusters = append(f.clusters,
+			&cluster{t: t, name: fmt.Sprintf("%s-%02d", name, i), plane: &shared[i%planes]})
 	}
 	each(t, f.clusters, (*cluster).create)
 	return f
@@ -66,12 +67,13 @@ func (f *fleet) end() {
 	}
 	stop(f.t, all...)
 	for _, r := range all {
-		ccmtest.Eventually(f.t, r.name+" has no request in flight", func(context.Context) (struct{}, error) {
-			if n := r.endpoint.InFlight(); n > 0 {
-				return struct{}{}, fmt.Errorf("there are %d", n)
-			}
-			return struct{}{}, nil
-		})
+		ccmtest.Eventually(f.t, r.name+" has no request in flight",
+			func(context.Context) (struct{}, error) {
+				if n := r.endpoint.InFlight(); n > 0 {
+					return struct{}{}, fmt.Errorf("there are %d", n)
+				}
+				return struct{}{}, nil
+			})
 		for _, refused := range r.endpoint.Refused() {
 			f.t.Errorf("%s left its part of the cluster: %s", r.name, refused)
 		}
@@ -103,7 +105,8 @@ func (c *cluster) create() error {
 	// A call that hangs at the end of a failed test would hold the term.
 	c.t.Cleanup(c.cloud.ClearFaults)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.name}}
-	if _, err := c.plane.admin.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+	if _, err := c.plane.admin.CoreV1().Namespaces().Create(ctx, namespace,
+		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create the namespace %s: %w", c.name, err)
 	}
 	for _, name := range []string{"a", "b"} {
@@ -115,7 +118,8 @@ func (c *cluster) create() error {
 		return nil
 	}
 	service := ccmtest.LoadBalancerService("web", ccmtest.ServiceNamespace(c.name))
-	if _, err := c.plane.admin.CoreV1().Services(c.name).Create(ctx, service, metav1.CreateOptions{}); err != nil {
+	if _, err := c.plane.admin.CoreV1().Services(c.name).Create(ctx, service,
+		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create a Service in %s: %w", c.name, err)
 	}
 	return nil
@@ -128,7 +132,8 @@ func (c *cluster) register(ctx context.Context, name string) error {
 		return err
 	}
 	node := ccmtest.TaintedNode(name, ccmtest.NodeLabel(endpoint.PartLabel, c.name))
-	if _, err := c.plane.admin.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+	if _, err := c.plane.admin.CoreV1().Nodes().Create(ctx, node,
+		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create node %s: %w", name, err)
 	}
 	c.nodes = append(c.nodes, name)
@@ -143,11 +148,13 @@ func (c *cluster) join(name string) {
 	}
 }
 
-// waitServed waits until all nodes of the cluster are initialised from its cloud, and the load balancer is there.
+// waitServed waits until all nodes of the cluster are initialised from its cloud, and the load
+// balancer is there.
 func (c *cluster) waitServed() {
 	c.t.Helper()
 	ccmtest.Eventually(c.t, c.name+" is served", func(ctx context.Context) (struct{}, error) {
-		list, err := c.plane.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: endpoint.PartLabel + "=" + c.name})
+		list, err := c.plane.admin.CoreV1().Nodes().List(ctx,
+			metav1.ListOptions{LabelSelector: endpoint.PartLabel + "=" + c.name})
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -167,9 +174,12 @@ func (c *cluster) waitServed() {
 			return struct{}{}, err
 		}
 		b, _ := c.cloud.LoadBalancer(c.name + "/web")
-		if want := slices.Sorted(slices.Values(c.nodes)); len(service.Status.LoadBalancer.Ingress) == 0 || !slices.Equal(b.Members, want) {
-			return struct{}{}, fmt.Errorf("the ingress of its Service is %v, and the members of the load balancer are %v, want %v",
-				service.Status.LoadBalancer.Ingress, b.Members, want)
+		if want := slices.Sorted(slices.Values(c.nodes)); len(
+			service.Status.LoadBalancer.Ingress) == 0 || !slices.Equal(b.Members, want) {
+			return struct{}{},
+				fmt.Errorf(
+					"the ingress of its Service is %v, and the members of the load balancer are %v, want %v",
+					service.Status.LoadBalancer.Ingress, b.Members, want)
 		}
 		return struct{}{}, nil
 	})
@@ -177,9 +187,12 @@ func (c *cluster) waitServed() {
 
 func initialised(node corev1.Node) error {
 	if want := "fake://region-1/" + node.Name; node.Spec.ProviderID != want {
-		return fmt.Errorf("the provider ID of %s is %q, want %q", node.Name, node.Spec.ProviderID, want)
+		return fmt.Errorf("the provider ID of %s is %q, want %q", node.Name, node.Spec.ProviderID,
+			want)
 	}
-	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == cloudproviderapi.TaintExternalCloudProvider }) {
+	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == cloudproviderapi.TaintExternalCloudProvider
+	}) {
 		return fmt.Errorf("%s bears the taint", node.Name)
 	}
 	return nil
@@ -188,7 +201,8 @@ func initialised(node corev1.Node) error {
 // leaseHolder is who holds the lease of the cluster.
 func (c *cluster) leaseHolder() string {
 	c.t.Helper()
-	lease, err := c.plane.admin.CoordinationV1().Leases(c.name).Get(c.t.Context(), leaseName, metav1.GetOptions{})
+	lease, err := c.plane.admin.CoordinationV1().Leases(c.name).Get(c.t.Context(), leaseName,
+		metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -201,7 +215,8 @@ func (c *cluster) leaseHolder() string {
 // renewals are the updates of the cluster's lease since the mark.
 func (c *cluster) renewals(since controlplane.Mark) []controlplane.AuditRecord {
 	c.t.Helper()
-	records, err := c.plane.Audit().Since(since, controlplane.ByUser(c.user), controlplane.ByVerb("update"),
+	records, err := c.plane.Audit().Since(since, controlplane.ByUser(c.user),
+		controlplane.ByVerb("update"),
 		controlplane.ByResource("coordination.k8s.io", "leases"))
 	if err != nil {
 		c.t.Fatal(err)
@@ -251,7 +266,10 @@ func (c *cluster) prepare(name string, change func(*ccm.Config)) *replica {
 	if change != nil {
 		change(&cfg)
 	}
-	r.Manager, err = ccm.New(ccm.Params{Config: cfg, Providers: []ccm.Provider{c.cloud.CCMProvider()}, RESTConfig: r.endpoint.RESTConfig()})
+	r.Manager, err = ccm.New(ccm.Params{
+		Config:    cfg,
+		Providers: []ccm.Provider{c.cloud.CCMProvider()}, RESTConfig: r.endpoint.RESTConfig(),
+	})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
-// Package many_test runs fifty Managers in one process, each for an API endpoint of its own, as a host of many control planes does. Behind
-// the endpoints are two real API servers; package endpoint shows each Manager its own part of one of them.
+// Package many_test runs fifty Managers in one process, each for an API endpoint of its own, as a
+// host of many control planes does. Behind the endpoints are two real API servers; package endpoint
+// shows each Manager its own part of one of them.
 package many_test
 
 import (
@@ -22,7 +23,8 @@ import (
 const (
 	// planes is how many API servers there are.
 	planes = 2
-	// hosted is the group that the endpoints' users are in, and the name of what it may do beside the shipped rules.
+	// hosted is the group that the endpoints' users are in, and the name of what it may do beside
+	// the shipped rules.
 	hosted = "hosted-control-planes"
 )
 
@@ -89,13 +91,18 @@ func (p *plane) start(ctx context.Context) (err error) {
 	return p.admit(ctx)
 }
 
-// admit gives the endpoints' users the shipped rules, and the lease in the namespace of their part: a cluster of one's own would have it
-// in kube-system. That they keep to their part is the endpoints' business.
+// admit gives the endpoints' users the shipped rules, and the lease in the namespace of their part:
+// a cluster of one's own would have it in kube-system. That they keep to their part is the
+// endpoints' business.
 func (p *plane) admit(ctx context.Context) error {
 	roles, bindings := p.admin.RbacV1().ClusterRoles(), p.admin.RbacV1().ClusterRoleBindings()
-	lease := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: hosted}, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "get", "update", "watch"},
-	}}}
+	lease := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: hosted},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+			Verbs: []string{"create", "get", "update", "watch"},
+		}},
+	}
 	if _, err := roles.Create(ctx, lease, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("allow the leases: %w", err)
 	}
@@ -103,7 +110,10 @@ func (p *plane) admit(ctx context.Context) error {
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: hosted + ":" + role},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: hosted}},
+			Subjects: []rbacv1.Subject{{
+				APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind,
+				Name: hosted,
+			}},
 		}
 		if _, err := bindings.Create(ctx, binding, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("bind %s: %w", role, err)

@@ -22,16 +22,20 @@ func TestFifty_AllLeadAtOnce_EachInItsOwnElectionForItsOwnCluster(t *testing.T) 
 	}
 	for _, c := range f.clusters {
 		if status := c.first.Status(); status.State != ccm.StateLeading || status.Term != 1 {
-			t.Errorf("%s is %s in term %d, want it to lead in its first", c.name, status.State, status.Term)
+			t.Errorf("%s is %s in term %d, want it to lead in its first", c.name, status.State,
+				status.Term)
 		}
 		if holder := c.leaseHolder(); holder != c.first.name {
 			t.Errorf("the lease of %s is held by %q, want %q", c.name, holder, c.first.name)
 		}
-		if callers := callersOf(c.cloud); !slices.Equal(callers, []string{fake.TermCaller(c.first.name, 1)}) {
-			t.Errorf("the cloud of %s was called by %q, want its own Manager alone", c.name, callers)
+		if callers := callersOf(c.cloud); !slices.Equal(callers,
+			[]string{fake.TermCaller(c.first.name, 1)}) {
+			t.Errorf("the cloud of %s was called by %q, want its own Manager alone", c.name,
+				callers)
 		}
 		for _, write := range c.writes() {
-			if !strings.HasPrefix(write.Name, c.name) && write.Namespace != c.name && write.Resource != "events" {
+			if !strings.HasPrefix(write.Name, c.name) && write.Namespace != c.name &&
+				write.Resource != "events" {
 				t.Errorf("%s wrote what is not its own: %s", c.name, write)
 			}
 		}
@@ -75,7 +79,9 @@ func TestFifty_HalfIsStoppedAndStartedAgain_TheOthersAreNotDisturbed(t *testing.
 	f.end()
 }
 
-func TestFifty_LeadersAreStoppedOrCutOff_TheirSecondReplicasTakeOverAndTheOthersAreNotDisturbed(t *testing.T) {
+func TestFifty_LeadersAreStoppedOrCutOff_TheirSecondReplicasTakeOverAndTheOthersAreNotDisturbed(
+	t *testing.T,
+) {
 	f := newFleet(t, "pairs")
 	const pairs = 10
 	for i, c := range f.clusters {
@@ -116,8 +122,10 @@ func TestFifty_LeadersAreStoppedOrCutOff_TheirSecondReplicasTakeOverAndTheOthers
 		if overlaps := c.cloud.ConcurrentCalls(); len(overlaps) > 0 {
 			t.Errorf("two terms changed the cloud of %s at once: %+v", c.name, overlaps)
 		}
-		if calls := c.cloud.Calls(fake.CallFilter{Caller: fake.TermCaller(c.first.name, 1)}.Matches, about(c.name+"-new")); len(calls) > 0 {
-			t.Errorf("the former leader of %s asked its cloud for a node that came when it did not lead any more: %+v", c.name, calls)
+		if calls := c.cloud.Calls(fake.CallFilter{Caller: fake.TermCaller(c.first.name, 1)}.Matches,
+			about(c.name+"-new")); len(calls) > 0 {
+			t.Errorf(
+				"the former leader of %s asked its cloud for a node that came when it did not lead any more: %+v", c.name, calls)
 		}
 	}
 	watched.verify()
@@ -142,8 +150,10 @@ var breakages = []netfault.Fault{netfault.Refuse(), netfault.Stall(), netfault.W
 
 func TestFifty_EndpointsAreBroken_TheOthersAreNotDisturbed(t *testing.T) {
 	f := newFleet(t, "broken")
-	// Some endpoints break while their Managers lead, and some are broken when their Managers are started.
-	leading, starting, staying := f.clusters[:len(breakages)], f.clusters[len(breakages):2*len(breakages)], f.clusters[2*len(breakages):]
+	// Some endpoints break while their Managers lead, and some are broken when their Managers are
+	// started.
+	leading, starting, staying := f.clusters[:len(breakages)],
+		f.clusters[len(breakages):2*len(breakages)], f.clusters[2*len(breakages):]
 	for _, c := range leading {
 		c.first = c.start("first", quick)
 	}
@@ -171,18 +181,22 @@ func TestFifty_EndpointsAreBroken_TheOthersAreNotDisturbed(t *testing.T) {
 	}
 	for i, c := range slices.Concat(leading, starting) {
 		fault := breakages[i%len(breakages)]
-		ccmtest.WaitStatus(t, c.first.Manager, fmt.Sprintf("%s, whose endpoint is %s, says what is wrong", c.name, fault),
-			// On a busy machine an attempt may also run out of its time before it sees the certificate.
+		ccmtest.WaitStatus(t, c.first.Manager,
+			fmt.Sprintf("%s, whose endpoint is %s, says what is wrong", c.name, fault),
+			// On a busy machine an attempt may also run out of its time before it sees the
+			// certificate.
 			func(s ccm.Status) bool {
 				return s.State == ccm.StateDegraded && s.Reason != "" &&
-					(fault != netfault.WrongCertificate() || strings.Contains(s.Reason, "certificate"))
+					(fault != netfault.WrongCertificate() ||
+						strings.Contains(s.Reason, "certificate"))
 			})
 	}
 	// One of them is stopped as it is; that must not take longer than a drain, or hold anything up.
 	begun := time.Now()
 	stop(t, starting[1].first)
 	if limit := starting[1].first.Config().DrainTimeout.Duration; time.Since(begun) > limit {
-		t.Errorf("it took %s to stop a Manager whose endpoint hangs, want at most %s", time.Since(begun), limit)
+		t.Errorf("it took %s to stop a Manager whose endpoint hangs, want at most %s",
+			time.Since(begun), limit)
 	}
 	watched.verify()
 

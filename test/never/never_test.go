@@ -1,5 +1,6 @@
-// Package never_test watches what linking the library, and running a Manager, does to the process of a host. The rules for the library's
-// own code are checked by tools/never; these tests see what happens in the end, dependencies included.
+// Package never_test watches what linking the library, and running a Manager, does to the process
+// of a host. The rules for the library's own code are checked by tools/never; these tests see what
+// happens in the end, dependencies included.
 package never_test
 
 import (
@@ -19,14 +20,16 @@ import (
 
 const module = "github.com/fxccm/fxccm"
 
-// ofUpstreamsCommand are the packages that cannot do without upstream's command, which does to a process on import what a library should
-// not. They are for hosts that ask for it.
+// ofUpstreamsCommand are the packages that cannot do without upstream's command, which does to a
+// process on import what a library should not. They are for hosts that ask for it.
 var ofUpstreamsCommand = []string{module + "/controllers/initfunc"}
 
-// A program that imports all of the library differs in nothing from one that imports what the library imports, and prints nothing.
+// A program that imports all of the library differs in nothing from one that imports what the
+// library imports, and prints nothing.
 func TestImport_ChangesNothingOfTheHostsProcess(t *testing.T) {
 	t.Parallel()
-	library := slices.DeleteFunc(libraryPackages(t), func(pkg string) bool { return slices.Contains(ofUpstreamsCommand, pkg) })
+	library := slices.DeleteFunc(libraryPackages(t),
+		func(pkg string) bool { return slices.Contains(ofUpstreamsCommand, pkg) })
 	with, without := importing(t, library), importing(t, thirdParty(t, library))
 	if with.output != "" {
 		t.Errorf("the import prints:\n%s", with.output)
@@ -78,7 +81,8 @@ func TestImport_OfAPackageThatDoesAllThatMustNotBe_IsNoticed(t *testing.T) {
 	}
 }
 
-// A Manager is made, leads, works and is stopped; what is left in the process is what upstream's controllers register.
+// A Manager is made, leads, works and is stopped; what is left in the process is what upstream's
+// controllers register.
 func TestManager_ChangesNothingOfTheHostsProcess(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.ForTest(t, controlplane.WithoutAudit())
@@ -88,7 +92,8 @@ func TestManager_ChangesNothingOfTheHostsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := build(t, module+"/test/never/manager")
-	if out, err := exec.CommandContext(t.Context(), program, kubeconfig, file).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), program, kubeconfig,
+		file).CombinedOutput(); err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
 	var taken map[string]snapshot.Snapshot
@@ -111,11 +116,15 @@ func compare(t *testing.T, who string, got, want snapshot.Snapshot) {
 	}
 }
 
-// stable leaves out what depends on the machine, or is a list of upstream's that changes with each of its versions: the test's environment,
-// settings that are the same with and without the library, feature gates, and the metrics of Go itself.
+// stable leaves out what depends on the machine, or is a list of upstream's that changes with each
+// of its versions: the test's environment, settings that are the same with and without the library,
+// feature gates, and the metrics of Go itself.
 func stable(s snapshot.Snapshot) snapshot.Snapshot {
 	s = maps.Clone(s)
-	for _, kind := range []snapshot.Kind{snapshot.EnvironmentVars, snapshot.Settings, snapshot.FeatureGates} {
+	for _, kind := range []snapshot.Kind{
+		snapshot.EnvironmentVars, snapshot.Settings,
+		snapshot.FeatureGates,
+	} {
 		delete(s, kind)
 	}
 	for _, kind := range []snapshot.Kind{snapshot.Metrics, snapshot.LegacyMetrics} {
@@ -141,18 +150,23 @@ func importing(t *testing.T, packages []string) program {
 		fmt.Fprintf(&source, "\t_ %q\n", pkg)
 	}
 	fmt.Fprintf(&source, "\n\t%q\n)\n\n", module+"/test/never/snapshot")
-	source.WriteString("func main() {\n\tif err := snapshot.Write(os.Args[1]); err != nil {\n\t\tpanic(err)\n\t}\n}\n")
+	source.WriteString(
+		"func main() {\n\tif err := snapshot.Write(os.Args[1]); err != nil {\n\t\tpanic(err)\n\t}\n}\n")
 
-	// The program is in the module, where it may import what is internal and has the module's versions; but only the compiler sees it.
+	// The program is in the module, where it may import what is internal and has the module's
+	// versions; but only the compiler sees it.
 	dir := t.TempDir()
 	main := filepath.Join(dir, "main.go")
 	write(t, main, []byte(source.String()))
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root(t), "test/never/importing/main.go"): main}})
+	overlay, err := json.Marshal(
+		map[string]any{"Replace": map[string]string{filepath.Join(root(t),
+			"test/never/importing/main.go"): main}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "overlay.json"), overlay)
-	binary := build(t, module+"/test/never/importing", "-overlay="+filepath.Join(dir, "overlay.json"))
+	binary := build(t, module+"/test/never/importing",
+		"-overlay="+filepath.Join(dir, "overlay.json"))
 
 	file := filepath.Join(dir, "snapshot")
 	out, err := exec.CommandContext(t.Context(), binary, file).CombinedOutput()
@@ -167,12 +181,13 @@ func importing(t *testing.T, packages []string) program {
 func build(t *testing.T, pkg string, flags ...string) (binary string) {
 	t.Helper()
 	binary = filepath.Join(t.TempDir(), "program")
-	goCommand(t, slices.Concat([]string{"build", "-ldflags=-s -w", "-o", binary}, flags, []string{pkg})...)
+	goCommand(t,
+		slices.Concat([]string{"build", "-ldflags=-s -w", "-o", binary}, flags, []string{pkg})...)
 	return binary
 }
 
-// libraryPackages are those that a host may link, as far as a program of this module may import them: what is internal to one of
-// them is linked with it.
+// libraryPackages are those that a host may link, as far as a program of this module may import
+// them: what is internal to one of them is linked with it.
 func libraryPackages(t *testing.T) []string {
 	t.Helper()
 	listed := goCommand(t, "list", "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`,
@@ -182,12 +197,16 @@ func libraryPackages(t *testing.T) []string {
 	})
 }
 
-// thirdParty are the packages of others that the packages import, directly or not, as far as a program may import them.
+// thirdParty are the packages of others that the packages import, directly or not, as far as a
+// program may import them.
 func thirdParty(t *testing.T, packages []string) []string {
 	t.Helper()
-	listed := goCommand(t, append([]string{"list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"}, packages...)...)
+	listed := goCommand(t,
+		append([]string{"list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"},
+			packages...)...)
 	return slices.DeleteFunc(strings.Fields(listed), func(pkg string) bool {
-		return strings.HasPrefix(pkg, module+"/") || slices.Contains(strings.Split(pkg, "/"), "internal")
+		return strings.HasPrefix(pkg, module+"/") ||
+			slices.Contains(strings.Split(pkg, "/"), "internal")
 	})
 }
 

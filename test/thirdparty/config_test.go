@@ -10,7 +10,8 @@ import (
 	"github.com/fxccm/fxccm/provider/registered"
 )
 
-// Upstream itself ends the process for the first of these, and the commands that are built on it do for all.
+// Upstream itself ends the process for the first of these, and the commands that are built on it do
+// for all.
 func TestConfigFile_ThatIsWrong_IsTheReasonInStatus_AndIsTakenUpOnceItIsRight(t *testing.T) {
 	cloud := newCloud(t)
 	signWith(t, "KEY")
@@ -30,7 +31,8 @@ func TestConfigFile_ThatIsWrong_IsTheReasonInStatus_AndIsTakenUpOnceItIsRight(t 
 					t.Fatal(err)
 				}
 			}
-			c := ccmtest.StartManager(t, shared.ControlPlane, nil, config, ccmtest.WithProvider(registered.Provider("aws")))
+			c := ccmtest.StartManager(t, shared.ControlPlane, nil, config,
+				ccmtest.WithProvider(registered.Provider("aws")))
 			reason := c.WaitState(ccm.StateDegraded).Reason
 			for _, want := range []string{`"aws"`, path, wrong.want} {
 				if !strings.Contains(reason, want) {
@@ -49,9 +51,12 @@ func TestConfigFile_ThatIsWrong_IsTheReasonInStatus_AndIsTakenUpOnceItIsRight(t 
 
 func TestProvider_ThatIsNotRegistered_IsTheReasonInStatus(t *testing.T) {
 	config, _ := configure(t, "")
-	c := ccmtest.StartManager(t, shared.ControlPlane, nil, config, ccmtest.WithProvider(registered.Provider("hcloud")))
+	c := ccmtest.StartManager(t, shared.ControlPlane, nil, config,
+		ccmtest.WithProvider(registered.Provider("hcloud")))
 	reason := c.WaitState(ccm.StateDegraded).Reason
-	if !strings.Contains(reason, `"hcloud"`) || !strings.Contains(reason, "import the package that registers it") {
-		t.Errorf("the reason is %q, want one that says what is not registered and what to do", reason)
+	if !strings.Contains(reason, `"hcloud"`) ||
+		!strings.Contains(reason, "import the package that registers it") {
+		t.Errorf("the reason is %q, want one that says what is not registered and what to do",
+			reason)
 	}
 }

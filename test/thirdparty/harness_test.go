@@ -64,11 +64,13 @@ func newNode(t *testing.T, i awsstub.Instance, opts ...ccmtest.NodeOption) {
 	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(i.PrivateDNSName, opts...))
 }
 
-// knownNode is the Node of an instance, initialised before. Made before the CCM starts, it is in all load balancers from the beginning:
-// upstream's service controller can update a load balancer because of a new node while it still makes it without, and whichever is last wins.
+// knownNode is the Node of an instance, initialised before. Made before the CCM starts, it is in
+// all load balancers from the beginning: upstream's service controller can update a load balancer
+// because of a new node while it still makes it without, and whichever is last wins.
 func knownNode(t *testing.T, i awsstub.Instance) {
 	t.Helper()
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode(i.PrivateDNSName, ccmtest.NodeProviderID(providerID(i))))
+	ccmtest.CreateNode(t, shared.Admin,
+		ccmtest.ReadyNode(i.PrivateDNSName, ccmtest.NodeProviderID(providerID(i))))
 }
 
 // waitInitialized waits until the instance's Node is initialised.
@@ -77,8 +79,11 @@ func waitInitialized(t *testing.T, i awsstub.Instance) *corev1.Node {
 	return ccmtest.WaitNodeInitialized(t, shared.Admin, i.PrivateDNSName)
 }
 
-// configure changes the CCM's configuration to that of a cluster on the cloud, with its file in a directory of the test's.
-func configure(t *testing.T, cloudConfig string, change ...func(*ccm.Config)) (ccmtest.Option, string) {
+// configure changes the CCM's configuration to that of a cluster on the cloud, with its file in a
+// directory of the test's.
+func configure(
+	t *testing.T, cloudConfig string, change ...func(*ccm.Config),
+) (ccmtest.Option, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "cloud.conf")
 	writeFile(t, path, cloudConfig)
@@ -103,7 +108,8 @@ func writeFile(t *testing.T, path, content string) {
 func start(t *testing.T, cloud *awsstub.Cloud, change ...func(*ccm.Config)) *ccmtest.CCM {
 	t.Helper()
 	config, _ := configure(t, cloud.Config(), change...)
-	return ccmtest.StartManager(t, shared.ControlPlane, nil, config, ccmtest.WithProvider(registered.Provider("aws")))
+	return ccmtest.StartManager(t, shared.ControlPlane, nil, config,
+		ccmtest.WithProvider(registered.Provider("aws")))
 }
 
 // monitorRarely keeps the lifecycle controller from asking the cloud while a test counts.
@@ -115,22 +121,26 @@ func monitorRarely(cfg *ccm.Config) {
 func loadBalancerService(t *testing.T, name string) {
 	t.Helper()
 	ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService(name,
-		ccmtest.ServiceAnnotation("service.beta.kubernetes.io/aws-load-balancer-subnets", awsstub.Subnet)))
+		ccmtest.ServiceAnnotation("service.beta.kubernetes.io/aws-load-balancer-subnets",
+			awsstub.Subnet)))
 }
 
 // waitBalancer waits until the Service's load balancer has the members.
-func waitBalancer(t *testing.T, cloud *awsstub.Cloud, service string, members ...string) awsstub.Balancer {
+func waitBalancer(
+	t *testing.T, cloud *awsstub.Cloud, service string, members ...string,
+) awsstub.Balancer {
 	t.Helper()
-	return ccmtest.Eventually(t, "the load balancer of "+service+" is complete", func(context.Context) (awsstub.Balancer, error) {
-		b, ok := cloud.Balancers()["default/"+service]
-		switch {
-		case !ok:
-			return b, fmt.Errorf("it does not exist; the cloud has %v", cloud.Balancers())
-		case !slices.Equal(b.Members, members):
-			return b, fmt.Errorf("its members are %v, want %v", b.Members, members)
-		}
-		return b, nil
-	})
+	return ccmtest.Eventually(t, "the load balancer of "+service+" is complete",
+		func(context.Context) (awsstub.Balancer, error) {
+			b, ok := cloud.Balancers()["default/"+service]
+			switch {
+			case !ok:
+				return b, fmt.Errorf("it does not exist; the cloud has %v", cloud.Balancers())
+			case !slices.Equal(b.Members, members):
+				return b, fmt.Errorf("its members are %v, want %v", b.Members, members)
+			}
+			return b, nil
+		})
 }
 
 // waitRequests waits until the requests that have reached the cloud are as cond wants them.

@@ -1,5 +1,5 @@
-// Package thirdparty_test runs a cloud provider that knows nothing of fxccm, that of AWS, in a cloud controller manager on a real API server
-// and a stub of the AWS API.
+// Package thirdparty_test runs a cloud provider that knows nothing of fxccm, that of AWS, in a
+// cloud controller manager on a real API server and a stub of the AWS API.
 package thirdparty_test
 
 import (
@@ -15,10 +15,13 @@ import (
 var shared suite.Suite
 
 func TestMain(m *testing.M) {
-	os.Exit(suite.Run(m, &shared, suite.Options{Prepare: func(context.Context, *suite.Suite) error { return isolate() }}))
+	os.Exit(suite.Run(m, &shared, suite.Options{Prepare: func(context.Context, *suite.Suite) error {
+		return isolate()
+	}}))
 }
 
-// isolate keeps what this machine has for AWS from the SDK, and the SDK from asking the metadata service of a cloud.
+// isolate keeps what this machine has for AWS from the SDK, and the SDK from asking the metadata
+// service of a cloud.
 func isolate() error {
 	for name, value := range map[string]string{
 		"AWS_CONFIG_FILE":             filepath.Join(os.DevNull, "none"),
@@ -30,7 +33,10 @@ func isolate() error {
 			return err
 		}
 	}
-	for _, name := range []string{"AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ENDPOINT_URL"} {
+	for _, name := range []string{
+		"AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN",
+		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ENDPOINT_URL",
+	} {
 		if err := os.Unsetenv(name); err != nil {
 			return err
 		}

@@ -26,7 +26,8 @@ func TestModule_InAnFxApp_ANewNodeBecomesWhatTheCloudSays(t *testing.T) {
 	cfg.Controllers = []string{"*", "-node-route-controller"}
 	writeFile(t, cfg.CloudProvider.ConfigFile, cloud.Config())
 
-	app := fxtest.New(t, ccm.Module, registered.Module("aws"), fx.NopLogger, fx.Supply(cfg, shared.RESTConfig()))
+	app := fxtest.New(t, ccm.Module, registered.Module("aws"), fx.NopLogger,
+		fx.Supply(cfg, shared.RESTConfig()))
 	app.RequireStart()
 	defer app.RequireStop()
 	newNode(t, instance)
@@ -50,7 +51,8 @@ func TestModule_InAnFxApp_ANewNodeBecomesWhatTheCloudSays(t *testing.T) {
 		corev1.NodeExternalIP:  "192.0.2.1",
 		corev1.NodeInternalDNS: "ip-10-0-0-1.ec2.internal",
 	} {
-		if got := ccmtest.WaitNodeAddress(t, shared.Admin, instance.PrivateDNSName, kind); got != want {
+		if got := ccmtest.WaitNodeAddress(t, shared.Admin, instance.PrivateDNSName,
+			kind); got != want {
 			t.Errorf("the address of type %s is %q, want %q", kind, got, want)
 		}
 	}
@@ -85,14 +87,19 @@ func TestService_HasALoadBalancerWithTheNodes_UntilItIsDeleted(t *testing.T) {
 
 	loadBalancerService(t, "web")
 	balancer := waitBalancer(t, cloud, "web", one.ID, two.ID)
-	if address := ccmtest.WaitServiceAddress(t, shared.Admin, "default", "web"); address != balancer.DNSName {
-		t.Errorf("the Service's address is %q, want that of its load balancer, %q", address, balancer.DNSName)
+	if address := ccmtest.WaitServiceAddress(t, shared.Admin, "default",
+		"web"); address != balancer.DNSName {
+		t.Errorf("the Service's address is %q, want that of its load balancer, %q", address,
+			balancer.DNSName)
 	}
-	if len(balancer.Listeners) != 1 || balancer.Listeners[0].Port != 80 || !slices.Equal(balancer.Subnets, []string{"subnet-1"}) {
-		t.Errorf("the load balancer is %+v, want one with the Service's port 80 in the subnet of its annotation", balancer)
+	if len(balancer.Listeners) != 1 || balancer.Listeners[0].Port != 80 ||
+		!slices.Equal(balancer.Subnets, []string{"subnet-1"}) {
+		t.Errorf(
+			"the load balancer is %+v, want one with the Service's port 80 in the subnet of its annotation", balancer)
 	}
 
-	if err := shared.Admin.CoreV1().Services("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+	if err := shared.Admin.CoreV1().Services("default").Delete(t.Context(), "web",
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ccmtest.WaitServiceGone(t, shared.Admin, "default", "web")

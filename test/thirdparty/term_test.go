@@ -13,16 +13,18 @@ import (
 	"github.com/fxccm/fxccm/test/thirdparty/awsstub"
 )
 
-// The provider's HTTP does not pass the fence, and its term ends in the worst moment: with as many requests in flight as there are workers,
-// and as many Services behind them, which upstream's workers would still take from their queue. Each term signs with a key of
-// its own, so that what the first one does late cannot be taken for work of the second.
+// The provider's HTTP does not pass the fence, and its term ends in the worst moment: with as many
+// requests in flight as there are workers, and as many Services behind them, which upstream's
+// workers would still take from their queue. Each term signs with a key of its own, so that what
+// the first one does late cannot be taken for work of the second.
 func TestTerm_LostWhileTheProviderWorks_SendsNothingMore_AndTheNextOneFinishes(t *testing.T) {
 	const workers, services = 5, 15
 	cloud := newCloud(t)
 	signWith(t, "FIRST")
 	instance := launch(cloud, 1)
 	knownNode(t, instance)
-	c := start(t, cloud, monitorRarely, func(cfg *ccm.Config) { cfg.Service.ConcurrentSyncs = workers })
+	c := start(t, cloud, monitorRarely,
+		func(cfg *ccm.Config) { cfg.Service.ConcurrentSyncs = workers })
 	// With its addresses the node controller is done, and only Services are left to work on.
 	ccmtest.WaitNodeAddress(t, shared.Admin, instance.PrivateDNSName, corev1.NodeInternalIP)
 	release := cloud.Hold("CreateLoadBalancer")
@@ -30,7 +32,8 @@ func TestTerm_LostWhileTheProviderWorks_SendsNothingMore_AndTheNextOneFinishes(t
 	for n := range services {
 		loadBalancerService(t, fmt.Sprintf("web-%d", n))
 	}
-	waitRequests(t, cloud, func(all []awsstub.Request) bool { return count(all, creating) == workers })
+	waitRequests(t, cloud,
+		func(all []awsstub.Request) bool { return count(all, creating) == workers })
 
 	c.Elector.Lose(nil)
 	ended := c.Elector.WaitReleased(t)
@@ -38,7 +41,8 @@ func TestTerm_LostWhileTheProviderWorks_SendsNothingMore_AndTheNextOneFinishes(t
 		t.Fatalf("the term has ended with %+v, want it drained, for leadership was lost", ended)
 	}
 	before := len(cloud.Requests())
-	waitRequests(t, cloud, func(all []awsstub.Request) bool { return count(all, abandoned) == workers })
+	waitRequests(t, cloud,
+		func(all []awsstub.Request) bool { return count(all, abandoned) == workers })
 	release()
 	if made := cloud.Balancers(); len(made) > 0 {
 		t.Errorf("requests that were in flight went on to make load balancers: %v", made)
@@ -64,7 +68,8 @@ func TestTerm_LostWhileTheProviderWorks_SendsNothingMore_AndTheNextOneFinishes(t
 			t.Errorf("after the first term had ended the cloud still received %v", late)
 		}
 	}
-	if made := count(cloud.Requests(), func(r awsstub.Request) bool { return creating(r) && r.Done }); made != services {
+	if made := count(cloud.Requests(),
+		func(r awsstub.Request) bool { return creating(r) && r.Done }); made != services {
 		t.Errorf("load balancers were made %d times for %d Services", made, services)
 	}
 }
@@ -97,8 +102,8 @@ func TestTerm_StoppedAndStartedAgain_SendsNothingBetween(t *testing.T) {
 	}
 }
 
-// A provider of upstream's kind is made for one term in a process. That of AWS starts goroutines in its factory and in Initialize that never end; they
-// are the provider's alone, and idle.
+// A provider of upstream's kind is made for one term in a process. That of AWS starts goroutines in
+// its factory and in Initialize that never end; they are the provider's alone, and idle.
 func TestTerms_LeaveNothingBehind_ButWhatTheProviderNeverEnds(t *testing.T) {
 	const terms = 5
 	cloud := newCloud(t)
@@ -109,7 +114,8 @@ func TestTerms_LeaveNothingBehind_ButWhatTheProviderNeverEnds(t *testing.T) {
 		c.Elector.Lead()
 		c.WaitReady()
 		name := fmt.Sprintf("%s-%d", instance.PrivateDNSName, n)
-		node := ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name, ccmtest.NodeProviderID(providerID(instance))))
+		node := ccmtest.CreateNode(t, shared.Admin,
+			ccmtest.TaintedNode(name, ccmtest.NodeProviderID(providerID(instance))))
 		ccmtest.WaitNodeInitialized(t, shared.Admin, node.Name)
 		c.Elector.Lose(nil)
 		c.Elector.WaitReleased(t)
@@ -121,9 +127,11 @@ func TestTerms_LeaveNothingBehind_ButWhatTheProviderNeverEnds(t *testing.T) {
 	c.Stop()
 	cloud.Close() // and with it the connections that the SDK keeps
 	c.VerifyNoLeaks(ccmtest.Ignoring(
-		goleak.IgnoreAnyFunction("k8s.io/cloud-provider-aws/pkg/providers/v1/batcher.(*Batcher[...]).run"),
+		goleak.IgnoreAnyFunction(
+			"k8s.io/cloud-provider-aws/pkg/providers/v1/batcher.(*Batcher[...]).run"),
 		// Of its event broadcaster, which it does not shut down.
 		goleak.IgnoreAnyFunction("k8s.io/apimachinery/pkg/watch.(*Broadcaster).loop"),
-		goleak.IgnoreAnyFunction("k8s.io/client-go/tools/record.(*eventBroadcasterImpl).StartEventWatcher.func1"),
+		goleak.IgnoreAnyFunction(
+			"k8s.io/client-go/tools/record.(*eventBroadcasterImpl).StartEventWatcher.func1"),
 	))
 }

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// The command is run as make lint runs it, on a package of the library as it is, and with a file added that breaks a rule.
+// The command is run as make lint runs it, on a package of the library as it is, and with a file
+// added that breaks a rule.
 func TestVet_FailsOnceAPackageOfTheLibraryBreaksARule(t *testing.T) {
 	dir := t.TempDir()
 	tool := filepath.Join(dir, "never")
@@ -28,7 +29,8 @@ func TestVet_FailsOnceAPackageOfTheLibraryBreaksARule(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "overlay.json"), overlay)
-	said := command(t, root, "vet", "-vettool="+tool, "-overlay="+filepath.Join(dir, "overlay.json"), pkg).mustFail()
+	said := command(t, root, "vet", "-vettool="+tool,
+		"-overlay="+filepath.Join(dir, "overlay.json"), pkg).mustFail()
 	if !strings.Contains(said, "init: init runs in every program that imports the package") {
 		t.Errorf("go vet said:\n%s", said)
 	}

@@ -35,11 +35,13 @@ func TestTestBinaryKilled_ControlPlaneDiesWithItAndTheNextStartCleansUp(t *testi
 	if _, err := fmt.Sscan(line, &apiServer, &etcd); err != nil {
 		t.Fatalf("the program says %q: %v", line, err)
 	}
-	eventually(t, "both processes are gone", func() bool { return !alive(apiServer) && !alive(etcd) })
+	eventually(t, "both processes are gone",
+		func() bool { return !alive(apiServer) && !alive(etcd) })
 
 	abandoned, err := filepath.Glob(filepath.Join(tmp, "fxccm-controlplane-*"))
 	if err != nil || len(abandoned) != 1 {
-		t.Fatalf("left behind are %v (%v), want the folder of the one control plane", abandoned, err)
+		t.Fatalf("left behind are %v (%v), want the folder of the one control plane", abandoned,
+			err)
 	}
 	controlplane.ForTest(t)
 	if _, err := os.Stat(abandoned[0]); !os.IsNotExist(err) {

@@ -26,7 +26,8 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--etcd-certfile=" + c.files.apiserverEtcdClient.cert,
 		"--etcd-keyfile=" + c.files.apiserverEtcdClient.key,
 
-		// The Service default/kubernetes gets no endpoints: a loopback address is not allowed as one, and nobody here uses it.
+		// The Service default/kubernetes gets no endpoints: a loopback address is not allowed as
+		// one, and nobody here uses it.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		// Dual stack, so that Services of either family and of both can be made.
@@ -34,8 +35,8 @@ func (c *ControlPlane) apiServerArgs() []string {
 
 		"--authorization-mode=RBAC",
 		"--client-ca-file=" + c.files.clusterCA,
-		// With these the ConfigMap kube-system/extension-apiserver-authentication is filled, which a server that delegates its
-		// authentication reads.
+		// With these the ConfigMap kube-system/extension-apiserver-authentication is filled, which
+		// a server that delegates its authentication reads.
 		"--requestheader-client-ca-file=" + c.files.frontProxyCA,
 		"--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User",
@@ -46,13 +47,15 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--service-account-key-file=" + c.files.serviceAccountKey,
 		"--service-account-signing-key-file=" + c.files.serviceAccountKey,
 
-		// Plugins that count on kube-controller-manager, which does not run here. ServiceAccount refuses Pods until a controller has made
-		// the namespace's default account. TaintNodesByCondition marks every new Node not-ready and leaves it to the node lifecycle
+		// Plugins that count on kube-controller-manager, which does not run here. ServiceAccount
+		// refuses Pods until a controller has made the namespace's default account.
+		// TaintNodesByCondition marks every new Node not-ready and leaves it to the node lifecycle
 		// controller to take the mark off.
 		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
 
 		"--allow-privileged=true",
-		// A stop in good order that does not wait for minutes: watches are ended, and what comes in meanwhile is refused with 429.
+		// A stop in good order that does not wait for minutes: watches are ended, and what comes in
+		// meanwhile is refused with 429.
 		"--shutdown-send-retry-after=true",
 		"--shutdown-watch-termination-grace-period=2s",
 		"--profiling=false",
@@ -61,9 +64,11 @@ func (c *ControlPlane) apiServerArgs() []string {
 		args = append(args,
 			"--audit-policy-file="+c.dir.file(auditPolicyName),
 			"--audit-log-path="+c.audit.path,
-			// A record is in the file before the server goes on: what was asked before a server died is on record.
+			// A record is in the file before the server goes on: what was asked before a server
+			// died is on record.
 			"--audit-log-mode=blocking",
-			// Megabytes. A log that is rotated away can not be read back; without the flag that happens at 100.
+			// Megabytes. A log that is rotated away can not be read back; without the flag that
+			// happens at 100.
 			"--audit-log-maxsize=1000000",
 		)
 	}
@@ -90,14 +95,19 @@ func (c *ControlPlane) newAPIServerHealth() (*apiServerHealth, error) {
 	return &apiServerHealth{http: httpClient, client: client}, nil
 }
 
-// check asks /readyz, and then for what the server makes a moment after it calls itself ready: without the namespaces nothing can be
-// created, and without a ready ServiceCIDR no Service gets an address.
+// check asks /readyz, and then for what the server makes a moment after it calls itself ready:
+// without the namespaces nothing can be created, and without a ready ServiceCIDR no Service gets an
+// address.
 func (h *apiServerHealth) check(ctx context.Context) error {
 	if err := h.client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
 		return fmt.Errorf("/readyz: %w", err)
 	}
-	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, corev1.NamespaceNodeLease} {
-		if _, err := h.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); err != nil {
+	for _, name := range []string{
+		metav1.NamespaceDefault, metav1.NamespaceSystem,
+		corev1.NamespaceNodeLease,
+	} {
+		if _, err := h.client.CoreV1().Namespaces().Get(ctx, name,
+			metav1.GetOptions{}); err != nil {
 			return err
 		}
 	}
@@ -106,7 +116,8 @@ func (h *apiServerHealth) check(ctx context.Context) error {
 		return err
 	}
 	for _, condition := range cidr.Status.Conditions {
-		if condition.Type == networkingv1.ServiceCIDRConditionReady && condition.Status == metav1.ConditionTrue {
+		if condition.Type == networkingv1.ServiceCIDRConditionReady &&
+			condition.Status == metav1.ConditionTrue {
 			return nil
 		}
 	}

@@ -14,8 +14,9 @@ import (
 
 const auditPolicyName = "audit-policy.yaml"
 
-// auditPolicy records each request once: a watch when it begins, because its end may never come while the test runs, anything else when
-// it has been answered. Left out is only what the API server asks of itself, and what asks whether it is alive.
+// auditPolicy records each request once: a watch when it begins, because its end may never come
+// while the test runs, anything else when it has been answered. Left out is only what the API
+// server asks of itself, and what asks whether it is alive.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 rules:
@@ -50,18 +51,20 @@ const (
 type AuditRecord struct {
 	// ID is the audit id, which the server also sends to the client as the header Audit-Id.
 	ID string
-	// Time is when the request reached the server, Done when it reached Stage. Both are the server's clock, in microseconds.
+	// Time is when the request reached the server, Done when it reached Stage. Both are the
+	// server's clock, in microseconds.
 	Time, Done time.Time
 	// Stage is one of the Stage constants. There is one record for a request.
 	Stage string
 
-	// User and Groups are who the server took the client for; system:authenticated is among the groups.
+	// User and Groups are who the server took the client for; system:authenticated is among the
+	// groups.
 	User      string
 	Groups    []string
 	UserAgent string
 
-	// Verb is the verb of authorization: get, list, watch, create, update, patch, delete, deletecollection; for a path that is no
-	// resource the HTTP method in lower case.
+	// Verb is the verb of authorization: get, list, watch, create, update, patch, delete,
+	// deletecollection; for a path that is no resource the HTTP method in lower case.
 	Verb string
 	// APIGroup is empty for the core group.
 	APIGroup    string
@@ -70,14 +73,16 @@ type AuditRecord struct {
 	Subresource string
 	// Namespace is empty for what has none, and for a request across all namespaces.
 	Namespace string
-	// Name is also known for what is created, and for a list or watch of one object by the field selector metadata.name.
+	// Name is also known for what is created, and for a list or watch of one object by the field
+	// selector metadata.name.
 	Name       string
 	RequestURI string
 
 	// Code is the HTTP status of the answer.
 	Code int
-	// Decision is that of authorization: DecisionAllow or DecisionForbid; empty if the request did not get so far (401). An answer of
-	// 403 to an allowed request is an admission plugin's. Reason is authorization's in words: which binding allowed the request.
+	// Decision is that of authorization: DecisionAllow or DecisionForbid; empty if the request did
+	// not get so far (401). An answer of 403 to an allowed request is an admission plugin's. Reason
+	// is authorization's in words: which binding allowed the request.
 	Decision, Reason string
 }
 
@@ -110,10 +115,12 @@ func (r AuditRecord) String() string {
 			target += " " + r.Namespace + "/" + r.Name
 		}
 	}
-	return fmt.Sprintf("%s %s %s -> %d (%s, %s)", r.Time.Format("15:04:05.000000"), r.Verb, target, r.Code, r.User, r.UserAgent)
+	return fmt.Sprintf("%s %s %s -> %d (%s, %s)", r.Time.Format("15:04:05.000000"), r.Verb, target,
+		r.Code, r.User, r.UserAgent)
 }
 
-// auditEvent is what we read of the JSON of audit.k8s.io/v1. It is our own, because the API's types are in k8s.io/apiserver.
+// auditEvent is what we read of the JSON of audit.k8s.io/v1. It is our own, because the API's types
+// are in k8s.io/apiserver.
 type auditEvent struct {
 	AuditID    string `json:"auditID"`
 	Stage      string `json:"stage"`
@@ -166,8 +173,8 @@ func (e *auditEvent) record() AuditRecord {
 // ErrAuditDisabled is returned by the audit log of a control plane that was started without one.
 var ErrAuditDisabled = errors.New("the control plane was started without an audit log")
 
-// AuditLog reads the requests that an API server has recorded, in the order in which they were answered. It is safe for concurrent use
-// and may be read while the server writes.
+// AuditLog reads the requests that an API server has recorded, in the order in which they were
+// answered. It is safe for concurrent use and may be read while the server writes.
 //
 // A test takes a mark, lets the program act, and asks what was done since:
 //
@@ -175,20 +182,22 @@ var ErrAuditDisabled = errors.New("the control plane was started without an audi
 //	...
 //	writes, err := cp.Audit().Since(mark, controlplane.ByUser(user), controlplane.Mutating())
 //
-// A record may follow a moment after the client has its answer. A test that expects a request waits for it with [AuditLog.Wait]; one that
-// expects none has to let something pass by which it must have come, such as a later request of its own.
+// A record may follow a moment after the client has its answer. A test that expects a request waits
+// for it with [AuditLog.Wait]; one that expects none has to let something pass by which it must
+// have come, such as a later request of its own.
 type AuditLog struct {
 	path string
 }
 
-// OpenAuditLog reads the audit log at path, such as one that [Options.LogDir] has kept. The file need not exist yet: it is opened by the
-// methods.
+// OpenAuditLog reads the audit log at path, such as one that [Options.LogDir] has kept. The file
+// need not exist yet: it is opened by the methods.
 func OpenAuditLog(path string) *AuditLog { return &AuditLog{path: path} }
 
 // Mark is a place in an [AuditLog]. The zero Mark is its beginning.
 type Mark struct{ offset int64 }
 
-// Mark is the place behind the last record that is complete. If the log can not be read it is the beginning, and [AuditLog.Since] says why.
+// Mark is the place behind the last record that is complete. If the log can not be read it is the
+// beginning, and [AuditLog.Since] says why.
 func (l *AuditLog) Mark() Mark {
 	f, err := l.open()
 	if err != nil {
@@ -202,18 +211,23 @@ func (l *AuditLog) Mark() Mark {
 	return Mark{offset: offset}
 }
 
-// Since returns the records behind mark that pass all filters. A record that the server is just writing is left for the next call.
+// Since returns the records behind mark that pass all filters. A record that the server is just
+// writing is left for the next call.
 func (l *AuditLog) Since(mark Mark, filters ...Filter) ([]AuditRecord, error) {
 	records, _, err := l.read(mark, filters)
 	return records, err
 }
 
 // All returns all records that pass all filters.
-func (l *AuditLog) All(filters ...Filter) ([]AuditRecord, error) { return l.Since(Mark{}, filters...) }
+func (l *AuditLog) All(filters ...Filter) ([]AuditRecord, error) {
+	return l.Since(Mark{}, filters...)
+}
 
-// Wait returns the records behind mark that pass all filters as soon as they are n or more. If ctx ends before, it returns what there
-// is, with an error.
-func (l *AuditLog) Wait(ctx context.Context, mark Mark, n int, filters ...Filter) ([]AuditRecord, error) {
+// Wait returns the records behind mark that pass all filters as soon as they are n or more. If ctx
+// ends before, it returns what there is, with an error.
+func (l *AuditLog) Wait(
+	ctx context.Context, mark Mark, n int, filters ...Filter,
+) ([]AuditRecord, error) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	var found []AuditRecord
@@ -228,7 +242,9 @@ func (l *AuditLog) Wait(ctx context.Context, mark Mark, n int, filters ...Filter
 		}
 		select {
 		case <-ctx.Done():
-			return found, fmt.Errorf("wait for %d matching requests in the audit log, %d were there: %w", n, len(found), context.Cause(ctx))
+			return found,
+				fmt.Errorf("wait for %d matching requests in the audit log, %d were there: %w", n,
+					len(found), context.Cause(ctx))
 		case <-ticker.C:
 		}
 	}
@@ -267,7 +283,8 @@ func (l *AuditLog) read(mark Mark, filters []Filter) ([]AuditRecord, Mark, error
 		}
 		var event auditEvent
 		if err := json.Unmarshal(line, &event); err != nil {
-			return nil, mark, fmt.Errorf("read the audit log %s at byte %d: %w", l.path, mark.offset, err)
+			return nil, mark,
+				fmt.Errorf("read the audit log %s at byte %d: %w", l.path, mark.offset, err)
 		}
 		mark.offset += int64(len(line))
 		if record := event.record(); passes(record, filters) {
@@ -276,8 +293,8 @@ func (l *AuditLog) read(mark Mark, filters []Filter) ([]AuditRecord, Mark, error
 	}
 }
 
-// repair cuts off a record that a killed server has left half written, or the next server would write its first record behind it. It
-// must not be called while a server runs.
+// repair cuts off a record that a killed server has left half written, or the next server would
+// write its first record behind it. It must not be called while a server runs.
 func (l *AuditLog) repair() error {
 	if l.path == "" {
 		return nil

@@ -29,7 +29,8 @@ func TestRepair_CutsTheHalfWrittenRecordOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(got) != after {
-			t.Errorf("a log of %d bytes has %d after the repair, want %d", len(before), len(got), len(after))
+			t.Errorf("a log of %d bytes has %d after the repair, want %d", len(before), len(got),
+				len(after))
 		}
 	}
 }

@@ -32,7 +32,8 @@ func TestAudit_RecordsWhatAClientAskedAndHowItWasAnswered(t *testing.T) {
 	begin := time.Now().Add(-time.Second) // the record's clock has another resolution
 	mark := cp.Audit().Mark()
 	if _, err := jane.CoreV1().ConfigMaps("default").Create(ctx,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, metav1.CreateOptions{}); err != nil {
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := jane.CoreV1().Nodes().Patch(ctx, "missing", "application/merge-patch+json",
@@ -55,11 +56,14 @@ func TestAudit_RecordsWhatAClientAskedAndHowItWasAnswered(t *testing.T) {
 	}
 	for i, want := range []controlplane.AuditRecord{
 		{
-			Verb: "create", Resource: "configmaps", Namespace: "default", Name: "c", Code: http.StatusCreated,
-			Stage: controlplane.StageResponseComplete, RequestURI: "/api/v1/namespaces/default/configmaps",
+			Verb: "create", Resource: "configmaps", Namespace: "default", Name: "c",
+			Code:       http.StatusCreated,
+			Stage:      controlplane.StageResponseComplete,
+			RequestURI: "/api/v1/namespaces/default/configmaps",
 		},
 		{
-			Verb: "patch", Resource: "nodes", Subresource: "status", Name: "missing", Code: http.StatusNotFound,
+			Verb: "patch", Resource: "nodes", Subresource: "status", Name: "missing",
+			Code:  http.StatusNotFound,
 			Stage: controlplane.StageResponseComplete, RequestURI: "/api/v1/nodes/missing/status",
 		},
 		{
@@ -71,11 +75,14 @@ func TestAudit_RecordsWhatAClientAskedAndHowItWasAnswered(t *testing.T) {
 		if r.ID == "" || r.Time.Before(begin) || r.Done.Before(r.Time) {
 			t.Errorf("the record %v has id %q and times %s, %s", r, r.ID, r.Time, r.Done)
 		}
-		if r.UserAgent != "janes-program/1.0" || !slices.Contains(r.Groups, "system:masters") || r.Decision != controlplane.DecisionAllow {
-			t.Errorf("the record %v has user agent %q, groups %v, decision %q", r, r.UserAgent, r.Groups, r.Decision)
+		if r.UserAgent != "janes-program/1.0" || !slices.Contains(r.Groups, "system:masters") ||
+			r.Decision != controlplane.DecisionAllow {
+			t.Errorf("the record %v has user agent %q, groups %v, decision %q", r, r.UserAgent,
+				r.Groups, r.Decision)
 		}
 		want.User, want.APIVersion = "jane", "v1"
-		r.ID, r.Time, r.Done, r.UserAgent, r.Groups, r.Decision, r.Reason = "", time.Time{}, time.Time{}, "", nil, "", ""
+		r.ID, r.Time, r.Done, r.UserAgent, r.Groups, r.Decision, r.Reason = "", time.Time{},
+			time.Time{}, "", nil, "", ""
 		if !reflect.DeepEqual(r, want) {
 			t.Errorf("on record is\n%+v, want\n%+v", r, want)
 		}
@@ -132,7 +139,8 @@ func TestAuditLog_WhenTheLastLineIsHalfWritten_LeavesItForTheNextRead(t *testing
 	defer cancel()
 	found, err := log.Wait(ctx, controlplane.Mark{}, 3)
 	if !errors.Is(err, context.DeadlineExceeded) || len(found) != 2 {
-		t.Errorf("waiting for a third record gave %d and %v, want the two and that time is up", len(found), err)
+		t.Errorf("waiting for a third record gave %d and %v, want the two and that time is up",
+			len(found), err)
 	}
 }
 
@@ -149,8 +157,10 @@ func TestFilters(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	record := controlplane.AuditRecord{
-		Time: at, User: "jane", UserAgent: "ccm/v1 (linux)", Verb: "patch", Resource: "services", Subresource: "status",
-		Namespace: "web", Name: "front", Code: http.StatusForbidden, Decision: controlplane.DecisionForbid,
+		Time: at, User: "jane", UserAgent: "ccm/v1 (linux)", Verb: "patch", Resource: "services",
+		Subresource: "status",
+		Namespace:   "web", Name: "front", Code: http.StatusForbidden,
+		Decision: controlplane.DecisionForbid,
 	}
 	admission := record
 	admission.Decision = controlplane.DecisionAllow

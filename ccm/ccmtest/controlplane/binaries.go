@@ -10,12 +10,14 @@ import (
 	"strings"
 )
 
-// AssetsEnv names the environment variable with the folder of the executables, a convention of controller-runtime's envtest.
+// AssetsEnv names the environment variable with the folder of the executables, a convention of
+// controller-runtime's envtest.
 const AssetsEnv = "KUBEBUILDER_ASSETS"
 
 const projectModule = "github.com/fxccm/fxccm"
 
-// ErrNoBinaries is wrapped by the error of [FindBinaries] and [Start] when there is no kube-apiserver or no etcd to start.
+// ErrNoBinaries is wrapped by the error of [FindBinaries] and [Start] when there is no
+// kube-apiserver or no etcd to start.
 var ErrNoBinaries = errors.New("no control plane to test with")
 
 // Binaries are the paths of the executables of a control plane.
@@ -24,24 +26,30 @@ type Binaries struct {
 	Etcd      string
 }
 
-// FindBinaries looks for kube-apiserver and etcd: in the folder that KUBEBUILDER_ASSETS names if it is set, otherwise in
-// bin/controlplane of this project, which is found by walking up from the working directory to its go.mod. It does not look in PATH:
-// whatever version is there is not the one that was asked for.
+// FindBinaries looks for kube-apiserver and etcd: in the folder that KUBEBUILDER_ASSETS names if it
+// is set, otherwise in bin/controlplane of this project, which is found by walking up from the
+// working directory to its go.mod. It does not look in PATH: whatever version is there is not the
+// one that was asked for.
 //
 // The error wraps [ErrNoBinaries] and says what to do.
 func FindBinaries() (Binaries, error) {
 	if dir := os.Getenv(AssetsEnv); dir != "" {
-		return binariesIn(dir, fmt.Sprintf("correct %s, or unset it and run `make controlplane`", AssetsEnv))
+		return binariesIn(dir,
+			fmt.Sprintf("correct %s, or unset it and run `make controlplane`", AssetsEnv))
 	}
 	root, err := projectRoot()
 	if err != nil {
 		return Binaries{}, err
 	}
 	if root == "" {
-		return Binaries{}, fmt.Errorf("%w: set %s to a folder that holds kube-apiserver and etcd", ErrNoBinaries, AssetsEnv)
+		return Binaries{},
+			fmt.Errorf("%w: set %s to a folder that holds kube-apiserver and etcd", ErrNoBinaries,
+				AssetsEnv)
 	}
 	return binariesIn(filepath.Join(root, "bin", "controlplane"),
-		fmt.Sprintf("run `make controlplane`, or set %s to a folder that holds kube-apiserver and etcd", AssetsEnv))
+		fmt.Sprintf(
+			"run `make controlplane`, or set %s to a folder that holds kube-apiserver and etcd",
+			AssetsEnv))
 }
 
 func binariesIn(dir, advice string) (Binaries, error) {
@@ -53,7 +61,9 @@ func binariesIn(dir, advice string) (Binaries, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return Binaries{}, fmt.Errorf("%w: %s holds no executable %s: %s", ErrNoBinaries, dir, strings.Join(missing, " and no "), advice)
+		return Binaries{},
+			fmt.Errorf("%w: %s holds no executable %s: %s", ErrNoBinaries, dir,
+				strings.Join(missing, " and no "), advice)
 	}
 	return found, nil
 }
@@ -65,7 +75,8 @@ func executable(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// projectRoot is the folder of this project's go.mod at or above the working directory, or "" when the caller is another project.
+// projectRoot is the folder of this project's go.mod at or above the working directory, or "" when
+// the caller is another project.
 func projectRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -17,7 +17,8 @@ func TestFindBinaries_WhenThereAreNone_SaysWhatToDo(t *testing.T) {
 	if err := os.MkdirAll(inside, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(project, "go.mod"), []byte("// comment\nmodule github.com/fxccm/fxccm\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(project, "go.mod"),
+		[]byte("// comment\nmodule github.com/fxccm/fxccm\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	half := t.TempDir()

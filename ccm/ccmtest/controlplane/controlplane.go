@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// etcdGrace is all that etcd gets to end in: while kube-apiserver is connected it waits five seconds and more for it to go away. Its
-// data survive being killed.
+// etcdGrace is all that etcd gets to end in: while kube-apiserver is connected it waits five
+// seconds and more for it to go away. Its data survive being killed.
 const etcdGrace = time.Second
 
 // ErrStopped is returned when a control plane is used after [ControlPlane.Stop].
 var ErrStopped = errors.New("the control plane has been stopped")
 
-// ControlPlane is a running etcd with a kube-apiserver. Its methods may be called from several goroutines; those that start or stop a
-// process wait for each other.
+// ControlPlane is a running etcd with a kube-apiserver. Its methods may be called from several
+// goroutines; those that start or stop a process wait for each other.
 type ControlPlane struct {
 	opts     Options
 	binaries Binaries
@@ -37,12 +37,13 @@ type ControlPlane struct {
 	stopped         bool
 }
 
-// Start starts etcd and kube-apiserver and returns when the API server is ready: requests are authorized by RBAC with the default
-// roles in place, the system namespaces exist and Services can be created. ctx and [Options.StartTimeout] bound the start only, not the
-// life of the control plane, which the caller has to end with [ControlPlane.Stop].
+// Start starts etcd and kube-apiserver and returns when the API server is ready: requests are
+// authorized by RBAC with the default roles in place, the system namespaces exist and Services can
+// be created. ctx and [Options.StartTimeout] bound the start only, not the life of the control
+// plane, which the caller has to end with [ControlPlane.Stop].
 //
-// An error says which process failed, with the end of its log; nothing is left running then. It wraps [ErrNoBinaries] if there is
-// nothing to start.
+// An error says which process failed, with the end of its log; nothing is left running then. It
+// wraps [ErrNoBinaries] if there is nothing to start.
 func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	c, err := prepare(opts.withDefaults())
 	if err != nil {
@@ -137,7 +138,8 @@ func (c *ControlPlane) startEtcd(ctx context.Context) error {
 		return err
 	}
 	defer health.close()
-	c.etcd, err = startReady(ctx, "etcd", c.binaries.Etcd, c.etcdArgs(), c.logFile("etcd"), health.check)
+	c.etcd, err = startReady(ctx, "etcd", c.binaries.Etcd, c.etcdArgs(), c.logFile("etcd"),
+		health.check)
 	return err
 }
 
@@ -153,7 +155,8 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 		return err
 	}
 	defer health.close()
-	c.apiServer, err = startReady(ctx, "kube-apiserver", c.binaries.APIServer, c.apiServerArgs(), c.logFile("kube-apiserver"), health.check)
+	c.apiServer, err = startReady(ctx, "kube-apiserver", c.binaries.APIServer, c.apiServerArgs(),
+		c.logFile("kube-apiserver"), health.check)
 	return err
 }
 
@@ -167,9 +170,10 @@ func (c *ControlPlane) awaitAPIServer(ctx context.Context) error {
 	return c.apiServer.await(ctx, health.check)
 }
 
-// Stop ends both processes and removes their data. The logs stay if [Options.LogDir] named a place for them. A process that has not
-// ended after [Options.StopTimeout], or when ctx ends, is killed, so nothing is left in any case. Stop returns an error if a process
-// had ended before by itself, with the end of its log. A second Stop does nothing.
+// Stop ends both processes and removes their data. The logs stay if [Options.LogDir] named a place
+// for them. A process that has not ended after [Options.StopTimeout], or when ctx ends, is killed,
+// so nothing is left in any case. Stop returns an error if a process had ended before by itself,
+// with the end of its log. A second Stop does nothing.
 func (c *ControlPlane) Stop(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,14 +206,15 @@ func (c *ControlPlane) endEtcd(ctx context.Context) error {
 	return p.stop(ctx, min(c.opts.StopTimeout, etcdGrace))
 }
 
-// StopAPIServer ends kube-apiserver and leaves etcd with the data. Clients see refused connections. It does nothing if the server is
-// stopped already; [ControlPlane.Stop] says when a server that ends slowly is killed.
+// StopAPIServer ends kube-apiserver and leaves etcd with the data. Clients see refused connections.
+// It does nothing if the server is stopped already; [ControlPlane.Stop] says when a server that
+// ends slowly is killed.
 func (c *ControlPlane) StopAPIServer(ctx context.Context) error {
 	return c.withProcesses(func() error { return c.endAPIServer(ctx) })
 }
 
-// StartAPIServer starts kube-apiserver again, on the same port and with the same data, and returns when it is ready. It does nothing if
-// the server runs; one that a test has killed is started.
+// StartAPIServer starts kube-apiserver again, on the same port and with the same data, and returns
+// when it is ready. It does nothing if the server runs; one that a test has killed is started.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return c.withProcesses(func() error {
 		ctx, cancel := context.WithTimeout(ctx, c.opts.StartTimeout)
@@ -218,14 +223,15 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	})
 }
 
-// StopEtcd ends etcd and keeps its data. kube-apiserver goes on, and fails whatever it needs etcd for. It does nothing if etcd is
-// stopped already.
+// StopEtcd ends etcd and keeps its data. kube-apiserver goes on, and fails whatever it needs etcd
+// for. It does nothing if etcd is stopped already.
 func (c *ControlPlane) StopEtcd(ctx context.Context) error {
 	return c.withProcesses(func() error { return c.endEtcd(ctx) })
 }
 
-// StartEtcd starts etcd again, on the same port and with the same data, and returns when it serves and kube-apiserver, if that runs, has
-// found it again, which takes a few seconds. It does nothing if etcd runs.
+// StartEtcd starts etcd again, on the same port and with the same data, and returns when it serves
+// and kube-apiserver, if that runs, has found it again, which takes a few seconds. It does nothing
+// if etcd runs.
 func (c *ControlPlane) StartEtcd(ctx context.Context) error {
 	return c.withProcesses(func() error {
 		ctx, cancel := context.WithTimeout(ctx, c.opts.StartTimeout)
@@ -246,7 +252,8 @@ func (c *ControlPlane) withProcesses(do func() error) error {
 	return do()
 }
 
-// APIServerPID is the process id of kube-apiserver, for a test that freezes or kills it; 0 when it does not run.
+// APIServerPID is the process id of kube-apiserver, for a test that freezes or kills it; 0 when it
+// does not run.
 func (c *ControlPlane) APIServerPID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

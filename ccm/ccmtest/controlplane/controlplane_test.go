@@ -61,7 +61,10 @@ func TestStart_WhenReady_APIServerDoesWhatAClusterNeeds(t *testing.T) {
 	})
 
 	t.Run("a new Node keeps the taints it was made with", func(t *testing.T) {
-		taint := corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule}
+		taint := corev1.Taint{
+			Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true",
+			Effect: corev1.TaintEffectNoSchedule,
+		}
 		node, err := admin.CoreV1().Nodes().Create(ctx, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: "n1"},
 			Spec:       corev1.NodeSpec{Taints: []corev1.Taint{taint}},
@@ -76,7 +79,8 @@ func TestStart_WhenReady_APIServerDoesWhatAClusterNeeds(t *testing.T) {
 
 	t.Run("tokens of ServiceAccounts are issued and accepted", func(t *testing.T) {
 		if _, err := admin.CoreV1().ServiceAccounts("default").Create(ctx,
-			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{}); err != nil {
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}},
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		token, err := admin.CoreV1().ServiceAccounts("default").CreateToken(ctx, "robot",
@@ -86,17 +90,22 @@ func TestStart_WhenReady_APIServerDoesWhatAClusterNeeds(t *testing.T) {
 		}
 		cfg := rest.AnonymousClientConfig(cp.RESTConfig())
 		cfg.BearerToken = token.Status.Token
-		if got, want := whoAmI(t, cfg), controlplane.ServiceAccountUser("default", "robot"); got != want {
+		if got, want := whoAmI(t, cfg),
+			controlplane.ServiceAccountUser("default", "robot"); got != want {
 			t.Errorf("the token's bearer is %q, want %q", got, want)
 		}
 	})
 
 	t.Run("a server that delegates authentication finds the authorities", func(t *testing.T) {
-		cm, err := admin.CoreV1().ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})
+		cm, err := admin.CoreV1().ConfigMaps("kube-system").Get(ctx,
+			"extension-apiserver-authentication", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, key := range []string{"client-ca-file", "requestheader-client-ca-file", "requestheader-allowed-names"} {
+		for _, key := range []string{
+			"client-ca-file", "requestheader-client-ca-file",
+			"requestheader-allowed-names",
+		} {
 			if cm.Data[key] == "" {
 				t.Errorf("the ConfigMap has no %s", key)
 			}
@@ -128,10 +137,12 @@ func TestTwoControlPlanes_AtOnce_AreTwoClusters(t *testing.T) {
 	t.Parallel()
 	one, two := controlplane.ForTest(t, controlplane.WithoutAudit()), shared
 	if _, err := client(t, one.RESTConfig()).CoreV1().Namespaces().Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "only-in-one"}}, metav1.CreateOptions{}); err != nil {
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "only-in-one"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := client(t, two.RESTConfig()).CoreV1().Namespaces().Get(t.Context(), "only-in-one", metav1.GetOptions{})
+	_, err := client(t, two.RESTConfig()).CoreV1().Namespaces().Get(t.Context(), "only-in-one",
+		metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("the second cluster answers %v for a namespace of the first, want not found", err)
 	}
@@ -143,8 +154,10 @@ func TestTwoControlPlanes_AtOnce_AreTwoClusters(t *testing.T) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.ForTest(t)
-	t.Run("StopAndStartAPIServer_SameDataAtTheSamePlace", func(t *testing.T) { testStopAndStartAPIServer(t, cp) })
-	t.Run("StopAndStartEtcd_APIServerServesAgain", func(t *testing.T) { testStopAndStartEtcd(t, cp) })
+	t.Run("StopAndStartAPIServer_SameDataAtTheSamePlace",
+		func(t *testing.T) { testStopAndStartAPIServer(t, cp) })
+	t.Run("StopAndStartEtcd_APIServerServesAgain",
+		func(t *testing.T) { testStopAndStartEtcd(t, cp) })
 	t.Run("KilledAPIServer_StartsAgain", func(t *testing.T) { testKilledAPIServer(t, cp) })
 }
 
@@ -153,7 +166,8 @@ func testStopAndStartAPIServer(t *testing.T, cp *controlplane.ControlPlane) {
 	admin := client(t, cp.RESTConfig())
 	pid := cp.APIServerPID()
 	if _, err := admin.CoreV1().Nodes().Create(t.Context(),
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{}); err != nil {
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -161,7 +175,8 @@ func testStopAndStartAPIServer(t *testing.T, cp *controlplane.ControlPlane) {
 		t.Fatal(err)
 	}
 	if alive(pid) || cp.APIServerPID() != 0 {
-		t.Errorf("kube-apiserver %d is still there, or APIServerPID() is %d and not 0", pid, cp.APIServerPID())
+		t.Errorf("kube-apiserver %d is still there, or APIServerPID() is %d and not 0", pid,
+			cp.APIServerPID())
 	}
 	if _, err := net.Dial("tcp", hostOf(t, cp)); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("dialling the stopped server: %v, want refused", err)
@@ -205,13 +220,15 @@ func testStopAndStartEtcd(t *testing.T, cp *controlplane.ControlPlane) {
 		t.Fatal(err)
 	}
 	if cp.EtcdPID() != 0 || cp.APIServerPID() != apiServer {
-		t.Errorf("etcd is %d, want 0; kube-apiserver is %d, want %d as before", cp.EtcdPID(), cp.APIServerPID(), apiServer)
+		t.Errorf("etcd is %d, want 0; kube-apiserver is %d, want %d as before", cp.EtcdPID(),
+			cp.APIServerPID(), apiServer)
 	}
 	if err := cp.StartEtcd(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := admin.CoreV1().Nodes().Create(t.Context(),
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}, metav1.CreateOptions{}); err != nil {
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Errorf("a write after etcd came back: %v", err)
 	}
 }
@@ -219,8 +236,10 @@ func testStopAndStartEtcd(t *testing.T, cp *controlplane.ControlPlane) {
 func TestStart_WhenTheServerRefusesItsFlags_ShowsItsLogAndLeavesNothing(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	_, err := controlplane.Start(t.Context(), controlplane.Options{APIServerArgs: []string{"--no-such-flag"}})
-	if err == nil || !strings.Contains(err.Error(), "kube-apiserver ended by itself") || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
+	_, err := controlplane.Start(t.Context(),
+		controlplane.Options{APIServerArgs: []string{"--no-such-flag"}})
+	if err == nil || !strings.Contains(err.Error(), "kube-apiserver ended by itself") ||
+		!strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
 		t.Errorf("Start: %v, want that kube-apiserver does not know the flag", err)
 	}
 	expectEmpty(t, tmp)
@@ -229,8 +248,10 @@ func TestStart_WhenTheServerRefusesItsFlags_ShowsItsLogAndLeavesNothing(t *testi
 func TestStart_WhenTimeIsUp_SaysWhatWasNotReadyAndLeavesNothing(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	_, err := controlplane.Start(t.Context(), controlplane.Options{StartTimeout: 700 * time.Millisecond})
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "was not ready in time") {
+	_, err := controlplane.Start(t.Context(),
+		controlplane.Options{StartTimeout: 700 * time.Millisecond})
+	if !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "was not ready in time") {
 		t.Errorf("Start: %v, want that something was not ready in time", err)
 	}
 	expectEmpty(t, tmp)

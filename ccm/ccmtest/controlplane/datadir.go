@@ -14,8 +14,9 @@ const (
 	lockName      = "lock"
 )
 
-// dataDir is the folder of one control plane: etcd's data, certificates, configuration. The operating system gives its lock back when
-// we die, so that an aborted test's folder (etcd alone takes 64 MiB) can be told from one in use, and the next start removes it.
+// dataDir is the folder of one control plane: etcd's data, certificates, configuration. The
+// operating system gives its lock back when we die, so that an aborted test's folder (etcd alone
+// takes 64 MiB) can be told from one in use, and the next start removes it.
 type dataDir struct {
 	path string
 	lock *os.File
@@ -23,18 +24,24 @@ type dataDir struct {
 
 func newDataDir() (*dataDir, error) {
 	removeAbandoned(os.TempDir())
-	// It gets its name when it is locked: another start may look for abandoned folders at any moment.
+	// It gets its name when it is locked: another start may look for abandoned folders at any
+	// moment.
 	unlocked, err := os.MkdirTemp("", newDirPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the control plane: %w", err)
 	}
 	lock, err := lockFile(filepath.Join(unlocked, lockName))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock the control plane's folder %s: %w", unlocked, err), os.RemoveAll(unlocked))
+		return nil,
+			errors.Join(fmt.Errorf("lock the control plane's folder %s: %w", unlocked, err),
+				os.RemoveAll(unlocked))
 	}
-	path := filepath.Join(filepath.Dir(unlocked), dataDirPrefix+strings.TrimPrefix(filepath.Base(unlocked), newDirPrefix))
+	path := filepath.Join(filepath.Dir(unlocked),
+		dataDirPrefix+strings.TrimPrefix(filepath.Base(unlocked), newDirPrefix))
 	if err := os.Rename(unlocked, path); err != nil {
-		return nil, errors.Join(fmt.Errorf("name the control plane's folder: %w", err), lock.Close(), os.RemoveAll(unlocked))
+		return nil,
+			errors.Join(fmt.Errorf("name the control plane's folder: %w", err), lock.Close(),
+				os.RemoveAll(unlocked))
 	}
 	return &dataDir{path: path, lock: lock}, nil
 }
@@ -50,7 +57,8 @@ func (d *dataDir) remove() error {
 	return nil
 }
 
-// removeAbandoned removes the folders in parent whose owner is dead. What cannot be removed stays: it does not concern the caller.
+// removeAbandoned removes the folders in parent whose owner is dead. What cannot be removed stays:
+// it does not concern the caller.
 func removeAbandoned(parent string) {
 	dirs, err := filepath.Glob(filepath.Join(parent, dataDirPrefix+"*"))
 	if err != nil {

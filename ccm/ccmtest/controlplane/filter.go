@@ -34,8 +34,9 @@ func ByVerb(verbs ...string) Filter {
 	return func(r AuditRecord) bool { return slices.Contains(verbs, r.Verb) }
 }
 
-// ByResource chooses the requests for a resource of an API group, as RBAC rules write both: the core group is "", a subresource follows a
-// slash. The resource nodes does not include nodes/status.
+// ByResource chooses the requests for a resource of an API group, as RBAC rules write both: the
+// core group is "", a subresource follows a slash. The resource nodes does not include
+// nodes/status.
 func ByResource(group, resource string) Filter {
 	return func(r AuditRecord) bool { return r.APIGroup == group && r.ResourcePath() == resource }
 }
@@ -65,8 +66,8 @@ func Denied() Filter {
 	}
 }
 
-// ReceivedAfter chooses the requests that reached the server later than t. Those behind a [Mark] were answered later than it was taken,
-// but may have been on their way before.
+// ReceivedAfter chooses the requests that reached the server later than t. Those behind a [Mark]
+// were answered later than it was taken, but may have been on their way before.
 func ReceivedAfter(t time.Time) Filter {
 	return func(r AuditRecord) bool { return r.Time.After(t) }
 }

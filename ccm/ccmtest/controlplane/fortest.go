@@ -9,8 +9,9 @@ import (
 // failedTestTail is how many lines of each log a failed test shows.
 const failedTestTail = 30
 
-// ForTest starts a control plane for one test and stops it when the test and its subtests are over. A test that can not have one fails.
-// When the test has failed, the logs are kept: the test's output says where and shows the end of them.
+// ForTest starts a control plane for one test and stops it when the test and its subtests are over.
+// A test that can not have one fails. When the test has failed, the logs are kept: the test's
+// output says where and shows the end of them.
 func ForTest(t testing.TB, options ...Option) *ControlPlane {
 	t.Helper()
 	var opts Options
@@ -30,14 +31,16 @@ func ForTest(t testing.TB, options ...Option) *ControlPlane {
 		}
 		if t.Failed() {
 			for _, name := range []string{"etcd", "kube-apiserver"} {
-				t.Logf("the end of %s:\n%s", cp.logFile(name), logTail(cp.logFile(name), failedTestTail))
+				t.Logf("the end of %s:\n%s", cp.logFile(name),
+					logTail(cp.logFile(name), failedTestTail))
 			}
 		}
 	})
 	return cp
 }
 
-// logDirFor makes a folder that is removed when the test succeeds. t.TempDir would be removed in any case.
+// logDirFor makes a folder that is removed when the test succeeds. t.TempDir would be removed in
+// any case.
 func logDirFor(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fxccm-logs-")

@@ -26,7 +26,9 @@ func (r *recordingTB) Error(args ...any) {
 	fmt.Fprintln(&r.output, args...)
 }
 
-func (r *recordingTB) Logf(format string, args ...any) { fmt.Fprintf(&r.output, format+"\n", args...) }
+func (r *recordingTB) Logf(format string, args ...any) {
+	fmt.Fprintf(&r.output, format+"\n", args...)
+}
 
 func (r *recordingTB) end() {
 	for i := len(r.cleanups) - 1; i >= 0; i-- {
@@ -56,7 +58,8 @@ func TestForTest_KeepsTheLogsOfAFailedTestOnly(t *testing.T) {
 				return
 			}
 			for _, name := range []string{"kube-apiserver.log", "etcd.log", "audit.log"} {
-				if info, err := os.Stat(filepath.Join(cp.LogDir(), name)); err != nil || info.Size() == 0 {
+				if info, err := os.Stat(filepath.Join(cp.LogDir(), name)); err != nil ||
+					info.Size() == 0 {
 					t.Errorf("%s of a failed test: %v", name, err)
 				}
 			}

@@ -13,12 +13,13 @@ const (
 	adminGroup = "system:masters"
 )
 
-// RESTConfig is the cluster's administrator, whom RBAC does not restrict. Like all configurations of this package it is a copy of the
-// caller's own, and has client-side throttling off (QPS -1): the server's priority and fairness governs.
+// RESTConfig is the cluster's administrator, whom RBAC does not restrict. Like all configurations
+// of this package it is a copy of the caller's own, and has client-side throttling off (QPS -1):
+// the server's priority and fairness governs.
 func (c *ControlPlane) RESTConfig() *rest.Config { return c.config(c.admin) }
 
-// UserConfig is an identity of the given name and groups, by a client certificate. It may do what RBAC allows the user, the groups and
-// the group system:authenticated.
+// UserConfig is an identity of the given name and groups, by a client certificate. It may do what
+// RBAC allows the user, the groups and the group system:authenticated.
 func (c *ControlPlane) UserConfig(user string, groups ...string) (*rest.Config, error) {
 	pair, err := c.pki.issueUser(user, groups...)
 	if err != nil {
@@ -27,11 +28,15 @@ func (c *ControlPlane) UserConfig(user string, groups ...string) (*rest.Config, 
 	return c.config(pair), nil
 }
 
-// ServiceAccountConfig is the identity of a ServiceAccount: RBAC treats it as the account, with its groups. It is a client certificate
-// in the account's name and no token, so the account need not exist, and nothing expires or has to be refreshed while a test runs.
+// ServiceAccountConfig is the identity of a ServiceAccount: RBAC treats it as the account, with its
+// groups. It is a client certificate in the account's name and no token, so the account need not
+// exist, and nothing expires or has to be refreshed while a test runs.
 func (c *ControlPlane) ServiceAccountConfig(namespace, name string) (*rest.Config, error) {
 	if namespace == "" || name == "" {
-		return nil, fmt.Errorf("make the identity of ServiceAccount %q in namespace %q: both have to be given", name, namespace)
+		return nil,
+			fmt.Errorf(
+				"make the identity of ServiceAccount %q in namespace %q: both have to be given",
+				name, namespace)
 	}
 	return c.UserConfig(ServiceAccountUser(namespace, name),
 		"system:serviceaccounts", "system:serviceaccounts:"+namespace)

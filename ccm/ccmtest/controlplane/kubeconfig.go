@@ -10,12 +10,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig writes cfg as a kubeconfig file's content, for a program that takes one. Certificates given as data are in it, those given
-// as files are referred to. What a kubeconfig can not express is left out if it is tuning (QPS, timeouts, user agent) and an error if the
-// server would be reached, or the user known, in another way.
+// Kubeconfig writes cfg as a kubeconfig file's content, for a program that takes one. Certificates
+// given as data are in it, those given as files are referred to. What a kubeconfig can not express
+// is left out if it is tuning (QPS, timeouts, user agent) and an error if the server would be
+// reached, or the user known, in another way.
 func Kubeconfig(cfg *rest.Config) ([]byte, error) {
 	if cfg.Transport != nil || cfg.WrapTransport != nil || cfg.Dial != nil {
-		return nil, errors.New("write a kubeconfig: a kubeconfig can not hold the Transport, WrapTransport or Dial of a rest.Config")
+		return nil,
+			errors.New(
+				"write a kubeconfig: a kubeconfig can not hold the Transport, WrapTransport or Dial of a rest.Config")
 	}
 	const name = "controlplane"
 	config := clientcmdapi.NewConfig()
@@ -52,7 +55,8 @@ func Kubeconfig(cfg *rest.Config) ([]byte, error) {
 	return data, nil
 }
 
-// WriteKubeconfig writes [Kubeconfig] of cfg to path, readable by the owner only: it holds a private key.
+// WriteKubeconfig writes [Kubeconfig] of cfg to path, readable by the owner only: it holds a
+// private key.
 func WriteKubeconfig(path string, cfg *rest.Config) error {
 	data, err := Kubeconfig(cfg)
 	if err != nil {

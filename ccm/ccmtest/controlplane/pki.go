@@ -15,8 +15,9 @@ import (
 	"time"
 )
 
-// pki holds the authorities of one control plane. They are three, as in a real cluster: a client certificate of the cluster must not
-// open etcd, and must not pass for the front proxy, who may claim to be anybody.
+// pki holds the authorities of one control plane. They are three, as in a real cluster: a client
+// certificate of the cluster must not open etcd, and must not pass for the front proxy, who may
+// claim to be anybody.
 type pki struct {
 	cluster, etcd, frontProxy *authority
 }
@@ -46,7 +47,10 @@ const lifetime = 90 * 24 * time.Hour
 
 func newPKI() (*pki, error) {
 	var p pki
-	for name, ca := range map[string]**authority{"cluster": &p.cluster, "etcd": &p.etcd, "front-proxy": &p.frontProxy} {
+	for name, ca := range map[string]**authority{
+		"cluster": &p.cluster, "etcd": &p.etcd,
+		"front-proxy": &p.frontProxy,
+	} {
 		made, err := newAuthority(name + "-ca")
 		if err != nil {
 			return nil, fmt.Errorf("make the %s authority: %w", name, err)
@@ -93,8 +97,8 @@ func newTemplate(subject pkix.Name) (*x509.Certificate, error) {
 	}, nil
 }
 
-// issue signs a certificate for a server on the loopback interface, or for a client; a server's serves as a client's, too, because
-// etcd's peers need both.
+// issue signs a certificate for a server on the loopback interface, or for a client; a server's
+// serves as a client's, too, because etcd's peers need both.
 func (a *authority) issue(subject pkix.Name, server bool) (keyPair, error) {
 	template, err := newTemplate(subject)
 	if err != nil {
@@ -129,8 +133,9 @@ func (p *pki) write(dir string) (pkiFiles, error) {
 		clusterCA:    w.write("cluster-ca.crt", p.cluster.certPEM, nil),
 		etcdCA:       w.write("etcd-ca.crt", p.etcd.certPEM, nil),
 		frontProxyCA: w.write("front-proxy-ca.crt", p.frontProxy.certPEM, nil),
-		apiserver:    w.writePair("apiserver", p.cluster, pkix.Name{CommonName: "kube-apiserver"}, true),
-		etcd:         w.writePair("etcd", p.etcd, pkix.Name{CommonName: "etcd"}, true),
+		apiserver: w.writePair("apiserver", p.cluster, pkix.Name{CommonName: "kube-apiserver"},
+			true),
+		etcd: w.writePair("etcd", p.etcd, pkix.Name{CommonName: "etcd"}, true),
 		apiserverEtcdClient: w.writePair("apiserver-etcd-client", p.etcd,
 			pkix.Name{CommonName: "kube-apiserver-etcd-client"}, false),
 		serviceAccountKey: w.writeNewKey("service-account.key"),
@@ -158,9 +163,14 @@ func (w *pemWriter) write(name string, data []byte, err error) string {
 	return path
 }
 
-func (w *pemWriter) writePair(name string, ca *authority, subject pkix.Name, server bool) keyPairFiles {
+func (w *pemWriter) writePair(
+	name string, ca *authority, subject pkix.Name, server bool,
+) keyPairFiles {
 	pair, err := ca.issue(subject, server)
-	return keyPairFiles{cert: w.write(name+".crt", pair.cert, err), key: w.write(name+".key", pair.key, err)}
+	return keyPairFiles{
+		cert: w.write(name+".crt", pair.cert, err),
+		key:  w.write(name+".key", pair.key, err),
+	}
 }
 
 func (w *pemWriter) writeNewKey(name string) string {

@@ -9,15 +9,17 @@ import (
 	"strings"
 )
 
-// Ports are taken from below the ranges that Linux (32768 up), macOS and Windows (49152 up) hand out to outgoing connections and to
-// listeners on port 0: a port of those could be taken by anybody between our look at it and the server's bind, or while a test has the
-// API server stopped. What remains is another control plane's choice of the same port, which a retry answers.
+// Ports are taken from below the ranges that Linux (32768 up), macOS and Windows (49152 up) hand
+// out to outgoing connections and to listeners on port 0: a port of those could be taken by anybody
+// between our look at it and the server's bind, or while a test has the API server stopped. What
+// remains is another control plane's choice of the same port, which a retry answers.
 const (
 	firstPort = 20000
 	lastPort  = 31999
 )
 
-// bindAttempts is how often a process is started on yet another port when somebody has taken its port first.
+// bindAttempts is how often a process is started on yet another port when somebody has taken its
+// port first.
 const bindAttempts = 5
 
 // errPortTaken says that a server could not bind its port.

@@ -22,13 +22,17 @@ func TestOnFreePort_WhenSomebodyTakesThePort_TriesAnother(t *testing.T) {
 	}
 
 	starts := 0
-	if err := onFreePort(&port, func() error { starts++; return errPortTaken }); !errors.Is(err, errPortTaken) || starts != bindAttempts {
-		t.Errorf("when every port is taken: %v after %d attempts, want the error after %d", err, starts, bindAttempts)
+	if err := onFreePort(&port, func() error { starts++; return errPortTaken }); !errors.Is(err,
+		errPortTaken) || starts != bindAttempts {
+		t.Errorf("when every port is taken: %v after %d attempts, want the error after %d", err,
+			starts, bindAttempts)
 	}
 	starts = 0
 	other := errors.New("other")
-	if err := onFreePort(&port, func() error { starts++; return other }); !errors.Is(err, other) || starts != 1 {
-		t.Errorf("when the start fails otherwise: %v after %d attempts, want the error after one", err, starts)
+	if err := onFreePort(&port, func() error { starts++; return other }); !errors.Is(err, other) ||
+		starts != 1 {
+		t.Errorf("when the start fails otherwise: %v after %d attempts, want the error after one",
+			err, starts)
 	}
 }
 
@@ -55,7 +59,8 @@ func TestServers_WhenTheirPortIsTaken_AreRecognised(t *testing.T) {
 	if err := c.startEtcd(t.Context()); !errors.Is(err, errPortTaken) {
 		t.Errorf("etcd on a port that is taken: %v", err)
 	}
-	if err := onFreePort(&c.etcdPort, func() error { return c.startEtcd(t.Context()) }); err != nil {
+	if err := onFreePort(&c.etcdPort,
+		func() error { return c.startEtcd(t.Context()) }); err != nil {
 		t.Fatal(err)
 	}
 	c.apiPort = taken

@@ -19,7 +19,8 @@ const (
 	pollInterval = 25 * time.Millisecond
 )
 
-// process is a child of ours whose output goes to a log file. A nil process is one that does not run.
+// process is a child of ours whose output goes to a log file. A nil process is one that does not
+// run.
 type process struct {
 	name string
 	log  string
@@ -30,7 +31,8 @@ type process struct {
 	result error
 }
 
-// startProcess starts path; its output is appended to the file log. The caller owns the process and has to stop it.
+// startProcess starts path; its output is appended to the file log. The caller owns the process and
+// has to stop it.
 func startProcess(name, path string, args []string, log string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -44,8 +46,8 @@ func startProcess(name, path string, args []string, log string) (*process, error
 	started := make(chan error)
 	go func() {
 		defer close(p.done)
-		// Linux delivers the parent death signal when the thread ends that has started the child (prctl(2), PR_SET_PDEATHSIG), so that
-		// thread is kept for as long as the child lives.
+		// Linux delivers the parent death signal when the thread ends that has started the child
+		// (prctl(2), PR_SET_PDEATHSIG), so that thread is kept for as long as the child lives.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -65,8 +67,12 @@ func startProcess(name, path string, args []string, log string) (*process, error
 	return p, nil
 }
 
-// startReady starts a process and returns it when check succeeds. If that can not be had, nothing runs when it returns.
-func startReady(ctx context.Context, name, path string, args []string, log string, check func(context.Context) error) (*process, error) {
+// startReady starts a process and returns it when check succeeds. If that can not be had, nothing
+// runs when it returns.
+func startReady(
+	ctx context.Context, name, path string, args []string, log string,
+	check func(context.Context) error,
+) (*process, error) {
 	p, err := startProcess(name, path, args, log)
 	if err != nil {
 		return nil, err
@@ -92,14 +98,16 @@ func (p *process) await(ctx context.Context, check func(context.Context) error) 
 		case <-p.done:
 			return p.endError()
 		case <-ctx.Done():
-			return fmt.Errorf("%s was not ready in time: %w; its last answer: %w; the end of %s:\n%s",
+			return fmt.Errorf(
+				"%s was not ready in time: %w; its last answer: %w; the end of %s:\n%s",
 				p.name, context.Cause(ctx), err, p.log, logTail(p.log, tailLines))
 		case <-ticker.C:
 		}
 	}
 }
 
-// whileAlive also ends when the process does: who has taken the port that the process wanted may accept a question and never answer.
+// whileAlive also ends when the process does: who has taken the port that the process wanted may
+// accept a question and never answer.
 func (p *process) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -147,8 +155,9 @@ func (p *process) endError() error {
 	return err
 }
 
-// stop asks the process to end, kills it after grace or when ctx ends, and returns when it has ended. It is an error if the process
-// had ended before it was asked; there is nothing to do if there is none.
+// stop asks the process to end, kills it after grace or when ctx ends, and returns when it has
+// ended. It is an error if the process had ended before it was asked; there is nothing to do if
+// there is none.
 func (p *process) stop(ctx context.Context, grace time.Duration) error {
 	if p == nil {
 		return nil
@@ -159,7 +168,8 @@ func (p *process) stop(ctx context.Context, grace time.Duration) error {
 	limit := time.NewTimer(grace)
 	defer limit.Stop()
 	if err := terminate(p.proc); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return errors.Join(fmt.Errorf("ask %s (pid %d) to end: %w", p.name, p.proc.Pid, err), p.kill())
+		return errors.Join(fmt.Errorf("ask %s (pid %d) to end: %w", p.name, p.proc.Pid, err),
+			p.kill())
 	}
 	select {
 	case <-p.done:
@@ -182,7 +192,8 @@ func (p *process) kill() error {
 	return nil
 }
 
-// logTail returns the last lines of a log, for an error or a failed test. What cannot be read is said in its place.
+// logTail returns the last lines of a log, for an error or a failed test. What cannot be read is
+// said in its place.
 func logTail(path string, lines int) string {
 	const enough = 64 << 10
 	f, err := os.Open(path)

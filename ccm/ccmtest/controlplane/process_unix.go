@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// childAttributes leaves the child in our process group. There is no parent death signal here; the terminal's Ctrl-C, which goes to
-// the group, is what ends the child when a test run is aborted.
+// childAttributes leaves the child in our process group. There is no parent death signal here; the
+// terminal's Ctrl-C, which goes to the group, is what ends the child when a test run is aborted.
 func childAttributes() *syscall.SysProcAttr { return nil }
 
 // terminate asks the process to end. One that a test has frozen has to be thawed to hear it.

@@ -17,11 +17,13 @@ import (
 // certificateLife is longer than any test, on both sides of now.
 const certificateLife = 24 * time.Hour
 
-// newCertificate makes a certificate authority and, signed by it, a certificate of a server at the loopback address, or localhost.
+// newCertificate makes a certificate authority and, signed by it, a certificate of a server at the
+// loopback address, or localhost.
 func newCertificate(name string) (caPEM []byte, server tls.Certificate, err error) {
 	caKey, ca, err := newAuthority(name)
 	if err != nil {
-		return nil, tls.Certificate{}, fmt.Errorf("create the certificate authority of %s: %w", name, err)
+		return nil, tls.Certificate{},
+			fmt.Errorf("create the certificate authority of %s: %w", name, err)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -30,12 +32,14 @@ func newCertificate(name string) (caPEM []byte, server tls.Certificate, err erro
 	template := newTemplate(name)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	template.IPAddresses, template.DNSNames = []net.IP{net.IPv4(127, 0, 0, 1)}, []string{"localhost", Host}
+	template.IPAddresses, template.DNSNames = []net.IP{net.IPv4(127, 0, 0, 1)},
+		[]string{"localhost", Host}
 	der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)
 	if err != nil {
 		return nil, tls.Certificate{}, fmt.Errorf("create the certificate of %s: %w", name, err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw}), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw}),
+		tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
 func newAuthority(name string) (*ecdsa.PrivateKey, *x509.Certificate, error) {

@@ -12,7 +12,8 @@ import (
 
 const (
 	chunkSize = 32 << 10
-	// chunksOnTheWay is how many chunks one direction of a connection holds while they are delayed or stalled.
+	// chunksOnTheWay is how many chunks one direction of a connection holds while they are delayed
+	// or stalled.
 	chunksOnTheWay = 64
 	// handshakeTimeout is how long a client may take to see the wrong certificate.
 	handshakeTimeout = 10 * time.Second
@@ -135,7 +136,8 @@ func (c *conn) showWrongCertificate() {
 	if err == nil {
 		_ = c.near.SetDeadline(time.Now().Add(handshakeTimeout))
 		// A client that does not mind finds a connection that is closed.
-		_ = tls.Server(c.near, &tls.Config{Certificates: []tls.Certificate{certificate}}).Handshake()
+		_ = tls.Server(c.near,
+			&tls.Config{Certificates: []tls.Certificate{certificate}}).Handshake()
 	}
 }
 
@@ -200,7 +202,8 @@ func (c *conn) send(onTheWay chan<- chunk, next chunk) bool {
 	}
 }
 
-// deliver passes a chunk on when it is due and the fault allows it, or loses it. It reports whether the connection goes on.
+// deliver passes a chunk on when it is due and the fault allows it, or loses it. It reports whether
+// the connection goes on.
 func (c *conn) deliver(to *net.TCPConn, next chunk) bool {
 	if wait := time.Until(next.due); wait > 0 {
 		select {

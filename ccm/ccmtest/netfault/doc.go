@@ -1,8 +1,8 @@
-// Package netfault breaks the network between a program and a server, for tests: a proxy on the loopback interface whose faults are
-// switched while the program runs.
+// Package netfault breaks the network between a program and a server, for tests: a proxy on the
+// loopback interface whose faults are switched while the program runs.
 //
-// [Listen] stands in front of any TCP server. [ListenAPI] stands in front of an API server and speaks TLS itself, so that it can also
-// answer requests in the server's place:
+// [Listen] stands in front of any TCP server. [ListenAPI] stands in front of an API server and
+// speaks TLS itself, so that it can also answer requests in the server's place:
 //
 //	proxy, err := netfault.ListenAPI(cp.RESTConfig())
 //	...
@@ -12,10 +12,10 @@
 //	proxy.Set(netfault.Status(http.StatusTooManyRequests, time.Second))
 //	proxy.Set(netfault.Pass())
 //
-// A fault applies to the connections that are open and to new ones, from the moment at which Set returns; a chunk that is being written
-// then may still arrive. [Names] is the same for
-// name resolution: a DNS server that stops knowing names.
+// A fault applies to the connections that are open and to new ones, from the moment at which Set
+// returns; a chunk that is being written then may still arrive. [Names] is the same for name
+// resolution: a DNS server that stops knowing names.
 //
-// All of it works in the process of the test. A program in a process of its own gets the address of the proxy in a kubeconfig, see
-// controlplane.WriteKubeconfig.
+// All of it works in the process of the test. A program in a process of its own gets the address of
+// the proxy in a kubeconfig, see controlplane.WriteKubeconfig.
 package netfault

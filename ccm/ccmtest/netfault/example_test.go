@@ -41,7 +41,10 @@ func ExampleListenAPI() {
 		return err
 	}
 
-	for _, fault := range []netfault.Fault{netfault.Pass(), netfault.BlackHole(), netfault.Refuse(), netfault.Pass()} {
+	for _, fault := range []netfault.Fault{
+		netfault.Pass(), netfault.BlackHole(), netfault.Refuse(),
+		netfault.Pass(),
+	} {
 		if err := proxy.Set(fault); err != nil {
 			fmt.Println(err)
 		}

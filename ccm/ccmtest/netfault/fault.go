@@ -31,17 +31,17 @@ const (
 // Pass lets everything through.
 func Pass() Fault { return Fault{} }
 
-// Delay lets everything through, each byte d later, in both directions: a round trip takes 2d longer. A TLS handshake takes several
-// round trips. See [Slow] for a server that answers late.
+// Delay lets everything through, each byte d later, in both directions: a round trip takes 2d
+// longer. A TLS handshake takes several round trips. See [Slow] for a server that answers late.
 func Delay(d time.Duration) Fault { return Fault{kind: delayed, delay: d} }
 
-// BlackHole loses everything: connections stay open, new ones are accepted, and nothing is forwarded in either direction, not even the
-// end of a connection. Neither side is told. Data that was sent meanwhile is lost, so a connection that has lost something is reset when the
-// fault ends.
+// BlackHole loses everything: connections stay open, new ones are accepted, and nothing is
+// forwarded in either direction, not even the end of a connection. Neither side is told. Data that
+// was sent meanwhile is lost, so a connection that has lost something is reset when the fault ends.
 func BlackHole() Fault { return Fault{kind: blackHole} }
 
-// Stall is [BlackHole], but nothing is lost: when the fault ends, everything that was sent meanwhile arrives. It is a partition
-// that TCP survives, or a server that is frozen.
+// Stall is [BlackHole], but nothing is lost: when the fault ends, everything that was sent
+// meanwhile arrives. It is a partition that TCP survives, or a server that is frozen.
 func Stall() Fault { return Fault{kind: stall} }
 
 // Reset ends connections with an RST, open ones at once and new ones when they are accepted.
@@ -50,16 +50,18 @@ func Reset() Fault { return Fault{kind: reset} }
 // Refuse closes the port: new connections are refused, and open ones are reset.
 func Refuse() Fault { return Fault{kind: refuse} }
 
-// WrongCertificate answers TLS handshakes with a certificate of an authority that no client trusts. Open connections are reset.
+// WrongCertificate answers TLS handshakes with a certificate of an authority that no client trusts.
+// Open connections are reset.
 func WrongCertificate() Fault { return Fault{kind: wrongCertificate} }
 
-// Slow passes each request on d after it has arrived. A request that the client cancels before is not passed on. It needs a proxy that
-// reads requests: [ListenAPI] or [ListenHTTP].
+// Slow passes each request on d after it has arrived. A request that the client cancels before is
+// not passed on. It needs a proxy that reads requests: [ListenAPI] or [ListenHTTP].
 func Slow(d time.Duration) Fault { return Fault{kind: slow, delay: d} }
 
-// Status answers each request with the code, in place of the server. If retryAfter is not zero the answer has the header Retry-After, in
-// whole seconds, rounded up. Requests that are being answered, such as watches, go on. It needs a proxy that reads requests: [ListenAPI]
-// or [ListenHTTP].
+// Status answers each request with the code, in place of the server. If retryAfter is not zero the
+// answer has the header Retry-After, in whole seconds, rounded up. Requests that are being
+// answered, such as watches, go on. It needs a proxy that reads requests: [ListenAPI] or
+// [ListenHTTP].
 func Status(code int, retryAfter time.Duration) Fault {
 	return Fault{kind: status, code: code, retryAfter: retryAfter}
 }
@@ -93,7 +95,8 @@ func (f Fault) String() string {
 		return fmt.Sprintf("slow %s", f.delay)
 	case status:
 		if f.retryAfter > 0 {
-			return fmt.Sprintf("%d %s, Retry-After %s", f.code, http.StatusText(f.code), f.retryAfter)
+			return fmt.Sprintf("%d %s, Retry-After %s", f.code, http.StatusText(f.code),
+				f.retryAfter)
 		}
 		return fmt.Sprintf("%d %s", f.code, http.StatusText(f.code))
 	}

@@ -30,14 +30,16 @@ type server struct {
 	served  chan error
 	release func()
 
-	// handling counts the requests that are being answered; Add needs the lock, and that the server is not closed.
+	// handling counts the requests that are being answered; Add needs the lock, and that the server
+	// is not closed.
 	handling sync.WaitGroup
 	mu       sync.Mutex
 	closed   bool
 }
 
-// ListenHTTP opens a proxy with an HTTP server of its own behind it, over TLS and with HTTP/2, that answers with handler. Clients find the
-// certificate authority in [Proxy.RESTConfig]. The proxy must be closed.
+// ListenHTTP opens a proxy with an HTTP server of its own behind it, over TLS and with HTTP/2, that
+// answers with handler. Clients find the certificate authority in [Proxy.RESTConfig]. The proxy
+// must be closed.
 func ListenHTTP(handler http.Handler) (*Proxy, error) {
 	s := &server{next: handler, served: make(chan error, 1), release: func() {}}
 	ca, certificate, err := newCertificate("netfault")
@@ -65,8 +67,9 @@ func ListenHTTP(handler http.Handler) (*Proxy, error) {
 	return p, nil
 }
 
-// ListenAPI is [ListenHTTP] in front of the API server of cfg. Requests without a header Authorization reach it under the identity of
-// cfg, so clients need no credentials; those with one, such as the token of a ServiceAccount, under that.
+// ListenAPI is [ListenHTTP] in front of the API server of cfg. Requests without a header
+// Authorization reach it under the identity of cfg, so clients need no credentials; those with one,
+// such as the token of a ServiceAccount, under that.
 func ListenAPI(cfg *rest.Config) (*Proxy, error) {
 	handler, release, err := APIHandler(cfg)
 	if err != nil {
@@ -81,9 +84,9 @@ func ListenAPI(cfg *rest.Config) (*Proxy, error) {
 	return p, nil
 }
 
-// APIHandler is what [ListenAPI] serves, for a test that wants to do something with requests before they reach the API server of cfg: it
-// wraps the handler, and gives it to [ListenHTTP]. release closes the connections to the API server; it is to be called after
-// [Proxy.Close].
+// APIHandler is what [ListenAPI] serves, for a test that wants to do something with requests before
+// they reach the API server of cfg: it wraps the handler, and gives it to [ListenHTTP]. release
+// closes the connections to the API server; it is to be called after [Proxy.Close].
 func APIHandler(cfg *rest.Config) (handler http.Handler, release func(), err error) {
 	target, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
@@ -100,7 +103,9 @@ func APIHandler(cfg *rest.Config) (handler http.Handler, release func(), err err
 	}
 	forward := func(transport http.RoundTripper) http.Handler {
 		return &httputil.ReverseProxy{
-			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host}) },
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host})
+			},
 			Transport:     transport,
 			FlushInterval: -1, // events of a watch at once
 			ErrorLog:      log.New(io.Discard, "", 0),
@@ -118,20 +123,23 @@ func APIHandler(cfg *rest.Config) (handler http.Handler, release func(), err err
 	return handler, dialer.CloseAll, nil
 }
 
-// transportOf makes connections of its own: those of client-go are shared by all clients of an identity.
+// transportOf makes connections of its own: those of client-go are shared by all clients of an
+// identity.
 func transportOf(cfg *rest.Config, dialer *connrotation.Dialer) (http.RoundTripper, error) {
 	secrets, err := rest.TLSConfigFor(cfg)
 	if err != nil {
 		return nil, err
 	}
 	return rest.HTTPWrappersForConfig(cfg, &http.Transport{
-		DialContext: dialer.DialContext, TLSClientConfig: secrets, ForceAttemptHTTP2: true, DisableCompression: true,
+		DialContext: dialer.DialContext, TLSClientConfig: secrets, ForceAttemptHTTP2: true,
+		DisableCompression: true,
 	})
 }
 
-// RESTConfig is what a client needs to reach a proxy that reads requests: its address and certificate authority. It is a copy of
-// the caller's own, and has client-side throttling off. For a proxy of [Listen] it is nil: there, a client needs its own
-// configuration with the proxy's address.
+// RESTConfig is what a client needs to reach a proxy that reads requests: its address and
+// certificate authority. It is a copy of the caller's own, and has client-side throttling off. For
+// a proxy of [Listen] it is nil: there, a client needs its own configuration with the proxy's
+// address.
 func (p *Proxy) RESTConfig() *rest.Config {
 	if p.http == nil {
 		return nil
@@ -159,7 +167,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case status:
 		if fault.retryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int((fault.retryAfter+time.Second-1)/time.Second)))
+			w.Header().Set("Retry-After",
+				strconv.Itoa(int((fault.retryAfter+time.Second-1)/time.Second)))
 		}
 		http.Error(w, "netfault answers so", fault.code)
 		return

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Host is a name for the loopback address. [Names] knows it, no other DNS server does, and the certificates of [ListenAPI] and [ListenHTTP]
-// are for it, too.
+// Host is a name for the loopback address. [Names] knows it, no other DNS server does, and the
+// certificates of [ListenAPI] and [ListenHTTP] are for it, too.
 const Host = "server.netfault.test"
 
 // A NameFault is a state of name resolution. The zero value is [Known].
@@ -44,8 +44,9 @@ func (f NameFault) String() string {
 	return fmt.Sprintf("NameFault(%d)", int(f))
 }
 
-// Names is a DNS server, by UDP on the loopback interface, that knows [Host] until it is told not to. A change does not end connections
-// that are open; see [Reset]. Its methods are safe for concurrent use.
+// Names is a DNS server, by UDP on the loopback interface, that knows [Host] until it is told not
+// to. A change does not end connections that are open; see [Reset]. Its methods are safe for
+// concurrent use.
 type Names struct {
 	socket net.PacketConn
 	served chan struct{}
@@ -119,7 +120,10 @@ func (n *Names) answer(packet []byte) []byte {
 	n.mu.Unlock()
 	asked := question.Questions[0]
 	answer := dnsmessage.Message{
-		Header:    dnsmessage.Header{ID: question.ID, Response: true, Authoritative: true, RecursionDesired: question.RecursionDesired, RecursionAvailable: true},
+		Header: dnsmessage.Header{
+			ID: question.ID, Response: true, Authoritative: true,
+			RecursionDesired: question.RecursionDesired, RecursionAvailable: true,
+		},
 		Questions: question.Questions,
 	}
 	known := strings.EqualFold(strings.TrimSuffix(asked.Name.String(), "."), Host)
@@ -132,8 +136,11 @@ func (n *Names) answer(packet []byte) []byte {
 		answer.RCode = dnsmessage.RCodeNameError
 	case asked.Type == dnsmessage.TypeA:
 		answer.Answers = []dnsmessage.Resource{{
-			Header: dnsmessage.ResourceHeader{Name: asked.Name, Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET},
-			Body:   &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
+			Header: dnsmessage.ResourceHeader{
+				Name: asked.Name, Type: dnsmessage.TypeA,
+				Class: dnsmessage.ClassINET,
+			},
+			Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
 		}}
 	}
 	packed, err := answer.Pack()
@@ -143,9 +150,12 @@ func (n *Names) answer(packet []byte) []byte {
 	return packed
 }
 
-// DialThrough is a dial function, for rest.Config.Dial or http.Transport.DialContext, that resolves names through the DNS server at the
-// address, and through nothing else. The address may be that of [Names] in another process.
-func DialThrough(server string) func(ctx context.Context, network, address string) (net.Conn, error) {
+// DialThrough is a dial function, for rest.Config.Dial or http.Transport.DialContext, that resolves
+// names through the DNS server at the address, and through nothing else. The address may be that of
+// [Names] in another process.
+func DialThrough(
+	server string,
+) func(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := &net.Dialer{Resolver: &net.Resolver{
 		PreferGo: true,
 		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// Ports are taken from below the ranges that systems hand out by themselves (Linux: 32768 up; macOS and Windows: 49152 up), so that
-// no other program takes the port while the proxy refuses connections.
+// Ports are taken from below the ranges that systems hand out by themselves (Linux: 32768 up; macOS
+// and Windows: 49152 up), so that no other program takes the port while the proxy refuses
+// connections.
 const (
 	firstPort    = 20000
 	lastPort     = 31999
@@ -29,7 +30,8 @@ const (
 // errNotHTTP is the error of a fault that needs requests.
 var errNotHTTP = errors.New("this proxy does not read requests; use ListenAPI or ListenHTTP")
 
-// A Proxy passes TCP connections on to a server, and breaks them when it is told to. Its methods are safe for concurrent use.
+// A Proxy passes TCP connections on to a server, and breaks them when it is told to. Its methods
+// are safe for concurrent use.
 type Proxy struct {
 	target  string
 	address net.Addr
@@ -54,8 +56,8 @@ type Proxy struct {
 	accepted int
 }
 
-// Listen opens a proxy, at a loopback address and a free port, in front of the server at target, "host:port". The server need not
-// be there yet. The proxy must be closed.
+// Listen opens a proxy, at a loopback address and a free port, in front of the server at target,
+// "host:port". The server need not be there yet. The proxy must be closed.
 func Listen(target string) (*Proxy, error) {
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		return nil, fmt.Errorf("open a proxy: the target: %w", err)
@@ -64,7 +66,10 @@ func Listen(target string) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a proxy for %s: %w", target, err)
 	}
-	p := &Proxy{target: target, address: listener.Addr(), changed: make(chan struct{}), open: map[*conn]struct{}{}}
+	p := &Proxy{
+		target: target, address: listener.Addr(), changed: make(chan struct{}),
+		open: map[*conn]struct{}{},
+	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.impostor = sync.OnceValues(func() (tls.Certificate, error) {
 		_, certificate, err := newCertificate("an authority that no client trusts")
@@ -77,14 +82,16 @@ func Listen(target string) (*Proxy, error) {
 func listenOnFreePort() (listener net.Listener, err error) {
 	for range portAttempts {
 		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		if listener, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+		if listener, err = net.Listen("tcp",
+			net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			return listener, nil
 		}
 	}
 	return nil, fmt.Errorf("find a free port: %w", err)
 }
 
-// Addr is the address of the proxy, "127.0.0.1:port". It stays the same while connections are refused.
+// Addr is the address of the proxy, "127.0.0.1:port". It stays the same while connections are
+// refused.
 func (p *Proxy) Addr() string { return p.address.String() }
 
 // Connections is how many connections clients have to the proxy.
@@ -108,8 +115,9 @@ func (p *Proxy) Fault() Fault {
 	return p.fault
 }
 
-// Set switches to another fault, of which there is one at a time. It returns an error, and changes nothing, if the fault needs a proxy
-// that reads requests and this one does not, if the proxy is closed, or if the port cannot be had again after [Refuse].
+// Set switches to another fault, of which there is one at a time. It returns an error, and changes
+// nothing, if the fault needs a proxy that reads requests and this one does not, if the proxy is
+// closed, or if the port cannot be had again after [Refuse].
 func (p *Proxy) Set(f Fault) error {
 	p.setting.Lock()
 	defer p.setting.Unlock()
@@ -218,7 +226,8 @@ func (p *Proxy) state() (Fault, <-chan struct{}) {
 	return p.fault, p.changed
 }
 
-// Close closes the port, resets all connections, and waits until nothing of the proxy runs. It may be called more than once.
+// Close closes the port, resets all connections, and waits until nothing of the proxy runs. It may
+// be called more than once.
 func (p *Proxy) Close() error {
 	p.setting.Lock()
 	defer p.setting.Unlock()

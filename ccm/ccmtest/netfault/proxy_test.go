@@ -107,7 +107,8 @@ func (l line) wantEcho(text string) {
 
 func (l line) wantSilence() {
 	l.t.Helper()
-	if got, err := l.receive(1, moment); !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
+	if got, err := l.receive(1, moment); !errors.Is(err, context.DeadlineExceeded) &&
+		!isTimeout(err) {
 		l.t.Fatalf("received %q (%v), want nothing and no end", got, err)
 	}
 }
@@ -134,12 +135,13 @@ func TestPass_CarriesBothWaysAndTheEnd(t *testing.T) {
 	if got, err := l.receive(1, ccmtest.WaitLimit); !errors.Is(err, io.EOF) {
 		t.Errorf("received %q (%v) after the end, want the end", got, err)
 	}
-	ccmtest.Eventually(t, "the connection is counted no more", func(context.Context) (struct{}, error) {
-		if n := proxy.Connections(); n != 0 {
-			return struct{}{}, errors.New("it is")
-		}
-		return struct{}{}, nil
-	})
+	ccmtest.Eventually(t, "the connection is counted no more",
+		func(context.Context) (struct{}, error) {
+			if n := proxy.Connections(); n != 0 {
+				return struct{}{}, errors.New("it is")
+			}
+			return struct{}{}, nil
+		})
 	if n := proxy.Accepted(); n != 1 {
 		t.Errorf("%d connections were accepted, want 1", n)
 	}
@@ -233,7 +235,10 @@ func TestDelay_EachWayTakesLonger(t *testing.T) {
 
 func TestStatus_OnAProxyThatReadsNoRequests_IsAnError(t *testing.T) {
 	proxy := echo(t)
-	for _, f := range []netfault.Fault{netfault.Status(http.StatusTooManyRequests, time.Second), netfault.Slow(time.Second)} {
+	for _, f := range []netfault.Fault{
+		netfault.Status(http.StatusTooManyRequests, time.Second),
+		netfault.Slow(time.Second),
+	} {
 		if err := proxy.Set(f); err == nil {
 			t.Errorf("Set(%s) succeeds", f)
 		}
@@ -243,7 +248,8 @@ func TestStatus_OnAProxyThatReadsNoRequests_IsAnError(t *testing.T) {
 
 func TestClose_InEachFault_LeavesNothing(t *testing.T) {
 	for _, f := range []netfault.Fault{
-		netfault.Pass(), netfault.Delay(time.Hour), netfault.BlackHole(), netfault.Stall(), netfault.Reset(), netfault.Refuse(),
+		netfault.Pass(), netfault.Delay(time.Hour), netfault.BlackHole(), netfault.Stall(),
+		netfault.Reset(), netfault.Refuse(),
 		netfault.WrongCertificate(),
 	} {
 		proxy := echo(t)
@@ -265,10 +271,14 @@ func TestClose_InEachFault_LeavesNothing(t *testing.T) {
 	}
 }
 
-// web starts a server that answers the path it was asked for, and a proxy that reads requests in front of it.
+// web starts a server that answers the path it was asked for, and a proxy that reads requests in
+// front of it.
 func web(t *testing.T) (*netfault.Proxy, *http.Client) {
 	t.Helper()
-	proxy, err := netfault.ListenHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
+	proxy, err := netfault.ListenHTTP(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, r.URL.Path)
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +297,10 @@ func clientOf(t *testing.T, cfg *rest.Config) *http.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{TLSClientConfig: secrets, ForceAttemptHTTP2: true, DialContext: cfg.Dial}
+	transport := &http.Transport{
+		TLSClientConfig: secrets, ForceAttemptHTTP2: true,
+		DialContext: cfg.Dial,
+	}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: ccmtest.WaitLimit}
 }
@@ -318,7 +331,8 @@ func TestStatus_AnswersInPlaceOfTheServer(t *testing.T) {
 		t.Errorf("answered with %d, Retry-After %q, want 429 and 2", code, after)
 	}
 	set(t, proxy, netfault.Status(http.StatusInternalServerError, 0))
-	if code, after, _ := ask(t, client, url); code != http.StatusInternalServerError || after != "" {
+	if code, after, _ := ask(t, client, url); code != http.StatusInternalServerError ||
+		after != "" {
 		t.Errorf("answered with %d, Retry-After %q, want 500 and none", code, after)
 	}
 	set(t, proxy, netfault.Pass())
@@ -329,7 +343,10 @@ func TestStatus_AnswersInPlaceOfTheServer(t *testing.T) {
 
 func TestSlow_DelaysRequestsAndDropsThoseThatAreCancelled(t *testing.T) {
 	var reached sync.Map
-	proxy, err := netfault.ListenHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached.Store(r.URL.Path, true) }))
+	proxy, err := netfault.ListenHTTP(
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			reached.Store(r.URL.Path, true)
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +355,8 @@ func TestSlow_DelaysRequestsAndDropsThoseThatAreCancelled(t *testing.T) {
 	set(t, proxy, netfault.Slow(moment))
 	ctx, cancel := context.WithTimeout(t.Context(), moment/3)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, proxy.RESTConfig().Host+"/cancelled", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		proxy.RESTConfig().Host+"/cancelled", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,17 +382,18 @@ func TestWrongCertificate_ClientsDoNotTrustIt(t *testing.T) {
 	url := proxy.RESTConfig().Host + "/path"
 	ask(t, client, url)
 	set(t, proxy, netfault.WrongCertificate())
-	ccmtest.Eventually(t, "the client sees the certificate", func(ctx context.Context) (struct{}, error) {
-		resp, err := client.Get(url)
-		if err == nil {
-			_ = resp.Body.Close()
-			t.Fatal("the client has got an answer")
-		}
-		if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok {
-			return struct{}{}, err // the connection of before was reset
-		}
-		return struct{}{}, nil
-	})
+	ccmtest.Eventually(t, "the client sees the certificate",
+		func(ctx context.Context) (struct{}, error) {
+			resp, err := client.Get(url)
+			if err == nil {
+				_ = resp.Body.Close()
+				t.Fatal("the client has got an answer")
+			}
+			if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok {
+				return struct{}{}, err // the connection of before was reset
+			}
+			return struct{}{}, nil
+		})
 	set(t, proxy, netfault.Pass())
 	ask(t, client, url)
 }
@@ -412,10 +431,14 @@ func TestNames_StopToBeKnownAndAreKnownAgain(t *testing.T) {
 	if err := resolve("other.netfault.test"); !isNotFound(err) {
 		t.Errorf("dialling another name: %v, want an unknown name", err)
 	}
-	for _, fault := range []netfault.NameFault{netfault.Unknown, netfault.Failing, netfault.Silent} {
+	for _, fault := range []netfault.NameFault{
+		netfault.Unknown, netfault.Failing,
+		netfault.Silent,
+	} {
 		names.Set(fault)
 		asked := names.Asked()
-		if err := resolve(netfault.Host); err == nil || isNotFound(err) != (fault == netfault.Unknown) {
+		if err := resolve(netfault.Host); err == nil ||
+			isNotFound(err) != (fault == netfault.Unknown) {
 			t.Errorf("%s: the error is %v", fault, err)
 		}
 		if names.Asked() == asked {
@@ -426,7 +449,8 @@ func TestNames_StopToBeKnownAndAreKnownAgain(t *testing.T) {
 	if err := resolve(netfault.Host); err != nil {
 		t.Errorf("dialling the name that is known again: %v", err)
 	}
-	// Go's resolver does not hear the end of a context: it waits 5 s for the answer that did not come.
+	// Go's resolver does not hear the end of a context: it waits 5 s for the answer that did not
+	// come.
 	ccmtest.Eventually(t, "no lookup is left", func(context.Context) (struct{}, error) {
 		stacks := make([]byte, 1<<20)
 		if strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "net.(*Resolver)") {

@@ -25,11 +25,12 @@ type Denial struct {
 	First controlplane.AuditRecord
 }
 
-// Compare holds permissions against the requests that one user is on record with. It has no side effects; the order of its results is
-// that of granted, and of the first denied requests.
+// Compare holds permissions against the requests that one user is on record with. It has no side
+// effects; the order of its results is that of granted, and of the first denied requests.
 //
-// A permission is used by every request that it allows, be there others that allow it, too. A request that was refused for another
-// reason than RBAC has used its permission: it was answered 404, 409, or 403 by an admission plugin.
+// A permission is used by every request that it allows, be there others that allow it, too. A
+// request that was refused for another reason than RBAC has used its permission: it was answered
+// 404, 409, or 403 by an admission plugin.
 func Compare(granted []Permission, records []controlplane.AuditRecord, user string) Report {
 	var report Report
 	used := make([]bool, len(granted))
@@ -55,7 +56,8 @@ func Compare(granted []Permission, records []controlplane.AuditRecord, user stri
 
 func (r *Report) deny(record controlplane.AuditRecord) {
 	missing := Permission{
-		Verb: record.Verb, APIGroup: record.APIGroup, Resource: record.ResourcePath(), Namespace: record.Namespace,
+		Verb: record.Verb, APIGroup: record.APIGroup, Resource: record.ResourcePath(),
+		Namespace: record.Namespace,
 	}
 	if record.Resource == "" {
 		path, _, _ := strings.Cut(record.RequestURI, "?")
@@ -72,7 +74,8 @@ func (r *Report) deny(record controlplane.AuditRecord) {
 // OK says that every rule was used and every request allowed.
 func (r Report) OK() bool { return len(r.Unused) == 0 && len(r.Denied) == 0 }
 
-// String is the report for the output of a failed suite, one line for each finding; empty if there is none.
+// String is the report for the output of a failed suite, one line for each finding; empty if there
+// is none.
 func (r Report) String() string {
 	var b strings.Builder
 	for _, p := range r.Unused {

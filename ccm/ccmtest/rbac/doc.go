@@ -1,8 +1,9 @@
-// Package rbac holds the RBAC rules that the project ships against what is really asked of the API server: [Load] reads the manifests,
-// [Manifests.Apply] puts them into a control plane, and [Compare] says which of the rules no request has used, and which requests they
-// did not allow.
+// Package rbac holds the RBAC rules that the project ships against what is really asked of the API
+// server: [Load] reads the manifests, [Manifests.Apply] puts them into a control plane, and
+// [Compare] says which of the rules no request has used, and which requests they did not allow.
 //
-// A suite runs the program under the identity that the manifests bind their roles to, and compares at its end:
+// A suite runs the program under the identity that the manifests bind their roles to, and compares
+// at its end:
 //
 //	manifests, err := rbac.Load("deploy/rbac.yaml")
 //	err = manifests.Apply(ctx, admin)

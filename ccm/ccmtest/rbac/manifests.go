@@ -38,8 +38,9 @@ type document struct {
 	json                  []byte
 }
 
-// Load reads the documents of YAML files. A kind that has nothing to do with RBAC, an unknown field, and an object without the namespace
-// it needs are errors: what is not understood would not be compared.
+// Load reads the documents of YAML files. A kind that has nothing to do with RBAC, an unknown
+// field, and an object without the namespace it needs are errors: what is not understood would not
+// be compared.
 func Load(paths ...string) (*Manifests, error) {
 	var m Manifests
 	for _, path := range paths {
@@ -92,8 +93,10 @@ func (m *Manifests) addDocument(text []byte) error {
 	if object.GetName() == "" {
 		return fmt.Errorf("%s without a name", meta.Kind)
 	}
-	if namespaced := meta.Kind != "ClusterRole" && meta.Kind != "ClusterRoleBinding"; namespaced != (object.GetNamespace() != "") {
-		return fmt.Errorf("%s %s: its namespace is %q", meta.Kind, object.GetName(), object.GetNamespace())
+	if namespaced := meta.Kind != "ClusterRole" &&
+		meta.Kind != "ClusterRoleBinding"; namespaced != (object.GetNamespace() != "") {
+		return fmt.Errorf("%s %s: its namespace is %q", meta.Kind, object.GetName(),
+			object.GetNamespace())
 	}
 	m.documents = append(m.documents, document{
 		kind: meta.Kind, namespace: object.GetNamespace(), name: object.GetName(), json: content,
@@ -115,8 +118,10 @@ func (m *Manifests) object(meta metav1.TypeMeta) (metav1.Object, error) {
 	case "rbac.authorization.k8s.io/v1 RoleBinding":
 		return grow(&m.RoleBindings), nil
 	}
-	return nil, fmt.Errorf("kind %q of %q is not one of ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding",
-		meta.Kind, meta.APIVersion)
+	return nil,
+		fmt.Errorf(
+			"kind %q of %q is not one of ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding",
+			meta.Kind, meta.APIVersion)
 }
 
 func grow[T any](objects *[]*T) *T {
@@ -125,12 +130,14 @@ func grow[T any](objects *[]*T) *T {
 	return object
 }
 
-// Apply brings the objects into the cluster: one that does not exist is made, one that does becomes what the manifest says. admin needs
-// the right to grant what the roles grant. RBAC takes a moment to learn of a change.
+// Apply brings the objects into the cluster: one that does not exist is made, one that does becomes
+// what the manifest says. admin needs the right to grant what the roles grant. RBAC takes a moment
+// to learn of a change.
 func (m *Manifests) Apply(ctx context.Context, admin kubernetes.Interface) error {
 	for _, d := range m.documents {
 		if err := d.apply(ctx, admin); err != nil {
-			return fmt.Errorf("apply %s %s: %w", d.kind, types.NamespacedName{Namespace: d.namespace, Name: d.name}, err)
+			return fmt.Errorf("apply %s %s: %w", d.kind,
+				types.NamespacedName{Namespace: d.namespace, Name: d.name}, err)
 		}
 	}
 	return nil
@@ -138,18 +145,26 @@ func (m *Manifests) Apply(ctx context.Context, admin kubernetes.Interface) error
 
 func (d document) apply(ctx context.Context, admin kubernetes.Interface) (err error) {
 	force := true
-	opts := metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict}
+	opts := metav1.PatchOptions{
+		FieldManager: fieldManager, Force: &force,
+		FieldValidation: metav1.FieldValidationStrict,
+	}
 	switch d.kind {
 	case "ServiceAccount":
-		_, err = admin.CoreV1().ServiceAccounts(d.namespace).Patch(ctx, d.name, types.ApplyPatchType, d.json, opts)
+		_, err = admin.CoreV1().ServiceAccounts(d.namespace).Patch(ctx, d.name,
+			types.ApplyPatchType, d.json, opts)
 	case "ClusterRole":
-		_, err = admin.RbacV1().ClusterRoles().Patch(ctx, d.name, types.ApplyPatchType, d.json, opts)
+		_, err = admin.RbacV1().ClusterRoles().Patch(ctx, d.name, types.ApplyPatchType, d.json,
+			opts)
 	case "ClusterRoleBinding":
-		_, err = admin.RbacV1().ClusterRoleBindings().Patch(ctx, d.name, types.ApplyPatchType, d.json, opts)
+		_, err = admin.RbacV1().ClusterRoleBindings().Patch(ctx, d.name, types.ApplyPatchType,
+			d.json, opts)
 	case "Role":
-		_, err = admin.RbacV1().Roles(d.namespace).Patch(ctx, d.name, types.ApplyPatchType, d.json, opts)
+		_, err = admin.RbacV1().Roles(d.namespace).Patch(ctx, d.name, types.ApplyPatchType, d.json,
+			opts)
 	case "RoleBinding":
-		_, err = admin.RbacV1().RoleBindings(d.namespace).Patch(ctx, d.name, types.ApplyPatchType, d.json, opts)
+		_, err = admin.RbacV1().RoleBindings(d.namespace).Patch(ctx, d.name, types.ApplyPatchType,
+			d.json, opts)
 	}
 	return err
 }

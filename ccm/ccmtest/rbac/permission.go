@@ -12,7 +12,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 )
 
-// Permission is a rule spelled out: one verb on one resource. A field that a rule may leave open is empty.
+// Permission is a rule spelled out: one verb on one resource. A field that a rule may leave open is
+// empty.
 type Permission struct {
 	Verb     string
 	APIGroup string
@@ -48,8 +49,9 @@ func (p Permission) String() string {
 	return text
 }
 
-// Permissions are what the manifests allow user, spelled out, sorted, each once. It is an error if a binding of the user can not be
-// followed within the manifests: to a role that they do not hold, to an aggregated role, or through a group.
+// Permissions are what the manifests allow user, spelled out, sorted, each once. It is an error if
+// a binding of the user can not be followed within the manifests: to a role that they do not hold,
+// to an aggregated role, or through a group.
 func (m *Manifests) Permissions(user string) ([]Permission, error) {
 	var granted []Permission
 	for _, b := range m.ClusterRoleBindings {
@@ -71,7 +73,9 @@ func (m *Manifests) Permissions(user string) ([]Permission, error) {
 }
 
 // boundRules are those of the role if the binding is the user's.
-func (m *Manifests) boundRules(user string, subjects []rbacv1.Subject, role rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, error) {
+func (m *Manifests) boundRules(
+	user string, subjects []rbacv1.Subject, role rbacv1.RoleRef, namespace string,
+) ([]rbacv1.PolicyRule, error) {
 	bound, err := binds(subjects, user)
 	if err != nil || !bound {
 		return nil, err
@@ -83,7 +87,10 @@ func (m *Manifests) boundRules(user string, subjects []rbacv1.Subject, role rbac
 				continue
 			}
 			if r.AggregationRule != nil {
-				return nil, fmt.Errorf("ClusterRole %s is aggregated, so its rules are not in the manifests", role.Name)
+				return nil,
+					fmt.Errorf(
+						"ClusterRole %s is aggregated, so its rules are not in the manifests",
+						role.Name)
 			}
 			return r.Rules, nil
 		}
@@ -109,7 +116,8 @@ func binds(subjects []rbacv1.Subject, user string) (bool, error) {
 				return true, nil
 			}
 		default:
-			return false, fmt.Errorf("it is not known whether %s is in the %s %s", user, s.Kind, s.Name)
+			return false,
+				fmt.Errorf("it is not known whether %s is in the %s %s", user, s.Kind, s.Name)
 		}
 	}
 	return false, nil
@@ -126,7 +134,11 @@ func expand(rules []rbacv1.PolicyRule, namespace string) []Permission {
 			for _, group := range r.APIGroups {
 				for _, resource := range r.Resources {
 					for _, name := range names {
-						all = append(all, Permission{Verb: verb, APIGroup: group, Resource: resource, ResourceName: name, Namespace: namespace})
+						all = append(all,
+							Permission{
+								Verb: verb, APIGroup: group, Resource: resource,
+								ResourceName: name, Namespace: namespace,
+							})
 					}
 				}
 			}
@@ -155,7 +167,8 @@ func (p Permission) Allows(r controlplane.AuditRecord) bool {
 		return false
 	}
 	if r.Resource == "" || p.NonResourceURL != "" {
-		return r.Resource == "" && p.NonResourceURL != "" && matchesPath(p.NonResourceURL, r.RequestURI)
+		return r.Resource == "" && p.NonResourceURL != "" &&
+			matchesPath(p.NonResourceURL, r.RequestURI)
 	}
 	return matches(p.APIGroup, r.APIGroup) &&
 		p.allowsResource(r) &&
@@ -163,10 +176,11 @@ func (p Permission) Allows(r controlplane.AuditRecord) bool {
 		(p.Namespace == "" || p.Namespace == r.Namespace)
 }
 
-// allowsVerb counts a watch that asks for the initial state as a list, too: it is an informer, which lists where the server can not
-// stream (KEP-3157), and so needs both.
+// allowsVerb counts a watch that asks for the initial state as a list, too: it is an informer,
+// which lists where the server can not stream (KEP-3157), and so needs both.
 func (p Permission) allowsVerb(r controlplane.AuditRecord) bool {
-	return matches(p.Verb, r.Verb) || p.Verb == "list" && r.Verb == "watch" && streamsInitialState(r.RequestURI)
+	return matches(p.Verb, r.Verb) || p.Verb == "list" && r.Verb == "watch" &&
+		streamsInitialState(r.RequestURI)
 }
 
 func streamsInitialState(requestURI string) bool {
@@ -181,8 +195,8 @@ func (p Permission) allowsResource(r controlplane.AuditRecord) bool {
 	return r.Subresource != "" && p.Resource == "*/"+r.Subresource
 }
 
-// authorizedName is the name that authorization knew. That of a new object is in the body of the request, which it does not see; the
-// audit log does.
+// authorizedName is the name that authorization knew. That of a new object is in the body of the
+// request, which it does not see; the audit log does.
 func authorizedName(r controlplane.AuditRecord) string {
 	if r.Verb == "create" && r.Subresource == "" {
 		return ""

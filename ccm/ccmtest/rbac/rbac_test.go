@@ -95,12 +95,16 @@ func TestPermissions_SpellOutWhatAUserIsBoundTo(t *testing.T) {
 		"update leases.coordination.k8s.io b in kube-system",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the permissions are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the permissions are\n%s\nwant\n%s", strings.Join(got, "\n"),
+			strings.Join(want, "\n"))
 	}
-	if granted, err := m.Permissions("system:serviceaccount:default:ccm"); err != nil || len(granted) > 0 {
+	if granted, err := m.Permissions("system:serviceaccount:default:ccm"); err != nil ||
+		len(granted) > 0 {
 		t.Errorf("an account of the same name elsewhere has %v, %v, want nothing", granted, err)
 	}
-	if _, err := m.Permissions("somebody"); err == nil || !strings.Contains(err.Error(), "RoleBinding kube-system/others: the manifests hold no Role not-here") {
+	if _, err := m.Permissions("somebody"); err == nil ||
+		!strings.Contains(err.Error(),
+			"RoleBinding kube-system/others: the manifests hold no Role not-here") {
 		t.Errorf("a binding to a role that is not in the manifests: %v", err)
 	}
 }
@@ -115,7 +119,8 @@ func TestPermissions_WhenABindingCanNotBeFollowed_SayWhich(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := m.Permissions(user); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := m.Permissions(user); err == nil ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("Permissions: %v, want an error that says %q", err, test.want)
 			}
 		})
@@ -125,22 +130,26 @@ func TestPermissions_WhenABindingCanNotBeFollowed_SayWhich(t *testing.T) {
 func TestLoad_WhenTheManifestIsWrong_SaysWhatAndWhere(t *testing.T) {
 	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
 	for name, test := range map[string]struct{ manifest, want string }{
-		"not YAML":              {"{", "document 1"},
-		"another kind":          {manifest + "---\nkind: Deployment\napiVersion: apps/v1\n", `document 8: kind "Deployment" of "apps/v1" is not one of`},
-		"another version":       {"kind: Role\napiVersion: rbac.authorization.k8s.io/v1beta1\n", "v1beta1"},
-		"an unknown field":      {role + "metadata: {name: r, namespace: ns}\nrule: []\n", `unknown field "rule"`},
-		"a field given twice":   {role + "kind: Role\n", "kind"},
-		"no namespace":          {role + "metadata: {name: r}\n", `Role r: its namespace is ""`},
-		"no name":               {role + "metadata: {namespace: ns}\n", "Role without a name"},
-		"one that has no place": {strings.ReplaceAll(role, "Role", "ClusterRole") + "metadata: {name: r, namespace: ns}\n", `ClusterRole r: its namespace is "ns"`},
+		"not YAML":            {"{", "document 1"},
+		"another kind":        {manifest + "---\nkind: Deployment\napiVersion: apps/v1\n", `document 8: kind "Deployment" of "apps/v1" is not one of`},
+		"another version":     {"kind: Role\napiVersion: rbac.authorization.k8s.io/v1beta1\n", "v1beta1"},
+		"an unknown field":    {role + "metadata: {name: r, namespace: ns}\nrule: []\n", `unknown field "rule"`},
+		"a field given twice": {role + "kind: Role\n", "kind"},
+		"no namespace":        {role + "metadata: {name: r}\n", `Role r: its namespace is ""`},
+		"no name":             {role + "metadata: {namespace: ns}\n", "Role without a name"},
+		"one that has no place": {strings.ReplaceAll(role, "Role", "ClusterRole") +
+			"metadata: {name: r, namespace: ns}\n", `ClusterRole r: its namespace is "ns"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := load(t, test.manifest); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "rbac.yaml") {
+			if _, err := load(t, test.manifest); err == nil ||
+				!strings.Contains(err.Error(), test.want) ||
+				!strings.Contains(err.Error(), "rbac.yaml") {
 				t.Errorf("Load: %v, want an error that names the file and says %q", err, test.want)
 			}
 		})
 	}
-	if _, err := rbac.Load("no-such-file.yaml"); err == nil || !strings.Contains(err.Error(), "no-such-file.yaml") {
+	if _, err := rbac.Load("no-such-file.yaml"); err == nil ||
+		!strings.Contains(err.Error(), "no-such-file.yaml") {
 		t.Errorf("a missing file: %v, want an error that names it", err)
 	}
 }
@@ -160,20 +169,30 @@ func request(change func(*controlplane.AuditRecord)) controlplane.AuditRecord {
 func TestAllows(t *testing.T) {
 	lease := func(verb, namespace, name string) controlplane.AuditRecord {
 		return request(func(r *controlplane.AuditRecord) {
-			r.Verb, r.APIGroup, r.Resource, r.Namespace, r.Name = verb, "coordination.k8s.io", "leases", namespace, name
+			r.Verb, r.APIGroup, r.Resource, r.Namespace, r.Name = verb, "coordination.k8s.io",
+				"leases", namespace, name
 		})
 	}
 	named := func(verb, name string) rbac.Permission {
-		return rbac.Permission{Verb: verb, APIGroup: "coordination.k8s.io", Resource: "leases", ResourceName: name, Namespace: "kube-system"}
+		return rbac.Permission{
+			Verb: verb, APIGroup: "coordination.k8s.io", Resource: "leases",
+			ResourceName: name, Namespace: "kube-system",
+		}
 	}
 	watch := func(uri string) controlplane.AuditRecord {
-		return request(func(r *controlplane.AuditRecord) { r.Verb, r.Name, r.RequestURI = "watch", "", uri })
+		return request(func(r *controlplane.AuditRecord) {
+			r.Verb, r.Name, r.RequestURI = "watch", "", uri
+		})
 	}
-	status := request(func(r *controlplane.AuditRecord) { r.Verb, r.Subresource = "patch", "status" })
+	status := request(func(r *controlplane.AuditRecord) {
+		r.Verb, r.Subresource = "patch", "status"
+	})
 	token := request(func(r *controlplane.AuditRecord) {
 		r.Verb, r.Resource, r.Subresource, r.Name = "create", "serviceaccounts", "token", "robot"
 	})
-	path := request(func(r *controlplane.AuditRecord) { r.Resource, r.Name, r.RequestURI = "", "", "/metrics/slis?x=y" })
+	path := request(func(r *controlplane.AuditRecord) {
+		r.Resource, r.Name, r.RequestURI = "", "", "/metrics/slis?x=y"
+	})
 
 	for name, test := range map[string]struct {
 		permission rbac.Permission
@@ -195,8 +214,11 @@ func TestAllows(t *testing.T) {
 		"no name does":                       {named("create", ""), lease("create", "kube-system", "a"), true},
 		"the cluster holds all namespaces":   {rbac.Permission{Verb: "get", APIGroup: "coordination.k8s.io", Resource: "leases"}, lease("get", "x", "a"), true},
 		"a created subresource has its name": {rbac.Permission{Verb: "create", Resource: "serviceaccounts/token", ResourceName: "robot"}, token, true},
-		"an informer that streams may list":  {rbac.Permission{Verb: "list", Resource: "nodes"}, watch("/api/v1/nodes?sendInitialEvents=true&watch=true"), true},
-		"a plain watch does not list":        {rbac.Permission{Verb: "list", Resource: "nodes"}, watch("/api/v1/nodes?watch=true"), false},
+		"an informer that streams may list": {
+			rbac.Permission{Verb: "list", Resource: "nodes"},
+			watch("/api/v1/nodes?sendInitialEvents=true&watch=true"), true,
+		},
+		"a plain watch does not list": {rbac.Permission{Verb: "list", Resource: "nodes"}, watch("/api/v1/nodes?watch=true"), false},
 		"a list does not watch": {
 			rbac.Permission{Verb: "watch", Resource: "nodes"},
 			request(func(r *controlplane.AuditRecord) {
@@ -210,16 +232,20 @@ func TestAllows(t *testing.T) {
 		"a resource is not its path": {rbac.Permission{Verb: "get", NonResourceURL: "/api/v1/nodes/n1"}, request(nil), false},
 	} {
 		if got := test.permission.Allows(test.request); got != test.want {
-			t.Errorf("%s: %s allows %s: %t, want %t", name, test.permission, test.request, got, test.want)
+			t.Errorf("%s: %s allows %s: %t, want %t", name, test.permission, test.request, got,
+				test.want)
 		}
 	}
 }
 
 func TestCompare(t *testing.T) {
-	get, del := rbac.Permission{Verb: "get", Resource: "nodes"}, rbac.Permission{Verb: "delete", Resource: "nodes"}
+	get, del := rbac.Permission{Verb: "get", Resource: "nodes"},
+		rbac.Permission{Verb: "delete", Resource: "nodes"}
 	granted := []rbac.Permission{get, del}
 	change := func(verb, decision, by string, code int) controlplane.AuditRecord {
-		return request(func(r *controlplane.AuditRecord) { r.Verb, r.Decision, r.User, r.Code = verb, decision, by, code })
+		return request(func(r *controlplane.AuditRecord) {
+			r.Verb, r.Decision, r.User, r.Code = verb, decision, by, code
+		})
 	}
 	const allow, forbid = controlplane.DecisionAllow, controlplane.DecisionForbid
 	deniedUpdate := change("update", forbid, user, http.StatusForbidden)
@@ -227,7 +253,8 @@ func TestCompare(t *testing.T) {
 	second := deniedUpdate
 	second.Name = "n2"
 	deniedPath := request(func(r *controlplane.AuditRecord) {
-		r.Resource, r.Name, r.RequestURI, r.Decision, r.Code = "", "", "/metrics?x=y", forbid, http.StatusForbidden
+		r.Resource, r.Name, r.RequestURI, r.Decision, r.Code = "", "", "/metrics?x=y", forbid,
+			http.StatusForbidden
 	})
 
 	for name, test := range map[string]struct {
@@ -240,11 +267,17 @@ func TestCompare(t *testing.T) {
 			rbac.Report{},
 		},
 		"what others ask does not count": {
-			[]controlplane.AuditRecord{change("delete", allow, "admin", 200), change("update", forbid, "admin", 403)},
+			[]controlplane.AuditRecord{
+				change("delete", allow, "admin", 200),
+				change("update", forbid, "admin", 403),
+			},
 			rbac.Report{Unused: granted},
 		},
 		"not found is used, and so is a refusal of admission": {
-			[]controlplane.AuditRecord{change("get", allow, user, 404), change("delete", allow, user, 403)},
+			[]controlplane.AuditRecord{
+				change("get", allow, user, 404),
+				change("delete", allow, user, 403),
+			},
 			rbac.Report{},
 		},
 		"what was not authorized at all is neither used nor denied": {
@@ -255,11 +288,17 @@ func TestCompare(t *testing.T) {
 			[]controlplane.AuditRecord{request(nil), change("delete", forbid, user, 403)},
 			rbac.Report{
 				Unused: []rbac.Permission{del},
-				Denied: []rbac.Denial{{Missing: del, Count: 1, First: change("delete", forbid, user, 403)}},
+				Denied: []rbac.Denial{{
+					Missing: del, Count: 1,
+					First: change("delete", forbid, user, 403),
+				}},
 			},
 		},
 		"denials that one permission would prevent are one": {
-			[]controlplane.AuditRecord{request(nil), change("delete", allow, user, 200), deniedUpdate, deniedPath, second},
+			[]controlplane.AuditRecord{
+				request(nil), change("delete", allow, user, 200),
+				deniedUpdate, deniedPath, second,
+			},
 			rbac.Report{Denied: []rbac.Denial{
 				{Missing: update, Count: 2, First: deniedUpdate},
 				{Missing: rbac.Permission{Verb: "get", NonResourceURL: "/metrics"}, Count: 1, First: deniedPath},

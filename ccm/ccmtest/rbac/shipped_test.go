@@ -25,7 +25,9 @@ const (
 	accountN = "cloud-controller-manager"
 )
 
-func clientFor(t *testing.T, cp *controlplane.ControlPlane, namespace, name string) kubernetes.Interface {
+func clientFor(
+	t *testing.T, cp *controlplane.ControlPlane, namespace, name string,
+) kubernetes.Interface {
 	t.Helper()
 	cfg, err := cp.ServiceAccountConfig(namespace, name)
 	if err != nil {
@@ -75,11 +77,16 @@ func TestShippedRules_OnARealAPIServer(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the comparison tells what was used and what was denied", func(t *testing.T) { testCompareRealRequests(ctx, t, cp, account, granted) })
-	t.Run("Apply takes away what the manifest no longer has", func(t *testing.T) { testApplyRestores(ctx, t, admin, account, m) })
+	t.Run("the comparison tells what was used and what was denied",
+		func(t *testing.T) { testCompareRealRequests(ctx, t, cp, account, granted) })
+	t.Run("Apply takes away what the manifest no longer has",
+		func(t *testing.T) { testApplyRestores(ctx, t, admin, account, m) })
 }
 
-func testCompareRealRequests(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane, account kubernetes.Interface, granted []rbac.Permission) {
+func testCompareRealRequests(
+	ctx context.Context, t *testing.T, cp *controlplane.ControlPlane, account kubernetes.Interface,
+	granted []rbac.Permission,
+) {
 	t.Helper()
 	mark := cp.Audit().Mark()
 	factory := informers.NewSharedInformerFactory(account, 0)
@@ -91,18 +98,22 @@ func testCompareRealRequests(ctx context.Context, t *testing.T, cp *controlplane
 	if !cache.WaitForCacheSync(ctx.Done(), nodes) {
 		t.Fatal("the informer of Nodes does not sync")
 	}
-	if err := account.CoreV1().Nodes().Delete(ctx, "n1", metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+	if err := account.CoreV1().Nodes().Delete(ctx, "n1",
+		metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("deletion of a Node that does not exist: %v", err)
 	}
-	if _, err := account.CoreV1().Secrets("default").Get(ctx, "s", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := account.CoreV1().Secrets("default").Get(ctx, "s",
+		metav1.GetOptions{}); !apierrors.IsForbidden(err) {
 		t.Fatalf("reading a Secret: %v, want forbidden", err)
 	}
 
 	user := controlplane.ServiceAccountUser("kube-system", accountN)
-	if _, err := cp.Audit().Wait(ctx, mark, 1, controlplane.ByUser(user), controlplane.ByResource("", "secrets")); err != nil {
+	if _, err := cp.Audit().Wait(ctx, mark, 1, controlplane.ByUser(user),
+		controlplane.ByResource("", "secrets")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cp.Audit().Wait(ctx, mark, 1, controlplane.ByUser(user), controlplane.ByVerb("watch")); err != nil {
+	if _, err := cp.Audit().Wait(ctx, mark, 1, controlplane.ByUser(user),
+		controlplane.ByVerb("watch")); err != nil {
 		t.Fatal(err)
 	}
 	records, err := cp.Audit().Since(mark)
@@ -111,34 +122,44 @@ func testCompareRealRequests(ctx context.Context, t *testing.T, cp *controlplane
 	}
 	report := rbac.Compare(granted, records, user)
 	for _, used := range []string{"list nodes", "watch nodes", "delete nodes"} {
-		if slices.ContainsFunc(report.Unused, func(p rbac.Permission) bool { return p.String() == used }) {
+		if slices.ContainsFunc(report.Unused,
+			func(p rbac.Permission) bool { return p.String() == used }) {
 			t.Errorf("%q was used by an informer or by a deletion, and is reported as unused", used)
 		}
 	}
 	if want := len(granted) - 3; len(report.Unused) != want {
-		t.Errorf("%d permissions are reported as unused, want %d:\n%s", len(report.Unused), want, report)
+		t.Errorf("%d permissions are reported as unused, want %d:\n%s", len(report.Unused), want,
+			report)
 	}
 	if len(report.Denied) != 1 || report.Denied[0].Missing.String() != "get secrets in default" {
 		t.Errorf("reported as denied are %v, want the Secret", report.Denied)
 	}
 }
 
-func testApplyRestores(ctx context.Context, t *testing.T, admin, account kubernetes.Interface, m *rbac.Manifests) {
+func testApplyRestores(
+	ctx context.Context, t *testing.T, admin, account kubernetes.Interface, m *rbac.Manifests,
+) {
 	t.Helper()
 	role, err := admin.RbacV1().ClusterRoles().Get(ctx, accountN, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	secrets := rbac.Permission{Verb: "get", Resource: "secrets"}
-	role.Rules = append(role.Rules, rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}})
-	if _, err := admin.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{}); err != nil {
+	role.Rules = append(role.Rules,
+		rbacv1.PolicyRule{
+			Verbs: []string{"get"}, APIGroups: []string{""},
+			Resources: []string{"secrets"},
+		})
+	if _, err := admin.RbacV1().ClusterRoles().Update(ctx, role,
+		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitPermission(ctx, t, account, secrets)
 	if err := m.Apply(ctx, admin); err != nil {
 		t.Fatal(err)
 	}
-	await(ctx, t, "the right to read Secrets is gone", func() bool { return !allowed(ctx, t, account, secrets) })
+	await(ctx, t, "the right to read Secrets is gone",
+		func() bool { return !allowed(ctx, t, account, secrets) })
 }
 
 func TestApply_WhenTheAPIServerRefuses_NamesTheObject(t *testing.T) {
@@ -148,26 +169,33 @@ func TestApply_WhenTheAPIServerRefuses_NamesTheObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = m.Apply(t.Context(), kubernetes.NewForConfigOrDie(cp.RESTConfig()))
-	if !apierrors.IsNotFound(errors.Unwrap(err)) || !strings.Contains(err.Error(), "apply ServiceAccount missing/ccm") {
+	if !apierrors.IsNotFound(errors.Unwrap(err)) ||
+		!strings.Contains(err.Error(), "apply ServiceAccount missing/ccm") {
 		t.Errorf("Apply: %v, want that the namespace of the ServiceAccount is not found", err)
 	}
 }
 
-func allowed(ctx context.Context, t *testing.T, account kubernetes.Interface, p rbac.Permission) bool {
+func allowed(
+	ctx context.Context, t *testing.T, account kubernetes.Interface, p rbac.Permission,
+) bool {
 	t.Helper()
 	resource, subresource, _ := strings.Cut(p.Resource, "/")
-	review, err := account.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: p.Verb, Group: p.APIGroup, Resource: resource, Subresource: subresource, Name: p.ResourceName, Namespace: p.Namespace,
-		}},
-	}, metav1.CreateOptions{})
+	review, err := account.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
+		&authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: p.Verb, Group: p.APIGroup, Resource: resource, Subresource: subresource,
+				Name: p.ResourceName, Namespace: p.Namespace,
+			}},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return review.Status.Allowed
 }
 
-func awaitPermission(ctx context.Context, t *testing.T, account kubernetes.Interface, p rbac.Permission) {
+func awaitPermission(
+	ctx context.Context, t *testing.T, account kubernetes.Interface, p rbac.Permission,
+) {
 	t.Helper()
 	await(ctx, t, p.String()+" is allowed", func() bool { return allowed(ctx, t, account, p) })
 }

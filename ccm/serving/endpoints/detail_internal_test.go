@@ -32,11 +32,15 @@ func TestHealth_ChecksThatPass_ShowTheirDetails(t *testing.T) {
 		detailedCheck{plainCheck{name: "waits"}, "not running: standby"},
 		detailedCheck{plainCheck{name: "says nothing"}, ""},
 		detailedCheck{plainCheck{name: "says much"}, "not running:\n[-]forged failed"},
-		detailedCheck{plainCheck{name: "ill", err: errors.New("a secret reason")}, "not running: failed"},
+		detailedCheck{
+			plainCheck{name: "ill", err: errors.New("a secret reason")},
+			"not running: failed",
+		},
 	}}.install(mux)
 	const passed = "[+]plain ok\n[+]runs ok\n[+]waits not running: standby\n[+]says nothing ok\n[+]says much not running: [-]forged failed\n"
 	for path, want := range map[string]string{
-		"/livez?verbose":             passed + "[-]ill failed: reason withheld\nlivez check failed\n",
+		"/livez?verbose": passed +
+			"[-]ill failed: reason withheld\nlivez check failed\n",
 		"/livez?verbose&exclude=ill": passed + "[+]ill excluded: ok\nlivez check passed\n",
 		"/livez?exclude=ill":         "ok",
 		"/livez/waits":               "not running: standby",

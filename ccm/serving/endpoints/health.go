@@ -80,7 +80,8 @@ func (h health) all(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(&list, "[+]%s %s\n", check.Name(), passed(check, r))
 	}
 	if len(exclude) > 0 {
-		fmt.Fprintf(&list, "warn: some health checks cannot be excluded: no matches for %s\n", quoted(exclude))
+		fmt.Fprintf(&list, "warn: some health checks cannot be excluded: no matches for %s\n",
+			quoted(exclude))
 	}
 	if failed {
 		http.Error(w, list.String()+h.name+" check failed", http.StatusInternalServerError)

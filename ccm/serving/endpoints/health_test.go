@@ -28,7 +28,10 @@ func TestHealth_AnswersAsComponentsOfKubernetesDo(t *testing.T) {
 		{"/healthz", bad, "[+]leaderElection ok\n[+]drain ok\n[-]example.com/stuck failed: reason withheld\n[+]steady ok\nhealthz check failed\n"},
 		{"/livez", bad, "[+]leaderElection ok\n[+]drain ok\n[-]example.com/stuck failed: reason withheld\n[+]steady ok\nlivez check failed\n"},
 		{"/healthz?exclude=example.com/stuck", ok, "ok"},
-		{"/healthz?exclude=example.com/stuck&exclude=steady&verbose", ok, "[+]leaderElection ok\n[+]drain ok\n[+]example.com/stuck excluded: ok\n[+]steady excluded: ok\nhealthz check passed\n"},
+		{
+			"/healthz?exclude=example.com/stuck&exclude=steady&verbose", ok,
+			"[+]leaderElection ok\n[+]drain ok\n[+]example.com/stuck excluded: ok\n[+]steady excluded: ok\nhealthz check passed\n",
+		},
 		{
 			"/healthz?verbose&exclude=example.com/stuck&exclude=unknown&exclude=another", ok,
 			"[+]leaderElection ok\n[+]drain ok\n[+]example.com/stuck excluded: ok\n[+]steady ok\n" +
@@ -76,16 +79,22 @@ func TestReadyz_FollowsTheManager(t *testing.T) {
 	}
 
 	stop()
-	eventually(t, "the Manager drains", func() bool { return m.Status().State == ccm.StateDraining })
-	if draining := get(h, "/readyz/ccm"); draining.Code != http.StatusInternalServerError || !strings.Contains(draining.Body.String(), "draining") {
-		t.Errorf("while the Manager drains /readyz/ccm is %d %q, want 500 and that it drains", draining.Code, draining.Body)
+	eventually(t, "the Manager drains",
+		func() bool { return m.Status().State == ccm.StateDraining })
+	if draining := get(h, "/readyz/ccm"); draining.Code != http.StatusInternalServerError ||
+		!strings.Contains(draining.Body.String(), "draining") {
+		t.Errorf("while the Manager drains /readyz/ccm is %d %q, want 500 and that it drains",
+			draining.Code, draining.Body)
 	}
 	close(w.hold)
 }
 
 func TestHealth_RefusesOtherMethods(t *testing.T) {
 	h := newHandler(newManager(t, nil))
-	for _, path := range []string{"/healthz", "/healthz/leaderElection", "/metrics", "/statusz", "/configz"} {
+	for _, path := range []string{
+		"/healthz", "/healthz/leaderElection", "/metrics", "/statusz",
+		"/configz",
+	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader("x")))
 		if w.Code != http.StatusMethodNotAllowed {

@@ -23,12 +23,15 @@ func mount(mux *http.ServeMux, m *ccm.Manager, prefix string, opts []Option) (er
 	valid := strings.HasPrefix(prefix, "/") && !strings.HasSuffix(prefix, "/") &&
 		!strings.ContainsAny(prefix, "{} ")
 	if prefix != "" && !valid {
-		return fmt.Errorf("mount the endpoints of the cloud controller manager: %q is not a prefix such as /ccm", prefix)
+		return fmt.Errorf(
+			"mount the endpoints of the cloud controller manager: %q is not a prefix such as /ccm",
+			prefix)
 	}
 	defer func() {
 		// A mux panics if a pattern is registered twice.
 		if r := recover(); r != nil {
-			err = fmt.Errorf("mount the endpoints of the cloud controller manager at %q: %v", prefix, r)
+			err = fmt.Errorf("mount the endpoints of the cloud controller manager at %q: %v",
+				prefix, r)
 		}
 	}()
 	mux.Handle(prefix+"/", http.StripPrefix(prefix, NewHandler(m, opts...)))

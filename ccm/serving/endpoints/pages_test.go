@@ -39,7 +39,8 @@ func TestStatusz_TellsTheStatusAndWhyTheElectionFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { _ = m.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-m.Done() })
-	eventually(t, "the Manager is degraded", func() bool { return m.Status().State == ccm.StateDegraded })
+	eventually(t, "the Manager is degraded",
+		func() bool { return m.Status().State == ccm.StateDegraded })
 
 	w := get(newHandler(m), "/statusz")
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
@@ -55,15 +56,18 @@ func TestStatusz_TellsTheStatusAndWhyTheElectionFails(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
 		t.Fatal(err)
 	}
-	if page.State != ccm.StateDegraded || page.Provider != "empty" || len(page.Controllers) == 0 || !strings.Contains(page.Reason, "on fire") {
+	if page.State != ccm.StateDegraded || page.Provider != "empty" || len(page.Controllers) == 0 ||
+		!strings.Contains(page.Reason, "on fire") {
 		t.Errorf("/statusz lacks what Status has: %s", w.Body)
 	}
-	if e := page.Election; e.Identity != "me" || e.Leader != "another" || e.LastRenewal.IsZero() || !strings.Contains(e.Error, "on fire") {
+	if e := page.Election; e.Identity != "me" || e.Leader != "another" || e.LastRenewal.IsZero() ||
+		!strings.Contains(e.Error, "on fire") {
 		t.Errorf("/statusz lacks the election: %s", w.Body)
 	}
 	// A program can read the page as a Status.
 	var plain ccm.Status
-	if err := json.Unmarshal(w.Body.Bytes(), &plain); err != nil || plain.Election.Leader != "another" {
+	if err := json.Unmarshal(w.Body.Bytes(), &plain); err != nil ||
+		plain.Election.Leader != "another" {
 		t.Errorf("/statusz does not decode as a ccm.Status: %v, %+v", err, plain)
 	}
 }
@@ -80,7 +84,8 @@ func TestConfigz_ShowsTheConfigurationAndNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg, ok := page["fxccm.dev"]
-	if !ok || len(page) != 1 || cfg.ClusterName != "blue" || cfg.DrainTimeout != m.Config().DrainTimeout {
+	if !ok || len(page) != 1 || cfg.ClusterName != "blue" ||
+		cfg.DrainTimeout != m.Config().DrainTimeout {
 		t.Errorf("/configz does not show the configuration: %s", w.Body)
 	}
 	for _, path := range []string{"/configz", "/statusz"} {
@@ -99,7 +104,9 @@ func TestConfigz_ShowsTheConfigurationAndNoSecret(t *testing.T) {
 func TestConfigz_OfTwoManagersShowsEachItsOwn(t *testing.T) {
 	blue := newHandler(newManager(t, func(p *ccm.Params) { p.Config.ClusterName = "blue" }))
 	green := newHandler(newManager(t, func(p *ccm.Params) { p.Config.ClusterName = "green" }))
-	if a, b := get(blue, "/configz").Body.String(), get(green, "/configz").Body.String(); !strings.Contains(a, `"blue"`) || !strings.Contains(b, `"green"`) {
+	if a, b := get(blue, "/configz").Body.String(),
+		get(green, "/configz").Body.String(); !strings.Contains(a, `"blue"`) ||
+		!strings.Contains(b, `"green"`) {
 		t.Errorf("each page must show its own Manager: %s %s", a, b)
 	}
 }
@@ -117,14 +124,18 @@ func TestMetrics_JoinsUpstreamsWithTheHosts(t *testing.T) {
 	mine := prometheus.NewGauge(prometheus.GaugeOpts{Name: "host_answers", Help: "42."})
 	mine.Set(42)
 	// The host's registry reports on the process too, as upstream's does.
-	host := registry(mine, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	host := registry(mine, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
 	body := get(newHandler(m, endpoints.WithGatherers(host)), "/metrics")
 	if body.Code != http.StatusOK {
 		t.Fatalf("GET /metrics is %d %s", body.Code, body.Body)
 	}
 	text := body.Body.String()
-	for _, want := range []string{"host_answers 42\n", "\ngo_goroutines ", "node_controller_initial_node_sync_delay_seconds"} {
+	for _, want := range []string{
+		"host_answers 42\n", "\ngo_goroutines ",
+		"node_controller_initial_node_sync_delay_seconds",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("/metrics lacks %q", want)
 		}
@@ -133,7 +144,8 @@ func TestMetrics_JoinsUpstreamsWithTheHosts(t *testing.T) {
 		t.Errorf("go_goroutines is given %d times", n)
 	}
 
-	only := get(newHandler(m, endpoints.WithOnlyGatherers(registry(mine))), "/metrics").Body.String()
+	only := get(newHandler(m, endpoints.WithOnlyGatherers(registry(mine))),
+		"/metrics").Body.String()
 	if !strings.Contains(only, "host_answers 42\n") || strings.Contains(only, "go_goroutines") {
 		t.Errorf("WithOnlyGatherers must leave out all others: %s", only)
 	}
@@ -183,7 +195,9 @@ func TestProfiles_WhenTheCallerGoes_TheRecordingEnds(t *testing.T) {
 		// The short one below may be the first.
 		for code := http.StatusConflict; code == http.StatusConflict; {
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/debug/pprof/profile?seconds=3600", nil))
+			h.ServeHTTP(w,
+				httptest.NewRequestWithContext(ctx, http.MethodGet,
+					"/debug/pprof/profile?seconds=3600", nil))
 			code = w.Code
 		}
 	}()
@@ -206,11 +220,16 @@ func TestHandler_UnderAPrefix(t *testing.T) {
 	if w := get(mux, "/ccm/healthz"); w.Code != http.StatusOK {
 		t.Errorf("GET /ccm/healthz is %d %s", w.Code, w.Body)
 	}
-	if w := get(mux, "/ccm/debug/pprof"); w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "pprof/" {
-		t.Errorf("GET /ccm/debug/pprof is %d to %q, want a redirect to the relative pprof/", w.Code, w.Header().Get("Location"))
+	if w := get(mux, "/ccm/debug/pprof"); w.Code != http.StatusMovedPermanently ||
+		w.Header().Get("Location") != "pprof/" {
+		t.Errorf("GET /ccm/debug/pprof is %d to %q, want a redirect to the relative pprof/", w.Code,
+			w.Header().Get("Location"))
 	}
 	bare := newHandler(m)
-	for _, path := range []string{"//healthz", "/x/../metrics", "/healthz//leaderElection", "/./configz"} {
+	for _, path := range []string{
+		"//healthz", "/x/../metrics", "/healthz//leaderElection",
+		"/./configz",
+	} {
 		if w := get(bare, path); w.Code != http.StatusNotFound {
 			t.Errorf("GET %s is %d to %q, want 404", path, w.Code, w.Header().Get("Location"))
 		}
@@ -225,7 +244,8 @@ func TestImports_NoAPIServer(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	for _, pkg := range strings.Fields(string(out)) {
-		if strings.HasPrefix(pkg, "k8s.io/apiserver/") && pkg != "k8s.io/apiserver/pkg/util/feature" || pkg == "net/http/pprof" {
+		if strings.HasPrefix(pkg, "k8s.io/apiserver/") &&
+			pkg != "k8s.io/apiserver/pkg/util/feature" || pkg == "net/http/pprof" {
 			t.Errorf("imports %s", pkg)
 		}
 	}

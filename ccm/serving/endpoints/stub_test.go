@@ -22,7 +22,9 @@ import (
 const limit = 30 * time.Second
 
 // emptyCloud has no machines.
-func emptyCloud() cloudprovider.Interface { return fake.New(fake.WithProviderName("empty")).Provider() }
+func emptyCloud() cloudprovider.Interface {
+	return fake.New(fake.WithProviderName("empty")).Provider()
+}
 
 // worker is a controller of the host whose health a test decides on.
 type worker struct {
@@ -49,11 +51,15 @@ func (w *worker) Run(ctx context.Context) error {
 }
 
 func (w *worker) controller(name string) ccm.Controller {
-	return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) { return w, nil }}
+	return ccm.Controller{Name: name, New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+		return w, nil
+	}}
 }
 
 // newManager makes a Manager that leads as soon as it runs. No API server listens at its address.
-func newManager(t *testing.T, change func(*ccm.Params), controllers ...ccm.Controller) *ccm.Manager {
+func newManager(
+	t *testing.T, change func(*ccm.Params), controllers ...ccm.Controller,
+) *ccm.Manager {
 	t.Helper()
 	cfg := ccm.DefaultConfig()
 	cfg.LeaderElection.LeaderElect = false
@@ -106,7 +112,8 @@ func eventually(t *testing.T, what string, condition func() bool) {
 }
 
 func newHandler(m *ccm.Manager, opts ...endpoints.Option) http.Handler {
-	return endpoints.NewHandler(m, append([]endpoints.Option{endpoints.WithLogger(logr.Discard())}, opts...)...)
+	return endpoints.NewHandler(m,
+		append([]endpoints.Option{endpoints.WithLogger(logr.Discard())}, opts...)...)
 }
 
 func get(h http.Handler, target string) *httptest.ResponseRecorder {

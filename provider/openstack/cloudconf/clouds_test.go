@@ -260,7 +260,9 @@ func TestClouds_TheirCloudIsChosen(t *testing.T) {
 				files["secure.yaml"] = test.secure
 			}
 			dir, o := inDir(t, files)
-			o.Environment = func(name string) string { return map[string]string{"OS_CLOUD": test.environment}[name] }
+			o.Environment = func(name string) string {
+				return map[string]string{"OS_CLOUD": test.environment}[name]
+			}
 			loaded, err := Read([]byte("[Global]\nuse-clouds\n"+test.conf), o)
 			if got := strings.ReplaceAll(told(refused(t, err)), dir, "DIR"); got != test.err {
 				t.Errorf("refused for %q, want %q", got, test.err)

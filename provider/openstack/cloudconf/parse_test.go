@@ -176,7 +176,9 @@ func TestParse_ReadsTheSyntaxOfGcfg(t *testing.T) {
 		},
 		"options of fxccm": {
 			"[Client]\nrequest-rate = 2.5\nrequest-burst = 7\nmax-retries = 0\n[Instances]\nregional\nvanished-share = 0.5",
-			func(c Config) any { return []any{c.Client, c.Instances.Regional, c.Instances.VanishedShare} },
+			func(c Config) any {
+				return []any{c.Client, c.Instances.Regional, c.Instances.VanishedShare}
+			},
 			[]any{Client{2.5, 7, 0}, true, 0.5},
 		},
 	} {
@@ -220,7 +222,8 @@ search-order = configDrive, metadataService
 	}
 	want := Default()
 	want.Global = Global{
-		AuthURL: "http://auth.example", UserID: "user", Password: "mypass", UserDomainName: "Default", UserDomainID: "d1",
+		AuthURL: "http://auth.example", UserID: "user", Password: "mypass",
+		UserDomainName: "Default", UserDomainID: "d1",
 		TenantName: "demo", Region: "RegionOne", TrustID: "t1",
 	}
 	want.LoadBalancer.CreateMonitor = true
@@ -334,7 +337,10 @@ func TestProblems_NeverRepeatValues(t *testing.T) {
 	const value = "s3cr3t-Value"
 	for _, section := range table() {
 		for _, o := range section.options {
-			for _, written := range []string{value, `"` + value, `"` + value + `\x"`, value + `\`, "https://u:" + value + "@%zz", "~(" + value, "* " + value} {
+			for _, written := range []string{
+				value, `"` + value, `"` + value + `\x"`, value + `\`,
+				"https://u:" + value + "@%zz", "~(" + value, "* " + value,
+			} {
 				content := header(section.name, map[bool]string{true: "x"}[section.named]) + "\n" +
 					o.key + " = " + written + "\n"
 				loaded, err := Read([]byte(content+login), Options{Strict: true})

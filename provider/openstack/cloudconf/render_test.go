@@ -22,7 +22,10 @@ func TestRender_IsReadAsItWas(t *testing.T) {
 	odd.LoadBalancer.LBProvider = ""
 	odd.LoadBalancer.Enabled = false
 	odd.Networking.PublicNetworkNames = []string{"", "a,b", " "}
-	odd.LoadBalancerClasses = map[string]LoadBalancerClass{"": {}, `a\"b`: {SubnetID: "x"}, "tab\tand\rreturn": {}}
+	odd.LoadBalancerClasses = map[string]LoadBalancerClass{
+		"": {}, `a\"b`: {SubnetID: "x"},
+		"tab\tand\rreturn": {},
+	}
 	for name, want := range map[string]Config{"full": full, "defaults": Default(), "odd": odd} {
 		text, err := RenderWithSecrets(want)
 		if err != nil {
@@ -59,7 +62,8 @@ internal-lb = true
 func TestRender_SecretsOnlyOnRequest(t *testing.T) {
 	c := Default()
 	c.Global.Password, c.Global.TrusteePassword, c.Global.ApplicationCredentialSecret, c.Global.Token = "s3cr3t", "s3cr3t", "s3cr3t", "s3cr3t"
-	if got, err := Render(c); err != nil || strings.Contains(got, "s3cr3t") || strings.Count(got, "is omitted") != 4 {
+	if got, err := Render(c); err != nil || strings.Contains(got, "s3cr3t") ||
+		strings.Count(got, "is omitted") != 4 {
 		t.Errorf("written was\n%s(%v)", got, err)
 	}
 	if got, err := RenderWithSecrets(c); err != nil || strings.Count(got, "s3cr3t") != 4 {

@@ -21,18 +21,25 @@ const adminPath = "/_sim"
 // errNotThere is the error for what a path names and there is none of.
 var errNotThere = errors.New("not there")
 
-// setUpAdmin serves what a test does to a cloud, as opposed to a client of OpenStack. None of it is recorded or fails by a [Fault].
+// setUpAdmin serves what a test does to a cloud, as opposed to a client of OpenStack. None of it is
+// recorded or fails by a [Fault].
 func (s *Cloud) setUpAdmin(mux *http.ServeMux) {
 	for pattern, serve := range map[string]adminEndpoint{
-		"GET /calls":               s.adminCalls,
-		"DELETE /calls":            adminDoes(s.ForgetCalls),
-		"GET /counts":              func(*http.Request) (any, error) { return s.Counts(), nil },
-		"GET /faults":              func(*http.Request) (any, error) { return s.adminFaults(), nil },
-		"POST /faults":             adminTakes(s.adminInject),
-		"DELETE /faults":           adminDoes(s.RemoveFaults),
-		"DELETE /faults/{id}":      s.adminRemoveFault,
-		"GET /servers":             func(*http.Request) (any, error) { return api.NonNil(s.Servers()), nil },
-		"POST /servers":            adminTakes(func(_ *http.Request, i Server) (any, error) { return object{"id": s.AddServer(i)}, nil }),
+		"GET /calls":    s.adminCalls,
+		"DELETE /calls": adminDoes(s.ForgetCalls),
+		"GET /counts":   func(*http.Request) (any, error) { return s.Counts(), nil },
+		"GET /faults": func(*http.Request) (any, error) {
+			return s.adminFaults(), nil
+		},
+		"POST /faults":        adminTakes(s.adminInject),
+		"DELETE /faults":      adminDoes(s.RemoveFaults),
+		"DELETE /faults/{id}": s.adminRemoveFault,
+		"GET /servers": func(*http.Request) (any, error) {
+			return api.NonNil(s.Servers()), nil
+		},
+		"POST /servers": adminTakes(func(_ *http.Request, i Server) (any, error) {
+			return object{"id": s.AddServer(i)}, nil
+		}),
 		"PUT /servers/{id}/status": adminTakes(s.adminSetStatus),
 		"DELETE /servers/{id}": func(r *http.Request) (any, error) {
 			return nil, notThere(s.DeleteServer(r.PathValue("id")))
@@ -99,7 +106,8 @@ func (s *Cloud) adminCalls(r *http.Request) (any, error) {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, fmt.Errorf("the pattern %q: %w", pattern, err)
 	}
-	return slices.DeleteFunc(api.NonNil(s.Calls()), func(c Call) bool { return !matches(pattern, c.Operation) }), nil
+	return slices.DeleteFunc(api.NonNil(s.Calls()),
+		func(c Call) bool { return !matches(pattern, c.Operation) }), nil
 }
 
 // statusBody, latencyBody and pageSizeBody are what the requests to set these have.
@@ -138,7 +146,9 @@ func (s *Cloud) adminSetPageSize(_ *http.Request, body pageSizeBody) (any, error
 // jsonDuration is a duration such as "50ms".
 type jsonDuration time.Duration
 
-func (d jsonDuration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+func (d jsonDuration) MarshalText() ([]byte, error) {
+	return []byte(time.Duration(d).String()), nil
+}
 
 func (d *jsonDuration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
@@ -172,17 +182,22 @@ type faultBody struct {
 
 func (b faultBody) fault() Fault {
 	return Fault{
-		Service: b.Service, Operation: b.Operation, Skip: b.Skip, Times: b.Times, Delay: time.Duration(b.Delay),
-		Status: b.Status, Message: b.Message, RetryAfter: time.Duration(b.RetryAfter), Body: b.Body, AfterEffect: b.AfterEffect,
-		Hang: b.Hang, Drop: b.Drop, Truncate: b.Truncate, Slow: time.Duration(b.Slow),
+		Service: b.Service, Operation: b.Operation, Skip: b.Skip, Times: b.Times,
+		Delay:  time.Duration(b.Delay),
+		Status: b.Status, Message: b.Message, RetryAfter: time.Duration(b.RetryAfter), Body: b.Body,
+		AfterEffect: b.AfterEffect,
+		Hang:        b.Hang, Drop: b.Drop, Truncate: b.Truncate, Slow: time.Duration(b.Slow),
 	}
 }
 
 func (f *injected) body() faultBody {
 	return faultBody{
-		ID: f.id, Service: f.Service, Operation: f.Operation, Skip: f.Skip, Times: f.Times, Delay: jsonDuration(f.Delay),
-		Status: f.Status, Message: f.Message, RetryAfter: jsonDuration(f.RetryAfter), Body: f.Body, AfterEffect: f.AfterEffect,
-		Hang: f.Hang, Drop: f.Drop, Truncate: f.Truncate, Slow: jsonDuration(f.Slow), Used: f.used,
+		ID: f.id, Service: f.Service, Operation: f.Operation, Skip: f.Skip, Times: f.Times,
+		Delay:  jsonDuration(f.Delay),
+		Status: f.Status, Message: f.Message, RetryAfter: jsonDuration(f.RetryAfter), Body: f.Body,
+		AfterEffect: f.AfterEffect,
+		Hang:        f.Hang, Drop: f.Drop, Truncate: f.Truncate, Slow: jsonDuration(f.Slow),
+		Used: f.used,
 	}
 }
 

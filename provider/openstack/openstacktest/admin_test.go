@@ -15,9 +15,11 @@ func TestAdmin_IsThereOnlyIfAskedFor(t *testing.T) {
 
 func TestAdmin_Faults(t *testing.T) {
 	s := start(t, WithAdmin())
-	send(t, s, "POST", "/_sim/faults", `{"operation": "server_*", "status": 429, "message": "later", "retryAfter": "2s", "times": 2}`).
+	send(t, s, "POST", "/_sim/faults",
+		`{"operation": "server_*", "status": 429, "message": "later", "retryAfter": "2s", "times": 2}`).
 		is(200, `{"id": 1}`)
-	if got := ask(t, s, "GET", computePath+"/servers", ""); got.status != 429 || got.header.Get("Retry-After") != "2" {
+	if got := ask(t, s, "GET", computePath+"/servers", ""); got.status != 429 ||
+		got.header.Get("Retry-After") != "2" {
 		t.Errorf("%d %v", got.status, got.header)
 	}
 	send(t, s, "GET", "/_sim/faults", "").is(200,
@@ -25,7 +27,8 @@ func TestAdmin_Faults(t *testing.T) {
 	if got := send(t, s, "DELETE", "/_sim/faults/1", ""); got.status != 204 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	send(t, s, "DELETE", "/_sim/faults/1", "").is(404, `{"error": "not there: there is no fault 1"}`)
+	send(t, s, "DELETE", "/_sim/faults/1", "").is(404,
+		`{"error": "not there: there is no fault 1"}`)
 	send(t, s, "POST", "/_sim/faults", `{"drop": true}`)
 	send(t, s, "DELETE", "/_sim/faults", "")
 	send(t, s, "GET", "/_sim/faults", "").is(200, `[]`)
@@ -47,18 +50,24 @@ func TestAdmin_Fault_AllFieldsComeThrough(t *testing.T) {
 
 func TestAdmin_Servers(t *testing.T) {
 	s := start(t, WithAdmin())
-	send(t, s, "POST", "/_sim/servers", `{"id": "a", "name": "node-1", "addresses": [{"network": "n", "address": "10.0.0.1"}]}`).is(200, `{"id": "a"}`)
-	if got := s.Servers(); len(got) != 1 || got[0].Name != "node-1" || got[0].Addresses[0].Address != "10.0.0.1" {
+	send(t, s, "POST", "/_sim/servers",
+		`{"id": "a", "name": "node-1", "addresses": [{"network": "n", "address": "10.0.0.1"}]}`).is(
+		200, `{"id": "a"}`)
+	if got := s.Servers(); len(got) != 1 || got[0].Name != "node-1" ||
+		got[0].Addresses[0].Address != "10.0.0.1" {
 		t.Errorf("the servers are %+v", got)
 	}
-	if got := send(t, s, "PUT", "/_sim/servers/a/status", `{"status": "SHUTOFF"}`); got.status != 204 || s.Servers()[0].Status != "SHUTOFF" {
+	if got := send(t, s, "PUT", "/_sim/servers/a/status",
+		`{"status": "SHUTOFF"}`); got.status != 204 || s.Servers()[0].Status != "SHUTOFF" {
 		t.Errorf("%d %s, %+v", got.status, got.body, s.Servers())
 	}
 	var list []Server
-	if send(t, s, "GET", "/_sim/servers", "").into(&list); len(list) != 1 || list[0].Status != "SHUTOFF" {
+	if send(t, s, "GET", "/_sim/servers", "").into(&list); len(list) != 1 ||
+		list[0].Status != "SHUTOFF" {
 		t.Errorf("the servers are told as %+v", list)
 	}
-	if got := send(t, s, "DELETE", "/_sim/servers/a", ""); got.status != 204 || len(s.Servers()) != 0 {
+	if got := send(t, s, "DELETE", "/_sim/servers/a", ""); got.status != 204 ||
+		len(s.Servers()) != 0 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	send(t, s, "GET", "/_sim/servers", "").is(200, `[]`)
@@ -71,7 +80,8 @@ func TestAdmin_CallsAndCounts_AreThoseOfClientsOnly(t *testing.T) {
 	ask(t, s, "GET", computePath+"/flavors", "")
 	send(t, s, "GET", "/_sim/counts", "").is(200, `{"server_list": 1, "flavor_list": 1}`)
 	var calls []Call
-	if send(t, s, "GET", "/_sim/calls?operation=server_*", "").into(&calls); len(calls) != 1 || calls[0].Operation != "server_list" {
+	if send(t, s, "GET", "/_sim/calls?operation=server_*", "").into(&calls); len(calls) != 1 ||
+		calls[0].Operation != "server_list" {
 		t.Errorf("the calls are %+v", calls)
 	}
 	send(t, s, "DELETE", "/_sim/calls", "")
@@ -96,7 +106,8 @@ func TestAdmin_Settings(t *testing.T) {
 	}
 	send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token", token).is(401, refused)
 	var conf struct{ CloudConf string }
-	if send(t, s, "GET", "/_sim/cloud-conf", "").into(&conf); conf.CloudConf != s.CloudConf(PasswordAuth) {
+	if send(t, s, "GET", "/_sim/cloud-conf",
+		"").into(&conf); conf.CloudConf != s.CloudConf(PasswordAuth) {
 		t.Errorf("cloud.conf is %q", conf.CloudConf)
 	}
 }

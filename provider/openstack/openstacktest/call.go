@@ -27,7 +27,8 @@ const (
 	InterfaceAdmin    = api.InterfaceAdmin
 )
 
-// A Call is a request that has reached the cloud. It holds no secret: no token, and of a login no credential.
+// A Call is a request that has reached the cloud. It holds no secret: no token, and of a login no
+// credential.
 type Call struct {
 	// Time is when it came, by the cloud's clock.
 	Time    time.Time `json:"time"`
@@ -37,7 +38,8 @@ type Call struct {
 	Method    string `json:"method"`
 	// Path is without what tells the interface apart.
 	Path string `json:"path"`
-	// Interface is whose address in the catalog was used: [InterfacePublic], [InterfaceInternal] or [InterfaceAdmin].
+	// Interface is whose address in the catalog was used: [InterfacePublic], [InterfaceInternal] or
+	// [InterfaceAdmin].
 	Interface string `json:"interface"`
 	// Query is the raw query.
 	Query string `json:"query,omitempty"`
@@ -69,8 +71,8 @@ func (r *record) add(call Call) {
 	r.arrived = make(chan struct{})
 }
 
-// Calls are the requests that have reached the cloud, in the order in which they were carried out: the last ones, see
-// [WithCallLimit].
+// Calls are the requests that have reached the cloud, in the order in which they were carried out:
+// the last ones, see [WithCallLimit].
 func (s *Cloud) Calls() []Call {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
@@ -92,8 +94,8 @@ func (s *Cloud) ForgetCalls() {
 	clear(s.record.counts)
 }
 
-// WaitForCall returns the first call in the record that matches, as soon as there is one. The call has been carried out then,
-// and perhaps not been answered. The error is that of ctx.
+// WaitForCall returns the first call in the record that matches, as soon as there is one. The call
+// has been carried out then, and perhaps not been answered. The error is that of ctx.
 func (s *Cloud) WaitForCall(ctx context.Context, matches func(Call) bool) (Call, error) {
 	for {
 		s.state.Mu.Lock()

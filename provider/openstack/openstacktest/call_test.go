@@ -17,10 +17,13 @@ import (
 func TestCalls_TellWhatWasAsked(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	s := start(t, WithClock(clocktesting.NewFakePassiveClock(at)))
-	ask(t, s, "PUT", "/internal"+computePath+"/servers/x?a=b", `{"server": {}}`, "User-Agent", "tester/1", "OpenStack-API-Version", "compute 2.47")
+	ask(t, s, "PUT", "/internal"+computePath+"/servers/x?a=b", `{"server": {}}`, "User-Agent",
+		"tester/1", "OpenStack-API-Version", "compute 2.47")
 	want := Call{
-		Time: at, Service: ServiceCompute, Operation: "server_update", Method: "PUT", Path: computePath + "/servers/x", Query: "a=b",
-		Interface: InterfaceInternal, Body: `{"server": {}}`, Status: 404, UserAgent: "tester/1", Microversion: "2.47",
+		Time: at, Service: ServiceCompute, Operation: "server_update", Method: "PUT",
+		Path: computePath + "/servers/x", Query: "a=b",
+		Interface: InterfaceInternal, Body: `{"server": {}}`, Status: 404, UserAgent: "tester/1",
+		Microversion: "2.47",
 	}
 	if got := s.Calls(); len(got) != 1 || got[0] != want {
 		t.Errorf("the calls are\n%+v, want\n%+v", got, want)
@@ -59,7 +62,8 @@ func TestWaitForCall_ReturnsWithTheCallOrTheContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.WaitForCall(ctx, func(Call) bool { return false }); !errors.Is(err, context.Canceled) {
+	if _, err := s.WaitForCall(ctx, func(Call) bool { return false }); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -91,7 +95,10 @@ func scenario(t *testing.T) (state string) {
 	s.AddProject(Project{Name: "other"})
 	client := computeOf(t, s)
 	for i := range 3 {
-		options := servers.CreateOpts{Name: fmt.Sprintf("n%d", i), FlavorRef: "1", Networks: []servers.Network{{UUID: network}}}
+		options := servers.CreateOpts{
+			Name: fmt.Sprintf("n%d", i), FlavorRef: "1",
+			Networks: []servers.Network{{UUID: network}},
+		}
 		if _, err := servers.Create(patiently(t), client, options, nil).Extract(); err != nil {
 			t.Fatal(err)
 		}

@@ -16,18 +16,21 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
 )
 
-// A Cloud is an OpenStack cloud in memory, listening on a loopback address. It is safe for concurrent use.
+// A Cloud is an OpenStack cloud in memory, listening on a loopback address. It is safe for
+// concurrent use.
 type Cloud struct {
 	http     *httptest.Server
 	settings settings
 	state    api.State
 
-	// alive is what the contexts of all requests are made from. It is ended by end, so that no answer is held back any longer.
+	// alive is what the contexts of all requests are made from. It is ended by end, so that no
+	// answer is held back any longer.
 	alive     context.Context
 	end       context.CancelFunc
 	closeOnce sync.Once
 
-	// creating is held by the request that Octavia makes a load balancer for. It is locked before mu.
+	// creating is held by the request that Octavia makes a load balancer for. It is locked before
+	// mu.
 	creating sync.Mutex
 
 	// The lock of state guards the following fields.
@@ -46,8 +49,8 @@ type Cloud struct {
 	loadBalancer loadBalancer
 }
 
-// NewCloud starts a cloud with the defaults of [DefaultProject]. The caller closes it. It panics when it cannot listen on a
-// loopback address, as httptest.NewServer does.
+// NewCloud starts a cloud with the defaults of [DefaultProject]. The caller closes it. It panics
+// when it cannot listen on a loopback address, as httptest.NewServer does.
 func NewCloud(options ...Option) *Cloud {
 	s := &Cloud{settings: defaultSettings(), record: newRecord()}
 	for _, option := range options {
@@ -64,7 +67,8 @@ func NewCloud(options ...Option) *Cloud {
 	s.http.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.http.Config.BaseContext = func(net.Listener) context.Context { return s.alive }
-	// Nobody is served before all is set up: a listener that the caller made may be known to clients.
+	// Nobody is served before all is set up: a listener that the caller made may be known to
+	// clients.
 	s.state.URL = "http://" + s.http.Listener.Addr().String()
 	start := s.http.Start
 	if s.settings.tls {
@@ -88,7 +92,8 @@ func NewCloud(options ...Option) *Cloud {
 	return s
 }
 
-// Close ends what is held back, waits for the requests in flight, and closes the listener. Another call does nothing.
+// Close ends what is held back, waits for the requests in flight, and closes the listener. Another
+// call does nothing.
 func (s *Cloud) Close() {
 	s.closeOnce.Do(func() {
 		s.end()
@@ -106,15 +111,16 @@ func (s *Cloud) SetLatency(latency time.Duration) {
 	s.latency = latency
 }
 
-// SetPageSize is how many items a list returns at most, whatever limit is asked for. 0 means all; below 0,
-// each service does as it does by default: Nova 1,000, the others all.
+// SetPageSize is how many items a list returns at most, whatever limit is asked for. 0 means all;
+// below 0, each service does as it does by default: Nova 1,000, the others all.
 func (s *Cloud) SetPageSize(items int) {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
 	s.state.PageSize = items
 }
 
-// settle lets the cloud do what has become due: it is called with the lock held before each request and each look into the cloud.
+// settle lets the cloud do what has become due: it is called with the lock held before each request
+// and each look into the cloud.
 func (s *Cloud) settle() {
 	now := s.state.Clock.Now()
 	s.settleCompute(now)

@@ -19,7 +19,8 @@ func TestListener_OfTheCaller_IsServedWhenAllIsSetUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	if _, err := io.WriteString(connection, "GET /compute HTTP/1.1\r\nHost: cloud\r\nConnection: close\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(connection,
+		"GET /compute HTTP/1.1\r\nHost: cloud\r\nConnection: close\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	s := start(t, WithListener(listener))
@@ -36,7 +37,8 @@ func TestClose_FreesTheAddress_AndMayBeRepeated(t *testing.T) {
 	s := start(t)
 	s.Close()
 	s.Close()
-	listener, err := (&net.ListenConfig{}).Listen(patiently(t), "tcp", strings.TrimPrefix(s.URL(), "http://"))
+	listener, err := (&net.ListenConfig{}).Listen(patiently(t), "tcp",
+		strings.TrimPrefix(s.URL(), "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +47,11 @@ func TestClose_FreesTheAddress_AndMayBeRepeated(t *testing.T) {
 
 func TestRequestIDs_DifferFromEachOther(t *testing.T) {
 	s := start(t)
-	first, second := send(t, s, "GET", "/compute", ""), ask(t, s, "GET", computePath+"/servers/none", "")
+	first, second := send(t, s, "GET", "/compute", ""),
+		ask(t, s, "GET", computePath+"/servers/none", "")
 	a, b := first.header.Get("X-Openstack-Request-Id"), second.header.Get("X-Openstack-Request-Id")
-	if first.status != http.StatusOK || !strings.HasPrefix(a, "req-") || !strings.HasPrefix(b, "req-") || a == b {
+	if first.status != http.StatusOK || !strings.HasPrefix(a, "req-") ||
+		!strings.HasPrefix(b, "req-") || a == b {
 		t.Errorf("the ids are %q and %q", a, b)
 	}
 }

@@ -13,9 +13,11 @@ func TestCloudConf_EachMethod(t *testing.T) {
 	c := s.Credentials()
 	head := "[Global]\nauth-url = \"" + s.AuthURL() + "\"\nregion = \"RegionOne\"\n"
 	for method, want := range map[AuthMethod]string{
-		PasswordAuth: "username = \"demo-user\"\npassword = \"" + c.Password + "\"\ndomain-name = \"Default\"\ntenant-name = \"demo\"\n",
-		TokenAuth:    "token = \"" + c.Token + "\"\n",
-		TrustAuth:    "trust-id = \"" + c.TrustID + "\"\nuser-id = \"" + c.TrusteeID + "\"\npassword = \"" + c.TrusteePassword + "\"\n",
+		PasswordAuth: "username = \"demo-user\"\npassword = \"" + c.Password +
+			"\"\ndomain-name = \"Default\"\ntenant-name = \"demo\"\n",
+		TokenAuth: "token = \"" + c.Token + "\"\n",
+		TrustAuth: "trust-id = \"" + c.TrustID + "\"\nuser-id = \"" + c.TrusteeID +
+			"\"\npassword = \"" + c.TrusteePassword + "\"\n",
 		ApplicationCredentialAuth: "application-credential-id = \"" + c.ApplicationCredentialID +
 			"\"\napplication-credential-secret = \"" + c.ApplicationCredentialSecret + "\"\n",
 	} {
@@ -26,8 +28,14 @@ func TestCloudConf_EachMethod(t *testing.T) {
 }
 
 func TestCloudConf_QuotesWhatGcfgWouldMisread(t *testing.T) {
-	got := Credentials{Password: "a#b;c\"d\\e", CertificatePEM: "line\nline\n"}.CloudConf(PasswordAuth)
-	for _, want := range []string{`password = "a#b;c\"d\\e"` + "\n", `cafilecontents = "line\nline\n"` + "\n"} {
+	got := Credentials{
+		Password:       "a#b;c\"d\\e",
+		CertificatePEM: "line\nline\n",
+	}.CloudConf(PasswordAuth)
+	for _, want := range []string{
+		`password = "a#b;c\"d\\e"` + "\n",
+		`cafilecontents = "line\nline\n"` + "\n",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
 		}
@@ -49,13 +57,17 @@ func TestCloudsYAML_LogsIn(t *testing.T) {
 		}
 		cloud := file.Clouds[CloudName]
 		options := gophercloud.AuthOptions{
-			IdentityEndpoint: cloud.Auth["auth_url"], Username: cloud.Auth["username"], Password: cloud.Auth["password"],
+			IdentityEndpoint: cloud.Auth["auth_url"], Username: cloud.Auth["username"],
+			Password:   cloud.Auth["password"],
 			DomainName: cloud.Auth["user_domain_name"], TokenID: cloud.Auth["token"],
 			ApplicationCredentialID:     cloud.Auth["application_credential_id"],
 			ApplicationCredentialSecret: cloud.Auth["application_credential_secret"],
 		}
 		if name := cloud.Auth["project_name"]; name != "" {
-			options.Scope = &gophercloud.AuthScope{ProjectName: name, DomainName: cloud.Auth["project_domain_name"]}
+			options.Scope = &gophercloud.AuthScope{
+				ProjectName: name,
+				DomainName:  cloud.Auth["project_domain_name"],
+			}
 		}
 		if cloud.Region != "RegionOne" || !strings.HasPrefix(cloud.Type, "v3") {
 			t.Errorf("%s: the cloud is %+v", method, cloud)

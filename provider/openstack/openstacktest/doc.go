@@ -1,8 +1,10 @@
-// Package openstacktest is an OpenStack cloud in memory for tests, in the manner of net/http/httptest: Keystone, Nova, Neutron,
-// Octavia and Barbican, as far as a cloud controller manager uses them.
+// Package openstacktest is an OpenStack cloud in memory for tests, in the manner of
+// net/http/httptest: Keystone, Nova, Neutron, Octavia and Barbican, as far as a cloud controller
+// manager uses them.
 //
-// A [Cloud] is one cloud. It listens on a loopback address, so that any client of OpenStack can use it over the wire. It
-// begins with a project, a user, an application credential and a trust; a test adds the rest, and reads from it what came of it:
+// A [Cloud] is one cloud. It listens on a loopback address, so that any client of OpenStack can use
+// it over the wire. It begins with a project, a user, an application credential and a trust; a test
+// adds the rest, and reads from it what came of it:
 //
 //	cloud := openstacktest.NewCloud()
 //	defer cloud.Close()
@@ -13,54 +15,65 @@
 //
 // # What it serves
 //
-// The rules that it keeps are the services' own, and are named with their source where they surprise. Each service refuses in
-// its own form, with the status, the type and the words of the real one as far as clients look at them.
+// The rules that it keeps are the services' own, and are named with their source where they
+// surprise. Each service refuses in its own form, with the status, the type and the words of the
+// real one as far as clients look at them.
 //
-//   - Keystone v3, at /identity: logins by password (by ids, or by names and domain), token, application credential (by id, or by
-//     name and user), and for a trust; scopes by project or trust, or none; expiry ([WithTokenLife]), revocation
-//     ([Cloud.RevokeTokens], [Cloud.ChangePassword], [Cloud.DeleteApplicationCredential]), also as late as the services notice it
-//     ([WithTokenCache]); users and their roles, for an administrator, and application credentials; the catalog with its regions and
-//     the interfaces public, internal and admin ([WithRegion], [WithOtherRegion], [WithoutService], [WithVersionedNetworkURL]).
-//   - Nova v2.1, at /compute: servers in all their states, with their list's filters and pages; their addresses, which
-//     are those of Neutron's ports and floating IPs and those that a test gives; flavors, also deleted and private ones;
-//     availability zones; microversions 2.1 to 2.96 ([WithComputeMicroversion]).
-//   - Neutron v2.0, at /networking: networks, subnets, ports, routers with their extra routes, floating IPs, security groups, trunks,
-//     tags, revisions, quotas of projects, extensions that can be switched off.
+//   - Keystone v3, at /identity: logins by password (by ids, or by names and domain), token,
+//     application credential (by id, or by name and user), and for a trust; scopes by project or
+//     trust, or none; expiry ([WithTokenLife]), revocation ([Cloud.RevokeTokens],
+//     [Cloud.ChangePassword], [Cloud.DeleteApplicationCredential]), also as late as the services
+//     notice it ([WithTokenCache]); users and their roles, for an administrator, and application
+//     credentials; the catalog with its regions and the interfaces public, internal and admin
+//     ([WithRegion], [WithOtherRegion], [WithoutService], [WithVersionedNetworkURL]).
+//   - Nova v2.1, at /compute: servers in all their states, with their list's filters and pages;
+//     their addresses, which are those of Neutron's ports and floating IPs and those that a test
+//     gives; flavors, also deleted and private ones; availability zones; microversions 2.1 to 2.96
+//     ([WithComputeMicroversion]).
+//   - Neutron v2.0, at /networking: networks, subnets, ports, routers with their extra routes,
+//     floating IPs, security groups, trunks, tags, revisions, quotas of projects, extensions that
+//     can be switched off.
 //   - Octavia v2, at /load-balancer: load balancers with all that belongs to them and its states.
 //   - Barbican v1, at /key-manager: containers and secrets.
 //
-// Each request is carried out at once and alone: two that run at the same time never see half of each other. What takes time in
-// a real cloud, and what a client waits for, takes [WithProvisioning] here, by the clock of [WithClock].
+// Each request is carried out at once and alone: two that run at the same time never see half of
+// each other. What takes time in a real cloud, and what a client waits for, takes
+// [WithProvisioning] here, by the clock of [WithClock].
 //
-// The same calls in the same order make the same cloud with the same ids; only tokens and the port differ.
+// The same calls in the same order make the same cloud with the same ids; only tokens and the port
+// differ.
 //
 // # What it does not serve
 //
-// There is no data plane: nothing listens at the address of a load balancer. Policies are those that a default cloud has for a
-// member of a project and for an administrator; other roles have no meaning. A login has no role in a domain or in the system, and
-// there are no groups, federations or second factors. Nova has no images, volumes, keys, server groups or quotas, sorts lists in
-// no other order than its own, and does at once what it is asked to do. What no service has is answered with 404, and is called unknown in the record.
+// There is no data plane: nothing listens at the address of a load balancer. Policies are those
+// that a default cloud has for a member of a project and for an administrator; other roles have no
+// meaning. A login has no role in a domain or in the system, and there are no groups, federations
+// or second factors. Nova has no images, volumes, keys, server groups or quotas, sorts lists in no
+// other order than its own, and does at once what it is asked to do. What no service has is
+// answered with 404, and is called unknown in the record.
 //
 // # How it misbehaves
 //
-// [WithLatency] delays each answer. [Cloud.Inject] lets chosen requests fail: an error in the form of the service or a
-// proxy's page, before or after the request took effect; no answer, a closed connection, a body that breaks off, comes slowly, or is
-// another.
+// [WithLatency] delays each answer. [Cloud.Inject] lets chosen requests fail: an error in the form
+// of the service or a proxy's page, before or after the request took effect; no answer, a closed
+// connection, a body that breaks off, comes slowly, or is another.
 //
 //	cloud.Inject(openstacktest.Fault{Operation: "server_list", Status: 503, RetryAfter: time.Second, Times: 2})
 //
-// Somebody else's hand is the methods of Cloud: [Cloud.SetServerStatus], [Cloud.DeleteServer], [Cloud.SetRoutes] and so on.
+// Somebody else's hand is the methods of Cloud: [Cloud.SetServerStatus], [Cloud.DeleteServer],
+// [Cloud.SetRoutes] and so on.
 //
 // # What it remembers
 //
-// Every request, without its secrets: [Cloud.Calls], [Cloud.Counts]. [Cloud.WaitForCall] waits for one without
-// polling. The record keeps the last 100,000 ([WithCallLimit]).
+// Every request, without its secrets: [Cloud.Calls], [Cloud.Counts]. [Cloud.WaitForCall] waits for
+// one without polling. The record keeps the last 100,000 ([WithCallLimit]).
 //
 // # Several processes
 //
-// Command openstack-simulator, in the folder cmd, is a Cloud as a process. With [WithAdmin], as there, other processes steer it
-// over HTTP. They need not log in, and what they do is neither recorded nor subject to faults. All bodies are JSON; a mistake is
-// answered with a status of 4xx and {"error": "a sentence"}.
+// Command openstack-simulator, in the folder cmd, is a Cloud as a process. With [WithAdmin], as
+// there, other processes steer it over HTTP. They need not log in, and what they do is neither
+// recorded nor subject to faults. All bodies are JSON; a mistake is answered with a status of 4xx
+// and {"error": "a sentence"}.
 //
 //	GET    /_sim/calls?operation=pattern   [Call, ...]
 //	DELETE /_sim/calls                     forget calls and counts
@@ -82,6 +95,6 @@
 //
 //	{"service": "compute", "operation": "server_*", "skip": 1, "times": 2, "status": 503, "retryAfter": "1s"}
 //
-// with the fields of the Go type that are no functions: service, operation, skip, times, delay, status, message, retryAfter, body,
-// afterEffect, hang, drop, truncate and slow.
+// with the fields of the Go type that are no functions: service, operation, skip, times, delay,
+// status, message, retryAfter, body, afterEffect, hang, drop, truncate and slow.
 package openstacktest

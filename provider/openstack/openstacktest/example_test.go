@@ -58,7 +58,10 @@ func ExampleCloud_Inject() {
 	id := cloud.AddServer(openstacktest.Server{Name: "node-1"})
 	client := computeOf(ctx, cloud)
 
-	cloud.Inject(openstacktest.Fault{Operation: "server_get", Status: http.StatusServiceUnavailable, Times: 1})
+	cloud.Inject(openstacktest.Fault{
+		Operation: "server_get", Status: http.StatusServiceUnavailable,
+		Times: 1,
+	})
 	for range 2 {
 		_, err := servers.Get(ctx, client, id).Extract()
 		fmt.Println(gophercloud.ResponseCodeIs(err, http.StatusServiceUnavailable), err == nil)
@@ -83,7 +86,8 @@ func ExampleCloud_WaitForCall() {
 		done <- err
 	}()
 
-	call, err := cloud.WaitForCall(ctx, func(c openstacktest.Call) bool { return c.Operation == "server_list" })
+	call, err := cloud.WaitForCall(ctx,
+		func(c openstacktest.Call) bool { return c.Operation == "server_list" })
 	fmt.Println(call.Operation, "is in flight:", err == nil)
 	stop()
 	fmt.Println(<-done != nil)
@@ -95,11 +99,13 @@ func ExampleCloud_WaitForCall() {
 func ExampleWithProvisioning() {
 	ctx := context.Background()
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
-	cloud := openstacktest.NewCloud(openstacktest.WithClock(clock), openstacktest.WithProvisioning(time.Minute))
+	cloud := openstacktest.NewCloud(openstacktest.WithClock(clock),
+		openstacktest.WithProvisioning(time.Minute))
 	defer cloud.Close()
 	client := computeOf(ctx, cloud)
 
-	made, err := servers.Create(ctx, client, servers.CreateOpts{Name: "node-1", FlavorRef: "1", Networks: "none"}, nil).Extract()
+	made, err := servers.Create(ctx, client,
+		servers.CreateOpts{Name: "node-1", FlavorRef: "1", Networks: "none"}, nil).Extract()
 	if err != nil {
 		panic(err)
 	}

@@ -37,13 +37,16 @@ func TestFailures_AreInEachServicesForm(t *testing.T) {
 func TestFailure_WithoutMessage_TellsTheStatus(t *testing.T) {
 	s := start(t)
 	s.Inject(Fault{Status: http.StatusServiceUnavailable})
-	ask(t, s, "GET", computePath+"/servers", "").is(503, `{"serviceUnavailable": {"code": 503, "message": "Service Unavailable"}}`)
+	ask(t, s, "GET", computePath+"/servers", "").is(503,
+		`{"serviceUnavailable": {"code": 503, "message": "Service Unavailable"}}`)
 }
 
 func TestUnknownPath_IsA404_AndRecorded(t *testing.T) {
 	s := start(t)
-	ask(t, s, "PATCH", computePath+"/nonsense", "").is(404, `{"itemNotFound": {"code": 404, "message": "The resource could not be found."}}`)
-	ask(t, s, "GET", "/elsewhere", "").is(404, `{"error": {"code": 404, "title": "Not Found", "message": "The resource could not be found."}}`)
+	ask(t, s, "PATCH", computePath+"/nonsense", "").is(404,
+		`{"itemNotFound": {"code": 404, "message": "The resource could not be found."}}`)
+	ask(t, s, "GET", "/elsewhere", "").is(404,
+		`{"error": {"code": 404, "title": "Not Found", "message": "The resource could not be found."}}`)
 	if s.Counts()["unknown"] != 2 {
 		t.Errorf("the counts are %v", s.Counts())
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// A Fault is something that goes wrong with requests, from [Cloud.Inject] until it is used up or removed. Its functions must not
-// use the Cloud: they are part of a step of the cloud.
+// A Fault is something that goes wrong with requests, from [Cloud.Inject] until it is used up or
+// removed. Its functions must not use the Cloud: they are part of a step of the cloud.
 type Fault struct {
 	// Service and Operation choose the requests, as patterns of path.Match: "server_*". Empty: all.
 	Service   string
@@ -22,19 +22,21 @@ type Fault struct {
 	// Match chooses further. Nil: all.
 	Match func(Call) bool
 
-	// Skip lets so many of these requests pass first, and Times is how many are faulty then. 0: all.
+	// Skip lets so many of these requests pass first, and Times is how many are faulty then. 0:
+	// all.
 	Skip  int
 	Times int
 
 	// Delay holds the answer back, beside the latency.
 	Delay time.Duration
 
-	// Status answers with an error instead of carrying the request out, in the service's own form. RetryAfter is put into the
-	// header of that name, in seconds.
+	// Status answers with an error instead of carrying the request out, in the service's own form.
+	// RetryAfter is put into the header of that name, in seconds.
 	Status     int
 	Message    string
 	RetryAfter time.Duration
-	// Body replaces the service's form, as when a proxy in front of the service answers. It is sent as HTML.
+	// Body replaces the service's form, as when a proxy in front of the service answers. It is sent
+	// as HTML.
 	Body string
 	// AfterEffect carries the request out before it is answered with Status, Hang or Drop.
 	AfterEffect bool
@@ -59,7 +61,8 @@ type injected struct {
 	seen, used int
 }
 
-// Inject lets requests fail from now on. Faults that were injected first are asked first; one request has one fault.
+// Inject lets requests fail from now on. Faults that were injected first are asked first; one
+// request has one fault.
 func (s *Cloud) Inject(fault Fault) (remove func()) {
 	id := s.inject(fault).id
 	return func() { s.removeFault(id) }
@@ -107,7 +110,8 @@ func (s *Cloud) takeFault(call Call) Fault {
 }
 
 func (f Fault) matches(call Call) bool {
-	return matches(f.Service, call.Service) && matches(f.Operation, call.Operation) && (f.Match == nil || f.Match(call))
+	return matches(f.Service, call.Service) && matches(f.Operation, call.Operation) &&
+		(f.Match == nil || f.Match(call))
 }
 
 // matches takes a malformed pattern for a text that nothing is equal to.
@@ -151,7 +155,8 @@ func (f Fault) change(call Call, r api.Rendered) api.Rendered {
 	return r
 }
 
-// send writes the answer, as far as the fault lets it. ctx ends with the client's patience and with the Cloud.
+// send writes the answer, as far as the fault lets it. ctx ends with the client's patience and with
+// the Cloud.
 func (f Fault) send(ctx context.Context, w http.ResponseWriter, r api.Rendered) {
 	control := http.NewResponseController(w)
 	// A client that does not read must not keep the Cloud from closing.
@@ -185,7 +190,10 @@ func (f Fault) send(ctx context.Context, w http.ResponseWriter, r api.Rendered) 
 }
 
 // trickle writes 64 bytes at a time.
-func trickle(ctx context.Context, w io.Writer, control *http.ResponseController, body []byte, between time.Duration) {
+func trickle(
+	ctx context.Context, w io.Writer, control *http.ResponseController, body []byte,
+	between time.Duration,
+) {
 	for piece := range slices.Chunk(body, 64) {
 		if _, err := w.Write(piece); err != nil {
 			return

@@ -69,7 +69,8 @@ func TestFault_ChoosesItsRequests(t *testing.T) {
 	} {
 		test.fault.Status = 503
 		remove := s.Inject(test.fault)
-		list, get := ask(t, s, "GET", computePath+"/servers", "").status, ask(t, s, "GET", computePath+"/servers/"+id, "").status
+		list, get := ask(t, s, "GET", computePath+"/servers", "").status,
+			ask(t, s, "GET", computePath+"/servers/"+id, "").status
 		if list != test.list || get != test.get {
 			t.Errorf("%s: the list is answered with %d and the server with %d", name, list, get)
 		}
@@ -81,7 +82,8 @@ func TestFault_Status_CarriesNothingOut(t *testing.T) {
 	s := start(t)
 	id := s.AddServer(Server{Name: "n"})
 	s.Inject(Fault{Status: 500, Times: 1})
-	if got := ask(t, s, "DELETE", computePath+"/servers/"+id, ""); got.status != 500 || len(s.Servers()) != 1 {
+	if got := ask(t, s, "DELETE", computePath+"/servers/"+id, ""); got.status != 500 ||
+		len(s.Servers()) != 1 {
 		t.Errorf("%d, and the servers are %v", got.status, s.Servers())
 	}
 }
@@ -92,7 +94,8 @@ func TestFault_AfterEffect_CarriesTheRequestOut(t *testing.T) {
 		id := s.AddServer(Server{Name: "n"})
 		fault.AfterEffect = true
 		s.Inject(fault)
-		got, err := trySend(t, s, "DELETE", computePath+"/servers/"+id, "", "X-Auth-Token", s.Credentials().Token)
+		got, err := trySend(t, s, "DELETE", computePath+"/servers/"+id, "", "X-Auth-Token",
+			s.Credentials().Token)
 		if err == nil && got.status != 504 {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
@@ -105,7 +108,8 @@ func TestFault_AfterEffect_CarriesTheRequestOut(t *testing.T) {
 func TestFault_RetryAfter_IsInWholeSecondsRoundedUp(t *testing.T) {
 	s := start(t)
 	s.Inject(Fault{Status: 429, RetryAfter: 1500 * time.Millisecond})
-	if got := ask(t, s, "GET", computePath+"/servers", ""); got.status != 429 || got.header.Get("Retry-After") != "2" {
+	if got := ask(t, s, "GET", computePath+"/servers", ""); got.status != 429 ||
+		got.header.Get("Retry-After") != "2" {
 		t.Errorf("%d, Retry-After %q", got.status, got.header.Get("Retry-After"))
 	}
 }
@@ -114,7 +118,8 @@ func TestFault_Body_IsAProxysPage(t *testing.T) {
 	s := start(t)
 	s.Inject(Fault{Status: 404, Body: "<html>no such backend</html>"})
 	got := ask(t, s, "GET", computePath+"/servers", "")
-	if got.status != 404 || string(got.body) != "<html>no such backend</html>" || got.header.Get("Content-Type") != "text/html" {
+	if got.status != 404 || string(got.body) != "<html>no such backend</html>" ||
+		got.header.Get("Content-Type") != "text/html" {
 		t.Errorf("%d %s %v", got.status, got.body, got.header)
 	}
 }
@@ -125,7 +130,8 @@ func TestFault_Rewrite_ChangesTheTrueAnswer(t *testing.T) {
 	s.Inject(Fault{Rewrite: func(_ Call, status int, body []byte) (int, []byte) {
 		return status, []byte(strings.ReplaceAll(string(body), "there", "elsewhere"))
 	}})
-	if got := ask(t, s, "GET", computePath+"/servers", ""); got.status != 200 || !strings.Contains(string(got.body), "elsewhere") {
+	if got := ask(t, s, "GET", computePath+"/servers", ""); got.status != 200 ||
+		!strings.Contains(string(got.body), "elsewhere") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }
@@ -219,7 +225,8 @@ func TestClose_EndsTheCreationTime(t *testing.T) {
 	_, subnetID := vipSubnet(s, "10.0.0.0/24")
 	ctx, done := patiently(t), make(chan error, 1)
 	go func() {
-		_, err := loadbalancers.Create(ctx, client, loadbalancers.CreateOpts{VipSubnetID: subnetID}).Extract()
+		_, err := loadbalancers.Create(ctx, client,
+			loadbalancers.CreateOpts{VipSubnetID: subnetID}).Extract()
 		done <- err
 	}()
 	for s.creating.TryLock() {
@@ -235,16 +242,21 @@ func TestClose_EndsTheCreationTime(t *testing.T) {
 	}
 }
 
-// A client that stops reading fills the connection's buffers, and the answer cannot be written any more.
+// A client that stops reading fills the connection's buffers, and the answer cannot be written any
+// more.
 func TestClose_AClientThatDoesNotRead_DoesNotHoldItUp(t *testing.T) {
 	s := start(t)
-	s.Inject(Fault{Rewrite: func(_ Call, status int, _ []byte) (int, []byte) { return status, make([]byte, 64<<20) }})
-	connection, err := (&net.Dialer{}).DialContext(patiently(t), "tcp", strings.TrimPrefix(s.URL(), "http://"))
+	s.Inject(Fault{Rewrite: func(_ Call, status int, _ []byte) (int, []byte) {
+		return status, make([]byte, 64<<20)
+	}})
+	connection, err := (&net.Dialer{}).DialContext(patiently(t), "tcp",
+		strings.TrimPrefix(s.URL(), "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	if _, err := io.WriteString(connection, "GET /compute HTTP/1.1\r\nHost: cloud\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(connection,
+		"GET /compute HTTP/1.1\r\nHost: cloud\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.WaitForCall(patiently(t), func(Call) bool { return true }); err != nil {
@@ -289,7 +301,8 @@ func TestHandlersMistake_IsA500(t *testing.T) {
 	s := start(t)
 	s.keystone = nil
 	got := send(t, s, "GET", "/identity/v3/auth/projects", "")
-	if got.status != http.StatusInternalServerError || !strings.Contains(string(got.body), "nil pointer") {
+	if got.status != http.StatusInternalServerError ||
+		!strings.Contains(string(got.body), "nil pointer") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	if got := send(t, s, "GET", "/compute", ""); got.status != http.StatusOK {

@@ -5,7 +5,8 @@ import "github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/keyston
 const (
 	// DefaultProject is the project of [Cloud.Credentials].
 	DefaultProject = keystone.DefaultProject
-	// DefaultDomain is the default domain of a [Project]. Its ID is "default", as in each OpenStack.
+	// DefaultDomain is the default domain of a [Project]. Its ID is "default", as in each
+	// OpenStack.
 	DefaultDomain = keystone.DefaultDomain
 	// CloudName is the name of the cloud in a clouds.yaml of [Credentials.CloudsYAML].
 	CloudName = keystone.CloudName

@@ -23,12 +23,16 @@ func TestLogin_EachMethod_GivesAProjectsToken(t *testing.T) {
 	c := s.Credentials()
 	scope := &gophercloud.AuthScope{ProjectID: c.ProjectID}
 	for name, options := range map[string]gophercloud.AuthOptions{
-		"user by name":                  byPassword(c),
-		"user by id":                    {UserID: c.UserID, Password: c.Password, Scope: scope},
-		"domain by id":                  {Username: c.Username, DomainID: c.DomainID, Password: c.Password, Scope: scope},
-		"token":                         {TokenID: c.Token, Scope: scope},
-		"application credential":        {ApplicationCredentialID: c.ApplicationCredentialID, ApplicationCredentialSecret: c.ApplicationCredentialSecret},
-		"application credential's name": {ApplicationCredentialName: c.ApplicationCredentialName, Username: c.Username, DomainName: c.DomainName, ApplicationCredentialSecret: c.ApplicationCredentialSecret},
+		"user by name":           byPassword(c),
+		"user by id":             {UserID: c.UserID, Password: c.Password, Scope: scope},
+		"domain by id":           {Username: c.Username, DomainID: c.DomainID, Password: c.Password, Scope: scope},
+		"token":                  {TokenID: c.Token, Scope: scope},
+		"application credential": {ApplicationCredentialID: c.ApplicationCredentialID, ApplicationCredentialSecret: c.ApplicationCredentialSecret},
+		"application credential's name": {
+			ApplicationCredentialName: c.ApplicationCredentialName,
+			Username:                  c.Username, DomainName: c.DomainName,
+			ApplicationCredentialSecret: c.ApplicationCredentialSecret,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options.IdentityEndpoint = c.AuthURL
@@ -56,7 +60,8 @@ func TestLogin_Trust_ActsAsTheTrustor(t *testing.T) {
 	s := start(t)
 	c := s.Credentials()
 	client := login(t, s, gophercloud.AuthOptions{
-		IdentityEndpoint: c.AuthURL, UserID: c.TrusteeID, Password: c.TrusteePassword, Scope: &gophercloud.AuthScope{TrustID: c.TrustID},
+		IdentityEndpoint: c.AuthURL, UserID: c.TrusteeID, Password: c.TrusteePassword,
+		Scope: &gophercloud.AuthScope{TrustID: c.TrustID},
 	})
 	result := client.GetAuthResult().(tokens.CreateResult)
 	user, err := result.ExtractUser()
@@ -71,7 +76,8 @@ func TestLogin_Trust_ActsAsTheTrustor(t *testing.T) {
 
 // passwordBody is a login with a password, and with the scope if it is not empty.
 func passwordBody(user, password, scope string) string {
-	body := fmt.Sprintf(`{"auth": {"identity": {"methods": ["password"], "password": {"user": {%s, "password": %q}}}`, user, password)
+	body := fmt.Sprintf(
+		`{"auth": {"identity": {"methods": ["password"], "password": {"user": {%s, "password": %q}}}`, user, password)
 	if scope != "" {
 		body += `, "scope": ` + scope
 	}
@@ -84,20 +90,27 @@ func TestLogin_WrongCredentials_AreTheSame401(t *testing.T) {
 	user := fmt.Sprintf(`"id": %q`, c.UserID)
 	project := fmt.Sprintf(`{"project": {"id": %q}}`, c.ProjectID)
 	application := func(id, secret string) string {
-		return fmt.Sprintf(`{"auth": {"identity": {"methods": ["application_credential"], "application_credential": {"id": %q, "secret": %q}}}}`, id, secret)
+		return fmt.Sprintf(
+			`{"auth": {"identity": {"methods": ["application_credential"], "application_credential": {"id": %q, "secret": %q}}}}`, id, secret)
 	}
 	for name, body := range map[string]string{
-		"wrong password":                 passwordBody(user, "guess", project),
-		"no password":                    passwordBody(user, "", project),
-		"unknown user":                   passwordBody(`"id": "nobody"`, c.Password, project),
-		"name in another domain":         passwordBody(fmt.Sprintf(`"name": %q, "domain": {"name": "corp"}`, c.Username), c.Password, project),
-		"unknown project":                passwordBody(user, c.Password, `{"project": {"id": "none"}}`),
-		"another's project":              passwordBody(user, c.Password, fmt.Sprintf(`{"project": {"id": %q}}`, other.ProjectID)),
-		"project name in another domain": passwordBody(user, c.Password, fmt.Sprintf(`{"project": {"name": %q, "domain": {"name": "corp"}}}`, c.ProjectName)),
-		"a domain":                       passwordBody(user, c.Password, `{"domain": {"id": "default"}}`),
-		"the system":                     passwordBody(user, c.Password, `{"system": {"all": true}}`),
-		"wrong secret":                   application(c.ApplicationCredentialID, "guess"),
-		"no method":                      `{"auth": {"identity": {"methods": []}}}`,
+		"wrong password": passwordBody(user, "guess", project),
+		"no password":    passwordBody(user, "", project),
+		"unknown user":   passwordBody(`"id": "nobody"`, c.Password, project),
+		"name in another domain": passwordBody(
+			fmt.Sprintf(`"name": %q, "domain": {"name": "corp"}`, c.Username), c.Password, project),
+		"unknown project": passwordBody(user, c.Password,
+			`{"project": {"id": "none"}}`),
+		"another's project": passwordBody(user, c.Password,
+			fmt.Sprintf(`{"project": {"id": %q}}`, other.ProjectID)),
+		"project name in another domain": passwordBody(user, c.Password,
+			fmt.Sprintf(`{"project": {"name": %q, "domain": {"name": "corp"}}}`, c.ProjectName)),
+		"a domain": passwordBody(user, c.Password,
+			`{"domain": {"id": "default"}}`),
+		"the system": passwordBody(user, c.Password,
+			`{"system": {"all": true}}`),
+		"wrong secret": application(c.ApplicationCredentialID, "guess"),
+		"no method":    `{"auth": {"identity": {"methods": []}}}`,
 		"two users": fmt.Sprintf(`{"auth": {"identity": {"methods": ["password", "application_credential"],
 			"password": {"user": {"id": %q, "password": %q}}, "application_credential": {"id": %q, "secret": %q}}}}`,
 			other.UserID, other.Password, c.ApplicationCredentialID, c.ApplicationCredentialSecret),
@@ -116,32 +129,40 @@ func TestLogin_WrongCredentials_AreTheSame401(t *testing.T) {
 func TestLogin_WhatKeystoneTells_IsNot401OrHasAReason(t *testing.T) {
 	s := start(t)
 	c := s.Credentials()
-	user, project := fmt.Sprintf(`"id": %q`, c.UserID), fmt.Sprintf(`{"project": {"id": %q}}`, c.ProjectID)
+	user, project := fmt.Sprintf(`"id": %q`, c.UserID),
+		fmt.Sprintf(`{"project": {"id": %q}}`, c.ProjectID)
 	ofTrust := send(t, s, "POST", "/identity/v3/auth/tokens",
-		passwordBody(fmt.Sprintf(`"id": %q`, c.TrusteeID), c.TrusteePassword, fmt.Sprintf(`{"OS-TRUST:trust": {"id": %q}}`, c.TrustID))).header.Get("X-Subject-Token")
+		passwordBody(fmt.Sprintf(`"id": %q`, c.TrusteeID), c.TrusteePassword,
+			fmt.Sprintf(`{"OS-TRUST:trust": {"id": %q}}`, c.TrustID))).header.Get("X-Subject-Token")
 	identity := func(identity string) string { return `{"auth": {"identity": ` + identity + `}}` }
 	for name, test := range map[string]struct {
 		body   string
 		status int
 		says   string
 	}{
-		"a token that is none":        {identity(`{"methods": ["token"], "token": {"id": "nonsense"}}`), 404, "Could not recognize Fernet token"},
-		"a token of a trust":          {identity(`{"methods": ["token"], "token": {"id": "` + ofTrust + `"}}`), 403, "Using trust-scoped token"},
-		"an unknown method":           {identity(`{"methods": ["totp"], "totp": {}}`), 401, "unsupported method"},
-		"a method without anything":   {identity(`{"methods": ["password"]}`), 400, "Expecting to find password in identity"},
-		"a name without domain":       {passwordBody(fmt.Sprintf(`"name": %q`, c.Username), c.Password, project), 400, "Expecting to find domain in user"},
-		"nobody":                      {passwordBody(`"domain": {"id": "default"}`, c.Password, project), 400, "Expecting to find id or name in user"},
-		"a project without domain":    {passwordBody(user, c.Password, `{"project": {"name": "demo"}}`), 400, "Expecting to find domain in project"},
-		"a scope of nothing":          {passwordBody(user, c.Password, `{}`), 400, "in scope"},
-		"a trust and a project":       {passwordBody(user, c.Password, `{"OS-TRUST:trust": {"id": "x"}, "project": {"id": "x"}}`), 400, "in scope"},
-		"another's trust":             {passwordBody(user, c.Password, fmt.Sprintf(`{"OS-TRUST:trust": {"id": %q}}`, c.TrustID)), 403, "not authorized"},
-		"a credential that is gone":   {identity(`{"methods": ["application_credential"], "application_credential": {"id": "x", "secret": "y"}}`), 404, "Could not find Application Credential: x."},
-		"a credential's name only":    {identity(`{"methods": ["application_credential"], "application_credential": {"name": "x", "secret": "y"}}`), 400, "Expecting to find user"},
-		"a credential with a project": {strings.Replace(identity(fmt.Sprintf(`{"methods": ["application_credential"], "application_credential": {"id": %q, "secret": %q}}`, c.ApplicationCredentialID, c.ApplicationCredentialSecret)), `"}}}`, `"}}, "scope": `+project+`}`, 1), 401, "cannot request a scope"},
+		"a token that is none":      {identity(`{"methods": ["token"], "token": {"id": "nonsense"}}`), 404, "Could not recognize Fernet token"},
+		"a token of a trust":        {identity(`{"methods": ["token"], "token": {"id": "` + ofTrust + `"}}`), 403, "Using trust-scoped token"},
+		"an unknown method":         {identity(`{"methods": ["totp"], "totp": {}}`), 401, "unsupported method"},
+		"a method without anything": {identity(`{"methods": ["password"]}`), 400, "Expecting to find password in identity"},
+		"a name without domain":     {passwordBody(fmt.Sprintf(`"name": %q`, c.Username), c.Password, project), 400, "Expecting to find domain in user"},
+		"nobody":                    {passwordBody(`"domain": {"id": "default"}`, c.Password, project), 400, "Expecting to find id or name in user"},
+		"a project without domain":  {passwordBody(user, c.Password, `{"project": {"name": "demo"}}`), 400, "Expecting to find domain in project"},
+		"a scope of nothing":        {passwordBody(user, c.Password, `{}`), 400, "in scope"},
+		"a trust and a project":     {passwordBody(user, c.Password, `{"OS-TRUST:trust": {"id": "x"}, "project": {"id": "x"}}`), 400, "in scope"},
+		"another's trust":           {passwordBody(user, c.Password, fmt.Sprintf(`{"OS-TRUST:trust": {"id": %q}}`, c.TrustID)), 403, "not authorized"},
+		"a credential that is gone": {identity(
+			`{"methods": ["application_credential"], "application_credential": {"id": "x", "secret": "y"}}`), 404, "Could not find Application Credential: x."},
+		"a credential's name only": {identity(
+			`{"methods": ["application_credential"], "application_credential": {"name": "x", "secret": "y"}}`), 400, "Expecting to find user"},
+		"a credential with a project": {strings.Replace(
+			identity(
+				fmt.Sprintf(
+					`{"methods": ["application_credential"], "application_credential": {"id": %q, "secret": %q}}`, c.ApplicationCredentialID, c.ApplicationCredentialSecret)), `"}}}`, `"}}, "scope": `+project+`}`, 1), 401, "cannot request a scope"},
 	} {
 		got := send(t, s, "POST", "/identity/v3/auth/tokens", test.body)
 		if got.status != test.status || !strings.Contains(string(got.body), test.says) {
-			t.Errorf("%s: %d %s; want %d and %q", name, got.status, got.body, test.status, test.says)
+			t.Errorf("%s: %d %s; want %d and %q", name, got.status, got.body, test.status,
+				test.says)
 		}
 	}
 }
@@ -149,7 +170,8 @@ func TestLogin_WhatKeystoneTells_IsNot401OrHasAReason(t *testing.T) {
 func TestLogin_Malformed_Is400(t *testing.T) {
 	s := start(t)
 	for _, body := range []string{"", "{", "{}", `{"auth": {}}`, `{"auth": 5}`} {
-		if got := send(t, s, "POST", "/identity/v3/auth/tokens", body); got.status != http.StatusBadRequest {
+		if got := send(t, s, "POST", "/identity/v3/auth/tokens",
+			body); got.status != http.StatusBadRequest {
 			t.Errorf("%q is answered with %d %s", body, got.status, got.body)
 		}
 	}
@@ -158,14 +180,17 @@ func TestLogin_Malformed_Is400(t *testing.T) {
 func TestLogin_WithoutScope_HasNoCatalogAndNoProject(t *testing.T) {
 	s := start(t)
 	c := s.Credentials()
-	got := send(t, s, "POST", "/identity/v3/auth/tokens", passwordBody(fmt.Sprintf(`"id": %q`, c.UserID), c.Password, ""))
+	got := send(t, s, "POST", "/identity/v3/auth/tokens",
+		passwordBody(fmt.Sprintf(`"id": %q`, c.UserID), c.Password, ""))
 	var body struct{ Token map[string]json.RawMessage }
 	got.into(&body)
-	if got.status != http.StatusCreated || body.Token["catalog"] != nil || body.Token["project"] != nil {
+	if got.status != http.StatusCreated || body.Token["catalog"] != nil ||
+		body.Token["project"] != nil {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	token := got.header.Get("X-Subject-Token")
-	if got := send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token", token); got.status != http.StatusForbidden {
+	if got := send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token",
+		token); got.status != http.StatusForbidden {
 		t.Errorf("Nova answers %d %s", got.status, got.body)
 	}
 	got = send(t, s, "GET", "/identity/v3/auth/projects", "", "X-Auth-Token", token)
@@ -187,17 +212,22 @@ func TestToken_Expires_ByTheCloudsClock(t *testing.T) {
 		}
 	}
 	exchanged.into(&body)
-	if body.Token.Expires != "2026-11-21T12:10:00.000000Z" || !slices.Equal(body.Token.Methods, []string{"password", "token"}) {
+	if body.Token.Expires != "2026-11-21T12:10:00.000000Z" ||
+		!slices.Equal(body.Token.Methods, []string{"password", "token"}) {
 		t.Errorf("a token of a token: %+v", body)
 	}
 	all := []string{token, exchanged.header.Get("X-Subject-Token")}
 	for _, step := range []struct {
 		pass   time.Duration
 		status int
-	}{{10*time.Minute - time.Nanosecond, http.StatusOK}, {time.Nanosecond, http.StatusUnauthorized}} {
+	}{
+		{10*time.Minute - time.Nanosecond, http.StatusOK},
+		{time.Nanosecond, http.StatusUnauthorized},
+	} {
 		clock.SetTime(clock.Now().Add(step.pass))
 		for _, token := range all {
-			if got := send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token", token); got.status != step.status {
+			if got := send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token",
+				token); got.status != step.status {
 				t.Errorf("at %s: %d, want %d: %s", clock.Now(), got.status, step.status, got.body)
 			}
 		}
@@ -208,7 +238,10 @@ func TestToken_Revoked_EachServiceRefusesInKeystonesForm(t *testing.T) {
 	s := start(t)
 	token := s.Credentials().Token
 	s.RevokeTokens()
-	for _, path := range []string{computePath + "/servers", "/networking/v2.0/ports", "/identity/v3/auth/catalog"} {
+	for _, path := range []string{
+		computePath + "/servers", "/networking/v2.0/ports",
+		"/identity/v3/auth/catalog",
+	} {
 		send(t, s, "GET", path, "", "X-Auth-Token", token).is(http.StatusUnauthorized, refused)
 		send(t, s, "GET", path, "").is(http.StatusUnauthorized, refused)
 	}
@@ -218,8 +251,11 @@ func TestTokenCache_ServicesAcceptARevokedTokenThatTheyKnow(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	s := start(t, WithClock(clock), WithTokenLife(time.Hour), WithTokenCache(5*time.Minute))
 	known, unknown := s.Credentials().Token, s.Credentials().Token
-	status := func(token, path string) int { return send(t, s, "GET", path, "", "X-Auth-Token", token).status }
-	const nova, neutron, keystone = computePath + "/servers", "/networking/v2.0/ports", "/identity/v3/auth/catalog"
+	status := func(token, path string) int {
+		return send(t, s, "GET", path, "", "X-Auth-Token", token).status
+	}
+	const nova, neutron, keystone = computePath + "/servers", "/networking/v2.0/ports",
+		"/identity/v3/auth/catalog"
 	if got := status(known, nova); got != http.StatusOK {
 		t.Fatal(got)
 	}
@@ -238,14 +274,16 @@ func TestTokenCache_ServicesAcceptARevokedTokenThatTheyKnow(t *testing.T) {
 	} {
 		clock.SetTime(clock.Now().Add(test.pass))
 		if got := status(test.token, test.path); got != test.want {
-			t.Errorf("%s, known %t, %s: %d, want %d", clock.Now(), test.token == known, test.path, got, test.want)
+			t.Errorf("%s, known %t, %s: %d, want %d", clock.Now(), test.token == known, test.path,
+				got, test.want)
 		}
 	}
 }
 
 func TestToken_GetAndDelete(t *testing.T) {
 	s := start(t)
-	client, err := openstack.NewIdentityV3(login(t, s, byPassword(s.Credentials())), gophercloud.EndpointOpts{})
+	client, err := openstack.NewIdentityV3(login(t, s, byPassword(s.Credentials())),
+		gophercloud.EndpointOpts{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +294,8 @@ func TestToken_GetAndDelete(t *testing.T) {
 	if err := tokens.Revoke(patiently(t), client, other).Err; err != nil {
 		t.Errorf("revoke: %v", err)
 	}
-	if _, err := tokens.Get(patiently(t), client, other).ExtractToken(); !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+	if _, err := tokens.Get(patiently(t), client,
+		other).ExtractToken(); !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		t.Errorf("a revoked token is answered with %v", err)
 	}
 }
@@ -280,10 +319,12 @@ func TestChangedPassword_TheOldOneAndItsTokensAreNoGood(t *testing.T) {
 	if err := s.ChangePassword(before.UserID, "another"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tryLogin(t, byPassword(before)); !gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
+	if _, err := tryLogin(t, byPassword(before)); !gophercloud.ResponseCodeIs(err,
+		http.StatusUnauthorized) {
 		t.Errorf("the old password: %v", err)
 	}
-	send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token", before.Token).is(http.StatusUnauthorized, refused)
+	send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token",
+		before.Token).is(http.StatusUnauthorized, refused)
 	if _, err := tryLogin(t, byPassword(s.Credentials())); err != nil {
 		t.Errorf("the new password: %v", err)
 	}
@@ -303,7 +344,8 @@ func TestDeletedApplicationCredential_LogsNobodyIn(t *testing.T) {
 	if err := s.DeleteApplicationCredential(c.ApplicationCredentialID); err != nil {
 		t.Fatal(err)
 	}
-	send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token", token).is(http.StatusUnauthorized, refused)
+	send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token", token).is(http.StatusUnauthorized,
+		refused)
 	if _, err := tryLogin(t, options); !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		t.Errorf("the deleted one: %v", err)
 	}
@@ -341,7 +383,8 @@ func TestProjects_DoNotSeeEachOther(t *testing.T) {
 }
 
 func TestCatalog_OtherRegionsAndMissingServices(t *testing.T) {
-	s := start(t, WithRegion("here"), WithOtherRegion("there"), WithoutService(ServiceLoadBalancer), WithVersionedNetworkURL())
+	s := start(t, WithRegion("here"), WithOtherRegion("there"), WithoutService(ServiceLoadBalancer),
+		WithVersionedNetworkURL())
 	client := login(t, s, byPassword(s.Credentials()))
 	if _, err := openstack.NewLoadBalancerV2(client, inRegion(s)); err == nil {
 		t.Error("a service that was left out is in the catalog")
@@ -355,7 +398,8 @@ func TestCatalog_OtherRegionsAndMissingServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := servers.List(elsewhere, nil).AllPages(patiently(t)); !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+	if _, err := servers.List(elsewhere,
+		nil).AllPages(patiently(t)); !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		t.Errorf("the other region answers %v", err)
 	}
 	last := s.Calls()[len(s.Calls())-1]
@@ -366,12 +410,15 @@ func TestCatalog_OtherRegionsAndMissingServices(t *testing.T) {
 
 func TestCatalog_IsToldToATokenThatHasOne(t *testing.T) {
 	s := start(t)
-	if got := ask(t, s, "GET", "/identity/v3/auth/catalog", ""); got.status != 200 || !strings.Contains(string(got.body), s.URL()+"/compute/v2.1") {
+	if got := ask(t, s, "GET", "/identity/v3/auth/catalog", ""); got.status != 200 ||
+		!strings.Contains(string(got.body), s.URL()+"/compute/v2.1") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	c := s.Credentials()
-	unscoped := send(t, s, "POST", "/identity/v3/auth/tokens", passwordBody(fmt.Sprintf(`"id": %q`, c.UserID), c.Password, `"unscoped"`))
-	got := send(t, s, "GET", "/identity/v3/auth/catalog", "", "X-Auth-Token", unscoped.header.Get("X-Subject-Token"))
+	unscoped := send(t, s, "POST", "/identity/v3/auth/tokens",
+		passwordBody(fmt.Sprintf(`"id": %q`, c.UserID), c.Password, `"unscoped"`))
+	got := send(t, s, "GET", "/identity/v3/auth/catalog", "", "X-Auth-Token",
+		unscoped.header.Get("X-Subject-Token"))
 	if got.status != http.StatusForbidden {
 		t.Errorf("without a project: %d %s", got.status, got.body)
 	}
@@ -385,7 +432,11 @@ func TestCatalog_EachInterface_LeadsToTheSameCloud(t *testing.T) {
 	client := login(t, s, byPassword(s.Credentials()))
 	for _, kind := range []string{InterfacePublic, InterfaceInternal, InterfaceAdmin} {
 		s.ForgetCalls()
-		compute, err := openstack.NewComputeV2(client, gophercloud.EndpointOpts{Region: "RegionOne", Availability: gophercloud.Availability(kind)})
+		compute, err := openstack.NewComputeV2(client,
+			gophercloud.EndpointOpts{
+				Region:       "RegionOne",
+				Availability: gophercloud.Availability(kind),
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -407,8 +458,12 @@ func TestCatalog_EachInterface_LeadsToTheSameCloud(t *testing.T) {
 
 func TestDiscovery_Keystone(t *testing.T) {
 	s := start(t)
-	for path, status := range map[string]int{"/identity": 300, "/identity/": 300, "/identity/v3": 200, "/identity/v3/": 200} {
-		if got := send(t, s, "GET", path, ""); got.status != status || !strings.Contains(string(got.body), s.AuthURL()) {
+	for path, status := range map[string]int{
+		"/identity": 300, "/identity/": 300,
+		"/identity/v3": 200, "/identity/v3/": 200,
+	} {
+		if got := send(t, s, "GET", path, ""); got.status != status ||
+			!strings.Contains(string(got.body), s.AuthURL()) {
 			t.Errorf("%s answers %d %s", path, got.status, got.body)
 		}
 	}
@@ -429,7 +484,8 @@ func TestCalls_HoldNoSecret(t *testing.T) {
 		ApplicationCredentialSecret: c.ApplicationCredentialSecret,
 	})
 	client := login(t, s, gophercloud.AuthOptions{
-		IdentityEndpoint: c.AuthURL, TokenID: c.Token, Scope: &gophercloud.AuthScope{ProjectID: c.ProjectID},
+		IdentityEndpoint: c.AuthURL, TokenID: c.Token,
+		Scope: &gophercloud.AuthScope{ProjectID: c.ProjectID},
 	})
 	compute, err := openstack.NewComputeV2(client, inRegion(s))
 	if err != nil {
@@ -438,7 +494,8 @@ func TestCalls_HoldNoSecret(t *testing.T) {
 	if _, err := servers.List(compute, nil).AllPages(patiently(t)); err != nil {
 		t.Fatal(err)
 	}
-	ask(t, s, "POST", computePath+"/servers", `{"server": {"name": "x", "flavorRef": "1", "adminPass": "root-secret"}}`)
+	ask(t, s, "POST", computePath+"/servers",
+		`{"server": {"name": "x", "flavorRef": "1", "adminPass": "root-secret"}}`)
 	if len(s.Calls()) != 5 {
 		t.Fatalf("%d calls", len(s.Calls()))
 	}
@@ -446,7 +503,10 @@ func TestCalls_HoldNoSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{c.Password, c.ApplicationCredentialSecret, c.Token, client.Token(), "root-secret"} {
+	for _, secret := range []string{
+		c.Password, c.ApplicationCredentialSecret, c.Token,
+		client.Token(), "root-secret",
+	} {
 		if secret == "" || strings.Contains(string(record), secret) {
 			t.Errorf("the record holds the secret %q", secret)
 		}
@@ -455,12 +515,14 @@ func TestCalls_HoldNoSecret(t *testing.T) {
 
 func TestTwoClouds_ShareNoToken(t *testing.T) {
 	one, two := start(t), start(t)
-	send(t, two, "GET", computePath+"/servers", "", "X-Auth-Token", one.Credentials().Token).is(http.StatusUnauthorized, refused)
+	send(t, two, "GET", computePath+"/servers", "", "X-Auth-Token",
+		one.Credentials().Token).is(http.StatusUnauthorized, refused)
 }
 
 func TestTLS_IsTrustedByItsCertificate(t *testing.T) {
 	s := start(t, WithTLS())
-	if !strings.HasPrefix(s.URL(), "https://") || !strings.HasPrefix(s.CertificatePEM(), "-----BEGIN CERTIFICATE") {
+	if !strings.HasPrefix(s.URL(), "https://") ||
+		!strings.HasPrefix(s.CertificatePEM(), "-----BEGIN CERTIFICATE") {
 		t.Fatalf("%s, %q", s.URL(), s.CertificatePEM())
 	}
 	options := byPassword(s.Credentials())

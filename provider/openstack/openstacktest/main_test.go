@@ -38,8 +38,10 @@ func patiently(t *testing.T) context.Context {
 // byPassword is how a user logs in to their project.
 func byPassword(c Credentials) gophercloud.AuthOptions {
 	return gophercloud.AuthOptions{
-		IdentityEndpoint: c.AuthURL, Username: c.Username, Password: c.Password, DomainName: c.DomainName,
-		Scope: &gophercloud.AuthScope{ProjectName: c.ProjectName, DomainName: c.DomainName}, AllowReauth: true,
+		IdentityEndpoint: c.AuthURL, Username: c.Username, Password: c.Password,
+		DomainName:  c.DomainName,
+		Scope:       &gophercloud.AuthScope{ProjectName: c.ProjectName, DomainName: c.DomainName},
+		AllowReauth: true,
 	}
 }
 
@@ -87,10 +89,12 @@ type exchange struct {
 	body   []byte
 }
 
-// ask sends a request with a new token of the default project; header holds pairs of keys and values, which come last.
+// ask sends a request with a new token of the default project; header holds pairs of keys and
+// values, which come last.
 func ask(t *testing.T, s *Cloud, method, path, body string, header ...string) exchange {
 	t.Helper()
-	return send(t, s, method, path, body, append([]string{"X-Auth-Token", s.Credentials().Token}, header...)...)
+	return send(t, s, method, path, body,
+		append([]string{"X-Auth-Token", s.Credentials().Token}, header...)...)
 }
 
 // send sends a request without a token.
@@ -103,9 +107,12 @@ func send(t *testing.T, s *Cloud, method, path, body string, header ...string) e
 	return got
 }
 
-func trySend(t *testing.T, s *Cloud, method, path, body string, header ...string) (exchange, error) {
+func trySend(
+	t *testing.T, s *Cloud, method, path, body string, header ...string,
+) (exchange, error) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(patiently(t), method, s.URL()+path, bytes.NewBufferString(body))
+	request, err := http.NewRequestWithContext(patiently(t), method, s.URL()+path,
+		bytes.NewBufferString(body))
 	if err != nil {
 		t.Fatal(err)
 	}

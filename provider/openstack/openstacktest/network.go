@@ -5,15 +5,18 @@ import "github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron
 type (
 	// FixedIP is an address of a port.
 	FixedIP = neutron.FixedIP
-	// FloatingIP is a floating IP of Neutron's. The zero value of each field is what a new one usually has.
+	// FloatingIP is a floating IP of Neutron's. The zero value of each field is what a new one
+	// usually has.
 	FloatingIP = neutron.FloatingIP
-	// Network is a network of Neutron's. The zero value of each field is what a new network usually has.
+	// Network is a network of Neutron's. The zero value of each field is what a new network usually
+	// has.
 	Network = neutron.Network
 	// AddressPair is what a port may send and receive beside its own addresses.
 	AddressPair = neutron.AddressPair
 	// Port is a port of Neutron's. The zero value of each field is what a new port usually has.
 	Port = neutron.Port
-	// Router is a router of Neutron's. The zero value of each field is what a new router usually has.
+	// Router is a router of Neutron's. The zero value of each field is what a new router usually
+	// has.
 	Router = neutron.Router
 	// SecurityGroup is a security group of Neutron's.
 	SecurityGroup = neutron.SecurityGroup
@@ -23,7 +26,8 @@ type (
 	AddressRange = neutron.AddressRange
 	// Route is a route of a router, or a host route of a subnet.
 	Route = neutron.Route
-	// Subnet is a subnet of Neutron's. The zero value of each field is what a new subnet usually has.
+	// Subnet is a subnet of Neutron's. The zero value of each field is what a new subnet usually
+	// has.
 	Subnet = neutron.Subnet
 	// Subport is a port of a trunk's.
 	Subport = neutron.Subport
@@ -58,8 +62,8 @@ func WithoutExtensions(aliases ...string) Option {
 	}
 }
 
-// SetExtension gives Neutron an extension, or takes it, as an operator does who restarts it with another configuration. It is
-// an error if the cloud does not know the alias.
+// SetExtension gives Neutron an extension, or takes it, as an operator does who restarts it with
+// another configuration. It is an error if the cloud does not know the alias.
 func (s *Cloud) SetExtension(alias string, on bool) error {
 	return s.network.SetExtension(alias, on)
 }
@@ -84,13 +88,15 @@ func (s *Cloud) AddNetwork(spec Network) string { return s.network.AddNetwork(sp
 // Networks are all networks, of all projects, in the order of their ids.
 func (s *Cloud) Networks() []Network { return s.network.Networks() }
 
-// DeleteNetwork deletes a network with its subnets, as another client does. It is an error if it is in use.
+// DeleteNetwork deletes a network with its subnets, as another client does. It is an error if it is
+// in use.
 func (s *Cloud) DeleteNetwork(id string) error { return s.network.DeleteNetwork(id) }
 
-// SetNetworkQuota limits how many of a resource each project may have: "network", "subnet", "port", "router", "floatingip",
-// "security_group", "security_group_rule" or "trunk", or how many routes a router: "router_route". Users' requests for more are
-// refused with 409 OverQuota; what services and the methods of Cloud create counts, and is not refused. Default, and with a
-// limit below 0: no limit.
+// SetNetworkQuota limits how many of a resource each project may have: "network", "subnet", "port",
+// "router", "floatingip", "security_group", "security_group_rule" or "trunk", or how many routes a
+// router: "router_route". Users' requests for more are refused with 409 OverQuota; what services
+// and the methods of Cloud create counts, and is not refused. Default, and with a limit below 0: no
+// limit.
 func (s *Cloud) SetNetworkQuota(resource string, limit int) {
 	s.network.SetNetworkQuota(resource, limit)
 }
@@ -109,18 +115,19 @@ func (s *Cloud) UpdatePort(id string, change func(*Port)) error {
 // DeletePort deletes a port, as another client does. Its floating IP stays, without a port.
 func (s *Cloud) DeletePort(id string) error { return s.network.DeletePort(id) }
 
-// AddRouter creates a router and returns its id. It panics if the cloud would refuse it. The routes are not checked, as those of
-// [Cloud.SetRoutes].
+// AddRouter creates a router and returns its id. It panics if the cloud would refuse it. The routes
+// are not checked, as those of [Cloud.SetRoutes].
 func (s *Cloud) AddRouter(spec Router) string { return s.network.AddRouter(spec) }
 
 // Routers are all routers, of all projects, in the order of their ids.
 func (s *Cloud) Routers() []Router { return s.network.Routers() }
 
-// Routes are the extra routes of a router, as its "routes" show them; none if there is no such router.
+// Routes are the extra routes of a router, as its "routes" show them; none if there is no such
+// router.
 func (s *Cloud) Routes(routerID string) []Route { return s.network.Routes(routerID) }
 
-// SetRoutes gives a router these routes and no others, as another client does, who is not held to the API's rules: a next hop may
-// be out of reach.
+// SetRoutes gives a router these routes and no others, as another client does, who is not held to
+// the API's rules: a next hop may be out of reach.
 func (s *Cloud) SetRoutes(routerID string, routes ...Route) error {
 	return s.network.SetRoutes(routerID, routes...)
 }
@@ -133,12 +140,13 @@ func (s *Cloud) ConnectSubnet(routerID, subnetID string) error {
 // DeleteRouter deletes a router, as another client does, with its interfaces and routes.
 func (s *Cloud) DeleteRouter(id string) error { return s.network.DeleteRouter(id) }
 
-// SetMaxRoutes limits the routes of each router; more are refused with 400 RoutesExhausted, as with Neutron's max_routes, whose
-// default is 30. 0, which is the default here: no limit. For the limit of newer releases, a quota, see [Cloud.SetNetworkQuota].
+// SetMaxRoutes limits the routes of each router; more are refused with 400 RoutesExhausted, as with
+// Neutron's max_routes, whose default is 30. 0, which is the default here: no limit. For the limit
+// of newer releases, a quota, see [Cloud.SetNetworkQuota].
 func (s *Cloud) SetMaxRoutes(routes int) { s.network.SetMaxRoutes(routes) }
 
-// AddSecurityGroup creates a security group, with the two rules for egress that each new one has, and returns its id. It panics
-// if the cloud would refuse it.
+// AddSecurityGroup creates a security group, with the two rules for egress that each new one has,
+// and returns its id. It panics if the cloud would refuse it.
 func (s *Cloud) AddSecurityGroup(spec SecurityGroup) string {
 	return s.network.AddSecurityGroup(spec)
 }
@@ -154,7 +162,8 @@ func (s *Cloud) SecurityGroups() []SecurityGroup { return s.network.SecurityGrou
 // SecurityGroupRules are all rules, of all projects, in the order of their ids.
 func (s *Cloud) SecurityGroupRules() []SecurityGroupRule { return s.network.SecurityGroupRules() }
 
-// DeleteSecurityGroup deletes a security group with its rules, as another client does. It is an error if it is in use.
+// DeleteSecurityGroup deletes a security group with its rules, as another client does. It is an
+// error if it is in use.
 func (s *Cloud) DeleteSecurityGroup(id string) error { return s.network.DeleteSecurityGroup(id) }
 
 // DeleteSecurityGroupRule deletes a rule, as another client does.

@@ -18,7 +18,10 @@ func ExampleCloud_AddRouter() {
 	router := cloud.AddRouter(openstacktest.Router{
 		ExternalNetworkID: public,
 		Subnets:           []string{subnet},
-		Routes:            []openstacktest.Route{{Destination: "10.244.1.0/24", NextHop: "10.0.0.2"}},
+		Routes: []openstacktest.Route{{
+			Destination: "10.244.1.0/24",
+			NextHop:     "10.0.0.2",
+		}},
 	})
 	port := cloud.AddPort(openstacktest.Port{NetworkID: nodes, DeviceID: "node-1"})
 	cloud.AddFloatingIP(openstacktest.FloatingIP{NetworkID: public, PortID: port})

@@ -14,24 +14,29 @@ func TestFloatingIP_Lifecycle(t *testing.T) {
 	port := s.AddPort(Port{NetworkID: at.internal})
 	second := s.AddPort(Port{NetworkID: at.internal})
 	// The operator's router's gateway has the first address.
-	ip, err := floatingips.Create(t.Context(), client, floatingips.CreateOpts{FloatingNetworkID: at.external}).Extract()
+	ip, err := floatingips.Create(t.Context(), client,
+		floatingips.CreateOpts{FloatingNetworkID: at.external}).Extract()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ip.FloatingIP != "203.0.113.3" || ip.Status != "DOWN" || ip.PortID != "" || ip.ProjectID != s.Credentials().ProjectID {
+	if ip.FloatingIP != "203.0.113.3" || ip.Status != "DOWN" || ip.PortID != "" ||
+		ip.ProjectID != s.Credentials().ProjectID {
 		t.Errorf("created %+v", ip)
 	}
 	for _, id := range []string{port, second} {
-		ip, err = floatingips.Update(t.Context(), client, ip.ID, floatingips.UpdateOpts{PortID: &id}).Extract()
+		ip, err = floatingips.Update(t.Context(), client, ip.ID,
+			floatingips.UpdateOpts{PortID: &id}).Extract()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ip.PortID != id || ip.Status != "ACTIVE" || ip.RouterID != at.router || ip.FixedIP == "" {
+		if ip.PortID != id || ip.Status != "ACTIVE" || ip.RouterID != at.router ||
+			ip.FixedIP == "" {
 			t.Errorf("associated %+v", ip)
 		}
 	}
 	none := ""
-	if ip, err = floatingips.Update(t.Context(), client, ip.ID, floatingips.UpdateOpts{PortID: &none}).Extract(); err != nil {
+	if ip, err = floatingips.Update(t.Context(), client, ip.ID,
+		floatingips.UpdateOpts{PortID: &none}).Extract(); err != nil {
 		t.Fatal(err)
 	}
 	if ip.PortID != "" || ip.FixedIP != "" || ip.RouterID != "" || ip.Status != "DOWN" {
@@ -60,7 +65,10 @@ func TestFloatingIP_ThatCannotBe_IsRefused(t *testing.T) {
 	behind := s.AddPort(Port{NetworkID: at.internal})
 	unreachable := s.AddPort(Port{NetworkID: lonely})
 	bare := s.AddPort(Port{NetworkID: at.internal, FixedIPs: []FixedIP{}})
-	two := s.AddPort(Port{NetworkID: at.internal, FixedIPs: []FixedIP{{Address: "10.0.0.50"}, {Address: "10.0.0.51"}}})
+	two := s.AddPort(Port{
+		NetworkID: at.internal,
+		FixedIPs:  []FixedIP{{Address: "10.0.0.50"}, {Address: "10.0.0.51"}},
+	})
 	taken := s.AddPort(Port{NetworkID: at.internal})
 	s.AddFloatingIP(FloatingIP{NetworkID: at.external, PortID: taken})
 	for name, c := range map[string]struct {
@@ -82,7 +90,8 @@ func TestFloatingIP_ThatCannotBe_IsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(s.Ports())
-			askNeutron(t, s, http.MethodPost, "floatingips", `{"floatingip":{"floating_network_id":"`+at.external+`",`+c.attributes+`}}`).
+			askNeutron(t, s, http.MethodPost, "floatingips",
+				`{"floatingip":{"floating_network_id":"`+at.external+`",`+c.attributes+`}}`).
 				refuses(c.status, c.kind, c.text)
 			if len(s.FloatingIPs()) != 1 || len(s.Ports()) != before {
 				t.Error("a refused request left something")
@@ -90,36 +99,46 @@ func TestFloatingIP_ThatCannotBe_IsRefused(t *testing.T) {
 		})
 	}
 	askNeutron(t, s, http.MethodPost, "floatingips",
-		`{"floatingip":{"floating_network_id":"`+at.external+`","port_id":"`+two+`","fixed_ip_address":"10.0.0.51"}}`).succeeds(201, "floatingip")
+		`{"floatingip":{"floating_network_id":"`+at.external+`","port_id":"`+two+
+			`","fixed_ip_address":"10.0.0.51"}}`).succeeds(201, "floatingip")
 }
 
 func TestFloatingIP_PoolExhausted_IsConflict(t *testing.T) {
 	s := start(t)
 	external := s.AddNetwork(Network{External: true})
-	s.AddSubnet(Subnet{NetworkID: external, CIDR: "203.0.113.0/24", Pools: []AddressRange{{First: "203.0.113.10", Last: "203.0.113.11"}}})
+	s.AddSubnet(Subnet{
+		NetworkID: external, CIDR: "203.0.113.0/24",
+		Pools: []AddressRange{{First: "203.0.113.10", Last: "203.0.113.11"}},
+	})
 	second := s.AddSubnet(Subnet{NetworkID: external, CIDR: "198.51.100.0/30"})
 	create := func(more string) exchange {
-		return askNeutron(t, s, http.MethodPost, "floatingips", `{"floatingip":{"floating_network_id":"`+external+`"`+more+`}}`)
+		return askNeutron(t, s, http.MethodPost, "floatingips",
+			`{"floatingip":{"floating_network_id":"`+external+`"`+more+`}}`)
 	}
 	for _, want := range []string{"203.0.113.10", "203.0.113.11"} {
 		if got := create("").succeeds(201, "floatingip")["floating_ip_address"]; got != want {
 			t.Errorf("address %v, want %s", got, want)
 		}
 	}
-	if got := create(`,"subnet_id":"`+second+`"`).succeeds(201, "floatingip")["floating_ip_address"]; got != "198.51.100.2" {
+	if got := create(`,"subnet_id":"`+second+`"`).succeeds(201,
+		"floatingip")["floating_ip_address"]; got != "198.51.100.2" {
 		t.Errorf("address %v of the second subnet", got)
 	}
-	create("").refuses(409, "IpAddressGenerationFailure", "No more IP addresses available on network "+external)
+	create("").refuses(409, "IpAddressGenerationFailure",
+		"No more IP addresses available on network "+external)
 }
 
 func TestFloatingIP_AddressChosen_ByAdministratorsOrByPolicy(t *testing.T) {
 	s := start(t, WithUserChosenAddresses())
 	at := newSite(s)
-	body := `{"floatingip":{"floating_network_id":"` + at.external + `","floating_ip_address":"203.0.113.77"}}`
-	if got := askNeutron(t, s, http.MethodPost, "floatingips", body).succeeds(201, "floatingip")["floating_ip_address"]; got != "203.0.113.77" {
+	body := `{"floatingip":{"floating_network_id":"` + at.external +
+		`","floating_ip_address":"203.0.113.77"}}`
+	if got := askNeutron(t, s, http.MethodPost, "floatingips", body).succeeds(201,
+		"floatingip")["floating_ip_address"]; got != "203.0.113.77" {
 		t.Errorf("address %v", got)
 	}
-	askNeutron(t, s, http.MethodPost, "floatingips", body).refuses(409, "IpAddressAlreadyAllocated", "203.0.113.77")
+	askNeutron(t, s, http.MethodPost, "floatingips", body).refuses(409, "IpAddressAlreadyAllocated",
+		"203.0.113.77")
 }
 
 func TestFloatingIP_FoundByItsAddressAndPort(t *testing.T) {
@@ -128,12 +147,18 @@ func TestFloatingIP_FoundByItsAddressAndPort(t *testing.T) {
 	port := s.AddPort(Port{NetworkID: at.internal})
 	id := s.AddFloatingIP(FloatingIP{NetworkID: at.external, PortID: port})
 	s.AddFloatingIP(FloatingIP{NetworkID: at.external})
-	for _, opts := range []floatingips.ListOpts{{PortID: port}, {FloatingIP: "203.0.113.3"}, {Status: "ACTIVE"}, {RouterID: at.router}} {
+	for _, opts := range []floatingips.ListOpts{
+		{PortID: port},
+		{FloatingIP: "203.0.113.3"},
+		{Status: "ACTIVE"},
+		{RouterID: at.router},
+	} {
 		page, err := floatingips.List(networkOf(t, s, s.Credentials()), opts).AllPages(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all, err := floatingips.ExtractFloatingIPs(page); err != nil || len(all) != 1 || all[0].ID != id {
+		if all, err := floatingips.ExtractFloatingIPs(page); err != nil || len(all) != 1 ||
+			all[0].ID != id {
 			t.Errorf("%+v: %v %v", opts, all, err)
 		}
 	}
@@ -145,10 +170,12 @@ func TestFloatingIP_PortDeleted_StaysWithoutOne(t *testing.T) {
 	port := s.AddPort(Port{NetworkID: at.internal})
 	s.AddFloatingIP(FloatingIP{NetworkID: at.external, PortID: port})
 	askNeutron(t, s, http.MethodDelete, "ports/"+port, "").succeeds(204, "")
-	if ip := s.FloatingIPs()[0]; ip.PortID != "" || ip.FixedAddress != "" || ip.Status != "DOWN" || ip.RouterID != "" {
+	if ip := s.FloatingIPs()[0]; ip.PortID != "" || ip.FixedAddress != "" || ip.Status != "DOWN" ||
+		ip.RouterID != "" {
 		t.Errorf("floating IP %+v", ip)
 	}
-	if err := s.UpdateFloatingIP(s.FloatingIPs()[0].ID, func(ip *FloatingIP) { ip.PortID = "none" }); err == nil {
+	if err := s.UpdateFloatingIP(s.FloatingIPs()[0].ID,
+		func(ip *FloatingIP) { ip.PortID = "none" }); err == nil {
 		t.Error("a change from outside broke the API's rules")
 	}
 }

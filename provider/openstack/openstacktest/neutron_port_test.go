@@ -22,9 +22,13 @@ func TestPort_WithoutAddresses_HasOneOfEachFamily(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	s.AddSubnet(Subnet{NetworkID: at.internal, CIDR: "fd00:1::/64"})
-	s.AddSubnet(Subnet{NetworkID: at.internal, CIDR: "10.5.0.0/24", ServiceTypes: []string{"compute:other"}})
+	s.AddSubnet(Subnet{
+		NetworkID: at.internal, CIDR: "10.5.0.0/24",
+		ServiceTypes: []string{"compute:other"},
+	})
 	create := func(attributes string) []string {
-		return addressesOf(askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`"`+attributes+`}}`).succeeds(201, "port"))
+		return addressesOf(askNeutron(t, s, http.MethodPost, "ports",
+			`{"port":{"network_id":"`+at.internal+`"`+attributes+`}}`).succeeds(201, "port"))
 	}
 	for _, c := range []struct {
 		attributes string
@@ -64,7 +68,8 @@ func TestPort_WithAddressItCannotHave_IsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(s.Ports())
-			askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","fixed_ips":[`+c.fixed+`]}}`).
+			askNeutron(t, s, http.MethodPost, "ports",
+				`{"port":{"network_id":"`+at.internal+`","fixed_ips":[`+c.fixed+`]}}`).
 				refuses(c.status, c.kind, c.text)
 			if len(s.Ports()) != before {
 				t.Error("there is a port of a refused request")
@@ -82,7 +87,8 @@ func TestPort_SubnetExhausted_IsConflictUntilAPortIsDeleted(t *testing.T) {
 		last = s.AddPort(Port{NetworkID: id})
 	}
 	body := `{"port":{"network_id":"` + id + `"}}`
-	askNeutron(t, s, http.MethodPost, "ports", body).refuses(409, "IpAddressGenerationFailure", "No more IP addresses available on network "+id)
+	askNeutron(t, s, http.MethodPost, "ports", body).refuses(409, "IpAddressGenerationFailure",
+		"No more IP addresses available on network "+id)
 	askNeutron(t, s, http.MethodDelete, "ports/"+last, "").succeeds(204, "")
 	askNeutron(t, s, http.MethodPost, "ports", body).succeeds(201, "port")
 }
@@ -92,7 +98,8 @@ func TestPort_Update_MovesAddressesAndStatus(t *testing.T) {
 	at := newSite(s)
 	id := s.AddPort(Port{NetworkID: at.internal})
 	put := func(attributes string) map[string]any {
-		return askNeutron(t, s, http.MethodPut, "ports/"+id, `{"port":{`+attributes+`}}`).succeeds(200, "port")
+		return askNeutron(t, s, http.MethodPut, "ports/"+id,
+			`{"port":{`+attributes+`}}`).succeeds(200, "port")
 	}
 	// That a user names a device binds the port to no host.
 	if got := put(`"device_id":"server","device_owner":"compute:az"`)["status"]; got != "DOWN" {
@@ -110,17 +117,21 @@ func TestPort_Update_MovesAddressesAndStatus(t *testing.T) {
 	if got := put(`"admin_state_up":false`)["status"]; got != "DOWN" {
 		t.Errorf("status of a port that is down: %v", got)
 	}
-	if got := addressesOf(put(`"fixed_ips":[{"ip_address":"10.0.0.50"},{"ip_address":"10.0.0.2"}]`)); !slices.Equal(got, []string{"10.0.0.50", "10.0.0.2"}) {
+	if got := addressesOf(
+		put(`"fixed_ips":[{"ip_address":"10.0.0.50"},{"ip_address":"10.0.0.2"}]`)); !slices.Equal(
+		got, []string{"10.0.0.50", "10.0.0.2"}) {
 		t.Errorf("addresses %q", got)
 	}
 	put(`"fixed_ips":[{"ip_address":"10.0.0.50"}]`)
 	// The address is free again.
 	s.AddPort(Port{NetworkID: at.internal, FixedIPs: []FixedIP{{Address: "10.0.0.2"}}})
-	if got := len(askNeutron(t, s, http.MethodGet, "ports?device_id=server", "").names("ports")); got != 1 {
+	if got := len(
+		askNeutron(t, s, http.MethodGet, "ports?device_id=server", "").names("ports")); got != 1 {
 		t.Errorf("%d ports of the device", got)
 	}
 	put(`"device_id":""`)
-	if got := len(askNeutron(t, s, http.MethodGet, "ports?device_id=server", "").names("ports")); got != 0 {
+	if got := len(
+		askNeutron(t, s, http.MethodGet, "ports?device_id=server", "").names("ports")); got != 0 {
 		t.Errorf("%d ports of a device that has none", got)
 	}
 }
@@ -134,8 +145,10 @@ func TestAddressPairs_AreCheckedAndCompleted(t *testing.T) {
 	}
 	pairs := func(list string) exchange { return put(`"allowed_address_pairs":[` + list + `]`) }
 
-	got := fmt.Sprint(pairs(`{"ip_address":"10.9.0.0/24"},{"ip_address":"fd00::1","mac_address":"fa:16:3e:00:00:bb"}`).
-		succeeds(200, "port")["allowed_address_pairs"])
+	got := fmt.Sprint(
+		pairs(
+			`{"ip_address":"10.9.0.0/24"},{"ip_address":"fd00::1","mac_address":"fa:16:3e:00:00:bb"}`).
+			succeeds(200, "port")["allowed_address_pairs"])
 	want := "[map[ip_address:10.9.0.0/24 mac_address:fa:16:3e:00:00:aa] map[ip_address:fd00::1 mac_address:fa:16:3e:00:00:bb]]"
 	if got != want {
 		t.Errorf("pairs\n%s, want\n%s", got, want)
@@ -149,36 +162,45 @@ func TestAddressPairs_AreCheckedAndCompleted(t *testing.T) {
 		status     int
 		kind, text string
 	}{
-		"no address":   {pairs(`{"mac_address":"fa:16:3e:00:00:bb"}`), 400, "AllowedAddressPairsMissingIP", "must contain ip_address"},
-		"a bad one":    {pairs(`{"ip_address":"x"}`), 400, "HTTPBadRequest", "'x' is not a valid IP address"},
-		"another key":  {pairs(`{"ip_address":"10.9.0.1","x":"y"}`), 400, "HTTPBadRequest", "Unrecognized attribute(s) 'x'"},
-		"twice":        {pairs(`{"ip_address":"10.9.0.1"},{"ip_address":"10.9.0.1"}`), 400, "DuplicateAddressPairInRequest", "10.9.0.1"},
-		"too many":     {pairs(eleven[:len(eleven)-1]), 400, "AllowedAddressPairExhausted", "maximum 10"},
-		"no list":      {put(`"allowed_address_pairs":7`), 400, "HTTPBadRequest", "must be a list"},
-		"unprotected":  {put(`"port_security_enabled":false,"security_groups":[]`), 409, "AddressPairAndPortSecurityRequired", "Port Security must be enabled"},
-		"still groups": {put(`"port_security_enabled":false,"allowed_address_pairs":[]`), 409, "PortSecurityPortHasSecurityGroup", "until security group is removed"},
+		"no address":  {pairs(`{"mac_address":"fa:16:3e:00:00:bb"}`), 400, "AllowedAddressPairsMissingIP", "must contain ip_address"},
+		"a bad one":   {pairs(`{"ip_address":"x"}`), 400, "HTTPBadRequest", "'x' is not a valid IP address"},
+		"another key": {pairs(`{"ip_address":"10.9.0.1","x":"y"}`), 400, "HTTPBadRequest", "Unrecognized attribute(s) 'x'"},
+		"twice":       {pairs(`{"ip_address":"10.9.0.1"},{"ip_address":"10.9.0.1"}`), 400, "DuplicateAddressPairInRequest", "10.9.0.1"},
+		"too many":    {pairs(eleven[:len(eleven)-1]), 400, "AllowedAddressPairExhausted", "maximum 10"},
+		"no list":     {put(`"allowed_address_pairs":7`), 400, "HTTPBadRequest", "must be a list"},
+		"unprotected": {put(`"port_security_enabled":false,"security_groups":[]`), 409, "AddressPairAndPortSecurityRequired", "Port Security must be enabled"},
+		"still groups": {
+			put(`"port_security_enabled":false,"allowed_address_pairs":[]`), 409,
+			"PortSecurityPortHasSecurityGroup", "until security group is removed",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.answer.t = t
 			c.answer.refuses(c.status, c.kind, c.text)
 		})
 	}
-	if got := fmt.Sprint(askNeutron(t, s, http.MethodGet, "ports/"+id, "").succeeds(200, "port")["allowed_address_pairs"]); got != want {
+	if got := fmt.Sprint(askNeutron(t, s, http.MethodGet, "ports/"+id, "").succeeds(200,
+		"port")["allowed_address_pairs"]); got != want {
 		t.Errorf("refused changes have changed the pairs: %s", got)
 	}
-	put(`"port_security_enabled":false,"security_groups":[],"allowed_address_pairs":[]`).succeeds(200, "port")
+	put(`"port_security_enabled":false,"security_groups":[],"allowed_address_pairs":[]`).succeeds(
+		200, "port")
 	pairs(`{"ip_address":"10.9.0.0/24"}`).refuses(409, "AddressPairAndPortSecurityRequired", "")
-	put(`"security_groups":["`+s.AddSecurityGroup(SecurityGroup{Name: "g"})+`"]`).refuses(400, "PortSecurityAndIPRequiredForSecurityGroups", "")
+	put(`"security_groups":["`+s.AddSecurityGroup(SecurityGroup{Name: "g"})+`"]`).refuses(400,
+		"PortSecurityAndIPRequiredForSecurityGroups", "")
 }
 
 func TestPort_OfNetworkWithoutPortSecurity_HasNone(t *testing.T) {
 	s := start(t)
 	id := s.AddNetwork(Network{NoPortSecurity: true})
-	port := askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+id+`"}}`).succeeds(201, "port")
+	port := askNeutron(t, s, http.MethodPost, "ports",
+		`{"port":{"network_id":"`+id+`"}}`).succeeds(201, "port")
 	if port["port_security_enabled"] != false || len(port["security_groups"].([]any)) != 0 {
-		t.Errorf("port security %v with groups %v", port["port_security_enabled"], port["security_groups"])
+		t.Errorf("port security %v with groups %v", port["port_security_enabled"],
+			port["security_groups"])
 	}
-	port = askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+id+`","port_security_enabled":true}}`).succeeds(201, "port")
+	port = askNeutron(t, s, http.MethodPost, "ports",
+		`{"port":{"network_id":"`+id+`","port_security_enabled":true}}`).succeeds(201, "port")
 	if port["port_security_enabled"] != true {
 		t.Error("port security was asked for")
 	}
@@ -197,7 +219,8 @@ func TestPort_IfMatch_WithGophercloud(t *testing.T) {
 	update := ports.UpdateOpts{AllowedAddressPairs: &pairs, RevisionNumber: &port.RevisionNumber}
 	changed, err := ports.Update(t.Context(), client, id, update).Extract()
 	if err != nil || changed.RevisionNumber <= port.RevisionNumber {
-		t.Fatalf("update of revision %d: %v, revision %d", port.RevisionNumber, err, changed.RevisionNumber)
+		t.Fatalf("update of revision %d: %v, revision %d", port.RevisionNumber, err,
+			changed.RevisionNumber)
 	}
 	if changed.AllowedAddressPairs[0].MACAddress != port.MACAddress {
 		t.Errorf("pair %+v", changed.AllowedAddressPairs[0])
@@ -216,11 +239,13 @@ func TestPort_IfMatch_WithGophercloud(t *testing.T) {
 func TestPort_CreatedWithTags_HasNone(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
-	port := askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","tags":["x"]}}`).succeeds(201, "port")
+	port := askNeutron(t, s, http.MethodPost, "ports",
+		`{"port":{"network_id":"`+at.internal+`","tags":["x"]}}`).succeeds(201, "port")
 	if fmt.Sprint(port["tags"]) != "[]" {
 		t.Errorf("tags %v", port["tags"])
 	}
-	askNeutron(t, s, http.MethodPut, "ports/"+port["id"].(string), `{"port":{"tags":[]}}`).refuses(400, "HTTPBadRequest", "read-only attribute tags")
+	askNeutron(t, s, http.MethodPut, "ports/"+port["id"].(string),
+		`{"port":{"tags":[]}}`).refuses(400, "HTTPBadRequest", "read-only attribute tags")
 }
 
 func TestFromOutside_ByTheRulesOfTheAPI(t *testing.T) {
@@ -237,8 +262,9 @@ func TestFromOutside_ByTheRulesOfTheAPI(t *testing.T) {
 		"group in use":   s.DeleteSecurityGroup(group),
 		"no such rule":   s.DeleteSecurityGroupRule("none"),
 		"no such router": s.ConnectSubnet("none", second),
-		"bad pair":       s.UpdatePort(port, func(p *Port) { p.AllowedPairs = []AddressPair{{Address: "x"}} }),
-		"no such port":   s.UpdatePort("none", func(*Port) {}),
+		"bad pair": s.UpdatePort(port,
+			func(p *Port) { p.AllowedPairs = []AddressPair{{Address: "x"}} }),
+		"no such port": s.UpdatePort("none", func(*Port) {}),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
@@ -258,7 +284,8 @@ func TestFromOutside_ByTheRulesOfTheAPI(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(s.Trunks()) != 0 || len(s.SecurityGroupRules()) != 0 || len(s.Networks()) != 1 || len(s.Subnets()) != 1 {
+	if len(s.Trunks()) != 0 || len(s.SecurityGroupRules()) != 0 || len(s.Networks()) != 1 ||
+		len(s.Subnets()) != 1 {
 		t.Errorf("left: %v %v %v %v", s.Trunks(), s.SecurityGroupRules(), s.Networks(), s.Subnets())
 	}
 }
@@ -269,12 +296,15 @@ func TestPort_InUse_IsNotDeleted(t *testing.T) {
 	for _, port := range s.Ports() {
 		if port.DeviceOwner == OwnerInterface {
 			askNeutron(t, s, http.MethodDelete, "ports/"+port.ID, "").
-				refuses(409, "ServicePortInUse", "cannot be deleted directly via the port API: has device owner network:router_interface")
+				refuses(409, "ServicePortInUse",
+					"cannot be deleted directly via the port API: has device owner network:router_interface")
 		}
 	}
 	s.AddPort(Port{NetworkID: at.internal})
-	askNeutron(t, s, http.MethodDelete, "networks/"+at.internal, "").refuses(409, "NetworkInUse", "one or more ports still in use")
-	askNeutron(t, s, http.MethodDelete, "subnets/"+at.subnet, "").refuses(409, "SubnetInUse", "have an IP allocation from this subnet")
+	askNeutron(t, s, http.MethodDelete, "networks/"+at.internal, "").refuses(409, "NetworkInUse",
+		"one or more ports still in use")
+	askNeutron(t, s, http.MethodDelete, "subnets/"+at.subnet, "").refuses(409, "SubnetInUse",
+		"have an IP allocation from this subnet")
 }
 
 func TestNetwork_Deleted_TakesItsSubnets(t *testing.T) {
@@ -302,14 +332,19 @@ func TestSubnet_Defaults(t *testing.T) {
 		if c.cidr == "fd00::/64" {
 			version = "6"
 		}
-		made := askNeutron(t, s, http.MethodPost, "subnets", `{"subnet":{"network_id":"`+id+`","ip_version":`+version+`,"cidr":"`+c.cidr+`"`+c.attributes+`}}`).
+		made := askNeutron(t, s, http.MethodPost, "subnets",
+			`{"subnet":{"network_id":"`+id+`","ip_version":`+version+`,"cidr":"`+c.cidr+`"`+
+				c.attributes+`}}`).
 			succeeds(201, "subnet")
-		subnet, err := subnets.Get(t.Context(), networkOf(t, s, s.Credentials()), made["id"].(string)).Extract()
+		subnet, err := subnets.Get(t.Context(), networkOf(t, s, s.Credentials()),
+			made["id"].(string)).Extract()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(subnet.AllocationPools); subnet.GatewayIP != c.gateway || got != c.pools {
-			t.Errorf("%s%s: gateway %q, pools %s; want %q, %s", c.cidr, c.attributes, subnet.GatewayIP, got, c.gateway, c.pools)
+		if got := fmt.Sprint(subnet.AllocationPools); subnet.GatewayIP != c.gateway ||
+			got != c.pools {
+			t.Errorf("%s%s: gateway %q, pools %s; want %q, %s", c.cidr, c.attributes,
+				subnet.GatewayIP, got, c.gateway, c.pools)
 		}
 	}
 }
@@ -334,7 +369,9 @@ func TestSubnet_NotAsTheAPIWantsIt_IsRefused(t *testing.T) {
 		"network of others":    {`"ip_version":4,"cidr":"10.9.0.0/24","network_id":"` + at.external + `"`, 403, "PolicyNotAuthorized"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			askNeutron(t, s, http.MethodPost, "subnets", `{"subnet":{"network_id":"`+at.internal+`",`+c.attributes+`}}`).refuses(c.status, c.kind, "")
+			askNeutron(t, s, http.MethodPost, "subnets",
+				`{"subnet":{"network_id":"`+at.internal+`",`+c.attributes+`}}`).refuses(c.status,
+				c.kind, "")
 		})
 	}
 }
@@ -345,7 +382,10 @@ func TestService_WaysIn(t *testing.T) {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
 	n := s.network
-	port, err := n.CreatePort(Port{NetworkID: at.internal, DeviceID: "lb-1", DeviceOwner: OwnerLoadBalancer, ProjectID: "p"})
+	port, err := n.CreatePort(Port{
+		NetworkID: at.internal, DeviceID: "lb-1",
+		DeviceOwner: OwnerLoadBalancer, ProjectID: "p",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,12 +18,20 @@ func seedPorts(s *Cloud) (at site, other string) {
 	other = s.AddNetwork(Network{Name: "other"})
 	subnet := s.AddSubnet(Subnet{NetworkID: other, CIDR: "10.1.0.0/24"})
 	s.AddPort(Port{
-		Name: "a", NetworkID: at.internal, DeviceID: "device-1", DeviceOwner: OwnerCompute, Tags: []string{"x", "y"},
+		Name: "a", NetworkID: at.internal, DeviceID: "device-1", DeviceOwner: OwnerCompute,
+		Tags:     []string{"x", "y"},
 		FixedIPs: []FixedIP{{Address: "10.0.0.11"}, {Address: "fd00:1::11"}},
 	})
-	s.AddPort(Port{Name: "b", NetworkID: at.internal, DeviceID: "device-2", Tags: []string{"y"}, FixedIPs: []FixedIP{{Address: "10.0.0.12"}}})
-	s.AddPort(Port{Name: "c", NetworkID: other, DeviceID: "device-3", Down: true, FixedIPs: []FixedIP{{SubnetID: subnet, Address: "10.1.0.11"}}})
-	s.AddPort(Port{Name: "d", NetworkID: other, MACAddress: "fa:16:3e:ff:ff:ff", FixedIPs: []FixedIP{}})
+	s.AddPort(Port{
+		Name: "b", NetworkID: at.internal, DeviceID: "device-2", Tags: []string{"y"},
+		FixedIPs: []FixedIP{{Address: "10.0.0.12"}},
+	})
+	s.AddPort(Port{
+		Name: "c", NetworkID: other, DeviceID: "device-3", Down: true,
+		FixedIPs: []FixedIP{{SubnetID: subnet, Address: "10.1.0.11"}},
+	})
+	s.AddPort(
+		Port{Name: "d", NetworkID: other, MACAddress: "fa:16:3e:ff:ff:ff", FixedIPs: []FixedIP{}})
 	return at, other
 }
 
@@ -80,7 +88,8 @@ func TestFilter_BySecurityGroup(t *testing.T) {
 	group := s.AddSecurityGroup(SecurityGroup{Name: "g"})
 	s.AddPort(Port{Name: "in", NetworkID: at.internal, SecurityGroups: []string{group}})
 	s.AddPort(Port{Name: "out", NetworkID: at.internal})
-	if got := askNeutron(t, s, http.MethodGet, "ports?security_groups="+group, "").names("ports"); !slices.Equal(got, []string{"in"}) {
+	if got := askNeutron(t, s, http.MethodGet, "ports?security_groups="+group,
+		"").names("ports"); !slices.Equal(got, []string{"in"}) {
 		t.Errorf("ports of the group: %q", got)
 	}
 }
@@ -89,9 +98,11 @@ func TestFilter_OfNetworksByExternal(t *testing.T) {
 	s := start(t)
 	newSite(s)
 	for query, want := range map[string]string{
-		"router:external=true": "public", "router%3Aexternal=False": "nodes", "shared=false": "public nodes",
+		"router:external=true": "public", "router%3Aexternal=False": "nodes",
+		"shared=false": "public nodes",
 	} {
-		if got := strings.Join(askNeutron(t, s, http.MethodGet, "networks?"+query, "").names("networks"), " "); got != want {
+		if got := strings.Join(askNeutron(t, s, http.MethodGet, "networks?"+query,
+			"").names("networks"), " "); got != want {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
@@ -100,9 +111,12 @@ func TestFilter_OfNetworksByExternal(t *testing.T) {
 func TestFilter_Unknown_IsRefusedOrIgnored(t *testing.T) {
 	s := start(t)
 	seedPorts(s)
-	askNeutron(t, s, http.MethodGet, "ports?nmae=a", "").refuses(400, "HTTPBadRequest", "['nmae'] is invalid attribute for filtering")
-	askNeutron(t, s, http.MethodGet, "ports?allowed_address_pairs=a", "").refuses(400, "HTTPBadRequest", "for filtering")
-	askNeutron(t, s, http.MethodGet, "ports?admin_state_up=perhaps", "").refuses(400, "InvalidInput", "cannot be converted to boolean")
+	askNeutron(t, s, http.MethodGet, "ports?nmae=a", "").refuses(400, "HTTPBadRequest",
+		"['nmae'] is invalid attribute for filtering")
+	askNeutron(t, s, http.MethodGet, "ports?allowed_address_pairs=a", "").refuses(400,
+		"HTTPBadRequest", "for filtering")
+	askNeutron(t, s, http.MethodGet, "ports?admin_state_up=perhaps", "").refuses(400,
+		"InvalidInput", "cannot be converted to boolean")
 	all := len(askNeutron(t, s, http.MethodGet, "ports", "").names("ports"))
 	_ = s.SetExtension("filter-validation", false)
 	if got := len(askNeutron(t, s, http.MethodGet, "ports?nmae=a", "").names("ports")); got != all {
@@ -114,7 +128,8 @@ func TestFilter_Empty_IsNoneWithoutTheExtension(t *testing.T) {
 	s := start(t, WithoutExtensions("empty-string-filtering"))
 	seedPorts(s)
 	all := len(askNeutron(t, s, http.MethodGet, "ports", "").names("ports"))
-	if got := len(askNeutron(t, s, http.MethodGet, "ports?device_id=", "").names("ports")); got != all {
+	if got := len(
+		askNeutron(t, s, http.MethodGet, "ports?device_id=", "").names("ports")); got != all {
 		t.Errorf("%d ports with an empty filter, want all %d", got, all)
 	}
 }
@@ -125,7 +140,8 @@ func TestFields_AreTheOnlyOnes(t *testing.T) {
 	askNeutron(t, s, http.MethodGet, "ports?name=a&name=d&fields=name&fields=device_id", "").
 		is(200, `{"ports":[{"name":"a","device_id":"device-1"},{"name":"d","device_id":""}]}`)
 	id := s.Ports()[0].ID
-	askNeutron(t, s, http.MethodGet, "ports/"+id+"?fields=id", "").is(200, `{"port":{"id":"`+id+`"}}`)
+	askNeutron(t, s, http.MethodGet, "ports/"+id+"?fields=id", "").is(200,
+		`{"port":{"id":"`+id+`"}}`)
 }
 
 func TestSort_ByKeys(t *testing.T) {
@@ -138,13 +154,17 @@ func TestSort_ByKeys(t *testing.T) {
 		"sort_key=status&sort_dir=desc&sort_key=name&sort_dir=desc":             "d c b a",
 		"sort_key=admin_state_up&sort_dir=asc&sort_key=device_id&sort_dir=desc": "c b a d",
 	} {
-		if got := strings.Join(askNeutron(t, s, http.MethodGet, "ports?"+only+query, "").names("ports"), " "); got != want {
+		if got := strings.Join(askNeutron(t, s, http.MethodGet, "ports?"+only+query,
+			"").names("ports"), " "); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
-	askNeutron(t, s, http.MethodGet, "ports?sort_key=name", "").refuses(400, "HTTPBadRequest", "must be same")
-	askNeutron(t, s, http.MethodGet, "ports?sort_key=x&sort_dir=asc", "").refuses(400, "HTTPBadRequest", "invalid attribute for sort_keys")
-	askNeutron(t, s, http.MethodGet, "ports?sort_key=name&sort_dir=up", "").refuses(400, "HTTPBadRequest", "invalid value for sort_dirs")
+	askNeutron(t, s, http.MethodGet, "ports?sort_key=name", "").refuses(400, "HTTPBadRequest",
+		"must be same")
+	askNeutron(t, s, http.MethodGet, "ports?sort_key=x&sort_dir=asc", "").refuses(400,
+		"HTTPBadRequest", "invalid attribute for sort_keys")
+	askNeutron(t, s, http.MethodGet, "ports?sort_key=name&sort_dir=up", "").refuses(400,
+		"HTTPBadRequest", "invalid value for sort_dirs")
 }
 
 func TestPages_FollowTheLinks(t *testing.T) {
@@ -157,7 +177,9 @@ func TestPages_FollowTheLinks(t *testing.T) {
 	}
 	for _, limit := range []int{0, 1, 7, 25, 100} {
 		s.SetPageSize(10)
-		page, err := ports.List(networkOf(t, s, s.Credentials()), ports.ListOpts{Limit: limit, NetworkID: at.internal, DeviceID: ""}).AllPages(t.Context())
+		page, err := ports.List(networkOf(t, s, s.Credentials()),
+			ports.ListOpts{Limit: limit, NetworkID: at.internal, DeviceID: ""}).AllPages(
+			t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +206,10 @@ func TestPages_Backwards(t *testing.T) {
 	for _, port := range s.Ports() {
 		ids[port.Name] = port.ID
 	}
-	query := url.Values{"name": {"a", "b", "c", "d"}, "limit": {"2"}, "marker": {ids["d"]}, "page_reverse": {"True"}}
+	query := url.Values{
+		"name": {"a", "b", "c", "d"}, "limit": {"2"}, "marker": {ids["d"]},
+		"page_reverse": {"True"},
+	}
 	got := askNeutron(t, s, http.MethodGet, "ports?"+query.Encode(), "").names("ports")
 	if !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("the page before d: %q, want b and c", got)
@@ -198,12 +223,15 @@ func TestPages_MarkerThatDoesNotPassTheFilter_IsAPlaceAllTheSame(t *testing.T) {
 	for _, port := range s.Ports() {
 		ids[port.Name] = port.ID
 	}
-	got := askNeutron(t, s, http.MethodGet, "ports?name=a&name=c&limit=5&marker="+ids["b"], "").names("ports")
+	got := askNeutron(t, s, http.MethodGet, "ports?name=a&name=c&limit=5&marker="+ids["b"],
+		"").names("ports")
 	if !slices.Equal(got, []string{"c"}) {
 		t.Errorf("after b: %q, want c", got)
 	}
-	askNeutron(t, s, http.MethodGet, "ports?limit=5&marker=none", "").refuses(404, "PortNotFound", "none")
-	askNeutron(t, s, http.MethodGet, "ports?limit=-1", "").refuses(400, "BadRequest", "Limit must be an integer")
+	askNeutron(t, s, http.MethodGet, "ports?limit=5&marker=none", "").refuses(404, "PortNotFound",
+		"none")
+	askNeutron(t, s, http.MethodGet, "ports?limit=-1", "").refuses(400, "BadRequest",
+		"Limit must be an integer")
 }
 
 func TestList_WithFieldsOfManyDevices_IsOneRequest(t *testing.T) {
@@ -216,7 +244,8 @@ func TestList_WithFieldsOfManyDevices_IsOneRequest(t *testing.T) {
 		query.Add("device_id", device)
 	}
 	s.ForgetCalls()
-	if got := askNeutron(t, s, http.MethodGet, "ports?"+query.Encode(), "").names("ports"); len(got) != 100 {
+	if got := askNeutron(t, s, http.MethodGet, "ports?"+query.Encode(),
+		"").names("ports"); len(got) != 100 {
 		t.Errorf("%d ports of 100 devices", len(got))
 	}
 	if counts := s.Counts(); counts["port_list"] != 1 || len(counts) != 1 {

@@ -23,7 +23,8 @@ func TestRouter_HasGatewayAndInterfaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	gateway := router.GatewayInfo
-	if gateway.NetworkID != at.external || !*gateway.EnableSNAT || gateway.ExternalFixedIPs[0].IPAddress != "203.0.113.2" {
+	if gateway.NetworkID != at.external || !*gateway.EnableSNAT ||
+		gateway.ExternalFixedIPs[0].IPAddress != "203.0.113.2" {
 		t.Errorf("gateway %+v", gateway)
 	}
 	// The project sees its interface, and not the gateway's port.
@@ -44,7 +45,8 @@ func TestRouter_InterfacesAddedAndRemoved(t *testing.T) {
 	client := networkOf(t, s, s.Credentials())
 	second := s.AddSubnet(Subnet{NetworkID: at.internal, CIDR: "10.1.0.0/24"})
 	before := s.Routers()[0].RevisionNumber
-	added, err := routers.AddInterface(t.Context(), client, at.router, routers.AddInterfaceOpts{SubnetID: second}).Extract()
+	added, err := routers.AddInterface(t.Context(), client, at.router,
+		routers.AddInterfaceOpts{SubnetID: second}).Extract()
 	if err != nil || added.SubnetID != second {
 		t.Fatalf("%+v, %v", added, err)
 	}
@@ -53,7 +55,8 @@ func TestRouter_InterfacesAddedAndRemoved(t *testing.T) {
 	}
 	third := s.AddSubnet(Subnet{NetworkID: at.internal, CIDR: "10.2.0.0/24"})
 	port := s.AddPort(Port{NetworkID: at.internal, FixedIPs: []FixedIP{{SubnetID: third}}})
-	if _, err := routers.AddInterface(t.Context(), client, at.router, routers.AddInterfaceOpts{PortID: port}).Extract(); err != nil {
+	if _, err := routers.AddInterface(t.Context(), client, at.router,
+		routers.AddInterfaceOpts{PortID: port}).Extract(); err != nil {
 		t.Fatal(err)
 	}
 	got, want := s.Routers()[0].Subnets, []string{at.subnet, second, third}
@@ -62,7 +65,8 @@ func TestRouter_InterfacesAddedAndRemoved(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("subnets %q, want %q", got, want)
 	}
-	if _, err := routers.RemoveInterface(t.Context(), client, at.router, routers.RemoveInterfaceOpts{SubnetID: second}).Extract(); err != nil {
+	if _, err := routers.RemoveInterface(t.Context(), client, at.router,
+		routers.RemoveInterfaceOpts{SubnetID: second}).Extract(); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Routers()[0].Subnets; slices.Contains(got, second) {
@@ -74,10 +78,15 @@ func TestRoutes_Put(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	put := func(routes string) exchange {
-		return askNeutron(t, s, http.MethodPut, "routers/"+at.router, `{"router":{"routes":`+routes+`}}`)
+		return askNeutron(t, s, http.MethodPut, "routers/"+at.router,
+			`{"router":{"routes":`+routes+`}}`)
 	}
-	put(`[{"destination":"10.9.0.0/24","nexthop":"10.0.0.5"},{"destination":"10.9.1.0/24","nexthop":"203.0.113.9"}]`).succeeds(200, "router")
-	want := []Route{{Destination: "10.9.0.0/24", NextHop: "10.0.0.5"}, {Destination: "10.9.1.0/24", NextHop: "203.0.113.9"}}
+	put(
+		`[{"destination":"10.9.0.0/24","nexthop":"10.0.0.5"},{"destination":"10.9.1.0/24","nexthop":"203.0.113.9"}]`).succeeds(200, "router")
+	want := []Route{
+		{Destination: "10.9.0.0/24", NextHop: "10.0.0.5"},
+		{Destination: "10.9.1.0/24", NextHop: "203.0.113.9"},
+	}
 	if got := s.Routes(at.router); !slices.Equal(got, want) {
 		t.Errorf("routes %v, want %v", got, want)
 	}
@@ -102,7 +111,8 @@ func TestRoutes_Put(t *testing.T) {
 	if got := s.Routes(at.router); len(got) != 0 {
 		t.Errorf("routes after null: %v", got)
 	}
-	askNeutron(t, s, http.MethodPost, "routers", `{"router":{"routes":[]}}`).refuses(400, "HTTPBadRequest", "'routes' not allowed in POST")
+	askNeutron(t, s, http.MethodPost, "routers", `{"router":{"routes":[]}}`).refuses(400,
+		"HTTPBadRequest", "'routes' not allowed in POST")
 }
 
 func TestRoutes_TooMany_AreRefused(t *testing.T) {
@@ -110,10 +120,12 @@ func TestRoutes_TooMany_AreRefused(t *testing.T) {
 	at := newSite(s)
 	two := `{"router":{"routes":[{"destination":"10.9.0.0/24","nexthop":"10.0.0.5"},{"destination":"10.9.1.0/24","nexthop":"10.0.0.5"}]}}`
 	s.SetMaxRoutes(1)
-	askNeutron(t, s, http.MethodPut, "routers/"+at.router, two).refuses(400, "RoutesExhausted", "The number of routes exceeds the maximum 1.")
+	askNeutron(t, s, http.MethodPut, "routers/"+at.router, two).refuses(400, "RoutesExhausted",
+		"The number of routes exceeds the maximum 1.")
 	s.SetMaxRoutes(0)
 	s.SetNetworkQuota("router_route", 1)
-	askNeutron(t, s, http.MethodPut, "routers/"+at.router+"/add_extraroutes", two).refuses(409, "OverQuota", "router_route")
+	askNeutron(t, s, http.MethodPut, "routers/"+at.router+"/add_extraroutes", two).refuses(409,
+		"OverQuota", "router_route")
 	s.SetNetworkQuota("router_route", 2)
 	askNeutron(t, s, http.MethodPut, "routers/"+at.router, two).succeeds(200, "router")
 }
@@ -122,7 +134,9 @@ func TestExtraRoutes_AddAndRemove(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	client := networkOf(t, s, s.Credentials())
-	list := func(routes ...routers.Route) extraroutes.Opts { return extraroutes.Opts{Routes: &routes} }
+	list := func(routes ...routers.Route) extraroutes.Opts {
+		return extraroutes.Opts{Routes: &routes}
+	}
 	one := routers.Route{DestinationCIDR: "10.9.1.0/24", NextHop: "10.0.0.5"}
 	two := routers.Route{DestinationCIDR: "10.9.2.0/24", NextHop: "10.0.0.6"}
 	other := routers.Route{DestinationCIDR: "10.9.1.0/24", NextHop: "10.0.0.7"}
@@ -136,11 +150,36 @@ func TestExtraRoutes_AddAndRemove(t *testing.T) {
 		want    []Route
 	}{
 		{name: "one", add: []routers.Route{one}, want: []Route{{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"}}},
-		{name: "again and another", add: []routers.Route{one, two}, want: []Route{{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"}, {Destination: "10.9.2.0/24", NextHop: "10.0.0.6"}}},
-		{name: "a bad one spoils all", add: []routers.Route{other, bad}, refused: true, want: []Route{{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"}, {Destination: "10.9.2.0/24", NextHop: "10.0.0.6"}}},
+		{
+			name: "again and another", add: []routers.Route{one, two},
+			want: []Route{
+				{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"},
+				{Destination: "10.9.2.0/24", NextHop: "10.0.0.6"},
+			},
+		},
+		{
+			name: "a bad one spoils all", add: []routers.Route{other, bad}, refused: true,
+			want: []Route{
+				{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"},
+				{Destination: "10.9.2.0/24", NextHop: "10.0.0.6"},
+			},
+		},
 		{name: "remove one and what is not there", remove: []routers.Route{two, bad}, want: []Route{{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"}}},
-		{name: "same destination", add: []routers.Route{other}, want: []Route{{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"}, {Destination: "10.9.1.0/24", NextHop: "10.0.0.7"}}},
-		{name: "remove by both", remove: []routers.Route{{DestinationCIDR: "10.9.1.0/24", NextHop: "10.0.0.9"}}, want: []Route{{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"}, {Destination: "10.9.1.0/24", NextHop: "10.0.0.7"}}},
+		{
+			name: "same destination", add: []routers.Route{other},
+			want: []Route{
+				{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"},
+				{Destination: "10.9.1.0/24", NextHop: "10.0.0.7"},
+			},
+		},
+		{
+			name:   "remove by both",
+			remove: []routers.Route{{DestinationCIDR: "10.9.1.0/24", NextHop: "10.0.0.9"}},
+			want: []Route{
+				{Destination: "10.9.1.0/24", NextHop: "10.0.0.5"},
+				{Destination: "10.9.1.0/24", NextHop: "10.0.0.7"},
+			},
+		},
 	} {
 		before := s.Routers()[0]
 		var got *routers.Router
@@ -148,7 +187,8 @@ func TestExtraRoutes_AddAndRemove(t *testing.T) {
 		if c.add != nil {
 			got, err = extraroutes.Add(t.Context(), client, at.router, list(c.add...)).Extract()
 		} else {
-			got, err = extraroutes.Remove(t.Context(), client, at.router, list(c.remove...)).Extract()
+			got, err = extraroutes.Remove(t.Context(), client, at.router,
+				list(c.remove...)).Extract()
 		}
 		if c.refused {
 			if !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
@@ -171,24 +211,34 @@ func TestExtraRoutes_Forms(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	path := "routers/" + at.router + "/add_extraroutes"
-	askNeutron(t, s, http.MethodPut, path, `{"router":{"routes":[{"destination":"x","nexthop":"10.0.0.5"}]}}`).refuses(400, "AddrFormatError", "invalid IPNetwork x")
-	askNeutron(t, s, http.MethodPut, path, `{"router":{"routes":[{"destination":"10.9.0.0/24","nexthop":"x"}]}}`).refuses(400, "AddrFormatError", "valid IP address from 'x'")
-	askNeutron(t, s, http.MethodPut, path, `{"routes":[]}`).refuses(400, "HTTPBadRequest", "Unable to find 'router'")
-	askNeutron(t, s, http.MethodPut, "routers/none/add_extraroutes", `{}`).refuses(404, "RouterNotFound", "none")
+	askNeutron(t, s, http.MethodPut, path,
+		`{"router":{"routes":[{"destination":"x","nexthop":"10.0.0.5"}]}}`).refuses(400,
+		"AddrFormatError", "invalid IPNetwork x")
+	askNeutron(t, s, http.MethodPut, path,
+		`{"router":{"routes":[{"destination":"10.9.0.0/24","nexthop":"x"}]}}`).refuses(400,
+		"AddrFormatError", "valid IP address from 'x'")
+	askNeutron(t, s, http.MethodPut, path, `{"routes":[]}`).refuses(400, "HTTPBadRequest",
+		"Unable to find 'router'")
+	askNeutron(t, s, http.MethodPut, "routers/none/add_extraroutes", `{}`).refuses(404,
+		"RouterNotFound", "none")
 	_ = s.SetExtension("extraroute-atomic", false)
-	askNeutron(t, s, http.MethodPut, path, `{"router":{"routes":[]}}`).refuses(404, "HTTPNotFound", "")
+	askNeutron(t, s, http.MethodPut, path, `{"router":{"routes":[]}}`).refuses(404, "HTTPNotFound",
+		"")
 }
 
 func TestExtraRoutes_StaleRouteOfTheRouter_RefusesAllButItsRemoval(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
-	if err := s.SetRoutes(at.router, Route{Destination: "10.9.0.0/24", NextHop: "192.0.2.1"}); err != nil {
+	if err := s.SetRoutes(at.router,
+		Route{Destination: "10.9.0.0/24", NextHop: "192.0.2.1"}); err != nil {
 		t.Fatal(err)
 	}
 	path := "routers/" + at.router
-	askNeutron(t, s, http.MethodPut, path+"/add_extraroutes", `{"router":{"routes":[{"destination":"10.9.1.0/24","nexthop":"10.0.0.5"}]}}`).
+	askNeutron(t, s, http.MethodPut, path+"/add_extraroutes",
+		`{"router":{"routes":[{"destination":"10.9.1.0/24","nexthop":"10.0.0.5"}]}}`).
 		refuses(400, "InvalidRoutes", "192.0.2.1")
-	askNeutron(t, s, http.MethodPut, path+"/remove_extraroutes", `{"router":{"routes":[{"destination":"10.9.0.0/24","nexthop":"192.0.2.1"}]}}`).
+	askNeutron(t, s, http.MethodPut, path+"/remove_extraroutes",
+		`{"router":{"routes":[{"destination":"10.9.0.0/24","nexthop":"192.0.2.1"}]}}`).
 		succeeds(200, "router")
 }
 
@@ -201,8 +251,12 @@ func TestExtraRoutes_InParallel_LoseNone(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range writers {
 		group.Go(func() {
-			routes := []routers.Route{{DestinationCIDR: fmt.Sprintf("10.9.%d.0/24", i), NextHop: "10.0.0.5"}}
-			if _, err := extraroutes.Add(t.Context(), client, at.router, extraroutes.Opts{Routes: &routes}).Extract(); err != nil {
+			routes := []routers.Route{{
+				DestinationCIDR: fmt.Sprintf("10.9.%d.0/24", i),
+				NextHop:         "10.0.0.5",
+			}}
+			if _, err := extraroutes.Add(t.Context(), client, at.router,
+				extraroutes.Opts{Routes: &routes}).Extract(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -224,7 +278,9 @@ func TestRoutes_PutInParallelForOneRevision_OneWins(t *testing.T) {
 	for i := range 20 {
 		group.Go(func() {
 			got, err := trySend(t, s, http.MethodPut, "/networking/v2.0/routers/"+at.router,
-				fmt.Sprintf(`{"router":{"routes":[{"destination":"10.9.%d.0/24","nexthop":"10.0.0.5"}]}}`, i),
+				fmt.Sprintf(
+					`{"router":{"routes":[{"destination":"10.9.%d.0/24","nexthop":"10.0.0.5"}]}}`,
+					i),
 				"X-Auth-Token", token, "If-Match", fmt.Sprint("revision_number=", revision))
 			switch {
 			case err != nil:
@@ -247,21 +303,27 @@ func TestRouter_InUse_IsNotChanged(t *testing.T) {
 	at := newSite(s)
 	_ = s.SetRoutes(at.router, Route{Destination: "10.9.0.0/24", NextHop: "10.0.0.5"})
 	path := "routers/" + at.router
-	askNeutron(t, s, http.MethodPut, path+"/remove_router_interface", `{"subnet_id":"`+at.subnet+`"}`).
+	askNeutron(t, s, http.MethodPut, path+"/remove_router_interface",
+		`{"subnet_id":"`+at.subnet+`"}`).
 		refuses(409, "RouterInterfaceInUseByRoute", "required by one or more routes")
 	_ = s.SetRoutes(at.router)
 	port := s.AddPort(Port{NetworkID: at.internal})
 	ip := s.AddFloatingIP(FloatingIP{NetworkID: at.external, PortID: port})
-	askNeutron(t, s, http.MethodPut, path+"/remove_router_interface", `{"subnet_id":"`+at.subnet+`"}`).
+	askNeutron(t, s, http.MethodPut, path+"/remove_router_interface",
+		`{"subnet_id":"`+at.subnet+`"}`).
 		refuses(409, "RouterInterfaceInUseByFloatingIP", "")
 	askNeutron(t, s, http.MethodPut, path, `{"router":{"external_gateway_info":null}}`).
-		refuses(409, "RouterExternalGatewayInUseByFloatingIp", "required by one or more floating IPs")
-	askNeutron(t, s, http.MethodDelete, path, "").refuses(409, "RouterInUse", "has ports still attached: ")
+		refuses(409, "RouterExternalGatewayInUseByFloatingIp",
+			"required by one or more floating IPs")
+	askNeutron(t, s, http.MethodDelete, path, "").refuses(409, "RouterInUse",
+		"has ports still attached: ")
 	if err := s.DeleteFloatingIP(ip); err != nil {
 		t.Fatal(err)
 	}
-	askNeutron(t, s, http.MethodPut, path, `{"router":{"external_gateway_info":null}}`).succeeds(200, "router")
-	askNeutron(t, s, http.MethodPut, path+"/remove_router_interface", `{"subnet_id":"`+at.subnet+`"}`).succeeds(200, "")
+	askNeutron(t, s, http.MethodPut, path,
+		`{"router":{"external_gateway_info":null}}`).succeeds(200, "router")
+	askNeutron(t, s, http.MethodPut, path+"/remove_router_interface",
+		`{"subnet_id":"`+at.subnet+`"}`).succeeds(200, "")
 	askNeutron(t, s, http.MethodDelete, path, "").succeeds(204, "")
 	if got := s.Ports(); len(got) != 1 || got[0].ID != port {
 		t.Errorf("ports left: %+v", got)
@@ -291,10 +353,12 @@ func TestRouter_InterfaceErrors(t *testing.T) {
 		"port not its":  {"remove", `{"port_id":"` + used + `"}`, 404, "RouterInterfaceNotFound", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			askNeutron(t, s, http.MethodPut, "routers/"+at.router+"/"+c.action+"_router_interface", c.body).refuses(c.status, c.kind, c.text)
+			askNeutron(t, s, http.MethodPut, "routers/"+at.router+"/"+c.action+"_router_interface",
+				c.body).refuses(c.status, c.kind, c.text)
 		})
 	}
-	askNeutron(t, s, http.MethodPost, "routers", `{"router":{"external_gateway_info":{"network_id":"`+at.internal+`"}}}`).
+	askNeutron(t, s, http.MethodPost, "routers",
+		`{"router":{"external_gateway_info":{"network_id":"`+at.internal+`"}}}`).
 		refuses(400, "BadRequest", "is not an external network")
 	if got := len(s.Routers()); got != 1 {
 		t.Errorf("%d routers", got)

@@ -15,9 +15,11 @@ func TestSecurityGroup_Default_IsMadeWhenFirstNeeded(t *testing.T) {
 		t.Error("there is a group that nobody needed")
 	}
 	at := newSite(s)
-	port := askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`"}}`).succeeds(201, "port")
+	port := askNeutron(t, s, http.MethodPost, "ports",
+		`{"port":{"network_id":"`+at.internal+`"}}`).succeeds(201, "port")
 	group := s.SecurityGroups()[0]
-	if got := port["security_groups"].([]any); group.Name != "default" || len(got) != 1 || got[0] != group.ID {
+	if got := port["security_groups"].([]any); group.Name != "default" || len(got) != 1 ||
+		got[0] != group.ID {
 		t.Errorf("the port has %v of %+v", got, s.SecurityGroups())
 	}
 	if got := len(s.SecurityGroupRules()); got != 4 {
@@ -25,24 +27,30 @@ func TestSecurityGroup_Default_IsMadeWhenFirstNeeded(t *testing.T) {
 	}
 	askNeutron(t, s, http.MethodPost, "security-groups", `{"security_group":{"name":"default"}}`).
 		refuses(409, "SecurityGroupDefaultAlreadyExists", "already exists")
-	askNeutron(t, s, http.MethodPut, "security-groups/"+group.ID, `{"security_group":{"name":"x"}}`).
+	askNeutron(t, s, http.MethodPut, "security-groups/"+group.ID,
+		`{"security_group":{"name":"x"}}`).
 		refuses(409, "SecurityGroupCannotUpdateDefault", "not allowed")
 	askNeutron(t, s, http.MethodDelete, "ports/"+port["id"].(string), "").succeeds(204, "")
 	askNeutron(t, s, http.MethodDelete, "security-groups/"+group.ID, "").
 		refuses(409, "SecurityGroupCannotRemoveDefault", "Insufficient rights")
-	if got := askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","security_groups":[]}}`).
+	if got := askNeutron(t, s, http.MethodPost, "ports",
+		`{"port":{"network_id":"`+at.internal+`","security_groups":[]}}`).
 		succeeds(201, "port")["security_groups"].([]any); len(got) != 0 {
 		t.Errorf("groups %v of a port that wants none", got)
 	}
-	askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","security_groups":["00000000-0000-4000-8000-00000000dead"]}}`).
-		refuses(404, "SecurityGroupNotFound", "Security group 00000000-0000-4000-8000-00000000dead does not exist")
+	askNeutron(t, s, http.MethodPost, "ports",
+		`{"port":{"network_id":"`+at.internal+
+			`","security_groups":["00000000-0000-4000-8000-00000000dead"]}}`).
+		refuses(404, "SecurityGroupNotFound",
+			"Security group 00000000-0000-4000-8000-00000000dead does not exist")
 }
 
 func TestSecurityGroup_Lifecycle(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	client := networkOf(t, s, s.Credentials())
-	group, err := groups.Create(t.Context(), client, groups.CreateOpts{Name: "g", Description: "d"}).Extract()
+	group, err := groups.Create(t.Context(), client,
+		groups.CreateOpts{Name: "g", Description: "d"}).Extract()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +58,8 @@ func TestSecurityGroup_Lifecycle(t *testing.T) {
 		t.Errorf("rules of a new group: %+v", group.Rules)
 	}
 	rule, err := rules.Create(t.Context(), client, rules.CreateOpts{
-		SecGroupID: group.ID, Direction: rules.DirIngress, EtherType: rules.EtherType4, Protocol: rules.ProtocolTCP,
+		SecGroupID: group.ID, Direction: rules.DirIngress, EtherType: rules.EtherType4,
+		Protocol:     rules.ProtocolTCP,
 		PortRangeMin: 80, PortRangeMax: 81, RemoteIPPrefix: "10.0.0.0/8",
 	}).Extract()
 	if err != nil {
@@ -64,8 +73,10 @@ func TestSecurityGroup_Lifecycle(t *testing.T) {
 		t.Errorf("after a new rule: %v %+v", err, grown)
 	}
 	port := s.AddPort(Port{NetworkID: at.internal, SecurityGroups: []string{group.ID}})
-	askNeutron(t, s, http.MethodDelete, "security-groups/"+group.ID, "").refuses(409, "SecurityGroupInUse", "Security Group "+group.ID+" in use.")
-	askNeutron(t, s, http.MethodPut, "ports/"+port, `{"port":{"security_groups":[]}}`).succeeds(200, "port")
+	askNeutron(t, s, http.MethodDelete, "security-groups/"+group.ID, "").refuses(409,
+		"SecurityGroupInUse", "Security Group "+group.ID+" in use.")
+	askNeutron(t, s, http.MethodPut, "ports/"+port, `{"port":{"security_groups":[]}}`).succeeds(200,
+		"port")
 	if err := rules.Delete(t.Context(), client, rule.ID).ExtractErr(); err != nil {
 		t.Fatal(err)
 	}
@@ -82,10 +93,14 @@ func TestSecurityGroup_Lifecycle(t *testing.T) {
 func TestSecurityGroupRule_NotAsTheAPIWantsIt_IsRefused(t *testing.T) {
 	s := start(t)
 	group := s.AddSecurityGroup(SecurityGroup{Name: "g"})
-	s.AddSecurityGroupRule(SecurityGroupRule{SecurityGroupID: group, Direction: "ingress", Protocol: "tcp", PortMin: new(80), PortMax: new(80)})
+	s.AddSecurityGroupRule(SecurityGroupRule{
+		SecurityGroupID: group, Direction: "ingress",
+		Protocol: "tcp", PortMin: new(80), PortMax: new(80),
+	})
 	create := func(attributes string) exchange {
 		return askNeutron(t, s, http.MethodPost, "security-group-rules",
-			`{"security_group_rule":{"security_group_id":"`+group+`","direction":"ingress",`+attributes+`}}`)
+			`{"security_group_rule":{"security_group_id":"`+group+`","direction":"ingress",`+
+				attributes+`}}`)
 	}
 	for name, c := range map[string]struct {
 		attributes string
@@ -114,7 +129,8 @@ func TestSecurityGroupRule_NotAsTheAPIWantsIt_IsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { create(c.attributes).refuses(c.status, c.kind, "") })
 	}
-	create(`"protocol":6,"port_range_min":443,"port_range_max":443,"ethertype":"IPv6","remote_ip_prefix":"fd00::1"`).succeeds(201, "security_group_rule")
+	create(
+		`"protocol":6,"port_range_min":443,"port_range_max":443,"ethertype":"IPv6","remote_ip_prefix":"fd00::1"`).succeeds(201, "security_group_rule")
 }
 
 func TestSecurityGroupRules_SeveralInOneRequest_AllOrNone(t *testing.T) {
@@ -123,25 +139,30 @@ func TestSecurityGroupRules_SeveralInOneRequest_AllOrNone(t *testing.T) {
 	group := s.AddSecurityGroup(SecurityGroup{Name: "g"})
 	rule := func(port int) rules.CreateOpts {
 		return rules.CreateOpts{
-			SecGroupID: group, Direction: rules.DirIngress, EtherType: rules.EtherType4, Protocol: rules.ProtocolTCP,
+			SecGroupID: group, Direction: rules.DirIngress, EtherType: rules.EtherType4,
+			Protocol:     rules.ProtocolTCP,
 			PortRangeMin: port, PortRangeMax: port,
 		}
 	}
 	count := func() int {
-		return len(slices.DeleteFunc(s.SecurityGroupRules(), func(r SecurityGroupRule) bool { return r.SecurityGroupID != group }))
+		return len(slices.DeleteFunc(s.SecurityGroupRules(),
+			func(r SecurityGroupRule) bool { return r.SecurityGroupID != group }))
 	}
 	before := count()
-	if made, err := rules.CreateBulk(t.Context(), client, []rules.CreateOpts{rule(80), rule(443)}).Extract(); err != nil || len(made) != 2 {
+	if made, err := rules.CreateBulk(t.Context(), client,
+		[]rules.CreateOpts{rule(80), rule(443)}).Extract(); err != nil || len(made) != 2 {
 		t.Fatalf("%v %v", made, err)
 	}
-	if _, err := rules.CreateBulk(t.Context(), client, []rules.CreateOpts{rule(8080), rule(80)}).Extract(); err == nil {
+	if _, err := rules.CreateBulk(t.Context(), client,
+		[]rules.CreateOpts{rule(8080), rule(80)}).Extract(); err == nil {
 		t.Error("a rule that is there already was created")
 	}
 	if got := count(); got != before+2 {
 		t.Errorf("%d rules, want %d", got, before+2)
 	}
 	path := "security-group-rules?security_group_id=" + group + "&port_range_min=443"
-	if got := askNeutron(t, s, http.MethodGet, path, "").names("security_group_rules"); !slices.Equal(got, []string{""}) {
+	if got := askNeutron(t, s, http.MethodGet, path,
+		"").names("security_group_rules"); !slices.Equal(got, []string{""}) {
 		t.Errorf("found by port: %q", got)
 	}
 }

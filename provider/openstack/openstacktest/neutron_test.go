@@ -31,14 +31,18 @@ func newSite(s *Cloud) site {
 	made.externalSubnet = s.AddSubnet(Subnet{NetworkID: made.external, CIDR: "203.0.113.0/24"})
 	made.internal = s.AddNetwork(Network{Name: "nodes"})
 	made.subnet = s.AddSubnet(Subnet{NetworkID: made.internal, CIDR: "10.0.0.0/24"})
-	made.router = s.AddRouter(Router{Name: "r", ExternalNetworkID: made.external, Subnets: []string{made.subnet}})
+	made.router = s.AddRouter(
+		Router{Name: "r", ExternalNetworkID: made.external, Subnets: []string{made.subnet}})
 	return made
 }
 
 // as sends a request with a token of the credentials.
-func as(t *testing.T, s *Cloud, c Credentials, method, path, body string, header ...string) exchange {
+func as(
+	t *testing.T, s *Cloud, c Credentials, method, path, body string, header ...string,
+) exchange {
 	t.Helper()
-	return send(t, s, method, "/networking/v2.0/"+path, body, append([]string{"X-Auth-Token", c.Token}, header...)...)
+	return send(t, s, method, "/networking/v2.0/"+path, body,
+		append([]string{"X-Auth-Token", c.Token}, header...)...)
 }
 
 // askNeutron sends a request with a token of the default project.
@@ -54,7 +58,8 @@ func (e exchange) refuses(status int, kind, text string) {
 		NeutronError struct{ Type, Message, Detail string }
 	}
 	e.into(&body)
-	if e.status != status || body.NeutronError.Type != kind || !strings.Contains(body.NeutronError.Message, text) {
+	if e.status != status || body.NeutronError.Type != kind ||
+		!strings.Contains(body.NeutronError.Message, text) {
 		e.t.Errorf("%d %s, want %d %s with %q", e.status, e.body, status, kind, text)
 	}
 }
@@ -99,16 +104,19 @@ func TestVersions_NeedNoToken(t *testing.T) {
 		send(t, s, http.MethodGet, path, "").is(http.StatusOK, `{"versions":[{"id":"v2.0","status":"CURRENT",
 			"links":[{"rel":"self","href":"`+s.URL()+`/networking/v2.0/"}]}]}`)
 	}
-	if got := send(t, s, http.MethodGet, "/networking/v2.0/ports", ""); got.status != http.StatusUnauthorized {
+	if got := send(t, s, http.MethodGet, "/networking/v2.0/ports",
+		""); got.status != http.StatusUnauthorized {
 		t.Errorf("ports without a token: %d, want 401", got.status)
 	}
-	if got := askNeutron(t, s, http.MethodGet, "", ""); got.status != http.StatusOK || !strings.Contains(string(got.body), `"networks"`) {
+	if got := askNeutron(t, s, http.MethodGet, "", ""); got.status != http.StatusOK ||
+		!strings.Contains(string(got.body), `"networks"`) {
 		t.Errorf("the root of v2.0: %d %s", got.status, got.body)
 	}
 }
 
 func TestPath_OfNoResource_IsNotFoundInNeutronsForm(t *testing.T) {
-	askNeutron(t, start(t), http.MethodGet, "bgp-speakers", "").refuses(http.StatusNotFound, "HTTPNotFound", "could not be found")
+	askNeutron(t, start(t), http.MethodGet, "bgp-speakers", "").refuses(http.StatusNotFound,
+		"HTTPNotFound", "could not be found")
 }
 
 func TestExtensions_AreListedAndServedUnlessOff(t *testing.T) {
@@ -127,8 +135,10 @@ func TestExtensions_AreListedAndServedUnlessOff(t *testing.T) {
 		aliases = append(aliases, one.Alias)
 	}
 	for alias, want := range map[string]bool{
-		"router": true, "allowed-address-pairs": true, "standard-attr-revisions": true, "revision-if-match": true,
-		"extraroute": false, "extraroute-atomic": false, "trunk": false, "trunk-details": false,
+		"router": true, "allowed-address-pairs": true, "standard-attr-revisions": true,
+		"revision-if-match": true,
+		"extraroute":        false, "extraroute-atomic": false, "trunk": false,
+		"trunk-details": false,
 	} {
 		if slices.Contains(aliases, alias) != want {
 			t.Errorf("extension %s is listed: %v, want %v", alias, !want, want)
@@ -137,8 +147,10 @@ func TestExtensions_AreListedAndServedUnlessOff(t *testing.T) {
 			t.Errorf("extension %s: %v, want it to be there: %v", alias, err, want)
 		}
 	}
-	askNeutron(t, s, http.MethodGet, "extensions/extraroute", "").refuses(404, "HTTPNotFound", "Extension with alias extraroute does not exist")
-	askNeutron(t, s, http.MethodGet, "trunks", "").refuses(404, "HTTPNotFound", "could not be found")
+	askNeutron(t, s, http.MethodGet, "extensions/extraroute", "").refuses(404, "HTTPNotFound",
+		"Extension with alias extraroute does not exist")
+	askNeutron(t, s, http.MethodGet, "trunks", "").refuses(404, "HTTPNotFound",
+		"could not be found")
 }
 
 func TestExtensions_Off_TakeTheirAttributes(t *testing.T) {
@@ -158,7 +170,8 @@ func TestExtensions_Off_TakeTheirAttributes(t *testing.T) {
 	} {
 		t.Run(c.alias, func(t *testing.T) {
 			shows := func() bool {
-				_, found := askNeutron(t, s, http.MethodGet, c.path, "").succeeds(200, c.member)[c.attribute]
+				_, found := askNeutron(t, s, http.MethodGet, c.path, "").succeeds(200,
+					c.member)[c.attribute]
 				return found
 			}
 			if !shows() {
@@ -172,7 +185,8 @@ func TestExtensions_Off_TakeTheirAttributes(t *testing.T) {
 				t.Errorf("%s is shown without the extension", c.attribute)
 			}
 			body := `{"` + c.member + `":{"` + c.attribute + `":` + c.value + `}}`
-			askNeutron(t, s, http.MethodPut, c.path, body).refuses(400, "HTTPBadRequest", "Unrecognized attribute(s) '"+c.attribute+"'")
+			askNeutron(t, s, http.MethodPut, c.path, body).refuses(400, "HTTPBadRequest",
+				"Unrecognized attribute(s) '"+c.attribute+"'")
 		})
 	}
 	if err := s.SetExtension("no-such-extension", false); err == nil {
@@ -236,7 +250,8 @@ func TestProjects_SeeTheirOwnAndWhatIsShared(t *testing.T) {
 		{"the owner", s.Credentials(), "ports?device_id=", "ports", []string{"mine", "theirs"}},
 		{"an administrator", admin, "ports?device_owner=" + OwnerGateway, "ports", []string{""}},
 	} {
-		if got := as(t, s, c.by, http.MethodGet, c.path, "").names(c.list); !slices.Equal(got, c.want) {
+		if got := as(t, s, c.by, http.MethodGet, c.path, "").names(c.list); !slices.Equal(got,
+			c.want) {
 			t.Errorf("%s sees of %s %q, want %q", c.who, c.path, got, c.want)
 		}
 	}
@@ -250,10 +265,12 @@ func TestProjects_CannotReachWhatIsNotTheirs(t *testing.T) {
 	admin := s.AddProject(Project{Name: "admin", Admin: true})
 	for path, kind := range map[string]string{
 		"networks/" + at.internal: "NetworkNotFound", "subnets/" + at.subnet: "SubnetNotFound",
-		"ports/" + s.AddPort(Port{NetworkID: at.internal}): "PortNotFound", "routers/" + at.router: "RouterNotFound",
+		"ports/" + s.AddPort(Port{NetworkID: at.internal}):                   "PortNotFound",
+		"routers/" + at.router:                                               "RouterNotFound",
 		"floatingips/" + s.AddFloatingIP(FloatingIP{NetworkID: at.external}): "FloatingIPNotFound",
-		"security-groups/" + s.AddSecurityGroup(SecurityGroup{Name: "g"}):    "SecurityGroupNotFound",
-		"security-group-rules/none":                                          "SecurityGroupRuleNotFound", "trunks/none": "TrunkNotFound",
+		"security-groups/" +
+			s.AddSecurityGroup(SecurityGroup{Name: "g"}): "SecurityGroupNotFound",
+		"security-group-rules/none": "SecurityGroupRuleNotFound", "trunks/none": "TrunkNotFound",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
 			as(t, s, other, method, path, "").refuses(404, kind, "")
@@ -261,13 +278,16 @@ func TestProjects_CannotReachWhatIsNotTheirs(t *testing.T) {
 	}
 	as(t, s, other, http.MethodPut, "networks/"+shared, `{"network":{"name":"x"}}`).
 		refuses(403, "PolicyNotAuthorized", "rule:update_network is disallowed by policy")
-	as(t, s, other, http.MethodDelete, "networks/"+shared, "").refuses(403, "PolicyNotAuthorized", "delete_network")
+	as(t, s, other, http.MethodDelete, "networks/"+shared, "").refuses(403, "PolicyNotAuthorized",
+		"delete_network")
 	port := s.AddPort(Port{NetworkID: shared, ProjectID: other.ProjectID})
-	as(t, s, other, http.MethodPut, "ports/"+port, `{"port":{"allowed_address_pairs":[{"ip_address":"10.9.0.0/24"}]}}`).
+	as(t, s, other, http.MethodPut, "ports/"+port,
+		`{"port":{"allowed_address_pairs":[{"ip_address":"10.9.0.0/24"}]}}`).
 		refuses(403, "PolicyNotAuthorized", "update_port:allowed_address_pairs")
 	as(t, s, other, http.MethodPost, "networks", `{"network":{"shared":true}}`).
 		refuses(403, "PolicyNotAuthorized", "create_network:shared")
-	as(t, s, admin, http.MethodPost, "networks", `{"network":{"shared":true,"project_id":"`+other.ProjectID+`"}}`).
+	as(t, s, admin, http.MethodPost, "networks",
+		`{"network":{"shared":true,"project_id":"`+other.ProjectID+`"}}`).
 		succeeds(201, "network")
 }
 
@@ -276,7 +296,8 @@ func TestRevision_GrowsWithEachChangeAndOnlyThen(t *testing.T) {
 	at := newSite(s)
 	path := "networks/" + at.internal
 	revision := func() float64 {
-		return askNeutron(t, s, http.MethodGet, path, "").succeeds(200, "network")["revision_number"].(float64)
+		return askNeutron(t, s, http.MethodGet, path, "").succeeds(200,
+			"network")["revision_number"].(float64)
 	}
 	first := revision()
 	askNeutron(t, s, http.MethodPut, path, `{"network":{"name":"nodes"}}`).succeeds(200, "network")
@@ -293,29 +314,39 @@ func TestRevision_GrowsWithEachChangeAndOnlyThen(t *testing.T) {
 func TestIfMatch_OfAnotherRevision_IsRefused(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
-	for _, path := range []string{"networks/" + at.internal, "routers/" + at.router, "subnets/" + at.subnet} {
+	for _, path := range []string{
+		"networks/" + at.internal, "routers/" + at.router,
+		"subnets/" + at.subnet,
+	} {
 		member := strings.TrimSuffix(strings.Split(path, "/")[0], "s")
 		change := func(name, match string) exchange {
-			return askNeutron(t, s, http.MethodPut, path, `{"`+member+`":{"name":"`+name+`"}}`, "If-Match", match)
+			return askNeutron(t, s, http.MethodPut, path, `{"`+member+`":{"name":"`+name+`"}}`,
+				"If-Match", match)
 		}
 		match := func(revision float64) string {
 			text, _ := json.Marshal(revision)
 			return "revision_number=" + string(text)
 		}
-		current := askNeutron(t, s, http.MethodGet, path, "").succeeds(200, member)["revision_number"].(float64)
-		change("a", match(current+1)).refuses(412, "RevisionNumberConstraintFailed", "but current revision is")
-		change("b", "revision_number=x").refuses(400, "BadRequest", "in the format of revision_number=<int>")
+		current := askNeutron(t, s, http.MethodGet, path, "").succeeds(200,
+			member)["revision_number"].(float64)
+		change("a", match(current+1)).refuses(412, "RevisionNumberConstraintFailed",
+			"but current revision is")
+		change("b", "revision_number=x").refuses(400, "BadRequest",
+			"in the format of revision_number=<int>")
 		change("c", match(current)).succeeds(200, member)
 		change("d", match(current)).refuses(412, "RevisionNumberConstraintFailed", "Constrained to")
 		// What is in use is refused for that, first.
-		if answer := askNeutron(t, s, http.MethodDelete, path, "", "If-Match", match(current)); answer.status != http.StatusConflict {
+		if answer := askNeutron(t, s, http.MethodDelete, path, "", "If-Match",
+			match(current)); answer.status != http.StatusConflict {
 			t.Errorf("%+v", answer)
 		}
 	}
 	port := "ports/" + s.AddPort(Port{NetworkID: at.internal})
-	askNeutron(t, s, http.MethodDelete, port, "", "If-Match", "revision_number=99").refuses(412, "RevisionNumberConstraintFailed", "")
+	askNeutron(t, s, http.MethodDelete, port, "", "If-Match", "revision_number=99").refuses(412,
+		"RevisionNumberConstraintFailed", "")
 	_ = s.SetExtension("revision-if-match", false)
-	askNeutron(t, s, http.MethodPut, "networks/"+at.internal, `{"network":{"name":"x"}}`, "If-Match", "revision_number=99").succeeds(200, "network")
+	askNeutron(t, s, http.MethodPut, "networks/"+at.internal, `{"network":{"name":"x"}}`,
+		"If-Match", "revision_number=99").succeeds(200, "network")
 }
 
 func TestQuota_Reached_IsConflict(t *testing.T) {
@@ -324,7 +355,8 @@ func TestQuota_Reached_IsConflict(t *testing.T) {
 	s.SetNetworkQuota("floatingip", 1)
 	body := `{"floatingip":{"floating_network_id":"` + at.external + `"}}`
 	askNeutron(t, s, http.MethodPost, "floatingips", body).succeeds(201, "floatingip")
-	askNeutron(t, s, http.MethodPost, "floatingips", body).refuses(409, "OverQuota", "Quota exceeded for resources: ['floatingip'].")
+	askNeutron(t, s, http.MethodPost, "floatingips", body).refuses(409, "OverQuota",
+		"Quota exceeded for resources: ['floatingip'].")
 	s.SetNetworkQuota("floatingip", -1)
 	askNeutron(t, s, http.MethodPost, "floatingips", body).succeeds(201, "floatingip")
 }
@@ -334,9 +366,11 @@ func TestCloud_SameRequests_SameAnswers(t *testing.T) {
 		s := start(t)
 		at := newSite(s)
 		for range 3 {
-			askNeutron(t, s, http.MethodPost, "ports", `{"port":{"network_id":"`+at.internal+`","name":"p"}}`).succeeds(201, "port")
+			askNeutron(t, s, http.MethodPost, "ports",
+				`{"port":{"network_id":"`+at.internal+`","name":"p"}}`).succeeds(201, "port")
 		}
-		body := string(askNeutron(t, s, http.MethodGet, "ports?fields=id&fields=fixed_ips&fields=mac_address", "").body)
+		body := string(askNeutron(t, s, http.MethodGet,
+			"ports?fields=id&fields=fixed_ips&fields=mac_address", "").body)
 		return strings.ReplaceAll(body, s.URL(), "")
 	}
 	if first, second := run(), run(); first != second {
@@ -362,7 +396,8 @@ func TestSnapshot_Changed_LeavesTheCloudAsItIs(t *testing.T) {
 func TestAdd_OfWhatTheCloudWouldRefuse_Panics(t *testing.T) {
 	s := start(t)
 	defer func() {
-		if text, _ := recover().(string); !strings.Contains(text, "Network none could not be found") {
+		if text, _ := recover().(string); !strings.Contains(text,
+			"Network none could not be found") {
 			t.Errorf("panic %q, want one that tells of the network", text)
 		}
 		// The lock is free.

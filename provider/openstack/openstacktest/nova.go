@@ -39,14 +39,16 @@ type Server struct {
 	Name string `json:"name"`
 	// ProjectID is whose it is. Default: [DefaultProject]'s.
 	ProjectID string `json:"projectID"`
-	// Status is what the API shows, such as ACTIVE (the default) or SHUTOFF; see [Cloud.SetServerStatus].
+	// Status is what the API shows, such as ACTIVE (the default) or SHUTOFF; see
+	// [Cloud.SetServerStatus].
 	Status string `json:"status"`
-	// PowerState is Nova's number: 1 running, 3 paused, 4 shut down, 6 crashed, 7 suspended. Default: what goes with the status.
+	// PowerState is Nova's number: 1 running, 3 paused, 4 shut down, 6 crashed, 7 suspended.
+	// Default: what goes with the status.
 	PowerState int `json:"powerState,omitempty"`
 	// AvailabilityZone is DefaultZone in a server that is added without one.
 	AvailabilityZone string `json:"availabilityZone"`
-	// Flavor is the id or the name of one. Default: [DefaultFlavor]. A flavor that does not exist (any more) is known
-	// by its name only.
+	// Flavor is the id or the name of one. Default: [DefaultFlavor]. A flavor that does not exist
+	// (any more) is known by its name only.
 	Flavor   string            `json:"flavor"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Tags     []string          `json:"tags,omitempty"`
@@ -78,7 +80,8 @@ type instance struct {
 	flavor Flavor
 	// due is when it becomes active; zero: never.
 	due time.Time
-	// plugged are the ids of its ports, in the order in which it got them; lent those of them that it was given, and that outlive it.
+	// plugged are the ids of its ports, in the order in which it got them; lent those of them that
+	// it was given, and that outlive it.
 	plugged, lent []string
 	// faultless: its status ERROR comes of no fault but of an administrator.
 	faultless bool
@@ -89,7 +92,10 @@ func (s *Cloud) setUpCompute(mux *http.ServeMux) {
 	s.compute.zones = []string{DefaultZone}
 	s.compute.flavors = []*Flavor{{ID: "1", Name: DefaultFlavor, VCPUs: 1, RAM: 2048, Disk: 20}}
 	operation := func(name, method, path string, handle func(*request) answer) operation {
-		return operation{service: ServiceCompute, name: name, pattern: method + " " + computePath + path, handle: handle}
+		return operation{
+			service: ServiceCompute, name: name,
+			pattern: method + " " + computePath + path, handle: handle,
+		}
 	}
 	s.register(
 		mux,
@@ -101,11 +107,16 @@ func (s *Cloud) setUpCompute(mux *http.ServeMux) {
 		operation("server_delete", "DELETE", "/servers/{id}", onServer(deleteServer)),
 		operation("server_action", "POST", "/servers/{id}/action", onServer(actOnServer)),
 		operation("server_address_list", "GET", "/servers/{id}/ips", onServer(listServerAddresses)),
-		operation("server_metadata_get", "GET", "/servers/{id}/metadata", onServer(getServerMetadata)),
-		operation("server_os_interface_list", "GET", "/servers/{id}/os-interface", onServer(listServerInterfaces)),
-		operation("server_os_interface_create", "POST", "/servers/{id}/os-interface", onServer(attachInterface)),
-		operation("server_os_interface_get", "GET", "/servers/{id}/os-interface/{port}", onServer(onInterface(getInterface))),
-		operation("server_os_interface_delete", "DELETE", "/servers/{id}/os-interface/{port}", onServer(onInterface(detachInterface))),
+		operation("server_metadata_get", "GET", "/servers/{id}/metadata",
+			onServer(getServerMetadata)),
+		operation("server_os_interface_list", "GET", "/servers/{id}/os-interface",
+			onServer(listServerInterfaces)),
+		operation("server_os_interface_create", "POST", "/servers/{id}/os-interface",
+			onServer(attachInterface)),
+		operation("server_os_interface_get", "GET", "/servers/{id}/os-interface/{port}",
+			onServer(onInterface(getInterface))),
+		operation("server_os_interface_delete", "DELETE", "/servers/{id}/os-interface/{port}",
+			onServer(onInterface(detachInterface))),
 		operation("flavor_list", "GET", "/flavors", listFlavors),
 		operation("flavor_list", "GET", "/flavors/detail", listFlavorsInDetail),
 		operation("flavor_get", "GET", "/flavors/{id}", getFlavor),
@@ -128,8 +139,8 @@ func (s *Cloud) settleCompute(now time.Time) {
 	}
 }
 
-// AddServer makes a server and returns its id. One with the same id is replaced. With [WithProvisioning] one in the status BUILD
-// becomes ACTIVE when its time has come.
+// AddServer makes a server and returns its id. One with the same id is replaced. With
+// [WithProvisioning] one in the status BUILD becomes ACTIVE when its time has come.
 func (s *Cloud) AddServer(i Server) (id string) {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
@@ -172,7 +183,8 @@ func (i *instance) setFlavor(s *Cloud, idOrName string) {
 }
 
 func clone(i Server) Server {
-	i.Metadata, i.Tags, i.Addresses = maps.Clone(i.Metadata), slices.Clone(i.Tags), slices.Clone(i.Addresses)
+	i.Metadata, i.Tags, i.Addresses = maps.Clone(i.Metadata), slices.Clone(i.Tags),
+		slices.Clone(i.Addresses)
 	return i
 }
 
@@ -189,10 +201,12 @@ func (s *Cloud) Servers() []Server {
 }
 
 func (s *Cloud) serversByAge() []*instance {
-	return slices.SortedFunc(maps.Values(s.compute.servers), func(a, b *instance) int { return cmp.Compare(a.number, b.number) })
+	return slices.SortedFunc(maps.Values(s.compute.servers),
+		func(a, b *instance) int { return cmp.Compare(a.number, b.number) })
 }
 
-// UpdateServer changes a server; there is an error if there is none with this id. The change must not use the Cloud; the id stays.
+// UpdateServer changes a server; there is an error if there is none with this id. The change must
+// not use the Cloud; the id stays.
 func (s *Cloud) UpdateServer(id string, change func(*Server)) error {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
@@ -216,15 +230,17 @@ func (s *Cloud) UpdateServer(id string, change func(*Server)) error {
 	return nil
 }
 
-// SetServerStatus puts a server into a status; there is an error if there is no server with this id. The vm_state, the power_state
-// and the task_state are those that go with it. The statuses are ACTIVE, BUILD, DELETED, ERROR, HARD_REBOOT, MIGRATING,
-// PASSWORD, PAUSED, REBOOT, REBUILD, RESCUE, RESIZE, REVERT_RESIZE, SHELVED, SHELVED_OFFLOADED, SHUTOFF, SOFT_DELETED, SUSPENDED,
-// UNKNOWN and VERIFY_RESIZE; any other is shown as it is. It stays so until it is changed again.
+// SetServerStatus puts a server into a status; there is an error if there is no server with this
+// id. The vm_state, the power_state and the task_state are those that go with it. The statuses are
+// ACTIVE, BUILD, DELETED, ERROR, HARD_REBOOT, MIGRATING, PASSWORD, PAUSED, REBOOT, REBUILD, RESCUE,
+// RESIZE, REVERT_RESIZE, SHELVED, SHELVED_OFFLOADED, SHUTOFF, SOFT_DELETED, SUSPENDED, UNKNOWN and
+// VERIFY_RESIZE; any other is shown as it is. It stays so until it is changed again.
 func (s *Cloud) SetServerStatus(id, status string) error {
 	return s.UpdateServer(id, func(i *Server) { i.Status, i.PowerState = status, 0 })
 }
 
-// DeleteServer deletes a server at once, with its ports; there is an error if there is none with this id.
+// DeleteServer deletes a server at once, with its ports; there is an error if there is none with
+// this id.
 func (s *Cloud) DeleteServer(id string) error {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
@@ -268,7 +284,8 @@ func (c *compute) addZone(name string) {
 func listZones(r *request) answer {
 	views := []object{}
 	for _, zone := range slices.Sorted(slices.Values(r.server.compute.zones)) {
-		views = append(views, object{"zoneName": zone, "zoneState": object{"available": true}, "hosts": nil})
+		views = append(views,
+			object{"zoneName": zone, "zoneState": object{"available": true}, "hosts": nil})
 	}
 	return api.OK(object{"availabilityZoneInfo": views})
 }
@@ -279,7 +296,8 @@ func onServer(handle func(*request, *instance) answer) func(*request) answer {
 		id := r.PathValue("id")
 		i := r.server.compute.find(id)
 		if i == nil || !r.sees(i) {
-			return api.Failure(ServiceCompute, http.StatusNotFound, "Instance "+id+" could not be found.")
+			return api.Failure(ServiceCompute, http.StatusNotFound,
+				"Instance "+id+" could not be found.")
 		}
 		return handle(r, i)
 	}

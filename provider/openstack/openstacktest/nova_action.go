@@ -26,18 +26,23 @@ func updateServer(r *request, i *instance) answer {
 		return api.Failure(ServiceCompute, http.StatusBadRequest, err.Error())
 	}
 	changed := i.Server
-	fields := map[string]*string{"name": &changed.Name, "accessIPv4": &changed.AccessIPv4, "accessIPv6": &changed.AccessIPv6}
+	fields := map[string]*string{
+		"name": &changed.Name, "accessIPv4": &changed.AccessIPv4,
+		"accessIPv6": &changed.AccessIPv6,
+	}
 	for name, raw := range body.Server {
 		field, known := fields[name]
 		if !known {
-			return api.Failure(ServiceCompute, http.StatusBadRequest, "Invalid input for field/attribute server. Value: "+string(raw)+
-				". Additional properties are not allowed ('"+name+"' was unexpected)")
+			return api.Failure(ServiceCompute, http.StatusBadRequest,
+				"Invalid input for field/attribute server. Value: "+string(raw)+
+					". Additional properties are not allowed ('"+name+"' was unexpected)")
 		}
 		if err := json.Unmarshal(raw, field); err != nil {
 			return invalidAttribute(name, string(raw), "it is not of type 'string'")
 		}
 	}
-	if refusal := checkServerAttributes(changed.Name, changed.AccessIPv4, changed.AccessIPv6); refusal != nil {
+	if refusal := checkServerAttributes(changed.Name, changed.AccessIPv4,
+		changed.AccessIPv6); refusal != nil {
 		return *refusal
 	}
 	i.Server = changed
@@ -46,7 +51,8 @@ func updateServer(r *request, i *instance) answer {
 	if !r.Version.AtLeast(75) {
 		// Before, what extensions had added was in the answers to GET only.
 		for name := range view {
-			if strings.HasPrefix(name, "OS-EXT-") || strings.HasPrefix(name, "OS-SRV-USG") || strings.HasPrefix(name, "os-extended-volumes") ||
+			if strings.HasPrefix(name, "OS-EXT-") || strings.HasPrefix(name, "OS-SRV-USG") ||
+				strings.HasPrefix(name, "os-extended-volumes") ||
 				name == "security_groups" || name == "key_name" || name == "config_drive" {
 				delete(view, name)
 			}
@@ -75,7 +81,8 @@ func checkServerAttributes(name, accessIPv4, accessIPv6 string) *answer {
 
 // invalidAttribute is how Nova refuses what its schemas of bodies do not allow.
 func invalidAttribute(field, value, why string) answer {
-	return api.Failure(ServiceCompute, http.StatusBadRequest, "Invalid input for field/attribute "+field+". Value: "+value+". "+why)
+	return api.Failure(ServiceCompute, http.StatusBadRequest,
+		"Invalid input for field/attribute "+field+". Value: "+value+". "+why)
 }
 
 // action is a change of a server's status that a user asks for.
@@ -91,19 +98,27 @@ type action struct {
 // shelve offloads the server at once: Nova does so unless shelved_offload_time says otherwise.
 func actionNamed(name string) (action, bool) {
 	a, known := map[string]action{
-		"os-start":      {"start", []string{"SHUTOFF"}, "ACTIVE"},
-		"os-stop":       {"stop", []string{"ACTIVE", "ERROR"}, "SHUTOFF"},
-		"pause":         {"pause", []string{"ACTIVE"}, "PAUSED"},
-		"unpause":       {"unpause", []string{"PAUSED"}, "ACTIVE"},
-		"suspend":       {"suspend", []string{"ACTIVE"}, "SUSPENDED"},
-		"resume":        {"resume", []string{"SUSPENDED"}, "ACTIVE"},
-		"shelve":        {"shelve", []string{"ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"}, "SHELVED_OFFLOADED"},
+		"os-start": {"start", []string{"SHUTOFF"}, "ACTIVE"},
+		"os-stop":  {"stop", []string{"ACTIVE", "ERROR"}, "SHUTOFF"},
+		"pause":    {"pause", []string{"ACTIVE"}, "PAUSED"},
+		"unpause":  {"unpause", []string{"PAUSED"}, "ACTIVE"},
+		"suspend":  {"suspend", []string{"ACTIVE"}, "SUSPENDED"},
+		"resume":   {"resume", []string{"SUSPENDED"}, "ACTIVE"},
+		"shelve": {
+			"shelve",
+			[]string{"ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"},
+			"SHELVED_OFFLOADED",
+		},
 		"shelveOffload": {"shelveOffload", []string{"SHELVED"}, "SHELVED_OFFLOADED"},
 		"unshelve":      {"unshelve", []string{"SHELVED", "SHELVED_OFFLOADED"}, "ACTIVE"},
-		"reboot":        {"reboot", []string{"ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED", "ERROR"}, "ACTIVE"},
-		"rescue":        {"rescue", []string{"ACTIVE", "SHUTOFF", "ERROR"}, "RESCUE"},
-		"unrescue":      {"unrescue", []string{"RESCUE"}, "ACTIVE"},
-		"restore":       {"restore", []string{"SOFT_DELETED"}, "ACTIVE"},
+		"reboot": {
+			"reboot",
+			[]string{"ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED", "ERROR"},
+			"ACTIVE",
+		},
+		"rescue":   {"rescue", []string{"ACTIVE", "SHUTOFF", "ERROR"}, "RESCUE"},
+		"unrescue": {"unrescue", []string{"RESCUE"}, "ACTIVE"},
+		"restore":  {"restore", []string{"SOFT_DELETED"}, "ACTIVE"},
 	}[name]
 	return a, known
 }
@@ -167,8 +182,10 @@ func (r *request) resetState(i *instance, raw json.RawMessage) answer {
 	var body struct {
 		State string `json:"state"`
 	}
-	if err := json.Unmarshal(raw, &body); err != nil || body.State != "active" && body.State != "error" {
-		return invalidAttribute("state", body.State, "'"+body.State+"' is not one of ['active', 'error']")
+	if err := json.Unmarshal(raw, &body); err != nil || body.State != "active" &&
+		body.State != "error" {
+		return invalidAttribute("state", body.State,
+			"'"+body.State+"' is not one of ['active', 'error']")
 	}
 	power := i.state().power
 	i.setStatus(strings.ToUpper(body.State), r.server.state.Clock.Now())

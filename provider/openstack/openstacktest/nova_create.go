@@ -35,18 +35,23 @@ func createServer(r *request) answer {
 	}
 	flavor := r.server.findFlavor(given.FlavorRef)
 	if flavor == nil || !flavor.visibleTo(r) {
-		return api.Failure(ServiceCompute, http.StatusBadRequest, "Flavor "+given.FlavorRef+" could not be found.")
+		return api.Failure(ServiceCompute, http.StatusBadRequest,
+			"Flavor "+given.FlavorRef+" could not be found.")
 	}
-	if zone := given.AvailabilityZone; zone != "" && !slices.Contains(r.server.compute.zones, zone) {
-		return api.Failure(ServiceCompute, http.StatusBadRequest, "The requested availability zone is not available")
+	if zone := given.AvailabilityZone; zone != "" &&
+		!slices.Contains(r.server.compute.zones, zone) {
+		return api.Failure(ServiceCompute, http.StatusBadRequest,
+			"The requested availability zone is not available")
 	}
 	status := "ACTIVE"
 	if r.server.settings.provisioning > 0 {
 		status = "BUILD"
 	}
 	i := r.server.addServer(Server{
-		Name: given.Name, ProjectID: r.ProjectID(), Status: status, Flavor: flavor.ID, AvailabilityZone: given.AvailabilityZone,
-		Metadata: given.Metadata, Tags: given.Tags, AccessIPv4: given.AccessIPv4, AccessIPv6: given.AccessIPv6,
+		Name: given.Name, ProjectID: r.ProjectID(), Status: status, Flavor: flavor.ID,
+		AvailabilityZone: given.AvailabilityZone,
+		Metadata:         given.Metadata, Tags: given.Tags, AccessIPv4: given.AccessIPv4,
+		AccessIPv6: given.AccessIPv6,
 	})
 	if refusal := r.plug(i, given.Networks); refusal != nil {
 		// It was never there.
@@ -55,28 +60,33 @@ func createServer(r *request) answer {
 		return *refusal
 	}
 	return answer{Status: http.StatusAccepted, Body: object{"server": object{
-		"id": i.ID, "links": r.computeLinks("servers", i.ID), "OS-DCF:diskConfig": "MANUAL", "security_groups": []object{{"name": "default"}},
-		"adminPass": "password-" + i.ID,
+		"id": i.ID, "links": r.computeLinks("servers", i.ID), "OS-DCF:diskConfig": "MANUAL",
+		"security_groups": []object{{"name": "default"}},
+		"adminPass":       "password-" + i.ID,
 	}}}
 }
 
-// checkNewServer refuses what Nova's schema of the body does not allow (nova/api/openstack/compute/schemas/servers.py). It
-// has changed with the microversions.
+// checkNewServer refuses what Nova's schema of the body does not allow
+// (nova/api/openstack/compute/schemas/servers.py). It has changed with the microversions.
 func (r *request) checkNewServer(body serverBody) *answer {
 	given := body.Server
 	missing := func(name string) *answer {
-		return refuse(http.StatusBadRequest, "Invalid input for field/attribute server. '"+name+"' is a required property")
+		return refuse(http.StatusBadRequest,
+			"Invalid input for field/attribute server. '"+name+"' is a required property")
 	}
 	switch {
 	case given.FlavorRef == "":
 		return missing("flavorRef")
 	case given.Tags != nil && !r.Version.AtLeast(52):
-		return refuse(http.StatusBadRequest, "Invalid input for field/attribute server. Additional properties are not allowed ('tags' was unexpected)")
+		return refuse(http.StatusBadRequest,
+			"Invalid input for field/attribute server. Additional properties are not allowed ('tags' was unexpected)")
 	case given.Networks == nil && r.Version.AtLeast(37):
 		return missing("networks")
 	case !r.Version.AtLeast(37) && strings.HasPrefix(string(given.Networks), `"`):
 		text := strings.Trim(string(given.Networks), `"`)
-		return refuse(http.StatusBadRequest, "Invalid input for field/attribute networks. Value: "+text+". '"+text+"' is not of type 'array'")
+		return refuse(http.StatusBadRequest,
+			"Invalid input for field/attribute networks. Value: "+text+". '"+text+
+				"' is not of type 'array'")
 	case given.Name == "":
 		return missing("name")
 	}

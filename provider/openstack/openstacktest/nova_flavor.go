@@ -15,12 +15,14 @@ type Flavor struct {
 	VCPUs    int
 	// RAM is in MiB, Disk in GiB.
 	RAM, Disk int
-	// Private hides it from all but administrators: a request for it is answered with 404. Servers still show what it is.
+	// Private hides it from all but administrators: a request for it is answered with 404. Servers
+	// still show what it is.
 	Private    bool
 	ExtraSpecs map[string]string
 }
 
-// AddFlavor makes a flavor and returns its id. One with the same id is replaced; the servers that have it keep what they have.
+// AddFlavor makes a flavor and returns its id. One with the same id is replaced; the servers that
+// have it keep what they have.
 func (s *Cloud) AddFlavor(f Flavor) (id string) {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
@@ -32,7 +34,8 @@ func (s *Cloud) AddFlavor(f Flavor) (id string) {
 	return f.ID
 }
 
-// DeleteFlavor deletes the flavor with this id or name; there is an error if there is none. The servers that have it show it still.
+// DeleteFlavor deletes the flavor with this id or name; there is an error if there is none. The
+// servers that have it show it still.
 func (s *Cloud) DeleteFlavor(idOrName string) error {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
@@ -44,7 +47,8 @@ func (s *Cloud) DeleteFlavor(idOrName string) error {
 
 func (s *Cloud) deleteFlavor(idOrName string) bool {
 	f := s.findFlavor(idOrName)
-	s.compute.flavors = slices.DeleteFunc(s.compute.flavors, func(other *Flavor) bool { return other == f })
+	s.compute.flavors = slices.DeleteFunc(s.compute.flavors,
+		func(other *Flavor) bool { return other == f })
 	return f != nil
 }
 
@@ -59,23 +63,27 @@ func (s *Cloud) findFlavor(idOrName string) *Flavor {
 
 func (f *Flavor) visibleTo(r *request) bool { return !f.Private || r.IsAdmin() }
 
-// flavorView is how a server shows its flavor: by id, and since microversion 2.47 by what it was made of.
+// flavorView is how a server shows its flavor: by id, and since microversion 2.47 by what it was
+// made of.
 func (i *instance) flavorView(r *request) object {
 	f := i.flavor
 	if !r.Version.AtLeast(47) {
 		return object{"id": f.ID, "links": r.computeLinks("flavors", f.ID)[1:]}
 	}
 	return object{
-		"original_name": f.Name, "vcpus": f.VCPUs, "ram": f.RAM, "disk": f.Disk, "ephemeral": 0, "swap": 0,
+		"original_name": f.Name, "vcpus": f.VCPUs, "ram": f.RAM, "disk": f.Disk, "ephemeral": 0,
+		"swap":        0,
 		"extra_specs": mapped(f.ExtraSpecs),
 	}
 }
 
 func (f *Flavor) view(r *request) object {
 	view := object{
-		"id": f.ID, "name": f.Name, "vcpus": f.VCPUs, "ram": f.RAM, "disk": f.Disk, "swap": "", "rxtx_factor": 1.0,
-		"OS-FLV-EXT-DATA:ephemeral": 0, "OS-FLV-DISABLED:disabled": false, "os-flavor-access:is_public": !f.Private,
-		"links": r.computeLinks("flavors", f.ID),
+		"id": f.ID, "name": f.Name, "vcpus": f.VCPUs, "ram": f.RAM, "disk": f.Disk, "swap": "",
+		"rxtx_factor":               1.0,
+		"OS-FLV-EXT-DATA:ephemeral": 0, "OS-FLV-DISABLED:disabled": false,
+		"os-flavor-access:is_public": !f.Private,
+		"links":                      r.computeLinks("flavors", f.ID),
 	}
 	if r.Version.AtLeast(55) {
 		view["description"] = nil
@@ -109,8 +117,10 @@ func listFlavors(r *request) answer { return r.listFlavors((*Flavor).brief) }
 func listFlavorsInDetail(r *request) answer { return r.listFlavors((*Flavor).view) }
 
 func (r *request) listFlavors(view func(*Flavor, *request) object) answer {
-	all := slices.DeleteFunc(slices.Clone(r.server.compute.flavors), func(f *Flavor) bool { return !f.visibleTo(r) })
-	page, links, refusal := api.Paginate(r.Request, ServiceCompute, all, func(f *Flavor) string { return f.ID })
+	all := slices.DeleteFunc(slices.Clone(r.server.compute.flavors),
+		func(f *Flavor) bool { return !f.visibleTo(r) })
+	page, links, refusal := api.Paginate(r.Request, ServiceCompute, all,
+		func(f *Flavor) string { return f.ID })
 	if refusal != nil {
 		return *refusal
 	}
@@ -125,12 +135,14 @@ func (r *request) listFlavors(view func(*Flavor, *request) object) answer {
 	return api.OK(body)
 }
 
-// byComputeAdmin is the refusal to anybody but an administrator; nil for one. The rule is how Nova's policy calls what is asked for.
+// byComputeAdmin is the refusal to anybody but an administrator; nil for one. The rule is how
+// Nova's policy calls what is asked for.
 func (r *request) byComputeAdmin(rule string) *answer {
 	if r.IsAdmin() {
 		return nil
 	}
-	return refuse(http.StatusForbidden, "Policy doesn't allow os_compute_api:"+rule+" to be performed.")
+	return refuse(http.StatusForbidden,
+		"Policy doesn't allow os_compute_api:"+rule+" to be performed.")
 }
 
 // createFlavor: an id that is "auto", or not there, is made.
@@ -156,13 +168,16 @@ func createFlavor(r *request) answer {
 		given.ID = r.server.state.NewID()
 	}
 	if r.server.findFlavor(given.Name) != nil {
-		return api.Failure(ServiceCompute, http.StatusConflict, "Flavor with name "+given.Name+" already exists.")
+		return api.Failure(ServiceCompute, http.StatusConflict,
+			"Flavor with name "+given.Name+" already exists.")
 	}
 	if r.server.findFlavor(given.ID) != nil {
-		return api.Failure(ServiceCompute, http.StatusConflict, "Flavor with ID "+given.ID+" already exists.")
+		return api.Failure(ServiceCompute, http.StatusConflict,
+			"Flavor with ID "+given.ID+" already exists.")
 	}
 	made := &Flavor{
-		ID: given.ID, Name: given.Name, VCPUs: given.VCPUs, RAM: given.RAM, Disk: given.Disk, Private: given.Public != nil && !*given.Public,
+		ID: given.ID, Name: given.Name, VCPUs: given.VCPUs, RAM: given.RAM, Disk: given.Disk,
+		Private: given.Public != nil && !*given.Public,
 	}
 	r.server.compute.flavors = append(r.server.compute.flavors, made)
 	return api.OK(object{"flavor": made.view(r)})

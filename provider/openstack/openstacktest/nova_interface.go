@@ -10,7 +10,8 @@ import (
 // interfaceView is a port as Nova shows what is attached to a server.
 func (r *request) interfaceView(p *Port) object {
 	view := object{
-		"port_id": p.ID, "net_id": p.NetworkID, "mac_addr": p.MACAddress, "port_state": p.Status, "fixed_ips": api.NonNil(p.FixedIPs),
+		"port_id": p.ID, "net_id": p.NetworkID, "mac_addr": p.MACAddress, "port_state": p.Status,
+		"fixed_ips": api.NonNil(p.FixedIPs),
 	}
 	if r.Version.AtLeast(70) {
 		view["tag"] = nil
@@ -18,7 +19,8 @@ func (r *request) interfaceView(p *Port) object {
 	return view
 }
 
-// listServerInterfaces asks Neutron for the ports: they come in its order, not in that of the server's addresses.
+// listServerInterfaces asks Neutron for the ports: they come in its order, not in that of the
+// server's addresses.
 func listServerInterfaces(r *request, i *instance) answer {
 	views := []object{}
 	for _, port := range r.server.network.PortsOf(i.ID) {
@@ -35,7 +37,8 @@ func onInterface(handle func(*request, *instance, *Port) answer) func(*request, 
 				return handle(r, i, port)
 			}
 		}
-		return api.Failure(ServiceCompute, http.StatusNotFound, "Port id "+r.PathValue("port")+" could not be found.")
+		return api.Failure(ServiceCompute, http.StatusNotFound,
+			"Port id "+r.PathValue("port")+" could not be found.")
 	}
 }
 
@@ -64,7 +67,8 @@ func attachInterface(r *request, i *instance) answer {
 	if wanted.UUID == "" && wanted.Port == "" {
 		networks, refusal := r.requestedNetworks(nil)
 		if refusal != nil || len(networks) == 0 {
-			return api.Failure(ServiceCompute, http.StatusBadRequest, "Multiple possible networks found, use a Network ID to be more specific.")
+			return api.Failure(ServiceCompute, http.StatusBadRequest,
+				"Multiple possible networks found, use a Network ID to be more specific.")
 		}
 		wanted = networks[0]
 	}

@@ -25,12 +25,15 @@ func (r *request) listServers(view func(*instance, *request) object) answer {
 	if limit := r.Query.Get("limit"); limit != "" && strings.Trim(limit, "0") == "" {
 		return api.OK(object{"servers": []object{}})
 	}
-	// The marker is a place in the list, also if it does not pass the filters (any more), and even if it was deleted meanwhile.
+	// The marker is a place in the list, also if it does not pass the filters (any more), and even
+	// if it was deleted meanwhile.
 	isMarker := func(i *instance) bool { return i.ID == r.Query.Get("marker") && r.sees(i) }
-	all := slices.DeleteFunc(r.server.allServersByAge(), func(i *instance) bool { return !wanted(i) && !isMarker(i) })
+	all := slices.DeleteFunc(r.server.allServersByAge(),
+		func(i *instance) bool { return !wanted(i) && !isMarker(i) })
 	// Nova's default order: created_at and id, both descending.
 	slices.Reverse(all)
-	page, links, refusal := api.Paginate(r.Request, ServiceCompute, all, func(i *instance) string { return i.ID })
+	page, links, refusal := api.Paginate(r.Request, ServiceCompute, all,
+		func(i *instance) string { return i.ID })
 	if refusal != nil {
 		return *refusal
 	}
@@ -45,7 +48,8 @@ func (r *request) listServers(view func(*instance, *request) object) answer {
 	return api.OK(body)
 }
 
-// takeLast: of a parameter that is given several times Nova takes the last, but for the few that may have several values.
+// takeLast: of a parameter that is given several times Nova takes the last, but for the few that
+// may have several values.
 func (r *request) takeLast() {
 	for name, values := range r.Query {
 		if !slices.Contains([]string{"status", "sort_key", "sort_dir"}, name) {
@@ -67,10 +71,14 @@ func (r *request) serverFilter() (func(*instance) bool, *answer) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	filters := []func(*instance) bool{inProject, r.statusFilter(), r.deletedFilter(), r.changesFilter(), r.tagFilter()}
+	filters := []func(*instance) bool{
+		inProject, r.statusFilter(), r.deletedFilter(),
+		r.changesFilter(), r.tagFilter(),
+	}
 	for name, values := range r.valueFilters() {
 		if given, has := r.Query[name]; has && r.mayFilterBy(name) {
-			filters = append(filters, func(i *instance) bool { return slices.Contains(values(i), given[0]) })
+			filters = append(filters,
+				func(i *instance) bool { return slices.Contains(values(i), given[0]) })
 		}
 	}
 	if r.Query.Has("name") {
@@ -117,15 +125,19 @@ func (r *request) projectFilter() (func(*instance) bool, *answer) {
 func (r *request) statusFilter() func(*instance) bool {
 	wanted := r.Query["status"]
 	return func(i *instance) bool {
-		return len(wanted) == 0 || slices.ContainsFunc(wanted, func(s string) bool { return strings.EqualFold(s, i.Status) })
+		return len(wanted) == 0 ||
+			slices.ContainsFunc(wanted,
+				func(s string) bool { return strings.EqualFold(s, i.Status) })
 	}
 }
 
-// deletedFilter leaves out what is deleted, unless the query is for changes, or an administrator asks for it.
+// deletedFilter leaves out what is deleted, unless the query is for changes, or an administrator
+// asks for it.
 func (r *request) deletedFilter() func(*instance) bool {
 	deleted := r.Query.Get("deleted")
 	only := r.IsAdmin() && (deleted == "1" || strings.EqualFold(deleted, "true"))
-	too := r.Query.Has("changes-since") || r.Query.Has("changes-before") && r.mayFilterBy("changes-before") || r.asksForDeleted()
+	too := r.Query.Has("changes-since") || r.Query.Has("changes-before") &&
+		r.mayFilterBy("changes-before") || r.asksForDeleted()
 	return func(i *instance) bool {
 		gone := r.server.compute.servers[i.ID] == nil
 		return gone && (only || too) || !gone && !only
@@ -133,7 +145,8 @@ func (r *request) deletedFilter() func(*instance) bool {
 }
 
 func (r *request) asksForDeleted() bool {
-	return slices.ContainsFunc(r.Query["status"], func(s string) bool { return strings.EqualFold(s, "DELETED") })
+	return slices.ContainsFunc(r.Query["status"],
+		func(s string) bool { return strings.EqualFold(s, "DELETED") })
 }
 
 // changesFilter: the times were checked before.
@@ -177,15 +190,18 @@ func (r *request) tagFilter() func(*instance) bool {
 	}
 }
 
-// mayFilterBy tells whether the caller's filter counts: an administrator's does, others' only if it is one of a few, which have become
-// more with the microversions. All else is ignored, not refused (nova/api/openstack/compute/servers.py, _get_server_search_options).
+// mayFilterBy tells whether the caller's filter counts: an administrator's does, others' only if it
+// is one of a few, which have become more with the microversions. All else is ignored, not refused
+// (nova/api/openstack/compute/servers.py, _get_server_search_options).
 func (r *request) mayFilterBy(name string) bool {
 	if r.IsAdmin() {
 		return true
 	}
 	since, known := map[string]int{
-		"name": 1, "status": 1, "image": 1, "flavor": 1, "ip": 1, "changes-since": 1, "ip6": 5, "changes-before": 66, "locked": 73,
-		"availability_zone": 83, "power_state": 83, "task_state": 83, "vm_state": 83, "user_id": 83, "hostname": 90,
+		"name": 1, "status": 1, "image": 1, "flavor": 1, "ip": 1, "changes-since": 1, "ip6": 5,
+		"changes-before": 66, "locked": 73,
+		"availability_zone": 83, "power_state": 83, "task_state": 83, "vm_state": 83, "user_id": 83,
+		"hostname": 90,
 	}[name]
 	return known && r.Version.AtLeast(since)
 }
@@ -205,10 +221,12 @@ func (r *request) valueFilters() map[string]func(*instance) []string {
 	}
 }
 
-// addressFilter: Nova hands it to Neutron, which looks for the text anywhere in the addresses (extension ip-substring-filtering).
+// addressFilter: Nova hands it to Neutron, which looks for the text anywhere in the addresses
+// (extension ip-substring-filtering).
 func (r *request) addressFilter(text string, version int) func(*instance) bool {
 	return func(i *instance) bool {
-		return slices.ContainsFunc(r.server.fixedAddresses(i, version), func(a string) bool { return strings.Contains(a, text) })
+		return slices.ContainsFunc(r.server.fixedAddresses(i, version),
+			func(a string) bool { return strings.Contains(a, text) })
 	}
 }
 

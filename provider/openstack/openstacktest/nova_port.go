@@ -9,7 +9,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
 )
 
-// portsInOrder are a server's ports in the order in which it got them, which Nova keeps; others that claim to be its come last.
+// portsInOrder are a server's ports in the order in which it got them, which Nova keeps; others
+// that claim to be its come last.
 func (s *Cloud) portsInOrder(i *instance) []*Port {
 	place := func(p *Port) int {
 		if at := slices.Index(i.plugged, p.ID); at >= 0 {
@@ -22,7 +23,8 @@ func (s *Cloud) portsInOrder(i *instance) []*Port {
 	return ports
 }
 
-// portAddresses are a server's addresses as Neutron has them: those of its ports, each followed by its floating IPs.
+// portAddresses are a server's addresses as Neutron has them: those of its ports, each followed by
+// its floating IPs.
 func (s *Cloud) portAddresses(i *instance) (all []Address) {
 	n := s.network
 	for _, port := range s.portsInOrder(i) {
@@ -35,7 +37,11 @@ func (s *Cloud) portAddresses(i *instance) (all []Address) {
 			all = append(all, Address{Network: name, Address: fixed.Address, MAC: port.MACAddress})
 			for _, ip := range floating {
 				if ip.FixedAddress == fixed.Address {
-					all = append(all, Address{Network: name, Address: ip.Address, MAC: port.MACAddress, Floating: true})
+					all = append(all,
+						Address{
+							Network: name, Address: ip.Address, MAC: port.MACAddress,
+							Floating: true,
+						})
 				}
 			}
 		}
@@ -69,7 +75,9 @@ func (r *request) plugInto(i *instance, wanted requestedNetwork) *answer {
 }
 
 // requestedNetworks of nothing, or "auto", is the project's only network, if it has any.
-func (r *request) requestedNetworks(raw json.RawMessage) (networks []requestedNetwork, refusal *answer) {
+func (r *request) requestedNetworks(
+	raw json.RawMessage,
+) (networks []requestedNetwork, refusal *answer) {
 	switch string(raw) {
 	case `"none"`:
 		return nil, nil
@@ -80,12 +88,16 @@ func (r *request) requestedNetworks(raw json.RawMessage) (networks []requestedNe
 			}
 		}
 		if len(networks) > 1 {
-			return nil, refuse(http.StatusConflict, "Multiple possible networks found, use a Network ID to be more specific.")
+			return nil,
+				refuse(http.StatusConflict,
+					"Multiple possible networks found, use a Network ID to be more specific.")
 		}
 		return networks, nil
 	}
 	if err := json.Unmarshal(raw, &networks); err != nil {
-		return nil, refuse(http.StatusBadRequest, "Invalid input for field/attribute networks. "+err.Error())
+		return nil,
+			refuse(http.StatusBadRequest,
+				"Invalid input for field/attribute networks. "+err.Error())
 	}
 	return networks, nil
 }
@@ -96,7 +108,10 @@ func (r *request) makePort(i *instance, wanted requestedNetwork) *answer {
 	if _, err := n.FindNetwork(r.Caller, wanted.UUID); err != nil {
 		return refuse(http.StatusBadRequest, "Network "+wanted.UUID+" could not be found.")
 	}
-	port := Port{ProjectID: i.ProjectID, NetworkID: wanted.UUID, DeviceID: i.ID, DeviceOwner: "compute:" + i.AvailabilityZone}
+	port := Port{
+		ProjectID: i.ProjectID, NetworkID: wanted.UUID, DeviceID: i.ID,
+		DeviceOwner: "compute:" + i.AvailabilityZone,
+	}
 	if wanted.FixedIP != "" {
 		port.FixedIPs = []FixedIP{{Address: wanted.FixedIP}}
 	}
@@ -124,7 +139,8 @@ func (r *request) lendPort(i *instance, id string) *answer {
 	return nil
 }
 
-// refuseAsNeutron is Nova's form of Neutron's refusal: a conflict stays one, all else is a bad request.
+// refuseAsNeutron is Nova's form of Neutron's refusal: a conflict stays one, all else is a bad
+// request.
 func refuseAsNeutron(err error) *answer {
 	status := http.StatusBadRequest
 	if neutron.IsConflict(err) {

@@ -24,13 +24,15 @@ type state struct {
 // isStatus tells whether there is such a status, in any case.
 func isStatus(text string) bool {
 	return slices.Contains([]string{
-		"ACTIVE", "BUILD", "DELETED", "ERROR", "HARD_REBOOT", "MIGRATING", "PASSWORD", "PAUSED", "REBOOT", "REBUILD", "RESCUE", "RESIZE",
-		"REVERT_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "SHUTOFF", "SOFT_DELETED", "SUSPENDED", "UNKNOWN", "VERIFY_RESIZE",
+		"ACTIVE", "BUILD", "DELETED", "ERROR", "HARD_REBOOT", "MIGRATING", "PASSWORD", "PAUSED",
+		"REBOOT", "REBUILD", "RESCUE", "RESIZE",
+		"REVERT_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "SHUTOFF", "SOFT_DELETED", "SUSPENDED",
+		"UNKNOWN", "VERIFY_RESIZE",
 	}, strings.ToUpper(text))
 }
 
-// stateOf is the usual state of a server with this status: the inverse of Nova's table of vm_state and task_state to
-// status (nova/api/openstack/common.py).
+// stateOf is the usual state of a server with this status: the inverse of Nova's table of vm_state
+// and task_state to status (nova/api/openstack/common.py).
 func stateOf(status string) state {
 	switch status {
 	case "ACTIVE":

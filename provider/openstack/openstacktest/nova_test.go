@@ -51,7 +51,8 @@ func mustGet(t *testing.T, client *gophercloud.ServiceClient, id string) *server
 func TestServer_ShowsWhatItWasGiven(t *testing.T) {
 	s := start(t)
 	id := s.AddServer(Server{
-		Name: "node-1", AvailabilityZone: "az-1", Metadata: map[string]string{"hostname": "h"}, Tags: []string{"blue"},
+		Name: "node-1", AvailabilityZone: "az-1", Metadata: map[string]string{"hostname": "h"},
+		Tags:       []string{"blue"},
 		AccessIPv4: "192.0.2.9", AccessIPv6: "2001:db8::9",
 		Addresses: []Address{
 			{Network: "private", Address: "10.0.0.5", MAC: "fa:16:3e:00:00:01"},
@@ -62,9 +63,12 @@ func TestServer_ShowsWhatItWasGiven(t *testing.T) {
 	client := computeOf(t, s)
 	client.Microversion = "2.79"
 	got := mustGet(t, client, id)
-	if got.Name != "node-1" || got.Status != "ACTIVE" || got.AvailabilityZone != "az-1" || got.Metadata["hostname"] != "h" ||
-		got.AccessIPv4 != "192.0.2.9" || got.AccessIPv6 != "2001:db8::9" || got.TenantID != s.Credentials().ProjectID ||
-		!slices.Equal(*got.Tags, []string{"blue"}) || got.VmState != "active" || got.PowerState != servers.RUNNING || got.TaskState != "" {
+	if got.Name != "node-1" || got.Status != "ACTIVE" || got.AvailabilityZone != "az-1" ||
+		got.Metadata["hostname"] != "h" ||
+		got.AccessIPv4 != "192.0.2.9" || got.AccessIPv6 != "2001:db8::9" ||
+		got.TenantID != s.Credentials().ProjectID ||
+		!slices.Equal(*got.Tags, []string{"blue"}) || got.VmState != "active" ||
+		got.PowerState != servers.RUNNING || got.TaskState != "" {
 		t.Errorf("the server is %+v", got)
 	}
 	want := "[map[OS-EXT-IPS-MAC:mac_addr:fa:16:3e:00:00:01 OS-EXT-IPS:type:fixed addr:10.0.0.5 version:4] " +
@@ -79,7 +83,8 @@ func TestServer_Missing_IsNovas404(t *testing.T) {
 	s := start(t)
 	for _, id := range []string{"0a0a0a0a-0000-4000-8000-000000000001", "no-uuid"} {
 		ask(t, s, "GET", computePath+"/servers/"+id, "").
-			is(404, `{"itemNotFound": {"code": 404, "message": "Instance `+id+` could not be found."}}`)
+			is(404,
+				`{"itemNotFound": {"code": 404, "message": "Instance `+id+` could not be found."}}`)
 	}
 	if s.DeleteServer("x") == nil || s.SetServerStatus("x", "ERROR") == nil {
 		t.Error("a server that is not there was changed")
@@ -91,7 +96,10 @@ func TestServerList_Filters(t *testing.T) {
 	address := func(a string) []Address { return []Address{{Network: "n", Address: a}} }
 	s.AddServer(Server{Name: "node-1", Addresses: address("10.0.0.1")})
 	s.AddServer(Server{Name: "node-10", Status: "SHUTOFF", Addresses: address("10.0.0.10")})
-	s.AddServer(Server{Name: "NODE-1", Status: "ERROR", AvailabilityZone: "az-2", Addresses: address("2001:db8::1")})
+	s.AddServer(Server{
+		Name: "NODE-1", Status: "ERROR", AvailabilityZone: "az-2",
+		Addresses: address("2001:db8::1"),
+	})
 	third := s.AddServer(Server{Name: "a.b", Tags: []string{"blue"}})
 	s.AddServer(Server{Name: "axb", Tags: []string{"blue", "green"}})
 	s.AddServer(Server{Name: "theirs", ProjectID: s.AddProject(Project{Name: "other"}).ProjectID})
@@ -134,7 +142,8 @@ func TestServerList_Filters(t *testing.T) {
 			t.Fatal(err)
 		}
 		var body struct{ Servers []struct{ Name string } }
-		got := ask(t, s, "GET", computePath+"/servers/detail?"+query.Encode(), "", "OpenStack-API-Version", "compute 2.60")
+		got := ask(t, s, "GET", computePath+"/servers/detail?"+query.Encode(), "",
+			"OpenStack-API-Version", "compute 2.60")
 		got.into(&body)
 		names := []string{}
 		for _, s := range body.Servers {
@@ -149,17 +158,21 @@ func TestServerList_Filters(t *testing.T) {
 func TestServerList_BadQueries_AreRefused(t *testing.T) {
 	s := start(t)
 	for query, version := range map[string]string{
-		"name=*": "2.1", "name=": "2.1", "ip=(": "2.1", "limit=-1": "2.1", "limit=x": "2.1", "limit=": "2.1", "marker=none": "2.1",
-		"changes-since=x": "2.1", "changes-before=x": "2.66", "nonsense=1": "2.75", "status=NONSENSE": "2.38",
+		"name=*": "2.1", "name=": "2.1", "ip=(": "2.1", "limit=-1": "2.1", "limit=x": "2.1",
+		"limit=": "2.1", "marker=none": "2.1",
+		"changes-since=x": "2.1", "changes-before=x": "2.66", "nonsense=1": "2.75",
+		"status=NONSENSE": "2.38",
 	} {
-		got := ask(t, s, "GET", computePath+"/servers/detail?"+url.PathEscape(query), "", "OpenStack-API-Version", "compute "+version)
+		got := ask(t, s, "GET", computePath+"/servers/detail?"+url.PathEscape(query), "",
+			"OpenStack-API-Version", "compute "+version)
 		var body struct{ BadRequest struct{ Message string } }
 		got.into(&body)
 		if got.status != http.StatusBadRequest || body.BadRequest.Message == "" {
 			t.Errorf("%s at %s: %d %s", query, version, got.status, got.body)
 		}
 	}
-	if got := ask(t, s, "GET", computePath+"/servers?status=deleted", ""); got.status != http.StatusForbidden {
+	if got := ask(t, s, "GET", computePath+"/servers?status=deleted",
+		""); got.status != http.StatusForbidden {
 		t.Errorf("deleted ones: %d %s", got.status, got.body)
 	}
 	s.AddServer(Server{Name: "n"})
@@ -169,7 +182,8 @@ func TestServerList_BadQueries_AreRefused(t *testing.T) {
 func TestServerList_FiltersOfAdministratorsAndOfNewerVersions(t *testing.T) {
 	s := start(t)
 	admin := s.AddProject(Project{Name: "operators", Admin: true})
-	first := s.AddServer(Server{Name: "first", AvailabilityZone: "az-1", ProjectID: admin.ProjectID})
+	first := s.AddServer(
+		Server{Name: "first", AvailabilityZone: "az-1", ProjectID: admin.ProjectID})
 	s.AddServer(Server{Name: "second", ProjectID: admin.ProjectID, Locked: true})
 	for _, test := range []struct{ token, version, query, want string }{
 		{"admin", "2.1", "uuid=" + first, "first"},
@@ -188,13 +202,15 @@ func TestServerList_FiltersOfAdministratorsAndOfNewerVersions(t *testing.T) {
 			s.AddServer(Server{Name: "yours", Locked: true})
 		}
 		var body struct{ Servers []struct{ Name string } }
-		send(t, s, "GET", computePath+"/servers?"+test.query, "", "X-Auth-Token", token, "OpenStack-API-Version", "compute "+test.version).into(&body)
+		send(t, s, "GET", computePath+"/servers?"+test.query, "", "X-Auth-Token", token,
+			"OpenStack-API-Version", "compute "+test.version).into(&body)
 		var names []string
 		for _, server := range body.Servers {
 			names = append(names, server.Name)
 		}
 		if got := strings.Join(names, " "); got != test.want {
-			t.Errorf("%s at %s, %s: %q, want %q", test.token, test.version, test.query, got, test.want)
+			t.Errorf("%s at %s, %s: %q, want %q", test.token, test.version, test.query, got,
+				test.want)
 		}
 	}
 }
@@ -226,7 +242,8 @@ func TestDeletedServers_AreShownToThoseWhoAskForChanges(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.query, got, test.want)
 		}
 	}
-	got := send(t, s, "GET", computePath+"/servers?all_tenants=1&status=DELETED", "", "X-Auth-Token", admin.Token)
+	got := send(t, s, "GET", computePath+"/servers?all_tenants=1&status=DELETED", "",
+		"X-Auth-Token", admin.Token)
 	if got.status != http.StatusOK || !strings.Contains(string(got.body), id) {
 		t.Errorf("an administrator: %d %s", got.status, got.body)
 	}
@@ -250,16 +267,20 @@ func TestServerList_Pages(t *testing.T) {
 		s.ForgetCalls()
 		var sizes []int
 		var names []string
-		err := servers.List(client, servers.ListOpts{Limit: test.limit, Name: "n"}).EachPage(patiently(t), func(_ context.Context, page pagination.Page) (bool, error) {
-			all, err := servers.ExtractServers(page)
-			sizes = append(sizes, len(all))
-			for _, s := range all {
-				names = append(names, s.Name)
-			}
-			return true, err
-		})
-		if err != nil || !slices.Equal(names, want) || sizes[0] != test.items || s.Counts()["server_list"] != test.requests {
-			t.Errorf("limit %d: %v in pages of %v by %d requests, %v", test.limit, names, sizes, s.Counts()["server_list"], err)
+		err := servers.List(client,
+			servers.ListOpts{Limit: test.limit, Name: "n"}).EachPage(patiently(t),
+			func(_ context.Context, page pagination.Page) (bool, error) {
+				all, err := servers.ExtractServers(page)
+				sizes = append(sizes, len(all))
+				for _, s := range all {
+					names = append(names, s.Name)
+				}
+				return true, err
+			})
+		if err != nil || !slices.Equal(names, want) || sizes[0] != test.items ||
+			s.Counts()["server_list"] != test.requests {
+			t.Errorf("limit %d: %v in pages of %v by %d requests, %v", test.limit, names, sizes,
+				s.Counts()["server_list"], err)
 		}
 		for _, call := range s.Calls() {
 			if !strings.Contains(call.Query, "name=n") {
@@ -279,10 +300,12 @@ func TestServerList_MarkerThatIsFilteredOut_IsAPlaceAllTheSame(t *testing.T) {
 	}
 	s.AddServer(Server{ID: "theirs", ProjectID: "other"})
 	got := ask(t, s, "GET", computePath+"/servers?status=ACTIVE&marker=id-b", "")
-	if got.status != 200 || !strings.Contains(string(got.body), "id-a") || strings.Contains(string(got.body), "id-c") {
+	if got.status != 200 || !strings.Contains(string(got.body), "id-a") ||
+		strings.Contains(string(got.body), "id-c") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	if got := ask(t, s, "GET", computePath+"/servers?marker=theirs", ""); got.status != http.StatusBadRequest {
+	if got := ask(t, s, "GET", computePath+"/servers?marker=theirs",
+		""); got.status != http.StatusBadRequest {
 		t.Errorf("another project's server as the marker: %d %s", got.status, got.body)
 	}
 }
@@ -308,18 +331,24 @@ func TestServerStates_ShowWhatGoesWithThem(t *testing.T) {
 	id := s.AddServer(Server{Name: "n"})
 	client := computeOf(t, s)
 	for status, want := range map[string]string{
-		"ACTIVE": "active//1", "SHUTOFF": "stopped//4", "PAUSED": "paused//3", "SUSPENDED": "suspended//4", "SHELVED": "shelved//4",
-		"SHELVED_OFFLOADED": "shelved_offloaded//4", "SOFT_DELETED": "soft-delete//4", "ERROR": "error//1", "DELETED": "deleted//0",
-		"BUILD": "building/spawning/0", "REBOOT": "active/rebooting/1", "HARD_REBOOT": "active/rebooting_hard/1",
-		"RESIZE": "active/resize_migrating/4", "VERIFY_RESIZE": "resized//1", "REVERT_RESIZE": "resized/resize_reverting/4",
-		"MIGRATING": "active/migrating/1", "PASSWORD": "active/updating_password/1", "REBUILD": "active/rebuilding/4",
-		"RESCUE": "rescued//1", "UNKNOWN": "active//1",
+		"ACTIVE": "active//1", "SHUTOFF": "stopped//4", "PAUSED": "paused//3",
+		"SUSPENDED": "suspended//4", "SHELVED": "shelved//4",
+		"SHELVED_OFFLOADED": "shelved_offloaded//4", "SOFT_DELETED": "soft-delete//4",
+		"ERROR": "error//1", "DELETED": "deleted//0",
+		"BUILD": "building/spawning/0", "REBOOT": "active/rebooting/1",
+		"HARD_REBOOT": "active/rebooting_hard/1",
+		"RESIZE":      "active/resize_migrating/4", "VERIFY_RESIZE": "resized//1",
+		"REVERT_RESIZE": "resized/resize_reverting/4",
+		"MIGRATING":     "active/migrating/1", "PASSWORD": "active/updating_password/1",
+		"REBUILD": "active/rebuilding/4",
+		"RESCUE":  "rescued//1", "UNKNOWN": "active//1",
 	} {
 		if err := s.SetServerStatus(id, status); err != nil {
 			t.Fatal(err)
 		}
 		got := mustGet(t, client, id)
-		if state := fmt.Sprintf("%s/%s/%d", got.VmState, got.TaskState, got.PowerState); got.Status != status || state != want {
+		if state := fmt.Sprintf("%s/%s/%d", got.VmState, got.TaskState,
+			got.PowerState); got.Status != status || state != want {
 			t.Errorf("%s is shown as %s %s, want %s", status, got.Status, state, want)
 		}
 	}
@@ -357,12 +386,14 @@ func TestUpdateServer_ChangesWhatClientsSee(t *testing.T) {
 	client := computeOf(t, s)
 	client.Microversion = "2.47"
 	got := mustGet(t, client, id)
-	if got.Name != "renamed" || got.Flavor["original_name"] != "big" || got.AvailabilityZone != "" || got.Addresses["late"] == nil ||
+	if got.Name != "renamed" || got.Flavor["original_name"] != "big" ||
+		got.AvailabilityZone != "" || got.Addresses["late"] == nil ||
 		got.Updated.Sub(got.Created) != time.Minute {
 		t.Errorf("the server is %+v", got)
 	}
 	name, address := "again", "192.0.2.7"
-	if _, err := servers.Update(patiently(t), client, id, servers.UpdateOpts{Name: name, AccessIPv4: address}).Extract(); err != nil {
+	if _, err := servers.Update(patiently(t), client, id,
+		servers.UpdateOpts{Name: name, AccessIPv4: address}).Extract(); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Servers()[0]; got.Name != name || got.AccessIPv4 != address {
@@ -383,17 +414,22 @@ func TestSnapshots_AreCopies(t *testing.T) {
 
 func TestFlavor_EmbeddedSince247_WhateverBecameOfIt(t *testing.T) {
 	s := start(t)
-	id := s.AddFlavor(Flavor{Name: "c1.large", VCPUs: 4, RAM: 8192, Disk: 40, ExtraSpecs: map[string]string{"hw:cpu_policy": "dedicated"}})
+	id := s.AddFlavor(Flavor{
+		Name: "c1.large", VCPUs: 4, RAM: 8192, Disk: 40,
+		ExtraSpecs: map[string]string{"hw:cpu_policy": "dedicated"},
+	})
 	secret := s.AddFlavor(Flavor{Name: "c1.secret", Private: true})
 	server := s.AddServer(Server{Name: "a", Flavor: "c1.large"})
 	hidden := s.AddServer(Server{Name: "b", Flavor: secret})
 	old, modern := computeOf(t, s), computeOf(t, s)
 	modern.Microversion = "2.47"
 
-	if got := mustGet(t, old, server); got.Flavor["id"] != id || got.Flavor["original_name"] != nil {
+	if got := mustGet(t, old, server); got.Flavor["id"] != id ||
+		got.Flavor["original_name"] != nil {
 		t.Errorf("before 2.47 the flavor is %v", got.Flavor)
 	}
-	if got, err := flavors.Get(patiently(t), old, id).Extract(); err != nil || got.Name != "c1.large" || got.VCPUs != 4 || got.RAM != 8192 || got.Disk != 40 {
+	if got, err := flavors.Get(patiently(t), old, id).Extract(); err != nil ||
+		got.Name != "c1.large" || got.VCPUs != 4 || got.RAM != 8192 || got.Disk != 40 {
 		t.Errorf("the flavor is %+v, %v", got, err)
 	}
 	if err := s.DeleteFlavor("c1.large"); err != nil {
@@ -404,9 +440,11 @@ func TestFlavor_EmbeddedSince247_WhateverBecameOfIt(t *testing.T) {
 	}
 	for _, gone := range []string{id, secret} {
 		ask(t, s, "GET", computePath+"/flavors/"+gone, "").
-			is(404, `{"itemNotFound": {"code": 404, "message": "Flavor `+gone+` could not be found."}}`)
+			is(404,
+				`{"itemNotFound": {"code": 404, "message": "Flavor `+gone+` could not be found."}}`)
 	}
-	if got := mustGet(t, modern, server); got.Flavor["original_name"] != "c1.large" || got.Flavor["vcpus"] != 4.0 || got.Flavor["id"] != nil {
+	if got := mustGet(t, modern, server); got.Flavor["original_name"] != "c1.large" ||
+		got.Flavor["vcpus"] != 4.0 || got.Flavor["id"] != nil {
 		t.Errorf("since 2.47 the flavor is %v", got.Flavor)
 	}
 	if got := mustGet(t, modern, hidden); got.Flavor["original_name"] != "c1.secret" {
@@ -421,7 +459,8 @@ func TestFlavor_EmbeddedSince247_WhateverBecameOfIt(t *testing.T) {
 		t.Errorf("the flavors are %+v, %v", all, err)
 	}
 	admin := s.AddProject(Project{Name: "operators", Admin: true})
-	if got := send(t, s, "GET", computePath+"/flavors/"+secret, "", "X-Auth-Token", admin.Token); got.status != http.StatusOK {
+	if got := send(t, s, "GET", computePath+"/flavors/"+secret, "", "X-Auth-Token",
+		admin.Token); got.status != http.StatusOK {
 		t.Errorf("an administrator gets %d %s", got.status, got.body)
 	}
 }
@@ -429,10 +468,14 @@ func TestFlavor_EmbeddedSince247_WhateverBecameOfIt(t *testing.T) {
 func TestMicroversion_DecidesWhatIsShown(t *testing.T) {
 	s := start(t)
 	id := s.AddServer(Server{Name: "n", Metadata: map[string]string{"k": "v"}})
-	since := map[string]int{"locked": 9, "description": 19, "tags": 26, "trusted_image_certificates": 63, "server_groups": 71, "locked_reason": 73}
+	since := map[string]int{
+		"locked": 9, "description": 19, "tags": 26,
+		"trusted_image_certificates": 63, "server_groups": 71, "locked_reason": 73,
+	}
 	for _, minor := range []int{1, 9, 19, 26, 63, 71, 73, 96} {
 		var body struct{ Server map[string]any }
-		ask(t, s, "GET", computePath+"/servers/"+id, "", "OpenStack-API-Version", fmt.Sprintf("compute 2.%d", minor)).into(&body)
+		ask(t, s, "GET", computePath+"/servers/"+id, "", "OpenStack-API-Version",
+			fmt.Sprintf("compute 2.%d", minor)).into(&body)
 		for field, first := range since {
 			if _, shown := body.Server[field]; shown != (minor >= first) {
 				t.Errorf("at 2.%d %s is shown: %t", minor, field, shown)
@@ -440,7 +483,8 @@ func TestMicroversion_DecidesWhatIsShown(t *testing.T) {
 		}
 	}
 	var body struct{ Flavor map[string]any }
-	ask(t, s, "GET", computePath+"/flavors/1", "", "OpenStack-API-Version", "compute 2.75").into(&body)
+	ask(t, s, "GET", computePath+"/flavors/1", "", "OpenStack-API-Version",
+		"compute 2.75").into(&body)
 	if body.Flavor["extra_specs"] == nil || body.Flavor["swap"] != 0.0 {
 		t.Errorf("the flavor is %v", body.Flavor)
 	}
@@ -484,12 +528,15 @@ func TestMicroversion_Negotiation(t *testing.T) {
 		if test.version != "" {
 			want = "compute " + test.version
 		}
-		if got.status != test.status || got.header.Get("OpenStack-API-Version") != want || got.header.Get("X-OpenStack-Nova-API-Version") != test.version {
-			t.Errorf("%s: %d, %v; want %d, %s", test.name, got.status, got.header, test.status, test.version)
+		if got.status != test.status || got.header.Get("OpenStack-API-Version") != want ||
+			got.header.Get("X-OpenStack-Nova-API-Version") != test.version {
+			t.Errorf("%s: %d, %v; want %d, %s", test.name, got.status, got.header, test.status,
+				test.version)
 		}
 	}
 	ask(t, s, "GET", computePath+"/servers", "", "OpenStack-API-Version", "compute 2.99").
-		is(406, `{"computeFault": {"code": 406, "message": "Version 2.99 is not supported by the API. Minimum is 2.1 and maximum is 2.60."}}`)
+		is(406,
+			`{"computeFault": {"code": 406, "message": "Version 2.99 is not supported by the API. Minimum is 2.1 and maximum is 2.60."}}`)
 	if last := s.Calls()[len(s.Calls())-1]; last.Microversion != "2.99" {
 		t.Errorf("the call is %+v", last)
 	}
@@ -502,7 +549,8 @@ func TestMicroversion_Discovery(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, path := range []string{"/compute", "/compute/", "/compute/v2.1", "/compute/v2.1/"} {
-		if got := send(t, s, "GET", path, ""); got.status != http.StatusOK || !strings.Contains(string(got.body), `"2.60"`) {
+		if got := send(t, s, "GET", path, ""); got.status != http.StatusOK ||
+			!strings.Contains(string(got.body), `"2.60"`) {
 			t.Errorf("%s answers %d %s", path, got.status, got.body)
 		}
 	}
@@ -556,15 +604,20 @@ func TestActions_LeadFromStatusToStatus(t *testing.T) {
 	} {
 		got := ask(t, s, "POST", computePath+"/servers/"+id+"/action", `{"`+step.action+`": null}`)
 		if got.status != step.status || s.Servers()[0].Status != step.want {
-			t.Errorf("%s: %d %s, and the server is %s", step.action, got.status, got.body, s.Servers()[0].Status)
+			t.Errorf("%s: %d %s, and the server is %s", step.action, got.status, got.body,
+				s.Servers()[0].Status)
 		}
 	}
 	ask(t, s, "POST", computePath+"/servers/"+id+"/action", `{"os-start": null}`).
-		is(409, `{"conflictingRequest": {"code": 409, "message": "Cannot 'start' instance `+id+` while it is in vm_state active"}}`)
-	if got := ask(t, s, "POST", computePath+"/servers/"+id+"/action", `{"reboot": {"type": "HARD"}}`); got.status != 202 {
+		is(409,
+			`{"conflictingRequest": {"code": 409, "message": "Cannot 'start' instance `+id+
+				` while it is in vm_state active"}}`)
+	if got := ask(t, s, "POST", computePath+"/servers/"+id+"/action",
+		`{"reboot": {"type": "HARD"}}`); got.status != 202 {
 		t.Errorf("reboot: %d, %s", got.status, got.body)
 	}
-	if got := ask(t, s, "POST", computePath+"/servers/"+id+"/action", `{"forceDelete": null}`); got.status != 202 || len(s.Servers()) != 0 {
+	if got := ask(t, s, "POST", computePath+"/servers/"+id+"/action",
+		`{"forceDelete": null}`); got.status != 202 || len(s.Servers()) != 0 {
 		t.Errorf("forceDelete: %d, %v", got.status, s.Servers())
 	}
 }
@@ -574,7 +627,8 @@ func TestResetState_ByAnAdministrator_LeavesThePowerState(t *testing.T) {
 	admin := s.AddProject(Project{Name: "operators", Admin: true})
 	id := s.AddServer(Server{Name: "n", Status: "SHUTOFF"})
 	reset := func(state string) exchange {
-		return send(t, s, "POST", computePath+"/servers/"+id+"/action", `{"os-resetState": {"state": "`+state+`"}}`, "X-Auth-Token", admin.Token)
+		return send(t, s, "POST", computePath+"/servers/"+id+"/action",
+			`{"os-resetState": {"state": "`+state+`"}}`, "X-Auth-Token", admin.Token)
 	}
 	if got := reset("error"); got.status != http.StatusAccepted {
 		t.Fatalf("%d %s", got.status, got.body)
@@ -593,7 +647,8 @@ func TestShelvedServer_HasNeitherHostNorZone(t *testing.T) {
 	id := s.AddServer(Server{Name: "n", AvailabilityZone: "az-1"})
 	ask(t, s, "POST", computePath+"/servers/"+id+"/action", `{"shelve": null}`)
 	client := computeOf(t, s)
-	if got := mustGet(t, client, id); got.Status != "SHELVED_OFFLOADED" || got.AvailabilityZone != "" || got.HostID != "" {
+	if got := mustGet(t, client, id); got.Status != "SHELVED_OFFLOADED" ||
+		got.AvailabilityZone != "" || got.HostID != "" {
 		t.Errorf("shelved it is %+v", got)
 	}
 	ask(t, s, "POST", computePath+"/servers/"+id+"/action", `{"unshelve": null}`)
@@ -607,21 +662,33 @@ func TestInterfaces_AreAttachedAndDetached(t *testing.T) {
 	network := s.AddNetwork(Network{Name: "private"})
 	s.AddSubnet(Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
 	// Its id is the first of all, its place in the server the last.
-	lent := s.AddPort(Port{ID: "00000000-0000-4000-8000-000000000000", NetworkID: network, FixedIPs: []FixedIP{{Address: "10.0.0.9"}}})
-	made := ask(t, s, "POST", computePath+"/servers", `{"server": {"name": "n", "flavorRef": "1", "networks": [{"uuid": "`+network+`", "fixed_ip": "10.0.0.5"}]}}`).made("server")
+	lent := s.AddPort(Port{
+		ID: "00000000-0000-4000-8000-000000000000", NetworkID: network,
+		FixedIPs: []FixedIP{{Address: "10.0.0.9"}},
+	})
+	made := ask(t, s, "POST", computePath+"/servers",
+		`{"server": {"name": "n", "flavorRef": "1", "networks": [{"uuid": "`+network+
+			`", "fixed_ip": "10.0.0.5"}]}}`).made("server")
 	path := computePath + "/servers/" + made["id"].(string)
-	ask(t, s, "POST", path+"/os-interface", `{"interfaceAttachment": {"net_id": "`+network+`", "fixed_ips": [{"ip_address": "10.0.0.7"}]}}`).made("interfaceAttachment")
-	ask(t, s, "POST", path+"/os-interface", `{"interfaceAttachment": {"port_id": "`+lent+`"}}`).made("interfaceAttachment")
-	if got := ask(t, s, "POST", path+"/os-interface", `{"interfaceAttachment": {"port_id": "`+lent+`"}}`); got.status != http.StatusConflict {
+	ask(t, s, "POST", path+"/os-interface",
+		`{"interfaceAttachment": {"net_id": "`+network+
+			`", "fixed_ips": [{"ip_address": "10.0.0.7"}]}}`).made("interfaceAttachment")
+	ask(t, s, "POST", path+"/os-interface",
+		`{"interfaceAttachment": {"port_id": "`+lent+`"}}`).made("interfaceAttachment")
+	if got := ask(t, s, "POST", path+"/os-interface",
+		`{"interfaceAttachment": {"port_id": "`+lent+`"}}`); got.status != http.StatusConflict {
 		t.Errorf("a port in use: %d %s", got.status, got.body)
 	}
 	ask(t, s, "GET", path+"/ips", "").
-		is(200, `{"addresses": {"private": [{"addr": "10.0.0.5", "version": 4}, {"addr": "10.0.0.7", "version": 4}, {"addr": "10.0.0.9", "version": 4}]}}`)
-	if got := ask(t, s, "GET", path+"/os-interface/"+lent, "").made("interfaceAttachment"); got["port_id"] != lent {
+		is(200,
+			`{"addresses": {"private": [{"addr": "10.0.0.5", "version": 4}, {"addr": "10.0.0.7", "version": 4}, {"addr": "10.0.0.9", "version": 4}]}}`)
+	if got := ask(t, s, "GET", path+"/os-interface/"+lent,
+		"").made("interfaceAttachment"); got["port_id"] != lent {
 		t.Errorf("the interface is %v", got)
 	}
 	for _, port := range s.Ports() {
-		if got := ask(t, s, "DELETE", path+"/os-interface/"+port.ID, ""); got.status != http.StatusAccepted {
+		if got := ask(t, s, "DELETE", path+"/os-interface/"+port.ID,
+			""); got.status != http.StatusAccepted {
 			t.Errorf("detach %+v: %d %s", port, got.status, got.body)
 		}
 	}
@@ -634,11 +701,14 @@ func TestFlavors_AreAnAdministrators(t *testing.T) {
 	s := start(t)
 	admin := s.AddProject(Project{Name: "operators", Admin: true})
 	const flavor = `{"flavor": {"name": "late", "vcpus": 2, "ram": 512, "disk": 1}}`
-	if got := ask(t, s, "POST", computePath+"/flavors", flavor); got.status != http.StatusForbidden {
+	if got := ask(t, s, "POST", computePath+"/flavors",
+		flavor); got.status != http.StatusForbidden {
 		t.Errorf("a member: %d %s", got.status, got.body)
 	}
-	made := send(t, s, "POST", computePath+"/flavors", flavor, "X-Auth-Token", admin.Token).made("flavor")
-	if got := send(t, s, "POST", computePath+"/flavors", flavor, "X-Auth-Token", admin.Token); got.status != http.StatusConflict {
+	made := send(t, s, "POST", computePath+"/flavors", flavor, "X-Auth-Token",
+		admin.Token).made("flavor")
+	if got := send(t, s, "POST", computePath+"/flavors", flavor, "X-Auth-Token",
+		admin.Token); got.status != http.StatusConflict {
 		t.Errorf("the same name again: %d %s", got.status, got.body)
 	}
 	path := computePath + "/flavors/" + made["id"].(string)
@@ -655,7 +725,9 @@ func TestProvisioning_BuildsUntilTheClockSays(t *testing.T) {
 	network := s.AddNetwork(Network{Name: "private"})
 	s.AddSubnet(Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
 	client := computeOf(t, s)
-	made, err := servers.Create(patiently(t), client, servers.CreateOpts{Name: "n", FlavorRef: "1", Networks: []servers.Network{{UUID: network}}}, nil).Extract()
+	made, err := servers.Create(patiently(t), client,
+		servers.CreateOpts{Name: "n", FlavorRef: "1", Networks: []servers.Network{{UUID: network}}},
+		nil).Extract()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -667,7 +739,8 @@ func TestProvisioning_BuildsUntilTheClockSays(t *testing.T) {
 		t.Errorf("a moment too early it is %s", got.Status)
 	}
 	clock.SetTime(clock.Now().Add(1))
-	if got := mustGet(t, client, made.ID); got.Status != "ACTIVE" || len(got.Addresses["private"].([]any)) != 1 {
+	if got := mustGet(t, client, made.ID); got.Status != "ACTIVE" ||
+		len(got.Addresses["private"].([]any)) != 1 {
 		t.Errorf("in the end it is %s with %v", got.Status, got.Addresses)
 	}
 }
@@ -680,7 +753,8 @@ func TestCreateServer_TakesAndGivesBackPorts(t *testing.T) {
 	lent := s.AddPort(Port{NetworkID: network})
 	client := computeOf(t, s)
 	made, err := servers.Create(patiently(t), client, servers.CreateOpts{
-		Name: "n", FlavorRef: "1", AvailabilityZone: "az-1", Networks: []servers.Network{{UUID: network, FixedIP: "10.0.0.77"}, {Port: lent}},
+		Name: "n", FlavorRef: "1", AvailabilityZone: "az-1",
+		Networks: []servers.Network{{UUID: network, FixedIP: "10.0.0.77"}, {Port: lent}},
 	}, nil).Extract()
 	if err != nil {
 		t.Fatal(err)
@@ -728,7 +802,8 @@ func TestCreateServer_Refused_LeavesNothing(t *testing.T) {
 		"an unknown port":    {`{"name": "n", "flavorRef": "1", "networks": [{"uuid": "` + network + `"}, {"port": "none"}]}`, 400},
 		"a port in use":      {`{"name": "n", "flavorRef": "1", "networks": [{"port": "` + used + `"}]}`, 409},
 	} {
-		if got := ask(t, s, "POST", computePath+"/servers", `{"server": `+test.body+`}`); got.status != test.status {
+		if got := ask(t, s, "POST", computePath+"/servers",
+			`{"server": `+test.body+`}`); got.status != test.status {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 		if len(s.Servers()) != 0 || len(s.Ports()) != 1 {
@@ -736,7 +811,8 @@ func TestCreateServer_Refused_LeavesNothing(t *testing.T) {
 		}
 	}
 	s.AddNetwork(Network{Name: "second"})
-	if got := ask(t, s, "POST", computePath+"/servers", `{"server": {"name": "n", "flavorRef": "1"}}`); got.status != http.StatusConflict {
+	if got := ask(t, s, "POST", computePath+"/servers",
+		`{"server": {"name": "n", "flavorRef": "1"}}`); got.status != http.StatusConflict {
 		t.Errorf("no network named, and two there: %d %s", got.status, got.body)
 	}
 }
@@ -749,17 +825,23 @@ func TestAddresses_OfPortsAndFloatingIPs(t *testing.T) {
 	subnet := s.AddSubnet(Subnet{NetworkID: private, CIDR: "10.0.0.0/24"})
 	s.AddRouter(Router{Name: "r", ExternalNetworkID: public, Subnets: []string{subnet}})
 	id := s.AddServer(Server{Name: "n"})
-	port := s.AddPort(Port{NetworkID: private, DeviceID: id, FixedIPs: []FixedIP{{Address: "10.0.0.5"}}, MACAddress: "fa:16:3e:aa:bb:cc"})
+	port := s.AddPort(Port{
+		NetworkID: private, DeviceID: id,
+		FixedIPs: []FixedIP{{Address: "10.0.0.5"}}, MACAddress: "fa:16:3e:aa:bb:cc",
+	})
 	floating := s.AddFloatingIP(FloatingIP{NetworkID: public, PortID: port})
 	client := computeOf(t, s)
 	external := s.FloatingIPs()[0].Address
 	want := "map[private:[map[OS-EXT-IPS-MAC:mac_addr:fa:16:3e:aa:bb:cc OS-EXT-IPS:type:fixed addr:10.0.0.5 version:4] " +
-		"map[OS-EXT-IPS-MAC:mac_addr:fa:16:3e:aa:bb:cc OS-EXT-IPS:type:floating addr:" + external + " version:4]]]"
+		"map[OS-EXT-IPS-MAC:mac_addr:fa:16:3e:aa:bb:cc OS-EXT-IPS:type:floating addr:" + external +
+		" version:4]]]"
 	if got := fmt.Sprint(mustGet(t, client, id).Addresses); got != want {
 		t.Errorf("the addresses are\n%s, want\n%s", got, want)
 	}
 	ask(t, s, "GET", computePath+"/servers/"+id+"/ips", "").
-		is(200, `{"addresses": {"private": [{"addr": "10.0.0.5", "version": 4}, {"addr": "`+external+`", "version": 4}]}}`)
+		is(200,
+			`{"addresses": {"private": [{"addr": "10.0.0.5", "version": 4}, {"addr": "`+external+
+				`", "version": 4}]}}`)
 	if err := s.DeleteFloatingIP(floating); err != nil {
 		t.Fatal(err)
 	}

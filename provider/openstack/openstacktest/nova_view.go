@@ -18,13 +18,20 @@ func computeTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:0
 func (i *instance) view(r *request) object {
 	s := i.state()
 	view := object{
-		"id": i.ID, "name": i.Name, "status": i.Status, "tenant_id": i.ProjectID, "user_id": r.server.keystone.OwnerOf(i.ProjectID),
-		"metadata": mapped(i.Metadata), "image": object{"id": "image", "links": r.computeLinks("images", "image")},
-		"flavor": i.flavorView(r), "created": computeTime(i.Created), "updated": computeTime(i.Updated),
-		"addresses": r.server.addressViews(i), "accessIPv4": i.AccessIPv4, "accessIPv6": i.AccessIPv6,
-		"links": r.computeLinks("servers", i.ID), "hostId": i.hostID(), "key_name": nil, "config_drive": "",
-		"OS-DCF:diskConfig": "MANUAL", "OS-EXT-AZ:availability_zone": i.zone(), "security_groups": i.securityGroups(),
-		"OS-EXT-STS:vm_state": s.vm, "OS-EXT-STS:task_state": s.task, "OS-EXT-STS:power_state": s.power,
+		"id": i.ID, "name": i.Name, "status": i.Status, "tenant_id": i.ProjectID,
+		"user_id":  r.server.keystone.OwnerOf(i.ProjectID),
+		"metadata": mapped(i.Metadata),
+		"image":    object{"id": "image", "links": r.computeLinks("images", "image")},
+		"flavor":   i.flavorView(r), "created": computeTime(i.Created),
+		"updated":   computeTime(i.Updated),
+		"addresses": r.server.addressViews(i), "accessIPv4": i.AccessIPv4,
+		"accessIPv6": i.AccessIPv6,
+		"links":      r.computeLinks("servers", i.ID), "hostId": i.hostID(), "key_name": nil,
+		"config_drive":      "",
+		"OS-DCF:diskConfig": "MANUAL", "OS-EXT-AZ:availability_zone": i.zone(),
+		"security_groups":     i.securityGroups(),
+		"OS-EXT-STS:vm_state": s.vm, "OS-EXT-STS:task_state": s.task,
+		"OS-EXT-STS:power_state": s.power,
 		"OS-SRV-USG:launched_at": i.launched(), "OS-SRV-USG:terminated_at": i.terminated(),
 		"os-extended-volumes:volumes_attached": []object{},
 	}
@@ -32,7 +39,10 @@ func (i *instance) view(r *request) object {
 		view["progress"] = 0
 	}
 	if i.Status == "ERROR" && !i.faultless {
-		view["fault"] = object{"code": http.StatusInternalServerError, "created": computeTime(i.Updated), "message": "No valid host was found."}
+		view["fault"] = object{
+			"code":    http.StatusInternalServerError,
+			"created": computeTime(i.Updated), "message": "No valid host was found.",
+		}
 	}
 	if r.Version.AtLeast(9) {
 		view["locked"] = i.Locked
@@ -71,7 +81,8 @@ func (i *instance) showHost(view object) {
 	view["OS-EXT-SRV-ATTR:instance_name"] = fmt.Sprintf("instance-%08x", i.number)
 }
 
-// zone is that of the host. A server that was offloaded from its host has none until it is unshelved, whatever it was made for.
+// zone is that of the host. A server that was offloaded from its host has none until it is
+// unshelved, whatever it was made for.
 func (i *instance) zone() string {
 	if i.Status == "SHELVED_OFFLOADED" {
 		return ""
@@ -132,7 +143,8 @@ func (r *request) computeLinks(kind, id string) []object {
 	}
 }
 
-// addressViews are the server's addresses by network. A server that is being built has none yet: Nova shows what it has cached.
+// addressViews are the server's addresses by network. A server that is being built has none yet:
+// Nova shows what it has cached.
 func (s *Cloud) addressViews(i *instance) map[string][]object {
 	views := map[string][]object{}
 	if i.Status == "BUILD" {
@@ -141,14 +153,16 @@ func (s *Cloud) addressViews(i *instance) map[string][]object {
 	all := slices.Concat(s.portAddresses(i), i.Addresses)
 	floating := slices.DeleteFunc(slices.Clone(all), func(a Address) bool { return !a.Floating })
 	fixed := slices.DeleteFunc(all, func(a Address) bool { return a.Floating })
-	// A network's floating addresses come after all its fixed ones (nova/api/openstack/common.py, get_networks_for_instance_from_nw_info).
+	// A network's floating addresses come after all its fixed ones (nova/api/openstack/common.py,
+	// get_networks_for_instance_from_nw_info).
 	for _, a := range slices.Concat(fixed, floating) {
 		kind := "fixed"
 		if a.Floating {
 			kind = "floating"
 		}
 		views[a.Network] = append(views[a.Network], object{
-			"addr": a.Address, "version": a.version(), "OS-EXT-IPS:type": kind, "OS-EXT-IPS-MAC:mac_addr": a.MAC,
+			"addr": a.Address, "version": a.version(), "OS-EXT-IPS:type": kind,
+			"OS-EXT-IPS-MAC:mac_addr": a.MAC,
 		})
 	}
 	return views
@@ -160,7 +174,8 @@ func listServerAddresses(r *request, i *instance) answer {
 	views := map[string][]object{}
 	for network, addresses := range r.server.addressViews(i) {
 		for _, a := range addresses {
-			views[network] = append(views[network], object{"addr": a["addr"], "version": a["version"]})
+			views[network] = append(views[network],
+				object{"addr": a["addr"], "version": a["version"]})
 		}
 	}
 	return api.OK(object{"addresses": views})

@@ -118,11 +118,21 @@ func (s *Cloud) setUpLoadBalancer(mux *http.ServeMux) {
 	s.loadBalancer.quotas = map[string]int{}
 	root := loadBalancerPath
 	s.register(mux,
-		operation{service: ServiceLoadBalancer, name: "version_list", pattern: "GET " + root, open: true, handle: octaviaVersions},
-		operation{service: ServiceLoadBalancer, name: "version_list", pattern: "GET " + root + "/{$}", open: true, handle: octaviaVersions},
+		operation{
+			service: ServiceLoadBalancer, name: "version_list", pattern: "GET " + root,
+			open: true, handle: octaviaVersions,
+		},
+		operation{
+			service: ServiceLoadBalancer, name: "version_list",
+			pattern: "GET " + root + "/{$}", open: true, handle: octaviaVersions,
+		},
 	)
 	for _, path := range []string{"/v2", "/v2.0", "/v2/lbaas", "/v2.0/lbaas"} {
-		s.register(mux, operation{service: ServiceLoadBalancer, name: "version_get", pattern: "GET " + root + path, handle: octaviaVersion})
+		s.register(mux,
+			operation{
+				service: ServiceLoadBalancer, name: "version_get",
+				pattern: "GET " + root + path, handle: octaviaVersion,
+			})
 	}
 	// The API answers below both (octavia/api/root_controller.py); gophercloud uses v2.0.
 	for _, version := range []string{"/v2.0", "/v2"} {
@@ -135,7 +145,8 @@ func octaviaOperations(root string) []operation {
 	var operations []operation
 	add := func(name, method, path string, handle func(*request) (answer, error)) {
 		operations = append(operations, operation{
-			service: ServiceLoadBalancer, name: name, pattern: method + " " + path, handle: octaviaHandler(handle),
+			service: ServiceLoadBalancer, name: name, pattern: method + " " + path,
+			handle: octaviaHandler(handle),
 		})
 	}
 	add("loadbalancer_list", "GET", lbaas+"loadbalancers", listLoadBalancers)
@@ -180,8 +191,10 @@ func octaviaOperations(root string) []operation {
 	add("loadbalancer_provider_list", "GET", lbaas+"providers", listProviders)
 	add("loadbalancer_flavor_list", "GET", lbaas+"flavors", listLoadBalancerFlavors)
 	add("loadbalancer_flavor_get", "GET", lbaas+"flavors/{id}", getLoadBalancerFlavor)
-	add("loadbalancer_availability_zone_list", "GET", lbaas+"availabilityzones", listLoadBalancerZones)
-	add("loadbalancer_availability_zone_get", "GET", lbaas+"availabilityzones/{name}", getLoadBalancerZone)
+	add("loadbalancer_availability_zone_list", "GET", lbaas+"availabilityzones",
+		listLoadBalancerZones)
+	add("loadbalancer_availability_zone_get", "GET", lbaas+"availabilityzones/{name}",
+		getLoadBalancerZone)
 	for _, path := range []string{root + "/quotas", lbaas + "quotas"} {
 		add("loadbalancer_quota_get", "GET", path+"/{project}", getLoadBalancerQuota)
 	}
@@ -212,14 +225,17 @@ func octaviaVersion(*request) answer { return api.OK("v2") }
 func octaviaBody(r *request, name string) (map[string]json.RawMessage, error) {
 	var body map[string]map[string]json.RawMessage
 	if err := r.Decode(&body); err != nil {
-		return nil, octaviaRefusal(http.StatusBadRequest, "Request is not in valid JSON format: %s", err)
+		return nil,
+			octaviaRefusal(http.StatusBadRequest, "Request is not in valid JSON format: %s", err)
 	}
 	if body[name] == nil {
 		return nil, octaviaBadInput(name, "None", "Mandatory field missing.")
 	}
 	for other := range body {
 		if other != name {
-			return nil, octaviaRefusal(http.StatusBadRequest, "Unknown attribute for argument %s_: %s", name, other)
+			return nil,
+				octaviaRefusal(http.StatusBadRequest, "Unknown attribute for argument %s_: %s",
+					name, other)
 		}
 	}
 	return body[name], nil

@@ -7,7 +7,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// LoadBalancers are all load balancers, of all projects, in the order in which they were made. Changing them changes nothing.
+// LoadBalancers are all load balancers, of all projects, in the order in which they were made.
+// Changing them changes nothing.
 func (s *Cloud) LoadBalancers() []LoadBalancer {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
@@ -31,16 +32,19 @@ func (s *Cloud) LoadBalancer(idOrName string) (LoadBalancer, error) {
 		}
 	}
 	if len(named) != 1 {
-		return LoadBalancer{}, fmt.Errorf("load balancing: %d load balancers %s", len(named), idOrName)
+		return LoadBalancer{},
+			fmt.Errorf("load balancing: %d load balancers %s", len(named), idOrName)
 	}
 	return named[0], nil
 }
 
-// AddLoadBalancer makes a load balancer as a user would, with all that is below it, ACTIVE at once, and returns its id. A
-// listener names its pool by an id that the pool is given here; ids that are empty are made. It panics if the cloud would refuse it.
+// AddLoadBalancer makes a load balancer as a user would, with all that is below it, ACTIVE at once,
+// and returns its id. A listener names its pool by an id that the pool is given here; ids that are
+// empty are made. It panics if the cloud would refuse it.
 //
-// Zero values mean what they mean for the API: a listener without ConnectionLimit has no limit, one without timeouts has the defaults,
-// and a member without Weight has 1; for a member of weight 0 change it later.
+// Zero values mean what they mean for the API: a listener without ConnectionLimit has no limit, one
+// without timeouts has the defaults, and a member without Weight has 1; for a member of weight 0
+// change it later.
 func (s *Cloud) AddLoadBalancer(lb LoadBalancer) string {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
@@ -56,8 +60,9 @@ func (s *Cloud) AddLoadBalancer(lb LoadBalancer) string {
 	return t.ID
 }
 
-// ChangeLoadBalancer changes a load balancer and what is below it behind the API's back, by no rules and in no time: as an
-// operator in the database. Listeners, pools and members that the change leaves out are gone, new ones without an id get one.
+// ChangeLoadBalancer changes a load balancer and what is below it behind the API's back, by no
+// rules and in no time: as an operator in the database. Listeners, pools and members that the
+// change leaves out are gone, new ones without an id get one.
 func (s *Cloud) ChangeLoadBalancer(id string, change func(*LoadBalancer)) error {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
@@ -82,7 +87,8 @@ func (s *Cloud) ChangeLoadBalancer(id string, change func(*LoadBalancer)) error 
 	return fmt.Errorf("load balancing: no load balancer %s", id)
 }
 
-// DeleteLoadBalancer deletes a load balancer and all below it at once, whatever its state, as another client does.
+// DeleteLoadBalancer deletes a load balancer and all below it at once, whatever its state, as
+// another client does.
 func (s *Cloud) DeleteLoadBalancer(id string) error {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()

@@ -48,8 +48,10 @@ func (f octaviaField[T]) otherwise(value string) octaviaField[T] {
 	return f
 }
 
-func (f octaviaField[T]) mandatory() octaviaField[T]    { f.needed = true; return f }
-func (f octaviaField[T]) settableAt(creating bool) bool { return f.set != nil && (creating || !f.once) }
+func (f octaviaField[T]) mandatory() octaviaField[T] { f.needed = true; return f }
+func (f octaviaField[T]) settableAt(creating bool) bool {
+	return f.set != nil && (creating || !f.once)
+}
 
 func octaviaShown[T any](name string, get func(*T) any) octaviaField[T] {
 	return octaviaField[T]{name: name, get: get}
@@ -58,9 +60,12 @@ func octaviaShown[T any](name string, get func(*T) any) octaviaField[T] {
 // octaviaType are the fields of a resource.
 type octaviaType[T any] []octaviaField[T]
 
-// read puts the body's values into the row. path is where in the request the object is, as WSME names it. handled are
-// the attributes that the caller has read itself.
-func (fields octaviaType[T]) read(row *T, given map[string]json.RawMessage, creating bool, minor int, path string, handled ...string) error {
+// read puts the body's values into the row. path is where in the request the object is, as WSME
+// names it. handled are the attributes that the caller has read itself.
+func (fields octaviaType[T]) read(
+	row *T, given map[string]json.RawMessage, creating bool, minor int, path string,
+	handled ...string,
+) error {
 	known := map[string]bool{}
 	for _, name := range handled {
 		known[name] = true
@@ -95,14 +100,15 @@ func (fields octaviaType[T]) read(row *T, given map[string]json.RawMessage, crea
 	return repeatedTag(given["tags"])
 }
 
-// repeatedTag refuses a tag that is there twice: it reaches the database, whose key it breaks. (Octavia takes it if the resource has the tag
-// already.)
+// repeatedTag refuses a tag that is there twice: it reaches the database, whose key it breaks.
+// (Octavia takes it if the resource has the tag already.)
 func repeatedTag(raw json.RawMessage) error {
 	var tags []string
 	_ = json.Unmarshal(raw, &tags)
 	slices.Sort(tags)
 	if len(slices.Compact(slices.Clone(tags))) != len(tags) {
-		return octaviaRefusal(http.StatusInternalServerError, "(pymysql.err.IntegrityError) (1062, \"Duplicate entry for key 'PRIMARY'\")")
+		return octaviaRefusal(http.StatusInternalServerError,
+			"(pymysql.err.IntegrityError) (1062, \"Duplicate entry for key 'PRIMARY'\")")
 	}
 	return nil
 }
@@ -123,7 +129,8 @@ func unknownAttributes(path string, given map[string]json.RawMessage, known map[
 	if len(unknown) > 1 {
 		plural = "s"
 	}
-	return octaviaRefusal(400, "Unknown attribute%s for argument %s: %s", plural, path, strings.Join(unknown, ", "))
+	return octaviaRefusal(400, "Unknown attribute%s for argument %s: %s", plural, path,
+		strings.Join(unknown, ", "))
 }
 
 // show renders the row.
@@ -171,7 +178,9 @@ func octaviaTime(t time.Time) any {
 	return t.UTC().Format("2006-01-02T15:04:05")
 }
 
-func isJSONNull(raw json.RawMessage) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
+func isJSONNull(raw json.RawMessage) bool {
+	return bytes.Equal(bytes.TrimSpace(raw), []byte("null"))
+}
 
 // wsmeValue is how WSME shows a value that it refuses.
 func wsmeValue(raw json.RawMessage) string {
@@ -199,7 +208,8 @@ func withHyphens(id string) string {
 	if isUUID(id) != "" {
 		return id
 	}
-	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]
+	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" +
+		digits[20:]
 }
 
 // octaviaCheck says what is wrong with a text; "" for nothing.
@@ -242,7 +252,8 @@ func isCIDR(s string) string {
 	return ""
 }
 
-// parseCIDR reads a CIDR, or an address alone, as a network (octavia/api/common/types.py, CidrType).
+// parseCIDR reads a CIDR, or an address alone, as a network (octavia/api/common/types.py,
+// CidrType).
 func parseCIDR(s string) (netip.Prefix, bool) {
 	if address, err := netip.ParseAddr(s); err == nil {
 		return netip.PrefixFrom(address, address.BitLen()), true
@@ -349,7 +360,9 @@ func inRange(value, least, most int) string {
 }
 
 // octaviaTexts is a list; nullable ones are shown as null when they are empty.
-func octaviaTexts[T any](name string, at func(*T) *[]string, nullable bool, is ...octaviaCheck) octaviaField[T] {
+func octaviaTexts[T any](
+	name string, at func(*T) *[]string, nullable bool, is ...octaviaCheck,
+) octaviaField[T] {
 	return octaviaField[T]{
 		name: name,
 		get: func(row *T) any {

@@ -8,8 +8,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// A load balancer can be created with all that is below it in one request. A listener then has its pool in itself, or the
-// name of one (LoadBalancersController._graph_create).
+// A load balancer can be created with all that is below it in one request. A listener then has its
+// pool in itself, or the name of one (LoadBalancersController._graph_create).
 
 // graphReader reads such a body.
 type graphReader struct {
@@ -34,7 +34,8 @@ func newMonitor() *HealthMonitor { return &HealthMonitor{MaxRetriesDown: 3} }
 func readTree(given map[string]json.RawMessage, minor int) (*tree, error) {
 	g := graphReader{minor: minor, tree: &tree{}, wanted: map[*Listener]string{}}
 	path := "load_balancer.loadbalancer"
-	err := loadBalancerFields().read(&g.tree.LoadBalancer, given, true, minor, path, "listeners", "pools", "project_id", "tenant_id")
+	err := loadBalancerFields().read(&g.tree.LoadBalancer, given, true, minor, path, "listeners",
+		"pools", "project_id", "tenant_id")
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,9 @@ func readTree(given map[string]json.RawMessage, minor int) (*tree, error) {
 	return g.tree, g.link()
 }
 
-func objects(given map[string]json.RawMessage, name string) (list []map[string]json.RawMessage, err error) {
+func objects(
+	given map[string]json.RawMessage, name string,
+) (list []map[string]json.RawMessage, err error) {
 	if raw, present := given[name]; present {
 		if why := readJSON(raw, &list, "Value should be an array of objects."); why != "" {
 			return nil, octaviaBadInput(name, wsmeValue(raw), why)
@@ -68,7 +71,9 @@ func objects(given map[string]json.RawMessage, name string) (list []map[string]j
 	return list, nil
 }
 
-func child(given map[string]json.RawMessage, name string) (fields map[string]json.RawMessage, err error) {
+func child(
+	given map[string]json.RawMessage, name string,
+) (fields map[string]json.RawMessage, err error) {
 	if raw, present := given[name]; present {
 		if why := readJSON(raw, &fields, "Value should be an object."); why != "" {
 			return nil, octaviaBadInput(name, wsmeValue(raw), why)
@@ -80,7 +85,8 @@ func child(given map[string]json.RawMessage, name string) (fields map[string]jso
 func (g graphReader) readListener(given map[string]json.RawMessage) error {
 	l := newListener()
 	path := "load_balancer.loadbalancer.listeners"
-	if err := listenerFields().read(l, given, true, g.minor, path, "default_pool", "l7policies"); err != nil {
+	if err := listenerFields().read(l, given, true, g.minor, path, "default_pool",
+		"l7policies"); err != nil {
 		return err
 	}
 	policies, err := objects(given, "l7policies")
@@ -130,10 +136,12 @@ func (g graphReader) readPool(given map[string]json.RawMessage, path string) err
 	// In a graph these are not mandatory for WSME, so that a pool can be a reference.
 	for _, attribute := range []string{"protocol", "lb_algorithm"} {
 		if _, present := given[attribute]; !present {
-			return octaviaInvalid("Pool definition for '%s' missing required attribute: %s", name, attribute)
+			return octaviaInvalid("Pool definition for '%s' missing required attribute: %s", name,
+				attribute)
 		}
 	}
-	if err := poolFields().read(&p.Pool, given, true, g.minor, path, "members", "healthmonitor"); err != nil {
+	if err := poolFields().read(&p.Pool, given, true, g.minor, path, "members",
+		"healthmonitor"); err != nil {
 		return err
 	}
 	members, err := objects(given, "members")
@@ -153,7 +161,8 @@ func (g graphReader) readPool(given map[string]json.RawMessage, path string) err
 	}
 	if monitor != nil {
 		p.monitor = newMonitor()
-		if err := monitorFields().read(p.monitor, monitor, true, g.minor, path+".healthmonitor"); err != nil {
+		if err := monitorFields().read(p.monitor, monitor, true, g.minor,
+			path+".healthmonitor"); err != nil {
 			return err
 		}
 	}
@@ -166,7 +175,8 @@ func (g graphReader) link() error {
 	byName := map[string]*poolTree{}
 	for _, p := range g.tree.pools {
 		if byName[p.Name] != nil {
-			return octaviaInvalid("Pool names must be unique when creating a fully populated loadbalancer.")
+			return octaviaInvalid(
+				"Pool names must be unique when creating a fully populated loadbalancer.")
 		}
 		byName[p.Name] = p
 		p.ID = p.Name
@@ -177,15 +187,16 @@ func (g graphReader) link() error {
 			continue
 		}
 		if byName[name] == nil {
-			return octaviaInvalid("Pool '%s' was referenced but no full definition was found.", name)
+			return octaviaInvalid("Pool '%s' was referenced but no full definition was found.",
+				name)
 		}
 		l.DefaultPoolID = name
 	}
 	return nil
 }
 
-// createTree checks the load balancer and all below it, and then makes all of it or nothing. Ids are made for all that has
-// none. The caller starts the work.
+// createTree checks the load balancer and all below it, and then makes all of it or nothing. Ids
+// are made for all that has none. The caller starts the work.
 func (s *Cloud) createTree(c api.Caller, t *tree) error {
 	if err := s.placeVIP(c, &t.LoadBalancer); err != nil {
 		return err
@@ -231,8 +242,8 @@ func (s *Cloud) born(t *tree, resource *OctaviaResource) {
 	resource.OperatingStatus = statusOffline
 }
 
-// lacksSubnet: subnets of members are not looked at when a whole load balancer is created, nor when a batch changes those that are there. The work
-// fails.
+// lacksSubnet: subnets of members are not looked at when a whole load balancer is created, nor when
+// a batch changes those that are there. The work fails.
 func (s *Cloud) lacksSubnet(t *tree) bool {
 	for _, p := range t.pools {
 		for _, m := range p.members {
@@ -272,7 +283,8 @@ func (s *Cloud) admitTree(t *tree) error {
 }
 
 func (s *Cloud) admitPoolTree(t *tree, p *poolTree, provider octaviaProvider) error {
-	// The session persistence, and the algorithm that amphorae do not have, are looked at only when a pool is made alone.
+	// The session persistence, and the algorithm that amphorae do not have, are looked at only when
+	// a pool is made alone.
 	if err := admitRevocation(&p.Pool); err != nil {
 		return err
 	}

@@ -19,9 +19,11 @@ type octaviaItem struct {
 
 func (i octaviaItem) id() string { return fmt.Sprint(i.shown["id"]) }
 
-// octaviaList answers with the page that the query asks for (octavia/api/common/pagination.py). attributes are those that can
-// be filtered and sorted by; parents are filters beside them.
-func octaviaList(r *request, name string, attributes object, items []octaviaItem, parents ...string) (answer, error) {
+// octaviaList answers with the page that the query asks for (octavia/api/common/pagination.py).
+// attributes are those that can be filtered and sorted by; parents are filters beside them.
+func octaviaList(
+	r *request, name string, attributes object, items []octaviaItem, parents ...string,
+) (answer, error) {
 	project := r.Query.Get("project_id")
 	if project != "" && admitCaller(r, project) != nil {
 		return answer{}, octaviaForbidden()
@@ -55,16 +57,20 @@ func admitPaging(r *request, items []octaviaItem) error {
 	if limit := r.Query.Get("limit"); limit != "" {
 		number, err := strconv.Atoi(limit)
 		if err != nil {
-			return octaviaEarly(http.StatusBadRequest, "Supplied pagination limit '%s' is not valid.", limit)
+			return octaviaEarly(http.StatusBadRequest,
+				"Supplied pagination limit '%s' is not valid.", limit)
 		}
 		if number < 1 {
 			// It is to mean no limit, and then breaks where the links are made.
-			return octaviaRefusal(http.StatusInternalServerError, "'>=' not supported between instances of 'int' and 'NoneType'")
+			return octaviaRefusal(http.StatusInternalServerError,
+				"'>=' not supported between instances of 'int' and 'NoneType'")
 		}
 	}
 	marker := r.Query.Get("marker")
-	if marker != "" && !slices.ContainsFunc(items, func(i octaviaItem) bool { return i.id() == marker }) {
-		return octaviaRefusal(http.StatusBadRequest, "Supplied pagination marker '%s' is not valid.", marker)
+	if marker != "" &&
+		!slices.ContainsFunc(items, func(i octaviaItem) bool { return i.id() == marker }) {
+		return octaviaRefusal(http.StatusBadRequest,
+			"Supplied pagination marker '%s' is not valid.", marker)
 	}
 	return nil
 }
@@ -83,8 +89,13 @@ func selectFields(shown object, fields []string) object {
 }
 
 // filterItems refuses a filter that is no attribute, and so does Octavia (InvalidFilterArgument).
-func filterItems(r *request, attributes object, items []octaviaItem, parents []string) ([]octaviaItem, error) {
-	auxiliary := []string{"limit", "marker", "sort", "sort_key", "sort_dir", "fields", "page_reverse"}
+func filterItems(
+	r *request, attributes object, items []octaviaItem, parents []string,
+) ([]octaviaItem, error) {
+	auxiliary := []string{
+		"limit", "marker", "sort", "sort_key", "sort_dir", "fields",
+		"page_reverse",
+	}
 	for _, key := range api.SortedKeys(r.Query) {
 		if slices.Contains(auxiliary, key) {
 			continue
@@ -99,12 +110,16 @@ func filterItems(r *request, attributes object, items []octaviaItem, parents []s
 			passes = func(i octaviaItem) bool { return i.parent[key] == values[0] }
 		case isAttribute && len(values) > 1:
 			// A list reaches the database as it is.
-			return nil, octaviaRefusal(http.StatusInternalServerError, "Illegal parameter data types varchar and row for operation '='")
+			return nil,
+				octaviaRefusal(http.StatusInternalServerError,
+					"Illegal parameter data types varchar and row for operation '='")
 		case isAttribute && key != "tenant_id":
 			passes = func(i octaviaItem) bool { return sameValue(i.shown[key], values[0]) }
 		}
 		if passes == nil {
-			return nil, octaviaRefusal(http.StatusBadRequest, "One or more arguments are either duplicate or invalid")
+			return nil,
+				octaviaRefusal(http.StatusBadRequest,
+					"One or more arguments are either duplicate or invalid")
 		}
 		items = slices.DeleteFunc(items, func(i octaviaItem) bool { return !passes(i) })
 	}
@@ -144,8 +159,8 @@ func sameValue(value any, wanted string) bool {
 	return value != nil && fmt.Sprint(value) == wanted
 }
 
-// sortItems sorts by sort=key:dir,... or by sort_key and sort_dir. The order in which the resources were made comes last, as
-// the real service's created_at.
+// sortItems sorts by sort=key:dir,... or by sort_key and sort_dir. The order in which the resources
+// were made comes last, as the real service's created_at.
 func sortItems(r *request, attributes object, items []octaviaItem) error {
 	keys, err := sortKeys(r, attributes)
 	if err != nil {
@@ -186,11 +201,15 @@ func sortKeys(r *request, attributes object) ([]sortKey, error) {
 	var keys []sortKey
 	for _, pair := range pairs {
 		if _, known := attributes[pair[0]]; !known {
-			return nil, octaviaRefusal(http.StatusBadRequest, "Supplied sort key '%s' is not valid.", pair[0])
+			return nil,
+				octaviaRefusal(http.StatusBadRequest, "Supplied sort key '%s' is not valid.",
+					pair[0])
 		}
 		sign, known := map[string]int{"": 1, "asc": 1, "desc": -1}[strings.ToLower(pair[1])]
 		if !known {
-			return nil, octaviaEarly(http.StatusBadRequest, "Supplied sort direction '%s' is not valid.", pair[1])
+			return nil,
+				octaviaEarly(http.StatusBadRequest, "Supplied sort direction '%s' is not valid.",
+					pair[1])
 		}
 		keys = append(keys, sortKey{pair[0], sign})
 	}

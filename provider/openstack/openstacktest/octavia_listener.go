@@ -11,10 +11,15 @@ func listListeners(r *request) (answer, error) {
 	view, items := viewOf(r), []octaviaItem{}
 	for _, t := range visibleTrees(r) {
 		for _, l := range t.listeners {
-			items = append(items, octaviaItem{view.listener(t, l), map[string]string{"loadbalancer_id": t.ID, "load_balancer_id": t.ID}})
+			items = append(items,
+				octaviaItem{
+					view.listener(t, l),
+					map[string]string{"loadbalancer_id": t.ID, "load_balancer_id": t.ID},
+				})
 		}
 	}
-	return octaviaList(r, "listeners", filterable(listenerFields(), view.minor), items, "loadbalancer_id", "load_balancer_id")
+	return octaviaList(r, "listeners", filterable(listenerFields(), view.minor), items,
+		"loadbalancer_id", "load_balancer_id")
 }
 
 func getListener(r *request) (answer, error) {
@@ -22,7 +27,8 @@ func getListener(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return api.OK(object{"listener": selectFields(viewOf(r).listener(t, l), r.Query["fields"])}), nil
+	return api.OK(object{"listener": selectFields(viewOf(r).listener(t, l), r.Query["fields"])}),
+		nil
 }
 
 // parentID is the id of what a new resource is below, or another text; "" for none.
@@ -31,7 +37,8 @@ func parentID(given map[string]json.RawMessage, name string) (id string) {
 	return id
 }
 
-// mandatoryParent is the id of what a new resource must be below. Null passes WSME, and leads nowhere.
+// mandatoryParent is the id of what a new resource must be below. Null passes WSME, and leads
+// nowhere.
 func mandatoryParent(given map[string]json.RawMessage, name string) (id string, err error) {
 	raw, present := given[name]
 	if !present {
@@ -54,7 +61,8 @@ func createListener(r *request) (answer, error) {
 	}
 	s, view, l := r.server, viewOf(r), newListener()
 	handled := []string{"loadbalancer_id", "project_id", "tenant_id", "default_pool", "l7policies"}
-	if err := listenerFields().read(l, given, true, view.minor, "listener_.listener", handled...); err != nil {
+	if err := listenerFields().read(l, given, true, view.minor, "listener_.listener",
+		handled...); err != nil {
 		return answer{}, err
 	}
 	id, err := mandatoryParent(given, "loadbalancer_id")
@@ -137,7 +145,8 @@ func (s *Cloud) admitCertificates(l *Listener) error {
 		}
 	}
 	if len(bad) > 0 {
-		return octaviaRefusal(http.StatusBadRequest, "Could not retrieve certificate: %s", pythonList(bad))
+		return octaviaRefusal(http.StatusBadRequest, "Could not retrieve certificate: %s",
+			pythonList(bad))
 	}
 	return nil
 }
@@ -152,7 +161,8 @@ func updateListener(r *request) (answer, error) {
 		return answer{}, err
 	}
 	s, view, changed := r.server, viewOf(r), *l
-	if err := listenerFields().read(&changed, given, false, view.minor, "listener_.listener"); err != nil {
+	if err := listenerFields().read(&changed, given, false, view.minor,
+		"listener_.listener"); err != nil {
 		return answer{}, err
 	}
 	if err := s.admitChangedListener(t, l, &changed); err != nil {
@@ -174,7 +184,8 @@ func updateListener(r *request) (answer, error) {
 }
 
 func (s *Cloud) admitChangedListener(t *tree, old, changed *Listener) error {
-	if err := admitListener(changed, "%s protocol listener does not support TLS or header insertion."); err != nil {
+	if err := admitListener(changed,
+		"%s protocol listener does not support TLS or header insertion."); err != nil {
 		return err
 	}
 	if err := admitHeaders(changed, "%s"); err != nil {

@@ -22,7 +22,8 @@ func getLoadBalancer(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return api.OK(object{"loadbalancer": selectFields(viewOf(r).loadBalancer(t), r.Query["fields"])}), nil
+	return api.OK(
+		object{"loadbalancer": selectFields(viewOf(r).loadBalancer(t), r.Query["fields"])}), nil
 }
 
 func createLoadBalancer(r *request) (answer, error) {
@@ -74,7 +75,8 @@ func updateLoadBalancer(r *request) (answer, error) {
 		return answer{}, err
 	}
 	view, changed := viewOf(r), t.LoadBalancer
-	if err := loadBalancerFields().read(&changed, given, false, view.minor, "load_balancer.loadbalancer"); err != nil {
+	if err := loadBalancerFields().read(&changed, given, false, view.minor,
+		"load_balancer.loadbalancer"); err != nil {
 		return answer{}, err
 	}
 	if err := t.allows(StatusActive); err != nil {
@@ -103,10 +105,12 @@ func deleteLoadBalancer(r *request) (answer, error) {
 
 // isTrue is oslo_utils.strutils.bool_from_string.
 func isTrue(text string) bool {
-	return slices.Contains([]string{"1", "t", "true", "on", "y", "yes"}, strings.ToLower(strings.TrimSpace(text)))
+	return slices.Contains([]string{"1", "t", "true", "on", "y", "yes"},
+		strings.ToLower(strings.TrimSpace(text)))
 }
 
-// failOver is for administrators, unless the policy says otherwise (octavia/policies/loadbalancer.py, RULE_API_ADMIN).
+// failOver is for administrators, unless the policy says otherwise
+// (octavia/policies/loadbalancer.py, RULE_API_ADMIN).
 func failOver(r *request) (answer, error) {
 	t, err := findTree(r, r.PathValue("id"))
 	if err != nil {
@@ -151,7 +155,8 @@ func getListenerStatistics(r *request) (answer, error) {
 
 func noTraffic() answer {
 	return api.OK(object{"stats": object{
-		"active_connections": 0, "bytes_in": 0, "bytes_out": 0, "request_errors": 0, "total_connections": 0,
+		"active_connections": 0, "bytes_in": 0, "bytes_out": 0, "request_errors": 0,
+		"total_connections": 0,
 	}})
 }
 

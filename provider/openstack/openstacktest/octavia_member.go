@@ -19,8 +19,8 @@ func listMembers(r *request) (answer, error) {
 	return octaviaList(r, "members", filterable(memberFields(), view.minor), items, "pool_id")
 }
 
-// poolOfMembers finds the pool on the way to its members, where a pool that does not exist is told of in another form
-// (PoolsController._lookup).
+// poolOfMembers finds the pool on the way to its members, where a pool that does not exist is told
+// of in another form (PoolsController._lookup).
 func poolOfMembers(r *request) (*tree, *poolTree, error) {
 	t, p, err := findPool(r, r.PathValue("id"))
 	if p == nil {
@@ -59,7 +59,8 @@ func createMember(r *request) (answer, error) {
 		return answer{}, err
 	}
 	s, view, m := r.server, viewOf(r), newMember()
-	if err := memberFields().read(m, given, true, view.minor, "member_.member", "project_id", "tenant_id"); err != nil {
+	if err := memberFields().read(m, given, true, view.minor, "member_.member", "project_id",
+		"tenant_id"); err != nil {
 		return answer{}, err
 	}
 	if err := admitMember(m); err != nil {
@@ -114,13 +115,15 @@ func updateMember(r *request) (answer, error) {
 		return answer{}, err
 	}
 	s, view, changed := r.server, viewOf(r), *m
-	if err := memberFields().read(&changed, given, false, view.minor, "member_.member"); err != nil {
+	if err := memberFields().read(&changed, given, false, view.minor,
+		"member_.member"); err != nil {
 		return answer{}, err
 	}
 	if err := t.mutablePool(p); err != nil {
 		return answer{}, err
 	}
-	if err := s.settings.octavia.provider(t.Provider).admitMember(&changed, t.addresses(), s.vipSubnet(t)); err != nil {
+	if err := s.settings.octavia.provider(t.Provider).admitMember(&changed, t.addresses(),
+		s.vipSubnet(t)); err != nil {
 		return answer{}, err
 	}
 	now := s.state.Clock.Now()
@@ -153,7 +156,8 @@ type batch struct {
 	deleted []*Member
 }
 
-// updateMembers makes the pool's members those of the body; those that are there, by address and port, are changed.
+// updateMembers makes the pool's members those of the body; those that are there, by address and
+// port, are changed.
 func updateMembers(r *request) (answer, error) {
 	s, additive := r.server, isTrue(r.Query.Get("additive_only"))
 	t, p, err := poolOfMembers(r)
@@ -188,25 +192,29 @@ func updateMembers(r *request) (answer, error) {
 func membersOf(r *request) ([]map[string]json.RawMessage, error) {
 	var body map[string]json.RawMessage
 	if err := r.Decode(&body); err != nil {
-		return nil, octaviaRefusal(http.StatusBadRequest, "Request is not in valid JSON format: %s", err)
+		return nil,
+			octaviaRefusal(http.StatusBadRequest, "Request is not in valid JSON format: %s", err)
 	}
 	if !present(body, "members") {
-		return nil, octaviaRefusal(http.StatusInternalServerError, "'UnsetType' object is not iterable")
+		return nil,
+			octaviaRefusal(http.StatusInternalServerError, "'UnsetType' object is not iterable")
 	}
 	return objects(body, "members")
 }
 
-// batch compares the members of the body with the pool's. What the body does not say of a member that is there is set back to
-// its default, but for name, subnet and tags: the body's type is that of a creation.
+// batch compares the members of the body with the pool's. What the body does not say of a member
+// that is there is set back to its default, but for name, subnet and tags: the body's type is that
+// of a creation.
 //
-// A member that is in the body twice is refused since 2023. Before that it is taken, and the work on it never ends: the load balancer is
-// PENDING_UPDATE for good.
+// A member that is in the body twice is refused since 2023. Before that it is taken, and the work
+// on it never ends: the load balancer is PENDING_UPDATE for good.
 func (p *poolTree) batch(given []map[string]json.RawMessage, minor int) (batch, error) {
 	b := batch{changed: map[*Member]Member{}}
 	kept := map[*Member]bool{}
 	for _, fields := range given {
 		m := newMember()
-		if err := memberFields().read(m, fields, true, minor, "members_.members", "project_id", "tenant_id"); err != nil {
+		if err := memberFields().read(m, fields, true, minor, "members_.members", "project_id",
+			"tenant_id"); err != nil {
 			return b, err
 		}
 		old := p.memberAt(m.Address, m.ProtocolPort)
@@ -295,8 +303,8 @@ func (s *Cloud) apply(t *tree, p *poolTree, b batch) {
 	s.startPlumbing(t)
 }
 
-// startPlumbing is startWork for members that come and go: the amphorae are put into their subnets, those of the members that stay, too
-// (network_tasks.CalculateDelta).
+// startPlumbing is startWork for members that come and go: the amphorae are put into their subnets,
+// those of the members that stay, too (network_tasks.CalculateDelta).
 func (s *Cloud) startPlumbing(t *tree) {
 	t.doomed = s.lacksSubnet(t)
 	s.startWork(t, StatusPendingUpdate)

@@ -12,11 +12,13 @@ func listMonitors(r *request) (answer, error) {
 	for _, t := range visibleTrees(r) {
 		for _, p := range t.pools {
 			if p.monitor != nil {
-				items = append(items, octaviaItem{view.monitor(p), map[string]string{"pool_id": p.ID}})
+				items = append(items,
+					octaviaItem{view.monitor(p), map[string]string{"pool_id": p.ID}})
 			}
 		}
 	}
-	return octaviaList(r, "healthmonitors", filterable(monitorFields(), view.minor), items, "pool_id")
+	return octaviaList(r, "healthmonitors", filterable(monitorFields(), view.minor), items,
+		"pool_id")
 }
 
 func getMonitor(r *request) (answer, error) {
@@ -24,7 +26,8 @@ func getMonitor(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return api.OK(object{"healthmonitor": selectFields(viewOf(r).monitor(p), r.Query["fields"])}), nil
+	return api.OK(object{"healthmonitor": selectFields(viewOf(r).monitor(p), r.Query["fields"])}),
+		nil
 }
 
 func createMonitor(r *request) (answer, error) {
@@ -34,7 +37,8 @@ func createMonitor(r *request) (answer, error) {
 	}
 	s, view, m := r.server, viewOf(r), newMonitor()
 	handled := []string{"pool_id", "project_id", "tenant_id"}
-	if err := monitorFields().read(m, given, true, view.minor, "health_monitor_.healthmonitor", handled...); err != nil {
+	if err := monitorFields().read(m, given, true, view.minor, "health_monitor_.healthmonitor",
+		handled...); err != nil {
 		return answer{}, err
 	}
 	id, err := mandatoryParent(given, "pool_id")
@@ -48,7 +52,8 @@ func createMonitor(r *request) (answer, error) {
 	if err := admitMonitorType(m, p.Protocol); err != nil {
 		return answer{}, err
 	}
-	if err := s.loadBalancer.admitMore(t.ProjectID, QuotaHealthMonitor, "Health Monitor", 1); err != nil {
+	if err := s.loadBalancer.admitMore(t.ProjectID, QuotaHealthMonitor, "Health Monitor",
+		1); err != nil {
 		return answer{}, err
 	}
 	if err := t.mutablePool(p); err != nil {
@@ -80,7 +85,8 @@ func updateMonitor(r *request) (answer, error) {
 		return answer{}, err
 	}
 	s, view, changed := r.server, viewOf(r), *p.monitor
-	if err := monitorFields().read(&changed, given, false, view.minor, "health_monitor_.healthmonitor"); err != nil {
+	if err := monitorFields().read(&changed, given, false, view.minor,
+		"health_monitor_.healthmonitor"); err != nil {
 		return answer{}, err
 	}
 	if err := admitMonitorChange(p.monitor, given, p.Protocol); err != nil {
@@ -100,7 +106,8 @@ func updateMonitor(r *request) (answer, error) {
 	return api.OK(object{"healthmonitor": view.monitor(p)}), nil
 }
 
-// admitMonitorChange refuses what is wrong just because it is in the body, or is not (_validate_update_hm).
+// admitMonitorChange refuses what is wrong just because it is in the body, or is not
+// (_validate_update_hm).
 func admitMonitorChange(m *HealthMonitor, given map[string]json.RawMessage, protocol string) error {
 	for _, name := range []string{"http_method", "url_path", "expected_codes"} {
 		if _, said := given[name]; said && m.Type != monitorHTTP && m.Type != monitorHTTPS {
@@ -109,7 +116,8 @@ func admitMonitorChange(m *HealthMonitor, given map[string]json.RawMessage, prot
 	}
 	if _, said := given["delay"]; !said && isDatagram(protocol) && m.Type == monitorUDPConnect {
 		// The delay is compared with the shortest one, although there is none.
-		return octaviaRefusal(http.StatusInternalServerError, "'<' not supported between instances of 'UnsetType' and 'int'")
+		return octaviaRefusal(http.StatusInternalServerError,
+			"'<' not supported between instances of 'UnsetType' and 'int'")
 	}
 	return nil
 }

@@ -44,35 +44,38 @@ const (
 	ProviderAmphora = "amphora"
 	// ProviderOctavia is another name of it.
 	ProviderOctavia = "octavia"
-	// ProviderOVN forwards packets: no HTTP, TLS, proxy protocol, allowed CIDRs, other algorithm than SOURCE_IP_PORT, other
-	// monitor than TCP and UDP-CONNECT, other address or port to monitor.
+	// ProviderOVN forwards packets: no HTTP, TLS, proxy protocol, allowed CIDRs, other algorithm
+	// than SOURCE_IP_PORT, other monitor than TCP and UDP-CONNECT, other address or port to
+	// monitor.
 	ProviderOVN = "ovn"
 )
 
-// WithLoadBalancerVersion sets the newest version of Octavia's API, 2.minor. What is newer is refused as unknown, and is not
-// shown. Default 27, as in 2024.1.
+// WithLoadBalancerVersion sets the newest version of Octavia's API, 2.minor. What is newer is
+// refused as unknown, and is not shown. Default 27, as in 2024.1.
 func WithLoadBalancerVersion(minor int) Option {
 	return func(s *settings) { s.octavia.newest = &minor }
 }
 
-// WithLoadBalancerProviders sets the providers that are enabled, the default first. Default: amphora, octavia, ovn. Those with
-// other names are like amphora.
+// WithLoadBalancerProviders sets the providers that are enabled, the default first. Default:
+// amphora, octavia, ovn. Those with other names are like amphora.
 func WithLoadBalancerProviders(names ...string) Option {
 	return func(s *settings) { s.octavia.providers = names }
 }
 
-// WithSerialLoadBalancerProvider adds a provider that does one thing at a time: it refuses the creation of a load balancer with
-// anything below it, and the change of several members at once.
+// WithSerialLoadBalancerProvider adds a provider that does one thing at a time: it refuses the
+// creation of a load balancer with anything below it, and the change of several members at once.
 func WithSerialLoadBalancerProvider(name string) Option {
 	return func(s *settings) { s.octavia.serial = append(s.octavia.serial, name) }
 }
 
-// WithLoadBalancerRefusal sets the status for what a provider cannot do. Default 501; some releases of Octavia say 400.
+// WithLoadBalancerRefusal sets the status for what a provider cannot do. Default 501; some releases
+// of Octavia say 400.
 func WithLoadBalancerRefusal(status int) Option {
 	return func(s *settings) { s.octavia.refusal = status }
 }
 
-// WithFailoverByOwners lets projects fail over their own load balancers, as the policy of some clouds does. Without it only administrators may.
+// WithFailoverByOwners lets projects fail over their own load balancers, as the policy of some
+// clouds does. Without it only administrators may.
 func WithFailoverByOwners() Option {
 	return func(s *settings) { s.octavia.ownersFailOver = true }
 }

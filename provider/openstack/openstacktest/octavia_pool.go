@@ -14,7 +14,8 @@ func listPools(r *request) (answer, error) {
 			items = append(items, octaviaItem{view.pool(t, p), p.parents(t)})
 		}
 	}
-	return octaviaList(r, "pools", filterable(poolFields(), view.minor), items, "loadbalancer_id", "load_balancer_id", "healthmonitor_id")
+	return octaviaList(r, "pools", filterable(poolFields(), view.minor), items, "loadbalancer_id",
+		"load_balancer_id", "healthmonitor_id")
 }
 
 // parents is by what else a pool is found.
@@ -23,7 +24,10 @@ func (p *poolTree) parents(t *tree) map[string]string {
 	if p.monitor != nil {
 		monitor = p.monitor.ID
 	}
-	return map[string]string{"loadbalancer_id": t.ID, "load_balancer_id": t.ID, "healthmonitor_id": monitor}
+	return map[string]string{
+		"loadbalancer_id": t.ID, "load_balancer_id": t.ID,
+		"healthmonitor_id": monitor,
+	}
 }
 
 func getPool(r *request) (answer, error) {
@@ -40,8 +44,12 @@ func createPool(r *request) (answer, error) {
 		return answer{}, err
 	}
 	s, view, p := r.server, viewOf(r), &poolTree{}
-	handled := []string{"loadbalancer_id", "listener_id", "project_id", "tenant_id", "members", "healthmonitor"}
-	if err := poolFields().read(&p.Pool, given, true, view.minor, "pool_.pool", handled...); err != nil {
+	handled := []string{
+		"loadbalancer_id", "listener_id", "project_id", "tenant_id", "members",
+		"healthmonitor",
+	}
+	if err := poolFields().read(&p.Pool, given, true, view.minor, "pool_.pool",
+		handled...); err != nil {
 		return answer{}, err
 	}
 	if err := persistenceHasType(given); err != nil {
@@ -72,7 +80,9 @@ func createPool(r *request) (answer, error) {
 	}
 	if present(given, "members") || present(given, "healthmonitor") {
 		// They are known to WSME, and then too much for the database.
-		return answer{}, octaviaRefusal(http.StatusInternalServerError, "'dict' object has no attribute '_sa_instance_state'")
+		return answer{},
+			octaviaRefusal(http.StatusInternalServerError,
+				"'dict' object has no attribute '_sa_instance_state'")
 	}
 	if err := s.admitPoolOf(t, &p.Pool); err != nil {
 		return answer{}, err
@@ -90,7 +100,8 @@ func createPool(r *request) (answer, error) {
 // parentsOfPool are the load balancer and, if one is named, the listener.
 func parentsOfPool(r *request, loadBalancerID, listenerID string) (*tree, *Listener, error) {
 	if loadBalancerID == "" && listenerID == "" {
-		return nil, nil, octaviaInvalid("Must provide at least one of: loadbalancer_id, listener_id")
+		return nil, nil,
+			octaviaInvalid("Must provide at least one of: loadbalancer_id, listener_id")
 	}
 	if loadBalancerID != "" {
 		t, err := findTree(r, loadBalancerID)
@@ -99,14 +110,17 @@ func parentsOfPool(r *request, loadBalancerID, listenerID string) (*tree, *Liste
 		}
 		l := t.listener(listenerID)
 		if l == nil {
-			return nil, nil, octaviaRefusal(http.StatusInternalServerError, "'NoneType' object has no attribute 'default_pool'")
+			return nil, nil,
+				octaviaRefusal(http.StatusInternalServerError,
+					"'NoneType' object has no attribute 'default_pool'")
 		}
 		return t, l, nil
 	}
 	t, l, err := findListener(r, listenerID)
 	if l == nil {
 		// That there is no such listener is not looked at (PoolsController.post).
-		err = octaviaRefusal(http.StatusInternalServerError, "'NoneType' object has no attribute 'load_balancer_id'")
+		err = octaviaRefusal(http.StatusInternalServerError,
+			"'NoneType' object has no attribute 'load_balancer_id'")
 	}
 	return t, l, err
 }

@@ -17,7 +17,8 @@ type octaviaProvider struct {
 
 func (s octaviaSettings) provider(name string) octaviaProvider {
 	return octaviaProvider{
-		name: name, ovn: name == ProviderOVN, serial: slices.Contains(s.serial, name), status: s.refusalStatus(),
+		name: name, ovn: name == ProviderOVN, serial: slices.Contains(s.serial, name),
+		status: s.refusalStatus(),
 	}
 }
 
@@ -29,7 +30,8 @@ func (p octaviaProvider) unsupported(format string, arguments ...any) error {
 
 // unimplemented is ProviderNotImplementedError.
 func (p octaviaProvider) unimplemented(what string) error {
-	return octaviaRefusal(p.status, "Provider '%s' does not support a requested action: %s", p.name, what)
+	return octaviaRefusal(p.status, "Provider '%s' does not support a requested action: %s", p.name,
+		what)
 }
 
 // The rules of OVN's provider are those of ovn_octavia_provider/driver.py.
@@ -59,14 +61,16 @@ func (p octaviaProvider) admitPool(pool *Pool) error {
 		return p.unsupported("OVN provider does not support %s algorithm", pool.LBAlgorithm)
 	}
 	if s := pool.SessionPersistence; s != nil && s.Type != persistenceSourceIP {
-		return p.unsupported("OVN provider does not support %s session persistence. Only SOURCE_IP type is supported.", s.Type)
+		return p.unsupported(
+			"OVN provider does not support %s session persistence. Only SOURCE_IP type is supported.", s.Type)
 	}
 	return p.admitProtocol(pool.Protocol)
 }
 
 func (p octaviaProvider) admitMonitor(m *HealthMonitor) error {
 	if p.ovn && m.Type != monitorTCP && m.Type != monitorUDPConnect {
-		return p.unsupported("OVN provider does not support %s health monitor type. Supported types: UDP-CONNECT, TCP", m.Type)
+		return p.unsupported(
+			"OVN provider does not support %s health monitor type. Supported types: UDP-CONNECT, TCP", m.Type)
 	}
 	return nil
 }
@@ -77,7 +81,8 @@ func (p octaviaProvider) admitMember(m *Member, vips []string, vipSubnet *Subnet
 		return nil
 	}
 	if m.MonitorAddress != "" || m.MonitorPort != 0 {
-		return p.unsupported("OVN Load Balancer does not support different member monitor address or port.")
+		return p.unsupported(
+			"OVN Load Balancer does not support different member monitor address or port.")
 	}
 	address, err := netip.ParseAddr(m.Address)
 	if err != nil {
@@ -88,11 +93,13 @@ func (p octaviaProvider) admitMember(m *Member, vips []string, vipSubnet *Subnet
 		return err == nil && parsed.Is4() == address.Is4()
 	}
 	if !slices.ContainsFunc(vips, sameFamily) {
-		return p.unsupported("OVN provider does not support mixing IPv4/IPv6 configuration within the same Load Balancer.")
+		return p.unsupported(
+			"OVN provider does not support mixing IPv4/IPv6 configuration within the same Load Balancer.")
 	}
 	if m.SubnetID == "" && (vipSubnet == nil || !vipSubnet.Holds(address)) {
-		return p.unsupported("Subnet is required, or Loadbalancer associated with Pool must have a subnet, for Member creation " +
-			"with OVN Provider Driver if it is not the same as LB VIP subnet")
+		return p.unsupported(
+			"Subnet is required, or Loadbalancer associated with Pool must have a subnet, for Member creation " +
+				"with OVN Provider Driver if it is not the same as LB VIP subnet")
 	}
 	return nil
 }
@@ -106,7 +113,8 @@ func (p octaviaProvider) admitFailover() error {
 
 func (p octaviaProvider) admitTree(t *tree) error {
 	if p.serial && len(t.listeners)+len(t.pools) > 0 {
-		return p.unimplemented("This provider does not support creating fully populated load balancers.")
+		return p.unimplemented(
+			"This provider does not support creating fully populated load balancers.")
 	}
 	return nil
 }
@@ -146,7 +154,8 @@ func (s *Cloud) AddLoadBalancerZone(name string) {
 	s.loadBalancer.zones = append(s.loadBalancer.zones, name)
 }
 
-// chooseProvider finds the provider of a new load balancer (LoadBalancersController._get_provider), and checks flavor and zone.
+// chooseProvider finds the provider of a new load balancer (LoadBalancersController._get_provider),
+// and checks flavor and zone.
 func (s *Cloud) chooseProvider(lb *LoadBalancer) error {
 	flavor, err := s.loadBalancer.flavor(lb.FlavorID)
 	if err != nil {
@@ -157,7 +166,8 @@ func (s *Cloud) chooseProvider(lb *LoadBalancer) error {
 	case flavor == nil:
 		setDefault(&lb.Provider, enabled[0])
 	case lb.Provider != "" && lb.Provider != flavor.Provider:
-		return octaviaRefusal(400, "Flavor '%s' is not compatible with provider '%s'", lb.FlavorID, lb.Provider)
+		return octaviaRefusal(400, "Flavor '%s' is not compatible with provider '%s'", lb.FlavorID,
+			lb.Provider)
 	default:
 		lb.Provider = flavor.Provider
 	}
@@ -186,7 +196,8 @@ func (o *loadBalancer) flavor(id string) (*LoadBalancerFlavor, error) {
 			continue
 		}
 		if f.Disabled {
-			return nil, octaviaRefusal(400, "The selected flavor is not allowed in this deployment: %s", id)
+			return nil,
+				octaviaRefusal(400, "The selected flavor is not allowed in this deployment: %s", id)
 		}
 		return &o.flavors[i], nil
 	}
@@ -204,7 +215,10 @@ func listProviders(r *request) (answer, error) {
 }
 
 func (f LoadBalancerFlavor) shown() object {
-	return object{"id": f.ID, "name": f.Name, "description": f.Description, "enabled": !f.Disabled, "flavor_profile_id": nil}
+	return object{
+		"id": f.ID, "name": f.Name, "description": f.Description, "enabled": !f.Disabled,
+		"flavor_profile_id": nil,
+	}
 }
 
 func listLoadBalancerFlavors(r *request) (answer, error) {
@@ -233,7 +247,10 @@ func listLoadBalancerZones(r *request) (answer, error) {
 }
 
 func shownLoadBalancerZone(name string) object {
-	return object{"name": name, "description": "", "enabled": true, "availability_zone_profile_id": nil}
+	return object{
+		"name": name, "description": "", "enabled": true,
+		"availability_zone_profile_id": nil,
+	}
 }
 
 func getLoadBalancerZone(r *request) (answer, error) {

@@ -17,12 +17,17 @@ func TestOVN_RefusesWhatItCannotDo(t *testing.T) {
 	const pool = "00000000-0000-4000-8000-0000000000a0"
 	id := s.AddLoadBalancer(LoadBalancer{
 		VIPSubnetID: subnet, Provider: ProviderOVN,
-		Pools: []Pool{{OctaviaResource: OctaviaResource{ID: pool}, Protocol: "TCP", LBAlgorithm: "SOURCE_IP_PORT"}},
+		Pools: []Pool{{
+			OctaviaResource: OctaviaResource{ID: pool}, Protocol: "TCP",
+			LBAlgorithm: "SOURCE_IP_PORT",
+		}},
 	})
 	listener := func(rest string) string {
 		return `{"listener": {"loadbalancer_id": "` + id + `", "protocol_port": 1, ` + rest + `}}`
 	}
-	newPool := func(rest string) string { return `{"pool": {"loadbalancer_id": "` + id + `", ` + rest + `}}` }
+	newPool := func(rest string) string {
+		return `{"pool": {"loadbalancer_id": "` + id + `", ` + rest + `}}`
+	}
 	members := "pools/" + pool + "/members"
 	for _, c := range []struct{ method, path, body, text string }{
 		{"POST", "listeners", listener(`"protocol": "HTTP"`), "OVN provider does not support HTTP protocol"},
@@ -30,29 +35,53 @@ func TestOVN_RefusesWhatItCannotDo(t *testing.T) {
 		{"POST", "pools", newPool(`"protocol": "PROXY", "lb_algorithm": "SOURCE_IP_PORT"`), "OVN provider does not support PROXY protocol"},
 		{"POST", "pools", newPool(`"protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"`), "OVN provider does not support ROUND_ROBIN algorithm"},
 		{"PUT", "pools/" + pool, `{"pool": {"lb_algorithm": "ROUND_ROBIN"}}`, "OVN provider does not support ROUND_ROBIN algorithm"},
-		{"PUT", "pools/" + pool, `{"pool": {"session_persistence": {"type": "HTTP_COOKIE"}}}`, "OVN provider does not support HTTP_COOKIE session persistence. Only SOURCE_IP type is supported."},
-		{"POST", "healthmonitors", `{"healthmonitor": {"pool_id": "` + pool + `", "type": "HTTP", "delay": 5, "timeout": 3, "max_retries": 1}}`, "OVN provider does not support HTTP health monitor type. Supported types: UDP-CONNECT, TCP"},
-		{"POST", members, `{"member": {"address": "10.0.0.1", "protocol_port": 1, "monitor_port": 2}}`, "OVN Load Balancer does not support different member monitor address or port."},
-		{"POST", members, `{"member": {"address": "2001:db8::1", "protocol_port": 1}}`, "OVN provider does not support mixing IPv4/IPv6 configuration within the same Load Balancer."},
-		{"PUT", members, `{"members": [{"address": "10.9.0.1", "protocol_port": 1}]}`, "Subnet is required, or Loadbalancer associated with Pool must have a subnet, for Member creation with OVN Provider Driver if it is not the same as LB VIP subnet"},
+		{
+			"PUT", "pools/" + pool, `{"pool": {"session_persistence": {"type": "HTTP_COOKIE"}}}`,
+			"OVN provider does not support HTTP_COOKIE session persistence. Only SOURCE_IP type is supported.",
+		},
+		{
+			"POST", "healthmonitors",
+			`{"healthmonitor": {"pool_id": "` + pool +
+				`", "type": "HTTP", "delay": 5, "timeout": 3, "max_retries": 1}}`,
+			"OVN provider does not support HTTP health monitor type. Supported types: UDP-CONNECT, TCP",
+		},
+		{
+			"POST", members,
+			`{"member": {"address": "10.0.0.1", "protocol_port": 1, "monitor_port": 2}}`,
+			"OVN Load Balancer does not support different member monitor address or port.",
+		},
+		{
+			"POST", members, `{"member": {"address": "2001:db8::1", "protocol_port": 1}}`,
+			"OVN provider does not support mixing IPv4/IPv6 configuration within the same Load Balancer.",
+		},
+		{
+			"PUT", members, `{"members": [{"address": "10.9.0.1", "protocol_port": 1}]}`,
+			"Subnet is required, or Loadbalancer associated with Pool must have a subnet, for Member creation with OVN Provider Driver if it is not the same as LB VIP subnet",
+		},
 		{"PUT", "loadbalancers/" + id + "/failover", "", "OVN provider does not support loadbalancer failover"},
 	} {
 		ask(t, s, c.method, octaviaRoot+c.path, c.body).is(http.StatusNotImplemented,
 			`{"faultcode": "Server", "faultstring": "Provider 'ovn' does not support a requested option: `+c.text+`", "debuginfo": null}`)
 	}
 	s.AddLoadBalancerZone("zone")
-	ask(t, s, "POST", octaviaRoot+"loadbalancers", `{"loadbalancer": {"vip_subnet_id": "`+subnet+`", "provider": "ovn", "availability_zone": "zone"}}`).
-		is(http.StatusNotImplemented, `{"faultcode": "Server", "faultstring": "Provider 'ovn' does not support a requested action: This provider does not support availability zones.", "debuginfo": null}`)
-	if lb := must(s.LoadBalancer(id))(t); len(lb.Listeners) != 0 || len(lb.Pools) != 1 || len(lb.Pools[0].Members) != 0 || lb.ProvisioningStatus != StatusActive {
+	ask(t, s, "POST", octaviaRoot+"loadbalancers",
+		`{"loadbalancer": {"vip_subnet_id": "`+subnet+
+			`", "provider": "ovn", "availability_zone": "zone"}}`).
+		is(http.StatusNotImplemented,
+			`{"faultcode": "Server", "faultstring": "Provider 'ovn' does not support a requested action: This provider does not support availability zones.", "debuginfo": null}`)
+	if lb := must(s.LoadBalancer(id))(t); len(lb.Listeners) != 0 || len(lb.Pools) != 1 ||
+		len(lb.Pools[0].Members) != 0 || lb.ProvisioningStatus != StatusActive {
 		t.Errorf("refused requests have changed %+v", lb)
 	}
-	if answer := ask(t, s, "POST", octaviaRoot+members, `{"member": {"address": "10.0.0.1", "protocol_port": 1}}`); answer.status != http.StatusCreated {
+	if answer := ask(t, s, "POST", octaviaRoot+members,
+		`{"member": {"address": "10.0.0.1", "protocol_port": 1}}`); answer.status != http.StatusCreated {
 		t.Errorf("a member in the VIP's subnet: %d %s", answer.status, answer.body)
 	}
 }
 
 func TestSerialProvider_RefusesSeveralThingsAtOnce(t *testing.T) {
-	s := start(t, WithSerialLoadBalancerProvider("serial"), WithLoadBalancerRefusal(http.StatusBadRequest))
+	s := start(t, WithSerialLoadBalancerProvider("serial"),
+		WithLoadBalancerRefusal(http.StatusBadRequest))
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	client := octaviaOf(t, s)
 	whole := wholeLoadBalancer(subnet)
@@ -61,14 +90,22 @@ func TestSerialProvider_RefusesSeveralThingsAtOnce(t *testing.T) {
 	if !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) || len(s.Ports()) != 0 {
 		t.Errorf("got %v, want a refusal, and the ports %v", err, s.Ports())
 	}
-	lb := must(loadbalancers.Create(patiently(t), client, loadbalancers.CreateOpts{VipSubnetID: subnet, Provider: "serial"}).Extract())(t)
-	pool := must(pools.Create(patiently(t), client, pools.CreateOpts{LoadbalancerID: lb.ID, Protocol: "TCP", LBMethod: "ROUND_ROBIN"}).Extract())(t)
+	lb := must(loadbalancers.Create(patiently(t), client,
+		loadbalancers.CreateOpts{VipSubnetID: subnet, Provider: "serial"}).Extract())(t)
+	pool := must(
+		pools.Create(patiently(t), client,
+			pools.CreateOpts{
+				LoadbalancerID: lb.ID, Protocol: "TCP",
+				LBMethod: "ROUND_ROBIN",
+			}).Extract())(t)
 	member := pools.BatchUpdateMemberOpts{Address: "10.0.0.1", ProtocolPort: 1}
-	err = pools.BatchUpdateMembers(patiently(t), client, pool.ID, []pools.BatchUpdateMemberOpts{member}).ExtractErr()
+	err = pools.BatchUpdateMembers(patiently(t), client, pool.ID,
+		[]pools.BatchUpdateMemberOpts{member}).ExtractErr()
 	if !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
 		t.Errorf("got %v, want a refusal", err)
 	}
-	must(pools.CreateMember(patiently(t), client, pool.ID, pools.CreateMemberOpts{Address: "10.0.0.1", ProtocolPort: 1}).Extract())(t)
+	must(pools.CreateMember(patiently(t), client, pool.ID,
+		pools.CreateMemberOpts{Address: "10.0.0.1", ProtocolPort: 1}).Extract())(t)
 }
 
 func TestFlavor_DecidesTheProvider(t *testing.T) {
@@ -85,11 +122,16 @@ func TestFlavor_DecidesTheProvider(t *testing.T) {
 		{loadbalancers.CreateOpts{FlavorID: flavor}, ProviderAmphora},
 	} {
 		c.opts.VipSubnetID = subnet
-		if lb := must(loadbalancers.Create(patiently(t), client, c.opts).Extract())(t); lb.Provider != c.want || lb.FlavorID != c.opts.FlavorID {
+		if lb := must(loadbalancers.Create(patiently(t), client, c.opts).Extract())(
+			t); lb.Provider != c.want || lb.FlavorID != c.opts.FlavorID {
 			t.Errorf("%+v makes %+v, want provider %s", c.opts, lb, c.want)
 		}
 	}
-	_, err := loadbalancers.Create(patiently(t), client, loadbalancers.CreateOpts{VipSubnetID: subnet, FlavorID: flavor, Provider: ProviderOVN}).Extract()
+	_, err := loadbalancers.Create(patiently(t), client,
+		loadbalancers.CreateOpts{
+			VipSubnetID: subnet, FlavorID: flavor,
+			Provider: ProviderOVN,
+		}).Extract()
 	if !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
 		t.Errorf("a flavor of another provider: got %v, want a refusal", err)
 	}
@@ -99,7 +141,10 @@ func TestFlavor_DecidesTheProvider(t *testing.T) {
 func TestParallelClients_LoseNoChange(t *testing.T) {
 	s := start(t)
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
-	id := s.AddLoadBalancer(LoadBalancer{VIPSubnetID: subnet, Pools: []Pool{{Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN"}}})
+	id := s.AddLoadBalancer(LoadBalancer{
+		VIPSubnetID: subnet,
+		Pools:       []Pool{{Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN"}},
+	})
 	pool := must(s.LoadBalancer(id))(t).Pools[0].ID
 	client, ctx := octaviaOf(t, s), patiently(t)
 	const clients, each = 8, 10
@@ -107,7 +152,10 @@ func TestParallelClients_LoseNoChange(t *testing.T) {
 	for c := range clients {
 		group.Go(func() {
 			for i := range each {
-				opts := pools.CreateMemberOpts{Address: fmt.Sprintf("10.0.0.%d", c+1), ProtocolPort: i + 1}
+				opts := pools.CreateMemberOpts{
+					Address:      fmt.Sprintf("10.0.0.%d", c+1),
+					ProtocolPort: i + 1,
+				}
 				if _, err := pools.CreateMember(ctx, client, pool, opts).Extract(); err != nil {
 					t.Error(err)
 				}

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// ProvisioningRule changes how Octavia's work on load balancers goes on: creations, changes and deletions of a load balancer and
-// of all below it. Without a rule it takes as long as [WithProvisioning] says, and succeeds.
+// ProvisioningRule changes how Octavia's work on load balancers goes on: creations, changes and
+// deletions of a load balancer and of all below it. Without a rule it takes as long as
+// [WithProvisioning] says, and succeeds.
 type ProvisioningRule struct {
 	// LoadBalancer is the id or the name of the load balancer. Empty: all.
 	LoadBalancer string
@@ -17,7 +18,8 @@ type ProvisioningRule struct {
 	Duration time.Duration
 	// Never: the work does not end; see [Cloud.SetProvisioningStatus].
 	Never bool
-	// Fail: what was to be made, changed or deleted ends in ERROR. If that is below a load balancer, the load balancer is ACTIVE then.
+	// Fail: what was to be made, changed or deleted ends in ERROR. If that is below a load
+	// balancer, the load balancer is ACTIVE then.
 	Fail bool
 }
 
@@ -26,7 +28,8 @@ type provisioningRule struct {
 	used int
 }
 
-// Provision lets a rule apply to all work that begins from now on. Of several rules for a load balancer the first is used.
+// Provision lets a rule apply to all work that begins from now on. Of several rules for a load
+// balancer the first is used.
 func (s *Cloud) Provision(rule ProvisioningRule) (remove func()) {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
@@ -35,7 +38,8 @@ func (s *Cloud) Provision(rule ProvisioningRule) (remove func()) {
 	return func() {
 		s.state.Mu.Lock()
 		defer s.state.Mu.Unlock()
-		s.loadBalancer.rules = slices.DeleteFunc(s.loadBalancer.rules, func(r *provisioningRule) bool { return r == added })
+		s.loadBalancer.rules = slices.DeleteFunc(s.loadBalancer.rules,
+			func(r *provisioningRule) bool { return r == added })
 	}
 }
 
@@ -51,8 +55,9 @@ func (s *Cloud) takeProvisioningRule(t *tree) *provisioningRule {
 	return nil
 }
 
-// SetProvisioningStatus puts a load balancer, or a listener, pool, member or health monitor, into a state, with no rule asked.
-// Work that is under way on the load balancer is given up; it stays in a state PENDING until the state is set again.
+// SetProvisioningStatus puts a load balancer, or a listener, pool, member or health monitor, into a
+// state, with no rule asked. Work that is under way on the load balancer is given up; it stays in a
+// state PENDING until the state is set again.
 func (s *Cloud) SetProvisioningStatus(id, status string) error {
 	return s.changeResource(id, func(t *tree, resource *OctaviaResource) {
 		t.set(resource, status, s.state.Clock.Now())
@@ -62,10 +67,12 @@ func (s *Cloud) SetProvisioningStatus(id, status string) error {
 	})
 }
 
-// SetOperatingStatus sets the operating status of a load balancer, a listener, a pool, a member or a health monitor: ONLINE, OFFLINE,
-// DEGRADED, ERROR, DRAINING or NO_MONITOR. The next change of the load balancer sets it back.
+// SetOperatingStatus sets the operating status of a load balancer, a listener, a pool, a member or
+// a health monitor: ONLINE, OFFLINE, DEGRADED, ERROR, DRAINING or NO_MONITOR. The next change of
+// the load balancer sets it back.
 func (s *Cloud) SetOperatingStatus(id, status string) error {
-	return s.changeResource(id, func(_ *tree, resource *OctaviaResource) { resource.OperatingStatus = status })
+	return s.changeResource(id,
+		func(_ *tree, resource *OctaviaResource) { resource.OperatingStatus = status })
 }
 
 func (s *Cloud) changeResource(id string, change func(*tree, *OctaviaResource)) error {

@@ -13,8 +13,8 @@ const (
 	QuotaHealthMonitor = "healthmonitor"
 )
 
-// SetLoadBalancerQuota limits how many resources, such as [QuotaListener], each project may have; -1 for any number, as it is
-// at first.
+// SetLoadBalancerQuota limits how many resources, such as [QuotaListener], each project may have;
+// -1 for any number, as it is at first.
 func (s *Cloud) SetLoadBalancerQuota(resource string, limit int) {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
@@ -72,7 +72,8 @@ func (o *loadBalancer) admitTree(t *tree) error {
 		{QuotaMember, "Member"},
 		{QuotaListener, "Listener"},
 	} {
-		if err := o.admitMore(t.ProjectID, resource.quota, resource.name, t.count(resource.quota)); err != nil {
+		if err := o.admitMore(t.ProjectID, resource.quota, resource.name,
+			t.count(resource.quota)); err != nil {
 			return err
 		}
 	}
@@ -85,7 +86,10 @@ func getLoadBalancerQuota(r *request) (answer, error) {
 		return answer{}, octaviaForbidden()
 	}
 	quota := object{"l7policy": -1, "l7rule": -1}
-	for _, resource := range []string{QuotaLoadBalancer, QuotaListener, QuotaPool, QuotaMember, QuotaHealthMonitor} {
+	for _, resource := range []string{
+		QuotaLoadBalancer, QuotaListener, QuotaPool, QuotaMember,
+		QuotaHealthMonitor,
+	} {
 		limit, limited := r.server.loadBalancer.quotas[resource]
 		if !limited {
 			limit = -1

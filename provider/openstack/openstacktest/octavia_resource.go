@@ -27,7 +27,8 @@ const (
 type OctaviaResource struct {
 	// ID is made if it is empty.
 	ID string
-	// ProjectID is the owner. What is below a load balancer always belongs to the load balancer's owner.
+	// ProjectID is the owner. What is below a load balancer always belongs to the load balancer's
+	// owner.
 	ProjectID string
 	Name      string
 	// Down is the contrary of admin_state_up.
@@ -46,7 +47,8 @@ type LoadBalancer struct {
 	OctaviaResource
 	Description string
 
-	// One of VIPSubnetID, VIPNetworkID and VIPPortID is needed; the others, and VIPAddress, are found.
+	// One of VIPSubnetID, VIPNetworkID and VIPPortID is needed; the others, and VIPAddress, are
+	// found.
 	VIPSubnetID    string
 	VIPNetworkID   string
 	VIPPortID      string
@@ -63,7 +65,8 @@ type LoadBalancer struct {
 	Pools     []Pool
 }
 
-// AdditionalVIP is an address of a load balancer beside its first. The subnet is of the same network.
+// AdditionalVIP is an address of a load balancer beside its first. The subnet is of the same
+// network.
 type AdditionalVIP struct {
 	SubnetID string
 	Address  string
@@ -168,7 +171,8 @@ type HealthMonitor struct {
 // clone copies the listener so that nothing is shared.
 func (l *Listener) clone() Listener {
 	c := *l
-	c.Tags, c.AllowedCIDRs, c.SNIContainerRefs = slices.Clone(l.Tags), slices.Clone(l.AllowedCIDRs), slices.Clone(l.SNIContainerRefs)
+	c.Tags, c.AllowedCIDRs, c.SNIContainerRefs = slices.Clone(l.Tags), slices.Clone(l.AllowedCIDRs),
+		slices.Clone(l.SNIContainerRefs)
 	c.TLSVersions, c.ALPNProtocols = slices.Clone(l.TLSVersions), slices.Clone(l.ALPNProtocols)
 	c.InsertHeaders = maps.Clone(l.InsertHeaders)
 	return c
@@ -177,7 +181,8 @@ func (l *Listener) clone() Listener {
 // clone copies the pool, but not its members and its monitor.
 func (p *Pool) clone() Pool {
 	c := *p
-	c.Tags, c.TLSVersions, c.ALPNProtocols = slices.Clone(p.Tags), slices.Clone(p.TLSVersions), slices.Clone(p.ALPNProtocols)
+	c.Tags, c.TLSVersions, c.ALPNProtocols = slices.Clone(p.Tags), slices.Clone(p.TLSVersions),
+		slices.Clone(p.ALPNProtocols)
 	if p.SessionPersistence != nil {
 		persistence := *p.SessionPersistence
 		c.SessionPersistence = &persistence

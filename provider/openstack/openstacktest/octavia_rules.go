@@ -14,11 +14,15 @@ import (
 func fitsListener(listener, pool string) bool {
 	switch listener {
 	case protocolTCP:
-		return slices.Contains([]string{protocolHTTP, protocolHTTPS, protocolProxy, protocolProxyV2, protocolTCP}, pool)
+		return slices.Contains([]string{
+			protocolHTTP, protocolHTTPS, protocolProxy, protocolProxyV2,
+			protocolTCP,
+		}, pool)
 	case protocolHTTP, protocolTerminated:
 		return slices.Contains([]string{protocolHTTP, protocolProxy, protocolProxyV2}, pool)
 	case protocolHTTPS:
-		return slices.Contains([]string{protocolHTTPS, protocolProxy, protocolProxyV2, protocolTCP}, pool)
+		return slices.Contains([]string{protocolHTTPS, protocolProxy, protocolProxyV2, protocolTCP},
+			pool)
 	case protocolUDP, protocolSCTP:
 		return listener == pool
 	}
@@ -40,34 +44,46 @@ func admitProtocols(listener, pool string) error {
 		return octaviaRefusal(400, "Protocol %s listeners cannot have child objects.", listener)
 	}
 	if !fitsListener(listener, pool) {
-		return octaviaInvalid("The pool protocol '%s' is invalid while the listener protocol is '%s'.", pool, listener)
+		return octaviaInvalid(
+			"The pool protocol '%s' is invalid while the listener protocol is '%s'.", pool,
+			listener)
 	}
 	return nil
 }
 
-// admitListener checks a listener by itself (ListenersController._validate_create_listener and _validate_listener_PUT).
-// datagram is what is said of UDP and SCTP with TLS or headers.
+// admitListener checks a listener by itself (ListenersController._validate_create_listener and
+// _validate_listener_PUT). datagram is what is said of UDP and SCTP with TLS or headers.
 func admitListener(l *Listener, datagram string) error {
-	refs := l.DefaultTLSContainerRef != "" || l.ClientCATLSContainer != "" || len(l.SNIContainerRefs) > 0
+	refs := l.DefaultTLSContainerRef != "" || l.ClientCATLSContainer != "" ||
+		len(l.SNIContainerRefs) > 0
 	certified := l.DefaultTLSContainerRef != "" || len(l.SNIContainerRefs) > 0
 	terminates := l.Protocol == protocolTerminated || l.Protocol == protocolPrometheus && refs
 	switch {
 	case isDatagram(l.Protocol) && (refs || len(l.InsertHeaders) > 0):
 		return octaviaInvalid(datagram, l.Protocol)
 	case !terminates && refs:
-		return octaviaInvalid("Certificate container references are not allowed on %s protocol listeners.", l.Protocol)
+		return octaviaInvalid(
+			"Certificate container references are not allowed on %s protocol listeners.",
+			l.Protocol)
 	case l.ClientCATLSContainer != "" && !certified:
-		return octaviaInvalid("An SNI or default certificate container reference must be provided with a client CA container reference.")
+		return octaviaInvalid(
+			"An SNI or default certificate container reference must be provided with a client CA container reference.")
 	case terminates && !certified:
-		return octaviaInvalid("An SNI or default certificate container reference must be provided for %s protocol listeners.", l.Protocol)
+		return octaviaInvalid(
+			"An SNI or default certificate container reference must be provided for %s protocol listeners.", l.Protocol)
 	case l.ClientAuthentication != "NONE" && l.ClientCATLSContainer == "":
-		return octaviaInvalid("Client authentication setting %s requires a client CA container reference.", l.ClientAuthentication)
+		return octaviaInvalid(
+			"Client authentication setting %s requires a client CA container reference.",
+			l.ClientAuthentication)
 	case l.ClientCRLContainer != "" && l.ClientCATLSContainer == "":
-		return octaviaInvalid("A client authentication CA reference is required to specify a client authentication revocation list.")
+		return octaviaInvalid(
+			"A client authentication CA reference is required to specify a client authentication revocation list.")
 	case l.HSTSMaxAge == 0 && (l.HSTSIncludeSubdomains || l.HSTSPreload):
-		return octaviaInvalid("HSTS configuration options hsts_include_subdomains and hsts_preload only make sense if hsts_max_age is set as well.")
+		return octaviaInvalid(
+			"HSTS configuration options hsts_include_subdomains and hsts_preload only make sense if hsts_max_age is set as well.")
 	case l.HSTSMaxAge != 0 && l.Protocol != protocolTerminated:
-		return octaviaInvalid("The HSTS feature can only be used for listeners using the TERMINATED_HTTPS protocol.")
+		return octaviaInvalid(
+			"The HSTS feature can only be used for listeners using the TERMINATED_HTTPS protocol.")
 	}
 	return nil
 }
@@ -89,7 +105,8 @@ func admitHeaders(l *Listener, list string) error {
 		switch {
 		case slices.Contains(plain, header):
 		case !slices.Contains(ssl, header):
-			return octaviaBadOption(fmt.Sprintf(list, pythonList(api.SortedKeys(l.InsertHeaders))), "insert_headers")
+			return octaviaBadOption(fmt.Sprintf(list, pythonList(api.SortedKeys(l.InsertHeaders))),
+				"insert_headers")
 		case l.Protocol != protocolTerminated:
 			return octaviaBadOption(pythonList([]string{header}), l.Protocol+" protocol listener.")
 		}
@@ -100,23 +117,28 @@ func admitHeaders(l *Listener, list string) error {
 // pythonList is how Python shows a list of texts.
 func pythonList(texts []string) string { return "['" + strings.Join(texts, "', '") + "']" }
 
-// admitPort refuses a second listener for a port of the same transport. Until API 2.17 there was one for all.
+// admitPort refuses a second listener for a port of the same transport. Until API 2.17 there was
+// one for all.
 func admitPort(l *Listener, others []*Listener) error {
 	for _, other := range others {
-		if other != l && other.ProtocolPort == l.ProtocolPort && transport(other.Protocol) == transport(l.Protocol) {
-			return octaviaRefusal(409, "Another Listener on this Load Balancer is already using protocol %s and protocol_port %d",
+		if other != l && other.ProtocolPort == l.ProtocolPort &&
+			transport(other.Protocol) == transport(l.Protocol) {
+			return octaviaRefusal(409,
+				"Another Listener on this Load Balancer is already using protocol %s and protocol_port %d",
 				other.Protocol, l.ProtocolPort)
 		}
 	}
 	return nil
 }
 
-// minorAllVIPs is the API's minor version with which CIDRs of each VIP's family can be used. The release before it (2.26 is Zed's) had additional
-// VIPs already, but looked at the first VIP only; and its worker fails to make the rules of a CIDR for the family of another VIP, so that a
-// load balancer with additional VIPs of the other family and any CIDRs ends in ERROR.
+// minorAllVIPs is the API's minor version with which CIDRs of each VIP's family can be used. The
+// release before it (2.26 is Zed's) had additional VIPs already, but looked at the first VIP only;
+// and its worker fails to make the rules of a CIDR for the family of another VIP, so that a load
+// balancer with additional VIPs of the other family and any CIDRs ends in ERROR.
 const minorAllVIPs = 27
 
-// admitCIDRs refuses a CIDR for which there is no VIP of its family (_validate_cidr_compatible_with_vip).
+// admitCIDRs refuses a CIDR for which there is no VIP of its family
+// (_validate_cidr_compatible_with_vip).
 func (s *Cloud) admitCIDRs(t *tree, cidrs []string) error {
 	vips := t.addresses()
 	all := s.settings.octavia.minor() >= minorAllVIPs
@@ -133,15 +155,17 @@ func (s *Cloud) admitCIDRs(t *tree, cidrs []string) error {
 			continue
 		}
 		if !all {
-			return octaviaInvalid("CIDR %s IP version incompatible with VIP %s IP version.", cidr, vips[0])
+			return octaviaInvalid("CIDR %s IP version incompatible with VIP %s IP version.", cidr,
+				vips[0])
 		}
-		return octaviaInvalid("CIDR %s IP version incompatible with all VIPs %s IP version.", cidr, pythonList(vips))
+		return octaviaInvalid("CIDR %s IP version incompatible with all VIPs %s IP version.", cidr,
+			pythonList(vips))
 	}
 	return nil
 }
 
-// admitPersistence is _validate_pool_request_for_udp_sctp and validate.check_session_persistence. only are the protocols of which it is said that
-// a timeout is for them.
+// admitPersistence is _validate_pool_request_for_udp_sctp and validate.check_session_persistence.
+// only are the protocols of which it is said that a timeout is for them.
 func admitPersistence(p *Pool, only string) error {
 	s := p.SessionPersistence
 	if s == nil {
@@ -150,27 +174,34 @@ func admitPersistence(p *Pool, only string) error {
 	const datagrams = "UDP/SCTP"
 	switch {
 	case isDatagram(p.Protocol) && s.CookieName != "" && s.Type == persistenceSourceIP:
-		return octaviaInvalid("session_persistence %s type for UDP and SCTP protocols only accepts: type, persistence_timeout, persistence_granularity.",
+		return octaviaInvalid(
+			"session_persistence %s type for UDP and SCTP protocols only accepts: type, persistence_timeout, persistence_granularity.",
 			persistenceSourceIP)
 	case isDatagram(p.Protocol) && s.CookieName != "":
 		return octaviaInvalid("Cookie names are not supported for %s pools.", datagrams)
 	case isDatagram(p.Protocol) && s.Type != persistenceSourceIP:
-		return octaviaInvalid("Session persistence of type %s is not supported for %s protocol pools.", s.Type, datagrams)
+		return octaviaInvalid(
+			"Session persistence of type %s is not supported for %s protocol pools.", s.Type,
+			datagrams)
 	case !isDatagram(p.Protocol) && (s.TimeoutSeconds != 0 || s.Granularity != ""):
-		return octaviaInvalid("persistence_timeout and persistence_granularity is only for %s protocol pools.", only)
+		return octaviaInvalid(
+			"persistence_timeout and persistence_granularity is only for %s protocol pools.", only)
 	case s.Type == "":
 		return octaviaInvalid("Invalid session_persistence provided.")
 	case s.CookieName != "" && s.Type != persistenceAppCookie:
-		return octaviaInvalid(`Field "cookie_name" can only be specified with session persistence of type "APP_COOKIE".`)
+		return octaviaInvalid(
+			`Field "cookie_name" can only be specified with session persistence of type "APP_COOKIE".`)
 	case s.CookieName == "" && s.Type == persistenceAppCookie:
-		return octaviaInvalid(`Field "cookie_name" must be specified when using the "APP_COOKIE" session persistence type.`)
+		return octaviaInvalid(
+			`Field "cookie_name" must be specified when using the "APP_COOKIE" session persistence type.`)
 	}
 	return nil
 }
 
 func admitRevocation(p *Pool) error {
 	if p.CRLContainer != "" && p.CATLSContainer == "" {
-		return octaviaInvalid("A CA certificate reference is required to specify a revocation list.")
+		return octaviaInvalid(
+			"A CA certificate reference is required to specify a revocation list.")
 	}
 	return nil
 }
@@ -183,23 +214,26 @@ func admitMember(m *Member) error {
 	return nil
 }
 
-// admitAddress refuses a second member with the same address and port; the subnet does not make a difference (the
-// constraint uq_member_pool_id_address_protocol_port of the database).
+// admitAddress refuses a second member with the same address and port; the subnet does not make a
+// difference (the constraint uq_member_pool_id_address_protocol_port of the database).
 func admitAddress(m *Member, others []*Member) error {
 	for _, other := range others {
 		if other != m && other.Address == m.Address && other.ProtocolPort == m.ProtocolPort {
-			return octaviaRefusal(409, "Another member on this pool is already using ip %s on protocol_port %d", m.Address, m.ProtocolPort)
+			return octaviaRefusal(409,
+				"Another member on this pool is already using ip %s on protocol_port %d", m.Address,
+				m.ProtocolPort)
 		}
 	}
 	return nil
 }
 
-// The shortest delay of a UDP-CONNECT monitor in seconds (api_settings.udp_connect_min_interval_health_monitor).
+// The shortest delay of a UDP-CONNECT monitor in seconds
+// (api_settings.udp_connect_min_interval_health_monitor).
 const leastUDPDelay = 3
 
 // admitMonitor checks a monitor for a pool (HealthMonitorController._validate_create_hm and
-// _validate_healthmonitor_request_for_udp_sctp). HTTP's defaults are set. The API reference says that the timeout must be less than the delay;
-// nothing looks at that.
+// _validate_healthmonitor_request_for_udp_sctp). HTTP's defaults are set. The API reference says
+// that the timeout must be less than the delay; nothing looks at that.
 func admitMonitor(m *HealthMonitor, protocol string) error {
 	if err := admitMonitorType(m, protocol); err != nil {
 		return err
@@ -210,7 +244,9 @@ func admitMonitor(m *HealthMonitor, protocol string) error {
 		setDefault(&m.ExpectedCodes, "200")
 	} else {
 		for _, f := range []struct{ name, value string }{
-			{"http_method", m.HTTPMethod}, {"url_path", m.URLPath}, {"expected_codes", m.ExpectedCodes},
+			{"http_method", m.HTTPMethod},
+			{"url_path", m.URLPath},
+			{"expected_codes", m.ExpectedCodes},
 		} {
 			if f.value != "" {
 				return octaviaBadOption(f.name, "health monitors of type "+m.Type)
@@ -221,7 +257,8 @@ func admitMonitor(m *HealthMonitor, protocol string) error {
 	case m.DomainName != "" && m.HTTPVersion == 0:
 		return octaviaInvalid("'http_version' must be specified when 'domain_name' is provided.")
 	case m.DomainName != "" && m.HTTPVersion < 1.1:
-		return octaviaBadOption("http_version 1.0", "health monitors HTTP 1.1 domain name health check")
+		return octaviaBadOption("http_version 1.0",
+			"health monitors HTTP 1.1 domain name health check")
 	}
 	return nil
 }
@@ -229,17 +266,21 @@ func admitMonitor(m *HealthMonitor, protocol string) error {
 func admitMonitorType(m *HealthMonitor, protocol string) error {
 	if !isDatagram(protocol) {
 		if m.Type == monitorUDPConnect || m.Type == monitorSCTP {
-			return octaviaInvalid("The %s type is only supported for pools of type UDP/SCTP.", m.Type)
+			return octaviaInvalid("The %s type is only supported for pools of type UDP/SCTP.",
+				m.Type)
 		}
 		return nil
 	}
 	allowed := []string{monitorUDPConnect, monitorSCTP, monitorTCP, monitorHTTP}
 	if !slices.Contains(allowed, m.Type) {
-		return octaviaInvalid("The associated pool protocol is %s, so only a %s health monitor is supported.",
+		return octaviaInvalid(
+			"The associated pool protocol is %s, so only a %s health monitor is supported.",
 			protocol, strings.Join(allowed, "/"))
 	}
 	if m.Type == monitorUDPConnect && m.Delay < leastUDPDelay {
-		return octaviaInvalid("The request delay value %d should be larger than %d for %s health monitor type.", m.Delay, leastUDPDelay, m.Type)
+		return octaviaInvalid(
+			"The request delay value %d should be larger than %d for %s health monitor type.",
+			m.Delay, leastUDPDelay, m.Type)
 	}
 	return nil
 }

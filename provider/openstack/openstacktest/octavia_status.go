@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// work is what Octavia does for one change: until it is done the load balancer is in a state PENDING.
+// work is what Octavia does for one change: until it is done the load balancer is in a state
+// PENDING.
 type work struct {
 	due time.Time
 	// never ends.
@@ -14,8 +15,8 @@ type work struct {
 	fails bool
 }
 
-// startWork puts the load balancer into the state and lets the work begin. The caller has set the states of what is changed
-// below it.
+// startWork puts the load balancer into the state and lets the work begin. The caller has set the
+// states of what is changed below it.
 func (s *Cloud) startWork(t *tree, status string) {
 	now := s.state.Clock.Now()
 	t.set(&t.OctaviaResource, status, now)
@@ -60,7 +61,8 @@ func (s *Cloud) settleTree(t *tree, now time.Time) {
 	t.complete(now, t.asleep())
 }
 
-// fail is the end of work that cannot be done: what was to be changed is in ERROR, and what is above it as it was. How all of it operates is what it was before.
+// fail is the end of work that cannot be done: what was to be changed is in ERROR, and what is
+// above it as it was. How all of it operates is what it was before.
 func (t *tree) fail(now time.Time) {
 	failed := t.failed()
 	for _, resource := range t.resources() {
@@ -75,11 +77,13 @@ func (t *tree) fail(now time.Time) {
 	t.healing = false
 }
 
-// failed are what the work was for: of what is PENDING the lowest, since what is above it is PENDING only for its sake; but all of it if the work
-// was for the load balancer (octavia/controller/worker/v2/tasks/lifecycle_tasks.py).
+// failed are what the work was for: of what is PENDING the lowest, since what is above it is
+// PENDING only for its sake; but all of it if the work was for the load balancer
+// (octavia/controller/worker/v2/tasks/lifecycle_tasks.py).
 func (t *tree) failed() []*OctaviaResource {
 	pending := func(resources []*OctaviaResource) []*OctaviaResource {
-		return slices.DeleteFunc(resources, func(r *OctaviaResource) bool { return !isPending(r.ProvisioningStatus) })
+		return slices.DeleteFunc(resources,
+			func(r *OctaviaResource) bool { return !isPending(r.ProvisioningStatus) })
 	}
 	if t.ProvisioningStatus != StatusPendingUpdate || t.healing {
 		return pending(t.resources())
@@ -102,7 +106,8 @@ func (t *tree) failed() []*OctaviaResource {
 
 // complete is the end of work that is done, which leaves alone what is asleep.
 func (t *tree) complete(now time.Time, asleep []*OctaviaResource) {
-	t.listeners = slices.DeleteFunc(t.listeners, func(l *Listener) bool { return l.ProvisioningStatus == StatusPendingDelete })
+	t.listeners = slices.DeleteFunc(t.listeners,
+		func(l *Listener) bool { return l.ProvisioningStatus == StatusPendingDelete })
 	t.pools = slices.DeleteFunc(t.pools, func(p *poolTree) bool {
 		if p.ProvisioningStatus != StatusPendingDelete {
 			return false
@@ -113,7 +118,8 @@ func (t *tree) complete(now time.Time, asleep []*OctaviaResource) {
 		return true
 	})
 	for _, p := range t.pools {
-		p.members = slices.DeleteFunc(p.members, func(m *Member) bool { return m.ProvisioningStatus == StatusPendingDelete })
+		p.members = slices.DeleteFunc(p.members,
+			func(m *Member) bool { return m.ProvisioningStatus == StatusPendingDelete })
 		if p.monitor != nil && p.monitor.ProvisioningStatus == StatusPendingDelete {
 			p.monitor = nil
 		}
@@ -122,8 +128,10 @@ func (t *tree) complete(now time.Time, asleep []*OctaviaResource) {
 		if slices.Contains(asleep, resource) {
 			continue
 		}
-		// A failover sets up all anew, also what was in ERROR (MarkLBActiveInDB with mark_subobjects).
-		if isPending(resource.ProvisioningStatus) || t.healing && resource.ProvisioningStatus == StatusError {
+		// A failover sets up all anew, also what was in ERROR (MarkLBActiveInDB with
+		// mark_subobjects).
+		if isPending(resource.ProvisioningStatus) || t.healing &&
+			resource.ProvisioningStatus == StatusError {
 			t.set(resource, StatusActive, now)
 		}
 	}
@@ -131,8 +139,8 @@ func (t *tree) complete(now time.Time, asleep []*OctaviaResource) {
 	t.operate()
 }
 
-// asleep are the pools, with all below them, that no listener has and that were made with the load balancer: they stay PENDING_CREATE (MarkLBActiveInDB
-// goes from listener to pool).
+// asleep are the pools, with all below them, that no listener has and that were made with the load
+// balancer: they stay PENDING_CREATE (MarkLBActiveInDB goes from listener to pool).
 func (t *tree) asleep() (all []*OctaviaResource) {
 	if t.ProvisioningStatus != StatusPendingCreate {
 		return nil
@@ -187,7 +195,8 @@ func (t *tree) set(resource *OctaviaResource, status string, now time.Time) {
 }
 
 func isPending(status string) bool {
-	return status == StatusPendingCreate || status == StatusPendingUpdate || status == StatusPendingDelete
+	return status == StatusPendingCreate || status == StatusPendingUpdate ||
+		status == StatusPendingDelete
 }
 
 // mutable refuses a change below the load balancer unless it is ACTIVE (MUTABLE_STATUSES).
@@ -214,7 +223,8 @@ func (t *tree) allows(states ...string) error {
 	return nil
 }
 
-// pendListeners locks the listeners of a pool that changes (test_and_set_lb_and_listeners_prov_status).
+// pendListeners locks the listeners of a pool that changes
+// (test_and_set_lb_and_listeners_prov_status).
 func (t *tree) pendListeners(p *poolTree, now time.Time) {
 	for _, l := range t.listenersOf(p) {
 		t.set(&l.OctaviaResource, StatusPendingUpdate, now)

@@ -10,7 +10,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// slowCloud is a cloud whose work takes a minute of a clock that stands still, with a load balancer that is ACTIVE.
+// slowCloud is a cloud whose work takes a minute of a clock that stands still, with a load balancer
+// that is ACTIVE.
 type slowCloud struct {
 	*testing.T
 	server *Cloud
@@ -32,7 +33,10 @@ func newSlowCloud(t *testing.T) slowCloud {
 	}
 	id := s.AddLoadBalancer(LoadBalancer{
 		OctaviaResource: OctaviaResource{Name: "lb"}, VIPSubnetID: subnet,
-		Pools: []Pool{pool("00000000-0000-4000-8000-0000000000a0"), pool("00000000-0000-4000-8000-0000000000a1")},
+		Pools: []Pool{
+			pool("00000000-0000-4000-8000-0000000000a0"),
+			pool("00000000-0000-4000-8000-0000000000a1"),
+		},
 		Listeners: []Listener{
 			{Protocol: "TCP", ProtocolPort: 80, DefaultPoolID: "00000000-0000-4000-8000-0000000000a0"},
 			{Protocol: "TCP", ProtocolPort: 81, DefaultPoolID: "00000000-0000-4000-8000-0000000000a1"},
@@ -48,7 +52,8 @@ func (c slowCloud) now() LoadBalancer {
 	return must(c.server.LoadBalancer(c.id))(c.T)
 }
 
-// states are those of the load balancer, its listeners, and each pool with its members and its monitor.
+// states are those of the load balancer, its listeners, and each pool with its members and its
+// monitor.
 func (lb LoadBalancer) states() string {
 	all := lb.ProvisioningStatus
 	for _, l := range lb.Listeners {
@@ -66,14 +71,16 @@ func (lb LoadBalancer) states() string {
 	return all
 }
 
-// changes are all ways to change a load balancer or what is below it, with the states while the work goes on and after it.
+// changes are all ways to change a load balancer or what is below it, with the states while the
+// work goes on and after it.
 func changes(lb LoadBalancer) []struct{ name, method, path, body, during, after string } {
 	const whole = "ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE"
 	listener, pool := lb.Listeners[0].ID, lb.Pools[0].ID
 	member, monitor := lb.Pools[0].Members[0].ID, lb.Pools[0].Monitor.ID
 	return []struct{ name, method, path, body, during, after string }{
 		{
-			"load balancer", "PUT", "loadbalancers/" + lb.ID, `{"loadbalancer": {"description": "d"}}`,
+			"load balancer", "PUT", "loadbalancers/" + lb.ID,
+			`{"loadbalancer": {"description": "d"}}`,
 			"PENDING_UPDATE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE", whole,
 		},
 		{
@@ -81,7 +88,9 @@ func changes(lb LoadBalancer) []struct{ name, method, path, body, during, after 
 			"PENDING_UPDATE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE", whole,
 		},
 		{
-			"new listener", "POST", "listeners", `{"listener": {"loadbalancer_id": "` + lb.ID + `", "protocol": "UDP", "protocol_port": 80}}`,
+			"new listener", "POST", "listeners",
+			`{"listener": {"loadbalancer_id": "` + lb.ID +
+				`", "protocol": "UDP", "protocol_port": 80}}`,
 			"PENDING_UPDATE L:ACTIVE L:ACTIVE L:PENDING_CREATE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
 			"ACTIVE L:ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
 		},
@@ -95,7 +104,9 @@ func changes(lb LoadBalancer) []struct{ name, method, path, body, during, after 
 			"ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
 		},
 		{
-			"new pool", "POST", "pools", `{"pool": {"loadbalancer_id": "` + lb.ID + `", "protocol": "TCP", "lb_algorithm": "SOURCE_IP"}}`,
+			"new pool", "POST", "pools",
+			`{"pool": {"loadbalancer_id": "` + lb.ID +
+				`", "protocol": "TCP", "lb_algorithm": "SOURCE_IP"}}`,
 			"PENDING_UPDATE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:PENDING_CREATE",
 			"ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE",
 		},
@@ -109,7 +120,8 @@ func changes(lb LoadBalancer) []struct{ name, method, path, body, during, after 
 			"ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
 		},
 		{
-			"new member", "POST", "pools/" + pool + "/members", `{"member": {"address": "10.0.0.12", "protocol_port": 1}}`,
+			"new member", "POST", "pools/" + pool + "/members",
+			`{"member": {"address": "10.0.0.12", "protocol_port": 1}}`,
 			"PENDING_UPDATE L:PENDING_UPDATE L:ACTIVE P:PENDING_UPDATE M:ACTIVE M:PENDING_CREATE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
 			"ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
 		},
@@ -123,7 +135,8 @@ func changes(lb LoadBalancer) []struct{ name, method, path, body, during, after 
 			"ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
 		},
 		{
-			"all members", "PUT", "pools/" + pool + "/members", `{"members": [{"address": "10.0.0.12", "protocol_port": 1}]}`,
+			"all members", "PUT", "pools/" + pool + "/members",
+			`{"members": [{"address": "10.0.0.12", "protocol_port": 1}]}`,
 			"PENDING_UPDATE L:PENDING_UPDATE L:ACTIVE P:PENDING_UPDATE M:PENDING_DELETE M:PENDING_CREATE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE",
 			whole,
 		},
@@ -144,7 +157,8 @@ func TestChange_LocksTheLoadBalancerUntilTheWorkIsDone(t *testing.T) {
 		t.Run(change.name, func(t *testing.T) {
 			c := newSlowCloud(t)
 			change := changes(c.now())[i]
-			if answer := ask(t, c.server, change.method, octaviaRoot+change.path, change.body); answer.status/100 != 2 {
+			if answer := ask(t, c.server, change.method, octaviaRoot+change.path,
+				change.body); answer.status/100 != 2 {
 				t.Fatalf("status %d: %s", answer.status, answer.body)
 			}
 			if got := c.now().states(); got != change.during {
@@ -163,7 +177,10 @@ func TestChange_LocksTheLoadBalancerUntilTheWorkIsDone(t *testing.T) {
 }
 
 func TestChange_OfALoadBalancerThatIsNotActive_IsRefused(t *testing.T) {
-	for _, status := range []string{StatusPendingCreate, StatusPendingUpdate, StatusPendingDelete, StatusError} {
+	for _, status := range []string{
+		StatusPendingCreate, StatusPendingUpdate, StatusPendingDelete,
+		StatusError,
+	} {
 		c := newSlowCloud(t)
 		if err := c.server.SetProvisioningStatus(c.id, status); err != nil {
 			t.Fatal(err)
@@ -178,7 +195,8 @@ func TestChange_OfALoadBalancerThatIsNotActive_IsRefused(t *testing.T) {
 				text = fmt.Sprintf("Invalid state %s of loadbalancer resource %s", status, c.id)
 			}
 			ask(t, c.server, change.method, octaviaRoot+change.path, change.body).
-				is(http.StatusConflict, `{"faultcode": "Client", "faultstring": "`+text+`", "debuginfo": null}`)
+				is(http.StatusConflict,
+					`{"faultcode": "Client", "faultstring": "`+text+`", "debuginfo": null}`)
 		}
 		if got := c.now().states(); got != before {
 			t.Errorf("refused changes have changed %s to %s", before, got)
@@ -193,7 +211,9 @@ func TestChange_OfMembersOfAPoolInError_IsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask(t, c.server, "PUT", octaviaRoot+"pools/"+pool+"/members", `{"members": []}`).
-		is(http.StatusConflict, `{"faultcode": "Client", "faultstring": "Pool `+pool+` is immutable and cannot be updated.", "debuginfo": null}`)
+		is(http.StatusConflict,
+			`{"faultcode": "Client", "faultstring": "Pool `+pool+
+				` is immutable and cannot be updated.", "debuginfo": null}`)
 }
 
 func TestDelete_OfALoadBalancer_IsVisibleUntilTheWorkIsDone(t *testing.T) {
@@ -202,7 +222,8 @@ func TestDelete_OfALoadBalancer_IsVisibleUntilTheWorkIsDone(t *testing.T) {
 	if err := c.server.SetProvisioningStatus(c.id, StatusError); err != nil {
 		t.Fatal(err)
 	}
-	if answer := ask(t, c.server, "DELETE", path+"?cascade=true", ""); answer.status != http.StatusNoContent {
+	if answer := ask(t, c.server, "DELETE", path+"?cascade=true",
+		""); answer.status != http.StatusNoContent {
 		t.Fatalf("status %d: %s", answer.status, answer.body)
 	}
 	if got := c.now().ProvisioningStatus; got != StatusPendingDelete {
@@ -212,7 +233,8 @@ func TestDelete_OfALoadBalancer_IsVisibleUntilTheWorkIsDone(t *testing.T) {
 		`{"faultcode": "Client", "faultstring": "Invalid state PENDING_DELETE of loadbalancer resource `+c.id+`", "debuginfo": null}`)
 	c.later(time.Minute)
 	ask(t, c.server, "GET", path, "").is(http.StatusNotFound,
-		`{"faultcode": "Client", "faultstring": "Load Balancer `+c.id+` not found.", "debuginfo": null}`)
+		`{"faultcode": "Client", "faultstring": "Load Balancer `+c.id+
+			` not found.", "debuginfo": null}`)
 	if len(c.server.Ports()) != 0 {
 		t.Errorf("the VIP's port is left: %v", c.server.Ports())
 	}
@@ -242,7 +264,8 @@ func TestProvision_Fail_EndsInError(t *testing.T) {
 			c := newSlowCloud(t)
 			c.server.Provision(ProvisioningRule{LoadBalancer: "lb", Times: 1, Fail: true})
 			change := changes(c.now())[i]
-			if answer := ask(t, c.server, change.method, octaviaRoot+change.path, change.body); answer.status/100 != 2 {
+			if answer := ask(t, c.server, change.method, octaviaRoot+change.path,
+				change.body); answer.status/100 != 2 {
 				t.Fatalf("status %d: %s", answer.status, answer.body)
 			}
 			c.later(time.Minute)
@@ -251,14 +274,16 @@ func TestProvision_Fail_EndsInError(t *testing.T) {
 			}
 			ask(t, c.server, "PUT", octaviaRoot+"loadbalancers/"+c.id+"/failover", "")
 			c.later(time.Minute)
-			if got := c.now().states(); strings.Contains(got, StatusError) || strings.Contains(got, "PENDING") {
+			if got := c.now().states(); strings.Contains(got, StatusError) ||
+				strings.Contains(got, "PENDING") {
 				t.Errorf("after a failover\n%s", got)
 			}
 		})
 	}
 }
 
-// Of a load balancer that cannot be made all is in ERROR, and of one that cannot be deleted the load balancer.
+// Of a load balancer that cannot be made all is in ERROR, and of one that cannot be deleted the
+// load balancer.
 func TestProvision_FailOfAWholeLoadBalancer(t *testing.T) {
 	c := newSlowCloud(t)
 	c.server.Provision(ProvisioningRule{Fail: true})
@@ -309,7 +334,8 @@ func TestCreate_WithAMemberSubnetThatIsNotThere_EndsInError(t *testing.T) {
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	answer := ask(t, s, "POST", octaviaRoot+"loadbalancers", `{"loadbalancer": {"vip_subnet_id": "`+subnet+`", "pools": [{"name": "p", "protocol": "TCP",
 		"lb_algorithm": "ROUND_ROBIN", "members": [{"address": "10.0.0.1", "protocol_port": 1, "subnet_id": "00000000-0000-4000-8000-0000000000ff"}]}]}}`)
-	if answer.status != http.StatusCreated || s.LoadBalancers()[0].ProvisioningStatus != StatusError {
+	if answer.status != http.StatusCreated ||
+		s.LoadBalancers()[0].ProvisioningStatus != StatusError {
 		t.Errorf("status %d: %s", answer.status, answer.body)
 	}
 }
@@ -326,7 +352,8 @@ func TestTimes_AreOfTheCloudsClock(t *testing.T) {
 		} `json:"loadbalancer"`
 	}
 	ask(t, c.server, "GET", octaviaRoot+"loadbalancers/"+c.id, "").into(&body)
-	if body.LoadBalancer.Created != "2026-01-02T03:04:05" || body.LoadBalancer.Updated != "2026-01-02T04:05:05" {
+	if body.LoadBalancer.Created != "2026-01-02T03:04:05" ||
+		body.LoadBalancer.Updated != "2026-01-02T04:05:05" {
 		t.Errorf("got %+v", body)
 	}
 }

@@ -23,7 +23,8 @@ const octaviaRoot = "/load-balancer/v2.0/lbaas/"
 // octaviaOf is a client of Octavia for the default project.
 func octaviaOf(t *testing.T, s *Cloud) *gophercloud.ServiceClient {
 	t.Helper()
-	client, err := openstack.NewLoadBalancerV2(login(t, s, byPassword(s.Credentials())), inRegion(s))
+	client, err := openstack.NewLoadBalancerV2(login(t, s, byPassword(s.Credentials())),
+		inRegion(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,14 +60,19 @@ func wholeLoadBalancer(subnetID string) loadbalancers.CreateOpts {
 				{Name: "node-1", Address: "10.0.0.101", ProtocolPort: 30080, SubnetID: subnetID},
 				{Name: "node-2", Address: "10.0.0.102", ProtocolPort: 30080, SubnetID: subnetID, Weight: pointerTo(0)},
 			},
-			Monitor: monitors.CreateOpts{Name: "monitor", Type: monitor, Delay: 5, Timeout: 3, MaxRetries: 1},
+			Monitor: monitors.CreateOpts{
+				Name: "monitor", Type: monitor, Delay: 5, Timeout: 3,
+				MaxRetries: 1,
+			},
 		}
 	}
 	return loadbalancers.CreateOpts{
-		Name: "kube_service_c_default_web", Description: "d", VipSubnetID: subnetID, Tags: []string{"a", "b"},
+		Name: "kube_service_c_default_web", Description: "d", VipSubnetID: subnetID,
+		Tags: []string{"a", "b"},
 		Listeners: []listeners.CreateOpts{
 			{
-				Name: "listener_0", Protocol: "TCP", ProtocolPort: 80, AllowedCIDRs: []string{"10.0.0.0/8"}, Tags: []string{"a"},
+				Name: "listener_0", Protocol: "TCP", ProtocolPort: 80,
+				AllowedCIDRs: []string{"10.0.0.0/8"}, Tags: []string{"a"},
 				TimeoutClientData: pointerTo(1000), DefaultPool: pool("pool_0", "TCP", "TCP"),
 			},
 			{Name: "listener_1", Protocol: "UDP", ProtocolPort: 80, DefaultPool: pool("pool_1", "UDP", "UDP-CONNECT")},
@@ -80,44 +86,64 @@ func TestLoadBalancerCreate_FullyPopulated_MakesAllOfIt(t *testing.T) {
 	client := octaviaOf(t, s)
 
 	got := must(loadbalancers.Create(patiently(t), client, wholeLoadBalancer(subnet)).Extract())(t)
-	if got.ProvisioningStatus != "ACTIVE" || got.OperatingStatus != "ONLINE" || got.VipSubnetID != subnet || got.VipNetworkID != network ||
-		got.VipAddress == "" || got.Provider != "amphora" || !got.AdminStateUp || got.CreatedAt.IsZero() || got.UpdatedAt.IsZero() {
+	if got.ProvisioningStatus != "ACTIVE" || got.OperatingStatus != "ONLINE" ||
+		got.VipSubnetID != subnet || got.VipNetworkID != network ||
+		got.VipAddress == "" || got.Provider != "amphora" || !got.AdminStateUp ||
+		got.CreatedAt.IsZero() || got.UpdatedAt.IsZero() {
 		t.Errorf("the answer is %+v", got)
 	}
-	if len(got.Listeners) != 2 || len(got.Pools) != 2 || len(got.Pools[0].Members) != 2 || got.Pools[0].Monitor.ID != "" ||
-		got.Listeners[0].DefaultPoolID != got.Pools[0].ID || got.Listeners[0].TimeoutClientData != 1000 || got.Listeners[0].TimeoutMemberData != 50000 {
+	if len(got.Listeners) != 2 || len(got.Pools) != 2 || len(got.Pools[0].Members) != 2 ||
+		got.Pools[0].Monitor.ID != "" ||
+		got.Listeners[0].DefaultPoolID != got.Pools[0].ID ||
+		got.Listeners[0].TimeoutClientData != 1000 || got.Listeners[0].TimeoutMemberData != 50000 {
 		t.Errorf("what is below it is %+v", got)
 	}
 	ports := s.Ports()
 	vip := slices.IndexFunc(ports, func(p Port) bool { return p.ID == got.VipPortID })
-	if vip < 0 || ports[vip].DeviceID != "lb-"+got.ID || ports[vip].DeviceOwner != "Octavia" || ports[vip].FixedIPs[0].Address != got.VipAddress {
+	if vip < 0 || ports[vip].DeviceID != "lb-"+got.ID || ports[vip].DeviceOwner != "Octavia" ||
+		ports[vip].FixedIPs[0].Address != got.VipAddress {
 		t.Errorf("the VIP's port is not among %+v", ports)
 	}
 
-	listed := must(listeners.ExtractListeners(must(listeners.List(client, listeners.ListOpts{LoadbalancerID: got.ID}).AllPages(patiently(t)))(t)))(t)
-	if len(listed) != 2 || listed[0].Loadbalancers[0].ID != got.ID || listed[0].AllowedCIDRs[0] != "10.0.0.0/8" || listed[1].AllowedCIDRs != nil {
+	listed := must(
+		listeners.ExtractListeners(
+			must(listeners.List(client,
+				listeners.ListOpts{LoadbalancerID: got.ID}).AllPages(patiently(t)))(t)))(t)
+	if len(listed) != 2 || listed[0].Loadbalancers[0].ID != got.ID ||
+		listed[0].AllowedCIDRs[0] != "10.0.0.0/8" || listed[1].AllowedCIDRs != nil {
 		t.Errorf("the listeners are %+v", listed)
 	}
-	members := must(pools.ExtractMembers(must(pools.ListMembers(client, got.Pools[1].ID, pools.ListMembersOpts{}).AllPages(patiently(t)))(t)))(t)
-	if len(members) != 2 || members[0].OperatingStatus != "ONLINE" || members[1].OperatingStatus != "DRAINING" || members[1].Weight != 0 {
+	members := must(
+		pools.ExtractMembers(
+			must(pools.ListMembers(client, got.Pools[1].ID,
+				pools.ListMembersOpts{}).AllPages(patiently(t)))(t)))(t)
+	if len(members) != 2 || members[0].OperatingStatus != "ONLINE" ||
+		members[1].OperatingStatus != "DRAINING" || members[1].Weight != 0 {
 		t.Errorf("the members are %+v", members)
 	}
 	pool := must(pools.Get(patiently(t), client, got.Pools[0].ID).Extract())(t)
-	if pool.MonitorID == "" || pool.Persistence.Type != "SOURCE_IP" || pool.Listeners[0].ID != got.Listeners[0].ID || len(pool.Members) != 2 {
+	if pool.MonitorID == "" || pool.Persistence.Type != "SOURCE_IP" ||
+		pool.Listeners[0].ID != got.Listeners[0].ID || len(pool.Members) != 2 {
 		t.Errorf("the pool is %+v", pool)
 	}
-	if monitor := must(monitors.Get(patiently(t), client, pool.MonitorID).Extract())(t); monitor.MaxRetriesDown != 3 || monitor.Pools[0].ID != pool.ID {
+	if monitor := must(monitors.Get(patiently(t), client, pool.MonitorID).Extract())(
+		t); monitor.MaxRetriesDown != 3 || monitor.Pools[0].ID != pool.ID {
 		t.Errorf("the monitor is %+v", monitor)
 	}
 
 	tree := must(loadbalancers.GetStatuses(patiently(t), client, got.ID).Extract())(t)
-	if l := tree.Loadbalancer.Listeners; len(l) != 2 || l[0].Pools[0].Members[0].Address != "10.0.0.101" {
+	if l := tree.Loadbalancer.Listeners; len(l) != 2 ||
+		l[0].Pools[0].Members[0].Address != "10.0.0.101" {
 		t.Errorf("the status tree is %+v", tree.Loadbalancer)
 	}
-	if lb := must(s.LoadBalancer("kube_service_c_default_web"))(t); lb.Pools[0].Members[1].Weight != 0 || lb.Pools[1].Monitor.Type != "UDP-CONNECT" {
+	if lb := must(s.LoadBalancer("kube_service_c_default_web"))(
+		t); lb.Pools[0].Members[1].Weight != 0 || lb.Pools[1].Monitor.Type != "UDP-CONNECT" {
 		t.Errorf("the snapshot is %+v", lb)
 	}
-	want := map[string]int{"loadbalancer_create": 1, "loadbalancer_listener_list": 1, "loadbalancer_member_list": 1, "loadbalancer_status": 1}
+	want := map[string]int{
+		"loadbalancer_create": 1, "loadbalancer_listener_list": 1,
+		"loadbalancer_member_list": 1, "loadbalancer_status": 1,
+	}
 	counts := s.Counts()
 	for operation, calls := range want {
 		if counts[operation] != calls {
@@ -137,7 +163,8 @@ func TestLoadBalancerCreate_PoolByName_IsSharedByItsListeners(t *testing.T) {
 		t.Fatalf("status %d: %s", answer.status, answer.body)
 	}
 	lb := s.LoadBalancers()[0]
-	if len(lb.Pools) != 1 || lb.Listeners[0].DefaultPoolID != lb.Pools[0].ID || lb.Listeners[1].DefaultPoolID != lb.Pools[0].ID || lb.Listeners[2].DefaultPoolID != "" {
+	if len(lb.Pools) != 1 || lb.Listeners[0].DefaultPoolID != lb.Pools[0].ID ||
+		lb.Listeners[1].DefaultPoolID != lb.Pools[0].ID || lb.Listeners[2].DefaultPoolID != "" {
 		t.Errorf("got %+v", lb)
 	}
 }
@@ -166,7 +193,8 @@ func TestLoadBalancerDelete_WithChildren_NeedsCascade(t *testing.T) {
 	if !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) || len(s.LoadBalancers()) != 1 {
 		t.Errorf("got %v, want a refusal", err)
 	}
-	if err := loadbalancers.Delete(patiently(t), client, lb.ID, loadbalancers.DeleteOpts{Cascade: true}).ExtractErr(); err != nil {
+	if err := loadbalancers.Delete(patiently(t), client, lb.ID,
+		loadbalancers.DeleteOpts{Cascade: true}).ExtractErr(); err != nil {
 		t.Error(err)
 	}
 	if len(s.LoadBalancers()) != 0 || len(s.Ports()) != 0 {
@@ -181,13 +209,16 @@ func TestLoadBalancerDelete_WithChildren_NeedsCascade(t *testing.T) {
 func TestLoadBalancer_UserPort_OutlivesIt(t *testing.T) {
 	s := start(t)
 	network, subnet := vipSubnet(s, "10.0.0.0/24")
-	port := s.AddPort(Port{NetworkID: network, FixedIPs: []FixedIP{{SubnetID: subnet, Address: "10.0.0.77"}}})
+	port := s.AddPort(
+		Port{NetworkID: network, FixedIPs: []FixedIP{{SubnetID: subnet, Address: "10.0.0.77"}}})
 	client := octaviaOf(t, s)
-	lb := must(loadbalancers.Create(patiently(t), client, loadbalancers.CreateOpts{VipPortID: port}).Extract())(t)
+	lb := must(loadbalancers.Create(patiently(t), client,
+		loadbalancers.CreateOpts{VipPortID: port}).Extract())(t)
 	if lb.VipAddress != "10.0.0.77" || lb.VipSubnetID != subnet || lb.VipNetworkID != network {
 		t.Errorf("got %+v", lb)
 	}
-	if err := loadbalancers.Delete(patiently(t), client, lb.ID, loadbalancers.DeleteOpts{}).ExtractErr(); err != nil {
+	if err := loadbalancers.Delete(patiently(t), client, lb.ID,
+		loadbalancers.DeleteOpts{}).ExtractErr(); err != nil {
 		t.Error(err)
 	}
 	if len(s.Ports()) != 1 {
@@ -200,14 +231,19 @@ func TestLoadBalancer_AdditionalVIPs_AreOfOnePort(t *testing.T) {
 	network, subnet := vipSubnet(s, "10.0.0.0/24")
 	other := s.AddSubnet(Subnet{NetworkID: network, CIDR: "2001:db8::/64"})
 	client := octaviaOf(t, s)
-	opts := loadbalancers.CreateOpts{VipSubnetID: subnet, AdditionalVips: []loadbalancers.AdditionalVip{{SubnetID: other}}}
+	opts := loadbalancers.CreateOpts{
+		VipSubnetID:    subnet,
+		AdditionalVips: []loadbalancers.AdditionalVip{{SubnetID: other}},
+	}
 	lb := must(loadbalancers.Create(patiently(t), client, opts).Extract())(t)
-	if len(lb.AdditionalVips) != 1 || lb.AdditionalVips[0].IPAddress == "" || len(s.Ports()[0].FixedIPs) != 2 {
+	if len(lb.AdditionalVips) != 1 || lb.AdditionalVips[0].IPAddress == "" ||
+		len(s.Ports()[0].FixedIPs) != 2 {
 		t.Errorf("got %+v", lb)
 	}
 	// Both families are allowed then.
 	_, err := listeners.Create(patiently(t), client, listeners.CreateOpts{
-		LoadbalancerID: lb.ID, Protocol: "TCP", ProtocolPort: 80, AllowedCIDRs: []string{"10.0.0.0/8", "2001:db8::/32"},
+		LoadbalancerID: lb.ID, Protocol: "TCP", ProtocolPort: 80,
+		AllowedCIDRs: []string{"10.0.0.0/8", "2001:db8::/32"},
 	}).Extract()
 	if err != nil {
 		t.Error(err)
@@ -223,29 +259,66 @@ func TestLoadBalancer_StepByStep_ChangesAndDeletes(t *testing.T) {
 	s := start(t)
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	client, ctx := octaviaOf(t, s), patiently(t)
-	lb := must(loadbalancers.Create(ctx, client, loadbalancers.CreateOpts{Name: "lb", VipSubnetID: subnet}).Extract())(t)
-	l := must(listeners.Create(ctx, client, listeners.CreateOpts{LoadbalancerID: lb.ID, Protocol: "HTTP", ProtocolPort: 80}).Extract())(t)
-	p := must(pools.Create(ctx, client, pools.CreateOpts{ListenerID: l.ID, Protocol: "HTTP", LBMethod: "ROUND_ROBIN"}).Extract())(t)
-	m := must(pools.CreateMember(ctx, client, p.ID, pools.CreateMemberOpts{Address: "10.0.0.9", ProtocolPort: 1}).Extract())(t)
+	lb := must(loadbalancers.Create(ctx, client,
+		loadbalancers.CreateOpts{Name: "lb", VipSubnetID: subnet}).Extract())(t)
+	l := must(
+		listeners.Create(ctx, client,
+			listeners.CreateOpts{
+				LoadbalancerID: lb.ID, Protocol: "HTTP",
+				ProtocolPort: 80,
+			}).Extract())(t)
+	p := must(
+		pools.Create(ctx, client,
+			pools.CreateOpts{
+				ListenerID: l.ID, Protocol: "HTTP",
+				LBMethod: "ROUND_ROBIN",
+			}).Extract())(t)
+	m := must(pools.CreateMember(ctx, client, p.ID,
+		pools.CreateMemberOpts{Address: "10.0.0.9", ProtocolPort: 1}).Extract())(t)
 	if m.OperatingStatus != "NO_MONITOR" || m.Weight != 1 {
 		t.Errorf("the member is %+v", m)
 	}
-	h := must(monitors.Create(ctx, client, monitors.CreateOpts{PoolID: p.ID, Type: "HTTP", Delay: 5, Timeout: 3, MaxRetries: 2, HTTPVersion: "1.1", DomainName: "a.b"}).Extract())(t)
-	if h.URLPath != "/" || h.HTTPMethod != "GET" || h.ExpectedCodes != "200" || h.HTTPVersion != "1.1" {
+	h := must(
+		monitors.Create(ctx, client,
+			monitors.CreateOpts{
+				PoolID: p.ID, Type: "HTTP", Delay: 5, Timeout: 3, MaxRetries: 2,
+				HTTPVersion: "1.1", DomainName: "a.b",
+			}).Extract())(t)
+	if h.URLPath != "/" || h.HTTPMethod != "GET" || h.ExpectedCodes != "200" ||
+		h.HTTPVersion != "1.1" {
 		t.Errorf("the monitor is %+v", h)
 	}
 
-	changedLB := must(loadbalancers.Update(ctx, client, lb.ID, loadbalancers.UpdateOpts{Name: pointerTo("new"), Tags: &[]string{"x"}}).Extract())(t)
-	changedL := must(listeners.Update(ctx, client, l.ID, listeners.UpdateOpts{ConnLimit: pointerTo(7), InsertHeaders: &map[string]string{"X-Forwarded-For": "true"}}).Extract())(t)
-	changedP := must(pools.Update(ctx, client, p.ID, pools.UpdateOpts{LBMethod: "SOURCE_IP", Persistence: &pools.SessionPersistence{Type: "HTTP_COOKIE"}}).Extract())(t)
-	changedM := must(pools.UpdateMember(ctx, client, p.ID, m.ID, pools.UpdateMemberOpts{Weight: pointerTo(0), MonitorPort: pointerTo(10256)}).Extract())(t)
-	changedH := must(monitors.Update(ctx, client, h.ID, monitors.UpdateOpts{URLPath: "/healthz"}).Extract())(t)
-	if changedLB.Name != "new" || changedLB.Tags[0] != "x" || changedL.ConnLimit != 7 || changedL.InsertHeaders["X-Forwarded-For"] != "true" ||
-		changedL.DefaultPoolID != p.ID || changedP.LBMethod != "SOURCE_IP" || changedP.Persistence.Type != "HTTP_COOKIE" ||
-		changedM.Weight != 0 || changedM.MonitorPort != 10256 || changedH.URLPath != "/healthz" || changedH.Delay != 5 {
+	changedLB := must(loadbalancers.Update(ctx, client, lb.ID,
+		loadbalancers.UpdateOpts{Name: pointerTo("new"), Tags: &[]string{"x"}}).Extract())(t)
+	changedL := must(
+		listeners.Update(ctx, client, l.ID,
+			listeners.UpdateOpts{
+				ConnLimit:     pointerTo(7),
+				InsertHeaders: &map[string]string{"X-Forwarded-For": "true"},
+			}).Extract())(t)
+	changedP := must(
+		pools.Update(ctx, client, p.ID,
+			pools.UpdateOpts{
+				LBMethod:    "SOURCE_IP",
+				Persistence: &pools.SessionPersistence{Type: "HTTP_COOKIE"},
+			}).Extract())(t)
+	changedM := must(pools.UpdateMember(ctx, client, p.ID, m.ID,
+		pools.UpdateMemberOpts{Weight: pointerTo(0), MonitorPort: pointerTo(10256)}).Extract())(t)
+	changedH := must(
+		monitors.Update(ctx, client, h.ID, monitors.UpdateOpts{URLPath: "/healthz"}).Extract())(t)
+	if changedLB.Name != "new" || changedLB.Tags[0] != "x" || changedL.ConnLimit != 7 ||
+		changedL.InsertHeaders["X-Forwarded-For"] != "true" ||
+		changedL.DefaultPoolID != p.ID || changedP.LBMethod != "SOURCE_IP" ||
+		changedP.Persistence.Type != "HTTP_COOKIE" ||
+		changedM.Weight != 0 || changedM.MonitorPort != 10256 || changedH.URLPath != "/healthz" ||
+		changedH.Delay != 5 {
 		t.Errorf("got %+v %+v %+v %+v %+v", changedLB, changedL, changedP, changedM, changedH)
 	}
-	if p := must(pools.Update(ctx, client, p.ID, pools.UpdateOpts{Persistence: &pools.SessionPersistence{}}).Extract())(t); p.Persistence.Type != "" {
+	if p := must(
+		pools.Update(ctx, client, p.ID,
+			pools.UpdateOpts{Persistence: &pools.SessionPersistence{}}).Extract())(
+		t); p.Persistence.Type != "" {
 		t.Errorf("the persistence is left: %+v", p)
 	}
 
@@ -283,13 +356,15 @@ func TestMembersUpdate_Batch_AddsChangesAndDeletes(t *testing.T) {
 	before := must(s.LoadBalancer(id))(t).Pools[0]
 	update := func(query string, body string) {
 		t.Helper()
-		if answer := ask(t, s, "PUT", octaviaRoot+"pools/"+before.ID+"/members"+query, body); answer.status != http.StatusAccepted || len(answer.body) != 0 {
+		if answer := ask(t, s, "PUT", octaviaRoot+"pools/"+before.ID+"/members"+query,
+			body); answer.status != http.StatusAccepted || len(answer.body) != 0 {
 			t.Errorf("status %d: %s", answer.status, answer.body)
 		}
 	}
 
 	update("?additive_only=True", `{"members": [{"address": "10.0.0.13", "protocol_port": 1}]}`)
-	if members := must(s.LoadBalancer(id))(t).Pools[0].Members; len(members) != 3 || members[0].Weight != 9 {
+	if members := must(s.LoadBalancer(id))(t).Pools[0].Members; len(members) != 3 ||
+		members[0].Weight != 9 {
 		t.Errorf("after an additive update: %+v", members)
 	}
 
@@ -300,12 +375,14 @@ func TestMembersUpdate_Batch_AddsChangesAndDeletes(t *testing.T) {
 		t.Fatal(err)
 	}
 	members := must(s.LoadBalancer(id))(t).Pools[0].Members
-	if len(members) != 2 || members[0].ID != before.Members[0].ID || members[0].Name != "a" || members[0].SubnetID != subnet || members[1].Weight != 0 {
+	if len(members) != 2 || members[0].ID != before.Members[0].ID || members[0].Name != "a" ||
+		members[0].SubnetID != subnet || members[1].Weight != 0 {
 		t.Errorf("after an update: %+v", members)
 	}
 	// As with a creation, what is not given has its default.
 	if members[0].Weight != 1 || members[0].MonitorPort != 0 {
-		t.Errorf("weight %d and monitor port %d were kept", members[0].Weight, members[0].MonitorPort)
+		t.Errorf("weight %d and monitor port %d were kept", members[0].Weight,
+			members[0].MonitorPort)
 	}
 	update("", `{"members": []}`)
 	if members := must(s.LoadBalancer(id))(t).Pools[0].Members; len(members) != 0 {
@@ -379,9 +456,13 @@ func TestLists_Pages_AreFollowedToTheEnd(t *testing.T) {
 	s := start(t, WithPageSize(2))
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	for range 5 {
-		s.AddLoadBalancer(LoadBalancer{VIPSubnetID: subnet, OctaviaResource: OctaviaResource{Tags: []string{"mine"}}})
+		s.AddLoadBalancer(LoadBalancer{
+			VIPSubnetID:     subnet,
+			OctaviaResource: OctaviaResource{Tags: []string{"mine"}},
+		})
 	}
-	pages := must(loadbalancers.List(octaviaOf(t, s), loadbalancers.ListOpts{Tags: []string{"mine"}}).AllPages(patiently(t)))(t)
+	pages := must(loadbalancers.List(octaviaOf(t, s),
+		loadbalancers.ListOpts{Tags: []string{"mine"}}).AllPages(patiently(t)))(t)
 	if got := must(loadbalancers.ExtractLoadBalancers(pages))(t); len(got) != 5 {
 		t.Errorf("%d load balancers, want 5", len(got))
 	}
@@ -393,7 +474,10 @@ func TestLists_Pages_AreFollowedToTheEnd(t *testing.T) {
 func TestProjects_SeeTheirOwn(t *testing.T) {
 	s := start(t)
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
-	id := s.AddLoadBalancer(LoadBalancer{VIPSubnetID: subnet, Pools: []Pool{{Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN"}}})
+	id := s.AddLoadBalancer(LoadBalancer{
+		VIPSubnetID: subnet,
+		Pools:       []Pool{{Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN"}},
+	})
 	pool := must(s.LoadBalancer(id))(t).Pools[0].ID
 	stranger := s.AddProject(Project{Name: "other"}).Token
 	administrator := s.AddProject(Project{Name: "operators", Admin: true}).Token
@@ -416,7 +500,8 @@ func TestProjects_SeeTheirOwn(t *testing.T) {
 		{"PUT", "pools/" + pool + "/members", `{"members": []}`},
 		{"GET", "loadbalancers?project_id=" + s.Credentials().ProjectID, ""},
 	} {
-		send(t, s, c.method, octaviaRoot+c.path, c.body, "X-Auth-Token", stranger).is(http.StatusForbidden,
+		send(t, s, c.method, octaviaRoot+c.path, c.body, "X-Auth-Token",
+			stranger).is(http.StatusForbidden,
 			`{"faultcode": "Client", "faultstring": "Policy does not allow this request to be performed.", "debuginfo": null}`)
 	}
 }
@@ -426,15 +511,20 @@ func TestCapabilities_AreListed(t *testing.T) {
 	flavor := s.AddLoadBalancerFlavor(LoadBalancerFlavor{Name: "big"})
 	s.AddLoadBalancerZone("zone-1")
 	client := octaviaOf(t, s)
-	versions := must(apiversions.ExtractAPIVersions(must(apiversions.List(client).AllPages(patiently(t)))(t)))(t)
-	if last := versions[len(versions)-1]; len(versions) != 28 || last.ID != "v2.27" || last.Status != "CURRENT" {
+	versions := must(
+		apiversions.ExtractAPIVersions(must(apiversions.List(client).AllPages(patiently(t)))(t)))(t)
+	if last := versions[len(versions)-1]; len(versions) != 28 || last.ID != "v2.27" ||
+		last.Status != "CURRENT" {
 		t.Errorf("the versions are %+v", versions)
 	}
-	found := must(providers.ExtractProviders(must(providers.List(client, providers.ListOpts{}).AllPages(patiently(t)))(t)))(t)
+	found := must(
+		providers.ExtractProviders(
+			must(providers.List(client, providers.ListOpts{}).AllPages(patiently(t)))(t)))(t)
 	if len(found) != 3 || found[0].Name != ProviderAmphora || found[2].Name != ProviderOVN {
 		t.Errorf("the providers are %+v", found)
 	}
-	if got := must(flavors.Get(patiently(t), client, flavor).Extract())(t); got.Name != "big" || !got.Enabled {
+	if got := must(flavors.Get(patiently(t), client, flavor).Extract())(t); got.Name != "big" ||
+		!got.Enabled {
 		t.Errorf("the flavor is %+v", got)
 	}
 	var zones struct {
@@ -445,7 +535,8 @@ func TestCapabilities_AreListed(t *testing.T) {
 		t.Errorf("the zones are %+v", zones)
 	}
 	s.SetLoadBalancerQuota(QuotaMember, 3)
-	if quota := must(quotas.Get(patiently(t), client, s.Credentials().ProjectID).Extract())(t); quota.Member != 3 || quota.Loadbalancer != -1 {
+	if quota := must(quotas.Get(patiently(t), client, s.Credentials().ProjectID).Extract())(
+		t); quota.Member != 3 || quota.Loadbalancer != -1 {
 		t.Errorf("the quota is %+v", quota)
 	}
 }
@@ -454,8 +545,11 @@ func TestVersion_OlderThanAnAttribute_DoesNotKnowIt(t *testing.T) {
 	s := start(t, WithLoadBalancerVersion(11))
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	id := s.AddLoadBalancer(LoadBalancer{VIPSubnetID: subnet})
-	ask(t, s, "POST", octaviaRoot+"listeners", `{"listener": {"loadbalancer_id": "`+id+`", "protocol": "TCP", "protocol_port": 80, "allowed_cidrs": ["10.0.0.0/8"]}}`).
-		is(http.StatusBadRequest, `{"faultcode": "Client", "faultstring": "Unknown attribute for argument listener_.listener: allowed_cidrs", "debuginfo": null}`)
+	ask(t, s, "POST", octaviaRoot+"listeners",
+		`{"listener": {"loadbalancer_id": "`+id+
+			`", "protocol": "TCP", "protocol_port": 80, "allowed_cidrs": ["10.0.0.0/8"]}}`).
+		is(http.StatusBadRequest,
+			`{"faultcode": "Client", "faultstring": "Unknown attribute for argument listener_.listener: allowed_cidrs", "debuginfo": null}`)
 	var lb struct {
 		LoadBalancer map[string]json.RawMessage `json:"loadbalancer"`
 	}
@@ -470,29 +564,38 @@ func TestChangeLoadBalancer_BehindTheAPI(t *testing.T) {
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	id := s.AddLoadBalancer(LoadBalancer{
 		VIPSubnetID: subnet,
-		Pools:       []Pool{{OctaviaResource: OctaviaResource{ID: "p"}, Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN"}},
-		Listeners:   []Listener{{Protocol: "TCP", ProtocolPort: 80, DefaultPoolID: "p"}},
+		Pools: []Pool{{
+			OctaviaResource: OctaviaResource{ID: "p"}, Protocol: "TCP",
+			LBAlgorithm: "ROUND_ROBIN",
+		}},
+		Listeners: []Listener{{Protocol: "TCP", ProtocolPort: 80, DefaultPoolID: "p"}},
 	})
 	err := s.ChangeLoadBalancer(id, func(lb *LoadBalancer) {
 		lb.Listeners[0].ConnectionLimit = 5
 		lb.Tags = []string{"a"}
-		lb.Pools[0].Members = append(lb.Pools[0].Members, Member{Address: "10.0.0.3", ProtocolPort: 4})
+		lb.Pools[0].Members = append(lb.Pools[0].Members,
+			Member{Address: "10.0.0.3", ProtocolPort: 4})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	lb := must(s.LoadBalancer(id))(t)
-	if lb.Listeners[0].ConnectionLimit != 5 || len(lb.Pools[0].Members) != 1 || lb.Pools[0].Members[0].ID == "" || lb.Pools[0].Members[0].ProvisioningStatus != StatusActive {
+	if lb.Listeners[0].ConnectionLimit != 5 || len(lb.Pools[0].Members) != 1 ||
+		lb.Pools[0].Members[0].ID == "" ||
+		lb.Pools[0].Members[0].ProvisioningStatus != StatusActive {
 		t.Errorf("got %+v", lb)
 	}
 	lb.Pools[0].Members[0].Address, lb.Tags[0] = "changed", "changed"
-	if again := must(s.LoadBalancer(id))(t); again.Pools[0].Members[0].Address != "10.0.0.3" || again.Tags[0] != "a" {
+	if again := must(s.LoadBalancer(id))(t); again.Pools[0].Members[0].Address != "10.0.0.3" ||
+		again.Tags[0] != "a" {
 		t.Error("a change of a snapshot has changed the cloud")
 	}
-	if err := s.DeleteLoadBalancer(id); err != nil || len(s.LoadBalancers()) != 0 || len(s.Ports()) != 0 {
+	if err := s.DeleteLoadBalancer(id); err != nil || len(s.LoadBalancers()) != 0 ||
+		len(s.Ports()) != 0 {
 		t.Errorf("after the deletion: %v, %v", err, s.Ports())
 	}
-	if s.DeleteLoadBalancer(id) == nil || s.ChangeLoadBalancer(id, func(*LoadBalancer) {}) == nil || s.SetProvisioningStatus(id, StatusError) == nil {
+	if s.DeleteLoadBalancer(id) == nil || s.ChangeLoadBalancer(id, func(*LoadBalancer) {}) == nil ||
+		s.SetProvisioningStatus(id, StatusError) == nil {
 		t.Error("there is no such load balancer, and nobody says so")
 	}
 }

@@ -75,8 +75,8 @@ func (v octaviaView) monitor(p *poolTree) object {
 	return shown
 }
 
-// statuses is the status tree. It holds less than the resources: no port or subnet for monitoring, no weight, and no pool
-// that no listener has (LoadBalancerStatusResponse and those below it).
+// statuses is the status tree. It holds less than the resources: no port or subnet for monitoring,
+// no weight, and no pool that no listener has (LoadBalancerStatusResponse and those below it).
 func (t *tree) statuses() object {
 	listeners := []object{}
 	for _, l := range t.listeners {
@@ -114,6 +114,7 @@ func (p *poolTree) statuses() object {
 func statusOf(resource *OctaviaResource) object {
 	return object{
 		"id": resource.ID, "name": resource.Name,
-		"provisioning_status": resource.ProvisioningStatus, "operating_status": resource.OperatingStatus,
+		"provisioning_status": resource.ProvisioningStatus,
+		"operating_status":    resource.OperatingStatus,
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 // The VIP of a load balancer is a port of Neutron's, which the user gives or Octavia makes.
 
-// placeVIP finds what the VIP lacks of port, network and subnet (LoadBalancersController._validate_vip_request_object).
+// placeVIP finds what the VIP lacks of port, network and subnet
+// (LoadBalancersController._validate_vip_request_object).
 func (s *Cloud) placeVIP(c api.Caller, lb *LoadBalancer) error {
 	var err error
 	switch {
@@ -55,7 +56,8 @@ func (s *Cloud) placeByPort(c api.Caller, lb *LoadBalancer) error {
 	}
 	if lb.VIPAddress == "" {
 		if len(port.FixedIPs) != 1 {
-			return octaviaInvalid("VIP port's subnet could not be determined. Please specify either a VIP subnet or address.")
+			return octaviaInvalid(
+				"VIP port's subnet could not be determined. Please specify either a VIP subnet or address.")
 		}
 		lb.VIPSubnetID = port.FixedIPs[0].SubnetID
 		return nil
@@ -80,17 +82,21 @@ func (s *Cloud) placeByPortAndSubnet(c api.Caller, lb *LoadBalancer, port *Port)
 			return nil
 		}
 	}
-	return octaviaInvalid("No VIP address found on the specified VIP port within the specified subnet.")
+	return octaviaInvalid(
+		"No VIP address found on the specified VIP port within the specified subnet.")
 }
 
-// placeByNetwork chooses the subnet that holds the address; without one the first, of IPv4 if there is one.
+// placeByNetwork chooses the subnet that holds the address; without one the first, of IPv4 if there
+// is one.
 func (s *Cloud) placeByNetwork(c api.Caller, lb *LoadBalancer) error {
 	if _, err := s.network.FindNetwork(c, lb.VIPNetworkID); err != nil {
 		return octaviaMissing("Network", lb.VIPNetworkID)
 	}
-	subnets := slices.DeleteFunc(s.network.AllSubnets(), func(subnet *Subnet) bool { return subnet.NetworkID != lb.VIPNetworkID })
+	subnets := slices.DeleteFunc(s.network.AllSubnets(),
+		func(subnet *Subnet) bool { return subnet.NetworkID != lb.VIPNetworkID })
 	if lb.VIPSubnetID != "" {
-		if !slices.ContainsFunc(subnets, func(subnet *Subnet) bool { return subnet.ID == lb.VIPSubnetID }) {
+		if !slices.ContainsFunc(subnets,
+			func(subnet *Subnet) bool { return subnet.ID == lb.VIPSubnetID }) {
 			return octaviaMissing("Subnet", lb.VIPSubnetID)
 		}
 		return nil
@@ -103,7 +109,8 @@ func (s *Cloud) placeByNetwork(c api.Caller, lb *LoadBalancer) error {
 				return nil
 			}
 		}
-		return octaviaInvalid("Supplied network does not contain a subnet for VIP address specified.")
+		return octaviaInvalid(
+			"Supplied network does not contain a subnet for VIP address specified.")
 	}
 	for _, subnet := range subnets {
 		if lb.VIPSubnetID == "" {
@@ -125,15 +132,18 @@ func (s *Cloud) admitAdditionalVIPs(c api.Caller, lb *LoadBalancer) error {
 	used := []string{lb.VIPSubnetID}
 	for _, vip := range lb.AdditionalVIPs {
 		if slices.Contains(used, vip.SubnetID) {
-			return octaviaInvalid("Duplicate VIP subnet(s) specified. Only one IP can be bound per subnet.")
+			return octaviaInvalid(
+				"Duplicate VIP subnet(s) specified. Only one IP can be bound per subnet.")
 		}
 		used = append(used, vip.SubnetID)
 	}
 	for _, vip := range lb.AdditionalVIPs {
 		subnet, err := s.network.FindSubnet(c, vip.SubnetID)
 		if err != nil {
-			// Nothing turns the network driver's error into an answer here (_validate_subnets_share_network_but_no_duplicates).
-			return octaviaRefusal(http.StatusInternalServerError, "subnet not found (subnet id: %s).", vip.SubnetID)
+			// Nothing turns the network driver's error into an answer here
+			// (_validate_subnets_share_network_but_no_duplicates).
+			return octaviaRefusal(http.StatusInternalServerError,
+				"subnet not found (subnet id: %s).", vip.SubnetID)
 		}
 		if subnet.NetworkID != lb.VIPNetworkID {
 			return octaviaInvalid("All VIP subnets must belong to the same network.")
@@ -142,13 +152,16 @@ func (s *Cloud) admitAdditionalVIPs(c api.Caller, lb *LoadBalancer) error {
 	return nil
 }
 
-// makeVIP makes the port, or takes the address of the port that was given. What Neutron says against it, such as that the address is used, is
-// an error of the provider's (octavia/api/drivers/amphora_driver/v2/driver.py, create_vip_port): 500, whatever Neutron's status was.
+// makeVIP makes the port, or takes the address of the port that was given. What Neutron says
+// against it, such as that the address is used, is an error of the provider's
+// (octavia/api/drivers/amphora_driver/v2/driver.py, create_vip_port): 500, whatever Neutron's
+// status was.
 func (s *Cloud) makeVIP(t *tree) error {
 	if t.VIPPortID != "" {
 		return s.takeVIP(t)
 	}
-	// As octavia/network/drivers/neutron/allowed_address_pairs.py: the port is down, because the amphorae's ports have its address.
+	// As octavia/network/drivers/neutron/allowed_address_pairs.py: the port is down, because the
+	// amphorae's ports have its address.
 	spec := Port{
 		Name: "octavia-lb-" + t.ID, NetworkID: t.VIPNetworkID, ProjectID: t.ProjectID, Down: true,
 		DeviceID: "lb-" + t.ID, DeviceOwner: OwnerLoadBalancer,
@@ -159,7 +172,8 @@ func (s *Cloud) makeVIP(t *tree) error {
 	}
 	port, err := s.network.CreatePort(spec)
 	if err != nil {
-		return octaviaRefusal(http.StatusInternalServerError, "Provider '%s' reports error: %s\nNeutron server returns request_ids: ['req-%s']",
+		return octaviaRefusal(http.StatusInternalServerError,
+			"Provider '%s' reports error: %s\nNeutron server returns request_ids: ['req-%s']",
 			t.Provider, err, s.state.NewID())
 	}
 	t.VIPPortID, t.ownsPort = port.ID, true
@@ -185,16 +199,18 @@ func (s *Cloud) takeVIP(t *tree) error {
 	return octaviaInvalid("Specified VIP address not found on the specified VIP port.")
 }
 
-// secureVIP puts a security group of Octavia's, which belongs to a project of its own, in the place of those that a user's port has
-// (octavia/network/drivers/neutron/base.py, _add_security_group_to_port).
+// secureVIP puts a security group of Octavia's, which belongs to a project of its own, in the place
+// of those that a user's port has (octavia/network/drivers/neutron/base.py,
+// _add_security_group_to_port).
 func (s *Cloud) secureVIP(t *tree, port *Port) {
 	if t.Provider == ProviderAmphora {
 		port.SecurityGroups = []string{s.state.NewID()}
 	}
 }
 
-// dropVIP deletes the port if it was made for the load balancer. That somebody else has deleted it does not matter. A user's port stays, without a
-// security group: that of Octavia's is taken off, and those it had before are forgotten.
+// dropVIP deletes the port if it was made for the load balancer. That somebody else has deleted it
+// does not matter. A user's port stays, without a security group: that of Octavia's is taken off,
+// and those it had before are forgotten.
 func (s *Cloud) dropVIP(t *tree) {
 	if t.ownsPort {
 		_ = s.network.RemovePort(t.VIPPortID)
@@ -208,7 +224,8 @@ func (s *Cloud) dropVIP(t *tree) {
 // forgetTree is the end of a deletion.
 func (s *Cloud) forgetTree(t *tree) {
 	s.dropVIP(t)
-	s.loadBalancer.trees = slices.DeleteFunc(s.loadBalancer.trees, func(other *tree) bool { return other == t })
+	s.loadBalancer.trees = slices.DeleteFunc(s.loadBalancer.trees,
+		func(other *tree) bool { return other == t })
 }
 
 // vipSubnet is nil when it is gone.

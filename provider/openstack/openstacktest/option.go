@@ -55,14 +55,15 @@ func (s settings) listen(server *httptest.Server) {
 // An Option changes what [NewCloud] starts.
 type Option func(*settings)
 
-// WithClock sets what tells the time in the cloud: when tokens expire, when what is provisioned becomes active. Default: the
-// real clock. Latency and slow answers are always of the real clock.
+// WithClock sets what tells the time in the cloud: when tokens expire, when what is provisioned
+// becomes active. Default: the real clock. Latency and slow answers are always of the real clock.
 func WithClock(c clock.PassiveClock) Option { return func(s *settings) { s.clock = c } }
 
 // WithLatency delays the answer to each request; see [Cloud.SetLatency]. Default 0.
 func WithLatency(latency time.Duration) Option { return func(s *settings) { s.latency = latency } }
 
-// WithPageSize sets how many items a list returns at most; see [Cloud.SetPageSize]. Default: negative.
+// WithPageSize sets how many items a list returns at most; see [Cloud.SetPageSize]. Default:
+// negative.
 func WithPageSize(items int) Option { return func(s *settings) { s.pageSize = items } }
 
 // WithTokenLife sets how long a token is valid. Default 1 h, as Keystone's.
@@ -70,22 +71,24 @@ func WithTokenLife(life time.Duration) Option {
 	return func(s *settings) { s.keystone.TokenLife = life }
 }
 
-// WithTokenCache sets how long the services other than Keystone go on accepting a token that one of them has accepted, though it be
-// revoked meanwhile. Default 0: they refuse it at once, so that tests see what a client does then. It is 5 min in most clouds
-// (keystonemiddleware, token_cache_time).
+// WithTokenCache sets how long the services other than Keystone go on accepting a token that one of
+// them has accepted, though it be revoked meanwhile. Default 0: they refuse it at once, so that
+// tests see what a client does then. It is 5 min in most clouds (keystonemiddleware,
+// token_cache_time).
 func WithTokenCache(duration time.Duration) Option {
 	return func(s *settings) { s.keystone.TokenCache = duration }
 }
 
-// WithProvisioning sets how long a server is in state BUILD, and a load balancer in a state PENDING after each change. Default 0:
-// no client ever sees these states.
+// WithProvisioning sets how long a server is in state BUILD, and a load balancer in a state PENDING
+// after each change. Default 0: no client ever sees these states.
 func WithProvisioning(duration time.Duration) Option {
 	return func(s *settings) { s.provisioning = duration }
 }
 
-// WithCreationTime sets how long Octavia is at a request that makes a load balancer, in real time. It makes one after the other, as Octavia does
-// for each project, and nobody sees a load balancer before it has answered; that its client has gone away does not keep it from being made.
-// Default 0.
+// WithCreationTime sets how long Octavia is at a request that makes a load balancer, in real time.
+// It makes one after the other, as Octavia does for each project, and nobody sees a load balancer
+// before it has answered; that its client has gone away does not keep it from being made. Default
+// 0.
 func WithCreationTime(duration time.Duration) Option {
 	return func(s *settings) { s.creation = duration }
 }
@@ -104,26 +107,32 @@ func WithOtherRegion(name string) Option {
 	return func(s *settings) { s.keystone.OtherRegions = append(s.keystone.OtherRegions, name) }
 }
 
-// WithoutService leaves a service out of the catalog, such as [ServiceLoadBalancer]. It is still served.
+// WithoutService leaves a service out of the catalog, such as [ServiceLoadBalancer]. It is still
+// served.
 func WithoutService(service string) Option {
 	return func(s *settings) { s.keystone.Absent = append(s.keystone.Absent, service) }
 }
 
-// WithVersionedNetworkURL gives Neutron's address in the catalog with its version, /v2.0. Most clouds give it without, and
-// clients find out the version with a request of their own.
+// WithVersionedNetworkURL gives Neutron's address in the catalog with its version, /v2.0. Most
+// clouds give it without, and clients find out the version with a request of their own.
 func WithVersionedNetworkURL() Option {
 	return func(s *settings) { s.keystone.VersionedNetwork = true }
 }
 
-// WithComputeMicroversion sets the highest microversion of Nova's that the cloud has, as 2.minor. Default 96, as in 2024.1.
-func WithComputeMicroversion(minor int) Option { return func(s *settings) { s.computeMinor = minor } }
+// WithComputeMicroversion sets the highest microversion of Nova's that the cloud has, as 2.minor.
+// Default 96, as in 2024.1.
+func WithComputeMicroversion(minor int) Option {
+	return func(s *settings) { s.computeMinor = minor }
+}
 
-// WithCallLimit sets how many of the last calls are kept; 0: all. Default 100,000. [Cloud.Counts] counts them all the same.
+// WithCallLimit sets how many of the last calls are kept; 0: all. Default 100,000. [Cloud.Counts]
+// counts them all the same.
 func WithCallLimit(calls int) Option { return func(s *settings) { s.callLimit = calls } }
 
-// WithObserver has each call reported as soon as it is recorded, several at a time if they come so. The function may use
-// the Cloud.
+// WithObserver has each call reported as soon as it is recorded, several at a time if they come so.
+// The function may use the Cloud.
 func WithObserver(observe func(Call)) Option { return func(s *settings) { s.observe = observe } }
 
-// WithAdmin lets other processes steer the cloud, over HTTP below /_sim, without logging in; see the package's documentation.
+// WithAdmin lets other processes steer the cloud, over HTTP below /_sim, without logging in; see
+// the package's documentation.
 func WithAdmin() Option { return func(s *settings) { s.admin = true } }

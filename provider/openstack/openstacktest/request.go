@@ -48,7 +48,8 @@ func (s *Cloud) registerAPI(mux *http.ServeMux, operations ...api.Operation) {
 		}
 		for _, kind := range api.Interfaces() {
 			pattern := strings.TrimSpace(method + " " + api.InterfacePrefix(kind) + path)
-			mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(op, kind, w, r) })
+			mux.HandleFunc(pattern,
+				func(w http.ResponseWriter, r *http.Request) { s.serve(op, kind, w, r) })
 		}
 	}
 }
@@ -74,8 +75,9 @@ func (s *Cloud) serve(op api.Operation, kind string, w http.ResponseWriter, r *h
 	}
 	call := Call{
 		Time: s.state.Clock.Now(), Service: op.Service, Operation: op.Name,
-		Method: r.Method, Path: strings.TrimPrefix(r.URL.Path, api.InterfacePrefix(kind)), Interface: kind,
-		Query: r.URL.RawQuery, Body: string(redactBody(op, body)),
+		Method: r.Method, Path: strings.TrimPrefix(r.URL.Path, api.InterfacePrefix(kind)),
+		Interface: kind,
+		Query:     r.URL.RawQuery, Body: string(redactBody(op, body)),
 		UserAgent: r.UserAgent(), Microversion: api.RequestedMicroversion(r),
 	}
 	if op.Name == "loadbalancer_create" && s.settings.creation > 0 {
@@ -97,7 +99,9 @@ func (s *Cloud) serve(op api.Operation, kind string, w http.ResponseWriter, r *h
 }
 
 // decide is the part of a request that is one step of the cloud.
-func (s *Cloud) decide(call Call, op api.Operation, r *http.Request, body []byte) (Call, api.Rendered, Fault, time.Duration) {
+func (s *Cloud) decide(
+	call Call, op api.Operation, r *http.Request, body []byte,
+) (Call, api.Rendered, Fault, time.Duration) {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()
 	fault := s.takeFault(call)
@@ -108,7 +112,8 @@ func (s *Cloud) decide(call Call, op api.Operation, r *http.Request, body []byte
 		result = fault.change(call, api.Render(s.carryOut(op, r, body)))
 	}
 	s.requests++
-	result.Header.Set("X-Openstack-Request-Id", fmt.Sprintf("req-%08x-0000-4000-8000-%012x", uint32(s.requests), s.requests))
+	result.Header.Set("X-Openstack-Request-Id",
+		fmt.Sprintf("req-%08x-0000-4000-8000-%012x", uint32(s.requests), s.requests))
 	if !fault.Hang && !fault.Drop {
 		call.Status = result.Status
 	}
@@ -116,12 +121,13 @@ func (s *Cloud) decide(call Call, op api.Operation, r *http.Request, body []byte
 	return call, result, fault, s.latency
 }
 
-// carryOut is called with the lock held. A mistake in a handler is answered with 500, and told, instead of hiding in a connection
-// that is closed.
+// carryOut is called with the lock held. A mistake in a handler is answered with 500, and told,
+// instead of hiding in a connection that is closed.
 func (s *Cloud) carryOut(op api.Operation, r *http.Request, body []byte) (result answer) {
 	defer func() {
 		if mistake := recover(); mistake != nil {
-			result = api.Failure(op.Service, http.StatusInternalServerError, fmt.Sprintf("openstacktest: %v\n%s", mistake, debug.Stack()))
+			result = api.Failure(op.Service, http.StatusInternalServerError,
+				fmt.Sprintf("openstacktest: %v\n%s", mistake, debug.Stack()))
 		}
 	}()
 	s.settle()

@@ -1,5 +1,6 @@
-// Program fxccm is what the benchmark measures: fxccm on the fake cloud or on OpenStack, with its secure port and the flags of
-// upstream's command. --cloud-config names a file that holds the fake cloud's address, or OpenStack's cloud.conf.
+// Program fxccm is what the benchmark measures: fxccm on the fake cloud or on OpenStack, with its
+// secure port and the flags of upstream's command. --cloud-config names a file that holds the fake
+// cloud's address, or OpenStack's cloud.conf.
 package main
 
 import (
@@ -35,7 +36,9 @@ func main() {
 		ccm.Module,
 		serving.Module,
 		fx.Supply(config.Config, config.Serving),
-		fx.Provide(ccm.AsProvider(func() ccm.Provider { return ccm.Provider{Name: "fake", New: openCloud} })),
+		fx.Provide(ccm.AsProvider(func() ccm.Provider {
+			return ccm.Provider{Name: "fake", New: openCloud}
+		})),
 		openstack.Module(),
 		// Its metrics are served beside Kubernetes' own, as upstream's command serves them.
 		fx.Provide(func() prometheus.Registerer { return legacyregistry.Registerer() }),

@@ -1,5 +1,5 @@
-// Program many is what the benchmark measures of a host of many control planes: a Manager for each of the clusters that a file
-// lists, in one process. What it costs is served on a loopback port.
+// Program many is what the benchmark measures of a host of many control planes: a Manager for each
+// of the clusters that a file lists, in one process. What it costs is served on a loopback port.
 package main
 
 import (
@@ -46,7 +46,8 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := pflag.NewFlagSet("many", pflag.ContinueOnError)
 	path := flags.String("clusters", "", "file that lists the clusters, as JSON")
-	address := flags.String("address", "", "loopback address and port at which metrics and profiles are served")
+	address := flags.String("address", "",
+		"loopback address and port at which metrics and profiles are served")
 	apart := flags.Duration("apart", 0, "pause between the starts of two Managers")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -55,7 +56,10 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Addr: *address, Handler: handler(managers), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{
+		Addr: *address, Handler: handler(managers),
+		ReadHeaderTimeout: 10 * time.Second,
+	}
 	var running sync.WaitGroup
 	errs := make(chan error, len(managers)+1)
 	running.Go(func() { errs <- ignoring(server.ListenAndServe(), http.ErrServerClosed) })
@@ -109,7 +113,8 @@ func newManagers(path string) ([]*ccm.Manager, error) {
 	return managers, nil
 }
 
-// newManager makes a Manager with the default configuration, but for what the benchmark makes different for all.
+// newManager makes a Manager with the default configuration, but for what the benchmark makes
+// different for all.
 func (c cluster) newManager() (*ccm.Manager, error) {
 	endpoint, err := c.restConfig()
 	if err != nil {
@@ -119,7 +124,10 @@ func (c cluster) newManager() (*ccm.Manager, error) {
 	config.ClusterName = c.Name
 	config.ConfigureCloudRoutes = false
 	config.LeaderElection.ResourceNamespace = c.Name
-	return ccm.New(ccm.Params{Config: config, RESTConfig: endpoint, Providers: []ccm.Provider{{Name: "fake", New: c.openCloud}}})
+	return ccm.New(ccm.Params{
+		Config: config, RESTConfig: endpoint,
+		Providers: []ccm.Provider{{Name: "fake", New: c.openCloud}},
+	})
 }
 
 // restConfig leaves the rest to the Manager: encoding and throttling.
@@ -127,12 +135,16 @@ func (c cluster) restConfig() (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 }
 
-// idleTimeout is how long connections to the cloud stay that nobody uses: as long as http.DefaultTransport keeps them.
+// idleTimeout is how long connections to the cloud stay that nobody uses: as long as
+// http.DefaultTransport keeps them.
 const idleTimeout = 90 * time.Second
 
 // openCloud is called once a term.
-func (c cluster) openCloud(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-	transport := env.Transport(&http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: idleTimeout})
+func (c cluster) openCloud(
+	ctx context.Context, env ccm.ProviderEnv,
+) (cloudprovider.Interface, error) {
+	transport := env.Transport(
+		&http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: idleTimeout})
 	client, err := fake.Dial(ctx, c.Cloud, fake.WithTransport(transport))
 	if err != nil {
 		return nil, err

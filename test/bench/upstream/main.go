@@ -1,6 +1,6 @@
-// Program upstream is the baseline of the benchmark: upstream's own command of a cloud controller manager,
-// wired as its sample does it (k8s.io/cloud-provider/sample), on the fake cloud. --cloud-config names a file
-// that holds the cloud's address.
+// Program upstream is the baseline of the benchmark: upstream's own command of a cloud controller
+// manager, wired as its sample does it (k8s.io/cloud-provider/sample), on the fake cloud.
+// --cloud-config names a file that holds the cloud's address.
 package main
 
 import (
@@ -37,7 +37,8 @@ func main() {
 	if err != nil {
 		klog.Fatalf("Options cannot be made: %v", err)
 	}
-	command := app.NewCloudControllerManagerCommand(opts, openCloud, app.DefaultInitFuncConstructors,
+	command := app.NewCloudControllerManagerCommand(opts, openCloud,
+		app.DefaultInitFuncConstructors,
 		names.CCMControllerAliases(), cliflag.NamedFlagSets{}, wait.NeverStop)
 	os.Exit(cli.Run(command))
 }
@@ -45,7 +46,9 @@ func main() {
 // newCloud implements cloudprovider.Factory.
 func newCloud(file io.Reader) (cloudprovider.Interface, error) {
 	if file == nil {
-		return nil, errors.New("--cloud-config is missing: it names a file that holds the fake cloud's address")
+		return nil,
+			errors.New(
+				"--cloud-config is missing: it names a file that holds the fake cloud's address")
 	}
 	address, err := io.ReadAll(file)
 	if err != nil {
@@ -60,8 +63,8 @@ func newCloud(file io.Reader) (cloudprovider.Interface, error) {
 	return client.Provider(fake.WithCaller("upstream")), nil
 }
 
-// openCloud ends the process when there is no cloud, as every program does that is made from the sample: the signature has no
-// error.
+// openCloud ends the process when there is no cloud, as every program does that is made from the
+// sample: the signature has no error.
 func openCloud(completed *config.CompletedConfig) cloudprovider.Interface {
 	shared := completed.ComponentConfig.KubeCloudShared.CloudProvider
 	cloud, err := cloudprovider.InitCloudProvider(shared.Name, shared.CloudConfigFile)

@@ -18,13 +18,14 @@ func TestServerChanges(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *project.Project, project.Server){
 		"States": testStates, "Ports": testPorts, "Deleted": testDeleted,
 	} {
-		at := slices.IndexFunc(servers, func(s project.Server) bool { return s.Name == strings.ToLower(name) })
+		at := slices.IndexFunc(servers,
+			func(s project.Server) bool { return s.Name == strings.ToLower(name) })
 		t.Run(name, func(t *testing.T) { test(t, p.In(t), servers[at]) })
 	}
 }
 
-// settled waits until the server has a status, no task goes on, and it has a host unless it was offloaded from it: Nova writes the status of
-// one that is, and then that it has none.
+// settled waits until the server has a status, no task goes on, and it has a host unless it was
+// offloaded from it: Nova writes the status of one that is, and then that it has none.
 func settled(p *project.Project, id, status string) (server object) {
 	p.Wait("server "+id+" is "+status, func() error {
 		server = p.User().Get(project.Compute, "/servers/"+id, "server")
@@ -39,8 +40,9 @@ func settled(p *project.Project, id, status string) (server object) {
 	return server
 }
 
-// testStates goes through the states that the fake hypervisor knows. Power states are the hypervisor's, but for those of the two that are
-// looked at here: libvirt, for instance, tells of a paused server that it is.
+// testStates goes through the states that the fake hypervisor knows. Power states are the
+// hypervisor's, but for those of the two that are looked at here: libvirt, for instance, tells of a
+// paused server that it is.
 func testStates(t *testing.T, p *project.Project, s project.Server) {
 	const running, off = 1.0, 4.0
 	because := func(action, vmState string) string {
@@ -88,7 +90,8 @@ func testStates(t *testing.T, p *project.Project, s project.Server) {
 		if step.admin {
 			who = p.Admin()
 		}
-		answer := who.Try(http.MethodPost, project.Compute, "/servers/"+s.ID+"/action", object{step.action: step.body})
+		answer := who.Try(http.MethodPost, project.Compute, "/servers/"+s.ID+"/action",
+			object{step.action: step.body})
 		if answer.Status != step.status || !strings.Contains(string(answer.Body), step.says) {
 			t.Fatalf("%s: %s; want %d %q", step.action, answer, step.status, step.says)
 		}
@@ -100,19 +103,24 @@ func testStates(t *testing.T, p *project.Project, s project.Server) {
 		switch {
 		case step.then == "ACTIVE" && power != running, step.then == "SHUTOFF" && power != off:
 			t.Errorf("after %s the power state is %v", step.action, power)
-		case step.then == "ERROR" && (power != before["OS-EXT-STS:power_state"] || got["fault"] != nil):
+		case step.then == "ERROR" &&
+			(power != before["OS-EXT-STS:power_state"] || got["fault"] != nil):
 			t.Errorf("after a reset of its state: %v", got)
 		case (got["OS-EXT-AZ:availability_zone"] == "") != (got["hostId"] == ""):
-			t.Errorf("after %s the host is %q in the zone %q", step.action, got["hostId"], got["OS-EXT-AZ:availability_zone"])
+			t.Errorf("after %s the host is %q in the zone %q", step.action, got["hostId"],
+				got["OS-EXT-AZ:availability_zone"])
 		}
 	}
 	for _, body := range []object{{}, {"pause": nil, "os-stop": nil}} {
 		answer := p.User().Try(http.MethodPost, project.Compute, "/servers/"+s.ID+"/action", body)
-		if answer.Status != http.StatusBadRequest || novas(answer, "badRequest") != "Malformed request body" {
+		if answer.Status != http.StatusBadRequest ||
+			novas(answer, "badRequest") != "Malformed request body" {
 			t.Errorf("%s", answer)
 		}
 	}
-	if answer := p.User().Try(http.MethodPost, project.Compute, "/servers/"+nothing+"/action", object{"os-stop": nil}); answer.Status != http.StatusNotFound || novas(answer, "itemNotFound") == "" {
+	if answer := p.User().Try(http.MethodPost, project.Compute, "/servers/"+nothing+"/action",
+		object{"os-stop": nil}); answer.Status != http.StatusNotFound ||
+		novas(answer, "itemNotFound") == "" {
 		t.Errorf("%s", answer)
 	}
 }
@@ -121,11 +129,13 @@ func serverNow(p *project.Project, id string) object {
 	return p.User().Get(project.Compute, "/servers/"+id, "server")
 }
 
-// waitAddresses waits until the server has these addresses in the network: "fixed 10.0.0.1". Neutron gives those of a port in no order.
+// waitAddresses waits until the server has these addresses in the network: "fixed 10.0.0.1".
+// Neutron gives those of a port in no order.
 func waitAddresses(p *project.Project, id, network string, want ...string) {
 	p.Wait(fmt.Sprintf("server %s has the addresses %q in %s", id, want, network), func() error {
 		var got []string
-		for _, text := range addressesOf(p.User().Get(project.Compute, "/servers/"+id, "server"), network) {
+		for _, text := range addressesOf(p.User().Get(project.Compute, "/servers/"+id, "server"),
+			network) {
 			fields := strings.Fields(text)
 			got = append(got, fields[0]+" "+fields[2])
 		}
@@ -136,11 +146,16 @@ func waitAddresses(p *project.Project, id, network string, want ...string) {
 	})
 }
 
-// testPorts: a network's addresses come in the order in which the server got its ports, all fixed ones before all floating ones.
+// testPorts: a network's addresses come in the order in which the server got its ports, all fixed
+// ones before all floating ones.
 func testPorts(t *testing.T, p *project.Project, s project.Server) {
 	user, path := p.User(), "/servers/"+s.ID+"/os-interface"
 	four, six := "fixed "+s.Addresses[4], "fixed "+s.Addresses[6]
-	made := user.Create(project.Network, "/floatingips", "floatingip", object{"floating_network_id": p.Public, "port_id": s.Port, "fixed_ip_address": s.Addresses[4]})
+	made := user.Create(project.Network, "/floatingips", "floatingip",
+		object{
+			"floating_network_id": p.Public, "port_id": s.Port,
+			"fixed_ip_address": s.Addresses[4],
+		})
 	floating := "floating " + project.Text(made, "floating_ip_address")
 	waitAddresses(p, s.ID, p.NetworkName, four, six, floating)
 
@@ -151,60 +166,73 @@ func testPorts(t *testing.T, p *project.Project, s project.Server) {
 	}
 	attached := attach(object{"net_id": aux, "fixed_ips": []object{{"ip_address": "10.9.0.7"}}})
 	auxPort := project.Text(attached.Inner("interfaceAttachment"), "port_id")
-	if attached.Status != http.StatusOK || auxPort == "" || project.Text(attached.Inner("interfaceAttachment"), "port_state") != "ACTIVE" {
+	if attached.Status != http.StatusOK || auxPort == "" ||
+		project.Text(attached.Inner("interfaceAttachment"), "port_state") != "ACTIVE" {
 		t.Fatalf("%s", attached)
 	}
 	waitAddresses(p, s.ID, "aux", "fixed 10.9.0.7")
 
 	lent := project.ID(user.Create(project.Network, "/ports", "port", object{
-		"network_id": p.Network, "name": "lent", "fixed_ips": []object{{"subnet_id": p.Subnets[4], "ip_address": "10.0.200.7"}},
+		"network_id": p.Network, "name": "lent",
+		"fixed_ips": []object{{"subnet_id": p.Subnets[4], "ip_address": "10.0.200.7"}},
 	}))
 	if answer := attach(object{"port_id": lent}); answer.Status != http.StatusOK {
 		t.Fatalf("%s", answer)
 	}
 	waitAddresses(p, s.ID, p.NetworkName, four, six, "fixed 10.0.200.7", floating)
-	if again := attach(object{"port_id": lent}); again.Status != http.StatusConflict || novas(again, "conflictingRequest") != "Port "+lent+" is still in use." {
+	if again := attach(object{"port_id": lent}); again.Status != http.StatusConflict ||
+		novas(again, "conflictingRequest") != "Port "+lent+" is still in use." {
 		t.Errorf("a port that is in use: %s", again)
 	}
-	if answer := attach(object{}); answer.Status != http.StatusBadRequest || novas(answer, "badRequest") == "" {
+	if answer := attach(object{}); answer.Status != http.StatusBadRequest ||
+		novas(answer, "badRequest") == "" {
 		t.Errorf("one of two networks: %s", answer)
 	}
 	var ports []string
-	for _, one := range user.Must(http.MethodGet, project.Compute, path, nil).Object()["interfaceAttachments"].([]any) {
+	for _, one := range user.Must(http.MethodGet, project.Compute, path,
+		nil).Object()["interfaceAttachments"].([]any) {
 		ports = append(ports, project.Text(one.(object), "port_id"))
 	}
 	if want := []string{s.Port, auxPort, lent}; len(ports) != 3 || !sameSet(ports, want) {
 		t.Errorf("the interfaces are %q, want %q", ports, want)
 	}
-	if one := user.Must(http.MethodGet, project.Compute, path+"/"+lent, nil); project.Text(one.Inner("interfaceAttachment"), "net_id") != p.Network {
+	if one := user.Must(http.MethodGet, project.Compute, path+"/"+lent,
+		nil); project.Text(one.Inner("interfaceAttachment"), "net_id") != p.Network {
 		t.Errorf("%s", one)
 	}
-	if none := user.Try(http.MethodGet, project.Compute, path+"/"+nothing, nil); none.Status != http.StatusNotFound || novas(none, "itemNotFound") == "" {
+	if none := user.Try(http.MethodGet, project.Compute, path+"/"+nothing,
+		nil); none.Status != http.StatusNotFound || novas(none, "itemNotFound") == "" {
 		t.Errorf("%s", none)
 	}
 	// An address more in Neutron is one more in Nova, next to the port's others.
 	user.Update(project.Network, "/ports/"+lent, "port", object{"fixed_ips": []object{
 		{"subnet_id": p.Subnets[4], "ip_address": "10.0.200.7"}, {"subnet_id": p.Subnets[4], "ip_address": "10.0.200.8"},
 	}})
-	waitAddresses(p, s.ID, p.NetworkName, four, six, "fixed 10.0.200.7", "fixed 10.0.200.8", floating)
+	waitAddresses(p, s.ID, p.NetworkName, four, six, "fixed 10.0.200.7", "fixed 10.0.200.8",
+		floating)
 
-	if detached := user.Try(http.MethodDelete, project.Compute, path+"/"+auxPort, nil); detached.Status != http.StatusAccepted {
+	if detached := user.Try(http.MethodDelete, project.Compute, path+"/"+auxPort,
+		nil); detached.Status != http.StatusAccepted {
 		t.Fatalf("%s", detached)
 	}
 	waitAddresses(p, s.ID, "aux")
-	if gone := user.Try(http.MethodGet, project.Network, "/ports/"+auxPort, nil); gone.Status != http.StatusNotFound {
+	if gone := user.Try(http.MethodGet, project.Network, "/ports/"+auxPort,
+		nil); gone.Status != http.StatusNotFound {
 		t.Errorf("a port of Nova's that is detached: %s", gone)
 	}
 	// With the server go its own ports; one that was lent stays, and so does the floating IP.
 	user.Delete(project.Compute, "/servers/"+s.ID)
 	p.WaitServer(s.ID, "")
-	if own := user.Try(http.MethodGet, project.Network, "/ports/"+s.Port, nil); own.Status != http.StatusNotFound {
+	if own := user.Try(http.MethodGet, project.Network, "/ports/"+s.Port,
+		nil); own.Status != http.StatusNotFound {
 		t.Errorf("the port of a deleted server: %s", own)
 	}
-	if left := user.Get(project.Network, "/ports/"+lent, "port"); left["device_id"] != "" || left["device_owner"] != "" || left["status"] != "DOWN" {
+	if left := user.Get(project.Network, "/ports/"+lent, "port"); left["device_id"] != "" ||
+		left["device_owner"] != "" || left["status"] != "DOWN" {
 		t.Errorf("the lent port is %v", left)
 	}
-	if left := user.Get(project.Network, "/floatingips/"+project.ID(made), "floatingip"); left["port_id"] != nil {
+	if left := user.Get(project.Network, "/floatingips/"+project.ID(made),
+		"floatingip"); left["port_id"] != nil {
 		t.Errorf("the floating IP is %v", left)
 	}
 }
@@ -213,16 +241,19 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// testDeleted: a deleted server is not found, and not in a list; but it is a marker still, and a change.
+// testDeleted: a deleted server is not found, and not in a list; but it is a marker still, and a
+// change.
 func testDeleted(t *testing.T, p *project.Project, s project.Server) {
 	user, path := p.User(), "/servers/"+s.ID
-	if answer := user.Try(http.MethodDelete, project.Compute, path, nil); answer.Status != http.StatusNoContent {
+	if answer := user.Try(http.MethodDelete, project.Compute, path,
+		nil); answer.Status != http.StatusNoContent {
 		t.Fatalf("%s", answer)
 	}
 	p.WaitServer(s.ID, "")
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
 		answer := user.Try(method, project.Compute, path, nil)
-		if answer.Status != http.StatusNotFound || novas(answer, "itemNotFound") != "Instance "+s.ID+" could not be found." {
+		if answer.Status != http.StatusNotFound ||
+			novas(answer, "itemNotFound") != "Instance "+s.ID+" could not be found." {
 			t.Errorf("%s", answer)
 		}
 	}
@@ -238,14 +269,16 @@ func testDeleted(t *testing.T, p *project.Project, s project.Server) {
 		t.Error("it is in the list")
 	}
 	change := has("?changes-since=2000-01-01T00:00:00Z")
-	if change["status"] != "DELETED" || change["OS-EXT-STS:vm_state"] != "deleted" || change["OS-SRV-USG:terminated_at"] == nil || len(change["addresses"].(object)) != 0 {
+	if change["status"] != "DELETED" || change["OS-EXT-STS:vm_state"] != "deleted" ||
+		change["OS-SRV-USG:terminated_at"] == nil || len(change["addresses"].(object)) != 0 {
 		t.Errorf("as a change it is %v", change)
 	}
 	answer := user.Try(http.MethodGet, project.Compute, "/servers?limit=1&marker="+s.ID, nil)
 	if answer.Status != http.StatusOK || strings.Contains(string(answer.Body), s.ID) {
 		t.Errorf("as a marker: %s", answer)
 	}
-	if all := p.Admin().List(project.Compute, "/servers?all_tenants=1&deleted=true&uuid="+s.ID, "servers"); len(all) != 1 {
+	if all := p.Admin().List(project.Compute, "/servers?all_tenants=1&deleted=true&uuid="+s.ID,
+		"servers"); len(all) != 1 {
 		t.Errorf("an administrator sees %v", all)
 	}
 }

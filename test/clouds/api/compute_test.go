@@ -17,13 +17,15 @@ func at(microversion string) []string {
 	return []string{"OpenStack-API-Version", "compute " + microversion}
 }
 
-// novas is what Nova says of an error of this kind: {"itemNotFound": {"message": ...}}; "" if it is of another.
+// novas is what Nova says of an error of this kind: {"itemNotFound": {"message": ...}}; "" if it is
+// of another.
 func novas(a project.Answer, kind string) string { return project.Text(a.Inner(kind), "message") }
 
 // nothing is an id that is nobody's.
 const nothing = "00000000-0000-4000-8000-000000000000"
 
-// TestServers looks at servers that nobody changes. There are four: n-1 with all that can be given, N-1, n-2, n-10.
+// TestServers looks at servers that nobody changes. There are four: n-1 with all that can be given,
+// N-1, n-2, n-10.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	p := project.New(t, project.WithIPv6())
@@ -35,7 +37,8 @@ func TestServers(t *testing.T) {
 	t.Run("Shown", func(t *testing.T) { testServerShown(t, p.In(t), first) })
 	t.Run("NotFound", func(t *testing.T) { testServerNotFound(t, p.In(t)) })
 	t.Run("Microversions", func(t *testing.T) { testMicroversions(t, p.In(t)) })
-	t.Run("WhatMicroversionsShow", func(t *testing.T) { testWhatMicroversionsShow(t, p.In(t), first) })
+	t.Run("WhatMicroversionsShow",
+		func(t *testing.T) { testWhatMicroversionsShow(t, p.In(t), first) })
 	t.Run("List", func(t *testing.T) { testServerList(t, p.In(t), first) })
 	t.Run("ListRefused", func(t *testing.T) { testServerListRefused(t, p.In(t)) })
 	t.Run("Pages", func(t *testing.T) { testServerPages(t, p.In(t)) })
@@ -50,7 +53,8 @@ func testServerShown(t *testing.T, p *project.Project, first project.Server) {
 	for key, want := range map[string]any{
 		"id": first.ID, "name": "n-1", "status": "ACTIVE", "tenant_id": p.ID,
 		"accessIPv4": "203.0.113.7", "accessIPv6": "2001:db8::7", "progress": 0.0, "key_name": nil,
-		"OS-EXT-AZ:availability_zone": p.Zones[0], "OS-EXT-STS:vm_state": "active", "OS-EXT-STS:task_state": nil,
+		"OS-EXT-AZ:availability_zone": p.Zones[0], "OS-EXT-STS:vm_state": "active",
+		"OS-EXT-STS:task_state":  nil,
 		"OS-EXT-STS:power_state": 1.0, "OS-SRV-USG:terminated_at": nil,
 	} {
 		if value, there := got[key]; !there || value != want {
@@ -64,23 +68,31 @@ func testServerShown(t *testing.T, p *project.Project, first project.Server) {
 		t.Errorf("the security groups are %s", groups)
 	}
 	port := p.User().Get(project.Network, "/ports/"+first.Port, "port")
-	want := []string{"fixed 4 " + first.Addresses[4] + " " + project.Text(port, "mac_address"), "fixed 6 " + first.Addresses[6] + " " + project.Text(port, "mac_address")}
+	want := []string{
+		"fixed 4 " + first.Addresses[4] + " " + project.Text(port, "mac_address"),
+		"fixed 6 " + first.Addresses[6] + " " + project.Text(port, "mac_address"),
+	}
 	// Neutron gives a port's addresses in no order.
-	if addresses := slices.Sorted(slices.Values(addressesOf(got, p.NetworkName))); !slices.Equal(addresses, want) {
+	if addresses := slices.Sorted(slices.Values(addressesOf(got, p.NetworkName))); !slices.Equal(
+		addresses, want) {
 		t.Errorf("the addresses are %q, want %q", addresses, want)
 	}
-	if owner := project.Text(port, "device_owner"); owner != "compute:"+p.Zones[0] || project.Text(port, "status") != "ACTIVE" {
+	if owner := project.Text(port, "device_owner"); owner != "compute:"+p.Zones[0] ||
+		project.Text(port, "status") != "ACTIVE" {
 		t.Errorf("the port is %v", port)
 	}
 	if hidden := got["OS-EXT-SRV-ATTR:host"]; hidden != nil {
 		t.Errorf("its host is told to a member: %v", hidden)
 	}
-	if host := p.Admin().Get(project.Compute, "/servers/"+first.ID, "server")["OS-EXT-SRV-ATTR:host"]; host == nil || host == "" {
+	if host := p.Admin().Get(project.Compute, "/servers/"+first.ID,
+		"server")["OS-EXT-SRV-ATTR:host"]; host == nil || host == "" {
 		t.Errorf("its host is not told to an administrator: %v", host)
 	}
 	ips := p.User().Must(http.MethodGet, project.Compute, "/servers/"+first.ID+"/ips", nil)
 	brief, _ := ips.Object()["addresses"].(object)[p.NetworkName].([]any)
-	isFirst := func(a any) bool { return len(a.(object)) == 2 && a.(object)["addr"] == first.Addresses[4] }
+	isFirst := func(a any) bool {
+		return len(a.(object)) == 2 && a.(object)["addr"] == first.Addresses[4]
+	}
 	if len(brief) != 2 || !slices.ContainsFunc(brief, isFirst) {
 		t.Errorf("%s", ips)
 	}
@@ -92,16 +104,22 @@ func addressesOf(server object, network string) (texts []string) {
 	all, _ := networks[network].([]any)
 	for _, one := range all {
 		a, _ := one.(object)
-		texts = append(texts, fmt.Sprintf("%v %v %v %v", a["OS-EXT-IPS:type"], a["version"], a["addr"], a["OS-EXT-IPS-MAC:mac_addr"]))
+		texts = append(texts,
+			fmt.Sprintf("%v %v %v %v", a["OS-EXT-IPS:type"], a["version"], a["addr"],
+				a["OS-EXT-IPS-MAC:mac_addr"]))
 	}
 	return texts
 }
 
 func testServerNotFound(t *testing.T, p *project.Project) {
 	for _, id := range []string{nothing, "no-id"} {
-		for method, path := range map[string]string{http.MethodGet: "/servers/" + id, http.MethodDelete: "/servers/" + id} {
+		for method, path := range map[string]string{
+			http.MethodGet:    "/servers/" + id,
+			http.MethodDelete: "/servers/" + id,
+		} {
 			answer := p.User().Try(method, project.Compute, path, nil)
-			if answer.Status != http.StatusNotFound || novas(answer, "itemNotFound") != "Instance "+id+" could not be found." {
+			if answer.Status != http.StatusNotFound ||
+				novas(answer, "itemNotFound") != "Instance "+id+" could not be found." {
 				t.Errorf("%s", answer)
 			}
 		}
@@ -122,7 +140,8 @@ func versionOf(t *testing.T, p *project.Project) (highest int) {
 	one := p.User().Must(http.MethodGet, project.Compute, root+"/v2.1/", nil)
 	version := one.Inner("version")
 	if _, err := fmt.Sscanf(project.Text(version, "version"), "2.%d", &highest); err != nil ||
-		project.ID(version) != "v2.1" || version["status"] != "CURRENT" || version["min_version"] != "2.1" {
+		project.ID(version) != "v2.1" || version["status"] != "CURRENT" ||
+		version["min_version"] != "2.1" {
 		t.Fatalf("%s", one)
 	}
 	versions, _ := list.Object()["versions"].([]any)
@@ -136,7 +155,9 @@ func testMicroversions(t *testing.T, p *project.Project) {
 	highest := versionOf(t, p)
 	latest, above := fmt.Sprintf("2.%d", highest), fmt.Sprintf("2.%d", highest+1)
 	unsupported := func(version string) string {
-		return fmt.Sprintf("Version %s is not supported by the API. Minimum is 2.1 and maximum is %s.", version, latest)
+		return fmt.Sprintf(
+			"Version %s is not supported by the API. Minimum is 2.1 and maximum is %s.", version,
+			latest)
 	}
 	for name, test := range map[string]struct {
 		header []string
@@ -158,21 +179,26 @@ func testMicroversions(t *testing.T, p *project.Project) {
 		"no version":      {at("x"), 400, "", "badRequest", "API Version String x is of invalid format. Must be of format MajorNum.MinorNum."},
 		"half a version":  {at("2"), 400, "", "badRequest", "API Version String 2 is of invalid format. Must be of format MajorNum.MinorNum."},
 	} {
-		answer := p.User().Try(http.MethodGet, project.Compute, "/servers?name=none", nil, test.header...)
+		answer := p.User().Try(http.MethodGet, project.Compute, "/servers?name=none", nil,
+			test.header...)
 		modern := ""
 		if test.version != "" {
 			modern = "compute " + test.version
 		}
-		if answer.Status != test.status || test.kind != "" && novas(answer, test.kind) != test.says ||
-			answer.Header.Get("OpenStack-API-Version") != modern || answer.Header.Get("X-OpenStack-Nova-API-Version") != test.version {
-			t.Errorf("%s: %s, %v; want %d, %q, %q", name, answer, answer.Header, test.status, test.version, test.says)
+		if answer.Status != test.status || test.kind != "" &&
+			novas(answer, test.kind) != test.says ||
+			answer.Header.Get("OpenStack-API-Version") != modern ||
+			answer.Header.Get("X-OpenStack-Nova-API-Version") != test.version {
+			t.Errorf("%s: %s, %v; want %d, %q, %q", name, answer, answer.Header, test.status,
+				test.version, test.says)
 		}
 	}
 }
 
 func testWhatMicroversionsShow(t *testing.T, p *project.Project, first project.Server) {
 	since := map[string]int{
-		"locked": 9, "description": 19, "tags": 26, "trusted_image_certificates": 63, "server_groups": 71, "locked_reason": 73,
+		"locked": 9, "description": 19, "tags": 26, "trusted_image_certificates": 63,
+		"server_groups": 71, "locked_reason": 73,
 		"OS-EXT-SRV-ATTR:hostname": 90,
 	}
 	for _, minor := range []int{1, 9, 19, 26, 46, 47, 53, 63, 71, 73, 79, 90} {
@@ -184,18 +210,21 @@ func testWhatMicroversionsShow(t *testing.T, p *project.Project, first project.S
 			}
 		}
 		flavor, _ := got["flavor"].(object)
-		if embedded := minor >= 47; (flavor["original_name"] == p.FlavorName) != embedded || (flavor["id"] == p.Flavor) == embedded {
+		if embedded := minor >= 47; (flavor["original_name"] == p.FlavorName) != embedded ||
+			(flavor["id"] == p.Flavor) == embedded {
 			t.Errorf("at %s the flavor is %v", version, flavor)
 		}
 	}
 	listed := p.User().List(project.Compute, "/servers/detail?name=^n-1$", "servers", at("2.79")...)
 	for _, server := range listed {
-		if _, shown := server["server_groups"]; shown || server["tags"] == nil || project.Text(server["flavor"].(object), "original_name") == "" {
+		if _, shown := server["server_groups"]; shown || server["tags"] == nil ||
+			project.Text(server["flavor"].(object), "original_name") == "" {
 			t.Errorf("in a list it is %v", server)
 		}
 	}
 	for version, shown := range map[string]bool{"2.69": false, "2.70": true} {
-		answer := p.User().Must(http.MethodGet, project.Compute, "/servers/"+first.ID+"/os-interface", nil, at(version)...)
+		answer := p.User().Must(http.MethodGet, project.Compute,
+			"/servers/"+first.ID+"/os-interface", nil, at(version)...)
 		attached, _ := answer.Object()["interfaceAttachments"].([]any)
 		if _, has := attached[0].(object)["tag"]; has != shown || len(attached) != 1 {
 			t.Errorf("at %s: %s", version, answer)
@@ -212,8 +241,8 @@ func namesOf(servers []object) []string {
 	return names
 }
 
-// testServerList: filters that are patterns match anywhere, and are blind to case. Those that are not everybody's are ignored, as are
-// those that there are none of, up to 2.74.
+// testServerList: filters that are patterns match anywhere, and are blind to case. Those that are
+// not everybody's are ignored, as are those that there are none of, up to 2.74.
 func testServerList(t *testing.T, p *project.Project, first project.Server) {
 	const all, none = "N-1 n-1 n-10 n-2", ""
 	for _, test := range []struct{ query, version, want string }{
@@ -261,7 +290,8 @@ func testServerList(t *testing.T, p *project.Project, first project.Server) {
 		{"limit=2000", "2.47", all},
 		{"limit=0", "2.47", none},
 	} {
-		servers := p.User().List(project.Compute, "/servers?"+escaped(test.query), "servers", at(test.version)...)
+		servers := p.User().List(project.Compute, "/servers?"+escaped(test.query), "servers",
+			at(test.version)...)
 		got := namesOf(servers)
 		if strings.Contains(test.query, "name=^n-1$") && strings.Contains(test.query, "ip") {
 			got = slices.DeleteFunc(got, func(name string) bool { return name == "N-1" })
@@ -270,14 +300,16 @@ func testServerList(t *testing.T, p *project.Project, first project.Server) {
 			t.Errorf("%q at %s: %q, want %q", test.query, test.version, got, test.want)
 		}
 	}
-	if got := p.Admin().List(project.Compute, "/servers?all_tenants=1&uuid="+first.ID, "servers"); len(got) != 1 {
+	if got := p.Admin().List(project.Compute, "/servers?all_tenants=1&uuid="+first.ID,
+		"servers"); len(got) != 1 {
 		t.Errorf("an administrator's filter by id: %q", namesOf(got))
 	}
 }
 
 // escaped leaves a query readable in the table.
 func escaped(query string) string {
-	return strings.NewReplacer("^", "%5E", "$", "%24", `\`, "%5C", "(", "%28", "[", "%5B", "*", "%2A").Replace(query)
+	return strings.NewReplacer("^", "%5E", "$", "%24", `\`, "%5C", "(", "%28", "[", "%5B", "*",
+		"%2A").Replace(query)
 }
 
 func testServerListRefused(t *testing.T, p *project.Project) {
@@ -304,14 +336,16 @@ func testServerListRefused(t *testing.T, p *project.Project) {
 		{"all_tenants=1", "2.1", 403, "forbidden", "Policy doesn't allow os_compute_api:servers:detail:get_all_tenants to be performed."},
 		{"nonsense=1", "2.75", 400, "badRequest", "'nonsense' does not match any of the regexes: '^_'"},
 	} {
-		answer := p.User().Try(http.MethodGet, project.Compute, "/servers/detail?"+escaped(test.query), nil, at(test.version)...)
+		answer := p.User().Try(http.MethodGet, project.Compute,
+			"/servers/detail?"+escaped(test.query), nil, at(test.version)...)
 		if answer.Status != test.status || !strings.HasPrefix(novas(answer, test.kind), test.says) {
 			t.Errorf("%s; want %d %q", answer, test.status, test.says)
 		}
 	}
 }
 
-// testServerPages: a full page has a link to the next one, though nothing be left. The link keeps the filters.
+// testServerPages: a full page has a link to the next one, though nothing be left. The link keeps
+// the filters.
 func testServerPages(t *testing.T, p *project.Project) {
 	var whole []string
 	for _, s := range p.User().List(project.Compute, "/servers", "servers") {
@@ -334,14 +368,18 @@ func testServerPages(t *testing.T, p *project.Project) {
 			for _, l := range links {
 				link := l.(object)
 				path = project.Text(link, "href")
-				if link["rel"] != "next" || !strings.HasPrefix(path, p.User().Endpoint(project.Compute)+"/servers/detail?") ||
-					!strings.Contains(path, "name=n-") || !strings.Contains(path, "marker="+read[len(read)-1]) {
+				if link["rel"] != "next" ||
+					!strings.HasPrefix(path,
+						p.User().Endpoint(project.Compute)+"/servers/detail?") ||
+					!strings.Contains(path, "name=n-") ||
+					!strings.Contains(path, "marker="+read[len(read)-1]) {
 					t.Errorf("the link is %v", link)
 				}
 			}
 		}
 		if !slices.Equal(read, whole) || pages != 4/limit+1 {
-			t.Errorf("limit %d: %q in %d pages, want %q in %d", limit, read, pages, whole, 4/limit+1)
+			t.Errorf("limit %d: %q in %d pages, want %q in %d", limit, read, pages, whole,
+				4/limit+1)
 		}
 	}
 	last := p.User().Must(http.MethodGet, project.Compute, "/servers?marker="+whole[3], nil)
@@ -362,7 +400,10 @@ func testCreateRefused(t *testing.T, p *project.Project) {
 	other := p.AddNetwork("other")
 	defer p.User().Delete(project.Network, "/networks/"+other)
 	with := func(key string, value any) object {
-		body := object{"name": "refused", "flavorRef": p.Flavor, "imageRef": p.Image, "networks": []object{{"uuid": p.Network}}}
+		body := object{
+			"name": "refused", "flavorRef": p.Flavor, "imageRef": p.Image,
+			"networks": []object{{"uuid": p.Network}},
+		}
 		if body[key] = value; value == nil {
 			delete(body, key)
 		}
@@ -384,15 +425,23 @@ func testCreateRefused(t *testing.T, p *project.Project) {
 		"tags too early":      {with("tags", []string{"t"}), "2.51", 400, "badRequest", "('tags' was unexpected)"},
 		"no network too late": {with("networks", nil), "2.37", 400, "badRequest", "'networks' is a required property"},
 		"none too early":      {with("networks", "none"), "2.36", 400, "badRequest", "'none' is not of type 'array'"},
-		"two networks":        {with("networks", nil), "2.1", 409, "conflictingRequest", "Multiple possible networks found, use a Network ID to be more specific."},
-		"auto of two":         {with("networks", "auto"), "2.37", 409, "conflictingRequest", "Multiple possible networks found, use a Network ID to be more specific."},
+		"two networks": {
+			with("networks", nil), "2.1", 409, "conflictingRequest",
+			"Multiple possible networks found, use a Network ID to be more specific.",
+		},
+		"auto of two": {
+			with("networks", "auto"), "2.37", 409, "conflictingRequest",
+			"Multiple possible networks found, use a Network ID to be more specific.",
+		},
 	} {
-		answer := p.User().Try(http.MethodPost, project.Compute, "/servers", object{"server": test.server}, at(test.version)...)
+		answer := p.User().Try(http.MethodPost, project.Compute, "/servers",
+			object{"server": test.server}, at(test.version)...)
 		if answer.Status != test.status || !strings.Contains(novas(answer, test.kind), test.says) {
 			t.Errorf("%s: %s; want %d %q", name, answer, test.status, test.says)
 		}
 	}
-	if got := namesOf(p.User().List(project.Compute, "/servers", "servers")); slices.Contains(got, "refused") {
+	if got := namesOf(p.User().List(project.Compute, "/servers", "servers")); slices.Contains(got,
+		"refused") {
 		t.Errorf("the servers are %q", got)
 	}
 }
@@ -401,8 +450,11 @@ func testCreateRefused(t *testing.T, p *project.Project) {
 func testUpdate(t *testing.T, p *project.Project, first project.Server) {
 	path := "/servers/" + first.ID
 	for version, shown := range map[string]bool{"2.74": false, "2.75": true} {
-		got := p.User().Must(http.MethodPut, project.Compute, path, object{"server": object{"name": "n-1", "accessIPv4": "203.0.113.8"}}, at(version)...).Inner("server")
-		if _, there := got["OS-EXT-STS:vm_state"]; there != shown || got["accessIPv4"] != "203.0.113.8" {
+		got := p.User().Must(http.MethodPut, project.Compute, path,
+			object{"server": object{"name": "n-1", "accessIPv4": "203.0.113.8"}},
+			at(version)...).Inner("server")
+		if _, there := got["OS-EXT-STS:vm_state"]; there != shown ||
+			got["accessIPv4"] != "203.0.113.8" {
 			t.Errorf("at %s: %v", version, got)
 		}
 	}
@@ -415,7 +467,8 @@ func testUpdate(t *testing.T, p *project.Project, first project.Server) {
 		"another attribute": {object{"status": "ERROR"}, "('status' was unexpected)"},
 	} {
 		answer := p.User().Try(http.MethodPut, project.Compute, path, object{"server": test.change})
-		if answer.Status != http.StatusBadRequest || !strings.Contains(novas(answer, "badRequest"), test.says) {
+		if answer.Status != http.StatusBadRequest ||
+			!strings.Contains(novas(answer, "badRequest"), test.says) {
 			t.Errorf("%s: %s", name, answer)
 		}
 	}
@@ -444,7 +497,8 @@ func testFlavors(t *testing.T, p *project.Project) {
 	if refused.Status != http.StatusForbidden || novas(refused, "forbidden") == "" {
 		t.Errorf("by a member: %s", refused)
 	}
-	id := project.ID(p.Admin().Must(http.MethodPost, project.Compute, "/flavors", body).Inner("flavor"))
+	id := project.ID(
+		p.Admin().Must(http.MethodPost, project.Compute, "/flavors", body).Inner("flavor"))
 	path := "/flavors/" + id
 	admin := p.Admin()
 	t.Cleanup(func() {
@@ -452,21 +506,25 @@ func testFlavors(t *testing.T, p *project.Project) {
 		defer cancel()
 		_, _ = admin.API().Do(ctx, http.MethodDelete, project.Compute, path, nil)
 	})
-	if again := p.Admin().Try(http.MethodPost, project.Compute, "/flavors", body); again.Status != http.StatusConflict {
+	if again := p.Admin().Try(http.MethodPost, project.Compute, "/flavors",
+		body); again.Status != http.StatusConflict {
 		t.Errorf("the same name again: %s", again)
 	}
 	for version, swap := range map[string]any{"2.47": "", "2.75": 0.0} {
 		got := p.User().Get(project.Compute, path, "flavor", at(version)...)
-		if got["name"] != p.Name+"-flavor" || got["vcpus"] != 1.0 || got["ram"] != 64.0 || got["swap"] != swap || got["os-flavor-access:is_public"] != true {
+		if got["name"] != p.Name+"-flavor" || got["vcpus"] != 1.0 || got["ram"] != 64.0 ||
+			got["swap"] != swap || got["os-flavor-access:is_public"] != true {
 			t.Errorf("at %s: %v", version, got)
 		}
 	}
-	if deleted := p.Admin().Try(http.MethodDelete, project.Compute, path, nil); deleted.Status != http.StatusAccepted {
+	if deleted := p.Admin().Try(http.MethodDelete, project.Compute, path,
+		nil); deleted.Status != http.StatusAccepted {
 		t.Errorf("%s", deleted)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
 		gone := p.Admin().Try(method, project.Compute, path, nil)
-		if gone.Status != http.StatusNotFound || novas(gone, "itemNotFound") != "Flavor "+id+" could not be found." {
+		if gone.Status != http.StatusNotFound ||
+			novas(gone, "itemNotFound") != "Flavor "+id+" could not be found." {
 			t.Errorf("%s", gone)
 		}
 	}

@@ -25,7 +25,8 @@ func TestLoadBalancer_Lists(t *testing.T) {
 		}
 		return nil
 	})
-	second := o.create(project.Object{"name": "plain", "vip_subnet_id": subnet, "tags": []string{"a"}})
+	second := o.create(
+		project.Object{"name": "plain", "vip_subnet_id": subnet, "tags": []string{"a"}})
 	ids := o.ids(first)
 	t.Run("filters", func(t *testing.T) { o.in(t).filters(first, second, ids) })
 	t.Run("fields", func(t *testing.T) { o.in(t).fields(first) })
@@ -36,7 +37,8 @@ func TestLoadBalancer_Lists(t *testing.T) {
 func (o octavia) filters(first, second string, ids map[string]string) {
 	t := o.t
 	vip := o.get("loadbalancers/" + first)
-	both, web, plain, none := []string{"web", "plain"}, []string{"web"}, []string{"plain"}, []string{}
+	both, web, plain, none := []string{"web", "plain"}, []string{"web"}, []string{"plain"},
+		[]string{}
 	pool := "pools/" + ids["tcp-pool"] + "/members"
 	for _, c := range []struct {
 		path, query string
@@ -96,7 +98,11 @@ func (o octavia) filters(first, second string, ids map[string]string) {
 		{"filter", http.MethodGet, "healthmonitors?loadbalancer_id=" + first, nil, 400, wrong},
 		// Several ids are no list of ids.
 		{"two ids", http.MethodGet, "loadbalancers?id=" + first + "&id=" + second, nil, 500, "Illegal parameter data types"},
-		{"another project", http.MethodGet, "loadbalancers?project_id=" + strings.ReplaceAll(nobody, "-", ""), nil, 403, "Policy does not allow this request to be performed."},
+		{
+			"another project", http.MethodGet,
+			"loadbalancers?project_id=" + strings.ReplaceAll(nobody, "-", ""), nil, 403,
+			"Policy does not allow this request to be performed.",
+		},
 	})
 }
 
@@ -107,10 +113,16 @@ func (o octavia) fields(first string) {
 		"fields=id,name": {},
 	} {
 		same(o.t, query, keys(o.get("loadbalancers/"+first+"?"+query)), want)
-		list := o.must(http.StatusOK, http.MethodGet, "loadbalancers?name=web&"+query, nil).Object()["loadbalancers"]
+		list := o.must(http.StatusOK, http.MethodGet, "loadbalancers?name=web&"+query,
+			nil).Object()["loadbalancers"]
 		same(o.t, "list with "+query, keys(objects(list)[0]), want)
 	}
-	same(o.t, "fields of a listener", keys(objects(o.must(http.StatusOK, http.MethodGet, "listeners?name=tcp&fields=loadbalancers&fields=insert_headers", nil).Object()["listeners"])[0]),
+	same(o.t, "fields of a listener",
+		keys(
+			objects(
+				o.must(http.StatusOK, http.MethodGet,
+					"listeners?name=tcp&fields=loadbalancers&fields=insert_headers",
+					nil).Object()["listeners"])[0]),
 		[]string{"insert_headers", "loadbalancers"})
 }
 
@@ -142,15 +154,24 @@ func (o octavia) pages(first, second string) {
 		{"limit=1&fields=name&project_id=" + o.ID, []string{"web"}, []string{"next limit=1&marker=" + first}},
 		{"limit=1&marker=" + first, []string{"plain"}, []string{"previous limit=1&marker=" + second + "&page_reverse=True", "next limit=1&marker=" + second}},
 		{"limit=1&marker=" + second, nil, nil},
-		{"limit=1&marker=" + second + "&page_reverse=True", []string{"web"}, []string{"previous limit=1&marker=" + first + "&page_reverse=True", "next limit=1&marker=" + first}},
+		{
+			"limit=1&marker=" + second + "&page_reverse=True",
+			[]string{"web"},
+			[]string{
+				"previous limit=1&marker=" + first + "&page_reverse=True",
+				"next limit=1&marker=" + first,
+			},
+		},
 		{"limit=1&sort=name:desc", []string{"web"}, []string{"next limit=1&sort=name:desc&marker=" + first}},
 		{"marker=" + first, []string{"plain"}, []string{"previous limit=1000&marker=" + second + "&page_reverse=True"}},
 		{"limit=5000", []string{"web", "plain"}, nil},
 	} {
 		same(t, c.query, o.names("loadbalancers?"+c.query), c.want)
 		var links []string
-		for _, link := range objects(o.must(http.StatusOK, http.MethodGet, "loadbalancers?"+c.query, nil).Object()["loadbalancers_links"]) {
-			links = append(links, project.Text(link, "rel")+" "+strings.TrimPrefix(project.Text(link, "href"), base))
+		for _, link := range objects(o.must(http.StatusOK, http.MethodGet, "loadbalancers?"+c.query,
+			nil).Object()["loadbalancers_links"]) {
+			links = append(links,
+				project.Text(link, "rel")+" "+strings.TrimPrefix(project.Text(link, "href"), base))
 		}
 		same(t, "links of "+c.query, links, c.links)
 	}

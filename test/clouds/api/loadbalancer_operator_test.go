@@ -19,10 +19,17 @@ func TestLoadBalancer_Operator(t *testing.T) {
 	flavor, zone := o.AddBalancerFlavor("flavor"), o.AddBalancerZone("zone")
 	same(t, "flavor", project.ID(o.get("flavors/"+flavor)), flavor)
 	same(t, "zone", o.get("availabilityzones/" + zone)["name"], zone)
-	same(t, "zones", o.must(http.StatusOK, http.MethodGet, "availabilityzones?name="+zone+"&fields=name", nil).Object()["availability_zones"], []any{map[string]any{"name": zone}})
-	lb := o.create(project.Object{"name": "lb", "vip_subnet_id": o.Subnets[4], "flavor_id": flavor, "availability_zone": zone})
+	same(t, "zones",
+		o.must(http.StatusOK, http.MethodGet, "availabilityzones?name="+zone+"&fields=name",
+			nil).Object()["availability_zones"], []any{map[string]any{"name": zone}})
+	lb := o.create(project.Object{
+		"name": "lb", "vip_subnet_id": o.Subnets[4], "flavor_id": flavor,
+		"availability_zone": zone,
+	})
 	shown := o.get("loadbalancers/" + lb)
-	same(t, "a load balancer's", []any{shown["flavor_id"], shown["availability_zone"], shown["provider"]}, []any{flavor, zone, "amphora"})
+	same(t, "a load balancer's",
+		[]any{shown["flavor_id"], shown["availability_zone"], shown["provider"]},
+		[]any{flavor, zone, "amphora"})
 	t.Run("failover", func(t *testing.T) { o.in(t).failover(lb) })
 	// Flavor and zone are deleted after the test only when nothing has them any more.
 	o.must(http.StatusNoContent, http.MethodDelete, "loadbalancers/"+lb, nil)
@@ -33,7 +40,8 @@ func TestLoadBalancer_Operator(t *testing.T) {
 // versions are listed at the root. Addresses of a version tell nothing.
 func (o octavia) versions() {
 	root := strings.TrimSuffix(o.User().Endpoint(project.LoadBalancer), "/v2.0")
-	list := objects(o.User().Must(http.MethodGet, project.LoadBalancer, root+"/", nil).Object()["versions"])
+	list := objects(
+		o.User().Must(http.MethodGet, project.LoadBalancer, root+"/", nil).Object()["versions"])
 	if len(list) < 27 {
 		o.t.Fatalf("%d versions: %v", len(list), list)
 	}
@@ -42,12 +50,14 @@ func (o octavia) versions() {
 		if i == len(list)-1 {
 			status = "CURRENT"
 		}
-		same(o.t, "attributes of a version", keys(version), []string{"id", "links", "status", "updated"})
+		same(o.t, "attributes of a version", keys(version),
+			[]string{"id", "links", "status", "updated"})
 		same(o.t, "status of "+project.ID(version), version["status"], status)
 	}
 	same(o.t, "first", list[0]["id"], "v2.0")
 	same(o.t, "version 2.26", list[26]["id"], "v2.26")
-	same(o.t, "an address of a version", string(o.User().Must(http.MethodGet, project.LoadBalancer, root+"/v2.0", nil).Body), `"v2"`)
+	same(o.t, "an address of a version",
+		string(o.User().Must(http.MethodGet, project.LoadBalancer, root+"/v2.0", nil).Body), `"v2"`)
 }
 
 // choices: providers are no list of rows, and have no links.
@@ -66,13 +76,27 @@ func (o octavia) choices() {
 
 func (o octavia) quotas() {
 	quota := o.get("quotas/" + o.ID)
-	same(o.t, "quotas", keys(quota), []string{"health_monitor", "l7policy", "l7rule", "listener", "load_balancer", "member", "pool"})
-	o.refuses([]refusal{{"another project's", http.MethodGet, "quotas/" + strings.ReplaceAll(nobody, "-", ""), nil, 403, "Policy does not allow this request to be performed."}})
+	same(o.t, "quotas", keys(quota),
+		[]string{
+			"health_monitor", "l7policy", "l7rule", "listener", "load_balancer", "member",
+			"pool",
+		})
+	o.refuses(
+		[]refusal{{
+			"another project's", http.MethodGet,
+			"quotas/" + strings.ReplaceAll(nobody, "-", ""), nil, 403,
+			"Policy does not allow this request to be performed.",
+		}})
 }
 
 func (o octavia) failover(lb string) {
-	o.refuses([]refusal{{"by a user", http.MethodPut, "loadbalancers/" + lb + "/failover", nil, 403, "Policy does not allow this request to be performed."}})
-	answer := o.Admin().Try(http.MethodPut, project.LoadBalancer, "/lbaas/loadbalancers/"+lb+"/failover", nil)
+	o.refuses(
+		[]refusal{{
+			"by a user", http.MethodPut, "loadbalancers/" + lb + "/failover", nil, 403,
+			"Policy does not allow this request to be performed.",
+		}})
+	answer := o.Admin().Try(http.MethodPut, project.LoadBalancer,
+		"/lbaas/loadbalancers/"+lb+"/failover", nil)
 	same(o.t, "by an administrator", answer.Status, http.StatusAccepted)
 	o.WaitBalancer(lb)
 }
@@ -80,11 +104,20 @@ func (o octavia) failover(lb string) {
 // foreign makes a load balancer of another project, which the user may not even see.
 func (o octavia) foreign() {
 	another := strings.ReplaceAll(nobody, "-", "")
-	made := o.Admin().Create(project.LoadBalancer, "/lbaas/loadbalancers", "loadbalancer", project.Object{
-		"name": "foreign", "project_id": another, "vip_subnet_id": o.Subnets[4],
-		"listeners": []project.Object{{"name": "foreign", "protocol": "TCP", "protocol_port": 80, "default_pool": project.Object{"name": "foreign", "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"}}},
-	})
-	lb, listener, pool := project.ID(made), project.ID(objects(made["listeners"])[0]), project.ID(objects(made["pools"])[0])
+	made := o.Admin().Create(project.LoadBalancer, "/lbaas/loadbalancers", "loadbalancer",
+		project.Object{
+			"name": "foreign", "project_id": another, "vip_subnet_id": o.Subnets[4],
+			"listeners": []project.Object{{
+				"name": "foreign", "protocol": "TCP",
+				"protocol_port": 80,
+				"default_pool": project.Object{
+					"name": "foreign", "protocol": "TCP",
+					"lb_algorithm": "ROUND_ROBIN",
+				},
+			}},
+		})
+	lb, listener, pool := project.ID(made), project.ID(objects(made["listeners"])[0]),
+		project.ID(objects(made["pools"])[0])
 	const forbidden = "Policy does not allow this request to be performed."
 	o.refuses([]refusal{
 		{"get", http.MethodGet, "loadbalancers/" + lb, nil, 403, forbidden},
@@ -92,7 +125,14 @@ func (o octavia) foreign() {
 		{"change", http.MethodPut, "loadbalancers/" + lb, project.Object{"loadbalancer": project.Object{"name": "x"}}, 403, forbidden},
 		{"delete", http.MethodDelete, "loadbalancers/" + lb + "?cascade=true", nil, 403, forbidden},
 		{"listener", http.MethodGet, "listeners/" + listener, nil, 403, forbidden},
-		{"new listener", http.MethodPost, "listeners", project.Object{"listener": project.Object{"loadbalancer_id": lb, "protocol": "TCP", "protocol_port": 81}}, 403, forbidden},
+		{
+			"new listener", http.MethodPost, "listeners",
+			project.Object{"listener": project.Object{
+				"loadbalancer_id": lb, "protocol": "TCP",
+				"protocol_port": 81,
+			}},
+			403, forbidden,
+		},
 		{"pool", http.MethodGet, "pools/" + pool, nil, 403, forbidden},
 		{"members", http.MethodGet, "pools/" + pool + "/members", nil, 403, forbidden},
 		{"set members", http.MethodPut, "pools/" + pool + "/members", project.Object{"members": []any{}}, 403, forbidden},
@@ -102,14 +142,17 @@ func (o octavia) foreign() {
 	admin := o.Admin()
 	done := func(gone bool) func() error {
 		return func() error {
-			answer := admin.Try(http.MethodGet, project.LoadBalancer, "/lbaas/loadbalancers/"+lb, nil)
-			if gone && answer.Status == http.StatusNotFound || !gone && answer.Inner("loadbalancer")["provisioning_status"] == "ACTIVE" {
+			answer := admin.Try(http.MethodGet, project.LoadBalancer, "/lbaas/loadbalancers/"+lb,
+				nil)
+			if gone && answer.Status == http.StatusNotFound || !gone &&
+				answer.Inner("loadbalancer")["provisioning_status"] == "ACTIVE" {
 				return nil
 			}
 			return errNotYet
 		}
 	}
 	o.Wait("another project's load balancer is made", done(false))
-	admin.Must(http.MethodDelete, project.LoadBalancer, "/lbaas/loadbalancers/"+lb+"?cascade=true", nil)
+	admin.Must(http.MethodDelete, project.LoadBalancer, "/lbaas/loadbalancers/"+lb+"?cascade=true",
+		nil)
 	o.Wait("another project's load balancer is gone", done(true))
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// TestLoadBalancer_Refusals asks one load balancer for all that it must refuse. None of it has it do anything.
+// TestLoadBalancer_Refusals asks one load balancer for all that it must refuse. None of it has it
+// do anything.
 func TestLoadBalancer_Refusals(t *testing.T) {
 	t.Parallel()
 	o := openOctavia(t, project.WithIPv6())
@@ -16,9 +17,12 @@ func TestLoadBalancer_Refusals(t *testing.T) {
 	ids := o.ids(lb)
 	was := o.get("loadbalancers/" + lb)["updated_at"]
 	for name, refusals := range map[string]func(octavia, string, map[string]string) []refusal{
-		"what does not exist": absent, "listeners": badListeners, "changes of listeners": badListenerChanges, "pools": badPools,
-		"changes of pools": badPoolChanges, "members": badMembers, "monitors": badMonitors, "changes of monitors": badMonitorChanges,
-		"changes of load balancers": badLoadBalancerChanges, "whole load balancers": badLoadBalancers,
+		"what does not exist": absent, "listeners": badListeners,
+		"changes of listeners": badListenerChanges, "pools": badPools,
+		"changes of pools": badPoolChanges, "members": badMembers, "monitors": badMonitors,
+		"changes of monitors":       badMonitorChanges,
+		"changes of load balancers": badLoadBalancerChanges,
+		"whole load balancers":      badLoadBalancers,
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := o.in(t)
@@ -26,10 +30,17 @@ func TestLoadBalancer_Refusals(t *testing.T) {
 		})
 	}
 	// A list of members that changes nothing is no refusal, but no work either.
-	pool := project.ID(o.change(lb, http.MethodPost, "pools", project.Object{"pool": project.Object{"loadbalancer_id": lb, "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"}}).Inner("pool"))
+	pool := project.ID(
+		o.change(lb, http.MethodPost, "pools",
+			project.Object{"pool": project.Object{
+				"loadbalancer_id": lb, "protocol": "TCP",
+				"lb_algorithm": "ROUND_ROBIN",
+			}}).Inner("pool"))
 	now := o.get("loadbalancers/" + lb)
-	o.must(http.StatusAccepted, http.MethodPut, "pools/"+pool+"/members", project.Object{"members": []any{}})
-	same(t, "after no members were set where there are none", o.get("loadbalancers/" + lb)["provisioning_status"], "ACTIVE")
+	o.must(http.StatusAccepted, http.MethodPut, "pools/"+pool+"/members",
+		project.Object{"members": []any{}})
+	same(t, "after no members were set where there are none",
+		o.get("loadbalancers/" + lb)["provisioning_status"], "ACTIVE")
 	if now["updated_at"] == nil || was == nil {
 		t.Errorf("no time of change: %v", now)
 	}
@@ -38,7 +49,8 @@ func TestLoadBalancer_Refusals(t *testing.T) {
 }
 
 func missing(field string) string {
-	return "Invalid input for field/attribute " + field + ". Value: 'None'. Mandatory field missing."
+	return "Invalid input for field/attribute " + field +
+		". Value: 'None'. Mandatory field missing."
 }
 
 func invalid(field, value, why string) string {
@@ -57,19 +69,33 @@ func absent(_ octavia, lb string, ids map[string]string) []refusal {
 		// On the way to members a pool that does not exist is told in another form.
 		{"members of no pool", http.MethodGet, "pools/" + nobody + "/members", nil, 404, "Pool " + nobody + " not found."},
 		{"set members of no pool", http.MethodPut, "pools/" + nobody + "/members", project.Object{"members": []any{}}, 404, "Pool " + nobody + " not found."},
-		{"make a member of no pool", http.MethodPost, "pools/" + nobody + "/members", project.Object{"member": project.Object{"address": "10.0.1.9", "protocol_port": 1}}, 404, "Pool " + nobody + " not found."},
+		{
+			"make a member of no pool", http.MethodPost, "pools/" + nobody + "/members",
+			project.Object{"member": project.Object{"address": "10.0.1.9", "protocol_port": 1}},
+			404, "Pool " + nobody + " not found.",
+		},
 		{"delete a member of no pool", http.MethodDelete, "pools/" + nobody + "/members/" + nobody, nil, 404, "Pool " + nobody + " not found."},
 		{"no member", http.MethodGet, "pools/" + ids["tcp-pool"] + "/members/" + nobody, nil, 404, "Member " + nobody + " not found."},
-		{"change no member", http.MethodPut, "pools/" + ids["tcp-pool"] + "/members/" + nobody, project.Object{"member": project.Object{"weight": 2}}, 404, "Member " + nobody + " not found."},
+		{
+			"change no member", http.MethodPut, "pools/" + ids["tcp-pool"] + "/members/" + nobody,
+			project.Object{"member": project.Object{"weight": 2}},
+			404,
+			"Member " + nobody + " not found.",
+		},
 		{"delete no member", http.MethodDelete, "pools/" + ids["tcp-pool"] + "/members/" + nobody, nil, 404, "Member " + nobody + " not found."},
 	}
 	for path, kind := range map[string][2]string{
-		"loadbalancers": {"loadbalancer", "Load Balancer"}, "listeners": {"listener", "Listener"}, "pools": {"pool", "Pool"}, "healthmonitors": {"healthmonitor", "Health Monitor"},
+		"loadbalancers": {"loadbalancer", "Load Balancer"}, "listeners": {"listener", "Listener"},
+		"pools": {"pool", "Pool"}, "healthmonitors": {"healthmonitor", "Health Monitor"},
 	} {
 		text := kind[1] + " " + nobody + " not found."
 		all = append(all,
 			refusal{"get", http.MethodGet, path + "/" + nobody, nil, 404, text},
-			refusal{"change", http.MethodPut, path + "/" + nobody, project.Object{kind[0]: project.Object{"name": "x"}}, 404, text},
+			refusal{
+				"change", http.MethodPut, path + "/" + nobody,
+				project.Object{kind[0]: project.Object{"name": "x"}},
+				404, text,
+			},
 			refusal{"delete", http.MethodDelete, path + "/" + nobody, nil, 404, text},
 		)
 	}
@@ -77,9 +103,15 @@ func absent(_ octavia, lb string, ids map[string]string) []refusal {
 }
 
 // of is a request to make something, of a base with changes.
-func of(path, kind string, base project.Object) func(name string, status int, text string, changes project.Object) refusal {
+func of(
+	path, kind string, base project.Object,
+) func(name string, status int, text string, changes project.Object) refusal {
 	return func(name string, status int, text string, changes project.Object) refusal {
-		return refusal{name, http.MethodPost, path, project.Object{kind: with(base, changes)}, status, text}
+		return refusal{
+			name, http.MethodPost, path,
+			project.Object{kind: with(base, changes)},
+			status, text,
+		}
 	}
 }
 
@@ -93,68 +125,142 @@ func to(path, kind string) func(status int, text string, changes project.Object)
 const noCertificate = "http://key-manager/v1/containers/" + nobody
 
 func badListeners(_ octavia, lb string, ids map[string]string) []refusal {
-	listener := of("listeners", "listener", project.Object{"name": "x", "loadbalancer_id": lb, "protocol": "TCP", "protocol_port": 81})
+	listener := of("listeners", "listener",
+		project.Object{"name": "x", "loadbalancer_id": lb, "protocol": "TCP", "protocol_port": 81})
 	type o = project.Object
 	return []refusal{
-		listener("port in use", 409, "Another Listener on this Load Balancer is already using protocol TCP and protocol_port 80", o{"protocol_port": 80}),
-		listener("port in use by another protocol", 409, "is already using protocol TCP and protocol_port 80", o{"protocol_port": 80, "protocol": "HTTP"}),
-		listener("port in use by HTTP", 409, "is already using protocol HTTP and protocol_port 8080", o{"protocol_port": 8080, "protocol": "HTTPS"}),
-		listener("no load balancer", 400, missing("loadbalancer_id"), o{"loadbalancer_id": dropped}),
-		listener("load balancer that is not there", 404, "Load Balancer "+nobody+" not found.", o{"loadbalancer_id": nobody}),
-		listener("load balancer null", 404, "Load Balancer None not found.", o{"loadbalancer_id": nil}),
-		listener("load balancer no id", 400, invalid("loadbalancer_id", "abc", "Value should be UUID format"), o{"loadbalancer_id": "abc"}),
+		listener("port in use", 409,
+			"Another Listener on this Load Balancer is already using protocol TCP and protocol_port 80", o{"protocol_port": 80}),
+		listener("port in use by another protocol", 409,
+			"is already using protocol TCP and protocol_port 80",
+			o{"protocol_port": 80, "protocol": "HTTP"}),
+		listener("port in use by HTTP", 409,
+			"is already using protocol HTTP and protocol_port 8080",
+			o{"protocol_port": 8080, "protocol": "HTTPS"}),
+		listener("no load balancer", 400, missing("loadbalancer_id"),
+			o{"loadbalancer_id": dropped}),
+		listener("load balancer that is not there", 404, "Load Balancer "+nobody+" not found.",
+			o{"loadbalancer_id": nobody}),
+		listener("load balancer null", 404, "Load Balancer None not found.",
+			o{"loadbalancer_id": nil}),
+		listener("load balancer no id", 400,
+			invalid("loadbalancer_id", "abc", "Value should be UUID format"),
+			o{"loadbalancer_id": "abc"}),
 		listener("no protocol", 400, missing("protocol"), o{"protocol": dropped}),
-		listener("protocol null", 400, "None is not a valid option for protocol", o{"protocol": nil}),
-		listener("unknown protocol", 400, "Invalid input for field/attribute protocol. Value: 'XYZ'. Value should be one of: ", o{"protocol": "XYZ"}),
-		listener("protocol of pools", 400, "Invalid input for field/attribute protocol. Value: 'PROXY'. Value should be one of: ", o{"protocol": "PROXY"}),
+		listener("protocol null", 400, "None is not a valid option for protocol",
+			o{"protocol": nil}),
+		listener("unknown protocol", 400,
+			"Invalid input for field/attribute protocol. Value: 'XYZ'. Value should be one of: ",
+			o{"protocol": "XYZ"}),
+		listener("protocol of pools", 400,
+			"Invalid input for field/attribute protocol. Value: 'PROXY'. Value should be one of: ",
+			o{"protocol": "PROXY"}),
 		listener("no port", 400, missing("protocol_port"), o{"protocol_port": dropped}),
-		listener("port 0", 400, invalid("protocol_port", "0", "Value should be greater or equal to 1"), o{"protocol_port": 0}),
-		listener("port 65536", 400, invalid("protocol_port", "65536", "Value should be lower or equal to 65535"), o{"protocol_port": 65536}),
-		listener("port a word", 400, "Invalid input for field/attribute ", o{"protocol_port": "abc"}),
-		listener("limit", 400, invalid("connection_limit", "-2", "Value should be greater or equal to -1"), o{"connection_limit": -2}),
-		listener("timeout", 400, invalid("timeout_client_data", "-1", "Value should be greater or equal to 0"), o{"timeout_client_data": -1}),
-		listener("long timeout", 400, invalid("timeout_member_data", "2073600001", "Value should be lower or equal to 2073600000"), o{"timeout_member_data": 2073600001}),
-		listener("no CIDR", 400, invalid("allowed_cidrs", "['abc']", "Value should be IPv4 or IPv6 CIDR format"), o{"allowed_cidrs": []string{"abc"}}),
+		listener("port 0", 400,
+			invalid("protocol_port", "0", "Value should be greater or equal to 1"),
+			o{"protocol_port": 0}),
+		listener("port 65536", 400,
+			invalid("protocol_port", "65536", "Value should be lower or equal to 65535"),
+			o{"protocol_port": 65536}),
+		listener("port a word", 400, "Invalid input for field/attribute ",
+			o{"protocol_port": "abc"}),
+		listener("limit", 400,
+			invalid("connection_limit", "-2", "Value should be greater or equal to -1"),
+			o{"connection_limit": -2}),
+		listener("timeout", 400,
+			invalid("timeout_client_data", "-1", "Value should be greater or equal to 0"),
+			o{"timeout_client_data": -1}),
+		listener("long timeout", 400,
+			invalid("timeout_member_data", "2073600001",
+				"Value should be lower or equal to 2073600000"),
+			o{"timeout_member_data": 2073600001}),
+		listener("no CIDR", 400,
+			invalid("allowed_cidrs", "['abc']", "Value should be IPv4 or IPv6 CIDR format"),
+			o{"allowed_cidrs": []string{"abc"}}),
 		// Releases since 2.27 name all VIPs.
-		listener("CIDR of the other family", 400, "Validation failure: CIDR fd00::/64 IP version incompatible with ", o{"allowed_cidrs": []string{"fd00::/64"}}),
+		listener("CIDR of the other family", 400,
+			"Validation failure: CIDR fd00::/64 IP version incompatible with ",
+			o{"allowed_cidrs": []string{"fd00::/64"}}),
 		listener("unknown attribute", 400, unknown("listener_.listener", "foo"), o{"foo": 1}),
-		listener("two unknown attributes", 400, "Unknown attributes for argument listener_.listener: ", o{"foo": 1, "bar": 1}),
-		listener("long name", 400, "Value should have a maximum character requirement of 255", o{"name": strings.Repeat("x", 256)}),
-		listener("long tag", 400, "Value should have a maximum character requirement of 255", o{"tags": []string{strings.Repeat("x", 256)}}),
+		listener("two unknown attributes", 400,
+			"Unknown attributes for argument listener_.listener: ", o{"foo": 1, "bar": 1}),
+		listener("long name", 400, "Value should have a maximum character requirement of 255",
+			o{"name": strings.Repeat("x", 256)}),
+		listener("long tag", 400, "Value should have a maximum character requirement of 255",
+			o{"tags": []string{strings.Repeat("x", 256)}}),
 		listener("tags no list", 400, "Invalid input for field/attribute ", o{"tags": "abc"}),
-		listener("pool that is not there", 404, "Pool "+nobody+" not found.", o{"default_pool_id": nobody}),
-		listener("pool of another protocol", 400, "Validation failure: The pool protocol 'UDP' is invalid while the listener protocol is 'TCP'.", o{"default_pool_id": ids["udp-pool"]}),
-		listener("headers of TCP", 400, "insert-headers is not a valid option for a TCP protocol listener.", o{"insert_headers": o{"X-Forwarded-For": "true"}}),
-		listener("headers of UDP", 400, "insert-headers is not a valid option for a UDP protocol listener.", o{"protocol": "UDP", "insert_headers": o{"X-Forwarded-For": "true"}}),
-		listener("unknown header", 400, "['X-Foo']) is not a valid option for insert_headers", o{"protocol": "HTTP", "insert_headers": o{"X-Foo": "true"}}),
-		listener("header of TLS", 400, "['X-SSL-Client-CN'] is not a valid option for HTTP protocol listener.", o{"protocol": "HTTP", "insert_headers": o{"X-SSL-Client-CN": "true"}}),
-		listener("TLS without a certificate", 400, "Validation failure: An SNI or default certificate container reference must be provided for TERMINATED_HTTPS protocol listeners.", o{"protocol": "TERMINATED_HTTPS"}),
-		listener("TLS with none that is there", 400, "Could not retrieve certificate: ['"+noCertificate+"']", o{"protocol": "TERMINATED_HTTPS", "default_tls_container_ref": noCertificate}),
-		listener("certificate of TCP", 400, "Validation failure: Certificate container references are not allowed on TCP protocol listeners.", o{"default_tls_container_ref": noCertificate}),
-		listener("certificate of UDP", 400, "Validation failure: UDP protocol listener does not support TLS.", o{"protocol": "UDP", "default_tls_container_ref": noCertificate}),
-		listener("client authentication", 400, "Validation failure: Client authentication setting MANDATORY requires a client CA container reference.", o{"protocol": "HTTP", "client_authentication": "MANDATORY"}),
-		listener("PROMETHEUS with a pool", 400, "Protocol PROMETHEUS listeners cannot have child objects.", o{"protocol": "PROMETHEUS", "default_pool_id": ids["tcp-pool"]}),
+		listener("pool that is not there", 404, "Pool "+nobody+" not found.",
+			o{"default_pool_id": nobody}),
+		listener("pool of another protocol", 400,
+			"Validation failure: The pool protocol 'UDP' is invalid while the listener protocol is 'TCP'.", o{"default_pool_id": ids["udp-pool"]}),
+		listener("headers of TCP", 400,
+			"insert-headers is not a valid option for a TCP protocol listener.",
+			o{"insert_headers": o{"X-Forwarded-For": "true"}}),
+		listener("headers of UDP", 400,
+			"insert-headers is not a valid option for a UDP protocol listener.",
+			o{"protocol": "UDP", "insert_headers": o{"X-Forwarded-For": "true"}}),
+		listener("unknown header", 400, "['X-Foo']) is not a valid option for insert_headers",
+			o{"protocol": "HTTP", "insert_headers": o{"X-Foo": "true"}}),
+		listener("header of TLS", 400,
+			"['X-SSL-Client-CN'] is not a valid option for HTTP protocol listener.",
+			o{"protocol": "HTTP", "insert_headers": o{"X-SSL-Client-CN": "true"}}),
+		listener("TLS without a certificate", 400,
+			"Validation failure: An SNI or default certificate container reference must be provided for TERMINATED_HTTPS protocol listeners.", o{"protocol": "TERMINATED_HTTPS"}),
+		listener("TLS with none that is there", 400,
+			"Could not retrieve certificate: ['"+noCertificate+"']",
+			o{"protocol": "TERMINATED_HTTPS", "default_tls_container_ref": noCertificate}),
+		listener("certificate of TCP", 400,
+			"Validation failure: Certificate container references are not allowed on TCP protocol listeners.", o{"default_tls_container_ref": noCertificate}),
+		listener("certificate of UDP", 400,
+			"Validation failure: UDP protocol listener does not support TLS.",
+			o{"protocol": "UDP", "default_tls_container_ref": noCertificate}),
+		listener("client authentication", 400,
+			"Validation failure: Client authentication setting MANDATORY requires a client CA container reference.", o{"protocol": "HTTP", "client_authentication": "MANDATORY"}),
+		listener("PROMETHEUS with a pool", 400,
+			"Protocol PROMETHEUS listeners cannot have child objects.",
+			o{"protocol": "PROMETHEUS", "default_pool_id": ids["tcp-pool"]}),
 		{"no JSON", http.MethodPost, "listeners", "{", 400, "Request is not in valid JSON format"},
-		{"other object", http.MethodPost, "listeners", o{"listener": o{"loadbalancer_id": lb, "protocol": "TCP", "protocol_port": 81}, "foo": o{}}, 400, unknown("listener_", "foo")},
+		{
+			"other object", http.MethodPost, "listeners",
+			o{
+				"listener": o{"loadbalancer_id": lb, "protocol": "TCP", "protocol_port": 81},
+				"foo":      o{},
+			},
+			400, unknown("listener_", "foo"),
+		},
 	}
 }
 
 func badListenerChanges(_ octavia, _ string, ids map[string]string) []refusal {
 	type o = project.Object
-	tcp, udp, http := to("listeners/"+ids["tcp"], "listener"), to("listeners/"+ids["udp"], "listener"), to("listeners/"+ids["http"], "listener")
+	tcp, udp, http := to("listeners/"+ids["tcp"], "listener"),
+		to("listeners/"+ids["udp"], "listener"), to("listeners/"+ids["http"], "listener")
 	all := []refusal{
 		tcp(404, "Pool "+nobody+" not found.", o{"default_pool_id": nobody}),
-		tcp(400, "Validation failure: The pool protocol 'UDP' is invalid while the listener protocol is 'TCP'.", o{"default_pool_id": ids["udp-pool"]}),
-		tcp(400, "insert-headers is not a valid option for a TCP protocol listener.", o{"insert_headers": o{"X-Forwarded-For": "true"}}),
-		udp(400, "Validation failure: UDP protocol listener does not support TLS or header insertion.", o{"insert_headers": o{"X-Forwarded-For": "true"}}),
-		udp(400, "Validation failure: UDP protocol listener does not support TLS or header insertion.", o{"default_tls_container_ref": noCertificate}),
-		tcp(400, "Validation failure: Certificate container references are not allowed on TCP protocol listeners.", o{"default_tls_container_ref": noCertificate}),
-		http(400, "['X-Foo'] is not a valid option for insert_headers", o{"insert_headers": o{"X-Foo": "true"}}),
-		tcp(400, "Validation failure: CIDR fd00::/64 IP version incompatible with ", o{"allowed_cidrs": []string{"fd00::/64"}}),
-		tcp(400, invalid("connection_limit", "-2", "Value should be greater or equal to -1"), o{"connection_limit": -2}),
+		tcp(400,
+			"Validation failure: The pool protocol 'UDP' is invalid while the listener protocol is 'TCP'.", o{"default_pool_id": ids["udp-pool"]}),
+		tcp(400, "insert-headers is not a valid option for a TCP protocol listener.",
+			o{"insert_headers": o{"X-Forwarded-For": "true"}}),
+		udp(400,
+			"Validation failure: UDP protocol listener does not support TLS or header insertion.",
+			o{"insert_headers": o{"X-Forwarded-For": "true"}}),
+		udp(400,
+			"Validation failure: UDP protocol listener does not support TLS or header insertion.",
+			o{"default_tls_container_ref": noCertificate}),
+		tcp(400,
+			"Validation failure: Certificate container references are not allowed on TCP protocol listeners.", o{"default_tls_container_ref": noCertificate}),
+		http(400, "['X-Foo'] is not a valid option for insert_headers",
+			o{"insert_headers": o{"X-Foo": "true"}}),
+		tcp(400, "Validation failure: CIDR fd00::/64 IP version incompatible with ",
+			o{"allowed_cidrs": []string{"fd00::/64"}}),
+		tcp(400, invalid("connection_limit", "-2", "Value should be greater or equal to -1"),
+			o{"connection_limit": -2}),
 	}
 	// What a listener is cannot be changed.
-	for _, attribute := range []string{"protocol", "protocol_port", "loadbalancer_id", "project_id", "id", "default_pool", "provisioning_status", "foo"} {
+	for _, attribute := range []string{
+		"protocol", "protocol_port", "loadbalancer_id", "project_id",
+		"id", "default_pool", "provisioning_status", "foo",
+	} {
 		all = append(all, tcp(400, unknown("listener_.listener", attribute), o{attribute: "x"}))
 	}
 	return all
@@ -162,50 +268,81 @@ func badListenerChanges(_ octavia, _ string, ids map[string]string) []refusal {
 
 func badPools(_ octavia, lb string, ids map[string]string) []refusal {
 	type o = project.Object
-	pool := of("pools", "pool", o{"name": "x", "loadbalancer_id": lb, "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"})
+	pool := of("pools", "pool",
+		o{"name": "x", "loadbalancer_id": lb, "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"})
 	persistence := func(name, protocol, text string, value o) refusal {
 		return pool(name, 400, text, o{"protocol": protocol, "session_persistence": value})
 	}
 	// Octavia does not look whether the listener is there.
 	const broken = "'NoneType' object has no attribute "
 	return []refusal{
-		pool("no parent", 400, "Validation failure: Must provide at least one of: loadbalancer_id, listener_id", o{"loadbalancer_id": dropped}),
-		pool("no such load balancer", 404, "Load Balancer "+nobody+" not found.", o{"loadbalancer_id": nobody}),
+		pool("no parent", 400,
+			"Validation failure: Must provide at least one of: loadbalancer_id, listener_id",
+			o{"loadbalancer_id": dropped}),
+		pool("no such load balancer", 404, "Load Balancer "+nobody+" not found.",
+			o{"loadbalancer_id": nobody}),
 		pool("no such listener", 500, broken, o{"loadbalancer_id": dropped, "listener_id": nobody}),
 		pool("no such listener of the load balancer", 500, broken, o{"listener_id": nobody}),
-		pool("listener has a pool", 409, "This listener already has a default pool", o{"loadbalancer_id": dropped, "listener_id": ids["tcp"]}),
-		pool("listener of another protocol", 400, "Validation failure: The pool protocol 'UDP' is invalid while the listener protocol is 'TCP'.", o{"loadbalancer_id": dropped, "listener_id": ids["bare"], "protocol": "UDP"}),
+		pool("listener has a pool", 409, "This listener already has a default pool",
+			o{"loadbalancer_id": dropped, "listener_id": ids["tcp"]}),
+		pool("listener of another protocol", 400,
+			"Validation failure: The pool protocol 'UDP' is invalid while the listener protocol is 'TCP'.", o{"loadbalancer_id": dropped, "listener_id": ids["bare"], "protocol": "UDP"}),
 		pool("no algorithm", 400, missing("lb_algorithm"), o{"lb_algorithm": dropped}),
-		pool("unknown algorithm", 400, "Invalid input for field/attribute lb_algorithm. Value: 'FOO'. Value should be one of: ", o{"lb_algorithm": "FOO"}),
-		pool("algorithm of OVN", 501, "Provider 'amphora' does not support a requested option: Amphora provider does not support SOURCE_IP_PORT algorithm.", o{"lb_algorithm": "SOURCE_IP_PORT"}),
+		pool("unknown algorithm", 400,
+			"Invalid input for field/attribute lb_algorithm. Value: 'FOO'. Value should be one of: ", o{"lb_algorithm": "FOO"}),
+		pool("algorithm of OVN", 501,
+			"Provider 'amphora' does not support a requested option: Amphora provider does not support SOURCE_IP_PORT algorithm.", o{"lb_algorithm": "SOURCE_IP_PORT"}),
 		pool("no protocol", 400, missing("protocol"), o{"protocol": dropped}),
-		pool("protocol of listeners", 400, "Invalid input for field/attribute protocol. Value: 'TERMINATED_HTTPS'. Value should be one of: ", o{"protocol": "TERMINATED_HTTPS"}),
+		pool("protocol of listeners", 400,
+			"Invalid input for field/attribute protocol. Value: 'TERMINATED_HTTPS'. Value should be one of: ", o{"protocol": "TERMINATED_HTTPS"}),
 		pool("unknown attribute", 400, unknown("pool_.pool", "foo"), o{"foo": 1}),
-		// Only a whole load balancer brings these with it. In a pool alone they are known, and then break the database.
-		pool("members inside", 500, "object has no attribute '_sa_instance_state'", o{"members": []o{{"address": "10.0.1.1", "protocol_port": 1}}}),
-		pool("monitor inside", 500, "object has no attribute '_sa_instance_state'", o{"healthmonitor": o{"type": "TCP", "delay": 5, "timeout": 4, "max_retries": 2}}),
-		persistence("unknown", "TCP", "Invalid input for field/attribute type. Value: 'FOO'. Value should be one of: ", o{"type": "FOO"}),
+		// Only a whole load balancer brings these with it. In a pool alone they are known, and then
+		// break the database.
+		pool("members inside", 500, "object has no attribute '_sa_instance_state'",
+			o{"members": []o{{"address": "10.0.1.1", "protocol_port": 1}}}),
+		pool("monitor inside", 500, "object has no attribute '_sa_instance_state'",
+			o{"healthmonitor": o{"type": "TCP", "delay": 5, "timeout": 4, "max_retries": 2}}),
+		persistence("unknown", "TCP",
+			"Invalid input for field/attribute type. Value: 'FOO'. Value should be one of: ",
+			o{"type": "FOO"}),
 		persistence("without a type", "TCP", missing("type"), o{}),
-		persistence("cookie of SOURCE_IP", "TCP", `Field "cookie_name" can only be specified with session persistence of type "APP_COOKIE".`, o{"type": "SOURCE_IP", "cookie_name": "c"}),
-		persistence("cookie of HTTP_COOKIE", "HTTP", `Field "cookie_name" can only be specified with session persistence of type "APP_COOKIE".`, o{"type": "HTTP_COOKIE", "cookie_name": "c"}),
-		persistence("APP_COOKIE without", "HTTP", `Field "cookie_name" must be specified when using the "APP_COOKIE" session persistence type.`, o{"type": "APP_COOKIE"}),
-		persistence("timeout of TCP", "TCP", "persistence_timeout and persistence_granularity is only for UDP and SCTP protocol pools.", o{"type": "SOURCE_IP", "persistence_timeout": 5}),
-		persistence("cookies of UDP", "UDP", "Session persistence of type HTTP_COOKIE is not supported for UDP/SCTP protocol pools.", o{"type": "HTTP_COOKIE"}),
-		persistence("cookie of UDP", "UDP", "Cookie names are not supported for UDP/SCTP pools.", o{"type": "APP_COOKIE", "cookie_name": "c"}),
+		persistence("cookie of SOURCE_IP", "TCP",
+			`Field "cookie_name" can only be specified with session persistence of type "APP_COOKIE".`, o{"type": "SOURCE_IP", "cookie_name": "c"}),
+		persistence("cookie of HTTP_COOKIE", "HTTP",
+			`Field "cookie_name" can only be specified with session persistence of type "APP_COOKIE".`, o{"type": "HTTP_COOKIE", "cookie_name": "c"}),
+		persistence("APP_COOKIE without", "HTTP",
+			`Field "cookie_name" must be specified when using the "APP_COOKIE" session persistence type.`, o{"type": "APP_COOKIE"}),
+		persistence("timeout of TCP", "TCP",
+			"persistence_timeout and persistence_granularity is only for UDP and SCTP protocol pools.", o{"type": "SOURCE_IP", "persistence_timeout": 5}),
+		persistence("cookies of UDP", "UDP",
+			"Session persistence of type HTTP_COOKIE is not supported for UDP/SCTP protocol pools.",
+			o{"type": "HTTP_COOKIE"}),
+		persistence("cookie of UDP", "UDP", "Cookie names are not supported for UDP/SCTP pools.",
+			o{"type": "APP_COOKIE", "cookie_name": "c"}),
 	}
 }
 
 func badPoolChanges(_ octavia, _ string, ids map[string]string) []refusal {
 	type o = project.Object
-	tcp, udp, bare := to("pools/"+ids["tcp-pool"], "pool"), to("pools/"+ids["udp-pool"], "pool"), to("pools/"+ids["http-pool"], "pool")
+	tcp, udp, bare := to("pools/"+ids["tcp-pool"], "pool"), to("pools/"+ids["udp-pool"], "pool"),
+		to("pools/"+ids["http-pool"], "pool")
 	all := []refusal{
-		tcp(400, "Invalid input for field/attribute lb_algorithm. Value: 'FOO'. Value should be one of: ", o{"lb_algorithm": "FOO"}),
-		tcp(400, `Field "cookie_name" can only be specified with session persistence of type "APP_COOKIE".`, o{"session_persistence": o{"cookie_name": "c"}}),
-		tcp(400, "persistence_timeout and persistence_granularity is only for UDP protocol pools.", o{"session_persistence": o{"persistence_timeout": 5}}),
-		udp(400, "Session persistence of type HTTP_COOKIE is not supported for UDP/SCTP protocol pools.", o{"session_persistence": o{"type": "HTTP_COOKIE"}}),
-		bare(400, "Validation failure: Invalid session_persistence provided.", o{"session_persistence": o{"cookie_name": "c"}}),
+		tcp(400,
+			"Invalid input for field/attribute lb_algorithm. Value: 'FOO'. Value should be one of: ", o{"lb_algorithm": "FOO"}),
+		tcp(400,
+			`Field "cookie_name" can only be specified with session persistence of type "APP_COOKIE".`, o{"session_persistence": o{"cookie_name": "c"}}),
+		tcp(400, "persistence_timeout and persistence_granularity is only for UDP protocol pools.",
+			o{"session_persistence": o{"persistence_timeout": 5}}),
+		udp(400,
+			"Session persistence of type HTTP_COOKIE is not supported for UDP/SCTP protocol pools.",
+			o{"session_persistence": o{"type": "HTTP_COOKIE"}}),
+		bare(400, "Validation failure: Invalid session_persistence provided.",
+			o{"session_persistence": o{"cookie_name": "c"}}),
 	}
-	for _, attribute := range []string{"protocol", "loadbalancer_id", "listener_id", "members", "healthmonitor", "healthmonitor_id", "project_id", "foo"} {
+	for _, attribute := range []string{
+		"protocol", "loadbalancer_id", "listener_id", "members",
+		"healthmonitor", "healthmonitor_id", "project_id", "foo",
+	} {
 		all = append(all, tcp(400, unknown("pool_.pool", attribute), o{attribute: "x"}))
 	}
 	return all
@@ -239,25 +376,51 @@ func badMembers(x octavia, _ string, ids map[string]string) (all []refusal) {
 		)
 	}
 	taken := o{"address": "10.0.1.1", "protocol_port": 30080}
-	one := named(objects(x.must(http.StatusOK, http.MethodGet, members, nil).Object()["members"]), "one")
+	one := named(objects(x.must(http.StatusOK, http.MethodGet, members, nil).Object()["members"]),
+		"one")
 	change := to(members+"/"+project.ID(one), "member")
 	all = append(
 		all,
-		refusal{"unknown attribute", http.MethodPost, members, o{"member": with(taken, o{"foo": 1})}, 400, unknown("member_.member", "foo")},
-		refusal{"unknown attribute", http.MethodPut, members, o{"members": []o{with(taken, o{"foo": 1})}}, 400, unknown("members_.members", "foo")},
-		refusal{"same address and port", http.MethodPost, members, o{"member": taken}, 409, "Another member on this pool is already using ip 10.0.1.1 on protocol_port 30080"},
+		refusal{
+			"unknown attribute", http.MethodPost, members,
+			o{"member": with(taken, o{"foo": 1})},
+			400, unknown("member_.member", "foo"),
+		},
+		refusal{
+			"unknown attribute", http.MethodPut, members,
+			o{"members": []o{with(taken, o{"foo": 1})}},
+			400, unknown("members_.members", "foo"),
+		},
+		refusal{
+			"same address and port", http.MethodPost, members,
+			o{"member": taken},
+			409,
+			"Another member on this pool is already using ip 10.0.1.1 on protocol_port 30080",
+		},
 		// The subnet makes no other member.
-		refusal{"in another subnet", http.MethodPost, members, o{"member": with(taken, o{"subnet_id": x.Subnets[6]})}, 409, "Another member on this pool is already using ip 10.0.1.1 on protocol_port 30080"},
+		refusal{
+			"in another subnet", http.MethodPost, members,
+			o{"member": with(taken, o{"subnet_id": x.Subnets[6]})},
+			409,
+			"Another member on this pool is already using ip 10.0.1.1 on protocol_port 30080",
+		},
 		refusal{
 			"twice in a list", http.MethodPut, members + "?additive_only=true",
-			o{"members": []o{{"address": "10.0.1.8", "protocol_port": 1}, {"address": "10.0.1.8", "protocol_port": 1}}},
+			o{"members": []o{
+				{"address": "10.0.1.8", "protocol_port": 1},
+				{"address": "10.0.1.8", "protocol_port": 1},
+			}},
 			409,
 			"Another member on this pool is already using ip 10.0.1.8 on protocol_port 1",
 		},
 		refusal{"no list", http.MethodPut, members, o{}, 500, "object is not iterable"},
-		change(400, invalid("weight", "300", "Value should be lower or equal to 256"), o{"weight": 300}),
+		change(400, invalid("weight", "300", "Value should be lower or equal to 256"),
+			o{"weight": 300}),
 	)
-	for _, attribute := range []string{"address", "protocol_port", "subnet_id", "project_id", "foo"} {
+	for _, attribute := range []string{
+		"address", "protocol_port", "subnet_id", "project_id",
+		"foo",
+	} {
 		all = append(all, change(400, unknown("member_.member", attribute), o{attribute: "x"}))
 	}
 	return all
@@ -265,9 +428,14 @@ func badMembers(x octavia, _ string, ids map[string]string) (all []refusal) {
 
 func badMonitors(_ octavia, _ string, ids map[string]string) []refusal {
 	type o = project.Object
-	monitor := of("healthmonitors", "healthmonitor", o{"name": "x", "pool_id": ids["tcp-pool"], "type": "TCP", "delay": 5, "timeout": 4, "max_retries": 2})
+	monitor := of("healthmonitors", "healthmonitor",
+		o{
+			"name": "x", "pool_id": ids["tcp-pool"], "type": "TCP", "delay": 5, "timeout": 4,
+			"max_retries": 2,
+		})
 	notOf := func(kind string) string {
-		return "Validation failure: The " + kind + " type is only supported for pools of type UDP/SCTP."
+		return "Validation failure: The " + kind +
+			" type is only supported for pools of type UDP/SCTP."
 	}
 	onlyUDP := "so only a UDP-CONNECT/SCTP/TCP/HTTP health monitor is supported."
 	return []refusal{
@@ -275,48 +443,81 @@ func badMonitors(_ octavia, _ string, ids map[string]string) []refusal {
 		monitor("no pool", 400, missing("pool_id"), o{"pool_id": dropped}),
 		monitor("no such pool", 404, "Pool "+nobody+" not found.", o{"pool_id": nobody}),
 		monitor("no type", 400, missing("type"), o{"type": dropped}),
-		monitor("unknown type", 400, "Invalid input for field/attribute type. Value: 'FOO'. Value should be one of: ", o{"type": "FOO"}),
+		monitor("unknown type", 400,
+			"Invalid input for field/attribute type. Value: 'FOO'. Value should be one of: ",
+			o{"type": "FOO"}),
 		monitor("no delay", 400, missing("delay"), o{"delay": dropped}),
 		monitor("delay null", 400, "None is not a valid option for delay", o{"delay": nil}),
-		monitor("delay", 400, invalid("delay", "-1", "Value should be greater or equal to 0"), o{"delay": -1}),
-		monitor("retries", 400, invalid("max_retries", "0", "Value should be greater or equal to 1"), o{"max_retries": 0}),
-		monitor("many retries", 400, invalid("max_retries", "11", "Value should be lower or equal to 10"), o{"max_retries": 11}),
-		monitor("many retries down", 400, invalid("max_retries_down", "11", "Value should be lower or equal to 10"), o{"max_retries_down": 11}),
-		monitor("path of TCP", 400, "url_path is not a valid option for health monitors of type TCP", o{"url_path": "/"}),
-		monitor("method of TCP", 400, "http_method is not a valid option for health monitors of type TCP", o{"http_method": "GET"}),
-		monitor("codes of TCP", 400, "expected_codes is not a valid option for health monitors of type TCP", o{"expected_codes": "200"}),
-		monitor("path", 400, invalid("url_path", "abc", "Value must be a valid URL Path string"), o{"type": "HTTP", "url_path": "abc"}),
-		monitor("codes", 400, "Invalid input for field/attribute expected_codes. Value: 'abc'. Value should match the pattern ", o{"type": "HTTP", "expected_codes": "abc"}),
-		monitor("method", 400, "Invalid input for field/attribute http_method. Value: 'FOO'. Value should be one of: ", o{"type": "HTTP", "http_method": "FOO"}),
-		monitor("domain", 400, "Validation failure: 'http_version' must be specified when 'domain_name' is provided.", o{"type": "HTTP", "domain_name": "a.example"}),
-		monitor("domain of HTTP 1.0", 400, "http_version 1.0 is not a valid option for health monitors HTTP 1.1 domain name health check", o{"type": "HTTP", "domain_name": "a.example", "http_version": 1.0}),
+		monitor("delay", 400, invalid("delay", "-1", "Value should be greater or equal to 0"),
+			o{"delay": -1}),
+		monitor("retries", 400,
+			invalid("max_retries", "0", "Value should be greater or equal to 1"),
+			o{"max_retries": 0}),
+		monitor("many retries", 400,
+			invalid("max_retries", "11", "Value should be lower or equal to 10"),
+			o{"max_retries": 11}),
+		monitor("many retries down", 400,
+			invalid("max_retries_down", "11", "Value should be lower or equal to 10"),
+			o{"max_retries_down": 11}),
+		monitor("path of TCP", 400,
+			"url_path is not a valid option for health monitors of type TCP", o{"url_path": "/"}),
+		monitor("method of TCP", 400,
+			"http_method is not a valid option for health monitors of type TCP",
+			o{"http_method": "GET"}),
+		monitor("codes of TCP", 400,
+			"expected_codes is not a valid option for health monitors of type TCP",
+			o{"expected_codes": "200"}),
+		monitor("path", 400, invalid("url_path", "abc", "Value must be a valid URL Path string"),
+			o{"type": "HTTP", "url_path": "abc"}),
+		monitor("codes", 400,
+			"Invalid input for field/attribute expected_codes. Value: 'abc'. Value should match the pattern ", o{"type": "HTTP", "expected_codes": "abc"}),
+		monitor("method", 400,
+			"Invalid input for field/attribute http_method. Value: 'FOO'. Value should be one of: ",
+			o{"type": "HTTP", "http_method": "FOO"}),
+		monitor("domain", 400,
+			"Validation failure: 'http_version' must be specified when 'domain_name' is provided.",
+			o{"type": "HTTP", "domain_name": "a.example"}),
+		monitor("domain of HTTP 1.0", 400,
+			"http_version 1.0 is not a valid option for health monitors HTTP 1.1 domain name health check", o{"type": "HTTP", "domain_name": "a.example", "http_version": 1.0}),
 		monitor("UDP-CONNECT of TCP", 400, notOf("UDP-CONNECT"), o{"type": "UDP-CONNECT"}),
 		monitor("SCTP of TCP", 400, notOf("SCTP"), o{"type": "SCTP"}),
 		monitor("PING of UDP", 400, onlyUDP, o{"type": "PING", "pool_id": ids["udp-pool"]}),
 		monitor("HTTPS of UDP", 400, onlyUDP, o{"type": "HTTPS", "pool_id": ids["udp-pool"]}),
-		monitor("TLS-HELLO of UDP", 400, onlyUDP, o{"type": "TLS-HELLO", "pool_id": ids["udp-pool"]}),
-		monitor("short delay of UDP-CONNECT", 400, "Validation failure: The request delay value 2 should be larger than 3 for UDP-CONNECT health monitor type.", o{"type": "UDP-CONNECT", "pool_id": ids["udp-pool"], "delay": 2, "timeout": 1}),
-		monitor("unknown attribute", 400, unknown("health_monitor_.healthmonitor", "foo"), o{"foo": 1}),
+		monitor("TLS-HELLO of UDP", 400, onlyUDP,
+			o{"type": "TLS-HELLO", "pool_id": ids["udp-pool"]}),
+		monitor("short delay of UDP-CONNECT", 400,
+			"Validation failure: The request delay value 2 should be larger than 3 for UDP-CONNECT health monitor type.", o{"type": "UDP-CONNECT", "pool_id": ids["udp-pool"], "delay": 2, "timeout": 1}),
+		monitor("unknown attribute", 400, unknown("health_monitor_.healthmonitor", "foo"),
+			o{"foo": 1}),
 	}
 }
 
 func badMonitorChanges(_ octavia, _ string, ids map[string]string) []refusal {
 	type o = project.Object
-	tcp, udp, http := to("healthmonitors/"+ids["monitor tcp-pool"], "healthmonitor"), to("healthmonitors/"+ids["monitor udp-pool"], "healthmonitor"), to("healthmonitors/"+ids["monitor http-pool"], "healthmonitor")
+	tcp, udp, http := to("healthmonitors/"+ids["monitor tcp-pool"], "healthmonitor"),
+		to("healthmonitors/"+ids["monitor udp-pool"], "healthmonitor"),
+		to("healthmonitors/"+ids["monitor http-pool"], "healthmonitor")
 	all := []refusal{
 		tcp(400, "None is not a valid option for delay", o{"delay": nil}),
 		tcp(400, "None is not a valid option for max_retries", o{"max_retries": nil}),
 		// That it is said at all is wrong.
-		tcp(400, "http_method is not a valid option for health monitors of type TCP", o{"http_method": nil}),
-		tcp(400, "url_path is not a valid option for health monitors of type TCP", o{"url_path": "/"}),
-		tcp(400, "expected_codes is not a valid option for health monitors of type TCP", o{"expected_codes": "200"}),
-		udp(400, "Validation failure: The request delay value 2 should be larger than 3 for UDP-CONNECT health monitor type.", o{"delay": 2}),
+		tcp(400, "http_method is not a valid option for health monitors of type TCP",
+			o{"http_method": nil}),
+		tcp(400, "url_path is not a valid option for health monitors of type TCP",
+			o{"url_path": "/"}),
+		tcp(400, "expected_codes is not a valid option for health monitors of type TCP",
+			o{"expected_codes": "200"}),
+		udp(400,
+			"Validation failure: The request delay value 2 should be larger than 3 for UDP-CONNECT health monitor type.", o{"delay": 2}),
 		// A change of a UDP-CONNECT monitor must say the delay.
 		udp(500, "'<' not supported between instances of 'UnsetType' and 'int'", o{"name": "x"}),
-		http(400, "Validation failure: 'http_version' must be specified when 'domain_name' is provided.", o{"domain_name": "a.example"}),
+		http(400,
+			"Validation failure: 'http_version' must be specified when 'domain_name' is provided.",
+			o{"domain_name": "a.example"}),
 	}
 	for _, attribute := range []string{"type", "pool_id", "pools", "project_id", "foo"} {
-		all = append(all, tcp(400, unknown("health_monitor_.healthmonitor", attribute), o{attribute: "x"}))
+		all = append(all,
+			tcp(400, unknown("health_monitor_.healthmonitor", attribute), o{attribute: "x"}))
 	}
 	return all
 }
@@ -325,16 +526,21 @@ func badLoadBalancerChanges(_ octavia, lb string, _ map[string]string) []refusal
 	type o = project.Object
 	change := to("loadbalancers/"+lb, "loadbalancer")
 	all := []refusal{
-		change(400, "Value should have a maximum character requirement of 255", o{"name": strings.Repeat("x", 256)}),
-		change(400, "Value should have a maximum character requirement of 255", o{"description": strings.Repeat("x", 256)}),
-		change(400, "Value should have a maximum character requirement of 255", o{"tags": []string{strings.Repeat("x", 256)}}),
+		change(400, "Value should have a maximum character requirement of 255",
+			o{"name": strings.Repeat("x", 256)}),
+		change(400, "Value should have a maximum character requirement of 255",
+			o{"description": strings.Repeat("x", 256)}),
+		change(400, "Value should have a maximum character requirement of 255",
+			o{"tags": []string{strings.Repeat("x", 256)}}),
 		// A new tag that is there twice is too much for the database.
 		change(500, "Duplicate entry", o{"tags": []string{"c", "d", "c"}}),
 	}
 	for _, attribute := range []string{
-		"vip_address", "vip_subnet_id", "vip_port_id", "vip_network_id", "additional_vips", "provider", "flavor_id", "availability_zone", "listeners", "pools", "project_id", "foo",
+		"vip_address", "vip_subnet_id", "vip_port_id", "vip_network_id", "additional_vips",
+		"provider", "flavor_id", "availability_zone", "listeners", "pools", "project_id", "foo",
 	} {
-		all = append(all, change(400, unknown("load_balancer.loadbalancer", attribute), o{attribute: "x"}))
+		all = append(all,
+			change(400, unknown("load_balancer.loadbalancer", attribute), o{attribute: "x"}))
 	}
 	return all
 }
@@ -360,28 +566,68 @@ func badLoadBalancers(x octavia, _ string, _ map[string]string) []refusal {
 		all("an id", 400, unknown(path, "id"), o{"id": nobody}),
 		all("unknown provider", 400, "Provider 'foo' is not enabled.", o{"provider": "foo"}),
 		all("no flavor", 400, "Validation failure: Invalid flavor_id.", o{"flavor_id": nobody}),
-		all("flavor no id", 400, invalid("flavor_id", "abc", "Value should be UUID format"), o{"flavor_id": "abc"}),
-		all("no zone", 400, "Validation failure: Invalid availability zone.", o{"availability_zone": "foo"}),
-		all("another project", 403, "Policy does not allow this request to be performed.", o{"project_id": strings.ReplaceAll(nobody, "-", "")}),
-		below("pool without a name", 400, "Validation failure: Pools must be named when creating a fully populated loadbalancer.", listener(o{"default_pool": pool(o{"name": dropped})})),
-		below("pool that is only named", 400, "Validation failure: Pool 'none' was referenced but no full definition was found.", listener(o{"default_pool": o{"name": "none"}})),
-		below("pools of one name", 400, "Validation failure: Pool names must be unique when creating a fully populated loadbalancer.", listener(o{"default_pool": pool(nil)}), listener(o{"protocol_port": 2, "default_pool": pool(nil)})),
-		within("half a pool", 400, "Validation failure: Pool definition for 'p' missing required attribute: lb_algorithm", o{"lb_algorithm": dropped}),
-		below("pool by id", 404, "Pool "+nobody+" not found.", listener(o{"default_pool_id": nobody})),
-		within("pool of another protocol", 400, "Validation failure: The pool protocol 'UDP' is invalid while the listener protocol is 'TCP'.", o{"protocol": "UDP"}),
-		below("one port twice", 409, "Another Listener on this Load Balancer is already using protocol TCP and protocol_port 1", listener(nil), listener(o{"protocol": "HTTP"})),
-		below("CIDR of the other family", 400, "Validation failure: CIDR ::/0 IP version incompatible with ", listener(o{"allowed_cidrs": []string{"::/0"}})),
-		below("headers of TCP", 400, "insert-headers is not a valid option for a TCP protocol listener.", listener(o{"insert_headers": o{"X-Forwarded-For": "true"}})),
-		below("listener with its load balancer", 400, unknown(path+".listeners", "loadbalancer_id"), listener(o{"loadbalancer_id": nobody})),
-		within("member twice", 409, "Another member on this pool is already using ip 10.0.0.1 on protocol_port 1", o{"members": []o{{"address": "10.0.0.1", "protocol_port": 1}, {"address": "10.0.0.1", "protocol_port": 1}}}),
-		within("metadata service", 400, "169.254.169.254 is not a valid option for member address", o{"members": []o{{"address": "169.254.169.254", "protocol_port": 1}}}),
-		within("member without an address", 400, missing("address"), o{"members": []o{{"protocol_port": 1}}}),
-		within("unknown attribute of a member", 400, unknown(path+".listeners.default_pool.members", "foo"), o{"members": []o{{"address": "10.0.0.1", "protocol_port": 1, "foo": 1}}}),
-		within("unknown attribute of a monitor", 400, unknown(path+".listeners.default_pool.healthmonitor", "pool_id"), o{"healthmonitor": with(monitor, o{"pool_id": nobody})}),
-		within("half a monitor", 400, missing("delay"), o{"healthmonitor": with(monitor, o{"delay": dropped})}),
-		within("UDP monitor", 400, "Validation failure: The UDP-CONNECT type is only supported for pools of type UDP/SCTP.", o{"healthmonitor": with(monitor, o{"type": "UDP-CONNECT"})}),
-		within("path of TCP", 400, "url_path is not a valid option for health monitors of type TCP", o{"healthmonitor": with(monitor, o{"url_path": "/"})}),
-		below("short delay of UDP-CONNECT", 400, "Validation failure: The request delay value 2 should be larger than 3 for UDP-CONNECT health monitor type.",
-			listener(o{"protocol": "UDP", "default_pool": pool(o{"protocol": "UDP", "healthmonitor": with(monitor, o{"type": "UDP-CONNECT", "delay": 2})})})),
+		all("flavor no id", 400, invalid("flavor_id", "abc", "Value should be UUID format"),
+			o{"flavor_id": "abc"}),
+		all("no zone", 400, "Validation failure: Invalid availability zone.",
+			o{"availability_zone": "foo"}),
+		all("another project", 403, "Policy does not allow this request to be performed.",
+			o{"project_id": strings.ReplaceAll(nobody, "-", "")}),
+		below("pool without a name", 400,
+			"Validation failure: Pools must be named when creating a fully populated loadbalancer.",
+			listener(o{"default_pool": pool(o{"name": dropped})})),
+		below("pool that is only named", 400,
+			"Validation failure: Pool 'none' was referenced but no full definition was found.",
+			listener(o{"default_pool": o{"name": "none"}})),
+		below("pools of one name", 400,
+			"Validation failure: Pool names must be unique when creating a fully populated loadbalancer.", listener(o{"default_pool": pool(nil)}), listener(o{"protocol_port": 2, "default_pool": pool(nil)})),
+		within("half a pool", 400,
+			"Validation failure: Pool definition for 'p' missing required attribute: lb_algorithm",
+			o{"lb_algorithm": dropped}),
+		below("pool by id", 404, "Pool "+nobody+" not found.",
+			listener(o{"default_pool_id": nobody})),
+		within("pool of another protocol", 400,
+			"Validation failure: The pool protocol 'UDP' is invalid while the listener protocol is 'TCP'.", o{"protocol": "UDP"}),
+		below("one port twice", 409,
+			"Another Listener on this Load Balancer is already using protocol TCP and protocol_port 1", listener(nil), listener(o{"protocol": "HTTP"})),
+		below("CIDR of the other family", 400,
+			"Validation failure: CIDR ::/0 IP version incompatible with ",
+			listener(o{"allowed_cidrs": []string{"::/0"}})),
+		below("headers of TCP", 400,
+			"insert-headers is not a valid option for a TCP protocol listener.",
+			listener(o{"insert_headers": o{"X-Forwarded-For": "true"}})),
+		below("listener with its load balancer", 400, unknown(path+".listeners", "loadbalancer_id"),
+			listener(o{"loadbalancer_id": nobody})),
+		within("member twice", 409,
+			"Another member on this pool is already using ip 10.0.0.1 on protocol_port 1",
+			o{"members": []o{
+				{"address": "10.0.0.1", "protocol_port": 1},
+				{"address": "10.0.0.1", "protocol_port": 1},
+			}}),
+		within("metadata service", 400, "169.254.169.254 is not a valid option for member address",
+			o{"members": []o{{"address": "169.254.169.254", "protocol_port": 1}}}),
+		within("member without an address", 400, missing("address"),
+			o{"members": []o{{"protocol_port": 1}}}),
+		within("unknown attribute of a member", 400,
+			unknown(path+".listeners.default_pool.members", "foo"),
+			o{"members": []o{{"address": "10.0.0.1", "protocol_port": 1, "foo": 1}}}),
+		within("unknown attribute of a monitor", 400,
+			unknown(path+".listeners.default_pool.healthmonitor", "pool_id"),
+			o{"healthmonitor": with(monitor, o{"pool_id": nobody})}),
+		within("half a monitor", 400, missing("delay"),
+			o{"healthmonitor": with(monitor, o{"delay": dropped})}),
+		within("UDP monitor", 400,
+			"Validation failure: The UDP-CONNECT type is only supported for pools of type UDP/SCTP.", o{"healthmonitor": with(monitor, o{"type": "UDP-CONNECT"})}),
+		within("path of TCP", 400, "url_path is not a valid option for health monitors of type TCP",
+			o{"healthmonitor": with(monitor, o{"url_path": "/"})}),
+		below("short delay of UDP-CONNECT", 400,
+			"Validation failure: The request delay value 2 should be larger than 3 for UDP-CONNECT health monitor type.",
+			listener(
+				o{
+					"protocol": "UDP",
+					"default_pool": pool(o{
+						"protocol":      "UDP",
+						"healthmonitor": with(monitor, o{"type": "UDP-CONNECT", "delay": 2}),
+					}),
+				})),
 	}
 }

@@ -27,7 +27,8 @@ func openOctavia(t *testing.T, opts ...project.Option) octavia {
 
 func (o octavia) ask(method, path string, body any) project.Answer {
 	o.t.Helper()
-	return o.User().Try(method, project.LoadBalancer, "/lbaas/"+path, body, "Accept", "application/json")
+	return o.User().Try(method, project.LoadBalancer, "/lbaas/"+path, body, "Accept",
+		"application/json")
 }
 
 // in is the same for a test within the test.
@@ -77,7 +78,8 @@ func (o octavia) names(path string, attribute ...string) (names []string) {
 // create makes a load balancer and waits for it.
 func (o octavia) create(attributes project.Object) (id string) {
 	o.t.Helper()
-	answer := o.must(http.StatusCreated, http.MethodPost, "loadbalancers", project.Object{"loadbalancer": attributes})
+	answer := o.must(http.StatusCreated, http.MethodPost, "loadbalancers",
+		project.Object{"loadbalancer": attributes})
 	id = project.ID(answer.Inner("loadbalancer"))
 	o.WaitBalancer(id)
 	return id
@@ -94,12 +96,14 @@ func (o octavia) change(lb, method, path string, body any) project.Answer {
 	return answer
 }
 
-// ids are those of the listeners and pools of a load balancer, by their names, and of the monitors, by their pools' names with "monitor " before.
+// ids are those of the listeners and pools of a load balancer, by their names, and of the monitors,
+// by their pools' names with "monitor " before.
 func (o octavia) ids(lb string) map[string]string {
 	o.t.Helper()
 	ids := map[string]string{}
 	for _, kind := range []string{"listeners", "pools"} {
-		for _, item := range o.User().List(project.LoadBalancer, "/lbaas/"+kind+"?loadbalancer_id="+lb, kind) {
+		for _, item := range o.User().List(project.LoadBalancer,
+			"/lbaas/"+kind+"?loadbalancer_id="+lb, kind) {
 			ids[project.Text(item, "name")] = project.ID(item)
 			if monitor := project.Text(item, "healthmonitor_id"); monitor != "" {
 				ids["monitor "+project.Text(item, "name")] = monitor
@@ -109,7 +113,8 @@ func (o octavia) ids(lb string) map[string]string {
 	return ids
 }
 
-// said is what an answer says against a request: the text of WSME's faults, or of what fails before.
+// said is what an answer says against a request: the text of WSME's faults, or of what fails
+// before.
 func said(answer project.Answer) string {
 	body := answer.Object()
 	if body["faultstring"] != nil {
@@ -118,7 +123,8 @@ func said(answer project.Answer) string {
 	return project.Text(body, "description")
 }
 
-// refusal is a request that is refused. The text is a part of what is said: releases differ in the rest of some.
+// refusal is a request that is refused. The text is a part of what is said: releases differ in the
+// rest of some.
 type refusal struct {
 	name, method, path string
 	body               any
@@ -130,8 +136,10 @@ type refusal struct {
 func (o octavia) refuses(refusals []refusal) {
 	o.t.Helper()
 	for _, r := range refusals {
-		if answer := o.ask(r.method, r.path, r.body); answer.Status != r.status || !strings.Contains(said(answer), r.text) {
-			o.t.Errorf("%s: %v\nanswers %s\nwant    %d %s", r.name, r.body, answer, r.status, r.text)
+		if answer := o.ask(r.method, r.path, r.body); answer.Status != r.status ||
+			!strings.Contains(said(answer), r.text) {
+			o.t.Errorf("%s: %v\nanswers %s\nwant    %d %s", r.name, r.body, answer, r.status,
+				r.text)
 		}
 	}
 }
@@ -152,8 +160,12 @@ var dropped any = absence{}
 
 // keys are those of an object, but those of newer releases of Octavia than Zed.
 func keys(object project.Object) []string {
-	newer := []string{"hsts_max_age", "hsts_include_subdomains", "hsts_preload", "vip_vnic_type", "vip_sg_ids", "vnic_type"}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(object)), func(key string) bool { return slices.Contains(newer, key) })
+	newer := []string{
+		"hsts_max_age", "hsts_include_subdomains", "hsts_preload", "vip_vnic_type",
+		"vip_sg_ids", "vnic_type",
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(object)),
+		func(key string) bool { return slices.Contains(newer, key) })
 }
 
 // objects are those in a list.
@@ -183,41 +195,61 @@ func same(t *testing.T, what string, got, want any) {
 	}
 }
 
-// web is a load balancer with a bit of everything: a TCP listener with a pool, members and a monitor, the same of UDP, an HTTP listener whose pool is
-// named, and a listener without one.
+// web is a load balancer with a bit of everything: a TCP listener with a pool, members and a
+// monitor, the same of UDP, an HTTP listener whose pool is named, and a listener without one.
 func web(subnet string) project.Object {
 	return project.Object{
-		"name": "web", "description": "of a test", "tags": []string{"a", "b"}, "vip_subnet_id": subnet,
+		"name": "web", "description": "of a test", "tags": []string{"a", "b"},
+		"vip_subnet_id": subnet,
 		"listeners": []project.Object{
 			{
-				"name": "tcp", "protocol": "TCP", "protocol_port": 80, "tags": []string{"listener"}, "allowed_cidrs": []string{"10.0.0.5/8", "10.0.0.0/8", "192.0.2.1"},
+				"name": "tcp", "protocol": "TCP", "protocol_port": 80, "tags": []string{"listener"},
+				"allowed_cidrs": []string{"10.0.0.5/8", "10.0.0.0/8", "192.0.2.1"},
 				"default_pool": project.Object{
-					"name": "tcp-pool", "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN", "tags": []string{"pool"}, "session_persistence": project.Object{"type": "SOURCE_IP"},
+					"name": "tcp-pool", "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN",
+					"tags":                []string{"pool"},
+					"session_persistence": project.Object{"type": "SOURCE_IP"},
 					"members": []project.Object{
 						{"name": "one", "address": "10.0.1.1", "protocol_port": 30080, "subnet_id": subnet, "tags": []string{"member"}, "monitor_port": 31000},
 						{"name": "two", "address": "10.0.1.2", "protocol_port": 30080, "weight": 0, "backup": true},
 					},
-					"healthmonitor": project.Object{"name": "check", "type": "TCP", "delay": 5, "timeout": 4, "max_retries": 2, "tags": []string{"monitor"}},
+					"healthmonitor": project.Object{
+						"name": "check", "type": "TCP", "delay": 5,
+						"timeout": 4, "max_retries": 2, "tags": []string{"monitor"},
+					},
 				},
 			},
 			{
 				"name": "udp", "protocol": "UDP", "protocol_port": 53,
 				"default_pool": project.Object{
 					"name": "udp-pool", "protocol": "UDP", "lb_algorithm": "ROUND_ROBIN",
-					"members":       []project.Object{{"name": "one", "address": "10.0.1.1", "protocol_port": 30053}},
-					"healthmonitor": project.Object{"type": "UDP-CONNECT", "delay": 5, "timeout": 4, "max_retries": 2},
+					"members": []project.Object{{
+						"name": "one", "address": "10.0.1.1",
+						"protocol_port": 30053,
+					}},
+					"healthmonitor": project.Object{
+						"type": "UDP-CONNECT", "delay": 5, "timeout": 4,
+						"max_retries": 2,
+					},
 				},
 			},
 			{
-				"name": "http", "protocol": "HTTP", "protocol_port": 8080, "connection_limit": 100, "insert_headers": project.Object{"X-Forwarded-For": "true"},
-				"default_pool": project.Object{"name": "http-pool"},
+				"name": "http", "protocol": "HTTP", "protocol_port": 8080, "connection_limit": 100,
+				"insert_headers": project.Object{"X-Forwarded-For": "true"},
+				"default_pool":   project.Object{"name": "http-pool"},
 			},
 			{"name": "bare", "protocol": "TCP", "protocol_port": 9000},
 		},
 		"pools": []project.Object{{
 			"name": "http-pool", "protocol": "HTTP", "lb_algorithm": "LEAST_CONNECTIONS",
-			"members":       []project.Object{{"name": "one", "address": "10.0.1.1", "protocol_port": 30081}},
-			"healthmonitor": project.Object{"type": "HTTP", "delay": 5, "timeout": 4, "max_retries": 2},
+			"members": []project.Object{{
+				"name": "one", "address": "10.0.1.1",
+				"protocol_port": 30081,
+			}},
+			"healthmonitor": project.Object{
+				"type": "HTTP", "delay": 5, "timeout": 4,
+				"max_retries": 2,
+			},
 		}},
 	}
 }

@@ -11,14 +11,17 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// TestNetworkExtensions_ThoseThatTheProviderAsksFor: it does without each of them, but most clouds have them.
+// TestNetworkExtensions_ThoseThatTheProviderAsksFor: it does without each of them, but most clouds
+// have them.
 func TestNetworkExtensions_ThoseThatTheProviderAsksFor(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithoutNetwork())
 	has := n.list("/extensions", "extensions", "alias")
 	for _, alias := range []string{
-		"extraroute", "extraroute-atomic", "allowed-address-pairs", "port-security", "standard-attr-tag", "standard-attr-revisions",
-		"revision-if-match", "trunk", "trunk-details", "router", "external-net", "security-group", "filter-validation",
+		"extraroute", "extraroute-atomic", "allowed-address-pairs", "port-security",
+		"standard-attr-tag", "standard-attr-revisions",
+		"revision-if-match", "trunk", "trunk-details", "router", "external-net", "security-group",
+		"filter-validation",
 	} {
 		if !slices.Contains(has, alias) {
 			t.Errorf("no extension %s: %q", alias, has)
@@ -29,12 +32,15 @@ func TestNetworkExtensions_ThoseThatTheProviderAsksFor(t *testing.T) {
 	}
 	n.expect(
 		exchange{"GET /extensions/extraroute-atomic", "", 200, "", ""},
-		exchange{"GET /nothing-of-neutrons", "", 404, "HTTPNotFound", "The resource could not be found."},
+		exchange{
+			"GET /nothing-of-neutrons", "", 404, "HTTPNotFound",
+			"The resource could not be found.",
+		},
 	)
 }
 
-// TestNetworkPages: without a limit there are no pages, and the marker is of no account. A link to the next page is there exactly when the
-// page is full, also if the next one is empty.
+// TestNetworkPages: without a limit there are no pages, and the marker is of no account. A link to
+// the next page is there exactly when the page is full, also if the next one is empty.
 func TestNetworkPages(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithoutNetwork())
@@ -59,14 +65,24 @@ func TestNetworkPages(t *testing.T) {
 		{"limit=2&marker=$n1&name=n4", "n4 previous=n4"},
 		{"limit=2&name=nothing", "previous="},
 	} {
-		if got := n.page("project_id=$project&fields=id&fields=name&sort_key=name&sort_dir=asc&" + test.query); got != test.want {
+		if got := n.page("project_id=$project&fields=id&fields=name&sort_key=name&sort_dir=asc&" +
+			test.query); got != test.want {
 			t.Errorf("%q: %q, want %q", test.query, got, test.want)
 		}
 	}
 	n.expect(
-		exchange{"GET /networks?limit=2&marker=$nobody", "", 404, "NetworkNotFound", "Network $nobody could not be found."},
-		exchange{"GET /networks?limit=two", "", 400, "BadRequest", "Limit must be an integer 0 or greater"},
-		exchange{"GET /networks?limit=-1", "", 400, "BadRequest", "Limit must be an integer 0 or greater"},
+		exchange{
+			"GET /networks?limit=2&marker=$nobody", "", 404, "NetworkNotFound",
+			"Network $nobody could not be found.",
+		},
+		exchange{
+			"GET /networks?limit=two", "", 400, "BadRequest",
+			"Limit must be an integer 0 or greater",
+		},
+		exchange{
+			"GET /networks?limit=-1", "", 400, "BadRequest",
+			"Limit must be an integer 0 or greater",
+		},
 		// What was the last item of a page may be deleted before the next page is asked for.
 		exchange{"DELETE /networks/$n1", "", 204, "", ""},
 		exchange{"GET /networks?limit=2&marker=$n1", "", 404, "NetworkNotFound", ""},
@@ -108,7 +124,8 @@ func (n *neutron) page(query string) string {
 	return strings.Join(append(words, links...), " ")
 }
 
-// TestNetworkFilters: a filter that is repeated is an "or", several are an "and", and what is no filter is refused.
+// TestNetworkFilters: a filter that is repeated is an "or", several are an "and", and what is no
+// filter is refused.
 func TestNetworkFilters(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithIPv6())
@@ -163,27 +180,57 @@ func TestNetworkFilters(t *testing.T) {
 		}
 	}
 	n.expect(
-		exchange{"GET /ports?nonsense=1", "", 400, "HTTPBadRequest", "['nonsense'] is invalid attribute for filtering"},
-		exchange{"GET /ports?port_security_enabled=true", "", 400, "HTTPBadRequest", "['port_security_enabled'] is invalid attribute"},
-		exchange{"GET /ports?allowed_address_pairs=x", "", 400, "HTTPBadRequest", "is invalid attribute for filtering"},
-		exchange{"GET /routers?routes=x", "", 400, "HTTPBadRequest", "['routes'] is invalid attribute for filtering"},
-		exchange{"GET /ports?fixed_ips=10.0.5.1", "", 400, "InvalidInput", "'10.0.5.1' is not of the form <key>=[value]."},
-		exchange{"GET /ports?admin_state_up=perhaps", "", 400, "InvalidInput", "'perhaps' cannot be converted to boolean."},
-		exchange{"GET /ports?sort_key=name", "", 400, "HTTPBadRequest", "The number of sort_keys and sort_dirs must be same"},
+		exchange{
+			"GET /ports?nonsense=1", "", 400, "HTTPBadRequest",
+			"['nonsense'] is invalid attribute for filtering",
+		},
+		exchange{
+			"GET /ports?port_security_enabled=true", "", 400, "HTTPBadRequest",
+			"['port_security_enabled'] is invalid attribute",
+		},
+		exchange{
+			"GET /ports?allowed_address_pairs=x", "", 400, "HTTPBadRequest",
+			"is invalid attribute for filtering",
+		},
+		exchange{
+			"GET /routers?routes=x", "", 400, "HTTPBadRequest",
+			"['routes'] is invalid attribute for filtering",
+		},
+		exchange{
+			"GET /ports?fixed_ips=10.0.5.1", "", 400, "InvalidInput",
+			"'10.0.5.1' is not of the form <key>=[value].",
+		},
+		exchange{
+			"GET /ports?admin_state_up=perhaps", "", 400, "InvalidInput",
+			"'perhaps' cannot be converted to boolean.",
+		},
+		exchange{
+			"GET /ports?sort_key=name", "", 400, "HTTPBadRequest",
+			"The number of sort_keys and sort_dirs must be same",
+		},
 		exchange{"GET /ports/$nobody", "", 404, "PortNotFound", "Port $nobody could not be found."},
-		exchange{"GET /subnets/$nobody", "", 404, "SubnetNotFound", "Subnet $nobody could not be found."},
-		exchange{"GET /routers/$nobody", "", 404, "RouterNotFound", "Router $nobody could not be found"},
+		exchange{
+			"GET /subnets/$nobody", "", 404, "SubnetNotFound",
+			"Subnet $nobody could not be found.",
+		},
+		exchange{
+			"GET /routers/$nobody", "", 404, "RouterNotFound",
+			"Router $nobody could not be found",
+		},
 	)
 	// Only the fields that are asked for are told, and those that there are not are not missed.
 	answer := n.ask("GET /ports/$one?fields=name&fields=revision_number&fields=nonsense", "")
 	n.want("fields", len(answer.Inner("port")), 2)
 }
 
-// TestNetworkVisibility_OfTheExternalNetwork: all see the network and the ids of its subnets, and none of the subnets unless it is shared.
+// TestNetworkVisibility_OfTheExternalNetwork: all see the network and the ids of its subnets, and
+// none of the subnets unless it is shared.
 func TestNetworkVisibility_OfTheExternalNetwork(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
-	n.want("the external networks", slices.Contains(n.list("/networks?router:external=true&fields=id", "networks", "id"), n.Public), true)
+	n.want("the external networks",
+		slices.Contains(n.list("/networks?router:external=true&fields=id", "networks", "id"),
+			n.Public), true)
 	n.want("external", n.get("/networks/$public", "network", "router:external"), true)
 	subnets, _ := n.get("/networks/$public", "network", "subnets").([]any)
 	if len(subnets) == 0 {
@@ -191,21 +238,43 @@ func TestNetworkVisibility_OfTheExternalNetwork(t *testing.T) {
 	}
 	n.noted["pool"] = fmt.Sprint(subnets[0])
 	n.want("its subnets", n.list("/subnets?network_id=$public", "subnets", "id"), []string{})
-	n.want("an own network", n.list("/networks?router:external=false&name=nodes&fields=id", "networks", "id"), []string{n.Network})
-	n.want("several subnets", n.list("/subnets?id=$subnet4&id=$pool&id=$nobody&fields=id", "subnets", "id"), []string{n.Subnets[4]})
+	n.want("an own network",
+		n.list("/networks?router:external=false&name=nodes&fields=id", "networks", "id"),
+		[]string{n.Network})
+	n.want("several subnets",
+		n.list("/subnets?id=$subnet4&id=$pool&id=$nobody&fields=id", "subnets", "id"),
+		[]string{n.Subnets[4]})
 	n.expect(
-		exchange{"GET /subnets/$pool", "", 404, "SubnetNotFound", "Subnet $pool could not be found."},
+		exchange{
+			"GET /subnets/$pool", "", 404, "SubnetNotFound",
+			"Subnet $pool could not be found.",
+		},
 		exchange{"admin GET /subnets/$pool", "", 200, "", ""},
-		exchange{"PUT /networks/$public", `{"network":{"name":"mine"}}`, 403, "PolicyNotAuthorized", "rule:update_network is disallowed by policy"},
-		exchange{"DELETE /networks/$public", "", 403, "PolicyNotAuthorized", "rule:delete_network is disallowed by policy"},
-		exchange{"POST /ports", `{"port":{"network_id":"$public"}}`, 403, "HTTPForbidden", "not allowed to create port on this network"},
-		exchange{"GET /networks?router:external=perhaps", "", 400, "InvalidInput", "'perhaps' cannot be converted to boolean."},
+		exchange{
+			"PUT /networks/$public", `{"network":{"name":"mine"}}`, 403, "PolicyNotAuthorized",
+			"rule:update_network is disallowed by policy",
+		},
+		exchange{
+			"DELETE /networks/$public", "", 403, "PolicyNotAuthorized",
+			"rule:delete_network is disallowed by policy",
+		},
+		exchange{
+			"POST /ports", `{"port":{"network_id":"$public"}}`, 403, "HTTPForbidden",
+			"not allowed to create port on this network",
+		},
+		exchange{
+			"GET /networks?router:external=perhaps", "", 400, "InvalidInput",
+			"'perhaps' cannot be converted to boolean.",
+		},
 	)
 	// The router's gateway is there in the router, and its port is no user's to see.
 	gateway, _ := n.get("/routers/$router", "router", "external_gateway_info").(project.Object)
 	n.want("the gateway's network", gateway["network_id"], n.Public)
-	n.want("owners of the router's ports", n.list("/ports?device_id=$router", "ports", "device_owner"), []string{"network:router_interface"})
-	n.want("their port security", n.list("/ports?device_id=$router", "ports", "port_security_enabled"), []string{"false"})
+	n.want("owners of the router's ports",
+		n.list("/ports?device_id=$router", "ports", "device_owner"),
+		[]string{"network:router_interface"})
+	n.want("their port security",
+		n.list("/ports?device_id=$router", "ports", "port_security_enabled"), []string{"false"})
 }
 
 // TestNetworkQuotas: a quota is told by a 409 of its own type.
@@ -214,15 +283,32 @@ func TestNetworkQuotas(t *testing.T) {
 	n := newNeutron(t)
 	n.make("group", "security-groups", "security_group", `{"name":"group"}`)
 	n.expect(
-		exchange{"admin PUT /quotas/$project", `{"quota":{"port":0,"floatingip":0,"security_group":1,"security_group_rule":0}}`, 200, "", ""},
-		exchange{"POST /ports", `{"port":{"network_id":"$net"}}`, 409, "OverQuota", "Quota exceeded for resources: ['port']."},
-		exchange{"POST /floatingips", `{"floatingip":{"floating_network_id":"$public"}}`, 409, "OverQuota", "['floatingip']"},
-		exchange{"POST /security-groups", `{"security_group":{"name":"q"}}`, 409, "OverQuota", "['security_group']"},
 		exchange{
-			"POST /security-group-rules", `{"security_group_rule":{"security_group_id":"$group","direction":"ingress"}}`,
+			"admin PUT /quotas/$project",
+			`{"quota":{"port":0,"floatingip":0,"security_group":1,"security_group_rule":0}}`, 200,
+			"", "",
+		},
+		exchange{
+			"POST /ports", `{"port":{"network_id":"$net"}}`, 409, "OverQuota",
+			"Quota exceeded for resources: ['port'].",
+		},
+		exchange{
+			"POST /floatingips", `{"floatingip":{"floating_network_id":"$public"}}`, 409,
+			"OverQuota", "['floatingip']",
+		},
+		exchange{
+			"POST /security-groups", `{"security_group":{"name":"q"}}`, 409, "OverQuota",
+			"['security_group']",
+		},
+		exchange{
+			"POST /security-group-rules",
+			`{"security_group_rule":{"security_group_id":"$group","direction":"ingress"}}`,
 			409, "OverQuota", "['security_group_rule']",
 		},
-		exchange{"PUT /quotas/$project", `{"quota":{"port":5}}`, 403, "PolicyNotAuthorized", "rule:update_quota is disallowed by policy"},
+		exchange{
+			"PUT /quotas/$project", `{"quota":{"port":5}}`, 403, "PolicyNotAuthorized",
+			"rule:update_quota is disallowed by policy",
+		},
 		exchange{"GET /quotas/$project", "", 200, "", ""},
 		exchange{"admin DELETE /quotas/$project", "", 204, "", ""},
 	)

@@ -16,7 +16,8 @@ func pairsBody(pairs string) string { return `{"port":{"allowed_address_pairs":[
 func (n *neutron) pairs(port string) []string {
 	n.t.Helper()
 	got := []string{}
-	list, _ := n.get("/ports/"+port+"?fields=allowed_address_pairs", "port", "allowed_address_pairs").([]any)
+	list, _ := n.get("/ports/"+port+"?fields=allowed_address_pairs", "port",
+		"allowed_address_pairs").([]any)
 	for _, p := range list {
 		pair, _ := p.(project.Object)
 		got = append(got, project.Text(pair, "ip_address"))
@@ -25,7 +26,8 @@ func (n *neutron) pairs(port string) []string {
 	return got
 }
 
-// TestPortPairs: a pair is for the port's own MAC address unless it names one, and what is given is kept as it is.
+// TestPortPairs: a pair is for the port's own MAC address unless it names one, and what is given is
+// kept as it is.
 func TestPortPairs(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
@@ -47,7 +49,8 @@ func TestPortPairs(t *testing.T) {
 		{"", []string{}},
 	} {
 		answer := n.ask(put, pairsBody(test.pairs))
-		if got := n.pairs("$port"); answer.Status != http.StatusOK || !slices.Equal(got, test.want) {
+		if got := n.pairs("$port"); answer.Status != http.StatusOK ||
+			!slices.Equal(got, test.want) {
 			t.Errorf("%s\nthe port has %q, want %q", answer, got, test.want)
 		}
 	}
@@ -57,14 +60,38 @@ func TestPortPairs(t *testing.T) {
 	}
 	n.expect(
 		exchange{put, pairsBody(strings.Join(ten, ",")), 200, "", ""},
-		exchange{put, pairsBody(strings.Join(ten, ",") + `,{"ip_address":"10.245.0.0/24"}`), 400, "AllowedAddressPairExhausted", "exceeds the maximum 10"},
-		exchange{put, pairsBody(ten[0] + "," + ten[0]), 400, "DuplicateAddressPairInRequest", "ip_address 10.244.0.0/24"},
-		exchange{put, pairsBody(`{"ip_address":"nonsense"}`), 400, "HTTPBadRequest", "'nonsense' is not a valid IP address"},
-		exchange{put, pairsBody(`{"mac_address":"fa:16:3e:00:00:01"}`), 400, "AllowedAddressPairsMissingIP", ""},
-		exchange{put, pairsBody(`{"ip_address":"10.9.0.1","mac_address":"nonsense"}`), 400, "HTTPBadRequest", "'nonsense' is not a valid MAC address"},
-		exchange{put, pairsBody(`{"ip_address":"10.9.0.1","port":"1"}`), 400, "HTTPBadRequest", "Unrecognized attribute(s) 'port'"},
-		exchange{put, `{"port":{"allowed_address_pairs":"x"}}`, 400, "HTTPBadRequest", "must be a list"},
-		exchange{"PUT /ports/$nobody", pairsBody(ten[0]), 404, "PortNotFound", "Port $nobody could not be found."},
+		exchange{
+			put, pairsBody(strings.Join(ten, ",") + `,{"ip_address":"10.245.0.0/24"}`), 400,
+			"AllowedAddressPairExhausted", "exceeds the maximum 10",
+		},
+		exchange{
+			put, pairsBody(ten[0] + "," + ten[0]), 400, "DuplicateAddressPairInRequest",
+			"ip_address 10.244.0.0/24",
+		},
+		exchange{
+			put, pairsBody(`{"ip_address":"nonsense"}`), 400, "HTTPBadRequest",
+			"'nonsense' is not a valid IP address",
+		},
+		exchange{
+			put, pairsBody(`{"mac_address":"fa:16:3e:00:00:01"}`), 400,
+			"AllowedAddressPairsMissingIP", "",
+		},
+		exchange{
+			put, pairsBody(`{"ip_address":"10.9.0.1","mac_address":"nonsense"}`), 400,
+			"HTTPBadRequest", "'nonsense' is not a valid MAC address",
+		},
+		exchange{
+			put, pairsBody(`{"ip_address":"10.9.0.1","port":"1"}`), 400, "HTTPBadRequest",
+			"Unrecognized attribute(s) 'port'",
+		},
+		exchange{
+			put, `{"port":{"allowed_address_pairs":"x"}}`, 400, "HTTPBadRequest",
+			"must be a list",
+		},
+		exchange{
+			"PUT /ports/$nobody", pairsBody(ten[0]), 404, "PortNotFound",
+			"Port $nobody could not be found.",
+		},
 	)
 	n.want("pairs after refusals", len(n.pairs("$port")), 10)
 	list, _ := n.get("/ports/$port", "port", "allowed_address_pairs").([]any)
@@ -82,31 +109,61 @@ func TestPortSecurity(t *testing.T) {
 	const put = "PUT /ports/$port"
 	pair := pairsBody(`{"ip_address":"10.244.0.0/24"}`)
 	n.expect(
-		exchange{put, `{"port":{"port_security_enabled":false}}`, 409, "PortSecurityPortHasSecurityGroup", "until security group is removed"},
+		exchange{
+			put, `{"port":{"port_security_enabled":false}}`, 409,
+			"PortSecurityPortHasSecurityGroup", "until security group is removed",
+		},
 		exchange{put, pair, 200, "", ""},
 		exchange{
-			put, `{"port":{"port_security_enabled":false,"security_groups":[]}}`, 409, "AddressPairAndPortSecurityRequired",
+			put, `{"port":{"port_security_enabled":false,"security_groups":[]}}`, 409,
+			"AddressPairAndPortSecurityRequired",
 			"Port Security must be enabled in order to have allowed address pairs on a port.",
 		},
-		exchange{put, `{"port":{"port_security_enabled":false,"security_groups":[],"allowed_address_pairs":[]}}`, 200, "", ""},
-		exchange{put, pair, 409, "AddressPairAndPortSecurityRequired", "Port Security must be enabled"},
-		exchange{put, `{"port":{"security_groups":["$group"]}}`, 400, "PortSecurityAndIPRequiredForSecurityGroups", "Port security must be enabled"},
+		exchange{
+			put,
+			`{"port":{"port_security_enabled":false,"security_groups":[],"allowed_address_pairs":[]}}`, 200, "", "",
+		},
+		exchange{
+			put, pair, 409, "AddressPairAndPortSecurityRequired",
+			"Port Security must be enabled",
+		},
+		exchange{
+			put, `{"port":{"security_groups":["$group"]}}`, 400,
+			"PortSecurityAndIPRequiredForSecurityGroups", "Port security must be enabled",
+		},
 		exchange{put, `{"port":{"port_security_enabled":true}}`, 200, "", ""},
 		exchange{put, `{"port":{"security_groups":["$group","$default"]}}`, 200, "", ""},
-		exchange{put, `{"port":{"security_groups":["$group","$group"]}}`, 400, "HTTPBadRequest", "Duplicate items in the list: '$group'."},
-		exchange{put, `{"port":{"security_groups":["$group","$nobody"]}}`, 404, "SecurityGroupNotFound", "Security group $nobody does not exist"},
-		exchange{put, `{"port":{"security_groups":["nonsense"]}}`, 400, "HTTPBadRequest", "'nonsense' is not a valid UUID"},
+		exchange{
+			put, `{"port":{"security_groups":["$group","$group"]}}`, 400, "HTTPBadRequest",
+			"Duplicate items in the list: '$group'.",
+		},
+		exchange{
+			put, `{"port":{"security_groups":["$group","$nobody"]}}`, 404,
+			"SecurityGroupNotFound", "Security group $nobody does not exist",
+		},
+		exchange{
+			put, `{"port":{"security_groups":["nonsense"]}}`, 400, "HTTPBadRequest",
+			"'nonsense' is not a valid UUID",
+		},
 	)
-	n.want("ports of the group", n.list("/ports?security_groups=$group&fields=id", "ports", "id"), []string{n.noted["port"]})
+	n.want("ports of the group", n.list("/ports?security_groups=$group&fields=id", "ports", "id"),
+		[]string{n.noted["port"]})
 	n.expect(
-		exchange{"DELETE /security-groups/$group", "", 409, "SecurityGroupInUse", "Security Group $group in use."},
+		exchange{
+			"DELETE /security-groups/$group", "", 409, "SecurityGroupInUse",
+			"Security Group $group in use.",
+		},
 		exchange{put, `{"port":{"security_groups":[]}}`, 200, "", ""},
 		exchange{"DELETE /security-groups/$group", "", 204, "", ""},
-		exchange{put, `{"port":{"security_groups":["$group"]}}`, 404, "SecurityGroupNotFound", "Security group $group does not exist"},
+		exchange{
+			put, `{"port":{"security_groups":["$group"]}}`, 404, "SecurityGroupNotFound",
+			"Security group $group does not exist",
+		},
 	)
 }
 
-// TestPortRevision: each change is a new revision, and If-Match holds a write to one. A write that changes nothing is none, if anything at all.
+// TestPortRevision: each change is a new revision, and If-Match holds a write to one. A write that
+// changes nothing is none, if anything at all.
 func TestPortRevision(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
@@ -115,7 +172,8 @@ func TestPortRevision(t *testing.T) {
 	n.make("group", "security-groups", "security_group", `{"name":"group"}`)
 	for _, test := range []struct {
 		path, member, change, other string
-		// deletion is the answer to a deletion on the condition of an old revision: what is in use is refused for that, first.
+		// deletion is the answer to a deletion on the condition of an old revision: what is in use
+		// is refused for that, first.
 		deletion int
 	}{
 		{"/ports/$port", "port", pairsBody(`{"ip_address":"10.244.0.0/24"}`), `{"port":{"security_groups":["$group"]}}`, 412},
@@ -131,23 +189,28 @@ func TestPortRevision(t *testing.T) {
 			t.Errorf("%s: revision %s before and after a change", test.path, before)
 		}
 		answer := n.ask("PUT "+test.path, test.other, "If-Match", "revision_number="+before)
-		if err := (exchange{status: 412, kind: "RevisionNumberConstraintFailed"}).compare(answer, "Constrained to "+before+", but current revision is "+after); err != nil {
+		if err := (exchange{status: 412, kind: "RevisionNumberConstraintFailed"}).compare(answer,
+			"Constrained to "+before+", but current revision is "+after); err != nil {
 			t.Errorf("%s\n%v", answer, err)
 		}
 		// Neutron writes what it is given, changed or not.
-		if answer := n.ask("PUT "+test.path, test.change, "If-Match", "revision_number="+before); answer.Status != http.StatusPreconditionFailed {
+		if answer := n.ask("PUT "+test.path, test.change, "If-Match",
+			"revision_number="+before); answer.Status != http.StatusPreconditionFailed {
 			t.Errorf("%s", answer)
 		}
-		if answer := n.ask("PUT "+test.path, test.other, "If-Match", "revision_number="+after); answer.Status != http.StatusOK {
+		if answer := n.ask("PUT "+test.path, test.other, "If-Match",
+			"revision_number="+after); answer.Status != http.StatusOK {
 			t.Errorf("%s", answer)
 		}
-		if answer := n.ask("DELETE "+test.path, "", "If-Match", "revision_number="+before); answer.Status != test.deletion {
+		if answer := n.ask("DELETE "+test.path, "", "If-Match",
+			"revision_number="+before); answer.Status != test.deletion {
 			t.Errorf("%s", answer)
 		}
 	}
 }
 
-// TestPorts_AddressesAndDevices: what is chosen, what is refused, and that a device which a user names binds the port to no host.
+// TestPorts_AddressesAndDevices: what is chosen, what is refused, and that a device which a user
+// names binds the port to no host.
 func TestPorts_AddressesAndDevices(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithIPv6())
@@ -156,29 +219,85 @@ func TestPorts_AddressesAndDevices(t *testing.T) {
 	n.want("addresses, one of each family", len(ips), 2)
 	n.want("status", made["status"], "DOWN")
 	n.want("owner", made["device_owner"], "")
-	n.make("taken", "ports", "port", `{"network_id":"$net","fixed_ips":[{"subnet_id":"$subnet4","ip_address":"10.0.5.5"}]}`)
+	n.make("taken", "ports", "port",
+		`{"network_id":"$net","fixed_ips":[{"subnet_id":"$subnet4","ip_address":"10.0.5.5"}]}`)
 	n.expect(
-		exchange{"POST /ports", `{"port":{"network_id":"$net","fixed_ips":[{"ip_address":"10.0.5.5"}]}}`, 409, "IpAddressAlreadyAllocated", "10.0.5.5"},
-		exchange{"POST /ports", `{"port":{"network_id":"$net","fixed_ips":[{"ip_address":"10.77.5.7"}]}}`, 400, "InvalidIpForNetwork", "10.77.5.7"},
-		exchange{"POST /ports", `{"port":{"network_id":"$net","fixed_ips":[{"subnet_id":"$subnet4","ip_address":"10.77.5.7"}]}}`, 400, "InvalidIpForSubnet", "10.77.5.7"},
-		exchange{"POST /ports", `{"port":{"network_id":"$net","fixed_ips":[{"subnet_id":"$nobody"}]}}`, 404, "SubnetNotFound", "$nobody"},
-		exchange{"POST /ports", `{"port":{"network_id":"$net","fixed_ips":[{"ip_address":"nonsense"}]}}`, 400, "HTTPBadRequest", "nonsense"},
-		exchange{"POST /ports", `{"port":{"network_id":"$nobody"}}`, 404, "NetworkNotFound", "$nobody"},
-		exchange{"POST /ports", `{"port":{}}`, 400, "HTTPBadRequest", "Required attribute 'network_id' not specified"},
-		exchange{"POST /ports", `{"port":{"network_id":"$net","name":"$toolong"}}`, 400, "HTTPBadRequest", "exceeds maximum length of 255"},
-		exchange{"POST /ports", `{"port":{"network_id":"$net","nonsense":1}}`, 400, "HTTPBadRequest", "Unrecognized attribute(s) 'nonsense'"},
+		exchange{
+			"POST /ports",
+			`{"port":{"network_id":"$net","fixed_ips":[{"ip_address":"10.0.5.5"}]}}`, 409,
+			"IpAddressAlreadyAllocated", "10.0.5.5",
+		},
+		exchange{
+			"POST /ports",
+			`{"port":{"network_id":"$net","fixed_ips":[{"ip_address":"10.77.5.7"}]}}`, 400,
+			"InvalidIpForNetwork", "10.77.5.7",
+		},
+		exchange{
+			"POST /ports",
+			`{"port":{"network_id":"$net","fixed_ips":[{"subnet_id":"$subnet4","ip_address":"10.77.5.7"}]}}`, 400, "InvalidIpForSubnet", "10.77.5.7",
+		},
+		exchange{
+			"POST /ports",
+			`{"port":{"network_id":"$net","fixed_ips":[{"subnet_id":"$nobody"}]}}`, 404,
+			"SubnetNotFound", "$nobody",
+		},
+		exchange{
+			"POST /ports",
+			`{"port":{"network_id":"$net","fixed_ips":[{"ip_address":"nonsense"}]}}`, 400,
+			"HTTPBadRequest", "nonsense",
+		},
+		exchange{
+			"POST /ports", `{"port":{"network_id":"$nobody"}}`, 404, "NetworkNotFound",
+			"$nobody",
+		},
+		exchange{
+			"POST /ports", `{"port":{}}`, 400, "HTTPBadRequest",
+			"Required attribute 'network_id' not specified",
+		},
+		exchange{
+			"POST /ports", `{"port":{"network_id":"$net","name":"$toolong"}}`, 400,
+			"HTTPBadRequest", "exceeds maximum length of 255",
+		},
+		exchange{
+			"POST /ports", `{"port":{"network_id":"$net","nonsense":1}}`, 400,
+			"HTTPBadRequest", "Unrecognized attribute(s) 'nonsense'",
+		},
 		exchange{"PUT /ports/$port", `{"port":{"tags":["x"]}}`, 400, "HTTPBadRequest", "tags"},
-		exchange{"PUT /ports/$port", `{"port":{"revision_number":3}}`, 400, "HTTPBadRequest", "revision_number"},
-		exchange{"POST /subnets", `{"subnet":{"network_id":"$net","cidr":"10.0.1.0/24","ip_version":4}}`, 400, "InvalidInput", "overlaps with another subnet"},
-		exchange{"POST /subnets", `{"subnet":{"network_id":"$net","cidr":"10.9.0.0/24","ip_version":6}}`, 400, "InvalidInput", "does not match the ip_version '6'"},
-		exchange{"POST /subnets", `{"subnet":{"network_id":"$net","cidr":"nonsense","ip_version":4}}`, 400, "InvalidInput", "nonsense is not in a CIDR format"},
-		exchange{"POST /subnets", `{"subnet":{"network_id":"$net","ip_version":4}}`, 400, "BadRequest", "a subnetpool must be specified in the absence of a cidr"},
+		exchange{
+			"PUT /ports/$port", `{"port":{"revision_number":3}}`, 400, "HTTPBadRequest",
+			"revision_number",
+		},
+		exchange{
+			"POST /subnets",
+			`{"subnet":{"network_id":"$net","cidr":"10.0.1.0/24","ip_version":4}}`, 400,
+			"InvalidInput", "overlaps with another subnet",
+		},
+		exchange{
+			"POST /subnets",
+			`{"subnet":{"network_id":"$net","cidr":"10.9.0.0/24","ip_version":6}}`, 400,
+			"InvalidInput", "does not match the ip_version '6'",
+		},
+		exchange{
+			"POST /subnets",
+			`{"subnet":{"network_id":"$net","cidr":"nonsense","ip_version":4}}`, 400,
+			"InvalidInput", "nonsense is not in a CIDR format",
+		},
+		exchange{
+			"POST /subnets", `{"subnet":{"network_id":"$net","ip_version":4}}`, 400,
+			"BadRequest", "a subnetpool must be specified in the absence of a cidr",
+		},
 		exchange{"DELETE /ports/$taken", "", 204, "", ""},
-		exchange{"DELETE /ports/$taken", "", 404, "PortNotFound", "Port $taken could not be found."},
+		exchange{
+			"DELETE /ports/$taken", "", 404, "PortNotFound",
+			"Port $taken could not be found.",
+		},
 	)
 	n.want("the gateway of IPv4", n.get("/subnets/$subnet4", "subnet", "gateway_ip"), "10.0.0.1")
 	n.want("the gateway of IPv6", n.get("/subnets/$subnet6", "subnet", "gateway_ip"), "fd00::")
 	// The router's ports are not deleted from under it.
 	n.noted["interface"] = n.list("/ports?device_id=$router", "ports", "id")[0]
-	n.expect(exchange{"DELETE /ports/$interface", "", 409, "ServicePortInUse", "cannot be deleted directly via the port API"})
+	n.expect(exchange{
+		"DELETE /ports/$interface", "", 409, "ServicePortInUse",
+		"cannot be deleted directly via the port API",
+	})
 }

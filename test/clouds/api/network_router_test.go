@@ -35,8 +35,8 @@ const (
 	putRouter    = "PUT /routers/$router"
 )
 
-// TestRouterRoutes_AddedAndRemovedByName: with extraroute-atomic, what is there already and what is not there is no error. Routes are compared as
-// texts. Two may have one destination.
+// TestRouterRoutes_AddedAndRemovedByName: with extraroute-atomic, what is there already and what is
+// not there is no error. Routes are compared as texts. Two may have one destination.
 func TestRouterRoutes_AddedAndRemovedByName(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithIPv6())
@@ -50,20 +50,35 @@ func TestRouterRoutes_AddedAndRemovedByName(t *testing.T) {
 		{"one twice", addRoutes, two + "," + two, []string{"10.244.0.0/24 10.0.0.10", "10.244.1.0/24 10.0.0.11"}},
 		{
 			"a second to a destination", addRoutes, routeTo("10.244.1.0/24", "10.0.0.12"),
-			[]string{"10.244.0.0/24 10.0.0.10", "10.244.1.0/24 10.0.0.11", "10.244.1.0/24 10.0.0.12"},
+			[]string{
+				"10.244.0.0/24 10.0.0.10", "10.244.1.0/24 10.0.0.11",
+				"10.244.1.0/24 10.0.0.12",
+			},
 		},
 		{
-			"with another next hop, which is not there", removeRoutes, routeTo("10.244.0.0/24", "10.0.0.99") + "," + two,
+			"with another next hop, which is not there", removeRoutes,
+			routeTo("10.244.0.0/24", "10.0.0.99") + "," + two,
 			[]string{"10.244.0.0/24 10.0.0.10", "10.244.1.0/24 10.0.0.12"},
 		},
-		{"all, and one that is not there", removeRoutes, one + "," + routeTo("10.244.1.0/24", "10.0.0.12") + "," + routeTo("10.9.0.0/24", "10.0.0.9"), []string{}},
+		{
+			"all, and one that is not there", removeRoutes,
+			one + "," + routeTo("10.244.1.0/24", "10.0.0.12") + "," +
+				routeTo("10.9.0.0/24", "10.0.0.9"),
+			[]string{},
+		},
 		{"one within another", addRoutes, one + "," + routeTo("10.244.0.0/16", "10.0.0.12"), []string{"10.244.0.0/16 10.0.0.12", "10.244.0.0/24 10.0.0.10"}},
-		{"within a subnet, and all", addRoutes, routeTo("10.0.0.0/24", "10.0.0.9") + "," + routeTo("0.0.0.0/0", "10.0.0.9"), []string{
-			"0.0.0.0/0 10.0.0.9", "10.0.0.0/24 10.0.0.9", "10.244.0.0/16 10.0.0.12", "10.244.0.0/24 10.0.0.10",
-		}},
+		{
+			"within a subnet, and all", addRoutes,
+			routeTo("10.0.0.0/24", "10.0.0.9") + "," + routeTo("0.0.0.0/0", "10.0.0.9"),
+			[]string{
+				"0.0.0.0/0 10.0.0.9", "10.0.0.0/24 10.0.0.9", "10.244.0.0/16 10.0.0.12",
+				"10.244.0.0/24 10.0.0.10",
+			},
+		},
 		{"none", addRoutes, "", []string{"0.0.0.0/0 10.0.0.9", "10.0.0.0/24 10.0.0.9", "10.244.0.0/16 10.0.0.12", "10.244.0.0/24 10.0.0.10"}},
 		{"all", putRouter, "", []string{}},
-		// The destination keeps the form in which it was given, the next hop does not. By another form it is not removed.
+		// The destination keeps the form in which it was given, the next hop does not. By another
+		// form it is not removed.
 		{"IPv6", addRoutes, routeTo("FD00:0244::/64", "FD00::0010"), []string{"FD00:0244::/64 fd00::10"}},
 		{"IPv6 in its usual form", removeRoutes, routeTo("fd00:244::/64", "fd00::10"), []string{"FD00:0244::/64 fd00::10"}},
 		{"IPv6 as it is shown", removeRoutes, routeTo("FD00:0244::/64", "fd00::10"), []string{}},
@@ -76,13 +91,16 @@ func TestRouterRoutes_AddedAndRemovedByName(t *testing.T) {
 	} {
 		answer := n.ask(step.request, routesBody(step.routes))
 		shown, _ := answer.Inner("router")["routes"].([]any)
-		if got := n.routes(); answer.Status != http.StatusOK || !slices.Equal(got, step.want) || len(shown) != len(step.want) {
-			t.Errorf("%s, %s:\n%s\nthe router has %q, want %q", step.what, step.request, answer, got, step.want)
+		if got := n.routes(); answer.Status != http.StatusOK || !slices.Equal(got, step.want) ||
+			len(shown) != len(step.want) {
+			t.Errorf("%s, %s:\n%s\nthe router has %q, want %q", step.what, step.request, answer,
+				got, step.want)
 		}
 	}
 }
 
-// TestRouterRoutes_Refused: the error names all routes that there would be, and not the one that is wrong. Then none of them is made.
+// TestRouterRoutes_Refused: the error names all routes that there would be, and not the one that is
+// wrong. Then none of them is made.
 func TestRouterRoutes_Refused(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
@@ -92,25 +110,74 @@ func TestRouterRoutes_Refused(t *testing.T) {
 	good := routeTo("10.244.0.0/24", "10.0.0.10")
 	var tooMany []string
 	for i := range 1001 {
-		tooMany = append(tooMany, routeTo(fmt.Sprintf("10.%d.%d.0/24", 100+i/256, i%256), "10.0.0.10"))
+		tooMany = append(tooMany,
+			routeTo(fmt.Sprintf("10.%d.%d.0/24", 100+i/256, i%256), "10.0.0.10"))
 	}
 	n.expect(
-		exchange{addRoutes, routesBody(good + "," + routeTo("10.245.0.0/24", "10.99.0.10")), 400, "InvalidRoutes", "the nexthop is not connected with router"},
-		exchange{addRoutes, routesBody(good + "," + routeTo("10.245.0.0/24", "10.0.0.1")), 400, "InvalidRoutes", "the nexthop is used by router"},
-		exchange{addRoutes, routesBody(good + "," + routeTo("nonsense", "10.0.0.10")), 400, "AddrFormatError", "nonsense"},
-		exchange{addRoutes, routesBody(good + "," + routeTo("10.245.0.0/24", "nonsense")), 400, "AddrFormatError", "nonsense"},
-		exchange{putRouter, routesBody(good + "," + routeTo("10.245.0.0/24", "10.99.0.10")), 400, "InvalidRoutes", "the nexthop is not connected with router"},
-		exchange{putRouter, routesBody(good + "," + routeTo("10.245.0.0/24", "10.0.0.1")), 400, "InvalidRoutes", "the nexthop is used by router"},
-		exchange{putRouter, routesBody(good + "," + good), 400, "HTTPBadRequest", "Duplicate hostroute"},
-		exchange{putRouter, routesBody(routeTo("10.245.0.5/24", "10.0.0.10")), 400, "HTTPBadRequest", "'10.245.0.0/24' is recommended"},
-		exchange{putRouter, routesBody(routeTo("nonsense", "10.0.0.10")), 400, "HTTPBadRequest", "Invalid input for routes."},
-		exchange{putRouter, routesBody(routeTo("10.245.0.0/24", "nonsense")), 400, "HTTPBadRequest", "Invalid input for routes."},
-		exchange{putRouter, routesBody(`{"destination":"10.245.0.0/24"}`), 400, "HTTPBadRequest", "Validation of dictionary's keys failed."},
-		exchange{putRouter, `{"router":{"routes":"x"}}`, 400, "HTTPBadRequest", "Invalid data format for hostroute: 'x'."},
-		exchange{"PUT /routers/$nobody/add_extraroutes", routesBody(good), 404, "RouterNotFound", "Router $nobody could not be found"},
-		exchange{"PUT /routers/$nobody/remove_extraroutes", routesBody(good), 404, "RouterNotFound", "Router $nobody could not be found"},
-		exchange{"POST /routers", `{"router":{"name":"other","routes":[]}}`, 400, "HTTPBadRequest", "Attribute 'routes' not allowed in POST"},
-		exchange{addRoutes, routesBody(strings.Join(tooMany, ",")), 400, "RoutesExhausted", "The number of routes exceeds the maximum"},
+		exchange{
+			addRoutes, routesBody(good + "," + routeTo("10.245.0.0/24", "10.99.0.10")), 400,
+			"InvalidRoutes", "the nexthop is not connected with router",
+		},
+		exchange{
+			addRoutes, routesBody(good + "," + routeTo("10.245.0.0/24", "10.0.0.1")), 400,
+			"InvalidRoutes", "the nexthop is used by router",
+		},
+		exchange{
+			addRoutes, routesBody(good + "," + routeTo("nonsense", "10.0.0.10")), 400,
+			"AddrFormatError", "nonsense",
+		},
+		exchange{
+			addRoutes, routesBody(good + "," + routeTo("10.245.0.0/24", "nonsense")), 400,
+			"AddrFormatError", "nonsense",
+		},
+		exchange{
+			putRouter, routesBody(good + "," + routeTo("10.245.0.0/24", "10.99.0.10")), 400,
+			"InvalidRoutes", "the nexthop is not connected with router",
+		},
+		exchange{
+			putRouter, routesBody(good + "," + routeTo("10.245.0.0/24", "10.0.0.1")), 400,
+			"InvalidRoutes", "the nexthop is used by router",
+		},
+		exchange{
+			putRouter, routesBody(good + "," + good), 400, "HTTPBadRequest",
+			"Duplicate hostroute",
+		},
+		exchange{
+			putRouter, routesBody(routeTo("10.245.0.5/24", "10.0.0.10")), 400,
+			"HTTPBadRequest", "'10.245.0.0/24' is recommended",
+		},
+		exchange{
+			putRouter, routesBody(routeTo("nonsense", "10.0.0.10")), 400, "HTTPBadRequest",
+			"Invalid input for routes.",
+		},
+		exchange{
+			putRouter, routesBody(routeTo("10.245.0.0/24", "nonsense")), 400, "HTTPBadRequest",
+			"Invalid input for routes.",
+		},
+		exchange{
+			putRouter, routesBody(`{"destination":"10.245.0.0/24"}`), 400, "HTTPBadRequest",
+			"Validation of dictionary's keys failed.",
+		},
+		exchange{
+			putRouter, `{"router":{"routes":"x"}}`, 400, "HTTPBadRequest",
+			"Invalid data format for hostroute: 'x'.",
+		},
+		exchange{
+			"PUT /routers/$nobody/add_extraroutes", routesBody(good), 404, "RouterNotFound",
+			"Router $nobody could not be found",
+		},
+		exchange{
+			"PUT /routers/$nobody/remove_extraroutes", routesBody(good), 404, "RouterNotFound",
+			"Router $nobody could not be found",
+		},
+		exchange{
+			"POST /routers", `{"router":{"name":"other","routes":[]}}`, 400, "HTTPBadRequest",
+			"Attribute 'routes' not allowed in POST",
+		},
+		exchange{
+			addRoutes, routesBody(strings.Join(tooMany, ",")), 400, "RoutesExhausted",
+			"The number of routes exceeds the maximum",
+		},
 	)
 	n.want("routes", n.routes(), []string{})
 }
@@ -131,43 +198,58 @@ func TestRouterRoutes_ManyAtOnce(t *testing.T) {
 	n.want("routes", len(n.routes()), 0)
 }
 
-// TestRouterRevision: each change of routes and interfaces is a new revision, and the header If-Match holds a write to one.
+// TestRouterRevision: each change of routes and interfaces is a new revision, and the header
+// If-Match holds a write to one.
 func TestRouterRevision(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
-	revision := func() string { return n.revision("/routers/$router?fields=revision_number", "router") }
+	revision := func() string {
+		return n.revision("/routers/$router?fields=revision_number", "router")
+	}
 	grows := func(what, request, body string, headers ...string) {
 		t.Helper()
 		before := revision()
-		if answer := n.ask(request, body, headers...); answer.Status != http.StatusOK || revision() == before {
+		if answer := n.ask(request, body, headers...); answer.Status != http.StatusOK ||
+			revision() == before {
 			t.Errorf("%s: %s\nthe revision was %s, is %s", what, answer, before, revision())
 		}
 	}
-	one, two := routesBody(routeTo("10.244.0.0/24", "10.0.0.10")), routesBody(routeTo("10.244.1.0/24", "10.0.0.10"))
+	one, two := routesBody(routeTo("10.244.0.0/24", "10.0.0.10")),
+		routesBody(routeTo("10.244.1.0/24", "10.0.0.10"))
 	grows("a route is added", addRoutes, one)
 	grows("a route is removed", removeRoutes, one)
 	grows("all are replaced", putRouter, one)
 	n.make("n2", "networks", "network", `{"name":"n2"}`)
-	n.make("s2", "subnets", "subnet", `{"network_id":"$n2","cidr":"10.7.0.0/24","ip_version":4,"enable_dhcp":false}`)
-	grows("an interface is added", "PUT /routers/$router/add_router_interface", `{"subnet_id":"$s2"}`)
-	grows("an interface is removed", "PUT /routers/$router/remove_router_interface", `{"subnet_id":"$s2"}`)
-	for request, body := range map[string]string{addRoutes: two, removeRoutes: one, putRouter: two} {
+	n.make("s2", "subnets", "subnet",
+		`{"network_id":"$n2","cidr":"10.7.0.0/24","ip_version":4,"enable_dhcp":false}`)
+	grows("an interface is added", "PUT /routers/$router/add_router_interface",
+		`{"subnet_id":"$s2"}`)
+	grows("an interface is removed", "PUT /routers/$router/remove_router_interface",
+		`{"subnet_id":"$s2"}`)
+	for request, body := range map[string]string{
+		addRoutes: two, removeRoutes: one,
+		putRouter: two,
+	} {
 		answer := n.ask(request, body, "If-Match", "revision_number=1")
-		if err := (exchange{status: 412, kind: "RevisionNumberConstraintFailed"}).compare(answer, "Constrained to 1, but current revision is "+revision()); err != nil {
+		if err := (exchange{status: 412, kind: "RevisionNumberConstraintFailed"}).compare(answer,
+			"Constrained to 1, but current revision is "+revision()); err != nil {
 			t.Errorf("%s, an old revision: %s\n%v", request, answer, err)
 		}
 	}
-	if answer := n.ask(removeRoutes, two, "If-Match", "revision_number=1"); answer.Status != http.StatusOK {
+	if answer := n.ask(removeRoutes, two, "If-Match",
+		"revision_number=1"); answer.Status != http.StatusOK {
 		t.Errorf("nothing to write, and so no condition: %s", answer)
 	}
 	n.want("routes", n.routes(), []string{"10.244.0.0/24 10.0.0.10"})
 	n.noted["revision"] = revision()
-	grows("on the condition of the newest revision", putRouter, two, "If-Match", "revision_number=$revision")
+	grows("on the condition of the newest revision", putRouter, two, "If-Match",
+		"revision_number=$revision")
 	n.noted["revision"] = revision()
 	grows("with extraroute-atomic, too", addRoutes, one, "If-Match", "revision_number=$revision")
 	// Nobody reads a header of another form.
 	grows("a header of HTTP's own form", putRouter, one, "If-Match", "*")
-	if answer := n.ask(putRouter, one, "If-Match", "revision_number=x"); answer.Status != http.StatusBadRequest {
+	if answer := n.ask(putRouter, one, "If-Match",
+		"revision_number=x"); answer.Status != http.StatusBadRequest {
 		t.Errorf("%s", answer)
 	}
 }
@@ -176,23 +258,47 @@ func TestRouterRevision(t *testing.T) {
 func TestRouterInterfaces(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
-	const addInterface, removeInterface = "PUT /routers/$router/add_router_interface", "PUT /routers/$router/remove_router_interface"
+	const addInterface, removeInterface = "PUT /routers/$router/add_router_interface",
+		"PUT /routers/$router/remove_router_interface"
 	n.make("n2", "networks", "network", `{"name":"n2"}`)
-	n.make("within", "subnets", "subnet", `{"network_id":"$n2","cidr":"10.0.7.0/24","ip_version":4,"enable_dhcp":false}`)
-	n.make("lone", "subnets", "subnet", `{"network_id":"$n2","cidr":"10.77.7.0/24","ip_version":4,"enable_dhcp":false,"gateway_ip":null}`)
+	n.make("within", "subnets", "subnet",
+		`{"network_id":"$n2","cidr":"10.0.7.0/24","ip_version":4,"enable_dhcp":false}`)
+	n.make("lone", "subnets", "subnet",
+		`{"network_id":"$n2","cidr":"10.77.7.0/24","ip_version":4,"enable_dhcp":false,"gateway_ip":null}`)
 	n.expect(
-		exchange{addInterface, `{"subnet_id":"$subnet4"}`, 400, "BadRequest", "Router already has a port on subnet $subnet4"},
+		exchange{
+			addInterface, `{"subnet_id":"$subnet4"}`, 400, "BadRequest",
+			"Router already has a port on subnet $subnet4",
+		},
 		exchange{addInterface, `{"subnet_id":"$within"}`, 400, "BadRequest", "overlaps with cidr"},
-		exchange{addInterface, `{"subnet_id":"$lone"}`, 400, "BadRequest", "Subnet for router interface must have a gateway IP"},
+		exchange{
+			addInterface, `{"subnet_id":"$lone"}`, 400, "BadRequest",
+			"Subnet for router interface must have a gateway IP",
+		},
 		exchange{addInterface, `{"subnet_id":"$nobody"}`, 404, "SubnetNotFound", ""},
-		exchange{addInterface, `{}`, 400, "BadRequest", "Either subnet_id or port_id must be specified"},
+		exchange{
+			addInterface, `{}`, 400, "BadRequest",
+			"Either subnet_id or port_id must be specified",
+		},
 		exchange{addRoutes, routesBody(routeTo("10.244.0.0/24", "10.0.0.10")), 200, "", ""},
-		exchange{removeInterface, `{"subnet_id":"$subnet4"}`, 409, "RouterInterfaceInUseByRoute", "as it is required by one or more routes"},
-		exchange{"DELETE /routers/$router", "", 409, "RouterInUse", "Router $router has ports still attached"},
+		exchange{
+			removeInterface, `{"subnet_id":"$subnet4"}`, 409, "RouterInterfaceInUseByRoute",
+			"as it is required by one or more routes",
+		},
+		exchange{
+			"DELETE /routers/$router", "", 409, "RouterInUse",
+			"Router $router has ports still attached",
+		},
 		exchange{putRouter, routesBody(""), 200, "", ""},
 		exchange{removeInterface, `{"subnet_id":"$subnet4"}`, 200, "", ""},
-		exchange{removeInterface, `{"subnet_id":"$subnet4"}`, 404, "RouterInterfaceNotFoundForSubnet", ""},
-		exchange{addRoutes, routesBody(routeTo("10.244.0.0/24", "10.0.0.10")), 400, "InvalidRoutes", "the nexthop is not connected with router"},
+		exchange{
+			removeInterface, `{"subnet_id":"$subnet4"}`, 404,
+			"RouterInterfaceNotFoundForSubnet", "",
+		},
+		exchange{
+			addRoutes, routesBody(routeTo("10.244.0.0/24", "10.0.0.10")), 400, "InvalidRoutes",
+			"the nexthop is not connected with router",
+		},
 		exchange{addInterface, `{"subnet_id":"$subnet4"}`, 200, "", ""},
 	)
 	// A next hop may be on the external network, and then the gateway is held.
@@ -204,10 +310,19 @@ func TestRouterInterfaces(t *testing.T) {
 	outside := routesBody(routeTo("10.244.0.0/24", "198.18.0.1"))
 	n.expect(
 		exchange{addRoutes, outside, 200, "", ""},
-		exchange{putRouter, `{"router":{"external_gateway_info":{}}}`, 400, "InvalidRoutes", "the nexthop is not connected with router"},
+		exchange{
+			putRouter, `{"router":{"external_gateway_info":{}}}`, 400, "InvalidRoutes",
+			"the nexthop is not connected with router",
+		},
 		exchange{removeRoutes, outside, 200, "", ""},
-		exchange{putRouter, `{"router":{"external_gateway_info":{"network_id":"$net"}}}`, 400, "BadRequest", "is not an external network"},
+		exchange{
+			putRouter, `{"router":{"external_gateway_info":{"network_id":"$net"}}}`, 400,
+			"BadRequest", "is not an external network",
+		},
 		exchange{putRouter, `{"router":{"external_gateway_info":{}}}`, 200, "", ""},
-		exchange{addRoutes, outside, 400, "InvalidRoutes", "the nexthop is not connected with router"},
+		exchange{
+			addRoutes, outside, 400, "InvalidRoutes",
+			"the nexthop is not connected with router",
+		},
 	)
 }

@@ -7,14 +7,17 @@ import (
 )
 
 func ruleBody(rest string) string {
-	return `{"security_group_rule":{"security_group_id":"$group","direction":"ingress",` + rest + `}}`
+	return `{"security_group_rule":{"security_group_id":"$group","direction":"ingress",` + rest +
+		`}}`
 }
 
-// TestSecurityGroups: a new one lets everything out; several may have one name; the group default is Neutron's own.
+// TestSecurityGroups: a new one lets everything out; several may have one name; the group default
+// is Neutron's own.
 func TestSecurityGroups(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithoutNetwork())
-	made := n.make("group", "security-groups", "security_group", `{"name":"group","description":"d"}`)
+	made := n.make("group", "security-groups", "security_group",
+		`{"name":"group","description":"d"}`)
 	rules, _ := made["security_group_rules"].([]any)
 	n.want("rules of a new group", len(rules), 2)
 	for _, r := range rules {
@@ -22,26 +25,58 @@ func TestSecurityGroups(t *testing.T) {
 		n.want("direction of a rule of a new group", rule["direction"], "egress")
 	}
 	n.make("second", "security-groups", "security_group", `{"name":"group"}`)
-	n.make("stateless", "security-groups", "security_group", `{"name":"stateless","stateful":false}`)
+	n.make("stateless", "security-groups", "security_group",
+		`{"name":"stateless","stateful":false}`)
 	n.want("stateful", n.get("/security-groups/$stateless", "security_group", "stateful"), false)
-	n.noted["default"] = n.list("/security-groups?name=default&project_id=$project&fields=id", "security_groups", "id")[0]
-	n.want("by name", n.list("/security-groups?name=group&name=stateless&name=nonsense&fields=name&project_id=$project", "security_groups", "name"),
+	n.noted["default"] = n.list("/security-groups?name=default&project_id=$project&fields=id",
+		"security_groups", "id")[0]
+	n.want("by name",
+		n.list(
+			"/security-groups?name=group&name=stateless&name=nonsense&fields=name&project_id=$project", "security_groups", "name"),
 		[]string{"group", "group", "stateless"})
 	n.expect(
-		exchange{"POST /security-groups", `{"security_group":{"name":"default"}}`, 409, "SecurityGroupDefaultAlreadyExists", "Default security group already exists."},
-		exchange{"POST /security-groups", `{"security_group":{"name":"x","tags":["a"]}}`, 400, "HTTPBadRequest", "Attribute 'tags' not allowed in POST"},
-		exchange{"POST /security-groups", `{"security_group":{"name":"$toolong"}}`, 400, "HTTPBadRequest", "exceeds maximum length of 255"},
-		exchange{"PUT /security-groups/$second", `{"security_group":{"name":"default"}}`, 409, "SecurityGroupDefaultAlreadyExists", ""},
-		exchange{"PUT /security-groups/$default", `{"security_group":{"name":"x"}}`, 409, "SecurityGroupCannotUpdateDefault", "Updating default security group not allowed."},
-		exchange{"DELETE /security-groups/$default", "", 409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security group."},
-		exchange{"GET /security-groups?stateful=false", "", 400, "HTTPBadRequest", "['stateful'] is invalid attribute for filtering"},
-		exchange{"GET /security-groups/$nobody", "", 404, "SecurityGroupNotFound", "Security group $nobody does not exist"},
+		exchange{
+			"POST /security-groups", `{"security_group":{"name":"default"}}`, 409,
+			"SecurityGroupDefaultAlreadyExists", "Default security group already exists.",
+		},
+		exchange{
+			"POST /security-groups", `{"security_group":{"name":"x","tags":["a"]}}`, 400,
+			"HTTPBadRequest", "Attribute 'tags' not allowed in POST",
+		},
+		exchange{
+			"POST /security-groups", `{"security_group":{"name":"$toolong"}}`, 400,
+			"HTTPBadRequest", "exceeds maximum length of 255",
+		},
+		exchange{
+			"PUT /security-groups/$second", `{"security_group":{"name":"default"}}`, 409,
+			"SecurityGroupDefaultAlreadyExists", "",
+		},
+		exchange{
+			"PUT /security-groups/$default", `{"security_group":{"name":"x"}}`, 409,
+			"SecurityGroupCannotUpdateDefault", "Updating default security group not allowed.",
+		},
+		exchange{
+			"DELETE /security-groups/$default", "", 409, "SecurityGroupCannotRemoveDefault",
+			"Insufficient rights for removing default security group.",
+		},
+		exchange{
+			"GET /security-groups?stateful=false", "", 400, "HTTPBadRequest",
+			"['stateful'] is invalid attribute for filtering",
+		},
+		exchange{
+			"GET /security-groups/$nobody", "", 404, "SecurityGroupNotFound",
+			"Security group $nobody does not exist",
+		},
 		exchange{"DELETE /security-groups/$second", "", 204, "", ""},
-		exchange{"DELETE /security-groups/$second", "", 404, "SecurityGroupNotFound", "Security group $second does not exist"},
+		exchange{
+			"DELETE /security-groups/$second", "", 404, "SecurityGroupNotFound",
+			"Security group $second does not exist",
+		},
 	)
 }
 
-// TestSecurityGroupRules: Neutron refuses a rule that lets the same through as another, in whatever words; nothing but what it lets through counts.
+// TestSecurityGroupRules: Neutron refuses a rule that lets the same through as another, in whatever
+// words; nothing but what it lets through counts.
 func TestSecurityGroupRules(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithoutNetwork())
@@ -54,53 +89,139 @@ func TestSecurityGroupRules(t *testing.T) {
 	)
 	before := n.revision("/security-groups/$group", "security_group")
 	made := n.make("rule", "security-group-rules", "security_group_rule",
-		`{"security_group_id":"$group","direction":"ingress","ethertype":"IPv4",`+https+`,"remote_ip_prefix":"10.0.0.0/8"}`)
+		`{"security_group_id":"$group","direction":"ingress","ethertype":"IPv4",`+https+
+			`,"remote_ip_prefix":"10.0.0.0/8"}`)
 	n.want("the description", made["description"], "")
 	if n.revision("/security-groups/$group", "security_group") == before {
 		t.Error("a new rule is no new revision of its group")
 	}
 	n.expect(
-		exchange{post, ruleBody(https + `,"remote_ip_prefix":"10.0.0.0/8","ethertype":"IPv4"`), 409, exists, "Security group rule already exists. Rule id is $rule."},
-		exchange{post, ruleBody(https + `,"remote_ip_prefix":"10.0.0.0/8","description":"another"`), 409, exists, "Rule id is $rule."},
-		exchange{post, ruleBody(`"protocol":"TCP","port_range_min":443,"port_range_max":443,"remote_ip_prefix":"10.0.0.0/8"`), 409, exists, "$rule"},
-		exchange{post, ruleBody(`"protocol":"6","port_range_min":443,"port_range_max":443,"remote_ip_prefix":"10.0.0.0/8"`), 409, exists, "$rule"},
-		exchange{post, ruleBody(`"protocol":6,"port_range_min":"443","port_range_max":"443","remote_ip_prefix":"10.0.0.0/8"`), 409, exists, "$rule"},
+		exchange{
+			post, ruleBody(https + `,"remote_ip_prefix":"10.0.0.0/8","ethertype":"IPv4"`), 409,
+			exists, "Security group rule already exists. Rule id is $rule.",
+		},
+		exchange{
+			post, ruleBody(https + `,"remote_ip_prefix":"10.0.0.0/8","description":"another"`),
+			409, exists, "Rule id is $rule.",
+		},
+		exchange{
+			post,
+			ruleBody(
+				`"protocol":"TCP","port_range_min":443,"port_range_max":443,"remote_ip_prefix":"10.0.0.0/8"`), 409, exists, "$rule",
+		},
+		exchange{
+			post,
+			ruleBody(
+				`"protocol":"6","port_range_min":443,"port_range_max":443,"remote_ip_prefix":"10.0.0.0/8"`), 409, exists, "$rule",
+		},
+		exchange{
+			post,
+			ruleBody(
+				`"protocol":6,"port_range_min":"443","port_range_max":"443","remote_ip_prefix":"10.0.0.0/8"`), 409, exists, "$rule",
+		},
 		// No prefix is the prefix of all, and no ports are all ports.
 		exchange{post, ruleBody(https + `,"remote_ip_prefix":"0.0.0.0/0"`), 201, "", ""},
 		exchange{post, ruleBody(https), 409, exists, ""},
 		exchange{post, ruleBody(https + `,"ethertype":"ipv6"`), 201, "", ""},
-		exchange{post, ruleBody(https + `,"ethertype":"IPv6","remote_ip_prefix":"::/0"`), 409, exists, ""},
+		exchange{
+			post, ruleBody(https + `,"ethertype":"IPv6","remote_ip_prefix":"::/0"`), 409,
+			exists, "",
+		},
 		exchange{post, ruleBody(`"protocol":"udp"`), 201, "", ""},
-		exchange{post, ruleBody(`"protocol":"udp","port_range_min":1,"port_range_max":65535`), 409, exists, ""},
-		exchange{post, ruleBody(`"protocol":"sctp","port_range_min":9,"port_range_max":9`), 201, "", ""},
-		exchange{post, ruleBody(`"protocol":"132","port_range_min":9,"port_range_max":9`), 409, exists, ""},
+		exchange{
+			post, ruleBody(`"protocol":"udp","port_range_min":1,"port_range_max":65535`), 409,
+			exists, "",
+		},
+		exchange{
+			post, ruleBody(`"protocol":"sctp","port_range_min":9,"port_range_max":9`), 201, "",
+			"",
+		},
+		exchange{
+			post, ruleBody(`"protocol":"132","port_range_min":9,"port_range_max":9`), 409,
+			exists, "",
+		},
 		exchange{post, ruleBody(`"protocol":"ipv6-icmp","ethertype":"IPv6"`), 201, "", ""},
 		exchange{post, ruleBody(`"protocol":"icmpv6","ethertype":"IPv6"`), 409, exists, ""},
 		exchange{post, ruleBody(`"remote_group_id":"$other"`), 201, "", ""},
 		exchange{post, ruleBody(`"remote_group_id":"$other"`), 409, exists, ""},
-		exchange{post, ruleBody(`"protocol":"icmp","port_range_min":8,"port_range_max":0`), 201, "", ""},
+		exchange{
+			post, ruleBody(`"protocol":"icmp","port_range_min":8,"port_range_max":0`), 201, "",
+			"",
+		},
 	)
 	n.expect(
-		exchange{post, ruleBody(https + `,"ethertype":"IPv6","remote_ip_prefix":"10.0.0.0/8"`), 400, "SecurityGroupRuleParameterConflict", "Conflicting value ethertype IPv6 for CIDR 10.0.0.0/8"},
-		exchange{post, ruleBody(`"protocol":"tcp","port_range_min":88,"port_range_max":87`), 400, "SecurityGroupInvalidPortRange", "port_range_min must be <= port_range_max"},
-		exchange{post, ruleBody(`"protocol":"tcp","port_range_min":88`), 400, "SecurityGroupInvalidPortRange", ""},
-		exchange{post, ruleBody(`"protocol":"tcp","port_range_min":0,"port_range_max":5`), 400, "SecurityGroupInvalidPortValue", "Invalid value for port 0"},
-		exchange{post, ruleBody(`"protocol":"tcp","port_range_min":5,"port_range_max":65536`), 400, "SecurityGroupInvalidPortValue", "Invalid value for port 65536"},
-		exchange{post, ruleBody(`"port_range_min":88,"port_range_max":88`), 400, "SecurityGroupProtocolRequiredWithPorts", ""},
-		exchange{post, ruleBody(`"protocol":"nonsense"`), 400, "SecurityGroupRuleInvalidProtocol", "Security group rule protocol nonsense not supported."},
-		exchange{post, ruleBody(`"protocol":"icmp","port_range_min":300`), 400, "SecurityGroupInvalidIcmpValue", "It must be 0 to 255."},
-		exchange{post, ruleBody(`"protocol":"icmpv6"`), 400, "SecurityGroupEthertypeConflictWithProtocol", "Invalid ethertype IPv4 for protocol icmpv6."},
-		exchange{post, ruleBody(`"ethertype":"nonsense"`), 400, "SecurityGroupRuleInvalidEtherType", "'nonsense' not supported."},
-		exchange{post, ruleBody(`"direction":"INGRESS"`), 400, "HTTPBadRequest", "Invalid input for direction."},
-		exchange{post, ruleBody(`"remote_ip_prefix":"nonsense"`), 400, "InvalidCIDR", "Invalid CIDR nonsense given as IP prefix."},
-		exchange{post, ruleBody(`"remote_ip_prefix":"10.0.0.0/8","remote_group_id":"$other"`), 400, "SecurityGroupMultipleRemoteEntites", "Only one of remote_ip_prefix"},
-		exchange{post, ruleBody(`"remote_group_id":"$nobody"`), 404, "SecurityGroupNotFound", "Security group $nobody does not exist"},
-		exchange{post, `{"security_group_rule":{"security_group_id":"$nobody","direction":"ingress"}}`, 404, "SecurityGroupNotFound", ""},
-		exchange{post, `{"security_group_rule":{"direction":"ingress"}}`, 400, "HTTPBadRequest", "Required attribute 'security_group_id' not specified"},
+		exchange{
+			post, ruleBody(https + `,"ethertype":"IPv6","remote_ip_prefix":"10.0.0.0/8"`), 400,
+			"SecurityGroupRuleParameterConflict",
+			"Conflicting value ethertype IPv6 for CIDR 10.0.0.0/8",
+		},
+		exchange{
+			post, ruleBody(`"protocol":"tcp","port_range_min":88,"port_range_max":87`), 400,
+			"SecurityGroupInvalidPortRange", "port_range_min must be <= port_range_max",
+		},
+		exchange{
+			post, ruleBody(`"protocol":"tcp","port_range_min":88`), 400,
+			"SecurityGroupInvalidPortRange", "",
+		},
+		exchange{
+			post, ruleBody(`"protocol":"tcp","port_range_min":0,"port_range_max":5`), 400,
+			"SecurityGroupInvalidPortValue", "Invalid value for port 0",
+		},
+		exchange{
+			post, ruleBody(`"protocol":"tcp","port_range_min":5,"port_range_max":65536`), 400,
+			"SecurityGroupInvalidPortValue", "Invalid value for port 65536",
+		},
+		exchange{
+			post, ruleBody(`"port_range_min":88,"port_range_max":88`), 400,
+			"SecurityGroupProtocolRequiredWithPorts", "",
+		},
+		exchange{
+			post, ruleBody(`"protocol":"nonsense"`), 400, "SecurityGroupRuleInvalidProtocol",
+			"Security group rule protocol nonsense not supported.",
+		},
+		exchange{
+			post, ruleBody(`"protocol":"icmp","port_range_min":300`), 400,
+			"SecurityGroupInvalidIcmpValue", "It must be 0 to 255.",
+		},
+		exchange{
+			post, ruleBody(`"protocol":"icmpv6"`), 400,
+			"SecurityGroupEthertypeConflictWithProtocol",
+			"Invalid ethertype IPv4 for protocol icmpv6.",
+		},
+		exchange{
+			post, ruleBody(`"ethertype":"nonsense"`), 400, "SecurityGroupRuleInvalidEtherType",
+			"'nonsense' not supported.",
+		},
+		exchange{
+			post, ruleBody(`"direction":"INGRESS"`), 400, "HTTPBadRequest",
+			"Invalid input for direction.",
+		},
+		exchange{
+			post, ruleBody(`"remote_ip_prefix":"nonsense"`), 400, "InvalidCIDR",
+			"Invalid CIDR nonsense given as IP prefix.",
+		},
+		exchange{
+			post, ruleBody(`"remote_ip_prefix":"10.0.0.0/8","remote_group_id":"$other"`), 400,
+			"SecurityGroupMultipleRemoteEntites", "Only one of remote_ip_prefix",
+		},
+		exchange{
+			post, ruleBody(`"remote_group_id":"$nobody"`), 404, "SecurityGroupNotFound",
+			"Security group $nobody does not exist",
+		},
+		exchange{
+			post,
+			`{"security_group_rule":{"security_group_id":"$nobody","direction":"ingress"}}`, 404,
+			"SecurityGroupNotFound", "",
+		},
+		exchange{
+			post, `{"security_group_rule":{"direction":"ingress"}}`, 400, "HTTPBadRequest",
+			"Required attribute 'security_group_id' not specified",
+		},
 	)
 	// The bits of the host are kept, an address becomes a network, and IPv6 takes its usual form.
 	for given, shown := range map[string]string{
-		`"10.9.0.5/8"`: "10.9.0.5/8", `"10.9.0.5"`: "10.9.0.5/32", `"FD00:0::5/64","ethertype":"IPv6"`: "fd00::5/64",
+		`"10.9.0.5/8"`: "10.9.0.5/8", `"10.9.0.5"`: "10.9.0.5/32",
+		`"FD00:0::5/64","ethertype":"IPv6"`: "fd00::5/64",
 	} {
 		made := n.make("shown", "security-group-rules", "security_group_rule",
 			`{"security_group_id":"$other","direction":"ingress","protocol":"tcp","port_range_min":81,"port_range_max":81,"remote_ip_prefix":`+given+`}`)
@@ -108,9 +229,14 @@ func TestSecurityGroupRules(t *testing.T) {
 	}
 	n.expect(
 		exchange{"DELETE /security-group-rules/$rule", "", 204, "", ""},
-		exchange{"DELETE /security-group-rules/$rule", "", 404, "SecurityGroupRuleNotFound", "Security group rule $rule does not exist"},
+		exchange{
+			"DELETE /security-group-rules/$rule", "", 404, "SecurityGroupRuleNotFound",
+			"Security group rule $rule does not exist",
+		},
 		// With a group go the rules that are about it.
 		exchange{"DELETE /security-groups/$other", "", 204, "", ""},
 	)
-	n.want("rules for the deleted group", n.list("/security-group-rules?security_group_id=$group&remote_group_id=$other", "security_group_rules", "id"), []string{})
+	n.want("rules for the deleted group",
+		n.list("/security-group-rules?security_group_id=$group&remote_group_id=$other",
+			"security_group_rules", "id"), []string{})
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// TestNetworkTags_OfEachResource: tags are replaced, added and deleted by addresses of their own, and listed with the resource.
+// TestNetworkTags_OfEachResource: tags are replaced, added and deleted by addresses of their own,
+// and listed with the resource.
 func TestNetworkTags_OfEachResource(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
@@ -49,9 +50,15 @@ func TestNetworkTags_OfEachResource(t *testing.T) {
 				exchange{"PUT " + test.path + "/tags/c", "", 201, "", ""},
 				exchange{"PUT " + test.path + "/tags/c", "", 201, "", ""},
 				exchange{"GET " + test.path + "/tags/c", "", 204, "", ""},
-				exchange{"GET " + test.path + "/tags/d", "", 404, "TagNotFound", "Tag d could not be found."},
+				exchange{
+					"GET " + test.path + "/tags/d", "", 404, "TagNotFound",
+					"Tag d could not be found.",
+				},
 				exchange{"DELETE " + test.path + "/tags/a", "", 204, "", ""},
-				exchange{"DELETE " + test.path + "/tags/a", "", 404, "TagNotFound", "Tag a could not be found."},
+				exchange{
+					"DELETE " + test.path + "/tags/a", "", 404, "TagNotFound",
+					"Tag a could not be found.",
+				},
 			)
 			tags("b", "c")
 			n.expect(
@@ -64,31 +71,49 @@ func TestNetworkTags_OfEachResource(t *testing.T) {
 	}
 	// Rules of security groups have no tags, in the releases that the provider is for.
 	n.expect(
-		exchange{"PUT /networks/$nobody/tags", `{"tags":["a"]}`, 404, "TagResourceNotFound", "Resource networks $nobody could not be found."},
-		exchange{"PUT /floatingips/$nobody/tags", `{"tags":["a"]}`, 404, "TagResourceNotFound", "could not be found."},
-		exchange{"DELETE /security-groups/$nobody/tags", "", 404, "TagResourceNotFound", "could not be found."},
+		exchange{
+			"PUT /networks/$nobody/tags", `{"tags":["a"]}`, 404, "TagResourceNotFound",
+			"Resource networks $nobody could not be found.",
+		},
+		exchange{
+			"PUT /floatingips/$nobody/tags", `{"tags":["a"]}`, 404, "TagResourceNotFound",
+			"could not be found.",
+		},
+		exchange{
+			"DELETE /security-groups/$nobody/tags", "", 404, "TagResourceNotFound",
+			"could not be found.",
+		},
 	)
 }
 
-// TestNetworkTags_WhatATagMayBe: it is 255 characters at most, not empty, and each is given once. Almost any character will do, also those
-// that a filter cannot ask for. (Tags that differ only in case, or by spaces at the end, are one to a usual database: a Neutron of Zed tries
-// for minutes to save both.)
+// TestNetworkTags_WhatATagMayBe: it is 255 characters at most, not empty, and each is given once.
+// Almost any character will do, also those that a filter cannot ask for. (Tags that differ only in
+// case, or by spaces at the end, are one to a usual database: a Neutron of Zed tries for minutes to
+// save both.)
 func TestNetworkTags_WhatATagMayBe(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithoutNetwork())
 	n.make("n", "networks", "network", `{"name":"n"}`)
 	for _, tags := range []string{
-		`["$longest"]`, `["a,b"]`, `["a b"]`, `["a/b"]`, `["é☃"]`, `["x:y=z@%"]`, `[" a"]`, `["kube_service_kubernetes_default_web"]`, `[]`,
+		`["$longest"]`, `["a,b"]`, `["a b"]`, `["a/b"]`, `["é☃"]`, `["x:y=z@%"]`, `[" a"]`,
+		`["kube_service_kubernetes_default_web"]`, `[]`,
 	} {
 		answer := n.ask("PUT /networks/$n/tags", `{"tags":`+tags+`}`)
-		if now := n.get("/networks/$n?fields=tags", "network", "tags"); answer.Status != 200 || fmt.Sprint(now) != fmt.Sprint(answer.Object()["tags"]) {
+		if now := n.get("/networks/$n?fields=tags", "network", "tags"); answer.Status != 200 ||
+			fmt.Sprint(now) != fmt.Sprint(answer.Object()["tags"]) {
 			t.Errorf("%s: the tags are %v", answer, now)
 		}
 	}
 	const put = "PUT /networks/$n/tags"
 	n.expect(
-		exchange{put, `{"tags":["a","a"]}`, 400, "InvalidInput", "Duplicate items in the list: 'a'."},
-		exchange{put, `{"tags":["$toolong"]}`, 400, "InvalidInput", "exceeds maximum length of 255."},
+		exchange{
+			put, `{"tags":["a","a"]}`, 400, "InvalidInput",
+			"Duplicate items in the list: 'a'.",
+		},
+		exchange{
+			put, `{"tags":["$toolong"]}`, 400, "InvalidInput",
+			"exceeds maximum length of 255.",
+		},
 		exchange{put, `{"tags":[5]}`, 400, "InvalidInput", ""},
 		exchange{put, `{"tags":"a"}`, 400, "InvalidInput", ""},
 		exchange{put, `{"tags":null}`, 400, "InvalidInput", ""},
@@ -100,8 +125,10 @@ func TestNetworkTags_WhatATagMayBe(t *testing.T) {
 	}
 	n.expect(
 		exchange{put, `{"tags":[` + strings.Join(many[:50], ",") + `]}`, 200, "", ""},
-		// The condition on a revision is for tags, too, wherever it is not ignored: the provider sends none.
+		// The condition on a revision is for tags, too, wherever it is not ignored: the provider
+		// sends none.
 		exchange{put, `{"tags":["kube","x"]}`, 200, "", ""},
 	)
-	n.want("by tag", n.list("/networks?tags=kube&fields=id&project_id=$project", "networks", "id"), []string{n.noted["n"]})
+	n.want("by tag", n.list("/networks?tags=kube&fields=id&project_id=$project", "networks", "id"),
+		[]string{n.noted["n"]})
 }

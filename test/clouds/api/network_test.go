@@ -11,7 +11,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// neutron speaks to Neutron in a test. In requests, "$name" stands for what was noted by that name, such as an id.
+// neutron speaks to Neutron in a test. In requests, "$name" stands for what was noted by that name,
+// such as an id.
 type neutron struct {
 	*project.Project
 	t     *testing.T
@@ -22,8 +23,10 @@ func newNeutron(t *testing.T, opts ...project.Option) *neutron {
 	t.Helper()
 	p := project.New(t, opts...)
 	return &neutron{Project: p, t: t, noted: map[string]string{
-		"project": p.ID, "public": p.Public, "net": p.Network, "router": p.Router, "subnet4": p.Subnets[4], "subnet6": p.Subnets[6],
-		"nobody": "00000000-0000-4000-8000-00000000dead", "longest": strings.Repeat("x", 255), "toolong": strings.Repeat("x", 256),
+		"project": p.ID, "public": p.Public, "net": p.Network, "router": p.Router,
+		"subnet4": p.Subnets[4], "subnet6": p.Subnets[6],
+		"nobody": "00000000-0000-4000-8000-00000000dead", "longest": strings.Repeat("x", 255),
+		"toolong": strings.Repeat("x", 256),
 	}}
 }
 
@@ -45,7 +48,8 @@ func (n *neutron) fill(text string) string {
 
 // exchange is a request, and what is to be answered.
 type exchange struct {
-	// request is method and path, of the project's user, or of an administrator: "admin GET /networks".
+	// request is method and path, of the project's user, or of an administrator: "admin GET
+	// /networks".
 	request, body string
 	status        int
 	// kind is the type of Neutron's error, says a part of its message. Empty: none, and any.
@@ -64,7 +68,9 @@ func (n *neutron) ask(request, body string, headers ...string) project.Answer {
 	return n.askAs(who, request, body, headers...)
 }
 
-func (n *neutron) askAs(who project.Requests, request, body string, headers ...string) project.Answer {
+func (n *neutron) askAs(
+	who project.Requests, request, body string, headers ...string,
+) project.Answer {
 	n.t.Helper()
 	method, path, _ := strings.Cut(n.fill(request), " ")
 	var sent any

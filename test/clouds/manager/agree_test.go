@@ -18,13 +18,17 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// Cluster and cloud agree when they tell the same of nodes, routes and Services: each side is put into sentences, from plain lists of the
-// API server's or OpenStack's alone, and what one side says and the other does not is a disagreement.
+// Cluster and cloud agree when they tell the same of nodes, routes and Services: each side is put
+// into sentences, from plain lists of the API server's or OpenStack's alone, and what one side says
+// and the other does not is a disagreement.
 
 // disagreements are the sentences that only one side says.
-func (c *cluster) disagreements(services []corev1.Service, nodes []corev1.Node, cloud project.Inventory) (said []string) {
+func (c *cluster) disagreements(
+	services []corev1.Service, nodes []corev1.Node, cloud project.Inventory,
+) (said []string) {
 	wanted := slices.Concat(sayServices(services, nodes), sayNodes(nodes))
-	found := slices.Concat(sayBalancers(cloud), sayServers(cloud, c.Network), sayRoutes(cloud, c.Router))
+	found := slices.Concat(sayBalancers(cloud), sayServers(cloud, c.Network),
+		sayRoutes(cloud, c.Router))
 	count := map[string]int{}
 	for _, sentence := range wanted {
 		count[sentence]++
@@ -47,14 +51,19 @@ func (c *cluster) disagreements(services []corev1.Service, nodes []corev1.Node, 
 func sayServices(services []corev1.Service, nodes []corev1.Node) (said []string) {
 	for _, s := range services {
 		if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
-			if servicehelpers.HasLBFinalizer(&s) || len(s.Status.LoadBalancer.Ingress) > 0 || s.Annotations[annotationID]+s.Annotations[annotationAddress] != "" {
-				said = append(said, fmt.Sprintf("%s is no load balancer, and has the finalizers %v, the annotations %v and the status %+v", s.Name, s.Finalizers, s.Annotations, s.Status))
+			if servicehelpers.HasLBFinalizer(&s) || len(s.Status.LoadBalancer.Ingress) > 0 ||
+				s.Annotations[annotationID]+s.Annotations[annotationAddress] != "" {
+				said = append(said,
+					fmt.Sprintf(
+						"%s is no load balancer, and has the finalizers %v, the annotations %v and the status %+v", s.Name, s.Finalizers, s.Annotations, s.Status))
 			}
 			continue
 		}
-		said = append(said, fmt.Sprintf("%s has load balancer %s", s.Name, s.Annotations[annotationID]),
+		said = append(said,
+			fmt.Sprintf("%s has load balancer %s", s.Name, s.Annotations[annotationID]),
 			fmt.Sprintf("%s is at %s", s.Name, s.Annotations[annotationAddress]))
-		if in := s.Status.LoadBalancer.Ingress; len(in) != 1 || in[0].IP != s.Annotations[annotationAddress] {
+		if in := s.Status.LoadBalancer.Ingress; len(in) != 1 ||
+			in[0].IP != s.Annotations[annotationAddress] {
 			said = append(said, fmt.Sprintf("%s has the status %+v", s.Name, in))
 		}
 		if s.Annotations[annotationInternal] == "true" {
@@ -64,7 +73,9 @@ func sayServices(services []corev1.Service, nodes []corev1.Node) (said []string)
 			said = append(said, sayPort(s, port)...)
 			for _, n := range nodes {
 				if isMember(s, n) {
-					said = append(said, sayMember(s.Name, string(port.Protocol), int(port.Port), n.Name, internalIP(n), int(port.NodePort)))
+					said = append(said,
+						sayMember(s.Name, string(port.Protocol), int(port.Port), n.Name,
+							internalIP(n), int(port.NodePort)))
 				}
 			}
 		}
@@ -93,7 +104,8 @@ func sayPort(s corev1.Service, port corev1.ServicePort) []string {
 			monitor = "TCP"
 		}
 	}
-	from, connections, method, affinity := slices.Clone(s.Spec.LoadBalancerSourceRanges), "-1", "ROUND_ROBIN", ""
+	from, connections, method, affinity := slices.Clone(s.Spec.LoadBalancerSourceRanges), "-1",
+		"ROUND_ROBIN", ""
 	if n := s.Annotations[connectionLimit]; n != "" {
 		connections = n
 	}
@@ -114,19 +126,24 @@ func sayListener(service, protocol string, port int, from []string, connections 
 	if len(from) == 0 || slices.Equal(from, []string{"0.0.0.0/0"}) {
 		from = []string{"everybody"}
 	}
-	return fmt.Sprintf("%s listens at %s %d for %v, with %s connections", service, protocol, port, from, connections)
+	return fmt.Sprintf("%s listens at %s %d for %v, with %s connections", service, protocol, port,
+		from, connections)
 }
 
-func sayPool(service, transport string, port int, protocol, method, affinity, monitor string) string {
-	return fmt.Sprintf("%s passes %s %d on by %s, %s, affinity %q, checked by %s", service, transport, port, protocol, method, affinity, monitor)
+func sayPool(
+	service, transport string, port int, protocol, method, affinity, monitor string,
+) string {
+	return fmt.Sprintf("%s passes %s %d on by %s, %s, affinity %q, checked by %s", service,
+		transport, port, protocol, method, affinity, monitor)
 }
 
 func sayMember(service, transport string, port int, node, address string, nodePort int) string {
-	return fmt.Sprintf("%s passes %s %d on to %s at %s", service, transport, port, node, net.JoinHostPort(address, strconv.Itoa(nodePort)))
+	return fmt.Sprintf("%s passes %s %d on to %s at %s", service, transport, port, node,
+		net.JoinHostPort(address, strconv.Itoa(nodePort)))
 }
 
-// isMember tells whether the node is one of the Service's: what upstream's service controller leaves out (stableNodeSetPredicates), and then
-// the provider.
+// isMember tells whether the node is one of the Service's: what upstream's service controller
+// leaves out (stableNodeSetPredicates), and then the provider.
 func isMember(s corev1.Service, n corev1.Node) bool {
 	if _, out := n.Labels[corev1.LabelNodeExcludeBalancers]; out || n.DeletionTimestamp != nil {
 		return false
@@ -157,9 +174,11 @@ func sayNodes(nodes []corev1.Node) (said []string) {
 			}
 		}
 		address := internalIP(n)
-		said = append(said, sayNode(n.Name, n.Spec.ProviderID, address, n.Labels[corev1.LabelTopologyZone], state))
+		said = append(said,
+			sayNode(n.Name, n.Spec.ProviderID, address, n.Labels[corev1.LabelTopologyZone], state))
 		for _, pods := range n.Spec.PodCIDRs {
-			said = append(said, fmt.Sprintf("the way to %s is %s", pods, address), fmt.Sprintf("%s may send from %s", n.Name, pods))
+			said = append(said, fmt.Sprintf("the way to %s is %s", pods, address),
+				fmt.Sprintf("%s may send from %s", n.Name, pods))
 		}
 		if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionFalse
@@ -180,31 +199,38 @@ func sayServers(cloud project.Inventory, network string) (said []string) {
 	for _, server := range cloud.Of("server") {
 		name, address := project.Text(server, "name"), "no address"
 		for _, port := range cloud.Of("port") {
-			if project.Text(port, "device_id") != project.ID(server) || project.Text(port, "network_id") != network {
+			if project.Text(port, "device_id") != project.ID(server) ||
+				project.Text(port, "network_id") != network {
 				continue
 			}
 			address = project.Text(first(port, "fixed_ips"), "ip_address")
 			for _, pair := range objects(port, "allowed_address_pairs") {
-				said = append(said, fmt.Sprintf("%s may send from %s", name, project.Text(pair, "ip_address")))
+				said = append(said,
+					fmt.Sprintf("%s may send from %s", name, project.Text(pair, "ip_address")))
 			}
 		}
 		state := project.Text(server, "status")
 		if known, is := states[state]; is {
 			state = known
 		}
-		said = append(said, sayNode(name, "openstack:///"+project.ID(server), address, project.Text(server, "OS-EXT-AZ:availability_zone"), state))
+		said = append(said,
+			sayNode(name, "openstack:///"+project.ID(server), address,
+				project.Text(server, "OS-EXT-AZ:availability_zone"), state))
 	}
 	return said
 }
 
 func sayRoutes(cloud project.Inventory, router string) (said []string) {
 	for _, route := range objects(cloud["router "+router], "routes") {
-		said = append(said, fmt.Sprintf("the way to %s is %s", project.Text(route, "destination"), project.Text(route, "nexthop")))
+		said = append(said,
+			fmt.Sprintf("the way to %s is %s", project.Text(route, "destination"),
+				project.Text(route, "nexthop")))
 	}
 	return said
 }
 
-// sayBalancers tells whom the load balancers serve, with all that is in them. What serves nobody is told as well.
+// sayBalancers tells whom the load balancers serve, with all that is in them. What serves nobody is
+// told as well.
 func sayBalancers(cloud project.Inventory) (said []string) {
 	services := map[string]string{} // by load balancer
 	serving := map[string]bool{}    // floating IPs
@@ -216,7 +242,8 @@ func sayBalancers(cloud project.Inventory) (said []string) {
 		internal := true
 		for _, ip := range cloud.Of("floating IP") {
 			if project.Text(ip, "port_id") == project.Text(lb, "vip_port_id") {
-				address, internal, serving[project.ID(ip)] = project.Text(ip, "floating_ip_address"), false, true
+				address, internal, serving[project.ID(ip)] = project.Text(ip,
+					"floating_ip_address"), false, true
 			}
 		}
 		said = append(said, fmt.Sprintf("%s is at %s", service, address))
@@ -226,7 +253,8 @@ func sayBalancers(cloud project.Inventory) (said []string) {
 	}
 	for _, ip := range cloud.Of("floating IP") {
 		if !serving[project.ID(ip)] {
-			said = append(said, "floating IP "+project.Text(ip, "floating_ip_address")+" serves nobody")
+			said = append(said,
+				"floating IP "+project.Text(ip, "floating_ip_address")+" serves nobody")
 		}
 	}
 	used := map[string]bool{} // pools
@@ -244,7 +272,8 @@ func sayBalancers(cloud project.Inventory) (said []string) {
 	for _, kind := range []string{"load balancer", "listener", "pool", "member", "health monitor"} {
 		for _, o := range cloud.Of(kind) {
 			if status := project.Text(o, "provisioning_status"); status != "ACTIVE" {
-				said = append(said, fmt.Sprintf("%s %s is %s", kind, project.Text(o, "name"), status))
+				said = append(said,
+					fmt.Sprintf("%s %s is %s", kind, project.Text(o, "name"), status))
 			}
 		}
 	}
@@ -252,8 +281,11 @@ func sayBalancers(cloud project.Inventory) (said []string) {
 }
 
 // sayContents tells of a listener with its pool.
-func sayContents(cloud project.Inventory, service string, listener, pool project.Object) (said []string) {
-	protocol, port, transport := project.Text(listener, "protocol"), number(listener, "protocol_port"), "TCP"
+func sayContents(
+	cloud project.Inventory, service string, listener, pool project.Object,
+) (said []string) {
+	protocol, port, transport := project.Text(listener, "protocol"),
+		number(listener, "protocol_port"), "TCP"
 	if protocol == "UDP" {
 		transport = "UDP"
 	}
@@ -262,16 +294,22 @@ func sayContents(cloud project.Inventory, service string, listener, pool project
 	for _, r := range ranges {
 		from = append(from, fmt.Sprint(r))
 	}
-	said = append(said, sayListener(service, protocol, port, from, strconv.Itoa(number(listener, "connection_limit"))))
+	said = append(said,
+		sayListener(service, protocol, port, from,
+			strconv.Itoa(number(listener, "connection_limit"))))
 	persistence, _ := pool["session_persistence"].(project.Object)
 	monitor := "nothing"
 	if id := project.Text(pool, "healthmonitor_id"); id != "" {
 		monitor = project.Text(cloud["health monitor "+id], "type")
 	}
-	said = append(said, sayPool(service, transport, port, project.Text(pool, "protocol"), project.Text(pool, "lb_algorithm"), project.Text(persistence, "type"), monitor))
+	said = append(said,
+		sayPool(service, transport, port, project.Text(pool, "protocol"),
+			project.Text(pool, "lb_algorithm"), project.Text(persistence, "type"), monitor))
 	for _, reference := range objects(pool, "members") {
 		m := cloud["member "+project.ID(reference)]
-		said = append(said, sayMember(service, transport, port, project.Text(m, "name"), project.Text(m, "address"), number(m, "protocol_port")))
+		said = append(said,
+			sayMember(service, transport, port, project.Text(m, "name"), project.Text(m, "address"),
+				number(m, "protocol_port")))
 	}
 	return said
 }
@@ -299,7 +337,8 @@ func number(o project.Object, key string) int {
 	return int(n)
 }
 
-// wantSharpEyes fails the test if the check would not see that things are lost or changed in a cloud that agrees with the cluster.
+// wantSharpEyes fails the test if the check would not see that things are lost or changed in a
+// cloud that agrees with the cluster.
 func (c *cluster) wantSharpEyes(t *testing.T) {
 	t.Helper()
 	services, nodes := c.list()
@@ -316,7 +355,8 @@ func (c *cluster) wantSharpEyes(t *testing.T) {
 		t.Helper()
 		all := cloud.Of(kind)
 		// Some have the value already: a server has been stopped.
-		i := slices.IndexFunc(all, func(o project.Object) bool { return !reflect.DeepEqual(o[attribute], value) })
+		i := slices.IndexFunc(all,
+			func(o project.Object) bool { return !reflect.DeepEqual(o[attribute], value) })
 		if i < 0 {
 			t.Errorf("there is no %s whose %s could be changed to %v", kind, attribute, value)
 			return
@@ -326,7 +366,10 @@ func (c *cluster) wantSharpEyes(t *testing.T) {
 		other[kind+" "+project.ID(o)] = o
 		blind(fmt.Sprintf("a %s has %s %v", kind, attribute, value), other)
 	}
-	for _, kind := range []string{"load balancer", "listener", "pool", "member", "floating IP", "server"} {
+	for _, kind := range []string{
+		"load balancer", "listener", "pool", "member", "floating IP",
+		"server",
+	} {
 		all := cloud.Of(kind)
 		for _, o := range all[:min(len(all), 2)] {
 			other := maps.Clone(cloud)

@@ -29,8 +29,13 @@ const (
 func changes(zone string) []change {
 	return []change{
 		{"a port is added", func(s *corev1.Service) {
-			if !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == "added" }) {
-				s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "added", Port: 8443, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(8443)})
+			if !slices.ContainsFunc(s.Spec.Ports,
+				func(p corev1.ServicePort) bool { return p.Name == "added" }) {
+				s.Spec.Ports = append(s.Spec.Ports,
+					corev1.ServicePort{
+						Name: "added", Port: 8443, Protocol: corev1.ProtocolTCP,
+						TargetPort: intstr.FromInt32(8443),
+					})
 			}
 		}},
 		{"a port is removed", func(s *corev1.Service) {

@@ -35,7 +35,8 @@ type cluster struct {
 	began   time.Time
 }
 
-// newCluster makes a project, and looks for what is left of the CCM in this process when the test is over.
+// newCluster makes a project, and looks for what is left of the CCM in this process when the test
+// is over.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	before := ccmtest.IgnoringCurrent()
@@ -57,7 +58,8 @@ func (c *cluster) config() cloudconf.Config {
 	return cfg
 }
 
-// pace is how often the CCM looks at the cloud. A lab on a small machine is busy for seconds with a change that a cloud makes in one.
+// pace is how often the CCM looks at the cloud. A lab on a small machine is busy for seconds with a
+// change that a cloud makes in one.
 func (c *cluster) pace() time.Duration {
 	if c.Real() {
 		return 5 * time.Second
@@ -101,7 +103,8 @@ func names(prefix string, n int) []string {
 	return all
 }
 
-// addServers makes the servers of nodes that will be; as many at once as Nova works on together in a lab.
+// addServers makes the servers of nodes that will be; as many at once as Nova works on together in
+// a lab.
 func (c *cluster) addServers(names ...string) {
 	c.t.Helper()
 	for some := range slices.Chunk(names, 10) {
@@ -111,7 +114,8 @@ func (c *cluster) addServers(names ...string) {
 	}
 }
 
-// join makes the nodes of servers, as their kubelets do and kube-controller-manager's allocator of pod ranges.
+// join makes the nodes of servers, as their kubelets do and kube-controller-manager's allocator of
+// pod ranges.
 func (c *cluster) join(names ...string) {
 	c.t.Helper()
 	all, err := c.nodes().List(c.t.Context(), metav1.ListOptions{})
@@ -195,7 +199,8 @@ func (c *cluster) retry(change func() error) {
 // expose makes a Service of three ports.
 func (c *cluster) expose(name string) {
 	c.t.Helper()
-	ccmtest.CreateService(c.t, c.kube, ccmtest.LoadBalancerService(name, ccmtest.ServicePorts(80, 443, 9000)))
+	ccmtest.CreateService(c.t, c.kube,
+		ccmtest.LoadBalancerService(name, ccmtest.ServicePorts(80, 443, 9000)))
 }
 
 // edit changes a Service of type LoadBalancer, and makes it one before if it is none.
@@ -216,7 +221,8 @@ func (c *cluster) edit(name string, change func(*corev1.Service)) {
 // remove deletes a Service, which is there until its load balancer is gone.
 func (c *cluster) remove(name string) {
 	c.t.Helper()
-	if err := c.services().Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := c.services().Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil &&
+		!apierrors.IsNotFound(err) {
 		c.t.Fatal(err)
 	}
 }
@@ -244,13 +250,15 @@ func (c *cluster) list() (services []corev1.Service, nodes []corev1.Node) {
 		c.t.Fatal(err)
 	}
 	// The API server's own.
-	return slices.DeleteFunc(s.Items, func(s corev1.Service) bool { return s.Name == "kubernetes" }), n.Items
+	return slices.DeleteFunc(s.Items,
+		func(s corev1.Service) bool { return s.Name == "kubernetes" }), n.Items
 }
 
 // limit is for what hangs, not for what is slow.
 const limit = 12 * time.Minute
 
-// wait asks check until it has nothing to say. It pauses for longer than check has taken, for OpenStack has other things to do.
+// wait asks check until it has nothing to say. It pauses for longer than check has taken, for
+// OpenStack has other things to do.
 func (c *cluster) wait(what string, check func() []string) {
 	c.t.Helper()
 	for deadline := time.Now().Add(limit); ; {
@@ -283,15 +291,18 @@ func (c *cluster) waitAgreement(what string) {
 	})
 }
 
-// busy tells by one list what load balancers are being worked on, which is when it is too early to look at them all.
+// busy tells by one list what load balancers are being worked on, which is when it is too early to
+// look at them all.
 func (c *cluster) busy(most int) (said []string) {
 	all := c.User().List(project.LoadBalancer, "/lbaas/loadbalancers", "loadbalancers")
 	if len(all) > most {
-		said = append(said, fmt.Sprintf("there are %d load balancers, want at most %d", len(all), most))
+		said = append(said,
+			fmt.Sprintf("there are %d load balancers, want at most %d", len(all), most))
 	}
 	for _, lb := range all {
 		if status := project.Text(lb, "provisioning_status"); status != "ACTIVE" {
-			said = append(said, fmt.Sprintf("load balancer %s is %s", project.Text(lb, "name"), status))
+			said = append(said,
+				fmt.Sprintf("load balancer %s is %s", project.Text(lb, "name"), status))
 		}
 	}
 	return said

@@ -1,7 +1,7 @@
 //go:build !race
 
-// Upstream's service controller races with itself when nodes and Services change at the same time: its node worker reads what its service
-// workers write. This test runs without the race detector.
+// Upstream's service controller races with itself when nodes and Services change at the same time:
+// its node worker reads what its service workers write. This test runs without the race detector.
 
 package manager_test
 
@@ -21,9 +21,11 @@ import (
 // misery is how long OpenStack fails.
 const misery = time.Minute
 
-// While everything changes, one request in five goes wrong: refused, answered with an error though it was carried out, not answered at all,
-// or late.
-func TestChurn_WhileOpenStackFailsAtRandom_ClusterAndCloudAgreeInTheEndAndNothingIsLeft(t *testing.T) {
+// While everything changes, one request in five goes wrong: refused, answered with an error though
+// it was carried out, not answered at all, or late.
+func TestChurn_WhileOpenStackFailsAtRandom_ClusterAndCloudAgreeInTheEndAndNothingIsLeft(
+	t *testing.T,
+) {
 	c := newCluster(t)
 	start := seed(t)
 	nodes, services := names("node", 6), names("service", 5)
@@ -32,10 +34,12 @@ func TestChurn_WhileOpenStackFailsAtRandom_ClusterAndCloudAgreeInTheEndAndNothin
 	cfg := c.config()
 	// So that there are groups and rules, too, of which nothing may be left.
 	cfg.LoadBalancer.ManageSecurityGroups = true
-	// Upstream's service controller doubles its pauses, to five minutes, with each failure; what the provider compares by itself comes earlier.
+	// Upstream's service controller doubles its pauses, to five minutes, with each failure; what
+	// the provider compares by itself comes earlier.
 	cfg.LoadBalancer.DriftPeriod = 15 * time.Second
 	ccm := ccmtest.StartManager(t, shared.ControlPlane, nil,
-		ccmtest.WithProvider(c.Provider(openstack.WithConfig(cfg))), ccmtest.WithIdentity(shared.Identity))
+		ccmtest.WithProvider(c.Provider(openstack.WithConfig(cfg))),
+		ccmtest.WithIdentity(shared.Identity))
 	c.join(nodes...)
 	for _, name := range services {
 		c.expose(name)
@@ -63,7 +67,8 @@ func TestChurn_WhileOpenStackFailsAtRandom_ClusterAndCloudAgreeInTheEndAndNothin
 	mend()
 	c.waitAgreement("cluster and cloud agree")
 	if s := ccm.Manager.Status(); s.Term != 1 || !s.Ready {
-		t.Errorf("the Manager is %s in term %d, ready: %t (%s); want that its first term goes on", s.State, s.Term, s.Ready, s.Reason)
+		t.Errorf("the Manager is %s in term %d, ready: %t (%s); want that its first term goes on",
+			s.State, s.Term, s.Ready, s.Reason)
 	}
 
 	for _, name := range services {
@@ -75,13 +80,15 @@ func TestChurn_WhileOpenStackFailsAtRandom_ClusterAndCloudAgreeInTheEndAndNothin
 	ccm.Stop()
 }
 
-// breakWire has requests go wrong at random until mend is called, which fails the test if hardly any did.
+// breakWire has requests go wrong at random until mend is called, which fails the test if hardly
+// any did.
 func (c *cluster) breakWire(random *rand.Rand) (mend func()) {
 	c.t.Helper()
 	const share = 0.025
 	retryAfter := http.Header{"Retry-After": {"1"}}
 	anything := func(*http.Request) bool { return true }
-	// A login is not refused: Keystone does so to those who are not known, and then they stop asking.
+	// A login is not refused: Keystone does so to those who are not known, and then they stop
+	// asking.
 	noLogin := func(r *http.Request) bool { return r.Header.Get("X-Auth-Token") != "" }
 	var removals []func()
 	counts := map[string]int{}

@@ -24,7 +24,8 @@ const (
 	fewestKills = 6
 )
 
-// A cluster of 50 nodes and 20 Services changes in every way, while two replicas of the CCM are killed again and again.
+// A cluster of 50 nodes and 20 Services changes in every way, while two replicas of the CCM are
+// killed again and again.
 func TestKilledAtRandom_ClusterAndCloudAgreeInTheEndAndNothingIsLeft(t *testing.T) {
 	c := newCluster(t)
 	start := seed(t)
@@ -52,7 +53,8 @@ func TestKilledAtRandom_ClusterAndCloudAgreeInTheEndAndNothingIsLeft(t *testing.
 	})
 	stop()
 	c.tell("%d replicas were killed", r.killed.Load())
-	c.wait("the server that is gone has no node any more", func() []string { return c.isThere(gone) })
+	c.wait("the server that is gone has no node any more",
+		func() []string { return c.isThere(gone) })
 	c.waitAgreement("cluster and cloud agree")
 	c.wantSharpEyes(t)
 
@@ -60,8 +62,8 @@ func TestKilledAtRandom_ClusterAndCloudAgreeInTheEndAndNothingIsLeft(t *testing.
 	c.removeServices()
 	stop()
 	c.tell("%d replicas were killed", r.killed.Load())
-	// Nobody can tell whose the route of a node was that is deleted while nobody leads, as long as its server lives. So there is a leader that
-	// knows the nodes before they are deleted.
+	// Nobody can tell whose the route of a node was that is deleted while nobody leads, as long as
+	// its server lives. So there is a leader that knows the nodes before they are deleted.
 	c.loseRoute(stopped)
 	c.waitAgreement("a route that somebody has deleted is there again")
 	c.removeNodes()
@@ -76,7 +78,8 @@ func (c *cluster) loseRoute(node string) {
 	all, _ := router["routes"].([]any)
 	for _, route := range all {
 		if route, _ := route.(project.Object); project.Text(route, "nexthop") == address {
-			c.User().Must(http.MethodPut, project.Network, "/routers/"+c.Router+"/remove_extraroutes",
+			c.User().Must(http.MethodPut, project.Network,
+				"/routers/"+c.Router+"/remove_extraroutes",
 				project.Object{"router": project.Object{"routes": []any{route}}})
 			return
 		}
@@ -92,7 +95,8 @@ const (
 	added    = "node-new"
 )
 
-// changeEverything makes every change to Services twice, in another order each time, with changes of nodes in between.
+// changeEverything makes every change to Services twice, in another order each time, with changes
+// of nodes in between.
 func (c *cluster) changeEverything(seed uint64) {
 	c.t.Helper()
 	random := chance(seed, "changes")
@@ -165,12 +169,14 @@ func (c *cluster) removeServices() {
 
 func (c *cluster) removeNodes() {
 	c.t.Helper()
-	if err := c.nodes().DeleteCollection(c.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := c.nodes().DeleteCollection(c.t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-// leftOver tells what is otherwise in the project than before, but for the server that came and the one that went.
+// leftOver tells what is otherwise in the project than before, but for the server that came and the
+// one that went.
 func (c *cluster) leftOver(before project.Inventory) []string {
 	c.t.Helper()
 	before = maps.Clone(before)

@@ -1,7 +1,8 @@
-// Package manager_test runs the whole cloud controller manager on a real API server, under an identity that has exactly the RBAC rules shipped
-// in example/deploy, and on the simulated OpenStack or a real one (see package project): a cluster of many nodes and Services, all of which
-// change while the CCM is killed and restarted, or OpenStack fails. What is looked at is what comes of it: cluster and cloud agree, and nothing
-// is left over.
+// Package manager_test runs the whole cloud controller manager on a real API server, under an
+// identity that has exactly the RBAC rules shipped in example/deploy, and on the simulated
+// OpenStack or a real one (see package project): a cluster of many nodes and Services, all of which
+// change while the CCM is killed and restarted, or OpenStack fails. What is looked at is what comes
+// of it: cluster and cloud agree, and nothing is left over.
 package manager_test
 
 import (
@@ -16,7 +17,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// shared is what all tests share. They run one after another, since Nodes belong to the whole cluster.
+// shared is what all tests share. They run one after another, since Nodes belong to the whole
+// cluster.
 var shared suite.Suite
 
 // program is the example binary. It is set by TestMain.
@@ -42,7 +44,8 @@ func runSuite(m *testing.M) (code int) {
 	})
 }
 
-// build makes the program as the Makefile makes it, so that it comes out of the same build cache, and is never an old one.
+// build makes the program as the Makefile makes it, so that it comes out of the same build cache,
+// and is never an old one.
 func build(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, "./example")
 	cmd.Dir = filepath.Join("..", "..", "..")
@@ -53,14 +56,17 @@ func build(ctx context.Context) error {
 	return nil
 }
 
-// nothingForbidden fails the suite if the shipped rules have not allowed something that the CCM has asked for.
+// nothingForbidden fails the suite if the shipped rules have not allowed something that the CCM has
+// asked for.
 func nothingForbidden(s *suite.Suite) error {
-	refused, err := s.Audit().All(controlplane.ByUser(s.User), func(r controlplane.AuditRecord) bool { return r.Decision == controlplane.DecisionForbid })
+	refused, err := s.Audit().All(controlplane.ByUser(s.User),
+		func(r controlplane.AuditRecord) bool { return r.Decision == controlplane.DecisionForbid })
 	if err != nil {
 		return err
 	}
 	if len(refused) > 0 {
-		return fmt.Errorf("%d requests of the CCM were forbidden, the first: %s", len(refused), refused[0])
+		return fmt.Errorf("%d requests of the CCM were forbidden, the first: %s", len(refused),
+			refused[0])
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ func startProcess(log string, args ...string) (*process, error) {
 	started := make(chan error)
 	go func() {
 		defer close(p.exited)
-		// The signal comes when the thread ends that has started the child (prctl(2), PR_SET_PDEATHSIG).
+		// The signal comes when the thread ends that has started the child (prctl(2),
+		// PR_SET_PDEATHSIG).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()

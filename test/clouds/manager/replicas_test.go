@@ -29,8 +29,8 @@ type replicas struct {
 	killed atomic.Int64
 }
 
-// startReplicas runs as many as there are names until the test ends. They are told of the cloud by a cloud.conf. What they log is scanned for
-// secrets then.
+// startReplicas runs as many as there are names until the test ends. They are told of the cloud by
+// a cloud.conf. What they log is scanned for secrets then.
 func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 	c.t.Helper()
 	r := &replicas{dir: c.t.TempDir(), pace: c.pace(), running: make([]*process, n)}
@@ -49,8 +49,10 @@ func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 		"--cloud-provider=openstack", "--cloud-config=" + conf, "--kubeconfig=" + kubeconfig,
 		"--cluster-cidr=" + ccmtest.ClusterCIDR, "--secure-port=0",
 		// Failing over takes as long as the lease, so that many leaders can be killed in a minute.
-		"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms",
-		"--node-monitor-period=" + r.pace.String(), "--route-reconciliation-period=" + r.pace.String(),
+		"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s",
+		"--leader-elect-retry-period=500ms",
+		"--node-monitor-period=" + r.pace.String(),
+		"--route-reconciliation-period=" + r.pace.String(),
 		"--logging-format=json", "--v=6",
 	}
 	c.t.Cleanup(func() { r.end(c.t, cfg) })
@@ -62,10 +64,12 @@ func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 	return r
 }
 
-// start starts the replica anew, under an identity of its own: to the election it is another than the one that was killed.
+// start starts the replica anew, under an identity of its own: to the election it is another than
+// the one that was killed.
 func (r *replicas) start(i int) (err error) {
 	identity := fmt.Sprintf("replica-%d-%d", i, r.killed.Load())
-	r.running[i], err = startProcess(filepath.Join(r.dir, fmt.Sprintf("replica-%d.log", i)), append(r.args, "--leader-elect-identity="+identity)...)
+	r.running[i], err = startProcess(filepath.Join(r.dir, fmt.Sprintf("replica-%d.log", i)),
+		append(r.args, "--leader-elect-identity="+identity)...)
 	return err
 }
 
@@ -84,8 +88,12 @@ func (r *replicas) end(t *testing.T, cfg cloudconf.Config) {
 		if text == "" {
 			t.Errorf("%s is empty", name)
 		}
-		// What Keystone's tokens begin with, of the simulator as well: they are Fernet's, of version 0x80.
-		for what, secret := range map[string]string{"the password": string(cfg.Global.Password), "a token": "gAAAAA"} {
+		// What Keystone's tokens begin with, of the simulator as well: they are Fernet's, of
+		// version 0x80.
+		for what, secret := range map[string]string{
+			"the password": string(cfg.Global.Password),
+			"a token":      "gAAAAA",
+		} {
 			if at := strings.Index(text, secret); at >= 0 {
 				t.Errorf("%s tells %s: …%s…", name, what, text[max(0, at-200):at])
 			}
@@ -96,7 +104,8 @@ func (r *replicas) end(t *testing.T, cfg cloudconf.Config) {
 	}
 }
 
-// mayhem kills replicas at random, the leader or not, one or all, and starts them again, until stop is called. Then all run.
+// mayhem kills replicas at random, the leader or not, one or all, and starts them again, until stop
+// is called. Then all run.
 func (r *replicas) mayhem(t *testing.T, random *rand.Rand) (stop func()) {
 	over, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- r.killUntil(over, random) }()

@@ -28,7 +28,10 @@ import (
 func newNode(name, providerID string) *v1.Node {
 	node := nodeWithID(name, providerID)
 	node.CreationTimestamp = metav1.Now()
-	node.Spec.Taints = []v1.Taint{{Key: cloudproviderapi.TaintExternalCloudProvider, Value: "true", Effect: v1.TaintEffectNoSchedule}}
+	node.Spec.Taints = []v1.Taint{{
+		Key: cloudproviderapi.TaintExternalCloudProvider, Value: "true",
+		Effect: v1.TaintEffectNoSchedule,
+	}}
 	return node
 }
 
@@ -66,20 +69,24 @@ func serversOfADeletedFlavor(t *testing.T, p *project.Project) []project.Server 
 	t.Helper()
 	admin := p.Admin()
 	flavor := project.ID(admin.Must(http.MethodPost, project.Compute, "/flavors",
-		project.Object{"flavor": project.Object{"name": p.Name + ".short-lived", "vcpus": 1, "ram": 64, "disk": 1}}).Inner("flavor"))
+		project.Object{"flavor": project.Object{
+			"name": p.Name + ".short-lived", "vcpus": 1,
+			"ram": 64, "disk": 1,
+		}}).Inner("flavor"))
 	// Flavors are no project's: it must not stay, whatever happens.
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_, _ = admin.API().Do(ctx, http.MethodDelete, project.Compute, "/flavors/"+flavor, nil)
 	})
-	servers := p.AddServers([]string{"node-1", "NODE-1", "node-10", "twin"}, project.Object{"flavorRef": flavor})
+	servers := p.AddServers([]string{"node-1", "NODE-1", "node-10", "twin"},
+		project.Object{"flavorRef": flavor})
 	admin.Must(http.MethodDelete, project.Compute, "/flavors/"+flavor, nil)
 	return servers
 }
 
-// testMetadata of a new node that is known by its name: a request for the server and one for its ports. The flavor is none, though it be
-// deleted.
+// testMetadata of a new node that is known by its name: a request for the server and one for its
+// ports. The flavor is none, though it be deleted.
 func testMetadata(t *testing.T, p *project.Project, s project.Server) {
 	for name, test := range map[string]struct {
 		node *v1.Node
@@ -92,42 +99,54 @@ func testMetadata(t *testing.T, p *project.Project, s project.Server) {
 		mark := p.Wire.Mark()
 		got, err := instancesOf(t, c).InstanceMetadata(t.Context(), test.node)
 		want := &cloudprovider.InstanceMetadata{
-			ProviderID: s.ProviderID(), InstanceType: p.Name + ".short-lived", Zone: p.Zones[0], Region: p.Config().Global.Region,
+			ProviderID: s.ProviderID(), InstanceType: p.Name + ".short-lived", Zone: p.Zones[0],
+			Region:        p.Config().Global.Region,
 			NodeAddresses: []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: s.Addresses[4]}},
 		}
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
 		}
-		if requests := traffic(p.Wire.Since(mark, nil)); !slices.Equal(requests, append([]string{loggedIn}, test.want...)) {
+		if requests := traffic(p.Wire.Since(mark, nil)); !slices.Equal(requests,
+			append([]string{loggedIn}, test.want...)) {
 			t.Errorf("%s: the requests are %q", name, requests)
 		}
 	}
 }
 
-// testMetadataOfMany: the periodic refresh of all nodes is a list of servers and a list of ports, not two requests for each node.
+// testMetadataOfMany: the periodic refresh of all nodes is a list of servers and a list of ports,
+// not two requests for each node.
 func testMetadataOfMany(t *testing.T, p *project.Project, servers []project.Server) {
-	// One at a time, and nothing says at the first that more are to come: that one is asked for by itself.
+	// One at a time, and nothing says at the first that more are to come: that one is asked for by
+	// itself.
 	mark := p.Wire.Mark()
 	c := openAtOnce(t, p, nil)
 	for range 3 {
 		for _, s := range servers {
-			if _, err := instancesOf(t, c).InstanceMetadata(t.Context(), nodeWithID(s.Name, s.ProviderID())); err != nil {
+			if _, err := instancesOf(t, c).InstanceMetadata(t.Context(),
+				nodeWithID(s.Name, s.ProviderID())); err != nil {
 				t.Errorf("%s: %v", s.Name, err)
 			}
 		}
 	}
-	want := []string{loggedIn, "GET servers/{id} 200", "GET v2.0/ports 200", "GET servers/detail 200", "GET v2.0/ports 200"}
+	want := []string{
+		loggedIn, "GET servers/{id} 200", "GET v2.0/ports 200",
+		"GET servers/detail 200", "GET v2.0/ports 200",
+	}
 	if got := traffic(p.Wire.Since(mark, nil)); !slices.Equal(got, want) {
 		t.Errorf("the requests for %d nodes, three times: %q, want %q", len(servers), got, want)
 	}
 }
 
-// openAtOnce opens the provider with a clock that stands still: whatever a slow cloud takes, no answer grows old.
-func openAtOnce(t *testing.T, p *project.Project, transport func(http.RoundTripper) http.RoundTripper) *project.Cloud {
+// openAtOnce opens the provider with a clock that stands still: whatever a slow cloud takes, no
+// answer grows old.
+func openAtOnce(
+	t *testing.T, p *project.Project, transport func(http.RoundTripper) http.RoundTripper,
+) *project.Cloud {
 	t.Helper()
-	return p.OpenWith(t, []openstack.Option{openstack.WithConfig(p.Config())}, func(env *ccm.ProviderEnv) {
-		env.Clock, env.Transport = clocktesting.NewFakeClock(time.Now()), transport
-	})
+	return p.OpenWith(t, []openstack.Option{openstack.WithConfig(p.Config())},
+		func(env *ccm.ProviderEnv) {
+			env.Clock, env.Transport = clocktesting.NewFakeClock(time.Now()), transport
+		})
 }
 
 // paged has Nova's lists come in pages of two.
@@ -135,7 +154,8 @@ type paged struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (p paged) RoundTrip(r *http.Request) (*http.Response, error) {
-	if query := r.URL.Query(); strings.HasSuffix(r.URL.Path, "/servers/detail") && !query.Has("limit") {
+	if query := r.URL.Query(); strings.HasSuffix(r.URL.Path, "/servers/detail") &&
+		!query.Has("limit") {
 		query.Set("limit", "2")
 		r = r.Clone(r.Context())
 		r.URL.RawQuery = query.Encode()
@@ -148,13 +168,17 @@ func testPages(t *testing.T, p *project.Project, servers []project.Server) {
 	c := openAtOnce(t, p, func(next http.RoundTripper) http.RoundTripper { return paged{next} })
 	mark := p.Wire.Mark()
 	for _, s := range servers {
-		if got, err := instancesOf(t, c).InstanceMetadata(t.Context(), nodeWithID(s.Name, s.ProviderID())); err != nil || got.ProviderID != s.ProviderID() {
+		if got, err := instancesOf(t, c).InstanceMetadata(t.Context(),
+			nodeWithID(s.Name, s.ProviderID())); err != nil || got.ProviderID != s.ProviderID() {
 			t.Errorf("%s: %+v, %v", s.Name, got, err)
 		}
 	}
-	lists := p.Wire.Since(mark, func(c project.Call) bool { return strings.HasSuffix(c.Path, "/servers/detail") })
+	lists := p.Wire.Since(mark, func(c project.Call) bool {
+		return strings.HasSuffix(c.Path, "/servers/detail")
+	})
 	if want := len(servers)/2 + 1; len(lists) != want {
-		t.Errorf("%d servers were listed by %d requests, want %d: %+v", len(servers), len(lists), want, lists)
+		t.Errorf("%d servers were listed by %d requests, want %d: %+v", len(servers), len(lists),
+			want, lists)
 	}
 }
 
@@ -170,15 +194,19 @@ func testNames(t *testing.T, p *project.Project, upper project.Server) {
 		"node.1": "the instance is missing; waiting for confirmation",
 		"node":   "the instance is missing; waiting for confirmation",
 	} {
-		if got, err := instancesOf(t, c).InstanceMetadata(t.Context(), nodeWithID(name, "")); err == nil || !strings.Contains(err.Error(), says) {
+		if got, err := instancesOf(t, c).InstanceMetadata(t.Context(),
+			nodeWithID(name, "")); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s is %+v, %v; want %q", name, got, err, says)
 		}
 	}
-	if _, err := instancesOf(t, c).InstanceMetadata(t.Context(), newNode("node.1", "")); err == nil || !strings.Contains(err.Error(), "no server matches the node") {
+	if _, err := instancesOf(t, c).InstanceMetadata(t.Context(),
+		newNode("node.1", "")); err == nil ||
+		!strings.Contains(err.Error(), "no server matches the node") {
 		t.Errorf("a new node without a server: %v", err)
 	}
 	// Hosts whose kubelets are named by the ids of their servers.
-	if got, err := instancesOf(t, c).InstanceMetadata(t.Context(), newNode(upper.ID, "")); err != nil || got.ProviderID != upper.ProviderID() {
+	if got, err := instancesOf(t, c).InstanceMetadata(t.Context(),
+		newNode(upper.ID, "")); err != nil || got.ProviderID != upper.ProviderID() {
 		t.Errorf("a node named %s is %+v, %v", upper.ID, got, err)
 	}
 }
@@ -190,9 +218,13 @@ func testProviderIDs(t *testing.T, p *project.Project, s project.Server) {
 	cfg.Instances.Regional = true
 	regional := p.Open(t, cfg)
 	for _, id := range []string{
-		"openstack:///" + s.ID, "openstack://" + region + "/" + s.ID, "/" + s.ID, region + "/" + s.ID, s.ID, "openstack:///" + strings.ToUpper(s.ID),
+		"openstack:///" + s.ID, "openstack://" + region + "/" + s.ID, "/" + s.ID,
+		region + "/" + s.ID, s.ID, "openstack:///" + strings.ToUpper(s.ID),
 	} {
-		for c, want := range map[*project.Cloud]string{plain: "openstack:///" + s.ID, regional: "openstack://" + region + "/" + s.ID} {
+		for c, want := range map[*project.Cloud]string{
+			plain:    "openstack:///" + s.ID,
+			regional: "openstack://" + region + "/" + s.ID,
+		} {
 			got, err := instancesOf(t, c).InstanceMetadata(t.Context(), nodeWithID("any", id))
 			if err != nil || got.ProviderID != want || got.Region != region {
 				t.Errorf("%s: %+v, %v; want %s", id, got, err, want)
@@ -200,8 +232,12 @@ func testProviderIDs(t *testing.T, p *project.Project, s project.Server) {
 		}
 	}
 	mark := p.Wire.Mark()
-	for _, id := range []string{"openstack://elsewhere/" + s.ID, "openstack://" + s.ID, "aws:///" + s.ID, "openstack:///", "openstack:///a/b/c"} {
-		if exists, err := instancesOf(t, plain).InstanceExists(t.Context(), nodeWithID("any", id)); err == nil || !strings.Contains(err.Error(), id) {
+	for _, id := range []string{
+		"openstack://elsewhere/" + s.ID, "openstack://" + s.ID,
+		"aws:///" + s.ID, "openstack:///", "openstack:///a/b/c",
+	} {
+		if exists, err := instancesOf(t, plain).InstanceExists(t.Context(),
+			nodeWithID("any", id)); err == nil || !strings.Contains(err.Error(), id) {
 			t.Errorf("%s: exists %t, %v", id, exists, err)
 		}
 	}
@@ -227,10 +263,15 @@ func testOlderInterfaces(t *testing.T, p *project.Project, s project.Server) {
 		kind      string
 		zone      cloudprovider.Zone
 	}
-	ask := func(addresses []v1.NodeAddress, err1 error, kind string, err2 error, zone cloudprovider.Zone, err3 error) (answers, error) {
+	ask := func(addresses []v1.NodeAddress, err1 error, kind string, err2 error,
+		zone cloudprovider.Zone, err3 error,
+	) (answers, error) {
 		return answers{addresses, kind, zone}, errors.Join(err1, err2, err3)
 	}
-	expected := answers{want.NodeAddresses, want.InstanceType, cloudprovider.Zone{FailureDomain: want.Zone, Region: want.Region}}
+	expected := answers{
+		want.NodeAddresses, want.InstanceType,
+		cloudprovider.Zone{FailureDomain: want.Zone, Region: want.Region},
+	}
 	name := types.NodeName(s.Name)
 	a, err1 := old.NodeAddresses(t.Context(), name)
 	k, err2 := old.InstanceType(t.Context(), name)
@@ -244,7 +285,8 @@ func testOlderInterfaces(t *testing.T, p *project.Project, s project.Server) {
 	if got, err := ask(a, err1, k, err2, z, err3); err != nil || !reflect.DeepEqual(got, expected) {
 		t.Errorf("by provider ID: %+v, %v; want %+v", got, err, expected)
 	}
-	if id, err := old.InstanceID(t.Context(), name); err != nil || "openstack://"+id != s.ProviderID() {
+	if id, err := old.InstanceID(t.Context(), name); err != nil ||
+		"openstack://"+id != s.ProviderID() {
 		t.Errorf("the instance ID is %q, %v", id, err)
 	}
 	exists, err1 := old.InstanceExistsByProviderID(t.Context(), s.ProviderID())
@@ -261,15 +303,19 @@ func TestInstanceChanges(t *testing.T) {
 	servers := p.AddServers([]string{"states", "deleted", "other-1", "renamed"})
 	t.Run("States", func(t *testing.T) { testNodeStates(t, p.In(t), servers[0]) })
 	t.Run("Renamed", func(t *testing.T) { testRenamed(t, p.In(t), servers[3]) })
-	t.Run("Deleted", func(t *testing.T) { testDeletedTwiceDenied(t, p.In(t), servers[1], servers[2]) })
+	t.Run("Deleted", func(t *testing.T) {
+		testDeletedTwiceDenied(t, p.In(t), servers[1], servers[2])
+	})
 }
 
-// testNodeStates: what the node is told of each state that the fake hypervisor knows. A server that is offloaded has no zone.
+// testNodeStates: what the node is told of each state that the fake hypervisor knows. A server that
+// is offloaded has no zone.
 func testNodeStates(t *testing.T, p *project.Project, s project.Server) {
 	c := p.Open(t, fresh(p))
 	node := nodeWithID(s.Name, s.ProviderID())
 	act := func(who project.Requests, action string, body any) {
-		who.Must(http.MethodPost, project.Compute, "/servers/"+s.ID+"/action", project.Object{action: body})
+		who.Must(http.MethodPost, project.Compute, "/servers/"+s.ID+"/action",
+			project.Object{action: body})
 	}
 	for _, step := range []struct {
 		action   string
@@ -313,8 +359,10 @@ func testNodeStates(t *testing.T, p *project.Project, s project.Server) {
 			t.Fatalf("after %s: %v", step.action, err)
 		}
 		if !exists || shutdown != step.shutdown || meta.Zone != step.zone ||
-			!slices.Contains(meta.NodeAddresses, v1.NodeAddress{Type: v1.NodeInternalIP, Address: s.Addresses[4]}) {
-			t.Errorf("after %s, %s: exists %t, shut down %t, %+v; want shut down %t, zone %q", step.action, step.status, exists, shutdown, meta, step.shutdown, step.zone)
+			!slices.Contains(meta.NodeAddresses,
+				v1.NodeAddress{Type: v1.NodeInternalIP, Address: s.Addresses[4]}) {
+			t.Errorf("after %s, %s: exists %t, shut down %t, %+v; want shut down %t, zone %q",
+				step.action, step.status, exists, shutdown, meta, step.shutdown, step.zone)
 		}
 	}
 }
@@ -332,12 +380,15 @@ func testRenamed(t *testing.T, p *project.Project, s project.Server) {
 	}
 }
 
-// testDeletedTwiceDenied: a deleted server is believed to be gone when Nova has denied it twice, ten seconds apart; by its id as by its name.
+// testDeletedTwiceDenied: a deleted server is believed to be gone when Nova has denied it twice,
+// ten seconds apart; by its id as by its name.
 func testDeletedTwiceDenied(t *testing.T, p *project.Project, s, other project.Server) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	cfg := fresh(p)
-	byID, byName, lives := nodeWithID("by-id", s.ProviderID()), nodeWithID(s.Name, ""), nodeWithID(other.Name, other.ProviderID())
-	c := p.OpenWith(t, []openstack.Option{openstack.WithConfig(cfg)}, func(env *ccm.ProviderEnv) { env.Clock = clock }, byID, byName, lives)
+	byID, byName, lives := nodeWithID("by-id", s.ProviderID()), nodeWithID(s.Name, ""),
+		nodeWithID(other.Name, other.ProviderID())
+	c := p.OpenWith(t, []openstack.Option{openstack.WithConfig(cfg)},
+		func(env *ccm.ProviderEnv) { env.Clock = clock }, byID, byName, lives)
 	instances := instancesOf(t, c)
 	for _, node := range []*v1.Node{byID, byName} {
 		if exists, err := instances.InstanceExists(t.Context(), node); err != nil || !exists {
@@ -350,16 +401,23 @@ func testDeletedTwiceDenied(t *testing.T, p *project.Project, s, other project.S
 	for _, step := range []struct {
 		after time.Duration
 		gone  bool
-	}{{time.Second, false}, {confirmation - time.Second, false}, {time.Second, true}, {time.Second, true}} {
+	}{
+		{time.Second, false},
+		{confirmation - time.Second, false},
+		{time.Second, true},
+		{time.Second, true},
+	} {
 		clock.Step(step.after)
 		for _, node := range []*v1.Node{byID, byName} {
 			mark := p.Wire.Mark()
 			exists, err := instances.InstanceExists(t.Context(), node)
 			calls := p.Wire.Since(mark, nil)
 			if exists || (err == nil) != step.gone {
-				t.Errorf("%s: exists %t, %v; want gone %t; the requests are %q", node.Name, exists, err, step.gone, traffic(calls))
+				t.Errorf("%s: exists %t, %v; want gone %t; the requests are %q", node.Name, exists,
+					err, step.gone, traffic(calls))
 			}
-			if _, err := instances.InstanceShutdown(t.Context(), node); errors.Is(err, cloudprovider.InstanceNotFound) != step.gone {
+			if _, err := instances.InstanceShutdown(t.Context(), node); errors.Is(err,
+				cloudprovider.InstanceNotFound) != step.gone {
 				t.Errorf("%s: shut down: %v; want gone %t", node.Name, err, step.gone)
 			}
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// Each request that changes something goes wrong when it is made first, whatever it is: what the passes that follow make of it is what there
-// would have been.
+// Each request that changes something goes wrong when it is made first, whatever it is: what the
+// passes that follow make of it is what there would have been.
 func TestFailure_OfEachRequest_IsMadeGood(t *testing.T) {
 	t.Parallel()
 	const immutable = `{"faultcode": "Client", "faultstring": "Load Balancer is immutable and cannot be updated.", "debuginfo": null}`
@@ -49,8 +49,10 @@ func TestFailure_OfEachRequest_IsMadeGood(t *testing.T) {
 			s.serveDespite(failed, "web")
 			s.quiet("web")
 			v := s.view("web")
-			if got := fmt.Sprint(v.portNames()); got != "[443/TCP 80/TCP]" || len(v.loose) > 0 || len(v.floatingIPs) != 1 {
-				t.Errorf("the ports are %s, the loose pools %v, the floating IPs %v", got, v.loose, v.floatingIPs)
+			if got := fmt.Sprint(v.portNames()); got != "[443/TCP 80/TCP]" || len(v.loose) > 0 ||
+				len(v.floatingIPs) != 1 {
+				t.Errorf("the ports are %s, the loose pools %v, the floating IPs %v", got, v.loose,
+					v.floatingIPs)
 			}
 			s.wantMembers("web", v, s.servers...)
 			for port, p := range v.ports {
@@ -59,7 +61,8 @@ func TestFailure_OfEachRequest_IsMadeGood(t *testing.T) {
 			}
 			s.wantRules("web", "tcp 30080 10.0.0.0/16", "tcp 30443 10.0.0.0/16")
 			s.wantGroupAt("web", s.servers...)
-			if all := s.Inventory(); len(all.Of("load balancer")) != 1 || len(all.Of("floating IP")) != 1 {
+			if all := s.Inventory(); len(all.Of("load balancer")) != 1 ||
+				len(all.Of("floating IP")) != 1 {
 				t.Errorf("there are %v and %v", all.Of("load balancer"), all.Of("floating IP"))
 			}
 			s.removeDespite(failed, "web")
@@ -71,7 +74,8 @@ func TestFailure_OfEachRequest_IsMadeGood(t *testing.T) {
 	}
 }
 
-// firstOfEach chooses the requests that change something, of each the first time that it is made, for several kinds of faults in turn.
+// firstOfEach chooses the requests that change something, of each the first time that it is made,
+// for several kinds of faults in turn.
 type firstOfEach struct {
 	kinds int
 
@@ -114,9 +118,10 @@ func TestLoadBalancer_BusyWithOthersChanges_IsServedInTheEnd(t *testing.T) {
 	done, over := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for n := 1; ; {
-			answer, err := user.Do(t.Context(), http.MethodPut, project.LoadBalancer, "/lbaas/loadbalancers/"+id, project.Object{
-				"loadbalancer": project.Object{"description": fmt.Sprint("change ", n)},
-			})
+			answer, err := user.Do(t.Context(), http.MethodPut, project.LoadBalancer,
+				"/lbaas/loadbalancers/"+id, project.Object{
+					"loadbalancer": project.Object{"description": fmt.Sprint("change ", n)},
+				})
 			switch {
 			case err != nil:
 				over <- err

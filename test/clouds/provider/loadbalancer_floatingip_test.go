@@ -37,10 +37,13 @@ func TestFloatingIP_ComesAndGoesAsTheServiceSays(t *testing.T) {
 	s.change("web", internal())
 	s.serve("web")
 	s.quiet("web")
-	s.wantAttributes("the floating IP that is kept", user.Get(project.Network, "/floatingips/"+project.ID(second), "floatingip"), project.Object{"port_id": nil})
+	s.wantAttributes("the floating IP that is kept",
+		user.Get(project.Network, "/floatingips/"+project.ID(second), "floatingip"),
+		project.Object{"port_id": nil})
 	s.change("web", annotated(annotationInternal, "-"))
 	s.serve("web")
-	if again := s.view("web").floatingIPs; len(again) != 1 || project.ID(again[0]) != project.ID(second) {
+	if again := s.view("web").floatingIPs; len(again) != 1 ||
+		project.ID(again[0]) != project.ID(second) {
 		t.Errorf("the floating IPs are %v, want the one that was kept, %v", again, second)
 	}
 	s.quietAfterRestart()
@@ -48,22 +51,28 @@ func TestFloatingIP_ComesAndGoesAsTheServiceSays(t *testing.T) {
 	// When the Service is gone it is nobody's.
 	s.remove("web")
 	kept := user.Get(project.Network, "/floatingips/"+project.ID(second), "floatingip")
-	s.wantAttributes("the floating IP that is kept", kept, project.Object{"port_id": nil, "tags": []string{}})
+	s.wantAttributes("the floating IP that is kept", kept,
+		project.Object{"port_id": nil, "tags": []string{}})
 	user.Delete(project.Network, "/floatingips/"+project.ID(second))
 	s.end()
 }
 
-// A floating IP that the user has made serves, goes to the Service that asks for it, and stays when that is gone.
+// A floating IP that the user has made serves, goes to the Service that asks for it, and stays when
+// that is gone.
 func TestFloatingIP_OfTheUser_ServesWhoAsksForIt(t *testing.T) {
 	t.Parallel()
 	s := begin(t, 1, nil)
 	user := s.User()
 	var ips []project.Object
 	for range 2 {
-		ips = append(ips, user.Create(project.Network, "/floatingips", "floatingip", project.Object{"floating_network_id": s.Public, "description": "mine"}))
+		ips = append(ips,
+			user.Create(project.Network, "/floatingips", "floatingip",
+				project.Object{"floating_network_id": s.Public, "description": "mine"}))
 	}
 	address := func(i int) string { return project.Text(ips[i], "floating_ip_address") }
-	asks := func(i int) edit { return func(service *v1.Service) { service.Spec.LoadBalancerIP = address(i) } }
+	asks := func(i int) edit {
+		return func(service *v1.Service) { service.Spec.LoadBalancerIP = address(i) }
+	}
 	s.before = s.Inventory()
 
 	s.create("web", asks(0))
@@ -75,19 +84,23 @@ func TestFloatingIP_OfTheUser_ServesWhoAsksForIt(t *testing.T) {
 	s.serve("web")
 	s.quiet("web")
 	s.wantStatus("web", address(1))
-	s.wantAttributes("the one it had", user.Get(project.Network, "/floatingips/"+project.ID(ips[0]), "floatingip"), project.Object{"port_id": nil, "description": "mine"})
+	s.wantAttributes("the one it had",
+		user.Get(project.Network, "/floatingips/"+project.ID(ips[0]), "floatingip"),
+		project.Object{"port_id": nil, "description": "mine"})
 
 	// One that serves another Service cannot be had; the Service keeps what it has.
 	s.change("late", annotated(annotationInternal, "-"), asks(1))
 	s.refused("late", address(1))
-	s.wantAttributes("the one that is asked for twice", user.Get(project.Network, "/floatingips/"+project.ID(ips[1]), "floatingip"), project.Object{
-		"port_id": s.view("web").balancer["vip_port_id"],
-	})
+	s.wantAttributes("the one that is asked for twice",
+		user.Get(project.Network, "/floatingips/"+project.ID(ips[1]), "floatingip"), project.Object{
+			"port_id": s.view("web").balancer["vip_port_id"],
+		})
 	s.change("late", asks(0))
 	s.serve("late")
 	s.wantStatus("late", address(0))
 
-	// One that does not exist is made, if the cloud lets the user choose; by default only administrators may.
+	// One that does not exist is made, if the cloud lets the user choose; by default only
+	// administrators may.
 	s.change("late", func(service *v1.Service) { service.Spec.LoadBalancerIP = "198.18.200.7" })
 	s.serveDespite(func(error) { s.change("late", asks(0)) }, "late")
 	s.wantStatus("late", address(0))
@@ -95,7 +108,8 @@ func TestFloatingIP_OfTheUser_ServesWhoAsksForIt(t *testing.T) {
 	s.end()
 }
 
-// The subnet of a floating IP is chosen by id, name or tag, by the Service, its class or cloud.conf.
+// The subnet of a floating IP is chosen by id, name or tag, by the Service, its class or
+// cloud.conf.
 func TestFloatingIP_IsInTheSubnetThatIsNamed(t *testing.T) {
 	t.Parallel()
 	subnets := map[string]string{}
@@ -103,14 +117,22 @@ func TestFloatingIP_IsInTheSubnetThatIsNamed(t *testing.T) {
 	s := begin(t, 1, func(p *project.Project, c *cloudconf.LoadBalancer) {
 		// An ordinary user sees the subnets of an external network that is the project's own.
 		admin := p.Admin()
-		network = project.ID(admin.Create(project.Network, "/networks", "network", project.Object{"name": "own", "router:external": true, "project_id": p.ID}))
-		for name, cidr := range map[string]string{"gold": "198.19.1.0/24", "silver": "198.19.2.0/24", "tin": "198.19.3.0/24"} {
-			subnets[name] = project.ID(admin.Create(project.Network, "/subnets", "subnet", project.Object{
-				"name": name, "network_id": network, "cidr": cidr, "ip_version": 4, "enable_dhcp": false, "project_id": p.ID,
-			}))
-			admin.Must(http.MethodPut, project.Network, "/subnets/"+subnets[name]+"/tags", project.Object{"tags": []string{name, "metal"}})
+		network = project.ID(admin.Create(project.Network, "/networks", "network",
+			project.Object{"name": "own", "router:external": true, "project_id": p.ID}))
+		for name, cidr := range map[string]string{
+			"gold":   "198.19.1.0/24",
+			"silver": "198.19.2.0/24", "tin": "198.19.3.0/24",
+		} {
+			subnets[name] = project.ID(
+				admin.Create(project.Network, "/subnets", "subnet", project.Object{
+					"name": name, "network_id": network, "cidr": cidr, "ip_version": 4,
+					"enable_dhcp": false, "project_id": p.ID,
+				}))
+			admin.Must(http.MethodPut, project.Network, "/subnets/"+subnets[name]+"/tags",
+				project.Object{"tags": []string{name, "metal"}})
 		}
-		p.User().Must(http.MethodPut, project.Network, "/routers/"+p.Router, project.Object{"router": project.Object{"external_gateway_info": project.Object{"network_id": network}}})
+		p.User().Must(http.MethodPut, project.Network, "/routers/"+p.Router,
+			project.Object{"router": project.Object{"external_gateway_info": project.Object{"network_id": network}}})
 		c.FloatingNetworkID, c.FloatingSubnet = network, "tin"
 	})
 	s.config.LoadBalancerClasses = map[string]cloudconf.LoadBalancerClass{"silver": {FloatingSubnetTags: "silver"}}
@@ -133,8 +155,10 @@ func TestFloatingIP_IsInTheSubnetThatIsNamed(t *testing.T) {
 		s.change("web", plain, row.edit)
 		s.serve("web")
 		s.quiet("web")
-		if ips := s.view("web").floatingIPs; len(ips) != 1 || !strings.HasPrefix(project.Text(ips[0], "floating_ip_address"), row.want) {
-			t.Errorf("by its %s the floating IP should be of %s0/24; there are %v", name, row.want, ips)
+		if ips := s.view("web").floatingIPs; len(ips) != 1 ||
+			!strings.HasPrefix(project.Text(ips[0], "floating_ip_address"), row.want) {
+			t.Errorf("by its %s the floating IP should be of %s0/24; there are %v", name, row.want,
+				ips)
 		}
 	}
 	s.create("nowhere", annotated("floating-subnet", "lead"))

@@ -14,25 +14,33 @@ import (
 // Nodes come and go, with their members and the security group of their ports.
 func TestLoadBalancer_FollowsNodes(t *testing.T) {
 	t.Parallel()
-	s := begin(t, 3, func(_ *project.Project, c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true })
+	s := begin(t, 3, func(_ *project.Project, c *cloudconf.LoadBalancer) {
+		c.ManageSecurityGroups = true
+	})
 	one, two, three := s.servers[0], s.servers[1], s.servers[2]
-	s.create("web", internal(), ports("80/TCP", "53/UDP"), annotated("enable-health-monitor", "true"), local(32000))
+	s.create("web", internal(), ports("80/TCP", "53/UDP"),
+		annotated("enable-health-monitor", "true"), local(32000))
 	s.serve("web")
 	s.quiet("web")
 	s.wantMembers("web", s.view("web"), one, two, three)
 	group := s.group("web")
-	s.wantAttributes("the security group", group, project.Object{"description": "Security Group for default/web Service LoadBalancer in cluster kubernetes"})
+	s.wantAttributes("the security group", group,
+		project.Object{"description": "Security Group for default/web Service LoadBalancer in cluster kubernetes"})
 	s.wantTags("the security group", group, s.tags("web")...)
 	s.wantRules("web", "tcp 30080 10.0.0.0/16", "tcp 32000 10.0.0.0/16", "udp 30053 10.0.0.0/16")
 	s.wantGroupAt("web", one, two, three)
 
 	// The autoscaler is about to delete one.
 	s.editNode("node-3", func(node *v1.Node) {
-		node.Spec.Taints = []v1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: v1.TaintEffectNoSchedule}}
+		node.Spec.Taints = []v1.Taint{{
+			Key:    "ToBeDeletedByClusterAutoscaler",
+			Effect: v1.TaintEffectNoSchedule,
+		}}
 	})
 	s.update("web")
 	if got := s.view("web").ports["80/TCP"].members["node-3"]; got["weight"] != 0.0 {
-		t.Errorf("a node that is about to go is a member with the weight %v: %v", got["weight"], got)
+		t.Errorf("a node that is about to go is a member with the weight %v: %v", got["weight"],
+			got)
 	}
 	s.editNode("node-3", nil)
 	s.update("web")
@@ -88,11 +96,16 @@ func TestLoadBalancer_FollowsNodes(t *testing.T) {
 func (s *story) wantRules(name string, want ...string) {
 	s.t.Helper()
 	has := []string{}
-	for _, rule := range s.User().List(project.Network, "/security-group-rules?security_group_id="+project.ID(s.group(name)), "security_group_rules") {
-		if rule["direction"] != "ingress" || rule["port_range_min"] != rule["port_range_max"] || rule["ethertype"] != "IPv4" {
+	for _, rule := range s.User().List(project.Network,
+		"/security-group-rules?security_group_id="+project.ID(s.group(name)),
+		"security_group_rules") {
+		if rule["direction"] != "ingress" || rule["port_range_min"] != rule["port_range_max"] ||
+			rule["ethertype"] != "IPv4" {
 			s.t.Errorf("there is the rule %v", rule)
 		}
-		has = append(has, fmt.Sprintf("%v %v %v", rule["protocol"], rule["port_range_min"], rule["remote_ip_prefix"]))
+		has = append(has,
+			fmt.Sprintf("%v %v %v", rule["protocol"], rule["port_range_min"],
+				rule["remote_ip_prefix"]))
 	}
 	slices.Sort(has)
 	if !slices.Equal(has, want) {
@@ -100,13 +113,15 @@ func (s *story) wantRules(name string, want ...string) {
 	}
 }
 
-// wantGroupAt: the ports of these servers alone have the Service's security group, beside what they had before.
+// wantGroupAt: the ports of these servers alone have the Service's security group, beside what they
+// had before.
 func (s *story) wantGroupAt(name string, servers ...project.Server) {
 	s.t.Helper()
 	id := project.ID(s.group(name))
 	for _, server := range s.servers {
 		want := texts(s.before["port "+server.Port]["security_groups"])
-		if slices.ContainsFunc(servers, func(other project.Server) bool { return other.ID == server.ID }) {
+		if slices.ContainsFunc(servers,
+			func(other project.Server) bool { return other.ID == server.ID }) {
 			want = append(want, id)
 		}
 		slices.Sort(want)

@@ -37,9 +37,11 @@ func TestLoadBalancer_HasAddressesOfItsServicesFamilies(t *testing.T) {
 		v := s.view(name)
 		first := project.Text(v.balancer, "vip_address")
 		s.wantAttributes(name, v.balancer, project.Object{"vip_subnet_id": s.Subnets[want.subnet]})
-		s.wantAttributes("a member of "+name, v.ports["80/TCP"].members["node-1"], project.Object{"address": want.member})
+		s.wantAttributes("a member of "+name, v.ports["80/TCP"].members["node-1"],
+			project.Object{"address": want.member})
 		listener := v.ports["80/TCP"].listener
-		if got := texts(listener["allowed_cidrs"]); want.cidrs != nil && !slices.Equal(got, want.cidrs) || want.cidrs == nil && len(got) == 1 {
+		if got := texts(listener["allowed_cidrs"]); want.cidrs != nil &&
+			!slices.Equal(got, want.cidrs) || want.cidrs == nil && len(got) == 1 {
 			t.Errorf("the listener of %s lets %q in: %v", name, got, listener)
 		}
 		more, _ := v.balancer["additional_vips"].([]any)
@@ -50,12 +52,15 @@ func TestLoadBalancer_HasAddressesOfItsServicesFamilies(t *testing.T) {
 		for _, vip := range more {
 			vip, _ := vip.(project.Object)
 			if vip["subnet_id"] != s.Subnets[want.other] {
-				t.Errorf("%s has the additional VIP %v, want one in %s", name, vip, s.Subnets[want.other])
+				t.Errorf("%s has the additional VIP %v, want one in %s", name, vip,
+					s.Subnets[want.other])
 			}
 			addresses = append(addresses, project.Text(vip, "ip_address"))
 		}
-		if (len(more) == 1) != (want.other != 0) || (len(v.floatingIPs) == 1) != (name == "four-six") {
-			t.Errorf("%s has the additional VIPs %v and the floating IPs %v", name, more, v.floatingIPs)
+		if (len(more) == 1) != (want.other != 0) ||
+			(len(v.floatingIPs) == 1) != (name == "four-six") {
+			t.Errorf("%s has the additional VIPs %v and the floating IPs %v", name, more,
+				v.floatingIPs)
 		}
 		s.wantStatus(name, addresses...)
 	}
@@ -63,8 +68,8 @@ func TestLoadBalancer_HasAddressesOfItsServicesFamilies(t *testing.T) {
 	s.end()
 }
 
-// Where a load balancer is, and of what kind, is as the Service, its class or cloud.conf says when it is made. Later it is told that it cannot be
-// changed, or the load balancer is made anew.
+// Where a load balancer is, and of what kind, is as the Service, its class or cloud.conf says when
+// it is made. Later it is told that it cannot be changed, or the load balancer is made anew.
 func TestLoadBalancer_IsWhereItIsToBe(t *testing.T) {
 	t.Parallel()
 	var network, inner, outer string
@@ -75,7 +80,8 @@ func TestLoadBalancer_IsWhereItIsToBe(t *testing.T) {
 	s.config.LoadBalancerClasses = map[string]cloudconf.LoadBalancerClass{"front": {NetworkID: network, SubnetID: outer, MemberSubnetID: s.Subnets[4]}}
 	s.restart()
 	port := project.ID(s.User().Create(project.Network, "/ports", "port", project.Object{
-		"name": "address", "network_id": network, "fixed_ips": []project.Object{{"subnet_id": inner, "ip_address": "10.8.0.77"}},
+		"name": "address", "network_id": network,
+		"fixed_ips": []project.Object{{"subnet_id": inner, "ip_address": "10.8.0.77"}},
 	}))
 	flavor, zone := s.AddBalancerFlavor("small"), s.AddBalancerZone("first")
 	s.before = s.Inventory()
@@ -86,10 +92,19 @@ func TestLoadBalancer_IsWhereItIsToBe(t *testing.T) {
 		"by-class":  {annotated("class", "front"), project.Object{"vip_network_id": network, "vip_subnet_id": outer}},
 		"by-subnet": {annotated("class", "front", "subnet-id", inner), project.Object{"vip_subnet_id": inner}},
 		"by-port":   {annotated("port-id", port, "member-subnet-id", s.Subnets[4]), project.Object{"vip_port_id": port, "vip_address": "10.8.0.77"}},
-		"by-address": {all(annotated("network-id", network), func(service *v1.Service) { service.Spec.LoadBalancerIP = "10.9.0.99" }), project.Object{
+		"by-address": {all(annotated("network-id", network),
+			func(service *v1.Service) {
+				service.Spec.LoadBalancerIP = "10.9.0.99"
+			}), project.Object{
 			"vip_network_id": network, "vip_subnet_id": outer, "vip_address": "10.9.0.99",
 		}},
-		"by-kind": {annotated("flavor-id", flavor, "availability-zone", zone), project.Object{"flavor_id": flavor, "availability_zone": zone, "vip_subnet_id": s.Subnets[4]}},
+		"by-kind": {
+			annotated("flavor-id", flavor, "availability-zone", zone),
+			project.Object{
+				"flavor_id": flavor, "availability_zone": zone,
+				"vip_subnet_id": s.Subnets[4],
+			},
+		},
 	}
 	var names []string
 	for name, service := range services {
@@ -104,16 +119,20 @@ func TestLoadBalancer_IsWhereItIsToBe(t *testing.T) {
 		s.wantMembers(name, v, s.servers...)
 	}
 	s.remove("by-class", "by-port", "by-address")
-	// The user's port stays. Octavia has put a security group of its own in the place of those it had, and has taken that off.
-	s.wantAttributes("the user's port", s.User().Get(project.Network, "/ports/"+port, "port"), project.Object{"device_id": "", "security_groups": []string{}})
+	// The user's port stays. Octavia has put a security group of its own in the place of those it
+	// had, and has taken that off.
+	s.wantAttributes("the user's port", s.User().Get(project.Network, "/ports/"+port, "port"),
+		project.Object{"device_id": "", "security_groups": []string{}})
 
 	// Not changed, but told.
 	id := s.id("by-kind")
-	s.change("by-kind", annotated("availability-zone", s.AddBalancerZone("second"), "subnet-id", inner))
+	s.change("by-kind",
+		annotated("availability-zone", s.AddBalancerZone("second"), "subnet-id", inner))
 	s.serve("by-kind")
 	s.quiet("by-kind")
 	s.told("availability zone", "subnet", "recreate")
-	s.wantAttributes("by-kind", s.view("by-kind").balancer, project.Object{"id": id, "availability_zone": zone, "vip_subnet_id": s.Subnets[4]})
+	s.wantAttributes("by-kind", s.view("by-kind").balancer,
+		project.Object{"id": id, "availability_zone": zone, "vip_subnet_id": s.Subnets[4]})
 
 	// Made anew, with the address that it had.
 	address := s.view("by-subnet").balancer["vip_address"]
@@ -121,7 +140,8 @@ func TestLoadBalancer_IsWhereItIsToBe(t *testing.T) {
 	s.change("by-subnet", annotated("flavor-id", flavor, "recreate", "true"))
 	s.serve("by-subnet")
 	s.quiet("by-subnet")
-	s.wantAttributes("by-subnet", s.view("by-subnet").balancer, project.Object{"flavor_id": flavor, "vip_address": address})
+	s.wantAttributes("by-subnet", s.view("by-subnet").balancer,
+		project.Object{"flavor_id": flavor, "vip_address": address})
 	if s.id("by-subnet") == id || !s.gone(project.LoadBalancer, "/lbaas/loadbalancers/"+id) {
 		t.Errorf("by-subnet was not made anew: %s before, %s after", id, s.id("by-subnet"))
 	}

@@ -20,13 +20,16 @@ func TestLoadBalancer_ExternalService_IsServedAndLeavesNothing(t *testing.T) {
 	s.quiet("web", "inside")
 
 	v := s.view("web")
-	if got, want := v.portNames(), []string{"5000/SCTP", "53/UDP", "80/TCP"}; !slices.Equal(got, want) {
+	if got, want := v.portNames(),
+		[]string{"5000/SCTP", "53/UDP", "80/TCP"}; !slices.Equal(got, want) {
 		t.Fatalf("the ports are %q, want %q", got, want)
 	}
 	s.wantMembers("web", v, s.servers...)
 	name := balancerName("web")
 	s.wantAttributes("the load balancer", v.balancer, project.Object{
-		"name": name, "description": "Kubernetes external service default/web from cluster kubernetes", "provider": "amphora",
+		"name":          name,
+		"description":   "Kubernetes external service default/web from cluster kubernetes",
+		"provider":      "amphora",
 		"vip_subnet_id": s.Subnets[4], "provisioning_status": "ACTIVE",
 	})
 	s.wantTags("the load balancer", v.balancer, append(s.tags("web"), name)...)
@@ -36,11 +39,13 @@ func TestLoadBalancer_ExternalService_IsServedAndLeavesNothing(t *testing.T) {
 			protocol = "SCTP"
 		}
 		s.wantAttributes("the listener of "+number, p.listener, project.Object{
-			"name": fmt.Sprintf("listener_%d_%s", i, name), "protocol": protocol, "connection_limit": -1, "provisioning_status": "ACTIVE",
+			"name": fmt.Sprintf("listener_%d_%s", i, name), "protocol": protocol,
+			"connection_limit": -1, "provisioning_status": "ACTIVE",
 		})
 		s.wantTags("the listener of "+number, p.listener, append(s.tags("web"), name)...)
 		s.wantAttributes("the pool of "+number, p.pool, project.Object{
-			"name": fmt.Sprintf("pool_%d_%s", i, name), "protocol": protocol, "lb_algorithm": "ROUND_ROBIN", "session_persistence": nil,
+			"name": fmt.Sprintf("pool_%d_%s", i, name), "protocol": protocol,
+			"lb_algorithm": "ROUND_ROBIN", "session_persistence": nil,
 			"provisioning_status": "ACTIVE",
 		})
 	}
@@ -65,11 +70,15 @@ func TestLoadBalancer_ExternalService_IsServedAndLeavesNothing(t *testing.T) {
 	s.wantStatus("inside", project.Text(inside.balancer, "vip_address"))
 	s.quietAfterRestart()
 
-	// One that wants none any more is a Service without a trace of its load balancer, and may want one again.
+	// One that wants none any more is a Service without a trace of its load balancer, and may want
+	// one again.
 	s.change("inside", func(service *v1.Service) { service.Spec.Type = v1.ServiceTypeClusterIP })
-	err := s.insist(t.Context(), "inside", func() error { return s.removal(t.Context(), s.service("inside")) }, nil)
-	if now := s.service("inside"); err != nil || len(now.Annotations) != 1 || !s.gone(project.LoadBalancer, "/lbaas/loadbalancers/"+project.ID(inside.balancer)) {
-		t.Errorf("without a load balancer it is %v, and has the annotations %v", err, now.Annotations)
+	err := s.insist(t.Context(), "inside",
+		func() error { return s.removal(t.Context(), s.service("inside")) }, nil)
+	if now := s.service("inside"); err != nil || len(now.Annotations) != 1 ||
+		!s.gone(project.LoadBalancer, "/lbaas/loadbalancers/"+project.ID(inside.balancer)) {
+		t.Errorf("without a load balancer it is %v, and has the annotations %v", err,
+			now.Annotations)
 	}
 	s.change("inside", func(service *v1.Service) { service.Spec.Type = v1.ServiceTypeLoadBalancer })
 	s.serve("inside")
@@ -79,7 +88,8 @@ func TestLoadBalancer_ExternalService_IsServedAndLeavesNothing(t *testing.T) {
 // Not a port but those that change is touched, and the load balancer stays.
 func TestLoadBalancer_PortsComeGoAndChange(t *testing.T) {
 	t.Parallel()
-	s := begin(t, 1, func(_ *project.Project, c *cloudconf.LoadBalancer) { c.CascadeDelete = false })
+	s := begin(t, 1,
+		func(_ *project.Project, c *cloudconf.LoadBalancer) { c.CascadeDelete = false })
 	s.create("web", ports("80/TCP"))
 	s.serve("web")
 	id := s.id("web")
@@ -102,15 +112,18 @@ func TestLoadBalancer_PortsComeGoAndChange(t *testing.T) {
 		s.serve("web")
 		s.quiet("web")
 		v := s.view("web")
-		if got := v.portNames(); !slices.Equal(got, step.want) || s.id("web") != id || len(v.loose) > 0 {
-			t.Errorf("%s: load balancer %s has the ports %q, and the loose pools %v; want %q in %s", step.what, s.id("web"), got, v.loose, step.want, id)
+		if got := v.portNames(); !slices.Equal(got, step.want) || s.id("web") != id ||
+			len(v.loose) > 0 {
+			t.Errorf("%s: load balancer %s has the ports %q, and the loose pools %v; want %q in %s",
+				step.what, s.id("web"), got, v.loose, step.want, id)
 		}
 		s.wantMembers("web", v, s.servers...)
 		if step.kept == "" {
 			continue
 		}
 		was, is := before.ports[step.kept], v.ports[step.kept]
-		if project.ID(was.listener) != project.ID(is.listener) || project.ID(was.pool) != project.ID(is.pool) {
+		if project.ID(was.listener) != project.ID(is.listener) ||
+			project.ID(was.pool) != project.ID(is.pool) {
 			t.Errorf("%s: port %s was made anew: %v", step.what, step.kept, is)
 		}
 	}

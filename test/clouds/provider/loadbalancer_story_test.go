@@ -34,7 +34,8 @@ const (
 	annotationInternal = "service.beta.kubernetes.io/openstack-internal-load-balancer"
 )
 
-// A story is a cluster with nodes, whose Services the provider serves. Its test is what upstream's service controller is to a provider.
+// A story is a cluster with nodes, whose Services the provider serves. Its test is what upstream's
+// service controller is to a provider.
 type story struct {
 	*project.Project
 	t         *testing.T
@@ -48,11 +49,16 @@ type story struct {
 }
 
 // begin starts a story with nodes node-1, node-2 ... change may be nil.
-func begin(t *testing.T, nodes int, change func(*project.Project, *cloudconf.LoadBalancer), options ...project.Option) *story {
+func begin(
+	t *testing.T, nodes int, change func(*project.Project, *cloudconf.LoadBalancer),
+	options ...project.Option,
+) *story {
 	t.Helper()
 	// On the simulator, too, nothing is done at once.
 	fast := hasty{time.Now()}
-	options = append(options, project.OnSimulator(openstacktest.WithClock(fast), openstacktest.WithProvisioning(500*time.Millisecond)))
+	options = append(options,
+		project.OnSimulator(openstacktest.WithClock(fast),
+			openstacktest.WithProvisioning(500*time.Millisecond)))
 	p := project.New(t, options...)
 	s := &story{Project: p, t: t, config: p.Config(), clock: clock.RealClock{}}
 	if !p.Real() {
@@ -77,11 +83,13 @@ func begin(t *testing.T, nodes int, change func(*project.Project, *cloudconf.Loa
 
 func (s *story) open() {
 	s.t.Helper()
-	s.cloud = s.OpenWith(s.t, []openstack.Option{openstack.WithConfig(s.config)}, func(env *ccm.ProviderEnv) { env.Clock = s.clock })
+	s.cloud = s.OpenWith(s.t, []openstack.Option{openstack.WithConfig(s.config)},
+		func(env *ccm.ProviderEnv) { env.Clock = s.clock })
 	s.balancers, _ = s.cloud.LoadBalancer()
 }
 
-// restart has another provider serve the Services from now on, which knows nothing of what the first has seen.
+// restart has another provider serve the Services from now on, which knows nothing of what the
+// first has seen.
 func (s *story) restart() {
 	s.t.Helper()
 	services := s.services()
@@ -108,25 +116,31 @@ func (s *story) end(except ...string) {
 	}
 	s.remove(names...)
 	if left := s.before.Differences(s.Inventory(), except...); len(left) > 0 {
-		s.t.Errorf("when all Services are deleted there is a difference to before them:\n%s", strings.Join(left, "\n"))
+		s.t.Errorf("when all Services are deleted there is a difference to before them:\n%s",
+			strings.Join(left, "\n"))
 	}
 }
 
 func (s *story) addNode(server project.Server) {
 	s.t.Helper()
 	node := &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: server.Name, UID: uuid.NewUUID(), Labels: map[string]string{"name": server.Name}},
-		Spec:       v1.NodeSpec{ProviderID: server.ProviderID()},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: server.Name, UID: uuid.NewUUID(),
+			Labels: map[string]string{"name": server.Name},
+		},
+		Spec: v1.NodeSpec{ProviderID: server.ProviderID()},
 	}
 	for _, version := range slices.Sorted(maps.Keys(server.Addresses)) {
-		node.Status.Addresses = append(node.Status.Addresses, v1.NodeAddress{Type: v1.NodeInternalIP, Address: server.Addresses[version]})
+		node.Status.Addresses = append(node.Status.Addresses,
+			v1.NodeAddress{Type: v1.NodeInternalIP, Address: server.Addresses[version]})
 	}
 	s.addNodeObject(node)
 }
 
 func (s *story) addNodeObject(node *v1.Node) {
 	s.t.Helper()
-	if _, err := s.cloud.Kube.CoreV1().Nodes().Create(s.t.Context(), node, metav1.CreateOptions{}); err != nil {
+	if _, err := s.cloud.Kube.CoreV1().Nodes().Create(s.t.Context(), node,
+		metav1.CreateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.seen(func() bool {
@@ -154,7 +168,10 @@ func (s *story) editNode(name string, change func(*v1.Node)) {
 	if node, err = nodes.Update(s.t.Context(), node, metav1.UpdateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
-	s.seen(func() bool { is, err := lister.Get(name); return err == nil && equality.Semantic.DeepEqual(is, node) })
+	s.seen(func() bool {
+		is, err := lister.Get(name)
+		return err == nil && equality.Semantic.DeepEqual(is, node)
+	})
 }
 
 // seen waits until the informers have it.
@@ -171,7 +188,8 @@ func (s *story) seen(has func() bool) {
 // An edit makes of a Service what it is to be.
 type edit func(*v1.Service)
 
-// annotated sets annotations: names, those of fxccm and OCCM without the prefix, and values in turn; "-" removes one.
+// annotated sets annotations: names, those of fxccm and OCCM without the prefix, and values in
+// turn; "-" removes one.
 func annotated(pairs ...string) edit {
 	return func(service *v1.Service) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -197,7 +215,8 @@ func ports(names ...string) edit {
 		for _, name := range names {
 			port := v1.ServicePort{Name: strings.ToLower(strings.ReplaceAll(name, "/", "-"))}
 			var protocol string
-			if _, err := fmt.Sscanf(strings.ReplaceAll(name, "/", " "), "%d %s", &port.Port, &protocol); err != nil {
+			if _, err := fmt.Sscanf(strings.ReplaceAll(name, "/", " "), "%d %s", &port.Port,
+				&protocol); err != nil {
 				panic(err)
 			}
 			port.Protocol, port.NodePort = v1.Protocol(protocol), 30000+port.Port
@@ -226,7 +245,10 @@ func (s *story) create(name string, edits ...edit) {
 			CreationTimestamp: metav1.NewTime(time.Now().Truncate(time.Second)),
 			Finalizers:        []string{servicehelpers.LoadBalancerCleanupFinalizer},
 		},
-		Spec: v1.ServiceSpec{Type: v1.ServiceTypeLoadBalancer, IPFamilies: []v1.IPFamily{v1.IPv4Protocol}},
+		Spec: v1.ServiceSpec{
+			Type:       v1.ServiceTypeLoadBalancer,
+			IPFamilies: []v1.IPFamily{v1.IPv4Protocol},
+		},
 	}
 	for _, change := range append([]edit{ports("80/TCP")}, edits...) {
 		change(service)
@@ -236,7 +258,8 @@ func (s *story) create(name string, edits ...edit) {
 
 func (s *story) add(service *v1.Service) {
 	s.t.Helper()
-	if _, err := s.cloud.Kube.CoreV1().Services(service.Namespace).Create(s.t.Context(), service, metav1.CreateOptions{}); err != nil {
+	if _, err := s.cloud.Kube.CoreV1().Services(service.Namespace).Create(s.t.Context(), service,
+		metav1.CreateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.seenService(service.Name)
@@ -249,7 +272,8 @@ func (s *story) change(name string, edits ...edit) {
 	for _, edit := range edits {
 		edit(service)
 	}
-	if _, err := s.cloud.Kube.CoreV1().Services(service.Namespace).Update(s.t.Context(), service, metav1.UpdateOptions{}); err != nil {
+	if _, err := s.cloud.Kube.CoreV1().Services(service.Namespace).Update(s.t.Context(), service,
+		metav1.UpdateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.seenService(name)
@@ -267,7 +291,8 @@ func (s *story) seenService(name string) {
 // service is a Service as the API server has it.
 func (s *story) service(name string) *v1.Service {
 	s.t.Helper()
-	service, err := s.cloud.Kube.CoreV1().Services("default").Get(s.t.Context(), name, metav1.GetOptions{})
+	service, err := s.cloud.Kube.CoreV1().Services("default").Get(s.t.Context(), name,
+		metav1.GetOptions{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -286,7 +311,8 @@ func (s *story) services() []v1.Service {
 // clusterName is the CCM's --cluster-name.
 const clusterName = "kubernetes"
 
-// pass is what upstream's controller does for a Service that has changed: one call, whose result becomes the Service's status.
+// pass is what upstream's controller does for a Service that has changed: one call, whose result
+// becomes the Service's status.
 func (s *story) pass(ctx context.Context, name string) error {
 	kube := s.cloud.Kube.CoreV1().Services("default")
 	service, err := kube.Get(ctx, name, metav1.GetOptions{})
@@ -297,7 +323,8 @@ func (s *story) pass(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if service, err = kube.Get(ctx, name, metav1.GetOptions{}); err != nil || equality.Semantic.DeepEqual(service.Status.LoadBalancer, *status) {
+	if service, err = kube.Get(ctx, name, metav1.GetOptions{}); err != nil ||
+		equality.Semantic.DeepEqual(service.Status.LoadBalancer, *status) {
 		return err
 	}
 	service.Status.LoadBalancer = *status
@@ -311,11 +338,15 @@ func isWait(err error) bool {
 	return errors.As(err, &retry) && retry.RetryAfter() < time.Minute
 }
 
-// isSlow tells a request that OpenStack has not answered in time: what becomes of it the next pass sees.
+// isSlow tells a request that OpenStack has not answered in time: what becomes of it the next pass
+// sees.
 func isSlow(err error) bool { return strings.Contains(err.Error(), "no complete response within") }
 
-// insist makes passes until one has nothing left to do. Errors other than waits are passed to failed, which may be nil: then they end it.
-func (s *story) insist(ctx context.Context, what string, pass func() error, failed func(error)) error {
+// insist makes passes until one has nothing left to do. Errors other than waits are passed to
+// failed, which may be nil: then they end it.
+func (s *story) insist(
+	ctx context.Context, what string, pass func() error, failed func(error),
+) error {
 	deadline := time.Now().Add(15 * time.Minute)
 	for {
 		err := pass()
@@ -349,7 +380,8 @@ func (s *story) serve(names ...string) {
 func (s *story) serveDespite(failed func(error), names ...string) {
 	s.t.Helper()
 	s.Together(len(names), 4, func(ctx context.Context, i int) error {
-		return s.insist(ctx, "serve "+names[i], func() error { return s.pass(ctx, names[i]) }, failed)
+		return s.insist(ctx, "serve "+names[i], func() error { return s.pass(ctx, names[i]) },
+			failed)
 	})
 	for _, name := range names {
 		s.seenService(name)
@@ -371,7 +403,8 @@ func (s *story) update(name string) {
 func (s *story) refused(name string, words ...string) {
 	s.t.Helper()
 	var err error
-	_ = s.insist(s.t.Context(), name, func() error { err = s.pass(s.t.Context(), name); return err }, nil)
+	_ = s.insist(s.t.Context(), name,
+		func() error { err = s.pass(s.t.Context(), name); return err }, nil)
 	var retry *api.RetryError
 	if !errors.As(err, &retry) {
 		s.t.Errorf("%s is not refused: %v", name, err)
@@ -395,11 +428,15 @@ func (s *story) removeDespite(failed func(error), names ...string) {
 	services := s.cloud.Kube.CoreV1().Services("default")
 	lister := s.cloud.Informers.Core().V1().Services().Lister().Services("default")
 	for _, name := range names {
-		s.change(name, func(service *v1.Service) { now := metav1.Now(); service.DeletionTimestamp = &now })
+		s.change(name, func(service *v1.Service) {
+			now := metav1.Now()
+			service.DeletionTimestamp = &now
+		})
 	}
 	s.Together(len(names), 4, func(ctx context.Context, i int) error {
 		service := s.service(names[i])
-		return s.insist(ctx, "delete "+names[i], func() error { return s.removal(ctx, service) }, failed)
+		return s.insist(ctx, "delete "+names[i], func() error { return s.removal(ctx, service) },
+			failed)
 	})
 	for _, name := range names {
 		if err := services.Delete(s.t.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -426,11 +463,14 @@ func (s *story) quiet(names ...string) {
 			s.t.Errorf("another pass for %s: %v", name, err)
 		}
 		after := s.service(name)
-		if !maps.Equal(before.Annotations, after.Annotations) || !equality.Semantic.DeepEqual(before.Status, after.Status) {
-			s.t.Errorf("another pass changes the Service %s from %v, %+v to %v, %+v", name, before.Annotations, before.Status, after.Annotations, after.Status)
+		if !maps.Equal(before.Annotations, after.Annotations) ||
+			!equality.Semantic.DeepEqual(before.Status, after.Status) {
+			s.t.Errorf("another pass changes the Service %s from %v, %+v to %v, %+v", name,
+				before.Annotations, before.Status, after.Annotations, after.Status)
 		}
 		for _, call := range s.Wire.Since(mark, project.Call.Changes) {
-			s.t.Errorf("another pass for %s makes %s %s %s", name, call.Method, call.Path, call.RequestBody)
+			s.t.Errorf("another pass for %s makes %s %s %s", name, call.Method, call.Path,
+				call.RequestBody)
 		}
 	}
 }
@@ -454,7 +494,8 @@ func (s *story) told(words ...string) {
 			s.t.Errorf("no event speaks of %q, but there are %q", words, heard)
 			return
 		}
-		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(event, word) }) {
+		if !slices.ContainsFunc(words,
+			func(word string) bool { return !strings.Contains(event, word) }) {
 			return
 		}
 		heard = append(heard, event)
@@ -464,7 +505,10 @@ func (s *story) told(words ...string) {
 // tags are those of what belongs to a Service alone.
 func (s *story) tags(name string) []string {
 	s.t.Helper()
-	return []string{"fxccm-cluster=" + string(project.ClusterUID), "fxccm-service=" + string(s.service(name).UID)}
+	return []string{
+		"fxccm-cluster=" + string(project.ClusterUID),
+		"fxccm-service=" + string(s.service(name).UID),
+	}
 }
 
 // balancerName is the load balancer's name, as OCCM makes it.

@@ -12,7 +12,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// A view is a load balancer with all that is in it and before it, as Octavia and Neutron show it to the user.
+// A view is a load balancer with all that is in it and before it, as Octavia and Neutron show it to
+// the user.
 type view struct {
 	balancer project.Object
 	// ports are the listeners with what is behind them, by number and transport, such as "80/TCP".
@@ -44,12 +45,17 @@ func (s *story) view(name string) view {
 func (s *story) look(id string) view {
 	s.t.Helper()
 	user := s.User()
-	v := view{balancer: user.Get(project.LoadBalancer, "/lbaas/loadbalancers/"+id, "loadbalancer"), ports: map[string]port{}}
+	v := view{
+		balancer: user.Get(project.LoadBalancer, "/lbaas/loadbalancers/"+id, "loadbalancer"),
+		ports:    map[string]port{},
+	}
 	pools := map[string]project.Object{}
-	for _, pool := range user.List(project.LoadBalancer, "/lbaas/pools?loadbalancer_id="+id, "pools") {
+	for _, pool := range user.List(project.LoadBalancer, "/lbaas/pools?loadbalancer_id="+id,
+		"pools") {
 		pools[project.ID(pool)] = pool
 	}
-	for _, listener := range user.List(project.LoadBalancer, "/lbaas/listeners?loadbalancer_id="+id, "listeners") {
+	for _, listener := range user.List(project.LoadBalancer, "/lbaas/listeners?loadbalancer_id="+id,
+		"listeners") {
 		transport := project.Text(listener, "protocol")
 		if strings.Contains(transport, "HTTP") {
 			transport = "TCP"
@@ -57,11 +63,13 @@ func (s *story) look(id string) view {
 		p := port{listener: listener, members: map[string]project.Object{}}
 		pool := project.Text(listener, "default_pool_id")
 		if p.pool = pools[pool]; p.pool != nil {
-			for _, member := range user.List(project.LoadBalancer, "/lbaas/pools/"+pool+"/members", "members") {
+			for _, member := range user.List(project.LoadBalancer, "/lbaas/pools/"+pool+"/members",
+				"members") {
 				p.members[project.Text(member, "name")] = member
 			}
 			if monitor := project.Text(p.pool, "healthmonitor_id"); monitor != "" {
-				p.monitor = user.Get(project.LoadBalancer, "/lbaas/healthmonitors/"+monitor, "healthmonitor")
+				p.monitor = user.Get(project.LoadBalancer, "/lbaas/healthmonitors/"+monitor,
+					"healthmonitor")
 			}
 			delete(pools, pool)
 		}
@@ -116,7 +124,9 @@ func (v view) portNames() []string { return slices.Sorted(maps.Keys(v.ports)) }
 func (p port) text() []string {
 	all := []string{}
 	for name, member := range p.members {
-		all = append(all, fmt.Sprintf("%s %v:%v*%v", name, member["address"], member["protocol_port"], member["weight"]))
+		all = append(all,
+			fmt.Sprintf("%s %v:%v*%v", name, member["address"], member["protocol_port"],
+				member["weight"]))
 	}
 	slices.Sort(all)
 	return all

@@ -24,7 +24,10 @@ import (
 
 // nodeWithID is a node that the cloud has initialised.
 func nodeWithID(name, providerID string) *v1.Node {
-	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.NodeSpec{ProviderID: providerID}}
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1.NodeSpec{ProviderID: providerID},
+	}
 }
 
 // openConf opens the provider with a cloud.conf.
@@ -42,7 +45,8 @@ func writeConf(t *testing.T, file, text string) {
 	}
 }
 
-// askNova has the provider ask Nova for a server that there is none of, another one each time, so that the answer is none from memory: that is a login, and a denial of Nova's. A first denial is
+// askNova has the provider ask Nova for a server that there is none of, another one each time, so
+// that the answer is none from memory: that is a login, and a denial of Nova's. A first denial is
 // not believed, which is an error.
 func askNova(t *testing.T, c cloudprovider.Interface) error {
 	t.Helper()
@@ -50,7 +54,8 @@ func askNova(t *testing.T, c cloudprovider.Interface) error {
 	if !supported {
 		t.Fatal("there are no instances")
 	}
-	exists, err := instances.InstanceExists(t.Context(), nodeWithID("nobody", "openstack:///"+string(uuid.NewUUID())))
+	exists, err := instances.InstanceExists(t.Context(),
+		nodeWithID("nobody", "openstack:///"+string(uuid.NewUUID())))
 	if exists {
 		t.Fatal("a server that there is none of exists")
 	}
@@ -59,14 +64,17 @@ func askNova(t *testing.T, c cloudprovider.Interface) error {
 
 // novaAnswered tells that Nova denied the server. Else the error is the login's.
 func novaAnswered(err error) bool {
-	return err == nil || strings.Contains(err.Error(), "the instance is missing; waiting for confirmation")
+	return err == nil ||
+		strings.Contains(err.Error(), "the instance is missing; waiting for confirmation")
 }
 
 // traffic is what was on the wire: method, the end of the path, status.
 func traffic(calls []project.Call) (lines []string) {
 	for _, c := range calls {
 		segments := strings.Split(c.Route, "/")
-		lines = append(lines, fmt.Sprintf("%s %s %d", c.Method, strings.Join(segments[max(0, len(segments)-2):], "/"), c.Status))
+		lines = append(lines,
+			fmt.Sprintf("%s %s %d", c.Method, strings.Join(segments[max(0, len(segments)-2):], "/"),
+				c.Status))
 	}
 	return lines
 }
@@ -89,20 +97,25 @@ func TestLogin(t *testing.T) {
 
 // global is the section of a cloud.conf.
 func global(c openstacktest.Credentials, lines ...string) string {
-	return fmt.Sprintf("[Global]\nauth-url = %q\nregion = %q\n%s\n", c.AuthURL, c.Region, strings.Join(lines, "\n"))
+	return fmt.Sprintf("[Global]\nauth-url = %q\nregion = %q\n%s\n", c.AuthURL, c.Region,
+		strings.Join(lines, "\n"))
 }
 
 // testLoginByEachMethod: a login is one request, and finds Nova without another.
 func testLoginByEachMethod(t *testing.T, p *project.Project, c openstacktest.Credentials) {
 	for name, test := range map[string]struct{ conf, login string }{
-		"password by names":            {c.CloudConf(openstacktest.PasswordAuth), loggedIn},
-		"password by ids":              {global(c, "user-id = "+c.UserID, "password = "+c.Password, "tenant-id = "+c.ProjectID), loggedIn},
-		"domain ids":                   {global(c, "username = "+c.Username, "user-domain-id = "+c.DomainID, "password = "+c.Password, "tenant-name = "+c.ProjectName, "tenant-domain-id = "+c.DomainID), loggedIn},
+		"password by names": {c.CloudConf(openstacktest.PasswordAuth), loggedIn},
+		"password by ids":   {global(c, "user-id = "+c.UserID, "password = "+c.Password, "tenant-id = "+c.ProjectID), loggedIn},
+		"domain ids": {global(c, "username = "+c.Username,
+			"user-domain-id = "+c.DomainID, "password = "+c.Password,
+			"tenant-name = "+c.ProjectName, "tenant-domain-id = "+c.DomainID), loggedIn},
 		"token":                        {c.CloudConf(openstacktest.TokenAuth), tokenRead},
 		"token, scoped":                {c.CloudConf(openstacktest.TokenAuth) + "tenant-id = " + c.ProjectID + "\n", loggedIn},
 		"application credential by id": {c.CloudConf(openstacktest.ApplicationCredentialAuth), loggedIn},
-		"application credential by name": {global(c, "application-credential-name = "+c.ApplicationCredentialName,
-			"application-credential-secret = "+c.ApplicationCredentialSecret, "username = "+c.Username, "domain-name = "+c.DomainName), loggedIn},
+		"application credential by name": {global(c,
+			"application-credential-name = "+c.ApplicationCredentialName,
+			"application-credential-secret = "+c.ApplicationCredentialSecret,
+			"username = "+c.Username, "domain-name = "+c.DomainName), loggedIn},
 		"trust":               {c.CloudConf(openstacktest.TrustAuth), loggedIn},
 		"trust by trustee-id": {global(c, "trust-id = "+c.TrustID, "trustee-id = "+c.TrusteeID, "trustee-password = "+c.TrusteePassword), loggedIn},
 	} {
@@ -114,23 +127,27 @@ func testLoginByEachMethod(t *testing.T, p *project.Project, c openstacktest.Cre
 		if err := askNova(t, cloud); !novaAnswered(err) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got, want := traffic(p.Wire.Since(mark, nil)), []string{test.login, denied}; !slices.Equal(got, want) {
+		if got, want := traffic(p.Wire.Since(mark, nil)),
+			[]string{test.login, denied}; !slices.Equal(got, want) {
 			t.Errorf("%s: the requests are %q, want %q", name, got, want)
 		}
 	}
 }
 
-// testLoginRefused: what Keystone says is told, whichever way it refuses, and none of that is taken for a server that is gone. For a
-// while it is not asked again.
+// testLoginRefused: what Keystone says is told, whichever way it refuses, and none of that is taken
+// for a server that is gone. For a while it is not asked again.
 func testLoginRefused(t *testing.T, p *project.Project, c openstacktest.Credentials) {
 	const unauthorized = "401 Unauthorized: The request you have made requires authentication."
 	for name, test := range map[string]struct{ conf, says, login string }{
 		"wrong password": {global(c, "user-id = "+c.UserID, "password = guess", "tenant-id = "+c.ProjectID), unauthorized, "POST auth/tokens 401"},
 		"unknown project": {
-			global(c, "user-id = "+c.UserID, "password = "+c.Password, "tenant-id = 00000000000000000000000000000000"), unauthorized, "POST auth/tokens 401",
+			global(c, "user-id = "+c.UserID, "password = "+c.Password,
+				"tenant-id = 00000000000000000000000000000000"), unauthorized,
+			"POST auth/tokens 401",
 		},
 		"wrong secret": {
-			global(c, "application-credential-id = "+c.ApplicationCredentialID, "application-credential-secret = guess"), unauthorized, "POST auth/tokens 401",
+			global(c, "application-credential-id = "+c.ApplicationCredentialID,
+				"application-credential-secret = guess"), unauthorized, "POST auth/tokens 401",
 		},
 		"unknown credential": {
 			global(c, "application-credential-id = none", "application-credential-secret = guess"),
@@ -138,12 +155,15 @@ func testLoginRefused(t *testing.T, p *project.Project, c openstacktest.Credenti
 		},
 		"unknown token": {global(c, "token = nonsense"), unauthorized, "GET auth/tokens 401"},
 		"unknown token, scoped": {
-			global(c, "token = nonsense", "tenant-id = "+c.ProjectID), "404 Not Found: Could not recognize Fernet token", "POST auth/tokens 404",
+			global(c, "token = nonsense", "tenant-id = "+c.ProjectID),
+			"404 Not Found: Could not recognize Fernet token", "POST auth/tokens 404",
 		},
 	} {
 		mark := p.Wire.Mark()
 		cloud, _ := openConf(t, p, test.conf)
-		if err := askNova(t, cloud); novaAnswered(err) || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "guess") || strings.Contains(err.Error(), "nonsense") {
+		if err := askNova(t, cloud); novaAnswered(err) ||
+			!strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "guess") ||
+			strings.Contains(err.Error(), "nonsense") {
 			t.Errorf("%s: %v; want %q, and no secret", name, err, test.says)
 		}
 		if got := traffic(p.Wire.Since(mark, nil)); !slices.Equal(got, []string{test.login}) {
@@ -152,8 +172,9 @@ func testLoginRefused(t *testing.T, p *project.Project, c openstacktest.Credenti
 	}
 }
 
-// testTokenRevokedInFlight: the token is revoked after the login, before its first use, since a service that has seen a token goes on
-// accepting it. There is one new login, and the request succeeds.
+// testTokenRevokedInFlight: the token is revoked after the login, before its first use, since a
+// service that has seen a token goes on accepting it. There is one new login, and the request
+// succeeds.
 func testTokenRevokedInFlight(t *testing.T, p *project.Project, c openstacktest.Credentials) {
 	var (
 		once   sync.Once
@@ -163,7 +184,8 @@ func testTokenRevokedInFlight(t *testing.T, p *project.Project, c openstacktest.
 	defer p.Wire.Break(project.Fault{Matches: func(r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "/servers/") {
 			once.Do(func() {
-				answer, err := user.Do(r.Context(), http.MethodDelete, project.Identity, "/auth/tokens", nil, "X-Subject-Token", r.Header.Get("X-Auth-Token"))
+				answer, err := user.Do(r.Context(), http.MethodDelete, project.Identity,
+					"/auth/tokens", nil, "X-Subject-Token", r.Header.Get("X-Auth-Token"))
 				if failed = err; err == nil && answer.Status != http.StatusNoContent {
 					failed = fmt.Errorf("%s", answer)
 				}
@@ -176,40 +198,50 @@ func testTokenRevokedInFlight(t *testing.T, p *project.Project, c openstacktest.
 	if err := askNova(t, cloud); !novaAnswered(err) || failed != nil {
 		t.Errorf("%v; revoked: %v", err, failed)
 	}
-	if got, want := traffic(p.Wire.Since(mark, nil)), []string{loggedIn, "GET servers/{id} 401", loggedIn, denied}; !slices.Equal(got, want) {
+	if got, want := traffic(p.Wire.Since(mark, nil)),
+		[]string{loggedIn, "GET servers/{id} 401", loggedIn, denied}; !slices.Equal(got, want) {
 		t.Errorf("the requests are %q, want %q", got, want)
 	}
 }
 
-// testPasswordChanged: once the token is no good any more calls fail with what Keystone says; when the new password is in the file they
-// succeed, without a restart.
+// testPasswordChanged: once the token is no good any more calls fail with what Keystone says; when
+// the new password is in the file they succeed, without a restart.
 func testPasswordChanged(t *testing.T, p *project.Project, c openstacktest.Credentials) {
 	admin := p.Admin()
 	name := p.Name + "-changing"
-	id := project.ID(admin.Create(project.Identity, "/users", "user", project.Object{"name": name, "domain_id": "default", "password": "first"}))
+	id := project.ID(admin.Create(project.Identity, "/users", "user",
+		project.Object{"name": name, "domain_id": "default", "password": "first"}))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if answer, err := admin.API().Do(ctx, http.MethodDelete, project.Identity, "/users/"+id, nil); err != nil || answer.Status != http.StatusNoContent {
+		if answer, err := admin.API().Do(ctx, http.MethodDelete, project.Identity, "/users/"+id,
+			nil); err != nil || answer.Status != http.StatusNoContent {
 			t.Errorf("delete the user: %v %s", err, answer)
 		}
 	})
 	for _, role := range admin.List(project.Identity, "/roles", "roles") {
 		if project.Text(role, "name") == "member" {
-			admin.Must(http.MethodPut, project.Identity, "/projects/"+p.ID+"/users/"+id+"/roles/"+project.ID(role), nil)
+			admin.Must(http.MethodPut, project.Identity,
+				"/projects/"+p.ID+"/users/"+id+"/roles/"+project.ID(role), nil)
 		}
 	}
 	conf := func(password string) string {
-		return global(c, "username = "+name, "domain-id = default", "password = "+password, "tenant-id = "+p.ID)
+		return global(c, "username = "+name, "domain-id = default", "password = "+password,
+			"tenant-id = "+p.ID)
 	}
 	cloud, file := openConf(t, p, conf("first"))
 	if err := askNova(t, cloud); !novaAnswered(err) {
 		t.Fatal(err)
 	}
-	admin.Must(http.MethodPatch, project.Identity, "/users/"+id, project.Object{"user": project.Object{"password": "second"}})
+	admin.Must(http.MethodPatch, project.Identity, "/users/"+id,
+		project.Object{"user": project.Object{"password": "second"}})
 	// Nova has seen the token, and would accept it for minutes more.
-	defer p.Wire.Break(project.Fault{Matches: project.On("", "/servers/{id}"), Times: 1, Status: http.StatusUnauthorized})()
-	if err := askNova(t, cloud); novaAnswered(err) || !strings.Contains(err.Error(), "401 Unauthorized") || !strings.Contains(err.Error(), name) {
+	defer p.Wire.Break(project.Fault{
+		Matches: project.On("", "/servers/{id}"), Times: 1,
+		Status: http.StatusUnauthorized,
+	})()
+	if err := askNova(t, cloud); novaAnswered(err) ||
+		!strings.Contains(err.Error(), "401 Unauthorized") || !strings.Contains(err.Error(), name) {
 		t.Errorf("with the old password: %v", err)
 	}
 	writeConf(t, file, conf("second"))

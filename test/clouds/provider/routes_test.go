@@ -36,11 +36,12 @@ func newRouting(t *testing.T, p *project.Project, change ...func(*ccm.ProviderEn
 	cfg := p.Config()
 	cfg.Route.RouterID = p.Router
 	r := &routing{Project: p, t: t, ports: map[string]string{}}
-	r.cloud = p.OpenWith(t, []openstack.Option{openstack.WithConfig(cfg)}, func(env *ccm.ProviderEnv) {
-		for _, c := range change {
-			c(env)
-		}
-	})
+	r.cloud = p.OpenWith(t, []openstack.Option{openstack.WithConfig(cfg)},
+		func(env *ccm.ProviderEnv) {
+			for _, c := range change {
+				c(env)
+			}
+		})
 	var ok bool
 	if r.routes, ok = r.cloud.Routes(); !ok {
 		t.Fatal("the provider has no routes")
@@ -48,8 +49,9 @@ func newRouting(t *testing.T, p *project.Project, change ...func(*ccm.ProviderEn
 	return r
 }
 
-// onEachRouter runs a test with single routes that are added and removed by name, and with whole lists, as it is where the network service
-// has no extension extraroute-atomic: on the wire it is taken away.
+// onEachRouter runs a test with single routes that are added and removed by name, and with whole
+// lists, as it is where the network service has no extension extraroute-atomic: on the wire it is
+// taken away.
 func onEachRouter(t *testing.T, test func(*testing.T, *project.Project), opts ...project.Option) {
 	t.Helper()
 	t.Run("atomic", func(t *testing.T) {
@@ -67,7 +69,8 @@ func onEachRouter(t *testing.T, test func(*testing.T, *project.Project), opts ..
 func withoutAtomicRoutes(t *testing.T, p *project.Project) {
 	t.Helper()
 	has := p.User().List(project.Network, "/extensions", "extensions")
-	left := slices.DeleteFunc(has, func(e project.Object) bool { return e["alias"] == "extraroute-atomic" })
+	left := slices.DeleteFunc(has,
+		func(e project.Object) bool { return e["alias"] == "extraroute-atomic" })
 	if len(left) == 0 {
 		t.Fatal("the network service has no extensions")
 	}
@@ -76,11 +79,15 @@ func withoutAtomicRoutes(t *testing.T, p *project.Project) {
 		t.Fatal(err)
 	}
 	p.Wire.Break(project.Fault{
-		Matches: project.On(http.MethodGet, "/extensions"), Status: http.StatusOK, Body: string(body), Header: http.Header{"Content-Type": {"application/json"}},
+		Matches: project.On(http.MethodGet, "/extensions"), Status: http.StatusOK,
+		Body: string(body), Header: http.Header{"Content-Type": {"application/json"}},
 	})
 	p.Wire.Break(project.Fault{
-		Matches: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "_extraroutes") },
-		Status:  http.StatusNotFound, Body: `{"NeutronError":{"type":"HTTPNotFound","message":"The resource could not be found.","detail":""}}`,
+		Matches: func(r *http.Request) bool {
+			return strings.HasSuffix(r.URL.Path, "_extraroutes")
+		},
+		Status: http.StatusNotFound,
+		Body:   `{"NeutronError":{"type":"HTTPNotFound","message":"The resource could not be found.","detail":""}}`,
 	})
 }
 
@@ -90,7 +97,8 @@ func (r *routing) addNode(name string, addresses []string, podCIDRs ...string) {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	node.Spec.PodCIDRs = podCIDRs
 	for _, a := range addresses {
-		node.Status.Addresses = append(node.Status.Addresses, v1.NodeAddress{Type: v1.NodeInternalIP, Address: a})
+		node.Status.Addresses = append(node.Status.Addresses,
+			v1.NodeAddress{Type: v1.NodeInternalIP, Address: a})
 	}
 	nodes := r.cloud.Kube.CoreV1().Nodes()
 	_, err := nodes.Create(r.t.Context(), node, metav1.CreateOptions{})
@@ -128,9 +136,10 @@ func (r *routing) addPort(device string, security bool, addresses ...string) (id
 // addRoute adds a route as somebody else does.
 func (r *routing) addRoute(destination, nextHop string) {
 	r.t.Helper()
-	r.User().Update(project.Network, "/routers/"+r.Router+"/add_extraroutes", "router", project.Object{
-		"routes": []project.Object{{"destination": destination, "nexthop": nextHop}},
-	})
+	r.User().Update(project.Network, "/routers/"+r.Router+"/add_extraroutes", "router",
+		project.Object{
+			"routes": []project.Object{{"destination": destination, "nexthop": nextHop}},
+		})
 }
 
 // inRouter are the routes in the router, as "destination via next hop".
@@ -150,14 +159,16 @@ func (r *routing) wantRoutes(want ...string) {
 	r.t.Helper()
 	slices.Sort(want)
 	if got := r.inRouter(); !slices.Equal(got, want) {
-		r.t.Errorf("the router has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		r.t.Errorf("the router has\n%s\nwant\n%s", strings.Join(got, "\n"),
+			strings.Join(want, "\n"))
 	}
 }
 
 func (r *routing) wantPairs(node string, want ...string) {
 	r.t.Helper()
 	got := []string{}
-	list, _ := r.User().Get(project.Network, "/ports/"+r.ports[node], "port")["allowed_address_pairs"].([]any)
+	list, _ := r.User().Get(project.Network, "/ports/"+r.ports[node],
+		"port")["allowed_address_pairs"].([]any)
 	for _, item := range list {
 		pair, _ := item.(project.Object)
 		got = append(got, project.Text(pair, "ip_address"))
@@ -169,8 +180,8 @@ func (r *routing) wantPairs(node string, want ...string) {
 	}
 }
 
-// list is what the route controller is told, by the names of the routes. Node and Pod CIDRs are as the informer knows them, so what has
-// been changed in the cluster is waited for.
+// list is what the route controller is told, by the names of the routes. Node and Pod CIDRs are as
+// the informer knows them, so what has been changed in the cluster is waited for.
 func (r *routing) list() map[string]*cloudprovider.Route {
 	r.t.Helper()
 	var all []*cloudprovider.Route
@@ -216,11 +227,14 @@ func (r *routing) waitTold(want ...string) {
 }
 
 func (r *routing) create(node, cidr string) error {
-	return r.createRoute(&cloudprovider.Route{TargetNode: types.NodeName(node), DestinationCIDR: cidr})
+	return r.createRoute(
+		&cloudprovider.Route{TargetNode: types.NodeName(node), DestinationCIDR: cidr})
 }
 
 func (r *routing) createRoute(wanted *cloudprovider.Route) error {
-	return patiently(func() error { return r.routes.CreateRoute(r.t.Context(), "kubernetes", "", wanted) })
+	return patiently(func() error {
+		return r.routes.CreateRoute(r.t.Context(), "kubernetes", "", wanted)
+	})
 }
 
 // mustCreate waits for the informer, too.
@@ -230,10 +244,13 @@ func (r *routing) mustCreate(node, cidr string) {
 }
 
 func (r *routing) delete(named *cloudprovider.Route) error {
-	return patiently(func() error { return r.routes.DeleteRoute(r.t.Context(), "kubernetes", named) })
+	return patiently(func() error {
+		return r.routes.DeleteRoute(r.t.Context(), "kubernetes", named)
+	})
 }
 
-// patiently does something again as long as the cloud is too slow to answer, as a lab on a busy machine may be.
+// patiently does something again as long as the cloud is too slow to answer, as a lab on a busy
+// machine may be.
 func patiently(do func() error) error {
 	const most = 10
 	for n := 0; ; n++ {
@@ -247,7 +264,9 @@ func patiently(do func() error) error {
 func changes(c project.Call) bool { return c.Changes() }
 
 // routerWrites are calls that may have changed the router.
-func routerWrites(c project.Call) bool { return c.Changes() && strings.Contains(c.Path, "/routers/") }
+func routerWrites(c project.Call) bool {
+	return c.Changes() && strings.Contains(c.Path, "/routers/")
+}
 
 func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 	t.Parallel()
@@ -256,9 +275,11 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 		r.addPort("somebody's", true, "10.0.9.1")
 		r.addRoute("10.99.0.0/24", "10.0.9.1")
 		r.addRoute("10.244.9.0/24", "10.0.9.9")
-		// Also to somebody else's: within the cluster's own CIDR, and on the far side of the gateway.
+		// Also to somebody else's: within the cluster's own CIDR, and on the far side of the
+		// gateway.
 		r.addRoute("10.244.8.0/24", "10.0.9.1")
-		const foreign, within, dead = "10.99.0.0/24 via 10.0.9.1", "10.244.8.0/24 via 10.0.9.1", "10.244.9.0/24 via 10.0.9.9"
+		const foreign, within, dead = "10.99.0.0/24 via 10.0.9.1", "10.244.8.0/24 via 10.0.9.1",
+			"10.244.9.0/24 via 10.0.9.9"
 		r.waitTold(dead + ": blackhole")
 
 		r.addServer("a", []string{"10.0.1.1", "fd00::11"}, "10.244.1.0/24", "fd00:244:1::/64")
@@ -267,26 +288,33 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 		r.mustCreate("a", "10.244.1.0/24")
 		r.mustCreate("a", "fd00:244:1::/64")
 		r.mustCreate("b", "10.244.2.0/24")
-		const a4, a6, b4 = "10.244.1.0/24 via 10.0.1.1", "fd00:244:1::/64 via fd00::11", "10.244.2.0/24 via 10.0.1.2"
+		const a4, a6, b4 = "10.244.1.0/24 via 10.0.1.1", "fd00:244:1::/64 via fd00::11",
+			"10.244.2.0/24 via 10.0.1.2"
 		r.wantRoutes(a4, a6, b4, foreign, within, dead)
 		r.wantPairs("a", "10.244.1.0/24", "fd00:244:1::/64")
 		r.wantPairs("b", "10.244.2.0/24")
 		r.waitTold(a4+": a", a6+": a", b4+": b", dead+": blackhole")
 		listed := r.list()
-		if one := listed[a6]; one.DestinationCIDR != "fd00:244:1::/64" || !one.EnableNodeAddresses || len(one.TargetNodeAddresses) != 2 {
+		if one := listed[a6]; one.DestinationCIDR != "fd00:244:1::/64" ||
+			!one.EnableNodeAddresses || len(one.TargetNodeAddresses) != 2 {
 			t.Errorf("the route of IPv6: %+v", one)
 		}
 
 		// What is there already is not written again, and what cannot be leaves nothing.
 		mark := p.Wire.Mark()
-		for _, one := range []struct{ node, cidr string }{{"a", "10.244.1.0/24"}, {"a", "fd00:244:1::/64"}, {"b", "10.244.2.0/24"}} {
+		for _, one := range []struct{ node, cidr string }{
+			{"a", "10.244.1.0/24"},
+			{"a", "fd00:244:1::/64"},
+			{"b", "10.244.2.0/24"},
+		} {
 			if err := r.create(one.node, one.cidr); err != nil {
 				t.Error(err)
 			}
 		}
 		var failed error
 		r.Wait("the node is known", func() error {
-			if failed = r.create("lost", "10.244.99.0/24"); failed == nil || strings.Contains(failed.Error(), "not found") {
+			if failed = r.create("lost", "10.244.99.0/24"); failed == nil ||
+				strings.Contains(failed.Error(), "not found") {
 				return fmt.Errorf("the error is %w", failed)
 			}
 			return nil
@@ -294,7 +322,8 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 		if !strings.Contains(failed.Error(), "no port has the address of the next hop 10.0.1.99") {
 			t.Errorf("a node without a port: %v", failed)
 		}
-		if err := r.create("b", "10.244.8.0/24"); err == nil || !strings.Contains(err.Error(), "does not belong to this cluster") {
+		if err := r.create("b", "10.244.8.0/24"); err == nil ||
+			!strings.Contains(err.Error(), "does not belong to this cluster") {
 			t.Errorf("a route to a destination that is somebody else's: %v", err)
 		}
 		if calls := p.Wire.Since(mark, changes); len(calls) != 0 {
@@ -309,7 +338,10 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 		if err := r.delete(listed[a4]); err != nil {
 			t.Errorf("delete what is gone: %v", err)
 		}
-		if err := r.delete(&cloudprovider.Route{Name: foreign, DestinationCIDR: "10.99.0.0/24", Blackhole: true}); err == nil {
+		if err := r.delete(&cloudprovider.Route{
+			Name: foreign, DestinationCIDR: "10.99.0.0/24",
+			Blackhole: true,
+		}); err == nil {
 			t.Error("somebody else's route was deleted")
 		}
 		r.wantRoutes(a6, foreign, within)
@@ -319,7 +351,8 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 	}, project.WithIPv6())
 }
 
-// TestRoutes_NodesChange: a node that has another address, and one that is gone, leave routes that the controller deletes.
+// TestRoutes_NodesChange: a node that has another address, and one that is gone, leave routes that
+// the controller deletes.
 func TestRoutes_NodesChange(t *testing.T) {
 	t.Parallel()
 	r := newRouting(t, project.New(t))
@@ -330,7 +363,8 @@ func TestRoutes_NodesChange(t *testing.T) {
 	r.waitTold("10.244.1.0/24 via 10.0.1.1: a", "10.244.2.0/24 via 10.0.1.2: b")
 
 	r.addServer("a", []string{"10.0.1.3"}, "10.244.1.0/24")
-	if err := r.cloud.Kube.CoreV1().Nodes().Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+	if err := r.cloud.Kube.CoreV1().Nodes().Delete(t.Context(), "b",
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	r.waitTold("10.244.1.0/24 via 10.0.1.1: blackhole", "10.244.2.0/24 via 10.0.1.2: b")
@@ -345,19 +379,21 @@ func TestRoutes_NodesChange(t *testing.T) {
 	r.wantPairs("a", "10.244.1.0/24")
 }
 
-// TestRoutes_200AtOnce: as the route controller asks for them. The router is written a few times, and one node that cannot be has no
-// route while all others have.
+// TestRoutes_200AtOnce: as the route controller asks for them. The router is written a few times,
+// and one node that cannot be has no route while all others have.
 func TestRoutes_200AtOnce(t *testing.T) {
 	t.Parallel()
 	onEachRouter(t, func(t *testing.T, p *project.Project) {
 		r := newRouting(t, p)
 		const n = 200
-		// Most nodes' addresses are those of a few ports without port security, for ports are what takes long to make.
+		// Most nodes' addresses are those of a few ports without port security, for ports are what
+		// takes long to make.
 		var want []string
 		var wanted []*cloudprovider.Route
 		var addresses []string
 		for i := range n {
-			name, address, cidr := fmt.Sprintf("node-%03d", i), fmt.Sprintf("10.0.1.%d", i+1), fmt.Sprintf("10.244.%d.0/24", i)
+			name, address, cidr := fmt.Sprintf("node-%03d", i), fmt.Sprintf("10.0.1.%d", i+1),
+				fmt.Sprintf("10.244.%d.0/24", i)
 			if i < 8 {
 				r.addServer(name, []string{address}, cidr)
 			} else {
@@ -365,20 +401,23 @@ func TestRoutes_200AtOnce(t *testing.T) {
 				addresses = append(addresses, address)
 			}
 			want = append(want, cidr+" via "+address)
-			wanted = append(wanted, &cloudprovider.Route{TargetNode: types.NodeName(name), DestinationCIDR: cidr})
+			wanted = append(wanted,
+				&cloudprovider.Route{TargetNode: types.NodeName(name), DestinationCIDR: cidr})
 		}
 		for some := range slices.Chunk(addresses, 64) {
 			r.addPort("many", false, some...)
 		}
 		r.addNode("stranger", []string{"192.168.7.7"}, "10.245.0.0/24")
 		r.Wait("the nodes are known", func() error {
-			if err := r.create("stranger", "10.245.0.0/24"); err == nil || strings.Contains(err.Error(), "not found") {
+			if err := r.create("stranger", "10.245.0.0/24"); err == nil ||
+				strings.Contains(err.Error(), "not found") {
 				return fmt.Errorf("the error is %w", err)
 			}
 			return nil
 		})
 		mark := p.Wire.Mark()
-		errs := eachAtOnce(append(slices.Clone(wanted), &cloudprovider.Route{TargetNode: "stranger", DestinationCIDR: "10.245.0.0/24"}),
+		errs := eachAtOnce(append(slices.Clone(wanted),
+			&cloudprovider.Route{TargetNode: "stranger", DestinationCIDR: "10.245.0.0/24"}),
 			r.createRoute)
 		if err := errors.Join(errs[:n]...); err != nil {
 			t.Fatal(err)
@@ -411,7 +450,8 @@ func TestRoutes_200AtOnce(t *testing.T) {
 		if len(deleted) > 20 {
 			t.Errorf("%d writes of the router for the deletion of %d routes", len(deleted), n)
 		}
-		t.Logf("%d routes were %d writes of the router to create, and %d to delete", n, len(created), len(deleted))
+		t.Logf("%d routes were %d writes of the router to create, and %d to delete", n,
+			len(created), len(deleted))
 	})
 }
 
@@ -432,8 +472,8 @@ func eachAtOnce(routes []*cloudprovider.Route, do func(*cloudprovider.Route) err
 	return errs
 }
 
-// TestRoutes_WhatFailsIsRepairedByTheNextPass: whatever becomes of the write of a port or of the router, the controller's next pass leaves all as it
-// should be, and nothing twice.
+// TestRoutes_WhatFailsIsRepairedByTheNextPass: whatever becomes of the write of a port or of the
+// router, the controller's next pass leaves all as it should be, and nothing twice.
 func TestRoutes_WhatFailsIsRepairedByTheNextPass(t *testing.T) {
 	t.Parallel()
 	onEachRouter(t, func(t *testing.T, p *project.Project) {
@@ -458,10 +498,12 @@ func TestRoutes_WhatFailsIsRepairedByTheNextPass(t *testing.T) {
 			{Status: http.StatusBadGateway, After: true},
 		} {
 			for _, resource := range []string{"/ports/", "/routers/"} {
-				what := fmt.Sprintf("%s: status %d, error %v, after %t", resource, fault.Status, fault.Err, fault.After)
+				what := fmt.Sprintf("%s: status %d, error %v, after %t", resource, fault.Status,
+					fault.Err, fault.After)
 				once := fault
 				once.Times, once.Matches = 1, func(request *http.Request) bool {
-					return request.Method == http.MethodPut && strings.Contains(request.URL.Path, resource)
+					return request.Method == http.MethodPut &&
+						strings.Contains(request.URL.Path, resource)
 				}
 				remove := p.Wire.Break(once)
 				first := r.create("a", "10.244.1.0/24")
@@ -489,8 +531,8 @@ func TestRoutes_WhatFailsIsRepairedByTheNextPass(t *testing.T) {
 	})
 }
 
-// TestRoutes_SomebodyElseWritesAtTheSameTime_NothingIsLost: what others write between a look and a write is not undone: routes by name, or on the
-// condition of the revision; pairs always so.
+// TestRoutes_SomebodyElseWritesAtTheSameTime_NothingIsLost: what others write between a look and a
+// write is not undone: routes by name, or on the condition of the revision; pairs always so.
 func TestRoutes_SomebodyElseWritesAtTheSameTime_NothingIsLost(t *testing.T) {
 	t.Parallel()
 	onEachRouter(t, func(t *testing.T, p *project.Project) {
@@ -501,17 +543,20 @@ func TestRoutes_SomebodyElseWritesAtTheSameTime_NothingIsLost(t *testing.T) {
 		var others []func()
 		meanwhile := func(resource string, do func()) {
 			done := false
-			others = append(others, p.Wire.Break(project.Fault{Matches: func(request *http.Request) bool {
-				if !done && request.Method == http.MethodPut && strings.Contains(request.URL.Path, resource) {
-					done = true
-					do()
-				}
-				return false
-			}}))
+			others = append(others,
+				p.Wire.Break(project.Fault{Matches: func(request *http.Request) bool {
+					if !done && request.Method == http.MethodPut &&
+						strings.Contains(request.URL.Path, resource) {
+						done = true
+						do()
+					}
+					return false
+				}}))
 		}
 		meanwhile("/routers/", func() { r.addRoute("10.99.0.0/24", "10.0.9.1") })
 		meanwhile("/ports/", func() {
-			r.User().Update(project.Network, "/ports/"+r.ports["a"], "port", project.Object{"allowed_address_pairs": []project.Object{{"ip_address": "10.77.0.0/24"}}})
+			r.User().Update(project.Network, "/ports/"+r.ports["a"], "port",
+				project.Object{"allowed_address_pairs": []project.Object{{"ip_address": "10.77.0.0/24"}}})
 		})
 		r.mustCreate("a", "10.244.1.0/24")
 		r.wantRoutes("10.244.1.0/24 via 10.0.1.1", "10.99.0.0/24 via 10.0.9.1")
@@ -534,7 +579,8 @@ func TestRoutes_WithoutAddressPairs_NoPortIsTouched(t *testing.T) {
 	t.Parallel()
 	p := project.New(t)
 	p.Wire.Break(project.Fault{
-		Matches: project.On(http.MethodGet, "/extensions"), Status: http.StatusOK, Body: `{"extensions":[{"alias":"extraroute"},{"alias":"extraroute-atomic"}]}`,
+		Matches: project.On(http.MethodGet, "/extensions"), Status: http.StatusOK,
+		Body:   `{"extensions":[{"alias":"extraroute"},{"alias":"extraroute-atomic"}]}`,
 		Header: http.Header{"Content-Type": {"application/json"}},
 	})
 	r := newRouting(t, p)
@@ -544,7 +590,8 @@ func TestRoutes_WithoutAddressPairs_NoPortIsTouched(t *testing.T) {
 	r.wantPairs("a")
 }
 
-// TestRoutes_Idle_CostsOneRequestAMinute: or two, while there are routes of others, of which it has to be known whether anybody is there.
+// TestRoutes_Idle_CostsOneRequestAMinute: or two, while there are routes of others, of which it has
+// to be known whether anybody is there.
 func TestRoutes_Idle_CostsOneRequestAMinute(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -569,6 +616,7 @@ func TestRoutes_Idle_CostsOneRequestAMinute(t *testing.T) {
 	clock.Step(time.Minute)
 	r.list()
 	if got := perMinutes(10); got != 20 {
-		t.Errorf("%d requests in 10 idle minutes beside somebody else's route, want 20: %+v", got, p.Wire.Calls())
+		t.Errorf("%d requests in 10 idle minutes beside somebody else's route, want 20: %+v", got,
+			p.Wire.Calls())
 	}
 }

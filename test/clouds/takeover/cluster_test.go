@@ -37,15 +37,18 @@ func newOCCM(t *testing.T, clusterName string) *occm {
 	return &occm{
 		Project: p, t: t,
 		settings: settings{
-			clusterName: clusterName, nodeSubnetID: p.Subnets[4], nodeSubnetCIDR: "10.0.0.0/16", floatingNetworkID: p.Public,
+			clusterName: clusterName, nodeSubnetID: p.Subnets[4], nodeSubnetCIDR: "10.0.0.0/16",
+			floatingNetworkID: p.Public,
 		},
 	}
 }
 
-// cloudConf is OCCM's. [BlockStorage] has been nothing to it since v1.24, but its Helm chart still writes it.
+// cloudConf is OCCM's. [BlockStorage] has been nothing to it since v1.24, but its Helm chart still
+// writes it.
 func (o *occm) cloudConf(more string) string {
 	c := o.Config().Global
-	conf := fmt.Sprintf("[Global]\nauth-url = %s\nusername = %s\npassword = %q\ntenant-name = %s\ndomain-name = %s\nregion = %s\n",
+	conf := fmt.Sprintf(
+		"[Global]\nauth-url = %s\nusername = %s\npassword = %q\ntenant-name = %s\ndomain-name = %s\nregion = %s\n",
 		c.AuthURL, c.Username, string(c.Password), c.TenantName, c.DomainName, c.Region)
 	conf += "[LoadBalancer]\nfloating-network-id = " + o.floatingNetworkID + "\n"
 	if o.subnetID != "" {
@@ -69,7 +72,8 @@ func (o *occm) writeConf(more string) (path string) {
 	return path
 }
 
-// hasty is what fxccm is given beside OCCM's cloud.conf, so that what it does every few minutes is done every few seconds.
+// hasty is what fxccm is given beside OCCM's cloud.conf, so that what it does every few minutes is
+// done every few seconds.
 const hasty = "[LoadBalancer]\ndrift-period = 2s\n[Client]\nrequest-rate = 1000\nrequest-burst = 1000\n[Instances]\nmetadata-max-age = 1s\n"
 
 // run runs fxccm with OCCM's cloud.conf until stop is called, or the test ends.
@@ -83,7 +87,8 @@ func (o *occm) run() (stop func()) {
 	elector := ccmtest.NewManualElector()
 	elector.Lead()
 	m, err := ccm.New(ccm.Params{
-		Config: cfg, RESTConfig: shared.Identity, Elector: elector, Logger: &log, Providers: []ccm.Provider{o.Provider()},
+		Config: cfg, RESTConfig: shared.Identity, Elector: elector, Logger: &log,
+		Providers: []ccm.Provider{o.Provider()},
 	})
 	if err != nil {
 		o.t.Fatal(err)
@@ -115,7 +120,8 @@ func (o *occm) run() (stop func()) {
 // services are those of the cluster of type LoadBalancer.
 func (o *occm) services() []*corev1.Service {
 	o.t.Helper()
-	list, err := shared.Admin.CoreV1().Services(metav1.NamespaceAll).List(o.t.Context(), metav1.ListOptions{})
+	list, err := shared.Admin.CoreV1().Services(metav1.NamespaceAll).List(o.t.Context(),
+		metav1.ListOptions{})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -158,32 +164,43 @@ func (o *occm) edit(name string, change func(*corev1.Service)) {
 // clusterUID is what tells this cluster from others of its name.
 func (o *occm) clusterUID() string {
 	o.t.Helper()
-	namespace, err := shared.Admin.CoreV1().Namespaces().Get(o.t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	namespace, err := shared.Admin.CoreV1().Namespaces().Get(o.t.Context(), metav1.NamespaceSystem,
+		metav1.GetOptions{})
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	return string(namespace.UID)
 }
 
-// untagged are load balancers, listeners, floating IPs and security groups that were made for the Services, and by whose tags fxccm would not
-// know them.
+// untagged are load balancers, listeners, floating IPs and security groups that were made for the
+// Services, and by whose tags fxccm would not know them.
 func (o *occm) untagged(cloud project.Inventory, services []*corev1.Service) (missing []string) {
 	cluster := "fxccm-cluster=" + o.clusterUID()
 	check := func(kind string, service *corev1.Service, is func(project.Object) bool) {
 		for _, object := range cloud.Of(kind) {
 			tags := texts(object["tags"])
-			if is(object) && (!slices.Contains(tags, cluster) || !slices.Contains(tags, "fxccm-service="+string(service.UID))) {
-				missing = append(missing, fmt.Sprintf("%s %s %q of Service %s has the tags %q", kind, project.ID(object), project.Text(object, "name"), service.Name, tags))
+			if is(object) &&
+				(!slices.Contains(tags, cluster) ||
+					!slices.Contains(tags, "fxccm-service="+string(service.UID))) {
+				missing = append(missing,
+					fmt.Sprintf("%s %s %q of Service %s has the tags %q", kind, project.ID(object),
+						project.Text(object, "name"), service.Name, tags))
 			}
 		}
 	}
 	for _, service := range services {
 		name := o.of(service).name
-		tagged := func(object project.Object) bool { return slices.Contains(texts(object["tags"]), name) }
+		tagged := func(object project.Object) bool {
+			return slices.Contains(texts(object["tags"]), name)
+		}
 		check("load balancer", service, tagged)
 		check("listener", service, tagged)
-		check("floating IP", service, func(f project.Object) bool { return project.Text(f, "description") == o.floatingDescription(service) })
-		check("security group", service, func(g project.Object) bool { return project.Text(g, "name") == groupName(service) })
+		check("floating IP", service, func(f project.Object) bool {
+			return project.Text(f, "description") == o.floatingDescription(service)
+		})
+		check("security group", service, func(g project.Object) bool {
+			return project.Text(g, "name") == groupName(service)
+		})
 	}
 	return missing
 }
@@ -200,7 +217,10 @@ func (o *occm) waitTagged() {
 }
 
 // unordered are attributes whose lists have no order.
-var unordered = []string{"allowed_cidrs", "listeners", "pools", "members", "security_groups", "allowed_address_pairs", "routes", "security_group_rules"}
+var unordered = []string{
+	"allowed_cidrs", "listeners", "pools", "members", "security_groups",
+	"allowed_address_pairs", "routes", "security_group_rules",
+}
 
 // inventory is all that the project has; lists that have no order are sorted.
 func (o *occm) inventory() project.Inventory {
@@ -209,7 +229,8 @@ func (o *occm) inventory() project.Inventory {
 	for _, object := range all {
 		for _, name := range unordered {
 			if list, is := object[name].([]any); is {
-				slices.SortFunc(list, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+				slices.SortFunc(list,
+					func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 			}
 		}
 	}
@@ -220,7 +241,9 @@ func (o *occm) inventory() project.Inventory {
 func (o *occm) waitLooked(mark int) {
 	o.t.Helper()
 	o.Wait("it has looked for changes", func() error {
-		lists := o.Wire.Since(mark, func(c project.Call) bool { return strings.HasSuffix(c.Path, "/lbaas/loadbalancers") })
+		lists := o.Wire.Since(mark, func(c project.Call) bool {
+			return strings.HasSuffix(c.Path, "/lbaas/loadbalancers")
+		})
 		if len(lists) < 4 {
 			return fmt.Errorf("load balancers have been listed %d times", len(lists))
 		}
@@ -228,29 +251,34 @@ func (o *occm) waitLooked(mark int) {
 	})
 }
 
-// waitCompared waits until fxccm has read, after the moment, all members of all pools, which it does when it compares to the last field.
+// waitCompared waits until fxccm has read, after the moment, all members of all pools, which it
+// does when it compares to the last field.
 func (o *occm) waitCompared(mark int) {
 	o.t.Helper()
 	pools := o.inventory().Of("pool")
 	o.Wait("all is compared to the last field", func() error {
 		calls := o.Wire.Since(mark, nil)
 		for _, pool := range pools {
-			if !slices.ContainsFunc(calls, func(c project.Call) bool { return strings.HasSuffix(c.Path, "/pools/"+project.ID(pool)+"/members") }) {
-				return fmt.Errorf("the members of pool %q have not been read", project.Text(pool, "name"))
+			if !slices.ContainsFunc(calls, func(c project.Call) bool {
+				return strings.HasSuffix(c.Path, "/pools/"+project.ID(pool)+"/members")
+			}) {
+				return fmt.Errorf("the members of pool %q have not been read",
+					project.Text(pool, "name"))
 			}
 		}
 		return nil
 	})
 }
 
-// beyondTags are calls that may have changed something else than tags. What a call sends as it was before is no change: Octavia takes of a
-// listener's attributes those that are sent.
+// beyondTags are calls that may have changed something else than tags. What a call sends as it was
+// before is no change: Octavia takes of a listener's attributes those that are sent.
 func beyondTags(before project.Inventory, calls []project.Call) []project.Call {
 	return slices.DeleteFunc(slices.Clone(calls), func(c project.Call) bool {
 		switch {
 		case c.Method != http.MethodPut:
 			return false
-		case strings.HasSuffix(c.Route, "/floatingips/{id}/tags"), strings.HasSuffix(c.Route, "/security-groups/{id}/tags"):
+		case strings.HasSuffix(c.Route, "/floatingips/{id}/tags"),
+			strings.HasSuffix(c.Route, "/security-groups/{id}/tags"):
 			return true
 		case strings.HasSuffix(c.Route, "/lbaas/loadbalancers/{id}"):
 			return onlyTags(c, "loadbalancer", before["load balancer "+filepath.Base(c.Path)])
@@ -277,7 +305,8 @@ func onlyTags(c project.Call, key string, before project.Object) bool {
 // equal compares texts in lists in any order: Octavia keeps none.
 func equal(a, b any) bool {
 	if _, is := a.([]any); is {
-		return slices.Equal(slices.Sorted(slices.Values(texts(a))), slices.Sorted(slices.Values(texts(b))))
+		return slices.Equal(slices.Sorted(slices.Values(texts(a))),
+			slices.Sorted(slices.Values(texts(b))))
 	}
 	return reflect.DeepEqual(a, b)
 }
@@ -285,7 +314,9 @@ func equal(a, b any) bool {
 func describe(calls []project.Call) string {
 	var lines []string
 	for _, c := range calls {
-		lines = append(lines, fmt.Sprintf("%s %s %s %s -> %d", c.Time.Format("15:04:05.000"), c.Method, c.Path, c.RequestBody, c.Status))
+		lines = append(lines,
+			fmt.Sprintf("%s %s %s %s -> %d", c.Time.Format("15:04:05.000"), c.Method, c.Path,
+				c.RequestBody, c.Status))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -311,7 +342,8 @@ func spoken(services []*corev1.Service, nodes []*corev1.Node) (lines []string) {
 
 func (o *occm) service(name string) *corev1.Service {
 	o.t.Helper()
-	service, err := shared.Admin.CoreV1().Services(metav1.NamespaceDefault).Get(o.t.Context(), name, metav1.GetOptions{})
+	service, err := shared.Admin.CoreV1().Services(metav1.NamespaceDefault).Get(o.t.Context(), name,
+		metav1.GetOptions{})
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ type deed struct {
 
 func (d deed) String() string { return d.kind + " " + d.what }
 
-// A look is what OCCM finds at its start, and what it would do about it: for each Service its first EnsureLoadBalancer, and for the routes a
-// pass of upstream's route controller.
+// A look is what OCCM finds at its start, and what it would do about it: for each Service its first
+// EnsureLoadBalancer, and for the routes a pass of upstream's route controller.
 type look struct {
 	settings
 	cloud project.Inventory
@@ -33,7 +33,9 @@ type look struct {
 }
 
 // look tells what OCCM would do in its first pass.
-func (o *occm) look(cloud project.Inventory, services []*corev1.Service, nodes []*corev1.Node) []deed {
+func (o *occm) look(
+	cloud project.Inventory, services []*corev1.Service, nodes []*corev1.Node,
+) []deed {
 	l := &look{settings: o.settings, cloud: cloud, nodes: nodes}
 	for _, service := range services {
 		l.service(service)
@@ -66,12 +68,13 @@ func (l *look) service(service *corev1.Service) {
 	l.securityGroup(w)
 }
 
-// loadBalancer is found by the annotation, or else by its name, and renamed if the name tells of another cluster (loadbalancer_rename.go,
-// lbHasOldClusterName).
+// loadBalancer is found by the annotation, or else by its name, and renamed if the name tells of
+// another cluster (loadbalancer_rename.go, lbHasOldClusterName).
 func (l *look) loadBalancer(w wish) (lb project.Object, owner bool) {
 	id, named := w.service.Annotations[annotationID]
 	if !named {
-		found := slices.DeleteFunc(l.cloud.Of("load balancer"), func(lb project.Object) bool { return project.Text(lb, "name") != w.name })
+		found := slices.DeleteFunc(l.cloud.Of("load balancer"),
+			func(lb project.Object) bool { return project.Text(lb, "name") != w.name })
 		switch len(found) {
 		case 0:
 			l.would("create", "load balancer %q", w.name)
@@ -88,7 +91,8 @@ func (l *look) loadBalancer(w wish) (lb project.Object, owner bool) {
 		return nil, false
 	}
 	name := project.Text(lb, "name")
-	if cluster := regexp.MustCompile(`^kube_service_(.*)_[^_]+_[^_]+$`).FindStringSubmatch(name); cluster != nil && len(name) < 255 && cluster[1] != l.clusterName {
+	if cluster := regexp.MustCompile(`^kube_service_(.*)_[^_]+_[^_]+$`).FindStringSubmatch(
+		name); cluster != nil && len(name) < 255 && cluster[1] != l.clusterName {
 		l.would("rewrite", "the name of load balancer %q", name)
 	}
 	owner = name == w.name
@@ -101,8 +105,9 @@ func (l *look) loadBalancer(w wish) (lb project.Object, owner bool) {
 	return lb, owner
 }
 
-// listeners are matched by protocol and port (listenerKey). Those that are left and bear the Service's tag go, and those without any tag
-// if the load balancer is the Service's own (checkListenerPorts, deleteOctaviaListeners).
+// listeners are matched by protocol and port (listenerKey). Those that are left and bear the
+// Service's tag go, and those without any tag if the load balancer is the Service's own
+// (checkListenerPorts, deleteOctaviaListeners).
 func (l *look) listeners(w wish, lb project.Object, owner bool) {
 	there := map[string]project.Object{}
 	for _, listener := range l.cloud.Of("listener") {
@@ -123,7 +128,8 @@ func (l *look) listeners(w wish, lb project.Object, owner bool) {
 			l.would("create", "listener %s of load balancer %q", key, w.name)
 			continue
 		case !isOurs(listener):
-			l.would("fail", "listener %s of load balancer %q is another's", key, project.Text(lb, "name"))
+			l.would("fail", "listener %s of load balancer %q is another's", key,
+				project.Text(lb, "name"))
 			continue
 		}
 		for _, change := range listenerChanges(w, listener) {
@@ -154,15 +160,19 @@ func listenerChanges(w wish, is project.Object) (changes []string) {
 	for _, name := range slices.Sorted(maps.Keys(w.timeouts)) {
 		differs(name, is[name], w.timeouts[name])
 	}
-	differs("allowed_cidrs", slices.Sorted(slices.Values(texts(is["allowed_cidrs"]))), slices.Sorted(slices.Values(w.cidrs)))
+	differs("allowed_cidrs", slices.Sorted(slices.Values(texts(is["allowed_cidrs"]))),
+		slices.Sorted(slices.Values(w.cidrs)))
 	differs("default_tls_container_ref", project.Text(is, "default_tls_container_ref"), "")
 	return changes
 }
 
-// pool is the one that names the listener; it is made anew if its protocol differs (ensureOctaviaPool).
+// pool is the one that names the listener; it is made anew if its protocol differs
+// (ensureOctaviaPool).
 func (l *look) pool(w wish, index int, port corev1.ServicePort, listener project.Object) {
 	of := fmt.Sprintf("of listener %q", project.Text(listener, "name"))
-	i := slices.IndexFunc(l.cloud.Of("pool"), func(p project.Object) bool { return refersTo(p["listeners"], project.ID(listener)) })
+	i := slices.IndexFunc(l.cloud.Of("pool"), func(p project.Object) bool {
+		return refersTo(p["listeners"], project.ID(listener))
+	})
 	if i < 0 {
 		l.would("create", "the pool %s", of)
 		return
@@ -187,7 +197,8 @@ func (l *look) members(pool project.Object) []string {
 	for _, id := range references(pool["members"]) {
 		m := l.cloud["member "+id]
 		monitorPort, _ := m["monitor_port"].(float64)
-		keys = append(keys, fmt.Sprintf("%v-%v-%v-%v", m["name"], m["address"], m["protocol_port"], monitorPort))
+		keys = append(keys,
+			fmt.Sprintf("%v-%v-%v-%v", m["name"], m["address"], m["protocol_port"], monitorPort))
 	}
 	return slices.Sorted(slices.Values(keys))
 }
@@ -196,13 +207,15 @@ func (w wish) memberKeys(port corev1.ServicePort, nodes []*corev1.Node) []string
 	var keys []string
 	for _, node := range nodes {
 		if w.selects(node) {
-			keys = append(keys, fmt.Sprintf("%s-%s-%d-%d", node.Name, addressOf(node), port.NodePort, w.healthPort))
+			keys = append(keys,
+				fmt.Sprintf("%s-%s-%d-%d", node.Name, addressOf(node), port.NodePort, w.healthPort))
 		}
 	}
 	return slices.Sorted(slices.Values(keys))
 }
 
-// monitor is made anew if its type differs, and renamed after the port's index (ensureOctaviaHealthMonitor).
+// monitor is made anew if its type differs, and renamed after the port's index
+// (ensureOctaviaHealthMonitor).
 func (l *look) monitor(w wish, index int, port corev1.ServicePort, pool project.Object, of string) {
 	is := l.cloud["health monitor "+project.Text(pool, "healthmonitor_id")]
 	switch {
@@ -215,7 +228,8 @@ func (l *look) monitor(w wish, index int, port corev1.ServicePort, pool project.
 		l.would("delete", "the health monitor %s", of)
 		return
 	case project.Text(is, "type") != w.monitorType(port):
-		l.would("delete", "the health monitor %s: its type is %s, and not %s", of, project.Text(is, "type"), w.monitorType(port))
+		l.would("delete", "the health monitor %s: its type is %s, and not %s", of,
+			project.Text(is, "type"), w.monitorType(port))
 		return
 	}
 	for _, c := range []struct {
@@ -229,13 +243,14 @@ func (l *look) monitor(w wish, index int, port corev1.ServicePort, pool project.
 		{"max_retries_down", w.monitor.retriesDown},
 	} {
 		if fmt.Sprint(is[c.name]) != fmt.Sprint(c.want) {
-			l.would("rewrite", "%s %v -> %v of the health monitor %s", c.name, is[c.name], c.want, of)
+			l.would("rewrite", "%s %v -> %v of the health monitor %s", c.name, is[c.name], c.want,
+				of)
 		}
 	}
 }
 
-// floatingIP is that of the load balancer's port, whoever made it; an internal Service has none (ensureFloatingIP). It returns the address
-// that clients use.
+// floatingIP is that of the load balancer's port, whoever made it; an internal Service has none
+// (ensureFloatingIP). It returns the address that clients use.
 func (l *look) floatingIP(w wish, lb project.Object, owner bool) (address string) {
 	var floating project.Object
 	for _, f := range l.cloud.Of("floating IP") {
@@ -246,37 +261,47 @@ func (l *look) floatingIP(w wish, lb project.Object, owner bool) (address string
 	address = project.Text(lb, "vip_address")
 	switch {
 	case floating != nil && w.internal && owner:
-		l.would("delete", "floating IP %s, or detach it", project.Text(floating, "floating_ip_address"))
+		l.would("delete", "floating IP %s, or detach it",
+			project.Text(floating, "floating_ip_address"))
 	case floating != nil:
 		return project.Text(floating, "floating_ip_address")
 	case !w.internal && owner:
 		l.would("create", "a floating IP for load balancer %q", w.name)
 	case !w.internal:
-		l.would("fail", "Service %s shares load balancer %q, which has no floating IP", w.service.Name, project.Text(lb, "name"))
+		l.would("fail", "Service %s shares load balancer %q, which has no floating IP",
+			w.service.Name, project.Text(lb, "name"))
 	}
 	return address
 }
 
 // annotations are written if they differ, and the status by upstream's service controller.
 func (l *look) annotations(w wish, lb project.Object, address string) {
-	for name, want := range map[string]string{annotationID: project.ID(lb), annotationAddress: address} {
+	for name, want := range map[string]string{
+		annotationID:      project.ID(lb),
+		annotationAddress: address,
+	} {
 		if is := w.service.Annotations[name]; is != want {
-			l.would("rewrite", "annotation %s %q -> %q of Service %s", name, is, want, w.service.Name)
+			l.would("rewrite", "annotation %s %q -> %q of Service %s", name, is, want,
+				w.service.Name)
 		}
 	}
 	want := []corev1.LoadBalancerIngress{{IP: address, IPMode: new(corev1.LoadBalancerIPMode)}}
 	*want[0].IPMode = w.mode()
-	if is := w.service.Status.LoadBalancer.Ingress; !slices.EqualFunc(is, want, func(a, b corev1.LoadBalancerIngress) bool {
-		return a.IP == b.IP && a.Hostname == b.Hostname && a.IPMode != nil && *a.IPMode == *b.IPMode
-	}) {
+	if is := w.service.Status.LoadBalancer.Ingress; !slices.EqualFunc(is, want,
+		func(a, b corev1.LoadBalancerIngress) bool {
+			return a.IP == b.IP && a.Hostname == b.Hostname && a.IPMode != nil &&
+				*a.IPMode == *b.IPMode
+		}) {
 		l.would("rewrite", "the status %+v of Service %s", is, w.service.Name)
 	}
 }
 
-// securityGroup is found by its name, has just the rules that are wanted, and is on the ports of all members (loadbalancer_sg.go).
+// securityGroup is found by its name, has just the rules that are wanted, and is on the ports of
+// all members (loadbalancer_sg.go).
 func (l *look) securityGroup(w wish) {
 	name := groupName(w.service)
-	found := slices.DeleteFunc(l.cloud.Of("security group"), func(g project.Object) bool { return project.Text(g, "name") != name })
+	found := slices.DeleteFunc(l.cloud.Of("security group"),
+		func(g project.Object) bool { return project.Text(g, "name") != name })
 	switch {
 	case len(found) > 1:
 		l.would("fail", "there are %d security groups %q", len(found), name)
@@ -308,8 +333,10 @@ func (l *look) securityGroup(w wish) {
 	}
 	for _, node := range l.nodes {
 		for _, port := range l.portsOf(node) {
-			if w.selects(node) && !slices.Contains(texts(port["security_groups"]), project.ID(found[0])) {
-				l.would("rewrite", "the security groups of node %s: %q is not among them", node.Name, name)
+			if w.selects(node) &&
+				!slices.Contains(texts(port["security_groups"]), project.ID(found[0])) {
+				l.would("rewrite", "the security groups of node %s: %q is not among them",
+					node.Name, name)
 			}
 		}
 	}
@@ -317,7 +344,8 @@ func (l *look) securityGroup(w wish) {
 
 // rule is one as wish.rules has it, or all of it if it is no such.
 func (l *look) rule(r project.Object) string {
-	if r["direction"] == "ingress" && r["ethertype"] == "IPv4" && r["remote_ip_prefix"] == l.nodeSubnetCIDR && r["port_range_min"] == r["port_range_max"] {
+	if r["direction"] == "ingress" && r["ethertype"] == "IPv4" &&
+		r["remote_ip_prefix"] == l.nodeSubnetCIDR && r["port_range_min"] == r["port_range_max"] {
 		return strings.ToLower(fmt.Sprintf("%v %v", r["protocol"], r["port_range_min"]))
 	}
 	return fmt.Sprint(r)
@@ -327,16 +355,19 @@ func (l *look) rule(r project.Object) string {
 func (l *look) portsOf(node *corev1.Node) []project.Object {
 	server := strings.TrimPrefix(node.Spec.ProviderID, "openstack:///")
 	return slices.DeleteFunc(l.cloud.Of("port"), func(p project.Object) bool {
-		return project.Text(p, "device_id") != server || !slices.Contains(addresses(p), addressOf(node))
+		return project.Text(p, "device_id") != server ||
+			!slices.Contains(addresses(p), addressOf(node))
 	})
 }
 
-// instances are found by provider IDs of just one form (instances.go, instanceIDFromProviderID). A node without one is initialised anew.
+// instances are found by provider IDs of just one form (instances.go, instanceIDFromProviderID). A
+// node without one is initialised anew.
 func (l *look) instances() {
 	for _, node := range l.nodes {
 		id := regexp.MustCompile(`^openstack:///([^/]+)$`).FindStringSubmatch(node.Spec.ProviderID)
 		if id == nil || l.cloud["server "+id[1]] == nil {
-			l.would("fail", "node %s with the provider ID %q has no server", node.Name, node.Spec.ProviderID)
+			l.would("fail", "node %s with the provider ID %q has no server", node.Name,
+				node.Spec.ProviderID)
 		}
 	}
 }
@@ -354,12 +385,17 @@ func (l *look) routes(router project.Object) {
 		text := project.Text(route, "destination") + " via " + project.Text(route, "nexthop")
 		if node := missing[text]; node != nil {
 			delete(missing, text)
-			if !slices.ContainsFunc(l.portsOf(node), func(p project.Object) bool { return slices.Contains(pairs(p), node.Spec.PodCIDR) }) {
-				l.would("fail", "route %s leads to a port that may not send from there, and OCCM does not look", text)
+			if !slices.ContainsFunc(l.portsOf(node), func(p project.Object) bool {
+				return slices.Contains(pairs(p), node.Spec.PodCIDR)
+			}) {
+				l.would("fail",
+					"route %s leads to a port that may not send from there, and OCCM does not look",
+					text)
 			}
 			continue
 		}
-		if destination, err := netip.ParsePrefix(project.Text(route, "destination")); err == nil && clusterCIDR.Overlaps(destination) {
+		if destination, err := netip.ParsePrefix(project.Text(route, "destination")); err == nil &&
+			clusterCIDR.Overlaps(destination) {
 			l.would("delete", "route %s", text)
 		}
 	}

@@ -20,7 +20,8 @@ const (
 	annotationAddress = prefix + "load-balancer-address"
 )
 
-// settings are OCCM's: what a test has in its flags and its cloud.conf. The rest has OCCM's defaults (openstack.go, ReadConfig).
+// settings are OCCM's: what a test has in its flags and its cloud.conf. The rest has OCCM's
+// defaults (openstack.go, ReadConfig).
 type settings struct {
 	// clusterName is --cluster-name.
 	clusterName string
@@ -34,10 +35,12 @@ type settings struct {
 	classes map[string]string
 }
 
-// wish is what OCCM wants of a Service's load balancer (loadbalancer.go, checkService and makeSvcConf).
+// wish is what OCCM wants of a Service's load balancer (loadbalancer.go, checkService and
+// makeSvcConf).
 type wish struct {
 	service *corev1.Service
-	// name is that of the load balancer that is the Service's own, and OCCM's tag (GetLoadBalancerName).
+	// name is that of the load balancer that is the Service's own, and OCCM's tag
+	// (GetLoadBalancerName).
 	name                    string
 	internal, keep          bool
 	vipSubnet, memberSubnet string
@@ -76,22 +79,32 @@ func (s settings) of(service *corev1.Service) wish {
 	}
 	class := s.classes[says("class", "")]
 	w := wish{
-		service: service, name: cut(fmt.Sprintf("kube_service_%s_%s_%s", s.clusterName, service.Namespace, service.Name)),
-		internal: service.Annotations[annotationInternal] == "true", keep: says("keep-floatingip", "") == "true",
-		// getSubnetID; without any, the subnet of a node's address. For members the option comes before the class (getMemberSubnetID,
-		// checkService).
-		vipSubnet:    cmp.Or(says("subnet-id", ""), class, s.subnetID, s.nodeSubnetID),
-		memberSubnet: cmp.Or(says("member-subnet-id", ""), s.subnetID, says("subnet-id", ""), class, s.nodeSubnetID),
-		method:       says("lb-method", "ROUND_ROBIN"), connectionLimit: number("connection-limit", -1),
+		service: service,
+		name: cut(
+			fmt.Sprintf("kube_service_%s_%s_%s", s.clusterName, service.Namespace, service.Name)),
+		internal: service.Annotations[annotationInternal] == "true",
+		keep:     says("keep-floatingip", "") == "true",
+		// getSubnetID; without any, the subnet of a node's address. For members the option comes
+		// before the class (getMemberSubnetID, checkService).
+		vipSubnet: cmp.Or(says("subnet-id", ""), class, s.subnetID, s.nodeSubnetID),
+		memberSubnet: cmp.Or(says("member-subnet-id", ""), s.subnetID, says("subnet-id", ""), class,
+			s.nodeSubnetID),
+		method:          says("lb-method", "ROUND_ROBIN"),
+		connectionLimit: number("connection-limit", -1),
 		timeouts: map[string]int{
-			"timeout_client_data": number("timeout-client-data", 50000), "timeout_member_connect": number("timeout-member-connect", 5000),
-			"timeout_member_data": number("timeout-member-data", 50000), "timeout_tcp_inspect": number("timeout-tcp-inspect", 0),
+			"timeout_client_data":    number("timeout-client-data", 50000),
+			"timeout_member_connect": number("timeout-member-connect", 5000),
+			"timeout_member_data":    number("timeout-member-data", 50000),
+			"timeout_tcp_inspect":    number("timeout-tcp-inspect", 0),
 		},
 		// getLoadBalancerSourceRanges: everybody is written down, too.
 		cidrs:     service.Spec.LoadBalancerSourceRanges,
 		forwarded: says("x-forwarded-for", "") == "true",
-		proxy:     map[string]string{"true": "PROXY", "v1": "PROXY", "v2": "PROXYV2"}[says("proxy-protocol", "")],
-		selector:  says("node-selector", ""),
+		proxy: map[string]string{
+			"true": "PROXY", "v1": "PROXY",
+			"v2": "PROXYV2",
+		}[says("proxy-protocol", "")],
+		selector: says("node-selector", ""),
 	}
 	if len(w.cidrs) == 0 {
 		w.cidrs = []string{"0.0.0.0/0"}
@@ -151,8 +164,8 @@ func addressOf(node *corev1.Node) string {
 	return ""
 }
 
-// rules are those of the Service's security group: protocol and port (loadbalancer_sg.go, ensureAndUpdateOctaviaSecurityGroup). All are
-// for the members' subnet, and IPv4 here.
+// rules are those of the Service's security group: protocol and port (loadbalancer_sg.go,
+// ensureAndUpdateOctaviaSecurityGroup). All are for the members' subnet, and IPv4 here.
 func (w wish) rules() []string {
 	rules := map[string]bool{}
 	if w.service.Spec.HealthCheckNodePort != 0 {
@@ -164,8 +177,9 @@ func (w wish) rules() []string {
 	return slices.Sorted(maps.Keys(rules))
 }
 
-// Names and descriptions: loadbalancer.go, servicePrefix, listenerFormat, poolFormat, monitorFormat, createFullyPopulatedOctaviaLoadBalancer
-// and ensureFloatingIP; loadbalancer_sg.go, getSecurityGroupName.
+// Names and descriptions: loadbalancer.go, servicePrefix, listenerFormat, poolFormat,
+// monitorFormat, createFullyPopulatedOctaviaLoadBalancer and ensureFloatingIP; loadbalancer_sg.go,
+// getSecurityGroupName.
 
 // part is the name of a "listener", "pool" or "monitor".
 func part(kind string, index int, loadBalancer string) string {
@@ -175,7 +189,8 @@ func part(kind string, index int, loadBalancer string) string {
 func cut(name string) string { return name[:min(len(name), 255)] }
 
 func (s settings) description(service *corev1.Service) string {
-	return fmt.Sprintf("Kubernetes external service %s/%s from cluster %s", service.Namespace, service.Name, s.clusterName)
+	return fmt.Sprintf("Kubernetes external service %s/%s from cluster %s", service.Namespace,
+		service.Name, s.clusterName)
 }
 
 func (s settings) floatingDescription(service *corev1.Service) string {
@@ -187,5 +202,6 @@ func groupName(service *corev1.Service) string {
 }
 
 func (s settings) groupDescription(service *corev1.Service) string {
-	return fmt.Sprintf("Security Group for %s/%s Service LoadBalancer in cluster %s", service.Namespace, service.Name, s.clusterName)
+	return fmt.Sprintf("Security Group for %s/%s Service LoadBalancer in cluster %s",
+		service.Namespace, service.Name, s.clusterName)
 }

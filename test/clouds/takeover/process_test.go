@@ -35,9 +35,9 @@ var build = sync.OnceValue(func() error {
 	return nil
 })
 
-// The program is put in the place of OCCM's: the same arguments, the same cloud.conf, the lease that OCCM held. Subnet and external
-// network are found as OCCM finds them, and names are as long as Octavia and Neutron take them: the description of the floating
-// IP has 255 characters.
+// The program is put in the place of OCCM's: the same arguments, the same cloud.conf, the lease
+// that OCCM held. Subnet and external network are found as OCCM finds them, and names are as long
+// as Octavia and Neutron take them: the description of the floating IP has 255 characters.
 func TestProcess_InThePlaceOfOCCMs_TakesOverByTagsAlone(t *testing.T) {
 	if err := build(); err != nil {
 		t.Fatal(err)
@@ -50,7 +50,8 @@ func TestProcess_InThePlaceOfOCCMs_TakesOverByTagsAlone(t *testing.T) {
 	base := o.inventory()
 	var services []*corev1.Service
 	for _, service := range []*corev1.Service{
-		o.created(strings.Repeat("s", 63), ccmtest.ServiceNamespace(o.namespace(strings.Repeat("n", 63)))),
+		o.created(strings.Repeat("s", 63),
+			ccmtest.ServiceNamespace(o.namespace(strings.Repeat("n", 63)))),
 		o.created("inner", ccmtest.ServiceAnnotation(annotationInternal, "true")),
 	} {
 		id, address := o.serve(service, []*corev1.Node{node})
@@ -62,18 +63,24 @@ func TestProcess_InThePlaceOfOCCMs_TakesOverByTagsAlone(t *testing.T) {
 		t.Fatalf("OCCM itself would %v", deeds)
 	}
 
-	// What OCCM takes no notice of is a mistake to fxccm, unless it is told not to be strict. [BlockStorage] is known to be of old: OCCM's chart
-	// still writes it.
-	conf := o.writeConf("[BlockStorage]\nbs-version = v2\n[LoadBalancer]\nmanage-security-group = false\n")
+	// What OCCM takes no notice of is a mistake to fxccm, unless it is told not to be strict.
+	// [BlockStorage] is known to be of old: OCCM's chart still writes it.
+	conf := o.writeConf(
+		"[BlockStorage]\nbs-version = v2\n[LoadBalancer]\nmanage-security-group = false\n")
 	kubeconfig, admin := o.kubeconfig(shared.Identity), o.kubeconfig(shared.RESTConfig())
 	// What OCCM's manifest and chart say, and where the cluster is.
 	args := []string{
-		"--v=1", "--cluster-name=" + o.clusterName, "--cloud-config=" + conf, "--cloud-provider=openstack",
-		"--use-service-account-credentials=false", "--controllers=cloud-node,cloud-node-lifecycle,route,service", "--bind-address=127.0.0.1",
-		"--leader-elect=true", "--cluster-cidr=" + clusterCIDR.String(), "--configure-cloud-routes=true", "--route-reconciliation-period=2s", "--allocate-node-cidrs=true",
+		"--v=1", "--cluster-name=" + o.clusterName, "--cloud-config=" + conf,
+		"--cloud-provider=openstack",
+		"--use-service-account-credentials=false",
+		"--controllers=cloud-node,cloud-node-lifecycle,route,service", "--bind-address=127.0.0.1",
+		"--leader-elect=true", "--cluster-cidr=" + clusterCIDR.String(),
+		"--configure-cloud-routes=true", "--route-reconciliation-period=2s",
+		"--allocate-node-cidrs=true",
 		"--kubeconfig=" + kubeconfig, "--secure-port=0",
 	}
-	if code, out := o.execute(args...); code != 1 || !strings.Contains(out, "manage-security-group") || !strings.Contains(out, conf) {
+	if code, out := o.execute(args...); code != 1 ||
+		!strings.Contains(out, "manage-security-group") || !strings.Contains(out, conf) {
 		t.Errorf("of a key that it does not know: exit code %d, and\n%s", code, out)
 	}
 	args = append(args, "--cloud-config-strict=false")
@@ -82,7 +89,9 @@ func TestProcess_InThePlaceOfOCCMs_TakesOverByTagsAlone(t *testing.T) {
 	for range 2 {
 		stop := o.launch(args...)
 		o.waitTagged()
-		o.waitLease(func(holder string) bool { return holder != "" && !strings.HasPrefix(holder, "control-plane-1") })
+		o.waitLease(func(holder string) bool {
+			return holder != "" && !strings.HasPrefix(holder, "control-plane-1")
+		})
 		o.wantPlan(conf, admin, services, "")
 		stop()
 		o.waitLease(func(holder string) bool { return holder == "" })
@@ -91,24 +100,29 @@ func TestProcess_InThePlaceOfOCCMs_TakesOverByTagsAlone(t *testing.T) {
 		t.Errorf("more than tags is changed:\n%s", strings.Join(lines, "\n"))
 	}
 	if now := spoken(o.services(), o.nodes()); strings.Join(now, "\n") != strings.Join(told, "\n") {
-		t.Errorf("Services and nodes were\n%s\nand are\n%s", strings.Join(told, "\n"), strings.Join(now, "\n"))
+		t.Errorf("Services and nodes were\n%s\nand are\n%s", strings.Join(told, "\n"),
+			strings.Join(now, "\n"))
 	}
 
 	// It works, and OCCM would go on with it.
 	stop := o.launch(args...)
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(servers[1].Name, ccmtest.NodePodCIDRs("10.244.2.0/24")))
+	ccmtest.CreateNode(t, shared.Admin,
+		ccmtest.TaintedNode(servers[1].Name, ccmtest.NodePodCIDRs("10.244.2.0/24")))
 	o.Wait("both nodes are members, and have routes", func() error {
-		if deeds := o.look(o.inventory(), o.services(), o.nodes()); len(deeds) > 0 || len(o.nodes()) != 2 {
+		if deeds := o.look(o.inventory(), o.services(), o.nodes()); len(deeds) > 0 ||
+			len(o.nodes()) != 2 {
 			return fmt.Errorf("OCCM would %v", deeds)
 		}
 		return nil
 	})
 	for _, service := range services {
-		if err := shared.Admin.CoreV1().Services(service.Namespace).Delete(t.Context(), service.Name, metav1.DeleteOptions{}); err != nil {
+		if err := shared.Admin.CoreV1().Services(service.Namespace).Delete(t.Context(),
+			service.Name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := shared.Admin.CoreV1().Nodes().Delete(t.Context(), servers[1].Name, metav1.DeleteOptions{}); err != nil {
+	if err := shared.Admin.CoreV1().Nodes().Delete(t.Context(), servers[1].Name,
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	o.Wait("nothing of them is left", func() error {
@@ -123,7 +137,8 @@ func TestProcess_InThePlaceOfOCCMs_TakesOverByTagsAlone(t *testing.T) {
 // namespace makes one.
 func (o *occm) namespace(name string) string {
 	o.t.Helper()
-	_, err := shared.Admin.CoreV1().Namespaces().Create(o.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := shared.Admin.CoreV1().Namespaces().Create(o.t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -200,7 +215,8 @@ func (o *occm) launch(args ...string) (stop func()) {
 func (o *occm) waitLease(is func(holder string) bool) {
 	o.t.Helper()
 	o.Wait("the lease is had by whom it should", func() error {
-		lease, err := shared.Admin.CoordinationV1().Leases(metav1.NamespaceSystem).Get(o.t.Context(), leaseName, metav1.GetOptions{})
+		lease, err := shared.Admin.CoordinationV1().Leases(metav1.NamespaceSystem).Get(
+			o.t.Context(), leaseName, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -215,11 +231,13 @@ func (o *occm) waitLease(is func(holder string) bool) {
 	})
 }
 
-// wantPlan fails the test if "fxccm plan" tells of a step for one of the Services that is about anything else than tags; about "": of any.
+// wantPlan fails the test if "fxccm plan" tells of a step for one of the Services that is about
+// anything else than tags; about "": of any.
 func (o *occm) wantPlan(conf, kubeconfig string, services []*corev1.Service, about string) {
 	o.t.Helper()
 	for _, service := range services {
-		code, out := o.execute("plan", "--cloud-config="+conf, "--cloud-config-strict=false", "--kubeconfig="+kubeconfig,
+		code, out := o.execute("plan", "--cloud-config="+conf, "--cloud-config-strict=false",
+			"--kubeconfig="+kubeconfig,
 			"--cluster-name="+o.clusterName, service.Namespace+"/"+service.Name)
 		if code != 0 {
 			o.t.Errorf("fxccm plan: %d\n%s", code, out)

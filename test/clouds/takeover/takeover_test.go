@@ -1,7 +1,8 @@
 //go:build !race
 
-// Upstream's service controller races with itself when it finds nodes and Services with load balancers at its start: its node worker reads
-// what its service workers write. This test runs without the race detector.
+// Upstream's service controller races with itself when it finds nodes and Services with load
+// balancers at its start: its node worker reads what its service workers write. This test runs
+// without the race detector.
 
 package takeover_test
 
@@ -33,11 +34,13 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 	var nodes []*corev1.Node
 	for i, s := range servers {
 		podCIDR := fmt.Sprintf("10.244.%d.0/24", i+1)
-		nodes = append(nodes, o.node(s, o.Zones[i], podCIDR, map[string]string{"pool": []string{"a", "b"}[i]}))
+		nodes = append(nodes,
+			o.node(s, o.Zones[i], podCIDR, map[string]string{"pool": []string{"a", "b"}[i]}))
 		o.route(s, podCIDR)
 	}
 	// One floating IP is the users' own.
-	reserved := o.User().Create(project.Network, "/floatingips", "floatingip", project.Object{"floating_network_id": o.Public, "description": "ours"})
+	reserved := o.User().Create(project.Network, "/floatingips", "floatingip",
+		project.Object{"floating_network_id": o.Public, "description": "ours"})
 	base := o.inventory()
 	if o.leave(servers, nodes, project.Text(reserved, "floating_ip_address")); t.Failed() {
 		t.FailNow()
@@ -54,7 +57,9 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 	step("OCCM itself has nothing to do", func(o *occm) {
 		// Who has been stopped before it wrote the annotations writes them.
 		o.wantDeeds(before,
-			`rewrite annotation `+annotationAddress+` "" -> `, `rewrite annotation `+annotationID+` "" -> `, `rewrite the status [] of Service unfinished`)
+			`rewrite annotation `+annotationAddress+` "" -> `,
+			`rewrite annotation `+annotationID+` "" -> `,
+			`rewrite the status [] of Service unfinished`)
 	})
 	step("OCCM would see if anything were otherwise", func(o *occm) { o.testLook(before) })
 	var stop func()
@@ -63,7 +68,8 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 		o.waitTagged()
 		o.waitCompared(0)
 		mark := o.Wire.Mark()
-		o.patchNode("node-1", `{"metadata":{"annotations":{"example.com/seen":"1"},"labels":{"example.com/rack":"7"}}}`)
+		o.patchNode("node-1",
+			`{"metadata":{"annotations":{"example.com/seen":"1"},"labels":{"example.com/rack":"7"}}}`)
 		o.waitLooked(mark)
 		o.wantOnlyTags(before)
 	})
@@ -96,12 +102,20 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 	})
 	step("changes are carried out", func(o *occm) {
 		o.edit("web", func(s *corev1.Service) {
-			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "more", Protocol: corev1.ProtocolTCP, Port: 8080, TargetPort: intstr.FromInt32(8080)})
+			s.Spec.Ports = append(s.Spec.Ports,
+				corev1.ServicePort{
+					Name: "more", Protocol: corev1.ProtocolTCP, Port: 8080,
+					TargetPort: intstr.FromInt32(8080),
+				})
 		})
-		o.edit("sticky", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"198.51.100.0/24"} })
+		o.edit("sticky", func(s *corev1.Service) {
+			s.Spec.LoadBalancerSourceRanges = []string{"198.51.100.0/24"}
+		})
 		o.edit("local", ccmtest.ServiceAnnotation(prefix+"health-monitor-delay", "20"))
 		s := o.AddServer("node-3")
-		ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(s.Name, ccmtest.NodePodCIDRs("10.244.3.0/24"), ccmtest.NodeLabel("pool", "a")))
+		ccmtest.CreateNode(t, shared.Admin,
+			ccmtest.TaintedNode(s.Name, ccmtest.NodePodCIDRs("10.244.3.0/24"),
+				ccmtest.NodeLabel("pool", "a")))
 		o.waitLikeOCCM()
 		for _, service := range o.services() {
 			o.wantNoWarnings(service)
@@ -111,25 +125,36 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 		all := o.in(t)
 		all.create("own", ccmtest.ServicePorts(80, 443), monitored)
 		all.create("own-internal", internal, monitored, local)
-		all.create("own-affine", ccmtest.ServicePorts(5000), affine, ccmtest.ServiceAnnotation(prefix+"proxy-protocol", "v2"))
+		all.create("own-affine", ccmtest.ServicePorts(5000), affine,
+			ccmtest.ServiceAnnotation(prefix+"proxy-protocol", "v2"))
 		o.waitServed()
-		all.create("own-guest", ccmtest.ServicePorts(9000), monitored, ccmtest.ServiceAnnotation(annotationID, o.service("own").Annotations[annotationID]))
+		all.create("own-guest", ccmtest.ServicePorts(9000), monitored,
+			ccmtest.ServiceAnnotation(annotationID, o.service("own").Annotations[annotationID]))
 		o.waitServed()
-		o.edit("own", func(s *corev1.Service) { s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP })
-		o.edit("own-affine", func(s *corev1.Service) { delete(s.Annotations, prefix+"proxy-protocol") })
-		o.edit("own-internal", func(s *corev1.Service) { delete(s.Annotations, annotationInternal) })
+		o.edit("own", func(s *corev1.Service) {
+			s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+		})
+		o.edit("own-affine",
+			func(s *corev1.Service) { delete(s.Annotations, prefix+"proxy-protocol") })
+		o.edit("own-internal",
+			func(s *corev1.Service) { delete(s.Annotations, annotationInternal) })
 		o.waitLikeOCCM()
 	})
 	step("what changes its place is renamed by OCCM, and no more", func(o *occm) {
 		o.edit("own", func(s *corev1.Service) {
-			s.Spec.Ports = append([]corev1.ServicePort{{Name: "first", Protocol: corev1.ProtocolTCP, Port: 22, TargetPort: intstr.FromInt32(22)}}, s.Spec.Ports...)
+			s.Spec.Ports = append(
+				[]corev1.ServicePort{{
+					Name: "first", Protocol: corev1.ProtocolTCP, Port: 22,
+					TargetPort: intstr.FromInt32(22),
+				}}, s.Spec.Ports...)
 		})
 		o.waitLikeOCCM("rewrite name monitor_0_", "rewrite name monitor_1_")
 	})
 	step("deletion leaves nothing", func(o *occm) {
 		kept := o.service("kept").Annotations[annotationAddress]
 		for _, service := range o.services() {
-			if err := shared.Admin.CoreV1().Services(service.Namespace).Delete(o.t.Context(), service.Name, metav1.DeleteOptions{}); err != nil {
+			if err := shared.Admin.CoreV1().Services(service.Namespace).Delete(o.t.Context(),
+				service.Name, metav1.DeleteOptions{}); err != nil {
 				o.t.Fatal(err)
 			}
 		}
@@ -140,12 +165,14 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 			return nil
 		})
 		third := o.nodes()[2]
-		if err := shared.Admin.CoreV1().Nodes().Delete(o.t.Context(), third.Name, metav1.DeleteOptions{}); err != nil {
+		if err := shared.Admin.CoreV1().Nodes().Delete(o.t.Context(), third.Name,
+			metav1.DeleteOptions{}); err != nil {
 			o.t.Fatal(err)
 		}
 		id := strings.TrimPrefix(third.Spec.ProviderID, "openstack:///")
 		o.Wait("the router has two routes", func() error {
-			if routes := o.User().Get(project.Network, "/routers/"+o.Router, "router")["routes"]; len(routes.([]any)) != 2 {
+			if routes := o.User().Get(project.Network, "/routers/"+o.Router,
+				"router")["routes"]; len(routes.([]any)) != 2 {
 				return fmt.Errorf("it has %v", routes)
 			}
 			return nil
@@ -156,32 +183,45 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 	})
 }
 
-// leave makes Services as they are when OCCM has served them, with all of its features between them.
+// leave makes Services as they are when OCCM has served them, with all of its features between
+// them.
 func (o *occm) leave(servers []project.Server, nodes []*corev1.Node, reserved string) {
 	o.t.Helper()
 	udp := func(port int32) ccmtest.ServiceOption {
 		return func(s *corev1.Service) {
-			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: fmt.Sprint("udp-", port), Protocol: corev1.ProtocolUDP, Port: port, TargetPort: intstr.FromInt32(port)})
+			s.Spec.Ports = append(s.Spec.Ports,
+				corev1.ServicePort{
+					Name: fmt.Sprint("udp-", port), Protocol: corev1.ProtocolUDP,
+					Port: port, TargetPort: intstr.FromInt32(port),
+				})
 		}
 	}
-	say := func(name, value string) ccmtest.ServiceOption { return ccmtest.ServiceAnnotation(prefix+name, value) }
+	say := func(name, value string) ccmtest.ServiceOption {
+		return ccmtest.ServiceAnnotation(prefix+name, value)
+	}
 	services := []*corev1.Service{
 		o.created("web", ccmtest.ServicePorts(80, 443), udp(443)),
-		o.created("local", internal, local, monitored, say("health-monitor-delay", "10"), say("health-monitor-timeout", "7"),
+		o.created("local", internal, local, monitored, say("health-monitor-delay", "10"),
+			say("health-monitor-timeout", "7"),
 			say("health-monitor-max-retries", "2"), say("health-monitor-max-retries-down", "4")),
-		o.created("kept", say("keep-floatingip", "true"), say("proxy-protocol", "true"), func(s *corev1.Service) {
-			s.Spec.LoadBalancerSourceRanges = []string{"203.0.113.0/24", "192.0.2.0/24"}
-		}),
-		o.created("sticky", udp(53), affine, monitored, say("timeout-client-data", "120000"), say("timeout-member-connect", "7000"),
-			say("timeout-member-data", "110000"), say("timeout-tcp-inspect", "5"), say("connection-limit", "2000"),
-			say("lb-method", "LEAST_CONNECTIONS"), say("node-selector", "pool=a"), func(s *corev1.Service) { s.Spec.LoadBalancerIP = reserved }),
+		o.created("kept", say("keep-floatingip", "true"), say("proxy-protocol", "true"),
+			func(s *corev1.Service) {
+				s.Spec.LoadBalancerSourceRanges = []string{"203.0.113.0/24", "192.0.2.0/24"}
+			}),
+		o.created("sticky", udp(53), affine, monitored, say("timeout-client-data", "120000"),
+			say("timeout-member-connect", "7000"),
+			say("timeout-member-data", "110000"), say("timeout-tcp-inspect", "5"),
+			say("connection-limit", "2000"),
+			say("lb-method", "LEAST_CONNECTIONS"), say("node-selector", "pool=a"),
+			func(s *corev1.Service) { s.Spec.LoadBalancerIP = reserved }),
 		o.created("owner", say("x-forwarded-for", "true"), monitored),
 		o.created("guest", ccmtest.ServicePorts(8443), monitored),
 		o.created("unfinished", ccmtest.ServicePorts(25)),
 		o.created("classed", say("class", "edge")),
 	}
 	groups := make([]string, len(services))
-	// The guest needs the owner's; all others are made side by side, as far as the machine has processors.
+	// The guest needs the owner's; all others are made side by side, as far as the machine has
+	// processors.
 	o.t.Run("OCCM serves them", func(t *testing.T) {
 		for i, service := range services {
 			if service.Name == "guest" {
@@ -236,7 +276,8 @@ func (o *occm) create(name string, options ...ccmtest.ServiceOption) {
 
 func (o *occm) patchNode(name, patch string) {
 	o.t.Helper()
-	_, err := shared.Admin.CoreV1().Nodes().Patch(o.t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := shared.Admin.CoreV1().Nodes().Patch(o.t.Context(), name,
+		types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -255,7 +296,8 @@ func (o *occm) waitServed() {
 	})
 }
 
-// wantOnlyTags fails the test if anything is otherwise than before but for tags, or if anything else was ever written.
+// wantOnlyTags fails the test if anything is otherwise than before but for tags, or if anything
+// else was ever written.
 func (o *occm) wantOnlyTags(before project.Inventory) {
 	o.t.Helper()
 	if lines := before.Differences(o.inventory(), "tags"); len(lines) > 0 {
@@ -263,7 +305,8 @@ func (o *occm) wantOnlyTags(before project.Inventory) {
 	}
 	made := o.Wire.Since(0, project.Call.Changes)
 	if more := beyondTags(before, made); len(more) > 0 {
-		o.t.Errorf("these calls are about more than tags:\n%s\nof all that change something:\n%s", describe(more), describe(made))
+		o.t.Errorf("these calls are about more than tags:\n%s\nof all that change something:\n%s",
+			describe(more), describe(made))
 	}
 }
 
@@ -298,33 +341,38 @@ func (o *occm) compareDeeds(cloud project.Inventory, want []string) error {
 // waitLikeOCCM waits until all is as OCCM would have made it, but for what begins so.
 func (o *occm) waitLikeOCCM(but ...string) {
 	o.t.Helper()
-	o.Wait("all is as OCCM would have it", func() error { return o.compareDeeds(o.inventory(), but) })
+	o.Wait("all is as OCCM would have it",
+		func() error { return o.compareDeeds(o.inventory(), but) })
 }
 
 // wantNoWarnings fails the test if the Service was warned.
 func (o *occm) wantNoWarnings(service *corev1.Service) {
 	o.t.Helper()
-	events, err := shared.Admin.CoreV1().Events(service.Namespace).List(o.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(service.UID)})
+	events, err := shared.Admin.CoreV1().Events(service.Namespace).List(o.t.Context(),
+		metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(service.UID)})
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	for _, e := range events.Items {
 		// The API server has something to say, too.
-		ours := e.Source.Component == "service-controller" || e.Source.Component == "cloud-provider-openstack"
+		ours := e.Source.Component == "service-controller" ||
+			e.Source.Component == "cloud-provider-openstack"
 		if ours && e.Type == corev1.EventTypeWarning {
 			o.t.Errorf("Service %s was told %s: %s", service.Name, e.Reason, e.Message)
 		}
 	}
 }
 
-// wantAsBefore fails the test if there is more than before, or less, but for a floating IP that was to be kept, and is nobody's now.
+// wantAsBefore fails the test if there is more than before, or less, but for a floating IP that was
+// to be kept, and is nobody's now.
 func (o *occm) wantAsBefore(base project.Inventory, kept string) {
 	o.t.Helper()
 	now := o.inventory()
 	for _, f := range now.Of("floating IP") {
 		if project.Text(f, "floating_ip_address") == kept {
 			if tags := texts(f["tags"]); project.Text(f, "port_id") != "" || len(tags) > 0 {
-				o.t.Errorf("the floating IP that is kept leads to %q, with the tags %q", project.Text(f, "port_id"), tags)
+				o.t.Errorf("the floating IP that is kept leads to %q, with the tags %q",
+					project.Text(f, "port_id"), tags)
 			}
 			delete(now, "floating IP "+project.ID(f))
 			kept = ""
@@ -333,7 +381,8 @@ func (o *occm) wantAsBefore(base project.Inventory, kept string) {
 	if kept != "" {
 		o.t.Errorf("floating IP %s is not kept", kept)
 	}
-	// The tags of ports, by which older versions of OCCM found them again, stay: they are nothing to anybody any more.
+	// The tags of ports, by which older versions of OCCM found them again, stay: they are nothing
+	// to anybody any more.
 	for _, port := range base.Of("port") {
 		if is := now["port "+project.ID(port)]; is != nil {
 			is["tags"] = port["tags"]

@@ -1,5 +1,6 @@
-// Command host is a host of the library: an fx app that has a life of its own beside the cloud controller manager, and leaves all that
-// can be left to the defaults, the DrainTimeoutPolicy above all. It takes the flags of the example, and
+// Command host is a host of the library: an fx app that has a life of its own beside the cloud
+// controller manager, and leaves all that can be left to the defaults, the DrainTimeoutPolicy above
+// all. It takes the flags of the example, and
 //
 //	--shared-informers  give the Manager the host's informers
 //	--resolver          resolve names through the DNS server at this address
@@ -112,28 +113,30 @@ func sharedInformers(s settings) fx.Option {
 	if !s.sharedInformers {
 		return fx.Options()
 	}
-	return fx.Provide(func(lifecycle fx.Lifecycle, config *rest.Config) (informers.SharedInformerFactory, error) {
-		config = rest.CopyConfig(config)
-		config.QPS = -1
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			return nil, err
-		}
-		factory := informers.NewSharedInformerFactory(client, 0)
-		nodes, services := factory.Core().V1().Nodes().Informer(), factory.Core().V1().Services().Informer()
-		_, _ = nodes, services // the host watches both, whoever leads
-		ctx, cancel := context.WithCancel(context.Background())
-		lifecycle.Append(fx.Hook{
-			OnStart: func(context.Context) error {
-				factory.StartWithContext(ctx)
-				return nil
-			},
-			OnStop: func(context.Context) error {
-				cancel()
-				factory.Shutdown()
-				return nil
-			},
+	return fx.Provide(
+		func(lifecycle fx.Lifecycle, config *rest.Config) (informers.SharedInformerFactory, error) {
+			config = rest.CopyConfig(config)
+			config.QPS = -1
+			client, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				return nil, err
+			}
+			factory := informers.NewSharedInformerFactory(client, 0)
+			nodes, services := factory.Core().V1().Nodes().Informer(),
+				factory.Core().V1().Services().Informer()
+			_, _ = nodes, services // the host watches both, whoever leads
+			ctx, cancel := context.WithCancel(context.Background())
+			lifecycle.Append(fx.Hook{
+				OnStart: func(context.Context) error {
+					factory.StartWithContext(ctx)
+					return nil
+				},
+				OnStop: func(context.Context) error {
+					cancel()
+					factory.Shutdown()
+					return nil
+				},
+			})
+			return factory, nil
 		})
-		return factory, nil
-	})
 }

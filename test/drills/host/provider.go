@@ -39,29 +39,35 @@ func (f fault) present() bool {
 }
 
 func newProvider(s settings) ccm.Provider {
-	return ccm.Provider{Name: "fake", New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-		data, err := os.ReadFile(env.ConfigFile)
-		if err != nil {
-			return nil, err
-		}
-		var config struct {
-			Endpoint string `json:"endpoint"`
-		}
-		if err := yaml.UnmarshalStrict(data, &config); err != nil {
-			return nil, fmt.Errorf("%s: %w", env.ConfigFile, err)
-		}
-		s.fault.hang(hangingNew)
-		var transport http.RoundTripper = &http.Transport{MaxIdleConnsPerHost: 64}
-		if s.fault.kind != deaf {
-			transport = env.Transport(transport)
-		}
-		client, err := fake.Dial(ctx, config.Endpoint, fake.WithTransport(transport))
-		if err != nil {
-			return nil, err
-		}
-		own := client.Provider(fake.WithCaller(fake.TermCaller(env.Identity, env.Term)))
-		return &provider{Interface: own, InformerUser: own.(cloudprovider.InformerUser), client: client, fault: s.fault}, nil
-	}}
+	return ccm.Provider{
+		Name: "fake",
+		New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			data, err := os.ReadFile(env.ConfigFile)
+			if err != nil {
+				return nil, err
+			}
+			var config struct {
+				Endpoint string `json:"endpoint"`
+			}
+			if err := yaml.UnmarshalStrict(data, &config); err != nil {
+				return nil, fmt.Errorf("%s: %w", env.ConfigFile, err)
+			}
+			s.fault.hang(hangingNew)
+			var transport http.RoundTripper = &http.Transport{MaxIdleConnsPerHost: 64}
+			if s.fault.kind != deaf {
+				transport = env.Transport(transport)
+			}
+			client, err := fake.Dial(ctx, config.Endpoint, fake.WithTransport(transport))
+			if err != nil {
+				return nil, err
+			}
+			own := client.Provider(fake.WithCaller(fake.TermCaller(env.Identity, env.Term)))
+			return &provider{
+				Interface: own, InformerUser: own.(cloudprovider.InformerUser),
+				client: client, fault: s.fault,
+			}, nil
+		},
+	}
 }
 
 // provider is the fake cloud's, with the fault.
@@ -100,6 +106,8 @@ type deafBalancers struct {
 }
 
 // EnsureLoadBalancer implements cloudprovider.LoadBalancer.
-func (d deafBalancers) EnsureLoadBalancer(ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node) (*v1.LoadBalancerStatus, error) {
+func (d deafBalancers) EnsureLoadBalancer(
+	ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
+) (*v1.LoadBalancerStatus, error) {
 	return d.LoadBalancer.EnsureLoadBalancer(context.WithoutCancel(ctx), cluster, service, nodes)
 }

@@ -1,6 +1,7 @@
-// Command rival is what stands beside fxccm when a cluster is moved to it or away: a candidate for the same lease with client-go's
-// elector, that changes the cloud as fast as it can while it leads. It stands for a program that does not exit when it has lost the
-// lease, so its terms are counted, and each calls the cloud under its own name.
+// Command rival is what stands beside fxccm when a cluster is moved to it or away: a candidate for
+// the same lease with client-go's elector, that changes the cloud as fast as it can while it leads.
+// It stands for a program that does not exit when it has lost the lease, so its terms are counted,
+// and each calls the cloud under its own name.
 package main
 
 import (
@@ -72,8 +73,11 @@ func run(ctx context.Context, s settings) error {
 }
 
 // lead campaigns once, and returns when leadership is lost and nothing is in flight.
-func lead(ctx context.Context, s settings, client kubernetes.Interface, cloud *fake.Client, term uint64) error {
-	balancers, served := cloud.Provider(fake.WithCaller(fake.TermCaller(s.identity, term))).LoadBalancer()
+func lead(
+	ctx context.Context, s settings, client kubernetes.Interface, cloud *fake.Client, term uint64,
+) error {
+	balancers, served := cloud.Provider(
+		fake.WithCaller(fake.TermCaller(s.identity, term))).LoadBalancer()
 	if !served {
 		return errors.New("the cloud has no load balancers")
 	}
@@ -101,10 +105,14 @@ func lead(ctx context.Context, s settings, client kubernetes.Interface, cloud *f
 	}()
 	leading := <-started
 	for i := range s.workers {
-		service := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fmt.Sprintf("rival-%02d", i), UID: types.UID(fmt.Sprintf("rival-%02d", i))}}
+		service := &v1.Service{ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.namespace,
+			Name:      fmt.Sprintf("rival-%02d", i), UID: types.UID(fmt.Sprintf("rival-%02d", i)),
+		}}
 		working.Go(func() {
 			for leading.Err() == nil {
-				_, _ = balancers.EnsureLoadBalancer(leading, s.namespace, service, nil) // the cloud's record tells
+				// the cloud's record tells
+				_, _ = balancers.EnsureLoadBalancer(leading, s.namespace, service, nil)
 				select {
 				case <-time.After(s.pause):
 				case <-leading.Done():

@@ -1,8 +1,8 @@
 //go:build !race
 
-// Upstream's service controller writes in its service workers, without a lock, what its node worker reads (k8s.io/cloud-provider v0.37,
-// controllers/service: cachedService.state). The race detector finds that whenever nodes change while there are load balancers, so
-// these tests run without it.
+// Upstream's service controller writes in its service workers, without a lock, what its node worker
+// reads (k8s.io/cloud-provider v0.37, controllers/service: cachedService.state). The race detector
+// finds that whenever nodes change while there are load balancers, so these tests run without it.
 
 package controllers_test
 
@@ -32,19 +32,21 @@ func createReadyNodes(t *testing.T, names ...string) {
 
 func deleteNode(t *testing.T, name string) {
 	t.Helper()
-	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), name,
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func waitMembers(t *testing.T, cloud *fake.Cloud, service string, want ...string) {
 	t.Helper()
-	ccmtest.WaitCloud(t, cloud, fmt.Sprintf("the load balancer of %s has the nodes %v", service, want), func() error {
-		if b, _ := cloud.LoadBalancer(service); !slices.Equal(b.Members, want) {
-			return fmt.Errorf("it has %v", b.Members)
-		}
-		return nil
-	})
+	ccmtest.WaitCloud(t, cloud,
+		fmt.Sprintf("the load balancer of %s has the nodes %v", service, want), func() error {
+			if b, _ := cloud.LoadBalancer(service); !slices.Equal(b.Members, want) {
+				return fmt.Errorf("it has %v", b.Members)
+			}
+			return nil
+		})
 }
 
 func TestChurn_NodesThatComeAndGoReachEveryLoadBalancer(t *testing.T) {
@@ -54,14 +56,21 @@ func TestChurn_NodesThatComeAndGoReachEveryLoadBalancer(t *testing.T) {
 	services := []string{"default/churn-a", "default/churn-b"}
 	createLoadBalancer(t, "churn-a")
 	createLoadBalancer(t, "churn-b")
-	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("churn-class", ccmtest.ServiceClass("example.org/other")))
+	ccmtest.CreateService(t, shared.Client(t),
+		ccmtest.LoadBalancerService("churn-class", ccmtest.ServiceClass("example.org/other")))
 	updates := 0
 	// Each change comes to one update of each load balancer.
 	expect := func(what string, members ...string) {
 		t.Helper()
 		updates++
 		for _, service := range services {
-			waitCalls(t, cloud, fmt.Sprintf("the load balancer of %s is updated because %s", service, what), updates, fake.CallFilter{Method: fake.UpdateLoadBalancer, Object: service, Finished: true}.Matches)
+			waitCalls(t, cloud,
+				fmt.Sprintf("the load balancer of %s is updated because %s", service, what),
+				updates,
+				fake.CallFilter{
+					Method: fake.UpdateLoadBalancer, Object: service,
+					Finished: true,
+				}.Matches)
 			waitMembers(t, cloud, service, members...)
 			if n := len(cloud.Calls(callsOf(fake.UpdateLoadBalancer, service))); n != updates {
 				t.Errorf("%s was updated %d times when %s, want %d", service, n, what, updates)
@@ -71,17 +80,21 @@ func TestChurn_NodesThatComeAndGoReachEveryLoadBalancer(t *testing.T) {
 
 	createReadyNodes(t, "churn-3")
 	expect("a node came", "churn-1", "churn-2", "churn-3")
-	patchNode(t, "churn-1", `{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"}}}`)
+	patchNode(t, "churn-1",
+		`{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"}}}`)
 	expect("a node was excluded", "churn-2", "churn-3")
-	patchNode(t, "churn-1", `{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":null}}}`)
+	patchNode(t, "churn-1",
+		`{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":null}}}`)
 	expect("a node was included", "churn-1", "churn-2", "churn-3")
 	patchNode(t, "churn-2", `{"spec":{"providerID":"fake://region-1/churn-2"}}`)
 	expect("a node got its provider ID", "churn-1", "churn-2", "churn-3")
 
 	// None of these is a reason; a node that is about to go leaves with the next one.
 	patchNode(t, "churn-1", `{"spec":{"unschedulable":true}}`)
-	patchNode(t, "churn-2", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, "status")
-	patchNode(t, "churn-3", `{"spec":{"taints":[{"key":"ToBeDeletedByClusterAutoscaler","effect":"NoSchedule"}]}}`)
+	patchNode(t, "churn-2", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`,
+		"status")
+	patchNode(t, "churn-3",
+		`{"spec":{"taints":[{"key":"ToBeDeletedByClusterAutoscaler","effect":"NoSchedule"}]}}`)
 	createReadyNodes(t, "churn-4")
 	expect("the next node came", "churn-1", "churn-2", "churn-4")
 	deleteNode(t, "churn-4")
@@ -92,7 +105,8 @@ func TestChurn_NodesThatComeAndGoReachEveryLoadBalancer(t *testing.T) {
 			t.Errorf("%s was ensured %d times, want once", service, n)
 		}
 	}
-	if calls := cloud.Calls(fake.CallFilter{Object: "default/churn-class"}.Matches); len(calls) > 0 {
+	if calls := cloud.Calls(fake.CallFilter{Object: "default/churn-class"}.Matches); len(
+		calls) > 0 {
 		t.Errorf("the Service with a class was touched: %+v", calls)
 	}
 }
@@ -109,7 +123,8 @@ func TestChurn_UpdatesAreToldByEvents(t *testing.T) {
 	waitMembers(t, cloud, "default/told", "told-2")
 	deleteNode(t, "told-2")
 	waitMembers(t, cloud, "default/told")
-	waitServiceEvents(t, service, append(created, "Normal UpdatedLoadBalancer", "Warning UnAvailableLoadBalancer")...)
+	waitServiceEvents(t, service,
+		append(created, "Normal UpdatedLoadBalancer", "Warning UnAvailableLoadBalancer")...)
 }
 
 func TestChurn_WhenAnUpdateFails_TheLoadBalancerIsEnsured(t *testing.T) {
@@ -131,20 +146,26 @@ func TestChurn_WhenAnUpdateFails_TheLoadBalancerIsEnsured(t *testing.T) {
 			createReadyNodes(t, name+"-2")
 			waitMembers(t, cloud, "default/"+name, name+"-1", name+"-2")
 			e := waitServiceEvent(t, service, "UpdateLoadBalancerFailed")
-			want := fmt.Sprintf("Error updating load balancer with new hosts [%[1]s-1 %[1]s-2] [node names limited, total number of nodes: 2], error: quota exceeded", name)
+			want := fmt.Sprintf(
+				"Error updating load balancer with new hosts [%[1]s-1 %[1]s-2] [node names limited, total number of nodes: 2], error: quota exceeded", name)
 			if e.Type != corev1.EventTypeWarning || e.Message != want {
 				t.Errorf("%s event %q, want the Warning %q", e.Type, e.Message, want)
 			}
-			wantCalls := []fake.Method{fake.EnsureLoadBalancer, fake.UpdateLoadBalancer, fake.EnsureLoadBalancer}
+			wantCalls := []fake.Method{
+				fake.EnsureLoadBalancer, fake.UpdateLoadBalancer,
+				fake.EnsureLoadBalancer,
+			}
 			if got := mutatingCalls(cloud, "default/"+name); !slices.Equal(got, wantCalls) {
 				t.Errorf("the cloud was changed by %v, want %v", got, wantCalls)
 			}
-			ccmtest.Eventually(t, "the failed update is counted", func(context.Context) (bool, error) {
-				if n := metric(t, "service_controller_nodesync_error_total", nil) - failures; n != 1 {
-					return false, fmt.Errorf("%v failed updates were counted, want 1", n)
-				}
-				return true, nil
-			})
+			ccmtest.Eventually(t, "the failed update is counted",
+				func(context.Context) (bool, error) {
+					if n := metric(t, "service_controller_nodesync_error_total",
+						nil) - failures; n != 1 {
+						return false, fmt.Errorf("%v failed updates were counted, want 1", n)
+					}
+					return true, nil
+				})
 		})
 	}
 }
@@ -159,39 +180,52 @@ func TestChurn_WhenAnUpdateIsToBeAskedForAgain_NobodyIsTold(t *testing.T) {
 	cloud.On(fake.EnsureLoadBalancer).Times(20).Fail(busy)
 	createReadyNodes(t, "later-2")
 	waitMembers(t, cloud, keyOf(service), "later-1", "later-2")
-	wantAtMost(t, waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer"), 3)
+	wantAtMost(t,
+		waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer"),
+		3)
 	deleteNode(t, "later-1")
 	waitMembers(t, cloud, keyOf(service), "later-2")
 	deleteNode(t, "later-2")
-	waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer", "Normal UpdatedLoadBalancer",
+	waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer",
+		"Normal UpdatedLoadBalancer",
 		"Warning UnAvailableLoadBalancer")
 }
 
-// The load balancer has gone between the change of the nodes and the call; and ImplementedElsewhere means that somebody else does it.
+// The load balancer has gone between the change of the nodes and the call; and ImplementedElsewhere
+// means that somebody else does it.
 func TestChurn_WhenAnUpdateHasNothingToDo_NothingMoreHappens(t *testing.T) {
 	createReadyNodes(t, "nothing-1")
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud)
-	gone, elsewhere, witness := createLoadBalancer(t, "nothing-gone"), createLoadBalancer(t, "nothing-elsewhere"), createLoadBalancer(t, "nothing-witness")
+	gone, elsewhere, witness := createLoadBalancer(t, "nothing-gone"),
+		createLoadBalancer(t, "nothing-elsewhere"), createLoadBalancer(t, "nothing-witness")
 	cloud.On(fake.UpdateLoadBalancer).For(keyOf(gone)).Times(1).Fail(errors.New("not found"))
 	cloud.On(fake.GetLoadBalancer).For(keyOf(gone)).ReturnZero()
-	cloud.On(fake.UpdateLoadBalancer).For(keyOf(elsewhere)).Times(1).Fail(cloudprovider.ImplementedElsewhere)
+	cloud.On(fake.UpdateLoadBalancer).For(keyOf(elsewhere)).Times(1).Fail(
+		cloudprovider.ImplementedElsewhere)
 	createReadyNodes(t, "nothing-2")
 	waitMembers(t, cloud, keyOf(witness), "nothing-1", "nothing-2")
 
-	// The next change is dealt with after the first, and its events are sent after those of the first.
+	// The next change is dealt with after the first, and its events are sent after those of the
+	// first.
 	deleteNode(t, "nothing-1")
 	for _, service := range []*corev1.Service{gone, elsewhere} {
 		waitMembers(t, cloud, keyOf(service), "nothing-2")
-		waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer", "Normal UpdatedLoadBalancer")
-		want := []fake.Method{fake.EnsureLoadBalancer, fake.UpdateLoadBalancer, fake.UpdateLoadBalancer}
+		waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer",
+			"Normal UpdatedLoadBalancer")
+		want := []fake.Method{
+			fake.EnsureLoadBalancer, fake.UpdateLoadBalancer,
+			fake.UpdateLoadBalancer,
+		}
 		if got := mutatingCalls(cloud, keyOf(service)); !slices.Equal(got, want) {
 			t.Errorf("for %s the cloud was changed by %v, want %v", service.Name, got, want)
 		}
 	}
 }
 
-func TestChurn_AsManyLoadBalancersAreUpdatedAtOnceAsConfigured_AndOneNodeAfterTheOther(t *testing.T) {
+func TestChurn_AsManyLoadBalancersAreUpdatedAtOnceAsConfigured_AndOneNodeAfterTheOther(
+	t *testing.T,
+) {
 	createReadyNodes(t, "limit-1")
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud, serviceWorkers(2))
@@ -214,7 +248,8 @@ func TestChurn_AsManyLoadBalancersAreUpdatedAtOnceAsConfigured_AndOneNodeAfterTh
 	}
 }
 
-// A provider has to expect both at once: upstream's queues keep the calls about one Service apart only among themselves.
+// A provider has to expect both at once: upstream's queues keep the calls about one Service apart
+// only among themselves.
 func TestChurn_AnUpdateMayRunWhileTheLoadBalancerIsEnsured(t *testing.T) {
 	createReadyNodes(t, "both-1")
 	cloud := newCloud(t, nil)
@@ -225,7 +260,11 @@ func TestChurn_AnUpdateMayRunWhileTheLoadBalancerIsEnsured(t *testing.T) {
 	ensures := callsOf(fake.EnsureLoadBalancer, "default/both")
 	waitCalls(t, cloud, "the load balancer is being ensured", 2, ensures)
 	createReadyNodes(t, "both-2")
-	ccmtest.WaitCall(t, cloud, "it is updated", fake.CallFilter{Method: fake.UpdateLoadBalancer, Object: "default/both", Finished: true}.Matches)
+	ccmtest.WaitCall(t, cloud, "it is updated",
+		fake.CallFilter{
+			Method: fake.UpdateLoadBalancer, Object: "default/both",
+			Finished: true,
+		}.Matches)
 	if calls := cloud.Calls(ensures); calls[1].Finished {
 		t.Error("the load balancer was not being ensured any more")
 	}

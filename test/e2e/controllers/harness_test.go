@@ -34,12 +34,17 @@ func newCloud(t *testing.T, instances []string, opts ...fake.Option) *fake.Cloud
 
 // provider opens the cloud anew in each term, and tells the cloud who calls.
 func provider(cloud *fake.Cloud) ccm.Provider {
-	return ccm.Provider{Name: "fake", New: func(_ context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-		return cloud.Provider(fake.WithCaller(fmt.Sprintf("%s/%d", env.Identity, env.Term))), nil
-	}}
+	return ccm.Provider{
+		Name: "fake",
+		New: func(_ context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			return cloud.Provider(fake.WithCaller(fmt.Sprintf("%s/%d", env.Identity, env.Term))),
+				nil
+		},
+	}
 }
 
-// params describes a Manager for the test's virtual cluster, under the shipped identity, with periods that suit a test.
+// params describes a Manager for the test's virtual cluster, under the shipped identity, with
+// periods that suit a test.
 func params(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) ccm.Params {
 	t.Helper()
 	cfg := ccm.DefaultConfig()
@@ -56,7 +61,10 @@ func params(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) ccm.Pa
 	if testing.Verbose() {
 		log = testr.New(t)
 	}
-	p := ccm.Params{Config: cfg, Providers: []ccm.Provider{provider(cloud)}, RESTConfig: suite.Confine(t, shared.Identity), Logger: &log}
+	p := ccm.Params{
+		Config: cfg, Providers: []ccm.Provider{provider(cloud)},
+		RESTConfig: suite.Confine(t, shared.Identity), Logger: &log,
+	}
 	for _, f := range change {
 		f(&p)
 	}
@@ -120,9 +128,12 @@ func run(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica 
 }
 
 // requests returns what the CCM has asked of the API server since the mark.
-func requests(t *testing.T, since controlplane.Mark, filters ...controlplane.Filter) []controlplane.AuditRecord {
+func requests(
+	t *testing.T, since controlplane.Mark, filters ...controlplane.Filter,
+) []controlplane.AuditRecord {
 	t.Helper()
-	records, err := shared.Audit().Since(since, append(filters, controlplane.ByUser(shared.User))...)
+	records, err := shared.Audit().Since(since,
+		append(filters, controlplane.ByUser(shared.User))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,11 +141,14 @@ func requests(t *testing.T, since controlplane.Mark, filters ...controlplane.Fil
 }
 
 // waitRequests waits until the CCM has made at least n such requests since the mark.
-func waitRequests(t *testing.T, since controlplane.Mark, n int, filters ...controlplane.Filter) []controlplane.AuditRecord {
+func waitRequests(
+	t *testing.T, since controlplane.Mark, n int, filters ...controlplane.Filter,
+) []controlplane.AuditRecord {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), ccmtest.WaitLimit)
 	defer cancel()
-	records, err := shared.Audit().Wait(ctx, since, n, append(filters, controlplane.ByUser(shared.User))...)
+	records, err := shared.Audit().Wait(ctx, since, n,
+		append(filters, controlplane.ByUser(shared.User))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// elected lets a lease decide who leads. All such tests share the lease that the shipped rules name, so they do not run in parallel.
+// elected lets a lease decide who leads. All such tests share the lease that the shipped rules
+// name, so they do not run in parallel.
 func elected(p *ccm.Params) { p.Config.LeaderElection.LeaderElect = true }
 
 // named is elected, with an identity.
@@ -37,7 +38,8 @@ func drainTimeout(d time.Duration) func(*ccm.Params) {
 
 func lease(t *testing.T) *coordinationv1.Lease {
 	t.Helper()
-	lease, err := shared.Client(t).CoordinationV1().Leases("kube-system").Get(t.Context(), "cloud-controller-manager", metav1.GetOptions{})
+	lease, err := shared.Client(t).CoordinationV1().Leases("kube-system").Get(t.Context(),
+		"cloud-controller-manager", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +52,8 @@ func TestLeadership_StopHandsOverAndTheOtherGoesOn(t *testing.T) {
 	cloud := newCloud(t, []string{"handover-1", "handover-2"})
 	first := run(t, cloud, named("first"))
 	second := start(t, params(t, cloud, named("second")))
-	ccmtest.WaitStatus(t, second.Manager, "the second knows who leads", func(s ccm.Status) bool { return s.Election.Leader == "first" })
+	ccmtest.WaitStatus(t, second.Manager, "the second knows who leads",
+		func(s ccm.Status) bool { return s.Election.Leader == "first" })
 	if s := second.Status(); s.State != ccm.StateStandby {
 		t.Errorf("the second is %s while the first leads", s.State)
 	}
@@ -66,19 +69,24 @@ func TestLeadership_StopHandsOverAndTheOtherGoesOn(t *testing.T) {
 	if overlaps := cloud.ConcurrentCalls(); len(overlaps) > 0 {
 		t.Errorf("two terms changed the cloud at once: %+v", overlaps)
 	}
-	for _, message := range []string{"first became leader", "first stopped leading", "second became leader"} {
-		ccmtest.Eventually(t, "an event says that "+message, func(ctx context.Context) (bool, error) {
-			events, err := shared.Client(t).CoreV1().Events("kube-system").List(ctx, metav1.ListOptions{FieldSelector: "reason=LeaderElection"})
-			if err != nil {
-				return false, err
-			}
-			for _, event := range events.Items {
-				if event.Message == message && event.InvolvedObject.Kind == "Lease" {
-					return true, nil
+	for _, message := range []string{
+		"first became leader", "first stopped leading",
+		"second became leader",
+	} {
+		ccmtest.Eventually(t, "an event says that "+message,
+			func(ctx context.Context) (bool, error) {
+				events, err := shared.Client(t).CoreV1().Events("kube-system").List(ctx,
+					metav1.ListOptions{FieldSelector: "reason=LeaderElection"})
+				if err != nil {
+					return false, err
 				}
-			}
-			return false, fmt.Errorf("%d other events", len(events.Items))
-		})
+				for _, event := range events.Items {
+					if event.Message == message && event.InvolvedObject.Kind == "Lease" {
+						return true, nil
+					}
+				}
+				return false, fmt.Errorf("%d other events", len(events.Items))
+			})
 	}
 }
 
@@ -88,7 +96,8 @@ func TestLeadership_StopLetsACallInFlightFinish(t *testing.T) {
 	cloud.On(fake.EnsureLoadBalancer).Delay(time.Second)
 	r := run(t, cloud, only("service"), named("patient"))
 	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("slow"))
-	ccmtest.WaitCall(t, cloud, "the load balancer is being made", fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
+	ccmtest.WaitCall(t, cloud, "the load balancer is being made",
+		fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +105,8 @@ func TestLeadership_StopLetsACallInFlightFinish(t *testing.T) {
 	if len(calls) != 1 || calls[0].Err != "" || !calls[0].Finished {
 		t.Errorf("calls that made load balancers: %+v, want one that succeeded", calls)
 	}
-	service, err := shared.Client(t).CoreV1().Services("default").Get(t.Context(), "slow", metav1.GetOptions{})
+	service, err := shared.Client(t).CoreV1().Services("default").Get(t.Context(), "slow",
+		metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,25 +118,33 @@ func TestLeadership_StopLetsACallInFlightFinish(t *testing.T) {
 	}
 }
 
-// A call that needs longer than its part of the drain is cancelled, and the lease is kept until it has returned.
+// A call that needs longer than its part of the drain is cancelled, and the lease is kept until it
+// has returned.
 func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
 	cloud := newCloud(t, nil)
 	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
 	r := run(t, cloud, only("service"), named("keeper"), drainTimeout(20*time.Second))
 	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("hanging"))
-	ccmtest.WaitCall(t, cloud, "the load balancer is being made", fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
+	ccmtest.WaitCall(t, cloud, "the load balancer is being made",
+		fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
 	r.cancel()
 	ccmtest.WaitStatus(t, r.Manager, "the term drains", func(s ccm.Status) bool {
-		return s.State == ccm.StateDraining && slices.ContainsFunc(s.Running, func(a ccm.Activity) bool { return a.String() == "call LoadBalancer.EnsureLoadBalancer default/hanging" })
+		return s.State == ccm.StateDraining &&
+			slices.ContainsFunc(s.Running, func(a ccm.Activity) bool {
+				return a.String() == "call LoadBalancer.EnsureLoadBalancer default/hanging"
+			})
 	})
-	// It goes on renewing: a renewal after the drain began proves that the lease is held on purpose.
+	// It goes on renewing: a renewal after the drain began proves that the lease is held on
+	// purpose.
 	begun := lease(t).Spec.RenewTime.Time
-	ccmtest.Eventually(t, "the lease is renewed while the term drains", func(context.Context) (bool, error) {
-		if l := lease(t); l.Spec.RenewTime.After(begun) && ptr.Deref(l.Spec.HolderIdentity, "") == "keeper" {
-			return true, nil
-		}
-		return false, errors.New("not renewed")
-	})
+	ccmtest.Eventually(t, "the lease is renewed while the term drains",
+		func(context.Context) (bool, error) {
+			if l := lease(t); l.Spec.RenewTime.After(begun) &&
+				ptr.Deref(l.Spec.HolderIdentity, "") == "keeper" {
+				return true, nil
+			}
+			return false, errors.New("not renewed")
+		})
 	release()
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
@@ -142,17 +160,21 @@ func TestLeadership_DrainTimeoutKeepsTheLease(t *testing.T) {
 	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
 	r := run(t, cloud, only("service"), named("stuck"), drainTimeout(time.Second))
 	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("stuck"))
-	ccmtest.WaitCall(t, cloud, "the load balancer is being made", fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
+	ccmtest.WaitCall(t, cloud, "the load balancer is being made",
+		fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
 	err := r.stop()
 	var timedOut *ccm.DrainTimeoutError
-	if !errors.As(err, &timedOut) || len(timedOut.Running) != 1 || timedOut.Running[0].String() != "call LoadBalancer.EnsureLoadBalancer default/stuck" || !timedOut.MayAct() {
+	if !errors.As(err, &timedOut) || len(timedOut.Running) != 1 ||
+		timedOut.Running[0].String() != "call LoadBalancer.EnsureLoadBalancer default/stuck" ||
+		!timedOut.MayAct() {
 		t.Errorf("Run returned %v, want a DrainTimeoutError that names the call", err)
 	}
 	if h := holder(t); h != "stuck" {
 		t.Errorf("the lease is held by %q although the term acts", h)
 	}
 	release()
-	ccmtest.WaitStatus(t, r.Manager, "nothing runs", func(s ccm.Status) bool { return len(s.Running) == 0 })
+	ccmtest.WaitStatus(t, r.Manager, "nothing runs",
+		func(s ccm.Status) bool { return len(s.Running) == 0 })
 
 	// Another one takes over when the lease has expired.
 	run(t, cloud, only("service"), named("heir"))
@@ -170,13 +192,15 @@ func TestLeadership_LossEndsTheTermAndTheManagerStandsByAgain(t *testing.T) {
 	mark := shared.Audit().Mark()
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("lost-1"))
 
-	// The thief never renews, so the lease expires and the Manager leads again: a second term in one process.
+	// The thief never renews, so the lease expires and the Manager leads again: a second term in
+	// one process.
 	status := ccmtest.WaitReady(t, r.Manager)
 	if status.Term != 2 {
 		t.Errorf("term %d, want 2", status.Term)
 	}
 	ccmtest.WaitNodeInitialized(t, shared.Client(t), "lost-1")
-	taken := waitRequests(t, mark, 1, controlplane.ByResource("coordination.k8s.io", "leases"), controlplane.ByVerb("update"), controlplane.ByCode(200))[0].Time
+	taken := waitRequests(t, mark, 1, controlplane.ByResource("coordination.k8s.io", "leases"),
+		controlplane.ByVerb("update"), controlplane.ByCode(200))[0].Time
 	for _, request := range requests(t, mark, controlplane.Mutating()) {
 		if request.Time.Before(taken) && request.Resource != "leases" {
 			t.Errorf("a request without leadership: %s", request)
@@ -187,12 +211,14 @@ func TestLeadership_LossEndsTheTermAndTheManagerStandsByAgain(t *testing.T) {
 // steal writes another holder into the lease, as a replica does that thinks it has expired.
 func steal(t *testing.T, identity string) {
 	t.Helper()
-	ccmtest.Eventually(t, "the lease is stolen", func(ctx context.Context) (*coordinationv1.Lease, error) {
-		l := lease(t)
-		l.Spec.HolderIdentity = ptr.To(identity)
-		l.Spec.RenewTime = ptr.To(metav1.NowMicro())
-		return shared.Client(t).CoordinationV1().Leases(l.Namespace).Update(ctx, l, metav1.UpdateOptions{})
-	})
+	ccmtest.Eventually(t, "the lease is stolen",
+		func(ctx context.Context) (*coordinationv1.Lease, error) {
+			l := lease(t)
+			l.Spec.HolderIdentity = ptr.To(identity)
+			l.Spec.RenewTime = ptr.To(metav1.NowMicro())
+			return shared.Client(t).CoordinationV1().Leases(l.Namespace).Update(ctx, l,
+				metav1.UpdateOptions{})
+		})
 }
 
 func TestLeadership_WithoutElectionItLeadsAtOnceAndTouchesNoLease(t *testing.T) {
@@ -201,7 +227,8 @@ func TestLeadership_WithoutElectionItLeadsAtOnceAndTouchesNoLease(t *testing.T) 
 	run(t, cloud)
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("alone-1"))
 	ccmtest.WaitNodeInitialized(t, shared.Client(t), "alone-1")
-	if r := requests(t, mark, controlplane.ByResource("coordination.k8s.io", "leases")); len(r) > 0 {
+	if r := requests(t, mark,
+		controlplane.ByResource("coordination.k8s.io", "leases")); len(r) > 0 {
 		t.Errorf("the lease was touched: %s", r[0])
 	}
 }
@@ -270,8 +297,11 @@ func TestControllers_SelectionByNameAliasAndSwitch(t *testing.T) {
 	}
 	r = run(t, cloud, func(p *ccm.Params) { p.Config.ConfigureCloudRoutes = false })
 	for _, c := range r.Status().Controllers {
-		if c.Name == "node-route-controller" && (c.State != ccm.ControllerSkipped || !strings.Contains(c.Reason, "--configure-cloud-routes")) {
-			t.Errorf("%s is %s (%s), want it skipped because of --configure-cloud-routes", c.Name, c.State, c.Reason)
+		if c.Name == "node-route-controller" &&
+			(c.State != ccm.ControllerSkipped ||
+				!strings.Contains(c.Reason, "--configure-cloud-routes")) {
+			t.Errorf("%s is %s (%s), want it skipped because of --configure-cloud-routes", c.Name,
+				c.State, c.Reason)
 		}
 	}
 }
@@ -282,7 +312,8 @@ func TestControllers_RoutesWithoutClusterCIDRAreAConfigurationErrorInStatus(t *t
 	cloud := newCloud(t, nil)
 	r := start(t, params(t, cloud, func(p *ccm.Params) { p.Config.ClusterCIDR = "" }))
 	ccmtest.WaitStatus(t, r.Manager, "the missing --cluster-cidr is told", func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "--cluster-cidr") && strings.Contains(s.Reason, "--configure-cloud-routes")
+		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "--cluster-cidr") &&
+			strings.Contains(s.Reason, "--configure-cloud-routes")
 	})
 }
 
@@ -298,14 +329,18 @@ func TestClients_EachControllerHasItsOwnServiceAccount(t *testing.T) {
 	ccmtest.WaitReady(t, r.Manager)
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("account-1"))
 	ccmtest.WaitNodeInitialized(t, shared.Client(t), "account-1")
-	records, err := shared.Audit().Wait(t.Context(), mark, 1, controlplane.ByResource("", "nodes"), controlplane.ByVerb("update"), controlplane.ByName("account-1"))
+	records, err := shared.Audit().Wait(t.Context(), mark, 1, controlplane.ByResource("", "nodes"),
+		controlplane.ByVerb("update"), controlplane.ByName("account-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(records) != 1 || records[0].User != controlplane.ServiceAccountUser("kube-system", "node-controller") {
-		t.Errorf("the node was initialised by %v, want one update by the node-controller's ServiceAccount", records)
+	if len(records) != 1 ||
+		records[0].User != controlplane.ServiceAccountUser("kube-system", "node-controller") {
+		t.Errorf(
+			"the node was initialised by %v, want one update by the node-controller's ServiceAccount", records)
 	}
-	lists, err := shared.Audit().Since(mark, controlplane.ByResource("", "nodes"), controlplane.ByVerb("list"))
+	lists, err := shared.Audit().Since(mark, controlplane.ByResource("", "nodes"),
+		controlplane.ByVerb("list"))
 	if err != nil || len(lists) == 0 {
 		t.Fatalf("no list of nodes by the shared informers: %v", err)
 	}
@@ -316,30 +351,37 @@ func TestClients_EachControllerHasItsOwnServiceAccount(t *testing.T) {
 	}
 }
 
-// Events that a controller of the host records reach the API server, also those at the very end of a term.
+// Events that a controller of the host records reach the API server, also those at the very end of
+// a term.
 func TestTerm_RecorderSendsEventsOfTheDrainToo(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
 	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("recorded-1"))
-	announcer := ccm.Controller{Name: "announcer", New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
-		recorder := term.Recorder("announcer")
-		return ccm.RunnableFunc(func(ctx context.Context) error {
-			<-ctx.Done()
-			recorder.Event(node, corev1.EventTypeNormal, "Farewell", "the term ends")
-			return nil
-		}), nil
-	}}
-	r := run(t, cloud, only("announcer"), func(p *ccm.Params) { p.Controllers = []ccm.Controller{announcer} })
+	announcer := ccm.Controller{
+		Name: "announcer",
+		New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+			recorder := term.Recorder("announcer")
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				<-ctx.Done()
+				recorder.Event(node, corev1.EventTypeNormal, "Farewell", "the term ends")
+				return nil
+			}), nil
+		},
+	}
+	r := run(t, cloud, only("announcer"),
+		func(p *ccm.Params) { p.Controllers = []ccm.Controller{announcer} })
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.Eventually(t, "the event is there", func(ctx context.Context) (*corev1.EventList, error) {
-		events, err := shared.Client(t).CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "reason=Farewell"})
-		if err == nil && len(events.Items) == 0 {
-			err = errors.New("no event")
-		}
-		return events, err
-	})
+	ccmtest.Eventually(t, "the event is there",
+		func(ctx context.Context) (*corev1.EventList, error) {
+			events, err := shared.Client(t).CoreV1().Events("default").List(ctx,
+				metav1.ListOptions{FieldSelector: "reason=Farewell"})
+			if err == nil && len(events.Items) == 0 {
+				err = errors.New("no event")
+			}
+			return events, err
+		})
 }
 
 // patient looks at the lease, and renews it, only every ten minutes or so: for a test, never.
@@ -349,7 +391,8 @@ func patient(p *ccm.Params) {
 	p.Config.LeaderElection.RetryPeriod = metav1.Duration{Duration: 10 * time.Minute}
 }
 
-// A leader that was frozen, and stops when it wakes, must not release what another has taken in the meantime.
+// A leader that was frozen, and stops when it wakes, must not release what another has taken in the
+// meantime.
 func TestLeadership_StopDoesNotReleaseALeaseThatAnotherHolds(t *testing.T) {
 	r := run(t, newCloud(t, nil), patient, named("sleeper"))
 	steal(t, "successor")
@@ -359,20 +402,24 @@ func TestLeadership_StopDoesNotReleaseALeaseThatAnotherHolds(t *testing.T) {
 	if h := holder(t); h != "successor" {
 		t.Errorf("the lease is held by %q, want it left to the successor", h)
 	}
-	err := shared.Client(t).CoordinationV1().Leases("kube-system").Delete(t.Context(), "cloud-controller-manager", metav1.DeleteOptions{})
+	err := shared.Client(t).CoordinationV1().Leases("kube-system").Delete(t.Context(),
+		"cloud-controller-manager", metav1.DeleteOptions{})
 	if err != nil {
 		t.Error(err) // the next test would wait for it to expire
 	}
 }
 
-// Who stands by does not wait for its next look at the lease, which here is minutes away: it watches.
+// Who stands by does not wait for its next look at the lease, which here is minutes away: it
+// watches.
 func TestLeadership_ReleaseIsSeenAtOnce(t *testing.T) {
 	cloud := newCloud(t, nil)
 	first := run(t, cloud, patient, named("leaver"))
 	mark := shared.Audit().Mark()
 	second := start(t, params(t, cloud, patient, named("watcher")))
-	ccmtest.WaitStatus(t, second.Manager, "the second knows who leads", func(s ccm.Status) bool { return s.Election.Leader == "leaver" })
-	waitRequests(t, mark, 1, controlplane.ByResource("coordination.k8s.io", "leases"), controlplane.ByVerb("watch"), controlplane.ByCode(200))
+	ccmtest.WaitStatus(t, second.Manager, "the second knows who leads",
+		func(s ccm.Status) bool { return s.Election.Leader == "leaver" })
+	waitRequests(t, mark, 1, controlplane.ByResource("coordination.k8s.io", "leases"),
+		controlplane.ByVerb("watch"), controlplane.ByCode(200))
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}

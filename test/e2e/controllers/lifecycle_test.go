@@ -27,27 +27,33 @@ import (
 // runLifecycle runs the cloud-node-lifecycle controller alone, with a pass every 100 ms.
 func runLifecycle(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
 	t.Helper()
-	return run(t, cloud, append([]func(*ccm.Params){only("cloud-node-lifecycle"), passEvery(100 * time.Millisecond)}, change...)...)
+	return run(t, cloud,
+		append([]func(*ccm.Params){only("cloud-node-lifecycle"), passEvery(100 * time.Millisecond)},
+			change...)...)
 }
 
 func passEvery(d time.Duration) func(*ccm.Params) {
-	return func(p *ccm.Params) { p.Config.NodeLifecycle.MonitorPeriod = metav1.Duration{Duration: d} }
+	return func(p *ccm.Params) {
+		p.Config.NodeLifecycle.MonitorPeriod = metav1.Duration{Duration: d}
+	}
 }
 
-// passMarker adds a node that is not ready and has an instance. Each pass asks the cloud for it once. When it is asked for, nodes that were
-// created before are known to the controller.
+// passMarker adds a node that is not ready and has an instance. Each pass asks the cloud for it
+// once. When it is asked for, nodes that were created before are known to the controller.
 func passMarker(t *testing.T, cloud *fake.Cloud, name string) {
 	t.Helper()
 	addInstance(t, cloud, fake.Instance{Name: name})
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, ccmtest.NodeNotReady(), ccmtest.NodeProviderID(ownID(name))))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode(name, ccmtest.NodeNotReady(), ccmtest.NodeProviderID(ownID(name))))
 }
 
-// waitPasses waits until n whole passes that began after now have ended. The pass that is in progress does not count, and the last one has
-// ended when the next asks for the marker.
+// waitPasses waits until n whole passes that began after now have ended. The pass that is in
+// progress does not count, and the last one has ended when the next asks for the marker.
 func waitPasses(t *testing.T, cloud *fake.Cloud, marker string, n int) {
 	t.Helper()
 	before := len(cloud.Calls(callsOf(fake.InstanceExists, marker)))
-	waitCalls(t, cloud, fmt.Sprintf("%d passes are over", n), before+n+2, callsOf(fake.InstanceExists, marker))
+	waitCalls(t, cloud, fmt.Sprintf("%d passes are over", n), before+n+2,
+		callsOf(fake.InstanceExists, marker))
 }
 
 // shutdownTaint is what the controller puts on nodes whose instance does not run.
@@ -62,15 +68,16 @@ func isShutDown(node *corev1.Node) bool {
 // waitShutdownTaint waits until the node bears the taint, or does not.
 func waitShutdownTaint(t *testing.T, name string, want bool) *corev1.Node {
 	t.Helper()
-	return ccmtest.WaitNode(t, shared.Client(t), name, fmt.Sprintf("%s bears the shutdown taint: %v", name, want), func(n *corev1.Node) error {
-		if n == nil {
-			return errors.New("it does not exist")
-		}
-		if isShutDown(n) != want {
-			return fmt.Errorf("its taints are %v", n.Spec.Taints)
-		}
-		return nil
-	})
+	return ccmtest.WaitNode(t, shared.Client(t), name,
+		fmt.Sprintf("%s bears the shutdown taint: %v", name, want), func(n *corev1.Node) error {
+			if n == nil {
+				return errors.New("it does not exist")
+			}
+			if isShutDown(n) != want {
+				return fmt.Errorf("its taints are %v", n.Spec.Taints)
+			}
+			return nil
+		})
 }
 
 // readyCondition makes the condition Ready what it says, or takes it away.
@@ -96,11 +103,13 @@ func TestLifecycle_ReadyNode_LosesTheShutdownTaintAndIsNotAskedFor(t *testing.T)
 	runLifecycle(t, cloud)
 
 	node := waitShutdownTaint(t, "ready-tainted", false)
-	if !hasTaint(node, cloudproviderapi.TaintNodeShutdown, corev1.TaintEffectNoExecute) || !hasTaint(node, "dedicated", corev1.TaintEffectNoSchedule) {
+	if !hasTaint(node, cloudproviderapi.TaintNodeShutdown, corev1.TaintEffectNoExecute) ||
+		!hasTaint(node, "dedicated", corev1.TaintEffectNoSchedule) {
 		t.Errorf("other taints are gone: %v", node.Spec.Taints)
 	}
 	waitPasses(t, cloud, "ready-marker", 2)
-	if got := nodeRequests(t, mark, "ready-tainted", 1); countOf(got, "patch nodes 200") != 1 || countOf(got, "delete nodes 200") != 0 {
+	if got := nodeRequests(t, mark, "ready-tainted", 1); countOf(got, "patch nodes 200") != 1 ||
+		countOf(got, "delete nodes 200") != 0 {
 		t.Errorf("requests that changed the tainted node: %q, want one patch", got)
 	}
 	if got := nodeRequests(t, mark, "ready-plain", 0); len(got) != 0 {
@@ -125,24 +134,36 @@ func TestLifecycle_NotReadyNodeWithoutInstance_IsDeletedWithAnEvent(t *testing.T
 		"gone-unknown": {ready: corev1.ConditionUnknown},
 		"gone-silent":  {ready: ""},
 		"gone-known":   {ready: corev1.ConditionFalse, opts: []ccmtest.NodeOption{ccmtest.NodeProviderID(ownID("gone-known"))}},
-		// A node that has just registered is asked for too: a provider must not say "no" because it does not know yet.
-		"gone-uninitialised": {ready: corev1.ConditionFalse, opts: []ccmtest.NodeOption{ccmtest.NodeTaint(cloudproviderapi.TaintExternalCloudProvider, "true", corev1.TaintEffectNoSchedule)}},
-		"gone-shutdown":      {ready: corev1.ConditionFalse, opts: []ccmtest.NodeOption{shutdownTaint()}},
+		// A node that has just registered is asked for too: a provider must not say "no" because it
+		// does not know yet.
+		"gone-uninitialised": {
+			ready: corev1.ConditionFalse,
+			opts: []ccmtest.NodeOption{ccmtest.NodeTaint(
+				cloudproviderapi.TaintExternalCloudProvider, "true",
+				corev1.TaintEffectNoSchedule)},
+		},
+		"gone-shutdown": {ready: corev1.ConditionFalse, opts: []ccmtest.NodeOption{shutdownTaint()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mark := shared.Audit().Mark()
-			node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, append(test.opts, readyCondition(test.ready))...))
+			node := ccmtest.CreateNode(t, shared.Client(t),
+				ccmtest.ReadyNode(name, append(test.opts, readyCondition(test.ready))...))
 			ccmtest.WaitNodeGone(t, shared.Client(t), name)
 			event := nodeEvent(t, node, "DeletingNode")
-			if want := fmt.Sprintf("Deleting node %s because it does not exist in the cloud provider", name); event.Type != corev1.EventTypeNormal ||
-				event.Message != want || event.Source.Component != "cloud-node-lifecycle-controller" {
+			if want := fmt.Sprintf(
+				"Deleting node %s because it does not exist in the cloud provider",
+				name); event.Type != corev1.EventTypeNormal ||
+				event.Message != want ||
+				event.Source.Component != "cloud-node-lifecycle-controller" {
 				t.Errorf("event: %s %q from %s", event.Type, event.Message, event.Source.Component)
 			}
 			// If the informer is late the next pass deletes it again.
-			if got := nodeRequests(t, mark, name, 1); countOf(got, "delete nodes 200") != 1 || countOf(got, "delete nodes 404") != len(got)-1 {
+			if got := nodeRequests(t, mark, name, 1); countOf(got, "delete nodes 200") != 1 ||
+				countOf(got, "delete nodes 404") != len(got)-1 {
 				t.Errorf("requests that changed the node: %q, want one deletion", got)
 			}
-			if methods := methodsAbout(cloud, name); !slices.Equal(methods, []fake.Method{fake.InstanceExists}) {
+			if methods := methodsAbout(cloud, name); !slices.Equal(methods,
+				[]fake.Method{fake.InstanceExists}) {
 				t.Errorf("the cloud was asked by %v, want InstanceExists alone", methods)
 			}
 		})
@@ -157,28 +178,40 @@ func TestLifecycle_WhenTheDeletionFails_AWarningSaysSoAndTheNextPassTriesAgain(t
 		t.Fatal(err)
 	}
 	grant(t, "test-node-keeper", rbacv1.PolicyRule{
-		APIGroups: []string{"", "coordination.k8s.io", "events.k8s.io"}, Resources: []string{"nodes", "events", "leases"},
-		Verbs: []string{"get", "list", "watch", "create", "update", "patch"},
+		APIGroups: []string{"", "coordination.k8s.io", "events.k8s.io"},
+		Resources: []string{"nodes", "events", "leases"},
+		Verbs:     []string{"get", "list", "watch", "create", "update", "patch"},
 	}, user)
 	cloud := newCloud(t, nil)
 	mark := shared.Audit().Mark()
-	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("kept-1", ccmtest.NodeNotReady()))
+	node := ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("kept-1", ccmtest.NodeNotReady()))
 	runLifecycle(t, cloud, func(p *ccm.Params) { p.RESTConfig = suite.Confine(t, identity) })
 
 	event := nodeEvent(t, node, "DeletingNodeFailed")
-	if event.Type != corev1.EventTypeWarning || !strings.HasPrefix(event.Message, "Failed deleting node kept-1: ") ||
+	if event.Type != corev1.EventTypeWarning ||
+		!strings.HasPrefix(event.Message, "Failed deleting node kept-1: ") ||
 		!strings.Contains(event.Message, `cannot delete resource "nodes"`) {
 		t.Errorf("event: %s %q", event.Type, event.Message)
 	}
-	grant(t, "test-node-deleter", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"delete"}}, user)
+	grant(t, "test-node-deleter",
+		rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"nodes"},
+			Verbs: []string{"delete"},
+		}, user)
 	ccmtest.WaitNodeGone(t, shared.Client(t), "kept-1")
-	deletions := []controlplane.Filter{controlplane.ByUser(user), controlplane.ByName("kept-1"), controlplane.ByVerb("delete")}
+	deletions := []controlplane.Filter{
+		controlplane.ByUser(user), controlplane.ByName("kept-1"),
+		controlplane.ByVerb("delete"),
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
 	defer cancel()
-	if _, err := shared.Audit().Wait(ctx, mark, 1, append(deletions, controlplane.ByCode(http.StatusOK))...); err != nil {
+	if _, err := shared.Audit().Wait(ctx, mark, 1,
+		append(deletions, controlplane.ByCode(http.StatusOK))...); err != nil {
 		t.Fatal(err)
 	}
-	if refused, err := shared.Audit().Since(mark, append(deletions, controlplane.Denied())...); err != nil || len(refused) == 0 {
+	if refused, err := shared.Audit().Since(mark,
+		append(deletions, controlplane.Denied())...); err != nil || len(refused) == 0 {
 		t.Errorf("deletions that were refused: %v, %v", refused, err)
 	}
 }
@@ -187,7 +220,8 @@ func TestLifecycle_WhenTheDeletionFails_AWarningSaysSoAndTheNextPassTriesAgain(t
 func TestLifecycle_ANodeThatCameBackBeforeTheDeletion_IsDeletedToo(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
-	gone := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("reborn-1", ccmtest.NodeNotReady()))
+	gone := ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("reborn-1", ccmtest.NodeNotReady()))
 	var reborn *corev1.Node
 	var once sync.Once
 	runLifecycle(t, cloud, interfering(func(req *http.Request) {
@@ -196,22 +230,25 @@ func TestLifecycle_ANodeThatCameBackBeforeTheDeletion_IsDeletedToo(t *testing.T)
 		}
 		once.Do(func() {
 			nodes := shared.Client(t).CoreV1().Nodes()
-			if err := nodes.Delete(context.Background(), "reborn-1", metav1.DeleteOptions{}); err != nil {
+			if err := nodes.Delete(context.Background(), "reborn-1",
+				metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 			var err error
-			if reborn, err = nodes.Create(context.Background(), ccmtest.ReadyNode("reborn-1"), metav1.CreateOptions{}); err != nil {
+			if reborn, err = nodes.Create(context.Background(), ccmtest.ReadyNode("reborn-1"),
+				metav1.CreateOptions{}); err != nil {
 				t.Error(err)
 			}
 		})
 	}))
 	nodeEvent(t, gone, "DeletingNode")
-	ccmtest.WaitNode(t, shared.Client(t), "reborn-1", "the node that was made meanwhile is gone, too", func(n *corev1.Node) error {
-		if n != nil {
-			return fmt.Errorf("it exists, with UID %s", n.UID)
-		}
-		return nil
-	})
+	ccmtest.WaitNode(t, shared.Client(t), "reborn-1",
+		"the node that was made meanwhile is gone, too", func(n *corev1.Node) error {
+			if n != nil {
+				return fmt.Errorf("it exists, with UID %s", n.UID)
+			}
+			return nil
+		})
 	once.Do(func() { t.Error("the node was not deleted by the controller") })
 	if reborn != nil && reborn.UID == gone.UID {
 		t.Error("the node was not made anew")
@@ -224,7 +261,9 @@ func TestLifecycle_ShutdownTaint_ComesWithTheShutdownAndGoesWithReadiness(t *tes
 	passMarker(t, cloud, "down-marker")
 	runLifecycle(t, cloud)
 	mark := shared.Audit().Mark()
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("down-1", ccmtest.NodeNotReady(), ccmtest.NodeTaint("dedicated", "db", corev1.TaintEffectNoSchedule)))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("down-1", ccmtest.NodeNotReady(),
+			ccmtest.NodeTaint("dedicated", "db", corev1.TaintEffectNoSchedule)))
 	waitCallsAbout(t, cloud, "down-1", 2)
 	waitPasses(t, cloud, "down-marker", 1)
 	if got := nodeRequests(t, mark, "down-1", 0); len(got) > 0 {
@@ -234,7 +273,8 @@ func TestLifecycle_ShutdownTaint_ComesWithTheShutdownAndGoesWithReadiness(t *tes
 	if err := cloud.StopInstance("down-1"); err != nil {
 		t.Fatal(err)
 	}
-	if node := waitShutdownTaint(t, "down-1", true); !hasTaint(node, "dedicated", corev1.TaintEffectNoSchedule) {
+	if node := waitShutdownTaint(t, "down-1", true); !hasTaint(node, "dedicated",
+		corev1.TaintEffectNoSchedule) {
 		t.Errorf("other taints are gone: %v", node.Spec.Taints)
 	}
 	waitPasses(t, cloud, "down-marker", 2)
@@ -252,7 +292,8 @@ func TestLifecycle_ShutdownTaint_ComesWithTheShutdownAndGoesWithReadiness(t *tes
 	}
 	patchNode(t, "down-1", `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "status")
 	waitShutdownTaint(t, "down-1", false)
-	if methods := methodsAbout(cloud, "down-1"); !slices.Equal(methods, []fake.Method{fake.InstanceExists, fake.InstanceShutdown}) {
+	if methods := methodsAbout(cloud, "down-1"); !slices.Equal(methods,
+		[]fake.Method{fake.InstanceExists, fake.InstanceShutdown}) {
 		t.Errorf("the cloud was asked by %v, want InstancesV2 alone", methods)
 	}
 }
@@ -260,16 +301,24 @@ func TestLifecycle_ShutdownTaint_ComesWithTheShutdownAndGoesWithReadiness(t *tes
 func TestLifecycle_WhenTheCloudFails_NothingIsDeletedOrTainted(t *testing.T) {
 	t.Parallel()
 	failures := map[string]func(fake.FaultBuilder) func(){
-		"any":      func(s fake.FaultBuilder) func() { return s.Fail(errors.New("503 Service Unavailable")) },
+		"any": func(s fake.FaultBuilder) func() {
+			return s.Fail(errors.New("503 Service Unavailable"))
+		},
 		"deadline": func(s fake.FaultBuilder) func() { return s.Fail(context.DeadlineExceeded) },
-		"retry":    func(s fake.FaultBuilder) func() { return s.Fail(cloudproviderapi.NewRetryError("busy", time.Hour)) },
+		"retry": func(s fake.FaultBuilder) func() {
+			return s.Fail(cloudproviderapi.NewRetryError("busy", time.Hour))
+		},
 		// An answer would be (false, nil); an error is none, whatever it says.
-		"notfound": func(s fake.FaultBuilder) func() { return s.Fail(cloudprovider.InstanceNotFound) },
-		"panic":    func(s fake.FaultBuilder) func() { return s.Panic("index out of range") },
+		"notfound": func(s fake.FaultBuilder) func() {
+			return s.Fail(cloudprovider.InstanceNotFound)
+		},
+		"panic": func(s fake.FaultBuilder) func() { return s.Panic("index out of range") },
 	}
 	for method, recovered := range map[fake.Method]func(t *testing.T, name string){
 		// The instance of the first is gone, that of the second is shut down.
-		fake.InstanceExists:   func(t *testing.T, name string) { ccmtest.WaitNodeGone(t, shared.Client(t), name) },
+		fake.InstanceExists: func(t *testing.T, name string) {
+			ccmtest.WaitNodeGone(t, shared.Client(t), name)
+		},
 		fake.InstanceShutdown: func(t *testing.T, name string) { waitShutdownTaint(t, name, true) },
 	} {
 		t.Run(string(method), func(t *testing.T) {
@@ -283,7 +332,8 @@ func TestLifecycle_WhenTheCloudFails_NothingIsDeletedOrTainted(t *testing.T) {
 					addInstance(t, cloud, fake.Instance{Name: name, Shutdown: true})
 				}
 				heal[name] = fail(cloud.On(method).For(name))
-				created[name] = ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, ccmtest.NodeNotReady()))
+				created[name] = ccmtest.CreateNode(t, shared.Client(t),
+					ccmtest.ReadyNode(name, ccmtest.NodeNotReady()))
 			}
 			for name, node := range created {
 				waitCalls(t, cloud, "the cloud is asked in each pass", 3, callsOf(method, name))
@@ -322,32 +372,61 @@ func TestLifecycle_V1_AsksByProviderIDOrFindsItByName(t *testing.T) {
 	}{
 		"v1-runs": {
 			instance: &fake.Instance{},
-			outcome:  kept, methods: []fake.Method{fake.InstanceID, fake.InstanceExistsByProviderID, fake.InstanceShutdownByProviderID},
+			outcome:  kept,
+			methods: []fake.Method{
+				fake.InstanceID, fake.InstanceExistsByProviderID,
+				fake.InstanceShutdownByProviderID,
+			},
 		},
 		"v1-runs-id": {
 			hasID: true, instance: &fake.Instance{},
-			outcome: kept, methods: []fake.Method{fake.InstanceExistsByProviderID, fake.InstanceShutdownByProviderID},
+			outcome: kept,
+			methods: []fake.Method{
+				fake.InstanceExistsByProviderID,
+				fake.InstanceShutdownByProviderID,
+			},
 		},
 		"v1-gone":    {outcome: deleted, methods: []fake.Method{fake.InstanceID}},
 		"v1-gone-id": {hasID: true, outcome: deleted, methods: []fake.Method{fake.InstanceExistsByProviderID}},
 		"v1-down": {
 			instance: &fake.Instance{Shutdown: true},
-			outcome:  tainted, methods: []fake.Method{fake.InstanceID, fake.InstanceExistsByProviderID, fake.InstanceShutdownByProviderID},
+			outcome:  tainted,
+			methods: []fake.Method{
+				fake.InstanceID, fake.InstanceExistsByProviderID,
+				fake.InstanceShutdownByProviderID,
+			},
 		},
 		"v1-down-id": {
 			hasID: true, instance: &fake.Instance{Shutdown: true},
-			outcome: tainted, methods: []fake.Method{fake.InstanceExistsByProviderID, fake.InstanceShutdownByProviderID},
+			outcome: tainted,
+			methods: []fake.Method{
+				fake.InstanceExistsByProviderID,
+				fake.InstanceShutdownByProviderID,
+			},
 		},
 		"v1-no-shutdowns": {
-			hasID: true, instance: &fake.Instance{Shutdown: true}, fails: fake.InstanceShutdownByProviderID, err: cloudprovider.NotImplemented,
-			outcome: kept, methods: []fake.Method{fake.InstanceExistsByProviderID, fake.InstanceShutdownByProviderID},
+			hasID: true, instance: &fake.Instance{Shutdown: true},
+			fails: fake.InstanceShutdownByProviderID, err: cloudprovider.NotImplemented,
+			outcome: kept,
+			methods: []fake.Method{
+				fake.InstanceExistsByProviderID,
+				fake.InstanceShutdownByProviderID,
+			},
 		},
-		"v1-no-ids":      {fails: fake.InstanceID, err: cloudprovider.NotImplemented, outcome: kept, methods: []fake.Method{fake.InstanceID}},
-		"v1-id-fails":    {fails: fake.InstanceID, err: broken, outcome: kept, methods: []fake.Method{fake.InstanceID}},
-		"v1-exist-fails": {hasID: true, fails: fake.InstanceExistsByProviderID, err: broken, outcome: kept, methods: []fake.Method{fake.InstanceExistsByProviderID}},
+		"v1-no-ids":   {fails: fake.InstanceID, err: cloudprovider.NotImplemented, outcome: kept, methods: []fake.Method{fake.InstanceID}},
+		"v1-id-fails": {fails: fake.InstanceID, err: broken, outcome: kept, methods: []fake.Method{fake.InstanceID}},
+		"v1-exist-fails": {
+			hasID: true, fails: fake.InstanceExistsByProviderID, err: broken,
+			outcome: kept, methods: []fake.Method{fake.InstanceExistsByProviderID},
+		},
 		"v1-down-fails": {
-			hasID: true, instance: &fake.Instance{Shutdown: true}, fails: fake.InstanceShutdownByProviderID, err: broken,
-			outcome: kept, methods: []fake.Method{fake.InstanceExistsByProviderID, fake.InstanceShutdownByProviderID},
+			hasID: true, instance: &fake.Instance{Shutdown: true},
+			fails: fake.InstanceShutdownByProviderID, err: broken,
+			outcome: kept,
+			methods: []fake.Method{
+				fake.InstanceExistsByProviderID,
+				fake.InstanceShutdownByProviderID,
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -364,7 +443,8 @@ func TestLifecycle_V1_AsksByProviderIDOrFindsItByName(t *testing.T) {
 				opts = append(opts, ccmtest.NodeProviderID(ownID(name)))
 			}
 			mark := shared.Audit().Mark()
-			node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, append(opts, ccmtest.NodeNotReady())...))
+			node := ccmtest.CreateNode(t, shared.Client(t),
+				ccmtest.ReadyNode(name, append(opts, ccmtest.NodeNotReady())...))
 			runLifecycle(t, cloud)
 			switch test.outcome {
 			case deleted:
@@ -389,7 +469,8 @@ func TestLifecycle_V1_AsksByProviderIDOrFindsItByName(t *testing.T) {
 	}
 }
 
-// Failures are neither backed off nor rationed: a node whose lookup fails is asked for as often as one whose lookup works.
+// Failures are neither backed off nor rationed: a node whose lookup fails is asked for as often as
+// one whose lookup works.
 func TestLifecycle_EachPassAsksForEachNodeOnce(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"pass-fails"})
@@ -419,7 +500,8 @@ func TestLifecycle_AsksForAsManyNodesAtOnceAsConfigured(t *testing.T) {
 			for i := range 6 {
 				passMarker(t, cloud, fmt.Sprintf("workers-%d-%d", workers, i))
 			}
-			runLifecycle(t, cloud, func(p *ccm.Params) { p.Config.NodeLifecycle.ConcurrentSyncs = syncs })
+			runLifecycle(t, cloud,
+				func(p *ccm.Params) { p.Config.NodeLifecycle.ConcurrentSyncs = syncs })
 			waitInFlight(t, cloud, workers)
 			release()
 			waitPasses(t, cloud, fmt.Sprintf("workers-%d-5", workers), 1)
@@ -431,7 +513,8 @@ func TestLifecycle_AsksForAsManyNodesAtOnceAsConfigured(t *testing.T) {
 }
 
 func TestLifecycle_MetricsCountCallsByOperationAndResult(t *testing.T) {
-	const calls, passes = "cloud_node_lifecycle_controller_cloud_provider_calls_total", "cloud_node_lifecycle_controller_monitor_nodes_duration_seconds"
+	const calls, passes = "cloud_node_lifecycle_controller_cloud_provider_calls_total",
+		"cloud_node_lifecycle_controller_monitor_nodes_duration_seconds"
 	results := []string{"success", "error", "instance_not_found", "not_implemented", "canceled"}
 	v1 := []fake.Option{fake.Without(fake.InstancesV2)}
 	for name, test := range map[string]struct {
@@ -453,11 +536,16 @@ func TestLifecycle_MetricsCountCallsByOperationAndResult(t *testing.T) {
 		"metric-down-notimpl":    {fails: fake.InstanceShutdown, err: cloudprovider.NotImplemented, operation: "instance_shutdown", result: "not_implemented"},
 		"metric-v1-id":           {cloud: v1, operation: "instance_metadata", result: "success"},
 		"metric-v1-id-gone":      {cloud: v1, operation: "instance_metadata", result: "instance_not_found", absent: true},
-		"metric-v1-down-notimpl": {cloud: v1, fails: fake.InstanceShutdownByProviderID, err: cloudprovider.NotImplemented, operation: "instance_shutdown", result: "not_implemented"},
+		"metric-v1-down-notimpl": {
+			cloud: v1, fails: fake.InstanceShutdownByProviderID,
+			err: cloudprovider.NotImplemented, operation: "instance_shutdown",
+			result: "not_implemented",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count := func(result string) float64 {
-				return metric(t, calls, map[string]string{"operation": test.operation, "result": result})
+				return metric(t, calls,
+					map[string]string{"operation": test.operation, "result": result})
 			}
 			before := map[string]float64{}
 			for _, result := range results {
@@ -474,12 +562,14 @@ func TestLifecycle_MetricsCountCallsByOperationAndResult(t *testing.T) {
 			}
 			ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, ccmtest.NodeNotReady()))
 			runLifecycle(t, cloud)
-			ccmtest.Eventually(t, "the call and a pass are counted", func(context.Context) (bool, error) {
-				if n, p := count(test.result)-before[test.result], metric(t, passes, nil)-passed; n < 1 || p < 1 {
-					return false, fmt.Errorf("%v calls, %v passes", n, p)
-				}
-				return true, nil
-			})
+			ccmtest.Eventually(t, "the call and a pass are counted",
+				func(context.Context) (bool, error) {
+					if n, p := count(test.result)-before[test.result],
+						metric(t, passes, nil)-passed; n < 1 || p < 1 {
+						return false, fmt.Errorf("%v calls, %v passes", n, p)
+					}
+					return true, nil
+				})
 			for _, result := range results {
 				if result != test.result && count(result) != before[result] {
 					t.Errorf("%s was counted as %s too", test.operation, result)
@@ -496,7 +586,8 @@ func TestLifecycle_ThePauseBeginsWhenThePassHasEnded(t *testing.T) {
 	cloud.On(fake.InstanceExists).Delay(takes)
 	runLifecycle(t, cloud, passEvery(period))
 	passMarker(t, cloud, "pause-marker")
-	begins := waitCalls(t, cloud, "there are four passes", 4, callsOf(fake.InstanceExists, "pause-marker"))
+	begins := waitCalls(t, cloud, "there are four passes", 4,
+		callsOf(fake.InstanceExists, "pause-marker"))
 	ends := cloud.Calls(callsOf(fake.InstanceShutdown, "pause-marker"))
 	for i := range begins[1:] {
 		if pause := begins[i+1].Started.Sub(ends[i].Ended); pause < period {

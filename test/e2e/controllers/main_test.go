@@ -1,5 +1,6 @@
-// Package controllers_test runs the cloud controller manager on a real API server, under an identity that has exactly the RBAC rules
-// shipped in example/deploy, and looks at what reaches the API server and the cloud.
+// Package controllers_test runs the cloud controller manager on a real API server, under an
+// identity that has exactly the RBAC rules shipped in example/deploy, and looks at what reaches the
+// API server and the cloud.
 package controllers_test
 
 import (
@@ -14,16 +15,20 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// shared is the control plane of all tests: one takes seconds to start. Each test has a virtual cluster of its own in
-// it (suite.Confine). Tests that are about the lease or about metrics of the process do not run in parallel.
+// shared is the control plane of all tests: one takes seconds to start. Each test has a virtual
+// cluster of its own in it (suite.Confine). Tests that are about the lease or about metrics of the
+// process do not run in parallel.
 var shared suite.Suite
 
 func TestMain(m *testing.M) {
-	os.Exit(suite.Run(m, &shared, suite.Options{Rules: []string{"../../../example/deploy/rbac.yaml"}, Check: compareRules}))
+	os.Exit(suite.Run(m, &shared,
+		suite.Options{Rules: []string{"../../../example/deploy/rbac.yaml"}, Check: compareRules}))
 }
 
-// compareRules holds the shipped rules against what the tests' CCMs have asked of the API server: a rule that is missing and one that
-// nothing needs both fail the suite, but for those of the OpenStack provider. Some of its tests alone do not need all rules, so a selection is not judged for these.
+// compareRules holds the shipped rules against what the tests' CCMs have asked of the API server: a
+// rule that is missing and one that nothing needs both fail the suite, but for those of the
+// OpenStack provider. Some of its tests alone do not need all rules, so a selection is not judged
+// for these.
 func compareRules(s *suite.Suite) error {
 	granted, err := s.Rules.Permissions(s.User)
 	if err != nil {
@@ -44,7 +49,8 @@ func compareRules(s *suite.Suite) error {
 	return nil
 }
 
-// ofOpenStack tells whether only the OpenStack provider needs the permission, whose suite sees to it.
+// ofOpenStack tells whether only the OpenStack provider needs the permission, whose suite sees to
+// it.
 func ofOpenStack(p rbac.Permission) bool {
 	return slices.Contains([]string{"patch services", "get namespaces kube-system"}, p.String())
 }

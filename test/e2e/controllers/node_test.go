@@ -30,30 +30,41 @@ import (
 // firstNode is the name of a node that is there when the cloud-node controller starts.
 func firstNode(t *testing.T) string { return "first-" + suite.ClusterName(t) }
 
-// runCloudNode runs the cloud-node controller alone. It returns when the refresh that upstream makes at the start has begun: nodes that
-// are created from then on are not part of it, so every call about them has another reason.
+// runCloudNode runs the cloud-node controller alone. It returns when the refresh that upstream
+// makes at the start has begun: nodes that are created from then on are not part of it, so every
+// call about them has another reason.
 func runCloudNode(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
 	t.Helper()
 	addInstance(t, cloud, fake.Instance{Name: firstNode(t)})
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(firstNode(t), ccmtest.NodeProviderID(ownID(firstNode(t)))))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode(firstNode(t), ccmtest.NodeProviderID(ownID(firstNode(t)))))
 	r := run(t, cloud, append([]func(*ccm.Params){only("cloud-node")}, change...)...)
 	waitCallsAbout(t, cloud, firstNode(t), 1)
 	return r
 }
 
-// oneAtATime makes the queue of nodes a line: when a node has been initialised, what was queued before it has been dealt with.
+// oneAtATime makes the queue of nodes a line: when a node has been initialised, what was queued
+// before it has been dealt with.
 func oneAtATime(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = 1 }
 
 func refreshEvery(d time.Duration) func(*ccm.Params) {
-	return func(p *ccm.Params) { p.Config.Node.StatusUpdateFrequency = metav1.Duration{Duration: d} }
+	return func(p *ccm.Params) {
+		p.Config.Node.StatusUpdateFrequency = metav1.Duration{Duration: d}
+	}
 }
 
-// editing lets a test change what the cloud says of a node: the fake fills in what an instance lacks.
-func editing(cloud *fake.Cloud, edit func(node string, m *cloudprovider.InstanceMetadata)) func(*ccm.Params) {
+// editing lets a test change what the cloud says of a node: the fake fills in what an instance
+// lacks.
+func editing(
+	cloud *fake.Cloud, edit func(node string, m *cloudprovider.InstanceMetadata),
+) func(*ccm.Params) {
 	return func(p *ccm.Params) {
-		p.Providers = []ccm.Provider{{Name: "fake", New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) {
-			return editedCloud{cloud.Provider(), edit}, nil
-		}}}
+		p.Providers = []ccm.Provider{{
+			Name: "fake",
+			New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) {
+				return editedCloud{cloud.Provider(), edit}, nil
+			},
+		}}
 	}
 }
 
@@ -72,7 +83,9 @@ type editedInstances struct {
 	edit func(string, *cloudprovider.InstanceMetadata)
 }
 
-func (i editedInstances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*cloudprovider.InstanceMetadata, error) {
+func (i editedInstances) InstanceMetadata(
+	ctx context.Context, node *corev1.Node,
+) (*cloudprovider.InstanceMetadata, error) {
 	metadata, err := i.InstancesV2.InstanceMetadata(ctx, node)
 	if metadata != nil {
 		i.edit(node.Name, metadata)
@@ -84,7 +97,9 @@ func (i editedInstances) InstanceMetadata(ctx context.Context, node *corev1.Node
 func interfering(before func(*http.Request)) func(*ccm.Params) {
 	return func(p *ccm.Params) {
 		p.RESTConfig = rest.CopyConfig(p.RESTConfig)
-		p.RESTConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return interference{next, before} })
+		p.RESTConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return interference{next, before}
+		})
 	}
 }
 
@@ -131,14 +146,17 @@ func getNode(t *testing.T, name string) *corev1.Node {
 // patchNode changes a node as somebody else.
 func patchNode(t *testing.T, name, patch string, subresources ...string) {
 	t.Helper()
-	_, err := shared.Client(t).CoreV1().Nodes().Patch(context.Background(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	_, err := shared.Client(t).CoreV1().Nodes().Patch(context.Background(), name,
+		types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
 	if err != nil {
 		t.Errorf("patch node %s: %v", name, err)
 	}
 }
 
 func hasTaint(node *corev1.Node, key string, effect corev1.TaintEffect) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key && taint.Effect == effect })
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Key == key && taint.Effect == effect
+	})
 }
 
 func uninitialized(node *corev1.Node) bool {
@@ -153,8 +171,11 @@ func initialize(t *testing.T, cloud *fake.Cloud, name string) {
 	ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
 }
 
-// nodeVersions returns what the node looked like after each change since it was created, until the condition holds.
-func nodeVersions(t *testing.T, created *corev1.Node, until func(*corev1.Node) bool) []*corev1.Node {
+// nodeVersions returns what the node looked like after each change since it was created, until the
+// condition holds.
+func nodeVersions(
+	t *testing.T, created *corev1.Node, until func(*corev1.Node) bool,
+) []*corev1.Node {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
 	defer cancel()
@@ -176,16 +197,18 @@ func nodeVersions(t *testing.T, created *corev1.Node, until func(*corev1.Node) b
 			return versions
 		}
 	}
-	t.Fatalf("node %s did not come to what was waited for; its versions: %v", created.Name, versions)
+	t.Fatalf("node %s did not come to what was waited for; its versions: %v", created.Name,
+		versions)
 	return nil
 }
 
-// nodeRequests waits for n requests of the node controllers that may have changed the node, and returns all there are, each as verb,
-// resource and code.
+// nodeRequests waits for n requests of the node controllers that may have changed the node, and
+// returns all there are, each as verb, resource and code.
 func nodeRequests(t *testing.T, since controlplane.Mark, name string, n int) []string {
 	t.Helper()
 	records := waitRequests(t, since, n, ofNode(name)...)
-	slices.SortStableFunc(records, func(a, b controlplane.AuditRecord) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(records,
+		func(a, b controlplane.AuditRecord) int { return a.Time.Compare(b.Time) })
 	var texts []string
 	for _, r := range records {
 		texts = append(texts, fmt.Sprintf("%s %s %d", r.Verb, r.ResourcePath(), r.Code))
@@ -195,7 +218,10 @@ func nodeRequests(t *testing.T, since controlplane.Mark, name string, n int) []s
 
 // ofNode leaves the test's own requests out by their user agent, should both be the same user.
 func ofNode(name string) []controlplane.Filter {
-	return []controlplane.Filter{controlplane.ByUserAgent("/node-controller"), controlplane.ByName(name), controlplane.Mutating()}
+	return []controlplane.Filter{
+		controlplane.ByUserAgent("/node-controller"),
+		controlplane.ByName(name), controlplane.Mutating(),
+	}
 }
 
 func countOf(texts []string, text string) int {
@@ -211,23 +237,29 @@ func countOf(texts []string, text string) int {
 // nodeEvent waits for an event about this very node.
 func nodeEvent(t *testing.T, node *corev1.Node, reason string) corev1.Event {
 	t.Helper()
-	return ccmtest.Eventually(t, fmt.Sprintf("there is an event %s about node %s", reason, node.Name), func(ctx context.Context) (corev1.Event, error) {
-		all, err := nodeEvents(ctx, node)
-		if err != nil {
-			return corev1.Event{}, err
-		}
-		for _, event := range all {
-			if event.Reason == reason {
-				return event, nil
+	return ccmtest.Eventually(t,
+		fmt.Sprintf("there is an event %s about node %s", reason, node.Name),
+		func(ctx context.Context) (corev1.Event, error) {
+			all, err := nodeEvents(ctx, node)
+			if err != nil {
+				return corev1.Event{}, err
 			}
-		}
-		return corev1.Event{}, fmt.Errorf("the events are %v", all)
-	})
+			for _, event := range all {
+				if event.Reason == reason {
+					return event, nil
+				}
+			}
+			return corev1.Event{}, fmt.Errorf("the events are %v", all)
+		})
 }
 
 func nodeEvents(ctx context.Context, node *corev1.Node) ([]corev1.Event, error) {
-	selector := fields.Set{"involvedObject.kind": "Node", "involvedObject.uid": string(node.UID)}.AsSelector().String()
-	list, err := shared.Admin.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: selector})
+	selector := fields.Set{
+		"involvedObject.kind": "Node",
+		"involvedObject.uid":  string(node.UID),
+	}.AsSelector().String()
+	list, err := shared.Admin.CoreV1().Events(metav1.NamespaceDefault).List(ctx,
+		metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +270,8 @@ func callsOf(method fake.Method, node string) func(fake.Call) bool {
 	return fake.CallFilter{Method: method, Object: node}.Matches
 }
 
-// methodsAbout are the methods that were called about the node, each once, in the order of their first call.
+// methodsAbout are the methods that were called about the node, each once, in the order of their
+// first call.
 func methodsAbout(cloud *fake.Cloud, node string) []fake.Method {
 	var methods []fake.Method
 	for _, call := range cloud.Calls(fake.CallFilter{Object: node}.Matches) {
@@ -252,10 +285,13 @@ func methodsAbout(cloud *fake.Cloud, node string) []fake.Method {
 // waitCallsAbout waits until the cloud has been called n times about the node.
 func waitCallsAbout(t *testing.T, cloud *fake.Cloud, node string, n int) {
 	t.Helper()
-	waitCalls(t, cloud, fmt.Sprintf("the cloud is called %d times about node %s", n, node), n, fake.CallFilter{Object: node}.Matches)
+	waitCalls(t, cloud, fmt.Sprintf("the cloud is called %d times about node %s", n, node), n,
+		fake.CallFilter{Object: node}.Matches)
 }
 
-func waitCalls(t *testing.T, cloud *fake.Cloud, what string, n int, where func(fake.Call) bool) []fake.Call {
+func waitCalls(
+	t *testing.T, cloud *fake.Cloud, what string, n int, where func(fake.Call) bool,
+) []fake.Call {
 	t.Helper()
 	var calls []fake.Call
 	ccmtest.WaitCloud(t, cloud, what, func() error {
@@ -267,15 +303,18 @@ func waitCalls(t *testing.T, cloud *fake.Cloud, what string, n int, where func(f
 	return calls
 }
 
-// waitRefreshes waits until the addresses of all nodes have been looked at in n whole passes that began after now. Passes follow each
-// other, so the third call about a node from now on tells that one pass lies behind.
+// waitRefreshes waits until the addresses of all nodes have been looked at in n whole passes that
+// began after now. Passes follow each other, so the third call about a node from now on tells that
+// one pass lies behind.
 func waitRefreshes(t *testing.T, cloud *fake.Cloud, method fake.Method, n int) {
 	t.Helper()
 	before := len(cloud.Calls(callsOf(method, firstNode(t))))
-	waitCalls(t, cloud, fmt.Sprintf("nodes are refreshed %d times", n), before+n+2, callsOf(method, firstNode(t)))
+	waitCalls(t, cloud, fmt.Sprintf("nodes are refreshed %d times", n), before+n+2,
+		callsOf(method, firstNode(t)))
 }
 
-// metric is the value of a counter, or the number of observations of a histogram, summed over the series that have the labels.
+// metric is the value of a counter, or the number of observations of a histogram, summed over the
+// series that have the labels.
 func metric(t *testing.T, name string, labels map[string]string) float64 {
 	t.Helper()
 	families, err := legacyregistry.DefaultGatherer.Gather()
@@ -295,7 +334,8 @@ func metric(t *testing.T, name string, labels map[string]string) float64 {
 				}
 			}
 			if matching == len(labels) {
-				sum += series.GetCounter().GetValue() + float64(series.GetHistogram().GetSampleCount())
+				sum += series.GetCounter().GetValue() +
+					float64(series.GetHistogram().GetSampleCount())
 			}
 		}
 	}
@@ -305,19 +345,24 @@ func metric(t *testing.T, name string, labels map[string]string) float64 {
 func TestNode_WhenTainted_IsInitialisedOnceByOneUpdate(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
-	addInstance(t, cloud, fake.Instance{Name: "once-1", Type: "large", Zone: "zone-a", Region: "region-1"})
+	addInstance(t, cloud,
+		fake.Instance{Name: "once-1", Type: "large", Zone: "zone-a", Region: "region-1"})
 	runCloudNode(t, cloud, oneAtATime)
 	mark := shared.Audit().Mark()
 	created := ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("once-1",
-		ccmtest.NodeTaint("dedicated", "db", corev1.TaintEffectNoExecute), ccmtest.NodeLabel("team", "blue")))
+		ccmtest.NodeTaint("dedicated", "db", corev1.TaintEffectNoExecute),
+		ccmtest.NodeLabel("team", "blue")))
 
 	versions := nodeVersions(t, created, func(n *corev1.Node) bool {
-		return slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP })
+		return slices.ContainsFunc(n.Status.Addresses,
+			func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP })
 	})
 	if len(versions) != 2 {
-		t.Fatalf("the node was changed %d times, want 2: what the cloud knows, and its addresses", len(versions))
+		t.Fatalf("the node was changed %d times, want 2: what the cloud knows, and its addresses",
+			len(versions))
 	}
-	// Nobody may see a node without the taint that lacks its provider ID or its labels: the scheduler would use it.
+	// Nobody may see a node without the taint that lacks its provider ID or its labels: the
+	// scheduler would use it.
 	first := versions[0]
 	if uninitialized(first) || !hasTaint(first, "dedicated", corev1.TaintEffectNoExecute) {
 		t.Errorf("taints after the first change: %v", first.Spec.Taints)
@@ -325,7 +370,10 @@ func TestNode_WhenTainted_IsInitialisedOnceByOneUpdate(t *testing.T) {
 	if first.Spec.ProviderID != ownID("once-1") {
 		t.Errorf("provider ID after the first change: %q", first.Spec.ProviderID)
 	}
-	for key, want := range map[string]string{"team": "blue", corev1.LabelTopologyZone: "zone-a", corev1.LabelInstanceTypeStable: "large"} {
+	for key, want := range map[string]string{
+		"team": "blue", corev1.LabelTopologyZone: "zone-a",
+		corev1.LabelInstanceTypeStable: "large",
+	} {
 		if got := first.Labels[key]; got != want {
 			t.Errorf("label %s after the first change is %q, want %q", key, got, want)
 		}
@@ -335,14 +383,16 @@ func TestNode_WhenTainted_IsInitialisedOnceByOneUpdate(t *testing.T) {
 	patchNode(t, "once-1", `{"metadata":{"labels":{"team":"red"}}}`)
 	initialize(t, cloud, "once-sentinel")
 	nodeRequests(t, mark, "once-sentinel", 1)
-	if got, want := nodeRequests(t, mark, "once-1", 2), []string{"update nodes 200", "patch nodes/status 200"}; !slices.Equal(got, want) {
+	if got, want := nodeRequests(t, mark, "once-1", 2),
+		[]string{"update nodes 200", "patch nodes/status 200"}; !slices.Equal(got, want) {
 		t.Errorf("requests that changed the node: %q, want %q", got, want)
 	}
 	if calls := cloud.Calls(callsOf(fake.InstanceMetadata, "once-1")); len(calls) != 1 {
 		t.Errorf("the metadata was fetched %d times, want once", len(calls))
 	}
 	// The fake also serves the older Instances and Zones.
-	if methods := methodsAbout(cloud, "once-1"); !slices.Equal(methods, []fake.Method{fake.InstanceMetadata}) {
+	if methods := methodsAbout(cloud, "once-1"); !slices.Equal(methods,
+		[]fake.Method{fake.InstanceMetadata}) {
 		t.Errorf("the cloud was asked by %v, want InstancesV2 alone", methods)
 	}
 }
@@ -364,9 +414,11 @@ func TestNode_ProviderID_IsSetOnlyWhereThereIsNone(t *testing.T) {
 		"id-other":  ownID("id-other"),
 		"id-silent": ownID("id-silent"), // the cloud names none: the node's own will do
 	} {
-		ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name, ccmtest.NodeProviderID(own)))
+		ccmtest.CreateNode(t, shared.Client(t),
+			ccmtest.TaintedNode(name, ccmtest.NodeProviderID(own)))
 		// The API server would refuse a change.
-		if node := ccmtest.WaitNodeInitialized(t, shared.Client(t), name); node.Spec.ProviderID != ownID(name) {
+		if node := ccmtest.WaitNodeInitialized(t, shared.Client(t),
+			name); node.Spec.ProviderID != ownID(name) {
 			t.Errorf("provider ID of %s: %q, want %q", name, node.Spec.ProviderID, ownID(name))
 		}
 	}
@@ -384,10 +436,12 @@ func TestNode_WithoutAnyProviderID_KeepsTheTaintUntilTheCloudNamesOne(t *testing
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("unnamed-1"))
 	waitCallsAbout(t, cloud, "unnamed-1", 4)
 	if node := getNode(t, "unnamed-1"); !uninitialized(node) || node.Spec.ProviderID != "" {
-		t.Errorf("the node has provider ID %q and taints %v", node.Spec.ProviderID, node.Spec.Taints)
+		t.Errorf("the node has provider ID %q and taints %v", node.Spec.ProviderID,
+			node.Spec.Taints)
 	}
 	named.Store(true)
-	if node := ccmtest.WaitNodeInitialized(t, shared.Client(t), "unnamed-1"); node.Spec.ProviderID != ownID("unnamed-1") {
+	if node := ccmtest.WaitNodeInitialized(t, shared.Client(t),
+		"unnamed-1"); node.Spec.ProviderID != ownID("unnamed-1") {
 		t.Errorf("provider ID: %q", node.Spec.ProviderID)
 	}
 }
@@ -395,10 +449,14 @@ func TestNode_WithoutAnyProviderID_KeepsTheTaintUntilTheCloudNamesOne(t *testing
 func TestNode_LabelsOfTypeZoneAndRegion(t *testing.T) {
 	t.Parallel()
 	ofCloud := []string{
-		corev1.LabelInstanceType, corev1.LabelInstanceTypeStable, corev1.LabelFailureDomainBetaZone, corev1.LabelTopologyZone,
+		corev1.LabelInstanceType, corev1.LabelInstanceTypeStable, corev1.LabelFailureDomainBetaZone,
+		corev1.LabelTopologyZone,
 		corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyRegion,
 	}
-	full := cloudprovider.InstanceMetadata{InstanceType: "large", Zone: "zone-a", Region: "region-1"}
+	full := cloudprovider.InstanceMetadata{
+		InstanceType: "large", Zone: "zone-a",
+		Region: "region-1",
+	}
 	tests := map[string]struct {
 		metadata cloudprovider.InstanceMetadata
 		own      map[string]string
@@ -410,7 +468,14 @@ func TestNode_LabelsOfTypeZoneAndRegion(t *testing.T) {
 		"label-region": {cloudprovider.InstanceMetadata{Region: "region-1"}, nil, []string{"", "", "", "", "region-1", "region-1"}},
 		"label-none":   {cloudprovider.InstanceMetadata{}, nil, []string{"", "", "", "", "", ""}},
 		// What the kubelet has set gives way, unlike with additional labels.
-		"label-over": {full, map[string]string{corev1.LabelInstanceTypeStable: "small", corev1.LabelTopologyZone: "zone-b"}, []string{"large", "large", "zone-a", "zone-a", "region-1", "region-1"}},
+		"label-over": {
+			full,
+			map[string]string{
+				corev1.LabelInstanceTypeStable: "small",
+				corev1.LabelTopologyZone:       "zone-b",
+			},
+			[]string{"large", "large", "zone-a", "zone-a", "region-1", "region-1"},
+		},
 	}
 	cloud := newCloud(t, nil)
 	runCloudNode(t, cloud, editing(cloud, func(node string, m *cloudprovider.InstanceMetadata) {
@@ -454,10 +519,12 @@ func TestNode_AdditionalLabels_NeitherOverwriteNorTouchKubernetesOwn(t *testing.
 		"example.org/kubernetes.io_is_not": "yes",
 	}})
 	runCloudNode(t, cloud)
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("extra-1", ccmtest.NodeLabel("example.org/owner", "kubelet")))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.TaintedNode("extra-1", ccmtest.NodeLabel("example.org/owner", "kubelet")))
 	node := ccmtest.WaitNodeInitialized(t, shared.Client(t), "extra-1")
 	want := map[string]string{
-		"example.org/rack": "r7", "example.org/owner": "kubelet", "plain": "yes", "notkubernetes.io/fine": "yes",
+		"example.org/rack": "r7", "example.org/owner": "kubelet", "plain": "yes",
+		"notkubernetes.io/fine":          "yes",
 		"kubernetes.io.example.org/fine": "yes", "example.org/kubernetes.io_is_not": "yes",
 		corev1.LabelHostname:     "extra-1",
 		corev1.LabelTopologyZone: "region-1a", // the cloud's zone, not the label
@@ -478,18 +545,30 @@ func TestNode_ProvidedNodeIP_OrdersAndFiltersTheAddresses(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
 	runCloudNode(t, cloud)
-	told := []corev1.NodeAddress{internal("10.1.0.1"), internal("10.1.0.2"), external("192.0.2.1"), external("192.0.2.2"), internal("fd00::1"), internal("fd00::2")}
+	told := []corev1.NodeAddress{
+		internal("10.1.0.1"), internal("10.1.0.2"), external("192.0.2.1"),
+		external("192.0.2.2"), internal("fd00::1"), internal("fd00::2"),
+	}
 	for name, test := range map[string]struct {
 		ip   string
 		want []corev1.NodeAddress
 	}{
-		"ip-internal":  {"10.1.0.2", []corev1.NodeAddress{internal("10.1.0.2"), external("192.0.2.1"), external("192.0.2.2")}},
-		"ip-external":  {"192.0.2.2", []corev1.NodeAddress{external("192.0.2.2"), internal("10.1.0.1"), internal("10.1.0.2"), internal("fd00::1"), internal("fd00::2")}},
+		"ip-internal": {"10.1.0.2", []corev1.NodeAddress{internal("10.1.0.2"), external("192.0.2.1"), external("192.0.2.2")}},
+		"ip-external": {
+			"192.0.2.2",
+			[]corev1.NodeAddress{
+				external("192.0.2.2"), internal("10.1.0.1"), internal("10.1.0.2"),
+				internal("fd00::1"), internal("fd00::2"),
+			},
+		},
 		"ip-dualstack": {"fd00::2,10.1.0.1", []corev1.NodeAddress{internal("fd00::2"), internal("10.1.0.1"), external("192.0.2.1"), external("192.0.2.2")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addInstance(t, cloud, fake.Instance{Name: name, Addresses: told})
-			ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name, ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, test.ip)))
+			ccmtest.CreateNode(t, shared.Client(t),
+				ccmtest.TaintedNode(name,
+					ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr,
+						test.ip)))
 			ccmtest.WaitNodeAddress(t, shared.Client(t), name, corev1.NodeInternalIP)
 			want := append(slices.Clone(test.want), hostname(name))
 			if got := getNode(t, name).Status.Addresses; !slices.Equal(got, want) {
@@ -508,30 +587,45 @@ func TestNode_ProvidedNodeIP_WhenNoneOfTheCloud_KeepsTheTaint(t *testing.T) {
 		"ip-half":    "10.2.0.1,fd00::9",
 	} {
 		t.Run(name, func(t *testing.T) {
-			addInstance(t, cloud, fake.Instance{Name: name, Addresses: []corev1.NodeAddress{internal("10.2.0.1")}})
-			ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name, ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, ip)))
+			addInstance(t, cloud,
+				fake.Instance{Name: name, Addresses: []corev1.NodeAddress{internal("10.2.0.1")}})
+			ccmtest.CreateNode(t, shared.Client(t),
+				ccmtest.TaintedNode(name,
+					ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, ip)))
 			waitCallsAbout(t, cloud, name, 4)
 			if node := getNode(t, name); !uninitialized(node) {
 				t.Error("the node was initialised")
 			}
-			addInstance(t, cloud, fake.Instance{Name: name, Addresses: []corev1.NodeAddress{internal("10.2.0.1"), internal("10.2.0.9"), internal("fd00::9")}})
+			addInstance(t, cloud,
+				fake.Instance{
+					Name: name,
+					Addresses: []corev1.NodeAddress{
+						internal("10.2.0.1"), internal("10.2.0.9"),
+						internal("fd00::9"),
+					},
+				})
 			ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
 		})
 	}
 }
 
-// What is no IP address at all can only be put right in the node itself, and that is an event of the node.
+// What is no IP address at all can only be put right in the node itself, and that is an event of
+// the node.
 func TestNode_ProvidedNodeIP_WhenNoIP_KeepsTheTaintUntilItIsCorrected(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
-	addInstance(t, cloud, fake.Instance{Name: "ip-nonsense", Addresses: []corev1.NodeAddress{internal("10.2.0.1")}})
+	addInstance(t, cloud,
+		fake.Instance{Name: "ip-nonsense", Addresses: []corev1.NodeAddress{internal("10.2.0.1")}})
 	runCloudNode(t, cloud)
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("ip-nonsense", ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, "eth0")))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.TaintedNode("ip-nonsense",
+			ccmtest.NodeAnnotation(cloudproviderapi.AnnotationAlphaProvidedIPAddr, "eth0")))
 	waitCallsAbout(t, cloud, "ip-nonsense", 4)
 	if node := getNode(t, "ip-nonsense"); !uninitialized(node) {
 		t.Error("the node was initialised")
 	}
-	patchNode(t, "ip-nonsense", `{"metadata":{"annotations":{"alpha.kubernetes.io/provided-node-ip":"10.2.0.1"}}}`)
+	patchNode(t, "ip-nonsense",
+		`{"metadata":{"annotations":{"alpha.kubernetes.io/provided-node-ip":"10.2.0.1"}}}`)
 	ccmtest.WaitNodeInitialized(t, shared.Client(t), "ip-nonsense")
 }
 
@@ -542,7 +636,10 @@ func TestNode_Addresses_AreWrittenRightAfterTheInitialisation(t *testing.T) {
 	for name, test := range map[string]struct{ told, want []corev1.NodeAddress }{
 		"address-kubelets-hostname": {
 			[]corev1.NodeAddress{internal("10.3.0.1"), external("192.0.2.3")},
-			[]corev1.NodeAddress{internal("10.3.0.1"), external("192.0.2.3"), hostname("address-kubelets-hostname")},
+			[]corev1.NodeAddress{
+				internal("10.3.0.1"), external("192.0.2.3"),
+				hostname("address-kubelets-hostname"),
+			},
 		},
 		"address-clouds-hostname": {
 			[]corev1.NodeAddress{hostname("vm-7"), internal("10.3.0.2")},
@@ -572,16 +669,18 @@ func TestNode_Refresh_WritesAddressesOnlyWhereTheyChange(t *testing.T) {
 		instance   *fake.Instance
 		annotation string
 		script     func(fake.FaultBuilder)
-		// written is whether the node gets the cloud's addresses, always whether it is written in each pass from then on.
+		// written is whether the node gets the cloud's addresses, always whether it is written in
+		// each pass from then on.
 		written, always bool
 	}{
 		"refresh-plain": {instance: &fake.Instance{}, written: true},
 		// Upstream compares one address of each type: dual-stack nodes always look changed.
-		"refresh-dualstack": {instance: &fake.Instance{Addresses: []corev1.NodeAddress{internal("10.4.0.1"), internal("fd00::4")}}, written: true, always: true},
-		"refresh-empty":     {instance: &fake.Instance{Addresses: []corev1.NodeAddress{}}},
-		"refresh-gone":      {},
-		"refresh-other-ip":  {instance: &fake.Instance{}, annotation: "10.9.9.9"},
-		"refresh-error":     {instance: &fake.Instance{}, script: func(s fake.FaultBuilder) { s.Fail(errors.New("maintenance")) }},
+		"refresh-dualstack": {instance: &fake.Instance{Addresses: []corev1.NodeAddress{internal(
+			"10.4.0.1"), internal("fd00::4")}}, written: true, always: true},
+		"refresh-empty":    {instance: &fake.Instance{Addresses: []corev1.NodeAddress{}}},
+		"refresh-gone":     {},
+		"refresh-other-ip": {instance: &fake.Instance{}, annotation: "10.9.9.9"},
+		"refresh-error":    {instance: &fake.Instance{}, script: func(s fake.FaultBuilder) { s.Fail(errors.New("maintenance")) }},
 		// Upstream ends the process in both cases.
 		"refresh-panic":   {instance: &fake.Instance{}, script: func(s fake.FaultBuilder) { s.Panic("index out of range") }},
 		"refresh-nothing": {instance: &fake.Instance{}, script: func(s fake.FaultBuilder) { s.ReturnZero() }},
@@ -597,7 +696,8 @@ func TestNode_Refresh_WritesAddressesOnlyWhereTheyChange(t *testing.T) {
 		}
 		node := ccmtest.ReadyNode(name, ccmtest.NodeProviderID(ownID(name)))
 		if n.annotation != "" {
-			metav1.SetMetaDataAnnotation(&node.ObjectMeta, cloudproviderapi.AnnotationAlphaProvidedIPAddr, n.annotation)
+			metav1.SetMetaDataAnnotation(&node.ObjectMeta,
+				cloudproviderapi.AnnotationAlphaProvidedIPAddr, n.annotation)
 		}
 		ccmtest.CreateNode(t, shared.Client(t), node)
 	}
@@ -613,13 +713,18 @@ func TestNode_Refresh_WritesAddressesOnlyWhereTheyChange(t *testing.T) {
 	waitRefreshes(t, cloud, fake.InstanceMetadata, 3)
 
 	// A change of the cloud is written, and what the audit log has then is all there was.
-	addInstance(t, cloud, fake.Instance{Name: "refresh-seen", Addresses: []corev1.NodeAddress{hostname("refresh-seen"), internal("10.4.0.7")}})
-	ccmtest.WaitNode(t, shared.Client(t), "refresh-seen", "the new address is written", func(n *corev1.Node) error {
-		if n == nil || !slices.Contains(n.Status.Addresses, internal("10.4.0.7")) {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	addInstance(t, cloud,
+		fake.Instance{
+			Name:      "refresh-seen",
+			Addresses: []corev1.NodeAddress{hostname("refresh-seen"), internal("10.4.0.7")},
+		})
+	ccmtest.WaitNode(t, shared.Client(t), "refresh-seen", "the new address is written",
+		func(n *corev1.Node) error {
+			if n == nil || !slices.Contains(n.Status.Addresses, internal("10.4.0.7")) {
+				return errors.New("not yet")
+			}
+			return nil
+		})
 	nodeRequests(t, settled, "refresh-seen", 1)
 	for name, n := range nodes {
 		since, least := settled, 0
@@ -637,7 +742,8 @@ func TestNode_Refresh_WritesAddressesOnlyWhereTheyChange(t *testing.T) {
 			t.Errorf("%s was written by %q, want patches of its status alone", name, got)
 		}
 		if !n.written {
-			if got := getNode(t, name).Status.Addresses; !slices.Equal(got, []corev1.NodeAddress{hostname(name)}) {
+			if got := getNode(t, name).Status.Addresses; !slices.Equal(got,
+				[]corev1.NodeAddress{hostname(name)}) {
 				t.Errorf("addresses of %s: %v, want those of the kubelet", name, got)
 			}
 		}
@@ -653,7 +759,8 @@ func TestNode_Refresh_LeavesUninitialisedNodesAlone(t *testing.T) {
 	waitCallsAbout(t, cloud, "unready-1", 1) // by the one that initialises it
 	waitRefreshes(t, cloud, fake.InstanceMetadata, 3)
 	if calls := cloud.Calls(callsOf(fake.InstanceMetadata, "unready-1")); len(calls) != 1 {
-		t.Errorf("the cloud was asked %d times about a node that is not initialised, want once", len(calls))
+		t.Errorf("the cloud was asked %d times about a node that is not initialised, want once",
+			len(calls))
 	}
 	release()
 	ccmtest.WaitNodeInitialized(t, shared.Client(t), "unready-1")
@@ -669,22 +776,43 @@ func TestNode_BetaLabels_AreTheSourceOfTheStableOnes(t *testing.T) {
 		patches   int
 	}{
 		"beta-other": {
-			own:     map[string]string{corev1.LabelFailureDomainBetaZone: "zone-a", corev1.LabelTopologyZone: "zone-b"},
-			want:    map[string]string{corev1.LabelFailureDomainBetaZone: "zone-a", corev1.LabelTopologyZone: "zone-a"},
+			own: map[string]string{
+				corev1.LabelFailureDomainBetaZone: "zone-a",
+				corev1.LabelTopologyZone:          "zone-b",
+			},
+			want: map[string]string{
+				corev1.LabelFailureDomainBetaZone: "zone-a",
+				corev1.LabelTopologyZone:          "zone-a",
+			},
 			patches: 1,
 		},
 		"beta-alone": {
-			own:     map[string]string{corev1.LabelFailureDomainBetaRegion: "region-1", corev1.LabelInstanceType: "large"},
-			want:    map[string]string{corev1.LabelTopologyRegion: "region-1", corev1.LabelInstanceTypeStable: "large"},
+			own: map[string]string{
+				corev1.LabelFailureDomainBetaRegion: "region-1",
+				corev1.LabelInstanceType:            "large",
+			},
+			want: map[string]string{
+				corev1.LabelTopologyRegion:     "region-1",
+				corev1.LabelInstanceTypeStable: "large",
+			},
 			patches: 1,
 		},
 		"beta-same": {
-			own:  map[string]string{corev1.LabelInstanceType: "large", corev1.LabelInstanceTypeStable: "large"},
-			want: map[string]string{corev1.LabelInstanceType: "large", corev1.LabelInstanceTypeStable: "large"},
+			own: map[string]string{
+				corev1.LabelInstanceType:       "large",
+				corev1.LabelInstanceTypeStable: "large",
+			},
+			want: map[string]string{
+				corev1.LabelInstanceType:       "large",
+				corev1.LabelInstanceTypeStable: "large",
+			},
 		},
 		"beta-none": {
-			own:  map[string]string{corev1.LabelTopologyZone: "zone-b"},
-			want: map[string]string{corev1.LabelTopologyZone: "zone-b", corev1.LabelFailureDomainBetaZone: ""},
+			own: map[string]string{corev1.LabelTopologyZone: "zone-b"},
+			want: map[string]string{
+				corev1.LabelTopologyZone:          "zone-b",
+				corev1.LabelFailureDomainBetaZone: "",
+			},
 		},
 	}
 	for name, test := range tests {
@@ -697,7 +825,8 @@ func TestNode_BetaLabels_AreTheSourceOfTheStableOnes(t *testing.T) {
 	initialize(t, cloud, "beta-sentinel")
 	nodeRequests(t, mark, "beta-sentinel", 1)
 	for name, test := range tests {
-		// The sentinel may be initialised before the patch of the last node has been seen here, but not before it was made.
+		// The sentinel may be initialised before the patch of the last node has been seen here, but
+		// not before it was made.
 		want := slices.Repeat([]string{"patch nodes 200"}, test.patches)
 		if got := nodeRequests(t, mark, name, test.patches); !slices.Equal(got, want) {
 			t.Errorf("%s was written by %q, want %q", name, got, want)
@@ -711,13 +840,15 @@ func TestNode_BetaLabels_AreTheSourceOfTheStableOnes(t *testing.T) {
 	}
 
 	// Each event of a node is an occasion.
-	patchNode(t, "beta-same", `{"metadata":{"labels":{"node.kubernetes.io/instance-type":"small"}}}`)
-	ccmtest.WaitNode(t, shared.Client(t), "beta-same", "the stable label follows the beta label again", func(n *corev1.Node) error {
-		if n == nil || n.Labels[corev1.LabelInstanceTypeStable] != "large" {
-			return errors.New("it does not")
-		}
-		return nil
-	})
+	patchNode(t, "beta-same",
+		`{"metadata":{"labels":{"node.kubernetes.io/instance-type":"small"}}}`)
+	ccmtest.WaitNode(t, shared.Client(t), "beta-same",
+		"the stable label follows the beta label again", func(n *corev1.Node) error {
+			if n == nil || n.Labels[corev1.LabelInstanceTypeStable] != "large" {
+				return errors.New("it does not")
+			}
+			return nil
+		})
 }
 
 func containsAll(labels, want map[string]string) bool {
@@ -729,7 +860,8 @@ func containsAll(labels, want map[string]string) bool {
 	return true
 }
 
-// Upstream leaves the node alone until its next event, or the resync after half a day or more. Here it is an error like any other.
+// Upstream leaves the node alone until its next event, or the resync after half a day or more. Here
+// it is an error like any other.
 func TestNode_WhenTheCloudGivesNeitherMetadataNorAnError_IsRetried(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"nothing-1"})
@@ -750,7 +882,8 @@ func TestNode_WhenTheCloudFails_IsRetriedWithADelayThatDoubles(t *testing.T) {
 	mark := shared.Audit().Mark()
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("backoff-1"))
 	const failures = 7
-	calls := waitCalls(t, cloud, "the cloud is asked again and again", failures, callsOf(fake.InstanceMetadata, "backoff-1"))
+	calls := waitCalls(t, cloud, "the cloud is asked again and again", failures,
+		callsOf(fake.InstanceMetadata, "backoff-1"))
 	if node := getNode(t, "backoff-1"); !uninitialized(node) {
 		t.Error("the taint was taken away")
 	}
@@ -772,14 +905,28 @@ func TestNode_WhenTheCloudFails_EveryErrorIsRetried(t *testing.T) {
 	cloud := newCloud(t, nil)
 	r := runCloudNode(t, cloud)
 	for name, fail := range map[string]func(fake.FaultBuilder) func(){
-		"fail-any":            func(s fake.FaultBuilder) func() { return s.Fail(errors.New("503 Service Unavailable")) },
-		"fail-notfound":       func(s fake.FaultBuilder) func() { return s.Fail(cloudprovider.InstanceNotFound) },
-		"fail-notimplemented": func(s fake.FaultBuilder) func() { return s.Fail(cloudprovider.NotImplemented) },
-		"fail-elsewhere":      func(s fake.FaultBuilder) func() { return s.Fail(cloudprovider.ImplementedElsewhere) },
-		"fail-deadline":       func(s fake.FaultBuilder) func() { return s.Fail(context.DeadlineExceeded) },
+		"fail-any": func(s fake.FaultBuilder) func() {
+			return s.Fail(errors.New("503 Service Unavailable"))
+		},
+		"fail-notfound": func(s fake.FaultBuilder) func() {
+			return s.Fail(cloudprovider.InstanceNotFound)
+		},
+		"fail-notimplemented": func(s fake.FaultBuilder) func() {
+			return s.Fail(cloudprovider.NotImplemented)
+		},
+		"fail-elsewhere": func(s fake.FaultBuilder) func() {
+			return s.Fail(cloudprovider.ImplementedElsewhere)
+		},
+		"fail-deadline": func(s fake.FaultBuilder) func() {
+			return s.Fail(context.DeadlineExceeded)
+		},
 		// Only the service controller heeds the time that it names.
-		"fail-retry": func(s fake.FaultBuilder) func() { return s.Fail(cloudproviderapi.NewRetryError("busy", time.Hour)) },
-		"fail-panic": func(s fake.FaultBuilder) func() { return s.Panic("assignment to entry in nil map") },
+		"fail-retry": func(s fake.FaultBuilder) func() {
+			return s.Fail(cloudproviderapi.NewRetryError("busy", time.Hour))
+		},
+		"fail-panic": func(s fake.FaultBuilder) func() {
+			return s.Panic("assignment to entry in nil map")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addInstance(t, cloud, fake.Instance{Name: name})
@@ -787,7 +934,8 @@ func TestNode_WhenTheCloudFails_EveryErrorIsRetried(t *testing.T) {
 			ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name))
 			waitCallsAbout(t, cloud, name, 4)
 			if node := getNode(t, name); !uninitialized(node) || node.Spec.ProviderID != "" {
-				t.Errorf("the node was changed: provider ID %q, taints %v", node.Spec.ProviderID, node.Spec.Taints)
+				t.Errorf("the node was changed: provider ID %q, taints %v", node.Spec.ProviderID,
+					node.Spec.Taints)
 			}
 			heal()
 			ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
@@ -839,7 +987,8 @@ func TestNode_WhenTheNodeIsGone_RetriesEnd(t *testing.T) {
 	runCloudNode(t, cloud)
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("leaving-1"))
 	waitCallsAbout(t, cloud, "leaving-1", 3)
-	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), "leaving-1", metav1.DeleteOptions{}); err != nil {
+	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), "leaving-1",
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	initialize(t, cloud, "leaving-2") // the informer has seen the deletion
@@ -856,7 +1005,11 @@ func TestNode_WhenTheNodeIsGone_RetriesEnd(t *testing.T) {
 func TestNode_WhenTheAPIServerRefusesTheUpdate_IsRetriedFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
-	addInstance(t, cloud, fake.Instance{Name: "refused-1", AdditionalLabels: map[string]string{"example.org/rack": "no label: it has blanks"}})
+	addInstance(t, cloud,
+		fake.Instance{
+			Name:             "refused-1",
+			AdditionalLabels: map[string]string{"example.org/rack": "no label: it has blanks"},
+		})
 	runCloudNode(t, cloud)
 	mark := shared.Audit().Mark()
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("refused-1"))
@@ -865,13 +1018,19 @@ func TestNode_WhenTheAPIServerRefusesTheUpdate_IsRetriedFromTheBeginning(t *test
 			t.Errorf("the API server answered %q", refused)
 		}
 	}
-	addInstance(t, cloud, fake.Instance{Name: "refused-1", AdditionalLabels: map[string]string{"example.org/rack": "r7"}})
-	if node := ccmtest.WaitNodeInitialized(t, shared.Client(t), "refused-1"); node.Labels["example.org/rack"] != "r7" {
+	addInstance(t, cloud,
+		fake.Instance{
+			Name:             "refused-1",
+			AdditionalLabels: map[string]string{"example.org/rack": "r7"},
+		})
+	if node := ccmtest.WaitNodeInitialized(t, shared.Client(t),
+		"refused-1"); node.Labels["example.org/rack"] != "r7" {
 		t.Errorf("labels: %v", node.Labels)
 	}
 }
 
-// labelBeforeUpdates lets somebody else change the node just before each of the first n updates of the CCM, which then conflict.
+// labelBeforeUpdates lets somebody else change the node just before each of the first n updates of
+// the CCM, which then conflict.
 func labelBeforeUpdates(t *testing.T, node string, n int32) func(*ccm.Params) {
 	var updates atomic.Int32
 	return interfering(func(req *http.Request) {
@@ -879,7 +1038,8 @@ func labelBeforeUpdates(t *testing.T, node string, n int32) func(*ccm.Params) {
 			return
 		}
 		if i := updates.Add(1); i <= n {
-			patchNode(t, node, fmt.Sprintf(`{"metadata":{"labels":{"example.org/writer-%d":"was-here"}}}`, i))
+			patchNode(t, node,
+				fmt.Sprintf(`{"metadata":{"labels":{"example.org/writer-%d":"was-here"}}}`, i))
 		}
 	})
 }
@@ -901,15 +1061,18 @@ func TestNode_WhenTheUpdateConflicts_IsRetriedOnTheNewNodeWithWhatTheCloudSaid(t
 	}
 	// There are more conflicts if the informer is late.
 	got := nodeRequests(t, mark, "conflict-1", 5)
-	if conflicts := countOf(got, "update nodes 409"); conflicts < 3 || countOf(got, "update nodes 200") != 1 {
+	if conflicts := countOf(got, "update nodes 409"); conflicts < 3 ||
+		countOf(got, "update nodes 200") != 1 {
 		t.Errorf("updates: %q, want 3 conflicts and one success", got)
 	}
-	if calls, want := cloud.Calls(callsOf(fake.InstanceMetadata, "conflict-1")), callsFor(got); len(calls) != want {
+	if calls, want := cloud.Calls(callsOf(fake.InstanceMetadata, "conflict-1")),
+		callsFor(got); len(calls) != want {
 		t.Errorf("the cloud was asked %d times, want %d", len(calls), want)
 	}
 }
 
-// callsFor is how often the cloud is asked: upstream asks once and then tries the update twenty times.
+// callsFor is how often the cloud is asked: upstream asks once and then tries the update twenty
+// times.
 func callsFor(requests []string) int {
 	return 1 + countOf(requests, "update nodes 409")/20
 }
@@ -922,10 +1085,12 @@ func TestNode_WhenTwentyUpdatesConflict_TheCloudIsAskedAnew(t *testing.T) {
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("conflict-20"))
 	ccmtest.WaitNodeInitialized(t, shared.Client(t), "conflict-20")
 	got := nodeRequests(t, mark, "conflict-20", 22)
-	if conflicts := countOf(got, "update nodes 409"); conflicts < 20 || countOf(got, "update nodes 200") != 1 {
+	if conflicts := countOf(got, "update nodes 409"); conflicts < 20 ||
+		countOf(got, "update nodes 200") != 1 {
 		t.Errorf("updates: %q, want 20 conflicts and one success", got)
 	}
-	if calls, want := cloud.Calls(callsOf(fake.InstanceMetadata, "conflict-20")), callsFor(got); len(calls) != want {
+	if calls, want := cloud.Calls(callsOf(fake.InstanceMetadata, "conflict-20")),
+		callsFor(got); len(calls) != want {
 		t.Errorf("the cloud was asked %d times, want %d", len(calls), want)
 	}
 }
@@ -934,12 +1099,17 @@ func TestNode_WhenInitialised_AnEventAndTwoHistogramsSaySo(t *testing.T) {
 	cloud := newCloud(t, []string{"event-1"})
 	cloud.On(fake.InstanceMetadata).For("event-1").Times(2).Fail(cloudprovider.InstanceNotFound)
 	runCloudNode(t, cloud)
-	delays := []string{"node_controller_cloud_provider_taint_removal_delay_seconds", "node_controller_initial_node_sync_delay_seconds"}
+	delays := []string{
+		"node_controller_cloud_provider_taint_removal_delay_seconds",
+		"node_controller_initial_node_sync_delay_seconds",
+	}
 	before := []float64{metric(t, delays[0], nil), metric(t, delays[1], nil)}
 	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("event-1"))
 	event := nodeEvent(t, node, "Synced")
-	if event.Type != corev1.EventTypeNormal || event.Message != "Node synced successfully" || event.Source.Component != "cloud-node-controller" || event.Count != 1 {
-		t.Errorf("event: %s %s %q from %s, %d times", event.Type, event.Reason, event.Message, event.Source.Component, event.Count)
+	if event.Type != corev1.EventTypeNormal || event.Message != "Node synced successfully" ||
+		event.Source.Component != "cloud-node-controller" || event.Count != 1 {
+		t.Errorf("event: %s %s %q from %s, %d times", event.Type, event.Reason, event.Message,
+			event.Source.Component, event.Count)
 	}
 	// The second one is observed when the event has been handed over.
 	ccmtest.Eventually(t, "both delays are observed", func(context.Context) (bool, error) {
@@ -969,7 +1139,8 @@ func TestNode_InitialisesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 				ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(names[i]))
 			}
 			// All are there already when the controller starts.
-			run(t, cloud, only("cloud-node"), func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = syncs })
+			run(t, cloud, only("cloud-node"),
+				func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = syncs })
 			waitInFlight(t, cloud, workers)
 			release()
 			for _, name := range names {
@@ -994,11 +1165,14 @@ func TestNode_RefreshesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 			for i := range 6 {
 				node := fmt.Sprintf("updates-%s-%d", name, i)
 				addInstance(t, cloud, fake.Instance{Name: node})
-				ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(node, ccmtest.NodeProviderID(ownID(node))))
+				ccmtest.CreateNode(t, shared.Client(t),
+					ccmtest.ReadyNode(node, ccmtest.NodeProviderID(ownID(node))))
 			}
-			run(t, cloud, only("cloud-node"), refreshEvery(100*time.Millisecond), func(p *ccm.Params) {
-				p.Config.Node.ConcurrentSyncs, p.Config.Node.ConcurrentStatusUpdates = test.syncs, test.updates
-			})
+			run(t, cloud, only("cloud-node"), refreshEvery(100*time.Millisecond),
+				func(p *ccm.Params) {
+					p.Config.Node.ConcurrentSyncs, p.Config.Node.ConcurrentStatusUpdates = test.syncs,
+						test.updates
+				})
 			waitInFlight(t, cloud, int(test.want))
 			release()
 			last := fmt.Sprintf("updates-%s-5", name)
@@ -1037,14 +1211,17 @@ func TestNode_WhenTheProviderHasNoInstances_IsSkippedWithAReason(t *testing.T) {
 	r := run(t, cloud, only("cloud-node", "cloud-node-lifecycle"))
 	for _, c := range r.Status().Controllers {
 		if (c.Name == "cloud-node-controller" || c.Name == "cloud-node-lifecycle-controller") &&
-			(c.State != ccm.ControllerSkipped || !strings.Contains(c.Reason, "it has no instances")) {
-			t.Errorf("%s is %s (%s), want it skipped because the provider has no instances", c.Name, c.State, c.Reason)
+			(c.State != ccm.ControllerSkipped ||
+				!strings.Contains(c.Reason, "it has no instances")) {
+			t.Errorf("%s is %s (%s), want it skipped because the provider has no instances", c.Name,
+				c.State, c.Reason)
 		}
 	}
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if got := nodeRequests(t, mark, "noinstances-1", 0); len(got) > 0 || !uninitialized(getNode(t, "noinstances-1")) {
+	if got := nodeRequests(t, mark, "noinstances-1", 0); len(got) > 0 ||
+		!uninitialized(getNode(t, "noinstances-1")) {
 		t.Errorf("the node was changed: %q", got)
 	}
 }

@@ -15,7 +15,8 @@ import (
 
 // Providers that serve the older Instances and Zones are asked by provider ID first, then by name.
 
-// runCloudNodeV1 runs the cloud-node controller alone on a cloud without InstancesV2, with one instance.
+// runCloudNodeV1 runs the cloud-node controller alone on a cloud without InstancesV2, with one
+// instance.
 func runCloudNodeV1(t *testing.T, instance string, without ...fake.Interface) *fake.Cloud {
 	t.Helper()
 	cloud := newCloud(t, nil, fake.Without(append(without, fake.InstancesV2)...))
@@ -38,38 +39,69 @@ func TestNode_V1_AsksByProviderIDThenByName(t *testing.T) {
 		wantLabels map[string]string
 	}{
 		"v1-by-id": {
-			want:       []fake.Method{fake.InstanceID, fake.NodeAddressesByProviderID, fake.InstanceTypeByProviderID, fake.GetZoneByProviderID},
-			wantID:     ownID("v1-by-id"),
-			wantLabels: map[string]string{corev1.LabelTopologyZone: "zone-a", corev1.LabelTopologyRegion: "region-1"},
+			want: []fake.Method{
+				fake.InstanceID, fake.NodeAddressesByProviderID,
+				fake.InstanceTypeByProviderID, fake.GetZoneByProviderID,
+			},
+			wantID: ownID("v1-by-id"),
+			wantLabels: map[string]string{
+				corev1.LabelTopologyZone:   "zone-a",
+				corev1.LabelTopologyRegion: "region-1",
+			},
 		},
 		"v1-has-id": {
 			providerID: ownID("v1-has-id"),
-			want:       []fake.Method{fake.NodeAddressesByProviderID, fake.InstanceTypeByProviderID, fake.GetZoneByProviderID},
-			wantID:     ownID("v1-has-id"),
-			wantLabels: map[string]string{corev1.LabelTopologyZone: "zone-a", corev1.LabelTopologyRegion: "region-1"},
+			want: []fake.Method{
+				fake.NodeAddressesByProviderID, fake.InstanceTypeByProviderID,
+				fake.GetZoneByProviderID,
+			},
+			wantID: ownID("v1-has-id"),
+			wantLabels: map[string]string{
+				corev1.LabelTopologyZone:   "zone-a",
+				corev1.LabelTopologyRegion: "region-1",
+			},
 		},
 		"v1-by-name": {
 			providerID: ownID("v1-by-name"),
-			broken:     []fake.Method{fake.NodeAddressesByProviderID, fake.InstanceTypeByProviderID, fake.GetZoneByProviderID},
+			broken: []fake.Method{
+				fake.NodeAddressesByProviderID, fake.InstanceTypeByProviderID,
+				fake.GetZoneByProviderID,
+			},
 			want: []fake.Method{
-				fake.NodeAddressesByProviderID, fake.NodeAddresses, fake.InstanceTypeByProviderID, fake.InstanceType,
+				fake.NodeAddressesByProviderID, fake.NodeAddresses, fake.InstanceTypeByProviderID,
+				fake.InstanceType,
 				fake.GetZoneByProviderID, fake.GetZoneByNodeName,
 			},
-			wantID:     ownID("v1-by-name"),
-			wantLabels: map[string]string{corev1.LabelTopologyZone: "zone-a", corev1.LabelTopologyRegion: "region-1"},
+			wantID: ownID("v1-by-name"),
+			wantLabels: map[string]string{
+				corev1.LabelTopologyZone:   "zone-a",
+				corev1.LabelTopologyRegion: "region-1",
+			},
 		},
-		// The only way in which a node is initialised without a provider ID. Upstream asks by the empty one first, which the fake
-		// refuses without a record.
+		// The only way in which a node is initialised without a provider ID. Upstream asks by the
+		// empty one first, which the fake refuses without a record.
 		"v1-no-ids": {
-			noIDs:      true,
-			want:       []fake.Method{fake.InstanceID, fake.NodeAddresses, fake.InstanceType, fake.GetZoneByNodeName},
-			wantLabels: map[string]string{corev1.LabelTopologyZone: "zone-a", corev1.LabelTopologyRegion: "region-1"},
+			noIDs: true,
+			want: []fake.Method{
+				fake.InstanceID, fake.NodeAddresses, fake.InstanceType,
+				fake.GetZoneByNodeName,
+			},
+			wantLabels: map[string]string{
+				corev1.LabelTopologyZone:   "zone-a",
+				corev1.LabelTopologyRegion: "region-1",
+			},
 		},
 		"v1-no-zones": {
-			without:    []fake.Interface{fake.Zones},
-			want:       []fake.Method{fake.InstanceID, fake.NodeAddressesByProviderID, fake.InstanceTypeByProviderID},
-			wantID:     ownID("v1-no-zones"),
-			wantLabels: map[string]string{corev1.LabelTopologyZone: "", corev1.LabelTopologyRegion: ""},
+			without: []fake.Interface{fake.Zones},
+			want: []fake.Method{
+				fake.InstanceID, fake.NodeAddressesByProviderID,
+				fake.InstanceTypeByProviderID,
+			},
+			wantID: ownID("v1-no-zones"),
+			wantLabels: map[string]string{
+				corev1.LabelTopologyZone:   "",
+				corev1.LabelTopologyRegion: "",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,19 +113,23 @@ func TestNode_V1_AsksByProviderIDThenByName(t *testing.T) {
 				cloud.On(test.broken...).Fail(broken)
 			}
 			mark := shared.Audit().Mark()
-			ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name, ccmtest.NodeProviderID(test.providerID)))
+			ccmtest.CreateNode(t, shared.Client(t),
+				ccmtest.TaintedNode(name, ccmtest.NodeProviderID(test.providerID)))
 			ccmtest.WaitNodeAddress(t, shared.Client(t), name, corev1.NodeInternalIP)
 			node := getNode(t, name)
 			if uninitialized(node) || node.Spec.ProviderID != test.wantID {
-				t.Errorf("the node has provider ID %q and taints %v, want provider ID %q", node.Spec.ProviderID, node.Spec.Taints, test.wantID)
+				t.Errorf("the node has provider ID %q and taints %v, want provider ID %q",
+					node.Spec.ProviderID, node.Spec.Taints, test.wantID)
 			}
-			if node.Labels[corev1.LabelInstanceTypeStable] != "large" || !containsAll(node.Labels, test.wantLabels) {
+			if node.Labels[corev1.LabelInstanceTypeStable] != "large" ||
+				!containsAll(node.Labels, test.wantLabels) {
 				t.Errorf("labels: %v, want type large and %v", node.Labels, test.wantLabels)
 			}
 			if got := methodsAbout(cloud, name); !slices.Equal(got, test.want) {
 				t.Errorf("the cloud was asked by %v, want %v", got, test.want)
 			}
-			if got, want := nodeRequests(t, mark, name, 2), []string{"update nodes 200", "patch nodes/status 200"}; !slices.Equal(got, want) {
+			if got, want := nodeRequests(t, mark, name, 2),
+				[]string{"update nodes 200", "patch nodes/status 200"}; !slices.Equal(got, want) {
 				t.Errorf("requests that changed the node: %q, want %q", got, want)
 			}
 		})
@@ -116,9 +152,11 @@ func TestNode_V1_WhenTheCloudFails_IsRetriedAndKeepsTheTaint(t *testing.T) {
 			cloud := runCloudNodeV1(t, name)
 			heal := cloud.On(test.methods...).For(name).Fail(test.err)
 			ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name))
-			waitCalls(t, cloud, "the cloud is asked again and again", 4, callsOf(test.methods[0], name))
+			waitCalls(t, cloud, "the cloud is asked again and again", 4,
+				callsOf(test.methods[0], name))
 			if node := getNode(t, name); !uninitialized(node) || node.Spec.ProviderID != "" {
-				t.Errorf("the node was changed: provider ID %q, taints %v", node.Spec.ProviderID, node.Spec.Taints)
+				t.Errorf("the node was changed: provider ID %q, taints %v", node.Spec.ProviderID,
+					node.Spec.Taints)
 			}
 			heal()
 			ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
@@ -130,15 +168,19 @@ func TestNode_V1_RefreshAsksForAddressesAlone(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"v1-refresh"}, fake.Without(fake.InstancesV2))
 	runCloudNode(t, cloud, refreshEvery(50*time.Millisecond))
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("v1-refresh", ccmtest.NodeProviderID(ownID("v1-refresh"))))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("v1-refresh", ccmtest.NodeProviderID(ownID("v1-refresh"))))
 	ccmtest.WaitNodeAddress(t, shared.Client(t), "v1-refresh", corev1.NodeInternalIP)
-	if got := methodsAbout(cloud, "v1-refresh"); !slices.Equal(got, []fake.Method{fake.NodeAddressesByProviderID}) {
+	if got := methodsAbout(cloud, "v1-refresh"); !slices.Equal(got,
+		[]fake.Method{fake.NodeAddressesByProviderID}) {
 		t.Errorf("the cloud was asked by %v", got)
 	}
 	cloud.On(fake.NodeAddressesByProviderID).Fail(errors.New("400 Bad Request"))
-	addInstance(t, cloud, fake.Instance{Name: "v1-refresh", Addresses: []corev1.NodeAddress{external("192.0.2.5")}})
+	addInstance(t, cloud,
+		fake.Instance{Name: "v1-refresh", Addresses: []corev1.NodeAddress{external("192.0.2.5")}})
 	ccmtest.WaitNodeAddress(t, shared.Client(t), "v1-refresh", corev1.NodeExternalIP)
-	if got := methodsAbout(cloud, "v1-refresh"); !slices.Equal(got, []fake.Method{fake.NodeAddressesByProviderID, fake.NodeAddresses}) {
+	if got := methodsAbout(cloud, "v1-refresh"); !slices.Equal(got,
+		[]fake.Method{fake.NodeAddressesByProviderID, fake.NodeAddresses}) {
 		t.Errorf("the cloud was asked by %v", got)
 	}
 }

@@ -23,14 +23,19 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// runRoutes runs the route controller alone, unless told otherwise with a pass every twentieth of a second.
+// runRoutes runs the route controller alone, unless told otherwise with a pass every twentieth of a
+// second.
 func runRoutes(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
 	t.Helper()
-	return run(t, cloud, append([]func(*ccm.Params){only("route"), reconcileEvery(50 * time.Millisecond)}, change...)...)
+	return run(t, cloud,
+		append([]func(*ccm.Params){only("route"), reconcileEvery(50 * time.Millisecond)},
+			change...)...)
 }
 
 func reconcileEvery(d time.Duration) func(*ccm.Params) {
-	return func(p *ccm.Params) { p.Config.Route.ReconciliationPeriod = metav1.Duration{Duration: d} }
+	return func(p *ccm.Params) {
+		p.Config.Route.ReconciliationPeriod = metav1.Duration{Duration: d}
+	}
 }
 
 // onePass leaves it at the pass that the route controller makes when it starts.
@@ -40,23 +45,27 @@ func clusterCIDR(cidrs string) func(*ccm.Params) {
 	return func(p *ccm.Params) { p.Config.ClusterCIDR = cidrs }
 }
 
-// waitRoutePasses waits for n whole passes of the route controller that begin after now. Each begins with a list of the routes, so the
-// beginning of one more tells that they are over.
+// waitRoutePasses waits for n whole passes of the route controller that begin after now. Each
+// begins with a list of the routes, so the beginning of one more tells that they are over.
 func waitRoutePasses(t *testing.T, cloud *fake.Cloud, n int) {
 	t.Helper()
 	lists := fake.CallFilter{Method: fake.ListRoutes}.Matches
-	waitCalls(t, cloud, fmt.Sprintf("routes are reconciled %d times", n), len(cloud.Calls(lists))+n+1, lists)
+	waitCalls(t, cloud, fmt.Sprintf("routes are reconciled %d times", n),
+		len(cloud.Calls(lists))+n+1, lists)
 }
 
-// waitNetwork waits until the node has the condition NetworkUnavailable with the status and the reason.
+// waitNetwork waits until the node has the condition NetworkUnavailable with the status and the
+// reason.
 func waitNetwork(t *testing.T, node string, status corev1.ConditionStatus, reason string) {
 	t.Helper()
-	ccmtest.WaitNode(t, shared.Client(t), node, fmt.Sprintf("node %s has NetworkUnavailable %s for %s", node, status, reason), func(n *corev1.Node) error {
-		if c := network(n); c == nil || c.Status != status || c.Reason != reason {
-			return fmt.Errorf("it has %+v", c)
-		}
-		return nil
-	})
+	ccmtest.WaitNode(t, shared.Client(t), node,
+		fmt.Sprintf("node %s has NetworkUnavailable %s for %s", node, status, reason),
+		func(n *corev1.Node) error {
+			if c := network(n); c == nil || c.Status != status || c.Reason != reason {
+				return fmt.Errorf("it has %+v", c)
+			}
+			return nil
+		})
 }
 
 // network is the node's condition NetworkUnavailable, or nil.
@@ -64,29 +73,32 @@ func network(node *corev1.Node) *corev1.NodeCondition {
 	if node == nil {
 		return nil
 	}
-	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeNetworkUnavailable })
+	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeNetworkUnavailable
+	})
 	if i < 0 {
 		return nil
 	}
 	return &node.Status.Conditions[i]
 }
 
-// routePatches returns the requests that change a node until two whole passes leave it alone. A pass repeats a write that
-// its informer has not seen yet; such repetitions count as one.
+// routePatches returns the requests that change a node until two whole passes leave it alone. A
+// pass repeats a write that its informer has not seen yet; such repetitions count as one.
 func routePatches(t *testing.T, cloud *fake.Cloud, since controlplane.Mark, node string) []string {
 	t.Helper()
 	changes := func() []controlplane.AuditRecord {
 		return requests(t, since, controlplane.Mutating(), controlplane.ByName(node))
 	}
-	records := ccmtest.Eventually(t, "passes leave node "+node+" alone", func(context.Context) ([]controlplane.AuditRecord, error) {
-		before := len(changes())
-		waitRoutePasses(t, cloud, 2)
-		after := changes()
-		if len(after) > before {
-			return nil, fmt.Errorf("two passes made %d requests", len(after)-before)
-		}
-		return after, nil
-	})
+	records := ccmtest.Eventually(t, "passes leave node "+node+" alone",
+		func(context.Context) ([]controlplane.AuditRecord, error) {
+			before := len(changes())
+			waitRoutePasses(t, cloud, 2)
+			after := changes()
+			if len(after) > before {
+				return nil, fmt.Errorf("two passes made %d requests", len(after)-before)
+			}
+			return after, nil
+		})
 	var texts []string
 	for _, r := range records {
 		texts = append(texts, fmt.Sprintf("%s %s %d", r.Verb, r.ResourcePath(), r.Code))
@@ -116,11 +128,14 @@ func destinations(cloud *fake.Cloud) []string {
 
 func TestRoute_OneForEachPodCIDROfEachNode(t *testing.T) {
 	t.Parallel()
-	cloud := newCloud(t, []string{"wanted-1", "wanted-2", "wanted-none"}, fake.WithRouteNodeAddresses())
+	cloud := newCloud(t, []string{"wanted-1", "wanted-2", "wanted-none"},
+		fake.WithRouteNodeAddresses())
 	runRoutes(t, cloud, clusterCIDR("10.244.0.0/16,fd00:10:244::/56"))
 	mark := shared.Audit().Mark()
-	one := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("wanted-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	two := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("wanted-2", ccmtest.NodePodCIDRs("10.244.2.0/24", "fd00:10:244:2::/64")))
+	one := ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("wanted-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	two := ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("wanted-2", ccmtest.NodePodCIDRs("10.244.2.0/24", "fd00:10:244:2::/64")))
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("wanted-none"))
 	for _, name := range []string{"wanted-1", "wanted-2"} {
 		waitNetwork(t, name, corev1.ConditionFalse, "RouteCreated")
@@ -128,14 +143,17 @@ func TestRoute_OneForEachPodCIDROfEachNode(t *testing.T) {
 
 	var got []string
 	for _, r := range cloud.Routes() {
-		got = append(got, fmt.Sprintf("%s via %s %v, %s", r.DestinationCIDR, r.TargetNode, r.TargetNodeAddresses, r.Name))
+		got = append(got,
+			fmt.Sprintf("%s via %s %v, %s", r.DestinationCIDR, r.TargetNode, r.TargetNodeAddresses,
+				r.Name))
 	}
 	var want []string
 	for _, node := range []*corev1.Node{one, two} {
 		for _, cidr := range node.Spec.PodCIDRs {
 			// The cloud names them after cluster and hint, which is the node's UID.
 			name := "kubernetes-" + string(node.UID) + "-" + strings.ReplaceAll(cidr, "/", "-")
-			want = append(want, fmt.Sprintf("%s via %s %v, %s", cidr, node.Name, node.Status.Addresses, name))
+			want = append(want,
+				fmt.Sprintf("%s via %s %v, %s", cidr, node.Name, node.Status.Addresses, name))
 		}
 	}
 	slices.Sort(got)
@@ -143,10 +161,14 @@ func TestRoute_OneForEachPodCIDROfEachNode(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the routes are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if calls := cloud.Calls(fake.CallFilter{Interface: fake.Routes, Mutating: true}.Matches); len(calls) != 3 {
+	if calls := cloud.Calls(fake.CallFilter{Interface: fake.Routes, Mutating: true}.Matches); len(
+		calls) != 3 {
 		t.Errorf("%d calls changed the routes, want 3: %+v", len(calls), calls)
 	}
-	for name, want := range map[string][]string{"wanted-1": {"patch nodes/status 200"}, "wanted-2": {"patch nodes/status 200"}, "wanted-none": nil} {
+	for name, want := range map[string][]string{
+		"wanted-1": {"patch nodes/status 200"},
+		"wanted-2": {"patch nodes/status 200"}, "wanted-none": nil,
+	} {
 		if got := routePatches(t, cloud, mark, name); !slices.Equal(got, want) {
 			t.Errorf("%s was changed by %v, want %v", name, got, want)
 		}
@@ -156,7 +178,10 @@ func TestRoute_OneForEachPodCIDROfEachNode(t *testing.T) {
 // With upstream, the process would end.
 func TestRoute_WhenTheClusterCIDRMakesNoSense_TheManagerIsNotMade(t *testing.T) {
 	t.Parallel()
-	for _, cidrs := range []string{"10.244.0.0", "10.244.0.0/16,10.245.0.0/16", "fd00:1::/56,fd00:2::/56", "10.244.0.0/16,fd00:1::/56,fd00:2::/56"} {
+	for _, cidrs := range []string{
+		"10.244.0.0", "10.244.0.0/16,10.245.0.0/16",
+		"fd00:1::/56,fd00:2::/56", "10.244.0.0/16,fd00:1::/56,fd00:2::/56",
+	} {
 		_, err := ccm.New(params(t, newCloud(t, nil), only("route"), clusterCIDR(cidrs)))
 		var wrong *ccm.ConfigError
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "clusterCIDR") {
@@ -168,8 +193,11 @@ func TestRoute_WhenTheClusterCIDRMakesNoSense_TheManagerIsNotMade(t *testing.T) 
 func TestRoute_LeftoversOfTheClusterAreDeletedAndNothingElse(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"leftover-1"})
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("leftover-1", ccmtest.NodePodCIDRs("10.245.1.0/24")))
-	to := func(node, cidr string) fake.Route { return fake.Route{TargetNode: node, DestinationCIDR: cidr} }
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("leftover-1", ccmtest.NodePodCIDRs("10.245.1.0/24")))
+	to := func(node, cidr string) fake.Route {
+		return fake.Route{TargetNode: node, DestinationCIDR: cidr}
+	}
 	tests := []struct {
 		route fake.Route
 		stays bool
@@ -201,10 +229,12 @@ func TestRoute_LeftoversOfTheClusterAreDeletedAndNothingElse(t *testing.T) {
 	left := destinations(cloud)
 	for _, test := range tests {
 		if got := slices.Contains(left, test.route.DestinationCIDR); got != test.stays {
-			t.Errorf("the route %+v is there: %t, want %t, for %s", test.route, got, test.stays, test.why)
+			t.Errorf("the route %+v is there: %t, want %t, for %s", test.route, got, test.stays,
+				test.why)
 		}
 	}
-	if failed := cloud.Calls(fake.CallFilter{Method: fake.DeleteRoute, Failed: true}.Matches); len(failed) > 0 {
+	if failed := cloud.Calls(fake.CallFilter{Method: fake.DeleteRoute, Failed: true}.Matches); len(
+		failed) > 0 {
 		t.Errorf("a deletion was tried that the cloud does not understand: %+v", failed)
 	}
 	if len(left) != len(want) {
@@ -215,9 +245,12 @@ func TestRoute_LeftoversOfTheClusterAreDeletedAndNothingElse(t *testing.T) {
 // unreadableRoute lets the cloud list one more route, whose destination is no CIDR.
 func unreadableRoute(cloud *fake.Cloud) func(*ccm.Params) {
 	return func(p *ccm.Params) {
-		p.Providers = []ccm.Provider{{Name: "fake", New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) {
-			return unreadableCloud{cloud.Provider()}, nil
-		}}}
+		p.Providers = []ccm.Provider{{
+			Name: "fake",
+			New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) {
+				return unreadableCloud{cloud.Provider()}, nil
+			},
+		}}
 	}
 }
 
@@ -230,26 +263,40 @@ func (c unreadableCloud) Routes() (cloudprovider.Routes, bool) {
 
 type unreadableRoutes struct{ cloudprovider.Routes }
 
-func (r unreadableRoutes) ListRoutes(ctx context.Context, cluster string) ([]*cloudprovider.Route, error) {
+func (r unreadableRoutes) ListRoutes(
+	ctx context.Context, cluster string,
+) ([]*cloudprovider.Route, error) {
 	routes, err := r.Routes.ListRoutes(ctx, cluster)
-	return append(routes, &cloudprovider.Route{Name: "unreadable", TargetNode: "leftover-gone", DestinationCIDR: "default"}), err
+	return append(routes,
+		&cloudprovider.Route{
+			Name: "unreadable", TargetNode: "leftover-gone",
+			DestinationCIDR: "default",
+		}), err
 }
 
 func TestRoute_GoesWithItsNode(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"route-leaving-1", "route-leaving-2"})
 	runRoutes(t, cloud)
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("route-leaving-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("route-leaving-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("route-leaving-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("route-leaving-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
 	ccmtest.WaitRoute(t, cloud, "route-leaving-1", "10.244.1.0/24")
 	ccmtest.WaitRoute(t, cloud, "route-leaving-2", "10.244.2.0/24")
-	cloud.On(fake.DeleteRoute).Times(1).Fail(errors.New("the API is down")) // a matter for the next pass
-	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), "route-leaving-1", metav1.DeleteOptions{}); err != nil {
+	// a matter for the next pass
+	cloud.On(fake.DeleteRoute).Times(1).Fail(errors.New("the API is down"))
+	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), "route-leaving-1",
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ccmtest.WaitRouteGone(t, cloud, "10.244.1.0/24")
 	// A blackhole is replaced, though its node is still there and wants it.
-	addRoutes(t, cloud, fake.Route{TargetNode: "route-leaving-2", DestinationCIDR: "10.244.2.0/24", Blackhole: true})
+	addRoutes(t, cloud,
+		fake.Route{
+			TargetNode: "route-leaving-2", DestinationCIDR: "10.244.2.0/24",
+			Blackhole: true,
+		})
 	ccmtest.WaitRoute(t, cloud, "route-leaving-2", "10.244.2.0/24")
 }
 
@@ -265,7 +312,8 @@ func TestRoute_WhenTheNodesAddressesChange_IsReplaced(t *testing.T) {
 	// The deletion takes its time, and is waited for.
 	cloud.On(fake.DeleteRoute).Delay(100 * time.Millisecond)
 
-	patchNode(t, "moved-1", `{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.2"}]}}`, "status")
+	patchNode(t, "moved-1",
+		`{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.2"}]}}`, "status")
 	want := getNode(t, "moved-1").Status.Addresses
 	ccmtest.WaitCloud(t, cloud, "the route has the new address", func() error {
 		routes := cloud.Routes()
@@ -276,7 +324,8 @@ func TestRoute_WhenTheNodesAddressesChange_IsReplaced(t *testing.T) {
 	})
 	waitRoutePasses(t, cloud, 1)
 	calls := cloud.Calls(fake.CallFilter{Interface: fake.Routes, Mutating: true}.Matches)
-	if len(calls) != 2 || calls[0].Method != fake.DeleteRoute || calls[1].Method != fake.CreateRoute || calls[1].Started.Before(calls[0].Ended) {
+	if len(calls) != 2 || calls[0].Method != fake.DeleteRoute ||
+		calls[1].Method != fake.CreateRoute || calls[1].Started.Before(calls[0].Ended) {
 		t.Errorf("the routes were changed by %+v, want DeleteRoute and then CreateRoute", calls)
 	}
 }
@@ -287,11 +336,14 @@ func TestRoute_WhenItCanNotBeCreated_TheNodeSaysSoUntilItCan(t *testing.T) {
 	takeBack := cloud.On(fake.CreateRoute).For("failing-1").Fail(errors.New("quota exceeded"))
 	runRoutes(t, cloud)
 	mark := shared.Audit().Mark()
-	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("failing-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	node := ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("failing-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
 	waitNetwork(t, "failing-1", corev1.ConditionTrue, "NoRouteCreated")
 	event := nodeEvent(t, node, "FailedToCreateRoute")
 	if event.Type != corev1.EventTypeWarning || event.Source.Component != "route_controller" ||
-		!strings.HasPrefix(event.Message, fmt.Sprintf("Could not create route %s 10.244.1.0/24 for node failing-1 after ", node.UID)) || !strings.HasSuffix(event.Message, ": quota exceeded") {
+		!strings.HasPrefix(event.Message,
+			fmt.Sprintf("Could not create route %s 10.244.1.0/24 for node failing-1 after ",
+				node.UID)) || !strings.HasSuffix(event.Message, ": quota exceeded") {
 		t.Errorf("%s event of %s: %q", event.Type, event.Source.Component, event.Message)
 	}
 
@@ -299,12 +351,14 @@ func TestRoute_WhenItCanNotBeCreated_TheNodeSaysSoUntilItCan(t *testing.T) {
 	calls := func(m fake.Method) int { return len(cloud.Calls(fake.CallFilter{Method: m}.Matches)) }
 	lists, creates := calls(fake.ListRoutes), calls(fake.CreateRoute)
 	waitRoutePasses(t, cloud, 3)
-	if passes, tries := calls(fake.ListRoutes)-lists, calls(fake.CreateRoute)-creates; tries < 3 || tries > passes+1 {
+	if passes, tries := calls(fake.ListRoutes)-lists,
+		calls(fake.CreateRoute)-creates; tries < 3 || tries > passes+1 {
 		t.Errorf("in %d passes there were %d tries", passes, tries)
 	}
 	takeBack()
 	waitNetwork(t, "failing-1", corev1.ConditionFalse, "RouteCreated")
-	if got, want := routePatches(t, cloud, mark, "failing-1"), []string{"patch nodes/status 200"}; !slices.Equal(got, want) {
+	if got, want := routePatches(t, cloud, mark, "failing-1"),
+		[]string{"patch nodes/status 200"}; !slices.Equal(got, want) {
 		t.Errorf("the node was changed by %v, want %v", got, want)
 	}
 }
@@ -335,7 +389,8 @@ func TestRoute_ConditionIsWrittenOnlyWhenStatusOrReasonDiffer(t *testing.T) {
 	waitRoutePasses(t, cloud, 2)
 	for name, test := range tests {
 		waitNetwork(t, name, corev1.ConditionFalse, "RouteCreated")
-		if got := routePatches(t, cloud, mark, name); (len(got) == 1) != test.written || len(got) > 1 {
+		if got := routePatches(t, cloud, mark, name); (len(got) == 1) != test.written ||
+			len(got) > 1 {
 			t.Errorf("%s was changed by %v, want a write: %t", name, got, test.written)
 		}
 		if c := network(getNode(t, name)); !test.written && c.Message != test.condition.Message {
@@ -361,7 +416,8 @@ func TestRoute_WhenANodeHasARouteButNoPodCIDR_ItsNetworkIsUnavailable(t *testing
 
 func TestRoute_OnlyAConflictIsTriedAgainInTheSamePass(t *testing.T) {
 	t.Parallel()
-	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "routers"}, "router", errors.New("it has changed"))
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "routers"}, "router",
+		errors.New("it has changed"))
 	tests := map[string]struct {
 		err   error
 		times int
@@ -377,7 +433,8 @@ func TestRoute_OnlyAConflictIsTriedAgainInTheSamePass(t *testing.T) {
 	for name, test := range tests {
 		addInstance(t, cloud, fake.Instance{Name: name})
 		cidr++
-		ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.244.%d.0/24", cidr))))
+		ccmtest.CreateNode(t, shared.Client(t),
+			ccmtest.ReadyNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.244.%d.0/24", cidr))))
 		cloud.On(fake.CreateRoute).For(name).Times(test.times).Fail(test.err)
 	}
 	runRoutes(t, cloud, onePass)
@@ -396,10 +453,13 @@ func TestRoute_OnlyAConflictIsTriedAgainInTheSamePass(t *testing.T) {
 func TestRoute_WhenTheConditionConflicts_ItIsWrittenAgainInTheSamePass(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"route-conflict-1"})
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("route-conflict-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("route-conflict-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
 	var patches atomic.Int32
 	runRoutes(t, cloud, onePass, answering(func(req *http.Request) int {
-		if req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/nodes/route-conflict-1/status") && patches.Add(1) < 5 {
+		if req.Method == http.MethodPatch &&
+			strings.HasSuffix(req.URL.Path, "/nodes/route-conflict-1/status") &&
+			patches.Add(1) < 5 {
 			return http.StatusConflict
 		}
 		return 0
@@ -415,7 +475,8 @@ func TestRoute_UpToTwoHundredAreChangedAtOnce(t *testing.T) {
 	cloud := newCloud(t, nil)
 	var leftovers []fake.Route
 	for i := range 230 {
-		leftovers = append(leftovers, fake.Route{TargetNode: "nowhere", DestinationCIDR: fmt.Sprintf("10.244.%d.0/24", i)})
+		leftovers = append(leftovers,
+			fake.Route{TargetNode: "nowhere", DestinationCIDR: fmt.Sprintf("10.244.%d.0/24", i)})
 	}
 	addRoutes(t, cloud, leftovers...)
 	release := cloud.On(fake.DeleteRoute).Hang()
@@ -433,15 +494,16 @@ func TestRoute_UpToTwoHundredAreChangedAtOnce(t *testing.T) {
 	}
 }
 
-// The period is the time from the beginning of a pass to the beginning of the next, so after one that took longer the next one follows at
-// once.
+// The period is the time from the beginning of a pass to the beginning of the next, so after one
+// that took longer the next one follows at once.
 func TestRoute_ReconciliationPeriod_CountsFromTheBeginningOfAPass(t *testing.T) {
 	t.Parallel()
 	const period = time.Second
 	cloud := newCloud(t, nil)
 	cloud.On(fake.ListRoutes).Times(1).Delay(period + period/5)
 	runRoutes(t, cloud, reconcileEvery(period))
-	calls := waitCalls(t, cloud, "routes are reconciled three times", 3, fake.CallFilter{Method: fake.ListRoutes}.Matches)
+	calls := waitCalls(t, cloud, "routes are reconciled three times", 3,
+		fake.CallFilter{Method: fake.ListRoutes}.Matches)
 	if pause := calls[1].Started.Sub(calls[0].Ended); pause > period*4/5 {
 		t.Errorf("after a pass that took longer than the period the next one began after %s", pause)
 	}
@@ -453,7 +515,8 @@ func TestRoute_ReconciliationPeriod_CountsFromTheBeginningOfAPass(t *testing.T) 
 func TestRoute_PassesAreCountedByOutcome(t *testing.T) {
 	cloud := newCloud(t, []string{"outcome-1", "outcome-2"})
 	counted := func(outcome string) float64 {
-		return metric(t, "route_controller_route_sync_total", map[string]string{"outcome": outcome, "trigger": "periodic"})
+		return metric(t, "route_controller_route_sync_total",
+			map[string]string{"outcome": outcome, "trigger": "periodic"})
 	}
 	pass := func(outcome string) {
 		t.Helper()
@@ -462,32 +525,37 @@ func TestRoute_PassesAreCountedByOutcome(t *testing.T) {
 			before[o] = counted(o)
 		}
 		r := runRoutes(t, cloud, onePass)
-		ccmtest.Eventually(t, "the pass is counted as "+outcome, func(context.Context) (bool, error) {
-			for o, n := range before {
-				want := n
-				if o == outcome {
-					want++
+		ccmtest.Eventually(t, "the pass is counted as "+outcome,
+			func(context.Context) (bool, error) {
+				for o, n := range before {
+					want := n
+					if o == outcome {
+						want++
+					}
+					if now := counted(o); now != want {
+						return false, fmt.Errorf("%s went from %v to %v", o, n, now)
+					}
 				}
-				if now := counted(o); now != want {
-					return false, fmt.Errorf("%s went from %v to %v", o, n, now)
-				}
-			}
-			return true, nil
-		})
+				return true, nil
+			})
 		if err := r.stop(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("outcome-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("outcome-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
 	pass("changed")
 	pass("noop")
 	cloud.On(fake.ListRoutes).Times(1).Fail(errors.New("the API is down"))
 	pass("error")
-	// Of a route that fails the count says nothing: that is in the event and in the node's condition.
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("outcome-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
+	// Of a route that fails the count says nothing: that is in the event and in the node's
+	// condition.
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("outcome-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
 	cloud.On(fake.CreateRoute).Times(1).Fail(errors.New("quota exceeded"))
 	pass("noop")
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("outcome-3", ccmtest.NodePodCIDRs("10.244.3.0/24")))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("outcome-3", ccmtest.NodePodCIDRs("10.244.3.0/24")))
 	cloud.On(fake.CreateRoute).For("outcome-3").Times(1).Fail(errors.New("quota exceeded"))
 	pass("changed")
 }

@@ -23,13 +23,15 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// routeInterval is the time between two passes of a route controller that watches nodes, and the most that a change waits.
+// routeInterval is the time between two passes of a route controller that watches nodes, and the
+// most that a change waits.
 const routeInterval = 10 * time.Second
 
 // passes chooses the call with which each pass of the route controller begins.
 var passes = fake.CallFilter{Method: fake.ListRoutes}.Matches
 
-// watchRoutes runs a route controller on a cloud of its own, for which there is one node in the cluster: that of the given name.
+// watchRoutes runs a route controller on a cloud of its own, for which there is one node in the
+// cluster: that of the given name.
 func watchRoutes(t *testing.T, name string, cloud *fake.Cloud, change ...func(*ccm.Params)) {
 	t.Helper()
 	runRoutes(t, cloud, append(change, seeingOnly(name))...)
@@ -38,7 +40,9 @@ func watchRoutes(t *testing.T, name string, cloud *fake.Cloud, change ...func(*c
 func seeingOnly(node string) func(*ccm.Params) {
 	return func(p *ccm.Params) {
 		p.RESTConfig = rest.CopyConfig(p.RESTConfig)
-		p.RESTConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return oneNode{next, node} })
+		p.RESTConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return oneNode{next, node}
+		})
 	}
 }
 
@@ -61,27 +65,31 @@ func address(ip string) string {
 	return fmt.Sprintf(`{"status":{"addresses":[{"type":"InternalIP","address":%q}]}}`, ip)
 }
 
-// With the feature gate, events of nodes lead to passes, which are ten seconds apart. Each case is a CCM with a cloud and a node of its
-// own, so that all can wait for the same ten seconds.
+// With the feature gate, events of nodes lead to passes, which are ten seconds apart. Each case is
+// a CCM with a cloud and a node of its own, so that all can wait for the same ten seconds.
 func TestRoute_WhenItWatchesNodes_PassesFollowTheirChanges(t *testing.T) {
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.CloudControllerManagerWatchBasedRoutesReconciliation, true)
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate,
+		features.CloudControllerManagerWatchBasedRoutesReconciliation, true)
 	const cidr = "10.244.1.0/24"
 	counted := func(trigger string) float64 {
 		return metric(t, "route_controller_route_sync_total", map[string]string{"trigger": trigger})
 	}
 	periodic, changes := counted("periodic"), counted("node_change")
 
-	// A route that could not be made or deleted is left as it is: nothing reminds the controller of it, nor do changes of the node that
-	// have nothing to do with routes. It begins before the others, so when they have been reminded it would have been, too.
+	// A route that could not be made or deleted is left as it is: nothing reminds the controller of
+	// it, nor do changes of the node that have nothing to do with routes. It begins before the
+	// others, so when they have been reminded it would have been, too.
 	forgotten := newCloud(t, []string{"watch-forgotten"}, fake.WithRouteNodeAddresses())
 	addRoutes(t, forgotten, fake.Route{TargetNode: "gone", DestinationCIDR: "10.244.9.0/24"})
 	forgotten.On(fake.CreateRoute).Times(1).Fail(errors.New("quota exceeded"))
 	forgotten.On(fake.DeleteRoute).Times(1).Fail(errors.New("the API is down"))
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("watch-forgotten", ccmtest.NodePodCIDRs(cidr)))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("watch-forgotten", ccmtest.NodePodCIDRs(cidr)))
 	watchRoutes(t, "watch-forgotten", forgotten)
 	waitNetwork(t, "watch-forgotten", corev1.ConditionTrue, "NoRouteCreated")
 	patchNode(t, "watch-forgotten", `{"metadata":{"labels":{"team":"red"}}}`)
-	patchNode(t, "watch-forgotten", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, "status")
+	patchNode(t, "watch-forgotten", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`,
+		"status")
 
 	tests := []struct {
 		name   string
@@ -101,15 +109,18 @@ func TestRoute_WhenItWatchesNodes_PassesFollowTheirChanges(t *testing.T) {
 			}
 		}, want: []string{cidr + " watch-addresses 192.0.2.3"}},
 		{name: "watch-deleted", cidrs: []string{cidr}, change: func(node string) {
-			if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
+			if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), node,
+				metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 		}},
-		// That the routes could not be listed is the one failure after which the controller tries again by itself.
+		// That the routes could not be listed is the one failure after which the controller tries
+		// again by itself.
 		{name: "watch-list-fails", cidrs: []string{cidr}, before: func(cloud *fake.Cloud) {
 			cloud.On(fake.ListRoutes).Times(1).Fail(errors.New("the API is down"))
 		}, want: []string{cidr + " watch-list-fails"}},
-		// And the informers' resync, every 12 to 24 hours unless configured otherwise, is a reminder.
+		// And the informers' resync, every 12 to 24 hours unless configured otherwise, is a
+		// reminder.
 		{name: "watch-resync", cidrs: []string{cidr}, before: func(cloud *fake.Cloud) {
 			cloud.On(fake.CreateRoute).Times(1).Fail(errors.New("quota exceeded"))
 		}, params: func(p *ccm.Params) {
@@ -123,12 +134,14 @@ func TestRoute_WhenItWatchesNodes_PassesFollowTheirChanges(t *testing.T) {
 		if test.before != nil {
 			test.before(cloud)
 		}
-		ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(test.name, ccmtest.NodePodCIDRs(test.cidrs...)))
+		ccmtest.CreateNode(t, shared.Client(t),
+			ccmtest.ReadyNode(test.name, ccmtest.NodePodCIDRs(test.cidrs...)))
 		if test.params == nil {
 			test.params = func(*ccm.Params) {}
 		}
 		watchRoutes(t, test.name, cloud, test.params)
-		waitCalls(t, cloud, test.name+": routes are reconciled at the start", 1, fake.CallFilter{Method: fake.ListRoutes, Finished: true}.Matches)
+		waitCalls(t, cloud, test.name+": routes are reconciled at the start", 1,
+			fake.CallFilter{Method: fake.ListRoutes, Finished: true}.Matches)
 		if test.change != nil {
 			if test.cidrs != nil {
 				waitNetwork(t, test.name, corev1.ConditionFalse, "RouteCreated")
@@ -141,47 +154,56 @@ func TestRoute_WhenItWatchesNodes_PassesFollowTheirChanges(t *testing.T) {
 	added := newCloud(t, []string{"watch-added"})
 	watchRoutes(t, "watch-added", added)
 	created := time.Now()
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("watch-added", ccmtest.NodePodCIDRs(cidr)))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode("watch-added", ccmtest.NodePodCIDRs(cidr)))
 	ccmtest.WaitRoute(t, added, "watch-added", cidr)
-	if calls := added.Calls(passes); len(calls) != 1 || calls[0].Started.Before(created) || calls[0].Started.After(created.Add(slack)) {
+	if calls := added.Calls(passes); len(calls) != 1 || calls[0].Started.Before(created) ||
+		calls[0].Started.After(created.Add(slack)) {
 		t.Errorf("a node was added at %s, and the passes are %+v; want one at once", created, calls)
 	}
 
 	for _, test := range tests {
-		calls := waitCalls(t, clouds[test.name], test.name+": routes are reconciled once more", 2, passes)
-		if pause := calls[1].Started.Sub(calls[0].Started); pause < routeInterval-2*time.Second || pause > routeInterval+slack {
+		calls := waitCalls(t, clouds[test.name], test.name+": routes are reconciled once more", 2,
+			passes)
+		if pause := calls[1].Started.Sub(calls[0].Started); pause < routeInterval-2*time.Second ||
+			pause > routeInterval+slack {
 			t.Errorf("%s: the second pass came after %s, want %s", test.name, pause, routeInterval)
 		}
-		ccmtest.WaitCloud(t, clouds[test.name], test.name+": the routes are as wanted", func() error {
-			if got := routesOfNodes(clouds[test.name]); !slices.Equal(got, test.want) {
-				return fmt.Errorf("they are %q, want %q", got, test.want)
-			}
-			return nil
-		})
-		if calls := clouds[test.name].Calls(passes); len(calls) != 2 && test.name != "watch-resync" {
+		ccmtest.WaitCloud(t, clouds[test.name], test.name+": the routes are as wanted",
+			func() error {
+				if got := routesOfNodes(clouds[test.name]); !slices.Equal(got, test.want) {
+					return fmt.Errorf("they are %q, want %q", got, test.want)
+				}
+				return nil
+			})
+		if calls := clouds[test.name].Calls(passes); len(calls) != 2 &&
+			test.name != "watch-resync" {
 			t.Errorf("%s: there were %d passes, want 2", test.name, len(calls))
 		}
 	}
 
 	if calls := forgotten.Calls(passes); len(calls) != 1 {
-		t.Errorf("after a route could not be made there were %d passes, want none but the first", len(calls))
+		t.Errorf("after a route could not be made there were %d passes, want none but the first",
+			len(calls))
 	}
 	patchNode(t, "watch-forgotten", address("192.0.2.9"), "status")
 	ccmtest.WaitRoute(t, forgotten, "watch-forgotten", cidr)
 	ccmtest.WaitRouteGone(t, forgotten, "10.244.9.0/24")
 	// A pass is counted when it has ended, which is after its last call to the cloud.
-	ccmtest.Eventually(t, "the passes are counted by what led to them", func(context.Context) (bool, error) {
-		if n := counted("periodic") - periodic; n < 1 {
-			return false, fmt.Errorf("%v were periodic, want the one after the resync", n)
-		}
-		if n := counted("node_change") - changes; n < float64(2*len(tests)) {
-			return false, fmt.Errorf("%v were after changes of nodes, want %d", n, 2*len(tests))
-		}
-		return true, nil
-	})
+	ccmtest.Eventually(t, "the passes are counted by what led to them",
+		func(context.Context) (bool, error) {
+			if n := counted("periodic") - periodic; n < 1 {
+				return false, fmt.Errorf("%v were periodic, want the one after the resync", n)
+			}
+			if n := counted("node_change") - changes; n < float64(2*len(tests)) {
+				return false, fmt.Errorf("%v were after changes of nodes, want %d", n, 2*len(tests))
+			}
+			return true, nil
+		})
 }
 
-// routesOfNodes are the destinations of the routes with their nodes and those addresses of the nodes that are more than names.
+// routesOfNodes are the destinations of the routes with their nodes and those addresses of the
+// nodes that are more than names.
 func routesOfNodes(cloud *fake.Cloud) []string {
 	var all []string
 	for _, r := range cloud.Routes() {

@@ -39,16 +39,23 @@ func TestService_WhenItsTypeChanges_LosesItsLoadBalancerAndGetsANewOne(t *testin
 	service := createLoadBalancer(t, "retyped")
 
 	editService(t, "retyped", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
-	after := ccmtest.WaitService(t, shared.Client(t), "default", "retyped", "the finalizer is gone", withoutFinalizer)
-	if _, ok := cloud.LoadBalancer("default/retyped"); ok || len(after.Status.LoadBalancer.Ingress) > 0 {
+	after := ccmtest.WaitService(t, shared.Client(t), "default", "retyped", "the finalizer is gone",
+		withoutFinalizer)
+	if _, ok := cloud.LoadBalancer("default/retyped"); ok ||
+		len(after.Status.LoadBalancer.Ingress) > 0 {
 		t.Errorf("as a ClusterIP it has the status %+v, and a load balancer: %t", after.Status, ok)
 	}
-	waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer",
+	waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer",
+		"Normal EnsuredLoadBalancer",
 		"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer")
 
-	editService(t, "retyped", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
+	editService(t, "retyped",
+		func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
 	ccmtest.WaitServiceAddress(t, shared.Client(t), "default", "retyped")
-	want := []fake.Method{fake.EnsureLoadBalancer, fake.EnsureLoadBalancerDeleted, fake.EnsureLoadBalancer}
+	want := []fake.Method{
+		fake.EnsureLoadBalancer, fake.EnsureLoadBalancerDeleted,
+		fake.EnsureLoadBalancer,
+	}
 	if got := mutatingCalls(cloud, "default/retyped"); !slices.Equal(got, want) {
 		t.Errorf("the cloud was changed by %v, want %v", got, want)
 	}
@@ -56,7 +63,8 @@ func TestService_WhenItsTypeChanges_LosesItsLoadBalancerAndGetsANewOne(t *testin
 
 func TestService_WhenTheCloudHasNoLoadBalancerToDelete_IsLetGo(t *testing.T) {
 	t.Parallel()
-	service := ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("orphan", withFinalizer))
+	service := ccmtest.CreateService(t, shared.Client(t),
+		ccmtest.LoadBalancerService("orphan", withFinalizer))
 	deleteService(t, service.Name)
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud)
@@ -87,7 +95,9 @@ func TestService_WhenItsLoadBalancerCanNotBeDeleted_StaysWithItsFinalizer(t *tes
 			cloud.On(test.method).For("default/" + name).Fail(errors.New("the API is down"))
 			service := createLoadBalancer(t, name)
 			deleteService(t, name)
-			if e := waitServiceEvent(t, service, "SyncLoadBalancerFailed"); e.Message != test.says || e.Type != corev1.EventTypeWarning {
+			if e := waitServiceEvent(t, service,
+				"SyncLoadBalancerFailed"); e.Message != test.says ||
+				e.Type != corev1.EventTypeWarning {
 				t.Errorf("%s event %q, want the Warning %q", e.Type, e.Message, test.says)
 			}
 			settle(t, cloud)
@@ -101,14 +111,19 @@ func TestService_WhenItsLoadBalancerCanNotBeDeleted_StaysWithItsFinalizer(t *tes
 	}
 }
 
-// vanish creates a Service and deletes it past its finalizer while its load balancer is being made, and returns when the service
-// controller must have seen that. release lets the load balancer be made.
-func vanish(t *testing.T, cloud *fake.Cloud, name string) (service *corev1.Service, release func()) {
+// vanish creates a Service and deletes it past its finalizer while its load balancer is being made,
+// and returns when the service controller must have seen that. release lets the load balancer be
+// made.
+func vanish(
+	t *testing.T, cloud *fake.Cloud, name string,
+) (service *corev1.Service, release func()) {
 	t.Helper()
 	release = cloud.On(fake.EnsureLoadBalancer).For("default/" + name).Hang()
 	service = ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService(name))
-	ccmtest.WaitCall(t, cloud, "the load balancer is being made", callsOf(fake.EnsureLoadBalancer, keyOf(service)))
-	// Upstream does not look at deletions. It is the annotation that makes it come back to the Service, which it has in memory.
+	ccmtest.WaitCall(t, cloud, "the load balancer is being made",
+		callsOf(fake.EnsureLoadBalancer, keyOf(service)))
+	// Upstream does not look at deletions. It is the annotation that makes it come back to the
+	// Service, which it has in memory.
 	editService(t, name, func(s *corev1.Service) {
 		s.Finalizers = nil
 		annotate("farewell")(s)
@@ -121,15 +136,19 @@ func vanish(t *testing.T, cloud *fake.Cloud, name string) (service *corev1.Servi
 func TestService_WhenItVanishesPastItsFinalizer_ItsLoadBalancerIsDeletedFromMemory(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
-	// Upstream flattens this error on the way of the finalizer, but not here: it is retried when the cloud says.
-	cloud.On(fake.EnsureLoadBalancerDeleted).For("default/vanished").Times(1).Fail(cloudproviderapi.NewRetryError("in use", time.Millisecond))
+	// Upstream flattens this error on the way of the finalizer, but not here: it is retried when
+	// the cloud says.
+	cloud.On(fake.EnsureLoadBalancerDeleted).For("default/vanished").Times(1).Fail(
+		cloudproviderapi.NewRetryError("in use", time.Millisecond))
 	runServiceLB(t, cloud)
 	service, release := vanish(t, cloud, "vanished")
 	bystander(t, cloud)
 	release()
-	waitCalls(t, cloud, "the load balancer is deleted", 2, callsOf(fake.EnsureLoadBalancerDeleted, "default/vanished"))
+	waitCalls(t, cloud, "the load balancer is deleted", 2,
+		callsOf(fake.EnsureLoadBalancerDeleted, "default/vanished"))
 	waitNoLoadBalancer(t, cloud, "default/vanished")
-	waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer",
+	waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer",
+		"Normal EnsuredLoadBalancer",
 		"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer")
 }
 
@@ -137,12 +156,15 @@ func TestService_WhenItVanishesPastItsFinalizer_ItsLoadBalancerIsDeletedFromMemo
 func TestService_WhenItVanishesPastItsFinalizer_ImplementedElsewhereIsAnError(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
-	cloud.On(fake.EnsureLoadBalancerDeleted).For("default/vanished-elsewhere").Fail(cloudprovider.ImplementedElsewhere)
+	cloud.On(fake.EnsureLoadBalancerDeleted).For("default/vanished-elsewhere").Fail(
+		cloudprovider.ImplementedElsewhere)
 	runServiceLB(t, cloud)
 	service, release := vanish(t, cloud, "vanished-elsewhere")
 	bystander(t, cloud)
 	release()
-	if e := waitServiceEvent(t, service, "DeleteLoadBalancerFailed"); e.Type != corev1.EventTypeWarning || !strings.Contains(e.Message, cloudprovider.ImplementedElsewhere.Error()) {
+	if e := waitServiceEvent(t, service,
+		"DeleteLoadBalancerFailed"); e.Type != corev1.EventTypeWarning ||
+		!strings.Contains(e.Message, cloudprovider.ImplementedElsewhere.Error()) {
 		t.Errorf("%s event %q", e.Type, e.Message)
 	}
 }
@@ -157,13 +179,18 @@ func TestService_WhenAnotherOneTakesItsName_TheOldLoadBalancerIsDeletedFirst(t *
 	release()
 
 	// Before that it has the address of the old one: upstream's patch of the status carries no UID.
-	ccmtest.WaitService(t, shared.Client(t), "default", "namesake", "the new Service has the address of its own load balancer", func(s *corev1.Service) error {
-		if b, _ := cloud.LoadBalancer("default/namesake"); b.UID != service.UID || s == nil || !slices.Equal(addressesOf(s), b.Ingress) {
-			return fmt.Errorf("the load balancer is %+v", b)
-		}
-		return nil
-	})
-	want := []fake.Method{fake.EnsureLoadBalancer, fake.EnsureLoadBalancerDeleted, fake.EnsureLoadBalancer}
+	ccmtest.WaitService(t, shared.Client(t), "default", "namesake",
+		"the new Service has the address of its own load balancer", func(s *corev1.Service) error {
+			if b, _ := cloud.LoadBalancer("default/namesake"); b.UID != service.UID || s == nil ||
+				!slices.Equal(addressesOf(s), b.Ingress) {
+				return fmt.Errorf("the load balancer is %+v", b)
+			}
+			return nil
+		})
+	want := []fake.Method{
+		fake.EnsureLoadBalancer, fake.EnsureLoadBalancerDeleted,
+		fake.EnsureLoadBalancer,
+	}
 	if got := mutatingCalls(cloud, "default/namesake"); !slices.Equal(got, want) {
 		t.Errorf("the cloud was changed by %v, want %v", got, want)
 	}
@@ -172,6 +199,7 @@ func TestService_WhenAnotherOneTakesItsName_TheOldLoadBalancerIsDeletedFirst(t *
 			t.Errorf("the load balancer of the old Service is still there: %+v", b)
 		}
 	}
-	waitServiceEvents(t, old, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer",
+	waitServiceEvents(t, old, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer",
+		"Normal EnsuredLoadBalancer",
 		"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer")
 }

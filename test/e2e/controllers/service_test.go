@@ -27,9 +27,10 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// runServiceLB runs the service controller alone, and returns when it has dealt with the nodes that exist. Upstream's controller reads in
-// its node worker, without a lock, what its service workers write. So tests that are to pass with the race detector create their nodes
-// before they call this and their Services afterwards, and leave the nodes alone; the others are in churn_test.go.
+// runServiceLB runs the service controller alone, and returns when it has dealt with the nodes that
+// exist. Upstream's controller reads in its node worker, without a lock, what its service workers
+// write. So tests that are to pass with the race detector create their nodes before they call this
+// and their Services afterwards, and leave the nodes alone; the others are in churn_test.go.
 func runServiceLB(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
 	t.Helper()
 	const passes = "service_controller_nodesync_latency_seconds"
@@ -39,13 +40,14 @@ func runServiceLB(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) 
 	}
 	before := metric(t, passes, nil)
 	r := run(t, cloud, append([]func(*ccm.Params){only("service")}, change...)...)
-	ccmtest.Eventually(t, "the service controller knows the nodes", func(context.Context) (float64, error) {
-		n := metric(t, passes, nil) - before
-		if n < float64(len(nodes.Items)) {
-			return n, fmt.Errorf("%v of %d nodes are dealt with", n, len(nodes.Items))
-		}
-		return n, nil
-	})
+	ccmtest.Eventually(t, "the service controller knows the nodes",
+		func(context.Context) (float64, error) {
+			n := metric(t, passes, nil) - before
+			if n < float64(len(nodes.Items)) {
+				return n, fmt.Errorf("%v of %d nodes are dealt with", n, len(nodes.Items))
+			}
+			return n, nil
+		})
 	return r
 }
 
@@ -53,8 +55,9 @@ func serviceWorkers(n int32) func(*ccm.Params) {
 	return func(p *ccm.Params) { p.Config.Service.ConcurrentSyncs = n }
 }
 
-// settle waits until all Services have been dealt with that were queued before it was called, if there is one service worker: the queue
-// is a line then. A Service that is changed while it is dealt with goes to the end of the line once more, hence the second round.
+// settle waits until all Services have been dealt with that were queued before it was called, if
+// there is one service worker: the queue is a line then. A Service that is changed while it is
+// dealt with goes to the end of the line once more, hence the second round.
 func settle(t *testing.T, cloud *fake.Cloud) *corev1.Service {
 	t.Helper()
 	var last *corev1.Service
@@ -70,7 +73,11 @@ func bystander(t *testing.T, cloud *fake.Cloud) *corev1.Service {
 	service := ccmtest.LoadBalancerService("")
 	service.GenerateName = "bystander-"
 	service = ccmtest.CreateService(t, shared.Client(t), service)
-	ccmtest.WaitCall(t, cloud, "the load balancer of a bystander is ensured", fake.CallFilter{Method: fake.EnsureLoadBalancer, Object: keyOf(service), Finished: true}.Matches)
+	ccmtest.WaitCall(t, cloud, "the load balancer of a bystander is ensured",
+		fake.CallFilter{
+			Method: fake.EnsureLoadBalancer, Object: keyOf(service),
+			Finished: true,
+		}.Matches)
 	return service
 }
 
@@ -78,14 +85,16 @@ func keyOf(service *corev1.Service) string { return service.Namespace + "/" + se
 
 func createLoadBalancer(t *testing.T, name string, opts ...ccmtest.ServiceOption) *corev1.Service {
 	t.Helper()
-	service := ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService(name, opts...))
+	service := ccmtest.CreateService(t, shared.Client(t),
+		ccmtest.LoadBalancerService(name, opts...))
 	ccmtest.WaitServiceAddress(t, shared.Client(t), service.Namespace, name)
 	return service
 }
 
 func getService(t *testing.T, name string) *corev1.Service {
 	t.Helper()
-	service, err := shared.Client(t).CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(), name, metav1.GetOptions{})
+	service, err := shared.Client(t).CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(),
+		name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,22 +120,26 @@ func editService(t *testing.T, name string, edit func(*corev1.Service)) {
 }
 
 func annotate(value string) func(*corev1.Service) {
-	return func(s *corev1.Service) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, "example.org/edit", value) }
+	return func(s *corev1.Service) {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, "example.org/edit", value)
+	}
 }
 
 func deleteService(t *testing.T, name string) {
 	t.Helper()
-	if err := shared.Client(t).CoreV1().Services(metav1.NamespaceDefault).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := shared.Client(t).CoreV1().Services(metav1.NamespaceDefault).Delete(t.Context(), name,
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// servicePatches waits for n requests of the CCM that may have changed the Service, and returns all there are, each as verb, resource and
-// code.
+// servicePatches waits for n requests of the CCM that may have changed the Service, and returns all
+// there are, each as verb, resource and code.
 func servicePatches(t *testing.T, since controlplane.Mark, name string, n int) []string {
 	t.Helper()
 	records := waitRequests(t, since, n, controlplane.Mutating(), controlplane.ByName(name))
-	slices.SortStableFunc(records, func(a, b controlplane.AuditRecord) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(records,
+		func(a, b controlplane.AuditRecord) int { return a.Time.Compare(b.Time) })
 	var texts []string
 	for _, r := range records {
 		texts = append(texts, fmt.Sprintf("%s %s %d", r.Verb, r.ResourcePath(), r.Code))
@@ -134,11 +147,17 @@ func servicePatches(t *testing.T, since controlplane.Mark, name string, n int) [
 	return texts
 }
 
-// serviceEvents are the service controller's events about this very Service, in the order in which they were recorded first: their names
-// end with that time in nanoseconds. The API server also has something to say at times, of cluster IPs that it has to repair.
+// serviceEvents are the service controller's events about this very Service, in the order in which
+// they were recorded first: their names end with that time in nanoseconds. The API server also has
+// something to say at times, of cluster IPs that it has to repair.
 func serviceEvents(ctx context.Context, service *corev1.Service) ([]corev1.Event, error) {
-	selector := fields.Set{"involvedObject.kind": "Service", "involvedObject.uid": string(service.UID), "source": "service-controller"}.AsSelector().String()
-	list, err := shared.Admin.CoreV1().Events(service.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
+	selector := fields.Set{
+		"involvedObject.kind": "Service",
+		"involvedObject.uid":  string(service.UID),
+		"source":              "service-controller",
+	}.AsSelector().String()
+	list, err := shared.Admin.CoreV1().Events(service.Namespace).List(ctx,
+		metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
 		return nil, err
 	}
@@ -146,40 +165,45 @@ func serviceEvents(ctx context.Context, service *corev1.Service) ([]corev1.Event
 	return list.Items, nil
 }
 
-// waitServiceEvents waits until the events about the Service are these, each as type and reason, and returns them. Repetitions count as one.
+// waitServiceEvents waits until the events about the Service are these, each as type and reason,
+// and returns them. Repetitions count as one.
 func waitServiceEvents(t *testing.T, service *corev1.Service, want ...string) []corev1.Event {
 	t.Helper()
-	return ccmtest.Eventually(t, fmt.Sprintf("the events about Service %s are %q", service.Name, want), func(ctx context.Context) ([]corev1.Event, error) {
-		events, err := serviceEvents(ctx, service)
-		if err != nil {
-			return nil, err
-		}
-		var got []string
-		for _, e := range events {
-			got = append(got, e.Type+" "+e.Reason)
-		}
-		if !slices.Equal(got, want) {
-			return nil, fmt.Errorf("they are %q", got)
-		}
-		return events, nil
-	})
+	return ccmtest.Eventually(t,
+		fmt.Sprintf("the events about Service %s are %q", service.Name, want),
+		func(ctx context.Context) ([]corev1.Event, error) {
+			events, err := serviceEvents(ctx, service)
+			if err != nil {
+				return nil, err
+			}
+			var got []string
+			for _, e := range events {
+				got = append(got, e.Type+" "+e.Reason)
+			}
+			if !slices.Equal(got, want) {
+				return nil, fmt.Errorf("they are %q", got)
+			}
+			return events, nil
+		})
 }
 
 // waitServiceEvent waits for one event of the reason.
 func waitServiceEvent(t *testing.T, service *corev1.Service, reason string) corev1.Event {
 	t.Helper()
-	return ccmtest.Eventually(t, fmt.Sprintf("there is an event %s about Service %s", reason, service.Name), func(ctx context.Context) (corev1.Event, error) {
-		events, err := serviceEvents(ctx, service)
-		if err != nil {
-			return corev1.Event{}, err
-		}
-		for _, e := range events {
-			if e.Reason == reason {
-				return e, nil
+	return ccmtest.Eventually(t,
+		fmt.Sprintf("there is an event %s about Service %s", reason, service.Name),
+		func(ctx context.Context) (corev1.Event, error) {
+			events, err := serviceEvents(ctx, service)
+			if err != nil {
+				return corev1.Event{}, err
 			}
-		}
-		return corev1.Event{}, fmt.Errorf("the events are %v", events)
-	})
+			for _, e := range events {
+				if e.Reason == reason {
+					return e, nil
+				}
+			}
+			return corev1.Event{}, fmt.Errorf("the events are %v", events)
+		})
 }
 
 // mutatingCalls are the methods that changed the cloud for a Service, in the order of the calls.
@@ -200,7 +224,10 @@ func TestService_OnlyThoseOfTypeLoadBalancerWithoutAClassGetOne(t *testing.T) {
 		"kind-clusterip": func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP },
 		"kind-nodeport":  func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort },
 		"kind-external": func(s *corev1.Service) {
-			s.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.org"}
+			s.Spec = corev1.ServiceSpec{
+				Type:         corev1.ServiceTypeExternalName,
+				ExternalName: "example.org",
+			}
 		},
 		"kind-class": ccmtest.ServiceClass("example.org/other"),
 	}
@@ -215,7 +242,8 @@ func TestService_OnlyThoseOfTypeLoadBalancerWithoutAClassGetOne(t *testing.T) {
 	settle(t, cloud)
 
 	for name := range unwanted {
-		if calls := cloud.Calls(fake.CallFilter{Object: "default/" + name}.Matches); len(calls) > 0 {
+		if calls := cloud.Calls(fake.CallFilter{Object: "default/" + name}.Matches); len(
+			calls) > 0 {
 			t.Errorf("the cloud was called about %s: %+v", name, calls[0])
 		}
 		if r := requests(t, mark, controlplane.ByName(name)); len(r) > 0 {
@@ -224,7 +252,8 @@ func TestService_OnlyThoseOfTypeLoadBalancerWithoutAClassGetOne(t *testing.T) {
 	}
 }
 
-// Otherwise a Service could go while its load balancer stays, and nobody would delete that any more.
+// Otherwise a Service could go while its load balancer stays, and nobody would delete that any
+// more.
 func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
@@ -234,26 +263,36 @@ func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testi
 	mark := shared.Audit().Mark()
 	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("finalizer"))
 
-	ccmtest.WaitCall(t, cloud, "the load balancer is being made", callsOf(fake.EnsureLoadBalancer, "default/finalizer"))
-	if s := getService(t, "finalizer"); !servicehelpers.HasLBFinalizer(s) || len(s.Status.LoadBalancer.Ingress) > 0 {
-		t.Errorf("while the load balancer is being made the finalizers are %v and the status %+v", s.Finalizers, s.Status)
+	ccmtest.WaitCall(t, cloud, "the load balancer is being made",
+		callsOf(fake.EnsureLoadBalancer, "default/finalizer"))
+	if s := getService(t, "finalizer"); !servicehelpers.HasLBFinalizer(s) ||
+		len(s.Status.LoadBalancer.Ingress) > 0 {
+		t.Errorf("while the load balancer is being made the finalizers are %v and the status %+v",
+			s.Finalizers, s.Status)
 	}
 	ensuring()
 	ccmtest.WaitServiceAddress(t, shared.Client(t), "default", "finalizer")
 
 	deleteService(t, "finalizer")
-	ccmtest.WaitCall(t, cloud, "the load balancer is being deleted", callsOf(fake.EnsureLoadBalancerDeleted, "default/finalizer"))
+	ccmtest.WaitCall(t, cloud, "the load balancer is being deleted",
+		callsOf(fake.EnsureLoadBalancerDeleted, "default/finalizer"))
 	if s := getService(t, "finalizer"); !servicehelpers.HasLBFinalizer(s) {
 		t.Errorf("while the load balancer is being deleted the finalizers are %v", s.Finalizers)
 	}
 	deleting()
 	ccmtest.WaitServiceGone(t, shared.Client(t), "default", "finalizer")
 
-	if got, want := mutatingCalls(cloud, "default/finalizer"), []fake.Method{fake.EnsureLoadBalancer, fake.EnsureLoadBalancerDeleted}; !slices.Equal(got, want) {
+	if got, want := mutatingCalls(cloud, "default/finalizer"),
+		[]fake.Method{fake.EnsureLoadBalancer, fake.EnsureLoadBalancerDeleted}; !slices.Equal(got,
+		want) {
 		t.Errorf("the cloud was changed by %v, want %v", got, want)
 	}
-	// Finalizer, address, finalizer; and then upstream clears the status of the Service that is gone, and takes no offence.
-	want := []string{"patch services/status 200", "patch services/status 200", "patch services/status 200", "patch services/status 404"}
+	// Finalizer, address, finalizer; and then upstream clears the status of the Service that is
+	// gone, and takes no offence.
+	want := []string{
+		"patch services/status 200", "patch services/status 200",
+		"patch services/status 200", "patch services/status 404",
+	}
 	if got := servicePatches(t, mark, "finalizer", len(want)); !slices.Equal(got, want) {
 		t.Errorf("requests that changed the Service: %q, want %q", got, want)
 	}
@@ -267,15 +306,24 @@ func TestService_WhenTheFinalizerCanNotBeSet_TheCloudIsNotCalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grant(t, "test-service-reader", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "services"}, Verbs: []string{"list", "watch"}}, user)
-	grant(t, "test-service-events", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}, user)
+	grant(t, "test-service-reader",
+		rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"nodes", "services"},
+			Verbs: []string{"list", "watch"},
+		}, user)
+	grant(t, "test-service-events",
+		rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"events"},
+			Verbs: []string{"create", "patch"},
+		}, user)
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud, func(p *ccm.Params) {
 		p.RESTConfig = suite.Confine(t, identity)
 	})
 	service := ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("forbidden"))
 	event := waitServiceEvent(t, service, "SyncLoadBalancerFailed")
-	if !strings.Contains(event.Message, "failed to add load balancer cleanup finalizer") || !strings.Contains(event.Message, "forbidden") {
+	if !strings.Contains(event.Message, "failed to add load balancer cleanup finalizer") ||
+		!strings.Contains(event.Message, "forbidden") {
 		t.Errorf("the event says %q", event.Message)
 	}
 	if calls := cloud.Calls(fake.CallFilter{Interface: fake.LoadBalancer}.Matches); len(calls) > 0 {
@@ -291,12 +339,16 @@ func TestService_EventsTellWhatBecomesOfItsLoadBalancer(t *testing.T) {
 	good := createLoadBalancer(t, "events-good")
 	waitServiceEvents(t, good, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer")
 	deleteService(t, good.Name)
-	waitServiceEvents(t, good, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer", "Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer")
+	waitServiceEvents(t, good, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer",
+		"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer")
 
-	cloud.On(fake.EnsureLoadBalancer).For("default/events-bad").Times(1).Fail(errors.New("quota exceeded"))
+	cloud.On(fake.EnsureLoadBalancer).For("default/events-bad").Times(1).Fail(
+		errors.New("quota exceeded"))
 	bad := createLoadBalancer(t, "events-bad")
-	events := waitServiceEvents(t, bad, "Normal EnsuringLoadBalancer", "Warning SyncLoadBalancerFailed", "Normal EnsuredLoadBalancer")
-	if got, want := events[1].Message, "Error syncing load balancer: failed to ensure load balancer: quota exceeded"; got != want {
+	events := waitServiceEvents(t, bad, "Normal EnsuringLoadBalancer",
+		"Warning SyncLoadBalancerFailed", "Normal EnsuredLoadBalancer")
+	if got, want := events[1].Message,
+		"Error syncing load balancer: failed to ensure load balancer: quota exceeded"; got != want {
 		t.Errorf("the failure is told as %q, want %q", got, want)
 	}
 }
@@ -304,9 +356,12 @@ func TestService_EventsTellWhatBecomesOfItsLoadBalancer(t *testing.T) {
 // answeringMode lets the cloud tell what kind of address a load balancer has, or nothing about it.
 func answeringMode(cloud *fake.Cloud, mode *corev1.LoadBalancerIPMode) func(*ccm.Params) {
 	return func(p *ccm.Params) {
-		p.Providers = []ccm.Provider{{Name: "fake", New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) {
-			return modeCloud{cloud.Provider(), mode}, nil
-		}}}
+		p.Providers = []ccm.Provider{{
+			Name: "fake",
+			New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) {
+				return modeCloud{cloud.Provider(), mode}, nil
+			},
+		}}
 	}
 }
 
@@ -325,7 +380,9 @@ type modeBalancers struct {
 	mode *corev1.LoadBalancerIPMode
 }
 
-func (b modeBalancers) EnsureLoadBalancer(ctx context.Context, cluster string, service *corev1.Service, nodes []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
+func (b modeBalancers) EnsureLoadBalancer(
+	ctx context.Context, cluster string, service *corev1.Service, nodes []*corev1.Node,
+) (*corev1.LoadBalancerStatus, error) {
 	status, err := b.LoadBalancer.EnsureLoadBalancer(ctx, cluster, service, nodes)
 	if status != nil {
 		for i := range status.Ingress {
@@ -335,8 +392,9 @@ func (b modeBalancers) EnsureLoadBalancer(ctx context.Context, cluster string, s
 	return status, err
 }
 
-// The API server completes an address without a mode by the mode VIP. Upstream compares what the cloud says with that, so to a cloud that
-// says nothing of the mode each status looks changed. The write then changes nothing.
+// The API server completes an address without a mode by the mode VIP. Upstream compares what the
+// cloud says with that, so to a cloud that says nothing of the mode each status looks changed. The
+// write then changes nothing.
 func TestService_StatusIsWrittenOnlyWhenTheAddressesChange(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -354,8 +412,10 @@ func TestService_StatusIsWrittenOnlyWhenTheAddressesChange(t *testing.T) {
 			ensures := callsOf(fake.EnsureLoadBalancer, "default/"+name)
 			createLoadBalancer(t, name)
 			before := getService(t, name)
-			if b, _ := cloud.LoadBalancer("default/" + name); !slices.Equal(addressesOf(before), b.Ingress) {
-				t.Errorf("the status has the addresses %v, the load balancer %v", addressesOf(before), b.Ingress)
+			if b, _ := cloud.LoadBalancer("default/" + name); !slices.Equal(addressesOf(before),
+				b.Ingress) {
+				t.Errorf("the status has the addresses %v, the load balancer %v",
+					addressesOf(before), b.Ingress)
 			}
 			wantPatches := func(n int) {
 				t.Helper()
@@ -372,16 +432,22 @@ func TestService_StatusIsWrittenOnlyWhenTheAddressesChange(t *testing.T) {
 			settle(t, cloud)
 			wantPatches(2 + test.writes)
 			if now := getService(t, name).ResourceVersion; now != edited {
-				t.Errorf("the Service is at version %s, it was at %s before its load balancer was ensured again", now, edited)
+				t.Errorf(
+					"the Service is at version %s, it was at %s before its load balancer was ensured again", now, edited)
 			}
 
-			editService(t, name, func(s *corev1.Service) { s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack) })
-			ccmtest.WaitService(t, shared.Client(t), "default", name, "the Service has both addresses", func(s *corev1.Service) error {
-				if b, _ := cloud.LoadBalancer("default/" + name); len(b.Ingress) != 2 || !slices.Equal(addressesOf(s), b.Ingress) {
-					return fmt.Errorf("it has %v, the load balancer %v", addressesOf(s), b.Ingress)
-				}
-				return nil
+			editService(t, name, func(s *corev1.Service) {
+				s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
 			})
+			ccmtest.WaitService(t, shared.Client(t), "default", name,
+				"the Service has both addresses", func(s *corev1.Service) error {
+					if b, _ := cloud.LoadBalancer("default/" + name); len(b.Ingress) != 2 ||
+						!slices.Equal(addressesOf(s), b.Ingress) {
+						return fmt.Errorf("it has %v, the load balancer %v", addressesOf(s),
+							b.Ingress)
+					}
+					return nil
+				})
 			wantPatches(3 + test.writes)
 		})
 	}
@@ -419,7 +485,9 @@ func TestService_ChangesThatMatterToALoadBalancer(t *testing.T) {
 		"annotation":     {nil, annotate("any"), true},
 		"traffic-policy": {nil, func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }, true},
 		"ip-families":    {nil, func(s *corev1.Service) { s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack) }, true},
-		"type":           {func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer }, true},
+		"type": {func(s *corev1.Service) {
+			s.Spec.Type = corev1.ServiceTypeNodePort
+		}, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer }, true},
 
 		"label":    {nil, func(s *corev1.Service) { s.Labels["team"] = "red" }, false},
 		"selector": {nil, func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "other"} }, false},
@@ -477,16 +545,20 @@ func TestService_NodesOfALoadBalancer(t *testing.T) {
 		opts   []ccmtest.NodeOption
 		member bool
 	}{
-		"member-ready":         {nil, true},
-		"member-not-ready":     {[]ccmtest.NodeOption{ccmtest.NodeNotReady()}, true},
-		"member-cordoned":      {[]ccmtest.NodeOption{func(n *corev1.Node) { n.Spec.Unschedulable = true }}, true},
-		"member-uninitialised": {[]ccmtest.NodeOption{ccmtest.NodeTaint(cloudproviderapi.TaintExternalCloudProvider, "true", corev1.TaintEffectNoSchedule)}, true},
-		"member-label-false":   {[]ccmtest.NodeOption{exclude("false")}, true},
-		"member-label-true":    {[]ccmtest.NodeOption{exclude("true")}, false},
-		"member-label-empty":   {[]ccmtest.NodeOption{exclude("")}, false},
-		"member-label-word":    {[]ccmtest.NodeOption{exclude("please")}, false},
-		"member-scaled-down":   {[]ccmtest.NodeOption{ccmtest.NodeTaint("ToBeDeletedByClusterAutoscaler", "", corev1.TaintEffectNoSchedule)}, false},
-		"member-deleted":       {[]ccmtest.NodeOption{func(n *corev1.Node) { n.Finalizers = []string{"example.org/hold"} }}, false},
+		"member-ready":     {nil, true},
+		"member-not-ready": {[]ccmtest.NodeOption{ccmtest.NodeNotReady()}, true},
+		"member-cordoned":  {[]ccmtest.NodeOption{func(n *corev1.Node) { n.Spec.Unschedulable = true }}, true},
+		"member-uninitialised": {
+			[]ccmtest.NodeOption{ccmtest.NodeTaint(
+				cloudproviderapi.TaintExternalCloudProvider, "true", corev1.TaintEffectNoSchedule)},
+			true,
+		},
+		"member-label-false": {[]ccmtest.NodeOption{exclude("false")}, true},
+		"member-label-true":  {[]ccmtest.NodeOption{exclude("true")}, false},
+		"member-label-empty": {[]ccmtest.NodeOption{exclude("")}, false},
+		"member-label-word":  {[]ccmtest.NodeOption{exclude("please")}, false},
+		"member-scaled-down": {[]ccmtest.NodeOption{ccmtest.NodeTaint("ToBeDeletedByClusterAutoscaler", "", corev1.TaintEffectNoSchedule)}, false},
+		"member-deleted":     {[]ccmtest.NodeOption{func(n *corev1.Node) { n.Finalizers = []string{"example.org/hold"} }}, false},
 	}
 	var want []string
 	for name, test := range tests {
@@ -497,7 +569,8 @@ func TestService_NodesOfALoadBalancer(t *testing.T) {
 	}
 	slices.Sort(want)
 	t.Cleanup(func() { patchNode(t, "member-deleted", `{"metadata":{"finalizers":null}}`) })
-	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), "member-deleted", metav1.DeleteOptions{}); err != nil {
+	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), "member-deleted",
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	cloud := newCloud(t, nil)
@@ -513,8 +586,10 @@ func TestService_WithoutNodes_GetsALoadBalancerAndAWarning(t *testing.T) {
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud)
 	service := createLoadBalancer(t, "nodeless")
-	events := waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer")
-	if got, want := events[1].Message, "There are no available nodes for LoadBalancer"; got != want {
+	events := waitServiceEvents(t, service, "Normal EnsuringLoadBalancer",
+		"Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer")
+	if got, want := events[1].Message,
+		"There are no available nodes for LoadBalancer"; got != want {
 		t.Errorf("the warning says %q, want %q", got, want)
 	}
 	if balancer, _ := cloud.LoadBalancer("default/nodeless"); len(balancer.Members) > 0 {
@@ -528,11 +603,13 @@ func TestService_AsManyAreDealtWithAtOnceAsConfigured(t *testing.T) {
 	release := cloud.On(fake.EnsureLoadBalancer).Hang()
 	runServiceLB(t, cloud, serviceWorkers(3))
 	for i := range 7 {
-		ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService(fmt.Sprintf("parallel-%d", i)))
+		ccmtest.CreateService(t, shared.Client(t),
+			ccmtest.LoadBalancerService(fmt.Sprintf("parallel-%d", i)))
 	}
 	waitInFlight(t, cloud, 3)
 	release()
-	waitCalls(t, cloud, "all load balancers are ensured", 7, fake.CallFilter{Method: fake.EnsureLoadBalancer, Finished: true}.Matches)
+	waitCalls(t, cloud, "all load balancers are ensured", 7,
+		fake.CallFilter{Method: fake.EnsureLoadBalancer, Finished: true}.Matches)
 	if most := mostInFlight(cloud); most != 3 {
 		t.Errorf("up to %d load balancers were ensured at once, want 3", most)
 	}
@@ -558,7 +635,8 @@ func TestService_OneIsNeverDealtWithTwiceAtOnce(t *testing.T) {
 	release()
 	waitCalls(t, cloud, "the changes arrive in the cloud", 2, ensures)
 	ccmtest.WaitCloud(t, cloud, "the load balancer has the last annotation", func() error {
-		if b, _ := cloud.LoadBalancer("default/twice"); b.Annotations["example.org/edit"] != "third" {
+		if b, _ := cloud.LoadBalancer(
+			"default/twice"); b.Annotations["example.org/edit"] != "third" {
 			return fmt.Errorf("it has %v", b.Annotations)
 		}
 		return nil
@@ -587,15 +665,22 @@ func TestService_AtEachStartEveryOneIsLookedAtAgain(t *testing.T) {
 	kept := getService(t, "restart-kept")
 	editService(t, "restart-changed", annotate("while nobody looked"))
 	deleteService(t, "restart-deleted")
-	editService(t, "restart-retyped", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
+	editService(t, "restart-retyped",
+		func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
 
 	runServiceLB(t, cloud)
 	ccmtest.WaitServiceGone(t, shared.Client(t), "default", "restart-deleted")
-	ccmtest.WaitService(t, shared.Client(t), "default", "restart-retyped", "the finalizer is gone", withoutFinalizer)
+	ccmtest.WaitService(t, shared.Client(t), "default", "restart-retyped", "the finalizer is gone",
+		withoutFinalizer)
 	for _, name := range names[:2] {
-		ccmtest.WaitCall(t, cloud, "the load balancer is ensured", fake.CallFilter{Method: fake.EnsureLoadBalancer, Object: "default/" + name, Finished: true}.Matches)
+		ccmtest.WaitCall(t, cloud, "the load balancer is ensured",
+			fake.CallFilter{
+				Method: fake.EnsureLoadBalancer, Object: "default/" + name,
+				Finished: true,
+			}.Matches)
 	}
-	if b, _ := cloud.LoadBalancer("default/restart-changed"); b.Annotations["example.org/edit"] == "" {
+	if b, _ := cloud.LoadBalancer(
+		"default/restart-changed"); b.Annotations["example.org/edit"] == "" {
 		t.Errorf("the change did not arrive in the cloud: %+v", b)
 	}
 	for range 2 {
@@ -612,7 +697,8 @@ func TestService_AtEachStartEveryOneIsLookedAtAgain(t *testing.T) {
 		}
 	}
 	if s := getService(t, "restart-kept"); s.ResourceVersion != kept.ResourceVersion {
-		t.Errorf("a Service that is as it was is at version %s, it was at %s", s.ResourceVersion, kept.ResourceVersion)
+		t.Errorf("a Service that is as it was is at version %s, it was at %s", s.ResourceVersion,
+			kept.ResourceVersion)
 	}
 }
 

@@ -13,12 +13,14 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// manyPasses are more than client-go lets tell of one object: 25 events, and then one in five minutes.
+// manyPasses are more than client-go lets tell of one object: 25 events, and then one in five
+// minutes.
 const manyPasses = 40
 
 // unready is the answer of a cloud that builds.
 func unready() error {
-	return fmt.Errorf("load balancer a1b2: %w", cloudproviderapi.NewRetryError("still building", 5*time.Millisecond))
+	return fmt.Errorf("load balancer a1b2: %w",
+		cloudproviderapi.NewRetryError("still building", 5*time.Millisecond))
 }
 
 // wantAtMost fails the test if an event was told more often.
@@ -26,7 +28,8 @@ func wantAtMost(t *testing.T, events []corev1.Event, times int32) {
 	t.Helper()
 	for _, e := range events {
 		if e.Count > times {
-			t.Errorf("%s %s was told %d times, want at most %d: %s", e.Type, e.Reason, e.Count, times, e.Message)
+			t.Errorf("%s %s was told %d times, want at most %d: %s", e.Type, e.Reason, e.Count,
+				times, e.Message)
 		}
 	}
 }
@@ -34,9 +37,13 @@ func wantAtMost(t *testing.T, events []corev1.Event, times int32) {
 func TestServiceWait_WhileTheCloudBuilds_NothingIsTold(t *testing.T) {
 	for name, nodes := range map[string]int{"wait-nodes": 1, "wait-nodeless": 0} {
 		t.Run(name, func(t *testing.T) {
-			first := []string{"Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer"}[:2-nodes]
+			first := []string{
+				"Normal EnsuringLoadBalancer",
+				"Warning UnAvailableLoadBalancer",
+			}[:2-nodes]
 			for i := range nodes {
-				ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(fmt.Sprintf("%s-%d", name, i)))
+				ccmtest.CreateNode(t, shared.Client(t),
+					ccmtest.ReadyNode(fmt.Sprintf("%s-%d", name, i)))
 			}
 			cloud := newCloud(t, nil)
 			cloud.On(fake.EnsureLoadBalancer).Times(manyPasses).Fail(unready())
@@ -45,15 +52,18 @@ func TestServiceWait_WhileTheCloudBuilds_NothingIsTold(t *testing.T) {
 			served := append(first, "Normal EnsuredLoadBalancer")
 			// At the beginning and at the end of the wait upstream makes a pass.
 			wantAtMost(t, waitServiceEvents(t, service, served...), 2)
-			if n := len(cloud.Calls(callsOf(fake.EnsureLoadBalancer, "default/"+name))); n != manyPasses+2 {
+			if n := len(
+				cloud.Calls(callsOf(fake.EnsureLoadBalancer, "default/"+name))); n != manyPasses+2 {
 				t.Errorf("the cloud was asked %d times, want %d", n, manyPasses+2)
 			}
 
 			// A failure later is told as ever, and what follows it.
 			cloud.On(fake.EnsureLoadBalancer).Times(1).Fail(errors.New("quota exceeded"))
 			editService(t, name, annotate("another"))
-			events := waitServiceEvents(t, service, append(served, "Warning SyncLoadBalancerFailed")...)
-			if got, want := events[len(events)-1].Message, "Error syncing load balancer: failed to ensure load balancer: quota exceeded"; got != want {
+			events := waitServiceEvents(t, service,
+				append(served, "Warning SyncLoadBalancerFailed")...)
+			if got, want := events[len(events)-1].Message,
+				"Error syncing load balancer: failed to ensure load balancer: quota exceeded"; got != want {
 				t.Errorf("the failure is told as %q, want %q", got, want)
 			}
 		})
@@ -67,8 +77,11 @@ func TestServiceWait_ThatEndsInAFailure_TellsTheFailure(t *testing.T) {
 	cloud.On(fake.EnsureLoadBalancer).Times(1).Fail(errors.New("no host has room"))
 	runServiceLB(t, cloud)
 	service := createLoadBalancer(t, "wait-fails")
-	events := waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer", "Warning SyncLoadBalancerFailed", "Normal EnsuredLoadBalancer")
-	if got, want := events[2].Message, "Error syncing load balancer: failed to ensure load balancer: no host has room"; got != want {
+	events := waitServiceEvents(t, service, "Normal EnsuringLoadBalancer",
+		"Warning UnAvailableLoadBalancer", "Warning SyncLoadBalancerFailed",
+		"Normal EnsuredLoadBalancer")
+	if got, want := events[2].Message,
+		"Error syncing load balancer: failed to ensure load balancer: no host has room"; got != want {
 		t.Errorf("the failure is told as %q, want %q", got, want)
 	}
 }
@@ -79,12 +92,15 @@ func TestServiceWait_TheCloudSeesWhatHasChangedMeanwhile(t *testing.T) {
 	cloud := newCloud(t, nil)
 	remove := cloud.On(fake.EnsureLoadBalancer).Fail(unready())
 	runServiceLB(t, cloud)
-	service := ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("wait-changes"))
-	waitCalls(t, cloud, "the load balancer is waited for", 3, callsOf(fake.EnsureLoadBalancer, keyOf(service)))
+	service := ccmtest.CreateService(t, shared.Client(t),
+		ccmtest.LoadBalancerService("wait-changes"))
+	waitCalls(t, cloud, "the load balancer is waited for", 3,
+		callsOf(fake.EnsureLoadBalancer, keyOf(service)))
 	editService(t, service.Name, annotate("meanwhile"))
 	remove()
 	ccmtest.WaitCloud(t, cloud, "the load balancer has the annotation", func() error {
-		if b, _ := cloud.LoadBalancer(keyOf(service)); b.Annotations["example.org/edit"] != "meanwhile" {
+		if b, _ := cloud.LoadBalancer(
+			keyOf(service)); b.Annotations["example.org/edit"] != "meanwhile" {
 			return fmt.Errorf("it has %v", b.Annotations)
 		}
 		return nil
@@ -101,8 +117,10 @@ func TestServiceWait_ADeletionThatTakesTime_IsToldOnce(t *testing.T) {
 		service := createLoadBalancer(t, name)
 		deleteService(t, name)
 		ccmtest.WaitServiceGone(t, shared.Client(t), "default", name)
-		wantAtMost(t, waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer",
-			"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer"), 1)
+		wantAtMost(t,
+			waitServiceEvents(t, service, "Normal EnsuringLoadBalancer",
+				"Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer",
+				"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer"), 1)
 	}
 }
 
@@ -112,10 +130,14 @@ func TestServiceWait_GivenUp_IsToldAsADeletion(t *testing.T) {
 	cloud := newCloud(t, nil)
 	cloud.On(fake.EnsureLoadBalancer).AfterEffect().Fail(unready())
 	runServiceLB(t, cloud)
-	service := ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("wait-given-up"))
-	waitCalls(t, cloud, "the load balancer is waited for", 3, callsOf(fake.EnsureLoadBalancer, keyOf(service)))
+	service := ccmtest.CreateService(t, shared.Client(t),
+		ccmtest.LoadBalancerService("wait-given-up"))
+	waitCalls(t, cloud, "the load balancer is waited for", 3,
+		callsOf(fake.EnsureLoadBalancer, keyOf(service)))
 	deleteService(t, service.Name)
 	ccmtest.WaitServiceGone(t, shared.Client(t), "default", service.Name)
-	wantAtMost(t, waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer",
-		"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer"), 1)
+	wantAtMost(t,
+		waitServiceEvents(t, service, "Normal EnsuringLoadBalancer",
+			"Warning UnAvailableLoadBalancer",
+			"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer"), 1)
 }

@@ -19,15 +19,21 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving"
 )
 
-// The secure port delegates to the API server who a caller is and what it may see, under the shipped rules.
+// The secure port delegates to the API server who a caller is and what it may see, under the
+// shipped rules.
 func TestServing_ScraperWithATokenIsReviewedByTheAPIServer(t *testing.T) {
 	t.Parallel()
-	grantTo(t, "test-scraper", rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
-		rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: "cloud-controller-manager"})
+	grantTo(t, "test-scraper",
+		rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
+		rbacv1.Subject{
+			Kind: "ServiceAccount", Namespace: "kube-system",
+			Name: "cloud-controller-manager",
+		})
 	cloud := newCloud(t, nil)
 	r := run(t, cloud)
 	address := serve(t, r.Manager)
-	token, err := shared.Client(t).CoreV1().ServiceAccounts("kube-system").CreateToken(t.Context(), "cloud-controller-manager", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := shared.Client(t).CoreV1().ServiceAccounts("kube-system").CreateToken(t.Context(),
+		"cloud-controller-manager", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +48,10 @@ func TestServing_ScraperWithATokenIsReviewedByTheAPIServer(t *testing.T) {
 // serve opens a secure port of the Manager until the test ends.
 func serve(t *testing.T, m *ccm.Manager) (address string) {
 	t.Helper()
-	server, err := serving.New(m, serving.DefaultConfig(), serving.WithListener(func(ctx context.Context) (net.Listener, error) {
-		return (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	}))
+	server, err := serving.New(m, serving.DefaultConfig(),
+		serving.WithListener(func(ctx context.Context) (net.Listener, error) {
+			return (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,25 +75,27 @@ func serve(t *testing.T, m *ccm.Manager) (address string) {
 // expect asks until the answer has the status: at first the server does not know yet whom to trust.
 func expect(t *testing.T, url, token string, status int) {
 	t.Helper()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // its certificate is self-signed
+	// its certificate is self-signed
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
-	ccmtest.Eventually(t, fmt.Sprintf("GET %s is answered with %d", url, status), func(ctx context.Context) (int, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return 0, err
-		}
-		if token != "" {
-			req.Header.Set("Authorization", "Bearer "+token)
-		}
-		resp, err := transport.RoundTrip(req)
-		if err != nil {
-			return 0, err
-		}
-		defer func() { _ = resp.Body.Close() }()
-		body, _ := io.ReadAll(resp.Body)
-		if resp.StatusCode != status {
-			return resp.StatusCode, fmt.Errorf("%s: %.200s", resp.Status, body)
-		}
-		return status, nil
-	})
+	ccmtest.Eventually(t, fmt.Sprintf("GET %s is answered with %d", url, status),
+		func(ctx context.Context) (int, error) {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+			if err != nil {
+				return 0, err
+			}
+			if token != "" {
+				req.Header.Set("Authorization", "Bearer "+token)
+			}
+			resp, err := transport.RoundTrip(req)
+			if err != nil {
+				return 0, err
+			}
+			defer func() { _ = resp.Body.Close() }()
+			body, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != status {
+				return resp.StatusCode, fmt.Errorf("%s: %.200s", resp.Status, body)
+			}
+			return status, nil
+		})
 }

@@ -10,7 +10,8 @@ func TestAll_NodeIsInitialisedServiceGetsAddressRouteAppears(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"n1"})
 	run(t, cloud)
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("n1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
+	ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.TaintedNode("n1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
 	ccmtest.WaitNodeInitialized(t, shared.Client(t), "n1")
 	ccmtest.WaitRoute(t, cloud, "n1", "10.244.1.0/24")
 	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("web"))

@@ -32,7 +32,8 @@ func bind(t *testing.T, name, role string, subject rbacv1.Subject) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := bindings.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		if err := bindings.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil &&
+			!apierrors.IsNotFound(err) {
 			t.Error(err)
 		}
 	})
@@ -40,7 +41,8 @@ func bind(t *testing.T, name, role string, subject rbacv1.Subject) {
 
 func bindClusterAdmin(t *testing.T, account string) {
 	t.Helper()
-	bind(t, "test-"+account, "cluster-admin", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: account})
+	bind(t, "test-"+account, "cluster-admin",
+		rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: account})
 }
 
 func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
@@ -61,7 +63,8 @@ func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
 	cloud := newCloud(t, nil)
 	r := start(t, params(t, cloud, elected, func(p *ccm.Params) { p.RESTConfig = identity }))
 	ccmtest.WaitStatus(t, r.Manager, "the API server is missed", func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "the API server is down or its address is wrong")
+		return s.State == ccm.StateDegraded &&
+			strings.Contains(s.Reason, "the API server is down or its address is wrong")
 	})
 	if err := cp.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
@@ -72,9 +75,11 @@ func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
 	if err := cp.StopAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.WaitStatus(t, r.Manager, "the term is lost with the API server", func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "the API server is down")
-	})
+	ccmtest.WaitStatus(t, r.Manager, "the term is lost with the API server",
+		func(s ccm.Status) bool {
+			return s.State == ccm.StateDegraded &&
+				strings.Contains(s.Reason, "the API server is down")
+		})
 	if err := cp.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -89,15 +94,26 @@ func TestTrouble_MissingRBACIsToldAndRecoveredFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	cloud := newCloud(t, nil)
-	r := start(t, params(t, cloud, elected, func(p *ccm.Params) { p.RESTConfig = suite.Confine(t, identity) }))
-	ccmtest.WaitStatus(t, r.Manager, "the missing rule for the lease is told", func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "lacks RBAC rules") && strings.Contains(s.Reason, `"underprivileged" cannot get resource "leases"`)
-	})
-	grant(t, "test-leases", rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}}, user)
-	ccmtest.WaitStatus(t, r.Manager, "the missing rule for the informers is told", func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "lacks RBAC rules") && strings.Contains(s.Reason, "informer of nodes has not synced")
-	})
-	bind(t, "test-underprivileged", "cluster-admin", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user})
+	r := start(t,
+		params(t, cloud, elected,
+			func(p *ccm.Params) { p.RESTConfig = suite.Confine(t, identity) }))
+	ccmtest.WaitStatus(t, r.Manager, "the missing rule for the lease is told",
+		func(s ccm.Status) bool {
+			return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "lacks RBAC rules") &&
+				strings.Contains(s.Reason, `"underprivileged" cannot get resource "leases"`)
+		})
+	grant(t, "test-leases",
+		rbacv1.PolicyRule{
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+			Verbs: []string{"get", "create", "update"},
+		}, user)
+	ccmtest.WaitStatus(t, r.Manager, "the missing rule for the informers is told",
+		func(s ccm.Status) bool {
+			return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "lacks RBAC rules") &&
+				strings.Contains(s.Reason, "informer of nodes has not synced")
+		})
+	bind(t, "test-underprivileged", "cluster-admin",
+		rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user})
 	if s := ccmtest.WaitReady(t, r.Manager); s.Term != 1 {
 		t.Errorf("term %d, want the first one to have waited for the rules", s.Term)
 	}
@@ -112,7 +128,10 @@ func grant(t *testing.T, name string, rule rbacv1.PolicyRule, user string) {
 func grantTo(t *testing.T, name string, rule rbacv1.PolicyRule, subject rbacv1.Subject) {
 	t.Helper()
 	roles := shared.Client(t).RbacV1().ClusterRoles()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}}
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Rules:      []rbacv1.PolicyRule{rule},
+	}
 	if _, err := roles.Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -125,15 +144,20 @@ func TestTrouble_ProviderThatCannotLogInIsToldAndRecoveredFrom(t *testing.T) {
 	var mayLogIn atomic.Bool
 	real := provider(cloud)
 	r := start(t, params(t, cloud, elected, func(p *ccm.Params) {
-		p.Providers = []ccm.Provider{{Name: "fake", New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-			if !mayLogIn.Load() {
-				return nil, errors.New("log in to the identity service: 401 Unauthorized")
-			}
-			return real.New(ctx, env)
-		}}}
+		p.Providers = []ccm.Provider{{
+			Name: "fake",
+			New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+				if !mayLogIn.Load() {
+					return nil, errors.New("log in to the identity service: 401 Unauthorized")
+				}
+				return real.New(ctx, env)
+			},
+		}}
 	}))
 	status := ccmtest.WaitStatus(t, r.Manager, "the failed login is told", func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, `cloud provider "fake": log in to the identity service: 401 Unauthorized`)
+		return s.State == ccm.StateDegraded &&
+			strings.Contains(s.Reason,
+				`cloud provider "fake": log in to the identity service: 401 Unauthorized`)
 	})
 	if status.RetryAt.IsZero() {
 		t.Error("status does not say when it is tried again")

@@ -22,24 +22,30 @@ func TestAddress_WhatNeutronChanges_ReachesTheNode(t *testing.T) {
 		p.FixedIPs = []openstacktest.FixedIP{{SubnetID: s.subnets[4], Address: "10.0.77.7"}}
 	}))
 	waitAddress(t, m.name, corev1.NodeInternalIP, "10.0.77.7")
-	floating := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.public, PortID: m.port, Address: "192.0.2.77"})
+	floating := s.AddFloatingIP(
+		openstacktest.FloatingIP{NetworkID: s.public, PortID: m.port, Address: "192.0.2.77"})
 	waitAddress(t, m.name, corev1.NodeExternalIP, "192.0.2.77")
 
 	// While Neutron cannot be asked, the node keeps what it has.
-	remove := s.Inject(openstacktest.Fault{Service: openstacktest.ServiceNetwork, Status: http.StatusInternalServerError})
+	remove := s.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceNetwork,
+		Status:  http.StatusInternalServerError,
+	})
 	s.must(s.DeleteFloatingIP(floating))
 	before := s.mark()
 	s.waitCalls(before, 4, operations("port_list"), "ports are listed")
 	addresses := getNode(t, m.name).Status.Addresses
 	if len(addresses) != 3 {
-		t.Errorf("the addresses are %v, want those of before: InternalIP, ExternalIP and Hostname", addresses)
+		t.Errorf("the addresses are %v, want those of before: InternalIP, ExternalIP and Hostname",
+			addresses)
 	}
 	remove()
 	waitNoAddress(t, m.name, corev1.NodeExternalIP)
 	r.unbroken()
 }
 
-// The flavor of a server may be gone while the server lives. In new clouds the server tells its name; in old ones only its id is left.
+// The flavor of a server may be gone while the server lives. In new clouds the server tells its
+// name; in old ones only its id is left.
 func TestFlavor_Deleted_DoesNotKeepANodeFromBeingInitialised(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -53,10 +59,12 @@ func TestFlavor_Deleted_DoesNotKeepANodeFromBeingInitialised(t *testing.T) {
 			m := s.addServer("flavor-"+name, func(i *openstacktest.Server) { i.Flavor = "m1.gone" })
 			s.must(s.DeleteFlavor("m1.gone"))
 			tainted(t, m.name)
-			if got := initialised(t, m.name).Labels[corev1.LabelInstanceTypeStable]; got != test.want {
+			if got := initialised(t,
+				m.name).Labels[corev1.LabelInstanceTypeStable]; got != test.want {
 				t.Errorf("the instance type is %q, want %q", got, test.want)
 			}
-			s.must(s.UpdateServer(m.id, func(i *openstacktest.Server) { i.AccessIPv4 = "203.0.113.5" }))
+			s.must(s.UpdateServer(m.id,
+				func(i *openstacktest.Server) { i.AccessIPv4 = "203.0.113.5" }))
 			waitAddress(t, m.name, corev1.NodeExternalIP, "203.0.113.5")
 		})
 	}
@@ -82,7 +90,8 @@ func TestHostname_Overridden(t *testing.T) {
 		node := tainted(t, "some-name", systemUUID(m.id))
 		s.waitCalls(0, 4, operations("server_*"), "it is looked for")
 		if !isNew(getNode(t, node.Name)) {
-			t.Error("a node was taken for that of a server, of which only the machine's firmware speaks")
+			t.Error(
+				"a node was taken for that of a server, of which only the machine's firmware speaks")
 		}
 		// It is kept, for its server lives; and it is initialised when the server has its name.
 		setReady(t, node.Name, corev1.ConditionFalse)

@@ -6,7 +6,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// hasty is a clock that runs so many times as fast as the real one, so that a minute of the provider's passes in a few seconds of a test.
+// hasty is a clock that runs so many times as fast as the real one, so that a minute of the
+// provider's passes in a few seconds of a test.
 type hasty struct {
 	began time.Time
 	times time.Duration
@@ -16,7 +17,9 @@ var _ clock.Clock = hasty{}
 
 func newHasty(times int) hasty { return hasty{time.Now(), time.Duration(times)} }
 
-func (h hasty) Now() time.Time                         { return h.began.Add(time.Since(h.began) * h.times) }
+func (h hasty) Now() time.Time {
+	return h.began.Add(time.Since(h.began) * h.times)
+}
 func (h hasty) Since(t time.Time) time.Duration        { return h.Now().Sub(t) }
 func (h hasty) After(d time.Duration) <-chan time.Time { return time.After(d / h.times) }
 func (h hasty) Sleep(d time.Duration)                  { time.Sleep(d / h.times) }

@@ -13,8 +13,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// Two clusters in two clouds, by two Managers of one process with one registry. The servers of both have the same names, and the clouds make
-// other ids.
+// Two clusters in two clouds, by two Managers of one process with one registry. The servers of both
+// have the same names, and the clouds make other ids.
 func TestClouds_TwoInOneProcess_KnowNothingOfEachOther(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.ForTest(t)
@@ -27,7 +27,8 @@ func TestClouds_TwoInOneProcess_KnowNothingOfEachOther(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	sharing := func(l *launch) { l.Registerer = registry }
 	one := ready(t, near, named("near"), sharing)
-	two := ready(t, far, named("far"), sharing, func(l *launch) { l.RESTConfig = far.secrets.watch(cp.RESTConfig()) })
+	two := ready(t, far, named("far"), sharing,
+		func(l *launch) { l.RESTConfig = far.secrets.watch(cp.RESTConfig()) })
 
 	for _, c := range []struct {
 		site   *site
@@ -37,11 +38,16 @@ func TestClouds_TwoInOneProcess_KnowNothingOfEachOther(t *testing.T) {
 		m := c.site.addServer("twin-1")
 		ccmtest.CreateNode(t, c.client, ccmtest.TaintedNode(m.name))
 		node := ccmtest.WaitNodeInitialized(t, c.client, m.name)
-		if node.Spec.ProviderID != m.providerID() || node.Labels[corev1.LabelTopologyRegion] != c.region {
-			t.Errorf("the node in %s has the provider ID %q and is in region %q", c.region, node.Spec.ProviderID, node.Labels[corev1.LabelTopologyRegion])
+		if node.Spec.ProviderID != m.providerID() ||
+			node.Labels[corev1.LabelTopologyRegion] != c.region {
+			t.Errorf("the node in %s has the provider ID %q and is in region %q", c.region,
+				node.Spec.ProviderID, node.Labels[corev1.LabelTopologyRegion])
 		}
 	}
-	if twins := [2]string{getNode(t, "twin-1").Spec.ProviderID, far.Servers()[1].ID}; strings.HasSuffix(twins[0], twins[1]) {
+	if twins := [2]string{
+		getNode(t, "twin-1").Spec.ProviderID,
+		far.Servers()[1].ID,
+	}; strings.HasSuffix(twins[0], twins[1]) {
 		t.Fatalf("the two servers are not told apart: %v", twins)
 	}
 
@@ -56,15 +62,18 @@ func TestClouds_TwoInOneProcess_KnowNothingOfEachOther(t *testing.T) {
 	two.unbroken()
 
 	for _, manager := range []string{"near", "far"} {
-		if n := metric(t, registry, "fxccm_openstack_logins_total", map[string]string{"manager": manager, "result": "ok"}); n != 1 {
+		if n := metric(t, registry, "fxccm_openstack_logins_total",
+			map[string]string{"manager": manager, "result": "ok"}); n != 1 {
 			t.Errorf("%v logins of %s are counted, want 1", n, manager)
 		}
 	}
 	one.stop()
-	if n := metric(t, registry, "fxccm_openstack_logins_total", map[string]string{"manager": "near"}); n != 0 {
+	if n := metric(t, registry, "fxccm_openstack_logins_total",
+		map[string]string{"manager": "near"}); n != 0 {
 		t.Errorf("the series of a Manager that is stopped are still there")
 	}
-	if n := metric(t, registry, "fxccm_openstack_logins_total", map[string]string{"manager": "far", "result": "ok"}); n != 1 {
+	if n := metric(t, registry, "fxccm_openstack_logins_total",
+		map[string]string{"manager": "far", "result": "ok"}); n != 1 {
 		t.Errorf("the series of the other Manager are gone")
 	}
 }

@@ -35,7 +35,8 @@ const quick = "\n[Instances]\nstatus-max-age = 1s\nmetadata-max-age = 1s\nabsenc
 
 // misspelt is a cloud.conf with a mistake in its last line but one, and a secret beside the last.
 func misspelt(s *site) (content string, line int) {
-	content = s.CloudConf(openstacktest.PasswordAuth) + "\n[LoadBalancer]\nsubnet-idd = 7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f\n"
+	content = s.CloudConf(openstacktest.PasswordAuth) +
+		"\n[LoadBalancer]\nsubnet-idd = 7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f\n"
 	return content, strings.Count(content, "\n")
 }
 
@@ -44,14 +45,20 @@ func TestConf_AMistakeFailsNewAndSaysWhereAndWhatWasMeant(t *testing.T) {
 	s := newSite(t)
 	content, line := misspelt(s)
 	path := writeConf(t, content)
-	params := ccm.Params{Config: managerConfig(), RESTConfig: suite.Confine(t, shared.Identity), Providers: []ccm.Provider{openstack.Provider()}}
+	params := ccm.Params{
+		Config: managerConfig(), RESTConfig: suite.Confine(t, shared.Identity),
+		Providers: []ccm.Provider{openstack.Provider()},
+	}
 	params.Config.CloudProvider.ConfigFile = path
 	_, err := ccm.New(params)
 	var wrong *ccm.ConfigError
 	if !errors.As(err, &wrong) {
 		t.Fatalf("New returned %v, want a *ccm.ConfigError", err)
 	}
-	for _, text := range []string{path, fmt.Sprint("line ", line), `"subnet-idd"`, "[LoadBalancer]", `did you mean "subnet-id"`} {
+	for _, text := range []string{
+		path, fmt.Sprint("line ", line), `"subnet-idd"`, "[LoadBalancer]",
+		`did you mean "subnet-id"`,
+	} {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("the error does not tell %s: %v", text, err)
 		}
@@ -67,10 +74,12 @@ func TestConf_WithoutStrictMode_AMistakeIsAWarning(t *testing.T) {
 	s := newSite(t)
 	content, line := misspelt(s)
 	m := s.addServer("lenient-1")
-	r := ready(t, s, fromFile(writeConf(t, content)), func(l *launch) { l.Config.CloudProvider.ConfigStrict = false })
+	r := ready(t, s, fromFile(writeConf(t, content)),
+		func(l *launch) { l.Config.CloudProvider.ConfigStrict = false })
 	tainted(t, m.name)
 	initialised(t, m.name)
-	if told := r.log.linesWith("warning", `subnet-idd`, fmt.Sprint("line ", line), `subnet-id\"`); len(told) != 1 {
+	if told := r.log.linesWith("warning", `subnet-idd`, fmt.Sprint("line ", line),
+		`subnet-id\"`); len(told) != 1 {
 		t.Errorf("the mistake was told %d times, want once in the term: %q", len(told), told)
 	}
 }
@@ -87,15 +96,22 @@ func TestConf_WhatNewCannotBeginWith(t *testing.T) {
 		options []openstack.Option
 		tells   string
 	}{
-		"nothing":          {tells: "--cloud-config"},
-		"no such file":     {file: filepath.Join(t.TempDir(), "missing.conf"), tells: "missing.conf"},
-		"two at once":      {file: writeConf(t, s.CloudConf(openstacktest.PasswordAuth)), options: []openstack.Option{openstack.WithConfig(given)}, tells: "only one"},
+		"nothing":      {tells: "--cloud-config"},
+		"no such file": {file: filepath.Join(t.TempDir(), "missing.conf"), tells: "missing.conf"},
+		"two at once": {
+			file:    writeConf(t, s.CloudConf(openstacktest.PasswordAuth)),
+			options: []openstack.Option{openstack.WithConfig(given)}, tells: "only one",
+		},
 		"a value of data":  {options: []openstack.Option{openstack.WithConfig(ageless)}, tells: "absence-confirmation"},
 		"no Keystone":      {options: []openstack.Option{openstack.WithConfig(nameless)}, tells: "auth-url"},
 		"an unquoted hash": {file: writeConf(t, "[Global]\nauth-url = http://keystone/v3\npassword = \\unquoted-secret\n"), tells: "line 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			params := ccm.Params{Config: managerConfig(), RESTConfig: suite.Confine(t, shared.Identity), Providers: []ccm.Provider{openstack.Provider(test.options...)}}
+			params := ccm.Params{
+				Config:     managerConfig(),
+				RESTConfig: suite.Confine(t, shared.Identity),
+				Providers:  []ccm.Provider{openstack.Provider(test.options...)},
+			}
 			params.Config.CloudProvider.ConfigFile = test.file
 			_, err := ccm.New(params)
 			var wrong *ccm.ConfigError
@@ -124,7 +140,8 @@ func TestConf_TheEnvironmentCountsOnlyIfTheHostLetsIt(t *testing.T) {
 	ready(t, s, fromFile(writeConf(t, s.CloudConf(openstacktest.ApplicationCredentialAuth)+quick)),
 		func(l *launch) { l.options = append(l.options, openstack.WithEnvironment(getenv)) })
 	tainted(t, m.name)
-	if got, want := initialised(t, m.name).Spec.ProviderID, "openstack://RegionOne/"+m.id; got != want {
+	if got, want := initialised(t, m.name).Spec.ProviderID,
+		"openstack://RegionOne/"+m.id; got != want {
 		t.Errorf("provider ID %q, want %q", got, want)
 	}
 }
@@ -133,7 +150,8 @@ func TestConf_AllWaysToLogInLeadToAnInitialisedNode(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, openstacktest.WithTLS())
 	for _, method := range []openstacktest.AuthMethod{
-		openstacktest.PasswordAuth, openstacktest.TokenAuth, openstacktest.ApplicationCredentialAuth, openstacktest.TrustAuth,
+		openstacktest.PasswordAuth, openstacktest.TokenAuth,
+		openstacktest.ApplicationCredentialAuth, openstacktest.TrustAuth,
 	} {
 		t.Run(string(method), func(t *testing.T) {
 			m := s.addServer("login-" + string(method))

@@ -22,19 +22,23 @@ type doubtful struct {
 	fault openstacktest.Fault
 }
 
-// rewritten replaces the answers to lists and to questions for one server; each is a status and a body. A zero status leaves them.
+// rewritten replaces the answers to lists and to questions for one server; each is a status and a
+// body. A zero status leaves them.
 func rewritten(list, get func() (int, string)) openstacktest.Fault {
-	return openstacktest.Fault{Operation: "server_*", Rewrite: func(c openstacktest.Call, status int, body []byte) (int, []byte) {
-		answer := get
-		if c.Operation == "server_list" {
-			answer = list
-		}
-		if answer == nil {
-			return status, body
-		}
-		status, text := answer()
-		return status, []byte(text)
-	}}
+	return openstacktest.Fault{
+		Operation: "server_*",
+		Rewrite: func(c openstacktest.Call, status int, body []byte) (int, []byte) {
+			answer := get
+			if c.Operation == "server_list" {
+				answer = list
+			}
+			if answer == nil {
+				return status, body
+			}
+			status, text := answer()
+			return status, []byte(text)
+		},
+	}
 }
 
 func always(status int, body string) func() (int, string) {
@@ -89,26 +93,32 @@ func often(l *launch) {
 	l.Config.NodeLifecycle.MonitorPeriod = metav1.Duration{Duration: 50 * time.Millisecond}
 }
 
-// waitDoubt waits until Nova has been asked for servers again and again, for several times as long as an absence has to be confirmed.
+// waitDoubt waits until Nova has been asked for servers again and again, for several times as long
+// as an absence has to be confirmed.
 func (s *site) waitDoubt(m mark) {
 	s.t.Helper()
 	const times, least = 4, 6
-	ccmtest.Eventually(s.t, "Nova was asked for servers for long enough", func(context.Context) (bool, error) {
-		asked := s.since(m, operations("server_list", "server_get"))
-		if len(asked) < least {
-			return false, fmt.Errorf("there were %d calls", len(asked))
-		}
-		if took := asked[len(asked)-1].Time.Sub(asked[0].Time) * doubtHaste; took < times*confirmation {
-			return false, fmt.Errorf("there were %d calls in %s of the provider's time", len(asked), took)
-		}
-		return true, nil
-	})
+	ccmtest.Eventually(s.t, "Nova was asked for servers for long enough",
+		func(context.Context) (bool, error) {
+			asked := s.since(m, operations("server_list", "server_get"))
+			if len(asked) < least {
+				return false, fmt.Errorf("there were %d calls", len(asked))
+			}
+			if took := asked[len(asked)-1].Time.Sub(
+				asked[0].Time) * doubtHaste; took < times*confirmation {
+				return false,
+					fmt.Errorf("there were %d calls in %s of the provider's time", len(asked), took)
+			}
+			return true, nil
+		})
 }
 
 func TestDoubt_WhateverNovaAnswers_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := ready(t, s, often, configured(unhurried), configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 1 }))
+	r := ready(t, s, often, configured(unhurried), configured(func(c *cloudconf.Config) {
+		c.Client.MaxRetries = 1
+	}))
 	for _, d := range doubts() {
 		t.Run(d.name, func(t *testing.T) { s.in(t).doubt(d.name, d.fault, r, 5) })
 	}
@@ -123,12 +133,15 @@ func TestDoubt_WhenNovaDoesNotAnswer_NoNodeIsDeleted_AndAfterwardsTheTruthCounts
 	s.doubt("hanging", openstacktest.Fault{Operation: "server_*", Hang: true}, r, 5)
 }
 
-// Of a few nodes each is asked for by itself, and they are too few for an absence of all to be suspicious. So each answer has to be
-// judged by itself. That it is the wrong project cannot be seen here.
+// Of a few nodes each is asked for by itself, and they are too few for an absence of all to be
+// suspicious. So each answer has to be judged by itself. That it is the wrong project cannot be
+// seen here.
 func TestDoubt_InASmallCluster_WhatIsNotNovasDenialDeletesNoNode(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := ready(t, s, often, configured(unhurried), configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 1 }))
+	r := ready(t, s, often, configured(unhurried), configured(func(c *cloudconf.Config) {
+		c.Client.MaxRetries = 1
+	}))
 	for _, d := range doubts() {
 		switch d.name {
 		case "proxy-page", "wrong-address", "somebody-else", "null", "truncated", "empty-list":
@@ -137,8 +150,8 @@ func TestDoubt_InASmallCluster_WhatIsNotNovasDenialDeletesNoNode(t *testing.T) {
 	}
 }
 
-// doubt has a number of nodes that are all not ready, so their servers are asked for in each pass. The last one is deleted when the fault
-// has gone on for long.
+// doubt has a number of nodes that are all not ready, so their servers are asked for in each pass.
+// The last one is deleted when the fault has gone on for long.
 func (s *site) doubt(name string, fault openstacktest.Fault, r *replica, number int) {
 	t := s.t
 	t.Helper()
@@ -166,22 +179,26 @@ func (s *site) doubt(name string, fault openstacktest.Fault, r *replica, number 
 	r.unbroken()
 }
 
-// The lifecycle controller asks for the one node only, and the one answer is that there is no such server. That the cloud lacks the
-// others too is what shows that it is not the cloud that they are of.
+// The lifecycle controller asks for the one node only, and the one answer is that there is no such
+// server. That the cloud lacks the others too is what shows that it is not the cloud that they are
+// of.
 func TestDoubt_InAProjectThatHasNoneOfTheNodes_ASingleOneThatIsNotReadyIsKept(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	elsewhere := s.AddProject(openstacktest.Project{Name: "elsewhere"})
 	s.secrets.add(elsewhere.Password)
 	r := ready(t, s, often, configured(func(c *cloudconf.Config) {
-		c.Global.TenantName, c.Global.Username, c.Global.Password = elsewhere.ProjectName, elsewhere.Username, cloudconf.Secret(elsewhere.Password)
+		c.Global.TenantName, c.Global.Username, c.Global.Password = elsewhere.ProjectName,
+			elsewhere.Username, cloudconf.Secret(elsewhere.Password)
 	}))
 	var nodes []*corev1.Node
 	for i, m := range s.addServers("strange-0", "strange-1", "strange-2", "strange-3") {
 		if i == 0 {
 			continue
 		}
-		nodes = append(nodes, ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(m.name, ccmtest.NodeProviderID(m.providerID()))))
+		nodes = append(nodes,
+			ccmtest.CreateNode(t, shared.Client(t),
+				ccmtest.ReadyNode(m.name, ccmtest.NodeProviderID(m.providerID()))))
 	}
 	before := s.mark()
 	lone := notReady(t, machine{id: s.Servers()[0].ID, name: "strange-0"})

@@ -21,7 +21,8 @@ func TestFx_TheModuleTakesItsConfigurationFromTheAppOrFromTheFile(t *testing.T) 
 			return fx.Supply(&cfg)
 		},
 		"file": func(s *site, c *ccm.Config) fx.Option {
-			c.CloudProvider.ConfigFile = writeConf(s.t, s.CloudConf(openstacktest.PasswordAuth)+quick)
+			c.CloudProvider.ConfigFile = writeConf(s.t,
+				s.CloudConf(openstacktest.PasswordAuth)+quick)
 			return fx.Options()
 		},
 	} {

@@ -22,7 +22,8 @@ func deletionOf(t *testing.T, since controlplane.Mark, name string) controlplane
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
 	defer cancel()
-	records, err := shared.Audit().Wait(ctx, since, 1, controlplane.ByUser(shared.User), controlplane.ByName(name),
+	records, err := shared.Audit().Wait(ctx, since, 1, controlplane.ByUser(shared.User),
+		controlplane.ByName(name),
 		controlplane.ByVerb("delete"), controlplane.ByCode(http.StatusOK))
 	if err != nil {
 		t.Fatal(err)
@@ -53,21 +54,25 @@ func TestGone_ANodeIsDeletedWhenNovaHasDeniedItsServerTwice(t *testing.T) {
 		}
 	}
 	if len(denials) < 2 {
-		t.Fatalf("the node was deleted after %d denials, want 2:\n%s", len(denials), describe(denials))
+		t.Fatalf("the node was deleted after %d denials, want 2:\n%s", len(denials),
+			describe(denials))
 	}
-	// A call is recorded a moment after the provider has looked at its clock, and the first one more so than the second at times.
+	// A call is recorded a moment after the provider has looked at its clock, and the first one
+	// more so than the second at times.
 	if apart := denials[len(denials)-1].Time.Sub(denials[0].Time) * 10; apart < confirmation/2 {
 		t.Errorf("the denials are %s apart, want about %s or more", apart, confirmation)
 	}
 }
 
-// A node whose instance was never written to it is found by its name, and gone with the server of that name.
+// A node whose instance was never written to it is found by its name, and gone with the server of
+// that name.
 func TestGone_ANodeThatIsKnownByItsNameOnly(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	ready(t, s)
 	stays, goes := s.addServer("by-name-stays"), s.addServer("by-name-goes")
-	kept := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(stays.name, ccmtest.NodeNotReady()))
+	kept := ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.ReadyNode(stays.name, ccmtest.NodeNotReady()))
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(goes.name, ccmtest.NodeNotReady()))
 	s.waitCalls(0, 3, operations("server_list"), "servers are looked for by name")
 	s.must(s.DeleteServer(goes.id))
@@ -77,12 +82,14 @@ func TestGone_ANodeThatIsKnownByItsNameOnly(t *testing.T) {
 	wantUntouched(t, kept)
 }
 
-// A node that has never had a server may be misspelt, or its server of another project. It is kept and not initialised; the log says why.
+// A node that has never had a server may be misspelt, or its server of another project. It is kept
+// and not initialised; the log says why.
 func TestGone_ANewNodeThatNeverHadAServer_IsKept(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	ready(t, s)
-	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("never-1", ccmtest.NodeNotReady()))
+	node := ccmtest.CreateNode(t, shared.Client(t),
+		ccmtest.TaintedNode("never-1", ccmtest.NodeNotReady()))
 	s.waitCalls(0, 15, operations("server_list"), "it is looked for")
 	wantUntouched(t, node)
 	s.addServer("never-1")
@@ -104,7 +111,9 @@ func TestGone_ProviderIDsOfAllForms_LeadToTheServer(t *testing.T) {
 			// The name leads nowhere: only the provider ID tells whose node it is.
 			m := s.addServer("server-of-" + form)
 			name := "id-" + form
-			ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, ccmtest.NodeProviderID(write(m.id)), ccmtest.NodeNotReady()))
+			ccmtest.CreateNode(t, shared.Client(t),
+				ccmtest.ReadyNode(name, ccmtest.NodeProviderID(write(m.id)),
+					ccmtest.NodeNotReady()))
 			waitAddress(t, name, corev1.NodeInternalIP, s.address(m, 4))
 			s.must(s.DeleteServer(m.id))
 			ccmtest.WaitNodeGone(t, shared.Client(t), name)
@@ -119,9 +128,12 @@ func TestGone_NodesOfOtherCloudsAreKept(t *testing.T) {
 	r := ready(t, s)
 	var nodes []*corev1.Node
 	for name, id := range map[string]string{
-		"other-region": "openstack://RegionTwo/11111111-1111-4111-8111-111111111111", "other-cloud": "aws:///eu-1/i-0123", "other-form": "openstack://nothing",
+		"other-region": "openstack://RegionTwo/11111111-1111-4111-8111-111111111111",
+		"other-cloud":  "aws:///eu-1/i-0123", "other-form": "openstack://nothing",
 	} {
-		nodes = append(nodes, ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, ccmtest.NodeProviderID(id), ccmtest.NodeNotReady())))
+		nodes = append(nodes,
+			ccmtest.CreateNode(t, shared.Client(t),
+				ccmtest.ReadyNode(name, ccmtest.NodeProviderID(id), ccmtest.NodeNotReady())))
 	}
 	m := s.addServer("other-marker")
 	notReady(t, m)
@@ -135,7 +147,8 @@ func TestGone_NodesOfOtherCloudsAreKept(t *testing.T) {
 	r.unbroken()
 }
 
-// vanish makes nodes of six servers that are not ready, and deletes four of the servers at once. It returns when that is refused.
+// vanish makes nodes of six servers that are not ready, and deletes four of the servers at once. It
+// returns when that is refused.
 func vanish(t *testing.T, s *site, prefix string) (r *replica, gone, left []*corev1.Node) {
 	t.Helper()
 	r = ready(t, s, named(prefix))
@@ -157,12 +170,14 @@ func vanish(t *testing.T, s *site, prefix string) (r *replica, gone, left []*cor
 	}
 	for _, node := range gone {
 		event := waitEvent(t, shared.Client(t), node, "InstancesVanished")
-		if event.Type != corev1.EventTypeWarning || !strings.Contains(event.Message, "vanished-number") {
+		if event.Type != corev1.EventTypeWarning ||
+			!strings.Contains(event.Message, "vanished-number") {
 			t.Errorf("the event is %s: %s", event.Type, event.Message)
 		}
 	}
 	before := s.mark()
-	s.waitCalls(before, 10, operations("server_list", "server_get"), "servers are asked for, for several confirmations")
+	s.waitCalls(before, 10, operations("server_list", "server_get"),
+		"servers are asked for, for several confirmations")
 	wantUntouched(t, gone...)
 	wantUntouched(t, left...)
 	ours := map[string]string{"manager": prefix}
@@ -185,12 +200,13 @@ func TestGone_ManyAtOnce_AreKeptUntilAnOperatorHasDeletedSome(t *testing.T) {
 	ccmtest.WaitNodeGone(t, shared.Client(t), gone[2].Name)
 	ccmtest.WaitNodeGone(t, shared.Client(t), gone[3].Name)
 	wantUntouched(t, left...)
-	ccmtest.Eventually(t, "the metric tells that none is absent", func(context.Context) (bool, error) {
-		if n := metric(t, r.metrics, "fxccm_openstack_absent_instances", nil); n != 0 {
-			return false, fmt.Errorf("%v", n)
-		}
-		return true, nil
-	})
+	ccmtest.Eventually(t, "the metric tells that none is absent",
+		func(context.Context) (bool, error) {
+			if n := metric(t, r.metrics, "fxccm_openstack_absent_instances", nil); n != 0 {
+				return false, fmt.Errorf("%v", n)
+			}
+			return true, nil
+		})
 	r.unbroken()
 }
 
@@ -211,14 +227,19 @@ func TestGone_ManyAtOnce_AreKeptAndForgottenWhenTheyAreBack(t *testing.T) {
 	s := newSite(t)
 	r, gone, left := vanish(t, s, "restored")
 	for _, node := range gone {
-		s.AddServer(openstacktest.Server{ID: strings.TrimPrefix(node.Spec.ProviderID, "openstack:///"), Name: node.Name})
+		s.AddServer(
+			openstacktest.Server{
+				ID:   strings.TrimPrefix(node.Spec.ProviderID, "openstack:///"),
+				Name: node.Name,
+			})
 	}
-	ccmtest.Eventually(t, "the metric tells that none is absent", func(context.Context) (bool, error) {
-		if n := metric(t, r.metrics, "fxccm_openstack_absent_instances", nil); n != 0 {
-			return false, fmt.Errorf("%v", n)
-		}
-		return true, nil
-	})
+	ccmtest.Eventually(t, "the metric tells that none is absent",
+		func(context.Context) (bool, error) {
+			if n := metric(t, r.metrics, "fxccm_openstack_absent_instances", nil); n != 0 {
+				return false, fmt.Errorf("%v", n)
+			}
+			return true, nil
+		})
 	// A single one that is deleted now is deleted in truth.
 	s.must(s.DeleteServer(strings.TrimPrefix(gone[0].Spec.ProviderID, "openstack:///")))
 	ccmtest.WaitNodeGone(t, shared.Client(t), gone[0].Name)
@@ -226,7 +247,8 @@ func TestGone_ManyAtOnce_AreKeptAndForgottenWhenTheyAreBack(t *testing.T) {
 	r.unbroken()
 }
 
-// It is one story however long it goes on, told once: not anew with each list of servers that has become too old.
+// It is one story however long it goes on, told once: not anew with each list of servers that has
+// become too old.
 func TestGone_ManyAtOnce_IsToldOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -239,8 +261,10 @@ func TestGone_ManyAtOnce_IsToldOnce(t *testing.T) {
 		}
 		return true, nil
 	})
-	if told := r.log.linesWith("Mass deletion guard active: too many instances are missing"); len(told) != 1 {
-		t.Errorf("that too many have vanished was told %d times, want once:\n%s", len(told), strings.Join(told, "\n"))
+	if told := r.log.linesWith("Mass deletion guard active: too many instances are missing"); len(
+		told) != 1 {
+		t.Errorf("that too many have vanished was told %d times, want once:\n%s", len(told),
+			strings.Join(told, "\n"))
 	}
 	if told := r.log.linesWith("Mass deletion guard lifted"); len(told) > 0 {
 		t.Errorf("it was told to be over: %q", told)
@@ -252,14 +276,17 @@ func TestGone_ManyAtOnce_IsToldOnce(t *testing.T) {
 	}
 }
 
-// The same when only one node is asked about: the others are ready, though the cloud does not know them.
+// The same when only one node is asked about: the others are ready, though the cloud does not know
+// them.
 func TestGone_ManyReadyOnesToo_IsToldOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := ready(t, s)
 	for i := range 4 {
 		id := fmt.Sprintf("22222222-2222-4222-8222-22222222222%d", i)
-		ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(fmt.Sprintf("absent-%d", i), ccmtest.NodeProviderID("openstack:///"+id)))
+		ccmtest.CreateNode(t, shared.Client(t),
+			ccmtest.ReadyNode(fmt.Sprintf("absent-%d", i),
+				ccmtest.NodeProviderID("openstack:///"+id)))
 	}
 	lone := notReady(t, machine{id: "33333333-3333-4333-8333-333333333333", name: "absent-lone"})
 	waitEvent(t, shared.Client(t), lone, "InstancesVanished")
@@ -293,7 +320,8 @@ func TestGone_ANameThatIsUsedAgain_IsANewNode(t *testing.T) {
 	setReady(t, next.name, corev1.ConditionFalse)
 	before := s.mark()
 	s.waitCalls(before, 8, operations("server_get"), "the new server is asked for")
-	if _, err := shared.Client(t).CoreV1().Nodes().Get(t.Context(), next.name, metav1.GetOptions{}); err != nil {
+	if _, err := shared.Client(t).CoreV1().Nodes().Get(t.Context(), next.name,
+		metav1.GetOptions{}); err != nil {
 		t.Error(errors.Join(errors.New("the new node is not kept"), err))
 	}
 }

@@ -16,8 +16,13 @@ func TestInit_ANodeIsToldWhatTheCloudKnows(t *testing.T) {
 	s := newSite(t)
 	s.dualStack()
 	s.AddFlavor(openstacktest.Flavor{Name: "m1.large", VCPUs: 4, RAM: 8192})
-	m := s.addServer("init-1", func(i *openstacktest.Server) { i.Flavor, i.AvailabilityZone = "m1.large", "zone one" })
-	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.public, PortID: m.port, FixedAddress: s.address(m, 4), Address: "192.0.2.7"})
+	m := s.addServer("init-1", func(i *openstacktest.Server) {
+		i.Flavor, i.AvailabilityZone = "m1.large", "zone one"
+	})
+	s.AddFloatingIP(openstacktest.FloatingIP{
+		NetworkID: s.public, PortID: m.port,
+		FixedAddress: s.address(m, 4), Address: "192.0.2.7",
+	})
 	r := ready(t, s)
 
 	tainted(t, m.name)
@@ -26,7 +31,8 @@ func TestInit_ANodeIsToldWhatTheCloudKnows(t *testing.T) {
 		t.Errorf("provider ID %q, want %q", node.Spec.ProviderID, m.providerID())
 	}
 	for label, want := range map[string]string{
-		corev1.LabelInstanceTypeStable: "m1.large", corev1.LabelTopologyZone: "zone-one", corev1.LabelTopologyRegion: "RegionOne",
+		corev1.LabelInstanceTypeStable: "m1.large", corev1.LabelTopologyZone: "zone-one",
+		corev1.LabelTopologyRegion: "RegionOne",
 	} {
 		if got := node.Labels[label]; got != want {
 			t.Errorf("label %s is %q, want %q", label, got, want)
@@ -54,11 +60,14 @@ func TestInit_RegionalProviderIDs_AreMadeAndFoundAgain(t *testing.T) {
 	m := s.addServer("regional-1")
 	ready(t, s, refreshed, configured(func(c *cloudconf.Config) { c.Instances.Regional = true }))
 	tainted(t, m.name)
-	if got, want := initialised(t, m.name).Spec.ProviderID, "openstack://RegionOne/"+m.id; got != want {
+	if got, want := initialised(t, m.name).Spec.ProviderID,
+		"openstack://RegionOne/"+m.id; got != want {
 		t.Errorf("provider ID %q, want %q", got, want)
 	}
 	// The node is found by that provider ID from now on: it is not when only its name counts.
-	s.must(s.UpdateServer(m.id, func(i *openstacktest.Server) { i.Name, i.AccessIPv4 = "renamed", "203.0.113.9" }))
+	s.must(s.UpdateServer(m.id, func(i *openstacktest.Server) {
+		i.Name, i.AccessIPv4 = "renamed", "203.0.113.9"
+	}))
 	waitAddress(t, m.name, corev1.NodeExternalIP, "203.0.113.9")
 	s.must(s.DeleteServer(m.id))
 	setReady(t, m.name, corev1.ConditionFalse)

@@ -26,7 +26,9 @@ func (j *journal) Write(text []byte) (int, error) {
 
 // logger writes everything to the journal, each request to OpenStack too.
 func (j *journal) logger() logr.Logger {
-	return funcr.New(func(prefix, args string) { fmt.Fprintln(j, prefix, args) }, funcr.Options{Verbosity: 6, LogTimestamp: true})
+	return funcr.New(func(prefix, args string) {
+		fmt.Fprintln(j, prefix, args)
+	}, funcr.Options{Verbosity: 6, LogTimestamp: true})
 }
 
 func (j *journal) size() int {
@@ -47,7 +49,8 @@ func (j *journal) String() string { return j.since(0) }
 // linesWith are the lines that hold all of the texts.
 func (j *journal) linesWith(texts ...string) []string {
 	return slices.DeleteFunc(strings.Split(j.String(), "\n"), func(line string) bool {
-		return slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) })
+		return slices.ContainsFunc(texts,
+			func(text string) bool { return !strings.Contains(line, text) })
 	})
 }
 

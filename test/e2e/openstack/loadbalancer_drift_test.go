@@ -12,7 +12,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// What somebody else does to a load balancer is put right, though nothing has happened in the cluster.
+// What somebody else does to a load balancer is put right, though nothing has happened in the
+// cluster.
 func TestLoadBalancer_ChangedByAnotherHand_IsRepaired(t *testing.T) {
 	besideOthers(t)
 	s := newBalancedSite(t)
@@ -51,19 +52,24 @@ func TestLoadBalancer_ChangedByAnotherHand_IsRepaired(t *testing.T) {
 	t.Run("load balancer deleted", func(t *testing.T) {
 		s := s.in(t)
 		s.must(s.DeleteLoadBalancer(id))
-		ccmtest.Eventually(t, "there is another load balancer, which the Service names", func(context.Context) (bool, error) {
-			now := getService(t, shared.Client(t), "drift")
-			lb, err := s.LoadBalancer(now.Annotations[annotationID])
-			switch {
-			case err != nil:
-				return false, err
-			case lb.ID == id || lb.ProvisioningStatus != openstacktest.StatusActive || shape(lb) != right:
-				return false, fmt.Errorf("it is %s, %s", lb.ID, shape(lb))
-			case len(s.floatingIPs(lb)) != 1 || now.Status.LoadBalancer.Ingress[0].IP != s.floatingIPs(lb)[0].Address:
-				return false, fmt.Errorf("it has the floating IPs %v, the Service %+v", s.floatingIPs(lb), now.Status)
-			}
-			return true, nil
-		})
+		ccmtest.Eventually(t, "there is another load balancer, which the Service names",
+			func(context.Context) (bool, error) {
+				now := getService(t, shared.Client(t), "drift")
+				lb, err := s.LoadBalancer(now.Annotations[annotationID])
+				switch {
+				case err != nil:
+					return false, err
+				case lb.ID == id || lb.ProvisioningStatus != openstacktest.StatusActive ||
+					shape(lb) != right:
+					return false, fmt.Errorf("it is %s, %s", lb.ID, shape(lb))
+				case len(s.floatingIPs(lb)) != 1 ||
+					now.Status.LoadBalancer.Ingress[0].IP != s.floatingIPs(lb)[0].Address:
+					return false,
+						fmt.Errorf("it has the floating IPs %v, the Service %+v", s.floatingIPs(lb),
+							now.Status)
+				}
+				return true, nil
+			})
 		if n := len(s.LoadBalancers()); n != 1 {
 			t.Errorf("there are %d load balancers", n)
 		}
@@ -78,7 +84,8 @@ func TestLoadBalancer_ChangedByAnotherHand_IsRepaired(t *testing.T) {
 	})
 	t.Run("floating IP detached", func(t *testing.T) {
 		s := s.in(t)
-		s.must(s.UpdateFloatingIP(s.FloatingIPs()[0].ID, func(f *openstacktest.FloatingIP) { f.PortID, f.FixedAddress = "", "" }))
+		s.must(s.UpdateFloatingIP(s.FloatingIPs()[0].ID,
+			func(f *openstacktest.FloatingIP) { f.PortID, f.FixedAddress = "", "" }))
 		s.waitAddressed("drift")
 		if n := len(s.FloatingIPs()); n != 1 {
 			t.Errorf("there are %d floating IPs, want the one that there was", n)
@@ -89,7 +96,8 @@ func TestLoadBalancer_ChangedByAnotherHand_IsRepaired(t *testing.T) {
 	r.unbroken()
 }
 
-// meddle changes a load balancer as somebody with Octavia's client does, who leaves no other trace than the time.
+// meddle changes a load balancer as somebody with Octavia's client does, who leaves no other trace
+// than the time.
 func (s *site) meddle(id string, change func(*openstacktest.LoadBalancer)) {
 	s.t.Helper()
 	s.must(s.ChangeLoadBalancer(id, func(lb *openstacktest.LoadBalancer) {
@@ -105,28 +113,35 @@ func TestLoadBalancer_ChangedInTheSecondOfItsLastChange_IsRepaired(t *testing.T)
 	machines := s.addNodes(shared.Client(t), "second-1", "second-2")
 	serving(t, s, balancing(s, drifting))
 	service := served(t, "second", internal())
-	s.must(s.ChangeLoadBalancer(s.balancerOf(service).ID, func(lb *openstacktest.LoadBalancer) { lb.Pools[0].Members = lb.Pools[0].Members[1:] }))
+	s.must(s.ChangeLoadBalancer(s.balancerOf(service).ID, func(lb *openstacktest.LoadBalancer) {
+		lb.Pools[0].Members = lb.Pools[0].Members[1:]
+	}))
 	s.waitShape(service, s.usual(service, machines...))
 }
 
-// waitAddressed waits until a floating IP leads to the Service's load balancer, and the Service shows it.
+// waitAddressed waits until a floating IP leads to the Service's load balancer, and the Service
+// shows it.
 func (s *site) waitAddressed(name string) {
 	s.t.Helper()
-	ccmtest.Eventually(s.t, "a floating IP leads to the load balancer, and the Service shows it", func(context.Context) (bool, error) {
-		now := getService(s.t, shared.Client(s.t), name)
-		ips := s.floatingIPs(s.balancerOf(now))
-		if in := now.Status.LoadBalancer.Ingress; len(ips) != 1 || len(in) != 1 || in[0].IP != ips[0].Address {
-			return false, fmt.Errorf("it has the floating IPs %v, the Service shows %+v", ips, in)
-		}
-		return true, nil
-	})
+	ccmtest.Eventually(s.t, "a floating IP leads to the load balancer, and the Service shows it",
+		func(context.Context) (bool, error) {
+			now := getService(s.t, shared.Client(s.t), name)
+			ips := s.floatingIPs(s.balancerOf(now))
+			if in := now.Status.LoadBalancer.Ingress; len(ips) != 1 || len(in) != 1 ||
+				in[0].IP != ips[0].Address {
+				return false,
+					fmt.Errorf("it has the floating IPs %v, the Service shows %+v", ips, in)
+			}
+			return true, nil
+		})
 }
 
 func TestLoadBalancer_SecurityGroupChangedByAnotherHand_IsRepaired(t *testing.T) {
 	besideOthers(t)
 	s := newBalancedSite(t)
 	machines := s.addNodes(shared.Client(t), "drift-group-1", "drift-group-2")
-	serving(t, s, balancing(s, drifting, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
+	serving(t, s,
+		balancing(s, drifting, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
 	service := served(t, "drift-group", internal())
 	s.waitGroup(service, machines...)
 	group := s.groups()[0].ID
@@ -140,11 +155,13 @@ func TestLoadBalancer_SecurityGroupChangedByAnotherHand_IsRepaired(t *testing.T)
 			return errors.New("there is no rule")
 		},
 		"taken from a node": func() error {
-			return s.UpdatePort(machines[0].port, func(p *openstacktest.Port) { p.SecurityGroups = []string{} })
+			return s.UpdatePort(machines[0].port,
+				func(p *openstacktest.Port) { p.SecurityGroups = []string{} })
 		},
 		"deleted": func() error {
 			for _, m := range machines {
-				if err := s.UpdatePort(m.port, func(p *openstacktest.Port) { p.SecurityGroups = []string{} }); err != nil {
+				if err := s.UpdatePort(m.port,
+					func(p *openstacktest.Port) { p.SecurityGroups = []string{} }); err != nil {
 					return err
 				}
 			}

@@ -1,7 +1,7 @@
 //go:build !race
 
-// Upstream's service controller races with itself when nodes change while there are load balancers; see test/e2e/controllers/churn_test.go.
-// These tests run without the race detector.
+// Upstream's service controller races with itself when nodes change while there are load balancers;
+// see test/e2e/controllers/churn_test.go. These tests run without the race detector.
 
 package openstack_test
 
@@ -21,7 +21,8 @@ import (
 // patchNode changes a node as its kubelet or an operator does.
 func patchNode(t *testing.T, name, patch string, subresources ...string) {
 	t.Helper()
-	_, err := shared.Client(t).CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	_, err := shared.Client(t).CoreV1().Nodes().Patch(t.Context(), name,
+		types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,8 @@ func TestChurn_LoadBalancer_FollowsItsNodes(t *testing.T) {
 	besideOthers(t)
 	s := newBalancedSite(t)
 	machines := s.addNodes(shared.Client(t), "churn-1", "churn-2")
-	r := serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
+	r := serving(t, s,
+		balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }))
 	service := served(t, "churn", ccmtest.ServicePorts(80, 443))
 	id := service.Annotations[annotationID]
 	s.waitShape(service, s.usual(service, machines...))
@@ -47,7 +49,8 @@ func TestChurn_LoadBalancer_FollowsItsNodes(t *testing.T) {
 	s.waitGroup(service, rest...)
 
 	// A node that is about to go gets no new connections, and keeps those that it has.
-	patchNode(t, "churn-2", `{"spec":{"taints":[{"key":"ToBeDeletedByClusterAutoscaler","effect":"NoSchedule"}]}}`)
+	patchNode(t, "churn-2",
+		`{"spec":{"taints":[{"key":"ToBeDeletedByClusterAutoscaler","effect":"NoSchedule"}]}}`)
 	address := s.address(machines[1], 4)
 	drained := s.usual(service, rest...)
 	for _, port := range service.Spec.Ports {
@@ -57,7 +60,8 @@ func TestChurn_LoadBalancer_FollowsItsNodes(t *testing.T) {
 	s.waitShape(service, drained)
 	patchNode(t, "churn-2", `{"spec":{"taints":null}}`)
 	s.waitShape(service, s.usual(service, rest...))
-	patchNode(t, "churn-2", `{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"}}}`)
+	patchNode(t, "churn-2",
+		`{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"}}}`)
 	s.waitShape(service, s.usual(service, more...))
 	s.waitGroup(service, more...)
 
@@ -88,7 +92,9 @@ func TestChurn_LoadBalancer_FollowsLabelsAndAddressesOfNodes(t *testing.T) {
 	s.waitShape(service, s.usual(service, machines[0]))
 
 	old := s.address(machines[0], 4)
-	patchNode(t, "quiet-1", fmt.Sprintf(`{"status":{"addresses":[{"$patch":"delete","type":"InternalIP","address":%q},{"type":"InternalIP","address":"10.0.77.7"}]}}`, old), "status")
+	patchNode(t, "quiet-1",
+		fmt.Sprintf(
+			`{"status":{"addresses":[{"$patch":"delete","type":"InternalIP","address":%q},{"type":"InternalIP","address":"10.0.77.7"}]}}`, old), "status")
 	s.waitShape(service, strings.ReplaceAll(s.usual(service, machines[0]), old+":", "10.0.77.7:"))
 }
 
@@ -110,7 +116,9 @@ func TestChurn_LoadBalancer_ABurstOfNodesIsOneChange(t *testing.T) {
 		service := getService(t, shared.Client(t), name)
 		s.waitShape(service, s.usual(service, machines...))
 	}
-	if made := s.since(before, operations("loadbalancer_members_update", "loadbalancer_member_create")); len(made) >= 20 {
-		t.Errorf("the members of 2 pools were written %d times for 10 nodes:\n%s", len(made), describe(made))
+	if made := s.since(before,
+		operations("loadbalancer_members_update", "loadbalancer_member_create")); len(made) >= 20 {
+		t.Errorf("the members of 2 pools were written %d times for 10 nodes:\n%s", len(made),
+			describe(made))
 	}
 }

@@ -19,7 +19,8 @@ import (
 // untouched is a load balancer without what changes by itself.
 func untouched(lb openstacktest.LoadBalancer) string { return fmt.Sprintf("%+v", lb) }
 
-// Two clusters of one name, with Services of one name, in one project. Whatever happens in one is nothing to the other.
+// Two clusters of one name, with Services of one name, in one project. Whatever happens in one is
+// nothing to the other.
 func TestLoadBalancer_TwoClustersOfOneName_NeverTouchEachOthers(t *testing.T) {
 	besideOthers(t)
 	cp := controlplane.ForTest(t)
@@ -30,7 +31,8 @@ func TestLoadBalancer_TwoClustersOfOneName_NeverTouchEachOthers(t *testing.T) {
 	s := newBalancedSite(t)
 	near := s.addNodes(shared.Client(t), "near-1")
 	far := s.addNodes(other, "far-1")
-	drift := balancing(s, drifting, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true })
+	drift := balancing(s, drifting,
+		func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true })
 	serving(t, s, as("near"), drift)
 	one := served(t, "twin")
 	first := s.balancerOf(one)
@@ -42,47 +44,55 @@ func TestLoadBalancer_TwoClustersOfOneName_NeverTouchEachOthers(t *testing.T) {
 	second := s.balancerOf(two)
 
 	if first.ID == second.ID || first.Name != second.Name || first.VIPAddress == second.VIPAddress {
-		t.Fatalf("the two load balancers are %s (%s) and %s (%s), want two of one name", first.ID, first.Name, second.ID, second.Name)
+		t.Fatalf("the two load balancers are %s (%s) and %s (%s), want two of one name", first.ID,
+			first.Name, second.ID, second.Name)
 	}
 	if got := untouched(s.balancerOf(one)); got != before {
 		t.Errorf("the first load balancer was\n%s\nand is\n%s", before, got)
 	}
 	wantMembers := func(service *corev1.Service, m machine) {
 		t.Helper()
-		s.waitBalancer(service.Annotations[annotationID], "the members are the cluster's own", func(lb openstacktest.LoadBalancer) error {
-			if got, want := shape(lb), s.usual(service, m); got != want {
-				return fmt.Errorf("it is %s, want %s", got, want)
-			}
-			return nil
-		})
+		s.waitBalancer(service.Annotations[annotationID], "the members are the cluster's own",
+			func(lb openstacktest.LoadBalancer) error {
+				if got, want := shape(lb), s.usual(service, m); got != want {
+					return fmt.Errorf("it is %s, want %s", got, want)
+				}
+				return nil
+			})
 	}
 	wantMembers(one, near[0])
 	wantMembers(two, far[0])
 	mark := s.mark()
-	s.waitCalls(mark, 5, by("near", operations("loadbalancer_list")), "the first cluster looks for changes")
-	s.waitCalls(mark, 5, by("far", operations("loadbalancer_list")), "the second cluster looks for changes")
+	s.waitCalls(mark, 5, by("near", operations("loadbalancer_list")),
+		"the first cluster looks for changes")
+	s.waitCalls(mark, 5, by("far", operations("loadbalancer_list")),
+		"the second cluster looks for changes")
 	if made := s.since(mark, loadBalancerChanges); len(made) > 0 {
 		t.Errorf("they change something for ever:\n%s", describe(made))
 	}
 
 	// The load balancer of one is gone: it does not take the other's.
 	s.must(s.DeleteLoadBalancer(second.ID))
-	ccmtest.Eventually(t, "the second cluster has another load balancer", func(context.Context) (bool, error) {
-		id := getService(t, other, "twin").Annotations[annotationID]
-		if id == second.ID || id == first.ID {
-			return false, fmt.Errorf("it has %s", id)
-		}
-		return true, nil
-	})
+	ccmtest.Eventually(t, "the second cluster has another load balancer",
+		func(context.Context) (bool, error) {
+			id := getService(t, other, "twin").Annotations[annotationID]
+			if id == second.ID || id == first.ID {
+				return false, fmt.Errorf("it has %s", id)
+			}
+			return true, nil
+		})
 	// A Service that names the other's is refused, and has none.
-	mine := createService(t, shared.Client(t), "thief", sharing(getService(t, other, "twin").Annotations[annotationID]))
+	mine := createService(t, shared.Client(t), "thief",
+		sharing(getService(t, other, "twin").Annotations[annotationID]))
 	waitServiceEvent(t, mine, corev1.EventTypeWarning, "OtherCluster", annotationID)
 	deleteService(t, shared.Client(t), "thief")
 
 	deleteService(t, shared.Client(t), "twin")
 	lbs := s.LoadBalancers()
-	if len(lbs) != 1 || lbs[0].ID != getService(t, other, "twin").Annotations[annotationID] || len(s.floatingIPs(lbs[0])) != 1 || len(s.groups()) != 1 {
-		t.Errorf("after the deletion of the first there are %v, %v and %v", lbs, s.FloatingIPs(), s.groups())
+	if len(lbs) != 1 || lbs[0].ID != getService(t, other, "twin").Annotations[annotationID] ||
+		len(s.floatingIPs(lbs[0])) != 1 || len(s.groups()) != 1 {
+		t.Errorf("after the deletion of the first there are %v, %v and %v", lbs, s.FloatingIPs(),
+			s.groups())
 	}
 	deleteService(t, other, "twin")
 	s.wantNothingLeft()
@@ -108,7 +118,8 @@ func TestLoadBalancer_Shared_HasThePortsOfBothServices(t *testing.T) {
 		t.Helper()
 		s.waitBalancer(id, what, func(lb openstacktest.LoadBalancer) error {
 			if got := shape(lb); got != want || !hasTags(lb.Tags, tags...) {
-				return fmt.Errorf("it is\n%s with the tags %q, want\n%s with %q", got, lb.Tags, want, tags)
+				return fmt.Errorf("it is\n%s with the tags %q, want\n%s with %q", got, lb.Tags,
+					want, tags)
 			}
 			return nil
 		})
@@ -117,7 +128,8 @@ func TestLoadBalancer_Shared_HasThePortsOfBothServices(t *testing.T) {
 	if n := len(s.LoadBalancers()); n != 1 {
 		t.Errorf("there are %d load balancers", n)
 	}
-	if a, b := owner.Status.LoadBalancer.Ingress[0].IP, guest.Status.LoadBalancer.Ingress[0].IP; a != b {
+	if a, b := owner.Status.LoadBalancer.Ingress[0].IP,
+		guest.Status.LoadBalancer.Ingress[0].IP; a != b {
 		t.Errorf("the addresses are %s and %s, want one", a, b)
 	}
 
@@ -152,35 +164,46 @@ func TestLoadBalancer_OfAUser_IsUsedAndLeftAsItWas(t *testing.T) {
 			s := newBalancedSite(t)
 			machines := s.addNodes(shared.Client(t), "user-"+name)
 			id := s.AddLoadBalancer(openstacktest.LoadBalancer{
-				OctaviaResource: openstacktest.OctaviaResource{Name: "by hand", Tags: []string{"ours"}},
-				VIPSubnetID:     s.subnets[4],
-				Pools:           []openstacktest.Pool{{OctaviaResource: openstacktest.OctaviaResource{ID: "11111111-1111-4111-8111-111111111111", Name: "p"}, Protocol: "HTTP", LBAlgorithm: "ROUND_ROBIN"}},
-				Listeners:       []openstacktest.Listener{{OctaviaResource: openstacktest.OctaviaResource{Name: "l"}, Protocol: "HTTP", ProtocolPort: 8000, DefaultPoolID: "11111111-1111-4111-8111-111111111111"}},
+				OctaviaResource: openstacktest.OctaviaResource{
+					Name: "by hand",
+					Tags: []string{"ours"},
+				},
+				VIPSubnetID: s.subnets[4],
+				Pools:       []openstacktest.Pool{{OctaviaResource: openstacktest.OctaviaResource{ID: "11111111-1111-4111-8111-111111111111", Name: "p"}, Protocol: "HTTP", LBAlgorithm: "ROUND_ROBIN"}},
+				Listeners:   []openstacktest.Listener{{OctaviaResource: openstacktest.OctaviaResource{Name: "l"}, Protocol: "HTTP", ProtocolPort: 8000, DefaultPoolID: "11111111-1111-4111-8111-111111111111"}},
 			})
 			lb, err := s.LoadBalancer(id)
 			s.must(err)
 			own := shape(lb)
 			var options []serviceOption
 			if floats {
-				s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.public, PortID: lb.VIPPortID, Description: "by hand"})
+				s.AddFloatingIP(openstacktest.FloatingIP{
+					NetworkID: s.public, PortID: lb.VIPPortID,
+					Description: "by hand",
+				})
 			} else {
 				options = append(options, internal())
 			}
 			serving(t, s, balancing(s, drifting))
-			service := served(t, "adopter", append(options, sharing(id), ccmtest.ServicePorts(80))...)
-			s.waitBalancer(id, "it serves the Service, too", func(lb openstacktest.LoadBalancer) error {
-				if want := own + "\n" + s.usual(service, machines...); shape(lb) != want {
-					return fmt.Errorf("it is\n%s\nwant\n%s", shape(lb), want)
-				}
-				return nil
-			})
+			service := served(t, "adopter",
+				append(options, sharing(id), ccmtest.ServicePorts(80))...)
+			s.waitBalancer(id, "it serves the Service, too",
+				func(lb openstacktest.LoadBalancer) error {
+					if want := own + "\n" + s.usual(service, machines...); shape(lb) != want {
+						return fmt.Errorf("it is\n%s\nwant\n%s", shape(lb), want)
+					}
+					return nil
+				})
 			deleteService(t, shared.Client(t), "adopter")
-			after := s.waitBalancer(id, "it is as it was", func(lb openstacktest.LoadBalancer) error {
-				if shape(lb) != own || !slices.Equal(lb.Tags, []string{"ours"}) || lb.Name != "by hand" {
-					return fmt.Errorf("it is %q with the tags %q and\n%s", lb.Name, lb.Tags, shape(lb))
-				}
-				return nil
-			})
+			after := s.waitBalancer(id, "it is as it was",
+				func(lb openstacktest.LoadBalancer) error {
+					if shape(lb) != own || !slices.Equal(lb.Tags, []string{"ours"}) ||
+						lb.Name != "by hand" {
+						return fmt.Errorf("it is %q with the tags %q and\n%s", lb.Name, lb.Tags,
+							shape(lb))
+					}
+					return nil
+				})
 			if floats && len(s.floatingIPs(after)) != 1 {
 				t.Error("its floating IP is gone")
 			}
@@ -193,9 +216,14 @@ func TestLoadBalancer_OfTheSameNameAlone_IsNotTaken(t *testing.T) {
 	besideOthers(t)
 	s := newBalancedSite(t)
 	s.addNodes(shared.Client(t), "name-1")
-	for _, tags := range [][]string{nil, {"another"}, {balancerName("same"), "fxccm-cluster=another"}} {
+	for _, tags := range [][]string{
+		nil,
+		{"another"},
+		{balancerName("same"), "fxccm-cluster=another"},
+	} {
 		s.AddLoadBalancer(openstacktest.LoadBalancer{
-			OctaviaResource: openstacktest.OctaviaResource{Name: balancerName("same"), Tags: tags}, VIPSubnetID: s.subnets[4],
+			OctaviaResource: openstacktest.OctaviaResource{Name: balancerName("same"), Tags: tags},
+			VIPSubnetID:     s.subnets[4],
 		})
 	}
 	var before []string
@@ -213,6 +241,7 @@ func TestLoadBalancer_OfTheSameNameAlone_IsNotTaken(t *testing.T) {
 		after = append(after, untouched(lb))
 	}
 	if !slices.Equal(before, after) {
-		t.Errorf("the load balancers of others were\n%s\nand are\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+		t.Errorf("the load balancers of others were\n%s\nand are\n%s", strings.Join(before, "\n"),
+			strings.Join(after, "\n"))
 	}
 }

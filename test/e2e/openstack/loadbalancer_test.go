@@ -43,13 +43,15 @@ const provisioning = 200 * time.Millisecond
 // newBalancedSite is a cloud whose Octavia takes its time.
 func newBalancedSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
-	return newSite(t, append([]openstacktest.Option{openstacktest.WithProvisioning(provisioning)}, options...)...)
+	return newSite(t,
+		append([]openstacktest.Option{openstacktest.WithProvisioning(provisioning)}, options...)...)
 }
 
 // addNodes makes servers, and their nodes as they are when they have been initialised.
 //
-// Upstream's service controller reads in its node worker, without a lock, what its service workers write. So tests that are to pass
-// with the race detector create their nodes before the CCM runs, and leave them alone; the others are in loadbalancer_nodes_test.go.
+// Upstream's service controller reads in its node worker, without a lock, what its service workers
+// write. So tests that are to pass with the race detector create their nodes before the CCM runs,
+// and leave them alone; the others are in loadbalancer_nodes_test.go.
 func (s *site) addNodes(client kubernetes.Interface, names ...string) []machine {
 	s.t.Helper()
 	machines := s.addServers(names...)
@@ -60,16 +62,19 @@ func (s *site) addNodes(client kubernetes.Interface, names ...string) []machine 
 }
 
 func (s *site) node(m machine, options ...ccmtest.NodeOption) *corev1.Node {
-	node := ccmtest.ReadyNode(m.name, append([]ccmtest.NodeOption{ccmtest.NodeProviderID(m.providerID())}, options...)...)
+	node := ccmtest.ReadyNode(m.name,
+		append([]ccmtest.NodeOption{ccmtest.NodeProviderID(m.providerID())}, options...)...)
 	addresses := []corev1.NodeAddress{}
 	for version := range s.subnets {
-		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: s.address(m, version)})
+		addresses = append(addresses,
+			corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: s.address(m, version)})
 	}
 	node.Status.Addresses = append(addresses, node.Status.Addresses...)
 	return node
 }
 
-// balancing is where load balancers are and what they are made with. Nothing is repaired but what the cluster asks for.
+// balancing is where load balancers are and what they are made with. Nothing is repaired but what
+// the cluster asks for.
 func balancing(s *site, change ...func(*cloudconf.LoadBalancer)) func(*launch) {
 	return configured(func(c *cloudconf.Config) {
 		c.LoadBalancer.SubnetID, c.LoadBalancer.FloatingNetworkID = s.subnets[4], s.public
@@ -83,7 +88,8 @@ func balancing(s *site, change ...func(*cloudconf.LoadBalancer)) func(*launch) {
 // drifting has load balancers looked at about once a second.
 func drifting(c *cloudconf.LoadBalancer) { c.DriftPeriod = 10 * time.Second }
 
-// serving runs a CCM whose service controller has dealt with the nodes that there are; see addNodes.
+// serving runs a CCM whose service controller has dealt with the nodes that there are; see
+// addNodes.
 func serving(t *testing.T, s *site, change ...func(*launch)) *replica {
 	t.Helper()
 	const passes = "service_controller_nodesync_latency_seconds"
@@ -93,12 +99,14 @@ func serving(t *testing.T, s *site, change ...func(*launch)) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.Eventually(t, "the service controller knows the nodes", func(context.Context) (bool, error) {
-		if n := metric(t, legacyregistry.DefaultGatherer, passes, nil) - before; n < float64(len(nodes.Items)) {
-			return false, fmt.Errorf("%v of %d nodes are dealt with", n, len(nodes.Items))
-		}
-		return true, nil
-	})
+	ccmtest.Eventually(t, "the service controller knows the nodes",
+		func(context.Context) (bool, error) {
+			if n := metric(t, legacyregistry.DefaultGatherer, passes,
+				nil) - before; n < float64(len(nodes.Items)) {
+				return false, fmt.Errorf("%v of %d nodes are dealt with", n, len(nodes.Items))
+			}
+			return true, nil
+		})
 	return r
 }
 
@@ -110,8 +118,8 @@ func (r *replica) client(t *testing.T) kubernetes.Interface {
 	return r.admin
 }
 
-// besideOthers lets a test of load balancers run in parallel, but not with the race detector: serving can wait for
-// the service controller of one test alone.
+// besideOthers lets a test of load balancers run in parallel, but not with the race detector:
+// serving can wait for the service controller of one test alone.
 func besideOthers(t *testing.T) {
 	t.Helper()
 	if !suite.RaceDetector {
@@ -131,11 +139,17 @@ func sharing(id string) serviceOption { return annotated(annotationID, id) }
 
 func udpPort(port int32) serviceOption {
 	return func(s *corev1.Service) {
-		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: fmt.Sprintf("udp-%d", port), Protocol: corev1.ProtocolUDP, Port: port})
+		s.Spec.Ports = append(s.Spec.Ports,
+			corev1.ServicePort{
+				Name: fmt.Sprintf("udp-%d", port), Protocol: corev1.ProtocolUDP,
+				Port: port,
+			})
 	}
 }
 
-func createService(t *testing.T, client kubernetes.Interface, name string, options ...serviceOption) *corev1.Service {
+func createService(
+	t *testing.T, client kubernetes.Interface, name string, options ...serviceOption,
+) *corev1.Service {
 	t.Helper()
 	return ccmtest.CreateService(t, client, ccmtest.LoadBalancerService(name, options...))
 }
@@ -150,17 +164,20 @@ func served(t *testing.T, name string, options ...serviceOption) *corev1.Service
 func waitServed(t *testing.T, client kubernetes.Interface, name string) *corev1.Service {
 	t.Helper()
 	ccmtest.WaitServiceAddress(t, client, metav1.NamespaceDefault, name)
-	return ccmtest.WaitService(t, client, metav1.NamespaceDefault, name, "Service "+name+" is annotated", func(s *corev1.Service) error {
-		if s == nil || s.Annotations[annotationID] == "" || s.Annotations[annotationAddress] == "" {
-			return errors.New("its annotations do not tell of a load balancer")
-		}
-		return nil
-	})
+	return ccmtest.WaitService(t, client, metav1.NamespaceDefault, name,
+		"Service "+name+" is annotated", func(s *corev1.Service) error {
+			if s == nil || s.Annotations[annotationID] == "" ||
+				s.Annotations[annotationAddress] == "" {
+				return errors.New("its annotations do not tell of a load balancer")
+			}
+			return nil
+		})
 }
 
 func getService(t *testing.T, client kubernetes.Interface, name string) *corev1.Service {
 	t.Helper()
-	service, err := client.CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(), name, metav1.GetOptions{})
+	service, err := client.CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(), name,
+		metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +210,8 @@ func annotateService(t *testing.T, name, key, value string) *corev1.Service {
 // deleteService returns when the Service is gone, and with it all that it had.
 func deleteService(t *testing.T, client kubernetes.Interface, name string) {
 	t.Helper()
-	if err := client.CoreV1().Services(metav1.NamespaceDefault).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := client.CoreV1().Services(metav1.NamespaceDefault).Delete(t.Context(), name,
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ccmtest.WaitServiceGone(t, client, metav1.NamespaceDefault, name)
@@ -211,7 +229,8 @@ func balancerDescription(service string) string {
 // clusterUID is what tells a cluster from another of the same name.
 func clusterUID(t *testing.T, client kubernetes.Interface) string {
 	t.Helper()
-	namespace, err := client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	namespace, err := client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem,
+		metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +240,10 @@ func clusterUID(t *testing.T, client kubernetes.Interface) string {
 // ownTags are those by which fxccm knows what belongs to a Service.
 func ownTags(t *testing.T, client kubernetes.Interface, service *corev1.Service) []string {
 	t.Helper()
-	return []string{"fxccm-cluster=" + clusterUID(t, client), "fxccm-service=" + string(service.UID)}
+	return []string{
+		"fxccm-cluster=" + clusterUID(t, client),
+		"fxccm-service=" + string(service.UID),
+	}
 }
 
 func hasTags(tags []string, want ...string) bool {
@@ -239,7 +261,9 @@ func (s *site) balancerOf(service *corev1.Service) openstacktest.LoadBalancer {
 }
 
 // waitBalancer waits until the load balancer of the id or the name is as it should be.
-func (s *site) waitBalancer(idOrName, what string, cond func(openstacktest.LoadBalancer) error) openstacktest.LoadBalancer {
+func (s *site) waitBalancer(
+	idOrName, what string, cond func(openstacktest.LoadBalancer) error,
+) openstacktest.LoadBalancer {
 	s.t.Helper()
 	return ccmtest.Eventually(s.t, what, func(context.Context) (openstacktest.LoadBalancer, error) {
 		lb, err := s.LoadBalancer(idOrName)
@@ -253,14 +277,16 @@ func (s *site) waitBalancer(idOrName, what string, cond func(openstacktest.LoadB
 	})
 }
 
-// shape is what a load balancer does, in lines for people: one for each listener, with where it leads.
+// shape is what a load balancer does, in lines for people: one for each listener, with where it
+// leads.
 func shape(lb openstacktest.LoadBalancer) string {
 	var lines []string
 	for _, l := range lb.Listeners {
 		lines = append(lines, shapeOfListener(lb, l))
 	}
 	for _, p := range lb.Pools {
-		if !slices.ContainsFunc(lb.Listeners, func(l openstacktest.Listener) bool { return l.DefaultPoolID == p.ID }) {
+		if !slices.ContainsFunc(lb.Listeners,
+			func(l openstacktest.Listener) bool { return l.DefaultPoolID == p.ID }) {
 			lines = append(lines, "stray pool "+p.Name)
 		}
 	}
@@ -271,7 +297,8 @@ func shape(lb openstacktest.LoadBalancer) string {
 func shapeOfListener(lb openstacktest.LoadBalancer, l openstacktest.Listener) string {
 	line := fmt.Sprintf("%s:%d", l.Protocol, l.ProtocolPort)
 	// OCCM also writes down that everybody may connect.
-	if everybody := []string{"0.0.0.0/0"}; len(l.AllowedCIDRs) > 0 && !slices.Equal(l.AllowedCIDRs, everybody) {
+	if everybody := []string{"0.0.0.0/0"}; len(l.AllowedCIDRs) > 0 &&
+		!slices.Equal(l.AllowedCIDRs, everybody) {
 		line += fmt.Sprint(" for ", slices.Sorted(slices.Values(l.AllowedCIDRs)))
 	}
 	if l.ConnectionLimit != -1 {
@@ -308,17 +335,21 @@ func shapeOfListener(lb openstacktest.LoadBalancer, l openstacktest.Listener) st
 	return line
 }
 
-// usual is the shape of a load balancer with nothing special: a listener for each port, and every machine behind it.
+// usual is the shape of a load balancer with nothing special: a listener for each port, and every
+// machine behind it.
 func (s *site) usual(service *corev1.Service, machines ...machine) string {
 	s.t.Helper()
 	var lines []string
 	for _, port := range service.Spec.Ports {
 		var members []string
 		for _, m := range machines {
-			members = append(members, net.JoinHostPort(s.address(m, 4), strconv.Itoa(int(port.NodePort))))
+			members = append(members,
+				net.JoinHostPort(s.address(m, 4), strconv.Itoa(int(port.NodePort))))
 		}
 		slices.Sort(members)
-		lines = append(lines, fmt.Sprintf("%[1]s:%[2]d -> %[1]s ROUND_ROBIN %[3]v", port.Protocol, port.Port, members))
+		lines = append(lines,
+			fmt.Sprintf("%[1]s:%[2]d -> %[1]s ROUND_ROBIN %[3]v", port.Protocol, port.Port,
+				members))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
@@ -328,22 +359,26 @@ func (s *site) usual(service *corev1.Service, machines ...machine) string {
 func (s *site) waitShape(service *corev1.Service, want string) openstacktest.LoadBalancer {
 	s.t.Helper()
 	what := fmt.Sprintf("the load balancer of %s is\n%s\n", service.Name, want)
-	return s.waitBalancer(balancerName(service.Name), what, func(lb openstacktest.LoadBalancer) error {
-		if got := shape(lb); got != want {
-			return fmt.Errorf("it is\n%s", got)
-		}
-		return nil
-	})
+	return s.waitBalancer(balancerName(service.Name), what,
+		func(lb openstacktest.LoadBalancer) error {
+			if got := shape(lb); got != want {
+				return fmt.Errorf("it is\n%s", got)
+			}
+			return nil
+		})
 }
 
 // floatingIPs are those that lead to the load balancer.
 func (s *site) floatingIPs(lb openstacktest.LoadBalancer) []openstacktest.FloatingIP {
-	return slices.DeleteFunc(s.FloatingIPs(), func(f openstacktest.FloatingIP) bool { return f.PortID != lb.VIPPortID })
+	return slices.DeleteFunc(s.FloatingIPs(),
+		func(f openstacktest.FloatingIP) bool { return f.PortID != lb.VIPPortID })
 }
 
 // groups are the security groups that Services have.
 func (s *site) groups() []openstacktest.SecurityGroup {
-	return slices.DeleteFunc(s.SecurityGroups(), func(g openstacktest.SecurityGroup) bool { return !strings.HasPrefix(g.Name, "lb-sg-") })
+	return slices.DeleteFunc(s.SecurityGroups(), func(g openstacktest.SecurityGroup) bool {
+		return !strings.HasPrefix(g.Name, "lb-sg-")
+	})
 }
 
 // wantNothingLeft fails the test if anything of a load balancer is left in the cloud.
@@ -366,13 +401,21 @@ func (s *site) wantNothingLeft() {
 }
 
 // eventsOf are the events about this very Service, but those of the API server.
-func eventsOf(ctx context.Context, client kubernetes.Interface, service *corev1.Service) ([]corev1.Event, error) {
-	selector := fields.Set{"involvedObject.kind": "Service", "involvedObject.uid": string(service.UID)}.AsSelector().String()
-	list, err := client.CoreV1().Events(service.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
+func eventsOf(
+	ctx context.Context, client kubernetes.Interface, service *corev1.Service,
+) ([]corev1.Event, error) {
+	selector := fields.Set{
+		"involvedObject.kind": "Service",
+		"involvedObject.uid":  string(service.UID),
+	}.AsSelector().String()
+	list, err := client.CoreV1().Events(service.Namespace).List(ctx,
+		metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return strings.Contains(e.Source.Component, "ipallocator") }), nil
+	return slices.DeleteFunc(list.Items, func(e corev1.Event) bool {
+		return strings.Contains(e.Source.Component, "ipallocator")
+	}), nil
 }
 
 func textOf(events []corev1.Event) string {
@@ -384,37 +427,44 @@ func textOf(events []corev1.Event) string {
 }
 
 // waitServiceEvent waits for an event whose reason and message have the texts.
-func waitServiceEvent(t *testing.T, service *corev1.Service, kind string, texts ...string) corev1.Event {
+func waitServiceEvent(
+	t *testing.T, service *corev1.Service, kind string, texts ...string,
+) corev1.Event {
 	t.Helper()
-	return ccmtest.Eventually(t, fmt.Sprintf("there is a %s about Service %s with %q", kind, service.Name, texts), func(ctx context.Context) (corev1.Event, error) {
-		events, err := eventsOf(ctx, shared.Client(t), service)
-		if err != nil {
-			return corev1.Event{}, err
-		}
-		for _, e := range events {
-			if e.Type == kind && hasTexts(e.Reason+" "+e.Message, texts) {
-				return e, nil
+	return ccmtest.Eventually(t,
+		fmt.Sprintf("there is a %s about Service %s with %q", kind, service.Name, texts),
+		func(ctx context.Context) (corev1.Event, error) {
+			events, err := eventsOf(ctx, shared.Client(t), service)
+			if err != nil {
+				return corev1.Event{}, err
 			}
-		}
-		return corev1.Event{}, fmt.Errorf("the events are\n%s", textOf(events))
-	})
+			for _, e := range events {
+				if e.Type == kind && hasTexts(e.Reason+" "+e.Message, texts) {
+					return e, nil
+				}
+			}
+			return corev1.Event{}, fmt.Errorf("the events are\n%s", textOf(events))
+		})
 }
 
 func hasTexts(text string, all []string) bool {
-	return !slices.ContainsFunc(all, func(each string) bool { return !strings.Contains(text, each) })
+	return !slices.ContainsFunc(all,
+		func(each string) bool { return !strings.Contains(text, each) })
 }
 
 // wantNoWarnings fails the test if the Service was warned, but for what the texts say.
 func wantNoWarnings(t *testing.T, service *corev1.Service, but ...string) {
 	t.Helper()
 	wantNoEvents(t, service, func(e corev1.Event) bool {
-		expected := slices.ContainsFunc(but, func(text string) bool { return strings.Contains(e.Reason+" "+e.Message, text) })
+		expected := slices.ContainsFunc(but, func(text string) bool {
+			return strings.Contains(e.Reason+" "+e.Message, text)
+		})
 		return e.Type == corev1.EventTypeWarning && !expected
 	})
 }
 
-// wantToldOnce fails the test if the Service has an event that repeats another one. Upstream tells of each pass
-// that it begins: when a wait begins and ends, and after each annotation.
+// wantToldOnce fails the test if the Service has an event that repeats another one. Upstream tells
+// of each pass that it begins: when a wait begins and ends, and after each annotation.
 func wantToldOnce(t *testing.T, service *corev1.Service) {
 	t.Helper()
 	wantNoEvents(t, service, func(e corev1.Event) bool {
@@ -433,8 +483,10 @@ func wantNoEvents(t *testing.T, service *corev1.Service, which func(corev1.Event
 		t.Fatal(err)
 	}
 	for _, e := range events {
-		// The API server has something to say, too: ClusterIPNotAllocated, by its own repair of addresses.
-		ours := e.Source.Component == "service-controller" || e.Source.Component == "cloud-provider-openstack"
+		// The API server has something to say, too: ClusterIPNotAllocated, by its own repair of
+		// addresses.
+		ours := e.Source.Component == "service-controller" ||
+			e.Source.Component == "cloud-provider-openstack"
 		if ours && which(e) {
 			t.Errorf("the Service was told\n%s", textOf([]corev1.Event{e}))
 		}
@@ -443,10 +495,13 @@ func wantNoEvents(t *testing.T, service *corev1.Service, which func(corev1.Event
 
 // loadBalancerChanges chooses the calls that change load balancers and what belongs to them.
 func loadBalancerChanges(c openstacktest.Call) bool {
-	return changes(c) && (c.Service == openstacktest.ServiceLoadBalancer || operations("floating_ip_*", "security_group*", "port_update")(c))
+	return changes(c) &&
+		(c.Service == openstacktest.ServiceLoadBalancer ||
+			operations("floating_ip_*", "security_group*", "port_update")(c))
 }
 
-// waitQuiet waits until Octavia has settled and the CCM has passed by the Service: nothing is changed after that.
+// waitQuiet waits until Octavia has settled and the CCM has passed by the Service: nothing is
+// changed after that.
 func (s *site) waitQuiet(which func(openstacktest.Call) bool) {
 	s.t.Helper()
 	const quiet = 2 * time.Second

@@ -21,8 +21,10 @@ func TestLoadBalancer_InErrorAtItsCreation_IsMadeAnew(t *testing.T) {
 	serving(t, s)
 	service := served(t, "error")
 	s.waitShape(service, s.usual(service, machines...))
-	if made := s.since(0, operations("loadbalancer_create")); len(made) != 2 || len(s.LoadBalancers()) != 1 || len(s.FloatingIPs()) != 1 {
-		t.Errorf("%d load balancers were made, there are %d with %d floating IPs", len(made), len(s.LoadBalancers()), len(s.FloatingIPs()))
+	if made := s.since(0, operations("loadbalancer_create")); len(made) != 2 ||
+		len(s.LoadBalancers()) != 1 || len(s.FloatingIPs()) != 1 {
+		t.Errorf("%d load balancers were made, there are %d with %d floating IPs", len(made),
+			len(s.LoadBalancers()), len(s.FloatingIPs()))
 	}
 	deleteService(t, shared.Client(t), "error")
 	s.wantNothingLeft()
@@ -33,7 +35,8 @@ func TestLoadBalancer_PendingForEver_IsToldOnceAndHoldsNobodyUp(t *testing.T) {
 	besideOthers(t)
 	s := newBalancedSite(t)
 	machines := s.addNodes(shared.Client(t), "stuck-1")
-	s.Provision(openstacktest.ProvisioningRule{LoadBalancer: balancerName("stuck"), Times: 1, Never: true})
+	s.Provision(
+		openstacktest.ProvisioningRule{LoadBalancer: balancerName("stuck"), Times: 1, Never: true})
 	serving(t, s, haste(1), func(l *launch) { l.Config.Service.ConcurrentSyncs = 1 })
 	service := createService(t, shared.Client(t), "stuck")
 	waitServiceEvent(t, service, corev1.EventTypeNormal, "LoadBalancerWaiting", "PENDING_CREATE")
@@ -71,12 +74,13 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 		s.waitShape(service, s.usual(service, machines...))
 		told(service, annotation+"connection-limit", "many")
 		service = annotateService(t, service.Name, annotation+"timeout-client-data", "7000")
-		s.waitBalancer(service.Annotations[annotationID], "the next change is done", func(lb openstacktest.LoadBalancer) error {
-			if got := lb.Listeners[0].TimeoutClientData; got != 7000 {
-				return fmt.Errorf("the timeout is %d", got)
-			}
-			return nil
-		})
+		s.waitBalancer(service.Annotations[annotationID], "the next change is done",
+			func(lb openstacktest.LoadBalancer) error {
+				if got := lb.Listeners[0].TimeoutClientData; got != 7000 {
+					return fmt.Errorf("the timeout is %d", got)
+				}
+				return nil
+			})
 		service = annotateService(t, service.Name, annotation+"connection-limit", "lots")
 		told(service, annotation+"connection-limit", "lots")
 		told(service, annotation+"connection-limit", "many")
@@ -123,16 +127,22 @@ func TestLoadBalancer_WhateverTheCloudAnswersForAWhile_IsServedInTheEnd(t *testi
 			s := newBalancedSite(t)
 			machines := s.addNodes(shared.Client(t), name)
 			s.Inject(fault)
-			r := serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }), configured(func(c *cloudconf.Config) {
-				c.Client.MaxRetries, c.Metadata.RequestTimeout = 1, 2*time.Second
-			}))
+			r := serving(t, s,
+				balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }),
+				configured(func(c *cloudconf.Config) {
+					c.Client.MaxRetries, c.Metadata.RequestTimeout = 1, 2*time.Second
+				}))
 			service := served(t, name)
 			s.waitShape(service, s.usual(service, machines...))
 			s.waitGroup(service, machines...)
-			if a, b, c := len(s.LoadBalancers()), len(s.FloatingIPs()), len(s.groups()); a != 1 || b != 1 || c != 1 {
-				t.Errorf("there are %d load balancers, %d floating IPs and %d security groups, want one of each", a, b, c)
+			if a, b, c := len(s.LoadBalancers()), len(s.FloatingIPs()),
+				len(s.groups()); a != 1 || b != 1 || c != 1 {
+				t.Errorf(
+					"there are %d load balancers, %d floating IPs and %d security groups, want one of each", a, b, c)
 			}
-			if faulty := s.since(0, func(c openstacktest.Call) bool { return c.Status == fault.Status || fault.Truncate > 0 }); len(faulty) == 0 {
+			if faulty := s.since(0, func(c openstacktest.Call) bool {
+				return c.Status == fault.Status || fault.Truncate > 0
+			}); len(faulty) == 0 {
 				t.Error("there was no trouble at all")
 			}
 			s.RemoveFaults()
@@ -155,7 +165,9 @@ func TestLoadBalancer_DeletionInTrouble_LeavesNothingInTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newBalancedSite(t)
 			s.addNodes(shared.Client(t), name)
-			serving(t, s, balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }), configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 0 }))
+			serving(t, s,
+				balancing(s, func(c *cloudconf.LoadBalancer) { c.ManageSecurityGroups = true }),
+				configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 0 }))
 			served(t, name)
 			s.Inject(fault)
 			deleteService(t, shared.Client(t), name)
@@ -164,7 +176,8 @@ func TestLoadBalancer_DeletionInTrouble_LeavesNothingInTheEnd(t *testing.T) {
 	}
 }
 
-// Whatever is wrong, no secret is told in an event or a log: newSite and the replicas see to it. Here the certificate cannot be read.
+// Whatever is wrong, no secret is told in an event or a log: newSite and the replicas see to it.
+// Here the certificate cannot be read.
 func TestLoadBalancer_CertificateThatIsNotThere_IsToldOnce(t *testing.T) {
 	besideOthers(t)
 	s := newBalancedSite(t)
@@ -172,7 +185,8 @@ func TestLoadBalancer_CertificateThatIsNotThere_IsToldOnce(t *testing.T) {
 	serving(t, s, balancing(s, drifting))
 	ref := s.AddContainer(openstacktest.Container{Name: "gone"})
 	missing := ref[:strings.LastIndex(ref, "/")+1] + "33333333-3333-4333-8333-333333333333"
-	service := createService(t, shared.Client(t), "certificate", annotated(annotation+"default-tls-container-ref", missing))
+	service := createService(t, shared.Client(t), "certificate",
+		annotated(annotation+"default-tls-container-ref", missing))
 	e := waitServiceEvent(t, service, corev1.EventTypeWarning, missing)
 	if e.Count > 1 {
 		t.Errorf("it was told %d times", e.Count)
@@ -182,7 +196,8 @@ func TestLoadBalancer_CertificateThatIsNotThere_IsToldOnce(t *testing.T) {
 	}
 	annotateService(t, "certificate", annotation+"default-tls-container-ref", ref)
 	service = waitServed(t, shared.Client(t), "certificate")
-	if got := s.balancerOf(service).Listeners[0]; got.Protocol != "TERMINATED_HTTPS" || got.DefaultTLSContainerRef != ref {
+	if got := s.balancerOf(service).Listeners[0]; got.Protocol != "TERMINATED_HTTPS" ||
+		got.DefaultTLSContainerRef != ref {
 		t.Errorf("the listener is %s with %s", got.Protocol, got.DefaultTLSContainerRef)
 	}
 	wantNoWarnings(t, service, missing)

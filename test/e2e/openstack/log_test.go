@@ -80,7 +80,9 @@ func TestLog_FiftyNodesAndTenServicesAtV2_IsNoLongerThanThePeers(t *testing.T) {
 		setReady(t, name, corev1.ConditionTrue)
 	}
 	for i := range 10 {
-		services = append(services, createService(t, shared.Client(t), fmt.Sprint("log-", i), ccmtest.ServicePorts(80, 443, 8080)).Name)
+		services = append(services,
+			createService(t, shared.Client(t), fmt.Sprint("log-", i),
+				ccmtest.ServicePorts(80, 443, 8080)).Name)
 	}
 	for _, name := range services {
 		waitServed(t, shared.Client(t), name)
@@ -102,10 +104,12 @@ func TestLog_FiftyNodesAndTenServicesAtV2_IsNoLongerThanThePeers(t *testing.T) {
 	deletions.Wait()
 	r.stop()
 	if n := shared.klog.size() - served; n > peerBytes/2 {
-		t.Errorf("for a change of all load balancers and their deletion %d bytes are logged, want at most %d", n, peerBytes/2)
+		t.Errorf(
+			"for a change of all load balancers and their deletion %d bytes are logged, want at most %d", n, peerBytes/2)
 	}
 	log := shared.klog.since(begin)
-	t.Logf("%d bytes until all Services are served, %d in all, most of them in\n%s", served-begin, len(log), kindsOf(log))
+	t.Logf("%d bytes until all Services are served, %d in all, most of them in\n%s", served-begin,
+		len(log), kindsOf(log))
 	for line := range strings.Lines(log) {
 		if isNoise.MatchString(line) {
 			t.Errorf("waiting is logged, or a whole plan: %s", line)
@@ -114,4 +118,5 @@ func TestLog_FiftyNodesAndTenServicesAtV2_IsNoLongerThanThePeers(t *testing.T) {
 }
 
 // isNoise finds failures, and lines that only developers need.
-var isNoise = regexp.MustCompile(`error processing|Unhandled Error|type="Warning"|waits-for|Plan (for|of) a|Listed `)
+var isNoise = regexp.MustCompile(
+	`error processing|Unhandled Error|type="Warning"|waits-for|Plan (for|of) a|Listed `)

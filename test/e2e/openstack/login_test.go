@@ -21,7 +21,8 @@ func (s *site) logins(m mark) int {
 	}))
 }
 
-// unhurried does not take a slow machine for a Keystone that gives no answer, by a clock that runs so fast.
+// unhurried does not take a slow machine for a Keystone that gives no answer, by a clock that runs
+// so fast.
 func unhurried(c *cloudconf.Config) { c.Metadata.RequestTimeout = time.Hour }
 
 func TestKeystone_DownAtTheStart_IsWaitedForAndTold(t *testing.T) {
@@ -43,14 +44,18 @@ func TestKeystone_DownAtTheStart_IsWaitedForAndTold(t *testing.T) {
 			r := ready(t, s, haste(60), configured(unhurried))
 			began := r.clock.Now()
 			tainted(t, m.name)
-			s.waitCalls(0, 4, func(c openstacktest.Call) bool { return c.Service == openstacktest.ServiceIdentity }, "Keystone is asked")
+			s.waitCalls(0, 4, func(c openstacktest.Call) bool {
+				return c.Service == openstacktest.ServiceIdentity
+			}, "Keystone is asked")
 			// The login is told as what it is, by the Manager's log and by upstream's controller.
-			ccmtest.Eventually(t, "the log tells of the login", func(context.Context) (bool, error) {
-				if lines := r.log.linesWith("Login to OpenStack failed", "log in to Keystone", s.AuthURL(), s.Credentials().Username, test.tells); len(lines) > 0 {
-					return true, nil
-				}
-				return false, fmt.Errorf("%q", r.log.linesWith("ogin"))
-			})
+			ccmtest.Eventually(t, "the log tells of the login",
+				func(context.Context) (bool, error) {
+					if lines := r.log.linesWith("Login to OpenStack failed", "log in to Keystone",
+						s.AuthURL(), s.Credentials().Username, test.tells); len(lines) > 0 {
+						return true, nil
+					}
+					return false, fmt.Errorf("%q", r.log.linesWith("ogin"))
+				})
 			ccmtest.Eventually(t, "a minute is over", func(context.Context) (bool, error) {
 				if passed := r.clock.Since(began); passed < patience {
 					return false, fmt.Errorf("%s of it are", passed)
@@ -82,11 +87,14 @@ func TestKeystone_RefusingThePassword_IsToldUntilItIsRight(t *testing.T) {
 	right := s.Credentials()
 	s.must(s.ChangePassword(right.UserID, "another-password"))
 	s.secrets.add("another-password")
-	r := ready(t, s, configured(func(c *cloudconf.Config) { c.Global.Password = cloudconf.Secret(right.Password) }))
+	r := ready(t, s, configured(func(c *cloudconf.Config) {
+		c.Global.Password = cloudconf.Secret(right.Password)
+	}))
 	tainted(t, m.name)
 	s.waitCalls(0, 3, operations("token_create"), "a login is tried")
 	ccmtest.Eventually(t, "the log tells why", func(context.Context) (bool, error) {
-		if lines := r.log.linesWith("Login to OpenStack failed", right.Username, "401 Unauthorized", "requires authentication"); len(lines) > 0 {
+		if lines := r.log.linesWith("Login to OpenStack failed", right.Username, "401 Unauthorized",
+			"requires authentication"); len(lines) > 0 {
 			return true, nil
 		}
 		return false, fmt.Errorf("%q", r.log.linesWith("ogin"))
@@ -145,7 +153,10 @@ func TestToken_Expired_IsReplaced(t *testing.T) {
 
 func TestCredentials_ReplacedInTheFile_AreUsedWithoutARestart(t *testing.T) {
 	t.Parallel()
-	for name, file := range map[string]func(*testing.T) confFile{"rewritten": newPlainFile, "mounted": newMountedSecret} {
+	for name, file := range map[string]func(*testing.T) confFile{
+		"rewritten": newPlainFile,
+		"mounted":   newMountedSecret,
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			conf := file(t)
@@ -155,7 +166,8 @@ func TestCredentials_ReplacedInTheFile_AreUsedWithoutARestart(t *testing.T) {
 			tainted(t, first.name)
 			initialised(t, first.name)
 
-			// The new password comes to the file before it comes to Keystone: the old one goes on, and the new one is not given up.
+			// The new password comes to the file before it comes to Keystone: the old one goes on,
+			// and the new one is not given up.
 			const password = `new "password" \ # with ; signs`
 			s.secrets.add(password)
 			old := s.Credentials()
@@ -168,7 +180,8 @@ func TestCredentials_ReplacedInTheFile_AreUsedWithoutARestart(t *testing.T) {
 			},
 				"the new password is tried")
 			ccmtest.Eventually(t, "the log tells of it", func(context.Context) (bool, error) {
-				if lines := r.log.linesWith("Reload of the configuration of OpenStack failed", "401"); len(lines) > 0 {
+				if lines := r.log.linesWith("Reload of the configuration of OpenStack failed",
+					"401"); len(lines) > 0 {
 					return true, nil
 				}
 				return false, fmt.Errorf("%q", r.log.linesWith("configuration"))
@@ -181,22 +194,26 @@ func TestCredentials_ReplacedInTheFile_AreUsedWithoutARestart(t *testing.T) {
 			third := s.addServer("credentials-new-" + name)
 			tainted(t, third.name)
 			initialised(t, third.name)
-			ccmtest.Eventually(t, "the log tells that it is in use", func(context.Context) (bool, error) {
-				if lines := r.log.linesWith("Reloaded the configuration of OpenStack"); len(lines) > 0 {
-					return true, nil
-				}
-				return false, fmt.Errorf("%q", r.log.linesWith("configuration"))
-			})
+			ccmtest.Eventually(t, "the log tells that it is in use",
+				func(context.Context) (bool, error) {
+					if lines := r.log.linesWith("Reloaded the configuration of OpenStack"); len(
+						lines) > 0 {
+						return true, nil
+					}
+					return false, fmt.Errorf("%q", r.log.linesWith("configuration"))
+				})
 			r.unbroken()
 
 			// A file that cannot be read changes nothing.
 			conf.write("[Global\n")
-			ccmtest.Eventually(t, "the log tells of the broken file", func(context.Context) (bool, error) {
-				if lines := r.log.linesWith("Reload of the configuration of OpenStack failed", "line 1"); len(lines) > 0 {
-					return true, nil
-				}
-				return false, fmt.Errorf("%q", r.log.linesWith("configuration"))
-			})
+			ccmtest.Eventually(t, "the log tells of the broken file",
+				func(context.Context) (bool, error) {
+					if lines := r.log.linesWith("Reload of the configuration of OpenStack failed",
+						"line 1"); len(lines) > 0 {
+						return true, nil
+					}
+					return false, fmt.Errorf("%q", r.log.linesWith("configuration"))
+				})
 			s.RevokeTokens()
 			fourth := s.addServer("credentials-kept-" + name)
 			tainted(t, fourth.name)
@@ -225,7 +242,8 @@ func newPlainFile(t *testing.T) confFile {
 	}}
 }
 
-// newMountedSecret is as a kubelet mounts a Secret: the file is a link into a folder, which is a link that is replaced.
+// newMountedSecret is as a kubelet mounts a Secret: the file is a link into a folder, which is a
+// link that is replaced.
 func newMountedSecret(t *testing.T) confFile {
 	dir := t.TempDir()
 	data, path, writes := filepath.Join(dir, "..data"), filepath.Join(dir, "cloud.conf"), 0

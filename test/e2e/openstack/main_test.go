@@ -1,5 +1,6 @@
-// Package openstack_test runs the whole cloud controller manager with the OpenStack provider: on a real API server, under an identity that
-// has exactly the RBAC rules shipped in example/deploy, and against a simulated OpenStack. It looks at what reaches either side.
+// Package openstack_test runs the whole cloud controller manager with the OpenStack provider: on a
+// real API server, under an identity that has exactly the RBAC rules shipped in example/deploy, and
+// against a simulated OpenStack. It looks at what reaches either side.
 package openstack_test
 
 import (
@@ -19,7 +20,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// shared is the control plane of all tests. Each test has a virtual cluster of its own in it (suite.Confine).
+// shared is the control plane of all tests. Each test has a virtual cluster of its own in it
+// (suite.Confine).
 var shared struct {
 	suite.Suite
 	// klog holds what upstream's controllers log.
@@ -40,7 +42,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// noLeaks fails the suite if the tests leave goroutines. The tests run in parallel, so none of them can look.
+// noLeaks fails the suite if the tests leave goroutines. The tests run in parallel, so none of them
+// can look.
 func noLeaks() error {
 	var report leakReport
 	ccmtest.VerifyNoLeaks(&report, shared.before)
@@ -57,8 +60,9 @@ func (*leakReport) Helper() {}
 
 func (r *leakReport) Errorf(format string, args ...any) { r.err = fmt.Errorf(format, args...) }
 
-// compareRules fails the suite if a rule is missing that OpenStack's tests need, or if one is there for OpenStack alone and not needed. That each of
-// the others is needed by somebody is another suite's.
+// compareRules fails the suite if a rule is missing that OpenStack's tests need, or if one is there
+// for OpenStack alone and not needed. That each of the others is needed by somebody is another
+// suite's.
 func compareRules(s *suite.Suite) error {
 	granted, err := s.Rules.Permissions(s.User)
 	if err != nil {
@@ -70,7 +74,8 @@ func compareRules(s *suite.Suite) error {
 	}
 	report := rbac.Compare(granted, records, s.User)
 	report.Unused = slices.DeleteFunc(report.Unused, func(p rbac.Permission) bool {
-		return selected() || !slices.Contains([]string{"patch services", "get namespaces kube-system"}, p.String())
+		return selected() ||
+			!slices.Contains([]string{"patch services", "get namespaces kube-system"}, p.String())
 	})
 	if !report.OK() {
 		return fmt.Errorf("example/deploy/rbac.yaml is not what the controllers need:\n%s", report)

@@ -11,7 +11,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// metric is the value of a counter or a gauge, or the number of observations of a histogram, summed over the series with the labels.
+// metric is the value of a counter or a gauge, or the number of observations of a histogram, summed
+// over the series with the labels.
 func metric(t *testing.T, from prometheus.Gatherer, name string, labels map[string]string) float64 {
 	t.Helper()
 	families, err := from.Gather()
@@ -29,7 +30,8 @@ func metric(t *testing.T, from prometheus.Gatherer, name string, labels map[stri
 				has[label.GetName()] = label.GetValue()
 			}
 			if isPartOf(labels, has) {
-				sum += series.GetCounter().GetValue() + series.GetGauge().GetValue() + float64(series.GetHistogram().GetSampleCount())
+				sum += series.GetCounter().GetValue() + series.GetGauge().GetValue() +
+					float64(series.GetHistogram().GetSampleCount())
 			}
 		}
 	}
@@ -50,11 +52,14 @@ func TestMetrics_OfOCCMAndOursAreThere_AndCountWhatReachesTheCloud(t *testing.T)
 	s := newSite(t)
 	s.Inject(openstacktest.Fault{Operation: "server_get", Status: 500, Times: 1})
 	m := s.addServer("metrics-1")
-	r := ready(t, s, named("measured"), configured(func(c *cloudconf.Config) { c.Route.RouterID = s.router }))
+	r := ready(t, s, named("measured"), configured(func(c *cloudconf.Config) {
+		c.Route.RouterID = s.router
+	}))
 	notReady(t, s.addServer("metrics-2"))
 	tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
 	s.waitRoute("10.244.1.0/24", s.address(m, 4))
-	s.waitCalls(0, 2, operations("server_get"), "the server of the node that is not ready is asked for")
+	s.waitCalls(0, 2, operations("server_get"),
+		"the server of the node that is not ready is asked for")
 
 	families, err := r.metrics.Gather()
 	if err != nil {
@@ -65,18 +70,23 @@ func TestMetrics_OfOCCMAndOursAreThere_AndCountWhatReachesTheCloud(t *testing.T)
 		names = append(names, family.GetName())
 	}
 	for _, name := range []string{
-		"openstack_api_request_duration_seconds", "openstack_api_requests_total", "openstack_api_request_errors_total",
-		"cloudprovider_openstack_reconcile_duration_seconds", "cloudprovider_openstack_reconcile_total",
+		"openstack_api_request_duration_seconds", "openstack_api_requests_total",
+		"openstack_api_request_errors_total",
+		"cloudprovider_openstack_reconcile_duration_seconds",
+		"cloudprovider_openstack_reconcile_total",
 		"cloudprovider_openstack_reconcile_errors_total",
-		"fxccm_openstack_request_duration_seconds", "fxccm_openstack_requests_in_flight", "fxccm_openstack_request_retries_total",
-		"fxccm_openstack_logins_total", "fxccm_openstack_rate_limit_wait_seconds", "fxccm_openstack_lookups_total",
+		"fxccm_openstack_request_duration_seconds", "fxccm_openstack_requests_in_flight",
+		"fxccm_openstack_request_retries_total",
+		"fxccm_openstack_logins_total", "fxccm_openstack_rate_limit_wait_seconds",
+		"fxccm_openstack_lookups_total",
 		"fxccm_openstack_absent_instances", "fxccm_openstack_absence_refused_total",
 	} {
 		if !slices.Contains(names, name) {
 			t.Errorf("there is no metric %s", name)
 		}
 	}
-	if retried := metric(t, r.metrics, "fxccm_openstack_request_retries_total", map[string]string{"manager": "measured", "reason": "500"}); retried != 1 {
+	if retried := metric(t, r.metrics, "fxccm_openstack_request_retries_total",
+		map[string]string{"manager": "measured", "reason": "500"}); retried != 1 {
 		t.Errorf("%v requests were made again for a 500, want 1", retried)
 	}
 
@@ -93,8 +103,10 @@ func TestMetrics_OfOCCMAndOursAreThere_AndCountWhatReachesTheCloud(t *testing.T)
 		}
 	}
 	for request, calls := range requests {
-		if counted := metric(t, r.metrics, "openstack_api_requests_total", map[string]string{"request": request}); counted != calls {
-			t.Errorf("%v requests %s were counted, and %v have reached the cloud", counted, request, calls)
+		if counted := metric(t, r.metrics, "openstack_api_requests_total",
+			map[string]string{"request": request}); counted != calls {
+			t.Errorf("%v requests %s were counted, and %v have reached the cloud", counted, request,
+				calls)
 		}
 	}
 	if sum := metric(t, r.metrics, "openstack_api_requests_total", nil); sum == 0 {

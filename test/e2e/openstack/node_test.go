@@ -17,10 +17,14 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 )
 
-// notReady creates a node of the machine whose kubelet says that it is not ready: the lifecycle controller asks the cloud for such.
+// notReady creates a node of the machine whose kubelet says that it is not ready: the lifecycle
+// controller asks the cloud for such.
 func notReady(t *testing.T, m machine, options ...ccmtest.NodeOption) *corev1.Node {
 	t.Helper()
-	options = append([]ccmtest.NodeOption{ccmtest.NodeProviderID(m.providerID()), ccmtest.NodeNotReady()}, options...)
+	options = append([]ccmtest.NodeOption{
+		ccmtest.NodeProviderID(m.providerID()),
+		ccmtest.NodeNotReady(),
+	}, options...)
 	return ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(m.name, options...))
 }
 
@@ -51,7 +55,8 @@ func getNode(t *testing.T, name string) *corev1.Node {
 // deleteNode is what an operator does.
 func deleteNode(t *testing.T, name string) {
 	t.Helper()
-	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), name,
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -60,94 +65,114 @@ func deleteNode(t *testing.T, name string) {
 func setReady(t *testing.T, name string, status corev1.ConditionStatus) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, status)
-	_, err := shared.Client(t).CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	_, err := shared.Client(t).CoreV1().Nodes().Patch(t.Context(), name,
+		types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
 func hasTaint(node *corev1.Node, key string) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
+	return slices.ContainsFunc(node.Spec.Taints,
+		func(taint corev1.Taint) bool { return taint.Key == key })
 }
 
 func isNew(node *corev1.Node) bool {
 	return hasTaint(node, cloudproviderapi.TaintExternalCloudProvider)
 }
 
-func isShutDown(node *corev1.Node) bool { return hasTaint(node, cloudproviderapi.TaintNodeShutdown) }
+func isShutDown(node *corev1.Node) bool {
+	return hasTaint(node, cloudproviderapi.TaintNodeShutdown)
+}
 
 // waitShutdownTaint waits until the node bears the taint, or does not.
 func waitShutdownTaint(t *testing.T, name string, want bool) {
 	t.Helper()
-	ccmtest.WaitNode(t, shared.Client(t), name, fmt.Sprintf("%s bears the shutdown taint: %v", name, want), func(n *corev1.Node) error {
-		if n == nil {
-			return errors.New("it does not exist")
-		}
-		if isShutDown(n) != want {
-			return fmt.Errorf("its taints are %v", n.Spec.Taints)
-		}
-		return nil
-	})
+	ccmtest.WaitNode(t, shared.Client(t), name,
+		fmt.Sprintf("%s bears the shutdown taint: %v", name, want), func(n *corev1.Node) error {
+			if n == nil {
+				return errors.New("it does not exist")
+			}
+			if isShutDown(n) != want {
+				return fmt.Errorf("its taints are %v", n.Spec.Taints)
+			}
+			return nil
+		})
 }
 
 // waitAddress waits until the node's first address of the type is this one.
 func waitAddress(t *testing.T, name string, kind corev1.NodeAddressType, want string) {
 	t.Helper()
-	ccmtest.WaitNode(t, shared.Client(t), name, fmt.Sprintf("%s has %s %s", name, kind, want), func(n *corev1.Node) error {
-		if n == nil {
-			return errors.New("it does not exist")
-		}
-		at := slices.IndexFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == kind })
-		if at < 0 || n.Status.Addresses[at].Address != want {
-			return fmt.Errorf("its addresses are %v", n.Status.Addresses)
-		}
-		return nil
-	})
+	ccmtest.WaitNode(t, shared.Client(t), name, fmt.Sprintf("%s has %s %s", name, kind, want),
+		func(n *corev1.Node) error {
+			if n == nil {
+				return errors.New("it does not exist")
+			}
+			at := slices.IndexFunc(n.Status.Addresses,
+				func(a corev1.NodeAddress) bool { return a.Type == kind })
+			if at < 0 || n.Status.Addresses[at].Address != want {
+				return fmt.Errorf("its addresses are %v", n.Status.Addresses)
+			}
+			return nil
+		})
 }
 
 func waitNoAddress(t *testing.T, name string, kind corev1.NodeAddressType) {
 	t.Helper()
-	ccmtest.WaitNode(t, shared.Client(t), name, fmt.Sprintf("%s has no %s", name, kind), func(n *corev1.Node) error {
-		if n == nil {
-			return errors.New("it does not exist")
-		}
-		if slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == kind }) {
-			return fmt.Errorf("its addresses are %v", n.Status.Addresses)
-		}
-		return nil
-	})
+	ccmtest.WaitNode(t, shared.Client(t), name, fmt.Sprintf("%s has no %s", name, kind),
+		func(n *corev1.Node) error {
+			if n == nil {
+				return errors.New("it does not exist")
+			}
+			if slices.ContainsFunc(n.Status.Addresses,
+				func(a corev1.NodeAddress) bool { return a.Type == kind }) {
+				return fmt.Errorf("its addresses are %v", n.Status.Addresses)
+			}
+			return nil
+		})
 }
 
-// wantUntouched fails the test if one of the nodes is not there any more, or another one of the name, or tainted.
+// wantUntouched fails the test if one of the nodes is not there any more, or another one of the
+// name, or tainted.
 func wantUntouched(t *testing.T, nodes ...*corev1.Node) {
 	t.Helper()
 	for _, before := range nodes {
-		now, err := shared.Client(t).CoreV1().Nodes().Get(t.Context(), before.Name, metav1.GetOptions{})
+		now, err := shared.Client(t).CoreV1().Nodes().Get(t.Context(), before.Name,
+			metav1.GetOptions{})
 		switch {
 		case err != nil:
 			t.Errorf("node %s: %v", before.Name, err)
 		case now.UID != before.UID:
 			t.Errorf("node %s was deleted, and is there again", before.Name)
 		case len(now.Spec.Taints) != len(before.Spec.Taints):
-			t.Errorf("the taints of node %s were %v, and are %v", before.Name, before.Spec.Taints, now.Spec.Taints)
+			t.Errorf("the taints of node %s were %v, and are %v", before.Name, before.Spec.Taints,
+				now.Spec.Taints)
 		}
 	}
 }
 
 // waitEvent waits for an event about this very node.
-func waitEvent(t *testing.T, client kubernetes.Interface, node *corev1.Node, reason string) corev1.Event {
+func waitEvent(
+	t *testing.T, client kubernetes.Interface, node *corev1.Node, reason string,
+) corev1.Event {
 	t.Helper()
-	return ccmtest.Eventually(t, fmt.Sprintf("there is an event %s about node %s", reason, node.Name), func(ctx context.Context) (corev1.Event, error) {
-		selector := fields.Set{"involvedObject.kind": "Node", "involvedObject.uid": string(node.UID)}.AsSelector().String()
-		list, err := client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: selector})
-		if err != nil {
-			return corev1.Event{}, err
-		}
-		for _, event := range list.Items {
-			if event.Reason == reason {
-				return event, nil
+	return ccmtest.Eventually(t,
+		fmt.Sprintf("there is an event %s about node %s", reason, node.Name),
+		func(ctx context.Context) (corev1.Event, error) {
+			selector := fields.Set{
+				"involvedObject.kind": "Node",
+				"involvedObject.uid":  string(node.UID),
+			}.AsSelector().String()
+			list, err := client.CoreV1().Events(metav1.NamespaceDefault).List(ctx,
+				metav1.ListOptions{FieldSelector: selector})
+			if err != nil {
+				return corev1.Event{}, err
 			}
-		}
-		return corev1.Event{}, fmt.Errorf("the events are %v", list.Items)
-	})
+			for _, event := range list.Items {
+				if event.Reason == reason {
+					return event, nil
+				}
+			}
+			return corev1.Event{}, fmt.Errorf("the events are %v", list.Items)
+		})
 }

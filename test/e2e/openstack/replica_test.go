@@ -64,11 +64,15 @@ func refreshed(l *launch) {
 // start runs a Manager until the test ends or it is stopped. It leads at once.
 func start(t *testing.T, s *site, change ...func(*launch)) *replica {
 	t.Helper()
-	r := &replica{site: s, elector: ccmtest.NewManualElector(), metrics: prometheus.NewRegistry(), log: &journal{}}
+	r := &replica{
+		site: s, elector: ccmtest.NewManualElector(), metrics: prometheus.NewRegistry(),
+		log: &journal{},
+	}
 	r.elector.Lead()
 	log := r.log.logger()
 	l := launch{cloud: s.config(), haste: 10, Params: ccm.Params{
-		Config: managerConfig(), RESTConfig: s.secrets.watch(suite.Confine(t, shared.Identity)), Elector: r.elector, Logger: &log, Registerer: r.metrics,
+		Config: managerConfig(), RESTConfig: s.secrets.watch(suite.Confine(t, shared.Identity)),
+		Elector: r.elector, Logger: &log, Registerer: r.metrics,
 	}}
 	for _, f := range change {
 		f(&l)
@@ -160,11 +164,14 @@ func (r *replica) unbroken() {
 	r.site.t.Helper()
 	s := r.Status()
 	if s.Term != 1 || !s.Ready {
-		r.site.t.Errorf("the Manager is %s in term %d, ready: %t (%s); want that its first term goes on", s.State, s.Term, s.Ready, s.Reason)
+		r.site.t.Errorf(
+			"the Manager is %s in term %d, ready: %t (%s); want that its first term goes on",
+			s.State, s.Term, s.Ready, s.Reason)
 	}
 	for _, c := range s.Controllers {
 		if c.Restarts > 0 || c.State == ccm.ControllerFailed {
-			r.site.t.Errorf("controller %s is %s, and was made anew %d times: %s", c.Name, c.State, c.Restarts, c.Reason)
+			r.site.t.Errorf("controller %s is %s, and was made anew %d times: %s", c.Name, c.State,
+				c.Restarts, c.Reason)
 		}
 	}
 }

@@ -45,23 +45,25 @@ func (s *site) routes() []string {
 func (s *site) waitRoutes(want ...string) {
 	s.t.Helper()
 	slices.Sort(want)
-	ccmtest.Eventually(s.t, fmt.Sprintf("the routes of the router are %q", want), func(context.Context) (bool, error) {
-		if got := s.routes(); !slices.Equal(got, want) {
-			return false, fmt.Errorf("they are %q", got)
-		}
-		return true, nil
-	})
+	ccmtest.Eventually(s.t, fmt.Sprintf("the routes of the router are %q", want),
+		func(context.Context) (bool, error) {
+			if got := s.routes(); !slices.Equal(got, want) {
+				return false, fmt.Errorf("they are %q", got)
+			}
+			return true, nil
+		})
 }
 
 // waitRoute waits until the router has the route.
 func (s *site) waitRoute(destination, nextHop string) {
 	s.t.Helper()
-	ccmtest.Eventually(s.t, fmt.Sprintf("the router has the route %s via %s", destination, nextHop), func(context.Context) (bool, error) {
-		if got := s.routes(); !slices.Contains(got, route(destination, nextHop)) {
-			return false, fmt.Errorf("it has %q", got)
-		}
-		return true, nil
-	})
+	ccmtest.Eventually(s.t, fmt.Sprintf("the router has the route %s via %s", destination, nextHop),
+		func(context.Context) (bool, error) {
+			if got := s.routes(); !slices.Contains(got, route(destination, nextHop)) {
+				return false, fmt.Errorf("it has %q", got)
+			}
+			return true, nil
+		})
 }
 
 // setRoutes is what somebody else does.
@@ -99,17 +101,18 @@ func (s *site) wantPairs(m machine, want ...string) {
 // waitNetwork waits until the node is told that its routes are there.
 func waitNetwork(t *testing.T, name string) {
 	t.Helper()
-	ccmtest.WaitNode(t, shared.Client(t), name, name+" is told that its routes are there", func(n *corev1.Node) error {
-		if n == nil {
-			return fmt.Errorf("it does not exist")
-		}
-		for _, c := range n.Status.Conditions {
-			if c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionFalse {
-				return nil
+	ccmtest.WaitNode(t, shared.Client(t), name, name+" is told that its routes are there",
+		func(n *corev1.Node) error {
+			if n == nil {
+				return fmt.Errorf("it does not exist")
 			}
-		}
-		return fmt.Errorf("its conditions are %v", n.Status.Conditions)
-	})
+			for _, c := range n.Status.Conditions {
+				if c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionFalse {
+					return nil
+				}
+			}
+			return fmt.Errorf("its conditions are %v", n.Status.Conditions)
+		})
 }
 
 // clouds are those that routes are written to in different ways.
@@ -138,7 +141,8 @@ func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
 			one, two := s.addServer("route-1-"+name), s.addServer("route-2-"+name)
 			tainted(t, one.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
 			tainted(t, two.name, ccmtest.NodePodCIDRs("10.244.2.0/24"))
-			s.waitRoutes(with(route("10.244.1.0/24", s.address(one, 4)), route("10.244.2.0/24", s.address(two, 4)))...)
+			s.waitRoutes(with(route("10.244.1.0/24", s.address(one, 4)),
+				route("10.244.2.0/24", s.address(two, 4)))...)
 			waitNetwork(t, one.name)
 			waitNetwork(t, two.name)
 			s.wantPairs(one, "10.244.1.0/24")
@@ -147,15 +151,18 @@ func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
 
 			// Somebody else adds one meanwhile.
 			foreign = append(foreign, route("192.168.77.0/24", "10.0.200.2"))
-			s.setRoutes(with(route("10.244.1.0/24", s.address(one, 4)), route("10.244.2.0/24", s.address(two, 4)))...)
+			s.setRoutes(with(route("10.244.1.0/24", s.address(one, 4)),
+				route("10.244.2.0/24", s.address(two, 4)))...)
 			before := s.mark()
 			s.must(s.UpdatePort(one.port, func(p *openstacktest.Port) {
 				p.FixedIPs = []openstacktest.FixedIP{{SubnetID: s.subnets[4], Address: "10.0.99.1"}}
 			}))
 			waitAddress(t, one.name, corev1.NodeInternalIP, "10.0.99.1")
-			s.waitRoutes(with(route("10.244.1.0/24", "10.0.99.1"), route("10.244.2.0/24", s.address(two, 4)))...)
+			s.waitRoutes(with(route("10.244.1.0/24", "10.0.99.1"),
+				route("10.244.2.0/24", s.address(two, 4)))...)
 			s.wantPairs(one, "10.244.1.0/24")
-			if wrote := len(s.since(before, operations("router_*extraroutes", "router_update"))); wrote > 6 {
+			if wrote := len(
+				s.since(before, operations("router_*extraroutes", "router_update"))); wrote > 6 {
 				t.Errorf("the router was written %d times for one route", wrote)
 			}
 
@@ -178,7 +185,8 @@ func TestRoute_OfBothFamilies(t *testing.T) {
 	r := routed(t, s, clusterCIDR("10.244.0.0/16,fd00:244::/56"))
 	m := s.addServer("dual-1")
 	tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24", "fd00:244:0:1::/64"))
-	s.waitRoutes(route("10.244.1.0/24", s.address(m, 4)), route("fd00:244:0:1::/64", s.address(m, 6)))
+	s.waitRoutes(route("10.244.1.0/24", s.address(m, 4)),
+		route("fd00:244:0:1::/64", s.address(m, 6)))
 	waitNetwork(t, m.name)
 	s.wantPairs(m, "10.244.1.0/24", "fd00:244:0:1::/64")
 	deleteNode(t, m.name)
@@ -222,7 +230,8 @@ func TestRoute_WhateverNeutronAnswersForAWhile_IsWrittenInTheEnd(t *testing.T) {
 			s.wantPairs(m, "10.244.1.0/24")
 			// An answer that is dropped has no status, one that is cut has that of the whole.
 			faulty := s.since(0, func(c openstacktest.Call) bool {
-				return operations(fault.Operation)(c) && (c.Status == fault.Status || fault.Truncate > 0)
+				return operations(fault.Operation)(c) &&
+					(c.Status == fault.Status || fault.Truncate > 0)
 			})
 			if len(faulty) == 0 {
 				t.Errorf("there was no faulty %s at all", fault.Operation)
@@ -236,7 +245,10 @@ func TestRoute_WhateverNeutronAnswersForAWhile_IsWrittenInTheEnd(t *testing.T) {
 func TestRoute_NeutronDownAtTheStart_IsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	remove := s.Inject(openstacktest.Fault{Operation: "network_extension_list", Status: http.StatusServiceUnavailable})
+	remove := s.Inject(openstacktest.Fault{
+		Operation: "network_extension_list",
+		Status:    http.StatusServiceUnavailable,
+	})
 	r := routed(t, s, configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 0 }))
 	m := s.addServer("unknown-1")
 	tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
@@ -255,7 +267,9 @@ func TestRoute_NeutronDownAtTheStart_IsWaitedFor(t *testing.T) {
 func TestRoute_IdleClusters_AskNeutronSeldom(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := routed(t, s, haste(30), configured(unhurried), func(l *launch) { l.Config.Node.StatusUpdateFrequency = metav1.Duration{Duration: time.Hour} })
+	r := routed(t, s, haste(30), configured(unhurried), func(l *launch) {
+		l.Config.Node.StatusUpdateFrequency = metav1.Duration{Duration: time.Hour}
+	})
 	m := s.addServer("idle-1")
 	tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
 	s.waitRoutes(route("10.244.1.0/24", s.address(m, 4)))

@@ -24,7 +24,10 @@ type secrets struct {
 const tokenPrefix = "gAAAAAB"
 
 func newSecrets(c openstacktest.Credentials) *secrets {
-	return &secrets{texts: []string{c.Password, c.TrusteePassword, c.ApplicationCredentialSecret, tokenPrefix}}
+	return &secrets{texts: []string{
+		c.Password, c.TrusteePassword, c.ApplicationCredentialSecret,
+		tokenPrefix,
+	}}
 }
 
 func (s *secrets) add(text string) {
@@ -39,7 +42,9 @@ func (s *secrets) scan(where, text string) {
 	defer s.mu.Unlock()
 	for _, secret := range s.texts {
 		if at := strings.Index(text, secret); at >= 0 {
-			s.found = append(s.found, fmt.Sprintf("%s: …%s…", where, text[max(0, at-200):min(len(text), at+len(secret)+50)]))
+			s.found = append(s.found,
+				fmt.Sprintf("%s: …%s…", where,
+					text[max(0, at-200):min(len(text), at+len(secret)+50)]))
 		}
 	}
 }

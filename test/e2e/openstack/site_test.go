@@ -28,13 +28,14 @@ type site struct {
 	subnets map[int]string
 }
 
-// newSite makes a cloud that lives until the test ends. Then no connection to it may be open, and no log may contain
-// a secret.
+// newSite makes a cloud that lives until the test ends. Then no connection to it may be open, and
+// no log may contain a secret.
 func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
 	logged := shared.klog.size()
 	s := &site{t: t, wire: newWire(t), subnets: map[int]string{}}
-	s.Cloud = openstacktest.NewCloud(append([]openstacktest.Option{openstacktest.WithListener(s.wire)}, options...)...)
+	s.Cloud = openstacktest.NewCloud(
+		append([]openstacktest.Option{openstacktest.WithListener(s.wire)}, options...)...)
 	s.secrets = newSecrets(s.Credentials())
 	t.Cleanup(func() {
 		s.noConnections()
@@ -52,7 +53,10 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	s.subnets[4] = s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "10.0.0.0/16"})
 	s.public = s.AddNetwork(openstacktest.Network{Name: "public", External: true})
 	s.AddSubnet(openstacktest.Subnet{NetworkID: s.public, CIDR: "192.0.2.0/24"})
-	s.router = s.AddRouter(openstacktest.Router{Name: "router", ExternalNetworkID: s.public, Subnets: []string{s.subnets[4]}})
+	s.router = s.AddRouter(openstacktest.Router{
+		Name: "router", ExternalNetworkID: s.public,
+		Subnets: []string{s.subnets[4]},
+	})
 	return s
 }
 
@@ -73,12 +77,13 @@ func (s *site) must(err error) {
 // noConnections waits until all connections to the cloud are closed.
 func (s *site) noConnections() {
 	s.t.Helper()
-	ccmtest.Eventually(s.t, "no connection to OpenStack is open", func(context.Context) (bool, error) {
-		if open := s.wire.open.Load(); open != 0 {
-			return false, fmt.Errorf("%d are", open)
-		}
-		return true, nil
-	})
+	ccmtest.Eventually(s.t, "no connection to OpenStack is open",
+		func(context.Context) (bool, error) {
+			if open := s.wire.open.Load(); open != 0 {
+				return false, fmt.Errorf("%d are", open)
+			}
+			return true, nil
+		})
 }
 
 // machine is a server with a port.
@@ -94,7 +99,10 @@ func (s *site) addServer(name string, change ...func(*openstacktest.Server)) mac
 		f(&i)
 	}
 	m := machine{id: s.AddServer(i), name: name}
-	m.port = s.AddPort(openstacktest.Port{NetworkID: s.network, DeviceID: m.id, DeviceOwner: openstacktest.OwnerCompute})
+	m.port = s.AddPort(openstacktest.Port{
+		NetworkID: s.network, DeviceID: m.id,
+		DeviceOwner: openstacktest.OwnerCompute,
+	})
 	return m
 }
 
@@ -135,7 +143,8 @@ func (s *site) address(m machine, version int) string {
 func (s *site) config() cloudconf.Config {
 	c, cfg := s.Credentials(), cloudconf.Default()
 	cfg.Global.AuthURL, cfg.Global.Region = c.AuthURL, c.Region
-	cfg.Global.Username, cfg.Global.Password, cfg.Global.DomainName = c.Username, cloudconf.Secret(c.Password), c.DomainName
+	cfg.Global.Username, cfg.Global.Password, cfg.Global.DomainName = c.Username,
+		cloudconf.Secret(c.Password), c.DomainName
 	cfg.Global.TenantName = c.ProjectName
 	cfg.Client.RequestRate, cfg.Client.RequestBurst = 10_000, 10_000
 	cfg.Instances.StatusMaxAge, cfg.Instances.MetadataMaxAge = time.Second, time.Second
@@ -168,25 +177,31 @@ func (s *site) mark() mark { return mark(len(s.Calls())) }
 
 // since are the calls after the moment.
 func (s *site) since(m mark, which func(openstacktest.Call) bool) []openstacktest.Call {
-	return slices.DeleteFunc(slices.Clone(s.Calls()[m:]), func(c openstacktest.Call) bool { return !which(c) })
+	return slices.DeleteFunc(slices.Clone(s.Calls()[m:]),
+		func(c openstacktest.Call) bool { return !which(c) })
 }
 
 // waitCalls waits for n such calls after the moment.
-func (s *site) waitCalls(m mark, n int, which func(openstacktest.Call) bool, what string) []openstacktest.Call {
+func (s *site) waitCalls(
+	m mark, n int, which func(openstacktest.Call) bool, what string,
+) []openstacktest.Call {
 	s.t.Helper()
-	return ccmtest.Eventually(s.t, fmt.Sprintf("%s, %d times", what, n), func(context.Context) ([]openstacktest.Call, error) {
-		found := s.since(m, which)
-		if len(found) < n {
-			return nil, fmt.Errorf("%d calls; of all: %v", len(found), s.Counts())
-		}
-		return found, nil
-	})
+	return ccmtest.Eventually(s.t, fmt.Sprintf("%s, %d times", what, n),
+		func(context.Context) ([]openstacktest.Call, error) {
+			found := s.since(m, which)
+			if len(found) < n {
+				return nil, fmt.Errorf("%d calls; of all: %v", len(found), s.Counts())
+			}
+			return found, nil
+		})
 }
 
 func describe(calls []openstacktest.Call) string {
 	var lines []string
 	for _, c := range calls {
-		lines = append(lines, fmt.Sprintf("%s %s %s -> %d", c.Time.Format("15:04:05.000"), c.Method, c.Path, c.Status))
+		lines = append(lines,
+			fmt.Sprintf("%s %s %s -> %d", c.Time.Format("15:04:05.000"), c.Method, c.Path,
+				c.Status))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -58,7 +58,9 @@ func TestState_ShutdownTaint_ByTheStatusOfTheServer(t *testing.T) {
 		if test.power != 0 {
 			name += fmt.Sprint("-", test.power)
 		}
-		m := s.addServer("state-"+name, func(i *openstacktest.Server) { i.Status, i.PowerState = test.status, test.power })
+		m := s.addServer("state-"+name, func(i *openstacktest.Server) {
+			i.Status, i.PowerState = test.status, test.power
+		})
 		node := notReady(t, m)
 		switch test.outcome {
 		case runs:
@@ -77,7 +79,8 @@ func TestState_ShutdownTaint_ByTheStatusOfTheServer(t *testing.T) {
 	wantUntouched(t, running...)
 
 	for _, m := range machines {
-		s.must(s.UpdateServer(m.id, func(i *openstacktest.Server) { i.Status, i.PowerState = "ACTIVE", 0 }))
+		s.must(s.UpdateServer(m.id,
+			func(i *openstacktest.Server) { i.Status, i.PowerState = "ACTIVE", 0 }))
 	}
 	// That the server runs again is not enough: the kubelet has to say so.
 	before = s.mark()

@@ -26,7 +26,8 @@ const (
 // Object is a JSON object, as it is sent or answered.
 type Object = map[string]any
 
-// API speaks to OpenStack as somebody: plain requests, without anything of the provider's. Goroutines may share it.
+// API speaks to OpenStack as somebody: plain requests, without anything of the provider's.
+// Goroutines may share it.
 type API struct {
 	login Object
 	auth  string
@@ -61,7 +62,8 @@ func (a Answer) Inner(key string) Object {
 	return o
 }
 
-// String tells request, status and body, for a test's messages. There is nothing secret in a test's cloud.
+// String tells request, status and body, for a test's messages. There is nothing secret in a test's
+// cloud.
 func (a Answer) String() string {
 	return fmt.Sprintf("%s: %d %s", a.Request, a.Status, bytes.TrimSpace(a.Body))
 }
@@ -70,14 +72,20 @@ func (a Answer) String() string {
 func newAPI(authURL string, login Object) *API {
 	return &API{
 		login: login, auth: strings.TrimRight(authURL, "/"),
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: 5 * time.Minute},
+		http: &http.Client{
+			Transport: &http.Transport{MaxIdleConnsPerHost: 4},
+			Timeout:   5 * time.Minute,
+		},
 	}
 }
 
 func byPassword(userID, password, projectID string) Object {
 	return Object{"auth": Object{
-		"identity": Object{"methods": []string{"password"}, "password": Object{"user": Object{"id": userID, "password": password}}},
-		"scope":    Object{"project": Object{"id": projectID}},
+		"identity": Object{
+			"methods":  []string{"password"},
+			"password": Object{"user": Object{"id": userID, "password": password}},
+		},
+		"scope": Object{"project": Object{"id": projectID}},
 	}}
 }
 
@@ -90,7 +98,9 @@ var versions = map[string]string{Network: "/v2.0", LoadBalancer: "/v2.0"}
 var version = regexp.MustCompile(`/v[0-9.]+/?$`)
 
 // session logs in, once.
-func (a *API) session(ctx context.Context, again bool) (token string, bases map[string]string, err error) {
+func (a *API) session(
+	ctx context.Context, again bool,
+) (token string, bases map[string]string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.token != "" && !again {
@@ -115,7 +125,8 @@ func (a *API) session(ctx context.Context, again bool) (token string, bases map[
 	if err := json.Unmarshal(answer.Body, &body); err != nil {
 		return "", nil, fmt.Errorf("log in: %w", err)
 	}
-	a.token, a.userID, a.bases = answer.Header.Get("X-Subject-Token"), body.Token.User.ID, map[string]string{Identity: a.auth}
+	a.token, a.userID, a.bases = answer.Header.Get("X-Subject-Token"), body.Token.User.ID,
+		map[string]string{Identity: a.auth}
 	for _, service := range body.Token.Catalog {
 		for _, e := range service.Endpoints {
 			if e.Interface == "public" && service.Type != Identity {
@@ -130,11 +141,14 @@ func (a *API) session(ctx context.Context, again bool) (token string, bases map[
 	return a.token, a.bases, nil
 }
 
-// Do makes a request of a service: path is below the service's version ("/servers/detail", "/ports?device_id=...",
-// "/lbaas/loadbalancers", "/users/..."), or a whole address. body nil: none; []byte and string are sent as they are, all else as JSON.
-// headers are pairs; with X-Auth-Token among them the request is made once, with that token. The error is one of the connection alone;
-// whatever the service answers is an Answer.
-func (a *API) Do(ctx context.Context, method, service, path string, body any, headers ...string) (Answer, error) {
+// Do makes a request of a service: path is below the service's version ("/servers/detail",
+// "/ports?device_id=...", "/lbaas/loadbalancers", "/users/..."), or a whole address. body nil:
+// none; []byte and string are sent as they are, all else as JSON. headers are pairs; with
+// X-Auth-Token among them the request is made once, with that token. The error is one of the
+// connection alone; whatever the service answers is an Answer.
+func (a *API) Do(
+	ctx context.Context, method, service, path string, body any, headers ...string,
+) (Answer, error) {
 	for again := false; ; again = true {
 		token, bases, err := a.session(ctx, again)
 		if err != nil {
@@ -148,14 +162,18 @@ func (a *API) Do(ctx context.Context, method, service, path string, body any, he
 			}
 			target = base + path
 		}
-		answer, err := a.send(ctx, method, target, body, append([]string{"X-Auth-Token", token}, headers...))
-		if err != nil || answer.Status != http.StatusUnauthorized || again || slices.Contains(headers, "X-Auth-Token") {
+		answer, err := a.send(ctx, method, target, body,
+			append([]string{"X-Auth-Token", token}, headers...))
+		if err != nil || answer.Status != http.StatusUnauthorized || again ||
+			slices.Contains(headers, "X-Auth-Token") {
 			return answer, err
 		}
 	}
 }
 
-func (a *API) send(ctx context.Context, method, target string, body any, headers []string) (Answer, error) {
+func (a *API) send(
+	ctx context.Context, method, target string, body any, headers []string,
+) (Answer, error) {
 	var reader io.Reader
 	switch b := body.(type) {
 	case nil:
@@ -186,7 +204,10 @@ func (a *API) send(ctx context.Context, method, target string, body any, headers
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	return Answer{Request: method + " " + target, Status: response.StatusCode, Header: response.Header, Body: text}, err
+	return Answer{
+		Request: method + " " + target, Status: response.StatusCode,
+		Header: response.Header, Body: text,
+	}, err
 }
 
 // In is the API for a test, which ends when a request gets no answer.
@@ -221,7 +242,8 @@ func (r Requests) Must(method, service, path string, body any, headers ...string
 	return answer
 }
 
-// Create makes something: Create(Network, "/ports", "port", Object{...}) sends {"port": {...}} and returns what is in the answer.
+// Create makes something: Create(Network, "/ports", "port", Object{...}) sends {"port": {...}} and
+// returns what is in the answer.
 func (r Requests) Create(service, path, key string, attributes Object, headers ...string) Object {
 	r.t.Helper()
 	answer := r.Must(http.MethodPost, service, path, Object{key: attributes}, headers...)
@@ -254,7 +276,9 @@ func (r Requests) List(service, path, key string, headers ...string) []Object {
 	return all
 }
 
-func (a *API) list(ctx context.Context, service, path, key string, headers ...string) (all []Object, err error) {
+func (a *API) list(
+	ctx context.Context, service, path, key string, headers ...string,
+) (all []Object, err error) {
 	for path != "" {
 		answer, err := a.Do(ctx, http.MethodGet, service, path, nil, headers...)
 		if err != nil {
@@ -286,7 +310,8 @@ func (a *API) list(ctx context.Context, service, path, key string, headers ...st
 // Delete deletes something, which may be gone.
 func (r Requests) Delete(service, path string) {
 	r.t.Helper()
-	if answer := r.Try(http.MethodDelete, service, path, nil); answer.Status/100 != 2 && answer.Status != http.StatusNotFound {
+	if answer := r.Try(http.MethodDelete, service, path, nil); answer.Status/100 != 2 &&
+		answer.Status != http.StatusNotFound {
 		r.t.Fatalf("%s", answer)
 	}
 }

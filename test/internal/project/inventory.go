@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// resourceKind is one of what a project can have: what it is called here, whose it is, and where its list is.
+// resourceKind is one of what a project can have: what it is called here, whose it is, and where
+// its list is.
 type resourceKind struct{ name, service, path, key string }
 
 // kinds are all that a project can have.
@@ -69,13 +70,15 @@ func (p *Project) inventory(ctx context.Context) (Inventory, error) {
 
 // members are those of pools, each of which has a list of its own.
 func (p *Project) members(ctx context.Context, pools []Object) ([]Object, error) {
-	lists, errs, slots := make([][]Object, len(pools)), make([]error, len(pools)), make(chan struct{}, 4)
+	lists, errs, slots := make([][]Object, len(pools)), make([]error, len(pools)),
+		make(chan struct{}, 4)
 	var reading sync.WaitGroup
 	for i, pool := range pools {
 		reading.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			lists[i], errs[i] = p.user.list(ctx, LoadBalancer, "/lbaas/pools/"+ID(pool)+"/members", "members")
+			lists[i], errs[i] = p.user.list(ctx, LoadBalancer, "/lbaas/pools/"+ID(pool)+"/members",
+				"members")
 			if errs[i] != nil && strings.Contains(errs[i].Error(), " 404 ") {
 				errs[i] = nil
 			}
@@ -95,10 +98,11 @@ func (i Inventory) Of(kind string) (objects []Object) {
 	return objects
 }
 
-// Differences are what is otherwise in other, in lines: what was created, deleted, and changed, but for attributes that are named, and those
-// that change by themselves: times, revisions and states.
+// Differences are what is otherwise in other, in lines: what was created, deleted, and changed, but
+// for attributes that are named, and those that change by themselves: times, revisions and states.
 func (i Inventory) Differences(other Inventory, except ...string) (lines []string) {
-	except = append(except, "updated_at", "updated", "revision_number", "provisioning_status", "operating_status", "status")
+	except = append(except, "updated_at", "updated", "revision_number", "provisioning_status",
+		"operating_status", "status")
 	for _, key := range slices.Sorted(maps.Keys(i)) {
 		now, there := other[key]
 		if !there {
@@ -109,7 +113,9 @@ func (i Inventory) Differences(other Inventory, except ...string) (lines []strin
 		maps.Copy(attributes, now)
 		for _, name := range slices.Sorted(maps.Keys(attributes)) {
 			if !slices.Contains(except, name) && !reflect.DeepEqual(i[key][name], now[name]) {
-				lines = append(lines, fmt.Sprintf("~ %s %q: %s was %v, is %v", key, Text(now, "name"), name, i[key][name], now[name]))
+				lines = append(lines,
+					fmt.Sprintf("~ %s %q: %s was %v, is %v", key, Text(now, "name"), name,
+						i[key][name], now[name]))
 			}
 		}
 	}
@@ -139,10 +145,16 @@ func (p *Project) close() {
 	p.emptied = true
 }
 
-// empty deletes what the project has, kind by kind, since much is refused until what stands on it is gone.
+// empty deletes what the project has, kind by kind, since much is refused until what stands on it
+// is gone.
 func (p *Project) empty(ctx context.Context) error {
 	for _, together := range [][]string{
-		{"load balancer", "server", "router's routes"}, {"floating IP", "trunk"}, {"port"}, {"router"}, {"network"}, {"security group"},
+		{"load balancer", "server", "router's routes"},
+		{"floating IP", "trunk"},
+		{"port"},
+		{"router"},
+		{"network"},
+		{"security group"},
 	} {
 		for {
 			var left []string
@@ -164,7 +176,8 @@ func (p *Project) empty(ctx context.Context) error {
 	return nil
 }
 
-// deleteAll asks for the deletion of all of one kind, and tells whether it is gone, or what is in the way.
+// deleteAll asks for the deletion of all of one kind, and tells whether it is gone, or what is in
+// the way.
 func (p *Project) deleteAll(ctx context.Context, kind string) (gone bool, err error) {
 	thing, _, routes := strings.Cut(kind, "'s ")
 	k := kinds[slices.IndexFunc(kinds, func(k resourceKind) bool { return k.name == thing })]
@@ -191,7 +204,9 @@ func (p *Project) deleteAll(ctx context.Context, kind string) (gone bool, err er
 		case routes:
 			method, body = http.MethodPut, Object{"router": Object{"routes": []Object{}}}
 		case owner == "network:router_interface":
-			method, path, body = http.MethodPut, "/routers/"+Text(o, "device_id")+"/remove_router_interface", Object{"port_id": ID(o)}
+			method, path, body = http.MethodPut,
+				"/routers/"+Text(o, "device_id")+"/remove_router_interface",
+				Object{"port_id": ID(o)}
 		case owner == "network:router_gateway":
 			continue
 		}

@@ -8,14 +8,16 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// AddBalancerFlavor makes a flavor of load balancers, which all projects see as long as the test lasts.
+// AddBalancerFlavor makes a flavor of load balancers, which all projects see as long as the test
+// lasts.
 func (p *Project) AddBalancerFlavor(name string) (id string) {
 	p.t.Helper()
 	if !p.Real() {
 		return p.Simulator.AddLoadBalancerFlavor(openstacktest.LoadBalancerFlavor{Name: name})
 	}
 	profile := ID(p.Admin().Create(LoadBalancer, "/lbaas/flavorprofiles", "flavorprofile", Object{
-		"name": p.Name + "-" + name, "provider_name": "amphora", "flavor_data": `{"loadbalancer_topology": "SINGLE"}`,
+		"name": p.Name + "-" + name, "provider_name": "amphora",
+		"flavor_data": `{"loadbalancer_topology": "SINGLE"}`,
 	}))
 	p.dropLater("/lbaas/flavorprofiles/" + profile)
 	id = ID(p.Admin().Create(LoadBalancer, "/lbaas/flavors", "flavor", Object{
@@ -25,8 +27,8 @@ func (p *Project) AddBalancerFlavor(name string) (id string) {
 	return id
 }
 
-// AddBalancerZone makes an availability zone of load balancers, which all projects see as long as the test lasts. Its name begins with that
-// of the project.
+// AddBalancerZone makes an availability zone of load balancers, which all projects see as long as
+// the test lasts. Its name begins with that of the project.
 func (p *Project) AddBalancerZone(suffix string) (name string) {
 	p.t.Helper()
 	name = p.Name + "-" + suffix
@@ -34,9 +36,11 @@ func (p *Project) AddBalancerZone(suffix string) (name string) {
 		p.Simulator.AddLoadBalancerZone(name)
 		return name
 	}
-	profile := ID(p.Admin().Create(LoadBalancer, "/lbaas/availabilityzoneprofiles", "availability_zone_profile", Object{
-		"name": name, "provider_name": "amphora", "availability_zone_data": `{"compute_zone": "` + p.Zones[0] + `"}`,
-	}))
+	profile := ID(p.Admin().Create(LoadBalancer, "/lbaas/availabilityzoneprofiles",
+		"availability_zone_profile", Object{
+			"name": name, "provider_name": "amphora",
+			"availability_zone_data": `{"compute_zone": "` + p.Zones[0] + `"}`,
+		}))
 	p.dropLater("/lbaas/availabilityzoneprofiles/" + profile)
 	p.Admin().Create(LoadBalancer, "/lbaas/availabilityzones", "availability_zone", Object{
 		"name": name, "availability_zone_profile_id": profile, "enabled": true,
@@ -50,7 +54,8 @@ func (p *Project) dropLater(path string) {
 	p.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if answer, err := p.admin.Do(ctx, http.MethodDelete, LoadBalancer, path, nil); err != nil || answer.Status != http.StatusNoContent {
+		if answer, err := p.admin.Do(ctx, http.MethodDelete, LoadBalancer, path, nil); err != nil ||
+			answer.Status != http.StatusNoContent {
 			p.t.Errorf("delete %s: %v %s", path, err, answer)
 		}
 	})

@@ -1,7 +1,8 @@
-// Package project gives a test a project of its own in an OpenStack, with a network of nodes behind a router. Which OpenStack that is, the
-// test does not know: the simulator of package openstacktest, or, if the environment variable FXCCM_OPENSTACK_LAB names the folder of a
-// lab (make openstack-lab), a real Keystone, Nova, Neutron and Octavia. So a test that passes on both has shown that the simulator does as
-// the real one does, in what the test looks at.
+// Package project gives a test a project of its own in an OpenStack, with a network of nodes behind
+// a router. Which OpenStack that is, the test does not know: the simulator of package
+// openstacktest, or, if the environment variable FXCCM_OPENSTACK_LAB names the folder of a lab
+// (make openstack-lab), a real Keystone, Nova, Neutron and Octavia. So a test that passes on both
+// has shown that the simulator does as the real one does, in what the test looks at.
 package project
 
 import (
@@ -34,8 +35,8 @@ type Project struct {
 
 	// ID, and the name, of the project.
 	ID, Name string
-	// Public is the external network; Network the nodes', Router the router between, Subnets the nodes' by IP version (4: 10.0.0.0/16,
-	// 6: fd00::/64 and only WithIPv6).
+	// Public is the external network; Network the nodes', Router the router between, Subnets the
+	// nodes' by IP version (4: 10.0.0.0/16, 6: fd00::/64 and only WithIPv6).
 	Public, Network, Router string
 	NetworkName             string
 	Subnets                 map[int]string
@@ -120,7 +121,8 @@ func (p *Project) In(t T) *Project {
 // User speaks as the project's user.
 func (p *Project) User() Requests { return p.user.In(p.t) }
 
-// Admin speaks as an administrator; on a real OpenStack in the project, so that what is made belongs to it.
+// Admin speaks as an administrator; on a real OpenStack in the project, so that what is made
+// belongs to it.
 func (p *Project) Admin() Requests { return p.admin.In(p.t) }
 
 func (p *Project) onSimulator(o options) {
@@ -130,9 +132,14 @@ func (p *Project) onSimulator(o options) {
 	p.credentials, p.ID, p.Name = &c, c.ProjectID, c.ProjectName
 	p.user = newAPI(c.AuthURL, byPassword(c.UserID, c.Password, c.ProjectID))
 	operators := s.AddProject(openstacktest.Project{Name: "operators", Admin: true})
-	p.admin = newAPI(c.AuthURL, byPassword(operators.UserID, operators.Password, operators.ProjectID))
-	p.Public = s.AddNetwork(openstacktest.Network{Name: "public", External: true, ProjectID: operators.ProjectID})
-	s.AddSubnet(openstacktest.Subnet{NetworkID: p.Public, CIDR: "198.18.0.0/16", ProjectID: operators.ProjectID})
+	p.admin = newAPI(c.AuthURL,
+		byPassword(operators.UserID, operators.Password, operators.ProjectID))
+	p.Public = s.AddNetwork(
+		openstacktest.Network{Name: "public", External: true, ProjectID: operators.ProjectID})
+	s.AddSubnet(openstacktest.Subnet{
+		NetworkID: p.Public, CIDR: "198.18.0.0/16",
+		ProjectID: operators.ProjectID,
+	})
 	p.Zones = []string{"az-a", "az-b"}
 	for _, zone := range p.Zones {
 		s.AddZone(zone)
@@ -151,20 +158,25 @@ func (p *Project) onLab() {
 	if err := json.Unmarshal(text, &l); err != nil {
 		p.t.Fatalf("%s: %v", LabVariable, err)
 	}
-	p.Public, p.Image, p.Flavor, p.FlavorName, p.Zones = l.PublicNetwork, l.Image, l.Flavor, l.FlavorName, l.Zones
+	p.Public, p.Image, p.Flavor, p.FlavorName, p.Zones = l.PublicNetwork, l.Image, l.Flavor,
+		l.FlavorName, l.Zones
 	p.operator = newAPI(l.AuthURL, byPassword(l.AdminID, l.AdminPassword, l.AdminProject))
 	p.t.Cleanup(p.operator.close)
 	keystone := p.operator.In(p.t)
 	p.Name = "test-" + rand.String(8)
-	p.ID = ID(keystone.Create(Identity, "/projects", "project", Object{"name": p.Name, "domain_id": "default"}))
+	p.ID = ID(keystone.Create(Identity, "/projects", "project",
+		Object{"name": p.Name, "domain_id": "default"}))
 	password := rand.String(20)
-	user := ID(keystone.Create(Identity, "/users", "user", Object{"name": p.Name, "domain_id": "default", "password": password}))
+	user := ID(keystone.Create(Identity, "/users", "user",
+		Object{"name": p.Name, "domain_id": "default", "password": password}))
 	for _, role := range keystone.List(Identity, "/roles", "roles") {
 		switch Text(role, "name") {
 		case "member", "reader", "load-balancer_member":
-			keystone.Must(http.MethodPut, Identity, "/projects/"+p.ID+"/users/"+user+"/roles/"+ID(role), nil)
+			keystone.Must(http.MethodPut, Identity,
+				"/projects/"+p.ID+"/users/"+user+"/roles/"+ID(role), nil)
 		case "admin":
-			keystone.Must(http.MethodPut, Identity, "/projects/"+p.ID+"/users/"+l.AdminID+"/roles/"+ID(role), nil)
+			keystone.Must(http.MethodPut, Identity,
+				"/projects/"+p.ID+"/users/"+l.AdminID+"/roles/"+ID(role), nil)
 		}
 	}
 	p.t.Cleanup(func() {
@@ -175,13 +187,15 @@ func (p *Project) onLab() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		for _, path := range []string{"/users/" + user, "/projects/" + p.ID} {
-			if answer, err := p.operator.Do(ctx, http.MethodDelete, Identity, path, nil); err != nil || answer.Status != http.StatusNoContent {
+			if answer, err := p.operator.Do(ctx, http.MethodDelete, Identity, path,
+				nil); err != nil || answer.Status != http.StatusNoContent {
 				p.t.Errorf("delete %s: %v %s", path, err, answer)
 			}
 		}
 	})
 	p.credentials = &openstacktest.Credentials{
-		AuthURL: l.AuthURL, Region: l.Region, ProjectID: p.ID, ProjectName: p.Name, DomainID: "default", DomainName: "Default",
+		AuthURL: l.AuthURL, Region: l.Region, ProjectID: p.ID, ProjectName: p.Name,
+		DomainID: "default", DomainName: "Default",
 		UserID: user, Username: p.Name, Password: password,
 	}
 	p.user = newAPI(l.AuthURL, byPassword(user, password, p.ID))
@@ -198,28 +212,35 @@ func (p *Project) Credentials() openstacktest.Credentials {
 	user := p.User()
 	c.Token, _, _ = p.user.session(p.t.Context(), true)
 	name := "ccm"
-	credential := user.Create(Identity, "/users/"+c.UserID+"/application_credentials", "application_credential", Object{"name": name})
-	c.ApplicationCredentialID, c.ApplicationCredentialName, c.ApplicationCredentialSecret = ID(credential), name, Text(credential, "secret")
+	credential := user.Create(Identity, "/users/"+c.UserID+"/application_credentials",
+		"application_credential", Object{"name": name})
+	c.ApplicationCredentialID, c.ApplicationCredentialName, c.ApplicationCredentialSecret = ID(
+		credential), name, Text(credential, "secret")
 	// The administrator is trusted: a user is needed that is not the project's own.
-	trustee := p.Admin().Create(Identity, "/users", "user", Object{"name": p.Name + "-trustee", "domain_id": "default", "password": c.Password})
+	trustee := p.Admin().Create(Identity, "/users", "user",
+		Object{"name": p.Name + "-trustee", "domain_id": "default", "password": c.Password})
 	p.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_, _ = p.admin.Do(ctx, http.MethodDelete, Identity, "/users/"+ID(trustee), nil)
 	})
 	trust := user.Create(Identity, "/OS-TRUST/trusts", "trust", Object{
-		"trustor_user_id": c.UserID, "trustee_user_id": ID(trustee), "project_id": p.ID, "impersonation": true,
-		"roles": []Object{{"name": "member"}, {"name": "load-balancer_member"}},
+		"trustor_user_id": c.UserID, "trustee_user_id": ID(trustee), "project_id": p.ID,
+		"impersonation": true,
+		"roles":         []Object{{"name": "member"}, {"name": "load-balancer_member"}},
 	})
-	c.TrustID, c.TrusteeID, c.TrusteeName, c.TrusteePassword = ID(trust), ID(trustee), p.Name+"-trustee", c.Password
+	c.TrustID, c.TrusteeID, c.TrusteeName, c.TrusteePassword = ID(trust), ID(trustee),
+		p.Name+"-trustee", c.Password
 	return *c
 }
 
-// Config logs in with a password, and serves load balancers with floating IPs of the public network.
+// Config logs in with a password, and serves load balancers with floating IPs of the public
+// network.
 func (p *Project) Config() cloudconf.Config {
 	c, cfg := p.credentials, cloudconf.Default()
 	cfg.Global.AuthURL, cfg.Global.Region = c.AuthURL, c.Region
-	cfg.Global.Username, cfg.Global.Password, cfg.Global.DomainName = c.Username, cloudconf.Secret(c.Password), c.DomainName
+	cfg.Global.Username, cfg.Global.Password, cfg.Global.DomainName = c.Username,
+		cloudconf.Secret(c.Password), c.DomainName
 	cfg.Global.TenantName = c.ProjectName
 	cfg.LoadBalancer.FloatingNetworkID = p.Public
 	return cfg
@@ -232,7 +253,8 @@ func (p *Project) connect(o options) {
 	p.NetworkName = "nodes"
 	p.Network = p.AddNetwork(p.NetworkName)
 	p.Subnets[4] = p.AddSubnet(p.Network, "10.0.0.0/16")
-	p.Router = ID(user.Create(Network, "/routers", "router", Object{"name": "router", "external_gateway_info": Object{"network_id": p.Public}}))
+	p.Router = ID(user.Create(Network, "/routers", "router",
+		Object{"name": "router", "external_gateway_info": Object{"network_id": p.Public}}))
 	p.Connect(p.Router, p.Subnets[4])
 	if o.ipv6 {
 		p.Subnets[6] = p.AddSubnet(p.Network, "fd00::/64")
@@ -261,7 +283,8 @@ func (p *Project) AddSubnet(network, cidr string) (id string) {
 // Connect gives the router an interface in the subnet.
 func (p *Project) Connect(router, subnet string) {
 	p.t.Helper()
-	p.User().Must(http.MethodPut, Network, "/routers/"+router+"/add_router_interface", Object{"subnet_id": subnet})
+	p.User().Must(http.MethodPut, Network, "/routers/"+router+"/add_router_interface",
+		Object{"subnet_id": subnet})
 }
 
 // A Server is one of Nova's, with its first port.
@@ -274,8 +297,8 @@ type Server struct {
 // ProviderID is the node's.
 func (s Server) ProviderID() string { return "openstack:///" + s.ID }
 
-// AddServer makes a server with a port in the nodes' network, and waits until it is ACTIVE. more are attributes of the request, such as
-// "metadata", or "networks" for other ports.
+// AddServer makes a server with a port in the nodes' network, and waits until it is ACTIVE. more
+// are attributes of the request, such as "metadata", or "networks" for other ports.
 func (p *Project) AddServer(name string, more ...Object) Server {
 	p.t.Helper()
 	return p.AddServers([]string{name}, more...)[0]
@@ -287,22 +310,27 @@ func (p *Project) AddServers(names []string, more ...Object) []Server {
 	servers := make([]Server, len(names))
 	p.Together(len(names), 8, func(ctx context.Context, i int) error {
 		attributes := Object{
-			"name": names[i], "flavorRef": p.Flavor, "imageRef": p.Image, "availability_zone": p.Zones[i%len(p.Zones)],
-			"networks": []Object{{"uuid": p.Network}},
+			"name": names[i], "flavorRef": p.Flavor, "imageRef": p.Image,
+			"availability_zone": p.Zones[i%len(p.Zones)],
+			"networks":          []Object{{"uuid": p.Network}},
 		}
 		for _, m := range more {
 			for key, value := range m {
 				attributes[key] = value
 			}
 		}
-		answer, err := p.user.Do(ctx, http.MethodPost, Compute, "/servers", Object{"server": attributes}, "OpenStack-API-Version", "compute 2.60")
+		answer, err := p.user.Do(ctx, http.MethodPost, Compute, "/servers",
+			Object{"server": attributes}, "OpenStack-API-Version", "compute 2.60")
 		if err != nil {
 			return err
 		}
 		if answer.Status != http.StatusAccepted {
 			return fmt.Errorf("%s", answer)
 		}
-		servers[i] = Server{ID: ID(answer.Inner("server")), Name: names[i], Addresses: map[int]string{}}
+		servers[i] = Server{
+			ID: ID(answer.Inner("server")), Name: names[i],
+			Addresses: map[int]string{},
+		}
 		return nil
 	})
 	for i := range servers {
@@ -373,7 +401,8 @@ func (p *Project) WaitBalancer(id string, gone ...bool) Object {
 		found = answer.Inner("loadbalancer")
 		is := Text(found, "provisioning_status")
 		switch {
-		case len(gone) > 0 && (answer.Status == http.StatusNotFound || is == "DELETED"), len(gone) == 0 && is == "ACTIVE":
+		case len(gone) > 0 && (answer.Status == http.StatusNotFound || is == "DELETED"),
+			len(gone) == 0 && is == "ACTIVE":
 			return nil
 		case is == "ERROR":
 			p.t.Fatalf("%s", answer)
@@ -383,7 +412,8 @@ func (p *Project) WaitBalancer(id string, gone ...bool) Object {
 	return found
 }
 
-// Wait waits until check has nothing to say, and says what it said last when that takes far too long.
+// Wait waits until check has nothing to say, and says what it said last when that takes far too
+// long.
 func (p *Project) Wait(what string, check func() error) {
 	p.t.Helper()
 	deadline := time.Now().Add(5 * time.Minute)

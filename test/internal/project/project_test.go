@@ -26,9 +26,11 @@ func TestProject_HasNodesAndIsEmptyAgain(t *testing.T) {
 	if len(lines) != 2 {
 		t.Errorf("a server and its port were made: %q", lines)
 	}
-	lb := project.ID(p.User().Create(project.LoadBalancer, "/lbaas/loadbalancers", "loadbalancer", project.Object{"name": "lb", "vip_subnet_id": p.Subnets[4]}))
+	lb := project.ID(p.User().Create(project.LoadBalancer, "/lbaas/loadbalancers", "loadbalancer",
+		project.Object{"name": "lb", "vip_subnet_id": p.Subnets[4]}))
 	p.WaitBalancer(lb)
-	p.User().Must(http.MethodDelete, project.LoadBalancer, "/lbaas/loadbalancers/"+lb+"?cascade=true", nil)
+	p.User().Must(http.MethodDelete, project.LoadBalancer,
+		"/lbaas/loadbalancers/"+lb+"?cascade=true", nil)
 	p.WaitBalancer(lb, true)
 	p.User().Delete(project.Compute, "/servers/"+s.ID)
 	p.WaitServer(s.ID, "")
@@ -47,11 +49,17 @@ func TestOpen_TheProviderIsSeenOnTheWire(t *testing.T) {
 	if err != nil || meta.ProviderID != s.ProviderID() || meta.Zone != p.Zones[0] {
 		t.Fatalf("%+v, %v", meta, err)
 	}
-	if calls := p.Wire.Since(0, func(c project.Call) bool { return strings.Contains(c.Path, "/servers") }); len(calls) == 0 || calls[0].Status != http.StatusOK {
+	if calls := p.Wire.Since(0,
+		func(c project.Call) bool {
+			return strings.Contains(c.Path, "/servers")
+		}); len(calls) == 0 || calls[0].Status != http.StatusOK {
 		t.Errorf("%+v", p.Wire.Calls())
 	}
 	// What goes wrong on the wire the provider sees.
-	p.Wire.Break(project.Fault{Matches: project.On("", "/servers/{id}"), Status: http.StatusInternalServerError})
+	p.Wire.Break(project.Fault{
+		Matches: project.On("", "/servers/{id}"),
+		Status:  http.StatusInternalServerError,
+	})
 	node.Spec.ProviderID = "openstack:///00000000-0000-4000-8000-000000000000"
 	if exists, err := instances.InstanceExists(t.Context(), node); err == nil {
 		t.Errorf("of a server that Nova cannot tell about: exists %v", exists)

@@ -35,10 +35,12 @@ func (p *Project) Provider(opts ...openstack.Option) ccm.Provider {
 	return provider
 }
 
-// A Cloud is the provider, opened for one test, beside a cluster that is a fake clientset with informers.
+// A Cloud is the provider, opened for one test, beside a cluster that is a fake clientset with
+// informers.
 type Cloud struct {
 	cloudprovider.Interface
-	// Kube has the namespace kube-system. What a test puts there the provider sees, when the informers have.
+	// Kube has the namespace kube-system. What a test puts there the provider sees, when the
+	// informers have.
 	Kube *fake.Clientset
 	// Informers are the provider's.
 	Informers informers.SharedInformerFactory
@@ -57,18 +59,30 @@ const ClusterUID = types.UID("6f1c5d0e-0000-4000-8000-00000c1057e4")
 // Open opens the provider with a configuration, and with objects in the cluster.
 func (p *Project) Open(t testing.TB, cfg cloudconf.Config, objects ...runtime.Object) *Cloud {
 	t.Helper()
-	return p.OpenWith(t, []openstack.Option{openstack.WithConfig(cfg)}, func(*ccm.ProviderEnv) {}, objects...)
+	return p.OpenWith(t, []openstack.Option{openstack.WithConfig(cfg)}, func(*ccm.ProviderEnv) {},
+		objects...)
 }
 
 // OpenWith opens it otherwise, such as from a file, or with another clock.
-func (p *Project) OpenWith(t testing.TB, opts []openstack.Option, change func(*ccm.ProviderEnv), objects ...runtime.Object) *Cloud {
+func (p *Project) OpenWith(
+	t testing.TB, opts []openstack.Option, change func(*ccm.ProviderEnv), objects ...runtime.Object,
+) *Cloud {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	system := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: ClusterUID}}
-	c := &Cloud{Kube: fake.NewClientset(append([]runtime.Object{system}, objects...)...), Events: make(chan string, 1000)}
+	system := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: metav1.NamespaceSystem,
+		UID:  ClusterUID,
+	}}
+	c := &Cloud{
+		Kube:   fake.NewClientset(append([]runtime.Object{system}, objects...)...),
+		Events: make(chan string, 1000),
+	}
 	env := ccm.ProviderEnv{
-		ClusterName: "kubernetes", Identity: "test", Term: 1, Logger: testr.New(testingT(t)), Clock: clock.RealClock{}, ConfigStrict: true,
-		Recorder: func(string) record.EventRecorder { return &record.FakeRecorder{Events: c.Events} },
+		ClusterName: "kubernetes", Identity: "test", Term: 1, Logger: testr.New(testingT(t)),
+		Clock: clock.RealClock{}, ConfigStrict: true,
+		Recorder: func(string) record.EventRecorder {
+			return &record.FakeRecorder{Events: c.Events}
+		},
 	}
 	change(&env)
 	var err error

@@ -2,7 +2,8 @@ package project
 
 import "context"
 
-// T is what a Project needs of a test. Every testing.TB is one; a program that measures has its own.
+// T is what a Project needs of a test. Every testing.TB is one; a program that measures has its
+// own.
 type T interface {
 	Helper()
 	// Context ends when the test does, before Cleanup.

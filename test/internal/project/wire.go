@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Wire stands between the provider and OpenStack, whichever it is: it keeps a record of requests, and can have some of them go wrong.
+// Wire stands between the provider and OpenStack, whichever it is: it keeps a record of requests,
+// and can have some of them go wrong.
 type Wire struct {
 	mu     sync.Mutex
 	calls  []Call
@@ -47,7 +48,8 @@ type Fault struct {
 	Delay time.Duration
 	// After: the request is carried out, and then its answer lost.
 	After bool
-	// Err is that of the connection. Else the answer is Status, with Body and Header; if that is 0, too, it is OpenStack's own.
+	// Err is that of the connection. Else the answer is Status, with Body and Header; if that is 0,
+	// too, it is OpenStack's own.
 	Err    error
 	Status int
 	Body   string
@@ -56,14 +58,16 @@ type Fault struct {
 	used int
 }
 
-// On is a fault's Matches: by method ("" for all) and the end of the route, such as "/lbaas/listeners/{id}".
+// On is a fault's Matches: by method ("" for all) and the end of the route, such as
+// "/lbaas/listeners/{id}".
 func On(method, route string) func(*http.Request) bool {
 	return func(r *http.Request) bool {
 		return (method == "" || r.Method == method) && strings.HasSuffix(routeOf(r.URL.Path), route)
 	}
 }
 
-var identifier = regexp.MustCompile(`[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}`)
+var identifier = regexp.MustCompile(
+	`[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}`)
 
 func routeOf(path string) string { return identifier.ReplaceAllString(path, "{id}") }
 
@@ -108,11 +112,14 @@ func (w *Wire) Mark() int {
 
 // Since are the calls after the moment, of those that which chooses; nil: all.
 func (w *Wire) Since(mark int, which func(Call) bool) []Call {
-	return slices.DeleteFunc(w.Calls()[mark:], func(c Call) bool { return which != nil && !which(c) })
+	return slices.DeleteFunc(w.Calls()[mark:],
+		func(c Call) bool { return which != nil && !which(c) })
 }
 
 // Transport puts the wire behind next, the provider's fence.
-func (w *Wire) Transport(fence func(http.RoundTripper) http.RoundTripper) func(http.RoundTripper) http.RoundTripper {
+func (w *Wire) Transport(
+	fence func(http.RoundTripper) http.RoundTripper,
+) func(http.RoundTripper) http.RoundTripper {
 	return func(real http.RoundTripper) http.RoundTripper {
 		var tripper http.RoundTripper = &recorder{wire: w, next: real}
 		if fence != nil {
@@ -130,7 +137,8 @@ type recorder struct {
 // RoundTrip implements http.RoundTripper.
 func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	call := Call{
-		Time: time.Now(), Method: request.Method, Path: request.URL.Path, Route: routeOf(request.URL.Path), Query: request.URL.RawQuery,
+		Time: time.Now(), Method: request.Method, Path: request.URL.Path,
+		Route: routeOf(request.URL.Path), Query: request.URL.RawQuery,
 		Token: request.Header.Get("X-Auth-Token"),
 	}
 	if request.Body != nil && request.Body != http.NoBody {
@@ -183,8 +191,10 @@ func (r *recorder) roundTrip(request *http.Request, f *Fault) (*http.Response, e
 		header = http.Header{}
 	}
 	return &http.Response{
-		Status: http.StatusText(f.Status), StatusCode: f.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header, Body: io.NopCloser(strings.NewReader(f.Body)), ContentLength: int64(len(f.Body)), Request: request,
+		Status: http.StatusText(f.Status), StatusCode: f.Status, Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1,
+		Header:     header, Body: io.NopCloser(strings.NewReader(f.Body)),
+		ContentLength: int64(len(f.Body)), Request: request,
 	}, nil
 }
 

@@ -9,15 +9,18 @@ import (
 	"path/filepath"
 )
 
-// Build builds programs into dir, as the Makefile builds the example, so that they come out of the same build cache. root is the
-// folder of the project, packages are their paths from there; a program is named for the last folder of its path.
+// Build builds programs into dir, as the Makefile builds the example, so that they come out of the
+// same build cache. root is the folder of the project, packages are their paths from there; a
+// program is named for the last folder of its path.
 func Build(root, dir string, packages ...string) error {
-	args := append([]string{"build", "-trimpath", "-o", dir + string(filepath.Separator)}, packages...)
+	args := append([]string{"build", "-trimpath", "-o", dir + string(filepath.Separator)},
+		packages...)
 	cmd := exec.Command("go", args...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot build the programs that the tests run (%w); \"make test\" says what it takes:\n%s", err, out)
+		return fmt.Errorf(
+			"cannot build the programs that the tests run (%w); \"make test\" says what it takes:\n%s", err, out)
 	}
 	return nil
 }

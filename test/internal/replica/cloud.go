@@ -12,7 +12,8 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// StartCloud runs a fake cloud as a process, and returns a client of it and the path of the file for --cloud-config.
+// StartCloud runs a fake cloud as a process, and returns a client of it and the path of the file
+// for --cloud-config.
 func StartCloud(t testing.TB, dir, program string) (client *fake.Client, config string) {
 	t.Helper()
 	p := StartProcess(t, dir, "fakecloud", program)

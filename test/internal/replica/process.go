@@ -33,7 +33,8 @@ type Process struct {
 	code   int
 }
 
-// StartProcess runs a program under a name of its own. Its output is appended to the file <name>.log in dir.
+// StartProcess runs a program under a name of its own. Its output is appended to the file
+// <name>.log in dir.
 func StartProcess(t testing.TB, dir, name, program string, args ...string) *Process {
 	t.Helper()
 	p := &Process{Name: name, Log: filepath.Join(dir, name+".log"), exited: make(chan struct{})}
@@ -52,7 +53,8 @@ func StartProcess(t testing.TB, dir, name, program string, args ...string) *Proc
 	started := make(chan error)
 	go func() {
 		defer close(p.exited)
-		// The signal comes when the thread ends that has started the child (prctl(2), PR_SET_PDEATHSIG).
+		// The signal comes when the thread ends that has started the child (prctl(2),
+		// PR_SET_PDEATHSIG).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package replica runs cloud controller managers as processes, for tests of what a process does: it reads their logs, freezes and
-// kills them, and measures what they leave behind.
+// Package replica runs cloud controller managers as processes, for tests of what a process does: it
+// reads their logs, freezes and kills them, and measures what they leave behind.
 //
 // Needs Linux: processes are frozen, and counted in /proc.
 package replica
@@ -28,17 +28,18 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// A Replica is a cloud controller manager in a process of its own. Its name is its identity in the election, so the lease names it; the
-// program's name, so the user agent of its requests begins with it; and a part of the caller in the cloud's record. No two of a
-// test have the same.
+// A Replica is a cloud controller manager in a process of its own. Its name is its identity in the
+// election, so the lease names it; the program's name, so the user agent of its requests begins
+// with it; and a part of the caller in the cloud's record. No two of a test have the same.
 type Replica struct {
 	*Process
 	// Port is that of /metrics and /statusz; 0 if none are served.
 	Port int
 }
 
-// Ports of replicas are below those that the system hands out by itself, and apart from those of packages controlplane and netfault: no one
-// takes one between the look at it and the replica's bind, but for another replica's choice of the same.
+// Ports of replicas are below those that the system hands out by itself, and apart from those of
+// packages controlplane and netfault: no one takes one between the look at it and the replica's
+// bind, but for another replica's choice of the same.
 const (
 	firstPort    = 10000
 	lastPort     = 19999
@@ -50,7 +51,8 @@ func FreePort(t testing.TB) int {
 	t.Helper()
 	for range portAttempts {
 		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		if listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+		if listener, err := net.Listen("tcp",
+			net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			_ = listener.Close()
 			return port
 		}
@@ -66,7 +68,8 @@ func (r *Replica) Caller(term uint64) string { return fake.TermCaller(r.Name, te
 const (
 	TermBegins = "Term begins"
 	TermReady  = "Term is ready"
-	// TermEnds is said right after the fence has closed, if leadership was lost, and tells when that was.
+	// TermEnds is said right after the fence has closed, if leadership was lost, and tells when
+	// that was.
 	TermEnds    = "Term ends"
 	TermDrained = "Term has drained"
 	Standby     = "Leadership lost, back to standby"
@@ -121,7 +124,10 @@ func parseEntry(line []byte) (Entry, error) {
 	if raw.Millis != 0 {
 		raw.Time = time.UnixMicro(int64(raw.Millis * 1000))
 	}
-	return Entry{At: raw.Time, Message: raw.Msg, Term: raw.Term, Reason: raw.Reason, Closed: raw.Closed}, nil
+	return Entry{
+		At: raw.Time, Message: raw.Msg, Term: raw.Term, Reason: raw.Reason,
+		Closed: raw.Closed,
+	}, nil
 }
 
 // AwaitEntry waits until the replica has said one of the messages for the n-th time.
@@ -150,7 +156,8 @@ func (r *Replica) Leads() error {
 	case len(said) == 0:
 		return errors.New("no term of it has begun")
 	case said[len(said)-1].Message != TermReady:
-		return fmt.Errorf("the last that %s said of its term is %q", r.Name, said[len(said)-1].Message)
+		return fmt.Errorf("the last that %s said of its term is %q", r.Name,
+			said[len(said)-1].Message)
 	}
 	return nil
 }
@@ -168,15 +175,18 @@ func (r *Replica) Term(t testing.TB) uint64 {
 	return begun[len(begun)-1].Term
 }
 
-// Get asks the secure port under the identity of admin, which has a client certificate. The port's own certificate is one that the
-// replica has created for itself.
+// Get asks the secure port under the identity of admin, which has a client certificate. The port's
+// own certificate is one that the replica has created for itself.
 func (r *Replica) Get(admin *rest.Config, path string) (string, error) {
 	pair, err := tls.X509KeyPair(admin.CertData, admin.KeyData)
 	if err != nil {
 		return "", err
 	}
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}},
+		TLSClientConfig: &tls.Config{
+			InsecureSkipVerify: true,
+			Certificates:       []tls.Certificate{pair},
+		},
 		DisableKeepAlives: true,
 	}}
 	resp, err := client.Get(fmt.Sprintf("https://127.0.0.1:%d%s", r.Port, path))

@@ -9,14 +9,16 @@ import (
 )
 
 const (
-	// WaitLimit is for what never comes: what is waited for takes seconds, and a minute if other tests keep the machine busy.
+	// WaitLimit is for what never comes: what is waited for takes seconds, and a minute if other
+	// tests keep the machine busy.
 	WaitLimit = 3 * time.Minute
 
 	// pollInterval is such that looking is little work beside what is looked at.
 	pollInterval = 150 * time.Millisecond
 )
 
-// Eventually asks probe again and again until it returns nil. what completes the sentence "waited in vain until …".
+// Eventually asks probe again and again until it returns nil. what completes the sentence "waited
+// in vain until …".
 func Eventually(t testing.TB, what string, probe func() error) {
 	t.Helper()
 	deadline := time.Now().Add(WaitLimit)
@@ -32,8 +34,11 @@ func Eventually(t testing.TB, what string, probe func() error) {
 	}
 }
 
-// Steadily is Eventually, but probe must hold for a while: it answers with what must not change in that time.
-func Steadily[T comparable](t testing.TB, what string, during time.Duration, probe func() (T, error)) T {
+// Steadily is Eventually, but probe must hold for a while: it answers with what must not change in
+// that time.
+func Steadily[T comparable](
+	t testing.TB, what string, during time.Duration, probe func() (T, error),
+) T {
 	t.Helper()
 	var last T
 	var since time.Time

@@ -42,7 +42,10 @@ func divertKlog(path string) (klogFile, error) {
 	}
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
-	for name, value := range map[string]string{"logtostderr": "false", "stderrthreshold": "FATAL", "one_output": "true"} {
+	for name, value := range map[string]string{
+		"logtostderr": "false", "stderrthreshold": "FATAL",
+		"one_output": "true",
+	} {
 		if err := flags.Set(name, value); err != nil {
 			return klogFile{}, fmt.Errorf("send klog to a file: %w", err)
 		}

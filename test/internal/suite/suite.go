@@ -18,8 +18,8 @@ import (
 
 // Options tells how a suite is run. The zero value is a control plane without rules.
 type Options struct {
-	// Rules are the files with the RBAC rules that are applied before the tests run, relative to the
-	// package's folder.
+	// Rules are the files with the RBAC rules that are applied before the tests run, relative to
+	// the package's folder.
 	Rules []string
 	// ControlPlane is how the control plane is started.
 	ControlPlane controlplane.Options
@@ -34,7 +34,8 @@ type Suite struct {
 	*controlplane.ControlPlane
 	// Admin may do everything. It is the tests' own; the CCM never uses it.
 	Admin kubernetes.Interface
-	// Identity is the CCM's, which has only the rights of the rules. User is its name in the audit log.
+	// Identity is the CCM's, which has only the rights of the rules. User is its name in the audit
+	// log.
 	Identity *rest.Config
 	User     string
 	// Rules are those of the options.
@@ -77,7 +78,8 @@ func (s *Suite) start(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	s.User = controlplane.ServiceAccountUser("kube-system", "cloud-controller-manager")
-	if s.Identity, err = s.ServiceAccountConfig("kube-system", "cloud-controller-manager"); err != nil {
+	if s.Identity, err = s.ServiceAccountConfig("kube-system",
+		"cloud-controller-manager"); err != nil {
 		return err
 	}
 	if len(o.Rules) > 0 {

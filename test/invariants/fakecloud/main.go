@@ -1,5 +1,6 @@
-// Command fakecloud serves a fake cloud in a process of its own, so that several cloud controller managers share it, and it
-// goes on when one of them is killed or frozen. Its first line of output is its address; it ends when its standard input does.
+// Command fakecloud serves a fake cloud in a process of its own, so that several cloud controller
+// managers share it, and it goes on when one of them is killed or frozen. Its first line of output
+// is its address; it ends when its standard input does.
 package main
 
 import (
@@ -18,7 +19,8 @@ const (
 	// callLimit keeps the whole record of a test: what is forgotten proves nothing.
 	callLimit = 1_000_000
 
-	// idleTimeout closes connections that nobody uses, so that a test can count those that a client has left behind.
+	// idleTimeout closes connections that nobody uses, so that a test can count those that a client
+	// has left behind.
 	idleTimeout = 5 * time.Second
 )
 
@@ -29,14 +31,18 @@ func main() {
 	}
 }
 
-// serve returns when in is at its end, which it is when the process that has started this one has gone.
+// serve returns when in is at its end, which it is when the process that has started this one has
+// gone.
 func serve(in io.Reader, out io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	cloud := fake.New(fake.WithCallLimit(callLimit))
-	server := &http.Server{Handler: cloud.Handler(), ReadHeaderTimeout: time.Minute, IdleTimeout: idleTimeout}
+	server := &http.Server{
+		Handler: cloud.Handler(), ReadHeaderTimeout: time.Minute,
+		IdleTimeout: idleTimeout,
+	}
 	if _, err := fmt.Fprintf(out, "http://%s\n", listener.Addr()); err != nil {
 		return fmt.Errorf("tell the address: %w", err)
 	}

@@ -1,5 +1,6 @@
-// Command stubborn is a host of the library whose cloud provider breaks the rules: the calls that make load balancers do not end with
-// their context, and do not go through the transport that the library offers. Nothing but the end of the process ends them.
+// Command stubborn is a host of the library whose cloud provider breaks the rules: the calls that
+// make load balancers do not end with their context, and do not go through the transport that the
+// library offers. Nothing but the end of the process ends them.
 //
 // It takes the same flags as the example, and a --cloud-config with the endpoint of a fake cloud.
 package main
@@ -33,8 +34,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run is what a small host does: it starts the app, waits until it is asked to stop, and says by its exit code if something
-// could not be ended.
+// run is what a small host does: it starts the app, waits until it is asked to stop, and says by
+// its exit code if something could not be ended.
 func run(args []string) (code int, _ error) {
 	config, err := parse(args)
 	if err != nil {
@@ -80,23 +81,27 @@ func parse(args []string) (ccm.Config, error) {
 }
 
 func newProvider() ccm.Provider {
-	return ccm.Provider{Name: "fake", New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-		data, err := os.ReadFile(env.ConfigFile)
-		if err != nil {
-			return nil, err
-		}
-		var config struct {
-			Endpoint string `json:"endpoint"`
-		}
-		if err := yaml.UnmarshalStrict(data, &config); err != nil {
-			return nil, fmt.Errorf("%s: %w", env.ConfigFile, err)
-		}
-		client, err := fake.Dial(ctx, config.Endpoint)
-		if err != nil {
-			return nil, err
-		}
-		return &provider{Interface: client.Provider(fake.WithCaller(fake.TermCaller(env.Identity, env.Term))), client: client}, nil
-	}}
+	return ccm.Provider{
+		Name: "fake",
+		New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			data, err := os.ReadFile(env.ConfigFile)
+			if err != nil {
+				return nil, err
+			}
+			var config struct {
+				Endpoint string `json:"endpoint"`
+			}
+			if err := yaml.UnmarshalStrict(data, &config); err != nil {
+				return nil, fmt.Errorf("%s: %w", env.ConfigFile, err)
+			}
+			client, err := fake.Dial(ctx, config.Endpoint)
+			if err != nil {
+				return nil, err
+			}
+			return &provider{Interface: client.Provider(
+				fake.WithCaller(fake.TermCaller(env.Identity, env.Term))), client: client}, nil
+		},
+	}
 }
 
 // provider is the fake cloud's, but for its load balancers.
@@ -121,6 +126,8 @@ func (p *provider) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
 type deaf struct{ cloudprovider.LoadBalancer }
 
 // EnsureLoadBalancer implements cloudprovider.LoadBalancer.
-func (d deaf) EnsureLoadBalancer(ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node) (*v1.LoadBalancerStatus, error) {
+func (d deaf) EnsureLoadBalancer(
+	ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
+) (*v1.LoadBalancerStatus, error) {
 	return d.LoadBalancer.EnsureLoadBalancer(context.WithoutCancel(ctx), cluster, service, nodes)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 )
 
-// An Endpoint shows one part of a cluster at an address of its own. Its faults are those of the proxy. Its methods are safe for concurrent
-// use.
+// An Endpoint shows one part of a cluster at an address of its own. Its faults are those of the
+// proxy. Its methods are safe for concurrent use.
 type Endpoint struct {
 	*netfault.Proxy
 	part            part
@@ -41,8 +41,8 @@ type options struct {
 	wrap            func(http.Handler) http.Handler
 }
 
-// WithServiceAccounts lets clients create tokens of the ServiceAccounts in kube-system, which are the same for all parts, and passes requests
-// with such a token on with it.
+// WithServiceAccounts lets clients create tokens of the ServiceAccounts in kube-system, which are
+// the same for all parts, and passes requests with such a token on with it.
 func WithServiceAccounts() Option {
 	return func(o *options) { o.serviceAccounts = true }
 }
@@ -52,8 +52,8 @@ func WithHandler(wrap func(http.Handler) http.Handler) Option {
 	return func(o *options) { o.wrap = wrap }
 }
 
-// Start opens an endpoint, at a loopback address and a free port, for the part of that name. What comes through it reaches the API server of
-// cluster under cluster's identity. It must be closed.
+// Start opens an endpoint, at a loopback address and a free port, for the part of that name. What
+// comes through it reaches the API server of cluster under cluster's identity. It must be closed.
 func Start(cluster *rest.Config, name string, opts ...Option) (*Endpoint, error) {
 	o := options{wrap: func(own http.Handler) http.Handler { return own }}
 	for _, opt := range opts {
@@ -71,8 +71,8 @@ func Start(cluster *rest.Config, name string, opts ...Option) (*Endpoint, error)
 	return e, nil
 }
 
-// RESTConfig is what a client needs to reach the endpoint: address, certificate authority and token. As all configurations for tests it
-// has client-side throttling off.
+// RESTConfig is what a client needs to reach the endpoint: address, certificate authority and
+// token. As all configurations for tests it has client-side throttling off.
 func (e *Endpoint) RESTConfig() *rest.Config {
 	config := e.Proxy.RESTConfig()
 	config.BearerToken = e.token

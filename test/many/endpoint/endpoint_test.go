@@ -27,31 +27,39 @@ import (
 // backendToken is what the API server knows the endpoint by.
 const backendToken = "the-endpoints-own"
 
-// startBackend starts what stands for an API server: every list is empty, and a watch has no events and no end.
+// startBackend starts what stands for an API server: every list is empty, and a watch has no events
+// and no end.
 func startBackend(t *testing.T) *rest.Config {
 	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer "+backendToken {
-			http.Error(w, "who is that?", http.StatusUnauthorized)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		if r.URL.Query().Get("watch") == "" {
-			_, _ = io.WriteString(w, `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
-			return
-		}
-		w.WriteHeader(http.StatusOK)
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-	}))
+	server := httptest.NewUnstartedServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer "+backendToken {
+				http.Error(w, "who is that?", http.StatusUnauthorized)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			if r.URL.Query().Get("watch") == "" {
+				_, _ = io.WriteString(w,
+					`{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+				return
+			}
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}))
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return &rest.Config{Host: server.URL, BearerToken: backendToken, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
+	return &rest.Config{
+		Host: server.URL, BearerToken: backendToken,
+		TLSClientConfig: rest.TLSClientConfig{CAData: ca},
+	}
 }
 
-func start(t *testing.T, cluster *rest.Config, part string) (*endpoint.Endpoint, kubernetes.Interface) {
+func start(
+	t *testing.T, cluster *rest.Config, part string,
+) (*endpoint.Endpoint, kubernetes.Interface) {
 	t.Helper()
 	e, err := endpoint.Start(cluster, part)
 	if err != nil {
@@ -100,21 +108,26 @@ func TestEndpoint_EachHasATokenAndAnAuthorityOfItsOwn(t *testing.T) {
 	}
 	wrongAuthority := blue.RESTConfig()
 	wrongAuthority.CAData = green.RESTConfig().CAData
-	if err := list(t, clientOf(t, wrongAuthority), ccmtest.WaitLimit); !errors.As(err, &x509.UnknownAuthorityError{}) {
-		t.Errorf("with the authority of another endpoint the error is %v, want that it is unknown", err)
+	if err := list(t, clientOf(t, wrongAuthority), ccmtest.WaitLimit); !errors.As(err,
+		&x509.UnknownAuthorityError{}) {
+		t.Errorf("with the authority of another endpoint the error is %v, want that it is unknown",
+			err)
 	}
 }
 
 func TestEndpoint_WhatIsRefusedIsForbiddenAndRemembered(t *testing.T) {
 	e, client := start(t, startBackend(t), "blue")
-	if _, err := client.CoreV1().Nodes().Get(t.Context(), "green-1", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := client.CoreV1().Nodes().Get(t.Context(), "green-1",
+		metav1.GetOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("the answer to a request for another part is %v, want forbidden", err)
 	}
-	if _, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{}, metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{},
+		metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("the answer to the creation of a node is %v, want forbidden", err)
 	}
 	refused := e.Refused()
-	if len(refused) != 2 || !strings.HasPrefix(refused[0], "GET /api/v1/nodes/green-1: ") || !strings.HasPrefix(refused[1], "POST /api/v1/nodes: ") {
+	if len(refused) != 2 || !strings.HasPrefix(refused[0], "GET /api/v1/nodes/green-1: ") ||
+		!strings.HasPrefix(refused[1], "POST /api/v1/nodes: ") {
 		t.Errorf("what was refused is %q", refused)
 	}
 }
@@ -150,7 +163,8 @@ func TestEndpoint_BreaksAndHealsAtTheSameAddress(t *testing.T) {
 			ccmtest.Eventually(t, "the endpoint fails", func(context.Context) (struct{}, error) {
 				// A request on a connection that was cut just now may fail in yet another way.
 				if err := list(t, client, moment); !test.is(err) {
-					return struct{}{}, errors.Join(errors.New("a request fails otherwise, or not at all"), err)
+					return struct{}{},
+						errors.Join(errors.New("a request fails otherwise, or not at all"), err)
 				}
 				return struct{}{}, nil
 			})
@@ -160,9 +174,10 @@ func TestEndpoint_BreaksAndHealsAtTheSameAddress(t *testing.T) {
 			if err := broken.Set(netfault.Pass()); err != nil {
 				t.Fatal(err)
 			}
-			ccmtest.Eventually(t, "the endpoint is well again", func(context.Context) (struct{}, error) {
-				return struct{}{}, list(t, client, ccmtest.WaitLimit)
-			})
+			ccmtest.Eventually(t, "the endpoint is well again",
+				func(context.Context) (struct{}, error) {
+					return struct{}{}, list(t, client, ccmtest.WaitLimit)
+				})
 		})
 	}
 }
@@ -170,17 +185,22 @@ func TestEndpoint_BreaksAndHealsAtTheSameAddress(t *testing.T) {
 func TestEndpoint_Close_LeavesNothing(t *testing.T) {
 	cluster := startBackend(t)
 	before := ccmtest.IgnoringCurrent()
-	for _, fault := range []netfault.Fault{netfault.Pass(), netfault.Refuse(), netfault.Stall(), netfault.WrongCertificate()} {
+	for _, fault := range []netfault.Fault{
+		netfault.Pass(), netfault.Refuse(), netfault.Stall(),
+		netfault.WrongCertificate(),
+	} {
 		e, err := endpoint.Start(cluster, "blue")
 		if err != nil {
 			t.Fatal(err)
 		}
-		watch, err := clientOf(t, e.RESTConfig()).CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
+		watch, err := clientOf(t, e.RESTConfig()).CoreV1().Nodes().Watch(t.Context(),
+			metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if n, inFlight := e.Connections(), e.InFlight(); n != 1 || inFlight != 1 {
-			t.Errorf("with one watch there are %d connections with %d requests, want one of each", n, inFlight)
+			t.Errorf("with one watch there are %d connections with %d requests, want one of each",
+				n, inFlight)
 		}
 		if err := e.Set(fault); err != nil {
 			t.Fatal(err)

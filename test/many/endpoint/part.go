@@ -97,7 +97,8 @@ func (p part) confineServices(u *url.URL, r resource) error {
 // requestsToken tells whether a request creates a ServiceAccount in kube-system, or a token of one.
 func requestsToken(r *http.Request) bool {
 	asked := parse(r.URL.Path)
-	return r.Method == http.MethodPost && asked.group == "" && asked.resource == "serviceaccounts" && asked.namespace == metav1.NamespaceSystem
+	return r.Method == http.MethodPost && asked.group == "" &&
+		asked.resource == "serviceaccounts" && asked.namespace == metav1.NamespaceSystem
 }
 
 // resource is what a request is about.
@@ -105,7 +106,8 @@ type resource struct {
 	group, namespace, resource, name string
 }
 
-// parse reads a path as the API server does. What is no resource, such as /version and the discovery of groups, has none.
+// parse reads a path as the API server does. What is no resource, such as /version and the
+// discovery of groups, has none.
 func parse(path string) (r resource) {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

@@ -60,7 +60,10 @@ func TestPart_WhatIsNotItsOwnIsRefused(t *testing.T) {
 
 func parseRequest(t *testing.T, text string) (method string, u *url.URL) {
 	t.Helper()
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+	for _, method := range []string{
+		http.MethodGet, http.MethodPost, http.MethodPut,
+		http.MethodPatch, http.MethodDelete,
+	} {
 		if len(text) > len(method) && text[:len(method)] == method {
 			u, err := url.Parse(text[len(method)+1:])
 			if err != nil {

@@ -1,5 +1,5 @@
-// Command manager runs a Manager with a fake cloud and looks at the process before, after New, and after the end: its own program, so that
-// nothing else has been there before.
+// Command manager runs a Manager with a fake cloud and looks at the process before, after New, and
+// after the end: its own program, so that nothing else has been there before.
 //
 //	manager KUBECONFIG FILE
 package main
@@ -77,7 +77,10 @@ func newManager(cfg *rest.Config, cloud *fake.Cloud) (*ccm.Manager, error) {
 	config.ClusterCIDR = "10.244.0.0/16"
 	config.LeaderElection.Identity = "manager"
 	log := logr.Discard()
-	return ccm.New(ccm.Params{Config: config, Providers: []ccm.Provider{cloud.CCMProvider()}, RESTConfig: cfg, Logger: &log})
+	return ccm.New(ccm.Params{
+		Config: config, Providers: []ccm.Provider{cloud.CCMProvider()},
+		RESTConfig: cfg, Logger: &log,
+	})
 }
 
 // lead runs the Manager until it has done something with each of its controllers.
@@ -94,13 +97,17 @@ func lead(ctx context.Context, manager *ccm.Manager, cfg *rest.Config, cloud *fa
 	return errors.Join(worked, <-result)
 }
 
-// work makes a Node that is not Ready, so that each controller but the one for Services has to ask the cloud, and a Service.
+// work makes a Node that is not Ready, so that each controller but the one for Services has to ask
+// the cloud, and a Service.
 func work(ctx context.Context, client kubernetes.Interface, cloud *fake.Cloud) error {
 	_, err := client.CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node},
 		Spec: corev1.NodeSpec{
 			PodCIDR: "10.244.0.0/24", PodCIDRs: []string{"10.244.0.0/24"},
-			Taints: []corev1.Taint{{Key: cloudproviderapi.TaintExternalCloudProvider, Value: "true", Effect: corev1.TaintEffectNoSchedule}},
+			Taints: []corev1.Taint{{
+				Key: cloudproviderapi.TaintExternalCloudProvider, Value: "true",
+				Effect: corev1.TaintEffectNoSchedule,
+			}},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -108,13 +115,21 @@ func work(ctx context.Context, client kubernetes.Interface, cloud *fake.Cloud) e
 	}
 	_, err = client.CoreV1().Services("default").Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}},
+		Spec: corev1.ServiceSpec{
+			Type:  corev1.ServiceTypeLoadBalancer,
+			Ports: []corev1.ServicePort{{Port: 80}},
+		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
-	for _, method := range []fake.Method{fake.InstanceMetadata, fake.InstanceExists, fake.EnsureLoadBalancer, fake.CreateRoute} {
-		done := func(call fake.Call) bool { return call.Method == method && call.Finished && call.Err == "" }
+	for _, method := range []fake.Method{
+		fake.InstanceMetadata, fake.InstanceExists,
+		fake.EnsureLoadBalancer, fake.CreateRoute,
+	} {
+		done := func(call fake.Call) bool {
+			return call.Method == method && call.Finished && call.Err == ""
+		}
 		if _, err := cloud.WaitForCall(ctx, done); err != nil {
 			return fmt.Errorf("wait for %s: %w", method, err)
 		}
@@ -122,8 +137,8 @@ func work(ctx context.Context, client kubernetes.Interface, cloud *fake.Cloud) e
 	return nil
 }
 
-// settled waits until the goroutines that are about to end have ended: upstream's workers are not awaited by their controllers. It gives
-// up after some seconds, with what is there then.
+// settled waits until the goroutines that are about to end have ended: upstream's workers are not
+// awaited by their controllers. It gives up after some seconds, with what is there then.
 func settled(ctx context.Context) (snapshot.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -6,7 +6,8 @@ import (
 	"reflect"
 )
 
-// handlers returns the patterns of a mux, which has no method that tells them. The fields are those of Go 1.22 and later.
+// handlers returns the patterns of a mux, which has no method that tells them. The fields are those
+// of Go 1.22 and later.
 func handlers(mux *http.ServeMux) ([]string, error) {
 	tree := reflect.ValueOf(mux).Elem().FieldByName("tree")
 	if !tree.IsValid() {

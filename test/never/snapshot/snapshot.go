@@ -1,5 +1,6 @@
-// Package snapshot looks at what a process shares among all that is linked into it: flags, handlers, metrics, goroutines, settings. Two
-// snapshots tell what has been changed in between, or by what one program imports and another does not.
+// Package snapshot looks at what a process shares among all that is linked into it: flags,
+// handlers, metrics, goroutines, settings. Two snapshots tell what has been changed in between, or
+// by what one program imports and another does not.
 package snapshot
 
 import (
@@ -21,7 +22,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// A Snapshot maps the kinds of shared things to the names of those that are there, sorted. A name is there as often as the thing is.
+// A Snapshot maps the kinds of shared things to the names of those that are there, sorted. A name
+// is there as often as the thing is.
 type Snapshot map[Kind][]string
 
 // A Kind is a kind of shared thing.
@@ -61,7 +63,8 @@ func Take() (Snapshot, error) {
 	flag.CommandLine.VisitAll(func(f *flag.Flag) { s[Flags] = append(s[Flags], f.Name) })
 	pflag.CommandLine.VisitAll(func(f *pflag.Flag) { s[PFlags] = append(s[PFlags], f.Name) })
 	for gate := range utilfeature.DefaultMutableFeatureGate.GetAll() {
-		s[FeatureGates] = append(s[FeatureGates], fmt.Sprintf("%s=%t", gate, utilfeature.DefaultFeatureGate.Enabled(gate)))
+		s[FeatureGates] = append(s[FeatureGates],
+			fmt.Sprintf("%s=%t", gate, utilfeature.DefaultFeatureGate.Enabled(gate)))
 	}
 	for kind := range s {
 		slices.Sort(s[kind])
@@ -154,7 +157,8 @@ func settings() []string {
 		fmt.Sprintf("log: to %T, prefix %q, flags %d", log.Writer(), log.Prefix(), log.Flags()),
 		fmt.Sprintf("slog: %T", slog.Default().Handler()),
 		fmt.Sprintf("klog: %T, V(1) %t", klog.Background().GetSink(), klog.V(1).Enabled()),
-		fmt.Sprintf("http: transport %T, client's transport %v, timeout %s", http.DefaultTransport, http.DefaultClient.Transport, http.DefaultClient.Timeout),
+		fmt.Sprintf("http: transport %T, client's transport %v, timeout %s", http.DefaultTransport,
+			http.DefaultClient.Transport, http.DefaultClient.Timeout),
 		fmt.Sprintf("processors: %d", runtime.GOMAXPROCS(0)),
 		fmt.Sprintf("mutex profile: %d", runtime.SetMutexProfileFraction(-1)),
 	}

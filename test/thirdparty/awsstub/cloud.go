@@ -14,7 +14,8 @@ const (
 	VPC       = "vpc-1"
 	Subnet    = "subnet-1"
 	ClusterID = "thirdparty"
-	// securityGroup is for all load balancers: groups of their own would be another API to stand in for.
+	// securityGroup is for all load balancers: groups of their own would be another API to stand in
+	// for.
 	securityGroup = "sg-1"
 )
 
@@ -83,13 +84,18 @@ func (c *Cloud) Close() {
 	c.server.Close()
 }
 
-// Config is the provider's configuration file for this cloud, from outside of it: its region, network and cluster are given, since
-// there is no metadata service to ask.
+// Config is the provider's configuration file for this cloud, from outside of it: its region,
+// network and cluster are given, since there is no metadata service to ask.
 func (c *Cloud) Config() string {
-	config := fmt.Sprintf("[Global]\nRegion = %s\nVPC = %s\nSubnetID = %s\nKubernetesClusterID = %s\nElbSecurityGroup = %s\nDisableSecurityGroupIngress = true\n",
+	config := fmt.Sprintf(
+		"[Global]\nRegion = %s\nVPC = %s\nSubnetID = %s\nKubernetesClusterID = %s\nElbSecurityGroup = %s\nDisableSecurityGroupIngress = true\n",
 		Region, VPC, Subnet, ClusterID, securityGroup)
-	for service, signing := range map[string]string{"EC2": "ec2", "Elastic Load Balancing": "elasticloadbalancing"} {
-		config += fmt.Sprintf("\n[ServiceOverride %q]\nService = %s\nRegion = %s\nURL = %s\nSigningRegion = %s\nSigningName = %s\n",
+	for service, signing := range map[string]string{
+		"EC2":                    "ec2",
+		"Elastic Load Balancing": "elasticloadbalancing",
+	} {
+		config += fmt.Sprintf(
+			"\n[ServiceOverride %q]\nService = %s\nRegion = %s\nURL = %s\nSigningRegion = %s\nSigningName = %s\n",
 			signing, service, Region, c.server.URL, Region, signing)
 	}
 	return config

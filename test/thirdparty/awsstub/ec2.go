@@ -48,21 +48,31 @@ func describeInstances(c *Cloud, form url.Values) (any, *fault) {
 	answer := describeInstancesResponse{}
 	for _, i := range found {
 		answer.Instances = append(answer.Instances, instance{
-			ID: i.ID, Type: i.Type, State: "running", PrivateDNSName: i.PrivateDNSName, PrivateIP: i.PrivateIP, PublicIP: i.PublicIP, Zone: i.Zone,
-			Interfaces: []networkInterface{{Status: "in-use", Addresses: []privateAddress{{i.PrivateIP}}}},
-			Tags:       []tag{{"kubernetes.io/cluster/" + ClusterID, "owned"}},
+			ID: i.ID, Type: i.Type, State: "running", PrivateDNSName: i.PrivateDNSName,
+			PrivateIP: i.PrivateIP, PublicIP: i.PublicIP, Zone: i.Zone,
+			Interfaces: []networkInterface{{
+				Status:    "in-use",
+				Addresses: []privateAddress{{i.PrivateIP}},
+			}},
+			Tags: []tag{{"kubernetes.io/cluster/" + ClusterID, "owned"}},
 		})
 	}
 	return answer, nil
 }
 
-// selectInstances finds the instances of the IDs, or all that pass the filters. As in EC2, an ID that is not known
-// fails the whole request.
-func (c *Cloud) selectInstances(ids []string, filters map[string][]string) (found []Instance, err *fault) {
+// selectInstances finds the instances of the IDs, or all that pass the filters. As in EC2, an ID
+// that is not known fails the whole request.
+func (c *Cloud) selectInstances(
+	ids []string, filters map[string][]string,
+) (found []Instance, err *fault) {
 	for _, id := range ids {
 		i, ok := c.instances[id]
 		if !ok {
-			return nil, &fault{"InvalidInstanceID.NotFound", fmt.Sprintf("The instance ID '%s' does not exist", id)}
+			return nil,
+				&fault{
+					"InvalidInstanceID.NotFound",
+					fmt.Sprintf("The instance ID '%s' does not exist", id),
+				}
 		}
 		found = append(found, i)
 	}
@@ -74,7 +84,11 @@ func (c *Cloud) selectInstances(ids []string, filters map[string][]string) (foun
 		for name, values := range filters {
 			actual, ok := i.property(name)
 			if !ok {
-				return nil, &fault{"InvalidParameterValue", fmt.Sprintf("The stub does not know the filter '%s'", name)}
+				return nil,
+					&fault{
+						"InvalidParameterValue",
+						fmt.Sprintf("The stub does not know the filter '%s'", name),
+					}
 			}
 			matches = matches && slices.Contains(values, actual)
 		}
@@ -142,7 +156,11 @@ type subnet struct {
 func describeSubnets(_ *Cloud, form url.Values) (any, *fault) {
 	for _, id := range list(form, "SubnetId.") {
 		if id != Subnet {
-			return nil, &fault{"InvalidSubnetID.NotFound", fmt.Sprintf("The subnet ID '%s' does not exist", id)}
+			return nil,
+				&fault{
+					"InvalidSubnetID.NotFound",
+					fmt.Sprintf("The subnet ID '%s' does not exist", id),
+				}
 		}
 	}
 	return struct {
@@ -151,7 +169,8 @@ func describeSubnets(_ *Cloud, form url.Values) (any, *fault) {
 	}{Subnets: []subnet{{Subnet, VPC, "us-east-1a"}}}, nil
 }
 
-// describeSecurityGroups knows one. It is not tagged as the cluster's: the provider leaves it alone.
+// describeSecurityGroups knows one. It is not tagged as the cluster's: the provider leaves it
+// alone.
 func describeSecurityGroups(*Cloud, url.Values) (any, *fault) {
 	return struct {
 		XMLName xml.Name `xml:"DescribeSecurityGroupsResponse"`

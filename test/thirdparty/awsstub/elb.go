@@ -60,13 +60,21 @@ func (c *Cloud) balancer(name string) (*Balancer, *fault) {
 	if b, ok := c.balancers[name]; ok {
 		return b, nil
 	}
-	return nil, &fault{"LoadBalancerNotFound", fmt.Sprintf("There is no ACTIVE Load Balancer named '%s'", name)}
+	return nil,
+		&fault{
+			"LoadBalancerNotFound",
+			fmt.Sprintf("There is no ACTIVE Load Balancer named '%s'", name),
+		}
 }
 
 func createLoadBalancer(c *Cloud, form url.Values) (any, *fault) {
 	name := form.Get("LoadBalancerName")
 	if _, ok := c.balancers[name]; ok {
-		return nil, &fault{"DuplicateLoadBalancerName", fmt.Sprintf("Load Balancer named '%s' already exists", name)}
+		return nil,
+			&fault{
+				"DuplicateLoadBalancerName",
+				fmt.Sprintf("Load Balancer named '%s' already exists", name),
+			}
 	}
 	b := &Balancer{
 		Name:           name,
@@ -110,9 +118,13 @@ func describeLoadBalancers(c *Cloud, form url.Values) (any, *fault) {
 }
 
 func (b *Balancer) describe() description {
-	d := description{Name: b.Name, DNSName: b.DNSName, Subnets: b.Subnets, SecurityGroups: b.securityGroups, HealthCheck: b.health}
+	d := description{
+		Name: b.Name, DNSName: b.DNSName, Subnets: b.Subnets,
+		SecurityGroups: b.securityGroups, HealthCheck: b.health,
+	}
 	for _, l := range b.Listeners {
-		d.Listeners = append(d.Listeners, listenerDescription{l.Protocol, l.Port, l.Protocol, l.TargetPort})
+		d.Listeners = append(d.Listeners,
+			listenerDescription{l.Protocol, l.Port, l.Protocol, l.TargetPort})
 	}
 	for _, id := range b.Members {
 		d.Instances = append(d.Instances, member{id})
@@ -168,18 +180,23 @@ func configureHealthCheck(c *Cloud, form url.Values) (any, *fault) {
 }
 
 func registerInstances(c *Cloud, form url.Values) (any, *fault) {
-	return c.changeMembers("RegisterInstancesWithLoadBalancer", form, func(members, ids []string) []string {
-		return append(members, ids...)
-	})
+	return c.changeMembers("RegisterInstancesWithLoadBalancer", form,
+		func(members, ids []string) []string {
+			return append(members, ids...)
+		})
 }
 
 func deregisterInstances(c *Cloud, form url.Values) (any, *fault) {
-	return c.changeMembers("DeregisterInstancesFromLoadBalancer", form, func(members, ids []string) []string {
-		return slices.DeleteFunc(members, func(id string) bool { return slices.Contains(ids, id) })
-	})
+	return c.changeMembers("DeregisterInstancesFromLoadBalancer", form,
+		func(members, ids []string) []string {
+			return slices.DeleteFunc(members,
+				func(id string) bool { return slices.Contains(ids, id) })
+		})
 }
 
-func (c *Cloud) changeMembers(action string, form url.Values, change func(members, ids []string) []string) (any, *fault) {
+func (c *Cloud) changeMembers(
+	action string, form url.Values, change func(members, ids []string) []string,
+) (any, *fault) {
 	b, err := c.balancer(form.Get("LoadBalancerName"))
 	if err != nil {
 		return nil, err

@@ -36,7 +36,8 @@ var operations = map[string]operation{
 	"DeregisterInstancesFromLoadBalancer": deregisterInstances,
 }
 
-// credential is in the header of a request that is signed with version 4: key/date/region/service/aws4_request.
+// credential is in the header of a request that is signed with version 4:
+// key/date/region/service/aws4_request.
 var credential = regexp.MustCompile(`Credential=([^/]+)/`)
 
 // ServeHTTP implements http.Handler.
@@ -67,7 +68,8 @@ func (c *Cloud) answer(r *Request, form url.Values) (any, *fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.notify()
-	answer, err := any(nil), &fault{invalidAction, fmt.Sprintf("the stub does not know the action %q", r.Action)}
+	answer, err := any(nil),
+		&fault{invalidAction, fmt.Sprintf("the stub does not know the action %q", r.Action)}
 	if operate, ok := operations[r.Action]; ok {
 		answer, err = operate(c, form)
 	}
@@ -78,7 +80,8 @@ func (c *Cloud) answer(r *Request, form url.Values) (any, *fault) {
 	return answer, err
 }
 
-// errorAnswer has an error in the place where EC2 has it, and in that where the other services have it.
+// errorAnswer has an error in the place where EC2 has it, and in that where the other services have
+// it.
 func errorAnswer(f *fault) any {
 	type apiError struct{ Code, Message string }
 	e := apiError{f.code, f.message}

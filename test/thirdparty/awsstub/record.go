@@ -14,7 +14,8 @@ type Request struct {
 	AccessKey string
 	// Code is the error that it was answered with. It is empty for success.
 	Code string
-	// Done tells that it was answered. A request whose client has gone before that has changed nothing.
+	// Done tells that it was answered. A request whose client has gone before that has changed
+	// nothing.
 	Done bool
 	// Abandoned tells that its client had gone.
 	Abandoned bool
@@ -67,7 +68,8 @@ func (c *Cloud) WaitUntil(ctx context.Context, cond func([]Request) bool) error 
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("waited in vain for requests at the cloud; they were: %v", c.Requests())
+			return fmt.Errorf("waited in vain for requests at the cloud; they were: %v",
+				c.Requests())
 		}
 	}
 }
@@ -75,7 +77,8 @@ func (c *Cloud) WaitUntil(ctx context.Context, cond func([]Request) bool) error 
 // hold keeps requests from being answered.
 type hold struct{ released chan struct{} }
 
-// Hold lets requests of the action wait, before they change anything, until the returned function is called or their client goes.
+// Hold lets requests of the action wait, before they change anything, until the returned function
+// is called or their client goes.
 func (c *Cloud) Hold(action string) (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

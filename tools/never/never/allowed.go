@@ -2,25 +2,71 @@ package never
 
 const module = "github.com/fxccm/fxccm/"
 
-// Allowed is what this module's library may do all the same. An entry that is not needed any more is reported.
+// Allowed is what this module's library may do all the same. An entry that is not needed any more
+// is reported.
 func Allowed() []Allowance {
 	return []Allowance{
-		{module + "ccm", "termClients.ConfigOrDie", RulePanic, "upstream's interface has no error to return; the guard around the provider turns the panic into one"},
-		{module + "ccm", "termClients.ClientOrDie", RulePanic, "upstream's interface has no error to return; the guard around the provider turns the panic into one"},
-		{module + "internal/cloudcontrollers", "k8s.io/controller-manager/pkg/features/register", RuleImport, "the route controller panics unless its feature gate is registered"},
-		{module + "controllers/initfunc", "clients.ClientOrDie", RulePanic, "it makes a client of a configuration in which nothing can be wrong"},
-		{module + "controllers/initfunc", "clients.DiscoveryClientOrDie", RulePanic, "it makes a client of a configuration in which nothing can be wrong"},
+		{
+			module + "ccm", "termClients.ConfigOrDie", RulePanic,
+			"upstream's interface has no error to return; the guard around the provider turns the panic into one",
+		},
+		{
+			module + "ccm", "termClients.ClientOrDie", RulePanic,
+			"upstream's interface has no error to return; the guard around the provider turns the panic into one",
+		},
+		{
+			module + "internal/cloudcontrollers", "k8s.io/controller-manager/pkg/features/register",
+			RuleImport, "the route controller panics unless its feature gate is registered",
+		},
+		{
+			module + "controllers/initfunc", "clients.ClientOrDie", RulePanic,
+			"it makes a client of a configuration in which nothing can be wrong",
+		},
+		{
+			module + "controllers/initfunc", "clients.DiscoveryClientOrDie", RulePanic,
+			"it makes a client of a configuration in which nothing can be wrong",
+		},
 		{module + "provider/fake", "newPool", RulePanic, "the ranges are constants of the package"},
-		{module + "provider/fake", "WithProviderName", RulePanic, "a mistake in the source of a test, told where it is made"},
-		{module + "provider/fake", "WithRegion", RulePanic, "a mistake in the source of a test, told where it is made"},
-		{module + "provider/fake", "Without", RulePanic, "a mistake in the source of a test, told where it is made"},
-		{module + "provider/fake", "WithCallLimit", RulePanic, "a mistake in the source of a test, told where it is made"},
-		{module + "provider/fake", "FaultBuilder.Times", RulePanic, "a mistake in the source of a test, told where it is made"},
-		{module + "provider/fake", "FaultBuilder.inject", RulePanic, "a mistake in the source of a test, told where it is made"},
+		{
+			module + "provider/fake", "WithProviderName", RulePanic,
+			"a mistake in the source of a test, told where it is made",
+		},
+		{
+			module + "provider/fake", "WithRegion", RulePanic,
+			"a mistake in the source of a test, told where it is made",
+		},
+		{
+			module + "provider/fake", "Without", RulePanic,
+			"a mistake in the source of a test, told where it is made",
+		},
+		{
+			module + "provider/fake", "WithCallLimit", RulePanic,
+			"a mistake in the source of a test, told where it is made",
+		},
+		{
+			module + "provider/fake", "FaultBuilder.Times", RulePanic,
+			"a mistake in the source of a test, told where it is made",
+		},
+		{
+			module + "provider/fake", "FaultBuilder.inject", RulePanic,
+			"a mistake in the source of a test, told where it is made",
+		},
 		{module + "provider/fake", "plan.play", RulePanic, "the panic that a test has asked for"},
-		{module + "provider/fake", "Client.call", RulePanic, "the panic that a test has asked for, in the caller's process"},
-		{module + "provider/openstack/openstacktest", Anywhere, RulePanic, "a mistake in the source of a test, told where it is made, as net/http/httptest does"},
-		{module + "provider/openstack/openstacktest/internal/keystone", Anywhere, RulePanic, "a mistake in the source of a test, told where it is made, as net/http/httptest does"},
-		{module + "provider/openstack/openstacktest/internal/neutron", Anywhere, RulePanic, "a mistake in the source of a test, told where it is made, as net/http/httptest does"},
+		{
+			module + "provider/fake", "Client.call", RulePanic,
+			"the panic that a test has asked for, in the caller's process",
+		},
+		{
+			module + "provider/openstack/openstacktest", Anywhere, RulePanic,
+			"a mistake in the source of a test, told where it is made, as net/http/httptest does",
+		},
+		{
+			module + "provider/openstack/openstacktest/internal/keystone", Anywhere, RulePanic,
+			"a mistake in the source of a test, told where it is made, as net/http/httptest does",
+		},
+		{
+			module + "provider/openstack/openstacktest/internal/neutron", Anywhere, RulePanic,
+			"a mistake in the source of a test, told where it is made, as net/http/httptest does",
+		},
 	}
 }

@@ -1,8 +1,10 @@
-// Package never is an analyzer for what must not be in a package that somebody else's program links: what ends the process, takes its
-// signals, flags and global registries, changes its settings, prints, or keeps state of its own for the whole process.
+// Package never is an analyzer for what must not be in a package that somebody else's program
+// links: what ends the process, takes its signals, flags and global registries, changes its
+// settings, prints, or keeps state of its own for the whole process.
 //
-// Files of tests are not looked at. What is not found is a change of a package variable by way of a local alias of it, and what a
-// dependency does; the tests in test/never watch the latter in a program that runs.
+// Files of tests are not looked at. What is not found is a change of a package variable by way of a
+// local alias of it, and what a dependency does; the tests in test/never watch the latter in a
+// program that runs.
 package never
 
 import (
@@ -14,8 +16,8 @@ import (
 
 // An Allowance is one place where a rule may be broken.
 type Allowance struct {
-	// Package is an import path, In the function, method (Type.Method) or package variable; for an import it is the path that is
-	// imported. [Anywhere] is the whole package.
+	// Package is an import path, In the function, method (Type.Method) or package variable; for an
+	// import it is the path that is imported. [Anywhere] is the whole package.
 	Package, In string
 	// Rule is the rule that may be broken there.
 	Rule Rule
@@ -135,7 +137,8 @@ func (c *checker) reportIn(at ast.Node, rule Rule, in, text string) {
 func (c *checker) unused(file *ast.File) {
 	for _, a := range c.allowed {
 		if a.Package == c.path && !c.used[a] {
-			c.pass.Reportf(file.Name.Pos(), "%s is allowed in %s and not needed there: take it off the list", a.Rule, a.In)
+			c.pass.Reportf(file.Name.Pos(),
+				"%s is allowed in %s and not needed there: take it off the list", a.Rule, a.In)
 		}
 	}
 }

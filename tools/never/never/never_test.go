@@ -10,10 +10,13 @@ import (
 	"github.com/fxccm/fxccm/tools/never/never"
 )
 
-// Each folder of testdata breaks one rule in every way that is known, beside code that is right and looks alike; the comments say what
-// has to be reported, and nothing else may be.
+// Each folder of testdata breaks one rule in every way that is known, beside code that is right and
+// looks alike; the comments say what has to be reported, and nothing else may be.
 func TestAnalyzer_FindsEachThingThatMustNotBe(t *testing.T) {
-	for _, sample := range []string{"exit", "panics", "signals", "flags", "registry", "setting", "inits", "variables", "output", "imports", "good"} {
+	for _, sample := range []string{
+		"exit", "panics", "signals", "flags", "registry", "setting",
+		"inits", "variables", "output", "imports", "good",
+	} {
 		t.Run(sample, func(t *testing.T) {
 			analysistest.Run(t, analysistest.TestData(), never.New(nil), sample)
 		})
@@ -43,12 +46,17 @@ func TestAllowed_SaysWhy(t *testing.T) {
 	}
 }
 
-// analysistest reads no expectations in files that are not built, so what it reports of them is taken from it.
+// analysistest reads no expectations in files that are not built, so what it reports of them is
+// taken from it.
 func TestAnalyzer_LooksAtFilesForOtherPlatforms(t *testing.T) {
 	var said collector
 	analysistest.Run(&said, analysistest.TestData(), never.New(nil), "platform")
-	for _, want := range []string{"init: init runs", "exit: os.Exit", "exit: k8s.io/klog/v2.Fatalf", "panic: panic where", "output: fmt.Println"} {
-		if !strings.Contains(said.String(), "platform_plan9.go") || !strings.Contains(said.String(), want) {
+	for _, want := range []string{
+		"init: init runs", "exit: os.Exit", "exit: k8s.io/klog/v2.Fatalf",
+		"panic: panic where", "output: fmt.Println",
+	} {
+		if !strings.Contains(said.String(), "platform_plan9.go") ||
+			!strings.Contains(said.String(), want) {
 			t.Errorf("it did not report %q, but\n%s", want, said.String())
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// otherPlatforms looks at the package's files for other platforms, as far as that goes without their types: at names that are imported
-// and used, at init, panic and print.
+// otherPlatforms looks at the package's files for other platforms, as far as that goes without
+// their types: at names that are imported and used, at init, panic and print.
 func (c *checker) otherPlatforms() {
 	for _, name := range c.pass.IgnoredFiles {
 		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
@@ -22,7 +22,8 @@ func (c *checker) otherPlatforms() {
 		}
 		file, err := parser.ParseFile(c.pass.Fset, name, source, parser.SkipObjectResolution)
 		if err != nil {
-			c.pass.Reportf(c.pass.Files[0].Name.Pos(), "%s cannot be read: %v", path.Base(name), err)
+			c.pass.Reportf(c.pass.Files[0].Name.Pos(), "%s cannot be read: %v", path.Base(name),
+				err)
 			continue
 		}
 		c.untyped(file)
@@ -61,12 +62,13 @@ func (c *checker) named(id *ast.Ident, pkg string) {
 		}
 	}
 	if diesOnError(id.Name) {
-		c.report(id, RulePanic, pkg+"."+id.Name+" panics or exits where an error should be returned")
+		c.report(id, RulePanic,
+			pkg+"."+id.Name+" panics or exits where an error should be returned")
 	}
 }
 
-// importNames maps the names by which the file knows packages to their paths. Without a name of its own a package is taken to be
-// called like the end of its path, less a version.
+// importNames maps the names by which the file knows packages to their paths. Without a name of its
+// own a package is taken to be called like the end of its path, less a version.
 func importNames(file *ast.File) map[string]string {
 	names := map[string]string{}
 	for _, spec := range file.Imports {

@@ -22,8 +22,8 @@ const (
 	RuleImport   Rule = "import"   // imports for a side effect, or something that has one
 )
 
-// uses are functions and variables that must not be used. A name ends with * for all that begin so. A method is written as
-// (*path.Type).Method.
+// uses are functions and variables that must not be used. A name ends with * for all that begin so.
+// A method is written as (*path.Type).Method.
 type uses struct {
 	rule Rule
 	why  string
@@ -48,9 +48,21 @@ func forbidden() []uses {
 	return []uses{
 		{RuleExit, ends, "os", []string{"Exit"}, nil},
 		{RuleExit, ends, "syscall", []string{"Exit"}, nil},
-		{RuleExit, ends, "log", []string{"Fatal*", "Panic*", "(*log.Logger).Fatal*", "(*log.Logger).Panic*"}, nil},
-		{RuleExit, ends, "k8s.io/klog/v2", []string{"Fatal*", "Exit*", "OsExit", "FlushAndExit"}, nil},
-		{RuleExit, ends, "k8s.io/component-base/version/verflag", []string{"PrintAndExitIfRequested"}, nil},
+		{
+			RuleExit, ends, "log",
+			[]string{"Fatal*", "Panic*", "(*log.Logger).Fatal*", "(*log.Logger).Panic*"},
+			nil,
+		},
+		{
+			RuleExit, ends, "k8s.io/klog/v2",
+			[]string{"Fatal*", "Exit*", "OsExit", "FlushAndExit"},
+			nil,
+		},
+		{
+			RuleExit, ends, "k8s.io/component-base/version/verflag",
+			[]string{"PrintAndExitIfRequested"},
+			nil,
+		},
 		{RuleExit, ends, "k8s.io/component-base/cli", []string{"Run"}, nil},
 		{RuleExit, ends, "github.com/spf13/cobra", []string{"CheckErr"}, nil},
 
@@ -58,46 +70,106 @@ func forbidden() []uses {
 		{RuleSignal, catches, "k8s.io/apiserver/pkg/server", []string{"SetupSignal*"}, nil},
 
 		{RuleFlag, flags, "flag", nil, []string{"NewFlagSet", "UnquoteUsage", "ErrHelp"}},
-		{RuleFlag, flags, "github.com/spf13/pflag", nil, []string{"NewFlagSet", "UnquoteUsage", "ErrHelp", "PFlagFromGoFlag", "VarP"}},
+		{
+			RuleFlag, flags, "github.com/spf13/pflag", nil,
+			[]string{"NewFlagSet", "UnquoteUsage", "ErrHelp", "PFlagFromGoFlag", "VarP"},
+		},
 		{RuleFlag, flags, "k8s.io/klog/v2", []string{"InitFlags"}, nil},
 		{RuleFlag, flags, "k8s.io/component-base/version/verflag", []string{"AddFlags"}, nil},
 		{RuleFlag, flags, "k8s.io/component-base/cli/globalflag", nil, nil},
 
-		{RuleRegistry, global, "github.com/prometheus/client_golang/prometheus", []string{"MustRegister", "Register", "Unregister", "DefaultRegisterer"}, nil},
-		{RuleRegistry, global, "github.com/prometheus/client_golang/prometheus/promauto", nil, []string{"With"}},
-		{RuleRegistry, global, "k8s.io/component-base/metrics/legacyregistry", []string{"MustRegister", "Register*", "RawMustRegister", "CustomRegister", "CustomMustRegister", "Reset", "HandlerWithReset"}, nil},
-		{RuleRegistry, global, "net/http", []string{"Handle", "HandleFunc", "DefaultServeMux"}, nil},
+		{
+			RuleRegistry, global, "github.com/prometheus/client_golang/prometheus",
+			[]string{"MustRegister", "Register", "Unregister", "DefaultRegisterer"},
+			nil,
+		},
+		{
+			RuleRegistry, global, "github.com/prometheus/client_golang/prometheus/promauto", nil,
+			[]string{"With"},
+		},
+		{
+			RuleRegistry, global, "k8s.io/component-base/metrics/legacyregistry",
+			[]string{
+				"MustRegister", "Register*", "RawMustRegister", "CustomRegister",
+				"CustomMustRegister", "Reset", "HandlerWithReset",
+			},
+			nil,
+		},
+		{
+			RuleRegistry, global, "net/http",
+			[]string{"Handle", "HandleFunc", "DefaultServeMux"},
+			nil,
+		},
 		{RuleRegistry, global, "expvar", nil, nil},
 		{RuleRegistry, global, "k8s.io/component-base/configz", []string{"New", "Delete"}, nil},
 		{RuleRegistry, global, "k8s.io/cloud-provider", []string{"RegisterCloudProvider"}, nil},
 		{RuleRegistry, global, "k8s.io/client-go/util/workqueue", []string{"SetProvider"}, nil},
-		{RuleRegistry, global, "k8s.io/client-go/tools/leaderelection", []string{"SetProvider"}, nil},
+		{
+			RuleRegistry, global, "k8s.io/client-go/tools/leaderelection",
+			[]string{"SetProvider"},
+			nil,
+		},
 		{RuleRegistry, global, "k8s.io/client-go/tools/metrics", []string{"Register"}, nil},
-		{RuleRegistry, global, "k8s.io/client-go/rest", []string{"RegisterAuthProviderPlugin", "SetDefaultWarningHandler*"}, nil},
+		{
+			RuleRegistry, global, "k8s.io/client-go/rest",
+			[]string{"RegisterAuthProviderPlugin", "SetDefaultWarningHandler*"},
+			nil,
+		},
 		{RuleRegistry, global, "encoding/gob", []string{"Register*"}, nil},
 		{RuleRegistry, global, "runtime/pprof", []string{"NewProfile"}, nil},
 
 		{RuleSetting, setting, "os", []string{"Setenv", "Unsetenv", "Clearenv", "Chdir"}, nil},
-		{RuleSetting, setting, "runtime", []string{"GOMAXPROCS", "SetBlockProfileRate", "SetMutexProfileFraction", "SetCPUProfileRate", "MemProfileRate"}, nil},
+		{
+			RuleSetting, setting, "runtime",
+			[]string{
+				"GOMAXPROCS", "SetBlockProfileRate", "SetMutexProfileFraction",
+				"SetCPUProfileRate", "MemProfileRate",
+			},
+			nil,
+		},
 		{RuleSetting, setting, "runtime/debug", []string{"Set*"}, nil},
 		{RuleSetting, setting, "log", []string{"Set*"}, nil},
 		{RuleSetting, setting, "log/slog", []string{"Set*"}, nil},
-		{RuleSetting, setting, "k8s.io/klog/v2", []string{"Set*", "ClearLogger", "LogToStderr", "CopyStandardLogTo", "EnableContextualLogging", "StartFlushDaemon", "StopFlushDaemon"}, nil},
+		{
+			RuleSetting, setting, "k8s.io/klog/v2",
+			[]string{
+				"Set*", "ClearLogger", "LogToStderr", "CopyStandardLogTo",
+				"EnableContextualLogging", "StartFlushDaemon", "StopFlushDaemon",
+			},
+			nil,
+		},
 		{RuleSetting, setting, "k8s.io/component-base/logs", []string{"InitLogs"}, nil},
-		{RuleSetting, setting, "k8s.io/component-base/logs/api/v1", []string{"ValidateAndApply*", "ResetForTest"}, nil},
-		{RuleSetting, setting, "k8s.io/apiserver/pkg/util/feature", []string{"DefaultMutableFeatureGate"}, nil},
+		{
+			RuleSetting, setting, "k8s.io/component-base/logs/api/v1",
+			[]string{"ValidateAndApply*", "ResetForTest"},
+			nil,
+		},
+		{
+			RuleSetting, setting, "k8s.io/apiserver/pkg/util/feature",
+			[]string{"DefaultMutableFeatureGate"},
+			nil,
+		},
 		{RuleSetting, setting, "go.opentelemetry.io/otel", []string{"Set*"}, nil},
 
 		{RuleOutput, prints, "fmt", []string{"Print", "Printf", "Println"}, nil},
 		{RuleOutput, prints, "os", []string{"Stdout", "Stderr"}, nil},
 		{RuleOutput, prints, "log", []string{"Print*", "Output", "Default", "Writer"}, nil},
-		{RuleOutput, logs, "log/slog", []string{"Debug*", "Info*", "Warn*", "Error*", "Log", "LogAttrs", "Default", "With"}, nil},
-		{RuleOutput, logs, "k8s.io/klog/v2", []string{"Info*", "Warning*", "Error*", "V", "VDepth"}, nil},
+		{
+			RuleOutput, logs, "log/slog",
+			[]string{"Debug*", "Info*", "Warn*", "Error*", "Log", "LogAttrs", "Default", "With"},
+			nil,
+		},
+		{
+			RuleOutput, logs, "k8s.io/klog/v2",
+			[]string{"Info*", "Warning*", "Error*", "V", "VDepth"},
+			nil,
+		},
 		{RuleOutput, logs, "k8s.io/apimachinery/pkg/util/runtime", []string{"HandleError"}, nil},
 	}
 }
 
-// matches tells whether a function or variable is meant, by its name and, for a method, by all of it.
+// matches tells whether a function or variable is meant, by its name and, for a method, by all of
+// it.
 func (u uses) matches(pkg, name, method string) bool {
 	if pkg != u.pkg {
 		return false

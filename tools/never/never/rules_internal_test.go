@@ -8,8 +8,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// A name that has been misspelt, or that upstream has renamed, would forbid nothing. So each is looked up in the version that the
-// library uses.
+// A name that has been misspelt, or that upstream has renamed, would forbid nothing. So each is
+// looked up in the version that the library uses.
 func TestForbidden_NamesWhatExists(t *testing.T) {
 	known := load(t)
 	for _, u := range forbidden() {
@@ -45,7 +45,8 @@ func exists(pkg *types.Package, pattern string) bool {
 		case *types.TypeName:
 			methods := types.NewMethodSet(types.NewPointer(obj.Type()))
 			for selection := range methods.Methods() {
-				if f, ok := selection.Obj().(*types.Func); ok && one.matches(pkg.Path(), f.Name(), f.FullName()) {
+				if f, ok := selection.Obj().(*types.Func); ok &&
+					one.matches(pkg.Path(), f.Name(), f.FullName()) {
 					return true
 				}
 			}

@@ -45,7 +45,9 @@ func (c *checker) function(id *ast.Ident, f *types.Func) {
 		return
 	}
 	if diesOnError(f.Name()) {
-		c.report(id, RulePanic, fmt.Sprintf("%s.%s panics or exits where an error should be returned", f.Pkg().Path(), f.Name()))
+		c.report(id, RulePanic,
+			fmt.Sprintf("%s.%s panics or exits where an error should be returned", f.Pkg().Path(),
+				f.Name()))
 	}
 }
 
@@ -60,7 +62,8 @@ func (c *checker) symbol(id *ast.Ident, obj types.Object, method string) (found 
 	return found
 }
 
-// diesOnError knows the two habits of naming a function that has no error to return: MustX, and XOrDie.
+// diesOnError knows the two habits of naming a function that has no error to return: MustX, and
+// XOrDie.
 func diesOnError(name string) bool {
 	if strings.HasSuffix(name, "OrDie") {
 		return true
@@ -83,16 +86,18 @@ func (c *checker) imports(file *ast.File) {
 			continue
 		}
 		if spec.Name != nil && spec.Name.Name == "_" {
-			c.reportIn(spec, RuleImport, path, path+" is imported for what it does to the host's process")
+			c.reportIn(spec, RuleImport, path,
+				path+" is imported for what it does to the host's process")
 		}
 	}
 }
 
-// scheme finds what adds types to the scheme that client-go shares among all of the process: a method of it that adds, or an AddToScheme
-// that is given it.
+// scheme finds what adds types to the scheme that client-go shares among all of the process: a
+// method of it that adds, or an AddToScheme that is given it.
 func (c *checker) scheme(call *ast.CallExpr) {
 	const text = "client-go's scheme is the host's, too; make one with runtime.NewScheme"
-	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && c.isSharedScheme(sel.X) && adds(sel.Sel.Name) {
+	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && c.isSharedScheme(sel.X) &&
+		adds(sel.Sel.Name) {
 		c.report(call, RuleRegistry, text)
 	}
 	for _, arg := range call.Args {
@@ -123,5 +128,6 @@ func calledName(call *ast.CallExpr) string {
 
 func (c *checker) isSharedScheme(expr ast.Expr) bool {
 	root := c.rootVariable(expr)
-	return root != nil && root.Name() == "Scheme" && root.Pkg().Path() == "k8s.io/client-go/kubernetes/scheme"
+	return root != nil && root.Name() == "Scheme" &&
+		root.Pkg().Path() == "k8s.io/client-go/kubernetes/scheme"
 }

@@ -15,20 +15,24 @@ func (c *checker) variables(decl *ast.GenDecl, spec *ast.ValueSpec) {
 	for _, name := range spec.Names {
 		if v, ok := c.pass.TypesInfo.Defs[name].(*types.Var); ok && name.Name != "_" {
 			if kind := changeable(v.Type(), map[types.Type]bool{}); kind != "" {
-				c.reportIn(name, RuleVariable, name.Name, fmt.Sprintf("package variable %s holds a %s, which is there to change", name.Name, kind))
+				c.reportIn(name, RuleVariable, name.Name,
+					fmt.Sprintf("package variable %s holds a %s, which is there to change",
+						name.Name, kind))
 			}
 		}
 	}
 }
 
-// changeable names what in a type is there to change: a channel, or anything of sync and sync/atomic.
+// changeable names what in a type is there to change: a channel, or anything of sync and
+// sync/atomic.
 func changeable(t types.Type, seen map[types.Type]bool) string {
 	if seen[t] {
 		return ""
 	}
 	seen[t] = true
 	if named, ok := types.Unalias(t).(*types.Named); ok {
-		if pkg := named.Obj().Pkg(); pkg != nil && (pkg.Path() == "sync" || pkg.Path() == "sync/atomic") {
+		if pkg := named.Obj().Pkg(); pkg != nil &&
+			(pkg.Path() == "sync" || pkg.Path() == "sync/atomic") {
 			return pkg.Name() + "." + named.Obj().Name()
 		}
 	}
@@ -49,8 +53,9 @@ func changeable(t types.Type, seen map[types.Type]bool) string {
 	return ""
 }
 
-// change finds what changes a package variable, or may: an assignment to it or to a part of it, its address, a method that takes it by
-// its address, and the built-in functions that change what they are given.
+// change finds what changes a package variable, or may: an assignment to it or to a part of it, its
+// address, a method that takes it by its address, and the built-in functions that change what they
+// are given.
 func (c *checker) change(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.AssignStmt:

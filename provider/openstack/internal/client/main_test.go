@@ -261,7 +261,10 @@ func startStub(t *testing.T, service http.HandlerFunc, start func(*httptest.Serv
 	t.Cleanup(s.Close)
 	cfg := cloudconf.Default()
 	cfg.Client.RequestRate = 0
-	cfg.Global = cloudconf.Global{AuthURL: s.URL + "/v3", UserID: "user-1", Password: `pa"ss-word`, TenantID: "project-1"}
+	cfg.Global = cloudconf.Global{
+		AuthURL: s.URL + "/v3", UserID: "user-1", Password: `pa"ss-word`,
+		TenantID: "project-1",
+	}
 	return s, cfg
 }
 
@@ -287,13 +290,19 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	s.mu.Lock()
-	s.requests = append(s.requests, recorded{r.Method, r.URL.Path, r.Proto, string(body), r.Header.Get("X-Auth-Token"), r.UserAgent(), time.Now()})
+	s.requests = append(s.requests,
+		recorded{
+			r.Method, r.URL.Path, r.Proto, string(body), r.Header.Get("X-Auth-Token"),
+			r.UserAgent(), time.Now(),
+		})
 	keystone, service := s.keystone, s.service
 	s.mu.Unlock()
 	if r.URL.Path == "/" {
-		reply(w, http.StatusMultipleChoices, map[string]any{"versions": map[string]any{"values": []any{map[string]any{
-			"id": "v3.14", "status": "stable", "links": []any{map[string]any{"rel": "self", "href": s.URL + "/elsewhere/v3/"}},
-		}}}})
+		reply(w, http.StatusMultipleChoices,
+			map[string]any{"versions": map[string]any{"values": []any{map[string]any{
+				"id": "v3.14", "status": "stable",
+				"links": []any{map[string]any{"rel": "self", "href": s.URL + "/elsewhere/v3/"}},
+			}}}})
 		return
 	}
 	if strings.HasSuffix(r.URL.Path, "/auth/tokens") {
@@ -305,7 +314,8 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.valid(r.Header.Get("X-Auth-Token")) {
-		reply(w, http.StatusUnauthorized, map[string]any{"error": map[string]any{"message": "The request you have made requires authentication."}})
+		reply(w, http.StatusUnauthorized,
+			map[string]any{"error": map[string]any{"message": "The request you have made requires authentication."}})
 		return
 	}
 	service(w, r)
@@ -318,13 +328,20 @@ func (s *stub) issue(w http.ResponseWriter) {
 	s.mu.Unlock()
 	w.Header().Set("X-Subject-Token", token)
 	var catalog []any
-	for _, service := range []string{serviceCompute, serviceNetwork, serviceLoadBalancer, serviceKeyManager} {
+	for _, service := range []string{
+		serviceCompute, serviceNetwork, serviceLoadBalancer,
+		serviceKeyManager,
+	} {
 		catalog = append(catalog, map[string]any{"type": service, "endpoints": []any{
-			map[string]any{"interface": "public", "region": "here", "region_id": "here", "url": s.URL + "/" + service},
+			map[string]any{
+				"interface": "public", "region": "here", "region_id": "here",
+				"url": s.URL + "/" + service,
+			},
 		}})
 	}
 	reply(w, http.StatusCreated, map[string]any{"token": map[string]any{
-		"expires_at": "2100-01-01T00:00:00.000000Z", "project": map[string]any{"id": "project-1"}, "catalog": catalog,
+		"expires_at": "2100-01-01T00:00:00.000000Z", "project": map[string]any{"id": "project-1"},
+		"catalog": catalog,
 	}})
 }
 

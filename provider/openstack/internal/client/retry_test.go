@@ -374,5 +374,6 @@ func TestAnswer_ThatBreaksOff_IsAskedForAgain(t *testing.T) {
 
 	_, cfg = newStub(t, cut)
 	f = open(t, cfg)
-	wantError(t, cfg, get(within(t), f.Clients, "ports"), "is truncated", "200 OK", "unexpected EOF")
+	wantError(t, cfg, get(within(t), f.Clients, "ports"), "is truncated", "200 OK",
+		"unexpected EOF")
 }

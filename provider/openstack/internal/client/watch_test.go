@@ -262,7 +262,10 @@ func TestTLS_WithACertificateOfOnesOwn_AndWithoutLooking(t *testing.T) {
 	defer s.Close()
 	cfg := cloudconf.Default()
 	cfg.Client.MaxRetries = 0
-	cfg.Global = cloudconf.Global{AuthURL: s.URL + "/v3", UserID: "user-1", Password: `pa"ss-word`, TenantID: "project-1", TLSInsecure: true}
+	cfg.Global = cloudconf.Global{
+		AuthURL: s.URL + "/v3", UserID: "user-1", Password: `pa"ss-word`,
+		TenantID: "project-1", TLSInsecure: true,
+	}
 	f := open(t, cfg)
 	wantError(t, cfg, get(within(t), f.Clients, "ports"), "certificate")
 	cfg.Global.CertFile, cfg.Global.KeyFile = filepath.Join(dir, "cert"), filepath.Join(dir, "key")
@@ -295,7 +298,9 @@ func TestReload_DoesNotBreakWhatIsInFlight(t *testing.T) {
 	// Not longer: a request is not made again after a minute.
 	until(t, "the watch waits", clock.HasWaiters)
 	clock.Step(watchEvery)
-	until(t, "the new configuration is in use", func() bool { return strings.Contains(f.logs.String(), "Reloaded the configuration of OpenStack") })
+	until(t, "the new configuration is in use", func() bool {
+		return strings.Contains(f.logs.String(), "Reloaded the configuration of OpenStack")
+	})
 	if err := get(within(t), f.Clients, "ports"); err != nil {
 		t.Error(err)
 	}
@@ -328,7 +333,9 @@ func TestReload_TokenRefusedMeanwhile_GoesOnWithTheNewLogin(t *testing.T) {
 	go func() { done <- get(within(t), f.Clients, "slow") }()
 	until(t, "it is on its way", func() bool { return s.count("/slow") == 1 })
 	write(t, file, "n3w-password")
-	advance(t, clock, watchEvery, "the new configuration is in use", func() bool { return strings.Contains(f.logs.String(), "Reloaded the configuration of OpenStack") })
+	advance(t, clock, watchEvery, "the new configuration is in use", func() bool {
+		return strings.Contains(f.logs.String(), "Reloaded the configuration of OpenStack")
+	})
 	close(release)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -360,16 +367,22 @@ func TestClose_DuringAReload(t *testing.T) {
 	}
 	s.answerLogins(hang(t, func(http.ResponseWriter) {}))
 	write(t, file, "n3w-password")
-	advance(t, clock, watchEvery, "the new login is on its way", func() bool { return s.count("/auth/tokens") == 2 })
+	advance(t, clock, watchEvery, "the new login is on its way",
+		func() bool { return s.count("/auth/tokens") == 2 })
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-	until(t, "all connections are closed", func() bool { _, left := s.connections(); return left == 0 })
+	until(t, "all connections are closed",
+		func() bool { _, left := s.connections(); return left == 0 })
 }
 
 func TestWatched_FilesOfTheConfiguration(t *testing.T) {
-	cfg := cloudconf.Config{Global: cloudconf.Global{CAFile: "ca", CertFile: "cert", KeyFile: "key"}}
-	if got := strings.Join(watched(Options{Files: []string{"cloud.conf", "ca"}}, cfg), " "); got != "ca cert cloud.conf key" {
+	cfg := cloudconf.Config{Global: cloudconf.Global{
+		CAFile: "ca", CertFile: "cert",
+		KeyFile: "key",
+	}}
+	if got := strings.Join(watched(Options{Files: []string{"cloud.conf", "ca"}}, cfg),
+		" "); got != "ca cert cloud.conf key" {
 		t.Errorf("watched: %s", got)
 	}
 }

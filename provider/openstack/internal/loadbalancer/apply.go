@@ -16,9 +16,11 @@ import (
 // apply takes the steps of a plan. What it creates is written to the Service, whatever happens
 // next.
 func (r *reconciler) apply(ctx context.Context, want wanted, is observed, todo plan.Plan) error {
-	r.config.Logger.V(4).Info("Load balancer plan", "service", r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
+	r.config.Logger.V(4).Info("Load balancer plan", "service",
+		r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
 	created := r.found.balancer == nil
-	done, err := r.executor.Run(ctx, todo, apply.State{LoadBalancer: r.found.balancer, Timeout: reconcileTimeout})
+	done, err := r.executor.Run(ctx, todo,
+		apply.State{LoadBalancer: r.found.balancer, Timeout: reconcileTimeout})
 	r.adopt(done)
 	r.remember(want, is, todo, done, err)
 	r.state.inheritedVIP = inheritedVIP(r.state.inheritedVIP, todo, done, err)
@@ -70,12 +72,15 @@ func (r *reconciler) adopt(done apply.Result) {
 }
 
 func (r *reconciler) dropFloatingIP(id string) {
-	r.found.floatingIPs = slices.DeleteFunc(slices.Clone(r.found.floatingIPs), func(ip balancer.FloatingIP) bool { return ip.ID == id })
+	r.found.floatingIPs = slices.DeleteFunc(slices.Clone(r.found.floatingIPs),
+		func(ip balancer.FloatingIP) bool { return ip.ID == id })
 }
 
 // remember caches what is known after a run, also if it has only come as far as Octavia's pace let
 // it.
-func (r *reconciler) remember(want wanted, is observed, todo plan.Plan, done apply.Result, err error) {
+func (r *reconciler) remember(
+	want wanted, is observed, todo plan.Plan, done apply.Result, err error,
+) {
 	lb := r.found.balancer
 	// Also a request that failed may have been carried out.
 	r.noteWrite(lb)
@@ -118,8 +123,13 @@ func (r *reconciler) finish(ctx context.Context, want wanted, is observed) error
 // inheritedVIP is the VIP of a load balancer that is to be recreated with its address; nil for
 // none. Octavia deletes for longer than a reconcile waits, and then other creations may come first:
 // before is what the last reconcile has kept.
-func inheritedVIP(before *balancer.VIP, todo plan.Plan, done apply.Result, err error) *balancer.VIP {
-	deleted := slices.ContainsFunc(done.Done, func(step plan.Step) bool { _, is := step.(plan.DeleteLoadBalancer); return is })
+func inheritedVIP(
+	before *balancer.VIP, todo plan.Plan, done apply.Result, err error,
+) *balancer.VIP {
+	deleted := slices.ContainsFunc(done.Done, func(step plan.Step) bool {
+		_, is := step.(plan.DeleteLoadBalancer)
+		return is
+	})
 	deleting := done.LoadBalancer != nil && done.LoadBalancer.Status == balancer.PendingDelete
 	queued := errors.Is(err, apply.ErrQueued)
 	for _, step := range todo.Steps[len(done.Done):] {
@@ -139,7 +149,8 @@ func inheritedVIP(before *balancer.VIP, todo plan.Plan, done apply.Result, err e
 // the same place.
 func (r *reconciler) inherit(want *wanted) {
 	vip, from := &want.LoadBalancer.VIP, r.state.inheritedVIP
-	if from != nil && vip.Address == "" && vip.PortID == "" && vip.SubnetID == from.SubnetID && vip.NetworkID == from.NetworkID {
+	if from != nil && vip.Address == "" && vip.PortID == "" && vip.SubnetID == from.SubnetID &&
+		vip.NetworkID == from.NetworkID {
 		vip.Address = from.Address
 	}
 }

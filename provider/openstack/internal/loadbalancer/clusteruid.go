@@ -29,9 +29,13 @@ func (c *clusterUID) get(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("get a client to read namespace %s: %w", metav1.NamespaceSystem, err)
 	}
-	namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem,
+		metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("read the UID of namespace %s, which identifies this cluster's load balancers: %w", metav1.NamespaceSystem, err)
+		return "",
+			fmt.Errorf(
+				"read the UID of namespace %s, which identifies this cluster's load balancers: %w",
+				metav1.NamespaceSystem, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -74,7 +74,10 @@ func newSequence(t *testing.T, seed uint64) *sequence {
 	t.Helper()
 	// Octavia tells the time of a change to the second.
 	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
-	s := &sequence{Rand: rand.New(rand.NewPCG(seed, 2)), time: now, site: newSite(t, openstacktest.WithClock(now))}
+	s := &sequence{
+		Rand: rand.New(rand.NewPCG(seed, 2)), time: now,
+		site: newSite(t, openstacktest.WithClock(now)),
+	}
 	// A cluster may have no nodes at times, and then they do not tell where a load balancer is to
 	// be.
 	s.site.defaults.LoadBalancer.SubnetID = s.subnet
@@ -88,8 +91,9 @@ func newSequence(t *testing.T, seed uint64) *sequence {
 	// A user's, with a name that says nothing and one that says the wrong thing.
 	for _, name := range []string{"mine", "kube_service_kubernetes_default_other"} {
 		s.AddLoadBalancer(openstacktest.LoadBalancer{
-			OctaviaResource: openstacktest.OctaviaResource{Name: name, Tags: []string{"theirs"}}, VIPSubnetID: s.subnet,
-			Listeners: []openstacktest.Listener{{OctaviaResource: openstacktest.OctaviaResource{Name: "theirs"}, Protocol: "TCP", ProtocolPort: 80}},
+			OctaviaResource: openstacktest.OctaviaResource{Name: name, Tags: []string{"theirs"}},
+			VIPSubnetID:     s.subnet,
+			Listeners:       []openstacktest.Listener{{OctaviaResource: openstacktest.OctaviaResource{Name: "theirs"}, Protocol: "TCP", ProtocolPort: 80}},
 		})
 	}
 	s.others = s.theirs()
@@ -107,7 +111,10 @@ func (s *sequence) pass() {
 		s.time.Step(3 * time.Second)
 		s.service = s.now(s.service)
 		var status *v1.LoadBalancerStatus
-		status, err = s.cluster.ensure1(request{cluster: "kubernetes", service: s.service, nodes: s.nodes, create: true, repair: true, deep: true})
+		status, err = s.cluster.ensure1(request{
+			cluster: "kubernetes", service: s.service,
+			nodes: s.nodes, create: true, repair: true, deep: true,
+		})
 		if err == nil {
 			s.service.Status.LoadBalancer = *status
 			s.update(s.service)
@@ -133,14 +140,20 @@ func (s *sequence) happen() {
 				if s.IntN(2) == 0 {
 					continue
 				}
-				port := v1.ServicePort{Name: fmt.Sprintf("p%d", n), Protocol: v1.ProtocolTCP, Port: n, NodePort: 30000 + n + int32(s.IntN(2))}
+				port := v1.ServicePort{
+					Name: fmt.Sprintf("p%d", n), Protocol: v1.ProtocolTCP,
+					Port: n, NodePort: 30000 + n + int32(s.IntN(2)),
+				}
 				if i == 3 {
 					port.Protocol = v1.ProtocolUDP
 				}
 				s.service.Spec.Ports = append(s.service.Spec.Ports, port)
 			}
 			if len(s.service.Spec.Ports) == 0 {
-				s.service.Spec.Ports = []v1.ServicePort{{Name: "p1", Protocol: v1.ProtocolTCP, Port: 1, NodePort: 30001}}
+				s.service.Spec.Ports = []v1.ServicePort{{
+					Name: "p1", Protocol: v1.ProtocolTCP,
+					Port: 1, NodePort: 30001,
+				}}
 			}
 		}},
 		{"headers", s.annotate("x-forwarded-for", "true", "false", "")},
@@ -150,10 +163,17 @@ func (s *sequence) happen() {
 		{"a timeout", s.annotate("timeout-client-data", "1000", "")},
 		{"an algorithm", s.annotate("lb-method", "LEAST_CONNECTIONS", "ROUND_ROBIN", "")},
 		{"affinity", func() {
-			s.service.Spec.SessionAffinity = []v1.ServiceAffinity{v1.ServiceAffinityClientIP, v1.ServiceAffinityNone}[s.IntN(2)]
+			s.service.Spec.SessionAffinity = []v1.ServiceAffinity{
+				v1.ServiceAffinityClientIP,
+				v1.ServiceAffinityNone,
+			}[s.IntN(2)]
 		}},
 		{"source ranges", func() {
-			s.service.Spec.LoadBalancerSourceRanges = [][]string{nil, {"198.51.100.0/24"}, {"198.51.100.0/24", "192.0.2.0/24"}}[s.IntN(3)]
+			s.service.Spec.LoadBalancerSourceRanges = [][]string{
+				nil,
+				{"198.51.100.0/24"},
+				{"198.51.100.0/24", "192.0.2.0/24"},
+			}[s.IntN(3)]
 		}},
 		{"internal or not", func() {
 			s.service.Annotations["service.beta.kubernetes.io/openstack-internal-load-balancer"] = []string{"true", "false"}[s.IntN(2)]
@@ -221,7 +241,8 @@ func (s *sequence) happen() {
 		}},
 		{"somebody detaches the floating IP", func() {
 			for _, ip := range s.FloatingIPs() {
-				_ = s.UpdateFloatingIP(ip.ID, func(f *openstacktest.FloatingIP) { f.PortID, f.FixedAddress = "", "" })
+				_ = s.UpdateFloatingIP(ip.ID,
+					func(f *openstacktest.FloatingIP) { f.PortID, f.FixedAddress = "", "" })
 			}
 		}},
 	}
@@ -267,11 +288,15 @@ func (s *sequence) change(change func(*openstacktest.LoadBalancer)) func() {
 
 // picture is that of the Service's things.
 func (s *sequence) picture() string {
-	return picture(s.Cloud, func(lb openstacktest.LoadBalancer) bool { return !slices.Contains(lb.Tags, "theirs") })
+	return picture(s.Cloud, func(lb openstacktest.LoadBalancer) bool {
+		return !slices.Contains(lb.Tags, "theirs")
+	})
 }
 
 func (s *sequence) theirs() string {
-	return picture(s.Cloud, func(lb openstacktest.LoadBalancer) bool { return slices.Contains(lb.Tags, "theirs") })
+	return picture(s.Cloud, func(lb openstacktest.LoadBalancer) bool {
+		return slices.Contains(lb.Tags, "theirs")
+	})
 }
 
 // anew is what another cluster's Service gets that asks for the same from the beginning.
@@ -291,7 +316,8 @@ func (s *sequence) anew() string {
 	service.Spec = *s.service.Spec.DeepCopy()
 	service.Annotations = map[string]string{}
 	for name, value := range s.service.Annotations {
-		if name != settings.AnnotationLoadBalancerID && name != settings.AnnotationLoadBalancerAddress {
+		if name != settings.AnnotationLoadBalancerID &&
+			name != settings.AnnotationLoadBalancerAddress {
 			service.Annotations[name] = value
 		}
 	}

@@ -42,12 +42,15 @@ func TestD1_TwoClustersOfOneName_HaveALoadBalancerEach(t *testing.T) {
 		t.Fatalf("there are %d load balancers, want one for each cluster, of one name", len(lbs))
 	}
 	again, err := s.LoadBalancer(firsts.ID)
-	if err != nil || len(again.Pools[0].Members) != 1 || again.Pools[0].Members[0].Name != "a" || !slices.Equal(again.Tags, firsts.Tags) {
+	if err != nil || len(again.Pools[0].Members) != 1 || again.Pools[0].Members[0].Name != "a" ||
+		!slices.Equal(again.Tags, firsts.Tags) {
 		t.Errorf("that of the first has become %+v, %v", again, err)
 	}
 	second.remove(same)
-	if left := s.LoadBalancers(); len(left) != 1 || left[0].ID != firsts.ID || len(s.FloatingIPs()) != 1 {
-		t.Errorf("after the second's deletion there are %+v and %d floating IPs", left, len(s.FloatingIPs()))
+	if left := s.LoadBalancers(); len(left) != 1 || left[0].ID != firsts.ID ||
+		len(s.FloatingIPs()) != 1 {
+		t.Errorf("after the second's deletion there are %+v and %d floating IPs", left,
+			len(s.FloatingIPs()))
 	}
 }
 
@@ -63,7 +66,8 @@ func TestD3_AnnotationOfAnotherCluster_IsRefused(t *testing.T) {
 	copied := s.addGuest(theirs.ID, "web", 80)
 	mark := s.mark()
 	for range 3 {
-		if _, err := second.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(copied), nil); !isWait(err) {
+		if _, err := second.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(copied),
+			nil); !isWait(err) {
 			t.Errorf("it is answered with %v", err)
 		}
 	}
@@ -71,7 +75,8 @@ func TestD3_AnnotationOfAnotherCluster_IsRefused(t *testing.T) {
 	if writes := s.writes(mark); len(writes) > 0 {
 		t.Errorf("it has made the requests %q", writes)
 	}
-	if said := s.said("LoadBalancerOfOtherCluster"); len(said) != 1 || !strings.Contains(said[0], theirs.ID) {
+	if said := s.said("LoadBalancerOfOtherCluster"); len(said) != 1 ||
+		!strings.Contains(said[0], theirs.ID) {
 		t.Errorf("the Service was told %q, want once why", said)
 	}
 }
@@ -132,14 +137,19 @@ func TestD7_UsersLoadBalancerWithoutFloatingIP_IsShared(t *testing.T) {
 	for _, internal := range []string{"false", "true"} {
 		c, node := newCluster(t)
 		s := c.site
-		id := s.AddLoadBalancer(openstacktest.LoadBalancer{OctaviaResource: openstacktest.OctaviaResource{Name: "mine"}, VIPSubnetID: s.subnet})
+		id := s.AddLoadBalancer(
+			openstacktest.LoadBalancer{
+				OctaviaResource: openstacktest.OctaviaResource{Name: "mine"},
+				VIPSubnetID:     s.subnet,
+			})
 		service := s.addService("web", 80)
 		service.Annotations[settings.AnnotationLoadBalancerID] = id
 		service.Annotations["service.beta.kubernetes.io/openstack-internal-load-balancer"] = internal
 		s.update(service)
 		status := c.ensure(service, node)
 		lb, err := s.LoadBalancer(id)
-		if err != nil || len(lb.Listeners) != 1 || status.Ingress[0].IP != lb.VIPAddress || len(s.FloatingIPs()) > 0 {
+		if err != nil || len(lb.Listeners) != 1 || status.Ingress[0].IP != lb.VIPAddress ||
+			len(s.FloatingIPs()) > 0 {
 			t.Errorf("internal %s: status %+v, load balancer %+v, %v", internal, status, lb, err)
 		}
 		c.remove(service)
@@ -187,7 +197,9 @@ func TestD18_WaitEndsWithItsContext(t *testing.T) {
 		_, err := c.EnsureLoadBalancer(ctx, "kubernetes", s.now(service), []*v1.Node{node})
 		done <- err
 	}()
-	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool { return call.Operation == "loadbalancer_members_update" }); err != nil {
+	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool {
+		return call.Operation == "loadbalancer_members_update"
+	}); err != nil {
 		t.Fatal(err)
 	}
 	cancel(why)
@@ -209,7 +221,8 @@ func TestD19_FailedAtItsCreation_IsMadeAnew(t *testing.T) {
 	service := s.addService("web", 80)
 	c.persist(service, []*v1.Node{node})
 	lbs := s.LoadBalancers()
-	if len(lbs) != 1 || lbs[0].ProvisioningStatus != openstacktest.StatusActive || len(s.FloatingIPs()) != 1 {
+	if len(lbs) != 1 || lbs[0].ProvisioningStatus != openstacktest.StatusActive ||
+		len(s.FloatingIPs()) != 1 {
 		t.Errorf("there are %+v and %d floating IPs", lbs, len(s.FloatingIPs()))
 	}
 }
@@ -218,14 +231,20 @@ func TestD22_StuckLoadBalancer_HoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
-	s.Provision(openstacktest.ProvisioningRule{LoadBalancer: "kube_service_kubernetes_default_stuck", Never: true})
+	s.Provision(
+		openstacktest.ProvisioningRule{
+			LoadBalancer: "kube_service_kubernetes_default_stuck",
+			Never:        true,
+		})
 	stuck := s.addService("stuck", 80)
 	for range 20 {
-		if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(stuck), []*v1.Node{node}); !isWait(err) {
+		if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(stuck),
+			[]*v1.Node{node}); !isWait(err) {
 			t.Fatalf("it is answered with %v", err)
 		}
 	}
-	if said := s.said("LoadBalancerWaiting"); len(said) != 1 || !strings.Contains(said[0], "PENDING_CREATE") || !strings.HasPrefix(said[0], "Normal") {
+	if said := s.said("LoadBalancerWaiting"); len(said) != 1 ||
+		!strings.Contains(said[0], "PENDING_CREATE") || !strings.HasPrefix(said[0], "Normal") {
 		t.Errorf("the Service was told %q, want once what it waits for", said)
 	}
 	if warnings := s.said("Warning"); len(warnings) > 0 {
@@ -236,7 +255,10 @@ func TestD22_StuckLoadBalancer_HoldsNobodyUp(t *testing.T) {
 
 func TestD29_MembersCannotBeRead_NothingIsWritten(t *testing.T) {
 	t.Parallel()
-	for _, operation := range []string{"loadbalancer_status", "loadbalancer_pool_list", "loadbalancer_listener_list", "loadbalancer_list", "floating_ip_list"} {
+	for _, operation := range []string{
+		"loadbalancer_status", "loadbalancer_pool_list",
+		"loadbalancer_listener_list", "loadbalancer_list", "floating_ip_list",
+	} {
 		t.Run(operation, func(t *testing.T) {
 			t.Parallel()
 			c, node := newCluster(t)
@@ -245,11 +267,19 @@ func TestD29_MembersCannotBeRead_NothingIsWritten(t *testing.T) {
 			c.ensure(service, node)
 			other := s.addNode("b")
 			restarted := s.begin("cluster-1", s.kube)
-			for _, fault := range []openstacktest.Fault{{Status: http.StatusNotFound, Body: "<html>no such page</html>"}, {Truncate: 10}, {Status: http.StatusForbidden}} {
+			for _, fault := range []openstacktest.Fault{
+				{
+					Status: http.StatusNotFound,
+					Body:   "<html>no such page</html>",
+				},
+				{Truncate: 10},
+				{Status: http.StatusForbidden},
+			} {
 				fault.Operation = operation
 				remove := s.Inject(fault)
 				mark := s.mark()
-				if _, err := restarted.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service), []*v1.Node{node, other}); err == nil || isWait(err) {
+				if _, err := restarted.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service),
+					[]*v1.Node{node, other}); err == nil || isWait(err) {
 					t.Errorf("%s fails: the answer is %v", operation, err)
 				}
 				if writes := s.writes(mark); len(writes) > 0 {
@@ -271,8 +301,9 @@ func TestD44_TwoLoadBalancersOfOneService_OneStays(t *testing.T) {
 	first := s.LoadBalancers()[0]
 	// A leader's request was carried out after its successor had looked.
 	s.AddLoadBalancer(openstacktest.LoadBalancer{
-		OctaviaResource: openstacktest.OctaviaResource{Name: first.Name, Tags: first.Tags}, VIPSubnetID: s.subnet,
-		Listeners: []openstacktest.Listener{{Protocol: "TCP", ProtocolPort: 80}},
+		OctaviaResource: openstacktest.OctaviaResource{Name: first.Name, Tags: first.Tags},
+		VIPSubnetID:     s.subnet,
+		Listeners:       []openstacktest.Listener{{Protocol: "TCP", ProtocolPort: 80}},
 	})
 	c = s.begin("cluster-1", s.kube)
 	status := c.ensure(service, node)
@@ -296,7 +327,8 @@ func TestEnsureAndUpdateAtOnce_AreOneAfterTheOther(t *testing.T) {
 		alive.Go(func() {
 			var err error
 			if i%2 == 0 {
-				_, err = c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service), nodes[:1+i%3])
+				_, err = c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service),
+					nodes[:1+i%3])
 			} else {
 				err = c.UpdateLoadBalancer(t.Context(), "kubernetes", s.now(service), nodes[:1+i%3])
 			}
@@ -357,7 +389,10 @@ func TestDeletion_GuestWhoseTagsSomebodyHasTaken_IsNotCutOff(t *testing.T) {
 		t.Errorf("of the load balancer there is left %+v, %v; want the guest's listener", left, err)
 	}
 	// The next look at the guest, as of a repair, puts its tags back.
-	if _, err := c.ensure1(request{cluster: "kubernetes", service: s.now(guest), nodes: []*v1.Node{node}, create: true, repair: true}); err != nil {
+	if _, err := c.ensure1(request{
+		cluster: "kubernetes", service: s.now(guest),
+		nodes: []*v1.Node{node}, create: true, repair: true,
+	}); err != nil {
 		t.Error(err)
 	}
 	c.remove(guest)
@@ -376,7 +411,8 @@ func TestEnsure_MonitorsThatCheckOtherwise_AreChanged(t *testing.T) {
 	c.ensure(service, node)
 	for _, delay := range []int{7, 9} {
 		service = s.now(service)
-		annotations("enable-health-monitor", "true", "health-monitor-delay", fmt.Sprint(delay))(service)
+		annotations("enable-health-monitor", "true", "health-monitor-delay",
+			fmt.Sprint(delay))(service)
 		s.update(service)
 		c.ensure(service, node)
 		if m := s.LoadBalancers()[0].Pools[0].Monitor; m == nil || m.Delay != delay {
@@ -395,7 +431,8 @@ func TestEnsure_GuestWhosePortIsTaken_LeavesNothingBehind(t *testing.T) {
 	lb := s.LoadBalancers()[0]
 	guest := s.addGuest(lb.ID, "guest", 443, 80)
 	mark := s.mark()
-	if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(guest), []*v1.Node{node}); !isWait(err) {
+	if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(guest),
+		[]*v1.Node{node}); !isWait(err) {
 		t.Errorf("the guest is answered %v", err)
 	}
 	if writes := s.writes(mark); len(writes) > 0 {
@@ -436,11 +473,15 @@ func TestEnsure_MadeAnewAfterALongDeletion_KeepsItsAddress(t *testing.T) {
 			if err := s.DeleteLoadBalancer(other); err != nil {
 				t.Fatal(err)
 			}
-			s.Provision(openstacktest.ProvisioningRule{LoadBalancer: lb.Name, Times: 1, Duration: reconcileTimeout + time.Second})
+			s.Provision(openstacktest.ProvisioningRule{
+				LoadBalancer: lb.Name, Times: 1,
+				Duration: reconcileTimeout + time.Second,
+			})
 			service = s.now(service)
 			annotations("availability-zone", "second", "recreate", "true")(service)
 			s.update(service)
-			if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", service, []*v1.Node{node}); !isWait(err) {
+			if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", service,
+				[]*v1.Node{node}); !isWait(err) {
 				t.Fatalf("while the old one is being deleted the answer is %v", err)
 			}
 			for range 200 {
@@ -450,10 +491,12 @@ func TestEnsure_MadeAnewAfterALongDeletion_KeepsItsAddress(t *testing.T) {
 				time.Sleep(50 * time.Millisecond)
 			}
 			if taken {
-				s.AddLoadBalancer(openstacktest.LoadBalancer{VIPSubnetID: s.subnet, VIPAddress: lb.VIPAddress})
+				s.AddLoadBalancer(
+					openstacktest.LoadBalancer{VIPSubnetID: s.subnet, VIPAddress: lb.VIPAddress})
 			}
 			c.persist(service, []*v1.Node{node, earlier})
-			now, err := s.LoadBalancer(s.now(service).Annotations[settings.AnnotationLoadBalancerID])
+			now, err := s.LoadBalancer(
+				s.now(service).Annotations[settings.AnnotationLoadBalancerID])
 			if err != nil || (now.VIPAddress == lb.VIPAddress) == taken || now.ID == lb.ID {
 				t.Errorf("the new one is %+v, %v; the old one was %+v", now, err, lb)
 			}

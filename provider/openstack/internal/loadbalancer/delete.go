@@ -19,13 +19,19 @@ import (
 // anything is left of it: upstream's controller deletes only what exists, and floating IPs and
 // security groups outlive a load balancer that somebody else has deleted. So do the annotations of
 // a Service that stays, if the CCM was killed after the load balancer had gone.
-func (l *LoadBalancers) GetLoadBalancer(ctx context.Context, clusterName string, service *v1.Service) (*v1.LoadBalancerStatus, bool, error) {
+func (l *LoadBalancers) GetLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service,
+) (*v1.LoadBalancerStatus, bool, error) {
 	unlock, _, err := l.locks.lock(ctx, "service "+string(service.UID))
 	if err != nil {
 		return nil, false, err
 	}
 	defer unlock()
-	r := &reconciler{LoadBalancers: l, request: request{cluster: clusterName, service: service, silent: true}, state: l.services.peek(service.UID)}
+	r := &reconciler{
+		LoadBalancers: l,
+		request:       request{cluster: clusterName, service: service, silent: true},
+		state:         l.services.peek(service.UID),
+	}
 	defer r.close()
 	if err := r.findAny(ctx); err != nil {
 		return nil, false, err
@@ -54,7 +60,9 @@ func (l *LoadBalancers) GetLoadBalancer(ctx context.Context, clusterName string,
 
 // EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer. It returns when all that was the
 // Service's is gone, and has not been only asked to go: nobody would look again.
-func (l *LoadBalancers) EnsureLoadBalancerDeleted(ctx context.Context, clusterName string, service *v1.Service) (err error) {
+func (l *LoadBalancers) EnsureLoadBalancerDeleted(
+	ctx context.Context, clusterName string, service *v1.Service,
+) (err error) {
 	defer l.measure("loadbalancer_delete", &err)()
 	unlock, _, err := l.locks.lock(ctx, "service "+string(service.UID))
 	if err != nil {
@@ -62,7 +70,11 @@ func (l *LoadBalancers) EnsureLoadBalancerDeleted(ctx context.Context, clusterNa
 	}
 	defer unlock()
 	l.services.untrack(service.UID)
-	r := &reconciler{LoadBalancers: l, request: request{cluster: clusterName, service: service, silent: true}, state: l.services.state(service.UID)}
+	r := &reconciler{
+		LoadBalancers: l,
+		request:       request{cluster: clusterName, service: service, silent: true},
+		state:         l.services.state(service.UID),
+	}
 	defer r.close()
 	if err := r.delete(ctx); err != nil {
 		return explain(err)
@@ -95,7 +107,10 @@ func (r *reconciler) observeBeside(ctx context.Context) (balancer.Observed, erro
 	if err := r.readAllFloatingIPs(ctx); err != nil {
 		return balancer.Observed{}, err
 	}
-	is := balancer.Observed{LoadBalancer: r.found.balancer, Role: r.found.role, FloatingIPs: r.found.floatingIPs}
+	is := balancer.Observed{
+		LoadBalancer: r.found.balancer, Role: r.found.role,
+		FloatingIPs: r.found.floatingIPs,
+	}
 	return is, r.observeGroup(ctx, balancer.Desired{}, &is)
 }
 
@@ -137,7 +152,8 @@ func (r *reconciler) delete(ctx context.Context) error {
 func (r *reconciler) deleteDuplicates(ctx context.Context) error {
 	for i := range r.found.duplicates {
 		duplicate := &r.found.duplicates[i]
-		r.config.Logger.Info("Deleting a duplicate load balancer", "service", r.identity.Namespace+"/"+r.identity.Name, "loadBalancer", duplicate.ID)
+		r.config.Logger.Info("Deleting a duplicate load balancer", "service",
+			r.identity.Namespace+"/"+r.identity.Name, "loadBalancer", duplicate.ID)
 		if err := r.deleteDuplicate(ctx, duplicate); err != nil {
 			return fmt.Errorf("delete duplicate load balancer %s: %w", duplicate.ID, err)
 		}
@@ -163,7 +179,9 @@ func (r *reconciler) deleteDuplicate(ctx context.Context, lb *balancer.LoadBalan
 }
 
 // deleteObserved deletes what was observed, and waits until end.
-func (r *reconciler) deleteObserved(ctx context.Context, is balancer.Observed, end time.Time) error {
+func (r *reconciler) deleteObserved(
+	ctx context.Context, is balancer.Observed, end time.Time,
+) error {
 	if err := r.observeAllContents(ctx, &is); err != nil {
 		return err
 	}
@@ -171,8 +189,10 @@ func (r *reconciler) deleteObserved(ctx context.Context, is balancer.Observed, e
 	r.silent = false
 	blocked := r.tellPlan(todo.Notices)
 	lb := is.LoadBalancer
-	r.config.Logger.V(4).Info("Load balancer deletion plan", "service", r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
-	done, err := r.executor.Run(ctx, todo, apply.State{LoadBalancer: lb, Timeout: max(0, end.Sub(r.config.Clock.Now()))})
+	r.config.Logger.V(4).Info("Load balancer deletion plan", "service",
+		r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
+	done, err := r.executor.Run(ctx, todo,
+		apply.State{LoadBalancer: lb, Timeout: max(0, end.Sub(r.config.Clock.Now()))})
 	r.noteWrite(lb)
 	if err != nil {
 		return r.retry(err)
@@ -193,7 +213,9 @@ func (r *reconciler) deleteObserved(ctx context.Context, is balancer.Observed, e
 }
 
 // waitUntilGone returns nil when a load balancer that is being deleted is gone. It waits until end.
-func (r *reconciler) waitUntilGone(ctx context.Context, lb *balancer.LoadBalancer, end time.Time) error {
+func (r *reconciler) waitUntilGone(
+	ctx context.Context, lb *balancer.LoadBalancer, end time.Time,
+) error {
 	last, err := r.config.Octavia.Settled(ctx, lb.ID, max(0, end.Sub(r.config.Clock.Now())))
 	switch {
 	case errors.Is(err, octavia.ErrNotFound):
@@ -225,13 +247,15 @@ func (r *reconciler) observeAllContents(ctx context.Context, is *balancer.Observ
 
 func (r *reconciler) removal(is balancer.Observed) plan.Plan {
 	return plan.Removal(r.identity, is, plan.RemovalOptions{
-		KeepFloatingIP: r.settings.KeepFloatingIP, Cascade: r.settings.CascadeDelete, Tags: r.found.apiMinor >= 5,
+		KeepFloatingIP: r.settings.KeepFloatingIP, Cascade: r.settings.CascadeDelete,
+		Tags: r.found.apiMinor >= 5,
 	})
 }
 
 // hasStaleAnnotation tells whether a Service that requests no load balancer has the address of one.
 func hasStaleAnnotation(service *v1.Service) bool {
-	return service.DeletionTimestamp == nil && !requestsLoadBalancer(service) && service.Annotations[settings.AnnotationLoadBalancerAddress] != ""
+	return service.DeletionTimestamp == nil && !requestsLoadBalancer(service) &&
+		service.Annotations[settings.AnnotationLoadBalancerAddress] != ""
 }
 
 // disown removes what was written to the Service, unless it goes itself.

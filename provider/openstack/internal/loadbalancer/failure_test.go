@@ -34,14 +34,18 @@ func annotations(pairs ...string) func(*v1.Service) {
 
 func stories() map[string]story {
 	opened := func(s *site) {
-		s.defaults.LoadBalancer.ManageSecurityGroups, s.defaults.LoadBalancer.CreateMonitor = true, true
+		s.defaults.LoadBalancer.ManageSecurityGroups, s.defaults.LoadBalancer.CreateMonitor = true,
+			true
 	}
 	serial := func(s *site) {
 		opened(s)
 		s.defaults.LoadBalancer.ProviderRequiresSerialAPICalls = true
 	}
 	port := func(n int32) v1.ServicePort {
-		return v1.ServicePort{Name: fmt.Sprintf("p%d", n), Protocol: v1.ProtocolTCP, Port: n, NodePort: 30000 + n}
+		return v1.ServicePort{
+			Name: fmt.Sprintf("p%d", n), Protocol: v1.ProtocolTCP, Port: n,
+			NodePort: 30000 + n,
+		}
 	}
 	return map[string]story{
 		"nothing":               {prepare: opened},
@@ -73,7 +77,9 @@ func stories() map[string]story {
 // tell plays a story on a cloud of its own, up to the change and beyond, and then deletes the
 // Service. fault is injected before the change (or, if at is "creation" or "deletion", before
 // that); nil: none is.
-func tell(t *testing.T, kube *fake.Clientset, of story, at string, fault *openstacktest.Fault) (state string, writes int) {
+func tell(
+	t *testing.T, kube *fake.Clientset, of story, at string, fault *openstacktest.Fault,
+) (state string, writes int) {
 	t.Helper()
 	s := newSite(t)
 	s.kube = kube
@@ -129,7 +135,8 @@ func tell(t *testing.T, kube *fake.Clientset, of story, at string, fault *openst
 	if left := s.picture(); left != "" {
 		t.Errorf("after the deletion there are left:\n%s", left)
 	}
-	if err := kube.CoreV1().Services(service.Namespace).Delete(t.Context(), service.Name, metav1.DeleteOptions{}); err != nil {
+	if err := kube.CoreV1().Services(service.Namespace).Delete(t.Context(), service.Name,
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return state, writes
@@ -137,7 +144,8 @@ func tell(t *testing.T, kube *fake.Clientset, of story, at string, fault *openst
 
 func (s *site) update(service *v1.Service) {
 	s.t.Helper()
-	if _, err := s.kube.CoreV1().Services(service.Namespace).Update(s.t.Context(), service, metav1.UpdateOptions{}); err != nil {
+	if _, err := s.kube.CoreV1().Services(service.Namespace).Update(s.t.Context(), service,
+		metav1.UpdateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -149,9 +157,11 @@ func (c *cluster) persist(service *v1.Service, nodes []*v1.Node) {
 	for range 60 {
 		service = c.site.now(service)
 		var status *v1.LoadBalancerStatus
-		if status, err = c.EnsureLoadBalancer(c.site.t.Context(), "kubernetes", service, nodes); err == nil {
+		if status, err = c.EnsureLoadBalancer(c.site.t.Context(), "kubernetes", service,
+			nodes); err == nil {
 			service.Status.LoadBalancer = *status
-			if _, err := c.site.kube.CoreV1().Services(service.Namespace).UpdateStatus(c.site.t.Context(), service, metav1.UpdateOptions{}); err != nil {
+			if _, err := c.site.kube.CoreV1().Services(service.Namespace).UpdateStatus(
+				c.site.t.Context(), service, metav1.UpdateOptions{}); err != nil {
 				c.site.t.Fatal(err)
 			}
 			return
@@ -169,11 +179,13 @@ func (c *cluster) persistRemoving(service *v1.Service) {
 	var err error
 	for range 60 {
 		exists := false
-		if _, exists, err = c.GetLoadBalancer(c.site.t.Context(), "kubernetes", service); err == nil && !exists {
+		if _, exists, err = c.GetLoadBalancer(c.site.t.Context(), "kubernetes",
+			service); err == nil && !exists {
 			return
 		}
 		if err == nil {
-			if err = c.EnsureLoadBalancerDeleted(c.site.t.Context(), "kubernetes", service); err == nil {
+			if err = c.EnsureLoadBalancerDeleted(c.site.t.Context(), "kubernetes",
+				service); err == nil {
 				return
 			}
 		}
@@ -194,19 +206,26 @@ func picture(s *openstacktest.Cloud, of func(openstacktest.LoadBalancer) bool) s
 		if !of(lb) {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("load balancer %s %s zone %q tags %q", lb.Name, lb.ProvisioningStatus, lb.AvailabilityZone, lb.Tags))
+		lines = append(lines,
+			fmt.Sprintf("load balancer %s %s zone %q tags %q", lb.Name, lb.ProvisioningStatus,
+				lb.AvailabilityZone, lb.Tags))
 		for _, l := range lb.Listeners {
-			lines = append(lines, fmt.Sprintf("listener %s %d %v %v %q", l.Protocol, l.ProtocolPort, l.AllowedCIDRs, l.InsertHeaders, l.Tags))
+			lines = append(lines,
+				fmt.Sprintf("listener %s %d %v %v %q", l.Protocol, l.ProtocolPort, l.AllowedCIDRs,
+					l.InsertHeaders, l.Tags))
 			for _, p := range lb.Pools {
 				if p.ID == l.DefaultPoolID {
-					lines = append(lines, fmt.Sprintf("pool of %d %s %s %v %s", l.ProtocolPort, p.Protocol, p.LBAlgorithm, p.SessionPersistence, members(p)))
+					lines = append(lines,
+						fmt.Sprintf("pool of %d %s %s %v %s", l.ProtocolPort, p.Protocol,
+							p.LBAlgorithm, p.SessionPersistence, members(p)))
 				}
 			}
 		}
 		lines = append(lines, fmt.Sprintf("%d pools", len(lb.Pools)))
 	}
 	for _, ip := range s.FloatingIPs() {
-		lines = append(lines, fmt.Sprintf("floating IP attached %t, %d tags", ip.PortID != "", len(ip.Tags)))
+		lines = append(lines,
+			fmt.Sprintf("floating IP attached %t, %d tags", ip.PortID != "", len(ip.Tags)))
 	}
 	rules := 0
 	for _, group := range s.SecurityGroups() {
@@ -224,7 +243,9 @@ func picture(s *openstacktest.Cloud, of func(openstacktest.LoadBalancer) bool) s
 				ports++
 			}
 		}
-		lines = append(lines, fmt.Sprintf("security group %s with %d rules, on %d ports, %d tags", group.Name, rules, ports, len(group.Tags)))
+		lines = append(lines,
+			fmt.Sprintf("security group %s with %d rules, on %d ports, %d tags", group.Name, rules,
+				ports, len(group.Tags)))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
@@ -265,12 +286,15 @@ func TestFailure_AfterEachRequest_IsMadeGood(t *testing.T) {
 					for _, carriedOut := range []bool{false, true} {
 						fault := &openstacktest.Fault{
 							Match: func(c openstacktest.Call) bool {
-								return c.Method != http.MethodGet && c.Service != openstacktest.ServiceIdentity
+								return c.Method != http.MethodGet &&
+									c.Service != openstacktest.ServiceIdentity
 							},
-							Skip: i, Times: 1, Status: http.StatusBadRequest, AfterEffect: carriedOut,
+							Skip: i, Times: 1, Status: http.StatusBadRequest,
+							AfterEffect: carriedOut,
 						}
 						if got, _ := tell(t, kube, of, at, fault); got != want {
-							t.Errorf("%s: after write %d of %d failed (carried out: %t) there is\n%s\n\nwant\n%s", at, i+1, writes, carriedOut, got, want)
+							t.Errorf(
+								"%s: after write %d of %d failed (carried out: %t) there is\n%s\n\nwant\n%s", at, i+1, writes, carriedOut, got, want)
 						}
 					}
 				}

@@ -21,7 +21,8 @@ func (l *LoadBalancers) remembered() string {
 	defer l.services.mu.Unlock()
 	l.locks.mu.Lock()
 	defer l.locks.mu.Unlock()
-	return fmt.Sprintf("%d states, %d names, %d locks", len(l.services.states), len(l.services.names), len(l.locks.held))
+	return fmt.Sprintf("%d states, %d names, %d locks", len(l.services.states),
+		len(l.services.names), len(l.locks.held))
 }
 
 const nothing = "0 states, 0 names, 0 locks"
@@ -77,19 +78,25 @@ func TestMemory_OfServicesThatAreGone_IsFreed(t *testing.T) {
 			}
 			return c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", deleted(service))
 		}},
-		"refused and deleted": {annotations("flavor-id", "large"), func(c *cluster, service *v1.Service) error {
-			if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", service, nil); waits(err) != nil {
-				return waits(err)
-			}
-			return c.wantNone(deleted(service))
-		}},
+		"refused and deleted": {
+			annotations("flavor-id", "large"),
+			func(c *cluster, service *v1.Service) error {
+				if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", service,
+					nil); waits(err) != nil {
+					return waits(err)
+				}
+				return c.wantNone(deleted(service))
+			},
+		},
 		"deleted between two looks": {annotations(), func(c *cluster, service *v1.Service) error {
 			if err := c.serve(service); err != nil {
 				return err
 			}
 			id := c.services.peek(service.UID).loadBalancerID
-			c.site.Provision(openstacktest.ProvisioningRule{LoadBalancer: id, Times: 1, Never: true})
-			if err := c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", deleted(service)); waits(err) != nil {
+			c.site.Provision(
+				openstacktest.ProvisioningRule{LoadBalancer: id, Times: 1, Never: true})
+			if err := c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes",
+				deleted(service)); waits(err) != nil {
 				return waits(err)
 			}
 			if err := c.site.DeleteLoadBalancer(id); err != nil {
@@ -110,7 +117,8 @@ func TestMemory_OfServicesThatAreGone_IsFreed(t *testing.T) {
 				test.change(service)
 				services = append(services, service)
 			}
-			if err := each(services, func(service *v1.Service) error { return test.live(c, service) }); err != nil {
+			if err := each(services,
+				func(service *v1.Service) error { return test.live(c, service) }); err != nil {
 				t.Fatal(err)
 			}
 			if got := c.remembered(); got != nothing {
@@ -157,7 +165,8 @@ func TestMemory_UpdateAfterTheDeletion_LeavesNothing(t *testing.T) {
 		t.Fatal("nothing is remembered of a Service that is served")
 	}
 	c.remove(service)
-	if err := c.UpdateLoadBalancer(t.Context(), "kubernetes", service, []*v1.Node{node}); err == nil {
+	if err := c.UpdateLoadBalancer(t.Context(), "kubernetes", service,
+		[]*v1.Node{node}); err == nil {
 		t.Error("a load balancer that is gone was updated")
 	}
 	if got := c.remembered(); got != nothing {
@@ -172,17 +181,21 @@ func TestMemory_ServiceVanishesFromTheInformer_IsFreed(t *testing.T) {
 	s := newSite(t)
 	c, _ := watched(t, s)
 	service := s.addService("web", 80)
-	s.eventually("the provider sees the Service", func() bool { _, ok := c.objects.current(service); return ok })
+	s.eventually("the provider sees the Service",
+		func() bool { _, ok := c.objects.current(service); return ok })
 	s.register(s.addNode("a"))
-	s.eventually("the provider sees the node", func() bool { return len(c.objects.nodesOr(nil)) == 1 })
+	s.eventually("the provider sees the node",
+		func() bool { return len(c.objects.nodesOr(nil)) == 1 })
 	c.ensure(service)
-	if err := s.kube.CoreV1().Services("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+	if err := s.kube.CoreV1().Services("default").Delete(t.Context(), "web",
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.eventually("nothing is remembered", func() bool { return c.remembered() == nothing })
 
 	c.services.state(types.UID("missed"))
-	c.forgetDeleted(cache.DeletedFinalStateUnknown{Obj: &v1.Service{ObjectMeta: metav1.ObjectMeta{UID: "missed"}}})
+	c.forgetDeleted(
+		cache.DeletedFinalStateUnknown{Obj: &v1.Service{ObjectMeta: metav1.ObjectMeta{UID: "missed"}}})
 	if got := c.remembered(); got != nothing {
 		t.Errorf("of a deletion that the watch has missed there are left %s", got)
 	}

@@ -86,7 +86,8 @@ func New(config Config) *LoadBalancers {
 	l := &LoadBalancers{
 		config: config,
 		executor: apply.New(apply.Config{
-			Octavia: config.Octavia, Neutron: config.Neutron, Clock: config.Clock, Logger: config.Logger, Trouble: config.Trouble,
+			Octavia: config.Octavia, Neutron: config.Neutron, Clock: config.Clock,
+			Logger: config.Logger, Trouble: config.Trouble,
 		}),
 	}
 	if l.config.ClusterUID == nil {
@@ -104,7 +105,9 @@ func (l *LoadBalancers) EndWith(stop <-chan struct{}) { l.repairs.endWith(stop) 
 func (l *LoadBalancers) Close() { l.repairs.close() }
 
 // GetLoadBalancerName implements cloudprovider.LoadBalancer.
-func (l *LoadBalancers) GetLoadBalancerName(_ context.Context, clusterName string, service *v1.Service) string {
+func (l *LoadBalancers) GetLoadBalancerName(
+	_ context.Context, clusterName string, service *v1.Service,
+) string {
 	return identity(clusterName, "", service).LoadBalancerName()
 }
 
@@ -113,15 +116,20 @@ func (l *LoadBalancers) GetLoadBalancerName(_ context.Context, clusterName strin
 //
 // If the provider has informers the nodes are theirs, and not the caller's: upstream's node sync
 // and its service workers do not wait for each other, so the older list of nodes may come last.
-func (l *LoadBalancers) EnsureLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (status *v1.LoadBalancerStatus, err error) {
+func (l *LoadBalancers) EnsureLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
+) (status *v1.LoadBalancerStatus, err error) {
 	defer l.measure("loadbalancer_ensure", &err)()
-	return l.ensure(ctx, request{cluster: clusterName, service: service, nodes: nodes, create: true})
+	return l.ensure(ctx,
+		request{cluster: clusterName, service: service, nodes: nodes, create: true})
 }
 
 // UpdateLoadBalancer implements cloudprovider.LoadBalancer. It does what EnsureLoadBalancer does,
 // but makes no load balancer: upstream's node sync may come with a Service that has been deleted
 // meanwhile.
-func (l *LoadBalancers) UpdateLoadBalancer(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (err error) {
+func (l *LoadBalancers) UpdateLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
+) (err error) {
 	defer l.measure("loadbalancer_update", &err)()
 	_, err = l.ensure(ctx, request{cluster: clusterName, service: service, nodes: nodes})
 	return err
@@ -163,7 +171,9 @@ func (l *LoadBalancers) ensure(ctx context.Context, r request) (*v1.LoadBalancer
 	defer unlock()
 	service, ok := l.objects.current(r.service)
 	if !ok {
-		return nil, fmt.Errorf("service %s/%s no longer requests a load balancer", r.service.Namespace, r.service.Name)
+		return nil,
+			fmt.Errorf("service %s/%s no longer requests a load balancer", r.service.Namespace,
+				r.service.Name)
 	}
 	r.service = service
 	r.nodes = l.objects.nodesOr(r.nodes)

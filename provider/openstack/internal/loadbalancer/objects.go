@@ -23,7 +23,9 @@ type objects struct {
 }
 
 // set gives the informers' listers. synced tells whether both are complete.
-func (o *objects) set(services corelisters.ServiceLister, nodes corelisters.NodeLister, synced func() bool) {
+func (o *objects) set(
+	services corelisters.ServiceLister, nodes corelisters.NodeLister, synced func() bool,
+) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.services, o.nodes, o.synced = services, nodes, synced
@@ -73,10 +75,13 @@ func (o *objects) nodesOr(given []*v1.Node) []*v1.Node {
 func (l *LoadBalancers) SetInformers(factory informers.SharedInformerFactory) {
 	services, nodes := factory.Core().V1().Services(), factory.Core().V1().Nodes()
 	servicesSynced, nodesSynced := services.Informer().HasSynced, nodes.Informer().HasSynced
-	l.objects.set(services.Lister(), nodes.Lister(), func() bool { return servicesSynced() && nodesSynced() })
-	_, err := services.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: l.forgetDeleted})
+	l.objects.set(services.Lister(), nodes.Lister(),
+		func() bool { return servicesSynced() && nodesSynced() })
+	_, err := services.Informer().AddEventHandler(
+		cache.ResourceEventHandlerFuncs{DeleteFunc: l.forgetDeleted})
 	if err != nil {
-		l.config.Logger.Error(err, "Watching Services failed; state of a Service whose finalizer is removed by hand stays until the term ends")
+		l.config.Logger.Error(err,
+			"Watching Services failed; state of a Service whose finalizer is removed by hand stays until the term ends")
 	}
 	_, err = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { l.repairs.nodesMoved() },
@@ -88,7 +93,8 @@ func (l *LoadBalancers) SetInformers(factory informers.SharedInformerFactory) {
 		DeleteFunc: func(any) { l.repairs.nodesMoved() },
 	})
 	if err != nil {
-		l.config.Logger.Error(err, "Watching nodes failed; members follow node changes only at the next full comparison")
+		l.config.Logger.Error(err,
+			"Watching nodes failed; members follow node changes only at the next full comparison")
 	}
 }
 
@@ -107,7 +113,8 @@ func (l *LoadBalancers) forgetDeleted(object any) {
 // only news of its health.
 func differ(before, after *v1.Node) bool {
 	return before.UID != after.UID || before.Spec.ProviderID != after.Spec.ProviderID ||
-		!maps.Equal(before.Labels, after.Labels) || !slices.Equal(before.Status.Addresses, after.Status.Addresses) ||
+		!maps.Equal(before.Labels, after.Labels) ||
+		!slices.Equal(before.Status.Addresses, after.Status.Addresses) ||
 		isDraining(before) != isDraining(after)
 }
 

@@ -34,7 +34,8 @@ func (r *reconciler) find(ctx context.Context) error {
 	case !r.state.waitingSince.IsZero() && r.cache().WrittenSince(r.state.loadBalancerID, begun):
 		// The list is older than the write that is waited for. All who wait share the next one.
 		return r.keepWaiting()
-	case err != nil || r.found.balancer == nil || r.state.loadBalancerID != "" && r.found.balancer.ID != r.state.loadBalancerID:
+	case err != nil || r.found.balancer == nil || r.state.loadBalancerID != "" &&
+		r.found.balancer.ID != r.state.loadBalancerID:
 		begun, err = r.findInList(ctx, 0)
 	}
 	if err == nil && r.found.balancer != nil {
@@ -59,12 +60,15 @@ func (r *reconciler) lockFound(ctx context.Context, begun time.Time) error {
 }
 
 // findInList finds the load balancer in a list of at most this age, and returns when it was begun.
-func (r *reconciler) findInList(ctx context.Context, age time.Duration) (begun time.Time, err error) {
+func (r *reconciler) findInList(
+	ctx context.Context, age time.Duration,
+) (begun time.Time, err error) {
 	all, err := r.config.Octavia.LoadBalancers(ctx, age)
 	if err != nil {
 		return time.Time{}, err
 	}
-	r.found.claim, err = claimOf(r.identity, r.service, r.settings.LoadBalancerID, all.All(), r.found.apiMinor >= 5)
+	r.found.claim, err = claimOf(r.identity, r.service, r.settings.LoadBalancerID, all.All(),
+		r.found.apiMinor >= 5)
 	if err != nil {
 		return all.Begun, err
 	}
@@ -80,7 +84,8 @@ func (r *reconciler) tellFound(err error) error {
 	case r.found.lost:
 		r.tell(aboutIdentity, notice{
 			reason: "LoadBalancerLost", warning: true,
-			message: fmt.Sprintf("load balancer %s no longer exists; creating a new one", r.settings.LoadBalancerID),
+			message: fmt.Sprintf("load balancer %s no longer exists; creating a new one",
+				r.settings.LoadBalancerID),
 		})
 	default:
 		r.tell(aboutIdentity)
@@ -99,7 +104,8 @@ func (r *reconciler) admitGuest() error {
 			"load balancer %s cannot be shared: Octavia API 2.%d has no tags, which mark the owner of each part", lb.ID, r.found.apiMinor)}
 	}
 	others := sharers(r.identity, lb)
-	if !slices.Contains(lb.Tags, r.identity.LoadBalancerName()) && len(others)+1 > r.settings.MaxShared {
+	if !slices.Contains(lb.Tags, r.identity.LoadBalancerName()) &&
+		len(others)+1 > r.settings.MaxShared {
 		return &refusal{"LoadBalancerNotShared", fmt.Sprintf(
 			"load balancer %s is already shared by %d other Services; [LoadBalancer] max-shared-lb allows %d", lb.ID, len(others), r.settings.MaxShared)}
 	}
@@ -125,7 +131,8 @@ func (r *reconciler) readFloatingIPs(ctx context.Context) error {
 		// A Service that never had a load balancer has no floating IP.
 		return nil
 	}
-	if lb != nil && !r.create && !r.repair && r.state.floatingIPs != nil && r.state.loadBalancerID == lb.ID {
+	if lb != nil && !r.create && !r.repair && r.state.floatingIPs != nil &&
+		r.state.loadBalancerID == lb.ID {
 		// A change of nodes does not change floating IPs.
 		r.found.floatingIPs = *r.state.floatingIPs
 		return nil
@@ -149,7 +156,8 @@ func (r *reconciler) hasFloatingIP() bool {
 	return slices.ContainsFunc(r.found.floatingIPs, func(ip balancer.FloatingIP) bool {
 		own := slices.Contains(ip.Tags, r.identity.ServiceTag())
 		requested := ip.Address == r.settings.Address
-		return lb != nil && ip.PortID != "" && ip.PortID == lb.VIP.PortID || ip.PortID == "" && (own || requested)
+		return lb != nil && ip.PortID != "" && ip.PortID == lb.VIP.PortID || ip.PortID == "" &&
+			(own || requested)
 	})
 }
 
@@ -179,14 +187,19 @@ const (
 func (r *reconciler) observe(ctx context.Context, want wanted, how thoroughness) (observed, error) {
 	lb := r.found.balancer
 	is := observed{complete: bool(how)}
-	is.Observed = balancer.Observed{LoadBalancer: lb, Role: r.found.role, FloatingIPs: r.found.floatingIPs}
+	is.Observed = balancer.Observed{
+		LoadBalancer: lb, Role: r.found.role,
+		FloatingIPs: r.found.floatingIPs,
+	}
 	if lb == nil {
 		return is, r.observeWantedGroup(ctx, want, &is)
 	}
 	is.OtherServices = sharers(r.identity, lb)
-	is.NeverServed = len(r.service.Status.LoadBalancer.Ingress) == 0 && r.found.role == balancer.Owner
+	is.NeverServed = len(r.service.Status.LoadBalancer.Ingress) == 0 &&
+		r.found.role == balancer.Owner
 	is.known = r.cache().Lookup(lb, r.identity.UID)
-	unchanged := is.known.Current && is.known.State.Hash == want.hash && (!r.deep || is.known.State.Compared)
+	unchanged := is.known.Current && is.known.State.Hash == want.hash &&
+		(!r.deep || is.known.State.Compared)
 	if err := r.observeContents(ctx, want, unchanged, &is); err != nil {
 		return observed{}, err
 	}
@@ -206,7 +219,9 @@ func (o observed) comparable(want wanted) balancer.Desired {
 }
 
 // observeContents makes no request if the contents are known.
-func (r *reconciler) observeContents(ctx context.Context, want wanted, unchanged bool, is *observed) error {
+func (r *reconciler) observeContents(
+	ctx context.Context, want wanted, unchanged bool, is *observed,
+) error {
 	lb, known := r.found.balancer, is.known
 	switch {
 	case unchanged && known.Contents == nil:
@@ -238,7 +253,9 @@ func (r *reconciler) observeContents(ctx context.Context, want wanted, unchanged
 
 // suffices tells whether a plan hangs on nothing that was not read.
 func (o observed) suffices(want wanted, todo plan.Plan) bool {
-	inPart := slices.ContainsFunc(o.Pools, func(pool balancer.Pool) bool { return pool.MembersInPart || pool.MonitorInPart })
+	inPart := slices.ContainsFunc(o.Pools, func(pool balancer.Pool) bool {
+		return pool.MembersInPart || pool.MonitorInPart
+	})
 	if last := o.known.State.Omitted; inPart && last != "" && last != omitted(want.Desired) {
 		return false
 	}
@@ -261,7 +278,9 @@ func omitted(d balancer.Desired) string {
 	var values []string
 	for _, port := range d.Ports {
 		if m := port.Pool.Monitor; m != nil {
-			values = append(values, fmt.Sprint(port.Name, " monitor ", m.Delay, m.Timeout, m.MaxRetries, m.MaxRetriesDown, m.HTTPMethod, m.URLPath, m.ExpectedCodes))
+			values = append(values,
+				fmt.Sprint(port.Name, " monitor ", m.Delay, m.Timeout, m.MaxRetries,
+					m.MaxRetriesDown, m.HTTPMethod, m.URLPath, m.ExpectedCodes))
 		}
 		for _, m := range port.Pool.Members {
 			values = append(values, fmt.Sprint(port.Name, m.MonitorPort, m.SubnetID))
@@ -284,7 +303,9 @@ func (r *reconciler) observeWantedGroup(ctx context.Context, want wanted, is *ob
 }
 
 // observeGroup reads the Service's security group and the ports that have it or should have it.
-func (r *reconciler) observeGroup(ctx context.Context, want balancer.Desired, is *balancer.Observed) error {
+func (r *reconciler) observeGroup(
+	ctx context.Context, want balancer.Desired, is *balancer.Observed,
+) error {
 	group, err := r.config.Neutron.SecurityGroup(ctx, r.identity.SecurityGroupName())
 	if err != nil {
 		return err

@@ -37,20 +37,31 @@ const clockSkew = time.Minute
 // letter, and bears no tags of another. A name alone proves nothing: clusters of the same name have
 // load balancers of the same names in one project. Without the annotation, which OCCM writes with
 // the first success, it must also be younger than the Service.
-func claimOf(id balancer.Identity, service *v1.Service, named string, all []balancer.LoadBalancer, tagged bool) (claim, error) {
+func claimOf(
+	id balancer.Identity, service *v1.Service, named string, all []balancer.LoadBalancer,
+	tagged bool,
+) (claim, error) {
 	if named != "" {
 		return claimNamed(id, service, named, all, tagged)
 	}
 	return claimUnnamed(id, service, all, tagged), nil
 }
 
-func claimNamed(id balancer.Identity, service *v1.Service, named string, all []balancer.LoadBalancer, tagged bool) (claim, error) {
+func claimNamed(
+	id balancer.Identity, service *v1.Service, named string, all []balancer.LoadBalancer,
+	tagged bool,
+) (claim, error) {
 	i := slices.IndexFunc(all, func(lb balancer.LoadBalancer) bool { return lb.ID == named })
 	if i < 0 || all[i].Status == balancer.Deleted {
 		c := claimUnnamed(id, service, all, tagged)
 		if c.balancer == nil && c.deleting == nil {
 			if !wasServed(service) {
-				return claim{}, &refusal{"LoadBalancerNotFound", fmt.Sprintf("load balancer %s, named by annotation %s, does not exist", named, settings.AnnotationLoadBalancerID)}
+				return claim{},
+					&refusal{
+						"LoadBalancerNotFound",
+						fmt.Sprintf("load balancer %s, named by annotation %s, does not exist",
+							named, settings.AnnotationLoadBalancerID),
+					}
 			}
 			c.lost = true
 		}
@@ -58,7 +69,13 @@ func claimNamed(id balancer.Identity, service *v1.Service, named string, all []b
 	}
 	lb := all[i]
 	if other := balancer.ClusterOf(lb.Tags); other != "" && other != id.ClusterUID {
-		return claim{}, &refusal{"LoadBalancerOfOtherCluster", fmt.Sprintf("load balancer %s, named by annotation %s, belongs to another cluster (%s)", named, settings.AnnotationLoadBalancerID, other)}
+		return claim{},
+			&refusal{
+				"LoadBalancerOfOtherCluster",
+				fmt.Sprintf(
+					"load balancer %s, named by annotation %s, belongs to another cluster (%s)",
+					named, settings.AnnotationLoadBalancerID, other),
+			}
 	}
 	if !isOwn(id, lb, tagged) {
 		if lb.Status.Gone() {
@@ -66,11 +83,16 @@ func claimNamed(id balancer.Identity, service *v1.Service, named string, all []b
 		}
 		return claim{balancer: &lb, role: balancer.Guest}, nil
 	}
-	c := claimOwn(id, append([]balancer.LoadBalancer{lb}, others(all, i, func(other balancer.LoadBalancer) bool { return isTaggedOwn(id, other) })...))
+	c := claimOwn(id,
+		append([]balancer.LoadBalancer{lb},
+			others(all, i,
+				func(other balancer.LoadBalancer) bool { return isTaggedOwn(id, other) })...))
 	return c, nil
 }
 
-func others(all []balancer.LoadBalancer, except int, are func(balancer.LoadBalancer) bool) []balancer.LoadBalancer {
+func others(
+	all []balancer.LoadBalancer, except int, are func(balancer.LoadBalancer) bool,
+) []balancer.LoadBalancer {
 	var found []balancer.LoadBalancer
 	for i, lb := range all {
 		if i != except && are(lb) {
@@ -80,7 +102,9 @@ func others(all []balancer.LoadBalancer, except int, are func(balancer.LoadBalan
 	return oldestFirst(found)
 }
 
-func claimUnnamed(id balancer.Identity, service *v1.Service, all []balancer.LoadBalancer, tagged bool) claim {
+func claimUnnamed(
+	id balancer.Identity, service *v1.Service, all []balancer.LoadBalancer, tagged bool,
+) claim {
 	// What the tags tell comes before what a name suggests: another cluster's may have the same.
 	for _, are := range []func(balancer.LoadBalancer) bool{
 		func(lb balancer.LoadBalancer) bool { return isTaggedOwn(id, lb) },
@@ -153,7 +177,8 @@ func isTaggedOwn(id balancer.Identity, lb balancer.LoadBalancer) bool {
 	if balancer.ClusterOf(lb.Tags) != id.ClusterUID || !slices.Contains(lb.Tags, id.ServiceTag()) {
 		return false
 	}
-	renamed := strings.HasPrefix(lb.Name, balancer.ServicePrefix) && strings.HasSuffix(lb.Name, "_"+id.Namespace+"_"+id.Name)
+	renamed := strings.HasPrefix(lb.Name, balancer.ServicePrefix) &&
+		strings.HasSuffix(lb.Name, "_"+id.Namespace+"_"+id.Name)
 	return lb.Name == id.LoadBalancerName() || lb.Name == id.LegacyName() || renamed
 }
 
@@ -170,18 +195,21 @@ func isYounger(lb balancer.LoadBalancer, service *v1.Service) bool {
 // wasServed tells whether the Service had a load balancer that worked. OCCM leaves its annotations
 // when the Service's type changes.
 func wasServed(service *v1.Service) bool {
-	return len(service.Status.LoadBalancer.Ingress) > 0 || service.Annotations[settings.AnnotationLoadBalancerAddress] != ""
+	return len(service.Status.LoadBalancer.Ingress) > 0 ||
+		service.Annotations[settings.AnnotationLoadBalancerAddress] != ""
 }
 
 // sharers are the other Services that use the load balancer, as the tags have them.
 func sharers(id balancer.Identity, lb *balancer.LoadBalancer) []string {
 	var found []string
 	for _, tag := range lb.Tags {
-		if strings.HasPrefix(tag, balancer.ServicePrefix) && tag != id.LoadBalancerName() && tag != lb.Name {
+		if strings.HasPrefix(tag, balancer.ServicePrefix) && tag != id.LoadBalancerName() &&
+			tag != lb.Name {
 			found = append(found, tag)
 		}
 	}
-	if strings.HasPrefix(lb.Name, balancer.ServicePrefix) && lb.Name != id.LoadBalancerName() && slices.Contains(lb.Tags, lb.Name) {
+	if strings.HasPrefix(lb.Name, balancer.ServicePrefix) && lb.Name != id.LoadBalancerName() &&
+		slices.Contains(lb.Tags, lb.Name) {
 		found = append(found, lb.Name)
 	}
 	return found

@@ -13,14 +13,20 @@ import (
 
 var (
 	birth = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	whose = balancer.Identity{ClusterName: "kubernetes", ClusterUID: "cluster-1", Namespace: "default", Name: "web", UID: "c0ffee00-0000-4000-8000-000000000001"}
+	whose = balancer.Identity{
+		ClusterName: "kubernetes", ClusterUID: "cluster-1",
+		Namespace: "default", Name: "web", UID: "c0ffee00-0000-4000-8000-000000000001",
+	}
 )
 
 const ownName = "kube_service_kubernetes_default_web"
 
 // of is a load balancer made a minute after the Service.
 func of(id, name string, tags ...string) balancer.LoadBalancer {
-	return balancer.LoadBalancer{ID: id, Name: name, Tags: tags, Status: balancer.Active, CreatedAt: birth.Add(time.Minute)}
+	return balancer.LoadBalancer{
+		ID: id, Name: name, Tags: tags, Status: balancer.Active,
+		CreatedAt: birth.Add(time.Minute),
+	}
 }
 
 func TestLocate(t *testing.T) {
@@ -60,50 +66,101 @@ func TestLocate(t *testing.T) {
 		"one made by OCCM, younger than the Service":           {all: []balancer.LoadBalancer{of("a", ownName, ownName)}, want: "a", role: balancer.Owner},
 		"one made by OCCM for another cluster, older":          {all: []balancer.LoadBalancer{old(of("a", ownName, ownName))}},
 		"only the name is right":                               {all: []balancer.LoadBalancer{of("a", ownName)}},
-		"only the name is right, and there are no tags":        {untagged: true, all: []balancer.LoadBalancer{of("a", ownName)}, want: "a", role: balancer.Owner},
-		"the legacy name, which holds the UID":                 {all: []balancer.LoadBalancer{old(of("a", "ac0ffee0000004000800000000000000"))}, want: "a", role: balancer.Owner},
-		"the cluster's name has changed":                       {all: []balancer.LoadBalancer{of("a", "kube_service_prod_default_web", "kube_service_prod_default_web", ours, service)}, want: "a", role: balancer.Owner},
-		// D44: that there are two does not stop it for ever.
-		"two made by fxccm": {all: []balancer.LoadBalancer{of("b", ownName, ours, service), old(of("a", ownName, ours, service))}, want: "a", role: balancer.Owner, duplicates: 1},
-		"two of OCCM's":     {all: []balancer.LoadBalancer{of("b", ownName, ownName), of("a", ownName, ownName)}, want: "a", role: balancer.Owner},
-		"one made by fxccm, and another cluster's of OCCM's that is older": {
-			all: []balancer.LoadBalancer{of("a", ownName, ownName), late(of("b", ownName, ownName, ours, service))}, want: "b", role: balancer.Owner,
+		"only the name is right, and there are no tags": {
+			untagged: true,
+			all:      []balancer.LoadBalancer{of("a", ownName)}, want: "a", role: balancer.Owner,
 		},
-		"one is being deleted":    {all: []balancer.LoadBalancer{in(balancer.PendingDelete, of("a", ownName, ours, service))}, deleting: "a", role: balancer.Owner},
+		"the legacy name, which holds the UID": {all: []balancer.LoadBalancer{old(
+			of("a", "ac0ffee0000004000800000000000000"))}, want: "a", role: balancer.Owner},
+		"the cluster's name has changed": {
+			all: []balancer.LoadBalancer{of(
+				"a", "kube_service_prod_default_web", "kube_service_prod_default_web", ours, service)},
+			want: "a", role: balancer.Owner,
+		},
+		// D44: that there are two does not stop it for ever.
+		"two made by fxccm": {all: []balancer.LoadBalancer{
+			of("b", ownName, ours, service),
+			old(of("a", ownName, ours, service)),
+		}, want: "a", role: balancer.Owner, duplicates: 1},
+		"two of OCCM's": {all: []balancer.LoadBalancer{of("b", ownName, ownName), of("a", ownName, ownName)}, want: "a", role: balancer.Owner},
+		"one made by fxccm, and another cluster's of OCCM's that is older": {
+			all: []balancer.LoadBalancer{
+				of("a", ownName, ownName),
+				late(of("b", ownName, ownName, ours, service)),
+			}, want: "b", role: balancer.Owner,
+		},
+		"one is being deleted": {all: []balancer.LoadBalancer{in(balancer.PendingDelete,
+			of("a", ownName, ours, service))}, deleting: "a", role: balancer.Owner},
 		"one was deleted":         {all: []balancer.LoadBalancer{in(balancer.Deleted, of("a", ownName, ours, service))}, role: balancer.Owner},
 		"a guest lost its id":     {all: []balancer.LoadBalancer{of("a", "users", "users", service)}, want: "a", role: balancer.Guest},
 		"named: one made by OCCM": {named: "a", all: []balancer.LoadBalancer{old(of("a", ownName, ownName))}, want: "a", role: balancer.Owner},
 		"named: a user's":         {named: "a", all: []balancer.LoadBalancer{of("a", "users")}, want: "a", role: balancer.Guest},
 		"named: another Service's": {
-			named: "a", all: []balancer.LoadBalancer{of("a", "kube_service_kubernetes_default_api", "kube_service_kubernetes_default_api", ours, "fxccm-service=other")},
+			named: "a",
+			all: []balancer.LoadBalancer{of("a", "kube_service_kubernetes_default_api",
+				"kube_service_kubernetes_default_api", ours, "fxccm-service=other")},
 			want: "a", role: balancer.Guest,
 		},
 		// D3: a manifest that was copied from another cluster, with OCCM's annotation.
-		"named: another cluster's, made by OCCM":  {named: "a", all: []balancer.LoadBalancer{of("a", "kube_service_prod_default_web", "kube_service_prod_default_web")}, want: "a", role: balancer.Guest},
-		"named: another cluster's, made by fxccm": {named: "a", all: []balancer.LoadBalancer{of("a", ownName, ownName, elsewhere, service)}, refused: "LoadBalancerOfOtherCluster"},
+		"named: another cluster's, made by OCCM": {
+			named: "a",
+			all: []balancer.LoadBalancer{of("a", "kube_service_prod_default_web",
+				"kube_service_prod_default_web")}, want: "a", role: balancer.Guest,
+		},
+		"named: another cluster's, made by fxccm": {
+			named:   "a",
+			all:     []balancer.LoadBalancer{of("a", ownName, ownName, elsewhere, service)},
+			refused: "LoadBalancerOfOtherCluster",
+		},
 		// D5.
-		"named: it no longer exists":                  {named: "a", served: true, lost: true},
-		"named: it never existed":                     {named: "a", refused: "LoadBalancerNotFound"},
-		"named: gone, and there is another":           {named: "a", served: true, all: []balancer.LoadBalancer{of("b", ownName, ours, service)}, want: "b", role: balancer.Owner},
-		"named: own, with a duplicate":                {named: "b", all: []balancer.LoadBalancer{old(of("a", ownName, ours, service)), of("b", ownName, ours, service)}, want: "b", role: balancer.Owner, duplicates: 1},
-		"named: own, being deleted":                   {named: "a", all: []balancer.LoadBalancer{in(balancer.PendingDelete, of("a", ownName, ours, service))}, deleting: "a", role: balancer.Owner},
-		"named: a user's, being deleted":              {named: "a", all: []balancer.LoadBalancer{in(balancer.PendingDelete, of("a", "users"))}, deleting: "a"},
-		"named: deleted, as Octavia still shows it":   {named: "a", served: true, all: []balancer.LoadBalancer{in(balancer.Deleted, of("a", ownName, ours, service))}, lost: true, role: balancer.Owner},
-		"OCCM's, but another's duplicate by its tags": {all: []balancer.LoadBalancer{of("a", ownName, ownName, ours, service), of("b", ownName, ownName)}, want: "a", role: balancer.Owner},
+		"named: it no longer exists": {named: "a", served: true, lost: true},
+		"named: it never existed":    {named: "a", refused: "LoadBalancerNotFound"},
+		"named: gone, and there is another": {
+			named: "a", served: true,
+			all: []balancer.LoadBalancer{of("b", ownName, ours, service)}, want: "b",
+			role: balancer.Owner,
+		},
+		"named: own, with a duplicate": {
+			named: "b",
+			all: []balancer.LoadBalancer{
+				old(of("a", ownName, ours, service)),
+				of("b", ownName, ours, service),
+			}, want: "b", role: balancer.Owner, duplicates: 1,
+		},
+		"named: own, being deleted": {
+			named: "a",
+			all: []balancer.LoadBalancer{in(balancer.PendingDelete,
+				of("a", ownName, ours, service))}, deleting: "a", role: balancer.Owner,
+		},
+		"named: a user's, being deleted": {named: "a", all: []balancer.LoadBalancer{in(balancer.PendingDelete, of("a", "users"))}, deleting: "a"},
+		"named: deleted, as Octavia still shows it": {
+			named: "a", served: true,
+			all:  []balancer.LoadBalancer{in(balancer.Deleted, of("a", ownName, ours, service))},
+			lost: true, role: balancer.Owner,
+		},
+		"OCCM's, but another's duplicate by its tags": {
+			all: []balancer.LoadBalancer{of("a",
+				ownName, ownName, ours, service), of("b", ownName, ownName)}, want: "a",
+			role: balancer.Owner,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			svc := &v1.Service{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(birth)}}
+			svc := &v1.Service{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(
+				birth)}}
 			if test.served {
 				svc.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 			}
 			got, err := claimOf(whose, svc, test.named, test.all, !test.untagged)
 			var refused *refusal
-			if errors.As(err, &refused) != (test.refused != "") || refused != nil && refused.reason != test.refused {
+			if errors.As(err, &refused) != (test.refused != "") || refused != nil &&
+				refused.reason != test.refused {
 				t.Fatalf("the answer is %v, want the reason %q", err, test.refused)
 			}
-			if id(got.balancer) != test.want || id(got.deleting) != test.deleting || len(got.duplicates) != test.duplicates || got.lost != test.lost {
+			if id(got.balancer) != test.want || id(got.deleting) != test.deleting ||
+				len(got.duplicates) != test.duplicates || got.lost != test.lost {
 				t.Errorf("found %q, being deleted %q, %d duplicates, lost %t; want %q, %q, %d, %t",
-					id(got.balancer), id(got.deleting), len(got.duplicates), got.lost, test.want, test.deleting, test.duplicates, test.lost)
+					id(got.balancer), id(got.deleting), len(got.duplicates), got.lost, test.want,
+					test.deleting, test.duplicates, test.lost)
 			}
 			if got.balancer != nil && got.role != test.role {
 				t.Errorf("the Service's part in it is %q, want %q", got.role, test.role)

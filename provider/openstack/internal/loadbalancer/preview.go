@@ -24,11 +24,16 @@ type Preview struct {
 
 // Preview tells what would be done for a Service, or for its deletion if it is being deleted, and
 // does nothing. All there is is compared.
-func (l *LoadBalancers) Preview(ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node) (Preview, error) {
+func (l *LoadBalancers) Preview(
+	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
+) (Preview, error) {
 	r := &reconciler{
 		LoadBalancers: l,
-		request:       request{cluster: clusterName, service: service, nodes: nodes, create: true, repair: true, deep: true, silent: true},
-		state:         newServiceState(),
+		request: request{
+			cluster: clusterName, service: service, nodes: nodes, create: true,
+			repair: true, deep: true, silent: true,
+		},
+		state: newServiceState(),
 	}
 	defer r.close()
 	todo, err := r.preview(ctx)
@@ -36,7 +41,10 @@ func (l *LoadBalancers) Preview(ctx context.Context, clusterName string, service
 	if err != nil && !errors.As(err, &refused) {
 		return Preview{}, err
 	}
-	preview := Preview{LoadBalancer: r.found.balancer, Role: r.found.role, Plan: todo, Refused: refused != nil}
+	preview := Preview{
+		LoadBalancer: r.found.balancer, Role: r.found.role, Plan: todo,
+		Refused: refused != nil,
+	}
 	for _, n := range r.notices {
 		preview.Notices = append(preview.Notices, n.reason+": "+n.message)
 	}

@@ -27,7 +27,8 @@ func TestGet_AnnotationsOfALoadBalancerThatIsGone_AreLeftOfIt(t *testing.T) {
 	service := s.addService("web", 80)
 	c.ensure(service, node)
 	service = s.now(service)
-	if err := s.DeleteLoadBalancer(service.Annotations[settings.AnnotationLoadBalancerID]); err != nil {
+	if err := s.DeleteLoadBalancer(
+		service.Annotations[settings.AnnotationLoadBalancerID]); err != nil {
 		t.Fatal(err)
 	}
 	for _, ip := range s.FloatingIPs() {
@@ -38,7 +39,8 @@ func TestGet_AnnotationsOfALoadBalancerThatIsGone_AreLeftOfIt(t *testing.T) {
 	// Another CCM has read nothing yet.
 	c = s.begin("cluster-1", s.kube)
 	service.Spec.Type, service.Status = v1.ServiceTypeClusterIP, v1.ServiceStatus{}
-	if _, exists, err := c.GetLoadBalancer(t.Context(), "kubernetes", service); err != nil || !exists {
+	if _, exists, err := c.GetLoadBalancer(t.Context(), "kubernetes", service); err != nil ||
+		!exists {
 		t.Fatalf("something is left: %t, %v; want the annotations", exists, err)
 	}
 	if err := c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", service); err != nil {
@@ -46,10 +48,12 @@ func TestGet_AnnotationsOfALoadBalancerThatIsGone_AreLeftOfIt(t *testing.T) {
 	}
 	service = s.now(service)
 	service.Spec.Type = v1.ServiceTypeClusterIP
-	if a := service.Annotations; a[settings.AnnotationLoadBalancerID]+a[settings.AnnotationLoadBalancerAddress] != "" {
+	if a := service.Annotations; a[settings.AnnotationLoadBalancerID]+
+		a[settings.AnnotationLoadBalancerAddress] != "" {
 		t.Errorf("the Service still has %v", a)
 	}
-	if _, exists, err := c.GetLoadBalancer(t.Context(), "kubernetes", service); err != nil || exists {
+	if _, exists, err := c.GetLoadBalancer(t.Context(), "kubernetes", service); err != nil ||
+		exists {
 		t.Errorf("something is left: %t, %v", exists, err)
 	}
 }
@@ -101,7 +105,8 @@ func TestEnsure_ManyAtOnce_AFewAreAskedForAtATime(t *testing.T) {
 		service := s.addService(fmt.Sprint("web-", i), 80)
 		passes.Go(func() {
 			for {
-				_, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service), []*v1.Node{node})
+				_, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service),
+					[]*v1.Node{node})
 				var later *api.RetryError
 				switch {
 				case err == nil:
@@ -121,12 +126,15 @@ func TestEnsure_ManyAtOnce_AFewAreAskedForAtATime(t *testing.T) {
 		}
 	}
 	if len(asked) != many || len(s.LoadBalancers()) != many {
-		t.Fatalf("%d requests made load balancers, of which there are %d; want %d of each", len(asked), len(s.LoadBalancers()), many)
+		t.Fatalf("%d requests made load balancers, of which there are %d; want %d of each",
+			len(asked), len(s.LoadBalancers()), many)
 	}
 	slices.SortFunc(asked, time.Time.Compare)
 	for i, at := range asked {
 		if made := int(at.Sub(asked[0]) / creation); i >= few && i-few >= made {
-			t.Errorf("request %d was made after %s, when no more than %d others can have been answered", i+1, at.Sub(asked[0]), made)
+			t.Errorf(
+				"request %d was made after %s, when no more than %d others can have been answered",
+				i+1, at.Sub(asked[0]), made)
 		}
 	}
 }
@@ -135,7 +143,8 @@ func TestEnsure_ManyAtOnce_AFewAreAskedForAtATime(t *testing.T) {
 // others' turn.
 func TestBequeathed_UntilTheNewOneIsBegun(t *testing.T) {
 	t.Parallel()
-	remove, create := plan.DeleteLoadBalancer{ID: "old"}, plan.CreateLoadBalancer{LoadBalancer: balancer.LoadBalancer{VIP: balancer.VIP{Address: "10.0.0.9"}}}
+	remove, create := plan.DeleteLoadBalancer{ID: "old"},
+		plan.CreateLoadBalancer{LoadBalancer: balancer.LoadBalancer{VIP: balancer.VIP{Address: "10.0.0.9"}}}
 	old := &balancer.LoadBalancer{ID: "old", Status: balancer.PendingDelete}
 	queued := fmt.Errorf("step 2 of 2: %w", apply.ErrQueued)
 	kept := &balancer.VIP{Address: "10.0.0.9"}
@@ -146,14 +155,21 @@ func TestBequeathed_UntilTheNewOneIsBegun(t *testing.T) {
 		err    error
 		want   bool
 	}{
-		"the old one is being deleted": {nil, []plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove}, LoadBalancer: old}, errors.New("it waits"), true},
-		"the old one is gone":          {nil, []plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove}}, queued, true},
-		"the old one was gone before":  {kept, []plan.Step{create}, apply.Result{}, queued, true},
-		"there was none before":        {nil, []plan.Step{create}, apply.Result{}, queued, false},
-		"the address cannot be had":    {kept, []plan.Step{create}, apply.Result{}, errors.New("in use"), false},
-		"the new one is made":          {nil, []plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove, create}, LoadBalancer: old}, nil, false},
+		"the old one is being deleted": {
+			nil,
+			[]plan.Step{remove, create},
+			apply.Result{Done: []plan.Step{remove}, LoadBalancer: old},
+			errors.New("it waits"),
+			true,
+		},
+		"the old one is gone":         {nil, []plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove}}, queued, true},
+		"the old one was gone before": {kept, []plan.Step{create}, apply.Result{}, queued, true},
+		"there was none before":       {nil, []plan.Step{create}, apply.Result{}, queued, false},
+		"the address cannot be had":   {kept, []plan.Step{create}, apply.Result{}, errors.New("in use"), false},
+		"the new one is made":         {nil, []plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove, create}, LoadBalancer: old}, nil, false},
 	} {
-		if got := inheritedVIP(test.before, plan.Plan{Steps: test.todo}, test.done, test.err); (got != nil && got.Address == "10.0.0.9") != test.want {
+		if got := inheritedVIP(test.before, plan.Plan{Steps: test.todo}, test.done,
+			test.err); (got != nil && got.Address == "10.0.0.9") != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

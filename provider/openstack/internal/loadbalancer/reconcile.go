@@ -86,7 +86,9 @@ func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, err
 
 // prepare finds the load balancer and decides what it should be. admit may end the reconcile in
 // between.
-func (r *reconciler) prepare(ctx context.Context, admit func(context.Context) error) (wanted, error) {
+func (r *reconciler) prepare(
+	ctx context.Context, admit func(context.Context) error,
+) (wanted, error) {
 	if err := r.identify(ctx); err != nil {
 		return wanted{}, err
 	}
@@ -173,7 +175,8 @@ func (r *reconciler) readSettings() []settings.Problem {
 	r.settings, problems = settings.Of(r.service, r.config.Defaults)
 	list := make([]notice, 0, len(problems))
 	for _, problem := range append(slices.Clone(problems), settings.Unknown(r.service)...) {
-		list = append(list, notice{reason: "InvalidAnnotation", message: problem.String(), warning: true})
+		list = append(list,
+			notice{reason: "InvalidAnnotation", message: problem.String(), warning: true})
 	}
 	r.tell(aboutSettings, list...)
 	return problems
@@ -195,7 +198,8 @@ func (r *reconciler) rejectFatal(problems []settings.Problem) error {
 func (r *reconciler) waitWhilePending(ctx context.Context) error {
 	if lb := r.found.balancer; lb != nil && lb.Status.Pending() {
 		// OCCM writes the ID when all is done. Earlier, it survives a restart.
-		if err := r.annotate(ctx, r.service, map[string]*string{settings.AnnotationLoadBalancerID: &lb.ID}); err != nil {
+		if err := r.annotate(ctx, r.service,
+			map[string]*string{settings.AnnotationLoadBalancerID: &lb.ID}); err != nil {
 			return err
 		}
 		return r.wait("load balancer %s is %s", lb.ID, lb.Status)
@@ -204,7 +208,8 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 		return r.wait("deleting load balancer %s; a new one is created after that", lb.ID)
 	}
 	if r.found.balancer == nil && !r.create {
-		return fmt.Errorf("service %s/%s has no load balancer yet", r.service.Namespace, r.service.Name)
+		return fmt.Errorf("service %s/%s has no load balancer yet", r.service.Namespace,
+			r.service.Name)
 	}
 	return nil
 }
@@ -249,7 +254,8 @@ func (r *reconciler) desire(ctx context.Context) (wanted, error) {
 	r.tell(aboutPlaces, noticesOf(notes)...)
 	want, notes, unsupported := desired.Build(input)
 	if unsupported != nil {
-		notes = append(notes, desired.Notice{Reason: reasonUnsupported, Message: unsupported.Error(), Warning: true})
+		notes = append(notes,
+			desired.Notice{Reason: reasonUnsupported, Message: unsupported.Error(), Warning: true})
 	}
 	r.tell(aboutDesired, noticesOf(notes)...)
 	if unsupported != nil {

@@ -199,7 +199,8 @@ func (r *repairs) settle(item repair, err error) {
 		item.begun = true
 		r.queue.AddAfter(item, max(wait.RetryAfter(), firstRetry))
 	default:
-		r.of.config.Logger.Error(err, "Load balancer reconcile failed; retrying", "service", r.of.services.name(item.service).String())
+		r.of.config.Logger.Error(err, "Load balancer reconcile failed; retrying", "service",
+			r.of.services.name(item.service).String())
 		item.begun = true
 		r.queue.AddRateLimited(item)
 	}
@@ -212,7 +213,11 @@ func (r *repairs) do(item repair) error {
 	if !ok || !item.all && !item.begun && !r.of.stale(r.ctx, service) {
 		return nil
 	}
-	status, err := r.of.ensure(r.ctx, request{cluster: cluster, service: service, create: true, repair: item.all, deep: item.deep})
+	status, err := r.of.ensure(r.ctx,
+		request{
+			cluster: cluster, service: service, create: true, repair: item.all,
+			deep: item.deep,
+		})
 	if err != nil {
 		return err
 	}
@@ -230,7 +235,8 @@ func (l *LoadBalancers) served(uid types.UID) (service *v1.Service, cluster stri
 		return nil, "", false
 	}
 	service, err := services.Services(who.namespace).Get(who.name)
-	if err != nil || service.UID != uid || !requestsLoadBalancer(service) || !servicehelpers.HasLBFinalizer(service) {
+	if err != nil || service.UID != uid || !requestsLoadBalancer(service) ||
+		!servicehelpers.HasLBFinalizer(service) {
 		return nil, "", false
 	}
 	return service, who.cluster, true
@@ -244,7 +250,8 @@ func (l *LoadBalancers) stale(ctx context.Context, service *v1.Service) bool {
 	}
 	defer unlock()
 	state := l.services.peek(service.UID)
-	applied := l.cache().Lookup(&balancer.LoadBalancer{ID: state.loadBalancerID}, string(service.UID)).State.Hash
+	applied := l.cache().Lookup(&balancer.LoadBalancer{ID: state.loadBalancerID},
+		string(service.UID)).State.Hash
 	if state.lastInput == nil || applied == "" {
 		return false
 	}

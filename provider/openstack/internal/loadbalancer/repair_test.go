@@ -63,8 +63,10 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	c, stop := watched(t, s)
 	first := s.register(s.addNode("a"))
 	service := s.addService("web", 80)
-	s.eventually("the provider sees the Service", func() bool { _, ok := c.objects.current(service); return ok })
-	s.eventually("the provider sees the node", func() bool { return len(c.objects.nodesOr(nil)) == 1 })
+	s.eventually("the provider sees the Service",
+		func() bool { _, ok := c.objects.current(service); return ok })
+	s.eventually("the provider sees the node",
+		func() bool { return len(c.objects.nodesOr(nil)) == 1 })
 	// Before anybody has asked for the Service nothing is made, though it is seen.
 	if lbs := s.LoadBalancers(); len(lbs) > 0 {
 		t.Fatalf("there are %v", lbs)
@@ -72,13 +74,18 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	c.ensure(service)
 
 	weight := func() int {
-		if lbs := s.LoadBalancers(); len(lbs) == 1 && len(lbs[0].Pools) == 1 && len(lbs[0].Pools[0].Members) > 0 {
+		if lbs := s.LoadBalancers(); len(lbs) == 1 && len(lbs[0].Pools) == 1 &&
+			len(lbs[0].Pools[0].Members) > 0 {
 			return lbs[0].Pools[0].Members[0].Weight
 		}
 		return -1
 	}
-	first.Spec.Taints = []v1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: v1.TaintEffectNoSchedule}}
-	if _, err := s.kube.CoreV1().Nodes().Update(t.Context(), first, metav1.UpdateOptions{}); err != nil {
+	first.Spec.Taints = []v1.Taint{{
+		Key:    "ToBeDeletedByClusterAutoscaler",
+		Effect: v1.TaintEffectNoSchedule,
+	}}
+	if _, err := s.kube.CoreV1().Nodes().Update(t.Context(), first,
+		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.eventually("the node gets no new connections", func() bool { return weight() == 0 })
@@ -88,7 +95,8 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	}
 	s.eventually("there is another load balancer, and the Service says so", func() bool {
 		lbs := s.LoadBalancers()
-		return len(lbs) == 1 && lbs[0].ProvisioningStatus == openstacktest.StatusActive && s.now(service).Annotations["loadbalancer.openstack.org/load-balancer-id"] == lbs[0].ID
+		return len(lbs) == 1 && lbs[0].ProvisioningStatus == openstacktest.StatusActive &&
+			s.now(service).Annotations["loadbalancer.openstack.org/load-balancer-id"] == lbs[0].ID
 	})
 	ip := s.FloatingIPs()[0]
 	if err := s.DeleteFloatingIP(ip.ID); err != nil {
@@ -96,7 +104,8 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	}
 	s.eventually("the status has the new address", func() bool {
 		ips, ingress := s.FloatingIPs(), s.now(service).Status.LoadBalancer.Ingress
-		return len(ips) == 1 && len(ingress) == 1 && ingress[0].IP == ips[0].Address && ips[0].Address != ip.Address
+		return len(ips) == 1 && len(ingress) == 1 && ingress[0].IP == ips[0].Address &&
+			ips[0].Address != ip.Address
 	})
 
 	close(stop)
@@ -118,10 +127,16 @@ func TestRepair_ThatIsNotDoneInOnePass_IsGoneOnWith(t *testing.T) {
 	t.Parallel()
 	for name, hinder := range map[string]func(s *site, id string) (remove func()){
 		"a step takes long": func(s *site, id string) func() {
-			return s.Provision(openstacktest.ProvisioningRule{LoadBalancer: id, Times: 1, Duration: reconcileTimeout + time.Second})
+			return s.Provision(openstacktest.ProvisioningRule{
+				LoadBalancer: id, Times: 1,
+				Duration: reconcileTimeout + time.Second,
+			})
 		},
 		"the second step fails": func(s *site, _ string) func() {
-			return s.Inject(openstacktest.Fault{Operation: "loadbalancer_member_create", Skip: 1, Times: 1, Status: http.StatusInternalServerError})
+			return s.Inject(openstacktest.Fault{
+				Operation: "loadbalancer_member_create", Skip: 1,
+				Times: 1, Status: http.StatusInternalServerError,
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -49,7 +49,9 @@ func (r *reconciler) status() *v1.LoadBalancerStatus {
 }
 
 // annotate sets annotations of the Service that differ; nil removes one.
-func (l *LoadBalancers) annotate(ctx context.Context, service *v1.Service, want map[string]*string) error {
+func (l *LoadBalancers) annotate(
+	ctx context.Context, service *v1.Service, want map[string]*string,
+) error {
 	differ := map[string]*string{}
 	for name, value := range want {
 		has, ok := service.Annotations[name]
@@ -65,18 +67,22 @@ func (l *LoadBalancers) annotate(ctx context.Context, service *v1.Service, want 
 		return fmt.Errorf("get a client to annotate the Service: %w", err)
 	}
 	// The UID keeps it from a Service of the same name that was made since.
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": service.UID, "annotations": differ}})
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"uid": service.UID, "annotations": differ}})
 	if err != nil {
 		return err
 	}
-	if _, err := client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name,
+		types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("annotate the Service: %w", err)
 	}
 	return nil
 }
 
 // publish writes the status if it differs.
-func (l *LoadBalancers) publish(ctx context.Context, service *v1.Service, status *v1.LoadBalancerStatus) error {
+func (l *LoadBalancers) publish(
+	ctx context.Context, service *v1.Service, status *v1.LoadBalancerStatus,
+) error {
 	client, err := l.config.Kube()
 	if err != nil {
 		return fmt.Errorf("get a client to write the Service's status: %w", err)
@@ -88,7 +94,8 @@ func (l *LoadBalancers) publish(ctx context.Context, service *v1.Service, status
 	if err != nil {
 		return err
 	}
-	if _, err := client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name,
+		types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		return fmt.Errorf("write the Service's status: %w", err)
 	}
 	return nil

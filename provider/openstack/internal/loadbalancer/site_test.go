@@ -58,12 +58,17 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	s.subnet = s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "10.0.0.0/16"})
 	s.external = s.AddNetwork(openstacktest.Network{Name: "public", External: true})
 	s.AddSubnet(openstacktest.Subnet{NetworkID: s.external, CIDR: "203.0.113.0/24"})
-	s.AddRouter(openstacktest.Router{Name: "router", Subnets: []string{s.subnet}, ExternalNetworkID: s.external})
+	s.AddRouter(openstacktest.Router{
+		Name: "router", Subnets: []string{s.subnet},
+		ExternalNetworkID: s.external,
+	})
 	return s
 }
 
 // newTickingSite makes a site whose clock goes on whenever somebody waits for it.
-func newTickingSite(t *testing.T, options ...openstacktest.Option) (*site, *clocktesting.FakeClock) {
+func newTickingSite(
+	t *testing.T, options ...openstacktest.Option,
+) (*site, *clocktesting.FakeClock) {
 	t.Helper()
 	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 	s := newSite(t, append(options, openstacktest.WithClock(now))...)
@@ -102,8 +107,14 @@ func (s *site) begin(uid string, kube kubernetes.Interface) *cluster {
 		s.t.Fatal(err)
 	}
 	log := testr.New(s.t)
-	o := octavia.New(octavia.Config{Client: clients.LoadBalancer, Project: clients.Project, Clock: s.clock, Logger: log})
-	n := neutron.New(neutron.Config{Client: clients.Network, KeyManager: clients.KeyManager, Project: clients.Project, Clock: s.clock, Logger: log})
+	o := octavia.New(octavia.Config{
+		Client: clients.LoadBalancer, Project: clients.Project,
+		Clock: s.clock, Logger: log,
+	})
+	n := neutron.New(neutron.Config{
+		Client: clients.Network, KeyManager: clients.KeyManager,
+		Project: clients.Project, Clock: s.clock, Logger: log,
+	})
 	c := &cluster{site: s, LoadBalancers: New(Config{
 		Octavia: o, Neutron: n, Defaults: s.defaults, Clock: s.clock, Logger: log,
 		ClusterUID: func(context.Context) (string, error) { return uid, nil },
@@ -129,7 +140,9 @@ func (r recorder) Eventf(o runtime.Object, kind, reason, format string, argument
 	r.Event(o, kind, reason, fmt.Sprintf(format, arguments...))
 }
 
-func (r recorder) AnnotatedEventf(o runtime.Object, _ map[string]string, kind, reason, format string, arguments ...any) {
+func (r recorder) AnnotatedEventf(
+	o runtime.Object, _ map[string]string, kind, reason, format string, arguments ...any,
+) {
 	r.Eventf(o, kind, reason, format, arguments...)
 }
 
@@ -152,7 +165,10 @@ func (s *site) addNode(name string) *v1.Node {
 	return &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1.NodeSpec{ProviderID: "openstack:///" + server},
-		Status:     v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: address}}},
+		Status: v1.NodeStatus{Addresses: []v1.NodeAddress{{
+			Type:    v1.NodeInternalIP,
+			Address: address,
+		}}},
 	}
 }
 
@@ -162,18 +178,25 @@ func (s *site) addService(name string, ports ...int32) *v1.Service {
 	s.serial++
 	service := &v1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, UID: types.UID(fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", s.serial)),
-			CreationTimestamp: metav1.NewTime(s.clock.Now().Truncate(1e9)), Annotations: map[string]string{},
-			Finalizers: []string{"service.kubernetes.io/load-balancer-cleanup"},
+			Namespace: "default", Name: name,
+			UID:               types.UID(fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", s.serial)),
+			CreationTimestamp: metav1.NewTime(s.clock.Now().Truncate(1e9)),
+			Annotations:       map[string]string{},
+			Finalizers:        []string{"service.kubernetes.io/load-balancer-cleanup"},
 		},
-		Spec: v1.ServiceSpec{Type: v1.ServiceTypeLoadBalancer, IPFamilies: []v1.IPFamily{v1.IPv4Protocol}},
+		Spec: v1.ServiceSpec{
+			Type:       v1.ServiceTypeLoadBalancer,
+			IPFamilies: []v1.IPFamily{v1.IPv4Protocol},
+		},
 	}
 	for _, port := range ports {
 		service.Spec.Ports = append(service.Spec.Ports, v1.ServicePort{
-			Name: fmt.Sprintf("p%d", port), Protocol: v1.ProtocolTCP, Port: port, NodePort: 30000 + port,
+			Name: fmt.Sprintf("p%d", port), Protocol: v1.ProtocolTCP, Port: port,
+			NodePort: 30000 + port,
 		})
 	}
-	made, err := s.kube.CoreV1().Services("default").Create(s.t.Context(), service, metav1.CreateOptions{})
+	made, err := s.kube.CoreV1().Services("default").Create(s.t.Context(), service,
+		metav1.CreateOptions{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -192,7 +215,8 @@ func (s *site) addGuest(loadBalancer, name string, ports ...int32) *v1.Service {
 // now is the Service as the API server has it.
 func (s *site) now(service *v1.Service) *v1.Service {
 	s.t.Helper()
-	got, err := s.kube.CoreV1().Services(service.Namespace).Get(s.t.Context(), service.Name, metav1.GetOptions{})
+	got, err := s.kube.CoreV1().Services(service.Namespace).Get(s.t.Context(), service.Name,
+		metav1.GetOptions{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -206,9 +230,13 @@ func (c *cluster) ensure(service *v1.Service, nodes ...*v1.Node) *v1.LoadBalance
 		service = c.site.now(service)
 		status, err := c.EnsureLoadBalancer(c.site.t.Context(), "kubernetes", service, nodes)
 		if err == nil {
-			if !slices.EqualFunc(status.Ingress, service.Status.LoadBalancer.Ingress, func(a, b v1.LoadBalancerIngress) bool { return a.IP == b.IP && a.Hostname == b.Hostname }) {
+			if !slices.EqualFunc(status.Ingress, service.Status.LoadBalancer.Ingress,
+				func(a, b v1.LoadBalancerIngress) bool {
+					return a.IP == b.IP && a.Hostname == b.Hostname
+				}) {
 				service.Status.LoadBalancer = *status
-				if _, err := c.site.kube.CoreV1().Services(service.Namespace).UpdateStatus(c.site.t.Context(), service, metav1.UpdateOptions{}); err != nil {
+				if _, err := c.site.kube.CoreV1().Services(service.Namespace).UpdateStatus(
+					c.site.t.Context(), service, metav1.UpdateOptions{}); err != nil {
 					c.site.t.Fatal(err)
 				}
 			}

@@ -19,7 +19,8 @@ func (c *cluster) addUsers() (id string, guest *v1.Service) {
 	s := c.site
 	s.t.Helper()
 	id = s.AddLoadBalancer(openstacktest.LoadBalancer{
-		OctaviaResource: openstacktest.OctaviaResource{Name: "users", Tags: []string{"users"}}, VIPSubnetID: s.subnet,
+		OctaviaResource: openstacktest.OctaviaResource{Name: "users", Tags: []string{"users"}},
+		VIPSubnetID:     s.subnet,
 	})
 	return id, s.addGuest(id, "guest", 443)
 }
@@ -30,7 +31,8 @@ func (c *cluster) tagLate(id string, tags ...string) {
 	if err := c.forgetList(); err != nil {
 		c.site.t.Fatal(err)
 	}
-	if err := c.site.ChangeLoadBalancer(id, func(lb *openstacktest.LoadBalancer) { lb.Tags = tags }); err != nil {
+	if err := c.site.ChangeLoadBalancer(id,
+		func(lb *openstacktest.LoadBalancer) { lb.Tags = tags }); err != nil {
 		c.site.t.Fatal(err)
 	}
 }
@@ -73,7 +75,8 @@ func TestEnsure_AnotherClustersSinceTheLastList_IsRefused(t *testing.T) {
 	c.tagLate(id, "users", "fxccm-cluster=another")
 	mark := s.mark()
 	for len(s.said("LoadBalancerOfOtherCluster")) == 0 {
-		if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(guest), []*v1.Node{node}); !isWait(err) {
+		if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(guest),
+			[]*v1.Node{node}); !isWait(err) {
 			t.Fatalf("the Service is answered %v", err)
 		}
 		if err := c.forgetList(); err != nil {
@@ -94,7 +97,8 @@ func TestDelete_AnotherClustersSinceTheLastList_IsLeftAlone(t *testing.T) {
 	c.ensure(service, node)
 	id := s.LoadBalancers()[0].ID
 	for _, given := range []func(*v1.Service){
-		annotations("recreate", "true", "flavor-id", s.AddLoadBalancerFlavor(openstacktest.LoadBalancerFlavor{Name: "large"})),
+		annotations("recreate", "true", "flavor-id",
+			s.AddLoadBalancerFlavor(openstacktest.LoadBalancerFlavor{Name: "large"})),
 		func(service *v1.Service) { service.DeletionTimestamp = &metav1.Time{Time: s.clock.Now()} },
 	} {
 		now := s.now(service)
@@ -115,7 +119,10 @@ func TestDelete_AnotherClustersSinceTheLastList_IsLeftAlone(t *testing.T) {
 		}
 		// As it was, for the next one.
 		if err := s.ChangeLoadBalancer(id, func(lb *openstacktest.LoadBalancer) {
-			lb.Tags = []string{"fxccm-cluster=cluster-1", "fxccm-service=" + string(service.UID), lb.Name}
+			lb.Tags = []string{
+				"fxccm-cluster=cluster-1", "fxccm-service=" + string(service.UID),
+				lb.Name,
+			}
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +154,8 @@ func TestDelete_GuestWhosePartsOctaviaCannotDelete_IsNotDone(t *testing.T) {
 		t.Errorf("the tags are %q, want %q", now, before.Tags)
 	}
 	c.remove(guest)
-	if lb, err := s.LoadBalancer(id); err != nil || len(lb.Listeners)+len(lb.Pools) > 0 || !slices.Equal(lb.Tags, []string{"users"}) {
+	if lb, err := s.LoadBalancer(id); err != nil || len(lb.Listeners)+len(lb.Pools) > 0 ||
+		!slices.Equal(lb.Tags, []string{"users"}) {
 		t.Errorf("the load balancer is %+v, %v", lb, err)
 	}
 }

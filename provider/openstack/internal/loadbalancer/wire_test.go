@@ -26,20 +26,27 @@ func TestEnsure_NewExternalService_IsServed(t *testing.T) {
 		t.Fatalf("there are %d load balancers and %d floating IPs", len(lbs), len(ips))
 	}
 	lb, ip := lbs[0], ips[0]
-	if lb.Name != "kube_service_kubernetes_default_web" || len(lb.Listeners) != 2 || len(lb.Pools) != 2 || len(lb.Pools[0].Members) != 2 {
+	if lb.Name != "kube_service_kubernetes_default_web" || len(lb.Listeners) != 2 ||
+		len(lb.Pools) != 2 || len(lb.Pools[0].Members) != 2 {
 		t.Errorf("the load balancer is %+v", lb)
 	}
-	if want := []string{lb.Name, "fxccm-cluster=cluster-1", "fxccm-service=" + string(service.UID)}; !slices.Equal(lb.Tags, want) {
+	if want := []string{
+		lb.Name, "fxccm-cluster=cluster-1",
+		"fxccm-service=" + string(service.UID),
+	}; !slices.Equal(lb.Tags, want) {
 		t.Errorf("its tags are %q, want %q", lb.Tags, want)
 	}
-	if ip.PortID != lb.VIPPortID || !slices.Contains(ip.Tags, "fxccm-service="+string(service.UID)) {
+	if ip.PortID != lb.VIPPortID ||
+		!slices.Contains(ip.Tags, "fxccm-service="+string(service.UID)) {
 		t.Errorf("the floating IP is %+v", ip)
 	}
-	if len(status.Ingress) != 1 || status.Ingress[0].IP != ip.Address || *status.Ingress[0].IPMode != v1.LoadBalancerIPModeVIP {
+	if len(status.Ingress) != 1 || status.Ingress[0].IP != ip.Address ||
+		*status.Ingress[0].IPMode != v1.LoadBalancerIPModeVIP {
 		t.Errorf("the status is %+v, want the floating IP %s", status, ip.Address)
 	}
 	now := s.now(service)
-	if now.Annotations[settings.AnnotationLoadBalancerID] != lb.ID || now.Annotations[settings.AnnotationLoadBalancerAddress] != ip.Address {
+	if now.Annotations[settings.AnnotationLoadBalancerID] != lb.ID ||
+		now.Annotations[settings.AnnotationLoadBalancerAddress] != ip.Address {
 		t.Errorf("the Service says %v", now.Annotations)
 	}
 	if waits := s.said("LoadBalancerWaiting"); len(waits) != 1 {
@@ -76,7 +83,8 @@ func TestEnsure_CountsOfRequests(t *testing.T) {
 			do()
 			counts := s.counts(mark)
 			if n := total(counts) - polls(counts); n > limit {
-				t.Errorf("%s with %d ports: %d requests, want at most %d: %v", what, len(ports), n, limit, counts)
+				t.Errorf("%s with %d ports: %d requests, want at most %d: %v", what, len(ports), n,
+					limit, counts)
 			}
 		}
 		count("new", 4, func() { c.ensure(service, nodes[:2]...) })
@@ -85,7 +93,8 @@ func TestEnsure_CountsOfRequests(t *testing.T) {
 		count("a node more", 1+len(ports), func() { c.ensure(service, nodes...) })
 		count("restart", 8, func() { s.begin("cluster-1", s.kube).ensure(service, nodes...) })
 		count("deletion", 8, func() { c.remove(service) })
-		if err := s.kube.CoreV1().Services("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		if err := s.kube.CoreV1().Services("default").Delete(t.Context(), "web",
+			metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,7 +118,10 @@ func TestEnsure_NodeComesOrGoes_OneMemberIsAskedFor(t *testing.T) {
 		c.ensure(service, now...)
 		counts := s.counts(mark)
 		maps.DeleteFunc(counts, func(operation string, _ int) bool {
-			return slices.Contains([]string{"loadbalancer_list", "loadbalancer_get", "floating_ip_list", "port_list"}, operation)
+			return slices.Contains([]string{
+				"loadbalancer_list", "loadbalancer_get",
+				"floating_ip_list", "port_list",
+			}, operation)
 		})
 		if !maps.Equal(counts, want) {
 			t.Errorf("%s: the requests are %v, want %v", what, counts, want)
@@ -120,19 +132,26 @@ func TestEnsure_NodeComesOrGoes_OneMemberIsAskedFor(t *testing.T) {
 			}
 		}
 	}
-	step("one goes that was there from the beginning", map[string]int{"loadbalancer_member_delete": 2}, nodes[1], nodes[2])
+	step("one goes that was there from the beginning",
+		map[string]int{"loadbalancer_member_delete": 2}, nodes[1], nodes[2])
 	step("one comes", map[string]int{"loadbalancer_member_create": 2}, nodes[1], nodes[2], nodes[3])
 	step("it goes again", map[string]int{"loadbalancer_member_delete": 2}, nodes[1], nodes[2])
-	step("two come", map[string]int{"loadbalancer_members_update": 2}, nodes[1], nodes[2], nodes[3], nodes[4])
-	step("one goes that was there before them", map[string]int{"loadbalancer_member_delete": 2}, nodes[2], nodes[3], nodes[4])
-	step("one of the two goes", map[string]int{"loadbalancer_members_update": 2}, nodes[2], nodes[3])
+	step("two come", map[string]int{"loadbalancer_members_update": 2}, nodes[1], nodes[2], nodes[3],
+		nodes[4])
+	step("one goes that was there before them", map[string]int{"loadbalancer_member_delete": 2},
+		nodes[2], nodes[3], nodes[4])
+	step("one of the two goes", map[string]int{"loadbalancer_members_update": 2}, nodes[2],
+		nodes[3])
 }
 
 // While Octavia deletes a load balancer nothing else is asked for in each reconcile, and all is
 // gone in the end, also when somebody else has asked for the deletion.
 func TestDelete_TakesLong_OnlyTheLoadBalancerIsLookedAt(t *testing.T) {
 	t.Parallel()
-	for name, others := range map[string]bool{"by the Service's deletion": false, "by somebody else": true} {
+	for name, others := range map[string]bool{
+		"by the Service's deletion": false,
+		"by somebody else":          true,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
@@ -140,9 +159,13 @@ func TestDelete_TakesLong_OnlyTheLoadBalancerIsLookedAt(t *testing.T) {
 			c := s.begin("cluster-1", s.kube)
 			service := s.addService("web", 80)
 			c.ensure(service, s.addNode("a"))
-			s.Provision(openstacktest.ProvisioningRule{LoadBalancer: s.LoadBalancers()[0].ID, Times: 1, Duration: deleteTimeout + 2*time.Second})
+			s.Provision(openstacktest.ProvisioningRule{
+				LoadBalancer: s.LoadBalancers()[0].ID,
+				Times:        1, Duration: deleteTimeout + 2*time.Second,
+			})
 			if others {
-				if err := c.config.Octavia.DeleteLoadBalancer(t.Context(), s.LoadBalancers()[0].ID, true); err != nil {
+				if err := c.config.Octavia.DeleteLoadBalancer(t.Context(), s.LoadBalancers()[0].ID,
+					true); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -155,7 +178,9 @@ func TestDelete_TakesLong_OnlyTheLoadBalancerIsLookedAt(t *testing.T) {
 			if n := counts["floating_ip_list"]; n > 3 {
 				t.Errorf("floating IPs were looked for %d times: %v", n, counts)
 			}
-			if lbs, ips, groups := s.LoadBalancers(), s.FloatingIPs(), s.SecurityGroups(); len(lbs)+len(ips) > 0 || slices.ContainsFunc(groups, isOfAService) {
+			if lbs, ips, groups := s.LoadBalancers(), s.FloatingIPs(),
+				s.SecurityGroups(); len(lbs)+len(ips) > 0 ||
+				slices.ContainsFunc(groups, isOfAService) {
 				t.Errorf("there are left %v, %v, %v", lbs, ips, groups)
 			}
 		})
@@ -181,7 +206,8 @@ func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
 	c.ensure(service, nodes...)
 	lb := s.LoadBalancers()[0]
 	if lb.ID != before || len(lb.Pools[0].Members) != 2 {
-		t.Errorf("the load balancer is %s with %d members, want %s with 2", lb.ID, len(lb.Pools[0].Members), before)
+		t.Errorf("the load balancer is %s with %d members, want %s with 2", lb.ID,
+			len(lb.Pools[0].Members), before)
 	}
 	if said := s.said("InvalidAnnotation"); len(said) != 2 {
 		t.Errorf("the Service was told %q", said)
@@ -191,11 +217,13 @@ func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
 	annotations("flavor-id", "large")(other)
 	s.update(other)
 	for range 3 {
-		if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(other), nodes); !isWait(err) {
+		if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(other),
+			nodes); !isWait(err) {
 			t.Errorf("a Service that has none yet is answered %v", err)
 		}
 	}
-	if said := s.said("InvalidAnnotation"); len(said) != 3 || !strings.Contains(said[2], "flavor-id") || !strings.Contains(said[2], "large") {
+	if said := s.said("InvalidAnnotation"); len(said) != 3 ||
+		!strings.Contains(said[2], "flavor-id") || !strings.Contains(said[2], "large") {
 		t.Errorf("the Services were told %q", said)
 	}
 	if n := len(s.LoadBalancers()); n != 1 {
@@ -217,7 +245,8 @@ func TestEnsure_RecreationWithOthersListenerInIt_ReadsBeforeItDeletes(t *testing
 	// As Octavia's clock has it, nothing has changed.
 	err := s.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) {
 		lb.Listeners = append(lb.Listeners, openstacktest.Listener{
-			OctaviaResource: openstacktest.OctaviaResource{Name: "users"}, Protocol: "TCP", ProtocolPort: 9000, ConnectionLimit: -1,
+			OctaviaResource: openstacktest.OctaviaResource{Name: "users"}, Protocol: "TCP",
+			ProtocolPort: 9000, ConnectionLimit: -1,
 		})
 	})
 	if err != nil {
@@ -245,8 +274,10 @@ func TestEnsure_WhatStatusTreesHide_IsChangedAllTheSame(t *testing.T) {
 		t.Helper()
 		c.ensure(service, nodes...)
 		pool := s.LoadBalancers()[0].Pools[0]
-		if m := pool.Members[0]; pool.Monitor.Type != monitor || m.MonitorPort != port || m.Weight != weight {
-			t.Errorf("the monitor is %s, the first member is monitored at %d and has weight %d, want %s, %d, %d", pool.Monitor.Type, m.MonitorPort, m.Weight, monitor, port, weight)
+		if m := pool.Members[0]; pool.Monitor.Type != monitor || m.MonitorPort != port ||
+			m.Weight != weight {
+			t.Errorf(
+				"the monitor is %s, the first member is monitored at %d and has weight %d, want %s, %d, %d", pool.Monitor.Type, m.MonitorPort, m.Weight, monitor, port, weight)
 		}
 	}
 	local := func(policy v1.ServiceExternalTrafficPolicy, port int32) {

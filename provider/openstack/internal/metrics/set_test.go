@@ -317,7 +317,8 @@ func TestNew_WithoutRegistererCounts(t *testing.T) {
 
 func TestNew_NamesTheMetricThatIsInTheWay(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "openstack_api_requests_total", Help: "x"}))
+	registry.MustRegister(
+		prometheus.NewGauge(prometheus.GaugeOpts{Name: "openstack_api_requests_total", Help: "x"}))
 	if _, err := metrics.New(registry, "m"); err == nil ||
 		!strings.Contains(err.Error(), "openstack_api_requests_total") {
 		t.Errorf("got %v, want an error that names the metric", err)

@@ -21,7 +21,8 @@ import (
 
 var (
 	// ErrNoRoutes is returned by every method if the cloud's routers do not support routes.
-	ErrNoRoutes = errors.New("the network service has neither the extension " + extensionExtraRoute + " nor " +
+	ErrNoRoutes = errors.New("the network service has neither the extension " +
+		extensionExtraRoute + " nor " +
 		extensionExtraRouteAtomic)
 	// ErrNodesUnknown is returned by every method until the node informer is synced.
 	ErrNodesUnknown = errors.New("the nodes are not synced yet")

@@ -29,16 +29,19 @@ type Octavia interface {
 	Get(ctx context.Context, id string) (balancer.LoadBalancer, error)
 	Settled(ctx context.Context, id string, limit time.Duration) (balancer.LoadBalancer, error)
 
-	CreateLoadBalancer(ctx context.Context, lb balancer.LoadBalancer, ports []balancer.Port) (balancer.LoadBalancer, error)
+	CreateLoadBalancer(ctx context.Context, lb balancer.LoadBalancer,
+		ports []balancer.Port) (balancer.LoadBalancer, error)
 	UpdateLoadBalancer(ctx context.Context, id string, tags []string) error
 	DeleteLoadBalancer(ctx context.Context, id string, cascade bool) error
 	FailoverLoadBalancer(ctx context.Context, id string) error
 
-	CreateListener(ctx context.Context, loadBalancerID string, listener balancer.Listener, poolID string) (id string, err error)
+	CreateListener(ctx context.Context, loadBalancerID string, listener balancer.Listener,
+		poolID string) (id string, err error)
 	UpdateListener(ctx context.Context, id string, listener balancer.Listener, poolID string) error
 	DeleteListener(ctx context.Context, id string) error
 
-	CreatePool(ctx context.Context, loadBalancerID, listenerID string, pool balancer.Pool) (id string, err error)
+	CreatePool(ctx context.Context, loadBalancerID, listenerID string,
+		pool balancer.Pool) (id string, err error)
 	UpdatePool(ctx context.Context, id string, pool balancer.Pool) error
 	DeletePool(ctx context.Context, id string) error
 
@@ -51,18 +54,21 @@ type Octavia interface {
 	UpdateMember(ctx context.Context, poolID, id string, member balancer.Member) error
 	DeleteMember(ctx context.Context, poolID, id string) error
 
-	Contents(ctx context.Context, id string, depth octavia.Depth, updated time.Time) (balancer.Contents, error)
+	Contents(ctx context.Context, id string, depth octavia.Depth,
+		updated time.Time) (balancer.Contents, error)
 }
 
 // Neutron is what is needed of package neutron.
 type Neutron interface {
-	CreateFloatingIP(ctx context.Context, wanted balancer.WantedFloatingIP, subnetID, portID string) (balancer.FloatingIP, error)
+	CreateFloatingIP(ctx context.Context, wanted balancer.WantedFloatingIP, subnetID,
+		portID string) (balancer.FloatingIP, error)
 	AttachFloatingIP(ctx context.Context, id, portID string) error
 	DetachFloatingIP(ctx context.Context, id string) error
 	DeleteFloatingIP(ctx context.Context, id string) error
 	TagFloatingIP(ctx context.Context, id string, tags []string) error
 
-	CreateSecurityGroup(ctx context.Context, group balancer.SecurityGroup) (balancer.SecurityGroup, error)
+	CreateSecurityGroup(ctx context.Context, group balancer.SecurityGroup) (balancer.SecurityGroup,
+		error)
 	TagSecurityGroup(ctx context.Context, id string, tags []string) error
 	DeleteSecurityGroup(ctx context.Context, id string) error
 	CreateRule(ctx context.Context, groupID string, rule balancer.Rule) error
@@ -109,7 +115,8 @@ func New(config Config) *Executor {
 		config.Clock = clock.RealClock{}
 	}
 	return &Executor{
-		octavia: config.Octavia, neutron: config.Neutron, clock: config.Clock, logger: config.Logger, trouble: config.Trouble,
+		octavia: config.Octavia, neutron: config.Neutron, clock: config.Clock,
+		logger: config.Logger, trouble: config.Trouble,
 		making: make(chan struct{}, maxMaking),
 	}
 }
@@ -143,13 +150,17 @@ type Result struct {
 // their chain, where the caller is to do something about it:
 //
 //   - [PendingError]: Octavia is at work, and the timeout is over. The next reconcile goes on.
-//   - [ErrQueued]: the load balancer is not begun, because others are, and the timeout is over. The next reconcile begins anew.
+//   - [ErrQueued]: the load balancer is not begun, because others are, and the timeout is over. The
+//     next reconcile begins anew.
 //   - [ErrFailed]: the load balancer is in ERROR, and the step is none that mends it.
 //   - [ErrGone]: what the step is for no longer exists. The next reconcile sees what there is.
-//   - [ErrChanged]: the load balancer's tags are not what they were, and the step would replace them, or delete it. The next reconcile sees what they
-//     are. A plan with such a step does nothing at all if they have changed before it.
-//   - [ErrNotDeleted]: Octavia was asked to delete something, and it is there. The next reconcile asks again.
-//   - the error of ctx, as soon as it ends. The request that was under way may have been carried out.
+//   - [ErrChanged]: the load balancer's tags are not what they were, and the step would replace
+//     them, or delete it. The next reconcile sees what they are. A plan with such a step does
+//     nothing at all if they have changed before it.
+//   - [ErrNotDeleted]: Octavia was asked to delete something, and it is there. The next reconcile
+//     asks again.
+//   - the error of ctx, as soon as it ends. The request that was under way may have been carried
+//     out.
 //
 // Anything else is what Octavia or Neutron has said.
 func (e *Executor) Run(ctx context.Context, p plan.Plan, start State) (Result, error) {

@@ -40,11 +40,13 @@ func (r *run) askNeutron(ctx context.Context, step plan.Step) error {
 	case plan.DeleteSecurityGroup:
 		return r.neutron.DeleteSecurityGroup(ctx, s.ID)
 	case plan.CreateRule:
-		return r.withGroup(s.Group, func(id string) error { return r.neutron.CreateRule(ctx, id, s.Rule) })
+		return r.withGroup(s.Group,
+			func(id string) error { return r.neutron.CreateRule(ctx, id, s.Rule) })
 	case plan.DeleteRule:
 		return r.neutron.DeleteRule(ctx, s.ID)
 	case plan.AddGroup:
-		return r.withGroup(s.Group, func(id string) error { return r.neutron.AddGroup(ctx, s.Port, id) })
+		return r.withGroup(s.Group,
+			func(id string) error { return r.neutron.AddGroup(ctx, s.Port, id) })
 	case plan.RemoveGroup:
 		return r.neutron.RemoveGroup(ctx, s.Port, s.GroupID)
 	}

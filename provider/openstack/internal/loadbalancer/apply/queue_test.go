@@ -18,7 +18,9 @@ type slowOctavia struct {
 	answer chan error
 }
 
-func (o *slowOctavia) CreateLoadBalancer(_ context.Context, lb balancer.LoadBalancer, _ []balancer.Port) (balancer.LoadBalancer, error) {
+func (o *slowOctavia) CreateLoadBalancer(
+	_ context.Context, lb balancer.LoadBalancer, _ []balancer.Port,
+) (balancer.LoadBalancer, error) {
 	o.asked <- lb.Name
 	lb.ID = "id of " + lb.Name
 	return lb, <-o.answer

@@ -11,7 +11,8 @@ import (
 // reportCreation reports whether a quota keeps a step from being taken.
 func (e *Executor) reportCreation(step plan.Step, err error) {
 	if counted := countedBy(step); counted != "" {
-		e.trouble.Creation(counted, err, errors.Is(err, octavia.ErrQuota) || errors.Is(err, neutron.ErrQuota))
+		e.trouble.Creation(counted, err,
+			errors.Is(err, octavia.ErrQuota) || errors.Is(err, neutron.ErrQuota))
 	}
 }
 

@@ -58,7 +58,8 @@ func stepsOfPackagePlan(t *testing.T) (steps []string) {
 		}
 		for _, declaration := range file.Decls {
 			f, ok := declaration.(*ast.FuncDecl)
-			if !ok || f.Name.Name != "String" || f.Recv == nil || strings.HasSuffix(name, "_test.go") {
+			if !ok || f.Name.Name != "String" || f.Recv == nil ||
+				strings.HasSuffix(name, "_test.go") {
 				continue
 			}
 			receiver, ok := f.Recv.List[0].Type.(*ast.Ident)
@@ -79,16 +80,22 @@ func TestCreation_MakesAllOfIt(t *testing.T) {
 		t.Errorf("the result is %+v", done)
 	}
 	lb := s.is("lb")
-	if done.LoadBalancer.ID != lb.ID || done.LoadBalancer.VIP.PortID != lb.VIPPortID || done.LoadBalancer.VIP.Address != lb.VIPAddress {
+	if done.LoadBalancer.ID != lb.ID || done.LoadBalancer.VIP.PortID != lb.VIPPortID ||
+		done.LoadBalancer.VIP.Address != lb.VIPAddress {
 		t.Errorf("the result's load balancer is %+v", done.LoadBalancer)
 	}
 	ip := s.FloatingIPs()[0]
-	if ip.PortID != lb.VIPPortID || ip.Description != "for lb" || !slices.Equal(ip.Tags, []string{"a"}) ||
-		done.FloatingIP.ID != ip.ID || done.FloatingIP.Address != ip.Address || done.FloatingIP.PortID != lb.VIPPortID {
+	if ip.PortID != lb.VIPPortID || ip.Description != "for lb" ||
+		!slices.Equal(ip.Tags, []string{"a"}) ||
+		done.FloatingIP.ID != ip.ID || done.FloatingIP.Address != ip.Address ||
+		done.FloatingIP.PortID != lb.VIPPortID {
 		t.Errorf("the floating IP is %+v, and in the result %+v", ip, done.FloatingIP)
 	}
-	if len(lb.Listeners) != 2 || len(lb.Pools) != 2 || lb.Listeners[0].DefaultPoolID != lb.Pools[0].ID || lb.Listeners[1].DefaultPoolID != lb.Pools[1].ID ||
-		len(lb.Pools[0].Members) != 2 || len(lb.Pools[1].Members) != 2 || lb.Pools[0].Monitor == nil {
+	if len(lb.Listeners) != 2 || len(lb.Pools) != 2 ||
+		lb.Listeners[0].DefaultPoolID != lb.Pools[0].ID ||
+		lb.Listeners[1].DefaultPoolID != lb.Pools[1].ID ||
+		len(lb.Pools[0].Members) != 2 || len(lb.Pools[1].Members) != 2 ||
+		lb.Pools[0].Monitor == nil {
 		t.Errorf("the load balancer is %+v", lb)
 	}
 	group := s.group()
@@ -102,7 +109,8 @@ func TestCreation_MakesAllOfIt(t *testing.T) {
 		t.Errorf("the group is %+v, its rules are %+v", group, rules)
 	}
 	bears := slices.ContainsFunc(s.Ports(), func(p openstacktest.Port) bool {
-		return p.DeviceOwner == openstacktest.OwnerCompute && slices.Contains(p.SecurityGroups, group.ID)
+		return p.DeviceOwner == openstacktest.OwnerCompute &&
+			slices.Contains(p.SecurityGroups, group.ID)
 	})
 	if !bears {
 		t.Error("the node's port does not bear the group")
@@ -121,16 +129,20 @@ func TestAlteration_ChangesAllOfIt(t *testing.T) {
 	if !slices.Equal(lb.Tags, []string{"a", "b"}) {
 		t.Errorf("its tags are %v", lb.Tags)
 	}
-	if l := lb.Listeners[0]; l.ConnectionLimit != 5 || len(l.AllowedCIDRs) != 1 || l.DefaultPoolID != lb.Pools[2].ID {
+	if l := lb.Listeners[0]; l.ConnectionLimit != 5 || len(l.AllowedCIDRs) != 1 ||
+		l.DefaultPoolID != lb.Pools[2].ID {
 		t.Errorf("the listener is %+v", l)
 	}
 	p := lb.Pools[0]
-	if p.LBAlgorithm != "LEAST_CONNECTIONS" || p.SessionPersistence == nil || p.Monitor.Delay != 60 || len(p.Members) != 1 ||
+	if p.LBAlgorithm != "LEAST_CONNECTIONS" || p.SessionPersistence == nil ||
+		p.Monitor.Delay != 60 || len(p.Members) != 1 ||
 		p.Members[0].Name != "renamed" || p.Members[0].Weight != 0 {
 		t.Errorf("the pool is %+v", p)
 	}
 	ip, group := s.FloatingIPs()[0], s.group()
-	if ip.PortID != lb.VIPPortID || !slices.Equal(ip.Tags, []string{"b"}) || done.FloatingIP == nil || done.FloatingIP.Address != ip.Address || done.FloatingIP.PortID != ip.PortID {
+	if ip.PortID != lb.VIPPortID || !slices.Equal(ip.Tags, []string{"b"}) ||
+		done.FloatingIP == nil || done.FloatingIP.Address != ip.Address ||
+		done.FloatingIP.PortID != ip.PortID {
 		t.Errorf("the floating IP is %+v, and in the result %+v", ip, done.FloatingIP)
 	}
 	if !slices.Equal(group.Tags, []string{"b"}) {
@@ -171,10 +183,14 @@ func TestCreateLoadBalancer_WithPorts_IsWhole(t *testing.T) {
 	s.ForgetCalls()
 	pool, monitor := tcpPool(), tcpMonitor()
 	pool.Members, pool.Monitor = []balancer.Member{member("node-1", "10.0.0.101")}, &monitor
-	step := plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s), Ports: []balancer.Port{{Listener: tcpListener(), Pool: pool}}}
+	step := plan.CreateLoadBalancer{
+		LoadBalancer: wantedBalancer(s),
+		Ports:        []balancer.Port{{Listener: tcpListener(), Pool: pool}},
+	}
 	_, err := s.run(nil, 0, step)
 	s.must(err)
-	if lb := s.is("lb"); len(lb.Listeners) != 1 || len(lb.Pools) != 1 || len(lb.Pools[0].Members) != 1 || lb.Pools[0].Monitor == nil {
+	if lb := s.is("lb"); len(lb.Listeners) != 1 || len(lb.Pools) != 1 ||
+		len(lb.Pools[0].Members) != 1 || lb.Pools[0].Monitor == nil {
 		t.Errorf("the load balancer is %+v", lb)
 	}
 	if got := s.operations(); !slices.Equal(got, []string{"loadbalancer_create"}) {
@@ -191,7 +207,8 @@ func TestRun_LogsALineForEachStep(t *testing.T) {
 		t.Fatalf("%d lines for %d steps: %q", len(s.said), len(steps), s.said)
 	}
 	for i, step := range steps {
-		if !strings.Contains(s.said[i], fmt.Sprintf("%q", step.String())) || !strings.Contains(s.said[i], s.is("lb").ID) {
+		if !strings.Contains(s.said[i], fmt.Sprintf("%q", step.String())) ||
+			!strings.Contains(s.said[i], s.is("lb").ID) {
 			t.Errorf("step %q is logged as %q", step, s.said[i])
 		}
 	}
@@ -210,19 +227,26 @@ func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
 		total := ends[len(ends)-1]
 		for _, after := range []bool{false, true} {
 			for change := range total {
-				t.Run(fmt.Sprintf("%s, change %d of %d, after its effect: %v", name, change+1, total, after), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s, change %d of %d, after its effect: %v", name, change+1,
+					total, after), func(t *testing.T) {
 					s := newSite(t)
 					start, steps := story(s)
 					s.ForgetCalls()
-					s.Inject(openstacktest.Fault{Match: isChange, Skip: change, Times: 1, Status: http.StatusInternalServerError, AfterEffect: after})
+					s.Inject(openstacktest.Fault{
+						Match: isChange, Skip: change, Times: 1,
+						Status: http.StatusInternalServerError, AfterEffect: after,
+					})
 					done, err := s.run(start, unlimited, steps...)
 					at, _ := slices.BinarySearch(ends, change+1)
 					var failed *StepError
 					if !errors.As(err, &failed) {
 						t.Fatalf("the error is %v", err)
 					}
-					if failed.Number != at+1 || failed.Of != len(steps) || failed.Step.String() != steps[at].String() || !strings.Contains(err.Error(), steps[at].String()) {
-						t.Errorf("it is at %d, %v, want %d, %v", failed.Number, failed.Step, at+1, steps[at])
+					if failed.Number != at+1 || failed.Of != len(steps) ||
+						failed.Step.String() != steps[at].String() ||
+						!strings.Contains(err.Error(), steps[at].String()) {
+						t.Errorf("it is at %d, %v, want %d, %v", failed.Number, failed.Step, at+1,
+							steps[at])
 					}
 					if done.Complete || names(done.Done) != names(steps[:at]) {
 						t.Errorf("done is said to be\n%s", names(done.Done))
@@ -240,8 +264,10 @@ func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
 func TestRun_FaultAtTheLook_StopsThere(t *testing.T) {
 	s := newSite(t)
 	start, steps := creation(s)
-	s.Inject(openstacktest.Fault{Operation: "loadbalancer_get", Status: http.StatusInternalServerError})
-	s.Inject(openstacktest.Fault{Operation: "loadbalancer_list", Status: http.StatusInternalServerError})
+	s.Inject(
+		openstacktest.Fault{Operation: "loadbalancer_get", Status: http.StatusInternalServerError})
+	s.Inject(
+		openstacktest.Fault{Operation: "loadbalancer_list", Status: http.StatusInternalServerError})
 	// Octavia takes no time here, which the answer to the creation tells: the pool is made, and
 	// then it is looked.
 	done, err := s.run(start, unlimited, steps...)
@@ -277,12 +303,19 @@ func TestRun_NewLoadBalancer_HasItsFloatingIPWhilePending(t *testing.T) {
 		plan.CreateFloatingIP{LoadBalancer: lbRef(), Wanted: wantedIP(s)},
 	)
 	s.must(err)
-	if got, want := s.operations(), []string{"loadbalancer_create", "floating_ip_create", "floating_ip_tag_replace"}; !slices.Equal(got, want) {
+	if got, want := s.operations(),
+		[]string{
+			"loadbalancer_create", "floating_ip_create",
+			"floating_ip_tag_replace",
+		}; !slices.Equal(got, want) {
 		t.Errorf("the requests are %v, want %v", got, want)
 	}
 	lb := s.is("lb")
-	if lb.ProvisioningStatus != openstacktest.StatusPendingCreate || done.LoadBalancer.Status != balancer.PendingCreate || s.FloatingIPs()[0].PortID != lb.VIPPortID {
-		t.Errorf("it is %s, in the result %s, and the floating IP is %+v", lb.ProvisioningStatus, done.LoadBalancer.Status, s.FloatingIPs()[0])
+	if lb.ProvisioningStatus != openstacktest.StatusPendingCreate ||
+		done.LoadBalancer.Status != balancer.PendingCreate ||
+		s.FloatingIPs()[0].PortID != lb.VIPPortID {
+		t.Errorf("it is %s, in the result %s, and the floating IP is %+v", lb.ProvisioningStatus,
+			done.LoadBalancer.Status, s.FloatingIPs()[0])
 	}
 }
 
@@ -304,10 +337,14 @@ func TestRun_PendingForEver_EndsWithTheStepThatWaits(t *testing.T) {
 			if !errors.As(err, &pending) || !errors.Is(err, octavia.ErrPending) {
 				t.Fatalf("the error is %v", err)
 			}
-			if pending.LoadBalancerID != s.is("lb").ID || pending.Status != balancer.PendingCreate || pending.Waits.String() != listener.String() {
+			if pending.LoadBalancerID != s.is("lb").ID ||
+				pending.Status != balancer.PendingCreate ||
+				pending.Waits.String() != listener.String() {
 				t.Errorf("it tells %+v", pending)
 			}
-			if len(done.Done) != 2 || done.Complete || done.FloatingIP == nil || done.LoadBalancer.VIP.PortID == "" || done.LoadBalancer.Status != balancer.PendingCreate {
+			if len(done.Done) != 2 || done.Complete || done.FloatingIP == nil ||
+				done.LoadBalancer.VIP.PortID == "" ||
+				done.LoadBalancer.Status != balancer.PendingCreate {
 				t.Errorf("the result is %+v", done)
 			}
 			// The clock is turned by half seconds.
@@ -355,7 +392,13 @@ func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 			return plan.DeleteListener{ID: lb.Listeners[0].ID, Name: "listener_0"}
 		},
 		"a creation": func(lb openstacktest.LoadBalancer) plan.Step {
-			return plan.CreateListener{LoadBalancer: plan.Ref{ID: lb.ID}, Listener: balancer.Listener{Name: "l", Protocol: balancer.TCP, Port: 81, ConnectionLimit: -1}}
+			return plan.CreateListener{
+				LoadBalancer: plan.Ref{ID: lb.ID},
+				Listener: balancer.Listener{
+					Name: "l", Protocol: balancer.TCP, Port: 81,
+					ConnectionLimit: -1,
+				},
+			}
 		},
 		"its deletion": func(lb openstacktest.LoadBalancer) plan.Step {
 			return plan.DeleteLoadBalancer{ID: lb.ID, Name: "lb", Cascade: true}
@@ -364,10 +407,12 @@ func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSlowSite(t, 0)
 			start, lb := s.add("lb")
-			remove := s.Provision(openstacktest.ProvisioningRule{Duration: 7 * time.Second, Times: 1})
+			remove := s.Provision(
+				openstacktest.ProvisioningRule{Duration: 7 * time.Second, Times: 1})
 			defer remove()
 			// Somebody else changes it.
-			_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"theirs"}})
+			_, err := s.run(start, 0,
+				plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"theirs"}})
 			s.must(err)
 			s.ForgetCalls()
 			start.Tags = []string{"theirs"}
@@ -375,7 +420,8 @@ func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 			done, err := s.run(start, time.Minute, step(lb))
 			s.must(err)
 			if !done.Complete || s.refusals() != 1 || len(s.changes()) != 2 {
-				t.Errorf("the requests are %v, of which %d were refused", s.operations(), s.refusals())
+				t.Errorf("the requests are %v, of which %d were refused", s.operations(),
+					s.refusals())
 			}
 		})
 	}
@@ -389,7 +435,9 @@ func TestRun_UncertainDeletion_IsLookedAtBeforeItIsAskedForAgain(t *testing.T) {
 		"no answer": {Drop: true}, "no answer, carried out": {Drop: true, AfterEffect: true},
 	} {
 		for what, step := range map[string]func(openstacktest.LoadBalancer) plan.Step{
-			"listener": func(lb openstacktest.LoadBalancer) plan.Step { return plan.DeleteListener{ID: lb.Listeners[0].ID} },
+			"listener": func(lb openstacktest.LoadBalancer) plan.Step {
+				return plan.DeleteListener{ID: lb.Listeners[0].ID}
+			},
 			"load balancer": func(lb openstacktest.LoadBalancer) plan.Step {
 				return plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}
 			},
@@ -408,7 +456,9 @@ func TestRun_UncertainDeletion_IsLookedAtBeforeItIsAskedForAgain(t *testing.T) {
 				calls := s.operations()
 				again := slices.Index(calls[1:], calls[0]) + 1
 				switch {
-				case !slices.ContainsFunc(calls[1:], func(o string) bool { return o == "loadbalancer_get" || o == "loadbalancer_list" }):
+				case !slices.ContainsFunc(calls[1:], func(o string) bool {
+					return o == "loadbalancer_get" || o == "loadbalancer_list"
+				}):
 					t.Errorf("nobody has looked: %v", calls)
 				case again > 0 && again < 2:
 					t.Errorf("it is asked for again before anybody has looked: %v", calls)
@@ -436,9 +486,11 @@ func TestRun_BusyForEver_IsPending(t *testing.T) {
 	s := newSlowSite(t, 0)
 	start, lb := s.add("lb")
 	s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusPendingUpdate))
-	done, err := s.run(start, 4*time.Second, plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}})
+	done, err := s.run(start, 4*time.Second,
+		plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}})
 	var pending *PendingError
-	if !errors.As(err, &pending) || pending.Status != balancer.PendingUpdate || len(done.Done) != 0 {
+	if !errors.As(err, &pending) || pending.Status != balancer.PendingUpdate ||
+		len(done.Done) != 0 {
 		t.Errorf("%v, %+v", err, done)
 	}
 	if n := s.refusals(); n != 1 {
@@ -462,10 +514,14 @@ func TestRun_BusyPool_IsTriedWithPauses(t *testing.T) {
 	start, lb := s.add("lb")
 	pool := lb.Pools[0].ID
 	s.must(s.SetProvisioningStatus(pool, openstacktest.StatusError))
-	step := plan.SetMembers{Pool: plan.Ref{ID: pool}, PoolName: "pool_0", Members: []balancer.Member{member("node-2", "10.0.0.102")}}
+	step := plan.SetMembers{
+		Pool: plan.Ref{ID: pool}, PoolName: "pool_0",
+		Members: []balancer.Member{member("node-2", "10.0.0.102")},
+	}
 	_, err := s.run(start, 10*time.Second, step)
 	var pending *PendingError
-	if !errors.As(err, &pending) || !errors.Is(err, octavia.ErrPending) || pending.Status != balancer.Active || !strings.Contains(err.Error(), "immutable") {
+	if !errors.As(err, &pending) || !errors.Is(err, octavia.ErrPending) ||
+		pending.Status != balancer.Active || !strings.Contains(err.Error(), "immutable") {
 		t.Errorf("the error is %v", err)
 	}
 	if n := s.refusals(); n < 3 || n > 13 {
@@ -475,7 +531,8 @@ func TestRun_BusyPool_IsTriedWithPauses(t *testing.T) {
 	mended := make(chan error, 1)
 	s.ForgetCalls()
 	go func() {
-		_, err := s.WaitForCall(t.Context(), func(c openstacktest.Call) bool { return c.Status == http.StatusConflict })
+		_, err := s.WaitForCall(t.Context(),
+			func(c openstacktest.Call) bool { return c.Status == http.StatusConflict })
 		mended <- errors.Join(err, s.SetProvisioningStatus(pool, openstacktest.StatusActive))
 	}()
 	_, err = s.run(start, unlimited, step)
@@ -489,8 +546,10 @@ func TestRun_BusyPool_IsTriedWithPauses(t *testing.T) {
 func TestRun_OtherConflict_IsAnError(t *testing.T) {
 	s := newSite(t)
 	start, lb := s.add("lb")
-	_, err := s.run(start, unlimited, plan.CreateListener{LoadBalancer: plan.Ref{ID: lb.ID}, Listener: tcpListener()})
-	if err == nil || errors.Is(err, octavia.ErrPending) || !strings.Contains(err.Error(), "already using") || len(s.changes()) != 1 {
+	_, err := s.run(start, unlimited,
+		plan.CreateListener{LoadBalancer: plan.Ref{ID: lb.ID}, Listener: tcpListener()})
+	if err == nil || errors.Is(err, octavia.ErrPending) ||
+		!strings.Contains(err.Error(), "already using") || len(s.changes()) != 1 {
 		t.Errorf("%v; the requests are %v", err, s.operations())
 	}
 }
@@ -503,7 +562,8 @@ func TestRun_LoadBalancerInError_Stops(t *testing.T) {
 		plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()},
 		plan.CreatePool{LoadBalancer: lbRef(), Pool: tcpPool()},
 	)
-	if !errors.Is(err, ErrFailed) || len(done.Done) != 1 || done.LoadBalancer.Status != balancer.Error {
+	if !errors.Is(err, ErrFailed) || len(done.Done) != 1 ||
+		done.LoadBalancer.Status != balancer.Error {
 		t.Errorf("%v, %+v", err, done)
 	}
 	if len(s.changes()) != 1 {
@@ -517,17 +577,21 @@ func TestRun_LoadBalancerFoundInError_Stops(t *testing.T) {
 		"itself": func(lb openstacktest.LoadBalancer) plan.Step {
 			return plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}}
 		},
-		"what is below it": func(lb openstacktest.LoadBalancer) plan.Step { return plan.DeleteListener{ID: lb.Listeners[0].ID} },
+		"what is below it": func(lb openstacktest.LoadBalancer) plan.Step {
+			return plan.DeleteListener{ID: lb.Listeners[0].ID}
+		},
 	} {
 		s := newSite(t)
 		start, lb := s.add("lb")
 		s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusError))
-		if _, err := s.run(start, unlimited, step(lb)); !errors.Is(err, ErrFailed) || len(s.changes()) != 1 {
+		if _, err := s.run(start, unlimited, step(lb)); !errors.Is(err, ErrFailed) ||
+			len(s.changes()) != 1 {
 			t.Errorf("%s: %v; the requests are %v", name, err, s.operations())
 		}
 		s.ForgetCalls()
 		start.Status = balancer.Error
-		if _, err := s.run(start, unlimited, step(lb)); !errors.Is(err, ErrFailed) || len(s.Calls()) != 0 {
+		if _, err := s.run(start, unlimited, step(lb)); !errors.Is(err, ErrFailed) ||
+			len(s.Calls()) != 0 {
 			t.Errorf("%s, seen in ERROR: %v; the requests are %v", name, err, s.operations())
 		}
 	}
@@ -535,14 +599,19 @@ func TestRun_LoadBalancerFoundInError_Stops(t *testing.T) {
 
 func TestRun_WhatMendsError_IsDoneInError(t *testing.T) {
 	for name, step := range map[string]func(id string) plan.Step{
-		"failover": func(id string) plan.Step { return plan.FailoverLoadBalancer{ID: id, Name: "lb"} },
-		"deletion": func(id string) plan.Step { return plan.DeleteLoadBalancer{ID: id, Name: "lb", Cascade: true} },
+		"failover": func(id string) plan.Step {
+			return plan.FailoverLoadBalancer{ID: id, Name: "lb"}
+		},
+		"deletion": func(id string) plan.Step {
+			return plan.DeleteLoadBalancer{ID: id, Name: "lb", Cascade: true}
+		},
 	} {
 		s := newSlowSite(t, time.Second)
 		start, lb := s.add("lb")
 		s.Provision(openstacktest.ProvisioningRule{Fail: true, Times: 1})
 		// The first change ends in ERROR, which is seen when the second one waits for it.
-		done, err := s.run(start, unlimited, plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}}, step(lb.ID))
+		done, err := s.run(start, unlimited,
+			plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}}, step(lb.ID))
 		if err != nil || !done.Complete {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -557,7 +626,10 @@ func TestRun_WhatIsGone_IsErrGone(t *testing.T) {
 		plan.UpdateListener{ID: gone, Listener: tcpListener()},
 		plan.CreateListener{LoadBalancer: plan.Ref{ID: gone}, Listener: tcpListener()},
 		plan.UpdatePool{ID: gone, Pool: tcpPool()},
-		plan.SetMembers{Pool: plan.Ref{ID: gone}, Members: []balancer.Member{member("n", "10.0.0.1")}},
+		plan.SetMembers{
+			Pool:    plan.Ref{ID: gone},
+			Members: []balancer.Member{member("n", "10.0.0.1")},
+		},
 		plan.CreateMember{Pool: plan.Ref{ID: gone}, Member: member("n", "10.0.0.1")},
 		plan.UpdateMember{PoolID: gone, ID: gone, Member: member("n", "10.0.0.1")},
 		plan.CreateMonitor{Pool: plan.Ref{ID: gone}, Monitor: tcpMonitor()},
@@ -566,7 +638,9 @@ func TestRun_WhatIsGone_IsErrGone(t *testing.T) {
 	} {
 		s := newSite(t)
 		start, _ := s.add("lb")
-		if _, err := s.run(start, unlimited, step, plan.UpdateLoadBalancer{ID: start.ID, Tags: []string{"a"}}); !errors.Is(err, ErrGone) || len(s.changes()) != 1 {
+		if _, err := s.run(start, unlimited, step,
+			plan.UpdateLoadBalancer{ID: start.ID, Tags: []string{"a"}}); !errors.Is(err, ErrGone) ||
+			len(s.changes()) != 1 {
 			t.Errorf("%s: %v; the requests are %v", step, err, s.operations())
 		}
 	}
@@ -579,7 +653,8 @@ func TestRun_LoadBalancerGoneWhileWaitedFor_IsErrGone(t *testing.T) {
 	s.must(err)
 	start.Status = balancer.PendingUpdate
 	s.must(s.DeleteLoadBalancer(lb.ID))
-	if _, err := s.run(start, unlimited, plan.DeleteListener{ID: lb.Listeners[0].ID}); !errors.Is(err, ErrGone) {
+	if _, err := s.run(start, unlimited,
+		plan.DeleteListener{ID: lb.Listeners[0].ID}); !errors.Is(err, ErrGone) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -588,16 +663,29 @@ func TestRun_LoadBalancerGoneWhileWaitedFor_IsErrGone(t *testing.T) {
 // done until then counts.
 func TestRun_TagsChangeMeanwhile_IsErrChanged(t *testing.T) {
 	for name, last := range map[string]func(id string) plan.Step{
-		"tags":     func(id string) plan.Step { return plan.UpdateLoadBalancer{ID: id, Tags: []string{}} },
-		"deletion": func(id string) plan.Step { return plan.DeleteLoadBalancer{ID: id, Cascade: true} },
+		"tags": func(id string) plan.Step {
+			return plan.UpdateLoadBalancer{ID: id, Tags: []string{}}
+		},
+		"deletion": func(id string) plan.Step {
+			return plan.DeleteLoadBalancer{ID: id, Cascade: true}
+		},
 	} {
-		for when, before := range map[string]bool{"before the first step": true, "after it": false} {
+		for when, before := range map[string]bool{
+			"before the first step": true,
+			"after it":              false,
+		} {
 			s := newSlowSite(t, time.Second)
 			start, lb := s.add("lb")
 			given := func() {
-				s.must(s.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) { lb.Tags = []string{"fxccm-cluster=another"} }))
+				s.must(s.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) {
+					lb.Tags = []string{"fxccm-cluster=another"}
+				}))
 			}
-			steps := []plan.Step{plan.DeletePool{ID: lb.Pools[0].ID}, plan.DeleteListener{ID: lb.Listeners[0].ID}, last(lb.ID)}
+			steps := []plan.Step{
+				plan.DeletePool{ID: lb.Pools[0].ID},
+				plan.DeleteListener{ID: lb.Listeners[0].ID},
+				last(lb.ID),
+			}
 			wanted := steps[:2]
 			if before {
 				given()
@@ -606,7 +694,8 @@ func TestRun_TagsChangeMeanwhile_IsErrChanged(t *testing.T) {
 				s.after = given
 			}
 			done, err := s.run(start, unlimited, steps...)
-			if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), lb.ID) || names(done.Done) != names(wanted) || len(s.changes()) != len(wanted) {
+			if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), lb.ID) ||
+				names(done.Done) != names(wanted) || len(s.changes()) != len(wanted) {
 				t.Errorf("%s, %s: %v; done is\n%s", name, when, err, names(done.Done))
 			}
 			if now := s.is(lb.ID); !slices.Equal(now.Tags, []string{"fxccm-cluster=another"}) {
@@ -627,7 +716,8 @@ func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
 	start.Status, start.Tags = balancer.PendingUpdate, []string{"a"}
 	s.must(s.SetProvisioningStatus(listener, openstacktest.StatusError))
 	after := plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{}}
-	done, err := s.run(start, unlimited, plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{"other", listener, pool}}, after)
+	done, err := s.run(start, unlimited,
+		plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{"other", listener, pool}}, after)
 	if !errors.Is(err, ErrNotDeleted) || len(done.Done) > 0 {
 		t.Fatalf("the error is %v; done is\n%s", err, names(done.Done))
 	}
@@ -636,13 +726,16 @@ func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
 			t.Errorf("%q does not name %s", err, id)
 		}
 	}
-	if now := s.is(lb.ID); now.ProvisioningStatus != openstacktest.StatusActive || !slices.Equal(now.Tags, []string{"a"}) {
+	if now := s.is(lb.ID); now.ProvisioningStatus != openstacktest.StatusActive ||
+		!slices.Equal(now.Tags, []string{"a"}) {
 		t.Errorf("the load balancer is %s, with the tags %q", now.ProvisioningStatus, now.Tags)
 	}
-	_, err = s.run(s.seen(lb.ID), unlimited, plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{"other"}}, after)
+	_, err = s.run(s.seen(lb.ID), unlimited,
+		plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{"other"}}, after)
 	s.must(err)
 	s.must(s.DeleteLoadBalancer(lb.ID))
-	if _, err := s.run(start, unlimited, plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{listener}}); !errors.Is(err, ErrGone) {
+	if _, err := s.run(start, unlimited,
+		plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{listener}}); !errors.Is(err, ErrGone) {
 		t.Errorf("with the load balancer gone the error is %v", err)
 	}
 }
@@ -656,7 +749,8 @@ func TestDeleteLoadBalancer_Pending_IsWaitedFor(t *testing.T) {
 	start.Status, start.Tags = balancer.PendingUpdate, []string{"a"}
 	done, err := s.run(start, unlimited, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true})
 	s.must(err)
-	if s.refusals() != 0 || len(s.changes()) != 1 || done.LoadBalancer.Status != balancer.PendingDelete {
+	if s.refusals() != 0 || len(s.changes()) != 1 ||
+		done.LoadBalancer.Status != balancer.PendingDelete {
 		t.Errorf("the requests are %v, the result is %+v", s.operations(), done)
 	}
 }
@@ -680,12 +774,16 @@ func TestDeleteLoadBalancer_BeingDeleted_IsDone(t *testing.T) {
 }
 
 func TestDeleteLoadBalancer_Gone_IsDone(t *testing.T) {
-	for _, status := range []balancer.Status{balancer.Active, balancer.PendingUpdate, balancer.Deleted} {
+	for _, status := range []balancer.Status{
+		balancer.Active, balancer.PendingUpdate,
+		balancer.Deleted,
+	} {
 		s := newSite(t)
 		start, lb := s.add("lb")
 		s.must(s.DeleteLoadBalancer(lb.ID))
 		start.Status = status
-		if done, err := s.run(start, 0, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}); err != nil || !done.Complete {
+		if done, err := s.run(start, 0,
+			plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}); err != nil || !done.Complete {
 			t.Errorf("%s: %v", status, err)
 		}
 	}
@@ -695,7 +793,8 @@ func TestDeleteLoadBalancer_Gone_IsDone(t *testing.T) {
 func TestRecreation_WaitsUntilTheOldOneIsGone(t *testing.T) {
 	s := newSlowSite(t, 20*time.Second)
 	start, old := s.add("lb")
-	ip := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.outside, SubnetID: s.large, PortID: old.VIPPortID})
+	ip := s.AddFloatingIP(
+		openstacktest.FloatingIP{NetworkID: s.outside, SubnetID: s.large, PortID: old.VIPPortID})
 	anew := wantedBalancer(s)
 	anew.VIP.Address = old.VIPAddress
 	done, err := s.run(start, unlimited,
@@ -706,21 +805,28 @@ func TestRecreation_WaitsUntilTheOldOneIsGone(t *testing.T) {
 	)
 	s.must(err)
 	lb := s.is("lb")
-	if lb.ID == old.ID || lb.VIPAddress != old.VIPAddress || s.FloatingIPs()[0].PortID != lb.VIPPortID || done.LoadBalancer.ID != lb.ID || len(s.LoadBalancers()) != 1 {
+	if lb.ID == old.ID || lb.VIPAddress != old.VIPAddress ||
+		s.FloatingIPs()[0].PortID != lb.VIPPortID || done.LoadBalancer.ID != lb.ID ||
+		len(s.LoadBalancers()) != 1 {
 		t.Errorf("it is %+v, the floating IP %+v", lb, s.FloatingIPs()[0])
 	}
 }
 
 func TestRecreation_OldOneStays_MakesNoSecond(t *testing.T) {
-	for name, rule := range map[string]openstacktest.ProvisioningRule{"pending": {Never: true}, "in ERROR": {Fail: true}} {
+	for name, rule := range map[string]openstacktest.ProvisioningRule{
+		"pending":  {Never: true},
+		"in ERROR": {Fail: true},
+	} {
 		s := newSlowSite(t, time.Second)
 		start, old := s.add("lb")
 		s.Provision(rule)
 		done, err := s.run(start, 4*time.Second,
-			plan.DeleteLoadBalancer{ID: old.ID, Cascade: true}, plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s)},
+			plan.DeleteLoadBalancer{ID: old.ID, Cascade: true},
+			plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s)},
 		)
 		wanted := map[string]error{"pending": octavia.ErrPending, "in ERROR": ErrFailed}[name]
-		if !errors.Is(err, wanted) || len(done.Done) != 1 || len(s.LoadBalancers()) != 1 || done.LoadBalancer.ID != old.ID {
+		if !errors.Is(err, wanted) || len(done.Done) != 1 || len(s.LoadBalancers()) != 1 ||
+			done.LoadBalancer.ID != old.ID {
 			t.Errorf("%s: %v, %+v", name, err, done)
 		}
 	}
@@ -731,7 +837,9 @@ func TestRecreation_OldOneIsThereAfterAll_MakesNoSecond(t *testing.T) {
 	s := newSite(t)
 	start, _ := s.add("lb")
 	start.Status = balancer.PendingDelete
-	if _, err := s.run(start, 0, plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s)}); err == nil || len(s.changes()) != 0 {
+	if _, err := s.run(start, 0,
+		plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s)}); err == nil ||
+		len(s.changes()) != 0 {
 		t.Errorf("%v; the requests are %v", err, s.operations())
 	}
 }
@@ -750,7 +858,9 @@ func TestCreateFloatingIP_FullSubnet_TheNextIsTried(t *testing.T) {
 	}
 
 	wanted.SubnetIDs = []string{s.small, s.small}
-	if _, err := s.run(start, 0, plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted}); !errors.Is(err, neutron.ErrNoAddress) {
+	if _, err := s.run(start, 0,
+		plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted}); !errors.Is(
+		err, neutron.ErrNoAddress) {
 		t.Errorf("with no address anywhere: %v", err)
 	}
 }
@@ -762,7 +872,9 @@ func TestCreateFloatingIP_OtherRefusals_EndIt(t *testing.T) {
 	wanted.SubnetIDs = []string{s.small, s.large}
 	s.SetNetworkQuota("floatingip", 0)
 	s.ForgetCalls()
-	if _, err := s.run(start, 0, plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted}); !errors.Is(err, neutron.ErrQuota) || len(s.changes()) != 1 {
+	if _, err := s.run(start, 0,
+		plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted}); !errors.Is(
+		err, neutron.ErrQuota) || len(s.changes()) != 1 {
 		t.Errorf("%v; the requests are %v", err, s.operations())
 	}
 }
@@ -772,7 +884,8 @@ func TestCreateFloatingIP_WithoutSubnet_IsNeutronsChoice(t *testing.T) {
 	start, _ := s.add("lb")
 	wanted := wantedIP(s)
 	wanted.SubnetIDs = nil
-	done, err := s.run(start, 0, plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted})
+	done, err := s.run(start, 0,
+		plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted})
 	s.must(err)
 	if done.FloatingIP.PortID != start.VIP.PortID {
 		t.Errorf("the floating IP is %+v", done.FloatingIP)
@@ -784,8 +897,10 @@ func TestCreateFloatingIP_ThatCannotBeTagged_IsInTheResult(t *testing.T) {
 	s := newSite(t)
 	start, _ := s.add("lb")
 	s.Inject(openstacktest.Fault{Operation: "floating_ip_tag_replace", Status: 500})
-	done, err := s.run(start, 0, plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wantedIP(s)})
-	if err == nil || done.FloatingIP == nil || done.FloatingIP.ID != s.FloatingIPs()[0].ID || len(done.Done) != 0 {
+	done, err := s.run(start, 0,
+		plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wantedIP(s)})
+	if err == nil || done.FloatingIP == nil || done.FloatingIP.ID != s.FloatingIPs()[0].ID ||
+		len(done.Done) != 0 {
 		t.Errorf("%v, %+v", err, done)
 	}
 }
@@ -799,7 +914,8 @@ func TestFloatingIP_MadeBeforeItsLoadBalancer_IsAttachedToIt(t *testing.T) {
 	)
 	s.must(err)
 	ip := s.FloatingIPs()[0]
-	if ip.PortID != s.is("lb").VIPPortID || done.FloatingIP.Address != ip.Address || done.FloatingIP.PortID != ip.PortID {
+	if ip.PortID != s.is("lb").VIPPortID || done.FloatingIP.Address != ip.Address ||
+		done.FloatingIP.PortID != ip.PortID {
 		t.Errorf("it is %+v, in the result %+v", ip, done.FloatingIP)
 	}
 }
@@ -857,7 +973,9 @@ func TestRun_Cancelled_DoesNothing(t *testing.T) {
 	why := errors.New("the term is over")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	done, err := s.Run(ctx, plan.Plan{Steps: []plan.Step{plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}}}, State{LoadBalancer: start})
+	done, err := s.Run(ctx,
+		plan.Plan{Steps: []plan.Step{plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}}},
+		State{LoadBalancer: start})
 	if !errors.Is(err, why) || len(done.Done) != 0 || len(s.Calls()) != 0 {
 		t.Errorf("%v; the requests are %v", err, s.operations())
 	}
@@ -872,7 +990,8 @@ func TestRun_CancelledWhileItWaits_EndsAtOnce(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := s.Run(ctx, plan.Plan{Steps: []plan.Step{
-			plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}}, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true},
+			plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}},
+			plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true},
 		}}, State{LoadBalancer: start, Timeout: 1 << 62})
 		ended <- err
 	}()
@@ -897,7 +1016,10 @@ func TestRun_CancelledBetweenAttempts_EndsAtOnce(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := s.Run(ctx, plan.Plan{Steps: []plan.Step{
-			plan.SetMembers{Pool: plan.Ref{ID: lb.Pools[0].ID}, Members: []balancer.Member{member("n", "10.0.0.102")}},
+			plan.SetMembers{
+				Pool:    plan.Ref{ID: lb.Pools[0].ID},
+				Members: []balancer.Member{member("n", "10.0.0.102")},
+			},
 		}}, State{LoadBalancer: start, Timeout: unlimited})
 		ended <- err
 	}()
@@ -923,7 +1045,10 @@ func TestRun_ManyAtATime(t *testing.T) {
 			done, err := s.Run(t.Context(), plan.Plan{Steps: []plan.Step{
 				plan.CreateLoadBalancer{LoadBalancer: lb, Bare: true},
 				plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()},
-				plan.CreatePool{LoadBalancer: lbRef(), Listener: plan.Ref{Made: "listener_0"}, Pool: tcpPool()},
+				plan.CreatePool{
+					LoadBalancer: lbRef(), Listener: plan.Ref{Made: "listener_0"},
+					Pool: tcpPool(),
+				},
 			}}, State{Timeout: unlimited})
 			answers <- answer{done, err}
 		}()
@@ -934,7 +1059,8 @@ func TestRun_ManyAtATime(t *testing.T) {
 			t.Error(a.err)
 			continue
 		}
-		if lb := s.is(a.done.LoadBalancer.ID); lb.Name != a.done.LoadBalancer.Name || len(lb.Listeners) != 1 || lb.Listeners[0].DefaultPoolID != lb.Pools[0].ID {
+		if lb := s.is(a.done.LoadBalancer.ID); lb.Name != a.done.LoadBalancer.Name ||
+			len(lb.Listeners) != 1 || lb.Listeners[0].DefaultPoolID != lb.Pools[0].ID {
 			t.Errorf("%s is %+v", a.done.LoadBalancer.Name, lb)
 		}
 	}
@@ -945,7 +1071,8 @@ func TestRun_DoesNotChangeItsStart(t *testing.T) {
 	s := newSlowSite(t, time.Second)
 	start, lb := s.add("lb")
 	before := *start
-	_, err := s.run(start, unlimited, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}}, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true})
+	_, err := s.run(start, unlimited, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}},
+		plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true})
 	s.must(err)
 	if start.Status != before.Status || start.ID != before.ID {
 		t.Errorf("it is %+v", start)

@@ -54,7 +54,9 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 func newSlowSite(t *testing.T, provisioning time.Duration, options ...openstacktest.Option) *site {
 	t.Helper()
 	c := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	s := makeSite(t, c, append(options, openstacktest.WithClock(c), openstacktest.WithProvisioning(provisioning), openstacktest.WithTokenLife(24*time.Hour))...)
+	s := makeSite(t, c,
+		append(options, openstacktest.WithClock(c), openstacktest.WithProvisioning(provisioning),
+			openstacktest.WithTokenLife(24*time.Hour))...)
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -78,7 +80,8 @@ func newSlowSite(t *testing.T, provisioning time.Duration, options ...openstackt
 
 func makeSite(t *testing.T, fake *clocktesting.FakeClock, options ...openstacktest.Option) *site {
 	t.Helper()
-	s := &site{Cloud: openstacktest.NewCloud(append(options, openstacktest.WithFailoverByOwners())...), t: t, clock: fake}
+	s := &site{Cloud: openstacktest.NewCloud(
+		append(options, openstacktest.WithFailoverByOwners())...), t: t, clock: fake}
 	t.Cleanup(s.Cloud.Close)
 	var c clock.Clock = clock.RealClock{}
 	if fake != nil {
@@ -87,7 +90,10 @@ func makeSite(t *testing.T, fake *clocktesting.FakeClock, options ...openstackte
 	s.nodes = s.AddNetwork(openstacktest.Network{Name: "nodes"})
 	s.subnet = s.AddSubnet(openstacktest.Subnet{NetworkID: s.nodes, CIDR: "10.0.0.0/16"})
 	s.outside = s.AddNetwork(openstacktest.Network{Name: "outside", External: true})
-	s.small = s.AddSubnet(openstacktest.Subnet{NetworkID: s.outside, CIDR: "198.51.100.0/29", Pools: []openstacktest.AddressRange{{First: "198.51.100.2", Last: "198.51.100.2"}}})
+	s.small = s.AddSubnet(openstacktest.Subnet{
+		NetworkID: s.outside, CIDR: "198.51.100.0/29",
+		Pools: []openstacktest.AddressRange{{First: "198.51.100.2", Last: "198.51.100.2"}},
+	})
 	s.large = s.AddSubnet(openstacktest.Subnet{NetworkID: s.outside, CIDR: "203.0.113.0/24"})
 	s.AddRouter(openstacktest.Router{
 		Name: "router", ExternalNetworkID: s.outside, Subnets: []string{s.subnet},
@@ -95,11 +101,14 @@ func makeSite(t *testing.T, fake *clocktesting.FakeClock, options ...openstackte
 	})
 	balancing, network := s.clients()
 	project := func(context.Context) (string, error) { return s.Credentials().ProjectID, nil }
-	o := octavia.New(octavia.Config{Client: balancing, Project: project, Clock: c, Logger: testr.New(t)})
+	o := octavia.New(
+		octavia.Config{Client: balancing, Project: project, Clock: c, Logger: testr.New(t)})
 	t.Cleanup(o.Close)
-	n := neutron.New(neutron.Config{Client: network, Project: project, Clock: c, Logger: testr.New(t)})
+	n := neutron.New(
+		neutron.Config{Client: network, Project: project, Clock: c, Logger: testr.New(t)})
 	t.Cleanup(n.Close)
-	s.Executor = New(Config{Octavia: o, Neutron: n, Clock: c, Logger: funcr.New(s.note, funcr.Options{})})
+	s.Executor = New(
+		Config{Octavia: o, Neutron: n, Clock: c, Logger: funcr.New(s.note, funcr.Options{})})
 	return s
 }
 
@@ -109,7 +118,8 @@ func (s *site) clients() (balancing, network clientFunc) {
 	s.t.Helper()
 	credentials := s.Credentials()
 	provider, err := openstack.AuthenticatedClient(s.t.Context(), gophercloud.AuthOptions{
-		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID, Password: credentials.Password, TenantID: credentials.ProjectID,
+		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID,
+		Password: credentials.Password, TenantID: credentials.ProjectID,
 	})
 	s.must(err)
 	s.t.Cleanup(provider.HTTPClient.CloseIdleConnections)
@@ -172,7 +182,9 @@ func (s *site) refusals() int {
 const unlimited = 24 * time.Hour
 
 // run takes steps on the load balancer as it is, nil for none.
-func (s *site) run(lb *balancer.LoadBalancer, timeout time.Duration, steps ...plan.Step) (Result, error) {
+func (s *site) run(
+	lb *balancer.LoadBalancer, timeout time.Duration, steps ...plan.Step,
+) (Result, error) {
 	s.t.Helper()
 	return s.Run(s.t.Context(), plan.Plan{Steps: steps}, State{LoadBalancer: lb, Timeout: timeout})
 }
@@ -184,7 +196,8 @@ func (s *site) add(name string) (*balancer.LoadBalancer, openstacktest.LoadBalan
 		OctaviaResource: openstacktest.OctaviaResource{Name: name}, VIPSubnetID: s.subnet,
 		Listeners: []openstacktest.Listener{{OctaviaResource: openstacktest.OctaviaResource{Name: "listener_0"}, Protocol: "TCP", ProtocolPort: 80, DefaultPoolID: "p"}},
 		Pools: []openstacktest.Pool{{
-			OctaviaResource: openstacktest.OctaviaResource{ID: "p", Name: "pool_0"}, Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN",
+			OctaviaResource: openstacktest.OctaviaResource{ID: "p", Name: "pool_0"},
+			Protocol:        "TCP", LBAlgorithm: "ROUND_ROBIN",
 			Members: []openstacktest.Member{{OctaviaResource: openstacktest.OctaviaResource{Name: "node-1"}, Address: "10.0.0.101", ProtocolPort: 30080, Weight: 1}},
 		}},
 	})

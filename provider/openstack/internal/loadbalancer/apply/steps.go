@@ -39,18 +39,21 @@ func (r *run) take(ctx context.Context, step plan.Step) error {
 		return r.change(ctx, func() error { return r.octavia.DeletePool(ctx, s.ID) })
 
 	case plan.CreateMonitor:
-		return r.changePool(ctx, s.Pool, func(id string) error { return r.octavia.CreateMonitor(ctx, id, s.Monitor) })
+		return r.changePool(ctx, s.Pool,
+			func(id string) error { return r.octavia.CreateMonitor(ctx, id, s.Monitor) })
 	case plan.UpdateMonitor:
 		return r.change(ctx, func() error { return r.octavia.UpdateMonitor(ctx, s.ID, s.Monitor) })
 	case plan.DeleteMonitor:
 		return r.change(ctx, func() error { return r.octavia.DeleteMonitor(ctx, s.ID) })
 
 	case plan.SetMembers:
-		return r.changePool(ctx, s.Pool, func(id string) error { return r.octavia.SetMembers(ctx, id, s.Members) })
+		return r.changePool(ctx, s.Pool,
+			func(id string) error { return r.octavia.SetMembers(ctx, id, s.Members) })
 	case plan.CreateMember:
 		return r.createMember(ctx, s)
 	case plan.UpdateMember:
-		return r.change(ctx, func() error { return r.octavia.UpdateMember(ctx, s.PoolID, s.ID, s.Member) })
+		return r.change(ctx,
+			func() error { return r.octavia.UpdateMember(ctx, s.PoolID, s.ID, s.Member) })
 	case plan.DeleteMember:
 		return r.change(ctx, func() error { return r.octavia.DeleteMember(ctx, s.PoolID, s.ID) })
 
@@ -141,7 +144,8 @@ func (r *run) seeTags(ctx context.Context, or ...[]string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(append(or, r.tags), func(tags []string) bool { return sameTags(tags, lb.Tags) }) {
+	if !slices.ContainsFunc(append(or, r.tags),
+		func(tags []string) bool { return sameTags(tags, lb.Tags) }) {
 		return fmt.Errorf("load balancer %s: %w", lb.ID, ErrChanged)
 	}
 	r.fresh = true
@@ -179,7 +183,8 @@ func (r *run) deleteLoadBalancer(ctx context.Context, s plan.DeleteLoadBalancer)
 		return r.octavia.DeleteLoadBalancer(ctx, s.ID, s.Cascade)
 	})
 	var pending *PendingError
-	if err == nil || errors.Is(err, ErrGone) || errors.As(err, &pending) && pending.Status == balancer.PendingDelete {
+	if err == nil || errors.Is(err, ErrGone) || errors.As(err, &pending) &&
+		pending.Status == balancer.PendingDelete {
 		r.mark(balancer.PendingDelete)
 		return nil
 	}
@@ -199,12 +204,14 @@ func (r *run) seeDeleted(ctx context.Context, s plan.SeeDeleted) error {
 	var left []error
 	for _, l := range is.Listeners {
 		if slices.Contains(s.IDs, l.ID) {
-			left = append(left, fmt.Errorf("listener %s (%s, %s) %w", l.ID, l.Name, l.Status, ErrNotDeleted))
+			left = append(left,
+				fmt.Errorf("listener %s (%s, %s) %w", l.ID, l.Name, l.Status, ErrNotDeleted))
 		}
 	}
 	for _, p := range is.Pools {
 		if slices.Contains(s.IDs, p.ID) {
-			left = append(left, fmt.Errorf("pool %s (%s, %s) %w", p.ID, p.Name, p.Status, ErrNotDeleted))
+			left = append(left,
+				fmt.Errorf("pool %s (%s, %s) %w", p.ID, p.Name, p.Status, ErrNotDeleted))
 		}
 	}
 	return errors.Join(append(left, err)...)
@@ -225,7 +232,8 @@ func (r *run) updateListener(ctx context.Context, s plan.UpdateListener) error {
 	if err != nil {
 		return err
 	}
-	return r.change(ctx, func() error { return r.octavia.UpdateListener(ctx, s.ID, s.Listener, pool) })
+	return r.change(ctx,
+		func() error { return r.octavia.UpdateListener(ctx, s.ID, s.Listener, pool) })
 }
 
 func (r *run) createPool(ctx context.Context, s plan.CreatePool) error {
@@ -250,7 +258,9 @@ func (r *run) createMember(ctx context.Context, s plan.CreateMember) error {
 }
 
 // make is for a request that makes something that later steps may refer to.
-func (r *run) make(ctx context.Context, kind, name string, request func() (id string, err error)) error {
+func (r *run) make(
+	ctx context.Context, kind, name string, request func() (id string, err error),
+) error {
 	return r.change(ctx, func() error {
 		id, err := request()
 		if err == nil {

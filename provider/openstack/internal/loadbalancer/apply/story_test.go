@@ -15,11 +15,17 @@ func lbRef() plan.Ref    { return plan.LoadBalancerRef() }
 func groupRef() plan.Ref { return plan.GroupRef() }
 
 func wantedBalancer(s *site) balancer.LoadBalancer {
-	return balancer.LoadBalancer{Name: "lb", Description: "d", Tags: []string{"a"}, VIP: balancer.VIP{SubnetID: s.subnet}}
+	return balancer.LoadBalancer{
+		Name: "lb", Description: "d", Tags: []string{"a"},
+		VIP: balancer.VIP{SubnetID: s.subnet},
+	}
 }
 
 func tcpListener() balancer.Listener {
-	return balancer.Listener{Name: "listener_0", Tags: []string{"a"}, Protocol: balancer.TCP, Port: 80, ConnectionLimit: -1}
+	return balancer.Listener{
+		Name: "listener_0", Tags: []string{"a"}, Protocol: balancer.TCP,
+		Port: 80, ConnectionLimit: -1,
+	}
 }
 
 func tcpPool() balancer.Pool {
@@ -27,7 +33,10 @@ func tcpPool() balancer.Pool {
 }
 
 func tcpMonitor() balancer.Monitor {
-	return balancer.Monitor{Name: "monitor_0", Type: balancer.MonitorTCP, Delay: 5, Timeout: 3, MaxRetries: 1, MaxRetriesDown: 3}
+	return balancer.Monitor{
+		Name: "monitor_0", Type: balancer.MonitorTCP, Delay: 5, Timeout: 3,
+		MaxRetries: 1, MaxRetriesDown: 3,
+	}
 }
 
 func member(name, address string) balancer.Member {
@@ -35,11 +44,17 @@ func member(name, address string) balancer.Member {
 }
 
 func wantedIP(s *site) balancer.WantedFloatingIP {
-	return balancer.WantedFloatingIP{NetworkID: s.outside, SubnetIDs: []string{s.large}, Description: "for lb", Tags: []string{"a"}}
+	return balancer.WantedFloatingIP{
+		NetworkID: s.outside, SubnetIDs: []string{s.large},
+		Description: "for lb", Tags: []string{"a"},
+	}
 }
 
 func rule(port int) balancer.Rule {
-	return balancer.Rule{Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: port, PortMax: port, RemotePrefix: "10.0.0.0/16"}
+	return balancer.Rule{
+		Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: port,
+		PortMax: port, RemotePrefix: "10.0.0.0/16",
+	}
 }
 
 // nodePort makes the port of a node.
@@ -54,7 +69,10 @@ func (s *site) nodePort(address string) string {
 func (s *site) portSeen(id string) balancer.NodePort {
 	for _, p := range s.Ports() {
 		if p.ID == id {
-			return balancer.NodePort{ID: p.ID, ServerID: p.DeviceID, SecurityGroups: p.SecurityGroups, PortSecurity: true, Revision: p.RevisionNumber}
+			return balancer.NodePort{
+				ID: p.ID, ServerID: p.DeviceID,
+				SecurityGroups: p.SecurityGroups, PortSecurity: true, Revision: p.RevisionNumber,
+			}
 		}
 	}
 	s.t.Fatalf("there is no port %s", id)
@@ -64,15 +82,30 @@ func (s *site) portSeen(id string) balancer.NodePort {
 // creation makes a load balancer bare, and then all that belongs to it.
 func creation(s *site) (*balancer.LoadBalancer, []plan.Step) {
 	node := s.nodePort("10.0.0.101")
-	udp := balancer.Listener{Name: "listener_1", Protocol: balancer.UDP, Port: 53, ConnectionLimit: -1}
+	udp := balancer.Listener{
+		Name: "listener_1", Protocol: balancer.UDP, Port: 53,
+		ConnectionLimit: -1,
+	}
 	return nil, []plan.Step{
 		plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s), Bare: true},
 		plan.CreateFloatingIP{LoadBalancer: lbRef(), Wanted: wantedIP(s)},
 		plan.CreatePool{LoadBalancer: lbRef(), Pool: tcpPool()},
-		plan.CreateMonitor{Pool: plan.Ref{Made: "pool_0"}, PoolName: "pool_0", Monitor: tcpMonitor()},
-		plan.CreateMember{Pool: plan.Ref{Made: "pool_0"}, PoolName: "pool_0", Member: member("node-1", "10.0.0.101")},
-		plan.CreateMember{Pool: plan.Ref{Made: "pool_0"}, PoolName: "pool_0", Member: member("node-2", "10.0.0.102")},
-		plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener(), Pool: plan.Ref{Made: "pool_0"}},
+		plan.CreateMonitor{
+			Pool: plan.Ref{Made: "pool_0"}, PoolName: "pool_0",
+			Monitor: tcpMonitor(),
+		},
+		plan.CreateMember{
+			Pool: plan.Ref{Made: "pool_0"}, PoolName: "pool_0",
+			Member: member("node-1", "10.0.0.101"),
+		},
+		plan.CreateMember{
+			Pool: plan.Ref{Made: "pool_0"}, PoolName: "pool_0",
+			Member: member("node-2", "10.0.0.102"),
+		},
+		plan.CreateListener{
+			LoadBalancer: lbRef(), Listener: tcpListener(),
+			Pool: plan.Ref{Made: "pool_0"},
+		},
 		plan.CreateListener{LoadBalancer: lbRef(), Listener: udp},
 		plan.CreatePool{
 			LoadBalancer: lbRef(), Listener: plan.Ref{Made: "listener_1"},
@@ -80,9 +113,15 @@ func creation(s *site) (*balancer.LoadBalancer, []plan.Step) {
 		},
 		plan.SetMembers{
 			Pool: plan.Ref{Made: "pool_1"}, PoolName: "pool_1",
-			Members: []balancer.Member{member("node-1", "10.0.0.101"), member("node-2", "10.0.0.102")},
+			Members: []balancer.Member{
+				member("node-1", "10.0.0.101"),
+				member("node-2", "10.0.0.102"),
+			},
 		},
-		plan.CreateSecurityGroup{Group: balancer.SecurityGroup{Name: "group", Description: "d", Tags: []string{"a"}}},
+		plan.CreateSecurityGroup{Group: balancer.SecurityGroup{
+			Name: "group", Description: "d",
+			Tags: []string{"a"},
+		}},
 		plan.CreateRule{Group: groupRef(), Rule: rule(30080)},
 		plan.AddGroup{Group: groupRef(), Port: s.portSeen(node), Node: "node-1"},
 	}
@@ -112,25 +151,41 @@ func isSettled(status string) bool { return !balancer.Status(status).Pending() }
 func alteration(s *site) (*balancer.LoadBalancer, []plan.Step) {
 	seen, lb := s.built()
 	ip, group, groupRule := s.FloatingIPs()[0], s.group(), s.SecurityGroupRules()
-	groupRule = slices.DeleteFunc(groupRule, func(r openstacktest.SecurityGroupRule) bool { return r.SecurityGroupID != group.ID })
-	node := s.Ports()[slices.IndexFunc(s.Ports(), func(p openstacktest.Port) bool { return p.DeviceOwner == openstacktest.OwnerCompute })]
+	groupRule = slices.DeleteFunc(groupRule, func(r openstacktest.SecurityGroupRule) bool {
+		return r.SecurityGroupID != group.ID
+	})
+	node := s.Ports()[slices.IndexFunc(s.Ports(), func(p openstacktest.Port) bool {
+		return p.DeviceOwner == openstacktest.OwnerCompute
+	})]
 	monitor := tcpMonitor()
 	monitor.Delay = 60
 	pool := tcpPool()
 	pool.Algorithm, pool.Persistence = "LEAST_CONNECTIONS", "SOURCE_IP"
 	listener := tcpListener()
 	listener.ConnectionLimit, listener.AllowedCIDRs = 5, []string{"10.0.0.0/8"}
-	second := balancer.Pool{Name: "pool_2", Tags: []string{"a"}, Protocol: balancer.TCP, Algorithm: "SOURCE_IP"}
+	second := balancer.Pool{
+		Name: "pool_2", Tags: []string{"a"}, Protocol: balancer.TCP,
+		Algorithm: "SOURCE_IP",
+	}
 	renamed := member("renamed", "10.0.0.101")
 	renamed.Weight = 0
 	return seen, []plan.Step{
 		plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a", "b"}},
 		plan.CreatePool{LoadBalancer: plan.Ref{ID: lb.ID}, Pool: second},
-		plan.UpdateListener{ID: lb.Listeners[0].ID, Listener: listener, Pool: plan.Ref{Made: "pool_2"}},
+		plan.UpdateListener{
+			ID: lb.Listeners[0].ID, Listener: listener,
+			Pool: plan.Ref{Made: "pool_2"},
+		},
 		plan.UpdatePool{ID: lb.Pools[0].ID, Pool: pool},
 		plan.UpdateMonitor{ID: lb.Pools[0].Monitor.ID, Monitor: monitor},
-		plan.UpdateMember{PoolID: lb.Pools[0].ID, PoolName: "pool_0", ID: lb.Pools[0].Members[0].ID, Member: renamed},
-		plan.DeleteMember{PoolID: lb.Pools[0].ID, PoolName: "pool_0", ID: lb.Pools[0].Members[1].ID, Name: "node-2"},
+		plan.UpdateMember{
+			PoolID: lb.Pools[0].ID, PoolName: "pool_0", ID: lb.Pools[0].Members[0].ID,
+			Member: renamed,
+		},
+		plan.DeleteMember{
+			PoolID: lb.Pools[0].ID, PoolName: "pool_0", ID: lb.Pools[0].Members[1].ID,
+			Name: "node-2",
+		},
 		plan.FailoverLoadBalancer{ID: lb.ID, Name: "lb"},
 		plan.DetachFloatingIP{ID: ip.ID, Address: ip.Address},
 		plan.AttachFloatingIP{LoadBalancer: plan.Ref{ID: lb.ID}, ID: ip.ID, Address: ip.Address},
@@ -138,7 +193,10 @@ func alteration(s *site) (*balancer.LoadBalancer, []plan.Step) {
 		plan.TagSecurityGroup{ID: group.ID, Name: "group", Tags: []string{"b"}},
 		plan.CreateRule{Group: plan.Ref{ID: group.ID}, Rule: rule(30081)},
 		plan.DeleteRule{ID: groupRule[0].ID, Rule: rule(30080)},
-		plan.RemoveGroup{GroupID: group.ID, GroupName: "group", Port: s.portSeen(node.ID), Node: "node-1"},
+		plan.RemoveGroup{
+			GroupID: group.ID, GroupName: "group", Port: s.portSeen(node.ID),
+			Node: "node-1",
+		},
 	}
 }
 
@@ -157,16 +215,24 @@ func (s *site) group() openstacktest.SecurityGroup {
 func removal(s *site) (*balancer.LoadBalancer, []plan.Step) {
 	seen, lb := s.built()
 	group, ip := s.group(), s.FloatingIPs()[0]
-	node := s.Ports()[slices.IndexFunc(s.Ports(), func(p openstacktest.Port) bool { return p.DeviceOwner == openstacktest.OwnerCompute })]
+	node := s.Ports()[slices.IndexFunc(s.Ports(), func(p openstacktest.Port) bool {
+		return p.DeviceOwner == openstacktest.OwnerCompute
+	})]
 	return seen, []plan.Step{
 		plan.DeleteMonitor{ID: lb.Pools[0].Monitor.ID, Name: "monitor_0"},
 		plan.DeleteListener{ID: lb.Listeners[0].ID, Name: "listener_0"},
 		plan.DeletePool{ID: lb.Pools[0].ID, Name: "pool_0"},
 		plan.DeleteListener{ID: lb.Listeners[1].ID, Name: "listener_1"},
 		plan.DeletePool{ID: lb.Pools[1].ID, Name: "pool_1"},
-		plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{lb.Listeners[0].ID, lb.Pools[0].ID, lb.Listeners[1].ID, lb.Pools[1].ID}},
+		plan.SeeDeleted{
+			LoadBalancerID: lb.ID,
+			IDs:            []string{lb.Listeners[0].ID, lb.Pools[0].ID, lb.Listeners[1].ID, lb.Pools[1].ID},
+		},
 		plan.DeleteFloatingIP{ID: ip.ID, Address: ip.Address},
-		plan.RemoveGroup{GroupID: group.ID, GroupName: "group", Port: s.portSeen(node.ID), Node: "node-1"},
+		plan.RemoveGroup{
+			GroupID: group.ID, GroupName: "group", Port: s.portSeen(node.ID),
+			Node: "node-1",
+		},
 		plan.DeleteSecurityGroup{ID: group.ID, Name: "group"},
 		plan.DeleteLoadBalancer{ID: lb.ID, Name: "lb"},
 	}
@@ -174,5 +240,8 @@ func removal(s *site) (*balancer.LoadBalancer, []plan.Step) {
 
 // stories are the plans by name; each makes what it needs.
 func stories() map[string]func(*site) (*balancer.LoadBalancer, []plan.Step) {
-	return map[string]func(*site) (*balancer.LoadBalancer, []plan.Step){"creation": creation, "alteration": alteration, "removal": removal}
+	return map[string]func(*site) (*balancer.LoadBalancer, []plan.Step){
+		"creation":   creation,
+		"alteration": alteration, "removal": removal,
+	}
 }

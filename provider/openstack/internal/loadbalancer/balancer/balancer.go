@@ -59,7 +59,9 @@ const (
 )
 
 // Pending tells whether Octavia is at work on it.
-func (s Status) Pending() bool { return s == PendingCreate || s == PendingUpdate || s == PendingDelete }
+func (s Status) Pending() bool {
+	return s == PendingCreate || s == PendingUpdate || s == PendingDelete
+}
 
 // Gone tells whether it no longer exists, or soon will not.
 func (s Status) Gone() bool { return s == Deleted || s == PendingDelete }

@@ -25,14 +25,16 @@ func TestFeatures_ComeWithVersionsOfTheAPI(t *testing.T) {
 			if got := feature.of(FeaturesOf("amphora", minor, false)); got != (minor >= feature.since) {
 				t.Errorf("amphora, API 2.%d: %s: %t", minor, name, got)
 			}
-			if got := feature.of(FeaturesOf(ProviderOVN, minor, false)); got != (name == "tags" && minor >= 5) {
+			if got := feature.of(FeaturesOf(ProviderOVN, minor, false)); got != (name == "tags" &&
+				minor >= 5) {
 				t.Errorf("ovn, API 2.%d: %s: %t", minor, name, got)
 			}
 		}
 	}
 	for _, provider := range []string{"", "amphora", "octavia", "amphorav2", "f5", ProviderOVN} {
 		f := FeaturesOf(provider, 27, true)
-		if ovn := provider == ProviderOVN; f.KeepsClientAddress != ovn || f.OnlySourceIPPort != ovn || !f.Serial {
+		if ovn := provider == ProviderOVN; f.KeepsClientAddress != ovn ||
+			f.OnlySourceIPPort != ovn || !f.Serial {
 			t.Errorf("%q: %+v", provider, f)
 		}
 	}
@@ -43,7 +45,8 @@ func TestFeatures_ComeWithVersionsOfTheAPI(t *testing.T) {
 
 func TestListenerKey_TellsPortsOfOneTransportApart(t *testing.T) {
 	for protocol, want := range map[string]string{
-		TCP: TCP, HTTP: TCP, HTTPS: TCP, TerminatedHTTPS: TCP, Prometheus: TCP, UDP: UDP, SCTP: SCTP,
+		TCP: TCP, HTTP: TCP, HTTPS: TCP, TerminatedHTTPS: TCP, Prometheus: TCP, UDP: UDP,
+		SCTP: SCTP,
 	} {
 		l := Listener{Protocol: protocol, Port: 443}
 		if got := l.Key(); got != (ListenerKey{want, 443}) {
@@ -64,7 +67,10 @@ func TestStatus(t *testing.T) {
 }
 
 func TestRulesAreTheSame_WhateverTheirIDs(t *testing.T) {
-	a := Rule{ID: "a", Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1, PortMax: 1, RemotePrefix: "10.0.0.0/8"}
+	a := Rule{
+		ID: "a", Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1,
+		PortMax: 1, RemotePrefix: "10.0.0.0/8",
+	}
 	b := a
 	b.ID = ""
 	if !a.Same(b) {

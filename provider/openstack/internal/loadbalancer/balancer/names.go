@@ -42,7 +42,8 @@ func (i Identity) LegacyName() string {
 
 // LoadBalancerDescription is the load balancer's description.
 func (i Identity) LoadBalancerDescription() string {
-	return fmt.Sprintf("Kubernetes external service %s/%s from cluster %s", i.Namespace, i.Name, i.ClusterName)
+	return fmt.Sprintf("Kubernetes external service %s/%s from cluster %s", i.Namespace, i.Name,
+		i.ClusterName)
 }
 
 // FloatingIPDescription is the description of a floating IP that was made for the Service.
@@ -57,7 +58,8 @@ func (i Identity) SecurityGroupName() string {
 
 // SecurityGroupDescription is the description of the Service's security group.
 func (i Identity) SecurityGroupDescription() string {
-	return fmt.Sprintf("Security Group for %s/%s Service LoadBalancer in cluster %s", i.Namespace, i.Name, i.ClusterName)
+	return fmt.Sprintf("Security Group for %s/%s Service LoadBalancer in cluster %s", i.Namespace,
+		i.Name, i.ClusterName)
 }
 
 // ListenerName is the name of the listener of the Service's port with this index.
@@ -69,7 +71,9 @@ func ListenerName(index int, loadBalancer string) string {
 func PoolName(index int, loadBalancer string) string { return part("pool", index, loadBalancer) }
 
 // MonitorName is the name of the health monitor of the Service's port with this index.
-func MonitorName(index int, loadBalancer string) string { return part("monitor", index, loadBalancer) }
+func MonitorName(index int, loadBalancer string) string {
+	return part("monitor", index, loadBalancer)
+}
 
 // MemberName is the name of a member that is made by itself. One that is made together with others
 // has its node's.

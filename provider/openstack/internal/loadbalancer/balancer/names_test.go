@@ -50,7 +50,8 @@ func TestNames_AreOCCMs(t *testing.T) {
 func TestNames_AreCutAt255(t *testing.T) {
 	id := web()
 	id.Namespace, id.Name = strings.Repeat("n", 63), strings.Repeat("s", 300)
-	lb := "kube_service_kubernetes_" + strings.Repeat("n", 63) + "_" + strings.Repeat("s", 255-24-63-1)
+	lb := "kube_service_kubernetes_" + strings.Repeat("n", 63) + "_" +
+		strings.Repeat("s", 255-24-63-1)
 	for name, test := range map[string]struct{ got, want string }{
 		"load balancer":  {id.LoadBalancerName(), lb},
 		"listener":       {ListenerName(0, lb), "listener_0_" + lb[:255-len("listener_0_")]},
@@ -93,10 +94,12 @@ func TestTags_SayWhoseItIs(t *testing.T) {
 	if got := ClusterOf(want); got != id.ClusterUID {
 		t.Errorf("cluster %q, want %q", got, id.ClusterUID)
 	}
-	if got := ServicesOf(append(want, "fxccm-service=other", "kube_service_x")); !slices.Equal(got, []string{id.UID, "other"}) {
+	if got := ServicesOf(append(want, "fxccm-service=other", "kube_service_x")); !slices.Equal(got,
+		[]string{id.UID, "other"}) {
 		t.Errorf("Services %q", got)
 	}
-	if cluster, services := ClusterOf(want[:1]), ServicesOf(want[:2]); cluster != "" || services != nil {
+	if cluster, services := ClusterOf(want[:1]),
+		ServicesOf(want[:2]); cluster != "" || services != nil {
 		t.Errorf("OCCM's tag names cluster %q, the cluster's tag Services %q", cluster, services)
 	}
 }

@@ -3,8 +3,12 @@ package balancer
 import "testing"
 
 func TestObserved_FindsByID(t *testing.T) {
-	o := Observed{Listeners: []Listener{{ID: "a"}, {ID: "b", Port: 2}}, Pools: []Pool{{ID: "a"}, {ID: "b", Name: "second"}}}
-	if l, p := o.Listener("b"), o.Pool("b"); l == nil || l.Port != 2 || p == nil || p.Name != "second" {
+	o := Observed{
+		Listeners: []Listener{{ID: "a"}, {ID: "b", Port: 2}},
+		Pools:     []Pool{{ID: "a"}, {ID: "b", Name: "second"}},
+	}
+	if l, p := o.Listener("b"),
+		o.Pool("b"); l == nil || l.Port != 2 || p == nil || p.Name != "second" {
 		t.Errorf("listener %+v, pool %+v", l, p)
 	}
 	if l, p := o.Listener("c"), o.Pool("c"); l != nil || p != nil {

@@ -23,8 +23,9 @@ func (b *builder) clients() ([]string, error) {
 	asked := b.Settings.SourceRanges
 	if !b.keepsOut() {
 		if asked != nil {
-			b.warn(reasonRangesIgnored, "the source ranges are ignored and every client may connect: this provider or Octavia API version cannot "+
-				"keep anybody out (API 2.12 is needed, or provider ovn with manage-security-groups)")
+			b.warn(reasonRangesIgnored,
+				"the source ranges are ignored and every client may connect: this provider or Octavia API version cannot "+
+					"keep anybody out (API 2.12 is needed, or provider ovn with manage-security-groups)")
 		}
 		return nil, nil
 	}
@@ -55,19 +56,23 @@ func (b *builder) clients() ([]string, error) {
 		}
 	}
 	if len(cidrs) == 0 {
-		return nil, fmt.Errorf("none of the source ranges (%s) is in the load balancer's IP family (%s); no client could connect",
-			strings.Join(others, ", "), b.familyNames())
+		return nil,
+			fmt.Errorf(
+				"none of the source ranges (%s) is in the load balancer's IP family (%s); no client could connect",
+				strings.Join(others, ", "), b.familyNames())
 	}
 	if len(others) > 0 {
-		b.note(reasonRangesLeftOut, fmt.Sprintf("the load balancer has only %s addresses; source ranges %s have no effect",
-			b.familyNames(), strings.Join(others, ", ")))
+		b.note(reasonRangesLeftOut,
+			fmt.Sprintf("the load balancer has only %s addresses; source ranges %s have no effect",
+				b.familyNames(), strings.Join(others, ", ")))
 	}
 	return sorted(cidrs), nil
 }
 
 // keepsOut tells whether there is something to keep clients out with.
 func (b *builder) keepsOut() bool {
-	return b.Features.AllowedCIDRs || b.Features.KeepsClientAddress && b.Settings.ManageSecurityGroups
+	return b.Features.AllowedCIDRs || b.Features.KeepsClientAddress &&
+		b.Settings.ManageSecurityGroups
 }
 
 func (b *builder) familyNames() string {

@@ -45,7 +45,8 @@ func TestAccess(t *testing.T) {
 		"another family left out 6": {v6, []string{"10.0.0.0/8", "fd00::/8"}, []string{"fd00::/8"}, []string{left}},
 		"doubles":                   {v4, []string{"10.0.0.0/8", "10.0.0.0/8"}, []string{"10.0.0.0/8"}, nil},
 	} {
-		d, notices := build(t, test.family, withProtocols(v1.ProtocolTCP, v1.ProtocolUDP), func(in *Input) { in.Settings.SourceRanges = test.ranges })
+		d, notices := build(t, test.family, withProtocols(v1.ProtocolTCP, v1.ProtocolUDP),
+			func(in *Input) { in.Settings.SourceRanges = test.ranges })
 		wantTold(t, notices, test.told...)
 		for _, port := range d.Ports {
 			if got := port.Listener.AllowedCIDRs; !slices.Equal(got, test.want) {
@@ -77,7 +78,10 @@ func TestAccess_NobodyLeft_IsRefused(t *testing.T) {
 
 // Warnings that nobody can do anything about are not given.
 func TestD17_NoSourceRanges_NothingIsIgnored(t *testing.T) {
-	for name, features := range map[string]balancer.Features{"ovn": ovn(), "API 2.11": balancer.FeaturesOf("amphora", 11, false)} {
+	for name, features := range map[string]balancer.Features{
+		"ovn":      ovn(),
+		"API 2.11": balancer.FeaturesOf("amphora", 11, false),
+	} {
 		d, notices := build(t, withFeatures(features))
 		wantTold(t, notices)
 		if got := d.Ports[0].Listener.AllowedCIDRs; got != nil {
@@ -106,10 +110,12 @@ func TestAccess_OfTwoFamiliesBeforeAPI227_IsEverybodys(t *testing.T) {
 	zed := withFeatures(balancer.FeaturesOf("amphora", 26, false))
 	d, notices := build(t, zed, dualStack)
 	wantTold(t, notices)
-	if got := d.Ports[0].Listener.AllowedCIDRs; got != nil || len(d.LoadBalancer.AdditionalVIPs) != 1 {
+	if got := d.Ports[0].Listener.AllowedCIDRs; got != nil ||
+		len(d.LoadBalancer.AdditionalVIPs) != 1 {
 		t.Errorf("the CIDRs are %q, the additional VIPs %v", got, d.LoadBalancer.AdditionalVIPs)
 	}
-	err := refused(t, zed, dualStack, func(in *Input) { in.Settings.SourceRanges = []string{"10.0.0.0/8"} })
+	err := refused(t, zed, dualStack,
+		func(in *Input) { in.Settings.SourceRanges = []string{"10.0.0.0/8"} })
 	if !strings.Contains(err.Error(), "2.27") {
 		t.Error(err)
 	}

@@ -45,12 +45,14 @@ func some[T any](c *choices, of ...T) (chosen []T) {
 func anyInput(data []byte) Input {
 	c := choices(data)
 	in := given()
-	in.Features = balancer.FeaturesOf(one(&c, "amphora", "amphora", "f5", balancer.ProviderOVN), one(&c, 27, 15, 11, 0), c.yes())
+	in.Features = balancer.FeaturesOf(one(&c, "amphora", "amphora", "f5", balancer.ProviderOVN),
+		one(&c, 27, 15, 11, 0), c.yes())
 	in.LoadBalancerName = one(&c, "", "kube_service_kubernetes_shop_web", "my own")
 	in.Guest, in.HasFloatingIP = c.yes(), c.yes()
 	anySpec(&c, &in.Service.Spec)
 	in.Settings = anySettings(&c, in.Settings)
-	in.Places.VIP = one(&c, balancer.VIP{SubnetID: "s"}, balancer.VIP{NetworkID: "n"}, balancer.VIP{})
+	in.Places.VIP = one(&c, balancer.VIP{SubnetID: "s"}, balancer.VIP{NetworkID: "n"},
+		balancer.VIP{})
 	if c.yes() {
 		in.Places.AdditionalVIPs = []balancer.VIP{{SubnetID: "second"}}
 	}
@@ -68,13 +70,15 @@ func anyInput(data []byte) Input {
 
 func anySpec(c *choices, spec *v1.ServiceSpec) {
 	spec.IPFamilies = one(c, []v1.IPFamily{v1.IPv4Protocol}, []v1.IPFamily{v1.IPv6Protocol},
-		[]v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}, []v1.IPFamily{v1.IPv6Protocol, v1.IPv4Protocol}, nil)
+		[]v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol},
+		[]v1.IPFamily{v1.IPv6Protocol, v1.IPv4Protocol}, nil)
 	if c.yes() {
 		policy := v1.IPFamilyPolicyRequireDualStack
 		spec.IPFamilyPolicy = &policy
 	}
 	spec.SessionAffinity = one(c, v1.ServiceAffinityNone, v1.ServiceAffinityClientIP, "x")
-	spec.ExternalTrafficPolicy = one(c, v1.ServiceExternalTrafficPolicyCluster, v1.ServiceExternalTrafficPolicyLocal)
+	spec.ExternalTrafficPolicy = one(c, v1.ServiceExternalTrafficPolicyCluster,
+		v1.ServiceExternalTrafficPolicyLocal)
 	spec.HealthCheckNodePort = one(c, int32(0), 31000, -1)
 	spec.Ports = nil
 	for i := range 1 + c.below(4) {
@@ -110,13 +114,16 @@ func anySettings(c *choices, s settings.Settings) settings.Settings {
 	s.NodeSelector = settings.ParseNodeSelector(one(c, "", "", "edge", "edge=yes"))
 	s.ListenerProtocols = settings.ListenerProtocols{}
 	if c.below(4) == 3 {
-		s.ListenerProtocols[one(c, "p0", "p1", "p2")] = one(c, "TCP", "HTTP", "HTTPS", "TERMINATED_HTTPS", "UDP", "x")
+		s.ListenerProtocols[one(c, "p0", "p1", "p2")] = one(c, "TCP", "HTTP", "HTTPS",
+			"TERMINATED_HTTPS", "UDP", "x")
 	}
 	return s
 }
 
 func anyNode(c *choices, i int) *v1.Node {
-	n := node(one(c, "n", "m")+strconv.Itoa(i), some(c, "10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1", "FD00:0::1", "fd00::2", "ExternalIP:192.0.2.1", "Hostname:x", "x", "")...)
+	n := node(one(c, "n", "m")+strconv.Itoa(i),
+		some(c, "10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1", "FD00:0::1", "fd00::2",
+			"ExternalIP:192.0.2.1", "Hostname:x", "x", "")...)
 	n.Spec.ProviderID = one(c, n.Spec.ProviderID, "", "x")
 	if c.yes() {
 		n.Labels = map[string]string{"edge": one(c, "yes", "no")}
@@ -126,7 +133,8 @@ func anyNode(c *choices, i int) *v1.Node {
 
 func shuffled(in Input, seed uint64) Input {
 	in.Nodes = slices.Clone(in.Nodes)
-	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(in.Nodes), func(i, j int) { in.Nodes[i], in.Nodes[j] = in.Nodes[j], in.Nodes[i] })
+	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(in.Nodes),
+		func(i, j int) { in.Nodes[i], in.Nodes[j] = in.Nodes[j], in.Nodes[i] })
 	return in
 }
 
@@ -160,8 +168,10 @@ func checkBuild(t *testing.T, data []byte) bool {
 		t.Errorf("the input was changed: %+v", in)
 	}
 	again, noticesAgain, errAgain := Build(shuffled(in, uint64(len(data))))
-	if !reflect.DeepEqual(d, again) || !reflect.DeepEqual(notices, noticesAgain) || fmt.Sprint(err) != fmt.Sprint(errAgain) || Hash(d) != Hash(again) {
-		t.Errorf("not the same again: %+v, %+v, %v\n%+v, %+v, %v", d, notices, err, again, noticesAgain, errAgain)
+	if !reflect.DeepEqual(d, again) || !reflect.DeepEqual(notices, noticesAgain) ||
+		fmt.Sprint(err) != fmt.Sprint(errAgain) || Hash(d) != Hash(again) {
+		t.Errorf("not the same again: %+v, %+v, %v\n%+v, %+v, %v", d, notices, err, again,
+			noticesAgain, errAgain)
 	}
 	if err != nil {
 		if !reflect.DeepEqual(d, balancer.Desired{}) {
@@ -185,7 +195,8 @@ func checkMembers(t *testing.T, d balancer.Desired) {
 		for _, m := range port.Pool.Members {
 			address, err := netip.ParseAddr(m.Address)
 			key := balancer.MemberKey{Address: address.String(), Port: m.Port}
-			if err != nil || keys[key] || backends[m.Address] == "" || m.Port == 0 || m.Weight < 0 || m.Weight > 1 {
+			if err != nil || keys[key] || backends[m.Address] == "" || m.Port == 0 ||
+				m.Weight < 0 || m.Weight > 1 {
 				t.Errorf("%s: member %+v among %+v", port.Name, m, port.Pool.Members)
 			}
 			keys[key] = true
@@ -220,7 +231,8 @@ func checkProtocols(t *testing.T, in Input, d balancer.Desired) {
 			t.Errorf("%s: a %s listener with headers", port.Name, l.Protocol)
 		}
 		of := in.Service.Spec.Ports[i]
-		if asked := in.Settings.ListenerProtocols.Of(of); in.Settings.TLSContainer != "" && asked == "" && l.Key().Transport == "TCP" && l.Protocol != "TERMINATED_HTTPS" {
+		if asked := in.Settings.ListenerProtocols.Of(of); in.Settings.TLSContainer != "" &&
+			asked == "" && l.Key().Transport == "TCP" && l.Protocol != "TERMINATED_HTTPS" {
 			t.Errorf("%s: %s in clear, and was to be encrypted", port.Name, l.Protocol)
 		}
 		if !in.Features.HTTP && !slices.Contains([]string{"TCP", "UDP", "SCTP"}, p.Protocol) {
@@ -235,7 +247,8 @@ func checkAccess(t *testing.T, in Input, d balancer.Desired) {
 	for _, port := range d.Ports {
 		cidrs := port.Listener.AllowedCIDRs
 		if (len(cidrs) > 0) != in.Features.AllowedCIDRs {
-			t.Errorf("%s: allowed_cidrs %q, where they are known: %t", port.Name, cidrs, in.Features.AllowedCIDRs)
+			t.Errorf("%s: allowed_cidrs %q, where they are known: %t", port.Name, cidrs,
+				in.Features.AllowedCIDRs)
 		}
 		for _, cidr := range cidrs {
 			if asked != nil && !slices.Contains(asked, cidr) {
@@ -247,7 +260,8 @@ func checkAccess(t *testing.T, in Input, d balancer.Desired) {
 		return
 	}
 	for _, rule := range d.SecurityGroup.Rules {
-		if asked != nil && !slices.Contains(asked, rule.RemotePrefix) && rule.PortMin != int(in.Service.Spec.HealthCheckNodePort) {
+		if asked != nil && !slices.Contains(asked, rule.RemotePrefix) &&
+			rule.PortMin != int(in.Service.Spec.HealthCheckNodePort) {
 			t.Errorf("rule %+v, only %q may come in", rule, asked)
 		}
 	}

@@ -15,17 +15,26 @@ func TestBuild_PlainService_IsAsOCCMMakesIt(t *testing.T) {
 	wantTold(t, notices)
 	id := given().Identity
 	description := "Kubernetes external service shop/web from cluster kubernetes"
-	tags := []string{"kube_service_kubernetes_shop_web", "fxccm-cluster=" + clusterUID, "fxccm-service=" + serviceUID}
+	tags := []string{
+		"kube_service_kubernetes_shop_web", "fxccm-cluster=" + clusterUID,
+		"fxccm-service=" + serviceUID,
+	}
 	port := func(name, index, protocol string, number, nodePort int) balancer.Port {
 		return balancer.Port{
 			Name: name,
 			Listener: balancer.Listener{
-				Name: "listener_" + index + "_kube_service_kubernetes_shop_web", Tags: tags, Protocol: protocol, Port: number,
-				ConnectionLimit: -1, Timeouts: &balancer.Timeouts{ClientData: 50000, MemberConnect: 5000, MemberData: 50000},
+				Name: "listener_" + index + "_kube_service_kubernetes_shop_web", Tags: tags,
+				Protocol: protocol, Port: number,
+				ConnectionLimit: -1,
+				Timeouts: &balancer.Timeouts{
+					ClientData: 50000, MemberConnect: 5000,
+					MemberData: 50000,
+				},
 				AllowedCIDRs: []string{"0.0.0.0/0"},
 			},
 			Pool: balancer.Pool{
-				Name: "pool_" + index + "_kube_service_kubernetes_shop_web", Protocol: protocol, Algorithm: "ROUND_ROBIN",
+				Name: "pool_" + index + "_kube_service_kubernetes_shop_web", Protocol: protocol,
+				Algorithm: "ROUND_ROBIN",
 				Members: []balancer.Member{
 					{Name: "n1", Address: "10.0.0.1", Port: nodePort, SubnetID: "member subnet", Weight: 1},
 					{Name: "n2", Address: "10.0.0.2", Port: nodePort, SubnetID: "member subnet", Weight: 1},
@@ -36,9 +45,13 @@ func TestBuild_PlainService_IsAsOCCMMakesIt(t *testing.T) {
 	want := balancer.Desired{
 		Identity: id,
 		LoadBalancer: balancer.LoadBalancer{
-			Name: "kube_service_kubernetes_shop_web", Description: description, Tags: tags, VIP: balancer.VIP{SubnetID: "vip subnet"},
+			Name: "kube_service_kubernetes_shop_web", Description: description, Tags: tags,
+			VIP: balancer.VIP{SubnetID: "vip subnet"},
 		},
-		Ports: []balancer.Port{port("80/TCP", "0", "TCP", 80, 30080), port("81/UDP", "1", "UDP", 81, 30081)},
+		Ports: []balancer.Port{
+			port("80/TCP", "0", "TCP", 80, 30080),
+			port("81/UDP", "1", "UDP", 81, 30081),
+		},
 		FloatingIP: &balancer.WantedFloatingIP{
 			NetworkID: "public", Description: "Floating IP for " + description, Tags: tags[1:],
 		},
@@ -70,7 +83,8 @@ func TestD43_RealProvider_Decides(t *testing.T) {
 	asked := withSettings(func(s *settings.Settings) { s.Provider, s.Monitor = "amphora", true })
 	d, _ := build(t, asked, withFeatures(ovn()), withLocal)
 	port := d.Ports[0]
-	if port.Listener.AllowedCIDRs != nil || port.Listener.Timeouts != nil || port.Pool.Algorithm != "SOURCE_IP_PORT" || port.Pool.Monitor.Type != "TCP" {
+	if port.Listener.AllowedCIDRs != nil || port.Listener.Timeouts != nil ||
+		port.Pool.Algorithm != "SOURCE_IP_PORT" || port.Pool.Monitor.Type != "TCP" {
 		t.Errorf("an ovn load balancer is asked for what it has not: %+v", port)
 	}
 	if d.LoadBalancer.Provider != "amphora" {
@@ -78,7 +92,8 @@ func TestD43_RealProvider_Decides(t *testing.T) {
 	}
 	asked = withSettings(func(s *settings.Settings) { s.Provider, s.Monitor = "ovn", true })
 	d, _ = build(t, asked, withLocal)
-	if port = d.Ports[0]; port.Listener.AllowedCIDRs == nil || port.Listener.Timeouts == nil || port.Pool.Algorithm != "ROUND_ROBIN" || port.Pool.Monitor.Type != "HTTP" {
+	if port = d.Ports[0]; port.Listener.AllowedCIDRs == nil || port.Listener.Timeouts == nil ||
+		port.Pool.Algorithm != "ROUND_ROBIN" || port.Pool.Monitor.Type != "HTTP" {
 		t.Errorf("an amphora is not asked for what it has: %+v", port)
 	}
 }
@@ -99,14 +114,17 @@ func TestBuild_OldAPI_IsNotAskedForWhatItDoesNotKnow(t *testing.T) {
 func TestBuild_ExistingLoadBalancer_ItsChildrenBearTheOwnersNameOrTheGuests(t *testing.T) {
 	const elsewhere, own = "kube_service_former_shop_web", "kube_service_kubernetes_shop_web"
 	for _, guest := range []bool{false, true} {
-		d, _ := build(t, withMonitor, func(in *Input) { in.LoadBalancerName, in.Guest = elsewhere, guest })
+		d, _ := build(t, withMonitor,
+			func(in *Input) { in.LoadBalancerName, in.Guest = elsewhere, guest })
 		name := elsewhere
 		if guest {
 			name = own
 		}
 		port := d.Ports[0]
-		if port.Listener.Name != "listener_0_"+name || port.Pool.Name != "pool_0_"+name || port.Pool.Monitor.Name != "monitor_0_"+name {
-			t.Errorf("guest %t: children %q, %q, %q", guest, port.Listener.Name, port.Pool.Name, port.Pool.Monitor.Name)
+		if port.Listener.Name != "listener_0_"+name || port.Pool.Name != "pool_0_"+name ||
+			port.Pool.Monitor.Name != "monitor_0_"+name {
+			t.Errorf("guest %t: children %q, %q, %q", guest, port.Listener.Name, port.Pool.Name,
+				port.Pool.Monitor.Name)
 		}
 		if tag := port.Listener.Tags[0]; tag != own {
 			t.Errorf("guest %t: the listener has not the Service's own tag, but %q", guest, tag)
@@ -115,14 +133,16 @@ func TestBuild_ExistingLoadBalancer_ItsChildrenBearTheOwnersNameOrTheGuests(t *t
 }
 
 func TestBuild_Guest_HasNoSayInTheLoadBalancer(t *testing.T) {
-	d, notices := build(t, withFeatures(ovn()), withFamilies(v1.IPv4Protocol, v1.IPv6Protocol), func(in *Input) {
-		in.Guest, in.LoadBalancerName, in.Places.FloatingNetworkID = true, "x", ""
-		in.Settings.FlavorID, in.Settings.AvailabilityZone = "f", "z"
-	})
+	d, notices := build(t, withFeatures(ovn()), withFamilies(v1.IPv4Protocol, v1.IPv6Protocol),
+		func(in *Input) {
+			in.Guest, in.LoadBalancerName, in.Places.FloatingNetworkID = true, "x", ""
+			in.Settings.FlavorID, in.Settings.AvailabilityZone = "f", "z"
+		})
 	wantTold(t, notices)
 	if d.FloatingIP != nil {
 		t.Errorf("a guest wants floating IP %+v", d.FloatingIP)
 	}
-	_, notices = build(t, withFamilies(v1.IPv6Protocol), withNodes(node("n1", "fd00::1")), func(in *Input) { in.Guest, in.LoadBalancerName = true, "x" })
+	_, notices = build(t, withFamilies(v1.IPv6Protocol), withNodes(node("n1", "fd00::1")),
+		func(in *Input) { in.Guest, in.LoadBalancerName = true, "x" })
 	wantTold(t, notices)
 }

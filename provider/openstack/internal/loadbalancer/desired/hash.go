@@ -45,7 +45,10 @@ func plain(d balancer.Desired) balancer.Desired {
 			rule.ID = ""
 			rules = append(rules, rule)
 		}
-		d.SecurityGroup = &balancer.SecurityGroup{Name: group.Name, Description: group.Description, Tags: group.Tags, Rules: rules}
+		d.SecurityGroup = &balancer.SecurityGroup{
+			Name: group.Name, Description: group.Description,
+			Tags: group.Tags, Rules: rules,
+		}
 	}
 	return d
 }

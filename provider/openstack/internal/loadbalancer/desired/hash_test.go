@@ -17,8 +17,13 @@ import (
 // everything has something in each field of a Desired that is a pointer, a slice or a map.
 func everything(t *testing.T) balancer.Desired {
 	t.Helper()
-	d, _ := build(t, withLocal, withMonitor, managed, dualStack, withSettings(func(s *settings.Settings) { s.TLSContainer, s.XForwardedFor = certificate, true }),
-		func(in *Input) { in.Places.FloatingSubnetIDs = []string{"a"} }, withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080}))
+	d, _ := build(t, withLocal, withMonitor, managed, dualStack,
+		withSettings(func(s *settings.Settings) {
+			s.TLSContainer, s.XForwardedFor = certificate, true
+		}),
+		func(in *Input) {
+			in.Places.FloatingSubnetIDs = []string{"a"}
+		}, withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080}))
 	d.Ports[0].Pool.Tags = []string{"x"}
 	return d
 }
@@ -26,7 +31,8 @@ func everything(t *testing.T) balancer.Desired {
 // leaves calls do for each field below a value, with its path; do gets the field to change.
 func leaves(path string, v reflect.Value, do func(string, reflect.Value)) {
 	switch {
-	case v.Type() == reflect.TypeFor[time.Time](), v.Kind() == reflect.String, v.Kind() == reflect.Int, v.Kind() == reflect.Bool:
+	case v.Type() == reflect.TypeFor[time.Time](), v.Kind() == reflect.String,
+		v.Kind() == reflect.Int, v.Kind() == reflect.Bool:
 		do(path, v)
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
@@ -69,7 +75,8 @@ func TestHash_EachFieldCounts_ButForWhatIsObserved(t *testing.T) {
 	want := Hash(everything(t))
 	var paths []string
 	pattern := everything(t)
-	leaves("", reflect.ValueOf(&pattern), func(path string, _ reflect.Value) { paths = append(paths, path) })
+	leaves("", reflect.ValueOf(&pattern),
+		func(path string, _ reflect.Value) { paths = append(paths, path) })
 	if len(paths) < 100 {
 		t.Fatalf("only %d fields", len(paths))
 	}
@@ -89,11 +96,13 @@ func TestHash_EachFieldCounts_ButForWhatIsObserved(t *testing.T) {
 }
 
 func isObserved(path string) bool {
-	return strings.HasSuffix(path, ".ID") || strings.HasSuffix(path, ".Status") || strings.HasSuffix(path, ".PoolID") ||
+	return strings.HasSuffix(path, ".ID") || strings.HasSuffix(path, ".Status") ||
+		strings.HasSuffix(path, ".PoolID") ||
 		slices.Contains([]string{
 			".LoadBalancer.CreatedAt", ".LoadBalancer.UpdatedAt", ".LoadBalancer.Made{}",
 			// One could be made, wherever; or is there.
-			".FloatingIP.NetworkID", ".FloatingIP.SubnetIDs[0]", ".FloatingIP.SubnetIDs[]", ".FloatingIP.Present",
+			".FloatingIP.NetworkID", ".FloatingIP.SubnetIDs[0]", ".FloatingIP.SubnetIDs[]",
+			".FloatingIP.Present",
 		}, path)
 }
 
@@ -108,7 +117,8 @@ func TestHash_DoesNotChangeWhatIsHashed(t *testing.T) {
 
 func TestHash_FloatingIP_MadeOrThere_IsTheSame(t *testing.T) {
 	toBeMade, _ := build(t)
-	there, _ := build(t, func(in *Input) { in.HasFloatingIP, in.Places.FloatingNetworkID = true, "" })
+	there, _ := build(t,
+		func(in *Input) { in.HasFloatingIP, in.Places.FloatingNetworkID = true, "" })
 	impossible, _ := build(t, func(in *Input) { in.Places.FloatingNetworkID = "" })
 	if Hash(toBeMade) != Hash(there) {
 		t.Error("all is compared again once the floating IP is made")

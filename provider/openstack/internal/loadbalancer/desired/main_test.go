@@ -36,15 +36,24 @@ func given(changes ...func(*Input)) Input {
 	service.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol}
 	service.Spec.SessionAffinity = v1.ServiceAffinityNone
 	service.Spec.ExternalTrafficPolicy = v1.ServiceExternalTrafficPolicyCluster
-	service.Spec.Ports = []v1.ServicePort{{Name: "http", Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080}}
+	service.Spec.Ports = []v1.ServicePort{{
+		Name: "http", Protocol: v1.ProtocolTCP, Port: 80,
+		NodePort: 30080,
+	}}
 	in := Input{
-		Identity: balancer.Identity{ClusterName: "kubernetes", ClusterUID: clusterUID, Namespace: "shop", Name: "web", UID: serviceUID},
-		Service:  service,
-		Nodes:    []Node{{node("n1", "10.0.0.1"), false}, {node("n2", "10.0.0.2"), false}},
+		Identity: balancer.Identity{
+			ClusterName: "kubernetes", ClusterUID: clusterUID,
+			Namespace: "shop", Name: "web", UID: serviceUID,
+		},
+		Service: service,
+		Nodes:   []Node{{node("n1", "10.0.0.1"), false}, {node("n2", "10.0.0.2"), false}},
 		Settings: settings.Settings{
-			ConnectionLimit: -1, TimeoutClientData: 50000, TimeoutMemberConnect: 5000, TimeoutMemberData: 50000,
-			MonitorDelay: 5 * time.Second, MonitorTimeout: 3 * time.Second, MonitorMaxRetries: 1, MonitorMaxRetriesDown: 3,
-			CascadeDelete: true, IngressHostnameSuffix: "nip.io",
+			ConnectionLimit: -1, TimeoutClientData: 50000, TimeoutMemberConnect: 5000,
+			TimeoutMemberData: 50000,
+			MonitorDelay:      5 * time.Second, MonitorTimeout: 3 * time.Second,
+			MonitorMaxRetries:     1,
+			MonitorMaxRetriesDown: 3,
+			CascadeDelete:         true, IngressHostnameSuffix: "nip.io",
 		},
 		Features: latest(),
 		Places: Places{
@@ -66,8 +75,12 @@ func node(name string, addresses ...string) *v1.Node {
 	n.Spec.ProviderID = "openstack:///" + serverOf(name)
 	for _, text := range addresses {
 		kind := v1.NodeInternalIP
-		for _, other := range []v1.NodeAddressType{v1.NodeExternalIP, v1.NodeExternalDNS, v1.NodeHostName, v1.NodeInternalDNS} {
-			if prefix := string(other) + ":"; len(text) > len(prefix) && text[:len(prefix)] == prefix {
+		for _, other := range []v1.NodeAddressType{
+			v1.NodeExternalIP, v1.NodeExternalDNS,
+			v1.NodeHostName, v1.NodeInternalDNS,
+		} {
+			if prefix := string(other) + ":"; len(text) > len(prefix) &&
+				text[:len(prefix)] == prefix {
 				kind, text = other, text[len(prefix):]
 			}
 		}
@@ -90,7 +103,8 @@ func withProtocols(protocols ...v1.Protocol) func(*Input) {
 		in.Service.Spec.Ports = nil
 		for i, protocol := range protocols {
 			in.Service.Spec.Ports = append(in.Service.Spec.Ports, v1.ServicePort{
-				Name: fmt.Sprint("p", i), Protocol: protocol, Port: int32(80 + i), NodePort: int32(30080 + i),
+				Name: fmt.Sprint("p", i), Protocol: protocol, Port: int32(80 + i),
+				NodePort: int32(30080 + i),
 			})
 		}
 	}

@@ -24,7 +24,8 @@ type backend struct {
 
 // backends are sorted by node. A node without an address of the load balancer's family is none.
 func (b *builder) backends() []backend {
-	if !slices.ContainsFunc(b.Service.Spec.Ports, func(port v1.ServicePort) bool { return port.NodePort != 0 }) {
+	if !slices.ContainsFunc(b.Service.Spec.Ports,
+		func(port v1.ServicePort) bool { return port.NodePort != 0 }) {
 		return nil
 	}
 	selected := b.selected()
@@ -82,7 +83,8 @@ func memberAddress(node *v1.Node, family v1.IPFamily) (string, bool) {
 	for _, kind := range []v1.NodeAddressType{v1.NodeInternalIP, v1.NodeExternalIP} {
 		for _, a := range node.Status.Addresses {
 			address, err := netip.ParseAddr(a.Address)
-			if err == nil && a.Type == kind && address.Zone() == "" && (family == "" || familyOf(address) == family) {
+			if err == nil && a.Type == kind && address.Zone() == "" &&
+				(family == "" || familyOf(address) == family) {
 				return a.Address, true
 			}
 		}
@@ -104,7 +106,8 @@ func serverID(node *v1.Node) string {
 // one address and port.
 func (b *builder) withoutDoubles(all []backend) []backend {
 	slices.SortFunc(all, func(x, y backend) int {
-		return cmp.Or(compareBools(x.draining, y.draining), cmp.Compare(x.Node, y.Node), cmp.Compare(x.Address, y.Address))
+		return cmp.Or(compareBools(x.draining, y.draining), cmp.Compare(x.Node, y.Node),
+			cmp.Compare(x.Address, y.Address))
 	})
 	has := map[netip.Addr]string{}
 	var kept []backend
@@ -117,10 +120,14 @@ func (b *builder) withoutDoubles(all []backend) []backend {
 			has[address] = each.Node
 			kept = append(kept, each)
 		case !each.draining:
-			b.warn(reasonSameAddress, "nodes "+first+" and "+each.Node+" have the same address "+each.Address+": only the first is a member")
+			b.warn(reasonSameAddress,
+				"nodes "+first+" and "+each.Node+" have the same address "+each.Address+
+					": only the first is a member")
 		}
 	}
-	slices.SortFunc(kept, func(x, y backend) int { return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Address, y.Address)) })
+	slices.SortFunc(kept, func(x, y backend) int {
+		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Address, y.Address))
+	})
 	return kept
 }
 
@@ -136,13 +143,18 @@ func compareBools(x, y bool) int {
 
 func (b *builder) sayIfNone(selected []Node, found []backend) {
 	switch {
-	case slices.ContainsFunc(found, func(each backend) bool { return !each.draining }) || len(b.Nodes) == 0:
+	case slices.ContainsFunc(found, func(each backend) bool { return !each.draining }) ||
+		len(b.Nodes) == 0:
 	case len(selected) == 0:
-		b.warn(reasonNoMembers, "the load balancer has no members: no node matches the node selector")
+		b.warn(reasonNoMembers,
+			"the load balancer has no members: no node matches the node selector")
 	case !slices.ContainsFunc(selected, func(node Node) bool { return !node.Draining }):
-		b.warn(reasonNoMembers, "the load balancer has no active members: all nodes are being removed")
+		b.warn(reasonNoMembers,
+			"the load balancer has no active members: all nodes are being removed")
 	default:
-		b.warn(reasonNoMembers, "the load balancer has no active members: no node has an "+string(b.family())+" address")
+		b.warn(reasonNoMembers,
+			"the load balancer has no active members: no node has an "+string(b.family())+
+				" address")
 	}
 }
 

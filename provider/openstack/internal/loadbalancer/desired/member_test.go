@@ -73,9 +73,12 @@ func TestMembers_NoSubnetNamed(t *testing.T) {
 
 // allocateLoadBalancerNodePorts: false.
 func TestMembers_NoNodePort_NoMembers(t *testing.T) {
-	d, notices := build(t, withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80}, v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81, NodePort: 30081}))
+	d, notices := build(t,
+		withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80},
+			v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81, NodePort: 30081}))
 	wantTold(t, notices)
-	if len(d.Ports[0].Pool.Members) != 0 || len(d.Ports[1].Pool.Members) != 2 || len(d.Backends) != 2 {
+	if len(d.Ports[0].Pool.Members) != 0 || len(d.Ports[1].Pool.Members) != 2 ||
+		len(d.Backends) != 2 {
 		t.Errorf("%+v", d)
 	}
 	d, notices = build(t, withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80}))
@@ -92,9 +95,11 @@ func TestD30_SerialProvider_HasTheSameMembers(t *testing.T) {
 		withNodes(node("n1", "10.0.0.1", "fd00::1"), node("n2"))(in)
 	}
 	d, _ := build(t, withFeatures(features), v6, withLocal, withMonitor, withPorts(
-		v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080}, v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81}))
+		v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080},
+		v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81}))
 	want := []balancer.Member{{
-		Name: "member_n1_fd00::1_30080", Address: "fd00::1", Port: 30080, SubnetID: "member subnet", Weight: 1, MonitorPort: 31000,
+		Name: "member_n1_fd00::1_30080", Address: "fd00::1", Port: 30080, SubnetID: "member subnet",
+		Weight: 1, MonitorPort: 31000,
 	}}
 	if got := d.Ports[0].Pool.Members; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
@@ -106,7 +111,9 @@ func TestD30_SerialProvider_HasTheSameMembers(t *testing.T) {
 
 // The member subnet is where it was found to be, whoever asks: OCCM's two ways came to two subnets.
 func TestD28_MemberSubnet_IsThatOfThePlaces(t *testing.T) {
-	asked := withSettings(func(s *settings.Settings) { s.SubnetID, s.MemberSubnetID = "vip subnet", "another" })
+	asked := withSettings(func(s *settings.Settings) {
+		s.SubnetID, s.MemberSubnetID = "vip subnet", "another"
+	})
 	for _, name := range []string{"", "kube_service_kubernetes_shop_web"} {
 		d, _ := build(t, asked, func(in *Input) { in.LoadBalancerName = name })
 		if got := d.Ports[0].Pool.Members[0].SubnetID; got != "member subnet" {
@@ -129,13 +136,17 @@ func TestMembers_NodeSelector(t *testing.T) {
 	for text, want := range map[string][]string{
 		"": {"n1", "n2", "n3"}, "edge=yes": {"n1", "n2"}, "edge": {"n1", "n2"}, "disk=a=b": {"n1"}, "edge=yes,disk": {"n1"},
 	} {
-		d, notices := build(t, nodes, withSettings(func(s *settings.Settings) { s.NodeSelector = settings.ParseNodeSelector(text) }))
+		d, notices := build(t, nodes, withSettings(func(s *settings.Settings) {
+			s.NodeSelector = settings.ParseNodeSelector(text)
+		}))
 		wantTold(t, notices)
 		if got := namesOf(d); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	d, notices := build(t, nodes, withSettings(func(s *settings.Settings) { s.NodeSelector = settings.ParseNodeSelector("edge=no") }))
+	d, notices := build(t, nodes, withSettings(func(s *settings.Settings) {
+		s.NodeSelector = settings.ParseNodeSelector("edge=no")
+	}))
 	wantTold(t, notices, "LoadBalancerWithoutMembers!")
 	if got := namesOf(d); len(got) != 0 {
 		t.Errorf("members %q", got)
@@ -180,13 +191,16 @@ func TestMembers_None_IsTold(t *testing.T) {
 }
 
 func TestMembers_OneAddress_OneMember(t *testing.T) {
-	d, notices := build(t, withNodes(node("n2", "10.0.0.1"), node("n1", "10.0.0.1"), node("n3", "10.0.0.3")))
+	d, notices := build(t,
+		withNodes(node("n2", "10.0.0.1"), node("n1", "10.0.0.1"), node("n3", "10.0.0.3")))
 	wantTold(t, notices, "LoadBalancerNodesShareAddress!")
 	if got := namesOf(d); !slices.Equal(got, []string{"n1", "n3"}) {
 		t.Errorf("members %q", got)
 	}
 	// However they are written.
-	d, notices = build(t, withFamilies(v1.IPv6Protocol), withSettings(func(s *settings.Settings) { s.Internal = true }),
+	d, notices = build(t, withFamilies(v1.IPv6Protocol), withSettings(func(s *settings.Settings) {
+		s.Internal = true
+	}),
 		withNodes(node("n1", "fd00::1"), node("n2", "FD00:0::1")))
 	wantTold(t, notices, "LoadBalancerNodesShareAddress!")
 	if got := namesOf(d); !slices.Equal(got, []string{"n1"}) {
@@ -196,7 +210,8 @@ func TestMembers_OneAddress_OneMember(t *testing.T) {
 
 // A server was replaced, and its successor got the address before the old node was gone.
 func TestMembers_OneAddress_TheNodeThatStaysIsTheMember(t *testing.T) {
-	d, notices := build(t, withNodes(node("n1", "10.0.0.1"), node("n2", "10.0.0.1")), func(in *Input) { in.Nodes[0].Draining = true })
+	d, notices := build(t, withNodes(node("n1", "10.0.0.1"), node("n2", "10.0.0.1")),
+		func(in *Input) { in.Nodes[0].Draining = true })
 	wantTold(t, notices)
 	if got := d.Ports[0].Pool.Members; len(got) != 1 || got[0].Name != "n2" || got[0].Weight != 1 {
 		t.Errorf("members %+v", got)
@@ -206,7 +221,8 @@ func TestMembers_OneAddress_TheNodeThatStaysIsTheMember(t *testing.T) {
 // OCCM's security groups fail at a node without provider ID.
 func TestD9_NodeWithoutProviderID_IsAMember(t *testing.T) {
 	for id, want := range map[string]string{
-		"": "", "other:///x": "", "openstack:///" + serviceUID: serviceUID, "openstack://RegionOne/" + serviceUID: serviceUID,
+		"": "", "other:///x": "", "openstack:///" + serviceUID: serviceUID,
+		"openstack://RegionOne/" + serviceUID: serviceUID,
 	} {
 		d, notices := build(t, func(in *Input) {
 			in.Nodes[0].Spec.ProviderID = id
@@ -235,7 +251,10 @@ func TestCandidates(t *testing.T) {
 	}{
 		"a node": {func(*v1.Node) {}, true, false},
 		"not ready": {func(n *v1.Node) {
-			n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionFalse}}
+			n.Status.Conditions = []v1.NodeCondition{{
+				Type:   v1.NodeReady,
+				Status: v1.ConditionFalse,
+			}}
 		}, true, false},
 		"unschedulable":           {func(n *v1.Node) { n.Spec.Unschedulable = true }, true, false},
 		"another taint":           {tainted("node.kubernetes.io/unreachable"), true, false},

@@ -28,7 +28,8 @@ func (b *builder) monitor(port v1.ServicePort) *balancer.Monitor {
 	switch carrier := transport(port); {
 	case b.asksKubeProxy(port):
 		// What kube-proxy serves at the health check node port.
-		m.Type, m.HTTPMethod, m.URLPath, m.ExpectedCodes = balancer.MonitorHTTP, "GET", "/healthz", "200"
+		m.Type, m.HTTPMethod, m.URLPath, m.ExpectedCodes = balancer.MonitorHTTP, "GET", "/healthz",
+			"200"
 	case carrier == balancer.UDP:
 		m.Type = balancer.MonitorUDPConnect
 	case carrier != balancer.SCTP:
@@ -36,7 +37,9 @@ func (b *builder) monitor(port v1.ServicePort) *balancer.Monitor {
 	case b.Features.SCTPMonitors:
 		m.Type = balancer.MonitorSCTP
 	default:
-		b.warn(reasonMonitorIgnored, "the members of port "+portName(port)+" have no health monitor: the provider supports none for SCTP")
+		b.warn(reasonMonitorIgnored,
+			"the members of port "+portName(port)+
+				" have no health monitor: the provider supports none for SCTP")
 		return nil
 	}
 	return m
@@ -52,12 +55,14 @@ func (b *builder) asksKubeProxy(port v1.ServicePort) bool {
 // isLocal tells whether nodes without endpoints of the Service drop its traffic.
 func (b *builder) isLocal() bool {
 	spec := b.Service.Spec
-	return spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal && spec.HealthCheckNodePort > 0
+	return spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal &&
+		spec.HealthCheckNodePort > 0
 }
 
 func (b *builder) sayWhatIsUnchecked() {
 	if b.isLocal() && !b.Settings.Monitor {
-		b.warn(reasonUnchecked, "externalTrafficPolicy is Local, but the members have no health monitor: nodes without a local endpoint drop traffic; "+
-			"annotate the Service with loadbalancer.openstack.org/enable-health-monitor: \"true\"")
+		b.warn(reasonUnchecked,
+			"externalTrafficPolicy is Local, but the members have no health monitor: nodes without a local endpoint drop traffic; "+
+				"annotate the Service with loadbalancer.openstack.org/enable-health-monitor: \"true\"")
 	}
 }

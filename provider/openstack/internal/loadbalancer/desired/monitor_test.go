@@ -41,12 +41,14 @@ func TestMonitor_Type(t *testing.T) {
 		"ovn, Local, UDP":             {v1.ProtocolUDP, ovn(), withLocal, "UDP-CONNECT", 0, nil},
 		"ovn, SCTP":                   {v1.ProtocolSCTP, ovn(), plain, "", 0, []string{"LoadBalancerMonitorIgnored!"}},
 	} {
-		d, notices := build(t, withProtocols(test.protocol), withFeatures(test.features), test.policy, withMonitor)
+		d, notices := build(t, withProtocols(test.protocol), withFeatures(test.features),
+			test.policy, withMonitor)
 		wantTold(t, notices, test.told...)
 		pool := d.Ports[0].Pool
 		for _, m := range pool.Members {
 			if m.MonitorPort != test.port {
-				t.Errorf("%s: members are checked at port %d, want %d", name, m.MonitorPort, test.port)
+				t.Errorf("%s: members are checked at port %d, want %d", name, m.MonitorPort,
+					test.port)
 			}
 		}
 		if test.kind == "" {
@@ -83,7 +85,8 @@ func TestMonitor_Figures(t *testing.T) {
 	d, _ := build(t, withMonitor, withSettings(func(s *settings.Settings) {
 		s.MonitorDelay, s.MonitorTimeout, s.MonitorMaxRetries, s.MonitorMaxRetriesDown = 90*time.Second, 7*time.Second, 4, 5
 	}))
-	if m := d.Ports[0].Pool.Monitor; m.Delay != 90 || m.Timeout != 7 || m.MaxRetries != 4 || m.MaxRetriesDown != 5 {
+	if m := d.Ports[0].Pool.Monitor; m.Delay != 90 || m.Timeout != 7 || m.MaxRetries != 4 ||
+		m.MaxRetriesDown != 5 {
 		t.Errorf("%+v", m)
 	}
 }

@@ -42,5 +42,6 @@ func isExcluded(node *v1.Node) bool {
 
 func isDraining(node *v1.Node) bool {
 	return !node.DeletionTimestamp.IsZero() ||
-		slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return taint.Key == autoscalerTaint })
+		slices.ContainsFunc(node.Spec.Taints,
+			func(taint v1.Taint) bool { return taint.Key == autoscalerTaint })
 }

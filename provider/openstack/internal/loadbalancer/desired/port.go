@@ -91,16 +91,21 @@ func (b *builder) listenerProtocol(port v1.ServicePort) (string, error) {
 }
 
 func (b *builder) admitProtocol(protocol, carrier string) error {
-	known := []string{balancer.TCP, balancer.HTTP, balancer.HTTPS, balancer.TerminatedHTTPS, balancer.UDP, balancer.SCTP}
+	known := []string{
+		balancer.TCP, balancer.HTTP, balancer.HTTPS, balancer.TerminatedHTTPS,
+		balancer.UDP, balancer.SCTP,
+	}
 	switch {
 	case !slices.Contains(known, protocol):
 		return fmt.Errorf("there are no %s listeners", protocol)
 	case balancer.Transport(protocol) != carrier:
 		return fmt.Errorf("a %s listener cannot serve it", protocol)
 	case protocol == balancer.TerminatedHTTPS && b.Settings.TLSContainer == "":
-		return fmt.Errorf("a %s listener needs a certificate, but no TLS container is configured", protocol)
+		return fmt.Errorf("a %s listener needs a certificate, but no TLS container is configured",
+			protocol)
 	case protocol != carrier && !b.Features.HTTP:
-		return fmt.Errorf("the provider forwards packets unchanged and does not support %s", protocol)
+		return fmt.Errorf("the provider forwards packets unchanged and does not support %s",
+			protocol)
 	}
 	return nil
 }
@@ -123,7 +128,9 @@ func (b *builder) headers() map[string]string {
 
 // listener says of timeouts, CIDRs and tags only what the cloud knows. Octavia takes headers and
 // certificates from those alone that understand them.
-func (b *builder) listener(port v1.ServicePort, protocol string, clients []string) balancer.Listener {
+func (b *builder) listener(
+	port v1.ServicePort, protocol string, clients []string,
+) balancer.Listener {
 	s := b.Settings
 	l := balancer.Listener{
 		Tags:            b.tags(),
@@ -162,7 +169,10 @@ func (b *builder) poolProtocol(listener string) (string, error) {
 	switch {
 	case proxy != "" && balancer.Transport(listener) == balancer.TCP:
 		if !b.Features.HTTP {
-			return "", fmt.Errorf("the provider forwards packets unchanged and does not support the %s protocol", proxy)
+			return "",
+				fmt.Errorf(
+					"the provider forwards packets unchanged and does not support the %s protocol",
+					proxy)
 		}
 		return proxy, nil
 	case isHTTP(listener):
@@ -178,7 +188,8 @@ func (b *builder) algorithm() string {
 	switch {
 	case b.Features.OnlySourceIPPort:
 		if asked != "" && asked != sourceIPPort {
-			b.warn(reasonAlgorithmIgnored, "lb-method "+asked+" is ignored: the provider supports only "+sourceIPPort)
+			b.warn(reasonAlgorithmIgnored,
+				"lb-method "+asked+" is ignored: the provider supports only "+sourceIPPort)
 		}
 		return sourceIPPort
 	case asked == "":

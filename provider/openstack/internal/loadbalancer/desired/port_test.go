@@ -20,7 +20,9 @@ func TestPort_Protocols(t *testing.T) {
 	proxy := func(s *settings.Settings) { s.ProxyProtocol = balancer.Proxy }
 	proxyV2 := func(s *settings.Settings) { s.ProxyProtocol = balancer.ProxyV2 }
 	port := func(protocol string) asked {
-		return func(s *settings.Settings) { s.ListenerProtocols = settings.ListenerProtocols{"p0": protocol} }
+		return func(s *settings.Settings) {
+			s.ListenerProtocols = settings.ListenerProtocols{"p0": protocol}
+		}
 	}
 	for name, test := range map[string]struct {
 		protocol       v1.Protocol
@@ -56,45 +58,66 @@ func TestPort_Protocols(t *testing.T) {
 			}
 		})
 		wantTold(t, notices)
-		if l, p := d.Ports[0].Listener.Protocol, d.Ports[0].Pool.Protocol; l != test.listener || p != test.pool {
-			t.Errorf("%s: listener %s, pool %s, want %s and %s", name, l, p, test.listener, test.pool)
+		if l, p := d.Ports[0].Listener.Protocol,
+			d.Ports[0].Pool.Protocol; l != test.listener || p != test.pool {
+			t.Errorf("%s: listener %s, pool %s, want %s and %s", name, l, p, test.listener,
+				test.pool)
 		}
 	}
 }
 
 func TestD31_UDPAndSCTPPorts_AreNeverForcedIntoHTTPOrPROXY(t *testing.T) {
-	d, _ := build(t, withProtocols(v1.ProtocolTCP, v1.ProtocolUDP, v1.ProtocolSCTP), withSettings(func(s *settings.Settings) {
-		s.TLSContainer, s.XForwardedFor, s.ProxyProtocol = certificate, true, balancer.ProxyV2
-	}))
-	for i, want := range [][2]string{{"TERMINATED_HTTPS", "PROXYV2"}, {"UDP", "UDP"}, {"SCTP", "SCTP"}} {
+	d, _ := build(t, withProtocols(v1.ProtocolTCP, v1.ProtocolUDP, v1.ProtocolSCTP),
+		withSettings(func(s *settings.Settings) {
+			s.TLSContainer, s.XForwardedFor, s.ProxyProtocol = certificate, true, balancer.ProxyV2
+		}))
+	for i, want := range [][2]string{
+		{"TERMINATED_HTTPS", "PROXYV2"},
+		{"UDP", "UDP"},
+		{"SCTP", "SCTP"},
+	} {
 		port := d.Ports[i]
 		if got := [2]string{port.Listener.Protocol, port.Pool.Protocol}; got != want {
 			t.Errorf("%s: %v, want %v", port.Name, got, want)
 		}
-		if hasHTTP := port.Listener.TLSContainer != "" || port.Listener.InsertHeaders != nil; hasHTTP != (i == 0) {
-			t.Errorf("%s: certificate %q, headers %v", port.Name, port.Listener.TLSContainer, port.Listener.InsertHeaders)
+		if hasHTTP := port.Listener.TLSContainer != "" ||
+			port.Listener.InsertHeaders != nil; hasHTTP != (i == 0) {
+			t.Errorf("%s: certificate %q, headers %v", port.Name, port.Listener.TLSContainer,
+				port.Listener.InsertHeaders)
 		}
 	}
 }
 
 func TestPort_HeadersAndCertificate_AreWhereTheyAreUnderstood(t *testing.T) {
 	all := withSettings(func(s *settings.Settings) {
-		s.TLSContainer, s.XForwardedFor, s.XForwardedPort, s.XForwardedProto = certificate, true, true, true
+		s.TLSContainer, s.XForwardedFor, s.XForwardedPort, s.XForwardedProto = certificate, true,
+			true, true
 		s.ListenerProtocols = settings.ListenerProtocols{"p1": "HTTP", "p2": "TCP", "p3": "HTTPS"}
 	})
-	d, _ := build(t, withProtocols(v1.ProtocolTCP, v1.ProtocolTCP, v1.ProtocolTCP, v1.ProtocolTCP), all)
-	headers := map[string]string{"X-Forwarded-For": "true", "X-Forwarded-Port": "true", "X-Forwarded-Proto": "true"}
+	d, _ := build(t, withProtocols(v1.ProtocolTCP, v1.ProtocolTCP, v1.ProtocolTCP, v1.ProtocolTCP),
+		all)
+	headers := map[string]string{
+		"X-Forwarded-For": "true", "X-Forwarded-Port": "true",
+		"X-Forwarded-Proto": "true",
+	}
 	for i, want := range []struct {
 		protocol, certificate string
 		headers               map[string]string
-	}{{"TERMINATED_HTTPS", certificate, headers}, {"HTTP", "", headers}, {"TCP", "", nil}, {"HTTPS", "", nil}} {
+	}{
+		{"TERMINATED_HTTPS", certificate, headers},
+		{"HTTP", "", headers},
+		{"TCP", "", nil},
+		{"HTTPS", "", nil},
+	} {
 		l := d.Ports[i].Listener
-		if l.Protocol != want.protocol || l.TLSContainer != want.certificate || !maps.Equal(l.InsertHeaders, want.headers) {
+		if l.Protocol != want.protocol || l.TLSContainer != want.certificate ||
+			!maps.Equal(l.InsertHeaders, want.headers) {
 			t.Errorf("%s: %+v, want %+v", d.Ports[i].Name, l, want)
 		}
 	}
 	d, _ = build(t, withSettings(func(s *settings.Settings) { s.XForwardedPort = true }))
-	if got := d.Ports[0].Listener.InsertHeaders; !maps.Equal(got, map[string]string{"X-Forwarded-Port": "true"}) {
+	if got := d.Ports[0].Listener.InsertHeaders; !maps.Equal(got,
+		map[string]string{"X-Forwarded-Port": "true"}) {
 		t.Errorf("headers %v", got)
 	}
 }
@@ -103,7 +126,8 @@ func TestPort_LimitsOfTheListener(t *testing.T) {
 	d, _ := build(t, withSettings(func(s *settings.Settings) {
 		s.ConnectionLimit, s.TimeoutClientData, s.TimeoutMemberConnect, s.TimeoutMemberData, s.TimeoutTCPInspect = 10, 1, 2, 3, 4
 	}))
-	if l := d.Ports[0].Listener; l.ConnectionLimit != 10 || *l.Timeouts != (balancer.Timeouts{ClientData: 1, MemberConnect: 2, MemberData: 3, TCPInspect: 4}) {
+	if l := d.Ports[0].Listener; l.ConnectionLimit != 10 ||
+		*l.Timeouts != (balancer.Timeouts{ClientData: 1, MemberConnect: 2, MemberData: 3, TCPInspect: 4}) {
 		t.Errorf("%+v, timeouts %+v", l, l.Timeouts)
 	}
 }
@@ -112,7 +136,9 @@ func TestPort_LimitsOfTheListener(t *testing.T) {
 func TestPort_WhatCannotBeServed_IsRefused(t *testing.T) {
 	type asked = func(*settings.Settings)
 	port := func(protocol string) asked {
-		return func(s *settings.Settings) { s.ListenerProtocols = settings.ListenerProtocols{"p0": protocol} }
+		return func(s *settings.Settings) {
+			s.ListenerProtocols = settings.ListenerProtocols{"p0": protocol}
+		}
 	}
 	for name, test := range map[string]struct {
 		protocol v1.Protocol
@@ -132,15 +158,18 @@ func TestPort_WhatCannotBeServed_IsRefused(t *testing.T) {
 		"unknown listener":     {v1.ProtocolTCP, latest(), port("PROMETHEUS"), "PROMETHEUS"},
 		"unknown protocol":     {"ICMP", latest(), func(*settings.Settings) {}, "ICMP"},
 	} {
-		err := refused(t, withProtocols(test.protocol), withFeatures(test.features), withSettings(test.asked))
-		if !strings.Contains(err.Error(), test.says) || !strings.HasPrefix(err.Error(), "port 80/"+string(test.protocol)) {
+		err := refused(t, withProtocols(test.protocol), withFeatures(test.features),
+			withSettings(test.asked))
+		if !strings.Contains(err.Error(), test.says) ||
+			!strings.HasPrefix(err.Error(), "port 80/"+string(test.protocol)) {
 			t.Errorf("%s: %q does not tell the port and %s", name, err, test.says)
 		}
 	}
 	// A certificate for all Services does not concern one without TCP ports.
-	_, notices := build(t, withProtocols(v1.ProtocolUDP), withFeatures(ovn()), withSettings(func(s *settings.Settings) {
-		s.TLSContainer, s.ProxyProtocol = certificate, balancer.Proxy
-	}))
+	_, notices := build(t, withProtocols(v1.ProtocolUDP), withFeatures(ovn()),
+		withSettings(func(s *settings.Settings) {
+			s.TLSContainer, s.ProxyProtocol = certificate, balancer.Proxy
+		}))
 	wantTold(t, notices)
 }
 
@@ -156,7 +185,10 @@ func TestPort_Algorithm(t *testing.T) {
 		"ovn, asked for its own":     {ovn(), "SOURCE_IP_PORT", "SOURCE_IP_PORT", nil},
 		"ovn, asked for what is not": {ovn(), "LEAST_CONNECTIONS", "SOURCE_IP_PORT", []string{"LoadBalancerAlgorithmIgnored!"}},
 	} {
-		d, notices := build(t, withProtocols(v1.ProtocolTCP, v1.ProtocolUDP), withFeatures(test.features), withSettings(func(s *settings.Settings) { s.Algorithm = test.asked }))
+		d, notices := build(t, withProtocols(v1.ProtocolTCP, v1.ProtocolUDP),
+			withFeatures(test.features), withSettings(func(s *settings.Settings) {
+				s.Algorithm = test.asked
+			}))
 		wantTold(t, notices, test.told...)
 		for _, port := range d.Ports {
 			if port.Pool.Algorithm != test.want {

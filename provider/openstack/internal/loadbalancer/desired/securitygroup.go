@@ -29,13 +29,16 @@ func (b *builder) securityGroup(clients []string) (*balancer.SecurityGroup, erro
 			continue
 		}
 		for _, source := range sources {
-			rules = append(rules, rule(strings.ToLower(transport(port)), int(port.NodePort), source))
+			rules = append(rules,
+				rule(strings.ToLower(transport(port)), int(port.NodePort), source))
 		}
 	}
 	for i, r := range rules {
 		prefix, err := netip.ParsePrefix(r.RemotePrefix)
 		if err != nil {
-			return nil, fmt.Errorf("the security group needs the CIDR of the members' subnet, which is unknown (%q)", r.RemotePrefix)
+			return nil,
+				fmt.Errorf(
+					"the security group needs the CIDR of the members' subnet, which is unknown (%q)", r.RemotePrefix)
 		}
 		rules[i].EtherType = string(familyOf(prefix.Addr()))
 	}
@@ -48,7 +51,10 @@ func (b *builder) securityGroup(clients []string) (*balancer.SecurityGroup, erro
 }
 
 func rule(protocol string, port int, from string) balancer.Rule {
-	return balancer.Rule{Direction: "ingress", Protocol: protocol, PortMin: port, PortMax: port, RemotePrefix: from}
+	return balancer.Rule{
+		Direction: "ingress", Protocol: protocol, PortMin: port, PortMax: port,
+		RemotePrefix: from,
+	}
 }
 
 // unique keeps the first of rules that let the same through: Neutron refuses the second.

@@ -32,7 +32,10 @@ func TestSecurityGroup_OnlyIfManaged(t *testing.T) {
 
 // let is an IPv4 rule.
 func let(protocol string, port int, from string) balancer.Rule {
-	return balancer.Rule{Direction: "ingress", EtherType: "IPv4", Protocol: protocol, PortMin: port, PortMax: port, RemotePrefix: from}
+	return balancer.Rule{
+		Direction: "ingress", EtherType: "IPv4", Protocol: protocol, PortMin: port,
+		PortMax: port, RemotePrefix: from,
+	}
 }
 
 func let6(protocol string, port int, from string) balancer.Rule {
@@ -53,14 +56,20 @@ func TestSecurityGroup_Rules(t *testing.T) {
 		want    []balancer.Rule
 	}{
 		"ports, and the health check's": {
-			[]func(*Input){withProtocols(v1.ProtocolTCP, v1.ProtocolUDP, v1.ProtocolSCTP), withLocal, withMonitor},
+			[]func(*Input){
+				withProtocols(v1.ProtocolTCP, v1.ProtocolUDP, v1.ProtocolSCTP),
+				withLocal, withMonitor,
+			},
 			[]balancer.Rule{
-				let("tcp", 31000, "10.0.0.0/16"), let("tcp", 30080, "10.0.0.0/16"), let("udp", 30081, "10.0.0.0/16"), let("sctp", 30082, "10.0.0.0/16"),
+				let("tcp", 31000, "10.0.0.0/16"), let("tcp", 30080, "10.0.0.0/16"),
+				let("udp", 30081, "10.0.0.0/16"), let("sctp", 30082, "10.0.0.0/16"),
 			},
 		},
 		// TERMINATED_HTTPS is no protocol of Neutron's.
 		"a listener of another protocol": {
-			[]func(*Input){withSettings(func(s *settings.Settings) { s.TLSContainer = certificate })},
+			[]func(*Input){withSettings(func(s *settings.Settings) {
+				s.TLSContainer = certificate
+			})},
 			[]balancer.Rule{let("tcp", 30080, "10.0.0.0/16")},
 		},
 		"amphora sees to source ranges itself": {
@@ -68,12 +77,14 @@ func TestSecurityGroup_Rules(t *testing.T) {
 			[]balancer.Rule{let("tcp", 30080, "10.0.0.0/16")},
 		},
 		"no node port": {
-			[]func(*Input){withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80}, v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81, NodePort: 30081})},
+			[]func(*Input){withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80},
+				v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81, NodePort: 30081})},
 			[]balancer.Rule{let("tcp", 30081, "10.0.0.0/16")},
 		},
 		"two ports to one node port": {
 			[]func(*Input){withPorts(
-				v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080}, v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81, NodePort: 30080},
+				v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080},
+				v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81, NodePort: 30080},
 			)},
 			[]balancer.Rule{let("tcp", 30080, "10.0.0.0/16")},
 		},
@@ -87,9 +98,13 @@ func TestSecurityGroup_Rules(t *testing.T) {
 			[]balancer.Rule{let("tcp", 30080, "0.0.0.0/0")},
 		},
 		"ovn: the clients that may": {
-			[]func(*Input){withFeatures(ovn()), ranges("198.51.100.0/24", "192.0.2.0/24"), withProtocols(v1.ProtocolTCP, v1.ProtocolUDP)},
+			[]func(*Input){
+				withFeatures(ovn()), ranges("198.51.100.0/24", "192.0.2.0/24"),
+				withProtocols(v1.ProtocolTCP, v1.ProtocolUDP),
+			},
 			[]balancer.Rule{
-				let("tcp", 30080, "192.0.2.0/24"), let("tcp", 30080, "198.51.100.0/24"), let("udp", 30081, "192.0.2.0/24"), let("udp", 30081, "198.51.100.0/24"),
+				let("tcp", 30080, "192.0.2.0/24"), let("tcp", 30080, "198.51.100.0/24"),
+				let("udp", 30081, "192.0.2.0/24"), let("udp", 30081, "198.51.100.0/24"),
 			},
 		},
 		"ovn: the health check comes from the subnet": {
@@ -115,7 +130,8 @@ func TestSecurityGroup_Rules(t *testing.T) {
 // OCCM ends in a panic, at the second pass. Without rules the nodes' ports would be closed.
 func TestD8_SubnetUnknown_IsAnError(t *testing.T) {
 	for name, features := range map[string]balancer.Features{"amphora": latest(), "ovn": ovn()} {
-		err := refused(t, managed, withLocal, withFeatures(features), func(in *Input) { in.Places.Member = balancer.Subnet{} })
+		err := refused(t, managed, withLocal, withFeatures(features),
+			func(in *Input) { in.Places.Member = balancer.Subnet{} })
 		if !strings.Contains(err.Error(), "subnet") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -22,7 +22,9 @@ func Status(service *v1.Service, s settings.Settings, addresses ...string) *v1.L
 	if s.Hostname != "" {
 		return &v1.LoadBalancerStatus{Ingress: []v1.LoadBalancerIngress{{Hostname: s.Hostname}}}
 	}
-	proxied := s.ProxyProtocol != "" && slices.ContainsFunc(service.Spec.Ports, func(port v1.ServicePort) bool { return transport(port) == balancer.TCP })
+	proxied := s.ProxyProtocol != "" &&
+		slices.ContainsFunc(service.Spec.Ports,
+			func(port v1.ServicePort) bool { return transport(port) == balancer.TCP })
 	status := &v1.LoadBalancerStatus{}
 	for _, address := range addresses {
 		if address != "" {

@@ -34,12 +34,16 @@ func (b *builder) loadBalancer(address string) balancer.LoadBalancer {
 	if b.Features.Flavors {
 		lb.FlavorID = b.Settings.FlavorID
 	} else if b.Settings.FlavorID != "" && !b.Guest {
-		b.warn(reasonFlavorIgnored, "flavor "+b.Settings.FlavorID+" is ignored: flavors need Octavia API 2.6 and a provider other than ovn")
+		b.warn(reasonFlavorIgnored,
+			"flavor "+b.Settings.FlavorID+
+				" is ignored: flavors need Octavia API 2.6 and a provider other than ovn")
 	}
 	if b.Features.AvailabilityZones {
 		lb.AvailabilityZone = b.Settings.AvailabilityZone
 	} else if b.Settings.AvailabilityZone != "" && !b.Guest {
-		b.warn(reasonZoneIgnored, "availability zone "+b.Settings.AvailabilityZone+" is ignored: availability zones need Octavia API 2.14 and a provider other than ovn")
+		b.warn(reasonZoneIgnored,
+			"availability zone "+b.Settings.AvailabilityZone+
+				" is ignored: availability zones need Octavia API 2.14 and a provider other than ovn")
 	}
 	return lb
 }
@@ -94,10 +98,12 @@ func (b *builder) additionalVIPs() []balancer.VIP {
 			// Who looked for a subnet has told why there is none.
 			return nil
 		}
-		why = fmt.Sprintf("the load balancer has no %s address, and Octavia cannot add one", wanted[1])
+		why = fmt.Sprintf("the load balancer has no %s address, and Octavia cannot add one",
+			wanted[1])
 	}
 	message := fmt.Sprintf("only %s is served: %s", wanted[0], why)
-	if policy := b.Service.Spec.IPFamilyPolicy; policy != nil && *policy == v1.IPFamilyPolicyRequireDualStack {
+	if policy := b.Service.Spec.IPFamilyPolicy; policy != nil &&
+		*policy == v1.IPFamilyPolicyRequireDualStack {
 		b.warn(reasonSingleStack, message)
 	} else {
 		b.note(reasonSingleStack, message)
@@ -117,7 +123,9 @@ func (b *builder) address() (string, error) {
 		return "", fmt.Errorf("spec.loadBalancerIP %q is not an IP address", asked)
 	}
 	if familyOf(address) != b.family() {
-		return "", fmt.Errorf("spec.loadBalancerIP %s is not an %s address, the load balancer's IP family", asked, b.family())
+		return "",
+			fmt.Errorf("spec.loadBalancerIP %s is not an %s address, the load balancer's IP family",
+				asked, b.family())
 	}
 	return asked, nil
 }
@@ -135,13 +143,15 @@ func (b *builder) floatingIP(address string) *balancer.WantedFloatingIP {
 	}
 	if !b.wantsFloatingIP() {
 		if !b.Settings.Internal {
-			b.note(reasonFloatingIPSkipped, "publishing the load balancer's IPv6 address: there are no IPv6 floating IPs")
+			b.note(reasonFloatingIPSkipped,
+				"publishing the load balancer's IPv6 address: there are no IPv6 floating IPs")
 		}
 		return nil
 	}
 	if b.Places.FloatingNetworkID == "" && !b.HasFloatingIP {
-		b.warn(reasonForcedInternal, "no external network found for a floating IP; the load balancer has only its internal address; "+
-			"set floating-network-id in [LoadBalancer] of cloud.conf or by annotation, or make the Service internal")
+		b.warn(reasonForcedInternal,
+			"no external network found for a floating IP; the load balancer has only its internal address; "+
+				"set floating-network-id in [LoadBalancer] of cloud.conf or by annotation, or make the Service internal")
 	}
 	wanted := &balancer.WantedFloatingIP{
 		NetworkID:   b.Places.FloatingNetworkID,

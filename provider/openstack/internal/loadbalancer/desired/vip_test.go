@@ -23,12 +23,16 @@ func existing(in *Input) { in.LoadBalancerName = in.Identity.LoadBalancerName() 
 // OCCM never looks at them again after the load balancer is made.
 func TestD12_WhatCannotBeChangedLater_IsDesired(t *testing.T) {
 	d, notices := build(t, internal, existing, withSettings(func(s *settings.Settings) {
-		s.Address, s.FlavorID, s.AvailabilityZone, s.Provider = "10.0.0.9", "flavor", "zone", "amphora"
+		s.Address, s.FlavorID, s.AvailabilityZone, s.Provider = "10.0.0.9", "flavor", "zone",
+			"amphora"
 		s.SubnetID, s.NetworkID = "asked subnet", "asked network"
 	}))
 	wantTold(t, notices)
 	lb := d.LoadBalancer
-	if want := (balancer.VIP{Address: "10.0.0.9", SubnetID: "asked subnet", NetworkID: "asked network"}); lb.VIP != want {
+	if want := (balancer.VIP{
+		Address: "10.0.0.9", SubnetID: "asked subnet",
+		NetworkID: "asked network",
+	}); lb.VIP != want {
 		t.Errorf("VIP %+v, want %+v", lb.VIP, want)
 	}
 	if lb.FlavorID != "flavor" || lb.AvailabilityZone != "zone" || lb.Provider != "amphora" {
@@ -43,7 +47,10 @@ func TestD12_WhatCannotBeChangedLater_IsDesired(t *testing.T) {
 func TestVIP_IsWhereItIsAskedFor_ElseWhereItIsFound(t *testing.T) {
 	found := balancer.VIP{SubnetID: "found subnet", NetworkID: "found network"}
 	// All that is known of a load balancer that is there.
-	there := balancer.VIP{Address: "10.0.0.9", PortID: "its port", SubnetID: "found subnet", NetworkID: "found network"}
+	there := balancer.VIP{
+		Address: "10.0.0.9", PortID: "its port", SubnetID: "found subnet",
+		NetworkID: "found network",
+	}
 	type S = settings.Settings
 	for name, test := range map[string]struct {
 		asked       S
@@ -61,7 +68,8 @@ func TestVIP_IsWhereItIsAskedFor_ElseWhereItIsFound(t *testing.T) {
 		"another network": {S{NetworkID: "n"}, there, balancer.VIP{NetworkID: "n"}},
 	} {
 		d, _ := build(t, func(in *Input) {
-			in.Settings.PortID, in.Settings.SubnetID, in.Settings.NetworkID = test.asked.PortID, test.asked.SubnetID, test.asked.NetworkID
+			in.Settings.PortID, in.Settings.SubnetID, in.Settings.NetworkID = test.asked.PortID,
+				test.asked.SubnetID, test.asked.NetworkID
 			in.Places.VIP = test.found
 		})
 		if d.LoadBalancer.VIP != test.want {
@@ -91,8 +99,10 @@ func TestAddress_IsTheFloatingIPs_OrTheVIPs(t *testing.T) {
 		switch {
 		case (d.FloatingIP != nil) != (test.floating != ""):
 			t.Errorf("%s: floating IP %+v", name, d.FloatingIP)
-		case d.FloatingIP != nil && (d.FloatingIP.Address != test.floating || d.FloatingIP.SubnetIDs != nil):
-			t.Errorf("%s: floating IP %+v, want %s in whatever subnet", name, d.FloatingIP, test.floating)
+		case d.FloatingIP != nil &&
+			(d.FloatingIP.Address != test.floating || d.FloatingIP.SubnetIDs != nil):
+			t.Errorf("%s: floating IP %+v, want %s in whatever subnet", name, d.FloatingIP,
+				test.floating)
 		}
 	}
 	for name, wrong := range map[string]func(*Input){
@@ -148,8 +158,13 @@ func TestFloatingIP_NetworkUnknown_OneThatIsThereStays(t *testing.T) {
 }
 
 func TestFlavorAndZone_UnknownToTheCloud_AreLeftOut(t *testing.T) {
-	asked := withSettings(func(s *settings.Settings) { s.FlavorID, s.AvailabilityZone = "flavor", "zone" })
-	for name, features := range map[string]balancer.Features{"ovn": ovn(), "API 2.5": balancer.FeaturesOf("amphora", 5, false)} {
+	asked := withSettings(func(s *settings.Settings) {
+		s.FlavorID, s.AvailabilityZone = "flavor", "zone"
+	})
+	for name, features := range map[string]balancer.Features{
+		"ovn":     ovn(),
+		"API 2.5": balancer.FeaturesOf("amphora", 5, false),
+	} {
 		d, notices := build(t, asked, withFeatures(features))
 		wantTold(t, notices, "LoadBalancerFlavorIgnored!", "LoadBalancerAvailabilityZonesIgnored!")
 		if d.LoadBalancer.FlavorID != "" || d.LoadBalancer.AvailabilityZone != "" {
@@ -166,7 +181,10 @@ func TestDualStack(t *testing.T) {
 		return func(in *Input) { in.Service.Spec.IPFamilyPolicy = &p }
 	}
 	found := func(in *Input) {
-		in.Places.AdditionalVIPs = []balancer.VIP{{Address: "fd00::9", PortID: "p", SubnetID: "second", NetworkID: "n"}}
+		in.Places.AdditionalVIPs = []balancer.VIP{{
+			Address: "fd00::9", PortID: "p",
+			SubnetID: "second", NetworkID: "n",
+		}}
 	}
 	none := func(*Input) {}
 	for name, test := range map[string]struct {
@@ -174,13 +192,19 @@ func TestDualStack(t *testing.T) {
 		want    []balancer.VIP
 		told    []string
 	}{
-		"two addresses":           {[]func(*Input){both, found}, []balancer.VIP{{SubnetID: "second"}}, nil},
-		"one family":              {[]func(*Input){none, found}, nil, nil},
-		"nowhere found":           {[]func(*Input){both}, nil, nil},
-		"made with one address":   {[]func(*Input){both, existing}, nil, []string{"LoadBalancerSingleStack"}},
-		"ovn":                     {[]func(*Input){both, found, withFeatures(ovn())}, nil, []string{"LoadBalancerSingleStack"}},
-		"ovn, preferred":          {[]func(*Input){both, withFeatures(ovn()), policy(v1.IPFamilyPolicyPreferDualStack)}, nil, []string{"LoadBalancerSingleStack"}},
-		"ovn, required":           {[]func(*Input){both, withFeatures(ovn()), policy(v1.IPFamilyPolicyRequireDualStack)}, nil, []string{"LoadBalancerSingleStack!"}},
+		"two addresses":         {[]func(*Input){both, found}, []balancer.VIP{{SubnetID: "second"}}, nil},
+		"one family":            {[]func(*Input){none, found}, nil, nil},
+		"nowhere found":         {[]func(*Input){both}, nil, nil},
+		"made with one address": {[]func(*Input){both, existing}, nil, []string{"LoadBalancerSingleStack"}},
+		"ovn":                   {[]func(*Input){both, found, withFeatures(ovn())}, nil, []string{"LoadBalancerSingleStack"}},
+		"ovn, preferred": {[]func(*Input){
+			both, withFeatures(ovn()),
+			policy(v1.IPFamilyPolicyPreferDualStack),
+		}, nil, []string{"LoadBalancerSingleStack"}},
+		"ovn, required": {[]func(*Input){
+			both, withFeatures(ovn()),
+			policy(v1.IPFamilyPolicyRequireDualStack),
+		}, nil, []string{"LoadBalancerSingleStack!"}},
 		"made with one, required": {[]func(*Input){both, existing, policy(v1.IPFamilyPolicyRequireDualStack)}, nil, []string{"LoadBalancerSingleStack!"}},
 		"one family, ovn":         {[]func(*Input){withFeatures(ovn())}, nil, nil},
 	} {

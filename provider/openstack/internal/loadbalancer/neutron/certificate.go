@@ -31,7 +31,8 @@ func (a *API) CheckCertificate(ctx context.Context, ref string) error {
 }
 
 func (a *API) readCertificates(ctx context.Context, refs []string) (map[string]certificate, error) {
-	errs := batch.InParallel(refs, certificatesAtATime, func(ref string) error { return a.readCertificate(ctx, ref) })
+	errs := batch.InParallel(refs, certificatesAtATime,
+		func(ref string) error { return a.readCertificate(ctx, ref) })
 	found := map[string]certificate{}
 	for i, ref := range refs {
 		found[ref] = certificate{errs[i]}
@@ -60,7 +61,8 @@ func (a *API) readCertificate(ctx context.Context, ref string) error {
 	}
 	switch {
 	case gophercloud.ResponseCodeIs(err, http.StatusNotFound):
-		return fmt.Errorf("certificate %s: %w: the key manager has no such container or secret", ref, ErrNoCertificate)
+		return fmt.Errorf("certificate %s: %w: the key manager has no such container or secret",
+			ref, ErrNoCertificate)
 	case err != nil:
 		return fmt.Errorf("certificate %s: %w", ref, err)
 	}
@@ -74,7 +76,9 @@ func parseCertificateRef(ref string) (kind, id string, err error) {
 		kind, id = parts[len(parts)-2], parts[len(parts)-1]
 	}
 	if kind != "containers" && kind != "secrets" || !isID(id) {
-		return "", "", fmt.Errorf("certificate %q: %w: a reference ends with containers/<id> or secrets/<id>", ref, ErrNoCertificate)
+		return "", "",
+			fmt.Errorf("certificate %q: %w: a reference ends with containers/<id> or secrets/<id>",
+				ref, ErrNoCertificate)
 	}
 	return kind, id, nil
 }

@@ -13,7 +13,8 @@ import (
 
 func TestCheckCertificate_ContainersAndSecrets(t *testing.T) {
 	s := newSite(t)
-	container, secret := s.AddContainer(openstacktest.Container{Name: "c"}), s.AddSecret(openstacktest.Secret{Name: "s"})
+	container, secret := s.AddContainer(openstacktest.Container{Name: "c"}),
+		s.AddSecret(openstacktest.Secret{Name: "s"})
 	for range 3 { // asked for once, then remembered
 		for _, ref := range []string{container, secret} {
 			if err := s.CheckCertificate(t.Context(), ref); err != nil {
@@ -50,7 +51,8 @@ func TestCheckCertificate_KeyManagerFails_DoesNotSayThatThereIsNone(t *testing.T
 	good := s.AddSecret(openstacktest.Secret{})
 	s.Inject(openstacktest.Fault{Operation: "container_get", Status: 503})
 	for _, ref := range []string{hidden, s.AddContainer(openstacktest.Container{})} {
-		if err := s.CheckCertificate(t.Context(), ref); err == nil || errors.Is(err, ErrNoCertificate) {
+		if err := s.CheckCertificate(t.Context(), ref); err == nil ||
+			errors.Is(err, ErrNoCertificate) {
 			t.Errorf("error %v, want the key manager's", err)
 		}
 	}
@@ -63,15 +65,19 @@ func TestCheckCertificate_KeyManagerFails_DoesNotSayThatThereIsNone(t *testing.T
 func TestCheckCertificate_HostOfTheReferenceIsNotAsked(t *testing.T) {
 	s := newSite(t)
 	ref := s.AddSecret(openstacktest.Secret{})
-	if err := s.CheckCertificate(t.Context(), strings.Replace(ref, s.URL(), "https://elsewhere.invalid", 1)); err != nil {
+	if err := s.CheckCertificate(t.Context(),
+		strings.Replace(ref, s.URL(), "https://elsewhere.invalid", 1)); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestCheckCertificate_NoKeyManager_IsAnError(t *testing.T) {
-	a := New(Config{Client: func(context.Context) (*gophercloud.ServiceClient, error) { return nil, errors.New("none") }})
+	a := New(Config{Client: func(context.Context) (*gophercloud.ServiceClient, error) {
+		return nil, errors.New("none")
+	}})
 	defer a.Close()
-	if err := a.CheckCertificate(t.Context(), "https://x/v1/secrets/a"); err == nil || errors.Is(err, ErrNoCertificate) {
+	if err := a.CheckCertificate(t.Context(), "https://x/v1/secrets/a"); err == nil ||
+		errors.Is(err, ErrNoCertificate) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -92,7 +98,8 @@ func TestParseCertificateRef(t *testing.T) {
 		"https://x/v1/secrets/a%2Fb":                        "",
 	} {
 		kind, got, err := parseCertificateRef(ref)
-		if text := strings.TrimSpace(kind + " " + got); text != want || (err == nil) != (want != "") {
+		if text := strings.TrimSpace(kind + " " + got); text != want ||
+			(err == nil) != (want != "") {
 			t.Errorf("%q: %q, error %v, want %q", ref, text, err, want)
 		}
 	}
@@ -110,7 +117,8 @@ func FuzzParseCertificateRef(f *testing.F) {
 			}
 			return
 		}
-		if kind != "containers" && kind != "secrets" || id == "" || strings.ContainsAny(id, "/?#%. \n") {
+		if kind != "containers" && kind != "secrets" || id == "" ||
+			strings.ContainsAny(id, "/?#%. \n") {
 			t.Errorf("%q became %q %q", ref, kind, id)
 		}
 	})

@@ -51,16 +51,25 @@ func (s *site) DeleteSecurityGroup(ctx context.Context, id string) error {
 
 func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
-	s := &site{Cloud: openstacktest.NewCloud(options...), t: t, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	s := &site{
+		Cloud: openstacktest.NewCloud(options...), t: t,
+		clock: clocktesting.NewFakePassiveClock(time.Now()),
+	}
 	t.Cleanup(s.Cloud.Close)
 	s.external = s.AddNetwork(openstacktest.Network{Name: "public", External: true})
-	s.pool = s.AddSubnet(openstacktest.Subnet{Name: "pool", NetworkID: s.external, CIDR: "203.0.113.0/24"})
+	s.pool = s.AddSubnet(
+		openstacktest.Subnet{Name: "pool", NetworkID: s.external, CIDR: "203.0.113.0/24"})
 	s.internal = s.AddNetwork(openstacktest.Network{Name: "nodes"})
 	s.subnet = s.AddSubnet(openstacktest.Subnet{NetworkID: s.internal, CIDR: "10.0.0.0/16"})
-	s.AddRouter(openstacktest.Router{Name: "router", ExternalNetworkID: s.external, Subnets: []string{s.subnet}})
+	s.AddRouter(openstacktest.Router{
+		Name: "router", ExternalNetworkID: s.external,
+		Subnets: []string{s.subnet},
+	})
 	network, keys := clientsOf(t, s.Cloud, s.Credentials())
 	s.API = New(Config{
-		Client:     func(context.Context) (*gophercloud.ServiceClient, error) { return network, nil },
+		Client: func(context.Context) (*gophercloud.ServiceClient, error) {
+			return network, nil
+		},
 		KeyManager: func(context.Context) (*gophercloud.ServiceClient, error) { return keys, nil },
 		Project:    func(context.Context) (string, error) { return s.Credentials().ProjectID, nil },
 		Clock:      s.clock, Logger: testr.New(t),
@@ -70,10 +79,13 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	return s
 }
 
-func clientsOf(t *testing.T, s *openstacktest.Cloud, credentials openstacktest.Credentials) (network, keys *gophercloud.ServiceClient) {
+func clientsOf(
+	t *testing.T, s *openstacktest.Cloud, credentials openstacktest.Credentials,
+) (network, keys *gophercloud.ServiceClient) {
 	t.Helper()
 	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
-		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID, Password: credentials.Password, TenantID: credentials.ProjectID,
+		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID,
+		Password: credentials.Password, TenantID: credentials.ProjectID,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +120,8 @@ func (s *site) wantCalls(want map[string]int) {
 func (s *site) addPort(server string, groups ...string) string {
 	s.t.Helper()
 	return s.AddPort(openstacktest.Port{
-		NetworkID: s.internal, DeviceID: server, DeviceOwner: openstacktest.OwnerCompute, SecurityGroups: append([]string{}, groups...),
+		NetworkID: s.internal, DeviceID: server, DeviceOwner: openstacktest.OwnerCompute,
+		SecurityGroups: append([]string{}, groups...),
 	})
 }
 

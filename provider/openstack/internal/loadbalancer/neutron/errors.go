@@ -49,10 +49,12 @@ func kindOf(err error) error {
 		return ErrNotFound
 	case kind == "OverQuota":
 		return ErrQuota
-	case kind == "ExternalIpAddressExhausted", strings.HasPrefix(kind, "IpAddressGenerationFailure"),
+	case kind == "ExternalIpAddressExhausted",
+		strings.HasPrefix(kind, "IpAddressGenerationFailure"),
 		code.Actual == http.StatusConflict && strings.Contains(message, "No more IP addresses"):
 		return ErrNoAddress
-	case strings.HasPrefix(kind, "IpAddressInUse"), strings.HasPrefix(kind, "IpAddressAlreadyAllocated"):
+	case strings.HasPrefix(kind, "IpAddressInUse"),
+		strings.HasPrefix(kind, "IpAddressAlreadyAllocated"):
 		return ErrAddressInUse
 	case kind == "SecurityGroupInUse":
 		return ErrInUse
@@ -83,7 +85,9 @@ func neutronError(body []byte) (kind, message string) {
 }
 
 // isStale is the answer to a write whose revision is not the newest any more.
-func isStale(err error) bool { return gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed) }
+func isStale(err error) bool {
+	return gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed)
+}
 
 // isRefusal tells whether a request was refused for what is in it: it was not carried out, and will
 // not be.

@@ -29,14 +29,19 @@ func TestExplain_GoesByNeutronsType(t *testing.T) {
 		{500, "HTTPInternalServerError", "No more IP addresses", nil},
 	} {
 		told := gophercloud.ErrUnexpectedResponseCode{
-			Actual: c.status, Body: fmt.Appendf(nil, `{"NeutronError":{"type":%q,"message":%q,"detail":""}}`, c.kind, c.text),
+			Actual: c.status,
+			Body: fmt.Appendf(nil, `{"NeutronError":{"type":%q,"message":%q,"detail":""}}`,
+				c.kind, c.text),
 		}
 		err := explain(told)
 		var code gophercloud.ErrUnexpectedResponseCode
 		if !errors.As(err, &code) {
 			t.Errorf("%d %s: Neutron's own words are lost: %v", c.status, c.kind, err)
 		}
-		for _, known := range []error{ErrNotFound, ErrNoAddress, ErrAddressInUse, ErrInUse, ErrQuota} {
+		for _, known := range []error{
+			ErrNotFound, ErrNoAddress, ErrAddressInUse, ErrInUse,
+			ErrQuota,
+		} {
 			if got := errors.Is(err, known); got != (known == c.want) {
 				t.Errorf("%d %s %s: is %q: %v", c.status, c.kind, c.text, known, got)
 			}

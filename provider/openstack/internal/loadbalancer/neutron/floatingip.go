@@ -32,7 +32,8 @@ func (f floatingIP) identifier() string { return f.ID }
 
 func (f floatingIP) value() balancer.FloatingIP {
 	return balancer.FloatingIP{
-		ID: f.ID, Address: f.Address, NetworkID: f.NetworkID, Description: f.Description, Tags: f.Tags, PortID: f.PortID,
+		ID: f.ID, Address: f.Address, NetworkID: f.NetworkID, Description: f.Description,
+		Tags: f.Tags, PortID: f.PortID,
 	}
 }
 
@@ -57,8 +58,10 @@ type FloatingIPQuery struct {
 }
 
 func (q *FloatingIPQuery) fits(f balancer.FloatingIP) bool {
-	return f.PortID != "" && slices.Contains(q.PortIDs, f.PortID) || q.Tag != "" && slices.Contains(f.Tags, q.Tag) ||
-		q.Address != "" && f.Address == q.Address || q.Description != "" && f.Description == q.Description
+	return f.PortID != "" && slices.Contains(q.PortIDs, f.PortID) || q.Tag != "" &&
+		slices.Contains(f.Tags, q.Tag) ||
+		q.Address != "" && f.Address == q.Address || q.Description != "" &&
+		f.Description == q.Description
 }
 
 // floatingIPList is a list of all, and when it was begun.
@@ -71,7 +74,9 @@ type floatingIPList struct {
 // begun after the time since serves, too; the zero time: only one that is begun after the call. It
 // costs the same for one as for all: Neutron has no "or" between filters, so even for one load
 // balancer one list of the project is cheaper than a list for each filter.
-func (a *API) FloatingIPsOf(ctx context.Context, query *FloatingIPQuery, since time.Time) ([]balancer.FloatingIP, error) {
+func (a *API) FloatingIPsOf(
+	ctx context.Context, query *FloatingIPQuery, since time.Time,
+) ([]balancer.FloatingIP, error) {
 	list := a.lastFloatingIPs.Load()
 	if list == nil || since.IsZero() || !list.begun.After(since) {
 		var err error
@@ -98,7 +103,10 @@ func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string]*floa
 	}
 	all, err := list[floatingIP](ctx, a, "floatingips", "floatingips", url.Values{
 		"project_id": {project},
-		"fields":     {"id", "floating_ip_address", "floating_network_id", "description", "port_id", "tags"},
+		"fields": {
+			"id", "floating_ip_address", "floating_network_id", "description", "port_id",
+			"tags",
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -117,7 +125,9 @@ func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string]*floa
 // of any), or the one that is wanted, and tags it: two requests. The error wraps [ErrNoAddress],
 // [ErrAddressInUse] or [ErrQuota] for these. A floating IP with an id beside an error was made, and
 // could not be tagged.
-func (a *API) CreateFloatingIP(ctx context.Context, wanted balancer.WantedFloatingIP, subnetID, portID string) (balancer.FloatingIP, error) {
+func (a *API) CreateFloatingIP(
+	ctx context.Context, wanted balancer.WantedFloatingIP, subnetID, portID string,
+) (balancer.FloatingIP, error) {
 	doing := "create floating IP in network " + wanted.NetworkID
 	if subnetID != "" {
 		doing += ", subnet " + subnetID
@@ -128,7 +138,8 @@ func (a *API) CreateFloatingIP(ctx context.Context, wanted balancer.WantedFloati
 	var made floatingIP
 	err := a.request(ctx, doing, func(client *gophercloud.ServiceClient) (err error) {
 		made, err = extract[floatingIP](floatingips.Create(ctx, client, floatingips.CreateOpts{
-			FloatingNetworkID: wanted.NetworkID, SubnetID: subnetID, FloatingIP: wanted.Address, PortID: portID, Description: wanted.Description,
+			FloatingNetworkID: wanted.NetworkID, SubnetID: subnetID, FloatingIP: wanted.Address,
+			PortID: portID, Description: wanted.Description,
 		}).Result, "floatingip")
 		return err
 	})
@@ -162,7 +173,8 @@ func (a *API) AttachFloatingIP(ctx context.Context, id, portID string) error {
 		case is.PortID == portID:
 			return nil
 		case is.PortID != "":
-			return fmt.Errorf("%s: %w: %s leads to port %s", doing, ErrAddressInUse, is.Address, is.PortID)
+			return fmt.Errorf("%s: %w: %s leads to port %s", doing, ErrAddressInUse, is.Address,
+				is.PortID)
 		}
 		err = a.pointFloatingIP(ctx, doing, id, portID, is.Revision)
 		if !isStale(err) {
@@ -184,7 +196,8 @@ func (a *API) DetachFloatingIP(ctx context.Context, id string) error {
 // pointFloatingIP lets a floating IP lead to a port, or to none: gophercloud sends null for "".
 func (a *API) pointFloatingIP(ctx context.Context, doing, id, portID string, revision *int) error {
 	return a.request(ctx, doing, func(client *gophercloud.ServiceClient) error {
-		return floatingips.Update(ctx, client, id, floatingips.UpdateOpts{PortID: &portID, RevisionNumber: revision}).Err
+		return floatingips.Update(ctx, client, id,
+			floatingips.UpdateOpts{PortID: &portID, RevisionNumber: revision}).Err
 	})
 }
 

@@ -27,12 +27,19 @@ func TestFloatingIPsOf_AnyOfTheReasons_IsOneList(t *testing.T) {
 	s := newSite(t)
 	vip := s.addPort("")
 	onPort := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, PortID: vip})
-	tagged := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Tags: []string{"x", "fxccm-service=1"}})
-	asked := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Address: "203.0.113.77"})
-	described := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Description: "for a Service"})
-	free := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Description: "for a Service of another"})
+	tagged := s.AddFloatingIP(
+		openstacktest.FloatingIP{NetworkID: s.external, Tags: []string{"x", "fxccm-service=1"}})
+	asked := s.AddFloatingIP(
+		openstacktest.FloatingIP{NetworkID: s.external, Address: "203.0.113.77"})
+	described := s.AddFloatingIP(
+		openstacktest.FloatingIP{NetworkID: s.external, Description: "for a Service"})
+	free := s.AddFloatingIP(
+		openstacktest.FloatingIP{NetworkID: s.external, Description: "for a Service of another"})
 	foreign := s.AddProject(openstacktest.Project{Name: "other"})
-	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, ProjectID: foreign.ProjectID, Tags: []string{"fxccm-service=1"}})
+	s.AddFloatingIP(openstacktest.FloatingIP{
+		NetworkID: s.external, ProjectID: foreign.ProjectID,
+		Tags: []string{"fxccm-service=1"},
+	})
 
 	for name, c := range map[string]struct {
 		query *FloatingIPQuery
@@ -58,9 +65,13 @@ func TestFloatingIPsOf_AnyOfTheReasons_IsOneList(t *testing.T) {
 			s.wantCalls(map[string]int{"floating_ip_list": 1})
 		})
 	}
-	found, err := s.FloatingIPsOf(t.Context(), &FloatingIPQuery{Tag: "fxccm-service=1"}, time.Time{})
+	found, err := s.FloatingIPsOf(t.Context(), &FloatingIPQuery{Tag: "fxccm-service=1"},
+		time.Time{})
 	s.must(err)
-	want := balancer.FloatingIP{ID: tagged, Address: s.floatingIPNow(tagged).Address, NetworkID: s.external}
+	want := balancer.FloatingIP{
+		ID: tagged, Address: s.floatingIPNow(tagged).Address,
+		NetworkID: s.external,
+	}
 	got := found[0]
 	if !slices.Equal(got.Tags, []string{"x", "fxccm-service=1"}) {
 		t.Errorf("tags %q", got.Tags)
@@ -76,7 +87,8 @@ func TestFloatingIPs_200AtOnce_ShareAFewLists(t *testing.T) {
 	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Tags: []string{"mine"}})
 	s.ForgetCalls()
 	// While the first list is on its way all others come.
-	s.Inject(openstacktest.Fault{Operation: "floating_ip_list", Times: 1, Delay: 300 * time.Millisecond})
+	s.Inject(
+		openstacktest.Fault{Operation: "floating_ip_list", Times: 1, Delay: 300 * time.Millisecond})
 	failed := atOnce(200, func(int) error {
 		found, err := s.FloatingIPsOf(t.Context(), &FloatingIPQuery{Tag: "mine"}, time.Time{})
 		if err == nil && len(found) != 1 {
@@ -97,7 +109,8 @@ func TestFloatingIPs_200AtOnce_ShareAFewLists(t *testing.T) {
 
 func TestFloatingIPs_WhoAsksAfterAChangeSeesIt(t *testing.T) {
 	s := newSite(t)
-	s.Inject(openstacktest.Fault{Operation: "floating_ip_list", Times: 1, Delay: 300 * time.Millisecond})
+	s.Inject(
+		openstacktest.Fault{Operation: "floating_ip_list", Times: 1, Delay: 300 * time.Millisecond})
 	early := make(chan int, 1)
 	go func() {
 		all, err := s.FloatingIPs(context.WithoutCancel(t.Context()))
@@ -106,7 +119,8 @@ func TestFloatingIPs_WhoAsksAfterAChangeSeesIt(t *testing.T) {
 		}
 		early <- len(all)
 	}()
-	if _, err := s.WaitForCall(t.Context(), func(c openstacktest.Call) bool { return c.Operation == "floating_ip_list" }); err != nil {
+	if _, err := s.WaitForCall(t.Context(),
+		func(c openstacktest.Call) bool { return c.Operation == "floating_ip_list" }); err != nil {
 		t.Fatal(err)
 	}
 	// The list is read, and on its way.
@@ -122,12 +136,16 @@ func TestCreateFloatingIP_IsMadeAndTagged_ByTwoRequests(t *testing.T) {
 	s := newSite(t)
 	vip := s.addPort("")
 	s.ForgetCalls()
-	wanted := balancer.WantedFloatingIP{NetworkID: s.external, Description: "what it is for", Tags: []string{"a", "b", "a"}}
+	wanted := balancer.WantedFloatingIP{
+		NetworkID: s.external, Description: "what it is for",
+		Tags: []string{"a", "b", "a"},
+	}
 	got, err := s.CreateFloatingIP(t.Context(), wanted, s.pool, vip)
 	s.must(err)
 	s.wantCalls(map[string]int{"floating_ip_create": 1, "floating_ip_tag_replace": 1})
 	is := s.floatingIPNow(got.ID)
-	if is.PortID != vip || is.Description != "what it is for" || !slices.Equal(is.Tags, []string{"a", "b"}) || is.NetworkID != s.external {
+	if is.PortID != vip || is.Description != "what it is for" ||
+		!slices.Equal(is.Tags, []string{"a", "b"}) || is.NetworkID != s.external {
 		t.Errorf("made is %+v", is)
 	}
 	if got.Address != is.Address || got.PortID != vip || got.Address == "" {
@@ -138,7 +156,8 @@ func TestCreateFloatingIP_IsMadeAndTagged_ByTwoRequests(t *testing.T) {
 func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
 	small := func(s *site) string {
 		return s.AddSubnet(openstacktest.Subnet{
-			NetworkID: s.external, CIDR: "198.51.100.0/24", NoGateway: true, Pools: []openstacktest.AddressRange{{First: "198.51.100.5", Last: "198.51.100.5"}},
+			NetworkID: s.external, CIDR: "198.51.100.0/24", NoGateway: true,
+			Pools: []openstacktest.AddressRange{{First: "198.51.100.5", Last: "198.51.100.5"}},
 		})
 	}
 	for name, c := range map[string]struct {
@@ -151,7 +170,8 @@ func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
 			return subnet, ""
 		}, ErrNoAddress},
 		"address of another": {func(s *site) (string, string) {
-			s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Address: "203.0.113.50"})
+			s.AddFloatingIP(
+				openstacktest.FloatingIP{NetworkID: s.external, Address: "203.0.113.50"})
 			return "", "203.0.113.50"
 		}, ErrAddressInUse},
 		"quota": {func(s *site) (string, string) {
@@ -165,7 +185,8 @@ func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
 			subnet, address := c.prepare(s)
 			vip := s.addPort("")
 			before := len(s.Cloud.FloatingIPs())
-			made, err := s.CreateFloatingIP(t.Context(), balancer.WantedFloatingIP{NetworkID: s.external, Address: address}, subnet, vip)
+			made, err := s.CreateFloatingIP(t.Context(),
+				balancer.WantedFloatingIP{NetworkID: s.external, Address: address}, subnet, vip)
 			if !errors.Is(err, c.want) || made.ID != "" {
 				t.Errorf("made %+v, error %v, want one that is %q", made, err, c.want)
 			}
@@ -184,7 +205,8 @@ func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
 func TestCreateFloatingIP_NotTagged_IsToldWithTheError(t *testing.T) {
 	s := newSite(t)
 	s.Inject(openstacktest.Fault{Operation: "floating_ip_tag_replace", Status: 500})
-	made, err := s.CreateFloatingIP(t.Context(), balancer.WantedFloatingIP{NetworkID: s.external, Tags: []string{"a"}}, "", s.addPort(""))
+	made, err := s.CreateFloatingIP(t.Context(),
+		balancer.WantedFloatingIP{NetworkID: s.external, Tags: []string{"a"}}, "", s.addPort(""))
 	if err == nil || made.ID == "" {
 		t.Errorf("made %+v, error %v, want both", made, err)
 	}
@@ -197,7 +219,10 @@ func TestTags_CloudWithoutThem_DoesWithout(t *testing.T) {
 		_, err := s.CreateFloatingIP(t.Context(), wanted, "", s.addPort(""))
 		s.must(err)
 	}
-	s.wantCalls(map[string]int{"floating_ip_create": 2, "floating_ip_tag_replace": 2, "network_extension_list": 1})
+	s.wantCalls(map[string]int{
+		"floating_ip_create": 2, "floating_ip_tag_replace": 2,
+		"network_extension_list": 1,
+	})
 	all, err := s.FloatingIPs(t.Context())
 	s.must(err)
 	if len(all) != 2 || all[0].Tags != nil {
@@ -209,7 +234,8 @@ func TestTags_NotKnownWhetherThereAreAny_IsAnError(t *testing.T) {
 	s := newSite(t, openstacktest.WithoutExtensions("standard-attr-tag"))
 	s.Inject(openstacktest.Fault{Operation: "network_extension_list", Status: 503})
 	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
-	if err := s.TagFloatingIP(t.Context(), id, []string{"a"}); !errors.Is(err, capability.ErrUnknown) {
+	if err := s.TagFloatingIP(t.Context(), id, []string{"a"}); !errors.Is(err,
+		capability.ErrUnknown) {
 		t.Errorf("error %v, want one that says that it is not known", err)
 	}
 }
@@ -261,7 +287,8 @@ func TestAttachFloatingIP_TakenByAnotherMeanwhile_IsLeftToThem(t *testing.T) {
 	s = newSite(t, openstacktest.WithObserver(func(c openstacktest.Call) {
 		if c.Operation == "floating_ip_get" && !taken {
 			taken = true
-			if err := s.UpdateFloatingIP(id, func(f *openstacktest.FloatingIP) { f.PortID = others }); err != nil {
+			if err := s.UpdateFloatingIP(id,
+				func(f *openstacktest.FloatingIP) { f.PortID = others }); err != nil {
 				t.Error(err)
 			}
 		}

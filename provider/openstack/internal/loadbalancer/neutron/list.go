@@ -22,19 +22,26 @@ type item interface{ identifier() string }
 //
 // Its errors are not told apart: a 404 is for the marker, which somebody has deleted meanwhile, and
 // not for what is asked for.
-func list[T item](ctx context.Context, a *API, path, collection string, query url.Values) ([]T, error) {
+func list[T item](
+	ctx context.Context, a *API, path, collection string, query url.Values,
+) ([]T, error) {
 	all, err := pages.All(ctx, collection, query, id[T], a.reader(path))
 	return sorted(path, all, err)
 }
 
 // listBy is list of what has one of the values of an attribute.
-func listBy[T item](ctx context.Context, a *API, path, collection, attribute string, values []string, query url.Values) ([]T, error) {
+func listBy[T item](
+	ctx context.Context, a *API, path, collection, attribute string, values []string,
+	query url.Values,
+) ([]T, error) {
 	all, err := pages.AllBy(ctx, collection, attribute, values, query, id[T], a.reader(path))
 	return sorted(path, all, err)
 }
 
 func (a *API) reader(path string) pages.Reader {
-	return func(ctx context.Context, query url.Values) (body map[string]json.RawMessage, err error) {
+	return func(ctx context.Context, query url.Values) (body map[string]json.RawMessage,
+		err error,
+	) {
 		client, err := a.config.Client(ctx)
 		if err != nil {
 			return nil, err

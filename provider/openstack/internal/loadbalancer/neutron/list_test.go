@@ -16,7 +16,8 @@ func TestList_AllPagesAreRead_WithTheFilters(t *testing.T) {
 	foreign := s.AddProject(openstacktest.Project{Name: "other"})
 	for range 10 {
 		s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
-		s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, ProjectID: foreign.ProjectID})
+		s.AddFloatingIP(
+			openstacktest.FloatingIP{NetworkID: s.external, ProjectID: foreign.ProjectID})
 	}
 	s.ForgetCalls()
 	all, err := s.FloatingIPs(t.Context())
@@ -34,16 +35,20 @@ func TestList_AllPagesAreRead_WithTheFilters(t *testing.T) {
 
 func TestList_WhatIsNotWhole_IsAnError(t *testing.T) {
 	body := func(text string) openstacktest.Fault {
-		return openstacktest.Fault{Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) { return 200, []byte(text) }}
+		return openstacktest.Fault{Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
+			return 200, []byte(text)
+		}}
 	}
 	for name, fault := range map[string]openstacktest.Fault{
-		"nothing":           body(`{}`),
-		"null":              body(`{"floatingips":null}`),
-		"a proxy's page":    body(`<html>`),
-		"no ids":            body(`{"floatingips":[{"floating_ip_address":"1.2.3.4"}]}`),
-		"links of no kind":  body(`{"floatingips":[],"floatingips_links":{}}`),
-		"links to nowhere":  body(`{"floatingips":[],"floatingips_links":[{"rel":"next","href":"http://x/y"}]}`),
-		"links in a circle": body(`{"floatingips":[{"id":"a"}],"floatingips_links":[{"rel":"next","href":"http://x/y?marker=a"}]}`),
+		"nothing":          body(`{}`),
+		"null":             body(`{"floatingips":null}`),
+		"a proxy's page":   body(`<html>`),
+		"no ids":           body(`{"floatingips":[{"floating_ip_address":"1.2.3.4"}]}`),
+		"links of no kind": body(`{"floatingips":[],"floatingips_links":{}}`),
+		"links to nowhere": body(
+			`{"floatingips":[],"floatingips_links":[{"rel":"next","href":"http://x/y"}]}`),
+		"links in a circle": body(
+			`{"floatingips":[{"id":"a"}],"floatingips_links":[{"rel":"next","href":"http://x/y?marker=a"}]}`),
 		"cut off":           {Truncate: 100},
 		"second page fails": {Skip: 1, Status: 500},
 	} {
@@ -80,9 +85,12 @@ func TestList_LinksOfAnotherHost_AreNotFollowedThere(t *testing.T) {
 	for range 5 {
 		s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
 	}
-	s.Inject(openstacktest.Fault{Operation: "floating_ip_list", Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
-		return status, bytes.ReplaceAll(body, []byte(s.URL()), []byte("http://neutron.invalid"))
-	}})
+	s.Inject(openstacktest.Fault{
+		Operation: "floating_ip_list",
+		Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
+			return status, bytes.ReplaceAll(body, []byte(s.URL()), []byte("http://neutron.invalid"))
+		},
+	})
 	all, err := s.FloatingIPs(t.Context())
 	if err != nil || len(all) != 5 {
 		t.Errorf("found %d, error %v", len(all), err)
@@ -97,7 +105,8 @@ func TestClose_EndsWhatIsUnderWay(t *testing.T) {
 		_, err := s.FloatingIPs(t.Context())
 		failed <- err
 	}()
-	if _, err := s.WaitForCall(t.Context(), func(c openstacktest.Call) bool { return c.Operation == "floating_ip_list" }); err != nil {
+	if _, err := s.WaitForCall(t.Context(),
+		func(c openstacktest.Call) bool { return c.Operation == "floating_ip_list" }); err != nil {
 		t.Fatal(err)
 	}
 	s.API.Close()

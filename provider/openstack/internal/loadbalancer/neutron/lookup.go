@@ -41,7 +41,10 @@ type question[T any] struct {
 	err   error
 }
 
-func newLookup[T any](c clock.PassiveClock, age time.Duration, read func(context.Context, []string) (map[string]T, error)) *lookup[T] {
+func newLookup[T any](
+	c clock.PassiveClock, age time.Duration,
+	read func(context.Context, []string) (map[string]T, error),
+) *lookup[T] {
 	l := &lookup[T]{read: read, age: age, clock: c, known: map[string]memory[T]{}}
 	l.asked = batch.New(ErrClosed, l.answer)
 	return l

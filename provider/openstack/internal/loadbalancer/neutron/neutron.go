@@ -103,7 +103,9 @@ func (a *API) Close() {
 }
 
 // request makes one request. What is being done begins the error.
-func (a *API) request(ctx context.Context, doing string, send func(*gophercloud.ServiceClient) error) error {
+func (a *API) request(
+	ctx context.Context, doing string, send func(*gophercloud.ServiceClient) error,
+) error {
 	client, err := a.config.Client(ctx)
 	if err == nil {
 		err = send(client)
@@ -115,7 +117,9 @@ func (a *API) request(ctx context.Context, doing string, send func(*gophercloud.
 }
 
 // remove is request for what is done if it is not there.
-func (a *API) remove(ctx context.Context, doing string, send func(*gophercloud.ServiceClient) error) error {
+func (a *API) remove(
+	ctx context.Context, doing string, send func(*gophercloud.ServiceClient) error,
+) error {
 	err := a.request(ctx, doing, send)
 	if errors.Is(err, ErrNotFound) {
 		return nil

@@ -38,7 +38,8 @@ func (p port) value() balancer.NodePort {
 		value.Revision = *p.Revision
 	}
 	for _, ip := range p.FixedIPs {
-		value.Addresses = append(value.Addresses, balancer.Address{SubnetID: ip.SubnetID, IP: ip.Address})
+		value.Addresses = append(value.Addresses,
+			balancer.Address{SubnetID: ip.SubnetID, IP: ip.Address})
 	}
 	return value
 }
@@ -48,11 +49,14 @@ func (p port) value() balancer.NodePort {
 // keeps its groups. They are in the order of their ids, each once, and as they are after the call.
 // What is asked at the same time is asked together, so that many Services of one cluster cost about
 // as much as one.
-func (a *API) NodePorts(ctx context.Context, serverIDs []string, groupID string) ([]balancer.NodePort, error) {
+func (a *API) NodePorts(
+	ctx context.Context, serverIDs []string, groupID string,
+) ([]balancer.NodePort, error) {
 	var found []balancer.NodePort
 	add := func(ports []balancer.NodePort) {
 		for _, p := range ports {
-			p.Addresses, p.SecurityGroups = slices.Clone(p.Addresses), slices.Clone(p.SecurityGroups)
+			p.Addresses, p.SecurityGroups = slices.Clone(p.Addresses),
+				slices.Clone(p.SecurityGroups)
 			found = append(found, p)
 		}
 	}
@@ -87,7 +91,9 @@ func distinct(ids []string) []string {
 
 // ServerAddresses are the fixed addresses of servers, by their ids. They are remembered for a
 // while; a server that has none is missing, and asked for again the next time.
-func (a *API) ServerAddresses(ctx context.Context, serverIDs []string) (map[string][]balancer.Address, error) {
+func (a *API) ServerAddresses(
+	ctx context.Context, serverIDs []string,
+) (map[string][]balancer.Address, error) {
 	found, err := a.addresses.get(ctx, distinct(serverIDs)...)
 	if err != nil {
 		return nil, err
@@ -99,7 +105,9 @@ func (a *API) ServerAddresses(ctx context.Context, serverIDs []string) (map[stri
 	return own, nil
 }
 
-func (a *API) readAddresses(ctx context.Context, serverIDs []string) (map[string][]balancer.Address, error) {
+func (a *API) readAddresses(
+	ctx context.Context, serverIDs []string,
+) (map[string][]balancer.Address, error) {
 	byServer, err := a.readServerPorts(ctx, serverIDs)
 	if err != nil {
 		return nil, err
@@ -113,20 +121,31 @@ func (a *API) readAddresses(ctx context.Context, serverIDs []string) (map[string
 	return found, nil
 }
 
-func (a *API) readServerPorts(ctx context.Context, serverIDs []string) (map[string][]balancer.NodePort, error) {
-	return a.portsBy(ctx, "device_id", serverIDs, func(p port) []string { return []string{p.DeviceID} })
+func (a *API) readServerPorts(
+	ctx context.Context, serverIDs []string,
+) (map[string][]balancer.NodePort, error) {
+	return a.portsBy(ctx, "device_id", serverIDs,
+		func(p port) []string { return []string{p.DeviceID} })
 }
 
-func (a *API) readGroupPorts(ctx context.Context, groupIDs []string) (map[string][]balancer.NodePort, error) {
-	return a.portsBy(ctx, "security_groups", groupIDs, func(p port) []string { return p.SecurityGroups })
+func (a *API) readGroupPorts(
+	ctx context.Context, groupIDs []string,
+) (map[string][]balancer.NodePort, error) {
+	return a.portsBy(ctx, "security_groups", groupIDs,
+		func(p port) []string { return p.SecurityGroups })
 }
 
 // portsBy lists ports by an attribute, and sorts them by its values. A Neutron that does not know a
 // filter ignores it (it does without the extension filter-validation), and then there are ports of
 // no value that was asked for.
-func (a *API) portsBy(ctx context.Context, attribute string, values []string, of func(port) []string) (map[string][]balancer.NodePort, error) {
+func (a *API) portsBy(
+	ctx context.Context, attribute string, values []string, of func(port) []string,
+) (map[string][]balancer.NodePort, error) {
 	all, err := listBy[port](ctx, a, "ports", "ports", attribute, values, url.Values{
-		"fields": {"id", "device_id", "fixed_ips", "security_groups", "port_security_enabled", "revision_number"},
+		"fields": {
+			"id", "device_id", "fixed_ips", "security_groups", "port_security_enabled",
+			"revision_number",
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -134,7 +153,9 @@ func (a *API) portsBy(ctx context.Context, attribute string, values []string, of
 	found := map[string][]balancer.NodePort{}
 	for _, p := range all {
 		for _, value := range of(p) {
-			if slices.Contains(values, value) && !slices.ContainsFunc(found[value], func(known balancer.NodePort) bool { return known.ID == p.ID }) {
+			if slices.Contains(values, value) &&
+				!slices.ContainsFunc(found[value],
+					func(known balancer.NodePort) bool { return known.ID == p.ID }) {
 				found[value] = append(found[value], p.value())
 			}
 		}
@@ -161,7 +182,8 @@ func (a *API) putGroups(ctx context.Context, id string, groups []string, revisio
 	if revision >= 0 {
 		options.RevisionNumber = &revision
 	}
-	return a.request(ctx, fmt.Sprintf("change the security groups of port %s", id), func(client *gophercloud.ServiceClient) error {
-		return ports.Update(ctx, client, id, options).Err
-	})
+	return a.request(ctx, fmt.Sprintf("change the security groups of port %s", id),
+		func(client *gophercloud.ServiceClient) error {
+			return ports.Update(ctx, client, id, options).Err
+		})
 }

@@ -24,24 +24,30 @@ func TestNodePorts_OfServersAndOfTheGroup(t *testing.T) {
 	group := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "g"})
 	member := s.addPort("server-a", group)
 	added := s.addPort("server-b")
-	open := s.AddPort(openstacktest.Port{NetworkID: s.internal, DeviceID: "server-b", DeviceOwner: "compute:zone-2", NoPortSecurity: true})
+	open := s.AddPort(openstacktest.Port{
+		NetworkID: s.internal, DeviceID: "server-b",
+		DeviceOwner: "compute:zone-2", NoPortSecurity: true,
+	})
 	left := s.addPort("", group) // of a server that is gone
 	s.addPort("server-c")
 	s.ForgetCalls()
-	found, err := s.NodePorts(t.Context(), []string{"server-a", "server-b", "", "server-a", "gone"}, group)
+	found, err := s.NodePorts(t.Context(), []string{"server-a", "server-b", "", "server-a", "gone"},
+		group)
 	s.must(err)
 	s.wantCalls(map[string]int{"port_list": 2})
 	var got []string
 	for _, p := range found {
 		got = append(got, p.ID)
 		is := s.portNow(p.ID)
-		if p.ServerID != is.DeviceID || !slices.Equal(p.SecurityGroups, is.SecurityGroups) || p.Revision != is.RevisionNumber ||
+		if p.ServerID != is.DeviceID || !slices.Equal(p.SecurityGroups, is.SecurityGroups) ||
+			p.Revision != is.RevisionNumber ||
 			p.PortSecurity == is.NoPortSecurity || len(p.Addresses) != 1 ||
 			p.Addresses[0] != (balancer.Address{SubnetID: s.subnet, IP: is.FixedIPs[0].Address}) {
 			t.Errorf("told is %+v, and it is %+v", p, is)
 		}
 	}
-	if want := slices.Sorted(slices.Values([]string{member, added, open, left})); !slices.Equal(got, want) {
+	if want := slices.Sorted(slices.Values([]string{member, added, open, left})); !slices.Equal(got,
+		want) {
 		t.Errorf("found %v, want %v", got, want)
 	}
 }
@@ -51,8 +57,12 @@ func TestNodePorts_NoGroupOrNoServers_AsksForTheOtherOnly(t *testing.T) {
 	group := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "g"})
 	port := s.addPort("server", group)
 	for name, ask := range map[string]func() ([]balancer.NodePort, error){
-		"servers": func() ([]balancer.NodePort, error) { return s.NodePorts(t.Context(), []string{"server"}, "") },
-		"group":   func() ([]balancer.NodePort, error) { return s.NodePorts(t.Context(), nil, group) },
+		"servers": func() ([]balancer.NodePort, error) {
+			return s.NodePorts(t.Context(), []string{"server"}, "")
+		},
+		"group": func() ([]balancer.NodePort, error) {
+			return s.NodePorts(t.Context(), nil, group)
+		},
 	} {
 		s.ForgetCalls()
 		found, err := ask()
@@ -96,15 +106,19 @@ func TestNodePorts_FilterIgnored_OnlyWhatBearsTheGroupIsTold(t *testing.T) {
 	s := newSite(t)
 	group := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "g"})
 	bears := s.addPort("server-a", group)
-	s.Inject(openstacktest.Fault{Operation: "port_list", Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
-		var list map[string][]map[string]any
-		if err := json.Unmarshal(body, &list); err != nil {
-			return 500, nil
-		}
-		list["ports"] = append(list["ports"], map[string]any{"id": "other", "security_groups": []string{"another"}})
-		body, _ = json.Marshal(list)
-		return status, body
-	}})
+	s.Inject(openstacktest.Fault{
+		Operation: "port_list",
+		Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
+			var list map[string][]map[string]any
+			if err := json.Unmarshal(body, &list); err != nil {
+				return 500, nil
+			}
+			list["ports"] = append(list["ports"],
+				map[string]any{"id": "other", "security_groups": []string{"another"}})
+			body, _ = json.Marshal(list)
+			return status, body
+		},
+	})
 	found, err := s.NodePorts(t.Context(), nil, group)
 	if err != nil || len(found) != 1 || found[0].ID != bears {
 		t.Errorf("found %+v, error %v", found, err)
@@ -150,7 +164,8 @@ func TestServerAddresses_AreRememberedButNotThatThereAreNone(t *testing.T) {
 
 func TestAddGroup_KeepsTheOthers_ByOneRequest(t *testing.T) {
 	s := newSite(t)
-	mine, others := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "mine"}), s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "others"})
+	mine, others := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "mine"}),
+		s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "others"})
 	port := s.addPort("server", others)
 	seen := portSeen(port, s.portNow(port).RevisionNumber, others)
 	s.ForgetCalls()
@@ -173,7 +188,8 @@ func TestAddGroup_KeepsTheOthers_ByOneRequest(t *testing.T) {
 
 func TestAddGroup_PortChangedMeanwhile_NothingOfTheChangeIsLost(t *testing.T) {
 	s := newSite(t)
-	mine, others := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "mine"}), s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "others"})
+	mine, others := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "mine"}),
+		s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "others"})
 	port := s.addPort("server")
 	seen := portSeen(port, s.portNow(port).RevisionNumber)
 	s.must(s.UpdatePort(port, func(p *openstacktest.Port) { p.SecurityGroups = []string{others} }))
@@ -190,7 +206,8 @@ func TestAddGroup_AlwaysChangedByOthers_EndsWithAnError(t *testing.T) {
 	mine := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "mine"})
 	port := s.addPort("server")
 	s.Inject(openstacktest.Fault{Operation: "port_update", Status: http.StatusPreconditionFailed})
-	if err := s.AddGroup(t.Context(), portSeen(port, 1), mine); err == nil || !strings.Contains(err.Error(), "5 conflicts") {
+	if err := s.AddGroup(t.Context(), portSeen(port, 1), mine); err == nil ||
+		!strings.Contains(err.Error(), "5 conflicts") {
 		t.Errorf("error %v", err)
 	}
 	if n := s.Counts()["port_update"]; n != maxStale {
@@ -200,7 +217,8 @@ func TestAddGroup_AlwaysChangedByOthers_EndsWithAnError(t *testing.T) {
 
 func TestAddGroup_CloudWithoutRevisions_ReadsRightBefore(t *testing.T) {
 	s := newSite(t, openstacktest.WithoutExtensions("standard-attr-revisions"))
-	mine, others := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "mine"}), s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "others"})
+	mine, others := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "mine"}),
+		s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "others"})
 	port := s.addPort("server", others)
 	s.ForgetCalls()
 	s.must(s.AddGroup(t.Context(), portSeen(port, -1), mine))
@@ -217,7 +235,8 @@ func TestAddGroup_PortOfManyServices_IsWrittenOnceForThoseThatComeTogether(t *te
 		groups = append(groups, s.AddSecurityGroup(openstacktest.SecurityGroup{Name: name}))
 	}
 	port, other := s.addPort("server"), s.addPort("server-2", groups...)
-	seen, seenOther := portSeen(port, s.portNow(port).RevisionNumber), portSeen(other, s.portNow(other).RevisionNumber, groups...)
+	seen, seenOther := portSeen(port, s.portNow(port).RevisionNumber),
+		portSeen(other, s.portNow(other).RevisionNumber, groups...)
 	s.ForgetCalls()
 	// While the first is written the others come, and somebody else changes the port.
 	s.Inject(openstacktest.Fault{Operation: "port_update", Times: 1, Delay: 300 * time.Millisecond})
@@ -230,7 +249,8 @@ func TestAddGroup_PortOfManyServices_IsWrittenOnceForThoseThatComeTogether(t *te
 	if len(failed) > 0 {
 		t.Fatal(failed[0])
 	}
-	if got := slices.Sorted(slices.Values(s.portNow(port).SecurityGroups)); !slices.Equal(got, slices.Sorted(slices.Values(groups))) {
+	if got := slices.Sorted(slices.Values(s.portNow(port).SecurityGroups)); !slices.Equal(got,
+		slices.Sorted(slices.Values(groups))) {
 		t.Errorf("it bears %v, want %v", got, groups)
 	}
 	if got := s.portNow(other).SecurityGroups; len(got) != 0 {
@@ -252,7 +272,8 @@ func TestAddGroup_GroupOfAnotherServiceIsGone_ThisOnesIsAdded(t *testing.T) {
 	}
 	s.editGroups(t.Context(), edits)
 	if !errors.Is(edits[0].err, ErrNotFound) || edits[1].err != nil {
-		t.Errorf("errors %v, want that the group is gone, and %v, want none", edits[0].err, edits[1].err)
+		t.Errorf("errors %v, want that the group is gone, and %v, want none", edits[0].err,
+			edits[1].err)
 	}
 	if got := s.portNow(port).SecurityGroups; !slices.Equal(got, []string{good}) {
 		t.Errorf("it bears %v", got)
@@ -274,7 +295,9 @@ func TestAddGroup_OthersWriteThePortAllTheTime_BothAreThereInTheEnd(t *testing.T
 	s = newSite(t, openstacktest.WithObserver(func(c openstacktest.Call) {
 		// Right after our second look somebody adds a group.
 		if c.Operation == "port_get" && changes.Add(1) == 1 {
-			if err := s.UpdatePort(port, func(p *openstacktest.Port) { p.SecurityGroups = append(p.SecurityGroups, others) }); err != nil {
+			if err := s.UpdatePort(port, func(p *openstacktest.Port) {
+				p.SecurityGroups = append(p.SecurityGroups, others)
+			}); err != nil {
 				t.Error(err)
 			}
 		}

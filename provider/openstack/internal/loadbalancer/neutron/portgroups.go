@@ -81,7 +81,9 @@ func (a *API) editPort(ctx context.Context, edits []*groupEdit) {
 // counts no revisions cannot tell whether it still holds: there the port is read right before it is
 // written.
 func (a *API) tryEdit(ctx context.Context, edits []*groupEdit) error {
-	is := slices.MaxFunc(edits, func(a, b *groupEdit) int { return cmp.Compare(a.port.Revision, b.port.Revision) }).port
+	is := slices.MaxFunc(edits, func(a, b *groupEdit) int {
+		return cmp.Compare(a.port.Revision, b.port.Revision)
+	}).port
 	seen := is.Revision >= 0
 	for range maxStale {
 		if !seen {

@@ -30,7 +30,10 @@ type securityGroup struct {
 func (g securityGroup) identifier() string { return g.ID }
 
 func (g securityGroup) value() *balancer.SecurityGroup {
-	value := &balancer.SecurityGroup{ID: g.ID, Name: g.Name, Description: g.Description, Tags: g.Tags}
+	value := &balancer.SecurityGroup{
+		ID: g.ID, Name: g.Name, Description: g.Description,
+		Tags: g.Tags,
+	}
 	for _, r := range g.Rules {
 		value.Rules = append(value.Rules, r.value())
 	}
@@ -52,8 +55,9 @@ type rule struct {
 
 func (r rule) value() balancer.Rule {
 	return balancer.Rule{
-		ID: r.ID, Direction: strings.ToLower(r.Direction), EtherType: etherType(r.EtherType), Protocol: protocolName(r.Protocol),
-		PortMin: r.PortMin, PortMax: r.PortMax, RemotePrefix: r.remote(),
+		ID: r.ID, Direction: strings.ToLower(r.Direction), EtherType: etherType(r.EtherType),
+		Protocol: protocolName(r.Protocol),
+		PortMin:  r.PortMin, PortMax: r.PortMax, RemotePrefix: r.remote(),
 	}
 }
 
@@ -118,19 +122,26 @@ func (a *API) SecurityGroup(ctx context.Context, name string) (*balancer.Securit
 	return &own, nil
 }
 
-func (a *API) readSecurityGroups(ctx context.Context, names []string) (map[string]*balancer.SecurityGroup, error) {
+func (a *API) readSecurityGroups(
+	ctx context.Context, names []string,
+) (map[string]*balancer.SecurityGroup, error) {
 	project, err := a.config.Project(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list security groups: %w", err)
 	}
-	all, err := listBy[securityGroup](ctx, a, "security-groups", "security_groups", "name", names, url.Values{
-		"project_id": {project},
-		"fields":     {"id", "name", "description", "tags", "created_at", "security_group_rules"},
-	})
+	all, err := listBy[securityGroup](ctx, a, "security-groups", "security_groups", "name", names,
+		url.Values{
+			"project_id": {project},
+			"fields": {
+				"id", "name", "description", "tags", "created_at",
+				"security_group_rules",
+			},
+		})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(all, func(a, b securityGroup) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	slices.SortStableFunc(all,
+		func(a, b securityGroup) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
 	found := map[string]*balancer.SecurityGroup{}
 	for _, g := range all {
 		if found[g.Name] == nil {
@@ -144,12 +155,18 @@ func (a *API) readSecurityGroups(ctx context.Context, names []string) (map[strin
 // group two rules, by which everything may leave; they are deleted, as OCCM does: what a node may
 // send is not for its Services to say. A group with an id beside an error was made, and is not as
 // it should be.
-func (a *API) CreateSecurityGroup(ctx context.Context, group balancer.SecurityGroup) (balancer.SecurityGroup, error) {
+func (a *API) CreateSecurityGroup(
+	ctx context.Context, group balancer.SecurityGroup,
+) (balancer.SecurityGroup, error) {
 	var made securityGroup
-	err := a.request(ctx, "create security group "+group.Name, func(client *gophercloud.ServiceClient) (err error) {
-		made, err = extract[securityGroup](groups.Create(ctx, client, groups.CreateOpts{Name: group.Name, Description: group.Description}).Result, "security_group")
-		return err
-	})
+	err := a.request(ctx, "create security group "+group.Name,
+		func(client *gophercloud.ServiceClient) (err error) {
+			made, err = extract[securityGroup](
+				groups.Create(ctx, client,
+					groups.CreateOpts{Name: group.Name, Description: group.Description}).Result,
+				"security_group")
+			return err
+		})
 	if err != nil {
 		return balancer.SecurityGroup{}, err
 	}
@@ -178,20 +195,24 @@ func (a *API) TagSecurityGroup(ctx context.Context, id string, tags []string) er
 // DeleteSecurityGroup deletes a group that no port bears: else it is [ErrInUse]. One that is gone
 // is deleted.
 func (a *API) DeleteSecurityGroup(ctx context.Context, id string) error {
-	return a.remove(ctx, "delete security group "+id, func(client *gophercloud.ServiceClient) error {
-		return groups.Delete(ctx, client, id).ExtractErr()
-	})
+	return a.remove(ctx, "delete security group "+id,
+		func(client *gophercloud.ServiceClient) error {
+			return groups.Delete(ctx, client, id).ExtractErr()
+		})
 }
 
 // CreateRule adds a rule to a group. One that is there is made.
 func (a *API) CreateRule(ctx context.Context, groupID string, r balancer.Rule) error {
-	err := a.request(ctx, "create a rule of security group "+groupID, func(client *gophercloud.ServiceClient) error {
-		_, err := extract[made](rules.Create(ctx, client, rules.CreateOpts{
-			SecGroupID: groupID, Direction: rules.RuleDirection(r.Direction), EtherType: rules.RuleEtherType(r.EtherType),
-			Protocol: rules.RuleProtocol(r.Protocol), PortRangeMin: r.PortMin, PortRangeMax: r.PortMax, RemoteIPPrefix: r.RemotePrefix,
-		}).Result, "security_group_rule")
-		return err
-	})
+	err := a.request(ctx, "create a rule of security group "+groupID,
+		func(client *gophercloud.ServiceClient) error {
+			_, err := extract[made](rules.Create(ctx, client, rules.CreateOpts{
+				SecGroupID: groupID, Direction: rules.RuleDirection(r.Direction),
+				EtherType: rules.RuleEtherType(r.EtherType),
+				Protocol:  rules.RuleProtocol(r.Protocol), PortRangeMin: r.PortMin,
+				PortRangeMax: r.PortMax, RemoteIPPrefix: r.RemotePrefix,
+			}).Result, "security_group_rule")
+			return err
+		})
 	if isKind(err, "SecurityGroupRuleExists") {
 		return nil
 	}
@@ -207,7 +228,8 @@ func (m made) identifier() string { return m.ID }
 
 // DeleteRule deletes a rule. One that is gone is deleted.
 func (a *API) DeleteRule(ctx context.Context, id string) error {
-	return a.remove(ctx, "delete security group rule "+id, func(client *gophercloud.ServiceClient) error {
-		return rules.Delete(ctx, client, id).ExtractErr()
-	})
+	return a.remove(ctx, "delete security group rule "+id,
+		func(client *gophercloud.ServiceClient) error {
+			return rules.Delete(ctx, client, id).ExtractErr()
+		})
 }

@@ -16,22 +16,27 @@ import (
 
 func TestSecurityGroup_WithItsRules_IsOneRequest(t *testing.T) {
 	s := newSite(t)
-	id := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "lb-sg", Description: "d", Tags: []string{"a"}})
+	id := s.AddSecurityGroup(
+		openstacktest.SecurityGroup{Name: "lb-sg", Description: "d", Tags: []string{"a"}})
 	low, high := 30080, 30090
 	s.AddSecurityGroupRule(openstacktest.SecurityGroupRule{
-		SecurityGroupID: id, Direction: "ingress", Protocol: "6", PortMin: &low, PortMax: &high, RemotePrefix: "10.1.2.3/8",
+		SecurityGroupID: id, Direction: "ingress", Protocol: "6", PortMin: &low, PortMax: &high,
+		RemotePrefix: "10.1.2.3/8",
 	})
 	s.AddSecurityGroupRule(openstacktest.SecurityGroupRule{
-		SecurityGroupID: id, Direction: "ingress", EtherType: "IPv6", Protocol: "udp", PortMin: &low, PortMax: &low, RemotePrefix: "fd00:0::/64",
+		SecurityGroupID: id, Direction: "ingress", EtherType: "IPv6", Protocol: "udp",
+		PortMin: &low, PortMax: &low, RemotePrefix: "fd00:0::/64",
 	})
 	s.AddSecurityGroupRule(openstacktest.SecurityGroupRule{
-		SecurityGroupID: id, Direction: "ingress", Protocol: "sctp", PortMin: &low, PortMax: &low, RemotePrefix: "192.0.2.7",
+		SecurityGroupID: id, Direction: "ingress", Protocol: "sctp", PortMin: &low, PortMax: &low,
+		RemotePrefix: "192.0.2.7",
 	})
 	s.ForgetCalls()
 	group, err := s.SecurityGroup(t.Context(), "lb-sg")
 	s.must(err)
 	s.wantCalls(map[string]int{"security_group_list": 1})
-	if group == nil || group.ID != id || group.Name != "lb-sg" || group.Description != "d" || !slices.Equal(group.Tags, []string{"a"}) {
+	if group == nil || group.ID != id || group.Name != "lb-sg" || group.Description != "d" ||
+		!slices.Equal(group.Tags, []string{"a"}) {
 		t.Fatalf("found %+v", group)
 	}
 	for _, want := range []balancer.Rule{
@@ -41,7 +46,8 @@ func TestSecurityGroup_WithItsRules_IsOneRequest(t *testing.T) {
 		{Direction: "ingress", EtherType: "IPv6", Protocol: "udp", PortMin: 30080, PortMax: 30080, RemotePrefix: "fd00::/64"},
 		{Direction: "ingress", EtherType: "IPv4", Protocol: "sctp", PortMin: 30080, PortMax: 30080, RemotePrefix: "192.0.2.7/32"},
 	} {
-		if !slices.ContainsFunc(group.Rules, func(r balancer.Rule) bool { return r.Same(want) && r.ID != "" }) {
+		if !slices.ContainsFunc(group.Rules,
+			func(r balancer.Rule) bool { return r.Same(want) && r.ID != "" }) {
 			t.Errorf("there is no rule %+v among %+v", want, group.Rules)
 		}
 	}
@@ -55,16 +61,23 @@ func TestSecurityGroup_RuleForAGroup_IsNotTheRuleForEverybody(t *testing.T) {
 		"of a group":            {Direction: "ingress", EtherType: "IPv4", RemoteGroupID: "g"},
 		"of a group of address": {Direction: "ingress", EtherType: "IPv4", RemoteAddressGroupID: "g"},
 	} {
-		if r.value().Same(balancer.Rule{Direction: "ingress", EtherType: "IPv4", RemotePrefix: "0.0.0.0/0"}) {
+		if r.value().Same(
+			balancer.Rule{Direction: "ingress", EtherType: "IPv4", RemotePrefix: "0.0.0.0/0"}) {
 			t.Errorf("a rule %s lets everybody through", text)
 		}
 	}
 }
 
 func TestRule_CaseAndNumbersOfTheProtocol_DoNotCount(t *testing.T) {
-	want := balancer.Rule{Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1, PortMax: 2, RemotePrefix: "10.0.0.0/8"}
+	want := balancer.Rule{
+		Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1,
+		PortMax: 2, RemotePrefix: "10.0.0.0/8",
+	}
 	for _, protocol := range []string{"TCP", "tcp", "6"} {
-		is := rule{ID: "r", Direction: "INGRESS", EtherType: "ipv4", Protocol: protocol, PortMin: 1, PortMax: 2, RemotePrefix: "10.0.0.0/8"}
+		is := rule{
+			ID: "r", Direction: "INGRESS", EtherType: "ipv4", Protocol: protocol, PortMin: 1,
+			PortMax: 2, RemotePrefix: "10.0.0.0/8",
+		}
 		if !is.value().Same(want) {
 			t.Errorf("protocol %q: %+v", protocol, is.value())
 		}
@@ -104,7 +117,10 @@ func TestSecurityGroup_200AtOnce_AreAskedForTogether(t *testing.T) {
 		s.AddSecurityGroup(openstacktest.SecurityGroup{Name: name})
 	}
 	s.ForgetCalls()
-	s.Inject(openstacktest.Fault{Operation: "security_group_list", Times: 1, Delay: 300 * time.Millisecond})
+	s.Inject(openstacktest.Fault{
+		Operation: "security_group_list", Times: 1,
+		Delay: 300 * time.Millisecond,
+	})
 	failed := atOnce(200, func(i int) error {
 		group, err := s.SecurityGroup(t.Context(), names[i])
 		if err == nil && (group == nil || group.Name != names[i]) {
@@ -122,12 +138,17 @@ func TestSecurityGroup_200AtOnce_AreAskedForTogether(t *testing.T) {
 
 func TestCreateSecurityGroup_HasNoRulesAndItsTags(t *testing.T) {
 	s := newSite(t)
-	made, err := s.CreateSecurityGroup(t.Context(), balancer.SecurityGroup{Name: "lb-sg", Description: "d", Tags: []string{"a"}})
+	made, err := s.CreateSecurityGroup(t.Context(),
+		balancer.SecurityGroup{Name: "lb-sg", Description: "d", Tags: []string{"a"}})
 	s.must(err)
-	s.wantCalls(map[string]int{"security_group_create": 1, "security_group_rule_delete": 2, "security_group_tag_replace": 1})
+	s.wantCalls(map[string]int{
+		"security_group_create": 1, "security_group_rule_delete": 2,
+		"security_group_tag_replace": 1,
+	})
 	found, err := s.SecurityGroup(t.Context(), "lb-sg")
 	s.must(err)
-	if found == nil || found.ID != made.ID || len(found.Rules) != 0 || found.Description != "d" || !slices.Equal(found.Tags, []string{"a"}) {
+	if found == nil || found.ID != made.ID || len(found.Rules) != 0 || found.Description != "d" ||
+		!slices.Equal(found.Tags, []string{"a"}) {
 		t.Errorf("made is %+v", found)
 	}
 	if len(made.Rules) != 0 || !slices.Equal(made.Tags, []string{"a"}) {
@@ -139,7 +160,8 @@ func TestCreateSecurityGroup_NotAsItShouldBe_IsToldWithTheError(t *testing.T) {
 	for _, operation := range []string{"security_group_rule_delete", "security_group_tag_replace"} {
 		s := newSite(t)
 		s.Inject(openstacktest.Fault{Operation: operation, Status: 500})
-		made, err := s.CreateSecurityGroup(t.Context(), balancer.SecurityGroup{Name: "lb-sg", Tags: []string{"a"}})
+		made, err := s.CreateSecurityGroup(t.Context(),
+			balancer.SecurityGroup{Name: "lb-sg", Tags: []string{"a"}})
 		if err == nil || made.ID == "" {
 			t.Errorf("%s fails: made %+v, error %v, want both", operation, made, err)
 		}
@@ -149,7 +171,10 @@ func TestCreateSecurityGroup_NotAsItShouldBe_IsToldWithTheError(t *testing.T) {
 func TestCreateRule_OneThatIsThere_IsMade(t *testing.T) {
 	s := newSite(t)
 	id := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "g"})
-	wanted := balancer.Rule{Direction: "ingress", EtherType: "IPv4", Protocol: "udp", PortMin: 30000, PortMax: 30000, RemotePrefix: "10.0.0.0/8"}
+	wanted := balancer.Rule{
+		Direction: "ingress", EtherType: "IPv4", Protocol: "udp",
+		PortMin: 30000, PortMax: 30000, RemotePrefix: "10.0.0.0/8",
+	}
 	for range 2 {
 		s.must(s.CreateRule(t.Context(), id, wanted))
 	}
@@ -199,7 +224,10 @@ func TestSecurityGroup_CancelledCaller_DoesNotWait(t *testing.T) {
 		_, err := s.SecurityGroup(ctx, "g")
 		failed <- err
 	}()
-	if _, err := s.WaitForCall(t.Context(), func(c openstacktest.Call) bool { return c.Operation == "security_group_list" }); err != nil {
+	if _, err := s.WaitForCall(t.Context(),
+		func(c openstacktest.Call) bool {
+			return c.Operation == "security_group_list"
+		}); err != nil {
 		t.Fatal(err)
 	}
 	cancel()

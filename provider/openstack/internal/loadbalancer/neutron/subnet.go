@@ -22,7 +22,10 @@ type subnet struct {
 func (s subnet) identifier() string { return s.ID }
 
 func (s subnet) value() balancer.Subnet {
-	return balancer.Subnet{ID: s.ID, Name: s.Name, NetworkID: s.NetworkID, CIDR: s.CIDR, Tags: s.Tags, IPv6: s.IPVersion == 6}
+	return balancer.Subnet{
+		ID: s.ID, Name: s.Name, NetworkID: s.NetworkID, CIDR: s.CIDR,
+		Tags: s.Tags, IPv6: s.IPVersion == 6,
+	}
 }
 
 // Subnet returns a subnet; [ErrNotFound] if there is none that the project sees. It is remembered
@@ -65,7 +68,9 @@ func (a *API) readSubnets(ctx context.Context, ids []string) (map[string]balance
 	return found, nil
 }
 
-func (a *API) readNetworks(ctx context.Context, ids []string) (map[string][]balancer.Subnet, error) {
+func (a *API) readNetworks(
+	ctx context.Context, ids []string,
+) (map[string][]balancer.Subnet, error) {
 	all, err := a.subnetsBy(ctx, "network_id", ids)
 	if err != nil {
 		return nil, err

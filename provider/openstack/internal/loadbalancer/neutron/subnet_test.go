@@ -13,11 +13,15 @@ import (
 
 func TestSubnet_IsRememberedForAWhile(t *testing.T) {
 	s := newSite(t)
-	id := s.AddSubnet(openstacktest.Subnet{Name: "v6", NetworkID: s.internal, CIDR: "fd00::/64", Tags: []string{"a"}})
+	id := s.AddSubnet(openstacktest.Subnet{
+		Name: "v6", NetworkID: s.internal, CIDR: "fd00::/64",
+		Tags: []string{"a"},
+	})
 	for range 3 {
 		got, err := s.Subnet(t.Context(), id)
 		s.must(err)
-		if got.ID != id || got.Name != "v6" || got.NetworkID != s.internal || got.CIDR != "fd00::/64" || !got.IPv6 || !slices.Equal(got.Tags, []string{"a"}) {
+		if got.ID != id || got.Name != "v6" || got.NetworkID != s.internal ||
+			got.CIDR != "fd00::/64" || !got.IPv6 || !slices.Equal(got.Tags, []string{"a"}) {
 			t.Errorf("found %+v", got)
 		}
 		got.Tags[0] = "the caller's own"
@@ -52,7 +56,9 @@ func TestSubnet_ManyAtOnce_ShareAList(t *testing.T) {
 	s := newSite(t)
 	var all []string
 	for i := range 20 {
-		all = append(all, s.AddSubnet(openstacktest.Subnet{NetworkID: s.internal, CIDR: fmt.Sprintf("10.9.%d.0/24", i)}))
+		all = append(all,
+			s.AddSubnet(
+				openstacktest.Subnet{NetworkID: s.internal, CIDR: fmt.Sprintf("10.9.%d.0/24", i)}))
 	}
 	s.ForgetCalls()
 	s.Inject(openstacktest.Fault{Operation: "subnet_list", Times: 1, Delay: 300 * time.Millisecond})
@@ -78,7 +84,8 @@ func TestSubnets_OfANetwork_InOrder(t *testing.T) {
 	for range 2 {
 		found, err := s.Subnets(t.Context(), s.internal)
 		s.must(err)
-		if len(found) != 2 || found[0].ID != min(s.subnet, second) || found[1].ID != max(s.subnet, second) {
+		if len(found) != 2 || found[0].ID != min(s.subnet, second) ||
+			found[1].ID != max(s.subnet, second) {
 			t.Errorf("found %+v", found)
 		}
 		found[0].ID = "the caller's own"
@@ -103,7 +110,8 @@ func TestExternalNetwork_IsOneFilteredListAndItsSubnets_AndRemembered(t *testing
 	}
 	s.wantCalls(map[string]int{"network_list": 1, "subnet_list": 1})
 	for _, c := range s.Calls() {
-		if c.Operation == "network_list" && c.Query != "fields=id&fields=subnets&router%3Aexternal=true" {
+		if c.Operation == "network_list" &&
+			c.Query != "fields=id&fields=subnets&router%3Aexternal=true" {
 			t.Errorf("asked for %s", c.Query)
 		}
 	}
@@ -116,7 +124,10 @@ func TestExternalNetwork_IsOneFilteredListAndItsSubnets_AndRemembered(t *testing
 
 func TestExternalNetwork_OneOfIPv6Only_IsPassedOver(t *testing.T) {
 	s := newSite(t)
-	first := s.AddNetwork(openstacktest.Network{ID: "00000000-0000-0000-0000-000000000001", External: true, Shared: true})
+	first := s.AddNetwork(openstacktest.Network{
+		ID:       "00000000-0000-0000-0000-000000000001",
+		External: true, Shared: true,
+	})
 	s.AddSubnet(openstacktest.Subnet{NetworkID: first, CIDR: "2001:db8::/64"})
 	if id, err := s.ExternalNetwork(t.Context()); err != nil || id != s.external {
 		t.Errorf("found %q, error %v, want %q", id, err, s.external)
@@ -125,9 +136,12 @@ func TestExternalNetwork_OneOfIPv6Only_IsPassedOver(t *testing.T) {
 
 func TestExternalNetwork_None_IsEmptyAndRemembered(t *testing.T) {
 	s := newSite(t)
-	s.Inject(openstacktest.Fault{Operation: "network_list", Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
-		return 200, []byte(`{"networks":[]}`)
-	}})
+	s.Inject(openstacktest.Fault{
+		Operation: "network_list",
+		Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
+			return 200, []byte(`{"networks":[]}`)
+		},
+	})
 	for range 2 {
 		if id, err := s.ExternalNetwork(t.Context()); err != nil || id != "" {
 			t.Errorf("found %q, error %v", id, err)
@@ -149,7 +163,8 @@ func TestGivesFloatingIPs(t *testing.T) {
 		"hidden subnets": {[]string{"a"}, nil, true},
 		"no subnets":     {nil, nil, false},
 	} {
-		if got := givesFloatingIPs(externalNetwork{ID: "n", Subnets: c.has}, c.seen); got != c.want {
+		if got := givesFloatingIPs(externalNetwork{ID: "n", Subnets: c.has},
+			c.seen); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

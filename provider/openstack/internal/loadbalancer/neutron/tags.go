@@ -16,12 +16,14 @@ const extensionTags = "standard-attr-tag"
 // replaceTags makes the tags what is given, by one request. A cloud that has no tags does without:
 // whether it has is only asked when it seems so, and if that is not known it is an error.
 func (a *API) replaceTags(ctx context.Context, collection, id string, tags []string) error {
-	err := a.request(ctx, fmt.Sprintf("tag %s %s", collection, id), func(client *gophercloud.ServiceClient) error {
-		if len(tags) == 0 {
-			return attributestags.DeleteAll(ctx, client, collection, id).ExtractErr()
-		}
-		return attributestags.ReplaceAll(ctx, client, collection, id, attributestags.ReplaceAllOpts{Tags: once(tags)}).Err
-	})
+	err := a.request(ctx, fmt.Sprintf("tag %s %s", collection, id),
+		func(client *gophercloud.ServiceClient) error {
+			if len(tags) == 0 {
+				return attributestags.DeleteAll(ctx, client, collection, id).ExtractErr()
+			}
+			return attributestags.ReplaceAll(ctx, client, collection, id,
+				attributestags.ReplaceAllOpts{Tags: once(tags)}).Err
+		})
 	if !errors.Is(err, ErrNotFound) || isKind(err, "TagResourceNotFound") {
 		return err
 	}

@@ -23,7 +23,8 @@ var (
 	// DELETED.
 	ErrNotFound = errors.New("it does not exist")
 	// ErrForbidden is wrapped by the error for what belongs to another project.
-	ErrForbidden = errors.New("forbidden: it belongs to another project, or Octavia's policy denies access")
+	ErrForbidden = errors.New(
+		"forbidden: it belongs to another project, or Octavia's policy denies access")
 	// ErrPending is wrapped by the error of [API.Settled] for a load balancer that Octavia is still
 	// at work on.
 	ErrPending = errors.New("it is still pending")
@@ -78,7 +79,10 @@ func (a *API) Cache() *Cache { return &a.cache }
 
 // New makes no request.
 func New(c Config) *API {
-	a := &API{client: c.Client, project: c.Project, clock: c.Clock, logger: c.Logger, before: c.Pause, closing: make(chan struct{})}
+	a := &API{
+		client: c.Client, project: c.Project, clock: c.Clock, logger: c.Logger,
+		before: c.Pause, closing: make(chan struct{}),
+	}
 	a.minor = capability.New(a.askVersion, capability.Options{Clock: c.Clock})
 	a.looks = batch.New(ErrClosed, a.answerLooks)
 	a.surveys = batch.New(ErrClosed, a.answerSurveys)

@@ -99,7 +99,10 @@ func (c *Cache) Confirm(lb *balancer.LoadBalancer, now time.Time) {
 
 // Store remembers that a load balancer is in a state of the Service. Nil contents: they were not
 // read.
-func (c *Cache) Store(lb *balancer.LoadBalancer, contents *balancer.Contents, service string, state AppliedState, now time.Time) {
+func (c *Cache) Store(
+	lb *balancer.LoadBalancer, contents *balancer.Contents, service string, state AppliedState,
+	now time.Time,
+) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entry(lb.ID)
@@ -109,7 +112,8 @@ func (c *Cache) Store(lb *balancer.LoadBalancer, contents *balancer.Contents, se
 	if contents != nil {
 		e.contents = contents
 	}
-	if last := e.states[service]; last != nil && last.is(lb) && last.Hash == state.Hash && last.Compared {
+	if last := e.states[service]; last != nil && last.is(lb) && last.Hash == state.Hash &&
+		last.Compared {
 		state.Compared = true
 	} else if now.Sub(e.seenAt) < clockResolution {
 		// Another change within the same second does not show in UpdatedAt.
@@ -120,7 +124,9 @@ func (c *Cache) Store(lb *balancer.LoadBalancer, contents *balancer.Contents, se
 
 // Written replaces what is known of a load balancer after fxccm has written to it: contents are nil
 // if they are unknown, and the state has no Hash if a part of it is left to be applied.
-func (c *Cache) Written(id string, contents *balancer.Contents, service string, state AppliedState) {
+func (c *Cache) Written(
+	id string, contents *balancer.Contents, service string, state AppliedState,
+) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entry(id)
@@ -181,7 +187,8 @@ func (c *Cache) NoteWrite(key string, now time.Time) {
 	if c.writes == nil {
 		c.writes = map[string]time.Time{}
 	}
-	maps.DeleteFunc(c.writes, func(_ string, at time.Time) bool { return now.Sub(at) > 2*listMaxAge })
+	maps.DeleteFunc(c.writes,
+		func(_ string, at time.Time) bool { return now.Sub(at) > 2*listMaxAge })
 	c.writes[key] = now
 }
 

@@ -103,7 +103,8 @@ func TestCache_LoadBalancerChanges_IsReadAgain(t *testing.T) {
 			c := &Cache{}
 			test.do(c)
 			got := c.Lookup(test.look, "a")
-			if got.Current != test.current || (got.Contents != nil) != test.contents || got.State.Hash != test.hash || got.State.Compared != test.compared {
+			if got.Current != test.current || (got.Contents != nil) != test.contents ||
+				got.State.Hash != test.hash || got.State.Compared != test.compared {
 				t.Errorf("the cache has %+v", got)
 			}
 		})

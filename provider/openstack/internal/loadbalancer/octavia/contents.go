@@ -31,7 +31,9 @@ const (
 // shares lists of the project's listeners, pools and monitors with them: the monitors are read
 // fully then. Lists from before the call are used if updated, the load balancer's UpdatedAt as the
 // caller knows it, shows that nothing has changed since; the zero time never does.
-func (a *API) Contents(ctx context.Context, id string, depth Depth, updated time.Time) (balancer.Contents, error) {
+func (a *API) Contents(
+	ctx context.Context, id string, depth Depth, updated time.Time,
+) (balancer.Contents, error) {
 	c, err := a.contents(ctx, id, depth, updated)
 	if err != nil {
 		return balancer.Contents{}, fmt.Errorf("read what is below load balancer %q: %w", id, err)
@@ -39,7 +41,9 @@ func (a *API) Contents(ctx context.Context, id string, depth Depth, updated time
 	return c, nil
 }
 
-func (a *API) contents(ctx context.Context, id string, depth Depth, updated time.Time) (balancer.Contents, error) {
+func (a *API) contents(
+	ctx context.Context, id string, depth Depth, updated time.Time,
+) (balancer.Contents, error) {
 	if id == "" {
 		return balancer.Contents{}, ErrNotFound
 	}
@@ -105,7 +109,9 @@ func (a *API) readMembersOf(ctx context.Context, pools []balancer.Pool, known tr
 
 // readMonitorsOf takes from the tree what that tells, unless all of the monitors is known or must
 // be read anyway.
-func (a *API) readMonitorsOf(ctx context.Context, pools []balancer.Pool, s *survey, known tree) error {
+func (a *API) readMonitorsOf(
+	ctx context.Context, pools []balancer.Pool, s *survey, known tree,
+) error {
 	var ids []string
 	full := s.monitors != nil
 	for i := range pools {

@@ -34,29 +34,41 @@ func (w *world) rich() (id string) {
 		VIPSubnetID: w.subnet,
 		Listeners: []openstacktest.Listener{
 			{
-				OctaviaResource: named("", "web"), Protocol: "HTTP", ProtocolPort: 80, DefaultPoolID: poolID("rich", 0), ConnectionLimit: 7,
-				InsertHeaders: map[string]string{"X-Forwarded-For": "true"}, AllowedCIDRs: []string{"192.0.2.0/24", "10.0.0.0/8"},
-				TimeoutClientData: 1, TimeoutMemberConnect: 2, TimeoutMemberData: 3, TimeoutTCPInspect: 4,
+				OctaviaResource: named("", "web"), Protocol: "HTTP", ProtocolPort: 80,
+				DefaultPoolID: poolID("rich", 0), ConnectionLimit: 7,
+				InsertHeaders:     map[string]string{"X-Forwarded-For": "true"},
+				AllowedCIDRs:      []string{"192.0.2.0/24", "10.0.0.0/8"},
+				TimeoutClientData: 1, TimeoutMemberConnect: 2, TimeoutMemberData: 3,
+				TimeoutTCPInspect: 4,
 			},
 			{OctaviaResource: named("", "bare"), Protocol: "UDP", ProtocolPort: 53},
 		},
 		Pools: []openstacktest.Pool{
 			{
-				OctaviaResource: named(poolID("rich", 0), "served"), Protocol: "HTTP", LBAlgorithm: "LEAST_CONNECTIONS",
+				OctaviaResource: named(poolID("rich", 0), "served"), Protocol: "HTTP",
+				LBAlgorithm:        "LEAST_CONNECTIONS",
 				SessionPersistence: &openstacktest.SessionPersistence{Type: "SOURCE_IP"},
 				Members: []openstacktest.Member{
 					{OctaviaResource: named("", "node-1"), Address: "10.0.1.1", ProtocolPort: 30080, SubnetID: w.subnet, MonitorPort: 32000, Weight: 5},
 					{OctaviaResource: named("", "node-2"), Address: "10.0.1.2", ProtocolPort: 30080, Backup: true},
 				},
 				Monitor: &openstacktest.HealthMonitor{
-					OctaviaResource: named("", "check"), Type: "HTTP", Delay: 5, Timeout: 3, MaxRetries: 1, MaxRetriesDown: 4,
+					OctaviaResource: named("", "check"), Type: "HTTP", Delay: 5, Timeout: 3,
+					MaxRetries: 1, MaxRetriesDown: 4,
 					HTTPMethod: "GET", URLPath: "/healthz", ExpectedCodes: "200-204",
 				},
 			},
 			{
-				OctaviaResource: named(poolID("rich", 1), "unserved"), Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN",
-				Members: []openstacktest.Member{{OctaviaResource: named("", "node-3"), Address: "10.0.1.3", ProtocolPort: 1}},
-				Monitor: &openstacktest.HealthMonitor{OctaviaResource: named("", "other"), Type: "TCP", Delay: 1, Timeout: 1, MaxRetries: 1},
+				OctaviaResource: named(poolID("rich", 1), "unserved"), Protocol: "TCP",
+				LBAlgorithm: "ROUND_ROBIN",
+				Members: []openstacktest.Member{{
+					OctaviaResource: named("", "node-3"),
+					Address:         "10.0.1.3", ProtocolPort: 1,
+				}},
+				Monitor: &openstacktest.HealthMonitor{
+					OctaviaResource: named("", "other"),
+					Type:            "TCP", Delay: 1, Timeout: 1, MaxRetries: 1,
+				},
 			},
 		},
 	})
@@ -75,38 +87,53 @@ func (w *world) richContents(id string) balancer.Contents {
 	return balancer.Contents{
 		Listeners: []balancer.Listener{
 			{
-				ID: lb.Listeners[0].ID, Name: "web", Tags: tags, Protocol: "HTTP", Port: 80, PoolID: poolID("rich", 0), ConnectionLimit: 7,
-				InsertHeaders: map[string]string{"X-Forwarded-For": "true"}, AllowedCIDRs: []string{"10.0.0.0/8", "192.0.2.0/24"},
-				Timeouts: &balancer.Timeouts{ClientData: 1, MemberConnect: 2, MemberData: 3, TCPInspect: 4}, Status: balancer.Active,
+				ID: lb.Listeners[0].ID, Name: "web", Tags: tags, Protocol: "HTTP", Port: 80,
+				PoolID: poolID("rich", 0), ConnectionLimit: 7,
+				InsertHeaders: map[string]string{"X-Forwarded-For": "true"},
+				AllowedCIDRs:  []string{"10.0.0.0/8", "192.0.2.0/24"},
+				Timeouts: &balancer.Timeouts{
+					ClientData: 1, MemberConnect: 2, MemberData: 3,
+					TCPInspect: 4,
+				}, Status: balancer.Active,
 			},
 			{
-				ID: lb.Listeners[1].ID, Name: "bare", Tags: tags, Protocol: "UDP", Port: 53, ConnectionLimit: -1,
-				Timeouts: &balancer.Timeouts{ClientData: 50000, MemberConnect: 5000, MemberData: 50000}, Status: balancer.Active,
+				ID: lb.Listeners[1].ID, Name: "bare", Tags: tags, Protocol: "UDP", Port: 53,
+				ConnectionLimit: -1,
+				Timeouts: &balancer.Timeouts{
+					ClientData: 50000, MemberConnect: 5000,
+					MemberData: 50000,
+				}, Status: balancer.Active,
 			},
 		},
 		Pools: []balancer.Pool{
 			{
-				ID: poolID("rich", 0), Name: "served", Tags: tags, Protocol: "HTTP", Algorithm: "LEAST_CONNECTIONS", Persistence: "SOURCE_IP",
+				ID: poolID("rich", 0), Name: "served", Tags: tags, Protocol: "HTTP",
+				Algorithm: "LEAST_CONNECTIONS", Persistence: "SOURCE_IP",
 				Members: []balancer.Member{
 					{
-						ID: lb.Pools[0].Members[0].ID, Name: "node-1", Address: "10.0.1.1", Port: 30080, SubnetID: w.subnet, Weight: 5,
+						ID: lb.Pools[0].Members[0].ID, Name: "node-1", Address: "10.0.1.1",
+						Port: 30080, SubnetID: w.subnet, Weight: 5,
 						MonitorPort: 32000, Status: balancer.Active,
 					},
 					{ID: lb.Pools[0].Members[1].ID, Name: "node-2", Address: "10.0.1.2", Port: 30080, Weight: 1, Backup: true, Status: balancer.Active},
 				},
 				Monitor: &balancer.Monitor{
-					ID: lb.Pools[0].Monitor.ID, Name: "check", Type: "HTTP", Delay: 5, Timeout: 3, MaxRetries: 1, MaxRetriesDown: 4,
-					HTTPMethod: "GET", URLPath: "/healthz", ExpectedCodes: "200-204", Status: balancer.Active,
+					ID: lb.Pools[0].Monitor.ID, Name: "check", Type: "HTTP", Delay: 5, Timeout: 3,
+					MaxRetries: 1, MaxRetriesDown: 4,
+					HTTPMethod: "GET", URLPath: "/healthz", ExpectedCodes: "200-204",
+					Status: balancer.Active,
 				},
 				Status: balancer.Active,
 			},
 			{
-				ID: poolID("rich", 1), Name: "unserved", Tags: tags, Protocol: "TCP", Algorithm: "ROUND_ROBIN",
+				ID: poolID("rich", 1), Name: "unserved", Tags: tags, Protocol: "TCP",
+				Algorithm: "ROUND_ROBIN",
 				Members: []balancer.Member{
 					{ID: lb.Pools[1].Members[0].ID, Name: "node-3", Address: "10.0.1.3", Port: 1, Weight: 1, Status: balancer.Active},
 				},
 				Monitor: &balancer.Monitor{
-					ID: lb.Pools[1].Monitor.ID, Name: "other", Type: "TCP", Delay: 1, Timeout: 1, MaxRetries: 1, MaxRetriesDown: 3,
+					ID: lb.Pools[1].Monitor.ID, Name: "other", Type: "TCP", Delay: 1, Timeout: 1,
+					MaxRetries: 1, MaxRetriesDown: 3,
 					Status: balancer.Active,
 				},
 				Status: balancer.Active,
@@ -120,9 +147,16 @@ func inPart(p balancer.Pool) balancer.Pool {
 	members := p.Members
 	p.Members, p.MembersInPart, p.MonitorInPart = nil, true, true
 	for _, m := range members {
-		p.Members = append(p.Members, balancer.Member{ID: m.ID, Name: m.Name, Address: m.Address, Port: m.Port, Status: m.Status})
+		p.Members = append(p.Members,
+			balancer.Member{
+				ID: m.ID, Name: m.Name, Address: m.Address, Port: m.Port,
+				Status: m.Status,
+			})
 	}
-	p.Monitor = &balancer.Monitor{ID: p.Monitor.ID, Name: p.Monitor.Name, Type: p.Monitor.Type, Status: p.Monitor.Status}
+	p.Monitor = &balancer.Monitor{
+		ID: p.Monitor.ID, Name: p.Monitor.Name, Type: p.Monitor.Type,
+		Status: p.Monitor.Status,
+	}
 	return p
 }
 
@@ -149,7 +183,8 @@ func TestContents_Full_IsAll(t *testing.T) {
 	id := w.rich()
 	same(t, w.contents(id, Full), w.richContents(id))
 	w.calls(map[string]int{
-		"loadbalancer_listener_list": 1, "loadbalancer_pool_list": 1, "loadbalancer_member_list": 2, "loadbalancer_healthmonitor_list": 1,
+		"loadbalancer_listener_list": 1, "loadbalancer_pool_list": 1, "loadbalancer_member_list": 2,
+		"loadbalancer_healthmonitor_list": 1,
 	})
 }
 
@@ -178,11 +213,16 @@ func TestContents_InPart_CostsThreeRequests_WhateverTheSize(t *testing.T) {
 			t.Errorf("%d listeners, %d pools; want %d", len(c.Listeners), len(c.Pools), size.ports)
 		}
 		for _, p := range c.Pools {
-			if len(p.Members) != size.members || !p.MembersInPart || p.Monitor == nil || !p.MonitorInPart {
-				t.Errorf("%d members, in part: %t; the monitor %v, in part: %t", len(p.Members), p.MembersInPart, p.Monitor, p.MonitorInPart)
+			if len(p.Members) != size.members || !p.MembersInPart || p.Monitor == nil ||
+				!p.MonitorInPart {
+				t.Errorf("%d members, in part: %t; the monitor %v, in part: %t", len(p.Members),
+					p.MembersInPart, p.Monitor, p.MonitorInPart)
 			}
 		}
-		w.calls(map[string]int{"loadbalancer_listener_list": 1, "loadbalancer_pool_list": 1, "loadbalancer_status": 1})
+		w.calls(map[string]int{
+			"loadbalancer_listener_list": 1, "loadbalancer_pool_list": 1,
+			"loadbalancer_status": 1,
+		})
 	}
 }
 
@@ -244,18 +284,22 @@ func TestContents_Restart_CostsOneRequestForEachLoadBalancer_AndAFewLists(t *tes
 			t.Fatalf("%s has %d listeners, %d pools", ids[i], len(c.Listeners), len(c.Pools))
 		}
 		for n, p := range c.Pools {
-			if p.ID != poolID(fmt.Sprintf("lb-%d", i), n) || len(p.Members) != 2 || p.Monitor == nil {
+			if p.ID != poolID(fmt.Sprintf("lb-%d", i), n) || len(p.Members) != 2 ||
+				p.Monitor == nil {
 				t.Errorf("%s has the pool %+v", ids[i], p)
 			}
 		}
-		if monitor := c.Pools[0].Monitor; monitor != nil && (monitor.Delay != 5 || c.Pools[0].MonitorInPart) {
+		if monitor := c.Pools[0].Monitor; monitor != nil &&
+			(monitor.Delay != 5 || c.Pools[0].MonitorInPart) {
 			t.Errorf("%s has the monitor %+v, although those of all are read", ids[i], monitor)
 		}
 	}
 	counts := w.cloud.Counts()
 	t.Logf("calls %v", counts)
-	lists := counts["loadbalancer_listener_list"] + counts["loadbalancer_pool_list"] + counts["loadbalancer_healthmonitor_list"]
-	if counts["loadbalancer_status"] != many+1 || lists > 20 || len(counts) != 4 || counts["loadbalancer_healthmonitor_list"] > counts["loadbalancer_pool_list"] {
+	lists := counts["loadbalancer_listener_list"] + counts["loadbalancer_pool_list"] +
+		counts["loadbalancer_healthmonitor_list"]
+	if counts["loadbalancer_status"] != many+1 || lists > 20 || len(counts) != 4 ||
+		counts["loadbalancer_healthmonitor_list"] > counts["loadbalancer_pool_list"] {
 		t.Errorf("calls %v, want %d trees and a few lists", counts, many+1)
 	}
 }
@@ -270,20 +314,25 @@ func TestContents_ManyTogether_AreEachTheSameAsAlone(t *testing.T) {
 	stranger := w.cloud.AddProject(openstacktest.Project{Name: "stranger"})
 	admin := w.open(w.cloud.AddProject(openstacktest.Project{Name: "admin", Admin: true}))
 	theirs := w.cloud.AddLoadBalancer(openstacktest.LoadBalancer{
-		OctaviaResource: openstacktest.OctaviaResource{ProjectID: stranger.ProjectID}, VIPSubnetID: w.subnet,
-		Listeners: []openstacktest.Listener{{Protocol: "TCP", ProtocolPort: 1}},
+		OctaviaResource: openstacktest.OctaviaResource{ProjectID: stranger.ProjectID},
+		VIPSubnetID:     w.subnet,
+		Listeners:       []openstacktest.Listener{{Protocol: "TCP", ProtocolPort: 1}},
 		Pools: []openstacktest.Pool{{
-			Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN", Monitor: &openstacktest.HealthMonitor{Type: "TCP", Delay: 1, Timeout: 1, MaxRetries: 1},
+			Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN",
+			Monitor: &openstacktest.HealthMonitor{Type: "TCP", Delay: 1, Timeout: 1, MaxRetries: 1},
 		}},
 	})
-	admin.project = func(context.Context) (string, error) { return w.cloud.Credentials().ProjectID, nil }
+	admin.project = func(context.Context) (string, error) {
+		return w.cloud.Credentials().ProjectID, nil
+	}
 	w.API = admin
 	ids = append(ids, theirs)
 	together := w.everyContents(ids, Full)
 	for i, id := range ids {
 		same(t, together[i], w.contents(id, Full))
 	}
-	if c := together[len(together)-1]; len(c.Listeners) != 1 || len(c.Pools) != 1 || c.Pools[0].Monitor == nil {
+	if c := together[len(together)-1]; len(c.Listeners) != 1 || len(c.Pools) != 1 ||
+		c.Pools[0].Monitor == nil {
 		t.Errorf("of another project's there is only %+v", c)
 	}
 }
@@ -308,12 +357,14 @@ func TestContents_TellsWhyThereAreNone(t *testing.T) {
 			t.Errorf("one without anything has %+v", c)
 		}
 		for _, id := range []string{"00000000-0000-4000-8000-000000000000", ""} {
-			if _, err := w.Contents(within(t), id, depth, time.Time{}); !errors.Is(err, ErrNotFound) {
+			if _, err := w.Contents(within(t), id, depth, time.Time{}); !errors.Is(err,
+				ErrNotFound) {
 				t.Errorf("of one that does not exist: %v", err)
 			}
 		}
 		stranger := w.open(w.cloud.AddProject(openstacktest.Project{Name: "stranger"}))
-		if _, err := stranger.Contents(within(t), full, depth, time.Time{}); !errors.Is(err, ErrForbidden) {
+		if _, err := stranger.Contents(within(t), full, depth, time.Time{}); !errors.Is(err,
+			ErrForbidden) {
 			t.Errorf("of another project's: %v", err)
 		}
 	}
@@ -322,15 +373,18 @@ func TestContents_TellsWhyThereAreNone(t *testing.T) {
 // What goes away meanwhile is neither left out nor taken for the load balancer's end.
 func TestContents_PartGoesAwayMeanwhile_IsAnError(t *testing.T) {
 	for operation, depth := range map[string]Depth{
-		"loadbalancer_member_list": Full, "loadbalancer_healthmonitor_get": Full, "loadbalancer_listener_list": InPart,
+		"loadbalancer_member_list": Full, "loadbalancer_healthmonitor_get": Full,
+		"loadbalancer_listener_list": InPart,
 	} {
 		w := newWorld(t)
 		id := w.add("lb", 2, 1)
 		if operation == "loadbalancer_healthmonitor_get" {
-			w.rewrite("loadbalancer_healthmonitor_list", func([]byte) (int, []byte) { return 200, []byte(`{"healthmonitors": []}`) })
+			w.rewrite("loadbalancer_healthmonitor_list",
+				func([]byte) (int, []byte) { return 200, []byte(`{"healthmonitors": []}`) })
 		}
 		w.cloud.Inject(openstacktest.Fault{Operation: operation, Status: 404, Times: 1})
-		if c, err := w.Contents(within(t), id, depth, time.Time{}); err == nil || errors.Is(err, ErrNotFound) || c.Listeners != nil || c.Pools != nil {
+		if c, err := w.Contents(within(t), id, depth, time.Time{}); err == nil ||
+			errors.Is(err, ErrNotFound) || c.Listeners != nil || c.Pools != nil {
 			t.Errorf("%s: %+v, %v; want an error", operation, c, err)
 		}
 	}
@@ -339,8 +393,10 @@ func TestContents_PartGoesAwayMeanwhile_IsAnError(t *testing.T) {
 func TestContents_TreeWithoutAMonitor_IsNotBelieved(t *testing.T) {
 	w := newWorld(t)
 	id := w.add("lb", 1, 1)
-	w.rewrite("loadbalancer_status", func(body []byte) (int, []byte) { return 200, without(body, "health_monitor") })
-	if p := w.contents(id, InPart).Pools[0]; p.Monitor == nil || p.MonitorInPart || !p.MembersInPart {
+	w.rewrite("loadbalancer_status",
+		func(body []byte) (int, []byte) { return 200, without(body, "health_monitor") })
+	if p := w.contents(id, InPart).Pools[0]; p.Monitor == nil || p.MonitorInPart ||
+		!p.MembersInPart {
 		t.Errorf("the pool is %+v", p)
 	}
 }
@@ -373,7 +429,8 @@ func TestContents_BadAnswers_AreErrors(t *testing.T) {
 	} {
 		w := newWorld(t)
 		id := w.add("lb", 1, 1)
-		w.rewrite(a.operation, func(body []byte) (int, []byte) { return 200, without(body, a.missing) })
+		w.rewrite(a.operation,
+			func(body []byte) (int, []byte) { return 200, without(body, a.missing) })
 		if c, err := w.Contents(within(t), id, a.depth, time.Time{}); err == nil {
 			t.Errorf("%s without %s: %+v, want an error", a.operation, a.missing, c)
 		}
@@ -388,7 +445,8 @@ func TestContents_BadAnswers_AreErrors(t *testing.T) {
 func TestContents_OldAPI_LacksWhatItDoesNotKnow(t *testing.T) {
 	w := newWorld(t, openstacktest.WithLoadBalancerVersion(0))
 	c := w.contents(w.add("lb", 1, 1), Full)
-	if l := c.Listeners[0]; l.Timeouts != nil || l.Tags != nil || l.AllowedCIDRs != nil || l.ConnectionLimit != -1 {
+	if l := c.Listeners[0]; l.Timeouts != nil || l.Tags != nil || l.AllowedCIDRs != nil ||
+		l.ConnectionLimit != -1 {
 		t.Errorf("the listener is %+v", l)
 	}
 	if m := c.Pools[0].Members[0]; m.Backup || m.Weight != 1 {
@@ -403,9 +461,13 @@ func TestContents_FilterThatIsIgnored_ShowsNothingOfOthers(t *testing.T) {
 	everybodys := map[string][]byte{}
 	for _, name := range []string{"listener", "pool"} {
 		operation := "loadbalancer_" + name + "_list"
-		w.rewrite(operation, func(body []byte) (int, []byte) { everybodys[operation] = body; return 200, body })
+		w.rewrite(operation, func(body []byte) (int, []byte) {
+			everybodys[operation] = body
+			return 200, body
+		})
 		var body any
-		if err := w.get(within(t), name+"s", url.Values{"project_id": {w.cloud.Credentials().ProjectID}}, &body); err != nil {
+		if err := w.get(within(t), name+"s",
+			url.Values{"project_id": {w.cloud.Credentials().ProjectID}}, &body); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -415,7 +477,8 @@ func TestContents_FilterThatIsIgnored_ShowsNothingOfOthers(t *testing.T) {
 	}
 	for n, id := range []string{id, other} {
 		name := []string{"lb", "other"}[n]
-		if c := w.contents(id, InPart); len(c.Listeners) != 1 || len(c.Pools) != 1 || c.Pools[0].ID != poolID(name, 0) {
+		if c := w.contents(id, InPart); len(c.Listeners) != 1 || len(c.Pools) != 1 ||
+			c.Pools[0].ID != poolID(name, 0) {
 			t.Errorf("%s has %+v", name, c)
 		}
 	}
@@ -438,7 +501,8 @@ func TestContents_ChangeDuringALook_IsSeenByWhoAsksAfterIt(t *testing.T) {
 	w.called("loadbalancer_listener_list")
 	w.called("loadbalancer_pool_list")
 	err := w.cloud.ChangeLoadBalancer(id, func(lb *openstacktest.LoadBalancer) {
-		lb.Listeners = append(lb.Listeners, openstacktest.Listener{Protocol: "TCP", ProtocolPort: 443})
+		lb.Listeners = append(lb.Listeners,
+			openstacktest.Listener{Protocol: "TCP", ProtocolPort: 443})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,8 @@ type below struct {
 
 // belowFields are the fields of below.
 func belowFields(more ...string) []string {
-	return append([]string{"id", "name", "tags", "protocol", "loadbalancers", "provisioning_status"}, more...)
+	return append(
+		[]string{"id", "name", "tags", "protocol", "loadbalancers", "provisioning_status"}, more...)
 }
 
 func (b *below) common() *below { return b }
@@ -33,7 +34,8 @@ func (b *below) common() *below { return b }
 // check refuses what lacks something that Octavia always shows.
 func (b *below) check() error {
 	if len(b.LoadBalancers) == 0 || b.Protocol == "" || b.Status == "" {
-		return fmt.Errorf("%w: %s has no load balancer, no protocol, or no status", errNoAnswer, b.ID)
+		return fmt.Errorf("%w: %s has no load balancer, no protocol, or no status", errNoAnswer,
+			b.ID)
 	}
 	return nil
 }
@@ -57,17 +59,21 @@ type shownListener struct {
 }
 
 func listenerFields() []string {
-	return belowFields("protocol_port", "default_pool_id", "connection_limit", "timeout_client_data", "timeout_member_connect",
-		"timeout_member_data", "timeout_tcp_inspect", "insert_headers", "allowed_cidrs", "default_tls_container_ref")
+	return belowFields("protocol_port", "default_pool_id", "connection_limit",
+		"timeout_client_data", "timeout_member_connect",
+		"timeout_member_data", "timeout_tcp_inspect", "insert_headers", "allowed_cidrs",
+		"default_tls_container_ref")
 }
 
 // value shares no memory with s.
 func (s *shownListener) value() balancer.Listener {
 	l := balancer.Listener{
-		ID: s.ID, Name: s.Name, Tags: slices.Clone(orNil(s.Tags)), Protocol: s.Protocol, Port: s.Port, PoolID: s.PoolID,
+		ID: s.ID, Name: s.Name, Tags: slices.Clone(orNil(s.Tags)), Protocol: s.Protocol,
+		Port: s.Port, PoolID: s.PoolID,
 		// As the API has it where nothing was said.
 		ConnectionLimit: or(s.ConnectionLimit, -1),
-		AllowedCIDRs:    slices.Sorted(slices.Values(s.AllowedCIDRs)), TLSContainer: s.TLSContainer, Status: s.Status,
+		AllowedCIDRs:    slices.Sorted(slices.Values(s.AllowedCIDRs)), TLSContainer: s.TLSContainer,
+		Status: s.Status,
 	}
 	if len(s.InsertHeaders) > 0 {
 		l.InsertHeaders = maps.Clone(s.InsertHeaders)

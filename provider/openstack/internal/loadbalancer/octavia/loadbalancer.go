@@ -39,7 +39,8 @@ type shownVIP struct {
 // loadBalancerFields are the fields of shownLoadBalancer: the others are not sent.
 func loadBalancerFields() []string {
 	return []string{
-		"id", "name", "description", "tags", "provider", "flavor_id", "availability_zone", "vip_address", "vip_port_id", "vip_subnet_id",
+		"id", "name", "description", "tags", "provider", "flavor_id", "availability_zone",
+		"vip_address", "vip_port_id", "vip_subnet_id",
 		"vip_network_id", "additional_vips", "provisioning_status", "created_at", "updated_at",
 	}
 }
@@ -71,16 +72,21 @@ func (t *timestamp) UnmarshalJSON(raw []byte) error {
 func (s *shownLoadBalancer) value() (balancer.LoadBalancer, error) {
 	// Without a status it would pass for settled.
 	if s.Status == "" {
-		return balancer.LoadBalancer{}, fmt.Errorf("%w: load balancer %s has no status", errNoAnswer, s.ID)
+		return balancer.LoadBalancer{},
+			fmt.Errorf("%w: load balancer %s has no status", errNoAnswer, s.ID)
 	}
 	lb := balancer.LoadBalancer{
 		ID: s.ID, Name: s.Name, Description: s.Description, Tags: orNil(s.Tags),
 		Provider: s.Provider, FlavorID: s.FlavorID, AvailabilityZone: s.AvailabilityZone,
-		VIP:    balancer.VIP{Address: s.Address, PortID: s.PortID, SubnetID: s.SubnetID, NetworkID: s.NetworkID},
+		VIP: balancer.VIP{
+			Address: s.Address, PortID: s.PortID, SubnetID: s.SubnetID,
+			NetworkID: s.NetworkID,
+		},
 		Status: s.Status, CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
 	}
 	for _, vip := range s.AdditionalVIPs {
-		lb.AdditionalVIPs = append(lb.AdditionalVIPs, balancer.VIP{Address: vip.Address, PortID: vip.PortID, SubnetID: vip.SubnetID})
+		lb.AdditionalVIPs = append(lb.AdditionalVIPs,
+			balancer.VIP{Address: vip.Address, PortID: vip.PortID, SubnetID: vip.SubnetID})
 	}
 	return lb, nil
 }
@@ -152,7 +158,8 @@ func (s *creation) ids() map[string]string {
 	for _, p := range s.Pools {
 		ids[p.Name], ids[p.Monitor.Name] = p.ID, p.Monitor.ID
 		for _, m := range p.Members {
-			ids[balancer.MadeMember(p.Name, balancer.MemberKey{Address: m.Address, Port: m.Port})] = m.ID
+			ids[balancer.MadeMember(p.Name,
+				balancer.MemberKey{Address: m.Address, Port: m.Port})] = m.ID
 		}
 	}
 	delete(ids, "")

@@ -18,9 +18,11 @@ func TestGet_AndList_TellTheSame(t *testing.T) {
 	flavor := w.cloud.AddLoadBalancerFlavor(openstacktest.LoadBalancerFlavor{Name: "small"})
 	w.cloud.AddLoadBalancerZone("zone-1")
 	id := w.cloud.AddLoadBalancer(openstacktest.LoadBalancer{
-		OctaviaResource: openstacktest.OctaviaResource{Name: "lb", Tags: []string{"b", "a"}}, Description: "d",
-		VIPSubnetID: w.subnet, VIPAddress: "10.0.0.9", AdditionalVIPs: []openstacktest.AdditionalVIP{{SubnetID: other, Address: "10.1.0.9"}},
-		FlavorID: flavor, AvailabilityZone: "zone-1",
+		OctaviaResource: openstacktest.OctaviaResource{Name: "lb", Tags: []string{"b", "a"}},
+		Description:     "d",
+		VIPSubnetID:     w.subnet, VIPAddress: "10.0.0.9",
+		AdditionalVIPs: []openstacktest.AdditionalVIP{{SubnetID: other, Address: "10.1.0.9"}},
+		FlavorID:       flavor, AvailabilityZone: "zone-1",
 	})
 	made, _ := w.cloud.LoadBalancer(id)
 	got, err := w.Get(within(t), id)
@@ -28,8 +30,12 @@ func TestGet_AndList_TellTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := balancer.LoadBalancer{
-		ID: id, Name: "lb", Description: "d", Tags: []string{"b", "a"}, Provider: "amphora", FlavorID: flavor, AvailabilityZone: "zone-1",
-		VIP:            balancer.VIP{Address: "10.0.0.9", PortID: made.VIPPortID, SubnetID: w.subnet, NetworkID: w.network},
+		ID: id, Name: "lb", Description: "d", Tags: []string{"b", "a"}, Provider: "amphora",
+		FlavorID: flavor, AvailabilityZone: "zone-1",
+		VIP: balancer.VIP{
+			Address: "10.0.0.9", PortID: made.VIPPortID,
+			SubnetID: w.subnet, NetworkID: w.network,
+		},
 		AdditionalVIPs: []balancer.VIP{{Address: "10.1.0.9", SubnetID: other}},
 		Status:         balancer.Active, CreatedAt: w.clock.Now(), UpdatedAt: w.clock.Now(),
 	}
@@ -49,10 +55,12 @@ func TestGet_TellsWhyThereIsNone(t *testing.T) {
 	w := newWorld(t)
 	id := w.add("lb", 0, 0)
 	stranger := w.open(w.cloud.AddProject(openstacktest.Project{Name: "stranger"}))
-	if _, err := stranger.Get(within(t), id); !errors.Is(err, ErrForbidden) || errors.Is(err, ErrNotFound) {
+	if _, err := stranger.Get(within(t), id); !errors.Is(err, ErrForbidden) ||
+		errors.Is(err, ErrNotFound) {
 		t.Errorf("another project's: %v", err)
 	}
-	if _, err := w.Get(within(t), "00000000-0000-4000-8000-000000000000"); !errors.Is(err, ErrNotFound) {
+	if _, err := w.Get(within(t), "00000000-0000-4000-8000-000000000000"); !errors.Is(err,
+		ErrNotFound) {
 		t.Errorf("an id that leads nowhere: %v", err)
 	}
 	if _, err := w.Get(within(t), ""); !errors.Is(err, ErrNotFound) {
@@ -74,15 +82,19 @@ func TestGet_WhatIsNotOctaviasAnswer_SaysNothing(t *testing.T) {
 		"another one": func([]byte) (int, []byte) {
 			return 200, []byte(`{"loadbalancer": {"id": "x", "provisioning_status": "ACTIVE"}}`)
 		},
-		"cut off":   func(body []byte) (int, []byte) { return 200, body[:len(body)-2] },
-		"no status": func(body []byte) (int, []byte) { return 200, without(body, "provisioning_status") },
+		"cut off": func(body []byte) (int, []byte) { return 200, body[:len(body)-2] },
+		"no status": func(body []byte) (int, []byte) {
+			return 200, without(body, "provisioning_status")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			id := w.add("lb", 0, 0)
 			w.rewrite("loadbalancer_get", answer)
-			if lb, err := w.Get(within(t), id); err == nil || errors.Is(err, ErrNotFound) || lb.ID != "" {
-				t.Errorf("load balancer %q, %v; want an error, and not that there is none", lb.ID, err)
+			if lb, err := w.Get(within(t), id); err == nil || errors.Is(err, ErrNotFound) ||
+				lb.ID != "" {
+				t.Errorf("load balancer %q, %v; want an error, and not that there is none", lb.ID,
+					err)
 			}
 		})
 	}
@@ -127,7 +139,8 @@ func TestTimestamp_WithoutAZoneIsUTC(t *testing.T) {
 		`null`:                        {},
 	} {
 		var got timestamp
-		if err := json.Unmarshal([]byte(text), &got); err != nil || !got.Equal(want) || got.Location() != time.UTC {
+		if err := json.Unmarshal([]byte(text), &got); err != nil || !got.Equal(want) ||
+			got.Location() != time.UTC {
 			t.Errorf("%s is %v, %v; want %v", text, got.Time, err, want)
 		}
 	}

@@ -44,7 +44,10 @@ type world struct {
 func newWorld(t *testing.T, options ...openstacktest.Option) *world {
 	t.Helper()
 	w := &world{t: t, clock: clocktesting.NewFakeClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))}
-	usual := []openstacktest.Option{openstacktest.WithClock(w.clock), openstacktest.WithTokenLife(1000 * time.Hour)}
+	usual := []openstacktest.Option{
+		openstacktest.WithClock(w.clock),
+		openstacktest.WithTokenLife(1000 * time.Hour),
+	}
 	w.cloud = openstacktest.NewCloud(append(usual, options...)...)
 	t.Cleanup(w.cloud.Close)
 	w.network = w.cloud.AddNetwork(openstacktest.Network{Name: "vips"})
@@ -65,7 +68,8 @@ func (w *world) open(c openstacktest.Credentials) *API {
 	}
 	provider.HTTPClient = http.Client{Transport: w.gate}
 	if err := openstack.Authenticate(within(w.t), provider, gophercloud.AuthOptions{
-		IdentityEndpoint: c.AuthURL, UserID: c.UserID, Password: c.Password, Scope: &gophercloud.AuthScope{ProjectID: c.ProjectID},
+		IdentityEndpoint: c.AuthURL, UserID: c.UserID, Password: c.Password,
+		Scope: &gophercloud.AuthScope{ProjectID: c.ProjectID},
 	}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -87,24 +91,33 @@ func (w *world) open(c openstacktest.Credentials) *API {
 // and returns its id.
 func (w *world) add(name string, ports, members int) (id string) {
 	w.t.Helper()
-	lb := openstacktest.LoadBalancer{OctaviaResource: openstacktest.OctaviaResource{Name: name}, VIPSubnetID: w.subnet}
+	lb := openstacktest.LoadBalancer{
+		OctaviaResource: openstacktest.OctaviaResource{Name: name},
+		VIPSubnetID:     w.subnet,
+	}
 	for n := range ports {
 		pool := openstacktest.Pool{
-			OctaviaResource: openstacktest.OctaviaResource{ID: poolID(name, n), Name: fmt.Sprintf("pool_%d_%s", n, name)},
-			Protocol:        "TCP", LBAlgorithm: "ROUND_ROBIN",
+			OctaviaResource: openstacktest.OctaviaResource{
+				ID:   poolID(name, n),
+				Name: fmt.Sprintf("pool_%d_%s", n, name),
+			},
+			Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN",
 			Monitor: &openstacktest.HealthMonitor{
-				OctaviaResource: openstacktest.OctaviaResource{Name: fmt.Sprintf("monitor_%d_%s", n, name)},
-				Type:            "TCP", Delay: 5, Timeout: 3, MaxRetries: 1,
+				OctaviaResource: openstacktest.OctaviaResource{Name: fmt.Sprintf("monitor_%d_%s", n,
+					name)},
+				Type: "TCP", Delay: 5, Timeout: 3, MaxRetries: 1,
 			},
 		}
 		for m := range members {
 			pool.Members = append(pool.Members, openstacktest.Member{
 				OctaviaResource: openstacktest.OctaviaResource{Name: fmt.Sprintf("node-%d", m)},
-				Address:         fmt.Sprintf("10.0.%d.%d", 100+m/200, 1+m%200), ProtocolPort: 30000 + n,
+				Address:         fmt.Sprintf("10.0.%d.%d", 100+m/200, 1+m%200),
+				ProtocolPort:    30000 + n,
 			})
 		}
 		lb.Pools = append(lb.Pools, pool)
-		lb.Listeners = append(lb.Listeners, openstacktest.Listener{Protocol: "TCP", ProtocolPort: 80 + n, DefaultPoolID: pool.ID})
+		lb.Listeners = append(lb.Listeners,
+			openstacktest.Listener{Protocol: "TCP", ProtocolPort: 80 + n, DefaultPoolID: pool.ID})
 	}
 	id = w.cloud.AddLoadBalancer(lb)
 	w.cloud.ForgetCalls()
@@ -128,9 +141,12 @@ func (w *world) calls(want map[string]int) {
 
 // rewrite has the answers to an operation changed, until the test ends.
 func (w *world) rewrite(operation string, change func(body []byte) (status int, changed []byte)) {
-	w.cloud.Inject(openstacktest.Fault{Operation: operation, Rewrite: func(_ openstacktest.Call, _ int, body []byte) (int, []byte) {
-		return change(body)
-	}})
+	w.cloud.Inject(openstacktest.Fault{
+		Operation: operation,
+		Rewrite: func(_ openstacktest.Call, _ int, body []byte) (int, []byte) {
+			return change(body)
+		},
+	})
 }
 
 // eventually waits for something that happens on other goroutines.
@@ -146,7 +162,8 @@ func (w *world) eventually(what string, is func() bool) {
 // called waits until a request has been carried out, which may not have been answered.
 func (w *world) called(operation string) {
 	w.t.Helper()
-	if _, err := w.cloud.WaitForCall(within(w.t), func(c openstacktest.Call) bool { return c.Operation == operation }); err != nil {
+	if _, err := w.cloud.WaitForCall(within(w.t),
+		func(c openstacktest.Call) bool { return c.Operation == operation }); err != nil {
 		w.t.Fatal(err)
 	}
 }

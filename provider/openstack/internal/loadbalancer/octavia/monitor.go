@@ -26,7 +26,8 @@ type shownMonitor struct {
 
 func monitorFields() []string {
 	return []string{
-		"id", "name", "type", "delay", "timeout", "max_retries", "max_retries_down", "http_method", "url_path", "expected_codes",
+		"id", "name", "type", "delay", "timeout", "max_retries", "max_retries_down", "http_method",
+		"url_path", "expected_codes",
 		"provisioning_status",
 	}
 }
@@ -35,7 +36,8 @@ func (s *shownMonitor) value() *balancer.Monitor {
 	return &balancer.Monitor{
 		ID: s.ID, Name: s.Name, Type: s.Type, Delay: s.Delay, Timeout: s.Timeout,
 		MaxRetries: s.MaxRetries, MaxRetriesDown: s.MaxRetriesDown,
-		HTTPMethod: s.HTTPMethod, URLPath: s.URLPath, ExpectedCodes: s.ExpectedCodes, Status: s.Status,
+		HTTPMethod: s.HTTPMethod, URLPath: s.URLPath, ExpectedCodes: s.ExpectedCodes,
+		Status: s.Status,
 	}
 }
 
@@ -60,7 +62,8 @@ func (a *API) listMonitors(ctx context.Context) (map[string]*shownMonitor, error
 		return nil, err
 	}
 	query := url.Values{"project_id": {project}, "fields": monitorFields()}
-	shown, err := list(ctx, a, "healthmonitors", "healthmonitors", query, func(s *shownMonitor) string { return s.ID })
+	shown, err := list(ctx, a, "healthmonitors", "healthmonitors", query,
+		func(s *shownMonitor) string { return s.ID })
 	if err != nil {
 		return nil, fmt.Errorf("list health monitors: %w", err)
 	}
@@ -73,7 +76,9 @@ func (a *API) listMonitors(ctx context.Context) (map[string]*shownMonitor, error
 
 // readMonitors returns all that there is of the monitors with these ids, from a list of all if
 // there is one. Nobody else has what it returns.
-func (a *API) readMonitors(ctx context.Context, ids []string, listed map[string]*shownMonitor) (map[string]*balancer.Monitor, error) {
+func (a *API) readMonitors(
+	ctx context.Context, ids []string, listed map[string]*shownMonitor,
+) (map[string]*balancer.Monitor, error) {
 	if listed == nil {
 		var q monitorQuestion
 		if err := a.monitors.Ask(ctx, &q); err != nil {

@@ -16,10 +16,13 @@ import (
 const pageSize = 1000
 
 // list reads all pages of a collection. name is its key in the answers, id that of an item.
-func list[T any](ctx context.Context, a *API, path, name string, query url.Values, id func(*T) string) ([]T, error) {
+func list[T any](
+	ctx context.Context, a *API, path, name string, query url.Values, id func(*T) string,
+) ([]T, error) {
 	query.Set("limit", strconv.Itoa(pageSize))
-	return pages.All(ctx, name, query, id, func(ctx context.Context, query url.Values) (body map[string]json.RawMessage, err error) {
-		err = a.get(ctx, path, query, &body)
-		return body, err
-	})
+	return pages.All(ctx, name, query, id,
+		func(ctx context.Context, query url.Values) (body map[string]json.RawMessage, err error) {
+			err = a.get(ctx, path, query, &body)
+			return body, err
+		})
 }

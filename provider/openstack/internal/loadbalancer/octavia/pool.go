@@ -27,7 +27,8 @@ func poolFields() []string {
 // value lacks the members and the monitor. It shares no memory with s.
 func (s *shownPool) value() balancer.Pool {
 	p := balancer.Pool{
-		ID: s.ID, Name: s.Name, Tags: slices.Clone(orNil(s.Tags)), Protocol: s.Protocol, Algorithm: s.Algorithm, Status: s.Status,
+		ID: s.ID, Name: s.Name, Tags: slices.Clone(orNil(s.Tags)), Protocol: s.Protocol,
+		Algorithm: s.Algorithm, Status: s.Status,
 	}
 	if s.Persistence != nil {
 		p.Persistence = s.Persistence.Type
@@ -50,13 +51,15 @@ type shownMember struct {
 
 func memberFields() []string {
 	return []string{
-		"id", "name", "address", "protocol_port", "subnet_id", "weight", "monitor_port", "backup", "provisioning_status",
+		"id", "name", "address", "protocol_port", "subnet_id", "weight", "monitor_port", "backup",
+		"provisioning_status",
 	}
 }
 
 func (s *shownMember) value() balancer.Member {
 	return balancer.Member{
-		ID: s.ID, Name: s.Name, Address: s.Address, Port: s.Port, SubnetID: s.SubnetID, Weight: or(s.Weight, 1),
+		ID: s.ID, Name: s.Name, Address: s.Address, Port: s.Port, SubnetID: s.SubnetID,
+		Weight:      or(s.Weight, 1),
 		MonitorPort: s.MonitorPort, Backup: s.Backup, Status: s.Status,
 	}
 }
@@ -71,7 +74,9 @@ func (a *API) members(ctx context.Context, poolID string) ([]balancer.Member, er
 	var members []balancer.Member
 	for i := range shown {
 		if shown[i].Address == "" || shown[i].Port == 0 {
-			return nil, fmt.Errorf("list members of pool %s: %w: %s has no address or no port", poolID, errNoAnswer, shown[i].ID)
+			return nil,
+				fmt.Errorf("list members of pool %s: %w: %s has no address or no port", poolID,
+					errNoAnswer, shown[i].ID)
 		}
 		members = append(members, shown[i].value())
 	}

@@ -45,5 +45,6 @@ func isNotFound(err error) bool {
 		Fault       string `json:"faultstring"`
 		Description string `json:"description"`
 	}
-	return json.Unmarshal(unexpected.Body, &body) == nil && (body.Fault != "" || strings.HasSuffix(body.Description, " not found."))
+	return json.Unmarshal(unexpected.Body, &body) == nil &&
+		(body.Fault != "" || strings.HasSuffix(body.Description, " not found."))
 }

@@ -20,7 +20,9 @@ const listMaxAge = 2 * time.Second
 // less than a second. The error wraps [ErrNotFound] if the load balancer is gone, which is the
 // success of a deletion; [ErrPending] if it is not settled after the limit, with the load balancer
 // as it was seen last; that of ctx as soon as ctx ends.
-func (a *API) Settled(ctx context.Context, id string, limit time.Duration) (balancer.LoadBalancer, error) {
+func (a *API) Settled(
+	ctx context.Context, id string, limit time.Duration,
+) (balancer.LoadBalancer, error) {
 	defer a.wait()()
 	began := a.clock.Now()
 	first := &look{id: id}

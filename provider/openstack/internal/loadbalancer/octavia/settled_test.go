@@ -59,7 +59,8 @@ func TestSettled_WhatIsNotPending_IsReturnedAtOnce(t *testing.T) {
 		w := newWorld(t)
 		id := w.add("lb", 0, 0)
 		w.setStatus(status, id)
-		if lb, err := w.Settled(within(t), id, 0); lb.Status != status || lb.ID != id || err != nil {
+		if lb, err := w.Settled(within(t), id, 0); lb.Status != status || lb.ID != id ||
+			err != nil {
 			t.Errorf("%+v, %v; want %s", lb, err, status)
 		}
 		w.calls(map[string]int{"loadbalancer_get": 1})
@@ -256,7 +257,10 @@ func TestSettled_ListOfBeforeTheCall_IsNoAnswer(t *testing.T) {
 	first, second := w.add("first", 0, 0), w.add("second", 0, 0)
 	w.list(0)
 	w.setStatus(balancer.PendingUpdate, first, second)
-	waits := []*settling{w.settle(t.Context(), first, time.Hour), w.settle(t.Context(), second, time.Hour)}
+	waits := []*settling{
+		w.settle(t.Context(), first, time.Hour),
+		w.settle(t.Context(), second, time.Hour),
+	}
 	w.pausing(2)
 	w.clock.Step(listMaxAge)
 	// In the list of before the calls both are ACTIVE.
@@ -277,7 +281,10 @@ func TestSettled_AnotherProjects_IsAskedForItself(t *testing.T) {
 	admin := w.open(w.cloud.AddProject(openstacktest.Project{Name: "admin", Admin: true}))
 	w.API = admin
 	w.setStatus(balancer.PendingUpdate, theirs)
-	waits := []*settling{w.settle(t.Context(), theirs, time.Hour), w.settle(t.Context(), theirs, time.Hour)}
+	waits := []*settling{
+		w.settle(t.Context(), theirs, time.Hour),
+		w.settle(t.Context(), theirs, time.Hour),
+	}
 	w.pausing(2)
 	w.clock.Step(listMaxAge)
 	w.pausing(2)
@@ -294,7 +301,8 @@ func TestSettled_Failure_IsTold(t *testing.T) {
 	w := newWorld(t)
 	id := w.add("lb", 0, 0)
 	w.cloud.Inject(openstacktest.Fault{Operation: "loadbalancer_get", Status: 500, Times: 1})
-	if _, err := w.Settled(within(t), id, time.Hour); err == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrPending) {
+	if _, err := w.Settled(within(t), id, time.Hour); err == nil || errors.Is(err, ErrNotFound) ||
+		errors.Is(err, ErrPending) {
 		t.Errorf("error %v", err)
 	}
 	stranger := w.open(w.cloud.AddProject(openstacktest.Project{Name: "stranger"}))

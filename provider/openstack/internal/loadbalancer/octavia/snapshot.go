@@ -153,7 +153,8 @@ func (a *API) readSnapshot(ctx context.Context) (*Snapshot, error) {
 	}
 	snapshot := &Snapshot{Begun: a.clock.Now(), byID: map[string]int{}}
 	query := url.Values{"project_id": {project}, "fields": loadBalancerFields()}
-	shown, err := list(ctx, a, "loadbalancers", "loadbalancers", query, func(s *shownLoadBalancer) string { return s.ID })
+	shown, err := list(ctx, a, "loadbalancers", "loadbalancers", query,
+		func(s *shownLoadBalancer) string { return s.ID })
 	if err != nil {
 		return nil, err
 	}

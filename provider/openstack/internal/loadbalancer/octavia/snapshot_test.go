@@ -29,13 +29,18 @@ func TestLoadBalancers_AreAllOfTheProject_WhateverThePages(t *testing.T) {
 	for n := range 20 {
 		want[w.add(fmt.Sprintf("lb-%d", n), 0, 0)] = true
 		w.cloud.AddLoadBalancer(openstacktest.LoadBalancer{
-			OctaviaResource: openstacktest.OctaviaResource{Name: "other", ProjectID: stranger.ProjectID}, VIPSubnetID: w.subnet,
+			OctaviaResource: openstacktest.OctaviaResource{
+				Name:      "other",
+				ProjectID: stranger.ProjectID,
+			}, VIPSubnetID: w.subnet,
 		})
 	}
 	// An administrator sees those of all projects, also by a link to the next page.
 	c := w.cloud.AddProject(openstacktest.Project{Name: "admin", Admin: true})
 	a := w.open(c)
-	a.project = func(context.Context) (string, error) { return w.cloud.Credentials().ProjectID, nil }
+	a.project = func(context.Context) (string, error) {
+		return w.cloud.Credentials().ProjectID, nil
+	}
 	for _, size := range []int{0, 1, 3, 20, 1000} {
 		w.cloud.SetPageSize(size)
 		for _, api := range []*API{w.API, a} {
@@ -162,30 +167,38 @@ func TestSnapshot_IsNotSharedMemory(t *testing.T) {
 		one, _ := snapshot.ByID(id)
 		one.Tags[0], one.AdditionalVIPs[0].SubnetID = "spoilt", "spoilt"
 		all := snapshot.All()
-		all[0].Tags[0], all[0].AdditionalVIPs[0].SubnetID, all[0].Name = "spoilt", "spoilt", "spoilt"
+		all[0].Tags[0], all[0].AdditionalVIPs[0].SubnetID, all[0].Name = "spoilt", "spoilt",
+			"spoilt"
 	}
 	spoil()
-	if lb, _ := snapshot.ByID(id); lb.Tags[0] != "a" || lb.AdditionalVIPs[0].SubnetID != other || lb.Name != "" {
+	if lb, _ := snapshot.ByID(id); lb.Tags[0] != "a" || lb.AdditionalVIPs[0].SubnetID != other ||
+		lb.Name != "" {
 		t.Errorf("who changed a copy has changed the list: %+v", lb)
 	}
 }
 
 func TestLoadBalancers_BadAnswers_AreErrors(t *testing.T) {
 	for name, answer := range map[string]func([]byte) (int, []byte){
-		"cut off":   func(body []byte) (int, []byte) { return 200, body[:len(body)-2] },
-		"nothing":   func([]byte) (int, []byte) { return 200, []byte("{}") },
-		"null":      func([]byte) (int, []byte) { return 200, []byte(`{"loadbalancers": null}`) },
-		"no list":   func([]byte) (int, []byte) { return 200, []byte(`{"loadbalancers": {}}`) },
-		"no id":     func(body []byte) (int, []byte) { return 200, without(body, "id") },
-		"no status": func(body []byte) (int, []byte) { return 200, without(body, "provisioning_status") },
+		"cut off": func(body []byte) (int, []byte) { return 200, body[:len(body)-2] },
+		"nothing": func([]byte) (int, []byte) { return 200, []byte("{}") },
+		"null":    func([]byte) (int, []byte) { return 200, []byte(`{"loadbalancers": null}`) },
+		"no list": func([]byte) (int, []byte) { return 200, []byte(`{"loadbalancers": {}}`) },
+		"no id":   func(body []byte) (int, []byte) { return 200, without(body, "id") },
+		"no status": func(body []byte) (int, []byte) {
+			return 200, without(body, "provisioning_status")
+		},
 		"a bad time": func(body []byte) (int, []byte) {
 			return 200, []byte(strings.ReplaceAll(string(body), "2030-01-02T", "soon"))
 		},
-		"not found": func([]byte) (int, []byte) { return 404, []byte(`{"faultstring": "not found"}`) },
+		"not found": func([]byte) (int, []byte) {
+			return 404, []byte(`{"faultstring": "not found"}`)
+		},
 		"no marker": func(body []byte) (int, []byte) {
 			return 200, []byte(strings.ReplaceAll(string(body), "marker=", "from="))
 		},
-		"no link": func(body []byte) (int, []byte) { return 200, []byte(strings.ReplaceAll(string(body), "http:", ":")) },
+		"no link": func(body []byte) (int, []byte) {
+			return 200, []byte(strings.ReplaceAll(string(body), "http:", ":"))
+		},
 		"links like no": func(body []byte) (int, []byte) {
 			return 200, []byte(`{"loadbalancers": [], "loadbalancers_links": {}}`)
 		},
@@ -267,7 +280,8 @@ func TestLoadBalancers_AskForLargePagesAndFewFields(t *testing.T) {
 	w.add("lb", 1, 1)
 	w.list(0)
 	query, err := url.ParseQuery(w.cloud.Calls()[0].Query)
-	if err != nil || query.Get("limit") != "1000" || query.Get("project_id") != w.cloud.Credentials().ProjectID || len(query["fields"]) != 15 {
+	if err != nil || query.Get("limit") != "1000" ||
+		query.Get("project_id") != w.cloud.Credentials().ProjectID || len(query["fields"]) != 15 {
 		t.Errorf("the query is %v, %v", query, err)
 	}
 }

@@ -55,7 +55,8 @@ func (a *API) recallSurvey(id string, updated time.Time) (findings, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := a.surveyed
-	if last == nil || updated.IsZero() || a.clock.Since(last.begun) > surveyAge || !last.updated[id].Equal(updated) {
+	if last == nil || updated.IsZero() || a.clock.Since(last.begun) > surveyAge ||
+		!last.updated[id].Equal(updated) {
 		return findings{}, false
 	}
 	found, ok := last.byID[id]
@@ -108,7 +109,9 @@ func (a *API) answerSurveys(ctx context.Context, asked []*survey) {
 
 // surveyAll answers from lists of all that the project has, and returns the ids of which these have
 // nothing: the load balancer may be another project's, which an administrator may use.
-func (a *API) surveyAll(ctx context.Context, ids []string, answer func(string, findings, error)) (unknown []string) {
+func (a *API) surveyAll(
+	ctx context.Context, ids []string, answer func(string, findings, error),
+) (unknown []string) {
 	began := a.startSurvey()
 	all, err := a.surveyProject(ctx)
 	byID := all.byLoadBalancer()
@@ -141,7 +144,8 @@ func (a *API) surveyProject(ctx context.Context) (findings, error) {
 		return findings{}, err
 	}
 	all, err := a.find(ctx, "project_id", project)
-	if err == nil && slices.ContainsFunc(all.pools, func(p shownPool) bool { return p.MonitorID != "" }) {
+	if err == nil &&
+		slices.ContainsFunc(all.pools, func(p shownPool) bool { return p.MonitorID != "" }) {
 		all.monitors, err = a.listMonitors(ctx)
 	}
 	return all, err
@@ -202,7 +206,9 @@ func (a *API) find(ctx context.Context, filter, value string) (findings, error) 
 }
 
 // listBelow lists listeners or pools.
-func listBelow[T any](ctx context.Context, a *API, name string, query url.Values, common func(*T) *below) ([]T, error) {
+func listBelow[T any](
+	ctx context.Context, a *API, name string, query url.Values, common func(*T) *below,
+) ([]T, error) {
 	all, err := list(ctx, a, name, name, query, func(item *T) string { return common(item).ID })
 	for i := 0; err == nil && i < len(all); i++ {
 		err = common(&all[i]).check()

@@ -83,9 +83,15 @@ func (s *shownBranch) value() (branch, error) {
 	var b branch
 	for _, m := range *s.Members {
 		if m.ID == "" || m.Address == "" || m.Port == 0 {
-			return branch{}, fmt.Errorf("%w: a member of pool %s has no id, no address or no port", errNoAnswer, s.ID)
+			return branch{},
+				fmt.Errorf("%w: a member of pool %s has no id, no address or no port", errNoAnswer,
+					s.ID)
 		}
-		b.members = append(b.members, balancer.Member{ID: m.ID, Name: m.Name, Address: m.Address, Port: m.Port, Status: m.Status})
+		b.members = append(b.members,
+			balancer.Member{
+				ID: m.ID, Name: m.Name, Address: m.Address, Port: m.Port,
+				Status: m.Status,
+			})
 	}
 	if m := s.Monitor; m != nil {
 		b.monitor = &balancer.Monitor{ID: m.ID, Name: m.Name, Type: m.Type, Status: m.Status}

@@ -40,55 +40,65 @@ var ErrUncertain = errors.New("its outcome is unknown")
 // CreateLoadBalancer makes a load balancer with all its ports in one request; nil: without any. Its
 // VIP is there when it returns; all the rest is when it is ACTIVE. A member's subnet that does not
 // exist shows only then, by ERROR.
-func (a *API) CreateLoadBalancer(ctx context.Context, lb balancer.LoadBalancer, ports []balancer.Port) (balancer.LoadBalancer, error) {
+func (a *API) CreateLoadBalancer(
+	ctx context.Context, lb balancer.LoadBalancer, ports []balancer.Port,
+) (balancer.LoadBalancer, error) {
 	var made balancer.LoadBalancer
-	err := a.write(ctx, "create load balancer "+lb.Name, func(client *gophercloud.ServiceClient) error {
-		var body struct {
-			LoadBalancer creation `json:"loadbalancer"`
-		}
-		err := loadbalancers.Create(ctx, client, loadBalancerCreation(lb, ports)).ExtractInto(&body)
-		switch {
-		case err != nil:
+	err := a.write(ctx, "create load balancer "+lb.Name,
+		func(client *gophercloud.ServiceClient) error {
+			var body struct {
+				LoadBalancer creation `json:"loadbalancer"`
+			}
+			err := loadbalancers.Create(ctx, client,
+				loadBalancerCreation(lb, ports)).ExtractInto(&body)
+			switch {
+			case err != nil:
+				return err
+			case body.LoadBalancer.ID == "":
+				return errNoAnswer
+			}
+			made, err = body.LoadBalancer.value()
+			made.Made = body.LoadBalancer.ids()
 			return err
-		case body.LoadBalancer.ID == "":
-			return errNoAnswer
-		}
-		made, err = body.LoadBalancer.value()
-		made.Made = body.LoadBalancer.ids()
-		return err
-	})
+		})
 	return made, err
 }
 
 // UpdateLoadBalancer replaces the load balancer's tags. Nothing else of it is ever changed.
 func (a *API) UpdateLoadBalancer(ctx context.Context, id string, tags []string) error {
-	return a.writeTo(ctx, "update load balancer", id, func(client *gophercloud.ServiceClient) error {
-		all := append([]string{}, tags...)
-		return loadbalancers.Update(ctx, client, id, loadbalancers.UpdateOpts{Tags: &all}).Err
-	})
+	return a.writeTo(ctx, "update load balancer", id,
+		func(client *gophercloud.ServiceClient) error {
+			all := append([]string{}, tags...)
+			return loadbalancers.Update(ctx, client, id, loadbalancers.UpdateOpts{Tags: &all}).Err
+		})
 }
 
 // DeleteLoadBalancer has the load balancer deleted, with all below it if cascade. Without cascade
 // one that has listeners or pools is refused. One that does not exist is no error.
 func (a *API) DeleteLoadBalancer(ctx context.Context, id string, cascade bool) error {
 	return a.remove(ctx, "delete load balancer", id, func(client *gophercloud.ServiceClient) error {
-		return loadbalancers.Delete(ctx, client, id, loadbalancers.DeleteOpts{Cascade: cascade}).ExtractErr()
+		return loadbalancers.Delete(ctx, client, id,
+			loadbalancers.DeleteOpts{Cascade: cascade}).ExtractErr()
 	})
 }
 
 // FailoverLoadBalancer has what serves the load balancer built anew. By default only administrators
 // may (403).
 func (a *API) FailoverLoadBalancer(ctx context.Context, id string) error {
-	return a.writeTo(ctx, "fail over load balancer", id, func(client *gophercloud.ServiceClient) error {
-		return loadbalancers.Failover(ctx, client, id).ExtractErr()
-	})
+	return a.writeTo(ctx, "fail over load balancer", id,
+		func(client *gophercloud.ServiceClient) error {
+			return loadbalancers.Failover(ctx, client, id).ExtractErr()
+		})
 }
 
 // CreateListener makes a listener whose default pool is the pool, "" for none, and returns its id.
-func (a *API) CreateListener(ctx context.Context, loadBalancerID string, listener balancer.Listener, poolID string) (id string, err error) {
+func (a *API) CreateListener(
+	ctx context.Context, loadBalancerID string, listener balancer.Listener, poolID string,
+) (id string, err error) {
 	opts := listenerCreation(listener)
 	opts.LoadbalancerID, opts.DefaultPoolID = loadBalancerID, poolID
-	err = a.writeTo(ctx, fmt.Sprintf("create listener %s of load balancer", listener.Name), loadBalancerID,
+	err = a.writeTo(ctx, fmt.Sprintf("create listener %s of load balancer", listener.Name),
+		loadBalancerID,
 		func(client *gophercloud.ServiceClient) (err error) {
 			id, err = idOf("listener", listeners.Create(ctx, client, opts).Result)
 			return err
@@ -99,7 +109,9 @@ func (a *API) CreateListener(ctx context.Context, loadBalancerID string, listene
 // UpdateListener makes what can be changed of the listener what is given. Tags, timeouts, allowed
 // CIDRs and TLS container stay as they are if they are nil or "", and so does the default pool if
 // poolID is "".
-func (a *API) UpdateListener(ctx context.Context, id string, listener balancer.Listener, poolID string) error {
+func (a *API) UpdateListener(
+	ctx context.Context, id string, listener balancer.Listener, poolID string,
+) error {
 	return a.writeTo(ctx, "update listener", id, func(client *gophercloud.ServiceClient) error {
 		return listeners.Update(ctx, client, id, listenerChange(listener, poolID)).Err
 	})
@@ -118,7 +130,9 @@ func (a *API) DeleteListener(ctx context.Context, id string) error {
 // Octavia takes a pool with members and monitor only as a part of a whole load balancer: in a
 // request for a pool alone these attributes are known, but nothing good comes of them
 // (octavia/api/v2/controllers/pool.py, post).
-func (a *API) CreatePool(ctx context.Context, loadBalancerID, listenerID string, pool balancer.Pool) (id string, err error) {
+func (a *API) CreatePool(
+	ctx context.Context, loadBalancerID, listenerID string, pool balancer.Pool,
+) (id string, err error) {
 	opts, parent, of := poolCreation(pool), loadBalancerID, "load balancer"
 	if listenerID != "" {
 		// The listener's load balancer is the pool's.
@@ -126,10 +140,11 @@ func (a *API) CreatePool(ctx context.Context, loadBalancerID, listenerID string,
 	} else {
 		opts.LoadbalancerID = loadBalancerID
 	}
-	err = a.writeTo(ctx, fmt.Sprintf("create pool %s of %s", pool.Name, of), parent, func(client *gophercloud.ServiceClient) (err error) {
-		id, err = idOf("pool", pools.Create(ctx, client, opts).Result)
-		return err
-	})
+	err = a.writeTo(ctx, fmt.Sprintf("create pool %s of %s", pool.Name, of), parent,
+		func(client *gophercloud.ServiceClient) (err error) {
+			id, err = idOf("pool", pools.Create(ctx, client, opts).Result)
+			return err
+		})
 	return id, err
 }
 
@@ -153,40 +168,48 @@ func (a *API) DeletePool(ctx context.Context, id string) error {
 func (a *API) CreateMonitor(ctx context.Context, poolID string, monitor balancer.Monitor) error {
 	opts := monitorCreation(monitor)
 	opts.PoolID = poolID
-	return a.writeTo(ctx, "create the health monitor of pool", poolID, func(client *gophercloud.ServiceClient) error {
-		return monitors.Create(ctx, client, opts).Err
-	})
+	return a.writeTo(ctx, "create the health monitor of pool", poolID,
+		func(client *gophercloud.ServiceClient) error {
+			return monitors.Create(ctx, client, opts).Err
+		})
 }
 
 // UpdateMonitor makes all but the type what is given.
 func (a *API) UpdateMonitor(ctx context.Context, id string, monitor balancer.Monitor) error {
-	return a.writeTo(ctx, "update health monitor", id, func(client *gophercloud.ServiceClient) error {
-		return monitors.Update(ctx, client, id, monitorChange(monitor)).Err
-	})
+	return a.writeTo(ctx, "update health monitor", id,
+		func(client *gophercloud.ServiceClient) error {
+			return monitors.Update(ctx, client, id, monitorChange(monitor)).Err
+		})
 }
 
 // DeleteMonitor deletes the monitor. One that does not exist is no error.
 func (a *API) DeleteMonitor(ctx context.Context, id string) error {
-	return a.remove(ctx, "delete health monitor", id, func(client *gophercloud.ServiceClient) error {
-		return monitors.Delete(ctx, client, id).ExtractErr()
-	})
+	return a.remove(ctx, "delete health monitor", id,
+		func(client *gophercloud.ServiceClient) error {
+			return monitors.Delete(ctx, client, id).ExtractErr()
+		})
 }
 
 // SetMembers makes the pool's members the given ones, by one request. Nothing changes, and nothing
 // is PENDING, if there are none and there were none. Each member's admin state is up after it, and
 // it is not a backup, and is monitored at its own address.
 func (a *API) SetMembers(ctx context.Context, poolID string, members []balancer.Member) error {
-	return a.writeTo(ctx, fmt.Sprintf("set %d members of pool", len(members)), poolID, func(client *gophercloud.ServiceClient) error {
-		return pools.BatchUpdateMembers(ctx, client, poolID, memberBatch(members)).ExtractErr()
-	})
+	return a.writeTo(ctx, fmt.Sprintf("set %d members of pool", len(members)), poolID,
+		func(client *gophercloud.ServiceClient) error {
+			return pools.BatchUpdateMembers(ctx, client, poolID, memberBatch(members)).ExtractErr()
+		})
 }
 
 // CreateMember adds a member to the pool, and returns its id.
-func (a *API) CreateMember(ctx context.Context, poolID string, member balancer.Member) (id string, err error) {
-	err = a.writeTo(ctx, fmt.Sprintf("create member %s of pool", member.Name), poolID, func(client *gophercloud.ServiceClient) (err error) {
-		id, err = idOf("member", pools.CreateMember(ctx, client, poolID, memberCreation(member)).Result)
-		return err
-	})
+func (a *API) CreateMember(
+	ctx context.Context, poolID string, member balancer.Member,
+) (id string, err error) {
+	err = a.writeTo(ctx, fmt.Sprintf("create member %s of pool", member.Name), poolID,
+		func(client *gophercloud.ServiceClient) (err error) {
+			id, err = idOf("member",
+				pools.CreateMember(ctx, client, poolID, memberCreation(member)).Result)
+			return err
+		})
 	return id, err
 }
 
@@ -197,20 +220,24 @@ func (a *API) UpdateMember(ctx context.Context, poolID, id string, member balanc
 	if err != nil {
 		return fmt.Errorf("update member %s: %w", id, err)
 	}
-	return a.writeTo(ctx, fmt.Sprintf("update member %s of pool", id), poolID, func(client *gophercloud.ServiceClient) error {
-		return pools.UpdateMember(ctx, client, poolID, id, memberChange{member, minor}).Err
-	})
+	return a.writeTo(ctx, fmt.Sprintf("update member %s of pool", id), poolID,
+		func(client *gophercloud.ServiceClient) error {
+			return pools.UpdateMember(ctx, client, poolID, id, memberChange{member, minor}).Err
+		})
 }
 
 // DeleteMember deletes a member of the pool. One that does not exist is no error.
 func (a *API) DeleteMember(ctx context.Context, poolID, id string) error {
-	return a.remove(ctx, fmt.Sprintf("delete member %s of pool", id), poolID, func(client *gophercloud.ServiceClient) error {
-		return pools.DeleteMember(ctx, client, poolID, id).ExtractErr()
-	})
+	return a.remove(ctx, fmt.Sprintf("delete member %s of pool", id), poolID,
+		func(client *gophercloud.ServiceClient) error {
+			return pools.DeleteMember(ctx, client, poolID, id).ExtractErr()
+		})
 }
 
 // write makes a request that changes something.
-func (a *API) write(ctx context.Context, doing string, request func(*gophercloud.ServiceClient) error) error {
+func (a *API) write(
+	ctx context.Context, doing string, request func(*gophercloud.ServiceClient) error,
+) error {
 	client, err := a.client(ctx)
 	if err == nil {
 		err = request(client)
@@ -232,7 +259,9 @@ func (a *API) write(ctx context.Context, doing string, request func(*gophercloud
 
 // writeTo makes a request whose address, or whose body, holds the id. Without one it would be for
 // another resource.
-func (a *API) writeTo(ctx context.Context, doing, id string, request func(*gophercloud.ServiceClient) error) error {
+func (a *API) writeTo(
+	ctx context.Context, doing, id string, request func(*gophercloud.ServiceClient) error,
+) error {
 	if id == "" {
 		return fmt.Errorf("%s: its ID is unknown", doing)
 	}
@@ -240,7 +269,9 @@ func (a *API) writeTo(ctx context.Context, doing, id string, request func(*gophe
 }
 
 // remove takes what does not exist for deleted.
-func (a *API) remove(ctx context.Context, doing, id string, request func(*gophercloud.ServiceClient) error) error {
+func (a *API) remove(
+	ctx context.Context, doing, id string, request func(*gophercloud.ServiceClient) error,
+) error {
 	err := a.writeTo(ctx, doing, id, request)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -254,11 +285,13 @@ func (a *API) remove(ctx context.Context, doing, id string, request func(*gopher
 // isUncertain tells the errors that do not say whether a request was carried out: no answer, and
 // what a proxy says that has got none.
 func isUncertain(err error) bool {
-	if gophercloud.ResponseCodeIs(err, http.StatusBadGateway) || gophercloud.ResponseCodeIs(err, http.StatusGatewayTimeout) {
+	if gophercloud.ResponseCodeIs(err, http.StatusBadGateway) ||
+		gophercloud.ResponseCodeIs(err, http.StatusGatewayTimeout) {
 		return true
 	}
 	var unanswered *url.Error
-	return errors.As(err, &unanswered) && !errors.Is(err, context.Canceled) && !errors.Is(err, fence.ErrClosed)
+	return errors.As(err, &unanswered) && !errors.Is(err, context.Canceled) &&
+		!errors.Is(err, fence.ErrClosed)
 }
 
 // idOf returns the id of what was made.
@@ -279,7 +312,8 @@ func idOf(kind string, result gophercloud.Result) (string, error) {
 // as another listener on the same port (octavia/common/exceptions.py: ImmutableObject, and
 // LBPendingStateError for the load balancer itself).
 func isBusy(err error) bool {
-	return isRefusal(err, http.StatusConflict, "immutable") || isRefusal(err, http.StatusConflict, "invalid state")
+	return isRefusal(err, http.StatusConflict, "immutable") ||
+		isRefusal(err, http.StatusConflict, "invalid state")
 }
 
 // isForbidden tells what the policy forbids from what a quota does: both are 403.
@@ -287,5 +321,6 @@ func isForbidden(err error) bool { return isRefusal(err, http.StatusForbidden, "
 
 func isRefusal(err error, code int, words string) bool {
 	var unexpected gophercloud.ErrUnexpectedResponseCode
-	return errors.As(err, &unexpected) && unexpected.Actual == code && bytes.Contains(bytes.ToLower(unexpected.Body), []byte(words))
+	return errors.As(err, &unexpected) && unexpected.Actual == code &&
+		bytes.Contains(bytes.ToLower(unexpected.Body), []byte(words))
 }

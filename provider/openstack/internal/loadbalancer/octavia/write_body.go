@@ -17,14 +17,18 @@ import (
 // history").
 const minorBackup = 1
 
-func loadBalancerCreation(lb balancer.LoadBalancer, ports []balancer.Port) loadbalancers.CreateOpts {
+func loadBalancerCreation(
+	lb balancer.LoadBalancer, ports []balancer.Port,
+) loadbalancers.CreateOpts {
 	opts := loadbalancers.CreateOpts{
 		Name: lb.Name, Description: lb.Description, Tags: lb.Tags,
 		Provider: lb.Provider, FlavorID: lb.FlavorID, AvailabilityZone: lb.AvailabilityZone,
-		VipAddress: lb.VIP.Address, VipPortID: lb.VIP.PortID, VipSubnetID: lb.VIP.SubnetID, VipNetworkID: lb.VIP.NetworkID,
+		VipAddress: lb.VIP.Address, VipPortID: lb.VIP.PortID, VipSubnetID: lb.VIP.SubnetID,
+		VipNetworkID: lb.VIP.NetworkID,
 	}
 	for _, vip := range lb.AdditionalVIPs {
-		opts.AdditionalVips = append(opts.AdditionalVips, loadbalancers.AdditionalVip{SubnetID: vip.SubnetID, IPAddress: vip.Address})
+		opts.AdditionalVips = append(opts.AdditionalVips,
+			loadbalancers.AdditionalVip{SubnetID: vip.SubnetID, IPAddress: vip.Address})
 	}
 	for _, port := range ports {
 		listener, pool := listenerCreation(port.Listener), wholePool(port.Pool)
@@ -36,8 +40,10 @@ func loadBalancerCreation(lb balancer.LoadBalancer, ports []balancer.Port) loadb
 
 func listenerCreation(l balancer.Listener) listeners.CreateOpts {
 	opts := listeners.CreateOpts{
-		Name: l.Name, Tags: l.Tags, Protocol: listeners.Protocol(l.Protocol), ProtocolPort: l.Port, ConnLimit: &l.ConnectionLimit,
-		InsertHeaders: l.InsertHeaders, AllowedCIDRs: l.AllowedCIDRs, DefaultTlsContainerRef: l.TLSContainer,
+		Name: l.Name, Tags: l.Tags, Protocol: listeners.Protocol(l.Protocol), ProtocolPort: l.Port,
+		ConnLimit:     &l.ConnectionLimit,
+		InsertHeaders: l.InsertHeaders, AllowedCIDRs: l.AllowedCIDRs,
+		DefaultTlsContainerRef: l.TLSContainer,
 	}
 	if t := l.Timeouts; t != nil {
 		opts.TimeoutClientData, opts.TimeoutMemberConnect = &t.ClientData, &t.MemberConnect
@@ -48,7 +54,8 @@ func listenerCreation(l balancer.Listener) listeners.CreateOpts {
 
 func listenerChange(l balancer.Listener, poolID string) listeners.UpdateOpts {
 	opts := listeners.UpdateOpts{
-		Name: given(l.Name), ConnLimit: &l.ConnectionLimit, DefaultTlsContainerRef: given(l.TLSContainer), DefaultPoolID: given(poolID),
+		Name: given(l.Name), ConnLimit: &l.ConnectionLimit,
+		DefaultTlsContainerRef: given(l.TLSContainer), DefaultPoolID: given(poolID),
 	}
 	if l.Tags != nil {
 		opts.Tags = &l.Tags
@@ -73,7 +80,8 @@ func listenerChange(l balancer.Listener, poolID string) listeners.UpdateOpts {
 
 func poolCreation(p balancer.Pool) pools.CreateOpts {
 	opts := pools.CreateOpts{
-		Name: p.Name, Tags: p.Tags, Protocol: pools.Protocol(p.Protocol), LBMethod: pools.LBMethod(p.Algorithm),
+		Name: p.Name, Tags: p.Tags, Protocol: pools.Protocol(p.Protocol),
+		LBMethod: pools.LBMethod(p.Algorithm),
 	}
 	if p.Persistence != "" {
 		opts.Persistence = &pools.SessionPersistence{Type: p.Persistence}
@@ -135,7 +143,10 @@ type memberChange struct {
 
 // ToMemberUpdateMap implements pools.UpdateMemberOptsBuilder.
 func (c memberChange) ToMemberUpdateMap() (map[string]any, error) {
-	fields := map[string]any{"name": c.Name, "weight": c.Weight, "monitor_port": given(c.MonitorPort)}
+	fields := map[string]any{
+		"name": c.Name, "weight": c.Weight,
+		"monitor_port": given(c.MonitorPort),
+	}
 	if c.minor >= minorBackup {
 		fields["backup"] = c.Backup
 	}
@@ -144,15 +155,17 @@ func (c memberChange) ToMemberUpdateMap() (map[string]any, error) {
 
 func monitorCreation(m balancer.Monitor) monitors.CreateOpts {
 	return monitors.CreateOpts{
-		Name: m.Name, Type: m.Type, Delay: m.Delay, Timeout: m.Timeout, MaxRetries: m.MaxRetries, MaxRetriesDown: m.MaxRetriesDown,
-		HTTPMethod: m.HTTPMethod, URLPath: m.URLPath, ExpectedCodes: m.ExpectedCodes,
+		Name: m.Name, Type: m.Type, Delay: m.Delay, Timeout: m.Timeout, MaxRetries: m.MaxRetries,
+		MaxRetriesDown: m.MaxRetriesDown,
+		HTTPMethod:     m.HTTPMethod, URLPath: m.URLPath, ExpectedCodes: m.ExpectedCodes,
 	}
 }
 
 func monitorChange(m balancer.Monitor) monitors.UpdateOpts {
 	return monitors.UpdateOpts{
-		Name: given(m.Name), Delay: m.Delay, Timeout: m.Timeout, MaxRetries: m.MaxRetries, MaxRetriesDown: m.MaxRetriesDown,
-		HTTPMethod: m.HTTPMethod, URLPath: m.URLPath, ExpectedCodes: m.ExpectedCodes,
+		Name: given(m.Name), Delay: m.Delay, Timeout: m.Timeout, MaxRetries: m.MaxRetries,
+		MaxRetriesDown: m.MaxRetriesDown,
+		HTTPMethod:     m.HTTPMethod, URLPath: m.URLPath, ExpectedCodes: m.ExpectedCodes,
 	}
 }
 

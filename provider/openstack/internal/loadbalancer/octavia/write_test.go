@@ -33,13 +33,15 @@ func newDesk(t *testing.T, options ...openstacktest.Option) *desk {
 	t.Cleanup(cloud.Close)
 	credentials := cloud.Credentials()
 	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
-		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID, Password: credentials.Password, TenantID: credentials.ProjectID,
+		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID,
+		Password: credentials.Password, TenantID: credentials.ProjectID,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(provider.HTTPClient.CloseIdleConnections)
-	client, err := openstack.NewLoadBalancerV2(provider, gophercloud.EndpointOpts{Region: credentials.Region})
+	client, err := openstack.NewLoadBalancerV2(provider,
+		gophercloud.EndpointOpts{Region: credentials.Region})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +67,8 @@ func (d *desk) must(err error) {
 // bare makes a load balancer without ports.
 func (d *desk) bare() string {
 	d.t.Helper()
-	made, err := d.CreateLoadBalancer(d.t.Context(), balancer.LoadBalancer{Name: "lb", VIP: balancer.VIP{SubnetID: d.subnet}}, nil)
+	made, err := d.CreateLoadBalancer(d.t.Context(),
+		balancer.LoadBalancer{Name: "lb", VIP: balancer.VIP{SubnetID: d.subnet}}, nil)
 	d.must(err)
 	return made.ID
 }
@@ -73,9 +76,10 @@ func (d *desk) bare() string {
 // full makes a load balancer with one port.
 func (d *desk) full() openstacktest.LoadBalancer {
 	d.t.Helper()
-	made, err := d.CreateLoadBalancer(d.t.Context(), balancer.LoadBalancer{Name: "lb", VIP: balancer.VIP{SubnetID: d.subnet}}, []balancer.Port{
-		{Listener: plainListener(), Pool: fullPool()},
-	})
+	made, err := d.CreateLoadBalancer(d.t.Context(),
+		balancer.LoadBalancer{Name: "lb", VIP: balancer.VIP{SubnetID: d.subnet}}, []balancer.Port{
+			{Listener: plainListener(), Pool: fullPool()},
+		})
 	d.must(err)
 	return d.lb(made.ID)
 }
@@ -94,7 +98,10 @@ func (d *desk) body() string {
 }
 
 func plainListener() balancer.Listener {
-	return balancer.Listener{Name: "listener_0", Protocol: balancer.TCP, Port: 80, ConnectionLimit: -1}
+	return balancer.Listener{
+		Name: "listener_0", Protocol: balancer.TCP, Port: 80,
+		ConnectionLimit: -1,
+	}
 }
 
 func plainPool() balancer.Pool {
@@ -104,7 +111,10 @@ func plainPool() balancer.Pool {
 func fullPool() balancer.Pool {
 	p := plainPool()
 	p.Members = []balancer.Member{{Name: "node-1", Address: "10.0.0.101", Port: 30080, Weight: 1}}
-	p.Monitor = &balancer.Monitor{Name: "monitor_0", Type: balancer.MonitorTCP, Delay: 5, Timeout: 3, MaxRetries: 1, MaxRetriesDown: 3}
+	p.Monitor = &balancer.Monitor{
+		Name: "monitor_0", Type: balancer.MonitorTCP, Delay: 5,
+		Timeout: 3, MaxRetries: 1, MaxRetriesDown: 3,
+	}
 	return p
 }
 
@@ -113,86 +123,119 @@ func TestCreateLoadBalancer_WithPorts_MakesAllByOneRequest(t *testing.T) {
 	d.cloud.AddLoadBalancerZone("zone-1")
 	flavor := d.cloud.AddLoadBalancerFlavor(openstacktest.LoadBalancerFlavor{Name: "big"})
 	tls := d.cloud.AddContainer(openstacktest.Container{})
-	six := d.cloud.AddSubnet(openstacktest.Subnet{NetworkID: d.cloud.Networks()[0].ID, CIDR: "fd00::/64"})
+	six := d.cloud.AddSubnet(
+		openstacktest.Subnet{NetworkID: d.cloud.Networks()[0].ID, CIDR: "fd00::/64"})
 	d.cloud.ForgetCalls()
 	ports := []balancer.Port{
 		{
 			Listener: balancer.Listener{
-				Name: "listener_0", Tags: []string{"a"}, Protocol: balancer.TerminatedHTTPS, Port: 443, ConnectionLimit: 7, TLSContainer: tls,
-				Timeouts:      &balancer.Timeouts{ClientData: 1, MemberConnect: 2, MemberData: 3, TCPInspect: 4},
-				InsertHeaders: map[string]string{"X-Forwarded-For": "true"}, AllowedCIDRs: []string{"10.0.0.0/8", "fd00::/8"},
+				Name: "listener_0", Tags: []string{"a"}, Protocol: balancer.TerminatedHTTPS,
+				Port: 443, ConnectionLimit: 7, TLSContainer: tls,
+				Timeouts: &balancer.Timeouts{
+					ClientData: 1, MemberConnect: 2, MemberData: 3,
+					TCPInspect: 4,
+				},
+				InsertHeaders: map[string]string{"X-Forwarded-For": "true"},
+				AllowedCIDRs:  []string{"10.0.0.0/8", "fd00::/8"},
 			},
 			Pool: balancer.Pool{
-				Name: "pool_0", Protocol: balancer.HTTP, Algorithm: "LEAST_CONNECTIONS", Persistence: "SOURCE_IP",
+				Name: "pool_0", Protocol: balancer.HTTP, Algorithm: "LEAST_CONNECTIONS",
+				Persistence: "SOURCE_IP",
 				Members: []balancer.Member{
 					{Name: "node-1", Address: "10.0.0.101", Port: 30443, SubnetID: d.subnet, Weight: 1, MonitorPort: 32000},
 					{Name: "node-2", Address: "10.0.0.102", Port: 30443, Weight: 0},
 				},
 				Monitor: &balancer.Monitor{
-					Name: "monitor_0", Type: balancer.MonitorHTTP, Delay: 6, Timeout: 4, MaxRetries: 2, MaxRetriesDown: 5,
+					Name: "monitor_0", Type: balancer.MonitorHTTP, Delay: 6, Timeout: 4,
+					MaxRetries: 2, MaxRetriesDown: 5,
 					HTTPMethod: "GET", URLPath: "/healthz", ExpectedCodes: "200",
 				},
 			},
 		},
 		{
-			Listener: balancer.Listener{Name: "listener_1", Protocol: balancer.UDP, Port: 53, ConnectionLimit: -1},
-			Pool:     balancer.Pool{Name: "pool_1", Protocol: balancer.UDP, Algorithm: "SOURCE_IP_PORT"},
+			Listener: balancer.Listener{
+				Name: "listener_1", Protocol: balancer.UDP, Port: 53,
+				ConnectionLimit: -1,
+			},
+			Pool: balancer.Pool{
+				Name: "pool_1", Protocol: balancer.UDP,
+				Algorithm: "SOURCE_IP_PORT",
+			},
 		},
 	}
 	made, err := d.CreateLoadBalancer(t.Context(), balancer.LoadBalancer{
-		Name: "lb", Description: "d", Tags: []string{"a", "b"}, Provider: "amphora", FlavorID: flavor, AvailabilityZone: "zone-1",
-		VIP: balancer.VIP{SubnetID: d.subnet, Address: "10.0.3.4"}, AdditionalVIPs: []balancer.VIP{{SubnetID: six, Address: "fd00::9"}},
+		Name: "lb", Description: "d", Tags: []string{"a", "b"}, Provider: "amphora",
+		FlavorID: flavor, AvailabilityZone: "zone-1",
+		VIP:            balancer.VIP{SubnetID: d.subnet, Address: "10.0.3.4"},
+		AdditionalVIPs: []balancer.VIP{{SubnetID: six, Address: "fd00::9"}},
 	}, ports)
 	d.must(err)
 	if counts := d.cloud.Counts(); !maps.Equal(counts, map[string]int{"loadbalancer_create": 1}) {
 		t.Errorf("it took %v", counts)
 	}
 	lb := d.lb("lb")
-	if made.ID != lb.ID || made.Name != "lb" || made.VIP.PortID != lb.VIPPortID || made.VIP.Address != "10.0.3.4" ||
-		made.VIP.SubnetID != d.subnet || made.Provider != "amphora" || made.Status == "" || made.CreatedAt.IsZero() {
+	if made.ID != lb.ID || made.Name != "lb" || made.VIP.PortID != lb.VIPPortID ||
+		made.VIP.Address != "10.0.3.4" ||
+		made.VIP.SubnetID != d.subnet || made.Provider != "amphora" || made.Status == "" ||
+		made.CreatedAt.IsZero() {
 		t.Errorf("the answer is read as %+v", made)
 	}
-	if lb.Description != "d" || !slices.Equal(lb.Tags, []string{"a", "b"}) || lb.FlavorID != flavor || lb.AvailabilityZone != "zone-1" ||
-		len(lb.AdditionalVIPs) != 1 || lb.AdditionalVIPs[0] != (openstacktest.AdditionalVIP{SubnetID: six, Address: "fd00::9"}) {
+	if lb.Description != "d" || !slices.Equal(lb.Tags, []string{"a", "b"}) ||
+		lb.FlavorID != flavor || lb.AvailabilityZone != "zone-1" ||
+		len(lb.AdditionalVIPs) != 1 ||
+		lb.AdditionalVIPs[0] != (openstacktest.AdditionalVIP{SubnetID: six, Address: "fd00::9"}) {
 		t.Errorf("the load balancer is %+v", lb)
 	}
 	l := lb.Listeners[0]
-	if l.Name != "listener_0" || l.Protocol != "TERMINATED_HTTPS" || l.ProtocolPort != 443 || l.ConnectionLimit != 7 ||
-		l.DefaultTLSContainerRef != tls || !slices.Equal(l.Tags, []string{"a"}) || !slices.Equal(l.AllowedCIDRs, []string{"10.0.0.0/8", "fd00::/8"}) ||
-		l.InsertHeaders["X-Forwarded-For"] != "true" || l.TimeoutClientData != 1 || l.TimeoutMemberConnect != 2 || l.TimeoutMemberData != 3 ||
+	if l.Name != "listener_0" || l.Protocol != "TERMINATED_HTTPS" || l.ProtocolPort != 443 ||
+		l.ConnectionLimit != 7 ||
+		l.DefaultTLSContainerRef != tls || !slices.Equal(l.Tags, []string{"a"}) ||
+		!slices.Equal(l.AllowedCIDRs, []string{"10.0.0.0/8", "fd00::/8"}) ||
+		l.InsertHeaders["X-Forwarded-For"] != "true" || l.TimeoutClientData != 1 ||
+		l.TimeoutMemberConnect != 2 || l.TimeoutMemberData != 3 ||
 		l.TimeoutTCPInspect != 4 || l.DefaultPoolID != lb.Pools[0].ID {
 		t.Errorf("the listener is %+v", l)
 	}
 	p := lb.Pools[0]
-	if p.Name != "pool_0" || p.Protocol != "HTTP" || p.LBAlgorithm != "LEAST_CONNECTIONS" || p.SessionPersistence.Type != "SOURCE_IP" || len(p.Members) != 2 {
+	if p.Name != "pool_0" || p.Protocol != "HTTP" || p.LBAlgorithm != "LEAST_CONNECTIONS" ||
+		p.SessionPersistence.Type != "SOURCE_IP" || len(p.Members) != 2 {
 		t.Errorf("the pool is %+v", p)
 	}
-	if m := p.Members[0]; m.Name != "node-1" || m.Address != "10.0.0.101" || m.ProtocolPort != 30443 || m.SubnetID != d.subnet || m.Weight != 1 || m.MonitorPort != 32000 {
+	if m := p.Members[0]; m.Name != "node-1" || m.Address != "10.0.0.101" ||
+		m.ProtocolPort != 30443 || m.SubnetID != d.subnet || m.Weight != 1 ||
+		m.MonitorPort != 32000 {
 		t.Errorf("the first member is %+v", m)
 	}
 	if m := p.Members[1]; m.SubnetID != "" || m.Weight != 0 || m.MonitorPort != 0 {
 		t.Errorf("the second member is %+v", m)
 	}
-	if m := p.Monitor; m.Name != "monitor_0" || m.Type != "HTTP" || m.Delay != 6 || m.Timeout != 4 || m.MaxRetries != 2 || m.MaxRetriesDown != 5 ||
+	if m := p.Monitor; m.Name != "monitor_0" || m.Type != "HTTP" || m.Delay != 6 ||
+		m.Timeout != 4 || m.MaxRetries != 2 || m.MaxRetriesDown != 5 ||
 		m.HTTPMethod != "GET" || m.URLPath != "/healthz" || m.ExpectedCodes != "200" {
 		t.Errorf("the monitor is %+v", m)
 	}
 	// The answer has no monitor.
 	want := map[string]string{
-		"listener_0": l.ID, "pool_0": p.ID, "listener_1": lb.Listeners[1].ID, "pool_1": lb.Pools[1].ID,
+		"listener_0": l.ID, "pool_0": p.ID, "listener_1": lb.Listeners[1].ID,
+		"pool_1":                  lb.Pools[1].ID,
 		"pool_0 10.0.0.101 30443": p.Members[0].ID, "pool_0 10.0.0.102 30443": p.Members[1].ID,
 	}
 	if !maps.Equal(made.Made, want) {
 		t.Errorf("the ids are read as %v, want %v", made.Made, want)
 	}
-	if lb.Listeners[1].DefaultPoolID != lb.Pools[1].ID || lb.Pools[1].Monitor != nil || lb.Pools[1].SessionPersistence != nil {
+	if lb.Listeners[1].DefaultPoolID != lb.Pools[1].ID || lb.Pools[1].Monitor != nil ||
+		lb.Pools[1].SessionPersistence != nil {
 		t.Errorf("the second port is %+v and %+v", lb.Listeners[1], lb.Pools[1])
 	}
 }
 
 func TestCreateLoadBalancer_WithoutPorts_IsBare(t *testing.T) {
 	d := newDesk(t, openstacktest.WithSerialLoadBalancerProvider("serial"))
-	made, err := d.CreateLoadBalancer(t.Context(), balancer.LoadBalancer{Name: "lb", Provider: "serial", VIP: balancer.VIP{SubnetID: d.subnet}}, nil)
+	made, err := d.CreateLoadBalancer(t.Context(),
+		balancer.LoadBalancer{
+			Name: "lb", Provider: "serial",
+			VIP: balancer.VIP{SubnetID: d.subnet},
+		}, nil)
 	d.must(err)
 	if lb := d.lb(made.ID); len(lb.Listeners)+len(lb.Pools) != 0 || lb.Provider != "serial" {
 		t.Errorf("the load balancer is %+v", lb)
@@ -213,29 +256,40 @@ func TestUpdateLoadBalancer_ReplacesTheTags(t *testing.T) {
 func TestUpdateListener_SaysAllThatIsGiven_AndLeavesTheRest(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
-	second, err := d.CreatePool(t.Context(), lb.ID, "", balancer.Pool{Name: "pool_1", Protocol: balancer.TCP, Algorithm: "SOURCE_IP", Tags: []string{"p"}})
+	second, err := d.CreatePool(t.Context(), lb.ID, "",
+		balancer.Pool{
+			Name: "pool_1", Protocol: balancer.TCP, Algorithm: "SOURCE_IP",
+			Tags: []string{"p"},
+		})
 	d.must(err)
 	id := lb.Listeners[0].ID
 	d.must(d.UpdateListener(t.Context(), id, balancer.Listener{
 		Name: "renamed", Tags: []string{"a"}, Protocol: balancer.TCP, Port: 80, ConnectionLimit: 9,
-		Timeouts:     &balancer.Timeouts{ClientData: 1, MemberConnect: 2, MemberData: 3, TCPInspect: 0},
+		Timeouts: &balancer.Timeouts{
+			ClientData: 1, MemberConnect: 2, MemberData: 3,
+			TCPInspect: 0,
+		},
 		AllowedCIDRs: []string{"10.0.0.0/8"},
 	}, second))
 	check := func(l openstacktest.Listener, limit int) {
 		t.Helper()
-		if l.Name != "renamed" || !slices.Equal(l.Tags, []string{"a"}) || l.ConnectionLimit != limit || l.DefaultPoolID != second || l.TimeoutClientData != 1 ||
-			l.TimeoutMemberConnect != 2 || l.TimeoutMemberData != 3 || l.TimeoutTCPInspect != 0 || !slices.Equal(l.AllowedCIDRs, []string{"10.0.0.0/8"}) {
+		if l.Name != "renamed" || !slices.Equal(l.Tags, []string{"a"}) ||
+			l.ConnectionLimit != limit || l.DefaultPoolID != second || l.TimeoutClientData != 1 ||
+			l.TimeoutMemberConnect != 2 || l.TimeoutMemberData != 3 || l.TimeoutTCPInspect != 0 ||
+			!slices.Equal(l.AllowedCIDRs, []string{"10.0.0.0/8"}) {
 			t.Errorf("the listener is %+v", l)
 		}
 	}
 	check(d.lb(lb.ID).Listeners[0], 9)
-	d.must(d.UpdateListener(t.Context(), id, balancer.Listener{Protocol: balancer.TCP, Port: 80, ConnectionLimit: -1}, ""))
+	d.must(d.UpdateListener(t.Context(), id,
+		balancer.Listener{Protocol: balancer.TCP, Port: 80, ConnectionLimit: -1}, ""))
 	check(d.lb(lb.ID).Listeners[0], -1)
 	if body := d.body(); body != `{"listener":{"connection_limit":-1}}` {
 		t.Errorf("what is not given is sent: %s", body)
 	}
 
-	d.must(d.UpdateListener(t.Context(), id, balancer.Listener{ConnectionLimit: -1, Tags: []string{}, AllowedCIDRs: []string{}}, ""))
+	d.must(d.UpdateListener(t.Context(), id,
+		balancer.Listener{ConnectionLimit: -1, Tags: []string{}, AllowedCIDRs: []string{}}, ""))
 	if l := d.lb(lb.ID).Listeners[0]; len(l.Tags)+len(l.AllowedCIDRs) != 0 {
 		t.Errorf("what is given as none is left: %+v", l)
 	}
@@ -244,7 +298,10 @@ func TestUpdateListener_SaysAllThatIsGiven_AndLeavesTheRest(t *testing.T) {
 func TestUpdateListener_HTTP_RemovesHeaders(t *testing.T) {
 	d := newDesk(t)
 	lb := d.bare()
-	l := balancer.Listener{Name: "l", Protocol: balancer.HTTP, Port: 80, ConnectionLimit: -1, InsertHeaders: map[string]string{"X-Forwarded-For": "true"}}
+	l := balancer.Listener{
+		Name: "l", Protocol: balancer.HTTP, Port: 80, ConnectionLimit: -1,
+		InsertHeaders: map[string]string{"X-Forwarded-For": "true"},
+	}
 	id, err := d.CreateListener(t.Context(), lb, l, "")
 	d.must(err)
 	l.InsertHeaders = map[string]string{"X-Forwarded-Port": "true"}
@@ -264,23 +321,35 @@ func TestCreateListenerAndPool_OneByOne(t *testing.T) {
 	lb := d.bare()
 	pool, err := d.CreatePool(t.Context(), lb, "", fullPool())
 	d.must(err)
-	if body := d.body(); strings.Contains(body, "members") || strings.Contains(body, "healthmonitor") {
+	if body := d.body(); strings.Contains(body, "members") ||
+		strings.Contains(body, "healthmonitor") {
 		t.Errorf("Octavia does not take what is in a pool with it: %s", body)
 	}
 	listener, err := d.CreateListener(t.Context(), lb, plainListener(), pool)
 	d.must(err)
-	udp, err := d.CreateListener(t.Context(), lb, balancer.Listener{Name: "listener_1", Protocol: balancer.UDP, Port: 80, ConnectionLimit: -1}, "")
+	udp, err := d.CreateListener(t.Context(), lb,
+		balancer.Listener{
+			Name: "listener_1", Protocol: balancer.UDP, Port: 80,
+			ConnectionLimit: -1,
+		}, "")
 	d.must(err)
-	its, err := d.CreatePool(t.Context(), lb, udp, balancer.Pool{Name: "pool_1", Protocol: balancer.UDP, Algorithm: "SOURCE_IP", Persistence: "SOURCE_IP", Tags: []string{"a"}})
+	its, err := d.CreatePool(t.Context(), lb, udp,
+		balancer.Pool{
+			Name: "pool_1", Protocol: balancer.UDP, Algorithm: "SOURCE_IP",
+			Persistence: "SOURCE_IP", Tags: []string{"a"},
+		})
 	d.must(err)
 	is := d.lb(lb)
-	if is.Listeners[0].ID != listener || is.Listeners[0].DefaultPoolID != pool || is.Listeners[1].ID != udp || is.Listeners[1].DefaultPoolID != its {
+	if is.Listeners[0].ID != listener || is.Listeners[0].DefaultPoolID != pool ||
+		is.Listeners[1].ID != udp || is.Listeners[1].DefaultPoolID != its {
 		t.Errorf("the listeners are %+v", is.Listeners)
 	}
-	if p := is.Pools[1]; p.ID != its || p.SessionPersistence.Type != "SOURCE_IP" || !slices.Equal(p.Tags, []string{"a"}) {
+	if p := is.Pools[1]; p.ID != its || p.SessionPersistence.Type != "SOURCE_IP" ||
+		!slices.Equal(p.Tags, []string{"a"}) {
 		t.Errorf("the second pool is %+v", p)
 	}
-	if _, err := d.CreatePool(t.Context(), lb, udp, plainPool()); err == nil || errors.Is(err, ErrBusy) {
+	if _, err := d.CreatePool(t.Context(), lb, udp, plainPool()); err == nil ||
+		errors.Is(err, ErrBusy) {
 		t.Errorf("a second default pool: %v", err)
 	}
 }
@@ -291,12 +360,14 @@ func TestUpdatePool_SetsAlgorithmAndPersistence_AndTakesItAway(t *testing.T) {
 	p := plainPool()
 	p.Algorithm, p.Persistence, p.Tags = "SOURCE_IP", "SOURCE_IP", []string{"a"}
 	d.must(d.UpdatePool(t.Context(), lb.Pools[0].ID, p))
-	if is := d.lb(lb.ID).Pools[0]; is.LBAlgorithm != "SOURCE_IP" || is.SessionPersistence == nil || is.SessionPersistence.Type != "SOURCE_IP" || len(is.Tags) != 1 || is.Name != p.Name {
+	if is := d.lb(lb.ID).Pools[0]; is.LBAlgorithm != "SOURCE_IP" || is.SessionPersistence == nil ||
+		is.SessionPersistence.Type != "SOURCE_IP" || len(is.Tags) != 1 || is.Name != p.Name {
 		t.Errorf("the pool is %+v", is)
 	}
 	p.Persistence, p.Tags = "", nil
 	d.must(d.UpdatePool(t.Context(), lb.Pools[0].ID, p))
-	if is := d.lb(lb.ID).Pools[0]; is.SessionPersistence != nil || len(is.Tags) != 1 || len(is.Members) != 1 || is.Monitor == nil {
+	if is := d.lb(lb.ID).Pools[0]; is.SessionPersistence != nil || len(is.Tags) != 1 ||
+		len(is.Members) != 1 || is.Monitor == nil {
 		t.Errorf("the pool is %+v", is)
 	}
 	d.must(d.cloud.SetProvisioningStatus(lb.Pools[0].ID, openstacktest.StatusError))
@@ -311,7 +382,8 @@ func TestSetMembers_MakesThemWhatIsGiven_AndNothingElse(t *testing.T) {
 	lb := d.full()
 	d.must(d.cloud.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) {
 		m := &lb.Pools[0].Members[0]
-		m.Backup, m.Weight, m.MonitorPort, m.MonitorAddress, m.Down, m.SubnetID = true, 50, 1, "10.0.0.1", true, d.subnet
+		m.Backup, m.Weight, m.MonitorPort, m.MonitorAddress, m.Down, m.SubnetID = true, 50, 1,
+			"10.0.0.1", true, d.subnet
 	}))
 	members := []balancer.Member{
 		{Name: "renamed", Address: "10.0.0.101", Port: 30080, Weight: 0, MonitorPort: 32000},
@@ -322,10 +394,13 @@ func TestSetMembers_MakesThemWhatIsGiven_AndNothingElse(t *testing.T) {
 	if len(is) != 2 {
 		t.Fatalf("the members are %+v", is)
 	}
-	if m := is[0]; m.ID != lb.Pools[0].Members[0].ID || m.Name != "renamed" || m.Weight != 0 || m.MonitorPort != 32000 || m.Backup || m.MonitorAddress != "" || m.Down || m.SubnetID != d.subnet {
+	if m := is[0]; m.ID != lb.Pools[0].Members[0].ID || m.Name != "renamed" || m.Weight != 0 ||
+		m.MonitorPort != 32000 || m.Backup || m.MonitorAddress != "" || m.Down ||
+		m.SubnetID != d.subnet {
 		t.Errorf("the first is %+v", m)
 	}
-	if m := is[1]; m.Name != "node-2" || m.Weight != 1 || m.MonitorPort != 0 || m.SubnetID != d.subnet {
+	if m := is[1]; m.Name != "node-2" || m.Weight != 1 || m.MonitorPort != 0 ||
+		m.SubnetID != d.subnet {
 		t.Errorf("the second is %+v", m)
 	}
 	d.must(d.SetMembers(t.Context(), lb.Pools[0].ID, nil))
@@ -338,17 +413,24 @@ func TestMembers_OneByOne(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
 	pool := lb.Pools[0].ID
-	id, err := d.CreateMember(t.Context(), pool, balancer.Member{Name: "node-2", Address: "10.0.0.102", Port: 30080, SubnetID: d.subnet, Weight: 0, MonitorPort: 32000})
+	id, err := d.CreateMember(t.Context(), pool,
+		balancer.Member{
+			Name: "node-2", Address: "10.0.0.102", Port: 30080, SubnetID: d.subnet,
+			Weight: 0, MonitorPort: 32000,
+		})
 	d.must(err)
 	second := d.lb(lb.ID).Pools[0].Members[1]
-	if id != second.ID || second.Name != "node-2" || second.SubnetID != d.subnet || second.Weight != 0 || second.MonitorPort != 32000 {
+	if id != second.ID || second.Name != "node-2" || second.SubnetID != d.subnet ||
+		second.Weight != 0 || second.MonitorPort != 32000 {
 		t.Errorf("the member is %+v", second)
 	}
 	d.must(d.cloud.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) {
 		lb.Pools[0].Members[1].Backup, lb.Pools[0].Members[1].Down = true, true
 	}))
-	d.must(d.UpdateMember(t.Context(), pool, second.ID, balancer.Member{Name: "renamed", Address: "10.0.0.102", Port: 30080, Weight: 1}))
-	if m := d.lb(lb.ID).Pools[0].Members[1]; m.Name != "renamed" || m.Weight != 1 || m.MonitorPort != 0 || m.Backup || !m.Down || m.SubnetID != d.subnet {
+	d.must(d.UpdateMember(t.Context(), pool, second.ID,
+		balancer.Member{Name: "renamed", Address: "10.0.0.102", Port: 30080, Weight: 1}))
+	if m := d.lb(lb.ID).Pools[0].Members[1]; m.Name != "renamed" || m.Weight != 1 ||
+		m.MonitorPort != 0 || m.Backup || !m.Down || m.SubnetID != d.subnet {
 		t.Errorf("the member is %+v", m)
 	}
 	d.must(d.DeleteMember(t.Context(), pool, second.ID))
@@ -361,8 +443,14 @@ func TestMonitors(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
 	pool := lb.Pools[0]
-	d.must(d.UpdateMonitor(t.Context(), pool.Monitor.ID, balancer.Monitor{Name: "renamed", Type: balancer.MonitorTCP, Delay: 9, Timeout: 8, MaxRetries: 7, MaxRetriesDown: 6}))
-	if m := d.lb(lb.ID).Pools[0].Monitor; m.Name != "renamed" || m.Delay != 9 || m.Timeout != 8 || m.MaxRetries != 7 || m.MaxRetriesDown != 6 {
+	d.must(
+		d.UpdateMonitor(t.Context(), pool.Monitor.ID,
+			balancer.Monitor{
+				Name: "renamed", Type: balancer.MonitorTCP, Delay: 9, Timeout: 8,
+				MaxRetries: 7, MaxRetriesDown: 6,
+			}))
+	if m := d.lb(lb.ID).Pools[0].Monitor; m.Name != "renamed" || m.Delay != 9 || m.Timeout != 8 ||
+		m.MaxRetries != 7 || m.MaxRetriesDown != 6 {
 		t.Errorf("the monitor is %+v", m)
 	}
 	d.must(d.DeleteMonitor(t.Context(), pool.Monitor.ID))
@@ -370,12 +458,15 @@ func TestMonitors(t *testing.T) {
 		t.Errorf("the monitor is %+v", m)
 	}
 	d.must(d.CreateMonitor(t.Context(), pool.ID, balancer.Monitor{
-		Name: "m", Type: balancer.MonitorHTTP, Delay: 5, Timeout: 3, MaxRetries: 1, MaxRetriesDown: 3, HTTPMethod: "GET", URLPath: "/a", ExpectedCodes: "200",
+		Name: "m", Type: balancer.MonitorHTTP, Delay: 5, Timeout: 3, MaxRetries: 1,
+		MaxRetriesDown: 3, HTTPMethod: "GET", URLPath: "/a", ExpectedCodes: "200",
 	}))
 	d.must(d.UpdateMonitor(t.Context(), d.lb(lb.ID).Pools[0].Monitor.ID, balancer.Monitor{
-		Name: "m", Type: balancer.MonitorHTTP, Delay: 5, Timeout: 3, MaxRetries: 1, MaxRetriesDown: 3, HTTPMethod: "HEAD", URLPath: "/b", ExpectedCodes: "204",
+		Name: "m", Type: balancer.MonitorHTTP, Delay: 5, Timeout: 3, MaxRetries: 1,
+		MaxRetriesDown: 3, HTTPMethod: "HEAD", URLPath: "/b", ExpectedCodes: "204",
 	}))
-	if m := d.lb(lb.ID).Pools[0].Monitor; m.HTTPMethod != "HEAD" || m.URLPath != "/b" || m.ExpectedCodes != "204" {
+	if m := d.lb(lb.ID).Pools[0].Monitor; m.HTTPMethod != "HEAD" || m.URLPath != "/b" ||
+		m.ExpectedCodes != "204" {
 		t.Errorf("the monitor is %+v", m)
 	}
 }
@@ -385,13 +476,16 @@ func TestWrites_OldAPI_SayNothingThatItDoesNotKnow(t *testing.T) {
 	d := newDesk(t, openstacktest.WithLoadBalancerVersion(0))
 	lb := d.full()
 	listener, pool := lb.Listeners[0].ID, lb.Pools[0]
-	_, created := d.CreateMember(t.Context(), pool.ID, balancer.Member{Name: "n", Address: "10.0.0.103", Port: 1, Weight: 1})
+	_, created := d.CreateMember(t.Context(), pool.ID,
+		balancer.Member{Name: "n", Address: "10.0.0.103", Port: 1, Weight: 1})
 	for _, err := range []error{
 		d.UpdateListener(t.Context(), listener, plainListener(), pool.ID),
 		d.UpdatePool(t.Context(), pool.ID, plainPool()),
 		d.UpdateMonitor(t.Context(), pool.Monitor.ID, *fullPool().Monitor),
 		created,
-		d.SetMembers(t.Context(), pool.ID, append(fullPool().Members, balancer.Member{Name: "m", Address: "10.0.0.104", Port: 1, Weight: 1})),
+		d.SetMembers(t.Context(), pool.ID,
+			append(fullPool().Members,
+				balancer.Member{Name: "m", Address: "10.0.0.104", Port: 1, Weight: 1})),
 		d.UpdateMember(t.Context(), pool.ID, pool.Members[0].ID, fullPool().Members[0]),
 	} {
 		d.must(err)
@@ -407,15 +501,20 @@ func TestUpdateMember_UnknownVersion_IsAnError(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
 	d.cloud.Inject(openstacktest.Fault{Operation: "version_list", Status: 503})
-	err := d.UpdateMember(t.Context(), lb.Pools[0].ID, lb.Pools[0].Members[0].ID, fullPool().Members[0])
-	if !errors.Is(err, capability.ErrUnknown) || d.cloud.Counts()["loadbalancer_member_update"] != 0 {
+	err := d.UpdateMember(t.Context(), lb.Pools[0].ID, lb.Pools[0].Members[0].ID,
+		fullPool().Members[0])
+	if !errors.Is(err, capability.ErrUnknown) ||
+		d.cloud.Counts()["loadbalancer_member_update"] != 0 {
 		t.Errorf("%v; the requests are %v", err, d.cloud.Counts())
 	}
 }
 
 // each calls all changes of what is in a load balancer.
-func (d *desk) each(ctx context.Context, lb, listener, pool, monitor, member string) map[string]error {
-	_, createListener := d.CreateListener(ctx, lb, balancer.Listener{Name: "l", Protocol: balancer.TCP, Port: 81, ConnectionLimit: -1}, "")
+func (d *desk) each(
+	ctx context.Context, lb, listener, pool, monitor, member string,
+) map[string]error {
+	_, createListener := d.CreateListener(ctx, lb,
+		balancer.Listener{Name: "l", Protocol: balancer.TCP, Port: 81, ConnectionLimit: -1}, "")
 	_, createPool := d.CreatePool(ctx, lb, "", plainPool())
 	m := balancer.Member{Name: "n", Address: "10.0.0.101", Port: 30080, Weight: 1}
 	other := m
@@ -436,7 +535,9 @@ func (d *desk) each(ctx context.Context, lb, listener, pool, monitor, member str
 }
 
 // deletions are those of what is in a load balancer, and of itself.
-func (d *desk) deletions(ctx context.Context, lb, listener, pool, monitor, member string) map[string]error {
+func (d *desk) deletions(
+	ctx context.Context, lb, listener, pool, monitor, member string,
+) map[string]error {
 	return map[string]error{
 		"delete member":        d.DeleteMember(ctx, pool, member),
 		"delete monitor":       d.DeleteMonitor(ctx, monitor),
@@ -449,7 +550,8 @@ func (d *desk) deletions(ctx context.Context, lb, listener, pool, monitor, membe
 func TestWrites_NeverSayTheAdminState(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
-	_ = d.each(t.Context(), lb.ID, lb.Listeners[0].ID, lb.Pools[0].ID, lb.Pools[0].Monitor.ID, lb.Pools[0].Members[0].ID)
+	_ = d.each(t.Context(), lb.ID, lb.Listeners[0].ID, lb.Pools[0].ID, lb.Pools[0].Monitor.ID,
+		lb.Pools[0].Members[0].ID)
 	bodies := 0
 	for _, call := range d.cloud.Calls() {
 		if call.Service != openstacktest.ServiceLoadBalancer || call.Body == "" {
@@ -469,7 +571,10 @@ func TestWrites_BusyLoadBalancer_AreErrBusy(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
 	d.must(d.cloud.SetProvisioningStatus(lb.ID, openstacktest.StatusPendingUpdate))
-	ids := []string{lb.ID, lb.Listeners[0].ID, lb.Pools[0].ID, lb.Pools[0].Monitor.ID, lb.Pools[0].Members[0].ID}
+	ids := []string{
+		lb.ID, lb.Listeners[0].ID, lb.Pools[0].ID, lb.Pools[0].Monitor.ID,
+		lb.Pools[0].Members[0].ID,
+	}
 	for name, err := range d.each(t.Context(), ids[0], ids[1], ids[2], ids[3], ids[4]) {
 		if !errors.Is(err, ErrBusy) {
 			t.Errorf("%s: %v", name, err)
@@ -501,8 +606,12 @@ func TestWrites_WhatIsGone_IsErrNotFound_AndDeleted(t *testing.T) {
 func TestWrites_NotFoundByAProxy_IsAnError(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
-	d.cloud.Inject(openstacktest.Fault{Service: openstacktest.ServiceLoadBalancer, Status: 404, Body: "<html>no such backend</html>"})
-	for name, err := range d.deletions(t.Context(), lb.ID, lb.Listeners[0].ID, lb.Pools[0].ID, lb.Pools[0].Monitor.ID, lb.Pools[0].Members[0].ID) {
+	d.cloud.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceLoadBalancer, Status: 404,
+		Body: "<html>no such backend</html>",
+	})
+	for name, err := range d.deletions(t.Context(), lb.ID, lb.Listeners[0].ID, lb.Pools[0].ID,
+		lb.Pools[0].Monitor.ID, lb.Pools[0].Members[0].ID) {
 		if err == nil || errors.Is(err, ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -528,7 +637,8 @@ func TestWrites_WithoutAnID_AskNobody(t *testing.T) {
 	if calls := d.cloud.Calls(); len(calls) > 0 {
 		t.Errorf("the requests are %+v", calls)
 	}
-	if is := d.lb(lb.ID); len(is.Listeners) != 1 || len(is.Pools) != 1 || len(is.Pools[0].Members) != 1 {
+	if is := d.lb(lb.ID); len(is.Listeners) != 1 || len(is.Pools) != 1 ||
+		len(is.Pools[0].Members) != 1 {
 		t.Errorf("the load balancer is %+v", is)
 	}
 }
@@ -540,8 +650,9 @@ func TestWrites_OtherConflicts_AreNotErrBusy(t *testing.T) {
 	_, member := d.CreateMember(t.Context(), lb.Pools[0].ID, fullPool().Members[0])
 	for name, err := range map[string]error{
 		"a second listener on the port": listener,
-		"a second monitor":              d.CreateMonitor(t.Context(), lb.Pools[0].ID, *fullPool().Monitor),
-		"a second member":               member,
+		"a second monitor": d.CreateMonitor(t.Context(), lb.Pools[0].ID,
+			*fullPool().Monitor),
+		"a second member": member,
 	} {
 		if !gophercloud.ResponseCodeIs(err, http.StatusConflict) || errors.Is(err, ErrBusy) {
 			t.Errorf("%s: %v", name, err)
@@ -552,13 +663,17 @@ func TestWrites_OtherConflicts_AreNotErrBusy(t *testing.T) {
 func TestWrites_Forbidden_IsToldFromTheQuota(t *testing.T) {
 	d := newDesk(t)
 	id := d.bare()
-	d.cloud.Inject(openstacktest.Fault{Operation: "loadbalancer_failover", Status: 403, Message: "Policy does not allow this request to be performed."})
+	d.cloud.Inject(openstacktest.Fault{
+		Operation: "loadbalancer_failover", Status: 403,
+		Message: "Policy does not allow this request to be performed.",
+	})
 	if err := d.FailoverLoadBalancer(t.Context(), id); !errors.Is(err, ErrForbidden) {
 		t.Errorf("the failover: %v", err)
 	}
 	d.cloud.SetLoadBalancerQuota(openstacktest.QuotaListener, 0)
 	_, err := d.CreateListener(t.Context(), id, plainListener(), "")
-	if !gophercloud.ResponseCodeIs(err, http.StatusForbidden) || errors.Is(err, ErrForbidden) || !strings.Contains(err.Error(), "Quota") {
+	if !gophercloud.ResponseCodeIs(err, http.StatusForbidden) || errors.Is(err, ErrForbidden) ||
+		!strings.Contains(err.Error(), "Quota") {
 		t.Errorf("the quota: %v", err)
 	}
 }
@@ -566,7 +681,8 @@ func TestWrites_Forbidden_IsToldFromTheQuota(t *testing.T) {
 func TestDeleteLoadBalancer_WithChildren_NeedsCascade(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
-	if err := d.DeleteLoadBalancer(t.Context(), lb.ID, false); !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
+	if err := d.DeleteLoadBalancer(t.Context(), lb.ID, false); !gophercloud.ResponseCodeIs(err,
+		http.StatusBadRequest) {
 		t.Errorf("without: %v", err)
 	}
 	d.must(d.DeleteLoadBalancer(t.Context(), lb.ID, true))
@@ -592,19 +708,29 @@ func TestDeletions_DeleteOneThing(t *testing.T) {
 // A success whose body is not Octavia's is none: the id would be unknown.
 func TestCreations_BadAnswers_AreErrors(t *testing.T) {
 	for name, answer := range map[string]string{
-		"empty": `{}`, "null": `{"loadbalancer": null, "listener": null, "pool": null, "member": null}`, "other": `{"server": {"id": "x"}}`,
+		"empty": `{}`,
+		"null":  `{"loadbalancer": null, "listener": null, "pool": null, "member": null}`,
+		"other": `{"server": {"id": "x"}}`,
 		"no id": `{"loadbalancer": {"provisioning_status": "ACTIVE"}, "listener": {}, "pool": {}, "member": {}}`, "no JSON": `<html>`, "a list": `[]`,
 	} {
 		d := newDesk(t)
 		lb, pool := d.bare(), d.full().Pools[0].ID
-		d.cloud.Inject(openstacktest.Fault{Operation: "*_create", Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
-			return 201, []byte(answer)
-		}})
-		_, balancerErr := d.CreateLoadBalancer(t.Context(), balancer.LoadBalancer{Name: "b", VIP: balancer.VIP{SubnetID: d.subnet}}, nil)
+		d.cloud.Inject(openstacktest.Fault{
+			Operation: "*_create",
+			Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
+				return 201, []byte(answer)
+			},
+		})
+		_, balancerErr := d.CreateLoadBalancer(t.Context(),
+			balancer.LoadBalancer{Name: "b", VIP: balancer.VIP{SubnetID: d.subnet}}, nil)
 		_, listenerErr := d.CreateListener(t.Context(), lb, plainListener(), "")
 		_, poolErr := d.CreatePool(t.Context(), lb, "", plainPool())
-		_, memberErr := d.CreateMember(t.Context(), pool, balancer.Member{Name: "n", Address: "10.0.0.103", Port: 1, Weight: 1})
-		for kind, err := range map[string]error{"load balancer": balancerErr, "listener": listenerErr, "pool": poolErr, "member": memberErr} {
+		_, memberErr := d.CreateMember(t.Context(), pool,
+			balancer.Member{Name: "n", Address: "10.0.0.103", Port: 1, Weight: 1})
+		for kind, err := range map[string]error{
+			"load balancer": balancerErr,
+			"listener":      listenerErr, "pool": poolErr, "member": memberErr,
+		} {
 			if err == nil {
 				t.Errorf("%s: no error for the %s", name, kind)
 			}
@@ -619,7 +745,8 @@ func TestWrites_Cancelled_EndAtOnce(t *testing.T) {
 	d.must(err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, err := range d.each(ctx, lb.ID, lb.Listeners[0].ID, lb.Pools[0].ID, lb.Pools[0].Monitor.ID, lb.Pools[0].Members[0].ID) {
+	for name, err := range d.each(ctx, lb.ID, lb.Listeners[0].ID, lb.Pools[0].ID,
+		lb.Pools[0].Monitor.ID, lb.Pools[0].Members[0].ID) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -37,7 +37,10 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{Cloud: openstacktest.NewCloud(), t: t, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	s := &site{
+		Cloud: openstacktest.NewCloud(), t: t,
+		clock: clocktesting.NewFakePassiveClock(time.Now()),
+	}
 	t.Cleanup(s.Close)
 	s.nodes = s.AddNetwork(openstacktest.Network{Name: "nodes"})
 	s.v4 = s.AddSubnet(openstacktest.Subnet{NetworkID: s.nodes, CIDR: "10.0.0.0/16"})
@@ -45,16 +48,21 @@ func newSite(t *testing.T) *site {
 	s.front = s.AddNetwork(openstacktest.Network{Name: "front"})
 	s.frontV4 = s.AddSubnet(openstacktest.Subnet{NetworkID: s.front, CIDR: "172.16.0.0/24"})
 	s.external = s.AddNetwork(openstacktest.Network{Name: "public", External: true, Shared: true})
-	s.public = s.AddSubnet(openstacktest.Subnet{Name: "public-1", NetworkID: s.external, CIDR: "203.0.113.0/24", Tags: []string{"alice", "bob"}})
+	s.public = s.AddSubnet(openstacktest.Subnet{
+		Name: "public-1", NetworkID: s.external,
+		CIDR: "203.0.113.0/24", Tags: []string{"alice", "bob"},
+	})
 	credentials := s.Credentials()
 	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
-		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID, Password: credentials.Password, TenantID: credentials.ProjectID,
+		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID,
+		Password: credentials.Password, TenantID: credentials.ProjectID,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(provider.HTTPClient.CloseIdleConnections)
-	client, err := openstack.NewNetworkV2(provider, gophercloud.EndpointOpts{Region: credentials.Region})
+	client, err := openstack.NewNetworkV2(provider,
+		gophercloud.EndpointOpts{Region: credentials.Region})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +79,10 @@ func newSite(t *testing.T) *site {
 // addNode adds a server with the addresses, and returns its node.
 func (s *site) addNode(name string, addresses ...string) *v1.Node {
 	s.t.Helper()
-	p := openstacktest.Port{NetworkID: s.nodes, DeviceID: "server-of-" + name, DeviceOwner: openstacktest.OwnerCompute}
+	p := openstacktest.Port{
+		NetworkID: s.nodes, DeviceID: "server-of-" + name,
+		DeviceOwner: openstacktest.OwnerCompute,
+	}
 	for _, address := range addresses {
 		subnet := s.v4
 		if strings.Contains(address, ":") {
@@ -84,9 +95,13 @@ func (s *site) addNode(name string, addresses ...string) *v1.Node {
 }
 
 func node(name string, addresses ...string) *v1.Node {
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}, Spec: v1.NodeSpec{ProviderID: "openstack:///server-of-" + name}}
+	n := &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}},
+		Spec:       v1.NodeSpec{ProviderID: "openstack:///server-of-" + name},
+	}
 	for _, address := range addresses {
-		n.Status.Addresses = append(n.Status.Addresses, v1.NodeAddress{Type: v1.NodeInternalIP, Address: address})
+		n.Status.Addresses = append(n.Status.Addresses,
+			v1.NodeAddress{Type: v1.NodeInternalIP, Address: address})
 	}
 	return n
 }
@@ -128,5 +143,11 @@ func (s *site) wantCalls(want map[string]int) {
 
 // existing is a load balancer in the subnet.
 func existing(subnet, network string) *balancer.LoadBalancer {
-	return &balancer.LoadBalancer{ID: "lb", VIP: balancer.VIP{Address: "10.0.0.99", PortID: "vip", SubnetID: subnet, NetworkID: network}}
+	return &balancer.LoadBalancer{
+		ID: "lb",
+		VIP: balancer.VIP{
+			Address: "10.0.0.99", PortID: "vip", SubnetID: subnet,
+			NetworkID: network,
+		},
+	}
 }

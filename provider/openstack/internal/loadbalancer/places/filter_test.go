@@ -73,7 +73,10 @@ func TestSubnetFilter(t *testing.T) {
 }
 
 func FuzzTagFilter(f *testing.F) {
-	for _, tags := range []string{"alice", "&alice,bob", "!alice", "!&alice,bob", "", ",", "&", "!&"} {
+	for _, tags := range []string{
+		"alice", "&alice,bob", "!alice", "!&alice,bob", "", ",", "&",
+		"!&",
+	} {
 		f.Add(tags, "alice")
 	}
 	f.Fuzz(func(t *testing.T, tags, tag string) {

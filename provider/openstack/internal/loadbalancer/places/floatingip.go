@@ -45,7 +45,9 @@ func (r *resolver) floatingSubnet(ctx context.Context) error {
 	case err != nil:
 		return err
 	case named != "" && named != subnet.NetworkID:
-		return impossible("floating subnet %s is in network %s, not in the configured floating network %s", subnet.ID, subnet.NetworkID, named)
+		return impossible(
+			"floating subnet %s is in network %s, not in the configured floating network %s",
+			subnet.ID, subnet.NetworkID, named)
 	case subnet.IPv6:
 		return impossible("floating subnet %s is an IPv6 subnet; floating IPs are IPv4", subnet.ID)
 	}
@@ -63,9 +65,12 @@ func (r *resolver) unseenFloatingSubnet(ctx context.Context) (err error) {
 		}
 	}
 	if network == "" {
-		return impossible("floating subnet %s is not visible to the project, and there is no external network", r.Settings.FloatingSubnetID)
+		return impossible(
+			"floating subnet %s is not visible to the project, and there is no external network",
+			r.Settings.FloatingSubnetID)
 	}
-	r.places.FloatingNetworkID, r.places.FloatingSubnetIDs = network, []string{r.Settings.FloatingSubnetID}
+	r.places.FloatingNetworkID, r.places.FloatingSubnetIDs = network,
+		[]string{r.Settings.FloatingSubnetID}
 	return nil
 }
 
@@ -89,7 +94,8 @@ func (r *resolver) floatingSubnets(ctx context.Context) error {
 		}
 	}
 	if len(r.places.FloatingSubnetIDs) == 0 {
-		return impossible("none of the %[2]d IPv4 subnets of network %[1]s visible to the project has %[3]s; name a subnet of another project's network by its ID",
+		return impossible(
+			"none of the %[2]d IPv4 subnets of network %[1]s visible to the project has %[3]s; name a subnet of another project's network by its ID",
 			r.places.FloatingNetworkID, len(all), asked(pattern, tags))
 	}
 	return nil

@@ -75,7 +75,8 @@ func (r *resolver) findNodeSubnet(ctx context.Context) (string, error) {
 		return "", err
 	}
 	found = append(found, others...)
-	if is := r.Existing; is != nil && r.prefersOther(firstOf(found)) && slices.Contains(found, is.VIP.SubnetID) {
+	if is := r.Existing; is != nil && r.prefersOther(firstOf(found)) &&
+		slices.Contains(found, is.VIP.SubnetID) {
 		return is.VIP.SubnetID, nil
 	}
 	return firstOf(found), nil

@@ -83,7 +83,10 @@ func impossible(format string, arguments ...any) error {
 // cloud's.
 func Resolve(ctx context.Context, cloud Cloud, in Input) (desired.Places, []desired.Notice, error) {
 	r := &resolver{Input: in, cloud: cloud, families: familiesOf(in.Service)}
-	for _, find := range []func(context.Context) error{r.vip, r.member, r.additionalVIPs, r.floatingIP} {
+	for _, find := range []func(context.Context) error{
+		r.vip, r.member, r.additionalVIPs,
+		r.floatingIP,
+	} {
 		if err := find(ctx); err != nil {
 			return desired.Places{}, nil, err
 		}

@@ -22,7 +22,8 @@ func TestResolve_EverythingIsNamed_NothingIsLookedUp(t *testing.T) {
 	for _, is := range []*balancer.LoadBalancer{nil, existing(s.frontV4, s.front)} {
 		got := s.mustResolve(Input{
 			Settings: settings.Settings{
-				SubnetID: s.frontV4, NetworkID: s.front, MemberSubnetID: s.v4, FloatingNetworkID: s.external,
+				SubnetID: s.frontV4, NetworkID: s.front, MemberSubnetID: s.v4,
+				FloatingNetworkID: s.external,
 			},
 			Existing: is,
 		})
@@ -36,21 +37,32 @@ func TestResolve_EverythingIsNamed_NothingIsLookedUp(t *testing.T) {
 
 func TestResolve_NothingIsNamed_TheNodesSubnet(t *testing.T) {
 	s := newSite(t)
-	nodes := []*v1.Node{s.addNode("b", "10.0.0.12", "fd00::12"), s.addNode("a", "10.0.0.11", "fd00::11")}
-	for family, want := range map[v1.IPFamily]string{v1.IPv4Protocol: s.v4, v1.IPv6Protocol: s.v6, "": s.v4} {
+	nodes := []*v1.Node{
+		s.addNode("b", "10.0.0.12", "fd00::12"),
+		s.addNode("a", "10.0.0.11", "fd00::11"),
+	}
+	for family, want := range map[v1.IPFamily]string{
+		v1.IPv4Protocol: s.v4, v1.IPv6Protocol: s.v6,
+		"": s.v4,
+	} {
 		var families []v1.IPFamily
 		if family != "" {
 			families = append(families, family)
 		}
-		got := s.mustResolve(Input{Settings: settings.Settings{Internal: true}, Service: service(families...), Nodes: nodes})
-		if got.VIP != (balancer.VIP{SubnetID: want}) || got.Member.ID != want || got.FloatingNetworkID != "" {
+		got := s.mustResolve(Input{
+			Settings: settings.Settings{Internal: true},
+			Service:  service(families...), Nodes: nodes,
+		})
+		if got.VIP != (balancer.VIP{SubnetID: want}) || got.Member.ID != want ||
+			got.FloatingNetworkID != "" {
 			t.Errorf("%s: found %+v, want subnet %s", family, got, want)
 		}
 	}
 	s.clock.SetTime(s.clock.Now().Add(time.Hour))
 	s.mustResolve(Input{Settings: settings.Settings{Internal: true}, Nodes: nodes})
 	s.wantCalls(map[string]int{"port_list": 1})
-	if c := s.Calls()[0]; !strings.Contains(c.Query, "device_id=server-of-a&") || strings.Contains(c.Query, "server-of-b") {
+	if c := s.Calls()[0]; !strings.Contains(c.Query, "device_id=server-of-a&") ||
+		strings.Contains(c.Query, "server-of-b") {
 		t.Errorf("asked for %s, want the first node by name alone", c.Query)
 	}
 	s.mustResolve(Input{Settings: settings.Settings{Internal: true}, Nodes: nodes})
@@ -73,7 +85,11 @@ func TestResolve_D9_NodesThatTellNothing_DoNotMakeItFail(t *testing.T) {
 	good := s.addNode("f", "10.0.0.15")
 	all := []*v1.Node{unnamed, foreign, without, elsewhere, leaving, good}
 	for _, manage := range []bool{false, true} {
-		got := s.mustResolve(Input{Settings: settings.Settings{Internal: true, ManageSecurityGroups: manage}, Nodes: all})
+		got := s.mustResolve(
+			Input{
+				Settings: settings.Settings{Internal: true, ManageSecurityGroups: manage},
+				Nodes:    all,
+			})
 		if got.VIP.SubnetID != s.v4 || got.Member.ID != s.v4 {
 			t.Errorf("found %+v", got)
 		}
@@ -90,20 +106,28 @@ func TestResolve_NoNodeYet_WaitsForOne(t *testing.T) {
 	unnamed.Spec.ProviderID = ""
 	excluded := s.addNode("b", "10.0.0.11")
 	excluded.Labels[v1.LabelNodeExcludeBalancers] = ""
-	for name, nodes := range map[string][]*v1.Node{"none": nil, "none that tells": {unnamed}, "none that may be a member": {excluded}} {
+	for name, nodes := range map[string][]*v1.Node{
+		"none": nil, "none that tells": {unnamed},
+		"none that may be a member": {excluded},
+	} {
 		_, _, err := s.resolve(Input{Settings: settings.Settings{Internal: true}, Nodes: nodes})
 		var noNode *NoNodeError
-		if !errors.As(err, &noNode) || !strings.Contains(err.Error(), "waiting for the first node") {
+		if !errors.As(err, &noNode) ||
+			!strings.Contains(err.Error(), "waiting for the first node") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
 	// The node has come, and then its port.
 	late := node("c", "10.0.0.12")
-	if _, _, err := s.resolve(Input{Settings: settings.Settings{Internal: true}, Nodes: []*v1.Node{late}}); err == nil {
+	if _, _, err := s.resolve(
+		Input{Settings: settings.Settings{Internal: true}, Nodes: []*v1.Node{late}}); err == nil {
 		t.Error("a node whose port is not there yet told a subnet")
 	}
 	s.addNode("c", "10.0.0.12")
-	if got := s.mustResolve(Input{Settings: settings.Settings{Internal: true}, Nodes: []*v1.Node{late}}); got.VIP.SubnetID != s.v4 {
+	if got := s.mustResolve(Input{
+		Settings: settings.Settings{Internal: true},
+		Nodes:    []*v1.Node{late},
+	}); got.VIP.SubnetID != s.v4 {
 		t.Errorf("found %+v", got)
 	}
 }
@@ -133,13 +157,22 @@ func TestResolve_SelectorChooses_TheSubnetIsOfAChosenNode(t *testing.T) {
 	s := newSite(t)
 	other := s.AddSubnet(openstacktest.Subnet{NetworkID: s.front, CIDR: "172.16.9.0/24"})
 	first := s.addNode("a", "10.0.0.11")
-	s.AddPort(openstacktest.Port{NetworkID: s.front, DeviceID: "server-of-z", FixedIPs: []openstacktest.FixedIP{{SubnetID: other, Address: "172.16.9.9"}}})
+	s.AddPort(openstacktest.Port{
+		NetworkID: s.front, DeviceID: "server-of-z",
+		FixedIPs: []openstacktest.FixedIP{{SubnetID: other, Address: "172.16.9.9"}},
+	})
 	chosen := node("z", "172.16.9.9")
 	chosen.Labels["zone"] = "front"
-	for selector, want := range map[string]string{"": s.v4, "zone=front": other, "zone=nowhere": s.v4} {
+	for selector, want := range map[string]string{
+		"": s.v4, "zone=front": other,
+		"zone=nowhere": s.v4,
+	} {
 		got := s.mustResolve(Input{
-			Settings: settings.Settings{Internal: true, NodeSelector: settings.ParseNodeSelector(selector)},
-			Nodes:    []*v1.Node{first, chosen},
+			Settings: settings.Settings{
+				Internal:     true,
+				NodeSelector: settings.ParseNodeSelector(selector),
+			},
+			Nodes: []*v1.Node{first, chosen},
 		})
 		if got.VIP.SubnetID != want || got.Member.ID != want {
 			t.Errorf("%q: found %+v, want %s", selector, got, want)
@@ -168,7 +201,8 @@ func TestResolve_D28_MemberSubnetIsTheSameBeforeAndAfter(t *testing.T) {
 		for _, is := range []*balancer.LoadBalancer{nil, existing(c.vip, "whatever")} {
 			got := s.mustResolve(Input{Settings: c.settings, Nodes: nodes, Existing: is})
 			if got.Member.ID != c.want {
-				t.Errorf("%s, existing %v: members in %q, want %q", name, is != nil, got.Member.ID, c.want)
+				t.Errorf("%s, existing %v: members in %q, want %q", name, is != nil, got.Member.ID,
+					c.want)
 			}
 		}
 	}
@@ -178,7 +212,10 @@ func TestResolve_D28_MemberSubnetIsTheSameBeforeAndAfter(t *testing.T) {
 // crashes.
 func TestResolve_D8_NetworkAloneAndSecurityGroups(t *testing.T) {
 	s := newSite(t)
-	in := Input{Settings: settings.Settings{Internal: true, NetworkID: s.front, ManageSecurityGroups: true}}
+	in := Input{Settings: settings.Settings{
+		Internal: true, NetworkID: s.front,
+		ManageSecurityGroups: true,
+	}}
 	for name, c := range map[string]struct {
 		nodes    []*v1.Node
 		existing *balancer.LoadBalancer
@@ -194,7 +231,10 @@ func TestResolve_D8_NetworkAloneAndSecurityGroups(t *testing.T) {
 			t.Errorf("%s: members in %+v, want %s", name, got.Member, c.cidr)
 		}
 	}
-	in = Input{Settings: settings.Settings{Internal: true, PortID: "port", ManageSecurityGroups: true}}
+	in = Input{Settings: settings.Settings{
+		Internal: true, PortID: "port",
+		ManageSecurityGroups: true,
+	}}
 	var noNode *NoNodeError
 	if _, _, err := s.resolve(in); !errors.As(err, &noNode) {
 		t.Errorf("a port alone, no node: error %v", err)
@@ -203,7 +243,10 @@ func TestResolve_D8_NetworkAloneAndSecurityGroups(t *testing.T) {
 
 func TestResolve_SecurityGroups_SubnetIsRemembered(t *testing.T) {
 	s := newSite(t)
-	in := Input{Settings: settings.Settings{Internal: true, SubnetID: s.v4, ManageSecurityGroups: true}}
+	in := Input{Settings: settings.Settings{
+		Internal: true, SubnetID: s.v4,
+		ManageSecurityGroups: true,
+	}}
 	if got := s.mustResolve(in); got.Member.CIDR != "10.0.0.0/16" || got.Member.IPv6 {
 		t.Errorf("members in %+v", got.Member)
 	}
@@ -212,7 +255,8 @@ func TestResolve_SecurityGroups_SubnetIsRemembered(t *testing.T) {
 	s.wantCalls(none)
 	in.Settings.SubnetID = "gone"
 	var impossible *ImpossibleError
-	if _, _, err := s.resolve(in); !errors.As(err, &impossible) || !strings.Contains(err.Error(), "subnet gone") {
+	if _, _, err := s.resolve(in); !errors.As(err, &impossible) ||
+		!strings.Contains(err.Error(), "subnet gone") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -220,20 +264,32 @@ func TestResolve_SecurityGroups_SubnetIsRemembered(t *testing.T) {
 func TestResolve_NodeThatWasFirstLeaves_MembersStayInTheSubnetOfTheVIP(t *testing.T) {
 	s := newSite(t)
 	other := s.AddSubnet(openstacktest.Subnet{NetworkID: s.front, CIDR: "172.16.9.0/24"})
-	s.AddPort(openstacktest.Port{NetworkID: s.front, DeviceID: "server-of-b", FixedIPs: []openstacktest.FixedIP{{SubnetID: other, Address: "172.16.9.9"}}})
+	s.AddPort(openstacktest.Port{
+		NetworkID: s.front, DeviceID: "server-of-b",
+		FixedIPs: []openstacktest.FixedIP{{SubnetID: other, Address: "172.16.9.9"}},
+	})
 	a, b, c := s.addNode("a", "10.0.0.11"), node("b", "172.16.9.9"), s.addNode("c", "10.0.0.13")
-	for name, nodes := range map[string][]*v1.Node{"all": {a, b, c}, "without the first": {b, c}, "without both": {b}} {
+	for name, nodes := range map[string][]*v1.Node{
+		"all": {a, b, c}, "without the first": {b, c},
+		"without both": {b},
+	} {
 		want := s.v4
 		if len(nodes) == 1 {
 			want = other // nothing is left that the load balancer's subnet is good for
 		}
-		got := s.mustResolve(Input{Settings: settings.Settings{Internal: true}, Nodes: nodes, Existing: existing(s.v4, s.nodes)})
+		got := s.mustResolve(Input{
+			Settings: settings.Settings{Internal: true}, Nodes: nodes,
+			Existing: existing(s.v4, s.nodes),
+		})
 		if got.Member.ID != want {
 			t.Errorf("%s: members in %s, want %s", name, got.Member.ID, want)
 		}
 	}
 	// A load balancer elsewhere, such as a user's in which the Service is a guest.
-	got := s.mustResolve(Input{Settings: settings.Settings{Internal: true}, Nodes: []*v1.Node{a, b, c}, Existing: existing(s.frontV4, s.front), Guest: true})
+	got := s.mustResolve(Input{
+		Settings: settings.Settings{Internal: true},
+		Nodes:    []*v1.Node{a, b, c}, Existing: existing(s.frontV4, s.front), Guest: true,
+	})
 	if got.Member.ID != s.v4 {
 		t.Errorf("a guest's members are in %s, want %s", got.Member.ID, s.v4)
 	}
@@ -241,7 +297,10 @@ func TestResolve_NodeThatWasFirstLeaves_MembersStayInTheSubnetOfTheVIP(t *testin
 
 func TestResolve_NoPortOfANodeIsKnown_MembersAreWhereTheVIPIs(t *testing.T) {
 	s := newSite(t)
-	got := s.mustResolve(Input{Settings: settings.Settings{Internal: true}, Nodes: []*v1.Node{node("a", "10.0.0.11")}, Existing: existing(s.frontV4, s.front)})
+	got := s.mustResolve(Input{
+		Settings: settings.Settings{Internal: true},
+		Nodes:    []*v1.Node{node("a", "10.0.0.11")}, Existing: existing(s.frontV4, s.front),
+	})
 	if got.Member.ID != s.frontV4 || got.VIP.SubnetID != s.frontV4 {
 		t.Errorf("found %+v", got)
 	}
@@ -260,7 +319,8 @@ func TestResolve_NeutronFails_NothingIsGuessed(t *testing.T) {
 		"pattern":         {Settings: settings.Settings{SubnetID: s.v4, FloatingNetworkID: s.external, FloatingSubnet: "x"}},
 		"IPv6":            {Settings: settings.Settings{NetworkID: s.front}, Service: service(v1.IPv6Protocol)},
 		"second family": {
-			Settings: settings.Settings{Internal: true, SubnetID: s.v4}, Service: service(v1.IPv4Protocol, v1.IPv6Protocol),
+			Settings: settings.Settings{Internal: true, SubnetID: s.v4},
+			Service:  service(v1.IPv4Protocol, v1.IPv6Protocol),
 			Features: balancer.Features{AdditionalVIPs: true},
 		},
 	} {
@@ -278,7 +338,8 @@ func TestResolve_IPv6InANetworkAlone_ChoosesItsSubnet(t *testing.T) {
 	in := Input{Settings: settings.Settings{NetworkID: s.nodes}, Service: service(v1.IPv6Protocol)}
 	got := s.mustResolve(in)
 	s.wantCalls(map[string]int{"subnet_list": 1})
-	if got.VIP != (balancer.VIP{SubnetID: s.v6, NetworkID: s.nodes}) || got.FloatingNetworkID != "" {
+	if got.VIP != (balancer.VIP{SubnetID: s.v6, NetworkID: s.nodes}) ||
+		got.FloatingNetworkID != "" {
 		t.Errorf("found %+v", got)
 	}
 	in.Settings.Address = "fd00::77"
@@ -287,7 +348,8 @@ func TestResolve_IPv6InANetworkAlone_ChoosesItsSubnet(t *testing.T) {
 	}
 	in.Settings = settings.Settings{NetworkID: s.front}
 	var impossible *ImpossibleError
-	if _, _, err := s.resolve(in); !errors.As(err, &impossible) || !strings.Contains(err.Error(), "no IPv6 subnet") {
+	if _, _, err := s.resolve(in); !errors.As(err, &impossible) ||
+		!strings.Contains(err.Error(), "no IPv6 subnet") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -309,44 +371,70 @@ func TestResolve_DualStack(t *testing.T) {
 		calls      map[string]int
 	}{
 		"in the VIP's network": {
-			in: Input{Settings: settings.Settings{NetworkID: s.nodes}, Service: require}, want: s.v6, calls: map[string]int{"subnet_list": 1},
+			in:   Input{Settings: settings.Settings{NetworkID: s.nodes}, Service: require},
+			want: s.v6, calls: map[string]int{"subnet_list": 1},
 		},
 		"in the network of the VIP's subnet": {
-			in: Input{Settings: settings.Settings{SubnetID: s.v4}, Service: prefer}, want: s.v6, calls: map[string]int{"subnet_list": 2},
+			in: Input{Settings: settings.Settings{SubnetID: s.v4}, Service: prefer}, want: s.v6,
+			calls: map[string]int{"subnet_list": 2},
 		},
 		"IPv6 first": {
-			in: Input{Settings: settings.Settings{SubnetID: s.v6}, Service: reversed}, want: s.v4, calls: map[string]int{"subnet_list": 2},
+			in: Input{Settings: settings.Settings{SubnetID: s.v6}, Service: reversed}, want: s.v4,
+			calls: map[string]int{"subnet_list": 2},
 		},
 		"named": {
-			in: Input{Settings: settings.Settings{SubnetID: s.frontV4, AdditionalSubnetID: "named"}, Service: prefer}, want: "named", calls: none,
+			in: Input{
+				Settings: settings.Settings{SubnetID: s.frontV4, AdditionalSubnetID: "named"},
+				Service:  prefer,
+			}, want: "named", calls: none,
 		},
 		"none, preferred": {
-			in:     Input{Settings: settings.Settings{NetworkID: s.front}, Service: prefer},
-			notice: "only IPv4 is served: network " + s.front + " of the load balancer has no IPv6 subnet", calls: map[string]int{"subnet_list": 1},
+			in: Input{Settings: settings.Settings{NetworkID: s.front}, Service: prefer},
+			notice: "only IPv4 is served: network " + s.front +
+				" of the load balancer has no IPv6 subnet", calls: map[string]int{"subnet_list": 1},
 		},
 		"none, required": {
-			in: Input{Settings: settings.Settings{NetworkID: s.front}, Service: require}, impossible: "requires dual stack", calls: map[string]int{"subnet_list": 1},
+			in:         Input{Settings: settings.Settings{NetworkID: s.front}, Service: require},
+			impossible: "requires dual stack", calls: map[string]int{"subnet_list": 1},
 		},
 		"a port": {
-			in: Input{Settings: settings.Settings{PortID: "port", SubnetID: s.v4}, Service: prefer}, notice: "is not configured", calls: none,
+			in: Input{
+				Settings: settings.Settings{PortID: "port", SubnetID: s.v4},
+				Service:  prefer,
+			},
+			notice: "is not configured", calls: none,
 		},
 		"existing with it":    {in: Input{Service: require, Existing: dual, Settings: settings.Settings{SubnetID: s.v4}}, want: s.v6, calls: none},
 		"existing without it": {in: Input{Service: require, Existing: existing(s.v4, s.nodes), Settings: settings.Settings{SubnetID: s.v4}}, calls: none},
 		"existing, another named": {
-			in: Input{Service: require, Existing: dual, Settings: settings.Settings{SubnetID: s.v4, AdditionalSubnetID: "named"}}, want: "named", calls: none,
+			in: Input{
+				Service: require, Existing: dual,
+				Settings: settings.Settings{SubnetID: s.v4, AdditionalSubnetID: "named"},
+			},
+			want: "named", calls: none,
 		},
 		"existing without it, another named": {
-			in: Input{Service: require, Existing: existing(s.v4, s.nodes), Settings: settings.Settings{SubnetID: s.v4, AdditionalSubnetID: "named"}}, calls: none,
+			in: Input{
+				Service: require, Existing: existing(s.v4, s.nodes),
+				Settings: settings.Settings{SubnetID: s.v4, AdditionalSubnetID: "named"},
+			},
+			calls: none,
 		},
 		"existing without it, to be made anew": {
 			in: Input{
 				Service: require, Existing: existing(s.v4, s.nodes),
-				Settings: settings.Settings{SubnetID: s.v4, AdditionalSubnetID: "named", Recreate: true},
+				Settings: settings.Settings{
+					SubnetID: s.v4, AdditionalSubnetID: "named",
+					Recreate: true,
+				},
 			},
 			want: "named", calls: none,
 		},
 		"a guest": {
-			in:   Input{Service: require, Existing: dual, Guest: true, Settings: settings.Settings{SubnetID: s.v4, AdditionalSubnetID: "named"}},
+			in: Input{
+				Service: require, Existing: dual, Guest: true,
+				Settings: settings.Settings{SubnetID: s.v4, AdditionalSubnetID: "named"},
+			},
 			want: s.v6, calls: none,
 		},
 	} {
@@ -356,7 +444,8 @@ func TestResolve_DualStack(t *testing.T) {
 			got, notices, err := s.resolve(c.in)
 			s.wantCalls(c.calls)
 			var impossible *ImpossibleError
-			if errors.As(err, &impossible) != (c.impossible != "") || err != nil && !strings.Contains(err.Error(), c.impossible) {
+			if errors.As(err, &impossible) != (c.impossible != "") || err != nil &&
+				!strings.Contains(err.Error(), c.impossible) {
 				t.Fatalf("error %v, want %q", err, c.impossible)
 			}
 			subnet := ""
@@ -374,8 +463,10 @@ func TestResolve_DualStack(t *testing.T) {
 				t.Errorf("notices %+v, want %q", notices, c.notice)
 			}
 			c.in.Features = balancer.Features{}
-			if got, notices, err := s.resolve(c.in); err != nil || len(notices) > 0 || got.AdditionalVIPs != nil {
-				t.Errorf("where there is no second VIP: found %+v, notices %v, error %v", got.AdditionalVIPs, notices, err)
+			if got, notices, err := s.resolve(c.in); err != nil || len(notices) > 0 ||
+				got.AdditionalVIPs != nil {
+				t.Errorf("where there is no second VIP: found %+v, notices %v, error %v",
+					got.AdditionalVIPs, notices, err)
 			}
 		})
 	}
@@ -383,8 +474,12 @@ func TestResolve_DualStack(t *testing.T) {
 
 func TestResolve_FloatingIP(t *testing.T) {
 	s := newSite(t)
-	second := s.AddSubnet(openstacktest.Subnet{Name: "public-2", NetworkID: s.external, CIDR: "198.51.100.0/24", Tags: []string{"alice"}})
-	v6 := s.AddSubnet(openstacktest.Subnet{Name: "public-3", NetworkID: s.external, CIDR: "2001:db8::/64"})
+	second := s.AddSubnet(openstacktest.Subnet{
+		Name: "public-2", NetworkID: s.external,
+		CIDR: "198.51.100.0/24", Tags: []string{"alice"},
+	})
+	v6 := s.AddSubnet(
+		openstacktest.Subnet{Name: "public-3", NetworkID: s.external, CIDR: "2001:db8::/64"})
 	const hidden = "44444444-4444-4444-8444-444444444444"
 	all := []string{min(s.public, second), max(s.public, second)}
 	for name, c := range map[string]struct {
@@ -394,60 +489,101 @@ func TestResolve_FloatingIP(t *testing.T) {
 		impossible string
 		calls      map[string]int
 	}{
-		"internal":       {in: Input{Settings: settings.Settings{Internal: true}}, calls: none},
-		"IPv6":           {in: Input{Service: service(v1.IPv6Protocol)}, calls: none},
-		"has one":        {in: Input{HasFloatingIP: true, Settings: settings.Settings{FloatingSubnet: "nothing-fits"}}, calls: none},
-		"guest":          {in: Input{Guest: true, Settings: settings.Settings{FloatingSubnet: "nothing-fits"}}, calls: none},
-		"network":        {in: Input{Settings: settings.Settings{FloatingNetworkID: s.external}}, network: s.external, calls: none},
-		"nothing named":  {in: Input{}, network: s.external, calls: map[string]int{"network_list": 1, "subnet_list": 1}},
-		"subnet":         {in: Input{Settings: settings.Settings{FloatingSubnetID: second}}, network: s.external, subnets: []string{second}, calls: map[string]int{"subnet_list": 1}},
-		"subnet, others": {in: Input{Settings: settings.Settings{FloatingSubnetID: second, FloatingSubnet: "public-1"}}, network: s.external, subnets: []string{second}, calls: map[string]int{"subnet_list": 1}},
+		"internal":      {in: Input{Settings: settings.Settings{Internal: true}}, calls: none},
+		"IPv6":          {in: Input{Service: service(v1.IPv6Protocol)}, calls: none},
+		"has one":       {in: Input{HasFloatingIP: true, Settings: settings.Settings{FloatingSubnet: "nothing-fits"}}, calls: none},
+		"guest":         {in: Input{Guest: true, Settings: settings.Settings{FloatingSubnet: "nothing-fits"}}, calls: none},
+		"network":       {in: Input{Settings: settings.Settings{FloatingNetworkID: s.external}}, network: s.external, calls: none},
+		"nothing named": {in: Input{}, network: s.external, calls: map[string]int{"network_list": 1, "subnet_list": 1}},
+		"subnet": {
+			in:      Input{Settings: settings.Settings{FloatingSubnetID: second}},
+			network: s.external, subnets: []string{second},
+			calls: map[string]int{"subnet_list": 1},
+		},
+		"subnet, others": {
+			in: Input{Settings: settings.Settings{
+				FloatingSubnetID: second,
+				FloatingSubnet:   "public-1",
+			}}, network: s.external, subnets: []string{second},
+			calls: map[string]int{"subnet_list": 1},
+		},
 		"subnet of the network": {
-			in:      Input{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnetID: second}},
+			in: Input{Settings: settings.Settings{
+				FloatingNetworkID: s.external,
+				FloatingSubnetID:  second,
+			}},
 			network: s.external, subnets: []string{second}, calls: map[string]int{"subnet_list": 1},
 		},
 		"subnet of another network": {
-			in:         Input{Settings: settings.Settings{FloatingNetworkID: s.front, FloatingSubnetID: second}},
+			in: Input{Settings: settings.Settings{
+				FloatingNetworkID: s.front,
+				FloatingSubnetID:  second,
+			}},
 			impossible: "is in network " + s.external, calls: map[string]int{"subnet_list": 1},
 		},
 		// To Neutron it may well be there: an external network's are hidden from those who may have
 		// floating IPs in them.
 		"hidden subnet": {
 			in:      Input{Settings: settings.Settings{FloatingSubnetID: hidden}},
-			network: s.external, subnets: []string{hidden}, calls: map[string]int{"network_list": 1, "subnet_list": 2},
+			network: s.external, subnets: []string{hidden},
+			calls: map[string]int{"network_list": 1, "subnet_list": 2},
 		},
 		"hidden subnet of the network": {
-			in:      Input{Settings: settings.Settings{FloatingNetworkID: "partners", FloatingSubnetID: hidden}},
+			in: Input{Settings: settings.Settings{
+				FloatingNetworkID: "partners",
+				FloatingSubnetID:  hidden,
+			}},
 			network: "partners", subnets: []string{hidden}, calls: map[string]int{"subnet_list": 1},
 		},
 		"subnet of IPv6": {in: Input{Settings: settings.Settings{FloatingSubnetID: v6}}, impossible: "IPv6 subnet", calls: map[string]int{"subnet_list": 1}},
 		"pattern": {
-			in:      Input{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "public-*"}},
+			in: Input{Settings: settings.Settings{
+				FloatingNetworkID: s.external,
+				FloatingSubnet:    "public-*",
+			}},
 			network: s.external, subnets: all, calls: map[string]int{"subnet_list": 1},
 		},
 		"pattern without a network": {
-			in: Input{Settings: settings.Settings{FloatingSubnet: "!public-1"}}, network: s.external, subnets: []string{second},
+			in:      Input{Settings: settings.Settings{FloatingSubnet: "!public-1"}},
+			network: s.external, subnets: []string{second},
 			calls: map[string]int{"network_list": 1, "subnet_list": 2},
 		},
 		"tags": {
-			in:      Input{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnetTags: "&alice,bob"}},
-			network: s.external, subnets: []string{s.public}, calls: map[string]int{"subnet_list": 1},
+			in: Input{Settings: settings.Settings{
+				FloatingNetworkID:  s.external,
+				FloatingSubnetTags: "&alice,bob",
+			}},
+			network: s.external, subnets: []string{s.public},
+			calls: map[string]int{"subnet_list": 1},
 		},
 		"both": {
-			in:      Input{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "~.*-2", FloatingSubnetTags: "alice,carol"}},
+			in: Input{Settings: settings.Settings{
+				FloatingNetworkID: s.external,
+				FloatingSubnet:    "~.*-2", FloatingSubnetTags: "alice,carol",
+			}},
 			network: s.external, subnets: []string{second}, calls: map[string]int{"subnet_list": 1},
 		},
 		"nothing fits": {
-			in:         Input{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "other-*", FloatingSubnetTags: "carol"}},
-			impossible: `has a name matching "other-*" and tags matching "carol"`, calls: map[string]int{"subnet_list": 1},
+			in: Input{Settings: settings.Settings{
+				FloatingNetworkID: s.external,
+				FloatingSubnet:    "other-*", FloatingSubnetTags: "carol",
+			}},
+			impossible: `has a name matching "other-*" and tags matching "carol"`,
+			calls:      map[string]int{"subnet_list": 1},
 		},
 		"IPv6 fits": {
-			in:         Input{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "public-3"}},
+			in: Input{Settings: settings.Settings{
+				FloatingNetworkID: s.external,
+				FloatingSubnet:    "public-3",
+			}},
 			impossible: "has a name", calls: map[string]int{"subnet_list": 1},
 		},
 		"no pattern": {in: Input{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "~("}}, impossible: "pattern", calls: none},
 		"address asked for": {
-			in:      Input{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "nothing-fits", Address: "203.0.113.7"}},
+			in: Input{Settings: settings.Settings{
+				FloatingNetworkID: s.external,
+				FloatingSubnet:    "nothing-fits", Address: "203.0.113.7",
+			}},
 			network: s.external, calls: none,
 		},
 	} {
@@ -457,11 +593,14 @@ func TestResolve_FloatingIP(t *testing.T) {
 			got, _, err := s.resolve(c.in)
 			s.wantCalls(c.calls)
 			var impossible *ImpossibleError
-			if errors.As(err, &impossible) != (c.impossible != "") || err != nil && !strings.Contains(err.Error(), c.impossible) {
+			if errors.As(err, &impossible) != (c.impossible != "") || err != nil &&
+				!strings.Contains(err.Error(), c.impossible) {
 				t.Fatalf("error %v, want %q", err, c.impossible)
 			}
-			if got.FloatingNetworkID != c.network || !slices.Equal(got.FloatingSubnetIDs, c.subnets) {
-				t.Errorf("found %q %q, want %q %q", got.FloatingNetworkID, got.FloatingSubnetIDs, c.network, c.subnets)
+			if got.FloatingNetworkID != c.network ||
+				!slices.Equal(got.FloatingSubnetIDs, c.subnets) {
+				t.Errorf("found %q %q, want %q %q", got.FloatingNetworkID, got.FloatingSubnetIDs,
+					c.network, c.subnets)
 			}
 		})
 	}
@@ -469,10 +608,14 @@ func TestResolve_FloatingIP(t *testing.T) {
 
 func TestResolve_NoExternalNetwork_NoPlaceForAFloatingIP(t *testing.T) {
 	s := newSite(t)
-	s.Inject(openstacktest.Fault{Operation: "network_list", Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
-		return 200, []byte(`{"networks":[]}`)
-	}})
-	got := s.mustResolve(Input{Settings: settings.Settings{SubnetID: s.v4, FloatingSubnet: "public-*"}})
+	s.Inject(openstacktest.Fault{
+		Operation: "network_list",
+		Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
+			return 200, []byte(`{"networks":[]}`)
+		},
+	})
+	got := s.mustResolve(
+		Input{Settings: settings.Settings{SubnetID: s.v4, FloatingSubnet: "public-*"}})
 	if got.FloatingNetworkID != "" || got.FloatingSubnetIDs != nil {
 		t.Errorf("found %+v", got)
 	}
@@ -489,9 +632,14 @@ func TestResolve_200Services_CostAboutAsMuchAsOne(t *testing.T) {
 	for range 200 {
 		go func() {
 			got, _, err := Resolve(t.Context(), s.api, Input{
-				Settings: settings.Settings{ManageSecurityGroups: true, FloatingSubnetTags: "alice"}, Service: service(v1.IPv4Protocol), Nodes: nodes,
+				Settings: settings.Settings{
+					ManageSecurityGroups: true,
+					FloatingSubnetTags:   "alice",
+				}, Service: service(v1.IPv4Protocol), Nodes: nodes,
 			})
-			if err == nil && (got.VIP.SubnetID != s.v4 || got.Member.CIDR == "" || len(got.FloatingSubnetIDs) != 1) {
+			if err == nil &&
+				(got.VIP.SubnetID != s.v4 || got.Member.CIDR == "" ||
+					len(got.FloatingSubnetIDs) != 1) {
 				err = fmt.Errorf("found %+v", got)
 			}
 			errs <- err

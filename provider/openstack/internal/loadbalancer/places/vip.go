@@ -22,7 +22,10 @@ func (r *resolver) vip(ctx context.Context) error {
 	asked := r.Settings
 	switch {
 	case r.Existing != nil:
-		r.places.VIP = balancer.VIP{SubnetID: r.Existing.VIP.SubnetID, NetworkID: r.Existing.VIP.NetworkID}
+		r.places.VIP = balancer.VIP{
+			SubnetID:  r.Existing.VIP.SubnetID,
+			NetworkID: r.Existing.VIP.NetworkID,
+		}
 		return nil
 	case asked.PortID != "":
 		r.places.VIP = balancer.VIP{PortID: asked.PortID}
@@ -52,14 +55,17 @@ func (r *resolver) subnetOfNetwork(ctx context.Context) error {
 	}
 	subnet, err := r.firstSubnet(ctx, vip.NetworkID, v1.IPv6Protocol)
 	if err == nil && subnet == "" {
-		err = impossible("the Service is IPv6, but the configured network %s has no IPv6 subnet", vip.NetworkID)
+		err = impossible("the Service is IPv6, but the configured network %s has no IPv6 subnet",
+			vip.NetworkID)
 	}
 	vip.SubnetID = subnet
 	return err
 }
 
 // firstSubnet is the first one of a family in a network, by id; "": there is none.
-func (r *resolver) firstSubnet(ctx context.Context, networkID string, family v1.IPFamily) (string, error) {
+func (r *resolver) firstSubnet(
+	ctx context.Context, networkID string, family v1.IPFamily,
+) (string, error) {
 	all, err := r.cloud.Subnets(ctx, networkID)
 	if err != nil {
 		return "", err
@@ -101,7 +107,8 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 		return impossible("the Service requires dual stack, but %s", why)
 	default:
 		r.notices = append(r.notices, desired.Notice{
-			Reason: reasonSingleStack, Message: fmt.Sprintf("only %s is served: %s", r.families[0], why),
+			Reason:  reasonSingleStack,
+			Message: fmt.Sprintf("only %s is served: %s", r.families[0], why),
 		})
 	}
 	return nil
@@ -130,17 +137,20 @@ func (r *resolver) secondSubnet(ctx context.Context) (subnet, why string, err er
 		network = first.NetworkID
 	}
 	if network == "" {
-		return "", "the subnet of the second address is not configured; a load balancer on a given port needs it", nil
+		return "",
+			"the subnet of the second address is not configured; a load balancer on a given port needs it", nil
 	}
 	subnet, err = r.firstSubnet(ctx, network, r.families[1])
-	return subnet, fmt.Sprintf("network %s of the load balancer has no %s subnet", network, r.families[1]), err
+	return subnet,
+		fmt.Sprintf("network %s of the load balancer has no %s subnet", network, r.families[1]), err
 }
 
 // namedSubnet is a subnet that must be there.
 func (r *resolver) namedSubnet(ctx context.Context, id string) (balancer.Subnet, error) {
 	subnet, err := r.cloud.Subnet(ctx, id)
 	if errors.Is(err, neutron.ErrNotFound) {
-		return balancer.Subnet{}, impossible("subnet %s does not exist or is not visible to the project", id)
+		return balancer.Subnet{},
+			impossible("subnet %s does not exist or is not visible to the project", id)
 	}
 	return subnet, err
 }

@@ -79,7 +79,8 @@ func (c *predicted) take(step Step) bool {
 		if i < 0 {
 			return false
 		}
-		c.pools[i].Members, c.pools[i].MembersInPart = replaced(c.pools[i].Members, s.Members), false
+		c.pools[i].Members, c.pools[i].MembersInPart = replaced(c.pools[i].Members, s.Members),
+			false
 		return true
 	case CreateMember:
 		i := c.pool(s.Pool.ID)
@@ -94,7 +95,8 @@ func (c *predicted) take(step Step) bool {
 		return c.member(s.PoolID, s.ID, func(members []balancer.Member, i int) []balancer.Member {
 			was := members[i]
 			members[i] = s.Member
-			members[i].ID, members[i].SubnetID, members[i].Status = was.ID, was.SubnetID, balancer.Active
+			members[i].ID, members[i].SubnetID, members[i].Status = was.ID, was.SubnetID,
+				balancer.Active
 			return members
 		})
 	case DeleteMember:
@@ -118,11 +120,13 @@ func (c *predicted) take(step Step) bool {
 		if i < 0 {
 			return false
 		}
-		c.pools[i].Algorithm, c.pools[i].Persistence, c.pools[i].Status = s.Pool.Algorithm, s.Pool.Persistence, balancer.Active
+		c.pools[i].Algorithm, c.pools[i].Persistence, c.pools[i].Status = s.Pool.Algorithm,
+			s.Pool.Persistence, balancer.Active
 		return true
 	case UpdateLoadBalancer,
 		CreateFloatingIP, AttachFloatingIP, DetachFloatingIP, DeleteFloatingIP, TagFloatingIP,
-		CreateSecurityGroup, TagSecurityGroup, CreateRule, DeleteRule, AddGroup, RemoveGroup, DeleteSecurityGroup:
+		CreateSecurityGroup, TagSecurityGroup, CreateRule, DeleteRule, AddGroup, RemoveGroup,
+		DeleteSecurityGroup:
 		return true
 	}
 	return false
@@ -133,7 +137,9 @@ func (c *predicted) pool(id string) int {
 }
 
 // member changes a copy of the members of a pool, of which one has the id. False: none has.
-func (c *predicted) member(pool, id string, change func(members []balancer.Member, i int) []balancer.Member) bool {
+func (c *predicted) member(
+	pool, id string, change func(members []balancer.Member, i int) []balancer.Member,
+) bool {
 	p := c.pool(pool)
 	if p < 0 {
 		return false

@@ -46,10 +46,16 @@ func TestD2_EveryField_IsComparedAndChanged(t *testing.T) {
 		{"algorithm", port(func(p *balancer.Port) { p.Pool.Algorithm = "SOURCE_IP" }), []string{"UpdatePool"}},
 		{"connection limit", port(func(p *balancer.Port) { p.Listener.ConnectionLimit = 1 }), []string{"UpdateListener"}},
 		{"client data timeout", port(func(p *balancer.Port) {
-			p.Listener.Timeouts = &balancer.Timeouts{ClientData: 1, MemberConnect: 5000, MemberData: 50000}
+			p.Listener.Timeouts = &balancer.Timeouts{
+				ClientData: 1, MemberConnect: 5000,
+				MemberData: 50000,
+			}
 		}), []string{"UpdateListener"}},
 		{"TCP inspect timeout", port(func(p *balancer.Port) {
-			p.Listener.Timeouts = &balancer.Timeouts{ClientData: 50000, MemberConnect: 5000, MemberData: 50000, TCPInspect: 1}
+			p.Listener.Timeouts = &balancer.Timeouts{
+				ClientData: 50000, MemberConnect: 5000,
+				MemberData: 50000, TCPInspect: 1,
+			}
 		}), []string{"UpdateListener"}},
 		{"source ranges", port(func(p *balancer.Port) { p.Listener.AllowedCIDRs = []string{"192.0.2.0/24"} }), []string{"UpdateListener"}},
 		{"a header", port(func(p *balancer.Port) { p.Listener.InsertHeaders = map[string]string{"X-Forwarded-For": "true"} }), []string{"UpdateListener"}},
@@ -67,7 +73,9 @@ func TestD2_EveryField_IsComparedAndChanged(t *testing.T) {
 		{"a monitor's path", port(func(p *balancer.Port) { p.Pool.Monitor.URLPath = "/" }), []string{"UpdateMonitor"}},
 		{"a monitor's codes", port(func(p *balancer.Port) { p.Pool.Monitor.ExpectedCodes = "204" }), []string{"UpdateMonitor"}},
 		{"a monitor's type", monitored(balancer.MonitorTCP), []string{"DeleteMonitor", "CreateMonitor"}},
-		{"a rule's range", func(d *balancer.Desired) { d.SecurityGroup.Rules = []balancer.Rule{rule(30080, "192.0.2.0/24")} }, []string{"CreateRule", "DeleteRule"}},
+		{"a rule's range", func(d *balancer.Desired) {
+			d.SecurityGroup.Rules = []balancer.Rule{rule(30080, "192.0.2.0/24")}
+		}, []string{"CreateRule", "DeleteRule"}},
 		{"a rule's family", func(d *balancer.Desired) {
 			r := rule(30080, "")
 			r.EtherType = "IPv6"
@@ -87,9 +95,14 @@ func TestD2_EveryField_IsComparedAndChanged(t *testing.T) {
 // Whoever takes over a load balancer of another name renames nothing, so that no rename can go
 // wrong.
 func TestD24_D25_LoadBalancerOfAnotherName_RenamesNothing(t *testing.T) {
-	for _, name := range []string{"kube_service_kube_shop_web", "kube_service_old_shop_web", "a1234567890"} {
+	for _, name := range []string{
+		"kube_service_kube_shop_web", "kube_service_old_shop_web",
+		"a1234567890",
+	} {
 		t.Run(name, func(t *testing.T) {
-			c := made(t, desire(monitored(balancer.MonitorTCP), func(d *balancer.Desired) { d.LoadBalancer.Name = name }))
+			c := made(t,
+				desire(monitored(balancer.MonitorTCP),
+					func(d *balancer.Desired) { d.LoadBalancer.Name = name }))
 			for i := range c.listeners {
 				c.listeners[i].Name = balancer.ListenerName(i, name)
 				c.listeners[i].Tags = []string{name}
@@ -105,16 +118,20 @@ func TestD24_D25_LoadBalancerOfAnotherName_RenamesNothing(t *testing.T) {
 			}
 			for i, l := range c.listeners {
 				if l.ID != before.listeners[i].ID || l.Name != before.listeners[i].Name {
-					t.Errorf("listener %s (%s) has become %s (%s)", before.listeners[i].ID, before.listeners[i].Name, l.ID, l.Name)
+					t.Errorf("listener %s (%s) has become %s (%s)", before.listeners[i].ID,
+						before.listeners[i].Name, l.ID, l.Name)
 				}
 			}
 			for i, pool := range c.pools {
-				if pool.ID != before.pools[i].ID || pool.Name != before.pools[i].Name || *pool.Monitor != *before.pools[i].Monitor {
+				if pool.ID != before.pools[i].ID || pool.Name != before.pools[i].Name ||
+					*pool.Monitor != *before.pools[i].Monitor {
 					t.Errorf("pool %+v has become %+v", before.pools[i], pool)
 				}
 			}
-			if removed := plan.Removal(shop(), c.observe(false), all()); kinds(removed)[len(removed.Steps)-1] != "DeleteLoadBalancer" {
-				t.Errorf("the owner of a load balancer with an older name leaves it behind:\n%s", removed)
+			if removed := plan.Removal(shop(), c.observe(false),
+				all()); kinds(removed)[len(removed.Steps)-1] != "DeleteLoadBalancer" {
+				t.Errorf("the owner of a load balancer with an older name leaves it behind:\n%s",
+					removed)
 			}
 		})
 	}
@@ -140,11 +157,22 @@ func TestD6_ProtocolChange_DeletesBeforeItCreates(t *testing.T) {
 		from, to func(*balancer.Desired)
 		want     []string
 	}{
-		{"to HTTP", protocols(balancer.TCP, balancer.TCP), protocols(balancer.HTTP, balancer.HTTP), []string{"CreatePool", "SetMembers", "DeleteListener", "CreateListener", "DeletePool"}},
-		{"from HTTP", protocols(balancer.HTTP, balancer.HTTP), protocols(balancer.TCP, balancer.TCP), []string{"CreatePool", "SetMembers", "DeleteListener", "CreateListener", "DeletePool"}},
+		{
+			"to HTTP", protocols(balancer.TCP, balancer.TCP), protocols(balancer.HTTP, balancer.HTTP),
+			[]string{"CreatePool", "SetMembers", "DeleteListener", "CreateListener", "DeletePool"},
+		},
+		{
+			"from HTTP", protocols(balancer.HTTP, balancer.HTTP),
+			protocols(balancer.TCP, balancer.TCP),
+			[]string{"CreatePool", "SetMembers", "DeleteListener", "CreateListener", "DeletePool"},
+		},
 		{"to TLS", protocols(balancer.HTTP, balancer.HTTP), protocols(balancer.TerminatedHTTPS, balancer.HTTP), []string{"DeleteListener", "CreateListener"}},
 		{"the pool stays", protocols(balancer.TCP, balancer.Proxy), protocols(balancer.HTTP, balancer.Proxy), []string{"DeleteListener", "CreateListener"}},
-		{"only the pool's", protocols(balancer.TCP, balancer.TCP), protocols(balancer.TCP, balancer.Proxy), []string{"CreatePool", "SetMembers", "UpdateListener", "DeletePool"}},
+		{
+			"only the pool's", protocols(balancer.TCP, balancer.TCP),
+			protocols(balancer.TCP, balancer.Proxy),
+			[]string{"CreatePool", "SetMembers", "UpdateListener", "DeletePool"},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := made(t, desire(onePort, test.from))
@@ -199,7 +227,8 @@ func interrupt(t *testing.T, asGuest bool, to string) {
 		}
 		c.carryOut(t, want)
 		if len(c.pools) != len(begin.pools) || len(c.listeners) != len(begin.listeners) {
-			t.Errorf("after %d steps: %d pools and %d listeners, where there were %d and %d:\n%s", n, len(c.pools), len(c.listeners), len(begin.pools), len(begin.listeners), p)
+			t.Errorf("after %d steps: %d pools and %d listeners, where there were %d and %d:\n%s",
+				n, len(c.pools), len(c.listeners), len(begin.pools), len(begin.listeners), p)
 		}
 	}
 }
@@ -242,11 +271,14 @@ func TestChange_OneMemberOfMany_IsTheOnlyOneAskedFor(t *testing.T) {
 // All of the rules that should not be there go, and the nodes' ports come after.
 func TestD10_ManyRulesChange_AllAreDeletedAndPortsFollow(t *testing.T) {
 	c := made(t, desire(guarded))
-	c.group.Rules = append(c.group.Rules, balancer.Rule{ID: "egress-4", Direction: "egress", EtherType: "IPv4"}, balancer.Rule{ID: "egress-6", Direction: "egress", EtherType: "IPv6"})
+	c.group.Rules = append(c.group.Rules,
+		balancer.Rule{ID: "egress-4", Direction: "egress", EtherType: "IPv4"},
+		balancer.Rule{ID: "egress-6", Direction: "egress", EtherType: "IPv6"})
 	want := desire(guarded, nodes("node-1", "node-2", "node-3"), func(d *balancer.Desired) {
 		d.SecurityGroup.Rules = []balancer.Rule{rule(31000, "10.0.0.0/24")}
 	})
-	wantKinds(t, change(c, want), "CreateRule", "DeleteRule", "DeleteRule", "DeleteRule", "DeleteRule", "AddGroup", "CreateMember", "CreateMember")
+	wantKinds(t, change(c, want), "CreateRule", "DeleteRule", "DeleteRule", "DeleteRule",
+		"DeleteRule", "AddGroup", "CreateMember", "CreateMember")
 	c.carryOut(t, want)
 }
 
@@ -255,8 +287,12 @@ func TestD11_MonitorOfAnotherName_IsNotRenamed(t *testing.T) {
 	c := shared(t)
 	name := c.lb.Name
 	c.carryOut(t, visiting(name, monitored(balancer.MonitorTCP)))
-	wantNothing(t, change(c, visiting(name, everyPort(func(i int, p *balancer.Port) { p.Pool.Monitor = monitor(i, "another", balancer.MonitorTCP) }))))
-	wantNothing(t, change(c, visiting(name, everyPort(func(i int, p *balancer.Port) { p.Pool.Monitor = monitor(1-i, name, balancer.MonitorTCP) }))))
+	wantNothing(t, change(c, visiting(name, everyPort(func(i int, p *balancer.Port) {
+		p.Pool.Monitor = monitor(i, "another", balancer.MonitorTCP)
+	}))))
+	wantNothing(t, change(c, visiting(name, everyPort(func(i int, p *balancer.Port) {
+		p.Pool.Monitor = monitor(1-i, name, balancer.MonitorTCP)
+	}))))
 	p := change(c, visiting(name, onePort, everyPort(func(_ int, p *balancer.Port) {
 		p.Pool.Monitor = monitor(0, "another", balancer.MonitorTCP)
 		p.Pool.Monitor.Delay = 60
@@ -288,7 +324,8 @@ func TestD12_Immutable_IsToldOrMadeAnew(t *testing.T) {
 			p := change(c, desire(asking))
 			wantNothing(t, p)
 			wantNotice(t, p, plan.ReasonImmutable, false)
-			if text := p.Notices[0].Message; !strings.Contains(text, test.what) || !strings.Contains(text, "/recreate") {
+			if text := p.Notices[0].Message; !strings.Contains(text, test.what) ||
+				!strings.Contains(text, "/recreate") {
 				t.Errorf("it is not told what, or what to do: %s", text)
 			}
 			address := c.ips[0].Address
@@ -297,7 +334,8 @@ func TestD12_Immutable_IsToldOrMadeAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.carryOut(t, desire(asking, recreate))
-			if len(c.ips) != 1 || c.ips[0].Address != address || c.ips[0].PortID != c.lb.VIP.PortID {
+			if len(c.ips) != 1 || c.ips[0].Address != address ||
+				c.ips[0].PortID != c.lb.VIP.PortID {
 				t.Errorf("the floating IP %s is lost: %v", address, c.ips)
 			}
 		})
@@ -325,10 +363,15 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 		{"another Service's tag", func(c *cloud) { c.lb.Tags = append(c.lb.Tags, neighbour().ServiceTag()) }},
 		{"another Service's tag, of OCCM", func(c *cloud) { c.lb.Tags = append(c.lb.Tags, neighbour().LoadBalancerName()) }},
 		{"a listener", func(c *cloud) {
-			c.listeners = append(c.listeners, balancer.Listener{ID: "theirs", Protocol: balancer.TCP, Port: 22, Status: balancer.Active})
+			c.listeners = append(c.listeners,
+				balancer.Listener{
+					ID: "theirs", Protocol: balancer.TCP, Port: 22,
+					Status: balancer.Active,
+				})
 		}},
 		{"a pool", func(c *cloud) {
-			c.pools = append(c.pools, balancer.Pool{ID: "theirs", Protocol: balancer.TCP, Status: balancer.Active})
+			c.pools = append(c.pools,
+				balancer.Pool{ID: "theirs", Protocol: balancer.TCP, Status: balancer.Active})
 		}},
 		{"a floating IP", func(c *cloud) { c.ips[0].Tags, c.ips[0].Description = nil, "" }},
 	} {
@@ -355,7 +398,8 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 		c := made(t, desire())
 		c.ips[0].Tags, c.ips[0].Description = nil, ""
 		address := c.ips[0].Address
-		asked := desire(recreate, asking(address), func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "other" })
+		asked := desire(recreate, asking(address),
+			func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "other" })
 		p := change(c, asked)
 		for n := range p.Steps {
 			c := c.clone()
@@ -363,7 +407,8 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.carryOut(t, asked)
-			if len(c.ips) != 1 || c.ips[0].Address != address || c.ips[0].PortID != c.lb.VIP.PortID {
+			if len(c.ips) != 1 || c.ips[0].Address != address ||
+				c.ips[0].PortID != c.lb.VIP.PortID {
 				t.Errorf("after %d steps the floating IP is lost: %v", n, c.ips)
 			}
 		}
@@ -373,12 +418,18 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 // The port of a node that is no member any more loses the group, after the members have changed.
 func TestD13_NodeIsNoMemberAnyMore_ItsPortLosesTheGroup(t *testing.T) {
 	c := made(t, desire(onePort, guarded, nodes("node-1", "node-2")))
-	c.nodePorts = append(c.nodePorts, balancer.NodePort{ID: "port-second", ServerID: "server-node-1", Addresses: []balancer.Address{{SubnetID: "subnet-storage", IP: "192.168.0.1"}}, PortSecurity: true, SecurityGroups: []string{c.group.ID}})
+	c.nodePorts = append(c.nodePorts,
+		balancer.NodePort{
+			ID: "port-second", ServerID: "server-node-1",
+			Addresses:    []balancer.Address{{SubnetID: "subnet-storage", IP: "192.168.0.1"}},
+			PortSecurity: true, SecurityGroups: []string{c.group.ID},
+		})
 	want := desire(onePort, guarded, nodes("node-1"))
 	wantKinds(t, change(c, want), "DeleteMember", "RemoveGroup", "RemoveGroup")
 	c.carryOut(t, want)
 	for _, port := range c.nodePorts {
-		if has := slices.Contains(port.SecurityGroups, c.group.ID); has != (port.ID == "port-node-1") {
+		if has := slices.Contains(port.SecurityGroups,
+			c.group.ID); has != (port.ID == "port-node-1") {
 			t.Errorf("port %s has the group: %v", port.ID, has)
 		}
 	}
@@ -389,7 +440,8 @@ func TestD13_NodeIsNoMemberAnyMore_ItsPortLosesTheGroup(t *testing.T) {
 func TestD9_NodeWithoutServerOrPortSecurity_IsLeftOut(t *testing.T) {
 	c := fresh()
 	c.nodePorts[0].PortSecurity = false
-	want := desire(guarded, nodes("node-1", "node-2", "node-3"), func(d *balancer.Desired) { d.Backends[1].ServerID = "" })
+	want := desire(guarded, nodes("node-1", "node-2", "node-3"),
+		func(d *balancer.Desired) { d.Backends[1].ServerID = "" })
 	c.carryOut(t, want)
 	if !slices.Contains(c.nodePorts[2].SecurityGroups, c.group.ID) {
 		t.Error("the third node has no group")
@@ -407,11 +459,15 @@ func TestD15_NothingHasChanged_NothingIsDone(t *testing.T) {
 			}
 		})(d)
 	}
-	elsewhere := everyPort(func(_ int, p *balancer.Port) { p.Pool.Members[0].SubnetID = "subnet-nodes" })
+	elsewhere := everyPort(func(_ int, p *balancer.Port) {
+		p.Pool.Members[0].SubnetID = "subnet-nodes"
+	})
 	drained := everyPort(func(_ int, p *balancer.Port) { p.Pool.Members[0].Weight = 0 })
 	for i, d := range []balancer.Desired{
-		desire(), desire(internal), desire(serial), desire(guarded), desire(healthy), desire(elsewhere), desire(drained),
-		desire(protocols(balancer.TerminatedHTTPS, balancer.ProxyV2)), desire(asking("203.0.113.7")), desire(nodes()),
+		desire(), desire(internal), desire(serial), desire(guarded), desire(healthy),
+		desire(elsewhere), desire(drained),
+		desire(protocols(balancer.TerminatedHTTPS, balancer.ProxyV2)),
+		desire(asking("203.0.113.7")), desire(nodes()),
 	} {
 		c := made(t, d)
 		for _, inPart := range []bool{false, true} {
@@ -444,7 +500,11 @@ func TestD16_TagsOfOthers_AreKept(t *testing.T) {
 	c.listeners[0].Tags = append(c.listeners[0].Tags, "team=web")
 	c.ips[0].Tags, c.group.Tags = []string{"team=network"}, []string{"team=security"}
 	c.carryOut(t, desire(guarded))
-	for tag, tags := range map[string][]string{"team=shop": c.lb.Tags, "team=web": c.listeners[0].Tags, "team=network": c.ips[0].Tags, "team=security": c.group.Tags} {
+	for tag, tags := range map[string][]string{
+		"team=shop": c.lb.Tags,
+		"team=web":  c.listeners[0].Tags, "team=network": c.ips[0].Tags,
+		"team=security": c.group.Tags,
+	} {
 		if !slices.Contains(tags, tag) {
 			t.Errorf("%s is lost: %v", tag, tags)
 		}
@@ -463,7 +523,9 @@ func TestChange_CloudWithoutTags_GoesByNames(t *testing.T) {
 	old := func(d *balancer.Desired) {
 		d.Features = balancer.FeaturesOf("amphora", 4, false)
 		d.LoadBalancer.Tags = nil
-		everyPort(func(_ int, p *balancer.Port) { p.Listener.Tags, p.Listener.AllowedCIDRs = nil, nil })(d)
+		everyPort(func(_ int, p *balancer.Port) {
+			p.Listener.Tags, p.Listener.AllowedCIDRs = nil, nil
+		})(d)
 	}
 	c := made(t, desire(old))
 	wantKinds(t, change(c, desire(old, onePort)), "DeletePool", "DeleteListener")
@@ -495,7 +557,9 @@ func TestChange_AllowedCIDRs_EverybodyIsEverybody(t *testing.T) {
 	} {
 		c := made(t, desire(onePort))
 		c.lb.AdditionalVIPs, c.listeners[0].AllowedCIDRs = test.vips, test.is
-		p := change(c, desire(onePort, everyPort(func(_ int, p *balancer.Port) { p.Listener.AllowedCIDRs = test.want })))
+		p := change(c, desire(onePort, everyPort(func(_ int, p *balancer.Port) {
+			p.Listener.AllowedCIDRs = test.want
+		})))
 		if same := len(p.Steps) == 0; same != test.same {
 			t.Errorf("%v -> %v with %v: %s", test.is, test.want, test.vips, p)
 		}
@@ -507,7 +571,9 @@ func TestD26_PortsThatWereNeverSeen_AreRemoved(t *testing.T) {
 	c := shared(t)
 	name := c.lb.Name
 	c.carryOut(t, visiting(name))
-	c.carryOut(t, visiting(name, func(d *balancer.Desired) { d.Ports = []balancer.Port{tcp(0, 8443, name, "node-1")} }))
+	c.carryOut(t, visiting(name, func(d *balancer.Desired) {
+		d.Ports = []balancer.Port{tcp(0, 8443, name, "node-1")}
+	}))
 	if len(c.listeners) != 2 || len(c.pools) != 2 {
 		t.Errorf("listeners %v, pools %v", c.listeners, c.pools)
 	}
@@ -539,8 +605,17 @@ func TestD39_ListenerOfSomebodyElse_IsNeverTouched(t *testing.T) {
 		t.Run(fmt.Sprint(test.name, test.role, test.tags), func(t *testing.T) {
 			c := made(t, desire(onePort))
 			c.role = test.role
-			c.listeners = append(c.listeners, balancer.Listener{ID: "theirs", Name: test.name, Tags: test.tags, Protocol: balancer.HTTP, Port: 443, PoolID: "their-pool", Status: balancer.Active})
-			c.pools = append(c.pools, balancer.Pool{ID: "their-pool", Name: "x", Protocol: balancer.HTTP, Algorithm: "ROUND_ROBIN", Status: balancer.Active})
+			c.listeners = append(c.listeners,
+				balancer.Listener{
+					ID: "theirs", Name: test.name, Tags: test.tags,
+					Protocol: balancer.HTTP, Port: 443, PoolID: "their-pool",
+					Status: balancer.Active,
+				})
+			c.pools = append(c.pools,
+				balancer.Pool{
+					ID: "their-pool", Name: "x", Protocol: balancer.HTTP,
+					Algorithm: "ROUND_ROBIN", Status: balancer.Active,
+				})
 			p := change(c, desire(onePort))
 			if touched := strings.Contains(p.String(), "theirs"); touched != test.own {
 				t.Errorf("it is taken for the Service's: %v\n%s", touched, p)
@@ -564,7 +639,11 @@ func TestD39_ListenerOfSomebodyElse_IsNeverTouched(t *testing.T) {
 func TestChange_PoolOfSomebodyElsesListener_IsLeft(t *testing.T) {
 	c := made(t, desire(onePort))
 	pool := c.listeners[0].PoolID
-	c.listeners = append(c.listeners, balancer.Listener{ID: "theirs", Protocol: balancer.TCP, Port: 22, PoolID: pool, ConnectionLimit: -1, Status: balancer.Active})
+	c.listeners = append(c.listeners,
+		balancer.Listener{
+			ID: "theirs", Protocol: balancer.TCP, Port: 22, PoolID: pool,
+			ConnectionLimit: -1, Status: balancer.Active,
+		})
 	before := fmt.Sprintf("%+v", *c.pool(pool))
 	want := desire(onePort, nodes("node-3"))
 	wantKinds(t, change(c, want), "CreatePool", "CreateMember", "UpdateListener")
@@ -586,7 +665,10 @@ func TestChange_Order_TrafficFirstNewLast(t *testing.T) {
 	lb := shop().LoadBalancerName()
 	c := made(t, desire(guarded, nodes("node-1", "node-2")))
 	want := desire(guarded, nodes("node-2", "node-3"), func(d *balancer.Desired) {
-		d.Ports = []balancer.Port{tcp(0, 80, lb, "node-2", "node-3"), tcp(1, 8443, lb, "node-2", "node-3")}
+		d.Ports = []balancer.Port{
+			tcp(0, 80, lb, "node-2", "node-3"),
+			tcp(1, 8443, lb, "node-2", "node-3"),
+		}
 		d.Ports[0].Listener.AllowedCIDRs = []string{"192.0.2.0/24"}
 		guarded(d)
 	})
@@ -600,7 +682,10 @@ func TestChange_Order_TrafficFirstNewLast(t *testing.T) {
 
 // What Octavia is at work on is left alone.
 func TestChange_Pending_HasNoPlan(t *testing.T) {
-	for _, status := range []balancer.Status{balancer.PendingCreate, balancer.PendingUpdate, balancer.PendingDelete} {
+	for _, status := range []balancer.Status{
+		balancer.PendingCreate, balancer.PendingUpdate,
+		balancer.PendingDelete,
+	} {
 		c := made(t, desire())
 		c.lb.Status = status
 		p := change(c, desire(onePort))
@@ -635,7 +720,8 @@ func TestChange_Leftovers_AreUsedOrDeleted(t *testing.T) {
 	wantKinds(t, change(c, desire(onePort)), "UpdateListener")
 	c.pools[0].Members = nil
 	wantKinds(t, change(c, desire(onePort)), "SetMembers", "UpdateListener")
-	wantKinds(t, change(c, desire(onePort, protocols(balancer.TCP, balancer.Proxy))), "DeletePool", "CreatePool", "SetMembers")
+	wantKinds(t, change(c, desire(onePort, protocols(balancer.TCP, balancer.Proxy))), "DeletePool",
+		"CreatePool", "SetMembers")
 	c.pools[0].Name, c.pools[0].Tags = "by-hand", nil
 	wantKinds(t, change(c, desire(onePort)), "CreatePool", "SetMembers")
 }
@@ -644,7 +730,8 @@ func TestChange_Leftovers_AreUsedOrDeleted(t *testing.T) {
 func TestChange_IsPure(t *testing.T) {
 	c := made(t, desire(guarded))
 	c.byOCCM()
-	want := desire(guarded, nodes("node-3"), protocols(balancer.HTTP, balancer.HTTP), recreate, func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "x" })
+	want := desire(guarded, nodes("node-3"), protocols(balancer.HTTP, balancer.HTTP), recreate,
+		func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "x" })
 	is := c.observe(false)
 	before := fmt.Sprintf("%+v %+v", want, is)
 	first := plan.Change(want, is).String()
@@ -663,7 +750,8 @@ func TestChange_RecreateOfOCCMs_FloatingIPIsNotForgotten(t *testing.T) {
 	begin.byOCCM()
 	address := begin.ips[0].Address
 	for _, more := range []func(*balancer.Desired){recreate, internal} {
-		want := desire(onePort, recreate, more, func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "other" })
+		want := desire(onePort, recreate, more,
+			func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "other" })
 		p := change(begin, want)
 		for n := range p.Steps {
 			c := begin.clone()
@@ -671,7 +759,8 @@ func TestChange_RecreateOfOCCMs_FloatingIPIsNotForgotten(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.carryOut(t, want)
-			if want.FloatingIP != nil && (len(c.ips) != 1 || c.ips[0].Address != address) || want.FloatingIP == nil && len(c.ips) > 0 {
+			if want.FloatingIP != nil && (len(c.ips) != 1 || c.ips[0].Address != address) ||
+				want.FloatingIP == nil && len(c.ips) > 0 {
 				t.Errorf("after %d steps the floating IPs are %v", n, c.ips)
 			}
 		}

@@ -55,14 +55,19 @@ func (c claims) ownsPool(p balancer.Pool) bool {
 	if own, told := c.byTags(p.Tags); told {
 		return own
 	}
-	return c.role == balancer.Owner && len(p.Tags) == 0 && c.isPart("pool_", p.Name, balancer.PoolName)
+	return c.role == balancer.Owner && len(p.Tags) == 0 &&
+		c.isPart("pool_", p.Name, balancer.PoolName)
 }
 
 // isServices tells whether the load balancer was made for a Service, whichever.
-func (c claims) isServices() bool { return strings.HasPrefix(c.loadBalancer, balancer.ServicePrefix) }
+func (c claims) isServices() bool {
+	return strings.HasPrefix(c.loadBalancer, balancer.ServicePrefix)
+}
 
 // isPart tells whether the name is the one that OCCM gives to a part of the load balancer.
-func (c claims) isPart(prefix, name string, nameOf func(index int, loadBalancer string) string) bool {
+func (c claims) isPart(
+	prefix, name string, nameOf func(index int, loadBalancer string) string,
+) bool {
 	rest, ok := strings.CutPrefix(name, prefix)
 	if !ok || c.loadBalancer == "" {
 		return false
@@ -88,7 +93,8 @@ func (c claims) othersIn(tags []string) []string {
 		switch {
 		case tag == c.id.LoadBalancerName() || tag == c.id.ServiceTag():
 		case c.role == balancer.Owner && tag == c.loadBalancer:
-		case strings.HasPrefix(tag, balancer.ServicePrefix) || len(balancer.ServicesOf([]string{tag})) > 0:
+		case strings.HasPrefix(tag, balancer.ServicePrefix) ||
+			len(balancer.ServicesOf([]string{tag})) > 0:
 			others = append(others, tag)
 		}
 	}

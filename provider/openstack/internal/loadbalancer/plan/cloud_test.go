@@ -89,7 +89,10 @@ func (c *cloud) observe(inPart bool) balancer.Observed {
 		p := &is.Pools[i]
 		p.MembersInPart, p.MonitorInPart = true, p.Monitor != nil
 		for j, m := range p.Members {
-			p.Members[j] = balancer.Member{ID: m.ID, Name: m.Name, Address: m.Address, Port: m.Port, Status: m.Status}
+			p.Members[j] = balancer.Member{
+				ID: m.ID, Name: m.Name, Address: m.Address, Port: m.Port,
+				Status: m.Status,
+			}
 		}
 		if m := p.Monitor; m != nil {
 			*m = balancer.Monitor{ID: m.ID, Name: m.Name, Type: m.Type, Status: m.Status}
@@ -141,9 +144,11 @@ func (c *cloud) take(step plan.Step) error {
 		}
 		c.lb.Status = balancer.Active
 		return nil
-	case plan.CreateFloatingIP, plan.AttachFloatingIP, plan.DetachFloatingIP, plan.DeleteFloatingIP, plan.TagFloatingIP:
+	case plan.CreateFloatingIP, plan.AttachFloatingIP, plan.DetachFloatingIP, plan.DeleteFloatingIP,
+		plan.TagFloatingIP:
 		return c.takeFloatingIP(step)
-	case plan.CreateSecurityGroup, plan.TagSecurityGroup, plan.DeleteSecurityGroup, plan.CreateRule, plan.DeleteRule, plan.AddGroup, plan.RemoveGroup:
+	case plan.CreateSecurityGroup, plan.TagSecurityGroup, plan.DeleteSecurityGroup, plan.CreateRule,
+		plan.DeleteRule, plan.AddGroup, plan.RemoveGroup:
 		return c.takeGroup(step)
 	}
 	if c.lb == nil {
@@ -241,7 +246,10 @@ func (c *cloud) deleteLoadBalancer(s plan.DeleteLoadBalancer) error {
 func fits(listener, pool string) bool {
 	switch listener {
 	case balancer.TCP:
-		return slices.Contains([]string{balancer.HTTP, balancer.HTTPS, balancer.Proxy, balancer.ProxyV2, balancer.TCP}, pool)
+		return slices.Contains([]string{
+			balancer.HTTP, balancer.HTTPS, balancer.Proxy,
+			balancer.ProxyV2, balancer.TCP,
+		}, pool)
 	case balancer.HTTP, balancer.TerminatedHTTPS:
 		return slices.Contains([]string{balancer.HTTP, balancer.Proxy, balancer.ProxyV2}, pool)
 	}
@@ -321,7 +329,8 @@ func (c *cloud) takeListener(step plan.Step) error {
 				return err
 			}
 			if !fits(l.Protocol, protocol) {
-				return fmt.Errorf("%w: a %s pool does not fit a %s listener", errInvalid, protocol, l.Protocol)
+				return fmt.Errorf("%w: a %s pool does not fit a %s listener", errInvalid, protocol,
+					l.Protocol)
 			}
 			changed.PoolID = id
 		}
@@ -333,7 +342,8 @@ func (c *cloud) takeListener(step plan.Step) error {
 		if c.listener(s.ID) == nil {
 			return errMissing
 		}
-		c.listeners = slices.DeleteFunc(c.listeners, func(l balancer.Listener) bool { return l.ID == s.ID })
+		c.listeners = slices.DeleteFunc(c.listeners,
+			func(l balancer.Listener) bool { return l.ID == s.ID })
 	}
 	return nil
 }
@@ -346,7 +356,8 @@ func (c *cloud) takePool(step plan.Step) error {
 			return err
 		}
 		pool := s.Pool
-		pool.ID, pool.Members, pool.Monitor, pool.Status = c.newID("pool"), nil, nil, balancer.Active
+		pool.ID, pool.Members, pool.Monitor, pool.Status = c.newID("pool"), nil, nil,
+			balancer.Active
 		if listener != "" {
 			l := c.listener(listener)
 			switch {
@@ -355,7 +366,8 @@ func (c *cloud) takePool(step plan.Step) error {
 			case l.PoolID != "":
 				return fmt.Errorf("%w: the listener has a default pool", errConflict)
 			case !fits(l.Protocol, pool.Protocol):
-				return fmt.Errorf("%w: a %s pool does not fit a %s listener", errInvalid, pool.Protocol, l.Protocol)
+				return fmt.Errorf("%w: a %s pool does not fit a %s listener", errInvalid,
+					pool.Protocol, l.Protocol)
 			}
 			l.PoolID = pool.ID
 		}
@@ -369,7 +381,8 @@ func (c *cloud) takePool(step plan.Step) error {
 		if s.Pool.Protocol != pool.Protocol {
 			return fmt.Errorf("%w: the protocol is immutable", errInvalid)
 		}
-		pool.Algorithm, pool.Persistence, pool.Status = s.Pool.Algorithm, s.Pool.Persistence, balancer.Active
+		pool.Algorithm, pool.Persistence, pool.Status = s.Pool.Algorithm, s.Pool.Persistence,
+			balancer.Active
 		if s.Pool.Tags != nil {
 			pool.Tags = slices.Clone(s.Pool.Tags)
 		}
@@ -463,7 +476,8 @@ func (c *cloud) changePool(pool *balancer.Pool, step plan.Step) error {
 	case plan.SetMembers:
 		return c.setMembers(pool, s.Members)
 	case plan.CreateMember:
-		if slices.ContainsFunc(pool.Members, func(m balancer.Member) bool { return m.Key() == s.Member.Key() }) {
+		if slices.ContainsFunc(pool.Members,
+			func(m balancer.Member) bool { return m.Key() == s.Member.Key() }) {
 			return fmt.Errorf("%w: there is a member %v", errConflict, s.Member.Key())
 		}
 		m := s.Member
@@ -526,10 +540,12 @@ func (c *cloud) takeFloatingIP(step plan.Step) error {
 	switch s := step.(type) {
 	case plan.CreateFloatingIP:
 		ip := balancer.FloatingIP{
-			ID: c.newID("fip"), NetworkID: s.Wanted.NetworkID, Description: s.Wanted.Description, Tags: slices.Clone(s.Wanted.Tags),
+			ID: c.newID("fip"), NetworkID: s.Wanted.NetworkID, Description: s.Wanted.Description,
+			Tags: slices.Clone(s.Wanted.Tags),
 		}
 		ip.Address = or(s.Wanted.Address, fmt.Sprintf("203.0.113.%d", c.count))
-		if slices.ContainsFunc(c.ips, func(f balancer.FloatingIP) bool { return f.Address == ip.Address }) {
+		if slices.ContainsFunc(c.ips,
+			func(f balancer.FloatingIP) bool { return f.Address == ip.Address }) {
 			return fmt.Errorf("%w: %s is in use", errConflict, ip.Address)
 		}
 		c.learn("floating IP", "", ip.ID)
@@ -607,7 +623,8 @@ func (c *cloud) takeGroup(step plan.Step) error {
 		c.group.Rules = append(c.group.Rules, rule)
 	case plan.DeleteRule:
 		n := len(c.group.Rules)
-		c.group.Rules = slices.DeleteFunc(c.group.Rules, func(r balancer.Rule) bool { return r.ID == s.ID })
+		c.group.Rules = slices.DeleteFunc(c.group.Rules,
+			func(r balancer.Rule) bool { return r.ID == s.ID })
 		if len(c.group.Rules) == n {
 			return errMissing
 		}
@@ -622,7 +639,8 @@ func (c *cloud) takeGroup(step plan.Step) error {
 		if port == nil {
 			return errMissing
 		}
-		port.SecurityGroups = slices.DeleteFunc(port.SecurityGroups, func(id string) bool { return id == s.GroupID })
+		port.SecurityGroups = slices.DeleteFunc(port.SecurityGroups,
+			func(id string) bool { return id == s.GroupID })
 	}
 	return nil
 }

@@ -68,8 +68,14 @@ func (s *story) visit() {
 	}
 	c := s.cloud
 	c.role = balancer.Guest
-	c.lb = &balancer.LoadBalancer{ID: "lb-theirs", Name: name, Tags: tags, Status: balancer.Active, VIP: balancer.VIP{Address: "10.0.0.9", PortID: "port-theirs", SubnetID: vipSubnet}}
-	c.ips = []balancer.FloatingIP{{ID: "fip-theirs", Address: "203.0.113.200", PortID: "port-theirs"}}
+	c.lb = &balancer.LoadBalancer{
+		ID: "lb-theirs", Name: name, Tags: tags, Status: balancer.Active,
+		VIP: balancer.VIP{Address: "10.0.0.9", PortID: "port-theirs", SubnetID: vipSubnet},
+	}
+	c.ips = []balancer.FloatingIP{{
+		ID: "fip-theirs", Address: "203.0.113.200",
+		PortID: "port-theirs",
+	}}
 	s.stranger(tags)
 }
 
@@ -78,11 +84,16 @@ func (s *story) stranger(tags []string) {
 	c := s.cloud
 	id := c.newID("theirs")
 	c.pools = append(c.pools, balancer.Pool{
-		ID: "pool-" + id, Name: balancer.PoolName(0, c.lb.Name) + "x", Protocol: balancer.TCP, Algorithm: "LEAST_CONNECTIONS", Status: balancer.Active,
-		Members: []balancer.Member{{ID: "member-" + id, Address: "10.0.0.99", Port: 1, Weight: 7, Backup: true, Status: balancer.Active}},
+		ID: "pool-" + id, Name: balancer.PoolName(0, c.lb.Name) + "x", Protocol: balancer.TCP,
+		Algorithm: "LEAST_CONNECTIONS", Status: balancer.Active,
+		Members: []balancer.Member{{
+			ID: "member-" + id, Address: "10.0.0.99", Port: 1, Weight: 7,
+			Backup: true, Status: balancer.Active,
+		}},
 	})
 	c.listeners = append(c.listeners, balancer.Listener{
-		ID: "listener-" + id, Name: "theirs", Tags: tags, Protocol: balancer.TCP, Port: 9000 + c.count, PoolID: "pool-" + id, ConnectionLimit: 7, Status: balancer.Active,
+		ID: "listener-" + id, Name: "theirs", Tags: tags, Protocol: balancer.TCP,
+		Port: 9000 + c.count, PoolID: "pool-" + id, ConnectionLimit: 7, Status: balancer.Active,
 	})
 }
 
@@ -91,11 +102,16 @@ func (s *story) strange() *cloud {
 	c := s.cloud.clone()
 	id := shop()
 	own := func(tags []string) bool {
-		return slices.Contains(tags, id.ServiceTag()) || slices.Contains(tags, id.LoadBalancerName())
+		return slices.Contains(tags, id.ServiceTag()) ||
+			slices.Contains(tags, id.LoadBalancerName())
 	}
-	c.listeners = slices.DeleteFunc(c.listeners, func(l balancer.Listener) bool { return own(l.Tags) })
-	c.pools = slices.DeleteFunc(c.pools, func(p balancer.Pool) bool { return len(p.ID) < 11 || p.ID[:11] != "pool-theirs" })
-	c.ips = slices.DeleteFunc(c.ips, func(f balancer.FloatingIP) bool { return f.ID != "fip-theirs" })
+	c.listeners = slices.DeleteFunc(c.listeners,
+		func(l balancer.Listener) bool { return own(l.Tags) })
+	c.pools = slices.DeleteFunc(c.pools, func(p balancer.Pool) bool {
+		return len(p.ID) < 11 || p.ID[:11] != "pool-theirs"
+	})
+	c.ips = slices.DeleteFunc(c.ips,
+		func(f balancer.FloatingIP) bool { return f.ID != "fip-theirs" })
 	return c
 }
 
@@ -142,7 +158,8 @@ func (s *story) desire() balancer.Desired {
 	s.Shuffle(len(d.Ports), func(i, j int) { d.Ports[i], d.Ports[j] = d.Ports[j], d.Ports[i] })
 	for i := range d.Ports {
 		p := &d.Ports[i]
-		p.Listener.Name, p.Pool.Name = balancer.ListenerName(i, s.name()), balancer.PoolName(i, s.name())
+		p.Listener.Name, p.Pool.Name = balancer.ListenerName(i, s.name()),
+			balancer.PoolName(i, s.name())
 		if p.Pool.Monitor != nil {
 			p.Pool.Monitor.Name = balancer.MonitorName(i, s.name())
 		}
@@ -158,7 +175,8 @@ func (s *story) desire() balancer.Desired {
 }
 
 func (s *story) port(index, number int, names []string) balancer.Port {
-	listener := pick(s, balancer.TCP, balancer.TCP, balancer.HTTP, balancer.TerminatedHTTPS, balancer.UDP)
+	listener := pick(s, balancer.TCP, balancer.TCP, balancer.HTTP, balancer.TerminatedHTTPS,
+		balancer.UDP)
 	p := portOf(index, listener, number, s.name(), names...)
 	switch listener {
 	case balancer.TCP:
@@ -169,9 +187,11 @@ func (s *story) port(index, number int, names []string) balancer.Port {
 	}
 	p.Listener.ConnectionLimit = pick(s, -1, 100)
 	p.Listener.AllowedCIDRs = pick(s, []string{"0.0.0.0/0"}, []string{"192.0.2.0/24"})
-	p.Pool.Algorithm, p.Pool.Persistence = pick(s, "ROUND_ROBIN", "SOURCE_IP"), pick(s, "", "SOURCE_IP")
+	p.Pool.Algorithm, p.Pool.Persistence = pick(s, "ROUND_ROBIN", "SOURCE_IP"),
+		pick(s, "", "SOURCE_IP")
 	if s.IntN(2) == 0 {
-		p.Pool.Monitor = monitor(index, s.name(), pick(s, balancer.MonitorTCP, balancer.MonitorHTTP))
+		p.Pool.Monitor = monitor(index, s.name(),
+			pick(s, balancer.MonitorTCP, balancer.MonitorHTTP))
 		p.Pool.Monitor.Delay = pick(s, 5, 10)
 	}
 	subnet, health := pick(s, vipSubnet, "", "subnet-nodes"), pick(s, 0, 32000)
@@ -233,7 +253,8 @@ func (s *story) damage() {
 	}
 	switch {
 	case kind == 0:
-		c.listeners = slices.DeleteFunc(c.listeners, func(other balancer.Listener) bool { return other.ID == l.ID })
+		c.listeners = slices.DeleteFunc(c.listeners,
+			func(other balancer.Listener) bool { return other.ID == l.ID })
 	case kind == 1:
 		l.Status = balancer.Error
 	case kind == 2:
@@ -308,7 +329,8 @@ func (s *story) compare(t *testing.T) {
 	used := map[string]bool{}
 	listeners, pools := len(s.others.listeners), len(s.others.pools)
 	for _, want := range d.Ports {
-		i := slices.IndexFunc(c.listeners, func(l balancer.Listener) bool { return l.Key() == want.Listener.Key() })
+		i := slices.IndexFunc(c.listeners,
+			func(l balancer.Listener) bool { return l.Key() == want.Listener.Key() })
 		if i < 0 {
 			t.Errorf("there is no listener for %s", want.Name)
 			continue
@@ -342,17 +364,20 @@ func (s *story) compare(t *testing.T) {
 func comparePort(t *testing.T, want balancer.Port, l balancer.Listener, pool balancer.Pool) {
 	t.Helper()
 	expected := want.Listener
-	expected.ID, expected.Name, expected.PoolID, expected.Status = l.ID, l.Name, l.PoolID, balancer.Active
+	expected.ID, expected.Name, expected.PoolID, expected.Status = l.ID, l.Name, l.PoolID,
+		balancer.Active
 	if len(expected.InsertHeaders) == 0 && len(l.InsertHeaders) == 0 {
 		expected.InsertHeaders = l.InsertHeaders
 	}
 	if !reflect.DeepEqual(l, expected) {
 		t.Errorf("the listener of %s is\n%+v, not\n%+v", want.Name, l, expected)
 	}
-	if pool.Protocol != want.Pool.Protocol || pool.Algorithm != want.Pool.Algorithm || pool.Persistence != want.Pool.Persistence || pool.Status != balancer.Active {
+	if pool.Protocol != want.Pool.Protocol || pool.Algorithm != want.Pool.Algorithm ||
+		pool.Persistence != want.Pool.Persistence || pool.Status != balancer.Active {
 		t.Errorf("the pool of %s is\n%+v, not\n%+v", want.Name, pool, want.Pool)
 	}
-	got, should := map[balancer.MemberKey]balancer.Member{}, map[balancer.MemberKey]balancer.Member{}
+	got, should := map[balancer.MemberKey]balancer.Member{},
+		map[balancer.MemberKey]balancer.Member{}
 	for _, m := range pool.Members {
 		m.ID, m.Status, m.SubnetID = "", "", or(m.SubnetID, vipSubnet)
 		got[m.Key()] = m
@@ -423,7 +448,10 @@ func (s *story) compareGroup(t *testing.T) {
 		}
 	}
 	for _, port := range c.nodePorts {
-		member := slices.ContainsFunc(d.Backends, func(b balancer.Backend) bool { return b.ServerID == port.ServerID }) && port.PortSecurity
+		member := slices.ContainsFunc(d.Backends,
+			func(b balancer.Backend) bool {
+				return b.ServerID == port.ServerID
+			}) && port.PortSecurity
 		if has := slices.Contains(port.SecurityGroups, c.group.ID); has != member {
 			t.Errorf("port %s has the group: %v", port.ID, has)
 		}
@@ -434,7 +462,8 @@ func (s *story) compareGroup(t *testing.T) {
 func (s *story) compareOthers(t *testing.T) {
 	t.Helper()
 	now := s.strange()
-	if !reflect.DeepEqual(now.listeners, s.others.listeners) && len(now.listeners)+len(s.others.listeners) > 0 {
+	if !reflect.DeepEqual(now.listeners, s.others.listeners) &&
+		len(now.listeners)+len(s.others.listeners) > 0 {
 		t.Errorf("others' listeners are\n%+v, not\n%+v", now.listeners, s.others.listeners)
 	}
 	if !reflect.DeepEqual(now.pools, s.others.pools) && len(now.pools)+len(s.others.pools) > 0 {
@@ -456,7 +485,10 @@ func (s *story) compareOthers(t *testing.T) {
 // remove deletes the Service, interrupted too, and looks for what is left.
 func (s *story) remove(t *testing.T) {
 	t.Helper()
-	options := plan.RemovalOptions{Cascade: s.IntN(2) == 0, Tags: s.IntN(2) == 0, KeepFloatingIP: s.IntN(4) == 0}
+	options := plan.RemovalOptions{
+		Cascade: s.IntN(2) == 0, Tags: s.IntN(2) == 0,
+		KeepFloatingIP: s.IntN(4) == 0,
+	}
 	for i := range interruptions {
 		p := plan.Removal(shop(), s.cloud.observe(s.IntN(2) == 0), options)
 		steps := len(p.Steps)
@@ -483,7 +515,8 @@ func (s *story) remove(t *testing.T) {
 		}
 		return
 	}
-	if len(c.listeners) != len(s.others.listeners) || len(c.pools) != len(s.others.pools) || !slices.Equal(c.lb.Tags, s.others.lb.Tags) {
+	if len(c.listeners) != len(s.others.listeners) || len(c.pools) != len(s.others.pools) ||
+		!slices.Equal(c.lb.Tags, s.others.lb.Tags) {
 		t.Errorf("left are listeners %v, pools %v, tags %v", c.listeners, c.pools, c.lb.Tags)
 	}
 }

@@ -10,7 +10,10 @@ import (
 // features are all that a user or an operator may ask for, and what a cloud may do to it.
 func features() []feature {
 	var list []feature
-	for _, group := range [][]feature{services(), listeners(), pools(), placements(), networks(), sharing(), troubles(), removals()} {
+	for _, group := range [][]feature{
+		services(), listeners(), pools(), placements(), networks(),
+		sharing(), troubles(), removals(),
+	} {
 		list = append(list, group...)
 	}
 	return list
@@ -25,7 +28,11 @@ func services() []feature {
 			{title: "a new Service", want: desire()},
 			{title: "nothing has changed", want: desire()},
 			{title: "a node is added", want: desire(nodes("node-1", "node-2", "node-3"))},
-			{title: "a node is about to be removed", want: desire(nodes("node-1", "node-2", "node-3"), everyPort(func(_ int, p *balancer.Port) { p.Pool.Members[2].Weight = 0 }))},
+			{
+				title: "a node is about to be removed",
+				want: desire(nodes("node-1", "node-2", "node-3"),
+					everyPort(func(_ int, p *balancer.Port) { p.Pool.Members[2].Weight = 0 })),
+			},
 			{title: "a node is removed", want: desire(nodes("node-1", "node-2"))},
 			{title: "no node is left", want: desire(nodes())},
 			gone("the Service is deleted", all()),
@@ -36,26 +43,51 @@ func services() []feature {
 			{title: "one is added", want: desire(internal)},
 			{title: "one is changed, and has another node port", want: desire(internal, func(d *balancer.Desired) { d.Ports[1] = tcp(1, 8443, lb, "node-1") })},
 			{title: "they change places", want: desire(internal, func(d *balancer.Desired) {
-				d.Ports = []balancer.Port{tcp(0, 8443, lb, "node-1"), tcp(1, 80, lb, "node-1", "node-2")}
+				d.Ports = []balancer.Port{
+					tcp(0, 8443, lb, "node-1"),
+					tcp(1, 80, lb, "node-1", "node-2"),
+				}
 			})},
-			{title: "the same number, for another transport", want: desire(internal, func(d *balancer.Desired) {
-				d.Ports = []balancer.Port{tcp(0, 8443, lb, "node-1"), portOf(1, balancer.UDP, 80, lb, "node-1", "node-2")}
-			})},
+			{
+				title: "the same number, for another transport",
+				want: desire(internal, func(d *balancer.Desired) {
+					d.Ports = []balancer.Port{
+						tcp(0, 8443, lb, "node-1"),
+						portOf(1, balancer.UDP, 80, lb, "node-1", "node-2"),
+					}
+				}),
+			},
 			{title: "no node ports", want: desire(internal, onePort, everyPort(func(_ int, p *balancer.Port) { p.Pool.Members = nil }))},
 		}},
 		{"cluster-name", empty, []stage{
 			{title: "a Service", want: desire(onePort)},
-			{title: "the cluster is renamed: names stay", want: desire(onePort, func(d *balancer.Desired) {
-				d.Identity.ClusterName = "production"
-				d.LoadBalancer.Name, d.LoadBalancer.Description = d.Identity.LoadBalancerName(), d.Identity.LoadBalancerDescription()
-				d.Ports[0].Listener.Tags = d.Identity.Tags()
-			})},
+			{
+				title: "the cluster is renamed: names stay",
+				want: desire(onePort, func(d *balancer.Desired) {
+					d.Identity.ClusterName = "production"
+					d.LoadBalancer.Name, d.LoadBalancer.Description = d.Identity.LoadBalancerName(),
+						d.Identity.LoadBalancerDescription()
+					d.Ports[0].Listener.Tags = d.Identity.Tags()
+				}),
+			},
 		}},
 		{"serial", empty, []stage{
 			{title: "a new Service of a provider that wants one thing at a time", want: desire(serial, monitored(balancer.MonitorTCP), onePort)},
 			{title: "nodes change", want: desire(serial, monitored(balancer.MonitorTCP), onePort, nodes("node-2", "node-3"))},
-			{title: "a node drains", want: desire(serial, monitored(balancer.MonitorTCP), onePort, nodes("node-2", "node-3"), everyPort(func(_ int, p *balancer.Port) { p.Pool.Members[1].Weight = 0 }))},
-			{title: "the members' subnet changes", want: desire(serial, monitored(balancer.MonitorTCP), onePort, nodes("node-2"), everyPort(func(_ int, p *balancer.Port) { p.Pool.Members[0].SubnetID = "subnet-nodes" }))},
+			{
+				title: "a node drains",
+				want: desire(serial, monitored(balancer.MonitorTCP), onePort,
+					nodes("node-2", "node-3"), everyPort(func(_ int, p *balancer.Port) {
+						p.Pool.Members[1].Weight = 0
+					})),
+			},
+			{
+				title: "the members' subnet changes",
+				want: desire(serial, monitored(balancer.MonitorTCP), onePort, nodes("node-2"),
+					everyPort(func(_ int, p *balancer.Port) {
+						p.Pool.Members[0].SubnetID = "subnet-nodes"
+					})),
+			},
 		}},
 	}
 }
@@ -93,16 +125,30 @@ func listeners() []feature {
 	}
 	return []feature{
 		option("connection-limit", limit(100), limit(200)),
-		option("timeout-client-data", timeouts(func(t *balancer.Timeouts) { t.ClientData = 1000 }), timeouts(func(t *balancer.Timeouts) { t.ClientData = 2000 })),
-		option("timeout-member-connect", timeouts(func(t *balancer.Timeouts) { t.MemberConnect = 1000 }), timeouts(func(t *balancer.Timeouts) { t.MemberConnect = 2000 })),
-		option("timeout-member-data", timeouts(func(t *balancer.Timeouts) { t.MemberData = 1000 }), timeouts(func(t *balancer.Timeouts) { t.MemberData = 2000 })),
-		option("timeout-tcp-inspect", timeouts(func(t *balancer.Timeouts) { t.TCPInspect = 1000 }), timeouts(func(t *balancer.Timeouts) { t.TCPInspect = 2000 })),
-		option("x-forwarded-for", headers("X-Forwarded-For"), headers("X-Forwarded-For", "X-Forwarded-Port")),
-		option("x-forwarded-port", headers("X-Forwarded-Port"), headers("X-Forwarded-Port", "X-Forwarded-Proto")),
-		option("x-forwarded-proto", headers("X-Forwarded-Proto"), headers("X-Forwarded-For", "X-Forwarded-Proto")),
-		option("default-tls-container-ref", certificate("https://barbican/v1/containers/old"), certificate("https://barbican/v1/containers/new")),
-		option("load-balancer-source-ranges", ranges("198.51.100.0/24"), ranges("192.0.2.0/24", "198.51.100.0/24")),
-		option("listener-protocols", protocols(balancer.HTTP, balancer.HTTP), protocols(balancer.HTTPS, balancer.HTTPS)),
+		option("timeout-client-data", timeouts(func(t *balancer.Timeouts) {
+			t.ClientData = 1000
+		}), timeouts(func(t *balancer.Timeouts) { t.ClientData = 2000 })),
+		option("timeout-member-connect", timeouts(func(t *balancer.Timeouts) {
+			t.MemberConnect = 1000
+		}), timeouts(func(t *balancer.Timeouts) { t.MemberConnect = 2000 })),
+		option("timeout-member-data", timeouts(func(t *balancer.Timeouts) {
+			t.MemberData = 1000
+		}), timeouts(func(t *balancer.Timeouts) { t.MemberData = 2000 })),
+		option("timeout-tcp-inspect", timeouts(func(t *balancer.Timeouts) {
+			t.TCPInspect = 1000
+		}), timeouts(func(t *balancer.Timeouts) { t.TCPInspect = 2000 })),
+		option("x-forwarded-for", headers("X-Forwarded-For"),
+			headers("X-Forwarded-For", "X-Forwarded-Port")),
+		option("x-forwarded-port", headers("X-Forwarded-Port"),
+			headers("X-Forwarded-Port", "X-Forwarded-Proto")),
+		option("x-forwarded-proto", headers("X-Forwarded-Proto"),
+			headers("X-Forwarded-For", "X-Forwarded-Proto")),
+		option("default-tls-container-ref", certificate("https://barbican/v1/containers/old"),
+			certificate("https://barbican/v1/containers/new")),
+		option("load-balancer-source-ranges", ranges("198.51.100.0/24"),
+			ranges("192.0.2.0/24", "198.51.100.0/24")),
+		option("listener-protocols", protocols(balancer.HTTP, balancer.HTTP),
+			protocols(balancer.HTTPS, balancer.HTTPS)),
 	}
 }
 
@@ -137,13 +183,26 @@ func pools() []feature {
 	return []feature{
 		option("lb-method", algorithm("LEAST_CONNECTIONS"), algorithm("SOURCE_IP")),
 		option("session-affinity", affinity, affinity),
-		option("proxy-protocol", protocols(balancer.TCP, balancer.Proxy), protocols(balancer.TCP, balancer.ProxyV2), monitored(balancer.MonitorTCP)),
-		option("enable-health-monitor", monitored(balancer.MonitorTCP), monitored(balancer.MonitorTCP)),
-		option("external-traffic-policy", healthPort(32000), healthPort(32001), monitored(balancer.MonitorTCP)),
-		option("health-monitor-delay", check(func(m *balancer.Monitor) { m.Delay = 10 }), check(func(m *balancer.Monitor) { m.Delay = 20 }), monitored(balancer.MonitorTCP)),
-		option("health-monitor-timeout", check(func(m *balancer.Monitor) { m.Timeout = 4 }), check(func(m *balancer.Monitor) { m.Timeout = 5 }), monitored(balancer.MonitorTCP)),
-		option("health-monitor-max-retries", check(func(m *balancer.Monitor) { m.MaxRetries = 4 }), check(func(m *balancer.Monitor) { m.MaxRetries = 5 }), monitored(balancer.MonitorTCP)),
-		option("health-monitor-max-retries-down", check(func(m *balancer.Monitor) { m.MaxRetriesDown = 4 }), check(func(m *balancer.Monitor) { m.MaxRetriesDown = 5 }), monitored(balancer.MonitorTCP)),
+		option("proxy-protocol", protocols(balancer.TCP, balancer.Proxy),
+			protocols(balancer.TCP, balancer.ProxyV2), monitored(balancer.MonitorTCP)),
+		option("enable-health-monitor", monitored(balancer.MonitorTCP),
+			monitored(balancer.MonitorTCP)),
+		option("external-traffic-policy", healthPort(32000), healthPort(32001),
+			monitored(balancer.MonitorTCP)),
+		option("health-monitor-delay", check(func(m *balancer.Monitor) {
+			m.Delay = 10
+		}), check(func(m *balancer.Monitor) { m.Delay = 20 }), monitored(balancer.MonitorTCP)),
+		option("health-monitor-timeout", check(func(m *balancer.Monitor) {
+			m.Timeout = 4
+		}), check(func(m *balancer.Monitor) { m.Timeout = 5 }), monitored(balancer.MonitorTCP)),
+		option("health-monitor-max-retries", check(func(m *balancer.Monitor) {
+			m.MaxRetries = 4
+		}), check(func(m *balancer.Monitor) { m.MaxRetries = 5 }), monitored(balancer.MonitorTCP)),
+		option("health-monitor-max-retries-down", check(func(m *balancer.Monitor) {
+			m.MaxRetriesDown = 4
+		}), check(func(m *balancer.Monitor) {
+			m.MaxRetriesDown = 5
+		}), monitored(balancer.MonitorTCP)),
 		option("member-subnet-id", subnet("subnet-nodes"), subnet("subnet-other")),
 		option("node-selector", nodes("node-1"), nodes("node-3")),
 	}
@@ -171,28 +230,62 @@ func placements() []feature {
 		d.LoadBalancer.Provider = balancer.ProviderOVN
 		d.Features = balancer.FeaturesOf(balancer.ProviderOVN, 27, false)
 		everyPort(func(_ int, p *balancer.Port) {
-			p.Listener.Timeouts, p.Listener.AllowedCIDRs, p.Pool.Algorithm = nil, nil, "SOURCE_IP_PORT"
+			p.Listener.Timeouts, p.Listener.AllowedCIDRs, p.Pool.Algorithm = nil, nil,
+				"SOURCE_IP_PORT"
 		})(d)
 	}
 	return []feature{
-		place("flavor-id", func(lb *balancer.LoadBalancer) { lb.FlavorID = "flavor-small" }, func(lb *balancer.LoadBalancer) { lb.FlavorID = "flavor-large" }),
-		place("availability-zone", func(lb *balancer.LoadBalancer) { lb.AvailabilityZone = "zone-1" }, func(lb *balancer.LoadBalancer) { lb.AvailabilityZone = "zone-2" }),
-		place("subnet-id", func(*balancer.LoadBalancer) {}, func(lb *balancer.LoadBalancer) { lb.VIP.SubnetID = "subnet-other" }),
-		place("network-id", func(lb *balancer.LoadBalancer) { lb.VIP = balancer.VIP{NetworkID: "network-vip"} }, func(lb *balancer.LoadBalancer) { lb.VIP = balancer.VIP{NetworkID: "network-other"} }),
-		place("port-id", func(lb *balancer.LoadBalancer) { lb.VIP = balancer.VIP{PortID: "port-one"} }, func(lb *balancer.LoadBalancer) { lb.VIP = balancer.VIP{PortID: "port-other"} }),
-		place("additional-subnet-id", func(*balancer.LoadBalancer) {}, func(lb *balancer.LoadBalancer) { lb.AdditionalVIPs = []balancer.VIP{{SubnetID: "subnet-6"}} }),
+		place("flavor-id", func(lb *balancer.LoadBalancer) { lb.FlavorID = "flavor-small" },
+			func(lb *balancer.LoadBalancer) { lb.FlavorID = "flavor-large" }),
+		place("availability-zone",
+			func(lb *balancer.LoadBalancer) {
+				lb.AvailabilityZone = "zone-1"
+			}, func(lb *balancer.LoadBalancer) { lb.AvailabilityZone = "zone-2" }),
+		place("subnet-id", func(*balancer.LoadBalancer) {},
+			func(lb *balancer.LoadBalancer) { lb.VIP.SubnetID = "subnet-other" }),
+		place("network-id", func(lb *balancer.LoadBalancer) {
+			lb.VIP = balancer.VIP{NetworkID: "network-vip"}
+		}, func(lb *balancer.LoadBalancer) { lb.VIP = balancer.VIP{NetworkID: "network-other"} }),
+		place("port-id",
+			func(lb *balancer.LoadBalancer) {
+				lb.VIP = balancer.VIP{PortID: "port-one"}
+			}, func(lb *balancer.LoadBalancer) { lb.VIP = balancer.VIP{PortID: "port-other"} }),
+		place("additional-subnet-id", func(*balancer.LoadBalancer) {},
+			func(lb *balancer.LoadBalancer) {
+				lb.AdditionalVIPs = []balancer.VIP{{SubnetID: "subnet-6"}}
+			}),
 		{"internal-address", empty, []stage{
-			{title: "an internal Service that asks for an address", want: desire(onePort, internal, asking(func(lb *balancer.LoadBalancer) { lb.VIP.Address = "10.0.0.7" }))},
+			{
+				title: "an internal Service that asks for an address",
+				want: desire(onePort, internal, asking(func(lb *balancer.LoadBalancer) {
+					lb.VIP.Address = "10.0.0.7"
+				})),
+			},
 			{title: "another is asked for", want: desire(onePort, internal, asking(func(lb *balancer.LoadBalancer) { lb.VIP.Address = "10.0.0.8" }))},
-			{title: "and the load balancer may be made anew", want: desire(onePort, internal, recreate, asking(func(lb *balancer.LoadBalancer) { lb.VIP.Address = "10.0.0.8" }))},
-			{title: "another flavor is asked for, but no address: the address stays", want: desire(onePort, internal, recreate, asking(func(lb *balancer.LoadBalancer) { lb.FlavorID = "flavor-large" }))},
+			{
+				title: "and the load balancer may be made anew",
+				want: desire(onePort, internal, recreate, asking(func(lb *balancer.LoadBalancer) {
+					lb.VIP.Address = "10.0.0.8"
+				})),
+			},
+			{
+				title: "another flavor is asked for, but no address: the address stays",
+				want: desire(onePort, internal, recreate, asking(func(lb *balancer.LoadBalancer) {
+					lb.FlavorID = "flavor-large"
+				})),
+			},
 		}},
 		{"ipv6", empty, []stage{{title: "an IPv6 Service", want: desire(onePort, ipv6)}, {title: "nothing has changed", want: desire(onePort, ipv6)}}},
 		{"ovn", empty, []stage{{title: "a Service of provider ovn", want: desire(onePort, ovn)}, {title: "nothing has changed", want: desire(onePort, ovn)}}},
 		{"lb-provider", empty, []stage{
 			{title: "a Service of the cloud's default provider", want: desire(onePort)},
 			{title: "another provider is asked for", want: desire(onePort, asking(func(lb *balancer.LoadBalancer) { lb.Provider = balancer.ProviderOVN }))},
-			{title: "and the load balancer may be made anew", want: desire(onePort, recreate, asking(func(lb *balancer.LoadBalancer) { lb.Provider = balancer.ProviderOVN }))},
+			{
+				title: "and the load balancer may be made anew",
+				want: desire(onePort, recreate, asking(func(lb *balancer.LoadBalancer) {
+					lb.Provider = balancer.ProviderOVN
+				})),
+			},
 			{title: "what should be is decided again", want: desire(onePort, recreate, ovn)},
 		}},
 	}
@@ -224,7 +317,8 @@ func networks() []feature {
 			{title: "an external Service", want: desire(onePort, keep)},
 			{title: "it becomes internal", want: desire(onePort, keep, internal)},
 			{title: "it becomes external again", want: desire(onePort, keep)},
-			gone("it is deleted", plan.RemovalOptions{KeepFloatingIP: true, Cascade: true, Tags: true}),
+			gone("it is deleted",
+				plan.RemovalOptions{KeepFloatingIP: true, Cascade: true, Tags: true}),
 		}},
 		{"floating-subnet", empty, []stage{
 			{title: "a Service that names two subnets", want: desire(onePort, subnets("subnet-a", "subnet-b"))},
@@ -234,15 +328,25 @@ func networks() []feature {
 			{title: "a Service that asks for an address that nobody has", want: desire(onePort, asking("203.0.113.7"))},
 			{title: "it asks for another that nobody has", want: desire(onePort, asking("203.0.113.8"))},
 			{
-				title: "it asks for one that a user has made", want: desire(onePort, asking("203.0.113.9")),
+				title: "it asks for one that a user has made",
+				want:  desire(onePort, asking("203.0.113.9")),
 				damage: func(c *cloud) {
-					c.ips = append(c.ips, balancer.FloatingIP{ID: "fip-user", Address: "203.0.113.9", NetworkID: "network-outside"})
+					c.ips = append(c.ips,
+						balancer.FloatingIP{
+							ID: "fip-user", Address: "203.0.113.9",
+							NetworkID: "network-outside",
+						})
 				},
 			},
 			{
-				title: "it asks for one that leads elsewhere", want: desire(onePort, asking("203.0.113.10")),
+				title: "it asks for one that leads elsewhere",
+				want:  desire(onePort, asking("203.0.113.10")),
 				damage: func(c *cloud) {
-					c.ips = append(c.ips, balancer.FloatingIP{ID: "fip-other", Address: "203.0.113.10", NetworkID: "network-outside", PortID: "port-other"})
+					c.ips = append(c.ips,
+						balancer.FloatingIP{
+							ID: "fip-other", Address: "203.0.113.10",
+							NetworkID: "network-outside", PortID: "port-other",
+						})
 				},
 			},
 			{title: "it asks for none: the user's stays", want: desire(onePort)},
@@ -280,9 +384,14 @@ func sharing() []feature {
 			c := made(t, desire(onePort))
 			guest := neighbour()
 			l := tcp(0, 9000, c.lb.Name).Listener
-			l.ID, l.Tags, l.PoolID, l.Status = "listener-guest", guest.Tags(), "pool-guest", balancer.Active
+			l.ID, l.Tags, l.PoolID, l.Status = "listener-guest", guest.Tags(), "pool-guest",
+				balancer.Active
 			c.listeners = append(c.listeners, l)
-			c.pools = append(c.pools, balancer.Pool{ID: "pool-guest", Name: balancer.PoolName(0, c.lb.Name), Protocol: balancer.TCP, Algorithm: "ROUND_ROBIN", Status: balancer.Active})
+			c.pools = append(c.pools,
+				balancer.Pool{
+					ID: "pool-guest", Name: balancer.PoolName(0, c.lb.Name),
+					Protocol: balancer.TCP, Algorithm: "ROUND_ROBIN", Status: balancer.Active,
+				})
 			c.lb.Tags = append(c.lb.Tags, guest.LoadBalancerName(), guest.ServiceTag())
 			return c
 		}, []stage{gone("the owner is deleted, and a guest stays", all())}},
@@ -296,10 +405,24 @@ func sharing() []feature {
 		{"users", func(*testing.T) *cloud {
 			c := fresh()
 			c.role = balancer.Guest
-			c.lb = &balancer.LoadBalancer{ID: "lb-user", Name: "mine", Provider: "amphora", Status: balancer.Active, VIP: balancer.VIP{Address: "10.0.0.9", PortID: "port-user", SubnetID: vipSubnet}}
-			c.listeners = []balancer.Listener{{ID: "listener-user", Name: "listener_0_mine", Protocol: balancer.HTTP, Port: 8080, PoolID: "pool-user", ConnectionLimit: -1, Status: balancer.Active}}
-			c.pools = []balancer.Pool{{ID: "pool-user", Name: "pool_0_mine", Protocol: balancer.HTTP, Algorithm: "ROUND_ROBIN", Status: balancer.Active}}
-			c.ips = []balancer.FloatingIP{{ID: "fip-user", Address: "203.0.113.9", PortID: "port-user"}}
+			c.lb = &balancer.LoadBalancer{
+				ID: "lb-user", Name: "mine", Provider: "amphora",
+				Status: balancer.Active,
+				VIP:    balancer.VIP{Address: "10.0.0.9", PortID: "port-user", SubnetID: vipSubnet},
+			}
+			c.listeners = []balancer.Listener{{
+				ID: "listener-user", Name: "listener_0_mine",
+				Protocol: balancer.HTTP, Port: 8080, PoolID: "pool-user", ConnectionLimit: -1,
+				Status: balancer.Active,
+			}}
+			c.pools = []balancer.Pool{{
+				ID: "pool-user", Name: "pool_0_mine",
+				Protocol: balancer.HTTP, Algorithm: "ROUND_ROBIN", Status: balancer.Active,
+			}}
+			c.ips = []balancer.FloatingIP{{
+				ID: "fip-user", Address: "203.0.113.9",
+				PortID: "port-user",
+			}}
 			return c
 		}, []stage{
 			{title: "a Service comes to a user's load balancer", want: visiting("mine", onePort)},
@@ -335,42 +458,64 @@ func troubles() []feature {
 	return []feature{
 		trouble("deleted-by-hand", desire(onePort, guarded, monitored(balancer.MonitorTCP)),
 			stage{title: "the listener", damage: func(c *cloud) { c.listeners = nil }},
-			stage{title: "the pool", damage: func(c *cloud) { c.pools, c.listeners[0].PoolID = nil, "" }},
+			stage{title: "the pool", damage: func(c *cloud) {
+				c.pools, c.listeners[0].PoolID = nil, ""
+			}},
 			stage{title: "the health monitor", damage: func(c *cloud) { c.pools[0].Monitor = nil }},
-			stage{title: "a member", damage: func(c *cloud) { c.pools[0].Members = c.pools[0].Members[:1] }},
+			stage{title: "a member", damage: func(c *cloud) {
+				c.pools[0].Members = c.pools[0].Members[:1]
+			}},
 			stage{title: "the floating IP", damage: func(c *cloud) { c.ips = nil }},
-			stage{title: "the floating IP leads nowhere", damage: func(c *cloud) { c.ips[0].PortID = "" }},
+			stage{title: "the floating IP leads nowhere", damage: func(c *cloud) {
+				c.ips[0].PortID = ""
+			}},
 			stage{title: "a rule", damage: func(c *cloud) { c.group.Rules = nil }},
-			stage{title: "a node's security group", damage: func(c *cloud) { c.nodePorts[0].SecurityGroups = nil }},
+			stage{title: "a node's security group", damage: func(c *cloud) {
+				c.nodePorts[0].SecurityGroups = nil
+			}},
 			stage{title: "the load balancer", damage: func(c *cloud) {
 				c.lb, c.listeners, c.pools, c.ips[0].PortID = nil, nil, nil, ""
 			}},
 		),
 		trouble("in-error", desire(onePort, monitored(balancer.MonitorTCP)),
-			stage{title: "the listener", damage: func(c *cloud) { c.listeners[0].Status = balancer.Error }},
+			stage{title: "the listener", damage: func(c *cloud) {
+				c.listeners[0].Status = balancer.Error
+			}},
 			stage{title: "the pool, and a member is missing", damage: func(c *cloud) {
 				c.pools[0].Status, c.pools[0].Members = balancer.Error, c.pools[0].Members[:1]
 			}},
-			stage{title: "the health monitor", damage: func(c *cloud) { c.pools[0].Monitor.Status = balancer.Error }},
-			stage{title: "a member", damage: func(c *cloud) { c.pools[0].Members[0].Status = balancer.Error }},
+			stage{title: "the health monitor", damage: func(c *cloud) {
+				c.pools[0].Monitor.Status = balancer.Error
+			}},
+			stage{title: "a member", damage: func(c *cloud) {
+				c.pools[0].Members[0].Status = balancer.Error
+			}},
 			stage{title: "the load balancer", damage: inError},
 		),
-		trouble("in-error-recreate", desire(onePort, recreate), stage{title: "the load balancer may be made anew", damage: inError}),
-		trouble("in-error-at-creation", desire(onePort), stage{title: "it has never served anybody", damage: func(c *cloud) {
-			inError(c)
-			c.listeners[0].Status = balancer.PendingCreate
-		}}),
+		trouble("in-error-recreate", desire(onePort, recreate),
+			stage{title: "the load balancer may be made anew", damage: inError}),
+		trouble("in-error-at-creation", desire(onePort),
+			stage{title: "it has never served anybody", damage: func(c *cloud) {
+				inError(c)
+				c.listeners[0].Status = balancer.PendingCreate
+			}}),
 		{"in-error-ovn", func(t *testing.T) *cloud {
 			c := made(t, desire(onePort))
 			inError(c)
 			c.lb.Provider = balancer.ProviderOVN
 			return c
 		}, []stage{{title: "a provider that has no failover", want: desire(onePort)}}},
-		{"in-error-shared", func(t *testing.T) *cloud {
-			c := shared(t)
-			inError(c)
-			return c
-		}, []stage{{title: "it is another Service's", want: visiting(neighbour().LoadBalancerName())}}},
+		{
+			"in-error-shared", func(t *testing.T) *cloud {
+				c := shared(t)
+				inError(c)
+				return c
+			},
+			[]stage{{
+				title: "it is another Service's",
+				want:  visiting(neighbour().LoadBalancerName()),
+			}},
+		},
 	}
 }
 
@@ -390,7 +535,11 @@ func removals() []feature {
 		{"removal-tags-unknown", served(), []stage{gone("all is the Service's", unknown)}},
 		{"removal-tags-unknown-others", func(t *testing.T) *cloud {
 			c := made(t, desire())
-			c.listeners = append(c.listeners, balancer.Listener{ID: "listener-user", Name: "mine", Protocol: balancer.TCP, Port: 22, Status: balancer.Active})
+			c.listeners = append(c.listeners,
+				balancer.Listener{
+					ID: "listener-user", Name: "mine", Protocol: balancer.TCP,
+					Port: 22, Status: balancer.Active,
+				})
 			return c
 		}, []stage{
 			gone("a listener that may be anybody's", unknown),

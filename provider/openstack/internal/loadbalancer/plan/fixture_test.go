@@ -11,7 +11,10 @@ import (
 
 // shop is the Service of most tests.
 func shop() balancer.Identity {
-	return balancer.Identity{ClusterName: "kubernetes", ClusterUID: "cluster-uid", Namespace: "shop", Name: "web", UID: "service-uid"}
+	return balancer.Identity{
+		ClusterName: "kubernetes", ClusterUID: "cluster-uid",
+		Namespace: "shop", Name: "web", UID: "service-uid",
+	}
 }
 
 // neighbour is another Service of the same cluster.
@@ -39,11 +42,18 @@ func portOf(index int, protocol string, port int, lb string, nodes ...string) ba
 	p := balancer.Port{
 		Name: fmt.Sprintf("%d/%s", port, balancer.Transport(protocol)),
 		Listener: balancer.Listener{
-			Name: balancer.ListenerName(index, lb), Tags: shop().Tags(), Protocol: protocol, Port: port, ConnectionLimit: -1,
-			Timeouts:     &balancer.Timeouts{ClientData: 50000, MemberConnect: 5000, MemberData: 50000},
+			Name: balancer.ListenerName(index, lb), Tags: shop().Tags(), Protocol: protocol,
+			Port: port, ConnectionLimit: -1,
+			Timeouts: &balancer.Timeouts{
+				ClientData: 50000, MemberConnect: 5000,
+				MemberData: 50000,
+			},
 			AllowedCIDRs: []string{"0.0.0.0/0"},
 		},
-		Pool: balancer.Pool{Name: balancer.PoolName(index, lb), Protocol: protocol, Algorithm: "ROUND_ROBIN"},
+		Pool: balancer.Pool{
+			Name: balancer.PoolName(index, lb), Protocol: protocol,
+			Algorithm: "ROUND_ROBIN",
+		},
 	}
 	if protocol == balancer.TerminatedHTTPS {
 		p.Pool.Protocol = balancer.HTTP
@@ -56,18 +66,27 @@ func portOf(index int, protocol string, port int, lb string, nodes ...string) ba
 }
 
 func member(node string, port int) balancer.Member {
-	return balancer.Member{Name: node, Address: addressOf(node), Port: port, SubnetID: vipSubnet, Weight: 1}
+	return balancer.Member{
+		Name: node, Address: addressOf(node), Port: port, SubnetID: vipSubnet,
+		Weight: 1,
+	}
 }
 
 // addressOf is node-1's 10.0.0.11, and so on.
 func addressOf(node string) string { return "10.0.0.1" + node[len(node)-1:] }
 
 func backend(node string) balancer.Backend {
-	return balancer.Backend{Node: node, Address: addressOf(node), SubnetID: vipSubnet, ServerID: "server-" + node}
+	return balancer.Backend{
+		Node: node, Address: addressOf(node), SubnetID: vipSubnet,
+		ServerID: "server-" + node,
+	}
 }
 
 func monitor(index int, lb, kind string) *balancer.Monitor {
-	m := &balancer.Monitor{Name: balancer.MonitorName(index, lb), Type: kind, Delay: 5, Timeout: 3, MaxRetries: 1, MaxRetriesDown: 3}
+	m := &balancer.Monitor{
+		Name: balancer.MonitorName(index, lb), Type: kind, Delay: 5, Timeout: 3,
+		MaxRetries: 1, MaxRetriesDown: 3,
+	}
 	if kind == balancer.MonitorHTTP {
 		m.HTTPMethod, m.URLPath, m.ExpectedCodes = "GET", "/healthz", "200"
 	}
@@ -81,11 +100,16 @@ func desire(changes ...func(*balancer.Desired)) balancer.Desired {
 	d := balancer.Desired{
 		Identity: id,
 		LoadBalancer: balancer.LoadBalancer{
-			Name: lb, Description: id.LoadBalancerDescription(), Tags: id.Tags(), VIP: balancer.VIP{SubnetID: vipSubnet},
+			Name: lb, Description: id.LoadBalancerDescription(), Tags: id.Tags(),
+			VIP: balancer.VIP{SubnetID: vipSubnet},
 		},
-		Ports: []balancer.Port{tcp(0, 80, lb, "node-1", "node-2"), tcp(1, 443, lb, "node-1", "node-2")},
+		Ports: []balancer.Port{
+			tcp(0, 80, lb, "node-1", "node-2"),
+			tcp(1, 443, lb, "node-1", "node-2"),
+		},
 		FloatingIP: &balancer.WantedFloatingIP{
-			NetworkID: "network-outside", Description: id.FloatingIPDescription(), Tags: id.NetworkTags(),
+			NetworkID: "network-outside", Description: id.FloatingIPDescription(),
+			Tags: id.NetworkTags(),
 		},
 		Backends: []balancer.Backend{backend("node-1"), backend("node-2")},
 		Features: amphora(),
@@ -117,11 +141,15 @@ func everyPort(change func(index int, p *balancer.Port)) func(*balancer.Desired)
 }
 
 func protocols(listener, pool string) func(*balancer.Desired) {
-	return everyPort(func(_ int, p *balancer.Port) { p.Listener.Protocol, p.Pool.Protocol = listener, pool })
+	return everyPort(func(_ int, p *balancer.Port) {
+		p.Listener.Protocol, p.Pool.Protocol = listener, pool
+	})
 }
 
 func monitored(kind string) func(*balancer.Desired) {
-	return everyPort(func(i int, p *balancer.Port) { p.Pool.Monitor = monitor(i, shop().LoadBalancerName(), kind) })
+	return everyPort(func(i int, p *balancer.Port) {
+		p.Pool.Monitor = monitor(i, shop().LoadBalancerName(), kind)
+	})
 }
 
 func nodes(names ...string) func(*balancer.Desired) {
@@ -141,7 +169,10 @@ func nodes(names ...string) func(*balancer.Desired) {
 
 func guarded(d *balancer.Desired) {
 	id := shop()
-	group := &balancer.SecurityGroup{Name: id.SecurityGroupName(), Description: id.SecurityGroupDescription(), Tags: id.NetworkTags()}
+	group := &balancer.SecurityGroup{
+		Name:        id.SecurityGroupName(),
+		Description: id.SecurityGroupDescription(), Tags: id.NetworkTags(),
+	}
 	for _, p := range d.Ports {
 		group.Rules = append(group.Rules, rule(30000+p.Listener.Port, "10.0.0.0/24"))
 	}
@@ -149,7 +180,10 @@ func guarded(d *balancer.Desired) {
 }
 
 func rule(port int, from string) balancer.Rule {
-	return balancer.Rule{Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: port, PortMax: port, RemotePrefix: from}
+	return balancer.Rule{
+		Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: port,
+		PortMax: port, RemotePrefix: from,
+	}
 }
 
 func asking(address string) func(*balancer.Desired) {
@@ -165,7 +199,8 @@ func fresh() *cloud {
 	c := &cloud{role: balancer.Owner}
 	for _, node := range []string{"node-1", "node-2", "node-3"} {
 		c.nodePorts = append(c.nodePorts, balancer.NodePort{
-			ID: "port-" + node, ServerID: "server-" + node, Addresses: []balancer.Address{{SubnetID: vipSubnet, IP: addressOf(node)}},
+			ID: "port-" + node, ServerID: "server-" + node,
+			Addresses:      []balancer.Address{{SubnetID: vipSubnet, IP: addressOf(node)}},
 			SecurityGroups: []string{"default"}, PortSecurity: true, Revision: 1,
 		})
 	}
@@ -212,7 +247,10 @@ func shared(t *testing.T) *cloud {
 // visiting is what shop wants of the load balancer of that name.
 func visiting(name string, changes ...func(*balancer.Desired)) balancer.Desired {
 	return desire(append([]func(*balancer.Desired){internal, func(d *balancer.Desired) {
-		d.Ports = []balancer.Port{tcp(0, 80, name, "node-1", "node-2"), tcp(1, 443, name, "node-1", "node-2")}
+		d.Ports = []balancer.Port{
+			tcp(0, 80, name, "node-1", "node-2"),
+			tcp(1, 443, name, "node-1", "node-2"),
+		}
 	}}, changes...)...)
 }
 

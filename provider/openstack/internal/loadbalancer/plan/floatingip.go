@@ -66,7 +66,12 @@ func (f *floating) useAny(want balancer.WantedFloatingIP) {
 // made, but not before it is looked where.
 func (f *floating) giveUpMoved(want balancer.WantedFloatingIP) {
 	for _, ip := range f.moved {
-		f.notice(Notice{ReasonFloatingIP, fmt.Sprintf("floating IP %s of the Service was moved to port %s; leaving it there", ip.Address, ip.PortID), want.NetworkID == ""})
+		f.notice(
+			Notice{
+				ReasonFloatingIP,
+				fmt.Sprintf("floating IP %s of the Service was moved to port %s; leaving it there",
+					ip.Address, ip.PortID), want.NetworkID == "",
+			})
 		f.disown(ip)
 	}
 }
@@ -83,7 +88,12 @@ func (f *floating) useAsked(want balancer.WantedFloatingIP) {
 	i := slices.IndexFunc(f.is.FloatingIPs, isAt(want.Address))
 	switch {
 	case i >= 0 && f.is.FloatingIPs[i].PortID != "":
-		f.notice(Notice{ReasonFloatingIP, fmt.Sprintf("requested floating IP %s is in use by port %s", want.Address, f.is.FloatingIPs[i].PortID), true})
+		f.notice(
+			Notice{
+				ReasonFloatingIP,
+				fmt.Sprintf("requested floating IP %s is in use by port %s", want.Address,
+					f.is.FloatingIPs[i].PortID), true,
+			})
 		return
 	case i >= 0:
 		f.dropAttached(why)
@@ -93,7 +103,12 @@ func (f *floating) useAsked(want balancer.WantedFloatingIP) {
 			want.NetworkID = f.attached[0].NetworkID
 		}
 		if want.NetworkID == "" {
-			f.notice(Notice{ReasonFloatingIP, fmt.Sprintf("requested floating IP %s does not exist, and no network is known to create it in", want.Address), true})
+			f.notice(
+				Notice{
+					ReasonFloatingIP,
+					fmt.Sprintf(
+						"requested floating IP %s does not exist, and no network is known to create it in", want.Address), true,
+				})
 			return
 		}
 		f.createAsked(want, why)
@@ -119,7 +134,8 @@ func (f *floating) createAsked(want balancer.WantedFloatingIP, why string) {
 func (f *floating) attach(ip balancer.FloatingIP, want balancer.WantedFloatingIP) {
 	f.tagFloatingIP(ip, want.Tags)
 	f.add(AttachFloatingIP{LoadBalancer: f.loadBalancer, ID: ip.ID, Address: ip.Address})
-	f.idle = slices.DeleteFunc(slices.Clone(f.idle), func(other balancer.FloatingIP) bool { return other.ID == ip.ID })
+	f.idle = slices.DeleteFunc(slices.Clone(f.idle),
+		func(other balancer.FloatingIP) bool { return other.ID == ip.ID })
 }
 
 // tagFloatingIP makes sure that one that was made for the Service is known as such. One that
@@ -156,6 +172,9 @@ func (f *floating) dropIdle(why string) {
 func (p *planner) disown(f balancer.FloatingIP) {
 	own := func(tag string) bool { return slices.Contains(p.id.NetworkTags(), tag) }
 	if slices.ContainsFunc(f.Tags, own) {
-		p.add(TagFloatingIP{ID: f.ID, Address: f.Address, Tags: slices.DeleteFunc(slices.Clone(f.Tags), own)})
+		p.add(TagFloatingIP{
+			ID: f.ID, Address: f.Address,
+			Tags: slices.DeleteFunc(slices.Clone(f.Tags), own),
+		})
 	}
 }

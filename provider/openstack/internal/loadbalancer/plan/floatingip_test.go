@@ -11,10 +11,17 @@ func TestChange_FloatingIP(t *testing.T) {
 	id := shop()
 	const there = "port-vip-lb-1"
 	own := func(port string) balancer.FloatingIP {
-		return balancer.FloatingIP{ID: "own", Address: "203.0.113.1", PortID: port, Tags: id.NetworkTags(), Description: id.FloatingIPDescription(), NetworkID: "network-outside"}
+		return balancer.FloatingIP{
+			ID: "own", Address: "203.0.113.1", PortID: port,
+			Tags: id.NetworkTags(), Description: id.FloatingIPDescription(),
+			NetworkID: "network-outside",
+		}
 	}
 	users := func(port string) balancer.FloatingIP {
-		return balancer.FloatingIP{ID: "user", Address: "203.0.113.2", PortID: port, NetworkID: "network-outside"}
+		return balancer.FloatingIP{
+			ID: "user", Address: "203.0.113.2", PortID: port,
+			NetworkID: "network-outside",
+		}
 	}
 	occm := own(there)
 	occm.Tags = nil
@@ -53,17 +60,52 @@ func TestChange_FloatingIP(t *testing.T) {
 		{"internal, leads elsewhere", balancer.Owner, []balancer.FloatingIP{own("elsewhere")}, []func(*balancer.Desired){internal}, nil},
 
 		{"asked for, new", balancer.Owner, nil, []func(*balancer.Desired){asking("203.0.113.2")}, []string{"CreateFloatingIP"}},
-		{"asked for, new, in place of its own", balancer.Owner, []balancer.FloatingIP{own(there)}, []func(*balancer.Desired){asking("203.0.113.2")}, []string{"CreateFloatingIP", "DeleteFloatingIP", "AttachFloatingIP"}},
-		{"asked for, new, the network is that of its own", balancer.Owner, []balancer.FloatingIP{own(there)}, []func(*balancer.Desired){nowhere, asking("203.0.113.2")}, []string{"CreateFloatingIP", "DeleteFloatingIP", "AttachFloatingIP"}},
+		{
+			"asked for, new, in place of its own", balancer.Owner,
+			[]balancer.FloatingIP{own(there)},
+			[]func(*balancer.Desired){asking("203.0.113.2")},
+			[]string{"CreateFloatingIP", "DeleteFloatingIP", "AttachFloatingIP"},
+		},
+		{
+			"asked for, new, the network is that of its own", balancer.Owner,
+			[]balancer.FloatingIP{own(there)},
+			[]func(*balancer.Desired){nowhere, asking("203.0.113.2")},
+			[]string{"CreateFloatingIP", "DeleteFloatingIP", "AttachFloatingIP"},
+		},
 		{"asked for, there", balancer.Owner, []balancer.FloatingIP{users(there)}, []func(*balancer.Desired){asking("203.0.113.2")}, nil},
 		{"asked for, free", balancer.Owner, []balancer.FloatingIP{users("")}, []func(*balancer.Desired){asking("203.0.113.2")}, []string{"AttachFloatingIP"}},
-		{"asked for, free, in place of its own", balancer.Owner, []balancer.FloatingIP{own(there), users("")}, []func(*balancer.Desired){asking("203.0.113.2")}, []string{"DeleteFloatingIP", "AttachFloatingIP"}},
-		{"asked for, free, its own is kept", balancer.Owner, []balancer.FloatingIP{own(there), users("")}, []func(*balancer.Desired){asking("203.0.113.2"), keep}, []string{"DetachFloatingIP", "AttachFloatingIP"}},
-		{"asked for, its own, in place of a user's", balancer.Owner, []balancer.FloatingIP{users(there), own("")}, []func(*balancer.Desired){asking("203.0.113.1")}, []string{"DetachFloatingIP", "AttachFloatingIP"}},
-		{"asked for, there, and its own leads nowhere", balancer.Owner, []balancer.FloatingIP{users(there), own("")}, []func(*balancer.Desired){asking("203.0.113.2")}, []string{"DeleteFloatingIP"}},
+		{
+			"asked for, free, in place of its own", balancer.Owner,
+			[]balancer.FloatingIP{own(there), users("")},
+			[]func(*balancer.Desired){asking("203.0.113.2")},
+			[]string{"DeleteFloatingIP", "AttachFloatingIP"},
+		},
+		{
+			"asked for, free, its own is kept", balancer.Owner,
+			[]balancer.FloatingIP{own(there), users("")},
+			[]func(*balancer.Desired){asking("203.0.113.2"), keep},
+			[]string{"DetachFloatingIP", "AttachFloatingIP"},
+		},
+		{
+			"asked for, its own, in place of a user's", balancer.Owner,
+			[]balancer.FloatingIP{users(there), own("")},
+			[]func(*balancer.Desired){asking("203.0.113.1")},
+			[]string{"DetachFloatingIP", "AttachFloatingIP"},
+		},
+		{
+			"asked for, there, and its own leads nowhere", balancer.Owner,
+			[]balancer.FloatingIP{users(there), own("")},
+			[]func(*balancer.Desired){asking("203.0.113.2")},
+			[]string{"DeleteFloatingIP"},
+		},
 
 		{"a guest touches none", balancer.Guest, []balancer.FloatingIP{users(there), theirs}, []func(*balancer.Desired){guest}, nil},
-		{"a guest clears away what it had", balancer.Guest, []balancer.FloatingIP{users(there), own("")}, []func(*balancer.Desired){guest}, []string{"DeleteFloatingIP"}},
+		{
+			"a guest clears away what it had", balancer.Guest,
+			[]balancer.FloatingIP{users(there), own("")},
+			[]func(*balancer.Desired){guest},
+			[]string{"DeleteFloatingIP"},
+		},
 		{"a guest keeps what it had", balancer.Guest, []balancer.FloatingIP{own("")}, []func(*balancer.Desired){guest, keep}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -89,7 +131,8 @@ func TestChange_FloatingIPCannotBeHad_IsToldAndTheOldOneStays(t *testing.T) {
 	}
 	t.Run("it leads elsewhere", func(t *testing.T) {
 		c := made(t, desire())
-		c.ips = append(c.ips, balancer.FloatingIP{ID: "user", Address: "203.0.113.99", PortID: "elsewhere"})
+		c.ips = append(c.ips,
+			balancer.FloatingIP{ID: "user", Address: "203.0.113.99", PortID: "elsewhere"})
 		p := change(c, desire(asking("203.0.113.99")))
 		wantNothing(t, p)
 		wantNotice(t, p, plan.ReasonFloatingIP, true)
@@ -125,7 +168,9 @@ func TestChange_FloatingIPLeadsElsewhere_IsDisownedAndReplaced(t *testing.T) {
 	c.ips[0].PortID = "elsewhere"
 	moved := c.ips[0].ID
 	// Where another would be made is not looked up while there is one.
-	p := change(c, desire(func(d *balancer.Desired) { d.FloatingIP.NetworkID, d.FloatingIP.Present = "", true }))
+	p := change(c, desire(func(d *balancer.Desired) {
+		d.FloatingIP.NetworkID, d.FloatingIP.Present = "", true
+	}))
 	wantKinds(t, p, "TagFloatingIP")
 	wantNotice(t, p, plan.ReasonFloatingIP, true)
 	p = change(c, desire())

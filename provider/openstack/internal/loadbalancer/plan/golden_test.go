@@ -31,7 +31,9 @@ type feature struct {
 
 // option is the story of something that a user may ask for: a Service that has it from the start,
 // and one that gets it, has it changed and loses it.
-func option(name string, with, changed func(*balancer.Desired), base ...func(*balancer.Desired)) feature {
+func option(
+	name string, with, changed func(*balancer.Desired), base ...func(*balancer.Desired),
+) feature {
 	of := func(more ...func(*balancer.Desired)) balancer.Desired {
 		return desire(append(append([]func(*balancer.Desired){onePort}, base...), more...)...)
 	}
@@ -62,7 +64,8 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != string(want) {
-				t.Errorf("other things would be done to the cloud than %s says (go test -update writes it anew, if they are meant):\n%s", path, got)
+				t.Errorf(
+					"other things would be done to the cloud than %s says (go test -update writes it anew, if they are meant):\n%s", path, got)
 			}
 		})
 	}

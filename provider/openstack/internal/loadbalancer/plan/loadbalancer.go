@@ -32,7 +32,10 @@ func (c *changer) tagLoadBalancer() {
 	lb := c.is.LoadBalancer
 	want := c.id.Tags()
 	if changes := added(lb.Tags, want); len(changes) > 0 {
-		c.add(UpdateLoadBalancer{ID: lb.ID, Name: lb.Name, Tags: merged(lb.Tags, want), Changes: changes})
+		c.add(UpdateLoadBalancer{
+			ID: lb.ID, Name: lb.Name, Tags: merged(lb.Tags, want),
+			Changes: changes,
+		})
 	}
 }
 
@@ -40,7 +43,8 @@ const howToRecreate = `annotation loadbalancer.openstack.org/recreate: "true" ha
 
 func (c *changer) noticeImmutable(changes []string) {
 	c.notice(Notice{Reason: ReasonImmutable, Message: fmt.Sprintf(
-		"this cannot be changed in a load balancer: %s; %s", strings.Join(changes, ", "), howToRecreate)})
+		"this cannot be changed in a load balancer: %s; %s", strings.Join(changes, ", "),
+		howToRecreate)})
 }
 
 // immutable are the differences that Octavia cannot mend (octavia/api/v2/types/load_balancer.py,
@@ -68,7 +72,8 @@ func (c *changer) immutable() []string {
 	compare("subnet", is.VIP.SubnetID, want.VIP.SubnetID)
 	compare("network", is.VIP.NetworkID, want.VIP.NetworkID)
 	for _, vip := range want.AdditionalVIPs {
-		if !slices.ContainsFunc(is.AdditionalVIPs, func(there balancer.VIP) bool { return fulfils(there, vip) }) {
+		if !slices.ContainsFunc(is.AdditionalVIPs,
+			func(there balancer.VIP) bool { return fulfils(there, vip) }) {
 			changes = append(changes, "additional address "+textOf(vip)+" missing")
 		}
 	}
@@ -92,7 +97,8 @@ func sameAddress(a, b string) bool {
 }
 
 func fulfils(is, want balancer.VIP) bool {
-	return (want.SubnetID == "" || want.SubnetID == is.SubnetID) && (want.Address == "" || sameAddress(want.Address, is.Address))
+	return (want.SubnetID == "" || want.SubnetID == is.SubnetID) &&
+		(want.Address == "" || sameAddress(want.Address, is.Address))
 }
 
 // recreate makes the load balancer anew, and tells whether it may be.
@@ -102,18 +108,26 @@ func fulfils(is, want balancer.VIP) bool {
 func (c *changer) recreate(why []string) bool {
 	if hindrance := c.hindrance(); hindrance != "" {
 		// It serves all the same, unless it is in ERROR.
-		c.notice(Notice{ReasonOthers, fmt.Sprintf("load balancer %s is not recreated (%s): %s", c.is.LoadBalancer.ID, strings.Join(why, ", "), hindrance), c.is.LoadBalancer.Status == balancer.Error})
+		c.notice(
+			Notice{
+				ReasonOthers,
+				fmt.Sprintf("load balancer %s is not recreated (%s): %s", c.is.LoadBalancer.ID,
+					strings.Join(why, ", "), hindrance),
+				c.is.LoadBalancer.Status == balancer.Error,
+			})
 		return false
 	}
 	old, served := *c.is.LoadBalancer, !c.failedAtOnce()
 	c.releaseFloatingIPs()
 	c.deleteLoadBalancer(c.want.Cascade, strings.Join(why, ", "))
-	if c.want.LoadBalancer.Provider != "" && !sameProvider(c.want.LoadBalancer.Provider, old.Provider) {
+	if c.want.LoadBalancer.Provider != "" &&
+		!sameProvider(c.want.LoadBalancer.Provider, old.Provider) {
 		// What the other provider can do is another matter: what should be is decided again without
 		// this load balancer.
 		return true
 	}
-	if vip := &c.want.LoadBalancer.VIP; served && vip.Address == "" && vip.PortID == "" && isWithin(old.VIP, *vip) {
+	if vip := &c.want.LoadBalancer.VIP; served && vip.Address == "" && vip.PortID == "" &&
+		isWithin(old.VIP, *vip) {
 		vip.Address = old.VIP.Address
 	}
 	c.make()
@@ -142,7 +156,8 @@ func (c *changer) releaseFloatingIPs() {
 
 // isWithin tells whether an address is where one is wanted.
 func isWithin(is, want balancer.VIP) bool {
-	return (want.SubnetID == "" || want.SubnetID == is.SubnetID) && (want.NetworkID == "" || want.NetworkID == is.NetworkID)
+	return (want.SubnetID == "" || want.SubnetID == is.SubnetID) &&
+		(want.NetworkID == "" || want.NetworkID == is.NetworkID)
 }
 
 // hindrance is why the load balancer must not be deleted and recreated; "" if it may be.
@@ -155,8 +170,10 @@ func (c *changer) hindrance() string {
 	}
 	for _, f := range c.is.FloatingIPs {
 		asked := sameAddress(f.Address, c.want.FloatingIP.Address)
-		if f.PortID != "" && f.PortID == c.is.LoadBalancer.VIP.PortID && !c.ownsFloatingIP(f) && !asked {
-			return fmt.Sprintf("floating IP %s was not created for the Service and would be lost; set spec.loadBalancerIP: %s to keep it", f.Address, f.Address)
+		if f.PortID != "" && f.PortID == c.is.LoadBalancer.VIP.PortID && !c.ownsFloatingIP(f) &&
+			!asked {
+			return fmt.Sprintf(
+				"floating IP %s was not created for the Service and would be lost; set spec.loadBalancerIP: %s to keep it", f.Address, f.Address)
 		}
 	}
 	return ""
@@ -189,7 +206,8 @@ func (p *planner) others() []string {
 
 // isUsed tells whether the pool is a listener's default.
 func (p *planner) isUsed(pool string) bool {
-	return slices.ContainsFunc(p.is.Listeners, func(l balancer.Listener) bool { return l.PoolID == pool })
+	return slices.ContainsFunc(p.is.Listeners,
+		func(l balancer.Listener) bool { return l.PoolID == pool })
 }
 
 // deleteLoadBalancer deletes it with all that is in it. In ERROR nothing in it can be deleted by
@@ -226,7 +244,11 @@ func textOf(vip balancer.VIP) string {
 	if vip.Address != "" {
 		parts = append(parts, vip.Address)
 	}
-	for _, at := range []struct{ what, id string }{{"port", vip.PortID}, {"subnet", vip.SubnetID}, {"network", vip.NetworkID}} {
+	for _, at := range []struct{ what, id string }{
+		{"port", vip.PortID},
+		{"subnet", vip.SubnetID},
+		{"network", vip.NetworkID},
+	} {
 		if at.id != "" {
 			parts = append(parts, at.what+" "+at.id)
 		}

@@ -40,7 +40,8 @@ func differenceOf(want, is balancer.Pool, vipSubnet string) memberDifference {
 			d.create = append(d.create, m)
 			continue
 		}
-		if c := compareMember(want.Members[i], old, is.MembersInPart, vipSubnet); len(c.changes) > 0 {
+		if c := compareMember(want.Members[i], old, is.MembersInPart,
+			vipSubnet); len(c.changes) > 0 {
 			c.want = m
 			c.want.ID = old.ID
 			d.change = append(d.change, c)
@@ -74,7 +75,8 @@ func compareMember(want, is balancer.Member, inPart bool, vipSubnet string) memb
 		c.changes = append(c.changes, changed("weight", is.Weight, want.Weight))
 	}
 	if want.MonitorPort != is.MonitorPort {
-		c.changes = append(c.changes, changed("monitor_port", number(is.MonitorPort), number(want.MonitorPort)))
+		c.changes = append(c.changes,
+			changed("monitor_port", number(is.MonitorPort), number(want.MonitorPort)))
 	}
 	if want.Backup != is.Backup {
 		c.changes = append(c.changes, changed("backup", is.Backup, want.Backup))
@@ -100,7 +102,9 @@ func number(n int) string {
 // requested are the members as they are asked for: without the subnet where it is the VIP's, for
 // Octavia asks Neutron for each that is named (see [balancer.Member]). One that is there in another
 // subnet has to hear of the right one.
-func requested(members []balancer.Member, there map[balancer.MemberKey]balancer.Member, vipSubnet string) []balancer.Member {
+func requested(
+	members []balancer.Member, there map[balancer.MemberKey]balancer.Member, vipSubnet string,
+) []balancer.Member {
 	if len(members) == 0 {
 		return nil
 	}
@@ -171,7 +175,10 @@ func (p *ports) setMembers(pool Ref, name string, d memberDifference) {
 				CreateMember{Pool: pool, PoolName: name, Member: c.want})
 			continue
 		}
-		p.add(UpdateMember{PoolID: pool.ID, PoolName: name, ID: c.is.ID, Member: c.want, Changes: c.changes})
+		p.add(UpdateMember{
+			PoolID: pool.ID, PoolName: name, ID: c.is.ID, Member: c.want,
+			Changes: c.changes,
+		})
 	}
 	for _, m := range d.remove {
 		p.add(DeleteMember{pool.ID, name, m.ID, m.Name, "not wanted any more"})

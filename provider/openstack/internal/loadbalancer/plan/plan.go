@@ -67,7 +67,8 @@ func Change(want balancer.Desired, is balancer.Observed) Plan {
 	case p.isForeign():
 		p.refuseForeign()
 	case lb.Status.Pending():
-		p.notice(Notice{ReasonPending, fmt.Sprintf("load balancer %s is %s", lb.ID, lb.Status), true})
+		p.notice(
+			Notice{ReasonPending, fmt.Sprintf("load balancer %s is %s", lb.ID, lb.Status), true})
 	case lb.Status == balancer.Error:
 		c.mend()
 	default:
@@ -101,7 +102,8 @@ func (p *planner) isForeign() bool { return p.isOfOtherCluster(p.is.LoadBalancer
 func (p *planner) refuseForeign() {
 	lb := p.is.LoadBalancer
 	p.notice(Notice{ReasonOtherCluster, fmt.Sprintf(
-		"load balancer %s (%s) belongs to another cluster (%s)", lb.ID, lb.Name, balancer.ClusterOf(lb.Tags)), true})
+		"load balancer %s (%s) belongs to another cluster (%s)", lb.ID, lb.Name,
+		balancer.ClusterOf(lb.Tags)), true})
 }
 
 // changer makes the plan of a change.
@@ -149,7 +151,13 @@ func (c *changer) adjust() {
 func (c *changer) mend() {
 	lb := c.is.LoadBalancer
 	if c.role != balancer.Owner {
-		c.notice(Notice{ReasonError, fmt.Sprintf("shared load balancer %s (%s) is in ERROR; only its owner can repair it", lb.ID, lb.Name), true})
+		c.notice(
+			Notice{
+				ReasonError,
+				fmt.Sprintf(
+					"shared load balancer %s (%s) is in ERROR; only its owner can repair it", lb.ID,
+					lb.Name), true,
+			})
 		return
 	}
 	if (c.want.Recreate || c.failedAtOnce()) && c.recreate([]string{"it is in ERROR"}) {
@@ -160,10 +168,21 @@ func (c *changer) mend() {
 	c.closeNodes()
 	if lb.Provider == balancer.ProviderOVN {
 		// ovn_octavia_provider has nothing to fail over.
-		c.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s is in ERROR, and its provider %s supports no failover; %s", lb.ID, lb.Provider, howToRecreate), true})
+		c.notice(
+			Notice{
+				ReasonError,
+				fmt.Sprintf(
+					"load balancer %s is in ERROR, and its provider %s supports no failover; %s",
+					lb.ID, lb.Provider, howToRecreate), true,
+			})
 		return
 	}
-	c.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s is in ERROR; triggering a failover, which needs administrator rights by default; %s", lb.ID, howToRecreate), false})
+	c.notice(
+		Notice{
+			ReasonError,
+			fmt.Sprintf(
+				"load balancer %s is in ERROR; triggering a failover, which needs administrator rights by default; %s", lb.ID, howToRecreate), false,
+		})
 	c.add(FailoverLoadBalancer{lb.ID, lb.Name})
 }
 
@@ -174,5 +193,6 @@ func (c *changer) failedAtOnce() bool {
 		return false
 	}
 	ready := func(l balancer.Listener) bool { return l.Status != balancer.PendingCreate }
-	return c.is.NeverServed || len(c.is.Listeners) > 0 && !slices.ContainsFunc(c.is.Listeners, ready)
+	return c.is.NeverServed || len(c.is.Listeners) > 0 &&
+		!slices.ContainsFunc(c.is.Listeners, ready)
 }

@@ -19,17 +19,22 @@ func (c *changer) listenerChanges(want, is balancer.Listener) []string {
 		changes = append(changes, added(is.Tags, want.Tags)...)
 	}
 	if want.ConnectionLimit != is.ConnectionLimit {
-		changes = append(changes, changed("connection_limit", is.ConnectionLimit, want.ConnectionLimit))
+		changes = append(changes,
+			changed("connection_limit", is.ConnectionLimit, want.ConnectionLimit))
 	}
 	changes = append(changes, timeoutChanges(want.Timeouts, is.Timeouts)...)
 	if !maps.Equal(want.InsertHeaders, is.InsertHeaders) {
-		changes = append(changes, changed("insert_headers", headersText(is.InsertHeaders), headersText(want.InsertHeaders)))
+		changes = append(changes,
+			changed("insert_headers", headersText(is.InsertHeaders),
+				headersText(want.InsertHeaders)))
 	}
 	if want.AllowedCIDRs != nil && !c.admitsSame(want.AllowedCIDRs, is.AllowedCIDRs) {
-		changes = append(changes, changed("allowed_cidrs", listText(is.AllowedCIDRs), listText(want.AllowedCIDRs)))
+		changes = append(changes,
+			changed("allowed_cidrs", listText(is.AllowedCIDRs), listText(want.AllowedCIDRs)))
 	}
 	if want.TLSContainer != "" && want.TLSContainer != is.TLSContainer {
-		changes = append(changes, changed("default_tls_container_ref", is.TLSContainer, want.TLSContainer))
+		changes = append(changes,
+			changed("default_tls_container_ref", is.TLSContainer, want.TLSContainer))
 	}
 	return changes
 }

@@ -81,7 +81,8 @@ func (p *ports) assign() []*slot {
 
 func (c *changer) noticePortInUse(want balancer.Port, l balancer.Listener) {
 	c.notice(Notice{ReasonPortInUse, fmt.Sprintf(
-		"port %s is used by listener %s of load balancer %s, which is not the Service's", want.Name, l.ID, c.is.LoadBalancer.ID), true})
+		"port %s is used by listener %s of load balancer %s, which is not the Service's", want.Name,
+		l.ID, c.is.LoadBalancer.ID), true})
 }
 
 // isTurnedAway tells whether the Service, which would be a new guest, wants a port that somebody
@@ -89,13 +90,15 @@ func (c *changer) noticePortInUse(want balancer.Port, l balancer.Listener) {
 // its tags, which count against max-shared-lb, are not put on the load balancer.
 func (c *changer) isTurnedAway() bool {
 	tags := c.is.LoadBalancer.Tags
-	if c.role != balancer.Guest || slices.Contains(tags, c.id.ServiceTag()) || slices.Contains(tags, c.id.LoadBalancerName()) {
+	if c.role != balancer.Guest || slices.Contains(tags, c.id.ServiceTag()) ||
+		slices.Contains(tags, c.id.LoadBalancerName()) {
 		return false
 	}
 	collides := false
 	for _, want := range c.want.Ports {
 		for _, l := range c.is.Listeners {
-			if l.Status != balancer.Deleted && l.Key() == want.Listener.Key() && !c.ownsListener(l) {
+			if l.Status != balancer.Deleted && l.Key() == want.Listener.Key() &&
+				!c.ownsListener(l) {
 				c.noticePortInUse(want, l)
 				collides = true
 			}
@@ -135,7 +138,8 @@ func (p *ports) usedByOthers(pool string) bool {
 func (p *ports) leftover(want balancer.Pool) *balancer.Pool {
 	for i := range p.is.Pools {
 		pool := &p.is.Pools[i]
-		if pool.Name == want.Name && pool.Protocol == want.Protocol && !p.taken[pool.ID] && p.isLeftover(*pool) {
+		if pool.Name == want.Name && pool.Protocol == want.Protocol && !p.taken[pool.ID] &&
+			p.isLeftover(*pool) {
 			p.taken[pool.ID] = true
 			return pool
 		}
@@ -201,7 +205,10 @@ func (p *ports) create(s *slot) {
 	case s.isOther():
 		pool := p.poolAside(s)
 		p.mark(s.old)
-		p.add(DeleteListener{s.listener.ID, s.listener.Name, changed("protocol", s.listener.Protocol, s.want.Listener.Protocol)})
+		p.add(DeleteListener{
+			s.listener.ID, s.listener.Name,
+			changed("protocol", s.listener.Protocol, s.want.Listener.Protocol),
+		})
 		p.createListener(s, pool)
 		p.drop(s)
 	case s.pool == nil && s.listener.PoolID == "":
@@ -239,7 +246,10 @@ func (p *ports) mark(pool *balancer.Pool) {
 // drop deletes the pool whose place another has taken.
 func (p *ports) drop(s *slot) {
 	if s.old != nil {
-		p.add(DeletePool{s.old.ID, s.old.Name, changed("protocol", s.old.Protocol, s.want.Pool.Protocol)})
+		p.add(DeletePool{
+			s.old.ID, s.old.Name,
+			changed("protocol", s.old.Protocol, s.want.Pool.Protocol),
+		})
 	}
 }
 
@@ -278,7 +288,9 @@ func (p *ports) remove(slots []*slot) {
 			kept[s.listener.ID] = true
 		}
 	}
-	p.removeListeners(func(l balancer.Listener) bool { return !kept[l.ID] }, p.taken, "port not wanted any more")
+	p.removeListeners(func(l balancer.Listener) bool {
+		return !kept[l.ID]
+	}, p.taken, "port not wanted any more")
 }
 
 // removeListeners deletes those of the Service's listeners that are unwanted, their pools, but for
@@ -286,7 +298,9 @@ func (p *ports) remove(slots []*slot) {
 //
 // The pool goes first: its listener tells whose it is. Octavia allows both orders, and whoever
 // connects in between is turned away a little later.
-func (p *planner) removeListeners(unwanted func(balancer.Listener) bool, use map[string]bool, why string) {
+func (p *planner) removeListeners(
+	unwanted func(balancer.Listener) bool, use map[string]bool, why string,
+) {
 	use = p.stillUsed(unwanted, use)
 	for _, l := range p.is.Listeners {
 		if l.Status == balancer.Deleted || !p.ownsListener(l) || !unwanted(l) {
@@ -306,7 +320,9 @@ func (p *planner) removeListeners(unwanted func(balancer.Listener) bool, use map
 }
 
 // stillUsed adds to the pools in use those of the listeners that stay, whoever they belong to.
-func (p *planner) stillUsed(unwanted func(balancer.Listener) bool, use map[string]bool) map[string]bool {
+func (p *planner) stillUsed(
+	unwanted func(balancer.Listener) bool, use map[string]bool,
+) map[string]bool {
 	used := map[string]bool{}
 	for id := range use {
 		used[id] = true

@@ -84,8 +84,10 @@ func (r *remover) isUncertain() bool {
 func (r *remover) isAbandoned() bool {
 	lb := r.is.LoadBalancer
 	own := func(l balancer.Listener) bool { return r.ownsListener(l) }
-	strange := slices.ContainsFunc(r.is.Listeners, func(l balancer.Listener) bool { return !own(l) })
-	used := slices.Contains(lb.Tags, r.id.ServiceTag()) || slices.Contains(lb.Tags, r.id.LoadBalancerName())
+	strange := slices.ContainsFunc(r.is.Listeners,
+		func(l balancer.Listener) bool { return !own(l) })
+	used := slices.Contains(lb.Tags, r.id.ServiceTag()) ||
+		slices.Contains(lb.Tags, r.id.LoadBalancerName())
 	return r.isServices() && used && !strange && !slices.Contains(lb.Tags, lb.Name)
 }
 
@@ -111,7 +113,12 @@ func (r *remover) otherServices() []string {
 func (r *remover) leave() {
 	lb := r.is.LoadBalancer
 	if lb.Status == balancer.Error {
-		r.notice(Notice{ReasonError, fmt.Sprintf("load balancer %s (%s) is in ERROR; nothing in it can be deleted", lb.ID, lb.Name), true})
+		r.notice(
+			Notice{
+				ReasonError,
+				fmt.Sprintf("load balancer %s (%s) is in ERROR; nothing in it can be deleted",
+					lb.ID, lb.Name), true,
+			})
 		return
 	}
 	before := len(r.plan.Steps)
@@ -157,7 +164,8 @@ func (r *remover) tagsWithout(tags []string) []string {
 	others := r.othersIn(tags)
 	left := []string{}
 	for _, tag := range tags {
-		own := tag == r.id.ServiceTag() || tag == r.id.LoadBalancerName() || r.role == balancer.Owner && tag == r.loadBalancer
+		own := tag == r.id.ServiceTag() || tag == r.id.LoadBalancerName() ||
+			r.role == balancer.Owner && tag == r.loadBalancer
 		if own || tag == r.id.ClusterTag() && len(others) == 0 {
 			continue
 		}
@@ -177,7 +185,13 @@ func (r *remover) floatingIPs(gone bool) {
 		case attached && !gone:
 			r.bequeath(f)
 		case f.PortID != "" && !attached:
-			r.notice(Notice{ReasonFloatingIP, fmt.Sprintf("floating IP %s of the Service was moved to port %s; leaving it there", f.Address, f.PortID), false})
+			r.notice(
+				Notice{
+					ReasonFloatingIP,
+					fmt.Sprintf(
+						"floating IP %s of the Service was moved to port %s; leaving it there",
+						f.Address, f.PortID), false,
+				})
 			r.disown(f)
 		case r.options.KeepFloatingIP:
 			if attached {
@@ -201,5 +215,6 @@ func (r *remover) bequeath(f balancer.FloatingIP) {
 // for, and has left: their descriptions agree.
 func (r *remover) wasOwners(f balancer.FloatingIP) bool {
 	lb := r.is.LoadBalancer
-	return r.role != balancer.Owner && balancer.ClusterOf(f.Tags) == r.id.ClusterUID && f.Description == "Floating IP for "+lb.Description
+	return r.role != balancer.Owner && balancer.ClusterOf(f.Tags) == r.id.ClusterUID &&
+		f.Description == "Floating IP for "+lb.Description
 }

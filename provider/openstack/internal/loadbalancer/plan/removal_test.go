@@ -19,7 +19,11 @@ func withGuest(t *testing.T, tags []string) *cloud {
 	l := tcp(0, 9000, c.lb.Name).Listener
 	l.ID, l.Tags, l.PoolID, l.Status = "listener-guest", tags, "pool-guest", balancer.Active
 	c.listeners = append(c.listeners, l)
-	c.pools = append(c.pools, balancer.Pool{ID: "pool-guest", Name: balancer.PoolName(0, c.lb.Name), Protocol: balancer.TCP, Algorithm: "ROUND_ROBIN", Status: balancer.Active})
+	c.pools = append(c.pools,
+		balancer.Pool{
+			ID: "pool-guest", Name: balancer.PoolName(0, c.lb.Name),
+			Protocol: balancer.TCP, Algorithm: "ROUND_ROBIN", Status: balancer.Active,
+		})
 	c.lb.Tags = append(c.lb.Tags, tags...)
 	return c
 }
@@ -103,7 +107,8 @@ func TestD26_Guest_AllItsListenersGoWithTheirPools(t *testing.T) {
 	if err := c.run(p, len(p.Steps)); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.listeners) != 1 || len(c.pools) != 1 || c.group != nil || !slices.Equal(c.lb.Tags, before.lb.Tags) || len(c.ips) != 1 || c.ips[0].PortID == "" {
+	if len(c.listeners) != 1 || len(c.pools) != 1 || c.group != nil ||
+		!slices.Equal(c.lb.Tags, before.lb.Tags) || len(c.ips) != 1 || c.ips[0].PortID == "" {
 		t.Errorf("it was\n%+v\nand is\n%+v", before, c)
 	}
 }
@@ -125,7 +130,8 @@ func TestRemoval_Guest_InterruptedAnywhere(t *testing.T) {
 		if err := c.run(rest, len(rest.Steps)); err != nil {
 			t.Fatal(err)
 		}
-		if len(c.listeners) != 1 || len(c.pools) != 1 || c.group != nil || slices.Contains(c.lb.Tags, shop().ServiceTag()) {
+		if len(c.listeners) != 1 || len(c.pools) != 1 || c.group != nil ||
+			slices.Contains(c.lb.Tags, shop().ServiceTag()) {
 			t.Errorf("after %d steps something is left: %+v", n, c)
 		}
 	}
@@ -158,7 +164,8 @@ func TestD27_FloatingIP_GoesOnlyWithItsService(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := made(t, desire(onePort))
 			c.ips[0].Tags, c.ips[0].Description = test.tags, test.description
-			p := removal(c, plan.RemovalOptions{Cascade: true, Tags: true, KeepFloatingIP: test.keep})
+			p := removal(c,
+				plan.RemovalOptions{Cascade: true, Tags: true, KeepFloatingIP: test.keep})
 			if err := c.run(p, len(p.Steps)); err != nil {
 				t.Fatal(err)
 			}

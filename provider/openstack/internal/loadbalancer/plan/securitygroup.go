@@ -37,7 +37,8 @@ func (c *changer) openNodes() {
 		}
 	}
 	for _, port := range c.is.NodePorts {
-		if node, ok := c.backendOf(port); ok && port.PortSecurity && !slices.Contains(port.SecurityGroups, group.ID) {
+		if node, ok := c.backendOf(port); ok && port.PortSecurity &&
+			!slices.Contains(port.SecurityGroups, group.ID) {
 			c.add(AddGroup{Group: group, Port: port, Node: node})
 		}
 	}
@@ -54,7 +55,10 @@ func (c *changer) closeNodes() {
 	default:
 		for _, port := range c.is.NodePorts {
 			if _, ok := c.backendOf(port); !ok && slices.Contains(port.SecurityGroups, is.ID) {
-				c.add(RemoveGroup{GroupID: is.ID, GroupName: is.Name, Port: port, Node: c.nodeOf(port), Why: "no member any more"})
+				c.add(RemoveGroup{
+					GroupID: is.ID, GroupName: is.Name, Port: port,
+					Node: c.nodeOf(port), Why: "no member any more",
+				})
 			}
 		}
 	}
@@ -108,5 +112,6 @@ func ruleText(r balancer.Rule) string {
 	default:
 		ports = fmt.Sprintf("ports %d-%d", r.PortMin, r.PortMax)
 	}
-	return fmt.Sprintf("%s %s %s %s from %s", r.Direction, r.EtherType, or(r.Protocol, "any protocol"), ports, or(r.RemotePrefix, "anywhere"))
+	return fmt.Sprintf("%s %s %s %s from %s", r.Direction, r.EtherType,
+		or(r.Protocol, "any protocol"), ports, or(r.RemotePrefix, "anywhere"))
 }

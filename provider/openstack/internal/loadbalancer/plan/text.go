@@ -62,7 +62,9 @@ func loadBalancerDetails(s CreateLoadBalancer) []string {
 	lb := s.LoadBalancer
 	lines := []string{"description " + lb.Description}
 	for _, at := range []struct{ what, value string }{
-		{"provider", lb.Provider}, {"flavor", lb.FlavorID}, {"availability zone", lb.AvailabilityZone},
+		{"provider", lb.Provider},
+		{"flavor", lb.FlavorID},
+		{"availability zone", lb.AvailabilityZone},
 	} {
 		if at.value != "" {
 			lines = append(lines, at.what+" "+at.value)
@@ -94,11 +96,15 @@ func tagDetails(tags []string) []string {
 func listenerDetails(l balancer.Listener) []string {
 	lines := []string{"connection_limit " + fmt.Sprint(l.ConnectionLimit)}
 	if t := l.Timeouts; t != nil {
-		lines = append(lines, fmt.Sprintf("timeouts: client data %d ms, member connect %d ms, member data %d ms, TCP inspect %d ms",
-			t.ClientData, t.MemberConnect, t.MemberData, t.TCPInspect))
+		lines = append(lines,
+			fmt.Sprintf(
+				"timeouts: client data %d ms, member connect %d ms, member data %d ms, TCP inspect %d ms",
+				t.ClientData, t.MemberConnect, t.MemberData, t.TCPInspect))
 	}
 	for _, at := range []struct{ what, value string }{
-		{"insert_headers", headersText(l.InsertHeaders)}, {"allowed_cidrs", listText(l.AllowedCIDRs)}, {"default_tls_container_ref", l.TLSContainer},
+		{"insert_headers", headersText(l.InsertHeaders)},
+		{"allowed_cidrs", listText(l.AllowedCIDRs)},
+		{"default_tls_container_ref", l.TLSContainer},
 	} {
 		if at.value != "" {
 			lines = append(lines, at.what+" "+at.value)
@@ -131,7 +137,8 @@ func poolText(p balancer.Pool) string {
 }
 
 func monitorText(m balancer.Monitor) string {
-	text := fmt.Sprintf("%s (%s, delay %d s, timeout %d s, max_retries %d, max_retries_down %d", m.Name, m.Type, m.Delay, m.Timeout, m.MaxRetries, m.MaxRetriesDown)
+	text := fmt.Sprintf("%s (%s, delay %d s, timeout %d s, max_retries %d, max_retries_down %d",
+		m.Name, m.Type, m.Delay, m.Timeout, m.MaxRetries, m.MaxRetriesDown)
 	if m.Type == balancer.MonitorHTTP {
 		text += fmt.Sprintf(", %s %s expects %s", m.HTTPMethod, m.URLPath, m.ExpectedCodes)
 	}
@@ -176,13 +183,15 @@ func because(why string) string {
 
 func listed(changes []string) string {
 	if len(changes) > longest {
-		return fmt.Sprintf("%s; and %d more", strings.Join(changes[:longest], "; "), len(changes)-longest)
+		return fmt.Sprintf("%s; and %d more", strings.Join(changes[:longest], "; "),
+			len(changes)-longest)
 	}
 	return strings.Join(changes, "; ")
 }
 
 func (s CreateLoadBalancer) String() string {
-	text := fmt.Sprintf("create load balancer %s at %s", s.LoadBalancer.Name, textOf(s.LoadBalancer.VIP))
+	text := fmt.Sprintf("create load balancer %s at %s", s.LoadBalancer.Name,
+		textOf(s.LoadBalancer.VIP))
 	if s.Bare {
 		return text + " without ports"
 	}
@@ -254,7 +263,8 @@ func (s DeleteMonitor) String() string {
 }
 
 func (s SetMembers) String() string {
-	return fmt.Sprintf("set the %d members of pool %s: %s", len(s.Members), s.PoolName, listed(s.Changes))
+	return fmt.Sprintf("set the %d members of pool %s: %s", len(s.Members), s.PoolName,
+		listed(s.Changes))
 }
 
 func (s CreateMember) String() string {
@@ -262,15 +272,18 @@ func (s CreateMember) String() string {
 }
 
 func (s UpdateMember) String() string {
-	return fmt.Sprintf("update member %s (%s) of pool %s: %s", s.ID, memberName(s.Member), s.PoolName, listed(s.Changes))
+	return fmt.Sprintf("update member %s (%s) of pool %s: %s", s.ID, memberName(s.Member),
+		s.PoolName, listed(s.Changes))
 }
 
 func (s DeleteMember) String() string {
-	return fmt.Sprintf("delete member %s (%s) of pool %s%s", s.ID, s.Name, s.PoolName, because(s.Why))
+	return fmt.Sprintf("delete member %s (%s) of pool %s%s", s.ID, s.Name, s.PoolName,
+		because(s.Why))
 }
 
 func (s SeeDeleted) String() string {
-	return fmt.Sprintf("verify deletions in load balancer %s: %s", s.LoadBalancerID, strings.Join(s.IDs, ", "))
+	return fmt.Sprintf("verify deletions in load balancer %s: %s", s.LoadBalancerID,
+		strings.Join(s.IDs, ", "))
 }
 
 func (s CreateFloatingIP) String() string {
@@ -298,13 +311,15 @@ func (s DeleteFloatingIP) String() string {
 }
 
 func (s TagFloatingIP) String() string {
-	return "tag floating IP " + withID(s.Address, s.ID) + ": " + or(strings.Join(s.Tags, ", "), "no tags")
+	return "tag floating IP " + withID(s.Address, s.ID) + ": " +
+		or(strings.Join(s.Tags, ", "), "no tags")
 }
 
 func (s CreateSecurityGroup) String() string { return "create security group " + s.Group.Name }
 
 func (s TagSecurityGroup) String() string {
-	return fmt.Sprintf("tag security group %s (%s): %s", s.ID, s.Name, or(strings.Join(s.Tags, ", "), "no tags"))
+	return fmt.Sprintf("tag security group %s (%s): %s", s.ID, s.Name,
+		or(strings.Join(s.Tags, ", "), "no tags"))
 }
 
 func (s CreateRule) String() string { return "create rule " + ruleText(s.Rule) }
@@ -322,7 +337,8 @@ func (s RemoveGroup) String() string {
 	if s.Node != "" {
 		of = "node " + s.Node
 	}
-	return fmt.Sprintf("take security group %s off port %s of %s%s", s.GroupName, s.Port.ID, of, because(s.Why))
+	return fmt.Sprintf("take security group %s off port %s of %s%s", s.GroupName, s.Port.ID, of,
+		because(s.Why))
 }
 
 func (s DeleteSecurityGroup) String() string {

@@ -15,7 +15,8 @@ func TestString_ManyMembers_LineIsShort(t *testing.T) {
 	want := desire(onePort, func(d *balancer.Desired) {
 		for i := range 500 {
 			d.Ports[0].Pool.Members = append(d.Ports[0].Pool.Members, balancer.Member{
-				Name: fmt.Sprint("node-", i), Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250), Port: 30080, Weight: 1,
+				Name: fmt.Sprint("node-", i), Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250),
+				Port: 30080, Weight: 1,
 			})
 		}
 		d.Ports[0].Pool.Members = d.Ports[0].Pool.Members[2:]
@@ -36,21 +37,37 @@ func TestString_ManyMembers_LineIsShort(t *testing.T) {
 // A line of a step has no loose ends where something is not known.
 func TestString_WithoutReasons(t *testing.T) {
 	for want, step := range map[string]plan.Step{
-		"delete listener l (name)":                        plan.DeleteListener{ID: "l", Name: "name"},
-		"detach floating IP 203.0.113.1 (f)":              plan.DetachFloatingIP{ID: "f", Address: "203.0.113.1"},
-		"attach floating IP 203.0.113.1":                  plan.AttachFloatingIP{Address: "203.0.113.1"},
-		"tag floating IP 203.0.113.1 (f): no tags":        plan.TagFloatingIP{ID: "f", Address: "203.0.113.1"},
+		"delete listener l (name)": plan.DeleteListener{
+			ID:   "l",
+			Name: "name",
+		},
+		"detach floating IP 203.0.113.1 (f)": plan.DetachFloatingIP{
+			ID:      "f",
+			Address: "203.0.113.1",
+		},
+		"attach floating IP 203.0.113.1": plan.AttachFloatingIP{Address: "203.0.113.1"},
+		"tag floating IP 203.0.113.1 (f): no tags": plan.TagFloatingIP{
+			ID:      "f",
+			Address: "203.0.113.1",
+		},
 		"create load balancer lb at anywhere with ports ": plan.CreateLoadBalancer{LoadBalancer: balancer.LoadBalancer{Name: "lb"}},
 		"create rule egress IPv6 any protocol all ports from anywhere": plan.CreateRule{Rule: balancer.Rule{
 			Direction: "egress", EtherType: "IPv6",
 		}},
 		"create rule ingress IPv4 tcp ports 1-2 from 192.0.2.0/24": plan.CreateRule{Rule: balancer.Rule{
-			Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1, PortMax: 2, RemotePrefix: "192.0.2.0/24",
+			Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1, PortMax: 2,
+			RemotePrefix: "192.0.2.0/24",
 		}},
-		"create member n 10.0.0.1 port 80, backup of pool p": plan.CreateMember{PoolName: "p", Member: balancer.Member{
-			Name: "n", Address: "10.0.0.1", Port: 80, Weight: 1, Backup: true,
-		}},
-		"take security group g off port p of node n": plan.RemoveGroup{GroupName: "g", Port: balancer.NodePort{ID: "p"}, Node: "n"},
+		"create member n 10.0.0.1 port 80, backup of pool p": plan.CreateMember{
+			PoolName: "p",
+			Member: balancer.Member{
+				Name: "n", Address: "10.0.0.1", Port: 80, Weight: 1, Backup: true,
+			},
+		},
+		"take security group g off port p of node n": plan.RemoveGroup{
+			GroupName: "g",
+			Port:      balancer.NodePort{ID: "p"}, Node: "n",
+		},
 	} {
 		if got := step.String(); got != want {
 			t.Errorf("%q, not %q", got, want)

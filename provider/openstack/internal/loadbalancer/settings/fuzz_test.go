@@ -19,7 +19,8 @@ import (
 // sent to Octavia or is told.
 func FuzzAnnotations(f *testing.F) {
 	for _, seed := range []string{
-		"", "subnet-id=" + id1 + "\nclass=fast\nfloating-subnet=~^a", "health-monitor-delay=1\nhealth-monitor-timeout=9\nconnection-limit=-1",
+		"", "subnet-id=" + id1 + "\nclass=fast\nfloating-subnet=~^a",
+		"health-monitor-delay=1\nhealth-monitor-timeout=9\nconnection-limit=-1",
 		"listener-protocols=http=HTTP,443=UDP,443=TERMINATED_HTTPS\nproxy-protocol=v2\nx-forwarded-for=true", "node-selector=a=b,c,=\nhostname=a.b",
 		"service.beta.kubernetes.io/load-balancer-source-ranges=10.0.0.1/8,::/0,x\nservice.beta.kubernetes.io/openstack-internal-load-balancer=false",
 		"spec.loadBalancerSourceRanges=10.0.0.0/8 ::ffff:0:0/96\nspec.loadBalancerIP=::ffff:10.0.0.1", "subnet-id=\xff\x00\nclas=x\ntimeout-client-data=99999999999999999999",
@@ -43,7 +44,10 @@ func FuzzAnnotations(f *testing.F) {
 		service := short(annotations)
 		service.Spec.LoadBalancerIP, service.Spec.LoadBalancerSourceRanges = address, ranges
 		defaults := presets()
-		defaults.Classes = map[string]cloudconf.LoadBalancerClass{"fast": {SubnetID: id1, FloatingSubnet: "x*"}}
+		defaults.Classes = map[string]cloudconf.LoadBalancerClass{"fast": {
+			SubnetID:       id1,
+			FloatingSubnet: "x*",
+		}}
 
 		before := service.DeepCopy()
 		s, problems := Of(service, defaults)
@@ -79,7 +83,10 @@ func FuzzAnnotations(f *testing.F) {
 // inRange tells what Octavia and the API server would refuse.
 func inRange(t *testing.T, s Settings) {
 	t.Helper()
-	for _, id := range []string{s.NetworkID, s.SubnetID, s.PortID, s.AdditionalSubnetID, s.MemberSubnetID, s.FloatingNetworkID, s.FloatingSubnetID, s.FlavorID, s.LoadBalancerID} {
+	for _, id := range []string{
+		s.NetworkID, s.SubnetID, s.PortID, s.AdditionalSubnetID,
+		s.MemberSubnetID, s.FloatingNetworkID, s.FloatingSubnetID, s.FlavorID, s.LoadBalancerID,
+	} {
 		if normal, ok := parseUUID(id); id != "" && (!ok || normal != id) {
 			t.Errorf("%q is not a UUID", id)
 		}
@@ -87,18 +94,27 @@ func inRange(t *testing.T, s Settings) {
 	if s.ConnectionLimit < -1 {
 		t.Errorf("the connection limit is %d", s.ConnectionLimit)
 	}
-	for _, timeout := range []int{s.TimeoutClientData, s.TimeoutMemberConnect, s.TimeoutMemberData, s.TimeoutTCPInspect} {
+	for _, timeout := range []int{
+		s.TimeoutClientData, s.TimeoutMemberConnect, s.TimeoutMemberData,
+		s.TimeoutTCPInspect,
+	} {
 		if timeout < 0 || timeout > 2073600000 {
 			t.Errorf("a timeout is %d", timeout)
 		}
 	}
-	if s.MonitorTimeout < time.Second || s.MonitorDelay < s.MonitorTimeout || s.MonitorDelay%time.Second != 0 || s.MonitorTimeout%time.Second != 0 {
+	if s.MonitorTimeout < time.Second || s.MonitorDelay < s.MonitorTimeout ||
+		s.MonitorDelay%time.Second != 0 || s.MonitorTimeout%time.Second != 0 {
 		t.Errorf("the monitor's times are %s and %s", s.MonitorDelay, s.MonitorTimeout)
 	}
-	if min(s.MonitorMaxRetries, s.MonitorMaxRetriesDown) < 1 || max(s.MonitorMaxRetries, s.MonitorMaxRetriesDown) > 10 {
+	if min(s.MonitorMaxRetries, s.MonitorMaxRetriesDown) < 1 ||
+		max(s.MonitorMaxRetries, s.MonitorMaxRetriesDown) > 10 {
 		t.Errorf("the retries are %d and %d", s.MonitorMaxRetries, s.MonitorMaxRetriesDown)
 	}
-	if !slices.Contains([]string{"", "PROXY", "PROXYV2"}, s.ProxyProtocol) || !slices.Contains([]string{"", "ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP", "SOURCE_IP_PORT"}, s.Algorithm) {
+	if !slices.Contains([]string{"", "PROXY", "PROXYV2"}, s.ProxyProtocol) ||
+		!slices.Contains([]string{
+			"", "ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP",
+			"SOURCE_IP_PORT",
+		}, s.Algorithm) {
 		t.Errorf("the PROXY protocol is %q, the algorithm %q", s.ProxyProtocol, s.Algorithm)
 	}
 	for i, r := range s.SourceRanges {
@@ -107,14 +123,18 @@ func inRange(t *testing.T, s Settings) {
 			t.Errorf("the source ranges are %q", s.SourceRanges)
 		}
 	}
-	if ip, err := netip.ParseAddr(s.Address); s.Address != "" && (err != nil || ip.Unmap().String() != s.Address) {
+	if ip, err := netip.ParseAddr(s.Address); s.Address != "" &&
+		(err != nil || ip.Unmap().String() != s.Address) {
 		t.Errorf("the address is %q", s.Address)
 	}
 	if s.FloatingSubnetID != "" && s.FloatingSubnet+s.FloatingSubnetTags != "" {
-		t.Errorf("floating subnets are by id %s, and by %q and %q", s.FloatingSubnetID, s.FloatingSubnet, s.FloatingSubnetTags)
+		t.Errorf("floating subnets are by id %s, and by %q and %q", s.FloatingSubnetID,
+			s.FloatingSubnet, s.FloatingSubnetTags)
 	}
 	for port, protocol := range s.ListenerProtocols {
-		if !slices.ContainsFunc(serviceWith(nil).Spec.Ports, func(p v1.ServicePort) bool { return portKey(p) == port && slices.Contains(protocolsOver(p), protocol) }) {
+		if !slices.ContainsFunc(serviceWith(nil).Spec.Ports, func(p v1.ServicePort) bool {
+			return portKey(p) == port && slices.Contains(protocolsOver(p), protocol)
+		}) {
 			t.Errorf("port %q has %q", port, protocol)
 		}
 	}
@@ -124,7 +144,9 @@ func inRange(t *testing.T, s Settings) {
 func fits(t *testing.T, p Problem) {
 	t.Helper()
 	text := p.String()
-	if utf8.RuneCountInString(text) > 700 || !utf8.ValidString(text) || strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) || p.Why == "" {
+	if utf8.RuneCountInString(text) > 700 || !utf8.ValidString(text) ||
+		strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) ||
+		p.Why == "" {
 		t.Errorf("a problem cannot be told: %q", text)
 	}
 }

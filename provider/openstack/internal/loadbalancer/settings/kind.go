@@ -27,12 +27,15 @@ func asIs(value string) string { return value }
 
 // text is for what only the cloud can judge.
 func text() kind[string] {
-	return kind[string]{typ: "text", show: asIs, parse: func(written string, _ *v1.Service) (string, string) {
-		if len(written) > longestText {
-			return "", fmt.Sprintf("longer than %d bytes", longestText)
-		}
-		return written, ""
-	}}
+	return kind[string]{
+		typ: "text", show: asIs,
+		parse: func(written string, _ *v1.Service) (string, string) {
+			if len(written) > longestText {
+				return "", fmt.Sprintf("longer than %d bytes", longestText)
+			}
+			return written, ""
+		},
+	}
 }
 
 // tlsContainer is for the certificate. If what was to be encrypted would be served in clear because
@@ -77,12 +80,15 @@ func parseUUID(text string) (string, bool) {
 
 // truth is true and false in these words, as for OCCM.
 func truth() kind[bool] {
-	return kind[bool]{typ: "true or false", show: strconv.FormatBool, parse: func(written string, _ *v1.Service) (bool, string) {
-		if written != "true" && written != "false" {
-			return false, "neither true nor false"
-		}
-		return written == "true", ""
-	}}
+	return kind[bool]{
+		typ: "true or false", show: strconv.FormatBool,
+		parse: func(written string, _ *v1.Service) (bool, string) {
+			if written != "true" && written != "false" {
+				return false, "neither true nor false"
+			}
+			return written == "true", ""
+		},
+	}
 }
 
 // number includes both ends.
@@ -91,16 +97,19 @@ func number(low, high int) kind[int] {
 	if high == math.MaxInt32 {
 		limits = fmt.Sprintf("at least %d", low)
 	}
-	return kind[int]{typ: "number", limits: limits, show: strconv.Itoa, parse: func(written string, _ *v1.Service) (int, string) {
-		value, err := strconv.Atoi(written)
-		switch {
-		case err != nil && strings.Trim(written, "+-0123456789") != "", written == "":
-			return 0, "not a whole number"
-		case err != nil || value < low || value > high:
-			return 0, "not " + limits
-		}
-		return value, ""
-	}}
+	return kind[int]{
+		typ: "number", limits: limits, show: strconv.Itoa,
+		parse: func(written string, _ *v1.Service) (int, string) {
+			value, err := strconv.Atoi(written)
+			switch {
+			case err != nil && strings.Trim(written, "+-0123456789") != "", written == "":
+				return 0, "not a whole number"
+			case err != nil || value < low || value > high:
+				return 0, "not " + limits
+			}
+			return value, ""
+		},
+	}
 }
 
 // milliseconds are a timeout of a listener. The most is that of Octavia's API: 24 days.
@@ -164,28 +173,34 @@ func proxyProtocol() kind[string] {
 // subnetPattern is fatal: without the pattern, an address could come from anywhere. Wildcards are
 // checked when they are needed.
 func subnetPattern() kind[string] {
-	return kind[string]{typ: "pattern", limits: fmt.Sprintf("at most %d bytes", longestText), fatal: true, show: asIs, parse: func(written string, _ *v1.Service) (string, string) {
-		if len(written) > longestText {
-			return "", fmt.Sprintf("longer than %d bytes", longestText)
-		}
-		switch err := namepattern.Check(written); {
-		case errors.Is(err, namepattern.ErrTooLarge):
-			return "", "not usable: " + namepattern.ErrTooLarge.Error()
-		case err != nil && strings.HasPrefix(strings.TrimPrefix(written, "!"), "~"):
-			return "", `no regular expression after "~"`
-		}
-		return written, ""
-	}}
+	return kind[string]{
+		typ: "pattern", limits: fmt.Sprintf("at most %d bytes", longestText),
+		fatal: true, show: asIs, parse: func(written string, _ *v1.Service) (string, string) {
+			if len(written) > longestText {
+				return "", fmt.Sprintf("longer than %d bytes", longestText)
+			}
+			switch err := namepattern.Check(written); {
+			case errors.Is(err, namepattern.ErrTooLarge):
+				return "", "not usable: " + namepattern.ErrTooLarge.Error()
+			case err != nil && strings.HasPrefix(strings.TrimPrefix(written, "!"), "~"):
+				return "", `no regular expression after "~"`
+			}
+			return written, ""
+		},
+	}
 }
 
 // hostname is what the API server takes for one in a status.
 func hostname() kind[string] {
-	return kind[string]{typ: "host name", show: asIs, parse: func(written string, _ *v1.Service) (string, string) {
-		if len(validation.IsDNS1123Subdomain(written)) > 0 || net.ParseIP(written) != nil {
-			return "", "not a host name"
-		}
-		return written, ""
-	}}
+	return kind[string]{
+		typ: "host name", show: asIs,
+		parse: func(written string, _ *v1.Service) (string, string) {
+			if len(validation.IsDNS1123Subdomain(written)) > 0 || net.ParseIP(written) != nil {
+				return "", "not a host name"
+			}
+			return written, ""
+		},
+	}
 }
 
 // nodeSelector is fatal: with another selector in its place, nodes would become members that should
@@ -196,8 +211,10 @@ func nodeSelector() kind[NodeSelector] {
 		parse: func(written string, _ *v1.Service) (NodeSelector, string) {
 			selector := ParseNodeSelector(written)
 			for _, l := range selector.labels {
-				if len(validation.IsQualifiedName(l.key)) > 0 || len(validation.IsValidLabelValue(l.value)) > 0 {
-					return NodeSelector{}, fmt.Sprintf("not usable: no node can have the label %q", shown(l.String()))
+				if len(validation.IsQualifiedName(l.key)) > 0 ||
+					len(validation.IsValidLabelValue(l.value)) > 0 {
+					return NodeSelector{},
+						fmt.Sprintf("not usable: no node can have the label %q", shown(l.String()))
 				}
 			}
 			return selector, ""
@@ -219,15 +236,20 @@ func parseListenerProtocols(written string, of *v1.Service) (ListenerProtocols, 
 		name, protocol, found := strings.Cut(element, "=")
 		name, protocol = strings.TrimSpace(name), strings.TrimSpace(protocol)
 		if !found || name == "" {
-			return nil, fmt.Sprintf("not usable: %q is not of the form port=PROTOCOL", shown(element))
+			return nil,
+				fmt.Sprintf("not usable: %q is not of the form port=PROTOCOL", shown(element))
 		}
 		ports := portsCalled(name, of)
 		if len(ports) == 0 {
 			return nil, fmt.Sprintf("not usable: the Service has no port %q", shown(name))
 		}
-		i := slices.IndexFunc(ports, func(p v1.ServicePort) bool { return slices.Contains(protocolsOver(p), protocol) })
+		i := slices.IndexFunc(ports, func(p v1.ServicePort) bool {
+			return slices.Contains(protocolsOver(p), protocol)
+		})
 		if i < 0 {
-			return nil, fmt.Sprintf("not usable: the protocol of port %s is none of %s", name, strings.Join(protocolsOver(ports[0]), ", "))
+			return nil,
+				fmt.Sprintf("not usable: the protocol of port %s is none of %s", name,
+					strings.Join(protocolsOver(ports[0]), ", "))
 		}
 		key := portKey(ports[i])
 		if _, twice := protocols[key]; twice {

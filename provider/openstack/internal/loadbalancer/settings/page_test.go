@@ -10,7 +10,8 @@ import (
 
 // The page is written by `go generate ./provider/openstack/internal/loadbalancer/settings`.
 func TestPage_IsUpToDate(t *testing.T) {
-	path := filepath.Join("..", "..", "..", "..", "..", "docs", "reference", "service-annotations.md")
+	path := filepath.Join("..", "..", "..", "..", "..", "docs", "reference",
+		"service-annotations.md")
 	want := page()
 	if os.Getenv("UPDATE_DOCS") != "" {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -22,7 +23,8 @@ func TestPage_IsUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s does not say what the code does; run: go generate ./provider/openstack/internal/loadbalancer/settings", path)
+		t.Errorf(
+			"%s does not say what the code does; run: go generate ./provider/openstack/internal/loadbalancer/settings", path)
 	}
 }
 
@@ -59,10 +61,12 @@ func page() string {
 	var p strings.Builder
 	p.WriteString(introduction)
 	for _, s := range sections() {
-		fmt.Fprintf(&p, "\n## %s\n\n| | value | default | | can change later | if wrong |\n|---|---|---|---|---|---|\n", s.title)
+		fmt.Fprintf(&p,
+			"\n## %s\n\n| | value | default | | can change later | if wrong |\n|---|---|---|---|---|---|\n", s.title)
 		for _, row := range s.rows {
 			e := row.about()
-			fmt.Fprintf(&p, "| %s | %s | %s | %s | %s | %s |\n", nameCell(e), valueCell(e), defaultCell(e), meaningCell(e), e.later, wrongCell(e))
+			fmt.Fprintf(&p, "| %s | %s | %s | %s | %s | %s |\n", nameCell(e), valueCell(e),
+				defaultCell(e), meaningCell(e), e.later, wrongCell(e))
 		}
 	}
 	p.WriteString(differences)

@@ -78,7 +78,8 @@ type kind[T any] struct {
 func (s setting[T]) about() entry {
 	e := s.entry
 	e.typ, e.limits, e.fatal = s.kind.typ, s.kind.limits, s.kind.fatal
-	e.preset = s.kind.show(s.preset(cloudconf.Default().LoadBalancer, cloudconf.LoadBalancerClass{}))
+	e.preset = s.kind.show(
+		s.preset(cloudconf.Default().LoadBalancer, cloudconf.LoadBalancerClass{}))
 	return e
 }
 
@@ -147,7 +148,8 @@ func (r *reader) written(annotation string) (string, bool) {
 func (r *reader) says(annotation string) string { return r.service.Annotations[annotation] }
 
 func (r *reader) problem(name, value, why string, fatal bool) {
-	r.problems = append(r.problems, Problem{Annotation: name, Value: shown(value), Why: why, Fatal: fatal})
+	r.problems = append(r.problems,
+		Problem{Annotation: name, Value: shown(value), Why: why, Fatal: fatal})
 }
 
 // inOrder sorts the problems as the table is.
@@ -156,6 +158,8 @@ func (r *reader) inOrder() []Problem {
 	for i, row := range table() {
 		position[row.about().name] = i
 	}
-	slices.SortStableFunc(r.problems, func(a, b Problem) int { return cmp.Compare(position[a.Annotation], position[b.Annotation]) })
+	slices.SortStableFunc(r.problems, func(a, b Problem) int {
+		return cmp.Compare(position[a.Annotation], position[b.Annotation])
+	})
 	return r.problems
 }

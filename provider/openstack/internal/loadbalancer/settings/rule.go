@@ -24,7 +24,8 @@ func (r *reader) chooseClass() {
 	}
 	class, ok := r.classes[name]
 	if !ok {
-		r.problem(annotationClass, name, noSuchClass(name, slices.Sorted(maps.Keys(r.classes))), true)
+		r.problem(annotationClass, name, noSuchClass(name, slices.Sorted(maps.Keys(r.classes))),
+			true)
 	}
 	r.class = class
 }
@@ -36,7 +37,8 @@ func noSuchClass(name string, known []string) string {
 	if len(known) == 0 {
 		return "not a load balancer class: cloud.conf has no section [LoadBalancerClass]"
 	}
-	why := "not a load balancer class: cloud.conf has " + shown(strings.Join(known[:min(len(known), mostClasses)], ", "))
+	why := "not a load balancer class: cloud.conf has " +
+		shown(strings.Join(known[:min(len(known), mostClasses)], ", "))
 	if more := len(known) - mostClasses; more > 0 {
 		why += fmt.Sprintf(" and %d more", more)
 	}
@@ -59,7 +61,8 @@ func (r *reader) takeSourceRanges() {
 	}
 	ranges, wrong, ok := parseRanges(written)
 	if !ok {
-		r.problem(name, strings.Join(written, ","), fmt.Sprintf("not usable: %q is not a CIDR", shown(wrong)), true)
+		r.problem(name, strings.Join(written, ","),
+			fmt.Sprintf("not usable: %q is not a CIDR", shown(wrong)), true)
 	}
 	r.settings.SourceRanges = ranges
 }
@@ -85,7 +88,8 @@ func (r *reader) internalByOrder() {
 	}
 	r.settings.Internal = true
 	if said := r.says(annotationInternal); said == "false" {
-		r.problem(annotationInternal, said, "not allowed here: cloud.conf says internal-lb = true", false)
+		r.problem(annotationInternal, said, "not allowed here: cloud.conf says internal-lb = true",
+			false)
 	}
 }
 
@@ -94,7 +98,10 @@ func (r *reader) internalByOrder() {
 func (r *reader) floatingSubnetsOfOneSource() {
 	s := &r.settings
 	type source struct{ id, pattern, tags string }
-	annotations := source{r.says(annotationFloatingSubnetID), r.says(annotationFloatingSubnet), r.says(annotationFloatingSubnetTags)}
+	annotations := source{
+		r.says(annotationFloatingSubnetID), r.says(annotationFloatingSubnet),
+		r.says(annotationFloatingSubnetTags),
+	}
 	if annotations != (source{}) {
 		// What was read is normalised, and "" if it is wrong.
 		s.FloatingSubnetID = onlyIf(annotations.id != "", s.FloatingSubnetID)
@@ -105,7 +112,8 @@ func (r *reader) floatingSubnetsOfOneSource() {
 			source{r.class.FloatingSubnetID, r.class.FloatingSubnet, r.class.FloatingSubnetTags},
 			source{r.conf.FloatingSubnetID, r.conf.FloatingSubnet, r.conf.FloatingSubnetTags},
 		)
-		s.FloatingSubnetID, s.FloatingSubnet, s.FloatingSubnetTags = uuidKind().normal(chosen.id), chosen.pattern, chosen.tags
+		s.FloatingSubnetID, s.FloatingSubnet, s.FloatingSubnetTags = uuidKind().normal(chosen.id),
+			chosen.pattern, chosen.tags
 	}
 	if s.FloatingSubnetID != "" {
 		s.FloatingSubnet, s.FloatingSubnetTags = "", ""
@@ -127,10 +135,12 @@ func (r *reader) monitorTimesThatFit() {
 		return
 	}
 	if said := r.says(annotationHealthMonitorTimeout); said != "" {
-		r.problem(annotationHealthMonitorTimeout, said, fmt.Sprintf("longer than the delay of %d s", int(s.MonitorDelay/time.Second)), false)
+		r.problem(annotationHealthMonitorTimeout, said,
+			fmt.Sprintf("longer than the delay of %d s", int(s.MonitorDelay/time.Second)), false)
 	} else {
 		r.problem(annotationHealthMonitorDelay, r.says(annotationHealthMonitorDelay),
-			fmt.Sprintf("shorter than the timeout of %d s", int(s.MonitorTimeout/time.Second)), false)
+			fmt.Sprintf("shorter than the timeout of %d s", int(s.MonitorTimeout/time.Second)),
+			false)
 	}
 	s.MonitorDelay, s.MonitorTimeout = monitorTimes(r.conf)
 }
@@ -159,8 +169,10 @@ func retries(value, otherwise int) int {
 // matter.
 func (r *reader) certificateThatCanBeChecked() {
 	said := r.says(annotationTLSContainer)
-	if r.settings.CheckCertificates && said != "" && len(said) <= longestText && !isSecretRef(said) {
-		r.problem(annotationTLSContainer, said, "not a reference to a container or a secret of Barbican", true)
+	if r.settings.CheckCertificates && said != "" && len(said) <= longestText &&
+		!isSecretRef(said) {
+		r.problem(annotationTLSContainer, said,
+			"not a reference to a container or a secret of Barbican", true)
 		r.settings.TLSContainer = ""
 	}
 }

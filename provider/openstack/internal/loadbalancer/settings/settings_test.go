@@ -57,8 +57,10 @@ func untouched() Settings {
 	return Settings{
 		Provider: "amphora", ConnectionLimit: -1,
 		TimeoutClientData: 50000, TimeoutMemberConnect: 5000, TimeoutMemberData: 50000,
-		MonitorDelay: 5 * time.Second, MonitorTimeout: 3 * time.Second, MonitorMaxRetries: 1, MonitorMaxRetriesDown: 3,
-		CascadeDelete: true, CheckCertificates: true, IngressHostnameSuffix: "nip.io", MaxShared: 2,
+		MonitorDelay: 5 * time.Second, MonitorTimeout: 3 * time.Second, MonitorMaxRetries: 1,
+		MonitorMaxRetriesDown: 3,
+		CascadeDelete:         true, CheckCertificates: true, IngressHostnameSuffix: "nip.io",
+		MaxShared: 2,
 	}
 }
 
@@ -126,9 +128,12 @@ func TestOf_AnnotationIsRead(t *testing.T) {
 		{"load-balancer-address", "whatever", func(*Settings) {}},
 		{"hostname", "a.example", func(s *Settings) { s.Hostname = "a.example" }},
 		{"recreate", "true", func(s *Settings) { s.Recreate = true }},
-		{"service.beta.kubernetes.io/load-balancer-source-ranges", " 10.1.2.3/8 ,2001:db8::1/32,10.0.0.0/8", func(s *Settings) {
-			s.SourceRanges = []string{"10.0.0.0/8", "2001:db8::/32"}
-		}},
+		{
+			"service.beta.kubernetes.io/load-balancer-source-ranges",
+			" 10.1.2.3/8 ,2001:db8::1/32,10.0.0.0/8", func(s *Settings) {
+				s.SourceRanges = []string{"10.0.0.0/8", "2001:db8::/32"}
+			},
+		},
 		{"service.beta.kubernetes.io/load-balancer-source-ranges", " ", func(*Settings) {}},
 		{"service.beta.kubernetes.io/load-balancer-source-ranges", "0.0.0.0/0", func(s *Settings) { s.SourceRanges = []string{"0.0.0.0/0"} }},
 	} {
@@ -208,7 +213,8 @@ func TestOf_BadValueIsTold(t *testing.T) {
 				t.Fatalf("%d problems were told, want 1: %v", len(problems), problems)
 			}
 			p := problems[0]
-			if service.Annotations[p.Annotation] != c.value || p.Value != shown(c.value) || p.Why != c.why || p.Fatal != c.fatal {
+			if service.Annotations[p.Annotation] != c.value || p.Value != shown(c.value) ||
+				p.Why != c.why || p.Fatal != c.fatal {
 				t.Errorf("told was %+v, want %q of %s, fatal %v", p, c.why, c.name, c.fatal)
 			}
 		})
@@ -249,8 +255,10 @@ func TestOf_EmptyValuePutsAsideOrNot(t *testing.T) {
 	} {
 		wanted, _ := Of(serviceWith(nil), defaults)
 		want(&wanted)
-		if got, problems := Of(short(map[string]string{name: ""}), defaults); !reflect.DeepEqual(got, wanted) || len(problems) > 0 {
-			t.Errorf("with an empty %s the settings are\n%+v, want\n%+v; problems: %v", name, got, wanted, problems)
+		if got, problems := Of(short(map[string]string{name: ""}),
+			defaults); !reflect.DeepEqual(got, wanted) || len(problems) > 0 {
+			t.Errorf("with an empty %s the settings are\n%+v, want\n%+v; problems: %v", name, got,
+				wanted, problems)
 		}
 	}
 }
@@ -258,23 +266,34 @@ func TestOf_EmptyValuePutsAsideOrNot(t *testing.T) {
 // fullDefaults say something about everything.
 func fullDefaults() Defaults {
 	return Defaults{LoadBalancer: cloudconf.LoadBalancer{
-		SubnetID: id1, MemberSubnetID: id2, NetworkID: id1, FloatingNetworkID: id1, FloatingSubnetID: id1,
-		LBMethod: "SOURCE_IP", LBProvider: "f5", CreateMonitor: true, MonitorDelay: time.Minute, MonitorTimeout: time.Minute,
-		MonitorMaxRetries: 4, MonitorMaxRetriesDown: 5, ManageSecurityGroups: true, NodeSelector: "a=b", FlavorID: id1, AvailabilityZone: "az",
-		EnableIngressHostname: true, IngressHostnameSuffix: "example", MaxSharedLB: 7, ContainerStore: "external",
+		SubnetID: id1, MemberSubnetID: id2, NetworkID: id1, FloatingNetworkID: id1,
+		FloatingSubnetID: id1,
+		LBMethod:         "SOURCE_IP", LBProvider: "f5", CreateMonitor: true,
+		MonitorDelay:      time.Minute,
+		MonitorTimeout:    time.Minute,
+		MonitorMaxRetries: 4, MonitorMaxRetriesDown: 5, ManageSecurityGroups: true,
+		NodeSelector: "a=b", FlavorID: id1, AvailabilityZone: "az",
+		EnableIngressHostname: true, IngressHostnameSuffix: "example", MaxSharedLB: 7,
+		ContainerStore:                 "external",
 		ProviderRequiresSerialAPICalls: true, DefaultTLSContainerRef: "ref",
 	}}
 }
 
 func TestOf_CloudConfIsTheDefault(t *testing.T) {
 	want := Settings{
-		SubnetID: id1, MemberSubnetID: id2, NetworkID: id1, FloatingNetworkID: id1, FloatingSubnetID: id1,
-		Algorithm: "SOURCE_IP", Provider: "f5", Monitor: true, MonitorDelay: time.Minute, MonitorTimeout: time.Minute,
-		MonitorMaxRetries: 4, MonitorMaxRetriesDown: 5, NodeSelector: ParseNodeSelector("a=b"), FlavorID: id1, AvailabilityZone: "az",
-		TLSContainer: "ref", ConnectionLimit: -1, TimeoutClientData: 50000, TimeoutMemberConnect: 5000, TimeoutMemberData: 50000,
-		ManageSecurityGroups: true, Serial: true, EnableIngressHostname: true, IngressHostnameSuffix: "example", MaxShared: 7,
+		SubnetID: id1, MemberSubnetID: id2, NetworkID: id1, FloatingNetworkID: id1,
+		FloatingSubnetID: id1,
+		Algorithm:        "SOURCE_IP", Provider: "f5", Monitor: true, MonitorDelay: time.Minute,
+		MonitorTimeout:    time.Minute,
+		MonitorMaxRetries: 4, MonitorMaxRetriesDown: 5, NodeSelector: ParseNodeSelector("a=b"),
+		FlavorID: id1, AvailabilityZone: "az",
+		TLSContainer: "ref", ConnectionLimit: -1, TimeoutClientData: 50000,
+		TimeoutMemberConnect: 5000, TimeoutMemberData: 50000,
+		ManageSecurityGroups: true, Serial: true, EnableIngressHostname: true,
+		IngressHostnameSuffix: "example", MaxShared: 7,
 	}
-	if got, problems := Of(serviceWith(nil), fullDefaults()); !reflect.DeepEqual(got, want) || len(problems) > 0 {
+	if got, problems := Of(serviceWith(nil), fullDefaults()); !reflect.DeepEqual(got, want) ||
+		len(problems) > 0 {
 		t.Errorf("the settings are\n%+v, want\n%+v; problems: %v", got, want, problems)
 	}
 }
@@ -294,7 +313,9 @@ func TestOf_AnnotationBeatsClassBeatsCloudConf(t *testing.T) {
 		{"floating-subnet", func(s Settings) string { return s.FloatingSubnet }},
 		{"floating-subnet-tags", func(s Settings) string { return s.FloatingSubnetTags }},
 	} {
-		defaults := parsed(t, fmt.Sprintf("[LoadBalancer]\n%s = %s\n[LoadBalancerClass \"other\"]\n[LoadBalancerClass \"fast\"]\n%s = %s\n", c.option, id3, c.option, id2))
+		defaults := parsed(t,
+			fmt.Sprintf(
+				"[LoadBalancer]\n%s = %s\n[LoadBalancerClass \"other\"]\n[LoadBalancerClass \"fast\"]\n%s = %s\n", c.option, id3, c.option, id2))
 		for _, internal := range []string{"true", "false"} {
 			for _, step := range []struct {
 				class, annotation, want string
@@ -307,7 +328,8 @@ func TestOf_AnnotationBeatsClassBeatsCloudConf(t *testing.T) {
 				}
 				got, problems := Of(short(annotations), defaults)
 				if c.of(got) != step.want || len(problems) > 0 {
-					t.Errorf("%s of annotation %q and class %q is %q, want %q; problems: %v", c.option, step.annotation, step.class, c.of(got), step.want, problems)
+					t.Errorf("%s of annotation %q and class %q is %q, want %q; problems: %v",
+						c.option, step.annotation, step.class, c.of(got), step.want, problems)
 				}
 			}
 		}
@@ -316,7 +338,9 @@ func TestOf_AnnotationBeatsClassBeatsCloudConf(t *testing.T) {
 
 func parsed(t *testing.T, content string) Defaults {
 	t.Helper()
-	c, _, err := cloudconf.Parse([]byte("[Global]\nauth-url = https://keystone.example/v3\nuser-id = u\npassword = p\ntenant-id = t\n"+content), cloudconf.Options{})
+	c, _, err := cloudconf.Parse(
+		[]byte(
+			"[Global]\nauth-url = https://keystone.example/v3\nuser-id = u\npassword = p\ntenant-id = t\n"+content), cloudconf.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +356,8 @@ func TestOf_MemberSubnet_FallsBackToSubnetOfCloudConf(t *testing.T) {
 	}
 	got, _ := Of(short(map[string]string{"class": "fast"}), defaults)
 	if got.MemberSubnetID != id1 || got.SubnetID != id2 {
-		t.Errorf("members are in %q and the load balancer in %q, want %q and %q", got.MemberSubnetID, got.SubnetID, id1, id2)
+		t.Errorf("members are in %q and the load balancer in %q, want %q and %q",
+			got.MemberSubnetID, got.SubnetID, id1, id2)
 	}
 }
 
@@ -357,8 +382,12 @@ func TestOf_FloatingSubnets_AreOfOneSource(t *testing.T) {
 		{map[string]string{"floating-subnet": "mine", "floating-subnet-id": id2}, subnets{id: id2}},
 	} {
 		got, problems := Of(short(c.annotations), defaults)
-		if have := (subnets{got.FloatingSubnetID, got.FloatingSubnet, got.FloatingSubnetTags}); have != c.want || len(problems) > 0 {
-			t.Errorf("for %v it is %+v, want %+v; problems: %v", c.annotations, have, c.want, problems)
+		if have := (subnets{
+			got.FloatingSubnetID, got.FloatingSubnet,
+			got.FloatingSubnetTags,
+		}); have != c.want || len(problems) > 0 {
+			t.Errorf("for %v it is %+v, want %+v; problems: %v", c.annotations, have, c.want,
+				problems)
 		}
 	}
 }
@@ -390,7 +419,8 @@ func TestOf_InternalByOrder(t *testing.T) {
 	for value, told := range map[string]int{"": 0, "true": 0, "false": 1, "no": 1} {
 		got, problems := Of(short(map[string]string{annotationInternal: value}), defaults)
 		if !got.Internal || len(problems) != told || len(Fatal(problems)) > 0 {
-			t.Errorf("with %q internal is %v and the problems are %v, want true and %d that are not fatal", value, got.Internal, problems, told)
+			t.Errorf(
+				"with %q internal is %v and the problems are %v, want true and %d that are not fatal", value, got.Internal, problems, told)
 		}
 	}
 }
@@ -407,30 +437,43 @@ func TestOf_SourceRanges(t *testing.T) {
 		{[]string{"192.168.1.7/24", " 10.0.0.0/8", "192.168.1.0/24"}, "172.16.0.0/12", []string{"10.0.0.0/8", "192.168.1.0/24"}, ""},
 		{nil, "172.16.0.0/12", []string{"172.16.0.0/12"}, ""},
 		{[]string{"::ffff:10.0.0.0/104"}, "", []string{"10.0.0.0/8"}, ""},
-		{[]string{"10.0.0.0/8", "10.0.0.1"}, "", []string{"10.0.0.0/8"}, `spec.loadBalancerSourceRanges: "10.0.0.0/8,10.0.0.1" is not usable: "10.0.0.1" is not a CIDR`},
+		{
+			[]string{"10.0.0.0/8", "10.0.0.1"},
+			"",
+			[]string{"10.0.0.0/8"},
+			`spec.loadBalancerSourceRanges: "10.0.0.0/8,10.0.0.1" is not usable: "10.0.0.1" is not a CIDR`,
+		},
 		{[]string{"x"}, "10.0.0.0/8", []string{}, `spec.loadBalancerSourceRanges: "x" is not usable: "x" is not a CIDR`},
 		{[]string{""}, "", []string{}, `spec.loadBalancerSourceRanges is not usable: "" is not a CIDR`},
 		{nil, "10.0.0.0/8,", []string{"10.0.0.0/8"}, `service.beta.kubernetes.io/load-balancer-source-ranges: "10.0.0.0/8," is not usable: "" is not a CIDR`},
 	} {
-		service := serviceWith(map[string]string{v1.AnnotationLoadBalancerSourceRangesKey: c.annotation})
+		service := serviceWith(
+			map[string]string{v1.AnnotationLoadBalancerSourceRangesKey: c.annotation})
 		service.Spec.LoadBalancerSourceRanges = c.spec
 		got, problems := Of(service, presets())
 		if !reflect.DeepEqual(got.SourceRanges, c.want) {
-			t.Errorf("of %q and %q the ranges are %#v, want %#v", c.spec, c.annotation, got.SourceRanges, c.want)
+			t.Errorf("of %q and %q the ranges are %#v, want %#v", c.spec, c.annotation,
+				got.SourceRanges, c.want)
 		}
-		if c.problem == "" && len(problems) > 0 || c.problem != "" && (len(Fatal(problems)) != 1 || problems[0].String() != c.problem) {
-			t.Errorf("of %q and %q the problems are %v, want %q", c.spec, c.annotation, problems, c.problem)
+		if c.problem == "" && len(problems) > 0 || c.problem != "" &&
+			(len(Fatal(problems)) != 1 || problems[0].String() != c.problem) {
+			t.Errorf("of %q and %q the problems are %v, want %q", c.spec, c.annotation, problems,
+				c.problem)
 		}
 	}
 }
 
 func TestOf_Address(t *testing.T) {
-	for written, want := range map[string]string{"": "", "10.0.0.1": "10.0.0.1", "2001:DB8:0::1": "2001:db8::1", "front": "", "fe80::1%eth0": "", "10.0.0.1/32": ""} {
+	for written, want := range map[string]string{
+		"": "", "10.0.0.1": "10.0.0.1",
+		"2001:DB8:0::1": "2001:db8::1", "front": "", "fe80::1%eth0": "", "10.0.0.1/32": "",
+	} {
 		service := serviceWith(nil)
 		service.Spec.LoadBalancerIP = written
 		got, problems := Of(service, presets())
 		if got.Address != want || (want == "" && written != "") != (len(Fatal(problems)) == 1) {
-			t.Errorf("of %q the address is %q, want %q; problems: %v", written, got.Address, want, problems)
+			t.Errorf("of %q the address is %q, want %q; problems: %v", written, got.Address, want,
+				problems)
 		}
 	}
 }
@@ -438,7 +481,8 @@ func TestOf_Address(t *testing.T) {
 // Both have their defaults if they do not fit: one alone might not fit the other's default.
 func TestOf_MonitorTimes_DoNotFit(t *testing.T) {
 	defaults := presets()
-	defaults.LoadBalancer.MonitorDelay, defaults.LoadBalancer.MonitorTimeout = 20*time.Second, 10*time.Second
+	defaults.LoadBalancer.MonitorDelay, defaults.LoadBalancer.MonitorTimeout = 20*time.Second,
+		10*time.Second
 	for _, c := range []struct {
 		delay, timeout string
 		want           [2]time.Duration
@@ -450,13 +494,19 @@ func TestOf_MonitorTimes_DoNotFit(t *testing.T) {
 		{"9", "", [2]time.Duration{20 * time.Second, 10 * time.Second}, annotationHealthMonitorDelay},
 		{"9", "8", [2]time.Duration{9 * time.Second, 8 * time.Second}, ""},
 	} {
-		got, problems := Of(short(map[string]string{"health-monitor-delay": c.delay, "health-monitor-timeout": c.timeout}), defaults)
+		got, problems := Of(
+			short(map[string]string{
+				"health-monitor-delay":   c.delay,
+				"health-monitor-timeout": c.timeout,
+			}), defaults)
 		var told string
 		if len(problems) == 1 && !problems[0].Fatal {
 			told = problems[0].Annotation
 		}
-		if have := [2]time.Duration{got.MonitorDelay, got.MonitorTimeout}; have != c.want || told != c.told || len(problems) > 1 {
-			t.Errorf("of %q and %q they are %v, want %v; problems: %v, want one of %q", c.delay, c.timeout, have, c.want, problems, c.told)
+		if have := [2]time.Duration{got.MonitorDelay, got.MonitorTimeout}; have != c.want ||
+			told != c.told || len(problems) > 1 {
+			t.Errorf("of %q and %q they are %v, want %v; problems: %v, want one of %q", c.delay,
+				c.timeout, have, c.want, problems, c.told)
 		}
 	}
 }
@@ -470,13 +520,20 @@ func TestOf_CloudConfOutOfRange_HasTheDefaultsOfOCCM(t *testing.T) {
 		{MonitorDelay: 1 << 62, MonitorTimeout: time.Second},
 	} {
 		got, _ := Of(serviceWith(nil), Defaults{LoadBalancer: c})
-		if got.MonitorDelay != 5*time.Second || got.MonitorTimeout != 3*time.Second || got.MonitorMaxRetries != 1 || got.MonitorMaxRetriesDown != 3 {
-			t.Errorf("of %+v they are %s, %s, %d and %d", c, got.MonitorDelay, got.MonitorTimeout, got.MonitorMaxRetries, got.MonitorMaxRetriesDown)
+		if got.MonitorDelay != 5*time.Second || got.MonitorTimeout != 3*time.Second ||
+			got.MonitorMaxRetries != 1 || got.MonitorMaxRetriesDown != 3 {
+			t.Errorf("of %+v they are %s, %s, %d and %d", c, got.MonitorDelay, got.MonitorTimeout,
+				got.MonitorMaxRetries, got.MonitorMaxRetriesDown)
 		}
 	}
-	got, _ := Of(serviceWith(nil), Defaults{LoadBalancer: cloudconf.LoadBalancer{MonitorDelay: 5900 * time.Millisecond, MonitorTimeout: 2100 * time.Millisecond}})
+	got, _ := Of(serviceWith(nil),
+		Defaults{LoadBalancer: cloudconf.LoadBalancer{
+			MonitorDelay:   5900 * time.Millisecond,
+			MonitorTimeout: 2100 * time.Millisecond,
+		}})
 	if got.MonitorDelay != 5*time.Second || got.MonitorTimeout != 2*time.Second {
-		t.Errorf("5.9 s and 2.1 s become %s and %s, want whole seconds as with OCCM", got.MonitorDelay, got.MonitorTimeout)
+		t.Errorf("5.9 s and 2.1 s become %s and %s, want whole seconds as with OCCM",
+			got.MonitorDelay, got.MonitorTimeout)
 	}
 }
 
@@ -484,16 +541,19 @@ func TestOf_CloudConfOutOfRange_HasTheDefaultsOfOCCM(t *testing.T) {
 func TestOf_CertificateElsewhere(t *testing.T) {
 	defaults := presets()
 	defaults.LoadBalancer.ContainerStore = "external"
-	got, problems := Of(short(map[string]string{"default-tls-container-ref": "vault:front"}), defaults)
+	got, problems := Of(short(map[string]string{"default-tls-container-ref": "vault:front"}),
+		defaults)
 	if got.CheckCertificates || got.TLSContainer != "vault:front" || len(problems) > 0 {
-		t.Errorf("the certificate is %q, looked for %v; problems: %v", got.TLSContainer, got.CheckCertificates, problems)
+		t.Errorf("the certificate is %q, looked for %v; problems: %v", got.TLSContainer,
+			got.CheckCertificates, problems)
 	}
 }
 
 // OCCM lets the PROXY protocol win for pools and has HTTP listeners; that is decided later, so both
 // are there.
 func TestOf_ProxyProtocolBesideHeaders_IsNoProblem(t *testing.T) {
-	got, problems := Of(short(map[string]string{"proxy-protocol": "v2", "x-forwarded-for": "true"}), presets())
+	got, problems := Of(short(map[string]string{"proxy-protocol": "v2", "x-forwarded-for": "true"}),
+		presets())
 	if got.ProxyProtocol != "PROXYV2" || !got.XForwardedFor || len(problems) > 0 {
 		t.Errorf("they are %q and %v; problems: %v", got.ProxyProtocol, got.XForwardedFor, problems)
 	}
@@ -501,7 +561,8 @@ func TestOf_ProxyProtocolBesideHeaders_IsNoProblem(t *testing.T) {
 
 func TestOf_ProblemsAreInTheOrderOfThePage(t *testing.T) {
 	service := short(map[string]string{
-		"health-monitor-timeout": "6", "health-monitor-max-retries": "x", "subnet-id": "x", "class": "x", "default-tls-container-ref": "x", "hostname": "_",
+		"health-monitor-timeout": "6", "health-monitor-max-retries": "x", "subnet-id": "x",
+		"class": "x", "default-tls-container-ref": "x", "hostname": "_",
 	})
 	service.Spec.LoadBalancerIP = "x"
 	_, problems := Of(service, presets())
@@ -509,7 +570,10 @@ func TestOf_ProblemsAreInTheOrderOfThePage(t *testing.T) {
 	for _, p := range problems {
 		names = append(names, strings.TrimPrefix(p.Annotation, Prefix))
 	}
-	want := []string{"class", "subnet-id", "default-tls-container-ref", "health-monitor-timeout", "health-monitor-max-retries", "hostname", "spec.loadBalancerIP"}
+	want := []string{
+		"class", "subnet-id", "default-tls-container-ref", "health-monitor-timeout",
+		"health-monitor-max-retries", "hostname", "spec.loadBalancerIP",
+	}
 	if !slices.Equal(names, want) {
 		t.Errorf("the problems are of %q, want %q", names, want)
 	}
@@ -517,8 +581,9 @@ func TestOf_ProblemsAreInTheOrderOfThePage(t *testing.T) {
 
 func TestListenerProtocols_Of(t *testing.T) {
 	single := &v1.Service{
-		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{Prefix + "listener-protocols": "443=HTTPS"}},
-		Spec:       v1.ServiceSpec{Ports: []v1.ServicePort{{Port: 443}}},
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{Prefix +
+			"listener-protocols": "443=HTTPS"}},
+		Spec: v1.ServiceSpec{Ports: []v1.ServicePort{{Port: 443}}},
 	}
 	got, problems := Of(single, presets())
 	if p := got.ListenerProtocols.Of(single.Spec.Ports[0]); p != "HTTPS" || len(problems) > 0 {
@@ -534,8 +599,10 @@ func TestListenerProtocols_Of(t *testing.T) {
 }
 
 func TestProblem_IsFitForAnEvent(t *testing.T) {
-	_, problems := Of(short(map[string]string{"connection-limit": strings.Repeat("x", 200) + "\n"}), presets())
-	want := Prefix + `connection-limit: "` + strings.Repeat("x", 100) + `…" is not a whole number; the default is used`
+	_, problems := Of(short(map[string]string{"connection-limit": strings.Repeat("x", 200) + "\n"}),
+		presets())
+	want := Prefix + `connection-limit: "` + strings.Repeat("x", 100) +
+		`…" is not a whole number; the default is used`
 	if len(problems) != 1 || problems[0].String() != want {
 		t.Errorf("told was %v, want %s", problems, want)
 	}
@@ -584,7 +651,8 @@ func TestTable_IsComplete(t *testing.T) {
 		enable-health-monitor health-monitor-delay health-monitor-timeout health-monitor-max-retries health-monitor-max-retries-down hostname load-balancer-address
 		default-tls-container-ref load-balancer-id node-selector connection-limit
 		service.beta.kubernetes.io/openstack-internal-load-balancer service.beta.kubernetes.io/load-balancer-source-ranges`)
-	own := strings.Fields("lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate")
+	own := strings.Fields(
+		"lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate")
 	seen := map[string]int{}
 	for _, row := range table() {
 		e := row.about()
@@ -606,13 +674,16 @@ func TestTable_IsComplete(t *testing.T) {
 
 // What the page calls the default is an option, and is the default.
 func TestTable_OptionsAreTheDefaults(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "docs", "reference", "cloud-conf.md"))
+	page, err := os.ReadFile(
+		filepath.Join("..", "..", "..", "..", "..", "docs", "reference", "cloud-conf.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := map[string]string{
-		"internal-lb": "true", "create-monitor": "true", "monitor-delay": "9s", "monitor-timeout": "1s", "monitor-max-retries": "9",
-		"monitor-max-retries-down": "9", "lb-method": "SOURCE_IP", "lb-provider": "f5", "node-selector": "a=b",
+		"internal-lb": "true", "create-monitor": "true", "monitor-delay": "9s",
+		"monitor-timeout": "1s", "monitor-max-retries": "9",
+		"monitor-max-retries-down": "9", "lb-method": "SOURCE_IP", "lb-provider": "f5",
+		"node-selector": "a=b",
 	}
 	nothing, _ := Of(serviceWith(nil), parsed(t, ""))
 	for _, row := range table() {
@@ -627,7 +698,9 @@ func TestTable_OptionsAreTheDefaults(t *testing.T) {
 		if value == "" {
 			value = id1
 		}
-		if got, _ := Of(serviceWith(nil), parsed(t, "[LoadBalancer]\n"+option+" = "+value+"\n")); reflect.DeepEqual(got, nothing) {
+		if got, _ := Of(serviceWith(nil),
+			parsed(t, "[LoadBalancer]\n"+option+" = "+value+"\n")); reflect.DeepEqual(got,
+			nothing) {
 			t.Errorf("%s changes nothing", option)
 		}
 	}

@@ -57,7 +57,8 @@ func unlessEmpty(value string) *string {
 func place() []row {
 	return []row{
 		special{entry: entry{
-			name: annotationClass, typ: "name", limits: "of a section [LoadBalancerClass]", fatal: true, later: "as what it sets",
+			name: annotationClass, typ: "name", limits: "of a section [LoadBalancerClass]",
+			fatal: true, later: "as what it sets",
 			meaning: "The class whose options take the place of those in [LoadBalancer]. Annotations beat both.",
 		}, take: (*reader).chooseClass},
 		setting[bool]{
@@ -79,7 +80,8 @@ func place() []row {
 		},
 		setting[string]{
 			entry: entry{
-				name: Prefix + "network-id", option: "network-id", ofClass: true, later: newBalancer,
+				name: Prefix + "network-id", option: "network-id", ofClass: true,
+				later:   newBalancer,
 				meaning: "The network of the load balancer's address.",
 			},
 			kind: uuidKind(), at: func(s *Settings) *string { return &s.NetworkID },
@@ -107,39 +109,52 @@ func floatingIP() []row {
 	return []row{
 		setting[string]{
 			entry: entry{
-				name: Prefix + "floating-network-id", option: "floating-network-id", ofClass: true, later: newFloatingIP,
-				meaning: "The network of the floating IP.", empty: "The external network that the project sees, as if no option named one.",
+				name: Prefix + "floating-network-id", option: "floating-network-id", ofClass: true,
+				later:   newFloatingIP,
+				meaning: "The network of the floating IP.",
+				empty:   "The external network that the project sees, as if no option named one.",
 			},
 			kind: uuidKind(), at: func(s *Settings) *string { return &s.FloatingNetworkID },
-			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.FloatingNetworkID) },
-			conf:  func(c cloudconf.LoadBalancer) string { return c.FloatingNetworkID },
+			class: func(c cloudconf.LoadBalancerClass) *string {
+				return unlessEmpty(c.FloatingNetworkID)
+			},
+			conf: func(c cloudconf.LoadBalancer) string { return c.FloatingNetworkID },
 		},
 		setting[string]{
 			entry: entry{
-				name: annotationFloatingSubnetID, option: "floating-subnet-id", ofClass: true, later: newFloatingIP,
+				name: annotationFloatingSubnetID, option: "floating-subnet-id", ofClass: true,
+				later:   newFloatingIP,
 				meaning: "The subnet of the floating IP, in its network. One annotation of this and the next two puts aside what class and cloud.conf say about all three; of one source, the id counts before the others.",
 			},
 			kind: uuidKind(), at: func(s *Settings) *string { return &s.FloatingSubnetID },
-			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.FloatingSubnetID) },
-			conf:  func(c cloudconf.LoadBalancer) string { return c.FloatingSubnetID },
+			class: func(c cloudconf.LoadBalancerClass) *string {
+				return unlessEmpty(c.FloatingSubnetID)
+			},
+			conf: func(c cloudconf.LoadBalancer) string { return c.FloatingSubnetID },
 		},
 		setting[string]{
 			entry: entry{
-				name: annotationFloatingSubnet, option: "floating-subnet", ofClass: true, later: newFloatingIP,
+				name: annotationFloatingSubnet, option: "floating-subnet", ofClass: true,
+				later:   newFloatingIP,
 				meaning: "The subnets of the floating IP, by name: with wildcards or, after `~`, as a regular expression; `!` before it negates. They are tried one after the other. Only those that the project sees can be found by name or tags; of an external network of others that is not shared it sees none, and the id must be given.",
 			},
 			kind: subnetPattern(), at: func(s *Settings) *string { return &s.FloatingSubnet },
-			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.FloatingSubnet) },
-			conf:  func(c cloudconf.LoadBalancer) string { return c.FloatingSubnet },
+			class: func(c cloudconf.LoadBalancerClass) *string {
+				return unlessEmpty(c.FloatingSubnet)
+			},
+			conf: func(c cloudconf.LoadBalancer) string { return c.FloatingSubnet },
 		},
 		setting[string]{
 			entry: entry{
-				name: annotationFloatingSubnetTags, option: "floating-subnet-tags", ofClass: true, later: newFloatingIP,
+				name: annotationFloatingSubnetTags, option: "floating-subnet-tags", ofClass: true,
+				later:   newFloatingIP,
 				meaning: "The subnets of the floating IP, by tags with commas between them: one of them or, after `&`, all; `!` before it negates.",
 			},
 			kind: text(), at: func(s *Settings) *string { return &s.FloatingSubnetTags },
-			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.FloatingSubnetTags) },
-			conf:  func(c cloudconf.LoadBalancer) string { return c.FloatingSubnetTags },
+			class: func(c cloudconf.LoadBalancerClass) *string {
+				return unlessEmpty(c.FloatingSubnetTags)
+			},
+			conf: func(c cloudconf.LoadBalancer) string { return c.FloatingSubnetTags },
 		},
 		setting[bool]{
 			entry: entry{
@@ -189,10 +204,16 @@ func appliance() []row {
 
 func listeners() []row {
 	flag := func(name, meaning string, at func(*Settings) *bool) setting[bool] {
-		return setting[bool]{entry: entry{name: Prefix + name, later: listenersAnew, meaning: meaning}, kind: truth(), at: at}
+		return setting[bool]{entry: entry{
+			name: Prefix + name, later: listenersAnew,
+			meaning: meaning,
+		}, kind: truth(), at: at}
 	}
 	timeout := func(name, meaning string, otherwise int, at func(*Settings) *int) setting[int] {
-		return setting[int]{entry: entry{name: Prefix + name, later: atOnce, meaning: meaning}, kind: milliseconds(), otherwise: otherwise, at: at}
+		return setting[int]{
+			entry: entry{name: Prefix + name, later: atOnce, meaning: meaning},
+			kind:  milliseconds(), otherwise: otherwise, at: at,
+		}
 	}
 	isOwn := func(s setting[bool]) setting[bool] {
 		s.own = true
@@ -204,20 +225,30 @@ func listeners() []row {
 				name: Prefix + "listener-protocols", own: true, later: listenersAnew,
 				meaning: "Protocols of single ports, with commas between them. A port is named as in the Service, or by number. A TCP port can have `TCP`, `HTTP`, `HTTPS` (passed through) or `TERMINATED_HTTPS`, others their own. The ports that are not named have `TERMINATED_HTTPS` with a certificate, `HTTP` with an inserted header, and else their own; UDP and SCTP ports always their own.",
 			},
-			kind: listenerProtocols(), at: func(s *Settings) *ListenerProtocols { return &s.ListenerProtocols },
+			kind: listenerProtocols(), at: func(s *Settings) *ListenerProtocols {
+				return &s.ListenerProtocols
+			},
 		},
 		setting[string]{
 			entry: entry{
-				name: annotationTLSContainer, option: "default-tls-container-ref", later: firstOrLast,
+				name: annotationTLSContainer, option: "default-tls-container-ref",
+				later:   firstOrLast,
 				meaning: "The certificate, by its reference in the key manager. TCP ports become `TERMINATED_HTTPS`. With `container-store = barbican` in cloud.conf it must be a container or a secret of Barbican.",
 				empty:   "None.",
 			},
 			kind: tlsContainer(), at: func(s *Settings) *string { return &s.TLSContainer },
 			conf: func(c cloudconf.LoadBalancer) string { return c.DefaultTLSContainerRef },
 		},
-		flag("x-forwarded-for", "Insert the client's address as a header. TCP ports become `HTTP`.", func(s *Settings) *bool { return &s.XForwardedFor }),
-		isOwn(flag("x-forwarded-port", "Insert the listener's port as a header. TCP ports become `HTTP`.", func(s *Settings) *bool { return &s.XForwardedPort })),
-		isOwn(flag("x-forwarded-proto", "Insert `http` or `https` as a header. TCP ports become `HTTP`.", func(s *Settings) *bool { return &s.XForwardedProto })),
+		flag("x-forwarded-for", "Insert the client's address as a header. TCP ports become `HTTP`.",
+			func(s *Settings) *bool { return &s.XForwardedFor }),
+		isOwn(
+			flag("x-forwarded-port",
+				"Insert the listener's port as a header. TCP ports become `HTTP`.",
+				func(s *Settings) *bool { return &s.XForwardedPort })),
+		isOwn(
+			flag("x-forwarded-proto",
+				"Insert `http` or `https` as a header. TCP ports become `HTTP`.",
+				func(s *Settings) *bool { return &s.XForwardedProto })),
 		setting[string]{
 			entry: entry{
 				name: Prefix + "proxy-protocol", later: poolsAnew,
@@ -226,7 +257,8 @@ func listeners() []row {
 			kind: proxyProtocol(), at: func(s *Settings) *string { return &s.ProxyProtocol },
 		},
 		special{entry: entry{
-			name: v1.AnnotationLoadBalancerSourceRangesKey, typ: "CIDRs", limits: "with commas between them", fatal: true, later: atOnce,
+			name: v1.AnnotationLoadBalancerSourceRangesKey, typ: "CIDRs",
+			limits: "with commas between them", fatal: true, later: atOnce,
 			meaning: "Who may connect, if " + fieldSourceRanges + " is empty.",
 		}},
 		setting[int]{
@@ -234,12 +266,18 @@ func listeners() []row {
 				name: Prefix + "connection-limit", later: atOnce,
 				meaning: "How many connections each listener has at a time; -1 is any number.",
 			},
-			kind: number(-1, math.MaxInt32), otherwise: -1, at: func(s *Settings) *int { return &s.ConnectionLimit },
+			kind: number(-1, math.MaxInt32), otherwise: -1, at: func(s *Settings) *int {
+				return &s.ConnectionLimit
+			},
 		},
-		timeout("timeout-client-data", "How long a client may be silent.", 50000, func(s *Settings) *int { return &s.TimeoutClientData }),
-		timeout("timeout-member-connect", "How long a member may take to accept a connection.", 5000, func(s *Settings) *int { return &s.TimeoutMemberConnect }),
-		timeout("timeout-member-data", "How long a member may be silent.", 50000, func(s *Settings) *int { return &s.TimeoutMemberData }),
-		timeout("timeout-tcp-inspect", "How long to wait for more packets to inspect.", 0, func(s *Settings) *int { return &s.TimeoutTCPInspect }),
+		timeout("timeout-client-data", "How long a client may be silent.", 50000,
+			func(s *Settings) *int { return &s.TimeoutClientData }),
+		timeout("timeout-member-connect", "How long a member may take to accept a connection.",
+			5000, func(s *Settings) *int { return &s.TimeoutMemberConnect }),
+		timeout("timeout-member-data", "How long a member may be silent.", 50000,
+			func(s *Settings) *int { return &s.TimeoutMemberData }),
+		timeout("timeout-tcp-inspect", "How long to wait for more packets to inspect.", 0,
+			func(s *Settings) *int { return &s.TimeoutTCPInspect }),
 	}
 }
 
@@ -266,16 +304,23 @@ func members() []row {
 				empty:   "All nodes.",
 			},
 			kind: nodeSelector(), at: func(s *Settings) *NodeSelector { return &s.NodeSelector },
-			conf: func(c cloudconf.LoadBalancer) NodeSelector { return ParseNodeSelector(c.NodeSelector) },
+			conf: func(c cloudconf.LoadBalancer) NodeSelector {
+				return ParseNodeSelector(c.NodeSelector)
+			},
 		},
 		setting[string]{
 			entry: entry{
-				name: Prefix + "member-subnet-id", option: "member-subnet-id", ofClass: true, later: membersAnew,
+				name: Prefix + "member-subnet-id", option: "member-subnet-id", ofClass: true,
+				later:   membersAnew,
 				meaning: "The subnet of the members. If no source gives it: `subnet-id` of cloud.conf, or else that of the load balancer.",
 			},
 			kind: uuidKind(), at: func(s *Settings) *string { return &s.MemberSubnetID },
-			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.MemberSubnetID) },
-			conf:  func(c cloudconf.LoadBalancer) string { return cmp.Or(c.MemberSubnetID, c.SubnetID) },
+			class: func(c cloudconf.LoadBalancerClass) *string {
+				return unlessEmpty(c.MemberSubnetID)
+			},
+			conf: func(c cloudconf.LoadBalancer) string {
+				return cmp.Or(c.MemberSubnetID, c.SubnetID)
+			},
 		},
 	}
 }
@@ -315,18 +360,26 @@ func monitors() []row {
 		},
 		setting[int]{
 			entry: entry{
-				name: Prefix + "health-monitor-max-retries", option: "monitor-max-retries", later: atOnce,
+				name: Prefix + "health-monitor-max-retries", option: "monitor-max-retries",
+				later:   atOnce,
 				meaning: "How many good answers bring a member back.",
 			},
-			kind: number(leastRetries, mostRetries), at: func(s *Settings) *int { return &s.MonitorMaxRetries },
-			conf: func(c cloudconf.LoadBalancer) int { return retries(c.MonitorMaxRetries, preset.MonitorMaxRetries) },
+			kind: number(leastRetries, mostRetries), at: func(s *Settings) *int {
+				return &s.MonitorMaxRetries
+			},
+			conf: func(c cloudconf.LoadBalancer) int {
+				return retries(c.MonitorMaxRetries, preset.MonitorMaxRetries)
+			},
 		},
 		setting[int]{
 			entry: entry{
-				name: Prefix + "health-monitor-max-retries-down", option: "monitor-max-retries-down", later: atOnce,
+				name:   Prefix + "health-monitor-max-retries-down",
+				option: "monitor-max-retries-down", later: atOnce,
 				meaning: "How many failures take a member out.",
 			},
-			kind: number(leastRetries, mostRetries), at: func(s *Settings) *int { return &s.MonitorMaxRetriesDown },
+			kind: number(leastRetries, mostRetries), at: func(s *Settings) *int {
+				return &s.MonitorMaxRetriesDown
+			},
 			conf: func(c cloudconf.LoadBalancer) int {
 				return retries(c.MonitorMaxRetriesDown, preset.MonitorMaxRetriesDown)
 			},
@@ -361,10 +414,12 @@ func fields() []row {
 	return []row{
 		special{entry: entry{
 			name: fieldSourceRanges, typ: "CIDRs", fatal: true, later: atOnce,
-			meaning: "Who may connect. Empty: everybody, unless the annotation `" + v1.AnnotationLoadBalancerSourceRangesKey + "` is there.",
+			meaning: "Who may connect. Empty: everybody, unless the annotation `" +
+				v1.AnnotationLoadBalancerSourceRangesKey + "` is there.",
 		}, take: (*reader).takeSourceRanges},
 		special{entry: entry{
-			name: fieldAddress, typ: "IP address", fatal: true, later: "the floating IP: yes; else " + newBalancer,
+			name: fieldAddress, typ: "IP address", fatal: true,
+			later:   "the floating IP: yes; else " + newBalancer,
 			meaning: "The address that is asked for: the floating IP of an external IPv4 Service, the load balancer's of others.",
 		}, take: (*reader).takeAddress},
 	}

@@ -1,10 +1,11 @@
-// Command openstack-simulator is the cloud of package openstacktest as a process: Keystone, Nova, Neutron, Octavia and Barbican
-// in memory, on a loopback address.
+// Command openstack-simulator is the cloud of package openstacktest as a process: Keystone, Nova,
+// Neutron, Octavia and Barbican in memory, on a loopback address.
 //
 //	openstack-simulator --servers=3 > cloud.conf
 //
-// It writes a complete cloud.conf to the standard output when it serves, and ends with SIGINT or SIGTERM. Other processes steer
-// it below /_sim; the documentation of package openstacktest tells how.
+// It writes a complete cloud.conf to the standard output when it serves, and ends with SIGINT or
+// SIGTERM. Other processes steer it below /_sim; the documentation of package openstacktest tells
+// how.
 package main
 
 import (

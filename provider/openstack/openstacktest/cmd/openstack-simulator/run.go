@@ -76,9 +76,11 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) error {
 // ofServer are the options of the cloud.
 func (o options) ofServer(listener net.Listener, stderr io.Writer) []openstacktest.Option {
 	all := []openstacktest.Option{
-		openstacktest.WithAdmin(), openstacktest.WithListener(listener), openstacktest.WithLatency(o.latency),
+		openstacktest.WithAdmin(), openstacktest.WithListener(listener),
+		openstacktest.WithLatency(o.latency),
 		openstacktest.WithPageSize(o.pageSize), openstacktest.WithProvisioning(o.provisioning),
-		openstacktest.WithTokenLife(o.tokenLife), openstacktest.WithRegion(o.region), openstacktest.WithCallLimit(o.calls),
+		openstacktest.WithTokenLife(o.tokenLife), openstacktest.WithRegion(o.region),
+		openstacktest.WithCallLimit(o.calls),
 	}
 	if o.tls {
 		all = append(all, openstacktest.WithTLS())
@@ -99,6 +101,7 @@ func logTo(w io.Writer) func(openstacktest.Call) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Fprintf(w, "%s %s %d %s %s\n", c.Time.UTC().Format("15:04:05.000"), c.Operation, c.Status, c.Method, path)
+		fmt.Fprintf(w, "%s %s %d %s %s\n", c.Time.UTC().Format("15:04:05.000"), c.Operation,
+			c.Status, c.Method, path)
 	}
 }

@@ -77,14 +77,17 @@ func startSimulator(t *testing.T, arguments ...string) simulator {
 	})
 	t.Cleanup(func() { s.stop() })
 	s.stderr.until(t, "serving at ")
-	s.url = strings.TrimSuffix(regexp.MustCompile(`auth-url = "([^"]+)"`).FindStringSubmatch(s.stdout.String())[1], "/identity/v3")
+	s.url = strings.TrimSuffix(
+		regexp.MustCompile(`auth-url = "([^"]+)"`).FindStringSubmatch(s.stdout.String())[1],
+		"/identity/v3")
 	return s
 }
 
 // call sends a request, and reads the answer into result if it is not nil.
 func (s simulator) call(t *testing.T, method, path, body string, result any) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path,
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +112,12 @@ func (s simulator) call(t *testing.T, method, path, body string, result any) int
 
 func TestRun_ServesWhatItWasAskedFor_AndEndsWithItsContext(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "clouds.yaml")
-	s := startSimulator(t, "--servers=5", "--networks=2", "--zones=a,b", "--clouds-yaml="+file, "--verbose")
-	for _, line := range []string{"[Global]\n", "username = ", "[Route]\nrouter-id = ", "[LoadBalancer]\nfloating-network-id = ", "subnet-id = "} {
+	s := startSimulator(t, "--servers=5", "--networks=2", "--zones=a,b", "--clouds-yaml="+file,
+		"--verbose")
+	for _, line := range []string{
+		"[Global]\n", "username = ", "[Route]\nrouter-id = ",
+		"[LoadBalancer]\nfloating-network-id = ", "subnet-id = ",
+	} {
 		if !strings.Contains(s.stdout.String(), line) {
 			t.Errorf("no %q in cloud.conf:\n%s", line, s.stdout.String())
 		}
@@ -119,7 +126,8 @@ func TestRun_ServesWhatItWasAskedFor_AndEndsWithItsContext(t *testing.T) {
 		t.Errorf("clouds.yaml is %q, %v", yaml, err)
 	}
 	var servers []struct{ Name, AvailabilityZone string }
-	if s.call(t, "GET", "/_sim/servers", "", &servers); len(servers) != 5 || servers[4].Name != "node-5" || servers[3].AvailabilityZone != "b" {
+	if s.call(t, "GET", "/_sim/servers", "", &servers); len(servers) != 5 ||
+		servers[4].Name != "node-5" || servers[3].AvailabilityZone != "b" {
 		t.Errorf("the servers are %+v", servers)
 	}
 	s.call(t, "GET", "/compute/?x=y", "", nil)
@@ -130,8 +138,10 @@ func TestRun_ServesWhatItWasAskedFor_AndEndsWithItsContext(t *testing.T) {
 }
 
 func TestRun_WithoutAnything(t *testing.T) {
-	s := startSimulator(t, "--servers=0", "--networks=0", "--router=false", "--auth=application-credential")
-	if strings.Contains(s.stdout.String(), "[Route]") || strings.Contains(s.stdout.String(), "[LoadBalancer]") ||
+	s := startSimulator(t, "--servers=0", "--networks=0", "--router=false",
+		"--auth=application-credential")
+	if strings.Contains(s.stdout.String(), "[Route]") ||
+		strings.Contains(s.stdout.String(), "[LoadBalancer]") ||
 		!strings.Contains(s.stdout.String(), "application-credential-id") {
 		t.Errorf("cloud.conf is\n%s", s.stdout.String())
 	}
@@ -148,12 +158,14 @@ func TestRun_WrongUse_IsExplained(t *testing.T) {
 		"--token-life":         {"--token-life=0s"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), arguments, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), text) || stdout.Len() > 0 {
+		if code := run(t.Context(), arguments, &stdout, &stderr); code != exitUsage ||
+			!strings.Contains(stderr.String(), text) || stdout.Len() > 0 {
 			t.Errorf("%v: %d, %s", arguments, code, &stderr)
 		}
 	}
 	var stderr bytes.Buffer
-	if code := run(t.Context(), []string{"--listen=256.0.0.1:0"}, io.Discard, &stderr); code != exitError || stderr.Len() == 0 {
+	if code := run(t.Context(), []string{"--listen=256.0.0.1:0"}, io.Discard,
+		&stderr); code != exitError || stderr.Len() == 0 {
 		t.Errorf("an address that there is none of: %d, %s", code, &stderr)
 	}
 	if code := run(t.Context(), []string{"--help"}, io.Discard, io.Discard); code != exitOK {

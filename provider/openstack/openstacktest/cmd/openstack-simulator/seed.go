@@ -15,13 +15,18 @@ func seed(cloud *openstacktest.Cloud, o options) (made seeded, err error) {
 	var networks []string
 	if o.router {
 		made.external = cloud.AddNetwork(openstacktest.Network{Name: "public", External: true})
-		cloud.AddSubnet(openstacktest.Subnet{Name: "public", NetworkID: made.external, CIDR: "203.0.113.0/24"})
-		made.router = cloud.AddRouter(openstacktest.Router{Name: "router", ExternalNetworkID: made.external})
+		cloud.AddSubnet(
+			openstacktest.Subnet{Name: "public", NetworkID: made.external, CIDR: "203.0.113.0/24"})
+		made.router = cloud.AddRouter(
+			openstacktest.Router{Name: "router", ExternalNetworkID: made.external})
 	}
 	for i := range o.networks {
 		name := fmt.Sprintf("net-%d", i+1)
 		network := cloud.AddNetwork(openstacktest.Network{Name: name})
-		subnet := cloud.AddSubnet(openstacktest.Subnet{Name: name, NetworkID: network, CIDR: fmt.Sprintf("10.%d.0.0/16", i)})
+		subnet := cloud.AddSubnet(openstacktest.Subnet{
+			Name: name, NetworkID: network,
+			CIDR: fmt.Sprintf("10.%d.0.0/16", i),
+		})
 		if o.router {
 			if err := cloud.ConnectSubnet(made.router, subnet); err != nil {
 				return seeded{}, fmt.Errorf("connect %s: %w", name, err)
@@ -34,9 +39,13 @@ func seed(cloud *openstacktest.Cloud, o options) (made seeded, err error) {
 	}
 	for i := range o.servers {
 		zone := o.zones[i%len(o.zones)]
-		id := cloud.AddServer(openstacktest.Server{Name: fmt.Sprintf("node-%d", i+1), AvailabilityZone: zone})
+		id := cloud.AddServer(
+			openstacktest.Server{Name: fmt.Sprintf("node-%d", i+1), AvailabilityZone: zone})
 		if len(networks) > 0 {
-			cloud.AddPort(openstacktest.Port{NetworkID: networks[0], DeviceID: id, DeviceOwner: "compute:" + zone})
+			cloud.AddPort(openstacktest.Port{
+				NetworkID: networks[0], DeviceID: id,
+				DeviceOwner: "compute:" + zone,
+			})
 		}
 	}
 	return made, nil

@@ -158,7 +158,8 @@ func Render(a Answer) Rendered {
 		var buffer bytes.Buffer
 		if err := json.NewEncoder(&buffer).Encode(a.Body); err != nil {
 			return Rendered{
-				Status: http.StatusInternalServerError, Header: http.Header{}, Body: []byte(err.Error()),
+				Status: http.StatusInternalServerError, Header: http.Header{},
+				Body: []byte(err.Error()),
 			}
 		}
 		r.Body = bytes.TrimSpace(buffer.Bytes())

@@ -7,7 +7,8 @@ import (
 
 // Failure is an error in the form of the service.
 func Failure(service string, status int, message string) Answer {
-	// An invalid token is refused by keystonemiddleware, in front of the service and in Keystone's form.
+	// An invalid token is refused by keystonemiddleware, in front of the service and in Keystone's
+	// form.
 	if status == http.StatusUnauthorized {
 		return IdentityFailure(status, message)
 	}
@@ -15,7 +16,8 @@ func Failure(service string, status int, message string) Answer {
 	case ServiceCompute:
 		return computeFailure(status, message)
 	case ServiceNetwork:
-		return NetworkFailure(status, "HTTP"+strings.ReplaceAll(http.StatusText(status), " ", ""), message)
+		return NetworkFailure(status, "HTTP"+strings.ReplaceAll(http.StatusText(status), " ", ""),
+			message)
 	case ServiceLoadBalancer:
 		return LoadBalancerFailure(status, message)
 	case ServiceKeyManager:
@@ -33,7 +35,8 @@ func IdentityFailure(status int, message string) Answer {
 	}}}
 }
 
-// computeFailure is in Nova's form, whose only key tells the kind (nova/api/openstack/wsgi.py, Fault).
+// computeFailure is in Nova's form, whose only key tells the kind (nova/api/openstack/wsgi.py,
+// Fault).
 func computeFailure(status int, message string) Answer {
 	kind, known := map[int]string{
 		http.StatusBadRequest:            "badRequest",
@@ -55,7 +58,10 @@ func computeFailure(status int, message string) Answer {
 
 // NetworkFailure is in Neutron's form; kind is the name of Neutron's exception.
 func NetworkFailure(status int, kind, message string) Answer {
-	return Answer{Status: status, Body: Object{"NeutronError": Object{"type": kind, "message": message, "detail": ""}}}
+	return Answer{
+		Status: status,
+		Body:   Object{"NeutronError": Object{"type": kind, "message": message, "detail": ""}},
+	}
 }
 
 // LoadBalancerFailure is in Octavia's form, which it has from WSME.
@@ -64,5 +70,8 @@ func LoadBalancerFailure(status int, message string) Answer {
 	if status >= http.StatusInternalServerError {
 		code = "Server"
 	}
-	return Answer{Status: status, Body: Object{"faultcode": code, "faultstring": message, "debuginfo": nil}}
+	return Answer{
+		Status: status,
+		Body:   Object{"faultcode": code, "faultstring": message, "debuginfo": nil},
+	}
 }

@@ -15,7 +15,8 @@ func (v Microversion) String() string { return fmt.Sprintf("%d.%d", v.Major, v.M
 // AtLeast compares with 2.minor.
 func (v Microversion) AtLeast(minor int) bool { return v.Minor >= minor }
 
-// The headers that name a Microversion of Nova's. The second one is from before there was one for all services.
+// The headers that name a Microversion of Nova's. The second one is from before there was one for
+// all services.
 const (
 	microversionHeader     = "Openstack-Api-Version"
 	novaMicroversionHeader = "X-Openstack-Nova-Api-Version"
@@ -25,7 +26,8 @@ const (
 func RequestedMicroversion(r *http.Request) string {
 	for _, value := range r.Header.Values(microversionHeader) {
 		for one := range strings.SplitSeq(value, ",") {
-			if service, version, found := strings.Cut(strings.TrimSpace(one), " "); found && service == ServiceCompute {
+			if service, version, found := strings.Cut(strings.TrimSpace(one), " "); found &&
+				service == ServiceCompute {
 				return strings.TrimSpace(version)
 			}
 		}
@@ -46,13 +48,16 @@ func Negotiate(service string, r *http.Request, newest int) (Microversion, *Answ
 	version, ok := parseMicroversion(requested)
 	if !ok {
 		refusal := Failure(service, http.StatusBadRequest,
-			"API Version String "+requested+" is of invalid format. Must be of format MajorNum.MinorNum.")
+			"API Version String "+requested+
+				" is of invalid format. Must be of format MajorNum.MinorNum.")
 		return Microversion{}, &refusal
 	}
 	if version.Major != 2 || version.Minor < lowest.Minor || version.Minor > highest.Minor {
 		// The headers name the version that there is none of.
-		refusal := WithMicroversion(service, version, Failure(service, http.StatusNotAcceptable, fmt.Sprintf(
-			"Version %s is not supported by the API. Minimum is %s and maximum is %s.", version, lowest, highest)))
+		refusal := WithMicroversion(service, version,
+			Failure(service, http.StatusNotAcceptable, fmt.Sprintf(
+				"Version %s is not supported by the API. Minimum is %s and maximum is %s.", version,
+				lowest, highest)))
 		return Microversion{}, &refusal
 	}
 	return version, nil

@@ -8,20 +8,24 @@ import (
 	"strings"
 )
 
-// novaPageSize is Nova's [api] max_limit. Neutron and Octavia have no such limit unless they are given one (pagination_max_limit).
+// novaPageSize is Nova's [api] max_limit. Neutron and Octavia have no such limit unless they are
+// given one (pagination_max_limit).
 const novaPageSize = 1000
 
-// Paginate cuts out of all, which is in the list's order, the page that the query asks for with limit, marker (the id of the
-// item before the page) and page_reverse (the page before the marker). A page holds at most as many items as the server
-// allows. The links are those for <resources>_links; none if there is nothing to link to.
+// Paginate cuts out of all, which is in the list's order, the page that the query asks for with
+// limit, marker (the id of the item before the page) and page_reverse (the page before the marker).
+// A page holds at most as many items as the server allows. The links are those for
+// <resources>_links; none if there is nothing to link to.
 //
-// Without a limit, of the query's or the server's, Neutron gives all: no links, and the marker is not looked at (neutron/api/api_common.py,
-// get_pagination_links and PaginationNativeHelper).
+// Without a limit, of the query's or the server's, Neutron gives all: no links, and the marker is
+// not looked at (neutron/api/api_common.py, get_pagination_links and PaginationNativeHelper).
 //
-// As with the real services a full page has a link to the next one, also when nothing is left: the next page is empty then.
-// Nova's view builder, Neutron's get_pagination_links and Octavia's pagination helper all compare the number of items
-// with the limit.
-func Paginate[T any](r *Request, service string, all []T, id func(T) string) (page []T, links []Object, refusal *Answer) {
+// As with the real services a full page has a link to the next one, also when nothing is left: the
+// next page is empty then. Nova's view builder, Neutron's get_pagination_links and Octavia's
+// pagination helper all compare the number of items with the limit.
+func Paginate[T any](
+	r *Request, service string, all []T, id func(T) string,
+) (page []T, links []Object, refusal *Answer) {
 	limit, refusal := r.Limit(service)
 	if refusal != nil {
 		return nil, nil, refusal
@@ -48,7 +52,8 @@ func Paginate[T any](r *Request, service string, all []T, id func(T) string) (pa
 	if reverse && service != ServiceLoadBalancer {
 		page = page[max(0, len(page)-limit):]
 	} else {
-		// Octavia begins with the first item, not with the one that is next to the marker, when it goes back, too.
+		// Octavia begins with the first item, not with the one that is next to the marker, when it
+		// goes back, too.
 		page = page[:min(limit, len(page))]
 	}
 	return page, pageLinks(r, service, page, id, limit, reverse), nil
@@ -66,7 +71,9 @@ func (r *Request) reversed(service string) bool {
 	return false
 }
 
-func pageLinks[T any](r *Request, service string, page []T, id func(T) string, limit int, reverse bool) (links []Object) {
+func pageLinks[T any](
+	r *Request, service string, page []T, id func(T) string, limit int, reverse bool,
+) (links []Object) {
 	full, query := len(page) == limit, r.URL.Query()
 	if len(page) == 0 {
 		return emptyPageLinks(r, service, query, reverse)
@@ -100,7 +107,8 @@ func (r *Request) Limit(service string) (int, *Answer) {
 	if text := r.Query.Get("limit"); text != "" {
 		var err error
 		if limit, err = strconv.Atoi(text); err != nil || limit < 0 {
-			bad := Failure(service, http.StatusBadRequest, "Invalid input for field/attribute limit. Value: "+text+".")
+			bad := Failure(service, http.StatusBadRequest,
+				"Invalid input for field/attribute limit. Value: "+text+".")
 			return 0, &bad
 		}
 	}
@@ -130,11 +138,12 @@ func (r *Request) pageLink(query url.Values, rel, marker string, reverse bool) O
 	return Object{"rel": rel, "href": r.State.URL + r.URL.Path + "?" + query.Encode()}
 }
 
-// octaviaPageSize is how many items a page has at most (octavia/common/constants.py, DEFAULT_PAGE_SIZE).
+// octaviaPageSize is how many items a page has at most (octavia/common/constants.py,
+// DEFAULT_PAGE_SIZE).
 const octaviaPageSize = 1000
 
-// octaviaPageLinks: the links lose the filters and the fields, and have the limit that was used (octavia/api/common/pagination.py,
-// _make_links). Nothing in them is escaped.
+// octaviaPageLinks: the links lose the filters and the fields, and have the limit that was used
+// (octavia/api/common/pagination.py, _make_links). Nothing in them is escaped.
 func octaviaPageLinks(r *Request, first, last string, limit int, full bool) (links []Object) {
 	query := "limit=" + strconv.Itoa(limit)
 	for _, key := range []string{"sort", "sort_key"} {
@@ -144,7 +153,8 @@ func octaviaPageLinks(r *Request, first, last string, limit int, full bool) (lin
 	}
 	address := r.State.URL + r.URL.Path + "?" + query + "&marker="
 	if r.Query.Has("marker") {
-		links = append(links, Object{"rel": "previous", "href": address + first + "&page_reverse=True"})
+		links = append(links,
+			Object{"rel": "previous", "href": address + first + "&page_reverse=True"})
 	}
 	if full {
 		links = append(links, Object{"rel": "next", "href": address + last})

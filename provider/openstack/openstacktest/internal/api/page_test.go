@@ -19,7 +19,8 @@ func pageOf(service, query string, pageSize int) string {
 	}
 	text := fmt.Sprint(page)
 	for _, link := range links {
-		text += fmt.Sprintf(" %s=%s", link["rel"], link["href"].(string)[len("http://cloud/list?"):])
+		text += fmt.Sprintf(" %s=%s", link["rel"],
+			link["href"].(string)[len("http://cloud/list?"):])
 	}
 	return text
 }
@@ -45,7 +46,8 @@ func TestPaginate(t *testing.T) {
 		{ServiceCompute, "limit=two", 0, "400"},
 		{ServiceNetwork, "limit=2", 0, "[a b] next=limit=2&marker=b previous=limit=2&marker=a&page_reverse=True"},
 		{ServiceNetwork, "limit=2&marker=d", 0, "[e] previous=limit=2&marker=e&page_reverse=True"},
-		// Without a limit Neutron gives all, wherever the marker is. From beyond an end its links lead back without one.
+		// Without a limit Neutron gives all, wherever the marker is. From beyond an end its links
+		// lead back without one.
 		{ServiceNetwork, "", 0, "[a b c d e]"},
 		{ServiceNetwork, "marker=b", -1, "[a b c d e]"},
 		{ServiceNetwork, "", 5, "[a b c d e] next=marker=e previous=marker=a&page_reverse=True"},
@@ -64,7 +66,8 @@ func TestPaginate(t *testing.T) {
 		{ServiceLoadBalancer, "fields=id", 2, "[a b] next=limit=2&marker=b"},
 	} {
 		if got := pageOf(test.service, test.query, test.pageSize); got != test.want {
-			t.Errorf("%s, %q, at most %d:\n%s, want\n%s", test.service, test.query, test.pageSize, got, test.want)
+			t.Errorf("%s, %q, at most %d:\n%s, want\n%s", test.service, test.query, test.pageSize,
+				got, test.want)
 		}
 	}
 }

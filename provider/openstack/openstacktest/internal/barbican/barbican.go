@@ -123,7 +123,8 @@ func (s *Service) deleteContainer(r *api.Request) answer {
 	if refusal != nil {
 		return *refusal
 	}
-	s.containers = slices.DeleteFunc(s.containers, func(c *containerRow) bool { return row(c) == found })
+	s.containers = slices.DeleteFunc(s.containers,
+		func(c *containerRow) bool { return row(c) == found })
 	return api.NoContent()
 }
 
@@ -132,7 +133,8 @@ func (s *Service) deleteSecret(r *api.Request) answer {
 	if refusal != nil {
 		return *refusal
 	}
-	s.secrets = slices.DeleteFunc(s.secrets, func(secret *secretRow) bool { return row(secret) == found })
+	s.secrets = slices.DeleteFunc(s.secrets,
+		func(secret *secretRow) bool { return row(secret) == found })
 	return api.NoContent()
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// catalogPaths are the endpoints as a usual cloud has them: Nova's with its version, the others' without.
+// catalogPaths are the endpoints as a usual cloud has them: Nova's with its version, the others'
+// without.
 func (o Options) catalogPaths() []struct{ service, name, path string } {
 	network := "/networking"
 	if o.VersionedNetwork {
@@ -23,8 +24,8 @@ func (o Options) catalogPaths() []struct{ service, name, path string } {
 	}
 }
 
-// catalog is the list of services. The endpoints of other regions come first, so that a client that does not look at
-// the region is found out: nothing is behind them.
+// catalog is the list of services. The endpoints of other regions come first, so that a client that
+// does not look at the region is found out: nothing is behind them.
 func (s *Service) catalog() []object {
 	services := []object{}
 	for _, entry := range s.options.catalogPaths() {
@@ -33,11 +34,14 @@ func (s *Service) catalog() []object {
 		}
 		endpoints := []object{}
 		for _, region := range s.options.OtherRegions {
-			endpoints = append(endpoints, s.endpoints(region, "/"+region, entry.service, entry.path)...)
+			endpoints = append(endpoints,
+				s.endpoints(region, "/"+region, entry.service, entry.path)...)
 		}
-		endpoints = append(endpoints, s.endpoints(s.options.Region, "", entry.service, entry.path)...)
+		endpoints = append(endpoints,
+			s.endpoints(s.options.Region, "", entry.service, entry.path)...)
 		services = append(services, object{
-			"type": entry.service, "name": entry.name, "id": "service-" + entry.name, "endpoints": endpoints,
+			"type": entry.service, "name": entry.name, "id": "service-" + entry.name,
+			"endpoints": endpoints,
 		})
 	}
 	return services
@@ -47,7 +51,8 @@ func (s *Service) endpoints(region, prefix, service, path string) []object {
 	endpoints := []object{}
 	for _, kind := range api.Interfaces() {
 		endpoints = append(endpoints, object{
-			"id": "endpoint-" + region + "-" + service + "-" + kind, "interface": kind, "region": region, "region_id": region,
+			"id": "endpoint-" + region + "-" + service + "-" + kind, "interface": kind,
+			"region": region, "region_id": region,
 			"url": s.URL + prefix + api.InterfacePrefix(kind) + path,
 		})
 	}
@@ -66,22 +71,32 @@ func ServiceOf(path string) string {
 
 func getCatalog(r *request) answer {
 	if r.token.project == nil {
-		return api.IdentityFailure(http.StatusForbidden, "A token without a project has no catalog.")
+		return api.IdentityFailure(http.StatusForbidden,
+			"A token without a project has no catalog.")
 	}
-	return api.OK(object{"catalog": r.server.catalog(), "links": object{"self": r.server.URL + r.URL.Path}})
+	return api.OK(
+		object{"catalog": r.server.catalog(), "links": object{"self": r.server.URL + r.URL.Path}})
 }
 
 // identityVersions is answered with 300, as Keystone does.
 func identityVersions(r *request) answer {
-	return answer{Status: http.StatusMultipleChoices, Body: object{"versions": object{"values": []object{r.server.identityVersion()}}}}
+	return answer{
+		Status: http.StatusMultipleChoices,
+		Body:   object{"versions": object{"values": []object{r.server.identityVersion()}}},
+	}
 }
 
-func identityVersion(r *request) answer { return api.OK(object{"version": r.server.identityVersion()}) }
+func identityVersion(r *request) answer {
+	return api.OK(object{"version": r.server.identityVersion()})
+}
 
 func (s *Service) identityVersion() object {
 	return object{
 		"id": "v3.14", "status": "stable", "updated": "2020-04-07T00:00:00Z",
-		"links":       []object{{"rel": "self", "href": s.URL + Path + "/v3/"}},
-		"media-types": []object{{"base": "application/json", "type": "application/vnd.openstack.identity-v3+json"}},
+		"links": []object{{"rel": "self", "href": s.URL + Path + "/v3/"}},
+		"media-types": []object{{
+			"base": "application/json",
+			"type": "application/vnd.openstack.identity-v3+json",
+		}},
 	}
 }

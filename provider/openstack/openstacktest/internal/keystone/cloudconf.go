@@ -22,13 +22,14 @@ const (
 // setting is a key of a configuration file with its value.
 type setting struct{ key, value string }
 
-// CloudConf is a complete cloud.conf, the file of a cloud controller manager: the section Global, at whose end a caller may add
-// others. It panics for a method that there is none of.
+// CloudConf is a complete cloud.conf, the file of a cloud controller manager: the section Global,
+// at whose end a caller may add others. It panics for a method that there is none of.
 func (c Credentials) CloudConf(method AuthMethod) string {
 	settings := []setting{{"auth-url", c.AuthURL}, {"region", c.Region}}
 	switch method {
 	case PasswordAuth:
-		settings = append(settings, setting{"username", c.Username}, setting{"password", c.Password},
+		settings = append(settings, setting{"username", c.Username},
+			setting{"password", c.Password},
 			setting{"domain-name", c.DomainName}, setting{"tenant-name", c.ProjectName})
 	case TokenAuth:
 		settings = append(settings, setting{"token", c.Token})
@@ -54,21 +55,25 @@ func (c Credentials) CloudConf(method AuthMethod) string {
 
 // quoteConf writes a value with the escapes that gcfg knows.
 func quoteConf(value string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(value) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(value) +
+		`"`
 }
 
 // CloudName is the cloud in a clouds.yaml of [Credentials.CloudsYAML].
 const CloudName = "simulator"
 
-// CloudsYAML is a complete clouds.yaml with the cloud [CloudName]. It does not name the authority of the cloud's certificate, which
-// a clouds.yaml has in a file of its own. It panics for a method that there is none of, and for [TrustAuth]: most
-// readers of clouds.yaml know no trusts.
+// CloudsYAML is a complete clouds.yaml with the cloud [CloudName]. It does not name the authority
+// of the cloud's certificate, which a clouds.yaml has in a file of its own. It panics for a method
+// that there is none of, and for [TrustAuth]: most readers of clouds.yaml know no trusts.
 func (c Credentials) CloudsYAML(method AuthMethod) string {
-	kind, settings := "v3"+strings.ReplaceAll(string(method), "-", ""), []setting{{"auth_url", c.AuthURL}}
+	kind, settings := "v3"+strings.ReplaceAll(string(method), "-", ""),
+		[]setting{{"auth_url", c.AuthURL}}
 	switch method {
 	case PasswordAuth:
-		settings = append(settings, setting{"username", c.Username}, setting{"password", c.Password},
-			setting{"user_domain_name", c.DomainName}, setting{"project_domain_name", c.DomainName}, setting{"project_name", c.ProjectName})
+		settings = append(settings, setting{"username", c.Username},
+			setting{"password", c.Password},
+			setting{"user_domain_name", c.DomainName}, setting{"project_domain_name", c.DomainName},
+			setting{"project_name", c.ProjectName})
 	case TokenAuth:
 		settings = append(settings, setting{"token", c.Token})
 	case ApplicationCredentialAuth:
@@ -78,7 +83,8 @@ func (c Credentials) CloudsYAML(method AuthMethod) string {
 		unknownMethod(method)
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "clouds:\n  %s:\n    region_name: %q\n    auth_type: %s\n    auth:\n", CloudName, c.Region, kind)
+	fmt.Fprintf(&text, "clouds:\n  %s:\n    region_name: %q\n    auth_type: %s\n    auth:\n",
+		CloudName, c.Region, kind)
 	for _, s := range settings {
 		fmt.Fprintf(&text, "      %s: %q\n", s.key, s.value)
 	}

@@ -8,14 +8,15 @@ import (
 // Project is a tenant of the cloud.
 type Project struct {
 	Name string
-	// Domain is the name of its domain, and of its users'. Default: [DefaultDomain]. An unknown one is made.
+	// Domain is the name of its domain, and of its users'. Default: [DefaultDomain]. An unknown one
+	// is made.
 	Domain string
 	// Admin gives its users the role admin: they see and change what belongs to other projects.
 	Admin bool
 }
 
-// Credentials are all ways to log in to one project. They are secrets of a simulated cloud, and the same in each run but for
-// Token.
+// Credentials are all ways to log in to one project. They are secrets of a simulated cloud, and the
+// same in each run but for Token.
 type Credentials struct {
 	AuthURL, Region         string
 	ProjectID, ProjectName  string
@@ -35,7 +36,8 @@ type Credentials struct {
 	CertificatePEM string
 }
 
-// AddProject makes a project with a user, an application credential of the user's, and a trust of the user's for another one.
+// AddProject makes a project with a user, an application credential of the user's, and a trust of
+// the user's for another one.
 func (s *Service) AddProject(p Project) Credentials {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -62,16 +64,21 @@ func (s *Service) addProject(p Project) *project {
 	trustee := s.addUser(p.Name+"-trustee", d)
 	id := s.newIdentityID()
 	s.applications = append(s.applications, &applicationCredential{
-		id: id, name: p.Name + "-application", secret: "application-secret-" + id, user: trustor, project: made,
+		id: id, name: p.Name + "-application", secret: "application-secret-" + id, user: trustor,
+		project: made,
 	})
-	s.trusts = append(s.trusts, &trust{id: s.newIdentityID(), trustor: trustor, trustee: trustee, project: made})
+	s.trusts = append(s.trusts,
+		&trust{id: s.newIdentityID(), trustor: trustor, trustee: trustee, project: made})
 	s.projects = append(s.projects, made)
 	return made
 }
 
 func (s *Service) addUser(name string, d *domain) *user {
 	id := s.newIdentityID()
-	u := &user{id: id, name: name, password: "password-" + id, domain: d, grants: map[string][]string{}}
+	u := &user{
+		id: id, name: name, password: "password-" + id, domain: d,
+		grants: map[string][]string{},
+	}
 	s.users = append(s.users, u)
 	return u
 }
@@ -86,7 +93,8 @@ func (s *Service) credentials(p *project) Credentials {
 	for _, t := range s.trusts {
 		if t.project == p {
 			c.UserID, c.Username, c.Password = t.trustor.id, t.trustor.name, t.trustor.password
-			c.TrustID, c.TrusteeID, c.TrusteeName, c.TrusteePassword = t.id, t.trustee.id, t.trustee.name, t.trustee.password
+			c.TrustID, c.TrusteeID, c.TrusteeName, c.TrusteePassword = t.id, t.trustee.id,
+				t.trustee.name, t.trustee.password
 			login := &token{user: t.trustor, methods: []string{"password"}}
 			login.scopeTo(p)
 			s.issue(login)
@@ -108,7 +116,8 @@ func (s *Service) RevokeTokens() {
 	s.revoke(func(*token) bool { return true })
 }
 
-// ChangePassword gives the user with this id another password, and revokes the user's tokens, as Keystone does.
+// ChangePassword gives the user with this id another password, and revokes the user's tokens, as
+// Keystone does.
 func (s *Service) ChangePassword(userID, password string) error {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -136,7 +145,9 @@ func (s *Service) changePassword(u *user, password string) {
 	s.revoke(func(t *token) bool { return t.user == u })
 }
 
-func (s *Service) deleteApplicationCredential(which func(*applicationCredential) bool) (found bool) {
+func (s *Service) deleteApplicationCredential(
+	which func(*applicationCredential) bool,
+) (found bool) {
 	s.applications = slices.DeleteFunc(s.applications, func(a *applicationCredential) bool {
 		if which(a) {
 			found = true

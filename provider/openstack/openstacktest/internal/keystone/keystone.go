@@ -19,7 +19,8 @@ const Path = "/identity"
 const (
 	// DefaultProject is the project of [Cloud.Credentials].
 	DefaultProject = "demo"
-	// DefaultDomain is the domain of projects that are given none; its id is "default", as in each OpenStack.
+	// DefaultDomain is the domain of projects that are given none; its id is "default", as in each
+	// OpenStack.
 	DefaultDomain = "Default"
 )
 
@@ -76,7 +77,8 @@ func (s *Service) operation(
 	return api.Operation{
 		Service: api.ServiceIdentity, Name: name, Pattern: method + " " + Path + path,
 		Handle: func(r *api.Request) answer {
-			return handle(&request{Request: r, server: s, token: s.tokens[r.Header.Get("X-Auth-Token")]})
+			return handle(
+				&request{Request: r, server: s, token: s.tokens[r.Header.Get("X-Auth-Token")]})
 		},
 	}
 }
@@ -127,7 +129,8 @@ type token struct {
 	issued, expires time.Time
 	// audit is the token's own audit id, and that of the login it goes back to.
 	audit []string
-	// revoked tokens are kept until they expire: services may have them in their caches. accepted is when one asked Keystone last.
+	// revoked tokens are kept until they expire: services may have them in their caches. accepted
+	// is when one asked Keystone last.
 	revoked  bool
 	accepted time.Time
 }
@@ -150,10 +153,12 @@ func (s *Service) Operations() []api.Operation {
 // newIdentityID makes an id as Keystone does: without hyphens.
 func (s *Service) newIdentityID() string { return strings.ReplaceAll(s.NewID(), "-", "") }
 
-// tokenPrefix is what Fernet tokens begin with in our time: the version and the first bytes of when they were made.
+// tokenPrefix is what Fernet tokens begin with in our time: the version and the first bytes of when
+// they were made.
 const tokenPrefix = "gAAAAAB"
 
-// newTokenID makes an id that tells nothing, and that no other cloud has. The same calls give the same ids, but for the port.
+// newTokenID makes an id that tells nothing, and that no other cloud has. The same calls give the
+// same ids, but for the port.
 func (s *Service) newTokenID() string {
 	s.issued++
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s token %d", s.URL, s.issued))
@@ -206,12 +211,13 @@ func (s *Service) validToken(id string) *token {
 	return t
 }
 
-// tokenOfService is what the services other than Keystone take for valid: they ask Keystone about a token, and remember the answer for
-// a while, all together (keystonemiddleware, token_cache_time and memcached_servers). So a token may outlive its revocation; see
-// [WithTokenCache].
+// tokenOfService is what the services other than Keystone take for valid: they ask Keystone about a
+// token, and remember the answer for a while, all together (keystonemiddleware, token_cache_time
+// and memcached_servers). So a token may outlive its revocation; see [WithTokenCache].
 func (s *Service) tokenOfService(id string) *token {
 	t, now := s.tokens[id], s.Clock.Now()
-	if t != nil && !t.accepted.IsZero() && now.Before(t.expires) && now.Before(t.accepted.Add(s.options.TokenCache)) {
+	if t != nil && !t.accepted.IsZero() && now.Before(t.expires) &&
+		now.Before(t.accepted.Add(s.options.TokenCache)) {
 		return t
 	}
 	if t = s.validToken(id); t != nil {
@@ -222,7 +228,8 @@ func (s *Service) tokenOfService(id string) *token {
 
 // unauthorized is what Keystone answers to most that is wrong with a login: it does not say what.
 func (s *Service) unauthorized() answer {
-	a := api.IdentityFailure(http.StatusUnauthorized, "The request you have made requires authentication.")
+	a := api.IdentityFailure(http.StatusUnauthorized,
+		"The request you have made requires authentication.")
 	a.Header = http.Header{"Www-Authenticate": {fmt.Sprintf("Keystone uri=%q", s.URL+Path)}}
 	return a
 }

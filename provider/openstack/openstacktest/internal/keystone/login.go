@@ -162,7 +162,8 @@ func (s *Service) identify(body authBody) (*token, *answer) {
 func (s *Service) unknownMethod() *answer {
 	a := s.unauthorized()
 	a.Body = object{"error": object{
-		"code": http.StatusUnauthorized, "title": "Unauthorized", "message": "Attempted to authenticate with an unsupported method.",
+		"code": http.StatusUnauthorized, "title": "Unauthorized",
+		"message":  "Attempted to authenticate with an unsupported method.",
 		"identity": object{"methods": []string{"password", "token", "application_credential"}},
 	}}
 	return &a
@@ -199,19 +200,24 @@ func (d *domain) is(b domainBody) bool {
 	return b.Name != "" && d.name == b.Name
 }
 
-// userWithToken exchanges a token for another. It lives no longer than the first one, and neither a trust nor an application
-// credential can be left that way. A token that is not valid is not found: a 404, where all else that is wrong is a 401.
+// userWithToken exchanges a token for another. It lives no longer than the first one, and neither a
+// trust nor an application credential can be left that way. A token that is not valid is not found:
+// a 404, where all else that is wrong is a 401.
 func (s *Service) userWithToken(t *token, id string) (*user, *answer) {
 	old := s.validToken(id)
 	switch {
 	case old == nil:
 		return nil, refusedAs(noToken(id))
 	case old.trust != nil:
-		return nil, refusedAs(api.IdentityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: "+
-			"Using trust-scoped token to create another token. Create a new trust-scoped token instead."))
+		return nil,
+			refusedAs(api.IdentityFailure(http.StatusForbidden,
+				"You are not authorized to perform the requested action: "+
+					"Using trust-scoped token to create another token. Create a new trust-scoped token instead."))
 	case old.application != nil:
-		return nil, refusedAs(api.IdentityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: "+
-			"Using a delegated token to create another token is not allowed.."))
+		return nil,
+			refusedAs(api.IdentityFailure(http.StatusForbidden,
+				"You are not authorized to perform the requested action: "+
+					"Using a delegated token to create another token is not allowed.."))
 	}
 	t.expires, t.audit = old.expires, old.audit[len(old.audit)-1:]
 	t.methods = union(old.methods, t.methods)
@@ -232,7 +238,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// userWithApplicationCredential: one that is asked for by id, and is not there, is a 404; by name it is a 401.
+// userWithApplicationCredential: one that is asked for by id, and is not there, is a 404; by name
+// it is a 401.
 func (s *Service) userWithApplicationCredential(t *token, body authBody) (*user, *answer) {
 	b := body.Auth.Identity.ApplicationCredential
 	if b.ID == "" && b.User == (userBody{}) {
@@ -251,7 +258,9 @@ func (s *Service) userWithApplicationCredential(t *token, body authBody) (*user,
 		return a.user, nil
 	}
 	if b.ID != "" {
-		return nil, refusedAs(api.IdentityFailure(http.StatusNotFound, "Could not find Application Credential: "+b.ID+"."))
+		return nil,
+			refusedAs(api.IdentityFailure(http.StatusNotFound,
+				"Could not find Application Credential: "+b.ID+"."))
 	}
 	return nil, nil
 }
@@ -266,7 +275,9 @@ func (s *Service) scope(t *token, raw json.RawMessage) *answer {
 		return nil
 	}
 	if json.Unmarshal(raw, &scope) != nil || scope.kinds() != 1 {
-		return refusedAs(malformed("Expecting to find system, project, domain, OS-TRUST:trust or unscoped in scope."))
+		return refusedAs(
+			malformed(
+				"Expecting to find system, project, domain, OS-TRUST:trust or unscoped in scope."))
 	}
 	switch {
 	case scope.Trust != nil:
@@ -278,7 +289,8 @@ func (s *Service) scope(t *token, raw json.RawMessage) *answer {
 	return s.refused()
 }
 
-// scopeToApplication: its project is its own, and asking for one, even that one, is refused, with the reason.
+// scopeToApplication: its project is its own, and asking for one, even that one, is refused, with
+// the reason.
 func (s *Service) scopeToApplication(t *token, raw json.RawMessage) *answer {
 	if raw != nil {
 		a := s.unauthorized()
@@ -295,7 +307,10 @@ func (s *Service) scopeToApplication(t *token, raw json.RawMessage) *answer {
 }
 
 func (b scopeBody) kinds() (n int) {
-	for _, there := range []bool{b.Project != nil, b.Domain != nil, b.System != nil, b.Trust != nil} {
+	for _, there := range []bool{
+		b.Project != nil, b.Domain != nil, b.System != nil,
+		b.Trust != nil,
+	} {
 		if there {
 			n++
 		}
@@ -322,14 +337,16 @@ func (t *token) scopeTo(p *project) bool {
 	return len(t.roles) > 0
 }
 
-// scopeToTrust makes the trustee the trustor, as a trust with impersonation does. Another's trust is there, but forbidden.
+// scopeToTrust makes the trustee the trustor, as a trust with impersonation does. Another's trust
+// is there, but forbidden.
 func (s *Service) scopeToTrust(t *token, id string) *answer {
 	for _, trust := range s.trusts {
 		if trust.id != id {
 			continue
 		}
 		if trust.trustee != t.user || trust.trustor.disabled {
-			return refusedAs(api.IdentityFailure(http.StatusForbidden, "You are not authorized to perform the requested action."))
+			return refusedAs(api.IdentityFailure(http.StatusForbidden,
+				"You are not authorized to perform the requested action."))
 		}
 		t.trust, t.user = trust, trust.trustor
 		if t.scopeTo(trust.project) {
@@ -367,7 +384,10 @@ func (t *token) view(s *Service, withCatalog bool) object {
 		view["catalog"] = s.catalog()
 	}
 	if t.application != nil {
-		view["application_credential"] = object{"id": t.application.id, "name": t.application.name, "restricted": true}
+		view["application_credential"] = object{
+			"id": t.application.id, "name": t.application.name,
+			"restricted": true,
+		}
 	}
 	if t.trust != nil {
 		view["OS-TRUST:trust"] = object{
@@ -381,7 +401,9 @@ func (t *token) view(s *Service, withCatalog bool) object {
 
 func (d *domain) view() object { return object{"id": d.id, "name": d.name} }
 
-func (p *project) view() object { return object{"id": p.id, "name": p.name, "domain": p.domain.view()} }
+func (p *project) view() object {
+	return object{"id": p.id, "name": p.name, "domain": p.domain.view()}
+}
 
 func (u *user) view() object {
 	return object{"id": u.id, "name": u.name, "domain": u.domain.view(), "password_expires_at": nil}
@@ -402,7 +424,8 @@ func identityTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:
 func (r *request) onSubject(action string, handle func(*token) answer) answer {
 	id := r.Header.Get("X-Subject-Token")
 	if id == "" {
-		return api.IdentityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: identity:"+action+"_token.")
+		return api.IdentityFailure(http.StatusForbidden,
+			"You are not authorized to perform the requested action: identity:"+action+"_token.")
 	}
 	t := r.server.validToken(id)
 	if t == nil {
@@ -432,5 +455,8 @@ func listAuthProjects(r *request) answer {
 			views = append(views, view)
 		}
 	}
-	return api.OK(object{"projects": views, "links": object{"next": nil, "previous": nil, "self": r.server.URL + r.URL.Path}})
+	return api.OK(object{
+		"projects": views,
+		"links":    object{"next": nil, "previous": nil, "self": r.server.URL + r.URL.Path},
+	})
 }

@@ -15,14 +15,21 @@ import (
 func (s *Service) userOperations() []api.Operation {
 	return []api.Operation{
 		s.operation("user_create", "POST", "/v3/users", byAdmin("create_user", createUser)),
-		s.operation("user_update", "PATCH", "/v3/users/{user}", byAdmin("update_user", onUser(updateUser))),
-		s.operation("user_delete", "DELETE", "/v3/users/{user}", byAdmin("delete_user", onUser(deleteUser))),
+		s.operation("user_update", "PATCH", "/v3/users/{user}",
+			byAdmin("update_user", onUser(updateUser))),
+		s.operation("user_delete", "DELETE", "/v3/users/{user}",
+			byAdmin("delete_user", onUser(deleteUser))),
 		s.operation("role_list", "GET", "/v3/roles", byAdmin("list_roles", listRoles)),
-		s.operation("role_grant", "PUT", "/v3/projects/{project}/users/{user}/roles/{role}", byAdmin("create_grant", onUser(grantRole))),
-		s.operation("role_revoke", "DELETE", "/v3/projects/{project}/users/{user}/roles/{role}", byAdmin("revoke_grant", onUser(revokeRole))),
-		s.operation("application_credential_list", "GET", "/v3/users/{user}/application_credentials", byOwner(listApplicationCredentials)),
-		s.operation("application_credential_create", "POST", "/v3/users/{user}/application_credentials", byOwner(createApplicationCredential)),
-		s.operation("application_credential_delete", "DELETE", "/v3/users/{user}/application_credentials/{id}", byOwner(deleteApplicationCredential)),
+		s.operation("role_grant", "PUT", "/v3/projects/{project}/users/{user}/roles/{role}",
+			byAdmin("create_grant", onUser(grantRole))),
+		s.operation("role_revoke", "DELETE", "/v3/projects/{project}/users/{user}/roles/{role}",
+			byAdmin("revoke_grant", onUser(revokeRole))),
+		s.operation("application_credential_list", "GET",
+			"/v3/users/{user}/application_credentials", byOwner(listApplicationCredentials)),
+		s.operation("application_credential_create", "POST",
+			"/v3/users/{user}/application_credentials", byOwner(createApplicationCredential)),
+		s.operation("application_credential_delete", "DELETE",
+			"/v3/users/{user}/application_credentials/{id}", byOwner(deleteApplicationCredential)),
 	}
 }
 
@@ -37,7 +44,8 @@ func byAdmin(action string, handle func(*request) answer) func(*request) answer 
 }
 
 func forbiddenIdentity(action string) answer {
-	return api.IdentityFailure(http.StatusForbidden, "You are not authorized to perform the requested action: identity:"+action+".")
+	return api.IdentityFailure(http.StatusForbidden,
+		"You are not authorized to perform the requested action: identity:"+action+".")
 }
 
 // onUser serves what is about one user.
@@ -45,7 +53,8 @@ func onUser(handle func(*request, *user) answer) func(*request) answer {
 	return func(r *request) answer {
 		u := r.server.findUser(userBody{ID: r.PathValue("user")})
 		if u == nil {
-			return api.IdentityFailure(http.StatusNotFound, "Could not find user: "+r.PathValue("user")+".")
+			return api.IdentityFailure(http.StatusNotFound,
+				"Could not find user: "+r.PathValue("user")+".")
 		}
 		return handle(r, u)
 	}
@@ -90,8 +99,9 @@ func createUser(r *request) answer {
 		}
 	}
 	if s.findUser(userBody{Name: given.Name, Domain: domainBody{ID: in.id}}) != nil {
-		return api.IdentityFailure(http.StatusConflict, "Conflict occurred attempting to store user - "+
-			"Duplicate entry found with name "+given.Name+" at domain ID "+in.id+".")
+		return api.IdentityFailure(http.StatusConflict,
+			"Conflict occurred attempting to store user - "+
+				"Duplicate entry found with name "+given.Name+" at domain ID "+in.id+".")
 	}
 	u := s.addUser(given.Name, in)
 	s.change(u, given)
@@ -125,7 +135,8 @@ func deleteUser(r *request, u *user) answer {
 	s := r.server
 	s.deleteApplicationCredential(func(a *applicationCredential) bool { return a.user == u })
 	s.revoke(func(t *token) bool { return t.user == u })
-	s.trusts = slices.DeleteFunc(s.trusts, func(t *trust) bool { return t.trustor == u || t.trustee == u })
+	s.trusts = slices.DeleteFunc(s.trusts,
+		func(t *trust) bool { return t.trustor == u || t.trustee == u })
 	s.users = slices.DeleteFunc(s.users, func(other *user) bool { return other == u })
 	return api.NoContent()
 }
@@ -133,7 +144,8 @@ func deleteUser(r *request, u *user) answer {
 // account is the user as the API shows it, which is more than a token tells.
 func (u *user) account() object {
 	return object{
-		"id": u.id, "name": u.name, "domain_id": u.domain.id, "enabled": !u.disabled, "password_expires_at": nil, "options": object{},
+		"id": u.id, "name": u.name, "domain_id": u.domain.id, "enabled": !u.disabled,
+		"password_expires_at": nil, "options": object{},
 	}
 }
 
@@ -160,14 +172,16 @@ func grantRole(r *request, u *user) answer {
 
 func revokeRole(r *request, u *user) answer {
 	return r.onRole(func(project, role string) {
-		u.grants[project] = slices.DeleteFunc(u.grants[project], func(other string) bool { return other == role })
+		u.grants[project] = slices.DeleteFunc(u.grants[project],
+			func(other string) bool { return other == role })
 	})
 }
 
 func (r *request) onRole(do func(project, role string)) answer {
 	role := strings.TrimPrefix(r.PathValue("role"), "role-")
 	if !slices.Contains(roles[:], role) {
-		return api.IdentityFailure(http.StatusNotFound, "Could not find role: "+r.PathValue("role")+".")
+		return api.IdentityFailure(http.StatusNotFound,
+			"Could not find role: "+r.PathValue("role")+".")
 	}
 	do(r.PathValue("project"), role)
 	return api.NoContent()
@@ -183,7 +197,8 @@ func listApplicationCredentials(r *request, u *user) answer {
 	return api.OK(object{"application_credentials": views})
 }
 
-// createApplicationCredential: it is for the project that the caller acts in. This answer alone has the secret.
+// createApplicationCredential: it is for the project that the caller acts in. This answer alone has
+// the secret.
 func createApplicationCredential(r *request, u *user) answer {
 	var body struct {
 		Credential struct {
@@ -200,12 +215,15 @@ func createApplicationCredential(r *request, u *user) answer {
 	s := r.server
 	for _, a := range s.applications {
 		if a.user == u && a.name == body.Credential.Name {
-			return api.IdentityFailure(http.StatusConflict, "Conflict occurred attempting to store application_credential - Duplicate entry found.")
+			return api.IdentityFailure(http.StatusConflict,
+				"Conflict occurred attempting to store application_credential - Duplicate entry found.")
 		}
 	}
 	id := s.newIdentityID()
 	made := &applicationCredential{
-		id: id, name: body.Credential.Name, secret: cmp.Or(body.Credential.Secret, "application-secret-"+id), user: u, project: r.token.project,
+		id: id, name: body.Credential.Name,
+		secret: cmp.Or(body.Credential.Secret, "application-secret-"+id), user: u,
+		project: r.token.project,
 	}
 	s.applications = append(s.applications, made)
 	view := made.view()
@@ -215,15 +233,19 @@ func createApplicationCredential(r *request, u *user) answer {
 
 func (a *applicationCredential) view() object {
 	return object{
-		"id": a.id, "name": a.name, "description": nil, "project_id": a.project.id, "user_id": a.user.id, "expires_at": nil,
+		"id": a.id, "name": a.name, "description": nil, "project_id": a.project.id,
+		"user_id": a.user.id, "expires_at": nil,
 		"unrestricted": false, "roles": roleViews(a.user.grants[a.project.id]),
 	}
 }
 
 func deleteApplicationCredential(r *request, u *user) answer {
 	id := r.PathValue("id")
-	if !r.server.deleteApplicationCredential(func(a *applicationCredential) bool { return a.id == id && a.user == u }) {
-		return api.IdentityFailure(http.StatusNotFound, fmt.Sprintf("Could not find Application Credential: %s.", id))
+	if !r.server.deleteApplicationCredential(func(a *applicationCredential) bool {
+		return a.id == id && a.user == u
+	}) {
+		return api.IdentityFailure(http.StatusNotFound,
+			fmt.Sprintf("Could not find Application Credential: %s.", id))
 	}
 	return api.NoContent()
 }

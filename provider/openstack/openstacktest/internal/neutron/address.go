@@ -12,14 +12,16 @@ type FixedIP struct {
 	Address  string `json:"ip_address,omitempty"`
 }
 
-// fixedIPs filter by "ip_address=…", "subnet_id=…" and "ip_address_substr=…". Each of the keys has to fit one of the addresses, which need not
-// be the same one: Neutron joins its table of addresses once for each. It does not look at other keys.
+// fixedIPs filter by "ip_address=…", "subnet_id=…" and "ip_address_substr=…". Each of the keys has
+// to fit one of the addresses, which need not be the same one: Neutron joins its table of addresses
+// once for each. It does not look at other keys.
 type fixedIPs []FixedIP
 
 func (f fixedIPs) check(values []string) error {
 	for _, value := range values {
 		if !strings.Contains(value, "=") {
-			return neutronBadRequest("InvalidInput", "Invalid input for operation: '%s' is not of the form <key>=[value].", value)
+			return neutronBadRequest("InvalidInput",
+				"Invalid input for operation: '%s' is not of the form <key>=[value].", value)
 		}
 	}
 	return nil
@@ -63,8 +65,8 @@ func sameAddress(a, b string) bool {
 // addresses knows which port has which address of which subnet.
 type addresses struct {
 	taken map[string]map[netip.Addr]string
-	// last is the address that was chosen last in each subnet: an address that is given back is not given to the next one at
-	// once, as with Neutron, which chooses at random.
+	// last is the address that was chosen last in each subnet: an address that is given back is not
+	// given to the next one at once, as with Neutron, which chooses at random.
 	last map[string]netip.Addr
 }
 
@@ -98,7 +100,8 @@ func (a addresses) owner(subnetID string, address netip.Addr) string {
 // choose takes the next free address of a subnet's pools.
 func (a addresses) choose(subnet *Subnet, also []FixedIP) (netip.Addr, bool) {
 	free := func(address netip.Addr) bool {
-		return a.owner(subnet.ID, address) == "" && !slices.Contains(also, FixedIP{subnet.ID, address.String()})
+		return a.owner(subnet.ID, address) == "" &&
+			!slices.Contains(also, FixedIP{subnet.ID, address.String()})
 	}
 	find := func(after netip.Addr) (netip.Addr, bool) {
 		for _, pool := range subnet.Pools {
@@ -106,7 +109,8 @@ func (a addresses) choose(subnet *Subnet, also []FixedIP) (netip.Addr, bool) {
 			if after.IsValid() && !after.Less(first) {
 				first = after.Next()
 			}
-			for address := first; address.IsValid() && !last.Less(address); address = address.Next() {
+			for address := first; address.IsValid() &&
+				!last.Less(address); address = address.Next() {
 				if free(address) {
 					return address, true
 				}
@@ -124,7 +128,8 @@ func (a addresses) choose(subnet *Subnet, also []FixedIP) (netip.Addr, bool) {
 	return address, found
 }
 
-// allocate gives a port its addresses: those that it wants, nil for one of each family that the network has.
+// allocate gives a port its addresses: those that it wants, nil for one of each family that the
+// network has.
 func (n *Service) allocate(c caller, port *Port, wanted []FixedIP) ([]FixedIP, error) {
 	if wanted == nil {
 		return n.allocateAny(port)
@@ -145,7 +150,8 @@ func (n *Service) allocateAny(port *Port) ([]FixedIP, error) {
 	for _, version := range []int{4, 6} {
 		candidates := 0
 		for _, subnet := range n.subnets.all() {
-			if subnet.NetworkID != port.NetworkID || subnet.version != version || !subnet.serves(port.DeviceOwner) {
+			if subnet.NetworkID != port.NetworkID || subnet.version != version ||
+				!subnet.serves(port.DeviceOwner) {
 				continue
 			}
 			candidates++
@@ -163,11 +169,12 @@ func (n *Service) allocateAny(port *Port) ([]FixedIP, error) {
 }
 
 func noAddressLeft(networkID string) error {
-	return neutronConflict("IpAddressGenerationFailure", "No more IP addresses available on network %s.", networkID)
+	return neutronConflict("IpAddressGenerationFailure",
+		"No more IP addresses available on network %s.", networkID)
 }
 
-// serves tells whether addresses for such a device are chosen from the subnet: those without service types serve all
-// (extension subnet-service-types).
+// serves tells whether addresses for such a device are chosen from the subnet: those without
+// service types serve all (extension subnet-service-types).
 func (s *Subnet) serves(deviceOwner string) bool {
 	return len(s.ServiceTypes) == 0 || slices.Contains(s.ServiceTypes, deviceOwner)
 }
@@ -193,7 +200,8 @@ func (n *Service) allocateOne(c caller, port *Port, want FixedIP, also []FixedIP
 		return FixedIP{}, err
 	}
 	ip := FixedIP{subnet.ID, address.String()}
-	if owner := n.addresses.owner(subnet.ID, address); (owner != "" && owner != port.ID) || slices.Contains(also, ip) {
+	if owner := n.addresses.owner(subnet.ID, address); (owner != "" && owner != port.ID) ||
+		slices.Contains(also, ip) {
 		return FixedIP{}, neutronConflict("IpAddressAlreadyAllocated",
 			"IP address %s already allocated in subnet %s", address, subnet.ID)
 	}
@@ -239,6 +247,7 @@ func (s *Subnet) Holds(address netip.Addr) bool {
 	if !prefix.Contains(address) {
 		return false
 	}
-	edges := prefix.Addr().Is4() && prefix.Bits() < 31 && (address == prefix.Addr() || address == lastOf(prefix))
+	edges := prefix.Addr().Is4() && prefix.Bits() < 31 &&
+		(address == prefix.Addr() || address == lastOf(prefix))
 	return !edges
 }

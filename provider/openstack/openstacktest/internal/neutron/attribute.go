@@ -17,7 +17,8 @@ type attribute[T any] struct {
 	get  func(*T) any
 	// set takes the value of a request. Nil: read-only.
 	set func(*T, json.RawMessage) error
-	// constant ones are given at creation only, required ones must be, late ones are given afterwards only.
+	// constant ones are given at creation only, required ones must be, late ones are given
+	// afterwards only.
 	constant, required, late bool
 	// unfiltered ones are none of the API's filters.
 	unfiltered bool
@@ -25,14 +26,18 @@ type attribute[T any] struct {
 	secret bool
 	// concealed ones are taken and never shown.
 	concealed bool
-	// allowed tells whether the caller may give the attribute, by the default policy. Nil: who may write the resource.
+	// allowed tells whether the caller may give the attribute, by the default policy. Nil: who may
+	// write the resource.
 	allowed func(caller, *T) bool
 	// extension is the alias of the extension that the attribute is of. Empty: the core.
 	extension string
 }
 
-func (a attribute[T]) atCreation() attribute[T]                { a.constant = true; return a }
-func (a attribute[T]) needed() attribute[T]                    { a.constant, a.required = true, true; return a }
+func (a attribute[T]) atCreation() attribute[T] { a.constant = true; return a }
+func (a attribute[T]) needed() attribute[T] {
+	a.constant, a.required = true, true
+	return a
+}
 func (a attribute[T]) noFilter() attribute[T]                  { a.unfiltered = true; return a }
 func (a attribute[T]) of(extension string) attribute[T]        { a.extension = extension; return a }
 func (a attribute[T]) readOnly() attribute[T]                  { a.set = nil; return a }
@@ -57,7 +62,8 @@ func fieldOf[T, V any](name string, field func(*T) *V) attribute[T] {
 	}
 }
 
-// longestText is how many characters names and descriptions may have (neutron-lib's NAME_FIELD_SIZE, DESCRIPTION_FIELD_SIZE).
+// longestText is how many characters names and descriptions may have (neutron-lib's
+// NAME_FIELD_SIZE, DESCRIPTION_FIELD_SIZE).
 const longestText = 255
 
 // limited is a text that may be no longer than that.
@@ -66,7 +72,8 @@ func limited[T any](a attribute[T]) attribute[T] {
 	a.set = func(row *T, raw json.RawMessage) error {
 		var text string
 		if json.Unmarshal(raw, &text) == nil && utf8.RuneCountInString(text) > longestText {
-			return invalidInput(a.name, fmt.Sprintf("'%s' exceeds maximum length of %d", text, longestText))
+			return invalidInput(a.name,
+				fmt.Sprintf("'%s' exceeds maximum length of %d", text, longestText))
 		}
 		return set(row, raw)
 	}
@@ -112,7 +119,8 @@ func isAddress(text string) string {
 	return ""
 }
 
-// unless is a truth value that T keeps the negation of, so that the zero T has the API's default: true.
+// unless is a truth value that T keeps the negation of, so that the zero T has the API's default:
+// true.
 func unless[T any](name string, field func(*T) *bool) attribute[T] {
 	return attribute[T]{
 		name: name,
@@ -120,7 +128,9 @@ func unless[T any](name string, field func(*T) *bool) attribute[T] {
 		set: func(row *T, raw json.RawMessage) error {
 			var value bool
 			if err := json.Unmarshal(raw, &value); err != nil {
-				return neutronBadRequest("InvalidInput", "Invalid input for operation: %s cannot be converted to boolean.", pythonText(raw))
+				return neutronBadRequest("InvalidInput",
+					"Invalid input for operation: %s cannot be converted to boolean.",
+					pythonText(raw))
 			}
 			*field(row) = !value
 			return nil
@@ -149,7 +159,8 @@ func shown[T any](name string, get func(*T) any) attribute[T] {
 	return attribute[T]{name: name, get: get}
 }
 
-// standard are the attributes that most resources have: pointers to the fields of one. Nil: it has none.
+// standard are the attributes that most resources have: pointers to the fields of one. Nil: it has
+// none.
 type standard struct {
 	id, name, description, project *string
 	tags                           *[]string
@@ -170,15 +181,24 @@ func standardAttributes[T any](of func(*T) standard) []attribute[T] {
 		shown("project_id", project),
 		shown("tenant_id", project),
 		limited(fieldOf("description", func(row *T) *string { return of(row).description })),
-		shown("revision_number", func(row *T) any { return *of(row).revision }).of("standard-attr-revisions"),
-		shown("created_at", func(row *T) any { return neutronTime(*of(row).created) }).of("standard-attr-timestamp"),
-		shown("updated_at", func(row *T) any { return neutronTime(*of(row).updated) }).of("standard-attr-timestamp"),
+		shown("revision_number",
+			func(row *T) any { return *of(row).revision }).of("standard-attr-revisions"),
+		shown("created_at",
+			func(row *T) any {
+				return neutronTime(*of(row).created)
+			}).of("standard-attr-timestamp"),
+		shown("updated_at",
+			func(row *T) any {
+				return neutronTime(*of(row).updated)
+			}).of("standard-attr-timestamp"),
 	}
 	if has.name != nil {
 		all = append(all, limited(fieldOf("name", func(row *T) *string { return of(row).name })))
 	}
 	if has.tags != nil {
-		all = append(all, shown("tags", func(row *T) any { return api.NonNil(*of(row).tags) }).of("standard-attr-tag"))
+		all = append(all,
+			shown("tags",
+				func(row *T) any { return api.NonNil(*of(row).tags) }).of("standard-attr-tag"))
 	}
 	return slices.Clip(all)
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// neutronError is an error of Neutron: the status, and the name of the exception that the API tells as the error's type.
+// neutronError is an error of Neutron: the status, and the name of the exception that the API tells
+// as the error's type.
 type neutronError struct {
 	status int
 	kind   string
@@ -27,7 +28,10 @@ func neutronBadRequest(kind, format string, arguments ...any) error {
 
 // neutronForbidden is what oslo.policy says of a rule, or of several: "(rule:a and rule:b)".
 func neutronForbidden(rule string) error {
-	return &neutronError{http.StatusForbidden, "PolicyNotAuthorized", fmt.Sprintf("%s is disallowed by policy", rule)}
+	return &neutronError{
+		http.StatusForbidden, "PolicyNotAuthorized",
+		fmt.Sprintf("%s is disallowed by policy", rule),
+	}
 }
 
 func neutronNotFound(kind, format string, arguments ...any) error {
@@ -39,11 +43,14 @@ func neutronConflict(kind, format string, arguments ...any) error {
 }
 
 // noSuchPath is what Neutron answers for paths that no extension serves.
-func noSuchPath() error { return neutronNotFound("HTTPNotFound", "The resource could not be found.") }
+func noSuchPath() error {
+	return neutronNotFound("HTTPNotFound", "The resource could not be found.")
+}
 
 // invalidInput is the refusal of an attribute's value.
 func invalidInput(attribute, reason string) error {
-	return neutronBadRequest("HTTPBadRequest", "Invalid input for %s. Reason: %s.", attribute, reason)
+	return neutronBadRequest("HTTPBadRequest", "Invalid input for %s. Reason: %s.", attribute,
+		reason)
 }
 
 // neutronHandler makes a handler of a function that fails with Neutron's errors.

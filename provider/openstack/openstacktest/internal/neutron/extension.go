@@ -7,15 +7,22 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// networkExtensions are the extensions of Neutron that the cloud has by default: those that it serves.
+// networkExtensions are the extensions of Neutron that the cloud has by default: those that it
+// serves.
 func networkExtensions() []string {
 	return []string{
-		"agent", "allowed-address-pairs", "availability_zone", "binding", "default-subnetpools", "empty-string-filtering",
-		"ext-gw-mode", "external-net", "extraroute", "extraroute-atomic", "filter-validation", "fip-port-details",
-		"ip-substring-filtering", "net-mtu", "network_availability_zone", "pagination", "port-security",
-		"port-security-groups-filtering", "project-id", "provider", "quotas", "revision-if-match", "router",
-		"router_availability_zone", "security-group", "sorting", "standard-attr-description", "standard-attr-revisions",
-		"standard-attr-tag", "standard-attr-timestamp", "stateful-security-group", "subnet-service-types", "trunk", "trunk-details",
+		"agent", "allowed-address-pairs", "availability_zone", "binding", "default-subnetpools",
+		"empty-string-filtering",
+		"ext-gw-mode", "external-net", "extraroute", "extraroute-atomic", "filter-validation",
+		"fip-port-details",
+		"ip-substring-filtering", "net-mtu", "network_availability_zone", "pagination",
+		"port-security",
+		"port-security-groups-filtering", "project-id", "provider", "quotas", "revision-if-match",
+		"router",
+		"router_availability_zone", "security-group", "sorting", "standard-attr-description",
+		"standard-attr-revisions",
+		"standard-attr-tag", "standard-attr-timestamp", "stateful-security-group",
+		"subnet-service-types", "trunk", "trunk-details",
 	}
 }
 
@@ -40,8 +47,8 @@ func extensionNeeds(alias string) []string {
 	return nil
 }
 
-// SetExtension gives Neutron an extension, or takes it, as an operator does who restarts it with another configuration. It is
-// an error if the cloud does not know the alias.
+// SetExtension gives Neutron an extension, or takes it, as an operator does who restarts it with
+// another configuration. It is an error if the cloud does not know the alias.
 func (n *Service) SetExtension(alias string, on bool) error {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
@@ -52,14 +59,20 @@ func (n *Service) SetExtension(alias string, on bool) error {
 	return nil
 }
 
-// has tells whether the cloud has an extension: it is not off, nor is one that it needs. The empty alias is the core.
+// has tells whether the cloud has an extension: it is not off, nor is one that it needs. The empty
+// alias is the core.
 func (n *Service) has(alias string) bool {
-	return !n.off[alias] && !slices.ContainsFunc(extensionNeeds(alias), func(needed string) bool { return n.off[needed] })
+	return !n.off[alias] &&
+		!slices.ContainsFunc(extensionNeeds(alias),
+			func(needed string) bool { return n.off[needed] })
 }
 
 // extension is what the list of extensions tells.
 func extension(alias string) object {
-	return object{"alias": alias, "name": alias, "description": "", "updated": "2016-09-10T10:00:00-00:00", "links": []any{}}
+	return object{
+		"alias": alias, "name": alias, "description": "",
+		"updated": "2016-09-10T10:00:00-00:00", "links": []any{},
+	}
 }
 
 func (n *Service) listExtensions(*request) answer {
@@ -75,7 +88,8 @@ func (n *Service) listExtensions(*request) answer {
 func (n *Service) getExtension(r *request) (answer, error) {
 	alias := r.PathValue("alias")
 	if !slices.Contains(networkExtensions(), alias) || !n.has(alias) {
-		return answer{}, neutronNotFound("HTTPNotFound", "Extension with alias %s does not exist", alias)
+		return answer{},
+			neutronNotFound("HTTPNotFound", "Extension with alias %s does not exist", alias)
 	}
 	return api.OK(object{"extension": extension(alias)}), nil
 }

@@ -7,16 +7,19 @@ import (
 	"time"
 )
 
-// FloatingIP is a floating IP of Neutron's. The zero value of each field is what a new one usually has.
+// FloatingIP is a floating IP of Neutron's. The zero value of each field is what a new one usually
+// has.
 type FloatingIP struct {
 	ID, Description string
 	// ProjectID is the owner. Default: [DefaultProject].
 	ProjectID string
-	// NetworkID is the external network that it is of; SubnetID chooses among its subnets, at creation only.
+	// NetworkID is the external network that it is of; SubnetID chooses among its subnets, at
+	// creation only.
 	NetworkID, SubnetID string
 	// Address is chosen by default.
 	Address string
-	// PortID is the port that it leads to, FixedAddress the address of it. Default: the port's only one of IPv4.
+	// PortID is the port that it leads to, FixedAddress the address of it. Default: the port's only
+	// one of IPv4.
 	PortID, FixedAddress string
 	Tags                 []string
 	// The rest is the cloud's to give. Status is ACTIVE with a port, else DOWN.
@@ -55,7 +58,8 @@ func (n *Service) DeleteFloatingIP(id string) error { return remove(n, n.floatin
 func (n *Service) floatingIPKind() *kind[FloatingIP] {
 	k := &kind[FloatingIP]{
 		network: n, rows: map[string]*FloatingIP{},
-		member: "floatingip", collection: "floatingips", path: "floatingips", operation: "floating_ip",
+		member: "floatingip", collection: "floatingips", path: "floatingips",
+		operation: "floating_ip",
 		extension: "router",
 		standard:  (*FloatingIP).standard,
 		missing: func(id string) error {
@@ -73,15 +77,24 @@ func (n *Service) floatingIPKind() *kind[FloatingIP] {
 		dismiss: n.dismissFloatingIP,
 		index:   n.indexFloatingIP,
 	}
-	mayChoose := func(c caller, _ *FloatingIP) bool { return c.admin || n.options.UserChosenAddresses }
+	mayChoose := func(c caller, _ *FloatingIP) bool {
+		return c.admin || n.options.UserChosenAddresses
+	}
 	k.attributes = append(standardAttributes((*FloatingIP).standard),
-		fieldOf("floating_network_id", func(row *FloatingIP) *string { return &row.NetworkID }).needed(),
-		fieldOf("floating_ip_address", func(row *FloatingIP) *string { return &row.Address }).atCreation().by(mayChoose),
-		checked(reference("port_id", func(row *FloatingIP) *string { return &row.PortID }), isNeutronID),
-		checked(reference("fixed_ip_address", func(row *FloatingIP) *string { return &row.FixedAddress }), isAddress),
+		fieldOf("floating_network_id",
+			func(row *FloatingIP) *string { return &row.NetworkID }).needed(),
+		fieldOf("floating_ip_address",
+			func(row *FloatingIP) *string { return &row.Address }).atCreation().by(mayChoose),
+		checked(reference("port_id", func(row *FloatingIP) *string { return &row.PortID }),
+			isNeutronID),
+		checked(reference("fixed_ip_address",
+			func(row *FloatingIP) *string { return &row.FixedAddress }), isAddress),
 		reference("router_id", func(row *FloatingIP) *string { return &row.RouterID }).readOnly(),
 		shown("status", func(row *FloatingIP) any { return row.Status }),
-		fieldOf("subnet_id", func(row *FloatingIP) *string { return &row.SubnetID }).atCreation().noFilter().hidden(),
+		fieldOf("subnet_id",
+			func(row *FloatingIP) *string {
+				return &row.SubnetID
+			}).atCreation().noFilter().hidden(),
 		shown("port_details", n.portDetails).noFilter().of("fip-port-details"),
 	)
 	return k
@@ -93,8 +106,9 @@ func (n *Service) portDetails(row *FloatingIP) any {
 		return nil
 	}
 	return object{
-		"name": port.Name, "network_id": port.NetworkID, "mac_address": port.MACAddress, "admin_state_up": !port.Down,
-		"status": port.Status, "device_id": port.DeviceID, "device_owner": port.DeviceOwner,
+		"name": port.Name, "network_id": port.NetworkID, "mac_address": port.MACAddress,
+		"admin_state_up": !port.Down,
+		"status":         port.Status, "device_id": port.DeviceID, "device_owner": port.DeviceOwner,
 	}
 }
 
@@ -132,7 +146,8 @@ func (n *Service) chooseFloatingAddress(row *FloatingIP) error {
 	if row.SubnetID == "" && row.Address == "" {
 		wanted = nil
 	}
-	given, err := n.allocate(neutronItself(), &Port{NetworkID: row.NetworkID, DeviceOwner: OwnerFloatingIP}, wanted)
+	given, err := n.allocate(neutronItself(),
+		&Port{NetworkID: row.NetworkID, DeviceOwner: OwnerFloatingIP}, wanted)
 	if err != nil {
 		return err
 	}
@@ -142,10 +157,12 @@ func (n *Service) chooseFloatingAddress(row *FloatingIP) error {
 			return nil
 		}
 	}
-	return neutronBadRequest("ExternalIpAddressExhausted", "Unable to find any IP address on external network %s.", row.NetworkID)
+	return neutronBadRequest("ExternalIpAddressExhausted",
+		"Unable to find any IP address on external network %s.", row.NetworkID)
 }
 
-// associate checks the port of a floating IP: neutron's l3_db, _get_assoc_data and _internal_fip_assoc_data.
+// associate checks the port of a floating IP: neutron's l3_db, _get_assoc_data and
+// _internal_fip_assoc_data.
 func (n *Service) associate(c caller, row *FloatingIP) error {
 	port, err := n.ports.findFor(c, row.PortID)
 	if err != nil {
@@ -162,7 +179,8 @@ func (n *Service) associate(c caller, row *FloatingIP) error {
 			row.NetworkID, fixed.SubnetID, row.PortID)
 	}
 	for _, other := range n.FloatingIPsOf(row.PortID) {
-		if other.ID != row.ID && other.FixedAddress == fixed.Address && other.NetworkID == row.NetworkID {
+		if other.ID != row.ID && other.FixedAddress == fixed.Address &&
+			other.NetworkID == row.NetworkID {
 			return neutronConflict("FloatingIPPortAlreadyAssociated",
 				"Cannot associate floating IP %s (%s) with port %s using fixed IP %s, as that fixed IP already has a floating IP on external network %s.",
 				row.Address, row.ID, row.PortID, fixed.Address, row.NetworkID)
@@ -175,11 +193,15 @@ func (n *Service) associate(c caller, row *FloatingIP) error {
 // fixedAddressOf is the address of a port that is wanted; "": the only one of IPv4.
 func fixedAddressOf(port *Port, wanted string) (FixedIP, error) {
 	if address, err := netip.ParseAddr(wanted); err == nil && address.Is6() {
-		return FixedIP{}, floatingIPRefused("Cannot process floating IP association with %s, since that is not an IPv4 address", wanted)
+		return FixedIP{},
+			floatingIPRefused(
+				"Cannot process floating IP association with %s, since that is not an IPv4 address",
+				wanted)
 	}
 	var candidates []FixedIP
 	for _, ip := range port.FixedIPs {
-		if wanted == "" && netip.MustParseAddr(ip.Address).Is4() || wanted != "" && sameAddress(ip.Address, wanted) {
+		if wanted == "" && netip.MustParseAddr(ip.Address).Is4() || wanted != "" &&
+			sameAddress(ip.Address, wanted) {
 			candidates = append(candidates, ip)
 		}
 	}
@@ -189,14 +211,16 @@ func fixedAddressOf(port *Port, wanted string) (FixedIP, error) {
 	case wanted != "":
 		return FixedIP{}, floatingIPRefused("Port %s does not have fixed ip %s", port.ID, wanted)
 	case len(candidates) == 0:
-		return FixedIP{}, floatingIPRefused("Cannot add floating IP to port %s that has no fixed IPv4 addresses", port.ID)
+		return FixedIP{},
+			floatingIPRefused("Cannot add floating IP to port %s that has no fixed IPv4 addresses",
+				port.ID)
 	}
 	return FixedIP{}, floatingIPRefused(
 		"Port %s has multiple fixed IPv4 addresses.  Must provide a specific IPv4 address when assigning a floating IP", port.ID)
 }
 
-// settleFloatingIP creates the port that has the address on the external network. It is of no project, so that only
-// administrators see it.
+// settleFloatingIP creates the port that has the address on the external network. It is of no
+// project, so that only administrators see it.
 func (n *Service) settleFloatingIP(_ caller, old, row *FloatingIP) error {
 	if old != nil {
 		return nil
@@ -217,7 +241,8 @@ func (n *Service) dismissFloatingIP(_ caller, row *FloatingIP) error {
 
 func (n *Service) indexFloatingIP(old, row *FloatingIP) {
 	if old != nil {
-		n.floatingByPort[old.PortID] = slices.DeleteFunc(n.floatingByPort[old.PortID], func(id string) bool { return id == old.ID })
+		n.floatingByPort[old.PortID] = slices.DeleteFunc(n.floatingByPort[old.PortID],
+			func(id string) bool { return id == old.ID })
 		if len(n.floatingByPort[old.PortID]) == 0 {
 			delete(n.floatingByPort, old.PortID)
 		}
@@ -227,7 +252,8 @@ func (n *Service) indexFloatingIP(old, row *FloatingIP) {
 	}
 }
 
-// FloatingIPsOf are the floating IPs of a port, in the order of their ids. It is called with the lock held.
+// FloatingIPsOf are the floating IPs of a port, in the order of their ids. It is called with the
+// lock held.
 func (n *Service) FloatingIPsOf(portID string) []*FloatingIP {
 	var ips []*FloatingIP
 	for _, id := range slices.Sorted(slices.Values(n.floatingByPort[portID])) {

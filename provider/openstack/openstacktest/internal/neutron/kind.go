@@ -33,7 +33,8 @@ func neutronItself() caller { return caller{admin: true, neutron: true} }
 // kind is a kind of Neutron's resources: its attributes, its rules and what there is of it.
 type kind[T any] struct {
 	network *Service
-	// member and collection are the names in bodies, path that in addresses, operation that in [Call].
+	// member and collection are the names in bodies, path that in addresses, operation that in
+	// [Call].
 	member, collection, path, operation string
 	// extension is the alias of the extension that serves it. Empty: the core.
 	extension string
@@ -50,9 +51,11 @@ type kind[T any] struct {
 	prepare func(*T)
 	// given checks what a request gives beyond each attribute by itself. Nil: nothing.
 	given func(attributes map[string]json.RawMessage) error
-	// admit completes and checks one before it is created (old is nil) or changed. It must not change anything else.
+	// admit completes and checks one before it is created (old is nil) or changed. It must not
+	// change anything else.
 	admit func(c caller, old, row *T) error
-	// settled follows a change (old is nil for a creation): what other resources have to do with it.
+	// settled follows a change (old is nil for a creation): what other resources have to do with
+	// it.
 	settled func(c caller, old, row *T) error
 	// held checks whether one may be deleted; dismiss deletes what goes with it.
 	held    func(c caller, row *T) error
@@ -105,13 +108,15 @@ func (k *kind[T]) findFor(c caller, id string) (*T, error) {
 
 // enabled are the attributes that the cloud's extensions give.
 func (k *kind[T]) enabled() []attribute[T] {
-	return slices.DeleteFunc(slices.Clone(k.attributes), func(a attribute[T]) bool { return !k.network.has(a.extension) })
+	return slices.DeleteFunc(slices.Clone(k.attributes),
+		func(a attribute[T]) bool { return !k.network.has(a.extension) })
 }
 
 // visibleTo are the attributes that the caller is shown, or those of them that it asks for.
 func (k *kind[T]) visibleTo(c caller, fields []string) []attribute[T] {
 	return slices.DeleteFunc(k.enabled(), func(a attribute[T]) bool {
-		return a.concealed || (a.secret && !c.admin) || (len(fields) > 0 && !slices.Contains(fields, a.name))
+		return a.concealed || (a.secret && !c.admin) ||
+			(len(fields) > 0 && !slices.Contains(fields, a.name))
 	})
 }
 
@@ -163,7 +168,8 @@ func (k *kind[T]) insert(c caller, row *T) error {
 	return nil
 }
 
-// change applies a change to a resource: all of it or, if it is refused, nothing. Its revision grows if it differs afterwards.
+// change applies a change to a resource: all of it or, if it is refused, nothing. Its revision
+// grows if it differs afterwards.
 func (k *kind[T]) change(c caller, row *T, apply func(*T) error) error {
 	old, changed := *row, *row
 	if err := apply(&changed); err != nil {
@@ -268,7 +274,9 @@ func (k *kind[T]) operations() []operation {
 }
 
 // action is an operation on one resource that is not one of the five.
-func (k *kind[T]) action(verb, name string, handle func(r *request, c caller, row *T) (answer, error)) operation {
+func (k *kind[T]) action(
+	verb, name string, handle func(r *request, c caller, row *T) (answer, error),
+) operation {
 	pattern := "PUT " + networkPath + "/v2.0/" + k.path + "/{id}/" + name
 	return k.serve(verb, pattern, func(r *request) (answer, error) {
 		c, row, err := k.findToWrite(r)
@@ -380,7 +388,8 @@ func (k *kind[T]) update(r *request) (answer, error) {
 	if several {
 		return answer{}, neutronBadRequest("HTTPBadRequest", "Bulk operation not supported")
 	}
-	err = k.change(c, row, func(changed *T) error { return k.fill(c, changed, bodies[0], "update") })
+	err = k.change(c, row,
+		func(changed *T) error { return k.fill(c, changed, bodies[0], "update") })
 	if err != nil {
 		return answer{}, err
 	}
@@ -398,7 +407,8 @@ func (k *kind[T]) delete(r *request) (answer, error) {
 	return api.NoContent(), nil
 }
 
-// findToWrite finds the resource of a request that changes it. The caller holds the request's condition then.
+// findToWrite finds the resource of a request that changes it. The caller holds the request's
+// condition then.
 func (k *kind[T]) findToWrite(r *request) (caller, *T, error) {
 	c := callerOf(r)
 	row, err := k.findFor(c, r.PathValue("id"))
@@ -425,18 +435,22 @@ func (k *kind[T]) conditionOf(r *request) (condition, error) {
 	}
 	wanted, err := strconv.Atoi(text)
 	if err != nil {
-		return condition{}, neutronBadRequest("BadRequest", "Bad if-match request: Revision number etag must be in the format of revision_number=<int>.")
+		return condition{},
+			neutronBadRequest("BadRequest",
+				"Bad if-match request: Revision number etag must be in the format of revision_number=<int>.")
 	}
 	return condition{r.PathValue("id"), wanted}, nil
 }
 
-// checkCondition is called when all else has been found right: Neutron looks at the revision when it writes to its database.
+// checkCondition is called when all else has been found right: Neutron looks at the revision when
+// it writes to its database.
 func (k *kind[T]) checkCondition(c caller, row *T) error {
 	current := *k.standard(row).revision
 	if c.only.id != k.id(row) || c.only.revision == current {
 		return nil
 	}
-	failed := neutronBadRequest("RevisionNumberConstraintFailed", "Constrained to %d, but current revision is %d", c.only.revision, current)
+	failed := neutronBadRequest("RevisionNumberConstraintFailed",
+		"Constrained to %d, but current revision is %d", c.only.revision, current)
 	failed.(*neutronError).status = http.StatusPreconditionFailed
 	return failed
 }
@@ -458,7 +472,8 @@ func (k *kind[T]) bodies(r *request) (given []map[string]json.RawMessage, severa
 			return given, true, nil
 		}
 	}
-	return nil, false, neutronBadRequest("HTTPBadRequest", "Unable to find '%s' in request body", k.member)
+	return nil, false,
+		neutronBadRequest("HTTPBadRequest", "Unable to find '%s' in request body", k.member)
 }
 
 // fill takes the attributes that a request gives. The verb is create or update.
@@ -467,7 +482,8 @@ func (k *kind[T]) fill(c caller, row *T, given map[string]json.RawMessage, verb 
 	for _, a := range k.enabled() {
 		attributes[a.name] = a
 		if _, found := given[a.name]; a.required && !found && verb == "create" {
-			return neutronBadRequest("HTTPBadRequest", "Failed to parse request. Required attribute '%s' not specified", a.name)
+			return neutronBadRequest("HTTPBadRequest",
+				"Failed to parse request. Required attribute '%s' not specified", a.name)
 		}
 	}
 	for _, name := range api.SortedKeys(given) {
@@ -510,7 +526,8 @@ func (k *kind[T]) fillRequired(row *T, given map[string]json.RawMessage) {
 	}
 }
 
-// projectOf is the project that a request names for what it creates: only administrators name another than their own.
+// projectOf is the project that a request names for what it creates: only administrators name
+// another than their own.
 func projectOf(c caller, given map[string]json.RawMessage) (string, error) {
 	for _, name := range []string{"project_id", "tenant_id"} {
 		var project string

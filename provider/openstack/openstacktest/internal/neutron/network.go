@@ -10,11 +10,13 @@ import (
 // OperatorProjectID is the project that owns external networks, which nobody can log in to.
 const OperatorProjectID = "00000000000000000000000000000000"
 
-// Network is a network of Neutron's. The zero value of each field is what a new network usually has.
+// Network is a network of Neutron's. The zero value of each field is what a new network usually
+// has.
 type Network struct {
 	// ID is made by the cloud unless it is given.
 	ID, Name, Description string
-	// ProjectID is the owner. Default: [DefaultProject], and for external networks [OperatorProjectID].
+	// ProjectID is the owner. Default: [DefaultProject], and for external networks
+	// [OperatorProjectID].
 	ProjectID string
 	// External networks give floating IPs and routers' gateways, and are seen by all projects.
 	External bool
@@ -46,7 +48,8 @@ func (n *Service) AddNetwork(spec Network) string { return add(n, n.networks, sp
 // Networks are all networks, of all projects, in the order of their ids.
 func (n *Service) Networks() []Network { return snapshot(n, n.networks) }
 
-// DeleteNetwork deletes a network with its subnets, as another client does. It is an error if it is in use.
+// DeleteNetwork deletes a network with its subnets, as another client does. It is an error if it is
+// in use.
 func (n *Service) DeleteNetwork(id string) error { return remove(n, n.networks, id) }
 
 func (n *Service) networkKind() *kind[Network] {
@@ -73,12 +76,16 @@ func (n *Service) networkKind() *kind[Network] {
 		shown("status", func(*Network) any { return "ACTIVE" }),
 		shown("subnets", func(row *Network) any { return n.subnetIDs(row.ID) }).noFilter(),
 		fieldOf("shared", func(row *Network) *bool { return &row.Shared }).by(mayShare),
-		fieldOf("router:external", func(row *Network) *bool { return &row.External }).by(mayShare).of("external-net"),
+		fieldOf("router:external",
+			func(row *Network) *bool { return &row.External }).by(mayShare).of("external-net"),
 		fieldOf("mtu", func(row *Network) *int { return &row.MTU }).of("net-mtu"),
-		unless("port_security_enabled", func(row *Network) *bool { return &row.NoPortSecurity }).of("port-security"),
-		shown("availability_zones", func(row *Network) any { return api.NonNil(row.AvailabilityZones) }).
+		unless("port_security_enabled",
+			func(row *Network) *bool { return &row.NoPortSecurity }).of("port-security"),
+		shown("availability_zones",
+			func(row *Network) any { return api.NonNil(row.AvailabilityZones) }).
 			noFilter().of("network_availability_zone"),
-		textsOf("availability_zone_hints", func(row *Network) *[]string { return &row.AvailabilityZones }).
+		textsOf("availability_zone_hints",
+			func(row *Network) *[]string { return &row.AvailabilityZones }).
 			noFilter().atCreation().of("network_availability_zone"),
 	)
 	return k

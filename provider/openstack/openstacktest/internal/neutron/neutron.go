@@ -55,7 +55,8 @@ func New(state *api.State, options Options) *Service {
 	n := &Service{
 		State: state, options: options, addresses: newAddresses(),
 		portsByDevice: map[string][]string{}, floatingByPort: map[string][]string{},
-		off: map[string]bool{}, quotas: map[string]int{}, projectQuotas: map[string]map[string]int{},
+		off: map[string]bool{}, quotas: map[string]int{},
+		projectQuotas: map[string]map[string]int{},
 	}
 	for _, alias := range options.WithoutExtensions {
 		n.off[alias] = true
@@ -78,8 +79,10 @@ func (n *Service) Operations() []operation {
 			open(fixed("version_list", "GET "+networkPath+"/{$}", networkVersions)),
 			fixed("network_resource_list", "GET "+networkPath+"/v2.0", n.listResources),
 			fixed("network_resource_list", "GET "+networkPath+"/v2.0/{$}", n.listResources),
-			fixed("network_extension_list", "GET "+networkPath+"/v2.0/extensions", n.listExtensions),
-			fixed("network_extension_get", "GET "+networkPath+"/v2.0/extensions/{alias}", neutronHandler(n.getExtension)),
+			fixed("network_extension_list", "GET "+networkPath+"/v2.0/extensions",
+				n.listExtensions),
+			fixed("network_extension_get", "GET "+networkPath+"/v2.0/extensions/{alias}",
+				neutronHandler(n.getExtension)),
 		},
 		n.networks.operations(), n.networks.tagOperations(),
 		n.subnets.operations(), n.subnets.tagOperations(),
@@ -95,15 +98,19 @@ func (n *Service) Operations() []operation {
 		n.securityGroups.operations(), n.securityGroups.tagOperations(),
 		n.securityGroupRules.operations(),
 		[]operation{
-			fixed("quota_get", "GET "+networkPath+"/v2.0/quotas/{project}", neutronHandler(n.getQuota)),
-			fixed("quota_update", "PUT "+networkPath+"/v2.0/quotas/{project}", neutronHandler(n.updateQuota)),
-			fixed("quota_delete", "DELETE "+networkPath+"/v2.0/quotas/{project}", neutronHandler(n.deleteQuota)),
+			fixed("quota_get", "GET "+networkPath+"/v2.0/quotas/{project}",
+				neutronHandler(n.getQuota)),
+			fixed("quota_update", "PUT "+networkPath+"/v2.0/quotas/{project}",
+				neutronHandler(n.updateQuota)),
+			fixed("quota_delete", "DELETE "+networkPath+"/v2.0/quotas/{project}",
+				neutronHandler(n.deleteQuota)),
 		},
 		n.trunks.operations(), n.trunks.tagOperations(),
 		[]operation{
 			n.trunks.action("subport_add", "add_subports", n.addSubports),
 			n.trunks.action("subport_remove", "remove_subports", n.removeSubports),
-			n.trunks.serve("subport_list", "GET "+networkPath+"/v2.0/trunks/{id}/get_subports", n.getSubports),
+			n.trunks.serve("subport_list", "GET "+networkPath+"/v2.0/trunks/{id}/get_subports",
+				n.getSubports),
 		},
 	)
 }
@@ -137,10 +144,11 @@ func callerOf(r *request) caller { return callerFrom(r.Caller) }
 
 func callerFrom(c api.Caller) caller { return caller{project: c.ProjectID, admin: c.Admin} }
 
-// SetNetworkQuota limits how many of a resource each project may have: "network", "subnet", "port", "router", "floatingip",
-// "security_group", "security_group_rule" or "trunk", or how many routes a router: "router_route". Users' requests for more are
-// refused with 409 OverQuota; what services and the methods of Cloud create counts, and is not refused. Default, and with a
-// limit below 0: no limit.
+// SetNetworkQuota limits how many of a resource each project may have: "network", "subnet", "port",
+// "router", "floatingip", "security_group", "security_group_rule" or "trunk", or how many routes a
+// router: "router_route". Users' requests for more are refused with 409 OverQuota; what services
+// and the methods of Cloud create counts, and is not refused. Default, and with a limit below 0: no
+// limit.
 func (n *Service) SetNetworkQuota(resource string, limit int) {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()

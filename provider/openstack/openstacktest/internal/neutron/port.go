@@ -38,9 +38,11 @@ type Port struct {
 	// ProjectID is the owner. Default: [DefaultProject].
 	ProjectID string
 	NetworkID string
-	// DeviceID is the server, router or load balancer that has the port; DeviceOwner is the kind of it.
+	// DeviceID is the server, router or load balancer that has the port; DeviceOwner is the kind of
+	// it.
 	DeviceID, DeviceOwner string
-	// FixedIPs are its addresses; one with a subnet only is completed. Default (nil): one of each family that the network has.
+	// FixedIPs are its addresses; one with a subnet only is completed. Default (nil): one of each
+	// family that the network has.
 	FixedIPs []FixedIP
 	// MACAddress is chosen by default.
 	MACAddress string
@@ -51,7 +53,8 @@ type Port struct {
 	// NoPortSecurity is also that of a port whose network has none.
 	NoPortSecurity bool
 	AllowedPairs   []AddressPair
-	// SecurityGroups are ids. Default (nil): the project's group default, unless the port is Neutron's own.
+	// SecurityGroups are ids. Default (nil): the project's group default, unless the port is
+	// Neutron's own.
 	SecurityGroups []string
 	// VNICType is "normal" by default.
 	VNICType string
@@ -88,19 +91,22 @@ func (n *Service) portKind() *kind[Port] {
 		network: n, rows: map[string]*Port{},
 		member: "port", collection: "ports", path: "ports", operation: "port",
 		standard: (*Port).standard,
-		missing:  func(id string) error { return neutronNotFound("PortNotFound", "Port %s could not be found.", id) },
-		visible:  n.ownsNetworkOf,
-		prepare:  n.preparePort,
-		admit:    n.admitPort,
-		held:     n.holdPort,
-		dismiss:  n.dismissPort,
-		index:    n.indexPort,
+		missing: func(id string) error {
+			return neutronNotFound("PortNotFound", "Port %s could not be found.", id)
+		},
+		visible: n.ownsNetworkOf,
+		prepare: n.preparePort,
+		admit:   n.admitPort,
+		held:    n.holdPort,
+		dismiss: n.dismissPort,
+		index:   n.indexPort,
 	}
 	fixed := fieldOf("fixed_ips", func(row *Port) *[]FixedIP { return &row.FixedIPs })
 	fixed.get = func(row *Port) any { return fixedIPs(api.NonNil(row.FixedIPs)) }
 	mayPair := func(c caller, row *Port) bool { return c.admin || n.ownsNetworkOf(c, row) }
 	mayDisarm := func(c caller, row *Port) bool { return mayPair(c, row) || !row.NoPortSecurity }
-	standards := slices.DeleteFunc(standardAttributes((*Port).standard), func(a attribute[Port]) bool { return a.name == "tags" })
+	standards := slices.DeleteFunc(standardAttributes((*Port).standard),
+		func(a attribute[Port]) bool { return a.name == "tags" })
 	k.attributes = append(standards,
 		portTags().atCreation().of("standard-attr-tag"),
 		fieldOf("network_id", func(row *Port) *string { return &row.NetworkID }).needed(),
@@ -111,18 +117,24 @@ func (n *Service) portKind() *kind[Port] {
 		fieldOf("device_owner", func(row *Port) *string { return &row.DeviceOwner }),
 		fixed,
 		groupsOfPort().of("security-group"),
-		unless("port_security_enabled", func(row *Port) *bool { return &row.NoPortSecurity }).noFilter().by(mayDisarm).of("port-security"),
+		unless("port_security_enabled",
+			func(row *Port) *bool {
+				return &row.NoPortSecurity
+			}).noFilter().by(mayDisarm).of("port-security"),
 		pairsAttribute().noFilter().by(mayPair).of("allowed-address-pairs"),
-		fieldOf("binding:vnic_type", func(row *Port) *string { return &row.VNICType }).noFilter().of("binding"),
-		fieldOf("binding:host_id", func(row *Port) *string { return &row.Host }).toAdministrators().of("binding"),
-		fieldOf("binding:profile", func(*Port) *object { return &object{} }).noFilter().toAdministrators().of("binding"),
+		fieldOf("binding:vnic_type",
+			func(row *Port) *string { return &row.VNICType }).noFilter().of("binding"),
+		fieldOf("binding:host_id",
+			func(row *Port) *string { return &row.Host }).toAdministrators().of("binding"),
+		fieldOf("binding:profile",
+			func(*Port) *object { return &object{} }).noFilter().toAdministrators().of("binding"),
 		n.trunkDetails().noFilter().of("trunk-details"),
 	)
 	return k
 }
 
-// portTags: the API takes tags of a new port, and without the extension tag-ports-during-bulk-creation, which is off by default, nothing
-// becomes of them.
+// portTags: the API takes tags of a new port, and without the extension
+// tag-ports-during-bulk-creation, which is off by default, nothing becomes of them.
 func portTags() attribute[Port] {
 	a := textsOf("tags", func(row *Port) *[]string { return &row.Tags })
 	a.set = func(*Port, json.RawMessage) error { return nil }
@@ -176,11 +188,14 @@ func pairsOf(raw json.RawMessage) ([]AddressPair, error) {
 	for _, pair := range given {
 		for _, key := range api.SortedKeys(pair) {
 			if key != "ip_address" && key != "mac_address" {
-				return nil, neutronBadRequest("HTTPBadRequest", "Unrecognized attribute(s) '%s'", key)
+				return nil,
+					neutronBadRequest("HTTPBadRequest", "Unrecognized attribute(s) '%s'", key)
 			}
 		}
 		if _, found := pair["ip_address"]; !found {
-			return nil, neutronBadRequest("AllowedAddressPairsMissingIP", "AllowedAddressPair must contain ip_address")
+			return nil,
+				neutronBadRequest("AllowedAddressPairsMissingIP",
+					"AllowedAddressPair must contain ip_address")
 		}
 		next := AddressPair{Address: pair["ip_address"], MAC: pair["mac_address"]}
 		if err := checkPair(next, pairs); err != nil {
@@ -191,14 +206,15 @@ func pairsOf(raw json.RawMessage) ([]AddressPair, error) {
 	return pairs, nil
 }
 
-// checkPair is what the API checks of a pair without knowing the port: neutron-lib's validate_allowed_address_pairs. So the port's own MAC
-// address, given, is another than none.
+// checkPair is what the API checks of a pair without knowing the port: neutron-lib's
+// validate_allowed_address_pairs. So the port's own MAC address, given, is another than none.
 func checkPair(pair AddressPair, before []AddressPair) error {
 	if _, err := net.ParseMAC(pair.MAC); pair.MAC != "" && err != nil {
 		return neutronBadRequest("HTTPBadRequest", "'%s' is not a valid MAC address", pair.MAC)
 	}
 	if slices.Contains(before, pair) {
-		return neutronBadRequest("DuplicateAddressPairInRequest", "Request contains duplicate address pair: mac_address %s ip_address %s.",
+		return neutronBadRequest("DuplicateAddressPairInRequest",
+			"Request contains duplicate address pair: mac_address %s ip_address %s.",
 			cmp.Or(pair.MAC, "None"), pair.Address)
 	}
 	if !isAddressOrPrefix(pair.Address) {
@@ -230,7 +246,10 @@ func (n *Service) admitPort(c caller, old, row *Port) error {
 	}
 	// All see an external network, and its ports are its owner's (neutron/db/external_net_db.py).
 	if old == nil && parent.External && !parent.Shared && !n.networks.owns(c, parent) {
-		return &neutronError{http.StatusForbidden, "HTTPForbidden", "Tenant " + c.project + " not allowed to create port on this network"}
+		return &neutronError{
+			http.StatusForbidden, "HTTPForbidden",
+			"Tenant " + c.project + " not allowed to create port on this network",
+		}
 	}
 	// Neutron's own ports are trusted.
 	if old == nil && strings.HasPrefix(row.DeviceOwner, "network:") {
@@ -238,7 +257,8 @@ func (n *Service) admitPort(c caller, old, row *Port) error {
 	}
 	if row.MACAddress == "" {
 		n.macs++
-		row.MACAddress = fmt.Sprintf("fa:16:3e:%02x:%02x:%02x", byte(n.macs>>16), byte(n.macs>>8), byte(n.macs))
+		row.MACAddress = fmt.Sprintf("fa:16:3e:%02x:%02x:%02x", byte(n.macs>>16), byte(n.macs>>8),
+			byte(n.macs))
 	}
 	if row.VNICType == "" {
 		row.VNICType = "normal"
@@ -253,13 +273,16 @@ func (n *Service) admitPort(c caller, old, row *Port) error {
 	if err := n.admitSecurity(c, old, row); err != nil {
 		return err
 	}
-	if row.Status == "" || (old != nil && old.Status == row.Status && (old.DeviceID != row.DeviceID || old.Down != row.Down)) {
+	if row.Status == "" ||
+		(old != nil && old.Status == row.Status &&
+			(old.DeviceID != row.DeviceID || old.Down != row.Down)) {
 		row.Status = portStatus(c, old, row)
 	}
 	return n.admitPairs(row)
 }
 
-// portStatus: that a user names a device does not make a port ACTIVE; that a host has it does, which is a service's to say.
+// portStatus: that a user names a device does not make a port ACTIVE; that a host has it does,
+// which is a service's to say.
 func portStatus(c caller, old, row *Port) string {
 	bound := c.neutron || row.Host != "" || old != nil && old.Status == "ACTIVE"
 	if row.DeviceID != "" && !row.Down && bound {
@@ -268,7 +291,8 @@ func portStatus(c caller, old, row *Port) string {
 	return "DOWN"
 }
 
-// admitSecurity holds together what needs port security: neutron's ML2 plugin, _check_update_has_security_groups and the like.
+// admitSecurity holds together what needs port security: neutron's ML2 plugin,
+// _check_update_has_security_groups and the like.
 func (n *Service) admitSecurity(c caller, old, row *Port) error {
 	if !n.has("security-group") {
 		return nil
@@ -305,7 +329,8 @@ func (n *Service) admitPairs(row *Port) error {
 			"Port Security must be enabled in order to have allowed address pairs on a port.")
 	}
 	if len(row.AllowedPairs) > mostPairs {
-		return neutronBadRequest("AllowedAddressPairExhausted", "The number of allowed address pair exceeds the maximum %d.", mostPairs)
+		return neutronBadRequest("AllowedAddressPairExhausted",
+			"The number of allowed address pair exceeds the maximum %d.", mostPairs)
 	}
 	pairs := make([]AddressPair, 0, len(row.AllowedPairs))
 	for _, pair := range row.AllowedPairs {
@@ -332,7 +357,8 @@ func (n *Service) holdPort(c caller, row *Port) error {
 		switch row.DeviceOwner {
 		case OwnerInterface, OwnerGateway, OwnerFloatingIP:
 			return neutronConflict("ServicePortInUse",
-				"Port %s cannot be deleted directly via the port API: has device owner %s.", row.ID, row.DeviceOwner)
+				"Port %s cannot be deleted directly via the port API: has device owner %s.", row.ID,
+				row.DeviceOwner)
 		}
 	}
 	return n.checkTrunksOf(row)
@@ -350,7 +376,8 @@ func (n *Service) dismissPort(_ caller, row *Port) error {
 func (n *Service) indexPort(old, row *Port) {
 	n.addresses.index(old, row)
 	if old != nil {
-		n.portsByDevice[old.DeviceID] = slices.DeleteFunc(n.portsByDevice[old.DeviceID], func(id string) bool { return id == old.ID })
+		n.portsByDevice[old.DeviceID] = slices.DeleteFunc(n.portsByDevice[old.DeviceID],
+			func(id string) bool { return id == old.ID })
 		if len(n.portsByDevice[old.DeviceID]) == 0 {
 			delete(n.portsByDevice, old.DeviceID)
 		}

@@ -34,8 +34,8 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 	rows = slices.DeleteFunc(rows, func(row *T) bool { return !passes(row) })
 	slices.SortStableFunc(rows, compare)
 
-	// The marker is a place in the sorted list, also if it does not pass the filters itself (any more). Deleted, it is none. Without a limit
-	// nobody looks at it.
+	// The marker is a place in the sorted list, also if it does not pass the filters itself (any
+	// more). Deleted, it is none. Without a limit nobody looks at it.
 	limit, _ := r.Limit(api.ServiceNetwork)
 	if id := r.Query.Get("marker"); id != "" && limit > 0 {
 		marker, err := k.findFor(callerOf(r), id)
@@ -49,7 +49,12 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 	}
 	page, links, refusal := api.Paginate(r, api.ServiceNetwork, rows, k.id)
 	if refusal != nil {
-		return nil, nil, &neutronError{refusal.Status, "BadRequest", "Bad limit request: Limit must be an integer 0 or greater and not '" + r.Query.Get("limit") + "'."}
+		return nil, nil,
+			&neutronError{
+				refusal.Status, "BadRequest",
+				"Bad limit request: Limit must be an integer 0 or greater and not '" +
+					r.Query.Get("limit") + "'.",
+			}
 	}
 	return page, links, nil
 }
@@ -65,7 +70,8 @@ func (k *kind[T]) filter(query url.Values) (passes func(*T) bool, err error) {
 		}
 		// Without empty-string-filtering Neutron takes an empty value for no filter at all.
 		if !k.network.has("empty-string-filtering") {
-			values = slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == "" })
+			values = slices.DeleteFunc(slices.Clone(values),
+				func(value string) bool { return value == "" })
 			if len(values) == 0 {
 				continue
 			}
@@ -105,11 +111,13 @@ func (k *kind[T]) filterBy(name string, values []string) (func(*T) bool, error) 
 		}
 		return func(row *T) bool { return fits(a.get(row), values) }, nil
 	}
-	// Without filter-validation Neutron ignores what it does not know, and the client gets more than it asked for.
+	// Without filter-validation Neutron ignores what it does not know, and the client gets more
+	// than it asked for.
 	if !k.network.has("filter-validation") {
 		return func(*T) bool { return true }, nil
 	}
-	return nil, neutronBadRequest("HTTPBadRequest", "['%s'] is invalid attribute for filtering", name)
+	return nil,
+		neutronBadRequest("HTTPBadRequest", "['%s'] is invalid attribute for filtering", name)
 }
 
 func fits(value any, values []string) bool {
@@ -117,7 +125,8 @@ func fits(value any, values []string) bool {
 	case filterer:
 		return value.passes(values)
 	case []string:
-		return slices.ContainsFunc(value, func(one string) bool { return slices.Contains(values, one) })
+		return slices.ContainsFunc(value,
+			func(one string) bool { return slices.Contains(values, one) })
 	case nil:
 		return slices.Contains(values, "")
 	case string:
@@ -138,14 +147,16 @@ func filterByBool[T any](a attribute[T], values []string) (func(*T) bool, error)
 		case "false", "0":
 			wanted[false] = true
 		default:
-			return nil, neutronBadRequest("InvalidInput", "Invalid input for operation: '%s' cannot be converted to boolean.", text)
+			return nil,
+				neutronBadRequest("InvalidInput",
+					"Invalid input for operation: '%s' cannot be converted to boolean.", text)
 		}
 	}
 	return func(row *T) bool { return wanted[a.get(row).(bool)] }, nil
 }
 
-// filterByTags gives nil if the filter is not by tags. Of several values of a filter, the API takes the commas for "and" or
-// "or", and so it is with values that are given apart.
+// filterByTags gives nil if the filter is not by tags. Of several values of a filter, the API takes
+// the commas for "and" or "or", and so it is with values that are given apart.
 func (k *kind[T]) filterByTags(name string, values []string) func(*T) bool {
 	if k.standard(new(T)).tags == nil || !k.network.has("standard-attr-tag") {
 		return nil
@@ -178,7 +189,9 @@ func (k *kind[T]) filterByTags(name string, values []string) func(*T) bool {
 func (k *kind[T]) sorting(query url.Values) (func(a, b *T) int, error) {
 	keys, directions := query["sort_key"], query["sort_dir"]
 	if len(keys) != len(directions) {
-		return nil, neutronBadRequest("HTTPBadRequest", "The number of sort_keys and sort_dirs must be same")
+		return nil,
+			neutronBadRequest("HTTPBadRequest",
+				"The number of sort_keys and sort_dirs must be same")
 	}
 	var comparisons []func(a, b *T) int
 	for i, key := range keys {
@@ -202,7 +215,8 @@ func (k *kind[T]) sortBy(key, direction string) (func(a, b *T) int, error) {
 	all := k.enabled()
 	at := slices.IndexFunc(all, func(a attribute[T]) bool { return a.name == key })
 	if at < 0 {
-		return nil, neutronBadRequest("HTTPBadRequest", "['%s'] is invalid attribute for sort_keys", key)
+		return nil,
+			neutronBadRequest("HTTPBadRequest", "['%s'] is invalid attribute for sort_keys", key)
 	}
 	get := all[at].get
 	switch direction {

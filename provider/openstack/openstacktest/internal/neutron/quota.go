@@ -8,7 +8,10 @@ import (
 
 // quotaResources are what there are quotas for, by their names in the API.
 func quotaResources() []string {
-	return []string{"floatingip", "network", "port", "router", "security_group", "security_group_rule", "subnet", "trunk"}
+	return []string{
+		"floatingip", "network", "port", "router", "security_group",
+		"security_group_rule", "subnet", "trunk",
+	}
 }
 
 // quotaOf is how many of a resource a project may have; below 0: any number.

@@ -24,7 +24,8 @@ func routesAttribute() attribute[Router] {
 					return err
 				}
 				if slices.Contains(routes[:i], route) {
-					return invalidInput("routes", fmt.Sprintf("Duplicate hostroute '%s'", pythonRoute(route)))
+					return invalidInput("routes",
+						fmt.Sprintf("Duplicate hostroute '%s'", pythonRoute(route)))
 				}
 			}
 			row.Routes = routes
@@ -52,14 +53,17 @@ func routesOf(raw json.RawMessage) ([]Route, error) {
 	return routes, nil
 }
 
-// checkRoute is what the API checks of a route without knowing the router: neutron-lib's validate_hostroutes.
+// checkRoute is what the API checks of a route without knowing the router: neutron-lib's
+// validate_hostroutes.
 func checkRoute(route Route) error {
 	prefix, err := netip.ParsePrefix(route.Destination)
 	if err != nil {
 		return invalidInput("routes", "'"+route.Destination+"' is not a valid CIDR")
 	}
 	if masked := prefix.Masked(); masked != prefix {
-		return invalidInput("routes", fmt.Sprintf("'%s' is not a recognized CIDR, '%s' is recommended", route.Destination, masked))
+		return invalidInput("routes",
+			fmt.Sprintf("'%s' is not a recognized CIDR, '%s' is recommended", route.Destination,
+				masked))
 	}
 	if _, err := netip.ParseAddr(route.NextHop); err != nil {
 		return invalidInput("routes", "'"+route.NextHop+"' is not a valid IP address")
@@ -67,19 +71,22 @@ func checkRoute(route Route) error {
 	return nil
 }
 
-// checkRoutes checks all routes that a router is to have: each next hop is on a subnet of the router's, and is not the router.
-// The error names all routes, and not the one that is refused: neutron's extraroute_db, _validate_routes.
+// checkRoutes checks all routes that a router is to have: each next hop is on a subnet of the
+// router's, and is not the router. The error names all routes, and not the one that is refused:
+// neutron's extraroute_db, _validate_routes.
 func (n *Service) checkRoutes(row *Router, routes []Route) error {
 	prefixes, own := n.connected(row)
 	for _, route := range routes {
 		hop, err := netip.ParseAddr(route.NextHop)
 		if err != nil {
-			return neutronBadRequest("AddrFormatError", "failed to detect a valid IP address from '%s'", route.NextHop)
+			return neutronBadRequest("AddrFormatError",
+				"failed to detect a valid IP address from '%s'", route.NextHop)
 		}
 		if _, err := prefixOf(route.Destination); err != nil {
 			return neutronBadRequest("AddrFormatError", "invalid IPNetwork %s", route.Destination)
 		}
-		if !slices.ContainsFunc(prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(hop) }) {
+		if !slices.ContainsFunc(prefixes,
+			func(prefix netip.Prefix) bool { return prefix.Contains(hop) }) {
 			return invalidRoutes(routes, "the nexthop is not connected with router")
 		}
 		if slices.Contains(own, hop) {
@@ -88,7 +95,8 @@ func (n *Service) checkRoutes(row *Router, routes []Route) error {
 	}
 	if n.maxRoutes > 0 && len(routes) > n.maxRoutes {
 		return neutronBadRequest("RoutesExhausted",
-			"Unable to complete operation for %s. The number of routes exceeds the maximum %d.", row.ID, n.maxRoutes)
+			"Unable to complete operation for %s. The number of routes exceeds the maximum %d.",
+			row.ID, n.maxRoutes)
 	}
 	if limit, limited := n.quotas["router_route"]; limited {
 		return overQuota("router_route", len(routes), limit)
@@ -101,14 +109,16 @@ func invalidRoutes(routes []Route, reason string) error {
 	for _, route := range routes {
 		texts = append(texts, pythonRoute(route))
 	}
-	return neutronBadRequest("InvalidRoutes", "Invalid format for routes: [%s], %s", strings.Join(texts, ", "), reason)
+	return neutronBadRequest("InvalidRoutes", "Invalid format for routes: [%s], %s",
+		strings.Join(texts, ", "), reason)
 }
 
 func pythonRoute(route Route) string {
 	return fmt.Sprintf("{'destination': '%s', 'nexthop': '%s'}", route.Destination, route.NextHop)
 }
 
-// connected are the subnets of all ports of a router, also of its gateway, and the router's addresses.
+// connected are the subnets of all ports of a router, also of its gateway, and the router's
+// addresses.
 func (n *Service) connected(row *Router) (prefixes []netip.Prefix, own []netip.Addr) {
 	for _, port := range n.PortsOf(row.ID) {
 		for _, ip := range port.FixedIPs {
@@ -119,8 +129,8 @@ func (n *Service) connected(row *Router) (prefixes []netip.Prefix, own []netip.A
 	return prefixes, own
 }
 
-// canonicalRoutes are the new routes in the order of the database: old ones that stay, then new ones. Destinations keep the form
-// in which they were given, next hops do not.
+// canonicalRoutes are the new routes in the order of the database: old ones that stay, then new
+// ones. Destinations keep the form in which they were given, next hops do not.
 func canonicalRoutes(old, routes []Route) []Route {
 	kept := []Route{}
 	for _, route := range old {
@@ -139,8 +149,9 @@ func canonicalRoutes(old, routes []Route) []Route {
 	return kept
 }
 
-// The atomic actions of the extension extraroute-atomic. Both compare the texts of routes, and check all routes that remain, so
-// that one bad route of a router refuses every change but its own removal: neutron's extraroute_db.
+// The atomic actions of the extension extraroute-atomic. Both compare the texts of routes, and
+// check all routes that remain, so that one bad route of a router refuses every change but its own
+// removal: neutron's extraroute_db.
 
 func (n *Service) addRoutes(r *request, c caller, row *Router) (answer, error) {
 	return n.editRoutes(r, c, row, func(old, given []Route) []Route {
@@ -156,11 +167,14 @@ func (n *Service) addRoutes(r *request, c caller, row *Router) (answer, error) {
 
 func (n *Service) removeRoutes(r *request, c caller, row *Router) (answer, error) {
 	return n.editRoutes(r, c, row, func(old, given []Route) []Route {
-		return slices.DeleteFunc(slices.Clone(old), func(route Route) bool { return slices.Contains(given, route) })
+		return slices.DeleteFunc(slices.Clone(old),
+			func(route Route) bool { return slices.Contains(given, route) })
 	})
 }
 
-func (n *Service) editRoutes(r *request, c caller, row *Router, edit func(old, given []Route) []Route) (answer, error) {
+func (n *Service) editRoutes(
+	r *request, c caller, row *Router, edit func(old, given []Route) []Route,
+) (answer, error) {
 	if !n.has("extraroute-atomic") {
 		return answer{}, noSuchPath()
 	}

@@ -41,8 +41,8 @@ func (r *Router) standard() standard {
 	}
 }
 
-// AddRouter creates a router and returns its id. It panics if the cloud would refuse it. The routes are not checked, as those of
-// [Service.SetRoutes].
+// AddRouter creates a router and returns its id. It panics if the cloud would refuse it. The routes
+// are not checked, as those of [Service.SetRoutes].
 func (n *Service) AddRouter(spec Router) string {
 	routes := spec.Routes
 	spec.Routes = nil
@@ -56,7 +56,8 @@ func (n *Service) AddRouter(spec Router) string {
 // Routers are all routers, of all projects, in the order of their ids.
 func (n *Service) Routers() []Router { return snapshot(n, n.routers) }
 
-// Routes are the extra routes of a router, as its "routes" show them; none if there is no such router.
+// Routes are the extra routes of a router, as its "routes" show them; none if there is no such
+// router.
 func (n *Service) Routes(routerID string) []Route {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
@@ -67,8 +68,8 @@ func (n *Service) Routes(routerID string) []Route {
 	return slices.Clone(row.Routes)
 }
 
-// SetRoutes gives a router these routes and no others, as another client does, who is not held to the API's rules: a next hop may
-// be out of reach.
+// SetRoutes gives a router these routes and no others, as another client does, who is not held to
+// the API's rules: a next hop may be out of reach.
 func (n *Service) SetRoutes(routerID string, routes ...Route) error {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
@@ -110,8 +111,9 @@ func (n *Service) DeleteRouter(id string) error {
 	return nil
 }
 
-// SetMaxRoutes limits the routes of each router; more are refused with 400 RoutesExhausted, as with Neutron's max_routes, whose
-// default is 30. 0, which is the default here: no limit. For the limit of newer releases, a quota, see [Service.SetNetworkQuota].
+// SetMaxRoutes limits the routes of each router; more are refused with 400 RoutesExhausted, as with
+// Neutron's max_routes, whose default is 30. 0, which is the default here: no limit. For the limit
+// of newer releases, a quota, see [Service.SetNetworkQuota].
 func (n *Service) SetMaxRoutes(routes int) {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
@@ -121,22 +123,27 @@ func (n *Service) SetMaxRoutes(routes int) {
 func (n *Service) routerKind() *kind[Router] {
 	k := &kind[Router]{
 		network: n, rows: map[string]*Router{},
-		member: "router", collection: "routers", path: "routers", operation: "router", extension: "router",
-		standard: (*Router).standard,
-		missing:  func(id string) error { return neutronNotFound("RouterNotFound", "Router %s could not be found", id) },
-		admit:    n.admitRouter,
-		settled:  n.settleRouter,
-		held:     n.holdRouter,
-		dismiss:  n.dismissRouter,
+		member: "router", collection: "routers", path: "routers", operation: "router",
+		extension: "router",
+		standard:  (*Router).standard,
+		missing: func(id string) error {
+			return neutronNotFound("RouterNotFound", "Router %s could not be found", id)
+		},
+		admit:   n.admitRouter,
+		settled: n.settleRouter,
+		held:    n.holdRouter,
+		dismiss: n.dismissRouter,
 	}
 	k.attributes = append(standardAttributes((*Router).standard),
 		unless("admin_state_up", func(row *Router) *bool { return &row.Down }),
 		shown("status", func(*Router) any { return "ACTIVE" }),
 		n.gatewayAttribute().noFilter().of("ext-gw-mode"),
 		routesAttribute().later().noFilter().of("extraroute"),
-		shown("availability_zones", func(row *Router) any { return api.NonNil(row.AvailabilityZones) }).
+		shown("availability_zones",
+			func(row *Router) any { return api.NonNil(row.AvailabilityZones) }).
 			noFilter().of("router_availability_zone"),
-		textsOf("availability_zone_hints", func(row *Router) *[]string { return &row.AvailabilityZones }).
+		textsOf("availability_zone_hints",
+			func(row *Router) *[]string { return &row.AvailabilityZones }).
 			noFilter().atCreation().of("router_availability_zone"),
 	)
 	return k
@@ -162,7 +169,8 @@ func (n *Service) gatewayAttribute() attribute[Router] {
 		set: func(row *Router, raw json.RawMessage) error {
 			var given gatewayInfo
 			if err := json.Unmarshal(raw, &given); err != nil {
-				return invalidInput("external_gateway_info", "'"+string(raw)+"' is not a dictionary")
+				return invalidInput("external_gateway_info",
+					"'"+string(raw)+"' is not a dictionary")
 			}
 			if given.NetworkID != row.ExternalNetworkID || given.FixedIPs != nil {
 				row.GatewayIPs = given.FixedIPs
@@ -203,9 +211,11 @@ func (n *Service) admitRouter(c caller, old, row *Router) error {
 		return err
 	}
 	if !external.External {
-		return neutronBadRequest("BadRequest", "Bad router request: Network %s is not an external network.", row.ExternalNetworkID)
+		return neutronBadRequest("BadRequest",
+			"Bad router request: Network %s is not an external network.", row.ExternalNetworkID)
 	}
-	row.GatewayIPs, err = n.allocate(neutronItself(), &Port{NetworkID: external.ID, DeviceOwner: OwnerGateway}, row.GatewayIPs)
+	row.GatewayIPs, err = n.allocate(neutronItself(),
+		&Port{NetworkID: external.ID, DeviceOwner: OwnerGateway}, row.GatewayIPs)
 	return err
 }
 
@@ -217,7 +227,9 @@ func (n *Service) checkRoutesWithoutGateway(row *Router) error {
 	}
 	for _, route := range row.Routes {
 		hop, err := netip.ParseAddr(route.NextHop)
-		if err == nil && !slices.ContainsFunc(left, func(prefix netip.Prefix) bool { return prefix.Contains(hop) }) {
+		if err == nil &&
+			!slices.ContainsFunc(left,
+				func(prefix netip.Prefix) bool { return prefix.Contains(hop) }) {
 			return invalidRoutes(row.Routes, "the nexthop is not connected with router")
 		}
 	}
@@ -225,11 +237,12 @@ func (n *Service) checkRoutesWithoutGateway(row *Router) error {
 }
 
 func (n *Service) gatewayInUse(routerID string) bool {
-	return slices.ContainsFunc(n.floatingIPs.all(), func(ip *FloatingIP) bool { return ip.RouterID == routerID })
+	return slices.ContainsFunc(n.floatingIPs.all(),
+		func(ip *FloatingIP) bool { return ip.RouterID == routerID })
 }
 
-// settleRouter gives a router the port of its gateway, and a new one its interfaces. The gateway's port is of no project, so
-// that only administrators see it.
+// settleRouter gives a router the port of its gateway, and a new one its interfaces. The gateway's
+// port is of no project, so that only administrators see it.
 func (n *Service) settleRouter(c caller, old, row *Router) error {
 	if old == nil {
 		subnets := row.Subnets
@@ -252,7 +265,8 @@ func (n *Service) settleRouter(c caller, old, row *Router) error {
 		return nil
 	}
 	_, err := n.CreatePort(Port{
-		NetworkID: row.ExternalNetworkID, DeviceID: row.ID, DeviceOwner: OwnerGateway, FixedIPs: api.NonNil(row.GatewayIPs),
+		NetworkID: row.ExternalNetworkID, DeviceID: row.ID, DeviceOwner: OwnerGateway,
+		FixedIPs: api.NonNil(row.GatewayIPs),
 	})
 	return err
 }
@@ -260,7 +274,8 @@ func (n *Service) settleRouter(c caller, old, row *Router) error {
 func (n *Service) holdRouter(_ caller, row *Router) error {
 	for _, port := range n.PortsOf(row.ID) {
 		if port.DeviceOwner != OwnerGateway {
-			return neutronConflict("RouterInUse", "Router %s has ports still attached: %s", row.ID, strings.Join(n.interfacesOf(row.ID), ", "))
+			return neutronConflict("RouterInUse", "Router %s has ports still attached: %s", row.ID,
+				strings.Join(n.interfacesOf(row.ID), ", "))
 		}
 	}
 	return nil
@@ -284,7 +299,8 @@ func (n *Service) interfacesOf(routerID string) []string {
 	return ids
 }
 
-// routerBetween is the router that leads from an internal subnet to an external network; nil for none.
+// routerBetween is the router that leads from an internal subnet to an external network; nil for
+// none.
 func (n *Service) routerBetween(subnetID, externalID string) *Router {
 	for _, router := range n.routers.all() {
 		if router.ExternalNetworkID == externalID && slices.Contains(router.Subnets, subnetID) {
@@ -309,9 +325,11 @@ func (n *Service) addInterface(r *request, c caller, row *Router) (answer, error
 	var err error
 	switch {
 	case given.SubnetID == "" && given.PortID == "":
-		err = neutronBadRequest("BadRequest", "Bad router request: Either subnet_id or port_id must be specified.")
+		err = neutronBadRequest("BadRequest",
+			"Bad router request: Either subnet_id or port_id must be specified.")
 	case given.SubnetID != "" && given.PortID != "":
-		err = neutronBadRequest("BadRequest", "Bad router request: Cannot specify both subnet-id and port-id.")
+		err = neutronBadRequest("BadRequest",
+			"Bad router request: Cannot specify both subnet-id and port-id.")
 	case given.PortID != "":
 		port, err = n.connectPort(c, row, given.PortID)
 	default:
@@ -340,14 +358,17 @@ func (n *Service) connectSubnet(c caller, row *Router, subnetID string) (*Port, 
 		return nil, err
 	}
 	if subnet.NoGateway {
-		return nil, neutronBadRequest("BadRequest", "Bad router request: Subnet for router interface must have a gateway IP.")
+		return nil,
+			neutronBadRequest("BadRequest",
+				"Bad router request: Subnet for router interface must have a gateway IP.")
 	}
 	if err := n.checkConnection(row, subnet); err != nil {
 		return nil, err
 	}
 	port, err := n.CreatePort(Port{
-		NetworkID: subnet.NetworkID, ProjectID: row.ProjectID, DeviceID: row.ID, DeviceOwner: OwnerInterface,
-		FixedIPs: []FixedIP{{subnet.ID, subnet.Gateway}},
+		NetworkID: subnet.NetworkID, ProjectID: row.ProjectID, DeviceID: row.ID,
+		DeviceOwner: OwnerInterface,
+		FixedIPs:    []FixedIP{{subnet.ID, subnet.Gateway}},
 	})
 	if err == nil {
 		n.noteConnections(row)
@@ -366,7 +387,9 @@ func (n *Service) connectPort(c caller, row *Router, portID string) (*Port, erro
 			port.ID, port.NetworkID, port.DeviceID)
 	}
 	if len(port.FixedIPs) == 0 {
-		return nil, neutronBadRequest("BadRequest", "Bad router request: Router port must have at least one fixed IP.")
+		return nil,
+			neutronBadRequest("BadRequest",
+				"Bad router request: Router port must have at least one fixed IP.")
 	}
 	for _, ip := range port.FixedIPs {
 		if err := n.checkConnection(row, n.subnets.rows[ip.SubnetID]); err != nil {
@@ -384,18 +407,21 @@ func (n *Service) connectPort(c caller, row *Router, portID string) (*Port, erro
 func (n *Service) checkConnection(row *Router, subnet *Subnet) error {
 	for _, id := range row.Subnets {
 		if id == subnet.ID {
-			return neutronBadRequest("BadRequest", "Bad router request: Router already has a port on subnet %s.", id)
+			return neutronBadRequest("BadRequest",
+				"Bad router request: Router already has a port on subnet %s.", id)
 		}
 		other := n.subnets.rows[id]
 		if netip.MustParsePrefix(other.CIDR).Overlaps(netip.MustParsePrefix(subnet.CIDR)) {
-			return neutronBadRequest("BadRequest", "Bad router request: Cidr %s of subnet %s overlaps with cidr %s of subnet %s.",
+			return neutronBadRequest("BadRequest",
+				"Bad router request: Cidr %s of subnet %s overlaps with cidr %s of subnet %s.",
 				subnet.CIDR, subnet.ID, other.CIDR, other.ID)
 		}
 	}
 	return nil
 }
 
-// noteConnections keeps the list of a router's subnets up to date. A router's revision grows with its interfaces.
+// noteConnections keeps the list of a router's subnets up to date. A router's revision grows with
+// its interfaces.
 func (n *Service) noteConnections(row *Router) {
 	subnets := []string{}
 	for _, port := range n.PortsOf(row.ID) {
@@ -443,9 +469,13 @@ func (n *Service) interfacePort(row *Router, given interfaceBody) (*Port, error)
 		}
 	}
 	if given.PortID != "" {
-		return nil, neutronNotFound("RouterInterfaceNotFound", "Router %s does not have an interface with id %s", row.ID, given.PortID)
+		return nil,
+			neutronNotFound("RouterInterfaceNotFound",
+				"Router %s does not have an interface with id %s", row.ID, given.PortID)
 	}
-	return nil, neutronNotFound("RouterInterfaceNotFoundForSubnet", "Router %s has no interface on subnet %s", row.ID, given.SubnetID)
+	return nil,
+		neutronNotFound("RouterInterfaceNotFoundForSubnet",
+			"Router %s has no interface on subnet %s", row.ID, given.SubnetID)
 }
 
 func (n *Service) checkDisconnection(row *Router, subnetID string) error {

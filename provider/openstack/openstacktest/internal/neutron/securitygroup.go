@@ -57,8 +57,8 @@ func (r *SecurityGroupRule) standard() standard {
 	}
 }
 
-// AddSecurityGroup creates a security group, with the two rules for egress that each new one has, and returns its id. It panics
-// if the cloud would refuse it.
+// AddSecurityGroup creates a security group, with the two rules for egress that each new one has,
+// and returns its id. It panics if the cloud would refuse it.
 func (n *Service) AddSecurityGroup(spec SecurityGroup) string {
 	return add(n, n.securityGroups, spec)
 }
@@ -76,7 +76,8 @@ func (n *Service) SecurityGroupRules() []SecurityGroupRule {
 	return snapshot(n, n.securityGroupRules)
 }
 
-// DeleteSecurityGroup deletes a security group with its rules, as another client does. It is an error if it is in use.
+// DeleteSecurityGroup deletes a security group with its rules, as another client does. It is an
+// error if it is in use.
 func (n *Service) DeleteSecurityGroup(id string) error { return remove(n, n.securityGroups, id) }
 
 // DeleteSecurityGroupRule deletes a rule, as another client does.
@@ -102,8 +103,12 @@ func (n *Service) securityGroupKind() *kind[SecurityGroup] {
 		dismiss: n.dismissSecurityGroup,
 	}
 	k.attributes = append(standardAttributes((*SecurityGroup).standard),
-		unless("stateful", func(row *SecurityGroup) *bool { return &row.Stateless }).noFilter().of("stateful-security-group"),
-		// That others may use it, by a policy of the extension rbac-security-groups, which is not served.
+		unless("stateful",
+			func(row *SecurityGroup) *bool {
+				return &row.Stateless
+			}).noFilter().of("stateful-security-group"),
+		// That others may use it, by a policy of the extension rbac-security-groups, which is not
+		// served.
 		shown("shared", func(*SecurityGroup) any { return false }),
 		shown("security_group_rules", func(row *SecurityGroup) any {
 			rules := []object{}
@@ -117,7 +122,8 @@ func (n *Service) securityGroupKind() *kind[SecurityGroup] {
 }
 
 func (n *Service) rulesOf(groupID string) []*SecurityGroupRule {
-	return slices.DeleteFunc(n.securityGroupRules.all(), func(rule *SecurityGroupRule) bool { return rule.SecurityGroupID != groupID })
+	return slices.DeleteFunc(n.securityGroupRules.all(),
+		func(rule *SecurityGroupRule) bool { return rule.SecurityGroupID != groupID })
 }
 
 // expectDefaultGroup makes the group "default" of a project when it is first needed.
@@ -133,7 +139,10 @@ func (n *Service) defaultGroup(project string) *SecurityGroup {
 			return group
 		}
 	}
-	group := &SecurityGroup{Name: defaultGroupName, Description: "Default security group", ProjectID: project}
+	group := &SecurityGroup{
+		Name: defaultGroupName, Description: "Default security group",
+		ProjectID: project,
+	}
 	// Nothing refuses it: it is Neutron itself that asks.
 	_ = n.securityGroups.insert(neutronItself(), group)
 	return group
@@ -142,15 +151,18 @@ func (n *Service) defaultGroup(project string) *SecurityGroup {
 func (n *Service) admitSecurityGroup(c caller, old, row *SecurityGroup) error {
 	renamed := old == nil || old.Name != row.Name
 	if renamed && row.Name == defaultGroupName && !c.neutron {
-		return neutronConflict("SecurityGroupDefaultAlreadyExists", "Default security group already exists.")
+		return neutronConflict("SecurityGroupDefaultAlreadyExists",
+			"Default security group already exists.")
 	}
 	if old != nil && renamed && old.Name == defaultGroupName {
-		return neutronConflict("SecurityGroupCannotUpdateDefault", "Updating default security group not allowed.")
+		return neutronConflict("SecurityGroupCannotUpdateDefault",
+			"Updating default security group not allowed.")
 	}
 	return nil
 }
 
-// settleSecurityGroup gives a new group its rules: all may leave, and in a group "default" its members reach each other.
+// settleSecurityGroup gives a new group its rules: all may leave, and in a group "default" its
+// members reach each other.
 func (n *Service) settleSecurityGroup(_ caller, old, row *SecurityGroup) error {
 	if old != nil {
 		return nil
@@ -177,7 +189,8 @@ func (n *Service) holdSecurityGroup(c caller, row *SecurityGroup) error {
 		}
 	}
 	if row.Name == defaultGroupName && !c.admin {
-		return neutronConflict("SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security group.")
+		return neutronConflict("SecurityGroupCannotRemoveDefault",
+			"Insufficient rights for removing default security group.")
 	}
 	return nil
 }
@@ -195,11 +208,13 @@ func (n *Service) securityGroupRuleKind() *kind[SecurityGroupRule] {
 	type row = SecurityGroupRule
 	k := &kind[SecurityGroupRule]{
 		network: n, rows: map[string]*SecurityGroupRule{},
-		member: "security_group_rule", collection: "security_group_rules", path: "security-group-rules",
+		member: "security_group_rule", collection: "security_group_rules",
+		path:      "security-group-rules",
 		operation: "security_group_rule", extension: "security-group",
 		standard: (*SecurityGroupRule).standard,
 		missing: func(id string) error {
-			return neutronNotFound("SecurityGroupRuleNotFound", "Security group rule %s does not exist", id)
+			return neutronNotFound("SecurityGroupRuleNotFound",
+				"Security group rule %s does not exist", id)
 		},
 		expect:  func(c caller) { n.expectDefaultGroup(c.project) },
 		admit:   n.admitRule,
@@ -276,8 +291,10 @@ func portAttribute(name string, field func(*SecurityGroupRule) **int) attribute[
 // protocols are those that the API knows by name.
 func protocols() []string {
 	return []string{
-		"ah", "dccp", "egp", "esp", "gre", "hopopt", "icmp", "icmpv6", "igmp", "ip", "ipip", "ipv6-encap", "ipv6-frag", "ipv6-icmp",
-		"ipv6-nonxt", "ipv6-opts", "ipv6-route", "ospf", "pgm", "rsvp", "sctp", "tcp", "udp", "udplite", "vrrp",
+		"ah", "dccp", "egp", "esp", "gre", "hopopt", "icmp", "icmpv6", "igmp", "ip", "ipip",
+		"ipv6-encap", "ipv6-frag", "ipv6-icmp",
+		"ipv6-nonxt", "ipv6-opts", "ipv6-route", "ospf", "pgm", "rsvp", "sctp", "tcp", "udp",
+		"udplite", "vrrp",
 	}
 }
 
@@ -302,7 +319,8 @@ func (n *Service) admitRule(c caller, old, row *SecurityGroupRule) error {
 	}
 	for _, other := range n.rulesOf(row.SecurityGroupID) {
 		if old == nil && sameRule(other, row) {
-			return neutronConflict("SecurityGroupRuleExists", "Security group rule already exists. Rule id is %s.", other.ID)
+			return neutronConflict("SecurityGroupRuleExists",
+				"Security group rule already exists. Rule id is %s.", other.ID)
 		}
 	}
 	return nil
@@ -316,15 +334,20 @@ func checkRule(row *SecurityGroupRule) error {
 	}
 	if row.EtherType != "IPv4" && row.EtherType != "IPv6" {
 		return invalid("SecurityGroupRuleInvalidEtherType",
-			"Security group rule for ethertype '"+row.EtherType+"' not supported. Allowed values are ['IPv4', 'IPv6'].")
+			"Security group rule for ethertype '"+row.EtherType+
+				"' not supported. Allowed values are ['IPv4', 'IPv6'].")
 	}
-	if number, err := strconv.Atoi(row.Protocol); row.Protocol != "" && !slices.Contains(protocols(), row.Protocol) &&
+	if number, err := strconv.Atoi(row.Protocol); row.Protocol != "" &&
+		!slices.Contains(protocols(), row.Protocol) &&
 		(err != nil || number < 0 || number > 255) {
-		return invalid("SecurityGroupRuleInvalidProtocol", "Security group rule protocol "+row.Protocol+
-			" not supported. Only protocol values [None, '"+strings.Join(protocols(), "', '")+"'] and integer representations [0 to 255] are supported.")
+		return invalid("SecurityGroupRuleInvalidProtocol",
+			"Security group rule protocol "+row.Protocol+
+				" not supported. Only protocol values [None, '"+strings.Join(protocols(), "', '")+
+				"'] and integer representations [0 to 255] are supported.")
 	}
 	if strings.HasPrefix(canonicalProtocol(row), "ipv6") && row.EtherType == "IPv4" {
-		return invalid("SecurityGroupEthertypeConflictWithProtocol", "Invalid ethertype IPv4 for protocol "+row.Protocol+".")
+		return invalid("SecurityGroupEthertypeConflictWithProtocol",
+			"Invalid ethertype IPv4 for protocol "+row.Protocol+".")
 	}
 	if row.RemotePrefix != "" && row.RemoteGroupID != "" {
 		// It is spelt so.
@@ -337,7 +360,8 @@ func checkRule(row *SecurityGroupRule) error {
 			return invalid("InvalidCIDR", "Invalid CIDR "+row.RemotePrefix+" given as IP prefix.")
 		}
 		if prefix.Addr().Is4() != (row.EtherType == "IPv4") {
-			return invalid("SecurityGroupRuleParameterConflict", "Conflicting value ethertype "+row.EtherType+" for CIDR "+row.RemotePrefix)
+			return invalid("SecurityGroupRuleParameterConflict",
+				"Conflicting value ethertype "+row.EtherType+" for CIDR "+row.RemotePrefix)
 		}
 		// An address is shown as its network, and the bits of the host are kept.
 		row.RemotePrefix = prefix.String()
@@ -358,7 +382,8 @@ func checkPortRange(row *SecurityGroupRule) error {
 	}
 	switch canonicalProtocol(row) {
 	case "":
-		return neutronBadRequest("SecurityGroupProtocolRequiredWithPorts", "Must also specify protocol if port range is given.")
+		return neutronBadRequest("SecurityGroupProtocolRequiredWithPorts",
+			"Must also specify protocol if port range is given.")
 	case "tcp", "udp", "sctp", "dccp", "udplite":
 		return checkPorts(row)
 	case "icmp", "ipv6-icmp":
@@ -370,11 +395,13 @@ func checkPortRange(row *SecurityGroupRule) error {
 func checkPorts(row *SecurityGroupRule) error {
 	for _, port := range []*int{row.PortMin, row.PortMax} {
 		if port != nil && (*port < 1 || *port > 65535) {
-			return neutronBadRequest("SecurityGroupInvalidPortValue", "Invalid value for port %d", *port)
+			return neutronBadRequest("SecurityGroupInvalidPortValue", "Invalid value for port %d",
+				*port)
 		}
 	}
 	if row.PortMin == nil || row.PortMax == nil || *row.PortMin > *row.PortMax {
-		return neutronBadRequest("SecurityGroupInvalidPortRange", "For TCP/UDP protocols, port_range_min must be <= port_range_max")
+		return neutronBadRequest("SecurityGroupInvalidPortRange",
+			"For TCP/UDP protocols, port_range_min must be <= port_range_max")
 	}
 	return nil
 }
@@ -386,12 +413,14 @@ func checkICMP(row *SecurityGroupRule) error {
 		value *int
 	}{{"type (port_range_min)", row.PortMin}, {"code (port_range_max)", row.PortMax}} {
 		if part.value != nil && (*part.value < 0 || *part.value > 255) {
-			return neutronBadRequest("SecurityGroupInvalidIcmpValue", "Invalid value for ICMP %s %d. It must be 0 to 255.", part.name, *part.value)
+			return neutronBadRequest("SecurityGroupInvalidIcmpValue",
+				"Invalid value for ICMP %s %d. It must be 0 to 255.", part.name, *part.value)
 		}
 	}
 	if row.PortMin == nil {
 		return neutronBadRequest("SecurityGroupMissingIcmpType",
-			"ICMP code (port-range-max) %d is provided but ICMP type (port-range-min) is missing.", *row.PortMax)
+			"ICMP code (port-range-max) %d is provided but ICMP type (port-range-min) is missing.",
+			*row.PortMax)
 	}
 	return nil
 }
@@ -421,20 +450,25 @@ func canonicalProtocol(row *SecurityGroupRule) string {
 	return row.Protocol
 }
 
-// sameRule tells whether Neutron takes two rules for one: names and numbers of a protocol are the same to it, and so are no prefix and the
-// prefix of all addresses, and no ports and all ports (neutron/db/securitygroups_db.py, _rules_equal).
+// sameRule tells whether Neutron takes two rules for one: names and numbers of a protocol are the
+// same to it, and so are no prefix and the prefix of all addresses, and no ports and all ports
+// (neutron/db/securitygroups_db.py, _rules_equal).
 func sameRule(a, b *SecurityGroupRule) bool {
 	type essence struct{ direction, family, protocol, ports, prefix, group string }
 	of := func(rule *SecurityGroupRule) essence {
 		ports, _ := json.Marshal([]*int{rule.PortMin, rule.PortMax})
-		if rule.PortMin != nil && rule.PortMax != nil && *rule.PortMin == 1 && *rule.PortMax == 65535 {
+		if rule.PortMin != nil && rule.PortMax != nil && *rule.PortMin == 1 &&
+			*rule.PortMax == 65535 {
 			ports, _ = json.Marshal([]*int{nil, nil})
 		}
 		prefix := rule.RemotePrefix
 		if prefix == "0.0.0.0/0" || prefix == "::/0" {
 			prefix = ""
 		}
-		return essence{rule.Direction, rule.EtherType, canonicalProtocol(rule), string(ports), prefix, rule.RemoteGroupID}
+		return essence{
+			rule.Direction, rule.EtherType, canonicalProtocol(rule), string(ports),
+			prefix, rule.RemoteGroupID,
+		}
 	}
 	return of(a) == of(b)
 }

@@ -30,14 +30,16 @@ type Subnet struct {
 	NetworkID string
 	// CIDR is of IPv4 or IPv6.
 	CIDR string
-	// Gateway is the address of the router. Default: the first address; with IPv6 that is the prefix itself.
+	// Gateway is the address of the router. Default: the first address; with IPv6 that is the
+	// prefix itself.
 	Gateway   string
 	NoGateway bool
 	// Pools are what addresses are chosen from. Default: all but the gateway's.
 	Pools       []AddressRange
 	HostRoutes  []Route
 	Nameservers []string
-	// ServiceTypes are the device owners of the ports whose addresses may be chosen from this subnet. Default: all.
+	// ServiceTypes are the device owners of the ports whose addresses may be chosen from this
+	// subnet. Default: all.
 	ServiceTypes []string
 	NoDHCP       bool
 	// AddressMode and RAMode are of IPv6: slaac, dhcpv6-stateful, dhcpv6-stateless.
@@ -76,7 +78,8 @@ func (n *Service) subnetKind() *kind[Subnet] {
 			return neutronNotFound("SubnetNotFound", "Subnet %s could not be found.", id)
 		},
 		visible: func(c caller, row *Subnet) bool {
-			// Of an external network that is not shared all see the network, and none of its subnets (neutron/conf/policies/subnet.py).
+			// Of an external network that is not shared all see the network, and none of its
+			// subnets (neutron/conf/policies/subnet.py).
 			parent, exists := n.networks.rows[row.NetworkID]
 			return exists && (parent.Shared || n.networks.owns(c, parent))
 		},
@@ -105,11 +108,13 @@ func (n *Service) subnetKind() *kind[Subnet] {
 		gateway,
 		pools.noFilter(),
 		hostRoutes.noFilter(),
-		textsOf("dns_nameservers", func(row *Subnet) *[]string { return &row.Nameservers }).noFilter(),
+		textsOf("dns_nameservers",
+			func(row *Subnet) *[]string { return &row.Nameservers }).noFilter(),
 		textsOf("service_types", func(row *Subnet) *[]string { return &row.ServiceTypes }).
 			noFilter().by(administrators).of("subnet-service-types"),
 		unless("enable_dhcp", func(row *Subnet) *bool { return &row.NoDHCP }),
-		reference("ipv6_address_mode", func(row *Subnet) *string { return &row.AddressMode }).atCreation(),
+		reference("ipv6_address_mode",
+			func(row *Subnet) *string { return &row.AddressMode }).atCreation(),
 		reference("ipv6_ra_mode", func(row *Subnet) *string { return &row.RAMode }).atCreation(),
 		shown("subnetpool_id", func(*Subnet) any { return nil }),
 	)
@@ -135,11 +140,13 @@ func (n *Service) admitSubnet(c caller, old, row *Subnet) error {
 		return neutronForbidden("rule:create_subnet")
 	}
 	if row.CIDR == "" {
-		return neutronBadRequest("BadRequest", "Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
+		return neutronBadRequest("BadRequest",
+			"Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
 	}
 	prefix, err := netip.ParsePrefix(row.CIDR)
 	if err != nil {
-		return neutronBadRequest("InvalidInput", "Invalid input for operation: %s is not in a CIDR format.", row.CIDR)
+		return neutronBadRequest("InvalidInput",
+			"Invalid input for operation: %s is not in a CIDR format.", row.CIDR)
 	}
 	prefix = prefix.Masked()
 	if err := completeSubnet(row, prefix); err != nil {
@@ -165,7 +172,8 @@ func completeSubnet(row *Subnet, prefix netip.Prefix) error {
 		version = 4
 	}
 	if row.version != 0 && row.version != version {
-		return neutronBadRequest("InvalidInput", "Invalid input for operation: cidr '%s' does not match the ip_version '%d'.",
+		return neutronBadRequest("InvalidInput",
+			"Invalid input for operation: cidr '%s' does not match the ip_version '%d'.",
 			row.CIDR, row.version)
 	}
 	row.version, row.CIDR = version, prefix.String()
@@ -183,21 +191,25 @@ func completeSubnet(row *Subnet, prefix netip.Prefix) error {
 		first, errFirst := netip.ParseAddr(pool.First)
 		last, errLast := netip.ParseAddr(pool.Last)
 		if errFirst != nil || errLast != nil || last.Less(first) {
-			return neutronBadRequest("InvalidAllocationPool", "The allocation pool %s-%s is not valid.", pool.First, pool.Last)
+			return neutronBadRequest("InvalidAllocationPool",
+				"The allocation pool %s-%s is not valid.", pool.First, pool.Last)
 		}
 		if !prefix.Contains(first) || !prefix.Contains(last) {
 			return neutronBadRequest("OutOfBoundsAllocationPool",
-				"The allocation pool %s-%s spans beyond the subnet cidr %s.", pool.First, pool.Last, prefix)
+				"The allocation pool %s-%s spans beyond the subnet cidr %s.", pool.First, pool.Last,
+				prefix)
 		}
 		if gateway.IsValid() && !gateway.Less(first) && !last.Less(gateway) {
 			return neutronConflict("GatewayConflictWithAllocationPools",
-				"Gateway ip %s conflicts with allocation pool %s-%s.", gateway, pool.First, pool.Last)
+				"Gateway ip %s conflicts with allocation pool %s-%s.", gateway, pool.First,
+				pool.Last)
 		}
 	}
 	return nil
 }
 
-// defaultGateway is the first address that a host may have: with IPv6 that is the prefix itself, the address of all routers of the subnet.
+// defaultGateway is the first address that a host may have: with IPv6 that is the prefix itself,
+// the address of all routers of the subnet.
 func defaultGateway(prefix netip.Prefix) netip.Addr {
 	if prefix.Addr().Is4() {
 		return prefix.Addr().Next()
@@ -238,7 +250,8 @@ func lastOf(prefix netip.Prefix) netip.Addr {
 
 func (n *Service) holdSubnet(_ caller, row *Subnet) error {
 	for _, port := range n.ports.all() {
-		onSubnet := slices.ContainsFunc(port.FixedIPs, func(ip FixedIP) bool { return ip.SubnetID == row.ID })
+		onSubnet := slices.ContainsFunc(port.FixedIPs,
+			func(ip FixedIP) bool { return ip.SubnetID == row.ID })
 		if onSubnet && !isAutomatic(port) {
 			return neutronConflict("SubnetInUse",
 				"Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.", row.ID)

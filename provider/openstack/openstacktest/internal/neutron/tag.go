@@ -11,7 +11,8 @@ import (
 // longestTag is MAX_TAG_LEN of neutron's extensions/tagging.py.
 const longestTag = 255
 
-// tagOperations are those of the extension standard-attr-tag. A change of the tags is one of the resource.
+// tagOperations are those of the extension standard-attr-tag. A change of the tags is one of the
+// resource.
 func (k *kind[T]) tagOperations() []operation {
 	tags := networkPath + "/v2.0/" + k.path + "/{id}/tags"
 	return []operation{
@@ -19,9 +20,10 @@ func (k *kind[T]) tagOperations() []operation {
 			return api.OK(object{"tags": api.NonNil(*k.standard(row).tags)}), nil
 		})),
 		k.serve("tag_replace", "PUT "+tags, k.tagged(k.replaceTags)),
-		k.serve("tag_delete_all", "DELETE "+tags, k.tagged(func(_ *request, row *T) (answer, error) {
-			return api.NoContent(), k.setTags(row, nil)
-		})),
+		k.serve("tag_delete_all", "DELETE "+tags,
+			k.tagged(func(_ *request, row *T) (answer, error) {
+				return api.NoContent(), k.setTags(row, nil)
+			})),
 		k.serve("tag_get", "GET "+tags+"/{tag}", k.tagged(func(r *request, row *T) (answer, error) {
 			return api.NoContent(), k.checkTag(row, r.PathValue("tag"))
 		})),
@@ -50,7 +52,8 @@ func (k *kind[T]) tagged(handle func(*request, *T) (answer, error)) func(*reques
 // neutronTagged is the error of the tags for a resource that does not exist.
 func neutronTagged(err error, collection, id string) error {
 	if known, isKnown := err.(*neutronError); isKnown && known.status == http.StatusNotFound {
-		return neutronNotFound("TagResourceNotFound", "Resource %s %s could not be found.", collection, id)
+		return neutronNotFound("TagResourceNotFound", "Resource %s %s could not be found.",
+			collection, id)
 	}
 	return err
 }
@@ -72,11 +75,14 @@ func (k *kind[T]) checkTag(row *T, tag string) error {
 func (k *kind[T]) replaceTags(r *request, row *T) (answer, error) {
 	var given struct{ Tags []string }
 	if err := r.Decode(&given); err != nil || given.Tags == nil {
-		return answer{}, neutronBadRequest("InvalidInput", "Invalid input for operation: Invalid tags body.")
+		return answer{},
+			neutronBadRequest("InvalidInput", "Invalid input for operation: Invalid tags body.")
 	}
 	for i, tag := range given.Tags {
 		if slices.Contains(given.Tags[:i], tag) {
-			return answer{}, neutronBadRequest("InvalidInput", "Invalid input for operation: Duplicate items in the list: '%s'.", tag)
+			return answer{},
+				neutronBadRequest("InvalidInput",
+					"Invalid input for operation: Duplicate items in the list: '%s'.", tag)
 		}
 		if err := checkLength(tag); err != nil {
 			return answer{}, err
@@ -90,7 +96,8 @@ func (k *kind[T]) replaceTags(r *request, row *T) (answer, error) {
 
 func checkLength(tag string) error {
 	if utf8.RuneCountInString(tag) > longestTag {
-		return neutronBadRequest("InvalidInput", "Invalid input for operation: '%s' exceeds maximum length of %d.", tag, longestTag)
+		return neutronBadRequest("InvalidInput",
+			"Invalid input for operation: '%s' exceeds maximum length of %d.", tag, longestTag)
 	}
 	return nil
 }
@@ -112,6 +119,7 @@ func (k *kind[T]) deleteTag(r *request, row *T) (answer, error) {
 	if err := k.checkTag(row, tag); err != nil {
 		return answer{}, err
 	}
-	kept := slices.DeleteFunc(slices.Clone(*k.standard(row).tags), func(other string) bool { return other == tag })
+	kept := slices.DeleteFunc(slices.Clone(*k.standard(row).tags),
+		func(other string) bool { return other == tag })
 	return api.NoContent(), k.setTags(row, kept)
 }

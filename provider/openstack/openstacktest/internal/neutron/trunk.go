@@ -51,13 +51,16 @@ func (n *Service) DeleteTrunk(id string) error { return remove(n, n.trunks, id) 
 func (n *Service) trunkKind() *kind[Trunk] {
 	k := &kind[Trunk]{
 		network: n, rows: map[string]*Trunk{},
-		member: "trunk", collection: "trunks", path: "trunks", operation: "trunk", extension: "trunk",
-		standard: (*Trunk).standard,
-		missing:  func(id string) error { return neutronNotFound("TrunkNotFound", "Trunk %s could not be found.", id) },
-		admit:    n.admitTrunk,
-		settled:  n.settleTrunk,
-		held:     func(c caller, row *Trunk) error { return row.checkEnabled(c) },
-		dismiss:  func(_ caller, row *Trunk) error { return n.markSubports(row.Subports, nil) },
+		member: "trunk", collection: "trunks", path: "trunks", operation: "trunk",
+		extension: "trunk",
+		standard:  (*Trunk).standard,
+		missing: func(id string) error {
+			return neutronNotFound("TrunkNotFound", "Trunk %s could not be found.", id)
+		},
+		admit:   n.admitTrunk,
+		settled: n.settleTrunk,
+		held:    func(c caller, row *Trunk) error { return row.checkEnabled(c) },
+		dismiss: func(_ caller, row *Trunk) error { return n.markSubports(row.Subports, nil) },
 	}
 	k.attributes = append(standardAttributes((*Trunk).standard),
 		fieldOf("port_id", func(row *Trunk) *string { return &row.PortID }).needed(),
@@ -118,16 +121,24 @@ func (n *Service) checkSubport(row *Trunk, before []Subport, subport Subport) er
 	case n.trunkOfSubport(subport.PortID) != nil:
 		return trunkPortTaken(subport.PortID)
 	case subport.SegmentationType == "" || subport.SegmentationID == 0:
-		return neutronBadRequest("InvalidInput", "Invalid input for operation: Invalid subport details '{'port_id': '%s'}': missing segmentation "+
-			"information. Must specify both segmentation_id and segmentation_type.", subport.PortID)
+		return neutronBadRequest("InvalidInput",
+			"Invalid input for operation: Invalid subport details '{'port_id': '%s'}': missing segmentation "+
+				"information. Must specify both segmentation_id and segmentation_type.",
+			subport.PortID)
 	case subport.SegmentationType != "vlan":
-		return neutronBadRequest("InvalidInput", "Invalid input for operation: Unknown segmentation_type '%s'.", subport.SegmentationType)
+		return neutronBadRequest("InvalidInput",
+			"Invalid input for operation: Unknown segmentation_type '%s'.",
+			subport.SegmentationType)
 	case subport.SegmentationID < 1 || subport.SegmentationID > 4094:
-		return neutronBadRequest("InvalidInput", "Invalid input for operation: Segmentation ID '%d' is not in range.", subport.SegmentationID)
+		return neutronBadRequest("InvalidInput",
+			"Invalid input for operation: Segmentation ID '%d' is not in range.",
+			subport.SegmentationID)
 	}
 	for _, other := range before {
-		if other.SegmentationType == subport.SegmentationType && other.SegmentationID == subport.SegmentationID {
-			return neutronConflict("DuplicateSubPort", "segmentation_type %s and segmentation_id %d already in use on trunk %s.",
+		if other.SegmentationType == subport.SegmentationType &&
+			other.SegmentationID == subport.SegmentationID {
+			return neutronConflict("DuplicateSubPort",
+				"segmentation_type %s and segmentation_id %d already in use on trunk %s.",
 				subport.SegmentationType, subport.SegmentationID, row.ID)
 		}
 	}
@@ -135,11 +146,13 @@ func (n *Service) checkSubport(row *Trunk, before []Subport, subport Subport) er
 }
 
 func (n *Service) isParent(portID string) bool {
-	return slices.ContainsFunc(n.trunks.all(), func(trunk *Trunk) bool { return trunk.PortID == portID })
+	return slices.ContainsFunc(n.trunks.all(),
+		func(trunk *Trunk) bool { return trunk.PortID == portID })
 }
 
 func parentPortTaken(portID string) error {
-	return neutronConflict("ParentPortInUse", "Port %s is currently in use and is not eligible for use as a parent port.", portID)
+	return neutronConflict("ParentPortInUse",
+		"Port %s is currently in use and is not eligible for use as a parent port.", portID)
 }
 
 func trunkPortTaken(portID string) error {
@@ -155,16 +168,19 @@ func (t *Trunk) checkEnabled(c caller) error {
 }
 
 func parentPortInUse(portID, trunkID string) error {
-	return neutronConflict("PortInUseAsTrunkParent", "Port %s is currently a parent port for trunk %s.", portID, trunkID)
+	return neutronConflict("PortInUseAsTrunkParent",
+		"Port %s is currently a parent port for trunk %s.", portID, trunkID)
 }
 
 func subportInUse(portID, trunkID string) error {
-	return neutronConflict("PortInUseAsSubPort", "Port %s is currently a subport for trunk %s.", portID, trunkID)
+	return neutronConflict("PortInUseAsSubPort", "Port %s is currently a subport for trunk %s.",
+		portID, trunkID)
 }
 
 func (n *Service) trunkOfSubport(portID string) *Trunk {
 	for _, trunk := range n.trunks.all() {
-		if slices.ContainsFunc(trunk.Subports, func(subport Subport) bool { return subport.PortID == portID }) {
+		if slices.ContainsFunc(trunk.Subports,
+			func(subport Subport) bool { return subport.PortID == portID }) {
 			return trunk
 		}
 	}
@@ -225,7 +241,8 @@ func (n *Service) trunkDetails() attribute[Port] {
 			for _, subport := range trunk.Subports {
 				subports = append(subports, object{
 					"port_id": subport.PortID, "segmentation_type": subport.SegmentationType,
-					"segmentation_id": subport.SegmentationID, "mac_address": n.ports.rows[subport.PortID].MACAddress,
+					"segmentation_id": subport.SegmentationID,
+					"mac_address":     n.ports.rows[subport.PortID].MACAddress,
 				})
 			}
 			return object{"trunk_id": trunk.ID, "sub_ports": subports}
@@ -235,16 +252,21 @@ func (n *Service) trunkDetails() attribute[Port] {
 }
 
 func (n *Service) addSubports(r *request, c caller, row *Trunk) (answer, error) {
-	return n.editSubports(r, c, row, func(old, given []Subport) ([]Subport, error) { return slices.Concat(old, given), nil })
+	return n.editSubports(r, c, row, func(old, given []Subport) ([]Subport, error) {
+		return slices.Concat(old, given), nil
+	})
 }
 
 func (n *Service) removeSubports(r *request, c caller, row *Trunk) (answer, error) {
 	return n.editSubports(r, c, row, func(old, given []Subport) ([]Subport, error) {
 		left := slices.Clone(old)
 		for _, gone := range given {
-			at := slices.IndexFunc(left, func(subport Subport) bool { return subport.PortID == gone.PortID })
+			at := slices.IndexFunc(left,
+				func(subport Subport) bool { return subport.PortID == gone.PortID })
 			if at < 0 {
-				return nil, neutronNotFound("SubPortNotFound", "SubPort %s on trunk %s could not be found.", gone.PortID, row.ID)
+				return nil,
+					neutronNotFound("SubPortNotFound", "SubPort %s on trunk %s could not be found.",
+						gone.PortID, row.ID)
 			}
 			left = slices.Delete(left, at, at+1)
 		}
@@ -252,7 +274,9 @@ func (n *Service) removeSubports(r *request, c caller, row *Trunk) (answer, erro
 	})
 }
 
-func (n *Service) editSubports(r *request, c caller, row *Trunk, edit func(old, given []Subport) ([]Subport, error)) (answer, error) {
+func (n *Service) editSubports(
+	r *request, c caller, row *Trunk, edit func(old, given []Subport) ([]Subport, error),
+) (answer, error) {
 	var given struct {
 		Subports json.RawMessage `json:"sub_ports"`
 	}
@@ -261,8 +285,10 @@ func (n *Service) editSubports(r *request, c caller, row *Trunk, edit func(old, 
 		return answer{}, err
 	}
 	if err := json.Unmarshal(given.Subports, &subports); err != nil {
-		return answer{}, neutronBadRequest("InvalidInput", "Invalid input for operation: Invalid data format for subports: %s is not a list.",
-			pythonText(given.Subports))
+		return answer{},
+			neutronBadRequest("InvalidInput",
+				"Invalid input for operation: Invalid data format for subports: %s is not a list.",
+				pythonText(given.Subports))
 	}
 	if err := row.checkEnabled(c); err != nil {
 		return answer{}, err
