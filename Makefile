@@ -33,9 +33,9 @@ example:
 
 # Packages that run without the race detector: their Managers are processes, or upstream's service controller races
 # with itself in them (suite.RaceDetector). The first ones take longest.
-WITHOUT_DETECTOR := ./test/clouds/manager ./test/e2e/openstack ./test/many ./test/leaks ./test/clouds/takeover
+WITHOUT_DETECTOR := ./test/providers/manager ./test/e2e/openstack ./test/e2e/multimanager ./test/e2e/leaks
 # Packages that need the machine for themselves.
-ALONE := ./test/invariants/... ./test/drills/...
+ALONE := ./test/drills/...
 # The longest packages with the race detector; they begin first.
 LONGEST := ./test/e2e/controllers ./provider/openstack/internal/loadbalancer
 
@@ -75,8 +75,8 @@ ON_LAB_QUICK := ^Test(Login|Addresses$$|Routes_LiveFromCreateToDelete|Routes_Nod
 .PHONY: test-openstack
 test-openstack: controlplane example openstack-lab ## Run the suites of OpenStack's provider on a real OpenStack, which is brought up if it is not (QUICK=1: a part)
 	@echo "==> what runs on the simulated OpenStack in make test, on the real one"
-	$(ON_LAB) ./test/internal/project ./test/clouds/api
-	$(ON_LAB) $(if $(QUICK),-run '$(ON_LAB_QUICK)' ./test/clouds/provider ./test/clouds/takeover,./test/clouds/provider ./test/clouds/manager ./test/clouds/takeover)
+	$(ON_LAB) ./test/internal/project ./test/providers/api
+	$(ON_LAB) $(if $(QUICK),-run '$(ON_LAB_QUICK)') ./test/providers/openstack ./test/providers/manager
 
 .PHONY: lint
 lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, the public API, what a library must never do, and that it builds on every platform

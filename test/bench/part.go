@@ -12,7 +12,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
-	"github.com/fxccm/fxccm/test/many/endpoint"
+	"github.com/fxccm/fxccm/test/internal/endpoint"
 )
 
 // A part of the cluster is shown to one candidate as if it were a cluster of its own, at an

@@ -27,8 +27,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/endpoint"
 	"github.com/fxccm/fxccm/test/internal/replica"
-	"github.com/fxccm/fxccm/test/many/endpoint"
 )
 
 const (

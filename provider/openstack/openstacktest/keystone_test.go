@@ -125,7 +125,7 @@ func TestLogin_WrongCredentials_AreTheSame401(t *testing.T) {
 	}
 }
 
-// Each of these was seen in a real Keystone's answers; test/clouds/api compares them.
+// Each of these was seen in a real Keystone's answers; test/providers/api compares them.
 func TestLogin_WhatKeystoneTells_IsNot401OrHasAReason(t *testing.T) {
 	s := start(t)
 	c := s.Credentials()

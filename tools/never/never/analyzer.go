@@ -3,7 +3,7 @@
 // settings, prints, or keeps state of its own for the whole process.
 //
 // Files of tests are not looked at. What is not found is a change of a package variable by way of a
-// local alias of it, and what a dependency does; the tests in test/never watch the latter in a
+// local alias of it, and what a dependency does; the tests in test/sideeffects watch the latter in a
 // program that runs.
 package never
 

@@ -1,0 +1,64 @@
+//go:build linux
+
+package invariants_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/test/internal/replica"
+)
+
+// programs are the paths of what the tests run as processes. It is set by TestMain.
+var programs struct{ ccm, cloud, stubborn string }
+
+func TestMain(m *testing.M) { os.Exit(runSuite(m)) }
+
+func runSuite(m *testing.M) (code int) {
+	flag.Parse()
+	// The tests wait for leases to expire, most of the time; how many of them run at once is up to
+	// the lanes.
+	if err := flag.Set("test.parallel", "64"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	klog.LogToStderr(false)
+	// the test's own clients complain of an API server that a test has stopped
+	klog.SetOutput(discard{})
+	dir, err := os.MkdirTemp("", "fxccm-invariants-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}()
+	if err := build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+func build(dir string) error {
+	if err := replica.Build(filepath.Join("..", "..", ".."), dir, "./example",
+		"./test/drills/invariants/fakecloud", "./test/drills/invariants/stubborn"); err != nil {
+		return err
+	}
+	programs.ccm = filepath.Join(dir, "example")
+	programs.cloud = filepath.Join(dir, "fakecloud")
+	programs.stubborn = filepath.Join(dir, "stubborn")
+	return nil
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }

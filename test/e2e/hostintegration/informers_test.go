@@ -1,0 +1,339 @@
+package hostintegration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// program is a host that has informers when the CCM comes: it watches Nodes, and nothing else.
+type program struct {
+	factory informers.SharedInformerFactory
+	nodes   *witness
+	// lasting ends what the CCM had to start.
+	lasting chan struct{}
+}
+
+// hostUser is how the API server knows the host.
+const hostUser = "host-program"
+
+func startProgram(t *testing.T) *program {
+	t.Helper()
+	cfg, err := shared.ControlPlane.UserConfig(hostUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.UserAgent = agent(t) + "/host"
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{
+		factory: informers.NewSharedInformerFactory(client, 0), nodes: &witness{},
+		lasting: make(chan struct{}),
+	}
+	if _, err := p.factory.Core().V1().Nodes().Informer().AddEventHandler(p.nodes); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p.factory.StartWithContext(ctx)
+	p.factory.WaitForCacheSyncWithContext(ctx)
+	t.Cleanup(func() {
+		stop()
+		close(p.lasting)
+		p.factory.Shutdown()
+	})
+	return p
+}
+
+func (p *program) informers() ccm.SharedInformers {
+	return ccm.SharedInformers{Factory: p.factory, Stop: p.lasting}
+}
+
+// waitConfigMap waits until the host's informer, which the CCM has started, knows a ConfigMap.
+func (p *program) waitConfigMap(t *testing.T, name string) {
+	t.Helper()
+	lister := p.factory.Core().V1().ConfigMaps().Lister().ConfigMaps(metav1.NamespaceDefault)
+	ccmtest.Eventually(t, "the host's informer knows ConfigMap "+name,
+		func(context.Context) (*corev1.ConfigMap, error) { return lister.Get(name) })
+}
+
+var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+
+// watching is a controller with event handlers for Nodes and, by its resource, ConfigMaps. Each
+// term it sends what it sees with.
+func watching(name string, built chan<- [2]*witness) ccm.Controller {
+	return controller(name, func(term *ccm.Term) (ccm.RunnableFunc, error) {
+		seen := [2]*witness{{}, {}}
+		if _, err := term.Informers().Core().V1().Nodes().Informer().AddEventHandler(
+			seen[0]); err != nil {
+			return nil, err
+		}
+		maps, err := term.Informers().ForResource(configMaps)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := maps.Informer().AddEventHandler(seen[1]); err != nil {
+			return nil, err
+		}
+		built <- seen
+		return untilEnd, nil
+	})
+}
+
+func touchNode(t *testing.T, name string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"hosted.test/at":%q}}}`,
+		time.Now().Format(time.RFC3339Nano))
+	if _, err := shared.Admin.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch,
+		metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func lose(t *testing.T, e *ccmtest.ManualElector) {
+	t.Helper()
+	e.Lose(errors.New("the test wants it"))
+	if release := e.WaitReleased(t); !release.Drained {
+		t.Fatalf("the term did not drain: %v", release.Err)
+	}
+}
+
+// The four controllers and one of the host's work on the host's informers for two terms, and the
+// host does not notice when they are gone.
+func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
+	host := startProgram(t)
+	cloud := newCloud(t, "shared-1", "shared-2", "shared-3")
+	elector, built := leading(), make(chan [2]*witness, 2)
+	p := params(t, cloud, elector)
+	p.Informers = host.informers()
+	p.Config.MinResyncPeriod = metav1.Duration{Duration: time.Second}
+	p.Controllers = []ccm.Controller{watching("mine", built)}
+	m, stop := run(t, p)
+
+	ccmtest.WaitReady(t, m)
+	first := <-built
+	worksOnNode(t, cloud, "shared-1", "10.244.11.0/24")
+	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("shared"))
+	ccmtest.WaitServiceAddress(t, shared.Admin, service.Namespace, service.Name)
+	// The host's informers do not resync; the Manager does, and says so.
+	first[0].wait(t, "resync shared-1", 1)
+	wantWarnings(t, m, "Informers are the host's", "driven by the Manager's own ticker",
+		"is not known for nodes")
+	if err := shared.Admin.CoreV1().Services(service.Namespace).Delete(t.Context(), service.Name,
+		metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ccmtest.WaitServiceGone(t, shared.Admin, service.Namespace, service.Name)
+
+	lose(t, elector)
+	told := [2]int{first[0].count(), first[1].count()}
+	calls := len(cloud.Calls())
+	createConfigMap(t, "between-terms")
+	ccmtest.CreateNode(t, shared.Admin,
+		ccmtest.TaintedNode("shared-2", ccmtest.NodePodCIDRs("10.244.12.0/24")))
+	touchNode(t, "shared-1")
+	host.nodes.wait(t, "add shared-2", 1)
+	host.waitConfigMap(t, "between-terms")
+
+	elector.Lead()
+	ccmtest.WaitStatus(t, m, "the second term is ready",
+		func(s ccm.Status) bool { return s.Ready && s.Term == 2 })
+	second := <-built
+	second[0].wait(t, "add shared-1", 1)
+	second[0].wait(t, "add shared-2", 1)
+	second[1].wait(t, "add between-terms", 1)
+	worksOnNode(t, cloud, "shared-2", "")
+	second[0].wait(t, "resync shared-2", 1)
+	if got := [2]int{first[0].count(), first[1].count()}; got != told {
+		t.Errorf("handlers of the first term were told of %v things after its end",
+			[]int{got[0] - told[0], got[1] - told[1]})
+	}
+	for _, call := range cloud.Calls()[calls:] {
+		if call.Caller == fake.TermCaller(t.Name(), 1) {
+			t.Errorf("a call of the first term after its end: %+v", call)
+		}
+	}
+
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	told = [2]int{second[0].count(), second[1].count()}
+	createConfigMap(t, "after-the-run")
+	ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("shared-3"))
+	host.nodes.wait(t, "add shared-3", 1)
+	host.waitConfigMap(t, "after-the-run")
+	if got := [2]int{second[0].count(), second[1].count()}; got != told {
+		t.Errorf("handlers of the second term were told of %v things after the end of the run",
+			[]int{got[0] - told[0], got[1] - told[1]})
+	}
+	for _, resource := range []string{"nodes", "services", "configmaps"} {
+		wantOneWatch(t, resource)
+	}
+}
+
+// worksOnNode creates a Node, unless it is there, and sees it through to its route.
+func worksOnNode(t *testing.T, cloud *fake.Cloud, name, cidr string) {
+	t.Helper()
+	if cidr != "" {
+		ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name, ccmtest.NodePodCIDRs(cidr)))
+	}
+	node := ccmtest.WaitNodeInitialized(t, shared.Admin, name)
+	ccmtest.WaitNodeAddress(t, shared.Admin, name, corev1.NodeInternalIP)
+	ccmtest.WaitRoute(t, cloud, name, node.Spec.PodCIDR)
+}
+
+func wantWarnings(t *testing.T, m *ccm.Manager, want ...string) {
+	t.Helper()
+	warnings := strings.Join(m.Status().Warnings, "\n")
+	for _, text := range want {
+		if !strings.Contains(warnings, text) {
+			t.Errorf("the warnings do not say %q: %s", text, warnings)
+		}
+	}
+}
+
+// wantOneWatch checks who has listed and watched a resource: the host, once.
+func wantOneWatch(t *testing.T, resource string) {
+	t.Helper()
+	count := map[string]int{}
+	for _, r := range requests(t, controlplane.ByResource("", resource),
+		controlplane.ByVerb("list", "watch")) {
+		if r.User != hostUser {
+			t.Errorf("%s is not asked for by the host: %s", resource, r)
+		}
+		count[r.Verb]++
+	}
+	// A stream of events that begins with what there is takes the place of a list.
+	if count["watch"] != 1 || count["list"] > 1 {
+		t.Errorf("the host has listed %s %d times and watched them %d times, want once", resource,
+			count["list"], count["watch"])
+	}
+}
+
+// informerUser is a provider that registers event handlers, with what it was given in each term.
+type informerUser struct {
+	given chan informers.SharedInformerFactory
+	built chan *witness
+}
+
+func (u *informerUser) provider(cloud *fake.Cloud) ccm.Provider {
+	return cloud.CCMProvider(fake.WithSetInformers(func(factory informers.SharedInformerFactory) {
+		seen := &witness{}
+		if _, err := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(seen); err != nil {
+			panic(err)
+		}
+		u.given <- factory
+		u.built <- seen
+	}))
+}
+
+func TestInformerUser_WhatTheProviderRegistersEndsWithTheTerm(t *testing.T) {
+	for name, own := range map[string]bool{"own informers": true, "informers of the host": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cloud, elector := newCloud(t), leading()
+			user := &informerUser{
+				make(chan informers.SharedInformerFactory, 2),
+				make(chan *witness, 2),
+			}
+			p := params(t, cloud, elector)
+			p.Controllers, p.Config.Controllers = []ccm.Controller{idle("mine")}, []string{"mine"}
+			p.Providers = []ccm.Provider{user.provider(cloud)}
+			if !own {
+				p.Informers = startProgram(t).informers()
+			}
+			m, _ := run(t, p)
+			kind := strings.ReplaceAll(name, " ", "-")
+			ccmtest.WaitReady(t, m)
+			createConfigMap(t, kind+"-1")
+			factory, first := <-user.given, <-user.built
+			first.wait(t, "add "+kind+"-1", 1)
+			lose(t, elector)
+			told := first.count()
+			createConfigMap(t, kind+"-2")
+			if _, err := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(
+				first); err == nil {
+				t.Error("a handler could be registered after the term")
+			}
+
+			elector.Lead()
+			ccmtest.WaitReady(t, m)
+			if next := <-user.given; next == factory {
+				t.Error("the second term gave the provider the informers of the first")
+			}
+			second := <-user.built
+			second.wait(t, "add "+kind+"-1", 1)
+			second.wait(t, "add "+kind+"-2", 1)
+			if got := first.count(); got != told {
+				t.Errorf("the handler of the first term was told of %d things after its end",
+					got-told)
+			}
+		})
+	}
+}
+
+// In an fx app, what the CCM had to start ends with the app, and what the host has started does
+// not.
+func TestHostInformers_InAnApp_OnlyThoseThatTheCCMStartedEndWithIt(t *testing.T) {
+	t.Parallel()
+	host := startProgram(t)
+	built := make(chan [2]*witness, 1)
+	app := startApp(t, newCloud(t), only("mine"), ccmtest.WithControllers(watching("mine", built)),
+		ccmtest.WithFx(
+			fx.Supply(fx.Annotate(host.factory, fx.As(new(informers.SharedInformerFactory))))))
+	app.WaitReady()
+	app.Stop()
+	maps, nodes := host.factory.Core().V1().ConfigMaps().Informer(),
+		host.factory.Core().V1().Nodes().Informer()
+	ccmtest.Eventually(t, "the informer that the CCM has started has stopped",
+		func(context.Context) (cache.SharedIndexInformer, error) {
+			if !maps.IsStopped() {
+				return maps, errors.New("it runs")
+			}
+			return maps, nil
+		})
+	if nodes.IsStopped() {
+		t.Error("the host's informer has stopped, too")
+	}
+}
+
+// A host that has started all informers itself can start its app again.
+func TestHostInformers_InAnAppThatIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	host := startProgram(t)
+	host.factory.Core().V1().ConfigMaps().Informer()
+	host.factory.StartWithContext(t.Context())
+	built := make(chan [2]*witness, 2)
+	app := startApp(t, newCloud(t), only("mine"), ccmtest.WithControllers(watching("mine", built)),
+		ccmtest.WithFx(
+			fx.Supply(fx.Annotate(host.factory, fx.As(new(informers.SharedInformerFactory))))))
+	app.WaitReady()
+	first := <-built
+	app.Stop()
+	told := first[1].count()
+	app.Start()
+	app.WaitReady()
+	createConfigMap(t, objectName(t))
+	second := <-built
+	second[1].wait(t, "add "+objectName(t), 1)
+	if got := first[1].count(); got != told {
+		t.Errorf("the handler of the first run was told of %d things after its end", got-told)
+	}
+}

@@ -1,0 +1,219 @@
+package hostintegration_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+)
+
+// lines are what a host's logger was given. It is safe for concurrent use.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) logger() logr.Logger {
+	return funcr.New(func(prefix, args string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all = append(l.all, prefix+": "+args)
+	}, funcr.Options{Verbosity: 10})
+}
+
+func (l *lines) containing(parts ...string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(l.all), func(line string) bool {
+		return slices.ContainsFunc(parts,
+			func(part string) bool { return !strings.Contains(line, part) })
+	})
+}
+
+// token is what a ServiceAccount token looks like.
+var token = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
+
+// tokenWatch remembers the tokens that the API server hands out.
+type tokenWatch struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (w *tokenWatch) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		if err != nil || !strings.HasSuffix(r.URL.Path, "/token") {
+			return response, err
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			return nil, err
+		}
+		_ = response.Body.Close()
+		response.Body = io.NopCloser(bytes.NewReader(body))
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.seen = append(w.seen, token.FindAllString(string(body), -1)...)
+		return response, nil
+	})
+}
+
+// tokenIdentity is an identity by a token, as a pod has it.
+func tokenIdentity(t *testing.T, namespace, name string) *rest.Config {
+	t.Helper()
+	request, err := shared.Admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name,
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := rest.AnonymousClientConfig(shared.RESTConfig())
+	cfg.BearerToken, cfg.UserAgent = request.Status.Token, agent(t)
+	return cfg
+}
+
+func TestLogger_OfTheHostIsToldWhoAndWhen_AndNothingSecret(t *testing.T) {
+	t.Parallel()
+	var (
+		said   lines
+		tokens tokenWatch
+	)
+	createConfigMap(t, objectName(t))
+	elector, cloud := leading(), newCloud(t)
+	p := params(t, cloud, elector)
+	log := said.logger().WithValues("cluster", "blue")
+	p.Name, p.Logger = "east", &log
+	p.RESTConfig = tokenIdentity(t, "kube-system", "account-maker")
+	p.RESTConfig.Wrap(tokens.wrap)
+	p.Config.UseServiceAccountCredentials = true
+	talks := controller("talks", func(term *ccm.Term) (ccm.RunnableFunc, error) {
+		term.Logger().Info("A controller is built")
+		return func(ctx context.Context) error {
+			klog.FromContext(ctx).Info("A controller runs")
+			return untilEnd(ctx)
+		}, nil
+	})
+	p.Controllers = []ccm.Controller{
+		talks,
+		patchingConfigMap("patches", "my-controller", objectName(t)),
+	}
+	p.Config.Controllers = []string{"talks", "patches", "route"}
+	p.Config.ClusterCIDR = ""
+	p.Config.ConfigureCloudRoutes = false // it is skipped
+	build := p.Providers[0].New
+	p.Providers[0].New = func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface,
+		error,
+	) {
+		env.Logger.Info("A provider is built")
+		return build(ctx, env)
+	}
+	m, stop := run(t, p)
+	ccmtest.WaitReady(t, m)
+	waitRequests(t, 1, controlplane.ByUserAgent("/my-controller"), controlplane.ByVerb("patch"))
+	lose(t, elector)
+	elector.Lead()
+	ccmtest.WaitReady(t, m)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, term := range []string{`"term"=1`, `"term"=2`} {
+		for _, message := range []string{
+			"Term begins", "A provider is built", "A controller is built", "A controller runs",
+			"Controller skipped", "Term is ready", "Term ends", "Term has drained",
+		} {
+			if got := said.containing(`"msg"="`+message+`"`, term); len(got) != 1 {
+				t.Errorf("%q was logged %d times with %s, want once: %q", message, len(got), term,
+					got)
+			}
+		}
+	}
+	for _, line := range said.containing() {
+		if !strings.Contains(line, `"manager"="east"`) ||
+			!strings.Contains(line, `"cluster"="blue"`) || !strings.HasPrefix(line, "ccm") {
+			t.Errorf("a line lacks the names of the Manager and the host: %s", line)
+		}
+	}
+	if len(tokens.seen) == 0 {
+		t.Error("no token was asked for")
+	}
+	for _, secret := range append(tokens.seen, p.RESTConfig.BearerToken) {
+		if got := said.containing(secret); len(got) > 0 {
+			t.Errorf("a token was logged: %q", got)
+		}
+	}
+}
+
+// The host's recorders get the events of the election and of the host's controllers, and they alone
+// send them.
+func TestEventRecorders_OfTheHostSendWhatTheManagerAndItsControllersRecord(t *testing.T) {
+	cfg, err := shared.ControlPlane.UserConfig(hostUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.UserAgent = agent(t) + "/host"
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broadcaster := record.NewBroadcaster()
+	broadcaster.StartRecordingToSink(
+		&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	t.Cleanup(broadcaster.Shutdown)
+	node := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("recorded-1"))
+	greets := controller("greets", func(term *ccm.Term) (ccm.RunnableFunc, error) {
+		term.Recorder("greeter").Event(node, corev1.EventTypeNormal, "Greeting", "from a term")
+		return untilEnd, nil
+	})
+	p := params(t, newCloud(t), nil)
+	p.Controllers, p.Config.Controllers = []ccm.Controller{greets}, []string{"greets"}
+	p.EventRecorders = func(component string) record.EventRecorder {
+		return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
+	}
+	m, stop := run(t, p)
+	ccmtest.WaitReady(t, m)
+	for reason, component := range map[string]string{
+		"Greeting":       "greeter",
+		"LeaderElection": "cloud-controller-manager",
+	} {
+		ccmtest.Eventually(t, "there is an event of "+component,
+			func(ctx context.Context) (*corev1.EventList, error) {
+				events, err := shared.Admin.CoreV1().Events("").List(ctx,
+					metav1.ListOptions{FieldSelector: "reason=" + reason + ",source=" + component})
+				if err == nil && len(events.Items) == 0 {
+					err = errors.New("there is none")
+				}
+				return events, err
+			})
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range requests(t, controlplane.ByResource("", "events")) {
+		if r.User != hostUser {
+			t.Errorf("an event that the host has not sent: %s", r)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+// Package hostintegration_test runs the cloud controller manager inside hosts that pass their own
+// clients, informers, election, mux, logger, metrics and controllers. It runs on a real API server,
+// under the shipped RBAC rules and those of testdata/rbac.yaml.
+//
+// Tests in which the four controllers work are sequential, because Nodes belong to the whole
+// cluster. Tests with controllers of their own run in parallel.
+package hostintegration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/test/internal/suite"
+)
+
+// shared is the control plane of all tests.
+var shared suite.Suite
+
+// runs numbers the tests.
+var runs struct {
+	sync.Mutex
+	of map[*testing.T]int
+}
+
+func TestMain(m *testing.M) {
+	os.Exit(suite.Run(m, &shared, suite.Options{
+		Rules: rules(),
+		Prepare: func(ctx context.Context, s *suite.Suite) error {
+			return waitForRules(ctx, s.Admin)
+		},
+		Check: func(s *suite.Suite) error {
+			return errors.Join(nothingDenied(s.ControlPlane), nothingLeft())
+		},
+	}))
+}
+
+// rules are those that are shipped, and what the hosts need beside them.
+func rules() []string { return []string{"../../../example/deploy/rbac.yaml", "testdata/rbac.yaml"} }
+
+// waitForRules waits until the API server goes by the rules that were applied last.
+func waitForRules(ctx context.Context, admin kubernetes.Interface) error {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: controlplane.ServiceAccountUser("hosts", "route-controller"),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "patch", Resource: "nodes",
+			Subresource: "status",
+		},
+	}}
+	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true,
+		func(ctx context.Context) (bool, error) {
+			answer, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, review,
+				metav1.CreateOptions{})
+			return err == nil && answer.Status.Allowed, err
+		})
+	if err != nil {
+		return fmt.Errorf("wait until the API server goes by the rules: %w", err)
+	}
+	return nil
+}
+
+// nothingLeft tells which goroutines are left when all tests are over, but for those that
+// client-go, klog and package controlplane keep for the whole process.
+func nothingLeft() (err error) {
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
+		err = goleak.Find(
+			goleak.IgnoreTopFunction("testing.(*M).startAlarm"),
+			goleak.IgnoreAnyFunction(
+				"github.com/fxccm/fxccm/ccm/ccmtest/controlplane.startProcess.func1"),
+			goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*ClientConn).readLoop"),
+			goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
+		)
+		if err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("goroutines are left: %w", err)
+}
+
+// nothingDenied tells which requests the rules did not allow: no test expects one.
+func nothingDenied(cp *controlplane.ControlPlane) error {
+	records, err := cp.Audit().All(controlplane.Denied())
+	if err != nil {
+		return err
+	}
+	var denied []error
+	for _, r := range records {
+		denied = append(denied, fmt.Errorf("the rules do not allow %s", r))
+	}
+	return errors.Join(denied...)
+}

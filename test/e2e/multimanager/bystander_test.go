@@ -1,0 +1,121 @@
+package multimanager_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+const (
+	// renewalsSeen is how many renewals of each lease are waited for before bystanders are judged.
+	renewalsSeen = 2
+	// busyEvery is how many bystanders there are to one that has a call in flight.
+	busyEvery = 5
+)
+
+// A bystander is a cluster that nothing should happen to.
+type bystander struct {
+	*cluster
+	term uint64
+	// release ends the call that is in flight; nil if there is none.
+	release func()
+}
+
+// bystanders are watched from when they were chosen.
+type bystanders struct {
+	t     *testing.T
+	all   []bystander
+	marks map[*plane]controlplane.Mark
+}
+
+// watch begins to watch clusters that lead. Some of them are in the middle of a call to the cloud:
+// for a node that registers.
+func watch(t *testing.T, clusters []*cluster) *bystanders {
+	t.Helper()
+	w := &bystanders{t: t, marks: map[*plane]controlplane.Mark{}}
+	for i, c := range clusters {
+		b := bystander{cluster: c, term: c.first.Status().Term}
+		if i%busyEvery == 0 {
+			b.release = c.cloud.On(fake.InstanceMetadata).For(c.name + "-slow").Hang()
+			c.join("slow")
+		}
+		w.all = append(w.all, b)
+	}
+	for _, b := range w.all {
+		if b.release != nil {
+			ccmtest.WaitCall(t, b.cloud, b.name+" asks its cloud for the new node", b.slow)
+		}
+	}
+	for i := range shared {
+		w.marks[&shared[i]] = shared[i].Audit().Mark()
+	}
+	return w
+}
+
+func (b bystander) slow(call fake.Call) bool {
+	return call.Method == fake.InstanceMetadata && call.Object == b.name+"-slow"
+}
+
+// verify waits until all leases have been renewed a few times, and fails the test if anything has
+// happened: another term, a renewal that was missed or failed, a call that was cancelled.
+func (w *bystanders) verify() {
+	w.t.Helper()
+	for _, b := range w.all {
+		w.verifyElection(b)
+		if b.release == nil {
+			continue
+		}
+		if calls := b.cloud.Calls(b.slow); len(calls) != 1 || calls[0].Finished {
+			w.t.Errorf("%s: the call that was in flight was not left alone: %+v", b.name, calls)
+		}
+		b.release()
+		b.waitServed()
+		if calls := b.cloud.Calls(b.slow); calls[0].Err != "" {
+			w.t.Errorf("%s: the call that was in flight ended with %q", b.name, calls[0].Err)
+		}
+	}
+}
+
+func (w *bystanders) verifyElection(b bystander) {
+	w.t.Helper()
+	period := b.first.Config().LeaderElection.RetryPeriod.Duration
+	renewals := w.waitRenewals(b)
+	last := renewals[0].Time
+	for _, r := range append(renewals[1:], controlplane.AuditRecord{Time: time.Now(), Code: 200}) {
+		if pause := r.Time.Sub(last); pause >= 2*period {
+			w.t.Errorf("%s missed a renewal: the next came %s after the one of %s, want every %s",
+				b.name, pause, last.Format(time.TimeOnly), period)
+		}
+		last = r.Time
+	}
+	for _, r := range renewals {
+		if r.Code != 200 {
+			w.t.Errorf("%s: a renewal failed: %s", b.name, r)
+		}
+	}
+	status := b.first.Status()
+	if status.State != ccm.StateLeading || !status.Ready || status.Term != b.term {
+		w.t.Errorf("%s is %s in term %d (%s), want it to lead in term %d as before", b.name,
+			status.State, status.Term, status.Reason, b.term)
+	}
+}
+
+// waitRenewals waits for a few renewals since the watch began, and returns all.
+func (w *bystanders) waitRenewals(b bystander) (renewals []controlplane.AuditRecord) {
+	w.t.Helper()
+	for limit := time.Now().Add(ccmtest.WaitLimit); len(renewals) < renewalsSeen; {
+		if time.Now().After(limit) {
+			w.t.Fatalf("%s has renewed its lease %d times in %s", b.name, len(renewals),
+				ccmtest.WaitLimit)
+		}
+		if renewals != nil {
+			time.Sleep(100 * time.Millisecond)
+		}
+		renewals = append([]controlplane.AuditRecord{}, b.renewals(w.marks[b.plane])...)
+	}
+	return renewals
+}

@@ -1,0 +1,254 @@
+package openstack_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/internal/project"
+)
+
+// nodeWithID is a node that the cloud has initialised.
+func nodeWithID(name, providerID string) *v1.Node {
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1.NodeSpec{ProviderID: providerID},
+	}
+}
+
+// openConf opens the provider with a cloud.conf.
+func openConf(t *testing.T, p *project.Project, text string) (c *project.Cloud, file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "cloud.conf")
+	writeConf(t, file, text)
+	return p.OpenWith(t, nil, func(env *ccm.ProviderEnv) { env.ConfigFile = file }), file
+}
+
+func writeConf(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// askNova has the provider ask Nova for a server that there is none of, another one each time, so
+// that the answer is none from memory: that is a login, and a denial of Nova's. A first denial is
+// not believed, which is an error.
+func askNova(t *testing.T, c cloudprovider.Interface) error {
+	t.Helper()
+	instances, supported := c.InstancesV2()
+	if !supported {
+		t.Fatal("there are no instances")
+	}
+	exists, err := instances.InstanceExists(t.Context(),
+		nodeWithID("nobody", "openstack:///"+string(uuid.NewUUID())))
+	if exists {
+		t.Fatal("a server that there is none of exists")
+	}
+	return err
+}
+
+// novaAnswered tells that Nova denied the server. Else the error is the login's.
+func novaAnswered(err error) bool {
+	return err == nil ||
+		strings.Contains(err.Error(), "the instance is missing; waiting for confirmation")
+}
+
+// traffic is what was on the wire: method, the end of the path, status.
+func traffic(calls []project.Call) (lines []string) {
+	for _, c := range calls {
+		segments := strings.Split(c.Route, "/")
+		lines = append(lines,
+			fmt.Sprintf("%s %s %d", c.Method, strings.Join(segments[max(0, len(segments)-2):], "/"),
+				c.Status))
+	}
+	return lines
+}
+
+const (
+	loggedIn  = "POST auth/tokens 201"
+	denied    = "GET servers/{id} 404"
+	tokenRead = "GET auth/tokens 200"
+)
+
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	p := project.New(t, project.WithoutNetwork())
+	c := p.Credentials()
+	t.Run("ByEachMethod", func(t *testing.T) { testLoginByEachMethod(t, p.In(t), c) })
+	t.Run("Refused", func(t *testing.T) { testLoginRefused(t, p.In(t), c) })
+	t.Run("TokenRevokedInFlight", func(t *testing.T) { testTokenRevokedInFlight(t, p.In(t), c) })
+	t.Run("PasswordChanged", func(t *testing.T) { testPasswordChanged(t, p.In(t), c) })
+}
+
+// global is the section of a cloud.conf.
+func global(c openstacktest.Credentials, lines ...string) string {
+	return fmt.Sprintf("[Global]\nauth-url = %q\nregion = %q\n%s\n", c.AuthURL, c.Region,
+		strings.Join(lines, "\n"))
+}
+
+// testLoginByEachMethod: a login is one request, and finds Nova without another.
+func testLoginByEachMethod(t *testing.T, p *project.Project, c openstacktest.Credentials) {
+	for name, test := range map[string]struct{ conf, login string }{
+		"password by names": {c.CloudConf(openstacktest.PasswordAuth), loggedIn},
+		"password by ids":   {global(c, "user-id = "+c.UserID, "password = "+c.Password, "tenant-id = "+c.ProjectID), loggedIn},
+		"domain ids": {global(c, "username = "+c.Username,
+			"user-domain-id = "+c.DomainID, "password = "+c.Password,
+			"tenant-name = "+c.ProjectName, "tenant-domain-id = "+c.DomainID), loggedIn},
+		"token":                        {c.CloudConf(openstacktest.TokenAuth), tokenRead},
+		"token, scoped":                {c.CloudConf(openstacktest.TokenAuth) + "tenant-id = " + c.ProjectID + "\n", loggedIn},
+		"application credential by id": {c.CloudConf(openstacktest.ApplicationCredentialAuth), loggedIn},
+		"application credential by name": {global(c,
+			"application-credential-name = "+c.ApplicationCredentialName,
+			"application-credential-secret = "+c.ApplicationCredentialSecret,
+			"username = "+c.Username, "domain-name = "+c.DomainName), loggedIn},
+		"trust":               {c.CloudConf(openstacktest.TrustAuth), loggedIn},
+		"trust by trustee-id": {global(c, "trust-id = "+c.TrustID, "trustee-id = "+c.TrusteeID, "trustee-password = "+c.TrusteePassword), loggedIn},
+	} {
+		mark := p.Wire.Mark()
+		cloud, _ := openConf(t, p, test.conf)
+		if calls := p.Wire.Since(mark, nil); len(calls) != 0 {
+			t.Errorf("%s: before anything is asked for there were %q", name, traffic(calls))
+		}
+		if err := askNova(t, cloud); !novaAnswered(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got, want := traffic(p.Wire.Since(mark, nil)),
+			[]string{test.login, denied}; !slices.Equal(got, want) {
+			t.Errorf("%s: the requests are %q, want %q", name, got, want)
+		}
+	}
+}
+
+// testLoginRefused: what Keystone says is told, whichever way it refuses, and none of that is taken
+// for a server that is gone. For a while it is not asked again.
+func testLoginRefused(t *testing.T, p *project.Project, c openstacktest.Credentials) {
+	const unauthorized = "401 Unauthorized: The request you have made requires authentication."
+	for name, test := range map[string]struct{ conf, says, login string }{
+		"wrong password": {global(c, "user-id = "+c.UserID, "password = guess", "tenant-id = "+c.ProjectID), unauthorized, "POST auth/tokens 401"},
+		"unknown project": {
+			global(c, "user-id = "+c.UserID, "password = "+c.Password,
+				"tenant-id = 00000000000000000000000000000000"), unauthorized,
+			"POST auth/tokens 401",
+		},
+		"wrong secret": {
+			global(c, "application-credential-id = "+c.ApplicationCredentialID,
+				"application-credential-secret = guess"), unauthorized, "POST auth/tokens 401",
+		},
+		"unknown credential": {
+			global(c, "application-credential-id = none", "application-credential-secret = guess"),
+			"404 Not Found: Could not find Application Credential: none.", "POST auth/tokens 404",
+		},
+		"unknown token": {global(c, "token = nonsense"), unauthorized, "GET auth/tokens 401"},
+		"unknown token, scoped": {
+			global(c, "token = nonsense", "tenant-id = "+c.ProjectID),
+			"404 Not Found: Could not recognize Fernet token", "POST auth/tokens 404",
+		},
+	} {
+		mark := p.Wire.Mark()
+		cloud, _ := openConf(t, p, test.conf)
+		if err := askNova(t, cloud); novaAnswered(err) ||
+			!strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "guess") ||
+			strings.Contains(err.Error(), "nonsense") {
+			t.Errorf("%s: %v; want %q, and no secret", name, err, test.says)
+		}
+		if got := traffic(p.Wire.Since(mark, nil)); !slices.Equal(got, []string{test.login}) {
+			t.Errorf("%s: the requests are %q, want one, %s", name, got, test.login)
+		}
+	}
+}
+
+// testTokenRevokedInFlight: the token is revoked after the login, before its first use, since a
+// service that has seen a token goes on accepting it. There is one new login, and the request
+// succeeds.
+func testTokenRevokedInFlight(t *testing.T, p *project.Project, c openstacktest.Credentials) {
+	var (
+		once   sync.Once
+		failed error
+	)
+	user := p.User().API()
+	defer p.Wire.Break(project.Fault{Matches: func(r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/servers/") {
+			once.Do(func() {
+				answer, err := user.Do(r.Context(), http.MethodDelete, project.Identity,
+					"/auth/tokens", nil, "X-Subject-Token", r.Header.Get("X-Auth-Token"))
+				if failed = err; err == nil && answer.Status != http.StatusNoContent {
+					failed = fmt.Errorf("%s", answer)
+				}
+			})
+		}
+		return false
+	}})()
+	mark := p.Wire.Mark()
+	cloud, _ := openConf(t, p, c.CloudConf(openstacktest.ApplicationCredentialAuth))
+	if err := askNova(t, cloud); !novaAnswered(err) || failed != nil {
+		t.Errorf("%v; revoked: %v", err, failed)
+	}
+	if got, want := traffic(p.Wire.Since(mark, nil)),
+		[]string{loggedIn, "GET servers/{id} 401", loggedIn, denied}; !slices.Equal(got, want) {
+		t.Errorf("the requests are %q, want %q", got, want)
+	}
+}
+
+// testPasswordChanged: once the token is no good any more calls fail with what Keystone says; when
+// the new password is in the file they succeed, without a restart.
+func testPasswordChanged(t *testing.T, p *project.Project, c openstacktest.Credentials) {
+	admin := p.Admin()
+	name := p.Name + "-changing"
+	id := project.ID(admin.Create(project.Identity, "/users", "user",
+		project.Object{"name": name, "domain_id": "default", "password": "first"}))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if answer, err := admin.API().Do(ctx, http.MethodDelete, project.Identity, "/users/"+id,
+			nil); err != nil || answer.Status != http.StatusNoContent {
+			t.Errorf("delete the user: %v %s", err, answer)
+		}
+	})
+	for _, role := range admin.List(project.Identity, "/roles", "roles") {
+		if project.Text(role, "name") == "member" {
+			admin.Must(http.MethodPut, project.Identity,
+				"/projects/"+p.ID+"/users/"+id+"/roles/"+project.ID(role), nil)
+		}
+	}
+	conf := func(password string) string {
+		return global(c, "username = "+name, "domain-id = default", "password = "+password,
+			"tenant-id = "+p.ID)
+	}
+	cloud, file := openConf(t, p, conf("first"))
+	if err := askNova(t, cloud); !novaAnswered(err) {
+		t.Fatal(err)
+	}
+	admin.Must(http.MethodPatch, project.Identity, "/users/"+id,
+		project.Object{"user": project.Object{"password": "second"}})
+	// Nova has seen the token, and would accept it for minutes more.
+	defer p.Wire.Break(project.Fault{
+		Matches: project.On("", "/servers/{id}"), Times: 1,
+		Status: http.StatusUnauthorized,
+	})()
+	if err := askNova(t, cloud); novaAnswered(err) ||
+		!strings.Contains(err.Error(), "401 Unauthorized") || !strings.Contains(err.Error(), name) {
+		t.Errorf("with the old password: %v", err)
+	}
+	writeConf(t, file, conf("second"))
+	p.Wait("the new password is in use", func() error {
+		if err := askNova(t, cloud); !novaAnswered(err) {
+			return err
+		}
+		return nil
+	})
+}

@@ -1,0 +1,622 @@
+package openstack_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	cloudprovider "k8s.io/cloud-provider"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/openstack"
+	"github.com/fxccm/fxccm/test/internal/project"
+)
+
+// routing is the provider's routes, with the project's router.
+type routing struct {
+	*project.Project
+	t      *testing.T
+	cloud  *project.Cloud
+	routes cloudprovider.Routes
+	// ports are the nodes' ports, by the node's name.
+	ports map[string]string
+}
+
+func newRouting(t *testing.T, p *project.Project, change ...func(*ccm.ProviderEnv)) *routing {
+	t.Helper()
+	cfg := p.Config()
+	cfg.Route.RouterID = p.Router
+	r := &routing{Project: p, t: t, ports: map[string]string{}}
+	r.cloud = p.OpenWith(t, []openstack.Option{openstack.WithConfig(cfg)},
+		func(env *ccm.ProviderEnv) {
+			for _, c := range change {
+				c(env)
+			}
+		})
+	var ok bool
+	if r.routes, ok = r.cloud.Routes(); !ok {
+		t.Fatal("the provider has no routes")
+	}
+	return r
+}
+
+// onEachRouter runs a test with single routes that are added and removed by name, and with whole
+// lists, as it is where the network service has no extension extraroute-atomic: on the wire it is
+// taken away.
+func onEachRouter(t *testing.T, test func(*testing.T, *project.Project), opts ...project.Option) {
+	t.Helper()
+	t.Run("atomic", func(t *testing.T) {
+		t.Parallel()
+		test(t, project.New(t, opts...))
+	})
+	t.Run("plain", func(t *testing.T) {
+		t.Parallel()
+		p := project.New(t, opts...)
+		withoutAtomicRoutes(t, p)
+		test(t, p)
+	})
+}
+
+func withoutAtomicRoutes(t *testing.T, p *project.Project) {
+	t.Helper()
+	has := p.User().List(project.Network, "/extensions", "extensions")
+	left := slices.DeleteFunc(has,
+		func(e project.Object) bool { return e["alias"] == "extraroute-atomic" })
+	if len(left) == 0 {
+		t.Fatal("the network service has no extensions")
+	}
+	body, err := json.Marshal(project.Object{"extensions": left})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Wire.Break(project.Fault{
+		Matches: project.On(http.MethodGet, "/extensions"), Status: http.StatusOK,
+		Body: string(body), Header: http.Header{"Content-Type": {"application/json"}},
+	})
+	p.Wire.Break(project.Fault{
+		Matches: func(r *http.Request) bool {
+			return strings.HasSuffix(r.URL.Path, "_extraroutes")
+		},
+		Status: http.StatusNotFound,
+		Body:   `{"NeutronError":{"type":"HTTPNotFound","message":"The resource could not be found.","detail":""}}`,
+	})
+}
+
+// addNode adds a node with these addresses to the cluster.
+func (r *routing) addNode(name string, addresses []string, podCIDRs ...string) {
+	r.t.Helper()
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	node.Spec.PodCIDRs = podCIDRs
+	for _, a := range addresses {
+		node.Status.Addresses = append(node.Status.Addresses,
+			v1.NodeAddress{Type: v1.NodeInternalIP, Address: a})
+	}
+	nodes := r.cloud.Kube.CoreV1().Nodes()
+	_, err := nodes.Create(r.t.Context(), node, metav1.CreateOptions{})
+	if err != nil {
+		if _, err = nodes.Update(r.t.Context(), node, metav1.UpdateOptions{}); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// addServer adds a node with a port that has its addresses, as a server's.
+func (r *routing) addServer(name string, addresses []string, podCIDRs ...string) {
+	r.t.Helper()
+	r.ports[name] = r.addPort("server-of-"+name, true, addresses...)
+	r.addNode(name, addresses, podCIDRs...)
+}
+
+func (r *routing) addPort(device string, security bool, addresses ...string) (id string) {
+	r.t.Helper()
+	var fixed []project.Object
+	for _, a := range addresses {
+		subnet := r.Subnets[4]
+		if strings.Contains(a, ":") {
+			subnet = r.Subnets[6]
+		}
+		fixed = append(fixed, project.Object{"subnet_id": subnet, "ip_address": a})
+	}
+	attributes := project.Object{"network_id": r.Network, "device_id": device, "fixed_ips": fixed}
+	if !security {
+		attributes["port_security_enabled"], attributes["security_groups"] = false, []string{}
+	}
+	return project.ID(r.User().Create(project.Network, "/ports", "port", attributes))
+}
+
+// addRoute adds a route as somebody else does.
+func (r *routing) addRoute(destination, nextHop string) {
+	r.t.Helper()
+	r.User().Update(project.Network, "/routers/"+r.Router+"/add_extraroutes", "router",
+		project.Object{
+			"routes": []project.Object{{"destination": destination, "nexthop": nextHop}},
+		})
+}
+
+// inRouter are the routes in the router, as "destination via next hop".
+func (r *routing) inRouter() []string {
+	r.t.Helper()
+	all := []string{}
+	list, _ := r.User().Get(project.Network, "/routers/"+r.Router, "router")["routes"].([]any)
+	for _, item := range list {
+		route, _ := item.(project.Object)
+		all = append(all, project.Text(route, "destination")+" via "+project.Text(route, "nexthop"))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (r *routing) wantRoutes(want ...string) {
+	r.t.Helper()
+	slices.Sort(want)
+	if got := r.inRouter(); !slices.Equal(got, want) {
+		r.t.Errorf("the router has\n%s\nwant\n%s", strings.Join(got, "\n"),
+			strings.Join(want, "\n"))
+	}
+}
+
+func (r *routing) wantPairs(node string, want ...string) {
+	r.t.Helper()
+	got := []string{}
+	list, _ := r.User().Get(project.Network, "/ports/"+r.ports[node],
+		"port")["allowed_address_pairs"].([]any)
+	for _, item := range list {
+		pair, _ := item.(project.Object)
+		got = append(got, project.Text(pair, "ip_address"))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		r.t.Errorf("the port of %s has the pairs %q, want %q", node, got, want)
+	}
+}
+
+// list is what the route controller is told, by the names of the routes. Node and Pod CIDRs are as
+// the informer knows them, so what has been changed in the cluster is waited for.
+func (r *routing) list() map[string]*cloudprovider.Route {
+	r.t.Helper()
+	var all []*cloudprovider.Route
+	err := patiently(func() (err error) {
+		all, err = r.routes.ListRoutes(r.t.Context(), "kubernetes")
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	named := map[string]*cloudprovider.Route{}
+	for _, one := range all {
+		named[one.Name] = one
+	}
+	return named
+}
+
+// told are the listed routes in lines: name, and node or "blackhole".
+func (r *routing) told() []string {
+	r.t.Helper()
+	lines := []string{}
+	for name, one := range r.list() {
+		who := string(one.TargetNode)
+		if one.Blackhole {
+			who = "blackhole"
+		}
+		lines = append(lines, name+": "+who)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// waitTold waits until the controller is told this: what is in the cluster comes by an informer.
+func (r *routing) waitTold(want ...string) {
+	r.t.Helper()
+	slices.Sort(want)
+	r.Wait(fmt.Sprintf("the routes are %q", want), func() error {
+		if got := r.told(); !slices.Equal(got, want) {
+			return fmt.Errorf("they are %q", got)
+		}
+		return nil
+	})
+}
+
+func (r *routing) create(node, cidr string) error {
+	return r.createRoute(
+		&cloudprovider.Route{TargetNode: types.NodeName(node), DestinationCIDR: cidr})
+}
+
+func (r *routing) createRoute(wanted *cloudprovider.Route) error {
+	return patiently(func() error {
+		return r.routes.CreateRoute(r.t.Context(), "kubernetes", "", wanted)
+	})
+}
+
+// mustCreate waits for the informer, too.
+func (r *routing) mustCreate(node, cidr string) {
+	r.t.Helper()
+	r.Wait("the route to "+cidr+" is created", func() error { return r.create(node, cidr) })
+}
+
+func (r *routing) delete(named *cloudprovider.Route) error {
+	return patiently(func() error {
+		return r.routes.DeleteRoute(r.t.Context(), "kubernetes", named)
+	})
+}
+
+// patiently does something again as long as the cloud is too slow to answer, as a lab on a busy
+// machine may be.
+func patiently(do func() error) error {
+	const most = 10
+	for n := 0; ; n++ {
+		if err := do(); err == nil || !isSlow(err) || n == most {
+			return err
+		}
+	}
+}
+
+// changes are calls that may have changed something.
+func changes(c project.Call) bool { return c.Changes() }
+
+// routerWrites are calls that may have changed the router.
+func routerWrites(c project.Call) bool {
+	return c.Changes() && strings.Contains(c.Path, "/routers/")
+}
+
+func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
+	t.Parallel()
+	onEachRouter(t, func(t *testing.T, p *project.Project) {
+		r := newRouting(t, p)
+		r.addPort("somebody's", true, "10.0.9.1")
+		r.addRoute("10.99.0.0/24", "10.0.9.1")
+		r.addRoute("10.244.9.0/24", "10.0.9.9")
+		// Also to somebody else's: within the cluster's own CIDR, and on the far side of the
+		// gateway.
+		r.addRoute("10.244.8.0/24", "10.0.9.1")
+		const foreign, within, dead = "10.99.0.0/24 via 10.0.9.1", "10.244.8.0/24 via 10.0.9.1",
+			"10.244.9.0/24 via 10.0.9.9"
+		r.waitTold(dead + ": blackhole")
+
+		r.addServer("a", []string{"10.0.1.1", "fd00::11"}, "10.244.1.0/24", "fd00:244:1::/64")
+		r.addServer("b", []string{"10.0.1.2"}, "10.244.2.0/24")
+		r.addNode("lost", []string{"10.0.1.99"}, "10.244.99.0/24")
+		r.mustCreate("a", "10.244.1.0/24")
+		r.mustCreate("a", "fd00:244:1::/64")
+		r.mustCreate("b", "10.244.2.0/24")
+		const a4, a6, b4 = "10.244.1.0/24 via 10.0.1.1", "fd00:244:1::/64 via fd00::11",
+			"10.244.2.0/24 via 10.0.1.2"
+		r.wantRoutes(a4, a6, b4, foreign, within, dead)
+		r.wantPairs("a", "10.244.1.0/24", "fd00:244:1::/64")
+		r.wantPairs("b", "10.244.2.0/24")
+		r.waitTold(a4+": a", a6+": a", b4+": b", dead+": blackhole")
+		listed := r.list()
+		if one := listed[a6]; one.DestinationCIDR != "fd00:244:1::/64" ||
+			!one.EnableNodeAddresses || len(one.TargetNodeAddresses) != 2 {
+			t.Errorf("the route of IPv6: %+v", one)
+		}
+
+		// What is there already is not written again, and what cannot be leaves nothing.
+		mark := p.Wire.Mark()
+		for _, one := range []struct{ node, cidr string }{
+			{"a", "10.244.1.0/24"},
+			{"a", "fd00:244:1::/64"},
+			{"b", "10.244.2.0/24"},
+		} {
+			if err := r.create(one.node, one.cidr); err != nil {
+				t.Error(err)
+			}
+		}
+		var failed error
+		r.Wait("the node is known", func() error {
+			if failed = r.create("lost", "10.244.99.0/24"); failed == nil ||
+				strings.Contains(failed.Error(), "not found") {
+				return fmt.Errorf("the error is %w", failed)
+			}
+			return nil
+		})
+		if !strings.Contains(failed.Error(), "no port has the address of the next hop 10.0.1.99") {
+			t.Errorf("a node without a port: %v", failed)
+		}
+		if err := r.create("b", "10.244.8.0/24"); err == nil ||
+			!strings.Contains(err.Error(), "does not belong to this cluster") {
+			t.Errorf("a route to a destination that is somebody else's: %v", err)
+		}
+		if calls := p.Wire.Since(mark, changes); len(calls) != 0 {
+			t.Errorf("what was there was written again: %+v", calls)
+		}
+
+		for _, name := range []string{dead, a4, b4} {
+			if err := r.delete(listed[name]); err != nil {
+				t.Errorf("delete %s: %v", name, err)
+			}
+		}
+		if err := r.delete(listed[a4]); err != nil {
+			t.Errorf("delete what is gone: %v", err)
+		}
+		if err := r.delete(&cloudprovider.Route{
+			Name: foreign, DestinationCIDR: "10.99.0.0/24",
+			Blackhole: true,
+		}); err == nil {
+			t.Error("somebody else's route was deleted")
+		}
+		r.wantRoutes(a6, foreign, within)
+		r.wantPairs("a", "fd00:244:1::/64")
+		r.wantPairs("b")
+		r.waitTold(a6 + ": a")
+	}, project.WithIPv6())
+}
+
+// TestRoutes_NodesChange: a node that has another address, and one that is gone, leave routes that
+// the controller deletes.
+func TestRoutes_NodesChange(t *testing.T) {
+	t.Parallel()
+	r := newRouting(t, project.New(t))
+	r.addServer("a", []string{"10.0.1.1"}, "10.244.1.0/24")
+	r.addServer("b", []string{"10.0.1.2"}, "10.244.2.0/24")
+	r.mustCreate("a", "10.244.1.0/24")
+	r.mustCreate("b", "10.244.2.0/24")
+	r.waitTold("10.244.1.0/24 via 10.0.1.1: a", "10.244.2.0/24 via 10.0.1.2: b")
+
+	r.addServer("a", []string{"10.0.1.3"}, "10.244.1.0/24")
+	if err := r.cloud.Kube.CoreV1().Nodes().Delete(t.Context(), "b",
+		metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.waitTold("10.244.1.0/24 via 10.0.1.1: blackhole", "10.244.2.0/24 via 10.0.1.2: b")
+	for _, one := range r.list() {
+		if err := r.delete(one); err != nil {
+			t.Error(err)
+		}
+	}
+	r.wantPairs("b")
+	r.mustCreate("a", "10.244.1.0/24")
+	r.wantRoutes("10.244.1.0/24 via 10.0.1.3")
+	r.wantPairs("a", "10.244.1.0/24")
+}
+
+// TestRoutes_200AtOnce: as the route controller asks for them. The router is written a few times,
+// and one node that cannot be has no route while all others have.
+func TestRoutes_200AtOnce(t *testing.T) {
+	t.Parallel()
+	onEachRouter(t, func(t *testing.T, p *project.Project) {
+		r := newRouting(t, p)
+		const n = 200
+		// Most nodes' addresses are those of a few ports without port security, for ports are what
+		// takes long to make.
+		var want []string
+		var wanted []*cloudprovider.Route
+		var addresses []string
+		for i := range n {
+			name, address, cidr := fmt.Sprintf("node-%03d", i), fmt.Sprintf("10.0.1.%d", i+1),
+				fmt.Sprintf("10.244.%d.0/24", i)
+			if i < 8 {
+				r.addServer(name, []string{address}, cidr)
+			} else {
+				r.addNode(name, []string{address}, cidr)
+				addresses = append(addresses, address)
+			}
+			want = append(want, cidr+" via "+address)
+			wanted = append(wanted,
+				&cloudprovider.Route{TargetNode: types.NodeName(name), DestinationCIDR: cidr})
+		}
+		for some := range slices.Chunk(addresses, 64) {
+			r.addPort("many", false, some...)
+		}
+		r.addNode("stranger", []string{"192.168.7.7"}, "10.245.0.0/24")
+		r.Wait("the nodes are known", func() error {
+			if err := r.create("stranger", "10.245.0.0/24"); err == nil ||
+				strings.Contains(err.Error(), "not found") {
+				return fmt.Errorf("the error is %w", err)
+			}
+			return nil
+		})
+		mark := p.Wire.Mark()
+		errs := eachAtOnce(append(slices.Clone(wanted),
+			&cloudprovider.Route{TargetNode: "stranger", DestinationCIDR: "10.245.0.0/24"}),
+			r.createRoute)
+		if err := errors.Join(errs[:n]...); err != nil {
+			t.Fatal(err)
+		}
+		if errs[n] == nil {
+			t.Error("a route via an address that is on none of the router's networks was created")
+		}
+		r.wantRoutes(want...)
+		r.wantPairs("node-000", "10.244.0.0/24")
+		created := p.Wire.Since(mark, routerWrites)
+		if len(created) > 20 {
+			t.Errorf("%d writes of the router for %d routes", len(created), n)
+		}
+
+		listed := r.list()
+		if len(listed) != n {
+			t.Fatalf("%d routes are listed, want %d", len(listed), n)
+		}
+		mark = p.Wire.Mark()
+		var gone []*cloudprovider.Route
+		for _, name := range want {
+			gone = append(gone, listed[name])
+		}
+		if err := errors.Join(eachAtOnce(gone, r.delete)...); err != nil {
+			t.Fatal(err)
+		}
+		r.wantRoutes()
+		r.wantPairs("node-000")
+		deleted := p.Wire.Since(mark, routerWrites)
+		if len(deleted) > 20 {
+			t.Errorf("%d writes of the router for the deletion of %d routes", len(deleted), n)
+		}
+		t.Logf("%d routes were %d writes of the router to create, and %d to delete", n,
+			len(created), len(deleted))
+	})
+}
+
+func eachAtOnce(routes []*cloudprovider.Route, do func(*cloudprovider.Route) error) []error {
+	type answer struct {
+		i   int
+		err error
+	}
+	answers := make(chan answer)
+	for i, one := range routes {
+		go func() { answers <- answer{i, do(one)} }()
+	}
+	errs := make([]error, len(routes))
+	for range routes {
+		a := <-answers
+		errs[a.i] = a.err
+	}
+	return errs
+}
+
+// TestRoutes_WhatFailsIsRepairedByTheNextPass: whatever becomes of the write of a port or of the
+// router, the controller's next pass leaves all as it should be, and nothing twice.
+func TestRoutes_WhatFailsIsRepairedByTheNextPass(t *testing.T) {
+	t.Parallel()
+	onEachRouter(t, func(t *testing.T, p *project.Project) {
+		r := newRouting(t, p)
+		r.addPort("somebody's", true, "10.0.9.1")
+		r.addRoute("10.99.0.0/24", "10.0.9.1")
+		r.addServer("a", []string{"10.0.1.1"}, "10.244.1.0/24")
+		const foreign, own = "10.99.0.0/24 via 10.0.9.1", "10.244.1.0/24 via 10.0.1.1"
+		r.mustCreate("a", "10.244.1.0/24")
+		if err := r.delete(r.list()[own]); err != nil {
+			t.Fatal(err)
+		}
+		lost := errors.New("the connection broke")
+		for _, fault := range []project.Fault{
+			{Status: http.StatusConflict},
+			{Status: http.StatusPreconditionFailed},
+			{Status: http.StatusInternalServerError},
+			{Status: http.StatusInternalServerError, After: true},
+			{Err: lost},
+			{Err: lost, After: true},
+			{Status: http.StatusServiceUnavailable},
+			{Status: http.StatusBadGateway, After: true},
+		} {
+			for _, resource := range []string{"/ports/", "/routers/"} {
+				what := fmt.Sprintf("%s: status %d, error %v, after %t", resource, fault.Status,
+					fault.Err, fault.After)
+				once := fault
+				once.Times, once.Matches = 1, func(request *http.Request) bool {
+					return request.Method == http.MethodPut &&
+						strings.Contains(request.URL.Path, resource)
+				}
+				remove := p.Wire.Break(once)
+				first := r.create("a", "10.244.1.0/24")
+				if err := r.create("a", "10.244.1.0/24"); err != nil {
+					t.Errorf("%s: create, once more after %v: %v", what, first, err)
+				}
+				remove()
+				r.wantRoutes(own, foreign)
+				r.wantPairs("a", "10.244.1.0/24")
+
+				remove = p.Wire.Break(once)
+				listed := r.list()[own]
+				if listed == nil {
+					t.Fatalf("%s: the route is not listed: %q", what, r.told())
+				}
+				first = r.delete(listed)
+				if err := r.delete(listed); err != nil {
+					t.Errorf("%s: delete, once more after %v: %v", what, first, err)
+				}
+				remove()
+				r.wantRoutes(foreign)
+				r.wantPairs("a")
+			}
+		}
+	})
+}
+
+// TestRoutes_SomebodyElseWritesAtTheSameTime_NothingIsLost: what others write between a look and a
+// write is not undone: routes by name, or on the condition of the revision; pairs always so.
+func TestRoutes_SomebodyElseWritesAtTheSameTime_NothingIsLost(t *testing.T) {
+	t.Parallel()
+	onEachRouter(t, func(t *testing.T, p *project.Project) {
+		r := newRouting(t, p)
+		r.addPort("somebody's", true, "10.0.9.1")
+		r.addServer("a", []string{"10.0.1.1"}, "10.244.1.0/24")
+		r.waitTold()
+		var others []func()
+		meanwhile := func(resource string, do func()) {
+			done := false
+			others = append(others,
+				p.Wire.Break(project.Fault{Matches: func(request *http.Request) bool {
+					if !done && request.Method == http.MethodPut &&
+						strings.Contains(request.URL.Path, resource) {
+						done = true
+						do()
+					}
+					return false
+				}}))
+		}
+		meanwhile("/routers/", func() { r.addRoute("10.99.0.0/24", "10.0.9.1") })
+		meanwhile("/ports/", func() {
+			r.User().Update(project.Network, "/ports/"+r.ports["a"], "port",
+				project.Object{"allowed_address_pairs": []project.Object{{"ip_address": "10.77.0.0/24"}}})
+		})
+		r.mustCreate("a", "10.244.1.0/24")
+		r.wantRoutes("10.244.1.0/24 via 10.0.1.1", "10.99.0.0/24 via 10.0.9.1")
+		r.wantPairs("a", "10.244.1.0/24", "10.77.0.0/24")
+		for _, remove := range others {
+			remove()
+		}
+		// The same when the route is deleted.
+		meanwhile("/routers/", func() { r.addRoute("10.98.0.0/24", "10.0.9.1") })
+		if err := r.delete(r.list()["10.244.1.0/24 via 10.0.1.1"]); err != nil {
+			t.Error(err)
+		}
+		r.wantRoutes("10.98.0.0/24 via 10.0.9.1", "10.99.0.0/24 via 10.0.9.1")
+		r.wantPairs("a", "10.77.0.0/24")
+	})
+}
+
+// TestRoutes_WithoutAddressPairs_NoPortIsTouched: on the wire, the extension is taken away.
+func TestRoutes_WithoutAddressPairs_NoPortIsTouched(t *testing.T) {
+	t.Parallel()
+	p := project.New(t)
+	p.Wire.Break(project.Fault{
+		Matches: project.On(http.MethodGet, "/extensions"), Status: http.StatusOK,
+		Body:   `{"extensions":[{"alias":"extraroute"},{"alias":"extraroute-atomic"}]}`,
+		Header: http.Header{"Content-Type": {"application/json"}},
+	})
+	r := newRouting(t, p)
+	r.addServer("a", []string{"10.0.1.1"}, "10.244.1.0/24")
+	r.mustCreate("a", "10.244.1.0/24")
+	r.wantRoutes("10.244.1.0/24 via 10.0.1.1")
+	r.wantPairs("a")
+}
+
+// TestRoutes_Idle_CostsOneRequestAMinute: or two, while there are routes of others, of which it has
+// to be known whether anybody is there.
+func TestRoutes_Idle_CostsOneRequestAMinute(t *testing.T) {
+	t.Parallel()
+	clock := clocktesting.NewFakeClock(time.Now())
+	p := project.New(t)
+	r := newRouting(t, p, func(env *ccm.ProviderEnv) { env.Clock = clock })
+	r.addServer("a", []string{"10.0.1.1"}, "10.244.1.0/24")
+	r.addRoute("10.244.1.0/24", "10.0.1.1")
+	r.waitTold("10.244.1.0/24 via 10.0.1.1: a")
+	perMinutes := func(minutes int) int {
+		mark := p.Wire.Mark()
+		for range minutes * 6 {
+			clock.Step(10 * time.Second)
+			r.list()
+		}
+		return len(p.Wire.Since(mark, nil))
+	}
+	if got := perMinutes(10); got != 10 {
+		t.Errorf("%d requests in 10 idle minutes, want 10: %+v", got, p.Wire.Calls())
+	}
+	r.addPort("somebody's", true, "10.0.9.1")
+	r.addRoute("10.99.0.0/24", "10.0.9.1")
+	clock.Step(time.Minute)
+	r.list()
+	if got := perMinutes(10); got != 20 {
+		t.Errorf("%d requests in 10 idle minutes beside somebody else's route, want 20: %+v", got,
+			p.Wire.Calls())
+	}
+}
