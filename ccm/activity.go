@@ -18,7 +18,7 @@ type Activity struct {
 	// Object is the object of a call, such as "default/web" or a node's name. It may be empty.
 	Object string `json:"object,omitempty"`
 
-	// Since is the time at which the activity began.
+	// Since has the time at which the activity began.
 	Since time.Time `json:"since"`
 
 	// MayAct reports whether the activity can still change the cluster or the cloud after the term.

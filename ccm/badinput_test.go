@@ -111,7 +111,7 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 		}, []string{"leaderElection.renewDeadline", "retryPeriod"}},
 		{"lease of half a second", func(p *ccm.Params) {
 			p.Config.LeaderElection.LeaderElect = true
-			p.Config.LeaderElection.LeaseDuration = metav1.Duration{Duration: 15500 * time.Millisecond}
+			p.Config.LeaderElection.LeaseDuration.Duration = 15500 * time.Millisecond
 		}, []string{"leaderElection.leaseDuration", "whole seconds"}},
 		{"lease without a name", func(p *ccm.Params) {
 			p.Config.LeaderElection.LeaderElect = true

@@ -17,6 +17,6 @@
 //
 // A host that does not calls [New] and [Manager.Run].
 //
-// Nothing in this package exits the process, handles signals, registers flags, opens a port, or
-// writes package-level state.
+// This package never exits the process, handles signals, registers flags, opens a port, or writes
+// package-level state.
 package ccm

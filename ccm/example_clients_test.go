@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -60,10 +61,12 @@ func ExampleClientBuilder() {
 
 	delete(identities, "leader-election")
 	_, err = ccm.New(params)
-	fmt.Println(err)
+	fmt.Println(strings.ReplaceAll(err.Error(), ": client", ":\nclient"))
 	// Output:
 	// complete: true
-	// ccm: configuration: clientConnection: Invalid value: "leader-election": client "leader-election": it is not in the vault
+	// ccm: configuration:
+	// clientConnection: Invalid value: "leader-election":
+	// client "leader-election": it is not in the vault
 }
 
 // A client configuration may have the host's own transport, such as a tunnel to a hosted control

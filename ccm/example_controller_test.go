@@ -22,7 +22,7 @@ import (
 // leads.
 type nodeCounter struct{ added atomic.Int64 }
 
-// newNodeCounter builds it anew in each term. What it asks the term for ends with the term.
+// newNodeCounter builds it in each term. Clients and informers of the term end with the term.
 func newNodeCounter(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 	if t.Config().CloudProvider.Name == "bare-metal" {
 		return nil, fmt.Errorf("%w: there is nothing to count", ccm.ErrSkip)

@@ -48,7 +48,8 @@ func ExampleModule_mux() {
 // The host's logger gets the Manager's name and the number of the term. The flag --v and klog's
 // other flags do not affect it.
 func ExampleParams_logger() {
-	log := funcr.New(func(prefix, args string) { fmt.Println(prefix, args) }, funcr.Options{})
+	log := funcr.New(func(_, args string) { fmt.Println(args) },
+		funcr.Options{LogInfoLevel: new(string)})
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"greets"}
 	cfg.LeaderElection.Identity = "replica-1"
@@ -80,11 +81,11 @@ func ExampleParams_logger() {
 	stop = cancel
 	_ = m.Run(ctx)
 	// Unordered output:
-	// ccm "level"=0 "msg"="Term begins" "manager"="east" "term"=1 "identity"="replica-1"
-	// ccm "level"=0 "msg"="Term is ready" "manager"="east" "term"=1
-	// ccm "level"=0 "msg"="Hello" "manager"="east" "term"=1
-	// ccm "level"=0 "msg"="Term ends" "manager"="east" "term"=1 "reason"="asked to stop: context canceled"
-	// ccm "level"=0 "msg"="Term has drained" "manager"="east" "term"=1
+	// "msg"="Term begins" "manager"="east" "term"=1 "identity"="replica-1"
+	// "msg"="Term is ready" "manager"="east" "term"=1
+	// "msg"="Hello" "manager"="east" "term"=1
+	// "msg"="Term ends" "manager"="east" "term"=1 "reason"="asked to stop: context canceled"
+	// "msg"="Term has drained" "manager"="east" "term"=1
 }
 
 // The host receives the events of the Manager and of its own controllers.

@@ -53,8 +53,8 @@ func ExampleSharedInformers() {
 		RESTConfig:  &rest.Config{Host: "https://127.0.0.1:6443"},
 		Elector:     ccm.AlwaysLead(),
 		Logger:      &log,
-		// With fx: fx.Provide(func(…) informers.SharedInformerFactory { … }). What the host has not
-		// started ends with the app then.
+		// With fx: fx.Provide(func(…) informers.SharedInformerFactory { … }). The module stops them
+		// if the host has not started them.
 		Informers: ccm.SharedInformers{Factory: factory, Stop: host.Done()},
 	})
 	if err != nil {

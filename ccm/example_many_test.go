@@ -31,7 +31,7 @@ func ExampleNamed() {
 			})),
 		)
 	}
-	// Who needs a Manager asks for it by its name.
+	// A constructor receives a Manager by its name.
 	var managers struct {
 		fx.In
 		East *ccm.Manager `name:"east"`

@@ -325,8 +325,8 @@ func (h *lifecycleHook) start(startCtx context.Context) error {
 			timedOut == h.reported.Load() {
 			// The policy has received this error already. A stop that the policy requested must not
 			// fail because of it: fx's App.Run exits with 1 when a stop fails, instead of the
-			// requested code. The policy knows of it. A stop that the policy asked for has nothing
-			// to add: fx's App.Run exits with 1 when a stop fails, whatever code was asked for.
+			// requested code. The policy knows of it. A stop that the policy requested has nothing
+			// to add: fx's App.Run exits with 1 when a stop fails, whatever code was requested.
 			err = nil
 		}
 		done <- err

@@ -165,7 +165,7 @@ func TestEventRecorders_HostsRecorder_ReceivesEvents(t *testing.T) {
 	}
 	_ = stop()
 	if !slices.Equal(components, []string{"my-component"}) {
-		t.Errorf("recorders were asked for %q", components)
+		t.Errorf("recorders were built for %q", components)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestRegisterer_TwoManagers_HaveSeriesWhileTheyRun(t *testing.T) {
 	if s := series("fxccm_leading"); len(s) > 0 {
 		t.Errorf("after their ends there are still series of %q", s)
 	}
-	// A name that somebody else has taken is told.
+	// A metric name that another collector uses is an error.
 	other := prometheus.NewRegistry()
 	other.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "fxccm_leading"}))
 	p := standaloneParams("*")

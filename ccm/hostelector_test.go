@@ -104,7 +104,7 @@ func TestHostElector_DrainTimeoutIsTheHostsToKnow(t *testing.T) {
 		lock := e.Watch(&memoryLock{identity: "me"}, 15*time.Second, 10*time.Second)
 		if err := e.Lead(t.Context(), ccm.Grant{}); err == nil ||
 			!strings.Contains(err.Error(), "has not been written") {
-			t.Errorf("a lock that nobody uses was trusted: %v", err)
+			t.Errorf("an unused lock was trusted: %v", err)
 		}
 		if err := lock.Create(t.Context(),
 			resourcelock.LeaderElectionRecord{

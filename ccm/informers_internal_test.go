@@ -22,7 +22,9 @@ func TestTransform_HostsControllers_ReceiveWholeNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			term := &Term{enabled: c.enabled}
 			obj, err := term.transform()(&corev1.Node{
-				ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}},
+				ObjectMeta: metav1.ObjectMeta{
+					ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
+				},
 				Status: corev1.NodeStatus{
 					Images: []corev1.ContainerImage{{}}, Capacity: resources,
 					Allocatable: resources,

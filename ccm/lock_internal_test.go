@@ -62,7 +62,8 @@ func by(identity string, seconds int, at time.Time) *resourcelock.LeaderElection
 // or edited by hand.
 func TestLock_LeaseDeletedOrEdited_StandbyWaitsForTheLastHolder(t *testing.T) {
 	begin := time.Unix(1_000_000, 0)
-	edited := func(edit func(*resourcelock.LeaderElectionRecord)) *resourcelock.LeaderElectionRecord {
+	type leaderRecord = resourcelock.LeaderElectionRecord
+	edited := func(edit func(*leaderRecord)) *leaderRecord {
 		record := *by("leader", 15, begin)
 		edit(&record)
 		return &record
@@ -138,7 +139,8 @@ func TestLock_LeaseDeletedOrEdited_StandbyWaitsForTheLastHolder(t *testing.T) {
 // The leader restores its lease after a deletion or an edit. It loses the lease to another holder.
 func TestLock_Restore_WritesTheLeaseUnlessAnotherProcessHoldsIt(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	edited := func(edit func(*resourcelock.LeaderElectionRecord)) *resourcelock.LeaderElectionRecord {
+	type leaderRecord = resourcelock.LeaderElectionRecord
+	edited := func(edit func(*leaderRecord)) *leaderRecord {
 		record := *by("leader", 15, now)
 		edit(&record)
 		return &record

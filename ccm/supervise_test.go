@@ -277,7 +277,7 @@ func TestDebuggingHandler_RunningControllers_AreServed(t *testing.T) {
 			"/example.com/always/z":   "saw GET /z",
 			"example.com/always/z":    "saw GET /z",
 			"/mute/x":                 "404 page not found\n",
-			"/nobody/x":               "404 page not found\n",
+			"/unknown/x":              "404 page not found\n",
 			"/":                       "404 page not found\n",
 			"/example.community/x/yz": "404 page not found\n",
 		} {

@@ -16,7 +16,7 @@ const maxTroubles = 32
 type TroubleStatus struct {
 	// Subject is a short, constant name of the affected part, such as "identity" or "quota".
 	Subject string `json:"subject"`
-	// Since is the time of the first report.
+	// Since has the time of the first report.
 	Since time.Time `json:"since"`
 	// Reason is the text of the last reported error.
 	Reason string `json:"reason"`

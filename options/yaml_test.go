@@ -149,7 +149,9 @@ func TestLoadFile_ErrorsNameTheFile(t *testing.T) {
 func TestEncode_DecodesToTheSameConfig(t *testing.T) {
 	changed := options.DefaultConfiguration()
 	fill(reflect.ValueOf(&changed).Elem(), new(int))
-	for name, cfg := range map[string]options.Configuration{"default": options.DefaultConfiguration(), "zero": {}, "all changed": changed} {
+	for name, cfg := range map[string]options.Configuration{
+		"default": options.DefaultConfiguration(), "zero": {}, "all changed": changed,
+	} {
 		data, err := options.Encode(cfg)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -119,7 +119,7 @@ func prepare(t testing.TB, cluster Cluster, cloud *fake.Cloud, opts []Option) *p
 	return p
 }
 
-// begin starts what has been built, and sees to its end.
+// begin starts the CCM, and stops it when the test is over.
 func (p *parts) begin(t testing.TB, manager *ccm.Manager, run runner) *CCM {
 	t.Helper()
 	c := p.ccm

@@ -8,8 +8,8 @@ import (
 )
 
 // WaitCloud waits until cond returns nil, which it asks now and after every call to the cloud and
-// every change of it. cond's error says what is missing, and what completes the sentence "waited in
-// vain until …". It fails the test after [WaitLimit].
+// every change of it. cond's error says what is missing, and what completes the sentence "timed out
+// waiting until …". It fails the test after [WaitLimit].
 func WaitCloud(t testing.TB, cloud *fake.Cloud, what string, cond func() error) {
 	t.Helper()
 	ctx, cancel := limited(t)
@@ -20,7 +20,7 @@ func WaitCloud(t testing.TB, cloud *fake.Cloud, what string, cond func() error) 
 		return lacks == nil
 	})
 	if err != nil {
-		t.Fatalf("waited in vain until %s; last seen: %v", what, lacks)
+		t.Fatalf("timed out waiting until %s; last seen: %v", what, lacks)
 	}
 }
 
@@ -34,7 +34,8 @@ func WaitCall(
 	defer cancel()
 	call, err := cloud.WaitForCall(ctx, where...)
 	if err != nil {
-		t.Fatalf("waited in vain until %s: %v; the cloud's counts: %+v", what, err, cloud.Stats())
+		t.Fatalf("timed out waiting until %s: %v; the cloud's counts: %+v",
+			what, err, cloud.Stats())
 	}
 	return call
 }

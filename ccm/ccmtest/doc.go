@@ -68,8 +68,8 @@
 //
 // The CCM may do everything unless it is given an identity with [WithIdentity]. Give it the one
 // that your program has in a cluster, with the rules that you ship ([ApplyRBAC]), and a missing
-// rule fails the test. controlplane.AuditLog tells what the CCM, known there as [CCM.User], has
-// asked of the API server.
+// rule fails the test. controlplane.AuditLog has the CCM's requests to the API server,
+// under the name [CCM.User].
 //
 // # The race detector
 //

@@ -81,10 +81,10 @@ func (e *ManualElector) Lose(cause error) {
 }
 
 // ExpireClock puts the time until which leadership is valid into the past, for the rest of this
-// stretch of leadership, and tells nobody: what happens to a process that is frozen for longer than
-// its lease, in the moment in which it is thawed. The term ends when it notices by itself, at its
-// first call, and nobody leads until [ManualElector.Lead] is called again: another would have taken
-// the lease. It does nothing if nobody leads.
+// stretch of leadership, without a notice to the Manager. The same happens to a process that is
+// frozen for longer than its lease, when it thaws. The term ends at its first call, and leadership
+// is not granted again before [ManualElector.Lead]: another process would have taken the lease. It
+// is a no-op if leadership is not held.
 func (e *ManualElector) ExpireClock() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -134,7 +134,7 @@ func (e *ManualElector) wait(t testing.TB, what string, cond func() bool) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			t.Fatalf("waited in vain until %s; %s", what, seen)
+			t.Fatalf("timed out waiting until %s; %s", what, seen)
 			return
 		}
 	}
@@ -145,7 +145,7 @@ func (e *ManualElector) describe() string {
 	case e.current != nil:
 		return fmt.Sprintf("stretch %d of leadership is held", e.current.number)
 	case e.granted:
-		return "nobody campaigns, or nobody did in time"
+		return "no Manager campaigns, or none did in time"
 	case e.begun == 0:
 		return "Lead was not called"
 	}

@@ -57,7 +57,7 @@ func TestManualElector_NobodyLeadsBeforeTheTestSaysSo(t *testing.T) {
 		t.Errorf("Elect returned %v, want the cause of the end of its context", err)
 	}
 	if e.Leading() {
-		t.Error("somebody leads")
+		t.Error("leadership is held")
 	}
 }
 
@@ -212,7 +212,7 @@ func TestManualElector_SharedByTwo_OneLeadsAtATime(t *testing.T) {
 
 func TestManualElector_ExpireClock_EndsTheValidityOfThisStretchOnly(t *testing.T) {
 	e := ccmtest.NewManualElector()
-	e.ExpireClock() // nobody leads: nothing to expire
+	e.ExpireClock() // leadership is not held: nothing to expire
 	for range 2 {
 		e.Lead()
 		ctx, stop := context.WithCancel(t.Context())
@@ -240,7 +240,7 @@ func TestManualElector_WaitsSayWhatTheySaw(t *testing.T) {
 		"Lead was not called")
 	e.Lead()
 	wantFailure(t, func(t testing.TB) { e.WaitReleased(t) }, "leadership is given back",
-		"nobody campaigns")
+		"no Manager campaigns")
 	ctx, stop := context.WithCancel(t.Context())
 	result := candidate(ctx, e, untilLost(ctx))
 	e.WaitLeading(t)

@@ -146,7 +146,7 @@ func TestClockExpired_NothingIsChangedAlthoughNobodyHasToldTheTerm(t *testing.T)
 	if len(writes) > 0 {
 		t.Errorf("the API server was written to after the clock had expired: %v", writes)
 	}
-	// What it has tried, and what was refused, has told the term that it is over.
+	// The refused calls have ended the term.
 	if released := app.Elector.WaitReleased(t); !released.Drained ||
 		!errors.Is(released.Err, ccm.ErrLeadershipLost) {
 		t.Errorf("the term ended as %+v, want it drained after the loss of leadership", released)

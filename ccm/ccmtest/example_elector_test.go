@@ -26,7 +26,7 @@ func testLoss(t testing.TB) {
 	fmt.Println("leads again, in term", app.WaitReady().Term)
 }
 
-// What a host does when leadership is lost and won again can be tested at will.
+// A test takes leadership away from a host and gives it back.
 func ExampleManualElector() {
 	asTest(testLoss)
 	// Output:

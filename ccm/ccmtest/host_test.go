@@ -22,7 +22,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// A host is somebody's program: what it gives to fx.New in its main function.
+// A host is a user's program: the options that its main function gives to fx.New.
 type host struct {
 	// realProvider is set if its provider, which would log in to a cloud, was built.
 	realProvider bool
@@ -179,7 +179,7 @@ func TestFakeModule_MakesAValidApp(t *testing.T) {
 	}
 	err := fx.New(parts...).Err()
 	if err == nil || !strings.Contains(err.Error(), "ccm: no Config in the app") {
-		t.Errorf("without a configuration: %v, want an error that says so", err)
+		t.Errorf("without a configuration: %v, want an error that names the missing Config", err)
 	}
 }
 

@@ -33,8 +33,7 @@ func processWide() []goleak.Option {
 		// keeps its idle HTTP/2 connections for a minute and a half. A request on such a connection
 		// has a goroutine of its own, doRequest, which is not ignored.
 		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*ClientConn).readLoop"),
-		// klog flushes its log files with one goroutine for the process, once somebody has asked it
-		// to.
+		// klog flushes its log files with one goroutine for the process.
 		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
 	}
 }
@@ -51,7 +50,7 @@ func IgnoringCurrent() LeakOption {
 }
 
 // closing closes the idle connections of clients of the configuration, for servers that speak
-// HTTP/1 only. A connection that somebody uses stays open, and is found.
+// HTTP/1 only. A connection in use stays open, and is found.
 func closing(cfg *rest.Config) LeakOption {
 	return func(c *leakCheck) { c.configs = append(c.configs, cfg) }
 }

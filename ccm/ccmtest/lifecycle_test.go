@@ -199,7 +199,7 @@ func TestTwoAppsInOneProcess_EachServesItsOwnCluster(t *testing.T) {
 
 	here.Stop()
 	if calls := here.Cloud.Calls(fake.CallFilter{Object: "node-there"}.Matches); len(calls) > 0 {
-		t.Errorf("the cloud here was asked for the node there: %+v", calls)
+		t.Errorf("the cloud here has calls for the node there: %+v", calls)
 	}
 	if err := there.Cloud.AddInstances(fake.Instance{Name: "node-there-2"}); err != nil {
 		t.Fatal(err)

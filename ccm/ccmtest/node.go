@@ -116,8 +116,8 @@ func CreateNode(t testing.TB, client kubernetes.Interface, node *corev1.Node) *c
 }
 
 // WaitNode waits until cond returns nil for the Node, and returns the Node. cond gets nil when
-// there is no such Node, and its error says what the Node lacks. what completes the sentence
-// "waited in vain until …". It fails the test after [WaitLimit], with the Node that was last seen.
+// there is no such Node, and its error says what the Node lacks. what completes the sentence "timed
+// out waiting until …". It fails the test after [WaitLimit], with the Node that was last seen.
 func WaitNode(
 	t testing.TB, client kubernetes.Interface, name, what string, cond func(*corev1.Node) error,
 ) *corev1.Node {

@@ -29,8 +29,8 @@ func WithConfig(change func(*ccm.Config)) Option {
 	return func(o *options) { o.configure = append(o.configure, change) }
 }
 
-// WithIdentity makes the CCM known to the API server as cfg says, and thereby restricts it to what
-// RBAC allows it: see [ApplyRBAC]. The default is a user of its own who may do everything.
+// WithIdentity makes the CCM known to the API server as cfg says, with the rights that RBAC
+// gives it: see [ApplyRBAC]. The default is a user of its own who may do everything.
 func WithIdentity(cfg *rest.Config) Option { return func(o *options) { o.identity = cfg } }
 
 // WithElector lets e decide when the CCM leads. The default is a [ManualElector] that lets it lead
@@ -60,7 +60,7 @@ func WithFx(opts ...fx.Option) Option {
 // the host's, but for the name and the file of the cloud provider and the name in the election;
 // WithConfig changes more.
 //
-// What is replaced has to be visible at the root of the app: fx hides what a module provides with
+// A replaced type has to be visible at the root of the app: fx hides what a module provides with
 // fx.Private. It is not for [StartManager].
 func WithHost(opts ...fx.Option) Option {
 	return func(o *options) { o.host = append(o.host, opts...) }

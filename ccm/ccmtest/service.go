@@ -100,7 +100,9 @@ func removeService(
 		return err
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"$deleteFromPrimitiveList/finalizers": []string{servicehelpers.LoadBalancerCleanupFinalizer},
+		"$deleteFromPrimitiveList/finalizers": []string{
+			servicehelpers.LoadBalancerCleanupFinalizer,
+		},
 	}})
 	if err != nil {
 		return err
@@ -115,8 +117,8 @@ func removeService(
 
 // WaitService waits until cond returns nil for the Service, and returns the Service. cond gets nil
 // when there is no such Service, and its error says what the Service lacks. what completes the
-// sentence "waited in vain until …". It fails the test after [WaitLimit], with the Service that was
-// last seen.
+// sentence "timed out waiting until …". It fails the test after [WaitLimit], with the Service that
+// was last seen.
 func WaitService(
 	t testing.TB, client kubernetes.Interface, namespace, name, what string,
 	cond func(*corev1.Service) error,

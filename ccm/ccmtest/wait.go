@@ -15,8 +15,7 @@ const WaitLimit = time.Minute
 const (
 	// pollInterval is for what cannot be watched.
 	pollInterval = 20 * time.Millisecond
-	// reportTime is what is left of a test's time to report a wait that was in vain, and to clean
-	// up.
+	// reportTime is what is left of a test's time to report a failed wait, and to clean up.
 	reportTime = 5 * time.Second
 )
 
@@ -33,7 +32,7 @@ func limited(t testing.TB) (context.Context, context.CancelFunc) {
 
 // Eventually asks probe again and again until it returns no error, and returns its value. After
 // [WaitLimit] it fails the test with the last error, which should say what was seen instead. what
-// completes the sentence "waited in vain until …". The context given to probe ends at the limit.
+// completes the sentence "timed out waiting until …". The context given to probe ends at the limit.
 func Eventually[T any](t testing.TB, what string, probe func(ctx context.Context) (T, error)) T {
 	t.Helper()
 	ctx, cancel := limited(t)
@@ -44,14 +43,14 @@ func Eventually[T any](t testing.TB, what string, probe func(ctx context.Context
 		if err == nil {
 			return value
 		}
-		// What the limit itself does to a request in flight tells nothing.
+		// The limit cancels the request in flight, and that error tells nothing.
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
 		select {
 		case <-time.After(pollInterval):
 		case <-ctx.Done():
-			t.Fatalf("waited in vain until %s; last seen: %v", what, last)
+			t.Fatalf("timed out waiting until %s; last seen: %v", what, last)
 			return value
 		}
 	}

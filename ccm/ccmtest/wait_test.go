@@ -39,11 +39,10 @@ func TestEventually_ReturnsTheValueOrTellsTheLastError(t *testing.T) {
 	wantFailure(t, func(t testing.TB) {
 		ccmtest.Eventually(t, "pigs fly",
 			func(context.Context) (int, error) { return 0, errors.New("one walks") })
-	}, "waited in vain until pigs fly", "one walks")
+	}, "timed out waiting until pigs fly", "one walks")
 }
 
-// What a wait was in vain for is said with what is there instead.
-func TestWaits_WhenInVain_TellWhatTheyLastSaw(t *testing.T) {
+func TestWaits_AtTheLimit_FailWithTheLastStateSeen(t *testing.T) {
 	client := clientOf(t, cluster.RESTConfig())
 	ccmtest.CreateNode(t, client, ccmtest.TaintedNode("in-vain"))
 	ccmtest.CreateService(t, client,
@@ -92,10 +91,10 @@ func TestWaits_WhenInVain_TellWhatTheyLastSaw(t *testing.T) {
 		},
 		"call": {
 			func(t testing.TB) {
-				ccmtest.WaitCall(t, cloud, "somebody asks",
+				ccmtest.WaitCall(t, cloud, "metadata is read",
 					fake.CallFilter{Method: fake.InstanceMetadata}.Matches)
 			},
-			[]string{"somebody asks", "the cloud's counts"},
+			[]string{"metadata is read", "the cloud's counts"},
 		},
 		"no API server": {
 			func(t testing.TB) {
@@ -186,7 +185,7 @@ func TestVerifyNoLeaks_FindsAGoroutineThatIsLeft(t *testing.T) {
 	release := make(chan struct{})
 	ended := make(chan struct{})
 	before := ccmtest.IgnoringCurrent()
-	go func() { // what somebody has forgotten
+	go func() { // a forgotten goroutine
 		defer close(ended)
 		<-release
 	}()

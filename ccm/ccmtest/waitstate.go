@@ -26,8 +26,8 @@ func WaitReady(t testing.TB, m *ccm.Manager) ccm.Status {
 }
 
 // WaitStatus waits until the condition holds for the Manager's status, and returns that status.
-// what completes the sentence "waited in vain until …". It fails the test after [WaitLimit], with
-// the status that was last seen.
+// what completes the sentence "timed out waiting until …". It fails the test after [WaitLimit],
+// with the status that was last seen.
 func WaitStatus(t testing.TB, m *ccm.Manager, what string, cond func(ccm.Status) bool) ccm.Status {
 	t.Helper()
 	return Eventually(t, what, func(context.Context) (ccm.Status, error) {

@@ -25,7 +25,7 @@ type kind[T any] struct {
 var errAbsent = errors.New("it does not exist")
 
 // waitFor watches one object until cond returns nil for it; cond gets nil when there is no such
-// object. what completes the sentence "waited in vain until …".
+// object. what completes the sentence "timed out waiting until …".
 func waitFor[T any](t testing.TB, k kind[T], name, what string, cond func(*T) error) *T {
 	t.Helper()
 	ctx, cancel := limited(t)
@@ -45,7 +45,7 @@ func waitFor[T any](t testing.TB, k kind[T], name, what string, cond func(*T) er
 		case <-ctx.Done():
 		}
 	}
-	t.Fatalf("waited in vain until %s; last seen: %s", what, seen)
+	t.Fatalf("timed out waiting until %s; last seen: %s", what, seen)
 	return nil
 }
 

@@ -60,9 +60,13 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 			[]string{"serving.minTLSVersion", "VersionTLS14", "VersionTLS13"},
 		},
 		{"unknown curve", func(c *serving.Config) { c.CurvePreferences = []int32{7} }, []string{"serving.curvePreferences", "--tls-curve-preferences", "7"}},
-		{"negative streams", func(c *serving.Config) { c.HTTP2MaxStreams = -1 }, []string{"serving.http2MaxStreams"}},
 		{
-			"missing client CA", func(c *serving.Config) { c.Authentication.ClientCAFile = missing },
+			"negative streams", func(c *serving.Config) { c.HTTP2MaxStreams = -1 },
+			[]string{"serving.http2MaxStreams"},
+		},
+		{
+			"missing client CA",
+			func(c *serving.Config) { c.Authentication.ClientCAFile = missing },
 			[]string{"serving.authentication.clientCAFile", "--client-ca-file"},
 		},
 		{

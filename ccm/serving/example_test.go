@@ -14,9 +14,11 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving"
 )
 
-// probe is what a kubelet does.
+// probe reads a path of the server as a kubelet does.
 func probe(s *serving.Server, path string) string {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}}
 	defer client.CloseIdleConnections()
 	response, err := client.Get("https://" + s.Addr().String() + path)
 	if err != nil {

@@ -50,9 +50,9 @@ func ExampleProvider() {
 	fmt.Println(cloud.ProviderName(), err)
 
 	_, err = registered.Provider("acme").New(context.Background(),
-		ccm.ProviderEnv{ConfigFile: "/etc/kubernetes/missing.conf"})
+		ccm.ProviderEnv{ConfigFile: "/missing.conf"})
 	fmt.Println(err)
 	// Output:
 	// acme <nil>
-	// read the cloud provider's configuration file: stat /etc/kubernetes/missing.conf: no such file or directory
+	// read the cloud provider's configuration file: stat /missing.conf: no such file or directory
 }

@@ -27,7 +27,7 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--etcd-keyfile=" + c.files.apiserverEtcdClient.key,
 
 		// The Service default/kubernetes gets no endpoints: a loopback address is not allowed as
-		// one, and nobody here uses it.
+		// one, and no test uses it.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		// Dual stack, so that Services of either family and of both can be made.

@@ -273,7 +273,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	deadline := time.Now().Add(30 * time.Second)
 	for !condition() {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("timed out: %s", what)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

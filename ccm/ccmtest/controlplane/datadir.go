@@ -57,8 +57,8 @@ func (d *dataDir) remove() error {
 	return nil
 }
 
-// removeAbandoned removes the folders in parent whose owner is dead. What cannot be removed stays:
-// it does not concern the caller.
+// removeAbandoned removes the folders in parent whose owner is dead. Errors are ignored: they do
+// not concern the caller.
 func removeAbandoned(parent string) {
 	dirs, err := filepath.Glob(filepath.Join(parent, dataDirPrefix+"*"))
 	if err != nil {

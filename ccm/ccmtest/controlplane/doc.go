@@ -1,7 +1,7 @@
 // Package controlplane starts a real Kubernetes control plane for a test: one etcd and one
 // kube-apiserver, on ports of their own, with TLS and RBAC, and stops them again. There is no
-// kubelet, no scheduler and no kube-controller-manager: Nodes are what the test creates, and nobody
-// but the test and the program under test changes anything.
+// kubelet, no scheduler and no kube-controller-manager: the test creates the Nodes, and only
+// the test and the program under test change objects.
 //
 // A test asks for one and talks to it with clients of its choice:
 //
@@ -15,8 +15,8 @@
 //
 // etcd and kube-apiserver are taken from the folder that the environment variable
 // KUBEBUILDER_ASSETS names, as with controller-runtime's envtest; without it from bin/controlplane
-// of this project, where `make controlplane` builds them. If there are none, Start fails with a
-// sentence that says so. A test never skips for it.
+// of this project, where `make controlplane` builds them. Without them Start fails with an
+// error that names the folders; a test never skips for it.
 //
 // # Identities
 //
@@ -32,7 +32,7 @@
 //
 // # Counting at the wire
 //
-// The API server writes an audit log, and [ControlPlane.Audit] reads it back as typed records: what
-// a program has really asked of the API server, and how it was answered, whatever client it used.
+// The API server writes an audit log, and [ControlPlane.Audit] reads it back as typed records:
+// the requests that reached the API server, and their answers, whatever client sent them.
 // See [AuditLog].
 package controlplane

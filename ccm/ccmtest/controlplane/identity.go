@@ -13,7 +13,7 @@ const (
 	adminGroup = "system:masters"
 )
 
-// RESTConfig is the cluster's administrator, whom RBAC does not restrict. Like all configurations
+// RESTConfig is the cluster's administrator, without restrictions by RBAC. Like all configurations
 // of this package it is a copy of the caller's own, and has client-side throttling off (QPS -1):
 // the server's priority and fairness governs.
 func (c *ControlPlane) RESTConfig() *rest.Config { return c.config(c.admin) }

@@ -11,9 +11,8 @@ import (
 )
 
 // Kubeconfig writes cfg as a kubeconfig file's content, for a program that takes one. Certificates
-// given as data are in it, those given as files are referred to. What a kubeconfig can not express
-// is left out if it is tuning (QPS, timeouts, user agent) and an error if the server would be
-// reached, or the user known, in another way.
+// given as data are in it, those given as files are referred to. A setting that a kubeconfig cannot
+// express is left out if it is tuning (QPS, timeouts, user agent), and otherwise an error.
 func Kubeconfig(cfg *rest.Config) ([]byte, error) {
 	if cfg.Transport != nil || cfg.WrapTransport != nil || cfg.Dial != nil {
 		return nil,

@@ -16,8 +16,8 @@ import (
 )
 
 // pki holds the authorities of one control plane. They are three, as in a real cluster: a client
-// certificate of the cluster must not open etcd, and must not pass for the front proxy, who may
-// claim to be anybody.
+// certificate of the cluster must not open etcd, and must not pass for the front proxy, which may
+// claim any identity.
 type pki struct {
 	cluster, etcd, frontProxy *authority
 }

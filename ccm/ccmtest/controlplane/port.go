@@ -10,22 +10,21 @@ import (
 )
 
 // Ports are taken from below the ranges that Linux (32768 up), macOS and Windows (49152 up) hand
-// out to outgoing connections and to listeners on port 0: a port of those could be taken by anybody
-// between our look at it and the server's bind, or while a test has the API server stopped. What
+// out to outgoing connections and to listeners on port 0: a port of those could be taken by any
+// program between the check and the server's bind, or while a test has the API server stopped. What
 // remains is another control plane's choice of the same port, which a retry answers.
 const (
 	firstPort = 20000
 	lastPort  = 31999
 )
 
-// bindAttempts is how often a process is started on yet another port when somebody has taken its
-// port first.
+// bindAttempts is how often a process is started on another port because its port was taken.
 const bindAttempts = 5
 
 // errPortTaken says that a server could not bind its port.
 var errPortTaken = errors.New("the port is in use")
 
-// freePort returns a port of the loopback interface on which nobody listens.
+// freePort returns a port of the loopback interface without a listener.
 func freePort() (int, error) {
 	var last error
 	for range 100 {

@@ -141,7 +141,7 @@ func (p *process) ended() bool {
 	}
 }
 
-// endError describes the end of a process that nobody has asked to end.
+// endError describes an unexpected end of the process.
 func (p *process) endError() error {
 	result := "exit status 0"
 	if p.result != nil {
@@ -156,8 +156,7 @@ func (p *process) endError() error {
 }
 
 // stop asks the process to end, kills it after grace or when ctx ends, and returns when it has
-// ended. It is an error if the process had ended before it was asked; there is nothing to do if
-// there is none.
+// ended. It is an error if the process had ended before. A nil process is a no-op.
 func (p *process) stop(ctx context.Context, grace time.Duration) error {
 	if p == nil {
 		return nil
@@ -192,8 +191,8 @@ func (p *process) kill() error {
 	return nil
 }
 
-// logTail returns the last lines of a log, for an error or a failed test. What cannot be read is
-// said in its place.
+// logTail returns the last lines of a log, for an error or a failed test. A read error is
+// returned in their place.
 func logTail(path string, lines int) string {
 	const enough = 64 << 10
 	f, err := os.Open(path)

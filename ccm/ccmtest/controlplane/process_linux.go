@@ -12,7 +12,7 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// terminate asks the process to end. One that a test has frozen has to be thawed to hear it.
+// terminate asks the process to end. A frozen process must be thawed to receive the signal.
 func terminate(p *os.Process) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 // terminal's Ctrl-C, which goes to the group, is what ends the child when a test run is aborted.
 func childAttributes() *syscall.SysProcAttr { return nil }
 
-// terminate asks the process to end. One that a test has frozen has to be thawed to hear it.
+// terminate asks the process to end. A frozen process must be thawed to receive the signal.
 func terminate(p *os.Process) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err

@@ -64,7 +64,7 @@ func TestStop_WhenAProcessDiedBefore_SaysSo(t *testing.T) {
 	}
 	eventually(t, "etcd is gone", func() bool { return cp.EtcdPID() == 0 })
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // kube-apiserver need not wait for etcd in vain
+	cancel() // kube-apiserver need not wait for etcd
 	if err := cp.Stop(ctx); err == nil ||
 		!strings.Contains(err.Error(), "etcd ended by itself (signal: killed)") {
 		t.Errorf("Stop: %v, want that etcd ended by itself", err)

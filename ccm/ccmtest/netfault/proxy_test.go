@@ -271,7 +271,7 @@ func TestClose_InEachFault_LeavesNothing(t *testing.T) {
 	}
 }
 
-// web starts a server that answers the path it was asked for, and a proxy that reads requests in
+// web starts a server that answers the path of the request, and a proxy that reads requests in
 // front of it.
 func web(t *testing.T) (*netfault.Proxy, *http.Client) {
 	t.Helper()

@@ -74,8 +74,8 @@ func (r *Report) deny(record controlplane.AuditRecord) {
 // OK says that every rule was used and every request allowed.
 func (r Report) OK() bool { return len(r.Unused) == 0 && len(r.Denied) == 0 }
 
-// String is the report for the output of a failed suite, one line for each finding; empty if there
-// is none.
+// String is the report for the output of a failed suite, one line for each finding; empty
+// without findings.
 func (r Report) String() string {
 	var b strings.Builder
 	for _, p := range r.Unused {

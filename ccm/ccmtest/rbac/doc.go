@@ -1,4 +1,4 @@
-// Package rbac holds the RBAC rules that the project ships against what is really asked of the API
+// Package rbac holds the RBAC rules that the project ships against the requests to the API
 // server: [Load] reads the manifests, [Manifests.Apply] puts them into a control plane, and
 // [Compare] says which of the rules no request has used, and which requests they did not allow.
 //

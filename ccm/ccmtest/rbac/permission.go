@@ -195,8 +195,8 @@ func (p Permission) allowsResource(r controlplane.AuditRecord) bool {
 	return r.Subresource != "" && p.Resource == "*/"+r.Subresource
 }
 
-// authorizedName is the name that authorization knew. That of a new object is in the body of the
-// request, which it does not see; the audit log does.
+// authorizedName is the name that authorization knew. The name of a new object is in the body of
+// the request, which authorization does not see; the audit log does.
 func authorizedName(r controlplane.AuditRecord) string {
 	if r.Verb == "create" && r.Subresource == "" {
 		return ""

@@ -60,7 +60,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: others, namespace: kube-system}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: not-here}
-subjects: [{kind: User, name: somebody}]
+subjects: [{kind: User, name: someuser}]
 `
 
 func load(t *testing.T, content string) (*rbac.Manifests, error) {
@@ -102,7 +102,7 @@ func TestPermissions_SpellOutWhatAUserIsBoundTo(t *testing.T) {
 		len(granted) > 0 {
 		t.Errorf("an account of the same name elsewhere has %v, %v, want nothing", granted, err)
 	}
-	if _, err := m.Permissions("somebody"); err == nil ||
+	if _, err := m.Permissions("someuser"); err == nil ||
 		!strings.Contains(err.Error(),
 			"RoleBinding kube-system/others: the manifests hold no Role not-here") {
 		t.Errorf("a binding to a role that is not in the manifests: %v", err)

@@ -182,10 +182,12 @@ func allowed(
 	resource, subresource, _ := strings.Cut(p.Resource, "/")
 	review, err := account.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
 		&authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: p.Verb, Group: p.APIGroup, Resource: resource, Subresource: subresource,
-				Name: p.ResourceName, Namespace: p.Namespace,
-			}},
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: p.Verb, Group: p.APIGroup, Resource: resource, Subresource: subresource,
+					Name: p.ResourceName, Namespace: p.Namespace,
+				},
+			},
 		}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +207,7 @@ func await(ctx context.Context, t *testing.T, what string, condition func() bool
 	for !condition() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("timed out: %s", what)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
