@@ -54,6 +54,7 @@ test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	cd test/gcfg && $(GO) vet ./... && $(GO) test ./...
 	cd example/embedded && $(GO) vet ./... && $(GO) test -timeout 10m ./...
 	cd tools/never && $(GO) test -timeout 10m ./...
+	cd tools/release && $(GO) vet ./... && $(GO) test -timeout 10m ./...
 	cd test/bench && $(GO) vet ./... && $(GO) test ./...
 	@echo "==> the demo, checked"
 	@$(MAKE) --no-print-directory demo CHECK=1
@@ -112,6 +113,16 @@ bench: controlplane ## Measure beside others, and write docs/benchmarks*.md (QUI
 	@FXCCM_OPENSTACK_LAB=$${FXCCM_OPENSTACK_LAB:-$(LAB_DIR)} $(BIN)/bench/bench $(if $(SCENARIOS),--scenarios=$(SCENARIOS)) \
 	  $(if $(QUICK),--quick,--out $(CURDIR)/docs/benchmarks.md --out-openstack $(CURDIR)/docs/benchmarks-openstack.md \
 	  --out-lab $(CURDIR)/docs/benchmarks-lab.md)
+
+.PHONY: image
+image: ## Build the OCI image for linux/amd64 and arm64, as bin/fxccm-image.tar (PUSH=registry.example.com/fxccm:v1: push it)
+	@$(BUILD_RELEASE) && $(BIN)/release-tool image $(if $(PUSH),-push $(PUSH))
+
+.PHONY: release
+release: ## Build all files of a release into bin/release/VERSION (VERSION=v1.2.3, the tag of the commit)
+	@$(BUILD_RELEASE) && $(BIN)/release-tool all $(VERSION)
+
+BUILD_RELEASE = cd tools/release && $(GO) build -o $(BIN)/release-tool . && cd $(CURDIR)
 
 .PHONY: controlplane
 controlplane: ## Build etcd and kube-apiserver, if they are not there

@@ -1,0 +1,141 @@
+// Release builds what a release of fxccm consists of: images, binaries, bills of materials, the
+// Helm chart's package, the section of the changelog, and checksums. It needs no container engine.
+//
+//	release image [-out FILE] [-push REFERENCE]
+//	release all VERSION
+//
+// It is run from the repository's root, by `make image` and `make release`. The same commit and Go
+// toolchain give the same bytes.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/mod/semver"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, progress io.Writer) error {
+	if len(args) == 0 {
+		return errors.New("want a command: image or all")
+	}
+	source, err := readSource(ctx, ".")
+	if err != nil {
+		return err
+	}
+	b := builder{source: source, progress: progress}
+	switch args[0] {
+	case "image":
+		return b.imageCommand(ctx, args[1:])
+	case "all":
+		if len(args) != 2 {
+			return errors.New("want one version: all v1.2.3")
+		}
+		return b.release(ctx, args[1], filepath.Join("bin", "release", args[1]))
+	}
+	return fmt.Errorf("unknown command %q: want image or all", args[0])
+}
+
+// imageCommand builds the image for all its platforms, writes it to a file, and pushes it if a
+// reference is given. Credentials are those of `docker login` and `podman login`.
+func (b builder) imageCommand(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("image", flag.ContinueOnError)
+	out := flags.String("out", filepath.Join("bin", "fxccm-image.tar"), "OCI archive to write")
+	push := flags.String("push", "",
+		"reference to push to, such as registry.example.com/fxccm:v1.2.3")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("want flags only, got %q", flags.Args())
+	}
+	dir, err := os.MkdirTemp("", "fxccm-image-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	binaries, err := b.binaries(ctx, dir, imagePlatforms)
+	if err != nil {
+		return err
+	}
+	index, err := b.image(binaries)
+	if err != nil {
+		return err
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return err
+	}
+	if err := writeArchive(index, b.source.version, *out); err != nil {
+		return err
+	}
+	fmt.Fprintf(b.progress, "%s: image %s, digest %s\n", *out, b.source.version, digest)
+	if *push == "" {
+		return nil
+	}
+	return b.push(ctx, index, *push)
+}
+
+// release writes everything that a release consists of into dir, which must not exist: a release is
+// built once.
+func (b builder) release(ctx context.Context, version, dir string) error {
+	if !semver.IsValid(version) || semver.Canonical(version) != version {
+		return fmt.Errorf("version %q: want one like v1.2.3 or v1.2.3-rc.1", version)
+	}
+	if b.source.version != version {
+		return fmt.Errorf("the checkout is %s, not %s: commit all changes and tag the commit first",
+			b.source.version, version)
+	}
+	changelog, err := os.ReadFile(changelogFile)
+	if err != nil {
+		return err
+	}
+	section, err := changelogSection(string(changelog), version)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return fmt.Errorf("%w: remove it to build the release again", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, changelogFile), []byte(section), 0o644); err != nil {
+		return err
+	}
+	binaries, err := b.binaries(ctx, dir, releasePlatforms)
+	if err != nil {
+		return err
+	}
+	for _, binary := range binaries {
+		if err := b.writeBillOfMaterials(binary); err != nil {
+			return err
+		}
+	}
+	index, err := b.image(binaries)
+	if err != nil {
+		return err
+	}
+	if err := writeArchive(index, version,
+		filepath.Join(dir, "fxccm-"+version+"-image.tar")); err != nil {
+		return err
+	}
+	return writeChecksums(dir)
+}

@@ -1,0 +1,358 @@
+package main
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	cyclonedx "github.com/CycloneDX/cyclonedx-go"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+const version = "v0.3.0"
+
+// checkout is a repository with a small program that needs one module. Its commit is tagged.
+func checkout(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	sums, err := os.ReadFile("go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "go.mod",
+		"module example.org/program\n\ngo 1.26.0\n\nrequire golang.org/x/mod v0.39.0\n")
+	write(t, dir, "go.sum", string(sums))
+	write(t, dir, "example/main.go", `package main
+
+import (
+	"fmt"
+
+	"golang.org/x/mod/semver"
+)
+
+func main() { fmt.Println("it runs", semver.Major("v3.1.4")) }
+`)
+	write(t, dir, changelogFile,
+		"# Changes\n\n## "+version+" - 2026-11-01\n\n* The first.\n\n## v0.2.0\n\nOlder.\n")
+	for _, args := range [][]string{
+		{"init", "--quiet"},
+		{"add", "."},
+		{
+			"-c", "user.name=test", "-c", "user.email=test@example.org", "commit", "--quiet",
+			"--message", "All", "--date", "2026-11-01T12:00:00Z",
+		},
+		{"tag", version},
+	} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GIT_COMMITTER_DATE=2026-11-01T12:00:00Z")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v: %s", args, err, out)
+		}
+	}
+	return dir
+}
+
+func write(t *testing.T, dir, name, content string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// in runs the command in the checkout.
+func in(t *testing.T, dir string, args ...string) error {
+	t.Helper()
+	t.Chdir(dir)
+	return run(t.Context(), args, io.Discard)
+}
+
+func TestImage_BuiltTwiceFromTheSameCommit_IsTheSameFile(t *testing.T) {
+	var files [][]byte
+	for range 2 {
+		out := filepath.Join(t.TempDir(), "image.tar")
+		if err := in(t, checkout(t), "image", "-out", out); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, content)
+	}
+	if !slices.Equal(files[0], files[1]) {
+		t.Error("two builds of one commit in two folders differ")
+	}
+}
+
+func TestImage_Pushed_HoldsTheProgramAndAuthoritiesForEachPlatform(t *testing.T) {
+	server := httptest.NewServer(registry.New())
+	defer server.Close()
+	reference := strings.TrimPrefix(server.URL, "http://") + "/fxccm:" + version
+	archive := filepath.Join(t.TempDir(), "image.tar")
+	if err := in(t, checkout(t), "image", "-out", archive, "-push", reference); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := name.ParseReference(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := remote.Index(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := manifest.Annotations["org.opencontainers.image.version"]; got != version {
+		t.Errorf("the index's version is %q", got)
+	}
+	var platforms []string
+	for _, each := range manifest.Manifests {
+		platforms = append(platforms, each.Platform.String())
+		image, err := index.Image(each.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkImage(t, image, each.Platform.Architecture)
+	}
+	if fmt.Sprint(platforms) != "[linux/amd64 linux/arm64]" {
+		t.Errorf("platforms: %v", platforms)
+	}
+	if pushed, filed := digest(t, index), archiveDigest(t, archive); pushed != filed {
+		t.Errorf("pushed was %s, the archive holds %s", pushed, filed)
+	}
+}
+
+func checkImage(t *testing.T, image v1.Image, arch string) {
+	t.Helper()
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Config.User != user || config.Architecture != arch ||
+		fmt.Sprint(config.Config.Entrypoint) != "[/fxccm]" {
+		t.Errorf("%s: config %+v", config.Architecture, config.Config)
+	}
+	files := unpack(t, mutate.Extract(image))
+	if len(files) != 2 || !strings.Contains(string(files["etc/ssl/certs/ca-certificates.crt"]),
+		"BEGIN CERTIFICATE") {
+		t.Errorf("%s: %d files, want the program and the authorities", arch, len(files))
+	}
+	program := filepath.Join(t.TempDir(), "fxccm")
+	if err := os.WriteFile(program, files["fxccm"], 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if hostArch, _ := command(t.Context(), ".", nil, "go", "env",
+		"GOARCH"); strings.TrimSpace(hostArch) != arch {
+		return // cannot run here
+	}
+	if out, err := command(t.Context(), ".", nil, program); err != nil || out != "it runs v3\n" {
+		t.Errorf("the program in the image: %q, %v", out, err)
+	}
+}
+
+// unpack returns the files of a tar archive.
+func unpack(t *testing.T, archive io.ReadCloser) map[string][]byte {
+	t.Helper()
+	defer archive.Close()
+	files := map[string][]byte{}
+	for reader := tar.NewReader(archive); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header.Typeflag == tar.TypeDir {
+			continue
+		}
+		if files[header.Name], err = io.ReadAll(reader); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func digest(t *testing.T, index v1.ImageIndex) v1.Hash {
+	t.Helper()
+	hash, err := index.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hash
+}
+
+// archiveDigest reads the archive as an engine does that loads it.
+func archiveDigest(t *testing.T, path string) v1.Hash {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, content := range unpack(t, file) {
+		write(t, dir, name, string(content))
+	}
+	outer, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(outer); err != nil {
+		t.Error(err)
+	}
+	manifest, err := outer.IndexManifest()
+	if err != nil || len(manifest.Manifests) != 1 {
+		t.Fatalf("%v, %v", manifest, err)
+	}
+	return manifest.Manifests[0].Digest
+}
+
+func TestImage_RegistryRefuses_IsAnErrorThatNamesTheReference(t *testing.T) {
+	server := httptest.NewServer(nil) // answers 404
+	defer server.Close()
+	reference := strings.TrimPrefix(server.URL, "http://") + "/fxccm:x"
+	err := in(t, checkout(t), "image", "-out", filepath.Join(t.TempDir(), "i"), "-push", reference)
+	if err == nil || !strings.Contains(err.Error(), "push "+reference) {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestRelease_HoldsBinariesImageBillsChangesAndChecksums(t *testing.T) {
+	dir := checkout(t)
+	if err := in(t, dir, "all", version); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "bin", "release", version)
+	entries, err := os.ReadDir(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	want := []string{
+		"CHANGELOG.md", "SHA256SUMS",
+		"fxccm-v0.3.0-darwin-arm64", "fxccm-v0.3.0-darwin-arm64.cdx.json", "fxccm-v0.3.0-image.tar",
+		"fxccm-v0.3.0-linux-amd64", "fxccm-v0.3.0-linux-amd64.cdx.json",
+		"fxccm-v0.3.0-linux-arm64", "fxccm-v0.3.0-linux-arm64.cdx.json",
+		"fxccm-v0.3.0-windows-amd64.exe", "fxccm-v0.3.0-windows-amd64.exe.cdx.json",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("files: %q\nwant %q", names, want)
+	}
+	if text, err := command(t.Context(), out, nil, "sha256sum", "--check", "--strict",
+		"SHA256SUMS"); err != nil ||
+		strings.Count(text, ": OK") != len(want)-1 {
+		t.Errorf("checksums: %v\n%s", err, text)
+	}
+	file, err := os.Open(filepath.Join(out, "fxccm-v0.3.0-linux-arm64.cdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var bom cyclonedx.BOM
+	if err := cyclonedx.NewBOMDecoder(file, cyclonedx.BOMFileFormatJSON).Decode(&bom); err != nil {
+		t.Fatal(err)
+	}
+	var urls []string
+	for _, each := range *bom.Components {
+		urls = append(urls, each.PackageURL)
+	}
+	if len(urls) != 2 || !strings.HasPrefix(urls[0], "pkg:golang/std@1.") ||
+		urls[1] != "pkg:golang/golang.org/x/mod@v0.39.0" ||
+		bom.Metadata.Component.Version != version {
+		t.Errorf("bill of materials: %q of %+v", urls, bom.Metadata.Component)
+	}
+	if changes, err := os.ReadFile(filepath.Join(out, changelogFile)); string(
+		changes) != "* The first.\n" {
+		t.Errorf("changes: %q, %v", changes, err)
+	}
+	if err := in(t, dir, "all", version); err == nil || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("a second time: %v, want an error: a release is built once", err)
+	}
+}
+
+func TestRelease_WhatIsNotReady_IsRefusedAndWritesNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(t *testing.T, dir string)
+		version string
+		want    string
+	}{
+		"not a version":     {version: "3", want: `version "3": want one like v1.2.3`},
+		"not the whole one": {version: "v0.3", want: "want one like v1.2.3"},
+		"another's tag":     {version: "v0.4.0", want: "the checkout is v0.3.0, not v0.4.0"},
+		"changes since":     {change: edit, version: version, want: "the checkout is v0.3.0-dirty"},
+		"without changes":   {change: forget, version: version, want: `no section "## v0.3.0"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := checkout(t)
+			if test.change != nil {
+				test.change(t, dir)
+			}
+			err := in(t, dir, "all", test.version)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error: %v, want %q", err, test.want)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "bin")); err == nil {
+				t.Error("something was written")
+			}
+		})
+	}
+}
+
+func edit(t *testing.T, dir string) { write(t, dir, "example/main.go", "package main\n") }
+
+// forget takes the section away in the tagged commit.
+func forget(t *testing.T, dir string) {
+	write(t, dir, changelogFile, "# Changes\n")
+	for _, args := range [][]string{
+		{
+			"-c", "user.name=test", "-c", "user.email=test@example.org", "commit", "--quiet",
+			"--all",
+			"--message", "Forget",
+		},
+		{"tag", "--force", version},
+	} {
+		if _, err := command(context.Background(), dir, nil, "git", args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func FuzzChangelogSection(f *testing.F) {
+	f.Add("## v1.0.0\n\ntext\n## v0.9.0\n", "v1.0.0")
+	f.Add("## v1.0.0", "v1.0.0")
+	f.Fuzz(func(t *testing.T, changelog, version string) {
+		section, err := changelogSection(changelog, version)
+		if err == nil &&
+			(strings.TrimSpace(section) == "" ||
+				!strings.Contains(changelog, strings.TrimSpace(section))) {
+			t.Errorf("section %q of %q", section, changelog)
+		}
+	})
+}

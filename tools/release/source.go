@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// source is the checkout that is built.
+type source struct {
+	dir      string
+	version  string    // the commit's tag, or what git describe says of it
+	revision string    // the commit
+	time     time.Time // of the commit; files in images and archives have it
+}
+
+func readSource(ctx context.Context, dir string) (source, error) {
+	s := source{dir: dir}
+	var err error
+	if s.version, err = git(ctx, dir, "describe", "--tags", "--always", "--dirty"); err != nil {
+		return s, err
+	}
+	if s.revision, err = git(ctx, dir, "rev-parse", "HEAD"); err != nil {
+		return s, err
+	}
+	seconds, err := git(ctx, dir, "log", "-1", "--format=%cI")
+	if err != nil {
+		return s, err
+	}
+	s.time, err = time.Parse(time.RFC3339, seconds)
+	s.time = s.time.UTC()
+	return s, err
+}
+
+func git(ctx context.Context, dir string, args ...string) (string, error) {
+	out, err := command(ctx, dir, nil, "git", args...)
+	return strings.TrimSpace(out), err
+}
+
+// command returns what the command prints, or an error with what it complains of.
+func command(
+	ctx context.Context, dir string, env []string, name string, args ...string,
+) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+	cmd.Env = append(os.Environ(), env...)
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", cmd, err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}
