@@ -13,8 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-// apply takes the steps of a plan. What it creates is written to the Service, whatever happens
-// next.
+// apply takes the steps of a plan. It announces a created load balancer even after a failure.
 func (r *reconciler) apply(ctx context.Context, want wanted, is observed, todo plan.Plan) error {
 	r.config.Logger.V(4).Info("Load balancer plan", "service",
 		r.service.Namespace+"/"+r.service.Name, "plan", todo.String())

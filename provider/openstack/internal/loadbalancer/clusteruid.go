@@ -9,8 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// clusterUID tells the cluster from all others: the UID of the namespace kube-system. It is asked
-// for once.
+// clusterUID reads the UID of the namespace kube-system once: it identifies the cluster.
 type clusterUID struct {
 	kube func() (kubernetes.Interface, error)
 

@@ -41,7 +41,7 @@ func TestAnySequence_Converges(t *testing.T) {
 				t.Errorf("another pass writes %q", again)
 			}
 			got := s.picture()
-			if want := s.anew(); got != want {
+			if want := s.fresh(); got != want {
 				t.Errorf("there is\n%s\n\nand a new Service gets\n%s", got, want)
 			}
 			s.cluster.persistRemoving(s.service)
@@ -93,7 +93,10 @@ func newSequence(t *testing.T, seed uint64) *sequence {
 		s.AddLoadBalancer(openstacktest.LoadBalancer{
 			OctaviaResource: openstacktest.OctaviaResource{Name: name, Tags: []string{"theirs"}},
 			VIPSubnetID:     s.subnet,
-			Listeners:       []openstacktest.Listener{{OctaviaResource: openstacktest.OctaviaResource{Name: "theirs"}, Protocol: "TCP", ProtocolPort: 80}},
+			Listeners: []openstacktest.Listener{{
+				OctaviaResource: openstacktest.OctaviaResource{Name: "theirs"},
+				Protocol:        "TCP", ProtocolPort: 80,
+			}},
 		})
 	}
 	s.others = s.theirs()
@@ -181,9 +184,9 @@ func (s *sequence) happen() {
 		{"nodes come and go", func() { s.nodes = s.pool[s.IntN(2) : 2+s.IntN(3)] }},
 		{"all nodes go", func() { s.nodes = nil }},
 		{"a restart", func() { s.cluster = s.begin("cluster-1", s.kube) }},
-		{"somebody deletes the load balancer", func() { s.eachOwn(func(id string) { _ = s.DeleteLoadBalancer(id) }) }},
-		{"somebody deletes a listener", s.change(func(lb *openstacktest.LoadBalancer) { lb.Listeners = lb.Listeners[:s.IntN(len(lb.Listeners)+1)] })},
-		{"somebody deletes a pool", s.change(func(lb *openstacktest.LoadBalancer) {
+		{"another client deletes the load balancer", func() { s.eachOwn(func(id string) { _ = s.DeleteLoadBalancer(id) }) }},
+		{"another client deletes a listener", s.change(func(lb *openstacktest.LoadBalancer) { lb.Listeners = lb.Listeners[:s.IntN(len(lb.Listeners)+1)] })},
+		{"another client deletes a pool", s.change(func(lb *openstacktest.LoadBalancer) {
 			if len(lb.Pools) == 0 {
 				return
 			}
@@ -195,7 +198,7 @@ func (s *sequence) happen() {
 				}
 			}
 		})},
-		{"somebody changes members", s.change(func(lb *openstacktest.LoadBalancer) {
+		{"another client changes members", s.change(func(lb *openstacktest.LoadBalancer) {
 			for i := range lb.Pools {
 				for j := range lb.Pools[i].Members {
 					lb.Pools[i].Members[j].Weight = s.IntN(3)
@@ -203,19 +206,19 @@ func (s *sequence) happen() {
 				}
 			}
 		})},
-		{"somebody deletes members", s.change(func(lb *openstacktest.LoadBalancer) {
+		{"another client deletes members", s.change(func(lb *openstacktest.LoadBalancer) {
 			for i := range lb.Pools {
 				lb.Pools[i].Members = nil
 			}
 		})},
-		{"somebody changes listeners", s.change(func(lb *openstacktest.LoadBalancer) {
+		{"another client changes listeners", s.change(func(lb *openstacktest.LoadBalancer) {
 			for i := range lb.Listeners {
 				lb.Listeners[i].AllowedCIDRs = []string{"10.0.0.0/8"}
 				lb.Listeners[i].ConnectionLimit = 7
 				lb.Listeners[i].TimeoutClientData = 1
 			}
 		})},
-		{"somebody changes pools", s.change(func(lb *openstacktest.LoadBalancer) {
+		{"another client changes pools", s.change(func(lb *openstacktest.LoadBalancer) {
 			for i := range lb.Pools {
 				lb.Pools[i].LBAlgorithm, lb.Pools[i].SessionPersistence = "LEAST_CONNECTIONS", nil
 				lb.Pools[i].Monitor = nil
@@ -229,17 +232,17 @@ func (s *sequence) happen() {
 				lb.Listeners[i].ProvisioningStatus = openstacktest.StatusError
 			}
 		})},
-		{"somebody takes the tags", s.change(func(lb *openstacktest.LoadBalancer) {
+		{"another client takes the tags", s.change(func(lb *openstacktest.LoadBalancer) {
 			for i := range lb.Listeners {
 				lb.Listeners[i].Tags = lb.Listeners[i].Tags[:min(1, len(lb.Listeners[i].Tags))]
 			}
 		})},
-		{"somebody deletes the floating IP", func() {
+		{"another client deletes the floating IP", func() {
 			for _, ip := range s.FloatingIPs() {
 				_ = s.DeleteFloatingIP(ip.ID)
 			}
 		}},
-		{"somebody detaches the floating IP", func() {
+		{"another client detaches the floating IP", func() {
 			for _, ip := range s.FloatingIPs() {
 				_ = s.UpdateFloatingIP(ip.ID,
 					func(f *openstacktest.FloatingIP) { f.PortID, f.FixedAddress = "", "" })
@@ -299,8 +302,8 @@ func (s *sequence) theirs() string {
 	})
 }
 
-// anew is what another cluster's Service gets that asks for the same from the beginning.
-func (s *sequence) anew() string {
+// fresh is what another cluster's equal Service gets from the beginning.
+func (s *sequence) fresh() string {
 	s.t.Helper()
 	other := newSequence(s.t, 0)
 	subnet := other.site.defaults.LoadBalancer.SubnetID

@@ -81,7 +81,7 @@ func TestD3_AnnotationOfAnotherCluster_IsRefused(t *testing.T) {
 	}
 }
 
-func TestD5_LoadBalancerIsGone_IsMadeAnewWithItsAddress(t *testing.T) {
+func TestD5_LoadBalancerIsGone_IsRecreatedWithItsAddress(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
@@ -123,7 +123,8 @@ func TestD5_TypeChangesAndBack_IsServedAgain(t *testing.T) {
 		t.Errorf("the Service still names a load balancer: %v", now.Annotations)
 	}
 	// OCCM leaves both.
-	now.Annotations[settings.AnnotationLoadBalancerID], now.Annotations[settings.AnnotationLoadBalancerAddress] = "00000000-dead-4000-8000-000000000000", "203.0.113.9"
+	now.Annotations[settings.AnnotationLoadBalancerID] = "00000000-dead-4000-8000-000000000000"
+	now.Annotations[settings.AnnotationLoadBalancerAddress] = "203.0.113.9"
 	now.Spec.Type, now.Status = v1.ServiceTypeLoadBalancer, v1.ServiceStatus{}
 	s.update(now)
 	c.ensure(now, node)
@@ -213,7 +214,7 @@ func TestD18_WaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestD19_FailedAtItsCreation_IsMadeAnew(t *testing.T) {
+func TestD19_FailedAtItsCreation_IsRecreated(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
@@ -227,7 +228,7 @@ func TestD19_FailedAtItsCreation_IsMadeAnew(t *testing.T) {
 	}
 }
 
-func TestD22_StuckLoadBalancer_HoldsNobodyUp(t *testing.T) {
+func TestD22_StuckLoadBalancer_DelaysNoOther(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
@@ -366,8 +367,7 @@ func TestUpdate_OfAServiceThatIsGone_MakesNothing(t *testing.T) {
 	}
 }
 
-// The load balancer's tags are not all that tells of a guest.
-func TestDeletion_GuestWhoseTagsSomebodyHasTaken_IsNotCutOff(t *testing.T) {
+func TestDeletion_GuestWithoutTags_IsNotCutOff(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
@@ -452,9 +452,9 @@ func TestEnsure_GuestWhosePortIsTaken_LeavesNothingBehind(t *testing.T) {
 }
 
 // Octavia deletes a load balancer for longer than a reconcile waits.
-func TestEnsure_MadeAnewAfterALongDeletion_KeepsItsAddress(t *testing.T) {
+func TestEnsure_RecreatedAfterALongDeletion_KeepsItsAddress(t *testing.T) {
 	t.Parallel()
-	for name, taken := range map[string]bool{"it is free": false, "somebody has taken it": true} {
+	for name, taken := range map[string]bool{"it is free": false, "it is taken": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)

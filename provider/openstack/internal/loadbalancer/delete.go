@@ -15,10 +15,10 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// GetLoadBalancer implements cloudprovider.LoadBalancer. There is a load balancer as long as
-// anything is left of it: upstream's controller deletes only what exists, and floating IPs and
-// security groups outlive a load balancer that somebody else has deleted. So do the annotations of
-// a Service that stays, if the CCM was killed after the load balancer had gone.
+// GetLoadBalancer implements cloudprovider.LoadBalancer. A load balancer exists as long as anything
+// is left of it: upstream deletes only what exists, and floating IPs and security groups outlive a
+// load balancer that another client deleted. So do the annotations of a Service that stays, if the
+// CCM was killed after the load balancer was gone.
 func (l *LoadBalancers) GetLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service,
 ) (*v1.LoadBalancerStatus, bool, error) {
@@ -58,8 +58,8 @@ func (l *LoadBalancers) GetLoadBalancer(
 	return &v1.LoadBalancerStatus{}, left, nil
 }
 
-// EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer. It returns when all that was the
-// Service's is gone, and has not been only asked to go: nobody would look again.
+// EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer. It returns when all resources of
+// the Service are gone, because no later reconcile would look for them.
 func (l *LoadBalancers) EnsureLoadBalancerDeleted(
 	ctx context.Context, clusterName string, service *v1.Service,
 ) (err error) {
@@ -228,8 +228,8 @@ func (r *reconciler) waitUntilGone(
 	return fmt.Errorf("load balancer %s is %s after its deletion", lb.ID, last.Status)
 }
 
-// observeAllContents reads the contents also of a load balancer that is deleted as a whole: the
-// listeners of a guest show the guest when somebody has taken its tags from the load balancer.
+// observeAllContents reads the contents also of a load balancer that is deleted as a whole: its
+// listeners show a guest even if another client removed the tags of the guest.
 func (r *reconciler) observeAllContents(ctx context.Context, is *balancer.Observed) error {
 	lb := r.found.balancer
 	if lb == nil {

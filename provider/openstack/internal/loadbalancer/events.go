@@ -34,8 +34,7 @@ const (
 // events are the notices that were last written for a Service, by topic.
 type events map[topic]map[notice]bool
 
-// update replaces what was said of a topic, and returns what is new: what stays so is not said
-// again.
+// update replaces the notices of a topic, and returns the new ones.
 func (e events) update(about topic, now []notice) (added []notice) {
 	before := e[about]
 	e[about] = map[notice]bool{}

@@ -67,7 +67,7 @@ func stories() map[string]story {
 		"a node more":     {prepare: opened, nodes: 3},
 		"a node less":     {prepare: opened, nodes: 1},
 		"another, serial": {prepare: serial, nodes: 3},
-		"made anew": {prepare: func(s *site) {
+		"recreated": {prepare: func(s *site) {
 			opened(s)
 			s.AddLoadBalancerZone("second")
 		}, change: annotations("availability-zone", "second", "recreate", "true")},
@@ -271,7 +271,6 @@ func TestFailure_AfterEachRequest_IsMadeGood(t *testing.T) {
 	for name, of := range stories() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// To make one takes longer than all that is asked of it.
 			kube := newKube()
 			phases := []string{"change"}
 			if strings.HasPrefix(name, "nothing") {

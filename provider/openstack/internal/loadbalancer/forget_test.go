@@ -27,7 +27,7 @@ func (l *LoadBalancers) remembered() string {
 
 const nothing = "0 states, 0 names, 0 locks"
 
-// newSkipping is a cluster of internal load balancers whose clock goes on whenever somebody waits.
+// newSkipping is a cluster of internal load balancers whose clock advances while a caller waits.
 func newSkipping(t *testing.T, options ...openstacktest.Option) *cluster {
 	t.Helper()
 	s, _ := newTickingSite(t, options...)
@@ -195,7 +195,9 @@ func TestMemory_ServiceVanishesFromTheInformer_IsFreed(t *testing.T) {
 
 	c.services.state(types.UID("missed"))
 	c.forgetDeleted(
-		cache.DeletedFinalStateUnknown{Obj: &v1.Service{ObjectMeta: metav1.ObjectMeta{UID: "missed"}}})
+		cache.DeletedFinalStateUnknown{
+			Obj: &v1.Service{ObjectMeta: metav1.ObjectMeta{UID: "missed"}},
+		})
 	if got := c.remembered(); got != nothing {
 		t.Errorf("of a deletion that the watch has missed there are left %s", got)
 	}

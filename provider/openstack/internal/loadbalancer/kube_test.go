@@ -14,8 +14,8 @@ func newKube() *fake.Clientset {
 	return kube
 }
 
-// newWatchableKube also tells of each watch. What is created between the list of an informer and
-// its watch is never seen.
+// newWatchableKube also reports each watch: an object that is created between the list of an
+// informer and its watch is never seen.
 func newWatchableKube() (*fake.Clientset, <-chan struct{}) {
 	watching := make(chan struct{}, 100)
 	tracker := clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder())

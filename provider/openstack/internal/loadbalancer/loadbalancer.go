@@ -23,7 +23,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
-// Config is what [New] needs. All must be set but where it is said.
+// Config is what [New] needs. All fields are required unless marked otherwise.
 type Config struct {
 	Octavia  *octavia.API
 	Neutron  *neutron.API

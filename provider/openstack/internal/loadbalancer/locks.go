@@ -13,13 +13,12 @@ type locks struct {
 }
 
 type lock struct {
-	// token is in the channel while nobody holds the lock.
+	// token is in the channel while the lock is free.
 	token chan struct{}
 	users int
 }
 
-// lock returns when the caller holds the lock of the name. waited tells whether somebody else held
-// it.
+// lock returns when the caller holds the lock of the name. waited tells whether it was held before.
 func (l *locks) lock(ctx context.Context, name string) (unlock func(), waited bool, err error) {
 	mine := l.enter(name)
 	select {

@@ -183,7 +183,7 @@ const (
 	complete thoroughness = true
 )
 
-// observe reads what there is. What has not changed since it was as wanted is not read again.
+// observe reads what exists, but not what is known to be unchanged.
 func (r *reconciler) observe(ctx context.Context, want wanted, how thoroughness) (observed, error) {
 	lb := r.found.balancer
 	is := observed{complete: bool(how)}
@@ -233,7 +233,7 @@ func (r *reconciler) observeContents(
 	default:
 		depth := octavia.InPart
 		if r.deep || is.complete || r.repair && known.State.Hash != "" {
-			// Somebody else has changed something.
+			// Another client has changed something.
 			depth = octavia.Full
 		}
 		// A drift repair trusts no list from before it.
@@ -262,7 +262,7 @@ func (o observed) suffices(want wanted, todo plan.Plan) bool {
 	return !slices.ContainsFunc(todo.Steps, func(step plan.Step) bool {
 		switch step.(type) {
 		case plan.DeleteLoadBalancer:
-			// What is cached may lack parts of other Services.
+			// A cached state may lack parts of other Services.
 			return !o.read
 		case plan.CreateMonitor, plan.UpdateMonitor, plan.DeleteMonitor:
 			// With the monitor changes the monitored port of members, which a status tree omits.

@@ -15,7 +15,7 @@ import (
 
 // claim is the load balancer that a Service uses.
 type claim struct {
-	// balancer is nil if there is none.
+	// balancer may be nil.
 	balancer *balancer.LoadBalancer
 	role     balancer.Role
 	// duplicates were also made for the Service: a request of a leader that was replaced while it
@@ -105,7 +105,7 @@ func others(
 func claimUnnamed(
 	id balancer.Identity, service *v1.Service, all []balancer.LoadBalancer, tagged bool,
 ) claim {
-	// What the tags tell comes before what a name suggests: another cluster's may have the same.
+	// Tags come before names, because another cluster's load balancer may have the same name.
 	for _, are := range []func(balancer.LoadBalancer) bool{
 		func(lb balancer.LoadBalancer) bool { return isTaggedOwn(id, lb) },
 		func(lb balancer.LoadBalancer) bool {

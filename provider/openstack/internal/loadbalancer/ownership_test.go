@@ -74,7 +74,8 @@ func TestLocate(t *testing.T) {
 			of("a", "ac0ffee0000004000800000000000000"))}, want: "a", role: balancer.Owner},
 		"the cluster's name has changed": {
 			all: []balancer.LoadBalancer{of(
-				"a", "kube_service_prod_default_web", "kube_service_prod_default_web", ours, service)},
+				"a", "kube_service_prod_default_web", "kube_service_prod_default_web", ours,
+				service)},
 			want: "a", role: balancer.Owner,
 		},
 		// D44: that there are two does not stop it for ever.

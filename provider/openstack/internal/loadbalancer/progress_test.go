@@ -58,8 +58,6 @@ func TestGet_AnnotationsOfALoadBalancerThatIsGone_AreLeftOfIt(t *testing.T) {
 	}
 }
 
-// A plan of many steps takes many passes when Octavia takes its time with each. As long as it goes
-// on the pauses between them do not grow.
 func TestEnsure_StepByStep_PausesDoNotGrow(t *testing.T) {
 	t.Parallel()
 	s, now := newTickingSite(t, openstacktest.WithProvisioning(10*time.Second))
@@ -93,9 +91,7 @@ func TestEnsure_StepByStep_PausesDoNotGrow(t *testing.T) {
 	serve()
 }
 
-// Octavia makes the load balancers of a project one after the other, and tells of each when it is
-// made. So a few are asked for at a time, and each is made once.
-func TestEnsure_ManyAtOnce_AFewAreAskedForAtATime(t *testing.T) {
+func TestEnsure_ManyAtOnce_FewAreRequestedAtATime(t *testing.T) {
 	t.Parallel()
 	const many, few, creation = 12, 4, 50 * time.Millisecond
 	c, node := newCluster(t, openstacktest.WithCreationTime(creation))
@@ -144,7 +140,9 @@ func TestEnsure_ManyAtOnce_AFewAreAskedForAtATime(t *testing.T) {
 func TestBequeathed_UntilTheNewOneIsBegun(t *testing.T) {
 	t.Parallel()
 	remove, create := plan.DeleteLoadBalancer{ID: "old"},
-		plan.CreateLoadBalancer{LoadBalancer: balancer.LoadBalancer{VIP: balancer.VIP{Address: "10.0.0.9"}}}
+		plan.CreateLoadBalancer{
+			LoadBalancer: balancer.LoadBalancer{VIP: balancer.VIP{Address: "10.0.0.9"}},
+		}
 	old := &balancer.LoadBalancer{ID: "old", Status: balancer.PendingDelete}
 	queued := fmt.Errorf("step 2 of 2: %w", apply.ErrQueued)
 	kept := &balancer.VIP{Address: "10.0.0.9"}
@@ -164,7 +162,7 @@ func TestBequeathed_UntilTheNewOneIsBegun(t *testing.T) {
 		},
 		"the old one is gone":         {nil, []plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove}}, queued, true},
 		"the old one was gone before": {kept, []plan.Step{create}, apply.Result{}, queued, true},
-		"there was none before":       {nil, []plan.Step{create}, apply.Result{}, queued, false},
+		"first creation":              {nil, []plan.Step{create}, apply.Result{}, queued, false},
 		"the address cannot be had":   {kept, []plan.Step{create}, apply.Result{}, errors.New("in use"), false},
 		"the new one is made":         {nil, []plan.Step{remove, create}, apply.Result{Done: []plan.Step{remove, create}, LoadBalancer: old}, nil, false},
 	} {

@@ -23,7 +23,7 @@ type request struct {
 	cluster string
 	service *v1.Service
 	nodes   []*v1.Node
-	// create a load balancer if there is none.
+	// create a load balancer if it does not exist.
 	create bool
 	// repair: the load balancer may have drifted although nothing in Kubernetes has changed.
 	repair bool

@@ -33,11 +33,12 @@ const (
 	firstRetry, lastRetry = 5 * time.Second, 5 * time.Minute
 )
 
-// repairs are the passes that nobody asked for. Upstream's service controller does not see what
-// changes in the cloud, and of nodes only that there are others: not their addresses, their labels
-// (a Service may select by them), or that they are about to go.
+// repairs are the reconciles that upstream's service controller does not start. It does not see
+// changes in the cloud, and of nodes only their set: not their addresses, their labels (a Service
+// may select by them), or that they are about to go.
 //
-// They begin with the first pass that is asked for: before that nobody may act for Services here.
+// They begin with the first requested reconcile, because before that fxccm may not act for Services
+// here.
 type repairs struct {
 	of    *LoadBalancers
 	begun sync.Once

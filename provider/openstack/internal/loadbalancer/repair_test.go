@@ -50,7 +50,7 @@ func (s *site) eventually(what string, so func() bool) {
 	for !so() {
 		select {
 		case <-ctx.Done():
-			s.t.Fatalf("waited in vain until %s", what)
+			s.t.Fatalf("timed out until %s", what)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -67,7 +67,6 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 		func() bool { _, ok := c.objects.current(service); return ok })
 	s.eventually("the provider sees the node",
 		func() bool { return len(c.objects.nodesOr(nil)) == 1 })
-	// Before anybody has asked for the Service nothing is made, though it is seen.
 	if lbs := s.LoadBalancers(); len(lbs) > 0 {
 		t.Fatalf("there are %v", lbs)
 	}
@@ -93,7 +92,7 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	if err := s.DeleteLoadBalancer(s.LoadBalancers()[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually("there is another load balancer, and the Service says so", func() bool {
+	s.eventually("there is another load balancer, and the Service names it", func() bool {
 		lbs := s.LoadBalancers()
 		return len(lbs) == 1 && lbs[0].ProvisioningStatus == openstacktest.StatusActive &&
 			s.now(service).Annotations["loadbalancer.openstack.org/load-balancer-id"] == lbs[0].ID
@@ -121,9 +120,7 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	}
 }
 
-// What a repair has begun it goes on with: Octavia may need longer for one step than a reconcile
-// waits, and upstream knows nothing of it.
-func TestRepair_ThatIsNotDoneInOnePass_IsGoneOnWith(t *testing.T) {
+func TestRepair_UnfinishedReconcile_Continues(t *testing.T) {
 	t.Parallel()
 	for name, hinder := range map[string]func(s *site, id string) (remove func()){
 		"a step takes long": func(s *site, id string) func() {

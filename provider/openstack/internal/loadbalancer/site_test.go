@@ -65,7 +65,7 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	return s
 }
 
-// newTickingSite makes a site whose clock goes on whenever somebody waits for it.
+// newTickingSite makes a site whose clock advances while a caller waits for it.
 func newTickingSite(
 	t *testing.T, options ...openstacktest.Option,
 ) (*site, *clocktesting.FakeClock) {

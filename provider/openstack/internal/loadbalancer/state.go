@@ -12,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 )
 
-// serviceState is what outlives a reconcile of a Service: what it waits for, and what it was told.
+// serviceState outlives a reconcile of a Service.
 type serviceState struct {
 	// loadBalancerID is that of the load balancer that was last used; "" for none.
 	loadBalancerID string
@@ -32,8 +32,8 @@ type serviceState struct {
 
 func newServiceState() *serviceState { return &serviceState{events: events{}} }
 
-// services are the Services that were asked for, and their states. A state is used under the lock
-// of its Service. It is safe for concurrent use.
+// services are the known Services and their states. A state is used under the lock of its Service.
+// It is safe for concurrent use.
 type services struct {
 	mu     sync.Mutex
 	states map[types.UID]*serviceState
@@ -46,7 +46,7 @@ type serviceName struct{ cluster, namespace, name string }
 
 func (n serviceName) String() string { return n.namespace + "/" + n.name }
 
-// state creates the state of the Service if there is none.
+// state returns the state of the Service, and creates it if needed.
 func (s *services) state(uid types.UID) *serviceState {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,8 +46,6 @@ func (s *site) tags(id string) []string {
 	return lb.Tags
 }
 
-// Who writes a load balancer's tags replaces all of them. A list of some moments ago, which is good
-// enough to see whether Octavia is done, does not show those that others have put there since.
 func TestEnsure_TagsOfOthersSinceTheLastList_Stay(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
@@ -88,7 +86,6 @@ func TestEnsure_AnotherClustersSinceTheLastList_IsRefused(t *testing.T) {
 	}
 }
 
-// Whoever gives a load balancer to another cluster may delete the Service at once.
 func TestDelete_AnotherClustersSinceTheLastList_IsLeftAlone(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)

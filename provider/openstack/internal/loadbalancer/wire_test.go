@@ -50,7 +50,7 @@ func TestEnsure_NewExternalService_IsServed(t *testing.T) {
 		t.Errorf("the Service says %v", now.Annotations)
 	}
 	if waits := s.said("LoadBalancerWaiting"); len(waits) != 1 {
-		t.Errorf("that it waits was said %d times: %q", len(waits), waits)
+		t.Errorf("the wait was reported %d times: %q", len(waits), waits)
 	}
 
 	c.remove(service)
@@ -64,8 +64,7 @@ func polls(counts map[string]int) int {
 	return counts["loadbalancer_list"] + counts["loadbalancer_get"]
 }
 
-// D21: what is asked does not grow with ports and nodes, is asked once, and not again when nothing
-// has changed.
+// D21: the number of requests does not grow with ports and nodes, and is zero without a change.
 func TestEnsure_CountsOfRequests(t *testing.T) {
 	t.Parallel()
 	s, _ := newTickingSite(t, openstacktest.WithProvisioning(50*time.Millisecond))
@@ -74,7 +73,6 @@ func TestEnsure_CountsOfRequests(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		nodes = append(nodes, s.addNode(name))
 	}
-	// What is learned once: the version, the extensions, the external network, where the nodes are.
 	c.ensure(s.addService("first", 80), nodes[:2]...)
 	for _, ports := range [][]int32{{80}, {80, 443, 8080}} {
 		service := s.addService("web", ports...)
@@ -102,7 +100,7 @@ func TestEnsure_CountsOfRequests(t *testing.T) {
 
 // A node that comes or goes is the work of one member to Octavia, whose id is known without another
 // question; more than one are one request.
-func TestEnsure_NodeComesOrGoes_OneMemberIsAskedFor(t *testing.T) {
+func TestEnsure_NodeComesOrGoes_OneMemberIsRequested(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.begin("cluster-1", s.kube)
@@ -144,13 +142,11 @@ func TestEnsure_NodeComesOrGoes_OneMemberIsAskedFor(t *testing.T) {
 		nodes[3])
 }
 
-// While Octavia deletes a load balancer nothing else is asked for in each reconcile, and all is
-// gone in the end, also when somebody else has asked for the deletion.
 func TestDelete_TakesLong_OnlyTheLoadBalancerIsLookedAt(t *testing.T) {
 	t.Parallel()
 	for name, others := range map[string]bool{
 		"by the Service's deletion": false,
-		"by somebody else":          true,
+		"by another client":         true,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

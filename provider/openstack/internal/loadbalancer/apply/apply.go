@@ -1,13 +1,13 @@
 // Package apply carries out plans: it takes their steps one after another, and waits where Octavia
 // needs it.
 //
-// Octavia changes one thing of a load balancer at a time, and refuses the next one until it is
-// done. So before each step on the load balancer the one before must be done, which takes from a
-// second to minutes. Steps with Neutron wait for nothing, and after the last step no caller waits.
+// Octavia changes one thing of a load balancer at a time, and refuses the next change until then.
+// So each step on the load balancer first waits for the end of its predecessor, which takes from a
+// second to minutes. Steps with Neutron wait for nothing, and no caller waits after the last step.
 //
-// A run does not last: after its timeout it ends with a [PendingError], and the rest of its plan
-// is forgotten. What there is then is what the next plan is made from. So nothing is ever undone,
-// and no step needs to know of the runs before.
+// After its timeout a run ends with a [PendingError], and the rest of its plan is forgotten: the
+// next plan starts from what exists then. So nothing is ever undone, and no step depends on earlier
+// runs.
 package apply
 
 import (
@@ -89,8 +89,8 @@ type Config struct {
 	Trouble *trouble.Report
 }
 
-// Executor carries out plans, many at a time. It keeps nothing between them. The caller sees to it
-// that no two plans at a time are for one load balancer.
+// Executor carries out plans, many at a time. It keeps nothing between them. The caller never runs
+// two plans for one load balancer at a time.
 type Executor struct {
 	octavia Octavia
 	neutron Neutron
@@ -102,11 +102,9 @@ type Executor struct {
 	making chan struct{}
 }
 
-// maxMaking is how many load balancers are asked for at a time. Octavia answers when all below a
-// load balancer is in its database, and holds the project's quota until then: so it makes one after
-// the other, and who comes last waits for all. More at a time would not be made sooner; but an
-// answer that takes longer than the client waits for it is lost, and a load balancer that no answer
-// and no list yet tells of is made twice.
+// maxMaking limits concurrent creations. Octavia holds the quota of the project until all of a load
+// balancer is in its database, so it creates one after the other. A creation whose response is lost
+// in a longer queue may be duplicated.
 const maxMaking = 4
 
 // New makes no request.
@@ -123,8 +121,8 @@ func New(config Config) *Executor {
 
 // State is what a run begins with.
 type State struct {
-	// LoadBalancer is what the plan was made for, as it was seen last: its ID, VIP, status and tags
-	// count. Nil: there is none.
+	// LoadBalancer is what the plan was made for, as last seen: its ID, VIP, status and tags count.
+	// It may be nil.
 	LoadBalancer *balancer.LoadBalancer
 	// Timeout is how long the run may wait for Octavia, in all. 0: it takes the steps that need no
 	// waiting.
@@ -133,36 +131,30 @@ type State struct {
 
 // Result is what a run has done, whatever its error.
 type Result struct {
-	// LoadBalancer is the one that was made, or the one that the run began with, as it was seen
-	// last; after a step that changed it its status is PENDING, whether it still is or not. It is
-	// nil if there is none.
+	// LoadBalancer is the created one, or the one that the run began with, as last seen. Its status
+	// is PENDING after a step that changed it. It may be nil.
 	LoadBalancer *balancer.LoadBalancer
 	// FloatingIP is the one that was made, or attached. Of one that was attached only ID, Address
 	// and PortID are known. Nil: none was.
 	FloatingIP *balancer.FloatingIP
-	// Done are the steps that were taken. That of a [plan.CreateMember] has the member's id.
+	// Done are the steps that were taken. A [plan.CreateMember] among them has the ID of the
+	// member.
 	Done []plan.Step
 	// Complete tells whether those were all.
 	Complete bool
 }
 
 // Run takes the steps of a plan until one fails. Its errors are all a [StepError], and have in
-// their chain, where the caller is to do something about it:
+// their chain, where the caller can act on it:
 //
-//   - [PendingError]: Octavia is at work, and the timeout is over. The next reconcile goes on.
-//   - [ErrQueued]: the load balancer is not begun, because others are, and the timeout is over. The
-//     next reconcile begins anew.
-//   - [ErrFailed]: the load balancer is in ERROR, and the step is none that mends it.
-//   - [ErrGone]: what the step is for no longer exists. The next reconcile sees what there is.
-//   - [ErrChanged]: the load balancer's tags are not what they were, and the step would replace
-//     them, or delete it. The next reconcile sees what they are. A plan with such a step does
-//     nothing at all if they have changed before it.
-//   - [ErrNotDeleted]: Octavia was asked to delete something, and it is there. The next reconcile
-//     asks again.
-//   - the error of ctx, as soon as it ends. The request that was under way may have been carried
-//     out.
-//
-// Anything else is what Octavia or Neutron has said.
+//   - [PendingError]: Octavia is at work, and the timeout is over.
+//   - [ErrQueued]: no creation was requested, because others are in flight.
+//   - [ErrFailed]: the load balancer is in ERROR, and the step does not repair that.
+//   - [ErrGone]: the object of the step no longer exists.
+//   - [ErrChanged]: the tags of the load balancer changed, and the step would replace them or
+//     delete the load balancer. A plan with such a step then does nothing at all.
+//   - [ErrNotDeleted]: Octavia still shows something after its deletion.
+//   - the error of ctx. The request in flight may have been carried out.
 func (e *Executor) Run(ctx context.Context, p plan.Plan, start State) (Result, error) {
 	r := &run{Executor: e, end: e.clock.Now().Add(start.Timeout), made: map[thing]string{}}
 	if start.LoadBalancer != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-// takeWithNeutron takes a step that is none of Octavia's. It waits for nothing: a VIP's port is
-// there as soon as its load balancer is.
+// takeWithNeutron takes a step with Neutron. It waits for nothing: a VIP port exists as soon as its
+// load balancer does.
 func (r *run) takeWithNeutron(ctx context.Context, step plan.Step) error {
 	err := r.askNeutron(ctx, step)
 	if errors.Is(err, neutron.ErrNotFound) {

@@ -82,7 +82,7 @@ func TestCreateLoadBalancer_WhileManyAreMade_MakesNoRequest(t *testing.T) {
 		t.Errorf("%v, and %d requests", err, len(q.asked))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	q.begin(ctx, "nobody waits for it", time.Hour)
+	q.begin(ctx, "its caller stops waiting", time.Hour)
 	cancel()
 	if err := <-q.ended; !errors.Is(err, context.Canceled) || len(q.asked) > 0 {
 		t.Errorf("%v, and %d requests", err, len(q.asked))

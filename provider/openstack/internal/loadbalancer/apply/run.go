@@ -56,8 +56,8 @@ func (r *run) mark(status balancer.Status) {
 	}
 }
 
-// change makes a request that changes the load balancer, or what is below it, as soon as Octavia is
-// done with what it is at.
+// change makes a request that changes the load balancer, or what is below it, as soon as Octavia
+// has finished the previous change.
 func (r *run) change(ctx context.Context, request func() error) error {
 	return r.attempt(ctx, request, false)
 }
@@ -91,14 +91,13 @@ func (r *run) attempt(ctx context.Context, request func() error, mends bool) err
 				return err
 			}
 		}
-		// It is not what it was when it was seen last. It is looked at once, even with no patience
-		// left.
+		// Its state is unknown. It is read once, even after the timeout.
 		r.mark(balancer.PendingUpdate)
 	}
 }
 
-// settle waits until the load balancer is not PENDING. One that is not known to be is not looked
-// at. In ERROR Octavia refuses all but what mends it.
+// settle waits until the load balancer is not PENDING. It reads only a load balancer that was last
+// seen PENDING. In ERROR, Octavia accepts only repairs.
 func (r *run) settle(ctx context.Context, mends bool) error {
 	if r.status().Pending() {
 		if err := r.wait(ctx); err != nil {

@@ -249,7 +249,7 @@ func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
 							steps[at])
 					}
 					if done.Complete || names(done.Done) != names(steps[:at]) {
-						t.Errorf("done is said to be\n%s", names(done.Done))
+						t.Errorf("reported as done:\n%s", names(done.Done))
 					}
 					if n := len(s.changes()); n != change+1 {
 						t.Errorf("%d changes were made, want none after number %d", n, change+1)
@@ -260,7 +260,6 @@ func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
 	}
 }
 
-// Nor does anything follow when it cannot be seen whether Octavia is done.
 func TestRun_FaultAtTheLook_StopsThere(t *testing.T) {
 	s := newSite(t)
 	start, steps := creation(s)
@@ -381,8 +380,6 @@ func TestRun_Patience_IsOneForAllWaits(t *testing.T) {
 	}
 }
 
-// What is found busy, although it was not when it was seen, is waited for. Both of Octavia's texts
-// mean that.
 func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 	for name, step := range map[string]func(openstacktest.LoadBalancer) plan.Step{
 		"the load balancer itself": func(lb openstacktest.LoadBalancer) plan.Step {
@@ -410,7 +407,7 @@ func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 			remove := s.Provision(
 				openstacktest.ProvisioningRule{Duration: 7 * time.Second, Times: 1})
 			defer remove()
-			// Somebody else changes it.
+			// Another client changes it.
 			_, err := s.run(start, 0,
 				plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"theirs"}})
 			s.must(err)
@@ -427,9 +424,7 @@ func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 	}
 }
 
-// A deletion that may have been carried out is asked for again, but not before Octavia is done with
-// what it is at.
-func TestRun_UncertainDeletion_IsLookedAtBeforeItIsAskedForAgain(t *testing.T) {
+func TestRun_UncertainDeletion_IsReadBeforeARetry(t *testing.T) {
 	for name, fault := range map[string]openstacktest.Fault{
 		"502": {Status: http.StatusBadGateway}, "504, carried out": {Status: http.StatusGatewayTimeout, AfterEffect: true},
 		"no answer": {Drop: true}, "no answer, carried out": {Drop: true, AfterEffect: true},
@@ -459,11 +454,11 @@ func TestRun_UncertainDeletion_IsLookedAtBeforeItIsAskedForAgain(t *testing.T) {
 				case !slices.ContainsFunc(calls[1:], func(o string) bool {
 					return o == "loadbalancer_get" || o == "loadbalancer_list"
 				}):
-					t.Errorf("nobody has looked: %v", calls)
+					t.Errorf("the load balancer was not read: %v", calls)
 				case again > 0 && again < 2:
-					t.Errorf("it is asked for again before anybody has looked: %v", calls)
+					t.Errorf("it is requested again before the load balancer was read: %v", calls)
 				case s.refusals() > 0:
-					t.Errorf("it is asked for while Octavia is at work: %v", calls)
+					t.Errorf("it is requested while Octavia is at work: %v", calls)
 				}
 			})
 		}
@@ -832,7 +827,6 @@ func TestRecreation_OldOneStays_MakesNoSecond(t *testing.T) {
 	}
 }
 
-// Somebody else has it, whatever was thought of it.
 func TestRecreation_OldOneIsThereAfterAll_MakesNoSecond(t *testing.T) {
 	s := newSite(t)
 	start, _ := s.add("lb")
@@ -920,7 +914,7 @@ func TestFloatingIP_MadeBeforeItsLoadBalancer_IsAttachedToIt(t *testing.T) {
 	}
 }
 
-func TestRun_RefersToWhatWasNotMade_AsksNobody(t *testing.T) {
+func TestRun_ReferenceToNothing_MakesNoRequest(t *testing.T) {
 	nothing := plan.Ref{Made: "nothing"}
 	for _, step := range []plan.Step{
 		plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()},
@@ -1005,7 +999,6 @@ func TestRun_CancelledWhileItWaits_EndsAtOnce(t *testing.T) {
 	}
 }
 
-// Nor does the pause between two attempts hold it.
 func TestRun_CancelledBetweenAttempts_EndsAtOnce(t *testing.T) {
 	stopped := clocktesting.NewFakeClock(time.Now())
 	s := makeSite(t, stopped)
@@ -1066,7 +1059,6 @@ func TestRun_ManyAtATime(t *testing.T) {
 	}
 }
 
-// What the caller has given stays as it was.
 func TestRun_DoesNotChangeItsStart(t *testing.T) {
 	s := newSlowSite(t, time.Second)
 	start, lb := s.add("lb")

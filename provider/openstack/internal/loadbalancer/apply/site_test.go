@@ -49,8 +49,8 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	return makeSite(t, nil, options...)
 }
 
-// newSlowSite makes a site in which Octavia takes its time for each change. Time goes on when
-// somebody waits for it.
+// newSlowSite makes a site in which Octavia needs time for each change. The clock advances while a
+// caller waits.
 func newSlowSite(t *testing.T, provisioning time.Duration, options ...openstacktest.Option) *site {
 	t.Helper()
 	c := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -189,16 +189,22 @@ func (s *site) run(
 	return s.Run(s.t.Context(), plan.Plan{Steps: steps}, State{LoadBalancer: lb, Timeout: timeout})
 }
 
-// add makes a load balancer with a port as somebody else would, and returns it as it is seen.
+// add creates a load balancer with a port as another client would.
 func (s *site) add(name string) (*balancer.LoadBalancer, openstacktest.LoadBalancer) {
 	s.t.Helper()
 	id := s.AddLoadBalancer(openstacktest.LoadBalancer{
 		OctaviaResource: openstacktest.OctaviaResource{Name: name}, VIPSubnetID: s.subnet,
-		Listeners: []openstacktest.Listener{{OctaviaResource: openstacktest.OctaviaResource{Name: "listener_0"}, Protocol: "TCP", ProtocolPort: 80, DefaultPoolID: "p"}},
+		Listeners: []openstacktest.Listener{{
+			OctaviaResource: openstacktest.OctaviaResource{Name: "listener_0"},
+			Protocol:        "TCP", ProtocolPort: 80, DefaultPoolID: "p",
+		}},
 		Pools: []openstacktest.Pool{{
 			OctaviaResource: openstacktest.OctaviaResource{ID: "p", Name: "pool_0"},
 			Protocol:        "TCP", LBAlgorithm: "ROUND_ROBIN",
-			Members: []openstacktest.Member{{OctaviaResource: openstacktest.OctaviaResource{Name: "node-1"}, Address: "10.0.0.101", ProtocolPort: 30080, Weight: 1}},
+			Members: []openstacktest.Member{{
+				OctaviaResource: openstacktest.OctaviaResource{Name: "node-1"},
+				Address:         "10.0.0.101", ProtocolPort: 30080, Weight: 1,
+			}},
 		}},
 	})
 	s.ForgetCalls()

@@ -63,8 +63,8 @@ func (r *run) take(ctx context.Context, step plan.Step) error {
 	return r.takeWithNeutron(ctx, step)
 }
 
-// createLoadBalancer waits for the one before to be gone, which may have the address that the new
-// one is to have.
+// createLoadBalancer waits until a load balancer that is being replaced is gone, because the new
+// one may have its address.
 func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer) error {
 	if r.status() == balancer.PendingDelete {
 		switch err := r.settle(ctx, false); {

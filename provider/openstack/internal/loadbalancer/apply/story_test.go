@@ -226,7 +226,10 @@ func removal(s *site) (*balancer.LoadBalancer, []plan.Step) {
 		plan.DeletePool{ID: lb.Pools[1].ID, Name: "pool_1"},
 		plan.SeeDeleted{
 			LoadBalancerID: lb.ID,
-			IDs:            []string{lb.Listeners[0].ID, lb.Pools[0].ID, lb.Listeners[1].ID, lb.Pools[1].ID},
+			IDs: []string{
+				lb.Listeners[0].ID, lb.Pools[0].ID, lb.Listeners[1].ID,
+				lb.Pools[1].ID,
+			},
 		},
 		plan.DeleteFloatingIP{ID: ip.ID, Address: ip.Address},
 		plan.RemoveGroup{

@@ -47,8 +47,8 @@ type VIP struct {
 // Status is Octavia's provisioning status.
 type Status string
 
-// The provisioning statuses. What is PENDING cannot be changed; a load balancer in ERROR can only
-// be deleted or failed over.
+// The provisioning statuses. A PENDING load balancer cannot be changed; one in ERROR can only be
+// deleted or failed over.
 const (
 	Active        Status = "ACTIVE"
 	Error         Status = "ERROR"
@@ -102,10 +102,10 @@ type Listener struct {
 	// Timeouts is nil if the cloud knows none.
 	Timeouts      *Timeouts
 	InsertHeaders map[string]string
-	// AllowedCIDRs are who may connect, sorted. Nil in one that is: nobody is kept out. Nil in one
-	// that should be: the cloud does not know it, and it is not compared. Everybody is 0.0.0.0/0,
-	// ::/0 or both there, by the VIPs' families, in so many words: as OCCM sends it, and as Octavia
-	// then gives it back.
+	// AllowedCIDRs are the clients that may connect, sorted. Observed, nil means no restriction.
+	// Desired, nil means that the cloud does not support it, and it is not compared; no restriction
+	// is 0.0.0.0/0, ::/0 or both, by the families of the VIPs, as OCCM sends it and Octavia returns
+	// it.
 	AllowedCIDRs []string
 	TLSContainer string
 
@@ -156,16 +156,14 @@ type Member struct {
 	Name    string
 	Address string
 	Port    int
-	// SubnetID is where the address is reached. Empty in one that is: the VIP's subnet. Empty in
-	// one that should be: it does not matter, and is not compared. So an is-"" and a should-be of
-	// the VIP's subnet are the same, and OCCM, which names the subnet always, and fxccm agree on
-	// members that either has made.
+	// SubnetID is where the address is reached. Observed, empty means the subnet of the VIP.
+	// Desired, empty is not compared. So OCCM, which always names the subnet, and fxccm agree on
+	// each other's members.
 	//
-	// A request leaves out what is the VIP's subnet, unless the member is there with another one:
-	// Octavia asks Neutron for each subnet that is named, one by one
-	// (octavia/api/v2/controllers/member.py, subnet_exists), takes the VIP's for a new member
-	// without, and lets a member that is there keep its own. A replacement of all members can
-	// change it, the PUT of one cannot.
+	// A request omits the subnet of the VIP, unless the existing member has another one: Octavia
+	// asks Neutron for each named subnet, one by one (octavia/api/v2/controllers/member.py,
+	// subnet_exists), and keeps that of an existing member. A replacement of all members can change
+	// it, the PUT of one cannot.
 	SubnetID string
 	// Weight is 0 for a member that gets no new connections, and 1 else.
 	Weight int

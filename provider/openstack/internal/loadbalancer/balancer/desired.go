@@ -5,8 +5,7 @@ package balancer
 // want the same.
 type Desired struct {
 	Identity Identity
-	// LoadBalancer is what is made if there is none, and what is compared if it is the Service's
-	// own.
+	// LoadBalancer is created if the Service has none, and compared if it is an owner.
 	LoadBalancer LoadBalancer
 	// Ports are in the order of the Service's.
 	Ports []Port
@@ -20,7 +19,7 @@ type Desired struct {
 	// security group.
 	Backends []Backend
 	Features Features
-	// Recreate: what cannot be changed in an existing load balancer is changed by making it anew.
+	// Recreate: an immutable difference is resolved by a new load balancer.
 	Recreate bool
 	// Cascade: the load balancer is deleted with its children by one request.
 	Cascade bool
@@ -35,11 +34,11 @@ type Port struct {
 	Pool Pool
 }
 
-// WantedFloatingIP tells which floating IP a load balancer should have. One that it has stays,
-// unless another address is asked for.
+// WantedFloatingIP is the floating IP that a load balancer should have. An existing one stays,
+// unless the Service requests another address.
 type WantedFloatingIP struct {
-	// NetworkID is where a new one is made. Empty: none can be made; one that is there stays, and
-	// one that has the address asked for is attached.
+	// NetworkID is where a new one is created. Empty: only an existing one, or the requested
+	// address, can be used.
 	NetworkID string
 	// SubnetIDs are tried in this order. Empty: Neutron chooses.
 	SubnetIDs []string

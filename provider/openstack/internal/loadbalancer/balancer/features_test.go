@@ -22,7 +22,8 @@ func TestFeatures_ComeWithVersionsOfTheAPI(t *testing.T) {
 	}
 	for name, feature := range has {
 		for minor := range 30 {
-			if got := feature.of(FeaturesOf("amphora", minor, false)); got != (minor >= feature.since) {
+			got := feature.of(FeaturesOf("amphora", minor, false))
+			if got != (minor >= feature.since) {
 				t.Errorf("amphora, API 2.%d: %s: %t", minor, name, got)
 			}
 			if got := feature.of(FeaturesOf(ProviderOVN, minor, false)); got != (name == "tags" &&
@@ -39,7 +40,7 @@ func TestFeatures_ComeWithVersionsOfTheAPI(t *testing.T) {
 		}
 	}
 	if FeaturesOf("amphora", 27, false).Serial {
-		t.Error("nobody said that the provider is serial")
+		t.Error("the provider is serial without being configured so")
 	}
 }
 

@@ -32,8 +32,8 @@ func (i Identity) LoadBalancerName() string {
 	return cut(fmt.Sprintf("%s%s_%s_%s", ServicePrefix, i.ClusterName, i.Namespace, i.Name))
 }
 
-// LegacyName is that of a load balancer that was made before names told of the cluster. It holds
-// the Service's UID.
+// LegacyName is that of a load balancer from before names included the cluster. It holds the UID of
+// the Service.
 func (i Identity) LegacyName() string {
 	// As k8s.io/cloud-provider, DefaultLoadBalancerName: 32 characters at most.
 	name := "a" + strings.ReplaceAll(i.UID, "-", "")
@@ -75,8 +75,8 @@ func MonitorName(index int, loadBalancer string) string {
 	return part("monitor", index, loadBalancer)
 }
 
-// MemberName is the name of a member that is made by itself. One that is made together with others
-// has its node's.
+// MemberName is the name of a member that is created alone. In a batch, a member has the name of
+// its node.
 func MemberName(node, address string, port int) string {
 	return cut(fmt.Sprintf("member_%s_%s_%d", node, address, port))
 }

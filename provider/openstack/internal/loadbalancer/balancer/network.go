@@ -32,8 +32,8 @@ type Rule struct {
 	Direction, EtherType, Protocol string
 	// PortMin and PortMax are 0 for all ports.
 	PortMin, PortMax int
-	// RemotePrefix is a CIDR without host bits; "" for everybody. In a rule that is for the members
-	// of a group it is neither, and no rule that is wanted is the same.
+	// RemotePrefix is a CIDR without host bits; "" for all addresses. A rule for the members of a
+	// group has neither, and equals no desired rule.
 	RemotePrefix string
 }
 

@@ -2,22 +2,21 @@ package balancer
 
 // Observed is what there is of a Service's load balancer, and of what belongs to it.
 type Observed struct {
-	// LoadBalancer is nil if there is none.
+	// LoadBalancer may be nil.
 	LoadBalancer *LoadBalancer
 	// Role is the Service's part in it.
 	Role Role
 	// OtherServices are the names or UIDs in tags of the other Services that share it.
 	OtherServices []string
-	// NeverServed: the load balancer failed while it was being made, so that nobody can have used
-	// it.
+	// NeverServed: the load balancer failed during its creation, so no client can have used it.
 	NeverServed bool
 	// Listeners and Pools are all of the load balancer's, whoever made them.
 	Listeners []Listener
 	Pools     []Pool
-	// FloatingIPs are those of the load balancer's VIP port, those that the tags say are the
-	// Service's, and the one that has the address that is asked for.
+	// FloatingIPs are those of the VIP port, those tagged as the Service's, and the one with the
+	// requested address.
 	FloatingIPs []FloatingIP
-	// SecurityGroup is nil if there is none.
+	// SecurityGroup may be nil.
 	SecurityGroup *SecurityGroup
 	// NodePorts are those of the backends and those that bear the security group; nil if there is
 	// nothing to do with security groups.

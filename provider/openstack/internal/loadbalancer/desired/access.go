@@ -13,24 +13,23 @@ const (
 	reasonRangesLeftOut = "LoadBalancerSourceRangesLeftOut"
 )
 
-// clients are the CIDRs of who may connect, sorted; nil if nobody can be kept out.
+// clients are the CIDRs that may connect, sorted; nil if access cannot be restricted.
 //
-// If the Service names none they are everybody's, in so many words, as OCCM sends it. A range of a
-// family of which the load balancer has no address lets nobody in, and Octavia refuses it
-// (_validate_cidr_compatible_with_vip), so it is left out. If none is left nobody may connect,
-// which Octavia cannot be told: an empty list means everybody.
+// Without source ranges they are all addresses, spelled out as OCCM sends them. Octavia refuses a
+// range of a family of which the load balancer has no address (_validate_cidr_compatible_with_vip),
+// so it is left out. If none is left the Service is refused, because an empty list would admit all
+// clients.
 func (b *builder) clients() ([]string, error) {
 	asked := b.Settings.SourceRanges
 	if !b.keepsOut() {
 		if asked != nil {
 			b.warn(reasonRangesIgnored,
 				"the source ranges are ignored and every client may connect: this provider or Octavia API version cannot "+
-					"keep anybody out (API 2.12 is needed, or provider ovn with manage-security-groups)")
+					"restrict clients (API 2.12 is needed, or provider ovn with manage-security-groups)")
 		}
 		return nil, nil
 	}
 	if len(b.families) > 1 && b.Features.AllowedCIDRs && !b.Features.AllVIPsCIDRs {
-		// Without any, everybody may connect.
 		if asked == nil {
 			return nil, nil
 		}
@@ -39,7 +38,7 @@ func (b *builder) clients() ([]string, error) {
 	if asked == nil {
 		cidrs := make([]string, 0, len(b.families))
 		for _, family := range b.families {
-			cidrs = append(cidrs, everybody(family))
+			cidrs = append(cidrs, allAddresses(family))
 		}
 		return sorted(cidrs), nil
 	}

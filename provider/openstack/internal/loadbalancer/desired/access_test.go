@@ -32,12 +32,12 @@ func TestAccess(t *testing.T) {
 		told   []string
 	}{
 		// As OCCM: in so many words.
-		"everybody":                 {v4, nil, []string{"0.0.0.0/0"}, nil},
-		"everybody, no family":      {unsaid, nil, []string{"0.0.0.0/0"}, nil},
-		"everybody, IPv6":           {v6, nil, []string{"::/0"}, nil},
-		"everybody, both":           {dualStack, nil, []string{"0.0.0.0/0", "::/0"}, nil},
+		"all clients":               {v4, nil, []string{"0.0.0.0/0"}, nil},
+		"all clients, no family":    {unsaid, nil, []string{"0.0.0.0/0"}, nil},
+		"all clients, IPv6":         {v6, nil, []string{"::/0"}, nil},
+		"all clients, both":         {dualStack, nil, []string{"0.0.0.0/0", "::/0"}, nil},
 		"ranges":                    {v4, []string{"192.0.2.0/24", "10.0.0.0/8"}, []string{"10.0.0.0/8", "192.0.2.0/24"}, nil},
-		"everybody, asked for":      {v4, []string{"0.0.0.0/0"}, []string{"0.0.0.0/0"}, nil},
+		"all clients, requested":    {v4, []string{"0.0.0.0/0"}, []string{"0.0.0.0/0"}, nil},
 		"ranges of both":            {dualStack, []string{"10.0.0.0/8", "fd00::/8"}, []string{"10.0.0.0/8", "fd00::/8"}, nil},
 		"of one family, for both":   {dualStack, []string{"10.0.0.0/8"}, []string{"10.0.0.0/8"}, nil},
 		"IPv4 alone, for both":      {dualStack, []string{"0.0.0.0/0"}, []string{"0.0.0.0/0"}, nil},
@@ -64,8 +64,7 @@ func TestAccess_SettingsAreNotChanged(t *testing.T) {
 	}
 }
 
-// An empty list, and none, mean everybody to Octavia.
-func TestAccess_NobodyLeft_IsRefused(t *testing.T) {
+func TestAccess_NoRangeLeft_IsRefused(t *testing.T) {
 	for name, ranges := range map[string][]string{
 		"another family": {"fd00::/8"}, "not one": {"10.0.0.0"}, "not one of two": {"10.0.0.0/8", "x"}, "an empty list": {},
 	} {
@@ -76,7 +75,6 @@ func TestAccess_NobodyLeft_IsRefused(t *testing.T) {
 	}
 }
 
-// Warnings that nobody can do anything about are not given.
 func TestD17_NoSourceRanges_NothingIsIgnored(t *testing.T) {
 	for name, features := range map[string]balancer.Features{
 		"ovn":      ovn(),
@@ -90,7 +88,7 @@ func TestD17_NoSourceRanges_NothingIsIgnored(t *testing.T) {
 	}
 }
 
-func TestAccess_WhatCannotKeepAnybodyOut_IsTold(t *testing.T) {
+func TestAccess_ProviderCannotRestrict_Warns(t *testing.T) {
 	ranges := func(in *Input) { in.Settings.SourceRanges = []string{"10.0.0.0/8"} }
 	manage := func(in *Input) { in.Settings.ManageSecurityGroups = true }
 	ignored := "LoadBalancerSourceRangesIgnored!"
@@ -101,12 +99,12 @@ func TestAccess_WhatCannotKeepAnybodyOut_IsTold(t *testing.T) {
 	d, notices := build(t, withFeatures(ovn()), ranges, manage)
 	wantTold(t, notices)
 	if d.Ports[0].Listener.AllowedCIDRs != nil {
-		t.Error("ovn is asked for allowed_cidrs")
+		t.Error("ovn gets allowed_cidrs")
 	}
 }
 
 // Zed has additional VIPs, and fails to make a load balancer that has one and CIDRs.
-func TestAccess_OfTwoFamiliesBeforeAPI227_IsEverybodys(t *testing.T) {
+func TestAccess_DualStackBeforeAPI227_IsOpen(t *testing.T) {
 	zed := withFeatures(balancer.FeaturesOf("amphora", 26, false))
 	d, notices := build(t, zed, dualStack)
 	wantTold(t, notices)

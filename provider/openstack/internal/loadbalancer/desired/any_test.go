@@ -15,8 +15,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// choices make an Input of bytes: each byte chooses one of some values. When there are none left
-// the first is chosen.
+// choices make an Input of bytes: each byte chooses one of some values, and the first is chosen
+// after the last byte.
 type choices []byte
 
 func (c *choices) below(n int) int {
@@ -236,12 +236,11 @@ func checkProtocols(t *testing.T, in Input, d balancer.Desired) {
 			t.Errorf("%s: %s in clear, and was to be encrypted", port.Name, l.Protocol)
 		}
 		if !in.Features.HTTP && !slices.Contains([]string{"TCP", "UDP", "SCTP"}, p.Protocol) {
-			t.Errorf("%s: ovn is asked for %s", port.Name, p.Protocol)
+			t.Errorf("%s: ovn gets %s", port.Name, p.Protocol)
 		}
 	}
 }
 
-// checkAccess: nobody comes in who is not let in.
 func checkAccess(t *testing.T, in Input, d balancer.Desired) {
 	asked := in.Settings.SourceRanges
 	for _, port := range d.Ports {

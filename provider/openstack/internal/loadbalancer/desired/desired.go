@@ -1,5 +1,5 @@
-// Package desired decides what a Service's load balancer should be. It asks nobody and remembers
-// nothing.
+// Package desired decides what the load balancer of a Service should be. It makes no request and
+// keeps no state.
 package desired
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// Input is all that counts. Nothing in it is changed.
+// Input is what [Build] decides from. Build does not change it.
 type Input struct {
 	Identity balancer.Identity
 	Service  *v1.Service
@@ -19,9 +19,9 @@ type Input struct {
 	Settings settings.Settings
 	Features balancer.Features
 	Places   Places
-	// LoadBalancerName is that of the load balancer that the Service uses, whoever made it; "" if
-	// there is none yet. An owner's listeners, pools and monitors bear it, a guest's those of the
-	// Service's own, as with OCCM (loadbalancer.go, ensureOctaviaLoadBalancer).
+	// LoadBalancerName is that of the load balancer that the Service uses; "" before its creation.
+	// The listeners, pools and monitors of an owner bear it; a guest's bear the name of
+	// its own Service, as with OCCM (loadbalancer.go, ensureOctaviaLoadBalancer).
 	LoadBalancerName string
 	// Guest: the load balancer was made for another Service, or by a user. Its addresses, its kind
 	// and its floating IP are their matter.
@@ -32,11 +32,11 @@ type Input struct {
 
 // Places are what was looked up in the cloud.
 type Places struct {
-	// VIP is where the load balancer's address is, if the settings do not say so: of one that is to
-	// be made where it shall be, of one that is there where it is. Only subnet and network count.
+	// VIP is the place of the address if the settings do not name it; an existing load balancer
+	// stays in its place. Only subnet and network count.
 	VIP balancer.VIP
-	// AdditionalVIPs are for the second family of a dual-stack Service; of a load balancer that is
-	// there, those that it has.
+	// AdditionalVIPs are for the second family of a dual-stack Service; an existing load balancer
+	// keeps its own.
 	AdditionalVIPs []balancer.VIP
 	// Member is the members' subnet; the zero value if it need not be named. Its CIDR is needed for
 	// security groups.
@@ -55,11 +55,12 @@ type Notice struct {
 	Warning bool
 }
 
-// Build decides. An error says why the Service cannot be served as it is: it is for people, and so
-// are the notices that come with it.
+// Build decides. Its error tells the user why the Service cannot be served as it is; the notices
+// tell the rest.
 //
-// What a provider cannot do is an error where doing without would make public what was to be kept,
-// or garble it: certificates, the PROXY protocol, HTTP headers. All else is left out with a notice.
+// A missing capability of the provider is an error where an omission would expose or garble
+// traffic: certificates, the PROXY protocol, HTTP headers. Everything else is omitted with a
+// notice.
 func Build(in Input) (balancer.Desired, []Notice, error) {
 	b := &builder{Input: in, families: families(in)}
 	d, err := b.build()
@@ -116,7 +117,7 @@ func (b *builder) build() (balancer.Desired, error) {
 // exists tells whether there is a load balancer already.
 func (b *builder) exists() bool { return b.LoadBalancerName != "" }
 
-// warn tells of something that the user should change, note of something that is as it should be.
+// warn adds a notice that the user should act on, note one that is informational.
 func (b *builder) warn(reason, message string) {
 	b.notices = append(b.notices, Notice{Reason: reason, Message: message, Warning: true})
 }

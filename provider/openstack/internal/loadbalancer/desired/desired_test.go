@@ -85,7 +85,7 @@ func TestD43_RealProvider_Decides(t *testing.T) {
 	port := d.Ports[0]
 	if port.Listener.AllowedCIDRs != nil || port.Listener.Timeouts != nil ||
 		port.Pool.Algorithm != "SOURCE_IP_PORT" || port.Pool.Monitor.Type != "TCP" {
-		t.Errorf("an ovn load balancer is asked for what it has not: %+v", port)
+		t.Errorf("an ovn load balancer gets what ovn lacks: %+v", port)
 	}
 	if d.LoadBalancer.Provider != "amphora" {
 		t.Errorf("provider %q is not compared with the real one", d.LoadBalancer.Provider)
@@ -98,7 +98,7 @@ func TestD43_RealProvider_Decides(t *testing.T) {
 	}
 }
 
-func TestBuild_OldAPI_IsNotAskedForWhatItDoesNotKnow(t *testing.T) {
+func TestBuild_OldAPI_UnknownFieldsAreOmitted(t *testing.T) {
 	d, _ := build(t, withFeatures(balancer.FeaturesOf("amphora", 0, false)))
 	l := d.Ports[0].Listener
 	if d.LoadBalancer.Tags != nil || l.Tags != nil || l.Timeouts != nil || l.AllowedCIDRs != nil {

@@ -29,8 +29,7 @@ func familyOf(address netip.Addr) v1.IPFamily {
 	return v1.IPv6Protocol
 }
 
-// everybody is the CIDR that holds all addresses of a family.
-func everybody(family v1.IPFamily) string {
+func allAddresses(family v1.IPFamily) string {
 	if family == v1.IPv6Protocol {
 		return "::/0"
 	}

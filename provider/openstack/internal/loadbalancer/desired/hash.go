@@ -8,9 +8,9 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// Hash is equal for two that want the same, and only for them, in this version of fxccm. What Build
-// leaves empty, the ids and statuses of what is there, does not count. Nor does where a floating IP
-// would be made, but that one could be: that is not looked up once there is one.
+// Hash is equal for two desired states that want the same, and only for them, in this version of
+// fxccm. It ignores IDs and statuses, and where a floating IP would be created, because that is not
+// looked up for an existing one.
 func Hash(d balancer.Desired) string {
 	d = plain(d)
 	hash := sha256.New()

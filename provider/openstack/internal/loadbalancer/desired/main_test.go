@@ -68,7 +68,6 @@ func given(changes ...func(*Input)) Input {
 	return in
 }
 
-// node has InternalIPs, and what is said otherwise: "ExternalIP:192.0.2.1".
 func node(name string, addresses ...string) *v1.Node {
 	n := &v1.Node{}
 	n.Name = name

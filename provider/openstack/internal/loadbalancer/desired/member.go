@@ -22,7 +22,7 @@ type backend struct {
 	draining bool
 }
 
-// backends are sorted by node. A node without an address of the load balancer's family is none.
+// backends are sorted by node. A node needs an address of the load balancer's family.
 func (b *builder) backends() []backend {
 	if !slices.ContainsFunc(b.Service.Spec.Ports,
 		func(port v1.ServicePort) bool { return port.NodePort != 0 }) {
@@ -51,8 +51,8 @@ func (b *builder) selected() []Node {
 	return selected
 }
 
-// backend is false for a node that is no member. What is draining is one of weight 0, where there
-// are weights.
+// backend is false for a node that is not a member. A draining node is a member of weight 0, where
+// the provider has weights.
 func (b *builder) backend(node Node) (backend, bool) {
 	address, ok := memberAddress(node.Node, b.memberFamily())
 	if !ok || node.Draining && !b.Features.Weights {

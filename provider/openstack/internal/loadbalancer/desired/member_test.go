@@ -179,7 +179,7 @@ func TestMembers_DrainingNodes(t *testing.T) {
 	wantTold(t, notices, "LoadBalancerWithoutMembers!")
 }
 
-func TestMembers_None_IsTold(t *testing.T) {
+func TestMembers_None_Warns(t *testing.T) {
 	d, notices := build(t, withNodes(node("n1", "fd00::1"), node("n2")))
 	wantTold(t, notices, "LoadBalancerWithoutMembers!")
 	if len(namesOf(d)) != 0 {
@@ -242,7 +242,7 @@ func TestCandidates(t *testing.T) {
 	}
 	excluded := func(value string) func(*v1.Node) {
 		return func(n *v1.Node) {
-			n.Labels = map[string]string{"node.kubernetes.io/exclude-from-external-load-balancers": value}
+			n.Labels = map[string]string{v1.LabelNodeExcludeBalancers: value}
 		}
 	}
 	for name, test := range map[string]struct {

@@ -83,7 +83,10 @@ func TestD15_OVN_MembersHaveNoMonitorPort(t *testing.T) {
 
 func TestMonitor_Figures(t *testing.T) {
 	d, _ := build(t, withMonitor, withSettings(func(s *settings.Settings) {
-		s.MonitorDelay, s.MonitorTimeout, s.MonitorMaxRetries, s.MonitorMaxRetriesDown = 90*time.Second, 7*time.Second, 4, 5
+		s.MonitorDelay = 90 * time.Second
+		s.MonitorTimeout = 7 * time.Second
+		s.MonitorMaxRetries = 4
+		s.MonitorMaxRetriesDown = 5
 	}))
 	if m := d.Ports[0].Pool.Monitor; m.Delay != 90 || m.Timeout != 7 || m.MaxRetries != 4 ||
 		m.MaxRetriesDown != 5 {
@@ -99,8 +102,7 @@ func TestMonitor_OnlyIfWanted(t *testing.T) {
 	}
 }
 
-// Nodes without endpoints drop the traffic, and nobody would notice.
-func TestMonitor_LocalWithoutMonitor_IsTold(t *testing.T) {
+func TestMonitor_LocalWithoutMonitor_Warns(t *testing.T) {
 	d, notices := build(t, withLocal, withProtocols(v1.ProtocolTCP, v1.ProtocolUDP))
 	wantTold(t, notices, "LoadBalancerLocalWithoutMonitor!")
 	for _, port := range d.Ports {

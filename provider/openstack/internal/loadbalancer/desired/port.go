@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// The algorithms that hold if nobody asks for one.
+// The default algorithms.
 const (
 	roundRobin   = "ROUND_ROBIN"
 	sourceIPPort = "SOURCE_IP_PORT"
@@ -181,8 +181,8 @@ func (b *builder) poolProtocol(listener string) (string, error) {
 	return listener, nil
 }
 
-// algorithm: ovn has but one, which nobody need ask for. Another that is asked for there may be
-// meant for other providers, in cloud.conf.
+// algorithm ignores another algorithm with ovn, which has only one: cloud.conf may mean other
+// providers.
 func (b *builder) algorithm() string {
 	asked := b.Settings.Algorithm
 	switch {

@@ -124,15 +124,20 @@ func TestPort_HeadersAndCertificate_AreWhereTheyAreUnderstood(t *testing.T) {
 
 func TestPort_LimitsOfTheListener(t *testing.T) {
 	d, _ := build(t, withSettings(func(s *settings.Settings) {
-		s.ConnectionLimit, s.TimeoutClientData, s.TimeoutMemberConnect, s.TimeoutMemberData, s.TimeoutTCPInspect = 10, 1, 2, 3, 4
+		s.ConnectionLimit = 10
+		s.TimeoutClientData = 1
+		s.TimeoutMemberConnect = 2
+		s.TimeoutMemberData = 3
+		s.TimeoutTCPInspect = 4
 	}))
 	if l := d.Ports[0].Listener; l.ConnectionLimit != 10 ||
-		*l.Timeouts != (balancer.Timeouts{ClientData: 1, MemberConnect: 2, MemberData: 3, TCPInspect: 4}) {
+		*l.Timeouts != (balancer.Timeouts{
+			ClientData: 1, MemberConnect: 2, MemberData: 3, TCPInspect: 4,
+		}) {
 		t.Errorf("%+v, timeouts %+v", l, l.Timeouts)
 	}
 }
 
-// What was to be encrypted, or to carry the client's address, is not served without.
 func TestPort_WhatCannotBeServed_IsRefused(t *testing.T) {
 	type asked = func(*settings.Settings)
 	port := func(protocol string) asked {
@@ -179,9 +184,9 @@ func TestPort_Algorithm(t *testing.T) {
 		asked, want string
 		told        []string
 	}{
-		"nobody asked":               {latest(), "", "ROUND_ROBIN", nil},
+		"default":                    {latest(), "", "ROUND_ROBIN", nil},
 		"asked":                      {latest(), "LEAST_CONNECTIONS", "LEAST_CONNECTIONS", nil},
-		"ovn, nobody asked":          {ovn(), "", "SOURCE_IP_PORT", nil},
+		"ovn, default":               {ovn(), "", "SOURCE_IP_PORT", nil},
 		"ovn, asked for its own":     {ovn(), "SOURCE_IP_PORT", "SOURCE_IP_PORT", nil},
 		"ovn, asked for what is not": {ovn(), "LEAST_CONNECTIONS", "SOURCE_IP_PORT", []string{"LoadBalancerAlgorithmIgnored!"}},
 	} {
@@ -199,7 +204,9 @@ func TestPort_Algorithm(t *testing.T) {
 }
 
 func TestD2_SessionAffinity_IsDesired(t *testing.T) {
-	for affinity, want := range map[v1.ServiceAffinity]string{v1.ServiceAffinityClientIP: "SOURCE_IP", v1.ServiceAffinityNone: "", "": ""} {
+	for affinity, want := range map[v1.ServiceAffinity]string{
+		v1.ServiceAffinityClientIP: "SOURCE_IP", v1.ServiceAffinityNone: "", "": "",
+	} {
 		d, _ := build(t, func(in *Input) { in.Service.Spec.SessionAffinity = affinity })
 		if got := d.Ports[0].Pool.Persistence; got != want {
 			t.Errorf("%q: persistence %q, want %q", affinity, got, want)

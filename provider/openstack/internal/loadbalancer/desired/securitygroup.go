@@ -9,9 +9,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// securityGroup opens the nodes' ports to whom their packets come from: to the load balancer, in
-// the members' subnet, or to the clients where they keep their addresses. It is nil if there should
-// be none.
+// securityGroup opens the nodes' ports to the load balancer, in the members' subnet, or to the
+// clients where the provider keeps their addresses. It may be nil.
 func (b *builder) securityGroup(clients []string) (*balancer.SecurityGroup, error) {
 	if !b.Settings.ManageSecurityGroups {
 		return nil, nil

@@ -72,7 +72,7 @@ func TestSecurityGroup_Rules(t *testing.T) {
 			})},
 			[]balancer.Rule{let("tcp", 30080, "10.0.0.0/16")},
 		},
-		"amphora sees to source ranges itself": {
+		"amphora enforces source ranges itself": {
 			[]func(*Input){ranges("192.0.2.0/24")},
 			[]balancer.Rule{let("tcp", 30080, "10.0.0.0/16")},
 		},

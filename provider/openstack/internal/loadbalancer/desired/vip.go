@@ -95,7 +95,7 @@ func (b *builder) additionalVIPs() []balancer.VIP {
 	why := "dual stack needs Octavia API 2.26, and a provider other than ovn"
 	if b.Features.AdditionalVIPs {
 		if !b.exists() {
-			// Who looked for a subnet has told why there is none.
+			// A notice was written when the subnet was looked up.
 			return nil
 		}
 		why = fmt.Sprintf("the load balancer has no %s address, and Octavia cannot add one",
@@ -135,7 +135,7 @@ func (b *builder) wantsFloatingIP() bool {
 	return !b.Settings.Internal && b.family() == v1.IPv4Protocol
 }
 
-// floatingIP is wanted by each external IPv4 Service, even if none can be made: one that is there
+// floatingIP is wanted by each external IPv4 Service, even if none can be created: an existing one
 // stays.
 func (b *builder) floatingIP(address string) *balancer.WantedFloatingIP {
 	if b.Guest {
@@ -161,7 +161,7 @@ func (b *builder) floatingIP(address string) *balancer.WantedFloatingIP {
 		Present:     b.HasFloatingIP,
 	}
 	if address == "" {
-		// An address that is asked for tells its subnet.
+		// Neutron derives the subnet from a requested address.
 		wanted.SubnetIDs = b.Places.FloatingSubnetIDs
 	}
 	return wanted

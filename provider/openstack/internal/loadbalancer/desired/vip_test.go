@@ -44,9 +44,8 @@ func TestD12_WhatCannotBeChangedLater_IsDesired(t *testing.T) {
 	}
 }
 
-func TestVIP_IsWhereItIsAskedFor_ElseWhereItIsFound(t *testing.T) {
+func TestVIP_IsInTheRequestedElseFoundPlace(t *testing.T) {
 	found := balancer.VIP{SubnetID: "found subnet", NetworkID: "found network"}
-	// All that is known of a load balancer that is there.
 	there := balancer.VIP{
 		Address: "10.0.0.9", PortID: "its port", SubnetID: "found subnet",
 		NetworkID: "found network",
@@ -134,7 +133,6 @@ func TestFloatingIP(t *testing.T) {
 	if d.FloatingIP != nil {
 		t.Errorf("internal: %+v", d.FloatingIP)
 	}
-	// OCCM warns of it at each reconcile, and nobody has done anything wrong.
 	d, notices = build(t, place, v6)
 	wantTold(t, notices, "LoadBalancerFloatingIPSkipped")
 	if d.FloatingIP != nil {
@@ -142,7 +140,6 @@ func TestFloatingIP(t *testing.T) {
 	}
 }
 
-// Where no network is known none can be made, but one that is there must not be lost for that.
 func TestFloatingIP_NetworkUnknown_OneThatIsThereStays(t *testing.T) {
 	unknown := func(in *Input) { in.Places.FloatingNetworkID = "" }
 	d, notices := build(t, unknown)

@@ -19,9 +19,9 @@ const certificatesAtATime = 4
 // certificate is what is known of a reference.
 type certificate struct{ err error }
 
-// CheckCertificate returns nil if Barbican has what the reference names, a container or a secret,
-// and shows it to the project. The error wraps [ErrNoCertificate] if there is no such thing, or
-// cannot be. That it is there is remembered for 10 min. What is in it is not read.
+// CheckCertificate returns nil if Barbican shows the project the container or secret that the
+// reference names; else the error wraps [ErrNoCertificate]. Existence is cached for 10 min. The
+// content is not read.
 func (a *API) CheckCertificate(ctx context.Context, ref string) error {
 	found, _, err := a.certificates.one(ctx, ref)
 	if err != nil {

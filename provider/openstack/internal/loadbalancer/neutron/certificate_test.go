@@ -35,7 +35,7 @@ func TestCheckCertificate_None_IsNotRemembered(t *testing.T) {
 	for _, ref := range []string{missing, strings.Replace(ref, "/secrets/", "/containers/", 1)} {
 		err := s.CheckCertificate(t.Context(), ref)
 		if !errors.Is(err, ErrNoCertificate) || !strings.Contains(err.Error(), ref) {
-			t.Errorf("error %v, want that there is none", err)
+			t.Errorf("error %v, want ErrNoCertificate", err)
 		}
 	}
 	s.AddSecret(openstacktest.Secret{ID: "there"})

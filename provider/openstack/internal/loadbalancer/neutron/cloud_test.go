@@ -29,8 +29,6 @@ type site struct {
 	external, pool, internal, subnet string
 }
 
-// What the cloud and the API have both is the API's.
-
 func (s *site) Close() { s.API.Close() }
 
 func (s *site) Subnets(ctx context.Context, networkID string) ([]balancer.Subnet, error) {

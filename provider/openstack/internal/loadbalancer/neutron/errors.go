@@ -16,15 +16,15 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrNoAddress: no address is left in the subnet or network. Another subnet may have one.
 	ErrNoAddress = errors.New("no address is left")
-	// ErrAddressInUse: the address that was asked for is somebody's, or leads somewhere else.
+	// ErrAddressInUse: the requested address has another owner, or leads to another port.
 	ErrAddressInUse = errors.New("the address is in use")
 	// ErrInUse: what should be deleted is still used.
 	ErrInUse = errors.New("still in use")
 	// ErrQuota: the project has as many as it may have.
 	ErrQuota = errors.New("the project's quota is exceeded")
-	// ErrNoCertificate: there is no certificate of that reference, or it is none.
+	// ErrNoCertificate: the reference names no certificate.
 	ErrNoCertificate = errors.New("not found")
-	// ErrClosed is of what is asked after [API.Close].
+	// ErrClosed is returned by requests after [API.Close].
 	ErrClosed = errors.New("the Neutron client is closed")
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// maxStale bounds how often one change is tried again, because somebody else was first.
+// maxStale limits the retries of one change after concurrent changes by other clients.
 const maxStale = 5
 
 // floatingIP is a floating IP as Neutron shows it.
@@ -37,14 +37,14 @@ func (f floatingIP) value() balancer.FloatingIP {
 	}
 }
 
-// FloatingIPs are all of the project, in the order of their ids, by one list, which is begun after
-// the call. Whoever asks at the same time gets the same list.
+// FloatingIPs are all of the project, in the order of their ids, by one list, which begins after
+// the call. Concurrent calls share a list.
 func (a *API) FloatingIPs(ctx context.Context) ([]balancer.FloatingIP, error) {
 	return a.FloatingIPsOf(ctx, nil, time.Time{})
 }
 
-// FloatingIPQuery tells which floating IPs are of interest: those to which any of it applies. What
-// is empty applies to none.
+// FloatingIPQuery selects floating IPs that match any of its fields. An empty field matches
+// nothing.
 type FloatingIPQuery struct {
 	// PortIDs are the ports that they lead to.
 	PortIDs []string
@@ -116,7 +116,7 @@ func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string]*floa
 		values = append(values, f.value())
 	}
 	list := &floatingIPList{begun, values}
-	// One that took long may end after one that was begun later; it serves until the next.
+	// A slow list may end after a newer one. It serves until the next.
 	a.lastFloatingIPs.Store(list)
 	return map[string]*floatingIPList{"": list}, nil
 }
@@ -157,8 +157,8 @@ func (a *API) CreateFloatingIP(
 	return value, nil
 }
 
-// AttachFloatingIP lets a floating IP lead to the port. It takes it from nobody: one that leads to
-// another port is [ErrAddressInUse], so it looks first.
+// AttachFloatingIP lets a floating IP lead to the port. It looks first, and returns
+// [ErrAddressInUse] for one that leads to another port.
 func (a *API) AttachFloatingIP(ctx context.Context, id, portID string) error {
 	doing := fmt.Sprintf("attach floating IP %s to port %s", id, portID)
 	for range maxStale {
@@ -184,7 +184,7 @@ func (a *API) AttachFloatingIP(ctx context.Context, id, portID string) error {
 	return changedByOthers(doing)
 }
 
-// DetachFloatingIP lets a floating IP lead nowhere. One that is gone does.
+// DetachFloatingIP lets a floating IP lead nowhere. It succeeds if the floating IP does not exist.
 func (a *API) DetachFloatingIP(ctx context.Context, id string) error {
 	err := a.pointFloatingIP(ctx, "detach floating IP "+id, id, "", nil)
 	if errors.Is(err, ErrNotFound) {
@@ -201,7 +201,7 @@ func (a *API) pointFloatingIP(ctx context.Context, doing, id, portID string, rev
 	})
 }
 
-// DeleteFloatingIP gives the address back. One that is gone is deleted.
+// DeleteFloatingIP releases the address. It succeeds if the floating IP does not exist.
 func (a *API) DeleteFloatingIP(ctx context.Context, id string) error {
 	return a.remove(ctx, "delete floating IP "+id, func(client *gophercloud.ServiceClient) error {
 		return floatingips.Delete(ctx, client, id).ExtractErr()

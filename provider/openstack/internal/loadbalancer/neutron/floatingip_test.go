@@ -202,7 +202,7 @@ func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
 	}
 }
 
-func TestCreateFloatingIP_NotTagged_IsToldWithTheError(t *testing.T) {
+func TestCreateFloatingIP_NotTagged_IsReturnedWithTheError(t *testing.T) {
 	s := newSite(t)
 	s.Inject(openstacktest.Fault{Operation: "floating_ip_tag_replace", Status: 500})
 	made, err := s.CreateFloatingIP(t.Context(),
@@ -256,7 +256,7 @@ func TestTagFloatingIP_ReplacesAll(t *testing.T) {
 	}
 }
 
-func TestAttachFloatingIP_TakesItFromNobody(t *testing.T) {
+func TestAttachFloatingIP_AttachedElsewhere_IsRefused(t *testing.T) {
 	s := newSite(t)
 	mine, others := s.addPort(""), s.addPort("")
 	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})

@@ -16,12 +16,11 @@ import (
 // item is a resource that is listed.
 type item interface{ identifier() string }
 
-// list reads all pages of a list, in the order of the ids. That is the order in which Neutron lists
-// (it ends each sort with the primary key), but it promises none. path and collection are the names
-// in the URL and in the body.
+// list reads all pages of a list, sorted by id. Neutron sorts so (it ends each sort with the
+// primary key), but does not promise it. path and collection are the names in the URL and in the
+// body.
 //
-// Its errors are not told apart: a 404 is for the marker, which somebody has deleted meanwhile, and
-// not for what is asked for.
+// Its errors are not classified: a 404 means that the marker was deleted meanwhile.
 func list[T item](
 	ctx context.Context, a *API, path, collection string, query url.Values,
 ) ([]T, error) {

@@ -28,7 +28,7 @@ func TestList_AllPagesAreRead_WithTheFilters(t *testing.T) {
 	s.wantCalls(map[string]int{"floating_ip_list": 4})
 	for _, c := range s.Calls() {
 		if !strings.Contains(c.Query, "project_id="+s.Credentials().ProjectID) {
-			t.Errorf("a page was asked for without the project: %s", c.Query)
+			t.Errorf("a page was requested without the project: %s", c.Query)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestList_WhatIsNotWhole_IsAnError(t *testing.T) {
 	}
 }
 
-func TestList_MarkerDeletedMeanwhile_DoesNotSayThatWhatIsAskedForIsGone(t *testing.T) {
+func TestList_MarkerDeletedMeanwhile_IsNotNotFound(t *testing.T) {
 	s := newSite(t, openstacktest.WithPageSize(1))
 	other := s.AddSubnet(openstacktest.Subnet{NetworkID: s.internal, CIDR: "10.9.0.0/24"})
 	s.Inject(openstacktest.Fault{Operation: "subnet_list", Skip: 1, Status: http.StatusNotFound})

@@ -52,7 +52,7 @@ func newLookup[T any](
 
 func (l *lookup[T]) close() { l.asked.Close() }
 
-// get returns what there is of the keys. What it returns is shared, and must not be changed.
+// get returns the values of the keys. They are shared, and must not be changed.
 func (l *lookup[T]) get(ctx context.Context, keys ...string) (map[string]T, error) {
 	found, open := l.recall(keys)
 	if len(open) == 0 {

@@ -1,9 +1,8 @@
-// Package neutron reads and writes what a load balancer needs of Neutron: floating IPs, security
-// groups, the ports of nodes, subnets and external networks. It also asks Barbican for
-// certificates.
+// Package neutron reads and writes floating IPs, security groups, node ports, subnets and external
+// networks. It also checks certificates in Barbican.
 //
-// What many ask at the same moment is asked of Neutron once: 200 Services that are looked at
-// together cost about as many requests as one.
+// Concurrent calls share their requests: 200 Services that are reconciled together cost about as
+// many requests as one.
 package neutron
 
 import (
@@ -22,8 +21,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// How long is remembered what changes only when somebody works on the cloud's networks. That a
-// subnet, an address or a certificate was not there is not remembered.
+// How long subnets, addresses and certificates are cached: only operators change them. Absence is
+// not cached.
 const (
 	// subnetAge is for what cannot change in a subnet, such as its CIDR, and where a server's ports
 	// are.
@@ -38,7 +37,7 @@ const (
 type Config struct {
 	// Client returns the client of Neutron. It is called for each request.
 	Client func(context.Context) (*gophercloud.ServiceClient, error)
-	// KeyManager returns that of Barbican. Nil: there is none.
+	// KeyManager returns the client of Barbican. It may be nil.
 	KeyManager func(context.Context) (*gophercloud.ServiceClient, error)
 	// Project returns the id of the project that the client is for.
 	Project func(context.Context) (string, error)
@@ -47,8 +46,8 @@ type Config struct {
 	Logger logr.Logger
 }
 
-// API asks Neutron. It is safe for concurrent use. What it returns is the caller's own. [API.Close]
-// ends it.
+// API is a Neutron client. It is safe for concurrent use. Callers own the results. [API.Close] ends
+// it.
 type API struct {
 	config     Config
 	extensions *capability.Fact[capability.NetworkExtensions]
@@ -102,7 +101,7 @@ func (a *API) Close() {
 	a.groupEdits.Close()
 }
 
-// request makes one request. What is being done begins the error.
+// request makes one request. The error begins with what was being done.
 func (a *API) request(
 	ctx context.Context, doing string, send func(*gophercloud.ServiceClient) error,
 ) error {

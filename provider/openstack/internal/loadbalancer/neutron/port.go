@@ -44,11 +44,9 @@ func (p port) value() balancer.NodePort {
 	return value
 }
 
-// NodePorts are the ports of servers, and those that bear the security group ("": none is asked
-// for), whoever has them: a port that was made before its server stays when that is deleted, and
-// keeps its groups. They are in the order of their ids, each once, and as they are after the call.
-// What is asked at the same time is asked together, so that many Services of one cluster cost about
-// as much as one.
+// NodePorts are the ports of servers, and all that bear the security group, if one is named: a port
+// that existed before its server outlives the server, with its groups. They are sorted by ID, each
+// once, as they are after the call. Concurrent calls share their requests.
 func (a *API) NodePorts(
 	ctx context.Context, serverIDs []string, groupID string,
 ) ([]balancer.NodePort, error) {
@@ -135,9 +133,8 @@ func (a *API) readGroupPorts(
 		func(p port) []string { return p.SecurityGroups })
 }
 
-// portsBy lists ports by an attribute, and sorts them by its values. A Neutron that does not know a
-// filter ignores it (it does without the extension filter-validation), and then there are ports of
-// no value that was asked for.
+// portsBy lists ports by an attribute, and groups them by its values. A Neutron without the
+// extension filter-validation ignores an unknown filter, and returns ports of other values too.
 func (a *API) portsBy(
 	ctx context.Context, attribute string, values []string, of func(port) []string,
 ) (map[string][]balancer.NodePort, error) {

@@ -102,7 +102,7 @@ func TestNodePorts_100ServicesOf500Servers_ShareTheirLists(t *testing.T) {
 }
 
 // A Neutron without the extension filter-validation ignores filters that it does not know.
-func TestNodePorts_FilterIgnored_OnlyWhatBearsTheGroupIsTold(t *testing.T) {
+func TestNodePorts_FilterIgnored_OnlyThoseWithTheGroupAreReturned(t *testing.T) {
 	s := newSite(t)
 	group := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "g"})
 	bears := s.addPort("server-a", group)
@@ -238,7 +238,7 @@ func TestAddGroup_PortOfManyServices_IsWrittenOnceForThoseThatComeTogether(t *te
 	seen, seenOther := portSeen(port, s.portNow(port).RevisionNumber),
 		portSeen(other, s.portNow(other).RevisionNumber, groups...)
 	s.ForgetCalls()
-	// While the first is written the others come, and somebody else changes the port.
+	// While the first is written the others come, and another client changes the port.
 	s.Inject(openstacktest.Fault{Operation: "port_update", Times: 1, Delay: 300 * time.Millisecond})
 	failed := atOnce(80, func(i int) error {
 		if i%2 == 0 {
@@ -293,7 +293,7 @@ func TestAddGroup_OthersWriteThePortAllTheTime_BothAreThereInTheEnd(t *testing.T
 	var port, others string
 	var changes atomic.Int32
 	s = newSite(t, openstacktest.WithObserver(func(c openstacktest.Call) {
-		// Right after our second look somebody adds a group.
+		// Right after our second look another client adds a group.
 		if c.Operation == "port_get" && changes.Add(1) == 1 {
 			if err := s.UpdatePort(port, func(p *openstacktest.Port) {
 				p.SecurityGroups = append(p.SecurityGroups, others)

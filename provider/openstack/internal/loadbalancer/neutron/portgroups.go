@@ -104,7 +104,7 @@ func (a *API) tryEdit(ctx context.Context, edits []*groupEdit) error {
 	return changedByOthers(fmt.Sprintf("change the security groups of port %s", is.ID))
 }
 
-// edited are the groups after the changes, in their order: one that is there stays where it is.
+// edited are the groups after the changes. Existing groups keep their order.
 func edited(groups []string, edits []*groupEdit) []string {
 	changed := slices.Clone(groups)
 	if changed == nil {

@@ -61,10 +61,9 @@ func (r rule) value() balancer.Rule {
 	}
 }
 
-// remote is the other side, as a CIDR in its usual form: no prefix and the prefix of all addresses
-// are one to Neutron, which refuses the second of two such rules. That of a rule for the members of
-// a group is told in words: it lets fewer through than the rule for everybody which it would look
-// like, and is none that is wanted.
+// remote is the other side, as a CIDR in its usual form: Neutron treats no prefix and the prefix of
+// all addresses as duplicates. A rule for the members of a group is described in words, so that it
+// equals no desired rule.
 func (r rule) remote() string {
 	switch {
 	case r.RemoteGroupID != "":
@@ -109,9 +108,8 @@ func protocolName(text string) string {
 	return strings.ToLower(text)
 }
 
-// SecurityGroup returns the project's security group of that name with its rules: the oldest, if
-// several have it. Nil: there is none. Groups that are asked for at the same time are asked for
-// together.
+// SecurityGroup returns the security group of the project with that name, and its rules: the
+// oldest, if several have it; or nil. Concurrent calls share their requests.
 func (a *API) SecurityGroup(ctx context.Context, name string) (*balancer.SecurityGroup, error) {
 	found, ok, err := a.groups.one(ctx, name)
 	if err != nil || !ok {
@@ -192,8 +190,8 @@ func (a *API) TagSecurityGroup(ctx context.Context, id string, tags []string) er
 	return a.replaceTags(ctx, "security-groups", id, tags)
 }
 
-// DeleteSecurityGroup deletes a group that no port bears: else it is [ErrInUse]. One that is gone
-// is deleted.
+// DeleteSecurityGroup fails with [ErrInUse] while a port bears the group. It succeeds if the group
+// does not exist.
 func (a *API) DeleteSecurityGroup(ctx context.Context, id string) error {
 	return a.remove(ctx, "delete security group "+id,
 		func(client *gophercloud.ServiceClient) error {
@@ -201,7 +199,7 @@ func (a *API) DeleteSecurityGroup(ctx context.Context, id string) error {
 		})
 }
 
-// CreateRule adds a rule to a group. One that is there is made.
+// CreateRule adds a rule to a group. It succeeds if the rule exists.
 func (a *API) CreateRule(ctx context.Context, groupID string, r balancer.Rule) error {
 	err := a.request(ctx, "create a rule of security group "+groupID,
 		func(client *gophercloud.ServiceClient) error {
@@ -226,7 +224,7 @@ type made struct {
 
 func (m made) identifier() string { return m.ID }
 
-// DeleteRule deletes a rule. One that is gone is deleted.
+// DeleteRule succeeds if the rule does not exist.
 func (a *API) DeleteRule(ctx context.Context, id string) error {
 	return a.remove(ctx, "delete security group rule "+id,
 		func(client *gophercloud.ServiceClient) error {

@@ -56,14 +56,14 @@ func TestSecurityGroup_WithItsRules_IsOneRequest(t *testing.T) {
 	}
 }
 
-func TestSecurityGroup_RuleForAGroup_IsNotTheRuleForEverybody(t *testing.T) {
+func TestSecurityGroup_RuleForAGroup_DiffersFromTheRuleForAll(t *testing.T) {
 	for text, r := range map[string]rule{
 		"of a group":            {Direction: "ingress", EtherType: "IPv4", RemoteGroupID: "g"},
 		"of a group of address": {Direction: "ingress", EtherType: "IPv4", RemoteAddressGroupID: "g"},
 	} {
 		if r.value().Same(
 			balancer.Rule{Direction: "ingress", EtherType: "IPv4", RemotePrefix: "0.0.0.0/0"}) {
-			t.Errorf("a rule %s lets everybody through", text)
+			t.Errorf("a rule %s admits all addresses", text)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestSecurityGroup_SeveralOfAName_TheOldest(t *testing.T) {
 	}
 }
 
-func TestSecurityGroup_200AtOnce_AreAskedForTogether(t *testing.T) {
+func TestSecurityGroup_200AtOnce_ShareRequests(t *testing.T) {
 	s := newSite(t)
 	names := numbered("lb-sg-00000000-0000-4000-8000-%012d-default-web", 200)
 	for _, name := range names {
@@ -156,7 +156,7 @@ func TestCreateSecurityGroup_HasNoRulesAndItsTags(t *testing.T) {
 	}
 }
 
-func TestCreateSecurityGroup_NotAsItShouldBe_IsToldWithTheError(t *testing.T) {
+func TestCreateSecurityGroup_Incomplete_IsReturnedWithTheError(t *testing.T) {
 	for _, operation := range []string{"security_group_rule_delete", "security_group_tag_replace"} {
 		s := newSite(t)
 		s.Inject(openstacktest.Fault{Operation: operation, Status: 500})

@@ -28,8 +28,8 @@ func (s subnet) value() balancer.Subnet {
 	}
 }
 
-// Subnet returns a subnet; [ErrNotFound] if there is none that the project sees. It is remembered
-// for 10 min.
+// Subnet returns a subnet; [ErrNotFound] if the project sees none of that ID. It is cached for 10
+// min.
 func (a *API) Subnet(ctx context.Context, id string) (balancer.Subnet, error) {
 	found, ok, err := a.subnets.one(ctx, id)
 	switch {
@@ -42,8 +42,8 @@ func (a *API) Subnet(ctx context.Context, id string) (balancer.Subnet, error) {
 	return found, nil
 }
 
-// Subnets are those of a network that the project sees, in the order of their ids. They are
-// remembered for 1 min, unless there are none.
+// Subnets are those of a network that the project sees, sorted by ID. They are cached for 1 min,
+// unless the list is empty.
 func (a *API) Subnets(ctx context.Context, networkID string) ([]balancer.Subnet, error) {
 	found, _, err := a.networks.one(ctx, networkID)
 	if err != nil {
@@ -97,10 +97,9 @@ type externalNetwork struct {
 
 func (n externalNetwork) identifier() string { return n.ID }
 
-// ExternalNetwork returns the id of the network that floating IPs are of if none is named: as with
-// OCCM the first one, by id, that has a subnet of IPv4, or whose subnets are hidden from the
-// project, as those of external networks often are. "": there is none. The answer is remembered for
-// 1 min.
+// ExternalNetwork returns the default network of floating IPs, or "". As with OCCM it is the first
+// one, by id, that has a subnet of IPv4, or whose subnets are hidden from the project, as those of
+// external networks often are. The answer is cached for 1 min.
 func (a *API) ExternalNetwork(ctx context.Context) (string, error) {
 	id, _, err := a.external.one(ctx, "")
 	return id, err

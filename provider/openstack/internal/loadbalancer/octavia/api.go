@@ -1,7 +1,7 @@
 // Package octavia reads load balancers from Octavia's API, and writes them.
 //
-// What many ask for at about the same time is asked of Octavia once. No answer is older than its
-// question, but where the caller says how old it may be.
+// Concurrent calls share their requests. No answer is older than its call, unless the caller
+// permits it.
 package octavia
 
 import (
@@ -28,7 +28,7 @@ var (
 	// ErrPending is wrapped by the error of [API.Settled] for a load balancer that Octavia is still
 	// at work on.
 	ErrPending = errors.New("it is still pending")
-	// ErrClosed is wrapped by the error of what is asked after [API.Close].
+	// ErrClosed is wrapped by the error of a request after [API.Close].
 	ErrClosed = errors.New("the Octavia client is closed")
 )
 
@@ -90,8 +90,8 @@ func New(c Config) *API {
 	return a
 }
 
-// Close ends waits, cancels the requests that many share, and waits for their end. What is asked
-// afterwards fails with [ErrClosed]. Another call does nothing.
+// Close ends waits, and cancels shared requests and waits for their end. Later requests fail with
+// [ErrClosed]. Another call does nothing.
 func (a *API) Close() {
 	a.close.Do(func() { close(a.closing) })
 	a.looks.Close()

@@ -37,7 +37,7 @@ func TestCache_LoadBalancerChanges_IsReadAgain(t *testing.T) {
 			},
 			look: seen(0), current: true, contents: true, hash: "wanted", compared: true,
 		},
-		"changed by somebody else": {
+		"changed by another client": {
 			do:   func(c *Cache) { c.Store(seen(0), contents, "a", state, at(0)) },
 			look: seen(1), hash: "wanted",
 		},
@@ -52,7 +52,7 @@ func TestCache_LoadBalancerChanges_IsReadAgain(t *testing.T) {
 			},
 			look: seen(1), current: true, contents: true, hash: "wanted",
 		},
-		"written, seen, and changed by somebody else": {
+		"written, seen, and changed by another client": {
 			do: func(c *Cache) {
 				c.Written("lb", contents, "a", AppliedState{Hash: "wanted"})
 				c.Confirm(seen(1), at(1))

@@ -22,15 +22,14 @@ const (
 	Full
 )
 
-// Contents reads what is below a load balancer, all of it after the call. It is not one moment's:
-// the listeners and pools are read first, what is below the pools after them. The error wraps
-// [ErrNotFound] if there is no such load balancer, and [ErrForbidden] if it is another project's;
-// when something below it goes away meanwhile it is another one.
+// Contents reads what is below a load balancer, all of it after the call. It is no snapshot:
+// listeners and pools are read first, then what is below the pools. The error wraps [ErrNotFound]
+// if the load balancer does not exist, and [ErrForbidden] if it is another project's; not if
+// something below it is deleted meanwhile.
 //
-// Who asks at the same time as many others about other load balancers, or up to a minute later,
-// shares lists of the project's listeners, pools and monitors with them: the monitors are read
-// fully then. Lists from before the call are used if updated, the load balancer's UpdatedAt as the
-// caller knows it, shows that nothing has changed since; the zero time never does.
+// Concurrent calls about other load balancers share lists of the project's listeners, pools and
+// monitors, for up to a minute: the monitors are read fully then. An older list is used if updated,
+// the UpdatedAt that the caller has seen, shows that nothing has changed. The zero time never does.
 func (a *API) Contents(
 	ctx context.Context, id string, depth Depth, updated time.Time,
 ) (balancer.Contents, error) {

@@ -142,7 +142,6 @@ func (w *world) richContents(id string) balancer.Contents {
 	}
 }
 
-// inPart leaves what the status tree tells of a pool.
 func inPart(p balancer.Pool) balancer.Pool {
 	members := p.Members
 	p.Members, p.MembersInPart, p.MonitorInPart = nil, true, true
@@ -337,13 +336,17 @@ func TestContents_ManyTogether_AreEachTheSameAsAlone(t *testing.T) {
 	}
 }
 
-func TestContents_TheSameAskedForByMany_IsNotSharedMemory(t *testing.T) {
+func TestContents_ConcurrentCalls_ShareNoMemory(t *testing.T) {
 	w := newWorld(t)
 	id := w.rich()
 	all := w.everyContents([]string{id, id, id, id, id, id}, Full)
 	spoil := &all[0]
-	spoil.Listeners[0].Tags[0], spoil.Listeners[0].AllowedCIDRs[0], spoil.Listeners[0].InsertHeaders["X-Forwarded-For"] = "x", "x", "x"
-	spoil.Listeners[0].Timeouts.ClientData, spoil.Pools[0].Members[0].Name, spoil.Pools[0].Monitor.Name = 0, "x", "x"
+	spoil.Listeners[0].Tags[0] = "x"
+	spoil.Listeners[0].AllowedCIDRs[0] = "x"
+	spoil.Listeners[0].InsertHeaders["X-Forwarded-For"] = "x"
+	spoil.Listeners[0].Timeouts.ClientData = 0
+	spoil.Pools[0].Members[0].Name = "x"
+	spoil.Pools[0].Monitor.Name = "x"
 	for _, c := range all[1:] {
 		same(t, c, w.richContents(id))
 	}
@@ -370,7 +373,6 @@ func TestContents_TellsWhyThereAreNone(t *testing.T) {
 	}
 }
 
-// What goes away meanwhile is neither left out nor taken for the load balancer's end.
 func TestContents_PartGoesAwayMeanwhile_IsAnError(t *testing.T) {
 	for operation, depth := range map[string]Depth{
 		"loadbalancer_member_list": Full, "loadbalancer_healthmonitor_get": Full,
@@ -454,7 +456,7 @@ func TestContents_OldAPI_LacksWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// An operator can switch Octavia's filters off: then a list by a filter is everybody's.
+// An operator can switch off the filters of Octavia: then a list with a filter returns all items.
 func TestContents_FilterThatIsIgnored_ShowsNothingOfOthers(t *testing.T) {
 	w := newWorld(t)
 	id, other := w.add("lb", 1, 1), w.add("other", 1, 1)
@@ -484,7 +486,6 @@ func TestContents_FilterThatIsIgnored_ShowsNothingOfOthers(t *testing.T) {
 	}
 }
 
-// What was begun before a change must not be given to who asks after it.
 func TestContents_ChangeDuringALook_IsSeenByWhoAsksAfterIt(t *testing.T) {
 	w := newWorld(t)
 	id := w.add("lb", 1, 1)

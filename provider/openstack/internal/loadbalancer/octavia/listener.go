@@ -43,7 +43,7 @@ func (b *below) check() error {
 // isOf tells whether it belongs to a load balancer.
 func (b *below) isOf(id string) bool { return slices.Contains(b.LoadBalancers, reference{id}) }
 
-// shownListener is a listener as Octavia shows it. What is nil is not known to the cloud.
+// shownListener is a listener as Octavia shows it. A nil field is not supported by the cloud.
 type shownListener struct {
 	below
 	Port            int               `json:"protocol_port"`
@@ -70,7 +70,7 @@ func (s *shownListener) value() balancer.Listener {
 	l := balancer.Listener{
 		ID: s.ID, Name: s.Name, Tags: slices.Clone(orNil(s.Tags)), Protocol: s.Protocol,
 		Port: s.Port, PoolID: s.PoolID,
-		// As the API has it where nothing was said.
+		// The API's default.
 		ConnectionLimit: or(s.ConnectionLimit, -1),
 		AllowedCIDRs:    slices.Sorted(slices.Values(s.AllowedCIDRs)), TLSContainer: s.TLSContainer,
 		Status: s.Status,

@@ -91,7 +91,7 @@ func (s *shownLoadBalancer) value() (balancer.LoadBalancer, error) {
 	return lb, nil
 }
 
-// orNil makes one of the two ways to say that there are none.
+// orNil makes an empty slice nil.
 func orNil[T any](items []T) []T {
 	if len(items) == 0 {
 		return nil
@@ -99,8 +99,8 @@ func orNil[T any](items []T) []T {
 	return items
 }
 
-// Get asks for one load balancer, with one request. The error wraps [ErrNotFound] if there is none,
-// and [ErrForbidden] if it is another project's.
+// Get reads one load balancer, with one request. The error wraps [ErrNotFound] if it does not
+// exist, and [ErrForbidden] if it is another project's.
 func (a *API) Get(ctx context.Context, id string) (balancer.LoadBalancer, error) {
 	lb, err := a.getLoadBalancer(ctx, id)
 	if err != nil {

@@ -93,7 +93,7 @@ func TestGet_WhatIsNotOctaviasAnswer_SaysNothing(t *testing.T) {
 			w.rewrite("loadbalancer_get", answer)
 			if lb, err := w.Get(within(t), id); err == nil || errors.Is(err, ErrNotFound) ||
 				lb.ID != "" {
-				t.Errorf("load balancer %q, %v; want an error, and not that there is none", lb.ID,
+				t.Errorf("load balancer %q, %v; want an error that is not ErrNotFound", lb.ID,
 					err)
 			}
 		})
@@ -164,7 +164,7 @@ func FuzzTimestamp(f *testing.F) {
 		}
 		again := fmt.Sprintf("%q", first.Format("2006-01-02T15:04:05.999999999"))
 		if err := json.Unmarshal([]byte(again), &second); err != nil || !second.Equal(first.Time) {
-			t.Errorf("%s is %v, and written anew %v, %v", text, first.Time, second.Time, err)
+			t.Errorf("%s is %v, and written again %v, %v", text, first.Time, second.Time, err)
 		}
 	})
 }

@@ -154,7 +154,7 @@ func (w *world) eventually(what string, is func() bool) {
 	w.t.Helper()
 	for ctx := within(w.t); !is(); time.Sleep(time.Millisecond) {
 		if ctx.Err() != nil {
-			w.t.Fatalf("in vain waited until %s", what)
+			w.t.Fatalf("timed out until %s", what)
 		}
 	}
 }

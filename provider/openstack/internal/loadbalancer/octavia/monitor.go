@@ -41,8 +41,8 @@ func (s *shownMonitor) value() *balancer.Monitor {
 	}
 }
 
-// monitorQuestion asks for the health monitors of the project. The answer is everybody's, and is
-// not changed.
+// monitorQuestion asks for the health monitors of the project. Callers share the answer, and do not
+// change it.
 type monitorQuestion struct {
 	byID map[string]*shownMonitor
 	err  error
@@ -74,8 +74,7 @@ func (a *API) listMonitors(ctx context.Context) (map[string]*shownMonitor, error
 	return byID, nil
 }
 
-// readMonitors returns all that there is of the monitors with these ids, from a list of all if
-// there is one. Nobody else has what it returns.
+// readMonitors returns copies of the monitors with these ids, from a list of all if it is given.
 func (a *API) readMonitors(
 	ctx context.Context, ids []string, listed map[string]*shownMonitor,
 ) (map[string]*balancer.Monitor, error) {

@@ -9,10 +9,9 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
-// pageSize is the number of items that is asked for. It is the most that Octavia gives, unless its
-// operator has set another limit (pagination_max_limit), which holds then. A list without a limit
-// would end with a link that Octavia itself refuses, limit=None, where there is no such limit
-// (octavia/api/common/pagination.py).
+// pageSize is the most items that Octavia returns, unless its operator has configured another limit
+// (pagination_max_limit). A list without a limit would end with a link that Octavia itself refuses,
+// limit=None, where no limit is configured (octavia/api/common/pagination.py).
 const pageSize = 1000
 
 // list reads all pages of a collection. name is its key in the answers, id that of an item.

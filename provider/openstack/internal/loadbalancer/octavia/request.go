@@ -12,10 +12,10 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 )
 
-// errNoAnswer is a success that is none: the body is not what the API answers.
+// errNoAnswer is a success whose body is not the API's.
 var errNoAnswer = errors.New("unexpected response body")
 
-// get sends one request. What is not JSON, or cut off, is an error.
+// get sends one request. Invalid or truncated JSON is an error.
 func (a *API) get(ctx context.Context, path string, query url.Values, into any) error {
 	client, err := a.client(ctx)
 	if err != nil {
@@ -32,10 +32,10 @@ func (a *API) get(ctx context.Context, path string, query url.Values, into any) 
 	return err
 }
 
-// isNotFound tells whether Octavia itself says that there is none: in the form of its errors, which
-// is WSME's, or, of the pool on the way to its members (PoolsController._lookup), oslo.middleware's
-// with the text "Pool ... not found.". A 404 of a proxy, or of an address where no Octavia is ("The
-// resource could not be found."), says nothing.
+// isNotFound tells whether a 404 comes from Octavia itself: in the form of its errors, which is
+// WSME's, or, of the pool on the way to its members (PoolsController._lookup), oslo.middleware's
+// with the text "Pool ... not found.". A 404 of a proxy, or of an address without Octavia ("The
+// resource could not be found."), proves nothing.
 func isNotFound(err error) bool {
 	var unexpected gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &unexpected) || unexpected.Actual != http.StatusNotFound {

@@ -12,14 +12,13 @@ import (
 // between looks.
 const listMaxAge = 2 * time.Second
 
-// Settled waits until Octavia is not at work on a load balancer any more, and returns it as it is
-// then: ACTIVE, or in ERROR.
+// Settled waits until a load balancer is ACTIVE or in ERROR, and returns it.
 //
-// It looks after the Pause of the Config, and then every two seconds: all who wait share one list
-// of load balancers. Who waits alone asks for one, and sooner at first, since many changes take
-// less than a second. The error wraps [ErrNotFound] if the load balancer is gone, which is the
-// success of a deletion; [ErrPending] if it is not settled after the limit, with the load balancer
-// as it was seen last; that of ctx as soon as ctx ends.
+// It polls after the Pause of the Config, and then every two seconds: all callers share one list of
+// load balancers. A single caller reads only its own, and sooner at first, because many changes
+// take less than a second. The error wraps [ErrNotFound] if the load balancer is gone, which is the
+// success of a deletion; [ErrPending] after the limit, with the load balancer as last seen; that of
+// ctx as soon as ctx ends.
 func (a *API) Settled(
 	ctx context.Context, id string, limit time.Duration,
 ) (balancer.LoadBalancer, error) {
@@ -79,8 +78,7 @@ func (a *API) see(ctx context.Context, l *look) (balancer.LoadBalancer, error) {
 	if lb, ok := l.list.ByID(l.id); ok {
 		return lb, nil
 	}
-	// The list is that of one project. Somebody who may use others' load balancers may wait for one
-	// of those.
+	// The list is that of one project. The load balancer may be another project's.
 	return a.Get(ctx, l.id)
 }
 

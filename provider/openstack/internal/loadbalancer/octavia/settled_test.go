@@ -251,7 +251,6 @@ func TestSettled_LoadBalancerIsDeletedMeanwhile_IsErrNotFound(t *testing.T) {
 	}
 }
 
-// Who waits for the end of work that began before the wait must not be told what was before that.
 func TestSettled_ListOfBeforeTheCall_IsNoAnswer(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.add("first", 0, 0), w.add("second", 0, 0)
@@ -275,7 +274,7 @@ func TestSettled_ListOfBeforeTheCall_IsNoAnswer(t *testing.T) {
 }
 
 // An administrator may use load balancers of projects whose list is not looked at.
-func TestSettled_AnotherProjects_IsAskedForItself(t *testing.T) {
+func TestSettled_AnotherProjects_IsReadAlone(t *testing.T) {
 	w := newWorld(t)
 	theirs := w.add("theirs", 0, 0)
 	admin := w.open(w.cloud.AddProject(openstacktest.Project{Name: "admin", Admin: true}))
@@ -297,7 +296,7 @@ func TestSettled_AnotherProjects_IsAskedForItself(t *testing.T) {
 	}
 }
 
-func TestSettled_Failure_IsTold(t *testing.T) {
+func TestSettled_Failure_IsReturned(t *testing.T) {
 	w := newWorld(t)
 	id := w.add("lb", 0, 0)
 	w.cloud.Inject(openstacktest.Fault{Operation: "loadbalancer_get", Status: 500, Times: 1})

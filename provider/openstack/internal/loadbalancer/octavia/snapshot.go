@@ -42,9 +42,9 @@ func clone(lb balancer.LoadBalancer) balancer.LoadBalancer {
 	return lb
 }
 
-// LoadBalancers lists all load balancers of the project, but those that are DELETED. A list that
-// was begun less than maxAge ago is returned without a request; with 0 the list is begun after the
-// call. Who asks at the same time as others shares a list with them.
+// LoadBalancers lists all load balancers of the project, except DELETED ones. It returns a list
+// that was begun less than maxAge ago without a request; with 0, the list begins after the call.
+// Concurrent calls share a list.
 func (a *API) LoadBalancers(ctx context.Context, maxAge time.Duration) (*Snapshot, error) {
 	l := &look{}
 	if maxAge > 0 {
@@ -63,13 +63,12 @@ type look struct {
 	// newer is what the list must be newer than. Zero: than the question.
 	newer time.Time
 
-	// The answer, once the batch is done: the list, or only the one that was asked for.
+	// The answer, once the batch is done: the list, or only the requested load balancer.
 	list *Snapshot
 	one  *balancer.LoadBalancer
 	err  error
 }
 
-// look returns with the answer, or with why there is none.
 func (a *API) look(ctx context.Context, l *look) error {
 	if a.recall(l) {
 		return nil
@@ -111,9 +110,8 @@ func (a *API) answerLooks(ctx context.Context, asked []*look) {
 	}
 }
 
-// onlyOne returns the id of the load balancer that all look for, if a request for it is enough: ""
-// if a list serves more. Whoever waits for another one will look too, and is content with a list
-// that is some moments old.
+// onlyOne returns the id of the load balancer that all look for, if one request for it is enough,
+// else "". While several callers wait, their shared list serves all.
 func (a *API) onlyOne(open []*look) string {
 	id := open[0].id
 	for _, l := range open {

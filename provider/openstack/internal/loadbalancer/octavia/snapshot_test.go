@@ -84,7 +84,7 @@ func TestLoadBalancers_MaxAge(t *testing.T) {
 	}
 	w.clock.Step(59 * time.Second)
 	if w.list(time.Minute) != first {
-		t.Error("a list that is young enough is made anew")
+		t.Error("a list that is young enough is read again")
 	}
 	w.calls(map[string]int{"loadbalancer_list": 1})
 	w.clock.Step(time.Second)
@@ -139,7 +139,7 @@ func TestLoadBalancers_ChangeDuringAList_IsSeenByWhoAsksAfterIt(t *testing.T) {
 		before <- snapshot
 	}()
 	w.called("loadbalancer_list")
-	id := w.add("lb", 0, 0) // And begins the record of calls anew.
+	id := w.add("lb", 0, 0) // And begins a new record of calls.
 	after := make(chan *Snapshot, 1)
 	go func() {
 		snapshot, _ := w.LoadBalancers(t.Context(), 0)
@@ -151,7 +151,7 @@ func TestLoadBalancers_ChangeDuringAList_IsSeenByWhoAsksAfterIt(t *testing.T) {
 		t.Error("the list that was begun before the change has it")
 	}
 	if s := <-after; s == nil || len(s.All()) != 1 {
-		t.Errorf("%s is not in the list that was asked for after it was made", id)
+		t.Errorf("%s is not in the list that began after its creation", id)
 	}
 }
 

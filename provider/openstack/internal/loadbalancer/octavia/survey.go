@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// few is of how many load balancers the listeners and pools are asked for one by one: two
-	// requests each. Of more, two lists of all that the project has.
+	// few is the number of load balancers up to which listeners and pools are read one by one, by
+	// two requests each; above it, by two lists of the whole project.
 	few = 4
 	// width is how many requests are made at a time for one answer.
 	width = 8
@@ -48,9 +48,8 @@ type surveyed struct {
 // they do after a start.
 const surveyAge = time.Minute
 
-// recallSurvey answers from the last findings about the project. updated is the load balancer's
-// UpdatedAt as the caller has seen it, before the survey or after it: if it is what it was before
-// the survey, nothing in the load balancer has changed in between.
+// recallSurvey answers from the last survey of the project. updated is the UpdatedAt that the
+// caller has seen: if the survey saw the same, the load balancer has not changed since.
 func (a *API) recallSurvey(id string, updated time.Time) (findings, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

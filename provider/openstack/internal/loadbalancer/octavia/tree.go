@@ -9,7 +9,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
-// tree is what a load balancer's status tree tells of the pools that listeners have, by their ids.
+// tree is the status tree of a load balancer: the pools that have a listener, by ID.
 type tree map[string]branch
 
 // branch holds a pool's members, and its monitor or nil: of both only a part.
@@ -18,8 +18,8 @@ type branch struct {
 	monitor *balancer.Monitor
 }
 
-// shownTree is the status tree as Octavia shows it. What is nil is missing: Octavia shows all
-// lists, also those that are empty.
+// shownTree is the status tree as Octavia shows it. A nil list is missing: Octavia shows also empty
+// lists.
 type shownTree struct {
 	ID        string `json:"id"`
 	Listeners *[]struct {

@@ -21,7 +21,7 @@ func TestVersion_IsTheNewestAndRemembered(t *testing.T) {
 	}
 }
 
-func TestVersion_NoAnswer_IsUnknownAndAskedForAgain(t *testing.T) {
+func TestVersion_NoAnswer_IsUnknownAndRetried(t *testing.T) {
 	for name, answer := range map[string]func([]byte) (int, []byte){
 		"error":       func([]byte) (int, []byte) { return 500, []byte("{}") },
 		"a page":      func([]byte) (int, []byte) { return 200, []byte("<html>") },

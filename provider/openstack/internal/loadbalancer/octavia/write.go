@@ -26,16 +26,14 @@ var ErrBusy = errors.New("it is immutable in its present state")
 // ErrQuota is wrapped by the error of a creation that would be one more than the project may have.
 var ErrQuota = errors.New("the project's quota is exceeded")
 
-// ErrUncertain is wrapped by the error of a deletion of which it is not known whether it is being
-// carried out. Asked for again at once, Octavia may carry it out twice: its worker fails at the
-// second, and the load balancer stays PENDING_UPDATE for good (octavia 11.0.0,
-// controller/worker/v2/controller_worker.py, delete_pool). So the load balancer is to be looked at
-// first.
+// ErrUncertain is wrapped by the error of a deletion with an unknown outcome. Octavia may carry out
+// an immediate retry as well: its worker fails at the second, and the load balancer stays
+// PENDING_UPDATE forever (octavia 11.0.0, controller/worker/v2/controller_worker.py, delete_pool).
+// So the caller reads the load balancer first.
 var ErrUncertain = errors.New("its outcome is unknown")
 
-// What is written is what fxccm means to have, and nothing else. A change that was cancelled, or
-// whose answer was lost, may have been carried out. All changes but those that say otherwise put
-// the load balancer into a state PENDING.
+// A change that was cancelled, or whose response was lost, may have been carried out. All changes
+// put the load balancer into a state PENDING, unless their comment says otherwise.
 
 // CreateLoadBalancer makes a load balancer with all its ports in one request; nil: without any. Its
 // VIP is there when it returns; all the rest is when it is ACTIVE. A member's subnet that does not
@@ -73,8 +71,8 @@ func (a *API) UpdateLoadBalancer(ctx context.Context, id string, tags []string) 
 		})
 }
 
-// DeleteLoadBalancer has the load balancer deleted, with all below it if cascade. Without cascade
-// one that has listeners or pools is refused. One that does not exist is no error.
+// DeleteLoadBalancer deletes the load balancer, and all below it if cascade. Without cascade
+// Octavia refuses if it has listeners or pools. It succeeds if the load balancer does not exist.
 func (a *API) DeleteLoadBalancer(ctx context.Context, id string, cascade bool) error {
 	return a.remove(ctx, "delete load balancer", id, func(client *gophercloud.ServiceClient) error {
 		return loadbalancers.Delete(ctx, client, id,
@@ -82,8 +80,7 @@ func (a *API) DeleteLoadBalancer(ctx context.Context, id string, cascade bool) e
 	})
 }
 
-// FailoverLoadBalancer has what serves the load balancer built anew. By default only administrators
-// may (403).
+// FailoverLoadBalancer has Octavia rebuild the amphorae. By default only administrators may (403).
 func (a *API) FailoverLoadBalancer(ctx context.Context, id string) error {
 	return a.writeTo(ctx, "fail over load balancer", id,
 		func(client *gophercloud.ServiceClient) error {
@@ -117,7 +114,7 @@ func (a *API) UpdateListener(
 	})
 }
 
-// DeleteListener deletes the listener; its pool stays. One that does not exist is no error.
+// DeleteListener deletes the listener; its pool stays. It succeeds if the listener does not exist.
 func (a *API) DeleteListener(ctx context.Context, id string) error {
 	return a.remove(ctx, "delete listener", id, func(client *gophercloud.ServiceClient) error {
 		return listeners.Delete(ctx, client, id).ExtractErr()
@@ -156,8 +153,8 @@ func (a *API) UpdatePool(ctx context.Context, id string, pool balancer.Pool) err
 	})
 }
 
-// DeletePool deletes the pool with its members and its monitor; a listener that it was the default
-// of has none then. One that does not exist is no error.
+// DeletePool deletes the pool with its members and its monitor. Its listener then has no default
+// pool. It succeeds if the pool does not exist.
 func (a *API) DeletePool(ctx context.Context, id string) error {
 	return a.remove(ctx, "delete pool", id, func(client *gophercloud.ServiceClient) error {
 		return pools.Delete(ctx, client, id).ExtractErr()
@@ -182,7 +179,7 @@ func (a *API) UpdateMonitor(ctx context.Context, id string, monitor balancer.Mon
 		})
 }
 
-// DeleteMonitor deletes the monitor. One that does not exist is no error.
+// DeleteMonitor succeeds if the monitor does not exist.
 func (a *API) DeleteMonitor(ctx context.Context, id string) error {
 	return a.remove(ctx, "delete health monitor", id,
 		func(client *gophercloud.ServiceClient) error {
@@ -190,9 +187,8 @@ func (a *API) DeleteMonitor(ctx context.Context, id string) error {
 		})
 }
 
-// SetMembers makes the pool's members the given ones, by one request. Nothing changes, and nothing
-// is PENDING, if there are none and there were none. Each member's admin state is up after it, and
-// it is not a backup, and is monitored at its own address.
+// SetMembers replaces the pool's members by one request; it is a no-op if both are empty. Each
+// member's admin state is up after it, and it is not a backup, and is monitored at its own address.
 func (a *API) SetMembers(ctx context.Context, poolID string, members []balancer.Member) error {
 	return a.writeTo(ctx, fmt.Sprintf("set %d members of pool", len(members)), poolID,
 		func(client *gophercloud.ServiceClient) error {
@@ -226,7 +222,7 @@ func (a *API) UpdateMember(ctx context.Context, poolID, id string, member balanc
 		})
 }
 
-// DeleteMember deletes a member of the pool. One that does not exist is no error.
+// DeleteMember succeeds if the member does not exist.
 func (a *API) DeleteMember(ctx context.Context, poolID, id string) error {
 	return a.remove(ctx, fmt.Sprintf("delete member %s of pool", id), poolID,
 		func(client *gophercloud.ServiceClient) error {

@@ -64,7 +64,7 @@ func listenerChange(l balancer.Listener, poolID string) listeners.UpdateOpts {
 		opts.TimeoutClientData, opts.TimeoutMemberConnect = &t.ClientData, &t.MemberConnect
 		opts.TimeoutMemberData, opts.TimeoutTCPInspect = &t.MemberData, &t.TCPInspect
 	}
-	// Others have no headers, and a provider may refuse to hear of them.
+	// Other listeners have no headers, and a provider may refuse the attribute.
 	if l.Protocol == balancer.HTTP || l.Protocol == balancer.TerminatedHTTPS {
 		headers := map[string]string{}
 		if l.InsertHeaders != nil {
@@ -120,8 +120,8 @@ func memberCreation(m balancer.Member) pools.CreateMemberOpts {
 	}
 }
 
-// memberBatch says all of a member that is meant: of one that is there already, what is not said is
-// set back to its default, but for name and subnet (octavia/api/v2/controllers/member.py,
+// memberBatch names all fields of a member: Octavia resets the others of an existing member to
+// their defaults, except name and subnet (octavia/api/v2/controllers/member.py,
 // MembersController.put).
 func memberBatch(members []balancer.Member) []pools.BatchUpdateMemberOpts {
 	opts := []pools.BatchUpdateMemberOpts{}

@@ -471,7 +471,6 @@ func TestMonitors(t *testing.T) {
 	}
 }
 
-// In API 2.0 there is none of what came later: an attribute that it does not know is refused.
 func TestWrites_OldAPI_SayNothingThatItDoesNotKnow(t *testing.T) {
 	d := newDesk(t, openstacktest.WithLoadBalancerVersion(0))
 	lb := d.full()
@@ -495,8 +494,6 @@ func TestWrites_OldAPI_SayNothingThatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// What the API knows is not guessed: with backup left out, a member that somebody has made a backup
-// would stay one.
 func TestUpdateMember_UnknownVersion_IsAnError(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
@@ -618,7 +615,7 @@ func TestWrites_NotFoundByAProxy_IsAnError(t *testing.T) {
 	}
 }
 
-func TestWrites_WithoutAnID_AskNobody(t *testing.T) {
+func TestWrites_WithoutAnID_MakeNoRequest(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
 	_, err := d.Version(t.Context())
@@ -660,7 +657,7 @@ func TestWrites_OtherConflicts_AreNotErrBusy(t *testing.T) {
 	}
 }
 
-func TestWrites_Forbidden_IsToldFromTheQuota(t *testing.T) {
+func TestWrites_Forbidden_DiffersFromTheQuota(t *testing.T) {
 	d := newDesk(t)
 	id := d.bare()
 	d.cloud.Inject(openstacktest.Fault{
@@ -705,7 +702,6 @@ func TestDeletions_DeleteOneThing(t *testing.T) {
 	d.must(d.DeleteLoadBalancer(t.Context(), lb.ID, false))
 }
 
-// A success whose body is not Octavia's is none: the id would be unknown.
 func TestCreations_BadAnswers_AreErrors(t *testing.T) {
 	for name, answer := range map[string]string{
 		"empty": `{}`,

@@ -115,7 +115,6 @@ func service(families ...v1.IPFamily) *v1.Service {
 	return &v1.Service{Spec: v1.ServiceSpec{IPFamilies: families, IPFamilyPolicy: &policy}}
 }
 
-// resolve leaves out what nobody set: an internal Service of IPv4.
 func (s *site) resolve(in Input) (desired.Places, []desired.Notice, error) {
 	s.t.Helper()
 	if in.Service == nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/namepattern"
 )
 
-// subnetFilter tells which subnets have a name and tags that are asked for; what is empty is not
-// asked for.
+// subnetFilter matches subnets by name and tags; an empty argument matches all.
 func subnetFilter(pattern, tags string) (func(balancer.Subnet) bool, error) {
 	hasName := func(string) bool { return true }
 	if pattern != "" {

@@ -26,16 +26,16 @@ func (r *resolver) floatingIP(ctx context.Context) error {
 		}
 	}
 	r.places.FloatingNetworkID = network
-	// An address that is asked for tells its subnet.
+	// Neutron derives the subnet from a requested address.
 	if network == "" || r.Settings.Address != "" {
 		return nil
 	}
 	return r.floatingSubnets(ctx)
 }
 
-// floatingSubnet is the one that is named. It tells its network, if the project sees it: Neutron
-// shows the subnets of an external network to its owner, to administrators, and to those it is
-// shared with, and makes floating IPs in them for everybody.
+// floatingSubnet is the named one. It determines its network, if the project sees it: Neutron shows
+// the subnets of an external network only to its owner, to administrators and to those it is shared
+// with, but creates floating IPs in them for all projects.
 func (r *resolver) floatingSubnet(ctx context.Context) error {
 	named := r.Settings.FloatingNetworkID
 	subnet, err := r.cloud.Subnet(ctx, r.Settings.FloatingSubnetID)
@@ -55,8 +55,8 @@ func (r *resolver) floatingSubnet(ctx context.Context) error {
 	return nil
 }
 
-// unseenFloatingSubnet takes the one that is named for one of the external network. If it is not,
-// Neutron says so.
+// unseenFloatingSubnet assumes that a named subnet is of the external network. If not, Neutron
+// refuses it.
 func (r *resolver) unseenFloatingSubnet(ctx context.Context) (err error) {
 	network := r.Settings.FloatingNetworkID
 	if network == "" {

@@ -1,11 +1,9 @@
-// Package places finds where a load balancer's addresses, its members and its floating IP are to
-// be.
+// Package places finds the places of a load balancer's addresses, its members and its floating IP.
 //
-// What the settings name is used. What nothing names is where the nodes are: the VIP of a new load
+// Places that the settings name are used. Without a name, the nodes decide: the VIP of a new load
 // balancer is in the subnet of a node's address, and so are the members of any. An existing load
-// balancer is where it is. So the answer is the same whatever it is asked for, when a Service or
-// when a node has changed, and before and after the load balancer is made; and if the settings name
-// subnets, or the load balancer is there, next to nothing is looked up.
+// balancer stays. So the answer is the same at each call, and if the settings name subnets, or the
+// load balancer exists, almost nothing is looked up.
 //
 // The members' subnet is the first of
 //
@@ -14,8 +12,8 @@
 //  3. that of a node's address: of the first node, by name, that has a port with it
 //  4. that of the VIP
 //
-// In 3, a load balancer whose place nothing names stays with the subnet of its VIP as long as any
-// node is there.
+// In 3, a load balancer without a named place keeps the subnet of its VIP as long as any node is in
+// it.
 package places
 
 import (
@@ -29,26 +27,26 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// Cloud is what is asked of Neutron: neutron.API. It remembers its answers.
+// Cloud is the part of neutron.API that this package needs. It caches its answers.
 type Cloud interface {
-	// Subnet's error wraps neutron.ErrNotFound if there is none.
+	// Subnet's error wraps neutron.ErrNotFound if the project sees no such subnet.
 	Subnet(ctx context.Context, id string) (balancer.Subnet, error)
 	// Subnets are those of a network, in the order of their ids.
 	Subnets(ctx context.Context, networkID string) ([]balancer.Subnet, error)
-	// ExternalNetwork is the id of the network of floating IPs if none is named; "": there is none.
+	// ExternalNetwork is the default network of floating IPs, or "".
 	ExternalNetwork(ctx context.Context) (string, error)
 	// ServerAddresses are the fixed addresses of servers by their ids.
 	ServerAddresses(ctx context.Context, serverIDs []string) (map[string][]balancer.Address, error)
 }
 
-// Input is all that counts. Nothing in it is changed.
+// Input is what [Resolve] depends on. It is not changed.
 type Input struct {
 	Settings settings.Settings
 	// Service tells the families of addresses.
 	Service *v1.Service
 	// Nodes are all of the cluster's, in any order.
 	Nodes []*v1.Node
-	// Existing is the load balancer that the Service uses; nil if there is none yet.
+	// Existing is the load balancer that the Service uses, or nil.
 	Existing *balancer.LoadBalancer
 	// Guest: it was made for another Service, or by a user. Its addresses and its floating IP are
 	// their matter.
@@ -69,8 +67,8 @@ func (e *NoNodeError) Error() string {
 	return "waiting for the first node with an address in OpenStack, because " + e.Why
 }
 
-// ImpossibleError says why the settings do not fit the cloud: it is for who can change them.
-// Nothing is gained by asking again soon.
+// ImpossibleError says why the settings do not fit the cloud. A retry does not help until they
+// change.
 type ImpossibleError struct{ Message string }
 
 func (e *ImpossibleError) Error() string { return e.Message }
@@ -106,7 +104,7 @@ type resolver struct {
 	byNode *string
 }
 
-// familiesOf are those of the Service. One that was made before there were two is of IPv4.
+// familiesOf are those of the Service. A Service from before dual-stack is IPv4.
 func familiesOf(service *v1.Service) []v1.IPFamily {
 	if len(service.Spec.IPFamilies) > 0 {
 		return service.Spec.IPFamilies

@@ -420,7 +420,7 @@ func TestResolve_DualStack(t *testing.T) {
 			},
 			calls: none,
 		},
-		"existing without it, to be made anew": {
+		"existing without it, to be recreated": {
 			in: Input{
 				Service: require, Existing: existing(s.v4, s.nodes),
 				Settings: settings.Settings{

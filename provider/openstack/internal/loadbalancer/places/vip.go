@@ -45,9 +45,9 @@ func (r *resolver) vip(ctx context.Context) error {
 	return nil
 }
 
-// subnetOfNetwork chooses a subnet of IPv6 in a network that is named by itself: Octavia would
-// choose one of IPv4, if there is one (octavia/api/v2/controllers/load_balancer.py). An address
-// that is asked for tells its subnet.
+// subnetOfNetwork chooses an IPv6 subnet in a network that is named without a subnet, because
+// Octavia would prefer an IPv4 one (octavia/api/v2/controllers/load_balancer.py). A requested
+// address determines its subnet.
 func (r *resolver) subnetOfNetwork(ctx context.Context) error {
 	vip := &r.places.VIP
 	if vip.SubnetID != "" || !isIPv6(r.families[0]) || r.Settings.Address != "" {
@@ -62,7 +62,7 @@ func (r *resolver) subnetOfNetwork(ctx context.Context) error {
 	return err
 }
 
-// firstSubnet is the first one of a family in a network, by id; "": there is none.
+// firstSubnet is the first one of a family in a network, by id, or "".
 func (r *resolver) firstSubnet(
 	ctx context.Context, networkID string, family v1.IPFamily,
 ) (string, error) {
@@ -125,8 +125,7 @@ func (r *resolver) existingVIPs() []balancer.VIP {
 	return has
 }
 
-// secondSubnet is one of the second family in the VIP's network; "" and why, a clause, if there is
-// none.
+// secondSubnet is one of the second family in the VIP's network, or "" and the reason as a clause.
 func (r *resolver) secondSubnet(ctx context.Context) (subnet, why string, err error) {
 	network := r.places.VIP.NetworkID
 	if network == "" && r.places.VIP.SubnetID != "" {

@@ -16,7 +16,6 @@ func change(c *cloud, d balancer.Desired) plan.Plan {
 	return plan.Change(d, c.observe(false))
 }
 
-// lookFor notes the address that is asked for.
 func (c *cloud) lookFor(d balancer.Desired) {
 	c.asked = ""
 	if d.FloatingIP != nil {
@@ -92,8 +91,6 @@ func TestD2_EveryField_IsComparedAndChanged(t *testing.T) {
 	}
 }
 
-// Whoever takes over a load balancer of another name renames nothing, so that no rename can go
-// wrong.
 func TestD24_D25_LoadBalancerOfAnotherName_RenamesNothing(t *testing.T) {
 	for _, name := range []string{
 		"kube_service_kube_shop_web", "kube_service_old_shop_web",
@@ -158,7 +155,8 @@ func TestD6_ProtocolChange_DeletesBeforeItCreates(t *testing.T) {
 		want     []string
 	}{
 		{
-			"to HTTP", protocols(balancer.TCP, balancer.TCP), protocols(balancer.HTTP, balancer.HTTP),
+			"to HTTP", protocols(balancer.TCP, balancer.TCP),
+			protocols(balancer.HTTP, balancer.HTTP),
 			[]string{"CreatePool", "SetMembers", "DeleteListener", "CreateListener", "DeletePool"},
 		},
 		{
@@ -183,8 +181,6 @@ func TestD6_ProtocolChange_DeletesBeforeItCreates(t *testing.T) {
 	}
 }
 
-// A plan may end after each of its steps. What it leaves is gone on with, or cleared away, by a
-// guest as well, whose pools OCCM has not tagged.
 func TestChange_InterruptedAnywhere_TheNextPlanGoesOn(t *testing.T) {
 	for _, asGuest := range []bool{false, true} {
 		for _, to := range []string{balancer.HTTP, balancer.Proxy, balancer.UDP} {
@@ -233,8 +229,7 @@ func interrupt(t *testing.T, asGuest bool, to string) {
 	}
 }
 
-// One member is asked for by itself; more are one request.
-func TestChange_OneMemberOfMany_IsTheOnlyOneAskedFor(t *testing.T) {
+func TestChange_OneMemberOfMany_IsRequestedAlone(t *testing.T) {
 	begin := []string{"node-1", "node-2", "node-3"}
 	forgotten := func(c *cloud) {
 		for i := range c.pools[0].Members {
@@ -303,8 +298,7 @@ func TestD11_MonitorOfAnotherName_IsNotRenamed(t *testing.T) {
 	}
 }
 
-// What cannot be changed is told, with what can be done about it, and is done if that is allowed.
-func TestD12_Immutable_IsToldOrMadeAnew(t *testing.T) {
+func TestD12_Immutable_IsReportedOrRecreated(t *testing.T) {
 	for _, test := range []struct {
 		what   string
 		change func(*balancer.LoadBalancer)
@@ -394,7 +388,7 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 		wantNothing(t, p)
 		wantNotice(t, p, plan.ReasonOthers, false)
 	})
-	t.Run("a floating IP that is asked for", func(t *testing.T) {
+	t.Run("a requested floating IP", func(t *testing.T) {
 		c := made(t, desire())
 		c.ips[0].Tags, c.ips[0].Description = nil, ""
 		address := c.ips[0].Address
@@ -478,8 +472,6 @@ func TestD15_NothingHasChanged_NothingIsDone(t *testing.T) {
 	}
 }
 
-// What cannot be seen of members and monitors in the status tree is not taken for something else;
-// what can be is compared.
 func TestChange_KnownInPart_OnlyWhatIsKnownIsCompared(t *testing.T) {
 	d := desire(onePort, monitored(balancer.MonitorTCP))
 	c := made(t, d)
@@ -537,8 +529,7 @@ func TestChange_CloudWithoutTags_GoesByNames(t *testing.T) {
 	}
 }
 
-// CIDRs that keep nobody out are as good as none; those that keep out one family are not.
-func TestChange_AllowedCIDRs_EverybodyIsEverybody(t *testing.T) {
+func TestChange_AllowedCIDRs_AllEqualsEmpty(t *testing.T) {
 	six := balancer.VIP{Address: "2001:db8::5", SubnetID: "subnet-6"}
 	for _, test := range []struct {
 		is, want []string
@@ -579,8 +570,7 @@ func TestD26_PortsThatWereNeverSeen_AreRemoved(t *testing.T) {
 	}
 }
 
-// What a user has added to the load balancer stays, and is told when it is in the way.
-func TestD39_ListenerOfSomebodyElse_IsNeverTouched(t *testing.T) {
+func TestD39_ListenerOfAnotherOwner_IsNeverTouched(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		role balancer.Role
@@ -635,8 +625,7 @@ func TestD39_ListenerOfSomebodyElse_IsNeverTouched(t *testing.T) {
 	}
 }
 
-// A pool that somebody else's listener uses too is left to it.
-func TestChange_PoolOfSomebodyElsesListener_IsLeft(t *testing.T) {
+func TestChange_PoolOfAnotherOwnersListener_IsLeft(t *testing.T) {
 	c := made(t, desire(onePort))
 	pool := c.listeners[0].PoolID
 	c.listeners = append(c.listeners,
@@ -694,13 +683,13 @@ func TestChange_Pending_HasNoPlan(t *testing.T) {
 	}
 }
 
-func TestChange_Deleted_IsMadeAnew(t *testing.T) {
+func TestChange_Deleted_IsRecreated(t *testing.T) {
 	c := made(t, desire(onePort))
 	c.lb.Status, c.ips[0].PortID = balancer.Deleted, ""
 	wantKinds(t, change(c, desire(onePort)), "CreateLoadBalancer", "AttachFloatingIP")
 }
 
-func TestChange_NeverServed_IsMadeAnewWithoutLeave(t *testing.T) {
+func TestChange_NeverServed_IsRecreatedWithoutPermission(t *testing.T) {
 	c := made(t, desire(onePort, internal))
 	c.lb.Status = balancer.Error
 	is := c.observe(false)
@@ -708,7 +697,7 @@ func TestChange_NeverServed_IsMadeAnewWithoutLeave(t *testing.T) {
 	p := plan.Change(desire(onePort, internal), is)
 	wantKinds(t, p, "DeleteLoadBalancer", "CreateLoadBalancer")
 	if address := p.Steps[1].(plan.CreateLoadBalancer).LoadBalancer.VIP.Address; address != "" {
-		t.Errorf("the address %s, which may be why it failed, is asked for again", address)
+		t.Errorf("the address %s, which may be why it failed, is requested again", address)
 	}
 }
 

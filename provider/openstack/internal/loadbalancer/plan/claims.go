@@ -77,7 +77,7 @@ func (c claims) isPart(
 	return err == nil && index >= 0 && name == nameOf(index, c.loadBalancer)
 }
 
-// ownsFloatingIP: fxccm's tag makes a floating IP the Service's; without tags of anybody OCCM's
+// ownsFloatingIP: fxccm's tag makes a floating IP the Service's; without any owner's tag, OCCM's
 // description does.
 func (c claims) ownsFloatingIP(f balancer.FloatingIP) bool {
 	if own, told := c.byTags(f.Tags); told {
@@ -101,7 +101,7 @@ func (c claims) othersIn(tags []string) []string {
 	return others
 }
 
-// merged adds the tags that are missing. What is there stays: it may be somebody else's.
+// merged adds the missing tags. Other tags stay: they may have another owner.
 func merged(is, want []string) []string {
 	tags := slices.Clone(is)
 	for _, tag := range want {

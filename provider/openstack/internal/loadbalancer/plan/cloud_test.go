@@ -504,7 +504,7 @@ func (c *cloud) changePool(pool *balancer.Pool, step plan.Step) error {
 	return nil
 }
 
-// setMembers: a member that is there keeps the subnet that is not named.
+// setMembers: an existing member keeps the subnet that is not named.
 func (c *cloud) setMembers(pool *balancer.Pool, members []balancer.Member) error {
 	old := map[balancer.MemberKey]balancer.Member{}
 	for _, m := range pool.Members {

@@ -19,9 +19,8 @@ var stories = flag.Uint64("stories", 300, "how many random stories to try")
 // interruptions is how often the removal of a Service is tried, the last time to its end.
 const interruptions = 4
 
-// From anything to anything, interrupted anywhere, with anything deleted or changed by others in
-// between: in the end there is what should be, nothing is left to do, and what is somebody else's
-// is as it was.
+// From anything to anything, interrupted anywhere, with deletions and changes by others in between:
+// in the end the desired state exists, the plan is empty, and parts of other owners are unchanged.
 func TestChange_AnySequence_Converges(t *testing.T) {
 	for seed := range *stories {
 		story := newStory(seed)
@@ -79,7 +78,6 @@ func (s *story) visit() {
 	s.stranger(tags)
 }
 
-// stranger adds what somebody else has in the load balancer.
 func (s *story) stranger(tags []string) {
 	c := s.cloud
 	id := c.newID("theirs")
@@ -222,7 +220,6 @@ func (s *story) random() {
 	}
 }
 
-// damage is what somebody does to what is the Service's.
 func (s *story) damage() {
 	c := s.cloud
 	if c.lb == nil {
@@ -458,7 +455,6 @@ func (s *story) compareGroup(t *testing.T) {
 	}
 }
 
-// compareOthers: everything of somebody else is as it was at first.
 func (s *story) compareOthers(t *testing.T) {
 	t.Helper()
 	now := s.strange()

@@ -217,7 +217,7 @@ func placements() []feature {
 		return feature{name, empty, []stage{
 			{title: "a new Service that asks for it", want: desire(onePort, asking(one))},
 			{title: "it is changed", want: desire(onePort, asking(other))},
-			{title: "it is changed, and the load balancer may be made anew", want: desire(onePort, asking(other), recreate)},
+			{title: "it is changed, and the load balancer may be recreated", want: desire(onePort, asking(other), recreate)},
 			{title: "it is not asked for any more", want: desire(onePort, recreate)},
 		}}
 	}
@@ -261,15 +261,15 @@ func placements() []feature {
 					lb.VIP.Address = "10.0.0.7"
 				})),
 			},
-			{title: "another is asked for", want: desire(onePort, internal, asking(func(lb *balancer.LoadBalancer) { lb.VIP.Address = "10.0.0.8" }))},
+			{title: "another is requested", want: desire(onePort, internal, asking(func(lb *balancer.LoadBalancer) { lb.VIP.Address = "10.0.0.8" }))},
 			{
-				title: "and the load balancer may be made anew",
+				title: "and the load balancer may be recreated",
 				want: desire(onePort, internal, recreate, asking(func(lb *balancer.LoadBalancer) {
 					lb.VIP.Address = "10.0.0.8"
 				})),
 			},
 			{
-				title: "another flavor is asked for, but no address: the address stays",
+				title: "another flavor is requested, but no address: the address stays",
 				want: desire(onePort, internal, recreate, asking(func(lb *balancer.LoadBalancer) {
 					lb.FlavorID = "flavor-large"
 				})),
@@ -279,9 +279,9 @@ func placements() []feature {
 		{"ovn", empty, []stage{{title: "a Service of provider ovn", want: desire(onePort, ovn)}, {title: "nothing has changed", want: desire(onePort, ovn)}}},
 		{"lb-provider", empty, []stage{
 			{title: "a Service of the cloud's default provider", want: desire(onePort)},
-			{title: "another provider is asked for", want: desire(onePort, asking(func(lb *balancer.LoadBalancer) { lb.Provider = balancer.ProviderOVN }))},
+			{title: "another provider is requested", want: desire(onePort, asking(func(lb *balancer.LoadBalancer) { lb.Provider = balancer.ProviderOVN }))},
 			{
-				title: "and the load balancer may be made anew",
+				title: "and the load balancer may be recreated",
 				want: desire(onePort, recreate, asking(func(lb *balancer.LoadBalancer) {
 					lb.Provider = balancer.ProviderOVN
 				})),
@@ -322,11 +322,11 @@ func networks() []feature {
 		}},
 		{"floating-subnet", empty, []stage{
 			{title: "a Service that names two subnets", want: desire(onePort, subnets("subnet-a", "subnet-b"))},
-			{title: "it names another: the floating IP that is there stays", want: desire(onePort, subnets("subnet-c"))},
+			{title: "it names another: the floating IP stays", want: desire(onePort, subnets("subnet-c"))},
 		}},
 		{"load-balancer-ip", empty, []stage{
-			{title: "a Service that asks for an address that nobody has", want: desire(onePort, asking("203.0.113.7"))},
-			{title: "it asks for another that nobody has", want: desire(onePort, asking("203.0.113.8"))},
+			{title: "a Service that asks for a free address", want: desire(onePort, asking("203.0.113.7"))},
+			{title: "it asks for another free one", want: desire(onePort, asking("203.0.113.8"))},
 			{
 				title: "it asks for one that a user has made",
 				want:  desire(onePort, asking("203.0.113.9")),
@@ -493,9 +493,9 @@ func troubles() []feature {
 			stage{title: "the load balancer", damage: inError},
 		),
 		trouble("in-error-recreate", desire(onePort, recreate),
-			stage{title: "the load balancer may be made anew", damage: inError}),
+			stage{title: "the load balancer may be recreated", damage: inError}),
 		trouble("in-error-at-creation", desire(onePort),
-			stage{title: "it has never served anybody", damage: func(c *cloud) {
+			stage{title: "it has never served a client", damage: func(c *cloud) {
 				inError(c)
 				c.listeners[0].Status = balancer.PendingCreate
 			}}),
@@ -542,7 +542,7 @@ func removals() []feature {
 				})
 			return c
 		}, []stage{
-			gone("a listener that may be anybody's", unknown),
+			gone("a listener that may have any owner", unknown),
 			gone("the cloud is known to have tags, so it is no Service's", all()),
 		}},
 		{"removal-in-error", func(t *testing.T) *cloud {

@@ -233,7 +233,9 @@ func shared(t *testing.T) *cloud {
 	id := neighbour()
 	owner := desire(func(d *balancer.Desired) {
 		d.Identity = id
-		d.LoadBalancer.Name, d.LoadBalancer.Description, d.LoadBalancer.Tags = id.LoadBalancerName(), id.LoadBalancerDescription(), id.Tags()
+		d.LoadBalancer.Name = id.LoadBalancerName()
+		d.LoadBalancer.Description = id.LoadBalancerDescription()
+		d.LoadBalancer.Tags = id.Tags()
 		p := tcp(0, 9000, id.LoadBalancerName(), "node-1")
 		p.Listener.Tags = id.Tags()
 		d.Ports = []balancer.Port{p}

@@ -45,8 +45,7 @@ type floating struct {
 	attached, idle, moved []balancer.FloatingIP
 }
 
-// useAny: one that is there stays. One that was the Service's, whose load balancer was replaced,
-// comes back.
+// useAny keeps an attached floating IP, or attaches the Service's detached one after a recreation.
 func (f *floating) useAny(want balancer.WantedFloatingIP) {
 	switch {
 	case len(f.attached) > 0:
@@ -62,8 +61,8 @@ func (f *floating) useAny(want balancer.WantedFloatingIP) {
 	f.dropIdle("the load balancer has another")
 }
 
-// giveUpMoved: what somebody has made something else of is not the Service's any more. Another is
-// made, but not before it is looked where.
+// giveUpMoved disowns a floating IP that another client attached elsewhere. A replacement is
+// created only after its network is known.
 func (f *floating) giveUpMoved(want balancer.WantedFloatingIP) {
 	for _, ip := range f.moved {
 		f.notice(
@@ -76,15 +75,15 @@ func (f *floating) giveUpMoved(want balancer.WantedFloatingIP) {
 	}
 }
 
-// useAsked: a new one is made before the old one is given up, for making one with an address takes
-// a right that not everybody has.
+// useAsked creates the new one before it releases the old one, because choosing an address needs a
+// permission that not every project has.
 func (f *floating) useAsked(want balancer.WantedFloatingIP) {
 	if i := slices.IndexFunc(f.attached, isAt(want.Address)); i >= 0 {
 		f.tagFloatingIP(f.attached[i], want.Tags)
 		f.dropIdle("the load balancer has another")
 		return
 	}
-	why := "address " + want.Address + " is asked for"
+	why := "address " + want.Address + " is requested"
 	i := slices.IndexFunc(f.is.FloatingIPs, isAt(want.Address))
 	switch {
 	case i >= 0 && f.is.FloatingIPs[i].PortID != "":
@@ -138,8 +137,7 @@ func (f *floating) attach(ip balancer.FloatingIP, want balancer.WantedFloatingIP
 		func(other balancer.FloatingIP) bool { return other.ID == ip.ID })
 }
 
-// tagFloatingIP makes sure that one that was made for the Service is known as such. One that
-// somebody else has made stays theirs.
+// tagFloatingIP tags a floating IP that was created for the Service. Another owner's is not tagged.
 func (p *planner) tagFloatingIP(ip balancer.FloatingIP, want []string) {
 	if p.ownsFloatingIP(ip) && len(added(ip.Tags, want)) > 0 {
 		p.add(TagFloatingIP{ID: ip.ID, Address: ip.Address, Tags: merged(ip.Tags, want)})

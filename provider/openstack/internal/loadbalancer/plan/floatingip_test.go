@@ -123,7 +123,7 @@ func TestChange_FloatingIP(t *testing.T) {
 	}
 }
 
-func TestChange_FloatingIPCannotBeHad_IsToldAndTheOldOneStays(t *testing.T) {
+func TestChange_FloatingIPUnavailable_IsReportedAndTheOldOneStays(t *testing.T) {
 	nowhere := func(d *balancer.Desired) {
 		wanted := *d.FloatingIP
 		wanted.NetworkID = ""
@@ -162,7 +162,6 @@ func TestChange_AnotherAddress_InterruptedAnywhere(t *testing.T) {
 	}
 }
 
-// A floating IP that somebody has made something else of is theirs, and the Service gets another.
 func TestChange_FloatingIPLeadsElsewhere_IsDisownedAndReplaced(t *testing.T) {
 	c := made(t, desire())
 	c.ips[0].PortID = "elsewhere"

@@ -65,13 +65,12 @@ func TestGolden(t *testing.T) {
 			}
 			if got != string(want) {
 				t.Errorf(
-					"other things would be done to the cloud than %s says (go test -update writes it anew, if they are meant):\n%s", path, got)
+					"other things would be done to the cloud than %s says (go test -update rewrites it, if they are meant):\n%s", path, got)
 			}
 		})
 	}
 }
 
-// Each file belongs to a feature: one of a feature that is gone would be looked at by nobody.
 func TestGolden_EachFileHasItsFeature(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.golden")
 	if err != nil {

@@ -39,7 +39,7 @@ func (c *changer) tagLoadBalancer() {
 	}
 }
 
-const howToRecreate = `annotation loadbalancer.openstack.org/recreate: "true" has it made anew`
+const howToRecreate = `annotation loadbalancer.openstack.org/recreate: "true" recreates it`
 
 func (c *changer) noticeImmutable(changes []string) {
 	c.notice(Notice{Reason: ReasonImmutable, Message: fmt.Sprintf(
@@ -47,8 +47,8 @@ func (c *changer) noticeImmutable(changes []string) {
 		howToRecreate)})
 }
 
-// immutable are the differences that Octavia cannot mend (octavia/api/v2/types/load_balancer.py,
-// LoadBalancerPUT). What is not asked for is not compared, and a guest asks for nothing.
+// immutable are the differences that Octavia cannot change (octavia/api/v2/types/load_balancer.py,
+// LoadBalancerPUT). Only requested values are compared, and a guest requests none.
 func (c *changer) immutable() []string {
 	if c.role != balancer.Owner {
 		return nil
@@ -101,10 +101,10 @@ func fulfils(is, want balancer.VIP) bool {
 		(want.Address == "" || sameAddress(want.Address, is.Address))
 }
 
-// recreate makes the load balancer anew, and tells whether it may be.
+// recreate replaces the load balancer if the settings allow it, and reports whether they do.
 //
-// The floating IP is moved. A new load balancer has the address of the old one, if it can: who has
-// been served by it may know it by heart.
+// The floating IP moves to the new one, which keeps the VIP address if it can, because clients may
+// have stored the address.
 func (c *changer) recreate(why []string) bool {
 	if hindrance := c.hindrance(); hindrance != "" {
 		// It serves all the same, unless it is in ERROR.
@@ -122,7 +122,7 @@ func (c *changer) recreate(why []string) bool {
 	c.deleteLoadBalancer(c.want.Cascade, strings.Join(why, ", "))
 	if c.want.LoadBalancer.Provider != "" &&
 		!sameProvider(c.want.LoadBalancer.Provider, old.Provider) {
-		// What the other provider can do is another matter: what should be is decided again without
+		// Another provider may support other features: the desired state is built again without
 		// this load balancer.
 		return true
 	}
@@ -134,9 +134,8 @@ func (c *changer) recreate(why []string) bool {
 	return true
 }
 
-// releaseFloatingIPs takes them off by steps of their own, so that they do not depend on what
-// becomes of the VIP port. Until they are attached again they are known by their tags, or by being
-// asked for.
+// releaseFloatingIPs detaches them by steps of their own, so that they do not depend on the VIP
+// port. Until they are attached again their tags, or the requested address, identify them.
 func (c *changer) releaseFloatingIPs() {
 	port := c.is.LoadBalancer.VIP.PortID
 	c.is.FloatingIPs = slices.Clone(c.is.FloatingIPs)
@@ -146,7 +145,7 @@ func (c *changer) releaseFloatingIPs() {
 			continue
 		}
 		c.tagFloatingIP(*f, c.id.NetworkTags())
-		c.add(DetachFloatingIP{f.ID, f.Address, "the load balancer is made anew"})
+		c.add(DetachFloatingIP{f.ID, f.Address, "the load balancer is recreated"})
 		if c.ownsFloatingIP(*f) {
 			f.Tags = merged(f.Tags, c.id.NetworkTags())
 		}

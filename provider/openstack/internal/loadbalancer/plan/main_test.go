@@ -7,7 +7,6 @@ import (
 	"go.uber.org/goleak"
 )
 
-// update: the golden files are written anew.
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,7 +9,7 @@ import (
 
 // memberDifference is how the members of a pool differ from those that should be.
 type memberDifference struct {
-	// want are all that should be, as they are asked for.
+	// want are the desired members as requested.
 	want   []balancer.Member
 	create []balancer.Member
 	change []memberChange
@@ -19,8 +19,8 @@ type memberDifference struct {
 type memberChange struct {
 	is, want balancer.Member
 	changes  []string
-	// anew: not all of it can be changed by itself.
-	anew bool
+	// wholesale: some differences need a replacement of all members.
+	wholesale bool
 }
 
 func differenceOf(want, is balancer.Pool, vipSubnet string) memberDifference {
@@ -69,7 +69,7 @@ func compareMember(want, is balancer.Member, inPart bool, vipSubnet string) memb
 	}
 	if want.SubnetID != "" && or(want.SubnetID, vipSubnet) != or(is.SubnetID, vipSubnet) {
 		c.changes = append(c.changes, changed("subnet_id", is.SubnetID, want.SubnetID))
-		c.anew = true
+		c.wholesale = true
 	}
 	if want.Weight != is.Weight {
 		c.changes = append(c.changes, changed("weight", is.Weight, want.Weight))
@@ -99,9 +99,9 @@ func number(n int) string {
 	return fmt.Sprint(n)
 }
 
-// requested are the members as they are asked for: without the subnet where it is the VIP's, for
-// Octavia asks Neutron for each that is named (see [balancer.Member]). One that is there in another
-// subnet has to hear of the right one.
+// requested are the members as requested: without the subnet of the VIP, because Octavia asks
+// Neutron for each named subnet (see [balancer.Member]). The subnet of an existing member is named
+// if it differs.
 func requested(
 	members []balancer.Member, there map[balancer.MemberKey]balancer.Member, vipSubnet string,
 ) []balancer.Member {
@@ -140,7 +140,7 @@ func (d memberDifference) single() bool {
 		return false
 	}
 	for _, c := range d.change {
-		if c.anew || c.is.ID == "" {
+		if c.wholesale || c.is.ID == "" {
 			return false
 		}
 	}
@@ -152,10 +152,10 @@ func (d memberDifference) single() bool {
 	return true
 }
 
-// setMembers makes the members those that should be: all at once, or one by one for a provider that
-// wants it so. New ones come before old ones go. Where there is but one to be made, changed or
-// deleted it is asked for by itself, for whatever is given in a request for all counts as changed:
-// a node that joins a pool of a thousand is the work of one to Octavia then, and not of a thousand.
+// setMembers replaces all members at once, or changes them one by one for a serial provider. It
+// adds members before it removes others. A single difference is one request for one member, because
+// Octavia counts each member of a batch as changed: a node that joins a pool of a thousand then
+// costs Octavia one change.
 func (p *ports) setMembers(pool Ref, name string, d memberDifference) {
 	changes := d.texts()
 	if len(changes) == 0 {
@@ -169,7 +169,7 @@ func (p *ports) setMembers(pool Ref, name string, d memberDifference) {
 		p.add(CreateMember{Pool: pool, PoolName: name, Member: m})
 	}
 	for _, c := range d.change {
-		if c.anew {
+		if c.wholesale {
 			// Two members cannot have the same address and port.
 			p.add(DeleteMember{pool.ID, name, c.is.ID, c.is.Name, strings.Join(c.changes, ", ")},
 				CreateMember{Pool: pool, PoolName: name, Member: c.want})

@@ -1,18 +1,17 @@
-// Package plan compares what should be with what is, and tells the steps from one to the other, in
-// order.
+// Package plan compares desired and observed state, and returns the ordered steps from one to the
+// other.
 //
-// It decides with values alone: the same two give the same plan. A plan may end after any of its
-// steps, and the next one, made from what there is then, goes on. So whatever a step leaves behind
-// can be recognised as the Service's: a new pool bears its tags, a port's listener is deleted after
-// its pool.
+// It is a pure function: equal input gives an equal plan. A plan may end after any of its steps,
+// and the next one continues from what exists then. So the remains of each step can be recognised
+// as the Service's: a new pool bears its tags, and the listener of a port is deleted after its
+// pool.
 //
-// What somebody else has made in a load balancer stays as it is: listeners that bear no tag of the
-// Service, pools that such listeners use or that nothing tells to be the Service's.
+// Parts of a load balancer with another owner stay as they are: listeners without a tag of the
+// Service, pools that such listeners use, and pools of an unknown owner.
 //
-// The order of the steps comes from what may fail. Who carries a plan out stops at the first step
-// that fails, so what keeps the Service's traffic going comes first (members), then what keeps
-// others out (allowed_cidrs), then what is not wanted any more, which makes room in the quotas, and
-// then what is new.
+// The order of the steps follows from what may fail, because a run stops at the first failure:
+// first what keeps traffic flowing (members), then what restricts clients (allowed_cidrs), then
+// deletions, which make room in the quotas, then creations.
 package plan
 
 import (
@@ -46,13 +45,13 @@ const (
 	ReasonPending = "LoadBalancerPending"
 	// ReasonError: the load balancer is in ERROR.
 	ReasonError = "LoadBalancerInError"
-	// ReasonImmutable: something is asked for that cannot be changed.
+	// ReasonImmutable: the Service requests a change of something immutable.
 	ReasonImmutable = "LoadBalancerImmutable"
-	// ReasonPortInUse: somebody else's listener has a port that the Service wants.
+	// ReasonPortInUse: another owner's listener has a port of the Service.
 	ReasonPortInUse = "LoadBalancerPortInUse"
-	// ReasonFloatingIP: the floating IP that is asked for cannot be had.
+	// ReasonFloatingIP: the requested floating IP is not available.
 	ReasonFloatingIP = "FloatingIPUnavailable"
-	// ReasonOthers: the load balancer is not deleted, since somebody else's are in it.
+	// ReasonOthers: the load balancer is not deleted, because it has parts of other owners.
 	ReasonOthers = "LoadBalancerUsedByOthers"
 )
 
@@ -147,7 +146,7 @@ func (c *changer) adjust() {
 	c.closeNodes()
 }
 
-// mend is for a load balancer in ERROR. Nothing in it can be changed; what is around it can.
+// mend is for a load balancer in ERROR, whose contents cannot be changed.
 func (c *changer) mend() {
 	lb := c.is.LoadBalancer
 	if c.role != balancer.Owner {
@@ -186,8 +185,8 @@ func (c *changer) mend() {
 	c.add(FailoverLoadBalancer{lb.ID, lb.Name})
 }
 
-// failedAtOnce tells whether the load balancer cannot have served anybody: none of its listeners
-// was ever made.
+// failedAtOnce tells whether the load balancer failed before any of its listeners was created, so
+// that it never served a client.
 func (c *changer) failedAtOnce() bool {
 	if c.is.LoadBalancer.Status != balancer.Error {
 		return false

@@ -60,8 +60,7 @@ func timeoutChanges(want, is *balancer.Timeouts) []string {
 	return changes
 }
 
-// admitsSame: CIDRs that let everybody in are as good as none, which somebody else may have made of
-// them.
+// admitsSame: CIDRs that admit all clients equal an empty list.
 func (c *changer) admitsSame(a, b []string) bool {
 	if c.admitsAll(a) {
 		return c.admitsAll(b)
@@ -69,8 +68,8 @@ func (c *changer) admitsSame(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// admitsAll tells whether nobody who can reach an address of the load balancer is kept out. An
-// empty list keeps nobody out.
+// admitsAll tells whether every client that can reach an address of the load balancer is admitted.
+// An empty list admits all.
 func (c *changer) admitsAll(cidrs []string) bool {
 	if len(cidrs) == 0 {
 		return true
@@ -92,11 +91,11 @@ func (c *changer) admitsAll(cidrs []string) bool {
 	return true
 }
 
-// updatePool compares a pool and what is in it. mark: it also gets the Service's tags, since it is
-// about to lose its listener.
+// updatePool compares a pool and what is in it. mark: it also gets the Service's tags, because it
+// is about to lose its listener.
 //
-// Members come first, for they are the traffic. In a pool in ERROR they cannot be changed before
-// the pool is.
+// Members come first, because they are the traffic. In a pool in ERROR the pool itself must come
+// first.
 func (p *ports) updatePool(is *balancer.Pool, want balancer.Pool, mark bool) {
 	want.ID, want.Name, want.Tags = is.ID, is.Name, nil
 	changes := poolChanges(want, *is)

@@ -10,7 +10,7 @@ import (
 // slot is a port of the Service, and what there is of it.
 type slot struct {
 	want balancer.Port
-	// listener is nil if there is none.
+	// listener may be nil.
 	listener *balancer.Listener
 	// pool is the one to use; nil if one is to be made. It is the listener's default pool, or one
 	// that an interrupted plan has left.
@@ -52,7 +52,7 @@ type ports struct {
 	taken map[string]bool
 }
 
-// assign finds what there is of each port. A port that somebody else's listener has is left out.
+// assign finds what exists of each port. A port that another owner's listener has is left out.
 func (p *ports) assign() []*slot {
 	there := map[balancer.ListenerKey]*balancer.Listener{}
 	for i := range p.is.Listeners {
@@ -85,9 +85,9 @@ func (c *changer) noticePortInUse(want balancer.Port, l balancer.Listener) {
 		l.ID, c.is.LoadBalancer.ID), true})
 }
 
-// isTurnedAway tells whether the Service, which would be a new guest, wants a port that somebody
-// else's listener has. Then it does not join at all: as with OCCM it gets none of its ports, and
-// its tags, which count against max-shared-lb, are not put on the load balancer.
+// isTurnedAway tells whether a new guest wants a port that another owner's listener has. Then it
+// does not join at all: as with OCCM it gets none of its ports, and its tags, which count against
+// max-shared-lb, are not put on the load balancer.
 func (c *changer) isTurnedAway() bool {
 	tags := c.is.LoadBalancer.Tags
 	if c.role != balancer.Guest || slices.Contains(tags, c.id.ServiceTag()) ||
@@ -107,8 +107,8 @@ func (c *changer) isTurnedAway() bool {
 	return collides
 }
 
-// assignPool finds the pool of the port's listener. One that is somebody else's listener's too, or
-// another port's, is left to them.
+// assignPool finds the pool of the port's listener. It skips a pool that another listener or port
+// uses.
 func (p *ports) assignPool(s *slot) {
 	if s.listener == nil {
 		return
@@ -221,7 +221,7 @@ func (p *ports) create(s *slot) {
 	}
 }
 
-// poolAside is the port's pool, made if there is none, and brought up to date.
+// poolAside is the port's pool, created or updated.
 func (p *ports) poolAside(s *slot) Ref {
 	if s.pool == nil {
 		p.createPool(s.want.Pool, p.loadBalancer, Ref{})

@@ -10,7 +10,7 @@ import (
 
 // RemovalOptions tell how to remove.
 type RemovalOptions struct {
-	// KeepFloatingIP: the floating IP is only detached, and is nobody's then.
+	// KeepFloatingIP: the floating IP is only detached and disowned.
 	KeepFloatingIP bool
 	// Cascade: a load balancer is deleted with its children by one request.
 	Cascade bool
@@ -20,8 +20,8 @@ type RemovalOptions struct {
 	Tags bool
 }
 
-// Removal tells how to remove all that belongs to the Service, and nothing else. What is not there
-// any more keeps nothing else from being removed.
+// Removal plans the removal of all that belongs to the Service, and nothing else. Missing parts do
+// not block the others.
 func Removal(of balancer.Identity, is balancer.Observed, options RemovalOptions) Plan {
 	p := newPlanner(of, is)
 	r := remover{planner: p, options: options}
@@ -66,8 +66,8 @@ func (r *remover) isLast() bool {
 	return (r.role == balancer.Owner || r.isAbandoned()) && len(r.otherServices()) == 0
 }
 
-// isUncertain tells whether there is something in the load balancer of which it is not known that
-// it is no Service's. What a user has added goes with the load balancer.
+// isUncertain tells whether the load balancer has parts that may be another Service's. A user's
+// additions are deleted with the load balancer.
 func (r *remover) isUncertain() bool {
 	others := r.others()
 	if len(others) == 0 || r.options.Tags {
@@ -78,9 +78,9 @@ func (r *remover) isUncertain() bool {
 	return true
 }
 
-// isAbandoned: the Service that the load balancer was made for left before this one, which is the
-// last that used it. OCCM deletes it then, too, going by the same name. One that a user has made is
-// never deleted.
+// isAbandoned: the owner of the load balancer left before this Service, its last guest. Then it is
+// deleted, as OCCM does, which goes by the name. A load balancer that a user created is never
+// deleted.
 func (r *remover) isAbandoned() bool {
 	lb := r.is.LoadBalancer
 	own := func(l balancer.Listener) bool { return r.ownsListener(l) }
@@ -126,8 +126,8 @@ func (r *remover) leave() {
 	r.seeDeleted(r.plan.Steps[before:])
 }
 
-// seeDeleted adds a look at what the steps have deleted: nobody looks later, and when the tags are
-// gone nothing tells whose it was.
+// seeDeleted verifies the deletions, because without the tags no later reconcile could recognise
+// remains.
 func (r *remover) seeDeleted(steps []Step) {
 	var ids []string
 	for _, step := range steps {
@@ -183,7 +183,7 @@ func (r *remover) floatingIPs(gone bool) {
 		switch {
 		case !own:
 		case attached && !gone:
-			r.bequeath(f)
+			r.passOn(f)
 		case f.PortID != "" && !attached:
 			r.notice(
 				Notice{
@@ -204,8 +204,8 @@ func (r *remover) floatingIPs(gone bool) {
 	}
 }
 
-// bequeath leaves a floating IP to those who stay. One that is to be kept is nobody's from now on.
-func (r *remover) bequeath(f balancer.FloatingIP) {
+// passOn leaves a floating IP to the remaining Services. With KeepFloatingIP it is disowned.
+func (r *remover) passOn(f balancer.FloatingIP) {
 	if r.options.KeepFloatingIP {
 		r.disown(f)
 	}

@@ -44,7 +44,7 @@ func TestD4_OthersOrUnknown_NeverCascades(t *testing.T) {
 		{"a guest of OCCM", []string{neighbour().LoadBalancerName()}, false, true},
 		{"a guest of OCCM, the load balancer's tag is lost", []string{neighbour().LoadBalancerName()}, true, true},
 		{"nothing is known of tags", neighbour().Tags(), false, false},
-		{"nothing is known of tags, and there are none", nil, false, false},
+		{"nothing is known of tags, and it has no tags", nil, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := withGuest(t, test.tags)
@@ -52,7 +52,7 @@ func TestD4_OthersOrUnknown_NeverCascades(t *testing.T) {
 				c.lb.Tags = shop().Tags()
 			}
 			if test.tags == nil {
-				c.listener("listener-guest").Name = "anybody's"
+				c.listener("listener-guest").Name = "unclear"
 			}
 			for _, cascade := range []bool{true, false} {
 				c := c.clone()
@@ -71,7 +71,6 @@ func TestD4_OthersOrUnknown_NeverCascades(t *testing.T) {
 	}
 }
 
-// What is left when the load balancer is gone, or going, is removed.
 func TestD14_LoadBalancerIsGone_TheRestGoesToo(t *testing.T) {
 	for _, status := range []balancer.Status{"", balancer.Deleted, balancer.PendingDelete} {
 		c := made(t, desire(guarded))
@@ -182,7 +181,6 @@ func TestD27_FloatingIP_GoesOnlyWithItsService(t *testing.T) {
 	}
 }
 
-// A floating IP that somebody has made something else of is theirs.
 func TestRemoval_FloatingIPLeadsElsewhere_IsDisowned(t *testing.T) {
 	c := made(t, desire(onePort))
 	c.ips[0].PortID = "elsewhere"
@@ -191,8 +189,6 @@ func TestRemoval_FloatingIPLeadsElsewhere_IsDisowned(t *testing.T) {
 	wantNotice(t, p, plan.ReasonFloatingIP, false)
 }
 
-// The floating IP of a load balancer that stays serves who stays. One that is to be kept is
-// nobody's from then on.
 func TestRemoval_OwnerLeavesGuests_FloatingIPStays(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		c := withGuest(t, neighbour().Tags())
@@ -219,7 +215,7 @@ func TestRemoval_OwnerLeavesGuests_FloatingIPStays(t *testing.T) {
 
 // A load balancer that a user has made is never deleted, and neither is one of a Service that may
 // still come back to it.
-func TestRemoval_LastGuest_DeletesOnlyWhatNobodyOwns(t *testing.T) {
+func TestRemoval_LastGuest_DeletesOnlyUnownedParts(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*cloud)

@@ -44,8 +44,8 @@ func (c *changer) openNodes() {
 	}
 }
 
-// closeNodes takes the group off the ports of nodes that are no members any more, when they are
-// none, and deletes it if it is not wanted.
+// closeNodes takes the group off the ports of nodes that are no longer members, and deletes an
+// unwanted group.
 func (c *changer) closeNodes() {
 	is := c.is.SecurityGroup
 	switch {

@@ -25,7 +25,7 @@ func LoadBalancerRef() Ref { return Ref{Made: "load balancer"} }
 // GroupRef is what an earlier CreateSecurityGroup makes.
 func GroupRef() Ref { return Ref{Made: "security group"} }
 
-// Steps with Octavia. Each waits until the load balancer has done what the one before has begun.
+// Steps with Octavia. Each waits until the load balancer has finished the previous one.
 type (
 	// CreateLoadBalancer makes a load balancer with all its ports, unless Bare. If the plan has
 	// deleted one before, that one is gone first: the new one may take over its address.
@@ -49,7 +49,7 @@ type (
 		// Why is a clause for people.
 		Why string
 	}
-	// FailoverLoadBalancer has Octavia build it anew behind its address. By default only
+	// FailoverLoadBalancer has Octavia rebuild it behind its address. By default only
 	// administrators may.
 	FailoverLoadBalancer struct{ ID, Name string }
 
@@ -137,8 +137,7 @@ type (
 	// CreateFloatingIP makes a floating IP for the load balancer's VIP port, and tags it: two
 	// requests. If Neutron refuses a subnet because it has no address left the next one is tried.
 	CreateFloatingIP struct {
-		// LoadBalancer is the zero value for a floating IP that leads nowhere yet: a later
-		// AttachFloatingIP sees to that.
+		// LoadBalancer is the zero value for a floating IP that a later AttachFloatingIP attaches.
 		LoadBalancer Ref
 		Wanted       balancer.WantedFloatingIP
 	}

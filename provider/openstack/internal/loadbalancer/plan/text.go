@@ -10,8 +10,8 @@ import (
 // longest is how many changes the line of a step shows. There may be thousands of members.
 const longest = 8
 
-// String is the plan for people: one line a step, and below it, indented, what the step makes. What
-// is not done comes last.
+// String is the plan for people: one line a step, indented below it the details, and the notices
+// last.
 func (p Plan) String() string {
 	var b strings.Builder
 	if len(p.Steps) == 0 {
@@ -35,7 +35,6 @@ func Text(step Step) string {
 	return strings.Join(append([]string{step.String()}, detailsOf(step)...), "\n")
 }
 
-// detailsOf are all that is asked for with what a step makes.
 func detailsOf(step Step) []string {
 	switch s := step.(type) {
 	case CreateLoadBalancer:

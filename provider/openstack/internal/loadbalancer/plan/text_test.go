@@ -50,14 +50,20 @@ func TestString_WithoutReasons(t *testing.T) {
 			ID:      "f",
 			Address: "203.0.113.1",
 		},
-		"create load balancer lb at anywhere with ports ": plan.CreateLoadBalancer{LoadBalancer: balancer.LoadBalancer{Name: "lb"}},
-		"create rule egress IPv6 any protocol all ports from anywhere": plan.CreateRule{Rule: balancer.Rule{
-			Direction: "egress", EtherType: "IPv6",
-		}},
-		"create rule ingress IPv4 tcp ports 1-2 from 192.0.2.0/24": plan.CreateRule{Rule: balancer.Rule{
-			Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1, PortMax: 2,
-			RemotePrefix: "192.0.2.0/24",
-		}},
+		"create load balancer lb at anywhere with ports ": plan.CreateLoadBalancer{
+			LoadBalancer: balancer.LoadBalancer{Name: "lb"},
+		},
+		"create rule egress IPv6 any protocol all ports from anywhere": plan.CreateRule{
+			Rule: balancer.Rule{
+				Direction: "egress", EtherType: "IPv6",
+			},
+		},
+		"create rule ingress IPv4 tcp ports 1-2 from 192.0.2.0/24": plan.CreateRule{
+			Rule: balancer.Rule{
+				Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1, PortMax: 2,
+				RemotePrefix: "192.0.2.0/24",
+			},
+		},
 		"create member n 10.0.0.1 port 80, backup of pool p": plan.CreateMember{
 			PoolName: "p",
 			Member: balancer.Member{

@@ -60,7 +60,7 @@ func FuzzAnnotations(f *testing.F) {
 		}
 		inRange(t, s)
 		if len(ranges) > 0 && s.SourceRanges == nil {
-			t.Errorf("%q let everybody in", ranges)
+			t.Errorf("%q admits all clients", ranges)
 		}
 		for _, p := range append(problems, Unknown(service)...) {
 			fits(t, p)
@@ -74,7 +74,7 @@ func FuzzAnnotations(f *testing.F) {
 				said = strings.Join(ranges, ",")
 			}
 			if said == "" {
-				t.Errorf("a problem of what nobody said: %s", p)
+				t.Errorf("a problem of an unset value: %s", p)
 			}
 		}
 	})

@@ -248,7 +248,7 @@ func parseListenerProtocols(written string, of *v1.Service) (ListenerProtocols, 
 		})
 		if i < 0 {
 			return nil,
-				fmt.Sprintf("not usable: the protocol of port %s is none of %s", name,
+				fmt.Sprintf("not usable: the protocol of port %s is not one of %s", name,
 					strings.Join(protocolsOver(ports[0]), ", "))
 		}
 		key := portKey(ports[i])
@@ -296,8 +296,8 @@ func protocolsOver(port v1.ServicePort) []string {
 	return []string{balancer.TCP, balancer.HTTP, balancer.HTTPS, balancer.TerminatedHTTPS}
 }
 
-// parseRanges reads CIDRs as the API server does. What is wrong is left out and returned, the first
-// of it.
+// parseRanges reads CIDRs as the API server does. It leaves invalid ones out, and returns the first
+// of them.
 func parseRanges(written []string) (ranges []string, wrong string, ok bool) {
 	ranges, ok = []string{}, true
 	for _, element := range written {

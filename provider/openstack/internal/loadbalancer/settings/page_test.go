@@ -40,9 +40,9 @@ names and their meaning, but for [the differences](#differences-from-occm). Thos
 * An annotation with an empty value is the same as none, unless the table says what empty means.
 * A value that is wrong is told by an event that names the annotation and the value, once and not on each pass. The default is used in its place. Where that
   would not be safe, the Service is *refused*: it stays as it is until the annotation is mended.
-* An annotation that looks like one of these, and is none, is told by an event, too.
-* What changes *with a new load balancer* has no effect on the one that there is. An event says so; with ` + "`recreate`" + ` it is made anew. What changes *with a new floating
-  IP* has no effect while the Service has one. Where listeners, pools or members are made anew, their connections break.
+* An annotation that looks like one of these, and is unknown, also causes an event.
+* What changes *with a new load balancer* has no effect on the one that there is. An event reports it; with ` + "`recreate`" + ` it is recreated. What changes *with a new floating
+  IP* has no effect while the Service has one. Where listeners, pools or members are recreated, their connections break.
 `
 
 const differences = `
@@ -51,7 +51,7 @@ const differences = `
 * The order of annotation, class and cloud.conf is the same for everything. With OCCM the class beats the annotations for floating IPs and, in external Services, for where a
   new load balancer is.
 * ` + "`class`" + ` counts, and must exist, in internal Services, too.
-* Values are checked. OCCM passes on numbers that are out of range and ids that are none, and OpenStack refuses them on each pass.
+* Values are checked. OCCM passes on numbers that are out of range and invalid ids, and OpenStack refuses them on each pass.
 * UDP and SCTP ports never become HTTP, TERMINATED_HTTPS or PROXY.
 * ` + "`health-monitor-timeout`" + ` must not be longer than ` + "`health-monitor-delay`" + `, as newer releases of Octavia demand.
 * ` + "`hostname`" + ` must be a host name: the API server takes nothing else into a status.

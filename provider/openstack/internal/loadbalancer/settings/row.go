@@ -21,7 +21,7 @@ type entry struct {
 	meaning string
 	// empty is what an empty value means. "": the same as no annotation.
 	empty string
-	// option of [LoadBalancer] that is the default, and of a class if ofClass. "": there is none.
+	// option of [LoadBalancer] that is the default, or ""; of a class too if ofClass.
 	option  string
 	ofClass bool
 	later   later
@@ -40,10 +40,10 @@ type later string
 
 const (
 	atOnce        later = "yes"
-	listenersAnew later = "yes, listeners and pools are made anew"
-	firstOrLast   later = "yes; from none to one or back, listeners and pools are made anew"
-	poolsAnew     later = "yes, pools are made anew"
-	membersAnew   later = "yes, members are made anew"
+	listenersAnew later = "yes, listeners and pools are recreated"
+	firstOrLast   later = "yes; from none to one or back, listeners and pools are recreated"
+	poolsAnew     later = "yes, pools are recreated"
+	membersAnew   later = "yes, members are recreated"
 	newFloatingIP later = "with a new floating IP"
 	newBalancer   later = "with a new load balancer"
 	atDetaching   later = "yes, it counts when the floating IP is not wanted any more"
@@ -144,7 +144,6 @@ func (r *reader) written(annotation string) (string, bool) {
 	return value, ok
 }
 
-// says returns what an annotation says; "" if there is none.
 func (r *reader) says(annotation string) string { return r.service.Annotations[annotation] }
 
 func (r *reader) problem(name, value, why string, fatal bool) {

@@ -48,7 +48,7 @@ func noSuchClass(name string, known []string) string {
 	return why
 }
 
-// takeSourceRanges takes the spec's or, if there are none, the annotation's.
+// takeSourceRanges takes the spec's, or else the annotation's.
 func (r *reader) takeSourceRanges() {
 	name, written := fieldSourceRanges, r.service.Spec.LoadBalancerSourceRanges
 	if len(written) == 0 {
@@ -67,7 +67,7 @@ func (r *reader) takeSourceRanges() {
 	r.settings.SourceRanges = ranges
 }
 
-// takeAddress takes the spec's. Nobody who asks for an address wants another one.
+// takeAddress takes the spec's. An invalid one is fatal, because no other address would do.
 func (r *reader) takeAddress() {
 	written := r.service.Spec.LoadBalancerIP
 	if written == "" {
@@ -81,7 +81,7 @@ func (r *reader) takeAddress() {
 	r.settings.Address = ip.String()
 }
 
-// internalByOrder: the operator can order that nobody has a floating IP.
+// internalByOrder: the operator can forbid floating IPs.
 func (r *reader) internalByOrder() {
 	if !r.conf.InternalLB {
 		return
@@ -103,7 +103,7 @@ func (r *reader) floatingSubnetsOfOneSource() {
 		r.says(annotationFloatingSubnetTags),
 	}
 	if annotations != (source{}) {
-		// What was read is normalised, and "" if it is wrong.
+		// The settings are normalised, and "" if invalid.
 		s.FloatingSubnetID = onlyIf(annotations.id != "", s.FloatingSubnetID)
 		s.FloatingSubnet = onlyIf(annotations.pattern != "", s.FloatingSubnet)
 		s.FloatingSubnetTags = onlyIf(annotations.tags != "", s.FloatingSubnetTags)

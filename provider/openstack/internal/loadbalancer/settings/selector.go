@@ -21,9 +21,8 @@ func (l label) String() string {
 	return l.key + "=" + l.value
 }
 
-// ParseNodeSelector reads labels, as key=value or key with commas between them. Of a key that is
-// there twice, the last counts. A label that no node can have is taken as it is, and selects no
-// node.
+// ParseNodeSelector reads labels, as key=value or key with commas between them. The last of a
+// repeated key counts. An invalid label selects no node.
 func ParseNodeSelector(text string) NodeSelector {
 	wanted := map[string]string{}
 	for element := range strings.SplitSeq(text, ",") {

@@ -32,8 +32,8 @@ type Settings struct {
 	// FloatingNetworkID is where a floating IP is made; "": looked up.
 	FloatingNetworkID string
 	// FloatingSubnetID, or else FloatingSubnet (a pattern) and FloatingSubnetTags, narrow that
-	// down. They are from one source: an annotation for one of them puts aside what the class and
-	// cloud.conf say about the others.
+	// down. They are from one source: an annotation for one of them overrides class and cloud.conf
+	// for all three.
 	FloatingSubnetID, FloatingSubnet, FloatingSubnetTags string
 	KeepFloatingIP                                       bool
 
@@ -41,8 +41,7 @@ type Settings struct {
 	Provider         string
 	FlavorID         string
 	AvailabilityZone string
-	// Algorithm is "" if nobody asked for one, or for no other than cloud.conf's default,
-	// ROUND_ROBIN.
+	// Algorithm is "" if only cloud.conf's default, ROUND_ROBIN, applies.
 	Algorithm string
 
 	// ProxyProtocol is "", PROXY or PROXYV2.
@@ -66,8 +65,8 @@ type Settings struct {
 	// From 1 to 10.
 	MonitorMaxRetries, MonitorMaxRetriesDown int
 
-	// SourceRanges are CIDRs in canonical form, sorted, of both families, each once. Nil: nobody
-	// has said anything, and everybody may connect.
+	// SourceRanges are CIDRs in canonical form, sorted, of both families, each once. Nil: not
+	// specified, so all clients may connect.
 	SourceRanges []string
 	// NodeSelector is what labels a member's node must have.
 	NodeSelector NodeSelector
@@ -76,7 +75,7 @@ type Settings struct {
 	LoadBalancerID string
 	// Hostname is what the status shows instead of an address.
 	Hostname string
-	// Recreate: what cannot be changed is changed by making the load balancer anew.
+	// Recreate: an immutable difference is resolved by a new load balancer.
 	Recreate bool
 
 	// Of cloud.conf alone.
@@ -94,7 +93,7 @@ type Defaults struct {
 // Of reads the Service. Problems are in the order of the reference page.
 //
 // With a fatal Problem, too, all other Settings are as the Service says, so that it can be deleted
-// as it asks; a value that is wrong is never taken, and wrong source ranges let nobody in.
+// as configured. An invalid value is never used, and invalid source ranges admit no client.
 func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
 	r := &reader{service: service, conf: defaults.LoadBalancer, classes: defaults.Classes}
 	r.settings = ofCloudConf(defaults.LoadBalancer)
@@ -126,5 +125,4 @@ func ofCloudConf(c cloudconf.LoadBalancer) Settings {
 // and protocols that fit them.
 type ListenerProtocols map[string]string
 
-// Of is the protocol that was asked for; "" for none.
 func (p ListenerProtocols) Of(port v1.ServicePort) string { return p[portKey(port)] }

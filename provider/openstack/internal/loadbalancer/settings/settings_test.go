@@ -148,9 +148,7 @@ func TestOf_AnnotationIsRead(t *testing.T) {
 	}
 }
 
-// What is wrong leaves the default, and is told: fatally, if it would be unsafe to serve with the
-// default.
-func TestOf_BadValueIsTold(t *testing.T) {
+func TestOf_BadValue_IsReported(t *testing.T) {
 	for _, c := range []struct {
 		name, value, why string
 		fatal            bool
@@ -198,9 +196,9 @@ func TestOf_BadValueIsTold(t *testing.T) {
 		{"listener-protocols", "http", `not usable: "http" is not of the form port=PROTOCOL`, true},
 		{"listener-protocols", "http=HTTP,", `not usable: "" is not of the form port=PROTOCOL`, true},
 		{"listener-protocols", "web=HTTP", `not usable: the Service has no port "web"`, true},
-		{"listener-protocols", "443=SCTP", "not usable: the protocol of port 443 is none of TCP, HTTP, HTTPS, TERMINATED_HTTPS", true},
-		{"listener-protocols", "quic=HTTP", "not usable: the protocol of port quic is none of UDP", true},
-		{"listener-protocols", "http=http", "not usable: the protocol of port http is none of TCP, HTTP, HTTPS, TERMINATED_HTTPS", true},
+		{"listener-protocols", "443=SCTP", "not usable: the protocol of port 443 is not one of TCP, HTTP, HTTPS, TERMINATED_HTTPS", true},
+		{"listener-protocols", "quic=HTTP", "not usable: the protocol of port quic is not one of UDP", true},
+		{"listener-protocols", "http=http", "not usable: the protocol of port http is not one of TCP, HTTP, HTTPS, TERMINATED_HTTPS", true},
 		{"listener-protocols", "http=HTTP,80=TCP", "not usable: port 80 is there twice", true},
 	} {
 		t.Run(fmt.Sprintf("%s=%.40s", c.name, c.value), func(t *testing.T) {
@@ -235,8 +233,7 @@ func TestOf_EmptyValueIsNoProblem(t *testing.T) {
 	}
 }
 
-// Some empty annotations put aside what cloud.conf says, as with OCCM, and some do not.
-func TestOf_EmptyValuePutsAsideOrNot(t *testing.T) {
+func TestOf_EmptyValue_OverridesOrNot(t *testing.T) {
 	defaults := fullDefaults()
 	for name, want := range map[string]func(*Settings){
 		"default-tls-container-ref": func(s *Settings) { s.TLSContainer = "" },
@@ -347,8 +344,6 @@ func parsed(t *testing.T, content string) Defaults {
 	return Defaults{LoadBalancer: c.LoadBalancer, Classes: c.LoadBalancerClasses}
 }
 
-// Members are in cloud.conf's subnet-id, if nobody says where they are; a class's subnet-id is
-// where its load balancers are.
 func TestOf_MemberSubnet_FallsBackToSubnetOfCloudConf(t *testing.T) {
 	defaults := Defaults{
 		LoadBalancer: cloudconf.LoadBalancer{SubnetID: id1},
@@ -425,7 +420,6 @@ func TestOf_InternalByOrder(t *testing.T) {
 	}
 }
 
-// Nobody is let in whom the user has not named, whatever the Service's other parts say.
 func TestOf_SourceRanges(t *testing.T) {
 	for _, c := range []struct {
 		spec       []string
@@ -511,7 +505,6 @@ func TestOf_MonitorTimes_DoNotFit(t *testing.T) {
 	}
 }
 
-// A host may hand in a configuration that nobody has checked.
 func TestOf_CloudConfOutOfRange_HasTheDefaultsOfOCCM(t *testing.T) {
 	for _, c := range []cloudconf.LoadBalancer{
 		{},
@@ -668,11 +661,10 @@ func TestTable_IsComplete(t *testing.T) {
 		delete(seen, name)
 	}
 	if len(seen) > 0 {
-		t.Errorf("there are rows that nobody asked for: %v", seen)
+		t.Errorf("unexpected rows: %v", seen)
 	}
 }
 
-// What the page calls the default is an option, and is the default.
 func TestTable_OptionsAreTheDefaults(t *testing.T) {
 	page, err := os.ReadFile(
 		filepath.Join("..", "..", "..", "..", "..", "docs", "reference", "cloud-conf.md"))

@@ -124,7 +124,7 @@ func floatingIP() []row {
 			entry: entry{
 				name: annotationFloatingSubnetID, option: "floating-subnet-id", ofClass: true,
 				later:   newFloatingIP,
-				meaning: "The subnet of the floating IP, in its network. One annotation of this and the next two puts aside what class and cloud.conf say about all three; of one source, the id counts before the others.",
+				meaning: "The subnet of the floating IP, in its network. Any of the floating-subnet annotations overrides class and cloud.conf for all three; within one source, the id precedes the others.",
 			},
 			kind: uuidKind(), at: func(s *Settings) *string { return &s.FloatingSubnetID },
 			class: func(c cloudconf.LoadBalancerClass) *string {
@@ -195,7 +195,7 @@ func appliance() []row {
 		setting[bool]{
 			entry: entry{
 				name: Prefix + "recreate", own: true, later: atOnce,
-				meaning: "When something changes that counts for a new load balancer only, the load balancer is deleted and made anew. Connections break, and an address that was not asked for can change.",
+				meaning: "When something immutable changes, the load balancer is deleted and created again. Connections break, and an address that the Service does not request can change.",
 			},
 			kind: truth(), at: func(s *Settings) *bool { return &s.Recreate },
 		},
@@ -259,7 +259,7 @@ func listeners() []row {
 		special{entry: entry{
 			name: v1.AnnotationLoadBalancerSourceRangesKey, typ: "CIDRs",
 			limits: "with commas between them", fatal: true, later: atOnce,
-			meaning: "Who may connect, if " + fieldSourceRanges + " is empty.",
+			meaning: "The clients that may connect, if " + fieldSourceRanges + " is empty.",
 		}},
 		setting[int]{
 			entry: entry{
@@ -286,7 +286,7 @@ func members() []row {
 		setting[string]{
 			entry: entry{
 				name: Prefix + "lb-method", option: "lb-method", later: atOnce,
-				meaning: "How a member is chosen. If nobody asks for anything but `ROUND_ROBIN` in cloud.conf, the ovn provider has `SOURCE_IP_PORT`.",
+				meaning: "How a member is chosen. Unless an annotation or cloud.conf names another than `ROUND_ROBIN`, the ovn provider uses `SOURCE_IP_PORT`.",
 				empty:   "`ROUND_ROBIN`, or what the ovn provider has.",
 			},
 			kind: algorithm(), at: func(s *Settings) *string { return &s.Algorithm },
@@ -399,7 +399,7 @@ func status() []row {
 		setting[string]{
 			entry: entry{
 				name: AnnotationLoadBalancerID, later: never,
-				meaning: "The load balancer. It is written here when there is one. Who writes it before that has the Service use an existing one: that of another Service of the cluster, up to `max-shared-lb` of cloud.conf, or one of the user's own.",
+				meaning: "The load balancer. fxccm writes it here. Set it before creation to reuse an existing load balancer: that of another Service of the cluster, up to `max-shared-lb` of cloud.conf, or one of the user's own.",
 			},
 			kind: uuidKind(), at: func(s *Settings) *string { return &s.LoadBalancerID },
 		},
@@ -414,13 +414,13 @@ func fields() []row {
 	return []row{
 		special{entry: entry{
 			name: fieldSourceRanges, typ: "CIDRs", fatal: true, later: atOnce,
-			meaning: "Who may connect. Empty: everybody, unless the annotation `" +
+			meaning: "The clients that may connect. Empty: all, unless the annotation `" +
 				v1.AnnotationLoadBalancerSourceRangesKey + "` is there.",
 		}, take: (*reader).takeSourceRanges},
 		special{entry: entry{
 			name: fieldAddress, typ: "IP address", fatal: true,
 			later:   "the floating IP: yes; else " + newBalancer,
-			meaning: "The address that is asked for: the floating IP of an external IPv4 Service, the load balancer's of others.",
+			meaning: "The requested address: the floating IP of an external IPv4 Service, the load balancer's of others.",
 		}, take: (*reader).takeAddress},
 	}
 }
