@@ -57,7 +57,8 @@ func TestRefresh_TellsOfCodeFromNowhere(t *testing.T) {
 
 var sourceLine = regexp.MustCompile(`^<!-- code: (\S+)((?: \S+)*) -->$`)
 
-// refresh returns the page with all Go code as it is in the sources. Errors begin with the number of a line.
+// refresh returns the page with its Go code replaced from the sources. Errors begin with a line
+// number.
 func refresh(page string) (string, []error) {
 	var (
 		out    []string

@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// What the hosts of the examples have: an API server that nobody is at, and a controller that ends
+// The hosts of the examples have an API server without clients, and a controller that ends
 // the program when it works.
 
 func hostRESTConfig() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }

@@ -39,8 +39,8 @@ var (
 	namedFlag  = regexp.MustCompile(`^--([a-z][a-z-]+)`)
 )
 
-// What a page names in code is there: `ccm.New`, `ccm.Term.Cloud`, and without the package, which
-// is ccm then, `Params.Clock`.
+// Names that a page quotes as code exist: `ccm.New`, `ccm.Term.Cloud`, and without the package,
+// which is ccm then, `Params.Clock`.
 func TestNames_Exist(t *testing.T) {
 	known := map[string]map[string]bool{}
 	for name, dir := range packages {
@@ -77,7 +77,8 @@ func exists(known map[string]map[string]bool, name string) bool {
 	return known[of][strings.TrimSuffix(thing+"."+member, ".")]
 }
 
-// exported are what a package declares: functions, types, values, and Type.Member for methods and fields.
+// exported lists the names of a package: functions, types, values, and Type.Member for methods and
+// fields.
 func exported(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}

@@ -189,8 +189,8 @@ func (p *process) wait() int {
 	}
 }
 
-// get asks the secure port; its certificate is one that it has made for itself. config says as
-// whom.
+// get asks the secure port; its certificate is one that it has made for itself. config holds
+// the credentials.
 func (p *process) get(path string, config *rest.Config) (int, string, error) {
 	settings := &tls.Config{InsecureSkipVerify: true}
 	if config != nil {
@@ -352,7 +352,7 @@ func TestVersion_SaysWhatWasBuilt(t *testing.T) {
 	}
 }
 
-// What is wrong is said in a sentence that names the flag or the file, and nothing else is.
+// An error is one sentence that names the flag or the file.
 func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 	apiServer := "--master=http://127.0.0.1:1"
 	cloudConf := writeFile(t, "cloud.conf",
@@ -430,7 +430,7 @@ func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 			}
 			for _, noise := range []string{"fx.", "dig", "goroutine", ".go:", "s3cret"} {
 				if strings.Contains(got.stderr, noise) {
-					t.Errorf("the sentence speaks of the program's insides, or of secrets (%q): %s",
+					t.Errorf("the sentence names the program's insides, or of secrets (%q): %s",
 						noise, got.stderr)
 				}
 			}
@@ -504,7 +504,7 @@ func TestBinary_LeadsWorksAndHandsBackTheLease(t *testing.T) {
 	wantNothingDenied(t, w)
 }
 
-// What the binary adds to the provider is the environment and a place for its metrics.
+// The binary adds the environment and a place for its metrics to the provider.
 func TestBinary_OnOpenStack(t *testing.T) {
 	t.Setenv("OS_CCM_REGIONAL", "true")
 	sim := openstacktest.NewCloud(openstacktest.WithRegion("north"))
@@ -551,7 +551,7 @@ func wantMetrics(t *testing.T, w *world, p *process) {
 		}
 	}
 	if status, _, err := p.get("/metrics", nil); err != nil || status == http.StatusOK {
-		t.Errorf("/metrics is answered to anybody: %d %v", status, err)
+		t.Errorf("/metrics is answered without credentials: %d %v", status, err)
 	}
 }
 
@@ -626,7 +626,7 @@ func (w *world) hang(t *testing.T) {
 	}
 }
 
-// Without the time to drain nobody knows whether the call still acts: the code tells, and the lease
+// After the drain timeout a call may still act: the code tells, and the lease
 // is left to expire.
 func TestDrainTimeout_IsExitCode3AndKeepsTheLease(t *testing.T) {
 	w := newWorld(t)
@@ -659,7 +659,7 @@ func TestSecondSignal_ExitsAtOnce(t *testing.T) {
 	}
 }
 
-// A cloud in the binary's own process needs nobody to serve it.
+// A cloud in the binary's own process needs no server.
 func TestFakeCloud_InTheProcessHasTheInstancesOfItsConfiguration(t *testing.T) {
 	w := newWorld(t)
 	config := writeFile(t, "cloud.json", `{"instances": [{"name": "node-1", "zone": "region-1c"}]}`)

@@ -35,7 +35,7 @@ type fakeConfig struct {
 
 func newFakeProvider() ccm.Provider {
 	var own ownCloud
-	// What is wrong with the file is said at the start, and not when leadership is won.
+	// Errors in the file are reported at the start, and not when leadership is won.
 	validate := func(config ccm.Config) error {
 		_, err := readFakeConfig(config.CloudProvider.ConfigFile)
 		return err

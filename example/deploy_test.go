@@ -218,7 +218,7 @@ func TestManifests_CloudConfigIsWhereTheFlagSays(t *testing.T) {
 	if err != nil || len(loaded.Warnings) > 0 {
 		t.Errorf("the provider has something against cloud.conf: %v %v", err, loaded.Warnings)
 	}
-	// What is commented out is one step from being in use.
+	// Options that are commented out must be valid, too.
 	if _, err := cloudconf.Read([]byte(uncommented(content)),
 		cloudconf.Options{Strict: true}); err != nil {
 		t.Errorf(
@@ -253,7 +253,7 @@ func cloudConf(t *testing.T) string {
 }
 
 // uncommented turns the lines into options and sections that are written as comments without a
-// blank: #key = value. What has to be the id of something gets one.
+// blank: #key = value. An option that needs an ID gets one.
 func uncommented(conf string) string {
 	conf = regexp.MustCompile(`(?m)^#([a-z[])`).ReplaceAllString(conf, "$1")
 	return regexp.MustCompile(`(?m)^(router-id = ).*$`).ReplaceAllString(conf,
@@ -297,7 +297,8 @@ func TestManifests_SelectorsSelectTheDeploymentsPods(t *testing.T) {
 	if len(budgets) != 1 {
 		t.Fatalf("there are %d PodDisruptionBudgets, want 1", len(budgets))
 	}
-	affinity := d.Spec.Template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	antiAffinity := d.Spec.Template.Spec.Affinity.PodAntiAffinity
+	affinity := antiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	for what, selector := range map[string]*metav1.LabelSelector{
 		"the Deployment":          d.Spec.Selector,
 		"the PodDisruptionBudget": budgets[0].Spec.Selector,

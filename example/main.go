@@ -4,7 +4,8 @@
 // Read newApp first: an fx app of three modules is all it takes. The rest of this folder is what a
 // program of its own needs and a host has already: a command line, logs, signals, exit codes.
 //
-//	fxccm --kubeconfig=admin.conf --cloud-provider=openstack --cloud-config=cloud.conf --cluster-cidr=10.200.0.0/16
+//	fxccm --kubeconfig=admin.conf --cloud-provider=openstack --cloud-config=cloud.conf \
+//	  --cluster-cidr=10.200.0.0/16
 package main
 
 import (
@@ -30,7 +31,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // newApp is the whole cloud controller manager.
 func newApp(config options.Configuration) *fx.App {
 	return fx.New(
-		// What a user can configure: from flags and a file (commandLine), or a literal in Go.
+		// The configuration: from flags and a file (commandLine), or a literal in Go.
 		fx.Supply(config.Config, config.Serving),
 
 		// The cloud controller manager: leader election, informers, the four controllers. It takes
@@ -52,7 +53,7 @@ func newApp(config options.Configuration) *fx.App {
 		// secure port serves.
 		fx.Provide(func() prometheus.Registerer { return legacyregistry.Registerer() }),
 
-		// What is only about this program.
+		// This program's own settings.
 		fx.StopTimeout(config.Config.DrainTimeout.Duration+stopReserve),
 		fx.WithLogger(logEvents),
 	)

@@ -112,7 +112,7 @@ func TestPlan_OfFiles_TellsAndDoesNothing(t *testing.T) {
 	}
 }
 
-// What is in no file is taken from the cluster, which is left as it is.
+// Objects that no file has are read from the cluster, which is not changed.
 func TestPlan_OfACluster(t *testing.T) {
 	w := newWorld(t)
 	cloud := openstacktest.NewCloud()

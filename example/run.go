@@ -89,7 +89,7 @@ func ownProcess(completed options.Completed) error {
 	return nil
 }
 
-// start starts the app. What has started before an error is stopped again: fx would try that with
+// start starts the app. After an error the started parts are stopped again: fx would try that with
 // the context of the start, which may be over.
 func start(app *fx.App) error {
 	ctx, cancel := context.WithTimeout(context.Background(), app.StartTimeout())

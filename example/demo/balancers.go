@@ -34,7 +34,7 @@ func createBalanced(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf(
-		"%s has %s, a floating IP, after %.1f s, of which Octavia took %s; %d nodes are members; OpenStack was asked for %s",
+		"%s has %s, a floating IP, after %.1f s, of which Octavia took %s; %d nodes are members; OpenStack received %s",
 		balancedApp, c.web.address, time.Since(begun).Seconds(), provisioning, nodeCount,
 		c.openStack.calls().since(before)), nil
 }
@@ -120,13 +120,13 @@ func deleteBalanced(ctx context.Context, c *cluster) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Its finalizer has gone last, so now nobody will delete anything any more.
+	// Its finalizer has gone last, so no controller deletes anything later.
 	if err := expect("what is in Octavia and Neutron", c.openStack.holdings(),
 		c.unserved); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf(
-		"no load balancer, floating IP, security group or port is left in Octavia and Neutron; OpenStack was asked for %s",
+		"no load balancer, floating IP, security group or port is left in Octavia and Neutron; OpenStack received %s",
 		c.openStack.calls().since(before)), nil
 }
 
@@ -139,7 +139,7 @@ func (o *openStack) holdings() holdings {
 		floatingIPs: len(o.server.FloatingIPs()),
 	}
 	for _, group := range o.server.SecurityGroups() {
-		// which each project has from the first time that somebody looks
+		// Neutron creates it in each project at the first request
 		if group.Name != "default" {
 			h.securityGroups++
 		}

@@ -11,7 +11,7 @@ import (
 // cloud is what the steps need of either cloud: of OpenStack, on which the replicas run, and of the
 // fake one of the host.
 type cloud interface {
-	// machine is what a node's machine has; there is an error if there is none of that name.
+	// machine is what a node's machine has; there is an error if no machine has that name.
 	machine(name string) (machine, error)
 	// routeTo is the destination of the route to a node; "" for none.
 	routeTo(node *corev1.Node) string

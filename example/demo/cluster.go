@@ -39,12 +39,12 @@ const (
 type cluster struct {
 	dir      string
 	replicas []*replica
-	// host is the binary of somebody else's control plane, with the cloud controller manager
+	// host is the binary of another control plane, with the cloud controller manager
 	// inside.
 	host *replica
 	fake fakeCloud
 
-	// What is started is not changed after startControlPlane and serveClouds.
+	// These fields are not changed after startControlPlane and serveClouds.
 	controlPlane *controlplane.ControlPlane
 	client       kubernetes.Interface
 	openStack    *openStack
@@ -113,7 +113,7 @@ func (c *cluster) newReplica(name, binary string, port int) *replica {
 			"--bind-address=127.0.0.1",
 			"--secure-port=" + strconv.Itoa(port),
 			"--v=2",
-			// Nobody wants to watch for ten seconds what is decided by the clock.
+			// A short period keeps the demo short.
 			"--route-reconciliation-period=1s",
 			"--node-monitor-period=500ms",
 		},

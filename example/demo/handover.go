@@ -45,7 +45,7 @@ func stopLeader(ctx context.Context, c *cluster) (string, error) {
 		return expect("the holder of the lease", c.holder(ctx, leaseName), other.name)
 	})
 	took := time.Since(begun)
-	last := <-ended // also when nobody took over: stop has a limit of its own
+	last := <-ended // also without a new leader: stop has a limit of its own
 	if err := errors.Join(err, last.err); err != nil {
 		return "", err
 	}
@@ -83,7 +83,7 @@ func workAgain(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf(
-		"%s is initialised, has its route, and is a member of the load balancer, which is still the same; OpenStack was asked for %s",
+		"%s is initialised, has its route, and is a member of the load balancer, which is still the same; OpenStack received %s",
 		lateNode, c.openStack.calls().since(before)), nil
 }
 
@@ -112,5 +112,5 @@ func endReplicas(ctx context.Context, c *cluster) (string, error) {
 	if holder := c.holder(ctx, leaseName); holder != "" {
 		return "", fmt.Errorf("the lease still names %s", holder)
 	}
-	return "exit code 0 twice, the lease names nobody", nil
+	return "exit code 0 twice, the lease has no holder", nil
 }

@@ -27,7 +27,7 @@ const (
 	hostAccount = "control-plane"
 
 	// stranger takes the host's lease away.
-	stranger = "somebody-else"
+	stranger = "another-process"
 
 	hostNodeCount = 3
 	strandedNode  = "vm-4"
@@ -197,7 +197,7 @@ func endHost(ctx context.Context, c *cluster) (string, error) {
 	if holder := c.holder(ctx, hostLease); holder != "" {
 		return "", fmt.Errorf("the host's lease still names %s", holder)
 	}
-	return "exit code 0, the lease names nobody", nil
+	return "exit code 0, the lease has no holder", nil
 }
 
 // writeHostLease makes a stranger the holder of the host's lease, or releases the lease as a holder

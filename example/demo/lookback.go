@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 )
 
-// lookBack asks the records of the API server and of the clouds what nobody could see.
+// lookBack checks the records of the API server and of the clouds.
 func lookBack(_ context.Context, c *cluster) (string, error) {
 	requests := 0
 	for _, account := range []string{leaseName, hostAccount} {
@@ -39,7 +39,7 @@ func lookBack(_ context.Context, c *cluster) (string, error) {
 		requests, c.openStack.calls().total(), len(c.fake.Calls()), lostNode), nil
 }
 
-// requestsOf counts the requests of an account. It is an error if there is none, or if one was
+// requestsOf counts the requests of an account. It is an error without requests, or if one was
 // forbidden.
 func (c *cluster) requestsOf(account string) (int, error) {
 	user := controlplane.ByUser(controlplane.ServiceAccountUser(metav1.NamespaceSystem, account))

@@ -27,11 +27,11 @@ func joinNodes(ctx context.Context, c *cluster) (string, error) {
 	asked := c.openStack.calls().since(before)
 	if servers := asked.only("server_list", "server_get"); servers.total() > nodeCount {
 		return "",
-			fmt.Errorf("the servers of %d nodes were asked for more often than once each: %s",
+			fmt.Errorf("the servers of %d nodes were requested more than once each: %s",
 				nodeCount, servers)
 	}
 	return fmt.Sprintf(
-		"%d nodes have provider ID, type, zone and address; OpenStack was asked for %s", nodeCount,
+		"%d nodes have provider ID, type, zone and address; OpenStack received %s", nodeCount,
 		asked), nil
 }
 
@@ -91,8 +91,7 @@ func (c *cluster) awaitShutdownTaint(ctx context.Context, name string, want bool
 	})
 }
 
-// loseMachine takes a machine away. What a cluster sees of that at first is a kubelet that has gone
-// silent.
+// loseMachine takes a machine away. The cluster first sees a silent kubelet.
 func loseMachine(ctx context.Context, c *cluster) (string, error) {
 	before := c.openStack.calls()
 	lost, err := c.client.CoreV1().Nodes().Get(ctx, lostNode, metav1.GetOptions{})
@@ -131,6 +130,6 @@ func loseMachine(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf(
-		"%s was deleted after %.1f s, then its route, and it is no member any more; OpenStack was asked for %s",
+		"%s was deleted after %.1f s, then its route, and it is no member any more; OpenStack received %s",
 		lostNode, deleted.Seconds(), c.openStack.calls().since(before)), nil
 }

@@ -83,7 +83,7 @@ func (c *cluster) awaitInitialised(ctx context.Context, in cloud, name string) e
 	})
 }
 
-// awaitRoutes waits until each node's pods can be reached, and the node says so.
+// awaitRoutes waits until each node's pods can be reached, and the node's condition reports it.
 func (c *cluster) awaitRoutes(ctx context.Context, in cloud) error {
 	return c.until(ctx, func(ctx context.Context) error {
 		nodes, err := c.nodes(ctx)

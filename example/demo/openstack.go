@@ -70,7 +70,7 @@ router-id = %s
 [LoadBalancer]
 floating-network-id = %s
 
-# Nobody wants to watch for ten seconds what is decided by the clock.
+# A short period keeps the demo short.
 [Instances]
 status-max-age = %s
 absence-confirmation = %s

@@ -61,7 +61,7 @@ func TestMachines_AreInTheZonesInTurnWithAnAddressEach(t *testing.T) {
 		seen[m.address] = nodeName(i + 1)
 	}
 	if _, err := o.machine("node-9"); err == nil {
-		t.Error("there is no error for a machine that there is none of")
+		t.Error("an unknown machine is no error")
 	}
 }
 

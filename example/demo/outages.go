@@ -14,7 +14,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// Steps in which OpenStack is in trouble. Who believes it then deletes nodes whose machines run.
+// Steps in which OpenStack is in trouble. A CCM that believes it deletes nodes whose machines run.
 
 // failLogins has Keystone fail, and no service know the token that is in use, while the machine of
 // a silent node is looked for.
@@ -47,7 +47,7 @@ func failLogins(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf(
-		"%s was silent and nobody could log in: all %d nodes are there, and it goes on by itself (%s)",
+		"%s was silent and no login succeeded: all %d nodes exist, and it recovered by itself (%s)",
 		silentNode, len(before), c.openStack.calls().since(since)), nil
 }
 
@@ -84,7 +84,7 @@ func hideMachines(ctx context.Context, c *cluster) (string, error) {
 	if err := c.openStack.bringMachinesBack(); err != nil {
 		return "", err
 	}
-	// With the second one it is known that the first one has been heard of by all.
+	// The second list shows that all callers have received the first one.
 	if err := c.awaitCalls(ctx, c.openStack.calls(), 2, "server_list"); err != nil {
 		return "", err
 	}

@@ -81,8 +81,8 @@ func (r *replica) start() error {
 	return nil
 }
 
-// stop sends SIGTERM, waits until the process has ended, and returns its exit code. One that does
-// not end is killed, which is an error. There is nothing to stop before the first start.
+// stop sends SIGTERM, waits until the process has ended, and returns its exit code. A process that
+// does not end is killed, which is an error. There is nothing to stop before the first start.
 func (r *replica) stop() (code int, err error) {
 	r.mu.Lock()
 	process, exited := r.process, r.exited
@@ -156,8 +156,7 @@ func (r *replica) state(leads bool) string {
 	return "stands by"
 }
 
-// ready asks whether the replica leads or is ready to. The certificate is one that the replica has
-// made for itself, which nobody has told us.
+// ready asks whether the replica leads or is ready to. The replica's certificate is self-signed.
 func (r *replica) ready(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
@@ -180,7 +179,7 @@ func (r *replica) ready(ctx context.Context) error {
 	return err
 }
 
-// logTail is the end of the log; nothing if there is none.
+// logTail is the end of the log, or "".
 func (r *replica) logTail(lines int) string {
 	data, err := os.ReadFile(r.log)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -59,7 +59,7 @@ func story() []step {
 		{"Services get load balancers from the fake cloud", time.Minute, createServices},
 		{"the host loses its lease and stands by", time.Minute, takeLease},
 		{"the host leads again", time.Minute, giveLeaseBack},
-		{"nothing was forbidden, nobody overlapped", 30 * time.Second, lookBack},
+		{"no request was forbidden, no terms overlapped", 30 * time.Second, lookBack},
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 // nodeCensus is a controller beside the four: it keeps the number of nodes in each zone in the
 // ConfigMap kube-system/node-census. --ccm-controllers=*,-node-census turns it off.
 func nodeCensus() ccm.Controller {
-	// What it does is of no importance to the others, so that its failure is not to end the term.
+	// Other controllers do not need the census, so its failure does not end the term.
 	return ccm.Controller{Name: censusName, OnFailure: ccm.RestartController, New: newCensus}
 }
 

@@ -21,7 +21,7 @@ type cloudConfig struct {
 }
 
 // newCloud is the provider: a fake cloud that another process serves. The file is read at once, so
-// that what is wrong with it is said at the start and not when leadership is won.
+// that its errors are reported at the start and not when leadership is won.
 func newCloud(config ccm.Config) (ccm.Provider, error) {
 	if _, err := readCloudConfig(config.CloudProvider.ConfigFile); err != nil {
 		return ccm.Provider{}, err
@@ -29,7 +29,7 @@ func newCloud(config ccm.Config) (ccm.Provider, error) {
 	return ccm.Provider{Name: "fake", New: openCloud}, nil
 }
 
-// openCloud is called once a term. What goes through env.Transport is refused when the term is
+// openCloud is called once a term. A request through env.Transport is refused when the term is
 // over.
 func openCloud(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	config, err := readCloudConfig(env.ConfigFile)

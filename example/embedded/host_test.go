@@ -127,8 +127,8 @@ func (w *world) terminate() int {
 	}
 }
 
-// lives fails the test if the process has ended. There is no other one that could have taken its
-// place: nobody starts one.
+// lives fails the test if the process has ended. No other process
+// takes its place.
 func (w *world) lives() {
 	w.t.Helper()
 	select {
@@ -320,11 +320,11 @@ func TestLeaseTaken_ProcessStandsByAndLeadsAgain(t *testing.T) {
 	w.awaitState(ccm.StateLeading, 1)
 	w.works("first", "10.200.1.0/24", 1)
 
-	w.writeHolder("somebody-else")
+	w.writeHolder("another-process")
 	w.awaitState(ccm.StateStandby, 1)
 	w.cloud.ResetCalls()
 
-	// There is work for everybody, and the host sees it: its own informers go on.
+	// The host sees the new node: its own informers go on.
 	w.addNode("second", "10.200.2.0/24")
 	w.createNamespace("second")
 	ccmtest.CreateService(w.t, w.client, ccmtest.LoadBalancerService("second"))
@@ -357,12 +357,12 @@ func TestLeaseTaken_ProcessStandsByAndLeadsAgain(t *testing.T) {
 		t.Errorf("after SIGTERM the exit code is %d, want 0", code)
 	}
 	if holder, err := w.holder(t.Context()); err != nil || holder != "" {
-		t.Errorf("after the end the lease is held by %q (%v), want by nobody", holder, err)
+		t.Errorf("after the end the lease is held by %q (%v), want no holder", holder, err)
 	}
 	w.nothingDenied()
 }
 
-// Controller-runtime notices by itself that it could not renew. It says so without waiting for its
+// Controller-runtime notices by itself that it could not renew. It returns without waiting for its
 // reconcilers, and cannot be started again.
 func TestAPIServerGone_ProcessLeadsAgainWhenItIsBack(t *testing.T) {
 	t.Parallel()
@@ -410,7 +410,7 @@ func TestSIGTERM_CallInFlightGetsItsTime(t *testing.T) {
 		}
 	}
 	if holder, err := w.holder(t.Context()); err != nil || holder != "" {
-		t.Errorf("after the end the lease is held by %q (%v), want by nobody", holder, err)
+		t.Errorf("after the end the lease is held by %q (%v), want no holder", holder, err)
 	}
 }
 

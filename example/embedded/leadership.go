@@ -167,7 +167,7 @@ func (h *host) newManager(ctx context.Context, end context.CancelCauseFunc) (*tr
 	e := h.flags.election
 	made, err := ctrl.NewManager(h.config, ctrl.Options{
 		Logger: h.log,
-		// Without this, reconcilers are told of a stop only when all that needs no lease has ended.
+		// Without this, reconcilers are cancelled only when all that needs no lease has ended.
 		BaseContext: func() context.Context { return ctx },
 
 		LeaderElection:                      e.enabled,
@@ -184,7 +184,7 @@ func (h *host) newManager(ctx context.Context, end context.CancelCauseFunc) (*tr
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 		// Names of controllers are unique in a process, for the sake of metrics; the next manager
-		// has a controller of the same name, and goes on with its series.
+		// has a controller of the same name, and continues its series.
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {

@@ -1,11 +1,12 @@
-// Command fxccm-embedded is a small control plane of somebody else's, with the cloud controller
+// Command fxccm-embedded is a small control plane of its own, with the cloud controller
 // manager inside.
 //
 // Read newApp first: what a host has anyway, and the few lines that the cloud controller manager
 // adds to it. Then leadership.go: how a host with controller-runtime lives on when it has lost its
 // lease.
 //
-//	fxccm-embedded --kubeconfig=admin.conf --ccm-cloud-config=cloud.yaml --ccm-cluster-cidr=10.200.0.0/16
+//	fxccm-embedded --kubeconfig=admin.conf --ccm-cloud-config=cloud.yaml \
+//	  --ccm-cluster-cidr=10.200.0.0/16
 package main
 
 import (
@@ -54,9 +55,9 @@ func newApp(flags hostFlags, config ccm.Config, log logr.Logger) *fx.App {
 		// Its endpoints, on the host's mux: /ccm/healthz, /ccm/statusz, /ccm/metrics and others.
 		endpoints.Mount(ccm.Named(""), "/ccm"),
 
-		// Its metrics, in the registry that controller-runtime has. Those of upstream's controllers
-		// are in another one, which /ccm/metrics serves: both have go_* and process_*, so that one
-		// page of both would have series twice.
+		// Its metrics, in the registry that controller-runtime has. Metrics of upstream's
+		// controllers are in another one, which /ccm/metrics serves: both have go_* and process_*,
+		// so that one page of both would have series twice.
 		fx.Provide(func() prometheus.Registerer { return ctrlmetrics.Registry }),
 
 		// A stop has time for the drain and for controller-runtime's, one after the other.

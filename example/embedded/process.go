@@ -37,8 +37,8 @@ func startLogging() logr.Logger {
 	return log
 }
 
-// logEvents writes what fx has to say of starts and stops that fail. What is wrong before that, run
-// says in a sentence.
+// logEvents writes what fx has to say of starts and stops that fail. run
+// reports an earlier error in a sentence.
 func logEvents(log logr.Logger) fxevent.Logger {
 	events := &fxevent.SlogLogger{Logger: slog.New(logr.ToSlogHandler(log.WithName("fx")))}
 	events.UseLogLevel(slog.LevelDebug)

@@ -6,5 +6,5 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Nothing of any term may be left when all tests have ended.
+// No goroutine of a term is left when all tests have ended.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

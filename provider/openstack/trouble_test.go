@@ -23,8 +23,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// watchtower is a provider whose operator sees its troubles. Its clock goes on when the test
-// says so.
+// watchtower is a provider whose operator sees its troubles. The test
+// advances its clock.
 type watchtower struct {
 	*openstacktest.Cloud
 	t     *testing.T
@@ -171,7 +171,7 @@ type builder struct{ kubernetes.Interface }
 
 func (b builder) Config(string) (*rest.Config, error) {
 	return nil,
-		errors.New("there is none")
+		errors.New("no answer")
 }
 func (b builder) ConfigOrDie(string) *rest.Config             { return nil }
 func (b builder) Client(string) (kubernetes.Interface, error) { return b, nil }

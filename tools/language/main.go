@@ -64,7 +64,7 @@ func list(folders []string) ([]string, error) {
 		name = strings.TrimSuffix(name, "\n")
 		switch filepath.Ext(name) {
 		case ".go", ".md":
-			if name != glossary {
+			if name != glossary && !strings.Contains(name, "/testdata/") {
 				files = append(files, name)
 			}
 		}

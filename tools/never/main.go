@@ -1,7 +1,8 @@
 // Command never checks that library packages do nothing that only a program may do: see package
 // never. It is run by go vet:
 //
-//	go vet -vettool=bin/lint/never ./ccm/... ./controllers/... ./options/... ./provider/... ./internal/...
+//	go vet -vettool=bin/lint/never ./ccm/... ./controllers/... ./options/... ./provider/... \
+//	  ./internal/...
 package main
 
 import (

@@ -41,7 +41,7 @@ func TestClouds_FillWhatIsOpen(t *testing.T) {
 	for name, test := range map[string]struct {
 		conf  string
 		files map[string]string
-		want  Global // without what is said of clouds.yaml itself
+		want  Global // without the keys about clouds.yaml itself
 	}{
 		"all keys": {
 			files: map[string]string{"clouds.yaml": `
@@ -249,7 +249,7 @@ func TestClouds_TheirCloudIsChosen(t *testing.T) {
 			conf: "cloud = tes", clouds: several,
 			err: `cloud in [Global] (line 3): does not exist in DIR/clouds.yaml, which contains prod, test; did you mean "test"?`,
 		},
-		"there is none": {
+		"no cloud": {
 			clouds: "clouds:\n",
 			err:    "cloud in [Global]: cannot be chosen: DIR/clouds.yaml contains no clouds",
 		},
@@ -426,7 +426,7 @@ unknown key "pasword" in clouds.prod.auth (DIR/secure.yaml line 4): did you mean
 			want: "region in [Global]: is missing, and clouds.yaml has several regions for the " +
 				"cloud",
 		},
-		"a URL that is none": {
+		"an invalid URL": {
 			files: map[string]string{"clouds.yaml": strings.ReplaceAll(aCloud,
 				"https://keystone.example/v3", "keystone")},
 			want: "auth-url in [Global] (DIR/clouds.yaml line 5): must be an http or https URL",

@@ -19,7 +19,7 @@ type Options struct {
 	// variables that OCCM reads. Nil is an empty environment. The variables are:
 	//
 	//	OS_CCM_REGIONAL              "true" sets regional, if the file does not
-	//	OCCM_WAIT_LB_ACTIVE_STEPS    has no effect; a warning says so
+	//	OCCM_WAIT_LB_ACTIVE_STEPS    has no effect; it causes a warning
 	//	OS_CLIENT_CONFIG_FILE        sets clouds-file, if the file does not
 	//	OS_CLOUD                     sets cloud, if the file does not and use-clouds is set
 	Environment func(string) string

@@ -61,7 +61,8 @@ internal-lb = true
 
 func TestRender_SecretsOnlyOnRequest(t *testing.T) {
 	c := Default()
-	c.Global.Password, c.Global.TrusteePassword, c.Global.ApplicationCredentialSecret, c.Global.Token = "s3cr3t", "s3cr3t", "s3cr3t", "s3cr3t"
+	c.Global.Password, c.Global.TrusteePassword = "s3cr3t", "s3cr3t"
+	c.Global.ApplicationCredentialSecret, c.Global.Token = "s3cr3t", "s3cr3t"
 	if got, err := Render(c); err != nil || strings.Contains(got, "s3cr3t") ||
 		strings.Count(got, "is omitted") != 4 {
 		t.Errorf("written was\n%s(%v)", got, err)

@@ -27,7 +27,7 @@ const (
 type uses struct {
 	rule Rule
 	why  string
-	// names are the names in pkg; if there are none, all of its functions and variables are meant.
+	// names are the names in pkg; if empty, all of its functions and variables are meant.
 	pkg    string
 	names  []string
 	except []string
@@ -188,18 +188,24 @@ func (u uses) matches(pkg, name, method string) bool {
 
 // imported are packages whose import is enough to change the process.
 func imported() map[string]string {
+	const (
+		serves  = "serves on http.DefaultServeMux when it is imported"
+		claims  = "claims metrics for one registry when it is imported"
+		base    = "k8s.io/component-base/"
+		metrics = base + "metrics/prometheus/"
+	)
 	return map[string]string{
-		"os/signal":                             catches,
-		"expvar":                                "serves on http.DefaultServeMux when it is imported",
-		"net/http/pprof":                        "serves on http.DefaultServeMux when it is imported",
-		"golang.org/x/net/trace":                "serves on http.DefaultServeMux when it is imported",
-		"k8s.io/component-base/version/verflag": "registers the flag --version when it is imported",
-		"k8s.io/component-base/configz":         global,
-		"k8s.io/component-base/metrics/prometheus/clientgo":                "claims the metrics of client-go for one registry when it is imported",
-		"k8s.io/component-base/metrics/prometheus/restclient":              "claims the metrics of client-go for one registry when it is imported",
-		"k8s.io/component-base/metrics/prometheus/workqueue":               "claims the metrics of work queues for one registry when it is imported",
-		"k8s.io/component-base/logs/json/register":                         "registers a log format when it is imported",
-		"github.com/prometheus/client_golang/prometheus/promauto":          global,
-		"k8s.io/component-base/metrics/prometheus/clientgo/leaderelection": "claims the metrics of leader election for one registry when it is imported",
+		"os/signal":                         catches,
+		"expvar":                            serves,
+		"net/http/pprof":                    serves,
+		"golang.org/x/net/trace":            serves,
+		base + "version/verflag":            "registers the flag --version when it is imported",
+		base + "configz":                    global,
+		base + "logs/json/register":         "registers a log format when it is imported",
+		metrics + "clientgo":                claims,
+		metrics + "restclient":              claims,
+		metrics + "workqueue":               claims,
+		metrics + "clientgo/leaderelection": claims,
+		"github.com/prometheus/client_golang/prometheus/promauto": global,
 	}
 }

@@ -65,7 +65,8 @@ func load(t *testing.T) map[string]*types.Package {
 		paths = append(paths, path)
 	}
 	// Types only, from the export data of the build: that needs no source of what is imported.
-	cfg := &packages.Config{Mode: packages.NeedName | packages.NeedTypes | packages.NeedExportFile | packages.NeedImports, Dir: "../../.."}
+	mode := packages.NeedName | packages.NeedTypes | packages.NeedExportFile | packages.NeedImports
+	cfg := &packages.Config{Mode: mode, Dir: "../../.."}
 	found, err := packages.Load(cfg, paths...)
 	if err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func (c *checker) imports(file *ast.File) {
 	for _, spec := range file.Imports {
 		path, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
-			continue // the compiler says so
+			continue // the compiler reports it
 		}
 		if why, found := known[path]; found {
 			c.reportIn(spec, RuleImport, path, path+" "+why)

@@ -7,7 +7,7 @@ import (
 	"go/types"
 )
 
-// variables finds package variables of a type that is there to change.
+// variables finds package variables of a mutable type.
 func (c *checker) variables(decl *ast.GenDecl, spec *ast.ValueSpec) {
 	if decl.Tok != token.VAR {
 		return
@@ -127,7 +127,7 @@ func (c *checker) changedByBuiltin(call *ast.CallExpr) {
 	}
 }
 
-// rootVariable is the package variable that expr is, or is a part of; nil if there is none.
+// rootVariable is the package variable that expr is, or is a part of, or nil.
 func (c *checker) rootVariable(expr ast.Expr) *types.Var {
 	for {
 		switch e := expr.(type) {

@@ -149,14 +149,14 @@ func TestGet_CallerGivesUp_ReturnsAtOnceAndLeavesTheOthersTheirAnswer(t *testing
 	}()
 	<-c.entered
 
-	// One that waits for the first, and gives up as well.
+	// The second waits for the first, and gives up as well.
 	waiting, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := f.Get(waiting); !errors.Is(err, context.Canceled) {
 		t.Errorf("who gave up waiting gets %v", err)
 	}
 
-	// One that waits, and takes over.
+	// The third waits, and takes over.
 	go func() {
 		yes, err := f.Get(t.Context())
 		if err == nil && !yes {

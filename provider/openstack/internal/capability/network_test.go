@@ -23,7 +23,7 @@ func TestNetwork_TellsWhatTheServiceHas_AndNothingOfAnAnswerThatIsNone(t *testin
 				r *http.Request,
 			) {
 				if r.URL.Path != "/extensions" {
-					t.Errorf("%s was asked for", r.URL.Path)
+					t.Errorf("%s was requested", r.URL.Path)
 				}
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = w.Write([]byte(body))

@@ -112,7 +112,7 @@ func TestAnswer_ThatIsEmptyOrAList_IsJSONEnough(t *testing.T) {
 	// Barbican's payloads are whatever they are.
 	req := &http.Request{Header: http.Header{"Accept": {"text/plain"}}}
 	if err := checkJSON(req, &http.Response{StatusCode: 200}, []byte("secret")); err != nil {
-		t.Errorf("a text that was asked for: %v", err)
+		t.Errorf("a text that the caller requested: %v", err)
 	}
 }
 
@@ -149,14 +149,14 @@ func TestReplay_SendsTheSameBodyAgain(t *testing.T) {
 	}
 	req.GetBody = nil
 	if replayable(req) {
-		t.Error("a body that cannot be rewound is said to be replayable")
+		t.Error("a body that cannot be rewound counts as replayable")
 	}
 	if _, err := replay(req); err == nil {
 		t.Error("a body that cannot be rewound was replayed")
 	}
 }
 
-// The token must not go to anybody else.
+// The token must not go to any other host.
 func TestRedirect_IsFollowedWithinTheServiceOnly(t *testing.T) {
 	var mu sync.Mutex
 	var reached []string

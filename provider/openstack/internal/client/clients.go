@@ -83,7 +83,7 @@ func (o Options) userAgent() gophercloud.UserAgent {
 //
 // A request passes these layers, from the outside to the inside:
 //
-// 1. the token; if the service rejects it, fxccm gets a new token and sends the request once more;
+// 1. the token; if the service rejects it, fxccm gets a new token and sends the request again;
 // 2. retries after transient failures;
 // 3. the rate limit, for each attempt;
 // 4. timeout, metrics and log of one attempt, until the last byte of the response;
@@ -160,7 +160,7 @@ func (c *Clients) Project(ctx context.Context) (string, error) {
 	return who.project, nil
 }
 
-// Region is the configured region; "" if there is none.
+// Region is the configured region, or "".
 func (c *Clients) Region() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -125,7 +125,7 @@ func TestService_ThatIsNotInTheCatalog_IsAnError_D41(t *testing.T) {
 	}
 }
 
-// What is not in the catalog now may be there after the next login.
+// The next login may find a service that the catalog lacks now.
 func TestService_ThatComesLater_IsFound(t *testing.T) {
 	cloud, cfg := simulator(t)
 	remove := cloud.Inject(openstacktest.Fault{

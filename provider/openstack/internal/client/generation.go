@@ -76,7 +76,7 @@ func newPipeline(cfg cloudconf.Config, o Options, transport http.RoundTripper) h
 	}
 }
 
-// disconnect closes all connections for good. It is called when no request is in flight, but an
+// disconnect closes all connections permanently. It is called when no request is in flight, but an
 // HTTP/2 connection may still be busy, and another may still be dialled, so closing idle
 // connections is not enough.
 func (g *generation) disconnect() {

@@ -40,7 +40,7 @@ func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
@@ -314,8 +314,9 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.valid(r.Header.Get("X-Auth-Token")) {
+		message := "The request you have made requires authentication."
 		reply(w, http.StatusUnauthorized,
-			map[string]any{"error": map[string]any{"message": "The request you have made requires authentication."}})
+			map[string]any{"error": map[string]any{"message": message}})
 		return
 	}
 	service(w, r)

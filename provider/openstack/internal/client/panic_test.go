@@ -17,7 +17,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// A login runs on a goroutine of its own, on which nobody else is to catch a panic.
+// A login runs on a goroutine of its own, where no caller can catch a panic.
 func TestLogin_ThatPanics_IsAnErrorOfThoseWhoWaitForIt(t *testing.T) {
 	_, cfg := simulator(t)
 	f := open(t, cfg, func(o *Options) {

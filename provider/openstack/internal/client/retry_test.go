@@ -357,7 +357,7 @@ func TestConnection_ThatBreaks(t *testing.T) {
 	}
 }
 
-// What has been cut off is not there: it must be neither used nor returned as if it were all.
+// A truncated response is neither used nor returned as if it were complete.
 func TestAnswer_ThatBreaksOff_IsAskedForAgain(t *testing.T) {
 	cut := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(1000))

@@ -62,8 +62,16 @@ func TestLogin_ByEachMethod(t *testing.T) {
 			ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret),
 			TenantID:                    c.ProjectID,
 		},
-		"application credential, user id":   {ApplicationCredentialName: c.ApplicationCredentialName, ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret), UserID: c.UserID},
-		"application credential, user name": {ApplicationCredentialName: c.ApplicationCredentialName, ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret), Username: c.Username, UserDomainName: c.DomainName},
+		"application credential, user id": {
+			ApplicationCredentialName:   c.ApplicationCredentialName,
+			ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret),
+			UserID:                      c.UserID,
+		},
+		"application credential, user name": {
+			ApplicationCredentialName:   c.ApplicationCredentialName,
+			ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret),
+			Username:                    c.Username, UserDomainName: c.DomainName,
+		},
 		"trust, user": {
 			TrustID: c.TrustID, UserID: c.TrusteeID,
 			Password: cloudconf.Secret(c.TrusteePassword),
@@ -278,7 +286,7 @@ func TestLogin_WithAnIssuedTokenThatExpired_SaysSo(t *testing.T) {
 }
 
 // OCCM logs in when it starts, and exits if that fails; afterwards a failure of these calls means
-// "unsupported" to it for good.
+// "unsupported" to it until it restarts.
 func TestKeystone_DownAndBack_NeedsNoRestart_D37(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	s, cfg := newStub(t, status(200))
@@ -461,7 +469,7 @@ func TestVersion3_IsFoundWithoutLeavingTLS(t *testing.T) {
 		t.Error(err)
 	}
 	if n := cloud.Counts()["version_list"]; n != 1 {
-		t.Errorf("Keystone was asked for its versions %d times", n)
+		t.Errorf("Keystone listed its versions %d times", n)
 	}
 }
 

@@ -137,7 +137,7 @@ func TestReload_ThatFails_LeavesTheOldOneInUse(t *testing.T) {
 		t.Error(err)
 	}
 	write(t, file, string(cfg.Global.Password))
-	// Nothing is reloaded: it is what is in use.
+	// The file has the password in use, so fxccm does not reload it.
 	for range 10 {
 		clock.Step(watchEvery)
 	}

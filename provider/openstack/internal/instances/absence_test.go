@@ -91,7 +91,7 @@ func TestAbsences_Due(t *testing.T) {
 	a.deny("x", at(10))
 	check(13, false, 10, "the second one is young")
 	check(30, false, 26, "no answer older than usual deletes a node")
-	check(30, true, 20, "where it does not count, it is asked for seldom")
+	check(30, true, 20, "where it does not count, it is requested seldom")
 }
 
 func TestCensus(t *testing.T) {

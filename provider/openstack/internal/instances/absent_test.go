@@ -358,7 +358,7 @@ func TestEmptyList_IsNotFollowedByARequestForEachServer(t *testing.T) {
 				}
 			})
 			if got := w.cloud.Counts()["server_get"]; got == 0 || got > confirmations {
-				t.Errorf("%d servers were asked for directly, want 1 to %d", got, confirmations)
+				t.Errorf("%d servers were requested directly, want 1 to %d", got, confirmations)
 			}
 		})
 	}
@@ -381,7 +381,7 @@ func TestServersThatListsLeaveOut_AreAskedForInTurn(t *testing.T) {
 		w.pass(5 * time.Second)
 	}
 	if len(found) != len(nodes) {
-		t.Errorf("%d of %d were asked for", len(found), len(nodes))
+		t.Errorf("%d of %d were requested", len(found), len(nodes))
 	}
 }
 
@@ -476,11 +476,11 @@ func TestVanished_EndsWhenTheServersAreBack(t *testing.T) {
 			t.Error("an instance that is back does not exist")
 		}
 	}
-	// What was denied during the episode is no proof.
+	// A 404 during the episode is no proof.
 	w.doubts(nodes[0], ErrAbsenceUnconfirmed)
 	w.pass(w.options.AbsenceConfirmation)
 	if w.exists(nodes[0]) {
-		t.Error("the instance exists that is gone for good")
+		t.Error("the deleted instance exists")
 	}
 	if absent, _, _ := w.observed.values(); absent != 1 {
 		t.Errorf("%d absent instances, want 1", absent)

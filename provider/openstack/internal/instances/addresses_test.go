@@ -40,7 +40,7 @@ func floating(ip string) address { return address{Address: ip, Type: addressFloa
 func richServer() *server {
 	return &server{
 		AccessIPv4: "203.0.113.7", AccessIPv6: "2001:db8:7::7",
-		Metadata: map[string]string{"hostname": "a1-yinvcez57-0-bvynoyawrhcg-kube-minion-fg5i4jwcc2yy"},
+		Metadata: map[string]string{"hostname": "a1-yinvcez57-0-bvynoyawrhcg-kube-minion-fg5i4jw"},
 		Addresses: map[string][]address{
 			"private": append(fixed("10.0.0.32", "10.0.0.31"), floating("198.51.100.36")),
 			"public":  fixed("198.51.100.35", "2001:db8:1::35"),
@@ -52,7 +52,7 @@ func TestNodeAddresses(t *testing.T) {
 	head := []v1.NodeAddress{
 		internalIP("10.0.0.32"), internalIP("10.0.0.31"), externalIP("203.0.113.7"),
 		externalIP("2001:db8:7::7"),
-		hostname("a1-yinvcez57-0-bvynoyawrhcg-kube-minion-fg5i4jwcc2yy"),
+		hostname("a1-yinvcez57-0-bvynoyawrhcg-kube-minion-fg5i4jw"),
 	}
 	withoutHostname := head[:4:4]
 	private := []port{activePort("10.0.0.32"), activePort("10.0.0.31")}
@@ -169,7 +169,7 @@ func TestNodeAddresses(t *testing.T) {
 				externalIP("198.51.100.36"),
 				externalIP("2001:db8:1::35"), externalIP("2001:db8:7::7"),
 				externalIP("203.0.113.7"),
-				hostname("a1-yinvcez57-0-bvynoyawrhcg-kube-minion-fg5i4jwcc2yy"),
+				hostname("a1-yinvcez57-0-bvynoyawrhcg-kube-minion-fg5i4jw"),
 			},
 		},
 		{

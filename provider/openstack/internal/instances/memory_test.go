@@ -13,7 +13,7 @@ func TestMemory_NewerAnswersWin(t *testing.T) {
 		tell func(*memory)
 		want bool
 	}{
-		{"denied after the list was asked for, told before it came", func(m *memory) {
+		{"404 after the list was requested, recorded before it came", func(m *memory) {
 			m.putServer("a", nil, at(2))
 			m.putList([]*server{one}, at(1), 1)
 		}, false},

@@ -15,7 +15,7 @@ type State struct {
 // States lists the statuses of Nova's API. Any other status counts as running, because a node whose
 // server may be running is neither deleted nor tainted.
 //
-// A server in ERROR is shut down if its power state says so; see [server.shutdown].
+// A server in ERROR is shut down if its power state is shut down; see [server.shutdown].
 func States() []State {
 	return []State{
 		{"ACTIVE", true, false, "It runs."},

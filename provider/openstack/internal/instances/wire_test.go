@@ -578,8 +578,7 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// Nothing may be remembered at all, if the options say so; what is asked at the same time is still
-// answered together.
+// With the caches disabled, concurrent requests still share one response.
 func TestNoAge_EachAnswerIsNew(t *testing.T) {
 	w := newWorld(t, func(c *Config) {
 		c.Options = cloudconf.Instances{

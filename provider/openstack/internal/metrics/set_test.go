@@ -41,8 +41,8 @@ func gather(t *testing.T, g prometheus.Gatherer) map[string]*dto.MetricFamily {
 	return families
 }
 
-// value is that of the series with these labels, given as name and value in turn, or 0 and false if
-// there is none. Of a histogram it is the count.
+// value is that of the series with these labels, given as name and value in turn, or 0 and false
+// without such a series. Of a histogram it is the count.
 func value(t *testing.T, g prometheus.Gatherer, metric string, labels ...string) (float64, bool) {
 	t.Helper()
 	for _, series := range gather(t, g)[metric].GetMetric() {

@@ -24,7 +24,7 @@ func requestDuration() metrics.Metric {
 		Type: metrics.Histogram,
 		Labels: []metrics.Label{managerLabel(), serviceLabel(), operationLabel(), {
 			Name: "code",
-			Help: "The status of the response; timeout if there was none in time, cancelled if " +
+			Help: "The status of the response; timeout if none came in time, cancelled if " +
 				"the caller or the term ended, refused if " +
 				"the term was over, and error for other failures, such as a refused connection.",
 		}},

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrNoAnswer is a response that the service did not send, whatever its status. Treating it as an
-// empty list would mean "there are none".
+// empty list would mean "no such objects exist".
 var ErrNoAnswer = errors.New("the response is not a list of the service")
 
 // Reader requests one page and returns the members of its body.

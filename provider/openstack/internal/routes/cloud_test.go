@@ -22,7 +22,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// site is a cloud with a router, between a network of the cluster's and one of somebody else's.
+// site is a cloud with a router, between a network of the cluster's and a foreign one.
 type site struct {
 	*openstacktest.Cloud
 	t       *testing.T

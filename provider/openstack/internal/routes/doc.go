@@ -15,7 +15,7 @@
 //     listed and never changed, even if the CIDRs of the clusters overlap.
 //
 // After a restart, the route of a deleted node whose server still runs looks foreign. It stays
-// until the server is deleted. A new node with the same pod CIDR then gets an error that says so
+// until the server is deleted. A new node with the same pod CIDR then gets an error
 // instead of a route: an extra route is better than broken traffic. Ports of other projects on a
 // shared network are invisible, so a next hop there looks like a blackhole.
 //

@@ -9,8 +9,8 @@ import (
 //
 // Within the cluster's CIDRs, the controller deletes blackholes and routes whose destination is not
 // a pod CIDR of their target node. It compares the addresses of the target node with those of the
-// route (EnableNodeAddresses), and completes deletions before creations if the first route says so.
-// A route to any InternalIP of its node is correct, so a new order of the addresses does not
+// route (EnableNodeAddresses), and completes deletions before creations if the first route has the
+// flag. A route to any InternalIP of its node is correct, so a new order of the addresses does not
 // interrupt traffic.
 func listing(all []entry, k knowledge) []*cloudprovider.Route {
 	listed := make([]*cloudprovider.Route, 0, len(all))

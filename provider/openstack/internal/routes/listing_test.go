@@ -70,13 +70,13 @@ func TestListing(t *testing.T) {
 			"10.244.5.0/24 via 10.0.0.66",
 			"10.244.5.0/24 to gone, 0 addresses",
 		},
-		"to nobody": {
+		"to an unused address": {
 			"10.244.6.0/24 via 10.0.0.99",
 			"10.244.6.0/24 blackhole",
 		},
-		"to somebody else":                     {"10.244.6.0/24 via 10.0.0.66", ""},
-		"to somebody of whom nothing is known": {"10.244.6.0/24 via 10.0.0.67", ""},
-		"that cannot be read":                  {"10.244.6.0/24 via x", ""},
+		"to a foreign server":   {"10.244.6.0/24 via 10.0.0.66", ""},
+		"to an unknown address": {"10.244.6.0/24 via 10.0.0.67", ""},
+		"that cannot be read":   {"10.244.6.0/24 via x", ""},
 		"with bits of the host, as others write": {
 			"10.244.1.7/24 via 10.0.0.1",
 			"10.244.1.0/24 to a, 4 addresses",

@@ -13,7 +13,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	deadline := time.Now().Add(30 * time.Second)
 	for !is() {
 		if time.Now().After(deadline) {
-			t.Fatalf("in vain waited until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -61,8 +61,8 @@ func show(steps []step) (shown []string) {
 }
 
 func TestPlan(t *testing.T) {
-	// Node a is alive and has 10.244.1.0/24; b has 10.244.2.0/24; 10.0.0.66 is somebody else's;
-	// nobody is at 10.0.0.99.
+	// Node a is alive and has 10.244.1.0/24; b has 10.244.2.0/24; 10.0.0.66 is foreign;
+	// 10.0.0.99 is unused.
 	k := knowledge{
 		nodes: indexNodes([]*v1.Node{
 			node("a", []string{"10.0.0.1"}, "10.244.1.0/24", "fd00:1::/64"),
@@ -86,7 +86,7 @@ func TestPlan(t *testing.T) {
 			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a")},
 			want:    "+10.244.1.0/24 via 10.0.0.1 [0]",
 		},
-		"a route that is there": {
+		"an existing route": {
 			found:   []string{"10.244.1.0/24 via 10.0.0.1"},
 			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a")},
 		},
@@ -112,7 +112,7 @@ func TestPlan(t *testing.T) {
 			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a")},
 			want:    "-10.244.1.0/24 via 10.0.0.99 [0]",
 		},
-		"somebody else's route is not replaced": {
+		"a foreign route is not replaced": {
 			found: []string{"10.244.1.0/24 via 10.0.0.66"},
 			changes: []change{
 				add("10.244.1.0/24 via 10.0.0.1", "a"),
@@ -173,7 +173,7 @@ func TestPlan(t *testing.T) {
 			changes: []change{add("fd00:1::/64 via fd00::1", "a")},
 		},
 		"what cannot be read is left alone": {
-			found:   []string{"nonsense via 10.0.0.1", "10.244.1.0/24 via nobody"},
+			found:   []string{"nonsense via 10.0.0.1", "10.244.1.0/24 via x"},
 			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a")},
 			want:    "+10.244.1.0/24 via 10.0.0.1 [0]",
 		},

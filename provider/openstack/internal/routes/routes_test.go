@@ -110,7 +110,7 @@ func TestCreateRoute_500AtOnce_IsFewWrites(t *testing.T) {
 	})
 }
 
-// So many addresses are asked for in several requests, and a port of both families is in the
+// So many addresses take several requests, and a port of both families is in the
 // answers to two of them.
 func TestCreateRoute_ManyDualStackNodesAtOnce_EachHasBoth(t *testing.T) {
 	c := newCluster(t, newSite(t), nil)
@@ -143,7 +143,7 @@ func TestListRoutes_Idle_CostsOneRequestAMinute_OrTwoWithForeignRoutes(t *testin
 		c.must(c.create("a", "10.244.1.0/24"))
 		if foreign {
 			s.addPort("other", "10.0.0.66")
-			// A router's gateway out of the cluster, where nobody is; and somebody else's server.
+			// An unused gateway out of the cluster; and a foreign server.
 			s.setRoutes("10.244.1.0/24 via 10.0.0.11", "192.168.0.0/16 via 10.0.0.99",
 				"10.245.0.0/24 via 10.0.0.66")
 		}
@@ -182,7 +182,7 @@ func TestListRoutes_OutsideChange_IsSeenAfterAMinute_AndOwnChangesAtOnce(t *test
 	}
 	clock.Step(time.Second)
 	if len(c.list()) != 0 {
-		t.Error("after a minute the change of somebody else is not seen")
+		t.Error("after a minute a foreign change is not seen")
 	}
 	s.ForgetCalls()
 	c.must(c.create("a", "10.244.1.0/24"))
@@ -197,7 +197,7 @@ func TestCreateRoute_OneBadNextHopAmongMany_FailsAlone(t *testing.T) {
 		c := newCluster(t, s, nil)
 		wanted := c.addNodes(40)
 		// A port on the network, but on a subnet that the router is not connected to: without
-		// address pairs nobody looks.
+		// address pairs fxccm does not look.
 		c.must(s.SetExtension(extensionAddressPairs, false))
 		c.setNode(node("node-017", []string{"172.16.0.1"}, wanted[17].DestinationCIDR))
 		errs := atOnce(wanted, func(r *cloudprovider.Route) error {
@@ -418,7 +418,7 @@ func TestNoExtraRoutes_EveryCallSaysSo(t *testing.T) {
 		}
 	}
 	s.wantCounts(map[string]int{"network_extension_list": 1, "router_get": 0})
-	// An operator adds it, and nobody restarts anything.
+	// An operator adds it, without a restart.
 	c.must(s.SetExtension("extraroute", true))
 	clock.Step(capability.DefaultLife)
 	c.must(c.create("a", "10.244.1.0/24"))
@@ -532,11 +532,11 @@ func TestBlackhole_IsListedAndRemoved(t *testing.T) {
 			t.Errorf("%s is listed as %+v", r.Name, r)
 		}
 	}
-	// Before it is deleted, somebody comes to live there.
+	// Before it is deleted, a foreign server gets the address.
 	s.addPort("other", "10.0.0.99")
 	if err := c.DeleteRoute(t.Context(), "cluster",
 		listed["10.244.9.0/24 via 10.0.0.99"]); !errors.Is(err, ErrForeign) {
-		t.Errorf("the deletion of what is a route to somebody else now is answered with %v", err)
+		t.Errorf("deleting a route that is foreign now returns %v", err)
 	}
 	c.must(c.DeleteRoute(t.Context(), "cluster", listed["10.244.8.0/24 via 10.0.0.98"]))
 	s.wantRoutes("10.244.9.0/24 via 10.0.0.99")
@@ -550,7 +550,7 @@ func TestNodeDeleted_ItsServerLives_TheRouteIsItsOwnUntilARestart(t *testing.T) 
 	c.removeNode("a")
 	restarted := newCluster(t, s, nil)
 	if listed := restarted.list(); len(listed) != 0 {
-		t.Errorf("after a restart the route is somebody else's, but listed are %v", listed)
+		t.Errorf("after a restart the route is foreign, but listed are %v", listed)
 	}
 	r := c.list()["10.244.1.0/24 via 10.0.0.11"]
 	if r == nil || r.TargetNode != "a" {
@@ -645,7 +645,7 @@ func TestAddressPairs_SomebodyElseWritesThePort_NothingIsLost(t *testing.T) {
 					id = p.ID
 				}
 			}
-			// Right before our first write somebody else adds a pair.
+			// Right before our first write another client adds a pair.
 			if name == "revisions" {
 				s.Inject(openstacktest.Fault{
 					Operation: "port_list", Times: 1, Skip: 1,
