@@ -18,7 +18,7 @@ import (
 // adminPath is where other processes steer the cloud; see [WithAdmin].
 const adminPath = "/_sim"
 
-// errNotThere is the error for what a path names and there is none of.
+// errNotThere is the error for a path that names an object that does not exist.
 var errNotThere = errors.New("not there")
 
 // setUpAdmin serves what a test does to a cloud, as opposed to a client of OpenStack. None of it is

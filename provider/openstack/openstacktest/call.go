@@ -86,7 +86,7 @@ func (s *Cloud) Counts() map[string]int {
 	return maps.Clone(s.record.counts)
 }
 
-// ForgetCalls begins the record and the counts anew.
+// ForgetCalls clears the record and the counts.
 func (s *Cloud) ForgetCalls() {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()

@@ -67,7 +67,7 @@ func NewCloud(options ...Option) *Cloud {
 	s.http.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.http.Config.BaseContext = func(net.Listener) context.Context { return s.alive }
-	// Nobody is served before all is set up: a listener that the caller made may be known to
+	// The listener serves only after all is set up: a listener that the caller made may be known to
 	// clients.
 	s.state.URL = "http://" + s.http.Listener.Addr().String()
 	start := s.http.Start
@@ -111,8 +111,8 @@ func (s *Cloud) SetLatency(latency time.Duration) {
 	s.latency = latency
 }
 
-// SetPageSize is how many items a list returns at most, whatever limit is asked for. 0 means all;
-// below 0, each service does as it does by default: Nova 1,000, the others all.
+// SetPageSize is how many items a list returns at most, whatever limit a request gives. 0 means
+// all; below 0, each service does as it does by default: Nova 1,000, the others all.
 func (s *Cloud) SetPageSize(items int) {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()

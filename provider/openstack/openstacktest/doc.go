@@ -58,10 +58,12 @@
 // of the service or a proxy's page, before or after the request took effect; no answer, a closed
 // connection, a body that breaks off, comes slowly, or is another.
 //
-//	cloud.Inject(openstacktest.Fault{Operation: "server_list", Status: 503, RetryAfter: time.Second, Times: 2})
+//	cloud.Inject(openstacktest.Fault{
+//		Operation: "server_list", Status: 503, RetryAfter: time.Second, Times: 2,
+//	})
 //
-// Somebody else's hand is the methods of Cloud: [Cloud.SetServerStatus], [Cloud.DeleteServer],
-// [Cloud.SetRoutes] and so on.
+// The methods of Cloud are what other clients and the cloud itself do: [Cloud.SetServerStatus],
+// [Cloud.DeleteServer], [Cloud.SetRoutes] and so on.
 //
 // # What it remembers
 //
@@ -78,7 +80,7 @@
 //	GET    /_sim/calls?operation=pattern   [Call, ...]
 //	DELETE /_sim/calls                     forget calls and counts
 //	GET    /_sim/counts                    {"server_list": 3, ...}
-//	GET    /_sim/faults                    [Fault, ...], with the id of each and how often it was used
+//	GET    /_sim/faults                    [Fault, ...], with id and number of uses
 //	POST   /_sim/faults                    body Fault; answers {"id": 1}
 //	DELETE /_sim/faults/{id}
 //	DELETE /_sim/faults
@@ -93,7 +95,7 @@
 //
 // A Fault is for example
 //
-//	{"service": "compute", "operation": "server_*", "skip": 1, "times": 2, "status": 503, "retryAfter": "1s"}
+//	{"operation": "server_*", "skip": 1, "times": 2, "status": 503, "retryAfter": "1s"}
 //
 // with the fields of the Go type that are no functions: service, operation, skip, times, delay,
 // status, message, retryAfter, body, afterEffect, hang, drop, truncate and slow.

@@ -93,7 +93,7 @@ func (s *Cloud) RemoveFaults() {
 	s.faults = nil
 }
 
-// takeFault is called with the lock held. The zero Fault is none.
+// takeFault is called with the lock held. The zero Fault means no fault.
 func (s *Cloud) takeFault(call Call) Fault {
 	for _, f := range s.faults {
 		if !f.matches(call) {

@@ -96,7 +96,7 @@ func TestLogin_WrongCredentials_AreTheSame401(t *testing.T) {
 	for name, body := range map[string]string{
 		"wrong password": passwordBody(user, "guess", project),
 		"no password":    passwordBody(user, "", project),
-		"unknown user":   passwordBody(`"id": "nobody"`, c.Password, project),
+		"unknown user":   passwordBody(`"id": "unknown"`, c.Password, project),
 		"name in another domain": passwordBody(
 			fmt.Sprintf(`"name": %q, "domain": {"name": "corp"}`, c.Username), c.Password, project),
 		"unknown project": passwordBody(user, c.Password,
@@ -140,12 +140,12 @@ func TestLogin_WhatKeystoneTells_IsNot401OrHasAReason(t *testing.T) {
 		status int
 		says   string
 	}{
-		"a token that is none":      {identity(`{"methods": ["token"], "token": {"id": "nonsense"}}`), 404, "Could not recognize Fernet token"},
+		"an invalid token":          {identity(`{"methods": ["token"], "token": {"id": "nonsense"}}`), 404, "Could not recognize Fernet token"},
 		"a token of a trust":        {identity(`{"methods": ["token"], "token": {"id": "` + ofTrust + `"}}`), 403, "Using trust-scoped token"},
 		"an unknown method":         {identity(`{"methods": ["totp"], "totp": {}}`), 401, "unsupported method"},
 		"a method without anything": {identity(`{"methods": ["password"]}`), 400, "Expecting to find password in identity"},
 		"a name without domain":     {passwordBody(fmt.Sprintf(`"name": %q`, c.Username), c.Password, project), 400, "Expecting to find domain in user"},
-		"nobody":                    {passwordBody(`"domain": {"id": "default"}`, c.Password, project), 400, "Expecting to find id or name in user"},
+		"no user":                   {passwordBody(`"domain": {"id": "default"}`, c.Password, project), 400, "Expecting to find id or name in user"},
 		"a project without domain":  {passwordBody(user, c.Password, `{"project": {"name": "demo"}}`), 400, "Expecting to find domain in project"},
 		"a scope of nothing":        {passwordBody(user, c.Password, `{}`), 400, "in scope"},
 		"a trust and a project":     {passwordBody(user, c.Password, `{"OS-TRUST:trust": {"id": "x"}, "project": {"id": "x"}}`), 400, "in scope"},
@@ -328,7 +328,7 @@ func TestChangedPassword_TheOldOneAndItsTokensAreNoGood(t *testing.T) {
 	if _, err := tryLogin(t, byPassword(s.Credentials())); err != nil {
 		t.Errorf("the new password: %v", err)
 	}
-	if err := s.ChangePassword("nobody", "x"); err == nil {
+	if err := s.ChangePassword("unknown", "x"); err == nil {
 		t.Error("the password of a user who is not there was changed")
 	}
 }

@@ -65,7 +65,7 @@ func TestUsers_AreAnAdministrators(t *testing.T) {
 	asAdmin("DELETE", grant, "")
 	refused("a role that was taken away", "two")
 	if got := asAdmin("PUT", grant+"s", ""); got.status != http.StatusNotFound {
-		t.Errorf("a role that there is none of: %d %s", got.status, got.body)
+		t.Errorf("an unknown role: %d %s", got.status, got.body)
 	}
 	if got := asAdmin("DELETE", "/users/"+id, ""); got.status != http.StatusNoContent {
 		t.Errorf("delete: %d %s", got.status, got.body)

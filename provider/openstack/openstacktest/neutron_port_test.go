@@ -202,7 +202,7 @@ func TestPort_OfNetworkWithoutPortSecurity_HasNone(t *testing.T) {
 	port = askNeutron(t, s, http.MethodPost, "ports",
 		`{"port":{"network_id":"`+id+`","port_security_enabled":true}}`).succeeds(201, "port")
 	if port["port_security_enabled"] != true {
-		t.Error("port security was asked for")
+		t.Error("port security is on")
 	}
 }
 
@@ -357,16 +357,16 @@ func TestSubnet_NotAsTheAPIWantsIt_IsRefused(t *testing.T) {
 		status     int
 		kind       string
 	}{
-		"no CIDR":              {`"ip_version":4`, 400, "BadRequest"},
-		"a bad CIDR":           {`"ip_version":4,"cidr":"x"`, 400, "InvalidInput"},
-		"other family":         {`"ip_version":6,"cidr":"10.9.0.0/24"`, 400, "InvalidInput"},
-		"overlap":              {`"ip_version":4,"cidr":"10.0.0.128/25"`, 400, "InvalidInput"},
-		"pool outside":         {`"ip_version":4,"cidr":"10.9.0.0/24","allocation_pools":[{"start":"10.8.0.1","end":"10.9.0.1"}]`, 400, "OutOfBoundsAllocationPool"},
-		"pool backwards":       {`"ip_version":4,"cidr":"10.9.0.0/24","allocation_pools":[{"start":"10.9.0.9","end":"10.9.0.2"}]`, 400, "InvalidAllocationPool"},
-		"pool with gateway":    {`"ip_version":4,"cidr":"10.9.0.0/24","allocation_pools":[{"start":"10.9.0.1","end":"10.9.0.2"}]`, 409, "GatewayConflictWithAllocationPools"},
-		"gateway no address":   {`"ip_version":4,"cidr":"10.9.0.0/24","gateway_ip":"x"`, 400, "HTTPBadRequest"},
-		"network that is none": {`"ip_version":4,"cidr":"10.9.0.0/24","network_id":"none"`, 404, "NetworkNotFound"},
-		"network of others":    {`"ip_version":4,"cidr":"10.9.0.0/24","network_id":"` + at.external + `"`, 403, "PolicyNotAuthorized"},
+		"no CIDR":            {`"ip_version":4`, 400, "BadRequest"},
+		"a bad CIDR":         {`"ip_version":4,"cidr":"x"`, 400, "InvalidInput"},
+		"other family":       {`"ip_version":6,"cidr":"10.9.0.0/24"`, 400, "InvalidInput"},
+		"overlap":            {`"ip_version":4,"cidr":"10.0.0.128/25"`, 400, "InvalidInput"},
+		"pool outside":       {`"ip_version":4,"cidr":"10.9.0.0/24","allocation_pools":[{"start":"10.8.0.1","end":"10.9.0.1"}]`, 400, "OutOfBoundsAllocationPool"},
+		"pool backwards":     {`"ip_version":4,"cidr":"10.9.0.0/24","allocation_pools":[{"start":"10.9.0.9","end":"10.9.0.2"}]`, 400, "InvalidAllocationPool"},
+		"pool with gateway":  {`"ip_version":4,"cidr":"10.9.0.0/24","allocation_pools":[{"start":"10.9.0.1","end":"10.9.0.2"}]`, 409, "GatewayConflictWithAllocationPools"},
+		"gateway no address": {`"ip_version":4,"cidr":"10.9.0.0/24","gateway_ip":"x"`, 400, "HTTPBadRequest"},
+		"unknown network":    {`"ip_version":4,"cidr":"10.9.0.0/24","network_id":"none"`, 404, "NetworkNotFound"},
+		"network of others":  {`"ip_version":4,"cidr":"10.9.0.0/24","network_id":"` + at.external + `"`, 403, "PolicyNotAuthorized"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			askNeutron(t, s, http.MethodPost, "subnets",

@@ -12,7 +12,7 @@ import (
 func TestSecurityGroup_Default_IsMadeWhenFirstNeeded(t *testing.T) {
 	s := start(t)
 	if len(s.SecurityGroups()) != 0 {
-		t.Error("there is a group that nobody needed")
+		t.Error("the default group exists before its first use")
 	}
 	at := newSite(s)
 	port := askNeutron(t, s, http.MethodPost, "ports",
@@ -107,25 +107,25 @@ func TestSecurityGroupRule_NotAsTheAPIWantsIt_IsRefused(t *testing.T) {
 		status     int
 		kind       string
 	}{
-		"there already":        {`"protocol":"TCP","port_range_min":80,"port_range_max":80`, 409, "SecurityGroupRuleExists"},
-		"there by number":      {`"protocol":"6","port_range_min":80,"port_range_max":80`, 409, "SecurityGroupRuleExists"},
-		"there for everybody":  {`"protocol":"tcp","port_range_min":80,"port_range_max":80,"remote_ip_prefix":"0.0.0.0/0"`, 409, "SecurityGroupRuleExists"},
-		"port 0":               {`"protocol":"udp","port_range_min":0,"port_range_max":70`, 400, "SecurityGroupInvalidPortValue"},
-		"type of ICMP":         {`"protocol":"icmp","port_range_min":300`, 400, "SecurityGroupInvalidIcmpValue"},
-		"ICMPv6 in IPv4":       {`"protocol":"icmpv6"`, 400, "SecurityGroupEthertypeConflictWithProtocol"},
-		"direction":            {`"direction":"up"`, 400, "HTTPBadRequest"},
-		"family":               {`"ethertype":"IPX"`, 400, "SecurityGroupRuleInvalidEtherType"},
-		"protocol":             {`"protocol":"x"`, 400, "SecurityGroupRuleInvalidProtocol"},
-		"protocol 256":         {`"protocol":256`, 400, "SecurityGroupRuleInvalidProtocol"},
-		"ports of no protocol": {`"port_range_min":80,"port_range_max":80`, 400, "SecurityGroupProtocolRequiredWithPorts"},
-		"ports backwards":      {`"protocol":"udp","port_range_min":81,"port_range_max":80`, 400, "SecurityGroupInvalidPortRange"},
-		"half a range":         {`"protocol":"udp","port_range_min":81`, 400, "SecurityGroupInvalidPortRange"},
-		"port":                 {`"protocol":"udp","port_range_min":80,"port_range_max":70000`, 400, "SecurityGroupInvalidPortValue"},
-		"two remotes":          {`"remote_ip_prefix":"10.0.0.0/8","remote_group_id":"` + group + `"`, 400, "SecurityGroupMultipleRemoteEntites"},
-		"prefix":               {`"remote_ip_prefix":"x"`, 400, "InvalidCIDR"},
-		"prefix of other":      {`"remote_ip_prefix":"fd00::/8"`, 400, "SecurityGroupRuleParameterConflict"},
-		"remote group":         {`"remote_group_id":"none"`, 404, "SecurityGroupNotFound"},
-		"group":                {`"security_group_id":"none"`, 404, "SecurityGroupNotFound"},
+		"there already":         {`"protocol":"TCP","port_range_min":80,"port_range_max":80`, 409, "SecurityGroupRuleExists"},
+		"there by number":       {`"protocol":"6","port_range_min":80,"port_range_max":80`, 409, "SecurityGroupRuleExists"},
+		"exists for any source": {`"protocol":"tcp","port_range_min":80,"port_range_max":80,"remote_ip_prefix":"0.0.0.0/0"`, 409, "SecurityGroupRuleExists"},
+		"port 0":                {`"protocol":"udp","port_range_min":0,"port_range_max":70`, 400, "SecurityGroupInvalidPortValue"},
+		"type of ICMP":          {`"protocol":"icmp","port_range_min":300`, 400, "SecurityGroupInvalidIcmpValue"},
+		"ICMPv6 in IPv4":        {`"protocol":"icmpv6"`, 400, "SecurityGroupEthertypeConflictWithProtocol"},
+		"direction":             {`"direction":"up"`, 400, "HTTPBadRequest"},
+		"family":                {`"ethertype":"IPX"`, 400, "SecurityGroupRuleInvalidEtherType"},
+		"protocol":              {`"protocol":"x"`, 400, "SecurityGroupRuleInvalidProtocol"},
+		"protocol 256":          {`"protocol":256`, 400, "SecurityGroupRuleInvalidProtocol"},
+		"ports of no protocol":  {`"port_range_min":80,"port_range_max":80`, 400, "SecurityGroupProtocolRequiredWithPorts"},
+		"ports backwards":       {`"protocol":"udp","port_range_min":81,"port_range_max":80`, 400, "SecurityGroupInvalidPortRange"},
+		"half a range":          {`"protocol":"udp","port_range_min":81`, 400, "SecurityGroupInvalidPortRange"},
+		"port":                  {`"protocol":"udp","port_range_min":80,"port_range_max":70000`, 400, "SecurityGroupInvalidPortValue"},
+		"two remotes":           {`"remote_ip_prefix":"10.0.0.0/8","remote_group_id":"` + group + `"`, 400, "SecurityGroupMultipleRemoteEntites"},
+		"prefix":                {`"remote_ip_prefix":"x"`, 400, "InvalidCIDR"},
+		"prefix of other":       {`"remote_ip_prefix":"fd00::/8"`, 400, "SecurityGroupRuleParameterConflict"},
+		"remote group":          {`"remote_group_id":"none"`, 404, "SecurityGroupNotFound"},
+		"group":                 {`"security_group_id":"none"`, 404, "SecurityGroupNotFound"},
 	} {
 		t.Run(name, func(t *testing.T) { create(c.attributes).refuses(c.status, c.kind, "") })
 	}
@@ -155,7 +155,7 @@ func TestSecurityGroupRules_SeveralInOneRequest_AllOrNone(t *testing.T) {
 	}
 	if _, err := rules.CreateBulk(t.Context(), client,
 		[]rules.CreateOpts{rule(8080), rule(80)}).Extract(); err == nil {
-		t.Error("a rule that is there already was created")
+		t.Error("an existing rule was created again")
 	}
 	if got := count(); got != before+2 {
 		t.Errorf("%d rules, want %d", got, before+2)

@@ -335,7 +335,7 @@ func TestIfMatch_OfAnotherRevision_IsRefused(t *testing.T) {
 			"in the format of revision_number=<int>")
 		change("c", match(current)).succeeds(200, member)
 		change("d", match(current)).refuses(412, "RevisionNumberConstraintFailed", "Constrained to")
-		// What is in use is refused for that, first.
+		// A resource in use is refused for its use first.
 		if answer := askNeutron(t, s, http.MethodDelete, path, "", "If-Match",
 			match(current)); answer.status != http.StatusConflict {
 			t.Errorf("%+v", answer)
@@ -398,7 +398,7 @@ func TestAdd_OfWhatTheCloudWouldRefuse_Panics(t *testing.T) {
 	defer func() {
 		if text, _ := recover().(string); !strings.Contains(text,
 			"Network none could not be found") {
-			t.Errorf("panic %q, want one that tells of the network", text)
+			t.Errorf("panic %q, want one that names the network", text)
 		}
 		// The lock is free.
 		s.Ports()

@@ -77,7 +77,9 @@ func TestTrunk_SubportsAreDetailsOfTheParent(t *testing.T) {
 		refuses(409, "TrunkPortInUse", child)
 
 	if _, err := trunks.RemoveSubports(t.Context(), client, id,
-		trunks.RemoveSubportsOpts{Subports: []trunks.RemoveSubport{{PortID: child}}}).Extract(); err != nil {
+		trunks.RemoveSubportsOpts{
+			Subports: []trunks.RemoveSubport{{PortID: child}},
+		}).Extract(); err != nil {
 		t.Fatal(err)
 	}
 	askNeutron(t, s, http.MethodDelete, "ports/"+child, "").succeeds(204, "")

@@ -15,7 +15,7 @@ import (
 
 const computePath = "/compute/v2.1"
 
-// What a server has that is told nothing else.
+// Defaults of a new server.
 const (
 	DefaultZone   = "nova"
 	DefaultFlavor = "m1.small"
@@ -205,7 +205,7 @@ func (s *Cloud) serversByAge() []*instance {
 		func(a, b *instance) int { return cmp.Compare(a.number, b.number) })
 }
 
-// UpdateServer changes a server; there is an error if there is none with this id. The change must
+// UpdateServer changes a server; an unknown id is an error. The change must
 // not use the Cloud; the id stays.
 func (s *Cloud) UpdateServer(id string, change func(*Server)) error {
 	s.state.Mu.Lock()
@@ -239,8 +239,7 @@ func (s *Cloud) SetServerStatus(id, status string) error {
 	return s.UpdateServer(id, func(i *Server) { i.Status, i.PowerState = status, 0 })
 }
 
-// DeleteServer deletes a server at once, with its ports; there is an error if there is none with
-// this id.
+// DeleteServer deletes a server at once, with its ports; an unknown id is an error.
 func (s *Cloud) DeleteServer(id string) error {
 	s.state.Mu.Lock()
 	defer s.state.Mu.Unlock()

@@ -34,7 +34,7 @@ func (s *Cloud) AddFlavor(f Flavor) (id string) {
 	return f.ID
 }
 
-// DeleteFlavor deletes the flavor with this id or name; there is an error if there is none. The
+// DeleteFlavor deletes the flavor with this id or name; an unknown one is an error. The
 // servers that have it show it still.
 func (s *Cloud) DeleteFlavor(idOrName string) error {
 	s.state.Mu.Lock()
@@ -63,8 +63,8 @@ func (s *Cloud) findFlavor(idOrName string) *Flavor {
 
 func (f *Flavor) visibleTo(r *request) bool { return !f.Private || r.IsAdmin() }
 
-// flavorView is how a server shows its flavor: by id, and since microversion 2.47 by what it was
-// made of.
+// flavorView is how a server shows its flavor: by id, and since microversion 2.47 by its values at
+// the time made of.
 func (i *instance) flavorView(r *request) object {
 	f := i.flavor
 	if !r.Version.AtLeast(47) {
@@ -135,8 +135,8 @@ func (r *request) listFlavors(view func(*Flavor, *request) object) answer {
 	return api.OK(body)
 }
 
-// byComputeAdmin is the refusal to anybody but an administrator; nil for one. The rule is how
-// Nova's policy calls what is asked for.
+// byComputeAdmin refuses callers that are not administrators. The rule is the name of the
+// operation in Nova's policy.
 func (r *request) byComputeAdmin(rule string) *answer {
 	if r.IsAdmin() {
 		return nil

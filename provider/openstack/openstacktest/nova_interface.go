@@ -46,7 +46,7 @@ func getInterface(r *request, _ *instance, p *Port) answer {
 	return api.OK(object{"interfaceAttachment": r.interfaceView(p)})
 }
 
-// attachInterface gives a server one port more: one that is there, or a new one in a network.
+// attachInterface gives a server one port more: an existing one, or a new one in a network.
 func attachInterface(r *request, i *instance) answer {
 	var body struct {
 		Attachment struct {

@@ -49,7 +49,7 @@ func (s *Cloud) portAddresses(i *instance) (all []Address) {
 	return all
 }
 
-// requestedNetwork is where a new server is to have a port: a network, or a port that is there.
+// requestedNetwork is where a new server is to have a port: a network, or an existing port.
 type requestedNetwork struct {
 	UUID    string `json:"uuid"`
 	FixedIP string `json:"fixed_ip"`

@@ -42,8 +42,8 @@ func (r *request) checkServerQuery() *answer {
 
 var digits = regexp.MustCompile(`^[0-9]+$`)
 
-// checkStatuses: those that are deleted are the administrators' to see. A status that there is none
-// of is an error since 2.38 only.
+// checkStatuses: only administrators see deleted servers. A status that is unknown
+// is an error since 2.38 only.
 func (r *request) checkStatuses() *answer {
 	if r.asksForDeleted() && !r.IsAdmin() {
 		return refuse(http.StatusForbidden, "Only administrators may list deleted instances")

@@ -638,7 +638,7 @@ func TestResetState_ByAnAdministrator_LeavesThePowerState(t *testing.T) {
 		t.Errorf("the server is %+v", got)
 	}
 	if got := reset("shutoff"); got.status != http.StatusBadRequest {
-		t.Errorf("a state that there is none of: %d %s", got.status, got.body)
+		t.Errorf("an unknown state: %d %s", got.status, got.body)
 	}
 }
 

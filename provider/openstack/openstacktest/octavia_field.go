@@ -100,7 +100,7 @@ func (fields octaviaType[T]) read(
 	return repeatedTag(given["tags"])
 }
 
-// repeatedTag refuses a tag that is there twice: it reaches the database, whose key it breaks.
+// repeatedTag refuses a repeated tag: it reaches the database, whose key it breaks.
 // (Octavia takes it if the resource has the tag already.)
 func repeatedTag(raw json.RawMessage) error {
 	var tags []string

@@ -243,7 +243,7 @@ func (s *Cloud) born(t *tree, resource *OctaviaResource) {
 }
 
 // lacksSubnet: subnets of members are not looked at when a whole load balancer is created, nor when
-// a batch changes those that are there. The work fails.
+// a batch changes existing ones. The work fails.
 func (s *Cloud) lacksSubnet(t *tree) bool {
 	for _, p := range t.pools {
 		for _, m := range p.members {

@@ -52,7 +52,7 @@ func octaviaList(
 	return api.OK(object{name: shown, name + "_links": links}), nil
 }
 
-// admitPaging speaks of a bad limit or marker as Octavia does.
+// admitPaging checks limit and marker.
 func admitPaging(r *request, items []octaviaItem) error {
 	if limit := r.Query.Get("limit"); limit != "" {
 		number, err := strconv.Atoi(limit)
@@ -126,7 +126,7 @@ func filterItems(
 	return items, nil
 }
 
-// tagFilter is nil for a key that is none. The values may be lists with commas.
+// tagFilter is nil for an unknown key. The values may be lists with commas.
 func tagFilter(key string, values []string) func(octaviaItem) bool {
 	wanted := strings.Split(strings.Join(values, ","), ",")
 	count := func(i octaviaItem) (has int) {

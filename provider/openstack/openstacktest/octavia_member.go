@@ -19,8 +19,8 @@ func listMembers(r *request) (answer, error) {
 	return octaviaList(r, "members", filterable(memberFields(), view.minor), items, "pool_id")
 }
 
-// poolOfMembers finds the pool on the way to its members, where a pool that does not exist is told
-// of in another form (PoolsController._lookup).
+// poolOfMembers finds the pool on the way to its members, where an unknown pool
+// has another error (PoolsController._lookup).
 func poolOfMembers(r *request) (*tree, *poolTree, error) {
 	t, p, err := findPool(r, r.PathValue("id"))
 	if p == nil {
@@ -156,7 +156,7 @@ type batch struct {
 	deleted []*Member
 }
 
-// updateMembers makes the pool's members those of the body; those that are there, by address and
+// updateMembers makes the pool's members those of the body; existing ones, by address and
 // port, are changed.
 func updateMembers(r *request) (answer, error) {
 	s, additive := r.server, isTrue(r.Query.Get("additive_only"))
@@ -179,7 +179,7 @@ func updateMembers(r *request) (answer, error) {
 		b.deleted = nil
 	}
 	if len(b.added)+len(b.changed)+len(b.deleted) == 0 {
-		// Nothing is locked then.
+		// Octavia locks nothing then.
 		return answer{Status: http.StatusAccepted}, nil
 	}
 	if err := s.admitMembers(r.Caller, t, p, b); err != nil {
@@ -202,12 +202,12 @@ func membersOf(r *request) ([]map[string]json.RawMessage, error) {
 	return objects(body, "members")
 }
 
-// batch compares the members of the body with the pool's. What the body does not say of a member
-// that is there is set back to its default, but for name, subnet and tags: the body's type is that
-// of a creation.
+// batch compares the members of the body with the pool's. A value that the body does not give for
+// an existing member is set back to its default, but for name, subnet and tags: the body's type is
+// that of a creation.
 //
 // A member that is in the body twice is refused since 2023. Before that it is taken, and the work
-// on it never ends: the load balancer is PENDING_UPDATE for good.
+// on it never ends: the load balancer stays PENDING_UPDATE.
 func (p *poolTree) batch(given []map[string]json.RawMessage, minor int) (batch, error) {
 	b := batch{changed: map[*Member]Member{}}
 	kept := map[*Member]bool{}

@@ -115,7 +115,7 @@ func admitMonitorChange(m *HealthMonitor, given map[string]json.RawMessage, prot
 		}
 	}
 	if _, said := given["delay"]; !said && isDatagram(protocol) && m.Type == monitorUDPConnect {
-		// The delay is compared with the shortest one, although there is none.
+		// The delay is compared with the shortest one, although UDP has no timeout.
 		return octaviaRefusal(http.StatusInternalServerError,
 			"'<' not supported between instances of 'UnsetType' and 'int'")
 	}

@@ -50,7 +50,7 @@ const (
 	ProviderOVN = "ovn"
 )
 
-// WithLoadBalancerVersion sets the newest version of Octavia's API, 2.minor. What is newer is
+// WithLoadBalancerVersion sets the newest version of Octavia's API, 2.minor. Anything newer is
 // refused as unknown, and is not shown. Default 27, as in 2024.1.
 func WithLoadBalancerVersion(minor int) Option {
 	return func(s *settings) { s.octavia.newest = &minor }

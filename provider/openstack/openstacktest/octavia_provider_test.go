@@ -73,8 +73,9 @@ func TestOVN_RefusesWhatItCannotDo(t *testing.T) {
 		len(lb.Pools[0].Members) != 0 || lb.ProvisioningStatus != StatusActive {
 		t.Errorf("refused requests have changed %+v", lb)
 	}
-	if answer := ask(t, s, "POST", octaviaRoot+members,
-		`{"member": {"address": "10.0.0.1", "protocol_port": 1}}`); answer.status != http.StatusCreated {
+	answer := ask(t, s, "POST", octaviaRoot+members,
+		`{"member": {"address": "10.0.0.1", "protocol_port": 1}}`)
+	if answer.status != http.StatusCreated {
 		t.Errorf("a member in the VIP's subnet: %d %s", answer.status, answer.body)
 	}
 }

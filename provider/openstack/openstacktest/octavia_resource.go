@@ -27,8 +27,8 @@ const (
 type OctaviaResource struct {
 	// ID is made if it is empty.
 	ID string
-	// ProjectID is the owner. What is below a load balancer always belongs to the load balancer's
-	// owner.
+	// ProjectID is the owner. A resource below a load balancer always belongs to the load
+	// balancer's owner.
 	ProjectID string
 	Name      string
 	// Down is the contrary of admin_state_up.

@@ -52,7 +52,7 @@ func admitProtocols(listener, pool string) error {
 }
 
 // admitListener checks a listener by itself (ListenersController._validate_create_listener and
-// _validate_listener_PUT). datagram is what is said of UDP and SCTP with TLS or headers.
+// _validate_listener_PUT). datagram is the text for UDP and SCTP with TLS or headers.
 func admitListener(l *Listener, datagram string) error {
 	refs := l.DefaultTLSContainerRef != "" || l.ClientCATLSContainer != "" ||
 		len(l.SNIContainerRefs) > 0
@@ -165,7 +165,7 @@ func (s *Cloud) admitCIDRs(t *tree, cidrs []string) error {
 }
 
 // admitPersistence is _validate_pool_request_for_udp_sctp and validate.check_session_persistence.
-// only are the protocols of which it is said that a timeout is for them.
+// only are the protocols that the text names for a timeout.
 func admitPersistence(p *Pool, only string) error {
 	s := p.SessionPersistence
 	if s == nil {

@@ -258,7 +258,8 @@ func TestRefusals_HaveTheAPIsForm(t *testing.T) {
 				`"protocol": "UDP", "protocol_port": 1, "insert_headers": {"X-Forwarded-For": "true"}`), 400, "insert-headers is not a valid option for a UDP protocol listener.",
 		},
 		{
-			"POST", "listeners", listener(`"protocol": "TERMINATED_HTTPS", "protocol_port": 1`), 400,
+			"POST", "listeners", listener(`"protocol": "TERMINATED_HTTPS", "protocol_port": 1`),
+			400,
 			"Validation failure: An SNI or default certificate container reference must be provided for TERMINATED_HTTPS protocol listeners.",
 		},
 		{
@@ -281,7 +282,8 @@ func TestRefusals_HaveTheAPIsForm(t *testing.T) {
 		{"POST", "listeners", listener(`"protocol": "HTTP", "protocol_port": 1, "default_pool_id": "` + nothing + `"`), 404, "Pool " + nothing + " not found."},
 		{"PUT", "listeners/" + tcp, `{"listener": {"protocol": "HTTP"}}`, 400, "Unknown attribute for argument listener_.listener: protocol"},
 		{
-			"PUT", "listeners/" + tcp, `{"listener": {"protocol": "HTTP", "protocol_port": 5}}`, 400,
+			"PUT", "listeners/" + tcp, `{"listener": {"protocol": "HTTP", "protocol_port": 5}}`,
+			400,
 			"Unknown attributes for argument listener_.listener: protocol, protocol_port",
 		},
 		{
@@ -346,8 +348,8 @@ func TestRefusals_HaveTheAPIsForm(t *testing.T) {
 			"Invalid input for field/attribute protocol_port. Value: '0'. Value should be greater or equal to 1",
 		},
 		{
-			"POST", "pools/" + pool + "/members", `{"member": {"address": "x", "protocol_port": 1}}`,
-			400,
+			"POST", "pools/" + pool + "/members",
+			`{"member": {"address": "x", "protocol_port": 1}}`, 400,
 			"Invalid input for field/attribute address. Value: 'x'. Value should be IPv4 or IPv6 format",
 		},
 		{

@@ -62,7 +62,7 @@ func (s *Cloud) settleTree(t *tree, now time.Time) {
 }
 
 // fail is the end of work that cannot be done: what was to be changed is in ERROR, and what is
-// above it as it was. How all of it operates is what it was before.
+// above it as it was. The operating statuses stay.
 func (t *tree) fail(now time.Time) {
 	failed := t.failed()
 	for _, resource := range t.resources() {
@@ -128,7 +128,7 @@ func (t *tree) complete(now time.Time, asleep []*OctaviaResource) {
 		if slices.Contains(asleep, resource) {
 			continue
 		}
-		// A failover sets up all anew, also what was in ERROR (MarkLBActiveInDB with
+		// A failover sets up everything again, even resources in ERROR (MarkLBActiveInDB with
 		// mark_subobjects).
 		if isPending(resource.ProvisioningStatus) || t.healing &&
 			resource.ProvisioningStatus == StatusError {

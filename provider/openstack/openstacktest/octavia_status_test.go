@@ -240,7 +240,7 @@ func TestDelete_OfALoadBalancer_IsVisibleUntilTheWorkIsDone(t *testing.T) {
 	}
 }
 
-// What the work was for ends in ERROR, and nothing else.
+// Only the resource that the work was for ends in ERROR.
 func TestProvision_Fail_EndsInError(t *testing.T) {
 	const beside = " P:ACTIVE M:ACTIVE H:ACTIVE"
 	wanted := map[string]string{

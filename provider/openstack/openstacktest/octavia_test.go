@@ -596,6 +596,6 @@ func TestChangeLoadBalancer_BehindTheAPI(t *testing.T) {
 	}
 	if s.DeleteLoadBalancer(id) == nil || s.ChangeLoadBalancer(id, func(*LoadBalancer) {}) == nil ||
 		s.SetProvisioningStatus(id, StatusError) == nil {
-		t.Error("there is no such load balancer, and nobody says so")
+		t.Error("an unknown load balancer gives no error")
 	}
 }

@@ -71,7 +71,7 @@ func (s *Cloud) placeByPort(c api.Caller, lb *LoadBalancer) error {
 	return octaviaInvalid("Specified VIP address not found on the specified VIP port.")
 }
 
-// placeByPortAndSubnet takes the port's first address in the subnet, whichever is asked for.
+// placeByPortAndSubnet takes the port's first address in the subnet, whichever the request names.
 func (s *Cloud) placeByPortAndSubnet(c api.Caller, lb *LoadBalancer, port *Port) error {
 	if _, err := s.subnetFor(c, lb.VIPSubnetID); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (s *Cloud) secureVIP(t *tree, port *Port) {
 	}
 }
 
-// dropVIP deletes the port if it was made for the load balancer. That somebody else has deleted it
+// dropVIP deletes the port if it was made for the load balancer. That another client has deleted it
 // does not matter. A user's port stays, without a security group: that of Octavia's is taken off,
 // and those it had before are forgotten.
 func (s *Cloud) dropVIP(t *tree) {

@@ -86,9 +86,9 @@ func WithProvisioning(duration time.Duration) Option {
 }
 
 // WithCreationTime sets how long Octavia is at a request that makes a load balancer, in real time.
-// It makes one after the other, as Octavia does for each project, and nobody sees a load balancer
-// before it has answered; that its client has gone away does not keep it from being made. Default
-// 0.
+// It makes one after the other, as Octavia does for each project, and no client sees a load
+// balancer before it has answered; that its client has gone away does not keep it from being made.
+// Default 0.
 func WithCreationTime(duration time.Duration) Option {
 	return func(s *settings) { s.creation = duration }
 }

@@ -26,7 +26,7 @@ const (
 // Object is a JSON object, as it is sent or answered.
 type Object = map[string]any
 
-// API speaks to OpenStack as somebody: plain requests, without anything of the provider's.
+// API sends plain requests to OpenStack as one user, without the provider's client.
 // Goroutines may share it.
 type API struct {
 	login Object
@@ -47,7 +47,7 @@ type Answer struct {
 	Body    []byte
 }
 
-// Object is the body as a JSON object; nil if it is none.
+// Object is the body as a JSON object; nil if it is another type.
 func (a Answer) Object() Object {
 	var o Object
 	if json.Unmarshal(a.Body, &o) != nil {
@@ -68,7 +68,7 @@ func (a Answer) String() string {
 	return fmt.Sprintf("%s: %d %s", a.Request, a.Status, bytes.TrimSpace(a.Body))
 }
 
-// newAPI speaks as whom the body of POST /v3/auth/tokens names.
+// newAPI is the API of the user that the body of POST /v3/auth/tokens names.
 func newAPI(authURL string, login Object) *API {
 	return &API{
 		login: login, auth: strings.TrimRight(authURL, "/"),
@@ -222,7 +222,7 @@ type Requests struct {
 // API is for goroutines that are not the test's own, in which only errors can be returned.
 func (r Requests) API() *API { return r.api }
 
-// Try makes a request, whatever becomes of it. See [API.Do].
+// Try makes a request, whatever its result. See [API.Do].
 func (r Requests) Try(method, service, path string, body any, headers ...string) Answer {
 	r.t.Helper()
 	answer, err := r.api.Do(r.t.Context(), method, service, path, body, headers...)
@@ -329,5 +329,5 @@ func (r Requests) Endpoint(service string) string {
 // ID is the id of an object.
 func ID(o Object) string { id, _ := o["id"].(string); return id }
 
-// Text is a text in an object; "" if it is none.
+// Text is a text in an object; "" if it is another type.
 func Text(o Object, key string) string { s, _ := o[key].(string); return s }

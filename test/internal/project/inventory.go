@@ -55,7 +55,7 @@ func (p *Project) inventory(ctx context.Context) (Inventory, error) {
 			return nil, err
 		}
 		for _, o := range objects {
-			// The external network, and its subnets, belong to somebody else.
+			// The external network, and its subnets, belong to another project.
 			if owner := Text(o, "project_id"); owner == "" || owner == p.ID {
 				all[k.name+" "+ID(o)] = o
 			}
@@ -181,7 +181,7 @@ func (p *Project) empty(ctx context.Context) error {
 func (p *Project) deleteAll(ctx context.Context, kind string) (gone bool, err error) {
 	thing, _, routes := strings.Cut(kind, "'s ")
 	k := kinds[slices.IndexFunc(kinds, func(k resourceKind) bool { return k.name == thing })]
-	// A list of the project's own would make a default group anew.
+	// A list of the project's own would create the default group again.
 	lister, query := p.user, ""
 	if kind == "security group" {
 		lister, query = p.operator, "?project_id="+p.ID

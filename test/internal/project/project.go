@@ -180,7 +180,7 @@ func (p *Project) onLab() {
 		}
 	}
 	p.t.Cleanup(func() {
-		// What is left in it would belong to nobody.
+		// Its remaining resources would have no owner.
 		if !p.emptied {
 			return
 		}

@@ -55,7 +55,7 @@ func TestOpen_TheProviderIsSeenOnTheWire(t *testing.T) {
 		}); len(calls) == 0 || calls[0].Status != http.StatusOK {
 		t.Errorf("%+v", p.Wire.Calls())
 	}
-	// What goes wrong on the wire the provider sees.
+	// The provider sees the faults on the wire.
 	p.Wire.Break(project.Fault{
 		Matches: project.On("", "/servers/{id}"),
 		Status:  http.StatusInternalServerError,

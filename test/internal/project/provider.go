@@ -39,7 +39,7 @@ func (p *Project) Provider(opts ...openstack.Option) ccm.Provider {
 // informers.
 type Cloud struct {
 	cloudprovider.Interface
-	// Kube has the namespace kube-system. What a test puts there the provider sees, when the
+	// Kube has the namespace kube-system. The provider sees the objects that a test adds, when the
 	// informers have.
 	Kube *fake.Clientset
 	// Informers are the provider's.
@@ -120,7 +120,7 @@ func testingT(t testing.TB) *testing.T {
 	return &testing.T{}
 }
 
-// NextEvent is the next event; "" if there is none within a second.
+// NextEvent is the next event; "" if no event comes within a second.
 func (c *Cloud) NextEvent() string {
 	select {
 	case e := <-c.Events:
@@ -133,7 +133,7 @@ func (c *Cloud) NextEvent() string {
 // builder gives all the same clientset.
 type builder struct{ kube kubernetes.Interface }
 
-// Config implements cloudprovider.ControllerClientBuilder; nobody asks for one.
+// Config implements cloudprovider.ControllerClientBuilder; the provider needs none.
 func (b builder) Config(string) (*rest.Config, error) { return &rest.Config{}, nil }
 
 // ConfigOrDie implements cloudprovider.ControllerClientBuilder.

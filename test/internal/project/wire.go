@@ -198,7 +198,7 @@ func (r *recorder) roundTrip(request *http.Request, f *Fault) (*http.Response, e
 	}, nil
 }
 
-// CloseIdleConnections is asked for by http.Client.
+// CloseIdleConnections is what http.Client calls.
 func (r *recorder) CloseIdleConnections() {
 	if c, ok := r.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

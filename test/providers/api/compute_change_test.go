@@ -41,7 +41,7 @@ func settled(p *project.Project, id, status string) (server object) {
 }
 
 // testStates goes through the states that the fake hypervisor knows. Power states are the
-// hypervisor's, but for those of the two that are looked at here: libvirt, for instance, tells of a
+// hypervisor's, but for those of the two that are looked at here: libvirt, for instance, reports a
 // paused server that it is.
 func testStates(t *testing.T, p *project.Project, s project.Server) {
 	const running, off = 1.0, 4.0

@@ -21,10 +21,10 @@ func at(microversion string) []string {
 // of another.
 func novas(a project.Answer, kind string) string { return project.Text(a.Inner(kind), "message") }
 
-// nothing is an id that is nobody's.
+// nothing is an unknown id.
 const nothing = "00000000-0000-4000-8000-000000000000"
 
-// TestServers looks at servers that nobody changes. There are four: n-1 with all that can be given,
+// TestServers looks at servers that do not change. There are four: n-1 with all that can be given,
 // N-1, n-2, n-10.
 func TestServers(t *testing.T) {
 	t.Parallel()
@@ -162,7 +162,7 @@ func testMicroversions(t *testing.T, p *project.Project) {
 	for name, test := range map[string]struct {
 		header []string
 		status int
-		// version is that of the answer, which names itself also if there is none such.
+		// version is that of the answer, which names an unknown version, too.
 		version, kind, says string
 	}{
 		"none":            {nil, 200, "2.1", "", ""},
@@ -241,8 +241,8 @@ func namesOf(servers []object) []string {
 	return names
 }
 
-// testServerList: filters that are patterns match anywhere, and are blind to case. Those that are
-// not everybody's are ignored, as are those that there are none of, up to 2.74.
+// testServerList: filters that are patterns match anywhere, and are blind to case. Nova ignores
+// administrators' and unknown filters up to 2.74.
 func testServerList(t *testing.T, p *project.Project, first project.Server) {
 	const all, none = "N-1 n-1 n-10 n-2", ""
 	for _, test := range []struct{ query, version, want string }{

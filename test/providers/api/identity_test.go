@@ -16,7 +16,7 @@ import (
 // object is a JSON object.
 type object = project.Object
 
-// login sends POST /v3/auth/tokens. scope nil: none is asked for.
+// login sends POST /v3/auth/tokens. scope nil: no scope.
 func login(api project.Requests, identity object, scope any) project.Answer {
 	auth := object{"identity": identity}
 	if scope != nil {
@@ -84,7 +84,8 @@ func testLogin(t *testing.T, p *project.Project, c openstacktest.Credentials) {
 		"token":             {byToken(c.Token), inProject(c.ProjectID), "token"},
 		"application credential by id": {
 			byApplicationCredential(
-				object{"id": c.ApplicationCredentialID, "secret": c.ApplicationCredentialSecret}), nil,
+				object{"id": c.ApplicationCredentialID, "secret": c.ApplicationCredentialSecret}),
+			nil,
 			"application_credential",
 		},
 		"application credential by name": {
@@ -137,7 +138,7 @@ func testLoginRefused(t *testing.T, p *project.Project, c openstacktest.Credenti
 	}{
 		"wrong password": {byPassword(object{"id": c.UserID}, "guess"), inProject(c.ProjectID), 401, unauthorized},
 		"empty password": {byPassword(object{"id": c.UserID}, ""), inProject(c.ProjectID), 401, unauthorized},
-		"unknown user":   {byPassword(object{"id": "nobody"}, "guess"), inProject(c.ProjectID), 401, unauthorized},
+		"unknown user":   {byPassword(object{"id": "unknown"}, "guess"), inProject(c.ProjectID), 401, unauthorized},
 		"unknown domain": {byName(object{"name": "nowhere"}), inProject(c.ProjectID), 401, unauthorized},
 		"no domain":      {byPassword(object{"name": c.Username}, c.Password), inProject(c.ProjectID), 400, "Expecting to find domain in user"},
 		"no method":      {object{"methods": []string{}}, nil, 401, unauthorized},
@@ -183,9 +184,9 @@ func testLoginRefused(t *testing.T, p *project.Project, c openstacktest.Credenti
 			answer.Header.Get("X-Subject-Token") != "" {
 			t.Errorf("%s: %s; want %d %q", name, answer, test.status, test.says)
 		}
-		if (answer.Status == http.StatusUnauthorized) != (answer.Header.Get("WWW-Authenticate") != "") {
-			t.Errorf("%s: WWW-Authenticate %q with %d", name, answer.Header.Get("WWW-Authenticate"),
-				answer.Status)
+		challenge := answer.Header.Get("WWW-Authenticate")
+		if (answer.Status == http.StatusUnauthorized) != (challenge != "") {
+			t.Errorf("%s: WWW-Authenticate %q with %d", name, challenge, answer.Status)
 		}
 	}
 	for body, says := range map[string]string{
@@ -362,7 +363,7 @@ func testKeystoneVersions(t *testing.T, p *project.Project, c openstacktest.Cred
 	}
 }
 
-// testUnscoped: a token without a project has no catalog. That is why nobody gets as far as to ask
+// testUnscoped: a token without a project has no catalog. So no client gets as far as to ask
 // a service with one. Until Nova's policies were made stricter in 2023.1, and Neutron's in 2023.2,
 // these answered with an empty list, where they refuse now.
 func testUnscoped(t *testing.T, p *project.Project, c openstacktest.Credentials) {

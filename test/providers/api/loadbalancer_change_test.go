@@ -45,7 +45,7 @@ func TestLoadBalancer_Changes(t *testing.T) {
 	listener, pool, monitor := "listeners/"+ids["l"], "pools/"+ids["p"],
 		"healthmonitors/"+ids["monitor p"]
 	type object = project.Object
-	// updates makes a change a second after the one before.
+	// updates makes a change a second after the previous one.
 	updates := func(name, method, path string, body any) project.Answer {
 		t.Helper()
 		was := project.Text(o.get("loadbalancers/"+lb), "updated_at")
@@ -145,7 +145,7 @@ func TestLoadBalancer_Changes(t *testing.T) {
 	o.must(http.StatusNotFound, http.MethodDelete, pool, nil)
 }
 
-// setsMembers: a list of members says all of them. What it does not say of one that is there is set
+// setsMembers: a list of members says all of them. A value that it does not give is set
 // back, but for name, subnet and tags.
 func (o octavia) setsMembers(lb, pool, subnet string) {
 	t := o.t
@@ -225,7 +225,7 @@ func (o octavia) failsBelow(lb, pool string) {
 			{"address": "10.0.1.1", "protocol_port": 1, "subnet_id": subnet}, {"address": "10.0.1.3", "protocol_port": 1},
 		}})
 	}
-	batch(nobody)
+	batch(unknownID)
 	same(t, "states after a batch with a subnet that does not exist", states(),
 		[]string{"ACTIVE", "ACTIVE", "ERROR", "ERROR"})
 	batch(nil)

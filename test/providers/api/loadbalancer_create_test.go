@@ -102,7 +102,7 @@ func answerHasTheTree(t *testing.T, lb project.Object) {
 	same(t, "attributes of a member", keys(members[0]), memberKeys)
 }
 
-// refusesWhilePending asks for several things at a time, since the work may not take long.
+// refusesWhilePending asks for several things at a time, because the work may be short.
 func (o octavia) refusesWhilePending(id string, ids map[string]string) {
 	o.t.Helper()
 	pool := ids["tcp-pool"]
@@ -136,7 +136,7 @@ func (o octavia) refusesWhilePending(id string, ids map[string]string) {
 		},
 		{"change a pool", http.MethodPut, "pools/" + pool, project.Object{"pool": named}, 409, immutable("Load Balancer", id)},
 		{"delete a pool", http.MethodDelete, "pools/" + pool, nil, 409, immutable("Load Balancer", id)},
-		// What is below a pool asks the pool first.
+		// Members and monitors check the pool's status first.
 		{
 			"make a member", http.MethodPost, "pools/" + pool + "/members",
 			project.Object{"member": project.Object{"address": "10.0.1.9", "protocol_port": 1}},

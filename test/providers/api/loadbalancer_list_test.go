@@ -100,7 +100,7 @@ func (o octavia) filters(first, second string, ids map[string]string) {
 		{"two ids", http.MethodGet, "loadbalancers?id=" + first + "&id=" + second, nil, 500, "Illegal parameter data types"},
 		{
 			"another project", http.MethodGet,
-			"loadbalancers?project_id=" + strings.ReplaceAll(nobody, "-", ""), nil, 403,
+			"loadbalancers?project_id=" + strings.ReplaceAll(unknownID, "-", ""), nil, 403,
 			"Policy does not allow this request to be performed.",
 		},
 	})

@@ -68,7 +68,7 @@ func (o octavia) choices() {
 	same(o.t, "attributes of a provider", keys(first), []string{"description", "name"})
 	same(o.t, "provider", first["name"], "amphora")
 	o.refuses([]refusal{
-		{"no flavor", http.MethodGet, "flavors/" + nobody, nil, 404, "Flavor " + nobody + " not found."},
+		{"no flavor", http.MethodGet, "flavors/" + unknownID, nil, 404, "Flavor " + unknownID + " not found."},
 		{"no zone", http.MethodGet, "availabilityzones/none", nil, 404, "Availability Zone none not found."},
 	})
 	same(o.t, "flavors of a name", o.names("flavors?name=none"), []string{})
@@ -84,7 +84,7 @@ func (o octavia) quotas() {
 	o.refuses(
 		[]refusal{{
 			"another project's", http.MethodGet,
-			"quotas/" + strings.ReplaceAll(nobody, "-", ""), nil, 403,
+			"quotas/" + strings.ReplaceAll(unknownID, "-", ""), nil, 403,
 			"Policy does not allow this request to be performed.",
 		}})
 }
@@ -103,7 +103,7 @@ func (o octavia) failover(lb string) {
 
 // foreign makes a load balancer of another project, which the user may not even see.
 func (o octavia) foreign() {
-	another := strings.ReplaceAll(nobody, "-", "")
+	another := strings.ReplaceAll(unknownID, "-", "")
 	made := o.Admin().Create(project.LoadBalancer, "/lbaas/loadbalancers", "loadbalancer",
 		project.Object{
 			"name": "foreign", "project_id": another, "vip_subnet_id": o.Subnets[4],

@@ -39,7 +39,7 @@ func TestLoadBalancer_Refusals(t *testing.T) {
 	now := o.get("loadbalancers/" + lb)
 	o.must(http.StatusAccepted, http.MethodPut, "pools/"+pool+"/members",
 		project.Object{"members": []any{}})
-	same(t, "after no members were set where there are none",
+	same(t, "after no members were set in an empty pool",
 		o.get("loadbalancers/" + lb)["provisioning_status"], "ACTIVE")
 	if now["updated_at"] == nil || was == nil {
 		t.Errorf("no time of change: %v", now)
@@ -63,40 +63,45 @@ func unknown(argument, field string) string {
 
 func absent(_ octavia, lb string, ids map[string]string) []refusal {
 	all := []refusal{
-		{"status", http.MethodGet, "loadbalancers/" + nobody + "/status", nil, 404, "Load Balancer " + nobody + " not found."},
+		{"status", http.MethodGet, "loadbalancers/" + unknownID + "/status", nil, 404, "Load Balancer " + unknownID + " not found."},
 		// The id of a path is not another's way to write it.
 		{"id without hyphens", http.MethodGet, "loadbalancers/" + strings.ReplaceAll(lb, "-", ""), nil, 404, "not found."},
 		// On the way to members a pool that does not exist is told in another form.
-		{"members of no pool", http.MethodGet, "pools/" + nobody + "/members", nil, 404, "Pool " + nobody + " not found."},
-		{"set members of no pool", http.MethodPut, "pools/" + nobody + "/members", project.Object{"members": []any{}}, 404, "Pool " + nobody + " not found."},
+		{"members of no pool", http.MethodGet, "pools/" + unknownID + "/members", nil, 404, "Pool " + unknownID + " not found."},
 		{
-			"make a member of no pool", http.MethodPost, "pools/" + nobody + "/members",
-			project.Object{"member": project.Object{"address": "10.0.1.9", "protocol_port": 1}},
-			404, "Pool " + nobody + " not found.",
+			"set members of no pool", http.MethodPut, "pools/" + unknownID + "/members",
+			project.Object{"members": []any{}},
+			404, "Pool " + unknownID + " not found.",
 		},
-		{"delete a member of no pool", http.MethodDelete, "pools/" + nobody + "/members/" + nobody, nil, 404, "Pool " + nobody + " not found."},
-		{"no member", http.MethodGet, "pools/" + ids["tcp-pool"] + "/members/" + nobody, nil, 404, "Member " + nobody + " not found."},
 		{
-			"change no member", http.MethodPut, "pools/" + ids["tcp-pool"] + "/members/" + nobody,
+			"make a member of no pool", http.MethodPost, "pools/" + unknownID + "/members",
+			project.Object{"member": project.Object{"address": "10.0.1.9", "protocol_port": 1}},
+			404, "Pool " + unknownID + " not found.",
+		},
+		{"delete a member of no pool", http.MethodDelete, "pools/" + unknownID + "/members/" + unknownID, nil, 404, "Pool " + unknownID + " not found."},
+		{"no member", http.MethodGet, "pools/" + ids["tcp-pool"] + "/members/" + unknownID, nil, 404, "Member " + unknownID + " not found."},
+		{
+			"change no member", http.MethodPut,
+			"pools/" + ids["tcp-pool"] + "/members/" + unknownID,
 			project.Object{"member": project.Object{"weight": 2}},
 			404,
-			"Member " + nobody + " not found.",
+			"Member " + unknownID + " not found.",
 		},
-		{"delete no member", http.MethodDelete, "pools/" + ids["tcp-pool"] + "/members/" + nobody, nil, 404, "Member " + nobody + " not found."},
+		{"delete no member", http.MethodDelete, "pools/" + ids["tcp-pool"] + "/members/" + unknownID, nil, 404, "Member " + unknownID + " not found."},
 	}
 	for path, kind := range map[string][2]string{
 		"loadbalancers": {"loadbalancer", "Load Balancer"}, "listeners": {"listener", "Listener"},
 		"pools": {"pool", "Pool"}, "healthmonitors": {"healthmonitor", "Health Monitor"},
 	} {
-		text := kind[1] + " " + nobody + " not found."
+		text := kind[1] + " " + unknownID + " not found."
 		all = append(all,
-			refusal{"get", http.MethodGet, path + "/" + nobody, nil, 404, text},
+			refusal{"get", http.MethodGet, path + "/" + unknownID, nil, 404, text},
 			refusal{
-				"change", http.MethodPut, path + "/" + nobody,
+				"change", http.MethodPut, path + "/" + unknownID,
 				project.Object{kind[0]: project.Object{"name": "x"}},
 				404, text,
 			},
-			refusal{"delete", http.MethodDelete, path + "/" + nobody, nil, 404, text},
+			refusal{"delete", http.MethodDelete, path + "/" + unknownID, nil, 404, text},
 		)
 	}
 	return all
@@ -122,7 +127,7 @@ func to(path, kind string) func(status int, text string, changes project.Object)
 	}
 }
 
-const noCertificate = "http://key-manager/v1/containers/" + nobody
+const noCertificate = "http://key-manager/v1/containers/" + unknownID
 
 func badListeners(_ octavia, lb string, ids map[string]string) []refusal {
 	listener := of("listeners", "listener",
@@ -139,8 +144,8 @@ func badListeners(_ octavia, lb string, ids map[string]string) []refusal {
 			o{"protocol_port": 8080, "protocol": "HTTPS"}),
 		listener("no load balancer", 400, missing("loadbalancer_id"),
 			o{"loadbalancer_id": dropped}),
-		listener("load balancer that is not there", 404, "Load Balancer "+nobody+" not found.",
-			o{"loadbalancer_id": nobody}),
+		listener("load balancer that is not there", 404, "Load Balancer "+unknownID+" not found.",
+			o{"loadbalancer_id": unknownID}),
 		listener("load balancer null", 404, "Load Balancer None not found.",
 			o{"loadbalancer_id": nil}),
 		listener("load balancer no id", 400,
@@ -189,8 +194,8 @@ func badListeners(_ octavia, lb string, ids map[string]string) []refusal {
 		listener("long tag", 400, "Value should have a maximum character requirement of 255",
 			o{"tags": []string{strings.Repeat("x", 256)}}),
 		listener("tags no list", 400, "Invalid input for field/attribute ", o{"tags": "abc"}),
-		listener("pool that is not there", 404, "Pool "+nobody+" not found.",
-			o{"default_pool_id": nobody}),
+		listener("pool that is not there", 404, "Pool "+unknownID+" not found.",
+			o{"default_pool_id": unknownID}),
 		listener("pool of another protocol", 400,
 			"Validation failure: The pool protocol 'UDP' is invalid while the listener protocol is 'TCP'.", o{"default_pool_id": ids["udp-pool"]}),
 		listener("headers of TCP", 400,
@@ -206,7 +211,7 @@ func badListeners(_ octavia, lb string, ids map[string]string) []refusal {
 			o{"protocol": "HTTP", "insert_headers": o{"X-SSL-Client-CN": "true"}}),
 		listener("TLS without a certificate", 400,
 			"Validation failure: An SNI or default certificate container reference must be provided for TERMINATED_HTTPS protocol listeners.", o{"protocol": "TERMINATED_HTTPS"}),
-		listener("TLS with none that is there", 400,
+		listener("TLS with an unknown container", 400,
 			"Could not retrieve certificate: ['"+noCertificate+"']",
 			o{"protocol": "TERMINATED_HTTPS", "default_tls_container_ref": noCertificate}),
 		listener("certificate of TCP", 400,
@@ -236,7 +241,7 @@ func badListenerChanges(_ octavia, _ string, ids map[string]string) []refusal {
 	tcp, udp, http := to("listeners/"+ids["tcp"], "listener"),
 		to("listeners/"+ids["udp"], "listener"), to("listeners/"+ids["http"], "listener")
 	all := []refusal{
-		tcp(404, "Pool "+nobody+" not found.", o{"default_pool_id": nobody}),
+		tcp(404, "Pool "+unknownID+" not found.", o{"default_pool_id": unknownID}),
 		tcp(400,
 			"Validation failure: The pool protocol 'UDP' is invalid while the listener protocol is 'TCP'.", o{"default_pool_id": ids["udp-pool"]}),
 		tcp(400, "insert-headers is not a valid option for a TCP protocol listener.",
@@ -256,7 +261,7 @@ func badListenerChanges(_ octavia, _ string, ids map[string]string) []refusal {
 		tcp(400, invalid("connection_limit", "-2", "Value should be greater or equal to -1"),
 			o{"connection_limit": -2}),
 	}
-	// What a listener is cannot be changed.
+	// A listener's protocol and port are constant.
 	for _, attribute := range []string{
 		"protocol", "protocol_port", "loadbalancer_id", "project_id",
 		"id", "default_pool", "provisioning_status", "foo",
@@ -279,10 +284,11 @@ func badPools(_ octavia, lb string, ids map[string]string) []refusal {
 		pool("no parent", 400,
 			"Validation failure: Must provide at least one of: loadbalancer_id, listener_id",
 			o{"loadbalancer_id": dropped}),
-		pool("no such load balancer", 404, "Load Balancer "+nobody+" not found.",
-			o{"loadbalancer_id": nobody}),
-		pool("no such listener", 500, broken, o{"loadbalancer_id": dropped, "listener_id": nobody}),
-		pool("no such listener of the load balancer", 500, broken, o{"listener_id": nobody}),
+		pool("no such load balancer", 404, "Load Balancer "+unknownID+" not found.",
+			o{"loadbalancer_id": unknownID}),
+		pool("no such listener", 500, broken,
+			o{"loadbalancer_id": dropped, "listener_id": unknownID}),
+		pool("no such listener of the load balancer", 500, broken, o{"listener_id": unknownID}),
 		pool("listener has a pool", 409, "This listener already has a default pool",
 			o{"loadbalancer_id": dropped, "listener_id": ids["tcp"]}),
 		pool("listener of another protocol", 400,
@@ -363,7 +369,7 @@ func badMembers(x octavia, _ string, ids map[string]string) (all []refusal) {
 		{invalid("protocol_port", "0", "Value should be greater or equal to 1"), o{"protocol_port": 0}},
 		{invalid("weight", "257", "Value should be lower or equal to 256"), o{"weight": 257}},
 		{invalid("weight", "-1", "Value should be greater or equal to 0"), o{"weight": -1}},
-		{"Subnet " + nobody + " not found.", o{"subnet_id": nobody}},
+		{"Subnet " + unknownID + " not found.", o{"subnet_id": unknownID}},
 		{invalid("subnet_id", "abc", "Value should be UUID format"), o{"subnet_id": "abc"}},
 		{invalid("monitor_port", "0", "Value should be greater or equal to 1"), o{"monitor_port": 0}},
 		{invalid("monitor_address", "abc", "Value should be IPv4 or IPv6 format"), o{"monitor_address": "abc"}},
@@ -441,7 +447,7 @@ func badMonitors(_ octavia, _ string, ids map[string]string) []refusal {
 	return []refusal{
 		monitor("second", 409, "This pool already has a health monitor", o{}),
 		monitor("no pool", 400, missing("pool_id"), o{"pool_id": dropped}),
-		monitor("no such pool", 404, "Pool "+nobody+" not found.", o{"pool_id": nobody}),
+		monitor("no such pool", 404, "Pool "+unknownID+" not found.", o{"pool_id": unknownID}),
 		monitor("no type", 400, missing("type"), o{"type": dropped}),
 		monitor("unknown type", 400,
 			"Invalid input for field/attribute type. Value: 'FOO'. Value should be one of: ",
@@ -500,7 +506,7 @@ func badMonitorChanges(_ octavia, _ string, ids map[string]string) []refusal {
 	all := []refusal{
 		tcp(400, "None is not a valid option for delay", o{"delay": nil}),
 		tcp(400, "None is not a valid option for max_retries", o{"max_retries": nil}),
-		// That it is said at all is wrong.
+		// Octavia should not report this.
 		tcp(400, "http_method is not a valid option for health monitors of type TCP",
 			o{"http_method": nil}),
 		tcp(400, "url_path is not a valid option for health monitors of type TCP",
@@ -532,7 +538,7 @@ func badLoadBalancerChanges(_ octavia, lb string, _ map[string]string) []refusal
 			o{"description": strings.Repeat("x", 256)}),
 		change(400, "Value should have a maximum character requirement of 255",
 			o{"tags": []string{strings.Repeat("x", 256)}}),
-		// A new tag that is there twice is too much for the database.
+		// A repeated new tag breaks a key of the database.
 		change(500, "Duplicate entry", o{"tags": []string{"c", "d", "c"}}),
 	}
 	for _, attribute := range []string{
@@ -563,15 +569,15 @@ func badLoadBalancers(x octavia, _ string, _ map[string]string) []refusal {
 	const path = "load_balancer.loadbalancer"
 	return []refusal{
 		all("unknown attribute", 400, unknown(path, "foo"), o{"foo": 1}),
-		all("an id", 400, unknown(path, "id"), o{"id": nobody}),
+		all("an id", 400, unknown(path, "id"), o{"id": unknownID}),
 		all("unknown provider", 400, "Provider 'foo' is not enabled.", o{"provider": "foo"}),
-		all("no flavor", 400, "Validation failure: Invalid flavor_id.", o{"flavor_id": nobody}),
+		all("no flavor", 400, "Validation failure: Invalid flavor_id.", o{"flavor_id": unknownID}),
 		all("flavor no id", 400, invalid("flavor_id", "abc", "Value should be UUID format"),
 			o{"flavor_id": "abc"}),
 		all("no zone", 400, "Validation failure: Invalid availability zone.",
 			o{"availability_zone": "foo"}),
 		all("another project", 403, "Policy does not allow this request to be performed.",
-			o{"project_id": strings.ReplaceAll(nobody, "-", "")}),
+			o{"project_id": strings.ReplaceAll(unknownID, "-", "")}),
 		below("pool without a name", 400,
 			"Validation failure: Pools must be named when creating a fully populated loadbalancer.",
 			listener(o{"default_pool": pool(o{"name": dropped})})),
@@ -583,8 +589,8 @@ func badLoadBalancers(x octavia, _ string, _ map[string]string) []refusal {
 		within("half a pool", 400,
 			"Validation failure: Pool definition for 'p' missing required attribute: lb_algorithm",
 			o{"lb_algorithm": dropped}),
-		below("pool by id", 404, "Pool "+nobody+" not found.",
-			listener(o{"default_pool_id": nobody})),
+		below("pool by id", 404, "Pool "+unknownID+" not found.",
+			listener(o{"default_pool_id": unknownID})),
 		within("pool of another protocol", 400,
 			"Validation failure: The pool protocol 'UDP' is invalid while the listener protocol is 'TCP'.", o{"protocol": "UDP"}),
 		below("one port twice", 409,
@@ -596,7 +602,7 @@ func badLoadBalancers(x octavia, _ string, _ map[string]string) []refusal {
 			"insert-headers is not a valid option for a TCP protocol listener.",
 			listener(o{"insert_headers": o{"X-Forwarded-For": "true"}})),
 		below("listener with its load balancer", 400, unknown(path+".listeners", "loadbalancer_id"),
-			listener(o{"loadbalancer_id": nobody})),
+			listener(o{"loadbalancer_id": unknownID})),
 		within("member twice", 409,
 			"Another member on this pool is already using ip 10.0.0.1 on protocol_port 1",
 			o{"members": []o{
@@ -612,7 +618,7 @@ func badLoadBalancers(x octavia, _ string, _ map[string]string) []refusal {
 			o{"members": []o{{"address": "10.0.0.1", "protocol_port": 1, "foo": 1}}}),
 		within("unknown attribute of a monitor", 400,
 			unknown(path+".listeners.default_pool.healthmonitor", "pool_id"),
-			o{"healthmonitor": with(monitor, o{"pool_id": nobody})}),
+			o{"healthmonitor": with(monitor, o{"pool_id": unknownID})}),
 		within("half a monitor", 400, missing("delay"),
 			o{"healthmonitor": with(monitor, o{"delay": dropped})}),
 		within("UDP monitor", 400,

@@ -11,8 +11,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// nobody is an id of nothing.
-const nobody = "00000000-0000-4000-8000-000000000000"
+// unknownID belongs to no object.
+const unknownID = "00000000-0000-4000-8000-000000000000"
 
 // octavia is Octavia as a project's user sees it, who asks for JSON, as gophercloud does.
 type octavia struct {
@@ -123,7 +123,7 @@ func said(answer project.Answer) string {
 	return project.Text(body, "description")
 }
 
-// refusal is a request that is refused. The text is a part of what is said: releases differ in the
+// refusal is a request that is refused. The text is a part of the answer's: releases differ in the
 // rest of some.
 type refusal struct {
 	name, method, path string

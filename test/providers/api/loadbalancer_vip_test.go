@@ -109,7 +109,7 @@ func (o octavia) vipPort(name string, ips ...project.Object) (id string) {
 func (o octavia) refusesPlaces(other, one, two string) {
 	empty := o.AddNetwork("empty")
 	used := project.ID(o.User().Create(project.Network, "/ports", "port",
-		project.Object{"name": "used", "network_id": o.Network, "device_id": "somebody"}))
+		project.Object{"name": "used", "network_id": o.Network, "device_id": "a-device"}))
 	place := of("loadbalancers", "loadbalancer", project.Object{"name": "x"})
 	type object = project.Object
 	v4, v6 := o.Subnets[4], o.Subnets[6]
@@ -119,9 +119,11 @@ func (o octavia) refusesPlaces(other, one, two string) {
 	o.refuses([]refusal{
 		place("nothing", 400,
 			"Validation failure: VIP must contain one of: vip_port_id, vip_network_id, vip_subnet_id.", object{}),
-		place("no subnet", 400, "Subnet "+nobody+" not found.", object{"vip_subnet_id": nobody}),
-		place("no network", 400, "Network "+nobody+" not found.", object{"vip_network_id": nobody}),
-		place("no port", 400, "Port "+nobody+" not found.", object{"vip_port_id": nobody}),
+		place("no subnet", 400, "Subnet "+unknownID+" not found.",
+			object{"vip_subnet_id": unknownID}),
+		place("no network", 400, "Network "+unknownID+" not found.",
+			object{"vip_network_id": unknownID}),
+		place("no port", 400, "Port "+unknownID+" not found.", object{"vip_port_id": unknownID}),
 		place("no id", 400, invalid("vip_subnet_id", "abc", "Value should be UUID format"),
 			object{"vip_subnet_id": "abc"}),
 		place("no address", 400,
@@ -148,15 +150,15 @@ func (o octavia) refusesPlaces(other, one, two string) {
 		place("another subnet than the port's", 400,
 			"Validation failure: No VIP address found on the specified VIP port within the specified subnet.", object{"vip_port_id": one, "vip_subnet_id": other}),
 		place("port in use", 400,
-			"Validation failure: Port "+used+" is already used by device somebody",
+			"Validation failure: Port "+used+" is already used by device a-device",
 			object{"vip_port_id": used}),
 		place("second VIP in the subnet", 400,
 			"Validation failure: Duplicate VIP subnet(s) specified. Only one IP can be bound per subnet.", and(object{"subnet_id": v4})),
 		place("second VIP in another network", 400,
 			"Validation failure: All VIP subnets must belong to the same network.",
 			and(object{"subnet_id": other})),
-		place("second VIP nowhere", 500, "subnet not found (subnet id: "+nobody+").",
-			and(object{"subnet_id": nobody})),
+		place("second VIP nowhere", 500, "subnet not found (subnet id: "+unknownID+").",
+			and(object{"subnet_id": unknownID})),
 		place("second VIP without a subnet", 400, missing("subnet_id"),
 			and(object{"ip_address": "fd00::5"})),
 		place("second VIP with no address", 400,

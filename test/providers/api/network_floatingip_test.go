@@ -46,8 +46,8 @@ func TestFloatingIPs_LeadToAPort(t *testing.T) {
 			"already has a floating IP on external network",
 		},
 		exchange{
-			"PUT /floatingips/$b", pointTo(`"$nobody"`), 404, "PortNotFound",
-			"Port $nobody could not be found.",
+			"PUT /floatingips/$b", pointTo(`"$unknown"`), 404, "PortNotFound",
+			"Port $unknown could not be found.",
 		},
 		exchange{
 			"PUT /floatingips/$b", pointTo(`"nonsense"`), 400, "HTTPBadRequest",
@@ -116,7 +116,7 @@ func TestFloatingIPs_LeadToAPort(t *testing.T) {
 	n.want("by description",
 		n.list("/floatingips?description=still&fields=id&project_id=$project", "floatingips", "id"),
 		[]string{n.noted["a"]})
-	// What a floating IP needs of the router is held.
+	// Neutron refuses to remove the parts of the router that a floating IP needs.
 	n.expect(
 		exchange{
 			"PUT /routers/$router/remove_router_interface", `{"subnet_id":"$subnet4"}`, 409,
@@ -155,7 +155,7 @@ func TestFloatingIPs_WhereTheyAreMade(t *testing.T) {
 	n := newNeutron(t)
 	subnets, _ := n.get("/networks/$public", "network", "subnets").([]any)
 	if len(subnets) == 0 {
-		t.Fatal("the external network tells of no subnet")
+		t.Fatal("the external network shows no subnet")
 	}
 	n.noted["pool"] = fmt.Sprint(subnets[0])
 	address := project.Text(
@@ -188,8 +188,8 @@ func TestFloatingIPs_WhereTheyAreMade(t *testing.T) {
 			"Network $net is not a valid external network",
 		},
 		exchange{
-			floatingIPs, `{"floatingip":{"floating_network_id":"$nobody"}}`, 404,
-			"NetworkNotFound", "$nobody",
+			floatingIPs, `{"floatingip":{"floating_network_id":"$unknown"}}`, 404,
+			"NetworkNotFound", "$unknown",
 		},
 		exchange{
 			floatingIPs, `{"floatingip":{}}`, 400, "HTTPBadRequest",

@@ -51,7 +51,7 @@ func TestNetworkPages(t *testing.T) {
 		{"", "n0 n1 n2 n3 n4"},
 		{"limit=0", "n0 n1 n2 n3 n4"},
 		{"marker=$n2", "n0 n1 n2 n3 n4"},
-		{"marker=$nobody", "n0 n1 n2 n3 n4"},
+		{"marker=$unknown", "n0 n1 n2 n3 n4"},
 		{"limit=2", "n0 n1 next=n1 previous=n0"},
 		{"limit=2&marker=$n1", "n2 n3 next=n3 previous=n2"},
 		{"limit=2&marker=$n3", "n4 previous=n4"},
@@ -72,8 +72,8 @@ func TestNetworkPages(t *testing.T) {
 	}
 	n.expect(
 		exchange{
-			"GET /networks?limit=2&marker=$nobody", "", 404, "NetworkNotFound",
-			"Network $nobody could not be found.",
+			"GET /networks?limit=2&marker=$unknown", "", 404, "NetworkNotFound",
+			"Network $unknown could not be found.",
 		},
 		exchange{
 			"GET /networks?limit=two", "", 400, "BadRequest",
@@ -83,7 +83,7 @@ func TestNetworkPages(t *testing.T) {
 			"GET /networks?limit=-1", "", 400, "BadRequest",
 			"Limit must be an integer 0 or greater",
 		},
-		// What was the last item of a page may be deleted before the next page is asked for.
+		// The last item of a page may be deleted before the client fetches the next page.
 		exchange{"DELETE /networks/$n1", "", 204, "", ""},
 		exchange{"GET /networks?limit=2&marker=$n1", "", 404, "NetworkNotFound", ""},
 	)
@@ -111,7 +111,8 @@ func (n *neutron) page(query string) string {
 		if err != nil {
 			n.t.Fatalf("%s: %v", answer, err)
 		}
-		if reverse := to.Query().Get("page_reverse") == "True"; reverse != (link["rel"] == "previous") {
+		reverse := to.Query().Get("page_reverse") == "True"
+		if reverse != (link["rel"] == "previous") {
 			n.t.Errorf("%s: a link leads the wrong way", answer)
 		}
 		// Neutron's links have the filters.
@@ -148,11 +149,11 @@ func TestNetworkFilters(t *testing.T) {
 		{"name=one&device_id=dev-2", ""},
 		{"description=d1", "one"},
 		{"device_owner=compute:az-a", "two"},
-		{"id=$one&id=$bare&id=$nobody", "bare one"},
+		{"id=$one&id=$bare&id=$unknown", "bare one"},
 		{"network_id=$net&network_id=$public&name=one", "one"},
 		{"project_id=$project&name=one", "one"},
 		{"tenant_id=$project&name=one", "one"},
-		{"project_id=$nobody", ""},
+		{"project_id=$unknown", ""},
 		{"fixed_ips=ip_address=10.0.5.1", "one"},
 		{"fixed_ips=ip_address%3D10.0.5.1&fixed_ips=ip_address%3D10.0.5.2&network_id=$net", "one two"},
 		{"fixed_ips=ip_address=fd00::51", "one"},
@@ -163,8 +164,8 @@ func TestNetworkFilters(t *testing.T) {
 		{"fixed_ips=ip_address=10.0.9.9", ""},
 		{"fixed_ips=ip_address=nonsense", ""},
 		{"security_groups=$group&network_id=$net", "bare one"},
-		{"security_groups=$group&security_groups=$nobody&name=one", "one"},
-		{"security_groups=$nobody", ""},
+		{"security_groups=$group&security_groups=$unknown&name=one", "one"},
+		{"security_groups=$unknown", ""},
 		{"tags=a", "one"},
 		{"tags=b", "one two"},
 		{"tags=a,b", "one"},
@@ -208,17 +209,20 @@ func TestNetworkFilters(t *testing.T) {
 			"GET /ports?sort_key=name", "", 400, "HTTPBadRequest",
 			"The number of sort_keys and sort_dirs must be same",
 		},
-		exchange{"GET /ports/$nobody", "", 404, "PortNotFound", "Port $nobody could not be found."},
 		exchange{
-			"GET /subnets/$nobody", "", 404, "SubnetNotFound",
-			"Subnet $nobody could not be found.",
+			"GET /ports/$unknown", "", 404, "PortNotFound",
+			"Port $unknown could not be found.",
 		},
 		exchange{
-			"GET /routers/$nobody", "", 404, "RouterNotFound",
-			"Router $nobody could not be found",
+			"GET /subnets/$unknown", "", 404, "SubnetNotFound",
+			"Subnet $unknown could not be found.",
+		},
+		exchange{
+			"GET /routers/$unknown", "", 404, "RouterNotFound",
+			"Router $unknown could not be found",
 		},
 	)
-	// Only the fields that are asked for are told, and those that there are not are not missed.
+	// A list shows only the requested fields; unknown ones are ignored.
 	answer := n.ask("GET /ports/$one?fields=name&fields=revision_number&fields=nonsense", "")
 	n.want("fields", len(answer.Inner("port")), 2)
 }
@@ -234,7 +238,7 @@ func TestNetworkVisibility_OfTheExternalNetwork(t *testing.T) {
 	n.want("external", n.get("/networks/$public", "network", "router:external"), true)
 	subnets, _ := n.get("/networks/$public", "network", "subnets").([]any)
 	if len(subnets) == 0 {
-		t.Fatal("the external network tells of no subnet")
+		t.Fatal("the external network shows no subnet")
 	}
 	n.noted["pool"] = fmt.Sprint(subnets[0])
 	n.want("its subnets", n.list("/subnets?network_id=$public", "subnets", "id"), []string{})
@@ -242,7 +246,7 @@ func TestNetworkVisibility_OfTheExternalNetwork(t *testing.T) {
 		n.list("/networks?router:external=false&name=nodes&fields=id", "networks", "id"),
 		[]string{n.Network})
 	n.want("several subnets",
-		n.list("/subnets?id=$subnet4&id=$pool&id=$nobody&fields=id", "subnets", "id"),
+		n.list("/subnets?id=$subnet4&id=$pool&id=$unknown&fields=id", "subnets", "id"),
 		[]string{n.Subnets[4]})
 	n.expect(
 		exchange{

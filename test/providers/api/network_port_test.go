@@ -89,8 +89,8 @@ func TestPortPairs(t *testing.T) {
 			"must be a list",
 		},
 		exchange{
-			"PUT /ports/$nobody", pairsBody(ten[0]), 404, "PortNotFound",
-			"Port $nobody could not be found.",
+			"PUT /ports/$unknown", pairsBody(ten[0]), 404, "PortNotFound",
+			"Port $unknown could not be found.",
 		},
 	)
 	n.want("pairs after refusals", len(n.pairs("$port")), 10)
@@ -138,8 +138,8 @@ func TestPortSecurity(t *testing.T) {
 			"Duplicate items in the list: '$group'.",
 		},
 		exchange{
-			put, `{"port":{"security_groups":["$group","$nobody"]}}`, 404,
-			"SecurityGroupNotFound", "Security group $nobody does not exist",
+			put, `{"port":{"security_groups":["$group","$unknown"]}}`, 404,
+			"SecurityGroupNotFound", "Security group $unknown does not exist",
 		},
 		exchange{
 			put, `{"port":{"security_groups":["nonsense"]}}`, 400, "HTTPBadRequest",
@@ -163,7 +163,7 @@ func TestPortSecurity(t *testing.T) {
 }
 
 // TestPortRevision: each change is a new revision, and If-Match holds a write to one. A write that
-// changes nothing is none, if anything at all.
+// changes nothing adds at most nothing.
 func TestPortRevision(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
@@ -214,7 +214,7 @@ func TestPortRevision(t *testing.T) {
 func TestPorts_AddressesAndDevices(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithIPv6())
-	made := n.make("port", "ports", "port", `{"network_id":"$net","device_id":"somebody's"}`)
+	made := n.make("port", "ports", "port", `{"network_id":"$net","device_id":"a-device"}`)
 	ips, _ := made["fixed_ips"].([]any)
 	n.want("addresses, one of each family", len(ips), 2)
 	n.want("status", made["status"], "DOWN")
@@ -238,8 +238,8 @@ func TestPorts_AddressesAndDevices(t *testing.T) {
 		},
 		exchange{
 			"POST /ports",
-			`{"port":{"network_id":"$net","fixed_ips":[{"subnet_id":"$nobody"}]}}`, 404,
-			"SubnetNotFound", "$nobody",
+			`{"port":{"network_id":"$net","fixed_ips":[{"subnet_id":"$unknown"}]}}`, 404,
+			"SubnetNotFound", "$unknown",
 		},
 		exchange{
 			"POST /ports",
@@ -247,8 +247,8 @@ func TestPorts_AddressesAndDevices(t *testing.T) {
 			"HTTPBadRequest", "nonsense",
 		},
 		exchange{
-			"POST /ports", `{"port":{"network_id":"$nobody"}}`, 404, "NetworkNotFound",
-			"$nobody",
+			"POST /ports", `{"port":{"network_id":"$unknown"}}`, 404, "NetworkNotFound",
+			"$unknown",
 		},
 		exchange{
 			"POST /ports", `{"port":{}}`, 400, "HTTPBadRequest",

@@ -46,7 +46,7 @@ func TestRouterRoutes_AddedAndRemovedByName(t *testing.T) {
 		want                  []string
 	}{
 		{"two", addRoutes, one + "," + two, []string{"10.244.0.0/24 10.0.0.10", "10.244.1.0/24 10.0.0.11"}},
-		{"one that is there", addRoutes, one, []string{"10.244.0.0/24 10.0.0.10", "10.244.1.0/24 10.0.0.11"}},
+		{"an existing one", addRoutes, one, []string{"10.244.0.0/24 10.0.0.10", "10.244.1.0/24 10.0.0.11"}},
 		{"one twice", addRoutes, two + "," + two, []string{"10.244.0.0/24 10.0.0.10", "10.244.1.0/24 10.0.0.11"}},
 		{
 			"a second to a destination", addRoutes, routeTo("10.244.1.0/24", "10.0.0.12"),
@@ -163,12 +163,12 @@ func TestRouterRoutes_Refused(t *testing.T) {
 			"Invalid data format for hostroute: 'x'.",
 		},
 		exchange{
-			"PUT /routers/$nobody/add_extraroutes", routesBody(good), 404, "RouterNotFound",
-			"Router $nobody could not be found",
+			"PUT /routers/$unknown/add_extraroutes", routesBody(good), 404, "RouterNotFound",
+			"Router $unknown could not be found",
 		},
 		exchange{
-			"PUT /routers/$nobody/remove_extraroutes", routesBody(good), 404, "RouterNotFound",
-			"Router $nobody could not be found",
+			"PUT /routers/$unknown/remove_extraroutes", routesBody(good), 404, "RouterNotFound",
+			"Router $unknown could not be found",
 		},
 		exchange{
 			"POST /routers", `{"router":{"name":"other","routes":[]}}`, 400, "HTTPBadRequest",
@@ -246,7 +246,7 @@ func TestRouterRevision(t *testing.T) {
 		"revision_number=$revision")
 	n.noted["revision"] = revision()
 	grows("with extraroute-atomic, too", addRoutes, one, "If-Match", "revision_number=$revision")
-	// Nobody reads a header of another form.
+	// Neutron ignores a header of another form.
 	grows("a header of HTTP's own form", putRouter, one, "If-Match", "*")
 	if answer := n.ask(putRouter, one, "If-Match",
 		"revision_number=x"); answer.Status != http.StatusBadRequest {
@@ -275,7 +275,7 @@ func TestRouterInterfaces(t *testing.T) {
 			addInterface, `{"subnet_id":"$lone"}`, 400, "BadRequest",
 			"Subnet for router interface must have a gateway IP",
 		},
-		exchange{addInterface, `{"subnet_id":"$nobody"}`, 404, "SubnetNotFound", ""},
+		exchange{addInterface, `{"subnet_id":"$unknown"}`, 404, "SubnetNotFound", ""},
 		exchange{
 			addInterface, `{}`, 400, "BadRequest",
 			"Either subnet_id or port_id must be specified",

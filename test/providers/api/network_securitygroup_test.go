@@ -64,8 +64,8 @@ func TestSecurityGroups(t *testing.T) {
 			"['stateful'] is invalid attribute for filtering",
 		},
 		exchange{
-			"GET /security-groups/$nobody", "", 404, "SecurityGroupNotFound",
-			"Security group $nobody does not exist",
+			"GET /security-groups/$unknown", "", 404, "SecurityGroupNotFound",
+			"Security group $unknown does not exist",
 		},
 		exchange{"DELETE /security-groups/$second", "", 204, "", ""},
 		exchange{
@@ -205,12 +205,12 @@ func TestSecurityGroupRules(t *testing.T) {
 			"SecurityGroupMultipleRemoteEntites", "Only one of remote_ip_prefix",
 		},
 		exchange{
-			post, ruleBody(`"remote_group_id":"$nobody"`), 404, "SecurityGroupNotFound",
-			"Security group $nobody does not exist",
+			post, ruleBody(`"remote_group_id":"$unknown"`), 404, "SecurityGroupNotFound",
+			"Security group $unknown does not exist",
 		},
 		exchange{
 			post,
-			`{"security_group_rule":{"security_group_id":"$nobody","direction":"ingress"}}`, 404,
+			`{"security_group_rule":{"security_group_id":"$unknown","direction":"ingress"}}`, 404,
 			"SecurityGroupNotFound", "",
 		},
 		exchange{

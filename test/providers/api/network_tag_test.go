@@ -45,7 +45,7 @@ func TestNetworkTags_OfEachResource(t *testing.T) {
 			if n.revision(test.path, test.member) == before {
 				t.Error("new tags are no new revision")
 			}
-			// A tag that is there already may be added; what is not there cannot be deleted.
+			// An existing tag may be added; a missing one cannot be deleted.
 			n.expect(
 				exchange{"PUT " + test.path + "/tags/c", "", 201, "", ""},
 				exchange{"PUT " + test.path + "/tags/c", "", 201, "", ""},
@@ -72,15 +72,15 @@ func TestNetworkTags_OfEachResource(t *testing.T) {
 	// Rules of security groups have no tags, in the releases that the provider is for.
 	n.expect(
 		exchange{
-			"PUT /networks/$nobody/tags", `{"tags":["a"]}`, 404, "TagResourceNotFound",
-			"Resource networks $nobody could not be found.",
+			"PUT /networks/$unknown/tags", `{"tags":["a"]}`, 404, "TagResourceNotFound",
+			"Resource networks $unknown could not be found.",
 		},
 		exchange{
-			"PUT /floatingips/$nobody/tags", `{"tags":["a"]}`, 404, "TagResourceNotFound",
+			"PUT /floatingips/$unknown/tags", `{"tags":["a"]}`, 404, "TagResourceNotFound",
 			"could not be found.",
 		},
 		exchange{
-			"DELETE /security-groups/$nobody/tags", "", 404, "TagResourceNotFound",
+			"DELETE /security-groups/$unknown/tags", "", 404, "TagResourceNotFound",
 			"could not be found.",
 		},
 	)

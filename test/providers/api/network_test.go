@@ -25,7 +25,7 @@ func newNeutron(t *testing.T, opts ...project.Option) *neutron {
 	return &neutron{Project: p, t: t, noted: map[string]string{
 		"project": p.ID, "public": p.Public, "net": p.Network, "router": p.Router,
 		"subnet4": p.Subnets[4], "subnet6": p.Subnets[6],
-		"nobody": "00000000-0000-4000-8000-00000000dead", "longest": strings.Repeat("x", 255),
+		"unknown": "00000000-0000-4000-8000-00000000dead", "longest": strings.Repeat("x", 255),
 		"toolong": strings.Repeat("x", 256),
 	}}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// TestTrunks: the port of a server tells of the subports of its trunk, and neither is deleted from
+// TestTrunks: the port of a server lists the subports of its trunk, and neither is deleted from
 // under it.
 //
 // That a subport's device_owner becomes trunk:subport is the agent's doing, once the server has the
@@ -43,7 +43,7 @@ func TestTrunks(t *testing.T) {
 		exchange{add, three(``), 400, "InvalidInput", "missing segmentation information"},
 		exchange{
 			add,
-			`{"sub_ports":[{"port_id":"$nobody","segmentation_type":"vlan","segmentation_id":103}]}`, 404, "PortNotFound", "Port $nobody could not be found.",
+			`{"sub_ports":[{"port_id":"$unknown","segmentation_type":"vlan","segmentation_id":103}]}`, 404, "PortNotFound", "Port $unknown could not be found.",
 		},
 		exchange{
 			add,
@@ -55,7 +55,7 @@ func TestTrunks(t *testing.T) {
 		},
 		exchange{"POST /trunks", `{"trunk":{"port_id":"$parent"}}`, 409, "ParentPortInUse", ""},
 		exchange{"POST /trunks", `{"trunk":{"port_id":"$one"}}`, 409, "TrunkPortInUse", ""},
-		exchange{"POST /trunks", `{"trunk":{"port_id":"$nobody"}}`, 404, "PortNotFound", ""},
+		exchange{"POST /trunks", `{"trunk":{"port_id":"$unknown"}}`, 404, "PortNotFound", ""},
 		exchange{
 			"DELETE /ports/$one", "", 409, "PortInUseAsSubPort",
 			"Port $one is currently a subport for trunk $trunk.",
@@ -64,7 +64,7 @@ func TestTrunks(t *testing.T) {
 			"DELETE /ports/$parent", "", 409, "PortInUseAsTrunkParent",
 			"Port $parent is currently a parent port for trunk $trunk.",
 		},
-		exchange{"GET /trunks/$nobody", "", 404, "TrunkNotFound", "$nobody"},
+		exchange{"GET /trunks/$unknown", "", 404, "TrunkNotFound", "$unknown"},
 	)
 	details, _ := n.get("/ports/$parent?fields=trunk_details", "port",
 		"trunk_details").(project.Object)

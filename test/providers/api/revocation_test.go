@@ -56,7 +56,7 @@ func testUnauthorized(t *testing.T, p *project.Project) {
 }
 
 // testRevokedToken: Keystone refuses a revoked token at once, and so does a service that has not
-// seen it. One that has goes on accepting it for minutes, and all who share its cache with it
+// seen it. A service that has goes on accepting it for minutes, and all who share its cache with it
 // (keystonemiddleware: token_cache_time, memcached_servers).
 func testRevokedToken(t *testing.T, p *project.Project, c openstacktest.Credentials) {
 	known, unknown := newToken(t, p, c), newToken(t, p, c)

@@ -166,7 +166,7 @@ func TestRun_WrongUse_IsExplained(t *testing.T) {
 	var stderr bytes.Buffer
 	if code := run(t.Context(), []string{"--listen=256.0.0.1:0"}, io.Discard,
 		&stderr); code != exitError || stderr.Len() == 0 {
-		t.Errorf("an address that there is none of: %d, %s", code, &stderr)
+		t.Errorf("an address that does not exist: %d, %s", code, &stderr)
 	}
 	if code := run(t.Context(), []string{"--help"}, io.Discard, io.Discard); code != exitOK {
 		t.Errorf("--help ends with %d", code)

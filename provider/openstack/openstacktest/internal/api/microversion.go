@@ -53,7 +53,7 @@ func Negotiate(service string, r *http.Request, newest int) (Microversion, *Answ
 		return Microversion{}, &refusal
 	}
 	if version.Major != 2 || version.Minor < lowest.Minor || version.Minor > highest.Minor {
-		// The headers name the version that there is none of.
+		// The headers name the unknown version.
 		refusal := WithMicroversion(service, version,
 			Failure(service, http.StatusNotAcceptable, fmt.Sprintf(
 				"Version %s is not supported by the API. Minimum is %s and maximum is %s.", version,

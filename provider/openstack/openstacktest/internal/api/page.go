@@ -59,7 +59,7 @@ func Paginate[T any](
 	return page, pageLinks(r, service, page, id, limit, reverse), nil
 }
 
-// reversed tells whether the page before the marker is asked for. Octavia knows True only.
+// reversed tells whether the request wants the page before the marker. Octavia knows True only.
 func (r *Request) reversed(service string) bool {
 	asked := r.Query.Get("page_reverse")
 	switch service {
@@ -143,7 +143,7 @@ func (r *Request) pageLink(query url.Values, rel, marker string, reverse bool) O
 const octaviaPageSize = 1000
 
 // octaviaPageLinks: the links lose the filters and the fields, and have the limit that was used
-// (octavia/api/common/pagination.py, _make_links). Nothing in them is escaped.
+// (octavia/api/common/pagination.py, _make_links). They are not escaped.
 func octaviaPageLinks(r *Request, first, last string, limit int, full bool) (links []Object) {
 	query := "limit=" + strconv.Itoa(limit)
 	for _, key := range []string{"sort", "sort_key"} {

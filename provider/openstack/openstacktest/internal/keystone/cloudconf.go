@@ -23,7 +23,7 @@ const (
 type setting struct{ key, value string }
 
 // CloudConf is a complete cloud.conf, the file of a cloud controller manager: the section Global,
-// at whose end a caller may add others. It panics for a method that there is none of.
+// at whose end a caller may add others. It panics for an unknown method.
 func (c Credentials) CloudConf(method AuthMethod) string {
 	settings := []setting{{"auth-url", c.AuthURL}, {"region", c.Region}}
 	switch method {
@@ -64,7 +64,7 @@ const CloudName = "simulator"
 
 // CloudsYAML is a complete clouds.yaml with the cloud [CloudName]. It does not name the authority
 // of the cloud's certificate, which a clouds.yaml has in a file of its own. It panics for a method
-// that there is none of, and for [TrustAuth]: most readers of clouds.yaml know no trusts.
+// that does not exist, and for [TrustAuth]: most readers of clouds.yaml know no trusts.
 func (c Credentials) CloudsYAML(method AuthMethod) string {
 	kind, settings := "v3"+strings.ReplaceAll(string(method), "-", ""),
 		[]setting{{"auth_url", c.AuthURL}}

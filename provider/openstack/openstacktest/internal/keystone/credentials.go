@@ -103,7 +103,8 @@ func (s *Service) credentials(p *project) Credentials {
 	}
 	for _, a := range s.applications {
 		if a.project == p {
-			c.ApplicationCredentialID, c.ApplicationCredentialName, c.ApplicationCredentialSecret = a.id, a.name, a.secret
+			c.ApplicationCredentialID, c.ApplicationCredentialName = a.id, a.name
+			c.ApplicationCredentialSecret = a.secret
 		}
 	}
 	return c

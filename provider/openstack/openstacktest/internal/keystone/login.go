@@ -238,7 +238,7 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// userWithApplicationCredential: one that is asked for by id, and is not there, is a 404; by name
+// userWithApplicationCredential: an unknown id is a 404; by name
 // it is a 401.
 func (s *Service) userWithApplicationCredential(t *token, body authBody) (*user, *answer) {
 	b := body.Auth.Identity.ApplicationCredential
@@ -285,7 +285,7 @@ func (s *Service) scope(t *token, raw json.RawMessage) *answer {
 	case scope.Project != nil:
 		return s.scopeToProject(t, scope.Project.ID, scope.Project.Name, scope.Project.Domain)
 	}
-	// Nobody has a role in a domain or in the system.
+	// No user has a role in a domain or in the system.
 	return s.refused()
 }
 

@@ -20,7 +20,7 @@ type attribute[T any] struct {
 	// constant ones are given at creation only, required ones must be, late ones are given
 	// afterwards only.
 	constant, required, late bool
-	// unfiltered ones are none of the API's filters.
+	// unfiltered ones are not among the API's filters.
 	unfiltered bool
 	// secret ones are shown to administrators only, by the default policy.
 	secret bool

@@ -38,7 +38,7 @@ type kind[T any] struct {
 	member, collection, path, operation string
 	// extension is the alias of the extension that serves it. Empty: the core.
 	extension string
-	// missing is the error for an id that there is none of.
+	// missing is the error for an unknown id.
 	missing    func(id string) error
 	attributes []attribute[T]
 	standard   func(*T) standard
@@ -426,7 +426,8 @@ func (k *kind[T]) findToWrite(r *request) (caller, *T, error) {
 	return c, row, err
 }
 
-// conditionOf is the revision that a request names. Without the extension nobody reads the header.
+// conditionOf is the revision that a request names. Without the extension, Neutron ignores the
+// header.
 func (k *kind[T]) conditionOf(r *request) (condition, error) {
 	header := r.Header.Get("If-Match")
 	text, named := strings.CutPrefix(header, "revision_number=")

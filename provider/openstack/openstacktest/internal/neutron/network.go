@@ -7,7 +7,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// OperatorProjectID is the project that owns external networks, which nobody can log in to.
+// OperatorProjectID is the project that owns external networks, which no user can log in to.
 const OperatorProjectID = "00000000000000000000000000000000"
 
 // Network is a network of Neutron's. The zero value of each field is what a new network usually

@@ -134,7 +134,7 @@ func (n *Service) portKind() *kind[Port] {
 }
 
 // portTags: the API takes tags of a new port, and without the extension
-// tag-ports-during-bulk-creation, which is off by default, nothing becomes of them.
+// tag-ports-during-bulk-creation, which is off by default, they are ignored.
 func portTags() attribute[Port] {
 	a := textsOf("tags", func(row *Port) *[]string { return &row.Tags })
 	a.set = func(*Port, json.RawMessage) error { return nil }
@@ -232,7 +232,7 @@ func (n *Service) ownsNetworkOf(c caller, row *Port) bool {
 	return exists && n.networks.owns(c, parent)
 }
 
-// preparePort gives a new port what its network tells of it.
+// preparePort gives a new port the defaults of its network.
 func (n *Service) preparePort(row *Port) {
 	if parent, exists := n.networks.rows[row.NetworkID]; exists {
 		row.NoPortSecurity = row.NoPortSecurity || parent.NoPortSecurity

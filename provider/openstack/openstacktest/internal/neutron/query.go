@@ -35,7 +35,7 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 	slices.SortStableFunc(rows, compare)
 
 	// The marker is a place in the sorted list, also if it does not pass the filters itself (any
-	// more). Deleted, it is none. Without a limit nobody looks at it.
+	// more). A deleted marker is not found. Without a limit, the marker is ignored.
 	limit, _ := r.Limit(api.ServiceNetwork)
 	if id := r.Query.Get("marker"); id != "" && limit > 0 {
 		marker, err := k.findFor(callerOf(r), id)

@@ -188,7 +188,7 @@ func (n *Service) editRoutes(
 	}
 	edited := edit(row.Routes, given)
 	if slices.Equal(edited, row.Routes) {
-		// Nothing is written then, and so the condition is not looked at.
+		// Neutron writes nothing then, and does not check the condition.
 		c.only = condition{}
 	}
 	err = n.routers.change(c, row, func(changed *Router) error {

@@ -194,7 +194,8 @@ func (n *Service) admitRouter(c caller, old, row *Router) error {
 	}
 	if old != nil && old.ExternalNetworkID != "" && n.gatewayInUse(row.ID) {
 		return neutronConflict("RouterExternalGatewayInUseByFloatingIp",
-			"Gateway cannot be updated for router %s, since a gateway to external network %s is required by one or more floating IPs.",
+			"Gateway cannot be updated for router %s, since "+
+				"a gateway to external network %s is required by one or more floating IPs.",
 			row.ID, old.ExternalNetworkID)
 	}
 	if old != nil && len(row.Routes) > 0 {
