@@ -14,6 +14,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/barbican"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/keystone"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/nova"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/octavia"
 )
 
 // A Cloud is an OpenStack cloud in memory, listening on a loopback address. It is safe for
@@ -44,9 +46,9 @@ type Cloud struct {
 
 	keystone     *keystone.Service
 	barbican     *barbican.Service
-	compute      compute
+	compute      *nova.Service
 	network      *neutron.Service
-	loadBalancer loadBalancer
+	loadBalancer *octavia.Service
 }
 
 // NewCloud starts a cloud with the defaults of [DefaultProject]. The caller closes it. It panics
@@ -78,12 +80,14 @@ func NewCloud(options ...Option) *Cloud {
 	s.settings.keystone.CertificatePEM = s.CertificatePEM
 	s.keystone = keystone.New(&s.state, s.settings.keystone)
 	s.barbican = barbican.New(&s.state)
-	s.registerAPI(mux, s.keystone.Operations()...)
-	s.registerAPI(mux, s.barbican.Operations()...)
-	s.setUpCompute(mux)
 	s.network = neutron.New(&s.state, s.settings.network)
-	s.registerAPI(mux, s.network.Operations()...)
-	s.setUpLoadBalancer(mux)
+	s.compute = nova.New(&s.state, s.network, s.keystone.OwnerOf, s.settings.compute)
+	s.loadBalancer = octavia.New(&s.state, s.network, s.barbican.Holds, s.settings.octavia)
+	s.register(mux, s.keystone.Operations()...)
+	s.register(mux, s.barbican.Operations()...)
+	s.register(mux, s.compute.Operations()...)
+	s.register(mux, s.network.Operations()...)
+	s.register(mux, s.loadBalancer.Operations()...)
 	s.registerUnknown(mux)
 	if s.settings.admin {
 		s.setUpAdmin(mux)
@@ -123,6 +127,6 @@ func (s *Cloud) SetPageSize(items int) {
 // and each look into the cloud.
 func (s *Cloud) settle() {
 	now := s.state.Clock.Now()
-	s.settleCompute(now)
-	s.settleLoadBalancer(now)
+	s.compute.Finish(now)
+	s.loadBalancer.Finish(now)
 }

@@ -17,6 +17,12 @@ import (
 	"go.uber.org/goleak"
 )
 
+// The paths of Nova and Octavia.
+const (
+	computePath      = "/compute/v2.1"
+	loadBalancerPath = "/load-balancer"
+)
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // start starts a cloud that ends with the test.

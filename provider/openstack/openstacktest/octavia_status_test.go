@@ -54,7 +54,7 @@ func (c slowCloud) now() LoadBalancer {
 
 // states are those of the load balancer, its listeners, and each pool with its members and its
 // monitor.
-func (lb LoadBalancer) states() string {
+func states(lb LoadBalancer) string {
 	all := lb.ProvisioningStatus
 	for _, l := range lb.Listeners {
 		all += " L:" + l.ProvisioningStatus
@@ -161,7 +161,7 @@ func TestChange_LocksTheLoadBalancerUntilTheWorkIsDone(t *testing.T) {
 				change.body); answer.status/100 != 2 {
 				t.Fatalf("status %d: %s", answer.status, answer.body)
 			}
-			if got := c.now().states(); got != change.during {
+			if got := states(c.now()); got != change.during {
 				t.Errorf("during the work\n%s, want\n%s", got, change.during)
 			}
 			c.later(time.Minute - 1)
@@ -169,7 +169,7 @@ func TestChange_LocksTheLoadBalancerUntilTheWorkIsDone(t *testing.T) {
 				t.Errorf("before its end the load balancer is %s", got)
 			}
 			c.later(1)
-			if got := c.now().states(); got != change.after {
+			if got := states(c.now()); got != change.after {
 				t.Errorf("after the work\n%s, want\n%s", got, change.after)
 			}
 		})
@@ -185,7 +185,7 @@ func TestChange_OfALoadBalancerThatIsNotActive_IsRefused(t *testing.T) {
 		if err := c.server.SetProvisioningStatus(c.id, status); err != nil {
 			t.Fatal(err)
 		}
-		before := c.now().states()
+		before := states(c.now())
 		for _, change := range changes(c.now()) {
 			if change.name == "failover" && status == StatusError {
 				continue
@@ -198,7 +198,7 @@ func TestChange_OfALoadBalancerThatIsNotActive_IsRefused(t *testing.T) {
 				is(http.StatusConflict,
 					`{"faultcode": "Client", "faultstring": "`+text+`", "debuginfo": null}`)
 		}
-		if got := c.now().states(); got != before {
+		if got := states(c.now()); got != before {
 			t.Errorf("refused changes have changed %s to %s", before, got)
 		}
 	}
@@ -269,12 +269,12 @@ func TestProvision_Fail_EndsInError(t *testing.T) {
 				t.Fatalf("status %d: %s", answer.status, answer.body)
 			}
 			c.later(time.Minute)
-			if got := c.now().states(); got != wanted[change.name] {
+			if got := states(c.now()); got != wanted[change.name] {
 				t.Errorf("got\n%s, want\n%s", got, wanted[change.name])
 			}
 			ask(t, c.server, "PUT", octaviaRoot+"loadbalancers/"+c.id+"/failover", "")
 			c.later(time.Minute)
-			if got := c.now().states(); strings.Contains(got, StatusError) ||
+			if got := states(c.now()); strings.Contains(got, StatusError) ||
 				strings.Contains(got, "PENDING") {
 				t.Errorf("after a failover\n%s", got)
 			}
@@ -289,7 +289,7 @@ func TestProvision_FailOfAWholeLoadBalancer(t *testing.T) {
 	c.server.Provision(ProvisioningRule{Fail: true})
 	ask(t, c.server, "DELETE", octaviaRoot+"loadbalancers/"+c.id+"?cascade=true", "")
 	c.later(time.Minute)
-	if got := c.now().states(); !strings.HasPrefix(got, "ERROR L:ACTIVE") {
+	if got := states(c.now()); !strings.HasPrefix(got, "ERROR L:ACTIVE") {
 		t.Errorf("after a deletion that failed\n%s", got)
 	}
 }

@@ -9,20 +9,20 @@ import (
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/keystone"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/nova"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/octavia"
 )
 
 type settings struct {
-	clock        clock.PassiveClock
-	latency      time.Duration
-	pageSize     int
-	provisioning time.Duration
-	creation     time.Duration
-	listener     net.Listener
-	tls          bool
+	clock    clock.PassiveClock
+	latency  time.Duration
+	pageSize int
+	creation time.Duration
+	listener net.Listener
+	tls      bool
 
 	keystone keystone.Options
-	// computeMinor is the highest microversion of Nova's, 2.computeMinor.
-	computeMinor int
+	compute  nova.Options
 
 	callLimit int
 	observe   func(Call)
@@ -31,7 +31,7 @@ type settings struct {
 	// network is what changes Neutron.
 	network neutron.Options
 	// octavia is what changes Octavia.
-	octavia octaviaSettings
+	octavia octavia.Options
 }
 
 func defaultSettings() settings {
@@ -40,8 +40,8 @@ func defaultSettings() settings {
 		pageSize: -1,
 		keystone: keystone.Options{TokenLife: time.Hour, Region: "RegionOne"},
 
-		computeMinor: 96,
-		callLimit:    100_000,
+		compute:   nova.Options{Minor: 96},
+		callLimit: 100_000,
 	}
 }
 
@@ -82,7 +82,9 @@ func WithTokenCache(duration time.Duration) Option {
 // WithProvisioning sets how long a server is in state BUILD, and a load balancer in a state PENDING
 // after each change. Default 0: no client ever sees these states.
 func WithProvisioning(duration time.Duration) Option {
-	return func(s *settings) { s.provisioning = duration }
+	return func(s *settings) {
+		s.compute.Provisioning, s.octavia.Provisioning = duration, duration
+	}
 }
 
 // WithCreationTime sets how long Octavia is at a request that makes a load balancer, in real time.
@@ -117,12 +119,6 @@ func WithoutService(service string) Option {
 // clouds give it without, and clients find out the version with a request of their own.
 func WithVersionedNetworkURL() Option {
 	return func(s *settings) { s.keystone.VersionedNetwork = true }
-}
-
-// WithComputeMicroversion sets the highest microversion of Nova's that the cloud has, as 2.minor.
-// Default 96, as in 2024.1.
-func WithComputeMicroversion(minor int) Option {
-	return func(s *settings) { s.computeMinor = minor }
 }
 
 // WithCallLimit sets how many of the last calls are kept; 0: all. Default 100,000. [Cloud.Counts]

@@ -18,29 +18,8 @@ type (
 	object = api.Object
 )
 
-// operation is an [api.Operation] whose handler also gets the cloud.
-type operation struct {
-	service, name, pattern string
-	open                   bool
-	handle                 func(*request) answer
-}
-
-type request struct {
-	*api.Request
-	server *Cloud
-}
-
 // register adds the operations of a service to the mux, at each of its interfaces.
-func (s *Cloud) register(mux *http.ServeMux, operations ...operation) {
-	for _, op := range operations {
-		s.registerAPI(mux, api.Operation{
-			Service: op.service, Name: op.name, Pattern: op.pattern, Open: op.open,
-			Handle: func(r *api.Request) answer { return op.handle(&request{r, s}) },
-		})
-	}
-}
-
-func (s *Cloud) registerAPI(mux *http.ServeMux, operations ...api.Operation) {
+func (s *Cloud) register(mux *http.ServeMux, operations ...api.Operation) {
 	for _, op := range operations {
 		method, path, found := strings.Cut(op.Pattern, " ")
 		if !found {
@@ -139,7 +118,7 @@ func (s *Cloud) carryOut(op api.Operation, r *http.Request, body []byte) (result
 		}
 		req.Caller = caller
 	}
-	version, refusal := api.Negotiate(op.Service, r, s.settings.computeMinor)
+	version, refusal := api.Negotiate(op.Service, r, s.settings.compute.Minor)
 	if refusal != nil {
 		return *refusal
 	}

@@ -1,0 +1,194 @@
+package nova
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+)
+
+// A Flavor is a size of servers.
+type Flavor struct {
+	// ID is made if it is empty.
+	ID, Name string
+	VCPUs    int
+	// RAM is in MiB, Disk in GiB.
+	RAM, Disk int
+	// Private hides it from all but administrators: a request for it is answered with 404. Servers
+	// still show what it is.
+	Private    bool
+	ExtraSpecs map[string]string
+}
+
+// AddFlavor makes a flavor and returns its id. One with the same id is replaced; the servers that
+// have it keep what they have.
+func (s *Service) AddFlavor(f Flavor) (id string) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if f.ID == "" {
+		f.ID = s.NewID()
+	}
+	s.deleteFlavor(f.ID)
+	s.flavors = append(s.flavors, &f)
+	return f.ID
+}
+
+// DeleteFlavor deletes the flavor with this id or name; an unknown one is an error. The
+// servers that have it show it still.
+func (s *Service) DeleteFlavor(idOrName string) error {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if !s.deleteFlavor(idOrName) {
+		return fmt.Errorf("there is no flavor %s", idOrName)
+	}
+	return nil
+}
+
+func (s *Service) deleteFlavor(idOrName string) bool {
+	f := s.findFlavor(idOrName)
+	s.flavors = slices.DeleteFunc(s.flavors,
+		func(other *Flavor) bool { return other == f })
+	return f != nil
+}
+
+func (s *Service) findFlavor(idOrName string) *Flavor {
+	for _, f := range s.flavors {
+		if f.ID == idOrName || f.Name == idOrName {
+			return f
+		}
+	}
+	return nil
+}
+
+func (f *Flavor) visibleTo(r *request) bool { return !f.Private || r.IsAdmin() }
+
+// flavorView is how a server shows its flavor: by id, and since microversion 2.47 by its values at
+// the time made of.
+func (i *instance) flavorView(r *request) object {
+	f := i.flavor
+	if !r.Version.AtLeast(47) {
+		return object{"id": f.ID, "links": r.computeLinks("flavors", f.ID)[1:]}
+	}
+	return object{
+		"original_name": f.Name, "vcpus": f.VCPUs, "ram": f.RAM, "disk": f.Disk, "ephemeral": 0,
+		"swap":        0,
+		"extra_specs": mapped(f.ExtraSpecs),
+	}
+}
+
+func (f *Flavor) view(r *request) object {
+	view := object{
+		"id": f.ID, "name": f.Name, "vcpus": f.VCPUs, "ram": f.RAM, "disk": f.Disk, "swap": "",
+		"rxtx_factor":               1.0,
+		"OS-FLV-EXT-DATA:ephemeral": 0, "OS-FLV-DISABLED:disabled": false,
+		"os-flavor-access:is_public": !f.Private,
+		"links":                      r.computeLinks("flavors", f.ID),
+	}
+	if r.Version.AtLeast(55) {
+		view["description"] = nil
+	}
+	if r.Version.AtLeast(61) {
+		view["extra_specs"] = mapped(f.ExtraSpecs)
+	}
+	if r.Version.AtLeast(75) {
+		view["swap"] = 0
+	}
+	return view
+}
+
+func (f *Flavor) brief(r *request) object {
+	return object{"id": f.ID, "name": f.Name, "links": r.computeLinks("flavors", f.ID)}
+}
+
+// getFlavor knows a flavor by its id only.
+func getFlavor(r *request) answer {
+	id := r.PathValue("id")
+	for _, f := range r.nova.flavors {
+		if f.ID == id && f.visibleTo(r) {
+			return api.OK(object{"flavor": f.view(r)})
+		}
+	}
+	return api.Failure(api.ServiceCompute, http.StatusNotFound, "Flavor "+id+" could not be found.")
+}
+
+func listFlavors(r *request) answer { return r.listFlavors((*Flavor).brief) }
+
+func listFlavorsInDetail(r *request) answer { return r.listFlavors((*Flavor).view) }
+
+func (r *request) listFlavors(view func(*Flavor, *request) object) answer {
+	all := slices.DeleteFunc(slices.Clone(r.nova.flavors),
+		func(f *Flavor) bool { return !f.visibleTo(r) })
+	page, links, refusal := api.Paginate(r.Request, api.ServiceCompute, all,
+		func(f *Flavor) string { return f.ID })
+	if refusal != nil {
+		return *refusal
+	}
+	views := []object{}
+	for _, f := range page {
+		views = append(views, view(f, r))
+	}
+	body := object{"flavors": views}
+	if len(links) > 0 {
+		body["flavors_links"] = links
+	}
+	return api.OK(body)
+}
+
+// byComputeAdmin refuses callers that are not administrators. The rule is the name of the
+// operation in Nova's policy.
+func (r *request) byComputeAdmin(rule string) *answer {
+	if r.IsAdmin() {
+		return nil
+	}
+	return refuse(http.StatusForbidden,
+		"Policy doesn't allow os_compute_api:"+rule+" to be performed.")
+}
+
+// createFlavor: an id that is "auto", or not there, is made.
+func createFlavor(r *request) answer {
+	if refusal := r.byComputeAdmin("os-flavor-manage:create"); refusal != nil {
+		return *refusal
+	}
+	var body struct {
+		Flavor struct {
+			ID     string `json:"id"`
+			Name   string `json:"name"`
+			VCPUs  int    `json:"vcpus"`
+			RAM    int    `json:"ram"`
+			Disk   int    `json:"disk"`
+			Public *bool  `json:"os-flavor-access:is_public"`
+		} `json:"flavor"`
+	}
+	if err := r.Decode(&body); err != nil {
+		return api.Failure(api.ServiceCompute, http.StatusBadRequest, err.Error())
+	}
+	given := body.Flavor
+	if given.ID == "" || given.ID == "auto" {
+		given.ID = r.nova.NewID()
+	}
+	if r.nova.findFlavor(given.Name) != nil {
+		return api.Failure(api.ServiceCompute, http.StatusConflict,
+			"Flavor with name "+given.Name+" already exists.")
+	}
+	if r.nova.findFlavor(given.ID) != nil {
+		return api.Failure(api.ServiceCompute, http.StatusConflict,
+			"Flavor with ID "+given.ID+" already exists.")
+	}
+	made := &Flavor{
+		ID: given.ID, Name: given.Name, VCPUs: given.VCPUs, RAM: given.RAM, Disk: given.Disk,
+		Private: given.Public != nil && !*given.Public,
+	}
+	r.nova.flavors = append(r.nova.flavors, made)
+	return api.OK(object{"flavor": made.view(r)})
+}
+
+func deleteFlavor(r *request) answer {
+	if refusal := r.byComputeAdmin("os-flavor-manage:delete"); refusal != nil {
+		return *refusal
+	}
+	if id := r.PathValue("id"); !r.nova.deleteFlavor(id) {
+		return api.Failure(api.ServiceCompute, http.StatusNotFound, "Flavor "+id+" could not be found.")
+	}
+	return answer{Status: http.StatusAccepted}
+}

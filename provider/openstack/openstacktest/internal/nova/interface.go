@@ -1,0 +1,92 @@
+package nova
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
+)
+
+// interfaceView is a port as Nova shows what is attached to a server.
+func (r *request) interfaceView(p *neutron.Port) object {
+	view := object{
+		"port_id": p.ID, "net_id": p.NetworkID, "mac_addr": p.MACAddress, "port_state": p.Status,
+		"fixed_ips": api.NonNil(p.FixedIPs),
+	}
+	if r.Version.AtLeast(70) {
+		view["tag"] = nil
+	}
+	return view
+}
+
+// listServerInterfaces asks Neutron for the ports: they come in its order, not in that of the
+// server's addresses.
+func listServerInterfaces(r *request, i *instance) answer {
+	views := []object{}
+	for _, port := range r.nova.network.PortsOf(i.ID) {
+		views = append(views, r.interfaceView(port))
+	}
+	return api.OK(object{"interfaceAttachments": views})
+}
+
+// onInterface serves what is about one port of a server.
+func onInterface(handle func(*request, *instance, *neutron.Port) answer) func(*request, *instance) answer {
+	return func(r *request, i *instance) answer {
+		for _, port := range r.nova.network.PortsOf(i.ID) {
+			if port.ID == r.PathValue("port") {
+				return handle(r, i, port)
+			}
+		}
+		return api.Failure(api.ServiceCompute, http.StatusNotFound,
+			"Port id "+r.PathValue("port")+" could not be found.")
+	}
+}
+
+func getInterface(r *request, _ *instance, p *neutron.Port) answer {
+	return api.OK(object{"interfaceAttachment": r.interfaceView(p)})
+}
+
+// attachInterface gives a server one port more: an existing one, or a new one in a network.
+func attachInterface(r *request, i *instance) answer {
+	var body struct {
+		Attachment struct {
+			Port     string `json:"port_id"`
+			Network  string `json:"net_id"`
+			FixedIPs []struct {
+				Address string `json:"ip_address"`
+			} `json:"fixed_ips"`
+		} `json:"interfaceAttachment"`
+	}
+	if err := r.Decode(&body); err != nil {
+		return api.Failure(api.ServiceCompute, http.StatusBadRequest, err.Error())
+	}
+	wanted := requestedNetwork{UUID: body.Attachment.Network, Port: body.Attachment.Port}
+	if len(body.Attachment.FixedIPs) > 0 {
+		wanted.FixedIP = body.Attachment.FixedIPs[0].Address
+	}
+	if wanted.UUID == "" && wanted.Port == "" {
+		networks, refusal := r.requestedNetworks(nil)
+		if refusal != nil || len(networks) == 0 {
+			return api.Failure(api.ServiceCompute, http.StatusBadRequest,
+				"Multiple possible networks found, use a Network ID to be more specific.")
+		}
+		wanted = networks[0]
+	}
+	if refusal := r.plugInto(i, wanted); refusal != nil {
+		return *refusal
+	}
+	port, err := r.nova.network.Port(i.plugged[len(i.plugged)-1])
+	if err != nil {
+		return api.Failure(api.ServiceCompute, http.StatusNotFound, err.Error())
+	}
+	return api.OK(object{"interfaceAttachment": r.interfaceView(port)})
+}
+
+// detachInterface deletes the port, unless the server was given it.
+func detachInterface(r *request, i *instance, p *neutron.Port) answer {
+	r.nova.release(i, p)
+	i.plugged = slices.DeleteFunc(i.plugged, func(id string) bool { return id == p.ID })
+	i.lent = slices.DeleteFunc(i.lent, func(id string) bool { return id == p.ID })
+	return answer{Status: http.StatusAccepted}
+}

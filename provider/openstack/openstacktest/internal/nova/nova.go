@@ -1,0 +1,348 @@
+// Package nova is the simulated Nova.
+package nova
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
+)
+
+const root = "/compute"
+
+// Defaults of a new server.
+const (
+	DefaultZone   = "nova"
+	DefaultFlavor = "m1.small"
+)
+
+// Options configure Nova; package openstacktest documents them.
+type Options struct {
+	// Minor is the highest microversion, 2.Minor.
+	Minor        int
+	Provisioning time.Duration
+}
+
+// Service is Nova.
+type Service struct {
+	*api.State
+	options Options
+	network *neutron.Service
+	// ownerOf returns the ID of the user of a project.
+	ownerOf func(projectID string) string
+
+	servers map[string]*instance
+	// deleted are kept for ever, as Nova keeps them until its database is purged.
+	deleted []*instance
+	// made counts the servers, for their order.
+	made    uint64
+	flavors []*Flavor
+	zones   []string
+}
+
+// New returns a Nova with [DefaultFlavor] and [DefaultZone].
+func New(
+	state *api.State, network *neutron.Service, ownerOf func(string) string, options Options,
+) *Service {
+	return &Service{
+		State: state, options: options, network: network, ownerOf: ownerOf,
+		servers: map[string]*instance{},
+		zones:   []string{DefaultZone},
+		flavors: []*Flavor{{ID: "1", Name: DefaultFlavor, VCPUs: 1, RAM: 2048, Disk: 20}},
+	}
+}
+
+type (
+	answer = api.Answer
+	object = api.Object
+)
+
+// request is a request to Nova.
+type request struct {
+	*api.Request
+	nova *Service
+}
+
+// A Server is a server of Nova's.
+type Server struct {
+	// ID is made if it is empty.
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// ProjectID is whose it is. Default: [DefaultProject]'s.
+	ProjectID string `json:"projectID"`
+	// Status is what the API shows, such as ACTIVE (the default) or SHUTOFF; see
+	// [Cloud.SetServerStatus].
+	Status string `json:"status"`
+	// PowerState is Nova's number: 1 running, 3 paused, 4 shut down, 6 crashed, 7 suspended.
+	// Default: what goes with the status.
+	PowerState int `json:"powerState,omitempty"`
+	// AvailabilityZone is DefaultZone in a server that is added without one.
+	AvailabilityZone string `json:"availabilityZone"`
+	// Flavor is the id or the name of one. Default: [DefaultFlavor]. A flavor that does not exist
+	// (any more) is known by its name only.
+	Flavor   string            `json:"flavor"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Tags     []string          `json:"tags,omitempty"`
+	// AccessIPv4 and AccessIPv6 are as the owner set them.
+	AccessIPv4 string `json:"accessIPv4,omitempty"`
+	AccessIPv6 string `json:"accessIPv6,omitempty"`
+	// Addresses are shown beside those of the server's ports and their floating IPs.
+	Addresses []Address `json:"addresses,omitempty"`
+	// Locked: only an administrator may act on it.
+	Locked bool `json:"locked,omitempty"`
+	// Created and Updated are of the cloud's clock.
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+}
+
+// An Address is one of a server's in the networks.
+type Address struct {
+	Network  string `json:"network"`
+	Address  string `json:"address"`
+	Floating bool   `json:"floating,omitempty"`
+	MAC      string `json:"mac,omitempty"`
+}
+
+// instance is a server in the store.
+type instance struct {
+	Server
+	number uint64
+	// flavor is the one that the server was made from, which may be deleted since.
+	flavor Flavor
+	// due is when it becomes active; zero: never.
+	due time.Time
+	// plugged are the ids of its ports, in the order in which it got them; lent those of them that
+	// it was given, and that outlive it.
+	plugged, lent []string
+	// faultless: its status ERROR comes of no fault but of an administrator.
+	faultless bool
+}
+
+// Operations are the operations of Nova.
+func (s *Service) Operations() []api.Operation {
+	operation := func(name, pattern string, handle func(*request) answer) api.Operation {
+		method, path, _ := strings.Cut(pattern, " ")
+		return api.Operation{
+			Service: api.ServiceCompute, Name: name, Pattern: method + " " + root + path,
+			Open:   strings.HasPrefix(name, "version_"),
+			Handle: func(r *api.Request) answer { return handle(&request{r, s}) },
+		}
+	}
+	const servers, ports = "/v2.1/servers", "/v2.1/servers/{id}/os-interface"
+	return []api.Operation{
+		operation("version_list", "GET ", listVersions),
+		operation("version_list", "GET /{$}", listVersions),
+		operation("version_get", "GET /v2.1", getVersion),
+		operation("version_get", "GET /v2.1/{$}", getVersion),
+		operation("server_list", "GET "+servers, listServers),
+		operation("server_list", "GET "+servers+"/detail", listServersInDetail),
+		operation("server_create", "POST "+servers, createServer),
+		operation("server_get", "GET "+servers+"/{id}", onServer(getServer)),
+		operation("server_update", "PUT "+servers+"/{id}", onServer(updateServer)),
+		operation("server_delete", "DELETE "+servers+"/{id}", onServer(deleteServer)),
+		operation("server_action", "POST "+servers+"/{id}/action", onServer(actOnServer)),
+		operation("server_address_list", "GET "+servers+"/{id}/ips", onServer(listServerAddresses)),
+		operation("server_metadata_get", "GET "+servers+"/{id}/metadata", onServer(getServerMetadata)),
+		operation("server_os_interface_list", "GET "+ports, onServer(listServerInterfaces)),
+		operation("server_os_interface_create", "POST "+ports, onServer(attachInterface)),
+		operation("server_os_interface_get", "GET "+ports+"/{port}", onServer(onInterface(getInterface))),
+		operation("server_os_interface_delete", "DELETE "+ports+"/{port}", onServer(onInterface(detachInterface))),
+		operation("flavor_list", "GET /v2.1/flavors", listFlavors),
+		operation("flavor_list", "GET /v2.1/flavors/detail", listFlavorsInDetail),
+		operation("flavor_get", "GET /v2.1/flavors/{id}", getFlavor),
+		operation("flavor_create", "POST /v2.1/flavors", createFlavor),
+		operation("flavor_delete", "DELETE /v2.1/flavors/{id}", deleteFlavor),
+		operation("availability_zone_list", "GET /v2.1/os-availability-zone", listZones),
+	}
+}
+
+// Finish finishes the work that is due. The caller holds the lock.
+func (s *Service) Finish(now time.Time) {
+	if s.options.Provisioning <= 0 {
+		return
+	}
+	for _, i := range s.servers {
+		if !i.due.IsZero() && !now.Before(i.due) {
+			i.setStatus("ACTIVE", i.due)
+		}
+	}
+}
+
+// AddServer makes a server and returns its id. One with the same id is replaced. With
+// [WithProvisioning] one in the status BUILD becomes ACTIVE when its time has come.
+func (s *Service) AddServer(i Server) (id string) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return s.addServer(i).ID
+}
+
+// addServer is called with the lock held.
+func (s *Service) addServer(given Server) *instance {
+	now := s.Clock.Now()
+	s.made++
+	i := &instance{Server: clone(given), number: s.made}
+	if i.ID == "" {
+		i.ID = s.NewID()
+	}
+	i.ProjectID = cmp.Or(i.ProjectID, s.DefaultProject)
+	i.AvailabilityZone = cmp.Or(i.AvailabilityZone, DefaultZone)
+	if i.Created.IsZero() {
+		i.Created = now
+	}
+	if i.Updated.IsZero() {
+		i.Updated = i.Created
+	}
+	i.Status = cmp.Or(i.Status, "ACTIVE")
+	if i.Status == "BUILD" && s.options.Provisioning > 0 {
+		i.due = now.Add(s.options.Provisioning)
+	}
+	i.setFlavor(s, cmp.Or(i.Flavor, DefaultFlavor))
+	s.addZone(i.AvailabilityZone)
+	s.servers[i.ID] = i
+	return i
+}
+
+// setFlavor keeps what the flavor is now.
+func (i *instance) setFlavor(s *Service, idOrName string) {
+	i.flavor = Flavor{ID: idOrName, Name: idOrName}
+	if f := s.findFlavor(idOrName); f != nil {
+		i.flavor = *f
+	}
+	i.Flavor = i.flavor.Name
+}
+
+func clone(i Server) Server {
+	i.Metadata, i.Tags, i.Addresses = maps.Clone(i.Metadata), slices.Clone(i.Tags),
+		slices.Clone(i.Addresses)
+	return i
+}
+
+// Servers are all servers of all projects, oldest first.
+func (s *Service) Servers() []Server {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.Settle()
+	var all []Server
+	for _, i := range s.serversByAge() {
+		all = append(all, clone(i.Server))
+	}
+	return all
+}
+
+func (s *Service) serversByAge() []*instance {
+	return slices.SortedFunc(maps.Values(s.servers),
+		func(a, b *instance) int { return cmp.Compare(a.number, b.number) })
+}
+
+// UpdateServer changes a server; an unknown id is an error. The change must
+// not use the Cloud; the id stays.
+func (s *Service) UpdateServer(id string, change func(*Server)) error {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.Settle()
+	i := s.servers[id]
+	if i == nil {
+		return noServer(id)
+	}
+	before, changed := i.Server, clone(i.Server)
+	change(&changed)
+	changed = clone(changed)
+	changed.ID, changed.Updated = id, s.Clock.Now()
+	i.Server = changed
+	s.addZone(changed.AvailabilityZone)
+	if changed.Status != before.Status {
+		i.due, i.faultless = time.Time{}, false
+	}
+	if changed.Flavor != before.Flavor {
+		i.setFlavor(s, changed.Flavor)
+	}
+	return nil
+}
+
+// DeleteServer deletes a server at once, with its ports; an unknown id is an error.
+func (s *Service) DeleteServer(id string) error {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	i := s.servers[id]
+	if i == nil {
+		return noServer(id)
+	}
+	s.removeServer(i)
+	return nil
+}
+
+func noServer(id string) error { return fmt.Errorf("there is no server %s", id) }
+
+// removeServer is called with the lock held.
+func (s *Service) removeServer(i *instance) {
+	delete(s.servers, i.ID)
+	s.unplug(i)
+	i.Addresses = nil
+	i.setStatus("DELETED", s.Clock.Now())
+	s.deleted = append(s.deleted, i)
+}
+
+// setStatus is a change of the status as Nova makes it.
+func (i *instance) setStatus(status string, at time.Time) {
+	i.Status, i.PowerState, i.due, i.Updated, i.faultless = status, 0, time.Time{}, at, false
+}
+
+// AddZone makes an availability zone without any server.
+func (s *Service) AddZone(name string) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.addZone(name)
+}
+
+func (s *Service) addZone(name string) {
+	if name != "" && !slices.Contains(s.zones, name) {
+		s.zones = append(s.zones, name)
+	}
+}
+
+func listZones(r *request) answer {
+	views := []object{}
+	for _, zone := range slices.Sorted(slices.Values(r.nova.zones)) {
+		views = append(views,
+			object{"zoneName": zone, "zoneState": object{"available": true}, "hosts": nil})
+	}
+	return api.OK(object{"availabilityZoneInfo": views})
+}
+
+// onServer serves what is about one server. Another project's is not there.
+func onServer(handle func(*request, *instance) answer) func(*request) answer {
+	return func(r *request) answer {
+		id := r.PathValue("id")
+		i := r.nova.find(id)
+		if i == nil || !r.sees(i) {
+			return api.Failure(api.ServiceCompute, http.StatusNotFound,
+				"Instance "+id+" could not be found.")
+		}
+		return handle(r, i)
+	}
+}
+
+// find is blind to case, as MySQL's usual collation is.
+func (s *Service) find(id string) *instance {
+	if i := s.servers[id]; i != nil {
+		return i
+	}
+	return s.servers[strings.ToLower(id)]
+}
+
+func (r *request) sees(i *instance) bool { return i.ProjectID == r.ProjectID() || r.IsAdmin() }
+
+// version is 4 or 6.
+func (a Address) version() int {
+	if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Is4() {
+		return 4
+	}
+	return 6
+}

@@ -1,0 +1,178 @@
+package octavia
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+)
+
+// LoadBalancers are all load balancers, of all projects, in the order in which they were made.
+// Changing them changes nothing.
+func (s *Service) LoadBalancers() []LoadBalancer {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.Settle()
+	var all []LoadBalancer
+	for _, t := range s.trees {
+		all = append(all, t.snapshot())
+	}
+	return all
+}
+
+// LoadBalancer finds a load balancer by its id or, if it is the only one of that name, by its name.
+func (s *Service) LoadBalancer(idOrName string) (LoadBalancer, error) {
+	var named []LoadBalancer
+	for _, lb := range s.LoadBalancers() {
+		if lb.ID == idOrName {
+			return lb, nil
+		}
+		if lb.Name == idOrName {
+			named = append(named, lb)
+		}
+	}
+	if len(named) != 1 {
+		return LoadBalancer{},
+			fmt.Errorf("load balancing: %d load balancers %s", len(named), idOrName)
+	}
+	return named[0], nil
+}
+
+// AddLoadBalancer makes a load balancer as a user would, with all that is below it, ACTIVE at once,
+// and returns its id. A listener names its pool by an id that the pool is given here; ids that are
+// empty are made. It panics if the cloud would refuse it.
+//
+// Zero values mean what they mean for the API: a listener without ConnectionLimit has no limit, one
+// without timeouts has the defaults, and a member without Weight has 1; for a member of weight 0
+// change it later.
+func (s *Service) AddLoadBalancer(lb LoadBalancer) string {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.Settle()
+	if lb.ProjectID == "" {
+		lb.ProjectID = s.DefaultProject
+	}
+	t := treeOf(lb)
+	if err := s.createTree(api.Caller{ProjectID: lb.ProjectID, Admin: true}, t); err != nil {
+		panic(fmt.Sprintf("openstacktest: add load balancer %s: %v", lb.Name, err))
+	}
+	t.complete(s.Clock.Now(), nil)
+	return t.ID
+}
+
+// ChangeLoadBalancer changes a load balancer and what is below it behind the API's back, by no
+// rules and in no time: as an operator in the database. Listeners, pools and members that the
+// change leaves out are gone, new ones without an id get one.
+func (s *Service) ChangeLoadBalancer(id string, change func(*LoadBalancer)) error {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.Settle()
+	for i, t := range s.trees {
+		if t.ID != id {
+			continue
+		}
+		lb := t.snapshot()
+		change(&lb)
+		changed := treeOf(lb)
+		changed.ownsPort, changed.work = t.ownsPort, t.work
+		for _, resource := range changed.resources() {
+			if resource.ID == "" {
+				s.add(changed, resource)
+				resource.ProvisioningStatus, resource.OperatingStatus = StatusActive, statusOnline
+			}
+		}
+		s.trees[i] = changed
+		return nil
+	}
+	return fmt.Errorf("load balancing: no load balancer %s", id)
+}
+
+// DeleteLoadBalancer deletes a load balancer and all below it at once, whatever its state, as
+// another client does.
+func (s *Service) DeleteLoadBalancer(id string) error {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.Settle()
+	for _, t := range s.trees {
+		if t.ID == id {
+			s.forgetTree(t)
+			return nil
+		}
+	}
+	return fmt.Errorf("load balancing: no load balancer %s", id)
+}
+
+// snapshot copies all of the tree.
+func (t *tree) snapshot() LoadBalancer {
+	lb := t.LoadBalancer
+	lb.Tags, lb.AdditionalVIPs = slices.Clone(lb.Tags), slices.Clone(lb.AdditionalVIPs)
+	for _, l := range t.listeners {
+		lb.Listeners = append(lb.Listeners, l.clone())
+	}
+	for _, p := range t.pools {
+		pool := p.Pool.clone()
+		for _, m := range p.members {
+			member := *m
+			member.Tags = slices.Clone(m.Tags)
+			pool.Members = append(pool.Members, member)
+		}
+		if p.monitor != nil {
+			monitor := *p.monitor
+			monitor.Tags = slices.Clone(monitor.Tags)
+			pool.Monitor = &monitor
+		}
+		lb.Pools = append(lb.Pools, pool)
+	}
+	return lb
+}
+
+// treeOf is the contrary of snapshot.
+func treeOf(lb LoadBalancer) *tree {
+	t := &tree{LoadBalancer: lb}
+	t.Listeners, t.Pools = nil, nil
+	for _, given := range lb.Listeners {
+		l := given.clone()
+		completeListener(&l)
+		t.listeners = append(t.listeners, &l)
+	}
+	for _, given := range lb.Pools {
+		p := &poolTree{Pool: given.clone()}
+		p.Members, p.Monitor = nil, nil
+		if given.Monitor != nil {
+			monitor := *given.Monitor
+			if monitor.ID == "" && monitor.MaxRetriesDown == 0 {
+				monitor.MaxRetriesDown = newMonitor().MaxRetriesDown
+			}
+			p.monitor = &monitor
+		}
+		for _, m := range given.Members {
+			if m.ID == "" && m.Weight == 0 {
+				m.Weight = 1
+			}
+			p.members = append(p.members, &m)
+		}
+		t.pools = append(t.pools, p)
+	}
+	return t
+}
+
+// completeListener sets the defaults of a listener that is new.
+func completeListener(l *Listener) {
+	if l.ID != "" {
+		return
+	}
+	defaults := newListener()
+	for _, f := range []struct {
+		at        *int
+		otherwise int
+	}{
+		{&l.ConnectionLimit, defaults.ConnectionLimit},
+		{&l.TimeoutClientData, defaults.TimeoutClientData},
+		{&l.TimeoutMemberConnect, defaults.TimeoutMemberConnect},
+		{&l.TimeoutMemberData, defaults.TimeoutMemberData},
+	} {
+		if *f.at == 0 {
+			*f.at = f.otherwise
+		}
+	}
+}

@@ -1,0 +1,263 @@
+package octavia
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
+)
+
+// driver is a driver of Octavia's, as far as it refuses what Octavia itself allows.
+type driver struct {
+	name   string
+	ovn    bool
+	serial bool
+	status int
+}
+
+func (o Options) provider(name string) driver {
+	return driver{
+		name: name, ovn: name == ProviderOVN, serial: slices.Contains(o.Serial, name),
+		status: o.refusalStatus(),
+	}
+}
+
+// unsupported is ProviderUnsupportedOptionError.
+func (p driver) unsupported(format string, arguments ...any) error {
+	return refuse(p.status, "Provider '%s' does not support a requested option: "+format,
+		append([]any{p.name}, arguments...)...)
+}
+
+// unimplemented is ProviderNotImplementedError.
+func (p driver) unimplemented(what string) error {
+	return refuse(p.status, "Provider '%s' does not support a requested action: %s", p.name,
+		what)
+}
+
+// The rules of OVN's provider are those of ovn_octavia_provider/driver.py.
+
+func (p driver) admitProtocol(protocol string) error {
+	if p.ovn && !slices.Contains([]string{protocolTCP, protocolUDP, protocolSCTP}, protocol) {
+		return p.unsupported("OVN provider does not support %s protocol", protocol)
+	}
+	return nil
+}
+
+func (p driver) admitListener(l *Listener) error {
+	if p.ovn && len(l.AllowedCIDRs) > 0 {
+		return p.unsupported("OVN provider does not support allowed_cidrs option")
+	}
+	return p.admitProtocol(l.Protocol)
+}
+
+func (p driver) admitPool(pool *Pool) error {
+	if !p.ovn {
+		if pool.LBAlgorithm == "SOURCE_IP_PORT" {
+			return p.unsupported("Amphora provider does not support SOURCE_IP_PORT algorithm.")
+		}
+		return nil
+	}
+	if pool.LBAlgorithm != "SOURCE_IP_PORT" {
+		return p.unsupported("OVN provider does not support %s algorithm", pool.LBAlgorithm)
+	}
+	if s := pool.SessionPersistence; s != nil && s.Type != persistenceSourceIP {
+		return p.unsupported(
+			"OVN provider does not support %s session persistence. Only SOURCE_IP type is supported.", s.Type)
+	}
+	return p.admitProtocol(pool.Protocol)
+}
+
+func (p driver) admitMonitor(m *HealthMonitor) error {
+	if p.ovn && m.Type != monitorTCP && m.Type != monitorUDPConnect {
+		return p.unsupported(
+			"OVN provider does not support %s health monitor type. Supported types: UDP-CONNECT, TCP", m.Type)
+	}
+	return nil
+}
+
+// admitMember also asks for the VIP's subnet: without a subnet of its own a member must be in it.
+func (p driver) admitMember(m *Member, vips []string, vipSubnet *neutron.Subnet) error {
+	if !p.ovn {
+		return nil
+	}
+	if m.MonitorAddress != "" || m.MonitorPort != 0 {
+		return p.unsupported(
+			"OVN Load Balancer does not support different member monitor address or port.")
+	}
+	address, err := netip.ParseAddr(m.Address)
+	if err != nil {
+		return badInput("address", m.Address, "Value should be IPv4 or IPv6 format")
+	}
+	sameFamily := func(vip string) bool {
+		parsed, err := netip.ParseAddr(vip)
+		return err == nil && parsed.Is4() == address.Is4()
+	}
+	if !slices.ContainsFunc(vips, sameFamily) {
+		return p.unsupported(
+			"OVN provider does not support mixing IPv4/IPv6 configuration within the same Load Balancer.")
+	}
+	if m.SubnetID == "" && (vipSubnet == nil || !vipSubnet.Holds(address)) {
+		return p.unsupported(
+			"Subnet is required, or Loadbalancer associated with Pool must have a subnet, for Member creation " +
+				"with OVN Provider Driver if it is not the same as LB VIP subnet")
+	}
+	return nil
+}
+
+func (p driver) admitFailover() error {
+	if p.ovn {
+		return p.unsupported("OVN provider does not support loadbalancer failover")
+	}
+	return nil
+}
+
+func (p driver) admitTree(t *tree) error {
+	if p.serial && len(t.listeners)+len(t.pools) > 0 {
+		return p.unimplemented(
+			"This provider does not support creating fully populated load balancers.")
+	}
+	return nil
+}
+
+func (p driver) admitBatch() error {
+	if p.serial {
+		return p.unimplemented("This provider does not support batch updating members.")
+	}
+	return nil
+}
+
+// LoadBalancerFlavor is a flavor of load balancers.
+type LoadBalancerFlavor struct {
+	// ID is made if it is empty.
+	ID, Name, Description string
+	// Provider is whose flavor it is. Default: the cloud's default provider.
+	Provider string
+	Disabled bool
+}
+
+// AddLoadBalancerFlavor adds a flavor and returns its id.
+func (s *Service) AddLoadBalancerFlavor(f LoadBalancerFlavor) string {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if f.ID == "" {
+		f.ID = s.NewID()
+	}
+	setDefault(&f.Provider, s.options.providerNames()[0])
+	s.flavors = append(s.flavors, f)
+	return f.ID
+}
+
+// AddLoadBalancerZone adds an availability zone of Octavia's.
+func (s *Service) AddLoadBalancerZone(name string) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.zones = append(s.zones, name)
+}
+
+// chooseProvider finds the provider of a new load balancer (LoadBalancersController._get_provider),
+// and checks flavor and zone.
+func (s *Service) chooseProvider(lb *LoadBalancer) error {
+	flavor, err := s.flavor(lb.FlavorID)
+	if err != nil {
+		return err
+	}
+	enabled := s.options.providerNames()
+	switch {
+	case flavor == nil:
+		setDefault(&lb.Provider, enabled[0])
+	case lb.Provider != "" && lb.Provider != flavor.Provider:
+		return refuse(400, "Flavor '%s' is not compatible with provider '%s'", lb.FlavorID,
+			lb.Provider)
+	default:
+		lb.Provider = flavor.Provider
+	}
+	if !slices.Contains(enabled, lb.Provider) {
+		return refuse(400, "Provider '%s' is not enabled.", lb.Provider)
+	}
+	if lb.AvailabilityZone == "" {
+		return nil
+	}
+	if !slices.Contains(s.zones, lb.AvailabilityZone) {
+		return invalid("Invalid availability zone.")
+	}
+	if p := s.options.provider(lb.Provider); p.ovn {
+		return p.unimplemented("This provider does not support availability zones.")
+	}
+	return nil
+}
+
+// flavor is nil for no id.
+func (s *Service) flavor(id string) (*LoadBalancerFlavor, error) {
+	if id == "" {
+		return nil, nil
+	}
+	for i, f := range s.flavors {
+		if f.ID != id {
+			continue
+		}
+		if f.Disabled {
+			return nil,
+				refuse(400, "The selected flavor is not allowed in this deployment: %s", id)
+		}
+		return &s.flavors[i], nil
+	}
+	return nil, invalid("Invalid flavor_id.")
+}
+
+func listProviders(r *request) (answer, error) {
+	providers := []object{}
+	for _, name := range r.octavia.options.providerNames() {
+		shown := object{"name": name, "description": "The simulated " + name + " provider."}
+		providers = append(providers, selectFields(shown, r.Query["fields"]))
+	}
+	// The list is no list of rows: it has no pages (octavia/api/v2/controllers/provider.py).
+	return api.OK(object{"providers": providers}), nil
+}
+
+func (f LoadBalancerFlavor) shown() object {
+	return object{
+		"id": f.ID, "name": f.Name, "description": f.Description, "enabled": !f.Disabled,
+		"flavor_profile_id": nil,
+	}
+}
+
+func listLoadBalancerFlavors(r *request) (answer, error) {
+	items := []listItem{}
+	for _, f := range r.octavia.flavors {
+		items = append(items, listItem{shown: f.shown()})
+	}
+	return list(r, "flavors", LoadBalancerFlavor{}.shown(), items)
+}
+
+func getLoadBalancerFlavor(r *request) (answer, error) {
+	for _, f := range r.octavia.flavors {
+		if f.ID == r.PathValue("id") {
+			return api.OK(object{"flavor": f.shown()}), nil
+		}
+	}
+	return answer{}, notFound("Flavor", r.PathValue("id"))
+}
+
+func listLoadBalancerZones(r *request) (answer, error) {
+	items := []listItem{}
+	for _, name := range r.octavia.zones {
+		items = append(items, listItem{shown: shownLoadBalancerZone(name)})
+	}
+	return list(r, "availability_zones", shownLoadBalancerZone(""), items)
+}
+
+func shownLoadBalancerZone(name string) object {
+	return object{
+		"name": name, "description": "", "enabled": true,
+		"availability_zone_profile_id": nil,
+	}
+}
+
+func getLoadBalancerZone(r *request) (answer, error) {
+	name := r.PathValue("name")
+	if !slices.Contains(r.octavia.zones, name) {
+		return answer{}, notFound("Availability Zone", name)
+	}
+	return api.OK(object{"availability_zone": shownLoadBalancerZone(name)}), nil
+}

@@ -1,0 +1,111 @@
+package octavia
+
+import (
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+)
+
+// The resources that a quota counts, as the API names them.
+const (
+	QuotaLoadBalancer  = "loadbalancer"
+	QuotaListener      = "listener"
+	QuotaPool          = "pool"
+	QuotaMember        = "member"
+	QuotaHealthMonitor = "healthmonitor"
+)
+
+// SetLoadBalancerQuota limits how many resources, such as [QuotaListener], each project may have;
+// -1 for any number, as it is at first.
+func (s *Service) SetLoadBalancerQuota(resource string, limit int) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.quotas[resource] = limit
+}
+
+// admitMore refuses so many more of a resource. name is how the refusal calls it.
+func (s *Service) admitMore(project, resource, name string, more int) error {
+	limit, limited := s.quotas[resource]
+	if !limited || limit < 0 || more <= 0 || s.count(project, resource)+more <= limit {
+		return nil
+	}
+	return quotaMet(name)
+}
+
+func (s *Service) count(project, resource string) int {
+	count := 0
+	for _, t := range s.trees {
+		if t.ProjectID == project {
+			count += t.count(resource)
+		}
+	}
+	return count
+}
+
+func (t *tree) count(resource string) int {
+	count := 0
+	switch resource {
+	case QuotaLoadBalancer:
+		return 1
+	case QuotaListener:
+		return len(t.listeners)
+	case QuotaPool:
+		return len(t.pools)
+	case QuotaMember:
+		for _, p := range t.pools {
+			count += len(p.members)
+		}
+	case QuotaHealthMonitor:
+		for _, p := range t.pools {
+			if p.monitor != nil {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// admitTree asks for all that a new load balancer brings, in Octavia's order.
+func (s *Service) admitQuotas(t *tree) error {
+	for _, resource := range []struct{ quota, name string }{
+		{QuotaLoadBalancer, "Load Balancer"},
+		{QuotaPool, "Pool"},
+		{QuotaHealthMonitor, "Health Monitor"},
+		{QuotaMember, "Member"},
+		{QuotaListener, "Listener"},
+	} {
+		if err := s.admitMore(t.ProjectID, resource.quota, resource.name,
+			t.count(resource.quota)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func getLoadBalancerQuota(r *request) (answer, error) {
+	project := r.PathValue("project")
+	if admitCaller(r, project) != nil {
+		return answer{}, forbidden()
+	}
+	quota := object{"l7policy": -1, "l7rule": -1}
+	for _, resource := range []string{
+		QuotaLoadBalancer, QuotaListener, QuotaPool, QuotaMember,
+		QuotaHealthMonitor,
+	} {
+		limit, limited := r.octavia.quotas[resource]
+		if !limited {
+			limit = -1
+		}
+		quota[shownQuota(resource)] = limit
+	}
+	return api.OK(object{"quota": quota}), nil
+}
+
+// shownQuota: two names have an underscore here, and only here.
+func shownQuota(resource string) string {
+	switch resource {
+	case QuotaLoadBalancer:
+		return "load_balancer"
+	case QuotaHealthMonitor:
+		return "health_monitor"
+	}
+	return resource
+}

@@ -1,0 +1,319 @@
+package octavia
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+)
+
+// fitsListener is VALID_LISTENER_POOL_PROTOCOL_MAP of octavia/common/constants.py.
+func fitsListener(listener, pool string) bool {
+	switch listener {
+	case protocolTCP:
+		return slices.Contains([]string{
+			protocolHTTP, protocolHTTPS, protocolProxy, protocolProxyV2,
+			protocolTCP,
+		}, pool)
+	case protocolHTTP, protocolTerminated:
+		return slices.Contains([]string{protocolHTTP, protocolProxy, protocolProxyV2}, pool)
+	case protocolHTTPS:
+		return slices.Contains([]string{protocolHTTPS, protocolProxy, protocolProxyV2, protocolTCP},
+			pool)
+	case protocolUDP, protocolSCTP:
+		return listener == pool
+	}
+	return false
+}
+
+// transport is what a protocol is carried by (L4_PROTOCOL_MAP).
+func transport(protocol string) string {
+	if isDatagram(protocol) {
+		return protocol
+	}
+	return protocolTCP
+}
+
+func isDatagram(protocol string) bool { return protocol == protocolUDP || protocol == protocolSCTP }
+
+func admitProtocols(listener, pool string) error {
+	if listener == protocolPrometheus {
+		return refuse(400, "Protocol %s listeners cannot have child objects.", listener)
+	}
+	if !fitsListener(listener, pool) {
+		return invalid(
+			"The pool protocol '%s' is invalid while the listener protocol is '%s'.", pool,
+			listener)
+	}
+	return nil
+}
+
+// admitListener checks a listener by itself (ListenersController._validate_create_listener and
+// _validate_listener_PUT). datagram is the text for UDP and SCTP with TLS or headers.
+func admitListener(l *Listener, datagram string) error {
+	refs := l.DefaultTLSContainerRef != "" || l.ClientCATLSContainer != "" ||
+		len(l.SNIContainerRefs) > 0
+	certified := l.DefaultTLSContainerRef != "" || len(l.SNIContainerRefs) > 0
+	terminates := l.Protocol == protocolTerminated || l.Protocol == protocolPrometheus && refs
+	switch {
+	case isDatagram(l.Protocol) && (refs || len(l.InsertHeaders) > 0):
+		return invalid(datagram, l.Protocol)
+	case !terminates && refs:
+		return invalid(
+			"Certificate container references are not allowed on %s protocol listeners.",
+			l.Protocol)
+	case l.ClientCATLSContainer != "" && !certified:
+		return invalid(
+			"An SNI or default certificate container reference must be provided with a client CA container reference.")
+	case terminates && !certified:
+		return invalid(
+			"An SNI or default certificate container reference must be provided for %s protocol listeners.", l.Protocol)
+	case l.ClientAuthentication != "NONE" && l.ClientCATLSContainer == "":
+		return invalid(
+			"Client authentication setting %s requires a client CA container reference.",
+			l.ClientAuthentication)
+	case l.ClientCRLContainer != "" && l.ClientCATLSContainer == "":
+		return invalid(
+			"A client authentication CA reference is required to specify a client authentication revocation list.")
+	case l.HSTSMaxAge == 0 && (l.HSTSIncludeSubdomains || l.HSTSPreload):
+		return invalid(
+			"HSTS configuration options hsts_include_subdomains and hsts_preload only make sense if hsts_max_age is set as well.")
+	case l.HSTSMaxAge != 0 && l.Protocol != protocolTerminated:
+		return invalid(
+			"The HSTS feature can only be used for listeners using the TERMINATED_HTTPS protocol.")
+	}
+	return nil
+}
+
+// admitHeaders checks the headers; list is how unknown ones are listed.
+func admitHeaders(l *Listener, list string) error {
+	if len(l.InsertHeaders) == 0 {
+		return nil
+	}
+	if l.Protocol != protocolHTTP && l.Protocol != protocolTerminated {
+		return badOption("insert-headers", "a "+l.Protocol+" protocol listener.")
+	}
+	plain := []string{"X-Forwarded-For", "X-Forwarded-Port", "X-Forwarded-Proto"}
+	ssl := []string{
+		"X-SSL-Client-Verify", "X-SSL-Client-Has-Cert", "X-SSL-Client-DN", "X-SSL-Client-CN",
+		"X-SSL-Issuer", "X-SSL-Client-SHA1", "X-SSL-Client-Not-Before", "X-SSL-Client-Not-After",
+	}
+	for _, header := range api.SortedKeys(l.InsertHeaders) {
+		switch {
+		case slices.Contains(plain, header):
+		case !slices.Contains(ssl, header):
+			return badOption(fmt.Sprintf(list, pythonList(api.SortedKeys(l.InsertHeaders))),
+				"insert_headers")
+		case l.Protocol != protocolTerminated:
+			return badOption(pythonList([]string{header}), l.Protocol+" protocol listener.")
+		}
+	}
+	return nil
+}
+
+// pythonList is how Python shows a list of texts.
+func pythonList(texts []string) string { return "['" + strings.Join(texts, "', '") + "']" }
+
+// admitPort refuses a second listener for a port of the same transport. Until API 2.17 there was
+// one for all.
+func admitPort(l *Listener, others []*Listener) error {
+	for _, other := range others {
+		if other != l && other.ProtocolPort == l.ProtocolPort &&
+			transport(other.Protocol) == transport(l.Protocol) {
+			return refuse(409,
+				"Another Listener on this Load Balancer is already using protocol %s and protocol_port %d",
+				other.Protocol, l.ProtocolPort)
+		}
+	}
+	return nil
+}
+
+// minorAllVIPs is the API's minor version with which CIDRs of each VIP's family can be used. The
+// release before it (2.26 is Zed's) had additional VIPs already, but looked at the first VIP only;
+// and its worker fails to make the rules of a CIDR for the family of another VIP, so that a load
+// balancer with additional VIPs of the other family and any CIDRs ends in ERROR.
+const minorAllVIPs = 27
+
+// admitCIDRs refuses a CIDR for which there is no VIP of its family
+// (_validate_cidr_compatible_with_vip).
+func (s *Service) admitCIDRs(t *tree, cidrs []string) error {
+	vips := t.addresses()
+	all := s.options.minor() >= minorAllVIPs
+	if !all {
+		vips = vips[:1]
+	}
+	for _, cidr := range cidrs {
+		prefix, err := netip.ParsePrefix(cidr)
+		compatible := slices.ContainsFunc(vips, func(vip string) bool {
+			address, errVIP := netip.ParseAddr(vip)
+			return err == nil && errVIP == nil && address.Is4() == prefix.Addr().Is4()
+		})
+		if compatible {
+			continue
+		}
+		if !all {
+			return invalid("CIDR %s IP version incompatible with VIP %s IP version.", cidr,
+				vips[0])
+		}
+		return invalid("CIDR %s IP version incompatible with all VIPs %s IP version.", cidr,
+			pythonList(vips))
+	}
+	return nil
+}
+
+// admitPersistence is _validate_pool_request_for_udp_sctp and validate.check_session_persistence.
+// only are the protocols that the text names for a timeout.
+func admitPersistence(p *Pool, only string) error {
+	s := p.SessionPersistence
+	if s == nil {
+		return nil
+	}
+	const datagrams = "UDP/SCTP"
+	switch {
+	case isDatagram(p.Protocol) && s.CookieName != "" && s.Type == persistenceSourceIP:
+		return invalid(
+			"session_persistence %s type for UDP and SCTP protocols only accepts: type, persistence_timeout, persistence_granularity.",
+			persistenceSourceIP)
+	case isDatagram(p.Protocol) && s.CookieName != "":
+		return invalid("Cookie names are not supported for %s pools.", datagrams)
+	case isDatagram(p.Protocol) && s.Type != persistenceSourceIP:
+		return invalid(
+			"Session persistence of type %s is not supported for %s protocol pools.", s.Type,
+			datagrams)
+	case !isDatagram(p.Protocol) && (s.TimeoutSeconds != 0 || s.Granularity != ""):
+		return invalid(
+			"persistence_timeout and persistence_granularity is only for %s protocol pools.", only)
+	case s.Type == "":
+		return invalid("Invalid session_persistence provided.")
+	case s.CookieName != "" && s.Type != persistenceAppCookie:
+		return invalid(
+			`Field "cookie_name" can only be specified with session persistence of type "APP_COOKIE".`)
+	case s.CookieName == "" && s.Type == persistenceAppCookie:
+		return invalid(
+			`Field "cookie_name" must be specified when using the "APP_COOKIE" session persistence type.`)
+	}
+	return nil
+}
+
+func admitRevocation(p *Pool) error {
+	if p.CRLContainer != "" && p.CATLSContainer == "" {
+		return invalid(
+			"A CA certificate reference is required to specify a revocation list.")
+	}
+	return nil
+}
+
+// admitMember refuses the metadata service's address (networking.reserved_ips).
+func admitMember(m *Member) error {
+	if m.Address == "169.254.169.254" {
+		return badOption(m.Address, "member address")
+	}
+	return nil
+}
+
+// admitAddress refuses a second member with the same address and port; the subnet does not make a
+// difference (the constraint uq_member_pool_id_address_protocol_port of the database).
+func admitAddress(m *Member, others []*Member) error {
+	for _, other := range others {
+		if other != m && other.Address == m.Address && other.ProtocolPort == m.ProtocolPort {
+			return refuse(409,
+				"Another member on this pool is already using ip %s on protocol_port %d", m.Address,
+				m.ProtocolPort)
+		}
+	}
+	return nil
+}
+
+// The shortest delay of a UDP-CONNECT monitor in seconds
+// (api_settings.udp_connect_min_interval_health_monitor).
+const leastUDPDelay = 3
+
+// admitMonitor checks a monitor for a pool (HealthMonitorController._validate_create_hm and
+// _validate_healthmonitor_request_for_udp_sctp). HTTP's defaults are set. The API reference says
+// that the timeout must be less than the delay; nothing looks at that.
+func admitMonitor(m *HealthMonitor, protocol string) error {
+	if err := admitMonitorType(m, protocol); err != nil {
+		return err
+	}
+	if m.Type == monitorHTTP || m.Type == monitorHTTPS {
+		setDefault(&m.HTTPMethod, "GET")
+		setDefault(&m.URLPath, "/")
+		setDefault(&m.ExpectedCodes, "200")
+	} else {
+		for _, f := range []struct{ name, value string }{
+			{"http_method", m.HTTPMethod},
+			{"url_path", m.URLPath},
+			{"expected_codes", m.ExpectedCodes},
+		} {
+			if f.value != "" {
+				return badOption(f.name, "health monitors of type "+m.Type)
+			}
+		}
+	}
+	switch {
+	case m.DomainName != "" && m.HTTPVersion == 0:
+		return invalid("'http_version' must be specified when 'domain_name' is provided.")
+	case m.DomainName != "" && m.HTTPVersion < 1.1:
+		return badOption("http_version 1.0",
+			"health monitors HTTP 1.1 domain name health check")
+	}
+	return nil
+}
+
+func admitMonitorType(m *HealthMonitor, protocol string) error {
+	if !isDatagram(protocol) {
+		if m.Type == monitorUDPConnect || m.Type == monitorSCTP {
+			return invalid("The %s type is only supported for pools of type UDP/SCTP.",
+				m.Type)
+		}
+		return nil
+	}
+	allowed := []string{monitorUDPConnect, monitorSCTP, monitorTCP, monitorHTTP}
+	if !slices.Contains(allowed, m.Type) {
+		return invalid(
+			"The associated pool protocol is %s, so only a %s health monitor is supported.",
+			protocol, strings.Join(allowed, "/"))
+	}
+	if m.Type == monitorUDPConnect && m.Delay < leastUDPDelay {
+		return invalid(
+			"The request delay value %d should be larger than %d for %s health monitor type.",
+			m.Delay, leastUDPDelay, m.Type)
+	}
+	return nil
+}
+
+func setDefault(at *string, value string) {
+	if *at == "" {
+		*at = value
+	}
+}
+
+func isURLPath(s string) string {
+	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, " \t\n") {
+		return "Value must be a valid URL Path string"
+	}
+	return ""
+}
+
+func isExpectedCodes(s string) string {
+	if !regexp.MustCompile(`^(\d{3}(\s*,\s*\d{3})*)$|^(\d{3}-\d{3})$`).MatchString(s) {
+		return `Value should match the pattern ^(\d{3}(\s*,\s*\d{3})*)$|^(\d{3}-\d{3})$`
+	}
+	return ""
+}
+
+// fillListener sets what a new listener has unless it is given.
+func fillListener(l *Listener) {
+	setDefault(&l.ClientAuthentication, "NONE")
+	if l.Protocol == protocolTerminated {
+		if l.TLSVersions == nil {
+			l.TLSVersions = []string{"TLSv1.2", "TLSv1.3"}
+		}
+		if l.ALPNProtocols == nil {
+			l.ALPNProtocols = []string{"h2", "http/1.1", "http/1.0"}
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package octavia
+
+import (
+	"slices"
+	"time"
+)
+
+// work is what Octavia does for one change: until it is done the load balancer is in a state
+// PENDING.
+type work struct {
+	due time.Time
+	// never ends.
+	never bool
+	// fails: it ends in ERROR.
+	fails bool
+}
+
+// startWork puts the load balancer into the state and lets the work begin. The caller has set the
+// states of what is changed below it.
+func (s *Service) startWork(t *tree, status string) {
+	now := s.Clock.Now()
+	t.set(&t.OctaviaResource, status, now)
+	duration := s.options.Provisioning
+	w := &work{}
+	if rule := s.takeProvisioningRule(t); rule != nil {
+		if rule.Duration > 0 {
+			duration = rule.Duration
+		}
+		w.never, w.fails = rule.Never, rule.Fail
+	}
+	w.fails = w.fails || t.doomed
+	t.doomed = false
+	w.due = now.Add(duration)
+	t.work = w
+	if duration == 0 {
+		s.settleTree(t, now)
+	}
+}
+
+// Finish finishes the work that is due. The caller holds the lock.
+func (s *Service) Finish(now time.Time) {
+	for _, t := range slices.Clone(s.trees) {
+		s.settleTree(t, now)
+	}
+}
+
+func (s *Service) settleTree(t *tree, now time.Time) {
+	if t.work == nil || t.work.never || now.Before(t.work.due) {
+		return
+	}
+	done := t.work
+	t.work = nil
+	if done.fails {
+		t.fail(now)
+		return
+	}
+	if t.ProvisioningStatus == StatusPendingDelete {
+		s.forgetTree(t)
+		return
+	}
+	t.complete(now, t.asleep())
+}
+
+// fail is the end of work that cannot be done: what was to be changed is in ERROR, and what is
+// above it as it was. The operating statuses stay.
+func (t *tree) fail(now time.Time) {
+	failed := t.failed()
+	for _, resource := range t.resources() {
+		switch {
+		case !isPending(resource.ProvisioningStatus):
+		case slices.Contains(failed, resource):
+			t.set(resource, StatusError, now)
+		default:
+			t.set(resource, StatusActive, now)
+		}
+	}
+	t.healing = false
+}
+
+// failed are what the work was for: of what is PENDING the lowest, since what is above it is
+// PENDING only for its sake; but all of it if the work was for the load balancer
+// (octavia/controller/worker/v2/tasks/lifecycle_tasks.py).
+func (t *tree) failed() []*OctaviaResource {
+	pending := func(resources []*OctaviaResource) []*OctaviaResource {
+		return slices.DeleteFunc(resources,
+			func(r *OctaviaResource) bool { return !isPending(r.ProvisioningStatus) })
+	}
+	if t.ProvisioningStatus != StatusPendingUpdate || t.healing {
+		return pending(t.resources())
+	}
+	var listeners, pools, below []*OctaviaResource
+	for _, l := range t.listeners {
+		listeners = append(listeners, &l.OctaviaResource)
+	}
+	for _, p := range t.pools {
+		pools = append(pools, &p.OctaviaResource)
+		below = append(below, p.resources()[1:]...)
+	}
+	for _, level := range [][]*OctaviaResource{below, pools, listeners} {
+		if level = pending(level); len(level) > 0 {
+			return level
+		}
+	}
+	return []*OctaviaResource{&t.OctaviaResource}
+}
+
+// complete is the end of work that is done, which leaves alone what is asleep.
+func (t *tree) complete(now time.Time, asleep []*OctaviaResource) {
+	t.listeners = slices.DeleteFunc(t.listeners,
+		func(l *Listener) bool { return l.ProvisioningStatus == StatusPendingDelete })
+	t.pools = slices.DeleteFunc(t.pools, func(p *poolTree) bool {
+		if p.ProvisioningStatus != StatusPendingDelete {
+			return false
+		}
+		for _, l := range t.listenersOf(p) {
+			l.DefaultPoolID = ""
+		}
+		return true
+	})
+	for _, p := range t.pools {
+		p.members = slices.DeleteFunc(p.members,
+			func(m *Member) bool { return m.ProvisioningStatus == StatusPendingDelete })
+		if p.monitor != nil && p.monitor.ProvisioningStatus == StatusPendingDelete {
+			p.monitor = nil
+		}
+	}
+	for _, resource := range t.resources() {
+		if slices.Contains(asleep, resource) {
+			continue
+		}
+		// A failover sets up everything again, even resources in ERROR (MarkLBActiveInDB with
+		// mark_subobjects).
+		if isPending(resource.ProvisioningStatus) || t.healing &&
+			resource.ProvisioningStatus == StatusError {
+			t.set(resource, StatusActive, now)
+		}
+	}
+	t.healing = false
+	t.operate()
+}
+
+// asleep are the pools, with all below them, that no listener has and that were made with the load
+// balancer: they stay PENDING_CREATE (MarkLBActiveInDB goes from listener to pool).
+func (t *tree) asleep() (all []*OctaviaResource) {
+	if t.ProvisioningStatus != StatusPendingCreate {
+		return nil
+	}
+	for _, p := range t.pools {
+		if len(t.listenersOf(p)) == 0 {
+			all = append(all, p.resources()...)
+		}
+	}
+	return all
+}
+
+// operate sets the operating statuses as they are when all that is behind the load balancer works.
+func (t *tree) operate() {
+	of := func(resource *OctaviaResource, status string) {
+		if resource.Down {
+			status = statusOffline
+		}
+		resource.OperatingStatus = status
+	}
+	of(&t.OctaviaResource, statusOnline)
+	for _, l := range t.listeners {
+		of(&l.OctaviaResource, statusOnline)
+	}
+	for _, p := range t.pools {
+		of(&p.OctaviaResource, statusOnline)
+		for _, m := range p.members {
+			status := statusOnline
+			switch {
+			case m.Weight == 0:
+				status = statusDraining
+			case p.monitor == nil:
+				status = statusNoMonitor
+			}
+			of(&m.OctaviaResource, status)
+		}
+		if p.monitor != nil {
+			of(&p.monitor.OctaviaResource, statusOnline)
+		}
+	}
+}
+
+func (t *tree) set(resource *OctaviaResource, status string, now time.Time) {
+	if resource.ProvisioningStatus != status {
+		resource.ProvisioningStatus = status
+		if resource.CreatedAt.IsZero() {
+			resource.CreatedAt = now
+		} else {
+			resource.UpdatedAt = now
+		}
+	}
+}
+
+func isPending(status string) bool {
+	return status == StatusPendingCreate || status == StatusPendingUpdate ||
+		status == StatusPendingDelete
+}
+
+// mutable refuses a change below the load balancer unless it is ACTIVE (MUTABLE_STATUSES).
+func (t *tree) mutable() error {
+	if t.ProvisioningStatus != StatusActive {
+		return immutable("Load Balancer", t.ID)
+	}
+	return nil
+}
+
+// mutablePool also asks the pool, which members and monitors do not change alone.
+func (t *tree) mutablePool(p *poolTree) error {
+	if p.ProvisioningStatus != StatusActive {
+		return immutable("Pool", p.ID)
+	}
+	return t.mutable()
+}
+
+// allows refuses a change of the load balancer itself unless it is in one of the states.
+func (t *tree) allows(states ...string) error {
+	if !slices.Contains(states, t.ProvisioningStatus) {
+		return wrongState(t.ProvisioningStatus, t.ID)
+	}
+	return nil
+}
+
+// pendListeners locks the listeners of a pool that changes
+// (test_and_set_lb_and_listeners_prov_status).
+func (t *tree) pendListeners(p *poolTree, now time.Time) {
+	for _, l := range t.listenersOf(p) {
+		t.set(&l.OctaviaResource, StatusPendingUpdate, now)
+	}
+}
+
+// pendPool locks a pool and its listeners, for a change of its members or its monitor.
+func (t *tree) pendPool(p *poolTree, now time.Time) {
+	t.pendListeners(p, now)
+	t.set(&p.OctaviaResource, StatusPendingUpdate, now)
+}

@@ -1,0 +1,239 @@
+package octavia
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
+)
+
+// The VIP of a load balancer is a port of Neutron's, which the user gives or Octavia makes.
+
+// placeVIP finds what the VIP lacks of port, network and subnet
+// (LoadBalancersController._validate_vip_request_object).
+func (s *Service) placeVIP(c api.Caller, lb *LoadBalancer) error {
+	var err error
+	switch {
+	case lb.VIPPortID != "":
+		err = s.placeByPort(c, lb)
+	case lb.VIPNetworkID != "":
+		err = s.placeByNetwork(c, lb)
+	case lb.VIPSubnetID != "":
+		var subnet *neutron.Subnet
+		if subnet, err = s.subnetFor(c, lb.VIPSubnetID); err == nil {
+			lb.VIPNetworkID = subnet.NetworkID
+		}
+	default:
+		err = invalid("VIP must contain one of: vip_port_id, vip_network_id, vip_subnet_id.")
+	}
+	if err != nil {
+		return err
+	}
+	return s.admitAdditionalVIPs(c, lb)
+}
+
+func (s *Service) subnetFor(c api.Caller, id string) (*neutron.Subnet, error) {
+	subnet, err := s.network.FindSubnet(c, id)
+	if err != nil {
+		return nil, missing("Subnet", id)
+	}
+	return subnet, nil
+}
+
+func (s *Service) placeByPort(c api.Caller, lb *LoadBalancer) error {
+	port, err := s.network.FindPort(c, lb.VIPPortID)
+	if err != nil {
+		return missing("Port", lb.VIPPortID)
+	}
+	if port.DeviceID != "" {
+		return invalid("Port %s is already used by device %s ", port.ID, port.DeviceID)
+	}
+	lb.VIPNetworkID = port.NetworkID
+	if lb.VIPSubnetID != "" {
+		return s.placeByPortAndSubnet(c, lb, port)
+	}
+	if lb.VIPAddress == "" {
+		if len(port.FixedIPs) != 1 {
+			return invalid(
+				"VIP port's subnet could not be determined. Please specify either a VIP subnet or address.")
+		}
+		lb.VIPSubnetID = port.FixedIPs[0].SubnetID
+		return nil
+	}
+	for _, ip := range port.FixedIPs {
+		if ip.Address == lb.VIPAddress {
+			lb.VIPSubnetID = ip.SubnetID
+			return nil
+		}
+	}
+	return invalid("Specified VIP address not found on the specified VIP port.")
+}
+
+// placeByPortAndSubnet takes the port's first address in the subnet, whichever the request names.
+func (s *Service) placeByPortAndSubnet(c api.Caller, lb *LoadBalancer, port *neutron.Port) error {
+	if _, err := s.subnetFor(c, lb.VIPSubnetID); err != nil {
+		return err
+	}
+	for _, ip := range port.FixedIPs {
+		if ip.SubnetID == lb.VIPSubnetID {
+			lb.VIPAddress = ip.Address
+			return nil
+		}
+	}
+	return invalid(
+		"No VIP address found on the specified VIP port within the specified subnet.")
+}
+
+// placeByNetwork chooses the subnet that holds the address; without one the first, of IPv4 if there
+// is one.
+func (s *Service) placeByNetwork(c api.Caller, lb *LoadBalancer) error {
+	if _, err := s.network.FindNetwork(c, lb.VIPNetworkID); err != nil {
+		return missing("Network", lb.VIPNetworkID)
+	}
+	subnets := slices.DeleteFunc(s.network.AllSubnets(),
+		func(subnet *neutron.Subnet) bool { return subnet.NetworkID != lb.VIPNetworkID })
+	if lb.VIPSubnetID != "" {
+		if !slices.ContainsFunc(subnets,
+			func(subnet *neutron.Subnet) bool { return subnet.ID == lb.VIPSubnetID }) {
+			return missing("Subnet", lb.VIPSubnetID)
+		}
+		return nil
+	}
+	if lb.VIPAddress != "" {
+		address, err := netip.ParseAddr(lb.VIPAddress)
+		for _, subnet := range subnets {
+			if err == nil && netip.MustParsePrefix(subnet.CIDR).Contains(address) {
+				lb.VIPSubnetID = subnet.ID
+				return nil
+			}
+		}
+		return invalid(
+			"Supplied network does not contain a subnet for VIP address specified.")
+	}
+	for _, subnet := range subnets {
+		if lb.VIPSubnetID == "" {
+			lb.VIPSubnetID = subnet.ID
+		}
+		if !strings.Contains(subnet.CIDR, ":") {
+			lb.VIPSubnetID = subnet.ID
+			break
+		}
+	}
+	if lb.VIPSubnetID == "" {
+		return invalid("Supplied network does not contain a subnet.")
+	}
+	return nil
+}
+
+// admitAdditionalVIPs: one address of each subnet, all of one network.
+func (s *Service) admitAdditionalVIPs(c api.Caller, lb *LoadBalancer) error {
+	used := []string{lb.VIPSubnetID}
+	for _, vip := range lb.AdditionalVIPs {
+		if slices.Contains(used, vip.SubnetID) {
+			return invalid(
+				"Duplicate VIP subnet(s) specified. Only one IP can be bound per subnet.")
+		}
+		used = append(used, vip.SubnetID)
+	}
+	for _, vip := range lb.AdditionalVIPs {
+		subnet, err := s.network.FindSubnet(c, vip.SubnetID)
+		if err != nil {
+			// Nothing turns the network driver's error into an answer here
+			// (_validate_subnets_share_network_but_no_duplicates).
+			return refuse(http.StatusInternalServerError,
+				"subnet not found (subnet id: %s).", vip.SubnetID)
+		}
+		if subnet.NetworkID != lb.VIPNetworkID {
+			return invalid("All VIP subnets must belong to the same network.")
+		}
+	}
+	return nil
+}
+
+// makeVIP makes the port, or takes the address of the port that was given. What Neutron says
+// against it, such as that the address is used, is an error of the provider's
+// (octavia/api/drivers/amphora_driver/v2/driver.py, create_vip_port): 500, whatever Neutron's
+// status was.
+func (s *Service) makeVIP(t *tree) error {
+	if t.VIPPortID != "" {
+		return s.takeVIP(t)
+	}
+	// As octavia/network/drivers/neutron/allowed_address_pairs.py: the port is down, because the
+	// amphorae's ports have its address.
+	spec := neutron.Port{
+		Name: "octavia-lb-" + t.ID, NetworkID: t.VIPNetworkID, ProjectID: t.ProjectID, Down: true,
+		DeviceID: "lb-" + t.ID, DeviceOwner: neutron.OwnerLoadBalancer,
+		FixedIPs: []neutron.FixedIP{{SubnetID: t.VIPSubnetID, Address: t.VIPAddress}},
+	}
+	for _, vip := range t.AdditionalVIPs {
+		spec.FixedIPs = append(spec.FixedIPs, neutron.FixedIP(vip))
+	}
+	port, err := s.network.CreatePort(spec)
+	if err != nil {
+		return refuse(http.StatusInternalServerError,
+			"Provider '%s' reports error: %s\nNeutron server returns request_ids: ['req-%s']",
+			t.Provider, err, s.NewID())
+	}
+	t.VIPPortID, t.ownsPort = port.ID, true
+	t.VIPAddress = port.FixedIPs[0].Address
+	for i := range t.AdditionalVIPs {
+		t.AdditionalVIPs[i].Address = port.FixedIPs[i+1].Address
+	}
+	return nil
+}
+
+func (s *Service) takeVIP(t *tree) error {
+	port, err := s.network.Port(t.VIPPortID)
+	if err != nil {
+		return err
+	}
+	for _, ip := range port.FixedIPs {
+		if ip.SubnetID == t.VIPSubnetID && (t.VIPAddress == "" || t.VIPAddress == ip.Address) {
+			t.VIPAddress = ip.Address
+			s.secureVIP(t, port)
+			return nil
+		}
+	}
+	return invalid("Specified VIP address not found on the specified VIP port.")
+}
+
+// secureVIP puts a security group of Octavia's, which belongs to a project of its own, in the place
+// of those that a user's port has (octavia/network/drivers/neutron/base.py,
+// _add_security_group_to_port).
+func (s *Service) secureVIP(t *tree, port *neutron.Port) {
+	if t.Provider == ProviderAmphora {
+		port.SecurityGroups = []string{s.NewID()}
+	}
+}
+
+// dropVIP deletes the port if it was made for the load balancer. That another client has deleted it
+// does not matter. A user's port stays, without a security group: that of Octavia's is taken off,
+// and those it had before are forgotten.
+func (s *Service) dropVIP(t *tree) {
+	if t.ownsPort {
+		_ = s.network.RemovePort(t.VIPPortID)
+		return
+	}
+	if port, err := s.network.Port(t.VIPPortID); err == nil && t.Provider == ProviderAmphora {
+		port.SecurityGroups = nil
+	}
+}
+
+// forgetTree is the end of a deletion.
+func (s *Service) forgetTree(t *tree) {
+	s.dropVIP(t)
+	s.trees = slices.DeleteFunc(s.trees,
+		func(other *tree) bool { return other == t })
+}
+
+// vipSubnet is nil when it is gone.
+func (s *Service) vipSubnet(t *tree) *neutron.Subnet {
+	subnet, err := s.network.Subnet(t.VIPSubnetID)
+	if err != nil {
+		return nil
+	}
+	return subnet
+}
