@@ -46,53 +46,7 @@
 //
 // # Several processes
 //
-// [Cloud.Handler] serves a cloud over HTTP, [Dial] returns a [Client] that opens providers on it
-// from another process and can do what a test can do to the cloud. Both kinds of provider share all
-// code but the way to the cloud, so a test can begin in one process and move to two.
-//
-// The protocol is JSON. Requests that are wrong are answered with a status of 4xx and {"error": "a
-// sentence"}.
-//
-//	GET    /v1/cloud                     name and interfaces
-//	GET    /v1/call/{method}?caller=&args={...}
-//	POST   /v1/call/{method}?caller=     a provider's call that changes the cloud, with a body
-//
-//	GET    /v1/instances                 [Instance, ...]
-//	POST   /v1/instances                 add or replace; body [Instance, ...]
-//	DELETE /v1/instances/{name}
-//	POST   /v1/instances/{name}/stop
-//	POST   /v1/instances/{name}/start
-//	GET    /v1/loadbalancers             [Balancer, ...]
-//	GET    /v1/routes                    [Route, ...]
-//	POST   /v1/routes                    add or replace; body [Route, ...]
-//
-//	PUT    /v1/latency                   body {"latency": "50ms"}
-//	GET    /v1/faults                    [ActiveFault, ...]
-//	POST   /v1/faults                    body Fault; answers {"id": 1}
-//	DELETE /v1/faults/{id}
-//	DELETE /v1/faults
-//
-//	GET    /v1/calls                     [Call, ...]
-//	GET    /v1/calls/wait                answers one Call as soon as there is one
-//	DELETE /v1/calls                     forget
-//	GET    /v1/concurrent-calls                  [ConcurrentCalls, ...]
-//	GET    /v1/stats                     Stats
-//
-// The two that read calls filter by method, interface, caller, object, mutating, finished and
-// failed. A Fault is for example
-//
-//	{"methods": ["EnsureLoadBalancer"], "object": "default/web", "times": 2, "delay": "1s",
-//	 "error": {"kind": "Retry", "message": "busy", "retryAfter": "5s"}}
-//
-// with the fields of the Go type: methods, object, caller, times, delay, hang, error, panic,
-// returnZero, ignoreContext, afterEffect. An error's kind is InstanceNotFound, NotImplemented,
-// ImplementedElsewhere, DiskNotFound, Canceled, DeadlineExceeded, Retry, or absent.
-//
-// The arguments of a provider's call are those of cluster, node {name, providerID}, nodes [name,
-// ...], service {namespace, name, uid, annotations, ports, ipFamilies}, route, nameHint and name
-// that the method has a use for; the results come in yes, text, names, labels, instance, ingress
-// and routes.
-//
-// The answer to a provider's call has status 200 also when the call failed or panicked: then it has
-// the field error or panic, and Client returns the same error, or panics.
+// [Cloud.Handler] serves a cloud over HTTP, and [Dial] opens providers on it from another process.
+// Both kinds of provider share all code but the way to the cloud, so a test can begin in one
+// process and move to two. The test keeps the Cloud in its own process.
 package fake

@@ -141,6 +141,7 @@ func ExampleDial() {
 
 	// One process has the cloud.
 	cloud := fake.New()
+	_ = cloud.AddInstances(fake.Instance{Name: "node-1"})
 	server := httptest.NewServer(cloud.Handler())
 	defer server.Close()
 
@@ -150,9 +151,6 @@ func ExampleDial() {
 		panic(err)
 	}
 	defer client.Close()
-	if err := client.AddInstances(ctx, fake.Instance{Name: "node-1"}); err != nil {
-		panic(err)
-	}
 	provider := client.Provider(fake.WithCaller("replica-b/term-1"))
 	instances, _ := provider.InstancesV2()
 	_, err = instances.InstanceMetadata(ctx, node("node-2"))

@@ -2,116 +2,145 @@ package fake
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 )
 
-// A Fault changes how some calls behave. [Cloud.On] is the convenient way to make one; as
-// plain data it can be sent to another process ([Client.Inject]).
+// A FaultBuilder chooses calls and then says how they misbehave. [Cloud.On] returns one:
 //
-// Each fault that matches a call takes part, in the order in which they were injected, up to
-// and including the first that has an Err, a Panic or a ReturnZero. A fault waits for its Delay
-// first and then, if Hang, until it is cleared.
-type Fault struct {
-	// Which calls: those of any of Methods (empty means all methods), about Object and by Caller
-	// ("" means any; see [Call]), the next Times of them (0 means until cleared).
-	Methods []Method
-	Object  string
-	Caller  string
-	Times   int
-
-	// Delay is waited for on top of the cloud's latency.
-	Delay time.Duration
-	// Hang waits until the fault is cleared.
-	Hang bool
-
-	// At most one of these three is set. The call then ends this way, instead of doing its work.
-
-	// Err is returned, as it is.
-	Err error
-	// Panic is what the call panics with. Over HTTP it arrives as text.
-	Panic any
-	// ReturnZero returns the method's zero results without an error: a nil *InstanceMetadata or
-	// *LoadBalancerStatus, no routes, false.
-	ReturnZero bool
-
-	// IgnoreContext makes the call ignore its context, from its beginning (with AfterEffect: from
-	// then) to its end.
-	IgnoreContext bool
-	// AfterEffect lets the call do its work first: the cloud has changed, and then the answer is
-	// late, or lost.
-	AfterEffect bool
+//	cloud.On(fake.EnsureLoadBalancer).For("default/web").Times(2).Fail(err)
+//	release := cloud.On(fake.InstanceMetadata).IgnoringContext().Hang()
+//
+// Delay, Hang, Fail, Panic and ReturnZero inject the fault. They return a function that clears the
+// fault and releases the calls that hang in it; it may be called more than once. The other methods
+// return a changed copy.
+//
+// For a combination inject several faults: a call goes through all that match it, in order, until
+// one of them ends the call. A fault that makes no sense, such as Times(-1), panics with the
+// reason.
+type FaultBuilder struct {
+	cloud *Cloud
+	fault fault
 }
 
-func (f Fault) validate() error {
-	for _, m := range f.Methods {
+// On begins a fault for calls of any of the methods, or of all methods if none is given.
+func (c *Cloud) On(methods ...Method) FaultBuilder {
+	for _, m := range methods {
 		if _, ok := operations[m]; !ok {
-			return fmt.Errorf("fault: there is no method %q", m)
+			panic(fmt.Sprintf("fake: there is no method %q", m))
 		}
 	}
-	if f.Times < 0 {
-		return fmt.Errorf("fault: %d times is negative; 0 means until cleared", f.Times)
-	}
-	if f.Delay < 0 {
-		return fmt.Errorf("fault: the delay %s is negative", f.Delay)
-	}
-	ends := 0
-	for _, set := range []bool{f.Err != nil, f.Panic != nil, f.ReturnZero} {
-		if set {
-			ends++
-		}
-	}
-	if ends > 1 {
-		return errors.New("fault: more than one of error, panic and zero results is set")
-	}
-	if ends == 0 && f.Delay == 0 && !f.Hang && !f.IgnoreContext {
-		return errors.New(
-			"fault: it does nothing: no delay, hang, error, panic, zero results, or ignoring of the context")
-	}
-	return nil
+	return FaultBuilder{cloud: c, fault: fault{methods: slices.Clone(methods)}}
 }
 
-func (f Fault) ends() bool { return f.Err != nil || f.Panic != nil || f.ReturnZero }
-
-func (f Fault) fits(call Call) bool {
-	return (len(f.Methods) == 0 || slices.Contains(f.Methods, call.Method)) &&
-		(f.Object == "" || f.Object == call.Object) &&
-		(f.Caller == "" || f.Caller == call.Caller)
+// For matches calls about the object only; see [Call].Object.
+func (b FaultBuilder) For(object string) FaultBuilder {
+	b.fault.object = object
+	return b
 }
 
-// An ActiveFault is a fault that was injected and neither used up nor cleared.
-type ActiveFault struct {
-	ID    int   `json:"id"`
-	Fault Fault `json:"fault"`
-	// Used counts the calls it took part in.
-	Used int `json:"used"`
+// By matches calls of the caller only; see [WithCaller].
+func (b FaultBuilder) By(caller string) FaultBuilder {
+	b.fault.caller = caller
+	return b
 }
 
-// Inject adds a fault after the existing ones, and returns its ID for ClearFault. An invalid fault
-// is an error.
-func (c *Cloud) Inject(f Fault) (id int, err error) {
-	if err := f.validate(); err != nil {
-		return 0, err
+// Times matches the next n calls only; without it the fault lasts until it is cleared.
+func (b FaultBuilder) Times(n int) FaultBuilder {
+	if n < 1 {
+		panic("fake: a fault for less than one call")
 	}
-	return c.faults.add(f), nil
+	b.fault.times = n
+	return b
 }
 
-// ClearFault removes a fault and releases the calls that hang in it. An unknown ID is an error.
-func (c *Cloud) ClearFault(id int) error {
-	if !c.faults.remove(id) {
-		return fmt.Errorf("there is no fault %d; it was used up or cleared", id)
+// IgnoringContext makes the matching calls ignore their context, like a provider that does not pass
+// it on.
+func (b FaultBuilder) IgnoringContext() FaultBuilder {
+	b.fault.ignoreContext = true
+	return b
+}
+
+// AfterEffect lets the matching calls do their work first: the fault happens when the cloud has
+// changed and the caller does not know yet.
+func (b FaultBuilder) AfterEffect() FaultBuilder {
+	b.fault.afterEffect = true
+	return b
+}
+
+// Delay makes the calls take d longer. They end early when their context ends.
+func (b FaultBuilder) Delay(d time.Duration) (clearFault func()) {
+	b.fault.delay = d
+	return b.inject()
+}
+
+// Hang makes the calls wait until release or [Cloud.ClearFaults] is called, or until their context
+// ends. After a release they continue normally.
+func (b FaultBuilder) Hang() (release func()) {
+	b.fault.hang = true
+	return b.inject()
+}
+
+// Fail makes the calls return err unchanged.
+func (b FaultBuilder) Fail(err error) (clearFault func()) {
+	if err == nil {
+		panic("fake: a fault that fails calls needs an error")
 	}
-	return nil
+	b.fault.end = func() error { return err }
+	return b.inject()
+}
+
+// Panic makes the calls panic with value.
+func (b FaultBuilder) Panic(value any) (clearFault func()) {
+	b.fault.end = func() error { panic(value) }
+	return b.inject()
+}
+
+// ReturnZero makes the calls return their zero results without an error: (nil, nil) for
+// InstanceMetadata and EnsureLoadBalancer.
+func (b FaultBuilder) ReturnZero() (clearFault func()) {
+	b.fault.end = func() error { return nil }
+	return b.inject()
+}
+
+func (b FaultBuilder) inject() func() {
+	r := b.cloud.faults.add(b.fault)
+	return func() { b.cloud.faults.remove(r) }
+}
+
+// fault changes how some calls behave. Each fault that matches a call takes part, in the order in
+// which they were injected, up to and including the first that ends the call.
+type fault struct {
+	// methods, object and caller select calls; empty fields match all.
+	methods        []Method
+	object, caller string
+	// times limits the calls; 0 means until the fault is cleared.
+	times int
+
+	delay time.Duration
+	// hang waits until the fault is cleared.
+	hang bool
+	// end returns the call's error instead of doing its work; nil continues.
+	end func() error
+
+	// ignoreContext holds from the beginning of the call, with afterEffect from then, to its end.
+	ignoreContext bool
+	afterEffect   bool
+}
+
+func (f fault) fits(call Call) bool {
+	return (len(f.methods) == 0 || slices.Contains(f.methods, call.Method)) &&
+		(f.object == "" || f.object == call.Object) &&
+		(f.caller == "" || f.caller == call.Caller)
 }
 
 // ClearFaults removes all faults and releases the calls that hang in them.
 func (c *Cloud) ClearFaults() { c.faults.removeAll() }
 
-// Faults returns the active faults in order. Fault.Methods is not to be written to.
-func (c *Cloud) Faults() []ActiveFault { return c.faults.active() }
+// Faults returns the number of faults that are neither used up nor cleared.
+func (c *Cloud) Faults() int { return c.faults.count() }
 
 // SetLatency makes every call to the cloud take d from now on; the default is 0. It does not apply
 // to Initialize, SetInformers, GetLoadBalancerName and CurrentNodeName, for which a provider does
@@ -122,14 +151,13 @@ func (c *Cloud) SetLatency(d time.Duration) { c.faults.setLatency(d) }
 type faults struct {
 	mu      sync.Mutex
 	latency time.Duration
-	lastID  int
 	rules   []*rule
 }
 
-// rule is an injected fault. Its Fault is not written any more.
+// rule is an injected fault, which is not written any more.
 type rule struct {
-	Fault
-	id, used int
+	fault
+	used int
 	// cleared is closed when the fault is removed.
 	cleared chan struct{}
 }
@@ -151,25 +179,22 @@ func (f *faults) latencyOf(op operation) time.Duration {
 	return f.latency
 }
 
-func (f *faults) add(fault Fault) int {
+func (f *faults) add(added fault) *rule {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.lastID++
-	fault.Methods = slices.Clone(fault.Methods)
-	f.rules = append(f.rules, &rule{Fault: fault, id: f.lastID, cleared: make(chan struct{})})
-	return f.lastID
+	r := &rule{fault: added, cleared: make(chan struct{})}
+	f.rules = append(f.rules, r)
+	return r
 }
 
-func (f *faults) remove(id int) bool {
+// remove clears the fault, unless that has been done.
+func (f *faults) remove(r *rule) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at := slices.IndexFunc(f.rules, func(r *rule) bool { return r.id == id })
-	if at < 0 {
-		return false
+	if at := slices.Index(f.rules, r); at >= 0 {
+		close(r.cleared)
+		f.rules = slices.Delete(f.rules, at, at+1)
 	}
-	close(f.rules[at].cleared)
-	f.rules = slices.Delete(f.rules, at, at+1)
-	return true
 }
 
 func (f *faults) removeAll() {
@@ -181,14 +206,10 @@ func (f *faults) removeAll() {
 	f.rules = nil
 }
 
-func (f *faults) active() []ActiveFault {
+func (f *faults) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := make([]ActiveFault, 0, len(f.rules))
-	for _, r := range f.rules {
-		all = append(all, ActiveFault{ID: r.id, Fault: r.Fault, Used: r.used})
-	}
-	return all
+	return len(f.rules)
 }
 
 // take picks the faults that call has to go through, before or after its effect, and counts them as
@@ -198,49 +219,44 @@ func (f *faults) take(call Call, afterEffect bool) plan {
 	defer f.mu.Unlock()
 	var p plan
 	for _, r := range f.rules {
-		if r.AfterEffect != afterEffect || r.usedUp() || !r.fits(call) {
+		if r.afterEffect != afterEffect || r.usedUp() || !r.fits(call) {
 			continue
 		}
 		r.used++
 		p = append(p, r)
-		if r.ends() {
+		if r.end != nil {
 			break
 		}
 	}
 	// A hang stays when it is used up, so that it can still be cleared.
-	f.rules = slices.DeleteFunc(f.rules, func(r *rule) bool { return r.usedUp() && !r.Hang })
+	f.rules = slices.DeleteFunc(f.rules, func(r *rule) bool { return r.usedUp() && !r.hang })
 	return p
 }
 
-func (r *rule) usedUp() bool { return r.Times > 0 && r.used >= r.Times }
+func (r *rule) usedUp() bool { return r.times > 0 && r.used >= r.times }
 
 // plan is what one call goes through.
 type plan []*rule
 
 func (p plan) ignoreContext() bool {
-	return slices.ContainsFunc(p, func(r *rule) bool { return r.IgnoreContext })
+	return slices.ContainsFunc(p, func(r *rule) bool { return r.ignoreContext })
 }
 
 // play goes through the plan, and tells whether that is the end of the call.
 func (p plan) play(ctx context.Context) (ended bool, _ error) {
 	for _, r := range p {
-		if err := sleep(ctx, r.Delay); err != nil {
+		if err := sleep(ctx, r.delay); err != nil {
 			return true, err
 		}
-		if r.Hang {
+		if r.hang {
 			select {
 			case <-r.cleared:
 			case <-ctx.Done():
 				return true, ctx.Err()
 			}
 		}
-		switch {
-		case r.Err != nil:
-			return true, r.Err
-		case r.Panic != nil:
-			panic(r.Panic)
-		case r.ReturnZero:
-			return true, nil
+		if r.end != nil {
+			return true, r.end()
 		}
 	}
 	return false, nil

@@ -24,7 +24,7 @@ type patient struct {
 // newPatient starts a replica, lets it do some work, and measures it at rest.
 func newPatient(t *testing.T, w *world, kubeconfig string) *patient {
 	t.Helper()
-	w.latency(t, 100*time.Millisecond)
+	w.cloud.SetLatency(100 * time.Millisecond)
 	// Addresses that could not be written are written with the next refresh of all, for which the
 	// default is five minutes.
 	r := w.start(t, launch{

@@ -45,10 +45,7 @@ func (w *world) requests(t *testing.T, filters ...controlplane.Filter) []control
 type activity struct{ writes, calls, inFlight int }
 
 func (w *world) activity(t *testing.T, r *replica.Replica, caller string) (activity, error) {
-	stats, err := w.cloud.Stats(t.Context())
-	if err != nil {
-		return activity{}, err
-	}
+	stats := w.cloud.Stats()
 	records, err := w.cp.Audit().All(by(r), ofTerm)
 	return activity{len(records), stats.Callers[caller].Calls, stats.Callers[caller].InFlight}, err
 }
@@ -85,7 +82,7 @@ func (w *world) wantNone(
 			complain("%s too late: %s", record.Time.Sub(after), record)
 		}
 	}
-	for _, call := range w.calls(t, fake.CallFilter{Mutating: true}) {
+	for _, call := range w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches) {
 		if strings.HasPrefix(call.Caller, r.Name+"/") && between(call.Started) &&
 			counts(call.Finished && call.Err == "") {
 			complain("%s too late: %s calls %s of %s", call.Started.Sub(after), call.Caller,
@@ -152,7 +149,7 @@ func (w *world) wantOneTermAtATime(t *testing.T) {
 			t.Errorf("a request without the lease: %s", record)
 		}
 	}
-	for _, call := range w.calls(t, fake.CallFilter{Mutating: true}) {
+	for _, call := range w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches) {
 		holder, _, _ := strings.Cut(call.Caller, "/")
 		end := call.Ended
 		if !call.Finished {
@@ -164,11 +161,7 @@ func (w *world) wantOneTermAtATime(t *testing.T) {
 				call.Started.Format(time.StampMicro), end.Format(time.StampMicro))
 		}
 	}
-	overlaps, err := w.cloud.ConcurrentCalls(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range overlaps {
+	for _, o := range w.cloud.ConcurrentCalls() {
 		t.Errorf("two terms changed the cloud at once: %s called %s while %s was in %s",
 			o.Call.Caller, o.Call.Method, o.With[0].Caller, o.With[0].Method)
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
@@ -90,7 +89,7 @@ func replicasOf(frozen []*frozenReplica) (all []*replica.Replica) {
 func (w *world) freezeAtWork(t *testing.T, leader *replica.Replica) *frozenReplica {
 	t.Helper()
 	caller := leader.Caller(leader.Term(t))
-	release := w.inject(t, fake.Fault{Caller: caller, Hang: true})
+	release := w.cloud.On().By(caller).Hang()
 	w.addWork(t, batch, batch)
 	busy := replica.Steadily(t, "all workers of "+leader.Name+" wait for the cloud",
 		400*time.Millisecond, func() (activity, error) {

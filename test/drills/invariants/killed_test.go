@@ -20,7 +20,7 @@ const (
 // at any time.
 func TestKilledLeaders_NeverTwoTermsAtOnceAndNothingIsLostOrMadeTwice(t *testing.T) {
 	w := newWorld(t, longLane)
-	w.latency(t, 150*time.Millisecond)
+	w.cloud.SetLatency(150 * time.Millisecond)
 	for range replicasRun {
 		w.startNext(t)
 	}
@@ -54,11 +54,8 @@ func (w *world) awaitBusyLeader(t *testing.T) *replica.Replica {
 	idleSince := time.Now()
 	replica.Eventually(t, "the leader changes something in the cloud", func() error {
 		leader := w.awaitLeader(t)
-		calls, err := w.cloud.Calls(t.Context(),
-			fake.CallFilter{Caller: leader.Caller(leader.Term(t)), Mutating: true})
-		if err != nil {
-			return err
-		}
+		calls := w.cloud.Calls(
+			fake.CallFilter{Caller: leader.Caller(leader.Term(t)), Mutating: true}.Matches)
 		for _, call := range calls {
 			if !call.Finished {
 				busy = leader
@@ -79,10 +76,7 @@ func (w *world) awaitMutatingCall(t *testing.T, r *replica.Replica) {
 	t.Helper()
 	caller := r.Caller(r.Term(t))
 	replica.Eventually(t, r.Name+" changes something in the cloud", func() error {
-		calls, err := w.cloud.Calls(t.Context(), fake.CallFilter{Caller: caller, Mutating: true})
-		if err != nil {
-			return err
-		}
+		calls := w.cloud.Calls(fake.CallFilter{Caller: caller, Mutating: true}.Matches)
 		for _, call := range calls {
 			if !call.Finished {
 				return nil

@@ -51,7 +51,7 @@ func (w *world) addWork(t *testing.T, nodes, services int) {
 			return err
 		})
 	}
-	if err := w.cloud.AddInstances(t.Context(), machines...); err != nil {
+	if err := w.cloud.AddInstances(machines...); err != nil {
 		t.Fatal(err)
 	}
 	if err := atOnce(t.Context(), creators, work); err != nil {
@@ -112,12 +112,8 @@ func (w *world) nodeBacklog(ctx context.Context, left *backlog) error {
 	if err != nil {
 		return err
 	}
-	routes, err := w.cloud.Routes(ctx)
-	if err != nil {
-		return err
-	}
 	routed := map[string]string{}
-	for _, r := range routes {
+	for _, r := range w.cloud.Routes() {
 		routed[r.TargetNode] = r.DestinationCIDR
 	}
 	if len(list.Items) != len(w.nodes) {
@@ -151,12 +147,8 @@ func (w *world) serviceBacklog(ctx context.Context, left *backlog) error {
 	if err != nil {
 		return err
 	}
-	balancers, err := w.cloud.LoadBalancers(ctx)
-	if err != nil {
-		return err
-	}
 	made := map[string]fake.Balancer{}
-	for _, b := range balancers {
+	for _, b := range w.cloud.LoadBalancers() {
 		made[string(b.UID)] = b
 	}
 	wanted := 0
@@ -202,10 +194,7 @@ func (w *world) awaitConvergence(t *testing.T) {
 // could not be updated.
 func (w *world) wantNothingMadeTwice(t *testing.T) {
 	t.Helper()
-	balancers, err := w.cloud.LoadBalancers(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	balancers := w.cloud.LoadBalancers()
 	if len(balancers) != len(w.services) {
 		t.Errorf("%d load balancers for %d Services", len(balancers), len(w.services))
 	}
@@ -221,13 +210,13 @@ func (w *world) wantNothingMadeTwice(t *testing.T) {
 	// The cloud keeps what it has until it is told to delete it, so what was never deleted was made
 	// once.
 	for _, method := range []fake.Method{fake.EnsureLoadBalancerDeleted, fake.DeleteRoute} {
-		for _, call := range w.calls(t, fake.CallFilter{Method: method}) {
+		for _, call := range w.cloud.Calls(fake.CallFilter{Method: method}.Matches) {
 			t.Errorf("%s deleted what nobody wanted to be deleted: %s of %s", call.Caller, method,
 				call.Object)
 		}
 	}
 	routes := map[string]string{}
-	for _, call := range w.calls(t, fake.CallFilter{Method: fake.CreateRoute, Finished: true}) {
+	for _, call := range w.cloud.Calls(fake.CallFilter{Method: fake.CreateRoute, Finished: true}.Matches) {
 		if call.Err != "" {
 			continue
 		}

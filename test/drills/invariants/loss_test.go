@@ -34,7 +34,7 @@ func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
 	r := w.start(t, launch{name: "replica-a", lease: steadyLease})
 	w.awaitLeader(t)
 	caller := r.Caller(1)
-	release := w.inject(t, fake.Fault{Caller: caller, Hang: true})
+	release := w.cloud.On().By(caller).Hang()
 	w.addWork(t, manyNodes, manyServices)
 	busy := replica.Steadily(t, "all workers wait for the cloud", 500*time.Millisecond,
 		func() (activity, error) {
@@ -93,7 +93,7 @@ func (w *world) wantBackInOffice(t *testing.T, r *replica.Replica, lost time.Tim
 // The closing time is the fence's own; see transit for what the count has to leave out.
 func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
 	w := newWorld(t, shortLane)
-	w.latency(t, 300*time.Millisecond)
+	w.cloud.SetLatency(300 * time.Millisecond)
 	proxy := w.startAPIProxy(t, "replica-a")
 	r := w.start(t, launch{name: "replica-a", lease: steadyLease, kubeconfig: proxy.kubeconfig})
 	w.awaitLeader(t)
@@ -111,7 +111,7 @@ func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
 		t.Fatal(err)
 	}
 	inFlight := 0
-	for _, call := range w.calls(t, fake.CallFilter{Caller: r.Caller(1)}) {
+	for _, call := range w.cloud.Calls(fake.CallFilter{Caller: r.Caller(1)}.Matches) {
 		if call.Started.Before(ended.Closed) && (!call.Finished || call.Err != "") {
 			inFlight++
 		}

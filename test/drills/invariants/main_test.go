@@ -15,7 +15,7 @@ import (
 )
 
 // programs are the paths of what the tests run as processes. It is set by TestMain.
-var programs struct{ ccm, cloud, stubborn string }
+var programs struct{ ccm, stubborn string }
 
 func TestMain(m *testing.M) { os.Exit(runSuite(m)) }
 
@@ -50,11 +50,10 @@ func runSuite(m *testing.M) (code int) {
 
 func build(dir string) error {
 	if err := replica.Build(filepath.Join("..", "..", ".."), dir, "./example",
-		"./test/drills/invariants/fakecloud", "./test/drills/invariants/stubborn"); err != nil {
+		"./test/drills/invariants/stubborn"); err != nil {
 		return err
 	}
 	programs.ccm = filepath.Join(dir, "example")
-	programs.cloud = filepath.Join(dir, "fakecloud")
 	programs.stubborn = filepath.Join(dir, "stubborn")
 	return nil
 }

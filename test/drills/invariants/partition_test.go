@@ -20,22 +20,19 @@ import (
 // lease.
 func TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads(t *testing.T) {
 	w := newWorld(t, shortLane)
-	w.latency(t, 200*time.Millisecond)
+	w.cloud.SetLatency(200 * time.Millisecond)
 	wire := w.startWire(t, "replica-a")
 	first := w.start(t, launch{name: "replica-a", lease: exactLease, kubeconfig: wire.kubeconfig})
 	w.awaitLeader(t)
 	second := w.start(t, launch{name: "replica-b", lease: exactLease})
 
 	// The cloud is busy: load balancers are asked for again and again, which takes no API server.
-	busy := w.inject(t,
-		fake.Fault{
-			Methods: []fake.Method{fake.EnsureLoadBalancer},
-			Err:     api.NewRetryError("busy", 100*time.Millisecond),
-		})
+	busy := w.cloud.On(fake.EnsureLoadBalancer).
+		Fail(api.NewRetryError("busy", 100*time.Millisecond))
 	w.addWork(t, 5, 40)
 	caller := fake.CallFilter{Caller: first.Caller(1), Method: fake.EnsureLoadBalancer}
 	replica.Eventually(t, "the leader tries each load balancer for the third time", func() error {
-		if n := len(w.calls(t, caller)); n < 3*40 {
+		if n := len(w.cloud.Calls(caller.Matches)); n < 3*40 {
 			return fmt.Errorf("%d calls", n)
 		}
 		return nil
@@ -63,7 +60,7 @@ func TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads(t *testing.T) {
 	}
 	var last fake.Call
 	after := 0
-	for _, call := range w.calls(t, fake.CallFilter{Caller: first.Caller(1)}) {
+	for _, call := range w.cloud.Calls(fake.CallFilter{Caller: first.Caller(1)}.Matches) {
 		if !call.Finished || call.Ended.After(expires) {
 			t.Errorf(
 				"a call of the one that is cut off goes on when another may lead: %s of %s from %s to %s, the lease expired at %s",

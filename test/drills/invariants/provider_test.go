@@ -37,24 +37,18 @@ func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 		fake.ListRoutes, fake.InstanceExists,
 	}
 	for _, method := range methods {
-		w.inject(t,
-			fake.Fault{
-				Methods: []fake.Method{method}, Times: 2,
-				Panic: "the provider's " + string(method) + " is broken",
-			})
+		w.cloud.On(method).Times(2).Panic("the provider's " + string(method) + " is broken")
 	}
-	w.inject(t,
-		fake.Fault{Methods: []fake.Method{fake.InstanceMetadata}, Times: 3, ReturnZero: true})
+	w.cloud.On(fake.InstanceMetadata).Times(3).ReturnZero()
 	w.addWork(t, 5, 5)
 	replica.Eventually(t, "all panics have happened", func() error {
 		if !r.Running() {
 			t.Fatalf("the process has ended with code %d", r.ExitCode())
 		}
-		faults, err := w.cloud.Faults(t.Context())
-		if err == nil && len(faults) > 0 {
-			err = fmt.Errorf("%d faults have not been used up", len(faults))
+		if faults := w.cloud.Faults(); faults > 0 {
+			return fmt.Errorf("%d faults have not been used up", faults)
 		}
-		return err
+		return nil
 	})
 	w.awaitConvergence(t)
 	if !r.Running() || r.Term(t) != 1 || r.Leads() != nil {
@@ -118,11 +112,7 @@ func (w *world) startStubborn(
 	})
 	w.awaitLeader(t)
 	heir = w.start(t, launch{name: "heir", lease: lease})
-	w.inject(t,
-		fake.Fault{
-			Methods: []fake.Method{fake.EnsureLoadBalancer}, Caller: stubborn.Caller(1),
-			Hang: true,
-		})
+	w.cloud.On(fake.EnsureLoadBalancer).By(stubborn.Caller(1)).Hang()
 	w.addWork(t, 0, 3)
 	w.awaitMutatingCall(t, stubborn)
 	return stubborn, heir

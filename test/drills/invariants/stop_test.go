@@ -18,7 +18,7 @@ import (
 // lease back with nothing in flight, and the next one leads within two retry periods.
 func TestGracefulStop_HandsOverAtOnceAndWithNothingInFlight(t *testing.T) {
 	w := newWorld(t, shortLane)
-	w.latency(t, 300*time.Millisecond)
+	w.cloud.SetLatency(300 * time.Millisecond)
 	first := w.start(t, launch{name: "replica-a", lease: usualLease})
 	w.awaitLeader(t)
 	second := w.start(t, launch{name: "replica-b", lease: usualLease})
@@ -41,7 +41,7 @@ func TestGracefulStop_HandsOverAtOnceAndWithNothingInFlight(t *testing.T) {
 			took, 2*usualLease.Retry)
 	}
 	finished := 0
-	for _, call := range w.calls(t, fake.CallFilter{Caller: first.Caller(1)}) {
+	for _, call := range w.cloud.Calls(fake.CallFilter{Caller: first.Caller(1)}.Matches) {
 		if !call.Finished || call.Ended.After(release.Time) {
 			t.Errorf(
 				"in flight when the lease was released: %s of %s, from %s to %s, released at %s",

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,15 +51,15 @@ var (
 	shortLane = newLane(2)
 )
 
-// A world is what the replicas of one test work in: a control plane, and a cloud in a process of
-// its own.
+// A world is what the replicas of one test work in: a control plane, and a cloud that the test
+// serves.
 type world struct {
 	cp    *controlplane.ControlPlane
 	admin kubernetes.Interface
 	// identity is the ServiceAccount that the example is shipped with, under exactly the rules it
 	// is shipped with.
 	identity *rest.Config
-	cloud    *fake.Client
+	cloud    *fake.Cloud
 	// dir holds the logs of the processes.
 	dir string
 	// files are the command line's: who reaches the API server how, and where the cloud is.
@@ -122,39 +123,18 @@ func (w *world) writeKubeconfig(t *testing.T, name string, cfg *rest.Config) str
 
 func (w *world) startCloud(t *testing.T) {
 	t.Helper()
-	w.cloud, w.cloudConfig = replica.StartCloud(t, w.dir, programs.cloud)
-}
-
-// latency makes each call to the cloud take that long.
-func (w *world) latency(t *testing.T, d time.Duration) {
-	t.Helper()
-	if err := w.cloud.SetLatency(t.Context(), d); err != nil {
+	// The limit keeps the whole record of a test.
+	w.cloud = fake.New(fake.WithCallLimit(1_000_000))
+	server := httptest.NewServer(w.cloud.Handler())
+	t.Cleanup(func() {
+		w.cloud.ClearFaults()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	w.cloudConfig = filepath.Join(w.dir, "cloud.yaml")
+	if err := os.WriteFile(w.cloudConfig, []byte("endpoint: "+server.URL+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// inject adds a fault to the cloud, and returns what takes it away.
-func (w *world) inject(t *testing.T, f fake.Fault) (clear func()) {
-	t.Helper()
-	id, err := w.cloud.Inject(t.Context(), f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		t.Helper()
-		if err := w.cloud.ClearFault(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func (w *world) calls(t *testing.T, filter fake.CallFilter) []fake.Call {
-	t.Helper()
-	calls, err := w.cloud.Calls(t.Context(), filter)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return calls
 }
 
 func (w *world) lease(ctx context.Context) (*coordinationv1.Lease, error) {

@@ -2,21 +2,17 @@ package fake
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
-	"k8s.io/cloud-provider/api"
 )
 
 func TestClient_WhenTheContextEnds_CancelsTheCallInTheCloud(t *testing.T) {
@@ -206,153 +202,13 @@ func TestDial_BelowAPath(t *testing.T) {
 	}
 }
 
-func TestClient_DoesToTheCloudWhatATestThereCouldDo(t *testing.T) {
-	cloud := New()
-	client, ctx := dial(t, cloud), within(t)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	// same holds what the client reads against what the cloud holds.
-	same := func(what string, there, here any, err error) {
-		t.Helper()
-		want, _ := json.Marshal(here)
-		got, _ := json.Marshal(there)
-		if err != nil || string(want) != string(got) {
-			t.Errorf("%s: the client reads %s, %v; the cloud has %s", what, got, err, want)
-		}
-	}
-
-	must(client.AddInstances(ctx, machine, Instance{Name: "b", Addresses: []v1.NodeAddress{}}))
-	must(client.StopInstance(ctx, "b"))
-	if b, _ := cloud.Instance("b"); !b.Shutdown || b.Addresses == nil || len(b.Addresses) != 0 {
-		t.Errorf("b is %+v, want it stopped and without addresses", b)
-	}
-	instances, err := client.Instances(ctx)
-	same("instances", instances, cloud.Instances(), err)
-	must(client.StartInstance(ctx, "b"))
-	if b, _ := cloud.Instance("b"); b.Shutdown {
-		t.Error("b was not started")
-	}
-	must(client.RemoveInstance(ctx, "b"))
-	if err := client.RemoveInstance(ctx, "b/../c"); err == nil ||
-		!strings.Contains(err.Error(), `"b/../c"`) {
-		t.Errorf("removing an instance that is not there answers %v", err)
-	}
-
-	must(ensure(ctx, t, client.Provider(WithCaller("x"))))
-	balancers, err := client.LoadBalancers(ctx)
-	same("load balancers", balancers, cloud.LoadBalancers(), err)
-	must(client.AddRoutes(ctx,
-		Route{Cluster: "c", TargetNode: "node-1", DestinationCIDR: "10.0.0.0/24", Blackhole: true}))
-	routes, err := client.Routes(ctx)
-	same("routes", routes, cloud.Routes(), err)
-
-	calls, err := client.Calls(ctx, CallFilter{
-		Method: EnsureLoadBalancer, Interface: LoadBalancer,
-		Caller: "x", Object: "default/web", Mutating: true, Finished: true,
-	})
-	same("calls", calls, cloud.Calls(), err)
-	none, err := client.Calls(ctx, CallFilter{Failed: true})
-	same("failed calls", none, []Call{}, err)
-	stats, err := client.Stats(ctx)
-	same("stats", stats, cloud.Stats(), err)
-	must(client.ResetCalls(ctx))
-	if len(cloud.Calls()) != 0 {
-		t.Error("the calls were not forgotten")
-	}
-
-	must(client.SetLatency(ctx, time.Hour))
-	if cloud.faults.latency != time.Hour {
-		t.Error("the latency was not set")
-	}
-	must(client.SetLatency(ctx, -1))
-	if cloud.faults.latency != 0 {
-		t.Error("the latency was not taken away")
-	}
-
-	done := make(chan error, 1)
-	go func() {
-		call, err := client.WaitForCall(ctx, CallFilter{Method: ListRoutes})
-		if err == nil && call.Method != ListRoutes {
-			err = errors.New("it is another call")
-		}
-		done <- err
-	}()
-	_, err = routesOf(t, client.Provider()).ListRoutes(ctx, "c")
-	must(err)
-	must(<-done)
-	short, cancel := context.WithCancel(ctx)
-	cancel()
-	if _, err := client.WaitForCall(short, CallFilter{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a wait with a dead context answers %v", err)
-	}
-
-	overlaps, err := client.ConcurrentCalls(ctx)
-	same("overlaps", len(overlaps), 0, err)
-}
-
-func TestClient_InjectsFaults(t *testing.T) {
-	cloud := New()
-	client, ctx := dial(t, cloud), within(t)
-	faults := []Fault{
-		{
-			Methods: []Method{EnsureLoadBalancer, Master}, Object: "o", Caller: "c", Times: 3,
-			Delay: 1500 * time.Millisecond, Err: cloudprovider.InstanceNotFound,
-		},
-		{Hang: true, IgnoreContext: true, AfterEffect: true},
-		{Panic: "boom"},
-		{Panic: ""},
-		{ReturnZero: true},
-		{Err: api.NewRetryError("busy", 5*time.Second)},
-		{Err: errors.New("plain")},
-	}
-	for n, f := range faults {
-		f.Caller = "unknown"
-		faults[n].Caller = "unknown"
-		if id, err := client.Inject(ctx, f); err != nil || id != n+1 {
-			t.Fatalf("injecting %+v answers %d, %v", f, id, err)
-		}
-	}
-	there, err := client.Faults(ctx)
-	if err != nil || len(there) != len(faults) {
-		t.Fatalf("the client reads %v, %v", there, err)
-	}
-	for n, here := range cloud.Faults() {
-		if !reflect.DeepEqual(here.Fault, faults[n]) || !reflect.DeepEqual(there[n], here) {
-			t.Errorf("fault %+v is %+v in the cloud and comes back as %+v", faults[n], here,
-				there[n])
-		}
-	}
-	if err := client.ClearFault(ctx, 2); err != nil || len(cloud.Faults()) != len(faults)-1 {
-		t.Errorf("clearing one answers %v and leaves %v", err, cloud.Faults())
-	}
-	if err := client.ClearFault(ctx, 2); err == nil ||
-		!strings.Contains(err.Error(), "no fault 2") {
-		t.Errorf("clearing it again answers %v", err)
-	}
-	if err := client.ClearFaults(ctx); err != nil || len(cloud.Faults()) != 0 {
-		t.Errorf("clearing all answers %v and leaves %v", err, cloud.Faults())
-	}
-	if _, err := client.Inject(ctx, Fault{Times: -1, Hang: true}); err == nil ||
-		!strings.Contains(err.Error(), "negative") {
-		t.Errorf("a fault that makes no sense is answered with %v", err)
-	}
-}
-
-func TestClient_WhenTheAnswerIsMalformed_SaysSo(t *testing.T) {
+func TestClient_WhenTheAnswerIsMalformed_ReturnsAnError(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/v1/cloud":
-			_, _ = io.WriteString(w,
-				`{"providerName":"fake","supported":["LoadBalancer","Routes"]}`)
-		case "/v1/call/ListRoutes":
-			_, _ = io.WriteString(w, `{"error":{"kind":"Fatal"}}`)
-		default:
-			_, _ = io.WriteString(w, `{"ingress":7}`)
+		if r.URL.Path == "/v1/cloud" {
+			_, _ = io.WriteString(w, `{"providerName":"fake","supported":["LoadBalancer"]}`)
+			return
 		}
+		_, _ = io.WriteString(w, `{"ingress":7}`)
 	}))
 	defer server.Close()
 	client, err := Dial(within(t), server.URL)
@@ -364,8 +220,52 @@ func TestClient_WhenTheAnswerIsMalformed_SaysSo(t *testing.T) {
 		!strings.Contains(err.Error(), "not that of a fake cloud") {
 		t.Errorf("the call answers %v", err)
 	}
-	if _, err := routesOf(t, client.Provider()).ListRoutes(t.Context(), "c"); err == nil ||
-		!strings.Contains(err.Error(), `"Fatal" is unknown`) {
-		t.Errorf("the call answers %v", err)
+}
+
+// request sends one request to the cloud's handler.
+func request(t *testing.T, cloud *Cloud, verb, target, body string) (status int, answer string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	cloud.Handler().ServeHTTP(w,
+		httptest.NewRequestWithContext(t.Context(), verb, target, strings.NewReader(body)))
+	return w.Code, w.Body.String()
+}
+
+func TestHandler_InvalidCall_IsRefusedAndNotRecorded(t *testing.T) {
+	for _, c := range []struct{ verb, target, body, reason string }{
+		{"GET", "/v1/call/Teapot?args=%7B%7D", "", `no method "Teapot"`},
+		{"GET", "/v1/call/InstanceExists?args=%7B%7D", "", "neither a node name nor a provider ID"},
+		{"GET", "/v1/call/InstanceExists?args=%7B", "", "unexpected EOF"},
+		{"POST", "/v1/call/EnsureLoadBalancer", "{}", "has no UID"},
+		{"POST", "/v1/call/EnsureLoadBalancer", `{"service":{"uid":7}}`, "cannot unmarshal"},
+	} {
+		cloud := New()
+		status, answer := request(t, cloud, c.verb, c.target, c.body)
+		if status != http.StatusBadRequest || !strings.Contains(answer, c.reason) {
+			t.Errorf("%s %s %s is answered with %d %q, want %q", c.verb, c.target, c.body, status,
+				answer, c.reason)
+		}
+		if calls := cloud.Calls(); len(calls) != 0 {
+			t.Errorf("%s %s was refused and yet recorded: %v", c.verb, c.target, calls)
+		}
 	}
+}
+
+func FuzzHandler(f *testing.F) {
+	for _, seed := range []string{
+		`{"node":{"name":"a"}}`, `null`, `[null]`, `{`,
+		`{"cluster":"c","service":{"uid":"u","ipFamilies":["IPv6"]},"nodes":["a","b"]}`,
+		`{"route":{"targetNode":"a","destinationCIDR":"fd00::/64"}}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, input string) {
+		cloud := New()
+		for m := range operations {
+			status, answer := request(t, cloud, "POST", "/v1/call/"+string(m), input)
+			if status != http.StatusOK && status != http.StatusBadRequest {
+				t.Errorf("%s with %q is answered with %d %q", m, input, status, answer)
+			}
+		}
+	})
 }
