@@ -7,16 +7,12 @@
 package controllers_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	cloudprovider "k8s.io/cloud-provider"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
@@ -111,65 +107,6 @@ func TestChurn_NodesThatComeAndGoReachEveryLoadBalancer(t *testing.T) {
 	}
 }
 
-func TestChurn_UpdatesAreToldByEvents(t *testing.T) {
-	createReadyNodes(t, "told-1")
-	cloud := newCloud(t, nil)
-	runServiceLB(t, cloud)
-	service := createLoadBalancer(t, "told")
-	createReadyNodes(t, "told-2")
-	created := []string{"Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer"}
-	waitServiceEvents(t, service, append(created, "Normal UpdatedLoadBalancer")...)
-	deleteNode(t, "told-1")
-	waitMembers(t, cloud, "default/told", "told-2")
-	deleteNode(t, "told-2")
-	waitMembers(t, cloud, "default/told")
-	waitServiceEvents(t, service,
-		append(created, "Normal UpdatedLoadBalancer", "Warning UnAvailableLoadBalancer")...)
-}
-
-func TestChurn_WhenAnUpdateFails_TheLoadBalancerIsEnsured(t *testing.T) {
-	for name, cloudDown := range map[string]bool{
-		"failed-update": false,
-		// Not knowing whether the load balancer exists is no reason to forget it.
-		"failed-check": true,
-	} {
-		t.Run(name, func(t *testing.T) {
-			createReadyNodes(t, name+"-1")
-			cloud := newCloud(t, nil)
-			runServiceLB(t, cloud)
-			service := createLoadBalancer(t, name)
-			failures := metric(t, "service_controller_nodesync_error_total", nil)
-			cloud.On(fake.UpdateLoadBalancer).Times(1).Fail(errors.New("quota exceeded"))
-			if cloudDown {
-				cloud.On(fake.GetLoadBalancer).Times(1).Fail(errors.New("the API is down"))
-			}
-			createReadyNodes(t, name+"-2")
-			waitMembers(t, cloud, "default/"+name, name+"-1", name+"-2")
-			e := waitServiceEvent(t, service, "UpdateLoadBalancerFailed")
-			want := fmt.Sprintf(
-				"Error updating load balancer with new hosts [%[1]s-1 %[1]s-2] [node names limited, total number of nodes: 2], error: quota exceeded", name)
-			if e.Type != corev1.EventTypeWarning || e.Message != want {
-				t.Errorf("%s event %q, want the Warning %q", e.Type, e.Message, want)
-			}
-			wantCalls := []fake.Method{
-				fake.EnsureLoadBalancer, fake.UpdateLoadBalancer,
-				fake.EnsureLoadBalancer,
-			}
-			if got := mutatingCalls(cloud, "default/"+name); !slices.Equal(got, wantCalls) {
-				t.Errorf("the cloud was changed by %v, want %v", got, wantCalls)
-			}
-			ccmtest.Eventually(t, "the failed update is counted",
-				func(context.Context) (bool, error) {
-					if n := metric(t, "service_controller_nodesync_error_total",
-						nil) - failures; n != 1 {
-						return false, fmt.Errorf("%v failed updates were counted, want 1", n)
-					}
-					return true, nil
-				})
-		})
-	}
-}
-
 func TestChurn_WhenAnUpdateIsToBeAskedForAgain_NobodyIsTold(t *testing.T) {
 	createReadyNodes(t, "later-1")
 	cloud := newCloud(t, nil)
@@ -189,38 +126,6 @@ func TestChurn_WhenAnUpdateIsToBeAskedForAgain_NobodyIsTold(t *testing.T) {
 	waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer",
 		"Normal UpdatedLoadBalancer",
 		"Warning UnAvailableLoadBalancer")
-}
-
-// The load balancer has gone between the change of the nodes and the call; and ImplementedElsewhere
-// means that somebody else does it.
-func TestChurn_WhenAnUpdateHasNothingToDo_NothingMoreHappens(t *testing.T) {
-	createReadyNodes(t, "nothing-1")
-	cloud := newCloud(t, nil)
-	runServiceLB(t, cloud)
-	gone, elsewhere, witness := createLoadBalancer(t, "nothing-gone"),
-		createLoadBalancer(t, "nothing-elsewhere"), createLoadBalancer(t, "nothing-witness")
-	cloud.On(fake.UpdateLoadBalancer).For(keyOf(gone)).Times(1).Fail(errors.New("not found"))
-	cloud.On(fake.GetLoadBalancer).For(keyOf(gone)).ReturnZero()
-	cloud.On(fake.UpdateLoadBalancer).For(keyOf(elsewhere)).Times(1).Fail(
-		cloudprovider.ImplementedElsewhere)
-	createReadyNodes(t, "nothing-2")
-	waitMembers(t, cloud, keyOf(witness), "nothing-1", "nothing-2")
-
-	// The next change is dealt with after the first, and its events are sent after those of the
-	// first.
-	deleteNode(t, "nothing-1")
-	for _, service := range []*corev1.Service{gone, elsewhere} {
-		waitMembers(t, cloud, keyOf(service), "nothing-2")
-		waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer",
-			"Normal UpdatedLoadBalancer")
-		want := []fake.Method{
-			fake.EnsureLoadBalancer, fake.UpdateLoadBalancer,
-			fake.UpdateLoadBalancer,
-		}
-		if got := mutatingCalls(cloud, keyOf(service)); !slices.Equal(got, want) {
-			t.Errorf("for %s the cloud was changed by %v, want %v", service.Name, got, want)
-		}
-	}
 }
 
 func TestChurn_AsManyLoadBalancersAreUpdatedAtOnceAsConfigured_AndOneNodeAfterTheOther(
@@ -246,27 +151,4 @@ func TestChurn_AsManyLoadBalancersAreUpdatedAtOnceAsConfigured_AndOneNodeAfterTh
 	for i := range 3 {
 		waitMembers(t, cloud, fmt.Sprintf("default/limit-%d", i), "limit-1", "limit-2", "limit-3")
 	}
-}
-
-// A provider has to expect both at once: upstream's queues keep the calls about one Service apart
-// only among themselves.
-func TestChurn_AnUpdateMayRunWhileTheLoadBalancerIsEnsured(t *testing.T) {
-	createReadyNodes(t, "both-1")
-	cloud := newCloud(t, nil)
-	runServiceLB(t, cloud)
-	createLoadBalancer(t, "both")
-	release := cloud.On(fake.EnsureLoadBalancer).For("default/both").Hang()
-	editService(t, "both", annotate("ensure"))
-	ensures := callsOf(fake.EnsureLoadBalancer, "default/both")
-	waitCalls(t, cloud, "the load balancer is being ensured", 2, ensures)
-	createReadyNodes(t, "both-2")
-	ccmtest.WaitCall(t, cloud, "it is updated",
-		fake.CallFilter{
-			Method: fake.UpdateLoadBalancer, Object: "default/both",
-			Finished: true,
-		}.Matches)
-	if calls := cloud.Calls(ensures); calls[1].Finished {
-		t.Error("the load balancer was not being ensured any more")
-	}
-	release()
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
@@ -133,54 +132,5 @@ func TestNode_V1_AsksByProviderIDThenByName(t *testing.T) {
 				t.Errorf("requests that changed the node: %q, want %q", got, want)
 			}
 		})
-	}
-}
-
-func TestNode_V1_WhenTheCloudFails_IsRetriedAndKeepsTheTaint(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		methods []fake.Method
-		err     error
-	}{
-		"v1-fail-id":       {[]fake.Method{fake.InstanceID}, errors.New("503 Service Unavailable")},
-		"v1-fail-notfound": {[]fake.Method{fake.InstanceID}, cloudprovider.InstanceNotFound},
-		"v1-fail-address":  {[]fake.Method{fake.NodeAddressesByProviderID, fake.NodeAddresses}, cloudprovider.InstanceNotFound},
-		"v1-fail-type":     {[]fake.Method{fake.InstanceTypeByProviderID, fake.InstanceType}, cloudprovider.InstanceNotFound},
-		"v1-fail-zone":     {[]fake.Method{fake.GetZoneByProviderID, fake.GetZoneByNodeName}, errors.New("503 Service Unavailable")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cloud := runCloudNodeV1(t, name)
-			heal := cloud.On(test.methods...).For(name).Fail(test.err)
-			ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name))
-			waitCalls(t, cloud, "the cloud is asked again and again", 4,
-				callsOf(test.methods[0], name))
-			if node := getNode(t, name); !uninitialized(node) || node.Spec.ProviderID != "" {
-				t.Errorf("the node was changed: provider ID %q, taints %v", node.Spec.ProviderID,
-					node.Spec.Taints)
-			}
-			heal()
-			ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
-		})
-	}
-}
-
-func TestNode_V1_RefreshAsksForAddressesAlone(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, []string{"v1-refresh"}, fake.Without(fake.InstancesV2))
-	runCloudNode(t, cloud, refreshEvery(50*time.Millisecond))
-	ccmtest.CreateNode(t, shared.Client(t),
-		ccmtest.ReadyNode("v1-refresh", ccmtest.NodeProviderID(ownID("v1-refresh"))))
-	ccmtest.WaitNodeAddress(t, shared.Client(t), "v1-refresh", corev1.NodeInternalIP)
-	if got := methodsAbout(cloud, "v1-refresh"); !slices.Equal(got,
-		[]fake.Method{fake.NodeAddressesByProviderID}) {
-		t.Errorf("the cloud was asked by %v", got)
-	}
-	cloud.On(fake.NodeAddressesByProviderID).Fail(errors.New("400 Bad Request"))
-	addInstance(t, cloud,
-		fake.Instance{Name: "v1-refresh", Addresses: []corev1.NodeAddress{external("192.0.2.5")}})
-	ccmtest.WaitNodeAddress(t, shared.Client(t), "v1-refresh", corev1.NodeExternalIP)
-	if got := methodsAbout(cloud, "v1-refresh"); !slices.Equal(got,
-		[]fake.Method{fake.NodeAddressesByProviderID, fake.NodeAddresses}) {
-		t.Errorf("the cloud was asked by %v", got)
 	}
 }

@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -37,9 +33,6 @@ func reconcileEvery(d time.Duration) func(*ccm.Params) {
 		p.Config.Route.ReconciliationPeriod = metav1.Duration{Duration: d}
 	}
 }
-
-// onePass leaves it at the pass that the route controller makes when it starts.
-var onePass = reconcileEvery(time.Hour)
 
 func clusterCIDR(cidrs string) func(*ccm.Params) {
 	return func(p *ccm.Params) { p.Config.ClusterCIDR = cidrs }
@@ -175,21 +168,6 @@ func TestRoute_OneForEachPodCIDROfEachNode(t *testing.T) {
 	}
 }
 
-// With upstream, the process would end.
-func TestRoute_WhenTheClusterCIDRMakesNoSense_TheManagerIsNotMade(t *testing.T) {
-	t.Parallel()
-	for _, cidrs := range []string{
-		"10.244.0.0", "10.244.0.0/16,10.245.0.0/16",
-		"fd00:1::/56,fd00:2::/56", "10.244.0.0/16,fd00:1::/56,fd00:2::/56",
-	} {
-		_, err := ccm.New(params(t, newCloud(t, nil), only("route"), clusterCIDR(cidrs)))
-		var wrong *ccm.ConfigError
-		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "clusterCIDR") {
-			t.Errorf("%s: New returned %v, want an error that names the field", cidrs, err)
-		}
-	}
-}
-
 func TestRoute_LeftoversOfTheClusterAreDeletedAndNothingElse(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"leftover-1"})
@@ -274,62 +252,6 @@ func (r unreadableRoutes) ListRoutes(
 		}), err
 }
 
-func TestRoute_GoesWithItsNode(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, []string{"route-leaving-1", "route-leaving-2"})
-	runRoutes(t, cloud)
-	ccmtest.CreateNode(t, shared.Client(t),
-		ccmtest.ReadyNode("route-leaving-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	ccmtest.CreateNode(t, shared.Client(t),
-		ccmtest.ReadyNode("route-leaving-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
-	ccmtest.WaitRoute(t, cloud, "route-leaving-1", "10.244.1.0/24")
-	ccmtest.WaitRoute(t, cloud, "route-leaving-2", "10.244.2.0/24")
-	// a matter for the next pass
-	cloud.On(fake.DeleteRoute).Times(1).Fail(errors.New("the API is down"))
-	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), "route-leaving-1",
-		metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	ccmtest.WaitRouteGone(t, cloud, "10.244.1.0/24")
-	// A blackhole is replaced, though its node is still there and wants it.
-	addRoutes(t, cloud,
-		fake.Route{
-			TargetNode: "route-leaving-2", DestinationCIDR: "10.244.2.0/24",
-			Blackhole: true,
-		})
-	ccmtest.WaitRoute(t, cloud, "route-leaving-2", "10.244.2.0/24")
-}
-
-func TestRoute_WhenTheNodesAddressesChange_IsReplaced(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, []string{"moved-1"}, fake.WithRouteNodeAddresses())
-	runRoutes(t, cloud)
-	node := ccmtest.ReadyNode("moved-1", ccmtest.NodePodCIDRs("10.244.1.0/24"))
-	node.Status.Addresses = []corev1.NodeAddress{internal("192.0.2.1")}
-	ccmtest.CreateNode(t, shared.Client(t), node)
-	waitNetwork(t, "moved-1", corev1.ConditionFalse, "RouteCreated")
-	cloud.ResetCalls()
-	// The deletion takes its time, and is waited for.
-	cloud.On(fake.DeleteRoute).Delay(100 * time.Millisecond)
-
-	patchNode(t, "moved-1",
-		`{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.2"}]}}`, "status")
-	want := getNode(t, "moved-1").Status.Addresses
-	ccmtest.WaitCloud(t, cloud, "the route has the new address", func() error {
-		routes := cloud.Routes()
-		if len(routes) != 1 || !slices.Equal(routes[0].TargetNodeAddresses, want) {
-			return fmt.Errorf("the routes are %+v", routes)
-		}
-		return nil
-	})
-	waitRoutePasses(t, cloud, 1)
-	calls := cloud.Calls(fake.CallFilter{Interface: fake.Routes, Mutating: true}.Matches)
-	if len(calls) != 2 || calls[0].Method != fake.DeleteRoute ||
-		calls[1].Method != fake.CreateRoute || calls[1].Started.Before(calls[0].Ended) {
-		t.Errorf("the routes were changed by %+v, want DeleteRoute and then CreateRoute", calls)
-	}
-}
-
 func TestRoute_WhenItCanNotBeCreated_TheNodeSaysSoUntilItCan(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"failing-1"})
@@ -363,137 +285,6 @@ func TestRoute_WhenItCanNotBeCreated_TheNodeSaysSoUntilItCan(t *testing.T) {
 	}
 }
 
-func TestRoute_ConditionIsWrittenOnlyWhenStatusOrReasonDiffer(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		condition corev1.NodeCondition
-		written   bool
-	}{
-		"condition-same":   {corev1.NodeCondition{Status: corev1.ConditionFalse, Reason: "RouteCreated", Message: "said by another"}, false},
-		"condition-reason": {corev1.NodeCondition{Status: corev1.ConditionFalse, Reason: "CalicoIsUp"}, true},
-		"condition-status": {corev1.NodeCondition{Status: corev1.ConditionUnknown, Reason: "RouteCreated"}, true},
-		"condition-true":   {corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: "NoRouteCreated"}, true},
-	}
-	cloud := newCloud(t, nil)
-	cidr := 0
-	for name, test := range tests {
-		addInstance(t, cloud, fake.Instance{Name: name})
-		cidr++
-		node := ccmtest.ReadyNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.244.%d.0/24", cidr)))
-		test.condition.Type = corev1.NodeNetworkUnavailable
-		node.Status.Conditions = append(node.Status.Conditions, test.condition)
-		ccmtest.CreateNode(t, shared.Client(t), node)
-	}
-	mark := shared.Audit().Mark()
-	runRoutes(t, cloud)
-	waitRoutePasses(t, cloud, 2)
-	for name, test := range tests {
-		waitNetwork(t, name, corev1.ConditionFalse, "RouteCreated")
-		if got := routePatches(t, cloud, mark, name); (len(got) == 1) != test.written ||
-			len(got) > 1 {
-			t.Errorf("%s was changed by %v, want a write: %t", name, got, test.written)
-		}
-		if c := network(getNode(t, name)); !test.written && c.Message != test.condition.Message {
-			t.Errorf("%s has the condition %+v", name, c)
-		}
-	}
-}
-
-// The node lost its pod CIDR, as one that was created again under its name.
-func TestRoute_WhenANodeHasARouteButNoPodCIDR_ItsNetworkIsUnavailable(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, []string{"stripped-1", "stripped-2"})
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("stripped-1"))
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("stripped-2"))
-	addRoutes(t, cloud, fake.Route{TargetNode: "stripped-1", DestinationCIDR: "10.244.1.0/24"})
-	runRoutes(t, cloud, onePass)
-	waitNetwork(t, "stripped-1", corev1.ConditionTrue, "NoRouteCreated")
-	ccmtest.WaitRouteGone(t, cloud, "10.244.1.0/24")
-	if c := network(getNode(t, "stripped-2")); c != nil {
-		t.Errorf("a node without route and pod CIDR got the condition %+v", c)
-	}
-}
-
-func TestRoute_OnlyAConflictIsTriedAgainInTheSamePass(t *testing.T) {
-	t.Parallel()
-	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "routers"}, "router",
-		errors.New("it has changed"))
-	tests := map[string]struct {
-		err   error
-		times int
-		tries int
-		made  bool
-	}{
-		"again-error":    {errors.New("quota exceeded"), 1, 1, false},
-		"again-conflict": {conflict, 4, 5, true},
-		"again-ever":     {conflict, 5, 5, false},
-	}
-	cloud := newCloud(t, nil)
-	cidr := 0
-	for name, test := range tests {
-		addInstance(t, cloud, fake.Instance{Name: name})
-		cidr++
-		ccmtest.CreateNode(t, shared.Client(t),
-			ccmtest.ReadyNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.244.%d.0/24", cidr))))
-		cloud.On(fake.CreateRoute).For(name).Times(test.times).Fail(test.err)
-	}
-	runRoutes(t, cloud, onePass)
-	for name, test := range tests {
-		if test.made {
-			waitNetwork(t, name, corev1.ConditionFalse, "RouteCreated")
-		} else {
-			waitNetwork(t, name, corev1.ConditionTrue, "NoRouteCreated")
-		}
-		if tries := len(cloud.Calls(callsOf(fake.CreateRoute, name))); tries != test.tries {
-			t.Errorf("%s: there were %d tries in one pass, want %d", name, tries, test.tries)
-		}
-	}
-}
-
-func TestRoute_WhenTheConditionConflicts_ItIsWrittenAgainInTheSamePass(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, []string{"route-conflict-1"})
-	ccmtest.CreateNode(t, shared.Client(t),
-		ccmtest.ReadyNode("route-conflict-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	var patches atomic.Int32
-	runRoutes(t, cloud, onePass, answering(func(req *http.Request) int {
-		if req.Method == http.MethodPatch &&
-			strings.HasSuffix(req.URL.Path, "/nodes/route-conflict-1/status") &&
-			patches.Add(1) < 5 {
-			return http.StatusConflict
-		}
-		return 0
-	}))
-	waitNetwork(t, "route-conflict-1", corev1.ConditionFalse, "RouteCreated")
-	if n := patches.Load(); n != 5 {
-		t.Errorf("the condition was written %d times, want 5", n)
-	}
-}
-
-func TestRoute_UpToTwoHundredAreChangedAtOnce(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, nil)
-	var leftovers []fake.Route
-	for i := range 230 {
-		leftovers = append(leftovers,
-			fake.Route{TargetNode: "nowhere", DestinationCIDR: fmt.Sprintf("10.244.%d.0/24", i)})
-	}
-	addRoutes(t, cloud, leftovers...)
-	release := cloud.On(fake.DeleteRoute).Hang()
-	runRoutes(t, cloud, onePass)
-	waitInFlight(t, cloud, 200)
-	release()
-	ccmtest.WaitCloud(t, cloud, "all routes are deleted", func() error {
-		if n := len(cloud.Routes()); n > 0 {
-			return fmt.Errorf("%d are left", n)
-		}
-		return nil
-	})
-	if most := mostInFlight(cloud); most != 200 {
-		t.Errorf("up to %d routes were deleted at once, want 200", most)
-	}
-}
-
 // The period is the time from the beginning of a pass to the beginning of the next, so after one
 // that took longer the next one follows at once.
 func TestRoute_ReconciliationPeriod_CountsFromTheBeginningOfAPass(t *testing.T) {
@@ -510,52 +301,4 @@ func TestRoute_ReconciliationPeriod_CountsFromTheBeginningOfAPass(t *testing.T) 
 	if apart := calls[2].Started.Sub(calls[0].Started); apart < period*3/2 {
 		t.Errorf("three passes began within %s", apart)
 	}
-}
-
-func TestRoute_PassesAreCountedByOutcome(t *testing.T) {
-	cloud := newCloud(t, []string{"outcome-1", "outcome-2"})
-	counted := func(outcome string) float64 {
-		return metric(t, "route_controller_route_sync_total",
-			map[string]string{"outcome": outcome, "trigger": "periodic"})
-	}
-	pass := func(outcome string) {
-		t.Helper()
-		before := map[string]float64{}
-		for _, o := range []string{"changed", "noop", "error"} {
-			before[o] = counted(o)
-		}
-		r := runRoutes(t, cloud, onePass)
-		ccmtest.Eventually(t, "the pass is counted as "+outcome,
-			func(context.Context) (bool, error) {
-				for o, n := range before {
-					want := n
-					if o == outcome {
-						want++
-					}
-					if now := counted(o); now != want {
-						return false, fmt.Errorf("%s went from %v to %v", o, n, now)
-					}
-				}
-				return true, nil
-			})
-		if err := r.stop(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ccmtest.CreateNode(t, shared.Client(t),
-		ccmtest.ReadyNode("outcome-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	pass("changed")
-	pass("noop")
-	cloud.On(fake.ListRoutes).Times(1).Fail(errors.New("the API is down"))
-	pass("error")
-	// Of a route that fails the count says nothing: that is in the event and in the node's
-	// condition.
-	ccmtest.CreateNode(t, shared.Client(t),
-		ccmtest.ReadyNode("outcome-2", ccmtest.NodePodCIDRs("10.244.2.0/24")))
-	cloud.On(fake.CreateRoute).Times(1).Fail(errors.New("quota exceeded"))
-	pass("noop")
-	ccmtest.CreateNode(t, shared.Client(t),
-		ccmtest.ReadyNode("outcome-3", ccmtest.NodePodCIDRs("10.244.3.0/24")))
-	cloud.On(fake.CreateRoute).For("outcome-3").Times(1).Fail(errors.New("quota exceeded"))
-	pass("changed")
 }

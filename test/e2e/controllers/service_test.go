@@ -6,25 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/util/retry"
-	cloudprovider "k8s.io/cloud-provider"
-	cloudproviderapi "k8s.io/cloud-provider/api"
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
-	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
-	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 // runServiceLB runs the service controller alone, and returns when it has dealt with the nodes that
@@ -187,25 +180,6 @@ func waitServiceEvents(t *testing.T, service *corev1.Service, want ...string) []
 		})
 }
 
-// waitServiceEvent waits for one event of the reason.
-func waitServiceEvent(t *testing.T, service *corev1.Service, reason string) corev1.Event {
-	t.Helper()
-	return ccmtest.Eventually(t,
-		fmt.Sprintf("there is an event %s about Service %s", reason, service.Name),
-		func(ctx context.Context) (corev1.Event, error) {
-			events, err := serviceEvents(ctx, service)
-			if err != nil {
-				return corev1.Event{}, err
-			}
-			for _, e := range events {
-				if e.Reason == reason {
-					return e, nil
-				}
-			}
-			return corev1.Event{}, fmt.Errorf("the events are %v", events)
-		})
-}
-
 // mutatingCalls are the methods that changed the cloud for a Service, in the order of the calls.
 func mutatingCalls(cloud *fake.Cloud, service string) []fake.Method {
 	var methods []fake.Method
@@ -298,39 +272,6 @@ func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testi
 	}
 }
 
-// The load balancer would be made without anything that makes sure it is deleted again.
-func TestService_WhenTheFinalizerCanNotBeSet_TheCloudIsNotCalled(t *testing.T) {
-	t.Parallel()
-	const user = "may-not-patch-services"
-	identity, err := shared.ControlPlane.UserConfig(user)
-	if err != nil {
-		t.Fatal(err)
-	}
-	grant(t, "test-service-reader",
-		rbacv1.PolicyRule{
-			APIGroups: []string{""}, Resources: []string{"nodes", "services"},
-			Verbs: []string{"list", "watch"},
-		}, user)
-	grant(t, "test-service-events",
-		rbacv1.PolicyRule{
-			APIGroups: []string{""}, Resources: []string{"events"},
-			Verbs: []string{"create", "patch"},
-		}, user)
-	cloud := newCloud(t, nil)
-	runServiceLB(t, cloud, func(p *ccm.Params) {
-		p.RESTConfig = suite.Confine(t, identity)
-	})
-	service := ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("forbidden"))
-	event := waitServiceEvent(t, service, "SyncLoadBalancerFailed")
-	if !strings.Contains(event.Message, "failed to add load balancer cleanup finalizer") ||
-		!strings.Contains(event.Message, "forbidden") {
-		t.Errorf("the event says %q", event.Message)
-	}
-	if calls := cloud.Calls(fake.CallFilter{Interface: fake.LoadBalancer}.Matches); len(calls) > 0 {
-		t.Errorf("the cloud was called: %+v", calls)
-	}
-}
-
 func TestService_EventsTellWhatBecomesOfItsLoadBalancer(t *testing.T) {
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("events-node"))
 	cloud := newCloud(t, nil)
@@ -353,250 +294,6 @@ func TestService_EventsTellWhatBecomesOfItsLoadBalancer(t *testing.T) {
 	}
 }
 
-// answeringMode lets the cloud tell what kind of address a load balancer has, or nothing about it.
-func answeringMode(cloud *fake.Cloud, mode *corev1.LoadBalancerIPMode) func(*ccm.Params) {
-	return func(p *ccm.Params) {
-		p.Providers = []ccm.Provider{{
-			Name: "fake",
-			New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) {
-				return modeCloud{cloud.Provider(), mode}, nil
-			},
-		}}
-	}
-}
-
-type modeCloud struct {
-	cloudprovider.Interface
-	mode *corev1.LoadBalancerIPMode
-}
-
-func (c modeCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
-	balancers, ok := c.Interface.LoadBalancer()
-	return modeBalancers{balancers, c.mode}, ok
-}
-
-type modeBalancers struct {
-	cloudprovider.LoadBalancer
-	mode *corev1.LoadBalancerIPMode
-}
-
-func (b modeBalancers) EnsureLoadBalancer(
-	ctx context.Context, cluster string, service *corev1.Service, nodes []*corev1.Node,
-) (*corev1.LoadBalancerStatus, error) {
-	status, err := b.LoadBalancer.EnsureLoadBalancer(ctx, cluster, service, nodes)
-	if status != nil {
-		for i := range status.Ingress {
-			status.Ingress[i].IPMode = b.mode
-		}
-	}
-	return status, err
-}
-
-// The API server completes an address without a mode by the mode VIP. Upstream compares what the
-// cloud says with that, so to a cloud that says nothing of the mode each status looks changed. The
-// write then changes nothing.
-func TestService_StatusIsWrittenOnlyWhenTheAddressesChange(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		mode   *corev1.LoadBalancerIPMode
-		writes int // by a pass that finds the same address
-	}{
-		"status-mode":    {ptr.To(corev1.LoadBalancerIPModeVIP), 0},
-		"status-no-mode": {nil, 1},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			cloud := newCloud(t, nil)
-			runServiceLB(t, cloud, serviceWorkers(1), answeringMode(cloud, test.mode))
-			mark := shared.Audit().Mark()
-			ensures := callsOf(fake.EnsureLoadBalancer, "default/"+name)
-			createLoadBalancer(t, name)
-			before := getService(t, name)
-			if b, _ := cloud.LoadBalancer("default/" + name); !slices.Equal(addressesOf(before),
-				b.Ingress) {
-				t.Errorf("the status has the addresses %v, the load balancer %v",
-					addressesOf(before), b.Ingress)
-			}
-			wantPatches := func(n int) {
-				t.Helper()
-				want := slices.Repeat([]string{"patch services/status 200"}, n)
-				if got := servicePatches(t, mark, name, n); !slices.Equal(got, want) {
-					t.Errorf("requests that changed the Service: %q, want %q", got, want)
-				}
-			}
-			wantPatches(2) // finalizer, address
-
-			editService(t, name, annotate("same address"))
-			edited := getService(t, name).ResourceVersion
-			waitCalls(t, cloud, "the load balancer is ensured again", 2, ensures)
-			settle(t, cloud)
-			wantPatches(2 + test.writes)
-			if now := getService(t, name).ResourceVersion; now != edited {
-				t.Errorf(
-					"the Service is at version %s, it was at %s before its load balancer was ensured again", now, edited)
-			}
-
-			editService(t, name, func(s *corev1.Service) {
-				s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
-			})
-			ccmtest.WaitService(t, shared.Client(t), "default", name,
-				"the Service has both addresses", func(s *corev1.Service) error {
-					if b, _ := cloud.LoadBalancer("default/" + name); len(b.Ingress) != 2 ||
-						!slices.Equal(addressesOf(s), b.Ingress) {
-						return fmt.Errorf("it has %v, the load balancer %v", addressesOf(s),
-							b.Ingress)
-					}
-					return nil
-				})
-			wantPatches(3 + test.writes)
-		})
-	}
-}
-
-func addressesOf(s *corev1.Service) []string {
-	var addresses []string
-	for _, ingress := range s.Status.LoadBalancer.Ingress {
-		addresses = append(addresses, ingress.IP)
-	}
-	return addresses
-}
-
-func TestService_ChangesThatMatterToALoadBalancer(t *testing.T) {
-	t.Parallel()
-	port := func(s *corev1.Service) *corev1.ServicePort { return &s.Spec.Ports[0] }
-	tests := map[string]struct {
-		before  func(*corev1.Service)
-		change  func(*corev1.Service)
-		matters bool
-	}{
-		"source-ranges":  {nil, func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }, true},
-		"port-name":      {nil, func(s *corev1.Service) { port(s).Name = "renamed" }, true},
-		"port-protocol":  {nil, func(s *corev1.Service) { port(s).Protocol = corev1.ProtocolUDP }, true},
-		"port-number":    {nil, func(s *corev1.Service) { port(s).Port = 81 }, true},
-		"port-node":      {nil, func(s *corev1.Service) { port(s).NodePort = 30011 }, true},
-		"port-target":    {nil, func(s *corev1.Service) { port(s).TargetPort = intstr.FromInt32(8080) }, true},
-		"port-app":       {nil, func(s *corev1.Service) { port(s).AppProtocol = ptr.To("http") }, true},
-		"port-added":     {nil, func(s *corev1.Service) { ccmtest.ServicePorts(80, 443)(s) }, true},
-		"affinity":       {nil, func(s *corev1.Service) { s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP }, true},
-		"affinity-time":  {clientIPFor(600), clientIPFor(900), true},
-		"ip":             {nil, func(s *corev1.Service) { s.Spec.LoadBalancerIP = "192.0.2.200" }, true},
-		"external-ips":   {nil, func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"198.51.100.7"} }, true},
-		"external-ip":    {externalIP("198.51.100.8"), externalIP("198.51.100.9"), true},
-		"annotation":     {nil, annotate("any"), true},
-		"traffic-policy": {nil, func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }, true},
-		"ip-families":    {nil, func(s *corev1.Service) { s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack) }, true},
-		"type": {func(s *corev1.Service) {
-			s.Spec.Type = corev1.ServiceTypeNodePort
-		}, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer }, true},
-
-		"label":    {nil, func(s *corev1.Service) { s.Labels["team"] = "red" }, false},
-		"selector": {nil, func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "other"} }, false},
-		"internal-policy": {nil, func(s *corev1.Service) {
-			s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal)
-		}, false},
-		"not-ready":     {nil, func(s *corev1.Service) { s.Spec.PublishNotReadyAddresses = true }, false},
-		"no-node-ports": {nil, func(s *corev1.Service) { s.Spec.AllocateLoadBalancerNodePorts = ptr.To(false) }, false},
-	}
-	cloud := newCloud(t, nil)
-	runServiceLB(t, cloud, serviceWorkers(1))
-	ensured := func(name string) int {
-		return len(cloud.Calls(callsOf(fake.EnsureLoadBalancer, "default/change-"+name)))
-	}
-	wanted := map[string]int{}
-	for name, test := range tests {
-		service := ccmtest.LoadBalancerService("change-" + name)
-		if test.before != nil {
-			test.before(service)
-		}
-		ccmtest.CreateService(t, shared.Client(t), service)
-	}
-	settle(t, cloud)
-	for name, test := range tests {
-		wanted[name] = ensured(name)
-		if test.matters {
-			wanted[name]++
-		}
-		editService(t, "change-"+name, test.change)
-	}
-	settle(t, cloud)
-	for name, want := range wanted {
-		if got := ensured(name); got != want {
-			t.Errorf("%s: the load balancer was ensured %d times, want %d", name, got, want)
-		}
-	}
-}
-
-func clientIPFor(seconds int32) func(*corev1.Service) {
-	return func(s *corev1.Service) {
-		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
-		s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds}}
-	}
-}
-
-func externalIP(ip string) func(*corev1.Service) {
-	return func(s *corev1.Service) { s.Spec.ExternalIPs = []string{ip} }
-}
-
-func TestService_NodesOfALoadBalancer(t *testing.T) {
-	exclude := func(value string) ccmtest.NodeOption {
-		return ccmtest.NodeLabel(corev1.LabelNodeExcludeBalancers, value)
-	}
-	tests := map[string]struct {
-		opts   []ccmtest.NodeOption
-		member bool
-	}{
-		"member-ready":     {nil, true},
-		"member-not-ready": {[]ccmtest.NodeOption{ccmtest.NodeNotReady()}, true},
-		"member-cordoned":  {[]ccmtest.NodeOption{func(n *corev1.Node) { n.Spec.Unschedulable = true }}, true},
-		"member-uninitialised": {
-			[]ccmtest.NodeOption{ccmtest.NodeTaint(
-				cloudproviderapi.TaintExternalCloudProvider, "true", corev1.TaintEffectNoSchedule)},
-			true,
-		},
-		"member-label-false": {[]ccmtest.NodeOption{exclude("false")}, true},
-		"member-label-true":  {[]ccmtest.NodeOption{exclude("true")}, false},
-		"member-label-empty": {[]ccmtest.NodeOption{exclude("")}, false},
-		"member-label-word":  {[]ccmtest.NodeOption{exclude("please")}, false},
-		"member-scaled-down": {[]ccmtest.NodeOption{ccmtest.NodeTaint("ToBeDeletedByClusterAutoscaler", "", corev1.TaintEffectNoSchedule)}, false},
-		"member-deleted":     {[]ccmtest.NodeOption{func(n *corev1.Node) { n.Finalizers = []string{"example.org/hold"} }}, false},
-	}
-	var want []string
-	for name, test := range tests {
-		ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(name, test.opts...))
-		if test.member {
-			want = append(want, name)
-		}
-	}
-	slices.Sort(want)
-	t.Cleanup(func() { patchNode(t, "member-deleted", `{"metadata":{"finalizers":null}}`) })
-	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), "member-deleted",
-		metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	cloud := newCloud(t, nil)
-	runServiceLB(t, cloud)
-	createLoadBalancer(t, "members")
-	if balancer, _ := cloud.LoadBalancer("default/members"); !slices.Equal(balancer.Members, want) {
-		t.Errorf("the load balancer has the nodes %v, want %v", balancer.Members, want)
-	}
-}
-
-func TestService_WithoutNodes_GetsALoadBalancerAndAWarning(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, nil)
-	runServiceLB(t, cloud)
-	service := createLoadBalancer(t, "nodeless")
-	events := waitServiceEvents(t, service, "Normal EnsuringLoadBalancer",
-		"Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer")
-	if got, want := events[1].Message,
-		"There are no available nodes for LoadBalancer"; got != want {
-		t.Errorf("the warning says %q, want %q", got, want)
-	}
-	if balancer, _ := cloud.LoadBalancer("default/nodeless"); len(balancer.Members) > 0 {
-		t.Errorf("the load balancer has the nodes %v", balancer.Members)
-	}
-}
-
 func TestService_AsManyAreDealtWithAtOnceAsConfigured(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
@@ -613,101 +310,4 @@ func TestService_AsManyAreDealtWithAtOnceAsConfigured(t *testing.T) {
 	if most := mostInFlight(cloud); most != 3 {
 		t.Errorf("up to %d load balancers were ensured at once, want 3", most)
 	}
-}
-
-func TestService_OneIsNeverDealtWithTwiceAtOnce(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, nil)
-	release := cloud.On(fake.EnsureLoadBalancer).For("default/twice").Hang()
-	runServiceLB(t, cloud, serviceWorkers(4))
-	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("twice"))
-	ensures := callsOf(fake.EnsureLoadBalancer, "default/twice")
-	waitCalls(t, cloud, "the load balancer is being made", 1, ensures)
-	for _, value := range []string{"first", "second", "third"} {
-		editService(t, "twice", annotate(value))
-	}
-	bystander(t, cloud)
-	if calls := cloud.Calls(ensures); len(calls) != 1 {
-		t.Errorf("the load balancer is ensured %d times at once", len(calls))
-	}
-
-	// What happened meanwhile is one more pass, with the last state.
-	release()
-	waitCalls(t, cloud, "the changes arrive in the cloud", 2, ensures)
-	ccmtest.WaitCloud(t, cloud, "the load balancer has the last annotation", func() error {
-		if b, _ := cloud.LoadBalancer(
-			"default/twice"); b.Annotations["example.org/edit"] != "third" {
-			return fmt.Errorf("it has %v", b.Annotations)
-		}
-		return nil
-	})
-	for range 2 {
-		bystander(t, cloud)
-	}
-	if calls := cloud.Calls(ensures); len(calls) != 2 {
-		t.Errorf("the load balancer was ensured %d times, want twice", len(calls))
-	}
-}
-
-// Nobody knows what became of them while no CCM ran.
-func TestService_AtEachStartEveryOneIsLookedAtAgain(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, nil)
-	r := runServiceLB(t, cloud)
-	names := []string{"restart-kept", "restart-changed", "restart-deleted", "restart-retyped"}
-	for _, name := range names {
-		createLoadBalancer(t, name)
-	}
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
-	cloud.ResetCalls()
-	kept := getService(t, "restart-kept")
-	editService(t, "restart-changed", annotate("while nobody looked"))
-	deleteService(t, "restart-deleted")
-	editService(t, "restart-retyped",
-		func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
-
-	runServiceLB(t, cloud)
-	ccmtest.WaitServiceGone(t, shared.Client(t), "default", "restart-deleted")
-	ccmtest.WaitService(t, shared.Client(t), "default", "restart-retyped", "the finalizer is gone",
-		withoutFinalizer)
-	for _, name := range names[:2] {
-		ccmtest.WaitCall(t, cloud, "the load balancer is ensured",
-			fake.CallFilter{
-				Method: fake.EnsureLoadBalancer, Object: "default/" + name,
-				Finished: true,
-			}.Matches)
-	}
-	if b, _ := cloud.LoadBalancer(
-		"default/restart-changed"); b.Annotations["example.org/edit"] == "" {
-		t.Errorf("the change did not arrive in the cloud: %+v", b)
-	}
-	for range 2 {
-		bystander(t, cloud)
-	}
-	for name, want := range map[string][]fake.Method{
-		"restart-kept":    {fake.EnsureLoadBalancer},
-		"restart-changed": {fake.EnsureLoadBalancer},
-		"restart-deleted": {fake.EnsureLoadBalancerDeleted},
-		"restart-retyped": {fake.EnsureLoadBalancerDeleted},
-	} {
-		if got := mutatingCalls(cloud, "default/"+name); !slices.Equal(got, want) {
-			t.Errorf("for %s the cloud was changed by %v, want %v", name, got, want)
-		}
-	}
-	if s := getService(t, "restart-kept"); s.ResourceVersion != kept.ResourceVersion {
-		t.Errorf("a Service that is as it was is at version %s, it was at %s", s.ResourceVersion,
-			kept.ResourceVersion)
-	}
-}
-
-func withoutFinalizer(s *corev1.Service) error {
-	if s == nil {
-		return errors.New("it does not exist")
-	}
-	if servicehelpers.HasLBFinalizer(s) {
-		return fmt.Errorf("its finalizers are %v", s.Finalizers)
-	}
-	return nil
 }
