@@ -124,32 +124,6 @@ func TestDoubt_WhateverNovaAnswers_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t
 	}
 }
 
-func TestDoubt_WhenNovaDoesNotAnswer_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	r := ready(t, s, often, configured(func(c *cloudconf.Config) {
-		c.Client.MaxRetries, c.Metadata.RequestTimeout = 1, 12*time.Second
-	}))
-	s.doubt("hanging", openstacktest.Fault{Operation: "server_*", Hang: true}, r, 5)
-}
-
-// Of a few nodes each is asked for by itself, and they are too few for an absence of all to be
-// suspicious. So each answer has to be judged by itself. That it is the wrong project cannot be
-// seen here.
-func TestDoubt_InASmallCluster_WhatIsNotNovasDenialDeletesNoNode(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	r := ready(t, s, often, configured(unhurried), configured(func(c *cloudconf.Config) {
-		c.Client.MaxRetries = 1
-	}))
-	for _, d := range doubts() {
-		switch d.name {
-		case "proxy-page", "wrong-address", "somebody-else", "null", "truncated", "empty-list":
-			t.Run(d.name, func(t *testing.T) { s.in(t).doubt("small-"+d.name, d.fault, r, 2) })
-		}
-	}
-}
-
 // doubt has a number of nodes that are all not ready, so their servers are asked for in each pass.
 // The last one is deleted when the fault has gone on for long.
 func (s *site) doubt(name string, fault openstacktest.Fault, r *replica, number int) {
@@ -176,40 +150,5 @@ func (s *site) doubt(name string, fault openstacktest.Fault, r *replica, number 
 	waitEvent(t, shared.Client(t), nodes[last], "DeletingNode")
 	s.waitCalls(s.mark(), 3, asked, "the servers are asked for again")
 	wantUntouched(t, nodes[:last]...)
-	r.unbroken()
-}
-
-// The lifecycle controller asks for the one node only, and the one answer is that there is no such
-// server. That the cloud lacks the others too is what shows that it is not the cloud that they are
-// of.
-func TestDoubt_InAProjectThatHasNoneOfTheNodes_ASingleOneThatIsNotReadyIsKept(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	elsewhere := s.AddProject(openstacktest.Project{Name: "elsewhere"})
-	s.secrets.add(elsewhere.Password)
-	r := ready(t, s, often, configured(func(c *cloudconf.Config) {
-		c.Global.TenantName, c.Global.Username, c.Global.Password = elsewhere.ProjectName,
-			elsewhere.Username, cloudconf.Secret(elsewhere.Password)
-	}))
-	var nodes []*corev1.Node
-	for i, m := range s.addServers("strange-0", "strange-1", "strange-2", "strange-3") {
-		if i == 0 {
-			continue
-		}
-		nodes = append(nodes,
-			ccmtest.CreateNode(t, shared.Client(t),
-				ccmtest.ReadyNode(m.name, ccmtest.NodeProviderID(m.providerID()))))
-	}
-	before := s.mark()
-	lone := notReady(t, machine{id: s.Servers()[0].ID, name: "strange-0"})
-	s.waitDoubt(before)
-	event := waitEvent(t, shared.Client(t), lone, "InstancesVanished")
-	if event.Type != corev1.EventTypeWarning {
-		t.Errorf("the event is %+v, want a warning", event)
-	}
-	wantUntouched(t, append(nodes, lone)...)
-	if refused := metric(t, r.metrics, "fxccm_openstack_absence_refused_total", nil); refused == 0 {
-		t.Error("no refusal is counted")
-	}
 	r.unbroken()
 }

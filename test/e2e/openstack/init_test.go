@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -52,24 +51,4 @@ func TestInit_ANodeIsToldWhatTheCloudKnows(t *testing.T) {
 		t.Errorf("OpenStack was changed:\n%s", describe(made))
 	}
 	r.unbroken()
-}
-
-func TestInit_RegionalProviderIDs_AreMadeAndFoundAgain(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	m := s.addServer("regional-1")
-	ready(t, s, refreshed, configured(func(c *cloudconf.Config) { c.Instances.Regional = true }))
-	tainted(t, m.name)
-	if got, want := initialised(t, m.name).Spec.ProviderID,
-		"openstack://RegionOne/"+m.id; got != want {
-		t.Errorf("provider ID %q, want %q", got, want)
-	}
-	// The node is found by that provider ID from now on: it is not when only its name counts.
-	s.must(s.UpdateServer(m.id, func(i *openstacktest.Server) {
-		i.Name, i.AccessIPv4 = "renamed", "203.0.113.9"
-	}))
-	waitAddress(t, m.name, corev1.NodeExternalIP, "203.0.113.9")
-	s.must(s.DeleteServer(m.id))
-	setReady(t, m.name, corev1.ConditionFalse)
-	ccmtest.WaitNodeGone(t, shared.Client(t), m.name)
 }

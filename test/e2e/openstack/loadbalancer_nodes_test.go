@@ -6,7 +6,6 @@
 package openstack_test
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -74,51 +73,4 @@ func TestChurn_LoadBalancer_FollowsItsNodes(t *testing.T) {
 	r.unbroken()
 	deleteService(t, shared.Client(t), "churn")
 	s.wantNothingLeft()
-}
-
-// Of this upstream sees nothing.
-func TestChurn_LoadBalancer_FollowsLabelsAndAddressesOfNodes(t *testing.T) {
-	besideOthers(t)
-	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Client(t), "quiet-1", "quiet-2")
-	serving(t, s, func(l *launch) { l.Config.Controllers = []string{"service"} })
-	service := served(t, "quiet", internal(), annotated(annotationSelector, "tier=front"))
-	s.waitShape(service, s.usual(service))
-	patchNode(t, "quiet-2", `{"metadata":{"labels":{"tier":"front"}}}`)
-	s.waitShape(service, s.usual(service, machines[1]))
-	patchNode(t, "quiet-1", `{"metadata":{"labels":{"tier":"front"}}}`)
-	s.waitShape(service, s.usual(service, machines...))
-	patchNode(t, "quiet-2", `{"metadata":{"labels":{"tier":"back"}}}`)
-	s.waitShape(service, s.usual(service, machines[0]))
-
-	old := s.address(machines[0], 4)
-	patchNode(t, "quiet-1",
-		fmt.Sprintf(
-			`{"status":{"addresses":[{"$patch":"delete","type":"InternalIP","address":%q},{"type":"InternalIP","address":"10.0.77.7"}]}}`, old), "status")
-	s.waitShape(service, strings.ReplaceAll(s.usual(service, machines[0]), old+":", "10.0.77.7:"))
-}
-
-// Many nodes at once are few changes of each load balancer.
-func TestChurn_LoadBalancer_ABurstOfNodesIsOneChange(t *testing.T) {
-	besideOthers(t)
-	s := newBalancedSite(t)
-	machines := s.addNodes(shared.Client(t), "burst-0")
-	serving(t, s)
-	services := []string{"burst-a", "burst-b"}
-	for _, name := range services {
-		served(t, name, internal())
-	}
-	before := s.mark()
-	for i := range 10 {
-		machines = append(machines, s.addNodes(shared.Client(t), fmt.Sprintf("burst-%d", i+1))...)
-	}
-	for _, name := range services {
-		service := getService(t, shared.Client(t), name)
-		s.waitShape(service, s.usual(service, machines...))
-	}
-	if made := s.since(before,
-		operations("loadbalancer_members_update", "loadbalancer_member_create")); len(made) >= 20 {
-		t.Errorf("the members of 2 pools were written %d times for 10 nodes:\n%s", len(made),
-			describe(made))
-	}
 }

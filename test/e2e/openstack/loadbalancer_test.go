@@ -132,21 +132,6 @@ type serviceOption = ccmtest.ServiceOption
 
 func annotated(name, value string) serviceOption { return ccmtest.ServiceAnnotation(name, value) }
 
-func internal() serviceOption { return annotated(annotationInternal, "true") }
-
-// sharing has the Service use a load balancer that exists.
-func sharing(id string) serviceOption { return annotated(annotationID, id) }
-
-func udpPort(port int32) serviceOption {
-	return func(s *corev1.Service) {
-		s.Spec.Ports = append(s.Spec.Ports,
-			corev1.ServicePort{
-				Name: fmt.Sprintf("udp-%d", port), Protocol: corev1.ProtocolUDP,
-				Port: port,
-			})
-	}
-}
-
 func createService(
 	t *testing.T, client kubernetes.Interface, name string, options ...serviceOption,
 ) *corev1.Service {
@@ -248,16 +233,6 @@ func ownTags(t *testing.T, client kubernetes.Interface, service *corev1.Service)
 
 func hasTags(tags []string, want ...string) bool {
 	return !slices.ContainsFunc(want, func(tag string) bool { return !slices.Contains(tags, tag) })
-}
-
-// balancerOf is the load balancer that the Service says it has.
-func (s *site) balancerOf(service *corev1.Service) openstacktest.LoadBalancer {
-	s.t.Helper()
-	lb, err := s.LoadBalancer(service.Annotations[annotationID])
-	if err != nil {
-		s.t.Fatalf("the load balancer of Service %s: %v", service.Name, err)
-	}
-	return lb
 }
 
 // waitBalancer waits until the load balancer of the id or the name is as it should be.

@@ -39,10 +39,6 @@ func initialised(t *testing.T, name string) *corev1.Node {
 	return ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
 }
 
-func systemUUID(id string) ccmtest.NodeOption {
-	return func(n *corev1.Node) { n.Status.NodeInfo.SystemUUID = id }
-}
-
 func getNode(t *testing.T, name string) *corev1.Node {
 	t.Helper()
 	node, err := shared.Client(t).CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
@@ -81,25 +77,6 @@ func isNew(node *corev1.Node) bool {
 	return hasTaint(node, cloudproviderapi.TaintExternalCloudProvider)
 }
 
-func isShutDown(node *corev1.Node) bool {
-	return hasTaint(node, cloudproviderapi.TaintNodeShutdown)
-}
-
-// waitShutdownTaint waits until the node bears the taint, or does not.
-func waitShutdownTaint(t *testing.T, name string, want bool) {
-	t.Helper()
-	ccmtest.WaitNode(t, shared.Client(t), name,
-		fmt.Sprintf("%s bears the shutdown taint: %v", name, want), func(n *corev1.Node) error {
-			if n == nil {
-				return errors.New("it does not exist")
-			}
-			if isShutDown(n) != want {
-				return fmt.Errorf("its taints are %v", n.Spec.Taints)
-			}
-			return nil
-		})
-}
-
 // waitAddress waits until the node's first address of the type is this one.
 func waitAddress(t *testing.T, name string, kind corev1.NodeAddressType, want string) {
 	t.Helper()
@@ -111,21 +88,6 @@ func waitAddress(t *testing.T, name string, kind corev1.NodeAddressType, want st
 			at := slices.IndexFunc(n.Status.Addresses,
 				func(a corev1.NodeAddress) bool { return a.Type == kind })
 			if at < 0 || n.Status.Addresses[at].Address != want {
-				return fmt.Errorf("its addresses are %v", n.Status.Addresses)
-			}
-			return nil
-		})
-}
-
-func waitNoAddress(t *testing.T, name string, kind corev1.NodeAddressType) {
-	t.Helper()
-	ccmtest.WaitNode(t, shared.Client(t), name, fmt.Sprintf("%s has no %s", name, kind),
-		func(n *corev1.Node) error {
-			if n == nil {
-				return errors.New("it does not exist")
-			}
-			if slices.ContainsFunc(n.Status.Addresses,
-				func(a corev1.NodeAddress) bool { return a.Type == kind }) {
 				return fmt.Errorf("its addresses are %v", n.Status.Addresses)
 			}
 			return nil

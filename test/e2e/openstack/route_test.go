@@ -3,14 +3,11 @@ package openstack_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
@@ -23,10 +20,6 @@ func routed(t *testing.T, s *site, change ...func(*launch)) *replica {
 	return ready(t, s, append([]func(*launch){
 		refreshed, configured(func(c *cloudconf.Config) { c.Route.RouterID = s.router }),
 	}, change...)...)
-}
-
-func clusterCIDR(cidrs string) func(*launch) {
-	return func(l *launch) { l.Config.ClusterCIDR = cidrs }
 }
 
 // route is one of the router's, as "destination via next hop".
@@ -175,114 +168,5 @@ func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
 			s.waitRoutes(foreign...)
 			r.unbroken()
 		})
-	}
-}
-
-func TestRoute_OfBothFamilies(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.dualStack()
-	r := routed(t, s, clusterCIDR("10.244.0.0/16,fd00:244::/56"))
-	m := s.addServer("dual-1")
-	tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24", "fd00:244:0:1::/64"))
-	s.waitRoutes(route("10.244.1.0/24", s.address(m, 4)),
-		route("fd00:244:0:1::/64", s.address(m, 6)))
-	waitNetwork(t, m.name)
-	s.wantPairs(m, "10.244.1.0/24", "fd00:244:0:1::/64")
-	deleteNode(t, m.name)
-	s.waitRoutes()
-	s.wantPairs(m)
-	r.unbroken()
-}
-
-func TestRoute_OfIPv6Alone(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.dualStack()
-	routed(t, s, clusterCIDR("fd00:244::/56"))
-	m := s.addServer("six-1")
-	tainted(t, m.name, ccmtest.NodePodCIDRs("fd00:244:0:1::/64"))
-	s.waitRoutes(route("fd00:244:0:1::/64", s.address(m, 6)))
-	waitNetwork(t, m.name)
-}
-
-func TestRoute_WhateverNeutronAnswersForAWhile_IsWrittenInTheEnd(t *testing.T) {
-	t.Parallel()
-	for name, fault := range map[string]openstacktest.Fault{
-		"write-fails":      {Operation: "router_add_extraroutes", Status: http.StatusInternalServerError},
-		"write-unanswered": {Operation: "router_add_extraroutes", Drop: true, AfterEffect: true},
-		"write-busy":       {Operation: "router_add_extraroutes", Status: http.StatusConflict},
-		"port-stale":       {Operation: "port_update", Status: http.StatusPreconditionFailed},
-		"port-fails":       {Operation: "port_update", Status: http.StatusServiceUnavailable},
-		"read-fails":       {Operation: "router_get", Status: http.StatusBadGateway},
-		"lists-fail":       {Operation: "port_list", Status: http.StatusInternalServerError},
-		"lists-are-cut":    {Operation: "port_list", Truncate: 30},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			fault.Times = 12
-			s.Inject(fault)
-			r := routed(t, s, configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 1 }))
-			m := s.addServer("trouble-" + name)
-			tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
-			s.waitRoutes(route("10.244.1.0/24", s.address(m, 4)))
-			waitNetwork(t, m.name)
-			s.wantPairs(m, "10.244.1.0/24")
-			// An answer that is dropped has no status, one that is cut has that of the whole.
-			faulty := s.since(0, func(c openstacktest.Call) bool {
-				return operations(fault.Operation)(c) &&
-					(c.Status == fault.Status || fault.Truncate > 0)
-			})
-			if len(faulty) == 0 {
-				t.Errorf("there was no faulty %s at all", fault.Operation)
-			}
-			r.unbroken()
-		})
-	}
-}
-
-// What the cloud can do is not known, which must not mean that it cannot.
-func TestRoute_NeutronDownAtTheStart_IsWaitedFor(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	remove := s.Inject(openstacktest.Fault{
-		Operation: "network_extension_list",
-		Status:    http.StatusServiceUnavailable,
-	})
-	r := routed(t, s, configured(func(c *cloudconf.Config) { c.Client.MaxRetries = 0 }))
-	m := s.addServer("unknown-1")
-	tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
-	initialised(t, m.name)
-	s.waitCalls(0, 4, operations("network_extension_list"), "Neutron is asked what it can do")
-	if routes := s.routes(); len(routes) > 0 {
-		t.Fatalf("there are routes: %q", routes)
-	}
-	r.unbroken()
-	remove()
-	s.waitRoutes(route("10.244.1.0/24", s.address(m, 4)))
-	waitNetwork(t, m.name)
-	r.unbroken()
-}
-
-func TestRoute_IdleClusters_AskNeutronSeldom(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	r := routed(t, s, haste(30), configured(unhurried), func(l *launch) {
-		l.Config.Node.StatusUpdateFrequency = metav1.Duration{Duration: time.Hour}
-	})
-	m := s.addServer("idle-1")
-	tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
-	s.waitRoutes(route("10.244.1.0/24", s.address(m, 4)))
-	waitNetwork(t, m.name)
-	before, began := s.mark(), r.clock.Now()
-	ccmtest.Eventually(t, "half a minute is over", func(context.Context) (bool, error) {
-		if passed := r.clock.Since(began); passed < 30*time.Second {
-			return false, fmt.Errorf("%s of it are", passed)
-		}
-		return true, nil
-	})
-	// There were ten passes of the route controller by then.
-	if asked := s.since(before, func(openstacktest.Call) bool { return true }); len(asked) > 2 {
-		t.Errorf("OpenStack was asked %d times in half a minute:\n%s", len(asked), describe(asked))
 	}
 }

@@ -30,12 +30,6 @@ func newSecrets(c openstacktest.Credentials) *secrets {
 	}}
 }
 
-func (s *secrets) add(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.texts = append(s.texts, text)
-}
-
 // scan looks for the secrets in a text that somebody can read there.
 func (s *secrets) scan(where, text string) {
 	s.mu.Lock()

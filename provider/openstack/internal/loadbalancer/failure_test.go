@@ -301,3 +301,35 @@ func TestFailure_AfterEachRequest_IsMadeGood(t *testing.T) {
 		})
 	}
 }
+
+// Without its version it is not known whether Octavia takes source ranges and tags.
+func TestVersion_CannotBeRead_NothingIsCreatedOrDeleted(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	unknown := openstacktest.Fault{
+		Operation: "version_list", Status: http.StatusBadRequest,
+		Match: func(c openstacktest.Call) bool {
+			return c.Service == openstacktest.ServiceLoadBalancer
+		},
+	}
+	service := s.addService("web", 80)
+	restore := s.Inject(unknown)
+	mark := s.mark()
+	if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service),
+		[]*v1.Node{node}); err == nil || len(s.writes(mark)) > 0 {
+		t.Errorf("the creation ended with %v, after %v", err, s.writes(mark))
+	}
+	restore()
+	s.begin("cluster-1", s.kube).ensure(service, node)
+
+	next := s.begin("cluster-1", s.kube)
+	restore = s.Inject(unknown)
+	mark = s.mark()
+	if err := next.EnsureLoadBalancerDeleted(t.Context(), "kubernetes",
+		s.now(service)); err == nil || len(s.writes(mark)) > 0 {
+		t.Errorf("the deletion ended with %v, after %v", err, s.writes(mark))
+	}
+	restore()
+	s.begin("cluster-1", s.kube).remove(service)
+}
