@@ -119,12 +119,6 @@ func (a *accounts) config(name string) (*rest.Config, error) {
 	return cfg, nil
 }
 
-func (a *accounts) setBroken(names ...string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.broken = names
-}
-
 func (a *accounts) supply() ccmtest.Option {
 	return ccmtest.WithFx(fx.Supply(ccm.ClientBuilder(a.config)))
 }
@@ -192,59 +186,6 @@ func TestClientBuilder_EachNameIsTheIdentityThatTheHostGave(t *testing.T) {
 			t.Errorf("client %s is known as %s: %s", name, r.User, r)
 		}
 	}
-}
-
-func TestClientBuilder_ThatFailsForOneController_LeavesTheOthersAlone(t *testing.T) {
-	source := &accounts{t: t}
-	source.setBroken("my-controller")
-	mine := patchingConfigMap("mine", "my-controller", "broken-1")
-	mine.OnFailure = ccm.RestartController
-	createConfigMap(t, "broken-1")
-	cloud := newCloud(t, "broken-1")
-	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode("broken-1"))
-	app := startApp(t, cloud, source.supply(), ccmtest.WithControllers(mine),
-		only("cloud-node", "mine"))
-	app.WaitReady()
-	failed := waitController(t, app.Manager, "mine",
-		func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerFailed })
-	if want := `client "my-controller": ` +
-		errNoIdentity.Error(); !strings.Contains(failed.Reason, want) || failed.RetryAt.IsZero() {
-		t.Errorf("the status of the controller is %+v, want the reason %q and another try", failed,
-			want)
-	}
-	if w := app.Manager.Status().Warnings; len(w) != 1 ||
-		!strings.Contains(w[0], errNoIdentity.Error()) {
-		t.Errorf("warnings: %q", w)
-	}
-	ccmtest.WaitNodeInitialized(t, app.Client, "broken-1")
-	source.setBroken()
-	waitController(t, app.Manager, "mine",
-		func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerRunning })
-	waitRequests(t, 1, controlplane.ByUserAgent("/my-controller"), controlplane.ByVerb("patch"),
-		controlplane.ByCode(200))
-	if s := app.Manager.Status(); s.Term != 1 || !s.Ready || len(s.Warnings) != 0 {
-		t.Errorf("after the host has found the identity: %+v", s)
-	}
-}
-
-func TestClientBuilder_ThatFailsForOneOfTheFour_DegradesUntilItHeals(t *testing.T) {
-	source := &accounts{t: t}
-	source.setBroken("service-controller")
-	cloud := newCloud(t, "degraded-1")
-	app := startApp(t, cloud, source.supply())
-	status := app.WaitState(ccm.StateDegraded)
-	if want := `client "service-controller": ` +
-		errNoIdentity.Error(); !strings.Contains(status.Reason, want) || status.RetryAt.IsZero() {
-		t.Errorf("status: %+v, want the reason %q and another try", status, want)
-	}
-	source.setBroken()
-	app.WaitReady()
-	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("degraded-1"))
-	ccmtest.WaitNodeInitialized(t, app.Client, "degraded-1")
-	service := ccmtest.CreateService(t, app.Client, ccmtest.LoadBalancerService("degraded-1"))
-	ccmtest.WaitServiceAddress(t, app.Client, service.Namespace, service.Name)
-	// Upstream's service controller races with itself when Services and Nodes go at once.
-	app.Stop()
 }
 
 func TestServiceAccountCredentials_AreForControllersOfTheHostToo(t *testing.T) {

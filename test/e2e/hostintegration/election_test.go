@@ -15,71 +15,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
 )
-
-func TestElection_ByDefaultIsTheLease(t *testing.T) {
-	cloud := newCloud(t, "lease-1")
-	app := startApp(t, cloud, ccmtest.WithLease())
-	status := app.WaitReady()
-	if status.Election.Identity != app.Identity || status.Election.Leader != app.Identity ||
-		status.Election.LastRenewal.IsZero() {
-		t.Errorf("the election stands like this: %+v", status.Election)
-	}
-	if got := holder(t, "cloud-controller-manager"); got != app.Identity {
-		t.Errorf("the lease is held by %q", got)
-	}
-	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("lease-1"))
-	ccmtest.WaitNodeInitialized(t, app.Client, "lease-1")
-	app.Stop()
-	if got := holder(t, "cloud-controller-manager"); got != "" {
-		t.Errorf("after the stop the lease is held by %q", got)
-	}
-}
-
-func TestElection_AlwaysLeadAsksForNoLease(t *testing.T) {
-	cloud := newCloud(t, "always-1")
-	app := startApp(t, cloud, ccmtest.WithElector(ccm.AlwaysLead()))
-	app.WaitReady()
-	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("always-1"))
-	ccmtest.WaitNodeInitialized(t, app.Client, "always-1")
-	app.Stop()
-	if asked := requests(t,
-		controlplane.ByResource("coordination.k8s.io", "leases")); len(asked) > 0 {
-		t.Errorf("requests to leases: %v", asked)
-	}
-}
-
-func TestElection_ByHand_LostAndWonAgain(t *testing.T) {
-	cloud := newCloud(t, "manual-1", "manual-2")
-	app := startApp(t, cloud, ccmtest.WithElector(leading()))
-	app.WaitReady()
-	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("manual-1"))
-	ccmtest.WaitNodeAddress(t, app.Client, "manual-1", corev1.NodeInternalIP)
-	app.Elector.Lose(errors.New("the test wants it"))
-	release := app.Elector.WaitReleased(t)
-	if !release.Drained || !errors.Is(release.Err, ccm.ErrLeadershipLost) {
-		t.Errorf("leadership was given back like this: %+v", release)
-	}
-	lost := time.Now()
-	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("manual-2"))
-	app.WaitState(ccm.StateStandby)
-	app.Elector.Lead()
-	if s := app.WaitReady(); s.Term != 2 {
-		t.Errorf("it leads again in term %d", s.Term)
-	}
-	ccmtest.WaitNodeInitialized(t, app.Client, "manual-2")
-	for _, call := range cloud.Calls(func(c fake.Call) bool { return c.Caller == app.Caller(1) }) {
-		if call.Started.After(lost) {
-			t.Errorf("a call of the first term after its end: %+v", call)
-		}
-	}
-}
 
 // The periods of the host's own election. The fence closes 3 s after the last renewal, when the
 // elector itself gives up 2 to 2.2 s after it has tried in vain for the first time.
@@ -199,14 +140,6 @@ func (n *network) fail() {
 	n.broken = errors.New("the cable is cut")
 }
 
-// freeze lets all requests hang, and fail when they do not hang any more.
-func (n *network) freeze() {
-	n.fail()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.frozen = make(chan struct{})
-}
-
 func (n *network) heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -214,17 +147,6 @@ func (n *network) heal() {
 		close(n.frozen)
 	}
 	n.broken, n.frozen = nil, nil
-}
-
-// holder is who holds a lease.
-func holder(t *testing.T, lease string) string {
-	t.Helper()
-	l, err := shared.Admin.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), lease,
-		metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ptr.Deref(l.Spec.HolderIdentity, "")
 }
 
 // balancing is a controller that makes a load balancer again and again.
@@ -316,103 +238,4 @@ func TestHostElection_LostWhenRenewalsFail_AndWonAgain(t *testing.T) {
 	ccmtest.WaitStatus(t, m, "the second term is ready",
 		func(s ccm.Status) bool { return s.Ready && s.Term == 2 })
 	wantNothingSince(t, cloud, lost, again)
-}
-
-// The host's election is frozen, as a process is that is stopped or swapped out; the Manager, which
-// is not, ends by the clock before anybody else may lead.
-func TestHostElection_WhenItIsFrozen_TheFenceClosesByTheClock(t *testing.T) {
-	t.Parallel()
-	cloud, e := newCloud(t), campaign(t)
-	m, _ := elected(t, e, cloud)
-	cloud.On(fake.EnsureLoadBalancer).Hang()
-	cut := ccmtest.WaitCall(t, cloud, "a call hangs", func(c fake.Call) bool {
-		return c.Method == fake.EnsureLoadBalancer && !c.Finished
-	})
-	e.network.freeze()
-	cut = ccmtest.WaitCall(t, cloud, "the call in flight is cancelled",
-		func(c fake.Call) bool { return c.Seq == cut.Seq && c.Finished })
-	valid := e.elector.ElectionStatus().LastRenewal.Add(validFor)
-	if late := cut.Ended.Sub(valid); late < 0 || late > time.Second {
-		t.Errorf("the call in flight ended %s after leadership was valid", late)
-	}
-	cloud.ClearFaults()
-	select {
-	case err := <-e.lent:
-		t.Fatalf("the host's election has noticed by itself: %v", err)
-	default:
-	}
-	// Another host would lead from the end of the lease on.
-	ccmtest.Eventually(t, "the lease has expired", func(context.Context) (any, error) {
-		if left := time.Until(valid.Add(leaseDuration - validFor)); left > 0 {
-			return nil, errors.New(left.String())
-		}
-		return nil, nil
-	})
-	if s := m.Status(); s.Ready || s.Term != 1 {
-		t.Errorf(
-			"a second after the fence was closed, while the host cannot know of it, the Manager is in term %d, want 1; ready: %t", s.Term, s.Ready)
-	}
-	thawed := time.Now()
-	e.network.heal()
-	if err := <-e.lent; err != nil {
-		t.Errorf("Lead returned %v", err)
-	}
-	wantNothingSince(t, cloud, valid, thawed)
-	ccmtest.WaitReady(t, m)
-}
-
-func TestHostElection_LockIsKeptWhileACallIsInFlight(t *testing.T) {
-	t.Parallel()
-	cloud, e := newCloud(t), campaign(t)
-	m, stop := elected(t, e, cloud)
-	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
-	call := ccmtest.WaitCall(t, cloud, "a call hangs", func(c fake.Call) bool {
-		return c.Method == fake.EnsureLoadBalancer && !c.Finished
-	})
-
-	// The wrong order: the host gives up its leadership without stopping the Manager.
-	// client-go's elector reads the lease to release it, and not to renew it.
-	gaveUp := time.Now()
-	e.stop()
-	waitRequests(t, 1, controlplane.ByUserAgent("/election"), controlplane.ByVerb("get"),
-		controlplane.ReceivedAfter(gaveUp))
-	ccmtest.WaitState(t, m, ccm.StateDraining)
-	select {
-	case err := <-e.lent:
-		t.Fatalf("Lead returned %v while a call is in flight", err)
-	case <-time.After(2 * retryPeriod):
-	}
-	if got := holder(t, e.name); got != "host-1" {
-		t.Errorf("while call %+v is in flight the lease is held by %q", call, got)
-	}
-	release()
-	if err := <-e.lent; err != nil {
-		t.Errorf("Lead returned %v", err)
-	}
-	<-e.done
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestHostElection_ReleasesWhenTheManagerHasStoppedFirst(t *testing.T) {
-	t.Parallel()
-	cloud, e := newCloud(t), campaign(t)
-	_, stop := elected(t, e, cloud)
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
-	stopped := time.Now()
-	if got := holder(t, e.name); got != "host-1" {
-		t.Errorf("before the host ends its election the lease is held by %q", got)
-	}
-	e.stop()
-	<-e.done
-	if err := <-e.lent; err != nil {
-		t.Errorf("Lead returned %v", err)
-	}
-	if got := holder(t, e.name); got != "" {
-		t.Errorf("after the host's election the lease is held by %q", got)
-	}
-	wantNothingSince(t, cloud, stopped, time.Now())
 }

@@ -227,68 +227,6 @@ func wantOneWatch(t *testing.T, resource string) {
 	}
 }
 
-// informerUser is a provider that registers event handlers, with what it was given in each term.
-type informerUser struct {
-	given chan informers.SharedInformerFactory
-	built chan *witness
-}
-
-func (u *informerUser) provider(cloud *fake.Cloud) ccm.Provider {
-	return cloud.CCMProvider(fake.WithSetInformers(func(factory informers.SharedInformerFactory) {
-		seen := &witness{}
-		if _, err := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(seen); err != nil {
-			panic(err)
-		}
-		u.given <- factory
-		u.built <- seen
-	}))
-}
-
-func TestInformerUser_WhatTheProviderRegistersEndsWithTheTerm(t *testing.T) {
-	for name, own := range map[string]bool{"own informers": true, "informers of the host": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cloud, elector := newCloud(t), leading()
-			user := &informerUser{
-				make(chan informers.SharedInformerFactory, 2),
-				make(chan *witness, 2),
-			}
-			p := params(t, cloud, elector)
-			p.Controllers, p.Config.Controllers = []ccm.Controller{idle("mine")}, []string{"mine"}
-			p.Providers = []ccm.Provider{user.provider(cloud)}
-			if !own {
-				p.Informers = startProgram(t).informers()
-			}
-			m, _ := run(t, p)
-			kind := strings.ReplaceAll(name, " ", "-")
-			ccmtest.WaitReady(t, m)
-			createConfigMap(t, kind+"-1")
-			factory, first := <-user.given, <-user.built
-			first.wait(t, "add "+kind+"-1", 1)
-			lose(t, elector)
-			told := first.count()
-			createConfigMap(t, kind+"-2")
-			if _, err := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(
-				first); err == nil {
-				t.Error("a handler could be registered after the term")
-			}
-
-			elector.Lead()
-			ccmtest.WaitReady(t, m)
-			if next := <-user.given; next == factory {
-				t.Error("the second term gave the provider the informers of the first")
-			}
-			second := <-user.built
-			second.wait(t, "add "+kind+"-1", 1)
-			second.wait(t, "add "+kind+"-2", 1)
-			if got := first.count(); got != told {
-				t.Errorf("the handler of the first term was told of %d things after its end",
-					got-told)
-			}
-		})
-	}
-}
-
 // In an fx app, what the CCM had to start ends with the app, and what the host has started does
 // not.
 func TestHostInformers_InAnApp_OnlyThoseThatTheCCMStartedEndWithIt(t *testing.T) {
@@ -311,29 +249,5 @@ func TestHostInformers_InAnApp_OnlyThoseThatTheCCMStartedEndWithIt(t *testing.T)
 		})
 	if nodes.IsStopped() {
 		t.Error("the host's informer has stopped, too")
-	}
-}
-
-// A host that has started all informers itself can start its app again.
-func TestHostInformers_InAnAppThatIsStartedAgain(t *testing.T) {
-	t.Parallel()
-	host := startProgram(t)
-	host.factory.Core().V1().ConfigMaps().Informer()
-	host.factory.StartWithContext(t.Context())
-	built := make(chan [2]*witness, 2)
-	app := startApp(t, newCloud(t), only("mine"), ccmtest.WithControllers(watching("mine", built)),
-		ccmtest.WithFx(
-			fx.Supply(fx.Annotate(host.factory, fx.As(new(informers.SharedInformerFactory))))))
-	app.WaitReady()
-	first := <-built
-	app.Stop()
-	told := first[1].count()
-	app.Start()
-	app.WaitReady()
-	createConfigMap(t, objectName(t))
-	second := <-built
-	second[1].wait(t, "add "+objectName(t), 1)
-	if got := first[1].count(); got != told {
-		t.Errorf("the handler of the first run was told of %d things after its end", got-told)
 	}
 }

@@ -3,7 +3,6 @@ package hostintegration_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"regexp"
@@ -15,13 +14,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/klog/v2"
 
@@ -162,58 +156,6 @@ func TestLogger_OfTheHostIsToldWhoAndWhen_AndNothingSecret(t *testing.T) {
 	for _, secret := range append(tokens.seen, p.RESTConfig.BearerToken) {
 		if got := said.containing(secret); len(got) > 0 {
 			t.Errorf("a token was logged: %q", got)
-		}
-	}
-}
-
-// The host's recorders get the events of the election and of the host's controllers, and they alone
-// send them.
-func TestEventRecorders_OfTheHostSendWhatTheManagerAndItsControllersRecord(t *testing.T) {
-	cfg, err := shared.ControlPlane.UserConfig(hostUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.UserAgent = agent(t) + "/host"
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	broadcaster := record.NewBroadcaster()
-	broadcaster.StartRecordingToSink(
-		&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	t.Cleanup(broadcaster.Shutdown)
-	node := ccmtest.CreateNode(t, shared.Admin, ccmtest.ReadyNode("recorded-1"))
-	greets := controller("greets", func(term *ccm.Term) (ccm.RunnableFunc, error) {
-		term.Recorder("greeter").Event(node, corev1.EventTypeNormal, "Greeting", "from a term")
-		return untilEnd, nil
-	})
-	p := params(t, newCloud(t), nil)
-	p.Controllers, p.Config.Controllers = []ccm.Controller{greets}, []string{"greets"}
-	p.EventRecorders = func(component string) record.EventRecorder {
-		return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
-	}
-	m, stop := run(t, p)
-	ccmtest.WaitReady(t, m)
-	for reason, component := range map[string]string{
-		"Greeting":       "greeter",
-		"LeaderElection": "cloud-controller-manager",
-	} {
-		ccmtest.Eventually(t, "there is an event of "+component,
-			func(ctx context.Context) (*corev1.EventList, error) {
-				events, err := shared.Admin.CoreV1().Events("").List(ctx,
-					metav1.ListOptions{FieldSelector: "reason=" + reason + ",source=" + component})
-				if err == nil && len(events.Items) == 0 {
-					err = errors.New("there is none")
-				}
-				return events, err
-			})
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range requests(t, controlplane.ByResource("", "events")) {
-		if r.User != hostUser {
-			t.Errorf("an event that the host has not sent: %s", r)
 		}
 	}
 }
