@@ -23,12 +23,12 @@ import (
 )
 
 // size is how many clusters there are, each with a Manager.
-const size = 50
+const size = 24
 
 // balancers tells whether the service controller runs.
 const balancers = !suite.RaceDetector
 
-// A fleet is fifty clusters.
+// A fleet is many clusters.
 type fleet struct {
 	t        *testing.T
 	clusters []*cluster
@@ -41,7 +41,7 @@ func newFleet(t *testing.T, name string) *fleet {
 	f := &fleet{t: t}
 	for i := range size {
 		f.clusters = append(f.clusters,
-			&cluster{t: t, name: fmt.Sprintf("%s-%02d", name, i), plane: &shared[i%planes]})
+			&cluster{t: t, name: fmt.Sprintf("%s-%02d", name, i)})
 	}
 	each(t, f.clusters, (*cluster).create)
 	return f
@@ -86,7 +86,6 @@ func (f *fleet) end() {
 type cluster struct {
 	t     *testing.T
 	name  string
-	plane *plane
 	cloud *fake.Cloud
 	// user is whom the API server takes the Managers of the cluster for.
 	user string
@@ -105,7 +104,7 @@ func (c *cluster) create() error {
 	// A call that hangs at the end of a failed test would hold the term.
 	c.t.Cleanup(c.cloud.ClearFaults)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.name}}
-	if _, err := c.plane.admin.CoreV1().Namespaces().Create(ctx, namespace,
+	if _, err := shared.Admin.CoreV1().Namespaces().Create(ctx, namespace,
 		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create the namespace %s: %w", c.name, err)
 	}
@@ -118,7 +117,7 @@ func (c *cluster) create() error {
 		return nil
 	}
 	service := ccmtest.LoadBalancerService("web", ccmtest.ServiceNamespace(c.name))
-	if _, err := c.plane.admin.CoreV1().Services(c.name).Create(ctx, service,
+	if _, err := shared.Admin.CoreV1().Services(c.name).Create(ctx, service,
 		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create a Service in %s: %w", c.name, err)
 	}
@@ -132,7 +131,7 @@ func (c *cluster) register(ctx context.Context, name string) error {
 		return err
 	}
 	node := ccmtest.TaintedNode(name, ccmtest.NodeLabel(endpoint.PartLabel, c.name))
-	if _, err := c.plane.admin.CoreV1().Nodes().Create(ctx, node,
+	if _, err := shared.Admin.CoreV1().Nodes().Create(ctx, node,
 		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create node %s: %w", name, err)
 	}
@@ -153,7 +152,7 @@ func (c *cluster) join(name string) {
 func (c *cluster) waitServed() {
 	c.t.Helper()
 	ccmtest.Eventually(c.t, c.name+" is served", func(ctx context.Context) (struct{}, error) {
-		list, err := c.plane.admin.CoreV1().Nodes().List(ctx,
+		list, err := shared.Admin.CoreV1().Nodes().List(ctx,
 			metav1.ListOptions{LabelSelector: endpoint.PartLabel + "=" + c.name})
 		if err != nil {
 			return struct{}{}, err
@@ -169,7 +168,7 @@ func (c *cluster) waitServed() {
 		if !balancers {
 			return struct{}{}, nil
 		}
-		service, err := c.plane.admin.CoreV1().Services(c.name).Get(ctx, "web", metav1.GetOptions{})
+		service, err := shared.Admin.CoreV1().Services(c.name).Get(ctx, "web", metav1.GetOptions{})
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -201,7 +200,7 @@ func initialised(node corev1.Node) error {
 // leaseHolder is who holds the lease of the cluster.
 func (c *cluster) leaseHolder() string {
 	c.t.Helper()
-	lease, err := c.plane.admin.CoordinationV1().Leases(c.name).Get(c.t.Context(), leaseName,
+	lease, err := shared.Admin.CoordinationV1().Leases(c.name).Get(c.t.Context(), leaseName,
 		metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
@@ -215,7 +214,7 @@ func (c *cluster) leaseHolder() string {
 // renewals are the updates of the cluster's lease since the mark.
 func (c *cluster) renewals(since controlplane.Mark) []controlplane.AuditRecord {
 	c.t.Helper()
-	records, err := c.plane.Audit().Since(since, controlplane.ByUser(c.user),
+	records, err := shared.Audit().Since(since, controlplane.ByUser(c.user),
 		controlplane.ByVerb("update"),
 		controlplane.ByResource("coordination.k8s.io", "leases"))
 	if err != nil {
@@ -248,7 +247,7 @@ func (c *cluster) start(name string, change func(*ccm.Config)) *replica {
 // prepare makes a Manager for the cluster, and its endpoint.
 func (c *cluster) prepare(name string, change func(*ccm.Config)) *replica {
 	c.t.Helper()
-	as, err := c.plane.UserConfig(c.user, hosted)
+	as, err := shared.UserConfig(c.user, hosted)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
@@ -14,42 +13,15 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-func TestFifty_AllLeadAtOnce_EachInItsOwnElectionForItsOwnCluster(t *testing.T) {
-	f := newFleet(t, "alone")
-	f.run()
-	for _, c := range f.clusters {
-		c.waitServed()
-	}
-	for _, c := range f.clusters {
-		if status := c.first.Status(); status.State != ccm.StateLeading || status.Term != 1 {
-			t.Errorf("%s is %s in term %d, want it to lead in its first", c.name, status.State,
-				status.Term)
-		}
-		if holder := c.leaseHolder(); holder != c.first.name {
-			t.Errorf("the lease of %s is held by %q, want %q", c.name, holder, c.first.name)
-		}
-		if callers := callersOf(c.cloud); !slices.Equal(callers,
-			[]string{fake.TermCaller(c.first.name, 1)}) {
-			t.Errorf("the cloud of %s was called by %q, want its own Manager alone", c.name,
-				callers)
-		}
-		for _, write := range c.writes() {
-			if !strings.HasPrefix(write.Name, c.name) && write.Namespace != c.name &&
-				write.Resource != "events" {
-				t.Errorf("%s wrote what is not its own: %s", c.name, write)
-			}
-		}
-	}
-	f.end()
-}
-
-func TestFifty_HalfIsStoppedAndStartedAgain_TheOthersAreNotDisturbed(t *testing.T) {
+func TestManagers_HalfIsStoppedAndStartedAgain_OthersAreNotDisturbed(t *testing.T) {
 	f := newFleet(t, "half")
 	f.run()
 	for _, c := range f.clusters {
 		c.waitServed()
 	}
-	// Neither half is that of an API server.
+	for _, c := range f.clusters {
+		c.wantOwnOnly()
+	}
 	going, staying := f.clusters[:size/2], f.clusters[size/2:]
 	watched := watch(t, staying)
 	stop(t, firsts(going)...)
@@ -79,9 +51,7 @@ func TestFifty_HalfIsStoppedAndStartedAgain_TheOthersAreNotDisturbed(t *testing.
 	f.end()
 }
 
-func TestFifty_LeadersAreStoppedOrCutOff_TheirSecondReplicasTakeOverAndTheOthersAreNotDisturbed(
-	t *testing.T,
-) {
+func TestManagers_SomeLeadersStopOrAreCutOff_OnlyTheirStandbysTakeOver(t *testing.T) {
 	f := newFleet(t, "pairs")
 	const pairs = 10
 	for i, c := range f.clusters {
@@ -148,7 +118,7 @@ func TestFifty_LeadersAreStoppedOrCutOff_TheirSecondReplicasTakeOverAndTheOthers
 // breakages are the ways in which an endpoint fails.
 var breakages = []netfault.Fault{netfault.Refuse(), netfault.Stall(), netfault.WrongCertificate()}
 
-func TestFifty_EndpointsAreBroken_TheOthersAreNotDisturbed(t *testing.T) {
+func TestManagers_SomeEndpointsBreak_OthersAreNotDisturbed(t *testing.T) {
 	f := newFleet(t, "broken")
 	// Some endpoints break while their Managers lead, and some are broken when their Managers are
 	// started.
@@ -191,13 +161,7 @@ func TestFifty_EndpointsAreBroken_TheOthersAreNotDisturbed(t *testing.T) {
 						strings.Contains(s.Reason, "certificate"))
 			})
 	}
-	// One of them is stopped as it is; that must not take longer than a drain, or hold anything up.
-	begun := time.Now()
-	stop(t, starting[1].first)
-	if limit := starting[1].first.Config().DrainTimeout.Duration; time.Since(begun) > limit {
-		t.Errorf("it took %s to stop a Manager whose endpoint hangs, want at most %s",
-			time.Since(begun), limit)
-	}
+	stop(t, starting[1].first) // its endpoint hangs
 	watched.verify()
 
 	for _, c := range slices.Concat(leading, starting) {
@@ -212,6 +176,29 @@ func TestFifty_EndpointsAreBroken_TheOthersAreNotDisturbed(t *testing.T) {
 		c.waitServed()
 	}
 	f.end()
+}
+
+// wantOwnOnly fails the test unless the cluster's Manager leads in its own election, works on its
+// own part, and is the only caller of the cloud.
+func (c *cluster) wantOwnOnly() {
+	c.t.Helper()
+	if status := c.first.Status(); status.State != ccm.StateLeading || status.Term != 1 {
+		c.t.Errorf("%s is %s in term %d, want it to lead in its first", c.name, status.State,
+			status.Term)
+	}
+	if holder := c.leaseHolder(); holder != c.first.name {
+		c.t.Errorf("the lease of %s is held by %q, want %q", c.name, holder, c.first.name)
+	}
+	if callers := callersOf(c.cloud); !slices.Equal(callers,
+		[]string{fake.TermCaller(c.first.name, 1)}) {
+		c.t.Errorf("the cloud of %s was called by %q, want its own Manager alone", c.name, callers)
+	}
+	for _, write := range c.writes() {
+		if !strings.HasPrefix(write.Name, c.name) && write.Namespace != c.name &&
+			write.Resource != "events" {
+			c.t.Errorf("%s wrote to another part: %s", c.name, write)
+		}
+	}
 }
 
 func firsts(clusters []*cluster) (all []*replica) {
@@ -235,7 +222,7 @@ func about(object string) func(fake.Call) bool { return fake.CallFilter{Object: 
 // writes are all requests of the cluster's Managers that could have changed something.
 func (c *cluster) writes() []controlplane.AuditRecord {
 	c.t.Helper()
-	records, err := c.plane.Audit().All(controlplane.ByUser(c.user), controlplane.Mutating())
+	records, err := shared.Audit().All(controlplane.ByUser(c.user), controlplane.Mutating())
 	if err != nil {
 		c.t.Fatal(err)
 	}
