@@ -12,7 +12,7 @@ import (
 )
 
 // calls are requests that have reached OpenStack, as the simulator has recorded them. Each page of
-// a list is one, and so are logins, questions for versions, and what is asked again.
+// a list is one, and so are logins, version requests and retries.
 type calls []openstacktest.Call
 
 // within are those of the time after the first one.

@@ -90,8 +90,7 @@ func (c *cluster) createServices(ctx context.Context, services ...*corev1.Servic
 	})
 }
 
-// reset removes what a trial has left, the lease included, so that the next candidate finds what
-// the one before it has found.
+// reset removes what a trial has left, the lease included.
 func (c *cluster) reset(ctx context.Context) error {
 	services, err := c.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -13,7 +13,7 @@ type figure struct {
 	unit  unit
 	// unfinished is set when the limit was reached, and is the limit then. There is no value.
 	unfinished time.Duration
-	// target is the most that the value may be; noTarget is none.
+	// target is the most that the value may be; or noTarget.
 	target float64
 	// calls are what was counted; none for a time. beside are those that were not.
 	calls, beside calls

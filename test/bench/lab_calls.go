@@ -22,8 +22,7 @@ const (
 	underwayMetric = "fxccm_openstack_requests_in_flight"
 )
 
-// A requestKind is what was asked of which service, and what came of it: the status of the answer,
-// or a word if there was none.
+// A requestKind is a service, an operation, and its result: a status, or a word without a response.
 type requestKind struct{ service, operation, code string }
 
 // A tally is how many requests there were of a kind, and how long they took together.

@@ -23,8 +23,8 @@ const (
 type serviceLog struct {
 	service, file string
 	// of tells whether a line is a request of the project's user. Neutron and Nova note the
-	// project. uWSGI, which serves Keystone and Octavia, does not: there it is everybody's but the
-	// benchmark's own.
+	// project. uWSGI, which serves Keystone and Octavia, does not: its logs count the requests of
+	// all clients except the benchmark.
 	of func(line, project string) bool
 }
 

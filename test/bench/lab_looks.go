@@ -11,8 +11,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// lookInterval is how long it is from one look at Octavia to the next: what is told of its own time
-// is as exact as that.
+// lookInterval is the time between two lists of Octavia, and the precision of its times.
 const lookInterval = 500 * time.Millisecond
 
 // looksPath is what the benchmark itself asks Octavia for while it counts. fxccm asks for its

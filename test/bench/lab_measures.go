@@ -12,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// measures are in the order in which they are made: each goes on from what the one before has left.
+// measures are in the order in which they are made; each continues from the previous one.
 func (t *labTrial) measures() []func(context.Context) error {
 	return []func(context.Context) error{
 		t.measureInitialise, t.measureStatusPass,
@@ -53,7 +53,7 @@ func (t *labTrial) measureInitialise(ctx context.Context) error {
 	return t.stopCCM(ctx)
 }
 
-// nothing is left to do if the cluster says so.
+// nothing has no further condition than the cluster's.
 func nothing(context.Context) error { return nil }
 
 // measureStatusPass is of a process that has made a pass before, and makes the next one sooner than
@@ -153,7 +153,7 @@ func (t *labTrial) poolsHave(pools, members int) func(context.Context) error {
 	return func(ctx context.Context) error { return t.cloud.checkPools(ctx, pools, members) }
 }
 
-// measureNothingToDo is of all Services ensured once more, by an annotation that means nothing.
+// measureNothingToDo has all Services ensured again, by an annotation without a meaning.
 func (t *labTrial) measureNothingToDo(ctx context.Context) error {
 	n := t.bench.settings.labServices
 	title := fmt.Sprintf("Nothing to do: %d Services are annotated", n)
@@ -273,7 +273,7 @@ func namesOf(servers []project.Server) map[string]bool {
 	return all
 }
 
-// silence has a node look as if nothing had been heard of its kubelet for a while.
+// silence marks a node as not ready.
 func (t *labTrial) silence(ctx context.Context, name string) error {
 	_, err := t.bench.cluster.client.CoreV1().Nodes().Patch(ctx, name,
 		types.StrategicMergePatchType,

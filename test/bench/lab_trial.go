@@ -79,8 +79,7 @@ func (t *labTrial) stopCCM(ctx context.Context) error {
 	return t.bench.cluster.settle(ctx)
 }
 
-// tallies are what the process has counted so far, also how many requests are underway; nothing if
-// there is none.
+// tallies are what the running process has counted, and how many of its requests are in flight.
 func (t *labTrial) tallies(ctx context.Context) (_ tallies, underway int, _ error) {
 	if t.running == nil {
 		return tallies{}, 0, nil
@@ -111,8 +110,8 @@ func (t *labTrial) awaitQuiet(ctx context.Context) (tallies, error) {
 	}
 }
 
-// measure counts what is asked while something is done, and until nothing has been asked for a
-// while after that. do returns when it began, and when the cluster showed that it was done; left,
+// measure counts the requests while do runs, and until no request has been sent for a while after
+// that. do returns when it began, and when the cluster showed that it was done; left,
 // what OpenStack shows not to be done yet, which it is asked when all is quiet.
 func (t *labTrial) measure(
 	ctx context.Context, title string, do func() (begun, done time.Time, _ error),

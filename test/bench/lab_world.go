@@ -12,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// serversAtOnce is how many servers are asked for before it is told how many there are.
+// serversAtOnce is how many servers are created between two lines of progress.
 const serversAtOnce = 8
 
 // labCloud is a project in the lab, with the servers of a cluster's nodes and one more, whose node
@@ -81,7 +81,7 @@ func (c *labCloud) giveAccessAddresses(ctx context.Context, n int) (map[string]s
 	})
 }
 
-// poolsPath is asked for by nobody else.
+// poolsPath is a request that only the benchmark sends.
 const poolsPath = "/lbaas/pools?fields=members&fields=id"
 
 // poolSizes are how many members each pool has. To Octavia this is no small question, so it is

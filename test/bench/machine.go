@@ -44,7 +44,7 @@ func describeMachine() (m machine, err error) {
 	if err != nil {
 		return m, fmt.Errorf("read the kernel's version: %w", err)
 	}
-	// What comes after the number is whoever built it.
+	// The text after the number names the builder.
 	number, _, _ := strings.Cut(strings.TrimSpace(string(release)), "-")
 	m.kernel = "Linux " + number
 	load, err := os.ReadFile("/proc/loadavg")

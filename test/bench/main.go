@@ -200,19 +200,19 @@ func run(ctx context.Context, s settings) (err error) {
 	}
 	fmt.Printf("\n%s", page.terminal())
 	if len(b.results.rows) > 0 {
-		err = writePage(s.out, page.markdown())
+		err = writePage(s.out, page.markdown)
 	}
 	if len(b.results.chapters) > 0 {
-		err = errors.Join(err, writePage(s.outOpenStack, page.openStackMarkdown()))
+		err = errors.Join(err, writePage(s.outOpenStack, page.openStackMarkdown))
 	}
 	if b.results.lab != nil {
-		err = errors.Join(err, writePage(s.outLab, page.labMarkdown()))
+		err = errors.Join(err, writePage(s.outLab, page.labMarkdown))
 	}
 	return err
 }
 
-// withoutLab are the scenarios that there is what they need for: that there is no lab is an error
-// only where it was asked for.
+// withoutLab leaves the lab's scenario out if no lab is up. That is an error if the command line
+// names the scenario.
 func withoutLab(ctx context.Context, s settings) ([]string, error) {
 	if !slices.Contains(s.scenarios, labScenario) {
 		return s.scenarios, nil
@@ -230,11 +230,15 @@ func withoutLab(ctx context.Context, s settings) ([]string, error) {
 }
 
 // writePage writes nothing if no path is given.
-func writePage(path, page string) error {
+func writePage(path string, render func() (string, error)) error {
 	if path == "" {
 		return nil
 	}
-	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+	page, err := render()
+	if err == nil {
+		err = os.WriteFile(path, []byte(page), 0o644)
+	}
+	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil

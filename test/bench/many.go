@@ -179,7 +179,7 @@ func (c *cluster) partLease(ctx context.Context, p *part) (*coordinationv1.Lease
 	return lease, nil
 }
 
-// rest waits until the processes have come to rest. Nobody makes them collect their garbage.
+// rest waits until the processes have come to rest, without a forced garbage collection.
 func (t *trial) rest(ctx context.Context, round int) error {
 	left := t.bench.settings.rest
 	for ; left > 0; left -= time.Second {

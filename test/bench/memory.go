@@ -15,8 +15,8 @@ import (
 
 // usage is what a process needs to run.
 type usage struct {
-	// resident is the memory that the process has resident, private the part of it that it shares
-	// with nobody, peak the most it has had resident; all in bytes. They are VmRSS, RssAnon and
+	// resident is the memory that the process has resident, private the part of it that it does
+	// not share, peak the most it has had resident; all in bytes. They are VmRSS, RssAnon and
 	// VmHWM of proc(5).
 	resident, private, peak float64
 	// heap is what is in the Go heap, garbage included; in bytes.

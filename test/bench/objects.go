@@ -28,7 +28,7 @@ func newNode(name string) *corev1.Node {
 		reason string,
 	) corev1.NodeCondition {
 		return corev1.NodeCondition{
-			Type: kind, Status: status, Reason: reason, Message: "kubelet says so: " + reason,
+			Type: kind, Status: status, Reason: reason, Message: "kubelet reports " + reason,
 			LastHeartbeatTime: now, LastTransitionTime: now,
 		}
 	}

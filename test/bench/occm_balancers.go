@@ -29,8 +29,7 @@ const (
 	// ensure: none by default.
 	occmMonitors = 0
 
-	// It waits for a load balancer by asking for it at once, and then after pauses of which each is
-	// longer than the one before.
+	// It requests a load balancer at once, and then after growing pauses, until it is ready.
 	occmFirstPause  = time.Second
 	occmPauseFactor = 1.2
 )

@@ -33,9 +33,8 @@ const (
 	notReadyTime = time.Minute
 )
 
-// measureOpenStack measures what fxccm asks of OpenStack, and nobody else: what OCCM asks is
-// computed. The trials are made once, for counts hardly vary. In each only one controller runs, so
-// that no other's calls are counted.
+// measureOpenStack counts fxccm's requests; OCCM's are computed. Each trial runs once, because
+// counts hardly vary, and with one controller, so the calls of others do not count.
 func measureOpenStack(ctx context.Context, b *bench) error {
 	for _, c := range openStackChapters() {
 		b.results.begin(c.title)
@@ -74,7 +73,7 @@ func openStackChapters() []openStackChapter {
 	}
 }
 
-// measureInitialise counts what is asked from the start of the process until all nodes that wait
+// measureInitialise counts the requests from the start of the process until all nodes that wait
 // are initialised, and how long that takes from when it leads.
 func measureInitialise(ctx context.Context, b *bench) error {
 	n := b.settings.nodes
@@ -95,7 +94,7 @@ func measureInitialise(ctx context.Context, b *bench) error {
 	})
 }
 
-// measureStatusPass counts what is asked to refresh the addresses of all nodes. That a pass is
+// measureStatusPass counts the requests that refresh the addresses of all nodes. That a pass is
 // whole is seen from the nodes: all of them get another address in it.
 func measureStatusPass(ctx context.Context, b *bench) error {
 	n := b.settings.nodes
@@ -133,8 +132,8 @@ func measureStatusPass(ctx context.Context, b *bench) error {
 	})
 }
 
-// measureNotReady counts what is asked in a minute, from the first call on, because of nodes that
-// are not ready. Their servers are there, so none of them may be deleted; at the end one server is
+// measureNotReady counts the requests of a minute, from the first call on, for nodes that are not
+// ready. Their servers are there, so none of them may be deleted; at the end one server is
 // deleted, and its node must be, to see that nodes were looked at all the time.
 func measureNotReady(ctx context.Context, b *bench) error {
 	n := b.settings.notReady
@@ -198,7 +197,7 @@ func nameIs(name string) string {
 	return fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 }
 
-// measureIdleRoutes counts what is asked while all routes are as they should be. At the end one is
+// measureIdleRoutes counts the requests while all routes are as they should be. At the end one is
 // removed, and must come back, to see that they were looked at all the time.
 func measureIdleRoutes(ctx context.Context, b *bench) error {
 	n, idle := b.settings.routes, b.settings.idle
@@ -243,7 +242,7 @@ func (t *openStackTrial) removeOne(ctx context.Context) error {
 	return t.cloud.checkRoutes()
 }
 
-// measureRoutes counts what is asked from the start of the process until all nodes that wait for a
+// measureRoutes counts the requests from the start of the process until all nodes that wait for a
 // route have one, and how long that takes from when it leads.
 func measureRoutes(ctx context.Context, b *bench) error {
 	n := b.settings.routes

@@ -57,8 +57,8 @@ const (
 // serving has only the service controller run.
 func serving() []string { return []string{"--controllers=" + names.ServiceLBController} }
 
-// measureNewServices counts what is asked for a new Service, and then for one that is as it should
-// be, in a process that has served another Service before.
+// measureNewServices counts the requests for a new Service, and then for a Service without a
+// change, in a process that has served another Service before.
 func measureNewServices(ctx context.Context, b *bench) error {
 	passes := 0
 	for _, nodes := range []int{3, manyNodes} {
@@ -153,8 +153,8 @@ func (t *openStackTrial) measureNothingToDo(
 	return nil
 }
 
-// measureRestart counts what is asked from the start of a process until all Services that another
-// one has served have been looked at, and how long that takes from when it leads.
+// measureRestart counts the requests from the start of a process until it has ensured all Services
+// of its predecessor, and how long that takes from when it leads.
 func measureRestart(ctx context.Context, b *bench) error {
 	n := b.settings.services
 	title := fmt.Sprintf("Restart with %d Services of %d ports", n, balancerPorts)
@@ -220,11 +220,11 @@ func (t *openStackTrial) servedBefore(ctx context.Context, services []*corev1.Se
 	return t.bench.cluster.settle(ctx)
 }
 
-// unlimitedRate is for cloud.conf: nobody uses such a burst up.
+// unlimitedRate is for cloud.conf.
 const unlimitedRate = "\n[Client]\nrequest-burst = 100000\n"
 
-// measureNodeAdded counts what is asked for one load balancer, and for many, when a node joins, and
-// how long it takes until it is a member of all pools.
+// measureNodeAdded counts the requests for one load balancer, and for many, when a node joins, and
+// how long it takes until the node is a member of all pools.
 func measureNodeAdded(ctx context.Context, b *bench) error {
 	for _, n := range []int{1, b.settings.balancers} {
 		title := fmt.Sprintf("Node added, load balancers of %d ports: %d", balancerPorts, n)
@@ -290,7 +290,7 @@ func (t *openStackTrial) awaitMembers(ctx context.Context, pools, members int) e
 }
 
 // measureServed measures how long it takes from when the process leads until all Services that wait
-// are served, while Octavia takes its time for each load balancer.
+// are served, while Octavia is slow.
 func measureServed(ctx context.Context, b *bench) error {
 	n := b.settings.balancers
 	title := fmt.Sprintf("%d Services of %d ports, %d nodes, Octavia takes %s", n, balancerPorts,

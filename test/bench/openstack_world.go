@@ -14,7 +14,7 @@ import (
 // The networks of a simulated cloud. Each node has a /24 of the pods' network.
 const (
 	nodesCIDR = "10.0.0.0/16"
-	// outsideCIDR is for floating IPs: RFC 6598 keeps it for nobody's own.
+	// outsideCIDR is for floating IPs: RFC 6598 reserves it.
 	outsideCIDR = "100.64.0.0/16"
 	podsCIDR    = "10.128.0.0/12"
 	// mostRoutes is how many nodes have room in it.
@@ -164,7 +164,7 @@ func (o *openStack) newNodes() []*corev1.Node { return o.nodes(func(server, *cor
 // oldNodes are nodes that were initialised long ago, and have no addresses yet.
 func (o *openStack) oldNodes() []*corev1.Node { return o.nodes(initialised) }
 
-// silentNodes are nodes whose kubelets are not heard of any more.
+// silentNodes are nodes whose kubelets have stopped reporting.
 func (o *openStack) silentNodes() []*corev1.Node {
 	return o.nodes(func(s server, node *corev1.Node) {
 		initialised(s, node)

@@ -50,7 +50,7 @@ func (b *bench) openPart(
 	return p, b.cluster.fillPart(ctx, p, nodes, services)
 }
 
-// close ends the endpoint and the cloud. What is in the cluster goes with the next reset.
+// close ends the endpoint and the cloud. The next reset empties the cluster.
 func (p *part) close() (err error) {
 	if p.endpoint != nil {
 		err = p.endpoint.Close()

@@ -23,7 +23,7 @@ const (
 type row struct {
 	title string
 	unit  unit
-	// target is the most that the ratio of fxccm to upstream may be; 0 is none.
+	// target is the most that the ratio of fxccm to upstream may be, or 0.
 	target float64
 }
 
@@ -86,7 +86,7 @@ func (r *results) add(at row, candidate string, s sample) {
 	r.samples[at][candidate] = append(r.samples[at][candidate], s)
 }
 
-// median is the middle sample, the lower of two. ok is false if there is none.
+// median is the middle sample, the lower of two. ok is false without samples.
 func (r *results) median(at row, candidate string) (_ sample, ok bool) {
 	sorted := slices.SortedFunc(slices.Values(r.samples[at][candidate]), func(a, b sample) int {
 		switch {
@@ -105,7 +105,7 @@ func (r *results) median(at row, candidate string) (_ sample, ok bool) {
 
 // verdict compares fxccm with upstream.
 type verdict struct {
-	// ratio is "" if there is none.
+	// ratio may be "".
 	ratio, target, text string
 }
 

@@ -152,15 +152,15 @@ func (r *replica) awaitServing(ctx context.Context) error {
 	}
 }
 
-// Ports are taken from below those that the system hands out by itself (from 32768 on Linux): one
-// of these could be taken by anybody between our look at it and the bind of the process under test.
+// Ports are taken from below those that the system hands out by itself (from 32768 on Linux):
+// another process could take one of those before the process under test binds it.
 const (
 	firstPort    = 20000
 	lastPort     = 31999
 	portAttempts = 100
 )
 
-// freePort finds a port that nobody listens on.
+// freePort finds an unused port.
 func freePort() (int, error) {
 	var last error
 	for range portAttempts {

@@ -1,5 +1,5 @@
-// Program many is what the benchmark measures of a host of many control planes: a Manager for each
-// of the clusters that a file lists, in one process. What it costs is served on a loopback port.
+// Program many is a host of many control planes: a Manager for each of the clusters that a file
+// lists, in one process. It serves its metrics on a loopback port.
 package main
 
 import (
@@ -135,8 +135,7 @@ func (c cluster) restConfig() (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 }
 
-// idleTimeout is how long connections to the cloud stay that nobody uses: as long as
-// http.DefaultTransport keeps them.
+// idleTimeout is that of http.DefaultTransport, for connections to the cloud.
 const idleTimeout = 90 * time.Second
 
 // openCloud is called once a term.
