@@ -19,7 +19,7 @@ func explain(err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
 		advice = "the CCM's identity lacks RBAC rules; " +
-			"the rules it needs are in example/deploy/rbac.yaml"
+			"the rules it needs are in deploy/base/rbac.yaml"
 	case apierrors.IsUnauthorized(err):
 		advice = "the API server does not accept the CCM's credentials"
 	case errors.As(err, &unknownCA):

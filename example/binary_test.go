@@ -56,31 +56,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// buildCommand is what the Dockerfile runs.
-func buildCommand() (string, error) {
-	data, err := os.ReadFile("Dockerfile")
-	if err != nil {
-		return "", err
-	}
-	command := regexp.MustCompile(`(?m)^RUN (.*go build .*)$`).FindSubmatch(data)
-	if command == nil {
-		return "", errors.New("the Dockerfile has no line RUN … go build …")
-	}
-	return string(command[1]), nil
-}
-
-// build makes the binary as the Dockerfile does, once for all tests.
+// build makes the binary as a release does, once for all tests.
 var build = sync.OnceValues(func() (string, error) {
-	line, err := buildCommand()
-	if err != nil {
-		return "", err
-	}
 	path := filepath.Join(buildDir, "fxccm")
-	cmd := exec.Command("sh", "-c", strings.ReplaceAll(line, " /fxccm ", " "+path+" "))
-	cmd.Dir = ".." // the root of the repository, from which the image is built
-	cmd.Env = append(os.Environ(), "TARGETOS=", "TARGETARCH=")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", line, err, out)
+		return "", fmt.Errorf("%s: %w: %s", cmd, err, out)
 	}
 	return path, nil
 })

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,7 +23,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/example/deploy"
+	"github.com/fxccm/fxccm/deploy"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
@@ -161,7 +159,7 @@ func TestManifests_AreAllInTheKustomization(t *testing.T) {
 		t.Errorf("the kustomization lists %v, want %v", kustomization.Resources, want)
 	}
 	if image := container(t).Image; len(kustomization.Images) != 1 ||
-		kustomization.Images[0].Name != image {
+		!strings.HasPrefix(image, kustomization.Images[0].Name+":") {
 		t.Errorf("the kustomization replaces images %v, want just %s", kustomization.Images, image)
 	}
 }
@@ -298,11 +296,11 @@ func TestManifests_SelectorsSelectTheDeploymentsPods(t *testing.T) {
 		t.Fatalf("there are %d PodDisruptionBudgets, want 1", len(budgets))
 	}
 	antiAffinity := d.Spec.Template.Spec.Affinity.PodAntiAffinity
-	affinity := antiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	affinity := antiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 	for what, selector := range map[string]*metav1.LabelSelector{
 		"the Deployment":          d.Spec.Selector,
 		"the PodDisruptionBudget": budgets[0].Spec.Selector,
-		"the anti-affinity":       affinity[0].LabelSelector,
+		"the anti-affinity":       affinity[0].PodAffinityTerm.LabelSelector,
 	} {
 		s, err := metav1.LabelSelectorAsSelector(selector)
 		if err != nil {
@@ -320,37 +318,14 @@ func TestManifests_ReplicasTolerateNodesThatAreNotSetUp(t *testing.T) {
 	for _, key := range []string{
 		"node.cloudprovider.kubernetes.io/uninitialized", "node.kubernetes.io/not-ready",
 		"node.kubernetes.io/network-unavailable", "node-role.kubernetes.io/control-plane",
+		"node-role.kubernetes.io/master", "CriticalAddonsOnly",
 	} {
 		taint := corev1.Taint{Key: key, Value: "true", Effect: corev1.TaintEffectNoSchedule}
 		if !slices.ContainsFunc(tolerations, func(tol corev1.Toleration) bool {
 			return tol.Key == taint.Key && tol.Operator == corev1.TolerationOpExists &&
-				tol.Effect == taint.Effect
+				(tol.Effect == taint.Effect || tol.Effect == "")
 		}) {
 			t.Errorf("the Pods do not tolerate %s", taint.ToString())
 		}
-	}
-}
-
-// There is no engine to build the image with: binary runs the line of the Dockerfile that builds,
-// and all tests use what comes of it.
-func TestDockerfile_StartsWhatItBuilds(t *testing.T) {
-	if got := execute(t, "--version"); got.code != 0 {
-		t.Errorf("what the Dockerfile builds ends with exit code %d", got.code)
-	}
-	data, err := os.ReadFile("Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"COPY --from=build /fxccm /fxccm", `ENTRYPOINT ["/fxccm"]`} {
-		if !strings.Contains(string(data), "\n"+want+"\n") {
-			t.Errorf("the Dockerfile lacks the line %q", want)
-		}
-	}
-	user := regexp.MustCompile(`(?m)^USER (\d+):(\d+)$`).FindStringSubmatch(string(data))
-	pod := deployment(t).Spec.Template.Spec.SecurityContext
-	if user == nil || user[1] == "0" || pod.RunAsUser == nil ||
-		fmt.Sprint(*pod.RunAsUser) != user[1] {
-		t.Errorf("the image runs as %v and the Pod as %v, want the same user, and not root", user,
-			pod.RunAsUser)
 	}
 }

@@ -245,7 +245,7 @@ func TestWithIdentity_TheCCMMayDoWhatItsRulesAllow(t *testing.T) {
 
 // The rules that the example is shipped with are enough for all four controllers and the lease.
 func TestWithIdentity_UnderTheShippedRulesEverythingWorks(t *testing.T) {
-	ccmtest.ApplyRBAC(t, clientOf(t, cluster.RESTConfig()), "../../example/deploy/rbac.yaml")
+	ccmtest.ApplyRBAC(t, clientOf(t, cluster.RESTConfig()), "../../deploy/base/rbac.yaml")
 	identity, err := cluster.ServiceAccountConfig("kube-system", "cloud-controller-manager")
 	if err != nil {
 		t.Fatal(err)

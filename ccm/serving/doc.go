@@ -19,7 +19,7 @@
 // system:masters, and the paths /healthz, /livez and /readyz, need no review.
 //
 // The identity of the Manager needs the rules of the ClusterRole system:auth-delegator, and in
-// kube-system those of the Role extension-apiserver-authentication-reader; example/deploy/rbac.yaml
+// kube-system those of the Role extension-apiserver-authentication-reader; deploy/base/rbac.yaml
 // has them. A scraper needs
 //
 //	rules:

@@ -152,7 +152,7 @@ func TestOnAPIServer_WhoMayAskIsDelegated(t *testing.T) {
 	ctx := t.Context()
 	c := newCluster(t)
 	// the rules that are shipped must do
-	ccmtest.ApplyRBAC(t, c.admin, "../../example/deploy/rbac.yaml")
+	ccmtest.ApplyRBAC(t, c.admin, "../../deploy/base/rbac.yaml")
 	c.allowScraping(ctx, "scraper")
 	r := serveUnwatched(t, c.ccm(), impatient)
 	anonymous := client(t, nil)
@@ -221,7 +221,7 @@ func TestOnAPIServer_WhenItIsDownAtStart_ProbesAreAnswered_AndTheRestWhenItIsBac
 	ctx := t.Context()
 	c := newCluster(t)
 	// the rules that are shipped must do
-	ccmtest.ApplyRBAC(t, c.admin, "../../example/deploy/rbac.yaml")
+	ccmtest.ApplyRBAC(t, c.admin, "../../deploy/base/rbac.yaml")
 	c.allowScraping(ctx, "scraper")
 	token := bearer(c.token(ctx, "prometheus"))
 	c.must(c.StopAPIServer(ctx))

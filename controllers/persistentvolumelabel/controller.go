@@ -63,7 +63,7 @@ const (
 //
 // The provider must be a cloudprovider.PVLabeler; otherwise the controller is skipped. Beside the
 // rules that every Manager needs it needs to list, watch and patch persistentvolumes: see
-// example/deploy/persistentvolumelabel.yaml.
+// deploy/base/persistentvolumelabel.yaml.
 func Controller() ccm.Controller {
 	return ccm.Controller{
 		Name: Name, Aliases: []string{Alias}, DisabledByDefault: true,

@@ -27,8 +27,8 @@ var suite struct {
 }
 
 const (
-	commonRules = "../../example/deploy/rbac.yaml"
-	ownRules    = "../../example/deploy/persistentvolumelabel.yaml"
+	commonRules = "../../deploy/base/rbac.yaml"
+	ownRules    = "../../deploy/base/persistentvolumelabel.yaml"
 )
 
 func TestMain(m *testing.M) { os.Exit(runSuite(m)) }

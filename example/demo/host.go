@@ -18,7 +18,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/example/deploy"
+	"github.com/fxccm/fxccm/deploy"
 )
 
 const (

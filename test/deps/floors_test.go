@@ -20,7 +20,7 @@ type tree struct {
 var floors = [][]tree{
 	{
 		{"example", []string{
-			"ccm", "ccm/ccmtest", "ccm/serving", "controllers", "options",
+			"ccm", "ccm/ccmtest", "ccm/serving", "controllers", "deploy", "options",
 			"provider/fake", "provider/openstack", "provider/openstack/openstacktest",
 		}},
 		{"test", []string{
@@ -29,6 +29,9 @@ var floors = [][]tree{
 		}},
 		{"docs", nil},
 		{"tools", nil},
+	},
+	{
+		{"deploy", nil},
 	},
 	{
 		{"ccm/ccmtest", []string{"ccm", "provider/fake"}},

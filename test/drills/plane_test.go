@@ -61,7 +61,7 @@ func (p *plane) start(ctx context.Context) (err error) {
 	if p.admin, err = kubernetes.NewForConfig(p.RESTConfig()); err != nil {
 		return err
 	}
-	manifests, err := rbac.Load("../../example/deploy/rbac.yaml")
+	manifests, err := rbac.Load("../../deploy/base/rbac.yaml")
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	shipped  = "../../../example/deploy/rbac.yaml"
+	shipped  = "../../../deploy/base/rbac.yaml"
 	accountN = "cloud-controller-manager"
 )
 

@@ -1,5 +1,5 @@
 // Package controllers_test runs the cloud controller manager on a real API server, under an
-// identity that has exactly the RBAC rules shipped in example/deploy, and looks at what reaches the
+// identity that has exactly the RBAC rules shipped in deploy/base, and looks at what reaches the
 // API server and the cloud.
 package controllers_test
 
@@ -22,7 +22,7 @@ var shared suite.Suite
 
 func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, &shared,
-		suite.Options{Rules: []string{"../../../example/deploy/rbac.yaml"}, Check: compareRules}))
+		suite.Options{Rules: []string{"../../../deploy/base/rbac.yaml"}, Check: compareRules}))
 }
 
 // compareRules holds the shipped rules against what the tests' CCMs have asked of the API server: a
@@ -44,7 +44,7 @@ func compareRules(s *suite.Suite) error {
 	}
 	report.Unused = slices.DeleteFunc(report.Unused, ofOpenStack)
 	if !report.OK() {
-		return fmt.Errorf("example/deploy/rbac.yaml is not what the controllers need:\n%s", report)
+		return fmt.Errorf("deploy/base/rbac.yaml is not what the controllers need:\n%s", report)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.ApplyRBAC(t, admin, "../../../example/deploy/rbac.yaml")
+	ccmtest.ApplyRBAC(t, admin, "../../../deploy/base/rbac.yaml")
 	identity, err := cp.ServiceAccountConfig("kube-system", "cloud-controller-manager")
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 }
 
 // rules are those that are shipped, and what the hosts need beside them.
-func rules() []string { return []string{"../../../example/deploy/rbac.yaml", "testdata/rbac.yaml"} }
+func rules() []string { return []string{"../../../deploy/base/rbac.yaml", "testdata/rbac.yaml"} }
 
 // waitForRules waits until the API server goes by the rules that were applied last.
 func waitForRules(ctx context.Context, admin kubernetes.Interface) error {

@@ -14,7 +14,7 @@ var shared suite.Suite
 
 func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, &shared, suite.Options{
-		Rules:        []string{"../../../example/deploy/rbac.yaml"},
+		Rules:        []string{"../../../deploy/base/rbac.yaml"},
 		ControlPlane: controlplane.Options{DisableAudit: true},
 	}))
 }

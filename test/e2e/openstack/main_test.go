@@ -1,5 +1,5 @@
 // Package openstack_test runs the whole cloud controller manager with the OpenStack provider: on a
-// real API server, under an identity that has exactly the RBAC rules shipped in example/deploy, and
+// real API server, under an identity that has exactly the RBAC rules shipped in deploy/base, and
 // against a simulated OpenStack. It looks at what reaches either side.
 package openstack_test
 
@@ -32,7 +32,7 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, &shared.Suite, suite.Options{
-		Rules: []string{"../../../example/deploy/rbac.yaml"},
+		Rules: []string{"../../../deploy/base/rbac.yaml"},
 		Prepare: func(context.Context, *suite.Suite) error {
 			klog.SetOutput(&shared.klog)
 			shared.before = ccmtest.IgnoringCurrent()
@@ -78,7 +78,7 @@ func compareRules(s *suite.Suite) error {
 			!slices.Contains([]string{"patch services", "get namespaces kube-system"}, p.String())
 	})
 	if !report.OK() {
-		return fmt.Errorf("example/deploy/rbac.yaml is not what the controllers need:\n%s", report)
+		return fmt.Errorf("deploy/base/rbac.yaml is not what the controllers need:\n%s", report)
 	}
 	return nil
 }

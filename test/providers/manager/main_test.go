@@ -1,5 +1,5 @@
 // Package manager_test runs a whole Manager with the OpenStack provider on a real API server, under
-// the RBAC rules of example/deploy, on the simulated OpenStack or a real one (see package project).
+// the RBAC rules of deploy/base, on the simulated OpenStack or a real one (see package project).
 // A cluster changes while the Manager is killed or OpenStack fails, and a cluster of
 // openstack-cloud-controller-manager (OCCM) is taken over and handed back.
 //
@@ -39,7 +39,7 @@ func runSuite(m *testing.M) (code int) {
 	}()
 	program = filepath.Join(dir, "fxccm")
 	return suite.Run(m, &shared, suite.Options{
-		Rules:   []string{"../../../example/deploy/rbac.yaml"},
+		Rules:   []string{"../../../deploy/base/rbac.yaml"},
 		Prepare: func(ctx context.Context, _ *suite.Suite) error { return build(ctx) },
 		Check:   nothingForbidden,
 	})

@@ -1,5 +1,5 @@
-// Package deploy holds the Kubernetes manifests of the example binary, for programs that put them
-// into a cluster: the demo, and tests.
+// Package deploy holds the Kubernetes manifests of the fxccm binary, for programs that put them into
+// a cluster: the demo, and tests. The Helm chart is their source.
 package deploy
 
 import (
@@ -22,18 +22,27 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed *.yaml
+// The chart's tests render the manifests.
+//go:generate go test -C ../test/chart . -update
+
+//go:embed base/*.yaml
 var files embed.FS
 
 // Files are the manifests.
-func Files() fs.FS { return files }
+func Files() fs.FS {
+	base, err := fs.Sub(files, "base")
+	if err != nil {
+		return files // the path is valid
+	}
+	return base
+}
 
 // RBAC is the manifest of the rules that the binary needs, and of its ServiceAccount.
 const RBAC = "rbac.yaml"
 
 // Read returns the objects of one of the files, in order. A field given twice is an error.
 func Read(name string) ([]*unstructured.Unstructured, error) {
-	data, err := files.ReadFile(name)
+	data, err := fs.ReadFile(Files(), name)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,160 @@
+package chart
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write what is generated from the chart")
+
+const (
+	chartDir = "../../deploy/chart"
+	baseDir  = "../../deploy/base"
+	// kustomize is the releasing service of the base: it has no Helm release.
+	kustomize = "kustomize"
+)
+
+func load(t *testing.T) *chart.Chart {
+	t.Helper()
+	loaded, err := loader.Load(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := loaded.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}
+
+// render returns the manifests by the name of their template. Values are YAML, over the defaults.
+func render(t *testing.T, service, values string) (map[string]string, error) {
+	t.Helper()
+	given := map[string]any{}
+	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+		t.Fatal(err)
+	}
+	loaded := load(t)
+	all, err := commonutil.ToRenderValues(loaded, given, common.ReleaseOptions{
+		Name: "ccm", Namespace: "kube-system", Revision: 1, IsInstall: true,
+	}, common.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	all["Release"].(map[string]any)["Service"] = service
+	rendered, err := engine.Render(loaded, all)
+	if err != nil {
+		return nil, err
+	}
+	manifests := map[string]string{}
+	for name, text := range rendered {
+		if strings.HasSuffix(name, ".yaml") && strings.TrimSpace(text) != "" {
+			manifests[path.Base(name)] = strings.TrimLeft(text, "\n")
+		}
+	}
+	return manifests, nil
+}
+
+// The chart is the only source of the manifests: the base of Kustomize is what it renders.
+func TestBase_IsTheChartWithItsDefaults(t *testing.T) {
+	want, err := render(t, kustomize, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := render(t, kustomize, "persistentVolumeLabel: {enabled: true}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want[optional] = all[optional]
+	entries, err := os.ReadDir(baseDir)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	var have []string
+	for _, entry := range entries {
+		if name := entry.Name(); !slices.Contains(handwritten, name) {
+			have = append(have, name)
+		}
+	}
+	if names := slices.Sorted(maps.Keys(want)); !*update && !slices.Equal(have, names) {
+		t.Errorf("the base has %q, the chart renders %q", have, names)
+	}
+	for name, text := range want {
+		text = "# Rendered from deploy/chart; to change it, run: go generate ./deploy\n" + text
+		file := filepath.Join(baseDir, name)
+		if *update {
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != text {
+			t.Errorf("%s is not what the chart renders (%v); run: go generate ./deploy", file, err)
+		}
+	}
+}
+
+// optional is beside the base for those who run the controller.
+const optional = "persistentvolumelabel.yaml"
+
+// handwritten are files of the base that the chart does not have.
+var handwritten = []string{"kustomization.yaml", "cloud-config.yaml"}
+
+func TestValues_ThatAreWrong_AreRefusedWithTheirName(t *testing.T) {
+	for values, want := range map[string]string{
+		"kind: StatefulSet":                                   "kind",
+		"replicas: two":                                       "replicas",
+		"replica: 2":                                          "replica",
+		"image: {repository: \"\"}":                           "repository",
+		"image: {digest: \"sha256:12\"}":                      "digest",
+		"cloudConfig: {mountPath: etc}":                       "mountPath",
+		"extraArgs: [v=2]":                                    "extraArgs",
+		"leaderElection: {leaseDuration: soon}":               "leaseDuration",
+		"leaderElection: {enabled: false}":                    "only one replica may act",
+		"routes: {enabled: true}":                             "routes.enabled needs clusterCIDR",
+		"metrics: {reader: {name: prometheus}}":               "metrics.reader needs a namespace",
+		"{kind: DaemonSet, leaderElection: {enabled: false}}": "only one replica may act",
+	} {
+		if _, err := render(t, "Helm", values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one with %q", values, err, want)
+		}
+	}
+}
+
+// The page lists each value with its default and its comment.
+func TestPage_ListsEachValue(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(chartDir, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := valuesPage(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "../../docs/reference/chart.md"
+	if *update {
+		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != page {
+		t.Errorf("%s is not generated from values.yaml (%v); run: go generate ./deploy", file, err)
+	}
+	for name := range load(t).Values {
+		if !strings.Contains(page, fmt.Sprintf("| `%s", name)) {
+			t.Errorf("the page lacks %s: give it a comment that begins with --", name)
+		}
+	}
+}
